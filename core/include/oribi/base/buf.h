@@ -1,0 +1,29 @@
+/* A growing byte buffer. What points into it dies with the next call that may grow it: keep offsets. */
+#ifndef ORIBI_BASE_BUF_H
+#define ORIBI_BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct oribi_buf {
+    char *p;
+    size_t len;
+    size_t cap;
+};
+
+/* All-zero is an empty buffer. Frees the memory and makes it empty again. */
+void oribi_buf_deinit(struct oribi_buf *buf);
+
+/* Makes room for `more` bytes after len; returns where they go, or NULL when memory is out (for sizes a peer chooses). */
+char *oribi_buf_try_reserve(struct oribi_buf *buf, size_t more);
+
+/* As above for small sizes that are ours: ends the process when memory is out. */
+char *oribi_buf_reserve(struct oribi_buf *buf, size_t more);
+
+/* Appends a copy of [p, p+n). Returns 0 or ORIBI_ENOMEM. */
+int oribi_buf_try_append(struct oribi_buf *buf, const void *p, size_t n);
+
+/* Drops the first n bytes, moving the rest to the front. */
+void oribi_buf_consume(struct oribi_buf *buf, size_t n);
+
+#endif

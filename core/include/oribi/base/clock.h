@@ -1,0 +1,15 @@
+/* Time. Monotonic for every decision, wall clock only for Date and logs. */
+#ifndef ORIBI_BASE_CLOCK_H
+#define ORIBI_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* CLOCK_MONOTONIC in microseconds / milliseconds; vDSO, no system call. */
+int64_t oribi_clock_us(void);
+int64_t oribi_clock_ms(void);
+
+/* CLOCK_REALTIME in whole seconds / milliseconds since the epoch. */
+int64_t oribi_clock_wall_s(void);
+int64_t oribi_clock_wall_ms(void);
+
+#endif

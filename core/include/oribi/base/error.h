@@ -1,0 +1,37 @@
+/* Result codes shared by every module: 0 or a positive count is success, everything else is one of these. */
+#ifndef ORIBI_BASE_ERROR_H
+#define ORIBI_BASE_ERROR_H
+
+enum oribi_error {
+    ORIBI_OK = 0,
+    ORIBI_AGAIN = -1, /* not finished: call again with more bytes, or when the descriptor is ready */
+
+    /* What a peer did wrong. oribi_error_status() gives the answer; the connection closes after it. */
+    ORIBI_EBAD = -2,      /* 400: not the grammar */
+    ORIBI_ETARGET = -3,   /* 414: request target longer than target_bytes_max */
+    ORIBI_EHEAD = -4,     /* 431: head_bytes_max or fields_max exceeded */
+    ORIBI_EBODY = -5,     /* 413: body longer than body_bytes_max */
+    ORIBI_EEXPECT = -6,   /* 417: an Expect other than 100-continue */
+    ORIBI_ECODING = -7,   /* 501: well-formed but unknown transfer coding */
+    ORIBI_EMETHOD = -8,   /* 501: CONNECT */
+    ORIBI_EVERSION = -9,  /* 505: HTTP major version other than 1 */
+    ORIBI_ETIMEOUT = -10, /* 408: head or body begun and not finished in time */
+
+    /* What the application did wrong: answered with 500 if nothing was sent yet. */
+    ORIBI_EAPP = -11,
+
+    /* What the system did. */
+    ORIBI_ECLOSED = -12, /* the peer is gone */
+    ORIBI_ENOMEM = -13,
+    ORIBI_ELIMIT = -14, /* one of our own maxima */
+    ORIBI_ESYS = -15,   /* a system call failed; the caller of the os layer has been given the text */
+    ORIBI_EINVAL = -16, /* an option or argument of the operator is wrong; text beside it */
+};
+
+/* The HTTP status that answers `error`, or 0 for codes that no peer is answered with. */
+int oribi_error_status(int error);
+
+/* A few lower-case words for log lines. Never NULL; static storage. */
+const char *oribi_error_text(int error);
+
+#endif

@@ -1,0 +1,45 @@
+/* Every maximum that a peer can run into, with its default. The operator's values travel in struct oribi_limits;
+ * the *_CAP constants bound what an operator may ask for and size our fixed arrays. */
+#ifndef ORIBI_BASE_LIMITS_H
+#define ORIBI_BASE_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ORIBI_METHOD_BYTES_MAX = 32,
+    ORIBI_TARGET_BYTES_DEFAULT = 16 * 1024,
+    ORIBI_HEAD_BYTES_DEFAULT = 64 * 1024,
+    ORIBI_HEAD_BYTES_CAP = 1024 * 1024,
+    ORIBI_FIELDS_DEFAULT = 100,
+    ORIBI_FIELDS_CAP = 256,
+    ORIBI_FIELD_NAME_BYTES_MAX = 1024,
+    ORIBI_EMPTY_LINES_MAX = 2,              /* skipped before a request line, RFC 9112 2.2 */
+    ORIBI_CHUNK_EXT_BYTES_MAX = 16 * 1024,  /* all extensions of one request together */
+    ORIBI_CHUNK_SIZE_DIGITS_MAX = 16,       /* after leading zeros */
+    ORIBI_TRAILER_BYTES_MAX = 16 * 1024,
+    ORIBI_BODY_MEMORY_DEFAULT = 128 * 1024,
+    ORIBI_LINGER_BYTES_MAX = 64 * 1024,
+    ORIBI_LINGER_MS_MAX = 2000,
+    ORIBI_RESPONSE_HEAD_BYTES_MAX = 256 * 1024, /* serialised head of one answer; more is the application's mistake */
+    ORIBI_RESPONSE_FIELDS_MAX = 1024,
+    ORIBI_PIPELINE_DEPTH = 1,               /* requests of one connection known to the run queue at a time */
+};
+
+#define ORIBI_BODY_BYTES_DEFAULT ((int64_t)1 << 30)
+
+struct oribi_limits {
+    uint32_t target_bytes_max;
+    uint32_t head_bytes_max;
+    uint32_t fields_max;
+    int64_t body_bytes_max;
+    uint32_t body_memory_max;
+    bool underscores_allow; /* keep field names with `_` (Content_Length and its like stay 400) */
+    bool lenient_target;    /* let raw 8-bit and "<>\^`{|} through in the target */
+    bool connect_allow;     /* hand CONNECT to the application instead of 501 */
+};
+
+/* Fills `limits` with the defaults above. */
+void oribi_limits_init(struct oribi_limits *limits);
+
+#endif

@@ -1,0 +1,27 @@
+/* Error log lines. One line is one write(2): `2026-01-31T12:00:00.123Z oribi[4711] warn: text`. */
+#ifndef ORIBI_BASE_LOG_H
+#define ORIBI_BASE_LOG_H
+
+#include <stdint.h>
+
+enum oribi_log_level { ORIBI_LOG_DEBUG, ORIBI_LOG_INFO, ORIBI_LOG_WARN, ORIBI_LOG_ERROR };
+
+/* The process has one error log. Borrows fd (default 2); lines below `level` are dropped. */
+void oribi_log_init(int fd, enum oribi_log_level level);
+
+/* Control characters in the text are written as \xNN so that a peer cannot forge a line; cut at 8 KiB. */
+void oribi_log(enum oribi_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* As oribi_log, but newlines in [text, text+n) are kept and indented: backtraces. */
+void oribi_log_block(enum oribi_log_level level, const char *head, const char *text, uint32_t n);
+
+/* At most `burst` lines per 10 s through one gate; a dropped count is logged with the next line that passes. */
+struct oribi_log_gate {
+    uint32_t burst;
+    uint32_t passed;
+    uint32_t dropped;
+    int64_t window_ms;
+};
+int oribi_log_gate_open(struct oribi_log_gate *gate, int64_t now_ms);
+
+#endif

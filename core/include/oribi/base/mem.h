@@ -1,0 +1,19 @@
+/* The only place that calls malloc and free. */
+#ifndef ORIBI_BASE_MEM_H
+#define ORIBI_BASE_MEM_H
+
+#include <stddef.h>
+
+/* Gives zeroed memory of count * size bytes; NULL when out of memory or when the product overflows. */
+void *oribi_mem_try_alloc(size_t count, size_t size);
+
+/* The same for our own small fixed sizes: logs and ends the process (abort) when memory is out. */
+void *oribi_mem_alloc(size_t count, size_t size);
+
+/* realloc for count * size bytes, the new part not zeroed; NULL leaves `p` as it was. */
+void *oribi_mem_try_resize(void *p, size_t count, size_t size);
+
+/* Takes p; NULL is allowed. */
+void oribi_mem_free(void *p);
+
+#endif

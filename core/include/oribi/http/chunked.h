@@ -1,0 +1,44 @@
+/* Chunked transfer coding (RFC 9112 7.1): strict incremental decoder, and the few bytes an encoder needs. */
+#ifndef ORIBI_HTTP_CHUNKED_H
+#define ORIBI_HTTP_CHUNKED_H
+
+#include "oribi/base/limits.h"
+#include "oribi/base/slice.h"
+#include "oribi/http/head.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* All-zero at the start of a body. */
+struct oribi_chunked {
+    int64_t body_len;     /* decoded bytes so far */
+    const char *reason;   /* after an error */
+    uint64_t chunk_left;  /* private from here on */
+    uint32_t ext_len;
+    uint32_t trailer_len;
+    uint32_t overhead_len;
+    uint16_t trailer_count;
+    uint8_t digits;
+    uint8_t state;
+    bool done;            /* public: the empty line after the trailer section was read */
+};
+
+/* Decodes in place: body bytes found in [buf, buf+*len) are moved to its front. On return *len is how many decoded bytes stand
+ * there and *used how many input bytes were taken (less than the input only when the body ended inside it: the rest, left where
+ * it was at buf+*used, is the next request).
+ * Returns 0 (body->done tells whether the body ended), or ORIBI_EBAD (grammar), ORIBI_EBODY (over body_bytes_max),
+ * ORIBI_EHEAD (trailers too long or too many). Cost per byte is bounded: overhead beyond 64 KiB that is more than eight times the body
+ * so far is ORIBI_EBAD. Trailer fields are validated like head fields and dropped. */
+int oribi_chunked_decode(struct oribi_chunked *body, const struct oribi_limits *limits, char *buf, size_t *len, size_t *used);
+
+/* Room for a chunk's size line. */
+enum { ORIBI_CHUNK_HEAD_CAP = 20 };
+
+/* Writes `size` (> 0) in hex and CRLF to dst; returns the length. */
+size_t oribi_chunk_head(char dst[ORIBI_CHUNK_HEAD_CAP], uint64_t size);
+
+#define ORIBI_CHUNK_TAIL ORIBI_SLICE("\r\n")
+#define ORIBI_CHUNK_LAST ORIBI_SLICE("0\r\n\r\n")
+
+#endif

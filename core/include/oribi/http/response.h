@@ -1,0 +1,68 @@
+/* Response head writer: the one place where an application's status and headers become bytes. It validates everything, decides the
+ * framing (RFC 9112 6) and persistence (RFC 9112 9.3), and never lets the application do either. */
+#ifndef ORIBI_HTTP_RESPONSE_H
+#define ORIBI_HTTP_RESPONSE_H
+
+#include "oribi/base/slice.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* One header line of the application; names in any case, values without line breaks. Borrowed. */
+struct oribi_header {
+    const char *name;
+    const char *value;
+    uint32_t name_len;
+    uint32_t value_len;
+};
+
+enum oribi_framing {
+    ORIBI_FRAMING_NONE,    /* no body bytes: HEAD, 1xx, 204, 304 */
+    ORIBI_FRAMING_LENGTH,  /* Content-Length */
+    ORIBI_FRAMING_CHUNKED, /* 1.1 only */
+    ORIBI_FRAMING_CLOSE,   /* body ends with the connection (1.0 without a known length, detached upgrades) */
+};
+
+struct oribi_response {
+    /* in */
+    int status;                         /* 200 … 599; 101 only with `detached` */
+    const struct oribi_header *headers; /* borrowed */
+    uint32_t header_count;
+    uint8_t minor;    /* of the request; the answer always says HTTP/1.1 */
+    bool is_head;     /* request method was HEAD */
+    bool keep_alive;  /* the client wants it and we are willing */
+    bool detached;    /* headers of a partial hijack or upgrade: Connection, Upgrade and Transfer-Encoding are the application's */
+    int64_t body_len; /* what will be sent when known (or would be, for HEAD); -1 when not known */
+    const char *date; /* 29 bytes */
+    struct oribi_slice server; /* value of Server unless the application sets one; empty: none */
+
+    /* out */
+    enum oribi_framing framing;
+    bool closes;            /* the connection must close after this answer */
+    int64_t content_length; /* what Content-Length says; -1 when none was written */
+    const char *reason;     /* after ORIBI_EAPP: static words for the log */
+    uint32_t reason_index;  /* after ORIBI_EAPP: which header, or UINT32_MAX */
+    uint32_t dropped_count; /* application headers that were dropped because framing is ours */
+};
+
+/* Writes the head with its final CRLF to [dst, dst+cap). Returns its length; ORIBI_ELIMIT when cap is too small (try again with
+ * more, up to ORIBI_RESPONSE_HEAD_BYTES_MAX); ORIBI_EAPP for a status out of range, a name that is no token, a value with CR, LF, NUL or
+ * another control but TAB, a Content-Length that is no number or is given twice with two values.
+ *
+ * Rules: exactly one of Content-Length and chunked, or close-delimited where neither can be; none on 1xx and 204; for 304 and HEAD the
+ * application's Content-Length is kept. An application Content-Length that differs from a known body_len of a non-HEAD answer: the
+ * smaller is written when the body is longer (the caller cuts), the application's when it is shorter (the caller aborts).
+ * Date and Server are added unless the application gives them. `Connection: close` of the application closes; other Connection,
+ * Keep-Alive and Transfer-Encoding of the application are dropped. HTTP/1.0 kept alive says `Connection: keep-alive`. */
+ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap);
+
+/* Writes an interim answer (100 … 199, not 101) with these headers. Same results; `reason` may be NULL or receives static words. */
+ssize_t oribi_response_interim(int status, const struct oribi_header *headers, uint32_t header_count, char *dst, size_t cap,
+                               const char **reason);
+
+/* Writes a whole small answer of our own for a protocol error: status line, Date, Content-Length, text/plain body with the status
+ * and reason phrase, Connection: close. cap of 512 always suffices. `is_head` leaves the body bytes out. */
+size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst, size_t cap);
+
+#endif

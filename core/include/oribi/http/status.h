@@ -1,0 +1,18 @@
+/* Status codes: reason phrases, and which ones may carry content (RFC 9110 15). */
+#ifndef ORIBI_HTTP_STATUS_H
+#define ORIBI_HTTP_STATUS_H
+
+#include "oribi/base/slice.h"
+
+#include <stdbool.h>
+
+/* "OK", "Not Found" …; an empty slice for codes without a registered phrase. Static storage. */
+struct oribi_slice oribi_status_reason(int status);
+
+/* "HTTP/1.1 200 OK\r\n" for registered codes, an empty slice otherwise (the writer then formats it). Static storage. */
+struct oribi_slice oribi_status_line(int status);
+
+/* False for 1xx, 204 and 304. */
+bool oribi_status_has_body(int status);
+
+#endif

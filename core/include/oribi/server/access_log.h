@@ -1,0 +1,37 @@
+/* Access log: Common, Combined or JSON lines, formatted into a buffer and written once a turn. */
+#ifndef ORIBI_SERVER_ACCESS_LOG_H
+#define ORIBI_SERVER_ACCESS_LOG_H
+
+#include "oribi/base/slice.h"
+#include "oribi/http/head.h"
+
+#include <stdint.h>
+
+struct oribi_access_log;
+
+struct oribi_access_entry {
+    const struct oribi_head *head; /* borrowed; may be partly filled when the request was malformed */
+    struct oribi_slice remote_addr;
+    int status;
+    int64_t body_bytes;
+    int64_t call_us;  /* time inside the application */
+    int64_t total_us; /* from the last byte of the request to the answer's hand-over to the socket */
+    int64_t wall_ms;  /* when the answer was handed over */
+};
+
+/* Opens `path` for appending ("-" is standard output). format: "common", "combined", "json". 0, ORIBI_EINVAL or ORIBI_ESYS with `error` text. */
+int oribi_access_log_open(const char *path, const char *format, struct oribi_access_log **out, char *error);
+
+/* Adds a line; bytes a peer chose are escaped so that no line can be forged. */
+void oribi_access_log_add(struct oribi_access_log *log, const struct oribi_access_entry *entry);
+
+/* Writes what was added, in whole lines. A full disk loses lines, counted and reported once a minute in the error log; it never blocks on a
+ * regular file's error. */
+void oribi_access_log_flush(struct oribi_access_log *log);
+
+/* Opens the path anew (rotation). Keeps the old file if that fails. */
+int oribi_access_log_reopen(struct oribi_access_log *log, char *error);
+
+void oribi_access_log_close(struct oribi_access_log *log);
+
+#endif

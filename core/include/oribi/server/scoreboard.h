@@ -1,0 +1,53 @@
+/* One shared mapping made before any fork, one cache-line-aligned slot per worker. The worker writes its own slot with release stores;
+ * supervisor, siblings and status commands read it. */
+#ifndef ORIBI_SERVER_SCOREBOARD_H
+#define ORIBI_SERVER_SCOREBOARD_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stddef.h>
+
+enum oribi_slot_state {
+    ORIBI_SLOT_EMPTY,
+    ORIBI_SLOT_STARTING,
+    ORIBI_SLOT_IDLE, /* waiting for events */
+    ORIBI_SLOT_BUSY, /* inside a call */
+    ORIBI_SLOT_DRAINING,
+    ORIBI_SLOT_GONE,
+};
+
+enum { ORIBI_SLOT_LINE_CAP = 160, ORIBI_SLOTS_MAX = 512, ORIBI_HISTOGRAM_BUCKETS = 32 };
+
+struct oribi_slot {
+    /* identity; written by whoever forks the worker, before it runs */
+    _Atomic uint32_t generation;
+    _Atomic int32_t pid;
+    /* written by the worker */
+    _Atomic uint32_t state; /* enum oribi_slot_state */
+    _Atomic int64_t call_started_us; /* oribi_clock_us(); 0 outside a call */
+    _Atomic int64_t call_deadline_us; /* 0: none */
+    _Atomic uint64_t request_count;
+    _Atomic uint64_t connection_count; /* accepted since start */
+    _Atomic uint32_t connections_open;
+    _Atomic uint32_t queue_len;
+    _Atomic uint64_t bytes_in;
+    _Atomic uint64_t bytes_out;
+    _Atomic uint64_t status_class[6]; /* [1] 1xx … [5] 5xx, [0] cut without an answer */
+    _Atomic uint64_t bad_requests;
+    _Atomic uint64_t timeouts;
+    _Atomic uint64_t call_us_sum;
+    _Atomic uint64_t queue_us_sum;
+    _Atomic uint32_t call_us_histogram[ORIBI_HISTOGRAM_BUCKETS]; /* bucket i: calls shorter than 2^i microseconds */
+    char line[ORIBI_SLOT_LINE_CAP];                              /* "GET /path" of the current or last call, NUL-terminated; may be torn */
+} __attribute__((aligned(128)));
+
+struct oribi_scoreboard {
+    struct oribi_slot *slots;
+    uint32_t count;
+};
+
+/* Maps `count` zeroed slots shared with every later child. 0 or ORIBI_ENOMEM. */
+int oribi_scoreboard_create(struct oribi_scoreboard *board, uint32_t count);
+void oribi_scoreboard_destroy(struct oribi_scoreboard *board);
+
+#endif

@@ -1,0 +1,62 @@
+/* The pull interface: a language runtime takes requests from the core; the core never calls into it.
+ *
+ *   for (;;) {
+ *       req = oribi_worker_take(worker);            // one reactor turn, never blocks
+ *       if (!req) {
+ *           if (oribi_worker_done(worker)) break;   // told to stop, and drained
+ *           without_vm_lock(oribi_worker_wait);     // blocks; oribi_worker_wake() ends it
+ *           continue;
+ *       }
+ *       ... answer it (req.h)
+ *   }
+ */
+#ifndef ORIBI_SERVER_WORKER_H
+#define ORIBI_SERVER_WORKER_H
+
+#include "oribi/server/access_log.h"
+#include "oribi/server/listener.h"
+#include "oribi/server/options.h"
+#include "oribi/server/req.h"
+#include "oribi/server/scoreboard.h"
+
+#include <stdbool.h>
+
+struct oribi_worker;
+
+struct oribi_worker_setup {
+    const struct oribi_options *options; /* borrowed for the worker's life */
+    struct oribi_listeners *listeners;   /* borrowed; the worker never shuts them down, only stops watching */
+    struct oribi_slot *slot;             /* our place in the scoreboard, or NULL */
+    struct oribi_access_log *access_log; /* borrowed, or NULL: off */
+    int life_fd;                         /* reaches EOF when the supervisor dies: then drain and end; -1: none */
+};
+
+/* Gives a worker owned by the calling process and thread. 0, ORIBI_ENOMEM or ORIBI_ESYS. Call after fork. */
+int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_worker **out);
+
+/* Closes every connection and frees the worker. In a child forked by the application it only closes descriptors. */
+void oribi_worker_destroy(struct oribi_worker *worker);
+
+/* One reactor turn: events, timeouts, accepts; returns the oldest complete request, or NULL when none is ready. Never blocks. */
+struct oribi_req *oribi_worker_take(struct oribi_worker *worker);
+
+/* Blocks until something happened: an event, a deadline, oribi_worker_wake(). Touches no request. Safe without the VM lock. */
+void oribi_worker_wait(struct oribi_worker *worker);
+
+/* Ends a current or the next oribi_worker_wait(), and a current oribi_reply_wait(). Async-signal-safe and thread-safe. */
+void oribi_worker_wake(struct oribi_worker *worker);
+
+/* Starts a graceful stop: no more accepts, answers say Connection: close, idle connections are closed after a short grace,
+ * at the latest when shutdown_timeout has passed. Async-signal-safe. */
+void oribi_worker_stop(struct oribi_worker *worker);
+
+/* Told to stop (or supervisor gone, or requests_max reached) and nothing left to do. */
+bool oribi_worker_done(const struct oribi_worker *worker);
+
+/* True from oribi_worker_stop() on. */
+bool oribi_worker_stopping(const struct oribi_worker *worker);
+
+/* Requests answered since create. */
+uint64_t oribi_worker_request_count(const struct oribi_worker *worker);
+
+#endif
