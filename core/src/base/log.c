@@ -1,0 +1,161 @@
+/* Error log lines. A line is put together on the stack and leaves in one write(2), so that lines of several processes that share the
+ * descriptor do not mix (O_APPEND, or a pipe up to PIPE_BUF).
+ *
+ *   2026-01-31T12:00:00.123Z oribi[4711] warn: text\n
+ *
+ * The log is the one mutable global of the core: everything must be able to say why it dies. */
+#include "oribi/base/log.h"
+
+#include "oribi/base/clock.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LINE_CAP = 8 * 1024,
+    WRITE_TRIES_MAX = 4,
+    GATE_WINDOW_MS = 10 * 1000,
+};
+
+static struct {
+    _Atomic int fd;    /* written by the thread that opens or reopens the log, read by all */
+    _Atomic int level; /* likewise */
+} error_log = {2, ORIBI_LOG_INFO};
+
+struct line {
+    size_t len;
+    char text[LINE_CAP];
+};
+
+void oribi_log_init(int fd, enum oribi_log_level level)
+{
+    atomic_store(&error_log.fd, fd);
+    atomic_store(&error_log.level, (int)level);
+}
+
+static bool dropped(enum oribi_log_level level)
+{
+    return (int)level < atomic_load_explicit(&error_log.level, memory_order_relaxed);
+}
+
+/* Room is always kept for the final newline. */
+static void put_byte(struct line *line, char c)
+{
+    if (line->len < LINE_CAP - 1)
+        line->text[line->len++] = c;
+}
+
+/* Writes `c`, or \xNN for a control character; an escape that does not fit is left out whole. */
+static void put_escaped(struct line *line, char c)
+{
+    static const char hex[] = "0123456789abcdef";
+    unsigned char byte = (unsigned char)c;
+    if (byte >= 0x20 && byte != 0x7f) {
+        put_byte(line, c);
+        return;
+    }
+    if (line->len + 4 > LINE_CAP - 1)
+        return;
+    put_byte(line, '\\');
+    put_byte(line, 'x');
+    put_byte(line, hex[byte >> 4]);
+    put_byte(line, hex[byte & 15]);
+}
+
+static void put_text(struct line *line, const char *text)
+{
+    for (; *text; text++)
+        put_escaped(line, *text);
+}
+
+static void put_prefix(struct line *line, enum oribi_log_level level)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    int64_t now_ms = oribi_clock_wall_ms();
+    time_t seconds = (time_t)(now_ms / 1000);
+    struct tm utc = {0};
+    (void)gmtime_r(&seconds, &utc); /* fails for years beyond int only */
+    int n = snprintf(line->text, LINE_CAP, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ oribi[%ld] %s: ", utc.tm_year + 1900, utc.tm_mon + 1,
+                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(now_ms % 1000), (long)getpid(), names[level]);
+    line->len = n > 0 ? (size_t)n : 0;
+}
+
+/* A log that cannot be written has nowhere to say so: what is left after a few tries is dropped. A descriptor may be non-blocking because
+ * whoever gave it to us made it so; waiting there could stop the server for a stuck reader. errno of the caller stays as it was. */
+static void write_line(struct line *line)
+{
+    int saved = errno;
+    line->text[line->len++] = '\n';
+    size_t sent = 0;
+    for (int tries = 0; sent < line->len && tries < WRITE_TRIES_MAX; tries++) {
+        ssize_t n = write(atomic_load(&error_log.fd), line->text + sent, line->len - sent);
+        if (n < 0 && errno != EINTR)
+            break;
+        sent += n > 0 ? (size_t)n : 0;
+    }
+    errno = saved;
+}
+
+void oribi_log(enum oribi_log_level level, const char *format, ...)
+{
+    if (dropped(level))
+        return;
+    char text[LINE_CAP];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (n < 0)
+        return;
+
+    struct line line;
+    put_prefix(&line, level);
+    put_text(&line, text);
+    write_line(&line);
+}
+
+/* The first line carries `head`; each line of the text follows on its own, four spaces in, so that a reader of the log can tell it from
+ * a line of ours. All of it in one write as long as it fits. */
+void oribi_log_block(enum oribi_log_level level, const char *head, const char *text, uint32_t n)
+{
+    if (dropped(level))
+        return;
+    struct line line;
+    put_prefix(&line, level);
+    put_text(&line, head);
+    while (n > 0 && text[n - 1] == '\n')
+        n--;
+    for (uint32_t i = 0; i < n; i++) {
+        if ((i == 0 || text[i] == '\n') && line.len + 5 <= LINE_CAP - 1) {
+            memcpy(line.text + line.len, "\n    ", 5);
+            line.len += 5;
+        }
+        if (text[i] != '\n')
+            put_escaped(&line, text[i]);
+    }
+    write_line(&line);
+}
+
+int oribi_log_gate_open(struct oribi_log_gate *gate, int64_t now_ms)
+{
+    if (gate->window_ms == 0 || now_ms - gate->window_ms >= GATE_WINDOW_MS) {
+        gate->window_ms = now_ms;
+        gate->passed = 0;
+    }
+    if (gate->passed >= gate->burst) {
+        gate->dropped++;
+        return 0;
+    }
+    gate->passed++;
+    if (gate->dropped > 0) {
+        oribi_log(ORIBI_LOG_WARN, "%u similar lines were left out", gate->dropped);
+        gate->dropped = 0;
+    }
+    return 1;
+}

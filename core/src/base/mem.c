@@ -1,0 +1,38 @@
+/* The heap. Every allocation of the core passes here: the multiply is checked once, and running out is either the caller's business
+ * (try) or the end of the process, which the supervisor replaces. */
+#include "oribi/base/mem.h"
+
+#include "oribi/base/log.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void *oribi_mem_try_alloc(size_t count, size_t size)
+{
+    assert(count > 0 && size > 0); /* calloc(0) may give NULL, which would read as out of memory */
+    return calloc(count, size);    /* checks the product itself, C11 7.22.3.2 as glibc and musl implement it */
+}
+
+void *oribi_mem_alloc(size_t count, size_t size)
+{
+    void *p = oribi_mem_try_alloc(count, size);
+    if (!p) {
+        oribi_log(ORIBI_LOG_ERROR, "out of memory: %zu bytes times %zu", size, count);
+        abort();
+    }
+    return p;
+}
+
+void *oribi_mem_try_resize(void *p, size_t count, size_t size)
+{
+    assert(count > 0 && size > 0); /* realloc(p, 0) frees p: not what a caller of resize means */
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return NULL;
+    return realloc(p, bytes);
+}
+
+void oribi_mem_free(void *p)
+{
+    free(p);
+}
