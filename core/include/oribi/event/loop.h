@@ -1,0 +1,71 @@
+/* Readiness source: epoll where the system has it, poll(2) always. Nothing above this header knows which one runs.
+ *
+ * Readiness is remembered, not repeated. A ready bit set in watch->ready stays set until the owner clears it (after EAGAIN or a short read or
+ * write, which for stream sockets means the same: epoll(7)). An event is delivered once a ready bit meets an interest bit;
+ * changing the interest costs nothing, so the owner looks at `ready` itself when it becomes interested again. That is what lets epoll run
+ * edge-triggered with everything registered once, without an epoll_ctl per request, and poll(2) run the same code. */
+#ifndef ORIBI_EVENT_LOOP_H
+#define ORIBI_EVENT_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ORIBI_READ = 1,
+    ORIBI_WRITE = 2,
+    ORIBI_HANGUP = 4, /* the peer closed its sending side, or the connection broke; always of interest */
+};
+
+enum oribi_watch_kind {
+    ORIBI_WATCH_STREAM,   /* a connection: remembered readiness as above */
+    ORIBI_WATCH_LISTENER, /* reported as long as connections wait, but only to one of the processes that sleep on it (EPOLLEXCLUSIVE) */
+    ORIBI_WATCH_SIGNAL,   /* wake descriptor or pipe: reported as long as it is readable */
+};
+
+/* Embedded in what it watches; the memory must stay until the turn after oribi_loop_remove(). */
+struct oribi_watch {
+    int fd;
+    uint8_t kind;
+    uint8_t interest; /* ORIBI_READ | ORIBI_WRITE; set through oribi_loop_interest() */
+    uint8_t ready;
+    bool added;
+    uint32_t index; /* private to the poll source */
+};
+
+struct oribi_event {
+    struct oribi_watch *watch; /* NULL: withdrawn since the poll */
+    uint8_t ready;             /* what is new */
+};
+
+enum oribi_loop_source { ORIBI_LOOP_BEST, ORIBI_LOOP_EPOLL, ORIBI_LOOP_POLL };
+
+enum { ORIBI_LOOP_EVENTS_MAX = 256 };
+
+struct oribi_loop;
+
+/* Gives a loop; ORIBI_LOOP_BEST takes epoll, or poll when the environment says ORIBI_EVENT_SOURCE=poll. 0 or ORIBI_ESYS. */
+int oribi_loop_create(enum oribi_loop_source source, struct oribi_loop **out);
+void oribi_loop_destroy(struct oribi_loop *loop);
+const char *oribi_loop_name(const struct oribi_loop *loop);
+
+/* The descriptor a forked child must close, or -1. */
+int oribi_loop_fd(const struct oribi_loop *loop);
+
+/* Starts watching `fd`. Borrows watch until removed. 0 or ORIBI_ESYS (ENOSPC, ENOMEM). */
+int oribi_loop_add(struct oribi_loop *loop, struct oribi_watch *watch, int fd, enum oribi_watch_kind kind, uint8_t interest);
+
+/* Stops watching; must come before close(fd). */
+void oribi_loop_remove(struct oribi_loop *loop, struct oribi_watch *watch);
+
+/* Changes what the owner wants to hear of. No system call. */
+void oribi_loop_interest(struct oribi_loop *loop, struct oribi_watch *watch, uint8_t interest);
+
+/* Moves a listener to the tail of the kernel's queue of exclusive waiters: they are woken in registration order, and without this the first
+ * worker collects nearly all kept-alive connections. A no-op for poll(2). */
+void oribi_loop_rotate(struct oribi_loop *loop, struct oribi_watch *watch);
+
+/* Waits up to timeout_ms (0: not at all, -1: for ever) and fills `events` with at most `max`. Returns their number; 0 on time-out or
+ * interruption by a signal. Does not touch anything but the watches' ready bits. */
+int oribi_loop_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max);
+
+#endif

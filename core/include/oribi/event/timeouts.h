@@ -1,0 +1,52 @@
+/* Deadlines. All timeouts of one class are equally long, so each class is a FIFO list: arming appends, expiry looks at the head only. O(1)
+ * everywhere, no heap, and nothing per request but two pointer moves. */
+#ifndef ORIBI_EVENT_TIMEOUTS_H
+#define ORIBI_EVENT_TIMEOUTS_H
+
+#include <stdint.h>
+
+enum oribi_timeout_class {
+    ORIBI_TIMEOUT_NONE,
+    ORIBI_TIMEOUT_FIRST,  /* accepted, nothing received yet */
+    ORIBI_TIMEOUT_HEAD,   /* the whole head, from its first byte */
+    ORIBI_TIMEOUT_BODY,   /* progress of a body */
+    ORIBI_TIMEOUT_IDLE,   /* between requests */
+    ORIBI_TIMEOUT_WRITE,  /* progress of an answer */
+    ORIBI_TIMEOUT_LINGER, /* waiting for the peer to close */
+    ORIBI_TIMEOUT_CLASSES
+};
+
+/* Embedded in what times out. All-zero is disarmed. */
+struct oribi_timer {
+    struct oribi_timer *prev;
+    struct oribi_timer *next;
+    int64_t armed_ms;
+    uint8_t timeout_class;
+};
+
+struct oribi_timeouts {
+    struct {
+        struct oribi_timer *first;
+        struct oribi_timer *last;
+        int64_t length_ms; /* 0: this class never expires */
+    } classes[ORIBI_TIMEOUT_CLASSES];
+};
+
+void oribi_timeouts_init(struct oribi_timeouts *timeouts);
+
+/* Sets how long a class is; only while nothing is armed in it. */
+void oribi_timeouts_set(struct oribi_timeouts *timeouts, enum oribi_timeout_class timeout_class, int64_t length_ms);
+
+/* (Re)arms `timer` in a class from now_ms on; now_ms never goes back between calls. ORIBI_TIMEOUT_NONE disarms. */
+void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timer *timer, enum oribi_timeout_class timeout_class, int64_t now_ms);
+
+/* Disarms and gives one expired timer, its class in *timeout_class; NULL when none has expired. */
+struct oribi_timer *oribi_timeouts_expired(struct oribi_timeouts *timeouts, int64_t now_ms, enum oribi_timeout_class *timeout_class);
+
+/* Milliseconds until the next expiry (0: due), or -1 when nothing is armed. */
+int64_t oribi_timeouts_next_ms(const struct oribi_timeouts *timeouts, int64_t now_ms);
+
+/* The timer armed longest in a class, or NULL. */
+struct oribi_timer *oribi_timeouts_oldest(const struct oribi_timeouts *timeouts, enum oribi_timeout_class timeout_class);
+
+#endif

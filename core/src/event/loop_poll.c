@@ -1,0 +1,110 @@
+/* The poll(2) source: built everywhere, and run through the same tests as the native one, so that nothing above leans on epoll.
+ * poll is level-triggered; watches that want nothing are masked with a negative descriptor, because POLLHUP cannot be
+ * switched off otherwise and would be reported for ever. */
+#include "event/loop_source.h"
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+
+#include <errno.h>
+#include <poll.h>
+
+static int source_open(struct oribi_loop *loop)
+{
+    loop->fd = -1;
+    return 0;
+}
+
+static void source_close(struct oribi_loop *loop)
+{
+    oribi_mem_free(loop->fds);
+    oribi_mem_free(loop->watches);
+}
+
+static void arm(struct oribi_loop *loop, struct oribi_watch *watch)
+{
+    struct pollfd *entry = &loop->fds[watch->index];
+    entry->events = 0;
+    if (watch->interest & ORIBI_READ)
+        entry->events |= POLLIN;
+    if (watch->interest & ORIBI_WRITE)
+        entry->events |= POLLOUT;
+    entry->fd = entry->events ? watch->fd : -1;
+}
+
+static int source_add(struct oribi_loop *loop, struct oribi_watch *watch)
+{
+    if (loop->count == loop->cap) {
+        uint32_t cap = loop->cap ? loop->cap * 2 : 64;
+        struct pollfd *fds = oribi_mem_try_resize(loop->fds, cap, sizeof(*fds));
+        if (!fds)
+            return ORIBI_ENOMEM;
+        loop->fds = fds;
+        struct oribi_watch **watches = oribi_mem_try_resize(loop->watches, cap, sizeof(struct oribi_watch *));
+        if (!watches)
+            return ORIBI_ENOMEM;
+        loop->watches = watches;
+        loop->cap = cap;
+    }
+    watch->index = loop->count++;
+    loop->watches[watch->index] = watch;
+    loop->fds[watch->index].revents = 0;
+    arm(loop, watch);
+    return 0;
+}
+
+static void source_remove(struct oribi_loop *loop, struct oribi_watch *watch)
+{
+    uint32_t last = --loop->count;
+    if (watch->index == last)
+        return;
+    loop->fds[watch->index] = loop->fds[last];
+    loop->watches[watch->index] = loop->watches[last];
+    loop->watches[watch->index]->index = watch->index;
+}
+
+static void source_rotate(struct oribi_loop *loop, struct oribi_watch *watch)
+{
+}
+
+static uint8_t ready_of(short revents)
+{
+    uint8_t ready = 0;
+    if (revents & POLLIN)
+        ready |= ORIBI_READ;
+    if (revents & POLLOUT)
+        ready |= ORIBI_WRITE;
+    if (revents & (POLLHUP | POLLERR | POLLNVAL))
+        ready |= ORIBI_HANGUP | ORIBI_READ | ORIBI_WRITE;
+    return ready;
+}
+
+static int source_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max)
+{
+    int left = poll(loop->fds, loop->count, timeout_ms);
+    if (left <= 0)
+        return 0;
+    int found = 0;
+    uint32_t start = loop->next < loop->count ? loop->next : 0;
+    for (uint32_t step = 0; step < loop->count && left > 0 && found < max; step++) {
+        uint32_t i = (start + step) % loop->count;
+        loop->next = i + 1;
+        if (loop->fds[i].fd < 0 || loop->fds[i].revents == 0)
+            continue;
+        left--;
+        uint8_t ready = ready_of(loop->fds[i].revents);
+        if (oribi__watch_ready(loop->watches[i], ready))
+            events[found++] = (struct oribi_event){loop->watches[i], ready};
+    }
+    return found;
+}
+
+const struct oribi_loop_ops oribi__loop_poll = {
+    .name = "poll",
+    .open = source_open,
+    .close = source_close,
+    .add = source_add,
+    .remove = source_remove,
+    .interest = arm,
+    .rotate = source_rotate,
+    .poll = source_poll,
+};

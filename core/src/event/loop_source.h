@@ -1,0 +1,39 @@
+/* What a readiness source implements; private to the loop. */
+#ifndef ORIBI_EVENT_LOOP_SOURCE_H
+#define ORIBI_EVENT_LOOP_SOURCE_H
+
+#include "oribi/event/loop.h"
+
+struct oribi_loop_ops {
+    const char *name;
+    int (*open)(struct oribi_loop *loop);
+    void (*close)(struct oribi_loop *loop);
+    int (*add)(struct oribi_loop *loop, struct oribi_watch *watch);
+    void (*remove)(struct oribi_loop *loop, struct oribi_watch *watch);
+    void (*interest)(struct oribi_loop *loop, struct oribi_watch *watch);
+    void (*rotate)(struct oribi_loop *loop, struct oribi_watch *watch);
+    int (*poll)(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max);
+};
+
+struct oribi_loop {
+    const struct oribi_loop_ops *ops;
+    int fd; /* epoll's, or -1 */
+    /* poll source */
+    struct pollfd *fds;
+    struct oribi_watch **watches; /* same index */
+    uint32_t count;
+    uint32_t cap;
+    uint32_t next; /* where the last poll stopped handing out, so that no descriptor starves behind `max` */
+};
+
+extern const struct oribi_loop_ops oribi__loop_poll;
+extern const struct oribi_loop_ops *const oribi__loop_native; /* NULL where there is none but poll */
+
+/* Merges newly seen readiness into the watch; true if it is to be delivered. */
+static inline bool oribi__watch_ready(struct oribi_watch *watch, uint8_t ready)
+{
+    watch->ready |= ready;
+    return (watch->ready & (watch->interest | ORIBI_HANGUP)) != 0;
+}
+
+#endif

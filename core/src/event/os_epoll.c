@@ -1,0 +1,106 @@
+/* The epoll source. Streams are registered once, edge-triggered, for everything: a socket tells of room to write only after a write
+ * came up short (SOCK_NOSPACE), so asking for EPOLLOUT from the start wakes nobody, and no EPOLL_CTL_MOD is ever needed. */
+#ifdef __linux__
+
+#include "event/loop_source.h"
+#include "oribi/base/error.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#ifndef EPOLLEXCLUSIVE
+#define EPOLLEXCLUSIVE (1u << 28)
+#endif
+
+static int source_open(struct oribi_loop *loop)
+{
+    loop->fd = epoll_create1(EPOLL_CLOEXEC);
+    return loop->fd < 0 ? ORIBI_ESYS : 0;
+}
+
+static void source_close(struct oribi_loop *loop)
+{
+    (void)close(loop->fd); /* an epoll descriptor has nothing to flush */
+}
+
+static int source_add(struct oribi_loop *loop, struct oribi_watch *watch)
+{
+    struct epoll_event event = {.data.ptr = watch};
+    switch (watch->kind) {
+    case ORIBI_WATCH_STREAM:
+        event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+        break;
+    case ORIBI_WATCH_LISTENER:
+        event.events = EPOLLIN | EPOLLEXCLUSIVE;
+        break;
+    default:
+        event.events = EPOLLIN;
+    }
+    return epoll_ctl(loop->fd, EPOLL_CTL_ADD, watch->fd, &event) < 0 ? ORIBI_ESYS : 0;
+}
+
+static void source_remove(struct oribi_loop *loop, struct oribi_watch *watch)
+{
+    struct epoll_event unused = {0};
+    (void)epoll_ctl(loop->fd, EPOLL_CTL_DEL, watch->fd, &unused); /* fails only if it was not there */
+}
+
+static void source_interest(struct oribi_loop *loop, struct oribi_watch *watch)
+{
+}
+
+static void source_rotate(struct oribi_loop *loop, struct oribi_watch *watch)
+{
+    source_remove(loop, watch);
+    if (source_add(loop, watch) < 0)
+        watch->added = false;
+}
+
+static uint8_t ready_of(uint32_t events)
+{
+    uint8_t ready = 0;
+    if (events & EPOLLIN)
+        ready |= ORIBI_READ;
+    if (events & EPOLLOUT)
+        ready |= ORIBI_WRITE;
+    if (events & EPOLLRDHUP)
+        ready |= ORIBI_HANGUP | ORIBI_READ;
+    if (events & (EPOLLHUP | EPOLLERR))
+        ready |= ORIBI_HANGUP | ORIBI_READ | ORIBI_WRITE;
+    return ready;
+}
+
+static int source_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max)
+{
+    struct epoll_event native[ORIBI_LOOP_EVENTS_MAX];
+    if (max > ORIBI_LOOP_EVENTS_MAX)
+        max = ORIBI_LOOP_EVENTS_MAX;
+    int count = epoll_wait(loop->fd, native, max, timeout_ms);
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        struct oribi_watch *watch = native[i].data.ptr;
+        uint8_t ready = ready_of(native[i].events);
+        if (oribi__watch_ready(watch, ready))
+            events[found++] = (struct oribi_event){watch, ready};
+    }
+    return found;
+}
+
+static const struct oribi_loop_ops ops = {
+    .name = "epoll",
+    .open = source_open,
+    .close = source_close,
+    .add = source_add,
+    .remove = source_remove,
+    .interest = source_interest,
+    .rotate = source_rotate,
+    .poll = source_poll,
+};
+const struct oribi_loop_ops *const oribi__loop_native = &ops;
+
+#else
+#include "event/loop_source.h"
+#include <stddef.h>
+const struct oribi_loop_ops *const oribi__loop_native = NULL;
+#endif
