@@ -7,8 +7,11 @@
 #include "oribi/base/log.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/os.h"
 
-#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,14 +22,14 @@
 
 enum {
     LINE_CAP = 8 * 1024,
-    WRITE_TRIES_MAX = 4,
     GATE_WINDOW_MS = 10 * 1000,
 };
 
 static struct {
-    _Atomic int fd;    /* written by the thread that opens or reopens the log, read by all */
-    _Atomic int level; /* likewise */
-} error_log = {2, ORIBI_LOG_INFO};
+    _Atomic int fd;      /* written by the thread that opens or reopens the log, read by all */
+    _Atomic int level;   /* likewise */
+    char path[PATH_MAX]; /* absolute; "" when no file was opened; main thread only */
+} error_log = {STDERR_FILENO, ORIBI_LOG_INFO, ""};
 
 struct line {
     size_t len;
@@ -37,6 +40,45 @@ void oribi_log_init(int fd, enum oribi_log_level level)
 {
     atomic_store(&error_log.fd, fd);
     atomic_store(&error_log.level, (int)level);
+}
+
+/* dup2() swaps the file under standard error in one step, so that no line of another thread meets a closed descriptor. Standard error is
+ * never CLOEXEC: programs the application starts write there too. */
+static int point_stderr_at(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0 || dup2(fd, STDERR_FILENO) < 0) {
+        int code = oribi_os_fail();
+        oribi_os_close(fd);
+        return code;
+    }
+    if (fd == STDERR_FILENO)
+        (void)oribi_os_set_cloexec(fd,
+                                   false); /* it had been closed, and dup2() onto itself changes nothing; cannot fail */
+    else
+        oribi_os_close(fd);
+    atomic_store(&error_log.fd, STDERR_FILENO);
+    return 0;
+}
+
+int oribi_log_open(const char *path)
+{
+    char absolute[PATH_MAX];
+    char dir[PATH_MAX] = "";
+    if (path[0] != '/' && !getcwd(dir, sizeof(dir)))
+        return oribi_os_fail();
+    int n = snprintf(absolute, sizeof(absolute), "%s%s%s", dir, dir[0] ? "/" : "", path);
+    if (n < 0 || (size_t)n >= sizeof(absolute))
+        return ORIBI_ELIMIT;
+    int code = point_stderr_at(absolute);
+    if (code == 0)
+        memcpy(error_log.path, absolute, (size_t)n + 1);
+    return code;
+}
+
+int oribi_log_reopen(void)
+{
+    return error_log.path[0] ? point_stderr_at(error_log.path) : 0;
 }
 
 static bool dropped(enum oribi_log_level level)
@@ -81,25 +123,17 @@ static void put_prefix(struct line *line, enum oribi_log_level level)
     time_t seconds = (time_t)(now_ms / 1000);
     struct tm utc = {0};
     (void)gmtime_r(&seconds, &utc); /* fails for years beyond int only */
-    int n = snprintf(line->text, LINE_CAP, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ oribi[%ld] %s: ", utc.tm_year + 1900, utc.tm_mon + 1,
-                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(now_ms % 1000), (long)getpid(), names[level]);
+    int n = snprintf(line->text, LINE_CAP, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ oribi[%ld] %s: ", utc.tm_year + 1900,
+                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(now_ms % 1000),
+                     (long)getpid(), names[level]);
     line->len = n > 0 ? (size_t)n : 0;
 }
 
-/* A log that cannot be written has nowhere to say so: what is left after a few tries is dropped. A descriptor may be non-blocking because
- * whoever gave it to us made it so; waiting there could stop the server for a stuck reader. errno of the caller stays as it was. */
+/* A descriptor may be non-blocking because whoever gave it to us made it so; waiting there could stop the server for a stuck reader. */
 static void write_line(struct line *line)
 {
-    int saved = errno;
     line->text[line->len++] = '\n';
-    size_t sent = 0;
-    for (int tries = 0; sent < line->len && tries < WRITE_TRIES_MAX; tries++) {
-        ssize_t n = write(atomic_load(&error_log.fd), line->text + sent, line->len - sent);
-        if (n < 0 && errno != EINTR)
-            break;
-        sent += n > 0 ? (size_t)n : 0;
-    }
-    errno = saved;
+    oribi_os_write_line(atomic_load(&error_log.fd), line->text, line->len);
 }
 
 void oribi_log(enum oribi_log_level level, const char *format, ...)

@@ -14,16 +14,16 @@ enum {
     ORIBI_FIELDS_DEFAULT = 100,
     ORIBI_FIELDS_CAP = 256,
     ORIBI_FIELD_NAME_BYTES_MAX = 1024,
-    ORIBI_EMPTY_LINES_MAX = 2,              /* skipped before a request line, RFC 9112 2.2 */
-    ORIBI_CHUNK_EXT_BYTES_MAX = 16 * 1024,  /* all extensions of one request together */
-    ORIBI_CHUNK_SIZE_DIGITS_MAX = 16,       /* after leading zeros */
+    ORIBI_EMPTY_LINES_MAX = 2,             /* skipped before a request line, RFC 9112 2.2 */
+    ORIBI_CHUNK_EXT_BYTES_MAX = 16 * 1024, /* all extensions of one request together */
+    ORIBI_CHUNK_SIZE_DIGITS_MAX = 16,      /* after leading zeros */
     ORIBI_TRAILER_BYTES_MAX = 16 * 1024,
     ORIBI_BODY_MEMORY_DEFAULT = 128 * 1024,
     ORIBI_LINGER_BYTES_MAX = 64 * 1024,
     ORIBI_LINGER_MS_MAX = 2000,
     ORIBI_RESPONSE_HEAD_BYTES_MAX = 256 * 1024, /* serialised head of one answer; more is the application's mistake */
     ORIBI_RESPONSE_FIELDS_MAX = 1024,
-    ORIBI_PIPELINE_DEPTH = 1,               /* requests of one connection known to the run queue at a time */
+    ORIBI_PIPELINE_DEPTH = 1, /* requests of one connection known to the run queue at a time */
 };
 
 #define ORIBI_BODY_BYTES_DEFAULT ((int64_t)1 << 30)

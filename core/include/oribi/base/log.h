@@ -9,6 +9,14 @@ enum oribi_log_level { ORIBI_LOG_DEBUG, ORIBI_LOG_INFO, ORIBI_LOG_WARN, ORIBI_LO
 /* The process has one error log. Borrows fd (default 2); lines below `level` are dropped. */
 void oribi_log_init(int fd, enum oribi_log_level level);
 
+/* Points standard error at the file `path`, opened for appending, and logs there: what the application and its libraries print to stderr lands
+ * in the same file. Borrows path; a relative one is taken from the working directory of this moment. 0 or a code of os.h, and then everything
+ * is as it was. */
+int oribi_log_open(const char *path);
+
+/* Opens that path anew after a rotation; lines keep going to the old file until the new one is there. Without a path it does nothing. */
+int oribi_log_reopen(void);
+
 /* Control characters in the text are written as \xNN so that a peer cannot forge a line; cut at 8 KiB. */
 void oribi_log(enum oribi_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,0 +1,97 @@
+/* The operating system, as far as it differs between systems or speaks errno. os.c is POSIX, os_linux.c holds what only Linux has; both
+ * turn errno into a code of error.h at once, so that errno is read nowhere else.
+ *
+ * Results: 0 or a count >= 0, ORIBI_AGAIN (would block), ORIBI_ECLOSED (the peer is gone), ORIBI_ENOMEM, ORIBI_ELIMIT (out of descriptors),
+ * else ORIBI_ESYS. After a negative result oribi_os_error_text() has the words. A call broken off by a signal is begun again, except where
+ * said. Every descriptor given is CLOEXEC. */
+#ifndef ORIBI_BASE_OS_H
+#define ORIBI_BASE_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* For a system call made elsewhere that has just failed: keeps errno for oribi_os_error_text() and gives its code, never 0. */
+int oribi_os_fail(void);
+
+/* Words for the last failure on this thread, lower case: "address already in use". Lives until the next failure on this thread. */
+const char *oribi_os_error_text(void);
+
+/* Descriptors */
+
+void oribi_os_close(int fd); /* takes fd; -1 is allowed */
+int oribi_os_set_nonblock(int fd, bool on);
+int oribi_os_set_cloexec(int fd, bool on);
+
+/* Bytes read (0: end of file) or written, possibly fewer than asked for. Writing to a closed peer gives ORIBI_ECLOSED: sockets are written
+ * with MSG_NOSIGNAL, for pipes SIGPIPE must be ignored. writev takes any count and passes at most IOV_MAX vectors on. */
+ssize_t oribi_os_read(int fd, void *dst, size_t n);
+ssize_t oribi_os_write(int fd, const void *p, size_t n);
+ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count);
+
+/* For logs, which have nowhere to complain: tries a few times, drops what will not go, and leaves errno and the last error's text alone. */
+void oribi_os_write_line(int fd, const char *p, size_t n);
+
+/* Sends up to n bytes of the regular file in_fd from *offset on, which moves along; 0 when the file ended before. */
+ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n);
+
+/* Gives the next waiting connection, non-blocking. ORIBI_AGAIN when there is none, ORIBI_ECLOSED when that connection was reset while it
+ * waited (try again), ORIBI_ELIMIT when descriptors are out. `peer` may be NULL. */
+int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, socklen_t *peer_len);
+
+/* Gives an unlinked file, empty, for reading and writing, in TMPDIR or /tmp. */
+int oribi_os_temp_file(int *fd);
+
+/* One line of text (at most cap - 1 bytes, NUL-terminated, newline cut) of a small file such as those in /proc. */
+int oribi_os_read_line(const char *path, char *dst, size_t cap);
+
+/* A descriptor that wakes whoever waits for read_fd to become readable. One descriptor where the system has an eventfd, else a pipe. */
+struct oribi_wake {
+    int read_fd;
+    int write_fd; /* private; may equal read_fd */
+};
+int oribi_wake_create(struct oribi_wake *wake);
+void oribi_wake_notify(const struct oribi_wake *wake); /* async-signal-safe, thread-safe; many count as one */
+bool oribi_wake_clear(
+    const struct oribi_wake *wake); /* makes read_fd unreadable again; true when it had been notified */
+void oribi_wake_destroy(struct oribi_wake *wake);
+
+/* Machine */
+
+/* CPUs this process may use: affinity, cut by the CPU quota of its control group rounded up. At least 1. */
+uint32_t oribi_os_cpu_count(void);
+
+/* The longest accept queue the kernel grants (listen(2) cuts longer ones silently); 4096 where it cannot be read. */
+uint32_t oribi_os_backlog_max(void);
+
+/* Processes */
+
+/* Gives a descriptor that becomes readable when `pid` ends; ORIBI_ESYS where the kernel has none (poll waitpid then). */
+int oribi_os_pid_open(pid_t pid, int *fd);
+
+/* Who connected a unix socket. */
+struct oribi_peer {
+    pid_t pid; /* 0 where the system does not tell */
+    uid_t uid;
+    gid_t gid;
+};
+int oribi_os_peer(int unix_fd, struct oribi_peer *peer);
+
+/* Orphans among our descendants become our children instead of init's. */
+int oribi_os_become_subreaper(void);
+
+/* The kernel sends us `signal_number` when the thread that forked us ends. Returns ORIBI_ECLOSED when our parent is already not `parent`. */
+int oribi_os_signal_on_parent_death(int signal_number, pid_t parent);
+
+/* private: shared by os.c, os_<system>.c and their tests */
+
+/* CPUs the control group's quota allows, 0 when there is none. `root` stands before /proc and /sys. */
+uint32_t oribi__os_cpu_quota(const char *root);
+
+/* Opens a file in `dir` that never had a name; its descriptor, or negative where that cannot be done. */
+int oribi__os_open_unnamed(const char *dir);
+
+#endif

@@ -1,0 +1,174 @@
+/* The POSIX half of the OS layer, and the one place that reads errno. */
+#include "oribi/base/os.h"
+
+#include "oribi/base/error.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { WRITE_TRIES_MAX = 4 };
+
+static _Thread_local int last_errno;
+static _Thread_local char error_text[128];
+
+int oribi_os_fail(void)
+{
+    last_errno = errno;
+    switch (errno) {
+    case EAGAIN: /* EWOULDBLOCK is the same number on every system we know */
+        return ORIBI_AGAIN;
+    case ECONNABORTED:
+    case ECONNRESET:
+    case ENOTCONN:
+    case EPIPE:
+    case ESHUTDOWN:
+    case ETIMEDOUT: /* TCP gave up on the peer (tcp(7)) */
+        return ORIBI_ECLOSED;
+    case EMFILE:
+    case ENFILE:
+        return ORIBI_ELIMIT;
+    case ENOBUFS:
+    case ENOMEM:
+        return ORIBI_ENOMEM;
+    default:
+        return ORIBI_ESYS;
+    }
+}
+
+/* strerror() opens with a capital; our lines do not. "I/O error" keeps its own. */
+const char *oribi_os_error_text(void)
+{
+    (void)snprintf(error_text, sizeof(error_text), "%s", strerror(last_errno)); /* cut when longer: still words */
+    if (islower((unsigned char)error_text[1]))
+        error_text[0] = (char)tolower((unsigned char)error_text[0]);
+    return error_text;
+}
+
+/* close(2) is not begun again after EINTR: on Linux the descriptor is gone then, and another thread may have got its number. */
+void oribi_os_close(int fd)
+{
+    if (fd < 0)
+        return;
+    int saved = errno;
+    (void)close(fd); /* nothing of ours waits for the result: files written here are temporary or logs */
+    errno = saved;
+}
+
+static int change_flag(int fd, int get, int set, int flag, bool on)
+{
+    int flags = fcntl(fd, get);
+    if (flags < 0)
+        return oribi_os_fail();
+    int wanted = on ? flags | flag : flags & ~flag;
+    if (wanted != flags && fcntl(fd, set, wanted) < 0)
+        return oribi_os_fail();
+    return 0;
+}
+
+int oribi_os_set_nonblock(int fd, bool on)
+{
+    return change_flag(fd, F_GETFL, F_SETFL, O_NONBLOCK, on);
+}
+
+int oribi_os_set_cloexec(int fd, bool on)
+{
+    return change_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
+}
+
+ssize_t oribi_os_read(int fd, void *dst, size_t n)
+{
+    for (;;) {
+        ssize_t got = read(fd, dst, n);
+        if (got >= 0)
+            return got;
+        if (errno != EINTR)
+            return oribi_os_fail();
+    }
+}
+
+ssize_t oribi_os_write(int fd, const void *p, size_t n)
+{
+    for (;;) {
+        ssize_t sent = write(fd, p, n);
+        if (sent >= 0)
+            return sent;
+        if (errno != EINTR)
+            return oribi_os_fail();
+    }
+}
+
+void oribi_os_write_line(int fd, const char *p, size_t n)
+{
+    int saved = errno;
+    for (int tries = 0; n > 0 && tries < WRITE_TRIES_MAX; tries++) {
+        ssize_t sent = write(fd, p, n);
+        if (sent < 0 && errno != EINTR)
+            break;
+        p += sent > 0 ? sent : 0;
+        n -= sent > 0 ? (size_t)sent : 0;
+    }
+    errno = saved;
+}
+
+/* sendmsg rather than writev: MSG_NOSIGNAL then spares the application its own SIGPIPE rules. */
+ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)vec, .msg_iovlen = count < IOV_MAX ? count : IOV_MAX};
+    for (;;) {
+        ssize_t sent = sendmsg(socket_fd, &message, MSG_NOSIGNAL);
+        if (sent >= 0)
+            return sent;
+        if (errno != EINTR)
+            return oribi_os_fail();
+    }
+}
+
+/* Unlinked at birth, so that nothing is left behind however the process ends. */
+int oribi_os_temp_file(int *fd)
+{
+    const char *dir = getenv("TMPDIR");
+    if (!dir || !*dir)
+        dir = "/tmp";
+    int unnamed = oribi__os_open_unnamed(dir);
+    if (unnamed >= 0) {
+        *fd = unnamed;
+        return 0;
+    }
+    char path[PATH_MAX]; /* no such thing on this file system: a name for a moment */
+    int n = snprintf(path, sizeof(path), "%s/oribi-XXXXXX", dir);
+    if (n < 0 || (size_t)n >= sizeof(path)) {
+        errno = ENAMETOOLONG;
+        return oribi_os_fail();
+    }
+    int named = mkostemp(path, O_CLOEXEC);
+    if (named < 0)
+        return oribi_os_fail();
+    if (unlink(path) < 0) {
+        int code = oribi_os_fail();
+        oribi_os_close(named);
+        return code;
+    }
+    *fd = named;
+    return 0;
+}
+
+int oribi_os_read_line(const char *path, char *dst, size_t cap)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return oribi_os_fail();
+    ssize_t n = oribi_os_read(fd, dst, cap - 1);
+    oribi_os_close(fd);
+    if (n < 0)
+        return (int)n;
+    dst[n] = '\0';
+    dst[strcspn(dst, "\n")] = '\0';
+    return 0;
+}

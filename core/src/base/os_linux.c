@@ -1,0 +1,280 @@
+/* The Linux half of the OS layer: calls, and where the kernel keeps what a process may know about its machine. */
+#include "oribi/base/os.h"
+
+#include "oribi/base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    BACKLOG_DEFAULT = 4096,    /* net.core.somaxconn since Linux 5.4 */
+    SENDFILE_MAX = 0x7ffff000, /* what one call transfers at most, sendfile(2) */
+};
+
+int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, socklen_t *peer_len)
+{
+    for (;;) {
+        socklen_t len = sizeof(*peer);
+        int got = accept4(listen_fd, (struct sockaddr *)peer, peer ? &len : NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (got >= 0) {
+            *fd = got;
+            if (peer)
+                *peer_len = len;
+            return 0;
+        }
+        /* Errors already pending on the new socket are given here; they concern that connection only (accept(2)). */
+        switch (errno) {
+        case EINTR:
+            continue;
+        case EPROTO:
+        case EPERM: /* a firewall rule forbade it */
+        case ENETDOWN:
+        case ENETUNREACH:
+        case EHOSTDOWN:
+        case EHOSTUNREACH:
+        case ENOPROTOOPT:
+        case ENONET:
+            (void)oribi_os_fail();
+            return ORIBI_ECLOSED;
+        default:
+            return oribi_os_fail();
+        }
+    }
+}
+
+ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n)
+{
+    size_t want = n > SENDFILE_MAX ? SENDFILE_MAX : (size_t)n;
+    for (;;) {
+        off_t at = *offset;
+        ssize_t sent = sendfile(socket_fd, in_fd, &at, want);
+        if (sent >= 0) {
+            *offset = at;
+            return sent;
+        }
+        if (errno != EINTR)
+            return oribi_os_fail();
+    }
+}
+
+int oribi__os_open_unnamed(const char *dir)
+{
+    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600); /* not every file system can, open(2) */
+    return fd < 0 ? oribi_os_fail() : fd;
+}
+
+int oribi_wake_create(struct oribi_wake *wake)
+{
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        return oribi_os_fail();
+    wake->read_fd = fd;
+    wake->write_fd = fd;
+    return 0;
+}
+
+/* Runs in signal handlers: errno must be what it was. A full counter (EAGAIN) is already a wake-up. */
+void oribi_wake_notify(const struct oribi_wake *wake)
+{
+    int saved = errno;
+    uint64_t one = 1;
+    ssize_t n;
+    do {
+        n = write(wake->write_fd, &one, sizeof(one));
+    } while (n < 0 && errno == EINTR);
+    errno = saved;
+}
+
+bool oribi_wake_clear(const struct oribi_wake *wake)
+{
+    uint64_t count;
+    return oribi_os_read(wake->read_fd, &count, sizeof(count)) > 0; /* one read resets the counter, eventfd(2) */
+}
+
+void oribi_wake_destroy(struct oribi_wake *wake)
+{
+    oribi_os_close(wake->read_fd);
+    wake->read_fd = -1;
+    wake->write_fd = -1;
+}
+
+/* CPUs of quota/period microseconds, rounded up; 0 for no quota ("max", -1, unreadable). */
+static uint32_t quota_cpus(long long quota, long long period)
+{
+    if (quota <= 0 || period <= 0)
+        return 0;
+    long long cpus = quota / period + (quota % period != 0);
+    return cpus > INT_MAX ? 0 : (uint32_t)cpus;
+}
+
+/* Version 2 keeps both numbers in one file: "150000 100000" or "max 100000". */
+static uint32_t group_quota_v2(const char *dir)
+{
+    char path[PATH_MAX];
+    char line[64];
+    long long quota = 0;
+    long long period = 0;
+    int n = snprintf(path, sizeof(path), "%s/cpu.max", dir);
+    if (n < 0 || (size_t)n >= sizeof(path) || oribi_os_read_line(path, line, sizeof(line)) < 0)
+        return 0;
+    return sscanf(line, "%lld %lld", &quota, &period) == 2 ? quota_cpus(quota, period) : 0;
+}
+
+static uint32_t group_quota_v1(const char *dir)
+{
+    char path[PATH_MAX];
+    char quota[32];
+    char period[32];
+    int n = snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", dir);
+    if (n < 0 || (size_t)n >= sizeof(path) || oribi_os_read_line(path, quota, sizeof(quota)) < 0)
+        return 0;
+    n = snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", dir);
+    if (n < 0 || (size_t)n >= sizeof(path) || oribi_os_read_line(path, period, sizeof(period)) < 0)
+        return 0;
+    return quota_cpus(strtoll(quota, NULL, 10), strtoll(period, NULL, 10));
+}
+
+/* A quota of any ancestor binds too, so the way up to the mount is walked. In a container whose own group is the mount's root the path
+ * from /proc may not exist below it: those steps find nothing, and the root still counts. */
+static uint32_t group_quota(const char *mount, const char *group, uint32_t (*read_quota)(const char *))
+{
+    char dir[PATH_MAX];
+    uint32_t least = 0;
+    size_t mount_len = strlen(mount);
+    int n = snprintf(dir, sizeof(dir), "%s%s", mount, group);
+    if (n < 0 || (size_t)n >= sizeof(dir))
+        return 0;
+    for (;;) {
+        uint32_t cpus = read_quota(dir);
+        if (cpus && (!least || cpus < least))
+            least = cpus;
+        char *slash = strrchr(dir, '/');
+        if (!slash || (size_t)(slash - dir) < mount_len)
+            return least;
+        *slash = '\0';
+    }
+}
+
+/* Is `name` one of the comma-separated controllers? */
+static bool has_controller(const char *list, size_t n, const char *name)
+{
+    size_t name_len = strlen(name);
+    for (const char *end = list + n; list < end;) {
+        const char *comma = memchr(list, ',', (size_t)(end - list));
+        size_t len = (size_t)((comma ? comma : end) - list);
+        if (len == name_len && memcmp(list, name, len) == 0)
+            return true;
+        list += len + 1;
+    }
+    return false;
+}
+
+/* /proc/self/cgroup has a line "id:controllers:path" per hierarchy; version 2 is "0::path" (cgroups(7)). */
+uint32_t oribi__os_cpu_quota(const char *root)
+{
+    char path[PATH_MAX];
+    char mount[PATH_MAX];
+    char line[PATH_MAX];
+    uint32_t least = 0;
+    (void)snprintf(path, sizeof(path), "%s/proc/self/cgroup",
+                   root); /* cut only for a test's absurd root: then it does not open */
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    while (fgets(line, sizeof(line), file)) {
+        line[strcspn(line, "\n")] = '\0';
+        char *controllers = strchr(line, ':');
+        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group)
+            continue;
+        controllers++;
+        size_t n = (size_t)(group - controllers);
+        group++;
+        uint32_t cpus = 0;
+        if (n == 0) {
+            (void)snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup", root);
+            cpus = group_quota(mount, group, group_quota_v2);
+        } else if (has_controller(controllers, n, "cpu")) {
+            (void)snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup/%.*s", root, (int)n, controllers);
+            cpus = group_quota(mount, group, group_quota_v1);
+            (void)snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup/cpu", root);
+            uint32_t plain = group_quota(mount, group, group_quota_v1);
+            cpus = plain && (!cpus || plain < cpus) ? plain : cpus;
+        }
+        if (cpus && (!least || cpus < least))
+            least = cpus;
+    }
+    (void)fclose(file); /* read only: nothing to lose */
+    return least;
+}
+
+uint32_t oribi_os_cpu_count(void)
+{
+    uint32_t count = 1;
+    cpu_set_t set;
+    long online;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        count = (uint32_t)CPU_COUNT(&set);
+    else if ((online = sysconf(_SC_NPROCESSORS_ONLN)) > 0) /* more than 1024 CPUs: the set is too small */
+        count = (uint32_t)online;
+    uint32_t quota = oribi__os_cpu_quota("");
+    if (quota && quota < count)
+        count = quota;
+    return count > 0 ? count : 1;
+}
+
+uint32_t oribi_os_backlog_max(void)
+{
+    char line[32];
+    if (oribi_os_read_line("/proc/sys/net/core/somaxconn", line, sizeof(line)) < 0)
+        return BACKLOG_DEFAULT;
+    long value = strtol(line, NULL, 10);
+    return value > 0 && value <= INT_MAX ? (uint32_t)value : BACKLOG_DEFAULT;
+}
+
+int oribi_os_pid_open(pid_t pid, int *fd)
+{
+#ifdef SYS_pidfd_open
+    long got = syscall(SYS_pidfd_open, pid, 0); /* Linux 5.3; CLOEXEC by itself, pidfd_open(2) */
+#else
+    long got = -1;
+    errno = ENOSYS;
+#endif
+    if (got < 0)
+        return oribi_os_fail();
+    *fd = (int)got;
+    return 0;
+}
+
+int oribi_os_peer(int unix_fd, struct oribi_peer *peer)
+{
+    struct ucred credentials;
+    socklen_t len = sizeof(credentials);
+    if (getsockopt(unix_fd, SOL_SOCKET, SO_PEERCRED, &credentials, &len) < 0)
+        return oribi_os_fail();
+    *peer = (struct oribi_peer){.pid = credentials.pid, .uid = credentials.uid, .gid = credentials.gid};
+    return 0;
+}
+
+int oribi_os_become_subreaper(void)
+{
+    return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? oribi_os_fail() : 0;
+}
+
+/* Asked for first and checked afterwards: a parent that ended in between sends nothing (prctl(2)). */
+int oribi_os_signal_on_parent_death(int signal_number, pid_t parent)
+{
+    if (prctl(PR_SET_PDEATHSIG, (unsigned long)signal_number, 0, 0, 0) < 0)
+        return oribi_os_fail();
+    return getppid() == parent ? 0 : ORIBI_ECLOSED;
+}
