@@ -42,14 +42,16 @@
  *       run_hook("after_fork");
  *       if (!options->preload)
  *           load the application;
- *       oribi_worker_create(&setup, &worker);                      // setup.slot = oribi_seat_slot(seat), .life_fd = oribi_seat_life_fd(seat)
+ *       oribi_seat_setup(seat, &setup);                            // options, listeners, slot, access log, life_fd
+ *       oribi_worker_create(&setup, &worker);
  *       if (any of that raised or failed) {
  *           oribi_seat_failed(seat, text, text_len);
  *           _exit(1);
  *       }
  *       oribi_seat_ready(seat, worker);                            // TERM and QUIT reach the worker, the supervisor counts us
  *       run_hook("after_worker_ready");
- *       the pull loop of worker.h;                                 // ends when oribi_worker_done()
+ *       the pull loop of worker.h, with one line more at the top of each round:
+ *           if (oribi_seat_due(seat)) oribi_seat_turn(seat);       // reopens logs and the like; one atomic load when there is nothing
  *       run_hook("before_worker_exit");
  *       oribi_seat_leave(seat);                                    // handlers no longer touch the worker
  *       oribi_worker_destroy(worker);
@@ -127,6 +129,9 @@ struct oribi_seat;
 /* In the grandchild: takes mold, installs a worker's signal handlers. Never fails. */
 struct oribi_seat *oribi_seat_enter(struct oribi_mold *mold);
 
+/* Fills in everything oribi_worker_create() wants. All of it lives until the process ends. */
+void oribi_seat_setup(struct oribi_seat *seat, struct oribi_worker_setup *setup);
+
 struct oribi_slot *oribi_seat_slot(struct oribi_seat *seat);
 const struct oribi_options *oribi_seat_options(const struct oribi_seat *seat);
 struct oribi_listeners *oribi_seat_listeners(struct oribi_seat *seat);
@@ -139,6 +144,12 @@ void oribi_seat_ready(struct oribi_seat *seat, struct oribi_worker *worker);
 
 /* Borrows text: why this worker cannot serve. End the process with code 1 after it. */
 void oribi_seat_failed(struct oribi_seat *seat, const char *text, size_t len);
+
+/* True when oribi_seat_turn() has something to do. Signals and, for workers that listen, the wait itself end with it, so nothing is late. */
+bool oribi_seat_due(const struct oribi_seat *seat);
+
+/* Between two requests: does what signals asked for and what must not happen in a handler. */
+void oribi_seat_turn(struct oribi_seat *seat);
 
 /* True once the worker was told to stop (TERM, QUIT) or the supervisor is gone. */
 bool oribi_seat_stopping(struct oribi_seat *seat);
