@@ -1,0 +1,60 @@
+# Builds and checks everything: the C core, the Ruby extension, the Perl extension. Every target ends with one line saying what passed.
+JOBS  ?= $(shell nproc)
+RUBY  ?= ruby
+PERL  ?= perl
+BUILD ?= $(CURDIR)/build
+T     ?= parser
+S     ?= 60
+
+all: core ruby perl
+	@echo "built: core, ruby extension, perl extension"
+
+core:
+	@$(MAKE) --no-print-directory -C core -j$(JOBS) OUT=$(BUILD)/core
+
+# extconf.rb builds the core itself, so that a packaged gem builds the same way; the folder keeps objects out of the sources.
+ruby:
+	@mkdir -p $(BUILD)/ruby
+	@cd $(BUILD)/ruby && { [ Makefile -nt $(CURDIR)/ruby/ext/oribi/extconf.rb ] || $(RUBY) $(CURDIR)/ruby/ext/oribi/extconf.rb; }
+	@$(MAKE) --no-print-directory -C $(BUILD)/ruby -j$(JOBS)
+	@mkdir -p ruby/lib/oribi
+	@for lib in $(BUILD)/ruby/*.so; do cmp -s $$lib ruby/lib/oribi/$${lib##*/} || cp $$lib ruby/lib/oribi/; done
+
+perl:
+	@cd perl && { [ Makefile -nt Makefile.PL ] || $(PERL) Makefile.PL; }
+	@$(MAKE) --no-print-directory -C perl
+
+test:
+	@script/test
+
+# The C tests once more under AddressSanitizer and UndefinedBehaviorSanitizer, then under ThreadSanitizer.
+SANITIZED = $(MAKE) --no-print-directory -C core -j$(JOBS) HARDEN= OPTIM="-O1 -g -fno-omit-frame-pointer"
+asan:
+	@$(SANITIZED) OUT=$(BUILD)/asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" test
+	@echo "asan: C tests passed under AddressSanitizer and UndefinedBehaviorSanitizer"
+
+tsan:
+	@$(SANITIZED) OUT=$(BUILD)/tsan SANITIZE="-fsanitize=thread" test
+	@echo "tsan: C tests passed under ThreadSanitizer"
+
+lint:
+	@script/lint
+
+bench: all
+	@bench/hello
+
+fuzz:
+	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz
+	@echo "fuzz: $(T) ran $(S) s without a finding"
+
+ci: lint all
+	@script/test
+
+clean:
+	@rm -rf $(BUILD)/core $(BUILD)/ruby $(BUILD)/asan $(BUILD)/tsan $(BUILD)/fuzz $(BUILD)/bench ruby/lib/oribi/*.so
+	@if [ -f perl/Makefile ]; then $(MAKE) --no-print-directory -C perl distclean >/dev/null 2>&1 || true; fi
+	@echo "clean: build products removed"
+
+# Both extensions build the core's archive; one after the other.
+.NOTPARALLEL:
+.PHONY: all core ruby perl test asan tsan lint bench fuzz ci clean
