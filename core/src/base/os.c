@@ -118,16 +118,32 @@ void oribi_os_write_line(int fd, const char *p, size_t n)
 }
 
 /* sendmsg rather than writev: MSG_NOSIGNAL then spares the application its own SIGPIPE rules. */
-ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count)
+static ssize_t send_vec(int socket_fd, const struct iovec *vec, size_t count, int flags)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)vec, .msg_iovlen = count < IOV_MAX ? count : IOV_MAX};
     for (;;) {
-        ssize_t sent = sendmsg(socket_fd, &message, MSG_NOSIGNAL);
+        ssize_t sent = sendmsg(socket_fd, &message, MSG_NOSIGNAL | flags);
         if (sent >= 0)
             return sent;
         if (errno != EINTR)
             return oribi_os_fail();
     }
+}
+
+ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count)
+{
+    return send_vec(socket_fd, vec, count, 0);
+}
+
+ssize_t oribi_os_send_vec_more(int socket_fd, const struct iovec *vec, size_t count)
+{
+    return send_vec(socket_fd, vec, count, MSG_MORE);
+}
+
+int oribi_os_dup(int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    return copy < 0 ? oribi_os_fail() : copy;
 }
 
 /* Unlinked at birth, so that nothing is left behind however the process ends. */

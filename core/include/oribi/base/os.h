@@ -32,6 +32,12 @@ ssize_t oribi_os_read(int fd, void *dst, size_t n);
 ssize_t oribi_os_write(int fd, const void *p, size_t n);
 ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count);
 
+/* The same when more follows at once: the kernel may wait with a packet that is not full (MSG_MORE, send(2)). */
+ssize_t oribi_os_send_vec_more(int socket_fd, const struct iovec *vec, size_t count);
+
+/* Gives a second descriptor for the same open file, or a negative code. */
+int oribi_os_dup(int fd);
+
 /* For logs, which have nowhere to complain: tries a few times, drops what will not go, and leaves errno and the last error's text alone. */
 void oribi_os_write_line(int fd, const char *p, size_t n);
 

@@ -1,0 +1,29 @@
+/* A request body in the making: in memory up to a limit, then in an unlinked file. */
+#ifndef ORIBI_EVENT_BODY_H
+#define ORIBI_EVENT_BODY_H
+
+#include "oribi/base/buf.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Start with oribi_body_init(). */
+struct oribi_body {
+    struct oribi_buf memory; /* the whole body while fd < 0, empty afterwards */
+    int fd;                  /* the unlinked file, or -1 */
+    int64_t len;
+};
+
+void oribi_body_init(struct oribi_body *body);
+void oribi_body_deinit(struct oribi_body *body);
+
+/* Appends a copy. Once more than memory_max bytes are there, all of them move to the file. 0, ORIBI_ENOMEM, or ORIBI_ESYS when the file cannot be
+ * made or written (disk full). */
+int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max);
+
+/* Room for `n` bytes at the end of a body in memory, or NULL when it is in a file, would outgrow memory_max or memory is out. After
+ * writing there, tell how many with oribi_body_grown(). */
+char *oribi_body_try_room(struct oribi_body *body, size_t n, uint32_t memory_max);
+void oribi_body_grown(struct oribi_body *body, size_t n);
+
+#endif

@@ -1,0 +1,137 @@
+/* One client connection, and the request being collected on it.
+ *
+ *               bytes              head complete, body to come          all there
+ *    ┌──► IDLE ───────► HEAD ───────────────────────► BODY ──────────────────────┐
+ *    │                   └─────────────────────── no body, or all in one read ───┤
+ *    │                                                                           ▼
+ *    │  kept alive, output drained                                  taken     QUEUED (run queue)
+ *    ├──────────────────────── FLUSH ◄──── answered ──── CALL ◄──────────────────┘
+ *    │                           │
+ *    │                           │ closes                      refused (400 408 413 414 417 431 501 505)
+ *    │                           ▼                             from HEAD or BODY: answer, then
+ *    └── (FLUSH is passed      LINGER ──► CLOSED  ◄───────────────── FLUSH
+ *         through when nothing is pending)
+ *
+ * An idle connection has no buffer and no request: both are lent when bytes arrive and given back when the answer is done. Reading stops while
+ * a request is queued or called; pipelined bytes wait in the buffer and the kernel. */
+#ifndef ORIBI_EVENT_CONN_H
+#define ORIBI_EVENT_CONN_H
+
+#include "oribi/event/body.h"
+#include "oribi/event/loop.h"
+#include "oribi/event/out.h"
+#include "oribi/event/timeouts.h"
+#include "oribi/http/chunked.h"
+#include "oribi/http/head.h"
+#include "oribi/http/parser.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct oribi_reactor;
+struct oribi_conn;
+
+enum oribi_conn_state {
+    ORIBI_CONN_IDLE,
+    ORIBI_CONN_HEAD,
+    ORIBI_CONN_BODY,
+    ORIBI_CONN_QUEUED,
+    ORIBI_CONN_CALL,
+    ORIBI_CONN_FLUSH,
+    ORIBI_CONN_LINGER,
+    ORIBI_CONN_CLOSED,
+};
+
+/* A request in the making and in progress. Lent from a pool with the first byte, given back when the answer is done. The layer above puts its
+ * own fields behind it (reactor: call_bytes). */
+struct oribi_call {
+    struct oribi_conn *conn;
+    struct oribi_parser parser;
+    struct oribi_chunked chunked;
+    struct oribi_body body;     /* when the body did not fit behind the head in the connection's buffer */
+    struct oribi_slice in_place; /* … and when it did */
+    struct oribi_buf rest;      /* bytes of the next request that were read with the end of a chunked body */
+    int64_t body_started_ms;
+    int64_t complete_us; /* oribi_clock_us() when the last byte had been read */
+    uint32_t used;       /* bytes at the front of the connection's buffer that belong to this request */
+    bool body_file;      /* the body goes to a file from the start */
+    struct oribi_head head;
+};
+
+enum { ORIBI_CONN_ADDR_CAP = 46, ORIBI_CONN_PORT_CAP = 6 };
+
+struct oribi_conn {
+    struct oribi_watch watch;
+    struct oribi_timer timer;
+    struct oribi_conn *prev; /* all connections of the reactor */
+    struct oribi_conn *next;
+    struct oribi_conn *run_next;   /* run queue, or list of the dead */
+    struct oribi_conn *again_next; /* readable connections whose turn was cut short */
+    struct oribi_call *call;
+    struct oribi_out *out; /* unsent output, NULL when none */
+    char *buf;             /* lent; NULL while idle */
+    uint32_t len;
+    uint32_t cap;
+    uint32_t linger_left;
+    uint32_t request_count; /* begun on this connection */
+    const void *listener;   /* opaque to this layer */
+    uint8_t state;
+    bool closes : 1;       /* close when the output is drained */
+    bool lingers : 1;      /* … but read the peer's rest first */
+    bool eof : 1;          /* the peer has finished sending */
+    bool in_again : 1;
+    bool broken : 1;       /* writing failed: nothing more can be said */
+    uint8_t addr_len;
+    uint8_t port_len;
+    char addr[ORIBI_CONN_ADDR_CAP]; /* numeric text of the peer; empty for unix sockets */
+    char port[ORIBI_CONN_PORT_CAP];
+};
+
+/* Takes fd (non-blocking) and makes it a connection of the reactor. NULL when memory is out (fd closed). The caller fills in the peer's address
+ * and then calls oribi_conn_start(). */
+struct oribi_conn *oribi_conn_open(struct oribi_reactor *reactor, int fd, const void *listener);
+
+/* Reads at once, before any registration: data has usually arrived with the connection, and one that is answered and closed right away never costs
+ * an epoll_ctl. The connection may be queued or closed when this returns. */
+void oribi_conn_start(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* Sends or queues these bytes, in order. Borrows vec. 0; ORIBI_ECLOSED, ORIBI_ENOMEM, ORIBI_ESYS: the connection is broken, end it with finish or
+ * abort. `more`: something follows at once (a corked send). */
+int oribi_conn_send(struct oribi_reactor *reactor, struct oribi_conn *conn, const struct iovec *vec, size_t count, bool more);
+
+/* Sends or queues [offset, offset+len) of a regular file, as the last thing of an answer. Borrows fd. Same results. */
+int oribi_conn_send_file(struct oribi_reactor *reactor, struct oribi_conn *conn, int fd, int64_t offset, int64_t len);
+
+/* Bytes queued and not yet sent. */
+int64_t oribi_conn_pending(const struct oribi_conn *conn);
+
+/* Tries to send what is queued. 0: nothing left; ORIBI_AGAIN; ORIBI_ECLOSED. */
+int oribi_conn_flush(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* The answer to the connection's call is complete: gives the call back and goes on to the next request, or closes once drained. */
+void oribi_conn_finish(struct oribi_reactor *reactor, struct oribi_conn *conn, bool closes);
+
+/* Ends the connection at once. `reset`: so that the peer cannot take a close-delimited answer for complete. */
+void oribi_conn_abort(struct oribi_reactor *reactor, struct oribi_conn *conn, bool reset);
+
+/* Answers a malformed or late request with the status of `error` and closes. `reason` is for the log. */
+void oribi_conn_refuse(struct oribi_reactor *reactor, struct oribi_conn *conn, int error, const char *reason);
+
+/* Withdraws the socket from the reactor: gives the descriptor, and what was read behind the request in *rest (borrowed until
+ * oribi_conn_release). Output must have been drained. */
+int oribi_conn_withdraw(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice *rest);
+void oribi_conn_release(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* Called by the reactor. */
+void oribi__conn_on_event(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__conn_on_timeout(struct oribi_reactor *reactor, struct oribi_conn *conn, enum oribi_timeout_class timeout_class);
+void oribi__conn_on_readable(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* Between the two sources of this module: input (conn.c) and output (conn_out.c). */
+void oribi__conn_close(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__conn_drop_call(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__conn_continue(struct oribi_reactor *reactor, struct oribi_conn *conn);
+int oribi__conn_register(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+#endif

@@ -1,0 +1,35 @@
+/* Output that the socket did not take: copied out of application memory, so that the application's objects can go and the worker is free
+ * while a slow client reads. Memory first, then an unlinked file, then (only at the very end) a file of the application's. */
+#ifndef ORIBI_EVENT_OUT_H
+#define ORIBI_EVENT_OUT_H
+
+#include "oribi/base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct oribi_out;
+
+/* Gives an empty queue. */
+struct oribi_out *oribi_out_create(void);
+void oribi_out_destroy(struct oribi_out *out);
+
+/* Appends a copy of what stands behind the first `skip` bytes of the vector. Up to memory_max bytes are kept in memory, the rest in a
+ * file. 0, ORIBI_ENOMEM or ORIBI_ESYS. Not after oribi_out_keep_file(). */
+int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count, size_t skip, int64_t memory_max);
+
+/* Appends [offset, offset+len) of a regular file as the last thing. Takes fd, also on failure. */
+void oribi_out_keep_file(struct oribi_out *out, int fd, int64_t offset, int64_t len);
+
+/* Sends what the socket takes. 0: all is sent; ORIBI_AGAIN; ORIBI_ECLOSED; ORIBI_ESYS (a file came up short). *sent is increased by the bytes. */
+int oribi_out_flush(struct oribi_out *out, int socket_fd, int64_t *sent);
+
+/* Bytes not yet sent. */
+int64_t oribi_out_pending(const struct oribi_out *out);
+
+/* Sum of a vector's lengths. */
+int64_t oribi_vec_len(const struct iovec *vec, size_t count);
+
+#endif

@@ -1,0 +1,103 @@
+/* The connections of one worker, turned by whoever owns it: readiness, deadlines, the FIFO run queue of complete requests. Knows HTTP framing,
+ * neither listeners nor applications. One thread at a time. */
+#ifndef ORIBI_EVENT_REACTOR_H
+#define ORIBI_EVENT_REACTOR_H
+
+#include "oribi/base/limits.h"
+#include "oribi/base/pool.h"
+#include "oribi/event/conn.h"
+#include "oribi/event/loop.h"
+#include "oribi/event/timeouts.h"
+#include "oribi/http/date.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ORIBI_READ_BUF_BYTES = 4096,         /* lent to a connection with its first byte; grows up to head_bytes_max */
+    ORIBI_SCRATCH_BYTES = 64 * 1024,     /* one a reactor: bodies on their way to a file, heads of answers */
+    ORIBI_READS_PER_TURN = 8,            /* then the next connection has its turn */
+    ORIBI_POOL_KEEP = 256,
+};
+
+struct oribi_reactor_config {
+    struct oribi_limits limits;
+    int64_t head_timeout_ms; /* 0 switches a timeout off */
+    int64_t body_timeout_ms;
+    int64_t idle_timeout_ms;
+    int64_t write_timeout_ms;
+    uint32_t body_rate_min; /* bytes per second once body_timeout has passed; 0: none */
+    int64_t response_memory_max;
+    struct oribi_slice server; /* Server header of our own answers; may be empty */
+    size_t call_bytes;         /* size of the layer above's call, at least sizeof(struct oribi_call) */
+};
+
+/* What the layer above wants to hear of. */
+struct oribi_reactor_hooks {
+    void *self;
+    /* A request was refused with `status` (0: closed without an answer). conn->call may be NULL. */
+    void (*refused)(void *self, struct oribi_conn *conn, int status, const char *reason);
+    void (*timed_out)(void *self, struct oribi_conn *conn, enum oribi_timeout_class timeout_class);
+    void (*closed)(void *self, struct oribi_conn *conn);
+    void (*read)(void *self, int64_t bytes);
+    void (*sent)(void *self, int64_t bytes);
+};
+
+struct oribi_reactor {
+    /* public, read-only */
+    struct oribi_loop *loop;
+    int64_t now_ms; /* of the current turn */
+    int64_t now_us;
+    uint32_t conn_count;
+    uint32_t queue_len;
+    struct oribi_reactor_config config;
+    struct oribi_reactor_hooks hooks;
+    struct oribi_timeouts timeouts;
+    struct oribi_date_cache date;
+    char *scratch; /* ORIBI_SCRATCH_BYTES, for anybody within one call of a function here */
+
+    /* private */
+    struct oribi_conn *conns;
+    struct oribi_conn *run_first;
+    struct oribi_conn *run_last;
+    struct oribi_conn *again;
+    struct oribi_conn *dead;
+    struct oribi_pool conn_pool;
+    struct oribi_pool buf_pool;
+    struct oribi_pool call_pool;
+    struct oribi_event events[ORIBI_LOOP_EVENTS_MAX];
+    int event_count;
+};
+
+/* Gives a reactor in caller's memory. 0, ORIBI_ENOMEM or ORIBI_ESYS. */
+int oribi_reactor_init(struct oribi_reactor *reactor, const struct oribi_reactor_config *config, const struct oribi_reactor_hooks *hooks,
+                       enum oribi_loop_source source);
+
+/* Closes every connection. */
+void oribi_reactor_deinit(struct oribi_reactor *reactor);
+
+/* Only closes descriptors: for a child forked by the application, which shares epoll and sockets with us but must leave both alone. */
+void oribi_reactor_abandon(struct oribi_reactor *reactor);
+
+/* Waits for events up to timeout_ms or the next deadline, whichever is first (-1: no bound of the caller's). Changes nothing but the event list. */
+void oribi_reactor_wait(struct oribi_reactor *reactor, int64_t timeout_ms);
+
+/* One turn: polls (unless a wait left events), moves every ready connection on, runs deadlines. Events of watches that are no connections are
+ * given to `other`. Returns the number of events seen. */
+int oribi_reactor_turn(struct oribi_reactor *reactor, void (*other)(void *self, struct oribi_watch *watch), void *self);
+
+/* The oldest complete request, now in state CALL; NULL when the queue is empty. */
+struct oribi_call *oribi_reactor_pop(struct oribi_reactor *reactor);
+
+/* Closes up to `count` of the connections on which nothing has begun, those idle longest first; returns how many. */
+uint32_t oribi_reactor_close_idle(struct oribi_reactor *reactor, uint32_t count);
+
+/* The text of Date for this turn, 29 bytes. */
+const char *oribi_reactor_date(struct oribi_reactor *reactor);
+
+/* For conn.c */
+void oribi__reactor_queue(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__reactor_again(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__reactor_forget(struct oribi_reactor *reactor, struct oribi_conn *conn, bool queued);
+
+#endif

@@ -1,0 +1,72 @@
+/* Request body store; see the header. */
+#include "oribi/event/body.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/os.h"
+
+#include <assert.h>
+
+void oribi_body_init(struct oribi_body *body)
+{
+    *body = (struct oribi_body){.fd = -1};
+}
+
+void oribi_body_deinit(struct oribi_body *body)
+{
+    oribi_buf_deinit(&body->memory);
+    if (body->fd >= 0)
+        oribi_os_close(body->fd);
+    body->fd = -1;
+    body->len = 0;
+}
+
+static int write_all(int fd, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t written = oribi_os_write(fd, p, n);
+        if (written <= 0)
+            return ORIBI_ESYS;
+        p += written;
+        n -= (size_t)written;
+    }
+    return 0;
+}
+
+static int move_to_file(struct oribi_body *body)
+{
+    int fd;
+    if (oribi_os_temp_file(&fd) < 0)
+        return ORIBI_ESYS;
+    body->fd = fd;
+    int result = write_all(fd, body->memory.p, body->memory.len);
+    oribi_buf_deinit(&body->memory);
+    return result;
+}
+
+int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max)
+{
+    if (body->fd < 0 && body->memory.len + n > memory_max) {
+        int result = move_to_file(body);
+        if (result < 0)
+            return result;
+    }
+    int result = body->fd >= 0 ? write_all(body->fd, p, n) : oribi_buf_try_append(&body->memory, p, n);
+    if (result < 0)
+        return result;
+    body->len += (int64_t)n;
+    return 0;
+}
+
+char *oribi_body_try_room(struct oribi_body *body, size_t n, uint32_t memory_max)
+{
+    if (body->fd >= 0 || body->memory.len + n > memory_max)
+        return NULL;
+    return oribi_buf_try_reserve(&body->memory, n);
+}
+
+void oribi_body_grown(struct oribi_body *body, size_t n)
+{
+    assert(body->fd < 0);
+    body->memory.len += n;
+    body->len += (int64_t)n;
+}

@@ -1,0 +1,186 @@
+/* Connection, output side: answers out, and the ways a connection ends. */
+#include "oribi/event/conn.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/os.h"
+#include "oribi/event/reactor.h"
+#include "oribi/http/response.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int64_t oribi_conn_pending(const struct oribi_conn *c)
+{
+    return c->out ? oribi_out_pending(c->out) : 0;
+}
+
+static void count_sent(struct oribi_reactor *r, int64_t bytes)
+{
+    if (bytes > 0 && r->hooks.sent)
+        r->hooks.sent(r->hooks.self, bytes);
+}
+
+static int break_off(struct oribi_conn *c, int error)
+{
+    c->broken = true;
+    return error;
+}
+
+int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (c->broken)
+        return ORIBI_ECLOSED;
+    if (!c->out)
+        return 0;
+    int64_t sent = 0;
+    int result = oribi_out_flush(c->out, c->watch.fd, &sent);
+    count_sent(r, sent);
+    if (result == ORIBI_AGAIN) {
+        c->watch.ready &= (uint8_t)~ORIBI_WRITE;
+        if (sent > 0 && c->timer.timeout_class == ORIBI_TIMEOUT_WRITE)
+            oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
+        return ORIBI_AGAIN;
+    }
+    if (result < 0)
+        return break_off(c, result);
+    oribi_out_destroy(c->out);
+    c->out = NULL;
+    return 0;
+}
+
+/* Keeps what the socket did not take, then tries once more: only a write that fails with EAGAIN makes the kernel report room later. */
+static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip)
+{
+    if (!c->out)
+        c->out = oribi_out_create();
+    int result = oribi_out_keep(c->out, vec, count, skip, r->config.response_memory_max);
+    if (result < 0)
+        return break_off(c, result);
+    result = oribi_conn_flush(r, c);
+    return result == ORIBI_AGAIN ? 0 : result;
+}
+
+int oribi_conn_send(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, bool more)
+{
+    if (c->broken)
+        return ORIBI_ECLOSED;
+    if (c->out)
+        return keep_rest(r, c, vec, count, 0);
+    while (count > 0) {
+        size_t batch = count < IOV_MAX ? count : IOV_MAX;
+        ssize_t sent = more ? oribi_os_send_vec_more(c->watch.fd, vec, batch) : oribi_os_send_vec(c->watch.fd, vec, batch);
+        if (sent == ORIBI_AGAIN)
+            sent = 0;
+        if (sent < 0)
+            return break_off(c, (int)sent);
+        count_sent(r, sent);
+        if (sent < oribi_vec_len(vec, batch))
+            return keep_rest(r, c, vec, count, (size_t)sent);
+        vec += batch;
+        count -= batch;
+    }
+    return 0;
+}
+
+int oribi_conn_send_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, int64_t offset, int64_t len)
+{
+    if (c->broken)
+        return ORIBI_ECLOSED;
+    while (!c->out && len > 0) {
+        ssize_t sent = oribi_os_send_file(c->watch.fd, fd, &offset, len);
+        if (sent == ORIBI_AGAIN)
+            break;
+        if (sent <= 0) /* 0: the file is shorter than it was, and the promised length cannot be kept */
+            return break_off(c, sent < 0 ? (int)sent : ORIBI_ESYS);
+        count_sent(r, sent);
+        len -= sent;
+    }
+    if (len == 0)
+        return 0;
+    int copy = oribi_os_dup(fd);
+    if (copy < 0)
+        return break_off(c, ORIBI_ESYS);
+    if (!c->out)
+        c->out = oribi_out_create();
+    oribi_out_keep_file(c->out, copy, offset, len);
+    int result = oribi_conn_flush(r, c);
+    return result == ORIBI_AGAIN ? 0 : result;
+}
+
+/* After the answer: drop the call at once, so that a slow reader holds nothing but its output. */
+static void go_on(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    oribi__conn_drop_call(r, c);
+    if (c->broken) {
+        oribi__conn_close(r, c);
+        return;
+    }
+    if (!c->out) {
+        oribi__conn_continue(r, c);
+        return;
+    }
+    c->state = ORIBI_CONN_FLUSH;
+    oribi_loop_interest(r->loop, &c->watch, ORIBI_WRITE);
+    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
+    (void)oribi__conn_register(r, c); /* closes the connection itself when it fails */
+}
+
+void oribi_conn_finish(struct oribi_reactor *r, struct oribi_conn *c, bool closes)
+{
+    assert(c->state == ORIBI_CONN_CALL);
+    if (closes)
+        c->closes = true;
+    go_on(r, c);
+}
+
+void oribi_conn_abort(struct oribi_reactor *r, struct oribi_conn *c, bool reset)
+{
+    if (reset) {
+        struct linger now = {.l_onoff = 1, .l_linger = 0};
+        (void)setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* at worst an ordinary close */
+    }
+    oribi__conn_close(r, c);
+}
+
+void oribi_conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error, const char *reason)
+{
+    int status = oribi_error_status(error);
+    if (r->hooks.refused)
+        r->hooks.refused(r->hooks.self, c, status, reason ? reason : oribi_error_text(error));
+    if (status == 0) {
+        oribi__conn_close(r, c);
+        return;
+    }
+    bool is_head = c->call && c->call->head.is_head;
+    size_t n = oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch, ORIBI_SCRATCH_BYTES);
+    struct iovec vec = {r->scratch, n};
+    (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection is closed below */
+    c->closes = true;
+    c->lingers = true;
+    if (c->call)
+        c->call->used = c->len; /* no byte after an error is ever read as a request */
+    else
+        c->len = 0;
+    go_on(r, c);
+}
+
+int oribi_conn_withdraw(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice *rest)
+{
+    struct oribi_call *call = c->call;
+    if (c->broken)
+        return ORIBI_ECLOSED;
+    oribi_loop_remove(r->loop, &c->watch);
+    if (call->rest.len > 0)
+        *rest = oribi_slice(call->rest.p, call->rest.len);
+    else
+        *rest = oribi_slice(c->buf + call->used, c->len - call->used);
+    return c->watch.fd;
+}
+
+void oribi_conn_release(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    c->watch.fd = -1; /* the descriptor has a new owner */
+    oribi__conn_close(r, c);
+}

@@ -1,0 +1,139 @@
+/* Queued output; see the header. Order on the wire: memory, spill file, application file. Once the spill file has begun, everything later
+ * goes there too, so the order holds. */
+#include "oribi/event/out.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
+
+#include <assert.h>
+
+struct file_part {
+    int fd; /* -1: none */
+    int64_t offset;
+    int64_t left;
+};
+
+struct oribi_out {
+    struct oribi_buf memory;
+    size_t memory_pos;
+    struct file_part spill;
+    struct file_part file;
+};
+
+int64_t oribi_vec_len(const struct iovec *vec, size_t count)
+{
+    int64_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += (int64_t)vec[i].iov_len;
+    return total;
+}
+
+struct oribi_out *oribi_out_create(void)
+{
+    struct oribi_out *out = oribi_mem_alloc(1, sizeof(*out));
+    out->spill.fd = -1;
+    out->file.fd = -1;
+    return out;
+}
+
+void oribi_out_destroy(struct oribi_out *out)
+{
+    oribi_buf_deinit(&out->memory);
+    oribi_os_close(out->spill.fd);
+    oribi_os_close(out->file.fd);
+    oribi_mem_free(out);
+}
+
+static int spill(struct file_part *part, const char *p, size_t n)
+{
+    if (part->fd < 0 && oribi_os_temp_file(&part->fd) < 0)
+        return ORIBI_ESYS;
+    while (n > 0) {
+        ssize_t written = oribi_os_write(part->fd, p, n);
+        if (written <= 0)
+            return ORIBI_ESYS;
+        p += written;
+        n -= (size_t)written;
+        part->left += written;
+    }
+    return 0;
+}
+
+static int keep_bytes(struct oribi_out *out, const char *p, size_t n, int64_t memory_max)
+{
+    if (out->spill.fd < 0) {
+        int64_t room = memory_max - (int64_t)(out->memory.len - out->memory_pos);
+        size_t now = room <= 0 ? 0 : (int64_t)n < room ? n : (size_t)room;
+        if (now > 0 && oribi_buf_try_append(&out->memory, p, now) < 0)
+            return ORIBI_ENOMEM;
+        p += now;
+        n -= now;
+    }
+    return n > 0 ? spill(&out->spill, p, n) : 0;
+}
+
+int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count, size_t skip, int64_t memory_max)
+{
+    assert(out->file.fd < 0);
+    for (size_t i = 0; i < count; i++) {
+        if (skip >= vec[i].iov_len) {
+            skip -= vec[i].iov_len;
+            continue;
+        }
+        int result = keep_bytes(out, (const char *)vec[i].iov_base + skip, vec[i].iov_len - skip, memory_max);
+        if (result < 0)
+            return result;
+        skip = 0;
+    }
+    return 0;
+}
+
+void oribi_out_keep_file(struct oribi_out *out, int fd, int64_t offset, int64_t len)
+{
+    assert(out->file.fd < 0);
+    out->file = (struct file_part){fd, offset, len};
+}
+
+static int flush_memory(struct oribi_out *out, int socket_fd, int64_t *sent)
+{
+    while (out->memory_pos < out->memory.len) {
+        struct iovec vec = {out->memory.p + out->memory_pos, out->memory.len - out->memory_pos};
+        ssize_t n = oribi_os_send_vec(socket_fd, &vec, 1);
+        if (n < 0)
+            return (int)n;
+        out->memory_pos += (size_t)n;
+        *sent += n;
+    }
+    out->memory.len = out->memory_pos = 0;
+    return 0;
+}
+
+static int flush_file(struct file_part *part, int socket_fd, int64_t *sent)
+{
+    while (part->left > 0) {
+        ssize_t n = oribi_os_send_file(socket_fd, part->fd, &part->offset, part->left);
+        if (n < 0)
+            return (int)n;
+        if (n == 0)
+            return ORIBI_ESYS; /* the file was cut while we sent it: what was promised cannot be kept */
+        part->left -= n;
+        *sent += n;
+    }
+    return 0;
+}
+
+int oribi_out_flush(struct oribi_out *out, int socket_fd, int64_t *sent)
+{
+    int result = flush_memory(out, socket_fd, sent);
+    if (result == 0)
+        result = flush_file(&out->spill, socket_fd, sent);
+    if (result == 0)
+        result = flush_file(&out->file, socket_fd, sent);
+    return result;
+}
+
+int64_t oribi_out_pending(const struct oribi_out *out)
+{
+    return (int64_t)(out->memory.len - out->memory_pos) + out->spill.left + out->file.left;
+}

@@ -1,0 +1,227 @@
+/* One turn of a worker's connections. */
+#include "oribi/event/reactor.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
+
+#include <assert.h>
+#include <string.h>
+
+static void refresh_clock(struct oribi_reactor *r)
+{
+    r->now_us = oribi_clock_us();
+    r->now_ms = r->now_us / 1000;
+}
+
+int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_config *config, const struct oribi_reactor_hooks *hooks,
+                       enum oribi_loop_source source)
+{
+    memset(r, 0, sizeof(*r));
+    r->config = *config;
+    r->hooks = *hooks;
+    assert(config->call_bytes >= sizeof(struct oribi_call));
+    int result = oribi_loop_create(source, &r->loop);
+    if (result < 0)
+        return result;
+    r->scratch = oribi_mem_alloc(1, ORIBI_SCRATCH_BYTES);
+    oribi_pool_init(&r->conn_pool, sizeof(struct oribi_conn), ORIBI_POOL_KEEP * 4);
+    oribi_pool_init(&r->buf_pool, ORIBI_READ_BUF_BYTES, ORIBI_POOL_KEEP);
+    oribi_pool_init(&r->call_pool, config->call_bytes, ORIBI_POOL_KEEP);
+    oribi_timeouts_init(&r->timeouts);
+    oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_FIRST, config->head_timeout_ms);
+    oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_HEAD, config->head_timeout_ms);
+    oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_BODY, config->body_timeout_ms);
+    oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_IDLE, config->idle_timeout_ms);
+    oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_WRITE, config->write_timeout_ms);
+    oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_LINGER, ORIBI_LINGER_MS_MAX);
+    refresh_clock(r);
+    return 0;
+}
+
+static void bury(struct oribi_reactor *r)
+{
+    while (r->dead) {
+        struct oribi_conn *c = r->dead;
+        r->dead = c->run_next;
+        oribi_pool_put(&r->conn_pool, c);
+    }
+}
+
+void oribi_reactor_deinit(struct oribi_reactor *r)
+{
+    while (r->conns)
+        oribi__conn_close(r, r->conns);
+    bury(r);
+    oribi_pool_deinit(&r->conn_pool);
+    oribi_pool_deinit(&r->buf_pool);
+    oribi_pool_deinit(&r->call_pool);
+    oribi_loop_destroy(r->loop);
+    oribi_mem_free(r->scratch);
+}
+
+void oribi_reactor_abandon(struct oribi_reactor *r)
+{
+    for (struct oribi_conn *c = r->conns; c; c = c->next)
+        oribi_os_close(c->watch.fd);
+    oribi_os_close(oribi_loop_fd(r->loop));
+}
+
+void oribi_reactor_wait(struct oribi_reactor *r, int64_t timeout_ms)
+{
+    if (r->event_count > 0 || r->again || r->run_first)
+        return;
+    int64_t next_ms = oribi_timeouts_next_ms(&r->timeouts, oribi_clock_ms());
+    if (next_ms >= 0 && (timeout_ms < 0 || next_ms < timeout_ms))
+        timeout_ms = next_ms;
+    r->event_count = oribi_loop_poll(r->loop, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms, r->events, ORIBI_LOOP_EVENTS_MAX);
+}
+
+static void run_timeouts(struct oribi_reactor *r)
+{
+    enum oribi_timeout_class timeout_class;
+    struct oribi_timer *timer;
+    while ((timer = oribi_timeouts_expired(&r->timeouts, r->now_ms, &timeout_class)) != NULL) {
+        struct oribi_conn *c = (struct oribi_conn *)((char *)timer - offsetof(struct oribi_conn, timer));
+        oribi__conn_on_timeout(r, c, timeout_class);
+    }
+}
+
+static void run_again(struct oribi_reactor *r)
+{
+    struct oribi_conn *c = r->again;
+    r->again = NULL;
+    while (c) {
+        struct oribi_conn *next = c->again_next;
+        c->in_again = false;
+        oribi__conn_on_event(r, c);
+        c = next;
+    }
+}
+
+int oribi_reactor_turn(struct oribi_reactor *r, void (*other)(void *self, struct oribi_watch *watch), void *self)
+{
+    if (r->event_count == 0)
+        r->event_count = oribi_loop_poll(r->loop, 0, r->events, ORIBI_LOOP_EVENTS_MAX);
+    refresh_clock(r);
+    if (r->again)
+        run_again(r);
+    int count = r->event_count;
+    for (int i = 0; i < count; i++) {
+        struct oribi_watch *watch = r->events[i].watch;
+        if (watch->kind == ORIBI_WATCH_STREAM)
+            oribi__conn_on_event(r, (struct oribi_conn *)watch);
+    }
+    for (int i = 0; i < count; i++) /* listeners last: what is already here comes first */
+        if (r->events[i].watch->kind != ORIBI_WATCH_STREAM)
+            other(self, r->events[i].watch);
+    r->event_count = 0;
+    run_timeouts(r);
+    bury(r);
+    return count;
+}
+
+struct oribi_call *oribi_reactor_pop(struct oribi_reactor *r)
+{
+    struct oribi_conn *c = r->run_first;
+    if (!c)
+        return NULL;
+    r->run_first = c->run_next;
+    if (!r->run_first)
+        r->run_last = NULL;
+    c->run_next = NULL;
+    r->queue_len--;
+    c->state = ORIBI_CONN_CALL;
+    return c->call;
+}
+
+static uint32_t close_class(struct oribi_reactor *r, enum oribi_timeout_class timeout_class, uint32_t count)
+{
+    uint32_t closed = 0;
+    struct oribi_timer *timer;
+    while (closed < count && (timer = oribi_timeouts_oldest(&r->timeouts, timeout_class)) != NULL) {
+        oribi__conn_close(r, (struct oribi_conn *)((char *)timer - offsetof(struct oribi_conn, timer)));
+        closed++;
+    }
+    return closed;
+}
+
+uint32_t oribi_reactor_close_idle(struct oribi_reactor *r, uint32_t count)
+{
+    uint32_t closed = close_class(r, ORIBI_TIMEOUT_IDLE, count);
+    return closed + close_class(r, ORIBI_TIMEOUT_FIRST, count - closed);
+}
+
+const char *oribi_reactor_date(struct oribi_reactor *r)
+{
+    return oribi_date_cached(&r->date, oribi_clock_wall_s());
+}
+
+void oribi__reactor_queue(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    c->state = ORIBI_CONN_QUEUED;
+    c->run_next = NULL;
+    if (r->run_last)
+        r->run_last->run_next = c;
+    else
+        r->run_first = c;
+    r->run_last = c;
+    r->queue_len++;
+}
+
+void oribi__reactor_again(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (c->in_again || c->state == ORIBI_CONN_CLOSED)
+        return;
+    c->in_again = true;
+    c->again_next = r->again;
+    r->again = c;
+}
+
+static void unlink_again(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_conn **at = &r->again;
+    while (*at && *at != c)
+        at = &(*at)->again_next;
+    if (*at)
+        *at = c->again_next;
+    c->in_again = false;
+}
+
+static void unlink_queued(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_conn *before = NULL;
+    struct oribi_conn *at = r->run_first;
+    while (at && at != c) {
+        before = at;
+        at = at->run_next;
+    }
+    if (!at)
+        return;
+    if (before)
+        before->run_next = c->run_next;
+    else
+        r->run_first = c->run_next;
+    if (r->run_last == c)
+        r->run_last = before;
+    r->queue_len--;
+}
+
+/* The memory stays until the end of the turn: an event of this turn may still name the connection. */
+void oribi__reactor_forget(struct oribi_reactor *r, struct oribi_conn *c, bool queued)
+{
+    if (c->in_again)
+        unlink_again(r, c);
+    if (queued)
+        unlink_queued(r, c);
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        r->conns = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    r->conn_count--;
+    c->run_next = r->dead;
+    r->dead = c;
+}
