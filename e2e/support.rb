@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+# Harness of the end-to-end tests: real commands, raw sockets, strict reading of answers. Reading order: this file (suites),
+# support/server.rb (a running command), support/client.rb (a raw connection), support/response.rb (what came back).
+#
+#   E2E_COMMAND=oribi|oribi-psgi   the command under test (default: oribi)
+#
+# Every suite runs over tcp and over a unix socket, and ends with two checks of its own: the worker holds no more
+# descriptors than at its start, and no process is left.
+require "minitest/autorun"
+require "json"
+require "digest"
+require "fileutils"
+require "socket"
+require "tmpdir"
+
+module E2E
+  ROOT = File.expand_path("..", __dir__)
+  COMMAND = ENV.fetch("E2E_COMMAND", "oribi")
+  abort "E2E_COMMAND is oribi or oribi-psgi, not #{COMMAND}" unless %w[oribi oribi-psgi].include?(COMMAND)
+  RUBY = COMMAND == "oribi"
+
+  # Waiting ends with the condition; the deadline only turns a hang into a failure.
+  DEADLINE = 10
+
+  Timeout = Class.new(StandardError)
+
+  # What Rack and PSGI want differently, and nothing else: [with oribi, with oribi-psgi].
+  DIFFERENCES = {
+    # Rack applications decode paths themselves, PSGI applications get them decoded.
+    path_info_of_escaped_space: ["/env/a%20b", "/env/a b"],
+    # What stands for the interface in the environment.
+    url_scheme_key: ["rack.url_scheme", "psgi.url_scheme"],
+    # Bad escapes travel raw in Rack; PATH_INFO cannot be decoded for PSGI.
+    status_of_bad_escape: [200, 400],
+    app: ["e2e/apps/app.ru", "e2e/apps/app.psgi"],
+    app_extension: [".ru", ".psgi"],
+    binary: ["ruby/exe/oribi", "perl/bin/oribi-psgi"],
+  }.freeze
+
+  def self.differing(name) = DIFFERENCES.fetch(name)[RUBY ? 0 : 1]
+
+  def self.clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+  # Calls the block until it gives something true, which is returned.
+  def self.wait_until(what, seconds: DEADLINE)
+    deadline = clock + seconds
+    loop do
+      result = yield
+      return result if result
+      raise Timeout, "waited #{seconds} s for #{what}" if clock > deadline
+
+      IO.select(nil, nil, nil, 0.005)
+    end
+  end
+
+  # Defines a suite: a test class for each transport, sharing one server started with `options`.
+  def self.suite(name, options: [], transports: %i[tcp unix], env: {}, &block)
+    transports.each do |transport|
+      suite = Class.new(Case)
+      suite.setup_suite(transport: transport, options: options, env: env)
+      Object.const_set("#{name}_#{transport}_test".split("_").map(&:capitalize).join, suite)
+      suite.class_eval(&block)
+    end
+  end
+end
+
+require_relative "support/response"
+require_relative "support/client"
+require_relative "support/server"
+require_relative "support/case"

@@ -1,0 +1,144 @@
+# frozen_string_literal: true
+
+module E2E
+  # Base of all suites: one server for the class, clients closed after each test, and two closing checks.
+  class Case < Minitest::Test
+    class << self
+      attr_reader :transport
+
+      def setup_suite(transport:, options:, env:)
+        @transport = transport
+        @options = options
+        @env = env
+      end
+
+      # Started by the first test that wants it. Descriptors are counted after a few requests have opened what stays open.
+      def server
+        raise @start_error if @start_error
+
+        @server ||= start_server
+      rescue StandardError => e
+        @start_error = e
+        raise
+      end
+
+      attr_reader :worker, :descriptors
+
+      def server? = !@server.nil?
+
+      # The closing checks come last, in this order.
+      def runnable_methods
+        methods = super
+        methods.empty? ? methods : methods + %w[check_worker_and_descriptors check_no_process_is_left]
+      end
+
+      def run(reporter, options = {})
+        super
+      ensure
+        @server&.cleanup
+        @server = nil
+      end
+
+      private
+
+      def start_server
+        server = Server.new(transport: @transport, options: @options, env: @env).start
+        @worker = server.worker_pid
+        3.times { server.get("/") }
+        @descriptors = E2E.wait_until("the warm-up connections to go") do
+          now = Processes.descriptors(@worker)
+          now if now == Processes.descriptors(@worker)
+        end
+        server
+      end
+    end
+
+    def server = self.class.server
+    def worker = server && self.class.worker
+    def transport = self.class.transport
+    def unix? = transport == :unix
+
+    def setup
+      @clients = []
+      @servers = []
+    end
+
+    def teardown
+      @clients.each { |client| client.close unless client.socket.closed? }
+      @servers.each(&:cleanup)
+    end
+
+    def connect(to = server, **options)
+      client = to.connect(**options)
+      @clients << client
+      client
+    end
+
+    # A server of the test's own.
+    def start(*options, **more)
+      one = Server.new(transport: transport, options: options, **more)
+      @servers << one
+      one.start
+    end
+
+    def run_to_end(*options, **more)
+      one = Server.new(transport: transport, options: options, **more)
+      @servers << one
+      one.run_to_end
+    end
+
+    def wait_until(what, **options, &block) = E2E.wait_until(what, **options, &block)
+
+    # Sends raw bytes on a new connection, reads one answer.
+    def exchange(bytes, head: false) = connect.send_raw(bytes).read_response(head: head)
+
+    # The answer to something refused: the status, a close, and not a byte more.
+    def assert_refused(status, bytes, to: server)
+      client = connect(to)
+      client.send_raw(bytes)
+      response = client.read_response
+      assert_equal status, response.status, bytes[0, 200].inspect
+      assert response.close?, "#{status} without Connection: close"
+      assert client.closed?, "bytes after the #{status}"
+      response
+    end
+
+    def assert_alive(to = server) = assert_equal("Hello, World!", to.get("/").body)
+
+    # The process sleeps: no CPU time and no wake-up between two looks a while apart.
+    def assert_idle(pid)
+      before = nil
+      wait_until("process #{pid} to sleep") do
+        now = Processes.activity(pid)
+        asleep = now == before
+        before = now
+        IO.select(nil, nil, nil, 0.2) unless asleep
+        asleep
+      end
+      pass
+    end
+
+    def check_worker_and_descriptors
+      return pass unless self.class.server?
+
+      assert_equal worker, server.worker_pid, "the worker was replaced: #{server.stderr}"
+      before = self.class.descriptors
+      begin
+        wait_until("descriptors to be back at #{before.size}", seconds: 5) { Processes.descriptors(worker).size <= before.size }
+        pass
+      rescue Timeout
+        flunk "descriptors left over: #{Processes.descriptors(worker).reject { |fd, name| before[fd] == name }}"
+      end
+      assert_idle(worker)
+    end
+
+    def check_no_process_is_left
+      return pass unless self.class.server?
+
+      server.stop
+      assert_empty server.left_behind, "processes left after TERM: #{server.stderr}"
+      assert_equal 0, server.status.exitstatus, "exit code after TERM: #{server.stderr}"
+      refute File.exist?(server.path), "socket file left" if unix?
+    end
+  end
+end

@@ -1,0 +1,169 @@
+# frozen_string_literal: true
+
+module E2E
+  # A running command with the processes below it. Started on a free port or socket, ended by pid.
+  class Server
+    attr_reader :pid, :dir, :address, :status
+
+    def self.binary = File.join(ROOT, E2E.differing(:binary))
+
+    # A port that nothing listens on; the kernel hands them out in turn, so that it stays free for a moment.
+    def self.free_port(host = "127.0.0.1") = TCPServer.open(host, 0) { |socket| socket.addr[1] }
+
+    # 280 KiB of text that shows where a byte went missing; served by /file and /handle.
+    def self.numbers = @numbers ||= (1..50_000).map { |i| "#{i}\n" }.join
+
+    def self.numbers_file
+      @numbers_file ||= Dir.mktmpdir("oribi-e2e").then do |dir|
+        Minitest.after_run { FileUtils.remove_entry(dir) }
+        File.join(dir, "numbers.txt").tap { |path| File.write(path, numbers) }
+      end
+    end
+
+    # options: of the command, beside the address and one worker. app: path of another application.
+    # argv: replaces the whole command line (rackup and the like); %{port} and %{path} stand for the address.
+    def initialize(transport: :tcp, options: [], app: nil, env: {}, argv: nil, dir: nil)
+      @dir = dir || Dir.mktmpdir("oribi-e2e")
+      @own_dir = dir.nil?
+      @transport = transport
+      @address = transport == :unix ? File.join(@dir, "socket") : ["127.0.0.1", Server.free_port]
+      @argv = argv&.map { |word| format(word, port: port, path: path) } || command_line(options, app)
+      @env = { "E2E_DIR" => @dir, "E2E_FILE" => Server.numbers_file, "PORT" => nil, "RACK_ENV" => nil }.merge(env)
+      SERVERS << self
+    end
+
+    def port = @transport == :unix ? nil : @address[1]
+    def path = @transport == :unix ? @address : nil
+    def bind = @transport == :unix ? "unix://#{@address}" : "127.0.0.1:#{@address[1]}"
+
+    def start
+      spawn_command
+      E2E.wait_until("#{@argv.first} to listen; it wrote #{stderr}") do
+        raise "ended at once (#{status}): #{stderr}#{stdout}" if ended?
+
+        connect.close || true
+      rescue Errno::ECONNREFUSED, Errno::ENOENT
+        nil
+      end
+      self
+    end
+
+    # Runs a command line that is expected to fail, to its end.
+    def run_to_end(seconds: DEADLINE)
+      spawn_command
+      wait(seconds: seconds)
+      self
+    end
+
+    def connect(**options) = Client.new(@address, **options)
+
+    # One request on a connection of its own.
+    def get(target, fields = {})
+      client = connect
+      client.get(target, { "Connection" => "close" }.merge(fields))
+    ensure
+      client&.close
+    end
+
+    def stderr = File.read(File.join(@dir, "stderr"))
+    def stdout = File.read(File.join(@dir, "stdout"))
+    def worker_pid = get("/pid").body.to_i
+    def signal(name, pid = @pid) = Process.kill(name, pid)
+
+    def ended?
+      return true if @status
+      return false unless @pid
+
+      _, @status = Process.waitpid2(@pid, Process::WNOHANG)
+      !@status.nil?
+    end
+
+    def wait(seconds: DEADLINE)
+      E2E.wait_until("the command to end", seconds: seconds) { ended? }
+      @status
+    end
+
+    # Pids of everything below the command, as of now.
+    def descendants = Processes.below(@pid)
+
+    def stop(signal = :TERM)
+      return unless @pid
+
+      below = descendants
+      unless ended?
+        Process.kill(signal, @pid)
+        begin
+          wait
+        rescue Timeout
+          Process.kill(:KILL, @pid)
+          wait
+          @killed = true
+        end
+      end
+      @left = below.select { |pid| Processes.alive?(pid) }
+      below.each { |pid| Processes.kill(pid) }
+      @status
+    end
+
+    # What stop() had to end by force: a list of pids, empty when all went by itself.
+    def left_behind = [*(@pid if @killed), *@left]
+
+    def cleanup
+      stop(:KILL) unless ended?
+      FileUtils.remove_entry(@dir) if @own_dir && File.directory?(@dir)
+      SERVERS.delete(self)
+    end
+
+    SERVERS = []
+    Minitest.after_run { SERVERS.dup.each(&:cleanup) }
+
+    private
+
+    def command_line(options, app)
+      [Server.binary, "--bind", bind, "--workers", "1", *options, File.expand_path(app || E2E.differing(:app), ROOT)]
+    end
+
+    def spawn_command
+      @pid = spawn(@env, *@argv, in: File::NULL, out: File.join(@dir, "stdout"), err: File.join(@dir, "stderr"), chdir: @env["E2E_CHDIR"] || ROOT)
+    end
+  end
+
+  # Facts about processes from /proc.
+  module Processes
+    # "pid (comm) state ppid ..."; comm may hold blanks and parentheses.
+    def self.stat(pid)
+      text = File.read("/proc/#{pid}/stat")
+      text[(text.rindex(")") + 2)..].split
+    rescue Errno::ENOENT, Errno::ESRCH
+      nil
+    end
+
+    def self.alive?(pid)
+      state = stat(pid)&.first
+      !state.nil? && state != "Z"
+    end
+
+    def self.below(pid)
+      parents = Dir.children("/proc").grep(/\A\d+\z/).to_h { |child| [child.to_i, stat(child)&.at(1).to_i] }
+      found = [pid]
+      found.each { |one| found.concat(parents.filter_map { |child, parent| child if parent == one }) }
+      found.drop(1)
+    end
+
+    # Descriptors, leaving out what the runtime opens and closes behind our back: none is known to.
+    def self.descriptors(pid) = Dir.children("/proc/#{pid}/fd").to_h { |fd| [fd, File.readlink("/proc/#{pid}/fd/#{fd}")] rescue [fd, "?"] }
+
+    # User and system time in clock ticks, and the times it went to sleep: both stand still while a process sleeps.
+    def self.activity(pid)
+      fields = stat(pid) or return nil
+      switches = File.read("/proc/#{pid}/status")[/^voluntary_ctxt_switches:\s+(\d+)/, 1]
+      [fields[11].to_i + fields[12].to_i, switches]
+    end
+
+    def self.kill(pid)
+      Process.kill(:KILL, pid) if alive?(pid)
+    rescue Errno::ESRCH
+      nil
+    end
+  end
+end
