@@ -43,8 +43,10 @@ int oribi__conn_register(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (c->watch.added)
         return 0;
-    if (oribi_loop_add(r->loop, &c->watch, c->watch.fd, ORIBI_WATCH_STREAM, c->watch.interest) == 0)
+    if (oribi_loop_add(r->loop, &c->watch, c->watch.fd, ORIBI_WATCH_STREAM, c->watch.interest) == 0) {
+        r->registered_count++;
         return 0;
+    }
     oribi__conn_close(r, c);
     return ORIBI_ESYS;
 }

@@ -50,6 +50,7 @@ struct oribi_reactor {
     int64_t now_us;
     uint32_t conn_count;
     uint32_t queue_len;
+    uint32_t registered_count; /* connections ever handed to the loop: those that stay */
     struct oribi_reactor_config config;
     struct oribi_reactor_hooks hooks;
     struct oribi_timeouts timeouts;

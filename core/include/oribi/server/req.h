@@ -37,22 +37,30 @@ struct oribi_req {
     int64_t body_len;
     int64_t queue_us;       /* from the arrival of the request's last byte to take */
     bool last;              /* the connection closes after this answer whatever the application does */
-    /* private to the core follows in struct oribi__call */
+    /* private to the core: src/server/call.h */
 };
 
-/* ORIBI_EAPP: the application's answer was not valid; nothing was sent, the request is still open and the binding logs and replies 500.
+/* ORIBI_EAPP: the application's answer was not valid; the core has logged why, nothing was sent, the request is still open: call
+ * oribi_reply_error(req, 500).
  * ORIBI_ECLOSED: the peer is gone; the request has ended, nothing more to do.
  * 0: the answer is sent or will be (what the socket did not take has been copied: the iovecs are free). The request has ended.
  * `body` slices may be given for HEAD, 204 and 304: they are counted for Content-Length and not sent. */
 int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                 const struct iovec *body, size_t body_count);
 
+/* A small plain-text answer of our own with this status (4xx, 5xx). When the answer has already begun: oribi_reply_abort. Ends the request. */
+void oribi_reply_error(struct oribi_req *req, int status);
+
 /* As oribi_reply; the body is [offset, offset+len) of a regular file. Borrows fd (duplicated if the rest must wait for the peer). */
 int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count, int fd,
                      int64_t offset, int64_t len);
 
-/* Starts a streamed answer. body_len: total when known, else -1 (chunked, or close-delimited for 1.0). 0, ORIBI_EAPP (still open) or
- * ORIBI_ECLOSED (ended). The head leaves with the first write, or with oribi_reply_flush. */
+/* As body_len of oribi_reply_begin(): only the head is ours, the application writes the rest to the socket it gets from oribi_req_detach()
+ * (partial hijack, 101). Its Connection, Upgrade and Transfer-Encoding headers are then sent as they are. */
+#define ORIBI_BODY_DETACHED ((int64_t)-2)
+
+/* Starts a streamed answer. body_len: total when known, else -1 (chunked, or close-delimited for 1.0). 0, or ORIBI_EAPP (logged, still
+ * open). The head leaves with the first write, or with oribi_reply_flush. */
 int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count, int64_t body_len);
 
 /* Sends or queues these bytes. 0; 1: queued output is above the high-water mark, call oribi_reply_wait() before more;
@@ -77,8 +85,8 @@ void oribi_reply_abort(struct oribi_req *req);
 /* True once any byte of the final answer was written or queued. */
 bool oribi_req_started(const struct oribi_req *req);
 
-/* Interim answer (100, 102-199; 103 Early Hints). Dropped silently for HTTP/1.0 clients. 0, ORIBI_EAPP or ORIBI_ECLOSED; the request
- * stays open in all cases. */
+/* Interim answer (100, 102-199; 103 Early Hints). Dropped silently for HTTP/1.0 clients and once the answer has begun. 0, ORIBI_EAPP (logged)
+ * or ORIBI_ECLOSED; the request stays open in all cases. */
 int oribi_req_inform(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count);
 
 /* Takes the connection out of the core: gives the socket (non-blocking, CLOEXEC) and, in *rest, what was already read behind this

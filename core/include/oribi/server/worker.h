@@ -27,6 +27,7 @@ struct oribi_worker_setup {
     const struct oribi_options *options; /* borrowed for the worker's life */
     struct oribi_listeners *listeners;   /* borrowed; the worker never shuts them down, only stops watching */
     struct oribi_slot *slot;             /* our place in the scoreboard, or NULL */
+    const struct oribi_scoreboard *board; /* all places, to see whether a sibling is idle; NULL: we are alone */
     struct oribi_access_log *access_log; /* borrowed, or NULL: off */
     int life_fd;                         /* reaches EOF when the supervisor dies: then drain and end; -1: none */
 };
@@ -55,6 +56,10 @@ bool oribi_worker_done(const struct oribi_worker *worker);
 
 /* True from oribi_worker_stop() on. */
 bool oribi_worker_stopping(const struct oribi_worker *worker);
+
+/* Closes every descriptor of the worker in a child that the application forked, so that the child keeps no client waiting and steals no event.
+ * Done by itself at every fork(2) of the owner (pthread_atfork); for runtimes that fork past it. */
+void oribi_worker_abandon(struct oribi_worker *worker);
 
 /* Requests answered since create. */
 uint64_t oribi_worker_request_count(const struct oribi_worker *worker);

@@ -1,0 +1,169 @@
+/* Listeners of a worker: when to look at them, how many connections to take, what to do when descriptors run out.
+ *
+ * A worker looks at its listeners only when it has nothing else to do, so that connections go to whoever is idle; when every sibling is
+ * busy too it takes some each turn, so that kept-alive clients who saturate the workers cannot starve newcomers. */
+#include "server/call.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ACCEPT_BATCH = 16,       /* a turn, when no sibling would have been free to take them */
+    ACCEPT_PAUSE_MS = 1000,  /* after running out of descriptors */
+    CLOSE_IDLE_BATCH = 16,
+};
+
+void oribi__gates_open(struct oribi_worker *w)
+{
+    if (w->gates_open || w->stopping)
+        return;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        struct oribi__gate *gate = &w->gates[i];
+        if (oribi_loop_add(w->reactor.loop, &gate->watch, gate->listener->fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
+            oribi_log(ORIBI_LOG_ERROR, "cannot watch %s: %s", gate->listener->text, oribi_os_error_text());
+    }
+    w->gates_open = true;
+}
+
+void oribi__gates_close(struct oribi_worker *w)
+{
+    if (!w->gates_open)
+        return;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        oribi_loop_remove(w->reactor.loop, &w->gates[i].watch);
+        w->gates[i].ready = false;
+    }
+    w->gates_open = false;
+}
+
+/* Whether some sibling sleeps in its event loop and so will be woken by the kernel for a waiting connection. */
+static bool sibling_idle(const struct oribi_worker *w)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    if (!board)
+        return false;
+    for (uint32_t i = 0; i < board->count; i++)
+        if (&board->slots[i] != w->slot && atomic_load_explicit(&board->slots[i].state, memory_order_acquire) == ORIBI_SLOT_IDLE)
+            return true;
+    return false;
+}
+
+static void set_address(struct oribi_conn *c, const struct sockaddr_storage *peer)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    uint16_t port = 0;
+    if (peer->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)peer;
+        (void)inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text)); /* cannot fail: family and room are right */
+        port = ntohs(in->sin_port);
+    } else if (peer->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)peer;
+        (void)inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text));
+        port = ntohs(in->sin6_port);
+    } else {
+        return;
+    }
+    c->addr_len = (uint8_t)strnlen(text, ORIBI_CONN_ADDR_CAP);
+    memcpy(c->addr, text, c->addr_len);
+    char digits[ORIBI_CONN_PORT_CAP + 1];
+    int n = snprintf(digits, sizeof(digits), "%u", port);
+    c->port_len = (uint8_t)n;
+    memcpy(c->port, digits, c->port_len);
+}
+
+static void out_of_descriptors(struct oribi_worker *w)
+{
+    uint32_t closed = oribi_reactor_close_idle(&w->reactor, CLOSE_IDLE_BATCH);
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "out of file descriptors: closed %u idle connections, accepting again in %d ms", closed, ACCEPT_PAUSE_MS);
+    oribi__gates_close(w);
+    w->pause_until_ms = w->reactor.now_ms + ACCEPT_PAUSE_MS;
+}
+
+/* True if there may be more. */
+static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
+{
+    struct sockaddr_storage peer;
+    socklen_t peer_len = sizeof(peer);
+    int fd;
+    int result = oribi_os_accept(gate->listener->fd, &fd, &peer, &peer_len);
+    if (result == ORIBI_ECLOSED)
+        return true;
+    if (result == ORIBI_ELIMIT || result == ORIBI_ENOMEM) {
+        out_of_descriptors(w);
+        return false;
+    }
+    if (result < 0) {
+        gate->ready = false;
+        return false;
+    }
+    if (!gate->listener->is_unix) {
+        int on = 1;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only delays answers if it fails */
+    }
+    struct oribi_conn *c = oribi_conn_open(&w->reactor, fd, gate->listener);
+    if (!c)
+        return true;
+    if (!gate->listener->is_unix)
+        set_address(c, &peer);
+    atomic_store_explicit(&w->slot->connection_count, atomic_load_explicit(&w->slot->connection_count, memory_order_relaxed) + 1,
+                          memory_order_release);
+    oribi_conn_start(&w->reactor, c);
+    return true;
+}
+
+static uint32_t accept_budget(const struct oribi_worker *w)
+{
+    bool idle_elsewhere = sibling_idle(w);
+    if (w->reactor.queue_len > 0)
+        return idle_elsewhere ? 0 : 1;
+    return idle_elsewhere ? 1 : ACCEPT_BATCH;
+}
+
+/* Connections that stay move us to the end of the kernel's queue of sleepers, see oribi_loop_rotate(). */
+static void rotate(struct oribi_worker *w)
+{
+    uint32_t registered = w->reactor.registered_count;
+    if (registered == w->registered_seen)
+        return;
+    w->registered_seen = registered;
+    if (!w->setup.board || w->setup.board->count < 2)
+        return;
+    for (uint32_t i = 0; i < w->gate_count; i++)
+        oribi_loop_rotate(w->reactor.loop, &w->gates[i].watch);
+}
+
+void oribi__accept_turn(struct oribi_worker *w)
+{
+    if (w->stopping)
+        return;
+    bool full = w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
+    if (w->gates_open && full)
+        oribi__gates_close(w);
+    else if (!w->gates_open && !full && w->reactor.now_ms >= w->pause_until_ms)
+        oribi__gates_open(w);
+    if (!w->gates_open)
+        return;
+    rotate(w);
+    uint32_t budget = UINT32_MAX; /* found out only when somebody waits */
+    for (uint32_t i = 0; i < w->gate_count && w->gates_open; i++) {
+        struct oribi__gate *gate = &w->gates[i];
+        if (!gate->ready)
+            continue;
+        if (budget == UINT32_MAX)
+            budget = accept_budget(w);
+        while (budget > 0 && gate->ready && w->gates_open) {
+            budget--;
+            if (!accept_one(w, gate))
+                break;
+        }
+    }
+    for (uint32_t i = 0; i < w->gate_count; i++)
+        w->gates[i].ready = false; /* level-triggered: the next poll says it again */
+}

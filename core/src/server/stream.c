@@ -1,0 +1,223 @@
+/* Streamed answers and sockets that leave the core. The head waits for the first body bytes, so that a short stream is one packet. */
+#include "server/call.h"
+
+#include "oribi/base/error.h"
+#include "oribi/http/chunked.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <string.h>
+
+/* Queued output above this makes the application wait; half of it lets it go on. */
+static int64_t high_water(const struct oribi__call *call)
+{
+    return call->worker->options->response_memory_max;
+}
+
+int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count, int64_t body_len)
+{
+    struct oribi__call *call = oribi__call_of(req);
+    assert(call->phase == ORIBI_PHASE_OPEN);
+    struct oribi__head_text head;
+    int64_t promised;
+    int result = oribi__reply_head(call, status, headers, header_count, body_len, &head, &promised);
+    if (result < 0)
+        return result;
+    result = oribi_buf_try_append(&call->held, head.p, head.n);
+    oribi__head_text_free(&head);
+    if (result < 0) {
+        oribi__log_app(call, "no memory for the response head");
+        return ORIBI_EAPP;
+    }
+    call->left = call->framing == ORIBI_FRAMING_LENGTH ? promised : -1;
+    call->phase = ORIBI_PHASE_BEGUN;
+    return 0;
+}
+
+/* Sends [held head] before, data, after; `before` and `after` are chunk framing. */
+static int send_framed(struct oribi__call *call, struct oribi_slice before, const struct iovec *vec, size_t count, struct oribi_slice after,
+                       bool more)
+{
+    struct oribi_reactor *r = &call->worker->reactor;
+    struct oribi_conn *c = call->base.conn;
+    struct iovec all[ORIBI__VEC_MAX];
+    size_t n = 0;
+    if (call->phase == ORIBI_PHASE_BEGUN)
+        all[n++] = (struct iovec){call->held.p, call->held.len};
+    if (before.n)
+        all[n++] = (struct iovec){(char *)before.p, before.n};
+    while (count > ORIBI__VEC_MAX - 1 - n) { /* a vector longer than ours goes in pieces */
+        size_t piece = ORIBI__VEC_MAX - n;
+        memcpy(all + n, vec, piece * sizeof(*vec));
+        int result = oribi_conn_send(r, c, all, n + piece, true);
+        if (result < 0)
+            return result;
+        vec += piece;
+        count -= piece;
+        n = 0;
+    }
+    memcpy(all + n, vec, count * sizeof(*vec));
+    n += count;
+    if (after.n)
+        all[n++] = (struct iovec){(char *)after.p, after.n};
+    int result = n > 0 ? oribi_conn_send(r, c, all, n, more) : 0;
+    call->phase = ORIBI_PHASE_STARTED;
+    call->held.len = 0;
+    return result;
+}
+
+static int outcome(const struct oribi__call *call, int result)
+{
+    if (result < 0)
+        return ORIBI_ECLOSED;
+    return oribi_conn_pending(call->base.conn) > high_water(call) ? 1 : 0;
+}
+
+/* Writes at most what a known length has left. */
+static int write_known(struct oribi__call *call, const struct iovec *vec, size_t count, int64_t total)
+{
+    if (total <= call->left) {
+        call->left -= total;
+        call->body_sent += total;
+        return send_framed(call, ORIBI_SLICE(""), vec, count, ORIBI_SLICE(""), false);
+    }
+    if (!call->cut)
+        oribi__log_app(call, "body is longer than its Content-Length: cut");
+    call->cut = true;
+    for (size_t i = 0; i < count && call->left > 0; i++) {
+        struct iovec part = vec[i];
+        if ((int64_t)part.iov_len > call->left)
+            part.iov_len = (size_t)call->left;
+        call->left -= (int64_t)part.iov_len;
+        call->body_sent += (int64_t)part.iov_len;
+        int result = send_framed(call, ORIBI_SLICE(""), &part, 1, ORIBI_SLICE(""), false);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t count)
+{
+    struct oribi__call *call = oribi__call_of(req);
+    assert(call->phase != ORIBI_PHASE_OPEN);
+    int64_t total = oribi_vec_len(vec, count);
+    if (total == 0) /* an empty chunk would end the body */
+        return 0;
+    int result;
+    switch (call->framing) {
+    case ORIBI_FRAMING_NONE:
+        return call->phase == ORIBI_PHASE_BEGUN ? oribi_reply_flush(req) : 0;
+    case ORIBI_FRAMING_LENGTH:
+        result = write_known(call, vec, count, total);
+        break;
+    case ORIBI_FRAMING_CHUNKED: {
+        char size[ORIBI_CHUNK_HEAD_CAP];
+        size_t n = oribi_chunk_head(size, (uint64_t)total);
+        result = send_framed(call, oribi_slice(size, n), vec, count, ORIBI_CHUNK_TAIL, false);
+        call->body_sent += total;
+        break;
+    }
+    default:
+        result = send_framed(call, ORIBI_SLICE(""), vec, count, ORIBI_SLICE(""), false);
+        call->body_sent += total;
+    }
+    return outcome(call, result);
+}
+
+int oribi_reply_flush(struct oribi_req *req)
+{
+    struct oribi__call *call = oribi__call_of(req);
+    if (call->phase != ORIBI_PHASE_BEGUN)
+        return outcome(call, 0);
+    return outcome(call, send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE(""), false));
+}
+
+/* Waits for the socket; 1 woken, 0 something moved, ORIBI_ECLOSED too late or gone. */
+static int wait_writable(struct oribi__call *call)
+{
+    struct oribi_worker *w = call->worker;
+    struct oribi_conn *c = call->base.conn;
+    struct pollfd fds[2] = {{.fd = c->watch.fd, .events = POLLOUT}, {.fd = w->wake.read_fd, .events = POLLIN}};
+    int64_t timeout = w->options->write_timeout_ms;
+    int ready = poll(fds, 2, timeout > 0 ? (int)timeout : -1);
+    if (ready < 0 || (fds[1].revents && oribi_wake_clear(&w->wake)))
+        return 1;
+    if (ready == 0) {
+        c->broken = true; /* nothing moved for write_timeout */
+        return ORIBI_ECLOSED;
+    }
+    return oribi_conn_flush(&w->reactor, c) == ORIBI_ECLOSED ? ORIBI_ECLOSED : 0;
+}
+
+int oribi_reply_wait(struct oribi_req *req)
+{
+    struct oribi__call *call = oribi__call_of(req);
+    while (oribi_conn_pending(call->base.conn) > high_water(call) / 2) {
+        int result = wait_writable(call);
+        if (result != 0)
+            return result;
+    }
+    return call->base.conn->broken ? ORIBI_ECLOSED : 0;
+}
+
+static int finish(struct oribi__call *call, int result)
+{
+    struct oribi_conn *c = call->base.conn;
+    struct oribi_reactor *r = &call->worker->reactor;
+    bool closes = call->closes;
+    oribi__call_end(call, call->status);
+    oribi_conn_finish(r, c, closes);
+    return result < 0 ? ORIBI_ECLOSED : 0;
+}
+
+int oribi_reply_end(struct oribi_req *req)
+{
+    struct oribi__call *call = oribi__call_of(req);
+    assert(call->phase != ORIBI_PHASE_OPEN);
+    int result = 0;
+    if (call->framing == ORIBI_FRAMING_CHUNKED)
+        result = send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_CHUNK_LAST, false);
+    else if (call->phase == ORIBI_PHASE_BEGUN)
+        result = send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE(""), false);
+    if (call->framing == ORIBI_FRAMING_LENGTH && call->left > 0) {
+        oribi__log_app(call, "body is %lld bytes shorter than its Content-Length: connection cut", (long long)call->left);
+        oribi__cut(call);
+        return 0;
+    }
+    return finish(call, result);
+}
+
+void oribi_reply_abort(struct oribi_req *req)
+{
+    struct oribi__call *call = oribi__call_of(req);
+    if (call->phase != ORIBI_PHASE_STARTED)
+        oribi_reply_error(req, 500);
+    else
+        oribi__cut(call);
+}
+
+int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest)
+{
+    struct oribi__call *call = oribi__call_of(req);
+    struct oribi_conn *c = call->base.conn;
+    int result = oribi_reply_flush(req);
+    while (result >= 0 && oribi_conn_pending(c) > 0)
+        result = wait_writable(call);
+    int given = result < 0 ? ORIBI_ECLOSED : oribi_conn_withdraw(&call->worker->reactor, c, rest);
+    if (given < 0) {
+        oribi__call_end(call, call->status);
+        oribi_conn_abort(&call->worker->reactor, c, false);
+        return ORIBI_ECLOSED;
+    }
+    *fd = given;
+    return 0;
+}
+
+void oribi_req_detached(struct oribi_req *req)
+{
+    struct oribi__call *call = oribi__call_of(req);
+    struct oribi_conn *c = call->base.conn;
+    oribi__call_end(call, call->status);
+    oribi_conn_release(&call->worker->reactor, c);
+}

@@ -1,0 +1,480 @@
+/* The pull interface. Reading order: oribi_worker_take, turn, on_other, prepare, oribi__call_end, then create and destroy. */
+#include "server/call.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    TURN_EVERY_US = 1000,     /* with requests queued, how long other events may wait */
+    DRAIN_GRACE_MS = 1000,    /* a request already on its way to a kept-alive connection is still answered */
+    LOG_BURST = 20,           /* lines about bad requests, each 10 s */
+    TIMEOUT_NEVER = -1,
+};
+
+/* The worker of this process, for the fork handler only: a fork handler has no argument. Written by its owner thread in create and destroy. */
+static struct oribi_worker *forked_worker;
+
+static void add(_Atomic uint64_t *counter, uint64_t n)
+{
+    /* One writer: a plain load and a release store are enough, and need no locked instruction. */
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_release);
+}
+
+/* --- what the reactor tells us --- */
+
+static void on_refused(void *self, struct oribi_conn *c, int status, const char *reason)
+{
+    struct oribi_worker *w = self;
+    add(&w->slot->bad_requests, 1);
+    add(&w->slot->status_class[status / 100], 1);
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "%d %s: %.*s", status, reason, c->addr_len ? c->addr_len : 4, c->addr_len ? c->addr : "unix");
+    if (!w->setup.access_log || status == 0)
+        return;
+    static const struct oribi_head nothing; /* a head of which not even the first line is known */
+    struct oribi_access_entry entry = {
+        .head = c->call ? &c->call->head : &nothing,
+        .remote_addr = oribi_slice(c->addr, c->addr_len),
+        .status = status,
+        .wall_ms = oribi_clock_wall_ms(),
+    };
+    oribi_access_log_add(w->setup.access_log, &entry);
+}
+
+static void on_timed_out(void *self, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
+{
+    struct oribi_worker *w = self;
+    if (timeout_class != ORIBI_TIMEOUT_IDLE && timeout_class != ORIBI_TIMEOUT_LINGER)
+        add(&w->slot->timeouts, 1);
+}
+
+static void on_closed(void *self, struct oribi_conn *c)
+{
+    struct oribi_worker *w = self;
+    atomic_store_explicit(&w->slot->connections_open, w->reactor.conn_count - 1, memory_order_release);
+}
+
+static void on_read(void *self, int64_t bytes)
+{
+    struct oribi_worker *w = self;
+    w->bytes_in += (uint64_t)bytes;
+}
+
+static void on_sent(void *self, int64_t bytes)
+{
+    struct oribi_worker *w = self;
+    w->bytes_out += (uint64_t)bytes;
+}
+
+static void on_other(void *self, struct oribi_watch *watch)
+{
+    struct oribi_worker *w = self;
+    watch->ready = 0; /* these are reported again as long as they are readable */
+    if (watch == &w->wake_watch) {
+        (void)oribi_wake_clear(&w->wake); /* what it woke us for is in its own flag */
+    } else if (watch == &w->life_watch) {
+        char byte;
+        ssize_t n = oribi_os_read(w->setup.life_fd, &byte, 1);
+        if (n == 0 || (n < 0 && n != ORIBI_AGAIN)) {
+            oribi_loop_remove(w->reactor.loop, &w->life_watch);
+            oribi_log(ORIBI_LOG_WARN, "supervisor is gone: finishing what is running");
+            oribi_worker_stop(w);
+        }
+    } else {
+        struct oribi__gate *gate = (struct oribi__gate *)((char *)watch - offsetof(struct oribi__gate, watch));
+        gate->ready = true;
+    }
+}
+
+/* --- stopping --- */
+
+void oribi_worker_stop(struct oribi_worker *w)
+{
+    atomic_store_explicit(&w->stop_asked, true, memory_order_release);
+    oribi_wake_notify(&w->wake);
+}
+
+static void begin_stop(struct oribi_worker *w)
+{
+    oribi__gates_close(w);
+    w->stopping = true;
+    w->stop_ms = w->reactor.now_ms;
+    atomic_store_explicit(&w->slot->state, ORIBI_SLOT_DRAINING, memory_order_release);
+}
+
+static void drain_turn(struct oribi_worker *w)
+{
+    if (w->reactor.now_ms - w->stop_ms >= DRAIN_GRACE_MS)
+        (void)oribi_reactor_close_idle(&w->reactor, UINT32_MAX);
+}
+
+static bool deadline_passed(const struct oribi_worker *w)
+{
+    return w->options->shutdown_timeout_ms > 0 && w->reactor.now_ms - w->stop_ms >= w->options->shutdown_timeout_ms;
+}
+
+bool oribi_worker_stopping(const struct oribi_worker *w)
+{
+    return w->stopping || atomic_load_explicit(&w->stop_asked, memory_order_acquire);
+}
+
+bool oribi_worker_done(const struct oribi_worker *w)
+{
+    return w->stopping && (w->reactor.conn_count == 0 || deadline_passed(w));
+}
+
+/* --- one turn --- */
+
+static void turn(struct oribi_worker *w)
+{
+    (void)oribi_reactor_turn(&w->reactor, on_other, w); /* how much happened does not matter here */
+    if (!w->stopping && atomic_load_explicit(&w->stop_asked, memory_order_acquire))
+        begin_stop(w);
+    if (w->stopping)
+        drain_turn(w);
+    else
+        oribi__accept_turn(w);
+    atomic_store_explicit(&w->slot->queue_len, w->reactor.queue_len, memory_order_release);
+    atomic_store_explicit(&w->slot->connections_open, w->reactor.conn_count, memory_order_release);
+    atomic_store_explicit(&w->slot->bytes_in, w->bytes_in, memory_order_release);
+    atomic_store_explicit(&w->slot->bytes_out, w->bytes_out, memory_order_release);
+    if (w->setup.access_log)
+        oribi_access_log_flush(w->setup.access_log);
+}
+
+/* CONTENT_LENGTH of a chunked request is what was decoded, and its Transfer-Encoding is used up (RFC 9112 7.1.3). */
+static void correct_chunked(struct oribi__call *call)
+{
+    struct oribi_head *head = &call->base.head;
+    int n = snprintf(call->length_text, sizeof(call->length_text), "%lld", (long long)call->req.body_len);
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        struct oribi_field *field = &head->fields[i];
+        if (field->id != ORIBI_FIELD_TRANSFER_ENCODING)
+            continue;
+        *field = (struct oribi_field){"Content-Length", call->length_text, (uint32_t)n, 14, ORIBI_FIELD_CONTENT_LENGTH};
+        return;
+    }
+}
+
+static void set_body(struct oribi__call *call)
+{
+    struct oribi_req *req = &call->req;
+    struct oribi_call *base = &call->base;
+    req->body_fd = base->body.fd;
+    if (base->body.fd >= 0) {
+        (void)lseek(base->body.fd, 0, SEEK_SET); /* a regular file of ours: cannot fail */
+        req->body = oribi_slice(NULL, 0);
+        req->body_len = base->body.len;
+    } else if (base->body.len > 0) {
+        req->body = oribi_slice(base->body.memory.p, base->body.memory.len);
+        req->body_len = base->body.len;
+    } else {
+        req->body = base->in_place;
+        req->body_len = (int64_t)base->in_place.n;
+    }
+    if (base->head.chunked)
+        correct_chunked(call);
+}
+
+static void set_addresses(struct oribi__call *call)
+{
+    struct oribi_req *req = &call->req;
+    const struct oribi_conn *c = call->base.conn;
+    const struct oribi_listener *listener = c->listener;
+    const struct oribi_head *head = &call->base.head;
+    req->remote_addr = oribi_slice(c->addr, c->addr_len);
+    req->remote_port = oribi_slice(c->port, c->port_len);
+    req->scheme = ORIBI_SLICE("http");
+    req->server_name = head->host.n ? head->host : oribi_slice(listener->host, strlen(listener->host));
+    if (!listener->is_unix)
+        req->server_port = oribi_slice(listener->port, strlen(listener->port));
+    else
+        req->server_port = head->port.n ? head->port : ORIBI_SLICE("80");
+}
+
+static void note_line(struct oribi_slot *slot, const struct oribi_head *head)
+{
+    size_t method_n = head->method.n < ORIBI_METHOD_BYTES_MAX ? head->method.n : ORIBI_METHOD_BYTES_MAX;
+    size_t room = ORIBI_SLOT_LINE_CAP - 2 - method_n;
+    size_t target_n = head->target.n < room ? head->target.n : room;
+    memcpy(slot->line, head->method.p, method_n);
+    slot->line[method_n] = ' ';
+    memcpy(slot->line + method_n + 1, head->target.p, target_n);
+    slot->line[method_n + 1 + target_n] = '\0';
+}
+
+static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *call, int64_t now_us)
+{
+    struct oribi_req *req = &call->req;
+    call->worker = w;
+    call->started_us = now_us;
+    call->body_sent = 0;
+    call->left = -1;
+    call->held = (struct oribi_buf){0};
+    call->phase = ORIBI_PHASE_OPEN;
+    call->status = 0;
+    call->closes = false;
+    call->cut = false;
+    req->head = &call->base.head;
+    req->queue_us = now_us - call->base.complete_us;
+    req->last = false;
+    set_body(call);
+    set_addresses(call);
+
+    struct oribi_slot *slot = w->slot;
+    note_line(slot, &call->base.head);
+    add(&slot->queue_us_sum, (uint64_t)req->queue_us);
+    if (w->options->call_timeout_ms)
+        atomic_store_explicit(&slot->call_deadline_us, now_us + w->options->call_timeout_ms * 1000, memory_order_relaxed);
+    atomic_store_explicit(&slot->call_started_us, now_us, memory_order_release);
+    if (!w->stopping)
+        atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
+    return req;
+}
+
+struct oribi_req *oribi_worker_take(struct oribi_worker *w)
+{
+    int64_t now_us = oribi_clock_us();
+    if (!w->reactor.queue_len || now_us - w->reactor.now_us > TURN_EVERY_US) {
+        turn(w);
+        if (!w->reactor.queue_len)
+            return NULL;
+        now_us = w->reactor.now_us;
+    }
+    return prepare(w, (struct oribi__call *)oribi_reactor_pop(&w->reactor), now_us);
+}
+
+static int64_t wait_bound_ms(const struct oribi_worker *w)
+{
+    if (w->stopping) /* the drain grace and the shutdown deadline both end within this */
+        return DRAIN_GRACE_MS / 4;
+    if (!w->gates_open && w->pause_until_ms > w->reactor.now_ms)
+        return w->pause_until_ms - w->reactor.now_ms;
+    return TIMEOUT_NEVER;
+}
+
+void oribi_worker_wait(struct oribi_worker *w)
+{
+    if (w->reactor.queue_len || oribi_worker_done(w))
+        return;
+    if (!w->stopping)
+        atomic_store_explicit(&w->slot->state, ORIBI_SLOT_IDLE, memory_order_release);
+    oribi_reactor_wait(&w->reactor, wait_bound_ms(w));
+}
+
+void oribi_worker_wake(struct oribi_worker *w)
+{
+    oribi_wake_notify(&w->wake);
+}
+
+uint64_t oribi_worker_request_count(const struct oribi_worker *w)
+{
+    return w->request_count;
+}
+
+/* --- the end of a call --- */
+
+bool oribi__call_keeps(const struct oribi__call *call)
+{
+    const struct oribi_worker *w = call->worker;
+    uint32_t max = w->options->keepalive_requests_max;
+    if (!call->base.head.keep_alive || call->req.last || oribi_worker_stopping(w))
+        return false;
+    if (w->request_limit && w->request_count + 1 >= w->request_limit)
+        return false;
+    return max == 0 || call->base.conn->request_count < max;
+}
+
+static uint32_t bucket_of(int64_t us)
+{
+    uint32_t bucket = us <= 0 ? 0 : 64 - (uint32_t)__builtin_clzll((uint64_t)us);
+    return bucket < ORIBI_HISTOGRAM_BUCKETS ? bucket : ORIBI_HISTOGRAM_BUCKETS - 1;
+}
+
+static void log_access(struct oribi__call *call, int status, int64_t now_us)
+{
+    struct oribi_access_entry entry = {
+        .head = &call->base.head,
+        .remote_addr = call->req.remote_addr,
+        .status = status,
+        .body_bytes = call->body_sent,
+        .call_us = now_us - call->started_us,
+        .total_us = now_us - call->base.complete_us,
+        .wall_ms = oribi_clock_wall_ms(),
+    };
+    oribi_access_log_add(call->worker->setup.access_log, &entry);
+}
+
+void oribi__call_end(struct oribi__call *call, int status)
+{
+    struct oribi_worker *w = call->worker;
+    struct oribi_slot *slot = w->slot;
+    int64_t now_us = oribi_clock_us();
+    int64_t call_us = now_us - call->started_us;
+    w->request_count++;
+    add(&slot->status_class[status / 100], 1);
+    add(&slot->call_us_sum, (uint64_t)call_us);
+    uint32_t bucket = bucket_of(call_us);
+    atomic_store_explicit(&slot->call_us_histogram[bucket],
+                          atomic_load_explicit(&slot->call_us_histogram[bucket], memory_order_relaxed) + 1, memory_order_relaxed);
+    atomic_store_explicit(&slot->call_started_us, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->call_deadline_us, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->request_count, w->request_count, memory_order_release);
+    if (w->setup.access_log)
+        log_access(call, status, now_us);
+    oribi_buf_deinit(&call->held);
+    if (w->request_limit && w->request_count == w->request_limit)
+        oribi_worker_stop(w);
+}
+
+/* --- life --- */
+
+void oribi_worker_abandon(struct oribi_worker *w)
+{
+    if (w->abandoned)
+        return;
+    w->abandoned = true;
+    oribi_reactor_abandon(&w->reactor);
+    for (uint32_t i = 0; i < w->gate_count; i++)
+        oribi_os_close(w->gates[i].listener->fd);
+    oribi_wake_destroy(&w->wake);
+}
+
+static void after_fork_in_child(void)
+{
+    if (forked_worker)
+        oribi_worker_abandon(forked_worker);
+    forked_worker = NULL;
+}
+
+static void register_fork_handler(void)
+{
+    (void)pthread_atfork(NULL, NULL, after_fork_in_child); /* fails only without memory at start */
+}
+
+/* sendfile(2) knows no MSG_NOSIGNAL. A handler that does nothing, unlike SIG_IGN, is not inherited by programs the application starts. */
+static void on_sigpipe(int signal_number)
+{
+}
+
+static void defuse_sigpipe(void)
+{
+    struct sigaction action;
+    if (sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
+        action = (struct sigaction){.sa_handler = on_sigpipe, .sa_flags = SA_RESTART};
+        (void)sigaction(SIGPIPE, &action, NULL); /* arguments are right */
+    }
+}
+
+/* requests_max N..M: each worker draws its own limit so that they do not leave together; jitter does the same for a plain N. */
+static uint64_t draw_limit(const struct oribi_options *options)
+{
+    uint64_t min = options->requests_max.min;
+    uint64_t max = options->requests_max.max;
+    if (max == 0)
+        return 0;
+    if (min > max)
+        min = max;
+    uint64_t spread = max - min + options->requests_jitter + 1;
+    uint64_t seed = (uint64_t)oribi_clock_us() * 6364136223846793005u + (uint64_t)getpid() * 1442695040888963407u;
+    return min + (seed >> 33) % spread;
+}
+
+static void set_config(const struct oribi_options *options, struct oribi_reactor_config *config)
+{
+    *config = (struct oribi_reactor_config){
+        .limits = options->limits,
+        .head_timeout_ms = options->head_timeout_ms,
+        .body_timeout_ms = options->body_timeout_ms,
+        .idle_timeout_ms = options->idle_timeout_ms,
+        .write_timeout_ms = options->write_timeout_ms,
+        .body_rate_min = options->body_rate_min,
+        .response_memory_max = options->response_memory_max,
+        .call_bytes = sizeof(struct oribi__call),
+    };
+    if (options->server_header)
+        config->server = oribi_slice(options->server_header, strlen(options->server_header));
+}
+
+static int watch_all(struct oribi_worker *w)
+{
+    if (oribi_wake_create(&w->wake) < 0)
+        return ORIBI_ESYS;
+    if (oribi_loop_add(w->reactor.loop, &w->wake_watch, w->wake.read_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
+        return ORIBI_ESYS;
+    if (w->setup.life_fd >= 0 &&
+        oribi_loop_add(w->reactor.loop, &w->life_watch, w->setup.life_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
+        return ORIBI_ESYS;
+    w->gate_count = w->setup.listeners ? w->setup.listeners->count : 0;
+    w->gates = oribi_mem_alloc(w->gate_count ? w->gate_count : 1, sizeof(*w->gates));
+    for (uint32_t i = 0; i < w->gate_count; i++)
+        w->gates[i].listener = &w->setup.listeners->items[i];
+    oribi__gates_open(w);
+    return 0;
+}
+
+static void free_worker(struct oribi_worker *w)
+{
+    if (w->own_board.slots)
+        oribi_scoreboard_destroy(&w->own_board);
+    oribi_mem_free(w->gates);
+    oribi_mem_free(w);
+}
+
+int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_worker **out)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct oribi_worker *w = oribi_mem_alloc(1, sizeof(*w));
+    w->setup = *setup;
+    w->options = setup->options;
+    if (!setup->slot && oribi_scoreboard_create(&w->own_board, 1) < 0) {
+        oribi_mem_free(w);
+        return ORIBI_ENOMEM;
+    }
+    w->slot = setup->slot ? setup->slot : w->own_board.slots;
+    w->owner_pid = getpid();
+    w->request_limit = draw_limit(w->options);
+    w->refuse_gate.burst = LOG_BURST;
+    w->app_gate.burst = LOG_BURST;
+    struct oribi_reactor_config config;
+    set_config(w->options, &config);
+    const struct oribi_reactor_hooks hooks = {w, on_refused, on_timed_out, on_closed, on_read, on_sent};
+    int result = oribi_reactor_init(&w->reactor, &config, &hooks, ORIBI_LOOP_BEST);
+    if (result < 0) {
+        free_worker(w);
+        return result;
+    }
+    result = watch_all(w);
+    if (result < 0) {
+        oribi_worker_destroy(w);
+        return result;
+    }
+    defuse_sigpipe();
+    (void)pthread_once(&once, register_fork_handler);
+    forked_worker = w;
+    *out = w;
+    return 0;
+}
+
+void oribi_worker_destroy(struct oribi_worker *w)
+{
+    if (forked_worker == w)
+        forked_worker = NULL;
+    if (w->owner_pid != getpid()) { /* forked past the handler, or by it: memory goes with the process */
+        oribi_worker_abandon(w);
+        return;
+    }
+    if (w->setup.access_log)
+        oribi_access_log_flush(w->setup.access_log);
+    oribi_reactor_deinit(&w->reactor);
+    oribi_wake_destroy(&w->wake);
+    free_worker(w);
+}
