@@ -1,0 +1,203 @@
+/* What a supervisor decides, without a single call into the operating system: events and the time go in, actions come out. host.c carries
+ * them out; the tests feed a fake clock.
+ *
+ *   oribi_supervisor_feed(sup, &event, now_ms);
+ *   while (oribi_supervisor_next(sup, now_ms, &action))
+ *       carry out action;
+ *   sleep until oribi_supervisor_deadline(sup, now_ms) or the next event;
+ *
+ * A worker's place (slot):
+ *
+ *            spawn           forked            ready            asked to stop            deadline
+ *     FREE ────────► SPAWNING ─────► BOOTING ─────────► SERVING ────────────► STOPPING ─────────► KILLED
+ *      ▲                │               │ boot_timeout      │ call deadline       ▲                  │
+ *      │   mold died    ▼               └────────► KILLED ◄─┘                     │                  │
+ *      ├──────────── LOST                                      LEAVING ───────────┘ (ends by itself) │
+ *      │                                                                                             │
+ *      └── HELD (back-off) ◄──────────────── exited ─────────────────────────────────────────────────┘
+ *
+ * A mold:  FREE ► ASKED ─started► LOADING ─ready► READY ─► STOPPING ─deadline► KILLED ─exited► FREE */
+#ifndef ORIBI_SERVER_SUPERVISOR_H
+#define ORIBI_SERVER_SUPERVISOR_H
+
+#include "oribi/base/log.h"
+#include "oribi/server/scoreboard.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ORIBI_MOLDS_MAX = 8,               /* of all generations, leaving ones included */
+    ORIBI_BOOT_FAILURES_MAX = 3,       /* in a row, before any worker was ever ready: then give up */
+    ORIBI_RESPAWN_DELAY_MS_MAX = 30000,/* doubling of err_respawn_interval ends here */
+    ORIBI_EARLY_EXIT_MS = 1000,        /* a worker that serves for less than this counts as one that did not come up */
+    ORIBI_WATCH_MS = 1000,             /* how often the scoreboard is looked at */
+    ORIBI_WATCH_JUMP_MS = 3000,        /* looks further apart than this: the machine or we stood still, so nobody is to blame */
+    ORIBI_CALL_GRACE_MS = 2000,        /* from the call's soft deadline to the kill */
+    ORIBI_KILL_MS = 1000,              /* from "stop now" to the kill; also what a worker gets beyond shutdown_timeout to leave by itself */
+    ORIBI_UNKILLABLE_MS = 10000,       /* a killed process that is not gone by then keeps us no longer from ending */
+    ORIBI_MOLD_STOP_MS = 5000,         /* a mold only has to leave its loop */
+    ORIBI_SUPERVISOR_TEXT_CAP = 3200,  /* a failure's text and a few words around it */
+    ORIBI_SUPERVISOR_QUEUE_CAP = 32,   /* actions one event may cause beside those that follow from the state */
+};
+
+struct oribi_supervisor_config {
+    uint32_t workers;
+    uint32_t workers_max; /* upper bound of workers at run time; slot_count is at least twice this */
+    int64_t boot_timeout_ms;
+    int64_t shutdown_timeout_ms;
+    int64_t spawn_interval_ms;
+    int64_t err_respawn_interval_ms;
+    bool watch; /* look at the scoreboard every ORIBI_WATCH_MS */
+};
+
+enum oribi_event_type {
+    ORIBI_EVENT_TICK,           /* nothing but time passed */
+    ORIBI_EVENT_START,          /* once, first */
+    ORIBI_EVENT_MOLD_STARTED,   /* generation, pid; pid < 0: could not be started, text */
+    ORIBI_EVENT_MOLD_READY,     /* pid */
+    ORIBI_EVENT_MOLD_FAILED,    /* pid, text */
+    ORIBI_EVENT_WORKER_FORKED,  /* slot, ticket, pid; pid < 0: fork failed, text */
+    ORIBI_EVENT_WORKER_READY,   /* slot, ticket, pid */
+    ORIBI_EVENT_WORKER_FAILED,  /* slot, ticket, pid, text */
+    ORIBI_EVENT_WORKER_LEAVING, /* slot, ticket, pid: it has begun to drain by itself */
+    ORIBI_EVENT_EXITED,         /* pid, status: any reaped child */
+    ORIBI_EVENT_STOP,           /* graceful; a second one is STOP_NOW */
+    ORIBI_EVENT_STOP_NOW,
+    ORIBI_EVENT_RESIZE,         /* delta */
+    ORIBI_EVENT_WINCH,          /* no workers until the next RESIZE or RELOAD */
+    ORIBI_EVENT_REOPEN,         /* log files */
+};
+
+struct oribi_event {
+    enum oribi_event_type type;
+    int32_t pid;
+    int32_t status; /* waitpid's */
+    uint32_t generation;
+    uint32_t slot;
+    uint32_t ticket; /* names one spawn, so that a late message about an earlier one is told apart */
+    int32_t delta;
+    const char *text; /* borrowed; may be NULL */
+};
+
+enum oribi_action_type {
+    ORIBI_ACTION_LOG,        /* level, text; more than one line: a block */
+    ORIBI_ACTION_START_MOLD, /* generation, fresh: by exec, else by the language's fork */
+    ORIBI_ACTION_STOP_MOLD,  /* pid: close its command socket */
+    ORIBI_ACTION_SPAWN,      /* pid of the mold, generation, slot, ticket */
+    ORIBI_ACTION_SIGNAL,     /* pid, signal */
+    ORIBI_ACTION_UP,         /* the first worker serves: start line, readiness */
+    ORIBI_ACTION_WORKER_EXIT,/* pid, status, slot, text: hook, and the slot's shared memory may be cleared */
+    ORIBI_ACTION_REOPEN,     /* our own log files */
+    ORIBI_ACTION_STOPPING,   /* the stop has begun */
+    ORIBI_ACTION_EXIT,       /* code; text when it is not 0. The last action */
+};
+
+struct oribi_action {
+    enum oribi_action_type type;
+    enum oribi_log_level level;
+    int32_t pid;
+    int32_t status;
+    int32_t signal;
+    int32_t code;
+    uint32_t generation;
+    uint32_t slot;
+    uint32_t ticket;
+    bool fresh;
+    const char *text; /* lives until the next call */
+};
+
+enum oribi_place_state {
+    ORIBI_PLACE_FREE,
+    ORIBI_PLACE_HELD,     /* waits for `until` before it is free again, counted as a worker meanwhile */
+    ORIBI_PLACE_SPAWNING, /* the mold was told; no pid yet */
+    ORIBI_PLACE_BOOTING,
+    ORIBI_PLACE_SERVING,
+    ORIBI_PLACE_LEAVING,  /* drains by its own decision */
+    ORIBI_PLACE_STOPPING, /* told to drain */
+    ORIBI_PLACE_KILLED,
+    ORIBI_PLACE_LOST,     /* its mold died between the command and the fork's report; free again at `until` */
+};
+
+enum oribi_mold_state {
+    ORIBI_MOLD_IS_FREE,
+    ORIBI_MOLD_IS_ASKED,
+    ORIBI_MOLD_IS_LOADING,
+    ORIBI_MOLD_IS_READY,
+    ORIBI_MOLD_IS_STOPPING,
+    ORIBI_MOLD_IS_KILLED,
+};
+
+/* All private; tests look. */
+struct oribi_place {
+    enum oribi_place_state state;
+    uint32_t generation;
+    uint32_t ticket;
+    int32_t pid;
+    int32_t mold_pid;
+    int64_t until;         /* deadline of the state; 0: none */
+    int64_t ready_at;      /* 0: never was */
+    int64_t call_started;  /* the overdue call, by its start in us */
+    int64_t overdue_since; /* when a look first found that call overdue; 0: it is not */
+    bool interrupted;      /* INT was sent */
+    bool reopen;           /* USR1 is to be sent */
+    const char *cause;     /* why we ended it; static text */
+};
+
+struct oribi_mold_place {
+    enum oribi_mold_state state;
+    uint32_t generation;
+    int32_t pid;
+    int64_t until;
+    bool reopen;
+};
+
+struct oribi_supervisor {
+    struct oribi_supervisor_config config;
+    const struct oribi_slot *slots; /* the scoreboard; read only */
+    uint32_t slot_count;
+    uint32_t target;     /* workers wanted now */
+    uint32_t generation; /* the one that serves */
+    uint32_t last_generation;
+    uint32_t last_ticket;
+    uint32_t boot_failures; /* in a row */
+    int64_t boot_failed_at;
+    uint32_t mold_failures; /* in a row */
+    int64_t mold_not_before;
+    int64_t spawned_at; /* last spawn; -1: none yet */
+    int64_t watched_at; /* last look at the scoreboard */
+    bool started;
+    bool up; /* a worker was ready once */
+    bool stopping;
+    bool stopping_now;
+    bool exited;
+    int32_t exit_code;
+    struct oribi_place places[ORIBI_SLOTS_MAX];
+    struct oribi_mold_place molds[ORIBI_MOLDS_MAX];
+    struct oribi_action queue[ORIBI_SUPERVISOR_QUEUE_CAP];
+    uint32_t queue_head;
+    uint32_t queue_len;
+    size_t text_len;
+    char texts[2 * ORIBI_SUPERVISOR_TEXT_CAP]; /* of the queued actions */
+    char exit_text[ORIBI_SUPERVISOR_TEXT_CAP];
+};
+
+/* Borrows `slots` (shared memory of at least slot_count entries) for its life. */
+void oribi_supervisor_init(struct oribi_supervisor *sup, const struct oribi_supervisor_config *config,
+                           const struct oribi_slot *slots, uint32_t slot_count);
+
+/* Takes note of an event. All actions must be taken before the next one. */
+void oribi_supervisor_feed(struct oribi_supervisor *sup, const struct oribi_event *event, int64_t now_ms);
+
+/* The next thing to do, or false. */
+bool oribi_supervisor_next(struct oribi_supervisor *sup, int64_t now_ms, struct oribi_action *action);
+
+/* When to feed a TICK if nothing else happens, INT64_MAX: not at all. Never before now_ms. */
+int64_t oribi_supervisor_deadline(const struct oribi_supervisor *sup, int64_t now_ms);
+
+/* Workers that serve, and processes that exist. */
+uint32_t oribi_supervisor_serving(const struct oribi_supervisor *sup);
+uint32_t oribi_supervisor_alive(const struct oribi_supervisor *sup);
+
+#endif

@@ -1,0 +1,998 @@
+/* The supervisor's decisions against a fake clock. A small simulated world answers the actions, so that a test says only what is special
+ * about it; the property test lets random things happen to that world and checks what must always hold. */
+#include "server/supervisor.c"
+
+#include "tap.h"
+
+enum { SLOTS = 64, MOLD_PID_FIRST = 1000, WORKER_PID_FIRST = 2000 };
+
+struct proc {
+    int32_t pid;
+    uint32_t slot;
+    uint32_t ticket;
+    uint32_t generation;
+    bool is_mold;
+    bool alive;
+    bool ready;
+    int terms, ints, kills, usr1s;
+    bool socket_closed;
+    bool undead;   /* nothing ends it */
+    bool reported; /* a mold whose start was reported */
+};
+
+struct world {
+    struct oribi_supervisor sup;
+    struct oribi_slot slots[SLOTS];
+    struct proc procs[4096];
+    uint32_t proc_count;
+    int64_t now;
+    /* what the world does by itself */
+    bool molds_load;
+    bool workers_boot;
+    bool workers_obey;
+    bool molds_obey;
+    /* what was seen */
+    int ups, stoppings, reopens, exits, worker_exits, mold_starts, spawns;
+    int exit_code;
+    bool killed_twice;
+    uint32_t alive_max;
+    char exit_text[256];
+    char log[16384];
+    char last_reason[64];
+};
+
+static struct world w;
+
+static void feed(struct oribi_event event);
+
+static struct proc *proc_of(int32_t pid)
+{
+    for (uint32_t i = 0; i < w.proc_count; i++)
+        if (w.procs[i].pid == pid)
+            return &w.procs[i];
+    return NULL;
+}
+
+static struct proc *add_proc(int32_t pid, bool is_mold, uint32_t generation)
+{
+    struct proc *proc = &w.procs[w.proc_count++];
+    *proc = (struct proc){.pid = pid, .is_mold = is_mold, .generation = generation, .alive = true};
+    return proc;
+}
+
+static void event_exit(struct proc *proc, int status)
+{
+    proc->alive = false;
+    feed((struct oribi_event){.type = ORIBI_EVENT_EXITED, .pid = proc->pid, .status = status});
+}
+
+static void event_forked(struct proc *proc)
+{
+    feed((struct oribi_event){
+        .type = ORIBI_EVENT_WORKER_FORKED, .slot = proc->slot, .ticket = proc->ticket, .pid = proc->pid});
+}
+
+static void event_ready(struct proc *proc)
+{
+    proc->ready = true;
+    feed((struct oribi_event){
+        .type = ORIBI_EVENT_WORKER_READY, .slot = proc->slot, .ticket = proc->ticket, .pid = proc->pid});
+}
+
+static void note_signal(const struct oribi_action *action)
+{
+    struct proc *proc = proc_of(action->pid);
+    if (!proc || !proc->alive) {
+        fail("signal %d goes to a process that is there (pid %d)", action->signal, action->pid);
+        return;
+    }
+    proc->terms += action->signal == SIGTERM;
+    proc->ints += action->signal == SIGINT;
+    proc->usr1s += action->signal == SIGUSR1;
+    proc->kills += action->signal == SIGKILL;
+    w.killed_twice |= proc->kills > 1;
+}
+
+static void note(const struct oribi_action *action)
+{
+    size_t used = strlen(w.log);
+    switch (action->type) {
+    case ORIBI_ACTION_LOG:
+        snprintf(w.log + used, sizeof(w.log) - used, "%s\n", action->text);
+        break;
+    case ORIBI_ACTION_START_MOLD:
+        add_proc(MOLD_PID_FIRST + w.mold_starts++, true, action->generation);
+        break;
+    case ORIBI_ACTION_STOP_MOLD:
+        proc_of(action->pid)->socket_closed = true;
+        break;
+    case ORIBI_ACTION_SPAWN: {
+        struct proc *proc = add_proc(WORKER_PID_FIRST + w.spawns++, false, action->generation);
+        proc->slot = action->slot;
+        proc->ticket = action->ticket;
+        break;
+    }
+    case ORIBI_ACTION_SIGNAL:
+        note_signal(action);
+        break;
+    case ORIBI_ACTION_UP:
+        w.ups++;
+        break;
+    case ORIBI_ACTION_WORKER_EXIT:
+        w.worker_exits++;
+        snprintf(w.last_reason, sizeof(w.last_reason), "%s", action->text);
+        break;
+    case ORIBI_ACTION_REOPEN:
+        w.reopens++;
+        break;
+    case ORIBI_ACTION_STOPPING:
+        w.stoppings++;
+        break;
+    case ORIBI_ACTION_EXIT:
+        w.exits++;
+        w.exit_code = action->code;
+        snprintf(w.exit_text, sizeof(w.exit_text), "%s", action->text ? action->text : "");
+        break;
+    }
+}
+
+static void drain(void)
+{
+    struct oribi_action action;
+    int guard = 0;
+    while (oribi_supervisor_next(&w.sup, w.now, &action)) {
+        note(&action);
+        if (++guard > 5000) {
+            fail("the actions of one event come to an end");
+            return;
+        }
+    }
+    uint32_t alive = oribi_supervisor_alive(&w.sup);
+    w.alive_max = alive > w.alive_max ? alive : w.alive_max;
+}
+
+static void feed(struct oribi_event event)
+{
+    oribi_supervisor_feed(&w.sup, &event, w.now);
+    drain();
+}
+
+static void just(enum oribi_event_type type)
+{
+    feed((struct oribi_event){.type = type});
+}
+
+/* Lets processes do what they would do by themselves, until nothing moves. */
+static void settle(void)
+{
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t i = 0; i < w.proc_count; i++) {
+            struct proc *proc = &w.procs[i];
+            if (!proc->alive || proc->undead)
+                continue;
+            if (proc->is_mold && !proc->ready && w.molds_load && !proc->kills) {
+                proc->ready = moved = true;
+                feed((struct oribi_event){
+                    .type = ORIBI_EVENT_MOLD_STARTED, .generation = proc->generation, .pid = proc->pid});
+                feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_READY, .pid = proc->pid});
+            } else if (!proc->is_mold && !proc->ready && w.workers_boot && !proc->kills && !proc->terms) {
+                moved = true;
+                event_forked(proc);
+                event_ready(proc);
+            } else if (proc->kills || proc->ints) {
+                moved = true;
+                event_exit(proc, proc->kills ? SIGKILL : 0);
+            } else if (proc->is_mold ? w.molds_obey && proc->socket_closed : w.workers_obey && proc->terms) {
+                moved = true;
+                event_exit(proc, 0);
+            }
+        }
+    }
+}
+
+/* Sleeps as a host does: from deadline to deadline. */
+static void pass_ms(int64_t ms)
+{
+    int64_t end = w.now + ms;
+    for (int guard = 0; guard < 100000; guard++) {
+        int64_t at = oribi_supervisor_deadline(&w.sup, w.now);
+        if (at >= end)
+            break;
+        w.now = at > w.now ? at : w.now;
+        just(ORIBI_EVENT_TICK);
+        settle();
+        if (at == w.now && oribi_supervisor_deadline(&w.sup, w.now) == at && guard > 1000) {
+            fail("a deadline that has passed is not one any more");
+            return;
+        }
+    }
+    w.now = end;
+    just(ORIBI_EVENT_TICK);
+    settle();
+}
+
+static void begin(uint32_t workers)
+{
+    memset(&w, 0, sizeof(w));
+    w.now = 1000000;
+    w.molds_load = w.workers_boot = w.workers_obey = w.molds_obey = true;
+    struct oribi_supervisor_config config = {.workers = workers,
+                                             .workers_max = SLOTS / 2,
+                                             .boot_timeout_ms = 60000,
+                                             .shutdown_timeout_ms = 30000,
+                                             .err_respawn_interval_ms = 1000,
+                                             .watch = true};
+    oribi_supervisor_init(&w.sup, &config, w.slots, SLOTS);
+}
+
+static void start(uint32_t workers)
+{
+    begin(workers);
+    just(ORIBI_EVENT_START);
+    settle();
+}
+
+static struct proc *worker(uint32_t nth)
+{
+    for (uint32_t i = 0; i < w.proc_count; i++)
+        if (!w.procs[i].is_mold && w.procs[i].alive && nth-- == 0)
+            return &w.procs[i];
+    return NULL;
+}
+
+static struct proc *mold(void)
+{
+    for (uint32_t i = 0; i < w.proc_count; i++)
+        if (w.procs[i].is_mold && w.procs[i].alive)
+            return &w.procs[i];
+    return NULL;
+}
+
+static bool logged(const char *text)
+{
+    return strstr(w.log, text) != NULL;
+}
+
+static int count_signalled(int which)
+{
+    int count = 0;
+    for (uint32_t i = 0; i < w.proc_count; i++)
+        if (!w.procs[i].is_mold)
+            count += which == SIGTERM ? w.procs[i].terms : which == SIGUSR1 ? w.procs[i].usr1s : w.procs[i].kills;
+    return count;
+}
+
+/* --- start and size --- */
+
+static void test_start_makes_one_mold_and_all_workers(void)
+{
+    start(4);
+    ok_eq(w.mold_starts, 1);
+    ok_eq(w.spawns, 4);
+    ok_eq(oribi_supervisor_serving(&w.sup), 4);
+    ok_eq(w.ups, 1);
+    ok_eq(w.exits, 0);
+}
+
+static void test_no_worker_before_the_mold_is_ready(void)
+{
+    begin(3);
+    w.molds_load = false;
+    just(ORIBI_EVENT_START);
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = 1, .pid = MOLD_PID_FIRST});
+    settle();
+    ok_eq(w.spawns, 0);
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_READY, .pid = MOLD_PID_FIRST});
+    ok_eq(w.spawns, 3);
+}
+
+static void test_spawn_interval_paces_the_start(void)
+{
+    begin(3);
+    w.sup.config.spawn_interval_ms = 500;
+    just(ORIBI_EVENT_START);
+    settle();
+    ok_eq(w.spawns, 1);
+    pass_ms(499);
+    ok_eq(w.spawns, 1);
+    pass_ms(1);
+    ok_eq(w.spawns, 2);
+    pass_ms(500);
+    ok_eq(w.spawns, 3);
+    pass_ms(5000);
+    ok_eq(w.spawns, 3);
+}
+
+static void test_ready_before_the_forks_report(void)
+{
+    begin(1);
+    w.workers_boot = false;
+    just(ORIBI_EVENT_START);
+    settle();
+    event_ready(worker(0));
+    event_forked(worker(0));
+    ok_eq(oribi_supervisor_serving(&w.sup), 1);
+}
+
+static void test_workers_are_added_up_to_the_most_and_removed_down_to_one(void)
+{
+    start(2);
+    feed((struct oribi_event){.type = ORIBI_EVENT_RESIZE, .delta = 1});
+    settle();
+    ok_eq(oribi_supervisor_serving(&w.sup), 3);
+    for (int i = 0; i < SLOTS; i++) {
+        feed((struct oribi_event){.type = ORIBI_EVENT_RESIZE, .delta = 1});
+        settle();
+    }
+    ok_eq(oribi_supervisor_serving(&w.sup), SLOTS / 2);
+    ok(logged("that is the most"));
+    for (int i = 0; i < SLOTS; i++) {
+        feed((struct oribi_event){.type = ORIBI_EVENT_RESIZE, .delta = -1});
+        settle();
+    }
+    ok_eq(oribi_supervisor_serving(&w.sup), 1);
+    ok(logged("that is the least"));
+}
+
+static void test_winch_stops_every_worker_and_ttin_brings_one_back(void)
+{
+    start(3);
+    just(ORIBI_EVENT_WINCH);
+    settle();
+    ok_eq(oribi_supervisor_alive(&w.sup), 0);
+    ok_eq(w.exits, 0);
+    feed((struct oribi_event){.type = ORIBI_EVENT_RESIZE, .delta = 1});
+    settle();
+    ok_eq(oribi_supervisor_serving(&w.sup), 1);
+}
+
+/* --- death and respawn --- */
+
+static void test_a_killed_worker_is_replaced_after_the_hold_off(void)
+{
+    start(2);
+    pass_ms(5000);
+    event_exit(worker(0), SIGKILL);
+    settle();
+    is_str(w.last_reason, "signal 9");
+    ok_eq(w.spawns, 2);
+    pass_ms(999);
+    ok_eq(w.spawns, 2);
+    pass_ms(1);
+    ok_eq(w.spawns, 3);
+    ok_eq(oribi_supervisor_serving(&w.sup), 2);
+}
+
+static void test_a_worker_that_leaves_in_order_is_replaced_at_once(void)
+{
+    start(2);
+    event_exit(worker(1), 0);
+    settle();
+    ok_eq(w.spawns, 3);
+    ok_eq(oribi_supervisor_serving(&w.sup), 2);
+}
+
+static void test_a_worker_that_drains_by_itself_is_replaced_before_it_is_gone(void)
+{
+    start(2);
+    struct proc *proc = worker(0);
+    feed((struct oribi_event){
+        .type = ORIBI_EVENT_WORKER_LEAVING, .slot = proc->slot, .ticket = proc->ticket, .pid = proc->pid});
+    settle();
+    ok_eq(oribi_supervisor_serving(&w.sup), 2);
+    ok_eq(oribi_supervisor_alive(&w.sup), 3);
+    pass_ms(30999);
+    ok_eq(proc->kills, 0);
+    pass_ms(1);
+    ok_eq(proc->kills, 1);
+    settle();
+    ok_eq(oribi_supervisor_alive(&w.sup), 2);
+}
+
+static void test_one_kill_a_second_does_not_starve_the_respawn(void)
+{
+    start(4);
+    pass_ms(2000);
+    for (int i = 0; i < 20; i++) {
+        if (worker(0))
+            event_exit(worker(0), SIGKILL);
+        pass_ms(1000);
+        ok_named(oribi_supervisor_serving(&w.sup) >= 3, "at least 3 of 4 serve after kill %d", i + 1);
+    }
+}
+
+static void test_back_off_doubles_up_to_a_cap(void)
+{
+    start(1);
+    pass_ms(2000);
+    w.workers_boot = false;
+    event_exit(worker(0), SIGSEGV);
+    static const int64_t delays[] = {1000, 1000, 2000, 4000, 8000, 16000, 30000, 30000};
+    int64_t died_at = w.now;
+    for (size_t i = 0; i < sizeof(delays) / sizeof(delays[0]); i++) {
+        int before = w.spawns;
+        pass_ms(delays[i] - 1);
+        ok_eq(w.spawns, before);
+        pass_ms(1);
+        ok_eq(w.spawns, before + 1);
+        ok_eq(w.now - died_at, delays[i]);
+        event_forked(worker(0));
+        event_exit(worker(0), 1 << 8);
+        died_at = w.now;
+    }
+    ok_eq(w.exits, 0);
+}
+
+static void test_back_off_is_forgotten_after_good_service(void)
+{
+    start(1);
+    for (int i = 0; i < 3; i++) {
+        event_exit(worker(0), SIGSEGV);
+        pass_ms(8000);
+    }
+    pass_ms(5000);
+    event_exit(worker(0), SIGSEGV);
+    int before = w.spawns;
+    pass_ms(1000);
+    ok_eq(w.spawns, before + 1);
+}
+
+static void test_a_failed_fork_waits_and_is_tried_again(void)
+{
+    begin(1);
+    w.workers_boot = false;
+    just(ORIBI_EVENT_START);
+    settle();
+    feed((struct oribi_event){.type = ORIBI_EVENT_WORKER_FORKED, .slot = 0, .ticket = 1, .pid = -1, .text = "no memory"});
+    ok(logged("no process for worker 0: no memory"));
+    ok_eq(w.spawns, 1);
+    pass_ms(1000);
+    ok_eq(w.spawns, 2);
+}
+
+static void test_boot_timeout_kills_once(void)
+{
+    start(1);
+    pass_ms(2000);
+    w.workers_boot = false;
+    event_exit(worker(0), SIGKILL);
+    pass_ms(1000);
+    struct proc *proc = worker(0);
+    event_forked(proc);
+    pass_ms(59999);
+    ok_eq(proc->kills, 0);
+    pass_ms(1);
+    ok_eq(proc->kills, 1);
+    is_str(w.last_reason, "boot_timeout");
+}
+
+/* --- giving up --- */
+
+static void test_a_load_failure_at_the_start_ends_with_1(void)
+{
+    begin(2);
+    w.molds_load = false;
+    just(ORIBI_EVENT_START);
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = 1, .pid = MOLD_PID_FIRST});
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_FAILED, .pid = MOLD_PID_FIRST, .text = "no such file"});
+    ok_eq(w.exits, 0);
+    event_exit(proc_of(MOLD_PID_FIRST), 1 << 8);
+    ok_eq(w.exits, 1);
+    ok_eq(w.exit_code, 1);
+    ok(logged("the application did not load: no such file"));
+    ok_eq(w.ups, 0);
+}
+
+static void test_a_mold_that_dies_while_loading_ends_with_1(void)
+{
+    begin(2);
+    w.molds_load = false;
+    just(ORIBI_EVENT_START);
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = 1, .pid = MOLD_PID_FIRST});
+    event_exit(proc_of(MOLD_PID_FIRST), SIGSEGV);
+    ok_eq(w.exits, 1);
+    ok_eq(w.exit_code, 1);
+    ok(logged("ended while it loaded the application: signal 11"));
+}
+
+static void test_loading_longer_than_boot_timeout_ends_with_1(void)
+{
+    begin(2);
+    w.molds_load = false;
+    just(ORIBI_EVENT_START);
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = 1, .pid = MOLD_PID_FIRST});
+    pass_ms(59999);
+    ok_eq(w.exits, 0);
+    pass_ms(1);
+    ok_eq(w.exits, 1);
+    ok_eq(w.exit_code, 1);
+    ok(logged("did not load within boot_timeout"));
+}
+
+static void test_no_worker_ever_ready_ends_with_1(void)
+{
+    begin(2);
+    w.workers_boot = false;
+    just(ORIBI_EVENT_START);
+    settle();
+    for (int i = 0; i < 3 && w.exits == 0; i++) {
+        struct proc *proc = worker(0);
+        event_forked(proc);
+        feed((struct oribi_event){.type = ORIBI_EVENT_WORKER_FAILED,
+                                  .slot = proc->slot,
+                                  .ticket = proc->ticket,
+                                  .pid = proc->pid,
+                                  .text = "no database"});
+        event_exit(proc, 1 << 8);
+        pass_ms(i == 1 ? 4000 : 0);
+    }
+    ok_eq(w.exits, 0); /* another one is still on its way up */
+    for (struct proc *proc; (proc = worker(0));) {
+        event_forked(proc);
+        event_exit(proc, 1 << 8);
+    }
+    settle();
+    ok_eq(w.exits, 1);
+    ok_eq(w.exit_code, 1);
+    ok(logged("could not start: no database"));
+    is_str(w.exit_text, "giving up: no worker came up, 4 attempts");
+}
+
+static void test_once_up_it_never_gives_up(void)
+{
+    start(1);
+    w.workers_boot = false;
+    for (int i = 0; i < 20; i++) {
+        if (worker(0)) {
+            event_forked(worker(0));
+            event_exit(worker(0), 1 << 8);
+        }
+        pass_ms(40000);
+    }
+    ok_eq(w.exits, 0);
+    ok(w.spawns >= 15);
+}
+
+/* --- the mold --- */
+
+static void test_workers_outlive_a_killed_mold_and_a_new_one_comes_when_needed(void)
+{
+    start(3);
+    pass_ms(5000);
+    event_exit(mold(), SIGKILL);
+    settle();
+    ok_eq(oribi_supervisor_serving(&w.sup), 3);
+    ok_eq(w.mold_starts, 1);
+    event_exit(worker(0), SIGKILL);
+    pass_ms(1000);
+    ok_eq(w.mold_starts, 2);
+    ok_eq(oribi_supervisor_serving(&w.sup), 3);
+}
+
+static void test_a_worker_reported_after_its_mold_died_is_killed(void)
+{
+    start(1);
+    pass_ms(5000);
+    w.workers_boot = false;
+    event_exit(worker(0), 0);
+    struct proc *proc = worker(0);
+    event_exit(mold(), SIGKILL);
+    settle();
+    ok_eq(w.mold_starts, 2);
+    ok_eq(w.spawns, 3); /* by the new mold, for another place */
+    event_forked(proc);
+    ok_eq(proc->kills, 1);
+    ok_eq(oribi_supervisor_alive(&w.sup), 1);
+}
+
+static void test_a_mold_that_does_not_fork_is_killed(void)
+{
+    start(1);
+    pass_ms(5000);
+    w.workers_boot = false;
+    event_exit(worker(0), 0);
+    struct proc *first = mold();
+    worker(0)->alive = false;
+    pass_ms(59999);
+    ok_eq(first->kills, 0);
+    pass_ms(1);
+    ok_eq(first->kills, 1);
+    ok_eq(w.mold_starts, 2);
+}
+
+static void test_a_new_mold_that_fails_is_tried_again_later(void)
+{
+    start(2);
+    pass_ms(5000);
+    w.molds_load = false;
+    event_exit(mold(), SIGKILL);
+    event_exit(worker(0), 0);
+    settle();
+    ok_eq(w.mold_starts, 2);
+    int32_t pid = MOLD_PID_FIRST + 1;
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = 1, .pid = pid});
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_FAILED, .pid = pid, .text = "syntax error"});
+    event_exit(proc_of(pid), 1 << 8);
+    ok_eq(w.exits, 0);
+    pass_ms(999);
+    ok_eq(w.mold_starts, 2);
+    pass_ms(1);
+    ok_eq(w.mold_starts, 3);
+}
+
+/* --- stopping --- */
+
+static void test_stop_drains_and_ends_with_0(void)
+{
+    start(3);
+    just(ORIBI_EVENT_STOP);
+    ok_eq(count_signalled(SIGTERM), 3);
+    ok(mold()->socket_closed);
+    settle();
+    ok_eq(w.exits, 1);
+    ok_eq(w.exit_code, 0);
+    ok_eq(w.stoppings, 1);
+    ok_eq(count_signalled(SIGKILL), 0);
+}
+
+static void test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline(void)
+{
+    start(2);
+    w.workers_obey = false;
+    just(ORIBI_EVENT_STOP);
+    settle();
+    pass_ms(30999);
+    ok_eq(count_signalled(SIGKILL), 0);
+    pass_ms(1);
+    ok_eq(count_signalled(SIGKILL), 2);
+    is_str(w.last_reason, "shutdown_timeout");
+    ok_eq(w.exits, 1);
+    ok_eq(w.exit_code, 0);
+}
+
+static void test_a_second_stop_is_now(void)
+{
+    start(2);
+    w.workers_obey = false;
+    just(ORIBI_EVENT_STOP);
+    settle();
+    ok_eq(w.exits, 0);
+    just(ORIBI_EVENT_STOP);
+    settle();
+    ok_eq(w.exits, 1);
+    ok_eq(count_signalled(SIGKILL), 0); /* INT was enough */
+}
+
+static void test_stop_now_kills_after_a_second(void)
+{
+    start(1);
+    just(ORIBI_EVENT_STOP_NOW);
+    struct proc *proc = worker(0);
+    ok_eq(proc->ints, 1);
+    proc->ints = 0; /* it does not react */
+    proc->terms = 0;
+    pass_ms(999);
+    ok_eq(proc->kills, 0);
+    pass_ms(1);
+    ok_eq(proc->kills, 1);
+    settle();
+    ok_eq(w.exits, 1);
+}
+
+static void test_stop_while_loading_ends_the_mold(void)
+{
+    begin(2);
+    w.molds_load = false;
+    just(ORIBI_EVENT_START);
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = 1, .pid = MOLD_PID_FIRST});
+    just(ORIBI_EVENT_STOP);
+    ok_eq(proc_of(MOLD_PID_FIRST)->terms, 1);
+    event_exit(proc_of(MOLD_PID_FIRST), 0);
+    ok_eq(w.exits, 1);
+    ok_eq(w.exit_code, 0);
+}
+
+static void test_a_worker_forked_during_the_stop_is_stopped_too(void)
+{
+    begin(1);
+    w.workers_boot = w.molds_obey = false;
+    just(ORIBI_EVENT_START);
+    settle();
+    just(ORIBI_EVENT_STOP);
+    ok_eq(w.exits, 0);
+    event_forked(worker(0));
+    ok_eq(worker(0)->terms, 1);
+    settle();
+    w.molds_obey = true;
+    settle();
+    ok_eq(w.exits, 1);
+}
+
+static void test_a_process_that_cannot_be_killed_does_not_keep_us(void)
+{
+    start(1);
+    worker(0)->undead = true;
+    just(ORIBI_EVENT_STOP_NOW);
+    pass_ms(20000);
+    ok_eq(w.exits, 1);
+    ok(logged("was killed and does not end"));
+}
+
+/* --- logs --- */
+
+static void test_reopen_reaches_workers_and_mold_once(void)
+{
+    start(3);
+    just(ORIBI_EVENT_REOPEN);
+    ok_eq(w.reopens, 1);
+    ok_eq(count_signalled(SIGUSR1), 3);
+    ok_eq(mold()->usr1s, 1);
+    pass_ms(5000);
+    ok_eq(count_signalled(SIGUSR1), 3);
+}
+
+static void test_reopen_waits_for_those_that_have_no_handler_yet(void)
+{
+    begin(1);
+    w.molds_load = w.workers_boot = false;
+    just(ORIBI_EVENT_START);
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = 1, .pid = MOLD_PID_FIRST});
+    just(ORIBI_EVENT_REOPEN);
+    ok_eq(mold()->usr1s, 0);
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_READY, .pid = MOLD_PID_FIRST});
+    ok_eq(mold()->usr1s, 1);
+}
+
+/* --- the call deadline --- */
+
+static void put_call(uint32_t slot, int64_t started_ms, int64_t deadline_ms, const char *line)
+{
+    w.slots[slot].call_started_us = started_ms * 1000;
+    w.slots[slot].call_deadline_us = deadline_ms * 1000;
+    snprintf(w.slots[slot].line, sizeof(w.slots[slot].line), "%s", line);
+}
+
+static void test_a_call_over_its_deadline_is_killed_with_its_request_line(void)
+{
+    start(2);
+    pass_ms(5000);
+    struct proc *proc = worker(1);
+    put_call(proc->slot, w.now, w.now + 10000, "GET /slow");
+    pass_ms(11999);
+    ok_eq(proc->kills, 0);
+    pass_ms(2001);
+    ok_eq(proc->kills, 1);
+    ok(logged("over call_timeout: GET /slow"));
+    is_str(w.last_reason, "call deadline");
+    ok_eq(oribi_supervisor_serving(&w.sup), 2); /* replaced at once */
+}
+
+static void test_a_call_that_ends_in_time_is_left_alone(void)
+{
+    start(1);
+    pass_ms(5000);
+    put_call(0, w.now, w.now + 3000, "GET /");
+    pass_ms(4000);
+    put_call(0, w.now, w.now + 3000, "GET /next"); /* another call, also late in the end, but not for two seconds */
+    pass_ms(4500);
+    put_call(0, 0, 0, "");
+    pass_ms(60000);
+    ok_eq(worker(0)->kills, 0);
+}
+
+static void test_a_machine_that_slept_blames_nobody(void)
+{
+    start(1);
+    pass_ms(5000);
+    put_call(0, w.now, w.now + 10000, "GET /");
+    w.now += 3600 * 1000; /* one look, an hour late */
+    just(ORIBI_EVENT_TICK);
+    ok_eq(worker(0)->kills, 0);
+    pass_ms(1900);
+    ok_eq(worker(0)->kills, 0);
+    put_call(0, 0, 0, "");
+    pass_ms(10000);
+    ok_eq(worker(0)->kills, 0);
+}
+
+static void test_a_worker_that_drains_is_watched_too(void)
+{
+    start(1);
+    pass_ms(5000);
+    w.workers_obey = false;
+    just(ORIBI_EVENT_STOP);
+    put_call(0, w.now - 1000, w.now + 1000, "GET /stuck");
+    pass_ms(4001);
+    is_str(w.last_reason, "call deadline");
+    ok_eq(w.exits, 1);
+}
+
+/* --- whatever happens --- */
+
+static uint32_t rng;
+static uint32_t rnd(uint32_t n)
+{
+    rng = rng * 1664525u + 1013904223u;
+    return (rng >> 8) % n;
+}
+
+static struct proc *random_proc(bool is_mold)
+{
+    for (int tries = 0; tries < 30; tries++) {
+        struct proc *proc = &w.procs[rnd(w.proc_count)];
+        if (proc->alive && proc->is_mold == is_mold && (!is_mold || proc->reported))
+            return proc;
+    }
+    return NULL;
+}
+
+/* A process does one thing that it may do in its state. */
+static void random_progress(struct proc *proc)
+{
+    static const int statuses[] = {0, SIGKILL, 1 << 8, 0};
+    if (proc->is_mold) {
+        if (rnd(8) == 0)
+            event_exit(proc, statuses[rnd(4)]);
+        else if (!proc->ready && rnd(6) == 0)
+            feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_FAILED, .pid = proc->pid, .text = "boom"});
+        else if (!proc->ready && (proc->ready = true))
+            feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_READY, .pid = proc->pid});
+        return;
+    }
+    switch (rnd(6)) {
+    case 0:
+        event_exit(proc, statuses[rnd(4)]);
+        break;
+    case 1:
+        feed((struct oribi_event){
+            .type = ORIBI_EVENT_WORKER_LEAVING, .slot = proc->slot, .ticket = proc->ticket, .pid = proc->pid});
+        break;
+    case 2:
+        put_call(proc->slot, w.now, w.now + rnd(3000), "GET /");
+        break;
+    default:
+        event_ready(proc);
+    }
+}
+
+static void random_event(void)
+{
+    struct proc *proc;
+    switch (rnd(12)) {
+    case 0:
+        feed((struct oribi_event){.type = ORIBI_EVENT_RESIZE, .delta = rnd(2) ? 1 : -1});
+        break;
+    case 1:
+        just(rnd(4) ? ORIBI_EVENT_REOPEN : ORIBI_EVENT_WINCH);
+        break;
+    case 2:
+        if ((proc = random_proc(true)))
+            random_progress(proc);
+        break;
+    case 3:
+        feed((struct oribi_event){.type = ORIBI_EVENT_WORKER_READY, .slot = rnd(SLOTS), .ticket = rnd(50), .pid = 1});
+        break;
+    default:
+        if ((proc = random_proc(false)))
+            random_progress(proc);
+    }
+}
+
+/* Reports what the host would report by itself: started molds, forked workers (mostly), the dead. */
+static void report(void)
+{
+    for (uint32_t i = 0; i < w.proc_count; i++) {
+        struct proc *proc = &w.procs[i];
+        if (!proc->alive)
+            continue;
+        if (proc->kills)
+            event_exit(proc, SIGKILL);
+        else if (proc->is_mold && !proc->reported && (proc->reported = true))
+            feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = proc->generation, .pid = proc->pid});
+        else if (!proc->is_mold && rnd(3))
+            event_forked(proc);
+    }
+}
+
+static void check_bounds(const char **broken)
+{
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < SLOTS; i++)
+        members += w.sup.places[i].state == ORIBI_PLACE_SERVING || w.sup.places[i].state == ORIBI_PLACE_BOOTING;
+    if (members > w.sup.target)
+        *broken = "no more workers than wanted";
+    if (oribi_supervisor_alive(&w.sup) > SLOTS)
+        *broken = "no more processes than places";
+    if (w.killed_twice)
+        *broken = "no process killed twice";
+    if (oribi_supervisor_deadline(&w.sup, w.now) < w.now)
+        *broken = "no deadline in the past";
+}
+
+static bool run_random(uint32_t seed)
+{
+    rng = seed;
+    begin(1 + rnd(6));
+    w.sup.config.spawn_interval_ms = rnd(3) ? 0 : 300;
+    const char *broken = NULL;
+    just(ORIBI_EVENT_START);
+    uint32_t stop_at = 50 + rnd(250);
+    for (uint32_t i = 0; i < 300 && !w.exits && !broken; i++) {
+        report();
+        if (i == stop_at)
+            just(rnd(2) ? ORIBI_EVENT_STOP : ORIBI_EVENT_STOP_NOW);
+        else
+            random_event();
+        check_bounds(&broken);
+        w.now += rnd(4) ? rnd(200) : rnd(40000);
+        just(ORIBI_EVENT_TICK);
+        check_bounds(&broken);
+    }
+    if (!w.exits)
+        just(ORIBI_EVENT_STOP);
+    for (int i = 0; i < 400 && !w.exits; i++) {
+        report();
+        int64_t at = oribi_supervisor_deadline(&w.sup, w.now);
+        w.now = at == INT64_MAX ? w.now + 1000 : at;
+        just(ORIBI_EVENT_TICK);
+        for (uint32_t k = 0; k < w.proc_count; k++) /* an orderly mold's forks are all reported before its end */
+            if (w.procs[k].alive && w.procs[k].is_mold && w.procs[k].socket_closed)
+                event_exit(&w.procs[k], 0);
+    }
+    if (w.exits != 1)
+        broken = "it ends, once";
+    if (broken)
+        diag("seed %u: not so: %s", seed, broken);
+    return !broken;
+}
+
+static void test_whatever_happens_the_bounds_hold_and_it_ends(void)
+{
+    uint32_t bad = 0;
+    for (uint32_t seed = 1; seed <= 2000 && bad < 5; seed++)
+        bad += !run_random(seed);
+    ok_eq(bad, 0);
+}
+
+int main(void)
+{
+    test_start_makes_one_mold_and_all_workers();
+    test_no_worker_before_the_mold_is_ready();
+    test_spawn_interval_paces_the_start();
+    test_ready_before_the_forks_report();
+    test_workers_are_added_up_to_the_most_and_removed_down_to_one();
+    test_winch_stops_every_worker_and_ttin_brings_one_back();
+    test_a_killed_worker_is_replaced_after_the_hold_off();
+    test_a_worker_that_leaves_in_order_is_replaced_at_once();
+    test_a_worker_that_drains_by_itself_is_replaced_before_it_is_gone();
+    test_one_kill_a_second_does_not_starve_the_respawn();
+    test_back_off_doubles_up_to_a_cap();
+    test_back_off_is_forgotten_after_good_service();
+    test_a_failed_fork_waits_and_is_tried_again();
+    test_boot_timeout_kills_once();
+    test_a_load_failure_at_the_start_ends_with_1();
+    test_a_mold_that_dies_while_loading_ends_with_1();
+    test_loading_longer_than_boot_timeout_ends_with_1();
+    test_no_worker_ever_ready_ends_with_1();
+    test_once_up_it_never_gives_up();
+    test_workers_outlive_a_killed_mold_and_a_new_one_comes_when_needed();
+    test_a_worker_reported_after_its_mold_died_is_killed();
+    test_a_mold_that_does_not_fork_is_killed();
+    test_a_new_mold_that_fails_is_tried_again_later();
+    test_stop_drains_and_ends_with_0();
+    test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline();
+    test_a_second_stop_is_now();
+    test_stop_now_kills_after_a_second();
+    test_stop_while_loading_ends_the_mold();
+    test_a_worker_forked_during_the_stop_is_stopped_too();
+    test_a_process_that_cannot_be_killed_does_not_keep_us();
+    test_reopen_reaches_workers_and_mold_once();
+    test_reopen_waits_for_those_that_have_no_handler_yet();
+    test_a_call_over_its_deadline_is_killed_with_its_request_line();
+    test_a_call_that_ends_in_time_is_left_alone();
+    test_a_machine_that_slept_blames_nobody();
+    test_a_worker_that_drains_is_watched_too();
+    test_whatever_happens_the_bounds_hold_and_it_ends();
+    return done_testing();
+}
