@@ -197,6 +197,11 @@ void oribi_reply_abort(struct oribi_req *req)
         oribi__cut(call);
 }
 
+int oribi_req_fd(const struct oribi_req *req)
+{
+    return oribi__call_of(req)->base.conn->watch.fd;
+}
+
 int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest)
 {
     struct oribi__call *call = oribi__call_of(req);

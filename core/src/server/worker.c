@@ -348,6 +348,11 @@ void oribi_worker_abandon(struct oribi_worker *w)
     oribi_wake_destroy(&w->wake);
 }
 
+bool oribi_worker_abandoned(const struct oribi_worker *w)
+{
+    return w->abandoned;
+}
+
 static void after_fork_in_child(void)
 {
     if (forked_worker)

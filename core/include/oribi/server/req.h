@@ -95,6 +95,10 @@ int oribi_req_inform(struct oribi_req *req, int status, const struct oribi_heade
 int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest);
 void oribi_req_detached(struct oribi_req *req);
 
+/* The connection's socket, for those who hand out a duplicate before they know whether the application will take the connection over.
+ * Borrowed; it stays the core's. */
+int oribi_req_fd(const struct oribi_req *req);
+
 /* Stops persistence: this answer says Connection: close. */
 void oribi_req_close_after(struct oribi_req *req);
 

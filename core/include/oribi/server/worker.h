@@ -61,6 +61,9 @@ bool oribi_worker_stopping(const struct oribi_worker *worker);
  * Done by itself at every fork(2) of the owner (pthread_atfork); for runtimes that fork past it. */
 void oribi_worker_abandon(struct oribi_worker *worker);
 
+/* True in such a child: answer nothing there, end the process as its language does. */
+bool oribi_worker_abandoned(const struct oribi_worker *worker);
+
 /* Requests answered since create. */
 uint64_t oribi_worker_request_count(const struct oribi_worker *worker);
 
