@@ -2,13 +2,14 @@
 #ifndef ORIBI_SERVER_LISTENER_H
 #define ORIBI_SERVER_LISTENER_H
 
+#include "oribi/server/address.h"
 #include "oribi/server/options.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ORIBI_LISTENERS_MAX = 64, ORIBI_ADDRESS_TEXT_CAP = 128 };
+enum { ORIBI_LISTENERS_MAX = 64 };
 
 struct oribi_listener {
     int fd; /* non-blocking, CLOEXEC */

@@ -9,10 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct oribi_buf;
+
 enum oribi_option_type {
-    ORIBI_OPTION_TEXT,
+    ORIBI_OPTION_TEXT,  /* one line; empty: not set */
+    ORIBI_OPTION_CODE,  /* text of any shape: source code given on the command line */
     ORIBI_OPTION_LIST,  /* text, may be given several times */
-    ORIBI_OPTION_BOOL,  /* on off true false yes no 1 0 */
+    ORIBI_OPTION_BOOL,  /* on off true false yes no 1 0; empty is off */
     ORIBI_OPTION_COUNT, /* whole number */
     ORIBI_OPTION_SIZE,  /* bytes; K M G suffix */
     ORIBI_OPTION_TIME,  /* kept in ms; plain number is seconds, fractions allowed; suffix ms s m h */
@@ -21,18 +24,35 @@ enum oribi_option_type {
 
 enum oribi_option_lang { ORIBI_LANG_RUBY = 1, ORIBI_LANG_PERL = 2, ORIBI_LANG_BOTH = 3 };
 
+enum oribi_option_group {
+    ORIBI_GROUP_LISTEN,
+    ORIBI_GROUP_PROCESS,
+    ORIBI_GROUP_TIMEOUT,
+    ORIBI_GROUP_LIMIT,
+    ORIBI_GROUP_RECYCLE,
+    ORIBI_GROUP_LOG,
+    ORIBI_GROUP_APP,
+    ORIBI_GROUP_COMMAND, /* what the command does instead of serving; not for config files */
+    ORIBI_GROUP_COUNT,
+};
+
 struct oribi_option {
-    const char *name;     /* underscores, as in the config file */
-    const char *short_flag; /* "w" or NULL */
-    const char *argument; /* placeholder for --help: "N", "FILE"; NULL for booleans */
-    const char *help;     /* one line */
-    const char *default_text;
-    const char *aliases;  /* space-separated names of other servers: "max_workers MaxWorkers"; "" if none */
+    const char *name;         /* underscores, as in the config file */
+    const char *short_flag;   /* "w" or NULL */
+    const char *argument;     /* placeholder for --help: "N", "FILE"; NULL for booleans */
+    const char *help;         /* one line */
+    const char *default_text; /* as oribi_options_set() takes it; NULL is not set */
+    const char *default_note; /* what people are told instead where the default depends on something; or NULL */
+    const char *choices;      /* space-separated values of a text that has only these; or NULL */
+    const char
+        *aliases; /* space-separated names of other servers for the same, letters among them are flags; or NULL */
     enum oribi_option_type type;
     enum oribi_option_lang lang;
+    enum oribi_option_group group;
     int64_t min;
     int64_t max;
-    size_t offset; /* private: of the field in struct oribi_options */
+    uint16_t offset; /* private: of the field in struct oribi_options */
+    uint16_t width;  /* private: of the field in bytes */
 };
 
 struct oribi_text_list {
@@ -45,31 +65,49 @@ struct oribi_range {
     uint32_t max;
 };
 
+enum {
+    ORIBI_OPTIONS_MAX = 80,        /* entries of the table */
+    ORIBI_OPTIONS_ERROR_CAP = 256, /* room that always holds the text of an error */
+    ORIBI_OPTION_ITEMS_MAX = 64,   /* of one list */
+    ORIBI_OPTION_TEXT_MAX = 64 * 1024,
+    ORIBI_WORKERS_MAX = 512,
+};
+
+/* Who said it. A stronger voice wins in whatever order they are heard. */
+enum oribi_option_source {
+    ORIBI_FROM_DEFAULT,
+    ORIBI_FROM_FILE,    /* config file */
+    ORIBI_FROM_COMMAND, /* command line, rackup -O, plackup, method call */
+};
+
+struct oribi_option_lower_end {
+    uint32_t value;
+    uint8_t source;
+};
+
 /* Times in ms, sizes in bytes. Texts are owned by the struct; NULL when not set. */
 struct oribi_options {
+    enum oribi_option_lang lang; /* whose options count; ORIBI_LANG_BOTH after init */
     struct oribi_limits limits;
+
     struct oribi_text_list bind;
-    uint32_t port; /* shorthand: 0 when not given */
+    uint32_t port; /* shorthand, turned into bind by finish */
     char *host;
+    uint32_t backlog; /* 0: system maximum */
+    bool reuse_port;
+
     uint32_t workers; /* 0 until oribi_options_finish(): usable CPUs */
     uint32_t threads;
-    uint32_t backlog; /* 0: system maximum */
     bool preload;
     bool helper;
-    bool reuse_port;
-    char *config;
-    char *env;
-    char *chdir;
+    bool daemonize;
     char *pid_file;
     char *user;
     char *group;
-    char *access_log; /* path, "-" for stdout, "off" */
-    char *access_log_format; /* common, combined, json */
-    char *error_log;
-    char *server_header;
-    bool daemonize;
-    bool quiet;
-    bool verbose;
+    int64_t shutdown_timeout_ms;
+    int64_t boot_timeout_ms;
+    int64_t spawn_interval_ms;
+    int64_t err_respawn_interval_ms;
 
     int64_t head_timeout_ms;
     int64_t body_timeout_ms;
@@ -77,8 +115,6 @@ struct oribi_options {
     int64_t idle_timeout_ms;
     int64_t write_timeout_ms;
     int64_t call_timeout_ms;
-    int64_t shutdown_timeout_ms;
-    int64_t boot_timeout_ms;
 
     uint32_t keepalive_requests_max; /* answers per connection; 1: no keep-alive, 0: unlimited */
     uint32_t connections_max;        /* open connections per worker */
@@ -87,31 +123,87 @@ struct oribi_options {
     struct oribi_range requests_max;
     uint32_t requests_jitter;
     int64_t memory_max;
-    int64_t spawn_interval_ms;
-    int64_t err_respawn_interval_ms;
+    bool oob_gc;
+    struct oribi_range oob_gc_requests;
+
+    char *access_log;        /* path, "-" for stdout, "off"; never NULL after finish */
+    char *access_log_format; /* common, combined, json */
+    char *error_log;         /* path, or "-" for stderr */
+    bool quiet;
+    bool verbose;
+
+    char *env; /* never NULL after finish */
+    char *config;
+    char *chdir;
+    char *server_header; /* NULL: none */
+    char *eval;          /* Perl: source of the application */
+    char *child_exit;    /* Perl: source of a hook */
+    struct oribi_text_list include;
+    struct oribi_text_list require;
+    char *app; /* the one argument that is no option, or NULL */
+
+    bool check;
+    bool print_config;
+    bool help;
+    bool version;
+
+    /* private */
+    uint8_t source[ORIBI_OPTIONS_MAX];          /* enum oribi_option_source by place in the table */
+    struct oribi_option_lower_end requests_min; /* given by a name of their own, joined by finish */
+    struct oribi_option_lower_end oob_gc_requests_min;
 };
 
 const struct oribi_option *oribi_options_table(size_t *count);
+
+/* A name of another server that means something here which is no plain renaming. */
+struct oribi_option_alias {
+    const char *name;   /* underscores */
+    const char *effect; /* for the documentation */
+    /* private */
+    bool is_switch;
+    int (*apply)(struct oribi_options *, enum oribi_option_source, const char *name, const char *value, char *error);
+};
+const struct oribi_option_alias *oribi_options_aliases(size_t *count);
 
 /* Fills in the defaults. Give back with deinit. */
 void oribi_options_init(struct oribi_options *options);
 void oribi_options_deinit(struct oribi_options *options);
 
-/* Room that always holds the text of an error. */
-enum { ORIBI_OPTIONS_ERROR_CAP = 256 };
-
-/* Sets one option from text. `name` may use underscores, dashes, CamelCase or an alias, any of the table's. 0, or ORIBI_EINVAL with one
- * line in `error`: an unknown name gives the nearest known one, a bad value says what is allowed. */
+/* Sets one option from text, as the command line does. `name` may use underscores, dashes, CamelCase or an alias, any of the table's, and for
+ * booleans no_, enable_ or disable_ before it. Borrows both. 0, or ORIBI_EINVAL with one line in `error`: an unknown name gives the nearest
+ * known one, a bad value says what is allowed. Further values of a list add to it. */
 int oribi_options_set(struct oribi_options *options, const char *name, const char *value, char *error);
 
-/* The table entry for a name in any of those spellings, or NULL. */
+/* The same for another source: a value from a weaker source than the one heard before is checked and dropped; the first value of a stronger
+ * one replaces a list. */
+int oribi_options_set_from(struct oribi_options *options, enum oribi_option_source source, const char *name,
+                           const char *value, char *error);
+
+/* Reads a command line without the command's own name: --name=value, --name value, --flag, --no-flag, -w 4, -w4, -qD, and the
+ * application as the one other argument; `--` ends the options. Same results as set. */
+int oribi_options_parse(struct oribi_options *options, size_t argc, const char *const *argv, char *error);
+
+/* The table entry for a name in any of those spellings, or NULL (also for those of oribi_options_aliases()). */
 const struct oribi_option *oribi_options_find(const char *name);
 
-/* Writes the current value as text that oribi_options_set() accepts (lists: newline between items). Returns its length, cut at cap. */
+/* Who set it last. */
+enum oribi_option_source oribi_options_source(const struct oribi_options *options, const struct oribi_option *option);
+
+/* Writes the current value as text that oribi_options_set() accepts (lists: newline between items). NUL-terminated, cut at cap - 1. Returns
+ * the length it has uncut. */
 size_t oribi_options_get(const struct oribi_options *options, const struct oribi_option *option, char *dst, size_t cap);
 
-/* Fills what depends on the machine or on other options: workers from usable CPUs, bind from host, port, PORT and env (production binds
- * 0.0.0.0), and checks combinations. Same results as set. */
+/* Fills what depends on the machine or on other options: workers from usable CPUs, env from RACK_ENV or PLACK_ENV, bind from host, port, PORT
+ * and env (production binds every address), access_log from env, and checks combinations. Same results as set. */
 int oribi_options_finish(struct oribi_options *options, char *error);
+
+/* Appends the whole text of --help, at most 100 columns wide, for ORIBI_LANG_RUBY or ORIBI_LANG_PERL. */
+void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command);
+
+/* Appends "name = value" lines of every option that the options' language has: --print-config. */
+void oribi_options_print(struct oribi_buf *out, const struct oribi_options *options);
+
+/* Appends the tables of doc/options.md. */
+void oribi_options_doc(struct oribi_buf *out);
 
 #endif

@@ -1,0 +1,186 @@
+/* The command line, and what can only be decided once everybody has spoken. */
+#include "server/options_private.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/os.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One "--name", "--name=value" or "--name value" at argv[*at]; moves *at to the last argument used. */
+static int parse_long(struct oribi_options *options, size_t argc, const char *const *argv, size_t *at, char *error)
+{
+    char name[OPTION_NAME_CAP + 16];
+    const char *argument = argv[*at];
+    const char *equals = strchr(argument, '=');
+    size_t n = equals ? (size_t)(equals - argument) : strlen(argument);
+    if (n >= sizeof(name))
+        return oribi__options_unknown(options->lang, argument, error);
+    memcpy(name, argument, n);
+    name[n] = '\0';
+    struct oribi__option_name found = oribi__options_resolve(name);
+    if (!found.option && !found.alias)
+        return oribi__options_unknown(options->lang, name, error);
+    const char *value = equals ? equals + 1 : "on";
+    if (!equals && found.takes_value) {
+        if (*at + 1 >= argc)
+            return oribi__option_refuse(error, "%s needs a value", name);
+        value = argv[++*at];
+    }
+    return oribi_options_set(options, name, value, error);
+}
+
+/* A cluster of single letters, the last of which may take the rest of the argument or the next one: -qD, -w4, -w 4. */
+static int parse_short(struct oribi_options *options, size_t argc, const char *const *argv, size_t *at, char *error)
+{
+    for (const char *p = argv[*at] + 1; *p; p++) {
+        char name[] = {'-', *p, '\0'};
+        const char *value = "on";
+        struct oribi__option_name found = oribi__options_resolve(name);
+        if (!found.option && !found.alias)
+            return oribi__options_unknown(options->lang, name, error);
+        bool took_rest = found.takes_value;
+        if (found.takes_value && p[1]) {
+            value = p + 1;
+        } else if (found.takes_value) {
+            if (*at + 1 >= argc)
+                return oribi__option_refuse(error, "%s needs a value", name);
+            value = argv[++*at];
+        }
+        int code = oribi_options_set(options, name, value, error);
+        if (code < 0 || took_rest)
+            return code;
+    }
+    return 0;
+}
+
+int oribi_options_parse(struct oribi_options *options, size_t argc, const char *const *argv, char *error)
+{
+    bool ended = false;
+    for (size_t i = 0; i < argc; i++) {
+        const char *argument = argv[i];
+        int code = 0;
+        if (!ended && strcmp(argument, "--") == 0) {
+            ended = true;
+        } else if (!ended && strncmp(argument, "--", 2) == 0) {
+            code = parse_long(options, argc, argv, &i, error);
+        } else if (!ended && argument[0] == '-' && argument[1]) {
+            code = parse_short(options, argc, argv, &i, error);
+        } else {
+            if (options->app)
+                return oribi__option_refuse(error, "only one application can be served, not %.60s and %.60s",
+                                            options->app, argument);
+            oribi__option_replace_text(&options->app, argument);
+        }
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+/* Finishing */
+
+static bool is_given(const struct oribi_options *options, const char *name)
+{
+    const struct oribi_option *option = oribi_options_find(name);
+    assert(option);
+    return oribi_options_source(options, option) != ORIBI_FROM_DEFAULT;
+}
+
+/* Both languages call the same thing by two names. */
+static bool is_production(const struct oribi_options *options)
+{
+    return strcmp(options->env, "production") == 0 || strcmp(options->env, "deployment") == 0;
+}
+
+static void finish_env(struct oribi_options *options)
+{
+    const char *env = NULL;
+    if (options->env)
+        return;
+    if (options->lang & ORIBI_LANG_RUBY)
+        env = getenv("RACK_ENV");
+    if ((!env || !*env) && (options->lang & ORIBI_LANG_PERL))
+        env = getenv("PLACK_ENV");
+    oribi__option_replace_text(&options->env, env && *env ? env : "development");
+}
+
+/* host, port and PORT become one bind unless one was given. The source stays "default": a listener handed down then takes its place. */
+static int finish_bind(struct oribi_options *options, char *error)
+{
+    const char *port_env = getenv("PORT");
+    const struct oribi_option *port = oribi_options_find("port");
+    const char *host = options->host;
+    char address[ORIBI_OPTIONS_ERROR_CAP];
+    if (options->bind.count > 0)
+        return 0;
+    if (port_env && *port_env && !is_given(options, "port")) {
+        int code = oribi__option_assign(options, port, "PORT in the environment", port_env, error);
+        if (code < 0)
+            return code;
+    }
+    if (!host)
+        host = is_production(options) ? "0.0.0.0" : "127.0.0.1";
+    bool bare_v6 = strchr(host, ':') && host[0] != '[';
+    int n =
+        snprintf(address, sizeof(address), "%s%s%s:%u", bare_v6 ? "[" : "", host, bare_v6 ? "]" : "", options->port);
+    if (n < 0 || (size_t)n >= sizeof(address))
+        return oribi__option_refuse(error, "host is longer than a name may be");
+    return oribi__option_assign(options, oribi_options_find("bind"), "host", address, error);
+}
+
+static int join_lower_end(struct oribi_options *options, const char *name, struct oribi_range *range,
+                          struct oribi_option_lower_end end, char *error)
+{
+    if (end.value == 0 || end.source < oribi_options_source(options, oribi_options_find(name)))
+        return 0;
+    if (range->max == 0)
+        return oribi__option_refuse(error, "the lower end %u of %s needs an upper end: set %s", end.value, name, name);
+    if (end.value > range->max)
+        return oribi__option_refuse(error, "the lower end %u of %s is above its upper end %u", end.value, name,
+                                    range->max);
+    range->min = end.value;
+    return 0;
+}
+
+static int check_combinations(const struct oribi_options *options, char *error)
+{
+    if (options->limits.target_bytes_max > options->limits.head_bytes_max)
+        return oribi__option_refuse(error,
+                                    "target_bytes_max (%u) must not be above head_bytes_max (%u), which contains it",
+                                    options->limits.target_bytes_max, options->limits.head_bytes_max);
+    if (options->quiet && options->verbose)
+        return oribi__option_refuse(error, "quiet and verbose exclude each other");
+    if (options->group && !options->user)
+        return oribi__option_refuse(error,
+                                    "group needs user: who switches the group only keeps the other rights of root");
+    if (options->eval && options->app)
+        return oribi__option_refuse(error, "eval and an application file exclude each other");
+    if (options->requests_jitter > 0 && options->requests_max.max == 0)
+        return oribi__option_refuse(error, "requests_jitter needs requests_max");
+    return 0;
+}
+
+int oribi_options_finish(struct oribi_options *options, char *error)
+{
+    int code;
+    finish_env(options);
+    if ((code = finish_bind(options, error)) < 0)
+        return code;
+    if ((code = join_lower_end(options, "requests_max", &options->requests_max, options->requests_min, error)) < 0)
+        return code;
+    if ((code = join_lower_end(options, "oob_gc_requests", &options->oob_gc_requests, options->oob_gc_requests_min,
+                               error)) < 0)
+        return code;
+    if ((code = check_combinations(options, error)) < 0)
+        return code;
+    if (options->workers == 0) {
+        uint32_t cpus = oribi_os_cpu_count();
+        options->workers = cpus < ORIBI_WORKERS_MAX ? cpus : ORIBI_WORKERS_MAX;
+    }
+    if (!options->access_log)
+        oribi__option_replace_text(&options->access_log, is_production(options) ? "off" : "-");
+    return 0;
+}

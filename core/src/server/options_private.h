@@ -1,0 +1,47 @@
+/* Shared by the options sources: options.c (table, names, defaults), options_value.c (text to value and back), options_command.c (command line,
+ * finish), options_text.c (help and documentation). */
+#ifndef ORIBI_SRC_SERVER_OPTIONS_PRIVATE_H
+#define ORIBI_SRC_SERVER_OPTIONS_PRIVATE_H
+
+#include "oribi/server/options.h"
+
+/* Longest name in any spelling, squeezed (see oribi__options_resolve). */
+enum { OPTION_NAME_CAP = 49 };
+
+/* What a name means: one of option and alias, or none. */
+struct oribi__option_name {
+    const struct oribi_option *option;
+    const struct oribi_option_alias *alias;
+    bool takes_value; /* on the command line */
+    bool negated;     /* no_, disable_ */
+};
+
+struct oribi__option_name oribi__options_resolve(const char *name);
+
+/* Writes "unknown option ..." with the nearest known name of this language. Returns ORIBI_EINVAL. */
+int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *error);
+
+/* Parses `value` into the option's field, whatever its source. `name` is what the user wrote, for the error. 0 or ORIBI_EINVAL. */
+int oribi__option_assign(struct oribi_options *options, const struct oribi_option *option, const char *name,
+                         const char *value, char *error);
+
+/* The same check without a change. */
+int oribi__option_check(const struct oribi_option *option, const char *name, const char *value, char *error);
+
+/* Frees what the field owns and makes it empty. */
+void oribi__option_clear(struct oribi_options *options, const struct oribi_option *option);
+
+/* Writes a number as the type's shortest exact text ("64K", "1500ms"). NUL-terminated. */
+enum { OPTION_NUMBER_CAP = 32 };
+void oribi__option_format_number(enum oribi_option_type type, int64_t value, char dst[OPTION_NUMBER_CAP]);
+
+/* Replaces a text the struct owns by a copy of `value` (NULL: none). */
+void oribi__option_replace_text(char **field, const char *value);
+
+/* Adds a copy to a list the struct owns. */
+void oribi__option_add_item(struct oribi_text_list *list, const char *value);
+
+/* Fills `error` and returns ORIBI_EINVAL. */
+__attribute__((format(printf, 2, 3))) int oribi__option_refuse(char *error, const char *format, ...);
+
+#endif
