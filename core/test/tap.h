@@ -48,13 +48,15 @@ __attribute__((unused)) static void tap_print_bytes_(const char *label, const ch
 __attribute__((format(printf, 4, 5), unused)) static bool tap_ok_(bool passed, const char *file, int line,
                                                                   const char *format, ...)
 {
+    char text[512];
     va_list args;
-    tap_count_++;
-    printf("%sok %d - ", passed ? "" : "not ", tap_count_);
     va_start(args, format);
-    vprintf(format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    putchar('\n');
+    for (char *p = text; *p; p++)
+        if (*p < ' ' || *p == '#') /* a line break would end the line, a # could read as a directive */
+            *p = '.';
+    printf("%sok %d - %s\n", passed ? "" : "not ", ++tap_count_, text);
     if (!passed) {
         tap_failed_++;
         fflush(stdout);

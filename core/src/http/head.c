@@ -1,0 +1,477 @@
+/* Gives collected fields their meaning. Grammar is settled when this runs: names are tokens, values hold no controls. Here: repeats are folded or
+ * refused, then Host, framing, persistence and Expect are decided, in that order, so that one input has one verdict. */
+#include "oribi/http/head.h"
+
+#include "head_internal.h"
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/http/authority.h"
+#include "oribi/http/scan.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define BIT(name) FIELD_BIT(ORIBI_FIELD_##name)
+
+/* Any second line of these is refused, equal or not: they decide where the message ends and whom it is for. */
+static const uint64_t singletons = BIT(HOST) | BIT(CONTENT_LENGTH) | BIT(TRANSFER_ENCODING) | BIT(CONTENT_TYPE);
+
+/* A second line of these must equal the first, and then counts as one. */
+static const uint64_t equals = BIT(AUTHORIZATION) | BIT(EXPECT);
+
+void oribi__head_clear(struct oribi_head *head)
+{
+    memset(head, 0, offsetof(struct oribi_head, fields));
+    head->joined = NULL;
+}
+
+void oribi_head_release(struct oribi_head *head)
+{
+    oribi_mem_free(head->joined);
+    head->joined = NULL;
+}
+
+static char fold(char c)
+{
+    return (uint8_t)(c - 'A') < 26 ? (char)(c | 0x20) : c;
+}
+
+/* As the environment key does it, but to lower case. */
+static char dash_fold(char c)
+{
+    return c == '_' ? '-' : fold(c);
+}
+
+static bool names_equal(const struct oribi_field *a, const struct oribi_field *b)
+{
+    if (a->id != b->id || a->name_len != b->name_len)
+        return false;
+    if (a->id != ORIBI_FIELD_OTHER)
+        return true;
+    for (size_t i = 0; i < a->name_len; i++)
+        if (fold(a->name[i]) != fold(b->name[i]))
+            return false;
+    return true;
+}
+
+static uint32_t name_hash(const struct oribi_field *field)
+{
+    uint32_t hash = field->name_len;
+    for (size_t i = 0; i < field->name_len; i++)
+        hash = (hash ^ (uint8_t)fold(field->name[i])) * 16777619U;
+    return hash ^ hash >> 15;
+}
+
+static struct oribi_slice value_of(const struct oribi_field *field)
+{
+    return oribi_slice(field->value, field->value_len);
+}
+
+/* ---- names outside the table ---- */
+
+/* Whether the name with `_` read as `-`, and stripped of them at both ends, is one that decides framing or routing: the pattern of someone who
+ * counts on another program folding the name. */
+static bool is_shadow(const char *p, size_t n)
+{
+    static const struct oribi_slice shadowed[] = {{"content-length", 14}, {"transfer-encoding", 17}, {"host", 4}};
+    while (n && (*p == '_' || *p == '-')) {
+        p++;
+        n--;
+    }
+    while (n && (p[n - 1] == '_' || p[n - 1] == '-'))
+        n--;
+    for (size_t k = 0; k < sizeof(shadowed) / sizeof(shadowed[0]); k++) {
+        size_t i = 0;
+        while (n == shadowed[k].n && i < n && dash_fold(p[i]) == shadowed[k].p[i])
+            i++;
+        if (n == shadowed[k].n && i == n)
+            return true;
+    }
+    return false;
+}
+
+void oribi__head_add_other(struct oribi_head *head, const struct oribi_limits *limits, struct head_facts *facts)
+{
+    const struct oribi_field *field = &head->fields[head->field_count];
+    if (memchr(field->name, '_', field->name_len)) {
+        if (is_shadow(field->name, field->name_len))
+            facts->shadow = "field name imitates a framing field";
+        if (!limits->underscores_allow) {
+            head->dropped_count++;
+            return;
+        }
+        facts->underscores = true;
+    }
+    /* RFC 3875 would make it HTTP_PROXY, which HTTP clients of the application take for their own setting. */
+    if (field->name_len == 5 && oribi_slice_equal_fold(oribi_slice(field->name, 5), ORIBI_SLICE("proxy"))) {
+        head->dropped_count++;
+        return;
+    }
+    uint32_t hash = name_hash(field);
+    uint64_t *word = &facts->others[hash >> 6 & 3];
+    uint64_t bit = (uint64_t)1 << (hash & 63);
+    facts->others_repeated |= (*word & bit) != 0;
+    *word |= bit;
+    head->field_count++;
+}
+
+/* ---- folding ---- */
+
+/* Where each field goes: owner[i] is the index of the first field with the same name. Returns whether any field is not its own owner. */
+static bool find_owners(const struct oribi_head *head, uint16_t *owner)
+{
+    uint32_t hash[ORIBI_FIELDS_CAP];
+    bool found = false;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct oribi_field *field = &head->fields[i];
+        hash[i] = field->id != ORIBI_FIELD_OTHER ? field->id : name_hash(field);
+        uint32_t k = 0;
+        while (k < i && (hash[k] != hash[i] || !names_equal(&head->fields[k], field)))
+            k++;
+        owner[i] = (uint16_t)k;
+        found |= k != i;
+    }
+    return found;
+}
+
+static int check_singletons(const struct oribi_head *head, const uint16_t *owner, const char **reason)
+{
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct oribi_field *field = &head->fields[i];
+        const struct oribi_field *first = &head->fields[owner[i]];
+        if (first == field)
+            continue;
+        bool refused = FIELD_BIT(field->id) & singletons;
+        if (FIELD_BIT(field->id) & equals)
+            refused = !oribi_slice_equal(value_of(field), value_of(first));
+        if (field->id != ORIBI_FIELD_OTHER && refused) {
+            *reason = "field may not be repeated";
+            return ORIBI_EBAD;
+        }
+    }
+    return 0;
+}
+
+/* Appends the values of all fields owned by `i` at *out and makes the result field i's value. */
+static void join(struct oribi_head *head, const uint16_t *owner, uint32_t i, char **out)
+{
+    struct oribi_field *field = &head->fields[i];
+    struct oribi_slice between = field->id == ORIBI_FIELD_COOKIE ? ORIBI_SLICE("; ") : ORIBI_SLICE(", ");
+    char *start = *out;
+    for (uint32_t k = i; k < head->field_count; k++) {
+        if (owner[k] != i)
+            continue;
+        if (k != i) {
+            memcpy(*out, between.p, between.n);
+            *out += between.n;
+        }
+        memcpy(*out, head->fields[k].value, head->fields[k].value_len);
+        *out += head->fields[k].value_len;
+    }
+    field->value = start;
+    field->value_len = (uint32_t)(*out - start);
+}
+
+/* Makes names unique. Values are joined into one allocation no longer than the head itself: a repeat spends at least a name, a colon and CRLF on the two
+ * bytes between values. */
+static int fold_repeats(struct oribi_head *head, const char **reason)
+{
+    uint16_t owner[ORIBI_FIELDS_CAP];
+    if (!find_owners(head, owner))
+        return 0; /* two names with one hash */
+    int error = check_singletons(head, owner, reason);
+    if (error)
+        return error;
+
+    bool repeats[ORIBI_FIELDS_CAP] = {false};
+    for (uint32_t i = 0; i < head->field_count; i++)
+        if (owner[i] != i && !(head->fields[i].id && FIELD_BIT(head->fields[i].id) & equals))
+            repeats[owner[i]] = true;
+    size_t total = 0;
+    for (uint32_t i = 0; i < head->field_count; i++)
+        if (repeats[owner[i]])
+            total += head->fields[i].value_len + 2;
+    if (total) {
+        head->joined = oribi_mem_try_alloc(total, 1);
+        if (!head->joined) {
+            *reason = "out of memory";
+            return ORIBI_ENOMEM;
+        }
+    }
+    char *out = head->joined;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < head->field_count; i++)
+        if (repeats[i])
+            join(head, owner, i, &out);
+    for (uint32_t i = 0; i < head->field_count; i++)
+        if (owner[i] == i)
+            head->fields[count++] = head->fields[i];
+    head->field_count = count;
+    return 0;
+}
+
+/* With names that keep `_`, two fields can end under one environment key: the one without `_` wins, else the first. */
+static void drop_ambiguous(struct oribi_head *head)
+{
+    uint32_t count = 0;
+    bool drop[ORIBI_FIELDS_CAP] = {false};
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct oribi_field *a = &head->fields[i];
+        if (!memchr(a->name, '_', a->name_len))
+            continue;
+        for (uint32_t k = 0; k < head->field_count && !drop[i]; k++) {
+            const struct oribi_field *b = &head->fields[k];
+            if (k == i || a->name_len != b->name_len || (k > i && memchr(b->name, '_', b->name_len)))
+                continue;
+            size_t same = 0;
+            while (same < a->name_len
+                   && dash_fold(a->name[same]) == dash_fold(b->name[same]))
+                same++;
+            drop[i] = same == a->name_len;
+        }
+    }
+    for (uint32_t i = 0; i < head->field_count; i++)
+        if (!drop[i])
+            head->fields[count++] = head->fields[i];
+    head->dropped_count += head->field_count - count;
+    head->field_count = count;
+}
+
+/* ---- lists ---- */
+
+static bool is_ows(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* Takes the next comma-separated element off `list`, OWS stripped; it may be empty. Quoted strings are not looked into: no list read here has them. */
+static bool next_element(struct oribi_slice *list, struct oribi_slice *element)
+{
+    if (!list->p)
+        return false;
+    const char *comma = list->n ? memchr(list->p, ',', list->n) : NULL;
+    size_t n = comma ? (size_t)(comma - list->p) : list->n;
+    const char *p = list->p;
+    *list = comma ? oribi_slice(comma + 1, list->n - n - 1) : oribi_slice(NULL, 0);
+    while (n && is_ows(*p)) {
+        p++;
+        n--;
+    }
+    while (n && is_ows(p[n - 1]))
+        n--;
+    *element = oribi_slice(p, n);
+    return true;
+}
+
+/* ---- Host ---- */
+
+static int decide_host(struct oribi_head *head, struct head_facts *facts, const char **reason)
+{
+    if (!(facts->seen & BIT(HOST))) {
+        *reason = "no Host field";
+        if (head->minor)
+            return ORIBI_EBAD;
+    } else {
+        struct oribi_field *field = &head->fields[facts->index_of[ORIBI_FIELD_HOST]];
+        *reason = "invalid Host field";
+        if (oribi_authority_parse(value_of(field), (size_t)(facts->end - field->value), &head->host, &head->port) != 0)
+            return ORIBI_EBAD;
+        if (facts->has_authority) { /* RFC 9112 3.2.2: the target's authority replaces the field */
+            field->value = facts->authority.p;
+            field->value_len = (uint32_t)facts->authority.n;
+        } else if (head->host.n == 0 && head->minor) {
+            *reason = "empty Host field";
+            return ORIBI_EBAD;
+        }
+    }
+    if (facts->has_authority)
+        return oribi_authority_parse(facts->authority, facts->authority.n, &head->host, &head->port);
+    return 0;
+}
+
+/* ---- framing ---- */
+
+static bool is_param(struct oribi_slice text)
+{
+    size_t name = oribi_scan_active->token(text.p, text.n);
+    size_t at = name;
+    while (at < text.n && is_ows(text.p[at]))
+        at++;
+    if (name == 0 || at == text.n || text.p[at] != '=')
+        return false;
+    at++;
+    while (at < text.n && is_ows(text.p[at]))
+        at++;
+    if (at < text.n && text.p[at] == '"')
+        return text.n - at >= 2 && text.p[text.n - 1] == '"';
+    return at < text.n && oribi_scan_active->token(text.p + at, text.n - at) == text.n - at;
+}
+
+/* transfer-coding = token *( OWS ";" OWS transfer-parameter ); *name gets the token. */
+static bool is_coding(struct oribi_slice text, struct oribi_slice *name)
+{
+    *name = oribi_slice(text.p, text.n ? oribi_scan_active->token(text.p, text.n) : 0);
+    struct oribi_slice rest = oribi_slice(text.p + name->n, text.n - name->n);
+    while (rest.n && is_ows(*rest.p))
+        rest = oribi_slice(rest.p + 1, rest.n - 1);
+    while (rest.n && *rest.p == ';') {
+        const char *start = rest.p + 1;
+        const char *next = rest.n > 1 ? memchr(start, ';', rest.n - 1) : NULL;
+        size_t n = next ? (size_t)(next - start) : rest.n - 1;
+        struct oribi_slice param = oribi_slice(start, n);
+        rest = oribi_slice(start + n, rest.n - 1 - n);
+        while (param.n && is_ows(*param.p))
+            param = oribi_slice(param.p + 1, param.n - 1);
+        while (param.n && is_ows(param.p[param.n - 1]))
+            param.n--;
+        if (param.n == 0 || !is_param(param))
+            return false;
+    }
+    return name->n && rest.n == 0;
+}
+
+static bool holds_chunked(struct oribi_slice name)
+{
+    for (size_t i = 0; i + 7 <= name.n; i++)
+        if (oribi_slice_equal_fold(oribi_slice(name.p + i, 7), ORIBI_SLICE("chunked")))
+            return true;
+    return false;
+}
+
+/* Only `chunked` alone is decoded. A list of well-formed codings we do not know is 501; what is malformed, names chunked anywhere but at the end, or merely
+ * resembles it ("xchunked", "identity") is an attempt at confusion and 400. */
+static int decide_coding(struct oribi_slice value, const char **reason)
+{
+    if (oribi_slice_equal_fold(value, ORIBI_SLICE("chunked")))
+        return 0;
+    struct oribi_slice list = value;
+    struct oribi_slice element;
+    struct oribi_slice name;
+    bool last = false;
+    *reason = "malformed Transfer-Encoding";
+    while (next_element(&list, &element)) {
+        if (last || !is_coding(element, &name) || oribi_slice_equal_fold(name, ORIBI_SLICE("identity")))
+            return ORIBI_EBAD;
+        last = oribi_slice_equal_fold(element, ORIBI_SLICE("chunked"));
+        if (!last && holds_chunked(name))
+            return ORIBI_EBAD;
+    }
+    *reason = "unknown transfer coding";
+    return ORIBI_ECODING;
+}
+
+static int decide_length(struct oribi_slice value, const struct oribi_limits *limits, int64_t *length,
+                         const char **reason)
+{
+    uint64_t sum = 0;
+    bool over = false;
+    *reason = "invalid Content-Length";
+    for (size_t i = 0; i < value.n; i++) {
+        uint8_t digit = (uint8_t)(value.p[i] - '0');
+        if (digit > 9)
+            return ORIBI_EBAD;
+        if (sum > ((uint64_t)INT64_MAX - digit) / 10)
+            over = true; /* keep looking: what is no number is 400, however long it is */
+        else
+            sum = sum * 10 + digit;
+    }
+    if (value.n == 0)
+        return ORIBI_EBAD;
+    if (over || sum > (uint64_t)limits->body_bytes_max) {
+        *reason = "Content-Length over the limit";
+        return ORIBI_EBODY;
+    }
+    *length = (int64_t)sum;
+    return 0;
+}
+
+static int decide_framing(struct oribi_head *head, const struct oribi_limits *limits, const struct head_facts *facts,
+                          const char **reason)
+{
+    uint64_t both = facts->seen & (BIT(CONTENT_LENGTH) | BIT(TRANSFER_ENCODING));
+    if (!both)
+        return 0;
+    head->has_body = true;
+    if (both == BIT(CONTENT_LENGTH)) {
+        const struct oribi_field *field = &head->fields[facts->index_of[ORIBI_FIELD_CONTENT_LENGTH]];
+        return decide_length(value_of(field), limits, &head->content_length, reason);
+    }
+    *reason = "Transfer-Encoding with Content-Length";
+    if (both != BIT(TRANSFER_ENCODING))
+        return ORIBI_EBAD;
+    *reason = "Transfer-Encoding in HTTP/1.0"; /* RFC 9112 6.1: framing is faulty */
+    if (!head->minor)
+        return ORIBI_EBAD;
+    head->chunked = true;
+    head->content_length = -1;
+    return decide_coding(value_of(&head->fields[facts->index_of[ORIBI_FIELD_TRANSFER_ENCODING]]), reason);
+}
+
+/* ---- persistence and the rest ---- */
+
+static void decide_connection(struct oribi_head *head, const struct head_facts *facts)
+{
+    head->keep_alive = head->minor > 0;
+    if (!(facts->seen & BIT(CONNECTION)))
+        return;
+    struct oribi_slice list = value_of(&head->fields[facts->index_of[ORIBI_FIELD_CONNECTION]]);
+    struct oribi_slice element;
+    if (oribi_slice_equal_fold(list, ORIBI_SLICE("keep-alive"))) {
+        head->keep_alive = true;
+        return;
+    }
+    bool closes = false;
+    while (next_element(&list, &element)) {
+        if (oribi_slice_equal_fold(element, ORIBI_SLICE("close")))
+            closes = true;
+        else if (oribi_slice_equal_fold(element, ORIBI_SLICE("keep-alive")))
+            head->keep_alive = true;
+        else if (oribi_slice_equal_fold(element, ORIBI_SLICE("upgrade"))) /* RFC 9110 7.8: not in 1.0 */
+            head->upgrade = head->minor && (facts->seen & BIT(UPGRADE));
+    }
+    if (closes)
+        head->keep_alive = false;
+}
+
+static int decide_expect(struct oribi_head *head, const struct head_facts *facts, const char **reason)
+{
+    if (!(facts->seen & BIT(EXPECT)))
+        return 0;
+    struct oribi_slice value = value_of(&head->fields[facts->index_of[ORIBI_FIELD_EXPECT]]);
+    if (!oribi_slice_equal_fold(value, ORIBI_SLICE("100-continue"))) {
+        *reason = "unknown expectation";
+        return ORIBI_EEXPECT;
+    }
+    head->expect_continue = head->minor && (head->chunked || head->content_length > 0);
+    return 0;
+}
+
+int oribi__head_finish(struct oribi_head *head, const struct oribi_limits *limits, struct head_facts *facts,
+                       const char **reason)
+{
+    if (facts->shadow) {
+        *reason = facts->shadow;
+        return ORIBI_EBAD;
+    }
+    if (facts->repeated || facts->others_repeated) {
+        int error = fold_repeats(head, reason);
+        if (error)
+            return error;
+    }
+    if (facts->underscores)
+        drop_ambiguous(head);
+    if (facts->repeated || facts->others_repeated || facts->underscores)
+        for (uint32_t i = 0; i < head->field_count; i++)
+            facts->index_of[head->fields[i].id] = (uint8_t)i;
+
+    int error = decide_host(head, facts, reason);
+    if (!error)
+        error = decide_framing(head, limits, facts, reason);
+    if (!error)
+        error = decide_expect(head, facts, reason);
+    if (error)
+        return error;
+    decide_connection(head, facts);
+    *reason = NULL;
+    return 0;
+}

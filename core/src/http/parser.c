@@ -1,0 +1,459 @@
+/* Request heads, in two ways that never disagree.
+ *
+ *     parse_whole   one pass over a complete head: request line, the marks of all field lines, then the meaning (head.c). It only ever
+ *                   succeeds or finds fault with the meaning; at anything unexpected it says AGAIN and leaves the verdict to …
+ *     advance       … which checks line by line, remembers where it stopped, and alone decides what the grammar refuses, what is too long and what
+ *                   is merely not there yet. When it reaches the empty line, parse_whole runs once.
+ *
+ * So every grammar fault is found at the same byte however the input is cut, and faults of meaning (Host, framing, repeats) are only reported once
+ * the head is complete. A head that arrives in one read, as nearly all do, is looked at once. */
+#include "oribi/http/parser.h"
+
+#include "fields_internal.h"
+#include "head_internal.h"
+#include "oribi/base/error.h"
+#include "oribi/http/authority.h"
+#include "oribi/http/scan.h"
+#include "scan_internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { STATE_START, STATE_FIELDS };
+
+/* Marks of a head with the most fields we ever keep, and a block to spare. */
+enum { MARKS_CAP = 2 * ORIBI_FIELDS_CAP + 2 + 2 * ORIBI_SCAN_BLOCK };
+
+/* Offsets from the line's first byte. */
+struct request_line {
+    size_t method_len;
+    size_t target;
+    size_t target_len;
+    size_t query; /* of the first `?` from the target's start, or target_len */
+    size_t len;   /* with CRLF */
+    uint8_t minor;
+};
+
+static int refuse(const char **reason, int error, const char *text)
+{
+    *reason = text;
+    return error;
+}
+
+static bool is_crlf(const char *p)
+{
+    return p[0] == '\r' && p[1] == '\n';
+}
+
+/* ---- request line ---- */
+
+static int refuse_target_byte(char c, const char **reason)
+{
+    switch (c) {
+    case '\r':
+    case '\n': return refuse(reason, ORIBI_EBAD, "no HTTP version in the request line");
+    case '#': return refuse(reason, ORIBI_EBAD, "fragment in the target");
+    default: return refuse(reason, ORIBI_EBAD, "byte not allowed in the target");
+    }
+}
+
+/* How far the target reaches from p, of which `done` bytes are known to be good. */
+static size_t target_len(const char *p, size_t n, size_t done, const struct oribi_limits *limits)
+{
+    size_t query;
+    size_t len = done + oribi_scan_active->target(p + done, n - done, &query);
+    if (!limits->lenient_target)
+        return len;
+    while (len < n && (oribi__scan_class[(uint8_t)p[len]] & SCAN_TEXT) && !memchr(" \t#", p[len], 3)) {
+        len++;
+        len += oribi_scan_active->target(p + len, n - len, &query);
+    }
+    return len;
+}
+
+/* Checks "HTTP/1.1\r\n" byte by byte; p is behind the second space. Returns the minor version, ORIBI_AGAIN or an error. */
+static int check_version(const char *p, size_t n, const char **reason)
+{
+    static const char pattern[] = "HTTP/d.d\r\n";
+    for (size_t i = 0; i < sizeof(pattern) - 1; i++) {
+        if (i == n)
+            return ORIBI_AGAIN;
+        bool good = pattern[i] == 'd' ? (uint8_t)(p[i] - '0') < 10 : p[i] == pattern[i];
+        if (!good)
+            return refuse(reason, ORIBI_EBAD, "malformed HTTP version or line end");
+    }
+    if (p[5] != '1')
+        return refuse(reason, ORIBI_EVERSION, "unsupported HTTP version");
+    return p[7] != '0';
+}
+
+/* p is the line's first byte. Returns 0 with `line` filled, ORIBI_AGAIN with *scanned advanced, or an error. Every verdict hangs on the first bytes
+ * that allow it, so waiting for more cannot change it. */
+static int scan_request_line(const char *p, size_t n, uint32_t *scanned, const struct oribi_limits *limits,
+                             struct request_line *line, const char **reason)
+{
+    size_t method_max = n < ORIBI_METHOD_BYTES_MAX + 1 ? n : ORIBI_METHOD_BYTES_MAX + 1;
+    size_t method = n > 3 && memcmp(p, "GET ", 4) == 0 ? 3 : oribi_scan_active->token(p, method_max);
+    if (method > ORIBI_METHOD_BYTES_MAX)
+        return refuse(reason, ORIBI_EBAD, "method too long");
+    if (method == n) {
+        *scanned = (uint32_t)n;
+        return ORIBI_AGAIN;
+    }
+    if (method == 0 || p[method] != ' ')
+        return refuse(reason, ORIBI_EBAD, "method is not a token");
+    if (method == 5 && memcmp(p, "PROXY", 5) == 0)
+        return refuse(reason, ORIBI_EBAD, "PROXY protocol line");
+
+    size_t start = method + 1;
+    const char *target = p + start;
+    size_t query = SIZE_MAX;
+    size_t len;
+    if (*scanned <= start && !limits->lenient_target)
+        len = oribi_scan_active->target(target, n - start, &query);
+    else
+        len = target_len(target, n - start, *scanned > start ? *scanned - start : 0, limits);
+    if (len > limits->target_bytes_max)
+        return refuse(reason, ORIBI_ETARGET, "target over the limit");
+    if (start + len == n) {
+        *scanned = (uint32_t)n;
+        return ORIBI_AGAIN;
+    }
+    if (target[len] != ' ' || len == 0)
+        return refuse_target_byte(target[len], reason);
+
+    const char *version = target + len + 1;
+    size_t left = n - start - len - 1;
+    int minor = 1;
+    if (left < 10 || memcmp(version, "HTTP/1.1\r\n", 10) != 0)
+        minor = check_version(version, left, reason);
+    if (minor < 0) {
+        *scanned = (uint32_t)(start + len);
+        return minor;
+    }
+    if (query > len) {
+        const char *mark = memchr(target, '?', len);
+        query = mark ? (size_t)(mark - target) : len;
+    }
+    *line = (struct request_line){method, start, len, query, start + len + 11, (uint8_t)minor};
+    return 0;
+}
+
+/* http://authority[/path][?query]; also https, for requests that came through a proxy ending TLS. Returns the scheme's length with "://", or 0. */
+static size_t scheme_len(struct oribi_slice target)
+{
+    if (target.n >= 7 && oribi_slice_equal_fold(oribi_slice(target.p, 7), ORIBI_SLICE("http://")))
+        return 7;
+    if (target.n >= 8 && oribi_slice_equal_fold(oribi_slice(target.p, 8), ORIBI_SLICE("https://")))
+        return 8;
+    return 0;
+}
+
+static int split_absolute(struct oribi_head *head, struct head_facts *facts, size_t query, const char **reason)
+{
+    const char *p = head->target.p;
+    size_t start = scheme_len(head->target);
+    size_t end = query;
+    const char *slash = start ? memchr(p + start, '/', query - start) : NULL;
+    if (slash)
+        end = (size_t)(slash - p);
+    facts->authority = oribi_slice(p + start, end - start);
+    facts->has_authority = true;
+    head->path = slash ? oribi_slice(slash, query - end) : ORIBI_SLICE("/");
+    if (start == 0 || oribi_authority_parse(facts->authority, end - start, &head->host, &head->port) != 0
+        || head->host.n == 0)
+        return refuse(reason, ORIBI_EBAD, "target is no path and no http URI");
+    return 0;
+}
+
+static int split_connect(struct oribi_head *head, const struct oribi_limits *limits, struct head_facts *facts,
+                         const char **reason)
+{
+    if (!limits->connect_allow)
+        return refuse(reason, ORIBI_EMETHOD, "CONNECT is not served");
+    facts->authority = head->target;
+    facts->has_authority = true;
+    head->path = head->query = oribi_slice(head->target.p, 0);
+    if (oribi_authority_parse(head->target, head->target.n, &head->host, &head->port) != 0 || head->host.n == 0
+        || head->port.n == 0)
+        return refuse(reason, ORIBI_EBAD, "CONNECT target is no host and port");
+    return 0;
+}
+
+/* Fills the request line's part of `head`, RFC 9112 3.2. */
+static int take_request_line(const char *p, const struct request_line *line, const struct oribi_limits *limits,
+                             struct oribi_head *head, struct head_facts *facts, const char **reason)
+{
+    const char *target = p + line->target;
+    head->method = oribi_slice(p, line->method_len);
+    head->target = oribi_slice(target, line->target_len);
+    head->minor = line->minor;
+    head->path = oribi_slice(target, line->query);
+    head->query = oribi_slice(target + line->query, 0);
+    if (line->query < line->target_len)
+        head->query = oribi_slice(target + line->query + 1, line->target_len - line->query - 1);
+    head->is_head = line->method_len == 4 && memcmp(p, "HEAD", 4) == 0;
+    if (line->method_len == 7 && memcmp(p, "CONNECT", 7) == 0)
+        return split_connect(head, limits, facts, reason);
+    if (target[0] == '/')
+        return 0;
+    if (line->target_len == 1 && target[0] == '*') {
+        if (line->method_len == 7 && memcmp(p, "OPTIONS", 7) == 0)
+            return 0;
+        return refuse(reason, ORIBI_EBAD, "target * without OPTIONS");
+    }
+    return split_absolute(head, facts, line->query, reason);
+}
+
+/* ---- line by line ---- */
+
+/* Skips empty lines before the request line (RFC 9112 2.2). Returns 0 at the first other byte. */
+static int skip_empty_lines(struct oribi_parser *parser, const char *buf, size_t n)
+{
+    for (;;) {
+        const char *p = buf + parser->pos;
+        size_t left = n - parser->pos;
+        if (left == 0)
+            return ORIBI_AGAIN;
+        if (*p != '\r')
+            return *p == '\n' ? refuse(&parser->reason, ORIBI_EBAD, "bare LF") : 0;
+        if (parser->empty_lines == ORIBI_EMPTY_LINES_MAX)
+            return refuse(&parser->reason, ORIBI_EBAD, "too many empty lines");
+        if (left == 1)
+            return ORIBI_AGAIN;
+        if (p[1] != '\n')
+            return refuse(&parser->reason, ORIBI_EBAD, "bare CR");
+        parser->empty_lines++;
+        parser->pos += 2;
+    }
+}
+
+static int advance_start(struct oribi_parser *parser, const struct oribi_limits *limits, const char *buf, size_t n,
+                         struct oribi_head *head)
+{
+    struct request_line line;
+    struct head_facts facts = {0};
+    int error = skip_empty_lines(parser, buf, n);
+    if (!error)
+        error = scan_request_line(buf + parser->pos, n - parser->pos, &parser->scanned, limits, &line, &parser->reason);
+    if (!error)
+        error = take_request_line(buf + parser->pos, &line, limits, head, &facts, &parser->reason);
+    if (error)
+        return error;
+    parser->state = STATE_FIELDS;
+    parser->pos += (uint32_t)line.len;
+    parser->scanned = 0;
+    return 0;
+}
+
+static int refuse_control(char c, const char **reason)
+{
+    switch (c) {
+    case '\n': return refuse(reason, ORIBI_EBAD, "bare LF");
+    case '\r': return refuse(reason, ORIBI_EBAD, "bare CR");
+    case '\0': return refuse(reason, ORIBI_EBAD, "NUL in a field line");
+    default: return refuse(reason, ORIBI_EBAD, "control in a field line");
+    }
+}
+
+/* One field line without its CRLF; it holds no controls. */
+static int check_field_line(const char *p, size_t n, const char **reason)
+{
+    size_t name = oribi_scan_active->token(p, n);
+    if (name == 0 && (p[0] == ' ' || p[0] == '\t'))
+        return refuse(reason, ORIBI_EBAD, "field line starts with white space");
+    if (name == n)
+        return refuse(reason, ORIBI_EBAD, "field line without a colon");
+    if (name && (p[name] == ' ' || p[name] == '\t'))
+        return refuse(reason, ORIBI_EBAD, "white space behind a field name");
+    if (name == 0 || p[name] != ':')
+        return refuse(reason, ORIBI_EBAD, "field name is not a token");
+    if (name > ORIBI_FIELD_NAME_BYTES_MAX)
+        return refuse(reason, ORIBI_EHEAD, "field name over the limit");
+    return 0;
+}
+
+static uint32_t fields_max(const struct oribi_limits *limits)
+{
+    return limits->fields_max < ORIBI_FIELDS_CAP ? limits->fields_max : ORIBI_FIELDS_CAP;
+}
+
+/* Accepts field lines up to the empty one. Returns the head's length, ORIBI_AGAIN or an error. */
+static ssize_t advance_fields(struct oribi_parser *parser, const struct oribi_limits *limits, const char *buf, size_t n)
+{
+    for (;;) {
+        const char *p = buf + parser->pos;
+        size_t left = n - parser->pos;
+        size_t len = parser->scanned;
+        len += oribi_scan_active->text(p + len, left - len);
+        parser->scanned = (uint32_t)len;
+        if (len == left)
+            return ORIBI_AGAIN;
+        if (p[len] != '\r')
+            return refuse_control(p[len], &parser->reason);
+        if (len + 1 == left)
+            return ORIBI_AGAIN;
+        if (p[len + 1] != '\n')
+            return refuse_control('\r', &parser->reason);
+        if (len == 0)
+            return (ssize_t)parser->pos + 2;
+        if (parser->line_count == fields_max(limits))
+            return refuse(&parser->reason, ORIBI_EHEAD, "too many fields");
+        int error = check_field_line(p, len, &parser->reason);
+        if (error)
+            return error;
+        parser->line_count++;
+        parser->pos += (uint32_t)len + 2;
+        parser->scanned = 0;
+    }
+}
+
+static ssize_t advance(struct oribi_parser *parser, const struct oribi_limits *limits, const char *buf, size_t n,
+                       struct oribi_head *head)
+{
+    if (parser->state == STATE_START) {
+        int error = advance_start(parser, limits, buf, n, head);
+        if (error)
+            return error;
+    }
+    return advance_fields(parser, limits, buf, n);
+}
+
+/* ---- in one pass ---- */
+
+/* Adds the field [p, p+name_len) ":" … p+end to head. */
+static inline void take_field(struct oribi_head *head, const struct oribi_limits *limits, struct head_facts *facts,
+                              const char *p, size_t name_len, size_t end)
+{
+    struct oribi_field *field = &head->fields[head->field_count];
+    size_t start = name_len + 1;
+    start += p[start] == ' ';
+    while (p[start] == ' ' || p[start] == '\t') /* ends at the CR */
+        start++;
+    while (end > start && (p[end - 1] == ' ' || p[end - 1] == '\t'))
+        end--;
+    size_t readable = (size_t)(facts->end - p);
+    enum oribi_field_id id =
+        readable >= FIELD_NAME_CAP ? field_find_readable(p, name_len) : oribi_field_find(p, name_len);
+    field->name = p;
+    field->value = p + start;
+    field->value_len = (uint32_t)(end - start);
+    field->name_len = (uint16_t)name_len;
+    field->id = (uint16_t)id;
+    if (id == ORIBI_FIELD_OTHER) {
+        oribi__head_add_other(head, limits, facts);
+        return;
+    }
+    facts->repeated |= facts->seen & FIELD_BIT(id);
+    facts->seen |= FIELD_BIT(id);
+    facts->index_of[id] = (uint8_t)head->field_count;
+    head->field_count++;
+}
+
+/* Takes all field lines from p on. Returns how many bytes they take with the empty line, or ORIBI_AGAIN unless all is as it should be. */
+static ssize_t take_fields(const char *p, size_t n, const struct oribi_limits *limits, struct oribi_head *head,
+                           struct head_facts *facts)
+{
+    uint32_t marks[MARKS_CAP];
+    size_t count = oribi_scan_active->lines(p, n, marks, MARKS_CAP);
+    size_t lines_max = fields_max(limits);
+    size_t start = 0;
+    for (size_t i = 0; i < count; i += 2) {
+        size_t name_end = marks[i];
+        if (name_end == start) /* an empty line, or an empty name */
+            return n - start >= 2 && is_crlf(p + start) ? (ssize_t)start + 2 : ORIBI_AGAIN;
+        if (i + 1 == count || i / 2 == lines_max || p[name_end] != ':'
+            || name_end - start > ORIBI_FIELD_NAME_BYTES_MAX)
+            return ORIBI_AGAIN;
+        size_t end = marks[i + 1];
+        if (n - end < 2 || !is_crlf(p + end))
+            return ORIBI_AGAIN;
+        take_field(head, limits, facts, p + start, name_end - start, end - start);
+        start = end + 2;
+    }
+    return ORIBI_AGAIN;
+}
+
+/* Returns the head's length, what is wrong with its meaning, or ORIBI_AGAIN for everything advance() must look at. */
+static ssize_t parse_whole(const struct oribi_limits *limits, const char *buf, size_t n, struct oribi_head *head,
+                           const char **reason)
+{
+    struct request_line line;
+    struct head_facts facts;
+    const char *ignored;
+    uint32_t scanned = 0;
+    size_t pos = 0;
+    facts.end = buf + n;
+    facts.has_authority = facts.others_repeated = facts.underscores = false;
+    facts.seen = facts.repeated = 0;
+    memset(facts.others, 0, sizeof(facts.others));
+    facts.shadow = NULL;
+    while (pos < 2 * ORIBI_EMPTY_LINES_MAX && n - pos > 1 && is_crlf(buf + pos))
+        pos += 2;
+    if (pos == n || scan_request_line(buf + pos, n - pos, &scanned, limits, &line, &ignored) != 0
+        || take_request_line(buf + pos, &line, limits, head, &facts, &ignored) != 0)
+        return ORIBI_AGAIN;
+    pos += line.len;
+    ssize_t fields_len = take_fields(buf + pos, n - pos, limits, head, &facts);
+    if (fields_len < 0)
+        return fields_len;
+    int error = oribi__head_finish(head, limits, &facts, reason);
+    return error ? error : (ssize_t)pos + fields_len;
+}
+
+/* After an error: no fields, nothing allocated, but method, target and version if the request line got that far. */
+static void keep_what_is_known(const struct oribi_limits *limits, const char *buf, size_t n, struct oribi_head *head)
+{
+    struct request_line line;
+    const char *ignored;
+    uint32_t scanned = 0;
+    size_t pos = 0;
+    oribi_head_release(head);
+    oribi__head_clear(head);
+    while (pos < 2 * ORIBI_EMPTY_LINES_MAX && n - pos > 1 && is_crlf(buf + pos))
+        pos += 2;
+    const char *p = buf + pos;
+    if (scan_request_line(p, n - pos, &scanned, limits, &line, &ignored) == 0) {
+        head->method = oribi_slice(p, line.method_len);
+        head->target = oribi_slice(p + line.target, line.target_len);
+        head->minor = line.minor;
+        head->is_head = line.method_len == 4 && memcmp(p, "HEAD", 4) == 0;
+        return;
+    }
+    size_t method = oribi_scan_active->token(p, n - pos);
+    if (method == 0 || method > ORIBI_METHOD_BYTES_MAX || method == n - pos || p[method] != ' ')
+        return;
+    head->method = oribi_slice(p, method);
+    head->is_head = method == 4 && memcmp(p, "HEAD", 4) == 0;
+    size_t len = target_len(p + method + 1, n - pos - method - 1, 0, limits);
+    if (method + 1 + len < n - pos && p[method + 1 + len] == ' ')
+        head->target = oribi_slice(p + method + 1, len);
+}
+
+ssize_t oribi_parser_head(struct oribi_parser *parser, const struct oribi_limits *limits, const char *buf, size_t len,
+                          struct oribi_head *head)
+{
+    size_t n = len < limits->head_bytes_max ? len : limits->head_bytes_max;
+    ssize_t result = ORIBI_AGAIN;
+    oribi__head_clear(head);
+    parser->reason = NULL;
+    if (parser->pos == 0 && parser->scanned == 0)
+        result = parse_whole(limits, buf, n, head, &parser->reason);
+    if (result == ORIBI_AGAIN) {
+        oribi__head_clear(head);
+        result = advance(parser, limits, buf, n, head);
+        if (result > 0) {
+            oribi__head_clear(head);
+            result = parse_whole(limits, buf, n, head, &parser->reason);
+            assert(result != ORIBI_AGAIN); /* the two ways agree on the grammar */
+        }
+    }
+    if (result > 0)
+        return result;
+    if (result == ORIBI_AGAIN && len >= limits->head_bytes_max)
+        result = parser->state == STATE_START ? refuse(&parser->reason, ORIBI_ETARGET, "request line over the limit")
+                                              : refuse(&parser->reason, ORIBI_EHEAD, "head over the limit");
+    if (result != ORIBI_AGAIN)
+        keep_what_is_known(limits, buf, n, head);
+    return result;
+}

@@ -1,0 +1,75 @@
+/* What the levels of scan share: the walk over the bit masks of 64 bytes, and the tables of characters.
+ *
+ * Each level turns 64 bytes into two masks, bit i for byte i: `ctl` (controls other than TAB) and `non` (no tchar). Line ends are starts of runs of
+ * controls, the next line starts two bytes later, and its name ends at the first `non` bit from there, which one addition finds for all
+ * lines of the block: adding the start bit to a run of ones carries to the first zero after it.
+ *
+ *     bytes   H o s t :   a \r \n A c c e p t :
+ *     non     0 0 0 0 1 1 0 1  1  0 0 0 0 0 0 1
+ *     ctl     0 0 0 0 0 0 0 1  1  0 0 0 0 0 0 0
+ *     start   1 0 0 0 0 0 0 0  0  1 0 0 0 0 0 0
+ *     marks           ^     ^                 ^    (~non + start) & non, and control runs
+ */
+#ifndef ORIBI_HTTP_SCAN_INTERNAL_H
+#define ORIBI_HTTP_SCAN_INTERNAL_H
+
+#include "oribi/http/scan.h"
+
+/* Bits of oribi__scan_class. */
+enum {
+    SCAN_TOKEN = 1,
+    SCAN_TARGET = 2,
+    SCAN_HOST = 4,
+    SCAN_TEXT = 8,
+};
+extern const uint8_t oribi__scan_class[256];
+
+/* NULL when the CPU lacks it. */
+const struct oribi_scan *oribi__scan_sse42(void);
+const struct oribi_scan *oribi__scan_avx2(void);
+const struct oribi_scan *oribi__scan_avx512(void);
+
+struct scan_walk {
+    uint64_t starts;  /* line starts in the coming block that the last one already knows */
+    uint64_t carry;   /* a name runs on from the last block */
+    uint64_t control; /* the last byte seen was a control */
+    bool ended;       /* a line began with a control */
+};
+
+/* The first byte is a line start, and what stood before it was a line end. */
+#define SCAN_WALK_INIT {.starts = 1, .carry = 0, .control = 1, .ended = false}
+
+static inline __attribute__((always_inline)) uint32_t scan_lowest(uint64_t bits)
+{
+    return bits ? (uint32_t)__builtin_ctzll(bits) : 64; /* one tzcnt where there is one */
+}
+
+/* Adds one block's marks at `out`, which has 64 slots; returns behind the last one. Slots behind it may hold rubbish. */
+static inline __attribute__((always_inline)) uint32_t *scan_walk_block(struct scan_walk *walk, uint64_t ctl,
+                                                                       uint64_t non, uint32_t base, uint32_t *out)
+{
+    uint64_t ends = ctl & ~((ctl << 1) | walk->control);
+    uint64_t starts = (ends << 2) | walk->starts;
+    uint64_t sum;
+    bool over = __builtin_add_overflow(~non, starts, &sum);
+    over |= __builtin_add_overflow(sum, walk->carry, &sum);
+    uint64_t marks = (sum & non) | ends;
+    walk->carry = over;
+    walk->starts = ends >> 62;
+    walk->control = ctl >> 63;
+    walk->ended = (starts & ctl) != 0;
+
+    /* Four stores without asking are cheaper than a branch per mark: 64 bytes of a real head hold two or three. */
+    size_t count = (size_t)__builtin_popcountll(marks);
+    for (int i = 0; i < 4; i++) {
+        out[i] = base + scan_lowest(marks);
+        marks &= marks - 1;
+    }
+    for (size_t i = 4; i < count; i++) {
+        out[i] = base + scan_lowest(marks);
+        marks &= marks - 1;
+    }
+    return out + count;
+}
+
+#endif
