@@ -1,0 +1,30 @@
+/* Loads the extension. lib/oribi.rb has defined what is written in Ruby and needed here: the error classes, EmptyInput and Stream. */
+#include "ext.h"
+
+VALUE ext_module;
+VALUE ext_error;
+VALUE ext_disconnected;
+
+static VALUE ruby_constant(const char *name)
+{
+    VALUE value = rb_const_get(ext_module, rb_intern(name));
+    rb_gc_register_mark_object(value);
+    return value;
+}
+
+void Init_oribi(void);
+
+RUBY_FUNC_EXPORTED void Init_oribi(void)
+{
+    ext_module = rb_define_module("Oribi");
+    rb_gc_register_mark_object(ext_module);
+    ext_error = ruby_constant("Error");
+    ext_disconnected = ruby_constant("DisconnectError");
+    ext_headers_setup();
+    ext_env_setup();
+    ext_reply_setup();
+    ext_stream_setup();
+    ext_settings_setup();
+    ext_worker_setup();
+    ext_host_setup();
+}

@@ -1,0 +1,164 @@
+/* What the sources of the extension share. Reading order: worker.c (the loop), env.c (request to Ruby), reply.c (Ruby to answer),
+ * headers.c and stream.c (parts of an answer), settings.c (options, listeners, logs), host.c (process control), ext.c (setup).
+ *
+ * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby code is run under
+ * rb_protect in one place, worker.c. */
+#ifndef ORIBI_EXT_H
+#define ORIBI_EXT_H
+
+#include <ruby.h>
+#include <ruby/encoding.h>
+#include <ruby/io.h>
+#include <ruby/thread.h>
+
+#include "oribi/base/error.h"
+#include "oribi/http/fields.h"
+#include "oribi/server/mold.h"
+#include "oribi/server/worker.h"
+
+/* Slots of the cache of environment keys for fields that are not in the core's table; a power of two. */
+enum { EXT_KEYS = 256 };
+
+struct ext_worker;
+
+/* One request on its way. Lives on the stack of worker.c's serve(), so the collector finds and pins every VALUE in it. */
+struct ext_call {
+    struct ext_worker *worker;
+    struct oribi_req *req; /* NULL once the request has ended in the core */
+    VALUE env;
+    VALUE input;    /* rack.input */
+    VALUE finished; /* rack.response_finished */
+    VALUE response;
+    VALUE status;
+    VALUE headers;
+    VALUE body;
+    VALUE stream;  /* of a body that responds to call */
+    VALUE error;   /* for rack.response_finished: what went wrong, or nil */
+    VALUE pending; /* what concerns the process and not the request … */
+    int tag;       /* … and how it left the application: the loop ends with it. 0: nothing */
+    uint64_t serial;
+    int code;      /* status as a number */
+    bool begun;    /* oribi_reply_begin succeeded */
+    bool gone;     /* the peer left */
+    bool detached; /* the socket is the application's */
+};
+
+struct ext_worker {
+    struct oribi_worker *core; /* NULL after close */
+    struct ext_call *call;     /* the request being served, or NULL */
+    struct oribi_seat *seat;   /* host.c; NULL for a worker without a supervisor */
+    int64_t title_ms;          /* when the process title was looked at last */
+    uint64_t serial;           /* of the request being served: objects that outlive their request compare it */
+    VALUE self;
+    VALUE app;
+    VALUE options;
+    VALUE listeners;
+    VALUE access_log;
+    VALUE template_small; /* constant part of the environment; with room for a few fields … */
+    VALUE template_large; /* … and for a browser's */
+    VALUE server_name;    /* what the templates hold for SERVER_NAME, SERVER_PORT, REMOTE_ADDR */
+    VALUE server_port;
+    VALUE remote_addr;
+    VALUE keys[EXT_KEYS]; /* Qfalse: empty */
+    bool running;
+    bool early_hints;
+};
+
+/* ext.c */
+extern VALUE ext_module;
+extern VALUE ext_error;        /* Oribi::Error: what the operator or the application did wrong */
+extern VALUE ext_disconnected; /* Oribi::DisconnectError: the peer left */
+
+/* worker.c */
+void ext_worker_setup(void);
+struct ext_worker *ext_worker_get(VALUE self);
+
+/* Opens the core's worker. Raises Oribi::Error. `environment` is a Hash of constant entries. */
+void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup *setup, VALUE environment);
+
+/* Blocks without the VM lock until a streamed answer may go on. 0, or ORIBI_ECLOSED. Runs interrupts, so it may raise. */
+int ext_worker_wait_room(struct ext_call *call);
+
+/* env.c */
+void ext_env_setup(void);
+
+/* Fills the worker's templates; `extra` is a Hash of further constant entries. */
+void ext_env_prepare(struct ext_worker *worker, VALUE extra);
+
+/* Gives the environment of call->req and fills call->env, input and finished. */
+void ext_env_build(struct ext_call *call);
+
+/* Closes what ext_env_build opened. */
+void ext_env_close(struct ext_call *call);
+
+/* A new binary String of these bytes. */
+static inline VALUE ext_bytes(struct oribi_slice slice)
+{
+    return rb_str_new(slice.p, (long)slice.n);
+}
+
+/* headers.c */
+enum { EXT_HEADERS_STACK = 48 };
+
+struct ext_headers {
+    struct oribi_header *items;
+    uint32_t count;
+    uint32_t cap;
+    bool plain;    /* private: every name and value met so far is a String (or an Array of them) */
+    VALUE holder;  /* private: keeps `items` when they do not fit on the stack */
+    VALUE strings; /* private: keeps converted names and values */
+    struct oribi_header stack[EXT_HEADERS_STACK];
+};
+
+/* Turns the application's headers into the core's form. The slices point into Ruby strings: hand them to the core before anything allocates a
+ * Ruby object. Raises for headers that cannot be iterated. */
+void ext_headers_collect(struct ext_headers *list, VALUE headers);
+void ext_headers_setup(void);
+
+/* reply.c */
+void ext_reply_setup(void);
+
+/* Answers call->req with call->response, or raises; then call->req may still be open. */
+void ext_reply_send(struct ext_call *call);
+
+/* Ends the request after a failure: 500, or the connection is cut when part of the answer was sent. Nothing to do when it has ended. */
+void ext_reply_fail(struct ext_call *call);
+
+/* Begins a streamed answer with call->code and call->headers; body_len as for oribi_reply_begin(). 0, or ORIBI_EAPP: it was answered with 500. */
+int ext_reply_begin(struct ext_call *call, int64_t body_len);
+
+/* Writes one string of a streamed body, beginning the answer if need be and waiting for room. 0 or ORIBI_ECLOSED; may raise. */
+int ext_reply_write(struct ext_call *call, VALUE string);
+
+/* Ends a streamed answer, also one of which nothing was written. */
+void ext_reply_finish(struct ext_call *call);
+
+/* stream.c */
+void ext_stream_setup(void);
+VALUE ext_hijack_new(struct ext_call *call);
+VALUE ext_early_hints_new(struct ext_call *call);
+VALUE ext_stream_new(struct ext_call *call);
+
+/* The body's call has returned: what it left open is ended, or given away with the socket. */
+void ext_stream_leave(struct ext_call *call);
+
+/* Takes the socket out of the core as a Ruby IO and ends the request; raises Oribi::DisconnectError when the peer has left. */
+VALUE ext_stream_detach(struct ext_call *call);
+
+/* settings.c */
+void ext_settings_setup(void);
+struct oribi_options *ext_options_get(VALUE self);
+struct oribi_listeners *ext_listeners_get(VALUE self);
+struct oribi_access_log *ext_access_log_get(VALUE self); /* nil: NULL */
+
+/* host.c */
+void ext_host_setup(void);
+
+/* A worker's ties to its supervisor. Both are cheap when there is nothing to do. */
+static inline bool ext_seat_due(const struct ext_worker *worker)
+{
+    return worker->seat && oribi_seat_due(worker->seat);
+}
+void ext_seat_title(struct ext_worker *worker); /* looks at most once a second */
+
+#endif

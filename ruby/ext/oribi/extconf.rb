@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+# Writes the Makefile of the extension: the core becomes a static library in the build folder and is linked in. In a checkout the core is the
+# repository's; a packaged gem carries its own copy beside this file.
+require "mkmf"
+
+core = [File.join(__dir__, "core"), File.expand_path("../../../core", __dir__)].find { |path| File.file?(File.join(path, "Makefile")) }
+abort "oribi: the C core is missing beside #{__dir__}" unless core
+
+$INCFLAGS << " -I#{core}/include"
+$CPPFLAGS << " -D_GNU_SOURCE"
+$CFLAGS << " -fvisibility=hidden -fno-strict-aliasing"
+$LOCAL_LIBS << " core/liboribi.a -pthread"
+
+create_makefile("oribi/oribi")
+
+# The core's own Makefile knows when it must be built anew, so it is always asked; the library changes only if a source did.
+File.write("Makefile", <<~MAKEFILE, mode: "a")
+
+  CORE = #{core}
+
+  $(DLLIB): core/liboribi.a
+  $(OBJS): $(wildcard $(CORE)/include/oribi/*/*.h)
+
+  core/liboribi.a: ask-the-core
+  \t@$(MAKE) --no-print-directory -C $(CORE) OUT=$(CURDIR)/core CC="$(CC)" all
+
+  ask-the-core:
+
+  clean: clean-core
+  clean-core:
+  \t-$(Q)$(RM_RF) core/obj core/liboribi.a
+
+  .PHONY: ask-the-core clean-core
+MAKEFILE

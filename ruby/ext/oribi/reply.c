@@ -1,0 +1,312 @@
+/* What the application returned becomes an answer.
+ *
+ *   Array, to_ary   one writev straight from the strings
+ *   File, to_path   sendfile
+ *   each            streamed, one write per part
+ *   call            streamed through a Stream (stream.c)
+ *
+ * The slices given to the core point into Ruby strings, and compaction moves embedded strings. So between collecting a pointer and the core's
+ * return nothing here allocates a Ruby object or releases the VM lock: converting comes first, then buffers, then pointers. */
+#include "ext.h"
+
+#include "oribi/http/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PARTS_STACK = 64 };
+
+static VALUE key_hijack;
+static ID id_call;
+static ID id_each;
+static ID id_pos;
+static ID id_to_ary;
+static ID id_to_i;
+static ID id_to_path;
+
+/* The core has refused the answer and logged why; the request ends with 500. */
+static void refuse(struct ext_call *call)
+{
+    struct oribi_req *req = call->req;
+    call->req = NULL;
+    oribi_reply_error(req, 500);
+    call->error = rb_exc_new_cstr(ext_error, "the status or a header of the answer is not valid");
+}
+
+/* Turns the result of a whole answer into the state of the call. */
+static void settle(struct ext_call *call, int result)
+{
+    if (result == ORIBI_EAPP) {
+        refuse(call);
+        return;
+    }
+    call->req = NULL;
+    call->gone = result < 0;
+}
+
+static bool has_no_body(const struct ext_call *call)
+{
+    return call->req->head->is_head || !oribi_status_has_body(call->code);
+}
+
+/* The parts of an Array body, all Strings: the Array itself when they are, as they are in nearly every answer. */
+static VALUE string_parts(VALUE parts)
+{
+    long count = RARRAY_LEN(parts);
+    for (long i = 0; i < count; i++) {
+        if (RB_TYPE_P(RARRAY_AREF(parts, i), T_STRING))
+            continue;
+        VALUE texts = rb_ary_new_capa(count);
+        for (long j = 0; j < RARRAY_LEN(parts); j++)
+            rb_ary_push(texts, rb_obj_as_string(RARRAY_AREF(parts, j)));
+        return texts;
+    }
+    return parts;
+}
+
+static size_t fill_parts(struct iovec *vec, size_t cap, VALUE parts)
+{
+    size_t count = 0;
+    for (long i = 0; i < RARRAY_LEN(parts) && count < cap; i++) {
+        VALUE part = RARRAY_AREF(parts, i);
+        if (!RB_TYPE_P(part, T_STRING) || RSTRING_LEN(part) == 0)
+            continue;
+        vec[count].iov_base = RSTRING_PTR(part);
+        vec[count].iov_len = (size_t)RSTRING_LEN(part);
+        count++;
+    }
+    return count;
+}
+
+int ext_reply_begin(struct ext_call *call, int64_t body_len)
+{
+    struct ext_headers headers;
+    ext_headers_collect(&headers, call->headers);
+    int result = oribi_reply_begin(call->req, call->code, headers.items, headers.count, body_len);
+    RB_GC_GUARD(headers.holder);
+    RB_GC_GUARD(headers.strings);
+    if (result < 0)
+        refuse(call);
+    else
+        call->begun = true;
+    return result;
+}
+
+/* HEAD, 204, 304 with a body whose length is not known without running it: the head alone. */
+static void send_head_only(struct ext_call *call)
+{
+    if (ext_reply_begin(call, -1) == 0)
+        ext_reply_finish(call);
+}
+
+static void send_array(struct ext_call *call, VALUE parts)
+{
+    struct iovec stack[PARTS_STACK];
+    struct iovec *vec = stack;
+    size_t cap = PARTS_STACK;
+    VALUE holder = Qnil;
+    parts = string_parts(parts);
+    if (RARRAY_LEN(parts) > PARTS_STACK) {
+        cap = (size_t)RARRAY_LEN(parts);
+        holder = rb_str_tmp_new((long)(cap * sizeof(struct iovec)));
+        vec = (struct iovec *)RSTRING_PTR(holder);
+    }
+    struct ext_headers headers;
+    ext_headers_collect(&headers, call->headers);
+    size_t count = fill_parts(vec, cap, parts);
+    settle(call, oribi_reply(call->req, call->code, headers.items, headers.count, vec, count));
+    RB_GC_GUARD(parts);
+    RB_GC_GUARD(holder);
+    RB_GC_GUARD(headers.holder);
+    RB_GC_GUARD(headers.strings);
+}
+
+/* Sends [offset, end) of a regular file. Returns false, having sent nothing, when the descriptor is of another kind. */
+static bool try_send_file(struct ext_call *call, int fd, int64_t offset)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+        return false;
+    int64_t len = info.st_size > offset ? (int64_t)info.st_size - offset : 0;
+    struct ext_headers headers;
+    ext_headers_collect(&headers, call->headers);
+    settle(call, oribi_reply_file(call->req, call->code, headers.items, headers.count, fd, offset, len));
+    RB_GC_GUARD(headers.holder);
+    RB_GC_GUARD(headers.strings);
+    return true;
+}
+
+struct path_send {
+    struct ext_call *call;
+    int fd;
+};
+
+static VALUE path_send_try(VALUE arg)
+{
+    struct path_send *send = (struct path_send *)arg;
+    return try_send_file(send->call, send->fd, 0) ? Qtrue : Qfalse;
+}
+
+static VALUE path_send_close(VALUE arg)
+{
+    close(((struct path_send *)arg)->fd);
+    return Qnil;
+}
+
+/* A body that names a file. What cannot be opened, or is no regular file, is left to `each`, which gives the application's own error. */
+static bool try_send_path(struct ext_call *call)
+{
+    VALUE path = rb_funcallv(call->body, id_to_path, 0, NULL);
+    if (!RB_TYPE_P(path, T_STRING))
+        return false;
+    struct path_send send = {call, rb_cloexec_open(StringValueCStr(path), O_RDONLY | O_NONBLOCK, 0)};
+    if (send.fd < 0)
+        return false;
+    return RTEST(rb_ensure(path_send_try, (VALUE)&send, path_send_close, (VALUE)&send));
+}
+
+/* An open File sends from where it stands. */
+static bool try_send_io(struct ext_call *call)
+{
+    VALUE pos = rb_funcallv(call->body, id_pos, 0, NULL);
+    return try_send_file(call, rb_io_descriptor(call->body), NUM2LL(pos));
+}
+
+int ext_reply_write(struct ext_call *call, VALUE string)
+{
+    if (call->gone)
+        return ORIBI_ECLOSED;
+    if (RSTRING_LEN(string) == 0)
+        return 0;
+    if (!call->begun && ext_reply_begin(call, -1) < 0)
+        rb_raise(ext_error, "the status or a header of the answer is not valid");
+    struct iovec vec = {RSTRING_PTR(string), (size_t)RSTRING_LEN(string)};
+    int result = oribi_reply_write(call->req, &vec, 1);
+    RB_GC_GUARD(string);
+    if (result == 1)
+        result = ext_worker_wait_room(call);
+    if (result < 0)
+        call->gone = true;
+    return result;
+}
+
+void ext_reply_finish(struct ext_call *call)
+{
+    if (!call->req || (!call->begun && ext_reply_begin(call, -1) < 0))
+        return;
+    struct oribi_req *req = call->req;
+    call->req = NULL;
+    if (call->gone)
+        oribi_reply_abort(req);
+    else if (oribi_reply_end(req) < 0)
+        call->gone = true;
+}
+
+static VALUE write_part(RB_BLOCK_CALL_FUNC_ARGLIST(part, arg))
+{
+    struct ext_call *call = (struct ext_call *)arg;
+    if (!RB_TYPE_P(part, T_STRING))
+        part = rb_obj_as_string(part);
+    /* Leaves `each` with its ensure clauses run: nobody reads what would follow. */
+    if (ext_reply_write(call, part) < 0)
+        rb_iter_break();
+    return Qnil;
+}
+
+static void send_each(struct ext_call *call)
+{
+    if (ext_reply_begin(call, -1) < 0)
+        return;
+    rb_block_call(call->body, id_each, 0, NULL, write_part, (VALUE)call);
+    ext_reply_finish(call);
+}
+
+/* The head is ours, the rest of the connection the application's. */
+static void send_hijack(struct ext_call *call, VALUE hijack)
+{
+    if (ext_reply_begin(call, ORIBI_BODY_DETACHED) < 0)
+        return;
+    VALUE io = ext_stream_detach(call);
+    rb_funcallv(hijack, id_call, 1, &io);
+}
+
+/* The head leaves with the first write, or with the socket, when the application passes the stream to a thread. */
+static void send_stream(struct ext_call *call)
+{
+    call->stream = ext_stream_new(call);
+    rb_funcallv(call->body, id_call, 1, &call->stream);
+    ext_stream_leave(call);
+}
+
+/* What the application wants to be called with the socket, or nil. */
+static VALUE hijack_of(VALUE headers)
+{
+    return RB_TYPE_P(headers, T_HASH) ? rb_hash_lookup(headers, key_hijack) : Qnil;
+}
+
+static void send_object(struct ext_call *call)
+{
+    VALUE body = call->body;
+    if (rb_respond_to(body, id_to_path)) {
+        if (RB_TYPE_P(body, T_FILE) ? try_send_io(call) : try_send_path(call))
+            return;
+    }
+    if (rb_respond_to(body, id_to_ary)) {
+        VALUE parts = rb_check_array_type(body);
+        if (!NIL_P(parts)) {
+            send_array(call, parts);
+            return;
+        }
+    }
+    bool each = rb_respond_to(body, id_each);
+    if (!each && !rb_respond_to(body, id_call))
+        rb_raise(rb_eTypeError, "response body is %" PRIsVALUE ", which has neither each nor call", rb_obj_class(body));
+    if (has_no_body(call))
+        send_head_only(call);
+    else if (each)
+        send_each(call);
+    else
+        send_stream(call);
+}
+
+void ext_reply_send(struct ext_call *call)
+{
+    VALUE response = rb_check_array_type(call->response);
+    if (NIL_P(response) || RARRAY_LEN(response) < 3)
+        rb_raise(rb_eTypeError, "the application returned %" PRIsVALUE ", not [status, headers, body]", rb_obj_class(call->response));
+    call->status = RARRAY_AREF(response, 0);
+    call->headers = RARRAY_AREF(response, 1);
+    call->body = RARRAY_AREF(response, 2);
+    call->code = FIXNUM_P(call->status) ? FIX2INT(call->status) : NUM2INT(rb_funcallv(call->status, id_to_i, 0, NULL));
+
+    VALUE hijack = hijack_of(call->headers);
+    if (RB_UNLIKELY(RTEST(hijack)))
+        send_hijack(call, hijack);
+    else if (RB_TYPE_P(call->body, T_ARRAY))
+        send_array(call, call->body);
+    else
+        send_object(call);
+}
+
+void ext_reply_fail(struct ext_call *call)
+{
+    struct oribi_req *req = call->req;
+    if (!req)
+        return;
+    call->req = NULL;
+    oribi_reply_error(req, 500);
+}
+
+void ext_reply_setup(void)
+{
+    key_hijack = rb_enc_interned_str_cstr("rack.hijack", rb_utf8_encoding());
+    rb_gc_register_mark_object(key_hijack);
+    id_call = rb_intern("call");
+    id_each = rb_intern("each");
+    id_pos = rb_intern("pos");
+    id_to_ary = rb_intern("to_ary");
+    id_to_i = rb_intern("to_i");
+    id_to_path = rb_intern("to_path");
+}

@@ -1,0 +1,378 @@
+/* Options, listeners and logs: the core's modules as Ruby objects, nothing more. */
+#include "ext.h"
+
+#include "oribi/base/buf.h"
+#include "oribi/base/log.h"
+
+/* --- Oribi::Options --- */
+
+static void options_free(void *p)
+{
+    oribi_options_deinit(p);
+    xfree(p);
+}
+
+static size_t options_size(const void *p)
+{
+    return sizeof(struct oribi_options);
+}
+
+static const rb_data_type_t options_type = {
+    .wrap_struct_name = "Oribi::Options",
+    .function = {.dfree = options_free, .dsize = options_size},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED,
+};
+
+struct oribi_options *ext_options_get(VALUE self)
+{
+    return rb_check_typeddata(self, &options_type);
+}
+
+static VALUE options_alloc(VALUE class)
+{
+    struct oribi_options *options;
+    VALUE self = TypedData_Make_Struct(class, struct oribi_options, &options_type, options);
+    oribi_options_init(options);
+    options->lang = ORIBI_LANG_RUBY;
+    return self;
+}
+
+static VALUE text_or_nil(const char *text)
+{
+    return text ? rb_enc_interned_str_cstr(text, rb_utf8_encoding()) : Qnil;
+}
+
+static VALUE type_symbol(enum oribi_option_type type)
+{
+    static const char *const names[] = {"text", "code", "list", "bool", "count", "size", "time", "range"};
+    return ID2SYM(rb_intern(names[type]));
+}
+
+static VALUE entry_hash(const struct oribi_option *option)
+{
+    VALUE hash = rb_hash_new();
+    rb_hash_aset(hash, ID2SYM(rb_intern("name")), text_or_nil(option->name));
+    rb_hash_aset(hash, ID2SYM(rb_intern("short")), text_or_nil(option->short_flag));
+    rb_hash_aset(hash, ID2SYM(rb_intern("argument")), text_or_nil(option->argument));
+    rb_hash_aset(hash, ID2SYM(rb_intern("help")), text_or_nil(option->help));
+    rb_hash_aset(hash, ID2SYM(rb_intern("default")), text_or_nil(option->default_text));
+    rb_hash_aset(hash, ID2SYM(rb_intern("note")), text_or_nil(option->default_note));
+    rb_hash_aset(hash, ID2SYM(rb_intern("aliases")), rb_str_split(rb_utf8_str_new_cstr(option->aliases ? option->aliases : ""), " "));
+    rb_hash_aset(hash, ID2SYM(rb_intern("command")), option->group == ORIBI_GROUP_COMMAND ? Qtrue : Qfalse);
+    rb_hash_aset(hash, ID2SYM(rb_intern("type")), type_symbol(option->type));
+    return rb_obj_freeze(hash);
+}
+
+/* Every option that the Ruby commands have, in the order of the table.
+ *
+ * @return [Array<Hash>] with the keys :name, :short, :argument, :help, :default, :note, :aliases, :command (not for config files), :type */
+static VALUE options_table(VALUE class)
+{
+    size_t count;
+    const struct oribi_option *table = oribi_options_table(&count);
+    VALUE entries = rb_ary_new();
+    for (size_t i = 0; i < count; i++) {
+        if (table[i].lang & ORIBI_LANG_RUBY)
+            rb_ary_push(entries, entry_hash(&table[i]));
+    }
+    return entries;
+}
+
+/* The name in the table for any spelling of an option (underscores, dashes, CamelCase, another server's name).
+ *
+ * @return [String, nil] */
+static VALUE options_find(VALUE class, VALUE name)
+{
+    const struct oribi_option *option = oribi_options_find(StringValueCStr(name));
+    return option && (option->lang & ORIBI_LANG_RUBY) ? text_or_nil(option->name) : Qnil;
+}
+
+static VALUE check(int result, const char *error)
+{
+    if (result < 0)
+        rb_raise(ext_error, "%s", error);
+    return Qnil;
+}
+
+/* Sets one option from text; lists grow by one.
+ *
+ * @param source [Symbol] :file or :command; the command's word stands, whichever is heard first
+ * @raise [Oribi::Error] one line: an unknown name with the nearest known one, a bad value with what is allowed */
+static VALUE options_set_text(VALUE self, VALUE name, VALUE value, VALUE source)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    enum oribi_option_source from = source == ID2SYM(rb_intern("file")) ? ORIBI_FROM_FILE : ORIBI_FROM_COMMAND;
+    check(oribi_options_set_from(ext_options_get(self), from, StringValueCStr(name), StringValueCStr(value), error), error);
+    return self;
+}
+
+/* Reads a command line.
+ *
+ * @param argv [Array<String>] without the command's own name
+ * @raise [Oribi::Error] */
+static VALUE options_parse(VALUE self, VALUE argv)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    Check_Type(argv, T_ARRAY);
+    long count = RARRAY_LEN(argv);
+    VALUE copies = rb_ary_new_capa(count); /* the array is the application's; its strings may change while a later one is converted */
+    VALUE holder = rb_str_tmp_new((long)((size_t)count * sizeof(char *)) + 1);
+    const char **texts = (const char **)RSTRING_PTR(holder);
+    for (long i = 0; i < count; i++)
+        rb_ary_push(copies, rb_str_new_frozen(rb_String(rb_ary_entry(argv, i))));
+    for (long i = 0; i < count; i++) {
+        VALUE text = rb_ary_entry(copies, i);
+        texts[i] = StringValueCStr(text);
+    }
+    int result = oribi_options_parse(ext_options_get(self), (size_t)count, texts, error);
+    RB_GC_GUARD(holder);
+    RB_GC_GUARD(copies);
+    check(result, error);
+    return self;
+}
+
+/* The present value as text that #set accepts; list items are separated by newlines.
+ *
+ * @return [String, nil] nil for an unknown name */
+static VALUE options_get(VALUE self, VALUE name)
+{
+    char text[1024];
+    const struct oribi_option *option = oribi_options_find(StringValueCStr(name));
+    if (!option)
+        return Qnil;
+    size_t len = oribi_options_get(ext_options_get(self), option, text, sizeof(text));
+    if (len < sizeof(text))
+        return rb_utf8_str_new(text, (long)len);
+    VALUE string = rb_utf8_str_new(NULL, (long)len);
+    oribi_options_get(ext_options_get(self), option, RSTRING_PTR(string), len + 1);
+    return string;
+}
+
+/* @return [String, nil] the one argument of the command line that is no option */
+static VALUE options_app(VALUE self)
+{
+    const char *app = ext_options_get(self)->app;
+    return app ? rb_external_str_new_cstr(app) : Qnil;
+}
+
+static VALUE texts_of(const struct oribi_text_list *list)
+{
+    VALUE texts = rb_ary_new();
+    for (size_t i = 0; i < list->count; i++)
+        rb_ary_push(texts, rb_external_str_new_cstr(list->items[i]));
+    return texts;
+}
+
+/* @return [Array<String>] directories for $LOAD_PATH */
+static VALUE options_include(VALUE self)
+{
+    return texts_of(&ext_options_get(self)->include);
+}
+
+/* @return [Array<String>] libraries to load before the application */
+static VALUE options_require(VALUE self)
+{
+    return texts_of(&ext_options_get(self)->require);
+}
+
+/* Fills in what depends on the machine or on other options, and checks combinations.
+ *
+ * @raise [Oribi::Error] */
+static VALUE options_finish(VALUE self)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    check(oribi_options_finish(ext_options_get(self), error), error);
+    return self;
+}
+
+static VALUE taken_text(struct oribi_buf *buf)
+{
+    VALUE text = rb_utf8_str_new(buf->p, (long)buf->len);
+    oribi_buf_deinit(buf);
+    return text;
+}
+
+/* @return [String] the text of --help */
+static VALUE options_help(VALUE class)
+{
+    struct oribi_buf buf = {0};
+    oribi_options_help(&buf, ORIBI_LANG_RUBY, "oribi");
+    return taken_text(&buf);
+}
+
+/* @return [String] every option with its value, a line each */
+static VALUE options_to_s(VALUE self)
+{
+    struct oribi_buf buf = {0};
+    oribi_options_print(&buf, ext_options_get(self));
+    return taken_text(&buf);
+}
+
+/* --- Oribi::Listeners --- */
+
+static void listeners_free(void *p)
+{
+    oribi_listeners_close(p, false);
+    xfree(p);
+}
+
+static size_t listeners_size(const void *p)
+{
+    return sizeof(struct oribi_listeners);
+}
+
+static const rb_data_type_t listeners_type = {
+    .wrap_struct_name = "Oribi::Listeners",
+    .function = {.dfree = listeners_free, .dsize = listeners_size},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED,
+};
+
+struct oribi_listeners *ext_listeners_get(VALUE self)
+{
+    return rb_check_typeddata(self, &listeners_type);
+}
+
+static VALUE listeners_alloc(VALUE class)
+{
+    struct oribi_listeners *listeners;
+    return TypedData_Make_Struct(class, struct oribi_listeners, &listeners_type, listeners);
+}
+
+/* Opens every address of `bind`, taking over sockets that the environment hands down.
+ *
+ * @param options [Oribi::Options] after #finish
+ * @raise [Oribi::Error] one line, such as an address in use */
+static VALUE listeners_initialize(VALUE self, VALUE options)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    if (oribi_listeners_open(ext_listeners_get(self), ext_options_get(options), error) < 0)
+        rb_raise(ext_error, "%s", error);
+    return self;
+}
+
+/* @return [Array<String>] such as "tcp://127.0.0.1:9292", with the port that was really opened */
+static VALUE listeners_addresses(VALUE self)
+{
+    struct oribi_listeners *listeners = ext_listeners_get(self);
+    VALUE addresses = rb_ary_new();
+    for (uint32_t i = 0; i < listeners->count; i++)
+        rb_ary_push(addresses, rb_utf8_str_new_cstr(listeners->items[i].text));
+    return addresses;
+}
+
+static VALUE listeners_close(int argc, VALUE *argv, VALUE self)
+{
+    VALUE unlink_paths;
+    rb_scan_args(argc, argv, "01", &unlink_paths);
+    oribi_listeners_close(ext_listeners_get(self), RTEST(unlink_paths));
+    return Qnil;
+}
+
+/* --- Oribi::AccessLog --- */
+
+static void access_log_free(void *p)
+{
+    oribi_access_log_close(p);
+}
+
+static const rb_data_type_t access_log_type = {
+    .wrap_struct_name = "Oribi::AccessLog",
+    .function = {.dfree = access_log_free},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED,
+};
+
+struct oribi_access_log *ext_access_log_get(VALUE self)
+{
+    return NIL_P(self) ? NULL : rb_check_typeddata(self, &access_log_type);
+}
+
+static VALUE access_log_alloc(VALUE class)
+{
+    return TypedData_Wrap_Struct(class, &access_log_type, NULL);
+}
+
+/* @param path [String] "-" is standard output
+ * @param format [String] common, combined or json */
+static VALUE access_log_initialize(VALUE self, VALUE path, VALUE format)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    struct oribi_access_log *log;
+    if (DATA_PTR(self))
+        rb_raise(ext_error, "the access log is open already");
+    if (oribi_access_log_open(StringValueCStr(path), StringValueCStr(format), &log, error) < 0)
+        rb_raise(ext_error, "%s", error);
+    DATA_PTR(self) = log;
+    return self;
+}
+
+static VALUE access_log_flush(VALUE self)
+{
+    oribi_access_log_flush(ext_access_log_get(self));
+    return self;
+}
+
+/* --- the error log --- */
+
+static enum oribi_log_level level_of(VALUE name)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    Check_Type(name, T_SYMBOL);
+    for (int i = 0; i < 4; i++) {
+        if (rb_sym2id(name) == rb_intern(names[i]))
+            return (enum oribi_log_level)i;
+    }
+    rb_raise(rb_eArgError, "no such level: %" PRIsVALUE, rb_inspect(name));
+}
+
+/* One line in the error log.
+ *
+ * @param level [Symbol] :debug, :info, :warn or :error
+ * @param text [String] control characters are escaped
+ * @param block [String, nil] lines that follow, such as a backtrace */
+static VALUE module_log(int argc, VALUE *argv, VALUE module)
+{
+    VALUE level, text, block;
+    rb_scan_args(argc, argv, "21", &level, &text, &block);
+    text = rb_str_new_frozen(rb_obj_as_string(text));
+    if (NIL_P(block)) {
+        oribi_log(level_of(level), "%.*s", (int)RSTRING_LEN(text), RSTRING_PTR(text));
+    } else {
+        StringValue(block);
+        VALUE head = rb_str_export(text);
+        oribi_log_block(level_of(level), StringValueCStr(head), RSTRING_PTR(block), (uint32_t)RSTRING_LEN(block));
+        RB_GC_GUARD(head);
+    }
+    RB_GC_GUARD(text);
+    RB_GC_GUARD(block);
+    return Qnil;
+}
+
+void ext_settings_setup(void)
+{
+    VALUE options = rb_define_class_under(ext_module, "Options", rb_cObject);
+    rb_define_alloc_func(options, options_alloc);
+    rb_define_singleton_method(options, "table", options_table, 0);
+    rb_define_singleton_method(options, "find", options_find, 1);
+    rb_define_singleton_method(options, "help", options_help, 0);
+    rb_define_private_method(options, "set_text", options_set_text, 3);
+    rb_define_method(options, "parse", options_parse, 1);
+    rb_define_method(options, "app", options_app, 0);
+    rb_define_method(options, "include", options_include, 0);
+    rb_define_method(options, "require", options_require, 0);
+    rb_define_method(options, "to_s", options_to_s, 0);
+    rb_define_method(options, "[]", options_get, 1);
+    rb_define_method(options, "finish", options_finish, 0);
+
+    VALUE listeners = rb_define_class_under(ext_module, "Listeners", rb_cObject);
+    rb_define_alloc_func(listeners, listeners_alloc);
+    rb_define_method(listeners, "initialize", listeners_initialize, 1);
+    rb_define_method(listeners, "addresses", listeners_addresses, 0);
+    rb_define_method(listeners, "close", listeners_close, -1);
+
+    VALUE access_log = rb_define_class_under(ext_module, "AccessLog", rb_cObject);
+    rb_define_alloc_func(access_log, access_log_alloc);
+    rb_define_method(access_log, "initialize", access_log_initialize, 2);
+    rb_define_method(access_log, "flush", access_log_flush, 0);
+
+    rb_define_module_function(ext_module, "log", module_log, -1);
+}

@@ -1,0 +1,384 @@
+/* The loop: take a request, call the application, answer. This is the one place where Ruby code runs under rb_protect, so that whatever it
+ * does (raise, throw, exit) comes back here and the request is ended properly. */
+#include "ext.h"
+
+#include "oribi/base/log.h"
+
+static ID id_call;
+static ID id_close;
+static ID id_log_exception;
+
+/* --- the object --- */
+
+static void worker_mark(void *p)
+{
+    struct ext_worker *worker = p;
+    rb_gc_mark_movable(worker->self);
+    rb_gc_mark_movable(worker->app);
+    rb_gc_mark_movable(worker->options);
+    rb_gc_mark_movable(worker->listeners);
+    rb_gc_mark_movable(worker->access_log);
+    rb_gc_mark_movable(worker->template_small);
+    rb_gc_mark_movable(worker->template_large);
+    rb_gc_mark_movable(worker->server_name);
+    rb_gc_mark_movable(worker->server_port);
+    rb_gc_mark_movable(worker->remote_addr);
+    for (int i = 0; i < EXT_KEYS; i++) {
+        if (worker->keys[i] != Qfalse)
+            rb_gc_mark_movable(worker->keys[i]);
+    }
+}
+
+static void worker_compact(void *p)
+{
+    struct ext_worker *worker = p;
+    worker->self = rb_gc_location(worker->self);
+    worker->app = rb_gc_location(worker->app);
+    worker->options = rb_gc_location(worker->options);
+    worker->listeners = rb_gc_location(worker->listeners);
+    worker->access_log = rb_gc_location(worker->access_log);
+    worker->template_small = rb_gc_location(worker->template_small);
+    worker->template_large = rb_gc_location(worker->template_large);
+    worker->server_name = rb_gc_location(worker->server_name);
+    worker->server_port = rb_gc_location(worker->server_port);
+    worker->remote_addr = rb_gc_location(worker->remote_addr);
+    for (int i = 0; i < EXT_KEYS; i++) {
+        if (worker->keys[i] != Qfalse)
+            worker->keys[i] = rb_gc_location(worker->keys[i]);
+    }
+}
+
+static void worker_free(void *p)
+{
+    struct ext_worker *worker = p;
+    if (worker->core)
+        oribi_worker_destroy(worker->core);
+    xfree(worker);
+}
+
+static size_t worker_size(const void *p)
+{
+    return sizeof(struct ext_worker);
+}
+
+static const rb_data_type_t worker_type = {
+    .wrap_struct_name = "Oribi::Worker",
+    .function = {.dmark = worker_mark, .dfree = worker_free, .dsize = worker_size, .dcompact = worker_compact},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED,
+};
+
+struct ext_worker *ext_worker_get(VALUE self)
+{
+    return rb_check_typeddata(self, &worker_type);
+}
+
+static struct ext_worker *open_worker(VALUE self)
+{
+    struct ext_worker *worker = ext_worker_get(self);
+    if (!worker->core)
+        rb_raise(ext_error, "the worker is closed");
+    return worker;
+}
+
+/* --- waiting without the VM lock --- */
+
+struct blocking {
+    struct ext_worker *worker;
+    struct oribi_req *req;
+    int result;
+};
+
+static void *wait_events(void *p)
+{
+    oribi_worker_wait(((struct blocking *)p)->worker->core);
+    return NULL;
+}
+
+static void *wait_room(void *p)
+{
+    struct blocking *blocking = p;
+    blocking->result = oribi_reply_wait(blocking->req);
+    return NULL;
+}
+
+static void wake(void *p)
+{
+    oribi_worker_wake(((struct blocking *)p)->worker->core);
+}
+
+/* The unblocking function is async-signal-safe; without saying so Ruby would start a thread of its own for every wait. */
+static void without_lock(void *(*function)(void *), struct blocking *blocking)
+{
+    rb_nogvl(function, blocking, wake, blocking, RB_NOGVL_UBF_ASYNC_SAFE | RB_NOGVL_INTR_FAIL);
+}
+
+int ext_worker_wait_room(struct ext_call *call)
+{
+    struct blocking blocking = {call->worker, call->req, 1};
+    for (;;) {
+        blocking.result = 1; /* stays when an interrupt was already waiting */
+        without_lock(wait_room, &blocking);
+        if (blocking.result != 1)
+            return blocking.result;
+        rb_thread_check_ints();
+    }
+}
+
+/* --- one request --- */
+
+static VALUE call_and_reply(VALUE arg)
+{
+    struct ext_call *call = (struct ext_call *)arg;
+    ext_env_build(call);
+    call->response = rb_funcallv(call->worker->app, id_call, 1, &call->env);
+    if (!call->detached)
+        ext_reply_send(call);
+    return Qnil;
+}
+
+static VALUE close_body(VALUE arg)
+{
+    struct ext_call *call = (struct ext_call *)arg;
+    /* After a full hijack nothing has looked at what the application returned. */
+    if (NIL_P(call->body) && RB_TYPE_P(call->response, T_ARRAY) && RARRAY_LEN(call->response) >= 3)
+        call->body = RARRAY_AREF(call->response, 2);
+    if (!NIL_P(call->body) && !RB_TYPE_P(call->body, T_ARRAY) && rb_respond_to(call->body, id_close))
+        rb_funcallv(call->body, id_close, 0, NULL);
+    return Qnil;
+}
+
+static VALUE close_input(VALUE arg)
+{
+    ext_env_close((struct ext_call *)arg);
+    return Qnil;
+}
+
+/* The last of rack.response_finished, taken off so that one that raises does not keep the others from their turn. */
+static VALUE call_finished(VALUE arg)
+{
+    struct ext_call *call = (struct ext_call *)arg;
+    VALUE callback = rb_ary_pop(call->finished);
+    VALUE arguments[] = {call->env, call->status, call->headers, call->error};
+    return rb_funcallv(callback, id_call, 4, arguments);
+}
+
+struct log_arguments {
+    VALUE exception;
+    VALUE env;
+    const char *where;
+};
+
+static VALUE log_exception(VALUE arg)
+{
+    struct log_arguments *log = (struct log_arguments *)arg;
+    VALUE arguments[] = {log->exception, log->env, rb_str_new_cstr(log->where)};
+    return rb_funcallv(ext_module, id_log_exception, 3, arguments);
+}
+
+/* What rb_protect caught. Exceptions of the process (a signal, the interpreter's own fatal error, this thread being killed) are no business
+ * of the application's request: they end the request and then the loop. All others, `exit` among them, end the request only: one call must not
+ * take the connections of others down with it. Returns true for the former. */
+static bool note_failure(struct ext_call *call, const char *where)
+{
+    VALUE exception = rb_errinfo();
+    if (FIXNUM_P(exception))
+        return true; /* Thread#kill */
+    rb_set_errinfo(Qnil);
+    if (RB_SPECIAL_CONST_P(exception) || RB_BUILTIN_TYPE(exception) == T_IMEMO) {
+        /* throw to a tag, break or return beyond the loop: the VM keeps no exception object for these. */
+        exception = rb_exc_new_cstr(ext_error, "throw, break or return out of the application");
+    }
+    if (rb_obj_is_kind_of(exception, rb_eSignal) || rb_obj_is_kind_of(exception, rb_eFatal)) {
+        rb_set_errinfo(exception);
+        return true;
+    }
+    if (NIL_P(call->error))
+        call->error = exception;
+    if (call->gone && rb_obj_is_kind_of(exception, ext_disconnected))
+        return false; /* a client that leaves is nobody's mistake */
+    struct log_arguments log = {exception, call->env, where};
+    int state = 0;
+    rb_protect(log_exception, (VALUE)&log, &state);
+    if (state) {
+        rb_set_errinfo(Qnil);
+        oribi_log(ORIBI_LOG_ERROR, "%s: %s, which could not be printed", where, rb_obj_classname(exception));
+    }
+    return false;
+}
+
+/* Runs one step; the first failure that concerns the process is kept until the request has been put away. */
+static void protect(VALUE (*step)(VALUE), struct ext_call *call, const char *where)
+{
+    int state = 0;
+    rb_protect(step, (VALUE)call, &state);
+    if (RB_LIKELY(!state) || !note_failure(call, where) || call->tag)
+        return;
+    call->tag = state;
+    call->pending = rb_errinfo();
+}
+
+static int serve(struct ext_worker *worker, struct oribi_req *req)
+{
+    struct ext_call call = {.worker = worker, .req = req, .env = Qnil, .input = Qnil, .finished = Qnil, .response = Qnil,
+                            .status = Qnil, .headers = Qnil, .body = Qnil, .stream = Qnil, .error = Qnil, .pending = Qnil};
+    call.serial = ++worker->serial;
+    worker->call = &call;
+
+    protect(call_and_reply, &call, "application");
+    ext_reply_fail(&call); /* nothing to do when the request has been answered */
+    if (!RB_TYPE_P(call.response, T_ARRAY) || !RB_TYPE_P(call.body, T_ARRAY))
+        protect(close_body, &call, "closing the body");
+    if (!NIL_P(call.input))
+        protect(close_input, &call, "closing the input");
+    if (call.gone && NIL_P(call.error))
+        call.error = rb_exc_new_cstr(ext_disconnected, "the client has left");
+    while (!NIL_P(call.finished) && RARRAY_LEN(call.finished) > 0)
+        protect(call_finished, &call, "rack.response_finished");
+    worker->call = NULL;
+    if (RB_LIKELY(!call.tag))
+        return 0;
+    rb_set_errinfo(call.pending);
+    return call.tag;
+}
+
+/* --- methods --- */
+
+static VALUE worker_alloc(VALUE class)
+{
+    struct ext_worker *worker;
+    VALUE self = TypedData_Make_Struct(class, struct ext_worker, &worker_type, worker);
+    worker->self = self;
+    worker->app = worker->options = worker->listeners = worker->access_log = Qnil;
+    worker->template_small = worker->template_large = Qnil;
+    worker->server_name = worker->server_port = worker->remote_addr = Qnil;
+    return self;
+}
+
+void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup *setup, VALUE environment)
+{
+    if (worker->core)
+        rb_raise(ext_error, "the worker is open already");
+    Check_Type(environment, T_HASH);
+    ext_env_prepare(worker, environment);
+    worker->early_hints = true;
+    int result = oribi_worker_create(setup, &worker->core);
+    if (result < 0) {
+        worker->core = NULL;
+        rb_raise(ext_error, "cannot start a worker: %s", oribi_error_text(result));
+    }
+}
+
+/* A worker over open listeners, for the calling process and thread.
+ *
+ * @param options [Oribi::Options]
+ * @param listeners [Oribi::Listeners]
+ * @param access_log [Oribi::AccessLog, nil]
+ * @param environment [Hash] constant entries of every request's environment */
+static VALUE worker_initialize(VALUE self, VALUE options, VALUE listeners, VALUE access_log, VALUE environment)
+{
+    struct ext_worker *worker = ext_worker_get(self);
+    struct oribi_worker_setup setup = {
+        .options = ext_options_get(options),
+        .listeners = ext_listeners_get(listeners),
+        .access_log = ext_access_log_get(access_log),
+        .life_fd = -1,
+    };
+    RB_OBJ_WRITE(self, &worker->options, options);
+    RB_OBJ_WRITE(self, &worker->listeners, listeners);
+    RB_OBJ_WRITE(self, &worker->access_log, access_log);
+    ext_worker_open(worker, &setup, environment);
+    return self;
+}
+
+static VALUE run_loop(VALUE self)
+{
+    struct ext_worker *worker = ext_worker_get(self);
+    struct blocking blocking = {worker, NULL, 0};
+    for (;;) {
+        if (RB_UNLIKELY(ext_seat_due(worker)))
+            oribi_seat_turn(worker->seat);
+        struct oribi_req *req = oribi_worker_take(worker->core);
+        if (req) {
+            int tag = serve(worker, req);
+            if (RB_UNLIKELY(tag))
+                rb_jump_tag(tag);
+        } else {
+            if (oribi_worker_done(worker->core))
+                return Qnil;
+            ext_seat_title(worker);
+            without_lock(wait_events, &blocking);
+        }
+        /* Traps run here, and other threads get their turn even when requests never stop. */
+        rb_thread_check_ints();
+    }
+}
+
+static VALUE run_ended(VALUE self)
+{
+    struct ext_worker *worker = ext_worker_get(self);
+    worker->running = false;
+    worker->call = NULL;
+    return Qnil;
+}
+
+/* Serves requests with this application until told to stop and drained.
+ *
+ * @param app [#call] a Rack application
+ * @return [nil] */
+static VALUE worker_run(VALUE self, VALUE app)
+{
+    struct ext_worker *worker = open_worker(self);
+    if (worker->running)
+        rb_raise(ext_error, "the worker is running already");
+    RB_OBJ_WRITE(self, &worker->app, app);
+    worker->running = true;
+    return rb_ensure(run_loop, self, run_ended, self);
+}
+
+/* Starts a graceful stop; may be called from a trap handler and from any thread. */
+static VALUE worker_stop(VALUE self)
+{
+    struct ext_worker *worker = open_worker(self);
+    oribi_worker_stop(worker->core);
+    oribi_worker_wake(worker->core);
+    return self;
+}
+
+static VALUE worker_is_stopping(VALUE self)
+{
+    return oribi_worker_stopping(open_worker(self)->core) ? Qtrue : Qfalse;
+}
+
+/* Requests answered so far. */
+static VALUE worker_request_count(VALUE self)
+{
+    return ULL2NUM(oribi_worker_request_count(open_worker(self)->core));
+}
+
+/* Closes every connection. Calling it again does nothing. */
+static VALUE worker_close(VALUE self)
+{
+    struct ext_worker *worker = ext_worker_get(self);
+    if (worker->running)
+        rb_raise(ext_error, "the worker is running");
+    struct oribi_worker *core = worker->core;
+    worker->core = NULL;
+    if (core)
+        oribi_worker_destroy(core);
+    return Qnil;
+}
+
+void ext_worker_setup(void)
+{
+    id_call = rb_intern("call");
+    id_close = rb_intern("close");
+    id_log_exception = rb_intern("log_exception");
+    VALUE class = rb_define_class_under(ext_module, "Worker", rb_cObject);
+    rb_define_alloc_func(class, worker_alloc);
+    rb_define_method(class, "initialize", worker_initialize, 4);
+    rb_define_method(class, "run", worker_run, 1);
+    rb_define_method(class, "stop", worker_stop, 0);
+    rb_define_method(class, "stopping?", worker_is_stopping, 0);
+    rb_define_method(class, "request_count", worker_request_count, 0);
+    rb_define_method(class, "close", worker_close, 0);
+}

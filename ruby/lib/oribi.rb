@@ -1,0 +1,19 @@
+# frozen_string_literal: true
+
+# A pre-forking HTTP/1.1 application server for Rack. Reading order: cli.rb (the `oribi` command), config.rb and hooks.rb, app_loader.rb,
+# supervisor.rb, mold.rb and worker_process.rb (the processes), then the extension, whose ext/oribi/ext.h has a map of its own.
+module Oribi
+  # A mistake of the operator or the application, told in one line.
+  Error = Class.new(StandardError)
+
+  # The client has left. Writing to a Stream or taking a socket raises it; it is nobody's mistake and is not logged.
+  DisconnectError = Class.new(IOError)
+end
+
+require_relative "oribi/version"
+require_relative "oribi/empty_input"
+require_relative "oribi/stream"
+require "oribi/oribi"
+require_relative "oribi/failure"
+require_relative "oribi/options"
+require_relative "oribi/environment"

@@ -1,0 +1,38 @@
+# frozen_string_literal: true
+
+module Oribi
+  # rack.input of every request without a body. One object serves all of them, so nothing here has a state: closing it does not close it for
+  # the next request.
+  class EmptyInput
+    def read(length = nil, buffer = nil)
+      raise ArgumentError, "negative length #{length} given" if length&.negative?
+
+      buffer&.clear
+      return if length&.positive?
+
+      buffer || String.new
+    end
+
+    def gets(*) = nil
+    def getc = nil
+    def getbyte = nil
+    def each(*) = block_given? ? self : [].each
+    def readpartial(*) = raise(EOFError, "end of file reached")
+    def rewind = 0
+    def pos = 0
+    def size = 0
+    def eof? = true
+    def sync = true
+    def binmode = self
+    def binmode? = true
+    def external_encoding = Encoding::BINARY
+    def set_encoding(*) = self
+    def close = nil
+    def closed? = false
+    def inspect = "#<Oribi::EmptyInput>"
+
+    alias length size
+    alias eof eof?
+    alias tell pos
+  end
+end

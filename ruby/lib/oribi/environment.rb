@@ -1,0 +1,19 @@
+# frozen_string_literal: true
+
+require "rack"
+
+module Oribi
+  # The constant entries of every request's environment that depend on what is installed.
+  module Environment
+    module_function
+
+    def constants(errors: $stderr)
+      entries = { "rack.errors" => errors, "SERVER_SOFTWARE" => "oribi/#{VERSION}" }
+      entries.merge!("rack.version" => Rack::VERSION, "HTTP_VERSION" => "HTTP/1.1") if rack2?
+      entries
+    end
+
+    # Rack before 3 wants its version, and the protocol's under a second name.
+    def rack2? = Gem::Version.new(Rack.release) < Gem::Version.new("3")
+  end
+end
