@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+# Started by the launchers of each language instead of our own command.
+E2E.suite("handlers") do
+  def launch(argv, env: {})
+    one = E2E::Server.new(transport: transport, argv: argv, env: env)
+    @servers << one
+    one.start
+  end
+
+  def assert_serves(one)
+    assert_alive(one)
+    env = JSON.parse(one.get("/env").body)
+    assert_equal "/env", env["PATH_INFO"]
+    below = one.descendants
+    refute_empty below, "no worker below the launcher: another server answered"
+    assert_equal 0, one.stop.exitstatus, one.stderr
+    assert_empty one.left_behind
+  end
+
+  if E2E::RUBY
+    def library = { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib") }
+
+    def rackup_options
+      unix? ? ["-O", "Path=%{path}", "-O", "MaxWorkers=1"] : ["-o", "127.0.0.1", "-p", "%{port}", "-O", "Workers=1"]
+    end
+
+    def test_rackup
+      assert_serves launch(["rackup", "-s", "Oribi", "-E", "none", *rackup_options, "e2e/apps/app.ru"], env: library)
+    end
+
+    def test_rackup_with_a_lower_case_name
+      assert_serves launch(["rackup", "-s", "oribi", "-E", "none", *rackup_options, "e2e/apps/app.ru"], env: library)
+    end
+
+    def test_rackup_of_rack_2
+      gems = File.join(E2E::ROOT, "build/rack2")
+      skip "rack 2.2 is not in build/rack2 (script/setup test)" unless Dir.exist?("#{gems}/gems")
+      env = library.merge("GEM_HOME" => gems, "GEM_PATH" => gems)
+      assert_serves launch(["#{gems}/bin/rackup", "-s", "Oribi", "-E", "none", *rackup_options, "e2e/apps/app.ru"], env: env)
+    end
+
+    def test_rackup_with_an_unknown_option_says_so
+      one = E2E::Server.new(argv: ["rackup", "-s", "Oribi", "-E", "none", "-O", "Wrokers=1", "e2e/apps/app.ru"], env: library)
+      @servers << one
+      one.run_to_end
+      refute_equal 0, one.status.exitstatus
+      assert_match(/Wrokers.*workers/im, one.stderr + one.stdout)
+    end
+  else
+    def library = { "PERL5LIB" => %w[perl/blib/lib perl/blib/arch].map { |dir| File.join(E2E::ROOT, dir) }.join(":") }
+    def plackup_options = unix? ? ["--listen", "%{path}"] : ["--host", "127.0.0.1", "--port", "%{port}"]
+
+    def test_plackup
+      assert_serves launch(["plackup", "-s", "Oribi", "-E", "none", "--workers", "1", *plackup_options, "e2e/apps/app.psgi"], env: library)
+    end
+
+    def test_plack_server_in_the_environment
+      assert_serves launch(["plackup", "-E", "none", *plackup_options, "e2e/apps/app.psgi"], env: library.merge("PLACK_SERVER" => "Oribi"))
+    end
+
+    def test_options_of_the_servers_before
+      assert_serves launch(["plackup", "-s", "Oribi", "-E", "none", "--max-workers", "1", "--timeout", "9", "--max-reqs-per-child", "100",
+                            "--min-reqs-per-child", "50", "--keepalive-timeout", "3", *plackup_options, "e2e/apps/app.psgi"], env: library)
+    end
+
+    def test_one_liner
+      assert_serves launch(["perl", "-MOribi", "-e", "oribi 'e2e/apps/app.psgi', #{unix? ? "bind => 'unix://%{path}'" : "port => %{port}"}, workers => 1"],
+                           env: library)
+    end
+
+    def test_inline_application
+      one = launch([E2E::Server.binary, "--bind", unix? ? "unix://%{path}" : "127.0.0.1:%{port}", "--workers", "1",
+                    "-e", "sub { [200, ['Content-Type' => 'text/plain'], ['inline']] }"])
+      assert_equal "inline", one.get("/").body
+    end
+  end
+end

@@ -1,0 +1,109 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+# Access log formats, and what peers can write into logs: nothing but their own line.
+E2E.suite("logs") do
+  def log_of(one, lines)
+    path = "#{one.dir}/access.log"
+    wait_until("#{lines} log lines; #{one.stderr}") { File.exist?(path) && File.read(path).lines.size >= lines }
+    File.read(path)
+  end
+
+  def start_logging(format)
+    dir = Dir.mktmpdir("oribi-e2e")
+    @log_dirs = [*@log_dirs, dir]
+    start("--access-log", "#{dir}/access.log", "--access-log-format", format, dir: dir)
+  end
+
+  def teardown
+    super
+    [*@log_dirs].each { |dir| FileUtils.remove_entry(dir) }
+  end
+
+  ADDRESS = /(?:-|127\.0\.0\.1)/
+  TIME = %r{\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]}
+
+  def test_off_unless_wanted
+    one = start
+    assert_alive(one)
+    refute_match(%r{GET / HTTP}, one.stdout + one.stderr)
+  end
+
+  def test_common
+    one = start_logging("common")
+    client = connect(one)
+    client.get("/env?a=1")
+    client.get("/nowhere")
+    first, second = log_of(one, 2).lines
+    assert_match(%r{\A#{ADDRESS} - - #{TIME} "GET /env\?a=1 HTTP/1\.1" 200 \d+$}, first)
+    assert_match(%r{\A#{ADDRESS} - - #{TIME} "GET /nowhere HTTP/1\.1" 404 9$}, second)
+  end
+
+  def test_combined
+    one = start_logging("combined")
+    connect(one).get("/", { "Referer" => "http://a/b", "User-Agent" => "test agent" })
+    assert_match(%r{\A#{ADDRESS} - - #{TIME} "GET / HTTP/1\.1" 200 13 "http://a/b" "test agent"$}, log_of(one, 1))
+  end
+
+  def test_json
+    one = start_logging("json")
+    connect(one).get("/?q=%22", { "User-Agent" => "quote\" back\\slash" })
+    entry = JSON.parse(log_of(one, 1))
+    assert_equal 200, entry["status"]
+    assert_includes entry.values, "GET"
+    assert(entry.values.any? { |value| value.to_s.start_with?("/?q=%22") })
+    assert_includes entry.values, "quote\" back\\slash"
+  end
+
+  def test_lines_cannot_be_forged
+    %w[combined json].each do |format|
+      one = start_logging(format)
+      connect(one).get("/", { "User-Agent" => "a\tb\"c\x80" })
+      line = log_of(one, 1)
+      assert_equal 1, line.lines.size
+      assert line.valid_encoding? || format != "json", line.inspect
+      refute_match(/[^\\]"c/, line)
+      JSON.parse(line) if format == "json"
+    end
+  end
+
+  def test_bytes_are_those_of_the_body
+    one = start_logging("common")
+    client = connect(one)
+    client.get("/big?size=100000")
+    client.head("/big?size=100000")
+    client.get("/parts?count=3")
+    client.get("/file")
+    sizes = log_of(one, 4).lines.map { |line| line.split.last }
+    assert_equal "100000", sizes[0]
+    assert_includes %w[0 -], sizes[1]
+    assert_equal "21", sizes[2]
+    assert_equal E2E::Server.numbers.bytesize.to_s, sizes[3]
+  end
+
+  def test_refused_requests_are_logged
+    one = start_logging("common")
+    connect(one).send_raw("GET / HTTP/1.1\nHost: a\n\n").read_response
+    assert_match(/" 400 /, log_of(one, 1))
+  end
+
+  def test_access_log_on_standard_output
+    one = start("--access-log", "-")
+    assert_alive(one)
+    wait_until("the line") { one.stdout.include?('"GET / HTTP/1.1" 200 13') }
+    pass
+  end
+
+  # A peer that sends rubbish without end fills no log.
+  def test_malformed_requests_are_logged_at_a_rate
+    one = start
+    before = one.stderr.lines.size
+    200.times do
+      client = connect(one)
+      client.send_raw("rubbish\r\n\r\n").read_response
+      client.close
+    end
+    assert_operator one.stderr.lines.size - before, :<=, 20
+  end
+end

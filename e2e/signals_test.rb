@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+# Ends of a server and of its workers.
+E2E.suite("signals") do
+  # A client whose request is inside the application.
+  def running_request(one, name)
+    client = connect(one)
+    client.request("GET", "/gate?name=#{name}")
+    wait_until("the call") { File.exist?("#{one.dir}/#{name}.entered") }
+    client
+  end
+
+  def open_gate(one, name) = FileUtils.touch("#{one.dir}/#{name}.open")
+
+  def assert_gone(one, below)
+    wait_until("all processes to end") { below.none? { |pid| E2E::Processes.alive?(pid) } }
+    refute File.exist?(one.path), "socket file left" if unix?
+    assert_raises(Errno::ECONNREFUSED, Errno::ENOENT) { connect(one) }
+  end
+
+  %i[TERM QUIT].each do |signal|
+    define_method("test_#{signal.downcase}_finishes_running_requests") do
+      one = start
+      client = running_request(one, "term")
+      below = one.descendants
+      one.signal(signal)
+      wait_until("the listener to go") do
+        one.connect.close
+        false
+      rescue Errno::ECONNREFUSED, Errno::ENOENT
+        true
+      end
+      open_gate(one, "term")
+      response = client.read_response
+      assert_equal "gate passed", response.body
+      assert response.close?
+      assert_equal 0, one.wait.exitstatus
+      assert_gone(one, below)
+    end
+  end
+
+  def test_term_ends_idle_connections
+    one = start
+    client = connect(one)
+    client.get("/")
+    one.signal(:TERM)
+    assert client.closed?
+    assert_equal 0, one.wait.exitstatus
+  end
+
+  def test_term_has_a_deadline
+    one = start("--shutdown-timeout", "500ms")
+    running_request(one, "never")
+    below = one.descendants
+    one.signal(:TERM)
+    one.wait
+    assert_gone(one, below)
+  end
+
+  def test_a_second_term_ends_at_once
+    one = start("--shutdown-timeout", "60s")
+    running_request(one, "never")
+    below = one.descendants
+    one.signal(:TERM)
+    wait_until("the command to end") { one.ended? || (one.signal(:TERM) && false) }
+    assert_gone(one, below)
+  end
+
+  def test_int_ends_at_once
+    one = start("--shutdown-timeout", "60s")
+    running_request(one, "never")
+    below = one.descendants
+    one.signal(:INT)
+    one.wait
+    assert_gone(one, below)
+  end
+
+  def test_a_killed_worker_is_replaced
+    one = start
+    before = one.worker_pid
+    one.signal(:KILL, before)
+    wait_until("the old worker to go") { !E2E::Processes.alive?(before) }
+    refute_equal before, one.worker_pid
+    wait_until("a log line") { one.stderr.include?(before.to_s) }
+    assert_alive(one)
+  end
+
+  def test_a_worker_that_exits_in_a_call_is_replaced
+    one = start
+    before = one.worker_pid
+    client = connect(one)
+    client.request("GET", "/exit")
+    assert_raises(E2E::Client::Closed, Errno::ECONNRESET) { client.read_response }
+    refute_equal before, wait_until("a new worker") { pid = one.worker_pid; pid if pid != before }
+  end
+
+  def test_the_other_worker_serves_while_one_is_replaced
+    one = start("--workers", "2")
+    pids = wait_until("both workers") { Array.new(20) { one.worker_pid }.uniq.then { |seen| seen if one.descendants.size >= 2 } }
+    one.signal(:KILL, pids.first)
+    20.times { assert_alive(one) }
+  end
+
+  def test_a_killed_supervisor_leaves_no_workers
+    one = start
+    one.worker_pid
+    below = one.descendants
+    one.signal(:KILL)
+    one.wait
+    wait_until("orphans to leave") { below.none? { |pid| E2E::Processes.alive?(pid) } }
+    pass
+  ensure
+    [*below].each { |pid| E2E::Processes.kill(pid) }
+  end
+end

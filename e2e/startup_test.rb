@@ -1,0 +1,180 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+# A user's mistake is one clear line on stderr and exit code 1, never a backtrace; good starts say what they did.
+E2E.suite("startup") do
+  def app_file(text)
+    File.join(Dir.mktmpdir("oribi-app"), "app#{E2E.differing(:app_extension)}").tap do |path|
+      File.write(path, text)
+      @app_dirs = [*@app_dirs, File.dirname(path)]
+    end
+  end
+
+  def teardown
+    super
+    [*@app_dirs].each { |dir| FileUtils.remove_entry(dir) }
+  end
+
+  # Runs into the mistake; gives the line on stderr.
+  def mistake(*options, **more)
+    failed = run_to_end(*options, **more)
+    assert_equal 1, failed.status.exitstatus, "stderr: #{failed.stderr}"
+    lines = failed.stderr.lines
+    assert_equal 1, lines.size, "not one line: #{failed.stderr}"
+    assert_empty failed.descendants
+    lines.first
+  end
+
+  def test_an_unknown_option_names_the_nearest_known_one
+    assert_match(/--wrokers.*--workers/, mistake("--wrokers", "3"))
+  end
+
+  def test_bad_values
+    assert_match(/workers/, mistake("--workers", "many"))
+    assert_match(/head.timeout/, mistake("--head-timeout", "soon"))
+    assert_match(/body.bytes.max/, mistake("--body-bytes-max", "-1"))
+    assert_match(/access.log.format/, mistake("--access-log-format", "fancy"))
+  end
+
+  def test_a_missing_value
+    # The application's path would become the value; so the last word is the option itself.
+    failed = E2E::Server.new(argv: [E2E::Server.binary, E2E.differing(:app), "--workers"])
+    @servers << failed
+    failed.run_to_end
+    assert_equal [1, 1], [failed.status.exitstatus, failed.stderr.lines.size], failed.stderr
+    assert_match(/workers/, failed.stderr)
+  end
+
+  def test_a_bad_address
+    assert_match(/no.such.host|nonsense/, mistake("--bind", "tcp://nonsense:port"))
+  end
+
+  def test_a_missing_application
+    assert_match(/absent/, mistake(app: "e2e/apps/absent#{E2E.differing(:app_extension)}"))
+  end
+
+  def test_an_unreadable_application
+    path = app_file("run nothing")
+    File.chmod(0, path)
+    skip "root reads everything" if File.readable?(path)
+
+    assert_match(/#{Regexp.escape(path)}.*permission/i, mistake(app: path))
+  end
+
+  def test_a_directory_for_an_application
+    assert_match(/apps/, mistake(app: "e2e/apps"))
+  end
+
+  def test_a_syntax_error_says_where
+    assert_match(/app\.(ru|psgi).*1/, mistake(app: app_file(E2E::RUBY ? "run ->(env) { [" : "my $x = sub { [;")))
+  end
+
+  def test_an_application_that_raises_says_what_and_where
+    line = mistake(app: app_file(E2E::RUBY ? "raise 'told not to load'" : "die qq{told not to load\\n};"))
+    assert_match(/told not to load/, line)
+  end
+
+  def test_an_application_that_needs_what_is_not_there
+    line = mistake(app: app_file(E2E::RUBY ? "require 'no_such_library'" : "use No::Such::Library; sub { [200, [], []] }"))
+    assert_match(/no_such_library|No.+Such.+Library/, line)
+  end
+
+  def test_an_application_that_is_none
+    assert_match(/app/, mistake(app: app_file(E2E::RUBY ? "1 + 1\n" : "42;\n")))
+  end
+
+  def test_a_config_file_that_is_not_there
+    assert_match(/absent\.conf/, mistake("--config", "/nonexistent/absent.conf"))
+  end
+
+  def test_an_address_in_use
+    first = start
+    second = E2E::Server.new(argv: [E2E::Server.binary, "--bind", first.bind, E2E.differing(:app)])
+    @servers << second
+    second.run_to_end
+    assert_equal [1, 1], [second.status.exitstatus, second.stderr.lines.size], second.stderr
+    assert_match(/in use/i, second.stderr)
+    assert_includes second.stderr, unix? ? first.path : first.port.to_s
+    assert_alive(first)
+  end
+
+  def test_a_stale_socket_file_is_replaced
+    skip "unix sockets only" unless unix?
+    dir = Dir.mktmpdir("oribi-e2e")
+    UNIXServer.new("#{dir}/socket").close
+    again = E2E::Server.new(transport: :unix, dir: dir)
+    @servers << again
+    @app_dirs = [dir]
+    assert_alive(again.start)
+  end
+
+  def test_a_file_in_the_way_is_left_alone
+    skip "unix sockets only" unless unix?
+    dir = Dir.mktmpdir("oribi-e2e")
+    @app_dirs = [dir]
+    File.write("#{dir}/socket", "precious")
+    refused = E2E::Server.new(transport: :unix, dir: dir)
+    @servers << refused
+    refused.run_to_end
+    assert_equal 1, refused.status.exitstatus
+    assert_equal "precious", File.read("#{dir}/socket")
+  end
+
+  def test_the_start_line_says_address_workers_and_pid
+    one = start
+    assert_alive(one)
+    said = one.stdout + one.stderr
+    assert_includes said, unix? ? one.path : "127.0.0.1:#{one.port}"
+    assert_match(/\b1 worker\b/, said)
+    assert_match(/\b#{one.pid}\b/, said)
+  end
+
+  def test_quiet_says_nothing
+    one = start("--quiet")
+    assert_alive(one)
+    assert_equal "", one.stdout + one.stderr
+  end
+
+  def test_several_workers
+    one = start("--workers", "3")
+    wait_until("all workers") { Array.new(10) { one.worker_pid }; one.descendants.size >= 3 }
+    assert_alive(one)
+  end
+
+  def test_pid_file
+    path = "#{Dir.mktmpdir("oribi-e2e").tap { |dir| @app_dirs = [dir] }}/pid"
+    one = start("--pid-file", path)
+    wait_until("the pid file") { File.exist?(path) }
+    assert_equal one.pid.to_s, File.read(path).strip
+    one.stop
+    refute File.exist?(path), "pid file left"
+  end
+end
+
+# What needs no address.
+E2E.suite("command", transports: %i[tcp]) do
+  def output_of(*words)
+    one = E2E::Server.new(argv: [E2E::Server.binary, *words])
+    @servers << one
+    one.run_to_end
+    assert_equal 0, one.status.exitstatus, one.stderr
+    one.stdout
+  end
+
+  def test_help_names_every_option
+    help = output_of("--help")
+    %w[--bind --port --host --workers --config --env --call-timeout --preload --requests-max --memory-max --access-log --access-log-format
+       --error-log --pid-file --user --group --chdir --daemonize --check --print-config --quiet --verbose --version --help
+       --head-timeout --body-timeout --idle-timeout --write-timeout --shutdown-timeout --head-bytes-max --target-bytes-max --fields-max
+       --body-bytes-max --body-memory-max --backlog].each { |option| assert_includes help, option }
+  end
+
+  def test_version = assert_match(/\AOribi \d+\.\d+\.\d+/i, output_of("--version").sub(/\Aoribi-psgi/i, "Oribi"))
+
+  def test_check_loads_and_ends = assert_kind_of(String, output_of("--check", E2E.differing(:app)))
+
+  def test_print_config
+    assert_match(/head_timeout.*7/, output_of("--head-timeout", "7s", "--print-config", E2E.differing(:app)))
+  end
+end

@@ -1,0 +1,60 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+# What a kept-alive request costs in system calls. Counts hold on noisy machines where times do not.
+E2E.suite("syscalls") do
+  REQUESTS = 200
+
+  def strace_refused
+    output = IO.popen(["strace", "-qq", "-o", File::NULL, "true", { err: %i[child out] }], &:read)
+    $?.success? ? nil : output.strip
+  rescue Errno::ENOENT
+    "no strace here"
+  end
+
+  # System calls of the worker, all its threads, while the block runs: { name => count }.
+  def counting
+    log = File.join(server.dir, "strace")
+    tracer = spawn("strace", "-f", "-qq", "-o", log, "-p", worker.to_s, in: File::NULL, err: File::NULL)
+    wait_until("strace to attach") { File.read("/proc/#{worker}/status")[/^TracerPid:\s+(\d+)/, 1].to_i == tracer }
+    yield
+    Process.kill(:INT, tracer)
+    Process.wait(tracer)
+    File.readlines(log).filter_map { |line| line[/\A\d+\s+(\w+)\(/, 1] }.tally
+  ensure
+    FileUtils.rm_f(log)
+  end
+
+  def per_request(target)
+    refused = strace_refused
+    skip "strace: #{refused}" if refused
+    client = connect
+    10.times { client.get(target) }
+    counts = counting { REQUESTS.times { client.get(target) } }
+    assert_operator counts.values.sum, :<=, yield * REQUESTS + 20, counts.inspect
+    assert_equal 0, counts.fetch("epoll_ctl", 0), counts.inspect
+    counts
+  end
+
+  # read, writev, a share of epoll_wait: with one client there is one wait that finds nothing and one that blocks.
+  def test_three_calls_a_request_when_requests_are_waiting
+    refused = strace_refused
+    skip "strace: #{refused}" if refused
+    clients = Array.new(16) { connect }
+    round = lambda do
+      clients.each { |client| client.request("GET", "/") }
+      clients.each { |client| assert_equal "Hello, World!", client.read_response.body }
+    end
+    3.times(&round)
+    rounds = 20
+    counts = counting { rounds.times(&round) }
+    requests = rounds * clients.size
+    assert_operator counts.values.sum, :<=, 3 * requests, counts.inspect
+    assert_equal 0, counts.fetch("epoll_ctl", 0), counts.inspect
+    assert_equal requests, counts.fetch("writev", 0) + counts.fetch("write", 0) + counts.fetch("sendto", 0) + counts.fetch("sendmsg", 0), counts.inspect
+  end
+
+  def test_at_most_four_calls_for_a_lone_client = per_request("/") { 4 }
+  def test_no_epoll_ctl_for_posts = per_request("/env") { 4 }
+end
