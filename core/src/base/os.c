@@ -3,6 +3,7 @@
 
 #include "oribi/base/error.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { WRITE_TRIES_MAX = 4 };
@@ -49,6 +51,11 @@ const char *oribi_os_error_text(void)
     if (islower((unsigned char)error_text[1]))
         error_text[0] = (char)tolower((unsigned char)error_text[0]);
     return error_text;
+}
+
+bool oribi_os_address_missing(void)
+{
+    return last_errno == EADDRNOTAVAIL || last_errno == EAFNOSUPPORT;
 }
 
 /* close(2) is not begun again after EINTR: on Linux the descriptor is gone then, and another thread may have got its number. */
@@ -144,6 +151,27 @@ int oribi_os_dup(int fd)
 {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     return copy < 0 ? oribi_os_fail() : copy;
+}
+
+/* A full accept queue (EAGAIN) and a socket of another type (EPROTOTYPE) have an owner too, unix(7). */
+int oribi_os_unix_answers(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t n = strlen(path);
+    assert(n < sizeof(address.sun_path));
+    memcpy(address.sun_path, path, n);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (fd < 0)
+        return oribi_os_fail();
+    int result = oribi_os_set_nonblock(fd, true);
+    if (result == 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+        result = 1;
+    else if (result == 0 && (errno == EAGAIN || errno == EPROTOTYPE))
+        result = 1;
+    else if (result == 0 && errno != ECONNREFUSED && errno != ENOENT)
+        result = oribi_os_fail();
+    oribi_os_close(fd);
+    return result;
 }
 
 /* Unlinked at birth, so that nothing is left behind however the process ends. */

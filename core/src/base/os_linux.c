@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +52,11 @@ int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, sockl
             return oribi_os_fail();
         }
     }
+}
+
+int oribi_os_defer_accept(int tcp_fd, int seconds)
+{
+    return setsockopt(tcp_fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof(seconds)) < 0 ? oribi_os_fail() : 0;
 }
 
 ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n)

@@ -20,6 +20,9 @@ int oribi_os_fail(void);
 /* Words for the last failure on this thread, lower case: "address already in use". Lives until the next failure on this thread. */
 const char *oribi_os_error_text(void);
 
+/* Was the last failure on this thread that the machine lacks the address or its whole family? */
+bool oribi_os_address_missing(void);
+
 /* Descriptors */
 
 void oribi_os_close(int fd); /* takes fd; -1 is allowed */
@@ -47,6 +50,12 @@ ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n)
 /* Gives the next waiting connection, non-blocking. ORIBI_AGAIN when there is none, ORIBI_ECLOSED when that connection was reset while it
  * waited (try again), ORIBI_ELIMIT when descriptors are out. `peer` may be NULL. */
 int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, socklen_t *peer_len);
+
+/* Listening socket: connections wait in the kernel until their first bytes are there, at most about `seconds`. No-op elsewhere than Linux. */
+int oribi_os_defer_accept(int tcp_fd, int seconds);
+
+/* Does somebody answer on the unix socket file at `path` (at most 107 bytes)? 1, 0 when it is stale or gone, or a code. */
+int oribi_os_unix_answers(const char *path);
 
 /* Gives an unlinked file, empty, for reading and writing, in TMPDIR or /tmp. */
 int oribi_os_temp_file(int *fd);
