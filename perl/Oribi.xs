@@ -1,0 +1,651 @@
+/* The Perl side of the core: objects over its headers, which only map arguments. Suggested reading order:
+ *
+ *   xs/binding.h   what the C files share, and the life of a call
+ *   xs/worker.c    the loop
+ *   xs/env.c       request to environment        xs/lazy.c   the parts made on demand
+ *   xs/reply.c     response to reply             xs/body.c   handles, objects, streams
+ *   this file      options, listeners, process control as objects; lib/Oribi/Host.pm drives them
+ *
+ * An object is a blessed scalar that holds a pointer; 0 once it was handed on. What the core borrows for the life of the process is never
+ * freed: its scalar is kept by a reference that nobody gives back. */
+#include "xs/binding.h"
+
+#include "oribi/base/buf.h"
+#include "oribi/server/host.h"
+
+typedef struct oribi_options *Oribi__Options;
+typedef struct oribi_listeners *Oribi__Listeners;
+typedef struct psgi_worker *Oribi__Worker;
+typedef struct oribi_host *Oribi__Core__Host;
+typedef struct oribi_mold *Oribi__Core__Mold;
+typedef struct oribi_seat *Oribi__Core__Seat;
+
+enum { TITLE_CAP = 256, OPTION_TEXT_CAP = 64 * 1024 };
+
+static SV *object_of(pTHX_ const char *class, void *p)
+{
+    SV *inner = newSViv(PTR2IV(p));
+    return sv_bless(newRV_noinc(inner), gv_stashpv(class, GV_ADD));
+}
+
+/* The object gives its pointer away. */
+static void hand_on(pTHX_ SV *object)
+{
+    sv_setiv(SvRV(object), 0);
+}
+
+static void keep(pTHX_ SV *object)
+{
+    SvREFCNT_inc(SvRV(object));
+}
+
+static SV *text_or_undef(pTHX_ const char *text)
+{
+    return text ? newSVpv(text, 0) : newSV(0);
+}
+
+static SV *text_of_buf(pTHX_ struct oribi_buf *buf)
+{
+    SV *text = newSVpvn(buf->len ? buf->p : "", buf->len);
+    oribi_buf_deinit(buf);
+    return text;
+}
+
+static SV *entry_of(pTHX_ const struct oribi_option *option)
+{
+    static const char *const types[] = {"text", "code", "list", "bool", "count", "size", "time", "range"};
+    HV *entry = newHV();
+    (void)hv_stores(entry, "name", newSVpv(option->name, 0));
+    (void)hv_stores(entry, "flag", text_or_undef(aTHX_ option->short_flag));
+    (void)hv_stores(entry, "argument", text_or_undef(aTHX_ option->argument));
+    (void)hv_stores(entry, "help", text_or_undef(aTHX_ option->help));
+    (void)hv_stores(entry, "default", text_or_undef(aTHX_ option->default_text));
+    (void)hv_stores(entry, "aliases", text_or_undef(aTHX_ option->aliases));
+    (void)hv_stores(entry, "type", newSVpv(types[option->type], 0));
+    return newRV_noinc((SV *)entry);
+}
+
+static struct oribi_host_setup setup_of(struct oribi_options *options, struct oribi_listeners *listeners)
+{
+    return (struct oribi_host_setup){options, listeners, "oribi-psgi", NULL};
+}
+
+/* fork's result for the core, which looks at errno when it failed. */
+static pid_t forked_pid(pTHX_ SV *sv)
+{
+    return SvOK(sv) ? (pid_t)SvIV(sv) : -1;
+}
+
+MODULE = Oribi    PACKAGE = Oribi
+
+PROTOTYPES: DISABLE
+
+BOOT:
+    psgi_writer_boot(aTHX);
+
+void
+_log(level, text)
+    int level
+    SV *text
+  PREINIT:
+    STRLEN n;
+    const char *p;
+  CODE:
+    p = SvPV(text, n);
+    while (n > 0 && p[n - 1] == '\n')
+        n--;
+    oribi_log((enum oribi_log_level)level, "%.*s", (int)n, p);
+
+void
+_title(text)
+    const char *text
+  CODE:
+    psgi_title(aTHX_ text);
+
+MODULE = Oribi    PACKAGE = Oribi::Options
+
+SV *
+_new(class)
+    const char *class
+  PREINIT:
+    struct oribi_options *options;
+  CODE:
+    Newx(options, 1, struct oribi_options);
+    oribi_options_init(options);
+    options->lang = ORIBI_LANG_PERL;
+    RETVAL = object_of(aTHX_ class, options);
+  OUTPUT:
+    RETVAL
+
+void
+DESTROY(object)
+    SV *object
+  PREINIT:
+    struct oribi_options *options;
+  CODE:
+    options = INT2PTR(struct oribi_options *, SvIV(SvRV(object)));
+    if (options && !PL_dirty) { /* at the end of the process somebody may still read it */
+        oribi_options_deinit(options);
+        Safefree(options);
+        hand_on(aTHX_ object);
+    }
+
+SV *
+set_from(options, source, name, value)
+    Oribi::Options options
+    int source
+    const char *name
+    const char *value
+  PREINIT:
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+  CODE:
+    RETVAL = oribi_options_set_from(options, (enum oribi_option_source)source, name, value, error) < 0 ? newSVpv(error, 0) : newSV(0);
+  OUTPUT:
+    RETVAL
+
+SV *
+_parse(options, ...)
+    Oribi::Options options
+  PREINIT:
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    const char **argv;
+  CODE:
+    Newx(argv, items, const char *);
+    SAVEFREEPV(argv);
+    for (I32 i = 1; i < items; i++)
+        argv[i - 1] = SvPV_nolen(ST(i));
+    RETVAL = oribi_options_parse(options, (size_t)(items - 1), argv, error) < 0 ? newSVpv(error, 0) : newSV(0);
+  OUTPUT:
+    RETVAL
+
+SV *
+_finish(options)
+    Oribi::Options options
+  PREINIT:
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+  CODE:
+    RETVAL = oribi_options_finish(options, error) < 0 ? newSVpv(error, 0) : newSV(0);
+  OUTPUT:
+    RETVAL
+
+SV *
+get(options, name)
+    Oribi::Options options
+    const char *name
+  PREINIT:
+    const struct oribi_option *option;
+    char *text;
+    size_t n;
+  CODE:
+    option = oribi_options_find(name);
+    if (!option)
+        XSRETURN_UNDEF;
+    Newx(text, OPTION_TEXT_CAP, char);
+    SAVEFREEPV(text);
+    n = oribi_options_get(options, option, text, OPTION_TEXT_CAP);
+    RETVAL = newSVpvn(text, n < OPTION_TEXT_CAP ? n : OPTION_TEXT_CAP - 1);
+  OUTPUT:
+    RETVAL
+
+int
+source(options, name)
+    Oribi::Options options
+    const char *name
+  PREINIT:
+    const struct oribi_option *option;
+  CODE:
+    option = oribi_options_find(name);
+    RETVAL = option ? (int)oribi_options_source(options, option) : 0;
+  OUTPUT:
+    RETVAL
+
+SV *
+print(options)
+    Oribi::Options options
+  PREINIT:
+    struct oribi_buf buf = {0};
+  CODE:
+    oribi_options_print(&buf, options);
+    RETVAL = text_of_buf(aTHX_ &buf);
+  OUTPUT:
+    RETVAL
+
+SV *
+help(class)
+    const char *class
+  PREINIT:
+    struct oribi_buf buf = {0};
+  CODE:
+    PERL_UNUSED_VAR(class);
+    oribi_options_help(&buf, ORIBI_LANG_PERL, "oribi-psgi");
+    RETVAL = text_of_buf(aTHX_ &buf);
+  OUTPUT:
+    RETVAL
+
+SV *
+find(class, name)
+    const char *class
+    const char *name
+  PREINIT:
+    const struct oribi_option *option;
+  CODE:
+    PERL_UNUSED_VAR(class);
+    option = oribi_options_find(name);
+    RETVAL = option && (option->lang & ORIBI_LANG_PERL) ? newSVpv(option->name, 0) : newSV(0);
+  OUTPUT:
+    RETVAL
+
+void
+table(class)
+    const char *class
+  PREINIT:
+    const struct oribi_option *table;
+    size_t count;
+  PPCODE:
+    PERL_UNUSED_VAR(class);
+    table = oribi_options_table(&count);
+    EXTEND(SP, (SSize_t)count);
+    for (size_t i = 0; i < count; i++)
+        if (table[i].lang & ORIBI_LANG_PERL)
+            PUSHs(sv_2mortal(entry_of(aTHX_ &table[i])));
+
+MODULE = Oribi    PACKAGE = Oribi::Listeners
+
+SV *
+open(class, options)
+    const char *class
+    Oribi::Options options
+  PREINIT:
+    struct oribi_listeners *listeners;
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+  CODE:
+    Newxz(listeners, 1, struct oribi_listeners);
+    if (oribi_listeners_open(listeners, options, error) < 0) {
+        Safefree(listeners);
+        croak("%s\n", error);
+    }
+    RETVAL = object_of(aTHX_ class, listeners);
+  OUTPUT:
+    RETVAL
+
+void
+list(listeners)
+    Oribi::Listeners listeners
+  PPCODE:
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        const struct oribi_listener *listener = &listeners->items[i];
+        HV *entry = newHV();
+        (void)hv_stores(entry, "text", newSVpv(listener->text, 0));
+        (void)hv_stores(entry, "host", newSVpv(listener->host, 0));
+        (void)hv_stores(entry, "port", newSVpv(listener->port, 0));
+        (void)hv_stores(entry, "path", text_or_undef(aTHX_ listener->path));
+        (void)hv_stores(entry, "fd", newSViv(listener->fd));
+        XPUSHs(sv_2mortal(newRV_noinc((SV *)entry)));
+    }
+
+void
+close(listeners, unlink_paths = 0)
+    Oribi::Listeners listeners
+    int unlink_paths
+  CODE:
+    oribi_listeners_close(listeners, unlink_paths != 0);
+
+void
+DESTROY(object)
+    SV *object
+  PREINIT:
+    struct oribi_listeners *listeners;
+  CODE:
+    listeners = INT2PTR(struct oribi_listeners *, SvIV(SvRV(object)));
+    if (listeners && !PL_dirty) {
+        oribi_listeners_close(listeners, false);
+        Safefree(listeners);
+        hand_on(aTHX_ object);
+    }
+
+MODULE = Oribi    PACKAGE = Oribi::Worker
+
+SV *
+_new(class, options, listeners, app)
+    const char *class
+    Oribi::Options options
+    Oribi::Listeners listeners
+    SV *app
+  PREINIT:
+    struct oribi_worker *core;
+    SV *inner;
+  CODE:
+    struct oribi_worker_setup setup = {.options = options, .listeners = listeners, .life_fd = -1};
+    if (oribi_worker_create(&setup, &core) < 0)
+        croak("the worker cannot be made: %s\n", Strerror(errno));
+    keep(aTHX_ ST(1));
+    keep(aTHX_ ST(2));
+    inner = newSViv(0);
+    RETVAL = sv_bless(newRV_noinc(inner), gv_stashpv(class, GV_ADD));
+    sv_setiv(inner, PTR2IV(psgi_worker_new(aTHX_ core, inner, app, false)));
+  OUTPUT:
+    RETVAL
+
+void
+run(worker)
+    Oribi::Worker worker
+  CODE:
+    psgi_worker_run(aTHX_ worker);
+
+void
+stop(worker)
+    Oribi::Worker worker
+  CODE:
+    oribi_worker_stop(worker->core);
+
+bool
+harakiri(worker)
+    Oribi::Worker worker
+  CODE:
+    RETVAL = worker->harakiri;
+  OUTPUT:
+    RETVAL
+
+void
+DESTROY(object)
+    SV *object
+  PREINIT:
+    struct psgi_worker *worker;
+  CODE:
+    worker = INT2PTR(struct psgi_worker *, SvIV(SvRV(object)));
+    if (worker) {
+        hand_on(aTHX_ object);
+        if (PL_dirty)
+            oribi_worker_destroy(worker->core); /* our scalars are going already */
+        else
+            psgi_worker_free(aTHX_ worker);
+    }
+
+MODULE = Oribi    PACKAGE = Oribi::Core::Host
+
+SV *
+create(class, options, listeners)
+    const char *class
+    Oribi::Options options
+    Oribi::Listeners listeners
+  PREINIT:
+    struct oribi_host *host;
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+  CODE:
+    struct oribi_host_setup setup = setup_of(options, listeners);
+    if (oribi_host_create(&setup, &host, error) < 0)
+        croak("%s\n", error);
+    keep(aTHX_ ST(1));
+    keep(aTHX_ ST(2));
+    RETVAL = object_of(aTHX_ class, host);
+  OUTPUT:
+    RETVAL
+
+void
+take(host)
+    Oribi::Core::Host host
+  PREINIT:
+    const struct oribi_host_action *action;
+  PPCODE:
+    action = oribi_host_take(host);
+    switch (action->type) {
+    case ORIBI_HOST_FORK_DAEMON:
+        mXPUSHs(newSVpvs("fork_daemon"));
+        break;
+    case ORIBI_HOST_FORK_MOLD:
+        mXPUSHs(newSVpvs("fork_mold"));
+        break;
+    case ORIBI_HOST_HOOK:
+        mXPUSHs(newSVpvs("hook"));
+        mXPUSHs(newSVpv(action->hook, 0));
+        mXPUSHi(action->pid);
+        mXPUSHi(action->status);
+        mXPUSHs(text_or_undef(aTHX_ action->reason));
+        break;
+    case ORIBI_HOST_EXIT:
+        mXPUSHs(newSVpvs("exit"));
+        mXPUSHi(action->exit_code);
+        break;
+    case ORIBI_HOST_NONE:
+        mXPUSHs(newSVpvs("none"));
+        break;
+    }
+
+void
+wait(host)
+    Oribi::Core::Host host
+  CODE:
+    oribi_host_wait(host);
+    PERL_ASYNC_CHECK();
+
+void
+forked(host, pid)
+    Oribi::Core::Host host
+    SV *pid
+  CODE:
+    oribi_host_forked(host, forked_pid(aTHX_ pid));
+
+void
+daemon_enter(host)
+    Oribi::Core::Host host
+  CODE:
+    oribi_host_daemon_enter(host);
+
+int
+daemon_wait(host, pid)
+    Oribi::Core::Host host
+    SV *pid
+  CODE:
+    RETVAL = oribi_host_daemon_wait(host, forked_pid(aTHX_ pid));
+  OUTPUT:
+    RETVAL
+
+void
+title(host)
+    Oribi::Core::Host host
+  PREINIT:
+    char text[TITLE_CAP];
+  CODE:
+    if (oribi_host_title(host, text, sizeof text) > 0)
+        psgi_title(aTHX_ text);
+
+void
+destroy(host)
+    Oribi::Core::Host host
+  CODE:
+    hand_on(aTHX_ ST(0));
+    oribi_host_destroy(host);
+
+SV *
+enter_mold(host)
+    Oribi::Core::Host host
+  PREINIT:
+    struct oribi_mold *mold;
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+  CODE:
+    hand_on(aTHX_ ST(0));
+    if (oribi_mold_enter(host, &mold, error) < 0)
+        croak("%s\n", error);
+    RETVAL = object_of(aTHX_ "Oribi::Core::Mold", mold);
+  OUTPUT:
+    RETVAL
+
+MODULE = Oribi    PACKAGE = Oribi::Core::Mold
+
+bool
+inherited(class)
+    const char *class
+  CODE:
+    PERL_UNUSED_VAR(class);
+    RETVAL = oribi_mold_inherited();
+  OUTPUT:
+    RETVAL
+
+SV *
+inherit(class, options, listeners)
+    const char *class
+    Oribi::Options options
+    Oribi::Listeners listeners
+  PREINIT:
+    struct oribi_mold *mold;
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+  CODE:
+    struct oribi_host_setup setup = setup_of(options, listeners);
+    if (oribi_mold_inherit(&setup, &mold, error) < 0)
+        croak("%s\n", error);
+    keep(aTHX_ ST(1));
+    keep(aTHX_ ST(2));
+    RETVAL = object_of(aTHX_ class, mold);
+  OUTPUT:
+    RETVAL
+
+void
+ready(mold)
+    Oribi::Core::Mold mold
+  CODE:
+    oribi_mold_ready(mold);
+
+void
+failed(mold, text)
+    Oribi::Core::Mold mold
+    SV *text
+  PREINIT:
+    STRLEN n;
+    const char *p;
+  CODE:
+    p = SvPV(text, n);
+    oribi_mold_failed(mold, p, n);
+
+const char *
+take(mold)
+    Oribi::Core::Mold mold
+  CODE:
+    switch (oribi_mold_take(mold)) {
+    case ORIBI_MOLD_SPAWN:
+        RETVAL = "spawn";
+        break;
+    case ORIBI_MOLD_EXIT:
+        RETVAL = "exit";
+        break;
+    default:
+        RETVAL = "none";
+        break;
+    }
+  OUTPUT:
+    RETVAL
+
+void
+wait(mold)
+    Oribi::Core::Mold mold
+  CODE:
+    oribi_mold_wait(mold);
+    PERL_ASYNC_CHECK();
+
+void
+before_fork(mold)
+    Oribi::Core::Mold mold
+  CODE:
+    oribi_mold_before_fork(mold);
+
+void
+intermediate(mold, pid)
+    Oribi::Core::Mold mold
+    SV *pid
+  CODE:
+    oribi_mold_intermediate(mold, forked_pid(aTHX_ pid));
+
+void
+after_fork(mold, pid)
+    Oribi::Core::Mold mold
+    SV *pid
+  CODE:
+    oribi_mold_after_fork(mold, forked_pid(aTHX_ pid));
+
+void
+title(mold)
+    Oribi::Core::Mold mold
+  PREINIT:
+    char text[TITLE_CAP];
+  CODE:
+    if (oribi_mold_title(mold, text, sizeof text) > 0)
+        psgi_title(aTHX_ text);
+
+void
+destroy(mold)
+    Oribi::Core::Mold mold
+  CODE:
+    hand_on(aTHX_ ST(0));
+    oribi_mold_destroy(mold);
+
+SV *
+enter_seat(mold)
+    Oribi::Core::Mold mold
+  CODE:
+    hand_on(aTHX_ ST(0));
+    RETVAL = object_of(aTHX_ "Oribi::Core::Seat", oribi_seat_enter(mold));
+  OUTPUT:
+    RETVAL
+
+MODULE = Oribi    PACKAGE = Oribi::Core::Seat
+
+SV *
+worker(seat, app)
+    Oribi::Core::Seat seat
+    SV *app
+  PREINIT:
+    struct oribi_worker *core;
+    SV *inner;
+  CODE:
+    struct oribi_worker_setup setup = {.life_fd = -1};
+    oribi_seat_setup(seat, &setup);
+    if (oribi_worker_create(&setup, &core) < 0)
+        croak("the worker cannot be made: %s\n", Strerror(errno));
+    inner = newSViv(0);
+    RETVAL = sv_bless(newRV_noinc(inner), gv_stashpvs("Oribi::Worker", GV_ADD));
+    sv_setiv(inner, PTR2IV(psgi_worker_new(aTHX_ core, inner, app, true)));
+  OUTPUT:
+    RETVAL
+
+void
+ready(seat, worker)
+    Oribi::Core::Seat seat
+    Oribi::Worker worker
+  CODE:
+    worker->seat = seat;
+    oribi_seat_ready(seat, worker->core);
+
+void
+failed(seat, text)
+    Oribi::Core::Seat seat
+    SV *text
+  PREINIT:
+    STRLEN n;
+    const char *p;
+  CODE:
+    p = SvPV(text, n);
+    oribi_seat_failed(seat, p, n);
+
+UV
+index(seat)
+    Oribi::Core::Seat seat
+  CODE:
+    RETVAL = oribi_seat_index(seat);
+  OUTPUT:
+    RETVAL
+
+UV
+generation(seat)
+    Oribi::Core::Seat seat
+  CODE:
+    RETVAL = oribi_seat_generation(seat);
+  OUTPUT:
+    RETVAL
+
+void
+leave(seat, worker)
+    Oribi::Core::Seat seat
+    Oribi::Worker worker
+  CODE:
+    worker->seat = NULL;
+    hand_on(aTHX_ ST(0));
+    oribi_seat_leave(seat);

@@ -1,0 +1,231 @@
+/* What the C files of the Perl binding share. A binding converts: request to env, the application's answer to a reply of the core.
+ *
+ *   worker.c  the loop: take, call the application, answer; every way out of a call
+ *   env.c     the PSGI environment of a request
+ *   lazy.c    psgix.io and psgix.informational, made when they are first looked at; how closures find their call
+ *   reply.c   a response of any shape becomes a reply
+ *   body.c    bodies that are handles or objects, and the writer of streamed answers
+ *
+ * Perl code may die or exit at any line that can run it: Perl then jumps over our frames. No core function is ever among them, since the core
+ * calls nobody back, and whatever must be undone afterwards stands in struct psgi_worker, where worker.c finds it. */
+#ifndef ORIBI_PERL_BINDING_H
+#define ORIBI_PERL_BINDING_H
+
+#define PERL_NO_GET_CONTEXT
+#include "EXTERN.h"
+#include "perl.h"
+#include "XSUB.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+#include "oribi/server/mold.h"
+#include "oribi/server/worker.h"
+
+/* Keys of every environment. X(id, key) */
+#define PSGI_KEYS(X)                                                                                                   \
+    X(REQUEST_METHOD, "REQUEST_METHOD")                                                                                \
+    X(REQUEST_URI, "REQUEST_URI")                                                                                      \
+    X(PATH_INFO, "PATH_INFO")                                                                                          \
+    X(QUERY_STRING, "QUERY_STRING")                                                                                    \
+    X(SCRIPT_NAME, "SCRIPT_NAME")                                                                                      \
+    X(SERVER_NAME, "SERVER_NAME")                                                                                      \
+    X(SERVER_PORT, "SERVER_PORT")                                                                                      \
+    X(SERVER_PROTOCOL, "SERVER_PROTOCOL")                                                                              \
+    X(REMOTE_ADDR, "REMOTE_ADDR")                                                                                      \
+    X(REMOTE_PORT, "REMOTE_PORT")                                                                                      \
+    X(VERSION, "psgi.version")                                                                                         \
+    X(URL_SCHEME, "psgi.url_scheme")                                                                                   \
+    X(INPUT, "psgi.input")                                                                                             \
+    X(ERRORS, "psgi.errors")                                                                                           \
+    X(MULTITHREAD, "psgi.multithread")                                                                                 \
+    X(MULTIPROCESS, "psgi.multiprocess")                                                                               \
+    X(RUN_ONCE, "psgi.run_once")                                                                                       \
+    X(NONBLOCKING, "psgi.nonblocking")                                                                                 \
+    X(STREAMING, "psgi.streaming")                                                                                     \
+    X(IO, "psgix.io")                                                                                                  \
+    X(INPUT_BUFFERED, "psgix.input.buffered")                                                                          \
+    X(HARAKIRI, "psgix.harakiri")                                                                                      \
+    X(HARAKIRI_COMMIT, "psgix.harakiri.commit")                                                                        \
+    X(CLEANUP, "psgix.cleanup")                                                                                        \
+    X(CLEANUP_HANDLERS, "psgix.cleanup.handlers")                                                                      \
+    X(INFORMATIONAL, "psgix.informational")
+
+enum psgi_key {
+#define PSGI_KEY_ENUM(id, key) PSGI_KEY_##id,
+    PSGI_KEYS(PSGI_KEY_ENUM)
+#undef PSGI_KEY_ENUM
+        PSGI_KEY_COUNT
+};
+
+/* Methods whose name is shared between environments; others are copied. */
+enum { PSGI_METHOD_COUNT = 7 };
+
+enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_COUNT };
+
+/*        take               reply, reply_file, detach
+ *  NONE ──────► OPEN ───────────────────────────────────► NONE
+ *                │ begin                                   ▲
+ *                ▼            end, abort                   │
+ *             STREAMING ───────────────────────────────────┤
+ *                │ the peer has left                       │
+ *                ▼            abort                        │
+ *               GONE ──────────────────────────────────────┘        */
+enum psgi_state { PSGI_NONE, PSGI_OPEN, PSGI_STREAMING, PSGI_GONE };
+
+/* Values that hardly ever differ between two requests. */
+enum psgi_followed { PSGI_FOLLOWED_NAME, PSGI_FOLLOWED_PORT, PSGI_FOLLOWED_SCHEME, PSGI_FOLLOWED_ADDR, PSGI_FOLLOWED_COUNT };
+
+struct psgi_worker {
+    struct oribi_worker *core;
+    struct oribi_seat *seat; /* ties to the supervisor; NULL for a worker that has none */
+    int64_t title_ms;        /* when the process title was looked at last */
+    SV *self;    /* the scalar that owns this struct; not counted */
+    SV *app;     /* the code reference; counted */
+    SV *answer;  /* code of ours that is called inside an eval; counted */
+    SV *signals; /* the same */
+    void *interpreter;
+
+    /* the current call */
+    struct oribi_req *req; /* NULL in state NONE */
+    enum psgi_state state;
+    UV serial;        /* of the call: closures of an earlier one are stale */
+    bool io_taken;    /* the application has looked at psgix.io */
+    bool responded;   /* the responder of a delayed answer was called */
+    IV write_count;   /* calls of its writer */
+    bool harakiri;    /* the application asked for this worker's end */
+    SV *open_body;    /* an object whose close() is owed; counted */
+    char line[64];    /* start of "GET /path" for log lines, NUL-terminated */
+
+    /* env.c */
+    HV *template;
+    SV *keys[PSGI_KEY_COUNT];
+    SV *field_keys[ORIBI_FIELD_COUNT];
+    SV *methods[PSGI_METHOD_COUNT];
+    SV *protocols[2];
+    SV *empty;
+    SV *unix_port;
+    SV *followed[PSGI_FOLLOWED_COUNT]; /* as the template has them; shared texts */
+    GV *empty_input;
+    void *empty_input_layer; /* top layer of that handle as we opened it */
+    AV *cleanup_handlers;
+    SV *lazy[PSGI_LAZY_COUNT]; /* magical; lent to one environment after the other */
+
+    /* reply.c: grown, never shrunk */
+    struct oribi_header *headers;
+    size_t headers_cap;
+    uint32_t header_count;
+    int status;
+    struct iovec *iov;
+    size_t iov_cap;
+    size_t iov_count;
+    char reason[256]; /* after PSGI_BAD: what is wrong with the answer */
+};
+
+/* Results of the conversions below. */
+enum {
+    PSGI_DONE = 0,
+    PSGI_SLOW = 1, /* needs Perl code (overloading, ties, objects): call the function that may die */
+    PSGI_BAD = -1, /* not a PSGI response; w->reason says why, or is empty when the core has logged it */
+};
+
+/* --- worker.c --- */
+
+/* Serves until the core says that it is done. */
+void psgi_worker_run(pTHX_ struct psgi_worker *w);
+
+/* Makes this the process's title and leaves the value of $0 alone. */
+void psgi_title(pTHX_ const char *text);
+
+/* Gives a worker around the core's, which it takes. `self` is the scalar that will hold it. Dies if there is no memory. */
+struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, SV *self, SV *app, bool multiprocess);
+
+/* Frees w and destroys the core's worker. */
+void psgi_worker_free(pTHX_ struct psgi_worker *w);
+
+/* The request has ended in the core. */
+void psgi_call_ended(struct psgi_worker *w);
+
+/* The text of an exception or any other value, never dying: an object that cannot be printed is named by its class. Mortal. */
+SV *psgi_text(pTHX_ SV *sv);
+
+/* --- env.c --- */
+
+void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess);
+void psgi_env_deinit(pTHX_ struct psgi_worker *w);
+
+/* Gives the environment of a request; NULL for a path with a bad percent escape. Runs no Perl code. */
+HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req);
+
+/* After the environment was freed, or kept by the application: whatever it still holds of ours is replaced. */
+void psgi_env_recycle(pTHX_ struct psgi_worker *w);
+
+/* The value of one of our keys in an environment, or NULL. */
+SV *psgi_env_get(pTHX_ struct psgi_worker *w, HV *env, enum psgi_key key);
+
+/* --- lazy.c --- */
+
+/* Gives a scalar whose value is made when it is first read. */
+SV *psgi_lazy_new(pTHX_ enum psgi_lazy_kind kind);
+
+/* Before a request: the scalar belongs to this call. After it, `w` NULL: it belongs to none. */
+void psgi_lazy_bind(pTHX_ SV *sv, struct psgi_worker *w);
+
+/* The socket is non-blocking again, whatever the application did with its duplicate. */
+void psgi_nonblocking(struct psgi_worker *w);
+
+/* True while nobody wrote to the scalar and nothing was made: it may be lent to the next environment. */
+bool psgi_lazy_fresh(pTHX_ SV *sv);
+
+/* Ties `sv` (a code reference's code, an object's scalar) to the current call; keeps the worker alive. */
+void psgi_bind(pTHX_ struct psgi_worker *w, SV *sv);
+
+/* The worker whose current call `sv` was tied to; NULL when that call is over. */
+struct psgi_worker *psgi_bound(pTHX_ SV *sv);
+
+/* --- reply.c --- */
+
+/* Answers with `res` without running Perl code: PSGI_SLOW if that cannot be done, and nothing has happened then. */
+int psgi_reply_plain(pTHX_ struct psgi_worker *w, SV *res);
+
+/* Answers with `res`, whatever it is. May die. */
+int psgi_reply_any(pTHX_ struct psgi_worker *w, SV *res);
+
+/* Converts status and headers into w->status and w->headers. May run Perl code. PSGI_DONE or PSGI_BAD. */
+int psgi_reply_headers(pTHX_ struct psgi_worker *w, SV *status, SV *headers);
+
+/* Bytes of a plain scalar. PSGI_SLOW: overloaded or magical. PSGI_BAD: w->reason starts with `what`. An undefined value gives NULL. */
+int psgi_bytes(pTHX_ struct psgi_worker *w, SV *sv, const char **p, STRLEN *n, const char *what, IV index);
+
+/* After a reply call of the core: PSGI_DONE, the call has ended; PSGI_BAD, it is open still, and the core has logged why. */
+int psgi_replied(struct psgi_worker *w, int result);
+
+/* --- body.c --- */
+
+/* Remembers that close() is owed to this body, unless it is a plain array. */
+void psgi_body_keep(pTHX_ struct psgi_worker *w, SV *body);
+
+/* Calls close() on what was kept, once. Never dies. */
+void psgi_body_close(pTHX_ struct psgi_worker *w);
+
+/* Answers with w->status, w->headers and a body that is no array. May die. */
+int psgi_body_send(pTHX_ struct psgi_worker *w, SV *body);
+
+/* Starts a streamed answer with w->status and w->headers. PSGI_DONE or PSGI_BAD. */
+int psgi_stream_begin(struct psgi_worker *w);
+
+/* Writes; blocks while too much is queued. False when the peer has left. May die (a signal handler of the application). */
+bool psgi_stream_write(pTHX_ struct psgi_worker *w, const char *p, STRLEN n);
+
+/* Ends the stream; after the peer has left only the call. */
+void psgi_stream_end(struct psgi_worker *w);
+
+/* Takes the connection out of the core: it lives on in the handles that the application made from psgix.io. */
+void psgi_detach(struct psgi_worker *w);
+
+/* Gives the object that a responder returns for a streamed answer. */
+SV *psgi_writer(pTHX_ struct psgi_worker *w);
+
+/* Defines the writer's methods. */
+void psgi_writer_boot(pTHX);
+
+#endif

@@ -1,0 +1,169 @@
+/* Values of the environment that are made when the application first reads them, and closures that know which call they belong to.
+ *
+ * psgix.io costs a descriptor and a handle object, psgix.informational a closure; nearly no request uses either. Their scalars in the
+ * environment carry "get" magic: the first read makes the value. Reading is not using: code that copies a whole environment reads both. So a
+ * psgix.io that was only looked at leaves the connection where it is, and the application's answer is sent as always, only that the
+ * connection closes after it. The connection leaves the core when a delayed response returns without having called its responder. */
+#include "xs/binding.h"
+
+#include "oribi/base/os.h"
+
+#include <fcntl.h>
+
+struct lazy {
+    struct psgi_worker *w; /* NULL: no call owns the scalar, reading it gives undef */
+    enum psgi_lazy_kind kind;
+    bool made; /* the value is there, ours or what the application stored */
+};
+
+/* Threads of the application get copies of our scalars; the worker is not theirs. */
+static bool foreign(pTHX_ const struct psgi_worker *w)
+{
+    return w->interpreter != (void *)PERL_GET_THX;
+}
+
+/* --- psgix.io --- */
+
+/* Socket classes are core modules since Perl 5.20, loaded only now. */
+static const char *socket_class(int fd)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
+        return "IO::Socket";
+    if (address.ss_family == AF_UNIX)
+        return "IO::Socket::UNIX";
+    return address.ss_family == AF_INET6 ? "IO::Socket::IP" : "IO::Socket::INET";
+}
+
+/* A duplicate of the connection's socket as a read-write handle; NULL if it cannot be had. Dies if the class cannot be loaded. */
+static SV *socket_handle(pTHX_ struct psgi_worker *w)
+{
+    const char *class = socket_class(oribi_req_fd(w->req));
+    load_module(PERL_LOADMOD_NOIMPORT, newSVpv(class, 0), NULL);
+    int fd = fcntl(oribi_req_fd(w->req), F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        return NULL;
+    HV *stash = gv_stashpv(class, GV_ADD);
+    GV *glob = (GV *)newSV(0);
+    gv_init_pvn(glob, stash, "socket", 6, 0);
+    IO *io = GvIOn(glob);
+    IoTYPE(io) = IoTYPE_SOCKET;
+    IoIFP(io) = PerlIO_fdopen(fd, "r");
+    IoOFP(io) = PerlIO_fdopen(fd, "w");
+    IoFLAGS(io) |= IOf_FLUSH;
+    return sv_bless(newRV_noinc((SV *)glob), stash);
+}
+
+void psgi_nonblocking(struct psgi_worker *w)
+{
+    (void)oribi_os_set_nonblock(oribi_req_fd(w->req), true); /* fails only for a socket that is gone */
+}
+
+/* --- psgix.informational --- */
+
+XS(psgi_xs_inform);
+XS(psgi_xs_inform)
+{
+    dXSARGS;
+    if (items != 2)
+        croak("Usage: $env->{'psgix.informational'}->($status, \\@headers)");
+    struct psgi_worker *w = psgi_bound(aTHX_(SV *) cv);
+    if (!w || w->state != PSGI_OPEN)
+        XSRETURN_EMPTY; /* the final answer has begun: an interim one has no place any more */
+    if (psgi_reply_headers(aTHX_ w, ST(0), ST(1)) != PSGI_DONE)
+        croak("Oribi: psgix.informational: %s", w->reason);
+    int rc = oribi_req_inform(w->req, w->status, w->headers, w->header_count);
+    if (rc == ORIBI_EAPP)
+        croak("Oribi: psgix.informational: status %d or its headers cannot be sent", w->status);
+    XSRETURN_EMPTY;
+}
+
+static SV *inform_closure(pTHX_ struct psgi_worker *w)
+{
+    CV *cv = newXS(NULL, psgi_xs_inform, __FILE__);
+    psgi_bind(aTHX_ w, (SV *)cv);
+    return newRV_noinc((SV *)cv);
+}
+
+/* --- the magic --- */
+
+static struct lazy *lazy_in(const MAGIC *mg)
+{
+    return (struct lazy *)SvPVX(mg->mg_obj);
+}
+
+static int lazy_get(pTHX_ SV *sv, MAGIC *mg)
+{
+    struct lazy *lazy = lazy_in(mg);
+    struct psgi_worker *w = lazy->w;
+    if (lazy->made || !w || foreign(aTHX_ w) || w->state != PSGI_OPEN)
+        return 0;
+    lazy->made = true; /* before anything that reads the scalar again */
+    SV *value = lazy->kind == PSGI_LAZY_IO ? socket_handle(aTHX_ w) : inform_closure(aTHX_ w);
+    if (lazy->kind == PSGI_LAZY_IO)
+        w->io_taken = true;
+    if (value)
+        sv_setsv(sv, sv_2mortal(value));
+    return 0;
+}
+
+static int lazy_set(pTHX_ SV *sv, MAGIC *mg)
+{
+    PERL_UNUSED_ARG(sv);
+    lazy_in(mg)->made = true;
+    return 0;
+}
+
+static const MGVTBL lazy_vtbl = {lazy_get, lazy_set, NULL, NULL, NULL, NULL, NULL, NULL};
+
+static struct lazy *lazy_of(pTHX_ SV *sv)
+{
+    MAGIC *mg = SvTYPE(sv) >= SVt_PVMG ? mg_findext(sv, PERL_MAGIC_ext, &lazy_vtbl) : NULL;
+    return mg ? lazy_in(mg) : NULL;
+}
+
+/* The state stands in a scalar of its own: `local` copies the magic to a second scalar, and both must see the same. */
+SV *psgi_lazy_new(pTHX_ enum psgi_lazy_kind kind)
+{
+    struct lazy lazy = {NULL, kind, false};
+    SV *state = newSVpvn((const char *)&lazy, sizeof lazy);
+    SV *sv = newSV(0);
+    sv_magicext(sv, state, PERL_MAGIC_ext, &lazy_vtbl, NULL, 0);
+    SvREFCNT_dec(state);
+    return sv;
+}
+
+void psgi_lazy_bind(pTHX_ SV *sv, struct psgi_worker *w)
+{
+    struct lazy *lazy = lazy_of(aTHX_ sv);
+    if (lazy)
+        lazy->w = w;
+}
+
+bool psgi_lazy_fresh(pTHX_ SV *sv)
+{
+    struct lazy *lazy = lazy_of(aTHX_ sv);
+    return lazy && !lazy->made;
+}
+
+/* --- closures and their call --- */
+
+static const MGVTBL bound_vtbl = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+
+void psgi_bind(pTHX_ struct psgi_worker *w, SV *sv)
+{
+    /* The object keeps the worker's scalar alive; length 0 stores the serial in the pointer's place. */
+    sv_magicext(sv, w->self, PERL_MAGIC_ext, &bound_vtbl, INT2PTR(char *, w->serial), 0);
+}
+
+struct psgi_worker *psgi_bound(pTHX_ SV *sv)
+{
+    MAGIC *mg = SvTYPE(sv) >= SVt_PVMG ? mg_findext(sv, PERL_MAGIC_ext, &bound_vtbl) : NULL;
+    if (!mg || !SvIOK(mg->mg_obj))
+        return NULL;
+    struct psgi_worker *w = INT2PTR(struct psgi_worker *, SvIVX(mg->mg_obj));
+    if (!w || foreign(aTHX_ w) || w->state == PSGI_NONE || w->serial != PTR2UV(mg->mg_ptr))
+        return NULL;
+    return w;
+}

@@ -1,0 +1,343 @@
+/* A response becomes a reply.
+ *
+ *   [status, headers, [strings]]      plain: no Perl code needed, one call of the core
+ *   the same with ties or overloading copied to plain scalars first (any)
+ *   [status, headers, handle]         body.c
+ *   code                              delayed: called with a responder, see below
+ *
+ * Strings go to the core as they lie in Perl's memory. A string with Perl's UTF-8 flag is converted to bytes; one with a character above 255 is
+ * the application's mistake. What a response may not be is said in words in w->reason. */
+#include "xs/binding.h"
+
+static int bad(struct psgi_worker *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int bad(struct psgi_worker *w, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(w->reason, sizeof w->reason, format, args);
+    va_end(args);
+    return PSGI_BAD;
+}
+
+/* --- scalars --- */
+
+static int bytes_of_utf8(pTHX_ struct psgi_worker *w, const char **p, STRLEN *n, const char *what, IV index)
+{
+    bool is_utf8 = true;
+    U8 *bytes = bytes_from_utf8((const U8 *)*p, n, &is_utf8);
+    if (is_utf8)
+        return bad(w, "wide character in %s %" IVdf ": encode text before it leaves the application", what, index);
+    SAVEFREEPV(bytes);
+    *p = (const char *)bytes;
+    return PSGI_DONE;
+}
+
+int psgi_bytes(pTHX_ struct psgi_worker *w, SV *sv, const char **p, STRLEN *n, const char *what, IV index)
+{
+    if (SvGMAGICAL(sv) || (SvROK(sv) && SvAMAGIC(sv)))
+        return PSGI_SLOW;
+    if (SvROK(sv))
+        return bad(w, "%s %" IVdf " is a reference (%s)", what, index, sv_reftype(SvRV(sv), 1));
+    *p = NULL;
+    *n = 0;
+    if (!SvOK(sv))
+        return PSGI_DONE;
+    *p = SvPV_nomg(sv, *n);
+    return SvUTF8(sv) ? bytes_of_utf8(aTHX_ w, p, n, what, index) : PSGI_DONE;
+}
+
+/* An integer, or text that looks like one. */
+static int take_status(pTHX_ struct psgi_worker *w, SV *sv)
+{
+    if (SvGMAGICAL(sv) || (SvROK(sv) && SvAMAGIC(sv)))
+        return PSGI_SLOW;
+    if (SvIOK(sv) && SvIVX(sv) >= 100 && SvIVX(sv) <= 999) {
+        w->status = (int)SvIVX(sv);
+        return PSGI_DONE;
+    }
+    if (!SvOK(sv))
+        return bad(w, "the status is undefined");
+    if (SvROK(sv) || !looks_like_number(sv) || SvNV(sv) != (NV)(IV)SvNV(sv) || SvIV(sv) < 100 || SvIV(sv) > 999)
+        return bad(w, "the status is no integer from 100 to 999: '%.40s'", SvROK(sv) ? "a reference" : SvPV_nolen(sv));
+    w->status = (int)SvIV(sv);
+    return PSGI_DONE;
+}
+
+/* --- arrays --- */
+
+/* The array behind `sv` if it can be read without running Perl code; *rc says why not. */
+static AV *plain_array(SV *sv, int *rc)
+{
+    *rc = PSGI_BAD;
+    if (SvGMAGICAL(sv)) {
+        *rc = PSGI_SLOW;
+        return NULL;
+    }
+    if (!SvROK(sv) || SvTYPE(SvRV(sv)) != SVt_PVAV)
+        return NULL;
+    if (SvRMAGICAL(SvRV(sv))) {
+        *rc = PSGI_SLOW;
+        return NULL;
+    }
+    *rc = PSGI_DONE;
+    return (AV *)SvRV(sv);
+}
+
+/* A mortal reference to a copy of the array behind `sv`: ties read, overloaded objects printed. Runs Perl code. `sv` itself if it is none. */
+static SV *copied_array(pTHX_ SV *sv)
+{
+    SvGETMAGIC(sv);
+    if (!SvROK(sv) || SvTYPE(SvRV(sv)) != SVt_PVAV)
+        return sv;
+    AV *from = (AV *)SvRV(sv);
+    AV *to = newAV();
+    SV *ref = sv_2mortal(newRV_noinc((SV *)to));
+    for (SSize_t i = 0; i <= av_len(from); i++) {
+        SV **slot = av_fetch(from, i, 0);
+        SV *copy = slot ? newSVsv(*slot) : newSV(0);
+        av_push(to, copy);
+        if (SvROK(copy) && SvAMAGIC(copy)) {
+            STRLEN n;
+            const char *p = SvPV(copy, n);
+            SV *text = newSVpvn(p, n);
+            if (SvUTF8(copy))
+                SvUTF8_on(text);
+            (void)av_store(to, i, text);
+        }
+    }
+    return ref;
+}
+
+static SV *item(pTHX_ AV *av, SSize_t i)
+{
+    SV *sv = AvARRAY(av)[i];
+    return sv ? sv : &PL_sv_undef;
+}
+
+static int take_header(pTHX_ struct psgi_worker *w, AV *av, SSize_t i)
+{
+    struct oribi_header *header = &w->headers[i / 2];
+    const char *p;
+    STRLEN n;
+    int rc = psgi_bytes(aTHX_ w, item(aTHX_ av, i), &p, &n, "header name", i / 2);
+    if (rc != PSGI_DONE)
+        return rc;
+    if (!p || n > UINT32_MAX)
+        return bad(w, "header name %d is undefined", (int)(i / 2));
+    header->name = p;
+    header->name_len = (uint32_t)n;
+    rc = psgi_bytes(aTHX_ w, item(aTHX_ av, i + 1), &p, &n, "header value", i / 2);
+    if (rc != PSGI_DONE)
+        return rc;
+    if (!p || n > UINT32_MAX)
+        return bad(w, "the value of header %.64s is undefined", header->name);
+    header->value = p;
+    header->value_len = (uint32_t)n;
+    return PSGI_DONE;
+}
+
+static int take_headers(pTHX_ struct psgi_worker *w, SV *sv)
+{
+    int rc;
+    AV *av = plain_array(sv, &rc);
+    if (!av)
+        return rc == PSGI_SLOW ? rc : bad(w, "the headers are no array reference");
+    SSize_t len = AvFILLp(av) + 1;
+    if (len % 2)
+        return bad(w, "the headers have an odd number of elements (%d)", (int)len);
+    if (len / 2 > ORIBI_RESPONSE_FIELDS_MAX)
+        return bad(w, "more than %d headers", ORIBI_RESPONSE_FIELDS_MAX);
+    if ((size_t)(len / 2) > w->headers_cap) {
+        Renew(w->headers, (size_t)(len / 2) + 16, struct oribi_header);
+        w->headers_cap = (size_t)(len / 2) + 16;
+    }
+    for (SSize_t i = 0; i < len; i += 2) {
+        rc = take_header(aTHX_ w, av, i);
+        if (rc != PSGI_DONE)
+            return rc;
+    }
+    w->header_count = (uint32_t)(len / 2);
+    return PSGI_DONE;
+}
+
+/* Undefined and empty elements are skipped, "0" is not. */
+static int take_strings(pTHX_ struct psgi_worker *w, AV *av)
+{
+    SSize_t len = AvFILLp(av) + 1;
+    if ((size_t)len > w->iov_cap) {
+        Renew(w->iov, (size_t)len + 16, struct iovec);
+        w->iov_cap = (size_t)len + 16;
+    }
+    w->iov_count = 0;
+    for (SSize_t i = 0; i < len; i++) {
+        const char *p;
+        STRLEN n;
+        int rc = psgi_bytes(aTHX_ w, item(aTHX_ av, i), &p, &n, "body element", i);
+        if (rc != PSGI_DONE)
+            return rc;
+        if (n > 0)
+            w->iov[w->iov_count++] = (struct iovec){(void *)p, n};
+    }
+    return PSGI_DONE;
+}
+
+/* --- replies --- */
+
+int psgi_replied(struct psgi_worker *w, int result)
+{
+    if (result == ORIBI_EAPP) {
+        w->reason[0] = '\0'; /* the core has said why */
+        return PSGI_BAD;
+    }
+    psgi_call_ended(w);
+    return PSGI_DONE;
+}
+
+static bool is_object_body(pTHX_ SV *body)
+{
+    return SvOBJECT(SvRV(body)) && gv_fetchmethod_autoload(SvSTASH(SvRV(body)), "getline", FALSE);
+}
+
+/* An array of strings, as nearly every body is. An array that is an object with getline() is a body of the other kind. */
+static bool is_string_array(pTHX_ SV *body)
+{
+    return SvROK(body) && SvTYPE(SvRV(body)) == SVt_PVAV && !is_object_body(aTHX_ body);
+}
+
+static int reply_strings(pTHX_ struct psgi_worker *w, SV *body)
+{
+    int rc;
+    AV *av = plain_array(body, &rc);
+    if (!av)
+        return rc;
+    rc = take_strings(aTHX_ w, av);
+    if (rc != PSGI_DONE)
+        return rc;
+    return psgi_replied(w, oribi_reply(w->req, w->status, w->headers, w->header_count, w->iov, w->iov_count));
+}
+
+int psgi_reply_plain(pTHX_ struct psgi_worker *w, SV *res)
+{
+    int rc;
+    AV *av = plain_array(res, &rc);
+    if (!av || AvFILLp(av) != 2)
+        return PSGI_SLOW; /* code, or a mistake */
+    SV *body = item(aTHX_ av, 2);
+    if (SvGMAGICAL(body) || !is_string_array(aTHX_ body))
+        return PSGI_SLOW;
+    rc = take_status(aTHX_ w, item(aTHX_ av, 0));
+    if (rc == PSGI_DONE)
+        rc = take_headers(aTHX_ w, item(aTHX_ av, 1));
+    return rc == PSGI_DONE ? reply_strings(aTHX_ w, body) : rc;
+}
+
+int psgi_reply_headers(pTHX_ struct psgi_worker *w, SV *status, SV *headers)
+{
+    int rc = take_status(aTHX_ w, status);
+    if (rc == PSGI_SLOW)
+        rc = take_status(aTHX_ w, sv_2mortal(newSVpv(SvPV_nolen(status), 0)));
+    if (rc == PSGI_DONE)
+        rc = take_headers(aTHX_ w, headers);
+    if (rc == PSGI_SLOW)
+        rc = take_headers(aTHX_ w, copied_array(aTHX_ headers));
+    return rc;
+}
+
+static SV *element(pTHX_ AV *av, SSize_t i)
+{
+    SV **slot = av_fetch(av, i, 0);
+    if (!slot)
+        return &PL_sv_undef;
+    SvGETMAGIC(*slot);
+    return *slot;
+}
+
+/* [status, headers, body], or with `streaming` also [status, headers], which begins a stream. */
+static int reply_array(pTHX_ struct psgi_worker *w, AV *av, bool streaming)
+{
+    SSize_t len = av_len(av) + 1;
+    if (len != 3 && !(streaming && len == 2))
+        return bad(w, "the response has %d elements, not 3", (int)len);
+    if (len == 3)
+        psgi_body_keep(aTHX_ w, element(aTHX_ av, 2)); /* before anything can go wrong */
+    int rc = psgi_reply_headers(aTHX_ w, element(aTHX_ av, 0), element(aTHX_ av, 1));
+    if (rc != PSGI_DONE)
+        return rc;
+    if (len == 2)
+        return psgi_stream_begin(w);
+    SV *body = element(aTHX_ av, 2);
+    if (!is_string_array(aTHX_ body))
+        return psgi_body_send(aTHX_ w, body);
+    rc = reply_strings(aTHX_ w, body);
+    return rc == PSGI_SLOW ? reply_strings(aTHX_ w, copied_array(aTHX_ body)) : rc;
+}
+
+/* --- delayed answers --- */
+
+XS(psgi_xs_respond);
+XS(psgi_xs_respond)
+{
+    dXSARGS;
+    struct psgi_worker *w = psgi_bound(aTHX_(SV *) cv);
+    if (!w)
+        croak("Oribi: this responder's request has ended");
+    if (w->responded)
+        croak("Oribi: the responder was called twice");
+    w->responded = true;
+    SV *res = items > 0 ? ST(0) : &PL_sv_undef;
+    SvGETMAGIC(res);
+    if (!SvROK(res) || SvTYPE(SvRV(res)) != SVt_PVAV)
+        croak("Oribi: the responder wants an array reference");
+    if (reply_array(aTHX_ w, (AV *)SvRV(res), true) != PSGI_DONE)
+        croak("Oribi: bad response%s%s", w->reason[0] ? ": " : "", w->reason);
+    if (w->state == PSGI_NONE)
+        XSRETURN_EMPTY;
+    ST(0) = sv_2mortal(psgi_writer(aTHX_ w));
+    XSRETURN(1);
+}
+
+/* Calls the application's second half. When it returns, the answer must have been given: this process has nothing that would call it again. */
+static int reply_delayed(pTHX_ struct psgi_worker *w, SV *code)
+{
+    dSP;
+    CV *responder = newXS(NULL, psgi_xs_respond, __FILE__);
+    SV *ref = sv_2mortal(newRV_noinc((SV *)responder));
+    psgi_bind(aTHX_ w, (SV *)responder);
+    PUSHMARK(SP);
+    XPUSHs(ref);
+    PUTBACK;
+    call_sv(code, G_VOID | G_DISCARD);
+    if (w->state == PSGI_STREAMING || w->state == PSGI_GONE) {
+        psgi_stream_end(w);
+        return PSGI_DONE;
+    }
+    if (w->state == PSGI_NONE)
+        return PSGI_DONE;
+    if (w->io_taken) {
+        psgi_detach(w);
+        return PSGI_DONE;
+    }
+    return bad(w, "the delayed response returned without calling its responder");
+}
+
+/* Code, or an object that can be called as such. */
+static bool is_code(pTHX_ SV *res)
+{
+    if (!SvROK(res))
+        return false;
+    return SvTYPE(SvRV(res)) == SVt_PVCV || (SvOBJECT(SvRV(res)) && gv_fetchmeth(SvSTASH(SvRV(res)), "(&{}", 4, 0));
+}
+
+int psgi_reply_any(pTHX_ struct psgi_worker *w, SV *res)
+{
+    SvGETMAGIC(res);
+    if (SvROK(res) && SvTYPE(SvRV(res)) == SVt_PVAV)
+        return reply_array(aTHX_ w, (AV *)SvRV(res), false);
+    if (is_code(aTHX_ res))
+        return reply_delayed(aTHX_ w, res);
+    if (!SvOK(res))
+        return bad(w, "the application returned nothing");
+    if (SvROK(res))
+        return bad(w, "the response is a reference to %s, neither an array nor code", sv_reftype(SvRV(res), 1));
+    return bad(w, "the response is no reference");
+}

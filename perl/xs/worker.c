@@ -1,0 +1,354 @@
+/* The loop of a worker, and every way out of a call.
+ *
+ *   take ─► environment ─► application ─► reply ─► close of the body ─► cleanup handlers ─► harakiri ─► take
+ *                              │             │
+ *                       dies: 500, log    not a response: 500, log
+ *                       exits: 500 for its client, END blocks, the process ends
+ *
+ * The application is called directly, with one eval around it. What runs Perl code after that (delayed answers, objects, ties) goes through a
+ * second eval, entered only then. A stack of its own keeps `next` and `last` of the application from leaving loops that are not its own. */
+#include "xs/binding.h"
+
+#include "oribi/base/clock.h"
+
+#include <stdio.h>
+
+enum { TITLE_EVERY_MS = 1000 };
+
+/* --- words for the log --- */
+
+SV *psgi_text(pTHX_ SV *sv)
+{
+    if (!SvROK(sv) || !SvAMAGIC(sv))
+        return sv_2mortal(newSVsv(sv));
+    dSP;
+    PUSHMARK(SP);
+    XPUSHs(sv);
+    PUTBACK;
+    int count = call_pv("Oribi::_text", G_SCALAR | G_EVAL);
+    SPAGAIN;
+    SV *text = count == 1 ? POPs : NULL;
+    PUTBACK;
+    if (text && SvPOK(text))
+        return text;
+    return sv_2mortal(newSVpvf("an exception of class %s that cannot be printed", sv_reftype(SvRV(sv), 1)));
+}
+
+static bool exception_pending(pTHX)
+{
+    return SvROK(ERRSV) || (SvPOK(ERRSV) && SvCUR(ERRSV) > 0);
+}
+
+static void log_text(pTHX_ const struct psgi_worker *w, const char *what, SV *text)
+{
+    STRLEN n;
+    const char *p = SvPV(text, n);
+    while (n > 0 && p[n - 1] == '\n')
+        n--;
+    if (memchr(p, '\n', n)) {
+        char head[128];
+        (void)snprintf(head, sizeof head, "%s: %s", w->line, what);
+        oribi_log_block(ORIBI_LOG_ERROR, head, p, (uint32_t)n);
+    } else {
+        oribi_log(ORIBI_LOG_ERROR, "%s: %s: %.*s", w->line, what, (int)n, p);
+    }
+}
+
+/* --- the call's end --- */
+
+void psgi_call_ended(struct psgi_worker *w)
+{
+    w->state = PSGI_NONE;
+    w->req = NULL;
+}
+
+/* Whatever state the call is in, it has failed: 500 while nothing was sent, a cut connection after that. */
+static void fail_call(struct psgi_worker *w)
+{
+    if (w->state == PSGI_OPEN) {
+        oribi_reply_error(w->req, 500);
+        psgi_call_ended(w);
+    } else if (w->state != PSGI_NONE) {
+        oribi_reply_abort(w->req);
+        psgi_call_ended(w);
+    }
+}
+
+/* A client that left while the application streamed to it is no failure of the application: write() died to tell it. */
+static void failed_with_exception(pTHX_ struct psgi_worker *w)
+{
+    if (w->state != PSGI_GONE)
+        log_text(aTHX_ w, "the application died", psgi_text(aTHX_ ERRSV));
+    fail_call(w);
+}
+
+static void failed_with_reason(struct psgi_worker *w)
+{
+    if (w->reason[0])
+        oribi_log(ORIBI_LOG_ERROR, "%s: bad response: %s", w->line, w->reason);
+    fail_call(w);
+}
+
+/* A process that the application forked inside its call came back from it: it ends as a script does, without a word to our clients. */
+static void leave_child(pTHX_ struct psgi_worker *w)
+{
+    if (!oribi_worker_abandoned(w->core))
+        return;
+    if (exception_pending(aTHX))
+        PerlIO_printf(PerlIO_stderr(), "%s", SvPV_nolen(psgi_text(aTHX_ ERRSV)));
+    psgi_call_ended(w);
+    my_exit(exception_pending(aTHX) ? 255 : 0);
+}
+
+/* Runs when the loop is left, also by exit() inside the application. */
+static void loop_left(pTHX_ void *data)
+{
+    struct psgi_worker *w = (struct psgi_worker *)data;
+    if (w->state == PSGI_NONE || oribi_worker_abandoned(w->core))
+        return;
+    oribi_log(ORIBI_LOG_ERROR, "%s: the application called exit", w->line);
+    oribi_reply_abort(w->req);
+    psgi_call_ended(w);
+}
+
+/* --- what may die --- */
+
+/* Oribi::Worker::_answer(worker, response): the part of a reply that runs Perl code. */
+XS(psgi_xs_answer);
+XS(psgi_xs_answer)
+{
+    dXSARGS;
+    PERL_UNUSED_VAR(items);
+    struct psgi_worker *w = INT2PTR(struct psgi_worker *, SvIV(ST(0)));
+    SV *res = ST(1);
+    SP -= 2;
+    PUTBACK;
+    if (psgi_reply_any(aTHX_ w, res) != PSGI_DONE)
+        failed_with_reason(w);
+    XSRETURN_EMPTY;
+}
+
+/* Oribi::Worker::_signals(): handlers of the application for signals that came while we were in C. */
+XS(psgi_xs_signals);
+XS(psgi_xs_signals)
+{
+    dXSARGS;
+    PERL_UNUSED_VAR(items);
+    PERL_ASYNC_CHECK();
+    XSRETURN_EMPTY;
+}
+
+static void answer_with_perl(pTHX_ struct psgi_worker *w, SV *res)
+{
+    dSP;
+    PUSHMARK(SP);
+    EXTEND(SP, 2);
+    PUSHs(sv_2mortal(newSViv(PTR2IV(w))));
+    PUSHs(res);
+    PUTBACK;
+    call_sv(w->answer, G_VOID | G_DISCARD | G_EVAL);
+    leave_child(aTHX_ w);
+    if (exception_pending(aTHX))
+        failed_with_exception(aTHX_ w);
+    psgi_body_close(aTHX_ w);
+}
+
+static void run_signal_handlers(pTHX_ struct psgi_worker *w)
+{
+    dSP;
+    PUSHMARK(SP);
+    PUTBACK;
+    call_sv(w->signals, G_VOID | G_DISCARD | G_EVAL);
+    if (exception_pending(aTHX))
+        log_text(aTHX_ w, "a signal handler died", psgi_text(aTHX_ ERRSV));
+}
+
+/* --- after the reply --- */
+
+static void run_cleanup_handlers(pTHX_ struct psgi_worker *w, SV *env, AV *handlers)
+{
+    for (SSize_t i = 0; i <= av_len(handlers); i++) {
+        SV **handler = av_fetch(handlers, i, 0);
+        if (!handler || !SvOK(*handler))
+            continue;
+        dSP;
+        PUSHMARK(SP);
+        XPUSHs(env);
+        PUTBACK;
+        call_sv(*handler, G_VOID | G_DISCARD | G_EVAL);
+        leave_child(aTHX_ w);
+        if (exception_pending(aTHX))
+            log_text(aTHX_ w, "a cleanup handler died", psgi_text(aTHX_ ERRSV));
+    }
+}
+
+static void after_reply(pTHX_ struct psgi_worker *w, SV *env)
+{
+    SV *handlers = psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_CLEANUP_HANDLERS);
+    if (handlers && SvROK(handlers) && SvTYPE(SvRV(handlers)) == SVt_PVAV && av_len((AV *)SvRV(handlers)) >= 0)
+        run_cleanup_handlers(aTHX_ w, env, (AV *)SvRV(handlers));
+    SV *commit = psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_HARAKIRI_COMMIT);
+    if (commit && SvTRUE(commit)) {
+        w->harakiri = true;
+        oribi_worker_stop(w->core);
+    }
+}
+
+/* --- the call --- */
+
+static void open_call(struct psgi_worker *w, struct oribi_req *req)
+{
+    w->req = req;
+    w->state = PSGI_OPEN;
+    w->serial++;
+    w->io_taken = false;
+    w->responded = false;
+    w->write_count = 0;
+}
+
+/* The line is made only for logs, but the request it comes from is gone by then. */
+static void note_line(struct psgi_worker *w)
+{
+    const struct oribi_head *head = w->req->head;
+    size_t method = head->method.n < ORIBI_METHOD_BYTES_MAX ? head->method.n : ORIBI_METHOD_BYTES_MAX;
+    size_t room = sizeof w->line - method - 2;
+    size_t path = head->path.n < room ? head->path.n : room;
+    memcpy(w->line, head->method.p, method);
+    w->line[method] = ' ';
+    memcpy(w->line + method + 1, head->path.p, path);
+    w->line[method + 1 + path] = '\0';
+}
+
+/* The answer that follows must not promise a connection that will not be there, and the socket's flags are the core's again. */
+static void before_reply(pTHX_ struct psgi_worker *w, SV *env)
+{
+    if (w->io_taken) {
+        oribi_req_close_after(w->req);
+        psgi_nonblocking(w);
+    }
+    SV *commit = psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_HARAKIRI_COMMIT);
+    if (commit && SvTRUE(commit))
+        oribi_req_close_after(w->req);
+}
+
+static void call_app(pTHX_ struct psgi_worker *w, SV *env)
+{
+    dSP;
+    PUSHMARK(SP);
+    XPUSHs(env);
+    PUTBACK;
+    call_sv(w->app, G_SCALAR | G_EVAL);
+    SPAGAIN;
+    SV *res = POPs;
+    PUTBACK;
+    leave_child(aTHX_ w);
+    if (UNLIKELY(exception_pending(aTHX))) {
+        failed_with_exception(aTHX_ w);
+        return;
+    }
+    before_reply(aTHX_ w, env);
+    int rc = psgi_reply_plain(aTHX_ w, res);
+    if (rc == PSGI_SLOW)
+        answer_with_perl(aTHX_ w, res);
+    else if (rc == PSGI_BAD)
+        failed_with_reason(w);
+}
+
+static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
+{
+    ENTER;
+    SAVETMPS;
+    open_call(w, req);
+    note_line(w);
+    HV *env = psgi_env_build(aTHX_ w, req);
+    if (env) {
+        SV *ref = sv_2mortal(newRV_noinc((SV *)env));
+        call_app(aTHX_ w, ref);
+        after_reply(aTHX_ w, ref);
+    } else {
+        oribi_reply_error(req, 400); /* the path has a bad percent escape */
+        psgi_call_ended(w);
+    }
+    FREETMPS;
+    LEAVE;
+    psgi_env_recycle(aTHX_ w);
+}
+
+/* Shows what this process does in the list of processes, once a second at most and only when nothing else is to do. Assigning to $0 does
+ * that; the application keeps the value it knows. */
+static void show_title(pTHX_ struct psgi_worker *w)
+{
+    char text[256];
+    int64_t now_ms = oribi_clock_ms();
+    if (!w->seat || now_ms - w->title_ms < TITLE_EVERY_MS)
+        return;
+    w->title_ms = now_ms;
+    if (oribi_seat_title(w->seat, text, sizeof text) > 0)
+        psgi_title(aTHX_ text);
+}
+
+void psgi_title(pTHX_ const char *text)
+{
+    SV *name = GvSVn(gv_fetchpvs("0", GV_ADD, SVt_PV));
+    SV *known = newSVsv(name);
+    sv_setpv_mg(name, text);
+    sv_setsv(name, known); /* without magic: only Perl sees this */
+    SvREFCNT_dec(known);
+}
+
+static void turn(struct psgi_worker *w)
+{
+    if (w->seat && oribi_seat_due(w->seat))
+        oribi_seat_turn(w->seat);
+}
+
+void psgi_worker_run(pTHX_ struct psgi_worker *w)
+{
+    dSP;
+    PUSHSTACKi(PERLSI_UNKNOWN);
+    ENTER;
+    SAVEDESTRUCTOR_X(loop_left, w);
+    for (;;) {
+        turn(w);
+        struct oribi_req *req = oribi_worker_take(w->core);
+        if (req) {
+            serve(aTHX_ w, req);
+        } else {
+            if (oribi_worker_done(w->core))
+                break;
+            show_title(aTHX_ w);
+            oribi_worker_wait(w->core);
+        }
+        if (UNLIKELY(PL_sig_pending))
+            run_signal_handlers(aTHX_ w);
+    }
+    LEAVE;
+    POPSTACK;
+}
+
+struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, SV *self, SV *app, bool multiprocess)
+{
+    struct psgi_worker *w;
+    Newxz(w, 1, struct psgi_worker);
+    w->core = core;
+    w->interpreter = (void *)PERL_GET_THX;
+    w->self = self;
+    w->app = newSVsv(app);
+    w->answer = newRV_noinc((SV *)newXS(NULL, psgi_xs_answer, __FILE__));
+    w->signals = newRV_noinc((SV *)newXS(NULL, psgi_xs_signals, __FILE__));
+    psgi_env_init(aTHX_ w, multiprocess);
+    return w;
+}
+
+void psgi_worker_free(pTHX_ struct psgi_worker *w)
+{
+    psgi_env_deinit(aTHX_ w);
+    SvREFCNT_dec(w->app);
+    SvREFCNT_dec(w->answer);
+    SvREFCNT_dec(w->signals);
+    SvREFCNT_dec(w->open_body);
+    Safefree(w->headers);
+    Safefree(w->iov);
+    oribi_worker_destroy(w->core);
+    Safefree(w);
+}
