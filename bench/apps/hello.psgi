@@ -1,0 +1,4 @@
+use strict;
+use warnings;
+
+sub { [200, ['Content-Type' => 'text/plain'], ['Hello, World!']] };
