@@ -7,10 +7,8 @@
 #include "oribi/base/log.h"
 
 #include "oribi/base/clock.h"
-#include "oribi/base/error.h"
 #include "oribi/base/os.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -46,33 +44,28 @@ void oribi_log_init(int fd, enum oribi_log_level level)
  * never CLOEXEC: programs the application starts write there too. */
 static int point_stderr_at(const char *path)
 {
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0 || dup2(fd, STDERR_FILENO) < 0) {
-        int code = oribi_os_fail();
-        oribi_os_close(fd);
-        return code;
-    }
+    int fd = -1;
+    int code = oribi_os_open_append(path, &fd);
+    if (code == 0 && dup2(fd, STDERR_FILENO) < 0)
+        code = oribi_os_fail();
+    if (code == 0)
+        atomic_store(&error_log.fd, STDERR_FILENO);
     if (fd == STDERR_FILENO)
         (void)oribi_os_set_cloexec(fd,
                                    false); /* it had been closed, and dup2() onto itself changes nothing; cannot fail */
     else
         oribi_os_close(fd);
-    atomic_store(&error_log.fd, STDERR_FILENO);
-    return 0;
+    return code;
 }
 
 int oribi_log_open(const char *path)
 {
     char absolute[PATH_MAX];
-    char dir[PATH_MAX] = "";
-    if (path[0] != '/' && !getcwd(dir, sizeof(dir)))
-        return oribi_os_fail();
-    int n = snprintf(absolute, sizeof(absolute), "%s%s%s", dir, dir[0] ? "/" : "", path);
-    if (n < 0 || (size_t)n >= sizeof(absolute))
-        return ORIBI_ELIMIT;
-    int code = point_stderr_at(absolute);
+    int code = oribi_os_absolute_path(path, absolute, sizeof(absolute));
     if (code == 0)
-        memcpy(error_log.path, absolute, (size_t)n + 1);
+        code = point_stderr_at(absolute);
+    if (code == 0)
+        memcpy(error_log.path, absolute, strlen(absolute) + 1);
     return code;
 }
 

@@ -203,6 +203,33 @@ int oribi_os_temp_file(int *fd)
     return 0;
 }
 
+int oribi_os_absolute_path(const char *path, char *dst, size_t cap)
+{
+    char dir[PATH_MAX] = "";
+    if (path[0] != '/' && !getcwd(dir, sizeof(dir)))
+        return oribi_os_fail();
+    int n = snprintf(dst, cap, "%s%s%s", dir, dir[0] ? "/" : "", path);
+    if (n < 0 || (size_t)n >= cap) {
+        errno = ENAMETOOLONG;
+        return oribi_os_fail();
+    }
+    return 0;
+}
+
+/* O_NONBLOCK for the open only: a named pipe without a reader is an error then instead of a wait without end, fifo(7). */
+int oribi_os_open_append(const char *path, int *fd)
+{
+    int got = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+    if (got < 0)
+        return oribi_os_fail();
+    int code = oribi_os_set_nonblock(got, false);
+    if (code < 0)
+        oribi_os_close(got);
+    else
+        *fd = got;
+    return code;
+}
+
 int oribi_os_read_line(const char *path, char *dst, size_t cap)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

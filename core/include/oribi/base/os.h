@@ -60,6 +60,12 @@ int oribi_os_unix_answers(const char *path);
 /* Gives an unlinked file, empty, for reading and writing, in TMPDIR or /tmp. */
 int oribi_os_temp_file(int *fd);
 
+/* Writes the absolute form of `path`, seen from the working directory of this moment, without resolving links. NUL-terminated. */
+int oribi_os_absolute_path(const char *path, char *dst, size_t cap);
+
+/* Gives the file `path` opened for appending, made with mode 0644 if it is not there. A named pipe needs its reader to be there. */
+int oribi_os_open_append(const char *path, int *fd);
+
 /* One line of text (at most cap - 1 bytes, NUL-terminated, newline cut) of a small file such as those in /proc. */
 int oribi_os_read_line(const char *path, char *dst, size_t cap);
 

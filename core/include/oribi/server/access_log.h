@@ -7,6 +7,13 @@
 
 #include <stdint.h>
 
+enum {
+    /* Longer ones are cut in the log. */
+    ORIBI_LOGGED_TARGET_MAX = 4096,
+    ORIBI_LOGGED_FIELD_MAX = 1024,
+    ORIBI_ACCESS_BUFFER_MAX = 64 * 1024, /* written at once when more has gathered */
+};
+
 struct oribi_access_log;
 
 struct oribi_access_entry {
@@ -19,10 +26,11 @@ struct oribi_access_entry {
     int64_t wall_ms;  /* when the answer was handed over */
 };
 
-/* Opens `path` for appending ("-" is standard output). format: "common", "combined", "json". 0, ORIBI_EINVAL or ORIBI_ESYS with `error` text. */
+/* Opens `path` for appending ("-" is standard output; "off" gives NULL, which every function here takes for a log that drops its lines).
+ * format: "common", "combined", "json". 0, or ORIBI_EINVAL or a code of os.h with one line in `error` (ORIBI_OPTIONS_ERROR_CAP). */
 int oribi_access_log_open(const char *path, const char *format, struct oribi_access_log **out, char *error);
 
-/* Adds a line; bytes a peer chose are escaped so that no line can be forged. */
+/* Adds a line, in local time (json: UTC); bytes a peer chose are escaped so that no line can be forged. */
 void oribi_access_log_add(struct oribi_access_log *log, const struct oribi_access_entry *entry);
 
 /* Writes what was added, in whole lines. A full disk loses lines, counted and reported once a minute in the error log; it never blocks on a
