@@ -20,6 +20,7 @@ struct oribi_chunked {
     uint32_t overhead_len;
     uint16_t trailer_count;
     uint8_t digits;
+    uint8_t zeros;
     uint8_t state;
     bool done;            /* public: the empty line after the trailer section was read */
 };

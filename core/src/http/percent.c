@@ -1,0 +1,42 @@
+/* Percent-decoding. Strict, since a path decoded by guesswork is one that another program reads differently. */
+#include "oribi/http/percent.h"
+
+#include "oribi/base/error.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* 0 … 15, or -1. */
+static int hex_value(char c)
+{
+    if ((uint8_t)(c - '0') < 10)
+        return c - '0';
+    uint8_t letter = (uint8_t)((c | 0x20) - 'a');
+    return letter < 6 ? letter + 10 : -1;
+}
+
+ssize_t oribi_percent_decode(struct oribi_slice in, char *dst)
+{
+    const char *p = in.p;
+    size_t left = in.n;
+    char *out = dst;
+    while (left) {
+        const char *mark = memchr(p, '%', left);
+        size_t plain = mark ? (size_t)(mark - p) : left;
+        if (out != p)
+            memmove(out, p, plain);
+        out += plain;
+        p += plain;
+        left -= plain;
+        if (!mark)
+            break;
+        int high = left > 2 ? hex_value(p[1]) : -1;
+        int low = left > 2 ? hex_value(p[2]) : -1;
+        if (high < 0 || low < 0)
+            return ORIBI_EBAD;
+        *out++ = (char)(high << 4 | low);
+        p += 3;
+        left -= 3;
+    }
+    return out - dst;
+}

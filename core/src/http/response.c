@@ -1,0 +1,363 @@
+/* Response heads. The application proposes, this file disposes: every name and value is checked, framing and persistence are written from what we know
+ * and never copied from the application.
+ *
+ *     status line │ Date │ Server │ the application's fields, those of framing left out │ Content-Length or Transfer-Encoding │ Connection │ CRLF
+ */
+#include "oribi/http/response.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/limits.h"
+#include "oribi/http/chunked.h"
+#include "oribi/http/date.h"
+#include "oribi/http/scan.h"
+#include "oribi/http/status.h"
+
+#include <string.h>
+
+/* Names the writer treats as its own. */
+enum own_name {
+    OWN_NONE,
+    OWN_DATE,
+    OWN_SERVER,
+    OWN_UPGRADE,
+    OWN_CONNECTION,
+    OWN_KEEP_ALIVE,
+    OWN_CONTENT_LENGTH,
+    OWN_TRANSFER_ENCODING,
+};
+
+/* All that can follow the application's fields: Content-Length with 19 digits or Transfer-Encoding, Connection with both options, the empty line. */
+enum { TAIL_CAP = 128 };
+
+/* What the application's fields said. */
+struct wishes {
+    int64_t content_length; /* -1: none */
+    bool date;
+    bool server;
+    bool connection; /* any Connection field */
+    bool close;
+    bool upgrade;
+};
+
+static char *put(char *out, struct oribi_slice text)
+{
+    memcpy(out, text.p, text.n);
+    return out + text.n;
+}
+
+static char *put_number(char *out, uint64_t value)
+{
+    char digits[20];
+    size_t n = sizeof(digits);
+    do {
+        digits[--n] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    memcpy(out, digits + n, sizeof(digits) - n);
+    return out + sizeof(digits) - n;
+}
+
+/* out has room for 13 + 2 bytes or the longest registered line, whichever is more: 64 is enough. */
+static char *put_status_line(char *out, int status)
+{
+    struct oribi_slice line = oribi_status_line(status);
+    if (line.n)
+        return put(out, line);
+    out = put(out, ORIBI_SLICE("HTTP/1.1 "));
+    out = put_number(out, (uint64_t)status);
+    return put(out, ORIBI_SLICE(" \r\n"));
+}
+
+static bool is_name(const struct oribi_header *header, struct oribi_slice lower)
+{
+    return oribi_slice_equal_fold(oribi_slice(header->name, header->name_len), lower);
+}
+
+/* By whole names, any case; the length alone excludes most. */
+static enum own_name find_own_name(const struct oribi_header *header)
+{
+    switch (header->name_len) {
+    case 4: return is_name(header, ORIBI_SLICE("date")) ? OWN_DATE : OWN_NONE;
+    case 6: return is_name(header, ORIBI_SLICE("server")) ? OWN_SERVER : OWN_NONE;
+    case 7: return is_name(header, ORIBI_SLICE("upgrade")) ? OWN_UPGRADE : OWN_NONE;
+    case 10:
+        if (is_name(header, ORIBI_SLICE("connection")))
+            return OWN_CONNECTION;
+        return is_name(header, ORIBI_SLICE("keep-alive")) ? OWN_KEEP_ALIVE : OWN_NONE;
+    case 14: return is_name(header, ORIBI_SLICE("content-length")) ? OWN_CONTENT_LENGTH : OWN_NONE;
+    case 17: return is_name(header, ORIBI_SLICE("transfer-encoding")) ? OWN_TRANSFER_ENCODING : OWN_NONE;
+    default: return OWN_NONE;
+    }
+}
+
+/* NULL when both parts may go on the wire, else what is wrong. */
+static const char *find_fault(const struct oribi_header *header)
+{
+    if (header->name_len == 0 || oribi_scan_active->token(header->name, header->name_len) != header->name_len)
+        return "header name is not a token";
+    if (header->value_len && oribi_scan_active->text(header->value, header->value_len) != header->value_len)
+        return "control character in a header value";
+    return NULL;
+}
+
+static size_t header_bytes(const struct oribi_header *header)
+{
+    return (size_t)header->name_len + header->value_len + 4;
+}
+
+static char *put_header(char *out, const struct oribi_header *header)
+{
+    memcpy(out, header->name, header->name_len);
+    out += header->name_len;
+    *out++ = ':';
+    *out++ = ' ';
+    if (header->value_len)
+        memcpy(out, header->value, header->value_len);
+    out += header->value_len;
+    *out++ = '\r';
+    *out++ = '\n';
+    return out;
+}
+
+/* Content-Length of the application. Returns -1 when it is no number. */
+static int64_t read_length(const struct oribi_header *header)
+{
+    uint64_t sum = 0;
+    if (header->value_len == 0)
+        return -1;
+    for (uint32_t i = 0; i < header->value_len; i++) {
+        uint8_t digit = (uint8_t)(header->value[i] - '0');
+        if (digit > 9 || sum > ((uint64_t)INT64_MAX - digit) / 10)
+            return -1;
+        sum = sum * 10 + digit;
+    }
+    return (int64_t)sum;
+}
+
+/* Reads the options of one Connection field (RFC 9110 7.6.1). */
+static void read_connection(const struct oribi_header *header, struct wishes *wishes)
+{
+    const char *p = header->value;
+    const char *end = p + header->value_len;
+    wishes->connection = true;
+    while (p < end) {
+        const char *start = p;
+        while (p < end && *p != ',' && *p != ' ' && *p != '\t')
+            p++;
+        struct oribi_slice option = oribi_slice(start, (size_t)(p - start));
+        wishes->close |= oribi_slice_equal_fold(option, ORIBI_SLICE("close"));
+        wishes->upgrade |= oribi_slice_equal_fold(option, ORIBI_SLICE("upgrade"));
+        p += p < end;
+    }
+}
+
+static const char *read_content_length(const struct oribi_header *header, struct wishes *wishes)
+{
+    int64_t length = read_length(header);
+    if (length < 0)
+        return "Content-Length is no number";
+    if (wishes->content_length >= 0 && wishes->content_length != length)
+        return "Content-Length given twice";
+    wishes->content_length = length;
+    return NULL;
+}
+
+/* Looks at a field that concerns us. Returns whether it is to be written as it stands; sets *fault. */
+static bool take_own(struct oribi_response *res, const struct oribi_header *header, enum own_name own,
+                     struct wishes *wishes, const char **fault)
+{
+    switch (own) {
+    case OWN_DATE: wishes->date = true; return true;
+    case OWN_SERVER: wishes->server = true; return true;
+    case OWN_CONNECTION:
+        read_connection(header, wishes);
+        if (res->detached)
+            return true;
+        /* Its options, not its text, decide what we write; only a wish we do not follow counts as dropped. */
+        res->dropped_count += !wishes->close && !wishes->upgrade;
+        return false;
+    case OWN_CONTENT_LENGTH:
+        *fault = read_content_length(header, wishes);
+        if (!res->detached && (res->status < 200 || res->status == 204))
+            res->dropped_count++;
+        return false;
+    case OWN_KEEP_ALIVE:
+    case OWN_TRANSFER_ENCODING:
+        if (res->detached)
+            return true;
+        res->dropped_count++;
+        return false;
+    default: return true;
+    }
+}
+
+/* Decides framing and persistence, RFC 9112 6.3 and 9.3. */
+static void decide(struct oribi_response *res, const struct wishes *wishes)
+{
+    int64_t length = wishes->content_length >= 0 ? wishes->content_length : res->body_len;
+    if (res->detached) {
+        res->framing = ORIBI_FRAMING_CLOSE;
+        res->content_length = wishes->content_length;
+    } else if (res->status < 200 || res->status == 204) {
+        res->framing = ORIBI_FRAMING_NONE;
+        res->content_length = -1;
+    } else if (res->status == 304) { /* a length of ours would be that of an empty body, not of what was not modified */
+        res->framing = ORIBI_FRAMING_NONE;
+        res->content_length = wishes->content_length;
+    } else if (res->is_head) {
+        res->framing = ORIBI_FRAMING_NONE;
+        res->content_length = length;
+    } else if (length >= 0) {
+        res->framing = ORIBI_FRAMING_LENGTH;
+        res->content_length = length;
+    } else {
+        res->framing = res->minor ? ORIBI_FRAMING_CHUNKED : ORIBI_FRAMING_CLOSE;
+        res->content_length = -1;
+    }
+    res->closes = !res->keep_alive || wishes->close || res->framing == ORIBI_FRAMING_CLOSE;
+}
+
+/* out has TAIL_CAP bytes. */
+static char *put_tail(char *out, const struct oribi_response *res, const struct wishes *wishes)
+{
+    if (res->content_length >= 0) {
+        out = put(out, ORIBI_SLICE("Content-Length: "));
+        out = put_number(out, (uint64_t)res->content_length);
+        out = put(out, ORIBI_SLICE("\r\n"));
+    }
+    if (res->framing == ORIBI_FRAMING_CHUNKED)
+        out = put(out, ORIBI_SLICE("Transfer-Encoding: chunked\r\n"));
+    if (res->detached) {
+        if (!wishes->connection)
+            out = put(out, ORIBI_SLICE("Connection: close\r\n"));
+    } else if (res->closes || wishes->upgrade || !res->minor) {
+        out = put(out, ORIBI_SLICE("Connection: "));
+        if (res->closes)
+            out = put(out, ORIBI_SLICE("close"));
+        else if (!res->minor)
+            out = put(out, ORIBI_SLICE("keep-alive"));
+        if (wishes->upgrade) /* with 426 and the like; RFC 9110 7.8 wants the option beside the field */
+            out = put(out, res->closes || !res->minor ? ORIBI_SLICE(", upgrade") : ORIBI_SLICE("upgrade"));
+        out = put(out, ORIBI_SLICE("\r\n"));
+    }
+    return put(out, ORIBI_SLICE("\r\n"));
+}
+
+static ssize_t refuse(struct oribi_response *res, const char *reason, uint32_t index)
+{
+    res->reason = reason;
+    res->reason_index = index;
+    return ORIBI_EAPP;
+}
+
+/* The head does not fit: the caller's buffer may be larger next time, but not beyond the maximum. */
+static ssize_t too_small(struct oribi_response *res, size_t cap)
+{
+    return cap < ORIBI_RESPONSE_HEAD_BYTES_MAX ? ORIBI_ELIMIT : refuse(res, "response head over the limit", UINT32_MAX);
+}
+
+ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap)
+{
+    struct wishes wishes = {.content_length = -1};
+    res->reason = NULL;
+    res->reason_index = UINT32_MAX;
+    res->dropped_count = 0;
+    if ((res->status < 200 && !(res->status == 101 && res->detached)) || res->status < 100 || res->status > 599)
+        return refuse(res, "status out of range", UINT32_MAX);
+    if (res->header_count > ORIBI_RESPONSE_FIELDS_MAX)
+        return refuse(res, "too many headers", UINT32_MAX);
+
+    /* Room for everything that is not the application's is set aside first. */
+    size_t own = 64 + sizeof("Date: \r\n") + ORIBI_DATE_LEN + sizeof("Server: \r\n") + res->server.n + TAIL_CAP;
+    if (cap > ORIBI_RESPONSE_HEAD_BYTES_MAX)
+        cap = ORIBI_RESPONSE_HEAD_BYTES_MAX;
+    if (cap < own)
+        return too_small(res, cap);
+    size_t left = cap - own;
+    char *out = put_status_line(dst, res->status);
+
+    for (uint32_t i = 0; i < res->header_count; i++) {
+        const struct oribi_header *header = &res->headers[i];
+        const char *fault = find_fault(header);
+        enum own_name name = fault ? OWN_NONE : find_own_name(header);
+        if (name != OWN_NONE && !take_own(res, header, name, &wishes, &fault) && !fault)
+            continue;
+        if (fault)
+            return refuse(res, fault, i);
+        if (header_bytes(header) > left)
+            return too_small(res, cap);
+        left -= header_bytes(header);
+        out = put_header(out, header);
+    }
+    decide(res, &wishes);
+    if (!wishes.date) {
+        out = put(out, ORIBI_SLICE("Date: "));
+        out = put(out, oribi_slice(res->date, ORIBI_DATE_LEN));
+        out = put(out, ORIBI_SLICE("\r\n"));
+    }
+    if (!wishes.server && res->server.n) {
+        out = put(out, ORIBI_SLICE("Server: "));
+        out = put(out, res->server);
+        out = put(out, ORIBI_SLICE("\r\n"));
+    }
+    return put_tail(out, res, &wishes) - dst;
+}
+
+ssize_t oribi_response_interim(int status, const struct oribi_header *headers, uint32_t header_count, char *dst,
+                               size_t cap, const char **reason)
+{
+    const char *fault = NULL;
+    if (status < 100 || status > 199 || status == 101)
+        fault = "status is not that of an interim answer";
+    else if (header_count > ORIBI_RESPONSE_FIELDS_MAX)
+        fault = "too many headers";
+    size_t left = cap < 64 ? 0 : cap - 64;
+    if (!fault && !left)
+        return ORIBI_ELIMIT;
+    char *out = fault ? dst : put_status_line(dst, status);
+    for (uint32_t i = 0; i < header_count && !fault; i++) {
+        const struct oribi_header *header = &headers[i];
+        fault = find_fault(header);
+        enum own_name name = fault ? OWN_NONE : find_own_name(header);
+        if (fault || name >= OWN_CONNECTION) /* nothing about framing before the final answer, RFC 9110 8.6 */
+            continue;
+        if (header_bytes(header) > left) {
+            if (cap < ORIBI_RESPONSE_HEAD_BYTES_MAX)
+                return ORIBI_ELIMIT;
+            fault = "response head over the limit";
+            continue;
+        }
+        left -= header_bytes(header);
+        out = put_header(out, header);
+    }
+    if (reason)
+        *reason = fault;
+    return fault ? ORIBI_EAPP : put(out, ORIBI_SLICE("\r\n")) - dst;
+}
+
+size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst, size_t cap)
+{
+    char body[64];
+    char *end = put_number(body, (uint64_t)status);
+    struct oribi_slice reason = oribi_status_reason(status);
+    if (reason.n) {
+        *end++ = ' ';
+        end = put(end, reason);
+    }
+    *end++ = '\n';
+    struct oribi_header type = {"Content-Type", "text/plain", 12, 10};
+    struct oribi_response res = {.status = status,
+                                 .headers = &type,
+                                 .header_count = 1,
+                                 .minor = 1,
+                                 .is_head = is_head,
+                                 .body_len = end - body,
+                                 .date = date,
+                                 .server = server.n <= 128 ? server : oribi_slice(NULL, 0)};
+    ssize_t len = oribi_response_head(&res, dst, cap);
+    if (len < 0 || cap - (size_t)len < (size_t)(end - body))
+        return 0; /* only with a status or a cap that the contract excludes */
+    if (res.framing != ORIBI_FRAMING_NONE)
+        len = put(dst + len, oribi_slice(body, (size_t)(end - body))) - dst;
+    return (size_t)len;
+}
