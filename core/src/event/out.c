@@ -60,9 +60,20 @@ static int spill(struct file_part *part, const char *p, size_t n)
     return 0;
 }
 
+/* Forgets what was sent once that is at least half of the buffer: what moves is never more than what was sent since the last time, and a reader who
+ * is always a little behind does not make us keep everything it has read. */
+static void forget_sent(struct oribi_out *out)
+{
+    if (out->memory_pos == 0 || out->memory_pos < out->memory.len - out->memory_pos)
+        return;
+    oribi_buf_consume(&out->memory, out->memory_pos);
+    out->memory_pos = 0;
+}
+
 static int keep_bytes(struct oribi_out *out, const char *p, size_t n, int64_t memory_max)
 {
     if (out->spill.fd < 0) {
+        forget_sent(out);
         int64_t room = memory_max - (int64_t)(out->memory.len - out->memory_pos);
         size_t now = room <= 0 ? 0 : (int64_t)n < room ? n : (size_t)room;
         if (now > 0 && oribi_buf_try_append(&out->memory, p, now) < 0)

@@ -1,0 +1,208 @@
+/* Queued output through a socket that takes little at a time: nothing lost, nothing out of order, nothing kept longer than needed. */
+#include "event/out.c"
+
+#include "tap.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int near_fd;
+static int far_fd;
+static char *sent_text;  /* what was queued, in order */
+static size_t sent_len;
+static char *got_text;
+static size_t got_len;
+
+enum { TEXT_CAP = 4 * 1024 * 1024 };
+
+static void begin(void)
+{
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0)
+        fail("socketpair");
+    int small = 1; /* the kernel rounds up to its least */
+    (void)setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    near_fd = fds[0];
+    far_fd = fds[1];
+    sent_len = got_len = 0;
+}
+
+static void end(struct oribi_out *out)
+{
+    oribi_out_destroy(out);
+    oribi_os_close(near_fd);
+    oribi_os_close(far_fd);
+}
+
+static uint32_t random_state = 7;
+static uint32_t next_random(void)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return random_state >> 8;
+}
+
+/* Queues n bytes that differ everywhere, in up to three pieces, the first `skip` of the vector being already sent. */
+static void keep(struct oribi_out *out, size_t n, size_t skip, int64_t memory_max)
+{
+    char *p = sent_text + sent_len;
+    char *junk = malloc(skip ? skip : 1);
+    for (size_t i = 0; i < n; i++)
+        p[i] = (char)next_random();
+    struct iovec vec[4] = {{junk, skip}, {p, n / 3}, {NULL, 0}, {p + n / 3, n - n / 3}};
+    ok_eq(oribi_out_keep(out, vec, 4, skip, memory_max), 0);
+    free(junk);
+    sent_len += n;
+}
+
+static void read_far(size_t most)
+{
+    while (most > 0) {
+        ssize_t n = read(far_fd, got_text + got_len, most < TEXT_CAP - got_len ? most : TEXT_CAP - got_len);
+        if (n <= 0)
+            return;
+        got_len += (size_t)n;
+        most -= (size_t)n;
+    }
+}
+
+static void drain_all(struct oribi_out *out)
+{
+    int64_t sent = 0;
+    int64_t pending = oribi_out_pending(out);
+    int result;
+    while ((result = oribi_out_flush(out, near_fd, &sent)) == ORIBI_AGAIN)
+        read_far(1000);
+    ok_eq(result, 0);
+    ok_eq(sent, pending);
+    read_far(TEXT_CAP);
+    ok_eq(oribi_out_pending(out), 0);
+    ok_named(got_len == sent_len && memcmp(got_text, sent_text, got_len) == 0, "%zu bytes arrive in order", sent_len);
+}
+
+static void test_memory_then_spill_then_file_keep_their_order(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_create();
+    keep(out, 9000, 0, 10000);
+    ok_eq(out->spill.fd, -1);
+    keep(out, 1000, 17, 10000); /* exactly at the limit */
+    ok_eq(out->spill.fd, -1);
+    ok_eq(oribi_out_pending(out), 10000);
+    keep(out, 1, 0, 10000); /* one beyond it */
+    ok(out->spill.fd >= 0);
+    ok_eq(out->spill.left, 1);
+    keep(out, 200000, 5, 10000);
+    int fd;
+    ok_eq(oribi_os_temp_file(&fd), 0);
+    for (size_t i = 0; i < 50000; i++)
+        sent_text[sent_len + i] = (char)next_random();
+    ok_eq(write(fd, "skipped", 7), 7);
+    ok_eq(write(fd, sent_text + sent_len, 50000), 50000);
+    sent_len += 50000;
+    oribi_out_keep_file(out, fd, 7, 50000);
+    ok_eq(oribi_out_pending(out), 10001 + 200000 + 50000);
+    drain_all(out);
+    end(out);
+    ok_eq(fcntl(fd, F_GETFD), -1); /* the file was taken */
+}
+
+static void test_a_piece_is_split_between_memory_and_file(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_create();
+    keep(out, 3000, 0, 1000);
+    ok_eq(out->memory.len, 1000);
+    ok_eq(out->spill.left, 2000);
+    drain_all(out);
+    end(out);
+}
+
+static void test_no_memory_allowed_means_file_only(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_create();
+    keep(out, 3000, 0, 0);
+    ok_eq(out->memory.cap, 0);
+    drain_all(out);
+    end(out);
+}
+
+/* A reader that is always a little behind: what was sent must not stay in memory behind what is still to be sent. */
+static void test_a_stream_that_never_drains_keeps_little_memory(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_create();
+    int64_t sent = 0;
+    keep(out, 40000, 0, 50000);
+    for (int i = 0; i < 400; i++) {
+        (void)oribi_out_flush(out, near_fd, &sent);
+        if (oribi_out_pending(out) < 40000)
+            keep(out, 5000, 0, 50000);
+        read_far(4000);
+    }
+    ok(sent > 500000);
+    ok(oribi_out_pending(out) > 0);
+    ok_named(out->memory.cap <= 200000, "memory stays near its limit: %zu", out->memory.cap);
+    while (oribi_out_flush(out, near_fd, &sent) == ORIBI_AGAIN)
+        read_far(TEXT_CAP);
+    read_far(TEXT_CAP);
+    ok_named(got_len == sent_len && memcmp(got_text, sent_text, got_len) == 0, "all %zu bytes arrive in order", sent_len);
+    end(out);
+}
+
+static void test_a_file_that_comes_up_short_is_an_error(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_create();
+    int fd;
+    ok_eq(oribi_os_temp_file(&fd), 0);
+    ok_eq(write(fd, "12345", 5), 5);
+    oribi_out_keep_file(out, fd, 0, 6);
+    int64_t sent = 0;
+    ok_eq(oribi_out_flush(out, near_fd, &sent), ORIBI_ESYS);
+    ok_eq(sent, 5);
+    end(out);
+}
+
+static void test_a_peer_that_is_gone_is_told(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_create();
+    keep(out, 100, 0, 1000);
+    oribi_os_close(far_fd);
+    far_fd = -1;
+    int64_t sent = 0;
+    ok_eq(oribi_out_flush(out, near_fd, &sent), ORIBI_ECLOSED);
+    ok_eq(sent, 0);
+    end(out);
+}
+
+static void test_no_place_for_the_spill_is_an_error(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_create();
+    setenv("TMPDIR", "/nonexistent/nowhere", 1);
+    struct iovec vec = {sent_text, 100};
+    ok_eq(oribi_out_keep(out, &vec, 1, 0, 10), ORIBI_ESYS);
+    unsetenv("TMPDIR");
+    end(out);
+}
+
+int main(void)
+{
+    unsetenv("TMPDIR");
+    sent_text = malloc(TEXT_CAP);
+    got_text = malloc(TEXT_CAP);
+    test_memory_then_spill_then_file_keep_their_order();
+    test_a_piece_is_split_between_memory_and_file();
+    test_no_memory_allowed_means_file_only();
+    test_a_stream_that_never_drains_keeps_little_memory();
+    test_a_file_that_comes_up_short_is_an_error();
+    test_a_peer_that_is_gone_is_told();
+    test_no_place_for_the_spill_is_an_error();
+    free(sent_text);
+    free(got_text);
+    return done_testing();
+}
