@@ -201,7 +201,7 @@ static void open_call(struct psgi_worker *w, struct oribi_req *req)
     w->req = req;
     w->state = PSGI_OPEN;
     w->serial++;
-    w->io_taken = false;
+    memset(w->looked_at, 0, sizeof w->looked_at);
     w->responded = false;
     w->write_count = 0;
 }
@@ -222,8 +222,9 @@ static void note_line(struct psgi_worker *w)
 /* The answer that follows must not promise a connection that will not be there, and the socket's flags are the core's again. */
 static void before_reply(pTHX_ struct psgi_worker *w, SV *env)
 {
-    if (w->io_taken) {
-        oribi_req_close_after(w->req);
+    if (w->looked_at[PSGI_LAZY_IO]) {
+        if (!w->looked_at[PSGI_LAZY_INFORMATIONAL])
+            oribi_req_close_after(w->req);
         psgi_nonblocking(w);
     }
     SV *commit = psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_HARAKIRI_COMMIT);
