@@ -539,7 +539,7 @@ static void test_a_daemon_is_waited_for_until_it_serves(void)
     options.pid_file = path;
     pid_t pid = start();
     ok_eq(ended(pid), 0);
-    ok_eq(atomic_load(&lab->hooks_up), 1);
+    until(atomic_load(&lab->hooks_up) == 1);
     char text[32] = "";
     int fd = open(path, O_RDONLY);
     ok(read(fd, text, sizeof(text) - 1) > 0);
