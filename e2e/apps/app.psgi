@@ -130,7 +130,7 @@ route '/handle' => sub {
 route '/closed' => sub { text($count{closed}) };
 
 route '/raise' => sub { die "told to fail\n" };
-route '/raise-in-body' => sub { [200, [@TEXT], E2E::Parts->new(list_body('one', 'two'), fail_after => $_[1]{after})] };
+route '/raise-in-body' => sub { [200, [@TEXT], E2E::Parts->new(list_body('one', 'two', 'three'), fail_after => $_[1]{after})] };
 my %BAD_HEADER = (
     crlf => ['X-A', "1\r\nX-Injected: 1"], cr => ['X-A', "1\rx"], nul => ['X-A', "1\0x"],
     name => ["X-A: 1\r\nX-Injected", '1'], space => ['X A', '1'], empty => ['', '1'],
