@@ -100,7 +100,8 @@ static bool parse_size(const char *text, int64_t *out)
 static bool parse_time(const char *text, int64_t *out)
 {
     int64_t whole;
-    int64_t fraction = 0; /* in billionths of the unit */
+    int64_t fraction = 0; /* in billionths of the unit; digits beyond the ninth only tell it from nothing */
+    bool more_than_nothing = false;
     int64_t factor = 1000;
     if (!take_digits(&text, &whole))
         return false;
@@ -108,8 +109,10 @@ static bool parse_time(const char *text, int64_t *out)
         int64_t place = 100 * 1000 * 1000;
         if (text[1] < '0' || text[1] > '9')
             return false;
-        for (text++; *text >= '0' && *text <= '9'; text++, place /= 10)
-            fraction += (*text - '0') * place; /* digits beyond the ninth count nothing */
+        for (text++; *text >= '0' && *text <= '9'; text++, place /= 10) {
+            fraction += (*text - '0') * place;
+            more_than_nothing = more_than_nothing || *text != '0';
+        }
     }
     if (*text && !find_unit(time_units, sizeof(time_units) / sizeof(time_units[0]), text, &factor))
         return false;
@@ -118,7 +121,7 @@ static bool parse_time(const char *text, int64_t *out)
     int64_t part = fraction * factor / 1000000000; /* < 1e9 * 3.6e6: far from overflow */
     if (__builtin_add_overflow(*out, part, out))
         return false;
-    if (*out == 0 && fraction > 0)
+    if (*out == 0 && more_than_nothing)
         *out = 1;
     return true;
 }
