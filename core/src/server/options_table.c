@@ -423,8 +423,7 @@ static const struct oribi_option table[] = {
      .argument = "TEXT",
      .type = ORIBI_OPTION_TEXT,
      FIELD(server_header),
-     .default_text = "Oribi",
-     .help = "value of the Server field unless the application sets one; empty sends none"},
+     .help = "value of the Server field unless the application sets one; not set sends none"},
 
     /* ORIBI_GROUP_COMMAND */
     {.name = "config",

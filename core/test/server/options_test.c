@@ -100,7 +100,6 @@ static void test_defaults_are_those_that_are_documented(void)
         {"requests_max", "0"},
         {"requests_jitter", "0"},
         {"err_respawn_interval", "1s"},
-        {"server_header", "Oribi"},
         {"access_log_format", "combined"},
     };
     struct oribi_options options;
