@@ -24,12 +24,20 @@ module Oribi
 
     def path = @path ||= @options.app || DEFAULT
 
-    private
-
-    def build
+    # Tells the operator of a wrong name before anything is started.
+    #
+    # @raise [Error]
+    def find
       raise Error, "#{path}: no such file" unless File.file?(path)
       raise Error, "#{path}: not readable" unless File.readable?(path)
 
+      self
+    end
+
+    private
+
+    def build
+      find
       prepare
       # Rack 2 gives [app, options].
       Array(Rack::Builder.parse_file(File.expand_path(path))).first

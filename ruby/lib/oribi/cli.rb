@@ -37,7 +37,7 @@ module Oribi
       loader = AppLoader.new(options)
       return check(loader, options) if options["check"] == "on"
 
-      Supervisor.new(options, loader, hooks).run
+      Supervisor.new(options, loader.find, hooks).run
     end
 
     def change_directory(options)

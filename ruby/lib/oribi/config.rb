@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "hooks"
+
 module Oribi
   # The config file: Ruby, with a method for every option and every hook.
   #

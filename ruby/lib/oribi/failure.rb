@@ -12,7 +12,7 @@ module Oribi
     def text(error, details: false)
       return error.message if error.is_a?(Error)
 
-      message = first_line(error)
+      message = error.is_a?(SystemExit) ? "the application ended the process: #{first_line(error)}" : first_line(error)
       place = place_of(error)
       message = "#{place}: #{message}" if place && !message.start_with?(place)
       line = "#{message} (#{error.class})"
@@ -26,8 +26,7 @@ module Oribi
     end
 
     def first_line(error)
-      message = error.is_a?(SyntaxError) ? error.message : error.message.to_s
-      message.lines(chomp: true).find { |line| !line.strip.empty? } || "no message"
+      error.message.to_s.lines(chomp: true).find { |line| !line.strip.empty? } || "no message"
     end
 
     # The line of the application's own code nearest to the mistake, for a syntax error the line it names.
