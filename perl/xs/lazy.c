@@ -17,10 +17,10 @@ struct lazy {
     bool made; /* the value is there, ours or what the application stored */
 };
 
-/* Threads of the application get copies of our scalars; the worker is not theirs. */
+/* Threads and forked children of the application have copies of our scalars; the worker is not theirs. */
 static bool foreign(pTHX_ const struct psgi_worker *w)
 {
-    return w->interpreter != (void *)PERL_GET_THX;
+    return w->interpreter != (void *)PERL_GET_THX || oribi_worker_abandoned(w->core);
 }
 
 /* --- psgix.io --- */

@@ -19,11 +19,12 @@ enum { TITLE_EVERY_MS = 1000 };
 
 SV *psgi_text(pTHX_ SV *sv)
 {
-    if (!SvROK(sv) || !SvAMAGIC(sv))
-        return sv_2mortal(newSVsv(sv));
+    SV *copy = sv_2mortal(newSVsv(sv)); /* sv may be $@, which the eval below empties */
+    if (!SvROK(copy) || !SvAMAGIC(copy))
+        return copy;
     dSP;
     PUSHMARK(SP);
-    XPUSHs(sv);
+    XPUSHs(copy);
     PUTBACK;
     int count = call_pv("Oribi::_text", G_SCALAR | G_EVAL);
     SPAGAIN;
@@ -31,7 +32,7 @@ SV *psgi_text(pTHX_ SV *sv)
     PUTBACK;
     if (text && SvPOK(text))
         return text;
-    return sv_2mortal(newSVpvf("an exception of class %s that cannot be printed", sv_reftype(SvRV(sv), 1)));
+    return sv_2mortal(newSVpvf("an exception of class %s that cannot be printed", sv_reftype(SvRV(copy), 1)));
 }
 
 static bool exception_pending(pTHX)
@@ -94,10 +95,11 @@ static void leave_child(pTHX_ struct psgi_worker *w)
 {
     if (!oribi_worker_abandoned(w->core))
         return;
-    if (exception_pending(aTHX))
+    bool died = exception_pending(aTHX);
+    if (died)
         PerlIO_printf(PerlIO_stderr(), "%s", SvPV_nolen(psgi_text(aTHX_ ERRSV)));
     psgi_call_ended(w);
-    my_exit(exception_pending(aTHX) ? 255 : 0);
+    my_exit(died ? 255 : 0);
 }
 
 /* Runs when the loop is left, also by exit() inside the application. */
@@ -238,6 +240,7 @@ static void call_app(pTHX_ struct psgi_worker *w, SV *env)
     PUSHMARK(SP);
     XPUSHs(env);
     PUTBACK;
+    errno = 0; /* $! is the application's; what our system calls left there would puzzle it */
     call_sv(w->app, G_SCALAR | G_EVAL);
     SPAGAIN;
     SV *res = POPs;

@@ -7,6 +7,7 @@ use IO::Select;
 use IO::Socket;
 use Oribi ();
 use Plack::Middleware::Lint;
+use Test::More ();
 use POSIX ();
 use Time::HiRes ();
 
@@ -44,13 +45,14 @@ sub serve {
     if ($pid == 0) {
         open STDERR, '>>', "$dir/log" or POSIX::_exit(9);
         STDERR->autoflush(1);
+        Test::More->builder->no_ending(1);    # an application that exits runs the END blocks of this process
         my $worker = Oribi::Worker->_new($settings->core, $listeners, $app);
         local $SIG{TERM} = sub { $worker->stop };
         $worker->run;
         undef $worker;
         POSIX::_exit(0);
     }
-    return bless { pid => $pid, dir => $dir, listener => $listener, listeners => $listeners }, __PACKAGE__;
+    return bless { owner => $$, pid => $pid, dir => $dir, listener => $listener, listeners => $listeners }, __PACKAGE__;
 }
 
 sub pid { return $_[0]{pid} }
@@ -116,7 +118,7 @@ sub ended {
     return 1;
 }
 
-sub DESTROY { local ($?, $@, $!); $_[0]->stop }
+sub DESTROY { local ($?, $@, $!); $_[0]->stop if $_[0]{owner} == $$ }
 
 package OribiTest::Client;
 
