@@ -136,6 +136,7 @@ bool oribi_worker_done(const struct oribi_worker *w)
 static void turn(struct oribi_worker *w)
 {
     (void)oribi_reactor_turn(&w->reactor, on_other, w); /* how much happened does not matter here */
+    w->turned_us = w->reactor.now_us;
     if (!w->stopping && atomic_load_explicit(&w->stop_asked, memory_order_acquire))
         begin_stop(w);
     if (w->stopping)
@@ -243,7 +244,7 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
 struct oribi_req *oribi_worker_take(struct oribi_worker *w)
 {
     int64_t now_us = oribi_clock_us();
-    if (!w->reactor.queue_len || now_us - w->reactor.now_us > TURN_EVERY_US) {
+    if (!w->reactor.queue_len || now_us - w->turned_us > TURN_EVERY_US) {
         turn(w);
         if (!w->reactor.queue_len)
             return NULL;
@@ -319,6 +320,7 @@ void oribi__call_end(struct oribi__call *call, int status)
     struct oribi_slot *slot = w->slot;
     int64_t now_us = oribi_clock_us();
     int64_t call_us = now_us - call->started_us;
+    oribi_reactor_clock(&w->reactor, now_us);
     w->request_count++;
     add(&slot->status_class[status / 100], 1);
     add(&slot->call_us_sum, (uint64_t)call_us);
