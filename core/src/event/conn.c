@@ -51,12 +51,28 @@ int oribi__conn_register(struct oribi_reactor *r, struct oribi_conn *c)
     return ORIBI_ESYS;
 }
 
+/* A `100 Continue` that the socket did not take: the client may be waiting for it with its body. False when the connection has ended. */
+static bool flush_interim(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    int result = oribi_conn_flush(r, c);
+    if (result == ORIBI_AGAIN)
+        return true;
+    if (result == 0)
+        oribi_loop_interest(r->loop, &c->watch, ORIBI_READ);
+    else
+        oribi__conn_close(r, c);
+    return result == 0;
+}
+
 void oribi__conn_on_event(struct oribi_reactor *r, struct oribi_conn *c)
 {
     switch (c->state) {
+    case ORIBI_CONN_BODY:
+        if (c->out && !flush_interim(r, c))
+            return;
+        /* fall through */
     case ORIBI_CONN_IDLE:
     case ORIBI_CONN_HEAD:
-    case ORIBI_CONN_BODY:
     case ORIBI_CONN_LINGER:
         if (c->watch.ready & ORIBI_READ)
             oribi__conn_on_readable(r, c);
@@ -279,6 +295,8 @@ static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
     if (c->call->head.expect_continue) { /* we buffer bodies before the call, so the wish is granted at once: RFC 9110 10.1.1 */
         struct iovec vec = {(void *)"HTTP/1.1 100 Continue\r\n\r\n", 25};
         (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection shows at the next read */
+        if (c->out)
+            oribi_loop_interest(r->loop, &c->watch, ORIBI_READ | ORIBI_WRITE);
     }
 }
 
