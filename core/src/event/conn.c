@@ -368,6 +368,27 @@ static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head
     (void)append_body(r, c, c->buf + head_len, rest);
 }
 
+/* An empty line before a request line is ignored (RFC 9112 2.2): it begins no request. */
+static bool head_begun(const struct oribi_conn *c)
+{
+    for (uint32_t i = 0; i < c->len; i++)
+        if (c->buf[i] != '\r' && c->buf[i] != '\n')
+            return true;
+    return false;
+}
+
+/* The deadline of a head counts from its first byte and does not move; before that the connection is as idle as it was. */
+static void await_head(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    uint8_t armed = c->timer.timeout_class;
+    if (armed == ORIBI_TIMEOUT_HEAD)
+        return;
+    if (head_begun(c))
+        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_HEAD, r->now_ms);
+    else if (armed != ORIBI_TIMEOUT_FIRST && armed != ORIBI_TIMEOUT_IDLE)
+        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_IDLE, r->now_ms);
+}
+
 static void parse_head(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (!c->call && !lend_call(r, c)) {
@@ -381,8 +402,8 @@ static void parse_head(struct oribi_reactor *r, struct oribi_conn *c)
         head_done(r, c, (size_t)result);
     else if (result != ORIBI_AGAIN)
         oribi_conn_refuse(r, c, (int)result, call->parser.reason);
-    else if (c->timer.timeout_class != ORIBI_TIMEOUT_HEAD)
-        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_HEAD, r->now_ms);
+    else
+        await_head(r, c);
 }
 
 static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
