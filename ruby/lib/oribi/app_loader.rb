@@ -22,7 +22,8 @@ module Oribi
       @app ||= check(build)
     end
 
-    def path = @path ||= @options.app || DEFAULT
+    # @return [String, nil] nil for a given application
+    def path = @options && (@options.app || DEFAULT)
 
     # Tells the operator of a wrong name before anything is started.
     #

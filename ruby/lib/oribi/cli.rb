@@ -55,7 +55,7 @@ module Oribi
     rescue Exception => e # rubocop:disable Lint/RescueException -- as a start would, this reports whatever keeps the application from loading
       raise if e.is_a?(SignalException)
 
-      raise Error, Failure.text(e, details: options["verbose"] == "on")
+      raise Error, Failure.text(e, file: loader.path, details: options["verbose"] == "on")
     end
 
     def say(text)

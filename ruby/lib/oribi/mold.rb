@@ -38,7 +38,7 @@ module Oribi
       end
       true
     rescue Exception => e # rubocop:disable Lint/RescueException -- whatever keeps an application from loading is told to the operator
-      @core.failed(Failure.text(e, details: @options["verbose"] == "on"))
+      @core.failed(Failure.text(e, file: @loader.path, details: @options["verbose"] == "on"))
       false
     end
 

@@ -29,7 +29,7 @@ module Oribi
       app ||= @loader.load
       [@seat.open(Worker.allocate, Environment.constants), app]
     rescue Exception => e # rubocop:disable Lint/RescueException -- the supervisor counts and reports every failed start
-      @seat.failed(Failure.text(e, details: @options["verbose"] == "on"))
+      @seat.failed(Failure.text(e, file: @loader.path, details: @options["verbose"] == "on"))
       exit!(1)
     end
   end
