@@ -80,6 +80,7 @@ static void failed_with_exception(pTHX_ struct psgi_worker *w)
 {
     if (w->state != PSGI_GONE)
         log_text(aTHX_ w, "the application died", psgi_text(aTHX_ ERRSV));
+    CLEAR_ERRSV(); /* an exception object must not live until the next request */
     fail_call(w);
 }
 
