@@ -130,8 +130,11 @@ static void go_on(struct oribi_reactor *r, struct oribi_conn *c)
 void oribi_conn_finish(struct oribi_reactor *r, struct oribi_conn *c, bool closes)
 {
     assert(c->state == ORIBI_CONN_CALL);
-    if (closes)
+    if (closes) {
         c->closes = true;
+        /* It wanted to go on, so its next request may be on the way: closing with that unread would reset the connection. */
+        c->lingers = c->call->head.keep_alive;
+    }
     go_on(r, c);
 }
 
