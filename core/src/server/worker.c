@@ -384,7 +384,7 @@ static void defuse_sigpipe(void)
 /* requests_max N..M: each worker draws its own limit so that they do not leave together; jitter does the same for a plain N. */
 static uint64_t draw_limit(const struct oribi_options *options)
 {
-    uint64_t min = options->requests_max.min;
+    uint64_t min = options->requests_max.min > 0 ? options->requests_max.min : 1; /* a limit of 0 is none */
     uint64_t max = options->requests_max.max;
     if (max == 0)
         return 0;
