@@ -223,6 +223,14 @@ get(options, name)
   OUTPUT:
     RETVAL
 
+SV *
+app(options)
+    Oribi::Options options
+  CODE:
+    RETVAL = text_or_undef(aTHX_ options->app);
+  OUTPUT:
+    RETVAL
+
 int
 source(options, name)
     Oribi::Options options

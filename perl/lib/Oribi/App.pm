@@ -89,9 +89,9 @@ sub load {
     $ENV{PLACK_ENV} = $settings->get('env');
     _include_and_require($settings);
     my $source = $settings->get('eval');
-    my $file = defined $app ? $app : $settings->get('app');
-    return _from_source($source, length $file ? $file : undef) if length $source;
-    return _from_file(length $file ? $file : 'app.psgi');
+    my $file = defined $app ? $app : $settings->core->app;
+    return _from_source($source, $file) if length $source;
+    return _from_file(defined $file ? $file : 'app.psgi');
 }
 
 1;
