@@ -22,7 +22,7 @@ struct unit {
 static const struct unit size_units[] = {{"g", 1 << 30}, {"m", 1 << 20}, {"k", 1 << 10}, {"", 1}};
 static const struct unit time_units[] = {{"h", 3600 * 1000}, {"m", 60 * 1000}, {"s", 1000}, {"ms", 1}};
 
-int oribi__option_refuse(char *error, const char *format, ...)
+int oribi__refuse(char *error, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -212,8 +212,8 @@ static int refuse_bounds(const struct oribi_option *option, const char *name, co
     default:
         assert(0); /* the others have no bounds */
     }
-    return oribi__option_refuse(error, "%s must be %s from %s to %s%s, not \"%s\"", name, what, min, max, example,
-                                quote(value, quoted));
+    return oribi__refuse(error, "%s must be %s from %s to %s%s, not \"%s\"", name, what, min, max, example,
+                         quote(value, quoted));
 }
 
 /* Words for a text that its option does not take, or NULL. */
@@ -236,14 +236,13 @@ static int parse_text(const struct oribi_option *option, const char *name, const
     struct oribi_address address;
     const char *fault = text_fault(option, value);
     if (fault)
-        return oribi__option_refuse(error, "%s %s: \"%s\"", name, fault, quote(value, quoted));
+        return oribi__refuse(error, "%s %s: \"%s\"", name, fault, quote(value, quoted));
     if (strlen(value) > ORIBI_OPTION_TEXT_MAX)
-        return oribi__option_refuse(error, "%s is longer than %d bytes", name, ORIBI_OPTION_TEXT_MAX);
+        return oribi__refuse(error, "%s is longer than %d bytes", name, ORIBI_OPTION_TEXT_MAX);
     if (option->choices && *value && !is_choice(option->choices, value))
-        return oribi__option_refuse(error, "%s must be one of: %s; not \"%s\"", name, option->choices,
-                                    quote(value, quoted));
+        return oribi__refuse(error, "%s must be one of: %s; not \"%s\"", name, option->choices, quote(value, quoted));
     if (option->type == ORIBI_OPTION_LIST && !*value)
-        return oribi__option_refuse(error, "%s must not be empty", name);
+        return oribi__refuse(error, "%s must not be empty", name);
     if (option->offset == offsetof(struct oribi_options, bind))
         return oribi_address_parse(value, &address, error);
     return 0;
@@ -269,7 +268,7 @@ static int parse(const struct oribi_option *option, const char *name, const char
     case ORIBI_OPTION_BOOL:
         if (parse_bool(value, &out->on))
             return 0;
-        return oribi__option_refuse(error, "%s must be on or off, not \"%s\"", name, quote(value, quoted));
+        return oribi__refuse(error, "%s must be on or off, not \"%s\"", name, quote(value, quoted));
     case ORIBI_OPTION_COUNT:
         fits = parse_count(value, &out->number);
         if (!fits && option->offset == offsetof(struct oribi_options, workers) && equal_fold(value, "auto")) {
@@ -346,7 +345,7 @@ int oribi__option_assign(struct oribi_options *options, const struct oribi_optio
         break;
     case ORIBI_OPTION_LIST:
         if (((struct oribi_text_list *)field)->count >= ORIBI_OPTION_ITEMS_MAX)
-            return oribi__option_refuse(error, "%s is given more than %d times", name, ORIBI_OPTION_ITEMS_MAX);
+            return oribi__refuse(error, "%s is given more than %d times", name, ORIBI_OPTION_ITEMS_MAX);
         oribi__option_add_item(field, value);
         break;
     case ORIBI_OPTION_BOOL:
