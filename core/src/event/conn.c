@@ -90,12 +90,20 @@ void oribi__conn_on_event(struct oribi_reactor *r, struct oribi_conn *c)
     }
 }
 
+/* What is known of an unfinished head points into the buffer as it was when the head began, which may have moved since. */
+static void look_at_head_again(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_parser parser = {0};
+    (void)oribi_parser_head(&parser, &r->config.limits, c->buf, c->len, &c->call->head); /* not complete, as we know */
+}
+
 void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
 {
     if (r->hooks.timed_out)
         r->hooks.timed_out(r->hooks.self, c, timeout_class);
     switch (timeout_class) {
     case ORIBI_TIMEOUT_HEAD:
+        look_at_head_again(r, c);
         oribi_conn_refuse(r, c, ORIBI_ETIMEOUT, "head not finished in time");
         break;
     case ORIBI_TIMEOUT_BODY:
