@@ -16,8 +16,19 @@
 #include "oribi/server/mold.h"
 #include "oribi/server/worker.h"
 
-/* Slots of the cache of environment keys for fields that are not in the core's table; a power of two. */
-enum { EXT_KEYS = 256 };
+enum {
+    EXT_KEYS = 256,        /* environment keys kept for fields that are not in the core's table; a power of two */
+    EXT_SHAPES = 64,       /* environments kept by shape; a power of two */
+    EXT_SHAPE_FIELDS = 40, /* known fields of a shape; requests with more are built key by key */
+};
+
+/* Which known fields a request has, in which order; env.c. */
+struct ext_shape {
+    uint32_t hash;
+    uint32_t count;
+    uint16_t ids[EXT_SHAPE_FIELDS];
+    VALUE template; /* Qfalse: met once */
+};
 
 struct ext_worker;
 
@@ -54,14 +65,14 @@ struct ext_worker {
     VALUE options;
     VALUE listeners;
     VALUE access_log;
-    VALUE template_small; /* constant part of the environment; with room for a few fields … */
-    VALUE template_large; /* … and for a browser's */
-    VALUE server_name;    /* what the templates hold for SERVER_NAME, SERVER_PORT, REMOTE_ADDR */
+    VALUE constants;   /* entries that all environments share */
+    VALUE server_name; /* of the request before, and so on */
     VALUE server_port;
     VALUE remote_addr;
-    VALUE keys[EXT_KEYS]; /* Qfalse: empty */
+    VALUE values[ORIBI_FIELD_COUNT]; /* long values of known fields; Qfalse: none */
+    VALUE keys[EXT_KEYS];            /* Qfalse: empty */
+    struct ext_shape shapes[EXT_SHAPES];
     bool running;
-    bool early_hints;
 };
 
 /* ext.c */

@@ -12,6 +12,9 @@ $CPPFLAGS << " -D_GNU_SOURCE"
 $CFLAGS << " -fvisibility=hidden -fno-strict-aliasing"
 $LOCAL_LIBS << " core/liboribi.a -pthread"
 
+# Lets environments be filled by place; without it they are built key by key.
+have_func("rb_hash_tbl", "ruby.h")
+
 create_makefile("oribi/oribi")
 
 # The core's own Makefile knows when it must be built anew, so it is always asked; the library changes only if a source did.

@@ -10,42 +10,44 @@ static ID id_log_exception;
 
 /* --- the object --- */
 
+/* Calls `visit` with the place of every reference. */
+static void each_reference(struct ext_worker *worker, void (*visit)(VALUE *))
+{
+    visit(&worker->self);
+    visit(&worker->app);
+    visit(&worker->options);
+    visit(&worker->listeners);
+    visit(&worker->access_log);
+    visit(&worker->constants);
+    visit(&worker->server_name);
+    visit(&worker->server_port);
+    visit(&worker->remote_addr);
+    for (int i = 0; i < ORIBI_FIELD_COUNT; i++)
+        visit(&worker->values[i]);
+    for (int i = 0; i < EXT_KEYS; i++)
+        visit(&worker->keys[i]);
+    for (int i = 0; i < EXT_SHAPES; i++)
+        visit(&worker->shapes[i].template);
+}
+
+static void mark(VALUE *reference)
+{
+    rb_gc_mark_movable(*reference); /* empty places are Qfalse and Qnil, which it passes over */
+}
+
+static void follow(VALUE *reference)
+{
+    *reference = rb_gc_location(*reference);
+}
+
 static void worker_mark(void *p)
 {
-    struct ext_worker *worker = p;
-    rb_gc_mark_movable(worker->self);
-    rb_gc_mark_movable(worker->app);
-    rb_gc_mark_movable(worker->options);
-    rb_gc_mark_movable(worker->listeners);
-    rb_gc_mark_movable(worker->access_log);
-    rb_gc_mark_movable(worker->template_small);
-    rb_gc_mark_movable(worker->template_large);
-    rb_gc_mark_movable(worker->server_name);
-    rb_gc_mark_movable(worker->server_port);
-    rb_gc_mark_movable(worker->remote_addr);
-    for (int i = 0; i < EXT_KEYS; i++) {
-        if (worker->keys[i] != Qfalse)
-            rb_gc_mark_movable(worker->keys[i]);
-    }
+    each_reference(p, mark);
 }
 
 static void worker_compact(void *p)
 {
-    struct ext_worker *worker = p;
-    worker->self = rb_gc_location(worker->self);
-    worker->app = rb_gc_location(worker->app);
-    worker->options = rb_gc_location(worker->options);
-    worker->listeners = rb_gc_location(worker->listeners);
-    worker->access_log = rb_gc_location(worker->access_log);
-    worker->template_small = rb_gc_location(worker->template_small);
-    worker->template_large = rb_gc_location(worker->template_large);
-    worker->server_name = rb_gc_location(worker->server_name);
-    worker->server_port = rb_gc_location(worker->server_port);
-    worker->remote_addr = rb_gc_location(worker->remote_addr);
-    for (int i = 0; i < EXT_KEYS; i++) {
-        if (worker->keys[i] != Qfalse)
-            worker->keys[i] = rb_gc_location(worker->keys[i]);
-    }
+    each_reference(p, follow);
 }
 
 static void worker_free(void *p)
@@ -255,7 +257,7 @@ static VALUE worker_alloc(VALUE class)
     VALUE self = TypedData_Make_Struct(class, struct ext_worker, &worker_type, worker);
     worker->self = self;
     worker->app = worker->options = worker->listeners = worker->access_log = Qnil;
-    worker->template_small = worker->template_large = Qnil;
+    worker->constants = Qnil;
     worker->server_name = worker->server_port = worker->remote_addr = Qnil;
     return self;
 }
@@ -266,7 +268,6 @@ void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup 
         rb_raise(ext_error, "the worker is open already");
     Check_Type(environment, T_HASH);
     ext_env_prepare(worker, environment);
-    worker->early_hints = true;
     int result = oribi_worker_create(setup, &worker->core);
     if (result < 0) {
         worker->core = NULL;
