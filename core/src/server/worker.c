@@ -447,6 +447,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
         return ORIBI_ENOMEM;
     }
     w->slot = setup->slot ? setup->slot : w->own_board.slots;
+    w->wake = (struct oribi_wake){-1, -1};
     w->owner_pid = getpid();
     w->request_limit = draw_limit(w->options);
     w->refuse_gate.burst = LOG_BURST;
