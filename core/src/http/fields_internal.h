@@ -3,6 +3,7 @@
 #define ORIBI_HTTP_FIELDS_INTERNAL_H
 
 #include "oribi/http/fields.h"
+#include "scan_internal.h"
 
 #include <string.h>
 
@@ -14,8 +15,8 @@ struct field_slot {
     _Alignas(64) char text[FIELD_READ_BYTES];
     char keep[FIELD_READ_BYTES];
 };
-extern const struct field_slot oribi__field_slots[FIELD_SLOTS];
-extern const uint8_t oribi__field_slot_ids[FIELD_SLOTS];
+extern ORIBI__HIDDEN const struct field_slot oribi__field_slots[FIELD_SLOTS];
+extern ORIBI__HIDDEN const uint8_t oribi__field_slot_ids[FIELD_SLOTS];
 
 /* Perfect over ORIBI_FIELDS: length, first, last and third-quarter byte, found by trial. Characters count eightfold modulo 256, so the bit 0x20 that
  * tells cases apart does not count at all. fields_test checks that every name still has a slot of its own, and `fields_test --slots` prints the

@@ -15,6 +15,9 @@
 
 #include "oribi/http/scan.h"
 
+/* Reached without the detour that position-independent code takes for symbols from elsewhere. */
+#define ORIBI__HIDDEN __attribute__((visibility("hidden")))
+
 /* Bits of oribi__scan_class. */
 enum {
     SCAN_TOKEN = 1,
@@ -22,7 +25,7 @@ enum {
     SCAN_HOST = 4,
     SCAN_TEXT = 8,
 };
-extern const uint8_t oribi__scan_class[256];
+extern ORIBI__HIDDEN const uint8_t oribi__scan_class[256];
 
 /* NULL when the CPU lacks it. */
 const struct oribi_scan *oribi__scan_sse42(void);
