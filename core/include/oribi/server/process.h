@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum { ORIBI_POLL_MAX = 24 };
+
 /* How to start the same command again. */
 struct oribi_start {
     char **argv;    /* NULL-terminated */
@@ -36,7 +38,7 @@ int oribi_process_find_user(const char *user, const char *group, uid_t *uid, gid
 /* Reaps one child: pid -1 is any. `wait` blocks. Gives its pid, 0 when none has ended, or ORIBI_ESYS (no such child). */
 pid_t oribi_process_reap(pid_t pid, bool wait, int *status);
 
-/* Waits until one of the descriptors (at most 8, negative ones skipped) is readable or at its end, or the time is over (-1: never).
+/* Waits until one of the descriptors (at most ORIBI_POLL_MAX, negative ones skipped) is readable or at its end, or the time is over (-1: never).
  * Returns at a signal as well. */
 void oribi_process_poll(const int *fds, size_t count, int64_t timeout_ms);
 
@@ -46,8 +48,14 @@ bool oribi_process_terminal_gone(void);
 /* True when one of the standard streams is a terminal. */
 bool oribi_process_has_terminal(void);
 
+/* Gives a descriptor of zeroed memory that processes can map together, with no name. 0 or a code of os.h. */
+int oribi_process_shared_memory(size_t bytes, int *fd);
+
 /* Memory of a process in bytes: proportional set size, or where the kernel does not give it (no permission, old kernel) the resident set.
  * 0 when the process is gone. */
 int64_t oribi_process_memory(pid_t pid);
+
+/* What of it is mapped by this process alone and what by others too; 0 where the kernel does not tell. */
+void oribi_process_memory_split(pid_t pid, int64_t *private_bytes, int64_t *shared_bytes);
 
 #endif
