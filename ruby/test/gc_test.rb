@@ -104,6 +104,25 @@ class GcTest < BindingTest
     end
   end
 
+  # How many full collections 20 requests bring, each of which finds the worker at leisure.
+  def collections(**settings)
+    GC.disable
+    before = GC.stat(:major_gc_count)
+    serve(->(_) { text([]) }, lint: false, **settings) { |client| 20.times { client.get("/") } }
+    GC.stat(:major_gc_count) - before
+  ensure
+    GC.enable
+  end
+
+  def test_collections_out_of_band
+    assert_equal 0, collections
+    assert_equal 0, collections(oob_gc_requests: 5)
+    assert_equal 4, collections(oob_gc: true)
+    assert_equal 2, collections(oob_gc: true, oob_gc_requests: 10)
+    assert_includes 2..5, collections(oob_gc: true, oob_gc_requests: 4..10)
+    assert_equal 0, collections(oob_gc: true, oob_gc_requests: 21)
+  end
+
   def test_sizes_are_reported
     require "objspace"
     assert_operator ObjectSpace.memsize_of(Oribi::Options.new), :>, 500

@@ -48,7 +48,8 @@ static VALUE text_http11;
 static VALUE text_https;
 static VALUE text_localhost;
 static VALUE method_texts[ENV_METHODS];
-static const char *const method_names[ENV_METHODS] = {"GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"};
+static const char *const method_names[ENV_METHODS] = {"GET",    "POST",  "HEAD",    "PUT",
+                                                      "DELETE", "PATCH", "OPTIONS", "TRACE"};
 
 static VALUE empty_input;
 static VALUE string_io_class;
@@ -270,7 +271,8 @@ static VALUE fill_template(struct ext_call *call, VALUE template)
     fill_places(call, values);
     uint32_t count = PLACE_COUNT;
     if (values[PLACE_REMOTE_PORT] == Qundef) {
-        memmove(&values[PLACE_REMOTE_PORT], &values[PLACE_REMOTE_PORT + 1], (PLACE_COUNT - PLACE_REMOTE_PORT - 1) * sizeof(VALUE));
+        memmove(&values[PLACE_REMOTE_PORT], &values[PLACE_REMOTE_PORT + 1],
+                (PLACE_COUNT - PLACE_REMOTE_PORT - 1) * sizeof(VALUE));
         count--;
     }
     for (uint32_t i = 0; i < head->field_count; i++) {
@@ -354,11 +356,11 @@ void ext_env_prepare(struct ext_worker *worker, VALUE extra)
 void ext_env_setup(void)
 {
     static const char *const names[PLACE_COUNT] = {
-        [PLACE_METHOD] = "REQUEST_METHOD",     [PLACE_PATH_INFO] = "PATH_INFO",
-        [PLACE_REQUEST_URI] = "REQUEST_URI",   [PLACE_QUERY_STRING] = "QUERY_STRING",
-        [PLACE_PROTOCOL] = "SERVER_PROTOCOL",  [PLACE_SERVER_NAME] = "SERVER_NAME",
-        [PLACE_SERVER_PORT] = "SERVER_PORT",   [PLACE_REMOTE_ADDR] = "REMOTE_ADDR",
-        [PLACE_REMOTE_PORT] = "REMOTE_PORT",   [PLACE_INPUT] = "rack.input",
+        [PLACE_METHOD] = "REQUEST_METHOD",           [PLACE_PATH_INFO] = "PATH_INFO",
+        [PLACE_REQUEST_URI] = "REQUEST_URI",         [PLACE_QUERY_STRING] = "QUERY_STRING",
+        [PLACE_PROTOCOL] = "SERVER_PROTOCOL",        [PLACE_SERVER_NAME] = "SERVER_NAME",
+        [PLACE_SERVER_PORT] = "SERVER_PORT",         [PLACE_REMOTE_ADDR] = "REMOTE_ADDR",
+        [PLACE_REMOTE_PORT] = "REMOTE_PORT",         [PLACE_INPUT] = "rack.input",
         [PLACE_FINISHED] = "rack.response_finished", [PLACE_HIJACK] = "rack.hijack",
         [PLACE_EARLY_HINTS] = "rack.early_hints",
     };

@@ -59,7 +59,9 @@ struct ext_worker {
     struct ext_call *call;     /* the request being served, or NULL */
     struct oribi_seat *seat;   /* host.c; NULL for a worker without a supervisor */
     int64_t title_ms;          /* when the process title was looked at last */
-    uint64_t serial;           /* of the request being served: objects that outlive their request compare it */
+    uint64_t gc_every; /* requests between two collections while nobody waits; 0: the VM collects when it must */
+    uint64_t gc_next;  /* request count of the next one */
+    uint64_t serial;   /* of the request being served: objects that outlive their request compare it */
     VALUE self;
     VALUE app;
     VALUE options;

@@ -275,7 +275,8 @@ void ext_reply_send(struct ext_call *call)
 {
     VALUE response = rb_check_array_type(call->response);
     if (NIL_P(response) || RARRAY_LEN(response) < 3)
-        rb_raise(rb_eTypeError, "the application returned %" PRIsVALUE ", not [status, headers, body]", rb_obj_class(call->response));
+        rb_raise(rb_eTypeError, "the application returned %" PRIsVALUE ", not [status, headers, body]",
+                 rb_obj_class(call->response));
     call->status = RARRAY_AREF(response, 0);
     call->headers = RARRAY_AREF(response, 1);
     call->body = RARRAY_AREF(response, 2);

@@ -193,7 +193,8 @@ static bool note_failure(struct ext_call *call, const char *where)
         /* throw to a tag, break or return beyond the loop: the VM keeps no exception object for these. */
         exception = rb_exc_new_cstr(ext_error, "throw, break or return out of the application");
     }
-    if (rb_obj_is_kind_of(exception, rb_eSignal) || rb_obj_is_kind_of(exception, rb_eFatal) || oribi_worker_abandoned(call->worker->core)) {
+    if (rb_obj_is_kind_of(exception, rb_eSignal) || rb_obj_is_kind_of(exception, rb_eFatal) ||
+        oribi_worker_abandoned(call->worker->core)) {
         rb_set_errinfo(exception);
         return true;
     }
@@ -224,15 +225,16 @@ static void protect(VALUE (*step)(VALUE), struct ext_call *call, const char *whe
 
 static int serve(struct ext_worker *worker, struct oribi_req *req)
 {
-    struct ext_call call = {.worker = worker, .req = req, .env = Qnil, .input = Qnil, .finished = Qnil, .response = Qnil,
-                            .status = Qnil, .headers = Qnil, .body = Qnil, .stream = Qnil, .error = Qnil, .pending = Qnil};
+    struct ext_call call = {.worker = worker, .req = req};
+    call.env = call.input = call.finished = call.response = Qnil;
+    call.status = call.headers = call.body = call.stream = call.error = call.pending = Qnil;
     call.serial = ++worker->serial;
     worker->call = &call;
 
     protect(call_and_reply, &call, "application");
     if (RB_UNLIKELY(oribi_worker_abandoned(worker->core)))
         rb_jump_tag(call.tag); /* such a child never comes back here without one */
-    ext_reply_fail(&call); /* nothing to do when the request has been answered */
+    ext_reply_fail(&call);     /* nothing to do when the request has been answered */
     if (!RB_TYPE_P(call.response, T_ARRAY) || !RB_TYPE_P(call.body, T_ARRAY))
         protect(close_body, &call, "closing the body");
     if (!NIL_P(call.input))
@@ -262,12 +264,22 @@ static VALUE worker_alloc(VALUE class)
     return self;
 }
 
+/* A worker draws its own number from the range, so that not all collect at once. */
+static void plan_collections(struct ext_worker *worker, const struct oribi_options *options)
+{
+    const struct oribi_range *range = &options->oob_gc_requests;
+    if (options->oob_gc && range->max > 0)
+        worker->gc_every = range->min + rb_genrand_ulong_limited(range->max - range->min);
+    worker->gc_next = worker->gc_every;
+}
+
 void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup *setup, VALUE environment)
 {
     if (worker->core)
         rb_raise(ext_error, "the worker is open already");
     Check_Type(environment, T_HASH);
     ext_env_prepare(worker, environment);
+    plan_collections(worker, setup->options);
     int result = oribi_worker_create(setup, &worker->core);
     if (result < 0) {
         worker->core = NULL;
@@ -297,6 +309,18 @@ static VALUE worker_initialize(VALUE self, VALUE options, VALUE listeners, VALUE
     return self;
 }
 
+/* Nothing waits: the time for what would keep a request waiting. Returns true when something was done and new requests may have come. */
+static bool use_leisure(struct ext_worker *worker)
+{
+    ext_seat_title(worker);
+    uint64_t count = oribi_worker_request_count(worker->core);
+    if (!worker->gc_every || count < worker->gc_next)
+        return false;
+    rb_gc_start();
+    worker->gc_next = count + worker->gc_every;
+    return true;
+}
+
 static VALUE run_loop(VALUE self)
 {
     struct ext_worker *worker = ext_worker_get(self);
@@ -312,8 +336,8 @@ static VALUE run_loop(VALUE self)
         } else {
             if (oribi_worker_done(worker->core))
                 return Qnil;
-            ext_seat_title(worker);
-            without_lock(wait_events, &blocking);
+            if (!use_leisure(worker))
+                without_lock(wait_events, &blocking);
         }
         /* Traps run here, and other threads get their turn even when requests never stop. */
         rb_thread_check_ints();
