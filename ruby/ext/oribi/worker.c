@@ -7,6 +7,7 @@
 static ID id_call;
 static ID id_close;
 static ID id_log_exception;
+static ID id_start;
 
 /* --- the object --- */
 
@@ -316,7 +317,7 @@ static bool use_leisure(struct ext_worker *worker)
     uint64_t count = oribi_worker_request_count(worker->core);
     if (!worker->gc_every || count < worker->gc_next)
         return false;
-    rb_gc_start();
+    rb_funcallv(rb_mGC, id_start, 0, NULL); /* unlike rb_gc_start() it collects also where the application has disabled GC */
     worker->gc_next = count + worker->gc_every;
     return true;
 }
@@ -404,6 +405,7 @@ void ext_worker_setup(void)
     id_call = rb_intern("call");
     id_close = rb_intern("close");
     id_log_exception = rb_intern("log_exception");
+    id_start = rb_intern("start");
     VALUE class = rb_define_class_under(ext_module, "Worker", rb_cObject);
     rb_define_alloc_func(class, worker_alloc);
     rb_define_method(class, "initialize", worker_initialize, 4);
