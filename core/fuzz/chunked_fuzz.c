@@ -1,5 +1,5 @@
-/* Chunked decoder: no input may crash it or make it touch what follows the body, and every cut must give one verdict. The first two bytes choose limits and the
- * cut; the rest is the body. */
+/* Chunked decoder: no input may crash it or make it touch what follows the body, and every cut must give one
+ * verdict. The first two bytes choose limits and the cut; the rest is the body. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/chunked.h"

@@ -1,7 +1,7 @@
 /* Head parser: no input may crash it, and every level and every cut must give one verdict.
  *
- * The first two bytes choose limits and where to cut; the rest is the request. Inputs live at the end of their own allocation, so that the address
- * sanitizer sees reads behind them, in vector code as well. */
+ * The first two bytes choose limits and where to cut; the rest is the request. Inputs live at the end of their own
+ * allocation, so that the address sanitizer sees reads behind them, in vector code as well. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/parser.h"

@@ -1,7 +1,7 @@
 /* Response writer: whatever an application gives, what stands on the wire is one well-formed head with one framing.
  *
- * Input: status (2 bytes), flags, body length (1 byte, 255 is unknown), then headers as name NUL-separated from value, each ended by 0xff. The head is read back
- * line by line. */
+ * Input: status (2 bytes), flags, body length (1 byte, 255 is unknown), then headers as name NUL-separated from
+ * value, each ended by 0xff. The head is read back line by line. */
 #include "oribi/base/error.h"
 #include "oribi/base/limits.h"
 #include "oribi/base/mem.h"

@@ -1,12 +1,14 @@
 /* Request heads, in two ways that never disagree.
  *
- *     parse_whole   one pass over a complete head: request line, the marks of all field lines, then the meaning (head.c). It only ever
- *                   succeeds or finds fault with the meaning; at anything unexpected it says AGAIN and leaves the verdict to …
- *     advance       … which checks line by line, remembers where it stopped, and alone decides what the grammar refuses, what is too long and what
- *                   is merely not there yet. When it reaches the empty line, parse_whole runs once.
+ *     parse_whole   one pass over a complete head: request line, the marks of all field lines, then the meaning
+ *                   (head.c). It only ever succeeds or finds fault with the meaning; at anything unexpected it says
+ *                   AGAIN and leaves the verdict to …
+ *     advance       … which checks line by line, remembers where it stopped, and alone decides what the grammar
+ *                   refuses, what is too long and what is merely not there yet. At the empty line, parse_whole runs once.
  *
- * So every grammar fault is found at the same byte however the input is cut, and faults of meaning (Host, framing, repeats) are only reported once
- * the head is complete. A head that arrives in one read, as nearly all do, is looked at once. */
+ * So every grammar fault is found at the same byte however the input is cut, and faults of meaning (Host, framing,
+ * repeats) are only reported once the head is complete. A head that arrives in one read, as nearly all do, is looked
+ * at once. */
 #include "oribi/http/parser.h"
 
 #include "fields_internal.h"
@@ -71,7 +73,8 @@ static size_t target_len(const char *p, size_t n, size_t done, const struct orib
     return len;
 }
 
-/* Checks "HTTP/1.1\r\n" byte by byte; p is behind the second space. Returns the minor version, ORIBI_AGAIN or an error. */
+/* Checks "HTTP/1.1\r\n" byte by byte; p is behind the second space. Returns the minor version, ORIBI_AGAIN or an
+ * error. */
 static int check_version(const char *p, size_t n, const char **reason)
 {
     static const char pattern[] = "HTTP/d.d\r\n";
@@ -87,8 +90,8 @@ static int check_version(const char *p, size_t n, const char **reason)
     return p[7] != '0';
 }
 
-/* p is the line's first byte. Returns 0 with `line` filled, ORIBI_AGAIN with *scanned advanced, or an error. Every verdict hangs on the first bytes
- * that allow it, so waiting for more cannot change it. */
+/* p is the line's first byte. Returns 0 with `line` filled, ORIBI_AGAIN with *scanned advanced, or an error. Every
+ * verdict hangs on the first bytes that allow it, so waiting for more cannot change it. */
 static int scan_request_line(const char *p, size_t n, uint32_t *scanned, const struct oribi_limits *limits,
                              struct request_line *line, const char **reason)
 {
@@ -139,7 +142,8 @@ static int scan_request_line(const char *p, size_t n, uint32_t *scanned, const s
     return 0;
 }
 
-/* http://authority[/path][?query]; also https, for requests that came through a proxy ending TLS. Returns the scheme's length with "://", or 0. */
+/* http://authority[/path][?query]; also https, for requests that came through a proxy ending TLS. Returns the
+ * scheme's length with "://", or 0. */
 static size_t scheme_len(struct oribi_slice target)
 {
     if (target.n >= 7 && oribi_slice_equal_fold(oribi_slice(target.p, 7), ORIBI_SLICE("http://")))
@@ -336,7 +340,8 @@ static __attribute__((noinline)) struct oribi_slice strip(const char *p, const c
     return oribi_slice(p, (size_t)(end - p));
 }
 
-/* Fills `field` from the line [line, end); `readable` says that FIELD_READ_BYTES may be read from its start. Returns its id. */
+/* Fills `field` from the line [line, end); `readable` says that FIELD_READ_BYTES may be read from its start. Returns
+ * its id. */
 static inline uint32_t take_field(struct oribi_field *field, const char *line, const char *colon, const char *end,
                                   bool readable)
 {
@@ -356,8 +361,9 @@ static inline uint32_t take_field(struct oribi_field *field, const char *line, c
     return id;
 }
 
-/* Takes all field lines from p on, in front of which `before` bytes may be read. Returns how many bytes they take with the empty line, or ORIBI_AGAIN
- * unless all is as it should be. What every line changes is kept in locals: for the compiler, head and facts could alias the bytes. */
+/* Takes all field lines from p on, in front of which `before` bytes may be read. Returns how many bytes they take
+ * with the empty line, or ORIBI_AGAIN unless all is as it should be. What every line changes is kept in locals: for
+ * the compiler, head and facts could alias the bytes. */
 static ssize_t take_fields(const char *p, size_t before, size_t n, const struct oribi_limits *limits,
                            struct oribi_head *head, struct head_facts *facts)
 {

@@ -1,4 +1,5 @@
-/* The scalar level, which is also the specification of the others, and the choice of a level. See scan_internal.h for the idea of `lines`. */
+/* The scalar level, which is also the specification of the others, and the choice of a level. See scan_internal.h
+ * for the idea of `lines`. */
 #include "oribi/http/scan.h"
 
 #include "oribi/base/error.h"
@@ -107,8 +108,8 @@ static size_t scalar_lines(const char *p, size_t before, size_t n, uint32_t *mar
 static const struct oribi_scan scalar = {"scalar",     scalar_token, scalar_target,
                                          scalar_host,  scalar_text,  scalar_lines};
 
-/* The one mutable global of the core: set before main by choose(), read-only from then on (tests and benchmarks aside). Every level gives the same
- * results, so whoever reads it earlier is slow, not wrong. */
+/* The one mutable global of the core: set before main by choose(), read-only from then on (tests and benchmarks
+ * aside). Every level gives the same results, so whoever reads it earlier is slow, not wrong. */
 const struct oribi_scan *oribi_scan_active = &scalar;
 
 const struct oribi_scan *oribi_scan_level(enum oribi_scan_level level)

@@ -1,4 +1,5 @@
-/* Every level gives what the scalar one gives, for every input length and offset, and reads nothing behind the input. */
+/* Every level gives what the scalar one gives, for every input length and offset, and reads nothing behind the
+ * input. */
 #include "http/scan.c"
 
 #include "guard.h"
@@ -138,7 +139,8 @@ static void test_classes_are_those_of_the_grammar(void)
 
 static void test_marks_of_a_head(const struct oribi_scan *scan)
 {
-    static const char text[] = "Host: a\r\nA:\r\nLong-Name-That-Crosses-The-First-Block-Of-Sixty-Four-Bytes: 1\r\n\r\nGET :";
+    static const char text[] = "Host: a\r\nA:\r\n"
+                               "Long-Name-That-Crosses-The-First-Block-Of-Sixty-Four-Bytes: 1\r\n\r\nGET :";
     uint32_t marks[128];
     size_t count = scan->lines(text, 0, sizeof(text) - 1, marks, 128);
     ok(count >= 7);
