@@ -16,6 +16,11 @@ int64_t oribi_conn_pending(const struct oribi_conn *c)
     return c->out ? oribi_out_pending(c->out) : 0;
 }
 
+int64_t oribi_conn_spilled(const struct oribi_conn *c)
+{
+    return c->out ? oribi_out_spilled(c->out) : 0;
+}
+
 static void count_sent(struct oribi_reactor *r, int64_t bytes)
 {
     if (bytes > 0 && r->hooks.sent)

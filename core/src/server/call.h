@@ -23,6 +23,8 @@ struct oribi__call {
     int64_t started_us;
     int64_t body_sent; /* body bytes given to the connection, framing not counted */
     int64_t left;      /* of a known length; -1 when not known */
+    int64_t waited_pending; /* what was queued when oribi_reply_wait() last saw it change … */
+    int64_t waited_since_ms; /* … and when that was */
     struct oribi_buf held;
     enum oribi__phase phase;
     enum oribi_framing framing;

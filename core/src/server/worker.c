@@ -219,6 +219,7 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
     call->started_us = now_us;
     call->body_sent = 0;
     call->left = -1;
+    call->waited_pending = -1;
     call->held = (struct oribi_buf){0};
     call->phase = ORIBI_PHASE_OPEN;
     call->status = 0;

@@ -428,7 +428,8 @@ __attribute__((unused)) static long path_number(const struct oribi_req *req, con
     size_t n = strlen(prefix);
     if (req->head->path.n <= n || memcmp(req->head->path.p, prefix, n) != 0)
         return -1;
-    return atol(req->head->path.p + n); /* a space stands behind the target */
+    long number = atol(req->head->path.p + n); /* a space stands behind the target */
+    return number > 0 ? number : 0;
 }
 
 static const struct oribi_header text_type = {"Content-Type", "text/plain", 12, 10};
