@@ -18,9 +18,20 @@ enum {
     CLOSE_IDLE_BATCH = 16,
 };
 
+static void unwatch(struct oribi_worker *w)
+{
+    if (!w->gates_open)
+        return;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        oribi_loop_remove(w->reactor.loop, &w->gates[i].watch);
+        w->gates[i].ready = false;
+    }
+    w->gates_open = false;
+}
+
 static void pause_accepting(struct oribi_worker *w)
 {
-    oribi__gates_close(w);
+    unwatch(w);
     w->pause_until_ms = w->reactor.now_ms + ACCEPT_PAUSE_MS;
 }
 
@@ -44,17 +55,6 @@ void oribi__gates_open(struct oribi_worker *w)
             return;
         }
     }
-}
-
-void oribi__gates_close(struct oribi_worker *w)
-{
-    if (!w->gates_open)
-        return;
-    for (uint32_t i = 0; i < w->gate_count; i++) {
-        oribi_loop_remove(w->reactor.loop, &w->gates[i].watch);
-        w->gates[i].ready = false;
-    }
-    w->gates_open = false;
 }
 
 /* Whether some sibling sleeps in its event loop and so will be woken by the kernel for a waiting connection. */
@@ -129,6 +129,18 @@ static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
     return true;
 }
 
+/* The kernel woke one sleeper for each waiting connection, and if that was us, nobody else will hear of it: what waits now is ours to take,
+ * after we have left the sleepers' queue. Found as a request without an answer in a reload. */
+void oribi__gates_close(struct oribi_worker *w)
+{
+    if (!w->gates_open)
+        return;
+    unwatch(w);
+    for (uint32_t i = 0; i < w->gate_count; i++)
+        while (accept_one(w, &w->gates[i]))
+            continue;
+}
+
 static uint32_t accept_budget(const struct oribi_worker *w)
 {
     uint32_t budget;
@@ -167,7 +179,7 @@ void oribi__accept_turn(struct oribi_worker *w)
         return;
     bool full = w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
     if (w->gates_open && full)
-        oribi__gates_close(w);
+        unwatch(w);
     else if (!w->gates_open && !full && w->reactor.now_ms >= w->pause_until_ms)
         oribi__gates_open(w);
     if (w->gates_open)
