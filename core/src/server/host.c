@@ -158,7 +158,7 @@ static void stopping(struct oribi_host *host, bool handed_over)
     if (!handed_over)
         (void)oribi_sd_stopping(); /* else it is the successor's to say */
     /* With the workers' copies gone, newcomers are refused and not kept waiting. */
-    oribi_listeners_close(host->ties.listeners, !handed_over);
+    oribi__close_listeners(host, !handed_over);
     oribi__control_answer(host, ORIBI__WISH_RELOAD, 1, "the server stops");
     oribi__control_answer(host, ORIBI__WISH_UPGRADE, 1, "the server stops");
 }

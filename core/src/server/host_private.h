@@ -119,6 +119,7 @@ int oribi__open_logs(struct oribi__ties *ties, char *error); /* level and error 
 void oribi__reopen_logs(struct oribi__ties *ties);
 void oribi__hand_over_logs(struct oribi_host *host); /* to the user of the workers */
 void oribi__log_text(struct oribi_host *host, enum oribi_log_level level, const char *text);
+void oribi__close_listeners(struct oribi_host *host, bool unlink_paths);
 void oribi__release_starter(struct oribi_host *host, int code);
 void oribi__host_signal(void *self, int number); /* the handler */
 

@@ -249,6 +249,19 @@ void oribi__host_config(const struct oribi_options *options, uint32_t workers_ma
     };
 }
 
+/* A successor that never served leaves the socket files to its predecessor, who goes on, but for those that it has opened itself. */
+void oribi__close_listeners(struct oribi_host *host, bool unlink_paths)
+{
+    struct oribi_listeners *listeners = host->ties.listeners;
+    for (uint32_t i = 0; host->upgrade_fd >= 0 && i < listeners->count; i++) {
+        if (listeners->items[i].fresh)
+            continue;
+        oribi_mem_free(listeners->items[i].path);
+        listeners->items[i].path = NULL;
+    }
+    oribi_listeners_close(listeners, unlink_paths);
+}
+
 /* A successor is in the background already, and tells its predecessor when it serves. */
 static void become_successor(struct oribi_host *host)
 {
@@ -338,8 +351,7 @@ void oribi_host_destroy(struct oribi_host *host)
     oribi_signals_uninstall();
     oribi__release_starter(host, 1);
     oribi__control_close(host, true);
-    if (host->ties.listeners->count > 0)
-        oribi_listeners_close(host->ties.listeners, true);
+    oribi__close_listeners(host, true);
     close_own(host, -1);
     oribi_os_close(host->ties.message_fd);
     oribi_os_close(host->ties.life_fd);
