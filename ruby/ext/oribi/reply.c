@@ -110,7 +110,7 @@ static void send_array(struct ext_call *call, VALUE parts)
     parts = string_parts(parts);
     if (RARRAY_LEN(parts) > PARTS_STACK) {
         cap = (size_t)RARRAY_LEN(parts);
-        holder = rb_str_tmp_new((long)(cap * sizeof(struct iovec)));
+        holder = rb_str_buf_new((long)(cap * sizeof(struct iovec)));
         vec = (struct iovec *)RSTRING_PTR(holder);
     }
     struct ext_headers headers;

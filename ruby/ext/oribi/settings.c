@@ -118,7 +118,7 @@ static VALUE options_parse(VALUE self, VALUE argv)
     Check_Type(argv, T_ARRAY);
     long count = RARRAY_LEN(argv);
     VALUE copies = rb_ary_new_capa(count); /* converting runs Ruby code, which may change the array and its strings */
-    VALUE holder = rb_str_tmp_new((long)((size_t)count * sizeof(char *)) + 1);
+    VALUE holder = rb_str_buf_new((long)((size_t)count * sizeof(char *)) + 1);
     const char **texts = (const char **)RSTRING_PTR(holder);
     for (long i = 0; i < count; i++)
         rb_ary_push(copies, rb_str_new_frozen(rb_String(rb_ary_entry(argv, i))));
