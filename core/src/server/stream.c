@@ -64,7 +64,8 @@ static int send_framed(struct oribi__call *call, struct oribi_slice before, cons
         count -= piece;
         n = 0;
     }
-    memcpy(all + n, vec, count * sizeof(*vec));
+    if (count > 0)
+        memcpy(all + n, vec, count * sizeof(*vec));
     n += count;
     if (after.n)
         all[n++] = (struct iovec){(char *)after.p, after.n};
