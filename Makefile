@@ -42,6 +42,7 @@ lint:
 	@script/lint
 
 bench: all
+	@$(MAKE) --no-print-directory -C core bench OUT=$(BUILD)/core
 	@bench/hello
 
 fuzz:
