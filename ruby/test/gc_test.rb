@@ -86,6 +86,20 @@ class GcTest < BindingTest
     skip "no compaction here"
   end
 
+  # A reference stored without telling the collector shows here as an old object that points to an unmarked young one.
+  def test_no_reference_is_stored_behind_the_collectors_back
+    skip "no checks here" unless GC.respond_to?(:verify_internal_consistency)
+    capture_log do
+      serve(APP, lint: false) do |client|
+        40.times do |round|
+          exercise(client, round % 3)
+          GC.start(full_mark: round % 4 == 0, immediate_sweep: false)
+          GC.verify_internal_consistency
+        end
+      end
+    end
+  end
+
   # What requests leave behind is collected: nothing of the binding holds on to them.
   def test_requests_leave_nothing_behind
     kept = ObjectSpace::WeakMap.new
