@@ -60,6 +60,8 @@ enum psgi_key {
 /* Methods whose name is shared between environments; others are copied. */
 enum { PSGI_METHOD_COUNT = 7 };
 
+enum { PSGI_TEMPLATE_COUNT = 2 };
+
 enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_COUNT };
 
 /*        take               reply, reply_file, detach
@@ -97,7 +99,7 @@ struct psgi_worker {
     char line[64];    /* start of "GET /path" for log lines, NUL-terminated */
 
     /* env.c */
-    HV *template;
+    HV *templates[PSGI_TEMPLATE_COUNT]; /* with room for a few fields, and for a browser's */
     SV *keys[PSGI_KEY_COUNT];
     SV *field_keys[ORIBI_FIELD_COUNT];
     SV *methods[PSGI_METHOD_COUNT];
