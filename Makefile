@@ -47,7 +47,6 @@ bench: all
 
 fuzz:
 	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz
-	@echo "fuzz: $(T) ran $(S) s without a finding"
 
 ci: lint all
 	@script/test
