@@ -91,7 +91,7 @@ class GcTest < BindingTest
     skip "no checks here" unless GC.respond_to?(:verify_internal_consistency)
     capture_log do
       serve(APP, lint: false) do |client|
-        40.times do |round|
+        8.times do |round|
           exercise(client, round % 3)
           GC.start(full_mark: round % 4 == 0, immediate_sweep: false)
           GC.verify_internal_consistency
