@@ -116,11 +116,6 @@ static bool up(struct oribi_host *host, const struct oribi_action *action)
 {
     log_start_line(host);
     oribi__release_starter(host, 0);
-    if (host->upgrade_fd >= 0) {
-        (void)oribi_os_write(host->upgrade_fd, "1", 1); /* a predecessor that is gone needs no word */
-        oribi_os_close(host->upgrade_fd);
-        host->upgrade_fd = -1;
-    }
     return hook(host, "server_ready", action);
 }
 
@@ -407,6 +402,16 @@ static void pat_watchdog(struct oribi_host *host)
     (void)oribi_sd_watchdog(); /* a lost one is followed by another in time */
 }
 
+/* A predecessor leaves when all our workers serve: with one of several it would take more away than we bring. */
+static void relieve_predecessor(struct oribi_host *host)
+{
+    if (host->upgrade_fd < 0 || !host->sup.up || oribi_supervisor_serving(&host->sup) < host->sup.target)
+        return;
+    (void)oribi_os_write(host->upgrade_fd, "1", 1); /* one that is gone needs no word */
+    oribi_os_close(host->upgrade_fd);
+    host->upgrade_fd = -1;
+}
+
 static bool begin(struct oribi_host *host)
 {
     if (host->daemonize) {
@@ -441,6 +446,7 @@ const struct oribi_host_action *oribi_host_take(struct oribi_host *host)
             if (carry_out(host, &action))
                 return &host->action;
     } while (next_event(host));
+    relieve_predecessor(host);
     pat_watchdog(host);
     host->action = (struct oribi_host_action){.type = ORIBI_HOST_NONE};
     return &host->action;

@@ -134,6 +134,7 @@ void oribi_seat_ready(struct oribi_seat *seat, struct oribi_worker *worker)
 {
     atomic_store(&seat->worker, worker);
     atomic_store(&seat->serving, true);
+    atomic_store(&oribi_seat_slot(seat)->state, ORIBI_SLOT_IDLE);
     tell(seat, ORIBI_MESSAGE_WORKER_READY, "", 0);
 }
 
@@ -255,13 +256,13 @@ int oribi_seat_wake_fd(struct oribi_seat *seat)
     return seat->wake.read_fd;
 }
 
-static const char *state_text(uint32_t state)
+/* Between two calls a worker that has more to do does not say that it is idle. */
+static const char *state_text(const struct oribi_slot *slot)
 {
-    switch (state) {
+    switch (atomic_load(&slot->state)) {
     case ORIBI_SLOT_IDLE:
-        return "idle";
     case ORIBI_SLOT_BUSY:
-        return "busy";
+        return atomic_load(&slot->call_started_us) ? "busy" : "idle";
     case ORIBI_SLOT_DRAINING:
         return "draining";
     default:
@@ -274,7 +275,7 @@ size_t oribi_seat_title(struct oribi_seat *seat, char *dst, size_t cap)
     char title[sizeof(seat->title)];
     struct oribi_slot *slot = oribi_seat_slot(seat);
     (void)snprintf(title, sizeof(title), "%s worker %u, generation %u, %s, %llu requests", seat->ties.program, seat->index,
-                   seat->generation, state_text(atomic_load(&slot->state)),
+                   seat->generation, state_text(slot),
                    (unsigned long long)atomic_load(&slot->request_count)); /* cut when longer: still a title */
     return oribi__title_changed(title, seat->title, sizeof(seat->title), dst, cap);
 }

@@ -41,7 +41,7 @@ static const char *state_of(const struct oribi_place *place, const struct oribi_
     case ORIBI_PLACE_BOOTING:
         return "starting";
     case ORIBI_PLACE_SERVING:
-        return atomic_load(&slot->state) == ORIBI_SLOT_BUSY ? "busy" : "idle";
+        return atomic_load(&slot->call_started_us) ? "busy" : "idle";
     case ORIBI_PLACE_LEAVING:
     case ORIBI_PLACE_STOPPING:
         return "draining";
