@@ -175,7 +175,8 @@ static bool resize(struct oribi_host *host, struct oribi__client *client, const 
     return event->delta != 0;
 }
 
-static bool wish(struct oribi__client *client, enum oribi__wish what, enum oribi_event_type type, struct oribi_event *event)
+static bool wish(struct oribi__client *client, enum oribi__wish what, enum oribi_event_type type,
+                 struct oribi_event *event)
 {
     client->wish = what;
     *event = (struct oribi_event){.type = type};
@@ -300,7 +301,8 @@ static int say_failure(struct oribi_buf *out, const char *path, const char *what
 {
     char text[256];
     int n = snprintf(text, sizeof(text), "%.150s: %s", path, what);
-    (void)oribi_buf_try_append(out, text, n > 0 && (size_t)n < sizeof(text) ? (size_t)n + 1 : 1); /* the code tells as well */
+    (void)oribi_buf_try_append(out, text,
+                               n > 0 && (size_t)n < sizeof(text) ? (size_t)n + 1 : 1); /* the code tells as well */
     if (out->len > 0)
         out->len--; /* the NUL */
     return 2;
@@ -340,7 +342,8 @@ int oribi_control_request(const char *path, const char *command_text, struct ori
         oribi_os_close(fd);
         return say_failure(out, path, oribi_os_error_text());
     }
-    const struct iovec line[] = {{(void *)(uintptr_t)command_text, strlen(command_text)}, {(void *)(uintptr_t) "\n", 1}};
+    const struct iovec line[] = {{(void *)(uintptr_t)command_text, strlen(command_text)},
+                                 {(void *)(uintptr_t) "\n", 1}};
     if (oribi_os_send_vec(fd, line, 2) < 0)
         n = 0;
     while (n > 0) {

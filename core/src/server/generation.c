@@ -28,8 +28,10 @@ enum {
 
 /* Those of a config file that the supervisor acts on. */
 static const char *const told_options[] = {
-    "workers",      "boot_timeout",   "shutdown_timeout", "spawn_interval", "err_respawn_interval", "roll_max_unavailable",
-    "call_timeout", "drain_delay",    "memory_max",       "age_max",        "refork_after",
+    "workers",        "boot_timeout",         "shutdown_timeout",
+    "spawn_interval", "err_respawn_interval", "roll_max_unavailable",
+    "call_timeout",   "drain_delay",          "memory_max",
+    "age_max",        "refork_after",
 };
 
 enum { TOLD_OPTIONS = sizeof(told_options) / sizeof(told_options[0]) };
@@ -182,7 +184,8 @@ static void told_listener(struct oribi_host *host, const char *spec, int passed)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
     if (host->named_count < ORIBI_LISTENERS_MAX)
-        (void)snprintf(host->named[host->named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s", ORIBI_ADDRESS_TEXT_CAP - 1, spec);
+        (void)snprintf(host->named[host->named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s", ORIBI_ADDRESS_TEXT_CAP - 1,
+                       spec);
     if (passed >= 0 && oribi_listeners_adopt(host->ties.listeners, passed, ORIBI_ORIGIN_OWN, spec, error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "reload: %s", error);
 }
@@ -260,8 +263,9 @@ int oribi__handed_down_read(struct oribi__handed_down *from, char *error)
     (void)unsetenv("ORIBI_MOLD"); /* fails for names with `=` only */
     from->parent = (pid_t)parent;
     if (n >= 1 && layout != (unsigned)LAYOUT) {
-        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP,
-                       "the running server is of another version: an upgrade (USR2) replaces it, a reload (HUP) cannot");
+        (void)snprintf(
+            error, ORIBI_OPTIONS_ERROR_CAP,
+            "the running server is of another version: an upgrade (USR2) replaces it, a reload (HUP) cannot");
         return ORIBI_EINVAL;
     }
     const int fds[] = {from->socket_fd, from->message_fd, from->life_fd, from->board_fd};

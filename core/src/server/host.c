@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum {
-    MEASURE_MS = 1000,      /* between two looks at the memory of a part of the workers */
-    MEASURE_ROUNDS = 10,    /* so many looks see all of them */
+    MEASURE_MS = 1000,   /* between two looks at the memory of a part of the workers */
+    MEASURE_ROUNDS = 10, /* so many looks see all of them */
 };
 
 /* --- signals --- */
@@ -72,23 +72,19 @@ static void spawn(struct oribi_host *host, const struct oribi_action *action)
     atomic_store(&slot->generation, action->generation);
     atomic_store(&slot->state, ORIBI_SLOT_STARTING);
     atomic_store(&slot->stop_soon, host->sup.stop_at != 0);
-    struct oribi_message message = {.kind = ORIBI_MESSAGE_SPAWN,
-                                    .generation = action->generation,
-                                    .slot = action->slot,
-                                    .ticket = action->ticket};
+    struct oribi_message message = {
+        .kind = ORIBI_MESSAGE_SPAWN, .generation = action->generation, .slot = action->slot, .ticket = action->ticket};
     struct oribi__mold_socket *mold = oribi__mold_socket_of(host, action->pid);
     if (!mold || oribi_message_send(mold->fd, &message, 0) < 0)
-        oribi_log(ORIBI_LOG_DEBUG, "mold (pid %d) takes no commands", action->pid); /* its end or boot_timeout settles it */
+        oribi_log(ORIBI_LOG_DEBUG, "mold (pid %d) takes no commands",
+                  action->pid); /* its end or boot_timeout settles it */
 }
 
 static bool hook(struct oribi_host *host, const char *name, const struct oribi_action *action)
 {
     (void)snprintf(host->reason, sizeof(host->reason), "%s", action->text ? action->text : ""); /* reasons are short */
-    host->action = (struct oribi_host_action){.type = ORIBI_HOST_HOOK,
-                                              .hook = name,
-                                              .reason = host->reason,
-                                              .pid = action->pid,
-                                              .status = action->status};
+    host->action = (struct oribi_host_action){
+        .type = ORIBI_HOST_HOOK, .hook = name, .reason = host->reason, .pid = action->pid, .status = action->status};
     return true;
 }
 
@@ -108,7 +104,8 @@ static void log_start_line(struct oribi_host *host)
     const struct oribi_listeners *listeners = host->ties.listeners;
     for (uint32_t i = 0; i < listeners->count && n < sizeof(line); i++)
         n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s", i ? ", " : "listening on ", listeners->items[i].text);
-    oribi_log(ORIBI_LOG_INFO, "%s, %u workers, pid %d", listeners->count ? line : "started", host->sup.target, host->pid);
+    oribi_log(ORIBI_LOG_INFO, "%s, %u workers, pid %d", listeners->count ? line : "started", host->sup.target,
+              host->pid);
     (void)oribi_sd_ready(line[0] ? line : NULL); /* nobody need have asked for it */
 }
 

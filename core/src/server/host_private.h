@@ -50,7 +50,7 @@ struct oribi__client {
 };
 
 struct oribi__control {
-    int fd; /* listens; -1: none */
+    int fd;          /* listens; -1: none */
     uint64_t device; /* of its file, so that a successor's under the same name stays */
     uint64_t inode;
     struct oribi__client clients[ORIBI__CLIENTS_MAX];
@@ -105,9 +105,9 @@ struct oribi_host {
     char named[ORIBI_LISTENERS_MAX][ORIBI_ADDRESS_TEXT_CAP]; /* specs of its listeners */
     uint32_t adopted_from;                                   /* from here on listeners are its own */
     /* upgrade */
-    int upgrade_fd;     /* we are the successor: written to when we serve; -1: we are not */
-    int successor_fd;   /* our successor writes there; -1: there is none */
-    int successor_end;  /* its end until it is started */
+    int upgrade_fd;    /* we are the successor: written to when we serve; -1: we are not */
+    int successor_fd;  /* our successor writes there; -1: there is none */
+    int successor_end; /* its end until it is started */
     /* what take returned */
     struct oribi_host_action action;
     char reason[256];
@@ -115,7 +115,8 @@ struct oribi_host {
 };
 
 /* host_start.c: logs */
-int oribi__open_logs(struct oribi__ties *ties, char *error); /* level and error log as the options say; 0 or a code with `error` */
+int oribi__open_logs(struct oribi__ties *ties,
+                     char *error); /* level and error log as the options say; 0 or a code with `error` */
 void oribi__reopen_logs(struct oribi__ties *ties);
 void oribi__hand_over_logs(struct oribi_host *host); /* to the user of the workers */
 void oribi__log_text(struct oribi_host *host, enum oribi_log_level level, const char *text);
@@ -128,14 +129,16 @@ size_t oribi__title_changed(const char *title, char *last, size_t last_cap, char
 
 /* In a child: closes what belongs to the supervisor alone and frees it. `keep_fd` stays open. */
 void oribi__host_forget(struct oribi_host *host, int keep_fd);
-void oribi__host_config(const struct oribi_options *options, uint32_t workers_max, struct oribi_supervisor_config *config);
+void oribi__host_config(const struct oribi_options *options, uint32_t workers_max,
+                        struct oribi_supervisor_config *config);
 
 /* generation.c, in the supervisor */
 struct oribi__mold_socket *oribi__mold_socket_of(struct oribi_host *host, int32_t pid);
 void oribi__mold_socket_close(struct oribi_host *host, int32_t pid);
 bool oribi__start_mold(struct oribi_host *host, uint32_t generation, bool fresh); /* true: the language is to fork */
 void oribi__mold_started(struct oribi_host *host, pid_t pid);
-void oribi__generation_told(struct oribi_host *host, const struct oribi_message *message, int passed); /* takes passed */
+void oribi__generation_told(struct oribi_host *host, const struct oribi_message *message,
+                            int passed); /* takes passed */
 void oribi__generation_committed(struct oribi_host *host);
 void oribi__generation_failed(struct oribi_host *host);
 bool oribi__mold_promoted(struct oribi_host *host, const struct oribi_message *message, int passed); /* takes passed */

@@ -53,7 +53,8 @@ void oribi__reopen_logs(struct oribi__ties *ties)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
     if (oribi_log_reopen() < 0)
-        oribi_log(ORIBI_LOG_ERROR, "error_log: cannot be reopened, going on with the old file: %s", oribi_os_error_text());
+        oribi_log(ORIBI_LOG_ERROR, "error_log: cannot be reopened, going on with the old file: %s",
+                  oribi_os_error_text());
     if (ties->access_log && oribi_access_log_reopen(ties->access_log, error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "%s", error);
 }
@@ -92,7 +93,8 @@ void oribi__log_text(struct oribi_host *host, enum oribi_log_level level, const 
     }
     /* Whoever waits for us to come up sees why we did not, wherever the log goes. */
     if (host->daemon_fds[1] >= 0 && level == ORIBI_LOG_ERROR) {
-        (void)oribi_os_write(host->daemon_fds[1], text, strnlen(text, DAEMON_TEXT_CAP / 4)); /* nobody may listen any more */
+        (void)oribi_os_write(host->daemon_fds[1], text,
+                             strnlen(text, DAEMON_TEXT_CAP / 4)); /* nobody may listen any more */
         (void)oribi_os_write(host->daemon_fds[1], "\n", 1);
     }
 }
@@ -179,8 +181,8 @@ static void no_descriptors(struct oribi_host *host)
 
 static void close_own(struct oribi_host *host, int keep_fd)
 {
-    const int fds[] = {host->message_fd,    host->life_write_fd,    host->signal_fds[0],    host->signal_fds[1],
-                       host->daemon_fds[0], host->daemon_fds[1],    host->next_mold_fds[0], host->next_mold_fds[1],
+    const int fds[] = {host->message_fd,    host->life_write_fd, host->signal_fds[0],    host->signal_fds[1],
+                       host->daemon_fds[0], host->daemon_fds[1], host->next_mold_fds[0], host->next_mold_fds[1],
                        host->upgrade_fd,    host->successor_fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] != keep_fd)
@@ -230,7 +232,8 @@ static uint32_t workers_ceiling(const struct oribi_options *options)
     return options->workers + spare < ORIBI_WORKERS_MAX ? options->workers + spare : ORIBI_WORKERS_MAX;
 }
 
-void oribi__host_config(const struct oribi_options *options, uint32_t workers_max, struct oribi_supervisor_config *config)
+void oribi__host_config(const struct oribi_options *options, uint32_t workers_max,
+                        struct oribi_supervisor_config *config)
 {
     *config = (struct oribi_supervisor_config){
         .workers = options->workers,

@@ -30,13 +30,11 @@ static void on_signal(void *self, int number)
 
 static void tell(struct oribi_mold *mold, enum oribi_message_kind kind, pid_t pid, const char *text, size_t len)
 {
-    struct oribi_message message = {.kind = kind,
-                                    .generation = mold->generation,
-                                    .slot = mold->slot,
-                                    .ticket = mold->ticket,
-                                    .pid = pid};
+    struct oribi_message message = {
+        .kind = kind, .generation = mold->generation, .slot = mold->slot, .ticket = mold->ticket, .pid = pid};
     oribi_message_set_text(&message, text, len);
-    (void)oribi_message_send(mold->ties.message_fd, &message, 1); /* fails when the supervisor is gone, which the socket tells */
+    (void)oribi_message_send(mold->ties.message_fd, &message,
+                             1); /* fails when the supervisor is gone, which the socket tells */
 }
 
 static int fail(struct oribi_mold *mold, int code, const char *error)
@@ -213,7 +211,8 @@ void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid)
         tell_fork(mold, pid);
     oribi_signals_release();
     if (pid > 0)
-        (void)oribi_process_reap(pid, true, &status); /* it reported its result; an error means somebody reaped it before us */
+        (void)oribi_process_reap(pid, true,
+                                 &status); /* it reported its result; an error means somebody reaped it before us */
 }
 
 size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap)

@@ -171,7 +171,8 @@ static void become(const struct oribi_start *start, char **merged, const int *ke
     _exit(127);
 }
 
-int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count, pid_t *pid)
+int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
+                      pid_t *pid)
 {
     if (!start->argv || !start->argv[0])
         return ORIBI_EINVAL;

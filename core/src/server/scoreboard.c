@@ -18,7 +18,8 @@ static int map_slots(struct oribi_scoreboard *board, uint32_t count, int flags, 
     void *slots = mmap(NULL, count * sizeof(struct oribi_slot), PROT_READ | PROT_WRITE, flags, fd, 0);
     if (slots == MAP_FAILED)
         return ORIBI_ENOMEM;
-    *board = (struct oribi_scoreboard){.slots = slots, .count = count, .fd = fd}; /* page-aligned, and the kernel zeroed it */
+    *board = (struct oribi_scoreboard){
+        .slots = slots, .count = count, .fd = fd}; /* page-aligned, and the kernel zeroed it */
     return 0;
 }
 

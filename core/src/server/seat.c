@@ -53,13 +53,11 @@ static void on_signal(void *self, int number)
 
 static void tell(struct oribi_seat *seat, enum oribi_message_kind kind, const char *text, size_t len)
 {
-    struct oribi_message message = {.kind = kind,
-                                    .generation = seat->generation,
-                                    .slot = seat->index,
-                                    .ticket = seat->ticket,
-                                    .pid = seat->pid};
+    struct oribi_message message = {
+        .kind = kind, .generation = seat->generation, .slot = seat->index, .ticket = seat->ticket, .pid = seat->pid};
     oribi_message_set_text(&message, text, len);
-    (void)oribi_message_send(seat->ties.message_fd, &message, 1); /* fails when the supervisor is gone, which life_fd tells */
+    (void)oribi_message_send(seat->ties.message_fd, &message,
+                             1); /* fails when the supervisor is gone, which life_fd tells */
 }
 
 struct oribi_seat *oribi_seat_enter(struct oribi_mold *mold)
@@ -233,7 +231,8 @@ struct oribi_mold *oribi_seat_promote(struct oribi_seat *seat)
     mold->socket_fd = fds[1];
     struct oribi_message message = {
         .kind = ORIBI_MESSAGE_MOLD_PROMOTED, .generation = mold->generation, .pid = mold->pid};
-    (void)oribi_message_send_fd(mold->ties.message_fd, &message, fds[0]); /* if it fails, the socket below is at its end */
+    (void)oribi_message_send_fd(mold->ties.message_fd, &message,
+                                fds[0]); /* if it fails, the socket below is at its end */
     oribi_os_close(fds[0]);
     return mold;
 }
@@ -274,8 +273,8 @@ size_t oribi_seat_title(struct oribi_seat *seat, char *dst, size_t cap)
 {
     char title[sizeof(seat->title)];
     struct oribi_slot *slot = oribi_seat_slot(seat);
-    (void)snprintf(title, sizeof(title), "%s worker %u, generation %u, %s, %llu requests", seat->ties.program, seat->index,
-                   seat->generation, state_text(slot),
+    (void)snprintf(title, sizeof(title), "%s worker %u, generation %u, %s, %llu requests", seat->ties.program,
+                   seat->index, seat->generation, state_text(slot),
                    (unsigned long long)atomic_load(&slot->request_count)); /* cut when longer: still a title */
     return oribi__title_changed(title, seat->title, sizeof(seat->title), dst, cap);
 }

@@ -135,8 +135,8 @@ static void put_worker(struct oribi_host *host, struct oribi_buf *out, uint32_t 
     int64_t call = call_ms(slot, oribi_clock_us());
     if (call > 0)
         copy_line(slot, line);
-    put(out, "{\"worker\":%u,\"pid\":%d,\"generation\":%u,\"state\":\"%s\",\"requests\":%llu,\"connections_open\":%u,", i,
-        place->pid, place->generation, state, (unsigned long long)load(&slot->request_count),
+    put(out, "{\"worker\":%u,\"pid\":%d,\"generation\":%u,\"state\":\"%s\",\"requests\":%llu,\"connections_open\":%u,",
+        i, place->pid, place->generation, state, (unsigned long long)load(&slot->request_count),
         atomic_load(&slot->connections_open));
     put(out, "\"queued\":%u,\"memory_bytes\":%lld,\"age_ms\":%lld,\"call_ms\":%lld,\"call\":\"%s\"}",
         atomic_load(&slot->queue_len), place->pid > 0 ? (long long)oribi_process_memory(place->pid) : 0,
@@ -152,14 +152,16 @@ void oribi__status_json(struct oribi_host *host, struct oribi_buf *out)
         host->ties.program, host->pid, doing(sup), sup->generation, oribi_supervisor_serving(sup), sup->target);
     put(out, "\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
         (long long)(oribi_clock_ms() - host->started_ms), (unsigned long long)totals.requests,
-        (unsigned long long)totals.connections, (unsigned long long)totals.bytes_in, (unsigned long long)totals.bytes_out);
+        (unsigned long long)totals.connections, (unsigned long long)totals.bytes_in,
+        (unsigned long long)totals.bytes_out);
     put(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu", (unsigned long long)totals.worker_exits,
         (unsigned long long)totals.status_class[0]);
     for (int i = 1; i < 6; i++)
         put(out, ",\"%dxx\":%llu", i, (unsigned long long)totals.status_class[i]);
     put(out, "},\"listeners\":[");
     for (uint32_t i = 0; i < host->ties.listeners->count; i++) /* an address holds no quotes but in a file's name */
-        put(out, "%s\"%s\"", i ? "," : "", strpbrk(host->ties.listeners->items[i].text, "\"\\") ? "?" : host->ties.listeners->items[i].text);
+        put(out, "%s\"%s\"", i ? "," : "",
+            strpbrk(host->ties.listeners->items[i].text, "\"\\") ? "?" : host->ties.listeners->items[i].text);
     put(out, "],\"processes\":[");
     bool first = true;
     for (uint32_t i = 0; i < sup->slot_count; i++) {

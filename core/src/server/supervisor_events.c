@@ -123,8 +123,7 @@ static void mold_promoted(struct oribi_supervisor *sup, const struct oribi_event
     struct oribi_mold_place *before = oribi__sup_mold_of_generation(sup, sup->generation);
     if (before && before->state != ORIBI_MOLD_IS_ASKED)
         oribi__sup_stop_mold(sup, before, now_ms);
-    *mold = (struct oribi_mold_place){
-        .state = ORIBI_MOLD_IS_READY, .generation = event->generation, .pid = event->pid};
+    *mold = (struct oribi_mold_place){.state = ORIBI_MOLD_IS_READY, .generation = event->generation, .pid = event->pid};
     sup->reforking = true;
     sup->refork_until = 0;
     for (uint32_t i = 0; i < sup->slot_count; i++) {
@@ -192,8 +191,8 @@ static void worker_leaving(struct oribi_supervisor *sup, const struct oribi_even
 }
 
 /* Counts failures in a row; true when this end is one. */
-static bool count_failure(struct oribi_supervisor *sup, const struct oribi_place *place, bool failed, const char *reason,
-                          int64_t now_ms)
+static bool count_failure(struct oribi_supervisor *sup, const struct oribi_place *place, bool failed,
+                          const char *reason, int64_t now_ms)
 {
     bool never_ready = place->ready_at == 0;
     bool in_vain = never_ready && (failed || reason == oribi__cause_boot_timeout);
@@ -224,7 +223,8 @@ static void worker_exited(struct oribi_supervisor *sup, struct oribi_place *plac
     action->text = reason;
     if (place->generation == sup->next_generation && (failed || never_ready)) {
         place->state = ORIBI_PLACE_FREE;
-        oribi__sup_reload_failed(sup, oribi__sup_keep(sup, "worker %u (pid %d) ended%s: %s", action->slot, place->pid, when, reason));
+        oribi__sup_reload_failed(
+            sup, oribi__sup_keep(sup, "worker %u (pid %d) ended%s: %s", action->slot, place->pid, when, reason));
     } else if (place->generation == sup->generation && (count_failure(sup, place, failed, reason, now_ms) || failed)) {
         oribi__sup_hold(sup, place, sup->boot_failures, now_ms);
     } else {
@@ -328,8 +328,8 @@ static void successor_exited(struct oribi_supervisor *sup, int status)
     if (sup->stopping)
         sup->upgrade_pid = 0, sup->upgrade_until = 0;
     else
-        oribi__sup_upgrade_failed(
-            sup, oribi__sup_keep(sup, "the successor ended: %s", oribi__sup_status_text(sup, status)));
+        oribi__sup_upgrade_failed(sup,
+                                  oribi__sup_keep(sup, "the successor ended: %s", oribi__sup_status_text(sup, status)));
 }
 
 static void exited(struct oribi_supervisor *sup, const struct oribi_event *event, int64_t now_ms)
@@ -352,8 +352,8 @@ static void measured(struct oribi_supervisor *sup, const struct oribi_event *eve
         event->bytes <= sup->config.memory_max)
         return;
     place->retire = "memory_max";
-    say(sup, ORIBI_LOG_INFO, "worker %u (pid %d) has %lld MB, memory_max is %lld MB: it is replaced", event->slot, place->pid,
-        (long long)(event->bytes >> 20), (long long)(sup->config.memory_max >> 20));
+    say(sup, ORIBI_LOG_INFO, "worker %u (pid %d) has %lld MB, memory_max is %lld MB: it is replaced", event->slot,
+        place->pid, (long long)(event->bytes >> 20), (long long)(sup->config.memory_max >> 20));
 }
 
 void oribi__sup_note(struct oribi_supervisor *sup, const struct oribi_event *event, int64_t now_ms)

@@ -17,7 +17,8 @@ extern const char oribi__cause_mold_ended[];
 
 /* queue and texts */
 struct oribi_action *oribi__sup_push(struct oribi_supervisor *sup, enum oribi_action_type type);
-const char *oribi__sup_keep(struct oribi_supervisor *sup, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *oribi__sup_keep(struct oribi_supervisor *sup, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void oribi__sup_say(struct oribi_supervisor *sup, enum oribi_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void oribi__sup_signal(struct oribi_supervisor *sup, int32_t pid, int number);
@@ -33,7 +34,7 @@ struct oribi__tally {
     uint32_t old;             /* to be replaced: of earlier generations, or due for recycling */
     uint32_t next;            /* on trial */
     uint32_t next_serving;
-    uint32_t odd;             /* of a generation that failed */
+    uint32_t odd; /* of a generation that failed */
 };
 struct oribi__tally oribi__sup_tally(const struct oribi_supervisor *sup);
 enum oribi__role { ORIBI__CURRENT, ORIBI__OLD, ORIBI__NEXT, ORIBI__ODD };

@@ -158,8 +158,9 @@ struct oribi_mold_place *oribi__sup_mold_of_generation(struct oribi_supervisor *
 {
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
         struct oribi_mold_place *mold = &sup->molds[i];
-        if (mold->generation == generation && (mold->state == ORIBI_MOLD_IS_ASKED || mold->state == ORIBI_MOLD_IS_LOADING ||
-                                               mold->state == ORIBI_MOLD_IS_READY))
+        if (mold->generation == generation &&
+            (mold->state == ORIBI_MOLD_IS_ASKED || mold->state == ORIBI_MOLD_IS_LOADING ||
+             mold->state == ORIBI_MOLD_IS_READY))
             return mold;
     }
     return NULL;

@@ -26,7 +26,8 @@ static bool place_expired(struct oribi_supervisor *sup, struct oribi_place *plac
         place->until = now_ms + ORIBI_LOST_MS;
         if (!mold || mold->state == ORIBI_MOLD_IS_KILLED)
             return false;
-        say(sup, ORIBI_LOG_ERROR, "mold (pid %d) did not fork worker %u within boot_timeout: killed", mold->pid, number);
+        say(sup, ORIBI_LOG_ERROR, "mold (pid %d) did not fork worker %u within boot_timeout: killed", mold->pid,
+            number);
         oribi__sup_kill_mold(sup, mold, now_ms);
         if (mold->generation == sup->next_generation)
             oribi__sup_reload_failed(sup, "its mold forks no workers");
@@ -170,8 +171,8 @@ static bool kill_overdue(struct oribi_supervisor *sup, int64_t now_ms)
         char line[ORIBI_SLOT_LINE_CAP];
         memcpy(line, sup->slots[i].line, sizeof(line)); /* may be torn: it is only shown */
         line[sizeof(line) - 1] = '\0';
-        say(sup, ORIBI_LOG_ERROR, "worker %u (pid %d) killed, a call is %lld ms old and %lld ms over call_timeout: %s", i,
-            place->pid, (long long)(now_ms - place->call_started / 1000),
+        say(sup, ORIBI_LOG_ERROR, "worker %u (pid %d) killed, a call is %lld ms old and %lld ms over call_timeout: %s",
+            i, place->pid, (long long)(now_ms - place->call_started / 1000),
             (long long)(now_ms - sup->slots[i].call_deadline_us / 1000), line);
         oribi__sup_kill(sup, place, oribi__cause_call_deadline, now_ms);
         return true;
@@ -418,7 +419,7 @@ static void commit(struct oribi_supervisor *sup)
         sup->config = sup->next_config;
         sup->config.workers_max = most;
         if (sup->config.workers > most) {
-            say(sup, ORIBI_LOG_WARN, "workers: %u, as many as this server has room for; an upgrade makes more",  most);
+            say(sup, ORIBI_LOG_WARN, "workers: %u, as many as this server has room for; an upgrade makes more", most);
             sup->config.workers = most;
         }
     }

@@ -52,7 +52,7 @@ static int request(const char *name)
     }
     bool answered = write(fd, "x", 1) == 1 && read(fd, text, sizeof(text) - 1) > 0;
     close(fd);
-    return answered ? atoi(text) : -1;
+    return answered ? (int)strtol(text, NULL, 10) : -1;
 }
 
 struct clients {
@@ -284,7 +284,7 @@ static void test_usr2_hands_over_and_loses_nothing(void)
     int fd = open(lab->pid_file, O_RDONLY);
     ok(read(fd, text, sizeof(text) - 1) > 0);
     close(fd);
-    ok_eq(atoi(text), last);
+    ok_eq((int)strtol(text, NULL, 10), last);
     ok_eq(ask_quietly("status"), 0);
     ok_eq(ask_quietly("stop"), 0);
     until(alone());

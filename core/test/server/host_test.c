@@ -235,7 +235,7 @@ static void test_the_pid_file_keeps_a_second_server_out_and_goes_with_the_first(
     int fd = open(path, O_RDONLY);
     ok(read(fd, text, sizeof(text) - 1) > 0);
     close(fd);
-    ok_eq(atoi(text), pid);
+    ok_eq((int)strtol(text, NULL, 10), pid);
 
     pid_t second = start();
     ok_eq(ended(second), 1 << 8);
@@ -298,7 +298,7 @@ static void test_a_daemon_is_waited_for_until_it_serves(void)
     int fd = open(path, O_RDONLY);
     ok(read(fd, text, sizeof(text) - 1) > 0);
     close(fd);
-    pid_t daemon_pid = atoi(text);
+    pid_t daemon_pid = (int)strtol(text, NULL, 10);
     ok(daemon_pid > 0 && daemon_pid != pid);
     until(atomic_load(&lab->worker_count) == 2);
     ok_eq(getsid(daemon_pid), daemon_pid);

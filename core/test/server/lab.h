@@ -47,19 +47,19 @@ static struct lab {
     _Atomic int hooks_reload;
     _Atomic int hooks_refork;
     _Atomic int promoted;
-    _Atomic int answers;      /* given by workers */
-    _Atomic int ballast_mb;   /* that workers fill when they start */
+    _Atomic int answers;          /* given by workers */
+    _Atomic int ballast_mb;       /* that workers fill when they start */
     _Atomic int pretend_requests; /* request_count that workers show */
-    _Atomic int serve_pid;    /* the last supervisor that came up */
+    _Atomic int serve_pid;        /* the last supervisor that came up */
     _Atomic int last_status;
-    _Atomic int load_fails;     /* 1: raises, 2: dies by a signal, 3: never ends */
-    _Atomic int workers_fail;   /* that many first workers cannot start */
-    _Atomic int ignore_stop;    /* workers look at nothing */
-    _Atomic int slow_boot;      /* workers never get ready */
+    _Atomic int load_fails;   /* 1: raises, 2: dies by a signal, 3: never ends */
+    _Atomic int workers_fail; /* that many first workers cannot start */
+    _Atomic int ignore_stop;  /* workers look at nothing */
+    _Atomic int slow_boot;    /* workers never get ready */
     _Atomic int mold_pids[PIDS_MAX];
     _Atomic int worker_pids[PIDS_MAX];
     char last_reason[64];
-} *lab;
+} * lab;
 
 static int log_fd;
 static char self_path[4096];
@@ -385,12 +385,11 @@ static bool gone(pid_t pid)
     return kill(pid, 0) < 0 && errno == ESRCH;
 }
 
-
 /* The shared page has no name: its descriptor goes through every exec. */
 static void lab_main(int argc, char **argv)
 {
     const char *fd_text = getenv("LAB_FD");
-    int fd = fd_text ? atoi(fd_text) : memfd_create("lab", 0);
+    int fd = fd_text ? (int)strtol(fd_text, NULL, 10) : memfd_create("lab", 0);
     char number[16];
     if (fd < 0 || (!fd_text && ftruncate(fd, sizeof(*lab)) < 0))
         exit(skip_all("no shared memory"));

@@ -481,7 +481,8 @@ static void test_a_failed_fork_waits_and_is_tried_again(void)
     w.workers_boot = false;
     just(ORIBI_EVENT_START);
     settle();
-    feed((struct oribi_event){.type = ORIBI_EVENT_WORKER_FORKED, .slot = 0, .ticket = 1, .pid = -1, .text = "no memory"});
+    feed((struct oribi_event){
+        .type = ORIBI_EVENT_WORKER_FORKED, .slot = 0, .ticket = 1, .pid = -1, .text = "no memory"});
     ok(logged("no process for worker 0: no memory"));
     ok_eq(w.spawns, 1);
     pass_ms(1000);
@@ -1101,8 +1102,8 @@ static void test_a_mold_of_a_later_generation_is_started_afresh(void)
 
 static void event_measured(struct proc *proc, int64_t bytes)
 {
-    feed((struct oribi_event){
-        .type = ORIBI_EVENT_MEASURED, .slot = proc->slot, .ticket = proc->ticket, .bytes = bytes});
+    feed(
+        (struct oribi_event){.type = ORIBI_EVENT_MEASURED, .slot = proc->slot, .ticket = proc->ticket, .bytes = bytes});
 }
 
 static void test_a_worker_over_memory_max_is_replaced_before_it_goes(void)
@@ -1352,7 +1353,8 @@ static void random_event(void)
         if (w.sup.reforked == w.sup.generation && w.proc_count < 8000 && rnd(4) == 0) {
             proc = add_proc(50000 + (int32_t)w.proc_count, true, w.sup.generation);
             proc->ready = proc->reported = true;
-            feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_PROMOTED, .generation = proc->generation, .pid = proc->pid});
+            feed((struct oribi_event){
+                .type = ORIBI_EVENT_MOLD_PROMOTED, .generation = proc->generation, .pid = proc->pid});
         } else if (w.sup.upgrade_pid > 0 && rnd(6) == 0 && proc_of(w.sup.upgrade_pid)->alive) {
             just(ORIBI_EVENT_UPGRADE_READY);
         } else if (w.sup.upgrade_pid > 0 && proc_of(w.sup.upgrade_pid)->alive) {
@@ -1396,7 +1398,8 @@ static void report(void)
         if (proc->kills)
             event_exit(proc, SIGKILL);
         else if (proc->is_mold && !proc->reported && (proc->reported = true))
-            feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = proc->generation, .pid = proc->pid});
+            feed((struct oribi_event){
+                .type = ORIBI_EVENT_MOLD_STARTED, .generation = proc->generation, .pid = proc->pid});
         else if (!proc->is_mold && rnd(3))
             event_forked(proc);
     }
@@ -1409,8 +1412,8 @@ static void check_bounds(const char **broken)
         members += w.sup.places[i].state == ORIBI_PLACE_SERVING || w.sup.places[i].state == ORIBI_PLACE_BOOTING;
     if (members > w.sup.target + 2 * oribi__sup_roll_max(&w.sup)) /* one for a roll, one for a trial */
         *broken = "no more workers than wanted and a few beside";
-    if (members > w.sup.target && !w.sup.rolling && !w.sup.reforking && !w.sup.next_generation && !w.sup.config.memory_max &&
-        !w.sup.config.age_max_ms)
+    if (members > w.sup.target && !w.sup.rolling && !w.sup.reforking && !w.sup.next_generation &&
+        !w.sup.config.memory_max && !w.sup.config.age_max_ms)
         *broken = "no more workers than wanted";
     if (oribi_supervisor_alive(&w.sup) > SLOTS)
         *broken = "no more processes than places";

@@ -13,10 +13,10 @@ enum oribi_message_kind {
     ORIBI_MESSAGE_WORKER_READY,   /* slot, ticket, pid */
     ORIBI_MESSAGE_WORKER_FAILED,  /* slot, ticket, pid, text */
     ORIBI_MESSAGE_WORKER_LEAVING, /* slot, ticket, pid */
-    ORIBI_MESSAGE_MOLD_OPTIONS,   /* pid, text: what the command line and config of a new generation say, "name=value" lines */
-    ORIBI_MESSAGE_MOLD_LISTENER,  /* pid, text: spec of a listener of a new generation; with a descriptor when it has opened it */
-    ORIBI_MESSAGE_MOLD_PROMOTED,  /* pid; with our end of its command socket */
-    ORIBI_MESSAGE_SPAWN,          /* to a mold: slot, ticket */
+    ORIBI_MESSAGE_MOLD_OPTIONS, /* pid, text: what the command line and config of a new generation say, "name=value" lines */
+    ORIBI_MESSAGE_MOLD_LISTENER, /* pid, text: spec of a listener of a new generation; with a descriptor when it has opened it */
+    ORIBI_MESSAGE_MOLD_PROMOTED, /* pid; with our end of its command socket */
+    ORIBI_MESSAGE_SPAWN,         /* to a mold: slot, ticket */
 };
 
 enum { ORIBI_MESSAGE_TEXT_MAX = 3072 };

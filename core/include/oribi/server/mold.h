@@ -154,7 +154,7 @@ void oribi_seat_setup(struct oribi_seat *seat, struct oribi_worker_setup *setup)
 struct oribi_slot *oribi_seat_slot(struct oribi_seat *seat);
 const struct oribi_options *oribi_seat_options(const struct oribi_seat *seat);
 struct oribi_listeners *oribi_seat_listeners(struct oribi_seat *seat);
-uint32_t oribi_seat_index(const struct oribi_seat *seat);      /* 0, 1, 2 … : stable name of the place, reused by later workers */
+uint32_t oribi_seat_index(const struct oribi_seat *seat); /* 0, 1, 2 … : name of the place, reused by later workers */
 uint32_t oribi_seat_generation(const struct oribi_seat *seat); /* 1 at start, one more per reload */
 int oribi_seat_life_fd(const struct oribi_seat *seat);         /* at EOF the supervisor is dead; borrowed */
 

@@ -13,7 +13,8 @@ enum { ORIBI_POLL_MAX = 24 };
 struct oribi_start {
     char **argv;    /* NULL-terminated */
     char **environ; /* the same; as it was when the process started, whatever the program has set since */
-    char *dir;      /* absolute working directory; by its name in PWD where that leads there, so that a symbolic link that is switched to a
+    char *
+        dir; /* absolute working directory; by its name in PWD where that leads there, so that a symbolic link that is switched to a
                      * new release is followed */
 };
 
@@ -26,7 +27,8 @@ void oribi_start_free(struct oribi_start *start);
 /* Starts the command with `extra` ("NAME=value", NULL-terminated) set in its environment, and the descriptors `keep` (count of them) open in
  * it under their numbers; all others are CLOEXEC by our rule. Names in `extra` replace what is there. Gives the pid of the child, which has
  * the signals held back by nobody. 0 or ORIBI_ESYS. A command that cannot be executed ends with code 127 and a line on stderr. */
-int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count, pid_t *pid);
+int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
+                      pid_t *pid);
 
 /* Changes to the group and user given by name or number (NULL: leave; the group defaults to the user's), for good. 0, or ORIBI_EINVAL,
  * ORIBI_ESYS with one line in `error` (ORIBI_OPTIONS_ERROR_CAP). */
