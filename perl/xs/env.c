@@ -4,8 +4,8 @@
  * whose hash values were computed once. Constant strings are scalars that share their text with Perl's table of hash keys: copying one
  * allocates no buffer, and an application that writes to its copy gets a text of its own. Nothing is read-only.
  *
- * Five things are lent to one environment after the other instead of being made anew: the empty psgi.input, the array of cleanup handlers, the
- * version array, and the two scalars of lazy.c. psgi_env_recycle() replaces each that the application kept or changed. */
+ * Four things are lent to one environment after the other instead of being made anew: the empty psgi.input, the array of cleanup handlers and
+ * the two scalars of lazy.c. psgi_env_recycle() replaces each that the application kept or changed. The version array is one for all. */
 #include "xs/binding.h"
 
 #include "oribi/http/percent.h"
@@ -169,7 +169,8 @@ static SV *method_of(pTHX_ struct psgi_worker *w, struct oribi_slice method)
 }
 
 /* What is nearly always as in the request before stands in the template, which learns a new value when one comes. */
-static void follow(pTHX_ struct psgi_worker *w, HV *env, enum psgi_followed followed, enum psgi_key key, struct oribi_slice slice)
+static void follow(pTHX_ struct psgi_worker *w, HV *env, enum psgi_followed followed, enum psgi_key key,
+                   struct oribi_slice slice)
 {
     SV *known = w->followed[followed];
     if (known && SvCUR(known) == slice.n && memcmp(SvPVX_const(known), slice.p, slice.n) == 0)
