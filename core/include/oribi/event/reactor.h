@@ -68,6 +68,7 @@ struct oribi_reactor {
     struct oribi_pool call_pool;
     struct oribi_event events[ORIBI_LOOP_EVENTS_MAX];
     int event_count;
+    uint32_t full_turns; /* turns in a row without deadlines */
 };
 
 /* Gives a reactor in caller's memory. 0, ORIBI_ENOMEM or ORIBI_ESYS. */
