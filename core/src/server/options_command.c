@@ -155,6 +155,8 @@ static int check_combinations(const struct oribi_options *options, char *error)
         return oribi__refuse(error, "group needs user: who switches the group only keeps the other rights of root");
     if (options->eval && options->app)
         return oribi__refuse(error, "eval and an application file exclude each other");
+    if (options->warmup.count > 0 && !options->preload)
+        return oribi__refuse(error, "warmup needs preload: without it no application is loaded before the workers are forked");
     if (options->requests_jitter > 0 && options->requests_max.max == 0)
         return oribi__refuse(error, "requests_jitter needs requests_max");
     return 0;
@@ -177,6 +179,8 @@ int oribi_options_finish(struct oribi_options *options, char *error)
         uint32_t cpus = oribi_os_cpu_count();
         options->workers = cpus < ORIBI_WORKERS_MAX ? cpus : ORIBI_WORKERS_MAX;
     }
+    if (!is_given(options, "early_hints")) /* what applications of either world expect to be offered */
+        options->early_hints = options->lang == ORIBI_LANG_PERL;
     if (!options->access_log)
         oribi__option_replace_text(&options->access_log, is_production(options) ? "off" : "-");
     return 0;
