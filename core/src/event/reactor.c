@@ -17,8 +17,8 @@ void oribi_reactor_clock(struct oribi_reactor *r, int64_t now_us)
     r->now_ms = now_us / 1000;
 }
 
-int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_config *config, const struct oribi_reactor_hooks *hooks,
-                       enum oribi_loop_source source)
+int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_config *config,
+                       const struct oribi_reactor_hooks *hooks, enum oribi_loop_source source)
 {
     memset(r, 0, sizeof(*r));
     r->config = *config;
@@ -77,7 +77,8 @@ void oribi_reactor_wait(struct oribi_reactor *r, int64_t timeout_ms)
     int64_t next_ms = oribi_timeouts_next_ms(&r->timeouts, oribi_clock_ms());
     if (next_ms >= 0 && (timeout_ms < 0 || next_ms < timeout_ms))
         timeout_ms = next_ms;
-    r->event_count = oribi_loop_poll(r->loop, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms, r->events, ORIBI_LOOP_EVENTS_MAX);
+    r->event_count = oribi_loop_poll(r->loop, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms, r->events,
+                                     ORIBI_LOOP_EVENTS_MAX);
 }
 
 static void run_timeouts(struct oribi_reactor *r)
