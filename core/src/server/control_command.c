@@ -142,6 +142,11 @@ static int check(const struct words *words, char *error)
     return 0;
 }
 
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && !is_number(word) && strcmp(word, "--json") != 0 && strcmp(word, "--now") != 0;
+}
+
 int oribi_control_command_parse(struct oribi_options *options, size_t argc, const char *const *argv,
                                 char command[ORIBI_CONTROL_COMMAND_CAP], char *error)
 {
@@ -149,8 +154,7 @@ int oribi_control_command_parse(struct oribi_options *options, size_t argc, cons
     command[0] = '\0';
     for (size_t i = 0; i < argc; i++) {
         const char *word = argv[i];
-        bool is_option = word[0] == '-' && !is_number(word) && strcmp(word, "--json") != 0 && strcmp(word, "--now") != 0;
-        int code = is_option ? read_option(options, argc, argv, &i, error) : read_word(&words, word, error);
+        int code = is_option(word) ? read_option(options, argc, argv, &i, error) : read_word(&words, word, error);
         if (code < 0)
             return code;
     }
@@ -189,7 +193,7 @@ int oribi_control_command_run(const struct oribi_options *options, const char *c
 {
     struct oribi_buf out = {0};
     if (!options->control) {
-        (void)dprintf(STDERR_FILENO, "%s: ctl: which server? Give --control PATH, or set control in its configuration file\n",
+        (void)dprintf(STDERR_FILENO, "%s: ctl: which server? Give --control PATH, or set control in its config file\n",
                       program);
         return 1;
     }

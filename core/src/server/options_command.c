@@ -156,7 +156,7 @@ static int check_combinations(const struct oribi_options *options, char *error)
     if (options->eval && options->app)
         return oribi__refuse(error, "eval and an application file exclude each other");
     if (options->warmup.count > 0 && !options->preload)
-        return oribi__refuse(error, "warmup needs preload: without it no application is loaded before the workers are forked");
+        return oribi__refuse(error, "warmup needs preload: only then an application is there before the workers are");
     if (options->requests_jitter > 0 && options->requests_max.max == 0)
         return oribi__refuse(error, "requests_jitter needs requests_max");
     return 0;

@@ -358,7 +358,8 @@ static const struct oribi_option table[] = {
      FIELD(refork_after),
      .max = INT32_MAX,
      .default_text = "0",
-     .help = "the first worker with so many requests becomes the mold that all others are forked from anew; 0 is never"},
+     .help = "the first worker with so many requests becomes the mold that all others are forked from anew; 0 is "
+             "never"},
     {.name = "oob_gc",
      IN(RECYCLE, RUBY),
      .type = ORIBI_OPTION_BOOL,
@@ -382,8 +383,8 @@ static const struct oribi_option table[] = {
      FIELD(oob_gc_idle_ms),
      .max = HOURS_24,
      .default_text = "0",
-     .help = "with oob_gc: collect when a worker that has answered requests has had none for so long, instead of after a "
-             "number of them; 0 is off"},
+     .help = "with oob_gc: collect when a worker that has answered requests has had none for so long, instead of "
+             "after a number of them; 0 is off"},
 
     /* ORIBI_GROUP_LOG */
     {.name = "access_log",
@@ -429,7 +430,8 @@ static const struct oribi_option table[] = {
      .argument = "TARGET",
      .type = ORIBI_OPTION_LIST,
      FIELD(warmup),
-     .help = "path that a loaded application must answer with a status below 500 before workers are forked, may be repeated"},
+     .help = "path that a loaded application must answer with a status below 500 before workers are forked, may be "
+             "repeated"},
     {.name = "env",
      IN(APP, BOTH),
      .short_flag = "E",
@@ -479,8 +481,8 @@ static const struct oribi_option table[] = {
      FIELD(early_hints),
      .default_text = "off",
      .default_note = "off in oribi, on in oribi-psgi",
-     .help = "offer rack.early_hints or psgix.informational, by which the application sends 103 and other interim answers; "
-             "nginx before 1.29 in front of the server does not understand them"},
+     .help = "offer rack.early_hints or psgix.informational, by which the application sends 103 and other interim "
+             "answers; nginx before 1.29 in front of the server does not understand them"},
     {.name = "server_header",
      IN(APP, BOTH),
      .argument = "TEXT",
