@@ -265,13 +265,21 @@ static int64_t wait_bound_ms(const struct oribi_worker *w)
     return TIMEOUT_NEVER;
 }
 
-void oribi_worker_wait(struct oribi_worker *w)
+void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
 {
     if (w->reactor.queue_len || oribi_worker_done(w))
         return;
     if (!w->stopping)
         atomic_store_explicit(&w->slot->state, ORIBI_SLOT_IDLE, memory_order_release);
-    oribi_reactor_wait(&w->reactor, wait_bound_ms(w));
+    int64_t bound_ms = wait_bound_ms(w);
+    if (ms >= 0 && (bound_ms < 0 || ms < bound_ms))
+        bound_ms = ms;
+    oribi_reactor_wait(&w->reactor, bound_ms);
+}
+
+void oribi_worker_wait(struct oribi_worker *w)
+{
+    oribi_worker_wait_for(w, TIMEOUT_NEVER);
 }
 
 void oribi_worker_wake(struct oribi_worker *w)
