@@ -170,6 +170,11 @@ without calling its responder: the socket is then the application's, and closes 
 Code that sends an interim answer: C<< $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) >>. Does nothing for HTTP/1.0
 clients and once the answer has begun.
 
+=item oribi.trailers
+
+Fields behind a chunked body, a hash reference with lower-case names; absent without any. Fields that decide framing, routing or access, or speak
+of the content, are dropped.
+
 =item psgix.harakiri, psgix.harakiri.commit
 
 A true C<psgix.harakiri.commit> ends this worker after the answer; a new one takes its place.
