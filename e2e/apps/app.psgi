@@ -145,6 +145,15 @@ route '/hints' => sub {
     $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) if $env->{'psgix.informational'};
     return text('hinted');
 };
+route '/bad-hints' => sub {
+    my ($env, $params) = @_;
+    return text('hints were sent') if eval { $env->{'psgix.informational'}->(103, $BAD_HEADER{ $params->{kind} }); 1 };
+    return text('no hints');
+};
+route '/framed-hints' => sub {
+    $_[0]{'psgix.informational'}->(103, [Link => '</style.css>', 'Content-Length' => 5, 'Transfer-Encoding' => 'chunked']);
+    return text('hinted');
+};
 # The application takes the socket and answers by itself.
 route '/hijack' => sub {
     my ($env) = @_;
