@@ -14,6 +14,7 @@
 #include "oribi/base/error.h"
 #include "oribi/http/fields.h"
 #include "oribi/server/mold.h"
+#include "oribi/server/title.h"
 #include "oribi/server/warmup.h"
 #include "oribi/server/worker.h"
 
@@ -59,11 +60,8 @@ struct ext_worker {
     struct oribi_worker *core; /* NULL after close */
     struct ext_call *call;     /* the request being served, or NULL */
     struct oribi_seat *seat;   /* mold.c; NULL for a worker without a supervisor */
-    struct oribi_slot *slot;   /* of the seat */
+    struct oribi_title title;  /* of the seat */
     struct oribi_warmup *warmup; /* while it lasts, else NULL */
-    int64_t title_ms;      /* when the process title was looked at last … */
-    uint64_t title_count;  /* … and after how many requests */
-    bool title_busy;       /* it says that a call is running */
     uint64_t gc_every;     /* requests between two collections while nobody waits; 0: the VM collects when it must */
     int64_t gc_idle_ms;    /* or so long after the last request; 0: not so */
     uint64_t gc_count;     /* request count at the last one */
@@ -182,20 +180,6 @@ static inline bool ext_seat_due(const struct ext_worker *worker)
     return worker->seat && oribi_seat_due(worker->seat);
 }
 
-/* Once a second the process title tells what the worker is doing. */
-enum { EXT_TITLE_EVERY_MS = 1000 };
-void ext_seat_title(struct ext_worker *worker, int64_t now_ms);
-
-/* In a call: the slot knows when it began, so that no clock must be asked. */
-static inline void ext_seat_title_busy(struct ext_worker *worker)
-{
-    if (!worker->seat)
-        return;
-    int64_t now_ms = atomic_load_explicit(&worker->slot->call_started_us, memory_order_relaxed) / 1000;
-    if (RB_LIKELY(now_ms - worker->title_ms < EXT_TITLE_EVERY_MS))
-        return;
-    ext_seat_title(worker, now_ms);
-    worker->title_busy = true;
-}
+void ext_seat_title(struct ext_worker *worker); /* sets the process title */
 
 #endif

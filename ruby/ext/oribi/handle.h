@@ -8,8 +8,6 @@
 
 #include <errno.h>
 
-enum { EXT_TITLE_CAP = 256 };
-
 static inline void *get(VALUE self, const rb_data_type_t *type)
 {
     void *p = rb_check_typeddata(self, type);

@@ -81,7 +81,7 @@ static VALUE host_daemon_wait(VALUE self, VALUE pid)
 
 static VALUE host_title(VALUE self)
 {
-    char text[EXT_TITLE_CAP];
+    char text[ORIBI_TITLE_CAP];
     return title_text(text, oribi_host_title(get(self, &host_type), text, sizeof(text)));
 }
 

@@ -113,7 +113,7 @@ static VALUE mold_after_fork(VALUE self, VALUE pid)
 
 static VALUE mold_title(VALUE self)
 {
-    char text[EXT_TITLE_CAP];
+    char text[ORIBI_TITLE_CAP];
     return title_text(text, oribi_mold_title(get(self, &mold_type), text, sizeof(text)));
 }
 
@@ -154,7 +154,7 @@ static VALUE seat_ready(VALUE self, VALUE worker)
     struct ext_worker *ext = NIL_P(worker) ? NULL : ext_worker_get(worker);
     if (ext) {
         ext->seat = seat;
-        ext->slot = oribi_seat_slot(seat);
+        oribi_title_init(&ext->title, seat);
     }
     oribi_seat_ready(seat, ext ? ext->core : NULL);
     return self;
@@ -202,19 +202,19 @@ static VALUE seat_promote(VALUE self)
 /* Unties the worker from the signals. */
 static VALUE seat_leave(VALUE self, VALUE worker)
 {
-    if (!NIL_P(worker))
-        ext_worker_get(worker)->seat = NULL;
+    if (!NIL_P(worker)) {
+        struct ext_worker *ext = ext_worker_get(worker);
+        ext->seat = NULL;
+        ext->title.seat = NULL;
+    }
     oribi_seat_leave(take_over(self, &seat_type));
     return Qnil;
 }
 
-void ext_seat_title(struct ext_worker *worker, int64_t now_ms)
+void ext_seat_title(struct ext_worker *worker)
 {
-    char text[EXT_TITLE_CAP];
-    worker->title_ms = now_ms;
-    worker->title_busy = false;
-    worker->title_count = oribi_worker_request_count(worker->core);
-    size_t len = oribi_seat_title(worker->seat, text, sizeof(text));
+    char text[ORIBI_TITLE_CAP];
+    size_t len = oribi_title_text(&worker->title, text, sizeof(text));
     if (len)
         rb_funcall(rb_mProcess, id_setproctitle, 1, title_text(text, len));
 }

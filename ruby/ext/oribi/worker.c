@@ -322,18 +322,6 @@ static int64_t sooner(int64_t a_ms, int64_t b_ms)
     return a_ms == FOR_EVER || (b_ms != FOR_EVER && b_ms < a_ms) ? b_ms : a_ms;
 }
 
-/* How long until the title is to be shown, if it has changed. */
-static int64_t show_title(struct ext_worker *worker, uint64_t count, int64_t now_ms)
-{
-    if (!worker->seat || (count == worker->title_count && worker->title_ms))
-        return FOR_EVER;
-    int64_t due_ms = worker->title_ms + EXT_TITLE_EVERY_MS;
-    if (now_ms < due_ms && !worker->title_busy)
-        return due_ms - now_ms;
-    ext_seat_title(worker, now_ms);
-    return FOR_EVER;
-}
-
 /* How long until garbage is to be collected, 0 when it has been: new requests may have come meanwhile. */
 static int64_t collect(struct ext_worker *worker, uint64_t count, int64_t now_ms)
 {
@@ -358,7 +346,10 @@ static int64_t use_leisure(struct ext_worker *worker)
         worker->rest_count = count;
         worker->rest_ms = now_ms;
     }
-    return sooner(show_title(worker, count, now_ms), collect(worker, count, now_ms));
+    int64_t title_ms = oribi_title_at_rest(&worker->title, now_ms);
+    if (title_ms == 0)
+        ext_seat_title(worker);
+    return sooner(title_ms ? title_ms : FOR_EVER, collect(worker, count, now_ms));
 }
 
 /* nil at the end, :fork_mold when the supervisor wants a mold made of this worker. */
@@ -371,7 +362,8 @@ static VALUE run_loop(VALUE self)
             return ID2SYM(rb_intern("fork_mold"));
         struct oribi_req *req = oribi_worker_take(worker->core);
         if (req) {
-            ext_seat_title_busy(worker);
+            if (RB_UNLIKELY(oribi_title_in_call(&worker->title)))
+                ext_seat_title(worker);
             int tag = serve(worker, req);
             if (RB_UNLIKELY(tag))
                 rb_jump_tag(tag);
