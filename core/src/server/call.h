@@ -6,6 +6,7 @@
 #include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
 #include "oribi/server/req.h"
+#include "oribi/server/trust.h"
 #include "oribi/server/worker.h"
 
 #include <stdatomic.h>
@@ -49,6 +50,7 @@ struct oribi_worker {
     struct oribi_reactor reactor;
     struct oribi_worker_setup setup;
     const struct oribi_options *options;
+    struct oribi_trust trust; /* options->trusted_proxies */
     struct oribi_slot *slot;           /* the caller's, or own_board's */
     struct oribi_scoreboard own_board; /* one slot, when the caller gave none */
     struct oribi__gate *gates;
@@ -72,6 +74,9 @@ struct oribi_worker {
     struct oribi_log_gate refuse_gate;
     struct oribi_log_gate app_gate;
 };
+
+/* forwarded.c: sets remote_addr, remote_port and scheme. */
+void oribi__peer_of(struct oribi__call *call);
 
 /* accept.c */
 void oribi__gates_open(struct oribi_worker *worker);
