@@ -48,6 +48,14 @@ bench: all
 fuzz:
 	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz
 
+# Every fuzz target for half an hour, or S seconds.
+SOAK_S ?= 1800
+soak:
+	@$(MAKE) --no-print-directory -C core -j$(JOBS) fuzzers OUT=$(BUILD)/fuzz
+	@for target in $(BUILD)/fuzz/fuzz/*_fuzz; do name=$${target##*/}; \
+	    $(MAKE) --no-print-directory fuzz T=$${name%_fuzz} S=$(SOAK_S) || exit 1; done
+	@echo "soak: every fuzz target ran for $(SOAK_S) s and found nothing"
+
 ci: lint all
 	@script/test
 
@@ -58,4 +66,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl test asan tsan lint bench fuzz ci clean
+.PHONY: all core ruby perl test asan tsan lint bench fuzz soak ci clean
