@@ -438,6 +438,36 @@ void oribi__conn_on_readable(struct oribi_reactor *r, struct oribi_conn *c)
         oribi__reactor_again(r, c);
 }
 
+/* A spooled body arrives whole beside the head that announces it. */
+static void inject_body(struct oribi_reactor *r, struct oribi_conn *c, int body_fd, int64_t body_len)
+{
+    struct oribi_call *call = c->call;
+    bool fits = c->state == ORIBI_CONN_BODY && !call->head.chunked && call->body.len == 0 && call->head.content_length == body_len;
+    if (!fits) {
+        oribi_os_close(body_fd);
+        oribi__conn_close(r, c);
+        return;
+    }
+    call->body.fd = body_fd;
+    call->body.len = body_len;
+    complete(r, c);
+}
+
+void oribi__conn_inject(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice bytes, int body_fd, int64_t body_len)
+{
+    assert(!c->buf && c->state == ORIBI_CONN_IDLE);
+    if (!lend_buf(r, c) || (bytes.n > c->cap && !grow_buf(r, c, bytes.n))) {
+        oribi_os_close(body_fd);
+        oribi__conn_close(r, c);
+        return;
+    }
+    memcpy(c->buf, bytes.p, bytes.n);
+    c->len = (uint32_t)bytes.n;
+    parse_head(r, c);
+    if (body_fd >= 0)
+        inject_body(r, c, body_fd, body_len);
+}
+
 /* The answer is drained (or there was none): close, or look for the next request. Never calls an application, so pipelined requests go to the
  * tail of the queue and other connections have their turn. */
 void oribi__conn_continue(struct oribi_reactor *r, struct oribi_conn *c)

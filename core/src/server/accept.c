@@ -42,18 +42,6 @@ void oribi__gates_close(struct oribi_worker *w)
     w->gates_open = false;
 }
 
-/* Whether some sibling sleeps in its event loop and so will be woken by the kernel for a waiting connection. */
-static bool sibling_idle(const struct oribi_worker *w)
-{
-    const struct oribi_scoreboard *board = w->setup.board;
-    if (!board)
-        return false;
-    for (uint32_t i = 0; i < board->count; i++)
-        if (&board->slots[i] != w->slot && atomic_load_explicit(&board->slots[i].state, memory_order_acquire) == ORIBI_SLOT_IDLE)
-            return true;
-    return false;
-}
-
 static void set_address(struct oribi_conn *c, const struct sockaddr_storage *peer)
 {
     char text[INET6_ADDRSTRLEN] = "";
@@ -120,7 +108,7 @@ static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
 
 static uint32_t accept_budget(const struct oribi_worker *w)
 {
-    bool idle_elsewhere = sibling_idle(w);
+    bool idle_elsewhere = oribi__idle_siblings(w) > 0; /* the kernel wakes one of them instead */
     if (w->reactor.queue_len > 0)
         return idle_elsewhere ? 0 : 1;
     return idle_elsewhere ? 1 : ACCEPT_BATCH;

@@ -1,10 +1,12 @@
-/* What the server layer keeps beside a connection's call, and the worker itself; private to worker.c, accept.c, reply.c and stream.c. */
+/* What the server layer keeps beside a connection's call, and the worker itself; private to the sources of
+ * this folder that work on a worker: worker, accept, place, helper, deadline, reply, stream. */
 #ifndef ORIBI_SERVER_CALL_H
 #define ORIBI_SERVER_CALL_H
 
 #include "oribi/base/log.h"
 #include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
+#include "oribi/server/handoff.h"
 #include "oribi/server/req.h"
 #include "oribi/server/worker.h"
 
@@ -43,6 +45,23 @@ struct oribi__gate {
     bool ready; /* connections wait */
 };
 
+/* Who may touch the reactor and everything that hangs on it; drawn in doc/internals/placement.md. */
+enum oribi__owner {
+    ORIBI_OWNER_MAIN,    /* the worker's own thread, in the core */
+    ORIBI_OWNER_CALL,    /* nobody: the own thread is inside the application */
+    ORIBI_OWNER_HELPER,  /* the helper, for one bounded step */
+    ORIBI_OWNER_LEAVING, /* the same, and the own thread waits for it */
+};
+
+enum {
+    ORIBI_LONG_US = 1000,  /* a call longer than this is worth a helper */
+    ORIBI_PASS_US = 300,   /* calls longer than this on average are worth a hand-off, which costs about 15 */
+};
+
+enum { ORIBI_POOL_BUF_BYTES = ORIBI_HANDOFF_BYTES_MAX + 2048 };
+
+struct oribi_helper;
+
 struct oribi_worker {
     struct oribi_reactor reactor;
     struct oribi_worker_setup setup;
@@ -66,9 +85,68 @@ struct oribi_worker {
     uint32_t registered_seen;
     int owner_pid;
     bool abandoned; /* this is a child that the application forked */
+    /* placement */
+    _Atomic uint32_t owner;      /* enum oribi__owner; partners: oribi__enter() and oribi__leave() here, the helper's steps */
+    struct oribi_helper *helper; /* NULL until a call was long; written by the own thread */
+    struct oribi_watch pool_watch;
+    struct oribi_handoff pool;   /* -1, -1: none */
+    bool pool_ready;             /* somebody put something in */
+    bool pool_watched;
+    char *pool_buf;              /* ORIBI_POOL_BUF_BYTES, NULL without a pool */
+    bool entrances_closed;       /* the helper took listeners, pool and wake descriptor out of the loop */
+    int64_t call_us_average;     /* of the last ten calls or so */
     struct oribi_log_gate refuse_gate;
     struct oribi_log_gate app_gate;
 };
+
+/* The own thread takes the reactor, in functions that the application calls. Entering twice is harmless, leaving is not: whoever entered while the request
+ * stays open leaves, whoever ends the request does not. Without a helper nobody else can have it; the fence is for the deadline's signal handler. */
+void oribi__enter_slow(struct oribi_worker *worker);
+
+static inline void oribi__enter(struct oribi_worker *w)
+{
+    uint32_t expected = ORIBI_OWNER_CALL;
+    if (!w->helper)
+        atomic_store_explicit(&w->owner, ORIBI_OWNER_MAIN, memory_order_relaxed);
+    else if (!atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_MAIN, memory_order_acquire, memory_order_relaxed) &&
+             expected != ORIBI_OWNER_MAIN)
+        oribi__enter_slow(w);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void oribi__leave(struct oribi_worker *w)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&w->owner, ORIBI_OWNER_CALL, memory_order_release);
+}
+
+/* worker.c: one turn of the connections alone, and what siblings and supervisor are to see of it. */
+void oribi__turn_connections(struct oribi_worker *worker);
+
+/* place.c */
+
+/* Siblings that sleep in their event loop. */
+uint32_t oribi__idle_siblings(const struct oribi_worker *worker);
+
+/* True while another worker serves and will go on to. */
+bool oribi__has_siblings(const struct oribi_worker *worker);
+
+/* Puts complete requests into the pool, the oldest first but for the first `keep`, one for each idle sibling. Returns how many went. */
+uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
+
+/* Puts one connection into the pool. False: it stays. Takes no memory. */
+bool oribi__pass_conn(struct oribi_worker *worker, struct oribi_conn *conn);
+
+/* Takes one request (and connections without one) out of the pool. */
+void oribi__pool_turn(struct oribi_worker *worker);
+
+/* While stopping: idle connections go to the siblings. False when there is nobody to take them. */
+bool oribi__pass_idle(struct oribi_worker *worker);
+
+/* Takes listeners, pool and wake descriptor out of the loop while the own thread is in a long call; and puts them back. */
+void oribi__entrances_close(struct oribi_worker *worker);
+void oribi__entrances_open(struct oribi_worker *worker);
+void oribi__pool_watch(struct oribi_worker *worker, bool on);
 
 /* accept.c */
 void oribi__gates_open(struct oribi_worker *worker);

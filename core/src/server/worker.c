@@ -17,6 +17,7 @@ enum {
     DRAIN_GRACE_MS = 1000,    /* a request already on its way to a kept-alive connection is still answered */
     LOG_BURST = 20,           /* lines about bad requests, each 10 s */
     TIMEOUT_NEVER = -1,
+    AVERAGE_OVER = 8,         /* calls that the running average remembers, more or less */
 };
 
 /* The worker of this process, for the fork handler only: a fork handler has no argument. Written by its owner thread in create and destroy. */
@@ -78,7 +79,9 @@ static void on_other(void *self, struct oribi_watch *watch)
 {
     struct oribi_worker *w = self;
     watch->ready = 0; /* these are reported again as long as they are readable */
-    if (watch == &w->wake_watch) {
+    if (watch == &w->pool_watch) {
+        w->pool_ready = true;
+    } else if (watch == &w->wake_watch) {
         (void)oribi_wake_clear(&w->wake); /* what it woke us for is in its own flag */
     } else if (watch == &w->life_watch) {
         char byte;
@@ -105,6 +108,7 @@ void oribi_worker_stop(struct oribi_worker *w)
 static void begin_stop(struct oribi_worker *w)
 {
     oribi__gates_close(w);
+    oribi__pool_watch(w, false);
     w->stopping = true;
     w->stop_ms = w->reactor.now_ms;
     atomic_store_explicit(&w->slot->state, ORIBI_SLOT_DRAINING, memory_order_release);
@@ -112,8 +116,10 @@ static void begin_stop(struct oribi_worker *w)
 
 static void drain_turn(struct oribi_worker *w)
 {
-    if (w->reactor.now_ms - w->stop_ms >= DRAIN_GRACE_MS)
+    if (!oribi__pass_idle(w) && w->reactor.now_ms - w->stop_ms >= DRAIN_GRACE_MS)
         (void)oribi_reactor_close_idle(&w->reactor, UINT32_MAX);
+    if (w->reactor.conn_count == 0 && !oribi__has_siblings(w))
+        oribi__pool_turn(w); /* the last one turns off the light */
 }
 
 static bool deadline_passed(const struct oribi_worker *w)
@@ -133,21 +139,36 @@ bool oribi_worker_done(const struct oribi_worker *w)
 
 /* --- one turn --- */
 
-static void turn(struct oribi_worker *w)
+static void publish(struct oribi_worker *w)
 {
-    (void)oribi_reactor_turn(&w->reactor, on_other, w); /* how much happened does not matter here */
-    if (!w->stopping && atomic_load_explicit(&w->stop_asked, memory_order_acquire))
-        begin_stop(w);
-    if (w->stopping)
-        drain_turn(w);
-    else
-        oribi__accept_turn(w);
     atomic_store_explicit(&w->slot->queue_len, w->reactor.queue_len, memory_order_release);
     atomic_store_explicit(&w->slot->connections_open, w->reactor.conn_count, memory_order_release);
     atomic_store_explicit(&w->slot->bytes_in, w->bytes_in, memory_order_release);
     atomic_store_explicit(&w->slot->bytes_out, w->bytes_out, memory_order_release);
     if (w->setup.access_log)
         oribi_access_log_flush(w->setup.access_log);
+}
+
+void oribi__turn_connections(struct oribi_worker *w)
+{
+    (void)oribi_reactor_turn(&w->reactor, on_other, w); /* how much happened does not matter here */
+    publish(w);
+}
+
+static void turn(struct oribi_worker *w)
+{
+    if (w->entrances_closed)
+        oribi__entrances_open(w);
+    (void)oribi_reactor_turn(&w->reactor, on_other, w);
+    if (!w->stopping && atomic_load_explicit(&w->stop_asked, memory_order_acquire))
+        begin_stop(w);
+    if (w->stopping)
+        drain_turn(w);
+    else
+        oribi__accept_turn(w);
+    if (w->pool_ready)
+        oribi__pool_turn(w);
+    publish(w);
 }
 
 /* CONTENT_LENGTH of a chunked request is what was decoded, and its Transfer-Encoding is used up (RFC 9112 7.1.3). */
@@ -237,6 +258,7 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
     atomic_store_explicit(&slot->call_started_us, now_us, memory_order_release);
     if (!w->stopping)
         atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
+    oribi__leave(w);
     return req;
 }
 
@@ -249,6 +271,8 @@ struct oribi_req *oribi_worker_take(struct oribi_worker *w)
             return NULL;
         now_us = w->reactor.now_us;
     }
+    if (w->reactor.queue_len > 1 && w->call_us_average > ORIBI_PASS_US)
+        (void)oribi__pass_on(w, 1);
     return prepare(w, (struct oribi__call *)oribi_reactor_pop(&w->reactor), now_us);
 }
 
@@ -265,6 +289,8 @@ void oribi_worker_wait(struct oribi_worker *w)
 {
     if (w->reactor.queue_len || oribi_worker_done(w))
         return;
+    if (w->entrances_closed)
+        oribi__entrances_open(w);
     if (!w->stopping)
         atomic_store_explicit(&w->slot->state, ORIBI_SLOT_IDLE, memory_order_release);
     oribi_reactor_wait(&w->reactor, wait_bound_ms(w));
@@ -320,6 +346,7 @@ void oribi__call_end(struct oribi__call *call, int status)
     int64_t now_us = oribi_clock_us();
     int64_t call_us = now_us - call->started_us;
     w->request_count++;
+    w->call_us_average += (call_us - w->call_us_average) / AVERAGE_OVER;
     add(&slot->status_class[status / 100], 1);
     add(&slot->call_us_sum, (uint64_t)call_us);
     uint32_t bucket = bucket_of(call_us);
@@ -345,6 +372,7 @@ void oribi_worker_abandon(struct oribi_worker *w)
     oribi_reactor_abandon(&w->reactor);
     for (uint32_t i = 0; i < w->gate_count; i++)
         oribi_os_close(w->gates[i].listener->fd);
+    oribi_handoff_close(&w->pool);
     oribi_wake_destroy(&w->wake);
 }
 
@@ -423,6 +451,7 @@ static int watch_all(struct oribi_worker *w)
     for (uint32_t i = 0; i < w->gate_count; i++)
         w->gates[i].listener = &w->setup.listeners->items[i];
     oribi__gates_open(w);
+    oribi__pool_watch(w, true);
     return 0;
 }
 
@@ -431,6 +460,7 @@ static void free_worker(struct oribi_worker *w)
     if (w->own_board.slots)
         oribi_scoreboard_destroy(&w->own_board);
     oribi_mem_free(w->gates);
+    oribi_mem_free(w->pool_buf);
     oribi_mem_free(w);
 }
 
@@ -445,6 +475,9 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
         return ORIBI_ENOMEM;
     }
     w->slot = setup->slot ? setup->slot : w->own_board.slots;
+    w->pool = setup->handoff && setup->board ? *setup->handoff : (struct oribi_handoff){-1, -1};
+    if (w->pool.take_fd >= 0)
+        w->pool_buf = oribi_mem_alloc(1, ORIBI_POOL_BUF_BYTES);
     w->owner_pid = getpid();
     w->request_limit = draw_limit(w->options);
     w->refuse_gate.burst = LOG_BURST;

@@ -123,6 +123,24 @@ void oribi_conn_refuse(struct oribi_reactor *reactor, struct oribi_conn *conn, i
 int oribi_conn_withdraw(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice *rest);
 void oribi_conn_release(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
+/* --- moving a connection to another process (conn_move.c) --- */
+
+/* True while everything read from the connection and not answered can be read once more elsewhere: at a request boundary, nothing to be
+ * written, the wire bytes still there. */
+bool oribi_conn_movable(const struct oribi_conn *conn);
+
+/* Those bytes, in at most two vectors; *body_fd the file with the request's body behind them, or -1, *body_len its length. Borrowed until the connection
+ * changes. Returns the number of vectors. */
+size_t oribi_conn_wire(const struct oribi_conn *conn, struct iovec vec[2], int *body_fd, int64_t *body_len);
+
+/* The connection has arrived elsewhere: closes our descriptor and forgets it. */
+void oribi_conn_leave(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* The other side, after oribi_conn_open() and setting the peer's address: reads these bytes as if they came from the socket. Takes body_fd. `complete_us` is when the
+ * request in them was complete, 0 when there is none. The connection may be queued or closed when this returns. */
+void oribi_conn_resume(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice bytes, int body_fd, int64_t body_len,
+                       int64_t complete_us);
+
 /* Called by the reactor. */
 void oribi__conn_on_event(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__conn_on_timeout(struct oribi_reactor *reactor, struct oribi_conn *conn, enum oribi_timeout_class timeout_class);
@@ -133,5 +151,8 @@ void oribi__conn_close(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__conn_drop_call(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__conn_continue(struct oribi_reactor *reactor, struct oribi_conn *conn);
 int oribi__conn_register(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* For conn_move.c: puts the bytes at the front of an empty connection's buffer and parses them; `body_fd` as in oribi_conn_resume(). */
+void oribi__conn_inject(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice bytes, int body_fd, int64_t body_len);
 
 #endif
