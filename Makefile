@@ -12,13 +12,14 @@ all: core ruby perl
 core:
 	@$(MAKE) --no-print-directory -C core -j$(JOBS) OUT=$(BUILD)/core
 
-# extconf.rb builds the core itself, so that a packaged gem builds the same way; the folder keeps objects out of the sources.
+# extconf.rb builds the core itself, so that a packaged gem builds the same way; the folder keeps objects out of the sources. The library
+# is replaced, not overwritten: running servers have the old one mapped.
 ruby:
 	@mkdir -p $(BUILD)/ruby
 	@cd $(BUILD)/ruby && { [ Makefile -nt $(CURDIR)/ruby/ext/oribi/extconf.rb ] || $(RUBY) $(CURDIR)/ruby/ext/oribi/extconf.rb; }
 	@$(MAKE) --no-print-directory -C $(BUILD)/ruby -j$(JOBS)
 	@mkdir -p ruby/lib/oribi
-	@for lib in $(BUILD)/ruby/*.so; do cmp -s $$lib ruby/lib/oribi/$${lib##*/} || cp $$lib ruby/lib/oribi/; done
+	@for lib in $(BUILD)/ruby/*.so; do cmp -s $$lib ruby/lib/oribi/$${lib##*/} || cp --remove-destination $$lib ruby/lib/oribi/; done
 
 perl:
 	@cd perl && { [ Makefile -nt Makefile.PL ] || $(PERL) Makefile.PL; }

@@ -9,6 +9,7 @@ module Bench
   PERL_APP = File.join(ROOT, "bench/apps/hello.psgi")
   PERL_LENGTH_APP = File.join(ROOT, "bench/apps/hello-length.psgi")
   MANY = "1000000000"
+  ORIBI_OPTIONS = ["--quiet", "--workers", "1", "--access-log", "off"].freeze
 
   # key: for --only. needs: a file or a command. argv: of port and a scratch folder. env: of whether each request has its connection.
   Server = Struct.new(:key, :name, :needs, :package, :argv, :env, keyword_init: true) do
@@ -77,9 +78,9 @@ module Bench
                  ["/usr/sbin/nginx", "-e", "#{dir}/error.log", "-c", config(dir, "nginx.conf", NGINX_CONF, port: port)]
                }),
     Server.new(key: "oribi", name: "Oribi (Rack)", needs: File.join(ROOT, "ruby/exe/oribi"), package: "make",
-               argv: ->(port, _) { [File.join(ROOT, "ruby/exe/oribi"), "-q", "--workers", "1", "--bind", "127.0.0.1:#{port}", RUBY_APP] }),
+               argv: ->(port, _) { [File.join(ROOT, "ruby/exe/oribi"), *ORIBI_OPTIONS, "--bind", "127.0.0.1:#{port}", RUBY_APP] }),
     Server.new(key: "oribi-psgi", name: "Oribi (PSGI)", needs: File.join(ROOT, "perl/bin/oribi-psgi"), package: "make",
-               argv: ->(port, _) { [File.join(ROOT, "perl/bin/oribi-psgi"), "-q", "--workers", "1", "--bind", "127.0.0.1:#{port}", PERL_APP] }),
+               argv: ->(port, _) { [File.join(ROOT, "perl/bin/oribi-psgi"), *ORIBI_OPTIONS, "--bind", "127.0.0.1:#{port}", PERL_APP] }),
     Server.new(key: "puma", name: "Puma, 1 thread", needs: "puma", package: "script/setup bench",
                argv: ->(port, _) { ["puma", "-q", "-e", "production", "-w", "0", "-t", "1:1", "-b", "tcp://127.0.0.1:#{port}", RUBY_APP] }),
     Server.new(key: "puma5", name: "Puma, 5 threads", needs: "puma", package: "script/setup bench",

@@ -45,11 +45,16 @@ E2E.suite("answers") do
 
   def test_a_body_longer_than_its_length_is_cut
     client = connect
-    assert_equal "01234", client.get("/long").body
+    first = client.get("/long")
+    assert_equal "01234", first.body
     # What follows on the connection is the next answer or the end, never the surplus.
-    assert client.closed?
-  rescue E2E::Timeout
-    assert_equal "Hello, World!", client.get("/").body
+    if first.close?
+      assert client.closed?
+    else
+      assert_equal "Hello, World!", client.get("/").body
+    end
+  rescue E2E::Client::Closed
+    pass
   end
 
   def test_streams
@@ -128,13 +133,8 @@ E2E.suite("errors") do
 
   def test_an_exception_after_the_head_cuts_the_answer_off
     [1, 2].each do |after|
-      client = connect
-      client.request("GET", "/raise-in-body?after=#{after}")
       log_grows_by(/body failed/) do
-        client.read_response
-        flunk "took a cut answer for a whole one" if after == 1
-      rescue E2E::Client::Closed, Errno::ECONNRESET
-        pass
+        assert_raises(E2E::Client::Closed, Errno::ECONNRESET) { connect.get("/raise-in-body?after=#{after}") }
       end
     end
     assert_alive

@@ -14,16 +14,13 @@ require "fileutils"
 require "socket"
 require "tmpdir"
 
+require_relative "support/waiting"
+
 module E2E
   ROOT = File.expand_path("..", __dir__)
   COMMAND = ENV.fetch("E2E_COMMAND", "oribi")
   abort "E2E_COMMAND is oribi or oribi-psgi, not #{COMMAND}" unless %w[oribi oribi-psgi].include?(COMMAND)
   RUBY = COMMAND == "oribi"
-
-  # Waiting ends with the condition; the deadline only turns a hang into a failure.
-  DEADLINE = 10
-
-  Timeout = Class.new(StandardError)
 
   # What Rack and PSGI want differently, and nothing else: [with oribi, with oribi-psgi].
   DIFFERENCES = {
@@ -39,20 +36,6 @@ module E2E
   }.freeze
 
   def self.differing(name) = DIFFERENCES.fetch(name)[RUBY ? 0 : 1]
-
-  def self.clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
-  # Calls the block until it gives something true, which is returned.
-  def self.wait_until(what, seconds: DEADLINE)
-    deadline = clock + seconds
-    loop do
-      result = yield
-      return result if result
-      raise Timeout, "waited #{seconds} s for #{what}" if clock > deadline
-
-      IO.select(nil, nil, nil, 0.005)
-    end
-  end
 
   # Defines a suite: a test class for each transport, sharing one server started with `options`.
   def self.suite(name, options: [], transports: %i[tcp unix], env: {}, &block)

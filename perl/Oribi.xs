@@ -76,6 +76,29 @@ static pid_t forked_pid(pTHX_ SV *sv)
     return SvOK(sv) ? (pid_t)SvIV(sv) : -1;
 }
 
+/* The signals whose handlers belong to the core. Perl's %SIG knows nothing of those handlers and could not put them back. */
+static const int core_signals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGTTIN, SIGTTOU, SIGCHLD};
+
+enum { CORE_SIGNALS = sizeof core_signals / sizeof core_signals[0] };
+
+static SV *psgi_signals_keep(pTHX)
+{
+    struct sigaction actions[CORE_SIGNALS];
+    for (int i = 0; i < CORE_SIGNALS; i++)
+        (void)sigaction(core_signals[i], NULL, &actions[i]); /* fails only for numbers that do not exist */
+    return newSVpvn((const char *)actions, sizeof actions);
+}
+
+static void psgi_signals_restore(pTHX_ SV *kept)
+{
+    struct sigaction actions[CORE_SIGNALS];
+    if (SvCUR(kept) != sizeof actions)
+        croak("Oribi: these are no kept signals");
+    memcpy(actions, SvPVX(kept), sizeof actions);
+    for (int i = 0; i < CORE_SIGNALS; i++)
+        (void)sigaction(core_signals[i], &actions[i], NULL);
+}
+
 MODULE = Oribi    PACKAGE = Oribi
 
 PROTOTYPES: DISABLE
@@ -95,6 +118,19 @@ _log(level, text)
     while (n > 0 && p[n - 1] == '\n')
         n--;
     oribi_log((enum oribi_log_level)level, "%.*s", (int)n, p);
+
+SV *
+_signals_keep()
+  CODE:
+    RETVAL = psgi_signals_keep(aTHX);
+  OUTPUT:
+    RETVAL
+
+void
+_signals_restore(kept)
+    SV *kept
+  CODE:
+    psgi_signals_restore(aTHX_ kept);
 
 void
 _title(text)
@@ -184,6 +220,14 @@ get(options, name)
     SAVEFREEPV(text);
     n = oribi_options_get(options, option, text, OPTION_TEXT_CAP);
     RETVAL = newSVpvn(text, n < OPTION_TEXT_CAP ? n : OPTION_TEXT_CAP - 1);
+  OUTPUT:
+    RETVAL
+
+SV *
+app(options)
+    Oribi::Options options
+  CODE:
+    RETVAL = text_or_undef(aTHX_ options->app);
   OUTPUT:
     RETVAL
 

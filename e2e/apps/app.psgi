@@ -10,37 +10,35 @@ use POSIX ();
 my %count = (closed => 0, after => 0);
 
 # A response body without a length: gives its parts, counts its close, and fails where it is told to.
-package E2E::Parts;
+package E2E::Parts {
+    sub new {
+        my ($class, $next, %option) = @_;
+        return bless { next => $next, index => 0, fail_after => $option{fail_after} }, $class;
+    }
 
-sub new {
-    my ($class, $next, %option) = @_;
-    return bless { next => $next, index => 0, fail_after => $option{fail_after} }, $class;
+    sub getline {
+        my ($self) = @_;
+        die "body failed after $self->{index} parts\n" if defined $self->{fail_after} && $self->{index} == $self->{fail_after};
+        return $self->{next}->($self->{index}++);
+    }
+
+    sub close { $count{closed}++ }
 }
-
-sub getline {
-    my ($self) = @_;
-    die "body failed after $self->{index} parts\n" if defined $self->{fail_after} && $self->{index} == $self->{fail_after};
-    return $self->{next}->($self->{index}++);
-}
-
-sub close { $count{closed}++ }
 
 # A body that the server may send straight from the file.
-package E2E::PathBody;
+package E2E::PathBody {
+    sub new {
+        my ($class, $path) = @_;
+        open my $fh, '<:raw', $path or die "$path: $!";
+        return bless { path => $path, fh => $fh }, $class;
+    }
 
-sub new {
-    my ($class, $path) = @_;
-    open my $fh, '<:raw', $path or die "$path: $!";
-    return bless { path => $path, fh => $fh }, $class;
+    sub path { $_[0]{path} }
+
+    sub getline { local $/ = \65536; readline $_[0]{fh} }
+
+    sub close { $count{closed}++; CORE::close $_[0]{fh} }
 }
-
-sub path { $_[0]{path} }
-
-sub getline { local $/ = \65536; readline $_[0]{fh} }
-
-sub close { $count{closed}++; close $_[0]{fh} }
-
-package main;
 
 my @TEXT = ('Content-Type' => 'text/plain');
 my %ROUTES;
@@ -132,7 +130,7 @@ route '/handle' => sub {
 route '/closed' => sub { text($count{closed}) };
 
 route '/raise' => sub { die "told to fail\n" };
-route '/raise-in-body' => sub { [200, [@TEXT], E2E::Parts->new(list_body('one', 'two'), fail_after => $_[1]{after})] };
+route '/raise-in-body' => sub { [200, [@TEXT], E2E::Parts->new(list_body('one', 'two', 'three'), fail_after => $_[1]{after})] };
 my %BAD_HEADER = (
     crlf => ['X-A', "1\r\nX-Injected: 1"], cr => ['X-A', "1\rx"], nul => ['X-A', "1\0x"],
     name => ["X-A: 1\r\nX-Injected", '1'], space => ['X A', '1'], empty => ['', '1'],

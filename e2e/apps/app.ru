@@ -73,6 +73,7 @@ module App
   route("/upload") do |_env, request|
     file = request.params["file"]
     content = file[:tempfile].read
+    file[:tempfile].close!
     text("#{request.params["nick"]} #{file[:filename]} #{content.bytesize} #{Digest::SHA256.hexdigest(content)}")
   end
 
@@ -99,7 +100,7 @@ module App
   route("/closed") { text(COUNTS["closed"]) }
 
   route("/raise") { raise "told to fail" }
-  route("/raise-in-body") { |_, request| [200, TEXT, Parts.new(%w[one two], fail_after: request.params["after"].to_i)] }
+  route("/raise-in-body") { |_, request| [200, TEXT, Parts.new(%w[one two three], fail_after: request.params["after"].to_i)] }
   route("/bad-header") do |_, request|
     name, value = {
       "crlf" => ["x-a", "1\r\nx-injected: 1"], "cr" => ["x-a", "1\rx"], "nul" => ["x-a", "1\0x"],

@@ -6,6 +6,7 @@ require "json"
 require "net/http"
 require "socket"
 require "tmpdir"
+require_relative "../support/waiting"
 
 module E2E
   # Headless Chromium by the WebDriver protocol (W3C), spoken directly: the few commands that the tests need.

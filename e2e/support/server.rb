@@ -150,8 +150,14 @@ module E2E
       found.drop(1)
     end
 
-    # Descriptors, leaving out what the runtime opens and closes behind our back: none is known to.
-    def self.descriptors(pid) = Dir.children("/proc/#{pid}/fd").to_h { |fd| [fd, File.readlink("/proc/#{pid}/fd/#{fd}")] rescue [fd, "?"] }
+    # Open descriptors and what they point to.
+    def self.descriptors(pid)
+      Dir.children("/proc/#{pid}/fd").to_h do |fd|
+        [fd, File.readlink("/proc/#{pid}/fd/#{fd}")]
+      rescue Errno::ENOENT
+        [fd, "closed meanwhile"]
+      end
+    end
 
     # User and system time in clock ticks, and the times it went to sleep: both stand still while a process sleeps.
     def self.activity(pid)

@@ -10,15 +10,225 @@ require IO::File;
 require PerlIO::scalar;
 XSLoader::load('Oribi', $VERSION);
 
+require Oribi::Settings;
+require Oribi::Host;
+
+# Pointers into C: a new thread gets none of them.
+sub Oribi::Options::CLONE_SKIP    {1}
+sub Oribi::Listeners::CLONE_SKIP  {1}
+sub Oribi::Worker::CLONE_SKIP     {1}
+sub Oribi::Core::Host::CLONE_SKIP {1}
+sub Oribi::Core::Mold::CLONE_SKIP {1}
+sub Oribi::Core::Seat::CLONE_SKIP {1}
+
 # The text of an object that overloads "": called from C, inside an eval.
 sub _text { return "$_[0]" }
+
+# `use Oribi` at a command line makes oribi() callable there; modules that need it ask for it in the same way.
+sub import {
+    my ($class) = @_;
+    no strict 'refs';
+    *{ caller() . '::oribi' } = \&oribi;
+    return;
+}
+
+# oribi($app, %options): options may also follow on the command line.
+sub oribi {
+    my ($app, %options) = @_;
+    my $self = Oribi->new(%options);
+    my $error = $self->{settings}->core->_parse(@ARGV);
+    _die($error) if defined $error;
+    return $self->run($app);
+}
+
+sub new {
+    my ($class, %options) = @_;
+    my $settings = Oribi::Settings->new;
+    eval { $settings->set_all(command => %options); 1 } or _die($@);
+    return bless { settings => $settings }, $class;
+}
+
+# Returns when the server was told to stop.
+sub run {
+    my ($self, $app) = @_;
+    require Oribi::Command;
+    my $settings = $self->{settings};
+    my $code = eval { Oribi::Command::prepare($settings); Oribi::Host::serve($settings, $app) };
+    _die($@) unless defined $code;
+    exit $code if $code != 0 || $settings->{is_child};
+    return;
+}
+
+# One line, and exit code 1 when nobody catches it.
+sub _die {
+    my ($error) = @_;
+    my $line = Oribi::App::first_line($error);
+    $! = 1;    ## no critic: the exit code of a die that nobody catches
+    die "oribi: $line\n";
+}
 
 1;
 
 __END__
 
+=encoding utf8
+
 =head1 NAME
 
 Oribi - application server for PSGI on a C core
+
+=head1 SYNOPSIS
+
+    oribi-psgi app.psgi
+    plackup -s Oribi app.psgi
+    perl -MOribi -e 'oribi "app.psgi"' -- --port 3000
+
+    use Oribi;
+    Oribi->new(bind => '127.0.0.1:9292', workers => 4)->run(sub {
+        my ($env) = @_;
+        return [200, ['Content-Type' => 'text/plain'], ["hello\n"]];
+    });
+
+=head1 DESCRIPTION
+
+A pre-forking HTTP/1.1 server. Parsing, buffering, timeouts and writing happen in a C core without Perl; Perl is entered once for each request. It
+keeps connections open, accepts slow clients without giving a worker to them, and is safe to face the network without a proxy.
+
+=head1 METHODS
+
+=head2 new(%options)
+
+Every option of L<oribi-psgi> with underscores in its name, the hooks below, and
+
+=over 4
+
+=item listen_sock
+
+A socket that listens already.
+
+=item server_ready
+
+Code that is called once the server listens, with a hash reference of C<host>, C<port>, C<proto> and C<server_software>.
+
+=back
+
+Dies with one line for an unknown name or a bad value.
+
+=head2 run($app)
+
+Serves the code reference, or loads it from the F<.psgi> file of that name. Returns when the server was told to stop. When it cannot serve, it dies
+with one line or ends the process with exit code 1.
+
+=head1 FUNCTIONS
+
+=head2 oribi($app, %options)
+
+Exported. The same in one call; options on the command line win.
+
+=head1 HOOKS
+
+Code references, given to new() or in the configuration file. One that dies is logged, and nothing else comes of it.
+
+    before_fork                                    in the mold, before each worker
+    after_fork($index, $generation)                in a new worker
+    after_worker_ready($index, $generation)        in a worker that serves
+    before_worker_exit($server, $app, $index, $generation)   in a worker that ends in good order; also named child_exit
+    on_worker_exit($pid, $status, $reason)         in the supervisor; also named after_exit
+    before_reload, server_ready                    in the supervisor
+
+The I<mold> is the process that has loaded the application. Connections to databases and the like are opened in C<after_fork>, or at first use; what
+is opened before the fork would be shared by all workers.
+
+=head1 THE ENVIRONMENT
+
+PSGI 1.1, with
+
+=over 4
+
+=item PATH_INFO, REQUEST_URI
+
+The path is decoded once; a path whose percent escapes are no bytes is answered with 400. C<REQUEST_URI> is raw, without scheme and host. C<OPTIONS *>
+has the path C<*>.
+
+=item REMOTE_ADDR, REMOTE_PORT
+
+Numeric text for IPv4 and IPv6. A client on a unix socket has no address: C<127.0.0.1> and C<0> stand for it.
+
+=item psgi.input
+
+A handle that ends where the body ends and can seek: the body has been read before the application is called. Small bodies are in memory, longer ones
+in an unlinked file.
+
+=item psgix.io
+
+The client's socket, made when it is first read. It is non-blocking; C<< $io->blocking(1) >> changes that. An application that looks at it and
+then answers as usual is answered for as usual, and the connection closes. To take the connection over, return a delayed response and return from it
+without calling its responder: the socket is then the application's, and closes when its last handle does.
+
+=item psgix.informational
+
+Code that sends an interim answer: C<< $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) >>. Does nothing for HTTP/1.0
+clients and once the answer has begun.
+
+=item psgix.harakiri, psgix.harakiri.commit
+
+A true C<psgix.harakiri.commit> ends this worker after the answer; a new one takes its place.
+
+=item psgix.cleanup, psgix.cleanup.handlers
+
+Code that is pushed there is called with the environment after the answer was handed over.
+
+=item psgix.input.buffered
+
+True.
+
+=back
+
+=head1 RESPONSES
+
+Arrays of strings are sent from where they lie. Handles on files, and objects with a C<path> method, are sent by the kernel. Other handles and objects with
+C<getline> are read in records of 64 KiB. C<close> is called in every case. Delayed responses and streaming writers work as the PSGI specification
+says; there is no C<poll_cb>. C<< $writer->write >> waits while the client is slow, and dies when the client has gone, so that endless streams end.
+
+An application that dies is answered for with 500, and its message is in the log. So is an answer that is none: a status that is no number, headers
+in odd number, an undefined header value, a body that is a reference to something else, characters above 255. The log line says which.
+
+C<exit> inside the application ends the worker, as it does under other servers: its client gets 500 if nothing was sent yet, C<END> blocks run, and a
+new worker takes its place.
+
+=head1 COMPILING TEMPLATES BEFORE THE FORK
+
+What is compiled before the workers are forked exists once in memory and is there for the first request. With C<preload> (the default) that is
+everything the F<app.psgi> does while it loads; so let it load the templates too.
+
+Text::Xslate, which keeps compiled templates in the object:
+
+    my $xslate = Text::Xslate->new(path => ['templates'], cache => 1);
+    find({ no_chdir => 1, wanted => sub {
+        $xslate->load_file(File::Spec->abs2rel($_, 'templates')) if /\.tx\z/;
+    } }, 'templates');
+
+Template Toolkit, which keeps them in its provider:
+
+    my $tt = Template->new(INCLUDE_PATH => 'templates', STAT_TTL => 60);
+    find({ no_chdir => 1, wanted => sub {
+        $tt->context->template(File::Spec->abs2rel($_, 'templates')) if /\.tt\z/;
+    } }, 'templates');
+
+Mojo::Template, one object for each file:
+
+    my %template = map { $_ => Mojo::Template->new->parse(path($_)->slurp) } glob 'templates/*.ep';
+
+=head1 PROCESSES
+
+See L<Oribi::Host>. The title of a process says what it is; C<$0> keeps the value that the application knows.
+
+=head1 SEE ALSO
+
+L<oribi-psgi>, L<Plack::Handler::Oribi>, L<PSGI>, L<PSGI::Extensions>
+
+=head1 LICENSE
+
+MIT.
 
 =cut

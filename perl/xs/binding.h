@@ -89,7 +89,7 @@ struct psgi_worker {
     struct oribi_req *req; /* NULL in state NONE */
     enum psgi_state state;
     UV serial;        /* of the call: closures of an earlier one are stale */
-    bool io_taken;    /* the application has looked at psgix.io */
+    bool looked_at[PSGI_LAZY_COUNT]; /* what the application has read of lazy.c's values */
     bool responded;   /* the responder of a delayed answer was called */
     IV write_count;   /* calls of its writer */
     bool harakiri;    /* the application asked for this worker's end */

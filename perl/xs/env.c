@@ -114,7 +114,10 @@ static void recycle_input(pTHX_ struct psgi_worker *w)
     bool untouched = SvREFCNT(w->empty_input) == 1 && !SvOBJECT(w->empty_input) && PerlIOValid(fp) &&
                      (void *)*fp == w->empty_input_layer && !(PerlIOBase(fp)->flags & PERLIO_F_UTF8);
     if (untouched) {
+        IO *io = GvIO(w->empty_input);
         PerlIO_clearerr(fp);
+        IoFLAGS(io) &= ~IOf_NOLINE; /* else the second request to slurp it gets undef where the first got "" */
+        IoLINES(io) = 0;
         return;
     }
     SvREFCNT_dec((SV *)w->empty_input);

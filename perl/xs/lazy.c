@@ -1,9 +1,10 @@
 /* Values of the environment that are made when the application first reads them, and closures that know which call they belong to.
  *
  * psgix.io costs a descriptor and a handle object, psgix.informational a closure; nearly no request uses either. Their scalars in the
- * environment carry "get" magic: the first read makes the value. Reading is not using: code that copies a whole environment reads both. So a
- * psgix.io that was only looked at leaves the connection where it is, and the application's answer is sent as always, only that the
- * connection closes after it. The connection leaves the core when a delayed response returns without having called its responder. */
+ * environment carry "get" magic: the first read makes the value. Reading is not using, so a psgix.io that was looked at leaves the connection
+ * where it is: the application's answer is sent as always. Since nobody knows what was said on the socket meanwhile, the connection closes after
+ * it; not so when both values were read, which is what code does that copies or prints a whole environment. The connection leaves the core
+ * when a delayed response returns without having called its responder. */
 #include "xs/binding.h"
 
 #include "oribi/base/os.h"
@@ -16,10 +17,10 @@ struct lazy {
     bool made; /* the value is there, ours or what the application stored */
 };
 
-/* Threads of the application get copies of our scalars; the worker is not theirs. */
+/* Threads and forked children of the application have copies of our scalars; the worker is not theirs. */
 static bool foreign(pTHX_ const struct psgi_worker *w)
 {
-    return w->interpreter != (void *)PERL_GET_THX;
+    return w->interpreter != (void *)PERL_GET_THX || oribi_worker_abandoned(w->core);
 }
 
 /* --- psgix.io --- */
@@ -101,8 +102,7 @@ static int lazy_get(pTHX_ SV *sv, MAGIC *mg)
         return 0;
     lazy->made = true; /* before anything that reads the scalar again */
     SV *value = lazy->kind == PSGI_LAZY_IO ? socket_handle(aTHX_ w) : inform_closure(aTHX_ w);
-    if (lazy->kind == PSGI_LAZY_IO)
-        w->io_taken = true;
+    w->looked_at[lazy->kind] = true;
     if (value)
         sv_setsv(sv, sv_2mortal(value));
     return 0;

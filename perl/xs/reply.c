@@ -313,7 +313,7 @@ static int reply_delayed(pTHX_ struct psgi_worker *w, SV *code)
     }
     if (w->state == PSGI_NONE)
         return PSGI_DONE;
-    if (w->io_taken) {
+    if (w->looked_at[PSGI_LAZY_IO]) {
         psgi_detach(w);
         return PSGI_DONE;
     }

@@ -19,11 +19,12 @@ enum { TITLE_EVERY_MS = 1000 };
 
 SV *psgi_text(pTHX_ SV *sv)
 {
-    if (!SvROK(sv) || !SvAMAGIC(sv))
-        return sv_2mortal(newSVsv(sv));
+    SV *copy = sv_2mortal(newSVsv(sv)); /* sv may be $@, which the eval below empties */
+    if (!SvROK(copy) || !SvAMAGIC(copy))
+        return copy;
     dSP;
     PUSHMARK(SP);
-    XPUSHs(sv);
+    XPUSHs(copy);
     PUTBACK;
     int count = call_pv("Oribi::_text", G_SCALAR | G_EVAL);
     SPAGAIN;
@@ -31,7 +32,7 @@ SV *psgi_text(pTHX_ SV *sv)
     PUTBACK;
     if (text && SvPOK(text))
         return text;
-    return sv_2mortal(newSVpvf("an exception of class %s that cannot be printed", sv_reftype(SvRV(sv), 1)));
+    return sv_2mortal(newSVpvf("an exception of class %s that cannot be printed", sv_reftype(SvRV(copy), 1)));
 }
 
 static bool exception_pending(pTHX)
@@ -79,6 +80,7 @@ static void failed_with_exception(pTHX_ struct psgi_worker *w)
 {
     if (w->state != PSGI_GONE)
         log_text(aTHX_ w, "the application died", psgi_text(aTHX_ ERRSV));
+    CLEAR_ERRSV(); /* an exception object must not live until the next request */
     fail_call(w);
 }
 
@@ -94,10 +96,11 @@ static void leave_child(pTHX_ struct psgi_worker *w)
 {
     if (!oribi_worker_abandoned(w->core))
         return;
-    if (exception_pending(aTHX))
+    bool died = exception_pending(aTHX);
+    if (died)
         PerlIO_printf(PerlIO_stderr(), "%s", SvPV_nolen(psgi_text(aTHX_ ERRSV)));
     psgi_call_ended(w);
-    my_exit(exception_pending(aTHX) ? 255 : 0);
+    my_exit(died ? 255 : 0);
 }
 
 /* Runs when the loop is left, also by exit() inside the application. */
@@ -201,7 +204,7 @@ static void open_call(struct psgi_worker *w, struct oribi_req *req)
     w->req = req;
     w->state = PSGI_OPEN;
     w->serial++;
-    w->io_taken = false;
+    memset(w->looked_at, 0, sizeof w->looked_at);
     w->responded = false;
     w->write_count = 0;
 }
@@ -222,8 +225,9 @@ static void note_line(struct psgi_worker *w)
 /* The answer that follows must not promise a connection that will not be there, and the socket's flags are the core's again. */
 static void before_reply(pTHX_ struct psgi_worker *w, SV *env)
 {
-    if (w->io_taken) {
-        oribi_req_close_after(w->req);
+    if (w->looked_at[PSGI_LAZY_IO]) {
+        if (!w->looked_at[PSGI_LAZY_INFORMATIONAL])
+            oribi_req_close_after(w->req);
         psgi_nonblocking(w);
     }
     SV *commit = psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_HARAKIRI_COMMIT);
@@ -237,6 +241,7 @@ static void call_app(pTHX_ struct psgi_worker *w, SV *env)
     PUSHMARK(SP);
     XPUSHs(env);
     PUTBACK;
+    errno = 0; /* $! is the application's; what our system calls left there would puzzle it */
     call_sv(w->app, G_SCALAR | G_EVAL);
     SPAGAIN;
     SV *res = POPs;

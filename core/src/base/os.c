@@ -174,18 +174,10 @@ int oribi_os_unix_answers(const char *path)
     return result;
 }
 
-/* Unlinked at birth, so that nothing is left behind however the process ends. */
-int oribi_os_temp_file(int *fd)
+/* For file systems that cannot open a file without a name: it has one for a moment. */
+static int open_named(const char *dir, int *fd)
 {
-    const char *dir = getenv("TMPDIR");
-    if (!dir || !*dir)
-        dir = "/tmp";
-    int unnamed = oribi__os_open_unnamed(dir);
-    if (unnamed >= 0) {
-        *fd = unnamed;
-        return 0;
-    }
-    char path[PATH_MAX]; /* no such thing on this file system: a name for a moment */
+    char path[PATH_MAX];
     int n = snprintf(path, sizeof(path), "%s/oribi-XXXXXX", dir);
     if (n < 0 || (size_t)n >= sizeof(path)) {
         errno = ENAMETOOLONG;
@@ -200,6 +192,19 @@ int oribi_os_temp_file(int *fd)
         return code;
     }
     *fd = named;
+    return 0;
+}
+
+/* Unlinked at birth, so that nothing is left behind however the process ends. */
+int oribi_os_temp_file(int *fd)
+{
+    const char *dir = getenv("TMPDIR");
+    if (!dir || !*dir)
+        dir = "/tmp";
+    int unnamed = oribi__os_open_unnamed(dir);
+    if (unnamed < 0)
+        return open_named(dir, fd);
+    *fd = unnamed;
     return 0;
 }
 

@@ -51,12 +51,28 @@ int oribi__conn_register(struct oribi_reactor *r, struct oribi_conn *c)
     return ORIBI_ESYS;
 }
 
+/* A `100 Continue` that the socket did not take: the client may be waiting for it with its body. False when the connection has ended. */
+static bool flush_interim(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    int result = oribi_conn_flush(r, c);
+    if (result == ORIBI_AGAIN)
+        return true;
+    if (result == 0)
+        oribi_loop_interest(r->loop, &c->watch, ORIBI_READ);
+    else
+        oribi__conn_close(r, c);
+    return result == 0;
+}
+
 void oribi__conn_on_event(struct oribi_reactor *r, struct oribi_conn *c)
 {
     switch (c->state) {
+    case ORIBI_CONN_BODY:
+        if (c->out && !flush_interim(r, c))
+            return;
+        /* fall through */
     case ORIBI_CONN_IDLE:
     case ORIBI_CONN_HEAD:
-    case ORIBI_CONN_BODY:
     case ORIBI_CONN_LINGER:
         if (c->watch.ready & ORIBI_READ)
             oribi__conn_on_readable(r, c);
@@ -74,12 +90,20 @@ void oribi__conn_on_event(struct oribi_reactor *r, struct oribi_conn *c)
     }
 }
 
+/* What is known of an unfinished head points into the buffer as it was when the head began, which may have moved since. */
+static void look_at_head_again(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_parser parser = {0};
+    (void)oribi_parser_head(&parser, &r->config.limits, c->buf, c->len, &c->call->head); /* not complete, as we know */
+}
+
 void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
 {
     if (r->hooks.timed_out)
         r->hooks.timed_out(r->hooks.self, c, timeout_class);
     switch (timeout_class) {
     case ORIBI_TIMEOUT_HEAD:
+        look_at_head_again(r, c);
         oribi_conn_refuse(r, c, ORIBI_ETIMEOUT, "head not finished in time");
         break;
     case ORIBI_TIMEOUT_BODY:
@@ -279,6 +303,8 @@ static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
     if (c->call->head.expect_continue) { /* we buffer bodies before the call, so the wish is granted at once: RFC 9110 10.1.1 */
         struct iovec vec = {(void *)"HTTP/1.1 100 Continue\r\n\r\n", 25};
         (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection shows at the next read */
+        if (c->out)
+            oribi_loop_interest(r->loop, &c->watch, ORIBI_READ | ORIBI_WRITE);
     }
 }
 
@@ -350,6 +376,27 @@ static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head
     (void)append_body(r, c, c->buf + head_len, rest);
 }
 
+/* An empty line before a request line is ignored (RFC 9112 2.2): it begins no request. */
+static bool head_begun(const struct oribi_conn *c)
+{
+    for (uint32_t i = 0; i < c->len; i++)
+        if (c->buf[i] != '\r' && c->buf[i] != '\n')
+            return true;
+    return false;
+}
+
+/* The deadline of a head counts from its first byte and does not move; before that the connection is as idle as it was. */
+static void await_head(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    uint8_t armed = c->timer.timeout_class;
+    if (armed == ORIBI_TIMEOUT_HEAD)
+        return;
+    if (head_begun(c))
+        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_HEAD, r->now_ms);
+    else if (armed != ORIBI_TIMEOUT_FIRST && armed != ORIBI_TIMEOUT_IDLE)
+        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_IDLE, r->now_ms);
+}
+
 static void parse_head(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (!c->call && !lend_call(r, c)) {
@@ -363,8 +410,8 @@ static void parse_head(struct oribi_reactor *r, struct oribi_conn *c)
         head_done(r, c, (size_t)result);
     else if (result != ORIBI_AGAIN)
         oribi_conn_refuse(r, c, (int)result, call->parser.reason);
-    else if (c->timer.timeout_class != ORIBI_TIMEOUT_HEAD)
-        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_HEAD, r->now_ms);
+    else
+        await_head(r, c);
 }
 
 static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)

@@ -124,14 +124,18 @@ static void go_on(struct oribi_reactor *r, struct oribi_conn *c)
     c->state = ORIBI_CONN_FLUSH;
     oribi_loop_interest(r->loop, &c->watch, ORIBI_WRITE);
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
-    (void)oribi__conn_register(r, c); /* closes the connection itself when it fails */
+    if (oribi__conn_register(r, c) == 0 && (c->watch.ready & ORIBI_WRITE))
+        oribi__reactor_again(r, c); /* room was told of while nobody could use it: an edge that does not come again */
 }
 
 void oribi_conn_finish(struct oribi_reactor *r, struct oribi_conn *c, bool closes)
 {
     assert(c->state == ORIBI_CONN_CALL);
-    if (closes)
+    if (closes) {
         c->closes = true;
+        /* It wanted to go on, so its next request may be on the way: closing with that unread would reset the connection. */
+        c->lingers = c->call->head.keep_alive;
+    }
     go_on(r, c);
 }
 

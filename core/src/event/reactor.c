@@ -9,10 +9,10 @@
 #include <assert.h>
 #include <string.h>
 
-static void refresh_clock(struct oribi_reactor *r)
+void oribi_reactor_clock(struct oribi_reactor *r, int64_t now_us)
 {
-    r->now_us = oribi_clock_us();
-    r->now_ms = r->now_us / 1000;
+    r->now_us = now_us;
+    r->now_ms = now_us / 1000;
 }
 
 int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_config *config, const struct oribi_reactor_hooks *hooks,
@@ -36,7 +36,7 @@ int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_confi
     oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_IDLE, config->idle_timeout_ms);
     oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_WRITE, config->write_timeout_ms);
     oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_LINGER, ORIBI_LINGER_MS_MAX);
-    refresh_clock(r);
+    oribi_reactor_clock(r, oribi_clock_us());
     return 0;
 }
 
@@ -104,7 +104,7 @@ int oribi_reactor_turn(struct oribi_reactor *r, void (*other)(void *self, struct
 {
     if (r->event_count == 0)
         r->event_count = oribi_loop_poll(r->loop, 0, r->events, ORIBI_LOOP_EVENTS_MAX);
-    refresh_clock(r);
+    oribi_reactor_clock(r, oribi_clock_us());
     if (r->again)
         run_again(r);
     int count = r->event_count;

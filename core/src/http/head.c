@@ -19,12 +19,6 @@ static const uint64_t singletons = BIT(HOST) | BIT(CONTENT_LENGTH) | BIT(TRANSFE
 /* A second line of these must equal the first, and then counts as one. */
 static const uint64_t equals = BIT(AUTHORIZATION) | BIT(EXPECT);
 
-void oribi__head_clear(struct oribi_head *head)
-{
-    memset(head, 0, offsetof(struct oribi_head, fields));
-    head->joined = NULL;
-}
-
 void oribi_head_release(struct oribi_head *head)
 {
     oribi_mem_free(head->joined);
@@ -42,24 +36,47 @@ static char dash_fold(char c)
     return c == '_' ? '-' : fold(c);
 }
 
+static uint64_t folded_word(const char *p)
+{
+    uint64_t word;
+    memcpy(&word, p, 8);
+    return word | 0x2020202020202020U;
+}
+
+/* Equal but for case. Names are tokens: two of them that only differ in the bit 0x20 are nearly always equal, and words of eight find the rest unequal
+ * early, which bounds what a head of many alike names can cost. */
 static bool names_equal(const struct oribi_field *a, const struct oribi_field *b)
 {
-    if (a->id != b->id || a->name_len != b->name_len)
+    size_t n = a->name_len;
+    if (a->id != b->id || n != b->name_len)
         return false;
     if (a->id != ORIBI_FIELD_OTHER)
         return true;
-    for (size_t i = 0; i < a->name_len; i++)
+    for (size_t i = 0; i + 8 <= n; i += 8)
+        if (folded_word(a->name + i) != folded_word(b->name + i))
+            return false;
+    for (size_t i = 0; i < n; i++)
         if (fold(a->name[i]) != fold(b->name[i]))
             return false;
     return true;
 }
 
+/* Of the first and last eight bytes and the length: enough to tell names apart that are not made to be alike. */
 static uint32_t name_hash(const struct oribi_field *field)
 {
-    uint32_t hash = field->name_len;
-    for (size_t i = 0; i < field->name_len; i++)
-        hash = (hash ^ (uint8_t)fold(field->name[i])) * 16777619U;
-    return hash ^ hash >> 15;
+    size_t n = field->name_len;
+    uint64_t first = 0;
+    uint64_t last = 0;
+    if (n >= 8) {
+        first = folded_word(field->name);
+        last = folded_word(field->name + n - 8);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            first = first << 8 | ((uint8_t)field->name[i] | 0x20U);
+    }
+    uint64_t hash = (first ^ n) * 0x9e3779b97f4a7c15U;
+    hash = (hash ^ hash >> 32 ^ last) * 0xff51afd7ed558ccdU;
+    return (uint32_t)(hash >> 32);
 }
 
 static struct oribi_slice value_of(const struct oribi_field *field)
@@ -90,29 +107,29 @@ static bool is_shadow(const char *p, size_t n)
     return false;
 }
 
-void oribi__head_add_other(struct oribi_head *head, const struct oribi_limits *limits, struct head_facts *facts)
+bool oribi__head_keeps_other(struct oribi_head *head, const struct oribi_field *field,
+                             const struct oribi_limits *limits, struct head_facts *facts)
 {
-    const struct oribi_field *field = &head->fields[head->field_count];
     if (memchr(field->name, '_', field->name_len)) {
         if (is_shadow(field->name, field->name_len))
             facts->shadow = "field name imitates a framing field";
         if (!limits->underscores_allow) {
             head->dropped_count++;
-            return;
+            return false;
         }
         facts->underscores = true;
     }
     /* RFC 3875 would make it HTTP_PROXY, which HTTP clients of the application take for their own setting. */
     if (field->name_len == 5 && oribi_slice_equal_fold(oribi_slice(field->name, 5), ORIBI_SLICE("proxy"))) {
         head->dropped_count++;
-        return;
+        return false;
     }
     uint32_t hash = name_hash(field);
     uint64_t *word = &facts->others[hash >> 6 & 3];
     uint64_t bit = (uint64_t)1 << (hash & 63);
     facts->others_repeated |= (*word & bit) != 0;
     *word |= bit;
-    head->field_count++;
+    return true;
 }
 
 /* ---- folding ---- */
@@ -409,6 +426,13 @@ static int decide_framing(struct oribi_head *head, const struct oribi_limits *li
 
 /* ---- persistence and the rest ---- */
 
+/* What nearly every client sends, without a loop. A value holds no controls, so the bit 0x20 only folds letters here. */
+static bool is_keep_alive(struct oribi_slice value)
+{
+    static const char text[] = "keep-alive";
+    return value.n == 10 && folded_word(value.p) == folded_word(text) && folded_word(value.p + 2) == folded_word(text + 2);
+}
+
 static void decide_connection(struct oribi_head *head, const struct head_facts *facts)
 {
     head->keep_alive = head->minor > 0;
@@ -416,7 +440,7 @@ static void decide_connection(struct oribi_head *head, const struct head_facts *
         return;
     struct oribi_slice list = value_of(&head->fields[facts->index_of[ORIBI_FIELD_CONNECTION]]);
     struct oribi_slice element;
-    if (oribi_slice_equal_fold(list, ORIBI_SLICE("keep-alive"))) {
+    if (is_keep_alive(list)) {
         head->keep_alive = true;
         return;
     }

@@ -18,20 +18,31 @@ struct head_facts {
     bool others_repeated;                   /* two fields outside the table may have the same name */
     bool underscores;                       /* a name with `_` was kept */
     uint64_t seen;                          /* FIELD_BIT of each well-known field */
-    uint64_t repeated;                      /* … of those that came more than once */
+    bool repeated;                          /* … of which one or more came more than once */
     uint64_t others[4];                     /* bloom filter over hashes of the other names */
     uint8_t index_of[ORIBI_FIELD_COUNT];    /* where a seen and not repeated field stands */
     const char *shadow;                     /* reason: a name that imitates a framing field with `_` */
 };
 
-/* Takes one field that is not in the table and stands at fields[field_count], and counts it unless it is dropped. */
-void oribi__head_add_other(struct oribi_head *head, const struct oribi_limits *limits, struct head_facts *facts);
+/* Whether a field that is not in the table is kept; notes what it may clash with. */
+bool oribi__head_keeps_other(struct oribi_head *head, const struct oribi_field *field,
+                             const struct oribi_limits *limits, struct head_facts *facts);
 
 /* Folds repeats and decides Host, framing, persistence, Expect and Upgrade. Returns 0 or ORIBI_E* with *reason set. */
 int oribi__head_finish(struct oribi_head *head, const struct oribi_limits *limits, struct head_facts *facts,
                        const char **reason);
 
 /* Empties all but the fields themselves, which field_count bounds. */
-void oribi__head_clear(struct oribi_head *head);
+static inline void oribi__head_clear(struct oribi_head *head)
+{
+    const struct oribi_slice none = {NULL, 0};
+    head->method = head->target = head->path = head->query = head->host = head->port = none;
+    head->minor = 0;
+    head->is_head = head->chunked = head->keep_alive = head->expect_continue = head->upgrade = head->has_body = false;
+    head->content_length = 0;
+    head->dropped_count = 0;
+    head->field_count = 0;
+    head->joined = NULL;
+}
 
 #endif

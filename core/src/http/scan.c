@@ -63,10 +63,11 @@ static size_t scalar_target(const char *p, size_t n, size_t *query)
     return len;
 }
 
-static size_t scalar_lines(const char *p, size_t n, uint32_t *marks, size_t cap)
+static size_t scalar_lines(const char *p, size_t before, size_t n, uint32_t *marks, size_t cap)
 {
     struct scan_walk walk = SCAN_WALK_INIT;
     uint32_t *out = marks;
+    (void)before;
     for (size_t pos = 0; pos < n && !walk.ended && cap - (size_t)(out - marks) >= ORIBI_SCAN_BLOCK; pos += 64) {
         size_t block = n - pos < 64 ? n - pos : 64;
         uint64_t ctl = 0;

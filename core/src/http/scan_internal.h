@@ -39,9 +39,10 @@ struct scan_walk {
 /* The first byte is a line start, and what stood before it was a line end. */
 #define SCAN_WALK_INIT {.starts = 1, .carry = 0, .control = 1, .ended = false}
 
+/* Lowest set bit; 63 when there is none, which the extra bit makes cheaper than asking. */
 static inline __attribute__((always_inline)) uint32_t scan_lowest(uint64_t bits)
 {
-    return bits ? (uint32_t)__builtin_ctzll(bits) : 64; /* one tzcnt where there is one */
+    return (uint32_t)__builtin_ctzll(bits | (uint64_t)1 << 63);
 }
 
 /* Adds one block's marks at `out`, which has 64 slots; returns behind the last one. Slots behind it may hold rubbish. */
@@ -61,13 +62,16 @@ static inline __attribute__((always_inline)) uint32_t *scan_walk_block(struct sc
 
     /* Four stores without asking are cheaper than a branch per mark: 64 bytes of a real head hold two or three. */
     size_t count = (size_t)__builtin_popcountll(marks);
-    for (int i = 0; i < 4; i++) {
-        out[i] = base + scan_lowest(marks);
-        marks &= marks - 1;
-    }
+    out[0] = base + scan_lowest(marks);
+    marks &= marks - 1;
+    out[1] = base + scan_lowest(marks);
+    marks &= marks - 1;
+    out[2] = base + scan_lowest(marks);
+    marks &= marks - 1;
+    out[3] = base + scan_lowest(marks);
     for (size_t i = 4; i < count; i++) {
-        out[i] = base + scan_lowest(marks);
         marks &= marks - 1;
+        out[i] = base + scan_lowest(marks);
     }
     return out + count;
 }

@@ -110,18 +110,45 @@ SCAN_SSE42 static size_t sse42_text(const char *p, size_t n)
     return span_rest(p, n, i, SCAN_TEXT);
 }
 
+SCAN_SSE42 SCAN_INLINE void quarter_sse42(const char *p, int shift, uint64_t *ctl, uint64_t *non)
+{
+    __m128i class = class16(_mm_loadu_si128((const __m128i *)(p + shift)), line_columns, line_rows);
+    uint64_t zero = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(class, _mm_setzero_si128()));
+    uint64_t controls = (uint32_t)_mm_movemask_epi8(_mm_adds_epu8(class, _mm_set1_epi8(0x60)));
+    *ctl |= controls << shift;
+    *non |= zero << shift;
+}
+
 SCAN_SSE42 SCAN_INLINE void masks_sse42(const char *p, uint64_t *ctl, uint64_t *non)
 {
-    *ctl = 0;
-    *non = 0;
-    for (int i = 0; i < 64; i += 16) {
-        __m128i class = class16(_mm_loadu_si128((const __m128i *)(p + i)), line_columns, line_rows);
-        uint64_t zero = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(class, _mm_setzero_si128()));
-        uint64_t controls = (uint32_t)_mm_movemask_epi8(_mm_adds_epu8(class, _mm_set1_epi8(0x60)));
-        *ctl |= controls << i;
-        *non |= (zero | controls) << i;
-    }
+    *ctl = *non = 0;
+    quarter_sse42(p, 0, ctl, non);
+    quarter_sse42(p, 16, ctl, non);
+    quarter_sse42(p, 32, ctl, non);
+    quarter_sse42(p, 48, ctl, non);
+    *non |= *ctl;
 }
+
+/* The last rest < 64 bytes of [p, p+n): read from 64 bytes before the end and shifted into place where that much may be read, else copied. Zero
+ * bits above the end are one endless name, which leaves no mark. */
+#define SCAN_DEFINE_REST(level, attribute)                                                                             \
+    attribute SCAN_INLINE void rest_##level(const char *p, size_t before, size_t n, size_t rest, uint64_t *ctl,        \
+                                            uint64_t *non)                                                             \
+    {                                                                                                                  \
+        if (n + before >= 64) {                                                                                        \
+            masks_##level(p + n - 64, ctl, non);                                                                       \
+            *ctl >>= 64 - rest;                                                                                        \
+            *non >>= 64 - rest;                                                                                        \
+        } else {                                                                                                       \
+            char copy[64] = {0};                                                                                       \
+            memcpy(copy, p, rest);                                                                                     \
+            masks_##level(copy, ctl, non);                                                                             \
+            *ctl &= ((uint64_t)1 << rest) - 1;                                                                         \
+            *non &= ((uint64_t)1 << rest) - 1;                                                                         \
+        }                                                                                                              \
+    }
+
+SCAN_DEFINE_REST(sse42, SCAN_SSE42)
 
 /* ---- AVX2 ---- */
 
@@ -197,16 +224,18 @@ SCAN_AVX2 static size_t avx2_text(const char *p, size_t n)
 
 SCAN_AVX2 SCAN_INLINE void masks_avx2(const char *p, uint64_t *ctl, uint64_t *non)
 {
-    *ctl = 0;
-    *non = 0;
-    for (int i = 0; i < 64; i += 32) {
-        __m256i class = class32(_mm256_loadu_si256((const __m256i *)(p + i)), line_columns, line_rows);
-        uint64_t zero = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(class, _mm256_setzero_si256()));
-        uint64_t controls = (uint32_t)_mm256_movemask_epi8(_mm256_adds_epu8(class, _mm256_set1_epi8(0x60)));
-        *ctl |= controls << i;
-        *non |= (zero | controls) << i;
-    }
+    __m256i low = class32(_mm256_loadu_si256((const __m256i *)p), line_columns, line_rows);
+    __m256i high = class32(_mm256_loadu_si256((const __m256i *)(p + 32)), line_columns, line_rows);
+    __m256i lift = _mm256_set1_epi8(0x60);
+    __m256i zero = _mm256_setzero_si256();
+    *ctl = (uint32_t)_mm256_movemask_epi8(_mm256_adds_epu8(low, lift))
+           | (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_adds_epu8(high, lift)) << 32;
+    *non = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, zero))
+           | (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, zero)) << 32;
+    *non |= *ctl;
 }
+
+SCAN_DEFINE_REST(avx2, SCAN_AVX2)
 
 /* ---- AVX-512 VBMI ---- */
 
@@ -269,9 +298,8 @@ SCAN_AVX512 static size_t avx512_target(const char *p, size_t n, size_t *query)
     return n;
 }
 
-SCAN_AVX512 SCAN_INLINE void masks_avx512(const char *p, uint64_t *ctl, uint64_t *non)
+SCAN_AVX512 SCAN_INLINE void classes_avx512(__m512i bytes, uint64_t *ctl, uint64_t *non)
 {
-    __m512i bytes = _mm512_loadu_si512(p);
     __m512i entries = _mm512_permutex2var_epi8(_mm512_loadu_si512(oribi__scan_class), bytes,
                                                _mm512_loadu_si512(oribi__scan_class + 64));
     uint64_t high = _mm512_movepi8_mask(bytes);
@@ -279,38 +307,41 @@ SCAN_AVX512 SCAN_INLINE void masks_avx512(const char *p, uint64_t *ctl, uint64_t
     *non = _mm512_testn_epi8_mask(entries, _mm512_set1_epi8(SCAN_TOKEN)) | high;
 }
 
+SCAN_AVX512 SCAN_INLINE void masks_avx512(const char *p, uint64_t *ctl, uint64_t *non)
+{
+    classes_avx512(_mm512_loadu_si512(p), ctl, non);
+}
+
+SCAN_AVX512 SCAN_INLINE void rest_avx512(const char *p, size_t before, size_t n, size_t rest, uint64_t *ctl,
+                                         uint64_t *non)
+{
+    __mmask64 lanes = ((uint64_t)1 << rest) - 1;
+    (void)before;
+    classes_avx512(_mm512_maskz_loadu_epi8(lanes, p + n - rest), ctl, non);
+    *ctl &= lanes;
+    *non &= lanes;
+}
+
 /* ---- The walk, once per level ---- */
 
-/* A last block of fewer than 64 bytes is read from 64 bytes before the end and shifted into place; shorter inputs are copied. Zero bits above
- * the end read as one endless name, which leaves no mark. */
 #define SCAN_DEFINE_LINES(level, attribute)                                                                            \
-    attribute static size_t level##_lines(const char *p, size_t n, uint32_t *marks, size_t cap)                        \
+    attribute static size_t level##_lines(const char *p, size_t before, size_t n, uint32_t *marks, size_t cap)         \
     {                                                                                                                  \
         struct scan_walk walk = SCAN_WALK_INIT;                                                                        \
         uint32_t *out = marks;                                                                                         \
+        const uint32_t *full = marks + cap - ORIBI_SCAN_BLOCK;                                                         \
         size_t pos = 0;                                                                                                \
         uint64_t ctl;                                                                                                  \
         uint64_t non;                                                                                                  \
         for (; n - pos >= 64; pos += 64) {                                                                             \
-            if (walk.ended || cap - (size_t)(out - marks) < ORIBI_SCAN_BLOCK)                                          \
+            if (walk.ended || out > full)                                                                              \
                 return (size_t)(out - marks);                                                                          \
             masks_##level(p + pos, &ctl, &non);                                                                        \
             out = scan_walk_block(&walk, ctl, non, (uint32_t)pos, out);                                                \
         }                                                                                                              \
-        if (pos == n || walk.ended || cap - (size_t)(out - marks) < ORIBI_SCAN_BLOCK)                                  \
+        if (pos == n || walk.ended || out > full)                                                                      \
             return (size_t)(out - marks);                                                                              \
-        size_t rest = n - pos;                                                                                         \
-        if (n >= 64) {                                                                                                 \
-            masks_##level(p + n - 64, &ctl, &non);                                                                     \
-            ctl >>= 64 - rest;                                                                                         \
-            non >>= 64 - rest;                                                                                         \
-        } else {                                                                                                       \
-            char copy[64] = {0};                                                                                       \
-            memcpy(copy, p, rest);                                                                                     \
-            masks_##level(copy, &ctl, &non);                                                                           \
-            ctl &= ((uint64_t)1 << rest) - 1;                                                                          \
-            non &= ((uint64_t)1 << rest) - 1;                                                                          \
-        }                                                                                                              \
+        rest_##level(p, before, n, n - pos, &ctl, &non);                                                               \
         return (size_t)(scan_walk_block(&walk, ctl, non, (uint32_t)pos, out) - marks);                                 \
     }
 

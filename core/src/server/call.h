@@ -76,6 +76,7 @@ struct oribi_worker {
     atomic_bool stop_asked; /* set by oribi_worker_stop() in a handler or thread, read by the owner */
     bool stopping;
     bool gates_open;        /* listeners are watched */
+    int64_t turned_us;      /* time of the last turn */
     int64_t stop_ms;        /* when stopping began */
     int64_t pause_until_ms; /* accepting is paused: descriptors are out */
     uint64_t request_count;

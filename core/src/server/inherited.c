@@ -3,24 +3,15 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
+#include "server/options_private.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { SYSTEMD_FIRST_FD = 3 };
-
-__attribute__((format(printf, 2, 3))) static int refuse(char *error, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(error, ORIBI_OPTIONS_ERROR_CAP, format, args); /* cut where a variable's text is long */
-    va_end(args);
-    return ORIBI_EINVAL;
-}
 
 /* Digits only, up to INT32_MAX; the end goes to *end. */
 static bool take_number(const char *text, int *out, const char **end)
@@ -40,13 +31,13 @@ static bool take_number(const char *text, int *out, const char **end)
 static int add(struct oribi_inherited *inherited, const char *variable, struct oribi_inherited_item item, char *error)
 {
     if (inherited->count == ORIBI_LISTENERS_MAX)
-        return refuse(error, "%s hands down more than %d sockets", variable, ORIBI_LISTENERS_MAX);
+        return oribi__refuse(error, "%s hands down more than %d sockets", variable, ORIBI_LISTENERS_MAX);
     for (uint32_t i = 0; i < inherited->count; i++) {
         if (inherited->items[i].fd == item.fd)
-            return refuse(error, "%s names descriptor %d twice", variable, item.fd);
+            return oribi__refuse(error, "%s names descriptor %d twice", variable, item.fd);
     }
     if (fcntl(item.fd, F_GETFD) < 0)
-        return refuse(error, "%s names descriptor %d, which is not open", variable, item.fd);
+        return oribi__refuse(error, "%s names descriptor %d, which is not open", variable, item.fd);
     inherited->items[inherited->count++] = item;
     return 0;
 }
@@ -58,12 +49,12 @@ static int read_own(struct oribi_inherited *inherited, const char *text, char *e
         struct oribi_inherited_item item = {0};
         const char *p;
         if (!take_number(text, &item.fd, &p) || p[0] != ' ' || !p[1] || !strchr("osdf", p[1]) || p[2] != ' ')
-            return refuse(error, "ORIBI_LISTEN cannot be read: \"%.80s\"", text);
+            return oribi__refuse(error, "ORIBI_LISTEN cannot be read: \"%.80s\"", text);
         item.origin = (enum oribi_listener_origin)p[1];
         p += 3;
         size_t n = strcspn(p, "\n");
         if (n == 0 || n >= sizeof(item.spec))
-            return refuse(error, "ORIBI_LISTEN cannot be read: \"%.80s\"", text);
+            return oribi__refuse(error, "ORIBI_LISTEN cannot be read: \"%.80s\"", text);
         memcpy(item.spec, p, n);
         int code = add(inherited, "ORIBI_LISTEN", item, error);
         if (code < 0)
@@ -82,7 +73,7 @@ static int read_starter(struct oribi_inherited *inherited, const char *text, cha
         const char *equals = memrchr(text, '=', n);
         const char *end;
         if (!equals || equals == text || !take_number(equals + 1, &item.fd, &end) || end != text + n)
-            return refuse(error, "SERVER_STARTER_PORT cannot be read: \"%.80s\"", text);
+            return oribi__refuse(error, "SERVER_STARTER_PORT cannot be read: \"%.80s\"", text);
         int code = add(inherited, "SERVER_STARTER_PORT", item, error);
         if (code < 0)
             return code;
@@ -98,7 +89,7 @@ static int read_systemd(struct oribi_inherited *inherited, const char *count_tex
     const char *end;
     int count = 0;
     if (!take_number(count_text, &count, &end) || *end)
-        return refuse(error, "LISTEN_FDS is not a number: \"%.80s\"", count_text);
+        return oribi__refuse(error, "LISTEN_FDS is not a number: \"%.80s\"", count_text);
     for (int i = 0; i < count; i++) {
         struct oribi_inherited_item item = {.fd = SYSTEMD_FIRST_FD + i, .origin = ORIBI_ORIGIN_SYSTEMD};
         if (names) {

@@ -10,12 +10,12 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 #include "oribi/server/inherited.h"
+#include "server/options_private.h"
 
 #include <assert.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,20 +35,11 @@ struct opening {
     char *error;
 };
 
-__attribute__((format(printf, 2, 3))) static int refuse(char *error, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(error, ORIBI_OPTIONS_ERROR_CAP, format, args); /* an address and a few words fit */
-    va_end(args);
-    return ORIBI_EINVAL;
-}
-
 /* For a system call that has just failed. */
 static int refuse_system(char *error, const char *address)
 {
     int code = oribi_os_fail();
-    (void)refuse(error, "cannot listen on %s: %s", address, oribi_os_error_text());
+    (void)oribi__refuse(error, "cannot listen on %s: %s", address, oribi_os_error_text());
     return code == ORIBI_AGAIN ? ORIBI_ESYS : code;
 }
 
@@ -57,7 +48,7 @@ static int refuse_name(char *error, const char *address, int code)
 {
     const char *words = gai_strerror(code);
     char first = words[0] >= 'A' && words[0] <= 'Z' ? (char)(words[0] + ('a' - 'A')) : words[0];
-    return refuse(error, "cannot listen on %s: %c%s", address, first, words + 1);
+    return oribi__refuse(error, "cannot listen on %s: %c%s", address, first, words + 1);
 }
 
 /* Describing a socket */
@@ -146,9 +137,9 @@ static int add(struct oribi_listeners *listeners, struct oribi_listener *item, c
 {
     int code = 0;
     if (listeners->count == ORIBI_LISTENERS_MAX)
-        code = refuse(error, "more than %d listening sockets", ORIBI_LISTENERS_MAX);
+        code = oribi__refuse(error, "more than %d listening sockets", ORIBI_LISTENERS_MAX);
     else if (!describe(item, asked_host))
-        code = refuse(error, "descriptor %d is bound to an address of an unknown kind", item->fd);
+        code = oribi__refuse(error, "descriptor %d is bound to an address of an unknown kind", item->fd);
     if (code < 0) {
         oribi_os_close(item->fd);
         return code;
@@ -184,7 +175,7 @@ int oribi_listeners_adopt(struct oribi_listeners *listeners, int fd, enum oribi_
     char ignored[ORIBI_OPTIONS_ERROR_CAP];
     if (!is_listening(fd) || oribi_os_set_nonblock(fd, true) < 0 || oribi_os_set_cloexec(fd, true) < 0) {
         oribi_os_close(fd);
-        return refuse(error, "descriptor %d is not a listening stream socket", fd);
+        return oribi__refuse(error, "descriptor %d is not a listening stream socket", fd);
     }
     if (spec && oribi_address_parse(spec, &asked, ignored) == 0 && asked.type == ORIBI_ADDRESS_TCP)
         asked_host = asked.name;
@@ -334,12 +325,12 @@ static int clear_stale(const struct oribi_address *address, char *error)
     if (lstat(address->name, &before) < 0)
         return 0; /* bind() will say what is wrong, if anything */
     if (!S_ISSOCK(before.st_mode))
-        return refuse(error, "cannot listen on %s: there is a file that is not a socket", address->text);
+        return oribi__refuse(error, "cannot listen on %s: there is a file that is not a socket", address->text);
     int answers = oribi_os_unix_answers(address->name);
     if (answers < 0)
-        return refuse(error, "cannot listen on %s: %s", address->text, oribi_os_error_text());
+        return oribi__refuse(error, "cannot listen on %s: %s", address->text, oribi_os_error_text());
     if (answers)
-        return refuse(error, "cannot listen on %s: address already in use", address->text);
+        return oribi__refuse(error, "cannot listen on %s: address already in use", address->text);
     if (lstat(address->name, &now) == 0 && now.st_ino == before.st_ino && now.st_dev == before.st_dev &&
         unlink(address->name) < 0)
         return refuse_system(error, address->text);
@@ -382,7 +373,8 @@ static int open_fd(struct opening *opening, const struct oribi_address *address)
             return take(opening, from, address->text);
     }
     if (!is_number || number > INT32_MAX)
-        return refuse(opening->error, "cannot listen on %s: no socket of that name is handed down", address->text);
+        return oribi__refuse(opening->error, "cannot listen on %s: no socket of that name is handed down",
+                             address->text);
     return oribi_listeners_adopt(opening->listeners, (int)number, ORIBI_ORIGIN_FD, address->text, opening->error);
 }
 

@@ -185,9 +185,8 @@ int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *
     for (char *p = nearest; as_flag && *p; p++)
         *p = *p == '_' ? '-' : *p;
     if (best != UINT32_MAX && oribi_suggest_likely(squeezed, best))
-        return oribi__option_refuse(error, "unknown option %.60s: did you mean %s%s?", name, as_flag ? "--" : "",
-                                    nearest);
-    return oribi__option_refuse(error, "unknown option %.60s: --help lists all", name);
+        return oribi__refuse(error, "unknown option %.60s: did you mean %s%s?", name, as_flag ? "--" : "", nearest);
+    return oribi__refuse(error, "unknown option %.60s: --help lists all", name);
 }
 
 /* Setting */
@@ -208,10 +207,10 @@ static int set_option(struct oribi_options *options, enum oribi_option_source so
 {
     uint8_t *held = &options->source[place_of(option)];
     if (!(option->lang & options->lang))
-        return oribi__option_refuse(error, "%s is an option of %s only", name,
-                                    option->lang == ORIBI_LANG_RUBY ? "oribi" : "oribi-psgi");
+        return oribi__refuse(error, "%s is an option of %s only", name,
+                             option->lang == ORIBI_LANG_RUBY ? "oribi" : "oribi-psgi");
     if (source == ORIBI_FROM_FILE && option->group == ORIBI_GROUP_COMMAND)
-        return oribi__option_refuse(error, "%s belongs on the command line, not in the configuration file", name);
+        return oribi__refuse(error, "%s belongs on the command line, not in the configuration file", name);
     if (source < *held)
         return oribi__option_check(option, name, value, error);
     if (source > *held) {
@@ -305,7 +304,7 @@ static int apply_unix_path(struct oribi_options *options, enum oribi_option_sour
     bool has_scheme = strncmp(value, "unix:", 5) == 0;
     int n = snprintf(address, sizeof(address), "%s%s", has_scheme ? "" : "unix://", value);
     if (n < 0 || (size_t)n >= sizeof(address))
-        return oribi__option_refuse(error, "%s is longer than a socket's path may be", name);
+        return oribi__refuse(error, "%s is longer than a socket's path may be", name);
     return set_named(options, source, "bind", name, address, error);
 }
 

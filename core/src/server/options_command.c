@@ -26,7 +26,7 @@ static int parse_long(struct oribi_options *options, size_t argc, const char *co
     const char *value = equals ? equals + 1 : "on";
     if (!equals && found.takes_value) {
         if (*at + 1 >= argc)
-            return oribi__option_refuse(error, "%s needs a value", name);
+            return oribi__refuse(error, "%s needs a value", name);
         value = argv[++*at];
     }
     return oribi_options_set(options, name, value, error);
@@ -46,7 +46,7 @@ static int parse_short(struct oribi_options *options, size_t argc, const char *c
             value = p + 1;
         } else if (found.takes_value) {
             if (*at + 1 >= argc)
-                return oribi__option_refuse(error, "%s needs a value", name);
+                return oribi__refuse(error, "%s needs a value", name);
             value = argv[++*at];
         }
         int code = oribi_options_set(options, name, value, error);
@@ -70,8 +70,8 @@ int oribi_options_parse(struct oribi_options *options, size_t argc, const char *
             code = parse_short(options, argc, argv, &i, error);
         } else {
             if (options->app)
-                return oribi__option_refuse(error, "only one application can be served, not %.60s and %.60s",
-                                            options->app, argument);
+                return oribi__refuse(error, "only one application can be served, not %.60s and %.60s", options->app,
+                                     argument);
             oribi__option_replace_text(&options->app, argument);
         }
         if (code < 0)
@@ -127,7 +127,7 @@ static int finish_bind(struct oribi_options *options, char *error)
     int n =
         snprintf(address, sizeof(address), "%s%s%s:%u", bare_v6 ? "[" : "", host, bare_v6 ? "]" : "", options->port);
     if (n < 0 || (size_t)n >= sizeof(address))
-        return oribi__option_refuse(error, "host is longer than a name may be");
+        return oribi__refuse(error, "host is longer than a name may be");
     return oribi__option_assign(options, oribi_options_find("bind"), "host", address, error);
 }
 
@@ -137,10 +137,9 @@ static int join_lower_end(struct oribi_options *options, const char *name, struc
     if (end.value == 0 || end.source < oribi_options_source(options, oribi_options_find(name)))
         return 0;
     if (range->max == 0)
-        return oribi__option_refuse(error, "the lower end %u of %s needs an upper end: set %s", end.value, name, name);
+        return oribi__refuse(error, "the lower end %u of %s needs an upper end: set %s", end.value, name, name);
     if (end.value > range->max)
-        return oribi__option_refuse(error, "the lower end %u of %s is above its upper end %u", end.value, name,
-                                    range->max);
+        return oribi__refuse(error, "the lower end %u of %s is above its upper end %u", end.value, name, range->max);
     range->min = end.value;
     return 0;
 }
@@ -148,18 +147,16 @@ static int join_lower_end(struct oribi_options *options, const char *name, struc
 static int check_combinations(const struct oribi_options *options, char *error)
 {
     if (options->limits.target_bytes_max > options->limits.head_bytes_max)
-        return oribi__option_refuse(error,
-                                    "target_bytes_max (%u) must not be above head_bytes_max (%u), which contains it",
-                                    options->limits.target_bytes_max, options->limits.head_bytes_max);
+        return oribi__refuse(error, "target_bytes_max (%u) must not be above head_bytes_max (%u), which contains it",
+                             options->limits.target_bytes_max, options->limits.head_bytes_max);
     if (options->quiet && options->verbose)
-        return oribi__option_refuse(error, "quiet and verbose exclude each other");
+        return oribi__refuse(error, "quiet and verbose exclude each other");
     if (options->group && !options->user)
-        return oribi__option_refuse(error,
-                                    "group needs user: who switches the group only keeps the other rights of root");
+        return oribi__refuse(error, "group needs user: who switches the group only keeps the other rights of root");
     if (options->eval && options->app)
-        return oribi__option_refuse(error, "eval and an application file exclude each other");
+        return oribi__refuse(error, "eval and an application file exclude each other");
     if (options->requests_jitter > 0 && options->requests_max.max == 0)
-        return oribi__option_refuse(error, "requests_jitter needs requests_max");
+        return oribi__refuse(error, "requests_jitter needs requests_max");
     return 0;
 }
 

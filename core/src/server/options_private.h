@@ -41,7 +41,7 @@ void oribi__option_replace_text(char **field, const char *value);
 /* Adds a copy to a list the struct owns. */
 void oribi__option_add_item(struct oribi_text_list *list, const char *value);
 
-/* Fills `error` and returns ORIBI_EINVAL. */
-__attribute__((format(printf, 2, 3))) int oribi__option_refuse(char *error, const char *format, ...);
+/* Fills `error` (ORIBI_OPTIONS_ERROR_CAP, cut where a user's text is long) and returns ORIBI_EINVAL. For everything that configures. */
+__attribute__((format(printf, 2, 3))) int oribi__refuse(char *error, const char *format, ...);
 
 #endif

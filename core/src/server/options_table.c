@@ -324,7 +324,7 @@ static const struct oribi_option table[] = {
      .type = ORIBI_OPTION_BOOL,
      FIELD(oob_gc),
      .default_text = "off",
-     .help = "collect garbage between requests, when nobody waits"},
+     .help = "accepted for OobGC of another server; this version leaves the collection of garbage to Ruby"},
     {.name = "oob_gc_requests",
      IN(RECYCLE, RUBY),
      .argument = "N[..M]",
@@ -332,7 +332,7 @@ static const struct oribi_option table[] = {
      FIELD(oob_gc_requests),
      .min = 1,
      .max = INT32_MAX,
-     .help = "with oob_gc: after so many requests; with N..M each worker draws its own number",
+     .help = "accepted with oob_gc",
      .default_text = "5",
      .aliases = "max_gc_per_request"},
 
@@ -423,8 +423,7 @@ static const struct oribi_option table[] = {
      .argument = "TEXT",
      .type = ORIBI_OPTION_TEXT,
      FIELD(server_header),
-     .default_text = "Oribi",
-     .help = "value of the Server field unless the application sets one; empty sends none"},
+     .help = "value of the Server field unless the application sets one; not set sends none"},
 
     /* ORIBI_GROUP_COMMAND */
     {.name = "config",

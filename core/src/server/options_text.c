@@ -124,8 +124,8 @@ void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, cons
     }
     put_format(
         out, "\nTimes take ms, s, m or h (plain numbers are seconds), sizes K, M or G. In square brackets: defaults.\n"
-             "The configuration file uses the same names with underscores. Names of other servers' options that are\n"
-             "understood, and all details: doc/options.md\n");
+             "The configuration file uses the same names with underscores. doc/options.md has all details, and the\n"
+             "names of other servers' options that are understood.\n");
 }
 
 void oribi_options_print(struct oribi_buf *out, const struct oribi_options *options)
@@ -146,11 +146,11 @@ void oribi_options_print(struct oribi_buf *out, const struct oribi_options *opti
     }
 }
 
-/* A table cell: pipes and angle brackets would be taken for markup. */
+/* A table cell: these characters would be taken for markup. */
 static void put_cell(struct oribi_buf *out, const char *text)
 {
     for (; *text; text++) {
-        if (*text == '|')
+        if (strchr("|\\`", *text))
             put(out, "\\", 1);
         if (*text == '<')
             put(out, "&lt;", 4);

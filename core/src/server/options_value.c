@@ -22,7 +22,7 @@ struct unit {
 static const struct unit size_units[] = {{"g", 1 << 30}, {"m", 1 << 20}, {"k", 1 << 10}, {"", 1}};
 static const struct unit time_units[] = {{"h", 3600 * 1000}, {"m", 60 * 1000}, {"s", 1000}, {"ms", 1}};
 
-int oribi__option_refuse(char *error, const char *format, ...)
+int oribi__refuse(char *error, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -100,7 +100,8 @@ static bool parse_size(const char *text, int64_t *out)
 static bool parse_time(const char *text, int64_t *out)
 {
     int64_t whole;
-    int64_t fraction = 0; /* in billionths of the unit */
+    int64_t fraction = 0; /* in billionths of the unit; digits beyond the ninth only tell it from nothing */
+    bool more_than_nothing = false;
     int64_t factor = 1000;
     if (!take_digits(&text, &whole))
         return false;
@@ -108,8 +109,10 @@ static bool parse_time(const char *text, int64_t *out)
         int64_t place = 100 * 1000 * 1000;
         if (text[1] < '0' || text[1] > '9')
             return false;
-        for (text++; *text >= '0' && *text <= '9'; text++, place /= 10)
-            fraction += (*text - '0') * place; /* digits beyond the ninth count nothing */
+        for (text++; *text >= '0' && *text <= '9'; text++, place /= 10) {
+            fraction += (*text - '0') * place;
+            more_than_nothing = more_than_nothing || *text != '0';
+        }
     }
     if (*text && !find_unit(time_units, sizeof(time_units) / sizeof(time_units[0]), text, &factor))
         return false;
@@ -118,7 +121,7 @@ static bool parse_time(const char *text, int64_t *out)
     int64_t part = fraction * factor / 1000000000; /* < 1e9 * 3.6e6: far from overflow */
     if (__builtin_add_overflow(*out, part, out))
         return false;
-    if (*out == 0 && fraction > 0)
+    if (*out == 0 && more_than_nothing)
         *out = 1;
     return true;
 }
@@ -209,8 +212,8 @@ static int refuse_bounds(const struct oribi_option *option, const char *name, co
     default:
         assert(0); /* the others have no bounds */
     }
-    return oribi__option_refuse(error, "%s must be %s from %s to %s%s, not \"%s\"", name, what, min, max, example,
-                                quote(value, quoted));
+    return oribi__refuse(error, "%s must be %s from %s to %s%s, not \"%s\"", name, what, min, max, example,
+                         quote(value, quoted));
 }
 
 /* Words for a text that its option does not take, or NULL. */
@@ -233,14 +236,13 @@ static int parse_text(const struct oribi_option *option, const char *name, const
     struct oribi_address address;
     const char *fault = text_fault(option, value);
     if (fault)
-        return oribi__option_refuse(error, "%s %s: \"%s\"", name, fault, quote(value, quoted));
+        return oribi__refuse(error, "%s %s: \"%s\"", name, fault, quote(value, quoted));
     if (strlen(value) > ORIBI_OPTION_TEXT_MAX)
-        return oribi__option_refuse(error, "%s is longer than %d bytes", name, ORIBI_OPTION_TEXT_MAX);
+        return oribi__refuse(error, "%s is longer than %d bytes", name, ORIBI_OPTION_TEXT_MAX);
     if (option->choices && *value && !is_choice(option->choices, value))
-        return oribi__option_refuse(error, "%s must be one of: %s; not \"%s\"", name, option->choices,
-                                    quote(value, quoted));
+        return oribi__refuse(error, "%s must be one of: %s; not \"%s\"", name, option->choices, quote(value, quoted));
     if (option->type == ORIBI_OPTION_LIST && !*value)
-        return oribi__option_refuse(error, "%s must not be empty", name);
+        return oribi__refuse(error, "%s must not be empty", name);
     if (option->offset == offsetof(struct oribi_options, bind))
         return oribi_address_parse(value, &address, error);
     return 0;
@@ -266,7 +268,7 @@ static int parse(const struct oribi_option *option, const char *name, const char
     case ORIBI_OPTION_BOOL:
         if (parse_bool(value, &out->on))
             return 0;
-        return oribi__option_refuse(error, "%s must be on or off, not \"%s\"", name, quote(value, quoted));
+        return oribi__refuse(error, "%s must be on or off, not \"%s\"", name, quote(value, quoted));
     case ORIBI_OPTION_COUNT:
         fits = parse_count(value, &out->number);
         if (!fits && option->offset == offsetof(struct oribi_options, workers) && equal_fold(value, "auto")) {
@@ -343,7 +345,7 @@ int oribi__option_assign(struct oribi_options *options, const struct oribi_optio
         break;
     case ORIBI_OPTION_LIST:
         if (((struct oribi_text_list *)field)->count >= ORIBI_OPTION_ITEMS_MAX)
-            return oribi__option_refuse(error, "%s is given more than %d times", name, ORIBI_OPTION_ITEMS_MAX);
+            return oribi__refuse(error, "%s is given more than %d times", name, ORIBI_OPTION_ITEMS_MAX);
         oribi__option_add_item(field, value);
         break;
     case ORIBI_OPTION_BOOL:

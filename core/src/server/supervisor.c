@@ -177,6 +177,17 @@ static int64_t backoff_ms(const struct oribi_supervisor *sup, uint32_t failures)
     return doubled_too_far ? ORIBI_RESPAWN_DELAY_MS_MAX : delay;
 }
 
+/* A timeout of 0 is none. */
+static int64_t deadline_in(int64_t timeout_ms, int64_t now_ms)
+{
+    return timeout_ms ? now_ms + timeout_ms : 0;
+}
+
+static int64_t stop_deadline(const struct oribi_supervisor *sup, int64_t now_ms)
+{
+    return sup->config.shutdown_timeout_ms ? now_ms + sup->config.shutdown_timeout_ms + ORIBI_KILL_MS : 0;
+}
+
 /* --- changing the state --- */
 
 static void kill_place(struct oribi_supervisor *sup, struct oribi_place *place, const char *cause, int64_t now_ms)
@@ -191,7 +202,7 @@ static void kill_place(struct oribi_supervisor *sup, struct oribi_place *place, 
 static void stop_place(struct oribi_supervisor *sup, struct oribi_place *place, int64_t now_ms)
 {
     place->state = ORIBI_PLACE_STOPPING;
-    place->until = now_ms + sup->config.shutdown_timeout_ms + ORIBI_KILL_MS;
+    place->until = stop_deadline(sup, now_ms);
     place->cause = cause_asked;
     send_signal(sup, place->pid, SIGTERM);
 }
@@ -240,7 +251,7 @@ static void mold_started(struct oribi_supervisor *sup, const struct oribi_event 
             *mold = (struct oribi_mold_place){.state = ORIBI_MOLD_IS_LOADING,
                                               .generation = event->generation,
                                               .pid = event->pid,
-                                              .until = now_ms + sup->config.boot_timeout_ms};
+                                              .until = deadline_in(sup->config.boot_timeout_ms, now_ms)};
             return;
         }
         mold->state = ORIBI_MOLD_IS_FREE;
@@ -272,7 +283,7 @@ static void mold_exited(struct oribi_supervisor *sup, struct oribi_mold_place *m
         struct oribi_place *place = &sup->places[i];
         if (place->state == ORIBI_PLACE_SPAWNING && place->mold_pid == mold->pid) {
             place->state = ORIBI_PLACE_LOST;
-            place->until = now_ms + sup->config.boot_timeout_ms;
+            place->until = now_ms + ORIBI_LOST_MS;
         }
     }
     enum oribi_mold_state state = mold->state;
@@ -302,7 +313,7 @@ static void worker_forked(struct oribi_supervisor *sup, const struct oribi_event
     place->pid = event->pid;
     bool lost = place->state == ORIBI_PLACE_LOST;
     place->state = ORIBI_PLACE_BOOTING;
-    place->until = now_ms + sup->config.boot_timeout_ms;
+    place->until = deadline_in(sup->config.boot_timeout_ms, now_ms);
     if (lost)
         kill_place(sup, place, cause_mold_ended, now_ms); /* its successor was ordered already */
 }
@@ -337,7 +348,7 @@ static void worker_leaving(struct oribi_supervisor *sup, const struct oribi_even
     if (!place || place->state != ORIBI_PLACE_SERVING)
         return;
     place->state = ORIBI_PLACE_LEAVING;
-    place->until = now_ms + sup->config.shutdown_timeout_ms + ORIBI_KILL_MS;
+    place->until = stop_deadline(sup, now_ms);
 }
 
 static void worker_exited(struct oribi_supervisor *sup, struct oribi_place *place, int status, int64_t now_ms)
@@ -401,7 +412,7 @@ static void stop(struct oribi_supervisor *sup, bool now)
     if (now && !sup->stopping_now)
         say(sup, ORIBI_LOG_INFO, "stopping now");
     else if (!now)
-        say(sup, ORIBI_LOG_INFO, "stopping, at the latest in %lld s", (long long)sup->config.shutdown_timeout_ms / 1000);
+        say(sup, ORIBI_LOG_INFO, "stopping: %u workers finish what they have begun", oribi_supervisor_alive(sup));
     sup->stopping_now |= now;
     begin_stop(sup, 0);
 }
@@ -504,7 +515,7 @@ static bool place_expired(struct oribi_supervisor *sup, struct oribi_place *plac
     case ORIBI_PLACE_SPAWNING:
         mold = mold_of_pid(sup, place->mold_pid);
         place->state = ORIBI_PLACE_LOST;
-        place->until = now_ms + sup->config.boot_timeout_ms;
+        place->until = now_ms + ORIBI_LOST_MS;
         if (!mold || mold->state == ORIBI_MOLD_IS_KILLED)
             return false;
         say(sup, ORIBI_LOG_ERROR, "mold (pid %d) did not fork worker %u within boot_timeout: killed", mold->pid, number);
@@ -726,7 +737,7 @@ static bool spawn(struct oribi_supervisor *sup, struct oribi_mold_place *mold, i
                                       .generation = mold->generation,
                                       .ticket = ++sup->last_ticket,
                                       .mold_pid = mold->pid,
-                                      .until = now_ms + sup->config.boot_timeout_ms};
+                                      .until = deadline_in(sup->config.boot_timeout_ms, now_ms)};
         sup->spawned_at = now_ms;
         struct oribi_action *action = push(sup, ORIBI_ACTION_SPAWN);
         action->pid = mold->pid;
@@ -743,6 +754,15 @@ static bool spawn_paced(const struct oribi_supervisor *sup, int64_t now_ms)
     return sup->spawned_at < 0 || now_ms - sup->spawned_at >= sup->config.spawn_interval_ms;
 }
 
+/* Commands the mold has not carried out yet; more would only fill its socket. */
+static bool mold_busy(const struct oribi_supervisor *sup, const struct oribi_mold_place *mold)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < sup->slot_count; i++)
+        count += sup->places[i].state == ORIBI_PLACE_SPAWNING && sup->places[i].mold_pid == mold->pid;
+    return count >= ORIBI_SPAWNS_PENDING_MAX;
+}
+
 static bool step_missing(struct oribi_supervisor *sup, int64_t now_ms)
 {
     if (member_count(sup) >= wanted(sup))
@@ -750,6 +770,8 @@ static bool step_missing(struct oribi_supervisor *sup, int64_t now_ms)
     struct oribi_mold_place *mold = mold_of_generation(sup, sup->generation);
     if (!mold)
         return now_ms >= sup->mold_not_before && start_mold(sup, sup->generation, sup->generation > 1);
+    if (mold_busy(sup, mold))
+        return false;
     return mold->state == ORIBI_MOLD_IS_READY && spawn_paced(sup, now_ms) && spawn(sup, mold, now_ms);
 }
 

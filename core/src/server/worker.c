@@ -160,6 +160,7 @@ static void turn(struct oribi_worker *w)
     if (w->entrances_closed)
         oribi__entrances_open(w);
     (void)oribi_reactor_turn(&w->reactor, on_other, w);
+    w->turned_us = w->reactor.now_us;
     if (!w->stopping && atomic_load_explicit(&w->stop_asked, memory_order_acquire))
         begin_stop(w);
     if (w->stopping)
@@ -265,7 +266,7 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
 struct oribi_req *oribi_worker_take(struct oribi_worker *w)
 {
     int64_t now_us = oribi_clock_us();
-    if (!w->reactor.queue_len || now_us - w->reactor.now_us > TURN_EVERY_US) {
+    if (!w->reactor.queue_len || now_us - w->turned_us > TURN_EVERY_US) {
         turn(w);
         if (!w->reactor.queue_len)
             return NULL;
@@ -345,6 +346,7 @@ void oribi__call_end(struct oribi__call *call, int status)
     struct oribi_slot *slot = w->slot;
     int64_t now_us = oribi_clock_us();
     int64_t call_us = now_us - call->started_us;
+    oribi_reactor_clock(&w->reactor, now_us);
     w->request_count++;
     w->call_us_average += (call_us - w->call_us_average) / AVERAGE_OVER;
     add(&slot->status_class[status / 100], 1);
@@ -410,7 +412,7 @@ static void defuse_sigpipe(void)
 /* requests_max N..M: each worker draws its own limit so that they do not leave together; jitter does the same for a plain N. */
 static uint64_t draw_limit(const struct oribi_options *options)
 {
-    uint64_t min = options->requests_max.min;
+    uint64_t min = options->requests_max.min > 0 ? options->requests_max.min : 1; /* a limit of 0 is none */
     uint64_t max = options->requests_max.max;
     if (max == 0)
         return 0;

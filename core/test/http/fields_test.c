@@ -12,20 +12,36 @@ static const char *const ids[] = {"OTHER",
 #undef FIELD_ID
 };
 
+static void print_slot(uint32_t slot, const char *wire)
+{
+    int indent = printf("    [%u] = {", slot);
+    putchar('"');
+    for (const char *p = wire; *p; p++)
+        putchar(toupper((unsigned char)*p));
+    printf(":\",\n%*s\"", indent, "");
+    for (const char *p = wire; *p; p++)
+        fputs(isalpha((unsigned char)*p) ? "\\xdf" : "\\xff", stdout);
+    puts("\\xff\"},");
+}
+
 static int print_slots(void)
 {
-    const char *taken[FIELD_SLOTS] = {0};
+    int taken[FIELD_SLOTS] = {0};
     for (int id = 1; id < ORIBI_FIELD_COUNT; id++) {
-        uint32_t slot = field_slot(oribi__field_names[id].text, oribi__field_names[id].len);
+        uint32_t slot = field_slot_of(wire_names[id].p, wire_names[id].n);
         if (taken[slot]) {
-            fprintf(stderr, "%s and %s share slot %u: try other factors in field_slot\n", taken[slot], ids[id], slot);
+            fprintf(stderr, "%s and %s share slot %u: find other factors for field_slot_of\n", ids[taken[slot]], ids[id],
+                    slot);
             return 1;
         }
-        taken[slot] = ids[id];
+        taken[slot] = id;
     }
-    for (int slot = 0; slot < FIELD_SLOTS; slot++)
+    for (uint32_t slot = 0; slot < FIELD_SLOTS; slot++)
         if (taken[slot])
-            printf("    [%d] = ORIBI_FIELD_%s,\n", slot, taken[slot]);
+            printf("    [%u] = ORIBI_FIELD_%s,\n", slot, ids[taken[slot]]);
+    for (uint32_t slot = 0; slot < FIELD_SLOTS; slot++)
+        if (taken[slot])
+            print_slot(slot, wire_names[taken[slot]].p);
     return 0;
 }
 
@@ -51,14 +67,14 @@ static void test_a_changed_byte_is_another_name(void)
 {
     bool good = true;
     for (int id = 1; id < ORIBI_FIELD_COUNT; id++) {
-        char text[FIELD_NAME_CAP];
-        const struct field_name *name = &oribi__field_names[id];
-        for (size_t at = 0; at < name->len; at++)
+        char text[FIELD_READ_BYTES];
+        const struct oribi_slice *name = &wire_names[id];
+        for (size_t at = 0; at < name->n; at++)
             for (int c = 0; c < 256; c++) {
-                memcpy(text, name->text, name->len);
+                memcpy(text, name->p, name->n);
                 text[at] = (char)c;
-                bool same = tolower(c) == name->text[at];
-                good &= (oribi_field_find(text, name->len) == (enum oribi_field_id)id) == same;
+                bool same = tolower(c) == name->p[at];
+                good &= (oribi_field_find(text, name->n) == (enum oribi_field_id)id) == same;
             }
     }
     ok(good);
@@ -68,18 +84,34 @@ static void test_prefixes_and_longer_names_are_not_found(void)
 {
     bool good = true;
     for (int id = 1; id < ORIBI_FIELD_COUNT; id++) {
-        char text[FIELD_NAME_CAP + 1];
-        const struct field_name *name = &oribi__field_names[id];
-        memcpy(text, name->text, name->len);
-        text[name->len] = 's';
-        good &= oribi_field_find(text, name->len + 1U) == ORIBI_FIELD_OTHER;
-        for (size_t n = 1; n < name->len; n++)
+        char text[FIELD_READ_BYTES + 1];
+        const struct oribi_slice *name = &wire_names[id];
+        memcpy(text, name->p, name->n);
+        text[name->n] = 's';
+        good &= oribi_field_find(text, name->n + 1) == ORIBI_FIELD_OTHER;
+        for (size_t n = 1; n < name->n; n++)
             good &= oribi_field_find(text, n) != (enum oribi_field_id)id;
     }
     ok(good);
     ok_eq(oribi_field_find("", 0), ORIBI_FIELD_OTHER);
     ok_eq(oribi_field_find("a-name-of-exactly-thirty-two-byte", 32), ORIBI_FIELD_OTHER);
     ok_eq(oribi_field_find("a-name-of-more-than-thirty-two-bytes", 36), ORIBI_FIELD_OTHER);
+}
+
+static void test_a_colon_in_the_name_is_no_end(void)
+{
+    ok_eq(oribi_field_find("host:", 5), ORIBI_FIELD_OTHER);
+    bool good = true;
+    for (int id = 1; id < ORIBI_FIELD_COUNT; id++)
+        for (size_t more = 1; wire_names[id].n + 1 + more < FIELD_READ_BYTES; more++)
+            for (int c = 'a'; c <= 'z'; c++) { /* some of these fall into the slot of the name itself */
+                char text[FIELD_READ_BYTES];
+                memset(text, c, sizeof(text));
+                memcpy(text, wire_names[id].p, wire_names[id].n);
+                text[wire_names[id].n] = ':';
+                good &= oribi_field_find(text, wire_names[id].n + 1 + more) == ORIBI_FIELD_OTHER;
+            }
+    ok(good);
 }
 
 static void test_environment_keys(void)
@@ -114,6 +146,7 @@ int main(int argc, char **argv)
     test_every_name_is_found_in_any_case();
     test_a_changed_byte_is_another_name();
     test_prefixes_and_longer_names_are_not_found();
+    test_a_colon_in_the_name_is_no_end();
     test_environment_keys();
     test_other_names_become_keys();
     return done_testing();

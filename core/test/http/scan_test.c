@@ -38,7 +38,7 @@ static void fill(char *p, size_t n, uint32_t kind)
     }
 }
 
-static bool agrees(const struct oribi_scan *got, const struct oribi_scan *want, const char *p, size_t n)
+static bool agrees(const struct oribi_scan *got, const struct oribi_scan *want, const char *p, size_t before, size_t n)
 {
     size_t got_query;
     size_t want_query;
@@ -50,8 +50,8 @@ static bool agrees(const struct oribi_scan *got, const struct oribi_scan *want, 
     if (got->target(p, n, &got_query) != want->target(p, n, &want_query) || got_query != want_query)
         return false;
     size_t cap = 64 + next_random() % 512;
-    size_t count = got->lines(p, n, got_marks, cap);
-    return count <= cap && count == want->lines(p, n, want_marks, cap)
+    size_t count = got->lines(p, before, n, got_marks, cap);
+    return count <= cap && count == want->lines(p, 0, n, want_marks, cap)
            && memcmp(got_marks, want_marks, count * sizeof(got_marks[0])) == 0;
 }
 
@@ -63,12 +63,28 @@ static void test_level_agrees_with_scalar(const struct oribi_scan *scan)
     for (uint32_t i = 0; i < ROUNDS && good; i++) {
         size_t n = next_random() % (INPUT_MAX + 1);
         fill(text, n, i % 5);
-        good = agrees(scan, &scalar, guard_place(&arena, text, n), n);
+        size_t before = n ? next_random() % n : 0; /* the front of the input plays what was read before */
+        const char *p = guard_place(&arena, text, n);
+        good = agrees(scan, &scalar, p, 0, n) && agrees(scan, &scalar, p + before, before, n - before);
         if (!good)
             tap_print_bytes_("input", text, n);
     }
     ok_named(good, "%s agrees with scalar on random input", scan->name);
     guard_free(&arena);
+}
+
+/* Without `before`, not a byte in front may be read. */
+static void test_nothing_is_read_in_front(const struct oribi_scan *scan)
+{
+    char text[200];
+    bool good = true;
+    fill(text, sizeof(text), 2);
+    for (size_t n = 0; n <= sizeof(text); n++) {
+        struct guard in = guard_copy_front(text, n);
+        good &= agrees(scan, &scalar, in.p, 0, n);
+        guard_free(&in);
+    }
+    ok_named(good, "%s reads nothing in front of the input", scan->name);
 }
 
 static void test_every_byte_has_one_class(const struct oribi_scan *scan)
@@ -80,7 +96,7 @@ static void test_every_byte_has_one_class(const struct oribi_scan *scan)
             char text[131];
             memset(text, 'a', sizeof(text));
             text[at] = (char)c;
-            good = agrees(scan, &scalar, guard_place(&arena, text, sizeof(text)), sizeof(text));
+            good = agrees(scan, &scalar, guard_place(&arena, text, sizeof(text)), 0, sizeof(text));
         }
     ok_named(good, "%s agrees with scalar on every byte at every place", scan->name);
     guard_free(&arena);
@@ -108,7 +124,7 @@ static void test_marks_of_a_head(const struct oribi_scan *scan)
 {
     static const char text[] = "Host: a\r\nA:\r\nLong-Name-That-Crosses-The-First-Block-Of-Sixty-Four-Bytes: 1\r\n\r\nGET :";
     uint32_t marks[128];
-    size_t count = scan->lines(text, sizeof(text) - 1, marks, 128);
+    size_t count = scan->lines(text, 0, sizeof(text) - 1, marks, 128);
     ok(count >= 7);
     ok_eq(marks[0], 4);
     ok_eq(marks[1], 7);
@@ -122,9 +138,9 @@ static void test_marks_of_a_head(const struct oribi_scan *scan)
 static void test_an_unfinished_name_has_no_mark(const struct oribi_scan *scan)
 {
     uint32_t marks[128];
-    ok_eq(scan->lines("Accept", 6, marks, 128), 0);
-    ok_eq(scan->lines("", 0, marks, 128), 0);
-    ok_eq(scan->lines("\r\n", 2, marks, 128), 1);
+    ok_eq(scan->lines("Accept", 0, 6, marks, 128), 0);
+    ok_eq(scan->lines("", 0, 0, marks, 128), 0);
+    ok_eq(scan->lines("\r\n", 0, 2, marks, 128), 1);
 }
 
 static void test_a_level_can_be_forced(void)
@@ -145,6 +161,7 @@ int main(void)
             continue;
         }
         test_level_agrees_with_scalar(scan);
+        test_nothing_is_read_in_front(scan);
         test_every_byte_has_one_class(scan);
         test_marks_of_a_head(scan);
         test_an_unfinished_name_has_no_mark(scan);

@@ -131,6 +131,8 @@ static VALUE call_and_reply(VALUE arg)
     struct ext_call *call = (struct ext_call *)arg;
     ext_env_build(call);
     call->response = rb_funcallv(call->worker->app, id_call, 1, &call->env);
+    if (RB_UNLIKELY(oribi_worker_abandoned(call->worker->core)))
+        rb_exit(EXIT_SUCCESS); /* the application forked and came back here in the child, which has nothing to answer */
     if (!call->detached)
         ext_reply_send(call);
     return Qnil;
@@ -177,7 +179,8 @@ static VALUE log_exception(VALUE arg)
 
 /* What rb_protect caught. Exceptions of the process (a signal, the interpreter's own fatal error, this thread being killed) are no business
  * of the application's request: they end the request and then the loop. All others, `exit` among them, end the request only: one call must not
- * take the connections of others down with it. Returns true for the former. */
+ * take the connections of others down with it. In a child that the application forked, every exception is the process's. Returns true for those
+ * that concern the process. */
 static bool note_failure(struct ext_call *call, const char *where)
 {
     VALUE exception = rb_errinfo();
@@ -188,7 +191,7 @@ static bool note_failure(struct ext_call *call, const char *where)
         /* throw to a tag, break or return beyond the loop: the VM keeps no exception object for these. */
         exception = rb_exc_new_cstr(ext_error, "throw, break or return out of the application");
     }
-    if (rb_obj_is_kind_of(exception, rb_eSignal) || rb_obj_is_kind_of(exception, rb_eFatal)) {
+    if (rb_obj_is_kind_of(exception, rb_eSignal) || rb_obj_is_kind_of(exception, rb_eFatal) || oribi_worker_abandoned(call->worker->core)) {
         rb_set_errinfo(exception);
         return true;
     }
@@ -225,6 +228,8 @@ static int serve(struct ext_worker *worker, struct oribi_req *req)
     worker->call = &call;
 
     protect(call_and_reply, &call, "application");
+    if (RB_UNLIKELY(oribi_worker_abandoned(worker->core)))
+        rb_jump_tag(call.tag); /* such a child never comes back here without one */
     ext_reply_fail(&call); /* nothing to do when the request has been answered */
     if (!RB_TYPE_P(call.response, T_ARRAY) || !RB_TYPE_P(call.body, T_ARRAY))
         protect(close_body, &call, "closing the body");
@@ -237,7 +242,8 @@ static int serve(struct ext_worker *worker, struct oribi_req *req)
     worker->call = NULL;
     if (RB_LIKELY(!call.tag))
         return 0;
-    rb_set_errinfo(call.pending);
+    if (!FIXNUM_P(call.pending)) /* the mark of a killed thread is no exception and cannot be set */
+        rb_set_errinfo(call.pending);
     return call.tag;
 }
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "rack"
+require "rack/version"
 
 module Oribi
   # The constant entries of every request's environment that depend on what is installed.

@@ -3,17 +3,17 @@
 module Oribi
   # Exceptions told to people.
   module Failure
-    LIBRARY = File.expand_path("..", __dir__)
+    OURS = [File.expand_path("..", __dir__), File.expand_path("../../exe", __dir__)].freeze
 
     module_function
 
-    # One line, and with `details` the whole backtrace below it: "config.ru:3: undefined method `foo' for nil (NoMethodError)".
-    # Oribi's own errors speak for themselves.
-    def text(error, details: false)
+    # One line, and with `details` the whole backtrace below it: "config.ru:3: undefined method `foo' for nil (NoMethodError)". Where the
+    # backtrace knows no line of the application, it is `file` that is named. Oribi's own errors speak for themselves.
+    def text(error, file: nil, details: false)
       return error.message if error.is_a?(Error)
 
-      message = first_line(error)
-      place = place_of(error)
+      message = error.is_a?(SystemExit) ? "the application ended the process: #{first_line(error)}" : first_line(error)
+      place = place_of(error) || file
       message = "#{place}: #{message}" if place && !message.start_with?(place)
       line = "#{message} (#{error.class})"
       details ? [line, *error.backtrace].join("\n  ") : line
@@ -26,15 +26,14 @@ module Oribi
     end
 
     def first_line(error)
-      message = error.is_a?(SyntaxError) ? error.message : error.message.to_s
-      message.lines(chomp: true).find { |line| !line.strip.empty? } || "no message"
+      error.message.to_s.lines(chomp: true).find { |line| !line.strip.empty? } || "no message"
     end
 
     # The line of the application's own code nearest to the mistake, for a syntax error the line it names.
     def place_of(error)
-      return if error.is_a?(SyntaxError)
+      return if error.is_a?(SyntaxError) # its message begins with the place
 
-      location = error.backtrace&.find { |line| !line.start_with?(LIBRARY) && !line.include?("/gems/") && !line.start_with?("<internal:") }
+      location = error.backtrace&.find { |line| !line.start_with?(*OURS, "<internal:") && !line.include?("/gems/") }
       location && location[/\A.+?:\d+/]
     end
 

@@ -46,7 +46,7 @@ struct oribi_reactor_hooks {
 struct oribi_reactor {
     /* public, read-only */
     struct oribi_loop *loop;
-    int64_t now_ms; /* of the current turn */
+    int64_t now_ms; /* of the current turn, or of the end of the last call */
     int64_t now_us;
     uint32_t conn_count;
     uint32_t queue_len;
@@ -86,6 +86,9 @@ void oribi_reactor_wait(struct oribi_reactor *reactor, int64_t timeout_ms);
 /* One turn: polls (unless a wait left events), moves every ready connection on, runs deadlines. Events of watches that are no connections are
  * given to `other`. Returns the number of events seen. */
 int oribi_reactor_turn(struct oribi_reactor *reactor, void (*other)(void *self, struct oribi_watch *watch), void *self);
+
+/* Tells the time (oribi_clock_us()) after a call, which may have been long: deadlines armed from here on count from it and not from the turn. */
+void oribi_reactor_clock(struct oribi_reactor *reactor, int64_t now_us);
 
 /* The oldest complete request, now in state CALL; NULL when the queue is empty. */
 struct oribi_call *oribi_reactor_pop(struct oribi_reactor *reactor);

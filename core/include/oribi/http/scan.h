@@ -1,7 +1,7 @@
 /* Delimiter search: the only code that looks at a request head byte by byte. Each level offers the same functions with the same results, down
  * to the value for malformed input; the best one this CPU has is chosen before main.
  *
- * No function reads outside [p, p+n). */
+ * No function reads outside [p, p+n), but for `lines` and its `before`. */
 #ifndef ORIBI_HTTP_SCAN_H
 #define ORIBI_HTTP_SCAN_H
 
@@ -35,8 +35,8 @@ struct oribi_scan {
      * caller that finds anything but `:` and CRLF at the marks must stop there: what follows is then meaningless.
      * Well-formed lines give: colon, CR, colon, CR, … and the CR of the empty line alone.
      * Ends after the 64-byte block in which a line starts with a control, at p+n, or when cap has no room for another block (cap >= 64).
-     * Returns the number of marks. */
-    size_t (*lines)(const char *p, size_t n, uint32_t *marks, size_t cap);
+     * `before` bytes in front of p may be read, which makes a short rest cheaper. Returns the number of marks. */
+    size_t (*lines)(const char *p, size_t before, size_t n, uint32_t *marks, size_t cap);
 };
 
 /* The level in use. Written once by a constructor, and by oribi_scan_level_set(). */

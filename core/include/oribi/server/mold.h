@@ -62,7 +62,8 @@
  *
  * Signals in a worker: TERM and QUIT drain, INT ends the process in the handler, USR1 reopens the logs, HUP, USR2, WINCH, TTIN and TTOU do
  * nothing, PIPE is ignored. In a mold: INT, TERM and QUIT end it (workers live on), the others do nothing. Children that the application
- * forks or starts get the default actions back: at exec by POSIX, after a plain fork by the handler itself, which looks at the pid. */
+ * forks or starts get the actions back that were there before us: at exec the default, by POSIX; after a plain fork by the
+ * handler itself, which looks at the pid. */
 #ifndef ORIBI_SERVER_MOLD_H
 #define ORIBI_SERVER_MOLD_H
 

@@ -16,7 +16,7 @@ enum oribi_slot_state {
     ORIBI_SLOT_GONE,
 };
 
-enum { ORIBI_SLOT_LINE_CAP = 160, ORIBI_SLOTS_MAX = 512, ORIBI_HISTOGRAM_BUCKETS = 32 };
+enum { ORIBI_SLOT_LINE_CAP = 160, ORIBI_SLOTS_MAX = 1024, ORIBI_HISTOGRAM_BUCKETS = 32 };
 
 struct oribi_slot {
     /* identity; written by whoever forks the worker, before it runs */

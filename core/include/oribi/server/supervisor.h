@@ -38,6 +38,8 @@ enum {
     ORIBI_KILL_MS = 1000,              /* from "stop now" to the kill; also what a worker gets beyond shutdown_timeout to leave by itself */
     ORIBI_UNKILLABLE_MS = 10000,       /* a killed process that is not gone by then keeps us no longer from ending */
     ORIBI_MOLD_STOP_MS = 5000,         /* a mold only has to leave its loop */
+    ORIBI_LOST_MS = 30000,             /* how long a fork by a mold that died may take to be heard of */
+    ORIBI_SPAWNS_PENDING_MAX = 32,     /* spawn commands on their way to one mold: they must fit into its socket's buffer */
     ORIBI_SUPERVISOR_TEXT_CAP = 3200,  /* a failure's text and a few words around it */
     ORIBI_SUPERVISOR_QUEUE_CAP = 32,   /* actions one event may cause beside those that follow from the state */
 };
@@ -45,8 +47,8 @@ enum {
 struct oribi_supervisor_config {
     uint32_t workers;
     uint32_t workers_max; /* upper bound of workers at run time; slot_count is at least twice this */
-    int64_t boot_timeout_ms;
-    int64_t shutdown_timeout_ms;
+    int64_t boot_timeout_ms;     /* 0: none */
+    int64_t shutdown_timeout_ms; /* 0: none */
     int64_t spawn_interval_ms;
     int64_t err_respawn_interval_ms;
     bool watch; /* look at the scoreboard every ORIBI_WATCH_MS */

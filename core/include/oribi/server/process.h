@@ -1,0 +1,53 @@
+/* What this process is and how it was started: command line, environment, working directory, user; and waiting for children. */
+#ifndef ORIBI_SERVER_PROCESS_H
+#define ORIBI_SERVER_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* How to start the same command again. */
+struct oribi_start {
+    char **argv;    /* NULL-terminated */
+    char **environ; /* the same; as it was when the process started, whatever the program has set since */
+    char *dir;      /* absolute working directory; by its name in PWD where that leads there, so that a symbolic link that is switched to a
+                     * new release is followed */
+};
+
+/* Takes down how this process was started; `argv` is borrowed, NULL for the kernel's record. `moved`: the program has changed its working
+ * directory since, so that PWD is believed. Call it before the process title is changed: runtimes write titles over that record. 0, or
+ * ORIBI_ESYS with oribi_os_error_text(). */
+int oribi_start_record(struct oribi_start *start, char *const *argv, bool moved);
+void oribi_start_free(struct oribi_start *start);
+
+/* Starts the command with `extra` ("NAME=value", NULL-terminated) set in its environment, and the descriptors `keep` (count of them) open in
+ * it under their numbers; all others are CLOEXEC by our rule. Names in `extra` replace what is there. Gives the pid of the child, which has
+ * the signals held back by nobody. 0 or ORIBI_ESYS. A command that cannot be executed ends with code 127 and a line on stderr. */
+int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count, pid_t *pid);
+
+/* Changes to the group and user given by name or number (NULL: leave; the group defaults to the user's), for good. 0, or ORIBI_EINVAL,
+ * ORIBI_ESYS with one line in `error` (ORIBI_OPTIONS_ERROR_CAP). */
+int oribi_process_switch_user(const char *user, const char *group, char *error);
+
+/* uid and gid the two names stand for; -1 where none is given. Same results. */
+int oribi_process_find_user(const char *user, const char *group, uid_t *uid, gid_t *gid, char *error);
+
+/* Reaps one child: pid -1 is any. `wait` blocks. Gives its pid, 0 when none has ended, or ORIBI_ESYS (no such child). */
+pid_t oribi_process_reap(pid_t pid, bool wait, int *status);
+
+/* Waits until one of the descriptors (at most 8, negative ones skipped) is readable or at its end, or the time is over (-1: never).
+ * Returns at a signal as well. */
+void oribi_process_poll(const int *fds, size_t count, int64_t timeout_ms);
+
+/* True when standard input is a terminal whose other side has hung up. */
+bool oribi_process_terminal_gone(void);
+
+/* True when one of the standard streams is a terminal. */
+bool oribi_process_has_terminal(void);
+
+/* Memory of a process in bytes: proportional set size, or where the kernel does not give it (no permission, old kernel) the resident set.
+ * 0 when the process is gone. */
+int64_t oribi_process_memory(pid_t pid);
+
+#endif

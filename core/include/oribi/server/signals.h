@@ -1,0 +1,23 @@
+/* Signal handlers of a process of ours. There is one set per process, because sigaction(2) gives a handler no argument.
+ *
+ * After a fork the child inherits the handlers but not our role: a handler that finds itself in another process than the one that installed
+ * it restores what was there before us and raises the signal again, so that children which the application forks can be stopped as ever. */
+#ifndef ORIBI_SERVER_SIGNALS_H
+#define ORIBI_SERVER_SIGNALS_H
+
+/* Called in the handler, async-signal-safe things only. */
+typedef void (*oribi_signal_fn)(void *self, int number);
+
+/* Handles INT, TERM, QUIT, HUP, USR1, USR2, WINCH, TTIN and TTOU by `fn`; PIPE by doing nothing, which unlike SIG_IGN programs started by us
+ * do not inherit; and CHLD by `fn` and then whatever handled it before, when `children` is set, else exactly as it was before us. Replaces
+ * what an earlier call in this process or its parent installed. */
+void oribi_signals_install(oribi_signal_fn fn, void *self, int children);
+
+/* Everything as it was before us, for the end of a process that goes on in its language. */
+void oribi_signals_uninstall(void);
+
+/* Holds back the signals above but CHLD and PIPE on this thread, across a fork, until the child has handlers of its own. Not nested. */
+void oribi_signals_hold(void);
+void oribi_signals_release(void);
+
+#endif

@@ -1,0 +1,316 @@
+/* Everything here asks the kernel something, so this is one of the files that read errno and know Linux. */
+#include "oribi/server/process.h"
+
+#include "oribi/base/buf.h"
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
+#include "oribi/server/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { POLL_MAX = 8, PROC_BYTES_MAX = 8 * 1024 * 1024 };
+
+/* --- how we were started --- */
+
+static char *copy_text(const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *copy = oribi_mem_alloc(n, 1);
+    memcpy(copy, text, n);
+    return copy;
+}
+
+static char **copy_list(char *const *list)
+{
+    size_t count = 0;
+    while (list[count])
+        count++;
+    char **copy = oribi_mem_alloc(count + 1, sizeof(*copy));
+    for (size_t i = 0; i < count; i++)
+        copy[i] = copy_text(list[i]);
+    return copy;
+}
+
+static void free_list(char **list)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        oribi_mem_free(list[i]);
+    oribi_mem_free(list);
+}
+
+/* A file of NUL-terminated strings, as /proc gives command lines and environments (proc(5)). */
+static int read_list(const char *path, char ***out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return oribi_os_fail();
+    struct oribi_buf buf = {0};
+    ssize_t n;
+    do {
+        n = oribi_os_read(fd, oribi_buf_reserve(&buf, 4096), 4096);
+        buf.len += n > 0 ? (size_t)n : 0;
+    } while (n > 0 && buf.len < PROC_BYTES_MAX);
+    oribi_os_close(fd);
+    size_t count = 0;
+    for (size_t i = 0; i < buf.len; i++)
+        count += buf.p[i] == '\0';
+    char **list = oribi_mem_alloc(count + 1, sizeof(*list));
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        list[i] = copy_text(buf.p + at);
+        at += strlen(list[i]) + 1;
+    }
+    oribi_buf_deinit(&buf);
+    *out = list;
+    return n < 0 ? (int)n : 0;
+}
+
+static const char *value_of(char *const *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; list[i]; i++)
+        if (strncmp(list[i], name, n) == 0 && list[i][n] == '=')
+            return list[i] + n + 1;
+    return NULL;
+}
+
+static char *working_dir(char *const *start_environ, bool moved)
+{
+    char dir[PATH_MAX];
+    const char *named = value_of(start_environ, "PWD");
+    struct stat by_name;
+    struct stat here;
+    if (named && named[0] == '/' && stat(named, &by_name) == 0 && stat(".", &here) == 0 &&
+        (moved ? S_ISDIR(by_name.st_mode) : by_name.st_dev == here.st_dev && by_name.st_ino == here.st_ino))
+        return copy_text(named);
+    return copy_text(getcwd(dir, sizeof(dir)) ? dir : "/");
+}
+
+int oribi_start_record(struct oribi_start *start, char *const *argv, bool moved)
+{
+    *start = (struct oribi_start){0};
+    int code = 0;
+    if (argv)
+        start->argv = copy_list(argv);
+    else
+        code = read_list("/proc/self/cmdline", &start->argv);
+    if (code == 0 && read_list("/proc/self/environ", &start->environ) < 0) /* unreadable after a change of user */
+        start->environ = copy_list(environ);
+    start->dir = working_dir(start->environ, moved);
+    if (code < 0)
+        oribi_start_free(start);
+    return code;
+}
+
+void oribi_start_free(struct oribi_start *start)
+{
+    free_list(start->argv);
+    free_list(start->environ);
+    oribi_mem_free(start->dir);
+    *start = (struct oribi_start){0};
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "=");
+    return n == strcspn(b, "=") && memcmp(a, b, n) == 0;
+}
+
+/* The list only; its strings are borrowed. */
+static char **merge_environ(char *const *base, char *const *extra)
+{
+    size_t count = 0;
+    for (size_t i = 0; base[i]; i++)
+        count++;
+    for (size_t i = 0; extra[i]; i++)
+        count++;
+    char **list = oribi_mem_alloc(count + 1, sizeof(*list));
+    size_t n = 0;
+    for (size_t i = 0; base[i]; i++) {
+        bool replaced = false;
+        for (size_t k = 0; extra[k]; k++)
+            replaced |= same_name(base[i], extra[k]);
+        if (!replaced)
+            list[n++] = base[i];
+    }
+    for (size_t k = 0; extra[k]; k++)
+        list[n++] = extra[k];
+    return list;
+}
+
+/* Between fork and exec only what signal-safety(7) allows; execvpe(3) is the exception every shell-like program relies on. */
+static void become(const struct oribi_start *start, char **merged, const int *keep, size_t keep_count)
+{
+    for (size_t i = 0; i < keep_count; i++)
+        (void)fcntl(keep[i], F_SETFD, 0);
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (chdir(start->dir) == 0)
+        (void)execvpe(start->argv[0], start->argv, merged);
+    static const char text[] = "oribi: the command cannot be started again\n";
+    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+    _exit(127);
+}
+
+int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count, pid_t *pid)
+{
+    if (!start->argv || !start->argv[0])
+        return ORIBI_EINVAL;
+    char **merged = merge_environ(start->environ, extra);
+    pid_t child = fork();
+    if (child == 0)
+        become(start, merged, keep, keep_count);
+    int code = child < 0 ? oribi_os_fail() : 0;
+    oribi_mem_free(merged);
+    if (code == 0)
+        *pid = child;
+    return code;
+}
+
+/* --- user --- */
+
+static bool parse_id(const char *text, long *id)
+{
+    char *end;
+    errno = 0;
+    *id = strtol(text, &end, 10);
+    return isdigit((unsigned char)text[0]) && *end == '\0' && errno == 0 && *id >= 0 && *id < INT_MAX;
+}
+
+int oribi_process_find_user(const char *user, const char *group, uid_t *uid, gid_t *gid, char *error)
+{
+    long number;
+    *uid = (uid_t)-1;
+    *gid = (gid_t)-1;
+    if (user) {
+        struct passwd *entry = parse_id(user, &number) ? getpwuid((uid_t)number) : getpwnam(user);
+        if (!entry && !parse_id(user, &number)) {
+            (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "user: there is no user '%.64s'", user);
+            return ORIBI_EINVAL;
+        }
+        *uid = entry ? entry->pw_uid : (uid_t)number;
+        *gid = entry ? entry->pw_gid : (gid_t)number;
+    }
+    if (group) {
+        struct group *entry = parse_id(group, &number) ? getgrgid((gid_t)number) : getgrnam(group);
+        if (!entry && !parse_id(group, &number)) {
+            (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "group: there is no group '%.64s'", group);
+            return ORIBI_EINVAL;
+        }
+        *gid = entry ? entry->gr_gid : (gid_t)number;
+    }
+    return 0;
+}
+
+static int denied(const char *what, char *error)
+{
+    int code = oribi_os_fail();
+    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "%s: %s", what, oribi_os_error_text());
+    return code < 0 ? code : ORIBI_ESYS;
+}
+
+/* Groups first: without root's rights they cannot be changed any more (setuid(2), initgroups(3)). */
+int oribi_process_switch_user(const char *user, const char *group, char *error)
+{
+    uid_t uid;
+    gid_t gid;
+    int code = oribi_process_find_user(user, group, &uid, &gid, error);
+    if (code < 0)
+        return code;
+    bool same_group = gid == (gid_t)-1 || (gid == getgid() && gid == getegid());
+    bool same_user = uid == (uid_t)-1 || (uid == getuid() && uid == geteuid());
+    if (same_group && same_user)
+        return 0;
+    struct passwd *entry = uid != (uid_t)-1 ? getpwuid(uid) : NULL;
+    if (geteuid() == 0 && (entry ? initgroups(entry->pw_name, gid) : setgroups(1, &gid)) < 0)
+        return denied("group: cannot set the supplementary groups", error);
+    if (gid != (gid_t)-1 && setgid(gid) < 0)
+        return denied("group: cannot change to it", error);
+    if (uid != (uid_t)-1 && setuid(uid) < 0)
+        return denied("user: cannot change to it", error);
+    if (uid != (uid_t)-1 && uid != 0 && setuid(0) == 0) {
+        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "user: the change can be undone, which it must not");
+        return ORIBI_ESYS;
+    }
+    return 0;
+}
+
+/* --- children and waiting --- */
+
+pid_t oribi_process_reap(pid_t pid, bool wait, int *status)
+{
+    pid_t got;
+    do
+        got = waitpid(pid, status, wait ? 0 : WNOHANG);
+    while (got < 0 && errno == EINTR);
+    return got < 0 ? ORIBI_ESYS : got;
+}
+
+void oribi_process_poll(const int *fds, size_t count, int64_t timeout_ms)
+{
+    struct pollfd polled[POLL_MAX];
+    nfds_t n = 0;
+    for (size_t i = 0; i < count && n < POLL_MAX; i++)
+        if (fds[i] >= 0)
+            polled[n++] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    if (timeout_ms > INT_MAX)
+        timeout_ms = INT_MAX;
+    (void)poll(polled, n, (int)timeout_ms); /* whatever ends it, the caller looks at everything */
+}
+
+bool oribi_process_terminal_gone(void)
+{
+    struct termios terminal;
+    return tcgetattr(STDIN_FILENO, &terminal) < 0 && errno == EIO;
+}
+
+bool oribi_process_has_terminal(void)
+{
+    return isatty(STDIN_FILENO) || isatty(STDOUT_FILENO) || isatty(STDERR_FILENO);
+}
+
+/* --- memory --- */
+
+/* A line "Name:   123 kB" of one of /proc's files, in bytes; -1 when the file or the line is not there. */
+static int64_t kilobytes(pid_t pid, const char *file, const char *name)
+{
+    char path[64];
+    char line[256];
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, file); /* fits */
+    FILE *stream = fopen(path, "re");
+    if (!stream)
+        return -1;
+    size_t n = strlen(name);
+    int64_t value = -1;
+    while (value < 0 && fgets(line, sizeof(line), stream))
+        if (strncmp(line, name, n) == 0)
+            value = strtoll(line + n, NULL, 10) * 1024;
+    (void)fclose(stream); /* read only: nothing to lose */
+    return value;
+}
+
+int64_t oribi_process_memory(pid_t pid)
+{
+    int64_t bytes = kilobytes(pid, "smaps_rollup", "Pss:"); /* Linux 4.14 */
+    if (bytes <= 0)
+        bytes = kilobytes(pid, "status", "VmRSS:");
+    return bytes > 0 ? bytes : 0;
+}

@@ -1,0 +1,85 @@
+/* The growing buffer. */
+#include "base/buf.c"
+
+#include "huge.h"
+#include "tap.h"
+
+#include <stdint.h>
+
+static void test_an_empty_buffer_needs_no_init(void)
+{
+    struct oribi_buf buf = {0};
+    oribi_buf_consume(&buf, 0);
+    ok_eq(oribi_buf_try_append(&buf, "", 0), 0);
+    ok(buf.p == NULL && buf.len == 0);
+    ok(oribi_buf_reserve(&buf, 0) != NULL);
+    oribi_buf_deinit(&buf);
+    ok(buf.p == NULL && buf.len == 0 && buf.cap == 0);
+}
+
+static void test_bytes_appended_one_by_one_stay_in_order(void)
+{
+    struct oribi_buf buf = {0};
+    bool right = true;
+    uint32_t moves = 0;
+    for (uint32_t i = 0; i < 100000; i++) {
+        char c = (char)(i * 7);
+        char *before = buf.p;
+        right = right && oribi_buf_try_append(&buf, &c, 1) == 0;
+        moves += buf.p != before;
+    }
+    for (uint32_t i = 0; i < 100000; i++)
+        right = right && buf.p[i] == (char)(i * 7);
+    ok(right);
+    ok_eq(buf.len, 100000);
+    ok_named(moves < 40, "growth is geometric: %u moves", moves);
+    oribi_buf_deinit(&buf);
+}
+
+static void test_reserve_gives_the_place_behind_the_content(void)
+{
+    struct oribi_buf buf = {0};
+    oribi_buf_try_append(&buf, "head", 4);
+    char *at = oribi_buf_try_reserve(&buf, 1000);
+    ok(at == buf.p + 4);
+    ok(buf.cap >= 1004);
+    ok_eq(buf.len, 4);
+    is_bytes(buf.p, buf.len, "head", 4);
+    size_t cap = buf.cap;
+    ok(oribi_buf_try_reserve(&buf, cap - 4) == buf.p + 4);
+    ok_eq(buf.cap, cap);
+    ok(oribi_buf_try_reserve(&buf, cap - 4 + 1) && buf.cap > cap);
+    oribi_buf_deinit(&buf);
+}
+
+static void test_consume_moves_the_rest_to_the_front(void)
+{
+    struct oribi_buf buf = {0};
+    oribi_buf_try_append(&buf, "abcdef", 6);
+    oribi_buf_consume(&buf, 2);
+    is_bytes(buf.p, buf.len, "cdef", 4);
+    oribi_buf_consume(&buf, 4);
+    ok_eq(buf.len, 0);
+    oribi_buf_deinit(&buf);
+}
+
+static void test_a_size_that_cannot_be_had_leaves_the_buffer_alone(void)
+{
+    struct oribi_buf buf = {0};
+    oribi_buf_try_append(&buf, "abc", 3);
+    ok(oribi_buf_try_reserve(&buf, SIZE_MAX) == NULL);
+    ok(oribi_buf_try_reserve(&buf, SIZE_MAX - 3) == NULL);
+    ok_eq(oribi_buf_try_append(&buf, "x", SIZE_MAX / 2), ORIBI_ENOMEM);
+    is_bytes(buf.p, buf.len, "abc", 3);
+    oribi_buf_deinit(&buf);
+}
+
+int main(void)
+{
+    test_an_empty_buffer_needs_no_init();
+    test_bytes_appended_one_by_one_stay_in_order();
+    test_reserve_gives_the_place_behind_the_content();
+    test_consume_moves_the_rest_to_the_front();
+    test_a_size_that_cannot_be_had_leaves_the_buffer_alone();
+    return done_testing();
+}

@@ -1,0 +1,570 @@
+/* The OS layer: codes for errors, descriptors that do not leak, CPU counts. */
+#include "base/os.c"
+#include "base/os_linux.c"
+
+#include "child.h"
+#include "tap.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+static bool is_cloexec(int fd)
+{
+    return (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
+}
+
+static bool is_nonblocking(int fd)
+{
+    return (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0;
+}
+
+static int listen_tcp(struct sockaddr_in *address)
+{
+    socklen_t len = sizeof(*address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (bind(fd, (struct sockaddr *)address, len) < 0 || listen(fd, 8) < 0 ||
+        getsockname(fd, (struct sockaddr *)address, &len) < 0)
+        exit(2);
+    return fd;
+}
+
+static int connect_tcp(const struct sockaddr_in *address)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
+        exit(2);
+    return fd;
+}
+
+static void wait_readable(int fd)
+{
+    struct pollfd wanted = {.fd = fd, .events = POLLIN};
+    if (poll(&wanted, 1, 5000) != 1)
+        diag("descriptor %d did not become readable", fd);
+}
+
+static void test_errno_becomes_a_code_with_words(void)
+{
+    static const struct {
+        int number;
+        int code;
+    } expected[] = {
+        {EAGAIN, ORIBI_AGAIN},    {ECONNRESET, ORIBI_ECLOSED}, {EPIPE, ORIBI_ECLOSED}, {ETIMEDOUT, ORIBI_ECLOSED},
+        {EMFILE, ORIBI_ELIMIT},   {ENFILE, ORIBI_ELIMIT},      {ENOMEM, ORIBI_ENOMEM}, {ENOBUFS, ORIBI_ENOMEM},
+        {EADDRINUSE, ORIBI_ESYS}, {EACCES, ORIBI_ESYS},
+    };
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        errno = expected[i].number;
+        ok_named(oribi_os_fail() == expected[i].code, "errno %d is code %d", expected[i].number, expected[i].code);
+    }
+    errno = EADDRINUSE;
+    (void)oribi_os_fail();
+    is_str(oribi_os_error_text(), "address already in use");
+    ok(!oribi_os_address_missing());
+    errno = EADDRNOTAVAIL;
+    (void)oribi_os_fail();
+    ok(oribi_os_address_missing());
+}
+
+static void test_closing_leaves_errno_and_takes_minus_one(void)
+{
+    errno = ENOTTY;
+    oribi_os_close(-1);
+    oribi_os_close(987654);
+    ok_eq(errno, ENOTTY);
+}
+
+static void test_flags_go_on_and_off(void)
+{
+    int ends[2];
+    if (pipe(ends) < 0)
+        exit(2);
+    ok(oribi_os_set_nonblock(ends[0], true) == 0 && is_nonblocking(ends[0]));
+    ok(oribi_os_set_nonblock(ends[0], false) == 0 && !is_nonblocking(ends[0]));
+    ok(oribi_os_set_cloexec(ends[0], true) == 0 && is_cloexec(ends[0]));
+    ok(oribi_os_set_cloexec(ends[0], false) == 0 && !is_cloexec(ends[0]));
+    oribi_os_close(ends[0]);
+    oribi_os_close(ends[1]);
+    ok_eq(oribi_os_set_nonblock(ends[0], true), ORIBI_ESYS);
+    is_str(oribi_os_error_text(), "bad file descriptor");
+}
+
+static void test_reading_and_writing_tell_apart_later_and_gone(void)
+{
+    int ends[2];
+    char byte;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) < 0)
+        exit(2);
+    ok_eq(oribi_os_read(ends[0], &byte, 1), ORIBI_AGAIN);
+    ok_eq(oribi_os_write(ends[1], "x", 1), 1);
+    ok_eq(oribi_os_read(ends[0], &byte, 1), 1);
+    struct iovec vec[2] = {{"ab", 2}, {"cd", 2}};
+    ok_eq(oribi_os_send_vec(ends[1], vec, 2), 4);
+    oribi_os_close(ends[1]);
+    char rest[8];
+    ok_eq(oribi_os_read(ends[0], rest, sizeof(rest)), 4);
+    ok_eq(oribi_os_read(ends[0], rest, sizeof(rest)), 0);
+    ok_eq(oribi_os_send_vec(ends[0], vec, 2), ORIBI_ECLOSED); /* and no SIGPIPE */
+    oribi_os_close(ends[0]);
+}
+
+static void test_more_vectors_than_the_kernel_takes_are_cut(void)
+{
+    int ends[2];
+    struct iovec vec[IOV_MAX + 1];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) < 0)
+        exit(2);
+    for (size_t i = 0; i < IOV_MAX + 1; i++)
+        vec[i] = (struct iovec){"x", 1};
+    ok_eq(oribi_os_send_vec(ends[0], vec, IOV_MAX), IOV_MAX);
+    ok_eq(oribi_os_send_vec(ends[0], vec, IOV_MAX + 1), IOV_MAX);
+    oribi_os_close(ends[0]);
+    oribi_os_close(ends[1]);
+}
+
+static void test_accepted_sockets_are_cloexec_and_nonblocking(void)
+{
+    struct sockaddr_in address;
+    struct sockaddr_storage peer;
+    socklen_t len = 0;
+    int fd = -1;
+    int listener = listen_tcp(&address);
+    ok_eq(oribi_os_accept(listener, &fd, &peer, &len), ORIBI_AGAIN);
+    int client = connect_tcp(&address);
+    wait_readable(listener);
+    ok_eq(oribi_os_accept(listener, &fd, &peer, &len), 0);
+    ok(is_cloexec(fd) && is_nonblocking(fd));
+    ok(peer.ss_family == AF_INET && len == sizeof(struct sockaddr_in));
+    oribi_os_close(fd);
+    oribi_os_close(client);
+    client = connect_tcp(&address);
+    wait_readable(listener);
+    ok_eq(oribi_os_accept(listener, &fd, NULL, NULL), 0);
+    oribi_os_close(fd);
+    oribi_os_close(client);
+    oribi_os_close(listener);
+}
+
+static int accept_without_descriptors(void *data)
+{
+    struct sockaddr_in address;
+    int fd;
+    (void)data;
+    int listener = listen_tcp(&address);
+    (void)connect_tcp(&address);
+    wait_readable(listener);
+    int lowest_free = dup(0);
+    struct rlimit limit = {(rlim_t)lowest_free, (rlim_t)lowest_free};
+    close(lowest_free);
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 2;
+    return oribi_os_accept(listener, &fd, NULL, NULL) == ORIBI_ELIMIT ? 0 : 1;
+}
+
+static void test_accept_without_free_descriptors_is_a_limit(void)
+{
+    ok_eq(child_code(accept_without_descriptors, NULL), 0);
+}
+
+static void test_send_file_moves_the_offset_and_stops_at_the_end(void)
+{
+    int ends[2];
+    int file;
+    int64_t offset = 2;
+    char got[16];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) < 0 || oribi_os_temp_file(&file) < 0)
+        exit(2);
+    ok_eq(oribi_os_write(file, "0123456789", 10), 10);
+    ok_eq(oribi_os_send_file(ends[0], file, &offset, 5), 5);
+    ok_eq(offset, 7);
+    ok_eq(oribi_os_read(ends[1], got, sizeof(got)), 5);
+    is_bytes(got, 5, "23456", 5);
+    ok_eq(oribi_os_send_file(ends[0], file, &offset, 100), 3);
+    ok_eq(oribi_os_send_file(ends[0], file, &offset, 100), 0);
+    ok_eq(offset, 10);
+    oribi_os_close(ends[1]);
+    offset = 0;
+    signal(SIGPIPE, SIG_IGN);
+    ok_eq(oribi_os_send_file(ends[0], file, &offset, 5), ORIBI_ECLOSED);
+    oribi_os_close(ends[0]);
+    oribi_os_close(file);
+}
+
+static void check_temp_file(const char *what, int code, int fd)
+{
+    struct stat info;
+    ok_named(code == 0, "%s: opens", what);
+    ok_named(fstat(fd, &info) == 0 && info.st_nlink == 0 && info.st_size == 0, "%s: has no name", what);
+    ok_named((info.st_mode & 0777) == 0600, "%s: is ours alone", what);
+    ok_named(is_cloexec(fd), "%s: is CLOEXEC", what);
+    oribi_os_close(fd);
+}
+
+static void test_temp_files_have_no_name(void)
+{
+    char dir[] = "/tmp/oribi-os-XXXXXX";
+    if (!mkdtemp(dir))
+        exit(2);
+    int fd = -1;
+    int code;
+    setenv("TMPDIR", dir, 1);
+    code = oribi_os_temp_file(&fd);
+    check_temp_file("in TMPDIR", code, fd);
+    setenv("TMPDIR", "", 1);
+    code = oribi_os_temp_file(&fd);
+    check_temp_file("TMPDIR empty", code, fd);
+    code = open_named(dir, &fd);
+    check_temp_file("where a name is needed for a moment", code, fd);
+    fd = -1;
+    setenv("TMPDIR", "/proc/self", 1); /* a directory that takes no new files */
+    ok(oribi_os_temp_file(&fd) < 0 && fd == -1);
+    setenv("TMPDIR", "/nonexistent", 1);
+    ok_eq(oribi_os_temp_file(&fd), ORIBI_ESYS);
+    is_str(oribi_os_error_text(), "no such file or directory");
+    unsetenv("TMPDIR");
+    ok_eq(rmdir(dir), 0); /* nothing was left in it */
+}
+
+static void test_a_line_is_cut_at_its_newline_and_its_room(void)
+{
+    char line[64];
+    char path[] = "/tmp/oribi-line-XXXXXX";
+    int fd = mkstemp(path);
+    ok_eq(write(fd, "one two\nthree\n", 14), 14);
+    ok_eq(oribi_os_read_line(path, line, sizeof(line)), 0);
+    is_str(line, "one two");
+    ok_eq(oribi_os_read_line(path, line, 4), 0);
+    is_str(line, "one");
+    oribi_os_close(fd);
+    unlink(path);
+    ok_eq(oribi_os_read_line(path, line, sizeof(line)), ORIBI_ESYS);
+}
+
+static void test_paths_become_absolute(void)
+{
+    char path[PATH_MAX];
+    char small[8];
+    char dir[PATH_MAX];
+    char expected[PATH_MAX + 8];
+    ok(getcwd(dir, sizeof(dir)) != NULL);
+    ok_eq(oribi_os_absolute_path("/a/b", path, sizeof(path)), 0);
+    is_str(path, "/a/b");
+    ok_eq(oribi_os_absolute_path("b", path, sizeof(path)), 0);
+    snprintf(expected, sizeof(expected), "%s/b", dir);
+    is_str(path, expected);
+    ok_eq(oribi_os_absolute_path("/1234567", small, sizeof(small)), ORIBI_ESYS);
+    ok_eq(oribi_os_absolute_path("/123456", small, sizeof(small)), 0);
+}
+
+static void test_a_pipe_without_reader_is_an_error_not_a_wait(void)
+{
+    char path[] = "/tmp/oribi-fifo-XXXXXX";
+    int fd = mkstemp(path);
+    close(fd);
+    unlink(path);
+    if (mkfifo(path, 0600) < 0)
+        exit(2);
+    ok_eq(oribi_os_open_append(path, &fd), ORIBI_ESYS);
+    int reader = open(path, O_RDONLY | O_NONBLOCK);
+    ok_eq(oribi_os_open_append(path, &fd), 0);
+    ok(!is_nonblocking(fd) && is_cloexec(fd));
+    oribi_os_close(fd);
+    oribi_os_close(reader);
+    unlink(path);
+}
+
+static void test_many_wakes_count_as_one(void)
+{
+    struct oribi_wake wake;
+    ok_eq(oribi_wake_create(&wake), 0);
+    ok(is_cloexec(wake.read_fd) && is_nonblocking(wake.read_fd));
+    ok(!oribi_wake_clear(&wake));
+    errno = ENOTTY;
+    oribi_wake_notify(&wake);
+    oribi_wake_notify(&wake);
+    ok_eq(errno, ENOTTY);
+    wait_readable(wake.read_fd);
+    ok(oribi_wake_clear(&wake));
+    ok(!oribi_wake_clear(&wake));
+    oribi_wake_destroy(&wake);
+    ok_eq(wake.read_fd, -1);
+}
+
+static void test_unix_sockets_say_whether_somebody_answers(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char dir[] = "/tmp/oribi-un-XXXXXX";
+    if (!mkdtemp(dir))
+        exit(2);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", dir);
+    ok_eq(oribi_os_unix_answers(address.sun_path), 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+        exit(2);
+    ok_eq(oribi_os_unix_answers(address.sun_path), 0); /* bound, not listening */
+    if (listen(fd, 0) < 0)
+        exit(2);
+    ok_eq(oribi_os_unix_answers(address.sun_path), 1);
+    for (int i = 0; i < 4; i++) /* the queue is full now: EAGAIN */
+        ok_eq(oribi_os_unix_answers(address.sun_path), 1);
+    close(fd);
+    ok_eq(oribi_os_unix_answers(address.sun_path), 0);
+    unlink(address.sun_path);
+    fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+        exit(2);
+    ok_eq(oribi_os_unix_answers(address.sun_path), 1); /* EPROTOTYPE: somebody else's */
+    close(fd);
+    unlink(address.sun_path);
+    rmdir(dir);
+}
+
+static void test_peer_credentials_are_those_of_the_other_end(void)
+{
+    int ends[2];
+    struct oribi_peer peer;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0)
+        exit(2);
+    ok_eq(oribi_os_peer(ends[0], &peer), 0);
+    ok(peer.pid == getpid() && peer.uid == geteuid() && peer.gid == getegid());
+    oribi_os_close(ends[0]);
+    oribi_os_close(ends[1]);
+    ok(oribi_os_peer(0, &peer) < 0);
+}
+
+/* Control groups, from files laid out as the kernel does. */
+
+static char root[] = "/tmp/oribi-cgroup-XXXXXX";
+
+static void put_file(const char *path, const char *text)
+{
+    char full[512];
+    snprintf(full, sizeof(full), "%s%s", root, path);
+    for (char *p = full + strlen(root) + 1; *p; p++) {
+        if (*p == '/') {
+            *p = '\0';
+            mkdir(full, 0700);
+            *p = '/';
+        }
+    }
+    FILE *file = fopen(full, "w");
+    fputs(text, file);
+    fclose(file);
+}
+
+static void remove_root(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        execlp("rm", "rm", "-rf", root, (char *)NULL);
+        _exit(127);
+    }
+    waitpid(pid, NULL, 0);
+}
+
+static void test_cpu_quota_of_version_2(void)
+{
+    put_file("/proc/self/cgroup", "0::/app/web\n");
+    ok_eq(oribi__os_cpu_quota(root), 0);
+    put_file("/sys/fs/cgroup/app/web/cpu.max", "max 100000\n");
+    ok_eq(oribi__os_cpu_quota(root), 0);
+    put_file("/sys/fs/cgroup/app/web/cpu.max", "400000 100000\n");
+    ok_eq(oribi__os_cpu_quota(root), 4);
+    put_file("/sys/fs/cgroup/app/web/cpu.max", "400001 100000\n");
+    ok_eq(oribi__os_cpu_quota(root), 5);
+    put_file("/sys/fs/cgroup/app/web/cpu.max", "10000 100000\n");
+    ok_eq(oribi__os_cpu_quota(root), 1);
+    put_file("/sys/fs/cgroup/app/web/cpu.max", "800000 100000\n");
+    put_file("/sys/fs/cgroup/app/cpu.max", "250000 100000\n"); /* the group above allows less */
+    ok_eq(oribi__os_cpu_quota(root), 3);
+    put_file("/sys/fs/cgroup/cpu.max", "200000 100000\n");
+    ok_eq(oribi__os_cpu_quota(root), 2);
+    put_file("/proc/self/cgroup", "0::/not/mounted/here\n"); /* a container sees its group as the root */
+    ok_eq(oribi__os_cpu_quota(root), 2);
+    put_file("/sys/fs/cgroup/cpu.max", "rubbish\n");
+    ok_eq(oribi__os_cpu_quota(root), 0);
+}
+
+static void test_cpu_quota_of_version_1(void)
+{
+    put_file("/proc/self/cgroup", "7:memory:/m\n4:cpu,cpuacct:/app\n3:cpuset:/\n");
+    put_file("/sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_quota_us", "-1\n");
+    put_file("/sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_period_us", "100000\n");
+    ok_eq(oribi__os_cpu_quota(root), 0);
+    put_file("/sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_quota_us", "150000\n");
+    ok_eq(oribi__os_cpu_quota(root), 2);
+    put_file("/proc/self/cgroup", "4:cpuacct,cpu:/app\n");
+    put_file("/sys/fs/cgroup/cpu/app/cpu.cfs_quota_us", "300000\n");
+    put_file("/sys/fs/cgroup/cpu/app/cpu.cfs_period_us", "100000\n");
+    ok_eq(oribi__os_cpu_quota(root), 3);
+    put_file("/proc/self/cgroup", "4:cpuset:/app\nnonsense\n");
+    ok_eq(oribi__os_cpu_quota(root), 0);
+}
+
+static int count_cpus_on_one(void *data)
+{
+    cpu_set_t set;
+    (void)data;
+    if (sched_getaffinity(0, sizeof(set), &set) < 0)
+        return 100;
+    int first = 0;
+    while (!CPU_ISSET(first, &set))
+        first++;
+    CPU_ZERO(&set);
+    CPU_SET(first, &set);
+    if (sched_setaffinity(0, sizeof(set), &set) < 0)
+        return 101;
+    return (int)oribi_os_cpu_count();
+}
+
+static void test_affinity_counts(void)
+{
+    ok(oribi_os_cpu_count() >= 1);
+    ok_eq(child_code(count_cpus_on_one, NULL), 1);
+}
+
+static void test_backlog_is_what_the_kernel_says(void)
+{
+    char line[32];
+    ok_eq(oribi_os_read_line("/proc/sys/net/core/somaxconn", line, sizeof(line)), 0);
+    ok_eq(oribi_os_backlog_max(), strtol(line, NULL, 10));
+}
+
+/* Processes */
+
+static void test_a_pid_descriptor_becomes_readable_at_the_end(void)
+{
+    int fd = -1;
+    int ends[2];
+    if (pipe(ends) < 0)
+        exit(2);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char byte;
+        close(ends[1]);
+        _exit(read(ends[0], &byte, 1) == 0 ? 7 : 1);
+    }
+    if (oribi_os_pid_open(pid, &fd) < 0) {
+        tap_skip(3, "no pidfd_open here");
+    } else {
+        struct pollfd wanted = {.fd = fd, .events = POLLIN};
+        ok(is_cloexec(fd));
+        ok_eq(poll(&wanted, 1, 0), 0);
+        close(ends[1]);
+        ends[1] = -1;
+        ok_eq(poll(&wanted, 1, 5000), 1);
+    }
+    oribi_os_close(ends[1]);
+    oribi_os_close(ends[0]);
+    oribi_os_close(fd);
+    waitpid(pid, NULL, 0);
+}
+
+/* A grandchild whose parent ends must come to us. */
+static int adopt_orphan(void *data)
+{
+    (void)data;
+    if (oribi_os_become_subreaper() < 0)
+        return 1;
+    pid_t child = fork();
+    if (child == 0) {
+        pid_t orphan = fork();
+        _exit(orphan == 0 ? 42 : 0);
+    }
+    int status;
+    int codes = 0;
+    for (int i = 0; i < 2; i++) {
+        if (wait(&status) < 0)
+            return 2;
+        codes += WEXITSTATUS(status);
+    }
+    return codes;
+}
+
+static void test_a_subreaper_gets_its_orphans(void)
+{
+    ok_eq(child_code(adopt_orphan, NULL), 42);
+}
+
+/* The child's parent ends after the child has asked for the signal: the signal ends the child, seen as the end of the pipe. */
+static void test_a_parents_death_is_signalled(void)
+{
+    int ends[2];
+    char byte;
+    if (pipe(ends) < 0)
+        exit(2);
+    fflush(stdout);
+    pid_t parent = fork();
+    if (parent == 0) {
+        int ready[2];
+        if (pipe(ready) < 0)
+            _exit(1);
+        pid_t self = getpid();
+        if (fork() == 0) {
+            close(ends[0]);
+            if (oribi_os_signal_on_parent_death(SIGKILL, self) != 0 || write(ready[1], "r", 1) != 1)
+                _exit(1);
+            alarm(20);
+            for (;;)
+                pause();
+        }
+        close(ready[1]);
+        _exit(read(ready[0], &byte, 1) == 1 ? 0 : 1);
+    }
+    close(ends[1]);
+    int status;
+    waitpid(parent, &status, 0);
+    ok_eq(WEXITSTATUS(status), 0);
+    wait_readable(ends[0]);
+    ok_eq(read(ends[0], &byte, 1), 0);
+    close(ends[0]);
+}
+
+static int ask_for_a_stranger(void *data)
+{
+    (void)data;
+    return oribi_os_signal_on_parent_death(SIGTERM, 1) == ORIBI_ECLOSED && getppid() != 1 ? 0 : 1;
+}
+
+static void test_a_parent_that_is_gone_already_is_told(void)
+{
+    ok_eq(child_code(ask_for_a_stranger, NULL), 0);
+}
+
+int main(void)
+{
+    test_errno_becomes_a_code_with_words();
+    test_closing_leaves_errno_and_takes_minus_one();
+    test_flags_go_on_and_off();
+    test_reading_and_writing_tell_apart_later_and_gone();
+    test_more_vectors_than_the_kernel_takes_are_cut();
+    test_accepted_sockets_are_cloexec_and_nonblocking();
+    test_accept_without_free_descriptors_is_a_limit();
+    test_send_file_moves_the_offset_and_stops_at_the_end();
+    test_temp_files_have_no_name();
+    test_a_line_is_cut_at_its_newline_and_its_room();
+    test_paths_become_absolute();
+    test_a_pipe_without_reader_is_an_error_not_a_wait();
+    test_many_wakes_count_as_one();
+    test_unix_sockets_say_whether_somebody_answers();
+    test_peer_credentials_are_those_of_the_other_end();
+    if (!mkdtemp(root))
+        return 2;
+    test_cpu_quota_of_version_2();
+    remove_root();
+    if (mkdir(root, 0700) < 0)
+        return 2;
+    test_cpu_quota_of_version_1();
+    remove_root();
+    test_affinity_counts();
+    test_backlog_is_what_the_kernel_says();
+    test_a_pid_descriptor_becomes_readable_at_the_end();
+    test_a_subreaper_gets_its_orphans();
+    test_a_parents_death_is_signalled();
+    test_a_parent_that_is_gone_already_is_told();
+    return done_testing();
+}

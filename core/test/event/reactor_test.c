@@ -1,0 +1,339 @@
+/* The reactor and its connections without a server above: what needs several requests in the application's hands at once, or a look inside. */
+#include "event/reactor.c"
+
+#include "tap.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct oribi_reactor r;
+static enum oribi_loop_source source;
+static int64_t bytes_read;
+static int64_t bytes_sent;
+static int closed_count;
+static int refused_status;
+
+static void on_refused(void *self, struct oribi_conn *c, int status, const char *reason)
+{
+    refused_status = status;
+}
+
+static void on_closed(void *self, struct oribi_conn *c)
+{
+    closed_count++;
+}
+
+static void on_read(void *self, int64_t bytes)
+{
+    bytes_read += bytes;
+}
+
+static void on_sent(void *self, int64_t bytes)
+{
+    bytes_sent += bytes;
+}
+
+static void begin(void)
+{
+    struct oribi_reactor_config config = {
+        .head_timeout_ms = 5000,
+        .body_timeout_ms = 5000,
+        .idle_timeout_ms = 5000,
+        .write_timeout_ms = 5000,
+        .response_memory_max = 1 << 20,
+        .call_bytes = sizeof(struct oribi_call),
+    };
+    const struct oribi_reactor_hooks hooks = {NULL, on_refused, NULL, on_closed, on_read, on_sent};
+    oribi_limits_init(&config.limits);
+    bytes_read = bytes_sent = 0;
+    closed_count = refused_status = 0;
+    ok_eq(oribi_reactor_init(&r, &config, &hooks, source), 0);
+}
+
+static void end(void)
+{
+    oribi_reactor_deinit(&r);
+}
+
+static struct oribi_conn *open_conn(int *far)
+{
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0)
+        fail("socketpair");
+    struct oribi_conn *c = oribi_conn_open(&r, fds[0], NULL);
+    *far = fds[1];
+    oribi_conn_start(&r, c);
+    return c;
+}
+
+static void turn(void)
+{
+    (void)oribi_reactor_turn(&r, NULL, NULL);
+}
+
+static void send_text(int fd, const char *text)
+{
+    ok_eq(write(fd, text, strlen(text)), (long long)strlen(text));
+}
+
+static size_t read_all(int fd)
+{
+    static char block[65536];
+    size_t total = 0;
+    ssize_t n;
+    while ((n = read(fd, block, sizeof(block))) > 0)
+        total += (size_t)n;
+    return total;
+}
+
+#define REQUEST "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+static void test_an_idle_connection_is_small_and_holds_nothing(void)
+{
+    begin();
+    int far;
+    struct oribi_conn *c = open_conn(&far);
+    ok(sizeof(struct oribi_conn) <= 256);
+    ok(!c->buf && !c->call && !c->out);
+    ok_eq(r.buf_pool.lent_count, 0);
+    send_text(far, REQUEST);
+    turn();
+    struct oribi_call *call = oribi_reactor_pop(&r);
+    ok(call && call->conn == c);
+    oribi_conn_finish(&r, c, false);
+    ok_eq(c->state, ORIBI_CONN_IDLE);
+    ok(!c->buf && !c->call && !c->out);
+    ok_eq(r.buf_pool.lent_count, 0);
+    ok_eq(r.call_pool.lent_count, 0);
+    close(far);
+    turn();
+    ok_eq(closed_count, 1);
+    end();
+}
+
+/* While one call is in the application's hands, another turn may run (threads): the room to write that it reports must not be forgotten. */
+static void test_room_told_during_a_call_is_used_after_it(void)
+{
+    begin();
+    int far;
+    struct oribi_conn *c = open_conn(&far);
+    send_text(far, REQUEST);
+    turn();
+    ok(oribi_reactor_pop(&r) != NULL);
+    size_t n = 1000000;
+    char *big = calloc(1, n);
+    struct iovec vec = {big, n};
+    ok_eq(oribi_conn_send(&r, c, &vec, 1, false), 0);
+    free(big);
+    ok(oribi_conn_pending(c) > 0);
+    size_t got = read_all(far); /* the kernel tells of room now … */
+    turn();                     /* … and we hear it while nobody may flush */
+    turn();
+    oribi_conn_finish(&r, c, false);
+    for (int i = 0; i < 1000 && got < n; i++) {
+        turn();
+        got += read_all(far);
+    }
+    ok_eq(got, n);
+    ok_eq(bytes_sent, n);
+    ok_eq(c->state, ORIBI_CONN_IDLE);
+    close(far);
+    end();
+}
+
+static void test_bytes_told_during_a_call_are_read_after_it(void)
+{
+    begin();
+    int far;
+    struct oribi_conn *c = open_conn(&far);
+    send_text(far, REQUEST);
+    turn();
+    ok(oribi_reactor_pop(&r) != NULL);
+    send_text(far, REQUEST);
+    turn();
+    turn();
+    ok(oribi_reactor_pop(&r) == NULL);
+    oribi_conn_finish(&r, c, false);
+    turn();
+    ok(oribi_reactor_pop(&r) != NULL);
+    (void)shutdown(far, SHUT_WR);
+    turn();
+    turn();
+    oribi_conn_finish(&r, c, false);
+    turn();
+    ok_eq(closed_count, 1);
+    close(far);
+    end();
+}
+
+/* A connection that is not yet registered has only its first read; what comes between that and the registration must be seen. */
+static void test_bytes_before_the_registration_are_seen(void)
+{
+    begin();
+    int fds[2];
+    ok_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    struct oribi_conn *c = oribi_conn_open(&r, fds[0], NULL);
+    send_text(fds[1], REQUEST);
+    oribi_conn_start(&r, c);
+    ok(!c->watch.added);
+    ok(oribi_reactor_pop(&r) != NULL);
+    send_text(fds[1], REQUEST);
+    oribi_conn_finish(&r, c, false);
+    ok(c->watch.added);
+    turn();
+    turn();
+    ok(oribi_reactor_pop(&r) != NULL);
+    oribi_conn_finish(&r, c, true);
+    close(fds[1]);
+    turn();
+    turn();
+    ok_eq(closed_count, 1);
+    end();
+}
+
+static void test_closing_in_every_place_of_the_run_queue(void)
+{
+    for (int victim = 0; victim < 4; victim++) {
+        begin();
+        int far[4];
+        struct oribi_conn *conns[4];
+        for (int i = 0; i < 4; i++) {
+            conns[i] = open_conn(&far[i]);
+            send_text(far[i], REQUEST);
+            turn();
+        }
+        ok_eq(r.queue_len, 4);
+        oribi_conn_abort(&r, conns[victim], false);
+        ok_eq(r.queue_len, 3);
+        turn();
+        for (int i = 0; i < 4; i++) {
+            if (i == victim)
+                continue;
+            struct oribi_call *call = oribi_reactor_pop(&r);
+            ok(call && call->conn == conns[i]);
+        }
+        ok(oribi_reactor_pop(&r) == NULL);
+        ok(r.run_last == NULL);
+        for (int i = 0; i < 4; i++)
+            close(far[i]);
+        end();
+    }
+}
+
+/* A connection that always has more to read gives way: with 8 reads a turn, somebody else's small request is not behind all of its bytes. */
+static void test_one_busy_sender_does_not_hold_up_the_turn(void)
+{
+    begin();
+    int far;
+    int other;
+    struct oribi_conn *c = open_conn(&far);
+    struct oribi_conn *small = open_conn(&other);
+    send_text(far, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n");
+    turn();
+    char block[65536] = {0};
+    ssize_t n;
+    while ((n = write(far, block, sizeof(block))) > 0)
+        continue;
+    send_text(other, REQUEST);
+    int64_t before = bytes_read;
+    turn();
+    ok(bytes_read - before <= (int64_t)ORIBI_READS_PER_TURN * ORIBI_SCRATCH_BYTES + 100);
+    struct oribi_call *call = oribi_reactor_pop(&r);
+    ok(call && call->conn == small);
+    ok_eq(c->state, ORIBI_CONN_BODY);
+    close(far);
+    close(other);
+    end();
+}
+
+static void test_close_idle_takes_the_oldest_and_only_the_idle(void)
+{
+    begin();
+    int far[4];
+    struct oribi_conn *conns[4];
+    for (int i = 0; i < 4; i++)
+        conns[i] = open_conn(&far[i]);
+    for (int i = 0; i < 3; i++) {
+        send_text(far[i], REQUEST);
+        turn();
+        ok(oribi_reactor_pop(&r) != NULL);
+        oribi_conn_finish(&r, conns[i], false);
+    }
+    send_text(far[0], "GET / HT"); /* busy again */
+    turn();
+    ok_eq(oribi_reactor_close_idle(&r, 1), 1);
+    ok_eq(conns[1]->state, ORIBI_CONN_CLOSED);
+    ok_eq(conns[2]->state, ORIBI_CONN_IDLE);
+    ok_eq(oribi_reactor_close_idle(&r, 10), 2); /* the other idle one, and the one that never said anything */
+    ok_eq(conns[0]->state, ORIBI_CONN_HEAD);
+    turn();
+    ok_eq(r.conn_count, 1);
+    for (int i = 0; i < 4; i++)
+        close(far[i]);
+    end();
+}
+
+/* An event may name a connection that an earlier event of the same turn closed: its memory stays until the turn is over. */
+static void test_closed_twice_in_one_turn_is_closed_once(void)
+{
+    begin();
+    int far;
+    struct oribi_conn *c = open_conn(&far);
+    send_text(far, REQUEST);
+    (void)shutdown(far, SHUT_RDWR);
+    oribi_reactor_wait(&r, 1000);
+    ok(r.event_count > 0);
+    oribi_conn_abort(&r, c, true);
+    turn();
+    ok_eq(closed_count, 1);
+    ok_eq(r.conn_pool.lent_count, 0);
+    close(far);
+    end();
+}
+
+static void test_withdrawn_socket_lives_on_with_its_rest(void)
+{
+    begin();
+    int far;
+    struct oribi_conn *c = open_conn(&far);
+    send_text(far, REQUEST "left");
+    turn();
+    ok(oribi_reactor_pop(&r) != NULL);
+    struct oribi_slice rest;
+    int fd = oribi_conn_withdraw(&r, c, &rest);
+    ok(fd >= 0);
+    is_slice(rest, "left");
+    oribi_conn_release(&r, c);
+    turn();
+    ok_eq(r.conn_count, 0);
+    ok_eq(write(fd, "mine", 4), 4);
+    char back[8];
+    ok_eq(read(far, back, sizeof(back)), 4);
+    close(fd);
+    close(far);
+    end();
+}
+
+static void run_all(enum oribi_loop_source with)
+{
+    source = with;
+    test_an_idle_connection_is_small_and_holds_nothing();
+    test_room_told_during_a_call_is_used_after_it();
+    test_bytes_told_during_a_call_are_read_after_it();
+    test_bytes_before_the_registration_are_seen();
+    test_closing_in_every_place_of_the_run_queue();
+    test_one_busy_sender_does_not_hold_up_the_turn();
+    test_close_idle_takes_the_oldest_and_only_the_idle();
+    test_closed_twice_in_one_turn_is_closed_once();
+    test_withdrawn_socket_lives_on_with_its_rest();
+}
+
+int main(void)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    run_all(ORIBI_LOOP_BEST);
+    run_all(ORIBI_LOOP_POLL);
+    return done_testing();
+}

@@ -1,0 +1,285 @@
+/* Runs spec/ against the core: requests and chunked bodies cut in every way and, for requests, on every SIMD level. */
+#include "http/case_file.h"
+#include "http/chunk_cuts.h"
+#include "http/parse_cuts.h"
+#include "oribi/base/error.h"
+#include "oribi/http/response.h"
+#include "tap.h"
+
+#include <dirent.h>
+
+enum { BYTES_MAX = 256 * 1024 };
+
+static struct guard arena;
+static struct guard other;
+static char input[BYTES_MAX];
+static char expected[BYTES_MAX];
+static char output[BYTES_MAX];
+static char spare[BYTES_MAX];
+static struct oribi_head head;
+static struct case_file file;
+static bool good; /* of the case at hand */
+
+static void complain(const char *key)
+{
+    diag("%s differs", key);
+    good = false;
+}
+
+static void check_number(const char *key, long long got)
+{
+    if (case_has(&file, key) && case_number(&file, key, 0) != got) {
+        complain(key);
+        diag("got %lld", got);
+    }
+}
+
+static void check_bytes(const char *key, struct oribi_slice got)
+{
+    if (!case_has(&file, key))
+        return;
+    size_t n = case_bytes(&file, key, expected, sizeof(expected));
+    if (!oribi_slice_equal(got, oribi_slice(expected, n))) {
+        complain(key);
+        tap_print_bytes_("got ", got.p, got.n);
+        tap_print_bytes_("want", expected, n);
+    }
+}
+
+static void read_limits(struct oribi_limits *limits)
+{
+    oribi_limits_init(limits);
+    for (size_t i = 0; i < file.count; i++) {
+        char name[32];
+        char value[32];
+        char text[80];
+        if (strcmp(file.lines[i].key, "limit") != 0)
+            continue;
+        snprintf(text, sizeof(text), "%.*s", (int)file.lines[i].raw.n, file.lines[i].raw.p);
+        if (sscanf(text, "%31s %31s", name, value) != 2)
+            name[0] = 0;
+        long long number = strtoll(value, NULL, 10);
+        bool yes = strcmp(value, "yes") == 0;
+        if (strcmp(name, "target_bytes_max") == 0)
+            limits->target_bytes_max = (uint32_t)number;
+        else if (strcmp(name, "head_bytes_max") == 0)
+            limits->head_bytes_max = (uint32_t)number;
+        else if (strcmp(name, "fields_max") == 0)
+            limits->fields_max = (uint32_t)number;
+        else if (strcmp(name, "body_bytes_max") == 0)
+            limits->body_bytes_max = number;
+        else if (strcmp(name, "underscores_allow") == 0)
+            limits->underscores_allow = yes;
+        else if (strcmp(name, "lenient_target") == 0)
+            limits->lenient_target = yes;
+        else if (strcmp(name, "connect_allow") == 0)
+            limits->connect_allow = yes;
+        else
+            complain("unknown limit");
+    }
+}
+
+static void check_status(long long result)
+{
+    char got[32] = "ok";
+    if (result == ORIBI_AGAIN)
+        snprintf(got, sizeof(got), "again");
+    else if (result < 0)
+        snprintf(got, sizeof(got), "%d", oribi_error_status((int)result));
+    if (!case_is(&file, "status", got)) {
+        complain("status");
+        diag("got %s", got);
+    }
+}
+
+/* ---- request ---- */
+
+static void check_fields(void)
+{
+    uint32_t index = 0;
+    check_number("fields", head.field_count);
+    for (size_t i = 0; i < file.count; i++) {
+        struct oribi_slice name;
+        struct oribi_slice value;
+        if (strcmp(file.lines[i].key, "field") != 0)
+            continue;
+        case_pair(file.lines[i].raw, expected, sizeof(expected), &name, &value);
+        const struct oribi_field *field = &head.fields[index++];
+        if (index > head.field_count || !oribi_slice_equal(oribi_slice(field->name, field->name_len), name)
+            || !oribi_slice_equal(oribi_slice(field->value, field->value_len), value)
+            || field->id != oribi_field_find(name.p, name.n)) {
+            complain("field");
+            diag("field %u: %.*s", index, (int)name.n, name.p);
+        }
+    }
+}
+
+static void check_framing(void)
+{
+    char got[40] = "none";
+    if (head.chunked)
+        snprintf(got, sizeof(got), "chunked");
+    else if (head.has_body)
+        snprintf(got, sizeof(got), "length %lld", (long long)head.content_length);
+    if (head.content_length != (head.chunked ? -1 : head.has_body ? head.content_length : 0))
+        complain("content_length");
+    if (case_has(&file, "framing") && !case_is(&file, "framing", got)) {
+        complain("framing");
+        diag("got %s", got);
+    }
+}
+
+static void run_request(void)
+{
+    struct oribi_limits limits;
+    const char *reason = NULL;
+    bool agreed;
+    size_t n = case_bytes(&file, "input", input, sizeof(input));
+    read_limits(&limits);
+    ssize_t result = cuts_parse(&limits, input, n, &arena, &other, &head, &reason, &agreed);
+    good &= agreed;
+    check_status(result);
+    if (result < 0 && result != ORIBI_AGAIN && !reason)
+        complain("reason");
+    if (result > 0) {
+        check_bytes("method", head.method);
+        check_bytes("target", head.target);
+        check_bytes("path", head.path);
+        check_bytes("query", head.query);
+        check_bytes("host", head.host);
+        check_bytes("port", head.port);
+        check_number("minor", head.minor);
+        check_number("keep_alive", head.keep_alive);
+        check_number("expect_continue", head.expect_continue);
+        check_number("upgrade", head.upgrade);
+        check_number("dropped", head.dropped_count);
+        check_bytes("rest", oribi_slice(input + result, n - (size_t)result));
+        check_fields();
+        check_framing();
+        if (head.is_head != oribi_slice_equal(head.method, ORIBI_SLICE("HEAD")))
+            complain("is_head");
+    }
+    oribi_head_release(&head);
+}
+
+/* ---- chunked ---- */
+
+static void run_chunked(void)
+{
+    struct oribi_limits limits;
+    bool agreed;
+    size_t n = case_bytes(&file, "input", input, sizeof(input));
+    read_limits(&limits);
+    struct chunk_result result = chunk_decode(&limits, input, n, &arena, output, spare, &agreed);
+    good &= agreed;
+    check_status(result.error);
+    if (result.error && result.error != ORIBI_AGAIN && !result.reason)
+        complain("reason");
+    check_bytes("body", oribi_slice(output, result.body_len));
+    check_bytes("rest", oribi_slice(input + result.used, n - result.used));
+}
+
+/* ---- response ---- */
+
+static uint32_t read_headers(struct oribi_header *headers, uint32_t max)
+{
+    uint32_t count = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < file.count && count < max; i++) {
+        struct oribi_slice name;
+        struct oribi_slice value;
+        if (strcmp(file.lines[i].key, "header") != 0)
+            continue;
+        case_pair(file.lines[i].raw, input + used, sizeof(input) - used, &name, &value);
+        used += name.n + value.n;
+        headers[count++] = (struct oribi_header){name.p, value.p, (uint32_t)name.n, (uint32_t)value.n};
+    }
+    return count;
+}
+
+static void run_response(void)
+{
+    static const char *const framings[] = {"none", "length", "chunked", "close"};
+    struct oribi_header headers[32];
+    struct oribi_response res = {.status = (int)case_number(&file, "code", 0),
+                                 .headers = headers,
+                                 .header_count = read_headers(headers, 32),
+                                 .minor = (uint8_t)case_number(&file, "minor", 1),
+                                 .is_head = case_number(&file, "head", 0),
+                                 .keep_alive = case_number(&file, "keep_alive", 1),
+                                 .detached = case_number(&file, "detached", 0),
+                                 .body_len = case_number(&file, "body_len", -1),
+                                 .date = "Sun, 06 Nov 1994 08:49:37 GMT",
+                                 .server = case_raw(&file, "server")};
+    bool interim = case_has(&file, "interim");
+    ssize_t result = interim ? oribi_response_interim((int)case_number(&file, "interim", 0), headers, res.header_count,
+                                                      output, sizeof(output), &res.reason)
+                             : oribi_response_head(&res, output, sizeof(output));
+    if (!case_is(&file, "status", result == ORIBI_EAPP ? "error" : "ok") || (result < 0 && result != ORIBI_EAPP))
+        complain("status");
+    if (result == ORIBI_EAPP && !res.reason)
+        complain("reason");
+    if (result < 0)
+        return;
+    check_bytes("output", oribi_slice(output, (size_t)result));
+    if (interim)
+        return;
+    if (case_has(&file, "framing") && !case_is(&file, "framing", framings[res.framing]))
+        complain("framing");
+    check_number("length", res.content_length);
+    check_number("closes", res.closes);
+    check_number("dropped", res.dropped_count);
+}
+
+/* ---- files ---- */
+
+static void run_file(const char *folder, const char *name, void (*run)(void))
+{
+    char path[300];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    if (!case_file_open(&file, path)) {
+        fail("%s cannot be read", path);
+        return;
+    }
+    while (case_next(&file)) {
+        struct oribi_slice label = case_raw(&file, "name");
+        good = true;
+        run();
+        ok_named(good && label.n, "%s: %.*s", path, (int)label.n, label.p);
+    }
+    case_file_close(&file);
+}
+
+static bool is_case_file(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 5 && strcmp(name + n - 5, ".case") == 0;
+}
+
+/* Returns how many files it ran. */
+static int run_folder(const char *folder, void (*run)(void))
+{
+    char path[512];
+    const char *spec = getenv("ORIBI_SPEC");
+    struct dirent **entries;
+    int ran = 0;
+    snprintf(path, sizeof(path), "%s/%s", spec ? spec : "../spec", folder);
+    int count = scandir(path, &entries, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        if (is_case_file(entries[i]->d_name)) {
+            run_file(folder, entries[i]->d_name, run);
+            ran++;
+        }
+    }
+    return ran;
+}
+
+int main(void)
+{
+    arena = guard_alloc(BYTES_MAX);
+    other = guard_alloc(BYTES_MAX);
+    ok(run_folder("request", run_request) > 0);
+    ok(run_folder("chunked", run_chunked) > 0);
+    ok(run_folder("response", run_response) > 0);
+    return done_testing();
+}

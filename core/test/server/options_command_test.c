@@ -1,0 +1,262 @@
+/* The command line, and what finish decides. */
+#include "server/options_command.c"
+
+#include "tap.h"
+
+static char error[ORIBI_OPTIONS_ERROR_CAP];
+
+/* Parses a command line given as separate words. */
+#define PARSE(options, ...)                                                                                            \
+    oribi_options_parse((options), sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *),                        \
+                        (const char *const[]){__VA_ARGS__}, error)
+
+static void clear_environment(void)
+{
+    unsetenv("PORT");
+    unsetenv("RACK_ENV");
+    unsetenv("PLACK_ENV");
+}
+
+static void test_long_options_take_their_value_either_way(void)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    ok_eq(PARSE(&options, "--workers=3", "--head-timeout", "5s", "--bind", ":1", "--bind=:2", "config.ru"), 0);
+    ok_eq(options.workers, 3);
+    ok_eq(options.head_timeout_ms, 5000);
+    ok_eq(options.bind.count, 2);
+    is_str(options.app, "config.ru");
+    oribi_options_deinit(&options);
+}
+
+static void test_switches_take_no_value_and_turn_off_with_no(void)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    ok_eq(PARSE(&options, "--no-preload", "--daemonize", "app.psgi", "--disable-keepalive", "--reuse-port=off",
+                "--check"),
+          0);
+    ok(!options.preload && options.daemonize && !options.reuse_port && options.check);
+    ok_eq(options.keepalive_requests_max, 1);
+    is_str(options.app, "app.psgi");
+    oribi_options_deinit(&options);
+}
+
+static void test_short_flags_cluster_and_take_values(void)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    ok_eq(
+        PARSE(&options, "-qD", "-w4", "-p", "8080", "-o", "::1", "-Ilib", "-I", "t/lib", "-S/run/x", "-Mstrict", "-h"),
+        0);
+    ok(options.quiet && options.daemonize && options.help);
+    ok_eq(options.workers, 4);
+    ok_eq(options.port, 8080);
+    is_str(options.host, "::1");
+    ok_eq(options.include.count, 2);
+    is_str(options.include.items[0], "lib");
+    is_str(options.bind.items[0], "unix:///run/x");
+    is_str(options.require.items[0], "strict");
+    oribi_options_deinit(&options);
+}
+
+static void test_two_dashes_end_the_options(void)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    ok_eq(PARSE(&options, "--", "--odd-name.ru"), 0);
+    is_str(options.app, "--odd-name.ru");
+    oribi_options_deinit(&options);
+    oribi_options_init(&options);
+    ok_eq(PARSE(&options, "-"), 0);
+    is_str(options.app, "-");
+    oribi_options_deinit(&options);
+}
+
+static void check_refused(const char *text, int code)
+{
+    ok_eq(code, ORIBI_EINVAL);
+    is_str(error, text);
+}
+
+static void test_mistakes_are_named_as_they_were_typed(void)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    check_refused("--workers needs a value", PARSE(&options, "--workers"));
+    check_refused("-w needs a value", PARSE(&options, "-w"));
+    check_refused("-w needs a value", PARSE(&options, "-qw"));
+    check_refused("--workers must be a whole number from 0 to 512, not \"x\"", PARSE(&options, "--workers", "x"));
+    check_refused("unknown option --wrokers: did you mean --workers?", PARSE(&options, "--wrokers", "3"));
+    check_refused("unknown option --wrokers: did you mean --workers?", PARSE(&options, "--wrokers=3"));
+    check_refused("unknown option -Z: --help lists all", PARSE(&options, "-Z"));
+    check_refused("only one application can be served, not a.ru and b.ru", PARSE(&options, "a.ru", "b.ru"));
+    check_refused("--preload must be on or off, not \"maybe\"", PARSE(&options, "--preload=maybe"));
+    oribi_options_deinit(&options);
+}
+
+/* Finish */
+
+static const char *bind_of(struct oribi_options *options)
+{
+    int code = oribi_options_finish(options, error);
+    return code < 0 ? error : options->bind.count == 1 ? options->bind.items[0] : "(more than one)";
+}
+
+static void check_bind(const char *expected, const char *env, const char *host, const char *port, const char *port_env)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    clear_environment();
+    if (env)
+        (void)oribi_options_set(&options, "env", env, error);
+    if (host)
+        (void)oribi_options_set(&options, "host", host, error);
+    if (port)
+        (void)oribi_options_set(&options, "port", port, error);
+    if (port_env)
+        setenv("PORT", port_env, 1);
+    is_str(bind_of(&options), expected);
+    clear_environment();
+    oribi_options_deinit(&options);
+}
+
+static void test_bind_comes_from_host_port_and_environment(void)
+{
+    check_bind("127.0.0.1:9292", NULL, NULL, NULL, NULL);
+    check_bind("0.0.0.0:9292", "production", NULL, NULL, NULL);
+    check_bind("0.0.0.0:9292", "deployment", NULL, NULL, NULL);
+    check_bind("127.0.0.1:9292", "staging", NULL, NULL, NULL);
+    check_bind("127.0.0.1:8080", NULL, NULL, "8080", NULL);
+    check_bind("127.0.0.1:0", NULL, NULL, "0", NULL);
+    check_bind("localhost:9292", "production", "localhost", NULL, NULL);
+    check_bind("[::1]:9292", NULL, "::1", NULL, NULL);
+    check_bind("[::1]:9292", NULL, "[::1]", NULL, NULL);
+    check_bind("127.0.0.1:5000", NULL, NULL, NULL, "5000");
+    check_bind("127.0.0.1:8080", NULL, NULL, "8080", "5000");
+    check_bind("127.0.0.1:9292", NULL, NULL, NULL, "");
+    check_bind("PORT in the environment must be a whole number from 0 to 65535, not \"web\"", NULL, NULL, NULL, "web");
+    check_bind("address \"a b:9292\" has a host that is neither a name nor a number", NULL, "a b", NULL, NULL);
+}
+
+static void test_a_bind_wins_over_host_and_port(void)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    setenv("PORT", "5000", 1);
+    ok_eq(PARSE(&options, "-b", "/run/x", "-p", "1", "-o", "h"), 0);
+    is_str(bind_of(&options), "/run/x");
+    ok_eq(oribi_options_source(&options, oribi_options_find("bind")), ORIBI_FROM_COMMAND);
+    oribi_options_deinit(&options);
+    clear_environment();
+    oribi_options_init(&options);
+    is_str(bind_of(&options), "127.0.0.1:9292");
+    ok_eq(oribi_options_source(&options, oribi_options_find("bind")), ORIBI_FROM_DEFAULT);
+    oribi_options_deinit(&options);
+}
+
+static void check_env(const char *expected, enum oribi_option_lang lang, const char *option, const char *rack,
+                      const char *plack)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    options.lang = lang;
+    clear_environment();
+    if (option)
+        (void)oribi_options_set(&options, "env", option, error);
+    if (rack)
+        setenv("RACK_ENV", rack, 1);
+    if (plack)
+        setenv("PLACK_ENV", plack, 1);
+    ok_eq(oribi_options_finish(&options, error), 0);
+    is_str(options.env, expected);
+    clear_environment();
+    oribi_options_deinit(&options);
+}
+
+static void test_the_environment_is_the_languages_own(void)
+{
+    check_env("development", ORIBI_LANG_RUBY, NULL, NULL, "production");
+    check_env("test", ORIBI_LANG_RUBY, NULL, "test", "production");
+    check_env("production", ORIBI_LANG_PERL, NULL, "test", "production");
+    check_env("development", ORIBI_LANG_PERL, NULL, NULL, "");
+    check_env("staging", ORIBI_LANG_PERL, "staging", "test", "production");
+}
+
+static void test_the_access_log_is_off_in_production(void)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    ok_eq(oribi_options_finish(&options, error), 0);
+    is_str(options.access_log, "-");
+    oribi_options_deinit(&options);
+    oribi_options_init(&options);
+    ok_eq(PARSE(&options, "-E", "production"), 0);
+    ok_eq(oribi_options_finish(&options, error), 0);
+    is_str(options.access_log, "off");
+    oribi_options_deinit(&options);
+    oribi_options_init(&options);
+    ok_eq(PARSE(&options, "-E", "production", "--access-log", "/var/log/a"), 0);
+    ok_eq(oribi_options_finish(&options, error), 0);
+    is_str(options.access_log, "/var/log/a");
+    oribi_options_deinit(&options);
+}
+
+static void test_workers_are_the_usable_cpus(void)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    ok_eq(oribi_options_finish(&options, error), 0);
+    ok_eq(options.workers, oribi_os_cpu_count());
+    oribi_options_deinit(&options);
+    oribi_options_init(&options);
+    ok_eq(PARSE(&options, "-w", "17"), 0);
+    ok_eq(oribi_options_finish(&options, error), 0);
+    ok_eq(options.workers, 17);
+    oribi_options_deinit(&options);
+}
+
+static void check_combination(const char *expected, const char *const *argv, size_t argc)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    ok_eq(oribi_options_parse(&options, argc, argv, error), 0);
+    ok_eq(oribi_options_finish(&options, error), expected ? ORIBI_EINVAL : 0);
+    if (expected)
+        is_str(error, expected);
+    oribi_options_deinit(&options);
+}
+
+#define COMBINE(expected, ...)                                                                                         \
+    check_combination((expected), (const char *const[]){__VA_ARGS__},                                                  \
+                      sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+static void test_combinations_that_make_no_sense_are_refused(void)
+{
+    COMBINE("target_bytes_max (16384) must not be above head_bytes_max (16383), which contains it", "--head-bytes-max",
+            "16383");
+    COMBINE(NULL, "--head-bytes-max", "16384");
+    COMBINE("quiet and verbose exclude each other", "-q", "-v");
+    COMBINE("group needs user: who switches the group only keeps the other rights of root", "--group", "www");
+    COMBINE(NULL, "--group", "www", "--user", "www");
+    COMBINE("eval and an application file exclude each other", "-e", "sub {}", "app.psgi");
+    COMBINE("requests_jitter needs requests_max", "--requests-jitter", "5");
+    COMBINE(NULL, "--requests-jitter", "5", "--requests-max", "10");
+}
+
+int main(void)
+{
+    clear_environment();
+    test_long_options_take_their_value_either_way();
+    test_switches_take_no_value_and_turn_off_with_no();
+    test_short_flags_cluster_and_take_values();
+    test_two_dashes_end_the_options();
+    test_mistakes_are_named_as_they_were_typed();
+    test_bind_comes_from_host_port_and_environment();
+    test_a_bind_wins_over_host_and_port();
+    test_the_environment_is_the_languages_own();
+    test_the_access_log_is_off_in_production();
+    test_workers_are_the_usable_cpus();
+    test_combinations_that_make_no_sense_are_refused();
+    return done_testing();
+}

@@ -1,0 +1,51 @@
+/* The shared mapping. */
+#include "server/scoreboard.c"
+
+#include "child.h"
+#include "tap.h"
+
+#include <stdint.h>
+
+static struct oribi_scoreboard board;
+
+static void test_slots_are_zero_and_apart(void)
+{
+    ok_eq(oribi_scoreboard_create(&board, 3), 0);
+    ok_eq(board.count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct oribi_slot *slot = &board.slots[i];
+        ok_named((uintptr_t)slot % 128 == 0, "slot %u starts on a line of its own", i);
+        ok_named(slot->state == ORIBI_SLOT_EMPTY && slot->pid == 0 && slot->request_count == 0 && slot->line[0] == '\0',
+                 "slot %u is zero", i);
+    }
+    oribi_scoreboard_destroy(&board);
+    ok(board.slots == NULL && board.count == 0);
+    oribi_scoreboard_destroy(&board);
+}
+
+static int work(void *data)
+{
+    struct oribi_slot *slot = data;
+    atomic_store_explicit(&slot->request_count, 77, memory_order_relaxed);
+    memcpy(slot->line, "GET /", 6);
+    atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
+    return 0;
+}
+
+static void test_what_a_child_writes_the_parent_reads(void)
+{
+    ok_eq(oribi_scoreboard_create(&board, ORIBI_SLOTS_MAX), 0);
+    struct oribi_slot *last = &board.slots[ORIBI_SLOTS_MAX - 1];
+    ok_eq(child_code(work, last), 0);
+    ok_eq(atomic_load_explicit(&last->state, memory_order_acquire), ORIBI_SLOT_BUSY);
+    ok_eq(last->request_count, 77);
+    is_str(last->line, "GET /");
+    oribi_scoreboard_destroy(&board);
+}
+
+int main(void)
+{
+    test_slots_are_zero_and_apart();
+    test_what_a_child_writes_the_parent_reads();
+    return done_testing();
+}

@@ -1,0 +1,110 @@
+package Oribi::App;
+use strict;
+use warnings;
+use Scalar::Util ();
+
+# Loads the application that options and arguments name, and says in one line why that failed.
+
+# What is worth reading of an exception: its first line, without the list of directories that were searched.
+sub first_line {
+    my ($error) = @_;
+    my $text = eval {"$error"} // ref $error;
+    my ($line) = grep {/\S/} split /\n/, $text;
+    $line = 'unknown error' unless defined $line;
+    $line =~ s/ \(\@INC (?:contains|entries checked):.*?\)(?= at )//;
+    $line =~ s/\.\z//;
+    return $line;
+}
+
+sub _is_code {
+    my ($app) = @_;
+    return 1 if (Scalar::Util::reftype($app) || '') eq 'CODE';
+    return Scalar::Util::blessed($app) && overload::Method($app, '&{}');
+}
+
+sub _include_and_require {
+    my ($settings) = @_;
+    if (my @dirs = $settings->list('include')) {
+        require lib;
+        lib->import(@dirs);
+    }
+    for my $module ($settings->list('require')) {
+        my ($name, @import) = split /[=,]/, $module;
+        eval "package main; require $name; $name->import(\@import); 1" or _failed("module $name", $@);
+    }
+    return;
+}
+
+sub _plack {
+    eval { require Plack::Util; 1 } or die 'Plack is needed to load an application: ' . first_line($@) . "\n";
+    return;
+}
+
+# As with plackup: CODE is the inside of a builder block, around the application of $file if there is one.
+sub _from_source {
+    my ($source, $file) = @_;
+    _plack();
+    require Plack::Builder;
+    eval 'package main; Plack::Builder->import; 1' or die $@;
+    my $inner = defined $file ? 'Plack::Util::load_psgi($file);' : '';
+    my $app = eval "package main; no strict; no warnings; builder { $source; $inner }";
+    _failed('-e', $@) if $@;
+    die "-e: the code does not give a code reference\n" unless _is_code($app);
+    return $app;
+}
+
+sub _from_file {
+    my ($file) = @_;
+    my $is_class = $file =~ /\A[A-Za-z0-9_:]+\z/ && !-e $file;
+    die "$file: no such file\n" unless $is_class || -e $file;
+    die "$file: is a directory\n" if -d $file;
+    die "$file: cannot be read: $!\n" unless $is_class || open my $fh, '<', $file;
+    _plack();
+    my $app = eval { Plack::Util::load_psgi($file) };
+    _failed($file, $@) if $@;
+    die "$file: returns no code reference, but " . (defined $app ? ref $app ? 'a reference to ' . ref $app : "'$app'" : 'nothing') . "\n"
+        unless _is_code($app);
+    return $app;
+}
+
+# A module that is not there is the commonest reason of all, and Perl's own line about it is long.
+sub _failed {
+    my ($file, $error) = @_;
+    if (!ref $error) {
+        $error =~ s/\AError while loading [^\n]*?: (?=\S)//;
+        if ($error =~ /\ACan't locate (\S+)\.pm in \@INC.*? at (\S.*? line \d+)/s) {
+            my ($module, $place) = ($1, $2);
+            $module =~ s{/}{::}g;
+            die "$file: the module $module is not installed ($place)\n";
+        }
+    }
+    die "$file: " . first_line($error) . "\n";
+}
+
+# Gives the application's code; dies with one line. Sets what the application may look at.
+sub load {
+    my ($settings, $app) = @_;
+    return $app if _is_code($app);
+    return $settings->{psgi_app_builder}->() if $settings->{psgi_app_builder};
+    $ENV{PLACK_ENV} = $settings->get('env');
+    _include_and_require($settings);
+    my $source = $settings->get('eval');
+    my $file = defined $app ? $app : $settings->core->app;
+    return _from_source($source, $file) if length $source;
+    return _from_file(defined $file ? $file : 'app.psgi');
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Oribi::App - loads a PSGI application
+
+=head1 DESCRIPTION
+
+Part of L<Oribi>. An application is a code reference, a F<.psgi> file, the name of a class that L<Plack::Util/load_psgi> knows how to load, or
+source text as with C<plackup -e>.
+
+=cut

@@ -1,0 +1,76 @@
+package Oribi::Command;
+use strict;
+use warnings;
+use Oribi ();
+use Oribi::App ();
+use Oribi::Host ();
+use Oribi::Settings ();
+
+# The command line: bin/oribi-psgi is a call of run().
+
+my $DEFAULT_CONFIG = 'config/oribi.pl';
+
+# Returns the exit code. What users do wrong is one line on standard error and 1.
+sub run {
+    my (@argv) = @_;
+    my $code = eval { _run(@argv) };
+    return $code if defined $code;
+    print STDERR 'oribi-psgi: ', Oribi::App::first_line($@), "\n";
+    return 1;
+}
+
+# -Mmodule, -Idir and -ecode are cuddled by old habit; the core's parser knows that for every short flag.
+sub _run {
+    my (@argv) = @_;
+    my $settings = Oribi::Settings->new;
+    my $error = $settings->core->_parse(@argv);
+    die "$error\n" if defined $error;
+    return _say(Oribi::Options->help) if $settings->is_on('help');
+    return _say("oribi-psgi $Oribi::VERSION (perl $^V)\n") if $settings->is_on('version');
+    prepare($settings);
+    return _say($settings->core->print) if $settings->is_on('print_config');
+    return _check($settings) if $settings->is_on('check');
+    return Oribi::Host::serve($settings, undef);
+}
+
+# Working directory, configuration file, defaults.
+sub prepare {
+    my ($settings) = @_;
+    my $dir = $settings->get('chdir');
+    if (length $dir) {
+        chdir $dir or die "chdir $dir: $!\n";
+    }
+    my $config = $settings->get('config');
+    $config = $DEFAULT_CONFIG if !length $config && -e $DEFAULT_CONFIG;
+    $settings->read_file($config) if length $config;
+    $settings->finish;
+    $ENV{PLACK_ENV} = $settings->get('env');
+    return;
+}
+
+sub _say {
+    my ($text) = @_;
+    local $| = 1;
+    print STDOUT $text;
+    return 0;
+}
+
+sub _check {
+    my ($settings) = @_;
+    Oribi::App::load($settings, undef);
+    return _say("configuration and application are fine\n");
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Oribi::Command - the oribi-psgi command
+
+=head1 DESCRIPTION
+
+Part of L<Oribi>; see L<oribi-psgi>.
+
+=cut

@@ -1,0 +1,143 @@
+package Oribi::Host;
+use strict;
+use warnings;
+use Oribi ();
+use Oribi::App ();
+use POSIX ();
+
+# The process tree, driven by the core: this host forks, loads the application and runs hooks, and decides nothing.
+# The order of calls is that of the core's host.h (serve) and mold.h (_run_mold, _run_worker).
+
+# Returns the exit code of this process, whatever it has become meanwhile. `app` is a code reference or what Oribi::App loads.
+sub serve {
+    my ($settings, $app) = @_;
+    my $core = $settings->core;
+    my $listeners = Oribi::Listeners->open($core);
+    my $self = bless { settings => $settings, app => $app, listeners => $listeners }, __PACKAGE__;
+    return $self->_run_mold(Oribi::Core::Mold->inherit($core, $listeners)) if Oribi::Core::Mold->inherited;
+    my $host = Oribi::Core::Host->create($core, $listeners);
+    while (1) {
+        $host->title;
+        my ($action, @detail) = $host->take;
+        if ($action eq 'none') {
+            $host->wait;
+        } elsif ($action eq 'fork_mold') {
+            my $pid = fork;
+            return $self->_run_mold($host->enter_mold) if defined $pid && $pid == 0;
+            $host->forked($pid);
+        } elsif ($action eq 'hook') {
+            $self->_run_supervisor_hook(@detail);
+        } elsif ($action eq 'fork_daemon') {
+            my $pid = fork;
+            POSIX::_exit($host->daemon_wait($pid)) unless defined $pid && $pid == 0;
+            $host->daemon_enter;
+        } elsif ($action eq 'exit') {
+            $host->destroy;
+            return $detail[0];
+        }
+    }
+}
+
+sub _run_supervisor_hook {
+    my ($self, $name, $pid, $status, $reason) = @_;
+    return $self->{settings}->run_hook($name, $pid, $status, $reason) if $name eq 'on_worker_exit';
+    return $self->{settings}->run_hook($name) unless $name eq 'server_ready';
+    my ($first) = $self->{listeners}->list;
+    my %ready = (
+        host            => $first ? $first->{host} : undef,
+        port            => $first ? defined $first->{path} ? $first->{path} : $first->{port} : undef,
+        proto           => 'http',
+        server_software => 'Oribi',
+    );
+    return $self->{settings}->run_hook(server_ready => \%ready);
+}
+
+# Loading an application may change signal handlers; ours are put back. Returns the code, or nothing with the reason in $$why.
+sub _load {
+    my ($self, $why) = @_;
+    my $handlers = Oribi::_signals_keep();
+    my $app = eval { Oribi::App::load($self->{settings}, $self->{app}) };
+    $$why = $@ unless $app;
+    Oribi::_signals_restore($handlers);
+    return $app;
+}
+
+sub _run_mold {
+    my ($self, $mold) = @_;
+    my $settings = $self->{settings};
+    my $app;
+    if ($settings->is_on('preload') && !$settings->{psgi_app_builder}) {
+        $app = $self->_load(\my $why);
+        if (!$app) {
+            $mold->failed($why);
+            return 1;
+        }
+    }
+    $mold->ready;
+    while (1) {
+        $mold->title;
+        my $action = $mold->take;
+        if ($action eq 'none') {
+            $mold->wait;
+        } elsif ($action eq 'spawn') {
+            $settings->run_hook('before_fork');
+            return $self->_run_worker($mold, $app) if $self->_fork_twice($mold);
+        } elsif ($action eq 'exit') {
+            $mold->destroy;
+            return 0;
+        }
+    }
+}
+
+# True in the worker. The process between it and the mold ends at once, without END blocks or destructors.
+sub _fork_twice {
+    my ($self, $mold) = @_;
+    $mold->before_fork;
+    my $pid = fork;
+    if (defined $pid && $pid == 0) {
+        $pid = fork;
+        return 1 if defined $pid && $pid == 0;
+        $mold->intermediate($pid);
+        POSIX::_exit(0);
+    }
+    $mold->after_fork($pid);
+    return 0;
+}
+
+sub _run_worker {
+    my ($self, $mold, $app) = @_;
+    my $settings = $self->{settings};
+    my $seat = $mold->enter_seat;
+    my @place = ($seat->index, $seat->generation);
+    srand;    # else all workers would draw the same numbers
+    $settings->run_hook(after_fork => @place);
+    my $why;
+    $app = $self->_load(\$why) unless $app;
+    my $worker = $app && eval { $seat->worker($app) };
+    if (!$worker) {
+        $seat->failed($why || $@);
+        POSIX::_exit(1);
+    }
+    $seat->ready($worker);
+    $settings->run_hook(after_worker_ready => @place);
+    $worker->run;
+    $settings->run_hook(before_worker_exit => $self, $app, @place);
+    $seat->leave($worker);
+    undef $worker;
+    return 0;
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Oribi::Host - supervisor, mold and workers
+
+=head1 DESCRIPTION
+
+Part of L<Oribi>. Three kinds of processes make a server: the I<supervisor>, which holds the sockets and runs no application; one I<mold> for each
+generation of the code, which has loaded the application; and the I<workers>, forked from the mold, which share its memory until they write to it.
+
+=cut

@@ -1,0 +1,137 @@
+package Oribi::Settings;
+use strict;
+use warnings;
+use Oribi ();
+use Oribi::App ();
+use Scalar::Util ();
+
+# Options of the core, which are text, and beside them what only Perl can hold: hooks, an application's builder, ready sockets.
+
+my %SOURCE = (file => 1, command => 2);    # enum oribi_option_source
+
+# Name => the same hook under the names of other servers.
+my %HOOK = (
+    before_fork        => [],
+    after_fork         => [],
+    after_worker_ready => [],
+    before_worker_exit => ['child_exit'],
+    before_reload      => [],
+    on_worker_exit     => ['after_exit'],
+    server_ready       => [],
+);
+my %HOOK_OF = map { my $hook = $_; map { $_ => $hook } $hook, @{ $HOOK{$hook} } } keys %HOOK;
+
+sub new {
+    my ($class) = @_;
+    return bless { core => Oribi::Options->_new, hooks => {}, sockets => [], hook_source => {} }, $class;
+}
+
+sub core { return $_[0]{core} }
+sub get { return $_[0]{core}->get($_[1]) }
+sub is_on { return $_[0]{core}->get($_[1]) eq 'on' }
+sub list { return split /\n/, $_[0]{core}->get($_[1]) }
+
+sub hook_names { return sort keys %HOOK }
+
+# Options as a method call or plackup gives them: undefined values are not given, lists come as arrays.
+sub set_all {
+    my ($self, $source, @pairs) = @_;
+    my %given = @pairs;
+    if (defined $given{listen_sock}) {
+        # A ready socket is what to listen on, whatever addresses its opener names beside it.
+        delete @given{qw(bind listen host port socket)};
+        @pairs = %given;
+    }
+    while (my ($name, $value) = splice @pairs, 0, 2) {
+        $self->set($source, $name, $value) if defined $value;
+    }
+    return $self;
+}
+
+# Dies with one line for an unknown name or a bad value.
+sub set {
+    my ($self, $source, $name, $value) = @_;
+    (my $plain = $name) =~ tr/-/_/;
+    return $self->_set_hook($source, $HOOK_OF{$plain}, $plain, $value) if $HOOK_OF{$plain};
+    return $self->_add_socket($value) if $plain eq 'listen_sock';
+    return $self->{psgi_app_builder} = $value if $plain eq 'psgi_app_builder';
+    for my $text (ref $value eq 'ARRAY' ? @$value : $value) {
+        die "$name: a " . ref($text) . " reference is no value for this option\n" if ref $text && !Scalar::Util::blessed($text);
+        my $error = $self->{core}->set_from($SOURCE{$source}, $name, "$text");
+        die "$error\n" if defined $error;
+    }
+    return $self;
+}
+
+# Code, or source text of a subroutine as plackup passes it.
+sub _set_hook {
+    my ($self, $source, $hook, $name, $value) = @_;
+    if (!ref $value) {
+        my $code = eval $value;    ## no critic: this is what the option is for
+        die "$name: " . ($@ ? Oribi::App::first_line($@) : 'is no code reference') . "\n" if ref $code ne 'CODE';
+        $value = $code;
+    }
+    die "$name: is no code reference\n" if (Scalar::Util::reftype($value) || '') ne 'CODE';
+    return $self if ($self->{hook_source}{$hook} || 0) > $SOURCE{$source};
+    $self->{hook_source}{$hook} = $SOURCE{$source};
+    $self->{hooks}{$hook} = $value;
+    return $self;
+}
+
+# A socket that listens already: kept open by us, found by the core through its number.
+sub _add_socket {
+    my ($self, $socket) = @_;
+    my $fd = fileno $socket;
+    die "listen_sock: is no open socket\n" unless defined $fd && $fd >= 0;
+    push @{ $self->{sockets} }, $socket;
+    return $self->set(command => bind => "fd://$fd");
+}
+
+# A Perl file that returns a hash reference of options and hooks. What the command line said wins.
+sub read_file {
+    my ($self, $file) = @_;
+    require File::Spec;
+    my $path = File::Spec->rel2abs($file);
+    die "config file $file: cannot be read: $!\n" unless open my $fh, '<', $path;
+    close $fh;
+    my $hash = do { local ($@, $!); my $value = do $path; $self->{file_error} = $@ || ''; $value };
+    die "config file $file: " . Oribi::App::first_line($self->{file_error}) . "\n" if $self->{file_error};
+    die "config file $file: does not return a hash reference\n" unless ref $hash eq 'HASH';
+    for my $name (sort keys %$hash) {
+        eval { $self->set_all(file => $name, $hash->{$name}); 1 } or die "config file $file: " . Oribi::App::first_line($@) . "\n";
+    }
+    return $self;
+}
+
+# After this the options are final.
+sub finish {
+    my ($self) = @_;
+    my $error = $self->{core}->_finish;
+    die "$error\n" if defined $error;
+    my $child_exit = $self->get('child_exit');
+    $self->_set_hook(file => before_worker_exit => child_exit => $child_exit) if length $child_exit && !$self->{hooks}{before_worker_exit};
+    return $self;
+}
+
+# Runs a hook if there is one. One that dies is logged, nothing more.
+sub run_hook {
+    my ($self, $name, @arguments) = @_;
+    my $hook = $self->{hooks}{$name} or return;
+    local ($@, $!);
+    eval { $hook->(@arguments); 1 } or Oribi::_log(3, "hook $name died: " . Oribi::App::first_line($@));
+    return;
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Oribi::Settings - options and hooks of a server
+
+=head1 DESCRIPTION
+
+Part of L<Oribi>; see there for the options, the hooks and the configuration file.
+
+=cut

@@ -1,0 +1,153 @@
+use strict;
+use warnings;
+use lib 't/lib';
+use OribiTest;
+use Test::More;
+
+# Responses whose body is an array of strings, and what is no response.
+
+package Text;
+use overload '""' => sub { $_[0][0] }, fallback => 1;
+sub new { bless [$_[1]], $_[0] }
+
+package Dies;
+use overload '""' => sub { die "cannot be printed\n" }, fallback => 1;
+sub new { bless [], $_[0] }
+
+package TiedArray;
+require Tie::Array;
+our @ISA = 'Tie::StdArray';
+
+package TiedScalar;
+require Tie::Scalar;
+our @ISA = 'Tie::StdScalar';
+
+package main;
+
+my @TEXT = ('Content-Type' => 'text/plain');
+
+my $latin = "caf\xe9";
+my $flagged = $latin;
+utf8::upgrade($flagged);
+my $ascii = 'plain';
+utf8::upgrade($ascii);
+tie my @tied, 'TiedArray';
+@tied = ('tied ', 'body');
+tie my @tied_headers, 'TiedArray';
+@tied_headers = ('X-Tied', 'yes');
+tie my $tied_text, 'TiedScalar';
+$tied_text = 'tied text';
+my @with_hole = ('a', undef, 'c');
+$with_hole[5] = 'f';
+
+# name => [response, status, body]
+my %GOOD = (
+    one => [[200, [@TEXT], ['hello']], 200, 'hello'],
+    parts => [[200, [@TEXT], ['a', 'b', 'c']], 200, 'abc'],
+    empty => [[200, [@TEXT], []], 200, ''],
+    zero => [[200, [@TEXT], ['0', 0]], 200, '00'],
+    undefined => [[200, [@TEXT], ['a', undef, '', 'b']], 200, 'ab'],
+    hole => [[200, [@TEXT], \@with_hole], 200, 'acf'],
+    number => [[200, [@TEXT], [42, 1.5]], 200, '421.5'],
+    string_status => [['201', [@TEXT], ['x']], 201, 'x'],
+    latin => [[200, [@TEXT], [$latin]], 200, "caf\xe9"],
+    flagged => [[200, [@TEXT], [$flagged]], 200, "caf\xe9"],
+    flagged_ascii => [[200, [@TEXT, 'X-A' => $ascii], [$ascii]], 200, 'plain'],
+    object => [[200, [@TEXT], [Text->new('printed')]], 200, 'printed'],
+    object_header => [[200, [@TEXT, 'X-Object' => Text->new('v')], ['x']], 200, 'x'],
+    object_status => [[Text->new('202'), [@TEXT], ['x']], 202, 'x'],
+    tied => [[200, [@TEXT], \@tied], 200, 'tied body'],
+    tied_headers => [[200, \@tied_headers, ['x']], 200, 'x'],
+    tied_text => [[200, [@TEXT], ['a', \0]], 500, undef],
+    blessed => [bless([200, [@TEXT], bless(['x'], 'Some')], 'Other'), 200, 'x'],
+    number_header => [[200, [@TEXT, 'X-Number' => 7], ['x']], 200, 'x'],
+    many => [[200, [@TEXT], [map {"$_,"} 1 .. 5000]], 200, join('', map {"$_,"} 1 .. 5000)],
+    no_content => [[204, [], []], 204, ''],
+    not_modified => [[304, [], ['ignored']], 304, ''],
+);
+$GOOD{tied_text} = [[200, [@TEXT], ['a ', $tied_text]], 200, 'a tied text'];
+
+# name => [response, words of the log line]
+my %BAD = (
+    nothing => [undef, qr/the application returned nothing/],
+    text => ['text', qr/the response is no reference/],
+    hash => [{}, qr/the response is a reference to HASH/],
+    two => [[200, []], qr/the response has 2 elements, not 3/],
+    four => [[200, [], [], 1], qr/the response has 4 elements, not 3/],
+    none => [[], qr/the response has 0 elements/],
+    status_text => [['OK', [], []], qr/the status is no integer.*'OK'/],
+    status_fraction => [[200.5, [], []], qr/the status is no integer.*'200\.5'/],
+    status_undef => [[undef, [], []], qr/the status is undefined/],
+    status_low => [[99, [], []], qr/the status is no integer from 100 to 999/],
+    status_high => [[1000, [], []], qr/the status is no integer from 100 to 999/],
+    status_range => [[600, [], []], qr/answer not valid/],
+    status_ref => [[[], [], []], qr/the status is no integer/],
+    headers_hash => [[200, {}, []], qr/the headers are no array reference/],
+    headers_undef => [[200, undef, []], qr/the headers are no array reference/],
+    headers_odd => [[200, ['X-A'], []], qr/odd number of elements \(1\)/],
+    header_undef => [[200, ['X-A' => undef], []], qr/the value of header X-A is undefined/],
+    header_name_undef => [[200, [undef, 'a'], []], qr/header name 0 is undefined/],
+    header_ref => [[200, ['X-A' => []], []], qr/header value 0 is a reference \(ARRAY\)/],
+    header_wide => [[200, ['X-A' => "\x{3042}"], []], qr/wide character in header value 0/],
+    header_break => [[200, ['X-A' => "a\r\nX-B: c"], []], qr/control character in a header value/],
+    header_name => [[200, ['X A' => 'b'], []], qr/header name is not a token/],
+    header_many => [[200, [('X-A', 'b') x 1025], []], qr/more than 1024 headers/],
+    body_text => [[200, [], 'text'], qr/the body is neither an array reference nor a handle/],
+    body_undef => [[200, [], undef], qr/the body is neither/],
+    body_hash => [[200, [], {}], qr/the body is neither/],
+    body_code => [[200, [], sub { }], qr/the body is neither/],
+    body_object => [[200, [], bless({}, 'No::Such::Class')], qr/the body is neither/],
+    body_wide => [[200, [], ['a', "\x{3042}"]], qr/wide character in body element 1/],
+    body_ref => [[200, [], [{}]], qr/body element 0 is a reference \(HASH\)/],
+    body_dies => [[200, [], [Dies->new]], qr/the application died: cannot be printed/],
+    header_dies => [[200, ['X-A' => Dies->new], ['x']], qr/the application died: cannot be printed/],
+);
+
+my $server = serve(
+    sub {
+        my ($env) = @_;
+        my ($kind, $name) = $env->{PATH_INFO} =~ m{\A/(good|bad)/(\w+)\z} or return [404, [], []];
+        return $kind eq 'good' ? $GOOD{$name}[0] : $BAD{$name}[0];
+    },
+    lint => 0
+);
+
+for my $name (sort keys %GOOD) {
+    my (undef, $status, $body) = @{ $GOOD{$name} };
+    for my $round (1, 2) {
+        my $res = get($server, "/good/$name");
+        is $res->{status}, $status, "$name: status";
+        is $res->{body}, $body, "$name: body, round $round";
+        ok $res->{complete};
+    }
+}
+
+subtest 'header values' => sub {
+    is_deeply get($server, '/good/object_header')->{fields}{'x-object'}, ['v'];
+    is_deeply get($server, '/good/tied_headers')->{fields}{'x-tied'}, ['yes'];
+    is_deeply get($server, '/good/number_header')->{fields}{'x-number'}, [7];
+    is_deeply get($server, '/good/flagged_ascii')->{fields}{'x-a'}, ['plain'];
+    is_deeply get($server, '/good/parts')->{fields}{'content-length'}, [3], 'an array has a length';
+    ok !get($server, '/good/no_content')->{fields}{'content-length'};
+};
+
+subtest 'HEAD sends no body and its length' => sub {
+    my $client = $server->connect;
+    $client->send("HEAD /good/parts HTTP/1.1\r\nHost: a\r\n\r\nGET /good/one HTTP/1.1\r\nHost: a\r\n\r\n");
+    my $res = $client->response(head => 1);
+    is_deeply $res->{fields}{'content-length'}, [3];
+    is $client->response->{body}, 'hello', 'the next answer follows';
+};
+
+for my $name (sort keys %BAD) {
+    my (undef, $words) = @{ $BAD{$name} };
+    my $before = length $server->log_text;
+    is get($server, "/bad/$name")->{status}, 500, "$name: 500";
+    my $said = substr $server->log_text, $before;
+    like $said, $words, "$name: the log says what is wrong";
+    like $said, qr{GET /bad/$name: }, "$name: and where";
+}
+
+is $server->stop, 0, 'the worker lived through all of it';
+
+done_testing;

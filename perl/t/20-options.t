@@ -1,0 +1,106 @@
+use strict;
+use warnings;
+use File::Temp ();
+use Oribi ();
+use Test::More;
+
+our @exits;
+
+# Options: one table in the core; Perl adds hooks, lists and ready sockets.
+
+sub settings { return Oribi::Settings->new->set_all(command => @_)->finish }
+sub refusal { my @pairs = @_; return eval { settings(@pairs); 'accepted' } || $@ }
+
+subtest 'names' => sub {
+    my %same = (
+        workers => [qw(workers max_workers max-workers MaxWorkers)],
+        requests_max => [qw(requests_max max_reqs_per_child max-reqs-per-child max_requests)],
+        idle_timeout => [qw(idle_timeout keepalive_timeout keepalive-timeout)],
+        keepalive_requests_max => [qw(keepalive_requests_max max_keepalive_reqs)],
+        preload => [qw(preload preload_app)],
+        bind => [qw(bind listen)],
+    );
+    for my $name (sort keys %same) {
+        is +Oribi::Options->find($_), $name, "$_ is $name" for @{ $same{$name} };
+    }
+    is +Oribi::Options->find('no_such_thing'), undef;
+    is settings('max-workers' => 3)->get('workers'), 3;
+    is settings(workers => 4, max_reqs_per_child => 1000, min_reqs_per_child => 500)->get('requests_max'), '500..1000';
+    is settings(max_reqs_per_child => 100)->get('requests_max'), '100';
+    is settings(spawn_interval => 2)->get('spawn_interval'), settings('spawn-interval' => '2s')->get('spawn_interval');
+    is settings(err_respawn_interval => 0.5)->get('err_respawn_interval'), settings(err_respawn_interval => '500ms')->get('err_respawn_interval');
+    is settings(keepalive => '')->get('keepalive_requests_max'), 1, '--disable-keepalive of plackup';
+    my $settings = settings(timeout => 300);
+    is $settings->get($_), settings($_ => '300s')->get($_), "timeout is $_" for qw(head_timeout body_timeout write_timeout);
+    is settings(preload_app => 1)->get('preload'), 'on';
+    is settings(backlog => 128)->get('backlog'), 128;
+};
+
+subtest 'values' => sub {
+    is_deeply [settings(listen => [':5000', '/tmp/a.sock'])->list('bind')], [':5000', '/tmp/a.sock'], 'an array is a list';
+    is_deeply [settings(listen => undef, port => 1234)->list('bind')], ['127.0.0.1:1234'], 'undefined is not given';
+    like refusal(wrokers => 2), qr/\Aunknown option [^\n]*wrokers[^\n]*workers\?\n\z/, 'an unknown name gives the nearest';
+    like refusal(workers => 'many'), qr/\A[^\n]*workers[^\n]*\n\z/;
+    like refusal(workers => -1), qr/workers/;
+    like refusal(workers => {}), qr/\Aworkers: a HASH reference is no value/;
+    like refusal(after_fork => 'no code'), qr/\Aafter_fork: /;
+    like refusal(after_fork => []), qr/\Aafter_fork: is no code reference/;
+    like refusal(after_fork => 'sub {'), qr/\Aafter_fork: Missing right curly/;
+    like refusal(listen_sock => do { open my $fh, '<', $0; close $fh; $fh }), qr/listen_sock: is no open socket/;
+    like +(eval { Oribi->new(wrokers => 1); 1 } ? '' : $@), qr/\Aoribi: unknown option [^\n]*\n\z/, 'Oribi->new says it, too';
+    is 0 + $!, 1, 'with the exit code that an uncaught die takes';
+};
+
+subtest 'hooks' => sub {
+    my @called;
+    my $settings = settings(after_fork => sub { push @called, "after_fork @_" }, child_exit => 'sub { push @main::exits, "exit @_" }');
+    $settings->run_hook(after_fork => 1, 2);
+    $settings->run_hook(before_worker_exit => 3);
+    $settings->run_hook('before_fork');
+    is_deeply \@called, ['after_fork 1 2'];
+    is_deeply \@exits, ['exit 3'], 'child_exit as source text';
+    $@ = 'kept';
+    settings(before_fork => sub { die "in a hook\n" })->run_hook('before_fork') for 1;
+    is $@, 'kept', 'a hook that dies is nobody\'s end';
+};
+
+subtest 'ready sockets' => sub {
+    require IO::Socket::INET;
+    my $socket = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
+    my $settings = settings(listen_sock => $socket, host => '127.0.0.1', port => 1, listen => [':1']);
+    is_deeply [$settings->list('bind')], ['fd://' . fileno $socket], 'they are what is listened on';
+    my $listeners = Oribi::Listeners->open($settings->core);
+    is +($listeners->list)[0]{port}, $socket->sockport;
+};
+
+subtest 'configuration file' => sub {
+    my $file = File::Temp->new(SUFFIX => '.pl');
+    my $write = sub { truncate $file, 0; seek $file, 0, 0; print {$file} @_; $file->flush; return $file->filename };
+    $write->('our $seen = 1; { workers => 7, bind => ["127.0.0.1:1", "127.0.0.1:2"], call_timeout => "5s", after_exit => sub { 1 } }');
+    my $settings = Oribi::Settings->new;
+    $settings->set(command => workers => 2);
+    $settings->read_file($file->filename)->finish;
+    is $settings->get('workers'), 2, 'the command line wins';
+    is_deeply [$settings->list('bind')], ['127.0.0.1:1', '127.0.0.1:2'];
+    ok $settings->{hooks}{on_worker_exit}, 'after_exit is on_worker_exit';
+    my $refusal = sub { eval { Oribi::Settings->new->read_file($write->(@_)); 'accepted' } || $@ };
+    like $refusal->('{ wrokers => 1 }'), qr/\Aconfig file \S+: unknown option [^\n]*\n\z/;
+    like $refusal->('{ workers => 1 '), qr/\Aconfig file \S+: [^\n]*\n\z/;
+    like $refusal->('die "told to\n"'), qr/\Aconfig file \S+: told to\n\z/;
+    like $refusal->('1'), qr/does not return a hash reference/;
+    like +(eval { Oribi::Settings->new->read_file('/no/such/file'); 1 } ? '' : $@), qr{\Aconfig file /no/such/file: cannot be read: [^\n]*\n\z};
+};
+
+subtest 'the table, its help and its text' => sub {
+    my @table = Oribi::Options->table;
+    cmp_ok scalar @table, '>', 30;
+    my $help = Oribi::Options->help;
+    for my $entry (@table) {
+        (my $dashed = $entry->{name}) =~ tr/_/-/;
+        like $help, qr/--(?:\[no-\])?\Q$dashed\E\b/, "$entry->{name} is in --help";
+    }
+    ok !grep({ $_->{name} eq 'threads' } @table), 'what only the other language has is not ours';
+    is settings(workers => 3)->core->print =~ /^workers = 3$/m, 1;
+};
+
+done_testing;

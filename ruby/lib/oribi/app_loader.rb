@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+require "rack"
+require "rack/builder"
+
+module Oribi
+  # Loads a Rack application: a rackup file, or a Ruby file that defines a constant of its name. Nothing is wrapped around it.
+  class AppLoader
+    DEFAULT = "config.ru"
+
+    # An application that is there already, as rackup gives it.
+    def self.given(app) = new(nil, app: app)
+
+    def initialize(options, app: nil)
+      @options = options
+      @app = app
+    end
+
+    # @return [#call]
+    # @raise [Exception] whatever the application raises
+    def load
+      @app ||= check(build)
+    end
+
+    # @return [String, nil] nil for a given application
+    def path = @options && (@options.app || DEFAULT)
+
+    # Tells the operator of a wrong name before anything is started.
+    #
+    # @raise [Error]
+    def find
+      raise Error, "#{path}: no such file" unless File.file?(path)
+      raise Error, "#{path}: not readable" unless File.readable?(path)
+
+      self
+    end
+
+    private
+
+    def build
+      find
+      prepare
+      # Rack 2 gives [app, options].
+      Array(Rack::Builder.parse_file(File.expand_path(path))).first
+    end
+
+    def prepare
+      ENV["RACK_ENV"] = @options["env"]
+      @options.include.reverse_each { |dir| $LOAD_PATH.unshift(File.expand_path(dir)) }
+      @options.require.each { |name| Kernel.require(name) }
+    end
+
+    def check(app)
+      app.respond_to?(:call) ? app : raise(Error, "#{path}: #{app.class} is no Rack application, it has no method call")
+    end
+  end
+end

@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+require "oribi"
+require_relative "app_loader"
+require_relative "config"
+require_relative "supervisor"
+
+module Oribi
+  # The `oribi` command: options, config file, then the supervisor. A user's mistake is one line and exit code 1.
+  class CLI
+    def initialize(out: $stdout, err: $stderr)
+      @out = out
+      @err = err
+    end
+
+    # @param argv [Array<String>]
+    # @return [Integer] exit code
+    def run(argv)
+      options = Options.new.parse(argv)
+      return say(Options.help) if options["help"] == "on"
+      return say("oribi #{VERSION}\n") if options["version"] == "on"
+
+      configure(options)
+    rescue Error => e
+      @err.puts "oribi: #{e.message}"
+      1
+    end
+
+    private
+
+    def configure(options)
+      change_directory(options)
+      hooks = Config.load(options)
+      options.finish
+      return say(options.to_s) if options["print_config"] == "on"
+
+      loader = AppLoader.new(options)
+      return check(loader, options) if options["check"] == "on"
+
+      Supervisor.new(options, loader.find, hooks).run
+    end
+
+    def change_directory(options)
+      dir = options["chdir"]
+      Dir.chdir(dir) unless dir.empty?
+    rescue SystemCallError
+      raise Error, "chdir: cannot change to #{dir}"
+    end
+
+    def check(loader, options)
+      loader.load
+      say("#{loader.path}: application and configuration load\n")
+    rescue Error
+      raise
+    rescue Exception => e # rubocop:disable Lint/RescueException -- as a start would, this reports whatever keeps the application from loading
+      raise if e.is_a?(SignalException)
+
+      raise Error, Failure.text(e, file: loader.path, details: options["verbose"] == "on")
+    end
+
+    def say(text)
+      @out.write(text)
+      0
+    end
+  end
+end

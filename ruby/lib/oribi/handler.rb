@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+require "oribi"
+require_relative "app_loader"
+require_relative "config"
+require_relative "supervisor"
+
+module Oribi
+  # What rackup and `rails server` start: `rackup -s Oribi -O Workers=4`.
+  #
+  # rackup logs requests itself, so the access log is off here unless it is asked for.
+  module Handler
+    # Options of rackup and of Rails that they act on themselves.
+    THEIRS = %i[
+      AccessLog app builder caching config daemonize debug DoNotReverseLookup early_hints heapfile include log_stdout log_to_stdout options pid
+      profile_file profile_mode require restart_cmd server user_supplied_options using warn
+    ].freeze
+
+    HOOKS = { BeforeFork: :before_fork, AfterFork: :after_fork }.freeze
+
+    class << self
+      # Serves until told to stop; then ends the process unless all went well.
+      #
+      # @param app [#call]
+      # @param settings [Hash] names in any spelling, such as Port:, MaxWorkers:, idle_timeout:
+      # @yield [Supervisor] before it starts
+      def run(app, settings = {}, **more)
+        supervisor = supervisor_for(app, settings.merge(more))
+        yield supervisor if block_given?
+        code = supervisor.run
+        exit(code) unless code.zero?
+      rescue Error => e
+        abort "oribi: #{e.message}"
+      end
+
+      # For `rackup -s Oribi --help`.
+      #
+      # @return [Hash{String => String}]
+      def valid_options
+        entries = Options.table.reject { |option| option[:command] && option[:name] != "config" }
+        entries.to_h do |option|
+          name = option[:name].split("_").map(&:capitalize).join
+          ["#{name}=#{option[:argument] || "on|off"}", describe(option)]
+        end
+      end
+
+      private
+
+      def supervisor_for(app, settings)
+        hooks = Hooks.new
+        options = Options.new.set("access_log", "off", source: :file)
+        settings.each { |name, value| apply(options, hooks, name.to_sym, value) }
+        Config.load(options, hooks)
+        Supervisor.new(options.finish, AppLoader.given(app), hooks)
+      end
+
+      def apply(options, hooks, name, value)
+        if HOOKS.key?(name)
+          hooks.add(HOOKS[name], value) if value
+        elsif !THEIRS.include?(name)
+          options.set(name, value)
+        end
+      end
+
+      def describe(option)
+        default = option[:note] || option[:default]
+        default ? "#{option[:help]} (default: #{default})" : option[:help]
+      end
+    end
+  end
+end

@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+module Oribi
+  # Blocks of the config file that run around the life of processes.
+  #
+  #   server_ready                              supervisor, once it serves
+  #   before_reload                             supervisor, before a new generation is loaded
+  #   on_worker_exit { |pid, status, reason| }  supervisor; status is a Process::Status value as an Integer
+  #   before_fork                               mold, before each worker; close what must not be shared
+  #   after_fork { |index| }                    worker, before it serves; open what was closed
+  #   after_worker_ready { |index| }            worker, once it serves
+  #   before_worker_exit { |index| }            worker, after its last answer
+  class Hooks
+    NAMES = %i[server_ready before_reload on_worker_exit before_fork after_fork after_worker_ready before_worker_exit].freeze
+
+    def initialize = @blocks = Hash.new { |blocks, name| blocks[name] = [] }
+
+    # Several blocks of one name run in the order in which they were added.
+    #
+    # @param block [#call]
+    def add(name, block)
+      raise Error, "#{name} needs a block" unless block.respond_to?(:call)
+
+      @blocks[name] << block
+      self
+    end
+
+    # Runs the blocks of a name; what they raise goes to the caller.
+    def run!(name, *arguments)
+      @blocks[name].each { |block| block.call(*fitting(block, arguments)) } if @blocks.key?(name)
+    end
+
+    # Runs the blocks of a name; what they raise is logged, nothing more.
+    def run(name, *arguments)
+      run!(name, *arguments)
+    rescue StandardError, ScriptError => e
+      Failure.log(e, nil, "#{name} hook")
+    end
+
+    private
+
+    # Lambdas and methods may take fewer arguments than there are.
+    def fitting(block, arguments)
+      block.respond_to?(:arity) && block.arity >= 0 ? arguments.first(block.arity) : arguments
+    end
+  end
+end

@@ -1,0 +1,36 @@
+# frozen_string_literal: true
+
+module Oribi
+  # The process that serves. It ends as Ruby programs do, so at_exit handlers of the application run in it.
+  class WorkerProcess
+    def initialize(seat, options, loader, hooks)
+      @seat = seat
+      @options = options
+      @loader = loader
+      @hooks = hooks
+    end
+
+    # @param app [#call, nil] nil: not loaded yet
+    def run(app)
+      index = @seat.index
+      worker, app = start(app, index)
+      @seat.ready(worker)
+      @hooks.run(:after_worker_ready, index)
+      worker.run(app)
+      @hooks.run(:before_worker_exit, index)
+      @seat.leave(worker)
+      worker.close
+    end
+
+    private
+
+    def start(app, index)
+      @hooks.run!(:after_fork, index)
+      app ||= @loader.load
+      [@seat.open(Worker.allocate, Environment.constants), app]
+    rescue Exception => e # rubocop:disable Lint/RescueException -- the supervisor counts and reports every failed start
+      @seat.failed(Failure.text(e, file: @loader.path, details: @options["verbose"] == "on"))
+      exit!(1)
+    end
+  end
+end

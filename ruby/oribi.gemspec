@@ -1,0 +1,24 @@
+# frozen_string_literal: true
+
+require_relative "lib/oribi/version"
+
+Gem::Specification.new do |spec|
+  spec.name = "oribi"
+  spec.version = Oribi::VERSION
+  spec.summary = "Pre-forking HTTP/1.1 application server for Rack"
+  spec.description = "Serves Rack applications from forked workers. Parsing, framing, buffering, timeouts and writing happen in a C core that " \
+                     "enters Ruby once per request; it needs no proxy in front and keeps connections alive."
+  spec.authors = ["The Oribi authors"]
+  spec.license = "MIT"
+  spec.required_ruby_version = ">= 3.1"
+
+  # ext/oribi/core is there only while tools/package-gem builds the gem: the core lives once, at the top of the repository.
+  spec.files = Dir.chdir(__dir__) { Dir["lib/**/*.rb", "exe/*", "ext/oribi/*.{c,h,rb}", "ext/oribi/core/**/*", "*.md", "LICENSE"].select { |path| File.file?(path) } }
+  spec.bindir = "exe"
+  spec.executables = ["oribi"]
+  spec.extensions = ["ext/oribi/extconf.rb"]
+  spec.require_paths = ["lib"]
+
+  spec.add_dependency "rack", ">= 2.2", "< 4"
+  spec.metadata = { "rubygems_mfa_required" => "true" }
+end

@@ -1,0 +1,121 @@
+# frozen_string_literal: true
+
+require "support"
+
+# Every object a request makes survives, or is freed, under the collector's hardest settings.
+class GcTest < BindingTest
+  APP = eval(File.read(File.join(__dir__, "gc_app.rb")), binding, File.join(__dir__, "gc_app.rb"))
+
+  # A server of its own with nothing loaded that the test does not need: these settings cost as much as the heap is large.
+  SERVER = <<~'RUBY'
+    require "oribi"
+    options = Oribi::Options.new.set("bind", ARGV[0]).finish
+    worker = Oribi::Worker.new(options, Oribi::Listeners.new(options), nil, Oribi::Environment.constants)
+    app = eval(File.read(ARGV[1]))
+    trap(:TERM) { worker.stop }
+    $stdout.write("ready\n")
+    $stdout.flush
+    GC.start
+    ARGV[2].split.each { |setting| GC.public_send("#{setting}=", true) }
+    worker.run(app)
+  RUBY
+
+  def exercise_under(*settings)
+    path = File.join(@log, "gc")
+    IO.popen([RUBY, "-I#{ROOT}/ruby/lib", "-e", SERVER, path, File.join(__dir__, "gc_app.rb"), settings.join(" "), err: File::NULL]) do |output|
+      assert_equal "ready\n", output.gets
+      client = Client.new { UNIXSocket.new(path) }
+      Timeout.timeout(60) { exercise(client, 1) }
+    ensure
+      Process.kill(:TERM, output.pid)
+      client&.close
+    end
+    assert $?.success?, "the server ended with #{$?}"
+  end
+
+  def exercise(client, round)
+    agent = "agent #{round} #{"z" * 50}"
+    response = client.post("/echo", "body #{round} #{"x" * 300}", { "X-Agent" => agent })
+    assert_equal ["body #{round} #{"x" * 300}", agent, %w[a b c]], [response.body, response["x-agent"], response.all("x-list")]
+    assert_equal Array.new(70) { |i| "part #{i};" }.join, client.get("/array").body
+    assert_equal Array.new(5) { |i| "part #{i};" }.join, client.get("/each", { "X-Frob-#{round}" => "1" }).body
+    assert_equal Array.new(5) { |i| "part #{i};" }.join, client.get("/stream").body
+    assert_equal "value 49", client.get("/headers")["x-49"]
+    assert_equal ["symbol", "short5"], client.get("/symbols").then { |r| [r["x-a"], r.body] }
+    assert_equal 500, client.get("/raise").status
+  end
+
+  def test_stress = exercise_under(:stress)
+
+  def test_compaction_with_every_collection
+    skip "no compaction here" unless GC.respond_to?(:auto_compact=) && compaction?
+    exercise_under(:auto_compact, :stress)
+  end
+
+  def compaction?
+    GC.compact
+    true
+  rescue NotImplementedError
+    false
+  end
+
+  def test_compaction_between_requests
+    skip "no compaction here" unless GC.respond_to?(:compact)
+    capture_log do
+      serve(APP, lint: false) do |client|
+        5.times do |round|
+          exercise(client, round)
+          GC.compact
+        end
+      end
+    end
+  rescue NotImplementedError
+    skip "no compaction here"
+  end
+
+  def test_references_are_right_after_compaction
+    skip "no checks here" unless GC.respond_to?(:verify_compaction_references)
+    capture_log do
+      serve(APP, lint: false) do |client|
+        exercise(client, 0)
+        GC.verify_compaction_references(toward: :empty, **(RUBY_VERSION >= "3.2" ? { expand_heap: true } : { double_heap: true }))
+        exercise(client, 1)
+      end
+    end
+  rescue NotImplementedError
+    skip "no compaction here"
+  end
+
+  # What requests leave behind is collected: nothing of the binding holds on to them.
+  def test_requests_leave_nothing_behind
+    kept = ObjectSpace::WeakMap.new
+    app = lambda do |env|
+      kept[env] = true
+      text([env["rack.input"].read])
+    end
+    serve(app, lint: false) do |client|
+      200.times { |i| client.post("/", "x" * 50, { "X-Name-#{i}" => "v" }) }
+      GC.start
+      assert_operator kept.size, :<, 20
+      before = GC.stat(:heap_live_slots)
+      2000.times { client.post("/", "x" * 50) }
+      GC.start
+      assert_operator GC.stat(:heap_live_slots) - before, :<, 2000
+    end
+  end
+
+  def test_sizes_are_reported
+    require "objspace"
+    assert_operator ObjectSpace.memsize_of(Oribi::Options.new), :>, 500
+    assert_operator ObjectSpace.memsize_of(Oribi::Worker.allocate), :>, 500
+  end
+
+  def test_objects_without_their_setup
+    worker = Oribi::Worker.allocate
+    assert_raises(Oribi::Error) { worker.run(->(_) {}) }
+    assert_raises(Oribi::Error) { worker.stop }
+    assert_nil worker.close
+    [Oribi::Hijack, Oribi::EarlyHints, Oribi::Output].each { |kind| assert_raises(NoMethodError) { kind.new } }
+    assert_raises(TypeError) { Oribi::Hijack.allocate.call }
+  end
+end

@@ -1,0 +1,162 @@
+# frozen_string_literal: true
+
+require "support"
+require "oribi/config"
+
+# Options and config files as Ruby sees them; what each option accepts is the core's to test.
+class OptionsTest < BindingTest
+  def options = Oribi::Options.new
+
+  def test_table
+    table = Oribi::Options.table
+    workers = table.find { |option| option[:name] == "workers" }
+    assert_equal ["w", :count], workers.values_at(:short, :type)
+    assert_includes workers[:aliases], "max_workers"
+    assert(table.all?(&:frozen?))
+    assert_equal table.map { |option| option[:name] }.uniq.size, table.size
+    refute(table.any? { |option| option[:name] == "eval" }, "Perl's alone")
+  end
+
+  def test_ruby_values
+    set = options.set(:workers, 3).set("preload", false).set("idle_timeout", 2.5).set("requests_max", 5..9).set("bind", ["a:1", "b:2"])
+    assert_equal ["3", "off", "2500ms", "5..9", "a:1\nb:2"], %w[workers preload idle_timeout requests_max bind].map { |name| set[name] }
+    assert_equal "5..8", options.set("requests_max", 5...9)["requests_max"]
+    assert_equal options["workers"], options.set("workers", nil)["workers"]
+  end
+
+  def test_every_spelling
+    ["idle_timeout", "idle-timeout", "IdleTimeout", :IdleTimeout, :idle_timeout, "keepalive_timeout"].each do |name|
+      assert_equal "7s", options.set(name, "7s")["idle_timeout"], name
+    end
+    assert_equal "idle_timeout", Oribi::Options.find("IdleTimeout")
+    assert_nil Oribi::Options.find("nothing_like_it")
+  end
+
+  def test_names_of_rhebok
+    {
+      "Host" => "127.0.0.1", "Port" => "5000", "Path" => "/tmp/x.sock", "BackLog" => "64", "ReusePort" => "true", "MaxWorkers" => "5",
+      "MaxRequestPerChild" => "1000", "MinRequestPerChild" => "900", "Timeout" => "300", "OobGC" => "true", "MaxGCPerRequest" => "5",
+      "MinGCPerRequest" => "2", "ChunkedTransfer" => "true", "SpawnInterval" => "1", "ErrRespawnInterval" => "2", "ConfigFile" => "c.rb"
+    }.each { |name, value| options.set(name, value) }
+  end
+
+  def test_mistakes_are_one_line
+    error = assert_raises(Oribi::Error) { options.set("wrokers", 1) }
+    assert_match(/wrokers.*workers/, error.message)
+    assert_equal 1, error.message.lines.size
+    assert_match(/workers.*many/, assert_raises(Oribi::Error) { options.set("workers", "many") }.message)
+    assert_raises(ArgumentError) { options.set("bind", "a\0b") }
+  end
+
+  def test_the_command_wins_in_any_order
+    assert_equal "2", options.set("workers", 2).set("workers", 3, source: :file)["workers"]
+    assert_equal "2", options.set("workers", 3, source: :file).set("workers", 2)["workers"]
+    assert_equal "a:1", options.set("bind", "b:2", source: :file).set("bind", "a:1")["bind"]
+  end
+
+  def test_command_line
+    parsed = options.parse(["-w", "4", "--no-preload", "--bind=a:1", "-b", "b:2", "-I", "lib", "-r", "json", "my.ru"])
+    assert_equal ["4", "off", "a:1\nb:2", "my.ru"], [parsed["workers"], parsed["preload"], parsed["bind"], parsed.app]
+    assert_equal [["lib"], ["json"]], [parsed.include, parsed.require]
+    assert_raises(Oribi::Error) { options.parse(%w[--workers]) }
+    assert_raises(Oribi::Error) { options.parse(%w[a.ru b.ru]) }
+  end
+
+  def test_printed_options_are_accepted
+    printed = options.set("workers", 3).finish.to_s
+    assert_match(/^workers = 3$/, printed)
+    printed.each_line(chomp: true) do |line|
+      name, value = line.split(/ = ?/, 2)
+      options.set(name, value) unless value.empty?
+    end
+  end
+
+  def test_help_names_every_option
+    Oribi::Options.table.each { |option| assert_match(/--(\[?no-\]?)?#{option[:name].tr("_", "-")}\b/, Oribi::Options.help) }
+  end
+
+  # --- config files ---
+
+  def config(source, given = options)
+    path = File.join(@log, "config.rb")
+    File.write(path, source)
+    given.set("config", path)
+    @hooks = Oribi::Config.load(given)
+    given
+  end
+
+  def test_every_option_is_a_method
+    set = config(<<~RUBY)
+      workers 3
+      bind "a:1", "b:2"
+      bind "c:3"
+      preload false
+      reuse_port
+      idle_timeout "5s"
+      requests_max 10..20
+      env "staging"
+    RUBY
+    assert_equal ["3", "a:1\nb:2\nc:3", "off", "on", "5s", "10..20", "staging"],
+                 %w[workers bind preload reuse_port idle_timeout requests_max env].map { |name| set[name] }
+  end
+
+  def test_names_of_other_servers
+    set = config("max_workers 7\nmax_request_per_child 100\nmin_request_per_child 50\nreuseport true\nMaxWorkers 8\n").finish
+    assert_equal %w[8 50..100 on], %w[workers requests_max reuse_port].map { |name| set[name] }
+  end
+
+  def test_the_command_line_wins
+    assert_equal "2", config("workers 9", options.parse(%w[-w 2]))["workers"]
+  end
+
+  def test_hooks
+    calls = []
+    $config_calls = calls
+    config(<<~RUBY)
+      before_fork { $config_calls << :before }
+      after_fork { |index| $config_calls << index }
+      after_fork ->(index) { $config_calls << index + 1 }
+      on_worker_exit { |pid, status, reason| $config_calls << [pid, status, reason] }
+      server_ready -> { $config_calls << :ready }
+    RUBY
+    @hooks.run(:before_fork)
+    @hooks.run!(:after_fork, 1)
+    @hooks.run(:on_worker_exit, 5, 256, "exit code 1")
+    @hooks.run(:server_ready, :surplus)
+    @hooks.run(:before_reload)
+    assert_equal [:before, 1, 2, [5, 256, "exit code 1"], :ready], calls
+  end
+
+  def test_a_hook_that_raises
+    config("before_fork { raise 'hook failed' }")
+    capture_log { @hooks.run(:before_fork) }
+    assert_match(/before_fork hook: RuntimeError: hook failed/, logged)
+    assert_raises(RuntimeError) { @hooks.run!(:before_fork) }
+  end
+
+  def test_a_config_file_is_ruby
+    set = config("require 'json'\nvalue = JSON.parse('[4]').first\nworkers value\n")
+    assert_equal "4", set["workers"]
+  end
+
+  def test_mistakes_name_file_and_line
+    {
+      "workers 1\nwrokers 2" => /config\.rb:2: .*wrokers.*workers/,
+      "workers 'many'" => /config\.rb:1: workers .*many/,
+      "\n\nraise 'own mistake'" => /config\.rb:3: own mistake \(RuntimeError\)/,
+      "workers(" => /config\.rb:\d+: .*syntax error/,
+      "before_fork" => /config\.rb:1: before_fork needs a block/,
+      "check true" => /config\.rb:1: .*check/,
+    }.each do |source, message|
+      error = assert_raises(Oribi::Error, source) { config(source) }
+      assert_match message, error.message
+      assert_equal 1, error.message.lines.size, error.message
+    end
+  end
+
+  def test_a_missing_config_file
+    error = assert_raises(Oribi::Error) { Oribi::Config.load(options.set("config", "/nonexistent/oribi.rb")) }
+    assert_equal "/nonexistent/oribi.rb: no such file or directory", error.message
+    Dir.chdir(@log) { assert_kind_of Oribi::Hooks, Oribi::Config.load(options) }
+  end
+end

@@ -1,0 +1,275 @@
+# frozen_string_literal: true
+
+require "support"
+require "tempfile"
+
+# What an application returns, and what of it reaches the client.
+class ReplyTest < BindingTest
+  # A body that counts what is done to it.
+  class Parts
+    attr_reader :closed, :yielded
+
+    def initialize(*parts, fail_at: nil)
+      @parts = parts
+      @fail_at = fail_at
+      @closed = 0
+      @yielded = 0
+    end
+
+    def each
+      @parts.each_with_index do |part, index|
+        raise "body failed" if index == @fail_at
+
+        @yielded += 1
+        yield part
+      end
+    ensure
+      @left = true
+    end
+
+    def left? = @left
+    def close = @closed += 1
+  end
+
+  def answer(response, method: "GET", lint: true, **options)
+    serve(->(_) { response }, lint: lint) { |client| return client.request(method, "/", **options) }
+  end
+
+  # --- bodies ---
+
+  def test_array
+    response = answer(text(%w[a b c]))
+    assert_equal [200, "abc", "3"], [response.status, response.body, response["content-length"]]
+  end
+
+  def test_empty_array_and_empty_parts
+    assert_equal ["", "0"], answer(text([])).then { |response| [response.body, response["content-length"]] }
+    assert_equal "ab", answer(text(["", "a", "", "b", ""])).body
+  end
+
+  def test_arrays_of_every_size
+    [1, 63, 64, 65, 255, 256, 257, 1023, 1024, 1025, 5000].each do |count|
+      parts = Array.new(count) { |i| "#{i};" }
+      assert_equal parts.join, answer(text(parts)).body, count
+    end
+  end
+
+  def test_parts_that_are_no_strings
+    assert_equal "a1b", answer(text(["a", 1, nil, :b]), lint: false).body
+  end
+
+  def test_binary_and_wide_parts
+    assert_equal "\xff\x00é".b, answer(text(["\xff\x00".b, "é"])).body.b
+  end
+
+  def test_large_body
+    body = Random.bytes(3_000_000)
+    assert_equal body, answer(text([body])).body
+  end
+
+  def test_each
+    parts = Parts.new("a", "", "bc")
+    response = answer(text(parts))
+    assert_equal ["abc", "chunked", nil], [response.body, response["transfer-encoding"], response["content-length"]]
+    assert_equal 1, parts.closed
+  end
+
+  def test_each_to_http10_ends_with_the_connection
+    response = answer(text(Parts.new("a", "bc")), version: "1.0")
+    assert_equal ["abc", nil, nil], [response.body, response["transfer-encoding"], response["content-length"]]
+  end
+
+  def test_each_with_a_length
+    response = answer(text(Parts.new("ab", "c"), { "content-length" => "3" }))
+    assert_equal ["abc", "3", nil], [response.body, response["content-length"], response["transfer-encoding"]]
+  end
+
+  def test_each_larger_than_any_buffer
+    parts = Parts.new(*Array.new(200) { "x" * 50_000 })
+    assert_equal 10_000_000, answer(text(parts)).body.bytesize
+  end
+
+  def test_enumerator
+    assert_equal "012", answer(text(Enumerator.new { |out| 3.times { |i| out << i.to_s } })).body
+  end
+
+  def test_to_ary
+    body = Object.new
+    def body.each = to_ary.each { |part| yield part }
+    def body.to_ary = %w[a b]
+    response = answer(text(body))
+    assert_equal %w[ab 2], [response.body, response["content-length"]]
+  end
+
+  def test_to_path
+    file = Tempfile.create("body", binmode: true)
+    file.write("0123456789" * 20_000)
+    file.flush
+    body = Parts.new("0123456789" * 20_000)
+    body.define_singleton_method(:to_path) { file.path }
+    response = answer(text(body))
+    assert_equal ["0123456789" * 20_000, "200000"], [response.body, response["content-length"]]
+    assert_equal [0, 1], [body.yielded, body.closed], "the file was sent, not the parts, and the body closed"
+  ensure
+    File.unlink(file)
+  end
+
+  def test_to_path_of_what_is_no_regular_file_falls_back_to_each
+    ["/dev/null", "/nonexistent/file", nil].each do |path|
+      body = Parts.new("from each")
+      body.define_singleton_method(:to_path) { path }
+      assert_equal "from each", answer(text(body), lint: false).body
+    end
+  end
+
+  def test_file_from_where_it_stands
+    Tempfile.create("body") do |file|
+      file.write("0123456789")
+      file.flush
+      file.rewind
+      file.gets(nil, 4)
+      assert_equal "456789", answer(text(file), lint: false).body
+      assert file.closed?
+    end
+  end
+
+  def test_static_files_of_rack
+    Dir.mktmpdir do |dir|
+      File.write(File.join(dir, "a.txt"), "0123456789")
+      serve(Rack::Files.new(dir)) do |client|
+        assert_equal ["0123456789", "10"], client.get("/a.txt").then { |response| [response.body, response["content-length"]] }
+        assert_equal [206, "234"], client.get("/a.txt", { "Range" => "bytes=2-4" }).then { |response| [response.status, response.body] }
+        assert_equal [200, "10"], client.request("HEAD", "/a.txt").then { |response| [response.status, response["content-length"]] }
+        assert_equal 404, client.get("/b.txt").status
+      end
+    end
+  end
+
+  def test_a_body_with_neither_each_nor_call
+    assert_equal 500, answer(text(Object.new), lint: false).status
+    assert_match(/Object, which has neither each nor call/, failures_of(TypeError).first.message)
+  end
+
+  # --- no body ---
+
+  def test_head
+    assert_equal [200, "3", ""], answer(text(%w[a bc]), method: "HEAD", lint: false).then { |r| [r.status, r["content-length"], r.body] }
+    parts = Parts.new("abc")
+    response = answer(text(parts), method: "HEAD")
+    assert_equal [200, 0, 1], [response.status, parts.yielded, parts.closed]
+  end
+
+  def test_head_and_nothing_after_it
+    serve(->(env) { text([env["REQUEST_METHOD"]]) }, lint: false) do |client|
+      client.request("HEAD", "/")
+      assert_equal "GET", client.get("/").body
+    end
+  end
+
+  def test_statuses_without_a_body
+    [204, 304].each do |status|
+      [["ignored"], Parts.new("ignored")].each do |body|
+        serve(->(_) { [status, {}, body] }) do |client|
+          response = client.get("/")
+          assert_equal [status, nil, nil], [response.status, response["content-length"], response["transfer-encoding"]]
+          assert_equal status, client.get("/").status, "nothing of the body was left on the connection"
+        end
+      end
+    end
+  end
+
+  # --- status ---
+
+  def test_statuses
+    { 200 => 200, 299 => 299, 404 => 404, 599 => 599, "201" => 201 }.each do |given, sent|
+      assert_equal sent, answer([given, {}, []], lint: false).status
+    end
+  end
+
+  def test_bad_statuses_are_500
+    [0, 99, 100, 101, 600, 1000, -1, "word", nil, 2**40, Object.new].each do |status|
+      capture_log { assert_equal 500, answer([status, {}, ["x"]], lint: false).status, status.inspect }
+    end
+  end
+
+  # --- headers ---
+
+  def test_names_that_begin_like_those_of_the_server
+    names = %w[c co con conn d da dat s se ser serv t content content-lengt transfer]
+    response = answer(text(["x"], names.to_h { |name| [name, "of the app"] }))
+    names.each { |name| assert_equal ["of the app"], response.all(name), name }
+    assert response["date"]
+  end
+
+  def test_date_and_server_of_the_application_win
+    response = answer(text([], { "date" => "Thu, 01 Jan 1970 00:00:00 GMT", "server" => "mine" }))
+    assert_equal [["Thu, 01 Jan 1970 00:00:00 GMT"], ["mine"]], [response.all("date"), response.all("server")]
+  end
+
+  def test_several_values
+    response = answer(text([], { "set-cookie" => ["a=1", "b=2"], "x-none" => [] }))
+    assert_equal [%w[a=1 b=2], []], [response.all("set-cookie"), response.all("x-none")]
+    response = answer(text([], { "set-cookie" => "a=1\n\nb=2\n", "x-empty" => "", "x-newline" => "\n" }), lint: false)
+    assert_equal [%w[a=1 b=2], [""], []], [response.all("set-cookie"), response.all("x-empty"), response.all("x-newline")]
+  end
+
+  def test_names_and_values_that_are_no_strings
+    response = answer([200, { "x-number": 5, "x-nil" => nil, "x-list" => [1, :two] }, []], lint: false)
+    assert_equal [200, ["5"], [""], %w[1 two]], [response.status, response.all("x-number"), response.all("x-nil"), response.all("x-list")]
+  end
+
+  def test_headers_that_only_have_each
+    headers = [["x-a", "1"], ["x-b", %w[2 3]]].each
+    assert_equal [["1"], %w[2 3]], answer([200, headers, []], lint: false).then { |response| [response.all("x-a"), response.all("x-b")] }
+    capture_log { assert_equal 500, answer([200, nil, []], lint: false).status }
+  end
+
+  def test_many_headers
+    [47, 48, 49, 500].each do |count|
+      response = answer(text(["x"], count.times.to_h { |i| ["x-#{i}", i.to_s] }))
+      count.times { |i| assert_equal [i.to_s], response.all("x-#{i}") }
+      assert_equal "x", response.body
+    end
+  end
+
+  def test_special_headers_are_not_sent
+    assert_nil answer(text([], { "rack.other" => "x" })).fields.find { |name, _| name.start_with?("rack.") }
+  end
+
+  def test_line_breaks_and_nul_never_reach_the_wire
+    [["x-a", "1\r\nx-injected: 1"], ["x-a", "1\rx"], ["x-a", "1\0x"], ["x-a", ["1\nx-injected: 1"]], ["x-a\r\nx-injected", "1"],
+     ["x-a\nb", "1"], ["x a", "1"], ["x-a:", "1"], ["", "1"], [nil, "1"], ["\xff", "1"]].each do |name, value|
+      capture_log do
+        response = answer(text(["body"], { name => value }), lint: false)
+        assert_equal 500, response.status, [name, value].inspect
+        assert_nil response["x-injected"]
+      end
+      assert_match(/error: .*not valid/, logged)
+    end
+  end
+
+  def test_the_application_does_not_own_framing
+    response = answer(text(["body"], { "transfer-encoding" => "chunked", "connection" => "keep-alive" }), lint: false)
+    assert_equal ["body", "4", nil, nil], [response.body, *%w[content-length transfer-encoding connection].map { |name| response[name] }]
+  end
+
+  def test_a_body_unlike_its_length
+    assert_equal "abc", capture_log { answer(text(["abcdef"], { "content-length" => "3" }), lint: false) }.body
+    capture_log do
+      assert_raises(EOFError, NoMethodError) { answer(text(Parts.new("ab"), { "content-length" => "3" }), lint: false).body.fetch(2) }
+    end
+  end
+
+  # --- what is no response at all ---
+
+  def test_no_response
+    [nil, 200, [], [200, {}], "text", { status: 200 }].each do |response|
+      capture_log { assert_equal 500, answer(response, lint: false).status, response.inspect }
+      assert_match(/the application returned/, logged)
+    end
+  end
+
+  def test_frozen_response
+    assert_equal "x", answer([200, { "a" => "b" }.freeze, ["x".freeze].freeze].freeze, lint: false).body
+  end
+end
