@@ -89,6 +89,8 @@ struct oribi_worker {
     /* placement */
     _Atomic uint32_t owner;      /* enum oribi__owner; partners: oribi__enter() and oribi__leave() here, the helper's steps */
     struct oribi_helper *helper; /* NULL until a call was long; written by the own thread */
+    bool helper_failed;          /* no thread could be had: do not try again */
+    bool forking;                /* the fork handler took the reactor */
     struct oribi_watch pool_watch;
     struct oribi_handoff pool;   /* -1, -1: none */
     bool pool_ready;             /* somebody put something in */

@@ -4,6 +4,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/server/helper.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -259,6 +260,8 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
     atomic_store_explicit(&slot->call_started_us, now_us, memory_order_release);
     if (!w->stopping)
         atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
+    if (w->call_us_average > ORIBI_LONG_US / 2 && oribi_helper_parked(w))
+        oribi_helper_need(w);
     oribi__leave(w);
     return req;
 }
@@ -360,6 +363,8 @@ void oribi__call_end(struct oribi__call *call, int status)
     if (w->setup.access_log)
         log_access(call, status, now_us);
     oribi_buf_deinit(&call->held);
+    if (call_us > ORIBI_LONG_US)
+        oribi_helper_need(w);
     if (w->request_limit && w->request_count == w->request_limit)
         oribi_worker_stop(w);
 }
@@ -375,12 +380,31 @@ void oribi_worker_abandon(struct oribi_worker *w)
     for (uint32_t i = 0; i < w->gate_count; i++)
         oribi_os_close(w->gates[i].listener->fd);
     oribi_handoff_close(&w->pool);
+    oribi_helper_forget(w);
     oribi_wake_destroy(&w->wake);
 }
 
 bool oribi_worker_abandoned(const struct oribi_worker *w)
 {
     return w->abandoned;
+}
+
+/* A copy of the reactor made in the middle of a helper's step could not even be abandoned. */
+static void before_fork(void)
+{
+    struct oribi_worker *w = forked_worker;
+    if (!w || !w->helper || atomic_load_explicit(&w->owner, memory_order_relaxed) == ORIBI_OWNER_MAIN)
+        return;
+    oribi__enter(w);
+    w->forking = true;
+}
+
+static void after_fork_in_parent(void)
+{
+    if (forked_worker && forked_worker->forking) {
+        forked_worker->forking = false;
+        oribi__leave(forked_worker);
+    }
 }
 
 static void after_fork_in_child(void)
@@ -392,7 +416,7 @@ static void after_fork_in_child(void)
 
 static void register_fork_handler(void)
 {
-    (void)pthread_atfork(NULL, NULL, after_fork_in_child); /* fails only without memory at start */
+    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); /* fails only without memory at start */
 }
 
 /* sendfile(2) knows no MSG_NOSIGNAL. A handler that does nothing, unlike SIG_IGN, is not inherited by programs the application starts. */
@@ -512,6 +536,7 @@ void oribi_worker_destroy(struct oribi_worker *w)
         oribi_worker_abandon(w);
         return;
     }
+    oribi_helper_stop(w);
     if (w->setup.access_log)
         oribi_access_log_flush(w->setup.access_log);
     oribi_reactor_deinit(&w->reactor);
