@@ -73,7 +73,7 @@ struct oribi_worker {
     struct oribi_wake wake;
     struct oribi_watch wake_watch;
     struct oribi_watch life_watch;
-    atomic_bool stop_asked; /* set by oribi_worker_stop() in a handler or thread, read by the owner */
+    _Atomic uint32_t stop_asked; /* set by oribi_worker_stop() in a handler or thread, read by the owner */
     bool stopping;
     bool gates_open;        /* listeners are watched */
     int64_t turned_us;      /* time of the last turn */

@@ -32,7 +32,8 @@ static void stream(struct oribi_req *req, long pause_us)
     char piece[1000];
     memset(piece, 's', sizeof(piece));
     struct iovec vec = {piece, sizeof(piece)};
-    ok(oribi_reply_begin(req, 200, &text_type, 1, -1) == 0);
+    if (oribi_reply_begin(req, 200, &text_type, 1, -1) < 0)
+        abort();
     for (int i = 0; i < 10; i++) {
         sleep_us(pause_us);
         (void)oribi_reply_write(req, &vec, 1);
@@ -161,8 +162,9 @@ static bool say(struct client *c, const char *text)
 static int heard(struct client *c, struct answer *answer)
 {
     size_t len = 0;
-    bool found = wait_for((found = ((void)client_read(c), peek_answer(c, false, answer, &len))) || c->eof || c->error) && len > 0;
-    if (!found || !peek_answer(c, false, answer, &len))
+    bool found = false;
+    (void)wait_for((found = ((void)client_read(c), peek_answer(c, false, answer, &len))) || c->eof || c->error);
+    if (!found)
         return 0;
     c->pos += len;
     return answer->status;
@@ -240,12 +242,12 @@ static void test_fast_calls_need_no_thread_and_no_context_switch(void)
             continue;
         int64_t started = oribi_clock_us();
         route(req);
-        slow += oribi_clock_us() - started >= ORIBI_LONG_US / 2; /* somebody else had the processor */
+        slow += oribi_clock_us() - started >= ORIBI_LONG_US / 4; /* somebody else had the processor */
         served++;
     }
     getrusage(RUSAGE_THREAD, &after);
     ok_eq(served, CLIENTS * REQUESTS);
-    if (slow > 0) {
+    if (slow > 0 || w->call_us_average > 100) {
         tap_skip(2, "the machine was too busy to be fast");
     } else {
         ok(!w->helper);
