@@ -42,11 +42,11 @@ lint:
 	@script/lint
 
 bench: all
+	@$(MAKE) --no-print-directory -C core bench OUT=$(BUILD)/core
 	@bench/hello
 
 fuzz:
 	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz
-	@echo "fuzz: $(T) ran $(S) s without a finding"
 
 ci: lint all
 	@script/test

@@ -60,8 +60,9 @@ module Bench
       end
       widths = [HEADER, *lines].transpose.map { |column| column.map(&:size).max }
       rule = widths.each_with_index.map { |width, index| index.zero? ? "-" * width : "#{"-" * (width - 1)}:" }
-      text = [HEADER, rule, *lines].map do |cells|
-        cells.each_with_index.map { |cell, index| index.zero? ? cell.ljust(widths[index]) : cell.rjust(widths[index]) }.join(" | ").then { |line| "| #{line} |" }
+      text = [HEADER, rule, *lines].map do |name, *figures|
+        cells = [name.ljust(widths[0]), *figures.zip(widths.drop(1)).map { |figure, width| figure.rjust(width) }]
+        "| #{cells.join(" | ")} |"
       end
       text + notes
     end

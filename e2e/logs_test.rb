@@ -2,6 +2,9 @@
 
 require_relative "support"
 
+LOG_ADDRESS = /(?:-|127\.0\.0\.1)/
+LOG_TIME = %r{\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]}
+
 # Access log formats, and what peers can write into logs: nothing but their own line.
 E2E.suite("logs") do
   def log_of(one, lines)
@@ -21,9 +24,6 @@ E2E.suite("logs") do
     [*@log_dirs].each { |dir| FileUtils.remove_entry(dir) }
   end
 
-  ADDRESS = /(?:-|127\.0\.0\.1)/
-  TIME = %r{\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]}
-
   def test_on_in_development_and_off_in_production
     one = start("--env", "development")
     assert_alive(one)
@@ -39,14 +39,14 @@ E2E.suite("logs") do
     client.get("/env?a=1")
     client.get("/nowhere")
     first, second = log_of(one, 2).lines
-    assert_match(%r{\A#{ADDRESS} - - #{TIME} "GET /env\?a=1 HTTP/1\.1" 200 \d+$}, first)
-    assert_match(%r{\A#{ADDRESS} - - #{TIME} "GET /nowhere HTTP/1\.1" 404 9$}, second)
+    assert_match(%r{\A#{LOG_ADDRESS} - - #{LOG_TIME} "GET /env\?a=1 HTTP/1\.1" 200 \d+$}, first)
+    assert_match(%r{\A#{LOG_ADDRESS} - - #{LOG_TIME} "GET /nowhere HTTP/1\.1" 404 9$}, second)
   end
 
   def test_combined
     one = start_logging("combined")
     connect(one).get("/", { "Referer" => "http://a/b", "User-Agent" => "test agent" })
-    assert_match(%r{\A#{ADDRESS} - - #{TIME} "GET / HTTP/1\.1" 200 13 "http://a/b" "test agent"$}, log_of(one, 1))
+    assert_match(%r{\A#{LOG_ADDRESS} - - #{LOG_TIME} "GET / HTTP/1\.1" 200 13 "http://a/b" "test agent"$}, log_of(one, 1))
   end
 
   def test_json

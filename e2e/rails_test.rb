@@ -2,59 +2,57 @@
 
 require_relative "support"
 
+RAILS_FILES = {
+  "config.ru" => <<~RUBY,
+    require_relative "config/environment"
+    run Rails.application
+  RUBY
+  "config/boot.rb" => "gem \"railties\", \"~> 7.0\"\n",
+  "config/application.rb" => <<~RUBY,
+    require_relative "boot"
+    require "rails"
+    require "action_controller/railtie"
+
+    class Hello < Rails::Application
+      config.load_defaults 7.0
+      config.eager_load = true
+      config.secret_key_base = "0" * 64
+      config.hosts.clear
+      config.logger = Logger.new($stderr, level: :warn)
+    end
+
+    class HelloController < ActionController::Base
+      def show = render(plain: "Hello from Rails to \#{params[:name]} at \#{request.remote_ip}")
+      def create = render(plain: "got \#{params[:word]}", status: 201)
+      def live = redirect_to("/hello/redirected")
+    end
+  RUBY
+  "config/environment.rb" => <<~RUBY,
+    require_relative "application"
+    Rails.application.initialize!
+    Rails.application.routes.draw do
+      get "/hello/:name", to: "hello#show"
+      post "/hello", to: "hello#create"
+      get "/away", to: "hello#live"
+    end
+    HelloController.skip_forgery_protection
+  RUBY
+  "bin/rails" => <<~RUBY,
+    #!/usr/bin/env ruby
+    APP_PATH = File.expand_path("../config/application", __dir__)
+    require_relative "../config/boot"
+    require "rails/commands"
+  RUBY
+}.freeze
+
 # A Rails application, written fresh, over both transports and by the rails command. Rack only.
 if E2E::RUBY
   E2E.suite("rails") do
-    GEM_NAME = "railties"
-
-    FILES = {
-      "config.ru" => <<~RUBY,
-        require_relative "config/environment"
-        run Rails.application
-      RUBY
-      "config/boot.rb" => "gem \"railties\", \"~> 7.0\"\n",
-      "config/application.rb" => <<~RUBY,
-        require_relative "boot"
-        require "rails"
-        require "action_controller/railtie"
-
-        class Hello < Rails::Application
-          config.load_defaults 7.0
-          config.eager_load = true
-          config.secret_key_base = "0" * 64
-          config.hosts.clear
-          config.logger = Logger.new($stderr, level: :warn)
-        end
-
-        class HelloController < ActionController::Base
-          def show = render(plain: "Hello from Rails to \#{params[:name]} at \#{request.remote_ip}")
-          def create = render(plain: "got \#{params[:word]}", status: 201)
-          def live = redirect_to("/hello/redirected")
-        end
-      RUBY
-      "config/environment.rb" => <<~RUBY,
-        require_relative "application"
-        Rails.application.initialize!
-        Rails.application.routes.draw do
-          get "/hello/:name", to: "hello#show"
-          post "/hello", to: "hello#create"
-          get "/away", to: "hello#live"
-        end
-        HelloController.skip_forgery_protection
-      RUBY
-      "bin/rails" => <<~RUBY,
-        #!/usr/bin/env ruby
-        APP_PATH = File.expand_path("../config/application", __dir__)
-        require_relative "../config/boot"
-        require "rails/commands"
-      RUBY
-    }.freeze
-
     def setup
       super
-      gem GEM_NAME, "~> 7.0"
+      gem "railties", "~> 7.0"
       @app = Dir.mktmpdir("oribi-rails")
-      FILES.each do |path, text|
+      RAILS_FILES.each do |path, text|
         FileUtils.mkdir_p(File.dirname(File.join(@app, path)))
         File.write(File.join(@app, path), text)
       end
@@ -80,14 +78,16 @@ if E2E::RUBY
       assert_answers start("--env", "production", app: File.join(@app, "config.ru"), env: { "RAILS_ENV" => "production", "E2E_CHDIR" => @app })
     end
 
-    def test_with_rails_server
-      skip "rails server takes an address, no socket path" if unix?
-      one = E2E::Server.new(argv: ["ruby", "bin/rails", "server", "-u", "oribi", "-b", "127.0.0.1", "-p", "%{port}", "-e", "production"],
-                            env: { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "E2E_CHDIR" => @app, "RAILS_ENV" => "production" })
-      @servers << one
-      one.start
-      assert_answers(one)
-      refute_empty one.descendants, "no worker below: another server answered"
+    # It takes an address, no socket path.
+    if transport == :tcp
+      def test_with_rails_server
+        one = E2E::Server.new(argv: ["ruby", "bin/rails", "server", "-u", "oribi", "-b", "127.0.0.1", "-p", "%{port}", "-e", "production"],
+                              env: { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "E2E_CHDIR" => @app, "RAILS_ENV" => "production" })
+        @servers << one
+        one.start
+        assert_answers(one)
+        refute_empty one.descendants, "no worker below: another server answered"
+      end
     end
   end
 end

@@ -175,7 +175,10 @@ set_from(options, source, name, value)
   PREINIT:
     char error[ORIBI_OPTIONS_ERROR_CAP];
   CODE:
-    RETVAL = oribi_options_set_from(options, (enum oribi_option_source)source, name, value, error) < 0 ? newSVpv(error, 0) : newSV(0);
+    if (oribi_options_set_from(options, (enum oribi_option_source)source, name, value, error) < 0)
+        RETVAL = newSVpv(error, 0);
+    else
+        RETVAL = newSV(0);
   OUTPUT:
     RETVAL
 

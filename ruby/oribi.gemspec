@@ -13,7 +13,9 @@ Gem::Specification.new do |spec|
   spec.required_ruby_version = ">= 3.1"
 
   # ext/oribi/core is there only while tools/package-gem builds the gem: the core lives once, at the top of the repository.
-  spec.files = Dir.chdir(__dir__) { Dir["lib/**/*.rb", "exe/*", "ext/oribi/*.{c,h,rb}", "ext/oribi/core/**/*", "*.md", "LICENSE"].select { |path| File.file?(path) } }
+  spec.files = Dir.chdir(__dir__) do
+    Dir["lib/**/*.rb", "exe/*", "ext/oribi/*.{c,h,rb}", "ext/oribi/core/**/*", "*.md", "LICENSE"].select { |path| File.file?(path) }
+  end
   spec.bindir = "exe"
   spec.executables = ["oribi"]
   spec.extensions = ["ext/oribi/extconf.rb"]

@@ -1,7 +1,8 @@
 /* Nanoseconds and bytes per cycle of the head parser, per SIMD level, beside a packaged parser when there is one.
  *
- * The contestants take turns in short rounds of one run, and medians are printed: what else the machine does hits all of them alike. Each
- * request is parsed from the same buffer, which then is in the first cache, as it is behind a read(2). x86-64 only, because of the cycle counter. */
+ * The contestants take turns in short rounds of one run, and medians are printed: what else the machine does hits
+ * all of them alike. Each request is parsed from the same buffer, which then is in the first cache, as it is behind
+ * a read(2). x86-64 only, because of the cycle counter. */
 #include "oribi/base/limits.h"
 #include "oribi/http/fields.h"
 #include "oribi/http/parser.h"

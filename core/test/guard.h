@@ -1,4 +1,5 @@
-/* Inputs laid against a guard page: reading one byte past their end is a SIGSEGV, also in SIMD code that a sanitizer cannot see.
+/* Inputs laid against a guard page: reading one byte past their end is a SIGSEGV, also in SIMD code that a sanitizer
+ * cannot see.
  *
  *     [ page ][ ......... input ][ PROT_NONE ]       guard_copy:       over-reads crash
  *     [ PROT_NONE ][ input ......... ]               guard_copy_front: under-reads crash
@@ -75,7 +76,8 @@ __attribute__((unused)) static void guard_free(struct guard *guard)
     *guard = (struct guard){0};
 }
 
-/* Lays many inputs of at most `cap` bytes against one guard page, for loops where a mapping per input would dominate. */
+/* Lays many inputs of at most `cap` bytes against one guard page, for loops where a mapping per input would
+ * dominate. */
 __attribute__((unused)) static char *guard_place(struct guard *arena, const void *p, size_t n)
 {
     char *dst = arena->p + arena->n - n;

@@ -1,5 +1,5 @@
-/* TAP for unit tests: one process is one test file, ok() and its relatives print one line each, done_testing() prints the plan and gives
- * main's result. Every check evaluates its arguments once and returns whether it passed.
+/* TAP for unit tests: one process is one test file, ok() and its relatives print one line each, done_testing()
+ * prints the plan and gives main's result. Every check evaluates its arguments once and returns whether it passed.
  *
  *     int main(void)
  *     {

@@ -55,7 +55,7 @@ sub run {
     my $settings = $self->{settings};
     my $code = eval { Oribi::Command::prepare($settings); Oribi::Host::serve($settings, $app) };
     _die($@) unless defined $code;
-    exit $code if $code != 0 || $settings->{is_child};
+    exit $code if $code != 0;
     return;
 }
 

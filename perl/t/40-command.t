@@ -181,6 +181,7 @@ subtest 'reload' => sub {
     my $app = file('reload.psgi', 'sub { [200, ["Content-Type" => "text/plain"], ["old"]] }');
     my $server = start_command('tcp', $app);
     is get($server, '/')->{body}, 'old';
+    wait_until('the supervisor', sub { $server->log_text =~ /listening on/ });
     file('reload.psgi', 'sub { [200, ["Content-Type" => "text/plain"], ["new"]] }');
     kill HUP => $server->pid;
     wait_until('the new code', sub { get($server, '/')->{body} eq 'new' });
@@ -196,9 +197,6 @@ subtest '-e, plackup, Oribi.pm' => sub {
     my $res = get($server, '/');
     is $res->{body}, 'inline';
     ok $res->{fields}{'x-runtime'}, 'with the functions of Plack::Builder';
-    is $server->stop, 0;
-    $server = start_command('tcp', '-e', 'enable "Runtime"', $hello);
-    ok get($server, '/')->{fields}{'x-runtime'}, 'around a file';
     is $server->stop, 0;
 
     my @perl = ($^X, map {"-I$_"} @INC);
@@ -237,12 +235,15 @@ subtest 'ready sockets' => sub {
     my $logs = File::Temp->newdir;
     my $pid = OribiServer::_spawn($logs, sub {
         Oribi->new(listen_sock => $socket, workers => 1)->run(sub { [200, ['Content-Type' => 'text/plain'], ['handed']] });
+        syswrite STDERR, "returned in $$\n";
         0;
     });
     my $by = OribiServer::_object($logs, 'tcp', $socket->sockport, $pid);
     is get($by, '/')->{body}, 'handed';
     is $by->stop, 0;
-    ok IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $socket->sockport), 'a socket that was handed to us is not shut down';
+    is join(',', $by->log_text =~ /^returned in (\d+)$/mg), $pid, 'run() returns in the process that called it, and in no other';
+    my $again = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $socket->sockport);
+    ok $again, 'a socket that was handed to us is not shut down';
 };
 
 is Cwd::getcwd(), $cwd;

@@ -60,6 +60,8 @@ enum psgi_key {
 /* Methods whose name is shared between environments; others are copied. */
 enum { PSGI_METHOD_COUNT = 7 };
 
+enum { PSGI_TEMPLATE_COUNT = 2 };
+
 enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_COUNT };
 
 /*        take               reply, reply_file, detach
@@ -73,7 +75,13 @@ enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_COUNT };
 enum psgi_state { PSGI_NONE, PSGI_OPEN, PSGI_STREAMING, PSGI_GONE };
 
 /* Values that hardly ever differ between two requests. */
-enum psgi_followed { PSGI_FOLLOWED_NAME, PSGI_FOLLOWED_PORT, PSGI_FOLLOWED_SCHEME, PSGI_FOLLOWED_ADDR, PSGI_FOLLOWED_COUNT };
+enum psgi_followed {
+    PSGI_FOLLOWED_NAME,
+    PSGI_FOLLOWED_PORT,
+    PSGI_FOLLOWED_SCHEME,
+    PSGI_FOLLOWED_ADDR,
+    PSGI_FOLLOWED_COUNT,
+};
 
 struct psgi_worker {
     struct oribi_worker *core;
@@ -97,7 +105,7 @@ struct psgi_worker {
     char line[64];    /* start of "GET /path" for log lines, NUL-terminated */
 
     /* env.c */
-    HV *template;
+    HV *templates[PSGI_TEMPLATE_COUNT]; /* with room for a few fields, and for a browser's */
     SV *keys[PSGI_KEY_COUNT];
     SV *field_keys[ORIBI_FIELD_COUNT];
     SV *methods[PSGI_METHOD_COUNT];
@@ -125,7 +133,7 @@ struct psgi_worker {
 enum {
     PSGI_DONE = 0,
     PSGI_SLOW = 1, /* needs Perl code (overloading, ties, objects): call the function that may die */
-    PSGI_BAD = -1, /* not a PSGI response; w->reason says why, or is empty when the core has logged it */
+    PSGI_BAD = -1, /* not a PSGI response; w->reason says why, empty when the core has logged it */
 };
 
 /* --- worker.c --- */

@@ -71,9 +71,9 @@ static bool is_transparent(pTHX_ IO *io, PerlIO *fp)
 {
     if (SvRMAGICAL((SV *)io) && mg_find((SV *)io, PERL_MAGIC_tiedscalar))
         return false;
-    for (PerlIOl *const *layer = (PerlIOl *const *)fp; PerlIOValid(layer); layer = (PerlIOl *const *)PerlIONext((PerlIO *)layer)) {
-        const char *name = PerlIOBase((PerlIO *)layer)->tab->name;
-        if (PerlIOBase((PerlIO *)layer)->flags & (PERLIO_F_UTF8 | PERLIO_F_CRLF))
+    for (PerlIO *layer = fp; PerlIOValid(layer); layer = PerlIONext(layer)) {
+        const char *name = PerlIOBase(layer)->tab->name;
+        if (PerlIOBase(layer)->flags & (PERLIO_F_UTF8 | PERLIO_F_CRLF))
             return false;
         if (strcmp(name, "perlio") != 0 && strcmp(name, "unix") != 0 && strcmp(name, "stdio") != 0)
             return false;
@@ -252,7 +252,8 @@ int psgi_body_send(pTHX_ struct psgi_worker *w, SV *body)
         return rc;
     if (io_of(body) || method_of(aTHX_ body, "getline"))
         return send_records(aTHX_ w, body);
-    (void)snprintf(w->reason, sizeof w->reason, "the body is neither an array reference nor a handle, nor has it getline()");
+    (void)snprintf(w->reason, sizeof w->reason, 
+                   "the body is neither an array reference nor a handle, nor has it a getline method");
     return PSGI_BAD;
 }
 

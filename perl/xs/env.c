@@ -4,8 +4,8 @@
  * whose hash values were computed once. Constant strings are scalars that share their text with Perl's table of hash keys: copying one
  * allocates no buffer, and an application that writes to its copy gets a text of its own. Nothing is read-only.
  *
- * Five things are lent to one environment after the other instead of being made anew: the empty psgi.input, the array of cleanup handlers, the
- * version array, and the two scalars of lazy.c. psgi_env_recycle() replaces each that the application kept or changed. */
+ * Four things are lent to one environment after the other instead of being made anew: the empty psgi.input, the array of cleanup handlers and
+ * the two scalars of lazy.c. psgi_env_recycle() replaces each that the application kept or changed. The version array is one for all. */
 #include "xs/binding.h"
 
 #include "oribi/http/percent.h"
@@ -18,6 +18,9 @@ static const char *const key_names[PSGI_KEY_COUNT] = {
     PSGI_KEYS(PSGI_KEY_NAME)
 #undef PSGI_KEY_NAME
 };
+
+/* 25 keys of ours leave room for so many fields in the small template; a table that must grow costs more than one that is too large. */
+enum { SMALL_FIELDS = 7 };
 
 static const char *const method_names[PSGI_METHOD_COUNT] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
 
@@ -166,14 +169,16 @@ static SV *method_of(pTHX_ struct psgi_worker *w, struct oribi_slice method)
 }
 
 /* What is nearly always as in the request before stands in the template, which learns a new value when one comes. */
-static void follow(pTHX_ struct psgi_worker *w, HV *env, enum psgi_followed followed, enum psgi_key key, struct oribi_slice slice)
+static void follow(pTHX_ struct psgi_worker *w, HV *env, enum psgi_followed followed, enum psgi_key key,
+                   struct oribi_slice slice)
 {
     SV *known = w->followed[followed];
     if (known && SvCUR(known) == slice.n && memcmp(SvPVX_const(known), slice.p, slice.n) == 0)
         return;
     SvREFCNT_dec(known);
     known = w->followed[followed] = newSVpvn_share(slice.n ? slice.p : "", (I32)slice.n, 0);
-    store(aTHX_ w, w->template, key, copy_shared(aTHX_ known));
+    for (int size = 0; size < PSGI_TEMPLATE_COUNT; size++)
+        store(aTHX_ w, w->templates[size], key, copy_shared(aTHX_ known));
     store(aTHX_ w, env, key, copy_shared(aTHX_ known));
 }
 
@@ -223,7 +228,7 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     SV *path_info = path_info_of(aTHX_ head);
     if (!path_info)
         return NULL;
-    HV *env = newHVhv(w->template);
+    HV *env = newHVhv(w->templates[head->field_count <= SMALL_FIELDS ? 0 : 1]);
     store(aTHX_ w, env, PSGI_KEY_REQUEST_METHOD, method_of(aTHX_ w, head->method));
     store(aTHX_ w, env, PSGI_KEY_REQUEST_URI, request_uri_of(aTHX_ head));
     store(aTHX_ w, env, PSGI_KEY_PATH_INFO, path_info);
@@ -258,13 +263,11 @@ void psgi_env_recycle(pTHX_ struct psgi_worker *w)
 
 /* --- once per worker --- */
 
-static void fill_template(pTHX_ struct psgi_worker *w, bool multiprocess)
+static void fill_template(pTHX_ struct psgi_worker *w, HV *env, bool multiprocess)
 {
     AV *version = newAV();
     av_push(version, newSViv(1));
     av_push(version, newSViv(1));
-    HV *env = w->template = newHV();
-    hv_ksplit(env, 64); /* 25 keys of ours and a browser's 14 fields fit without growing */
     store(aTHX_ w, env, PSGI_KEY_SCRIPT_NAME, copy_shared(aTHX_ w->empty));
     store(aTHX_ w, env, PSGI_KEY_VERSION, newRV_noinc((SV *)version));
     store(aTHX_ w, env, PSGI_KEY_ERRORS, newRV_inc((SV *)PL_stderrgv));
@@ -293,7 +296,11 @@ void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess)
     w->cleanup_handlers = newAV();
     for (int kind = 0; kind < PSGI_LAZY_COUNT; kind++)
         w->lazy[kind] = psgi_lazy_new(aTHX_ (enum psgi_lazy_kind)kind);
-    fill_template(aTHX_ w, multiprocess);
+    for (int size = 0; size < PSGI_TEMPLATE_COUNT; size++) {
+        w->templates[size] = newHV();
+        hv_ksplit(w->templates[size], size == 0 ? 32 : 64);
+        fill_template(aTHX_ w, w->templates[size], multiprocess);
+    }
     open_empty_input(aTHX_ w);
 }
 
@@ -318,5 +325,6 @@ void psgi_env_deinit(pTHX_ struct psgi_worker *w)
         SvREFCNT_dec(w->followed[i]);
     SvREFCNT_dec((SV *)w->empty_input);
     SvREFCNT_dec((SV *)w->cleanup_handlers);
-    SvREFCNT_dec((SV *)w->template);
+    for (int size = 0; size < PSGI_TEMPLATE_COUNT; size++)
+        SvREFCNT_dec((SV *)w->templates[size]);
 }

@@ -185,13 +185,18 @@ static void run_cleanup_handlers(pTHX_ struct psgi_worker *w, SV *env, AV *handl
     }
 }
 
+static bool wants_harakiri(pTHX_ struct psgi_worker *w, SV *env)
+{
+    SV *commit = psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_HARAKIRI_COMMIT);
+    return commit && SvTRUE(commit);
+}
+
 static void after_reply(pTHX_ struct psgi_worker *w, SV *env)
 {
     SV *handlers = psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_CLEANUP_HANDLERS);
     if (handlers && SvROK(handlers) && SvTYPE(SvRV(handlers)) == SVt_PVAV && av_len((AV *)SvRV(handlers)) >= 0)
         run_cleanup_handlers(aTHX_ w, env, (AV *)SvRV(handlers));
-    SV *commit = psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_HARAKIRI_COMMIT);
-    if (commit && SvTRUE(commit)) {
+    if (wants_harakiri(aTHX_ w, env)) {
         w->harakiri = true;
         oribi_worker_stop(w->core);
     }
@@ -230,8 +235,7 @@ static void before_reply(pTHX_ struct psgi_worker *w, SV *env)
             oribi_req_close_after(w->req);
         psgi_nonblocking(w);
     }
-    SV *commit = psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_HARAKIRI_COMMIT);
-    if (commit && SvTRUE(commit))
+    if (wants_harakiri(aTHX_ w, env))
         oribi_req_close_after(w->req);
 }
 
@@ -271,6 +275,7 @@ static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
         call_app(aTHX_ w, ref);
         after_reply(aTHX_ w, ref);
     } else {
+        oribi_req_close_after(req);
         oribi_reply_error(req, 400); /* the path has a bad percent escape */
         psgi_call_ended(w);
     }

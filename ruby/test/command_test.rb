@@ -238,7 +238,11 @@ class CommandTest < BindingTest
   def test_rackup_with_rack_2
     home = ENV["ORIBI_RACK2_HOME"] || File.join(ROOT, "build/rack2")
     skip "no rack 2.2 in #{home}" if Dir["#{home}/gems/rack-2.2*"].empty?
-    file("config.ru", 'run ->(env) { [200, { "Content-Type" => "text/plain" }, [Rack.release, " ", env["rack.version"].inspect, env["HTTP_VERSION"]]] }')
+    file("config.ru", <<~'RUBY')
+      require "uri"
+      use Rack::Lint
+      run ->(env) { [200, { "Content-Type" => "text/plain" }, [Rack.release, " ", env["rack.version"].inspect, env["HTTP_VERSION"]]] }
+    RUBY
     env = { "GEM_HOME" => home, "GEM_PATH" => home, "RUBYOPT" => nil, "RUBYLIB" => nil }
     %w[Oribi oribi].each do |name|
       start(RUBY, "-I#{ROOT}/ruby/lib", "#{home}/bin/rackup", "-s", name, "-p", "0", "-O", "Workers=1", env: env) do |client|

@@ -129,6 +129,62 @@ class EnvTest < BindingTest
     end
   end
 
+  KNOWN = %w[Accept Accept-Charset Accept-Encoding Accept-Language Authorization Cache-Control Cookie DNT Forwarded If-Match
+             If-Modified-Since If-None-Match If-Range If-Unmodified-Since Origin Pragma Priority Range Referer Sec-Ch-Ua Sec-Ch-Ua-Mobile
+             Sec-Ch-Ua-Platform Sec-Fetch-Dest Sec-Fetch-Mode Sec-Fetch-Site Sec-Fetch-User Sec-WebSocket-Extensions Sec-WebSocket-Key
+             Sec-WebSocket-Protocol Sec-WebSocket-Version TE Upgrade-Insecure-Requests User-Agent Via X-Csrf-Token X-Forwarded-For
+             X-Forwarded-Host X-Forwarded-Port X-Forwarded-Proto X-Real-Ip X-Requested-With X-Request-Id X-Request-Start].freeze
+
+  def http_keys(env) = env.select { |key, _| key.start_with?("HTTP_") && key != "HTTP_HOST" }
+
+  # Environments are copied by shape, the order of known fields; each of these is met often enough to be kept, and never mixed up.
+  def test_shapes
+    random = Random.new(1)
+    shapes = [[], KNOWN.first(1), KNOWN.first(39), KNOWN.first(40), KNOWN, KNOWN.reverse] + Array.new(80) { KNOWN.sample(8, random: random) }
+    env_of(head_bytes_max: "64K") do |client, seen|
+      4.times do |round|
+        shapes.shuffle(random: random).each_with_index do |names, turn|
+          fields = names.to_h { |name| [name, "#{name} #{round} #{turn}"] }
+          fields["X-Other"] = "other" if turn.odd?
+          client.get("/#{turn}?#{round}", fields)
+          env = seen.pop
+          expected = fields.to_h { |name, value| ["HTTP_#{name.upcase.tr("-", "_")}", value] }
+          assert_equal expected, http_keys(env)
+          assert_equal ["GET", "/#{turn}", round.to_s, "/#{turn}?#{round}", "HTTP/1.1"],
+                       env.values_at("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING", "REQUEST_URI", "SERVER_PROTOCOL")
+          refute env.value?(nil), env.key(nil)
+        end
+      end
+    end
+  end
+
+  def test_one_shape_over_both_transports_and_methods
+    %i[unix tcp].each do |transport|
+      env_of(transport: transport) do |client, seen|
+        5.times do
+          client.get("/a", { "Accept" => "x" })
+          client.request("POST", "/b", { "Accept" => "y", "Content-Length" => "2" }, body: "ab")
+          assert_equal [["GET", "x", nil], ["POST", "y", "2"]], seen.pop(2).map { |env| env.values_at("REQUEST_METHOD", "HTTP_ACCEPT", "CONTENT_LENGTH") }
+        end
+      end
+    end
+  end
+
+  # Long values that come again share their bytes; whoever changes one in place changes nobody else's.
+  def test_repeated_long_values_are_nobody_elses
+    agent = "agent #{"x" * 100}"
+    app = lambda do |env|
+      value = env["HTTP_USER_AGENT"].dup
+      env["HTTP_USER_AGENT"] << " changed"
+      env["HTTP_USER_AGENT"].setbyte(0, 33)
+      text([value, "|", env["HTTP_USER_AGENT"].frozen?.to_s])
+    end
+    serve(app) do |client|
+      50.times { assert_equal "#{agent}|false", client.get("/", { "User-Agent" => agent }).body }
+      50.times { |i| assert_equal "#{agent}#{i}|false", client.get("/", { "User-Agent" => "#{agent}#{i}" }).body }
+    end
+  end
+
   def test_values_are_binary_and_belong_to_the_request
     env_of do |client, seen|
       2.times { client.get("/path?query", { "X-A" => "value" }) }

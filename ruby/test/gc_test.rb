@@ -86,6 +86,20 @@ class GcTest < BindingTest
     skip "no compaction here"
   end
 
+  # A reference stored without telling the collector shows here as an old object that points to an unmarked young one.
+  def test_no_reference_is_stored_behind_the_collectors_back
+    skip "no checks here" unless GC.respond_to?(:verify_internal_consistency)
+    capture_log do
+      serve(APP, lint: false) do |client|
+        8.times do |round|
+          exercise(client, round % 3)
+          GC.start(full_mark: round % 4 == 0, immediate_sweep: false)
+          GC.verify_internal_consistency
+        end
+      end
+    end
+  end
+
   # What requests leave behind is collected: nothing of the binding holds on to them.
   def test_requests_leave_nothing_behind
     kept = ObjectSpace::WeakMap.new
@@ -102,6 +116,25 @@ class GcTest < BindingTest
       GC.start
       assert_operator GC.stat(:heap_live_slots) - before, :<, 2000
     end
+  end
+
+  # How many full collections 20 requests bring, each of which finds the worker at leisure.
+  def collections(**settings)
+    GC.disable
+    before = GC.stat(:major_gc_count)
+    serve(->(_) { text([]) }, lint: false, **settings) { |client| 20.times { client.get("/") } }
+    GC.stat(:major_gc_count) - before
+  ensure
+    GC.enable
+  end
+
+  def test_collections_out_of_band
+    assert_equal 0, collections
+    assert_equal 0, collections(oob_gc_requests: 5)
+    assert_equal 4, collections(oob_gc: true)
+    assert_equal 2, collections(oob_gc: true, oob_gc_requests: 10)
+    assert_includes 2..5, collections(oob_gc: true, oob_gc_requests: 4..10)
+    assert_equal 0, collections(oob_gc: true, oob_gc_requests: 21)
   end
 
   def test_sizes_are_reported

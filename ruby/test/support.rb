@@ -12,6 +12,7 @@ require "socket"
 require "stringio"
 require "timeout"
 require "tmpdir"
+require "uri" # rack/lint of Rack 2 forgets it
 require "oribi"
 
 # Keeps what would be logged, so that a test can look at it.

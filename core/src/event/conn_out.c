@@ -16,6 +16,11 @@ int64_t oribi_conn_pending(const struct oribi_conn *c)
     return c->out ? oribi_out_pending(c->out) : 0;
 }
 
+int64_t oribi_conn_spilled(const struct oribi_conn *c)
+{
+    return c->out ? oribi_out_spilled(c->out) : 0;
+}
+
 static void count_sent(struct oribi_reactor *r, int64_t bytes)
 {
     if (bytes > 0 && r->hooks.sent)
@@ -124,8 +129,7 @@ static void go_on(struct oribi_reactor *r, struct oribi_conn *c)
     c->state = ORIBI_CONN_FLUSH;
     oribi_loop_interest(r->loop, &c->watch, ORIBI_WRITE);
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
-    if (oribi__conn_register(r, c) == 0 && (c->watch.ready & ORIBI_WRITE))
-        oribi__reactor_again(r, c); /* room was told of while nobody could use it: an edge that does not come again */
+    (void)oribi__conn_register(r, c); /* closes the connection itself when it fails */
 }
 
 void oribi_conn_finish(struct oribi_reactor *r, struct oribi_conn *c, bool closes)

@@ -1,13 +1,15 @@
-/* The epoll source. Streams are registered once, edge-triggered, for everything: a socket tells of room to write only after a write
- * came up short (SOCK_NOSPACE), so asking for EPOLLOUT from the start wakes nobody, and no EPOLL_CTL_MOD is ever needed. */
+/* The epoll source. Streams are registered once, edge-triggered, for reading; interest in reading that comes and goes costs nothing. EPOLLOUT is
+ * added when somebody wants to write, which is after a short write only, and taken away again: a TCP socket would tell of room only after a write came
+ * up short, but a unix socket wakes its epoll with EPOLLOUT every time the peer has read, which is once a request. Adding it reports room that is
+ * already there, as any EPOLL_CTL_MOD does, so no edge is missed. */
 #ifdef __linux__
 
 #include "event/loop_source.h"
 #include "oribi/base/error.h"
 
-#include <errno.h>
+#include "oribi/base/os.h"
+
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #ifndef EPOLLEXCLUSIVE
 #define EPOLLEXCLUSIVE (1u << 28)
@@ -16,12 +18,22 @@
 static int source_open(struct oribi_loop *loop)
 {
     loop->fd = epoll_create1(EPOLL_CLOEXEC);
-    return loop->fd < 0 ? ORIBI_ESYS : 0;
+    return loop->fd < 0 ? oribi_os_fail() : 0;
 }
 
 static void source_close(struct oribi_loop *loop)
 {
-    (void)close(loop->fd); /* an epoll descriptor has nothing to flush */
+    oribi_os_close(loop->fd);
+}
+
+static bool wants_write(const struct oribi_watch *watch)
+{
+    return watch->interest & ORIBI_WRITE;
+}
+
+static uint32_t stream_events(const struct oribi_watch *watch)
+{
+    return EPOLLIN | EPOLLRDHUP | EPOLLET | (wants_write(watch) ? EPOLLOUT : 0);
 }
 
 static int source_add(struct oribi_loop *loop, struct oribi_watch *watch)
@@ -29,7 +41,8 @@ static int source_add(struct oribi_loop *loop, struct oribi_watch *watch)
     struct epoll_event event = {.data.ptr = watch};
     switch (watch->kind) {
     case ORIBI_WATCH_STREAM:
-        event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+        event.events = stream_events(watch);
+        watch->registered = wants_write(watch);
         break;
     case ORIBI_WATCH_LISTENER:
         event.events = EPOLLIN | EPOLLEXCLUSIVE;
@@ -37,7 +50,7 @@ static int source_add(struct oribi_loop *loop, struct oribi_watch *watch)
     default:
         event.events = EPOLLIN;
     }
-    return epoll_ctl(loop->fd, EPOLL_CTL_ADD, watch->fd, &event) < 0 ? ORIBI_ESYS : 0;
+    return epoll_ctl(loop->fd, EPOLL_CTL_ADD, watch->fd, &event) < 0 ? oribi_os_fail() : 0;
 }
 
 static void source_remove(struct oribi_loop *loop, struct oribi_watch *watch)
@@ -48,6 +61,11 @@ static void source_remove(struct oribi_loop *loop, struct oribi_watch *watch)
 
 static void source_interest(struct oribi_loop *loop, struct oribi_watch *watch)
 {
+    if (watch->kind != ORIBI_WATCH_STREAM || watch->registered == wants_write(watch))
+        return;
+    struct epoll_event event = {.events = stream_events(watch), .data.ptr = watch};
+    (void)epoll_ctl(loop->fd, EPOLL_CTL_MOD, watch->fd, &event); /* takes no memory: fails only if it was not there */
+    watch->registered = wants_write(watch);
 }
 
 static void source_rotate(struct oribi_loop *loop, struct oribi_watch *watch)

@@ -148,3 +148,8 @@ int64_t oribi_out_pending(const struct oribi_out *out)
 {
     return (int64_t)(out->memory.len - out->memory_pos) + out->spill.left + out->file.left;
 }
+
+int64_t oribi_out_spilled(const struct oribi_out *out)
+{
+    return out->spill.offset + out->spill.left;
+}

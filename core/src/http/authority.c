@@ -1,5 +1,6 @@
-/* Authority grammar. The usual host is a reg-name or an IPv4 address followed by nothing or a port, and one span over the host class decides it;
- * IPv4 addresses need no grammar of their own, since every string of that shape is a reg-name too. */
+/* Authority grammar. The usual host is a reg-name or an IPv4 address followed by nothing or a port, and one span
+ * over the host class decides it; IPv4 addresses need no grammar of their own, since every string of that shape is a
+ * reg-name too. */
 #include "oribi/http/authority.h"
 
 #include "oribi/base/error.h"

@@ -2,9 +2,11 @@
  *
  *     SIZE_FIRST ─hex─► SIZE ─;─► EXT_… ─CR─► SIZE_LF ─► DATA ─► DATA_CR ─► DATA_LF ─► SIZE_FIRST
  *                         └──────CR───────────►┘  └ size 0 ─► TRAILER_FIRST ─CR─► END_LF ─► done
- *                                                               └tchar─► TRAILER_NAME ─:─► TRAILER_VALUE ─CR─► TRAILER_LF ─► TRAILER_FIRST
  *
- * White space is refused next to the size (RFC 9112 7.1 has none there before `;`, and parsers that strip it differ), allowed elsewhere in extensions. */
+ *     TRAILER_FIRST ─tchar─► TRAILER_NAME ─:─► TRAILER_VALUE ─CR─► TRAILER_LF ─► TRAILER_FIRST
+ *
+ * White space is refused next to the size (RFC 9112 7.1 has none there before `;`, and parsers that strip it
+ * differ), allowed elsewhere in extensions. */
 #include "oribi/http/chunked.h"
 
 #include "oribi/base/error.h"
@@ -35,7 +37,8 @@ enum {
     END_LF,
 };
 
-/* What framing may cost: beyond OVERHEAD_FREE bytes, OVERHEAD_RATIO bytes per byte of body. One-byte chunks cost five. */
+/* What framing may cost: beyond OVERHEAD_FREE bytes, OVERHEAD_RATIO bytes per byte of body. One-byte chunks cost
+ * five. */
 enum { OVERHEAD_FREE = 64 * 1024, OVERHEAD_RATIO = 8, ZEROS_FREE = 16 };
 
 static int refuse(struct oribi_chunked *body, int error, const char *reason)
@@ -96,7 +99,8 @@ static int on_size(struct oribi_chunked *body, char c)
     return 0;
 }
 
-/* Where an extension goes on after byte c, or -1. chunk-ext = *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] ) */
+/* Where an extension goes on after byte c, or -1. chunk-ext = *( BWS ";" BWS token [ BWS "=" BWS ( token /
+ * quoted-string ) ] ) */
 static int ext_next(uint8_t state, char c)
 {
     bool blank = c == ' ' || c == '\t';

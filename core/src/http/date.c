@@ -1,4 +1,5 @@
-/* Proleptic Gregorian calendar without the C library: strftime would bring the locale's names and gmtime its time zone lock. */
+/* Proleptic Gregorian calendar without the C library: strftime would bring the locale's names and gmtime its time
+ * zone lock. */
 #include "oribi/http/date.h"
 
 #include <string.h>
@@ -24,7 +25,8 @@ void oribi_date_format(int64_t seconds, char dst[ORIBI_DATE_LEN])
     unsigned days = (unsigned)(seconds / 86400);
     unsigned rest = (unsigned)(seconds % 86400);
 
-    /* Years counted from March, so that the leap day is a year's last; 146097 days are 400 years, and 719468 lie between 0000-03-01 and 1970. */
+    /* Years counted from March, so that the leap day is a year's last; 146097 days are 400 years, and 719468 lie
+     * between 0000-03-01 and 1970. */
     unsigned shifted = days + 719468;
     unsigned era = shifted / 146097;
     unsigned day_of_era = shifted % 146097;

@@ -3,23 +3,25 @@
 #define ORIBI_HTTP_FIELDS_INTERNAL_H
 
 #include "oribi/http/fields.h"
+#include "scan_internal.h"
 
 #include <string.h>
 
 enum { FIELD_READ_BYTES = 32, FIELD_SLOTS = 256 };
 
-/* One slot of the perfect hash, one cache line: a well-known name in upper case with its colon, and which bits of the input count. 0xdf lets a letter be of
- * either case; everything else must be itself, and the colon fixes the length. An empty slot equals no name, since none begins with NUL. */
+/* One slot of the perfect hash, one cache line: a well-known name in upper case with its colon, and which bits of
+ * the input count. 0xdf lets a letter be of either case; everything else must be itself, and the colon fixes the
+ * length. An empty slot equals no name, since none begins with NUL. */
 struct field_slot {
     _Alignas(64) char text[FIELD_READ_BYTES];
     char keep[FIELD_READ_BYTES];
 };
-extern const struct field_slot oribi__field_slots[FIELD_SLOTS];
-extern const uint8_t oribi__field_slot_ids[FIELD_SLOTS];
+extern ORIBI__HIDDEN const struct field_slot oribi__field_slots[FIELD_SLOTS];
+extern ORIBI__HIDDEN const uint8_t oribi__field_slot_ids[FIELD_SLOTS];
 
-/* Perfect over ORIBI_FIELDS: length, first, last and third-quarter byte, found by trial. Characters count eightfold modulo 256, so the bit 0x20 that
- * tells cases apart does not count at all. fields_test checks that every name still has a slot of its own, and `fields_test --slots` prints the
- * tables. n > 0. */
+/* Perfect over ORIBI_FIELDS: length, first, last and third-quarter byte, found by trial. Characters count eightfold
+ * modulo 256, so the bit 0x20 that tells cases apart does not count at all. fields_test checks that every name still
+ * has a slot of its own, and `fields_test --slots` prints the tables. n > 0. */
 static inline uint32_t field_slot_of(const char *name, size_t n)
 {
     uint32_t first = (uint8_t)name[0];

@@ -1,5 +1,6 @@
-/* Gives collected fields their meaning. Grammar is settled when this runs: names are tokens, values hold no controls. Here: repeats are folded or
- * refused, then Host, framing, persistence and Expect are decided, in that order, so that one input has one verdict. */
+/* Gives collected fields their meaning. Grammar is settled when this runs: names are tokens, values hold no
+ * controls. Here: repeats are folded or refused, then Host, framing, persistence and Expect are decided, in that
+ * order, so that one input has one verdict. */
 #include "oribi/http/head.h"
 
 #include "head_internal.h"
@@ -43,8 +44,8 @@ static uint64_t folded_word(const char *p)
     return word | 0x2020202020202020U;
 }
 
-/* Equal but for case. Names are tokens: two of them that only differ in the bit 0x20 are nearly always equal, and words of eight find the rest unequal
- * early, which bounds what a head of many alike names can cost. */
+/* Equal but for case. Names are tokens: two of them that only differ in the bit 0x20 are nearly always equal, and
+ * words of eight find the rest unequal early, which bounds what a head of many alike names can cost. */
 static bool names_equal(const struct oribi_field *a, const struct oribi_field *b)
 {
     size_t n = a->name_len;
@@ -84,10 +85,8 @@ static struct oribi_slice value_of(const struct oribi_field *field)
     return oribi_slice(field->value, field->value_len);
 }
 
-/* ---- names outside the table ---- */
-
-/* Whether the name with `_` read as `-`, and stripped of them at both ends, is one that decides framing or routing: the pattern of someone who
- * counts on another program folding the name. */
+/* Whether the name with `_` read as `-`, and stripped of them at both ends, is one that decides framing or routing:
+ * the pattern of someone who counts on another program folding the name. */
 static bool is_shadow(const char *p, size_t n)
 {
     static const struct oribi_slice shadowed[] = {{"content-length", 14}, {"transfer-encoding", 17}, {"host", 4}};
@@ -132,9 +131,8 @@ bool oribi__head_keeps_other(struct oribi_head *head, const struct oribi_field *
     return true;
 }
 
-/* ---- folding ---- */
-
-/* Where each field goes: owner[i] is the index of the first field with the same name. Returns whether any field is not its own owner. */
+/* Where each field goes: owner[i] is the index of the first field with the same name. Returns whether any field is
+ * not its own owner. */
 static bool find_owners(const struct oribi_head *head, uint16_t *owner)
 {
     uint32_t hash[ORIBI_FIELDS_CAP];
@@ -189,8 +187,8 @@ static void join(struct oribi_head *head, const uint16_t *owner, uint32_t i, cha
     field->value_len = (uint32_t)(*out - start);
 }
 
-/* Makes names unique. Values are joined into one allocation no longer than the head itself: a repeat spends at least a name, a colon and CRLF on the two
- * bytes between values. */
+/* Makes names unique. Values are joined into one allocation no longer than the head itself: a repeat spends at least
+ * a name, a colon and CRLF on the two bytes between values. */
 static int fold_repeats(struct oribi_head *head, const char **reason)
 {
     uint16_t owner[ORIBI_FIELDS_CAP];
@@ -254,14 +252,13 @@ static void drop_ambiguous(struct oribi_head *head)
     head->field_count = count;
 }
 
-/* ---- lists ---- */
-
 static bool is_ows(char c)
 {
     return c == ' ' || c == '\t';
 }
 
-/* Takes the next comma-separated element off `list`, OWS stripped; it may be empty. Quoted strings are not looked into: no list read here has them. */
+/* Takes the next comma-separated element off `list`, OWS stripped; it may be empty. Quoted strings are not looked
+ * into: no list read here has them. */
 static bool next_element(struct oribi_slice *list, struct oribi_slice *element)
 {
     if (!list->p)
@@ -279,8 +276,6 @@ static bool next_element(struct oribi_slice *list, struct oribi_slice *element)
     *element = oribi_slice(p, n);
     return true;
 }
-
-/* ---- Host ---- */
 
 static int decide_host(struct oribi_head *head, struct head_facts *facts, const char **reason)
 {
@@ -305,8 +300,6 @@ static int decide_host(struct oribi_head *head, struct head_facts *facts, const 
         return oribi_authority_parse(facts->authority, facts->authority.n, &head->host, &head->port);
     return 0;
 }
-
-/* ---- framing ---- */
 
 static bool is_param(struct oribi_slice text)
 {
@@ -355,8 +348,9 @@ static bool holds_chunked(struct oribi_slice name)
     return false;
 }
 
-/* Only `chunked` alone is decoded. A list of well-formed codings we do not know is 501; what is malformed, names chunked anywhere but at the end, or merely
- * resembles it ("xchunked", "identity") is an attempt at confusion and 400. */
+/* Only `chunked` alone is decoded. A list of well-formed codings we do not know is 501; what is malformed, names
+ * chunked anywhere but at the end, or merely resembles it ("xchunked", "identity") is an attempt at confusion and
+ * 400. */
 static int decide_coding(struct oribi_slice value, const char **reason)
 {
     if (oribi_slice_equal_fold(value, ORIBI_SLICE("chunked")))
@@ -424,13 +418,13 @@ static int decide_framing(struct oribi_head *head, const struct oribi_limits *li
     return decide_coding(value_of(&head->fields[facts->index_of[ORIBI_FIELD_TRANSFER_ENCODING]]), reason);
 }
 
-/* ---- persistence and the rest ---- */
-
-/* What nearly every client sends, without a loop. A value holds no controls, so the bit 0x20 only folds letters here. */
+/* What nearly every client sends, without a loop. A value holds no controls, so the bit 0x20 only folds letters
+ * here. */
 static bool is_keep_alive(struct oribi_slice value)
 {
     static const char text[] = "keep-alive";
-    return value.n == 10 && folded_word(value.p) == folded_word(text) && folded_word(value.p + 2) == folded_word(text + 2);
+    return value.n == 10 && folded_word(value.p) == folded_word(text)
+           && folded_word(value.p + 2) == folded_word(text + 2);
 }
 
 static void decide_connection(struct oribi_head *head, const struct head_facts *facts)

@@ -1,12 +1,14 @@
 /* Request heads, in two ways that never disagree.
  *
- *     parse_whole   one pass over a complete head: request line, the marks of all field lines, then the meaning (head.c). It only ever
- *                   succeeds or finds fault with the meaning; at anything unexpected it says AGAIN and leaves the verdict to …
- *     advance       … which checks line by line, remembers where it stopped, and alone decides what the grammar refuses, what is too long and what
- *                   is merely not there yet. When it reaches the empty line, parse_whole runs once.
+ *     parse_whole   one pass over a complete head: request line, the marks of all field lines, then the meaning
+ *                   (head.c). It only ever succeeds or finds fault with the meaning; at anything unexpected it says
+ *                   AGAIN and leaves the verdict to …
+ *     advance       … which checks line by line, remembers where it stopped, and alone decides what the grammar
+ *                   refuses, what is too long and what is merely not there yet. At the empty line, parse_whole runs once.
  *
- * So every grammar fault is found at the same byte however the input is cut, and faults of meaning (Host, framing, repeats) are only reported once
- * the head is complete. A head that arrives in one read, as nearly all do, is looked at once. */
+ * So every grammar fault is found at the same byte however the input is cut, and faults of meaning (Host, framing,
+ * repeats) are only reported once the head is complete. A head that arrives in one read, as nearly all do, is looked
+ * at once. */
 #include "oribi/http/parser.h"
 
 #include "fields_internal.h"
@@ -71,7 +73,8 @@ static size_t target_len(const char *p, size_t n, size_t done, const struct orib
     return len;
 }
 
-/* Checks "HTTP/1.1\r\n" byte by byte; p is behind the second space. Returns the minor version, ORIBI_AGAIN or an error. */
+/* Checks "HTTP/1.1\r\n" byte by byte; p is behind the second space. Returns the minor version, ORIBI_AGAIN or an
+ * error. */
 static int check_version(const char *p, size_t n, const char **reason)
 {
     static const char pattern[] = "HTTP/d.d\r\n";
@@ -87,8 +90,8 @@ static int check_version(const char *p, size_t n, const char **reason)
     return p[7] != '0';
 }
 
-/* p is the line's first byte. Returns 0 with `line` filled, ORIBI_AGAIN with *scanned advanced, or an error. Every verdict hangs on the first bytes
- * that allow it, so waiting for more cannot change it. */
+/* p is the line's first byte. Returns 0 with `line` filled, ORIBI_AGAIN with *scanned advanced, or an error. Every
+ * verdict hangs on the first bytes that allow it, so waiting for more cannot change it. */
 static int scan_request_line(const char *p, size_t n, uint32_t *scanned, const struct oribi_limits *limits,
                              struct request_line *line, const char **reason)
 {
@@ -139,7 +142,8 @@ static int scan_request_line(const char *p, size_t n, uint32_t *scanned, const s
     return 0;
 }
 
-/* http://authority[/path][?query]; also https, for requests that came through a proxy ending TLS. Returns the scheme's length with "://", or 0. */
+/* http://authority[/path][?query]; also https, for requests that came through a proxy ending TLS. Returns the
+ * scheme's length with "://", or 0. */
 static size_t scheme_len(struct oribi_slice target)
 {
     if (target.n >= 7 && oribi_slice_equal_fold(oribi_slice(target.p, 7), ORIBI_SLICE("http://")))
@@ -321,33 +325,45 @@ static ssize_t advance(struct oribi_parser *parser, const struct oribi_limits *l
 
 /* ---- in one pass ---- */
 
-static inline bool is_blank(char c)
+static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
 
-/* Sets value and id of a field from the line at p, whose colon and CR are where the marks say. */
-static inline uint32_t take_field(struct oribi_field *field, const char *p, size_t name_len, size_t end, bool readable)
+/* Strips OWS (RFC 9110 5.6.3) from both ends; out of the way of values with one space in front and none behind. */
+static __attribute__((noinline)) struct oribi_slice strip(const char *p, const char *end)
 {
-    size_t start = name_len + 1;
-    start += p[start] == ' ';
-    if ((uint8_t)p[start] <= ' ') /* more white space, or the CR of an empty value */
-        while (is_blank(p[start]))
-            start++;
-    if ((uint8_t)p[end - 1] <= ' ')
-        while (end > start && is_blank(p[end - 1]))
-            end--;
-    uint32_t id = readable ? field_find_readable(p, name_len) : oribi_field_find(p, name_len);
-    field->name = p;
-    field->value = p + start;
-    field->value_len = (uint32_t)(end - start);
+    while (p < end && is_blank(*p))
+        p++;
+    while (end > p && is_blank(end[-1]))
+        end--;
+    return oribi_slice(p, (size_t)(end - p));
+}
+
+/* Fills `field` from the line [line, end); `readable` says that FIELD_READ_BYTES may be read from its start. Returns
+ * its id. */
+static inline uint32_t take_field(struct oribi_field *field, const char *line, const char *colon, const char *end,
+                                  bool readable)
+{
+    size_t name_len = (size_t)(colon - line);
+    uint32_t id = readable ? field_find_readable(line, name_len) : oribi_field_find(line, name_len);
+    field->name = line;
+    field->value = colon + 2;
+    field->value_len = (uint32_t)(end - colon - 2);
     field->name_len = (uint16_t)name_len;
     field->id = (uint16_t)id;
+    /* Controls are out of the question, so what is not above SP is white space, or the CR of an empty value. */
+    if (colon[1] != ' ' || (uint8_t)colon[2] <= ' ' || (uint8_t)end[-1] <= ' ') {
+        struct oribi_slice value = strip(colon + 1, end);
+        field->value = value.p;
+        field->value_len = (uint32_t)value.n;
+    }
     return id;
 }
 
-/* Takes all field lines from p on, in front of which `before` bytes may be read. Returns how many bytes they take with the empty line, or ORIBI_AGAIN
- * unless all is as it should be. What every line changes is kept in locals: for the compiler, head and facts could alias the bytes. */
+/* Takes all field lines from p on, in front of which `before` bytes may be read. Returns how many bytes they take
+ * with the empty line, or ORIBI_AGAIN unless all is as it should be. What every line changes is kept in locals: for
+ * the compiler, head and facts could alias the bytes. */
 static ssize_t take_fields(const char *p, size_t before, size_t n, const struct oribi_limits *limits,
                            struct oribi_head *head, struct head_facts *facts)
 {
@@ -358,34 +374,37 @@ static ssize_t take_fields(const char *p, size_t before, size_t n, const struct 
     size_t pairs_end = 2 * (size_t)fields_max(limits);
     if (pairs_end > count)
         pairs_end = count & ~(size_t)1;
-    size_t start = 0;
-    size_t i = 0;
+    const uint32_t *mark = marks;
+    const char *line = p;
+    const char *readable_end = p + n;
+    struct oribi_field *field = head->fields;
     uint64_t seen = 0;
+    uint64_t sum = 0; /* of the bits in `seen`, and so equal to it unless one came twice; far from overflow */
     uint32_t kept = 0;
-    uint32_t others = 0;
-    for (; i < pairs_end; i += 2) {
-        size_t name_end = marks[i];
-        size_t end = marks[i + 1];
-        size_t name_len = name_end - start;
-        if (p[name_end] != ':' || name_len - 1 >= ORIBI_FIELD_NAME_BYTES_MAX || !is_crlf(p + end))
+    for (; mark < marks + pairs_end; mark += 2) {
+        const char *colon = p + mark[0];
+        const char *end = p + mark[1];
+        if (*colon != ':' || (size_t)(colon - line) - 1 >= ORIBI_FIELD_NAME_BYTES_MAX || !is_crlf(end))
             break;
-        uint32_t id = take_field(&head->fields[kept], p + start, name_len, end - start, n - start >= FIELD_READ_BYTES);
-        facts->index_of[id] = (uint8_t)kept;
-        seen |= FIELD_BIT(id);
-        start = end + 2;
-        kept++;
+        uint32_t id = take_field(field, line, colon, end, readable_end - line >= FIELD_READ_BYTES);
+        line = end + 2;
         if (id == ORIBI_FIELD_OTHER) {
-            bool keep = oribi__head_keeps_other(head, &head->fields[kept - 1], limits, facts);
-            others += keep;
-            kept -= !keep;
+            bool keep = oribi__head_keeps_other(head, field, limits, facts);
+            field += keep;
+            kept += keep;
+            continue;
         }
+        facts->index_of[id] = (uint8_t)kept++;
+        field++;
+        sum += FIELD_BIT(id);
+        seen |= FIELD_BIT(id);
     }
-    if (i >= count || marks[i] != start || !is_crlf(p + start))
+    if (mark >= marks + count || p + *mark != line || !is_crlf(line))
         return ORIBI_AGAIN;
     head->field_count = kept;
-    facts->seen = seen & ~FIELD_BIT(ORIBI_FIELD_OTHER);
-    facts->repeated = (uint32_t)__builtin_popcountll(facts->seen) != kept - others;
-    return (ssize_t)start + 2;
+    facts->seen = seen;
+    facts->repeated = sum != seen;
+    return line + 2 - p;
 }
 
 /* Returns the head's length, what is wrong with its meaning, or ORIBI_AGAIN for everything advance() must look at. */

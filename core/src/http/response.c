@@ -1,7 +1,8 @@
-/* Response heads. The application proposes, this file disposes: every name and value is checked, framing and persistence are written from what we know
- * and never copied from the application.
+/* Response heads. The application proposes, this file disposes: every name and value is checked, framing and
+ * persistence are written from what we know and never copied from the application.
  *
- *     status line │ Date │ Server │ the application's fields, those of framing left out │ Content-Length or Transfer-Encoding │ Connection │ CRLF
+ *     status line │ the application's fields, those of framing left out │ Date │ Server
+ *                 │ Content-Length or Transfer-Encoding │ Connection │ CRLF
  */
 #include "oribi/http/response.h"
 
@@ -26,7 +27,8 @@ enum own_name {
     OWN_TRANSFER_ENCODING,
 };
 
-/* All that can follow the application's fields: Content-Length with 19 digits or Transfer-Encoding, Connection with both options, the empty line. */
+/* All that can follow the application's fields: Content-Length with 19 digits or Transfer-Encoding, Connection with
+ * both options, the empty line. */
 enum { TAIL_CAP = 128 };
 
 /* What the application's fields said. */
@@ -335,7 +337,8 @@ ssize_t oribi_response_interim(int status, const struct oribi_header *headers, u
     return fault ? ORIBI_EAPP : put(out, ORIBI_SLICE("\r\n")) - dst;
 }
 
-size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst, size_t cap)
+size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst,
+                            size_t cap)
 {
     char body[64];
     char *end = put_number(body, (uint64_t)status);

@@ -1,4 +1,5 @@
-/* The scalar level, which is also the specification of the others, and the choice of a level. See scan_internal.h for the idea of `lines`. */
+/* The scalar level, which is also the specification of the others, and the choice of a level. See scan_internal.h
+ * for the idea of `lines`. */
 #include "oribi/http/scan.h"
 
 #include "oribi/base/error.h"
@@ -50,9 +51,28 @@ static size_t scalar_host(const char *p, size_t n)
     return span(p, n, SCAN_HOST);
 }
 
+/* Whether one of eight bytes may be a control; TAB counts here. */
+static inline bool word_has_control(const char *p)
+{
+    const uint64_t ones = 0x0101010101010101U;
+    uint64_t word;
+    memcpy(&word, p, 8);
+    uint64_t del = word ^ ones * 0x7f;
+    return (((word - ones * 0x20) & ~word) | ((del - ones) & ~del)) & ones * 0x80;
+}
+
 static size_t scalar_text(const char *p, size_t n)
 {
-    return span(p, n, SCAN_TEXT);
+    size_t i = 0;
+    for (;;) {
+        while (n - i >= 8 && !word_has_control(p + i))
+            i += 8;
+        size_t stop = n - i >= 8 ? i + 8 : n;
+        while (i < stop && (oribi__scan_class[(uint8_t)p[i]] & SCAN_TEXT))
+            i++;
+        if (i < stop || i == n)
+            return i;
+    }
 }
 
 static size_t scalar_target(const char *p, size_t n, size_t *query)
@@ -63,30 +83,33 @@ static size_t scalar_target(const char *p, size_t n, size_t *query)
     return len;
 }
 
+/* Line by line, without masks: what the caller stops at ends the search as well. */
 static size_t scalar_lines(const char *p, size_t before, size_t n, uint32_t *marks, size_t cap)
 {
-    struct scan_walk walk = SCAN_WALK_INIT;
-    uint32_t *out = marks;
+    size_t count = 0;
+    size_t start = 0;
     (void)before;
-    for (size_t pos = 0; pos < n && !walk.ended && cap - (size_t)(out - marks) >= ORIBI_SCAN_BLOCK; pos += 64) {
-        size_t block = n - pos < 64 ? n - pos : 64;
-        uint64_t ctl = 0;
-        uint64_t non = 0;
-        for (size_t i = 0; i < block; i++) {
-            uint8_t class = oribi__scan_class[(uint8_t)p[pos + i]];
-            ctl |= (uint64_t)!(class & SCAN_TEXT) << i;
-            non |= (uint64_t)!(class & SCAN_TOKEN) << i;
-        }
-        out = scan_walk_block(&walk, ctl, non, (uint32_t)pos, out);
+    while (start < n && cap - count >= ORIBI_SCAN_BLOCK) {
+        size_t at = start + span(p + start, n - start, SCAN_TOKEN);
+        if (at == n)
+            break;
+        marks[count++] = (uint32_t)at;
+        if (p[at] != ':')
+            break;
+        at += scalar_text(p + at, n - at);
+        if (at == n)
+            break;
+        marks[count++] = (uint32_t)at;
+        start = at + 2;
     }
-    return (size_t)(out - marks);
+    return count;
 }
 
 static const struct oribi_scan scalar = {"scalar",     scalar_token, scalar_target,
                                          scalar_host,  scalar_text,  scalar_lines};
 
-/* The one mutable global of the core: set before main by choose(), read-only from then on (tests and benchmarks aside). Every level gives the same
- * results, so whoever reads it earlier is slow, not wrong. */
+/* The one mutable global of the core: set before main by choose(), read-only from then on (tests and benchmarks
+ * aside). Every level gives the same results, so whoever reads it earlier is slow, not wrong. */
 const struct oribi_scan *oribi_scan_active = &scalar;
 
 const struct oribi_scan *oribi_scan_level(enum oribi_scan_level level)

@@ -1,8 +1,9 @@
 /* What the levels of scan share: the walk over the bit masks of 64 bytes, and the tables of characters.
  *
- * Each level turns 64 bytes into two masks, bit i for byte i: `ctl` (controls other than TAB) and `non` (no tchar). Line ends are starts of runs of
- * controls, the next line starts two bytes later, and its name ends at the first `non` bit from there, which one addition finds for all
- * lines of the block: adding the start bit to a run of ones carries to the first zero after it.
+ * Each level turns 64 bytes into two masks, bit i for byte i: `ctl` (controls other than TAB) and `non` (no tchar).
+ * Line ends are starts of runs of controls, the next line starts two bytes later, and its name ends at the first
+ * `non` bit from there, which one addition finds for all lines of the block: adding the start bit to a run of ones
+ * carries to the first zero after it.
  *
  *     bytes   H o s t :   a \r \n A c c e p t :
  *     non     0 0 0 0 1 1 0 1  1  0 0 0 0 0 0 1
@@ -15,6 +16,9 @@
 
 #include "oribi/http/scan.h"
 
+/* Reached without the detour that position-independent code takes for symbols from elsewhere. */
+#define ORIBI__HIDDEN __attribute__((visibility("hidden")))
+
 /* Bits of oribi__scan_class. */
 enum {
     SCAN_TOKEN = 1,
@@ -22,7 +26,7 @@ enum {
     SCAN_HOST = 4,
     SCAN_TEXT = 8,
 };
-extern const uint8_t oribi__scan_class[256];
+extern ORIBI__HIDDEN const uint8_t oribi__scan_class[256];
 
 /* NULL when the CPU lacks it. */
 const struct oribi_scan *oribi__scan_sse42(void);
@@ -39,13 +43,18 @@ struct scan_walk {
 /* The first byte is a line start, and what stood before it was a line end. */
 #define SCAN_WALK_INIT {.starts = 1, .carry = 0, .control = 1, .ended = false}
 
-/* Lowest set bit; 63 when there is none, which the extra bit makes cheaper than asking. */
-static inline __attribute__((always_inline)) uint32_t scan_lowest(uint64_t bits)
+/* Stores the place of the lowest set bit and returns the bits without it. With no bit set it stores rubbish, which
+ * the extra bit makes cheaper than asking. Volatile keeps the compiler from gathering four such stores into one
+ * vector, which takes longer to make than to store. */
+static inline __attribute__((always_inline)) uint64_t scan_put_mark(uint64_t bits, uint32_t base, uint32_t *out)
 {
-    return (uint32_t)__builtin_ctzll(bits | (uint64_t)1 << 63);
+    uint32_t place = base + (uint32_t)__builtin_ctzll(bits | (uint64_t)1 << 63);
+    *(volatile uint32_t *)out = place;
+    return bits & (bits - 1);
 }
 
-/* Adds one block's marks at `out`, which has 64 slots; returns behind the last one. Slots behind it may hold rubbish. */
+/* Adds one block's marks at `out`, which has 64 slots; returns behind the last one. Slots behind it may hold
+ * rubbish. */
 static inline __attribute__((always_inline)) uint32_t *scan_walk_block(struct scan_walk *walk, uint64_t ctl,
                                                                        uint64_t non, uint32_t base, uint32_t *out)
 {
@@ -62,17 +71,12 @@ static inline __attribute__((always_inline)) uint32_t *scan_walk_block(struct sc
 
     /* Four stores without asking are cheaper than a branch per mark: 64 bytes of a real head hold two or three. */
     size_t count = (size_t)__builtin_popcountll(marks);
-    out[0] = base + scan_lowest(marks);
-    marks &= marks - 1;
-    out[1] = base + scan_lowest(marks);
-    marks &= marks - 1;
-    out[2] = base + scan_lowest(marks);
-    marks &= marks - 1;
-    out[3] = base + scan_lowest(marks);
-    for (size_t i = 4; i < count; i++) {
-        marks &= marks - 1;
-        out[i] = base + scan_lowest(marks);
-    }
+    marks = scan_put_mark(marks, base, out);
+    marks = scan_put_mark(marks, base, out + 1);
+    marks = scan_put_mark(marks, base, out + 2);
+    marks = scan_put_mark(marks, base, out + 3);
+    for (size_t i = 4; i < count; i++)
+        marks = scan_put_mark(marks, base, out + i);
     return out + count;
 }
 

@@ -1,9 +1,10 @@
-/* The x86-64 levels of scan: SSE4.2 (16 bytes at a time), AVX2 (32), AVX-512 VBMI (64). One of the files that may ask for a platform: elsewhere it
- * offers the same three functions, which then say that the level is not there.
+/* The x86-64 levels of scan: SSE4.2 (16 bytes at a time), AVX2 (32), AVX-512 VBMI (64). One of the files that may
+ * ask for a platform: elsewhere it offers the same three functions, which then say that the level is not there.
  *
- * Classes come from two 16-entry table lookups, one by the low and one by the high half of each byte: a byte is in the class when the entries have
- * a bit in common. A bit stands for a set of rows (high halves) that allow the same columns (low halves). 0x80-0xff look up as zero.
- * AVX-512 VBMI looks the 128 ASCII entries of oribi__scan_class up directly. */
+ * Classes come from two 16-entry table lookups, one by the low and one by the high half of each byte: a byte is in
+ * the class when the entries have a bit in common. A bit stands for a set of rows (high halves) that allow the same
+ * columns (low halves). 0x80-0xff look up as zero. AVX-512 VBMI looks the 128 ASCII entries of oribi__scan_class up
+ * directly. */
 #include "scan_internal.h"
 
 #if defined(__x86_64__)
@@ -25,9 +26,10 @@ static const uint8_t target_columns[16] __attribute__((aligned(16))) = {
 static const uint8_t host_columns[16] __attribute__((aligned(16))) = {
     0xa8, 0xfc, 0xf8, 0xf8, 0xfc, 0xf8, 0xfc, 0xfc, 0xfc, 0xfc, 0xf4, 0x5c, 0x54, 0x5c, 0xd4, 0x70};
 
-/* Both classes `lines` needs in one lookup. Bits 0-4 cover the tchars: rows 3 5 6 7 have columns 0-9, rows 4 6 columns 1-F, row 2 its own, rows 4 5 6
- * columns A E F, rows 4 6 7 columns A C E. Bits 5-7 cover the controls: rows 0 1 all columns but 9, row 1 column 9, row 7 column F. So adding
- * 0x60 with saturation brings every control, and nothing else, to the sign bit. */
+/* Both classes `lines` needs in one lookup. Bits 0-4 cover the tchars: rows 3 5 6 7 have columns 0-9, rows 4 6
+ * columns 1-F, row 2 its own, rows 4 5 6 columns A E F, rows 4 6 7 columns A C E. Bits 5-7 cover the controls: rows
+ * 0 1 all columns but 9, row 1 column 9, row 7 column F. So adding 0x60 with saturation brings every control, and
+ * nothing else, to the sign bit. */
 static const uint8_t line_columns[16] __attribute__((aligned(16))) = {
     0x21, 0x27, 0x23, 0x27, 0x27, 0x27, 0x27, 0x27, 0x23, 0x43, 0x3e, 0x26, 0x32, 0x26, 0x3e, 0xaa};
 static const uint8_t line_rows[16] __attribute__((aligned(16))) = {0x20, 0x60, 0x04, 0x01, 0x1a, 0x09, 0x1b, 0x91};
@@ -129,8 +131,8 @@ SCAN_SSE42 SCAN_INLINE void masks_sse42(const char *p, uint64_t *ctl, uint64_t *
     *non |= *ctl;
 }
 
-/* The last rest < 64 bytes of [p, p+n): read from 64 bytes before the end and shifted into place where that much may be read, else copied. Zero
- * bits above the end are one endless name, which leaves no mark. */
+/* The last rest < 64 bytes of [p, p+n): read from 64 bytes before the end and shifted into place where that much may
+ * be read, else copied. Zero bits above the end are one endless name, which leaves no mark. */
 #define SCAN_DEFINE_REST(level, attribute)                                                                             \
     attribute SCAN_INLINE void rest_##level(const char *p, size_t before, size_t n, size_t rest, uint64_t *ctl,        \
                                             uint64_t *non)                                                             \

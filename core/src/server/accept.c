@@ -9,29 +9,16 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 
 enum {
     ACCEPT_BATCH = 16,       /* a turn, when no sibling would have been free to take them */
-    ACCEPT_PAUSE_MS = 1000,  /* after running out of descriptors */
+    ACCEPT_PAUSE_MS = 1000,  /* after running out of descriptors, or when a listener cannot be watched or accepted from */
     CLOSE_IDLE_BATCH = 16,
 };
 
-void oribi__gates_open(struct oribi_worker *w)
-{
-    if (w->gates_open || w->stopping)
-        return;
-    for (uint32_t i = 0; i < w->gate_count; i++) {
-        struct oribi__gate *gate = &w->gates[i];
-        if (oribi_loop_add(w->reactor.loop, &gate->watch, gate->listener->fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
-            oribi_log(ORIBI_LOG_ERROR, "cannot watch %s: %s", gate->listener->text, oribi_os_error_text());
-    }
-    w->gates_open = true;
-}
-
-void oribi__gates_close(struct oribi_worker *w)
+void oribi__gates_unwatch(struct oribi_worker *w)
 {
     if (!w->gates_open)
         return;
@@ -40,6 +27,35 @@ void oribi__gates_close(struct oribi_worker *w)
         w->gates[i].ready = false;
     }
     w->gates_open = false;
+    w->gates_owed = false;
+}
+
+static void pause_accepting(struct oribi_worker *w)
+{
+    oribi__gates_unwatch(w);
+    w->pause_until_ms = w->reactor.now_ms + ACCEPT_PAUSE_MS;
+}
+
+/* For what cannot be helped here: tried again after a pause, so that a listener that fails for good keeps nobody awake. */
+static void complain(struct oribi_worker *w, const struct oribi__gate *gate, const char *what)
+{
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_ERROR, "cannot %s %s: %s", what, gate->listener->text, oribi_os_error_text());
+    pause_accepting(w);
+}
+
+void oribi__gates_open(struct oribi_worker *w)
+{
+    if (w->gates_open || w->stopping)
+        return;
+    w->gates_open = true;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        struct oribi__gate *gate = &w->gates[i];
+        if (oribi_loop_add(w->reactor.loop, &gate->watch, gate->listener->fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0) {
+            complain(w, gate, "watch");
+            return;
+        }
+    }
 }
 
 static void set_address(struct oribi_conn *c, const struct sockaddr_storage *peer)
@@ -70,8 +86,7 @@ static void out_of_descriptors(struct oribi_worker *w)
     uint32_t closed = oribi_reactor_close_idle(&w->reactor, CLOSE_IDLE_BATCH);
     if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "out of file descriptors: closed %u idle connections, accepting again in %d ms", closed, ACCEPT_PAUSE_MS);
-    oribi__gates_close(w);
-    w->pause_until_ms = w->reactor.now_ms + ACCEPT_PAUSE_MS;
+    pause_accepting(w);
 }
 
 /* True if there may be more. */
@@ -88,12 +103,9 @@ static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
         return false;
     }
     if (result < 0) {
-        gate->ready = false;
+        if (result != ORIBI_AGAIN)
+            complain(w, gate, "accept from");
         return false;
-    }
-    if (!gate->listener->is_unix) {
-        int on = 1;
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only delays answers if it fails */
     }
     struct oribi_conn *c = oribi_conn_open(&w->reactor, fd, gate->listener);
     if (!c)
@@ -106,12 +118,30 @@ static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
     return true;
 }
 
+/* The kernel woke one sleeper for each waiting connection, and if that was us, nobody else will hear of it: what waits now is ours to take,
+ * after we have left the sleepers' queue. Found as a request without an answer in a reload. */
+void oribi__gates_close(struct oribi_worker *w)
+{
+    if (!w->gates_open)
+        return;
+    oribi__gates_unwatch(w);
+    for (uint32_t i = 0; i < w->gate_count; i++)
+        while (accept_one(w, &w->gates[i]))
+            continue;
+}
+
 static uint32_t accept_budget(const struct oribi_worker *w)
 {
+    uint32_t budget;
     bool idle_elsewhere = oribi__idle_siblings(w) > 0; /* the kernel wakes one of them instead */
     if (w->reactor.queue_len > 0)
-        return idle_elsewhere ? 0 : 1;
-    return idle_elsewhere ? 1 : ACCEPT_BATCH;
+        budget = idle_elsewhere ? 0 : 1;
+    else
+        budget = idle_elsewhere ? 1 : ACCEPT_BATCH;
+    if (w->options->connections_max == 0)
+        return budget;
+    uint32_t room = w->options->connections_max - w->reactor.conn_count; /* > 0, or the gates were closed */
+    return budget < room ? budget : room;
 }
 
 /* Connections that stay move us to the end of the kernel's queue of sleepers, see oribi_loop_rotate(). */
@@ -123,8 +153,13 @@ static void rotate(struct oribi_worker *w)
     w->registered_seen = registered;
     if (!w->setup.board || w->setup.board->count < 2)
         return;
-    for (uint32_t i = 0; i < w->gate_count; i++)
+    for (uint32_t i = 0; i < w->gate_count; i++) {
         oribi_loop_rotate(w->reactor.loop, &w->gates[i].watch);
+        if (!w->gates[i].watch.added) {
+            complain(w, &w->gates[i], "watch");
+            return;
+        }
+    }
 }
 
 void oribi__accept_turn(struct oribi_worker *w)
@@ -133,12 +168,13 @@ void oribi__accept_turn(struct oribi_worker *w)
         return;
     bool full = w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
     if (w->gates_open && full)
-        oribi__gates_close(w);
+        oribi__gates_unwatch(w);
     else if (!w->gates_open && !full && w->reactor.now_ms >= w->pause_until_ms)
         oribi__gates_open(w);
+    if (w->gates_open)
+        rotate(w);
     if (!w->gates_open)
         return;
-    rotate(w);
     uint32_t budget = UINT32_MAX; /* found out only when somebody waits */
     for (uint32_t i = 0; i < w->gate_count && w->gates_open; i++) {
         struct oribi__gate *gate = &w->gates[i];
@@ -149,9 +185,12 @@ void oribi__accept_turn(struct oribi_worker *w)
         while (budget > 0 && gate->ready && w->gates_open) {
             budget--;
             if (!accept_one(w, gate))
-                break;
+                gate->ready = false;
         }
     }
-    for (uint32_t i = 0; i < w->gate_count; i++)
+    w->gates_owed = false;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        w->gates_owed |= w->gates[i].ready;
         w->gates[i].ready = false; /* level-triggered: the next poll says it again */
+    }
 }

@@ -25,6 +25,8 @@ struct oribi__call {
     int64_t started_us;
     int64_t body_sent; /* body bytes given to the connection, framing not counted */
     int64_t left;      /* of a known length; -1 when not known */
+    int64_t waited_pending; /* what was queued when oribi_reply_wait() last saw it change … */
+    int64_t waited_since_ms; /* … and when that was */
     struct oribi_buf held;
     enum oribi__phase phase;
     enum oribi_framing framing;
@@ -76,6 +78,7 @@ struct oribi_worker {
     _Atomic uint32_t stop_asked; /* set by oribi_worker_stop() in a handler or thread, read by the owner */
     bool stopping;
     bool gates_open;        /* listeners are watched */
+    bool gates_owed;        /* somebody waits there whom we were told of and did not take */
     int64_t turned_us;      /* time of the last turn */
     int64_t stop_ms;        /* when stopping began */
     int64_t pause_until_ms; /* accepting is paused: descriptors are out */
@@ -153,7 +156,8 @@ void oribi__pool_watch(struct oribi_worker *worker, bool on);
 
 /* accept.c */
 void oribi__gates_open(struct oribi_worker *worker);
-void oribi__gates_close(struct oribi_worker *worker);
+void oribi__gates_close(struct oribi_worker *worker);   /* … and takes who waits there now */
+void oribi__gates_unwatch(struct oribi_worker *worker); /* … and leaves them to the siblings */
 void oribi__accept_turn(struct oribi_worker *worker);
 
 /* worker.c: books the end of a call; the connection is finished or aborted by the caller. */

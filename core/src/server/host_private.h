@@ -1,7 +1,14 @@
-/* What host.c, mold.c and seat.c share: the ties that a process keeps when it is forked from supervisor to mold to worker. */
+/* What the sources around the supervisor share.
+ *   host.c        the turn: events in, actions out
+ *   host_start.c  create, destroy, daemon, logs
+ *   generation.c  starting molds and successors, and what a new generation tells about itself
+ *   control.c     the control socket        status.c  what it shows
+ *   mold.c, seat.c   the other processes
+ * A process keeps struct oribi__ties when it is forked from supervisor to mold to worker. */
 #ifndef ORIBI_SERVER_HOST_PRIVATE_H
 #define ORIBI_SERVER_HOST_PRIVATE_H
 
+#include "oribi/base/buf.h"
 #include "oribi/base/os.h"
 #include "oribi/server/access_log.h"
 #include "oribi/server/host.h"
@@ -26,24 +33,62 @@ struct oribi__ties {
 
 struct oribi__mold_socket {
     int32_t pid;
-    int fd; /* our end */
+    int fd; /* our end; -1: this place is free */
+};
+
+enum { ORIBI__CLIENTS_MAX = 8, ORIBI__COMMAND_CAP = 128 };
+
+/* What a client of the control socket waits for. */
+enum oribi__wish { ORIBI__WISH_NONE, ORIBI__WISH_RELOAD, ORIBI__WISH_UPGRADE, ORIBI__WISH_STOP };
+
+struct oribi__client {
+    int fd; /* -1: this place is free */
+    enum oribi__wish wish;
+    int64_t until; /* when a client that says nothing is let go of */
+    size_t len;
+    char line[ORIBI__COMMAND_CAP];
+};
+
+struct oribi__control {
+    int fd;          /* listens; -1: none */
+    uint64_t device; /* of its file, so that a successor's under the same name stays */
+    uint64_t inode;
+    struct oribi__client clients[ORIBI__CLIENTS_MAX];
+};
+
+/* Of workers that are gone; those that live have theirs in the scoreboard. */
+struct oribi__totals {
+    uint64_t requests;
+    uint64_t connections;
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+    uint64_t status_class[6];
+    uint64_t worker_exits;
 };
 
 struct oribi_host {
     struct oribi__ties ties;
     pid_t pid;
+    int64_t started_ms;
     struct oribi_start start;
     struct oribi_supervisor sup;
     struct oribi_listeners no_listeners;
     struct oribi__mold_socket molds[ORIBI_MOLDS_MAX];
-    int message_fd;       /* our end of ties.message_fd */
-    int life_write_fd;    /* the last copy goes with us */
-    int signal_fds[2];    /* one byte per signal, 0 to wake */
-    int daemon_fds[2];    /* from the daemon to the process that waits for it */
-    int terminal_fd;      /* standard error of before the daemon's detachment, for its first lines */
+    int message_fd;    /* our end of ties.message_fd */
+    int life_write_fd; /* the last copy goes with us */
+    int signal_fds[2]; /* one byte per signal, 0 to wake */
+    int daemon_fds[2]; /* from the daemon to the process that waits for it */
     struct oribi_pid_file pid_file;
+    char *pid_path; /* its name in normal times; NULL: none */
     bool daemonize; /* still to be done */
     bool begun;
+    struct oribi__control control;
+    struct oribi__totals totals;
+    int64_t watchdog_ms; /* 0: nobody watches us */
+    int64_t watchdog_at;
+    int64_t measured_at;
+    uint32_t measure_next; /* place */
+    uint32_t measure_left;
     /* between ORIBI_HOST_FORK_MOLD and oribi_host_forked() */
     int next_mold_fds[2];
     uint32_t next_generation;
@@ -52,36 +97,97 @@ struct oribi_host {
     struct oribi_event started;
     bool has_dead;
     struct oribi_event dead;
+    /* what a generation that is loading has told so far */
+    int32_t teller; /* pid of its mold */
+    bool has_config;
+    struct oribi_supervisor_config config;
+    uint32_t named_count;
+    char named[ORIBI_LISTENERS_MAX][ORIBI_ADDRESS_TEXT_CAP]; /* specs of its listeners */
+    uint32_t adopted_from;                                   /* from here on listeners are its own */
+    /* upgrade */
+    int upgrade_fd;    /* we are the successor: written to when we serve; -1: we are not */
+    int successor_fd;  /* our successor writes there; -1: there is none */
+    int successor_end; /* its end until it is started */
     /* what take returned */
     struct oribi_host_action action;
-    char reason[128];
+    char reason[256];
     char title[160];
 };
 
-/* Log level and error log as the options say. 0 or ORIBI_EINVAL with one line in `error`. */
-int oribi__open_logs(struct oribi__ties *ties, char *error);
-
-/* After a rotation. */
+/* host_start.c: logs */
+int oribi__open_logs(struct oribi__ties *ties,
+                     char *error); /* level and error log as the options say; 0 or a code with `error` */
 void oribi__reopen_logs(struct oribi__ties *ties);
+void oribi__hand_over_logs(struct oribi_host *host); /* to the user of the workers */
+void oribi__log_text(struct oribi_host *host, enum oribi_log_level level, const char *text);
+void oribi__close_listeners(struct oribi_host *host, bool unlink_paths);
+void oribi__release_starter(struct oribi_host *host, int code);
+void oribi__host_signal(void *self, int number); /* the handler */
 
 /* Copies title to dst unless it is what `last` (of `last_cap` bytes) holds; remembers it there. */
 size_t oribi__title_changed(const char *title, char *last, size_t last_cap, char *dst, size_t cap);
 
 /* In a child: closes what belongs to the supervisor alone and frees it. `keep_fd` stays open. */
 void oribi__host_forget(struct oribi_host *host, int keep_fd);
+void oribi__host_config(const struct oribi_options *options, uint32_t workers_max,
+                        struct oribi_supervisor_config *config);
+
+/* generation.c, in the supervisor */
+struct oribi__mold_socket *oribi__mold_socket_of(struct oribi_host *host, int32_t pid);
+void oribi__mold_socket_close(struct oribi_host *host, int32_t pid);
+bool oribi__start_mold(struct oribi_host *host, uint32_t generation, bool fresh); /* true: the language is to fork */
+void oribi__mold_started(struct oribi_host *host, pid_t pid);
+void oribi__generation_told(struct oribi_host *host, const struct oribi_message *message,
+                            int passed); /* takes passed */
+void oribi__generation_committed(struct oribi_host *host);
+void oribi__generation_failed(struct oribi_host *host);
+bool oribi__mold_promoted(struct oribi_host *host, const struct oribi_message *message, int passed); /* takes passed */
+void oribi__start_successor(struct oribi_host *host);
+bool oribi__successor_ready(struct oribi_host *host);
+void oribi__successor_failed(struct oribi_host *host);
+
+/* generation.c, in a mold that was started by exec */
+struct oribi__handed_down {
+    uint32_t generation;
+    int socket_fd;
+    int message_fd;
+    int life_fd;
+    int board_fd;
+    uint32_t board_count;
+    pid_t parent;
+};
+int oribi__handed_down_read(struct oribi__handed_down *from, char *error);
+void oribi__tell_generation(struct oribi__ties *ties, uint32_t generation);
+
+/* control.c */
+int oribi__control_open(struct oribi_host *host, bool replace, char *error);
+bool oribi__control_turn(struct oribi_host *host, struct oribi_event *event); /* true: feed it */
+void oribi__control_answer(struct oribi_host *host, enum oribi__wish wish, int code, const char *text);
+size_t oribi__control_fds(const struct oribi_host *host, int *fds);
+int64_t oribi__control_deadline(const struct oribi_host *host);
+void oribi__control_close(struct oribi_host *host, bool unlink_path);
+
+/* status.c */
+void oribi__status_text(struct oribi_host *host, struct oribi_buf *out);
+void oribi__status_json(struct oribi_host *host, struct oribi_buf *out);
+void oribi__totals_add(struct oribi__totals *totals, const struct oribi_slot *slot);
 
 struct oribi_mold {
     struct oribi__ties ties;
     pid_t pid;
     uint32_t generation;
+    bool started_by_exec;
     int socket_fd; /* commands from the supervisor */
     struct oribi_wake wake;
-    _Atomic bool loaded;      /* read by the signal handler */
-    _Atomic bool exit_asked;  /* set by the signal handler */
-    _Atomic bool reopen_asked;/* likewise */
-    uint32_t slot;            /* of the spawn being carried out */
+    _Atomic bool loaded;       /* read by the signal handler */
+    _Atomic bool exit_asked;   /* set by the signal handler */
+    _Atomic bool reopen_asked; /* likewise */
+    uint32_t slot;             /* of the spawn being carried out */
     uint32_t ticket;
     char title[160];
 };
+
+/* mold.c: makes the calling process this mold, with its pid, its signals and a descriptor to be woken by. 0 or ORIBI_ESYS. */
+int oribi__mold_take_post(struct oribi_mold *mold);
 
 #endif

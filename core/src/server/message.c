@@ -1,9 +1,11 @@
+/* Records over SOCK_SEQPACKET. EINTR is looked at here, because a record is no stream that os.h could go on with. */
 #include "oribi/server/message.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,31 +27,73 @@ void oribi_message_set_text(struct oribi_message *message, const char *text, siz
     message->text_len = (uint32_t)len;
 }
 
-int oribi_message_send(int fd, struct oribi_message *message, int wait)
+static int send_record(int fd, struct oribi_message *message, int passed, int flags)
 {
     message->magic = MAGIC;
-    size_t len = offsetof(struct oribi_message, text) + message->text_len;
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec vec = {message, offsetof(struct oribi_message, text) + message->text_len};
+    struct msghdr record = {.msg_iov = &vec, .msg_iovlen = 1};
+    if (passed >= 0) {
+        record.msg_control = control;
+        record.msg_controllen = sizeof(control);
+        struct cmsghdr *head = CMSG_FIRSTHDR(&record);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(head), &passed, sizeof(int));
+    }
     ssize_t n;
     do
-        n = send(fd, message, len, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
+        n = sendmsg(fd, &record, MSG_NOSIGNAL | flags);
     while (n < 0 && errno == EINTR); /* a record is sent whole or not at all: nothing to go on from */
     return n < 0 ? oribi_os_fail() : 0;
 }
 
-int oribi_message_receive(int fd, struct oribi_message *message)
+int oribi_message_send(int fd, struct oribi_message *message, int wait)
 {
+    return send_record(fd, message, -1, wait ? 0 : MSG_DONTWAIT);
+}
+
+int oribi_message_send_fd(int fd, struct oribi_message *message, int passed)
+{
+    return send_record(fd, message, passed, 0);
+}
+
+static int passed_fd(struct msghdr *record)
+{
+    int fd = -1;
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(record); head; head = CMSG_NXTHDR(record, head))
+        if (head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+            memcpy(&fd, CMSG_DATA(head), sizeof(int)); /* one at most is ever sent */
+    return fd;
+}
+
+int oribi_message_receive(int fd, struct oribi_message *message, int *passed)
+{
+    char control[CMSG_SPACE(sizeof(int))];
+    struct iovec vec = {message, sizeof(*message) - 1};
+    struct msghdr record = {
+        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
     ssize_t n;
     do
-        n = recv(fd, message, sizeof(*message) - 1, MSG_DONTWAIT);
+        n = recvmsg(fd, &record, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
+    if (passed)
+        *passed = -1;
     if (n < 0) {
         int code = oribi_os_fail();
         return code == ORIBI_AGAIN ? 0 : code;
     }
     if (n == 0)
         return ORIBI_ECLOSED;
+    int got = passed_fd(&record);
     size_t head = offsetof(struct oribi_message, text);
-    if ((size_t)n < head || message->magic != MAGIC || message->text_len != (size_t)n - head)
+    bool valid = (size_t)n >= head && message->magic == MAGIC && message->text_len == (size_t)n - head;
+    if (valid && passed)
+        *passed = got;
+    else
+        oribi_os_close(got);
+    if (!valid)
         return ORIBI_EBAD;
     message->text[message->text_len] = '\0';
     return 1;

@@ -30,13 +30,11 @@ static void on_signal(void *self, int number)
 
 static void tell(struct oribi_mold *mold, enum oribi_message_kind kind, pid_t pid, const char *text, size_t len)
 {
-    struct oribi_message message = {.kind = kind,
-                                    .generation = mold->generation,
-                                    .slot = mold->slot,
-                                    .ticket = mold->ticket,
-                                    .pid = pid};
+    struct oribi_message message = {
+        .kind = kind, .generation = mold->generation, .slot = mold->slot, .ticket = mold->ticket, .pid = pid};
     oribi_message_set_text(&message, text, len);
-    (void)oribi_message_send(mold->ties.message_fd, &message, 1); /* fails when the supervisor is gone, which the socket tells */
+    (void)oribi_message_send(mold->ties.message_fd, &message,
+                             1); /* fails when the supervisor is gone, which the socket tells */
 }
 
 static int fail(struct oribi_mold *mold, int code, const char *error)
@@ -45,16 +43,23 @@ static int fail(struct oribi_mold *mold, int code, const char *error)
     return code;
 }
 
+int oribi__mold_take_post(struct oribi_mold *mold)
+{
+    mold->pid = getpid();
+    if (oribi_wake_create(&mold->wake) < 0)
+        return ORIBI_ESYS;
+    oribi_signals_install(on_signal, mold, 0);
+    return 0;
+}
+
 /* What is the same for a forked and a started mold. */
 static int settle(struct oribi_mold *mold, pid_t parent, char *error)
 {
     const struct oribi_options *options = mold->ties.options;
-    mold->pid = getpid();
-    if (oribi_wake_create(&mold->wake) < 0) {
+    if (oribi__mold_take_post(mold) < 0) {
         (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "mold: no descriptors: %s", oribi_os_error_text());
         return fail(mold, ORIBI_ESYS, error);
     }
-    oribi_signals_install(on_signal, mold, 0);
     int code = oribi_process_switch_user(options->user, options->group, error);
     if (code < 0)
         return fail(mold, code, error);
@@ -80,6 +85,36 @@ int oribi_mold_enter(struct oribi_host *host, struct oribi_mold **out, char *err
     return code;
 }
 
+int oribi_mold_inherit(const struct oribi_host_setup *setup, struct oribi_mold **out, char *error)
+{
+    struct oribi__handed_down from;
+    int code = oribi__handed_down_read(&from, error);
+    if (code < 0)
+        return code;
+    struct oribi_mold *mold = oribi_mem_alloc(1, sizeof(*mold));
+    mold->started_by_exec = true;
+    mold->generation = from.generation;
+    mold->socket_fd = from.socket_fd;
+    mold->ties = (struct oribi__ties){.options = setup->options,
+                                      .listeners = setup->listeners,
+                                      .program = setup->program,
+                                      .message_fd = from.message_fd,
+                                      .life_fd = from.life_fd};
+    if (!mold->ties.listeners) /* lives as long as the process */
+        mold->ties.listeners = oribi_mem_alloc(1, sizeof(*mold->ties.listeners));
+    if (oribi_scoreboard_attach(&mold->ties.board, from.board_count, from.board_fd) < 0) {
+        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "cannot map the scoreboard: %s", oribi_os_error_text());
+        code = fail(mold, ORIBI_ENOMEM, error);
+    }
+    if (code == 0 && (code = oribi__open_logs(&mold->ties, error)) < 0)
+        code = fail(mold, code, error);
+    if (code == 0)
+        code = settle(mold, from.parent, error);
+    if (code == 0)
+        *out = mold;
+    return code;
+}
+
 const struct oribi_options *oribi_mold_options(const struct oribi_mold *mold)
 {
     return mold->ties.options;
@@ -99,11 +134,25 @@ void oribi_mold_ready(struct oribi_mold *mold)
 {
     (void)oribi_os_signal_on_parent_death(0, getppid()); /* from here on the socket tells */
     atomic_store(&mold->loaded, true);
+    if (mold->started_by_exec)
+        oribi__tell_generation(&mold->ties, mold->generation);
     tell(mold, ORIBI_MESSAGE_MOLD_READY, mold->pid, "", 0);
+}
+
+/* Socket files of addresses that only this generation would have had. */
+static void remove_fresh_files(struct oribi_listeners *listeners)
+{
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        struct oribi_listener *item = &listeners->items[i];
+        if (item->fresh && item->path)
+            (void)unlink(item->path); /* one that is left is stale, and replaced by the next start */
+    }
 }
 
 void oribi_mold_failed(struct oribi_mold *mold, const char *text, size_t len)
 {
+    if (mold->started_by_exec)
+        remove_fresh_files(mold->ties.listeners);
     tell(mold, ORIBI_MESSAGE_MOLD_FAILED, mold->pid, text, len);
 }
 
@@ -115,7 +164,7 @@ enum oribi_mold_action oribi_mold_take(struct oribi_mold *mold)
     if (atomic_load(&mold->exit_asked))
         return ORIBI_MOLD_EXIT;
     struct oribi_message message;
-    int got = oribi_message_receive(mold->socket_fd, &message);
+    int got = oribi_message_receive(mold->socket_fd, &message, NULL);
     if (got == 0)
         return ORIBI_MOLD_NONE;
     if (got < 0 || message.kind != ORIBI_MESSAGE_SPAWN)
@@ -162,7 +211,8 @@ void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid)
         tell_fork(mold, pid);
     oribi_signals_release();
     if (pid > 0)
-        (void)oribi_process_reap(pid, true, &status); /* it reported its result; an error means somebody reaped it before us */
+        (void)oribi_process_reap(pid, true,
+                                 &status); /* it reported its result; an error means somebody reaped it before us */
 }
 
 size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap)

@@ -39,7 +39,8 @@ static bool still_there(int fd, const char *path)
 {
     struct stat ours;
     struct stat named;
-    return fstat(fd, &ours) == 0 && stat(path, &named) == 0 && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+    return fstat(fd, &ours) == 0 && stat(path, &named) == 0 && ours.st_dev == named.st_dev &&
+           ours.st_ino == named.st_ino;
 }
 
 static int held_by_other(int fd, const char *path, char *error)
@@ -101,7 +102,7 @@ void oribi_pid_file_remove(struct oribi_pid_file *file)
     struct stat entry;
     bool ours = file->fd >= 0 && still_there(file->fd, file->path);
     if (ours && fstat(file->fd, &entry) == 0 && S_ISREG(entry.st_mode)) /* never a device that somebody named */
-        (void)unlink(file->path); /* nothing can be done about it at the end */
+        (void)unlink(file->path);                                       /* nothing can be done about it at the end */
     oribi_pid_file_forget(file);
 }
 

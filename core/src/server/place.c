@@ -187,7 +187,11 @@ void oribi__pool_watch(struct oribi_worker *w, bool on)
 
 void oribi__entrances_close(struct oribi_worker *w)
 {
-    oribi__gates_close(w);
+    /* A wake-up that was spent on us and not followed is owed: the connection is taken here, and its request goes to a sibling through the pool. */
+    if (w->gates_owed)
+        oribi__gates_close(w);
+    else
+        oribi__gates_unwatch(w);
     oribi__pool_watch(w, false);
     oribi_loop_remove(w->reactor.loop, &w->wake_watch);
     w->entrances_closed = true;

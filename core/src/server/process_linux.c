@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -25,7 +26,7 @@
 
 extern char **environ;
 
-enum { POLL_MAX = 8, PROC_BYTES_MAX = 8 * 1024 * 1024 };
+enum { PROC_BYTES_MAX = 8 * 1024 * 1024 };
 
 /* --- how we were started --- */
 
@@ -170,7 +171,8 @@ static void become(const struct oribi_start *start, char **merged, const int *ke
     _exit(127);
 }
 
-int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count, pid_t *pid)
+int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
+                      pid_t *pid)
 {
     if (!start->argv || !start->argv[0])
         return ORIBI_EINVAL;
@@ -266,9 +268,9 @@ pid_t oribi_process_reap(pid_t pid, bool wait, int *status)
 
 void oribi_process_poll(const int *fds, size_t count, int64_t timeout_ms)
 {
-    struct pollfd polled[POLL_MAX];
+    struct pollfd polled[ORIBI_POLL_MAX];
     nfds_t n = 0;
-    for (size_t i = 0; i < count && n < POLL_MAX; i++)
+    for (size_t i = 0; i < count && n < ORIBI_POLL_MAX; i++)
         if (fds[i] >= 0)
             polled[n++] = (struct pollfd){.fd = fds[i], .events = POLLIN};
     if (timeout_ms > INT_MAX)
@@ -288,6 +290,20 @@ bool oribi_process_has_terminal(void)
 }
 
 /* --- memory --- */
+
+int oribi_process_shared_memory(size_t bytes, int *fd)
+{
+    int got = memfd_create("oribi", MFD_CLOEXEC);
+    if (got < 0)
+        return oribi_os_fail();
+    if (ftruncate(got, (off_t)bytes) < 0) {
+        int code = oribi_os_fail();
+        oribi_os_close(got);
+        return code;
+    }
+    *fd = got;
+    return 0;
+}
 
 /* A line "Name:   123 kB" of one of /proc's files, in bytes; -1 when the file or the line is not there. */
 static int64_t kilobytes(pid_t pid, const char *file, const char *name)
@@ -313,4 +329,16 @@ int64_t oribi_process_memory(pid_t pid)
     if (bytes <= 0)
         bytes = kilobytes(pid, "status", "VmRSS:");
     return bytes > 0 ? bytes : 0;
+}
+
+void oribi_process_memory_split(pid_t pid, int64_t *private_bytes, int64_t *shared_bytes)
+{
+    static const char *const names[] = {"Private_Clean:", "Private_Dirty:", "Shared_Clean:", "Shared_Dirty:"};
+    int64_t values[4];
+    for (int i = 0; i < 4; i++) {
+        values[i] = kilobytes(pid, "smaps_rollup", names[i]);
+        values[i] = values[i] > 0 ? values[i] : 0;
+    }
+    *private_bytes = values[0] + values[1];
+    *shared_bytes = values[2] + values[3];
 }

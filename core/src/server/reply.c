@@ -138,8 +138,10 @@ static int send_whole(struct oribi__call *call, const struct oribi__head_text *h
 static int send_cut(struct oribi__call *call, const struct oribi__head_text *head, const struct iovec *body, size_t count, int64_t limit)
 {
     struct iovec *copy = oribi_mem_try_alloc(count, sizeof(*copy));
-    if (!copy)
+    if (!copy) {
+        call->base.conn->broken = true; /* the head promised what will not come */
         return ORIBI_ENOMEM;
+    }
     memcpy(copy, body, count * sizeof(*copy));
     int result = send_whole(call, head, copy, cut_vec(copy, count, limit));
     oribi_mem_free(copy);

@@ -6,6 +6,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/server/signals.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,9 @@ struct oribi_seat {
     _Atomic bool serving;      /* until then, and after leaving, a stop ends the process in the handler */
     _Atomic bool stop_asked;   /* set by the handler */
     _Atomic bool reopen_asked; /* likewise */
+    _Atomic bool mold_asked;   /* likewise */
+    bool leaving_told;
+    struct oribi_listeners *spare; /* duplicates for a mold made of this worker, while it is forked */
     char title[160];
 };
 
@@ -37,8 +41,8 @@ static void on_signal(void *self, int number)
         atomic_store(&seat->stop_asked, true);
         if (worker)
             oribi_worker_stop(worker);
-    } else if (number == SIGUSR1) {
-        atomic_store(&seat->reopen_asked, true);
+    } else if (number == SIGUSR1 || number == SIGUSR2) {
+        atomic_store(number == SIGUSR1 ? &seat->reopen_asked : &seat->mold_asked, true);
         if (worker)
             oribi_worker_wake(worker);
     } else {
@@ -49,13 +53,11 @@ static void on_signal(void *self, int number)
 
 static void tell(struct oribi_seat *seat, enum oribi_message_kind kind, const char *text, size_t len)
 {
-    struct oribi_message message = {.kind = kind,
-                                    .generation = seat->generation,
-                                    .slot = seat->index,
-                                    .ticket = seat->ticket,
-                                    .pid = seat->pid};
+    struct oribi_message message = {
+        .kind = kind, .generation = seat->generation, .slot = seat->index, .ticket = seat->ticket, .pid = seat->pid};
     oribi_message_set_text(&message, text, len);
-    (void)oribi_message_send(seat->ties.message_fd, &message, 1); /* fails when the supervisor is gone, which life_fd tells */
+    (void)oribi_message_send(seat->ties.message_fd, &message,
+                             1); /* fails when the supervisor is gone, which life_fd tells */
 }
 
 struct oribi_seat *oribi_seat_enter(struct oribi_mold *mold)
@@ -130,6 +132,7 @@ void oribi_seat_ready(struct oribi_seat *seat, struct oribi_worker *worker)
 {
     atomic_store(&seat->worker, worker);
     atomic_store(&seat->serving, true);
+    atomic_store(&oribi_seat_slot(seat)->state, ORIBI_SLOT_IDLE);
     tell(seat, ORIBI_MESSAGE_WORKER_READY, "", 0);
 }
 
@@ -138,15 +141,100 @@ void oribi_seat_failed(struct oribi_seat *seat, const char *text, size_t len)
     tell(seat, ORIBI_MESSAGE_WORKER_FAILED, text, len);
 }
 
-bool oribi_seat_due(const struct oribi_seat *seat)
+/* A worker that drains though nobody asked it to (requests_max) says so, and gets its successor while it drains. */
+static bool leaving(const struct oribi_seat *seat)
 {
-    return atomic_load_explicit(&seat->reopen_asked, memory_order_relaxed);
+    struct oribi_worker *worker = atomic_load_explicit(&seat->worker, memory_order_relaxed);
+    return !seat->leaving_told && worker && oribi_worker_stopping(worker);
 }
 
-void oribi_seat_turn(struct oribi_seat *seat)
+bool oribi_seat_due(const struct oribi_seat *seat)
+{
+    return atomic_load_explicit(&seat->reopen_asked, memory_order_relaxed) ||
+           atomic_load_explicit(&seat->mold_asked, memory_order_relaxed) || leaving(seat);
+}
+
+enum oribi_seat_action oribi_seat_turn(struct oribi_seat *seat)
 {
     if (atomic_exchange(&seat->reopen_asked, false))
         oribi__reopen_logs(&seat->ties);
+    if (leaving(seat)) {
+        seat->leaving_told = true;
+        if (!atomic_load(&seat->stop_asked))
+            tell(seat, ORIBI_MESSAGE_WORKER_LEAVING, "", 0);
+    }
+    return atomic_exchange(&seat->mold_asked, false) ? ORIBI_SEAT_FORK_MOLD : ORIBI_SEAT_NONE;
+}
+
+bool oribi_seat_stop_soon(const struct oribi_seat *seat)
+{
+    return atomic_load(&seat->ties.board.slots[seat->index].stop_soon) != 0;
+}
+
+/* --- a mold made of this worker --- */
+
+static void close_spare(struct oribi_seat *seat)
+{
+    for (uint32_t i = 0; seat->spare && i < seat->spare->count; i++)
+        oribi_os_close(seat->spare->items[i].fd);
+    oribi_mem_free(seat->spare);
+    seat->spare = NULL;
+}
+
+void oribi_seat_before_fork(struct oribi_seat *seat)
+{
+    const struct oribi_listeners *listeners = seat->ties.listeners;
+    seat->spare = oribi_mem_alloc(1, sizeof(*seat->spare));
+    *seat->spare = *listeners;
+    for (uint32_t i = 0; i < listeners->count; i++)
+        seat->spare->items[i].fd = fcntl(listeners->items[i].fd, F_DUPFD_CLOEXEC, 0); /* -1: seen by promote */
+    oribi_signals_hold();
+}
+
+void oribi_seat_after_fork(struct oribi_seat *seat, pid_t pid)
+{
+    int status;
+    if (pid < 0) {
+        (void)oribi_os_fail(); /* keeps the reason's words */
+        oribi_log(ORIBI_LOG_WARN, "refork: no process: %s", oribi_os_error_text());
+    }
+    oribi_signals_release();
+    if (pid > 0)
+        (void)oribi_process_reap(pid, true, &status); /* it only forks; an error means somebody reaped it before us */
+    close_spare(seat);
+}
+
+static bool all_open(const struct oribi_listeners *listeners)
+{
+    for (uint32_t i = 0; i < listeners->count; i++)
+        if (listeners->items[i].fd < 0)
+            return false;
+    return true;
+}
+
+struct oribi_mold *oribi_seat_promote(struct oribi_seat *seat)
+{
+    int fds[2];
+    struct oribi_mold *mold = oribi_mem_alloc(1, sizeof(*mold));
+    mold->ties = seat->ties;
+    mold->ties.listeners = seat->spare;
+    mold->generation = seat->generation;
+    atomic_store(&mold->loaded, true);
+    oribi_wake_destroy(&seat->wake);
+    bool failed = !all_open(seat->spare) || oribi__mold_take_post(mold) < 0 || oribi_message_pair(fds) < 0;
+    oribi_signals_release();
+    if (failed) {
+        oribi_log(ORIBI_LOG_WARN, "refork: no descriptors for a mold: %s", oribi_os_error_text());
+        return NULL;
+    }
+    oribi_mem_free(seat);
+    mold->socket_fd = fds[1];
+    struct oribi_message message = {
+        .kind = ORIBI_MESSAGE_MOLD_PROMOTED, .generation = mold->generation, .pid = mold->pid};
+    (void)oribi_message_send_fd(mold->ties.message_fd, &message,
+                                fds[0]); /* if it fails, the socket below is at its end */
+    oribi_os_close(fds[0]);
+    return mold;
 }
 
 /* Nothing is ever written to life_fd, so readable means its end. */
@@ -167,13 +255,13 @@ int oribi_seat_wake_fd(struct oribi_seat *seat)
     return seat->wake.read_fd;
 }
 
-static const char *state_text(uint32_t state)
+/* Between two calls a worker that has more to do does not say that it is idle. */
+static const char *state_text(const struct oribi_slot *slot)
 {
-    switch (state) {
+    switch (atomic_load(&slot->state)) {
     case ORIBI_SLOT_IDLE:
-        return "idle";
     case ORIBI_SLOT_BUSY:
-        return "busy";
+        return atomic_load(&slot->call_started_us) ? "busy" : "idle";
     case ORIBI_SLOT_DRAINING:
         return "draining";
     default:
@@ -185,8 +273,8 @@ size_t oribi_seat_title(struct oribi_seat *seat, char *dst, size_t cap)
 {
     char title[sizeof(seat->title)];
     struct oribi_slot *slot = oribi_seat_slot(seat);
-    (void)snprintf(title, sizeof(title), "%s worker %u, generation %u, %s, %llu requests", seat->ties.program, seat->index,
-                   seat->generation, state_text(atomic_load(&slot->state)),
+    (void)snprintf(title, sizeof(title), "%s worker %u, generation %u, %s, %llu requests", seat->ties.program,
+                   seat->index, seat->generation, state_text(slot),
                    (unsigned long long)atomic_load(&slot->request_count)); /* cut when longer: still a title */
     return oribi__title_changed(title, seat->title, sizeof(seat->title), dst, cap);
 }

@@ -1,6 +1,7 @@
 /* Streamed answers and sockets that leave the core. The head waits for the first body bytes, so that a short stream is one packet. */
 #include "server/call.h"
 
+#include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/http/chunked.h"
 
@@ -8,10 +9,17 @@
 #include <poll.h>
 #include <string.h>
 
-/* Queued output above this makes the application wait; half of it lets it go on. */
+/* Queued output above this makes the application wait … */
 static int64_t high_water(const struct oribi__call *call)
 {
     return call->worker->options->response_memory_max;
+}
+
+/* … and half of it lets it go on. What has overflowed to a file must go altogether: a file shrinks only by running empty, and a stream whose reader
+ * is always a little behind would fill the disk. */
+static int64_t low_water(const struct oribi__call *call)
+{
+    return oribi_conn_spilled(call->base.conn) > 0 ? 0 : high_water(call) / 2;
 }
 
 static int begin(struct oribi__call *call, int status, const struct oribi_header *headers, uint32_t header_count, int64_t body_len)
@@ -64,7 +72,8 @@ static int send_framed(struct oribi__call *call, struct oribi_slice before, cons
         count -= piece;
         n = 0;
     }
-    memcpy(all + n, vec, count * sizeof(*vec));
+    if (count > 0)
+        memcpy(all + n, vec, count * sizeof(*vec));
     n += count;
     if (after.n)
         all[n++] = (struct iovec){(char *)after.p, after.n};
@@ -76,9 +85,10 @@ static int send_framed(struct oribi__call *call, struct oribi_slice before, cons
 
 static int outcome(const struct oribi__call *call, int result)
 {
+    const struct oribi_conn *c = call->base.conn;
     if (result < 0)
         return ORIBI_ECLOSED;
-    return oribi_conn_pending(call->base.conn) > high_water(call) ? 1 : 0;
+    return oribi_conn_pending(c) > high_water(call) || oribi_conn_spilled(c) > 0 ? 1 : 0;
 }
 
 /* Writes at most what a known length has left. */
@@ -157,18 +167,37 @@ int oribi_reply_flush(struct oribi_req *req)
     return result;
 }
 
+/* What is left of write_timeout since output last moved; -1: no bound. Being woken in between is no progress. */
+static int wait_left_ms(struct oribi__call *call)
+{
+    int64_t timeout = call->worker->options->write_timeout_ms;
+    int64_t now_ms = oribi_clock_ms();
+    int64_t pending = oribi_conn_pending(call->base.conn);
+    if (pending != call->waited_pending) {
+        call->waited_pending = pending;
+        call->waited_since_ms = now_ms;
+    }
+    if (timeout <= 0)
+        return -1;
+    int64_t left = call->waited_since_ms + timeout - now_ms;
+    return left < 0 ? 0 : left < INT32_MAX ? (int)left : INT32_MAX;
+}
+
 /* Waits for the socket without the reactor, so that the helper can go on with the others; 1 woken, 0 something moved, ORIBI_ECLOSED too late or gone. */
 static int wait_writable(struct oribi__call *call)
 {
     struct oribi_worker *w = call->worker;
     struct oribi_conn *c = call->base.conn;
     struct pollfd fds[2] = {{.fd = c->watch.fd, .events = POLLOUT}, {.fd = w->wake.read_fd, .events = POLLIN}};
-    int64_t timeout = w->options->write_timeout_ms;
-    int ready = poll(fds, 2, timeout > 0 ? (int)timeout : -1);
-    if (ready < 0 || (fds[1].revents && oribi_wake_clear(&w->wake)))
+    if (c->broken)
+        return ORIBI_ECLOSED;
+    int left_ms = wait_left_ms(call);
+    int ready = poll(fds, 2, left_ms);
+    bool woken = ready < 0 || (fds[1].revents && oribi_wake_clear(&w->wake));
+    if (woken && left_ms != 0)
         return 1;
     oribi__enter(w);
-    if (ready == 0)
+    if (ready <= 0 || !fds[0].revents)
         c->broken = true; /* nothing moved for write_timeout */
     int result = oribi_conn_flush(&w->reactor, c);
     oribi__leave(w);
@@ -178,7 +207,7 @@ static int wait_writable(struct oribi__call *call)
 int oribi_reply_wait(struct oribi_req *req)
 {
     struct oribi__call *call = oribi__call_of(req);
-    while (oribi_conn_pending(call->base.conn) > high_water(call) / 2) {
+    while (oribi_conn_pending(call->base.conn) > low_water(call)) {
         int result = wait_writable(call);
         if (result != 0)
             return result;
@@ -191,9 +220,10 @@ static int finish(struct oribi__call *call, int result)
     struct oribi_conn *c = call->base.conn;
     struct oribi_reactor *r = &call->worker->reactor;
     bool closes = call->closes;
+    bool gone = result < 0 || c->broken;
     oribi__call_end(call, call->status);
     oribi_conn_finish(r, c, closes);
-    return result < 0 ? ORIBI_ECLOSED : 0;
+    return gone ? ORIBI_ECLOSED : 0;
 }
 
 int oribi_reply_end(struct oribi_req *req)

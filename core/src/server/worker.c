@@ -241,6 +241,7 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
     call->started_us = now_us;
     call->body_sent = 0;
     call->left = -1;
+    call->waited_pending = -1;
     call->held = (struct oribi_buf){0};
     call->phase = ORIBI_PHASE_OPEN;
     call->status = 0;
@@ -504,6 +505,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     w->pool = setup->handoff && setup->board ? *setup->handoff : (struct oribi_handoff){-1, -1};
     if (w->pool.take_fd >= 0)
         w->pool_buf = oribi_mem_alloc(1, ORIBI_POOL_BUF_BYTES);
+    w->wake = (struct oribi_wake){-1, -1};
     w->owner_pid = getpid();
     w->request_limit = draw_limit(w->options);
     w->refuse_gate.burst = LOG_BURST;

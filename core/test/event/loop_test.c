@@ -6,6 +6,9 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#ifdef __linux__
+#include <sys/epoll.h>
+#endif
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -122,6 +125,36 @@ static void test_room_to_write_is_told_after_a_full_socket_drains(void)
     oribi_loop_remove(loop, &watch);
     close_pair(&pair);
     oribi_loop_destroy(loop);
+}
+
+/* A unix socket tells its epoll of room whenever the peer has read: nobody must be woken by that who has nothing to write. */
+static void test_a_peer_that_reads_wakes_only_who_wants_to_write(void)
+{
+#ifdef __linux__
+    struct oribi_loop *loop = open_loop();
+    struct pair pair = open_pair();
+    struct oribi_watch watch = {0};
+    struct epoll_event native[2];
+    ok_eq(oribi_loop_add(loop, &watch, pair.near, ORIBI_WATCH_STREAM, ORIBI_READ), 0);
+    (void)told(loop, &watch, 0);
+    for (int flushes = 0; flushes < 2; flushes++) {
+        ok_eq(write(pair.near, "answer", 6), 6);
+        drain(pair.far);
+        if (source == ORIBI_LOOP_EPOLL)
+            ok_eq(epoll_wait(oribi_loop_fd(loop), native, 2, 0), 0);
+        fill(pair.near);
+        watch.ready = 0;
+        oribi_loop_interest(loop, &watch, ORIBI_WRITE);
+        drain(pair.far);
+        ok(told(loop, &watch, ORIBI_WRITE));
+        watch.ready = 0;
+        oribi_loop_interest(loop, &watch, ORIBI_READ);
+        (void)told(loop, &watch, 0);
+    }
+    oribi_loop_remove(loop, &watch);
+    close_pair(&pair);
+    oribi_loop_destroy(loop);
+#endif
 }
 
 static void test_end_of_stream_makes_readable(void)
@@ -369,6 +402,7 @@ static void run_all(enum oribi_loop_source with, const char *name)
     test_readiness_is_remembered_until_the_owner_clears_it();
     test_no_wakeup_is_lost_while_interest_is_off();
     test_room_to_write_is_told_after_a_full_socket_drains();
+    test_a_peer_that_reads_wakes_only_who_wants_to_write();
     test_end_of_stream_makes_readable();
     test_a_peer_that_is_gone_hangs_up_and_does_not_spin_unwanted();
     test_wake_descriptor_is_reported_until_it_is_cleared();

@@ -26,12 +26,8 @@ struct case_file {
     size_t count;
 };
 
-/* ORIBI_SPEC names the folder; the default fits tests run from core/. */
-__attribute__((unused)) static bool case_file_open(struct case_file *file, const char *name)
+__attribute__((unused)) static bool case_file_open(struct case_file *file, const char *path)
 {
-    char path[512];
-    const char *folder = getenv("ORIBI_SPEC");
-    snprintf(path, sizeof(path), "%s/%s", folder ? folder : "../spec", name);
     memset(file, 0, sizeof(*file));
     FILE *in = fopen(path, "rb");
     if (!in) {

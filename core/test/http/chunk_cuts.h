@@ -16,7 +16,8 @@ struct chunk_result {
     const char *reason;
 };
 
-/* Feeds `cut` bytes, then `step` at a time, each piece against a guard page; the decoded body goes to dst, which holds n bytes. */
+/* Feeds `cut` bytes, then `step` at a time, each piece against a guard page; the decoded body goes to dst, which
+ * holds n bytes. */
 static struct chunk_result chunk_feed(const struct oribi_limits *limits, const char *text, size_t n, size_t cut,
                                       size_t step, struct guard *arena, char *dst)
 {

@@ -14,11 +14,10 @@ static const char *const ids[] = {"OTHER",
 
 static void print_slot(uint32_t slot, const char *wire)
 {
-    int indent = printf("    [%u] = {", slot);
-    putchar('"');
+    printf("    [%u] = {\"", slot);
     for (const char *p = wire; *p; p++)
         putchar(toupper((unsigned char)*p));
-    printf(":\",\n%*s\"", indent, "");
+    printf(":\",\n            \"");
     for (const char *p = wire; *p; p++)
         fputs(isalpha((unsigned char)*p) ? "\\xdf" : "\\xff", stdout);
     puts("\\xff\"},");
@@ -30,8 +29,8 @@ static int print_slots(void)
     for (int id = 1; id < ORIBI_FIELD_COUNT; id++) {
         uint32_t slot = field_slot_of(wire_names[id].p, wire_names[id].n);
         if (taken[slot]) {
-            fprintf(stderr, "%s and %s share slot %u: find other factors for field_slot_of\n", ids[taken[slot]], ids[id],
-                    slot);
+            fprintf(stderr, "%s and %s share slot %u: field_slot_of needs other factors\n", ids[taken[slot]],
+                    ids[id], slot);
             return 1;
         }
         taken[slot] = id;

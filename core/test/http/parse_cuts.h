@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Feeds the first `cut` bytes, then everything from `step` more at a time. Moves the bytes between calls, as a growing buffer would. */
+/* Feeds the first `cut` bytes, then everything from `step` more at a time. Moves the bytes between calls, as a
+ * growing buffer would. */
 static ssize_t cuts_feed(const struct oribi_limits *limits, const char *text, size_t n, size_t cut, size_t step,
                          struct guard *arena, struct oribi_head *head, const char **reason)
 {
@@ -54,8 +55,8 @@ __attribute__((unused)) static bool cuts_heads_equal(const struct oribi_head *a,
     return true;
 }
 
-/* The result of the whole input on the active level, after checking that every cut on every level gives the same; `head` (in `arena`) is the whole
- * input's. Sets *agreed. Inputs over a few kilobytes are cut at fewer places. */
+/* The result of the whole input on the active level, after checking that every cut on every level gives the same;
+ * `head` (in `arena`) is the whole input's. Sets *agreed. Inputs over a few kilobytes are cut at fewer places. */
 __attribute__((unused)) static ssize_t cuts_parse(const struct oribi_limits *limits, const char *text, size_t n,
                                                   struct guard *arena, struct guard *other, struct oribi_head *head,
                                                   const char **reason, bool *agreed)
@@ -73,10 +74,11 @@ __attribute__((unused)) static ssize_t cuts_parse(const struct oribi_limits *lim
         for (size_t cut = 0; cut <= n && *agreed; cut += cut < 100 || n - cut < 100 ? 1 : stride) {
             ssize_t got = cuts_feed(limits, text, n, cut, cut ? n : stride, other, &again, &why);
             bool same = got == want && (got < 0 || cuts_heads_equal(head, &again));
-            if (same && got < 0 && got != ORIBI_AGAIN) /* what is known after an error may grow with the bytes, but has no fields */
+            /* What is known after an error may grow with the bytes, but has no fields. */
+            if (same && got < 0 && got != ORIBI_AGAIN)
                 same = again.field_count == 0 && again.joined == NULL && why && *reason;
             if (!same) {
-                fprintf(stderr, "# level %s, cut at %zu: %zd (%s), whole: %zd (%s)\n", oribi_scan_active->name, cut, got,
+                fprintf(stderr, "# %s, cut at %zu: %zd (%s), whole: %zd (%s)\n", oribi_scan_active->name, cut, got,
                         why ? why : "", want, *reason ? *reason : "");
                 *agreed = false;
             }

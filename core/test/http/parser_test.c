@@ -1,4 +1,5 @@
-/* What is easier said in C than as a case in spec/: limits, state between calls, what stands in `head` after an error. */
+/* What is easier said in C than as a case in spec/: limits, state between calls, what stands in `head` after an
+ * error. */
 #include "http/parser.c"
 
 #include "guard.h"
@@ -176,7 +177,8 @@ static void test_an_error_keeps_what_is_known(void)
 
 static void test_grammar_is_judged_before_meaning(void)
 {
-    /* Byte by byte the later line's fault is found before the head is complete, so it must be the verdict of the whole as well. */
+    /* Byte by byte the later line's fault is found before the head is complete, so it must be the verdict of the
+     * whole as well. */
     ok_eq(parse_str("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\nX Y: 1\r\n\r\n"), ORIBI_EBAD);
     is_str(reason, "white space behind a field name");
     ok_eq(parse_str("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n"), ORIBI_EBODY);

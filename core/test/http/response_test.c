@@ -159,8 +159,11 @@ static void test_error_answers_fit_into_512_bytes(void)
 
 static void test_interim_answers(void)
 {
-    static const struct oribi_header headers[] = {HEADER("Link", "</a.css>; rel=preload"), HEADER("Content-Length", "5"),
-                                                  HEADER("transfer-encoding", "chunked")};
+    static const struct oribi_header headers[] = {
+        HEADER("Link", "</a.css>; rel=preload"),
+        HEADER("Content-Length", "5"),
+        HEADER("transfer-encoding", "chunked"),
+    };
     const char *reason = "unset";
     ssize_t n = oribi_response_interim(103, headers, 3, dst, sizeof(dst), &reason);
     const char *want = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n";

@@ -1,4 +1,5 @@
-/* Every level gives what the scalar one gives, for every input length and offset, and reads nothing behind the input. */
+/* Every level gives what the scalar one gives, for every input length and offset, and reads nothing behind the
+ * input. */
 #include "http/scan.c"
 
 #include "guard.h"
@@ -38,6 +39,20 @@ static void fill(char *p, size_t n, uint32_t kind)
     }
 }
 
+/* How many marks mean something: up to the first that is no colon or no CR where one belongs. */
+static size_t meaningful(const char *p, size_t n, const uint32_t *marks, size_t count)
+{
+    size_t start = 0;
+    for (size_t i = 0; i < count; i += 2) {
+        if (p[marks[i]] != ':' || marks[i] == start || i + 1 == count)
+            return i + 1;
+        start = marks[i + 1] + 2;
+        if (start > n || memcmp(p + marks[i + 1], "\r\n", 2) != 0)
+            return i + 2;
+    }
+    return count;
+}
+
 static bool agrees(const struct oribi_scan *got, const struct oribi_scan *want, const char *p, size_t before, size_t n)
 {
     size_t got_query;
@@ -49,10 +64,12 @@ static bool agrees(const struct oribi_scan *got, const struct oribi_scan *want, 
         return false;
     if (got->target(p, n, &got_query) != want->target(p, n, &want_query) || got_query != want_query)
         return false;
-    size_t cap = 64 + next_random() % 512;
-    size_t count = got->lines(p, before, n, got_marks, cap);
-    return count <= cap && count == want->lines(p, 0, n, want_marks, cap)
-           && memcmp(got_marks, want_marks, count * sizeof(got_marks[0])) == 0;
+    size_t cap = 64 + next_random() % 100;
+    if (got->lines(p, before, n, got_marks, cap) > cap)
+        return false;
+    size_t got_count = meaningful(p, n, got_marks, got->lines(p, before, n, got_marks, MARKS));
+    size_t want_count = meaningful(p, n, want_marks, want->lines(p, 0, n, want_marks, MARKS));
+    return got_count == want_count && memcmp(got_marks, want_marks, got_count * sizeof(got_marks[0])) == 0;
 }
 
 static void test_level_agrees_with_scalar(const struct oribi_scan *scan)
@@ -122,7 +139,8 @@ static void test_classes_are_those_of_the_grammar(void)
 
 static void test_marks_of_a_head(const struct oribi_scan *scan)
 {
-    static const char text[] = "Host: a\r\nA:\r\nLong-Name-That-Crosses-The-First-Block-Of-Sixty-Four-Bytes: 1\r\n\r\nGET :";
+    static const char text[] = "Host: a\r\nA:\r\n"
+                               "Long-Name-That-Crosses-The-First-Block-Of-Sixty-Four-Bytes: 1\r\n\r\nGET :";
     uint32_t marks[128];
     size_t count = scan->lines(text, 0, sizeof(text) - 1, marks, 128);
     ok(count >= 7);

@@ -388,8 +388,8 @@ __attribute__((unused)) static void site_close(struct site *site)
         if (site->clients[i])
             client_close(site, site->clients[i]);
     struct oribi_reactor *r = &site->worker->reactor;
-    bool empty = pump_until(site, r->conn_count == 0);
-    settle(site); /* the last turn gives back the dead */
+    struct oribi_event events[4];
+    bool empty = pump_until(site, r->conn_pool.lent_count == 0 && oribi_loop_poll(r->loop, 0, events, 4) == 0);
     ok_named(empty && atomic_load(&site->slot.connections_open) == 0, "%s: every connection is closed", where_name);
     ok_named(r->conn_pool.lent_count == 0 && r->buf_pool.lent_count == 0 && r->call_pool.lent_count == 0 && r->queue_len == 0
                  && !r->again && !r->run_first,
@@ -428,7 +428,8 @@ __attribute__((unused)) static long path_number(const struct oribi_req *req, con
     size_t n = strlen(prefix);
     if (req->head->path.n <= n || memcmp(req->head->path.p, prefix, n) != 0)
         return -1;
-    return atol(req->head->path.p + n); /* a space stands behind the target */
+    long number = atol(req->head->path.p + n); /* a space stands behind the target */
+    return number > 0 ? number : 0;
 }
 
 static const struct oribi_header text_type = {"Content-Type", "text/plain", 12, 10};

@@ -4,6 +4,9 @@
 
 #include "tap.h"
 
+#include <signal.h>
+#include <stdio.h>
+
 enum { SLOTS = 64, MOLD_PID_FIRST = 1000, WORKER_PID_FIRST = 2000 };
 
 struct proc {
@@ -14,7 +17,7 @@ struct proc {
     bool is_mold;
     bool alive;
     bool ready;
-    int terms, ints, kills, usr1s;
+    int terms, ints, kills, usr1s, usr2s;
     bool socket_closed;
     bool undead;   /* nothing ends it */
     bool reported; /* a mold whose start was reported */
@@ -23,9 +26,10 @@ struct proc {
 struct world {
     struct oribi_supervisor sup;
     struct oribi_slot slots[SLOTS];
-    struct proc procs[4096];
+    struct proc procs[8192];
     uint32_t proc_count;
     int64_t now;
+    const struct oribi_supervisor_config *next_config; /* what the next mold read */
     /* what the world does by itself */
     bool molds_load;
     bool workers_boot;
@@ -33,9 +37,13 @@ struct world {
     bool molds_obey;
     /* what was seen */
     int ups, stoppings, reopens, exits, worker_exits, mold_starts, spawns;
+    int reloadings, commits, reloads_done, reloads_failed, upgrades_asked, upgrades_done, upgrades_failed, stop_soons;
+    int reforks_asked, reforks_done;
+    int32_t refork_pid;
+    bool fresh;
     int exit_code;
     bool killed_twice;
-    uint32_t alive_max;
+    uint32_t serving_max;
     char exit_text[256];
     char log[16384];
     char last_reason[64];
@@ -89,6 +97,7 @@ static void note_signal(const struct oribi_action *action)
     proc->terms += action->signal == SIGTERM;
     proc->ints += action->signal == SIGINT;
     proc->usr1s += action->signal == SIGUSR1;
+    proc->usr2s += action->signal == SIGUSR2;
     proc->kills += action->signal == SIGKILL;
     w.killed_twice |= proc->kills > 1;
 }
@@ -100,7 +109,35 @@ static void note(const struct oribi_action *action)
     case ORIBI_ACTION_LOG:
         snprintf(w.log + used, sizeof(w.log) - used, "%s\n", action->text);
         break;
+    case ORIBI_ACTION_RELOADING:
+        w.reloadings++;
+        break;
+    case ORIBI_ACTION_COMMITTED:
+        w.commits++;
+        break;
+    case ORIBI_ACTION_RELOADED:
+        w.reloads_done += action->code == 0;
+        w.reloads_failed += action->code != 0;
+        break;
+    case ORIBI_ACTION_START_UPGRADE:
+        w.upgrades_asked++;
+        break;
+    case ORIBI_ACTION_UPGRADED:
+        w.upgrades_done += action->code == 0;
+        w.upgrades_failed += action->code != 0;
+        break;
+    case ORIBI_ACTION_STOP_SOON:
+        w.stop_soons++;
+        break;
+    case ORIBI_ACTION_REFORK:
+        w.reforks_asked++;
+        w.refork_pid = action->pid;
+        break;
+    case ORIBI_ACTION_REFORKED:
+        w.reforks_done++;
+        break;
     case ORIBI_ACTION_START_MOLD:
+        w.fresh = action->fresh;
         add_proc(MOLD_PID_FIRST + w.mold_starts++, true, action->generation);
         break;
     case ORIBI_ACTION_STOP_MOLD:
@@ -147,8 +184,8 @@ static void drain(void)
             return;
         }
     }
-    uint32_t alive = oribi_supervisor_alive(&w.sup);
-    w.alive_max = alive > w.alive_max ? alive : w.alive_max;
+    uint32_t serving = oribi_supervisor_serving(&w.sup);
+    w.serving_max = serving > w.serving_max ? serving : w.serving_max;
 }
 
 static void feed(struct oribi_event event)
@@ -175,7 +212,7 @@ static void settle(void)
                 proc->ready = moved = true;
                 feed((struct oribi_event){
                     .type = ORIBI_EVENT_MOLD_STARTED, .generation = proc->generation, .pid = proc->pid});
-                feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_READY, .pid = proc->pid});
+                feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_READY, .pid = proc->pid, .config = w.next_config});
             } else if (!proc->is_mold && !proc->ready && w.workers_boot && !proc->kills && !proc->terms) {
                 moved = true;
                 event_forked(proc);
@@ -444,7 +481,8 @@ static void test_a_failed_fork_waits_and_is_tried_again(void)
     w.workers_boot = false;
     just(ORIBI_EVENT_START);
     settle();
-    feed((struct oribi_event){.type = ORIBI_EVENT_WORKER_FORKED, .slot = 0, .ticket = 1, .pid = -1, .text = "no memory"});
+    feed((struct oribi_event){
+        .type = ORIBI_EVENT_WORKER_FORKED, .slot = 0, .ticket = 1, .pid = -1, .text = "no memory"});
     ok(logged("no process for worker 0: no memory"));
     ok_eq(w.spawns, 1);
     pass_ms(1000);
@@ -808,6 +846,450 @@ static void test_a_worker_that_drains_is_watched_too(void)
     ok_eq(w.exits, 1);
 }
 
+/* --- reload --- */
+
+static uint32_t serving_of(uint32_t generation)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < SLOTS; i++)
+        count += w.sup.places[i].state == ORIBI_PLACE_SERVING && w.sup.places[i].generation == generation;
+    return count;
+}
+
+/* The one live mold of a generation. */
+static struct proc *mold_of(uint32_t generation)
+{
+    for (uint32_t i = 0; i < w.proc_count; i++)
+        if (w.procs[i].is_mold && w.procs[i].alive && w.procs[i].generation == generation)
+            return &w.procs[i];
+    return NULL;
+}
+
+static void report_mold(struct proc *proc)
+{
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = proc->generation, .pid = proc->pid});
+}
+
+static void test_reload_replaces_mold_and_workers(void)
+{
+    start(4);
+    just(ORIBI_EVENT_RELOAD);
+    ok_eq(w.reloadings, 1);
+    ok(w.fresh);
+    settle();
+    ok_eq(w.commits, 1);
+    ok_eq(w.reloads_done, 1);
+    ok_eq(serving_of(2), 4);
+    ok_eq(serving_of(1), 0);
+    ok(!mold_of(1));
+    ok(mold_of(2) != NULL);
+    ok_eq(w.ups, 1);
+}
+
+static void test_reload_never_has_fewer_workers_and_few_more(void)
+{
+    start(8);
+    w.sup.config.roll_max = 2;
+    w.molds_load = w.workers_boot = false;
+    just(ORIBI_EVENT_RELOAD);
+    report_mold(mold_of(2));
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_READY, .pid = mold_of(2)->pid});
+    uint32_t least = 8;
+    uint32_t most = 8;
+    for (int i = 0; i < 100 && w.reloads_done == 0; i++) {
+        for (uint32_t k = 0; k < w.proc_count; k++) {
+            struct proc *proc = &w.procs[k];
+            if (!proc->alive || proc->is_mold || proc->ready || proc->terms)
+                continue;
+            event_forked(proc);
+            event_ready(proc);
+            break; /* one at a time */
+        }
+        uint32_t serving = oribi_supervisor_serving(&w.sup);
+        least = serving < least ? serving : least;
+        most = serving > most ? serving : most;
+        settle();
+    }
+    ok_eq(w.reloads_done, 1);
+    ok_eq(least, 8);
+    ok(most <= 10);
+}
+
+static void test_reload_with_code_that_does_not_load_changes_nothing(void)
+{
+    start(3);
+    w.molds_load = false;
+    just(ORIBI_EVENT_RELOAD);
+    struct proc *proc = mold_of(2);
+    report_mold(proc);
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_FAILED, .pid = proc->pid, .text = "syntax error"});
+    event_exit(proc, 1 << 8);
+    settle();
+    ok_eq(w.reloads_failed, 1);
+    ok_eq(serving_of(1), 3);
+    ok_eq(count_signalled(SIGTERM), 0);
+    ok_eq(w.exits, 0);
+    ok(logged("the application did not load: syntax error"));
+    ok(logged("reload failed, generation 1 goes on serving"));
+    ok(mold_of(1) != NULL);
+}
+
+static void test_reload_whose_command_ends_at_once_changes_nothing(void)
+{
+    start(3);
+    w.molds_load = false;
+    just(ORIBI_EVENT_RELOAD);
+    report_mold(mold_of(2));
+    event_exit(mold_of(2), 1 << 8);
+    ok_eq(w.reloads_failed, 1);
+    ok(logged("ended while it loaded the application: exit code 1"));
+    ok_eq(serving_of(1), 3);
+}
+
+static void test_reload_whose_first_worker_fails_changes_nothing(void)
+{
+    start(3);
+    just(ORIBI_EVENT_RELOAD);
+    w.workers_boot = false;
+    settle();
+    struct proc *proc = worker(3);
+    ok_eq(proc->generation, 2);
+    event_forked(proc);
+    event_exit(proc, 1 << 8);
+    settle();
+    ok_eq(w.reloads_failed, 1);
+    ok_eq(w.commits, 0);
+    ok_eq(serving_of(1), 3);
+    ok(!mold_of(2));
+    ok_eq(oribi_supervisor_alive(&w.sup), 3);
+}
+
+static void test_reload_whose_first_worker_hangs_changes_nothing(void)
+{
+    start(3);
+    just(ORIBI_EVENT_RELOAD);
+    w.workers_boot = false;
+    settle();
+    event_forked(worker(3));
+    pass_ms(61000);
+    ok_eq(w.reloads_failed, 1);
+    ok_eq(serving_of(1), 3);
+    ok(!mold_of(2));
+}
+
+static void test_reload_that_loads_too_long_changes_nothing(void)
+{
+    start(2);
+    w.molds_load = false;
+    just(ORIBI_EVENT_RELOAD);
+    report_mold(mold_of(2));
+    pass_ms(60000);
+    ok_eq(w.reloads_failed, 1);
+    ok_eq(serving_of(1), 2);
+    ok(!mold_of(2));
+    w.molds_load = true; /* and the next one may be better */
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(w.reloads_done, 1);
+    ok_eq(serving_of(3), 2);
+}
+
+static void test_a_second_reload_waits_for_the_first(void)
+{
+    start(2);
+    just(ORIBI_EVENT_RELOAD);
+    just(ORIBI_EVENT_RELOAD);
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(w.reloads_done, 2); /* what was asked for meanwhile is one more */
+    ok_eq(serving_of(3), 2);
+    ok_eq(w.mold_starts, 3);
+}
+
+static void test_reload_takes_the_new_config(void)
+{
+    start(2);
+    struct oribi_supervisor_config config = w.sup.config;
+    config.workers = 5;
+    config.shutdown_timeout_ms = 7000;
+    w.next_config = &config;
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(serving_of(2), 5);
+    ok_eq(w.sup.config.shutdown_timeout_ms, 7000);
+}
+
+static void test_reload_with_more_workers_than_there_is_room_for(void)
+{
+    start(2);
+    struct oribi_supervisor_config config = w.sup.config;
+    config.workers = SLOTS;
+    w.next_config = &config;
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(serving_of(2), SLOTS / 2);
+    ok(logged("as many as this server has room for"));
+}
+
+static void test_reload_brings_workers_back_after_winch(void)
+{
+    start(3);
+    just(ORIBI_EVENT_WINCH);
+    settle();
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(serving_of(2), 3);
+}
+
+static void test_reload_with_spawn_interval_is_slow(void)
+{
+    start(3);
+    w.sup.config.spawn_interval_ms = 1000;
+    pass_ms(5000);
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(serving_of(2), 1);
+    ok_eq(serving_of(1), 2);
+    pass_ms(1000);
+    ok_eq(serving_of(2), 2);
+    ok_eq(serving_of(1), 1);
+    pass_ms(1000);
+    ok_eq(serving_of(2), 3);
+    ok_eq(w.reloads_done, 1);
+}
+
+static void test_an_old_worker_that_dies_while_the_next_code_loads_is_replaced_by_an_old_one(void)
+{
+    start(3);
+    pass_ms(5000);
+    w.molds_load = false;
+    just(ORIBI_EVENT_RELOAD);
+    report_mold(mold_of(2));
+    event_exit(worker(0), SIGKILL);
+    pass_ms(1000);
+    ok_eq(serving_of(1), 3);
+}
+
+static void test_stop_during_a_reload_ends_everything(void)
+{
+    start(2);
+    w.molds_load = false;
+    just(ORIBI_EVENT_RELOAD);
+    report_mold(mold_of(2));
+    just(ORIBI_EVENT_STOP);
+    ok_eq(mold_of(2)->terms, 1);
+    event_exit(mold_of(2), 1 << 8);
+    settle();
+    ok_eq(w.exits, 1);
+    ok_eq(w.exit_code, 0);
+}
+
+static void test_a_mold_of_a_later_generation_is_started_afresh(void)
+{
+    start(1);
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    pass_ms(5000);
+    event_exit(mold_of(2), SIGKILL);
+    w.fresh = false;
+    event_exit(worker(0), 0);
+    settle();
+    ok(w.fresh);
+    ok_eq(serving_of(2), 1);
+}
+
+/* --- recycling --- */
+
+static void event_measured(struct proc *proc, int64_t bytes)
+{
+    feed(
+        (struct oribi_event){.type = ORIBI_EVENT_MEASURED, .slot = proc->slot, .ticket = proc->ticket, .bytes = bytes});
+}
+
+static void test_a_worker_over_memory_max_is_replaced_before_it_goes(void)
+{
+    start(2);
+    w.sup.config.memory_max = 100;
+    w.workers_boot = false;
+    struct proc *proc = worker(0);
+    event_measured(proc, 100);
+    ok_eq(w.spawns, 2);
+    event_measured(proc, 101);
+    ok_eq(w.spawns, 3);
+    ok_eq(proc->terms, 0); /* its successor is not there yet */
+    w.workers_boot = true;
+    settle();
+    ok_eq(proc->terms, 1);
+    is_str(w.last_reason, "memory_max");
+    ok_eq(oribi_supervisor_serving(&w.sup), 2);
+}
+
+static void test_only_a_few_are_recycled_at_a_time(void)
+{
+    start(10);
+    w.sup.config.memory_max = 100;
+    w.sup.config.roll_max = 2;
+    w.workers_boot = false;
+    for (uint32_t i = 0; i < 10; i++)
+        event_measured(worker(i), 1000);
+    ok_eq(w.spawns, 12);
+    ok_eq(oribi_supervisor_serving(&w.sup), 10);
+    w.workers_boot = true;
+    settle();
+    ok_eq(w.spawns, 20);
+    ok_eq(oribi_supervisor_serving(&w.sup), 10);
+    ok_eq(w.serving_max, 10);
+}
+
+static void test_old_workers_are_replaced_at_different_times(void)
+{
+    start(4);
+    w.sup.config.age_max_ms = 60000;
+    pass_ms(59000);
+    ok_eq(w.spawns, 4);
+    pass_ms(60000 / 8 + 3000);
+    ok_eq(w.spawns, 8);
+    is_str(w.last_reason, "age_max");
+    ok_eq(oribi_supervisor_serving(&w.sup), 4);
+}
+
+/* --- refork --- */
+
+static void test_a_warm_worker_becomes_the_mold(void)
+{
+    start(3);
+    w.sup.config.refork_after = 50;
+    w.slots[worker(1)->slot].request_count = 49;
+    pass_ms(2000);
+    ok_eq(w.reforks_asked, 0);
+    w.slots[worker(1)->slot].request_count = 50;
+    pass_ms(2000);
+    ok_eq(w.reforks_asked, 1);
+    ok_eq(worker(1)->usr2s, 1);
+    struct proc *promoted = add_proc(500, true, 1);
+    promoted->ready = true;
+    feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_PROMOTED, .generation = 1, .pid = 500});
+    settle();
+    ok(!proc_of(MOLD_PID_FIRST)->alive);
+    ok_eq(w.reforks_done, 1);
+    ok_eq(w.spawns, 6);
+    ok_eq(oribi_supervisor_serving(&w.sup), 3);
+    for (uint32_t i = 0; i < SLOTS; i++)
+        w.slots[i].request_count = 1000;
+    pass_ms(100000);
+    ok_eq(w.reforks_asked, 1); /* once per generation */
+}
+
+static void test_a_refork_that_never_comes_is_asked_for_again(void)
+{
+    start(1);
+    w.sup.config.refork_after = 1;
+    w.slots[0].request_count = 1;
+    pass_ms(2000);
+    ok_eq(w.reforks_asked, 1);
+    pass_ms(60000);
+    ok_eq(w.reforks_asked, 2);
+}
+
+/* --- drain_delay --- */
+
+static void test_drain_delay_announces_the_stop(void)
+{
+    start(2);
+    w.sup.config.drain_delay_ms = 5000;
+    just(ORIBI_EVENT_STOP);
+    settle();
+    ok_eq(w.stop_soons, 1);
+    ok_eq(w.stoppings, 0);
+    ok_eq(oribi_supervisor_serving(&w.sup), 2);
+    pass_ms(4999);
+    ok_eq(oribi_supervisor_serving(&w.sup), 2);
+    pass_ms(1);
+    ok_eq(w.exits, 1);
+    ok_eq(w.exit_code, 0);
+}
+
+static void test_a_second_stop_ends_the_drain_delay(void)
+{
+    start(2);
+    w.sup.config.drain_delay_ms = 5000;
+    just(ORIBI_EVENT_STOP);
+    just(ORIBI_EVENT_STOP);
+    settle();
+    ok_eq(w.exits, 1);
+}
+
+/* --- upgrade --- */
+
+static struct proc *begin_upgrade(void)
+{
+    just(ORIBI_EVENT_UPGRADE);
+    struct proc *proc = add_proc(600, true, 0);
+    proc->ready = proc->reported = true;
+    feed((struct oribi_event){.type = ORIBI_EVENT_UPGRADE_STARTED, .pid = 600});
+    return proc;
+}
+
+static void test_upgrade_leaves_when_the_successor_serves(void)
+{
+    start(2);
+    begin_upgrade();
+    settle();
+    ok_eq(w.upgrades_asked, 1);
+    ok_eq(oribi_supervisor_serving(&w.sup), 2);
+    just(ORIBI_EVENT_UPGRADE_READY);
+    settle();
+    ok_eq(w.upgrades_done, 1);
+    ok_eq(w.exits, 1);
+    ok_eq(w.exit_code, 0);
+    ok_eq(proc_of(600)->terms, 0);
+}
+
+static void test_upgrade_that_fails_leaves_everything(void)
+{
+    start(2);
+    event_exit(begin_upgrade(), 1 << 8);
+    settle();
+    ok_eq(w.upgrades_failed, 1);
+    ok_eq(oribi_supervisor_serving(&w.sup), 2);
+    ok(logged("upgrade failed, this server goes on: the successor ended: exit code 1"));
+    begin_upgrade(); /* it may be tried again */
+    ok_eq(w.upgrades_asked, 2);
+}
+
+static void test_upgrade_that_hangs_is_ended(void)
+{
+    start(2);
+    struct proc *proc = begin_upgrade();
+    proc->undead = true;
+    pass_ms(129999);
+    ok_eq(proc->kills, 0);
+    pass_ms(1);
+    ok_eq(proc->kills, 1);
+    ok_eq(w.upgrades_failed, 1);
+    ok_eq(oribi_supervisor_serving(&w.sup), 2);
+}
+
+static void test_one_upgrade_at_a_time(void)
+{
+    start(2);
+    begin_upgrade();
+    just(ORIBI_EVENT_UPGRADE);
+    ok_eq(w.upgrades_asked, 1);
+    ok_eq(w.upgrades_failed, 1);
+    ok(logged("no upgrade: one is under way"));
+}
+
+static void test_stop_during_an_upgrade_stops_the_successor_too(void)
+{
+    start(1);
+    struct proc *proc = begin_upgrade();
+    just(ORIBI_EVENT_STOP);
+    ok_eq(proc->terms, 1);
+    settle();
+    ok_eq(w.exits, 1);
+}
+
 /* --- whatever happens --- */
 
 static uint32_t rng;
@@ -859,7 +1341,29 @@ static void random_progress(struct proc *proc)
 static void random_event(void)
 {
     struct proc *proc;
-    switch (rnd(12)) {
+    switch (rnd(16)) {
+    case 12:
+        just(rnd(3) ? ORIBI_EVENT_RELOAD : ORIBI_EVENT_UPGRADE);
+        break;
+    case 13:
+        if ((proc = random_proc(false)))
+            event_measured(proc, rnd(200));
+        break;
+    case 14:
+        if (w.sup.reforked == w.sup.generation && w.proc_count < 8000 && rnd(4) == 0) {
+            proc = add_proc(50000 + (int32_t)w.proc_count, true, w.sup.generation);
+            proc->ready = proc->reported = true;
+            feed((struct oribi_event){
+                .type = ORIBI_EVENT_MOLD_PROMOTED, .generation = proc->generation, .pid = proc->pid});
+        } else if (w.sup.upgrade_pid > 0 && rnd(6) == 0 && proc_of(w.sup.upgrade_pid)->alive) {
+            just(ORIBI_EVENT_UPGRADE_READY);
+        } else if (w.sup.upgrade_pid > 0 && proc_of(w.sup.upgrade_pid)->alive) {
+            event_exit(proc_of(w.sup.upgrade_pid), 1 << 8);
+        }
+        break;
+    case 15:
+        w.slots[rnd(SLOTS)].request_count = rnd(200);
+        break;
     case 0:
         feed((struct oribi_event){.type = ORIBI_EVENT_RESIZE, .delta = rnd(2) ? 1 : -1});
         break;
@@ -882,6 +1386,11 @@ static void random_event(void)
 /* Reports what the host would report by itself: started molds, forked workers (mostly), the dead. */
 static void report(void)
 {
+    if (w.sup.upgrade_pid == -1) {
+        struct proc *proc = add_proc(60000 + (int32_t)w.proc_count, true, 0);
+        proc->ready = proc->reported = true;
+        feed((struct oribi_event){.type = ORIBI_EVENT_UPGRADE_STARTED, .pid = rnd(5) ? proc->pid : -1});
+    }
     for (uint32_t i = 0; i < w.proc_count; i++) {
         struct proc *proc = &w.procs[i];
         if (!proc->alive)
@@ -889,7 +1398,8 @@ static void report(void)
         if (proc->kills)
             event_exit(proc, SIGKILL);
         else if (proc->is_mold && !proc->reported && (proc->reported = true))
-            feed((struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = proc->generation, .pid = proc->pid});
+            feed((struct oribi_event){
+                .type = ORIBI_EVENT_MOLD_STARTED, .generation = proc->generation, .pid = proc->pid});
         else if (!proc->is_mold && rnd(3))
             event_forked(proc);
     }
@@ -900,7 +1410,10 @@ static void check_bounds(const char **broken)
     uint32_t members = 0;
     for (uint32_t i = 0; i < SLOTS; i++)
         members += w.sup.places[i].state == ORIBI_PLACE_SERVING || w.sup.places[i].state == ORIBI_PLACE_BOOTING;
-    if (members > w.sup.target)
+    if (members > w.sup.target + 2 * oribi__sup_roll_max(&w.sup)) /* one for a roll, one for a trial */
+        *broken = "no more workers than wanted and a few beside";
+    if (members > w.sup.target && !w.sup.rolling && !w.sup.reforking && !w.sup.next_generation &&
+        !w.sup.config.memory_max && !w.sup.config.age_max_ms)
         *broken = "no more workers than wanted";
     if (oribi_supervisor_alive(&w.sup) > SLOTS)
         *broken = "no more processes than places";
@@ -915,6 +1428,10 @@ static bool run_random(uint32_t seed)
     rng = seed;
     begin(1 + rnd(6));
     w.sup.config.spawn_interval_ms = rnd(3) ? 0 : 300;
+    w.sup.config.memory_max = rnd(2) ? 100 : 0;
+    w.sup.config.age_max_ms = rnd(3) ? 0 : 20000;
+    w.sup.config.refork_after = rnd(3) ? 0 : 100;
+    w.sup.config.drain_delay_ms = rnd(2) ? 0 : 3000;
     const char *broken = NULL;
     just(ORIBI_EVENT_START);
     uint32_t stop_at = 50 + rnd(250);
@@ -993,6 +1510,33 @@ int main(void)
     test_a_call_that_ends_in_time_is_left_alone();
     test_a_machine_that_slept_blames_nobody();
     test_a_worker_that_drains_is_watched_too();
+    test_reload_replaces_mold_and_workers();
+    test_reload_never_has_fewer_workers_and_few_more();
+    test_reload_with_code_that_does_not_load_changes_nothing();
+    test_reload_whose_command_ends_at_once_changes_nothing();
+    test_reload_whose_first_worker_fails_changes_nothing();
+    test_reload_whose_first_worker_hangs_changes_nothing();
+    test_reload_that_loads_too_long_changes_nothing();
+    test_a_second_reload_waits_for_the_first();
+    test_reload_takes_the_new_config();
+    test_reload_with_more_workers_than_there_is_room_for();
+    test_reload_brings_workers_back_after_winch();
+    test_reload_with_spawn_interval_is_slow();
+    test_an_old_worker_that_dies_while_the_next_code_loads_is_replaced_by_an_old_one();
+    test_stop_during_a_reload_ends_everything();
+    test_a_mold_of_a_later_generation_is_started_afresh();
+    test_a_worker_over_memory_max_is_replaced_before_it_goes();
+    test_only_a_few_are_recycled_at_a_time();
+    test_old_workers_are_replaced_at_different_times();
+    test_a_warm_worker_becomes_the_mold();
+    test_a_refork_that_never_comes_is_asked_for_again();
+    test_drain_delay_announces_the_stop();
+    test_a_second_stop_ends_the_drain_delay();
+    test_upgrade_leaves_when_the_successor_serves();
+    test_upgrade_that_fails_leaves_everything();
+    test_upgrade_that_hangs_is_ended();
+    test_one_upgrade_at_a_time();
+    test_stop_during_an_upgrade_stops_the_successor_too();
     test_whatever_happens_the_bounds_hold_and_it_ends();
     return done_testing();
 }

@@ -2,9 +2,10 @@
  * epoll and with poll(2). Answers have their own tests: reply_test.c, stream_test.c. */
 #include "server/worker.c"
 
+#include "child.h"
 #include "server/client.h"
 
-#include <dirent.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -1224,6 +1225,35 @@ static void test_destroy_with_connections_in_every_state(void)
     oribi_options_deinit(&site.options);
 }
 
+/* Runs in a child, which has few descriptors: the epoll still gets one, the wake descriptor does not. */
+static int create_without_descriptors(void *data)
+{
+    struct site site;
+    site_init(&site);
+    int at = dup(0);
+    if (at < 0)
+        return 2;
+    oribi_os_close(at);
+    for (int more = 0; more < 3; more++) {
+        struct rlimit limit = {.rlim_cur = (rlim_t)(at + more), .rlim_max = (rlim_t)at + 10};
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+            return 3;
+        struct oribi_worker_setup setup = {.options = &site.options, .slot = &site.slot, .life_fd = -1};
+        struct oribi_worker *worker = NULL;
+        if (oribi_worker_create(&setup, &worker) == 0)
+            oribi_worker_destroy(worker);
+        if (fcntl(0, F_GETFD) < 0)
+            return 4; /* somebody closed what was not his */
+    }
+    oribi_options_deinit(&site.options);
+    return 0;
+}
+
+static void test_no_descriptors_for_a_worker(void)
+{
+    ok_eq(child_code(create_without_descriptors, NULL), 0);
+}
+
 int main(void)
 {
     quiet_log();
@@ -1269,6 +1299,7 @@ int main(void)
     run_everywhere(test_stop_ends_at_its_deadline);
     run_everywhere(test_supervisor_gone_is_a_graceful_stop);
     run_everywhere(test_forked_child_holds_no_socket_and_the_parent_goes_on);
+    run_everywhere(test_no_descriptors_for_a_worker);
     run_everywhere(test_destroy_with_connections_in_every_state);
     return done_testing();
 }

@@ -40,14 +40,13 @@ sub _plack {
     return;
 }
 
-# As with plackup: CODE is the inside of a builder block, around the application of $file if there is one.
+# As with plackup, the source is the inside of a builder block.
 sub _from_source {
-    my ($source, $file) = @_;
+    my ($source) = @_;
     _plack();
     require Plack::Builder;
     eval 'package main; Plack::Builder->import; 1' or die $@;
-    my $inner = defined $file ? 'Plack::Util::load_psgi($file);' : '';
-    my $app = eval "package main; no strict; no warnings; builder { $source; $inner }";
+    my $app = eval "package main; no strict; no warnings; builder { $source }";
     _failed('-e', $@) if $@;
     die "-e: the code does not give a code reference\n" unless _is_code($app);
     return $app;
@@ -89,8 +88,8 @@ sub load {
     $ENV{PLACK_ENV} = $settings->get('env');
     _include_and_require($settings);
     my $source = $settings->get('eval');
+    return _from_source($source) if length $source;
     my $file = defined $app ? $app : $settings->core->app;
-    return _from_source($source, $file) if length $source;
     return _from_file(defined $file ? $file : 'app.psgi');
 }
 

@@ -8,13 +8,14 @@ use POSIX ();
 # The process tree, driven by the core: this host forks, loads the application and runs hooks, and decides nothing.
 # The order of calls is that of the core's host.h (serve) and mold.h (_run_mold, _run_worker).
 
-# Returns the exit code of this process, whatever it has become meanwhile. `app` is a code reference or what Oribi::App loads.
+# Returns the supervisor's exit code. Molds and workers end in here, so that they do not run what follows in the caller's program.
+# `app` is a code reference or what Oribi::App loads.
 sub serve {
     my ($settings, $app) = @_;
     my $core = $settings->core;
     my $listeners = Oribi::Listeners->open($core);
     my $self = bless { settings => $settings, app => $app, listeners => $listeners }, __PACKAGE__;
-    return $self->_run_mold(Oribi::Core::Mold->inherit($core, $listeners)) if Oribi::Core::Mold->inherited;
+    _end(sub { $self->_run_mold(Oribi::Core::Mold->inherit($core, $listeners)) }) if Oribi::Core::Mold->inherited;
     my $host = Oribi::Core::Host->create($core, $listeners);
     while (1) {
         $host->title;
@@ -23,7 +24,7 @@ sub serve {
             $host->wait;
         } elsif ($action eq 'fork_mold') {
             my $pid = fork;
-            return $self->_run_mold($host->enter_mold) if defined $pid && $pid == 0;
+            _end(sub { $self->_run_mold($host->enter_mold) }) if defined $pid && $pid == 0;
             $host->forked($pid);
         } elsif ($action eq 'hook') {
             $self->_run_supervisor_hook(@detail);
@@ -36,6 +37,14 @@ sub serve {
             return $detail[0];
         }
     }
+}
+
+# Ends a process of ours with the exit code that `role` returns, END blocks included. It must not die into the caller's program either.
+sub _end {
+    my ($role) = @_;
+    my $code = eval { $role->() };
+    Oribi::_log(3, Oribi::App::first_line($@)) unless defined $code;
+    exit(defined $code ? $code : 1);
 }
 
 sub _run_supervisor_hook {

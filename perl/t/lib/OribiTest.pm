@@ -101,7 +101,13 @@ sub stop {
     my ($self) = @_;
     my $pid = delete $self->{pid} or return $self->{status};
     kill TERM => $pid;
-    my $ended = eval { wait_until('the worker to end', sub { waitpid($pid, POSIX::WNOHANG()) == $pid }) };
+    my $ended = eval {
+        wait_until('the worker to end', sub {
+            # A handler in Perl may run late when its signal comes just before a blocking call. A supervisor takes a second one for an order.
+            kill TERM => $pid if $self->{listeners};
+            return waitpid($pid, POSIX::WNOHANG()) == $pid;
+        });
+    };
     $self->{status} = $?;
     return $self->{status} if $ended;
     kill KILL => $pid;

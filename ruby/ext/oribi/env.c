@@ -1,35 +1,46 @@
 /* A parsed request becomes a Rack environment.
  *
- * The hot path copies a template Hash that already holds every constant entry, with its table sized for what follows, and then sets only what
- * differs: each entry left alone saves a hash lookup and an allocation. Keys are interned once; values are new binary strings, because
- * applications may change them in place. */
+ * A Hash is dear: hashing and finding 30 keys takes longer than everything else the binding does. But clients of one kind send the same fields in
+ * the same order, so each worker keeps Hashes by shape (which known fields, in which order) and copies one, hashes and all. The entries that
+ * differ from request to request stand first, in a fixed order, and are set by place in one pass:
+ *
+ *   REQUEST_METHOD PATH_INFO ... rack.hijack | HTTP_HOST HTTP_ACCEPT ... | rack.errors rack.multithread ...
+ *   always, enum place                       | the shape's fields        | constant
+ *
+ * Fields that are not in the core's table, and requests whose shape is not kept, go the ordinary way, key by key.
+ * Keys are interned once; values are new binary strings, because applications may change them in place. */
 #include "ext.h"
 
+#include <ruby/st.h>
 #include <unistd.h>
 
 enum {
-    ENV_SMALL = 32, /* entries for which the small template has room: st tables grow in powers of two */
-    ENV_LARGE = 64,
     ENV_METHODS = 8,
+    ENV_SHARED_BYTES_MIN = 24, /* shorter strings live inside their object on every Ruby */
 };
 
+/* Entries that every environment has and that are set anew for each request, in this order. */
+enum place {
+    PLACE_METHOD,
+    PLACE_PATH_INFO,
+    PLACE_REQUEST_URI,
+    PLACE_QUERY_STRING,
+    PLACE_PROTOCOL,
+    PLACE_SERVER_NAME,
+    PLACE_SERVER_PORT,
+    PLACE_REMOTE_ADDR,
+    PLACE_REMOTE_PORT, /* absent for peers on unix sockets: these have shapes of their own */
+    PLACE_INPUT,
+    PLACE_FINISHED,
+    PLACE_HIJACK,
+    PLACE_EARLY_HINTS,
+    PLACE_COUNT
+};
+
+static VALUE place_keys[PLACE_COUNT];
 static VALUE field_keys[ORIBI_FIELD_COUNT];
-static VALUE key_request_method;
-static VALUE key_request_uri;
-static VALUE key_path_info;
-static VALUE key_query_string;
-static VALUE key_script_name;
-static VALUE key_server_name;
-static VALUE key_server_port;
-static VALUE key_server_protocol;
 static VALUE key_http_version;
-static VALUE key_remote_addr;
-static VALUE key_remote_port;
 static VALUE key_url_scheme;
-static VALUE key_input;
-static VALUE key_hijack;
-static VALUE key_early_hints;
-static VALUE key_finished;
 
 static VALUE text_empty;
 static VALUE text_http10;
@@ -37,7 +48,8 @@ static VALUE text_http11;
 static VALUE text_https;
 static VALUE text_localhost;
 static VALUE method_texts[ENV_METHODS];
-static const char *const method_names[ENV_METHODS] = {"GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"};
+static const char *const method_names[ENV_METHODS] = {"GET",    "POST",  "HEAD",    "PUT",
+                                                      "DELETE", "PATCH", "OPTIONS", "TRACE"};
 
 static VALUE empty_input;
 static VALUE string_io_class;
@@ -56,10 +68,7 @@ static bool text_is(VALUE string, struct oribi_slice slice)
     return (size_t)RSTRING_LEN(string) == slice.n && memcmp(RSTRING_PTR(string), slice.p, slice.n) == 0;
 }
 
-static VALUE frozen_bytes(struct oribi_slice slice)
-{
-    return rb_obj_freeze(ext_bytes(slice));
-}
+/* --- values --- */
 
 static VALUE method_text(struct oribi_slice method)
 {
@@ -70,8 +79,78 @@ static VALUE method_text(struct oribi_slice method)
     return ext_bytes(method);
 }
 
-/* The key of a field outside the core's table. Peers choose these names, so what is kept of them is a cache of fixed size: a
- * name that is not there costs one lookup in the VM's table of interned strings, and a displaced one can be collected. */
+/* What hardly changes from one request to the next is kept, frozen. */
+static VALUE kept_text(struct ext_worker *worker, VALUE *kept, struct oribi_slice slice)
+{
+    if (!text_is(*kept, slice))
+        RB_OBJ_WRITE(worker->self, kept, rb_obj_freeze(ext_bytes(slice)));
+    return *kept;
+}
+
+/* The value of a known field. Long ones come again and again (User-Agent, Accept, cookies of a busy client), and a copy of a kept String
+ * shares its bytes until somebody writes to it. To be kept, a value must be met on a 16th request: learning each would cost what it saves. */
+static VALUE field_value(struct ext_worker *worker, const struct oribi_field *field)
+{
+    if (field->value_len < ENV_SHARED_BYTES_MIN)
+        return rb_str_new(field->value, field->value_len);
+    VALUE *kept = &worker->values[field->id];
+    struct oribi_slice slice = {field->value, field->value_len};
+    if (*kept == Qfalse || !text_is(*kept, slice)) {
+        VALUE value = ext_bytes(slice);
+        if (worker->serial % 16 == 0)
+            RB_OBJ_WRITE(worker->self, kept, rb_str_new_frozen(value));
+        return value;
+    }
+    return rb_str_dup(*kept);
+}
+
+/* rack.input for a body: a StringIO over its bytes, or a File over a descriptor of its own; both binary and rewindable. */
+static VALUE input_for(const struct oribi_req *req)
+{
+    if (req->body_len == 0)
+        return empty_input;
+    if (req->body_fd < 0) {
+        VALUE bytes = ext_bytes(req->body);
+        return rb_class_new_instance(1, &bytes, string_io_class);
+    }
+    int fd = rb_cloexec_dup(req->body_fd);
+    if (fd < 0)
+        rb_sys_fail("request body");
+    rb_update_max_fd(fd);
+    return rb_funcall(rb_cFile, id_for_fd, 2, INT2NUM(fd), rb_str_new_cstr("rb"));
+}
+
+static void fill_places(struct ext_call *call, VALUE *values)
+{
+    struct ext_worker *worker = call->worker;
+    const struct oribi_req *req = call->req;
+    const struct oribi_head *head = req->head;
+    call->finished = rb_ary_new();
+    call->input = input_for(req);
+    values[PLACE_METHOD] = method_text(head->method);
+    values[PLACE_PATH_INFO] = ext_bytes(head->path);
+    values[PLACE_REQUEST_URI] = ext_bytes(head->target);
+    values[PLACE_QUERY_STRING] = head->query.n ? ext_bytes(head->query) : text_empty;
+    values[PLACE_PROTOCOL] = head->minor ? text_http11 : text_http10;
+    values[PLACE_SERVER_NAME] = kept_text(worker, &worker->server_name, req->server_name);
+    values[PLACE_SERVER_PORT] = kept_text(worker, &worker->server_port, req->server_port);
+    values[PLACE_INPUT] = call->input;
+    values[PLACE_FINISHED] = call->finished;
+    values[PLACE_HIJACK] = ext_hijack_new(call);
+    values[PLACE_EARLY_HINTS] = ext_early_hints_new(call);
+    if (req->remote_addr.n) {
+        values[PLACE_REMOTE_ADDR] = kept_text(worker, &worker->remote_addr, req->remote_addr);
+        values[PLACE_REMOTE_PORT] = ext_bytes(req->remote_port);
+    } else { /* a peer on a unix socket has no address; frameworks expect one, and it is on this machine */
+        values[PLACE_REMOTE_ADDR] = text_localhost;
+        values[PLACE_REMOTE_PORT] = Qundef;
+    }
+}
+
+/* --- fields outside the core's table --- */
+
+/* Peers choose these names, so what is kept of them is a cache of fixed size: a name that is not there costs one lookup in the VM's
+ * table of interned strings, and a displaced one can be collected. */
 static VALUE other_key(struct ext_worker *worker, const struct oribi_field *field)
 {
     char text[ORIBI_FIELD_NAME_BYTES_MAX + 5];
@@ -88,98 +167,16 @@ static VALUE other_key(struct ext_worker *worker, const struct oribi_field *fiel
     return key;
 }
 
-static void set_fields(struct ext_worker *worker, VALUE env, const struct oribi_head *head)
+static void set_others(struct ext_worker *worker, VALUE env, const struct oribi_head *head)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct oribi_field *field = &head->fields[i];
-        VALUE key = field->id ? field_keys[field->id] : other_key(worker, field);
-        /* A field called "Version" would shadow what older Rack calls the protocol's version. */
-        if (RB_UNLIKELY(key == key_http_version))
+        if (field->id)
             continue;
-        rb_hash_aset(env, key, rb_str_new(field->value, field->value_len));
+        VALUE key = other_key(worker, field);
+        if (key != key_http_version) /* "Version" would shadow what older Rack calls the protocol's version */
+            rb_hash_aset(env, key, rb_str_new(field->value, field->value_len));
     }
-}
-
-/* rack.input for a body: a StringIO over its bytes, or a File over a descriptor of its own; both binary and rewindable. */
-static VALUE input_for(const struct oribi_req *req)
-{
-    if (req->body_fd < 0) {
-        VALUE bytes = ext_bytes(req->body);
-        return rb_class_new_instance(1, &bytes, string_io_class);
-    }
-    int fd = rb_cloexec_dup(req->body_fd);
-    if (fd < 0)
-        rb_sys_fail("request body");
-    rb_update_max_fd(fd);
-    return rb_funcall(rb_cFile, id_for_fd, 2, INT2NUM(fd), rb_str_new_cstr("rb"));
-}
-
-/* Where a request differs from the one before in what is nearly always the same, the templates learn the new value. */
-static void follow(struct ext_worker *worker, VALUE env, VALUE *known, VALUE key, VALUE value)
-{
-    RB_OBJ_WRITE(worker->self, known, value);
-    rb_hash_aset(worker->template_small, key, value);
-    rb_hash_aset(worker->template_large, key, value);
-    rb_hash_aset(env, key, value);
-}
-
-static void set_addresses(struct ext_worker *worker, VALUE env, const struct oribi_req *req)
-{
-    if (!text_is(worker->server_name, req->server_name))
-        follow(worker, env, &worker->server_name, key_server_name, frozen_bytes(req->server_name));
-    if (!text_is(worker->server_port, req->server_port))
-        follow(worker, env, &worker->server_port, key_server_port, frozen_bytes(req->server_port));
-    if (req->remote_addr.n == 0) {
-        /* A peer on a unix socket has no address; frameworks expect one, and it is on this machine. */
-        if (worker->remote_addr != text_localhost)
-            follow(worker, env, &worker->remote_addr, key_remote_addr, text_localhost);
-        return;
-    }
-    if (!text_is(worker->remote_addr, req->remote_addr))
-        follow(worker, env, &worker->remote_addr, key_remote_addr, frozen_bytes(req->remote_addr));
-    rb_hash_aset(env, key_remote_port, ext_bytes(req->remote_port));
-}
-
-void ext_env_build(struct ext_call *call)
-{
-    struct ext_worker *worker = call->worker;
-    const struct oribi_req *req = call->req;
-    const struct oribi_head *head = req->head;
-    bool small = RHASH_SIZE(worker->template_small) + 6 + head->field_count <= ENV_SMALL;
-    VALUE env = rb_hash_dup(small ? worker->template_small : worker->template_large);
-    call->env = env;
-
-    if (!text_is(method_texts[0], head->method))
-        rb_hash_aset(env, key_request_method, method_text(head->method));
-    rb_hash_aset(env, key_path_info, ext_bytes(head->path));
-    rb_hash_aset(env, key_request_uri, ext_bytes(head->target));
-    if (head->query.n)
-        rb_hash_aset(env, key_query_string, ext_bytes(head->query));
-    if (head->minor == 0) {
-        rb_hash_aset(env, key_server_protocol, text_http10);
-        if (rb_hash_lookup2(env, key_http_version, Qundef) != Qundef)
-            rb_hash_aset(env, key_http_version, text_http10);
-    }
-    if (req->scheme.n == 5)
-        rb_hash_aset(env, key_url_scheme, text_https);
-    set_addresses(worker, env, req);
-    set_fields(worker, env, head);
-
-    if (req->body_len > 0) {
-        call->input = input_for(req);
-        rb_hash_aset(env, key_input, call->input);
-    }
-    call->finished = rb_ary_new();
-    rb_hash_aset(env, key_finished, call->finished);
-    rb_hash_aset(env, key_hijack, ext_hijack_new(call));
-    if (worker->early_hints)
-        rb_hash_aset(env, key_early_hints, ext_early_hints_new(call));
-}
-
-void ext_env_close(struct ext_call *call)
-{
-    if (RB_TYPE_P(call->input, T_FILE))
-        rb_io_close(call->input); /* closing twice is allowed: the application may have done it */
 }
 
 static int copy_entry(VALUE key, VALUE value, VALUE template)
@@ -188,75 +185,193 @@ static int copy_entry(VALUE key, VALUE value, VALUE template)
     return ST_CONTINUE;
 }
 
-/* A Hash of the constant entries whose table has room for `room` entries. Ruby has no public call for this before 3.2; inserting an existing key
- * many times in bulk makes the table grow without adding anything. */
-static VALUE make_template(VALUE constants, long room)
+/* --- shapes --- */
+
+#ifdef HAVE_RB_HASH_TBL
+
+static void sight(struct ext_shape *shape, const struct oribi_req *req)
+{
+    const struct oribi_head *head = req->head;
+    shape->count = 0;
+    shape->hash = req->remote_addr.n ? 1 : 0;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        uint16_t id = head->fields[i].id;
+        if (!id)
+            continue;
+        if (shape->count < EXT_SHAPE_FIELDS)
+            shape->ids[shape->count] = id;
+        shape->count++;
+        shape->hash = (shape->hash ^ id) * 0x9E3779B1u;
+    }
+}
+
+static bool same_shape(const struct ext_shape *a, const struct ext_shape *b)
+{
+    return a->hash == b->hash && a->count == b->count && memcmp(a->ids, b->ids, a->count * sizeof(a->ids[0])) == 0;
+}
+
+/* The Hash of a shape: places, fields, constants, with values still to be set for the first two. */
+static VALUE make_template(const struct ext_worker *worker, const struct ext_shape *seen, bool has_port)
 {
     VALUE template = rb_hash_new();
-    rb_hash_foreach(constants, copy_entry, template);
-    long missing = room - (long)RHASH_SIZE(template);
-    if (missing <= 0)
-        return template;
-    VALUE pairs = rb_ary_new_capa(2 * missing);
-    VALUE value = rb_hash_aref(template, key_script_name);
-    for (long i = 0; i < missing; i++) {
-        rb_ary_push(pairs, key_script_name);
-        rb_ary_push(pairs, value);
+    for (int i = 0; i < PLACE_COUNT; i++) {
+        if (i != PLACE_REMOTE_PORT || has_port)
+            rb_hash_aset(template, place_keys[i], Qnil);
     }
-    rb_hash_bulk_insert(RARRAY_LEN(pairs), RARRAY_CONST_PTR(pairs), template);
-    RB_GC_GUARD(pairs);
+    for (uint32_t i = 0; i < seen->count; i++)
+        rb_hash_aset(template, field_keys[seen->ids[i]], Qnil);
+    rb_hash_foreach(worker->constants, copy_entry, template);
     return template;
+}
+
+/* The template for this request, or Qfalse. A shape gets one when it is met twice in a row in its slot, so that clients who send ever new
+ * shapes cost no more than those of the ordinary way. */
+static VALUE find_template(struct ext_worker *worker, const struct oribi_req *req)
+{
+    struct ext_shape seen;
+    sight(&seen, req);
+    if (seen.count > EXT_SHAPE_FIELDS)
+        return Qfalse;
+    struct ext_shape *slot = &worker->shapes[(seen.hash ^ (seen.hash >> 16)) & (EXT_SHAPES - 1)];
+    if (!same_shape(slot, &seen)) {
+        seen.template = Qfalse;
+        *slot = seen;
+        return Qfalse;
+    }
+    if (slot->template == Qfalse)
+        RB_OBJ_WRITE(worker->self, &slot->template, make_template(worker, &seen, req->remote_addr.n > 0));
+    return slot->template;
+}
+
+struct filling {
+    VALUE env;
+    const VALUE *next;
+    const VALUE *end;
+};
+
+static int fill_more(st_data_t key, st_data_t value, st_data_t arg, int error)
+{
+    const struct filling *filling = (const struct filling *)arg;
+    return filling->next == filling->end ? ST_STOP : ST_REPLACE;
+}
+
+static int fill_entry(st_data_t *key, st_data_t *value, st_data_t arg, int existing)
+{
+    struct filling *filling = (struct filling *)arg;
+    *value = *filling->next++;
+    RB_OBJ_WRITTEN(filling->env, Qundef, *value);
+    return ST_CONTINUE;
+}
+
+/* Copies the template and sets its first entries in order. */
+static VALUE fill_template(struct ext_call *call, VALUE template)
+{
+    const struct oribi_head *head = call->req->head;
+    VALUE values[PLACE_COUNT + EXT_SHAPE_FIELDS];
+    fill_places(call, values);
+    uint32_t count = PLACE_COUNT;
+    if (values[PLACE_REMOTE_PORT] == Qundef) {
+        memmove(&values[PLACE_REMOTE_PORT], &values[PLACE_REMOTE_PORT + 1],
+                (PLACE_COUNT - PLACE_REMOTE_PORT - 1) * sizeof(VALUE));
+        count--;
+    }
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        if (head->fields[i].id)
+            values[count++] = field_value(call->worker, &head->fields[i]);
+    }
+    VALUE env = rb_hash_dup(template);
+    struct filling filling = {env, values, values + count};
+    st_foreach_with_replace(RHASH_TBL(env), fill_more, fill_entry, (st_data_t)&filling);
+    return env;
+}
+
+#else /* a Ruby that does not show a Hash's table: key by key always */
+
+static VALUE find_template(struct ext_worker *worker, const struct oribi_req *req)
+{
+    return Qfalse;
+}
+
+static VALUE fill_template(struct ext_call *call, VALUE template)
+{
+    return Qundef; /* never called */
+}
+
+#endif
+
+/* Key by key. */
+static VALUE build_plainly(struct ext_call *call)
+{
+    const struct oribi_head *head = call->req->head;
+    VALUE values[PLACE_COUNT];
+    fill_places(call, values);
+    VALUE env = rb_hash_dup(call->worker->constants);
+    for (int i = 0; i < PLACE_COUNT; i++) {
+        if (values[i] != Qundef)
+            rb_hash_aset(env, place_keys[i], values[i]);
+    }
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        if (head->fields[i].id)
+            rb_hash_aset(env, field_keys[head->fields[i].id], field_value(call->worker, &head->fields[i]));
+    }
+    return env;
+}
+
+void ext_env_build(struct ext_call *call)
+{
+    struct ext_worker *worker = call->worker;
+    const struct oribi_head *head = call->req->head;
+    VALUE template = find_template(worker, call->req);
+    VALUE env = template == Qfalse ? build_plainly(call) : fill_template(call, template);
+    call->env = env;
+    set_others(worker, env, head);
+    if (RB_UNLIKELY(head->minor == 0) && rb_hash_lookup2(worker->constants, key_http_version, Qundef) != Qundef)
+        rb_hash_aset(env, key_http_version, text_http10);
+    if (RB_UNLIKELY(call->req->scheme.n == 5))
+        rb_hash_aset(env, key_url_scheme, text_https);
+}
+
+void ext_env_close(struct ext_call *call)
+{
+    if (RB_TYPE_P(call->input, T_FILE))
+        rb_io_close(call->input); /* closing twice is allowed: the application may have done it */
 }
 
 void ext_env_prepare(struct ext_worker *worker, VALUE extra)
 {
     VALUE constants = rb_hash_new();
-    rb_hash_aset(constants, key_request_method, method_texts[0]);
-    rb_hash_aset(constants, key_script_name, text_empty);
-    rb_hash_aset(constants, key_path_info, text_empty);
-    rb_hash_aset(constants, key_query_string, text_empty);
-    rb_hash_aset(constants, key_server_name, text_localhost);
-    rb_hash_aset(constants, key_server_port, text_empty);
-    rb_hash_aset(constants, key_server_protocol, text_http11);
-    rb_hash_aset(constants, key_remote_addr, text_localhost);
-    rb_hash_aset(constants, key_request_uri, text_empty);
+    rb_hash_aset(constants, intern_text("SCRIPT_NAME"), text_empty);
     rb_hash_aset(constants, key_url_scheme, intern_text("http"));
-    rb_hash_aset(constants, key_input, empty_input);
     rb_hash_aset(constants, intern_text("rack.multithread"), Qfalse);
     rb_hash_aset(constants, intern_text("rack.multiprocess"), Qtrue);
     rb_hash_aset(constants, intern_text("rack.run_once"), Qfalse);
     rb_hash_aset(constants, intern_text("rack.hijack?"), Qtrue);
     rb_hash_foreach(extra, copy_entry, constants);
-
+    RB_OBJ_WRITE(worker->self, &worker->constants, constants);
     RB_OBJ_WRITE(worker->self, &worker->server_name, text_localhost);
     RB_OBJ_WRITE(worker->self, &worker->server_port, text_empty);
     RB_OBJ_WRITE(worker->self, &worker->remote_addr, text_localhost);
-    RB_OBJ_WRITE(worker->self, &worker->template_small, make_template(constants, ENV_SMALL));
-    RB_OBJ_WRITE(worker->self, &worker->template_large, make_template(constants, ENV_LARGE));
 }
 
 void ext_env_setup(void)
 {
+    static const char *const names[PLACE_COUNT] = {
+        [PLACE_METHOD] = "REQUEST_METHOD",           [PLACE_PATH_INFO] = "PATH_INFO",
+        [PLACE_REQUEST_URI] = "REQUEST_URI",         [PLACE_QUERY_STRING] = "QUERY_STRING",
+        [PLACE_PROTOCOL] = "SERVER_PROTOCOL",        [PLACE_SERVER_NAME] = "SERVER_NAME",
+        [PLACE_SERVER_PORT] = "SERVER_PORT",         [PLACE_REMOTE_ADDR] = "REMOTE_ADDR",
+        [PLACE_REMOTE_PORT] = "REMOTE_PORT",         [PLACE_INPUT] = "rack.input",
+        [PLACE_FINISHED] = "rack.response_finished", [PLACE_HIJACK] = "rack.hijack",
+        [PLACE_EARLY_HINTS] = "rack.early_hints",
+    };
+    for (int i = 0; i < PLACE_COUNT; i++)
+        place_keys[i] = intern_text(names[i]);
     for (int id = 1; id < ORIBI_FIELD_COUNT; id++)
         field_keys[id] = intern_text(oribi_field_env_key((enum oribi_field_id)id));
     for (int i = 0; i < ENV_METHODS; i++)
         method_texts[i] = intern_text(method_names[i]);
-    key_request_method = intern_text("REQUEST_METHOD");
-    key_request_uri = intern_text("REQUEST_URI");
-    key_path_info = intern_text("PATH_INFO");
-    key_query_string = intern_text("QUERY_STRING");
-    key_script_name = intern_text("SCRIPT_NAME");
-    key_server_name = intern_text("SERVER_NAME");
-    key_server_port = intern_text("SERVER_PORT");
-    key_server_protocol = intern_text("SERVER_PROTOCOL");
     key_http_version = intern_text("HTTP_VERSION");
-    key_remote_addr = intern_text("REMOTE_ADDR");
-    key_remote_port = intern_text("REMOTE_PORT");
     key_url_scheme = intern_text("rack.url_scheme");
-    key_input = intern_text("rack.input");
-    key_hijack = intern_text("rack.hijack");
-    key_early_hints = intern_text("rack.early_hints");
-    key_finished = intern_text("rack.response_finished");
     text_empty = intern_text("");
     text_http10 = intern_text("HTTP/1.0");
     text_http11 = intern_text("HTTP/1.1");

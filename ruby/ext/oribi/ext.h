@@ -16,8 +16,19 @@
 #include "oribi/server/mold.h"
 #include "oribi/server/worker.h"
 
-/* Slots of the cache of environment keys for fields that are not in the core's table; a power of two. */
-enum { EXT_KEYS = 256 };
+enum {
+    EXT_KEYS = 256,        /* environment keys kept for fields that are not in the core's table; a power of two */
+    EXT_SHAPES = 64,       /* environments kept by shape; a power of two */
+    EXT_SHAPE_FIELDS = 40, /* known fields of a shape; requests with more are built key by key */
+};
+
+/* Which known fields a request has, in which order; env.c. */
+struct ext_shape {
+    uint32_t hash;
+    uint32_t count;
+    uint16_t ids[EXT_SHAPE_FIELDS];
+    VALUE template; /* Qfalse: met once */
+};
 
 struct ext_worker;
 
@@ -48,20 +59,22 @@ struct ext_worker {
     struct ext_call *call;     /* the request being served, or NULL */
     struct oribi_seat *seat;   /* host.c; NULL for a worker without a supervisor */
     int64_t title_ms;          /* when the process title was looked at last */
-    uint64_t serial;           /* of the request being served: objects that outlive their request compare it */
+    uint64_t gc_every; /* requests between two collections while nobody waits; 0: the VM collects when it must */
+    uint64_t gc_next;  /* request count of the next one */
+    uint64_t serial;   /* of the request being served: objects that outlive their request compare it */
     VALUE self;
     VALUE app;
     VALUE options;
     VALUE listeners;
     VALUE access_log;
-    VALUE template_small; /* constant part of the environment; with room for a few fields … */
-    VALUE template_large; /* … and for a browser's */
-    VALUE server_name;    /* what the templates hold for SERVER_NAME, SERVER_PORT, REMOTE_ADDR */
+    VALUE constants;   /* entries that all environments share */
+    VALUE server_name; /* of the request before, and so on */
     VALUE server_port;
     VALUE remote_addr;
-    VALUE keys[EXT_KEYS]; /* Qfalse: empty */
+    VALUE values[ORIBI_FIELD_COUNT]; /* long values of known fields; Qfalse: none */
+    VALUE keys[EXT_KEYS];            /* Qfalse: empty */
+    struct ext_shape shapes[EXT_SHAPES];
     bool running;
-    bool early_hints;
 };
 
 /* ext.c */

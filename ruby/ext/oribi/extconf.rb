@@ -10,6 +10,11 @@ abort "oribi: the C core is missing beside #{__dir__}" unless core
 $INCFLAGS << " -I#{core}/include"
 $CPPFLAGS << " -D_GNU_SOURCE"
 $CFLAGS << " -fvisibility=hidden -fno-strict-aliasing"
+
+# Lets environments be filled by place; without it they are built key by key.
+have_func("rb_hash_tbl", "ruby.h")
+
+# After the probe: the archive is made by the Makefile that this file writes.
 $LOCAL_LIBS << " core/liboribi.a -pthread"
 
 create_makefile("oribi/oribi")

@@ -126,7 +126,7 @@ void ext_headers_collect(struct ext_headers *list, VALUE headers)
         return;
     /* Too many for the stack: a second pass into a buffer that the collector owns. */
     uint32_t count = list->count;
-    list->holder = rb_str_tmp_new((long)(count * sizeof(struct oribi_header)));
+    list->holder = rb_str_buf_new((long)(count * sizeof(struct oribi_header)));
     list->items = (struct oribi_header *)RSTRING_PTR(list->holder);
     list->cap = count;
     collect_all(list, headers);

@@ -110,7 +110,7 @@ static void send_array(struct ext_call *call, VALUE parts)
     parts = string_parts(parts);
     if (RARRAY_LEN(parts) > PARTS_STACK) {
         cap = (size_t)RARRAY_LEN(parts);
-        holder = rb_str_tmp_new((long)(cap * sizeof(struct iovec)));
+        holder = rb_str_buf_new((long)(cap * sizeof(struct iovec)));
         vec = (struct iovec *)RSTRING_PTR(holder);
     }
     struct ext_headers headers;
@@ -275,7 +275,8 @@ void ext_reply_send(struct ext_call *call)
 {
     VALUE response = rb_check_array_type(call->response);
     if (NIL_P(response) || RARRAY_LEN(response) < 3)
-        rb_raise(rb_eTypeError, "the application returned %" PRIsVALUE ", not [status, headers, body]", rb_obj_class(call->response));
+        rb_raise(rb_eTypeError, "the application returned %" PRIsVALUE ", not [status, headers, body]",
+                 rb_obj_class(call->response));
     call->status = RARRAY_AREF(response, 0);
     call->headers = RARRAY_AREF(response, 1);
     call->body = RARRAY_AREF(response, 2);

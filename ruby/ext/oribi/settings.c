@@ -57,7 +57,8 @@ static VALUE entry_hash(const struct oribi_option *option)
     rb_hash_aset(hash, ID2SYM(rb_intern("help")), text_or_nil(option->help));
     rb_hash_aset(hash, ID2SYM(rb_intern("default")), text_or_nil(option->default_text));
     rb_hash_aset(hash, ID2SYM(rb_intern("note")), text_or_nil(option->default_note));
-    rb_hash_aset(hash, ID2SYM(rb_intern("aliases")), rb_str_split(rb_utf8_str_new_cstr(option->aliases ? option->aliases : ""), " "));
+    rb_hash_aset(hash, ID2SYM(rb_intern("aliases")),
+                 rb_str_split(rb_utf8_str_new_cstr(option->aliases ? option->aliases : ""), " "));
     rb_hash_aset(hash, ID2SYM(rb_intern("command")), option->group == ORIBI_GROUP_COMMAND ? Qtrue : Qfalse);
     rb_hash_aset(hash, ID2SYM(rb_intern("type")), type_symbol(option->type));
     return rb_obj_freeze(hash);
@@ -102,7 +103,8 @@ static VALUE options_set_text(VALUE self, VALUE name, VALUE value, VALUE source)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
     enum oribi_option_source from = source == ID2SYM(rb_intern("file")) ? ORIBI_FROM_FILE : ORIBI_FROM_COMMAND;
-    check(oribi_options_set_from(ext_options_get(self), from, StringValueCStr(name), StringValueCStr(value), error), error);
+    check(oribi_options_set_from(ext_options_get(self), from, StringValueCStr(name), StringValueCStr(value), error),
+          error);
     return self;
 }
 
@@ -115,8 +117,8 @@ static VALUE options_parse(VALUE self, VALUE argv)
     char error[ORIBI_OPTIONS_ERROR_CAP];
     Check_Type(argv, T_ARRAY);
     long count = RARRAY_LEN(argv);
-    VALUE copies = rb_ary_new_capa(count); /* the array is the application's; its strings may change while a later one is converted */
-    VALUE holder = rb_str_tmp_new((long)((size_t)count * sizeof(char *)) + 1);
+    VALUE copies = rb_ary_new_capa(count); /* converting runs Ruby code, which may change the array and its strings */
+    VALUE holder = rb_str_buf_new((long)((size_t)count * sizeof(char *)) + 1);
     const char **texts = (const char **)RSTRING_PTR(holder);
     for (long i = 0; i < count; i++)
         rb_ary_push(copies, rb_str_new_frozen(rb_String(rb_ary_entry(argv, i))));

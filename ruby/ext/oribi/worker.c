@@ -7,45 +7,48 @@
 static ID id_call;
 static ID id_close;
 static ID id_log_exception;
+static ID id_start;
 
 /* --- the object --- */
 
+/* Calls `visit` with the place of every reference. */
+static void each_reference(struct ext_worker *worker, void (*visit)(VALUE *))
+{
+    visit(&worker->self);
+    visit(&worker->app);
+    visit(&worker->options);
+    visit(&worker->listeners);
+    visit(&worker->access_log);
+    visit(&worker->constants);
+    visit(&worker->server_name);
+    visit(&worker->server_port);
+    visit(&worker->remote_addr);
+    for (int i = 0; i < ORIBI_FIELD_COUNT; i++)
+        visit(&worker->values[i]);
+    for (int i = 0; i < EXT_KEYS; i++)
+        visit(&worker->keys[i]);
+    for (int i = 0; i < EXT_SHAPES; i++)
+        visit(&worker->shapes[i].template);
+}
+
+static void mark(VALUE *reference)
+{
+    rb_gc_mark_movable(*reference); /* empty places are Qfalse and Qnil, which it passes over */
+}
+
+static void follow(VALUE *reference)
+{
+    *reference = rb_gc_location(*reference);
+}
+
 static void worker_mark(void *p)
 {
-    struct ext_worker *worker = p;
-    rb_gc_mark_movable(worker->self);
-    rb_gc_mark_movable(worker->app);
-    rb_gc_mark_movable(worker->options);
-    rb_gc_mark_movable(worker->listeners);
-    rb_gc_mark_movable(worker->access_log);
-    rb_gc_mark_movable(worker->template_small);
-    rb_gc_mark_movable(worker->template_large);
-    rb_gc_mark_movable(worker->server_name);
-    rb_gc_mark_movable(worker->server_port);
-    rb_gc_mark_movable(worker->remote_addr);
-    for (int i = 0; i < EXT_KEYS; i++) {
-        if (worker->keys[i] != Qfalse)
-            rb_gc_mark_movable(worker->keys[i]);
-    }
+    each_reference(p, mark);
 }
 
 static void worker_compact(void *p)
 {
-    struct ext_worker *worker = p;
-    worker->self = rb_gc_location(worker->self);
-    worker->app = rb_gc_location(worker->app);
-    worker->options = rb_gc_location(worker->options);
-    worker->listeners = rb_gc_location(worker->listeners);
-    worker->access_log = rb_gc_location(worker->access_log);
-    worker->template_small = rb_gc_location(worker->template_small);
-    worker->template_large = rb_gc_location(worker->template_large);
-    worker->server_name = rb_gc_location(worker->server_name);
-    worker->server_port = rb_gc_location(worker->server_port);
-    worker->remote_addr = rb_gc_location(worker->remote_addr);
-    for (int i = 0; i < EXT_KEYS; i++) {
-        if (worker->keys[i] != Qfalse)
-            worker->keys[i] = rb_gc_location(worker->keys[i]);
-    }
+    each_reference(p, follow);
 }
 
 static void worker_free(void *p)
@@ -191,7 +194,8 @@ static bool note_failure(struct ext_call *call, const char *where)
         /* throw to a tag, break or return beyond the loop: the VM keeps no exception object for these. */
         exception = rb_exc_new_cstr(ext_error, "throw, break or return out of the application");
     }
-    if (rb_obj_is_kind_of(exception, rb_eSignal) || rb_obj_is_kind_of(exception, rb_eFatal) || oribi_worker_abandoned(call->worker->core)) {
+    if (rb_obj_is_kind_of(exception, rb_eSignal) || rb_obj_is_kind_of(exception, rb_eFatal) ||
+        oribi_worker_abandoned(call->worker->core)) {
         rb_set_errinfo(exception);
         return true;
     }
@@ -222,15 +226,16 @@ static void protect(VALUE (*step)(VALUE), struct ext_call *call, const char *whe
 
 static int serve(struct ext_worker *worker, struct oribi_req *req)
 {
-    struct ext_call call = {.worker = worker, .req = req, .env = Qnil, .input = Qnil, .finished = Qnil, .response = Qnil,
-                            .status = Qnil, .headers = Qnil, .body = Qnil, .stream = Qnil, .error = Qnil, .pending = Qnil};
+    struct ext_call call = {.worker = worker, .req = req};
+    call.env = call.input = call.finished = call.response = Qnil;
+    call.status = call.headers = call.body = call.stream = call.error = call.pending = Qnil;
     call.serial = ++worker->serial;
     worker->call = &call;
 
     protect(call_and_reply, &call, "application");
     if (RB_UNLIKELY(oribi_worker_abandoned(worker->core)))
         rb_jump_tag(call.tag); /* such a child never comes back here without one */
-    ext_reply_fail(&call); /* nothing to do when the request has been answered */
+    ext_reply_fail(&call);     /* nothing to do when the request has been answered */
     if (!RB_TYPE_P(call.response, T_ARRAY) || !RB_TYPE_P(call.body, T_ARRAY))
         protect(close_body, &call, "closing the body");
     if (!NIL_P(call.input))
@@ -255,9 +260,18 @@ static VALUE worker_alloc(VALUE class)
     VALUE self = TypedData_Make_Struct(class, struct ext_worker, &worker_type, worker);
     worker->self = self;
     worker->app = worker->options = worker->listeners = worker->access_log = Qnil;
-    worker->template_small = worker->template_large = Qnil;
+    worker->constants = Qnil;
     worker->server_name = worker->server_port = worker->remote_addr = Qnil;
     return self;
+}
+
+/* A worker draws its own number from the range, so that not all collect at once. */
+static void plan_collections(struct ext_worker *worker, const struct oribi_options *options)
+{
+    const struct oribi_range *range = &options->oob_gc_requests;
+    if (options->oob_gc && range->max > 0)
+        worker->gc_every = range->min + rb_genrand_ulong_limited(range->max - range->min);
+    worker->gc_next = worker->gc_every;
 }
 
 void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup *setup, VALUE environment)
@@ -266,7 +280,7 @@ void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup 
         rb_raise(ext_error, "the worker is open already");
     Check_Type(environment, T_HASH);
     ext_env_prepare(worker, environment);
-    worker->early_hints = true;
+    plan_collections(worker, setup->options);
     int result = oribi_worker_create(setup, &worker->core);
     if (result < 0) {
         worker->core = NULL;
@@ -296,6 +310,18 @@ static VALUE worker_initialize(VALUE self, VALUE options, VALUE listeners, VALUE
     return self;
 }
 
+/* Nothing waits: the time for what would keep a request waiting. Returns true when something was done and new requests may have come. */
+static bool use_leisure(struct ext_worker *worker)
+{
+    ext_seat_title(worker);
+    uint64_t count = oribi_worker_request_count(worker->core);
+    if (!worker->gc_every || count < worker->gc_next)
+        return false;
+    rb_funcallv(rb_mGC, id_start, 0, NULL); /* unlike rb_gc_start() it collects also where the application has disabled GC */
+    worker->gc_next = count + worker->gc_every;
+    return true;
+}
+
 static VALUE run_loop(VALUE self)
 {
     struct ext_worker *worker = ext_worker_get(self);
@@ -311,8 +337,8 @@ static VALUE run_loop(VALUE self)
         } else {
             if (oribi_worker_done(worker->core))
                 return Qnil;
-            ext_seat_title(worker);
-            without_lock(wait_events, &blocking);
+            if (!use_leisure(worker))
+                without_lock(wait_events, &blocking);
         }
         /* Traps run here, and other threads get their turn even when requests never stop. */
         rb_thread_check_ints();
@@ -379,6 +405,7 @@ void ext_worker_setup(void)
     id_call = rb_intern("call");
     id_close = rb_intern("close");
     id_log_exception = rb_intern("log_exception");
+    id_start = rb_intern("start");
     VALUE class = rb_define_class_under(ext_module, "Worker", rb_cObject);
     rb_define_alloc_func(class, worker_alloc);
     rb_define_method(class, "initialize", worker_initialize, 4);

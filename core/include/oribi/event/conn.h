@@ -106,6 +106,9 @@ int oribi_conn_send_file(struct oribi_reactor *reactor, struct oribi_conn *conn,
 /* Bytes queued and not yet sent. */
 int64_t oribi_conn_pending(const struct oribi_conn *conn);
 
+/* Size of the file behind it, see oribi_out_spilled(). */
+int64_t oribi_conn_spilled(const struct oribi_conn *conn);
+
 /* Tries to send what is queued. 0: nothing left; ORIBI_AGAIN; ORIBI_ECLOSED. */
 int oribi_conn_flush(struct oribi_reactor *reactor, struct oribi_conn *conn);
 

@@ -2,8 +2,8 @@
  *
  * Readiness is remembered, not repeated. A ready bit set in watch->ready stays set until the owner clears it (after EAGAIN or a short read or
  * write, which for stream sockets means the same: epoll(7)). An event is delivered once a ready bit meets an interest bit;
- * changing the interest costs nothing, so the owner looks at `ready` itself when it becomes interested again. That is what lets epoll run
- * edge-triggered with everything registered once, without an epoll_ctl per request, and poll(2) run the same code. */
+ * interest in reading comes and goes for nothing, so the owner looks at `ready` itself when it becomes interested again. That is what lets epoll
+ * run edge-triggered with everything registered once, without an epoll_ctl per request, and poll(2) run the same code. */
 #ifndef ORIBI_EVENT_LOOP_H
 #define ORIBI_EVENT_LOOP_H
 
@@ -29,7 +29,8 @@ struct oribi_watch {
     uint8_t interest; /* ORIBI_READ | ORIBI_WRITE; set through oribi_loop_interest() */
     uint8_t ready;
     bool added;
-    uint32_t index; /* private to the poll source */
+    bool registered; /* private to the epoll source: EPOLLOUT is */
+    uint32_t index;  /* private to the poll source */
 };
 
 struct oribi_event {
@@ -43,7 +44,8 @@ enum { ORIBI_LOOP_EVENTS_MAX = 256 };
 
 struct oribi_loop;
 
-/* Gives a loop; ORIBI_LOOP_BEST takes epoll, or poll when the environment says ORIBI_EVENT_SOURCE=poll. 0 or ORIBI_ESYS. */
+/* Gives a loop; ORIBI_LOOP_BEST takes epoll, or poll when the environment says ORIBI_EVENT_SOURCE=poll. 0 or a code of
+ * base/os.h. */
 int oribi_loop_create(enum oribi_loop_source source, struct oribi_loop **out);
 void oribi_loop_destroy(struct oribi_loop *loop);
 const char *oribi_loop_name(const struct oribi_loop *loop);
@@ -51,13 +53,13 @@ const char *oribi_loop_name(const struct oribi_loop *loop);
 /* The descriptor a forked child must close, or -1. */
 int oribi_loop_fd(const struct oribi_loop *loop);
 
-/* Starts watching `fd`. Borrows watch until removed. 0 or ORIBI_ESYS (ENOSPC, ENOMEM). */
+/* Starts watching `fd`. Borrows watch until removed. 0 or a code of base/os.h. */
 int oribi_loop_add(struct oribi_loop *loop, struct oribi_watch *watch, int fd, enum oribi_watch_kind kind, uint8_t interest);
 
 /* Stops watching; must come before close(fd). */
 void oribi_loop_remove(struct oribi_loop *loop, struct oribi_watch *watch);
 
-/* Changes what the owner wants to hear of. No system call. */
+/* Changes what the owner wants to hear of. A system call only where ORIBI_WRITE comes or goes. */
 void oribi_loop_interest(struct oribi_loop *loop, struct oribi_watch *watch, uint8_t interest);
 
 /* Moves a listener to the tail of the kernel's queue of exclusive waiters: they are woken in registration order, and without this the first

@@ -29,6 +29,9 @@ int oribi_out_flush(struct oribi_out *out, int socket_fd, int64_t *sent);
 /* Bytes not yet sent. */
 int64_t oribi_out_pending(const struct oribi_out *out);
 
+/* Bytes in the file that overflowing output goes to, those already sent included: it shrinks only by running empty. */
+int64_t oribi_out_spilled(const struct oribi_out *out);
+
 /* Sum of a vector's lengths. */
 int64_t oribi_vec_len(const struct iovec *vec, size_t count);
 

@@ -25,13 +25,14 @@ struct oribi_chunked {
     bool done;            /* public: the empty line after the trailer section was read */
 };
 
-/* Decodes in place: body bytes found in [buf, buf+*len) are moved to its front. On return *len is how many decoded bytes stand
- * there and *used how many input bytes were taken (less than the input only when the body ended inside it: the rest, left where
- * it was at buf+*used, is the next request).
- * Returns 0 (body->done tells whether the body ended), or ORIBI_EBAD (grammar), ORIBI_EBODY (over body_bytes_max),
- * ORIBI_EHEAD (trailers too long or too many). Cost per byte is bounded: overhead beyond 64 KiB that is more than eight times the body
- * so far is ORIBI_EBAD. Trailer fields are validated like head fields and dropped. */
-int oribi_chunked_decode(struct oribi_chunked *body, const struct oribi_limits *limits, char *buf, size_t *len, size_t *used);
+/* Decodes in place: body bytes found in [buf, buf+*len) are moved to its front. On return *len is how many decoded
+ * bytes stand there and *used how many input bytes were taken (less than the input only when the body ended inside
+ * it: the rest, left where it was at buf+*used, is the next request). Returns 0 (body->done tells whether the body
+ * ended), or ORIBI_EBAD (grammar), ORIBI_EBODY (over body_bytes_max), ORIBI_EHEAD (trailers too long or too many).
+ * Cost per byte is bounded: overhead beyond 64 KiB that is more than eight times the body so far is ORIBI_EBAD.
+ * Trailer fields are validated like head fields and dropped. */
+int oribi_chunked_decode(struct oribi_chunked *body, const struct oribi_limits *limits, char *buf, size_t *len,
+                         size_t *used);
 
 /* Room for a chunk's size line. */
 enum { ORIBI_CHUNK_HEAD_CAP = 20 };

@@ -19,13 +19,13 @@ struct oribi_parser {
     const char *reason;  /* after an error: a few static words saying what was wrong, for the log */
 };
 
-/* Feeds [buf, buf+len), which must start at the first byte of the request and, after ORIBI_AGAIN, hold the same bytes plus
- * more (it may have moved). Verdicts do not depend on how the bytes were cut into calls.
+/* Feeds [buf, buf+len), which must start at the first byte of the request and, after ORIBI_AGAIN, hold the same
+ * bytes plus more (it may have moved). Verdicts do not depend on how the bytes were cut into calls.
  *
  * Returns the length of the head with its final CRLF (> 0) and fills `head`, whose slices point into buf (or into
- * head->joined) and live as long as it; ORIBI_AGAIN; or ORIBI_EBAD, _ETARGET, _EHEAD, _EBODY, _EEXPECT, _ECODING, _EMETHOD,
- * _EVERSION, _ENOMEM with `reason` set and `head` holding what was known (method, target, minor: zero if not reached).
- * Bytes after the head are not looked at. */
+ * head->joined) and live as long as it; ORIBI_AGAIN; or ORIBI_EBAD, _ETARGET, _EHEAD, _EBODY, _EEXPECT, _ECODING,
+ * _EMETHOD, _EVERSION, _ENOMEM with `reason` set and `head` holding what was known (method, target, minor: zero if
+ * not reached). Bytes after the head are not looked at. */
 ssize_t oribi_parser_head(struct oribi_parser *parser, const struct oribi_limits *limits, const char *buf, size_t len,
                           struct oribi_head *head);
 

@@ -6,8 +6,8 @@
 
 #include <sys/types.h>
 
-/* Decodes `in` into dst, which must hold in.n bytes and may be in.p itself. `+` stays. Returns the decoded length, or ORIBI_EBAD for a
- * `%` not followed by two hex digits. */
+/* Decodes `in` into dst, which must hold in.n bytes and may be in.p itself. `+` stays. Returns the decoded length,
+ * or ORIBI_EBAD for a `%` not followed by two hex digits. */
 ssize_t oribi_percent_decode(struct oribi_slice in, char *dst);
 
 #endif

@@ -1,5 +1,6 @@
-/* Response head writer: the one place where an application's status and headers become bytes. It validates everything, decides the
- * framing (RFC 9112 6) and persistence (RFC 9112 9.3), and never lets the application do either. */
+/* Response head writer: the one place where an application's status and headers become bytes. It validates
+ * everything, decides the framing (RFC 9112 6) and persistence (RFC 9112 9.3), and never lets the application do
+ * either. */
 #ifndef ORIBI_HTTP_RESPONSE_H
 #define ORIBI_HTTP_RESPONSE_H
 
@@ -46,23 +47,28 @@ struct oribi_response {
     uint32_t dropped_count; /* application headers that were dropped because framing is ours */
 };
 
-/* Writes the head with its final CRLF to [dst, dst+cap). Returns its length; ORIBI_ELIMIT when cap is too small (try again with
- * more, up to ORIBI_RESPONSE_HEAD_BYTES_MAX); ORIBI_EAPP for a status out of range, a name that is no token, a value with CR, LF, NUL or
- * another control but TAB, a Content-Length that is no number or is given twice with two values.
+/* Writes the head with its final CRLF to [dst, dst+cap). Returns its length; ORIBI_ELIMIT when cap is too small (try
+ * again with more, up to ORIBI_RESPONSE_HEAD_BYTES_MAX); ORIBI_EAPP for a status out of range, a name that is no
+ * token, a value with CR, LF, NUL or another control but TAB, a Content-Length that is no number or is given twice
+ * with two values.
  *
- * Rules: exactly one of Content-Length and chunked, or close-delimited where neither can be; none on 1xx and 204; for 304 and HEAD the
- * application's Content-Length is kept. An application Content-Length that differs from a known body_len of a non-HEAD answer: the
- * smaller is written when the body is longer (the caller cuts), the application's when it is shorter (the caller aborts).
- * Date and Server are added unless the application gives them. `Connection: close` of the application closes; other Connection,
- * Keep-Alive and Transfer-Encoding of the application are dropped. HTTP/1.0 kept alive says `Connection: keep-alive`. */
+ * Rules: exactly one of Content-Length and chunked, or close-delimited where neither can be; none on 1xx and 204;
+ * for 304 and HEAD the application's Content-Length is kept. An application Content-Length that differs from a known
+ * body_len of a non-HEAD answer: the smaller is written when the body is longer (the caller cuts), the application's
+ * when it is shorter (the caller aborts). Date and Server are added unless the application gives them. `Connection:
+ * close` of the application closes; other Connection, Keep-Alive and Transfer-Encoding of the application are
+ * dropped. HTTP/1.0 kept alive says `Connection: keep-alive`. */
 ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap);
 
-/* Writes an interim answer (100 … 199, not 101) with these headers. Same results; `reason` may be NULL or receives static words. */
-ssize_t oribi_response_interim(int status, const struct oribi_header *headers, uint32_t header_count, char *dst, size_t cap,
-                               const char **reason);
+/* Writes an interim answer (100 … 199, not 101) with these headers. Same results; `reason` may be NULL or receives
+ * static words. */
+ssize_t oribi_response_interim(int status, const struct oribi_header *headers, uint32_t header_count, char *dst,
+                               size_t cap, const char **reason);
 
-/* Writes a whole small answer of our own for a protocol error: status line, Date, Content-Length, text/plain body with the status
- * and reason phrase, Connection: close. cap of 512 always suffices. `is_head` leaves the body bytes out. */
-size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst, size_t cap);
+/* Writes a whole small answer of our own for a protocol error: status line, Date, Content-Length, text/plain body
+ * with the status and reason phrase, Connection: close. cap of 512 always suffices. `is_head` leaves the body bytes
+ * out. */
+size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst,
+                            size_t cap);
 
 #endif

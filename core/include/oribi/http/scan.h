@@ -1,5 +1,5 @@
-/* Delimiter search: the only code that looks at a request head byte by byte. Each level offers the same functions with the same results, down
- * to the value for malformed input; the best one this CPU has is chosen before main.
+/* Delimiter search: the only code that looks at a request head byte by byte. Each level offers the same functions
+ * with the same results; the best one this CPU has is chosen before main.
  *
  * No function reads outside [p, p+n), but for `lines` and its `before`. */
 #ifndef ORIBI_HTTP_SCAN_H
@@ -20,8 +20,8 @@ struct oribi_scan {
     /* How many bytes at the front are tchar (RFC 9110 5.6.2). */
     size_t (*token)(const char *p, size_t n);
 
-    /* How many bytes at the front may stand in a request target: RFC 3986 unreserved, sub-delims, `% : @ / ?` and brackets. Sets *query to the
-     * offset of the first `?` among them, or to the result. */
+    /* How many bytes at the front may stand in a request target: RFC 3986 unreserved, sub-delims, `% : @ / ?` and
+     * brackets. Sets *query to the offset of the first `?` among them, or to the result. */
     size_t (*target)(const char *p, size_t n, size_t *query);
 
     /* How many bytes at the front are RFC 3986 unreserved or sub-delims: a reg-name without percent-encoding. */
@@ -30,22 +30,25 @@ struct oribi_scan {
     /* How many bytes at the front are no controls: anything but 0x00-0x1f and 0x7f, TAB allowed (RFC 9110 5.5). */
     size_t (*text)(const char *p, size_t n);
 
-    /* Finds the structure of field lines. p is the first byte of a line. Writes ascending offsets to marks[0 … cap): for each line its first byte
-     * that is no tchar, and its first control; when both are the same byte, once. A line is taken to end two bytes after its control, so a
-     * caller that finds anything but `:` and CRLF at the marks must stop there: what follows is then meaningless.
-     * Well-formed lines give: colon, CR, colon, CR, … and the CR of the empty line alone.
-     * Ends after the 64-byte block in which a line starts with a control, at p+n, or when cap has no room for another block (cap >= 64).
-     * `before` bytes in front of p may be read, which makes a short rest cheaper. Returns the number of marks. */
+    /* Finds the structure of field lines. p is the first byte of a line. Writes ascending offsets to marks[0 … cap):
+     * for each line its first byte that is no tchar, and its first control; when both are the same byte, once. A
+     * line is taken to end two bytes after its control, so a caller that finds anything but `:` and CRLF at the
+     * marks must stop there: what follows is then meaningless. Well-formed lines give: colon, CR, colon, CR, … and
+     * the CR of the empty line alone. Ends soon after a line that starts with a control, at p+n, or when fewer than
+     * 64 slots are left (cap >= 64). Levels may differ in how many meaningless marks they add behind the place where
+     * the caller must stop, and in nothing else. `before` bytes in front of p may be read, which makes a short rest
+     * cheaper. Returns the number of marks. */
     size_t (*lines)(const char *p, size_t before, size_t n, uint32_t *marks, size_t cap);
 };
 
 /* The level in use. Written once by a constructor, and by oribi_scan_level_set(). */
-extern const struct oribi_scan *oribi_scan_active;
+extern __attribute__((visibility("hidden"))) const struct oribi_scan *oribi_scan_active;
 
 /* The functions of one level, or NULL when this CPU or this build does not have it. Scalar is always there. */
 const struct oribi_scan *oribi_scan_level(enum oribi_scan_level level);
 
-/* Makes one level the active one, for tests and benchmarks: not while another thread parses. Returns 0, or ORIBI_EINVAL when it is not there. */
+/* Makes one level the active one, for tests and benchmarks: not while another thread parses. Returns 0, or
+ * ORIBI_EINVAL when it is not there. */
 int oribi_scan_level_set(enum oribi_scan_level level);
 
 #endif

@@ -65,9 +65,11 @@ struct oribi_host;
 
 struct oribi_host_setup {
     const struct oribi_options *options; /* borrowed for the process's life */
-    struct oribi_listeners *listeners;   /* borrowed for the process's life; NULL or empty: workers that listen to nothing */
-    const char *program;                 /* borrowed; "oribi", "oribi-psgi" */
-    char *const *argv; /* borrowed during the call; command line of later generations, NULL-terminated. NULL: the command line this
+    struct oribi_listeners
+        *listeners;      /* borrowed for the process's life; NULL or empty: workers that listen to nothing */
+    const char *program; /* borrowed; "oribi", "oribi-psgi" */
+    char *const *
+        argv; /* borrowed during the call; command line of later generations, NULL-terminated. NULL: the command line this
                         * process was started with, which is right for everything started from a shell */
 };
 
@@ -82,11 +84,12 @@ enum oribi_host_action_type {
 /* Valid until the next oribi_host_take(). */
 struct oribi_host_action {
     enum oribi_host_action_type type;
-    const char *hook;   /* HOOK: "server_ready", "before_reload", "on_worker_exit" */
-    const char *reason; /* on_worker_exit: one line, such as "exit code 1", "signal 9", "call deadline", "asked to stop" */
-    pid_t pid;          /* on_worker_exit */
-    int status;         /* on_worker_exit: as waitpid(2) gives it */
-    int exit_code;      /* EXIT */
+    const char *hook; /* HOOK: "server_ready", "before_reload", "on_worker_exit" */
+    const char
+        *reason;   /* on_worker_exit: one line, such as "exit code 1", "signal 9", "call deadline", "asked to stop" */
+    pid_t pid;     /* on_worker_exit */
+    int status;    /* on_worker_exit: as waitpid(2) gives it */
+    int exit_code; /* EXIT */
 };
 
 /* Makes the calling process the supervisor: remembers how it was started, becomes child subreaper, maps the scoreboard, opens pipes and

@@ -13,7 +13,10 @@ enum oribi_message_kind {
     ORIBI_MESSAGE_WORKER_READY,   /* slot, ticket, pid */
     ORIBI_MESSAGE_WORKER_FAILED,  /* slot, ticket, pid, text */
     ORIBI_MESSAGE_WORKER_LEAVING, /* slot, ticket, pid */
-    ORIBI_MESSAGE_SPAWN,          /* to a mold: slot, ticket */
+    ORIBI_MESSAGE_MOLD_OPTIONS, /* pid, text: what the command line and config of a new generation say, "name=value" lines */
+    ORIBI_MESSAGE_MOLD_LISTENER, /* pid, text: spec of a listener of a new generation; with a descriptor when it has opened it */
+    ORIBI_MESSAGE_MOLD_PROMOTED, /* pid; with our end of its command socket */
+    ORIBI_MESSAGE_SPAWN,         /* to a mold: slot, ticket */
 };
 
 enum { ORIBI_MESSAGE_TEXT_MAX = 3072 };
@@ -38,7 +41,11 @@ void oribi_message_set_text(struct oribi_message *message, const char *text, siz
 /* Sends one record, waiting for room if `wait` is set. 0, ORIBI_AGAIN, ORIBI_ECLOSED or ORIBI_ESYS. */
 int oribi_message_send(int fd, struct oribi_message *message, int wait);
 
-/* Takes one record without waiting. 1, 0 when there is none, ORIBI_ECLOSED at the end, ORIBI_ESYS, ORIBI_EBAD for what is no record. */
-int oribi_message_receive(int fd, struct oribi_message *message);
+/* The same with a copy of the descriptor `passed`, which is borrowed. */
+int oribi_message_send_fd(int fd, struct oribi_message *message, int passed);
+
+/* Takes one record without waiting. 1, 0 when there is none, ORIBI_ECLOSED at the end, ORIBI_ESYS, ORIBI_EBAD for what is no record. Gives
+ * the descriptor that came with it, CLOEXEC, or -1; with `passed` NULL it is closed. */
+int oribi_message_receive(int fd, struct oribi_message *message, int *passed);
 
 #endif

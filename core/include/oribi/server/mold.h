@@ -51,17 +51,35 @@
  *       oribi_seat_ready(seat, worker);                            // TERM and QUIT reach the worker, the supervisor counts us
  *       run_hook("after_worker_ready");
  *       the pull loop of worker.h, with one line more at the top of each round:
- *           if (oribi_seat_due(seat)) oribi_seat_turn(seat);       // reopens logs and the like; one atomic load when there is nothing
+ *           if (oribi_seat_due(seat) && oribi_seat_turn(seat) == ORIBI_SEAT_FORK_MOLD)   // next to nothing when there is nothing
+ *               if (become_mold(seat)) leave the loop, and run what follows oribi_mold_ready() in run_mold();
  *       run_hook("before_worker_exit");
  *       oribi_seat_leave(seat);                                    // handlers no longer touch the worker
  *       oribi_worker_destroy(worker);
  *       exit(0);                                                   // or _exit: as the language thinks right
  *   }
  *
+ *   bool become_mold(struct oribi_seat *seat)                      // refork_after: true in the new mold, which keeps the loaded application
+ *   {
+ *       run_hook("before_refork");                                 // in the warm worker: close what a fork must not share
+ *       oribi_seat_before_fork(seat);
+ *       pid = fork();
+ *       if (pid == 0) {
+ *           pid = fork();
+ *           if (pid == 0) {
+ *               mold = oribi_seat_promote(seat);                   // takes seat; NULL: no descriptors, end the process with code 1
+ *               return true;                                       // not oribi_mold_ready(): the supervisor has been told
+ *           }
+ *           _exit(0);
+ *       }
+ *       oribi_seat_after_fork(seat, pid);
+ *       return false;                                              // the worker serves on until it is replaced
+ *   }
+ *
  * A loop that is no HTTP worker (Oribi::Prefork) gives NULL for the worker, watches oribi_seat_stopping() and, if it can, oribi_seat_wake_fd().
  *
- * Signals in a worker: TERM and QUIT drain, INT ends the process in the handler, USR1 reopens the logs, HUP, USR2, WINCH, TTIN and TTOU do
- * nothing, PIPE is ignored. In a mold: INT, TERM and QUIT end it (workers live on), the others do nothing. Children that the application
+ * Signals in a worker: TERM and QUIT drain, INT ends the process in the handler, USR1 reopens the logs, USR2 asks for a mold, HUP, WINCH, TTIN
+ * and TTOU do nothing, PIPE is ignored. In a mold: INT, TERM and QUIT end it (workers live on), the others do nothing. Children that the application
  * forks or starts get the actions back that were there before us: at exec the default, by POSIX; after a plain fork by the
  * handler itself, which looks at the pid. */
 #ifndef ORIBI_SERVER_MOLD_H
@@ -87,7 +105,7 @@ int oribi_mold_enter(struct oribi_host *host, struct oribi_mold **out, char *err
 /* True in a command that a supervisor started to become its next mold. */
 bool oribi_mold_inherited(void);
 
-/* In such a command: the same for it. Clears the environment variable, so that what the application starts knows nothing of it. */
+/* In such a command: the same for it; the supervisor is told of later failures only, so print `error`. Clears the environment variable, so that what the application starts knows nothing of it. */
 int oribi_mold_inherit(const struct oribi_host_setup *setup, struct oribi_mold **out, char *error);
 
 const struct oribi_options *oribi_mold_options(const struct oribi_mold *mold);
@@ -136,7 +154,7 @@ void oribi_seat_setup(struct oribi_seat *seat, struct oribi_worker_setup *setup)
 struct oribi_slot *oribi_seat_slot(struct oribi_seat *seat);
 const struct oribi_options *oribi_seat_options(const struct oribi_seat *seat);
 struct oribi_listeners *oribi_seat_listeners(struct oribi_seat *seat);
-uint32_t oribi_seat_index(const struct oribi_seat *seat);      /* 0, 1, 2 … : stable name of the place, reused by later workers */
+uint32_t oribi_seat_index(const struct oribi_seat *seat); /* 0, 1, 2 … : name of the place, reused by later workers */
 uint32_t oribi_seat_generation(const struct oribi_seat *seat); /* 1 at start, one more per reload */
 int oribi_seat_life_fd(const struct oribi_seat *seat);         /* at EOF the supervisor is dead; borrowed */
 
@@ -149,8 +167,21 @@ void oribi_seat_failed(struct oribi_seat *seat, const char *text, size_t len);
 /* True when oribi_seat_turn() has something to do. Signals and, for workers that listen, the wait itself end with it, so nothing is late. */
 bool oribi_seat_due(const struct oribi_seat *seat);
 
+enum oribi_seat_action {
+    ORIBI_SEAT_NONE,
+    ORIBI_SEAT_FORK_MOLD, /* see become_mold() above; a host that cannot ignores it */
+};
+
 /* Between two requests: does what signals asked for and what must not happen in a handler. */
-void oribi_seat_turn(struct oribi_seat *seat);
+enum oribi_seat_action oribi_seat_turn(struct oribi_seat *seat);
+
+/* Around the two forks that make a mold of this worker. The listeners are duplicated for it, because the worker closes its own in a child. */
+void oribi_seat_before_fork(struct oribi_seat *seat);
+void oribi_seat_after_fork(struct oribi_seat *seat, pid_t pid);
+struct oribi_mold *oribi_seat_promote(struct oribi_seat *seat);
+
+/* True from the moment a stop is announced (drain_delay): a readiness check should fail, requests are still welcome. */
+bool oribi_seat_stop_soon(const struct oribi_seat *seat);
 
 /* True once the worker was told to stop (TERM, QUIT) or the supervisor is gone. */
 bool oribi_seat_stopping(struct oribi_seat *seat);

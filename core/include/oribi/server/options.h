@@ -108,6 +108,9 @@ struct oribi_options {
     int64_t boot_timeout_ms;
     int64_t spawn_interval_ms;
     int64_t err_respawn_interval_ms;
+    uint32_t roll_max_unavailable; /* workers replaced at a time; 0: a tenth, at least one */
+    int64_t drain_delay_ms;
+    char *control; /* path of the control socket; NULL: none */
 
     int64_t head_timeout_ms;
     int64_t body_timeout_ms;
@@ -123,6 +126,8 @@ struct oribi_options {
     struct oribi_range requests_max;
     uint32_t requests_jitter;
     int64_t memory_max;
+    int64_t age_max_ms;
+    uint32_t refork_after;
     bool oob_gc;
     struct oribi_range oob_gc_requests;
 
@@ -138,6 +143,7 @@ struct oribi_options {
     char *server_header; /* NULL: none */
     char *eval;          /* Perl: source of the application */
     char *child_exit;    /* Perl: source of a hook */
+    struct oribi_text_list warmup; /* targets requested inside a freshly loaded application */
     struct oribi_text_list include;
     struct oribi_text_list require;
     char *app; /* the one argument that is no option, or NULL */

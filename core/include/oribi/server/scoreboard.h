@@ -22,6 +22,7 @@ struct oribi_slot {
     /* identity; written by whoever forks the worker, before it runs */
     _Atomic uint32_t generation;
     _Atomic int32_t pid;
+    _Atomic uint32_t stop_soon; /* written by the supervisor: a stop is announced (drain_delay); readiness is over, service is not */
     /* written by the worker */
     _Atomic uint32_t state; /* enum oribi_slot_state */
     _Atomic int64_t call_started_us; /* oribi_clock_us(); 0 outside a call */
@@ -46,10 +47,18 @@ struct oribi_slot {
 struct oribi_scoreboard {
     struct oribi_slot *slots;
     uint32_t count;
+    int fd; /* by which a program started by exec finds the mapping; -1: none, children by fork only */
 };
 
 /* Maps `count` zeroed slots shared with every later child. 0 or ORIBI_ENOMEM. */
 int oribi_scoreboard_create(struct oribi_scoreboard *board, uint32_t count);
+
+/* The same with a descriptor. 0, ORIBI_ENOMEM or a code of os.h. */
+int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count);
+
+/* Maps the slots of another process by its descriptor, which is taken on success. 0 or ORIBI_ENOMEM. */
+int oribi_scoreboard_attach(struct oribi_scoreboard *board, uint32_t count, int fd);
+
 void oribi_scoreboard_destroy(struct oribi_scoreboard *board);
 
 #endif

@@ -16,6 +16,15 @@
  *      │                                                                                             │
  *      └── HELD (back-off) ◄──────────────── exited ─────────────────────────────────────────────────┘
  *
+ * A generation is what one mold has loaded. At a reload the next one must load and bring up its first workers before anything happens to the
+ * one that serves; then it becomes the current one, and old workers are stopped one for each new one that serves:
+ *
+ *        reload            mold ready           first workers ready              no old worker left
+ *   ──────────► LOADING ────────────► TRIAL ─────────────────────► ROLLING ────────────────────────► done
+ *                  └──── any failure ───┴──► its workers and its mold are stopped, the current one was never touched
+ *
+ * Workers that are to be recycled count as old ones, so they are replaced in the same way and at the same pace.
+ *
  * A mold:  FREE ► ASKED ─started► LOADING ─ready► READY ─► STOPPING ─deadline► KILLED ─exited► FREE */
 #ifndef ORIBI_SERVER_SUPERVISOR_H
 #define ORIBI_SERVER_SUPERVISOR_H
@@ -28,37 +37,45 @@
 #include <stdint.h>
 
 enum {
-    ORIBI_MOLDS_MAX = 8,               /* of all generations, leaving ones included */
-    ORIBI_BOOT_FAILURES_MAX = 3,       /* in a row, before any worker was ever ready: then give up */
-    ORIBI_RESPAWN_DELAY_MS_MAX = 30000,/* doubling of err_respawn_interval ends here */
-    ORIBI_EARLY_EXIT_MS = 1000,        /* a worker that serves for less than this counts as one that did not come up */
-    ORIBI_WATCH_MS = 1000,             /* how often the scoreboard is looked at */
-    ORIBI_WATCH_JUMP_MS = 3000,        /* looks further apart than this: the machine or we stood still, so nobody is to blame */
-    ORIBI_CALL_GRACE_MS = 2000,        /* from the call's soft deadline to the kill */
-    ORIBI_KILL_MS = 1000,              /* from "stop now" to the kill; also what a worker gets beyond shutdown_timeout to leave by itself */
-    ORIBI_UNKILLABLE_MS = 10000,       /* a killed process that is not gone by then keeps us no longer from ending */
-    ORIBI_MOLD_STOP_MS = 5000,         /* a mold only has to leave its loop */
-    ORIBI_LOST_MS = 30000,             /* how long a fork by a mold that died may take to be heard of */
-    ORIBI_SPAWNS_PENDING_MAX = 32,     /* spawn commands on their way to one mold: they must fit into its socket's buffer */
-    ORIBI_SUPERVISOR_TEXT_CAP = 3200,  /* a failure's text and a few words around it */
-    ORIBI_SUPERVISOR_QUEUE_CAP = 32,   /* actions one event may cause beside those that follow from the state */
+    ORIBI_MOLDS_MAX = 8,                /* of all generations, leaving ones included */
+    ORIBI_BOOT_FAILURES_MAX = 3,        /* in a row, before any worker was ever ready: then give up */
+    ORIBI_RESPAWN_DELAY_MS_MAX = 30000, /* doubling of err_respawn_interval ends here */
+    ORIBI_EARLY_EXIT_MS = 1000,         /* a worker that serves for less than this counts as one that did not come up */
+    ORIBI_WATCH_MS = 1000,              /* how often the scoreboard is looked at */
+    ORIBI_WATCH_JUMP_MS =
+        3000, /* looks further apart than this: the machine or we stood still, so nobody is to blame */
+    ORIBI_CALL_GRACE_MS = 2000, /* from the call's soft deadline to the kill */
+    ORIBI_KILL_MS =
+        1000, /* from "stop now" to the kill; also what a worker gets beyond shutdown_timeout to leave by itself */
+    ORIBI_UNKILLABLE_MS = 10000,    /* a killed process that is not gone by then keeps us no longer from ending */
+    ORIBI_UPGRADE_SPARE_MS = 10000, /* beyond twice boot_timeout (loading, first worker) for a successor to come up */
+    ORIBI_MOLD_STOP_MS = 5000,      /* a mold only has to leave its loop */
+    ORIBI_LOST_MS = 30000,          /* how long a fork by a mold that died may take to be heard of */
+    ORIBI_SPAWNS_PENDING_MAX = 32, /* spawn commands on their way to one mold: they must fit into its socket's buffer */
+    ORIBI_SUPERVISOR_TEXT_CAP = 3200, /* a failure's text and a few words around it */
+    ORIBI_SUPERVISOR_QUEUE_CAP = 32,  /* actions one event may cause beside those that follow from the state */
 };
 
 struct oribi_supervisor_config {
     uint32_t workers;
-    uint32_t workers_max; /* upper bound of workers at run time; slot_count is at least twice this */
+    uint32_t workers_max;        /* upper bound of workers at run time; slot_count is at least twice this */
+    uint32_t roll_max;           /* workers replaced at a time; 0: a tenth, at least one */
     int64_t boot_timeout_ms;     /* 0: none */
     int64_t shutdown_timeout_ms; /* 0: none */
     int64_t spawn_interval_ms;
     int64_t err_respawn_interval_ms;
-    bool watch; /* look at the scoreboard every ORIBI_WATCH_MS */
+    int64_t drain_delay_ms; /* how long a graceful stop is only announced */
+    int64_t age_max_ms;     /* 0: workers may grow old */
+    int64_t memory_max;     /* bytes; 0: no limit */
+    uint64_t refork_after;  /* requests of one worker; 0: never */
+    bool watch;             /* look at the scoreboard every ORIBI_WATCH_MS */
 };
 
 enum oribi_event_type {
     ORIBI_EVENT_TICK,           /* nothing but time passed */
     ORIBI_EVENT_START,          /* once, first */
     ORIBI_EVENT_MOLD_STARTED,   /* generation, pid; pid < 0: could not be started, text */
-    ORIBI_EVENT_MOLD_READY,     /* pid */
+    ORIBI_EVENT_MOLD_READY,     /* pid; config: what it read, NULL: what we know */
     ORIBI_EVENT_MOLD_FAILED,    /* pid, text */
     ORIBI_EVENT_WORKER_FORKED,  /* slot, ticket, pid; pid < 0: fork failed, text */
     ORIBI_EVENT_WORKER_READY,   /* slot, ticket, pid */
@@ -67,9 +84,15 @@ enum oribi_event_type {
     ORIBI_EVENT_EXITED,         /* pid, status: any reaped child */
     ORIBI_EVENT_STOP,           /* graceful; a second one is STOP_NOW */
     ORIBI_EVENT_STOP_NOW,
-    ORIBI_EVENT_RESIZE,         /* delta */
-    ORIBI_EVENT_WINCH,          /* no workers until the next RESIZE or RELOAD */
-    ORIBI_EVENT_REOPEN,         /* log files */
+    ORIBI_EVENT_RESIZE,        /* delta */
+    ORIBI_EVENT_WINCH,         /* no workers until the next RESIZE or RELOAD */
+    ORIBI_EVENT_REOPEN,        /* log files */
+    ORIBI_EVENT_MEASURED,      /* slot, ticket, bytes of memory */
+    ORIBI_EVENT_MOLD_PROMOTED, /* generation, pid: forked off a worker, ready */
+    ORIBI_EVENT_RELOAD,
+    ORIBI_EVENT_UPGRADE,
+    ORIBI_EVENT_UPGRADE_STARTED, /* pid; pid < 0: could not be started, text */
+    ORIBI_EVENT_UPGRADE_READY,   /* the successor serves */
 };
 
 struct oribi_event {
@@ -80,20 +103,30 @@ struct oribi_event {
     uint32_t slot;
     uint32_t ticket; /* names one spawn, so that a late message about an earlier one is told apart */
     int32_t delta;
-    const char *text; /* borrowed; may be NULL */
+    int64_t bytes;
+    const char *text;                             /* borrowed; may be NULL */
+    const struct oribi_supervisor_config *config; /* borrowed; may be NULL */
 };
 
 enum oribi_action_type {
-    ORIBI_ACTION_LOG,        /* level, text; more than one line: a block */
-    ORIBI_ACTION_START_MOLD, /* generation, fresh: by exec, else by the language's fork */
-    ORIBI_ACTION_STOP_MOLD,  /* pid: close its command socket */
-    ORIBI_ACTION_SPAWN,      /* pid of the mold, generation, slot, ticket */
-    ORIBI_ACTION_SIGNAL,     /* pid, signal */
-    ORIBI_ACTION_UP,         /* the first worker serves: start line, readiness */
-    ORIBI_ACTION_WORKER_EXIT,/* pid, status, slot, text: hook, and the slot's shared memory may be cleared */
-    ORIBI_ACTION_REOPEN,     /* our own log files */
-    ORIBI_ACTION_STOPPING,   /* the stop has begun */
-    ORIBI_ACTION_EXIT,       /* code; text when it is not 0. The last action */
+    ORIBI_ACTION_LOG,           /* level, text; more than one line: a block */
+    ORIBI_ACTION_START_MOLD,    /* generation, fresh: by exec, else by the language's fork */
+    ORIBI_ACTION_STOP_MOLD,     /* pid: close its command socket */
+    ORIBI_ACTION_SPAWN,         /* pid of the mold, generation, slot, ticket */
+    ORIBI_ACTION_SIGNAL,        /* pid, signal */
+    ORIBI_ACTION_UP,            /* the first worker serves: start line, readiness */
+    ORIBI_ACTION_WORKER_EXIT,   /* pid, status, slot, text: hook, and the slot's shared memory may be cleared */
+    ORIBI_ACTION_REOPEN,        /* our own log files */
+    ORIBI_ACTION_STOP_SOON,     /* a stop is announced: readiness is over, service is not */
+    ORIBI_ACTION_STOPPING,      /* the stop has begun; code 1: a successor has our sockets */
+    ORIBI_ACTION_RELOADING,     /* generation: the reload begins */
+    ORIBI_ACTION_COMMITTED,     /* generation: it is the current one now */
+    ORIBI_ACTION_RELOADED,      /* code 0: done; 1: failed, text */
+    ORIBI_ACTION_START_UPGRADE, /* start the successor, feed UPGRADE_STARTED */
+    ORIBI_ACTION_UPGRADED,      /* code 0: it serves, pid; 1: failed, text */
+    ORIBI_ACTION_REFORK,        /* pid: ask this worker for a mold; SIGUSR2 is on its way */
+    ORIBI_ACTION_REFORKED,      /* generation: all its workers come from the new mold */
+    ORIBI_ACTION_EXIT,          /* code; text when it is not 0. The last action */
 };
 
 struct oribi_action {
@@ -119,7 +152,7 @@ enum oribi_place_state {
     ORIBI_PLACE_LEAVING,  /* drains by its own decision */
     ORIBI_PLACE_STOPPING, /* told to drain */
     ORIBI_PLACE_KILLED,
-    ORIBI_PLACE_LOST,     /* its mold died between the command and the fork's report; free again at `until` */
+    ORIBI_PLACE_LOST, /* its mold died between the command and the fork's report; free again at `until` */
 };
 
 enum oribi_mold_state {
@@ -144,6 +177,7 @@ struct oribi_place {
     int64_t overdue_since; /* when a look first found that call overdue; 0: it is not */
     bool interrupted;      /* INT was sent */
     bool reopen;           /* USR1 is to be sent */
+    const char *retire;    /* why it is to be replaced; static text, NULL: it is not */
     const char *cause;     /* why we ended it; static text */
 };
 
@@ -159,8 +193,14 @@ struct oribi_supervisor {
     struct oribi_supervisor_config config;
     const struct oribi_slot *slots; /* the scoreboard; read only */
     uint32_t slot_count;
-    uint32_t target;     /* workers wanted now */
-    uint32_t generation; /* the one that serves */
+    uint32_t target;          /* workers wanted now */
+    uint32_t generation;      /* the one that serves */
+    uint32_t next_generation; /* the one that is loading or on trial; 0: none */
+    struct oribi_supervisor_config next_config;
+    bool next_asked; /* its mold was */
+    bool has_next_config;
+    bool rolling;      /* a reload's workers are being replaced */
+    bool reload_again; /* asked for while one was under way */
     uint32_t last_generation;
     uint32_t last_ticket;
     uint32_t boot_failures; /* in a row */
@@ -170,7 +210,14 @@ struct oribi_supervisor {
     int64_t spawned_at; /* last spawn; -1: none yet */
     int64_t watched_at; /* last look at the scoreboard */
     bool started;
-    bool up; /* a worker was ready once */
+    bool up;             /* a worker was ready once */
+    int64_t stop_at;     /* end of drain_delay; 0: not announced */
+    int32_t upgrade_pid; /* the successor that is starting; 0: none, -1: asked for */
+    int64_t upgrade_until;
+    bool handed_over;     /* it serves */
+    uint32_t reforked;    /* generation that has a mold made of a worker, or was asked for one */
+    int64_t refork_until; /* when to ask again; 0: nothing asked for */
+    bool reforking;       /* its workers are being replaced */
     bool stopping;
     bool stopping_now;
     bool exited;
@@ -201,5 +248,8 @@ int64_t oribi_supervisor_deadline(const struct oribi_supervisor *sup, int64_t no
 /* Workers that serve, and processes that exist. */
 uint32_t oribi_supervisor_serving(const struct oribi_supervisor *sup);
 uint32_t oribi_supervisor_alive(const struct oribi_supervisor *sup);
+
+/* Whether a place's worker is a process now. */
+bool oribi_supervisor_has_process(const struct oribi_supervisor *sup, uint32_t slot);
 
 #endif

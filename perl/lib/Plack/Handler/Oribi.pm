@@ -11,7 +11,7 @@ sub new {
 # plackup names the address twice, as host and port and as listen; a loader that builds the application later leaves its builder in us.
 sub run {
     my ($self, $app) = @_;
-    my %options = %{ $self->{options} };
+    my %options = (access_log => 'off', %{ $self->{options} });    # plackup has an access log of its own
     delete @options{qw(host port socket)} if $options{listen} && @{ $options{listen} };
     if ($self->{psgi_app_builder}) {
         $options{psgi_app_builder} = $self->{psgi_app_builder};
@@ -38,7 +38,7 @@ Plack::Handler::Oribi - runs a PSGI application with Oribi from plackup
 Every option of L<oribi-psgi> may be given to C<plackup>, with two dashes and its value after C<=> or a blank: C<--call-timeout=20s>. Options
 of Gazelle, Starlet, Starman and Monoceros are understood by their names there.
 
-The application is loaded by C<plackup> and shared by all workers. With C<-L Delayed> each worker loads it for itself, after the fork.
+The access log is plackup's own, C<--access-log FILE>. The application is loaded by C<plackup> and shared by all workers. With C<-L Delayed> each worker loads it for itself, after the fork.
 
 =head1 SEE ALSO
 

@@ -1,0 +1,366 @@
+/* The supervisor's beginning and end: log files, pipes, the daemon's detachment. */
+#include "server/host_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+#include "oribi/base/mem.h"
+#include "oribi/server/sd_notify.h"
+#include "oribi/server/signals.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    WORKERS_SPARE = 8,      /* TTIN may add this many, or as many again as were asked for, whichever is more */
+    DAEMON_TEXT_CAP = 4096, /* first lines of a daemon that its starter shows */
+};
+
+/* --- log files --- */
+
+static bool is_file(const char *path)
+{
+    return path && path[0] && strcmp(path, "-") != 0;
+}
+
+int oribi__open_logs(struct oribi__ties *ties, char *error)
+{
+    const struct oribi_options *options = ties->options;
+    enum oribi_log_level level = options->quiet ? ORIBI_LOG_WARN : options->verbose ? ORIBI_LOG_DEBUG : ORIBI_LOG_INFO;
+    oribi_log_init(STDERR_FILENO, level);
+    bool off = !options->access_log || strcmp(options->access_log, "off") == 0;
+    if (!off) {
+        int code = oribi_access_log_open(options->access_log, options->access_log_format, &ties->access_log, error);
+        if (code < 0)
+            return code;
+    }
+    if (!is_file(options->error_log) || oribi_log_open(options->error_log) == 0)
+        return 0;
+    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "error_log: cannot open %.150s: %s", options->error_log,
+                   oribi_os_error_text());
+    if (ties->access_log)
+        oribi_access_log_close(ties->access_log);
+    ties->access_log = NULL;
+    return ORIBI_ESYS;
+}
+
+void oribi__reopen_logs(struct oribi__ties *ties)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    if (oribi_log_reopen() < 0)
+        oribi_log(ORIBI_LOG_ERROR, "error_log: cannot be reopened, going on with the old file: %s",
+                  oribi_os_error_text());
+    if (ties->access_log && oribi_access_log_reopen(ties->access_log, error) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "%s", error);
+}
+
+/* Files that we make as root must be open to the workers when they reopen them. */
+static void hand_over_file(const char *path, uid_t uid, gid_t gid)
+{
+    struct stat file;
+    if (is_file(path) && stat(path, &file) == 0 && S_ISREG(file.st_mode) && chown(path, uid, gid) < 0)
+        oribi_log(ORIBI_LOG_WARN, "%s cannot be given to the workers' user", path);
+}
+
+void oribi__hand_over_logs(struct oribi_host *host)
+{
+    const struct oribi_options *options = host->ties.options;
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    uid_t uid;
+    gid_t gid;
+    if (geteuid() != 0 || (!options->user && !options->group) ||
+        oribi_process_find_user(options->user, options->group, &uid, &gid, error) < 0)
+        return;
+    hand_over_file(options->error_log, uid, gid);
+    if (host->ties.access_log)
+        hand_over_file(options->access_log, uid, gid);
+}
+
+void oribi__log_text(struct oribi_host *host, enum oribi_log_level level, const char *text)
+{
+    const char *newline = strchr(text, '\n');
+    if (newline) {
+        char head[256];
+        (void)snprintf(head, sizeof(head), "%.*s", (int)(newline - text), text); /* cut when longer: still a line */
+        oribi_log_block(level, head, newline + 1, (uint32_t)strlen(newline + 1));
+    } else {
+        oribi_log(level, "%s", text);
+    }
+    /* Whoever waits for us to come up sees why we did not, wherever the log goes. */
+    if (host->daemon_fds[1] >= 0 && level == ORIBI_LOG_ERROR) {
+        (void)oribi_os_write(host->daemon_fds[1], text,
+                             strnlen(text, DAEMON_TEXT_CAP / 4)); /* nobody may listen any more */
+        (void)oribi_os_write(host->daemon_fds[1], "\n", 1);
+    }
+}
+
+/* --- daemon --- */
+
+void oribi__release_starter(struct oribi_host *host, int code)
+{
+    if (host->daemon_fds[1] < 0)
+        return;
+    const char last[2] = {'\0', (char)code};
+    (void)oribi_os_write(host->daemon_fds[1], last, sizeof(last)); /* it may have been killed meanwhile */
+    oribi_os_close(host->daemon_fds[1]);
+    host->daemon_fds[1] = -1;
+}
+
+static void point_at_null(int fd, int flags)
+{
+    int null_fd = open("/dev/null", flags | O_CLOEXEC);
+    if (null_fd >= 0 && dup2(null_fd, fd) < 0)
+        oribi_log(ORIBI_LOG_WARN, "a standard stream could not be closed");
+    if (null_fd != fd)
+        oribi_os_close(null_fd);
+}
+
+/* The streams are let go of at once, so that molds and workers never hold the terminal; why a start fails is told through the pipe. */
+void oribi_host_daemon_enter(struct oribi_host *host)
+{
+    host->pid = getpid();
+    oribi_os_close(host->daemon_fds[0]);
+    host->daemon_fds[0] = -1;
+    oribi_signals_install(oribi__host_signal, host, 1);
+    (void)setsid(); /* fails only for a group leader, which a fresh child is not */
+    point_at_null(STDIN_FILENO, O_RDONLY);
+    if (is_file(host->ties.options->error_log)) {
+        (void)dup2(STDERR_FILENO, STDOUT_FILENO); /* both are open: it cannot fail */
+    } else {
+        point_at_null(STDOUT_FILENO, O_WRONLY);
+        point_at_null(STDERR_FILENO, O_WRONLY);
+    }
+}
+
+/* The daemon's first lines, a NUL and its exit code; nothing more when it died. */
+int oribi_host_daemon_wait(struct oribi_host *host, pid_t pid)
+{
+    char text[DAEMON_TEXT_CAP];
+    size_t len = 0;
+    ssize_t n = 1;
+    oribi_signals_uninstall(); /* INT and TERM end us as any command */
+    oribi_os_close(host->daemon_fds[1]);
+    if (pid < 0) {
+        (void)oribi_os_fail();
+        (void)dprintf(STDERR_FILENO, "%s: cannot fork: %s\n", host->ties.program, oribi_os_error_text());
+        return 1;
+    }
+    while (n > 0 && len < sizeof(text) && !(len >= 2 && text[len - 2] == '\0')) {
+        n = oribi_os_read(host->daemon_fds[0], text + len, sizeof(text) - len);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    size_t said = strnlen(text, len);
+    for (size_t at = 0; at < said;) { /* line by line, as other mistakes are told */
+        size_t end = at;
+        while (end < said && text[end] != '\n')
+            end++;
+        (void)dprintf(STDERR_FILENO, "%s: %.*s\n", host->ties.program, (int)(end - at), text + at);
+        at = end + 1;
+    }
+    return said + 1 < len ? (unsigned char)text[said + 1] : 1;
+}
+
+/* --- life --- */
+
+static void no_descriptors(struct oribi_host *host)
+{
+    host->ties.message_fd = host->ties.life_fd = host->ties.board.fd = host->message_fd = host->life_write_fd = -1;
+    host->signal_fds[0] = host->signal_fds[1] = host->daemon_fds[0] = host->daemon_fds[1] = -1;
+    host->next_mold_fds[0] = host->next_mold_fds[1] = host->pid_file.fd = -1;
+    host->upgrade_fd = host->successor_fd = host->control.fd = -1;
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
+        host->molds[i].fd = -1;
+    for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
+        host->control.clients[i].fd = -1;
+}
+
+static void close_own(struct oribi_host *host, int keep_fd)
+{
+    const int fds[] = {host->message_fd,    host->life_write_fd, host->signal_fds[0],    host->signal_fds[1],
+                       host->daemon_fds[0], host->daemon_fds[1], host->next_mold_fds[0], host->next_mold_fds[1],
+                       host->upgrade_fd,    host->successor_fd};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        if (fds[i] != keep_fd)
+            oribi_os_close(fds[i]);
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
+        oribi_os_close(host->molds[i].fd);
+    oribi_start_free(&host->start);
+    oribi_mem_free(host->pid_path);
+    host->pid_path = NULL;
+}
+
+void oribi__host_forget(struct oribi_host *host, int keep_fd)
+{
+    close_own(host, keep_fd);
+    oribi__control_close(host, false);
+    oribi_pid_file_forget(&host->pid_file);
+    if (host->ties.listeners != &host->no_listeners)
+        oribi_mem_free(host); /* else the mold goes on using the empty list in it */
+}
+
+static int pipe_pair(int fds[2])
+{
+    return pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0 ? oribi_os_fail() : 0;
+}
+
+static int open_pipes(struct oribi_host *host)
+{
+    int fds[2];
+    if (oribi_message_pair(fds) < 0)
+        return ORIBI_ESYS;
+    host->message_fd = fds[0];
+    host->ties.message_fd = fds[1];
+    if (pipe_pair(fds) < 0)
+        return ORIBI_ESYS;
+    host->ties.life_fd = fds[0];
+    host->life_write_fd = fds[1];
+    if (pipe_pair(host->signal_fds) < 0)
+        return ORIBI_ESYS;
+    if (host->daemonize && (pipe_pair(host->daemon_fds) < 0 || oribi_os_set_nonblock(host->daemon_fds[0], false) < 0))
+        return ORIBI_ESYS;
+    return 0;
+}
+
+static uint32_t workers_ceiling(const struct oribi_options *options)
+{
+    uint32_t spare = options->workers > WORKERS_SPARE ? options->workers : WORKERS_SPARE;
+    return options->workers + spare < ORIBI_WORKERS_MAX ? options->workers + spare : ORIBI_WORKERS_MAX;
+}
+
+void oribi__host_config(const struct oribi_options *options, uint32_t workers_max,
+                        struct oribi_supervisor_config *config)
+{
+    *config = (struct oribi_supervisor_config){
+        .workers = options->workers,
+        .workers_max = workers_max,
+        .roll_max = options->roll_max_unavailable,
+        .boot_timeout_ms = options->boot_timeout_ms,
+        .shutdown_timeout_ms = options->shutdown_timeout_ms,
+        .spawn_interval_ms = options->spawn_interval_ms,
+        .err_respawn_interval_ms = options->err_respawn_interval_ms,
+        .drain_delay_ms = options->drain_delay_ms,
+        .age_max_ms = options->age_max_ms,
+        .memory_max = options->memory_max,
+        .refork_after = options->refork_after,
+        .watch = options->call_timeout_ms > 0 || options->age_max_ms > 0 || options->memory_max > 0 ||
+                 options->refork_after > 0,
+    };
+}
+
+/* A successor that never served leaves the socket files to its predecessor, who goes on, but for those that it has opened itself. */
+void oribi__close_listeners(struct oribi_host *host, bool unlink_paths)
+{
+    struct oribi_listeners *listeners = host->ties.listeners;
+    for (uint32_t i = 0; host->upgrade_fd >= 0 && i < listeners->count; i++) {
+        if (listeners->items[i].fresh)
+            continue;
+        oribi_mem_free(listeners->items[i].path);
+        listeners->items[i].path = NULL;
+    }
+    oribi_listeners_close(listeners, unlink_paths);
+}
+
+/* A successor is in the background already, and tells its predecessor when it serves. */
+static void become_successor(struct oribi_host *host)
+{
+    const char *text = getenv("ORIBI_UPGRADE");
+    char *end = NULL;
+    long fd = text && *text ? strtol(text, &end, 10) : -1;
+    (void)unsetenv("ORIBI_UPGRADE"); /* fails for names with `=` only */
+    if (fd < 0 || fd > INT_MAX || *end || oribi_os_set_cloexec((int)fd, true) < 0)
+        return;
+    host->upgrade_fd = (int)fd;
+    host->daemonize = false;
+}
+
+static int fail(struct oribi_host *host, int code, const char *what, char *error)
+{
+    if (what)
+        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "%s: %s", what, oribi_os_error_text());
+    close_own(host, -1);
+    oribi_os_close(host->ties.message_fd);
+    oribi_os_close(host->ties.life_fd);
+    oribi__control_close(host, true);
+    oribi_pid_file_remove(&host->pid_file);
+    if (host->ties.access_log)
+        oribi_access_log_close(host->ties.access_log);
+    oribi_scoreboard_destroy(&host->ties.board);
+    oribi_mem_free(host);
+    return code;
+}
+
+/* What the operator may have wrong, in the order in which it does the least harm. */
+static int open_named(struct oribi_host *host, char *error)
+{
+    const struct oribi_options *options = host->ties.options;
+    uid_t uid;
+    gid_t gid;
+    int code = oribi_process_find_user(options->user, options->group, &uid, &gid, error);
+    if (code == 0 && options->pid_file) {
+        code = oribi_pid_file_lock(&host->pid_file, options->pid_file, error);
+        if (code == 0) {
+            size_t n = strlen(host->pid_file.path) + 1;
+            host->pid_path = oribi_mem_alloc(n, 1);
+            memcpy(host->pid_path, host->pid_file.path, n);
+        }
+    }
+    if (code == 0 && options->control)
+        code = oribi__control_open(host, host->upgrade_fd >= 0, error);
+    if (code == 0)
+        code = oribi__open_logs(&host->ties, error);
+    return code;
+}
+
+int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **out, char *error)
+{
+    struct oribi_host *host = oribi_mem_alloc(1, sizeof(*host));
+    const struct oribi_options *options = setup->options;
+    no_descriptors(host);
+    host->pid = getpid();
+    host->started_ms = oribi_clock_ms();
+    host->daemonize = options->daemonize;
+    host->ties.options = options;
+    host->ties.listeners = setup->listeners ? setup->listeners : &host->no_listeners;
+    host->ties.program = setup->program;
+    host->adopted_from = host->ties.listeners->count;
+    host->watchdog_ms = oribi_sd_watchdog_ms();
+    become_successor(host);
+    if (oribi_start_record(&host->start, setup->argv, options->chdir != NULL) < 0)
+        return fail(host, ORIBI_ESYS, "cannot learn how this process was started", error);
+    int code = open_named(host, error);
+    if (code < 0)
+        return fail(host, code, NULL, error);
+    if (open_pipes(host) < 0)
+        return fail(host, ORIBI_ESYS, "cannot make pipes", error);
+    uint32_t workers_max = workers_ceiling(options);
+    if (oribi_scoreboard_create_named(&host->ties.board, 2 * workers_max) < 0) /* those who leave and those who come */
+        return fail(host, ORIBI_ENOMEM, "cannot map the scoreboard", error);
+    struct oribi_supervisor_config config;
+    oribi__host_config(options, workers_max, &config);
+    oribi_supervisor_init(&host->sup, &config, host->ties.board.slots, host->ties.board.count);
+    oribi__hand_over_logs(host);
+    oribi_signals_install(oribi__host_signal, host, 1);
+    *out = host;
+    return 0;
+}
+
+void oribi_host_destroy(struct oribi_host *host)
+{
+    oribi_signals_uninstall();
+    oribi__release_starter(host, 1);
+    oribi__control_close(host, true);
+    oribi__close_listeners(host, true);
+    close_own(host, -1);
+    oribi_os_close(host->ties.message_fd);
+    oribi_os_close(host->ties.life_fd);
+    oribi_pid_file_remove(&host->pid_file);
+    if (host->ties.access_log)
+        oribi_access_log_close(host->ties.access_log);
+    oribi_scoreboard_destroy(&host->ties.board);
+    oribi_mem_free(host);
+}

@@ -1,0 +1,162 @@
+# frozen_string_literal: true
+
+require "support"
+
+# The conformance cases of spec/ through a socket: what the application sees of a request, and what is answered where it must not see it. What
+# has no shape at this end (minor versions, unfinished input, heads without a connection) is left to the C runner.
+class SpecTest < BindingTest
+  SINGLE = { "r" => "\r", "n" => "\n", "t" => "\t", "0" => "\0", "s" => " ", "\\" => "\\" }.freeze
+  ONE = /\\(?:x(?<hex>[0-9a-f]{2})|(?<single>[rnts0\\]))/
+  TOKEN = /\\\{(?<count>\d+)\*(?<unit>\\x[0-9a-f]{2}|\\[rnts0\\]|.)\}|#{ONE}/
+  LIMITS = %w[target_bytes_max head_bytes_max fields_max body_bytes_max underscores_allow lenient_target connect_allow].freeze
+
+  def self.unescape(text)
+    text.b.gsub(TOKEN) do
+      match = $~
+      next unescape(match[:unit]) * match[:count].to_i if match[:count]
+
+      match[:hex] ? match[:hex].hex.chr : SINGLE.fetch(match[:single]).b
+    end
+  end
+
+  # { "name" => ["..."], "input" => [...] } for each case of a file.
+  def self.cases(path)
+    File.read(path).split(/\n{2,}/).filter_map do |paragraph|
+      pairs = paragraph.lines(chomp: true).reject { |line| line.start_with?("#") || line.empty? }.map { |line| line.match(/\A([a-z_]+):(?: (.*))?\z/).captures }
+      pairs.group_by(&:first).transform_values { |values| values.map { |_, value| value.to_s } } unless pairs.empty?
+    end
+  end
+
+  files = Dir[File.join(ROOT, "spec/{request,chunked}/*.case")]
+  raise "no cases in #{ROOT}/spec" if files.empty?
+
+  files.each do |path|
+    folder = File.basename(File.dirname(path))
+    define_method("test_#{folder}_#{File.basename(path, ".case")}") do
+      ran = self.class.cases(path).group_by { |spec| spec["limit"] || [] }.sum { |limits, specs| run_cases(limits, specs, folder) }
+      assert_operator ran, :>, 3
+    end
+  end
+
+  # Cases with the same limits share a server. How many of them could be asked.
+  def run_cases(limits, specs, folder)
+    settings = limits.map(&:split)
+    return 0 unless settings.all? { |name, _| LIMITS.include?(name) }
+
+    askable = specs.reject { |spec| spec["status"] == ["again"] }
+    seen = []
+    app = lambda do |env|
+      seen << [env.reject { |key, _| key.start_with?("rack.") }, env["rack.input"].read]
+      text(["taken"])
+    end
+    capture_log do
+      serve(app, lint: false, **settings.to_h { |name, value| [name.to_sym, value] }) do |client|
+        askable.each { |spec| check(spec, ask(client, spec, folder, seen), seen.first) }
+      end
+    end
+    askable.size
+  rescue Oribi::Error
+    0 # a limit that an operator may not set
+  end
+
+  # The status of the first answer, or nil.
+  def ask(client, spec, folder, seen)
+    client.reconnect
+    seen.clear
+    head = folder == "chunked" ? "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" : ""
+    client.send_raw(head + input_of(spec))
+    client.send_raw(body_for(spec)) if folder == "request"
+    client.socket.close_write
+    client.read_response(head: true).status
+  rescue EOFError, Errno::EPIPE, Errno::ECONNRESET
+    nil
+  end
+
+  def input_of(spec) = spec.fetch("input").map { |line| self.class.unescape(line) }.join
+
+  # Where the case ends with the head, the body it promises.
+  def body_for(spec)
+    return "" unless spec["status"] == ["ok"] && !spec.key?("rest")
+    return "0\r\n\r\n" if input_of(spec).match?(/^transfer-encoding:/i)
+
+    length = input_of(spec)[/^content-length:[ \t]*0*(\d{1,6})[ \t]*\r$/i, 1]
+    "x" * length.to_i
+  end
+
+  def check(spec, status, seen)
+    name = spec["name"].first
+    if spec["status"] != ["ok"]
+      assert_equal spec["status"].first.to_i, status, name
+      assert_nil seen, "#{name}: reached the application"
+      return
+    end
+    return if status == 413 || seen.nil? && spec["framing"]&.first.to_s.match?(/\Alength \d{7,}/) # a body too long to send
+
+    assert_equal 200, status, name
+    check_environment(name, spec, *seen)
+  end
+
+  def check_environment(name, spec, env, body)
+    { "method" => "REQUEST_METHOD", "target" => "REQUEST_URI", "path" => "PATH_INFO", "query" => "QUERY_STRING" }.each do |key, variable|
+      assert_equal self.class.unescape(spec[key].first), env[variable].b, "#{name}: #{variable}" if spec.key?(key)
+    end
+    assert_equal self.class.unescape(spec["body"].join), body, "#{name}: body" if spec.key?("body")
+    (spec["field"] || []).each { |field| check_field(name, field, env) }
+  end
+
+  def check_field(name, field, env)
+    key, value = field.split(/: |:\z/, 2).map { |part| self.class.unescape(part) }
+    return if key.casecmp?("transfer-encoding") || key.casecmp?("version")
+
+    variable = key.upcase.tr("-", "_")
+    variable = "HTTP_#{variable}" unless %w[CONTENT_LENGTH CONTENT_TYPE].include?(variable)
+    assert_equal value.to_s, env[variable]&.b, "#{name}: #{variable}"
+  end
+
+  # --- response/: what the application gives, through an application that gives it ---
+
+  def test_response
+    current = nil
+    app = ->(_) { [current["code"].first.to_i, headers_of(current), body_of(current)] }
+    specs = self.class.cases(File.join(ROOT, "spec/response/response.case")).select { |spec| answerable?(spec) }
+    assert_operator specs.size, :>, 10
+    capture_log do
+      serve(app, lint: false) do |client|
+        specs.each do |spec|
+          current = spec
+          client.reconnect
+          client.send_raw("#{spec["head"] == ["yes"] ? "HEAD" : "GET"} / HTTP/1.1\r\nHost: a\r\n\r\n")
+          check_answer(spec, client.read_response(head: true)) # the body is not of interest, and some never ends
+        end
+      end
+    end
+  end
+
+  def answerable?(spec)
+    spec["name"] && spec.key?("code") && %w[interim detached server limit].none? { |key| spec.key?(key) } && spec["keep_alive"] != ["no"] &&
+      spec["minor"] != ["0"] && headers_of(spec).keys.none? { |header| header.start_with?("rack.") } && (spec["body_len"]&.first || "-1").to_i < 1_000_000
+  end
+
+  def headers_of(spec)
+    pairs = (spec["header"] || []).map { |header| header.split(/: |:\z/, 2).map { |part| self.class.unescape(part) } }
+    pairs.group_by(&:first).transform_values { |values| values.map { |_, value| value.to_s } }
+  end
+
+  def body_of(spec)
+    len = (spec["body_len"]&.first || "-1").to_i
+    len.negative? ? ["x"].each : ["x" * len]
+  end
+
+  def check_answer(spec, response)
+    name = spec["name"].first
+    return assert_equal(500, response.status, name) if spec["status"] == ["error"]
+
+    assert_equal spec["code"].first.to_i, response.status, name
+    return unless spec.key?("output")
+
+    expected = self.class.unescape(spec["output"].join).split("\r\n").drop(1).reject { |line| line.start_with?("Date: Sun, 06 Nov 1994") }
+    sent = response.fields.map { |field| field.join(": ").b }
+    sent.reject! { |line| line.match?(/\ADate: .*\d{4}.* GMT\z/) && !expected.include?(line) }
+    assert_equal expected.sort, sent.sort, name
+  end
+end
