@@ -231,7 +231,6 @@ static void two_open(struct two *two)
 {
     struct site *site = &two->site;
     site_init(site);
-    site->options.helper = false; /* one thread decides what happens when */
     site_open(site, route); /* opens the listener and a worker that we do not use */
     oribi_worker_destroy(site->worker);
     ok_eq(oribi_handoff_create(&two->pool), 0);
@@ -496,7 +495,6 @@ static void world_open(struct world *world)
 {
     memset(world, 0, sizeof(*world));
     site_init(&world->site);
-    world->site.options.helper = false;
     site_open(&world->site, route);
     oribi_worker_destroy(world->site.worker);
     ok_eq(oribi_handoff_create(&world->pool), 0);

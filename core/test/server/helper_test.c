@@ -98,6 +98,7 @@ static void stage_init(struct stage *stage)
 {
     memset(stage, 0, sizeof(*stage));
     site_init(&stage->site);
+    stage->site.options.helper = true;
     stage->pool = (struct oribi_handoff){-1, -1};
     atomic_store(&let_go, false);
     (void)oribi_scoreboard_create(&stage->site.board, 2);
@@ -248,12 +249,12 @@ static void test_fast_calls_need_no_thread_and_no_context_switch(void)
     getrusage(RUSAGE_THREAD, &after);
     ok_eq(served, CLIENTS * REQUESTS);
     if (slow > 0 || w->call_us_average > 100) {
-        tap_skip(2, "the machine was too busy to be fast");
+        tap_skip(3, "the machine was too busy to be fast");
     } else {
         ok(!w->helper);
         ok_eq(thread_count(), threads);
+        ok_eq(after.ru_nvcsw - before.ru_nvcsw, 0);
     }
-    ok_eq(after.ru_nvcsw - before.ru_nvcsw, 0);
     for (int i = 0; i < CLIENTS; i++)
         for (int k = 0; k < REQUESTS; k++)
             if (status_of(c[i]) != 200)
