@@ -13,7 +13,7 @@ E2E.suite("listeners", transports: %i[tcp]) do
   def test_tcp_v4_v6_and_unix_at_once
     other = E2E::Server.free_port
     six = E2E::Server.free_port("::1")
-    one = start("--bind", "tcp://127.0.0.1:#{other}", "--bind", "tcp://[::1]:#{six}", dir: @dir = Dir.mktmpdir("oribi-e2e"))
+    one = start("--bind", "tcp://127.0.0.1:#{other}", "--bind", "tcp://[::1]:#{six}")
     [["127.0.0.1", other], ["::1", six], one.address].each { |address| assert_equal "Hello, World!", hello(address) }
   end
 

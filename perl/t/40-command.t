@@ -43,7 +43,7 @@ subtest 'what is not serving' => sub {
     like $out, qr/^workers = 3$/m;
     ($code, $out, $err) = run_command('--check', $hello);
     is "$code $err", '0 ';
-    like $out, qr/fine/;
+    is $out, "$hello: application and configuration load\n";
 };
 
 subtest 'user mistakes' => sub {

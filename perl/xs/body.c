@@ -252,7 +252,7 @@ int psgi_body_send(pTHX_ struct psgi_worker *w, SV *body)
         return rc;
     if (io_of(body) || method_of(aTHX_ body, "getline"))
         return send_records(aTHX_ w, body);
-    (void)snprintf(w->reason, sizeof w->reason, 
+    (void)snprintf(w->reason, sizeof w->reason,
                    "the body is neither an array reference nor a handle, nor has it a getline method");
     return PSGI_BAD;
 }

@@ -6,13 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/sockios.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
@@ -54,6 +59,13 @@ int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, sockl
     }
 }
 
+void oribi_os_trim_memory(void)
+{
+#ifdef __GLIBC__
+    (void)malloc_trim(0); /* says only whether there was anything */
+#endif
+}
+
 int oribi_os_defer_accept(int tcp_fd, int seconds)
 {
     return setsockopt(tcp_fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof(seconds)) < 0 ? oribi_os_fail() : 0;
@@ -72,6 +84,12 @@ ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n)
         if (errno != EINTR)
             return oribi_os_fail();
     }
+}
+
+int64_t oribi_os_send_queue(int socket_fd)
+{
+    int bytes = 0;
+    return ioctl(socket_fd, SIOCOUTQ, &bytes) < 0 ? oribi_os_fail() : bytes; /* tcp(7), unix(7) */
 }
 
 int oribi__os_open_unnamed(const char *dir)

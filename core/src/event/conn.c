@@ -227,7 +227,8 @@ void oribi__conn_close(struct oribi_reactor *r, struct oribi_conn *c)
 
 static bool wants_input(const struct oribi_conn *c)
 {
-    return c->state == ORIBI_CONN_IDLE || c->state == ORIBI_CONN_HEAD || c->state == ORIBI_CONN_BODY || c->state == ORIBI_CONN_LINGER;
+    return c->state == ORIBI_CONN_IDLE || c->state == ORIBI_CONN_HEAD || c->state == ORIBI_CONN_BODY ||
+           c->state == ORIBI_CONN_LINGER;
 }
 
 static size_t smaller(int64_t a, int64_t b)
@@ -248,7 +249,8 @@ static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *r
         if (call->head.chunked)
             return r->scratch;
         *room = smaller(call->head.content_length - call->body.len, ORIBI_SCRATCH_BYTES);
-        char *direct = call->body_file ? NULL : oribi_body_try_room(&call->body, *room, r->config.limits.body_memory_max);
+        char *direct =
+            call->body_file ? NULL : oribi_body_try_room(&call->body, *room, r->config.limits.body_memory_max);
         return direct ? direct : r->scratch;
     }
     if (!c->buf && !lend_buf(r, c))
@@ -300,7 +302,8 @@ static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
     c->state = ORIBI_CONN_BODY;
     c->call->body_started_ms = r->now_ms;
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
-    if (c->call->head.expect_continue) { /* we buffer bodies before the call, so the wish is granted at once: RFC 9110 10.1.1 */
+    if (c->call->head.expect_continue) {
+        /* We buffer bodies before the call, so the wish is granted at once: RFC 9110 10.1.1. */
         struct iovec vec = {(void *)"HTTP/1.1 100 Continue\r\n\r\n", 25};
         (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection shows at the next read */
         if (c->out)

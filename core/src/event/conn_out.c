@@ -75,7 +75,8 @@ int oribi_conn_send(struct oribi_reactor *r, struct oribi_conn *c, const struct 
         return keep_rest(r, c, vec, count, 0);
     while (count > 0) {
         size_t batch = count < IOV_MAX ? count : IOV_MAX;
-        ssize_t sent = more ? oribi_os_send_vec_more(c->watch.fd, vec, batch) : oribi_os_send_vec(c->watch.fd, vec, batch);
+        ssize_t sent =
+            more ? oribi_os_send_vec_more(c->watch.fd, vec, batch) : oribi_os_send_vec(c->watch.fd, vec, batch);
         if (sent == ORIBI_AGAIN)
             sent = 0;
         if (sent < 0)
@@ -162,7 +163,8 @@ void oribi_conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error,
         return;
     }
     bool is_head = c->call && c->call->head.is_head;
-    size_t n = oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch, ORIBI_SCRATCH_BYTES);
+    size_t n =
+        oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch, ORIBI_SCRATCH_BYTES);
     struct iovec vec = {r->scratch, n};
     (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection is closed below */
     c->closes = true;

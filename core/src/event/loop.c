@@ -52,7 +52,8 @@ int oribi_loop_fd(const struct oribi_loop *loop)
     return loop->fd;
 }
 
-int oribi_loop_add(struct oribi_loop *loop, struct oribi_watch *watch, int fd, enum oribi_watch_kind kind, uint8_t interest)
+int oribi_loop_add(struct oribi_loop *loop, struct oribi_watch *watch, int fd, enum oribi_watch_kind kind,
+                   uint8_t interest)
 {
     watch->fd = fd;
     watch->kind = (uint8_t)kind;

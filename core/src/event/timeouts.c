@@ -31,7 +31,8 @@ static void unlink_timer(struct oribi_timeouts *timeouts, struct oribi_timer *ti
     timer->timeout_class = ORIBI_TIMEOUT_NONE;
 }
 
-void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timer *timer, enum oribi_timeout_class timeout_class, int64_t now_ms)
+void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timer *timer,
+                        enum oribi_timeout_class timeout_class, int64_t now_ms)
 {
     unlink_timer(timeouts, timer);
     timer->armed_ms = now_ms;
@@ -46,7 +47,8 @@ void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timer *tim
     timeouts->classes[timeout_class].last = timer;
 }
 
-struct oribi_timer *oribi_timeouts_expired(struct oribi_timeouts *timeouts, int64_t now_ms, enum oribi_timeout_class *timeout_class)
+struct oribi_timer *oribi_timeouts_expired(struct oribi_timeouts *timeouts, int64_t now_ms,
+                                           enum oribi_timeout_class *timeout_class)
 {
     for (int c = ORIBI_TIMEOUT_NONE + 1; c < ORIBI_TIMEOUT_CLASSES; c++) {
         struct oribi_timer *timer = timeouts->classes[c].first;

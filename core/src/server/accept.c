@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-    ACCEPT_BATCH = 16,       /* a turn, when no sibling would have been free to take them */
-    ACCEPT_PAUSE_MS = 1000,  /* after running out of descriptors, or when a listener cannot be watched or accepted from */
+    ACCEPT_BATCH = 16,      /* a turn, when no sibling would have been free to take them */
+    ACCEPT_PAUSE_MS = 1000, /* after running out of descriptors, or when a listener fails */
     CLOSE_IDLE_BATCH = 16,
 };
 
@@ -85,7 +85,8 @@ static void out_of_descriptors(struct oribi_worker *w)
 {
     uint32_t closed = oribi_reactor_close_idle(&w->reactor, CLOSE_IDLE_BATCH);
     if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
-        oribi_log(ORIBI_LOG_WARN, "out of file descriptors: closed %u idle connections, accepting again in %d ms", closed, ACCEPT_PAUSE_MS);
+        oribi_log(ORIBI_LOG_WARN, "out of file descriptors: closed %u idle connections, accepting again in %d ms",
+                  closed, ACCEPT_PAUSE_MS);
     pause_accepting(w);
 }
 
@@ -112,7 +113,8 @@ static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
         return true;
     if (!gate->listener->is_unix)
         set_address(c, &peer);
-    atomic_store_explicit(&w->slot->connection_count, atomic_load_explicit(&w->slot->connection_count, memory_order_relaxed) + 1,
+    atomic_store_explicit(&w->slot->connection_count,
+                          atomic_load_explicit(&w->slot->connection_count, memory_order_relaxed) + 1,
                           memory_order_release);
     oribi_conn_start(&w->reactor, c);
     return true;

@@ -23,9 +23,9 @@ struct oribi__call {
     struct oribi_req req;
     struct oribi_worker *worker;
     int64_t started_us;
-    int64_t body_sent; /* body bytes given to the connection, framing not counted */
-    int64_t left;      /* of a known length; -1 when not known */
-    int64_t waited_pending; /* what was queued when oribi_reply_wait() last saw it change … */
+    int64_t body_sent;       /* body bytes given to the connection, framing not counted */
+    int64_t left;            /* of a known length; -1 when not known */
+    int64_t waited_pending;  /* what was queued when oribi_reply_wait() last saw it change … */
     int64_t waited_since_ms; /* … and when that was */
     struct oribi_buf held;
     enum oribi__phase phase;
@@ -175,8 +175,8 @@ struct oribi__head_text {
 
 /* Serialises the head and notes framing and persistence in `call`. *content_length is what the head promises (-1: nothing). 0, or ORIBI_EAPP
  * after logging what is wrong. Free with oribi__head_text_free(). */
-int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_header *headers, uint32_t header_count, int64_t body_len,
-                      struct oribi__head_text *head, int64_t *content_length);
+int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_header *headers, uint32_t header_count,
+                      int64_t body_len, struct oribi__head_text *head, int64_t *content_length);
 void oribi__head_text_free(struct oribi__head_text *head);
 
 /* Logs a mistake of the application, with the request it concerns, at a limited rate. */

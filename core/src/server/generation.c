@@ -342,7 +342,13 @@ void oribi__start_successor(struct oribi_host *host)
         return;
     }
     (void)snprintf(upgrade, sizeof(upgrade), "ORIBI_UPGRADE=%d", fds[1]); /* fits */
-    char *extra[] = {upgrade, listen, (char *)"LISTEN_FDS=", (char *)"LISTEN_PID=", (char *)"ORIBI_MOLD=", NULL};
+    char *extra[] = {upgrade,
+                     listen,
+                     (char *)"LISTEN_FDS=",
+                     (char *)"LISTEN_PID=",
+                     (char *)"WATCHDOG_PID=", /* it is the one that is watched from now on */
+                     (char *)"ORIBI_MOLD=",
+                     NULL};
     keep[count++] = fds[1];
     step_aside(host);
     int code = oribi_start_again(&host->start, extra, keep, count, &pid);

@@ -144,6 +144,22 @@ static int join_lower_end(struct oribi_options *options, const char *name, struc
     return 0;
 }
 
+static int check_warmup(const struct oribi_options *options, char *error)
+{
+    if (options->warmup.count > 0 && !options->preload)
+        return oribi__refuse(error, "warmup needs preload: only then an application is there before the workers are");
+    for (size_t i = 0; i < options->warmup.count; i++) {
+        const unsigned char *p = (const unsigned char *)options->warmup.items[i];
+        bool is_path = *p == '/';
+        for (; *p; p++)
+            is_path = is_path && *p > ' ' && *p < 0x7f;
+        if (!is_path)
+            return oribi__refuse(error, "warmup takes paths such as /health?full=1, not \"%.80s\"",
+                                 options->warmup.items[i]);
+    }
+    return 0;
+}
+
 static int check_combinations(const struct oribi_options *options, char *error)
 {
     if (options->limits.target_bytes_max > options->limits.head_bytes_max)
@@ -157,7 +173,7 @@ static int check_combinations(const struct oribi_options *options, char *error)
         return oribi__refuse(error, "eval and an application file exclude each other");
     if (options->requests_jitter > 0 && options->requests_max.max == 0)
         return oribi__refuse(error, "requests_jitter needs requests_max");
-    return 0;
+    return check_warmup(options, error);
 }
 
 int oribi_options_finish(struct oribi_options *options, char *error)
@@ -177,6 +193,8 @@ int oribi_options_finish(struct oribi_options *options, char *error)
         uint32_t cpus = oribi_os_cpu_count();
         options->workers = cpus < ORIBI_WORKERS_MAX ? cpus : ORIBI_WORKERS_MAX;
     }
+    if (!is_given(options, "early_hints")) /* what applications of either world expect to be offered */
+        options->early_hints = options->lang == ORIBI_LANG_PERL;
     if (!options->access_log)
         oribi__option_replace_text(&options->access_log, is_production(options) ? "off" : "-");
     return 0;

@@ -113,8 +113,12 @@ void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, cons
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
     bool ruby = lang == ORIBI_LANG_RUBY;
-    put_format(out, "Usage: %s [options] [%s]\n\nServes a %s application over HTTP/1.1.\n", command,
-               ruby ? "config.ru" : "app.psgi", ruby ? "Rack" : "PSGI");
+    put_format(out,
+               "Usage: %s [options] [%s]\n"
+               "       %s ctl [--control PATH] status|reload|upgrade|stop|workers|reopen\n"
+               "\n"
+               "Serves a %s application over HTTP/1.1. With ctl: tells a running server what to do.\n",
+               command, ruby ? "config.ru" : "app.psgi", command, ruby ? "Rack" : "PSGI");
     for (int group = 0; group < ORIBI_GROUP_COUNT; group++) {
         put_format(out, "\n%s\n", group_titles[group]);
         for (size_t i = 0; i < count; i++) {

@@ -40,8 +40,8 @@ static void log_bad_head(struct oribi__call *call, const struct oribi_response *
     }
 }
 
-int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_header *headers, uint32_t header_count, int64_t body_len,
-                      struct oribi__head_text *head, int64_t *content_length)
+int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_header *headers, uint32_t header_count,
+                      int64_t body_len, struct oribi__head_text *head, int64_t *content_length)
 {
     struct oribi_reactor *r = &call->worker->reactor;
     struct oribi_response res = {
@@ -72,7 +72,8 @@ int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_h
         return ORIBI_EAPP;
     }
     if (res.dropped_count)
-        oribi__log_app(call, "dropped %u header(s) of the application: framing and persistence are the server's", res.dropped_count);
+        oribi__log_app(call, "dropped %u header(s) of the application: framing and persistence are the server's",
+                       res.dropped_count);
     head->n = (size_t)n;
     call->status = status;
     call->framing = res.framing;
@@ -119,7 +120,8 @@ static size_t cut_vec(struct iovec *vec, size_t count, int64_t limit)
 }
 
 /* Head and body in one go; a very long vector takes a second one. */
-static int send_whole(struct oribi__call *call, const struct oribi__head_text *head, const struct iovec *body, size_t count)
+static int send_whole(struct oribi__call *call, const struct oribi__head_text *head, const struct iovec *body,
+                      size_t count)
 {
     struct oribi_reactor *r = &call->worker->reactor;
     struct oribi_conn *c = call->base.conn;
@@ -135,7 +137,8 @@ static int send_whole(struct oribi__call *call, const struct oribi__head_text *h
 }
 
 /* The application's body is longer than its own Content-Length: what was promised is what is sent. */
-static int send_cut(struct oribi__call *call, const struct oribi__head_text *head, const struct iovec *body, size_t count, int64_t limit)
+static int send_cut(struct oribi__call *call, const struct oribi__head_text *head, const struct iovec *body,
+                    size_t count, int64_t limit)
 {
     struct iovec *copy = oribi_mem_try_alloc(count, sizeof(*copy));
     if (!copy) {
@@ -148,8 +151,8 @@ static int send_cut(struct oribi__call *call, const struct oribi__head_text *hea
     return result;
 }
 
-int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count, const struct iovec *body,
-                size_t body_count)
+int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
+                const struct iovec *body, size_t body_count)
 {
     struct oribi__call *call = oribi__call_of(req);
     assert(call->phase == ORIBI_PHASE_OPEN);
@@ -165,7 +168,8 @@ int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *he
         result = send_whole(call, &head, NULL, 0);
         total = promised = 0;
     } else if (promised >= 0 && total > promised) {
-        oribi__log_app(call, "body of %lld bytes cut to its Content-Length of %lld", (long long)total, (long long)promised);
+        oribi__log_app(call, "body of %lld bytes cut to its Content-Length of %lld", (long long)total,
+                       (long long)promised);
         result = send_cut(call, &head, body, body_count, promised);
         total = promised;
     } else {
@@ -174,15 +178,16 @@ int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *he
     oribi__head_text_free(&head);
     call->body_sent = total;
     if (result == 0 && promised > total) {
-        oribi__log_app(call, "body of %lld bytes is shorter than its Content-Length of %lld: connection cut", (long long)total, (long long)promised);
+        oribi__log_app(call, "body of %lld bytes is shorter than its Content-Length of %lld: connection cut",
+                       (long long)total, (long long)promised);
         oribi__cut(call);
         return 0;
     }
     return finish(call, result);
 }
 
-int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count, int fd, int64_t offset,
-                     int64_t len)
+int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
+                     int fd, int64_t offset, int64_t len)
 {
     struct oribi__call *call = oribi__call_of(req);
     struct oribi_conn *c = call->base.conn;
@@ -204,7 +209,8 @@ int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_heade
         result = oribi_conn_send_file(r, c, fd, offset, now);
     call->body_sent = now;
     if (result == 0 && short_file) {
-        oribi__log_app(call, "file of %lld bytes is shorter than its Content-Length of %lld: connection cut", (long long)len, (long long)promised);
+        oribi__log_app(call, "file of %lld bytes is shorter than its Content-Length of %lld: connection cut",
+                       (long long)len, (long long)promised);
         oribi__cut(call);
         return 0;
     }
@@ -224,7 +230,8 @@ void oribi_reply_error(struct oribi_req *req, int status)
     int n = snprintf(text, sizeof(text), "%d %.*s\n", status, (int)phrase.n, phrase.p);
     struct iovec body = {text, (size_t)n};
     const struct oribi_header type = {"Content-Type", "text/plain", 12, 10};
-    (void)oribi_reply(req, status, &type, 1, &body, 1); /* our own head is valid, and a client that has gone needs no answer */
+    /* Our own head is valid, and a client that has gone needs no answer. */
+    (void)oribi_reply(req, status, &type, 1, &body, 1);
 }
 
 void oribi_req_close_after(struct oribi_req *req)

@@ -51,8 +51,8 @@ int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_head
 }
 
 /* Sends [held head] before, data, after; `before` and `after` are chunk framing. */
-static int send_framed(struct oribi__call *call, struct oribi_slice before, const struct iovec *vec, size_t count, struct oribi_slice after,
-                       bool more)
+static int send_framed(struct oribi__call *call, struct oribi_slice before, const struct iovec *vec, size_t count,
+                       struct oribi_slice after, bool more)
 {
     struct oribi_reactor *r = &call->worker->reactor;
     struct oribi_conn *c = call->base.conn;
@@ -237,7 +237,8 @@ int oribi_reply_end(struct oribi_req *req)
     else if (call->phase == ORIBI_PHASE_BEGUN)
         result = send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE(""), false);
     if (call->framing == ORIBI_FRAMING_LENGTH && call->left > 0) {
-        oribi__log_app(call, "body is %lld bytes shorter than its Content-Length: connection cut", (long long)call->left);
+        oribi__log_app(call, "body is %lld bytes shorter than its Content-Length: connection cut",
+                       (long long)call->left);
         oribi__cut(call);
         return 0;
     }

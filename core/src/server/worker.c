@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 enum {
-    TURN_EVERY_US = 1000,     /* with requests queued, how long other events may wait */
-    DRAIN_GRACE_MS = 1000,    /* a request already on its way to a kept-alive connection is still answered */
-    LOG_BURST = 20,           /* lines about bad requests, each 10 s */
+    TURN_EVERY_US = 1000,  /* with requests queued, how long other events may wait */
+    DRAIN_GRACE_MS = 1000, /* a request already on its way to a kept-alive connection is still answered */
+    LOG_BURST = 20,        /* lines about bad requests, each 10 s */
     TIMEOUT_NEVER = -1,
     AVERAGE_OVER = 8,         /* calls that the running average remembers, more or less */
 };
@@ -38,7 +38,8 @@ static void on_refused(void *self, struct oribi_conn *c, int status, const char 
     add(&w->slot->bad_requests, 1);
     add(&w->slot->status_class[status / 100], 1);
     if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
-        oribi_log(ORIBI_LOG_WARN, "%d %s: %.*s", status, reason, c->addr_len ? c->addr_len : 4, c->addr_len ? c->addr : "unix");
+        oribi_log(ORIBI_LOG_WARN, "%d %s: %.*s", status, reason, c->addr_len ? c->addr_len : 4,
+                  c->addr_len ? c->addr : "unix");
     if (!w->setup.access_log || status == 0)
         return;
     static const struct oribi_head nothing; /* a head of which not even the first line is known */
@@ -257,7 +258,8 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
     note_line(slot, &call->base.head);
     add(&slot->queue_us_sum, (uint64_t)req->queue_us);
     if (w->options->call_timeout_ms)
-        atomic_store_explicit(&slot->call_deadline_us, now_us + w->options->call_timeout_ms * 1000, memory_order_relaxed);
+        atomic_store_explicit(&slot->call_deadline_us, now_us + w->options->call_timeout_ms * 1000,
+                              memory_order_relaxed);
     atomic_store_explicit(&slot->call_started_us, now_us, memory_order_release);
     if (!w->stopping)
         atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
@@ -290,7 +292,7 @@ static int64_t wait_bound_ms(const struct oribi_worker *w)
     return TIMEOUT_NEVER;
 }
 
-void oribi_worker_wait(struct oribi_worker *w)
+void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
 {
     if (w->reactor.queue_len || oribi_worker_done(w))
         return;
@@ -298,7 +300,15 @@ void oribi_worker_wait(struct oribi_worker *w)
         oribi__entrances_open(w);
     if (!w->stopping)
         atomic_store_explicit(&w->slot->state, ORIBI_SLOT_IDLE, memory_order_release);
-    oribi_reactor_wait(&w->reactor, wait_bound_ms(w));
+    int64_t bound_ms = wait_bound_ms(w);
+    if (ms >= 0 && (bound_ms < 0 || ms < bound_ms))
+        bound_ms = ms;
+    oribi_reactor_wait(&w->reactor, bound_ms);
+}
+
+void oribi_worker_wait(struct oribi_worker *w)
+{
+    oribi_worker_wait_for(w, TIMEOUT_NEVER);
 }
 
 void oribi_worker_wake(struct oribi_worker *w)
@@ -357,7 +367,8 @@ void oribi__call_end(struct oribi__call *call, int status)
     add(&slot->call_us_sum, (uint64_t)call_us);
     uint32_t bucket = bucket_of(call_us);
     atomic_store_explicit(&slot->call_us_histogram[bucket],
-                          atomic_load_explicit(&slot->call_us_histogram[bucket], memory_order_relaxed) + 1, memory_order_relaxed);
+                          atomic_load_explicit(&slot->call_us_histogram[bucket], memory_order_relaxed) + 1,
+                          memory_order_relaxed);
     atomic_store_explicit(&slot->call_started_us, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->call_deadline_us, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->request_count, w->request_count, memory_order_release);

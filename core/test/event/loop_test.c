@@ -215,7 +215,8 @@ static int listen_on_loopback(struct sockaddr_in *address)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     socklen_t len = sizeof(*address);
     *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (bind(fd, (struct sockaddr *)address, len) < 0 || listen(fd, 16) < 0 || getsockname(fd, (struct sockaddr *)address, &len) < 0)
+    if (bind(fd, (struct sockaddr *)address, len) < 0 || listen(fd, 16) < 0 ||
+        getsockname(fd, (struct sockaddr *)address, &len) < 0)
         fail("listen");
     return fd;
 }
@@ -273,8 +274,9 @@ static void test_one_connection_wakes_one_exclusive_sleeper(void)
         struct oribi_watch listener = {0};
         struct oribi_watch end = {0};
         oribi_os_close(go[1]);
-        if (oribi_loop_create(source, &loop) < 0 || oribi_loop_add(loop, &listener, listen_fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0
-            || oribi_loop_add(loop, &end, go[0], ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0 || write(report[1], "r", 1) != 1)
+        if (oribi_loop_create(source, &loop) < 0 ||
+            oribi_loop_add(loop, &listener, listen_fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0 ||
+            oribi_loop_add(loop, &end, go[0], ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0 || write(report[1], "r", 1) != 1)
             _exit(1);
         struct oribi_event events[2];
         int count = oribi_loop_poll(loop, 10000, events, 2);

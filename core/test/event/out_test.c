@@ -10,7 +10,7 @@
 
 static int near_fd;
 static int far_fd;
-static char *sent_text;  /* what was queued, in order */
+static char *sent_text; /* what was queued, in order */
 static size_t sent_len;
 static char *got_text;
 static size_t got_len;
@@ -148,7 +148,8 @@ static void test_a_stream_that_never_drains_keeps_little_memory(void)
     while (oribi_out_flush(out, near_fd, &sent) == ORIBI_AGAIN)
         read_far(TEXT_CAP);
     read_far(TEXT_CAP);
-    ok_named(got_len == sent_len && memcmp(got_text, sent_text, got_len) == 0, "all %zu bytes arrive in order", sent_len);
+    ok_named(got_len == sent_len && memcmp(got_text, sent_text, got_len) == 0, "all %zu bytes arrive in order",
+             sent_len);
     end(out);
 }
 

@@ -248,6 +248,45 @@ static void test_one_busy_sender_does_not_hold_up_the_turn(void)
     end();
 }
 
+/* After a long call more connections than one batch holds have sent in time; none of them may be closed as late before it was looked at. */
+static void test_nobody_is_late_before_he_was_heard(void)
+{
+    enum { MANY = ORIBI_LOOP_EVENTS_MAX + 44 };
+    static int far[MANY];
+    begin();
+    for (int i = 0; i < MANY; i++) {
+        (void)open_conn(&far[i]);
+        if (write(far[i], "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n", 49) != 49)
+            fail("write");
+    }
+    turn();
+    turn();
+    r.timeouts.classes[ORIBI_TIMEOUT_BODY].length_ms = 20;
+    int64_t start = oribi_clock_ms();
+    for (int i = 0; i < MANY; i++)
+        if (write(far[i], "half", 4) != 4)
+            fail("write");
+    while (oribi_clock_ms() - start < 40)
+        continue;
+    turn();
+    turn();
+    ok_eq(refused_status, 0);
+    ok_eq(r.conn_count, MANY);
+    start = oribi_clock_ms(); /* and those who are late are, in the end */
+    while (r.conn_count > 0 && oribi_clock_ms() - start < 5000) {
+        oribi_reactor_wait(&r, 100);
+        turn();
+        for (int i = 0; i < MANY; i++)
+            if (read(far[i], (char[512]){0}, 512) > 0)
+                (void)shutdown(far[i], SHUT_WR);
+    }
+    ok_eq(refused_status, 408);
+    ok_eq(r.conn_count, 0);
+    for (int i = 0; i < MANY; i++)
+        close(far[i]);
+    end();
+}
+
 static void test_close_idle_takes_the_oldest_and_only_the_idle(void)
 {
     begin();
@@ -325,6 +364,7 @@ static void run_all(enum oribi_loop_source with)
     test_bytes_before_the_registration_are_seen();
     test_closing_in_every_place_of_the_run_queue();
     test_one_busy_sender_does_not_hold_up_the_turn();
+    test_nobody_is_late_before_he_was_heard();
     test_close_idle_takes_the_oldest_and_only_the_idle();
     test_closed_twice_in_one_turn_is_closed_once();
     test_withdrawn_socket_lives_on_with_its_rest();

@@ -56,7 +56,8 @@ static int serve(struct site *site)
 static void ask_blocking(int fd, const char *request, char *back, size_t cap)
 {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
-    if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0 || poll(&wait, 1, 10000) != 1 || recv(fd, back, cap, 0) <= 0)
+    if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0 || poll(&wait, 1, 10000) != 1 ||
+        recv(fd, back, cap, 0) <= 0)
         _exit(3);
 }
 
@@ -134,7 +135,8 @@ static int count_calls(const char *request, int *allocated)
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
             _exit(101);
         (void)raise(SIGSTOP);
-        struct oribi_worker_setup setup = {.options = &site.options, .listeners = &site.listeners, .slot = &site.slot, .life_fd = -1};
+        struct oribi_worker_setup setup = {
+            .options = &site.options, .listeners = &site.listeners, .slot = &site.slot, .life_fd = -1};
         if (oribi_worker_create(&setup, &site.worker) < 0)
             _exit(102);
         _exit(serve(&site));
@@ -151,7 +153,8 @@ static int count_calls(const char *request, int *allocated)
     oribi_options_deinit(&site.options);
     if (status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 101))
         return 77;
-    ok_named(client_status == 0 && WIFEXITED(status), "%s: worker and client end well (%d, %d)", where_name, status, client_status);
+    ok_named(client_status == 0 && WIFEXITED(status), "%s: worker and client end well (%d, %d)", where_name, status,
+             client_status);
     *allocated = WEXITSTATUS(status);
     return 0;
 }
@@ -172,15 +175,16 @@ static void check_budget(const char *name, const char *request)
             (void)snprintf(list + n, sizeof(list) - n, " #%d: %u", i, calls_of[i]);
     }
     bool polls = getenv("ORIBI_EVENT_SOURCE") != NULL;
-    ok_named(calls_of[SYS_read] >= REQUESTS && calls_of[SYS_read] <= REQUESTS + 2, "%s: %s: one read a request: %u", where_name, name,
-             calls_of[SYS_read]);
-    ok_named(calls_of[SYS_sendmsg] >= REQUESTS && calls_of[SYS_sendmsg] <= REQUESTS + 2, "%s: %s: one sendmsg a request: %u", where_name, name,
-             calls_of[SYS_sendmsg]);
+    ok_named(calls_of[SYS_read] >= REQUESTS && calls_of[SYS_read] <= REQUESTS + 2, "%s: %s: one read a request: %u",
+             where_name, name, calls_of[SYS_read]);
+    ok_named(calls_of[SYS_sendmsg] >= REQUESTS && calls_of[SYS_sendmsg] <= REQUESTS + 2,
+             "%s: %s: one sendmsg a request: %u", where_name, name, calls_of[SYS_sendmsg]);
     ok_named(calls_of[SYS_epoll_ctl] == 0, "%s: %s: no epoll_ctl: %u", where_name, name, calls_of[SYS_epoll_ctl]);
-    ok_named(total <= 3 * REQUESTS, "%s: %s: %u calls for %d requests%s%s", where_name, name, total, REQUESTS, list, polls ? " (poll)" : "");
+    ok_named(total <= 3 * REQUESTS, "%s: %s: %u calls for %d requests%s%s", where_name, name, total, REQUESTS, list,
+             polls ? " (poll)" : "");
     uint32_t waits = calls_of[SYS_epoll_wait] + calls_of[SYS_poll];
-    ok_named(total - calls_of[SYS_read] - calls_of[SYS_sendmsg] - calls_of[SYS_brk] == waits, "%s: %s: nothing but read, sendmsg and waiting",
-             where_name, name);
+    ok_named(total - calls_of[SYS_read] - calls_of[SYS_sendmsg] - calls_of[SYS_brk] == waits,
+             "%s: %s: nothing but read, sendmsg and waiting", where_name, name);
     /* A buffer and a call for each client, should they all have come at once for the first time. */
     ok_named(allocated <= 2 * CLIENTS, "%s: %s: no allocation a request: %d in all", where_name, name, allocated);
 }
@@ -188,8 +192,10 @@ static void check_budget(const char *name, const char *request)
 static void test_calls_and_allocations_of_a_kept_alive_request(void)
 {
     check_budget("GET", "GET /hello HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nUser-Agent: test\r\n\r\n");
-    check_budget("POST", "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 11\r\n\r\nhello world");
-    check_budget("chunked", "POST /hello HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\n\r\n");
+    check_budget(
+        "POST", "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 11\r\n\r\nhello world");
+    check_budget("chunked",
+                 "POST /hello HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\n\r\n");
 }
 
 /* ---- memory that runs out ---- */
@@ -231,7 +237,8 @@ static bool live_through(struct site *site)
         size_t n = (size_t)snprintf(head, sizeof(head), "POST /echo HTTP/1.1\r\nHost: a\r\nX: ");
         memset(head + n, 'x', 4500); /* more than a first buffer */
         n += 4500;
-        n += (size_t)snprintf(head + n, sizeof(head) - n, "%s", chunked ? "\r\nTransfer-Encoding: chunked\r\n\r\n" : "\r\nContent-Length: 30000\r\n\r\n");
+        n += (size_t)snprintf(head + n, sizeof(head) - n, "%s",
+                              chunked ? "\r\nTransfer-Encoding: chunked\r\n\r\n" : "\r\nContent-Length: 30000\r\n\r\n");
         char *body = big_text(30000);
         bool sent = client_send_bytes(site, c, head, n);
         settle(site);
@@ -266,7 +273,8 @@ static void test_every_allocation_may_fail(void)
         all = all && !reached;
         struct client *c = client_open(&site);
         struct answer answer = {0};
-        if (!client_send(&site, c, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n") || !next_answer(&site, c, &answer) || answer.status != 200)
+        if (!client_send(&site, c, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n") || !next_answer(&site, c, &answer) ||
+            answer.status != 200)
             fail("%s: after failure %u the worker answers", where_name, n);
         site_close(&site);
     }

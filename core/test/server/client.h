@@ -83,8 +83,8 @@ __attribute__((unused)) static void site_open(struct site *site, void (*app)(str
         (void)snprintf(unix_path, sizeof(unix_path), "/tmp/oribi-test-%d.sock", (int)getpid());
         (void)snprintf(bind_text, sizeof(bind_text), "unix://%s", unix_path);
     }
-    if (oribi_options_set(&site->options, "bind", bind_text, error) < 0
-        || oribi_listeners_open(&site->listeners, &site->options, error) < 0) {
+    if (oribi_options_set(&site->options, "bind", bind_text, error) < 0 ||
+        oribi_listeners_open(&site->listeners, &site->options, error) < 0) {
         diag("%s", error);
         exit(2);
     }
@@ -118,7 +118,7 @@ static int connect_socket(const struct site *site)
     } else {
         struct sockaddr_in address = {.sin_family = AF_INET,
                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                                      .sin_port = htons((uint16_t)atoi(site->listeners.items[0].port))};
+                                      .sin_port = htons((uint16_t)strtoul(site->listeners.items[0].port, NULL, 10))};
         result = connect(fd, (struct sockaddr *)&address, sizeof(address));
         int on = 1;
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -306,12 +306,12 @@ __attribute__((unused)) static bool peek_answer(struct client *c, bool bodiless,
     if (!end)
         return false;
     *answer = (struct answer){.head = p, .head_len = (size_t)(end - p) + 4, .content_length = -1};
-    answer->status = atoi(p + 9);
+    answer->status = (int)strtol(p + 9, NULL, 10);
     answer->closes = has_line(answer, "Connection: close");
     answer->chunked = has_line(answer, "Transfer-Encoding: chunked");
     const char *length = field_value(answer, "Content-Length");
     if (length)
-        answer->content_length = atoll(length);
+        answer->content_length = strtoll(length, NULL, 10);
     answer->body = end + 4;
     size_t rest = n - answer->head_len;
     *len = answer->head_len;
@@ -338,7 +338,8 @@ __attribute__((unused)) static bool peek_answer(struct client *c, bool bodiless,
 }
 
 /* Pumps until the next answer is there and takes it. False when the connection ends or the time runs out before. */
-__attribute__((unused)) static bool next_answer_to(struct site *site, struct client *c, bool bodiless, struct answer *answer)
+__attribute__((unused)) static bool next_answer_to(struct site *site, struct client *c, bool bodiless,
+                                                   struct answer *answer)
 {
     size_t len = 0;
     bool found = false;
@@ -392,8 +393,8 @@ __attribute__((unused)) static void site_close(struct site *site)
     struct oribi_event events[4];
     bool empty = pump_until(site, r->conn_pool.lent_count == 0 && oribi_loop_poll(r->loop, 0, events, 4) == 0);
     ok_named(empty && atomic_load(&site->slot.connections_open) == 0, "%s: every connection is closed", where_name);
-    ok_named(r->conn_pool.lent_count == 0 && r->buf_pool.lent_count == 0 && r->call_pool.lent_count == 0 && r->queue_len == 0
-                 && !r->again && !r->run_first,
+    ok_named(r->conn_pool.lent_count == 0 && r->buf_pool.lent_count == 0 && r->call_pool.lent_count == 0 &&
+                 r->queue_len == 0 && !r->again && !r->run_first,
              "%s: everything lent is back", where_name);
     oribi_worker_destroy(site->worker);
     oribi_listeners_close(&site->listeners, true);
@@ -429,7 +430,7 @@ __attribute__((unused)) static long path_number(const struct oribi_req *req, con
     size_t n = strlen(prefix);
     if (req->head->path.n <= n || memcmp(req->head->path.p, prefix, n) != 0)
         return -1;
-    long number = atol(req->head->path.p + n); /* a space stands behind the target */
+    long number = strtol(req->head->path.p + n, NULL, 10); /* a space stands behind the target */
     return number > 0 ? number : 0;
 }
 

@@ -509,6 +509,55 @@ static void test_control_is_not_hurt_by_bad_clients(void)
     stop_all(pid);
 }
 
+/* --- the service manager --- */
+
+static char told[65536]; /* everything that was said so far */
+
+static bool was_told(int fd, const char *words)
+{
+    char message[512];
+    ssize_t n;
+    while ((n = recv(fd, message, sizeof(message) - 1, MSG_DONTWAIT)) > 0) {
+        size_t used = strlen(told);
+        snprintf(told + used, sizeof(told) - used, "%.*s", (int)n, message);
+    }
+    return strstr(told, words) != NULL;
+}
+
+static void test_the_service_manager_is_told(void)
+{
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    char words[64];
+    in_folder(where.sun_path, sizeof(where.sun_path), "notify");
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ok(bind(fd, (struct sockaddr *)&where, sizeof(where)) == 0);
+    (void)setenv("NOTIFY_SOCKET", where.sun_path, 1);
+    (void)setenv("WATCHDOG_USEC", "40000", 1);
+    prepare_listening(2);
+    pid_t pid = start();
+    until(was_told(fd, "READY=1\nSTATUS=listening on unix://"));
+    told[0] = '\0';
+    until(was_told(fd, "WATCHDOG=1"));
+    ok_eq(ask_quietly("reload"), 0);
+    until(was_told(fd, "RELOADING=1\nMONOTONIC_USEC="));
+    until(was_told(fd, "READY=1\nSTATUS=generation 2"));
+    ok_eq(ask_quietly("upgrade"), 0);
+    pid_t last = atomic_load(&lab->serve_pid);
+    snprintf(words, sizeof(words), "MAINPID=%d\n", last);
+    until(was_told(fd, words));
+    ok_eq(ended(pid), 0);
+    ok(!was_told(fd, "STOPPING=1")); /* the service goes on */
+    told[0] = '\0';
+    until(was_told(fd, "WATCHDOG=1"));
+    ok_eq(ask_quietly("stop"), 0);
+    until(was_told(fd, "STOPPING=1"));
+    until(alone());
+    (void)unsetenv("NOTIFY_SOCKET");
+    (void)unsetenv("WATCHDOG_USEC");
+    close(fd);
+    (void)unlink(where.sun_path);
+}
+
 /* --- versions --- */
 
 static void test_a_mold_of_another_layout_says_what_to_do(void)
@@ -551,6 +600,7 @@ int main(int argc, char **argv)
     test_status_says_what_goes_on();
     test_a_control_socket_in_use_keeps_a_second_server_out();
     test_control_is_not_hurt_by_bad_clients();
+    test_the_service_manager_is_told();
     test_a_mold_of_another_layout_says_what_to_do();
     char path[96]; /* what a killed supervisor cannot remove */
     in_folder(path, sizeof(path), "s");

@@ -242,6 +242,30 @@ static void test_combinations_that_make_no_sense_are_refused(void)
     COMBINE("eval and an application file exclude each other", "-e", "sub {}", "app.psgi");
     COMBINE("requests_jitter needs requests_max", "--requests-jitter", "5");
     COMBINE(NULL, "--requests-jitter", "5", "--requests-max", "10");
+    COMBINE("warmup needs preload: only then an application is there before the workers are", "--warmup", "/",
+            "--no-preload");
+    COMBINE("warmup takes paths such as /health?full=1, not \"health\"", "--warmup", "/", "--warmup", "health");
+    COMBINE("warmup takes paths such as /health?full=1, not \"/a b\"", "--warmup", "/a b");
+    COMBINE("warmup takes paths such as /health?full=1, not \"/\xc3\xa4\"", "--warmup", "/\xc3\xa4");
+    COMBINE(NULL, "--warmup", "/", "--warmup", "/~");
+}
+
+static bool hints(enum oribi_option_lang lang, const char *argument)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    options.lang = lang;
+    ok_eq(oribi_options_parse(&options, argument != NULL, &argument, error), 0);
+    ok_eq(oribi_options_finish(&options, error), 0);
+    bool on = options.early_hints;
+    oribi_options_deinit(&options);
+    return on;
+}
+
+static void test_early_hints_are_offered_where_they_are_expected(void)
+{
+    ok(!hints(ORIBI_LANG_RUBY, NULL) && hints(ORIBI_LANG_RUBY, "--early-hints"));
+    ok(hints(ORIBI_LANG_PERL, NULL) && !hints(ORIBI_LANG_PERL, "--no-early-hints"));
 }
 
 int main(void)
@@ -258,5 +282,6 @@ int main(void)
     test_the_access_log_is_off_in_production();
     test_workers_are_the_usable_cpus();
     test_combinations_that_make_no_sense_are_refused();
+    test_early_hints_are_offered_where_they_are_expected();
     return done_testing();
 }

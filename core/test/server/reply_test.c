@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-#define GET(target) "GET " target " HTTP/1.1\r\nHost: a\r\n\r\n"
+#define GET(target)     "GET " target " HTTP/1.1\r\nHost: a\r\n\r\n"
 #define HEAD_OF(target) "HEAD " target " HTTP/1.1\r\nHost: a\r\n\r\n"
 
 static struct site *app_site;
@@ -204,14 +204,16 @@ static void many_vectors(struct oribi_req *req)
 
 static void test_thousands_of_vectors(void)
 {
-    static const char *const requests[] = {GET("/127"), GET("/128"), GET("/129"), GET("/512"), GET("/513"), GET("/5000"), GET("/20000")};
+    static const char *const requests[] = {GET("/127"), GET("/128"),  GET("/129"),  GET("/512"),
+                                           GET("/513"), GET("/5000"), GET("/20000")};
     static const size_t counts[] = {127, 128, 129, 512, 513, 5000, 20000};
     struct site site;
     struct client *c = ask(&site, many_vectors, "");
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         struct answer answer = {0};
         ok(client_send(&site, c, requests[i]));
-        ok_named(next_answer(&site, c, &answer) && answer.body_len == 3 * counts[i] && is_big_text(answer.body, answer.body_len),
+        ok_named(next_answer(&site, c, &answer) && answer.body_len == 3 * counts[i] &&
+                     is_big_text(answer.body, answer.body_len),
                  "%s: %zu vectors", where_name, 2 * counts[i]);
     }
     site_close(&site);

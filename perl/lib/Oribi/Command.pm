@@ -58,7 +58,8 @@ sub _say {
 sub _check {
     my ($settings) = @_;
     Oribi::App::load($settings, undef);
-    return _say("configuration and application are fine\n");
+    my $name = length $settings->get('eval') ? '-e' : $settings->core->app;
+    return _say((defined $name ? $name : 'app.psgi') . ": application and configuration load\n");
 }
 
 1;

@@ -38,6 +38,10 @@ ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count);
 /* The same when more follows at once: the kernel may wait with a packet that is not full (MSG_MORE, send(2)). */
 ssize_t oribi_os_send_vec_more(int socket_fd, const struct iovec *vec, size_t count);
 
+/* Bytes that the peer has not yet taken from a socket of ours: for TCP those not acknowledged, for a unix socket those not read (in the kernel's own
+ * measure). Only good for seeing whether it grows less. ORIBI_ESYS where the system does not tell. */
+int64_t oribi_os_send_queue(int socket_fd);
+
 /* Gives a second descriptor for the same open file, or a negative code. */
 int oribi_os_dup(int fd);
 
@@ -87,6 +91,9 @@ uint32_t oribi_os_cpu_count(void);
 
 /* The longest accept queue the kernel grants (listen(2) cuts longer ones silently); 4096 where it cannot be read. */
 uint32_t oribi_os_backlog_max(void);
+
+/* Gives memory that was freed back to the system, where the C library can: what is not held before a fork is not shared, but not copied either. */
+void oribi_os_trim_memory(void);
 
 /* Processes */
 

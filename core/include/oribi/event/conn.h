@@ -49,9 +49,9 @@ struct oribi_call {
     struct oribi_conn *conn;
     struct oribi_parser parser;
     struct oribi_chunked chunked;
-    struct oribi_body body;     /* when the body did not fit behind the head in the connection's buffer */
+    struct oribi_body body;      /* when the body did not fit behind the head in the connection's buffer */
     struct oribi_slice in_place; /* … and when it did */
-    struct oribi_buf rest;      /* bytes of the next request that were read with the end of a chunked body */
+    struct oribi_buf rest;       /* bytes of the next request that were read with the end of a chunked body */
     int64_t body_started_ms;
     int64_t complete_us; /* oribi_clock_us() when the last byte had been read */
     uint32_t used;       /* bytes at the front of the connection's buffer that belong to this request */
@@ -77,11 +77,11 @@ struct oribi_conn {
     uint32_t request_count; /* begun on this connection */
     const void *listener;   /* opaque to this layer */
     uint8_t state;
-    bool closes : 1;       /* close when the output is drained */
-    bool lingers : 1;      /* … but read the peer's rest first */
-    bool eof : 1;          /* the peer has finished sending */
+    bool closes : 1;  /* close when the output is drained */
+    bool lingers : 1; /* … but read the peer's rest first */
+    bool eof : 1;     /* the peer has finished sending */
     bool in_again : 1;
-    bool broken : 1;       /* writing failed: nothing more can be said */
+    bool broken : 1; /* writing failed: nothing more can be said */
     uint8_t addr_len;
     uint8_t port_len;
     char addr[ORIBI_CONN_ADDR_CAP]; /* numeric text of the peer; empty for unix sockets */
@@ -98,7 +98,8 @@ void oribi_conn_start(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* Sends or queues these bytes, in order. Borrows vec. 0; ORIBI_ECLOSED, ORIBI_ENOMEM, ORIBI_ESYS: the connection is broken, end it with finish or
  * abort. `more`: something follows at once (a corked send). */
-int oribi_conn_send(struct oribi_reactor *reactor, struct oribi_conn *conn, const struct iovec *vec, size_t count, bool more);
+int oribi_conn_send(struct oribi_reactor *reactor, struct oribi_conn *conn, const struct iovec *vec, size_t count,
+                    bool more);
 
 /* Sends or queues [offset, offset+len) of a regular file, as the last thing of an answer. Borrows fd. Same results. */
 int oribi_conn_send_file(struct oribi_reactor *reactor, struct oribi_conn *conn, int fd, int64_t offset, int64_t len);
@@ -146,7 +147,8 @@ void oribi_conn_resume(struct oribi_reactor *reactor, struct oribi_conn *conn, s
 
 /* Called by the reactor. */
 void oribi__conn_on_event(struct oribi_reactor *reactor, struct oribi_conn *conn);
-void oribi__conn_on_timeout(struct oribi_reactor *reactor, struct oribi_conn *conn, enum oribi_timeout_class timeout_class);
+void oribi__conn_on_timeout(struct oribi_reactor *reactor, struct oribi_conn *conn,
+                            enum oribi_timeout_class timeout_class);
 void oribi__conn_on_readable(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* Between the two sources of this module: input (conn.c) and output (conn_out.c). */

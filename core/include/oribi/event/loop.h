@@ -17,9 +17,9 @@ enum {
 };
 
 enum oribi_watch_kind {
-    ORIBI_WATCH_STREAM,   /* a connection: remembered readiness as above */
+    ORIBI_WATCH_STREAM, /* a connection: remembered readiness as above */
     ORIBI_WATCH_LISTENER, /* reported as long as connections wait, but only to one of the processes that sleep on it (EPOLLEXCLUSIVE) */
-    ORIBI_WATCH_SIGNAL,   /* wake descriptor or pipe: reported as long as it is readable */
+    ORIBI_WATCH_SIGNAL, /* wake descriptor or pipe: reported as long as it is readable */
 };
 
 /* Embedded in what it watches; the memory must stay until the turn after oribi_loop_remove(). */
@@ -54,7 +54,8 @@ const char *oribi_loop_name(const struct oribi_loop *loop);
 int oribi_loop_fd(const struct oribi_loop *loop);
 
 /* Starts watching `fd`. Borrows watch until removed. 0 or a code of base/os.h. */
-int oribi_loop_add(struct oribi_loop *loop, struct oribi_watch *watch, int fd, enum oribi_watch_kind kind, uint8_t interest);
+int oribi_loop_add(struct oribi_loop *loop, struct oribi_watch *watch, int fd, enum oribi_watch_kind kind,
+                   uint8_t interest);
 
 /* Stops watching; must come before close(fd). */
 void oribi_loop_remove(struct oribi_loop *loop, struct oribi_watch *watch);

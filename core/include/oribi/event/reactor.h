@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 enum {
-    ORIBI_READ_BUF_BYTES = 4096,         /* lent to a connection with its first byte; grows up to head_bytes_max */
-    ORIBI_SCRATCH_BYTES = 64 * 1024,     /* one a reactor: bodies on their way to a file, heads of answers */
-    ORIBI_READS_PER_TURN = 8,            /* then the next connection has its turn */
+    ORIBI_READ_BUF_BYTES = 4096,     /* lent to a connection with its first byte; grows up to head_bytes_max */
+    ORIBI_SCRATCH_BYTES = 64 * 1024, /* one a reactor: bodies on their way to a file, heads of answers */
+    ORIBI_READS_PER_TURN = 8,        /* then the next connection has its turn */
     ORIBI_POOL_KEEP = 256,
 };
 
@@ -68,11 +68,12 @@ struct oribi_reactor {
     struct oribi_pool call_pool;
     struct oribi_event events[ORIBI_LOOP_EVENTS_MAX];
     int event_count;
+    uint32_t full_turns; /* turns in a row without deadlines */
 };
 
 /* Gives a reactor in caller's memory. 0, ORIBI_ENOMEM or ORIBI_ESYS. */
-int oribi_reactor_init(struct oribi_reactor *reactor, const struct oribi_reactor_config *config, const struct oribi_reactor_hooks *hooks,
-                       enum oribi_loop_source source);
+int oribi_reactor_init(struct oribi_reactor *reactor, const struct oribi_reactor_config *config,
+                       const struct oribi_reactor_hooks *hooks, enum oribi_loop_source source);
 
 /* Closes every connection. */
 void oribi_reactor_deinit(struct oribi_reactor *reactor);

@@ -38,15 +38,18 @@ void oribi_timeouts_init(struct oribi_timeouts *timeouts);
 void oribi_timeouts_set(struct oribi_timeouts *timeouts, enum oribi_timeout_class timeout_class, int64_t length_ms);
 
 /* (Re)arms `timer` in a class from now_ms on; now_ms never goes back between calls. ORIBI_TIMEOUT_NONE disarms. */
-void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timer *timer, enum oribi_timeout_class timeout_class, int64_t now_ms);
+void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timer *timer,
+                        enum oribi_timeout_class timeout_class, int64_t now_ms);
 
 /* Disarms and gives one expired timer, its class in *timeout_class; NULL when none has expired. */
-struct oribi_timer *oribi_timeouts_expired(struct oribi_timeouts *timeouts, int64_t now_ms, enum oribi_timeout_class *timeout_class);
+struct oribi_timer *oribi_timeouts_expired(struct oribi_timeouts *timeouts, int64_t now_ms,
+                                           enum oribi_timeout_class *timeout_class);
 
 /* Milliseconds until the next expiry (0: due), or -1 when nothing is armed. */
 int64_t oribi_timeouts_next_ms(const struct oribi_timeouts *timeouts, int64_t now_ms);
 
 /* The timer armed longest in a class, or NULL. */
-struct oribi_timer *oribi_timeouts_oldest(const struct oribi_timeouts *timeouts, enum oribi_timeout_class timeout_class);
+struct oribi_timer *oribi_timeouts_oldest(const struct oribi_timeouts *timeouts,
+                                          enum oribi_timeout_class timeout_class);
 
 #endif

@@ -130,6 +130,7 @@ struct oribi_options {
     uint32_t refork_after;
     bool oob_gc;
     struct oribi_range oob_gc_requests;
+    int64_t oob_gc_idle_ms; /* 0: by the number of requests */
 
     char *access_log;        /* path, "-" for stdout, "off"; never NULL after finish */
     char *access_log_format; /* common, combined, json */
@@ -141,6 +142,7 @@ struct oribi_options {
     char *config;
     char *chdir;
     char *server_header; /* NULL: none */
+    bool early_hints;    /* the binding offers interim answers to the application */
     char *eval;          /* Perl: source of the application */
     char *child_exit;    /* Perl: source of a hook */
     struct oribi_text_list warmup; /* targets requested inside a freshly loaded application */

@@ -46,6 +46,9 @@ struct oribi_req *oribi_worker_take(struct oribi_worker *worker);
 /* Blocks until something happened: an event, a deadline, oribi_worker_wake(). Touches no request. Safe without the VM lock. */
 void oribi_worker_wait(struct oribi_worker *worker);
 
+/* The same for at most so many milliseconds; < 0: no bound. For a host that wants to do something once nobody has asked for a while. */
+void oribi_worker_wait_for(struct oribi_worker *worker, int64_t ms);
+
 /* Ends a current or the next oribi_worker_wait(), and a current oribi_reply_wait(). Async-signal-safe and thread-safe. */
 void oribi_worker_wake(struct oribi_worker *worker);
 

@@ -1,0 +1,152 @@
+/* How a process was started, and starting it again. */
+#include "server/process_linux.c"
+
+#include "tap.h"
+
+static const char *find(char **list, const char *name)
+{
+    const char *value = value_of(list, name);
+    return value ? value : "(none)";
+}
+
+static void test_the_start_is_what_the_kernel_recorded(int argc, char **argv)
+{
+    struct oribi_start start;
+    char here[PATH_MAX];
+    ok_eq(oribi_start_record(&start, NULL, false), 0);
+    is_str(start.argv[0], argv[0]);
+    ok(!start.argv[argc]);
+    is_str(find(start.environ, "PATH"), getenv("PATH"));
+    struct stat recorded;
+    struct stat real;
+    ok(stat(start.dir, &recorded) == 0 && stat(getcwd(here, sizeof(here)), &real) == 0);
+    ok_eq(recorded.st_ino, real.st_ino);
+    (void)setenv("SET_SINCE", "1", 1);
+    is_str(find(start.environ, "SET_SINCE"), "(none)");
+    oribi_start_free(&start);
+}
+
+static void test_a_given_command_line_counts(void)
+{
+    struct oribi_start start;
+    char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)"exit 3", NULL};
+    pid_t pid = -1;
+    int status = -1;
+    char *extra[] = {NULL};
+    ok_eq(oribi_start_record(&start, argv, false), 0);
+    argv[2] = NULL; /* it is copied */
+    is_str(start.argv[2], "exit 3");
+    ok_eq(oribi_start_again(&start, extra, NULL, 0, &pid), 0);
+    ok_eq(oribi_process_reap(pid, true, &status), pid);
+    ok_eq(status, 3 << 8);
+    oribi_start_free(&start);
+}
+
+static void test_directory_environment_and_descriptors_of_the_new_start(void)
+{
+    char dir[] = "/tmp/oribi-process-XXXXXX";
+    char link[64];
+    int fds[2];
+    char text[256] = "";
+    pid_t pid = -1;
+    int status = -1;
+    ok(mkdtemp(dir) != NULL);
+    snprintf(link, sizeof(link), "%s.link", dir);
+    ok(symlink(dir, link) == 0);
+    char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)"echo \"$ONE $TWO $(pwd)\" >&$FD", NULL};
+    struct oribi_start start;
+    ok_eq(oribi_start_record(&start, argv, false), 0);
+    oribi_mem_free(start.dir);
+    start.dir = copy_text(link);
+    ok(pipe2(fds, O_CLOEXEC) == 0);
+    char fd_text[32];
+    snprintf(fd_text, sizeof(fd_text), "FD=%d", fds[1]);
+    char *extra[] = {(char *)"ONE=1", (char *)"TWO=2", fd_text, NULL};
+    int keep[] = {fds[1]};
+    oribi_mem_free(start.environ[0]);
+    start.environ[0] = copy_text("ONE=old"); /* is replaced, not doubled */
+    ok_eq(oribi_start_again(&start, extra, keep, 1, &pid), 0);
+    ok_eq(oribi_process_reap(pid, true, &status), pid);
+    ok_eq(status, 0);
+    ok(read(fds[0], text, sizeof(text) - 1) > 0);
+    char want[128];
+    snprintf(want, sizeof(want), "1 2 %s\n", dir);
+    is_str(text, want);
+    close(fds[0]);
+    close(fds[1]);
+    ok(unlink(link) == 0 && rmdir(dir) == 0);
+    oribi_start_free(&start);
+}
+
+static void test_a_command_that_is_gone_ends_with_127(void)
+{
+    struct oribi_start start;
+    char *argv[] = {(char *)"/nowhere/command", NULL};
+    char *extra[] = {NULL};
+    pid_t pid = -1;
+    int status = -1;
+    ok_eq(oribi_start_record(&start, argv, false), 0);
+    ok_eq(oribi_start_again(&start, extra, NULL, 0, &pid), 0);
+    ok_eq(oribi_process_reap(pid, true, &status), pid);
+    ok_eq(status, 127 << 8);
+    oribi_start_free(&start);
+}
+
+static void test_pwd_names_the_directory_only_where_it_leads_there(void)
+{
+    char *good[] = {(char *)"PWD=/proc/self/cwd", NULL};
+    char *other[] = {(char *)"PWD=/", NULL};
+    char *relative[] = {(char *)"PWD=tmp", NULL};
+    char here[PATH_MAX];
+    ok(chdir("/tmp") == 0);
+    ok(getcwd(here, sizeof(here)) != NULL);
+    char *dir = working_dir(good, false);
+    is_str(dir, "/proc/self/cwd");
+    oribi_mem_free(dir);
+    dir = working_dir(other, false);
+    is_str(dir, here);
+    oribi_mem_free(dir);
+    dir = working_dir(other, true); /* the program has moved: where it came from */
+    is_str(dir, "/");
+    oribi_mem_free(dir);
+    dir = working_dir(relative, true);
+    is_str(dir, here);
+    oribi_mem_free(dir);
+}
+
+static void test_users_by_name_and_number(void)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    uid_t uid;
+    gid_t gid;
+    ok_eq(oribi_process_find_user("root", NULL, &uid, &gid, error), 0);
+    ok(uid == 0 && gid == 0);
+    ok_eq(oribi_process_find_user("4711", "815", &uid, &gid, error), 0);
+    ok(uid == 4711 && gid == 815);
+    ok_eq(oribi_process_find_user(NULL, NULL, &uid, &gid, error), 0);
+    ok(uid == (uid_t)-1 && gid == (gid_t)-1);
+    ok_eq(oribi_process_find_user("root", "no-such-group", &uid, &gid, error), ORIBI_EINVAL);
+    is_str(error, "group: there is no group 'no-such-group'");
+}
+
+static void test_memory_of_a_process(void)
+{
+    int64_t private_bytes;
+    int64_t shared_bytes;
+    ok(oribi_process_memory(getpid()) > 100 * 1024);
+    ok_eq(oribi_process_memory(INT_MAX), 0);
+    oribi_process_memory_split(getpid(), &private_bytes, &shared_bytes);
+    ok(private_bytes > 0);
+}
+
+int main(int argc, char **argv)
+{
+    test_the_start_is_what_the_kernel_recorded(argc, argv);
+    test_a_given_command_line_counts();
+    test_directory_environment_and_descriptors_of_the_new_start();
+    test_a_command_that_is_gone_ends_with_127();
+    test_pwd_names_the_directory_only_where_it_leads_there();
+    test_users_by_name_and_number();
+    test_memory_of_a_process();
+    return done_testing();
+}

@@ -1,0 +1,121 @@
+/* Handlers: who gets a signal, in which process, and what was there before us. */
+#include "server/signals.c"
+
+#include "tap.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+
+static _Atomic int seen;   /* the last number our handler got */
+static _Atomic int before; /* what the program's own handler got */
+
+static void ours(void *self, int number)
+{
+    atomic_store(&seen, number);
+}
+
+static void theirs(int number)
+{
+    atomic_store(&before, number);
+}
+
+/* How a child ends that does `act`: waitpid's status. */
+static int in_child(void (*act)(void))
+{
+    int status = -1;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        act();
+        _exit(0);
+    }
+    (void)waitpid(pid, &status, 0);
+    return status;
+}
+
+static void raise_term(void)
+{
+    (void)raise(SIGTERM);
+}
+
+static void raise_usr1(void)
+{
+    (void)raise(SIGUSR1);
+    _exit(atomic_load(&before) == SIGUSR1 ? 42 : 1);
+}
+
+static void test_every_signal_of_ours_reaches_the_handler(void)
+{
+    oribi_signals_install(ours, NULL, 0);
+    for (int i = 0; i < HANDLED; i++) {
+        (void)raise(handled[i]);
+        ok_named(atomic_load(&seen) == handled[i], "signal %d reaches the handler", handled[i]);
+    }
+    (void)raise(SIGPIPE);
+    ok(atomic_load(&seen) != SIGPIPE); /* handled, and nothing done */
+}
+
+static void test_a_child_of_the_application_has_the_actions_of_before(void)
+{
+    ok_eq(in_child(raise_term), SIGTERM); /* the default */
+    ok_eq(in_child(raise_usr1), 42 << 8); /* a handler of the program */
+    ok(atomic_load(&before) != SIGUSR1); /* it was the child that handled it */
+}
+
+static void test_signals_held_back_strike_on_release(void)
+{
+    atomic_store(&seen, 0);
+    oribi_signals_hold();
+    (void)raise(SIGTERM);
+    ok_eq(atomic_load(&seen), 0);
+    oribi_signals_release();
+    ok_eq(atomic_load(&seen), SIGTERM);
+}
+
+static void nothing(void)
+{
+}
+
+static void test_a_childs_end_reaches_us_and_whoever_was_there(void)
+{
+    oribi_signals_install(ours, NULL, 1);
+    atomic_store(&seen, 0);
+    ok_eq(in_child(nothing), 0);
+    ok_eq(atomic_load(&seen), SIGCHLD);
+    ok_eq(atomic_load(&before), SIGCHLD);
+    oribi_signals_install(ours, NULL, 0);
+    atomic_store(&seen, 0);
+    atomic_store(&before, 0);
+    ok_eq(in_child(nothing), 0);
+    ok_eq(atomic_load(&seen), 0);
+    ok_eq(atomic_load(&before), SIGCHLD);
+}
+
+static void test_errno_survives_a_handler(void)
+{
+    errno = ENOENT;
+    (void)raise(SIGHUP);
+    ok_eq(errno, ENOENT);
+}
+
+static void test_afterwards_everything_is_as_before(void)
+{
+    struct sigaction action;
+    oribi_signals_uninstall();
+    ok(sigaction(SIGTERM, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
+    ok(sigaction(SIGUSR1, NULL, &action) == 0 && action.sa_handler == theirs);
+    ok(sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
+}
+
+int main(void)
+{
+    (void)signal(SIGUSR1, theirs);
+    (void)signal(SIGCHLD, theirs);
+    test_every_signal_of_ours_reaches_the_handler();
+    test_a_child_of_the_application_has_the_actions_of_before();
+    test_signals_held_back_strike_on_release();
+    test_a_childs_end_reaches_us_and_whoever_was_there();
+    test_errno_survives_a_handler();
+    test_afterwards_everything_is_as_before();
+    return done_testing();
+}
