@@ -10,6 +10,7 @@
 #include "oribi/server/req.h"
 #include "oribi/server/worker.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 enum oribi__phase {
@@ -94,6 +95,12 @@ struct oribi_worker {
     struct oribi_helper *helper; /* NULL until a call was long; written by the own thread */
     bool helper_failed;          /* no thread could be had: do not try again */
     bool forking;                /* the fork handler took the reactor */
+    /* deadlines */
+    pthread_t thread;            /* that makes the calls; written by itself before each */
+    struct oribi__call *current; /* the call being made; of the reactor's owner */
+    int64_t told_us;             /* which call, by its start, the runtime was told about; of the own thread */
+    int64_t signalled_us;        /* when the helper sent the last signal; of the helper */
+    atomic_bool dying;           /* one thread has begun to end the worker */
     struct oribi_watch pool_watch;
     struct oribi_handoff pool;   /* -1, -1: none */
     bool pool_ready;             /* somebody put something in */
@@ -162,6 +169,12 @@ void oribi__accept_turn(struct oribi_worker *worker);
 
 /* worker.c: books the end of a call; the connection is finished or aborted by the caller. */
 void oribi__call_end(struct oribi__call *call, int status);
+
+/* worker.c: this process's worker, for handlers, which have no argument. */
+extern struct oribi_worker *oribi__own_worker;
+
+/* worker.c: one line of the access log. */
+void oribi__log_access(struct oribi__call *call, int status, int64_t now_us);
 
 /* True if the connection may be kept after this answer. */
 bool oribi__call_keeps(const struct oribi__call *call);

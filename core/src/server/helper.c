@@ -6,6 +6,7 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
+#include "oribi/server/deadline.h"
 #include "server/call.h"
 
 #include <errno.h>
@@ -83,7 +84,8 @@ static void step(struct oribi_helper *h)
     }
     int due_ms = work(w);
     give_back(h);
-    nap(h, true, due_ms);
+    int64_t deadline_ms = oribi_deadline_look(w, oribi_clock_us());
+    nap(h, true, deadline_ms < due_ms ? (int)deadline_ms : due_ms);
 }
 
 static int quiet_ms(int quiet)

@@ -4,6 +4,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/server/deadline.h"
 #include "oribi/server/helper.h"
 
 #include <assert.h>
@@ -21,8 +22,8 @@ enum {
     AVERAGE_OVER = 8,         /* calls that the running average remembers, more or less */
 };
 
-/* The worker of this process, for the fork handler only: a fork handler has no argument. Written by its owner thread in create and destroy. */
-static struct oribi_worker *forked_worker;
+/* The worker of this process, for the fork handlers and the deadline's signal, which have no argument. Written by its owner thread in create and destroy. */
+struct oribi_worker *oribi__own_worker;
 
 static void add(_Atomic uint64_t *counter, uint64_t n)
 {
@@ -239,6 +240,8 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
 {
     struct oribi_req *req = &call->req;
     call->worker = w;
+    w->current = call;
+    w->thread = pthread_self();
     call->started_us = now_us;
     call->body_sent = 0;
     call->left = -1;
@@ -321,6 +324,25 @@ uint64_t oribi_worker_request_count(const struct oribi_worker *w)
     return w->request_count;
 }
 
+/* --- deadlines --- */
+
+void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms)
+{
+    struct oribi_worker *w = oribi__call_of(req)->worker;
+    int64_t until_us = oribi_clock_us() + ms * 1000;
+    if (!w->options->call_timeout_ms || ms <= 0)
+        return;
+    atomic_store_explicit(&w->slot->call_deadline_us, until_us, memory_order_release);
+    w->told_us = 0;
+}
+
+bool oribi_req_overdue(const struct oribi_req *req)
+{
+    const struct oribi_slot *slot = oribi__call_of(req)->worker->slot;
+    int64_t deadline_us = atomic_load_explicit(&slot->call_deadline_us, memory_order_acquire);
+    return deadline_us && oribi_clock_us() >= deadline_us;
+}
+
 /* --- the end of a call --- */
 
 bool oribi__call_keeps(const struct oribi__call *call)
@@ -340,7 +362,7 @@ static uint32_t bucket_of(int64_t us)
     return bucket < ORIBI_HISTOGRAM_BUCKETS ? bucket : ORIBI_HISTOGRAM_BUCKETS - 1;
 }
 
-static void log_access(struct oribi__call *call, int status, int64_t now_us)
+void oribi__log_access(struct oribi__call *call, int status, int64_t now_us)
 {
     struct oribi_access_entry entry = {
         .head = &call->base.head,
@@ -373,7 +395,7 @@ void oribi__call_end(struct oribi__call *call, int status)
     atomic_store_explicit(&slot->call_deadline_us, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->request_count, w->request_count, memory_order_release);
     if (w->setup.access_log)
-        log_access(call, status, now_us);
+        oribi__log_access(call, status, now_us);
     oribi_buf_deinit(&call->held);
     if (call_us > ORIBI_LONG_US)
         oribi_helper_need(w);
@@ -404,7 +426,7 @@ bool oribi_worker_abandoned(const struct oribi_worker *w)
 /* A copy of the reactor made in the middle of a helper's step could not even be abandoned. */
 static void before_fork(void)
 {
-    struct oribi_worker *w = forked_worker;
+    struct oribi_worker *w = oribi__own_worker;
     if (!w || !w->helper || atomic_load_explicit(&w->owner, memory_order_relaxed) == ORIBI_OWNER_MAIN)
         return;
     oribi__enter(w);
@@ -413,17 +435,17 @@ static void before_fork(void)
 
 static void after_fork_in_parent(void)
 {
-    if (forked_worker && forked_worker->forking) {
-        forked_worker->forking = false;
-        oribi__leave(forked_worker);
+    if (oribi__own_worker && oribi__own_worker->forking) {
+        oribi__own_worker->forking = false;
+        oribi__leave(oribi__own_worker);
     }
 }
 
 static void after_fork_in_child(void)
 {
-    if (forked_worker)
-        oribi_worker_abandon(forked_worker);
-    forked_worker = NULL;
+    if (oribi__own_worker)
+        oribi_worker_abandon(oribi__own_worker);
+    oribi__own_worker = NULL;
 }
 
 static void register_fork_handler(void)
@@ -536,15 +558,17 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     }
     defuse_sigpipe();
     (void)pthread_once(&once, register_fork_handler);
-    forked_worker = w;
+    oribi__own_worker = w;
+    if (w->options->call_timeout_ms)
+        oribi_deadline_install(w);
     *out = w;
     return 0;
 }
 
 void oribi_worker_destroy(struct oribi_worker *w)
 {
-    if (forked_worker == w)
-        forked_worker = NULL;
+    if (oribi__own_worker == w)
+        oribi__own_worker = NULL;
     if (w->owner_pid != getpid()) { /* forked past the handler, or by it: memory goes with the process */
         oribi_worker_abandon(w);
         return;

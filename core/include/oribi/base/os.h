@@ -114,6 +114,13 @@ int oribi_os_become_subreaper(void);
 /* The kernel sends us `signal_number` when the thread that forked us ends. Returns ORIBI_ECLOSED when our parent is already not `parent`. */
 int oribi_os_signal_on_parent_death(int signal_number, pid_t parent);
 
+/* A signal number that programs leave alone, for a thread of ours to interrupt another; 0 where there is none. */
+int oribi_os_private_signal(void);
+
+/* Writes the calling thread's native backtrace to fd, one frame a line. Takes no memory once prepare was called, so a signal handler may call it. */
+void oribi_os_backtrace_prepare(void);
+void oribi_os_backtrace(int fd);
+
 /* private: shared by os.c, os_<system>.c and their tests */
 
 /* CPUs the control group's quota allows, 0 when there is none. `root` stands before /proc and /sys. */

@@ -99,6 +99,12 @@ void oribi_req_detached(struct oribi_req *req);
  * Borrowed; it stays the core's. */
 int oribi_req_fd(const struct oribi_req *req);
 
+/* The call's deadline (call_timeout) is `ms` from now instead. Without call_timeout nothing happens. */
+void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms);
+
+/* True when the call has passed its deadline: what the handler of deadline_signal asks before it throws. Async-signal-safe. */
+bool oribi_req_overdue(const struct oribi_req *req);
+
 /* Stops persistence: this answer says Connection: close. */
 void oribi_req_close_after(struct oribi_req *req);
 
