@@ -1,5 +1,6 @@
-/* The reference of every speed figure: the least a server can do. One process, one epoll, level-triggered as most are written; requests are
- * found by their empty line and not looked at; the answer is a fixed head of the size that Oribi's has, with a Date of this second, and 13 bytes.
+/* The reference of every speed figure: the least a server can do. One process, one epoll, level-triggered as most are
+ * written; requests are found by their empty line and not looked at; the answer is a fixed head of the size that Oribi's
+ * has, with a Date of this second, and 13 bytes.
  * bare PORT */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,8 +38,9 @@ static void answer_refresh(void)
     gmtime_r(&now.tv_sec, &tm);
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &tm);
     int n = snprintf(answer, sizeof answer,
-                     "HTTP/1.1 200 OK\r\nDate: %s\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n%s\r\nHello, World!", date,
-                     close_after ? "Connection: close\r\n" : "");
+                     "HTTP/1.1 200 OK\r\nDate: %s\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n"
+                     "%s\r\nHello, World!",
+                     date, close_after ? "Connection: close\r\n" : "");
     answer_len = (size_t)n;
 }
 
@@ -46,7 +48,8 @@ static int listen_on(int port)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int one = 1;
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof addr) != 0 || listen(fd, 1024) != 0) {
         perror("bare: listen");

@@ -3,7 +3,7 @@
 require_relative "support"
 
 # What applications may give as an answer, and what happens when it is none.
-E2E.suite("answers") do
+E2E.suite("answers", options: %w[--early-hints]) do
   def test_sizes_of_one_string
     client = connect
     [1, 100, 4096, 65_536, 1_000_000, 8_000_000].each do |size|

@@ -11,6 +11,7 @@
 #include "xs/binding.h"
 
 #include "oribi/base/buf.h"
+#include "oribi/server/control_command.h"
 #include "oribi/server/host.h"
 
 typedef struct oribi_options *Oribi__Options;
@@ -20,7 +21,7 @@ typedef struct oribi_host *Oribi__Core__Host;
 typedef struct oribi_mold *Oribi__Core__Mold;
 typedef struct oribi_seat *Oribi__Core__Seat;
 
-enum { TITLE_CAP = 256, OPTION_TEXT_CAP = 64 * 1024 };
+enum { OPTION_TEXT_CAP = 64 * 1024 };
 
 static SV *object_of(pTHX_ const char *class, void *p)
 {
@@ -63,6 +64,17 @@ static SV *entry_of(pTHX_ const struct oribi_option *option)
     (void)hv_stores(entry, "aliases", text_or_undef(aTHX_ option->aliases));
     (void)hv_stores(entry, "type", newSVpv(types[option->type], 0));
     return newRV_noinc((SV *)entry);
+}
+
+/* The arguments behind the object, until the end of the call. */
+static const char **words_of(pTHX_ I32 ax, I32 items)
+{
+    const char **words;
+    Newx(words, items, const char *);
+    SAVEFREEPV(words);
+    for (I32 i = 1; i < items; i++)
+        words[i - 1] = SvPV_nolen(ST(i));
+    return words;
 }
 
 static struct oribi_host_setup setup_of(struct oribi_options *options, struct oribi_listeners *listeners)
@@ -189,10 +201,7 @@ _parse(options, ...)
     char error[ORIBI_OPTIONS_ERROR_CAP];
     const char **argv;
   CODE:
-    Newx(argv, items, const char *);
-    SAVEFREEPV(argv);
-    for (I32 i = 1; i < items; i++)
-        argv[i - 1] = SvPV_nolen(ST(i));
+    argv = words_of(aTHX_ ax, items);
     RETVAL = oribi_options_parse(options, (size_t)(items - 1), argv, error) < 0 ? newSVpv(error, 0) : newSV(0);
   OUTPUT:
     RETVAL
@@ -231,6 +240,40 @@ app(options)
     Oribi::Options options
   CODE:
     RETVAL = text_or_undef(aTHX_ options->app);
+  OUTPUT:
+    RETVAL
+
+void
+_parse_control(options, ...)
+    Oribi::Options options
+  PREINIT:
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char command[ORIBI_CONTROL_COMMAND_CAP];
+    const char **argv;
+  PPCODE:
+    argv = words_of(aTHX_ ax, items);
+    if (oribi_control_command_parse(options, (size_t)(items - 1), argv, command, error) < 0)
+        croak("%s\n", error);
+    mXPUSHs(newSVpv(command, 0));
+
+int
+_control(options, command)
+    Oribi::Options options
+    const char *command
+  CODE:
+    RETVAL = oribi_control_command_run(options, command, "oribi-psgi");
+  OUTPUT:
+    RETVAL
+
+SV *
+control_help(class)
+    const char *class
+  PREINIT:
+    struct oribi_buf buf = {0};
+  CODE:
+    PERL_UNUSED_VAR(class);
+    oribi_control_command_help(&buf, "oribi-psgi");
+    RETVAL = text_of_buf(aTHX_ &buf);
   OUTPUT:
     RETVAL
 
@@ -369,15 +412,29 @@ _new(class, options, listeners, app)
     keep(aTHX_ ST(2));
     inner = newSViv(0);
     RETVAL = sv_bless(newRV_noinc(inner), gv_stashpv(class, GV_ADD));
-    sv_setiv(inner, PTR2IV(psgi_worker_new(aTHX_ core, inner, app, false)));
+    sv_setiv(inner, PTR2IV(psgi_worker_new(aTHX_ core, options, inner, app, false)));
+  OUTPUT:
+    RETVAL
+
+bool
+run(worker)
+    Oribi::Worker worker
+  CODE:
+    RETVAL = psgi_worker_run(aTHX_ worker);
   OUTPUT:
     RETVAL
 
 void
-run(worker)
+warmed_up(worker)
     Oribi::Worker worker
+  PREINIT:
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    struct oribi_warmup *warmup;
   CODE:
-    psgi_worker_run(aTHX_ worker);
+    warmup = worker->warmup;
+    worker->warmup = NULL;
+    if (warmup && oribi_warmup_end(warmup, error) < 0)
+        croak("%s\n", error);
 
 void
 stop(worker)
@@ -491,7 +548,7 @@ void
 title(host)
     Oribi::Core::Host host
   PREINIT:
-    char text[TITLE_CAP];
+    char text[ORIBI_TITLE_CAP];
   CODE:
     if (oribi_host_title(host, text, sizeof text) > 0)
         psgi_title(aTHX_ text);
@@ -543,6 +600,27 @@ inherit(class, options, listeners)
     keep(aTHX_ ST(1));
     keep(aTHX_ ST(2));
     RETVAL = object_of(aTHX_ class, mold);
+  OUTPUT:
+    RETVAL
+
+SV *
+warm_up(mold, app)
+    Oribi::Core::Mold mold
+    SV *app
+  PREINIT:
+    struct oribi_worker *core;
+    struct psgi_worker *worker;
+    SV *inner;
+  CODE:
+    struct oribi_worker_setup setup = {.options = oribi_mold_options(mold), .life_fd = -1};
+    if (oribi_worker_create(&setup, &core) < 0)
+        croak("the worker cannot be made: %s\n", Strerror(errno));
+    inner = newSViv(0);
+    RETVAL = sv_bless(newRV_noinc(inner), gv_stashpvs("Oribi::Worker", GV_ADD));
+    worker = psgi_worker_new(aTHX_ core, setup.options, inner, app, true);
+    sv_setiv(inner, PTR2IV(worker));
+    if (oribi_warmup_begin(core, oribi_mold_listeners(mold), &worker->warmup) < 0)
+        croak("cannot warm up: %s\n", Strerror(errno));
   OUTPUT:
     RETVAL
 
@@ -612,7 +690,7 @@ void
 title(mold)
     Oribi::Core::Mold mold
   PREINIT:
-    char text[TITLE_CAP];
+    char text[ORIBI_TITLE_CAP];
   CODE:
     if (oribi_mold_title(mold, text, sizeof text) > 0)
         psgi_title(aTHX_ text);
@@ -649,7 +727,7 @@ worker(seat, app)
         croak("the worker cannot be made: %s\n", Strerror(errno));
     inner = newSViv(0);
     RETVAL = sv_bless(newRV_noinc(inner), gv_stashpvs("Oribi::Worker", GV_ADD));
-    sv_setiv(inner, PTR2IV(psgi_worker_new(aTHX_ core, inner, app, true)));
+    sv_setiv(inner, PTR2IV(psgi_worker_new(aTHX_ core, setup.options, inner, app, true)));
   OUTPUT:
     RETVAL
 
@@ -659,6 +737,7 @@ ready(seat, worker)
     Oribi::Worker worker
   CODE:
     worker->seat = seat;
+    oribi_title_init(&worker->title, seat);
     oribi_seat_ready(seat, worker->core);
 
 void
@@ -694,5 +773,31 @@ leave(seat, worker)
     Oribi::Worker worker
   CODE:
     worker->seat = NULL;
+    worker->title.seat = NULL;
     hand_on(aTHX_ ST(0));
     oribi_seat_leave(seat);
+
+void
+before_fork(seat)
+    Oribi::Core::Seat seat
+  CODE:
+    oribi_seat_before_fork(seat);
+
+void
+after_fork(seat, pid)
+    Oribi::Core::Seat seat
+    SV *pid
+  CODE:
+    oribi_seat_after_fork(seat, forked_pid(aTHX_ pid));
+
+SV *
+promote(seat)
+    Oribi::Core::Seat seat
+  PREINIT:
+    struct oribi_mold *mold;
+  CODE:
+    hand_on(aTHX_ ST(0));
+    mold = oribi_seat_promote(seat);
+    RETVAL = mold ? object_of(aTHX_ "Oribi::Core::Mold", mold) : newSV(0);
+  OUTPUT:
+    RETVAL

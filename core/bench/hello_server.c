@@ -36,8 +36,9 @@ int main(int argc, char **argv)
     struct oribi_options options;
     static struct oribi_listeners listeners;
     oribi_options_init(&options);
-    if (argc < 2 || oribi_options_set(&options, "bind", argv[1], error) < 0 || oribi_options_set(&options, "workers", "1", error) < 0 ||
-        oribi_options_finish(&options, error) < 0 || oribi_listeners_open(&listeners, &options, error) < 0) {
+    if (argc < 2 || oribi_options_set(&options, "bind", argv[1], error) < 0 ||
+        oribi_options_set(&options, "workers", "1", error) < 0 || oribi_options_finish(&options, error) < 0 ||
+        oribi_listeners_open(&listeners, &options, error) < 0) {
         fprintf(stderr, "%s\n", error);
         return 1;
     }

@@ -132,6 +132,7 @@ Code references, given to new() or in the configuration file. One that dies is l
     before_fork                                    in the mold, before each worker
     after_fork($index, $generation)                in a new worker
     after_worker_ready($index, $generation)        in a worker that serves
+    before_refork($index, $generation)             in a worker that a mold is to be forked off (refork_after)
     before_worker_exit($server, $app, $index, $generation)   in a worker that ends in good order; also named child_exit
     on_worker_exit($pid, $status, $reason)         in the supervisor; also named after_exit
     before_reload, server_ready                    in the supervisor
@@ -168,7 +169,8 @@ without calling its responder: the socket is then the application's, and closes 
 =item psgix.informational
 
 Code that sends an interim answer: C<< $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) >>. Does nothing for HTTP/1.0
-clients and once the answer has begun.
+clients and once the answer has begun. Not there with C<early_hints> off, which is for proxies that do not understand interim answers: nginx
+before 1.29 is one.
 
 =item psgix.harakiri, psgix.harakiri.commit
 

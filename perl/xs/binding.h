@@ -19,6 +19,8 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/server/mold.h"
+#include "oribi/server/title.h"
+#include "oribi/server/warmup.h"
 #include "oribi/server/worker.h"
 
 /* Keys of every environment. X(id, key) */
@@ -86,7 +88,9 @@ enum psgi_followed {
 struct psgi_worker {
     struct oribi_worker *core;
     struct oribi_seat *seat; /* ties to the supervisor; NULL for a worker that has none */
-    int64_t title_ms;        /* when the process title was looked at last */
+    struct oribi_title title; /* of the seat */
+    struct oribi_warmup *warmup; /* while it lasts, else NULL */
+    bool early_hints;        /* psgix.informational is offered */
     SV *self;    /* the scalar that owns this struct; not counted */
     SV *app;     /* the code reference; counted */
     SV *answer;  /* code of ours that is called inside an eval; counted */
@@ -138,14 +142,15 @@ enum {
 
 /* --- worker.c --- */
 
-/* Serves until the core says that it is done. */
-void psgi_worker_run(pTHX_ struct psgi_worker *w);
+/* Serves until the core says that it is done: then false. True in between, when a mold is to be forked off this worker; then call it again. */
+bool psgi_worker_run(pTHX_ struct psgi_worker *w);
 
 /* Makes this the process's title and leaves the value of $0 alone. */
 void psgi_title(pTHX_ const char *text);
 
-/* Gives a worker around the core's, which it takes. `self` is the scalar that will hold it. Dies if there is no memory. */
-struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, SV *self, SV *app, bool multiprocess);
+/* Gives a worker around the core's, which it takes, as its options say. `self` is the scalar that will hold it. Dies if there is no memory. */
+struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, const struct oribi_options *options, SV *self,
+                                    SV *app, bool multiprocess);
 
 /* Frees w and destroys the core's worker. */
 void psgi_worker_free(pTHX_ struct psgi_worker *w);

@@ -216,9 +216,11 @@ static void store_fields(pTHX_ struct psgi_worker *w, HV *env, const struct orib
 static void store_lent(pTHX_ struct psgi_worker *w, HV *env)
 {
     psgi_lazy_bind(aTHX_ w->lazy[PSGI_LAZY_IO], w);
-    psgi_lazy_bind(aTHX_ w->lazy[PSGI_LAZY_INFORMATIONAL], w);
     store(aTHX_ w, env, PSGI_KEY_IO, SvREFCNT_inc_simple_NN(w->lazy[PSGI_LAZY_IO]));
-    store(aTHX_ w, env, PSGI_KEY_INFORMATIONAL, SvREFCNT_inc_simple_NN(w->lazy[PSGI_LAZY_INFORMATIONAL]));
+    if (w->early_hints) {
+        psgi_lazy_bind(aTHX_ w->lazy[PSGI_LAZY_INFORMATIONAL], w);
+        store(aTHX_ w, env, PSGI_KEY_INFORMATIONAL, SvREFCNT_inc_simple_NN(w->lazy[PSGI_LAZY_INFORMATIONAL]));
+    }
     store(aTHX_ w, env, PSGI_KEY_CLEANUP_HANDLERS, newRV_inc((SV *)w->cleanup_handlers));
 }
 

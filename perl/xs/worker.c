@@ -13,8 +13,6 @@
 
 #include <stdio.h>
 
-enum { TITLE_EVERY_MS = 1000 };
-
 /* --- words for the log --- */
 
 SV *psgi_text(pTHX_ SV *sv)
@@ -284,16 +282,11 @@ static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     psgi_env_recycle(aTHX_ w);
 }
 
-/* Shows what this process does in the list of processes, once a second at most and only when nothing else is to do. Assigning to $0 does
- * that; the application keeps the value it knows. */
+/* Shows what this process does in the list of processes. Assigning to $0 does that; the application keeps the value it knows. */
 static void show_title(pTHX_ struct psgi_worker *w)
 {
-    char text[256];
-    int64_t now_ms = oribi_clock_ms();
-    if (!w->seat || now_ms - w->title_ms < TITLE_EVERY_MS)
-        return;
-    w->title_ms = now_ms;
-    if (oribi_seat_title(w->seat, text, sizeof text) > 0)
+    char text[ORIBI_TITLE_CAP];
+    if (oribi_title_text(&w->title, text, sizeof text) > 0)
         psgi_title(aTHX_ text);
 }
 
@@ -306,41 +299,53 @@ void psgi_title(pTHX_ const char *text)
     SvREFCNT_dec(known);
 }
 
-static void turn(struct psgi_worker *w)
+/* True when a mold is to be made of this worker. */
+static bool turn(struct psgi_worker *w)
 {
-    if (w->seat && oribi_seat_due(w->seat))
-        oribi_seat_turn(w->seat);
+    return w->seat && oribi_seat_due(w->seat) && oribi_seat_turn(w->seat) == ORIBI_SEAT_FORK_MOLD;
 }
 
-void psgi_worker_run(pTHX_ struct psgi_worker *w)
+static void rest(pTHX_ struct psgi_worker *w)
 {
+    int64_t title_ms = w->seat ? oribi_title_at_rest(&w->title, oribi_clock_ms()) : -1;
+    if (title_ms == 0)
+        show_title(aTHX_ w);
+    oribi_worker_wait_for(w->core, title_ms ? title_ms : -1);
+}
+
+bool psgi_worker_run(pTHX_ struct psgi_worker *w)
+{
+    bool wants_mold;
     dSP;
     PUSHSTACKi(PERLSI_UNKNOWN);
     ENTER;
     SAVEDESTRUCTOR_X(loop_left, w);
-    for (;;) {
-        turn(w);
+    while (!(wants_mold = turn(w))) {
         struct oribi_req *req = oribi_worker_take(w->core);
         if (req) {
+            if (UNLIKELY(oribi_title_in_call(&w->title)))
+                show_title(aTHX_ w);
             serve(aTHX_ w, req);
         } else {
             if (oribi_worker_done(w->core))
                 break;
-            show_title(aTHX_ w);
-            oribi_worker_wait(w->core);
+            rest(aTHX_ w);
         }
         if (UNLIKELY(PL_sig_pending))
             run_signal_handlers(aTHX_ w);
     }
     LEAVE;
     POPSTACK;
+    return wants_mold;
 }
 
-struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, SV *self, SV *app, bool multiprocess)
+struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, const struct oribi_options *options, SV *self,
+                                    SV *app, bool multiprocess)
 {
     struct psgi_worker *w;
     Newxz(w, 1, struct psgi_worker);
     w->core = core;
+    w->early_hints = options->early_hints;
     w->interpreter = (void *)PERL_GET_THX;
     w->self = self;
     w->app = newSVsv(app);

@@ -137,6 +137,21 @@ class GcTest < BindingTest
     assert_equal 0, collections(oob_gc: true, oob_gc_requests: 21)
   end
 
+  # A worker that has had nothing to do for a while collects once.
+  def test_collections_at_rest
+    GC.disable
+    before = GC.stat(:major_gc_count)
+    serve(->(_) { text([]) }, lint: false, oob_gc: true, oob_gc_idle: "50ms") do |client|
+      2.times do |round|
+        20.times { client.get("/") }
+        wait_until("a collection") { GC.stat(:major_gc_count) - before == round + 1 }
+      end
+    end
+    assert_equal 2, GC.stat(:major_gc_count) - before
+  ensure
+    GC.enable
+  end
+
   def test_sizes_are_reported
     require "objspace"
     assert_operator ObjectSpace.memsize_of(Oribi::Options.new), :>, 500

@@ -313,7 +313,7 @@ class StreamTest < BindingTest
       env["rack.early_hints"].call({ "link" => ["</a.css>; rel=preload", "</b.js>; rel=preload"] })
       text(["hinted"])
     end
-    serve(app) do |client|
+    serve(app, early_hints: true) do |client|
       response = client.get("/")
       assert_equal "hinted", response.body
       assert_equal [103], response.interim.map(&:status)
@@ -328,7 +328,7 @@ class StreamTest < BindingTest
       text([error.message])
     end
     capture_log do
-      serve(app, lint: false) { |client| assert_match(/not valid/, client.get("/").body) }
+      serve(app, lint: false, early_hints: true) { |client| assert_match(/not valid/, client.get("/").body) }
     end
   end
 
@@ -339,6 +339,13 @@ class StreamTest < BindingTest
       kept = env["rack.early_hints"]
       text([])
     end
-    serve(app, lint: false) { |client| 2.times { assert_empty client.get("/").interim } }
+    serve(app, lint: false, early_hints: true) { |client| 2.times { assert_empty client.get("/").interim } }
+  end
+
+  # Several requests: environments are built in two ways, plainly and by shape.
+  def test_early_hints_are_not_offered_unless_asked_for
+    seen = []
+    serve(->(env) { seen << env.key?("rack.early_hints") << env.key?("rack.hijack") and text([]) }) { |client| 4.times { client.get("/") } }
+    assert_equal [false, true] * 4, seen
   end
 end

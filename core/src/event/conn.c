@@ -99,6 +99,8 @@ static void look_at_head_again(struct oribi_reactor *r, struct oribi_conn *c)
 
 void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
 {
+    if (timeout_class == ORIBI_TIMEOUT_WRITE && oribi__conn_reads(r, c))
+        return;
     if (r->hooks.timed_out)
         r->hooks.timed_out(r->hooks.self, c, timeout_class);
     switch (timeout_class) {

@@ -33,6 +33,21 @@ static int break_off(struct oribi_conn *c, int error)
     return error;
 }
 
+/* The peer has until the timeout to take something, be it from the kernel or from us. */
+static void arm_write(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    (void)oribi_out_taken(c->out, c->watch.fd); /* from here on counts */
+    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
+}
+
+bool oribi__conn_reads(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (!c->out || !oribi_out_taken(c->out, c->watch.fd))
+        return false;
+    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
+    return true;
+}
+
 int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (c->broken)
@@ -45,7 +60,7 @@ int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
     if (result == ORIBI_AGAIN) {
         c->watch.ready &= (uint8_t)~ORIBI_WRITE;
         if (sent > 0 && c->timer.timeout_class == ORIBI_TIMEOUT_WRITE)
-            oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
+            arm_write(r, c);
         return ORIBI_AGAIN;
     }
     if (result < 0)
@@ -129,7 +144,7 @@ static void go_on(struct oribi_reactor *r, struct oribi_conn *c)
     }
     c->state = ORIBI_CONN_FLUSH;
     oribi_loop_interest(r->loop, &c->watch, ORIBI_WRITE);
-    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
+    arm_write(r, c);
     (void)oribi__conn_register(r, c); /* closes the connection itself when it fails */
 }
 

@@ -17,6 +17,7 @@ struct file_part {
 struct oribi_out {
     struct oribi_buf memory;
     size_t memory_pos;
+    int64_t send_queue; /* of the kernel, when oribi_out_taken() looked */
     struct file_part spill;
     struct file_part file;
 };
@@ -32,6 +33,7 @@ int64_t oribi_vec_len(const struct iovec *vec, size_t count)
 struct oribi_out *oribi_out_create(void)
 {
     struct oribi_out *out = oribi_mem_alloc(1, sizeof(*out));
+    out->send_queue = INT64_MAX;
     out->spill.fd = -1;
     out->file.fd = -1;
     return out;
@@ -152,4 +154,12 @@ int64_t oribi_out_pending(const struct oribi_out *out)
 int64_t oribi_out_spilled(const struct oribi_out *out)
 {
     return out->spill.offset + out->spill.left;
+}
+
+bool oribi_out_taken(struct oribi_out *out, int socket_fd)
+{
+    int64_t before = out->send_queue;
+    out->send_queue =
+        oribi_os_send_queue(socket_fd); /* an error looks empty: then only room in the socket is progress */
+    return out->send_queue < before;
 }

@@ -174,6 +174,7 @@ static int wait_left_ms(struct oribi__call *call)
     int64_t now_ms = oribi_clock_ms();
     int64_t pending = oribi_conn_pending(call->base.conn);
     if (pending != call->waited_pending) {
+        (void)oribi_out_taken(call->base.conn->out, call->base.conn->watch.fd); /* from here on counts */
         call->waited_pending = pending;
         call->waited_since_ms = now_ms;
     }
@@ -196,12 +197,16 @@ static int wait_writable(struct oribi__call *call)
     bool woken = ready < 0 || (fds[1].revents && oribi_wake_clear(&w->wake));
     if (woken && left_ms != 0)
         return 1;
+    int result = 0;
     oribi__enter(w);
-    if (ready <= 0 || !fds[0].revents)
+    if (ready > 0 && fds[0].revents)
+        result = oribi_conn_flush(&w->reactor, c);
+    else if (oribi_out_taken(c->out, c->watch.fd)) /* it reads, but there is no room yet */
+        call->waited_since_ms = oribi_clock_ms();
+    else
         c->broken = true; /* nothing moved for write_timeout */
-    int result = oribi_conn_flush(&w->reactor, c);
     oribi__leave(w);
-    return result == ORIBI_ECLOSED ? ORIBI_ECLOSED : 0;
+    return result == ORIBI_ECLOSED || c->broken ? ORIBI_ECLOSED : woken;
 }
 
 int oribi_reply_wait(struct oribi_req *req)

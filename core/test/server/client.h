@@ -18,7 +18,7 @@
 
 #include "server/call.h"
 
-#include "oribi/base/clock.h"
+#include "base/clock_ahead.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "tap.h"
@@ -149,6 +149,13 @@ __attribute__((unused)) static struct client *client_open(struct site *site)
     return c;
 }
 
+/* What the kernel holds for it is then little, and it tells the sender of room after little was read. */
+__attribute__((unused)) static void client_hold_little(struct client *c)
+{
+    int bytes = 128 * 1024;
+    (void)setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+}
+
 __attribute__((unused)) static void client_close(struct site *site, struct client *c)
 {
     for (uint32_t i = 0; i < site->client_count; i++)
@@ -204,9 +211,9 @@ __attribute__((unused)) static void pump(struct site *site)
 
 #define pump_until(site, condition)                                                                                    \
     ({                                                                                                                 \
-        int64_t deadline_ = oribi_clock_ms() + PUMP_MS_MAX;                                                            \
+        int64_t deadline_ = real_ms() + PUMP_MS_MAX;                                                                   \
         bool met_;                                                                                                     \
-        while (!(met_ = (condition)) && oribi_clock_ms() < deadline_)                                                  \
+        while (!(met_ = (condition)) && real_ms() < deadline_)                                                         \
             pump(site);                                                                                                \
         met_;                                                                                                          \
     })
@@ -226,8 +233,8 @@ __attribute__((unused)) static void settle(struct site *site)
 /* Sends all of it, pumping while the socket is full. False when the server does not take it. */
 __attribute__((unused)) static bool client_send_bytes(struct site *site, struct client *c, const char *p, size_t n)
 {
-    int64_t deadline = oribi_clock_ms() + PUMP_MS_MAX;
-    while (n > 0 && oribi_clock_ms() < deadline) {
+    int64_t deadline = real_ms() + PUMP_MS_MAX;
+    while (n > 0 && real_ms() < deadline) {
         ssize_t sent = send(c->fd, p, n, MSG_NOSIGNAL);
         if (sent < 0 && errno != EAGAIN)
             return false;

@@ -485,6 +485,17 @@ static int connect_control(void)
     return connect(fd, (struct sockaddr *)&where, sizeof(where)) < 0 ? -1 : fd;
 }
 
+/* One too many is refused; the last silent client may have been that one itself, if the place of an earlier question was not free yet. */
+static bool full(int *last)
+{
+    char answer[64];
+    if (recv(*last, answer, sizeof(answer), MSG_DONTWAIT) >= 0) {
+        close(*last);
+        *last = connect_control();
+    }
+    return ask_quietly("status") == 1;
+}
+
 static void test_control_is_not_hurt_by_bad_clients(void)
 {
     prepare_listening(1);
@@ -495,7 +506,7 @@ static void test_control_is_not_hurt_by_bad_clients(void)
         ok((silent[i] = connect_control()) >= 0);
     ok_eq(ask_quietly("status"), 0);
     silent[ORIBI__CLIENTS_MAX - 1] = connect_control();
-    until(ask_quietly("status") == 1); /* one too many */
+    until(full(&silent[ORIBI__CLIENTS_MAX - 1]));
     close(silent[0]);
     until(ask_quietly("status") == 0);
     char text[ORIBI__COMMAND_CAP + 8];

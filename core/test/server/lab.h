@@ -74,9 +74,12 @@ static void no_sleep_ms(int ms)
 #define until(condition)                                                                                               \
     do {                                                                                                               \
         int64_t until_end_ = oribi_clock_ms() + DEADLINE_MS;                                                           \
-        while (!(condition) && oribi_clock_ms() < until_end_)                                                          \
+        bool until_met_ = (condition);                                                                                 \
+        while (!until_met_ && oribi_clock_ms() < until_end_) {                                                         \
             no_sleep_ms(1);                                                                                            \
-        ok_named((condition), "%s: in the end %s", __func__, #condition);                                              \
+            until_met_ = (condition);                                                                                  \
+        }                                                                                                              \
+        ok_named(until_met_, "%s: in the end %s", __func__, #condition);                                               \
     } while (0)
 
 static void forever(void)

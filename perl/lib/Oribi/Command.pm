@@ -22,6 +22,7 @@ sub run {
 # -Mmodule, -Idir and -ecode are cuddled by old habit; the core's parser knows that for every short flag.
 sub _run {
     my (@argv) = @_;
+    return _control(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'ctl';
     my $settings = Oribi::Settings->new;
     my $error = $settings->core->_parse(@argv);
     die "$error\n" if defined $error;
@@ -33,16 +34,38 @@ sub _run {
     return Oribi::Host::serve($settings, undef);
 }
 
-# Working directory, configuration file, defaults.
-sub prepare {
+# oribi-psgi ctl: the core knows the words, and the configuration file the socket.
+sub _control {
+    my (@argv) = @_;
+    my $settings = Oribi::Settings->new;
+    my $command = $settings->core->_parse_control(@argv);
+    return _say(Oribi::Options->control_help) if $settings->is_on('help');
+    _change_directory($settings);
+    _read_config($settings) unless length $settings->get('control');
+    return $settings->core->_control($command);
+}
+
+sub _change_directory {
     my ($settings) = @_;
     my $dir = $settings->get('chdir');
-    if (length $dir) {
-        chdir $dir or die "chdir $dir: $!\n";
-    }
+    return unless length $dir;
+    chdir $dir or die "chdir $dir: $!\n";
+    return;
+}
+
+sub _read_config {
+    my ($settings) = @_;
     my $config = $settings->get('config');
     $config = $DEFAULT_CONFIG if !length $config && -e $DEFAULT_CONFIG;
     $settings->read_file($config) if length $config;
+    return;
+}
+
+# Working directory, configuration file, defaults.
+sub prepare {
+    my ($settings) = @_;
+    _change_directory($settings);
+    _read_config($settings);
     $settings->finish;
     $ENV{PLACK_ENV} = $settings->get('env');
     return;

@@ -73,16 +73,37 @@ sub _load {
 
 sub _run_mold {
     my ($self, $mold) = @_;
-    my $settings = $self->{settings};
     my $app;
+    my $settings = $self->{settings};
     if ($settings->is_on('preload') && !$settings->{psgi_app_builder}) {
-        $app = $self->_load(\my $why);
-        if (!$app) {
+        my $why;
+        $app = $self->_load(\$why);
+        if (!$app || !$self->_warm_up($mold, $app, \$why)) {
             $mold->failed($why);
             return 1;
         }
     }
     $mold->ready;
+    return $self->_serve_mold($mold, $app);
+}
+
+# The requests of `warmup` go through a worker of this process, and what they leave behind is shared by those to come.
+sub _warm_up {
+    my ($self, $mold, $app, $why) = @_;
+    return 1 unless length $self->{settings}->get('warmup');
+    my $done = eval {
+        my $worker = $mold->warm_up($app);
+        $worker->run;
+        $worker->warmed_up;
+        1;
+    };
+    $$why = $@ unless $done;
+    return $done;
+}
+
+sub _serve_mold {
+    my ($self, $mold, $app) = @_;
+    my $settings = $self->{settings};
     while (1) {
         $mold->title;
         my $action = $mold->take;
@@ -90,7 +111,7 @@ sub _run_mold {
             $mold->wait;
         } elsif ($action eq 'spawn') {
             $settings->run_hook('before_fork');
-            return $self->_run_worker($mold, $app) if $self->_fork_twice($mold);
+            return $self->_run_worker($mold, $app) if _fork_twice($mold, sub { $mold->intermediate($_[0]) });
         } elsif ($action eq 'exit') {
             $mold->destroy;
             return 0;
@@ -98,18 +119,18 @@ sub _run_mold {
     }
 }
 
-# True in the worker. The process between it and the mold ends at once, without END blocks or destructors.
+# True in the grandchild. The process between ends at once, without END blocks or destructors, after `report` was called with the other's pid.
 sub _fork_twice {
-    my ($self, $mold) = @_;
-    $mold->before_fork;
+    my ($core, $report) = @_;
+    $core->before_fork;
     my $pid = fork;
     if (defined $pid && $pid == 0) {
         $pid = fork;
         return 1 if defined $pid && $pid == 0;
-        $mold->intermediate($pid);
+        $report->($pid);
         POSIX::_exit(0);
     }
-    $mold->after_fork($pid);
+    $core->after_fork($pid);
     return 0;
 }
 
@@ -129,7 +150,12 @@ sub _run_worker {
     }
     $seat->ready($worker);
     $settings->run_hook(after_worker_ready => @place);
-    $worker->run;
+    while ($worker->run) {    # in between, a mold is to be made of this worker, which goes on until it is replaced
+        $settings->run_hook(before_refork => @place);
+        next unless _fork_twice($seat, sub { });
+        my $new = $seat->promote;
+        return $new ? $self->_serve_mold($new, $app) : 1;
+    }
     $settings->run_hook(before_worker_exit => $self, $app, @place);
     $seat->leave($worker);
     undef $worker;

@@ -14,6 +14,7 @@ my %HOOK = (
     before_fork        => [],
     after_fork         => [],
     after_worker_ready => [],
+    before_refork      => [],
     before_worker_exit => ['child_exit'],
     before_reload      => [],
     on_worker_exit     => ['after_exit'],

@@ -47,7 +47,7 @@ sub serve {
         STDERR->autoflush(1);
         Test::More->builder->no_ending(1);    # an application that exits runs the END blocks of this process
         my $worker = Oribi::Worker->_new($settings->core, $listeners, $app);
-        local $SIG{TERM} = sub { $worker->stop };
+        $SIG{TERM} = sub { $SIG{TERM} = 'IGNORE'; $worker->stop };    # stop() asks until it is heard
         $worker->run;
         undef $worker;
         POSIX::_exit(0);

@@ -33,7 +33,7 @@ enum place {
     PLACE_INPUT,
     PLACE_FINISHED,
     PLACE_HIJACK,
-    PLACE_EARLY_HINTS,
+    PLACE_EARLY_HINTS, /* last: absent unless the option is on */
     PLACE_COUNT
 };
 
@@ -137,7 +137,7 @@ static void fill_places(struct ext_call *call, VALUE *values)
     values[PLACE_INPUT] = call->input;
     values[PLACE_FINISHED] = call->finished;
     values[PLACE_HIJACK] = ext_hijack_new(call);
-    values[PLACE_EARLY_HINTS] = ext_early_hints_new(call);
+    values[PLACE_EARLY_HINTS] = worker->early_hints ? ext_early_hints_new(call) : Qundef;
     if (req->remote_addr.n) {
         values[PLACE_REMOTE_ADDR] = kept_text(worker, &worker->remote_addr, req->remote_addr);
         values[PLACE_REMOTE_PORT] = ext_bytes(req->remote_port);
@@ -210,11 +210,16 @@ static bool same_shape(const struct ext_shape *a, const struct ext_shape *b)
     return a->hash == b->hash && a->count == b->count && memcmp(a->ids, b->ids, a->count * sizeof(a->ids[0])) == 0;
 }
 
+static int place_count(const struct ext_worker *worker)
+{
+    return worker->early_hints ? PLACE_COUNT : PLACE_EARLY_HINTS;
+}
+
 /* The Hash of a shape: places, fields, constants, with values still to be set for the first two. */
 static VALUE make_template(const struct ext_worker *worker, const struct ext_shape *seen, bool has_port)
 {
     VALUE template = rb_hash_new();
-    for (int i = 0; i < PLACE_COUNT; i++) {
+    for (int i = 0; i < place_count(worker); i++) {
         if (i != PLACE_REMOTE_PORT || has_port)
             rb_hash_aset(template, place_keys[i], Qnil);
     }
@@ -269,7 +274,7 @@ static VALUE fill_template(struct ext_call *call, VALUE template)
     const struct oribi_head *head = call->req->head;
     VALUE values[PLACE_COUNT + EXT_SHAPE_FIELDS];
     fill_places(call, values);
-    uint32_t count = PLACE_COUNT;
+    uint32_t count = (uint32_t)place_count(call->worker);
     if (values[PLACE_REMOTE_PORT] == Qundef) {
         memmove(&values[PLACE_REMOTE_PORT], &values[PLACE_REMOTE_PORT + 1],
                 (PLACE_COUNT - PLACE_REMOTE_PORT - 1) * sizeof(VALUE));

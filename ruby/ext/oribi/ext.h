@@ -1,5 +1,5 @@
 /* What the sources of the extension share. Reading order: worker.c (the loop), env.c (request to Ruby), reply.c (Ruby to answer),
- * headers.c and stream.c (parts of an answer), settings.c (options, listeners, logs), host.c (process control), ext.c (setup).
+ * headers.c and stream.c (parts of an answer), settings.c (options, listeners, logs), host.c and mold.c (process control), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby code is run under
  * rb_protect in one place, worker.c. */
@@ -14,6 +14,8 @@
 #include "oribi/base/error.h"
 #include "oribi/http/fields.h"
 #include "oribi/server/mold.h"
+#include "oribi/server/title.h"
+#include "oribi/server/warmup.h"
 #include "oribi/server/worker.h"
 
 enum {
@@ -57,10 +59,14 @@ struct ext_call {
 struct ext_worker {
     struct oribi_worker *core; /* NULL after close */
     struct ext_call *call;     /* the request being served, or NULL */
-    struct oribi_seat *seat;   /* host.c; NULL for a worker without a supervisor */
-    int64_t title_ms;          /* when the process title was looked at last */
-    uint64_t gc_every; /* requests between two collections while nobody waits; 0: the VM collects when it must */
-    uint64_t gc_next;  /* request count of the next one */
+    struct oribi_seat *seat;   /* mold.c; NULL for a worker without a supervisor */
+    struct oribi_title title;  /* of the seat */
+    struct oribi_warmup *warmup; /* while it lasts, else NULL */
+    uint64_t gc_every;     /* requests between two collections while nobody waits; 0: the VM collects when it must */
+    int64_t gc_idle_ms;    /* or so long after the last request; 0: not so */
+    uint64_t gc_count;     /* request count at the last one */
+    int64_t rest_ms;       /* when the worker came to rest … */
+    uint64_t rest_count;   /* … after so many requests */
     uint64_t serial;   /* of the request being served: objects that outlive their request compare it */
     VALUE self;
     VALUE app;
@@ -75,6 +81,7 @@ struct ext_worker {
     VALUE keys[EXT_KEYS];            /* Qfalse: empty */
     struct ext_shape shapes[EXT_SHAPES];
     bool running;
+    bool early_hints; /* offered to the application */
 };
 
 /* ext.c */
@@ -164,7 +171,7 @@ struct oribi_options *ext_options_get(VALUE self);
 struct oribi_listeners *ext_listeners_get(VALUE self);
 struct oribi_access_log *ext_access_log_get(VALUE self); /* nil: NULL */
 
-/* host.c */
+/* host.c and mold.c */
 void ext_host_setup(void);
 
 /* A worker's ties to its supervisor. Both are cheap when there is nothing to do. */
@@ -172,6 +179,7 @@ static inline bool ext_seat_due(const struct ext_worker *worker)
 {
     return worker->seat && oribi_seat_due(worker->seat);
 }
-void ext_seat_title(struct ext_worker *worker); /* looks at most once a second */
+
+void ext_seat_title(struct ext_worker *worker); /* sets the process title */
 
 #endif

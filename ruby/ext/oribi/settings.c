@@ -3,6 +3,7 @@
 
 #include "oribi/base/buf.h"
 #include "oribi/base/log.h"
+#include "oribi/server/control_command.h"
 
 /* --- Oribi::Options --- */
 
@@ -108,6 +109,30 @@ static VALUE options_set_text(VALUE self, VALUE name, VALUE value, VALUE source)
     return self;
 }
 
+/* A command line in C: `texts` lie in `holder`, their bytes in `copies`. */
+struct words {
+    VALUE copies;
+    VALUE holder;
+    size_t count;
+    const char **texts;
+};
+
+static void take_words(struct words *words, VALUE argv)
+{
+    Check_Type(argv, T_ARRAY);
+    long count = RARRAY_LEN(argv);
+    words->copies = rb_ary_new_capa(count); /* converting runs Ruby code, which may change the array and its strings */
+    words->holder = rb_str_buf_new((long)((size_t)count * sizeof(char *)) + 1);
+    words->count = (size_t)count;
+    words->texts = (const char **)RSTRING_PTR(words->holder);
+    for (long i = 0; i < count; i++)
+        rb_ary_push(words->copies, rb_str_new_frozen(rb_String(rb_ary_entry(argv, i))));
+    for (long i = 0; i < count; i++) {
+        VALUE text = rb_ary_entry(words->copies, i);
+        words->texts[i] = StringValueCStr(text);
+    }
+}
+
 /* Reads a command line.
  *
  * @param argv [Array<String>] without the command's own name
@@ -115,22 +140,39 @@ static VALUE options_set_text(VALUE self, VALUE name, VALUE value, VALUE source)
 static VALUE options_parse(VALUE self, VALUE argv)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
-    Check_Type(argv, T_ARRAY);
-    long count = RARRAY_LEN(argv);
-    VALUE copies = rb_ary_new_capa(count); /* converting runs Ruby code, which may change the array and its strings */
-    VALUE holder = rb_str_buf_new((long)((size_t)count * sizeof(char *)) + 1);
-    const char **texts = (const char **)RSTRING_PTR(holder);
-    for (long i = 0; i < count; i++)
-        rb_ary_push(copies, rb_str_new_frozen(rb_String(rb_ary_entry(argv, i))));
-    for (long i = 0; i < count; i++) {
-        VALUE text = rb_ary_entry(copies, i);
-        texts[i] = StringValueCStr(text);
-    }
-    int result = oribi_options_parse(ext_options_get(self), (size_t)count, texts, error);
-    RB_GC_GUARD(holder);
-    RB_GC_GUARD(copies);
+    struct words words;
+    take_words(&words, argv);
+    int result = oribi_options_parse(ext_options_get(self), words.count, words.texts, error);
+    RB_GC_GUARD(words.holder);
+    RB_GC_GUARD(words.copies);
     check(result, error);
     return self;
+}
+
+/* Reads a command line of `oribi ctl`.
+ *
+ * @param argv [Array<String>] what follows the word ctl
+ * @return [String] the command for #control
+ * @raise [Oribi::Error] */
+static VALUE options_parse_control(VALUE self, VALUE argv)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char command[ORIBI_CONTROL_COMMAND_CAP];
+    struct words words;
+    take_words(&words, argv);
+    int result = oribi_control_command_parse(ext_options_get(self), words.count, words.texts, command, error);
+    RB_GC_GUARD(words.holder);
+    RB_GC_GUARD(words.copies);
+    check(result, error);
+    return rb_utf8_str_new_cstr(command);
+}
+
+/* Asks the server at the option `control` and prints what it answers. Signals end the process meanwhile only if they do so without Ruby.
+ *
+ * @return [Integer] exit code */
+static VALUE options_control(VALUE self, VALUE command)
+{
+    return INT2NUM(oribi_control_command_run(ext_options_get(self), StringValueCStr(command), "oribi"));
 }
 
 /* The present value as text that #set accepts; list items are separated by newlines.
@@ -199,6 +241,14 @@ static VALUE options_help(VALUE class)
 {
     struct oribi_buf buf = {0};
     oribi_options_help(&buf, ORIBI_LANG_RUBY, "oribi");
+    return taken_text(&buf);
+}
+
+/* @return [String] the text of `oribi ctl --help` */
+static VALUE options_control_help(VALUE class)
+{
+    struct oribi_buf buf = {0};
+    oribi_control_command_help(&buf, "oribi");
     return taken_text(&buf);
 }
 
@@ -356,8 +406,11 @@ void ext_settings_setup(void)
     rb_define_singleton_method(options, "table", options_table, 0);
     rb_define_singleton_method(options, "find", options_find, 1);
     rb_define_singleton_method(options, "help", options_help, 0);
+    rb_define_singleton_method(options, "control_help", options_control_help, 0);
     rb_define_private_method(options, "set_text", options_set_text, 3);
     rb_define_method(options, "parse", options_parse, 1);
+    rb_define_method(options, "parse_control", options_parse_control, 1);
+    rb_define_method(options, "control", options_control, 1);
     rb_define_method(options, "app", options_app, 0);
     rb_define_method(options, "include", options_include, 0);
     rb_define_method(options, "require", options_require, 0);

@@ -2,6 +2,7 @@
  * does (raise, throw, exit) comes back here and the request is ended properly. */
 #include "ext.h"
 
+#include "oribi/base/clock.h"
 #include "oribi/base/log.h"
 
 static ID id_call;
@@ -89,11 +90,13 @@ struct blocking {
     struct ext_worker *worker;
     struct oribi_req *req;
     int result;
+    int64_t wait_ms;
 };
 
 static void *wait_events(void *p)
 {
-    oribi_worker_wait(((struct blocking *)p)->worker->core);
+    struct blocking *blocking = p;
+    oribi_worker_wait_for(blocking->worker->core, blocking->wait_ms);
     return NULL;
 }
 
@@ -117,7 +120,7 @@ static void without_lock(void *(*function)(void *), struct blocking *blocking)
 
 int ext_worker_wait_room(struct ext_call *call)
 {
-    struct blocking blocking = {call->worker, call->req, 1};
+    struct blocking blocking = {.worker = call->worker, .req = call->req};
     for (;;) {
         blocking.result = 1; /* stays when an interrupt was already waiting */
         without_lock(wait_room, &blocking);
@@ -269,9 +272,10 @@ static VALUE worker_alloc(VALUE class)
 static void plan_collections(struct ext_worker *worker, const struct oribi_options *options)
 {
     const struct oribi_range *range = &options->oob_gc_requests;
-    if (options->oob_gc && range->max > 0)
+    if (options->oob_gc && options->oob_gc_idle_ms)
+        worker->gc_idle_ms = options->oob_gc_idle_ms;
+    else if (options->oob_gc && range->max > 0)
         worker->gc_every = range->min + rb_genrand_ulong_limited(range->max - range->min);
-    worker->gc_next = worker->gc_every;
 }
 
 void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup *setup, VALUE environment)
@@ -281,6 +285,7 @@ void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup 
     Check_Type(environment, T_HASH);
     ext_env_prepare(worker, environment);
     plan_collections(worker, setup->options);
+    worker->early_hints = setup->options->early_hints;
     int result = oribi_worker_create(setup, &worker->core);
     if (result < 0) {
         worker->core = NULL;
@@ -310,35 +315,63 @@ static VALUE worker_initialize(VALUE self, VALUE options, VALUE listeners, VALUE
     return self;
 }
 
-/* Nothing waits: the time for what would keep a request waiting. Returns true when something was done and new requests may have come. */
-static bool use_leisure(struct ext_worker *worker)
+enum { FOR_EVER = -1 };
+
+static int64_t sooner(int64_t a_ms, int64_t b_ms)
 {
-    ext_seat_title(worker);
-    uint64_t count = oribi_worker_request_count(worker->core);
-    if (!worker->gc_every || count < worker->gc_next)
-        return false;
-    rb_funcallv(rb_mGC, id_start, 0, NULL); /* unlike rb_gc_start() it collects also where the application has disabled GC */
-    worker->gc_next = count + worker->gc_every;
-    return true;
+    return a_ms == FOR_EVER || (b_ms != FOR_EVER && b_ms < a_ms) ? b_ms : a_ms;
 }
 
+/* How long until garbage is to be collected, 0 when it has been: new requests may have come meanwhile. */
+static int64_t collect(struct ext_worker *worker, uint64_t count, int64_t now_ms)
+{
+    if ((!worker->gc_every && !worker->gc_idle_ms) || count == worker->gc_count)
+        return FOR_EVER;
+    if (worker->gc_every && count - worker->gc_count < worker->gc_every)
+        return FOR_EVER;
+    int64_t due_ms = worker->rest_ms + worker->gc_idle_ms;
+    if (worker->gc_idle_ms && now_ms < due_ms)
+        return due_ms - now_ms;
+    rb_funcallv(rb_mGC, id_start, 0, NULL); /* unlike rb_gc_start() it collects also where the application has disabled GC */
+    worker->gc_count = count;
+    return 0;
+}
+
+/* Nothing waits: the time for what would keep a request waiting. Returns for how long the worker may sleep. */
+static int64_t use_leisure(struct ext_worker *worker)
+{
+    int64_t now_ms = oribi_clock_ms();
+    uint64_t count = oribi_worker_request_count(worker->core);
+    if (count != worker->rest_count) {
+        worker->rest_count = count;
+        worker->rest_ms = now_ms;
+    }
+    int64_t title_ms = oribi_title_at_rest(&worker->title, now_ms);
+    if (title_ms == 0)
+        ext_seat_title(worker);
+    return sooner(title_ms ? title_ms : FOR_EVER, collect(worker, count, now_ms));
+}
+
+/* nil at the end, :fork_mold when the supervisor wants a mold made of this worker. */
 static VALUE run_loop(VALUE self)
 {
     struct ext_worker *worker = ext_worker_get(self);
-    struct blocking blocking = {worker, NULL, 0};
+    struct blocking blocking = {.worker = worker};
     for (;;) {
-        if (RB_UNLIKELY(ext_seat_due(worker)))
-            oribi_seat_turn(worker->seat);
+        if (RB_UNLIKELY(ext_seat_due(worker)) && oribi_seat_turn(worker->seat) == ORIBI_SEAT_FORK_MOLD)
+            return ID2SYM(rb_intern("fork_mold"));
         struct oribi_req *req = oribi_worker_take(worker->core);
         if (req) {
+            if (RB_UNLIKELY(oribi_title_in_call(&worker->title)))
+                ext_seat_title(worker);
             int tag = serve(worker, req);
             if (RB_UNLIKELY(tag))
                 rb_jump_tag(tag);
         } else {
             if (oribi_worker_done(worker->core))
                 return Qnil;
-            if (!use_leisure(worker))
-                without_lock(wait_events, &blocking);
+            blocking.wait_ms = use_leisure(worker);
+            without_lock(wait_events, &blocking);
         }
         /* Traps run here, and other threads get their turn even when requests never stop. */
         rb_thread_check_ints();
@@ -356,7 +389,7 @@ static VALUE run_ended(VALUE self)
 /* Serves requests with this application until told to stop and drained.
  *
  * @param app [#call] a Rack application
- * @return [nil] */
+ * @return [nil, :fork_mold] :fork_mold in between, when a mold is to be forked off this worker; then call it again */
 static VALUE worker_run(VALUE self, VALUE app)
 {
     struct ext_worker *worker = open_worker(self);
@@ -387,6 +420,22 @@ static VALUE worker_request_count(VALUE self)
     return ULL2NUM(oribi_worker_request_count(open_worker(self)->core));
 }
 
+/* After the #run of a worker that Mold#warm_up has opened.
+ *
+ * @raise [Oribi::Error] the first request that was not answered as it should be */
+static VALUE worker_warmed_up(VALUE self)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    struct ext_worker *worker = open_worker(self);
+    struct oribi_warmup *warmup = worker->warmup;
+    if (!warmup)
+        rb_raise(ext_error, "the worker was not warming up");
+    worker->warmup = NULL;
+    if (oribi_warmup_end(warmup, error) < 0)
+        rb_raise(ext_error, "%s", error);
+    return self;
+}
+
 /* Closes every connection. Calling it again does nothing. */
 static VALUE worker_close(VALUE self)
 {
@@ -410,6 +459,7 @@ void ext_worker_setup(void)
     rb_define_alloc_func(class, worker_alloc);
     rb_define_method(class, "initialize", worker_initialize, 4);
     rb_define_method(class, "run", worker_run, 1);
+    rb_define_method(class, "warmed_up", worker_warmed_up, 0);
     rb_define_method(class, "stop", worker_stop, 0);
     rb_define_method(class, "stopping?", worker_is_stopping, 0);
     rb_define_method(class, "request_count", worker_request_count, 0);

@@ -6,7 +6,7 @@ require_relative "config"
 require_relative "supervisor"
 
 module Oribi
-  # The `oribi` command: options, config file, then the supervisor. A user's mistake is one line and exit code 1.
+  # The `oribi` command: options, config file, then the supervisor; or `oribi ctl`. A user's mistake is one line and exit code 1.
   class CLI
     def initialize(out: $stdout, err: $stderr)
       @out = out
@@ -16,6 +16,8 @@ module Oribi
     # @param argv [Array<String>]
     # @return [Integer] exit code
     def run(argv)
+      return control(argv.drop(1)) if argv.first == "ctl"
+
       options = Options.new.parse(argv)
       return say(Options.help) if options["help"] == "on"
       return say("oribi #{VERSION}\n") if options["version"] == "on"
@@ -27,6 +29,17 @@ module Oribi
     end
 
     private
+
+    def control(argv)
+      options = Options.new
+      command = options.parse_control(argv)
+      return say(Options.control_help) if options["help"] == "on"
+
+      change_directory(options)
+      Config.load(options) if options["control"].empty?
+      trap(:INT, "SYSTEM_DEFAULT") # the answer may take long, and nothing of Ruby is to run meanwhile
+      options.control(command)
+    end
 
     def configure(options)
       change_directory(options)

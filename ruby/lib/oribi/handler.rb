@@ -12,7 +12,7 @@ module Oribi
   module Handler
     # Options of rackup and of Rails that they act on themselves.
     THEIRS = %i[
-      AccessLog app builder caching config daemonize debug DoNotReverseLookup early_hints heapfile include log_stdout log_to_stdout options pid
+      AccessLog app builder caching config daemonize debug DoNotReverseLookup heapfile include log_stdout log_to_stdout options pid
       profile_file profile_mode require restart_cmd server user_supplied_options using warn
     ].freeze
 

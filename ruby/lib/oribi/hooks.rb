@@ -9,9 +9,12 @@ module Oribi
   #   before_fork                               mold, before each worker; close what must not be shared
   #   after_fork { |index| }                    worker, before it serves; open what was closed
   #   after_worker_ready { |index| }            worker, once it serves
+  #   before_refork { |index| }                 worker, before a mold is forked off it; end threads, close what must not be shared
   #   before_worker_exit { |index| }            worker, after its last answer
   class Hooks
-    NAMES = %i[server_ready before_reload on_worker_exit before_fork after_fork after_worker_ready before_worker_exit].freeze
+    NAMES = %i[
+      server_ready before_reload on_worker_exit before_fork after_fork after_worker_ready before_refork before_worker_exit
+    ].freeze
 
     def initialize = @blocks = Hash.new { |blocks, name| blocks[name] = [] }
 

@@ -1,23 +1,33 @@
 # frozen_string_literal: true
 
+require_relative "memory"
 require_relative "worker_process"
 
 module Oribi
   # The process that has loaded the application and forks workers from it.
   class Mold
-    def initialize(core, options, loader, hooks)
+    # @param app [#call, nil] loaded already: the mold was a worker
+    def initialize(core, options, loader, hooks, app = nil)
       @core = core
       @options = options
       @loader = loader
       @hooks = hooks
+      @app = app
     end
 
+    # Loads the application, then forks workers until told to end.
+    #
     # @return [Integer] exit code
     def run
       Processes.forget_at_exit
       return 1 unless preload
 
       @core.ready
+      serve
+    end
+
+    # @return [Integer] exit code
+    def serve
       loop do
         case @core.take
         when :spawn then spawn_worker
@@ -34,7 +44,8 @@ module Oribi
     def preload
       if @options["preload"] == "on"
         @app = @loader.load
-        settle_memory
+        warm_up unless @options["warmup"].empty?
+        Memory.settle
       end
       true
     rescue Exception => e # rubocop:disable Lint/RescueException -- whatever keeps an application from loading is told to the operator
@@ -42,9 +53,11 @@ module Oribi
       false
     end
 
-    # Objects that have grown old are not touched by later minor collections, so their pages stay shared with the workers.
-    def settle_memory
-      Process.respond_to?(:warmup) ? Process.warmup : 3.times { GC.start }
+    # The requests go through a worker of this process, and what they leave behind is shared by those to come.
+    def warm_up
+      worker = @core.warm_up(Worker.allocate, Environment.constants)
+      worker.run(@app)
+      worker.warmed_up.close
     end
 
     # Two forks, so that the worker becomes the supervisor's child.

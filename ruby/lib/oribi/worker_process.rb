@@ -16,7 +16,7 @@ module Oribi
       worker, app = start(app, index)
       @seat.ready(worker)
       @hooks.run(:after_worker_ready, index)
-      worker.run(app)
+      fork_mold(app) while worker.run(app) == :fork_mold
       @hooks.run(:before_worker_exit, index)
       @seat.leave(worker)
       worker.close
@@ -24,7 +24,25 @@ module Oribi
 
     private
 
+    # Two forks, as for a worker: the mold becomes the supervisor's child. This worker goes on until it is replaced.
+    def fork_mold(app)
+      @hooks.run(:before_refork, @seat.index)
+      @seat.before_fork
+      pid = Processes.fork do
+        Processes.fork { become_mold(app) }
+        0
+      end
+      @seat.after_fork(pid)
+    end
+
+    def become_mold(app)
+      core = @seat.promote or return 1
+      Memory.settle
+      Mold.new(core, @options, @loader, @hooks, app).serve
+    end
+
     def start(app, index)
+      Memory.collect_between_requests(@options)
       @hooks.run!(:after_fork, index)
       app ||= @loader.load
       [@seat.open(Worker.allocate, Environment.constants), app]

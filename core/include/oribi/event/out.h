@@ -29,6 +29,10 @@ int oribi_out_flush(struct oribi_out *out, int socket_fd, int64_t *sent);
 /* Bytes not yet sent. */
 int64_t oribi_out_pending(const struct oribi_out *out);
 
+/* Whether the peer has taken anything since this was asked last; true the first time. A reader may be busy with what the kernel holds for it long before
+ * the socket has room again. */
+bool oribi_out_taken(struct oribi_out *out, int socket_fd);
+
 /* Bytes in the file that overflowing output goes to, those already sent included: it shrinks only by running empty. */
 int64_t oribi_out_spilled(const struct oribi_out *out);
 

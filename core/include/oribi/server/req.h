@@ -52,8 +52,8 @@ int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *he
 void oribi_reply_error(struct oribi_req *req, int status);
 
 /* As oribi_reply; the body is [offset, offset+len) of a regular file. Borrows fd (duplicated if the rest must wait for the peer). */
-int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count, int fd,
-                     int64_t offset, int64_t len);
+int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
+                     int fd, int64_t offset, int64_t len);
 
 /* As body_len of oribi_reply_begin(): only the head is ours, the application writes the rest to the socket it gets from oribi_req_detach()
  * (partial hijack, 101). Its Connection, Upgrade and Transfer-Encoding headers are then sent as they are. */
@@ -61,7 +61,8 @@ int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_heade
 
 /* Starts a streamed answer. body_len: total when known, else -1 (chunked, or close-delimited for 1.0). 0, or ORIBI_EAPP (logged, still
  * open). The head leaves with the first write, or with oribi_reply_flush. */
-int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count, int64_t body_len);
+int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
+                      int64_t body_len);
 
 /* Sends or queues these bytes. 0; 1: queued output is above the high-water mark, call oribi_reply_wait() before more;
  * ORIBI_ECLOSED: the peer is gone (the request stays open: call _end or _abort). Bytes beyond a known length are cut. */
