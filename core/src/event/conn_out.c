@@ -168,6 +168,20 @@ void oribi_conn_abort(struct oribi_reactor *r, struct oribi_conn *c, bool reset)
     oribi__conn_close(r, c);
 }
 
+/* Sends an answer of our own, `n` bytes in the scratch buffer, and closes. */
+static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size_t n)
+{
+    struct iovec vec = {r->scratch, n};
+    (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection is closed below */
+    c->closes = true;
+    c->lingers = true;
+    if (c->call)
+        c->call->used = c->len; /* no byte after an error is ever read as a request */
+    else
+        c->len = 0;
+    go_on(r, c);
+}
+
 void oribi_conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error, const char *reason)
 {
     int status = oribi_error_status(error);
@@ -178,17 +192,20 @@ void oribi_conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error,
         return;
     }
     bool is_head = c->call && c->call->head.is_head;
-    size_t n =
-        oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch, ORIBI_SCRATCH_BYTES);
-    struct iovec vec = {r->scratch, n};
-    (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection is closed below */
-    c->closes = true;
-    c->lingers = true;
-    if (c->call)
-        c->call->used = c->len; /* no byte after an error is ever read as a request */
-    else
-        c->len = 0;
-    go_on(r, c);
+    answer_and_close(r, c, oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch,
+                                                ORIBI_SCRATCH_BYTES));
+}
+
+void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint32_t retry_after_s, const char *reason)
+{
+    assert(c->state == ORIBI_CONN_QUEUED || c->state == ORIBI_CONN_CALL);
+    if (c->state == ORIBI_CONN_QUEUED)
+        oribi__reactor_unqueue(r, c);
+    c->state = ORIBI_CONN_CALL;
+    if (r->hooks.refused)
+        r->hooks.refused(r->hooks.self, c, 503, reason);
+    answer_and_close(r, c, oribi_response_busy(503, retry_after_s, oribi_reactor_date(r), r->config.server,
+                                               c->call->head.is_head, r->scratch, ORIBI_SCRATCH_BYTES));
 }
 
 int oribi_conn_withdraw(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice *rest)

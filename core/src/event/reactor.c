@@ -203,7 +203,7 @@ static void unlink_again(struct oribi_reactor *r, struct oribi_conn *c)
     c->in_again = false;
 }
 
-static void unlink_queued(struct oribi_reactor *r, struct oribi_conn *c)
+void oribi__reactor_unqueue(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_conn *before = NULL;
     struct oribi_conn *at = r->run_first;
@@ -228,7 +228,7 @@ void oribi__reactor_forget(struct oribi_reactor *r, struct oribi_conn *c, bool q
     if (c->in_again)
         unlink_again(r, c);
     if (queued)
-        unlink_queued(r, c);
+        oribi__reactor_unqueue(r, c);
     if (c->prev)
         c->prev->next = c->next;
     else

@@ -136,6 +136,14 @@ static inline void oribi__leave(struct oribi_worker *w)
 /* worker.c: one turn of the connections alone, and what siblings and supervisor are to see of it. */
 void oribi__turn_connections(struct oribi_worker *worker);
 
+/* overload.c */
+
+/* Answers 503 to what is too much: the newest beyond queue_max, the oldest beyond queue_time_max. */
+void oribi__shed(struct oribi_worker *worker);
+
+/* Looks at a request just popped: false when it was refused (it has waited too long) or dropped (its client has gone), and is over. Sets queue_us. */
+bool oribi__admit(struct oribi_worker *worker, struct oribi__call *call, int64_t now_us);
+
 /* place.c */
 
 /* Siblings that sleep in their event loop. */

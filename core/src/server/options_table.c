@@ -231,6 +231,16 @@ static const struct oribi_option table[] = {
              "is for ever",
      .default_text = "60s"},
 
+    {.name = "queue_time_max",
+     IN(TIMEOUT, BOTH),
+     .argument = "TIME",
+     .type = ORIBI_OPTION_TIME,
+     FIELD(queue_time_max_ms),
+     .max = HOURS_24,
+     .default_text = "0",
+     .help = "how long a complete request may wait for its call, the time before us included that X-Request-Start "
+             "tells; then 503 with Retry-After. 0 is for ever"},
+
     /* ORIBI_GROUP_LIMIT */
     {.name = "target_bytes_max",
      IN(LIMIT, BOTH),
@@ -295,6 +305,14 @@ static const struct oribi_option table[] = {
      .help = "open connections of one worker; more wait in the backlog",
      .default_text = "10000",
      .aliases = "max_keepalive_connection"},
+    {.name = "queue_max",
+     IN(LIMIT, BOTH),
+     .argument = "N",
+     .type = ORIBI_OPTION_COUNT,
+     FIELD(queue_max),
+     .max = 1000000,
+     .default_text = "0",
+     .help = "complete requests that may wait in one worker; beyond it 503 with Retry-After. 0 is any number"},
     {.name = "keepalive_requests_max",
      IN(LIMIT, BOTH),
      .argument = "N",

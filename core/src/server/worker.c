@@ -36,7 +36,7 @@ static void add(_Atomic uint64_t *counter, uint64_t n)
 static void on_refused(void *self, struct oribi_conn *c, int status, const char *reason)
 {
     struct oribi_worker *w = self;
-    add(&w->slot->bad_requests, 1);
+    add(status == 503 ? &w->slot->shed_count : &w->slot->bad_requests, 1);
     add(&w->slot->status_class[status / 100], 1);
     if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "%d %s: %.*s", status, reason, c->addr_len ? c->addr_len : 4,
@@ -155,6 +155,7 @@ static void publish(struct oribi_worker *w)
 void oribi__turn_connections(struct oribi_worker *w)
 {
     (void)oribi_reactor_turn(&w->reactor, on_other, w); /* how much happened does not matter here */
+    oribi__shed(w);
     publish(w);
 }
 
@@ -172,6 +173,7 @@ static void turn(struct oribi_worker *w)
         oribi__accept_turn(w);
     if (w->pool_ready)
         oribi__pool_turn(w);
+    oribi__shed(w);
     publish(w);
 }
 
@@ -252,7 +254,6 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
     call->closes = false;
     call->cut = false;
     req->head = &call->base.head;
-    req->queue_us = now_us - call->base.complete_us;
     req->last = false;
     set_body(call);
     set_addresses(call);
@@ -277,13 +278,16 @@ struct oribi_req *oribi_worker_take(struct oribi_worker *w)
     int64_t now_us = oribi_clock_us();
     if (!w->reactor.queue_len || now_us - w->turned_us > TURN_EVERY_US) {
         turn(w);
-        if (!w->reactor.queue_len)
-            return NULL;
         now_us = w->reactor.now_us;
     }
     if (w->reactor.queue_len > 1 && w->call_us_average > ORIBI_PASS_US)
         (void)oribi__pass_on(w, 1);
-    return prepare(w, (struct oribi__call *)oribi_reactor_pop(&w->reactor), now_us);
+    while (w->reactor.queue_len > 0) {
+        struct oribi__call *call = (struct oribi__call *)oribi_reactor_pop(&w->reactor);
+        if (oribi__admit(w, call, now_us))
+            return prepare(w, call, now_us);
+    }
+    return NULL;
 }
 
 static int64_t wait_bound_ms(const struct oribi_worker *w)

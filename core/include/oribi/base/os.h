@@ -48,6 +48,9 @@ int oribi_os_dup(int fd);
 /* For logs, which have nowhere to complain: tries a few times, drops what will not go, and leaves errno and the last error's text alone. */
 void oribi_os_write_line(int fd, const char *p, size_t n);
 
+/* Has the peer of a connection gone for good: reset it, or closed both directions? Not when it only finished sending. */
+bool oribi_os_peer_gone(int socket_fd);
+
 /* Sends up to n bytes of the regular file in_fd from *offset on, which moves along; 0 when the file ended before. */
 ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n);
 

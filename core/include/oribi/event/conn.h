@@ -122,6 +122,10 @@ void oribi_conn_abort(struct oribi_reactor *reactor, struct oribi_conn *conn, bo
 /* Answers a malformed or late request with the status of `error` and closes. `reason` is for the log. */
 void oribi_conn_refuse(struct oribi_reactor *reactor, struct oribi_conn *conn, int error, const char *reason);
 
+/* Answers a complete request that will not be called (queued or just popped) with 503 and Retry-After, and closes. */
+void oribi_conn_refuse_busy(struct oribi_reactor *reactor, struct oribi_conn *conn, uint32_t retry_after_s,
+                            const char *reason);
+
 /* Withdraws the socket from the reactor: gives the descriptor, and what was read behind the request in *rest (borrowed until
  * oribi_conn_release). Output must have been drained. */
 int oribi_conn_withdraw(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice *rest);

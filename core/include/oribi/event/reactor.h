@@ -102,6 +102,7 @@ const char *oribi_reactor_date(struct oribi_reactor *reactor);
 
 /* For conn.c */
 void oribi__reactor_queue(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__reactor_unqueue(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__reactor_again(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__reactor_forget(struct oribi_reactor *reactor, struct oribi_conn *conn, bool queued);
 

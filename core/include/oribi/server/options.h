@@ -118,6 +118,8 @@ struct oribi_options {
     int64_t idle_timeout_ms;
     int64_t write_timeout_ms;
     int64_t call_timeout_ms;
+    int64_t queue_time_max_ms; /* 0: none */
+    uint32_t queue_max;        /* 0: none */
 
     uint32_t keepalive_requests_max; /* answers per connection; 1: no keep-alive, 0: unlimited */
     uint32_t connections_max;        /* open connections per worker */

@@ -35,7 +35,7 @@ struct oribi_req {
     struct oribi_slice body;
     int body_fd;
     int64_t body_len;
-    int64_t queue_us;       /* from the arrival of the request's last byte to take */
+    int64_t queue_us;       /* from the arrival of the request's last byte to take; from X-Request-Start where that says it was longer */
     bool last;              /* the connection closes after this answer whatever the application does */
     /* private to the core: src/server/call.h */
 };
