@@ -60,6 +60,13 @@ E2E.suite("bodies", options: ["--body-memory-max", BODY_MEMORY.to_s]) do
     refute_equal "9", env["CONTENT_LENGTH"]
   end
 
+  def test_trailers_are_kept_apart
+    client = connect
+    client.request("POST", "/trailers", { "Transfer-Encoding" => "chunked" }, "3\r\nabc\r\n0\r\nX-Sum: 1\r\nCookie: a=b\r\nx-sum: 2\r\nExpires: 0\r\n\r\n")
+    assert_equal({ "x-sum" => "1, 2" }, JSON.parse(client.read_response.body))
+    assert_equal "none", client.get("/trailers").body
+  end
+
   def test_transfer_encoding_is_gone_from_the_environment
     client = connect
     client.request("POST", "/env", { "Transfer-Encoding" => "chunked" }, "3\r\nabc\r\n0\r\n\r\n")

@@ -150,7 +150,9 @@ def e2e_commands(command)
 end
 
 PARTS = {
-  "lint" => [Suite.new("lint", -> { [Command.new(argv: ["script/lint"], count: :exit_code)] })],
+  "lint" => [Suite.new("lint", lambda {
+    [["script/lint"], ["tools/conformance", "--names"]].map { |argv| Command.new(argv: argv, count: :exit_code) }
+  })],
   "core" => [Suite.new("core", -> { core_commands }), Suite.new("core-asan", -> { asan_commands })],
   "ruby" => [Suite.new("ruby", -> { ruby_commands })],
   "perl" => [Suite.new("perl", lambda {

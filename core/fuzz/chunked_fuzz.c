@@ -3,6 +3,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/chunked.h"
+#include "oribi/http/trailers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ struct decoded {
     bool done;
     size_t used;
     size_t len;
+    struct oribi_buf trailers;
 };
 
 static struct decoded decode(const struct oribi_limits *limits, const char *data, size_t size, size_t cut, size_t step,
@@ -42,7 +44,32 @@ static struct decoded decode(const struct oribi_limits *limits, const char *data
     if (body.body_len != (int64_t)result.len || body.body_len > limits->body_bytes_max)
         abort();
     result.done = body.done;
+    result.trailers = body.trailers;
     return result;
+}
+
+/* What must hold of every field that an application gets to see. */
+static void check_trailers(const struct decoded *decoded)
+{
+    struct oribi_trailers trailers;
+    size_t total = 0;
+    if (oribi_trailers_read(oribi_slice(decoded->trailers.p, decoded->trailers.len), &trailers) != 0)
+        abort();
+    for (uint32_t i = 0; i < trailers.count; i++) {
+        const struct oribi_field *field = &trailers.fields[i];
+        total += field->name_len + field->value_len;
+        if (field->name_len == 0 || field->id != 0 || memchr(field->name, '_', field->name_len))
+            abort();
+        for (uint32_t k = 0; k < field->name_len; k++)
+            if (field->name[k] <= ' ' || field->name[k] == ':' || (field->name[k] >= 'A' && field->name[k] <= 'Z'))
+                abort();
+        for (uint32_t k = 0; k < field->value_len; k++)
+            if (((uint8_t)field->value[k] < ' ' && field->value[k] != '\t') || field->value[k] == 0x7f)
+                abort();
+    }
+    if (total > decoded->trailers.len)
+        abort();
+    oribi_trailers_release(&trailers);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -66,9 +93,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < 2; i++) {
         struct decoded got = decode(&limits, bytes, size, cuts[i], i ? size / 256 + 1 : size + 1, got_bytes);
         if (got.error != want.error || got.used != want.used || got.len != want.len || got.done != want.done
-            || memcmp(got_bytes, want_bytes, got.len) != 0)
+            || memcmp(got_bytes, want_bytes, got.len) != 0
+            || !oribi_slice_equal(oribi_slice(got.trailers.p, got.trailers.len),
+                                  oribi_slice(want.trailers.p, want.trailers.len)))
             abort();
+        oribi_buf_deinit(&got.trailers);
     }
+    if (want.done)
+        check_trailers(&want);
+    oribi_buf_deinit(&want.trailers);
     oribi_mem_free(want_bytes);
     oribi_mem_free(got_bytes);
     return 0;

@@ -68,6 +68,7 @@ route '/env' => sub {
     my %plain = map { $_ => "$env->{$_}" } grep { defined $env->{$_} && !ref $env->{$_} } keys %$env;
     return [200, ['Content-Type' => 'application/json'], [JSON::PP->new->latin1->encode(\%plain)]];
 };
+route '/trailers' => sub { text($_[0]{'oribi.trailers'} ? JSON::PP->new->latin1->encode($_[0]{'oribi.trailers'}) : 'none') };
 route '/method' => sub { text($_[0]{REQUEST_METHOD}) };
 route '/echo' => sub { text(read_all($_[0]{'psgi.input'})) };
 route '/digest' => sub {
@@ -142,6 +143,15 @@ route '/exit' => sub { POSIX::_exit(3) };
 route '/hints' => sub {
     my ($env) = @_;
     $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) if $env->{'psgix.informational'};
+    return text('hinted');
+};
+route '/bad-hints' => sub {
+    my ($env, $params) = @_;
+    return text('hints were sent') if eval { $env->{'psgix.informational'}->(103, $BAD_HEADER{ $params->{kind} }); 1 };
+    return text('no hints');
+};
+route '/framed-hints' => sub {
+    $_[0]{'psgix.informational'}->(103, [Link => '</style.css>', 'Content-Length' => 5, 'Transfer-Encoding' => 'chunked']);
     return text('hinted');
 };
 # The application takes the socket and answers by itself.

@@ -56,6 +56,7 @@ module App
   route("*") { text("asterisk") }
   route("/pid") { text(Process.pid) }
   route("/env") { |env| text(JSON.generate(env.select { |_, value| value.is_a?(String) }), headers: { "content-type" => "application/json" }) }
+  route("/trailers") { |env| text(env["oribi.trailers"]&.then { |trailers| JSON.generate(trailers) } || "none") }
   route("/method") { |env| text(env["REQUEST_METHOD"]) }
   route("/echo") { |env| text(env["rack.input"]&.read.to_s) }
   route("/digest") do |env|
@@ -101,18 +102,26 @@ module App
 
   route("/raise") { raise "told to fail" }
   route("/raise-in-body") { |_, request| [200, TEXT, Parts.new(%w[one two three], fail_after: request.params["after"].to_i)] }
-  route("/bad-header") do |_, request|
-    name, value = {
-      "crlf" => ["x-a", "1\r\nx-injected: 1"], "cr" => ["x-a", "1\rx"], "nul" => ["x-a", "1\0x"],
-      "name" => ["x-a: 1\r\nx-injected", "1"], "space" => ["x a", "1"], "empty" => ["", "1"],
-    }.fetch(request.params["kind"])
-    text("bad", headers: { name => value })
-  end
+  BAD_HEADER = {
+    "crlf" => ["x-a", "1\r\nx-injected: 1"], "cr" => ["x-a", "1\rx"], "nul" => ["x-a", "1\0x"],
+    "name" => ["x-a: 1\r\nx-injected", "1"], "space" => ["x a", "1"], "empty" => ["", "1"],
+  }.freeze
+  route("/bad-header") { |_, request| text("bad", headers: [BAD_HEADER.fetch(request.params["kind"])].to_h) }
   route("/bad-status") { |_, request| [request.params["status"] == "word" ? "word" : request.params["status"].to_i, TEXT, ["bad"]] }
   route("/exit") { exit!(3) }
 
   route("/hints") do |env|
     env["rack.early_hints"]&.call("link" => "</style.css>; rel=preload")
+    text("hinted")
+  end
+  route("/bad-hints") do |env, request|
+    env["rack.early_hints"].call([BAD_HEADER.fetch(request.params["kind"])].to_h)
+    text("hints were sent")
+  rescue StandardError
+    text("no hints")
+  end
+  route("/framed-hints") do |env|
+    env["rack.early_hints"].call("link" => "</style.css>", "content-length" => "5", "transfer-encoding" => "chunked")
     text("hinted")
   end
   # The application takes the socket and answers by itself.

@@ -172,6 +172,11 @@ Code that sends an interim answer: C<< $env->{'psgix.informational'}->(103, [Lin
 clients and once the answer has begun. Not there with C<early_hints> off, which is for proxies that do not understand interim answers: nginx
 before 1.29 is one.
 
+=item oribi.trailers
+
+Fields behind a chunked body, a hash reference with lower-case names; absent without any. Fields that decide framing, routing or access, or speak
+of the content, are dropped.
+
 =item psgix.harakiri, psgix.harakiri.commit
 
 A true C<psgix.harakiri.commit> ends this worker after the answer; a new one takes its place.

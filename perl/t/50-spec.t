@@ -127,6 +127,9 @@ sub check_chunked {
     my $env = $json->decode($res->{body});
     is $env->{body}, $case->{body}, "$case->{name}: body" if defined $case->{body};
     is $env->{CONTENT_LENGTH}, length $env->{body}, "$case->{name}: CONTENT_LENGTH is what was decoded";
+    my %trailers = map {@$_} @{ $case->{trailer} };
+    is_deeply $env->{'oribi.trailers'}, %trailers ? \%trailers : undef, "$case->{name}: trailers" if defined $case->{trailers};
+    is_deeply [grep { /\AHTTP_/ && !/\AHTTP_HOST\z/ } keys %$env], [], "$case->{name}: none of them among the fields";
     return;
 }
 

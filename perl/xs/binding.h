@@ -50,7 +50,8 @@
     X(HARAKIRI_COMMIT, "psgix.harakiri.commit")                                                                        \
     X(CLEANUP, "psgix.cleanup")                                                                                        \
     X(CLEANUP_HANDLERS, "psgix.cleanup.handlers")                                                                      \
-    X(INFORMATIONAL, "psgix.informational")
+    X(INFORMATIONAL, "psgix.informational")                                                                            \
+    X(TRAILERS, "oribi.trailers")
 
 enum psgi_key {
 #define PSGI_KEY_ENUM(id, key) PSGI_KEY_##id,

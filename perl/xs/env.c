@@ -213,6 +213,19 @@ static void store_fields(pTHX_ struct psgi_worker *w, HV *env, const struct orib
     }
 }
 
+/* Fields behind a chunked body: in a hash of their own, so that none can pass for one of the head. */
+static void store_trailers(pTHX_ struct psgi_worker *w, HV *env, const struct oribi_req *req)
+{
+    HV *trailers = newHV();
+    for (uint32_t i = 0; i < req->trailer_count; i++) {
+        const struct oribi_field *field = &req->trailers[i];
+        SV *value = newSVpvn(field->value, field->value_len);
+        if (!hv_store(trailers, field->name, (I32)field->name_len, value, 0))
+            SvREFCNT_dec(value);
+    }
+    store(aTHX_ w, env, PSGI_KEY_TRAILERS, newRV_noinc((SV *)trailers));
+}
+
 static void store_lent(pTHX_ struct psgi_worker *w, HV *env)
 {
     psgi_lazy_bind(aTHX_ w->lazy[PSGI_LAZY_IO], w);
@@ -242,6 +255,8 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     SV *input = input_of(aTHX_ w, req);
     store(aTHX_ w, env, PSGI_KEY_INPUT, input ? input : newSV(0));
     store_lent(aTHX_ w, env);
+    if (req->trailer_count > 0)
+        store_trailers(aTHX_ w, env, req);
     return env;
 }
 

@@ -102,6 +102,13 @@ class SpecTest < BindingTest
     end
     assert_equal self.class.unescape(spec["body"].join), body, "#{name}: body" if spec.key?("body")
     (spec["field"] || []).each { |field| check_field(name, field, env) }
+    check_trailers(name, spec, env) if spec.key?("trailers")
+  end
+
+  def check_trailers(name, spec, env)
+    trailers = (spec["trailer"] || []).to_h { |field| field.split(/: |:\z/, 2).map { |part| self.class.unescape(part).to_s } }
+    trailers.empty? ? assert_nil(env["oribi.trailers"], name) : assert_equal(trailers, env["oribi.trailers"], name)
+    assert_equal ["HTTP_HOST"], env.keys.grep(/\AHTTP_/) - ["HTTP_VERSION"], name
   end
 
   def check_field(name, field, env)

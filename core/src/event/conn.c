@@ -201,6 +201,10 @@ void oribi__conn_drop_call(struct oribi_reactor *r, struct oribi_conn *c)
         oribi_buf_deinit(&call->rest);
     if (call->body.len > 0 || call->body.fd >= 0 || call->body.memory.cap)
         oribi_body_deinit(&call->body);
+    if (call->chunked.trailers.cap) {
+        oribi_buf_deinit(&call->chunked.trailers);
+        oribi_trailers_release(&call->trailers);
+    }
     oribi_head_release(&call->head);
     c->call = NULL;
     oribi_pool_put(&r->call_pool, call);
@@ -313,6 +317,15 @@ static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
     }
 }
 
+static void chunked_done(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    const struct oribi_buf *text = &c->call->chunked.trailers;
+    if (text->len > 0 && oribi_trailers_read(oribi_slice(text->p, text->len), &c->call->trailers) < 0)
+        oribi__conn_close(r, c);
+    else
+        complete(r, c);
+}
+
 static void chunked_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
 {
     struct oribi_call *call = c->call;
@@ -333,7 +346,7 @@ static void chunked_input(struct oribi_reactor *r, struct oribi_conn *c, char *p
         oribi__conn_close(r, c);
         return;
     }
-    complete(r, c);
+    chunked_done(r, c);
 }
 
 /* The bytes behind a chunked head are decoded where they stand: a small body never moves. */
@@ -351,7 +364,7 @@ static void chunked_begin(struct oribi_reactor *r, struct oribi_conn *c, size_t 
     if (call->chunked.done) {
         call->in_place = oribi_slice(p, len);
         call->used += (uint32_t)used;
-        complete(r, c);
+        chunked_done(r, c);
         return;
     }
     c->len = call->used;

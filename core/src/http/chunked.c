@@ -150,6 +150,14 @@ static int on_size_lf(struct oribi_chunked *body, const struct oribi_limits *lim
     return 0;
 }
 
+/* Byte by byte: trailers are short and rare, and the buffer grows by half. */
+static int keep_trailer(struct oribi_chunked *body, char c)
+{
+    if (oribi_buf_try_append(&body->trailers, &c, 1) < 0)
+        return refuse(body, ORIBI_ENOMEM, "out of memory");
+    return 0;
+}
+
 static int on_trailer(struct oribi_chunked *body, const struct oribi_limits *limits, char c)
 {
     uint32_t count_max = limits->fields_max < ORIBI_FIELDS_CAP ? limits->fields_max : ORIBI_FIELDS_CAP;
@@ -167,24 +175,24 @@ static int on_trailer(struct oribi_chunked *body, const struct oribi_limits *lim
             return refuse(body, ORIBI_EHEAD, "too many trailer fields");
         body->trailer_count++;
         body->state = TRAILER_NAME;
-        return 0;
+        return keep_trailer(body, c);
     case TRAILER_NAME:
         if (c == ':')
             body->state = TRAILER_VALUE;
         else if (!is_class(c, SCAN_TOKEN))
             break;
-        return 0;
+        return keep_trailer(body, c);
     case TRAILER_VALUE:
         if (c == '\r')
             body->state = TRAILER_LF;
         else if (!is_class(c, SCAN_TEXT))
             break;
-        return 0;
+        return keep_trailer(body, c);
     default: /* TRAILER_LF */
         if (c != '\n')
             break;
         body->state = TRAILER_FIRST;
-        return 0;
+        return keep_trailer(body, c);
     }
     return refuse(body, ORIBI_EBAD, "malformed trailer field");
 }

@@ -207,6 +207,8 @@ static void set_body(struct oribi__call *call)
         req->body = base->in_place;
         req->body_len = (int64_t)base->in_place.n;
     }
+    req->trailers = base->trailers.fields;
+    req->trailer_count = base->trailers.count;
     if (base->head.chunked)
         correct_chunked(call);
 }

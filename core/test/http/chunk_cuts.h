@@ -14,6 +14,7 @@ struct chunk_result {
     size_t used;
     size_t body_len;
     const char *reason;
+    struct oribi_buf trailers; /* given */
 };
 
 /* Feeds `cut` bytes, then `step` at a time, each piece against a guard page; the decoded body goes to dst, which
@@ -42,6 +43,7 @@ static struct chunk_result chunk_feed(const struct oribi_limits *limits, const c
     if (!result.error && body.body_len != (int64_t)result.body_len)
         result.error = ORIBI_EINVAL;
     result.reason = body.reason;
+    result.trailers = body.trailers;
     return result;
 }
 
@@ -57,7 +59,10 @@ __attribute__((unused)) static struct chunk_result chunk_decode(const struct ori
         for (size_t step = 1; step <= whole && *agreed; step += whole > 1 && step == 1 ? whole - 1 : whole) {
             struct chunk_result got = chunk_feed(limits, text, n, cut, step, arena, other);
             *agreed = got.error == want.error && got.used == want.used && got.body_len == want.body_len
-                      && memcmp(dst, other, got.body_len) == 0;
+                      && memcmp(dst, other, got.body_len) == 0
+                      && oribi_slice_equal(oribi_slice(got.trailers.p, got.trailers.len),
+                                           oribi_slice(want.trailers.p, want.trailers.len));
+            oribi_buf_deinit(&got.trailers);
             if (!*agreed)
                 fprintf(stderr, "# cut at %zu, then %zu: %d after %zu, whole: %d after %zu\n", cut, step, got.error,
                         got.used, want.error, want.used);

@@ -17,6 +17,7 @@ static struct chunk_result result;
 static int decode(size_t n)
 {
     bool agreed;
+    oribi_buf_deinit(&result.trailers);
     result = chunk_decode(&limits, text, n, &arena, decoded, other, &agreed);
     ok_named(agreed, "every cut agrees");
     return result.error;
@@ -33,6 +34,7 @@ static void test_a_body_and_what_follows_it(void)
     ok_eq(decode_str("5\r\nhello\r\n6;x=\"y\"\r\n world\r\n0\r\nA: b\r\n\r\nGET /"), 0);
     is_bytes(decoded, result.body_len, "hello world", 11);
     ok_eq(result.used, 38);
+    is_bytes(result.trailers.p, result.trailers.len, "A: b\r\n", 6);
     ok_eq(decode_str("0\r\n\r\n"), 0);
     ok_eq(result.body_len, 0);
     ok_eq(decode_str(""), ORIBI_AGAIN);
@@ -164,5 +166,6 @@ int main(void)
     test_trailer_limits();
     test_tiny_chunks_pass_and_waste_does_not();
     test_chunk_heads();
+    oribi_buf_deinit(&result.trailers);
     return done_testing();
 }

@@ -4,6 +4,7 @@
 #include "http/parse_cuts.h"
 #include "oribi/base/error.h"
 #include "oribi/http/response.h"
+#include "oribi/http/trailers.h"
 #include "tap.h"
 
 #include <glob.h>
@@ -164,6 +165,28 @@ static void run_request(void)
 
 /* ---- chunked ---- */
 
+static void check_trailers(struct oribi_slice text)
+{
+    struct oribi_trailers trailers;
+    uint32_t index = 0;
+    if (oribi_trailers_read(text, &trailers) != 0)
+        complain("memory");
+    check_number("trailers", trailers.count);
+    check_number("dropped", trailers.dropped_count);
+    for (size_t i = 0; i < file.count; i++) {
+        struct oribi_slice name;
+        struct oribi_slice value;
+        if (strcmp(file.lines[i].key, "trailer") != 0)
+            continue;
+        case_pair(file.lines[i].raw, expected, sizeof(expected), &name, &value);
+        const struct oribi_field *field = &trailers.fields[index++];
+        if (index > trailers.count || !oribi_slice_equal(oribi_slice(field->name, field->name_len), name)
+            || !oribi_slice_equal(oribi_slice(field->value, field->value_len), value))
+            complain("trailer");
+    }
+    oribi_trailers_release(&trailers);
+}
+
 static void run_chunked(void)
 {
     struct oribi_limits limits;
@@ -177,6 +200,9 @@ static void run_chunked(void)
         complain("reason");
     check_bytes("body", oribi_slice(output, result.body_len));
     check_bytes("rest", oribi_slice(input + result.used, n - result.used));
+    if (!result.error)
+        check_trailers(oribi_slice(result.trailers.p, result.trailers.len));
+    oribi_buf_deinit(&result.trailers);
 }
 
 /* ---- response ---- */

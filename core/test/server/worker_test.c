@@ -324,6 +324,39 @@ static void test_chunked_request_has_a_length_for_the_application(void)
     site_close(&site);
 }
 
+static void check_trailers(struct oribi_req *req)
+{
+    const struct oribi_field *first = req->trailers;
+    bool there = req->trailer_count == 1 && first->value_len == 3 && memcmp(first->value, "abc", 3) == 0;
+    bool apart = true;
+    for (uint32_t i = 0; i < req->head->field_count; i++)
+        apart &= req->head->fields[i].name_len != 7;
+    reply_text(req, 200, !apart ? "mixed" : there ? "there" : req->trailer_count ? "wrong" : "none");
+}
+
+static void test_trailers_come_beside_the_head_and_go_with_the_request(void)
+{
+    static const char head[] = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    struct site site;
+    site_init(&site);
+    site_open(&site, check_trailers);
+    struct client *c = client_open(&site);
+    ok(client_send(&site, c, head));
+    ok(client_send(&site, c, "3\r\nxyz\r\n0\r\nHost: b\r\nX-Check: abc\r\n\r\n"));
+    ok_answer(&site, c, 200, "there");
+    ok(client_send(&site, c, head)); /* body in a later read */
+    settle(&site);
+    ok(client_send(&site, c, "3\r\nxyz\r\n0\r\nX-Ch"));
+    settle(&site);
+    ok(client_send(&site, c, "eck: abc\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+    ok_answer(&site, c, 200, "there");
+    ok_answer(&site, c, 200, "none");
+    ok(client_send(&site, c, head));
+    ok(client_send(&site, c, "0\r\nContent-Length: 5\r\n\r\n"));
+    ok_answer(&site, c, 200, "none");
+    site_close(&site);
+}
+
 /* A pipeline longer than a head may be, read together with the end of a chunked body: the bytes behind are more than the buffer ever grows to. */
 static void test_much_pipelined_behind_a_chunked_body(void)
 {
@@ -561,6 +594,7 @@ int main(void)
     run_everywhere(test_bodies_by_length_stay_where_there_is_room);
     run_everywhere(test_chunked_bodies_stay_where_there_is_room);
     run_everywhere(test_chunked_request_has_a_length_for_the_application);
+    run_everywhere(test_trailers_come_beside_the_head_and_go_with_the_request);
     run_everywhere(test_much_pipelined_behind_a_chunked_body);
     run_everywhere(test_continue_is_said_when_the_body_is_still_to_come);
     run_everywhere(test_no_continue_without_need);

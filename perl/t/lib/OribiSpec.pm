@@ -18,14 +18,14 @@ sub unescape {
     return $text;
 }
 
-# A case as a hash: texts unescaped, `input`, `output` and `body` joined, `field`, `header` and `limit` as lists of pairs.
+# A case as a hash: texts unescaped, `input`, `output` and `body` joined, `field`, `trailer`, `header` and `limit` as lists of pairs.
 sub _case {
     my (@lines) = @_;
-    my %case = (field => [], header => [], limit => []);
+    my %case = (field => [], trailer => [], header => [], limit => []);
     for my $line (@lines) {
         my ($key, $value) = $line =~ /\A([a-z_]+):(?: (.*))?\z/ or die "no case line: $line\n";
         $value = '' unless defined $value;
-        if ($key eq 'field' || $key eq 'header') {
+        if ($key =~ /\A(?:field|trailer|header)\z/) {
             my ($name, $rest) = $value =~ /\A(.*?):(?: (.*))?\z/;
             push @{ $case{$key} }, [unescape($name), unescape(defined $rest ? $rest : '')];
         } elsif ($key eq 'limit') {

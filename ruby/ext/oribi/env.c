@@ -41,6 +41,7 @@ static VALUE place_keys[PLACE_COUNT];
 static VALUE field_keys[ORIBI_FIELD_COUNT];
 static VALUE key_http_version;
 static VALUE key_url_scheme;
+static VALUE key_trailers;
 
 static VALUE text_empty;
 static VALUE text_http10;
@@ -177,6 +178,17 @@ static void set_others(struct ext_worker *worker, VALUE env, const struct oribi_
         if (key != key_http_version) /* "Version" would shadow what older Rack calls the protocol's version */
             rb_hash_aset(env, key, rb_str_new(field->value, field->value_len));
     }
+}
+
+/* Fields behind a chunked body: in a Hash of their own, so that none can pass for one of the head. */
+static VALUE trailers_of(const struct oribi_req *req)
+{
+    VALUE trailers = rb_hash_new();
+    for (uint32_t i = 0; i < req->trailer_count; i++) {
+        const struct oribi_field *field = &req->trailers[i];
+        rb_hash_aset(trailers, rb_str_new(field->name, field->name_len), rb_str_new(field->value, field->value_len));
+    }
+    return trailers;
 }
 
 static int copy_entry(VALUE key, VALUE value, VALUE template)
@@ -334,6 +346,8 @@ void ext_env_build(struct ext_call *call)
         rb_hash_aset(env, key_http_version, text_http10);
     if (RB_UNLIKELY(call->req->scheme.n == 5))
         rb_hash_aset(env, key_url_scheme, text_https);
+    if (RB_UNLIKELY(call->req->trailer_count > 0))
+        rb_hash_aset(env, key_trailers, trailers_of(call->req));
 }
 
 void ext_env_close(struct ext_call *call)
@@ -377,6 +391,7 @@ void ext_env_setup(void)
         method_texts[i] = intern_text(method_names[i]);
     key_http_version = intern_text("HTTP_VERSION");
     key_url_scheme = intern_text("rack.url_scheme");
+    key_trailers = intern_text("oribi.trailers");
     text_empty = intern_text("");
     text_http10 = intern_text("HTTP/1.0");
     text_http11 = intern_text("HTTP/1.1");

@@ -24,6 +24,7 @@
 #include "oribi/http/chunked.h"
 #include "oribi/http/head.h"
 #include "oribi/http/parser.h"
+#include "oribi/http/trailers.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,6 +52,7 @@ struct oribi_call {
     struct oribi_chunked chunked;
     struct oribi_body body;      /* when the body did not fit behind the head in the connection's buffer */
     struct oribi_slice in_place; /* … and when it did */
+    struct oribi_trailers trailers;
     struct oribi_buf rest;       /* bytes of the next request that were read with the end of a chunked body */
     int64_t body_started_ms;
     int64_t complete_us; /* oribi_clock_us() when the last byte had been read */

@@ -1,0 +1,161 @@
+/* Trailer fields. One allocation holds the fields and, behind them, their names and joined values, which take no more room than the section
+ * itself: a repeat spends at least a name, a colon and CRLF on the two bytes between values. */
+#include "oribi/http/trailers.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/http/fields.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Beside the core's table, which holds what requests are decided by. Fields with a meaning for the content stay out as well, but for digests,
+ * which are made for trailers (RFC 9530 6.2). */
+static const char *const forbidden[] = {
+    "age",
+    "allow",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-location",
+    "content-range",
+    "date",
+    "expires",
+    "location",
+    "max-forwards",
+    "prefer",
+    "proxy",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "retry-after",
+    "set-cookie",
+    "sec-purpose",
+    "trailer",
+    "vary",
+    "warning",
+    "www-authenticate",
+    "x-http-method-override",
+};
+
+struct line {
+    struct oribi_slice name;
+    struct oribi_slice value;
+};
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* Takes the first line off the section. */
+static struct line next_line(struct oribi_slice *text)
+{
+    const char *end = memchr(text->p, '\r', text->n);
+    const char *colon = memchr(text->p, ':', text->n);
+    assert(colon && end && colon < end); /* the decoder saw to it */
+    struct line line = {oribi_slice(text->p, (size_t)(colon - text->p)), {NULL, 0}};
+    const char *p = colon + 1;
+    const char *last = end;
+    while (p < last && is_blank(*p))
+        p++;
+    while (last > p && is_blank(last[-1]))
+        last--;
+    line.value = oribi_slice(p, (size_t)(last - p));
+    *text = oribi_slice(end + 2, text->n - (size_t)(end + 2 - text->p));
+    return line;
+}
+
+static bool is_kept(struct oribi_slice name)
+{
+    if (name.n > ORIBI_FIELD_NAME_BYTES_MAX || memchr(name.p, '_', name.n) ||
+        oribi_field_find(name.p, name.n) != ORIBI_FIELD_OTHER)
+        return false;
+    for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++)
+        if (oribi_slice_equal_fold(name, oribi_slice(forbidden[i], strlen(forbidden[i]))))
+            return false;
+    return true;
+}
+
+static char *put(char *out, struct oribi_slice text)
+{
+    if (text.n)
+        memcpy(out, text.p, text.n);
+    return out + text.n;
+}
+
+static char *put_lower(char *out, struct oribi_slice text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        *out++ = text.p[i] >= 'A' && text.p[i] <= 'Z' ? (char)(text.p[i] | 0x20) : text.p[i];
+    return out;
+}
+
+/* The field with this name among those already there. */
+static struct oribi_field *find(const struct oribi_trailers *trailers, struct oribi_slice name)
+{
+    for (uint32_t i = 0; i < trailers->count; i++) {
+        struct oribi_field *field = &trailers->fields[i];
+        if (oribi_slice_equal_fold(name, oribi_slice(field->name, field->name_len)))
+            return field;
+    }
+    return NULL;
+}
+
+/* Writes one field with the values of its own line and of all later lines of its name; returns the end of what it wrote. */
+static char *put_field(struct oribi_field *field, struct line first, struct oribi_slice later, char *out)
+{
+    *field = (struct oribi_field){.name = out, .name_len = (uint16_t)first.name.n};
+    out = put_lower(out, first.name);
+    field->value = out;
+    out = put(out, first.value);
+    while (later.n > 0) {
+        struct line line = next_line(&later);
+        if (!oribi_slice_equal_fold(line.name, oribi_slice(field->name, field->name_len)))
+            continue;
+        out = put(out, ORIBI_SLICE(", "));
+        out = put(out, line.value);
+    }
+    field->value_len = (uint32_t)(out - field->value);
+    return out;
+}
+
+static uint32_t count_lines(struct oribi_slice text)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < text.n; i++)
+        count += text.p[i] == '\n';
+    return count;
+}
+
+int oribi_trailers_read(struct oribi_slice text, struct oribi_trailers *trailers)
+{
+    *trailers = (struct oribi_trailers){0};
+    if (text.n == 0)
+        return 0;
+    size_t fields_bytes = count_lines(text) * sizeof(struct oribi_field); /* at most ORIBI_FIELDS_CAP lines */
+    char *block = oribi_mem_try_alloc(1, fields_bytes + text.n);
+    if (!block)
+        return ORIBI_ENOMEM;
+    trailers->fields = (struct oribi_field *)block;
+    char *out = block + fields_bytes;
+    while (text.n > 0) {
+        struct line line = next_line(&text);
+        if (!is_kept(line.name))
+            trailers->dropped_count++;
+        else if (!find(trailers, line.name)) /* else it was joined with the first of its name */
+            out = put_field(&trailers->fields[trailers->count++], line, text, out);
+    }
+    if (trailers->count == 0) {
+        oribi_mem_free(block);
+        trailers->fields = NULL;
+    }
+    return 0;
+}
+
+void oribi_trailers_release(struct oribi_trailers *trailers)
+{
+    oribi_mem_free(trailers->fields);
+    trailers->fields = NULL;
+    trailers->count = 0;
+}
