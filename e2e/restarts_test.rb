@@ -120,7 +120,7 @@ module Restarts
 
     # Ends everything in good order; pids that are left.
     def stop
-      root = @row.starter ? @server.pid : supervisor
+      root = @row.starter ? @server.pid : E2E.wait_until("the last upgrade to end") { !File.exist?("#{pid_file}.old") && supervisor }
       Process.kill(:TERM, root)
       E2E.wait_until("all processes to end: #{left}") { @server.ended? && left.empty? }
       []
