@@ -497,6 +497,8 @@ static void set_config(const struct oribi_options *options, struct oribi_reactor
         .write_timeout_ms = options->write_timeout_ms,
         .body_rate_min = options->body_rate_min,
         .response_memory_max = options->response_memory_max,
+        .buffers_memory_max = options->buffers_memory_max,
+        .buffers_file_max = options->buffers_file_max,
         .call_bytes = sizeof(struct oribi__call),
     };
     if (options->server_header)
