@@ -117,6 +117,7 @@ static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
                           atomic_load_explicit(&w->slot->connection_count, memory_order_relaxed) + 1,
                           memory_order_release);
     oribi_conn_start(&w->reactor, c);
+    oribi__share(w, c);
     return true;
 }
 

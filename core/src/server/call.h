@@ -158,6 +158,9 @@ uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
 /* Puts one connection into the pool. False: it stays. Takes no memory. */
 bool oribi__pass_conn(struct oribi_worker *worker, struct oribi_conn *conn);
 
+/* Passes a connection just accepted on to a sibling that sleeps, when we hold more than our share of them. */
+void oribi__share(struct oribi_worker *worker, struct oribi_conn *conn);
+
 /* Takes one request (and connections without one) out of the pool. */
 void oribi__pool_turn(struct oribi_worker *worker);
 

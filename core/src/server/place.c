@@ -9,6 +9,7 @@
 enum {
     TAKE_MAX = 16,        /* messages a turn: connections without a request cost next to nothing */
     PASS_IDLE_BATCH = 64, /* a turn while stopping */
+    SHARE_FREE = 2,       /* connections more than the others that nobody minds */
 };
 
 /* --- the scoreboard --- */
@@ -95,6 +96,37 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
         atomic_store_explicit(&w->slot->passed_count, atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + passed,
                               memory_order_release);
     return passed;
+}
+
+/* More than half as many again as the others, and some: an awake worker is quicker at the listener than those who sleep, and what it collects in a
+ * burst of newcomers would keep it busy, and them idle, for as long as the connections live. Closing the gates instead would leave a connection that
+ * the kernel told us alone about. */
+static bool holds_too_many(const struct oribi_worker *w)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    uint64_t total = 0;
+    uint32_t serving = 0;
+    uint32_t idle = 0;
+    if (w->pool.give_fd < 0 || w->reactor.conn_count <= SHARE_FREE)
+        return false;
+    for (uint32_t i = 0; i < board->count; i++) {
+        uint32_t state = state_of(&board->slots[i]);
+        if (&board->slots[i] == w->slot || (state != ORIBI_SLOT_IDLE && state != ORIBI_SLOT_BUSY))
+            continue;
+        serving++;
+        idle += state == ORIBI_SLOT_IDLE;
+        total += atomic_load_explicit(&board->slots[i].connections_open, memory_order_relaxed);
+    }
+    return idle > 0 && (uint64_t)w->reactor.conn_count * serving * 2 > total * 3 + (uint64_t)SHARE_FREE * serving * 2;
+}
+
+void oribi__share(struct oribi_worker *w, struct oribi_conn *c)
+{
+    if (c->state == ORIBI_CONN_CLOSED || w->stopping || !holds_too_many(w) || !oribi__pass_conn(w, c))
+        return;
+    oribi_conn_leave(&w->reactor, c);
+    atomic_store_explicit(&w->slot->passed_count, atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + 1,
+                          memory_order_release);
 }
 
 bool oribi__pass_idle(struct oribi_worker *w)
