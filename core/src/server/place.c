@@ -9,6 +9,7 @@
 enum {
     TAKE_MAX = 16,        /* messages a turn: connections without a request cost next to nothing */
     PASS_IDLE_BATCH = 64, /* a turn while stopping */
+    LEAVE_US = 2000,      /* how long something that waits is left to a sleeper */
     SHARE_FREE = 2,       /* connections more than the others that nobody minds */
 };
 
@@ -120,11 +121,23 @@ static bool holds_too_many(const struct oribi_worker *w)
     return idle > 0 && (uint64_t)w->reactor.conn_count * serving * 2 > total * 3 + (uint64_t)SHARE_FREE * serving * 2;
 }
 
+/* The kernel tells everybody who is awake of what waits, and one sleeper besides. Whoever goes to sleep looks once more, so leaving is safe; the bound is for a
+ * sleeper that was killed just then. */
+bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
+{
+    if (w->woken || w->pool.give_fd < 0 || (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
+        return false;
+    if (w->call_us_average > ORIBI_PASS_US)
+        return oribi__idle_siblings(w) > 0;
+    return holds_too_many(w);
+}
+
 void oribi__share(struct oribi_worker *w, struct oribi_conn *c)
 {
     if (c->state == ORIBI_CONN_CLOSED || w->stopping || !holds_too_many(w) || !oribi__pass_conn(w, c))
         return;
     oribi_conn_leave(&w->reactor, c);
+    w->rotate_due = true;
     atomic_store_explicit(&w->slot->passed_count, atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + 1,
                           memory_order_release);
 }
@@ -185,6 +198,12 @@ void oribi__pool_turn(struct oribi_worker *w)
 {
     struct oribi_handoff_item item;
     w->pool_ready = false;
+    if (!w->stopping && oribi__leave_to_sleepers(w, w->pool_ready_us)) {
+        if (!w->pool_ready_us)
+            w->pool_ready_us = w->reactor.now_us;
+        return;
+    }
+    w->pool_ready_us = 0;
     if (w->pool.take_fd < 0 || !w->setup.listeners || w->setup.listeners->count == 0)
         return;
     for (int i = 0; i < TAKE_MAX; i++) {
@@ -219,11 +238,7 @@ void oribi__pool_watch(struct oribi_worker *w, bool on)
 
 void oribi__entrances_close(struct oribi_worker *w)
 {
-    /* A wake-up that was spent on us and not followed is owed: the connection is taken here, and its request goes to a sibling through the pool. */
-    if (w->gates_owed)
-        oribi__gates_close(w);
-    else
-        oribi__gates_unwatch(w);
+    oribi__gates_unwatch(w); /* after a sleep the first connection that waited was taken: no wake-up is spent on us and not followed */
     oribi__pool_watch(w, false);
     oribi_loop_remove(w->reactor.loop, &w->wake_watch);
     w->entrances_closed = true;

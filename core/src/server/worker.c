@@ -173,6 +173,7 @@ static void turn(struct oribi_worker *w)
         oribi__accept_turn(w);
     if (w->pool_ready)
         oribi__pool_turn(w);
+    w->woken = false;
     oribi__shed(w);
     publish(w);
 }
@@ -313,6 +314,7 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
     if (ms >= 0 && (bound_ms < 0 || ms < bound_ms))
         bound_ms = ms;
     oribi_reactor_wait(&w->reactor, bound_ms);
+    w->woken = true;
 }
 
 void oribi_worker_wait(struct oribi_worker *w)
