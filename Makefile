@@ -16,7 +16,7 @@ core:
 # is replaced, not overwritten: running servers have the old one mapped.
 ruby:
 	@mkdir -p $(BUILD)/ruby
-	@cd $(BUILD)/ruby && { [ Makefile -nt $(CURDIR)/ruby/ext/oribi/extconf.rb ] || $(RUBY) $(CURDIR)/ruby/ext/oribi/extconf.rb; }
+	@cd $(BUILD)/ruby && { [ Makefile -nt $(CURDIR)/ruby/ext/oribi ] && [ Makefile -nt $(CURDIR)/ruby/ext/oribi/extconf.rb ] || $(RUBY) $(CURDIR)/ruby/ext/oribi/extconf.rb; }
 	@$(MAKE) --no-print-directory -C $(BUILD)/ruby -j$(JOBS)
 	@mkdir -p ruby/lib/oribi
 	@for lib in $(BUILD)/ruby/*.so; do cmp -s $$lib ruby/lib/oribi/$${lib##*/} || cp --remove-destination $$lib ruby/lib/oribi/; done
@@ -45,6 +45,10 @@ bench: all
 	@$(MAKE) --no-print-directory -C core bench OUT=$(BUILD)/core
 	@bench/hello
 
+# Requests without pause while processes are replaced, 100,000 a row; W=--write puts the table into the documentation. N: other numbers.
+soak: all
+	@script/soak --requests $(or $(N),100000) $(W)
+
 fuzz:
 	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz
 
@@ -58,4 +62,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl test asan tsan lint bench fuzz ci clean
+.PHONY: all core ruby perl test asan tsan lint bench soak fuzz ci clean

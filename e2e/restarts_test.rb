@@ -32,7 +32,8 @@ module Restarts
             effect: ->(run) { run.status["worker_exits"] > REQUESTS / 200 }),
     Row.new(name: "refork_after 200, HUP", options: %w[--refork-after 200], times: LONG ? 1 : 2, event: ->(run) { run.signal(:HUP) },
             effect: ->(run) { run.server.stderr.include?("come from a warm mold") }),
-    Row.new(name: "kill -9 of a worker", event: ->(run) { run.kill(/ worker \d+, generation/) },
+    # With the usual second between a bad end and the replacement, a kill each second would leave none to serve.
+    Row.new(name: "kill -9 of a worker", options: %w[--err-respawn-interval 100ms], event: ->(run) { run.kill(/ worker \d+, generation/) },
             effect: ->(run) { run.status["worker_exits"].positive? }),
     Row.new(name: "kill -9 of the mold", event: ->(run) { run.kill(/ mold, generation/) && run.signal(:HUP) },
             effect: ->(run) { run.killed.any? && run.status["generation"] > 1 }),
@@ -119,7 +120,7 @@ module Restarts
 
     # Ends everything in good order; pids that are left.
     def stop
-      root = @row.starter ? @server.pid : supervisor
+      root = @row.starter ? @server.pid : E2E.wait_until("the last upgrade to end") { !File.exist?("#{pid_file}.old") && supervisor }
       Process.kill(:TERM, root)
       E2E.wait_until("all processes to end: #{left}") { @server.ended? && left.empty? }
       []

@@ -314,6 +314,11 @@ int oribi_os_private_signal(void)
     return SIGRTMAX - 3;
 }
 
+int oribi_os_runtime_signal(void)
+{
+    return SIGRTMAX - 4;
+}
+
 #ifdef __GLIBC__
 enum { FRAMES_MAX = 64 };
 

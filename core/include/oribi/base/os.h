@@ -120,6 +120,9 @@ int oribi_os_signal_on_parent_death(int signal_number, pid_t parent);
 /* A signal number that programs leave alone, for a thread of ours to interrupt another; 0 where there is none. */
 int oribi_os_private_signal(void);
 
+/* Another one, for us to raise a language runtime's attention with; 0 where there is none. */
+int oribi_os_runtime_signal(void);
+
 /* Writes the calling thread's native backtrace to fd, one frame a line. Takes no memory once prepare was called, so a signal handler may call it. */
 void oribi_os_backtrace_prepare(void);
 void oribi_os_backtrace(int fd);
