@@ -48,6 +48,20 @@ bool oribi__conn_reads(struct oribi_reactor *r, struct oribi_conn *c)
     return true;
 }
 
+void oribi__conn_drop_out(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (!c->out)
+        return;
+    oribi_budget_set(&r->budget, oribi_out_charge(c->out), 0, 0);
+    oribi_out_destroy(c->out);
+    c->out = NULL;
+}
+
+static void charge_out(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    oribi_budget_set(&r->budget, oribi_out_charge(c->out), oribi_out_memory(c->out), oribi_out_spilled(c->out));
+}
+
 int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (c->broken)
@@ -57,6 +71,7 @@ int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
     int64_t sent = 0;
     int result = oribi_out_flush(c->out, c->watch.fd, &sent);
     count_sent(r, sent);
+    charge_out(r, c);
     if (result == ORIBI_AGAIN) {
         c->watch.ready &= (uint8_t)~ORIBI_WRITE;
         if (sent > 0 && c->timer.timeout_class == ORIBI_TIMEOUT_WRITE)
@@ -65,8 +80,7 @@ int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
     }
     if (result < 0)
         return break_off(c, result);
-    oribi_out_destroy(c->out);
-    c->out = NULL;
+    oribi__conn_drop_out(r, c);
     return 0;
 }
 
@@ -75,7 +89,13 @@ static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct
 {
     if (!c->out)
         c->out = oribi_out_create();
-    int result = oribi_out_keep(c->out, vec, count, skip, r->config.response_memory_max);
+    int64_t kept = oribi_out_memory(c->out);
+    int64_t more = oribi_vec_len(vec, count) - (int64_t)skip;
+    int64_t memory_max = oribi_budget_memory(&r->budget, kept, r->config.response_memory_max);
+    bool to_file = oribi_out_spilled(c->out) > 0 || kept + more > memory_max;
+    if (to_file && !oribi_budget_file(&r->budget, more))
+        return break_off(c, ORIBI_ELIMIT);
+    int result = oribi_out_keep(c->out, vec, count, skip, memory_max);
     if (result < 0)
         return break_off(c, result);
     result = oribi_conn_flush(r, c);
@@ -198,7 +218,7 @@ void oribi_conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error,
 
 void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint32_t retry_after_s, const char *reason)
 {
-    assert(c->state == ORIBI_CONN_QUEUED || c->state == ORIBI_CONN_CALL);
+    assert(c->state == ORIBI_CONN_BODY || c->state == ORIBI_CONN_QUEUED || c->state == ORIBI_CONN_CALL);
     if (c->state == ORIBI_CONN_QUEUED)
         oribi__reactor_unqueue(r, c);
     c->state = ORIBI_CONN_CALL;

@@ -23,6 +23,8 @@ int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_confi
     memset(r, 0, sizeof(*r));
     r->config = *config;
     r->hooks = *hooks;
+    r->budget.memory_max = config->buffers_memory_max;
+    r->budget.file_max = config->buffers_file_max;
     assert(config->call_bytes >= sizeof(struct oribi_call));
     int result = oribi_loop_create(source, &r->loop);
     if (result < 0)

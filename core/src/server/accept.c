@@ -27,7 +27,6 @@ void oribi__gates_unwatch(struct oribi_worker *w)
         w->gates[i].ready = false;
     }
     w->gates_open = false;
-    w->gates_owed = false;
 }
 
 static void pause_accepting(struct oribi_worker *w)
@@ -113,10 +112,13 @@ static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
         return true;
     if (!gate->listener->is_unix)
         set_address(c, &peer);
+    c->proxy_awaited = (gate->listener->proxy || w->options->proxy_protocol) &&
+                       oribi_trust_has(&w->trust, oribi_slice(c->addr, c->addr_len));
     atomic_store_explicit(&w->slot->connection_count,
                           atomic_load_explicit(&w->slot->connection_count, memory_order_relaxed) + 1,
                           memory_order_release);
     oribi_conn_start(&w->reactor, c);
+    oribi__share(w, c);
     return true;
 }
 
@@ -136,8 +138,10 @@ static uint32_t accept_budget(const struct oribi_worker *w)
 {
     uint32_t budget;
     bool idle_elsewhere = oribi__idle_siblings(w) > 0; /* the kernel wakes one of them instead */
+    if (oribi__leave_to_sleepers(w, w->gates_ready_us))
+        return 0;
     if (w->reactor.queue_len > 0)
-        budget = idle_elsewhere ? 0 : 1;
+        budget = idle_elsewhere && !w->woken ? 0 : 1;
     else
         budget = idle_elsewhere ? 1 : ACCEPT_BATCH;
     if (w->options->connections_max == 0)
@@ -146,12 +150,13 @@ static uint32_t accept_budget(const struct oribi_worker *w)
     return budget < room ? budget : room;
 }
 
-/* Connections that stay move us to the end of the kernel's queue of sleepers, see oribi_loop_rotate(). */
+/* Connections that stay, or went on to a sibling because we have enough, move us to the end of the kernel's queue of sleepers, see oribi_loop_rotate(). */
 static void rotate(struct oribi_worker *w)
 {
     uint32_t registered = w->reactor.registered_count;
-    if (registered == w->registered_seen)
+    if (registered == w->registered_seen && !w->rotate_due)
         return;
+    w->rotate_due = false;
     w->registered_seen = registered;
     if (!w->setup.board || w->setup.board->count < 2)
         return;
@@ -190,9 +195,10 @@ void oribi__accept_turn(struct oribi_worker *w)
                 gate->ready = false;
         }
     }
-    w->gates_owed = false;
+    bool left = false;
     for (uint32_t i = 0; i < w->gate_count; i++) {
-        w->gates_owed |= w->gates[i].ready;
+        left |= w->gates[i].ready;
         w->gates[i].ready = false; /* level-triggered: the next poll says it again */
     }
+    w->gates_ready_us = !left ? 0 : w->gates_ready_us ? w->gates_ready_us : w->reactor.now_us;
 }

@@ -8,6 +8,7 @@
 #include "oribi/event/reactor.h"
 #include "oribi/server/handoff.h"
 #include "oribi/server/req.h"
+#include "oribi/server/trust.h"
 #include "oribi/server/worker.h"
 
 #include <pthread.h>
@@ -69,6 +70,7 @@ struct oribi_worker {
     struct oribi_reactor reactor;
     struct oribi_worker_setup setup;
     const struct oribi_options *options;
+    struct oribi_trust trust; /* options->trusted_proxies */
     struct oribi_slot *slot;           /* the caller's, or own_board's */
     struct oribi_scoreboard own_board; /* one slot, when the caller gave none */
     struct oribi__gate *gates;
@@ -79,7 +81,9 @@ struct oribi_worker {
     _Atomic uint32_t stop_asked; /* set by oribi_worker_stop() in a handler or thread, read by the owner */
     bool stopping;
     bool gates_open;        /* listeners are watched */
-    bool gates_owed;        /* somebody waits there whom we were told of and did not take */
+    bool woken;             /* this turn follows a sleep: a wake-up of the kernel's may have been meant for us alone */
+    int64_t gates_ready_us; /* since when connections wait there that we leave to others; 0: none */
+    int64_t pool_ready_us;  /* the same for the pool */
     int64_t turned_us;      /* time of the last turn */
     int64_t stop_ms;        /* when stopping began */
     int64_t pause_until_ms; /* accepting is paused: descriptors are out */
@@ -88,6 +92,7 @@ struct oribi_worker {
     uint64_t bytes_in;
     uint64_t bytes_out;
     uint32_t registered_seen;
+    bool rotate_due;
     int owner_pid;
     bool abandoned; /* this is a child that the application forked */
     /* placement */
@@ -158,6 +163,12 @@ uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
 /* Puts one connection into the pool. False: it stays. Takes no memory. */
 bool oribi__pass_conn(struct oribi_worker *worker, struct oribi_conn *conn);
 
+/* True while what waits at an entrance, for us since ready_us (0: just now), is better left to the sibling whom the kernel has woken for it. */
+bool oribi__leave_to_sleepers(const struct oribi_worker *worker, int64_t ready_us);
+
+/* Passes a connection just accepted on to a sibling that sleeps, when we hold more than our share of them. */
+void oribi__share(struct oribi_worker *worker, struct oribi_conn *conn);
+
 /* Takes one request (and connections without one) out of the pool. */
 void oribi__pool_turn(struct oribi_worker *worker);
 
@@ -168,11 +179,13 @@ bool oribi__pass_idle(struct oribi_worker *worker);
 void oribi__entrances_close(struct oribi_worker *worker);
 void oribi__entrances_open(struct oribi_worker *worker);
 void oribi__pool_watch(struct oribi_worker *worker, bool on);
+/* forwarded.c: sets remote_addr, remote_port and scheme. */
+void oribi__peer_of(struct oribi__call *call);
 
 /* accept.c */
 void oribi__gates_open(struct oribi_worker *worker);
-void oribi__gates_close(struct oribi_worker *worker);   /* … and takes who waits there now */
-void oribi__gates_unwatch(struct oribi_worker *worker); /* … and leaves them to the siblings */
+void oribi__gates_close(struct oribi_worker *worker);   /* for good, and takes who waits there now */
+void oribi__gates_unwatch(struct oribi_worker *worker); /* for a while, and leaves them to the siblings */
 void oribi__accept_turn(struct oribi_worker *worker);
 
 /* worker.c: books the end of a call; the connection is finished or aborted by the caller. */

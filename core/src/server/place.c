@@ -9,6 +9,8 @@
 enum {
     TAKE_MAX = 16,        /* messages a turn: connections without a request cost next to nothing */
     PASS_IDLE_BATCH = 64, /* a turn while stopping */
+    LEAVE_US = 2000,      /* how long something that waits is left to a sleeper */
+    SHARE_FREE = 2,       /* connections more than the others that nobody minds */
 };
 
 /* --- the scoreboard --- */
@@ -67,6 +69,8 @@ bool oribi__pass_conn(struct oribi_worker *w, struct oribi_conn *c)
         .listener_hash = listener_hash(listener),
         .addr_len = c->addr_len,
         .port_len = c->port_len,
+        .proxy_awaited = c->proxy_awaited,
+        .proxy_tls = c->proxy_tls,
     };
     memcpy(item.addr, c->addr, sizeof(item.addr));
     memcpy(item.port, c->port, sizeof(item.port));
@@ -95,6 +99,49 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
         atomic_store_explicit(&w->slot->passed_count, atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + passed,
                               memory_order_release);
     return passed;
+}
+
+/* More than half as many again as the others, and some: an awake worker is quicker at the listener than those who sleep, and what it collects in a
+ * burst of newcomers would keep it busy, and them idle, for as long as the connections live. Closing the gates instead would leave a connection that
+ * the kernel told us alone about. */
+static bool holds_too_many(const struct oribi_worker *w)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    uint64_t total = 0;
+    uint32_t serving = 0;
+    uint32_t idle = 0;
+    if (w->pool.give_fd < 0 || w->reactor.conn_count <= SHARE_FREE)
+        return false;
+    for (uint32_t i = 0; i < board->count; i++) {
+        uint32_t state = state_of(&board->slots[i]);
+        if (&board->slots[i] == w->slot || (state != ORIBI_SLOT_IDLE && state != ORIBI_SLOT_BUSY))
+            continue;
+        serving++;
+        idle += state == ORIBI_SLOT_IDLE;
+        total += atomic_load_explicit(&board->slots[i].connections_open, memory_order_relaxed);
+    }
+    return idle > 0 && (uint64_t)w->reactor.conn_count * serving * 2 > total * 3 + (uint64_t)SHARE_FREE * serving * 2;
+}
+
+/* The kernel tells everybody who is awake of what waits, and one sleeper besides. Whoever goes to sleep looks once more, so leaving is safe; the bound is for a
+ * sleeper that was killed just then. */
+bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
+{
+    if (w->woken || w->pool.give_fd < 0 || (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
+        return false;
+    if (w->call_us_average > ORIBI_PASS_US)
+        return oribi__idle_siblings(w) > 0;
+    return holds_too_many(w);
+}
+
+void oribi__share(struct oribi_worker *w, struct oribi_conn *c)
+{
+    if (c->state == ORIBI_CONN_CLOSED || w->stopping || !holds_too_many(w) || !oribi__pass_conn(w, c))
+        return;
+    oribi_conn_leave(&w->reactor, c);
+    w->rotate_due = true;
+    atomic_store_explicit(&w->slot->passed_count, atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + 1,
+                          memory_order_release);
 }
 
 bool oribi__pass_idle(struct oribi_worker *w)
@@ -137,6 +184,8 @@ static void open_taken(struct oribi_worker *w, const struct oribi_handoff_item *
         return;
     }
     c->request_count = item->request_count;
+    c->proxy_awaited = item->proxy_awaited;
+    c->proxy_tls = item->proxy_tls;
     c->addr_len = item->addr_len;
     c->port_len = item->port_len;
     memcpy(c->addr, item->addr, sizeof(c->addr));
@@ -153,6 +202,12 @@ void oribi__pool_turn(struct oribi_worker *w)
 {
     struct oribi_handoff_item item;
     w->pool_ready = false;
+    if (!w->stopping && oribi__leave_to_sleepers(w, w->pool_ready_us)) {
+        if (!w->pool_ready_us)
+            w->pool_ready_us = w->reactor.now_us;
+        return;
+    }
+    w->pool_ready_us = 0;
     if (w->pool.take_fd < 0 || !w->setup.listeners || w->setup.listeners->count == 0)
         return;
     for (int i = 0; i < TAKE_MAX; i++) {
@@ -187,11 +242,7 @@ void oribi__pool_watch(struct oribi_worker *w, bool on)
 
 void oribi__entrances_close(struct oribi_worker *w)
 {
-    /* A wake-up that was spent on us and not followed is owed: the connection is taken here, and its request goes to a sibling through the pool. */
-    if (w->gates_owed)
-        oribi__gates_close(w);
-    else
-        oribi__gates_unwatch(w);
+    oribi__gates_unwatch(w); /* after a sleep the first connection that waited was taken: no wake-up is spent on us and not followed */
     oribi__pool_watch(w, false);
     oribi_loop_remove(w->reactor.loop, &w->wake_watch);
     w->entrances_closed = true;

@@ -455,6 +455,7 @@ static void test_many_hand_offs_keep_bytes_and_order(void)
             oribi__turn_connections(two.workers[at]);
         for (int hop = 0; hop < HOPS; hop++, at = !at) {
             set_idle(&two, !at);
+            two.workers[!at]->woken = true; /* as after a sleep: else it would leave the messages to an idle sibling */
             while (two.workers[at]->reactor.queue_len > 0) {
                 if (oribi__pass_on(two.workers[at], 0) == 0)
                     oribi__pool_turn(two.workers[!at]); /* full */

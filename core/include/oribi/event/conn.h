@@ -18,12 +18,14 @@
 #define ORIBI_EVENT_CONN_H
 
 #include "oribi/event/body.h"
+#include "oribi/event/budget.h"
 #include "oribi/event/loop.h"
 #include "oribi/event/out.h"
 #include "oribi/event/timeouts.h"
 #include "oribi/http/chunked.h"
 #include "oribi/http/head.h"
 #include "oribi/http/parser.h"
+#include "oribi/http/proxy.h"
 #include "oribi/http/trailers.h"
 
 #include <stdbool.h>
@@ -55,6 +57,7 @@ struct oribi_call {
     struct oribi_trailers trailers;
     struct oribi_buf rest;       /* bytes of the next request that were read with the end of a chunked body */
     int64_t body_started_ms;
+    struct oribi_charge charge; /* for the body, of the worker's budget */
     int64_t complete_us; /* oribi_clock_us() when the last byte had been read */
     uint32_t used;       /* bytes at the front of the connection's buffer that belong to this request */
     bool body_file;      /* the body goes to a file from the start */
@@ -84,6 +87,8 @@ struct oribi_conn {
     bool eof : 1;     /* the peer has finished sending */
     bool in_again : 1;
     bool broken : 1; /* writing failed: nothing more can be said */
+    bool proxy_awaited : 1; /* the first bytes are a PROXY header, and replace addr and port; set before oribi_conn_start() */
+    bool proxy_tls : 1;     /* … which said that the client speaks TLS */
     uint8_t addr_len;
     uint8_t port_len;
     char addr[ORIBI_CONN_ADDR_CAP]; /* numeric text of the peer; empty for unix sockets */
@@ -124,7 +129,7 @@ void oribi_conn_abort(struct oribi_reactor *reactor, struct oribi_conn *conn, bo
 /* Answers a malformed or late request with the status of `error` and closes. `reason` is for the log. */
 void oribi_conn_refuse(struct oribi_reactor *reactor, struct oribi_conn *conn, int error, const char *reason);
 
-/* Answers a complete request that will not be called (queued or just popped) with 503 and Retry-After, and closes. */
+/* Answers a request that will not be called (its body is too much just now, it is queued, or just popped) with 503 and Retry-After, and closes. */
 void oribi_conn_refuse_busy(struct oribi_reactor *reactor, struct oribi_conn *conn, uint32_t retry_after_s,
                             const char *reason);
 
@@ -162,6 +167,7 @@ void oribi__conn_close(struct oribi_reactor *reactor, struct oribi_conn *conn);
 /* At the write timeout: whether the peer has read after all; then it has another. */
 bool oribi__conn_reads(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__conn_drop_call(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__conn_drop_out(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__conn_continue(struct oribi_reactor *reactor, struct oribi_conn *conn);
 int oribi__conn_register(struct oribi_reactor *reactor, struct oribi_conn *conn);
 

@@ -95,6 +95,8 @@ struct oribi_options {
     char *host;
     uint32_t backlog; /* 0: system maximum */
     bool reuse_port;
+    bool proxy_protocol; /* on every listener; bind has ?proxy=on for one */
+    struct oribi_text_list trusted_proxies;
 
     uint32_t workers; /* 0 until oribi_options_finish(): usable CPUs */
     uint32_t threads;
@@ -123,6 +125,8 @@ struct oribi_options {
 
     uint32_t keepalive_requests_max; /* answers per connection; 1: no keep-alive, 0: unlimited */
     uint32_t connections_max;        /* open connections per worker */
+    int64_t buffers_memory_max;      /* bodies and unsent output in memory, all connections of a worker; 0: none */
+    int64_t buffers_file_max;        /* … and in files */
     int64_t response_memory_max;     /* unsent output kept in memory per connection; beyond it a file */
 
     struct oribi_range requests_max;
