@@ -16,7 +16,7 @@ core:
 # is replaced, not overwritten: running servers have the old one mapped.
 ruby:
 	@mkdir -p $(BUILD)/ruby
-	@cd $(BUILD)/ruby && { [ Makefile -nt $(CURDIR)/ruby/ext/oribi/extconf.rb ] || $(RUBY) $(CURDIR)/ruby/ext/oribi/extconf.rb; }
+	@cd $(BUILD)/ruby && { [ Makefile -nt $(CURDIR)/ruby/ext/oribi ] && [ Makefile -nt $(CURDIR)/ruby/ext/oribi/extconf.rb ] || $(RUBY) $(CURDIR)/ruby/ext/oribi/extconf.rb; }
 	@$(MAKE) --no-print-directory -C $(BUILD)/ruby -j$(JOBS)
 	@mkdir -p ruby/lib/oribi
 	@for lib in $(BUILD)/ruby/*.so; do cmp -s $$lib ruby/lib/oribi/$${lib##*/} || cp --remove-destination $$lib ruby/lib/oribi/; done
@@ -45,16 +45,20 @@ bench: all
 	@$(MAKE) --no-print-directory -C core bench OUT=$(BUILD)/core
 	@bench/hello
 
+# Requests without pause while processes are replaced, 100,000 a row; W=--write puts the table into the documentation. N: other numbers.
+soak: all
+	@script/soak --requests $(or $(N),100000) $(W)
+
 fuzz:
 	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz
 
-# Every fuzz target for half an hour, or S seconds.
-SOAK_S ?= 1800
-soak:
+# Every fuzz target one after the other, half an hour each unless ALL_S says otherwise.
+ALL_S ?= 1800
+fuzz-all:
 	@$(MAKE) --no-print-directory -C core -j$(JOBS) fuzzers OUT=$(BUILD)/fuzz
 	@for target in $(BUILD)/fuzz/fuzz/*_fuzz; do name=$${target##*/}; \
-	    $(MAKE) --no-print-directory fuzz T=$${name%_fuzz} S=$(SOAK_S) || exit 1; done
-	@echo "soak: every fuzz target ran for $(SOAK_S) s and found nothing"
+	    $(MAKE) --no-print-directory fuzz T=$${name%_fuzz} S=$(ALL_S) || exit 1; done
+	@echo "fuzz-all: every target ran for $(ALL_S) s and found nothing"
 
 ci: lint all
 	@script/test
@@ -66,4 +70,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl test asan tsan lint bench fuzz soak ci clean
+.PHONY: all core ruby perl test asan tsan lint bench soak fuzz fuzz-all ci clean

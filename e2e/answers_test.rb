@@ -133,7 +133,7 @@ E2E.suite("errors") do
 
   def test_an_exception_after_the_head_cuts_the_answer_off
     [1, 2].each do |after|
-      log_grows_by(/body failed/) do
+      log_grows_by(/body failed after #{after} /) do
         assert_raises(E2E::Client::Closed, Errno::ECONNRESET) { connect.get("/raise-in-body?after=#{after}") }
       end
     end

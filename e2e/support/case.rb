@@ -41,6 +41,17 @@ module E2E
 
       private
 
+      # The first call that lasts makes the worker open what it needs to go on during calls.
+      def long_call(server)
+        client = server.connect
+        client.request("GET", "/gate?name=long")
+        E2E.wait_until("the call") { File.exist?("#{server.dir}/long.entered") }
+        FileUtils.touch("#{server.dir}/long.open")
+        client.read_response
+      ensure
+        client&.close
+      end
+
       # The warm-up connections go when the worker sees that we left: not at once.
       def settled_descriptors
         seen = []
@@ -54,6 +65,7 @@ module E2E
         server = Server.new(transport: @transport, options: @options, env: @env).start
         @worker = server.worker_pid
         3.times { server.get("/") }
+        long_call(server)
         @descriptors = settled_descriptors
         server
       end

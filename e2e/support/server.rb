@@ -22,7 +22,9 @@ module E2E
 
     # options: of the command, beside the address and one worker. app: path of another application.
     # argv: replaces the whole command line (rackup and the like); %{port} and %{path} stand for the address.
-    def initialize(transport: :tcp, options: [], app: nil, env: {}, argv: nil, dir: nil)
+    # group: the processes are a process group of their own, so that all can be found whoever their parents are.
+    def initialize(transport: :tcp, options: [], app: nil, env: {}, argv: nil, dir: nil, group: false)
+      @group = group
       @dir = dir || Dir.mktmpdir("oribi-e2e")
       @own_dir = dir.nil?
       @transport = transport
@@ -83,6 +85,9 @@ module E2E
       @status
     end
 
+    # Pids of the command's process group, as of now.
+    def group = Processes.in_group(@pid)
+
     # Pids of everything below the command, as of now.
     def descendants = Processes.below(@pid)
 
@@ -110,6 +115,7 @@ module E2E
 
     def cleanup
       stop(:KILL) unless ended?
+      group.each { |pid| Processes.kill(pid) } if @group && @pid
       FileUtils.remove_entry(@dir) if @own_dir && File.directory?(@dir)
       SERVERS.delete(self)
     end
@@ -124,7 +130,8 @@ module E2E
     end
 
     def spawn_command
-      @pid = spawn(@env, *@argv, in: File::NULL, out: File.join(@dir, "stdout"), err: File.join(@dir, "stderr"), chdir: @env["E2E_CHDIR"] || ROOT)
+      @pid = spawn(@env, *@argv, in: File::NULL, out: File.join(@dir, "stdout"), err: File.join(@dir, "stderr"),
+                                 chdir: @env["E2E_CHDIR"] || ROOT, pgroup: @group || nil)
     end
   end
 
@@ -148,6 +155,20 @@ module E2E
       found = [pid]
       found.each { |one| found.concat(parents.filter_map { |child, parent| child if parent == one }) }
       found.drop(1)
+    end
+
+    # Those that live, of a process group.
+    def self.in_group(group)
+      Dir.children("/proc").grep(/\A\d+\z/).map(&:to_i).select do |pid|
+        state, _, its_group = stat(pid)
+        its_group.to_i == group && state != "Z"
+      end
+    end
+
+    def self.title(pid)
+      File.read("/proc/#{pid}/cmdline").tr("\0", " ").strip
+    rescue Errno::ENOENT, Errno::ESRCH
+      ""
     end
 
     # Open descriptors and what they point to.

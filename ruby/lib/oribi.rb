@@ -8,6 +8,10 @@ module Oribi
 
   # The client has left. Writing to a Stream or taking a socket raises it; it is nobody's mistake and is not logged.
   DisconnectError = Class.new(IOError)
+
+  # Raised in a call that has run for longer than +call_timeout+, wherever it is. An Exception, so that a `rescue => e` on the way does not take
+  # it for a failure of its own; `ensure` clauses run. Not rescued it becomes a 504.
+  CallTimeout = Class.new(Exception) # rubocop:disable Lint/InheritException -- as said
 end
 
 require_relative "oribi/version"

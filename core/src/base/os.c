@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,4 +248,11 @@ int oribi_os_read_line(const char *path, char *dst, size_t cap)
     dst[n] = '\0';
     dst[strcspn(dst, "\n")] = '\0';
     return 0;
+}
+
+/* What a peer that only finished sending gives is POLLRDHUP; POLLHUP says that both directions are shut. */
+bool oribi_os_peer_gone(int socket_fd)
+{
+    struct pollfd state = {.fd = socket_fd};
+    return poll(&state, 1, 0) > 0 && (state.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
 }

@@ -7,11 +7,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #ifdef __GLIBC__
+#include <execinfo.h>
 #include <malloc.h>
 #endif
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -303,3 +305,42 @@ int oribi_os_signal_on_parent_death(int signal_number, pid_t parent)
         return oribi_os_fail();
     return getppid() == parent ? 0 : ORIBI_ECLOSED;
 }
+
+/* --- signals and backtraces --- */
+
+/* Real-time signals have no meaning of their own; from the upper end, because libraries begin at the lower one. */
+int oribi_os_private_signal(void)
+{
+    return SIGRTMAX - 3;
+}
+
+int oribi_os_runtime_signal(void)
+{
+    return SIGRTMAX - 4;
+}
+
+#ifdef __GLIBC__
+enum { FRAMES_MAX = 64 };
+
+/* The first call loads the unwinder, which takes memory and locks. */
+void oribi_os_backtrace_prepare(void)
+{
+    void *frame;
+    (void)backtrace(&frame, 1);
+}
+
+void oribi_os_backtrace(int fd)
+{
+    void *frames[FRAMES_MAX];
+    int count = backtrace(frames, FRAMES_MAX);
+    backtrace_symbols_fd(frames, count, fd);
+}
+#else
+void oribi_os_backtrace_prepare(void)
+{
+}
+
+void oribi_os_backtrace(int fd)
+{
+}
+#endif

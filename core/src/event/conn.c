@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+enum { FULL_RETRY_AFTER_S = 5 }; /* files of others go as their bodies are read or their clients leave */
+
 struct oribi_conn *oribi_conn_open(struct oribi_reactor *r, int fd, const void *listener)
 {
     struct oribi_conn *c = oribi_pool_try_get(&r->conn_pool);
@@ -128,8 +130,10 @@ static void give_buf_back(struct oribi_reactor *r, struct oribi_conn *c)
         return;
     if (c->cap == ORIBI_READ_BUF_BYTES)
         oribi_pool_put(&r->buf_pool, c->buf);
-    else
+    else {
         oribi_mem_free(c->buf);
+        r->budget.memory_used -= c->cap;
+    }
     c->buf = NULL;
     c->len = c->cap = 0;
 }
@@ -148,6 +152,7 @@ static bool grow_buf(struct oribi_reactor *r, struct oribi_conn *c, size_t cap)
     char *buf = oribi_mem_try_alloc(1, cap);
     if (!buf)
         return false;
+    r->budget.memory_used += (int64_t)cap;
     uint32_t len = c->len;
     memcpy(buf, c->buf, len);
     give_buf_back(r, c);
@@ -203,8 +208,10 @@ void oribi__conn_drop_call(struct oribi_reactor *r, struct oribi_conn *c)
         give_buf_back(r, c);
     if (call->rest.cap)
         oribi_buf_deinit(&call->rest);
-    if (call->body.len > 0 || call->body.fd >= 0 || call->body.memory.cap)
+    if (call->body.len > 0 || call->body.fd >= 0 || call->body.memory.cap) {
         oribi_body_deinit(&call->body);
+        oribi_budget_set(&r->budget, &call->charge, 0, 0);
+    }
     if (call->chunked.trailers.cap) {
         oribi_buf_deinit(&call->chunked.trailers);
         oribi_trailers_release(&call->trailers);
@@ -224,9 +231,7 @@ void oribi__conn_close(struct oribi_reactor *r, struct oribi_conn *c)
         r->hooks.closed(r->hooks.self, c);
     oribi__conn_drop_call(r, c);
     give_buf_back(r, c);
-    if (c->out)
-        oribi_out_destroy(c->out);
-    c->out = NULL;
+    oribi__conn_drop_out(r, c);
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_NONE, r->now_ms);
     oribi_loop_remove(r->loop, &c->watch);
     oribi_os_close(c->watch.fd);
@@ -246,6 +251,20 @@ static size_t smaller(int64_t a, int64_t b)
     return (size_t)(a < b ? a : b);
 }
 
+/* How much of the body may be in memory, its own limit and the worker's budget considered. */
+static uint32_t body_memory_max(const struct oribi_reactor *r, const struct oribi_call *call)
+{
+    if (call->body_file)
+        return 0;
+    return (uint32_t)oribi_budget_memory(&r->budget, (int64_t)call->body.memory.len, r->config.limits.body_memory_max);
+}
+
+static void charge_body(struct oribi_reactor *r, struct oribi_call *call)
+{
+    bool in_file = call->body.fd >= 0;
+    oribi_budget_set(&r->budget, &call->charge, in_file ? 0 : call->body.len, in_file ? call->body.len : 0);
+}
+
 /* Where the next read goes, and how much: behind the head, straight into a body in memory, or into the scratch buffer. */
 static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *room)
 {
@@ -260,13 +279,16 @@ static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *r
             return r->scratch;
         *room = smaller(call->head.content_length - call->body.len, ORIBI_SCRATCH_BYTES);
         char *direct =
-            call->body_file ? NULL : oribi_body_try_room(&call->body, *room, r->config.limits.body_memory_max);
+            call->body_file ? NULL : oribi_body_try_room(&call->body, *room, body_memory_max(r, call));
         return direct ? direct : r->scratch;
     }
     if (!c->buf && !lend_buf(r, c))
         return NULL;
-    if (c->len == c->cap && !grow_buf(r, c, smaller((int64_t)c->cap * 4, (int64_t)head_cap_max(r))))
-        return NULL;
+    if (c->len == c->cap) {
+        size_t cap = smaller((int64_t)c->cap * 4, (int64_t)head_cap_max(r));
+        if (oribi_budget_memory(&r->budget, 0, (int64_t)cap) < (int64_t)cap || !grow_buf(r, c, cap))
+            return NULL; /* too many long heads at a time */
+    }
     *room = c->cap - c->len;
     return c->buf + c->len;
 }
@@ -298,9 +320,19 @@ static void body_progress(struct oribi_reactor *r, struct oribi_conn *c)
 
 static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const char *p, size_t n)
 {
-    uint32_t memory_max = c->call->body_file ? 0 : r->config.limits.body_memory_max;
-    if (n == 0 || oribi_body_append(&c->call->body, p, n, memory_max) == 0)
+    struct oribi_body *body = &c->call->body;
+    if (n == 0)
         return true;
+    uint32_t memory_max = body_memory_max(r, c->call);
+    bool to_file = body->fd >= 0 || body->memory.len + n > memory_max;
+    if (to_file && !oribi_budget_file(&r->budget, (int64_t)(body->memory.len + n))) {
+        oribi_conn_refuse_busy(r, c, FULL_RETRY_AFTER_S, "buffers_file_max is used up");
+        return false;
+    }
+    if (oribi_body_append(body, p, n, memory_max) == 0) {
+        charge_body(r, c->call);
+        return true;
+    }
     if (r->hooks.refused)
         r->hooks.refused(r->hooks.self, c, 0, "request body could not be stored");
     oribi__conn_close(r, c);
@@ -489,9 +521,10 @@ static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, s
         chunked_input(r, c, p, n);
         return;
     }
-    if (p != r->scratch)
+    if (p != r->scratch) {
         oribi_body_grown(&call->body, n);
-    else if (!append_body(r, c, p, n))
+        charge_body(r, call);
+    } else if (!append_body(r, c, p, n))
         return;
     if (call->body.len == call->head.content_length)
         complete(r, c);
@@ -539,6 +572,37 @@ void oribi__conn_on_readable(struct oribi_reactor *r, struct oribi_conn *c)
         return;
     if (oribi__conn_register(r, c) == 0 && (c->watch.ready & ORIBI_READ))
         oribi__reactor_again(r, c);
+}
+
+/* A spooled body arrives whole beside the head that announces it. */
+static void inject_body(struct oribi_reactor *r, struct oribi_conn *c, int body_fd, int64_t body_len)
+{
+    struct oribi_call *call = c->call;
+    bool fits = c->state == ORIBI_CONN_BODY && !call->head.chunked && call->body.len == 0 && call->head.content_length == body_len;
+    if (!fits) {
+        oribi_os_close(body_fd);
+        oribi__conn_close(r, c);
+        return;
+    }
+    call->body.fd = body_fd;
+    call->body.len = body_len;
+    charge_body(r, call);
+    complete(r, c);
+}
+
+void oribi__conn_inject(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice bytes, int body_fd, int64_t body_len)
+{
+    assert(!c->buf && c->state == ORIBI_CONN_IDLE);
+    if (!lend_buf(r, c) || (bytes.n > c->cap && !grow_buf(r, c, bytes.n))) {
+        oribi_os_close(body_fd);
+        oribi__conn_close(r, c);
+        return;
+    }
+    memcpy(c->buf, bytes.p, bytes.n);
+    c->len = (uint32_t)bytes.n;
+    parse_head(r, c);
+    if (body_fd >= 0)
+        inject_body(r, c, body_fd, body_len);
 }
 
 /* The answer is drained (or there was none): close, or look for the next request. Never calls an application, so pipelined requests go to the

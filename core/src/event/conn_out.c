@@ -48,6 +48,20 @@ bool oribi__conn_reads(struct oribi_reactor *r, struct oribi_conn *c)
     return true;
 }
 
+void oribi__conn_drop_out(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (!c->out)
+        return;
+    oribi_budget_set(&r->budget, oribi_out_charge(c->out), 0, 0);
+    oribi_out_destroy(c->out);
+    c->out = NULL;
+}
+
+static void charge_out(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    oribi_budget_set(&r->budget, oribi_out_charge(c->out), oribi_out_memory(c->out), oribi_out_spilled(c->out));
+}
+
 int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (c->broken)
@@ -57,6 +71,7 @@ int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
     int64_t sent = 0;
     int result = oribi_out_flush(c->out, c->watch.fd, &sent);
     count_sent(r, sent);
+    charge_out(r, c);
     if (result == ORIBI_AGAIN) {
         c->watch.ready &= (uint8_t)~ORIBI_WRITE;
         if (sent > 0 && c->timer.timeout_class == ORIBI_TIMEOUT_WRITE)
@@ -65,8 +80,7 @@ int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
     }
     if (result < 0)
         return break_off(c, result);
-    oribi_out_destroy(c->out);
-    c->out = NULL;
+    oribi__conn_drop_out(r, c);
     return 0;
 }
 
@@ -75,7 +89,13 @@ static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct
 {
     if (!c->out)
         c->out = oribi_out_create();
-    int result = oribi_out_keep(c->out, vec, count, skip, r->config.response_memory_max);
+    int64_t kept = oribi_out_memory(c->out);
+    int64_t more = oribi_vec_len(vec, count) - (int64_t)skip;
+    int64_t memory_max = oribi_budget_memory(&r->budget, kept, r->config.response_memory_max);
+    bool to_file = oribi_out_spilled(c->out) > 0 || kept + more > memory_max;
+    if (to_file && !oribi_budget_file(&r->budget, more))
+        return break_off(c, ORIBI_ELIMIT);
+    int result = oribi_out_keep(c->out, vec, count, skip, memory_max);
     if (result < 0)
         return break_off(c, result);
     result = oribi_conn_flush(r, c);
@@ -168,6 +188,20 @@ void oribi_conn_abort(struct oribi_reactor *r, struct oribi_conn *c, bool reset)
     oribi__conn_close(r, c);
 }
 
+/* Sends an answer of our own, `n` bytes in the scratch buffer, and closes. */
+static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size_t n)
+{
+    struct iovec vec = {r->scratch, n};
+    (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection is closed below */
+    c->closes = true;
+    c->lingers = true;
+    if (c->call)
+        c->call->used = c->len; /* no byte after an error is ever read as a request */
+    else
+        c->len = 0;
+    go_on(r, c);
+}
+
 void oribi_conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error, const char *reason)
 {
     int status = oribi_error_status(error);
@@ -178,17 +212,20 @@ void oribi_conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error,
         return;
     }
     bool is_head = c->call && c->call->head.is_head;
-    size_t n =
-        oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch, ORIBI_SCRATCH_BYTES);
-    struct iovec vec = {r->scratch, n};
-    (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection is closed below */
-    c->closes = true;
-    c->lingers = true;
-    if (c->call)
-        c->call->used = c->len; /* no byte after an error is ever read as a request */
-    else
-        c->len = 0;
-    go_on(r, c);
+    answer_and_close(r, c, oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch,
+                                                ORIBI_SCRATCH_BYTES));
+}
+
+void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint32_t retry_after_s, const char *reason)
+{
+    assert(c->state == ORIBI_CONN_BODY || c->state == ORIBI_CONN_QUEUED || c->state == ORIBI_CONN_CALL);
+    if (c->state == ORIBI_CONN_QUEUED)
+        oribi__reactor_unqueue(r, c);
+    c->state = ORIBI_CONN_CALL;
+    if (r->hooks.refused)
+        r->hooks.refused(r->hooks.self, c, 503, reason);
+    answer_and_close(r, c, oribi_response_busy(503, retry_after_s, oribi_reactor_date(r), r->config.server,
+                                               c->call->head.is_head, r->scratch, ORIBI_SCRATCH_BYTES));
 }
 
 int oribi_conn_withdraw(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice *rest)

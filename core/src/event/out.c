@@ -20,6 +20,7 @@ struct oribi_out {
     int64_t send_queue; /* of the kernel, when oribi_out_taken() looked */
     struct file_part spill;
     struct file_part file;
+    struct oribi_charge charge;
 };
 
 int64_t oribi_vec_len(const struct iovec *vec, size_t count)
@@ -162,4 +163,14 @@ bool oribi_out_taken(struct oribi_out *out, int socket_fd)
     out->send_queue =
         oribi_os_send_queue(socket_fd); /* an error looks empty: then only room in the socket is progress */
     return out->send_queue < before;
+}
+
+int64_t oribi_out_memory(const struct oribi_out *out)
+{
+    return (int64_t)(out->memory.len - out->memory_pos);
+}
+
+struct oribi_charge *oribi_out_charge(struct oribi_out *out)
+{
+    return &out->charge;
 }

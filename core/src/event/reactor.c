@@ -23,6 +23,8 @@ int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_confi
     memset(r, 0, sizeof(*r));
     r->config = *config;
     r->hooks = *hooks;
+    r->budget.memory_max = config->buffers_memory_max;
+    r->budget.file_max = config->buffers_file_max;
     assert(config->call_bytes >= sizeof(struct oribi_call));
     int result = oribi_loop_create(source, &r->loop);
     if (result < 0)
@@ -203,7 +205,7 @@ static void unlink_again(struct oribi_reactor *r, struct oribi_conn *c)
     c->in_again = false;
 }
 
-static void unlink_queued(struct oribi_reactor *r, struct oribi_conn *c)
+void oribi__reactor_unqueue(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_conn *before = NULL;
     struct oribi_conn *at = r->run_first;
@@ -228,7 +230,7 @@ void oribi__reactor_forget(struct oribi_reactor *r, struct oribi_conn *c, bool q
     if (c->in_again)
         unlink_again(r, c);
     if (queued)
-        unlink_queued(r, c);
+        oribi__reactor_unqueue(r, c);
     if (c->prev)
         c->prev->next = c->next;
     else

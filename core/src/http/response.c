@@ -340,6 +340,12 @@ ssize_t oribi_response_interim(int status, const struct oribi_header *headers, u
 size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst,
                             size_t cap)
 {
+    return oribi_response_busy(status, 0, date, server, is_head, dst, cap);
+}
+
+size_t oribi_response_busy(int status, uint32_t retry_after_s, const char *date, struct oribi_slice server,
+                           bool is_head, char *dst, size_t cap)
+{
     char body[64];
     char *end = put_number(body, (uint64_t)status);
     struct oribi_slice reason = oribi_status_reason(status);
@@ -348,10 +354,13 @@ size_t oribi_response_error(int status, const char *date, struct oribi_slice ser
         end = put(end, reason);
     }
     *end++ = '\n';
-    struct oribi_header type = {"Content-Type", "text/plain", 12, 10};
+    char seconds[24];
+    char *seconds_end = put_number(seconds, retry_after_s);
+    const struct oribi_header headers[] = {{"Content-Type", "text/plain", 12, 10},
+                                           {"Retry-After", seconds, 11, (uint32_t)(seconds_end - seconds)}};
     struct oribi_response res = {.status = status,
-                                 .headers = &type,
-                                 .header_count = 1,
+                                 .headers = headers,
+                                 .header_count = retry_after_s ? 2 : 1,
                                  .minor = 1,
                                  .is_head = is_head,
                                  .body_len = end - body,

@@ -18,7 +18,7 @@ enum {
     CLOSE_IDLE_BATCH = 16,
 };
 
-static void unwatch(struct oribi_worker *w)
+void oribi__gates_unwatch(struct oribi_worker *w)
 {
     if (!w->gates_open)
         return;
@@ -31,7 +31,7 @@ static void unwatch(struct oribi_worker *w)
 
 static void pause_accepting(struct oribi_worker *w)
 {
-    unwatch(w);
+    oribi__gates_unwatch(w);
     w->pause_until_ms = w->reactor.now_ms + ACCEPT_PAUSE_MS;
 }
 
@@ -55,19 +55,6 @@ void oribi__gates_open(struct oribi_worker *w)
             return;
         }
     }
-}
-
-/* Whether some sibling sleeps in its event loop and so will be woken by the kernel for a waiting connection. */
-static bool sibling_idle(const struct oribi_worker *w)
-{
-    const struct oribi_scoreboard *board = w->setup.board;
-    if (!board)
-        return false;
-    for (uint32_t i = 0; i < board->count; i++)
-        if (&board->slots[i] != w->slot &&
-            atomic_load_explicit(&board->slots[i].state, memory_order_acquire) == ORIBI_SLOT_IDLE)
-            return true;
-    return false;
 }
 
 static void set_address(struct oribi_conn *c, const struct sockaddr_storage *peer)
@@ -131,6 +118,7 @@ static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
                           atomic_load_explicit(&w->slot->connection_count, memory_order_relaxed) + 1,
                           memory_order_release);
     oribi_conn_start(&w->reactor, c);
+    oribi__share(w, c);
     return true;
 }
 
@@ -140,7 +128,7 @@ void oribi__gates_close(struct oribi_worker *w)
 {
     if (!w->gates_open)
         return;
-    unwatch(w);
+    oribi__gates_unwatch(w);
     for (uint32_t i = 0; i < w->gate_count; i++)
         while (accept_one(w, &w->gates[i]))
             continue;
@@ -149,9 +137,11 @@ void oribi__gates_close(struct oribi_worker *w)
 static uint32_t accept_budget(const struct oribi_worker *w)
 {
     uint32_t budget;
-    bool idle_elsewhere = sibling_idle(w);
+    bool idle_elsewhere = oribi__idle_siblings(w) > 0; /* the kernel wakes one of them instead */
+    if (oribi__leave_to_sleepers(w, w->gates_ready_us))
+        return 0;
     if (w->reactor.queue_len > 0)
-        budget = idle_elsewhere ? 0 : 1;
+        budget = idle_elsewhere && !w->woken ? 0 : 1;
     else
         budget = idle_elsewhere ? 1 : ACCEPT_BATCH;
     if (w->options->connections_max == 0)
@@ -160,12 +150,13 @@ static uint32_t accept_budget(const struct oribi_worker *w)
     return budget < room ? budget : room;
 }
 
-/* Connections that stay move us to the end of the kernel's queue of sleepers, see oribi_loop_rotate(). */
+/* Connections that stay, or went on to a sibling because we have enough, move us to the end of the kernel's queue of sleepers, see oribi_loop_rotate(). */
 static void rotate(struct oribi_worker *w)
 {
     uint32_t registered = w->reactor.registered_count;
-    if (registered == w->registered_seen)
+    if (registered == w->registered_seen && !w->rotate_due)
         return;
+    w->rotate_due = false;
     w->registered_seen = registered;
     if (!w->setup.board || w->setup.board->count < 2)
         return;
@@ -184,7 +175,7 @@ void oribi__accept_turn(struct oribi_worker *w)
         return;
     bool full = w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
     if (w->gates_open && full)
-        unwatch(w);
+        oribi__gates_unwatch(w);
     else if (!w->gates_open && !full && w->reactor.now_ms >= w->pause_until_ms)
         oribi__gates_open(w);
     if (w->gates_open)
@@ -201,9 +192,13 @@ void oribi__accept_turn(struct oribi_worker *w)
         while (budget > 0 && gate->ready && w->gates_open) {
             budget--;
             if (!accept_one(w, gate))
-                break;
+                gate->ready = false;
         }
     }
-    for (uint32_t i = 0; i < w->gate_count; i++)
+    bool left = false;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        left |= w->gates[i].ready;
         w->gates[i].ready = false; /* level-triggered: the next poll says it again */
+    }
+    w->gates_ready_us = !left ? 0 : w->gates_ready_us ? w->gates_ready_us : w->reactor.now_us;
 }

@@ -1,14 +1,17 @@
-/* What the server layer keeps beside a connection's call, and the worker itself; private to worker.c, accept.c, reply.c and stream.c. */
+/* What the server layer keeps beside a connection's call, and the worker itself; private to the sources of
+ * this folder that work on a worker: worker, accept, place, helper, deadline, reply, stream. */
 #ifndef ORIBI_SERVER_CALL_H
 #define ORIBI_SERVER_CALL_H
 
 #include "oribi/base/log.h"
 #include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
+#include "oribi/server/handoff.h"
 #include "oribi/server/req.h"
 #include "oribi/server/trust.h"
 #include "oribi/server/worker.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 enum oribi__phase {
@@ -46,6 +49,23 @@ struct oribi__gate {
     bool ready; /* connections wait */
 };
 
+/* Who may touch the reactor and everything that hangs on it; drawn in doc/internals/placement.md. */
+enum oribi__owner {
+    ORIBI_OWNER_MAIN,    /* the worker's own thread, in the core */
+    ORIBI_OWNER_CALL,    /* nobody: the own thread is inside the application */
+    ORIBI_OWNER_HELPER,  /* the helper, for one bounded step */
+    ORIBI_OWNER_LEAVING, /* the same, and the own thread waits for it */
+};
+
+enum {
+    ORIBI_LONG_US = 1000,  /* a call longer than this is worth a helper */
+    ORIBI_PASS_US = 300,   /* calls longer than this on average are worth a hand-off, which costs about 15 */
+};
+
+enum { ORIBI_POOL_BUF_BYTES = ORIBI_HANDOFF_BYTES_MAX + 2048 };
+
+struct oribi_helper;
+
 struct oribi_worker {
     struct oribi_reactor reactor;
     struct oribi_worker_setup setup;
@@ -58,9 +78,12 @@ struct oribi_worker {
     struct oribi_wake wake;
     struct oribi_watch wake_watch;
     struct oribi_watch life_watch;
-    atomic_bool stop_asked; /* set by oribi_worker_stop() in a handler or thread, read by the owner */
+    _Atomic uint32_t stop_asked; /* set by oribi_worker_stop() in a handler or thread, read by the owner */
     bool stopping;
     bool gates_open;        /* listeners are watched */
+    bool woken;             /* this turn follows a sleep: a wake-up of the kernel's may have been meant for us alone */
+    int64_t gates_ready_us; /* since when connections wait there that we leave to others; 0: none */
+    int64_t pool_ready_us;  /* the same for the pool */
     int64_t turned_us;      /* time of the last turn */
     int64_t stop_ms;        /* when stopping began */
     int64_t pause_until_ms; /* accepting is paused: descriptors are out */
@@ -69,22 +92,110 @@ struct oribi_worker {
     uint64_t bytes_in;
     uint64_t bytes_out;
     uint32_t registered_seen;
+    bool rotate_due;
     int owner_pid;
     bool abandoned; /* this is a child that the application forked */
+    /* placement */
+    _Atomic uint32_t owner;      /* enum oribi__owner; partners: oribi__enter() and oribi__leave() here, the helper's steps */
+    struct oribi_helper *helper; /* NULL until a call was long; written by the own thread */
+    bool helper_failed;          /* no thread could be had: do not try again */
+    bool forking;                /* the fork handler took the reactor */
+    /* deadlines */
+    pthread_t thread;            /* that makes the calls; written by itself before each */
+    struct oribi__call *current; /* the call being made; of the reactor's owner */
+    int64_t told_us;             /* which call, by its start, the runtime was told about; of the own thread */
+    int64_t signalled_us;        /* when the helper sent the last signal; of the helper */
+    atomic_bool dying;           /* one thread has begun to end the worker */
+    struct oribi_watch pool_watch;
+    struct oribi_handoff pool;   /* -1, -1: none */
+    bool pool_ready;             /* somebody put something in */
+    bool pool_watched;
+    char *pool_buf;              /* ORIBI_POOL_BUF_BYTES, NULL without a pool */
+    bool entrances_closed;       /* the helper took listeners, pool and wake descriptor out of the loop */
+    int64_t call_us_average;     /* of the last ten calls or so */
     struct oribi_log_gate refuse_gate;
     struct oribi_log_gate app_gate;
 };
 
+/* The own thread takes the reactor, in functions that the application calls. Entering twice is harmless, leaving is not: whoever entered while the request
+ * stays open leaves, whoever ends the request does not. Without a helper nobody else can have it; the fence is for the deadline's signal handler. */
+void oribi__enter_slow(struct oribi_worker *worker);
+
+static inline void oribi__enter(struct oribi_worker *w)
+{
+    uint32_t expected = ORIBI_OWNER_CALL;
+    if (!w->helper)
+        atomic_store_explicit(&w->owner, ORIBI_OWNER_MAIN, memory_order_relaxed);
+    else if (!atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_MAIN, memory_order_acquire, memory_order_relaxed) &&
+             expected != ORIBI_OWNER_MAIN)
+        oribi__enter_slow(w);
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void oribi__leave(struct oribi_worker *w)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&w->owner, ORIBI_OWNER_CALL, memory_order_release);
+}
+
+/* worker.c: one turn of the connections alone, and what siblings and supervisor are to see of it. */
+void oribi__turn_connections(struct oribi_worker *worker);
+
+/* overload.c */
+
+/* Answers 503 to what is too much: the newest beyond queue_max, the oldest beyond queue_time_max. */
+void oribi__shed(struct oribi_worker *worker);
+
+/* Looks at a request just popped: false when it was refused (it has waited too long) or dropped (its client has gone), and is over. Sets queue_us. */
+bool oribi__admit(struct oribi_worker *worker, struct oribi__call *call, int64_t now_us);
+
+/* place.c */
+
+/* Siblings that sleep in their event loop. */
+uint32_t oribi__idle_siblings(const struct oribi_worker *worker);
+
+/* True while another worker serves and will go on to. */
+bool oribi__has_siblings(const struct oribi_worker *worker);
+
+/* Puts complete requests into the pool, the oldest first but for the first `keep`, one for each idle sibling. Returns how many went. */
+uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
+
+/* Puts one connection into the pool. False: it stays. Takes no memory. */
+bool oribi__pass_conn(struct oribi_worker *worker, struct oribi_conn *conn);
+
+/* True while what waits at an entrance, for us since ready_us (0: just now), is better left to the sibling whom the kernel has woken for it. */
+bool oribi__leave_to_sleepers(const struct oribi_worker *worker, int64_t ready_us);
+
+/* Passes a connection just accepted on to a sibling that sleeps, when we hold more than our share of them. */
+void oribi__share(struct oribi_worker *worker, struct oribi_conn *conn);
+
+/* Takes one request (and connections without one) out of the pool. */
+void oribi__pool_turn(struct oribi_worker *worker);
+
+/* While stopping: idle connections go to the siblings. False when there is nobody to take them. */
+bool oribi__pass_idle(struct oribi_worker *worker);
+
+/* Takes listeners, pool and wake descriptor out of the loop while the own thread is in a long call; and puts them back. */
+void oribi__entrances_close(struct oribi_worker *worker);
+void oribi__entrances_open(struct oribi_worker *worker);
+void oribi__pool_watch(struct oribi_worker *worker, bool on);
 /* forwarded.c: sets remote_addr, remote_port and scheme. */
 void oribi__peer_of(struct oribi__call *call);
 
 /* accept.c */
 void oribi__gates_open(struct oribi_worker *worker);
-void oribi__gates_close(struct oribi_worker *worker);
+void oribi__gates_close(struct oribi_worker *worker);   /* for good, and takes who waits there now */
+void oribi__gates_unwatch(struct oribi_worker *worker); /* for a while, and leaves them to the siblings */
 void oribi__accept_turn(struct oribi_worker *worker);
 
 /* worker.c: books the end of a call; the connection is finished or aborted by the caller. */
 void oribi__call_end(struct oribi__call *call, int status);
+
+/* worker.c: this process's worker, for handlers, which have no argument. */
+extern struct oribi_worker *oribi__own_worker;
+
+/* worker.c: one line of the access log. */
+void oribi__log_access(struct oribi__call *call, int status, int64_t now_us);
 
 /* True if the connection may be kept after this answer. */
 bool oribi__call_keeps(const struct oribi__call *call);

@@ -1,7 +1,7 @@
 /* Generations: starting a mold (by the language's fork, or by exec so that new code counts), what a new generation tells about itself, and
  * the successor of an upgrade. A program started by exec finds its ties in its environment:
  *
- *   ORIBI_MOLD     "layout generation socket message life board board_count parent": it is to become a mold
+ *   ORIBI_MOLD     "layout generation socket message life board board_count parent take give": it is to become a mold
  *   ORIBI_UPGRADE  "fd": it is a successor and writes a byte there when it serves
  *   ORIBI_LISTEN   the listening sockets, for both (inherited.h)
  *
@@ -97,15 +97,19 @@ static int exec_mold(struct oribi_host *host, pid_t *pid)
 {
     char listen[ORIBI_INHERITED_TEXT_CAP + 16];
     char mold[160];
-    int keep[ORIBI_LISTENERS_MAX + 4];
+    char handoff[24];
+    int keep[ORIBI_LISTENERS_MAX + 6];
     size_t count = collect_listeners(host, listen, sizeof(listen), keep);
-    (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld", (unsigned)LAYOUT, host->next_generation,
+    oribi_handoff_export(&host->ties.handoff, handoff, sizeof(handoff));
+    (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %s", (unsigned)LAYOUT, host->next_generation,
                    host->next_mold_fds[1], host->ties.message_fd, host->ties.life_fd, host->ties.board.fd,
-                   host->ties.board.count, (long)host->pid); /* eight numbers fit */
+                   host->ties.board.count, (long)host->pid, handoff); /* ten numbers fit */
     keep[count++] = host->next_mold_fds[1];
     keep[count++] = host->ties.message_fd;
     keep[count++] = host->ties.life_fd;
     keep[count++] = host->ties.board.fd;
+    keep[count++] = host->ties.handoff.take_fd;
+    keep[count++] = host->ties.handoff.give_fd;
     char *extra[] = {mold, listen, (char *)"LISTEN_FDS=", (char *)"LISTEN_PID=", (char *)"ORIBI_UPGRADE=", NULL};
     return oribi_start_again(&host->start, extra, keep, count, pid);
 }
@@ -258,8 +262,9 @@ int oribi__handed_down_read(struct oribi__handed_down *from, char *error)
     unsigned layout = 0;
     long parent = 0;
     const char *text = getenv("ORIBI_MOLD");
-    int n = sscanf(text ? text : "", "%u %u %d %d %d %d %u %ld", &layout, &from->generation, &from->socket_fd,
-                   &from->message_fd, &from->life_fd, &from->board_fd, &from->board_count, &parent);
+    char handoff[24] = "";
+    int n = sscanf(text ? text : "", "%u %u %d %d %d %d %u %ld %23s", &layout, &from->generation, &from->socket_fd,
+                   &from->message_fd, &from->life_fd, &from->board_fd, &from->board_count, &parent, handoff);
     (void)unsetenv("ORIBI_MOLD"); /* fails for names with `=` only */
     from->parent = (pid_t)parent;
     if (n >= 1 && layout != (unsigned)LAYOUT) {
@@ -269,10 +274,12 @@ int oribi__handed_down_read(struct oribi__handed_down *from, char *error)
         return ORIBI_EINVAL;
     }
     const int fds[] = {from->socket_fd, from->message_fd, from->life_fd, from->board_fd};
-    for (size_t i = 0; n == 8 && i < sizeof(fds) / sizeof(fds[0]); i++)
+    for (size_t i = 0; n == 9 && i < sizeof(fds) / sizeof(fds[0]); i++)
         if (oribi_os_set_cloexec(fds[i], true) < 0)
             n = 0;
-    if (n == 8 && from->board_count > 0 && from->board_count <= ORIBI_SLOTS_MAX)
+    if (n == 9 && oribi_handoff_import(&from->handoff, handoff) < 0)
+        n = 0;
+    if (n == 9 && from->board_count > 0 && from->board_count <= ORIBI_SLOTS_MAX)
         return 0;
     (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "ORIBI_MOLD cannot be read: \"%.80s\"", text ? text : "");
     return ORIBI_EINVAL;

@@ -94,6 +94,7 @@ static bool worker_exited(struct oribi_host *host, const struct oribi_action *ac
     oribi__totals_add(&host->totals, slot);
     host->totals.worker_exits++;
     memset(slot, 0, sizeof(*slot)); /* siblings must not take it for an idle one */
+    oribi_handoff_rouse(&host->ties.handoff);
     return hook(host, "on_worker_exit", action);
 }
 
@@ -181,6 +182,9 @@ static bool finish(struct oribi_host *host, const struct oribi_action *action)
         oribi__log_text(host, ORIBI_LOG_ERROR, action->text);
     oribi__release_starter(host, action->code);
     oribi__control_answer(host, ORIBI__WISH_STOP, 0, "stopped");
+    uint32_t refused = oribi_handoff_refuse(&host->ties.handoff); /* of workers that were killed before they could empty it */
+    if (refused)
+        oribi_log(ORIBI_LOG_WARN, "%u connections between workers were answered 503", refused);
     host->action = (struct oribi_host_action){.type = ORIBI_HOST_EXIT, .exit_code = action->code};
     return true;
 }

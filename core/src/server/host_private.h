@@ -11,6 +11,7 @@
 #include "oribi/base/buf.h"
 #include "oribi/base/os.h"
 #include "oribi/server/access_log.h"
+#include "oribi/server/handoff.h"
 #include "oribi/server/host.h"
 #include "oribi/server/message.h"
 #include "oribi/server/pid_file.h"
@@ -26,6 +27,7 @@ struct oribi__ties {
     struct oribi_listeners *listeners; /* never NULL */
     const char *program;
     struct oribi_scoreboard board;
+    struct oribi_handoff handoff; /* all workers of all generations share it */
     struct oribi_access_log *access_log; /* NULL: off */
     int message_fd;                      /* to the supervisor; shared by all its molds and workers */
     int life_fd;                         /* never written to: at its end the supervisor is dead */
@@ -153,6 +155,7 @@ struct oribi__handed_down {
     int message_fd;
     int life_fd;
     int board_fd;
+    struct oribi_handoff handoff;
     uint32_t board_count;
     pid_t parent;
 };

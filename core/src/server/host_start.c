@@ -169,6 +169,7 @@ int oribi_host_daemon_wait(struct oribi_host *host, pid_t pid)
 
 static void no_descriptors(struct oribi_host *host)
 {
+    host->ties.handoff = (struct oribi_handoff){-1, -1};
     host->ties.message_fd = host->ties.life_fd = host->ties.board.fd = host->message_fd = host->life_write_fd = -1;
     host->signal_fds[0] = host->signal_fds[1] = host->daemon_fds[0] = host->daemon_fds[1] = -1;
     host->next_mold_fds[0] = host->next_mold_fds[1] = host->pid_file.fd = -1;
@@ -247,6 +248,7 @@ void oribi__host_config(const struct oribi_options *options, uint32_t workers_ma
         .age_max_ms = options->age_max_ms,
         .memory_max = options->memory_max,
         .refork_after = options->refork_after,
+        .deadline_signal = oribi_os_private_signal(),
         .watch = options->call_timeout_ms > 0 || options->age_max_ms > 0 || options->memory_max > 0 ||
                  options->refork_after > 0,
     };
@@ -285,6 +287,7 @@ static int fail(struct oribi_host *host, int code, const char *what, char *error
     close_own(host, -1);
     oribi_os_close(host->ties.message_fd);
     oribi_os_close(host->ties.life_fd);
+    oribi_handoff_close(&host->ties.handoff);
     oribi__control_close(host, true);
     oribi_pid_file_remove(&host->pid_file);
     if (host->ties.access_log)
@@ -335,7 +338,7 @@ int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **
     int code = open_named(host, error);
     if (code < 0)
         return fail(host, code, NULL, error);
-    if (open_pipes(host) < 0)
+    if (open_pipes(host) < 0 || oribi_handoff_create(&host->ties.handoff) < 0)
         return fail(host, ORIBI_ESYS, "cannot make pipes", error);
     uint32_t workers_max = workers_ceiling(options);
     if (oribi_scoreboard_create_named(&host->ties.board, 2 * workers_max) < 0) /* those who leave and those who come */
@@ -358,6 +361,7 @@ void oribi_host_destroy(struct oribi_host *host)
     close_own(host, -1);
     oribi_os_close(host->ties.message_fd);
     oribi_os_close(host->ties.life_fd);
+    oribi_handoff_close(&host->ties.handoff);
     oribi_pid_file_remove(&host->pid_file);
     if (host->ties.access_log)
         oribi_access_log_close(host->ties.access_log);

@@ -98,6 +98,7 @@ int oribi_mold_inherit(const struct oribi_host_setup *setup, struct oribi_mold *
     mold->ties = (struct oribi__ties){.options = setup->options,
                                       .listeners = setup->listeners,
                                       .program = setup->program,
+                                      .handoff = from.handoff,
                                       .message_fd = from.message_fd,
                                       .life_fd = from.life_fd};
     if (!mold->ties.listeners) /* lives as long as the process */
@@ -230,6 +231,7 @@ void oribi_mold_destroy(struct oribi_mold *mold)
     oribi_os_close(mold->socket_fd);
     oribi_os_close(mold->ties.message_fd);
     oribi_os_close(mold->ties.life_fd);
+    oribi_handoff_close(&mold->ties.handoff);
     oribi_wake_destroy(&mold->wake);
     oribi_mem_free(mold);
 }

@@ -78,7 +78,8 @@ int oribi_pid_file_write(struct oribi_pid_file *file, char *error)
 {
     char text[32];
     int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-    if (ftruncate(file->fd, 0) == 0 && pwrite(file->fd, text, (size_t)n, 0) == n)
+    /* Written first, so that it is the writing that fails where there is no room. */
+    if (pwrite(file->fd, text, (size_t)n, 0) == n && ftruncate(file->fd, n) == 0)
         return 0;
     (void)complain(file->path, "write", error);
     oribi_pid_file_remove(file);

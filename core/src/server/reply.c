@@ -99,6 +99,13 @@ static int finish(struct oribi__call *call, int result)
     return result < 0 ? ORIBI_ECLOSED : 0;
 }
 
+/* Back to the application, which still has the request. */
+static int still_open(struct oribi__call *call, int result)
+{
+    oribi__leave(call->worker);
+    return result;
+}
+
 /* The first `limit` bytes of the vector, in as few entries as that takes. */
 static size_t cut_vec(struct iovec *vec, size_t count, int64_t limit)
 {
@@ -152,9 +159,10 @@ int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *he
     struct oribi__head_text head;
     int64_t promised;
     int64_t total = oribi_vec_len(body, body_count);
+    oribi__enter(call->worker);
     int result = oribi__reply_head(call, status, headers, header_count, total, &head, &promised);
     if (result < 0)
-        return result;
+        return still_open(call, result);
     call->phase = ORIBI_PHASE_STARTED;
     if (call->framing == ORIBI_FRAMING_NONE) {
         result = send_whole(call, &head, NULL, 0);
@@ -187,9 +195,10 @@ int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_heade
     assert(call->phase == ORIBI_PHASE_OPEN);
     struct oribi__head_text head;
     int64_t promised;
+    oribi__enter(call->worker);
     int result = oribi__reply_head(call, status, headers, header_count, len, &head, &promised);
     if (result < 0)
-        return result;
+        return still_open(call, result);
     call->phase = ORIBI_PHASE_STARTED;
     bool short_file = call->framing == ORIBI_FRAMING_LENGTH && promised > len;
     int64_t now = call->framing == ORIBI_FRAMING_NONE ? 0 : promised >= 0 && promised < len ? promised : len;
@@ -242,11 +251,12 @@ int oribi_req_inform(struct oribi_req *req, int status, const struct oribi_heade
     if (call->base.head.minor == 0 || call->phase != ORIBI_PHASE_OPEN)
         return 0;
     const char *reason = NULL;
+    oribi__enter(call->worker);
     ssize_t n = oribi_response_interim(status, headers, header_count, r->scratch, ORIBI_SCRATCH_BYTES, &reason);
     if (n < 0) {
         oribi__log_app(call, "interim answer not valid: %s", reason ? reason : "too long");
-        return ORIBI_EAPP;
+        return still_open(call, ORIBI_EAPP);
     }
     struct iovec vec = {r->scratch, (size_t)n};
-    return oribi_conn_send(r, call->base.conn, &vec, 1, false) < 0 ? ORIBI_ECLOSED : 0;
+    return still_open(call, oribi_conn_send(r, call->base.conn, &vec, 1, false) < 0 ? ORIBI_ECLOSED : 0);
 }

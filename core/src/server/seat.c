@@ -27,6 +27,7 @@ struct oribi_seat {
     _Atomic bool mold_asked;   /* likewise */
     bool leaving_told;
     struct oribi_listeners *spare; /* duplicates for a mold made of this worker, while it is forked */
+    struct oribi_handoff spare_handoff;    /* likewise */
     char title[160];
 };
 
@@ -93,6 +94,7 @@ void oribi_seat_setup(struct oribi_seat *seat, struct oribi_worker_setup *setup)
         .listeners = seat->ties.listeners,
         .slot = oribi_seat_slot(seat),
         .board = &seat->ties.board,
+        .handoff = &seat->ties.handoff,
         .access_log = seat->ties.access_log,
         .life_fd = seat->ties.life_fd,
     };
@@ -179,6 +181,7 @@ static void close_spare(struct oribi_seat *seat)
         oribi_os_close(seat->spare->items[i].fd);
     oribi_mem_free(seat->spare);
     seat->spare = NULL;
+    oribi_handoff_close(&seat->spare_handoff);
 }
 
 void oribi_seat_before_fork(struct oribi_seat *seat)
@@ -188,6 +191,8 @@ void oribi_seat_before_fork(struct oribi_seat *seat)
     *seat->spare = *listeners;
     for (uint32_t i = 0; i < listeners->count; i++)
         seat->spare->items[i].fd = fcntl(listeners->items[i].fd, F_DUPFD_CLOEXEC, 0); /* -1: seen by promote */
+    seat->spare_handoff.take_fd = fcntl(seat->ties.handoff.take_fd, F_DUPFD_CLOEXEC, 0); /* likewise */
+    seat->spare_handoff.give_fd = fcntl(seat->ties.handoff.give_fd, F_DUPFD_CLOEXEC, 0);
     oribi_signals_hold();
 }
 
@@ -204,8 +209,10 @@ void oribi_seat_after_fork(struct oribi_seat *seat, pid_t pid)
     close_spare(seat);
 }
 
-static bool all_open(const struct oribi_listeners *listeners)
+static bool all_open(const struct oribi_listeners *listeners, const struct oribi_handoff *handoff)
 {
+    if (handoff->take_fd < 0 || handoff->give_fd < 0)
+        return false;
     for (uint32_t i = 0; i < listeners->count; i++)
         if (listeners->items[i].fd < 0)
             return false;
@@ -218,10 +225,11 @@ struct oribi_mold *oribi_seat_promote(struct oribi_seat *seat)
     struct oribi_mold *mold = oribi_mem_alloc(1, sizeof(*mold));
     mold->ties = seat->ties;
     mold->ties.listeners = seat->spare;
+    mold->ties.handoff = seat->spare_handoff;
     mold->generation = seat->generation;
     atomic_store(&mold->loaded, true);
     oribi_wake_destroy(&seat->wake);
-    bool failed = !all_open(seat->spare) || oribi__mold_take_post(mold) < 0 || oribi_message_pair(fds) < 0;
+    bool failed = !all_open(seat->spare, &seat->spare_handoff) || oribi__mold_take_post(mold) < 0 || oribi_message_pair(fds) < 0;
     oribi_signals_release();
     if (failed) {
         oribi_log(ORIBI_LOG_WARN, "refork: no descriptors for a mold: %s", oribi_os_error_text());

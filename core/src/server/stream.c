@@ -22,11 +22,8 @@ static int64_t low_water(const struct oribi__call *call)
     return oribi_conn_spilled(call->base.conn) > 0 ? 0 : high_water(call) / 2;
 }
 
-int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
-                      int64_t body_len)
+static int begin(struct oribi__call *call, int status, const struct oribi_header *headers, uint32_t header_count, int64_t body_len)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    assert(call->phase == ORIBI_PHASE_OPEN);
     struct oribi__head_text head;
     int64_t promised;
     int result = oribi__reply_head(call, status, headers, header_count, body_len, &head, &promised);
@@ -41,6 +38,16 @@ int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_head
     call->left = call->framing == ORIBI_FRAMING_LENGTH ? promised : -1;
     call->phase = ORIBI_PHASE_BEGUN;
     return 0;
+}
+
+int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count, int64_t body_len)
+{
+    struct oribi__call *call = oribi__call_of(req);
+    assert(call->phase == ORIBI_PHASE_OPEN);
+    oribi__enter(call->worker);
+    int result = begin(call, status, headers, header_count, body_len);
+    oribi__leave(call->worker);
+    return result;
 }
 
 /* Sends [held head] before, data, after; `before` and `after` are chunk framing. */
@@ -108,17 +115,19 @@ static int write_known(struct oribi__call *call, const struct iovec *vec, size_t
     return 0;
 }
 
-int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t count)
+static int flush_head(struct oribi__call *call)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    assert(call->phase != ORIBI_PHASE_OPEN);
-    int64_t total = oribi_vec_len(vec, count);
-    if (total == 0) /* an empty chunk would end the body */
-        return 0;
+    if (call->phase != ORIBI_PHASE_BEGUN)
+        return outcome(call, 0);
+    return outcome(call, send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE(""), false));
+}
+
+static int write_body(struct oribi__call *call, const struct iovec *vec, size_t count, int64_t total)
+{
     int result;
     switch (call->framing) {
     case ORIBI_FRAMING_NONE:
-        return call->phase == ORIBI_PHASE_BEGUN ? oribi_reply_flush(req) : 0;
+        return call->phase == ORIBI_PHASE_BEGUN ? flush_head(call) : 0;
     case ORIBI_FRAMING_LENGTH:
         result = write_known(call, vec, count, total);
         break;
@@ -136,12 +145,26 @@ int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t cou
     return outcome(call, result);
 }
 
+int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t count)
+{
+    struct oribi__call *call = oribi__call_of(req);
+    assert(call->phase != ORIBI_PHASE_OPEN);
+    int64_t total = oribi_vec_len(vec, count);
+    if (total == 0) /* an empty chunk would end the body */
+        return 0;
+    oribi__enter(call->worker);
+    int result = write_body(call, vec, count, total);
+    oribi__leave(call->worker);
+    return result;
+}
+
 int oribi_reply_flush(struct oribi_req *req)
 {
     struct oribi__call *call = oribi__call_of(req);
-    if (call->phase != ORIBI_PHASE_BEGUN)
-        return outcome(call, 0);
-    return outcome(call, send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE(""), false));
+    oribi__enter(call->worker);
+    int result = flush_head(call);
+    oribi__leave(call->worker);
+    return result;
 }
 
 /* What is left of write_timeout since output last moved; -1: no bound. Being woken in between is no progress. */
@@ -161,7 +184,7 @@ static int wait_left_ms(struct oribi__call *call)
     return left < 0 ? 0 : left < INT32_MAX ? (int)left : INT32_MAX;
 }
 
-/* Waits for the socket; 1 woken, 0 something moved, ORIBI_ECLOSED too late or gone. */
+/* Waits for the socket without the reactor, so that the helper can go on with the others; 1 woken, 0 something moved, ORIBI_ECLOSED too late or gone. */
 static int wait_writable(struct oribi__call *call)
 {
     struct oribi_worker *w = call->worker;
@@ -174,16 +197,16 @@ static int wait_writable(struct oribi__call *call)
     bool woken = ready < 0 || (fds[1].revents && oribi_wake_clear(&w->wake));
     if (woken && left_ms != 0)
         return 1;
-    if (ready > 0 && fds[0].revents) {
-        if (oribi_conn_flush(&w->reactor, c) == ORIBI_ECLOSED)
-            return ORIBI_ECLOSED;
-    } else if (oribi_out_taken(c->out, c->watch.fd)) { /* it reads, but there is no room yet */
+    int result = 0;
+    oribi__enter(w);
+    if (ready > 0 && fds[0].revents)
+        result = oribi_conn_flush(&w->reactor, c);
+    else if (oribi_out_taken(c->out, c->watch.fd)) /* it reads, but there is no room yet */
         call->waited_since_ms = oribi_clock_ms();
-    } else {
+    else
         c->broken = true; /* nothing moved for write_timeout */
-        return ORIBI_ECLOSED;
-    }
-    return woken;
+    oribi__leave(w);
+    return result == ORIBI_ECLOSED || c->broken ? ORIBI_ECLOSED : woken;
 }
 
 int oribi_reply_wait(struct oribi_req *req)
@@ -213,6 +236,7 @@ int oribi_reply_end(struct oribi_req *req)
     struct oribi__call *call = oribi__call_of(req);
     assert(call->phase != ORIBI_PHASE_OPEN);
     int result = 0;
+    oribi__enter(call->worker);
     if (call->framing == ORIBI_FRAMING_CHUNKED)
         result = send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_CHUNK_LAST, false);
     else if (call->phase == ORIBI_PHASE_BEGUN)
@@ -229,10 +253,12 @@ int oribi_reply_end(struct oribi_req *req)
 void oribi_reply_abort(struct oribi_req *req)
 {
     struct oribi__call *call = oribi__call_of(req);
-    if (call->phase != ORIBI_PHASE_STARTED)
+    if (call->phase != ORIBI_PHASE_STARTED) {
         oribi_reply_error(req, 500);
-    else
-        oribi__cut(call);
+        return;
+    }
+    oribi__enter(call->worker);
+    oribi__cut(call);
 }
 
 int oribi_req_fd(const struct oribi_req *req)
@@ -247,12 +273,14 @@ int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest)
     int result = oribi_reply_flush(req);
     while (result >= 0 && oribi_conn_pending(c) > 0)
         result = wait_writable(call);
+    oribi__enter(call->worker);
     int given = result < 0 ? ORIBI_ECLOSED : oribi_conn_withdraw(&call->worker->reactor, c, rest);
     if (given < 0) {
         oribi__call_end(call, call->status);
         oribi_conn_abort(&call->worker->reactor, c, false);
         return ORIBI_ECLOSED;
     }
+    oribi__leave(call->worker);
     *fd = given;
     return 0;
 }
@@ -261,6 +289,7 @@ void oribi_req_detached(struct oribi_req *req)
 {
     struct oribi__call *call = oribi__call_of(req);
     struct oribi_conn *c = call->base.conn;
+    oribi__enter(call->worker);
     oribi__call_end(call, call->status);
     oribi_conn_release(&call->worker->reactor, c);
 }

@@ -1,8 +1,11 @@
 /* What happened to molds and workers, and what the operator wants. Nothing here decides what to do about it, but for what cannot wait. */
 #include "server/supervisor_private.h"
 
+#include "oribi/server/deadline.h"
+
 #include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 #define push     oribi__sup_push
 #define say      oribi__sup_say
@@ -210,6 +213,8 @@ static bool count_failure(struct oribi_supervisor *sup, const struct oribi_place
 static void worker_exited(struct oribi_supervisor *sup, struct oribi_place *place, int status, int64_t now_ms)
 {
     bool never_ready = place->ready_at == 0;
+    if (!place->cause && !never_ready && WIFEXITED(status) && WEXITSTATUS(status) == ORIBI_EXIT_CALL_DEADLINE)
+        place->cause = oribi__cause_call_deadline; /* it has said why, and the next one is wanted at once */
     bool failed = !place->cause && (status != 0 || never_ready);
     const char *reason = place->cause ? place->cause : oribi__sup_status_text(sup, status);
     const char *when = never_ready && failed ? " before it was ready" : "";

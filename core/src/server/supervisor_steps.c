@@ -131,6 +131,8 @@ static void look_at_call(struct oribi_supervisor *sup, struct oribi_place *place
     else if (!place->overdue_since || started != place->call_started)
         place->overdue_since = now_ms;
     place->call_started = started;
+    bool told = place->state == ORIBI_PLACE_SERVING || place->state == ORIBI_PLACE_STOPPING;
+    place->remind = place->overdue_since && told && sup->config.deadline_signal;
 }
 
 /* Up to an eighth more, so that workers that were started together do not grow old together. */
@@ -159,6 +161,20 @@ static void look(struct oribi_supervisor *sup, int64_t now_ms)
         look_at_call(sup, place, jumped, now_ms);
         look_at_age(sup, place, now_ms);
     }
+}
+
+/* A worker's own helper tells it in time; one that has none (no call was long before) hears it from here. */
+static bool remind_one(struct oribi_supervisor *sup)
+{
+    for (uint32_t i = 0; i < sup->slot_count; i++) {
+        struct oribi_place *place = &sup->places[i];
+        if (!place->remind || !oribi__has_process(place->state))
+            continue;
+        place->remind = false;
+        oribi__sup_signal(sup, place->pid, sup->config.deadline_signal);
+        return true;
+    }
+    return false;
 }
 
 static bool kill_overdue(struct oribi_supervisor *sup, int64_t now_ms)
@@ -206,7 +222,7 @@ static bool step_watch(struct oribi_supervisor *sup, int64_t now_ms)
         return false;
     if (now_ms - sup->watched_at >= ORIBI_WATCH_MS)
         look(sup, now_ms);
-    return kill_overdue(sup, now_ms) || ask_for_refork(sup, now_ms);
+    return remind_one(sup) || kill_overdue(sup, now_ms) || ask_for_refork(sup, now_ms);
 }
 
 /* --- ending --- */

@@ -6,8 +6,8 @@
 void oribi_title_init(struct oribi_title *title, struct oribi_seat *seat)
 {
     *title = (struct oribi_title){.seat = seat, .slot = oribi_seat_slot(seat)};
-    title->told_ms = oribi_clock_ms() - ORIBI_TITLE_EVERY_MS;
-    title->told_count = UINT64_MAX; /* nothing is told yet */
+    title->busy_ms = title->rest_ms = oribi_clock_ms() - ORIBI_TITLE_EVERY_MS;
+    title->rest_count = UINT64_MAX; /* nothing is told yet */
 }
 
 int64_t oribi_title_at_rest(const struct oribi_title *title, int64_t now_ms)
@@ -16,16 +16,20 @@ int64_t oribi_title_at_rest(const struct oribi_title *title, int64_t now_ms)
         return -1;
     if (title->told_busy)
         return 0;
-    if (atomic_load_explicit(&title->slot->request_count, memory_order_relaxed) == title->told_count)
+    if (atomic_load_explicit(&title->slot->request_count, memory_order_relaxed) == title->rest_count)
         return -1;
-    int64_t due_ms = title->told_ms + ORIBI_TITLE_EVERY_MS;
+    int64_t due_ms = title->rest_ms + ORIBI_TITLE_EVERY_MS;
     return now_ms < due_ms ? due_ms - now_ms : 0;
 }
 
 size_t oribi_title_text(struct oribi_title *title, char *dst, size_t cap)
 {
-    title->told_ms = oribi_clock_ms();
-    title->told_count = atomic_load_explicit(&title->slot->request_count, memory_order_relaxed);
     title->told_busy = atomic_load_explicit(&title->slot->call_started_us, memory_order_relaxed) != 0;
+    if (title->told_busy) {
+        title->busy_ms = oribi_clock_ms();
+    } else {
+        title->rest_ms = oribi_clock_ms();
+        title->rest_count = atomic_load_explicit(&title->slot->request_count, memory_order_relaxed);
+    }
     return oribi_seat_title(title->seat, dst, cap);
 }

@@ -4,6 +4,8 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/server/deadline.h"
+#include "oribi/server/helper.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -17,10 +19,11 @@ enum {
     DRAIN_GRACE_MS = 1000, /* a request already on its way to a kept-alive connection is still answered */
     LOG_BURST = 20,        /* lines about bad requests, each 10 s */
     TIMEOUT_NEVER = -1,
+    AVERAGE_OVER = 8,         /* calls that the running average remembers, more or less */
 };
 
-/* The worker of this process, for the fork handler only: a fork handler has no argument. Written by its owner thread in create and destroy. */
-static struct oribi_worker *forked_worker;
+/* The worker of this process, for the fork handlers and the deadline's signal, which have no argument. Written by its owner thread in create and destroy. */
+struct oribi_worker *oribi__own_worker;
 
 static void add(_Atomic uint64_t *counter, uint64_t n)
 {
@@ -33,7 +36,7 @@ static void add(_Atomic uint64_t *counter, uint64_t n)
 static void on_refused(void *self, struct oribi_conn *c, int status, const char *reason)
 {
     struct oribi_worker *w = self;
-    add(&w->slot->bad_requests, 1);
+    add(status == 503 ? &w->slot->shed_count : &w->slot->bad_requests, 1);
     add(&w->slot->status_class[status / 100], 1);
     if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "%d %s: %.*s", status, reason, c->addr_len ? c->addr_len : 4,
@@ -79,7 +82,9 @@ static void on_other(void *self, struct oribi_watch *watch)
 {
     struct oribi_worker *w = self;
     watch->ready = 0; /* these are reported again as long as they are readable */
-    if (watch == &w->wake_watch) {
+    if (watch == &w->pool_watch) {
+        w->pool_ready = true;
+    } else if (watch == &w->wake_watch) {
         (void)oribi_wake_clear(&w->wake); /* what it woke us for is in its own flag */
     } else if (watch == &w->life_watch) {
         char byte;
@@ -106,6 +111,7 @@ void oribi_worker_stop(struct oribi_worker *w)
 static void begin_stop(struct oribi_worker *w)
 {
     oribi__gates_close(w);
+    oribi__pool_watch(w, false);
     w->stopping = true;
     w->stop_ms = w->reactor.now_ms;
     atomic_store_explicit(&w->slot->state, ORIBI_SLOT_DRAINING, memory_order_release);
@@ -113,8 +119,10 @@ static void begin_stop(struct oribi_worker *w)
 
 static void drain_turn(struct oribi_worker *w)
 {
-    if (w->reactor.now_ms - w->stop_ms >= DRAIN_GRACE_MS)
+    if (!oribi__pass_idle(w) && w->reactor.now_ms - w->stop_ms >= DRAIN_GRACE_MS)
         (void)oribi_reactor_close_idle(&w->reactor, UINT32_MAX);
+    if (w->reactor.conn_count == 0 && !oribi__has_siblings(w))
+        oribi__pool_turn(w); /* the last one turns off the light */
 }
 
 static bool deadline_passed(const struct oribi_worker *w)
@@ -134,9 +142,28 @@ bool oribi_worker_done(const struct oribi_worker *w)
 
 /* --- one turn --- */
 
-static void turn(struct oribi_worker *w)
+static void publish(struct oribi_worker *w)
+{
+    atomic_store_explicit(&w->slot->queue_len, w->reactor.queue_len, memory_order_release);
+    atomic_store_explicit(&w->slot->connections_open, w->reactor.conn_count, memory_order_release);
+    atomic_store_explicit(&w->slot->bytes_in, w->bytes_in, memory_order_release);
+    atomic_store_explicit(&w->slot->bytes_out, w->bytes_out, memory_order_release);
+    if (w->setup.access_log)
+        oribi_access_log_flush(w->setup.access_log);
+}
+
+void oribi__turn_connections(struct oribi_worker *w)
 {
     (void)oribi_reactor_turn(&w->reactor, on_other, w); /* how much happened does not matter here */
+    oribi__shed(w);
+    publish(w);
+}
+
+static void turn(struct oribi_worker *w)
+{
+    if (w->entrances_closed)
+        oribi__entrances_open(w);
+    (void)oribi_reactor_turn(&w->reactor, on_other, w);
     w->turned_us = w->reactor.now_us;
     if (!w->stopping && atomic_load_explicit(&w->stop_asked, memory_order_acquire))
         begin_stop(w);
@@ -144,12 +171,11 @@ static void turn(struct oribi_worker *w)
         drain_turn(w);
     else
         oribi__accept_turn(w);
-    atomic_store_explicit(&w->slot->queue_len, w->reactor.queue_len, memory_order_release);
-    atomic_store_explicit(&w->slot->connections_open, w->reactor.conn_count, memory_order_release);
-    atomic_store_explicit(&w->slot->bytes_in, w->bytes_in, memory_order_release);
-    atomic_store_explicit(&w->slot->bytes_out, w->bytes_out, memory_order_release);
-    if (w->setup.access_log)
-        oribi_access_log_flush(w->setup.access_log);
+    if (w->pool_ready)
+        oribi__pool_turn(w);
+    w->woken = false;
+    oribi__shed(w);
+    publish(w);
 }
 
 /* CONTENT_LENGTH of a chunked request is what was decoded, and its Transfer-Encoding is used up (RFC 9112 7.1.3). */
@@ -216,6 +242,8 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
 {
     struct oribi_req *req = &call->req;
     call->worker = w;
+    w->current = call;
+    w->thread = pthread_self();
     call->started_us = now_us;
     call->body_sent = 0;
     call->left = -1;
@@ -226,7 +254,6 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
     call->closes = false;
     call->cut = false;
     req->head = &call->base.head;
-    req->queue_us = now_us - call->base.complete_us;
     req->last = false;
     set_body(call);
     set_addresses(call);
@@ -240,6 +267,9 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
     atomic_store_explicit(&slot->call_started_us, now_us, memory_order_release);
     if (!w->stopping)
         atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
+    if (w->call_us_average > ORIBI_LONG_US / 2 && oribi_helper_parked(w))
+        oribi_helper_need(w);
+    oribi__leave(w);
     return req;
 }
 
@@ -248,11 +278,16 @@ struct oribi_req *oribi_worker_take(struct oribi_worker *w)
     int64_t now_us = oribi_clock_us();
     if (!w->reactor.queue_len || now_us - w->turned_us > TURN_EVERY_US) {
         turn(w);
-        if (!w->reactor.queue_len)
-            return NULL;
         now_us = w->reactor.now_us;
     }
-    return prepare(w, (struct oribi__call *)oribi_reactor_pop(&w->reactor), now_us);
+    if (w->reactor.queue_len > 1 && w->call_us_average > ORIBI_PASS_US)
+        (void)oribi__pass_on(w, 1);
+    while (w->reactor.queue_len > 0) {
+        struct oribi__call *call = (struct oribi__call *)oribi_reactor_pop(&w->reactor);
+        if (oribi__admit(w, call, now_us))
+            return prepare(w, call, now_us);
+    }
+    return NULL;
 }
 
 static int64_t wait_bound_ms(const struct oribi_worker *w)
@@ -268,12 +303,15 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
 {
     if (w->reactor.queue_len || oribi_worker_done(w))
         return;
+    if (w->entrances_closed)
+        oribi__entrances_open(w);
     if (!w->stopping)
         atomic_store_explicit(&w->slot->state, ORIBI_SLOT_IDLE, memory_order_release);
     int64_t bound_ms = wait_bound_ms(w);
     if (ms >= 0 && (bound_ms < 0 || ms < bound_ms))
         bound_ms = ms;
     oribi_reactor_wait(&w->reactor, bound_ms);
+    w->woken = true;
 }
 
 void oribi_worker_wait(struct oribi_worker *w)
@@ -289,6 +327,25 @@ void oribi_worker_wake(struct oribi_worker *w)
 uint64_t oribi_worker_request_count(const struct oribi_worker *w)
 {
     return w->request_count;
+}
+
+/* --- deadlines --- */
+
+void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms)
+{
+    struct oribi_worker *w = oribi__call_of(req)->worker;
+    int64_t until_us = oribi_clock_us() + ms * 1000;
+    if (!w->options->call_timeout_ms || ms <= 0)
+        return;
+    atomic_store_explicit(&w->slot->call_deadline_us, until_us, memory_order_release);
+    w->told_us = 0;
+}
+
+bool oribi_req_overdue(const struct oribi_req *req)
+{
+    const struct oribi_slot *slot = oribi__call_of(req)->worker->slot;
+    int64_t deadline_us = atomic_load_explicit(&slot->call_deadline_us, memory_order_acquire);
+    return deadline_us && oribi_clock_us() >= deadline_us;
 }
 
 /* --- the end of a call --- */
@@ -310,7 +367,7 @@ static uint32_t bucket_of(int64_t us)
     return bucket < ORIBI_HISTOGRAM_BUCKETS ? bucket : ORIBI_HISTOGRAM_BUCKETS - 1;
 }
 
-static void log_access(struct oribi__call *call, int status, int64_t now_us)
+void oribi__log_access(struct oribi__call *call, int status, int64_t now_us)
 {
     struct oribi_access_entry entry = {
         .head = &call->base.head,
@@ -332,6 +389,7 @@ void oribi__call_end(struct oribi__call *call, int status)
     int64_t call_us = now_us - call->started_us;
     oribi_reactor_clock(&w->reactor, now_us);
     w->request_count++;
+    w->call_us_average += (call_us - w->call_us_average) / AVERAGE_OVER;
     add(&slot->status_class[status / 100], 1);
     add(&slot->call_us_sum, (uint64_t)call_us);
     uint32_t bucket = bucket_of(call_us);
@@ -342,8 +400,10 @@ void oribi__call_end(struct oribi__call *call, int status)
     atomic_store_explicit(&slot->call_deadline_us, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->request_count, w->request_count, memory_order_release);
     if (w->setup.access_log)
-        log_access(call, status, now_us);
+        oribi__log_access(call, status, now_us);
     oribi_buf_deinit(&call->held);
+    if (call_us > ORIBI_LONG_US)
+        oribi_helper_need(w);
     if (w->request_limit && w->request_count == w->request_limit)
         oribi_worker_stop(w);
 }
@@ -358,6 +418,8 @@ void oribi_worker_abandon(struct oribi_worker *w)
     oribi_reactor_abandon(&w->reactor);
     for (uint32_t i = 0; i < w->gate_count; i++)
         oribi_os_close(w->gates[i].listener->fd);
+    oribi_handoff_close(&w->pool);
+    oribi_helper_forget(w);
     oribi_wake_destroy(&w->wake);
 }
 
@@ -366,16 +428,34 @@ bool oribi_worker_abandoned(const struct oribi_worker *w)
     return w->abandoned;
 }
 
+/* A copy of the reactor made in the middle of a helper's step could not even be abandoned. */
+static void before_fork(void)
+{
+    struct oribi_worker *w = oribi__own_worker;
+    if (!w || !w->helper || atomic_load_explicit(&w->owner, memory_order_relaxed) == ORIBI_OWNER_MAIN)
+        return;
+    oribi__enter(w);
+    w->forking = true;
+}
+
+static void after_fork_in_parent(void)
+{
+    if (oribi__own_worker && oribi__own_worker->forking) {
+        oribi__own_worker->forking = false;
+        oribi__leave(oribi__own_worker);
+    }
+}
+
 static void after_fork_in_child(void)
 {
-    if (forked_worker)
-        oribi_worker_abandon(forked_worker);
-    forked_worker = NULL;
+    if (oribi__own_worker)
+        oribi_worker_abandon(oribi__own_worker);
+    oribi__own_worker = NULL;
 }
 
 static void register_fork_handler(void)
 {
-    (void)pthread_atfork(NULL, NULL, after_fork_in_child); /* fails only without memory at start */
+    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); /* fails only without memory at start */
 }
 
 /* sendfile(2) knows no MSG_NOSIGNAL. A handler that does nothing, unlike SIG_IGN, is not inherited by programs the application starts. */
@@ -416,6 +496,8 @@ static void set_config(const struct oribi_options *options, struct oribi_reactor
         .write_timeout_ms = options->write_timeout_ms,
         .body_rate_min = options->body_rate_min,
         .response_memory_max = options->response_memory_max,
+        .buffers_memory_max = options->buffers_memory_max,
+        .buffers_file_max = options->buffers_file_max,
         .call_bytes = sizeof(struct oribi__call),
     };
     if (options->server_header)
@@ -436,6 +518,7 @@ static int watch_all(struct oribi_worker *w)
     for (uint32_t i = 0; i < w->gate_count; i++)
         w->gates[i].listener = &w->setup.listeners->items[i];
     oribi__gates_open(w);
+    oribi__pool_watch(w, true);
     return 0;
 }
 
@@ -444,6 +527,7 @@ static void free_worker(struct oribi_worker *w)
     if (w->own_board.slots)
         oribi_scoreboard_destroy(&w->own_board);
     oribi_mem_free(w->gates);
+    oribi_mem_free(w->pool_buf);
     oribi_mem_free(w);
 }
 
@@ -458,6 +542,9 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
         return ORIBI_ENOMEM;
     }
     w->slot = setup->slot ? setup->slot : w->own_board.slots;
+    w->pool = setup->handoff && setup->board ? *setup->handoff : (struct oribi_handoff){-1, -1};
+    if (w->pool.take_fd >= 0)
+        w->pool_buf = oribi_mem_alloc(1, ORIBI_POOL_BUF_BYTES);
     w->wake = (struct oribi_wake){-1, -1};
     w->owner_pid = getpid();
     w->request_limit = draw_limit(w->options);
@@ -480,19 +567,22 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     }
     defuse_sigpipe();
     (void)pthread_once(&once, register_fork_handler);
-    forked_worker = w;
+    oribi__own_worker = w;
+    if (w->options->call_timeout_ms)
+        oribi_deadline_install(w);
     *out = w;
     return 0;
 }
 
 void oribi_worker_destroy(struct oribi_worker *w)
 {
-    if (forked_worker == w)
-        forked_worker = NULL;
+    if (oribi__own_worker == w)
+        oribi__own_worker = NULL;
     if (w->owner_pid != getpid()) { /* forked past the handler, or by it: memory goes with the process */
         oribi_worker_abandon(w);
         return;
     }
+    oribi_helper_stop(w);
     if (w->setup.access_log)
         oribi_access_log_flush(w->setup.access_log);
     oribi_reactor_deinit(&w->reactor);

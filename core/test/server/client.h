@@ -70,6 +70,7 @@ __attribute__((unused)) static void site_init(struct site *site)
     memset(site, 0, sizeof(*site));
     site->life_fd = -1;
     oribi_options_init(&site->options);
+    site->options.helper = false; /* helper_test.c has it; elsewhere a long call, on a busy machine, must not bring in a second thread */
     site->options.access_log = NULL;
 }
 

@@ -575,7 +575,7 @@ static void test_a_mold_of_another_layout_says_what_to_do(void)
 {
     struct oribi__handed_down from;
     char error[ORIBI_OPTIONS_ERROR_CAP] = "";
-    (void)setenv("ORIBI_MOLD", "1 2 3 4 5 6 7 8", 1);
+    (void)setenv("ORIBI_MOLD", "1 2 3 4 5 6 7 8 9,10", 1);
     ok(oribi_mold_inherited());
     ok_eq(oribi__handed_down_read(&from, error), ORIBI_EINVAL);
     is_str(error, "the running server is of another version: an upgrade (USR2) replaces it, a reload (HUP) cannot");

@@ -2,6 +2,7 @@
  * about it; the property test lets random things happen to that world and checks what must always hold. */
 #include "server/supervisor.c"
 
+#include "oribi/server/deadline.h"
 #include "tap.h"
 
 #include <signal.h>
@@ -18,6 +19,7 @@ struct proc {
     bool alive;
     bool ready;
     int terms, ints, kills, usr1s, usr2s;
+    uint32_t reminders;
     bool socket_closed;
     bool undead;   /* nothing ends it */
     bool reported; /* a mold whose start was reported */
@@ -98,6 +100,7 @@ static void note_signal(const struct oribi_action *action)
     proc->ints += action->signal == SIGINT;
     proc->usr1s += action->signal == SIGUSR1;
     proc->usr2s += action->signal == SIGUSR2;
+    proc->reminders += action->signal == SIGURG;
     proc->kills += action->signal == SIGKILL;
     w.killed_twice |= proc->kills > 1;
 }
@@ -797,7 +800,7 @@ static void test_a_call_over_its_deadline_is_killed_with_its_request_line(void)
     pass_ms(5000);
     struct proc *proc = worker(1);
     put_call(proc->slot, w.now, w.now + 10000, "GET /slow");
-    pass_ms(11999);
+    pass_ms(10000 + ORIBI_CALL_GRACE_MS - 1);
     ok_eq(proc->kills, 0);
     pass_ms(2001);
     ok_eq(proc->kills, 1);
@@ -841,9 +844,39 @@ static void test_a_worker_that_drains_is_watched_too(void)
     w.workers_obey = false;
     just(ORIBI_EVENT_STOP);
     put_call(0, w.now - 1000, w.now + 1000, "GET /stuck");
-    pass_ms(4001);
+    pass_ms(1000 + ORIBI_WATCH_MS + ORIBI_CALL_GRACE_MS + 1);
     is_str(w.last_reason, "call deadline");
     ok_eq(w.exits, 1);
+}
+
+/* Each look reminds a worker whose call is over its deadline, for it may have no helper; what it does about it is its own affair. */
+static void test_an_overdue_worker_is_reminded(void)
+{
+    start(2);
+    w.sup.config.deadline_signal = SIGURG;
+    pass_ms(5000);
+    struct proc *proc = worker(1);
+    put_call(proc->slot, w.now, w.now + 10000, "GET /slow");
+    pass_ms(9999);
+    ok_eq(proc->reminders, 0);
+    pass_ms(3 * ORIBI_WATCH_MS);
+    ok_eq(proc->reminders, 3);
+    ok_eq(worker(0)->reminders, 0);
+    put_call(proc->slot, 0, 0, "");
+    pass_ms(5000);
+    ok_eq(proc->reminders, 3);
+    ok_eq(proc->kills, 0);
+}
+
+static void test_a_worker_that_ended_for_its_call_is_replaced_at_once(void)
+{
+    start(2);
+    pass_ms(5000);
+    struct proc *proc = worker(1);
+    event_exit(proc, ORIBI_EXIT_CALL_DEADLINE << 8);
+    settle();
+    is_str(w.last_reason, "call deadline");
+    ok_eq(oribi_supervisor_serving(&w.sup), 2);
 }
 
 /* --- reload --- */
@@ -1510,6 +1543,8 @@ int main(void)
     test_a_call_that_ends_in_time_is_left_alone();
     test_a_machine_that_slept_blames_nobody();
     test_a_worker_that_drains_is_watched_too();
+    test_an_overdue_worker_is_reminded();
+    test_a_worker_that_ended_for_its_call_is_replaced_at_once();
     test_reload_replaces_mold_and_workers();
     test_reload_never_has_fewer_workers_and_few_more();
     test_reload_with_code_that_does_not_load_changes_nothing();

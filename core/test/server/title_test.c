@@ -80,10 +80,14 @@ static void test_at_rest_it_waits_until_a_second_has_passed(void)
     ok_eq(oribi_title_at_rest(&title, now_ms + 1000), 0);
 }
 
-static void test_a_call_shows_when_the_last_title_is_a_second_old(void)
+static void test_a_call_shows_when_none_was_shown_for_a_second(void)
 {
     begin();
+    start_call();
+    ok(oribi_title_in_call(&title));
     tell();
+    end_call();
+    tell(); /* a rest in between does not count */
     now_ms += 999;
     start_call();
     ok(!oribi_title_in_call(&title));
@@ -113,7 +117,7 @@ int main(void)
     test_without_a_seat_nothing_is_due();
     test_the_first_is_due_at_once_and_then_when_something_has_changed();
     test_at_rest_it_waits_until_a_second_has_passed();
-    test_a_call_shows_when_the_last_title_is_a_second_old();
+    test_a_call_shows_when_none_was_shown_for_a_second();
     test_who_was_told_to_be_busy_is_told_to_rest_at_once();
     return done_testing();
 }

@@ -24,6 +24,7 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_env_setup();
     ext_reply_setup();
     ext_stream_setup();
+    ext_deadline_setup();
     ext_settings_setup();
     ext_worker_setup();
     ext_host_setup();

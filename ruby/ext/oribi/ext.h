@@ -1,5 +1,6 @@
 /* What the sources of the extension share. Reading order: worker.c (the loop), env.c (request to Ruby), reply.c (Ruby to answer),
- * headers.c and stream.c (parts of an answer), settings.c (options, listeners, logs), host.c and mold.c (process control), ext.c (setup).
+ * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long), settings.c (options, listeners, logs), host.c and mold.c
+ * (process control), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby code is run under
  * rb_protect in one place, worker.c. */
@@ -54,6 +55,7 @@ struct ext_call {
     bool begun;    /* oribi_reply_begin succeeded */
     bool gone;     /* the peer left */
     bool detached; /* the socket is the application's */
+    bool timed_out; /* it failed with CallTimeout */
 };
 
 struct ext_worker {
@@ -69,6 +71,7 @@ struct ext_worker {
     uint64_t rest_count;   /* … after so many requests */
     uint64_t serial;   /* of the request being served: objects that outlive their request compare it */
     VALUE self;
+    VALUE thread; /* that runs the loop */
     VALUE app;
     VALUE options;
     VALUE listeners;
@@ -141,7 +144,7 @@ void ext_reply_setup(void);
 /* Answers call->req with call->response, or raises; then call->req may still be open. */
 void ext_reply_send(struct ext_call *call);
 
-/* Ends the request after a failure: 500, or the connection is cut when part of the answer was sent. Nothing to do when it has ended. */
+/* Ends the request after a failure: 500, after a CallTimeout 504, or the connection is cut when part of the answer was sent. Nothing to do when it has ended. */
 void ext_reply_fail(struct ext_call *call);
 
 /* Begins a streamed answer with call->code and call->headers; body_len as for oribi_reply_begin(). 0, or ORIBI_EAPP: it was answered with 500. */
@@ -164,6 +167,16 @@ void ext_stream_leave(struct ext_call *call);
 
 /* Takes the socket out of the core as a Ruby IO and ends the request; raises Oribi::DisconnectError when the peer has left. */
 VALUE ext_stream_detach(struct ext_call *call);
+
+/* deadline.c */
+extern VALUE ext_call_timeout; /* Oribi::CallTimeout */
+void ext_deadline_setup(void);
+
+/* Sets the trap that raises CallTimeout. Gives the signal for the core's deadline_signal; 0 on another thread than the main one, which runs the traps. */
+int ext_deadline_watch(struct ext_worker *worker);
+
+/* oribi.extend_deadline, one for all calls of a worker. */
+VALUE ext_extend_new(struct ext_worker *worker);
 
 /* settings.c */
 void ext_settings_setup(void);

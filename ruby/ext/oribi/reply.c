@@ -297,7 +297,7 @@ void ext_reply_fail(struct ext_call *call)
     if (!req)
         return;
     call->req = NULL;
-    oribi_reply_error(req, 500);
+    oribi_reply_error(req, call->timed_out ? 504 : 500);
 }
 
 void ext_reply_setup(void)

@@ -16,6 +16,7 @@ static ID id_start;
 static void each_reference(struct ext_worker *worker, void (*visit)(VALUE *))
 {
     visit(&worker->self);
+    visit(&worker->thread);
     visit(&worker->app);
     visit(&worker->options);
     visit(&worker->listeners);
@@ -204,6 +205,8 @@ static bool note_failure(struct ext_call *call, const char *where)
     }
     if (NIL_P(call->error))
         call->error = exception;
+    if (rb_obj_is_kind_of(exception, ext_call_timeout))
+        call->timed_out = true;
     if (call->gone && rb_obj_is_kind_of(exception, ext_disconnected))
         return false; /* a client that leaves is nobody's mistake */
     struct log_arguments log = {exception, call->env, where};
@@ -262,6 +265,7 @@ static VALUE worker_alloc(VALUE class)
     struct ext_worker *worker;
     VALUE self = TypedData_Make_Struct(class, struct ext_worker, &worker_type, worker);
     worker->self = self;
+    worker->thread = Qnil;
     worker->app = worker->options = worker->listeners = worker->access_log = Qnil;
     worker->constants = Qnil;
     worker->server_name = worker->server_port = worker->remote_addr = Qnil;
@@ -286,7 +290,10 @@ void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup 
     ext_env_prepare(worker, environment);
     plan_collections(worker, setup->options);
     worker->early_hints = setup->options->early_hints;
-    int result = oribi_worker_create(setup, &worker->core);
+    struct oribi_worker_setup with_signal = *setup;
+    if (setup->options->call_timeout_ms)
+        with_signal.deadline_signal = ext_deadline_watch(worker);
+    int result = oribi_worker_create(&with_signal, &worker->core);
     if (result < 0) {
         worker->core = NULL;
         rb_raise(ext_error, "cannot start a worker: %s", oribi_error_text(result));
@@ -396,6 +403,7 @@ static VALUE worker_run(VALUE self, VALUE app)
     if (worker->running)
         rb_raise(ext_error, "the worker is running already");
     RB_OBJ_WRITE(self, &worker->app, app);
+    RB_OBJ_WRITE(self, &worker->thread, rb_thread_current());
     worker->running = true;
     return rb_ensure(run_loop, self, run_ended, self);
 }

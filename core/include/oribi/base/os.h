@@ -48,6 +48,9 @@ int oribi_os_dup(int fd);
 /* For logs, which have nowhere to complain: tries a few times, drops what will not go, and leaves errno and the last error's text alone. */
 void oribi_os_write_line(int fd, const char *p, size_t n);
 
+/* Has the peer of a connection gone for good: reset it, or closed both directions? Not when it only finished sending. */
+bool oribi_os_peer_gone(int socket_fd);
+
 /* Sends up to n bytes of the regular file in_fd from *offset on, which moves along; 0 when the file ended before. */
 ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n);
 
@@ -113,6 +116,16 @@ int oribi_os_become_subreaper(void);
 
 /* The kernel sends us `signal_number` when the thread that forked us ends. Returns ORIBI_ECLOSED when our parent is already not `parent`. */
 int oribi_os_signal_on_parent_death(int signal_number, pid_t parent);
+
+/* A signal number that programs leave alone, for a thread of ours to interrupt another; 0 where there is none. */
+int oribi_os_private_signal(void);
+
+/* Another one, for us to raise a language runtime's attention with; 0 where there is none. */
+int oribi_os_runtime_signal(void);
+
+/* Writes the calling thread's native backtrace to fd, one frame a line. Takes no memory once prepare was called, so a signal handler may call it. */
+void oribi_os_backtrace_prepare(void);
+void oribi_os_backtrace(int fd);
 
 /* private: shared by os.c, os_<system>.c and their tests */
 

@@ -18,6 +18,7 @@
 #define ORIBI_EVENT_CONN_H
 
 #include "oribi/event/body.h"
+#include "oribi/event/budget.h"
 #include "oribi/event/loop.h"
 #include "oribi/event/out.h"
 #include "oribi/event/timeouts.h"
@@ -56,6 +57,7 @@ struct oribi_call {
     struct oribi_trailers trailers;
     struct oribi_buf rest;       /* bytes of the next request that were read with the end of a chunked body */
     int64_t body_started_ms;
+    struct oribi_charge charge; /* for the body, of the worker's budget */
     int64_t complete_us; /* oribi_clock_us() when the last byte had been read */
     uint32_t used;       /* bytes at the front of the connection's buffer that belong to this request */
     bool body_file;      /* the body goes to a file from the start */
@@ -127,10 +129,32 @@ void oribi_conn_abort(struct oribi_reactor *reactor, struct oribi_conn *conn, bo
 /* Answers a malformed or late request with the status of `error` and closes. `reason` is for the log. */
 void oribi_conn_refuse(struct oribi_reactor *reactor, struct oribi_conn *conn, int error, const char *reason);
 
+/* Answers a request that will not be called (its body is too much just now, it is queued, or just popped) with 503 and Retry-After, and closes. */
+void oribi_conn_refuse_busy(struct oribi_reactor *reactor, struct oribi_conn *conn, uint32_t retry_after_s,
+                            const char *reason);
+
 /* Withdraws the socket from the reactor: gives the descriptor, and what was read behind the request in *rest (borrowed until
  * oribi_conn_release). Output must have been drained. */
 int oribi_conn_withdraw(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice *rest);
 void oribi_conn_release(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* --- moving a connection to another process (conn_move.c) --- */
+
+/* True while everything read from the connection and not answered can be read once more elsewhere: at a request boundary, nothing to be
+ * written, the wire bytes still there. */
+bool oribi_conn_movable(const struct oribi_conn *conn);
+
+/* Those bytes, in at most two vectors; *body_fd the file with the request's body behind them, or -1, *body_len its length. Borrowed until the connection
+ * changes. Returns the number of vectors. */
+size_t oribi_conn_wire(const struct oribi_conn *conn, struct iovec vec[2], int *body_fd, int64_t *body_len);
+
+/* The connection has arrived elsewhere: closes our descriptor and forgets it. */
+void oribi_conn_leave(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* The other side, after oribi_conn_open() and setting the peer's address: reads these bytes as if they came from the socket. Takes body_fd. `complete_us` is when the
+ * request in them was complete, 0 when there is none. The connection may be queued or closed when this returns. */
+void oribi_conn_resume(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice bytes, int body_fd, int64_t body_len,
+                       int64_t complete_us);
 
 /* Called by the reactor. */
 void oribi__conn_on_event(struct oribi_reactor *reactor, struct oribi_conn *conn);
@@ -143,7 +167,11 @@ void oribi__conn_close(struct oribi_reactor *reactor, struct oribi_conn *conn);
 /* At the write timeout: whether the peer has read after all; then it has another. */
 bool oribi__conn_reads(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__conn_drop_call(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__conn_drop_out(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__conn_continue(struct oribi_reactor *reactor, struct oribi_conn *conn);
 int oribi__conn_register(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* For conn_move.c: puts the bytes at the front of an empty connection's buffer and parses them; `body_fd` as in oribi_conn_resume(). */
+void oribi__conn_inject(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice bytes, int body_fd, int64_t body_len);
 
 #endif

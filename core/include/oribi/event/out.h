@@ -4,6 +4,7 @@
 #define ORIBI_EVENT_OUT_H
 
 #include "oribi/base/buf.h"
+#include "oribi/event/budget.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,6 +36,12 @@ bool oribi_out_taken(struct oribi_out *out, int socket_fd);
 
 /* Bytes in the file that overflowing output goes to, those already sent included: it shrinks only by running empty. */
 int64_t oribi_out_spilled(const struct oribi_out *out);
+
+/* Bytes kept in memory. */
+int64_t oribi_out_memory(const struct oribi_out *out);
+
+/* What this queue has of its worker's budget; kept up by the caller. */
+struct oribi_charge *oribi_out_charge(struct oribi_out *out);
 
 /* Sum of a vector's lengths. */
 int64_t oribi_vec_len(const struct iovec *vec, size_t count);

@@ -28,6 +28,8 @@ struct oribi_reactor_config {
     int64_t write_timeout_ms;
     uint32_t body_rate_min; /* bytes per second once body_timeout has passed; 0: none */
     int64_t response_memory_max;
+    int64_t buffers_memory_max; /* budget.h */
+    int64_t buffers_file_max;
     struct oribi_slice server; /* Server header of our own answers; may be empty */
     size_t call_bytes;         /* size of the layer above's call, at least sizeof(struct oribi_call) */
 };
@@ -55,6 +57,7 @@ struct oribi_reactor {
     struct oribi_reactor_hooks hooks;
     struct oribi_timeouts timeouts;
     struct oribi_date_cache date;
+    struct oribi_budget budget;
     char *scratch; /* ORIBI_SCRATCH_BYTES, for anybody within one call of a function here */
 
     /* private */
@@ -102,6 +105,7 @@ const char *oribi_reactor_date(struct oribi_reactor *reactor);
 
 /* For conn.c */
 void oribi__reactor_queue(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__reactor_unqueue(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__reactor_again(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__reactor_forget(struct oribi_reactor *reactor, struct oribi_conn *conn, bool queued);
 

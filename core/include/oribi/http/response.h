@@ -71,4 +71,8 @@ ssize_t oribi_response_interim(int status, const struct oribi_header *headers, u
 size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst,
                             size_t cap);
 
+/* The same with a Retry-After field (RFC 9110 10.2.3), unless retry_after_s is 0. */
+size_t oribi_response_busy(int status, uint32_t retry_after_s, const char *date, struct oribi_slice server,
+                           bool is_head, char *dst, size_t cap);
+
 #endif

@@ -120,9 +120,13 @@ struct oribi_options {
     int64_t idle_timeout_ms;
     int64_t write_timeout_ms;
     int64_t call_timeout_ms;
+    int64_t queue_time_max_ms; /* 0: none */
+    uint32_t queue_max;        /* 0: none */
 
     uint32_t keepalive_requests_max; /* answers per connection; 1: no keep-alive, 0: unlimited */
     uint32_t connections_max;        /* open connections per worker */
+    int64_t buffers_memory_max;      /* bodies and unsent output in memory, all connections of a worker; 0: none */
+    int64_t buffers_file_max;        /* … and in files */
     int64_t response_memory_max;     /* unsent output kept in memory per connection; beyond it a file */
 
     struct oribi_range requests_max;

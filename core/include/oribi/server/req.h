@@ -38,7 +38,7 @@ struct oribi_req {
     /* Fields behind a chunked body that may be known there, see oribi/http/trailers.h: lower-case names, none of them in `head`. */
     const struct oribi_field *trailers;
     uint32_t trailer_count; /* nearly always 0 */
-    int64_t queue_us;       /* from the arrival of the request's last byte to take */
+    int64_t queue_us;       /* from the arrival of the request's last byte to take; from X-Request-Start where that says it was longer */
     bool last;              /* the connection closes after this answer whatever the application does */
     /* private to the core: src/server/call.h */
 };
@@ -102,6 +102,12 @@ void oribi_req_detached(struct oribi_req *req);
 /* The connection's socket, for those who hand out a duplicate before they know whether the application will take the connection over.
  * Borrowed; it stays the core's. */
 int oribi_req_fd(const struct oribi_req *req);
+
+/* The call's deadline (call_timeout) is `ms` from now instead. Without call_timeout nothing happens. */
+void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms);
+
+/* True when the call has passed its deadline: what the handler of deadline_signal asks before it throws. Async-signal-safe. */
+bool oribi_req_overdue(const struct oribi_req *req);
 
 /* Stops persistence: this answer says Connection: close. */
 void oribi_req_close_after(struct oribi_req *req);

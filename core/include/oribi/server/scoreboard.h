@@ -36,6 +36,10 @@ struct oribi_slot {
     _Atomic uint64_t status_class[6]; /* [1] 1xx … [5] 5xx, [0] cut without an answer */
     _Atomic uint64_t bad_requests;
     _Atomic uint64_t timeouts;
+    _Atomic uint64_t shed_count;   /* answered 503 for overload */
+    _Atomic uint64_t gone_count;   /* dropped before their call because the client had gone (499) */
+    _Atomic uint64_t passed_count; /* connections given to siblings */
+    _Atomic uint64_t taken_count;  /* … and taken from them */
     _Atomic uint64_t call_us_sum;
     _Atomic uint64_t queue_us_sum;
     _Atomic uint32_t call_us_histogram[ORIBI_HISTOGRAM_BUCKETS]; /* bucket i: calls shorter than 2^i microseconds */

@@ -44,7 +44,7 @@ enum {
     ORIBI_WATCH_MS = 1000,              /* how often the scoreboard is looked at */
     ORIBI_WATCH_JUMP_MS =
         3000, /* looks further apart than this: the machine or we stood still, so nobody is to blame */
-    ORIBI_CALL_GRACE_MS = 2000, /* from the call's soft deadline to the kill */
+    ORIBI_CALL_GRACE_MS = 4000, /* from the deadline of a call to the kill; the worker ends itself after 2 s (deadline.h) */
     ORIBI_KILL_MS =
         1000, /* from "stop now" to the kill; also what a worker gets beyond shutdown_timeout to leave by itself */
     ORIBI_UNKILLABLE_MS = 10000,    /* a killed process that is not gone by then keeps us no longer from ending */
@@ -68,6 +68,7 @@ struct oribi_supervisor_config {
     int64_t age_max_ms;     /* 0: workers may grow old */
     int64_t memory_max;     /* bytes; 0: no limit */
     uint64_t refork_after;  /* requests of one worker; 0: never */
+    int deadline_signal;    /* sent to a worker at each look that finds its call over its deadline; 0: none */
     bool watch;             /* look at the scoreboard every ORIBI_WATCH_MS */
 };
 
@@ -174,6 +175,7 @@ struct oribi_place {
     int64_t until;         /* deadline of the state; 0: none */
     int64_t ready_at;      /* 0: never was */
     int64_t call_started;  /* the overdue call, by its start in us */
+    bool remind;           /* … and is to be told so */
     int64_t overdue_since; /* when a look first found that call overdue; 0: it is not */
     bool interrupted;      /* INT was sent */
     bool reopen;           /* USR1 is to be sent */

@@ -1,5 +1,5 @@
-/* When a worker's process title is to be told anew: once a second at most, where that costs a request nothing. A call that is running shows as
- * soon as a second has passed since the last title, and a worker at rest does not go on saying that it is busy.
+/* When a worker's process title is to be told anew, where that costs a request nothing: a call is shown when none was for a second, so that a
+ * long one shows, and a worker at rest says so at once after that, else once a second when its count has changed.
  *
  *   request taken:     if (oribi_title_in_call(&title) && (len = oribi_title_text(&title, text, cap)) > 0) show it
  *   nothing to take:   wait_ms = oribi_title_at_rest(&title, now_ms);
@@ -21,8 +21,9 @@ struct oribi_title {
     struct oribi_seat *seat; /* borrowed until it is set to NULL */
     /* private */
     struct oribi_slot *slot;
-    int64_t told_ms;
-    uint64_t told_count; /* requests answered by then */
+    int64_t busy_ms;     /* when a call was shown last … */
+    int64_t rest_ms;     /* … and when a rest, after so many requests */
+    uint64_t rest_count;
     bool told_busy;
 };
 
@@ -33,7 +34,7 @@ void oribi_title_init(struct oribi_title *title, struct oribi_seat *seat);
 static inline bool oribi_title_in_call(const struct oribi_title *title)
 {
     return title->seat && atomic_load_explicit(&title->slot->call_started_us, memory_order_relaxed) / 1000 -
-                                  title->told_ms >= ORIBI_TITLE_EVERY_MS;
+                                  title->busy_ms >= ORIBI_TITLE_EVERY_MS;
 }
 
 /* When nothing is to be done: 0 it is due, > 0 in so many milliseconds, -1 it says what is. */

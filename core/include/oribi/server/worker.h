@@ -14,6 +14,7 @@
 #define ORIBI_SERVER_WORKER_H
 
 #include "oribi/server/access_log.h"
+#include "oribi/server/handoff.h"
 #include "oribi/server/listener.h"
 #include "oribi/server/options.h"
 #include "oribi/server/req.h"
@@ -28,7 +29,9 @@ struct oribi_worker_setup {
     struct oribi_listeners *listeners;   /* borrowed; the worker never shuts them down, only stops watching */
     struct oribi_slot *slot;             /* our place in the scoreboard, or NULL */
     const struct oribi_scoreboard *board; /* all places, to see whether a sibling is idle; NULL: we are alone */
+    const struct oribi_handoff *handoff; /* borrowed; the pool shared with the workers on the board, or NULL: none */
     struct oribi_access_log *access_log; /* borrowed, or NULL: off */
+    int deadline_signal; /* raised in the calling thread when call_timeout passes, once a call; 0: none. The runtime's handler throws, if oribi_req_overdue() */
     int life_fd;                         /* reaches EOF when the supervisor dies: then drain and end; -1: none */
 };
 

@@ -1,0 +1,326 @@
+/* An open-loop load driver with honest timing. Requests are due at times drawn in advance (exponential gaps); each is sent on a kept-alive connection that has nothing
+ * under way, or waits in the driver for one, and its time counts from when it was due, so a server that stalls cannot slow down its own measurement.
+ *
+ *     load ADDRESS[:PORT] -r RATE [-c 64] [-d SECONDS] [-w SECONDS] [-p PATH[,PATH:SHARE...]] [-s SEED]
+ *
+ * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. Several paths are mixed by their shares: -p /1ms,/500ms:0.01.
+ * A server that answers with a field `X-Service-Us` (time in the application) is also given a mean and percentiles of the wait: the answer's time less that.
+ * One line a path and one for all: count, errors, mean, p50, p90, p99, p99.9, max in ms. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CONNS_MAX = 4096, PATHS_MAX = 8, BUF_BYTES = 64 * 1024, TAIL_S = 15 };
+
+struct conn {
+    int fd;
+    bool busy;
+    double due;
+    int path;
+    size_t len;
+    char buf[BUF_BYTES];
+};
+
+struct series {
+    double *ms;
+    double *wait_ms;
+    size_t count;
+    size_t cap;
+    size_t wait_count;
+    size_t errors;
+};
+
+struct waiting {
+    double due;
+    int path;
+};
+
+static struct {
+    const char *address;
+    double rate;
+    double seconds;
+    double warm_s;
+    int conns;
+    int path_count;
+    char paths[PATHS_MAX][256];
+    double shares[PATHS_MAX];
+    uint64_t seed;
+} setup = {.seconds = 10, .warm_s = 1, .conns = 64, .path_count = 1, .paths = {"/"}, .shares = {1}, .seed = 1};
+
+static struct conn *conns;
+static int *free_conns;
+static int free_count;
+static struct series series[PATHS_MAX + 1];
+static struct waiting *queue;
+static size_t queue_head, queue_tail, queue_cap = 1 << 16;
+static int epoll_fd;
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static double draw(void)
+{
+    setup.seed ^= setup.seed << 13;
+    setup.seed ^= setup.seed >> 7;
+    setup.seed ^= setup.seed << 17;
+    return ((double)(setup.seed >> 11) + 1) / 9007199254740993.0;
+}
+
+static int draw_path(void)
+{
+    double at = draw();
+    for (int i = 1; i < setup.path_count; i++) {
+        if (at < setup.shares[i])
+            return i;
+        at -= setup.shares[i];
+    }
+    return 0;
+}
+
+static void open_conn(int i)
+{
+    struct conn *c = &conns[i];
+    int result;
+    if (setup.address[0] == '/') {
+        struct sockaddr_un to = {.sun_family = AF_UNIX};
+        snprintf(to.sun_path, sizeof(to.sun_path), "%s", setup.address);
+        c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        result = connect(c->fd, (struct sockaddr *)&to, sizeof(to));
+    } else {
+        char host[64];
+        const char *colon = strrchr(setup.address, ':');
+        snprintf(host, sizeof(host), "%.*s", colon ? (int)(colon - setup.address) : (int)strlen(setup.address), setup.address);
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(colon ? strtol(colon + 1, NULL, 10) : 9292))};
+        inet_pton(AF_INET, host, &to.sin_addr);
+        c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        result = connect(c->fd, (struct sockaddr *)&to, sizeof(to));
+        int on = 1;
+        setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    }
+    if (result < 0) {
+        perror(setup.address);
+        exit(1);
+    }
+    fcntl(c->fd, F_SETFL, O_NONBLOCK);
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)i};
+    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, c->fd, &event);
+    c->len = 0;
+    c->busy = false;
+    free_conns[free_count++] = i;
+}
+
+static void add(struct series *s, double ms, double wait_ms)
+{
+    if (s->count == s->cap) {
+        s->cap = s->cap ? s->cap * 2 : 4096;
+        s->ms = realloc(s->ms, s->cap * sizeof(double));
+        s->wait_ms = realloc(s->wait_ms, s->cap * sizeof(double));
+    }
+    s->ms[s->count++] = ms;
+    if (wait_ms >= 0)
+        s->wait_ms[s->wait_count++] = wait_ms;
+}
+
+static void send_request(double due, int path)
+{
+    int i = free_conns[--free_count];
+    struct conn *c = &conns[i];
+    char text[512];
+    int n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: load\r\n\r\n", setup.paths[path]);
+    c->busy = true;
+    c->due = due;
+    c->path = path;
+    if (send(c->fd, text, (size_t)n, MSG_NOSIGNAL) != n) { /* closed while idle: seen by the read, counted there */
+    }
+}
+
+static void finish(int i, bool good, double service_us)
+{
+    struct conn *c = &conns[i];
+    double ms = (now_s() - c->due) * 1e3;
+    double wait_ms = service_us >= 0 ? ms - service_us / 1e3 : -1;
+    if (!good)
+        series[c->path].errors++, series[setup.path_count].errors++;
+    else if (c->due > 0)
+        add(&series[c->path], ms, wait_ms), add(&series[setup.path_count], ms, wait_ms);
+    c->busy = false;
+}
+
+/* True when the answer in the buffer is complete. Only answers with a Content-Length are understood. */
+static bool complete(struct conn *c, bool *good, double *service_us)
+{
+    c->buf[c->len] = '\0';
+    char *end = strstr(c->buf, "\r\n\r\n");
+    if (!end)
+        return false;
+    char *length = strcasestr(c->buf, "\r\ncontent-length:");
+    char *service = strcasestr(c->buf, "\r\nx-service-us:");
+    size_t body = length && length < end ? strtoul(length + 17, NULL, 10) : 0;
+    if (c->len < (size_t)(end + 4 - c->buf) + body)
+        return false;
+    *good = c->len > 12 && memcmp(c->buf + 8, " 200", 4) == 0;
+    *service_us = service && service < end ? strtod(service + 15, NULL) : -1;
+    return true;
+}
+
+static void on_readable(int i)
+{
+    struct conn *c = &conns[i];
+    ssize_t n = recv(c->fd, c->buf + c->len, BUF_BYTES - 1 - c->len, 0);
+    if (n < 0 && errno == EAGAIN)
+        return;
+    if (n <= 0) {
+        bool was_busy = c->busy;
+        if (was_busy)
+            finish(i, false, -1);
+        else
+            for (int k = 0; k < free_count; k++)
+                if (free_conns[k] == i) {
+                    free_conns[k] = free_conns[--free_count];
+                    break;
+                }
+        close(c->fd);
+        open_conn(i);
+        return;
+    }
+    c->len += (size_t)n;
+    bool good = false;
+    double service_us = -1;
+    if (!complete(c, &good, &service_us))
+        return;
+    c->len = 0;
+    finish(i, good, service_us);
+    free_conns[free_count++] = i;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void print_row(const char *name, const char *what, double *values, size_t n, size_t errors)
+{
+    double sum = 0;
+    qsort(values, n, sizeof(*values), by_size);
+    for (size_t i = 0; i < n; i++)
+        sum += values[i];
+    if (n == 0) {
+        printf("%-16s %-8s %8zu %6zu\n", name, what, n, errors);
+        return;
+    }
+    printf("%-16s %-8s %8zu %6zu %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f\n", name, what, n, errors, sum / (double)n, values[n / 2], values[n * 9 / 10],
+           values[n * 99 / 100], values[n * 999 / 1000], values[n - 1]);
+}
+
+static void read_paths(char *text)
+{
+    setup.path_count = 0;
+    for (char *item = strtok_r(text, ",", &text); item && setup.path_count < PATHS_MAX; item = strtok_r(NULL, ",", &text)) {
+        char *colon = strrchr(item, ':');
+        setup.shares[setup.path_count] = colon ? strtod(colon + 1, NULL) : 1;
+        if (colon)
+            *colon = '\0';
+        snprintf(setup.paths[setup.path_count++], sizeof(setup.paths[0]), "%s", item);
+    }
+}
+
+static void read_arguments(int argc, char **argv)
+{
+    int option;
+    while ((option = getopt(argc, argv, "r:c:d:w:p:s:")) != -1) {
+        switch (option) {
+        case 'r': setup.rate = strtod(optarg, NULL); break;
+        case 'c': setup.conns = (int)strtol(optarg, NULL, 10); break;
+        case 'd': setup.seconds = strtod(optarg, NULL); break;
+        case 'w': setup.warm_s = strtod(optarg, NULL); break;
+        case 'p': read_paths(optarg); break;
+        case 's': setup.seed = strtoull(optarg, NULL, 10) * 2654435761u + 1; break;
+        default: exit(2);
+        }
+    }
+    if (optind != argc - 1 || setup.rate <= 0 || setup.conns < 1 || setup.conns > CONNS_MAX || setup.path_count < 1) {
+        fprintf(stderr, "usage: load ADDRESS -r RATE [-c CONNECTIONS] [-d SECONDS] [-w WARM-UP SECONDS] [-p PATH,PATH:SHARE] [-s SEED]\n");
+        exit(2);
+    }
+    setup.address = argv[optind];
+}
+
+static void send_due(double *next, double end, double counted_from)
+{
+    double now = now_s();
+    while (*next <= now && *next < end) {
+        queue[queue_tail++ % queue_cap] = (struct waiting){*next >= counted_from ? *next : -*next, draw_path()};
+        *next += -log(draw()) / setup.rate;
+        if (queue_tail - queue_head == queue_cap) {
+            fprintf(stderr, "the server is too far behind\n");
+            exit(1);
+        }
+    }
+    while (queue_head < queue_tail && free_count > 0) {
+        struct waiting *first = &queue[queue_head++ % queue_cap];
+        send_request(first->due, first->path);
+    }
+}
+
+static bool any_busy(void)
+{
+    for (int i = 0; i < setup.conns; i++)
+        if (conns[i].busy)
+            return true;
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    read_arguments(argc, argv);
+    epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    conns = calloc((size_t)setup.conns, sizeof(*conns));
+    free_conns = calloc((size_t)setup.conns, sizeof(*free_conns));
+    queue = calloc(queue_cap, sizeof(*queue));
+    for (int i = 0; i < setup.conns; i++)
+        open_conn(i);
+    double start = now_s();
+    double next = start;
+    double end = start + setup.warm_s + setup.seconds;
+    while (now_s() < end + TAIL_S && (next < end || queue_head < queue_tail || any_busy())) {
+        struct epoll_event events[256];
+        double left = next < end ? next - now_s() : 0.1;
+        struct timespec wait = {0, left <= 0 ? 0 : left < 0.1 ? (long)(left * 1e9) : 100000000};
+        int n = epoll_pwait2(epoll_fd, events, 256, &wait, NULL);
+        for (int i = 0; i < n; i++)
+            on_readable((int)events[i].data.u32);
+        send_due(&next, end, start + setup.warm_s);
+    }
+    for (int i = 0; i < setup.conns; i++)
+        if (conns[i].busy)
+            series[setup.path_count].errors++;
+    printf("%-16s %-8s %8s %6s %9s %9s %9s %9s %9s %9s\n", "path", "ms", "count", "errors", "mean", "p50", "p90", "p99", "p99.9", "max");
+    for (int i = 0; i <= setup.path_count; i++) {
+        if (setup.path_count == 1 && i == 0)
+            continue;
+        const char *name = i < setup.path_count ? setup.paths[i] : "all";
+        print_row(name, "time", series[i].ms, series[i].count, series[i].errors);
+        if (series[i].wait_count)
+            print_row(name, "wait", series[i].wait_ms, series[i].wait_count, series[i].errors);
+    }
+    return series[setup.path_count].errors ? 1 : 0;
+}

@@ -1,0 +1,45 @@
+/* What all connections of a worker together may keep: in memory, and in unlinked files. A connection's own limits come first; this is for many of them at a time. */
+#ifndef ORIBI_EVENT_BUDGET_H
+#define ORIBI_EVENT_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oribi_budget {
+    int64_t memory_max; /* 0: none; beyond it what would be kept in memory goes to a file */
+    int64_t file_max;   /* 0: none; beyond it nothing more is kept */
+    int64_t memory_used;
+    int64_t file_used;
+};
+
+/* What one holder has of it. All-zero is nothing. */
+struct oribi_charge {
+    int64_t memory;
+    int64_t file;
+};
+
+/* The holder has this much now. */
+static inline void oribi_budget_set(struct oribi_budget *budget, struct oribi_charge *charge, int64_t memory, int64_t file)
+{
+    budget->memory_used += memory - charge->memory;
+    budget->file_used += file - charge->file;
+    *charge = (struct oribi_charge){memory, file};
+}
+
+/* How much a holder that keeps `own` bytes in memory, and may keep own_max, may have there in all. */
+static inline int64_t oribi_budget_memory(const struct oribi_budget *budget, int64_t own, int64_t own_max)
+{
+    int64_t left = budget->memory_max - budget->memory_used;
+    if (budget->memory_max == 0 || left >= own_max)
+        return own_max;
+    int64_t all = own + (left > 0 ? left : 0);
+    return all < own_max ? all : own_max;
+}
+
+/* True if n more bytes may go to files. */
+static inline bool oribi_budget_file(const struct oribi_budget *budget, int64_t n)
+{
+    return budget->file_max == 0 || budget->file_used + n <= budget->file_max;
+}
+
+#endif

@@ -1,0 +1,217 @@
+/* The helper thread. Reading order: run, step, nap; then what the own thread calls.
+ *
+ * It sleeps without the reactor, in poll(2) on the epoll descriptor (which reports what is new without taking it), so that the own thread can have the reactor at any
+ * moment but those of a step. Nothing here is exact: a look that comes late delays others' requests by a millisecond, and nothing else. */
+#include "oribi/server/helper.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/mem.h"
+#include "oribi/server/deadline.h"
+#include "server/call.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+
+enum {
+    TICK_MS = 1,
+    LOOK_MS_MAX = 50,     /* in a long call, when nothing else is due */
+    QUIET_SLOWER = 8,     /* looks without a long call before they come half as often, twice that: a quarter */
+    QUIET_PARK = 24,      /* … and before parking */
+    QUIET_IDLE = 4,       /* a look at an idle worker counts as so many */
+    PARKED_MS = 1000,     /* a wake-up lost between parking and a call's begin costs at most this */
+    STACK_BYTES = 512 * 1024,
+};
+
+struct oribi_helper {
+    struct oribi_worker *worker;
+    pthread_t thread;
+    struct oribi_wake bell; /* ends a nap */
+    sem_t left;             /* posted once for each LEAVING */
+    atomic_bool quit;       /* set by the own thread */
+    atomic_bool parked;     /* set by the helper, cleared by either */
+};
+
+/* --- the thread --- */
+
+static void nap(struct oribi_helper *h, bool events, int timeout_ms)
+{
+    int epoll_fd = oribi_loop_fd(h->worker->reactor.loop);
+    struct pollfd fds[2] = {{.fd = h->bell.read_fd, .events = POLLIN}, {.fd = epoll_fd, .events = POLLIN}};
+    bool on_epoll = events && epoll_fd >= 0;
+    if (events && !on_epoll && timeout_ms > TICK_MS)
+        timeout_ms = TICK_MS; /* poll(2) as a source: readiness is found by looking */
+    if (poll(fds, on_epoll ? 2 : 1, timeout_ms) > 0 && fds[0].revents)
+        (void)oribi_wake_clear(&h->bell);
+}
+
+static void give_back(struct oribi_helper *h)
+{
+    struct oribi_worker *w = h->worker;
+    uint32_t expected = ORIBI_OWNER_HELPER;
+    if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_CALL, memory_order_release, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&w->owner, ORIBI_OWNER_MAIN, memory_order_release); /* LEAVING: the own thread waits in oribi__enter_slow() */
+    (void)sem_post(&h->left); /* fails only beyond SEM_VALUE_MAX */
+}
+
+/* With the reactor: what is ready, what has timed out, what can go to somebody idle. Returns for how many ms nothing is due. */
+static int work(struct oribi_worker *w)
+{
+    if (!w->entrances_closed)
+        oribi__entrances_close(w);
+    oribi__turn_connections(w);
+    if (w->reactor.queue_len > 0)
+        (void)oribi__pass_on(w, 0);
+    if (w->reactor.again)
+        return 0;
+    if (w->reactor.queue_len > 0 && w->pool.give_fd >= 0)
+        return TICK_MS; /* somebody may become idle */
+    int64_t next_ms = oribi_timeouts_next_ms(&w->reactor.timeouts, w->reactor.now_ms);
+    return next_ms >= 0 && next_ms < LOOK_MS_MAX ? (int)next_ms : LOOK_MS_MAX;
+}
+
+/* The call is long. */
+static void step(struct oribi_helper *h)
+{
+    struct oribi_worker *w = h->worker;
+    uint32_t expected = ORIBI_OWNER_CALL;
+    if (!atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER, memory_order_acquire, memory_order_relaxed)) {
+        nap(h, false, TICK_MS); /* the own thread is in the core, which is short */
+        return;
+    }
+    int due_ms = work(w);
+    give_back(h);
+    int64_t deadline_ms = oribi_deadline_look(w, oribi_clock_us());
+    nap(h, true, deadline_ms < due_ms ? (int)deadline_ms : due_ms);
+}
+
+static int quiet_ms(int quiet)
+{
+    return quiet < QUIET_SLOWER ? TICK_MS : quiet < 2 * QUIET_SLOWER ? 2 * TICK_MS : 4 * TICK_MS;
+}
+
+static void park(struct oribi_helper *h)
+{
+    atomic_store(&h->parked, true);
+    nap(h, false, PARKED_MS);
+    atomic_store(&h->parked, false);
+}
+
+static void *run(void *self)
+{
+    struct oribi_helper *h = self;
+    struct oribi_worker *w = h->worker;
+    int quiet = 0;
+    while (!atomic_load_explicit(&h->quit, memory_order_acquire)) {
+        int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_acquire);
+        if (started_us && oribi_clock_us() - started_us >= ORIBI_LONG_US) {
+            quiet = 0;
+            step(h);
+            continue;
+        }
+        quiet += started_us ? 1 : QUIET_IDLE;
+        if (quiet < QUIET_PARK) {
+            nap(h, false, quiet_ms(quiet));
+        } else {
+            park(h);
+            quiet = 0;
+        }
+    }
+    return NULL;
+}
+
+/* --- the own thread --- */
+
+void oribi__enter_slow(struct oribi_worker *w)
+{
+    for (;;) {
+        uint32_t expected = ORIBI_OWNER_HELPER;
+        if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_LEAVING, memory_order_acquire, memory_order_relaxed)) {
+            while (sem_wait(&w->helper->left) < 0 && errno == EINTR)
+                continue;
+            (void)atomic_load_explicit(&w->owner, memory_order_acquire); /* partner: give_back() */
+            return;
+        }
+        expected = ORIBI_OWNER_CALL;
+        if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_MAIN, memory_order_acquire, memory_order_relaxed) ||
+            expected == ORIBI_OWNER_MAIN)
+            return;
+    }
+}
+
+/* The thread takes no signal: handlers of the application belong to its own thread. */
+static bool start_thread(struct oribi_helper *h)
+{
+    sigset_t all;
+    sigset_t before;
+    pthread_attr_t attributes;
+    sigfillset(&all);
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES); /* a valid size */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int result = pthread_create(&h->thread, &attributes, run, h);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attributes);
+    return result == 0;
+}
+
+static void start(struct oribi_worker *w)
+{
+    struct oribi_helper *h = oribi_mem_alloc(1, sizeof(*h));
+    h->worker = w;
+    (void)sem_init(&h->left, 0, 0); /* arguments are right */
+    if (oribi_wake_create(&h->bell) < 0) {
+        oribi_mem_free(h);
+        w->helper_failed = true;
+        oribi_log(ORIBI_LOG_WARN, "no helper thread: %s", oribi_os_error_text());
+        return;
+    }
+    w->helper = h;
+    if (start_thread(h))
+        return;
+    w->helper = NULL;
+    w->helper_failed = true;
+    oribi_wake_destroy(&h->bell);
+    oribi_mem_free(h);
+    oribi_log(ORIBI_LOG_WARN, "no helper thread: the system gives none");
+}
+
+void oribi_helper_need(struct oribi_worker *w)
+{
+    if (!w->helper) {
+        if (w->options->helper && !w->helper_failed)
+            start(w);
+    } else if (atomic_exchange(&w->helper->parked, false)) {
+        oribi_wake_notify(&w->helper->bell);
+    }
+}
+
+bool oribi_helper_parked(const struct oribi_worker *w)
+{
+    return w->helper && atomic_load_explicit(&w->helper->parked, memory_order_relaxed);
+}
+
+void oribi_helper_stop(struct oribi_worker *w)
+{
+    struct oribi_helper *h = w->helper;
+    if (!h)
+        return;
+    atomic_store_explicit(&h->quit, true, memory_order_release);
+    oribi_wake_notify(&h->bell);
+    (void)pthread_join(h->thread, NULL); /* joinable, and not us */
+    w->helper = NULL;
+    oribi_wake_destroy(&h->bell);
+    (void)sem_destroy(&h->left);
+    oribi_mem_free(h);
+}
+
+void oribi_helper_forget(struct oribi_worker *w)
+{
+    if (w->helper)
+        oribi_wake_destroy(&w->helper->bell);
+    w->helper = NULL; /* its memory goes with the process */
+}

@@ -1,0 +1,258 @@
+/* Placement rules: which connections go into the pool, when to take some out, and what a busy worker does not watch. Needs no memory of its own, because at the hard
+ * deadline of a call it runs in a signal handler. */
+#include "server/call.h"
+
+#include "oribi/base/error.h"
+
+#include <string.h>
+
+enum {
+    TAKE_MAX = 16,        /* messages a turn: connections without a request cost next to nothing */
+    PASS_IDLE_BATCH = 64, /* a turn while stopping */
+    LEAVE_US = 2000,      /* how long something that waits is left to a sleeper */
+    SHARE_FREE = 2,       /* connections more than the others that nobody minds */
+};
+
+/* --- the scoreboard --- */
+
+static uint32_t state_of(const struct oribi_slot *slot)
+{
+    return atomic_load_explicit(&slot->state, memory_order_acquire); /* partner: the release stores of its worker */
+}
+
+uint32_t oribi__idle_siblings(const struct oribi_worker *w)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    uint32_t count = 0;
+    for (uint32_t i = 0; board && i < board->count; i++)
+        if (&board->slots[i] != w->slot && state_of(&board->slots[i]) == ORIBI_SLOT_IDLE)
+            count++;
+    return count;
+}
+
+bool oribi__has_siblings(const struct oribi_worker *w)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    for (uint32_t i = 0; board && i < board->count; i++) {
+        if (&board->slots[i] == w->slot)
+            continue;
+        uint32_t state = state_of(&board->slots[i]);
+        if (state == ORIBI_SLOT_IDLE || state == ORIBI_SLOT_BUSY)
+            return true;
+    }
+    return false;
+}
+
+/* --- giving --- */
+
+/* FNV-1a of a listener's address: the index alone could mean another one after a reload with other addresses. */
+static uint32_t listener_hash(const struct oribi_listener *listener)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *p = listener->text; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 16777619u;
+    return hash;
+}
+
+bool oribi__pass_conn(struct oribi_worker *w, struct oribi_conn *c)
+{
+    if (w->pool.give_fd < 0 || !oribi_conn_movable(c))
+        return false;
+    const struct oribi_listener *listener = c->listener;
+    bool queued = c->state == ORIBI_CONN_QUEUED;
+    struct iovec vec[2];
+    struct oribi_handoff_item item = {
+        .fd = c->watch.fd,
+        .complete_us = queued ? c->call->complete_us : 0,
+        .request_count = c->request_count - (c->call ? 1 : 0),
+        .listener = (uint32_t)(listener - w->setup.listeners->items),
+        .listener_hash = listener_hash(listener),
+        .addr_len = c->addr_len,
+        .port_len = c->port_len,
+        .proxy_awaited = c->proxy_awaited,
+        .proxy_tls = c->proxy_tls,
+    };
+    memcpy(item.addr, c->addr, sizeof(item.addr));
+    memcpy(item.port, c->port, sizeof(item.port));
+    size_t count = oribi_conn_wire(c, vec, &item.body_fd, &item.body_len);
+    return oribi_handoff_give(&w->pool, &item, vec, count) == 0;
+}
+
+uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
+{
+    if (w->pool.give_fd < 0 || w->reactor.queue_len <= keep || w->stopping)
+        return 0;
+    uint32_t idle = oribi__idle_siblings(w);
+    uint32_t passed = 0;
+    struct oribi_conn *c = w->reactor.run_first;
+    while (c && passed < idle) {
+        struct oribi_conn *next = c->run_next;
+        if (keep > 0) {
+            keep--;
+        } else if (oribi__pass_conn(w, c)) {
+            oribi_conn_leave(&w->reactor, c);
+            passed++;
+        }
+        c = next;
+    }
+    if (passed)
+        atomic_store_explicit(&w->slot->passed_count, atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + passed,
+                              memory_order_release);
+    return passed;
+}
+
+/* More than half as many again as the others, and some: an awake worker is quicker at the listener than those who sleep, and what it collects in a
+ * burst of newcomers would keep it busy, and them idle, for as long as the connections live. Closing the gates instead would leave a connection that
+ * the kernel told us alone about. */
+static bool holds_too_many(const struct oribi_worker *w)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    uint64_t total = 0;
+    uint32_t serving = 0;
+    uint32_t idle = 0;
+    if (w->pool.give_fd < 0 || w->reactor.conn_count <= SHARE_FREE)
+        return false;
+    for (uint32_t i = 0; i < board->count; i++) {
+        uint32_t state = state_of(&board->slots[i]);
+        if (&board->slots[i] == w->slot || (state != ORIBI_SLOT_IDLE && state != ORIBI_SLOT_BUSY))
+            continue;
+        serving++;
+        idle += state == ORIBI_SLOT_IDLE;
+        total += atomic_load_explicit(&board->slots[i].connections_open, memory_order_relaxed);
+    }
+    return idle > 0 && (uint64_t)w->reactor.conn_count * serving * 2 > total * 3 + (uint64_t)SHARE_FREE * serving * 2;
+}
+
+/* The kernel tells everybody who is awake of what waits, and one sleeper besides. Whoever goes to sleep looks once more, so leaving is safe; the bound is for a
+ * sleeper that was killed just then. */
+bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
+{
+    if (w->woken || w->pool.give_fd < 0 || (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
+        return false;
+    if (w->call_us_average > ORIBI_PASS_US)
+        return oribi__idle_siblings(w) > 0;
+    return holds_too_many(w);
+}
+
+void oribi__share(struct oribi_worker *w, struct oribi_conn *c)
+{
+    if (c->state == ORIBI_CONN_CLOSED || w->stopping || !holds_too_many(w) || !oribi__pass_conn(w, c))
+        return;
+    oribi_conn_leave(&w->reactor, c);
+    w->rotate_due = true;
+    atomic_store_explicit(&w->slot->passed_count, atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + 1,
+                          memory_order_release);
+}
+
+bool oribi__pass_idle(struct oribi_worker *w)
+{
+    if (w->pool.give_fd < 0 || !oribi__has_siblings(w))
+        return false;
+    uint32_t left = PASS_IDLE_BATCH;
+    struct oribi_conn *c = w->reactor.conns;
+    while (c && left > 0) {
+        struct oribi_conn *next = c->next;
+        if (c->state == ORIBI_CONN_IDLE) {
+            if (!oribi__pass_conn(w, c))
+                return true; /* full: they empty it, and we come again */
+            oribi_conn_leave(&w->reactor, c);
+            left--;
+        }
+        c = next;
+    }
+    return true;
+}
+
+/* --- taking --- */
+
+static const struct oribi_listener *listener_of(const struct oribi_worker *w, const struct oribi_handoff_item *item)
+{
+    const struct oribi_listeners *listeners = w->setup.listeners;
+    if (item->listener < listeners->count && listener_hash(&listeners->items[item->listener]) == item->listener_hash)
+        return &listeners->items[item->listener];
+    for (uint32_t i = 0; i < listeners->count; i++)
+        if (listener_hash(&listeners->items[i]) == item->listener_hash)
+            return &listeners->items[i];
+    return &listeners->items[0]; /* accepted at an address that this generation has no more */
+}
+
+static void open_taken(struct oribi_worker *w, const struct oribi_handoff_item *item)
+{
+    struct oribi_conn *c = oribi_conn_open(&w->reactor, item->fd, listener_of(w, item));
+    if (!c) {
+        oribi_os_close(item->body_fd);
+        return;
+    }
+    c->request_count = item->request_count;
+    c->proxy_awaited = item->proxy_awaited;
+    c->proxy_tls = item->proxy_tls;
+    c->addr_len = item->addr_len;
+    c->port_len = item->port_len;
+    memcpy(c->addr, item->addr, sizeof(c->addr));
+    memcpy(c->port, item->port, sizeof(c->port));
+    oribi_conn_resume(&w->reactor, c, item->bytes, item->body_fd, item->body_len, item->complete_us);
+    atomic_store_explicit(&w->slot->taken_count, atomic_load_explicit(&w->slot->taken_count, memory_order_relaxed) + 1,
+                          memory_order_release);
+}
+
+_Static_assert(ORIBI_CONN_ADDR_CAP == sizeof(((struct oribi_handoff_item *)0)->addr), "addresses travel whole");
+_Static_assert(ORIBI_CONN_PORT_CAP == sizeof(((struct oribi_handoff_item *)0)->port), "ports travel whole");
+
+void oribi__pool_turn(struct oribi_worker *w)
+{
+    struct oribi_handoff_item item;
+    w->pool_ready = false;
+    if (!w->stopping && oribi__leave_to_sleepers(w, w->pool_ready_us)) {
+        if (!w->pool_ready_us)
+            w->pool_ready_us = w->reactor.now_us;
+        return;
+    }
+    w->pool_ready_us = 0;
+    if (w->pool.take_fd < 0 || !w->setup.listeners || w->setup.listeners->count == 0)
+        return;
+    for (int i = 0; i < TAKE_MAX; i++) {
+        int result = oribi_handoff_take(&w->pool, w->pool_buf, ORIBI_POOL_BUF_BYTES, &item);
+        if (result == ORIBI_EBAD)
+            continue;
+        if (result < 0)
+            return;
+        uint32_t before = w->reactor.queue_len;
+        open_taken(w, &item);
+        if (w->reactor.queue_len > before) /* one call at a time: the next is for whoever is free first */
+            break;
+    }
+    /* As with a listener: to the end of the queue of sleepers, so that the same one does not get everything. */
+    if (w->pool_watched)
+        oribi_loop_rotate(w->reactor.loop, &w->pool_watch);
+}
+
+/* --- what is watched --- */
+
+void oribi__pool_watch(struct oribi_worker *w, bool on)
+{
+    if (w->pool.take_fd < 0 || w->pool_watched == on || (on && w->stopping))
+        return;
+    if (!on)
+        oribi_loop_remove(w->reactor.loop, &w->pool_watch);
+    else if (oribi_loop_add(w->reactor.loop, &w->pool_watch, w->pool.take_fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
+        return;
+    w->pool_watched = on;
+    w->pool_ready = false;
+}
+
+void oribi__entrances_close(struct oribi_worker *w)
+{
+    oribi__gates_unwatch(w); /* after a sleep the first connection that waited was taken: no wake-up is spent on us and not followed */
+    oribi__pool_watch(w, false);
+    oribi_loop_remove(w->reactor.loop, &w->wake_watch);
+    w->entrances_closed = true;
+}
+
+/* The gates open with the next accept turn, which knows whether they should. */
+void oribi__entrances_open(struct oribi_worker *w)
+{
+    w->entrances_closed = false;
+    if (oribi_loop_add(w->reactor.loop, &w->wake_watch, w->wake.read_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "cannot watch the wake descriptor: %s", oribi_os_error_text());
+    oribi__pool_watch(w, true);
+}

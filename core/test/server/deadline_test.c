@@ -1,0 +1,340 @@
+/* Calls over their deadline: worker processes with the helper and without, a runtime that listens, one that hangs, one that takes no signals. */
+#include "server/deadline.c"
+
+#include "server/client.h"
+
+#include <sys/wait.h>
+
+enum { CALL_TIMEOUT_MS = 100 };
+
+struct world {
+    struct site site; /* listener, options and clients; its worker is not used */
+    struct oribi_scoreboard board;
+    struct oribi_handoff pool;
+    int log_fd;
+    pid_t pid;
+};
+
+/* ---- the worker process ---- */
+
+static struct oribi_req *calling;
+static volatile sig_atomic_t thrown;
+
+/* As a runtime does it: it throws where it is safe, which here is the end of a nap. */
+static void on_deadline(int signal_number)
+{
+    if (calling && oribi_req_overdue(calling))
+        thrown++;
+}
+
+static void hang(void)
+{
+    for (volatile int i = 0;; i++) /* code that never returns to its runtime */
+        continue;
+}
+
+static void block_signals(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
+}
+
+static void app(struct oribi_req *req)
+{
+    calling = req;
+    thrown = 0;
+    if (path_is(req, "/hang")) {
+        hang();
+    } else if (path_is(req, "/deaf")) {
+        block_signals();
+        hang();
+    } else if (path_is(req, "/stream")) {
+        struct iovec vec = {(char *)"begun", 5};
+        (void)oribi_reply_begin(req, 200, &text_type, 1, -1);
+        (void)oribi_reply_write(req, &vec, 1);
+        hang();
+    } else if (path_is(req, "/listens")) {
+        while (!thrown)
+            (void)poll(NULL, 0, 60000); /* broken off by the signal */
+        reply_text(req, 503, "timed out");
+    } else if (path_is(req, "/listens-late")) {
+        int64_t end = oribi_clock_ms() + 3 * CALL_TIMEOUT_MS;
+        while (oribi_clock_ms() < end)
+            (void)poll(NULL, 0, 10);
+        reply_text(req, 200, thrown == 1 ? "once" : thrown ? "more than once" : "never");
+    } else if (path_is(req, "/extended")) {
+        oribi_req_extend_deadline(req, 60000);
+        int64_t end = oribi_clock_ms() + 3 * CALL_TIMEOUT_MS;
+        while (oribi_clock_ms() < end)
+            (void)poll(NULL, 0, 10);
+        reply_text(req, 200, thrown ? "told" : "not told");
+    } else if (path_is(req, "/long")) {
+        (void)poll(NULL, 0, 5);
+        reply_text(req, 200, "long");
+    } else {
+        route(req);
+    }
+    calling = NULL;
+}
+
+static _Noreturn void worker_main(struct world *world)
+{
+    struct oribi_worker *w;
+    struct oribi_worker_setup setup = {.options = &world->site.options,
+                                       .listeners = &world->site.listeners,
+                                       .slot = &world->board.slots[0],
+                                       .board = &world->board,
+                                       .handoff = &world->pool,
+                                       .deadline_signal = SIGURG,
+                                       .life_fd = -1};
+    struct sigaction action = {.sa_handler = on_deadline};
+    (void)sigaction(SIGURG, &action, NULL);
+    (void)dup2(world->log_fd, STDERR_FILENO);
+    oribi_log_init(STDERR_FILENO, ORIBI_LOG_DEBUG);
+    alarm(60);
+    if (oribi_worker_create(&setup, &w) < 0)
+        _exit(1);
+    for (;;) {
+        struct oribi_req *req = oribi_worker_take(w);
+        if (req)
+            app(req);
+        else
+            oribi_worker_wait(w);
+    }
+}
+
+/* ---- the test's side ---- */
+
+#define wait_for(condition)                                                                                            \
+    ({                                                                                                                 \
+        int64_t deadline_ = oribi_clock_ms() + PUMP_MS_MAX;                                                            \
+        bool met_;                                                                                                     \
+        while (!(met_ = (condition)) && oribi_clock_ms() < deadline_)                                                  \
+            (void)poll(NULL, 0, 1);                                                                                    \
+        met_;                                                                                                          \
+    })
+
+static void start(struct world *world)
+{
+    fflush(stdout);
+    world->pid = fork();
+    if (world->pid == 0)
+        worker_main(world);
+}
+
+static void world_open(struct world *world, bool helper)
+{
+    memset(world, 0, sizeof(*world));
+    site_init(&world->site);
+    world->site.options.call_timeout_ms = CALL_TIMEOUT_MS;
+    world->site.options.helper = helper;
+    site_open(&world->site, route);
+    oribi_worker_destroy(world->site.worker);
+    (void)oribi_scoreboard_create(&world->board, 2);
+    (void)oribi_handoff_create(&world->pool);
+    (void)oribi_os_temp_file(&world->log_fd);
+    start(world);
+}
+
+static void world_close(struct world *world)
+{
+    if (world->pid > 0) {
+        kill(world->pid, SIGKILL);
+        waitpid(world->pid, NULL, 0);
+    }
+    for (uint32_t i = 0; i < world->site.client_count; i++)
+        if (world->site.clients[i])
+            client_close(&world->site, world->site.clients[i]);
+    oribi_listeners_close(&world->site.listeners, true);
+    oribi_options_deinit(&world->site.options);
+    oribi_scoreboard_destroy(&world->board);
+    oribi_handoff_close(&world->pool);
+    oribi_os_close(world->log_fd);
+}
+
+static bool logged(struct world *world, const char *text)
+{
+    char log[16384] = "";
+    ssize_t n = pread(world->log_fd, log, sizeof(log) - 1, 0);
+    bool found = n > 0 && strstr(log, text);
+    if (!found)
+        diag("log: %s", log);
+    return found;
+}
+
+static void ask(struct client *c, const char *path)
+{
+    char text[128];
+    int n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path);
+    ok_eq(send(c->fd, text, (size_t)n, MSG_NOSIGNAL), n);
+}
+
+static int heard(struct client *c, struct answer *answer)
+{
+    size_t len = 0;
+    bool found = false;
+    (void)wait_for((found = ((void)client_read(c), peek_answer(c, false, answer, &len))) || c->eof || c->error);
+    if (!found)
+        return 0;
+    c->pos += len;
+    return answer->status;
+}
+
+static struct client *ask_new(struct world *world, const char *path)
+{
+    struct client *c = client_open(&world->site);
+    ask(c, path);
+    return c;
+}
+
+static int exit_code(struct world *world)
+{
+    int status = 0;
+    if (!wait_for(waitpid(world->pid, &status, WNOHANG) == world->pid))
+        return -1;
+    world->pid = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+/* What the supervisor does when there is no helper, until the condition holds. */
+#define remind_until(world, condition)                                                                                 \
+    wait_for((kill((world)->pid, oribi_os_private_signal()), (void)poll(NULL, 0, 20), (condition)))
+
+static void warm_up(struct world *world)
+{
+    struct answer answer;
+    struct client *c = ask_new(world, "/long"); /* brings the helper in */
+    ok_eq(heard(c, &answer), 200);
+    client_close(&world->site, c);
+}
+
+static void test_the_runtime_is_told_at_the_deadline(void)
+{
+    struct world world;
+    struct answer answer;
+    world_open(&world, true);
+    warm_up(&world);
+    int64_t start_ms = oribi_clock_ms();
+    struct client *c = ask_new(&world, "/listens");
+    ok_eq(heard(c, &answer), 503);
+    is_bytes(answer.body, answer.body_len, "timed out", 9);
+    ok(oribi_clock_ms() - start_ms >= CALL_TIMEOUT_MS);
+    ok(oribi_clock_ms() - start_ms < ORIBI_DEADLINE_HARD_MS);
+    ask(c, "/listens-late");
+    ok_eq(heard(c, &answer), 200);
+    is_bytes(answer.body, answer.body_len, "once", 4);
+    ask(c, "/hello"); /* and the worker goes on */
+    ok_eq(heard(c, &answer), 200);
+    world_close(&world);
+}
+
+static void test_an_extended_call_is_left_alone(void)
+{
+    struct world world;
+    struct answer answer;
+    world_open(&world, true);
+    warm_up(&world);
+    struct client *c = ask_new(&world, "/extended");
+    ok_eq(heard(c, &answer), 200);
+    is_bytes(answer.body, answer.body_len, "not told", 8);
+    world_close(&world);
+}
+
+static void test_a_signal_to_a_call_in_time_does_nothing(void)
+{
+    struct world world;
+    struct answer answer;
+    world_open(&world, false);
+    struct client *c = ask_new(&world, "/extended");
+    bool found = false;
+    ok(remind_until(&world, (found = heard(c, &answer) == 200)));
+    is_bytes(answer.body, answer.body_len, "not told", 8);
+    world_close(&world);
+}
+
+static void test_without_a_helper_the_supervisor_reminds(void)
+{
+    struct world world;
+    struct answer answer;
+    size_t len;
+    world_open(&world, false);
+    struct client *c = ask_new(&world, "/listens");
+    ok(remind_until(&world, ((void)client_read(c), peek_answer(c, false, &answer, &len))));
+    ok_eq(heard(c, &answer), 503);
+    world_close(&world);
+}
+
+/* A hung call: 504 for its client, the others go to the next worker, the process ends with its code and says why. */
+static void check_hang(const char *path, bool helper, const char *log_line)
+{
+    struct world world;
+    struct answer answer;
+    size_t len;
+    world_open(&world, helper);
+    if (helper)
+        warm_up(&world);
+    struct client *idle = ask_new(&world, "/hello");
+    ok_eq(heard(idle, &answer), 200);
+    struct client *waiting = ask_new(&world, "/hello");
+    ok_eq(heard(waiting, &answer), 200);
+    struct client *stuck = ask_new(&world, path);
+    ok(wait_for(atomic_load(&world.board.slots[0].state) == ORIBI_SLOT_BUSY && atomic_load(&world.board.slots[0].call_started_us)));
+    if (helper) { /* without one nobody reads it meanwhile, but it is not lost either */
+        ask(waiting, "/waited");
+        ok(wait_for(atomic_load(&world.board.slots[0].queue_len) == 1));
+    }
+    if (!helper)
+        ok(remind_until(&world, ((void)client_read(stuck), peek_answer(stuck, false, &answer, &len))));
+    ok_named(heard(stuck, &answer) == 504, "%s: 504", path);
+    ok(answer.closes);
+    ok(wait_for(((void)client_read(stuck), stuck->eof)));
+    ok_eq(exit_code(&world), ORIBI_EXIT_CALL_DEADLINE);
+    ok(logged(&world, "call deadline: GET /"));
+    ok(logged(&world, log_line));
+    ok(logged(&world, "2 connections passed on, 0 cut"));
+    start(&world); /* the next worker of the slot */
+    if (helper) {
+        ok_eq(heard(waiting, &answer), 200);
+        is_bytes(answer.body, answer.body_len, "/waited", 7);
+    } else {
+        ask(waiting, "/after");
+        ok_eq(heard(waiting, &answer), 200);
+    }
+    ask(idle, "/hello");
+    ok_eq(heard(idle, &answer), 200);
+    world_close(&world);
+}
+
+static void test_a_hung_call_is_answered(void)
+{
+    check_hang("/hang", true, "deadline_test(");  /* a frame of the backtrace */
+    check_hang("/hang", false, "deadline_test(");
+    check_hang("/deaf", true, "takes no signals");
+}
+
+static void test_a_begun_answer_is_cut(void)
+{
+    struct world world;
+    world_open(&world, true);
+    warm_up(&world);
+    struct client *c = ask_new(&world, "/stream");
+    ok(wait_for(((void)client_read(c), c->eof || c->error)));
+    ok(c->got_len > 0 && memmem(c->got, c->got_len, "begun", 5) && !memmem(c->got, c->got_len, "0\r\n\r\n", 5) && !memmem(c->got, c->got_len, "504", 3));
+    ok_eq(exit_code(&world), ORIBI_EXIT_CALL_DEADLINE);
+    ok(logged(&world, "answer begun"));
+    world_close(&world);
+}
+
+int main(void)
+{
+    quiet_log();
+    alarm(200);
+    test_the_runtime_is_told_at_the_deadline();
+    test_an_extended_call_is_left_alone();
+    test_a_signal_to_a_call_in_time_does_nothing();
+    test_without_a_helper_the_supervisor_reminds();
+    test_a_hung_call_is_answered();
+    test_a_begun_answer_is_cut();
+    return done_testing();
+}

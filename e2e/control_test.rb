@@ -1,0 +1,157 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require_relative "support/workspace"
+
+# The ctl command: what it does, what it says, how it ends.
+E2E.suite("control", transports: %i[tcp]) do
+  def setup
+    super
+    @space = E2E::Workspace.new
+  end
+
+  def teardown
+    super
+    @space.remove
+  end
+
+  # Up and serving: the control socket is opened after the others.
+  def serve(*options, **more)
+    start("--control", @space.control, *options, app: @space.app, **more).tap { |one| assert_serves("first", one) }
+  end
+
+  # Exit code, standard output, standard error.
+  def ctl(*words, socket: @space.control)
+    words = ["--control", socket, *words] if socket
+    one = E2E::Server.new(argv: [E2E::Server.binary, "ctl", *words])
+    @servers << one
+    one.run_to_end
+    [one.status.exitstatus, one.stdout, one.stderr]
+  end
+
+  def test_status
+    one = serve("--workers", "2")
+    wait_until("both workers") { ctl("status")[1].include?("2 of 2 workers") }
+    code, text, errors = ctl("status")
+    assert_equal [0, ""], [code, errors]
+    assert_match(/\A#{E2E::COMMAND}, pid #{one.pid}, serving, generation 1, 2 of 2 workers/, text)
+    assert_match(/^worker +pid +gen +state/, text)
+    status = JSON.parse(ctl("status", "--json")[1])
+    assert_equal [one.pid, "serving", 1, 2], status.values_at("pid", "state", "generation", "workers")
+    assert_equal(status["processes"].map { |worker| worker["pid"] }.sort, one.descendants.sort & status["processes"].map { |worker| worker["pid"] })
+  end
+
+  def test_status_shows_a_call
+    one = serve
+    client = connect(one)
+    client.request("GET", "/gate")
+    wait_until("the call") { ctl("status")[1].match?(%r{busy.* ms GET /gate$}) }
+    @space.open_gate
+    assert_equal "passed", client.read_response.body
+  end
+
+  def test_reload_ends_when_the_new_code_serves
+    one = serve
+    @space.write_app("second")
+    assert_equal [0, "generation 2, 1 workers\n", ""], ctl("reload")
+    assert_serves("second", one)
+  end
+
+  def test_a_reload_that_fails_says_so
+    one = serve
+    @space.break_app("told not to load")
+    code, text, errors = ctl("reload")
+    assert_equal [1, ""], [code, text]
+    assert_match(/\A#{E2E::COMMAND}: .*load/, errors)
+    assert_equal 1, errors.lines.size
+    assert_serves("first", one)
+  end
+
+  def test_upgrade_ends_when_the_successor_serves
+    one = serve("--pid-file", "#{@space.dir}/pid", group: true)
+    @space.write_app("second")
+    code, text, errors = ctl("upgrade")
+    assert_equal [0, ""], [code, errors]
+    successor = text[/\Apid (\d+) serves$/, 1].to_i
+    assert_serves("second", one)
+    assert_equal 0, one.wait.exitstatus
+    assert_equal successor, File.read("#{@space.dir}/pid").to_i
+    assert_equal [0, "stopped\n", ""], ctl("stop")
+    assert_empty one.group
+  end
+
+  def test_workers
+    one = serve
+    assert_equal [0, "3 workers, were 1\n", ""], ctl("workers", "+2")
+    wait_until("three workers") { JSON.parse(ctl("status", "--json")[1])["workers"] == 3 }
+    assert_equal [0, "2 workers, were 3\n", ""], ctl("workers", "-1")
+    assert_equal [0, "1 workers, were 2\n", ""], ctl("workers", "1")
+    wait_until("one worker") { JSON.parse(ctl("status", "--json")[1])["processes"].size == 1 }
+    code, text, errors = ctl("workers", "0")
+    assert_equal [1, ""], [code, text]
+    assert_match(/from 1 to \d+/, errors)
+    assert_serves("first", one)
+  end
+
+  def test_stop_ends_when_everything_has_ended
+    one = serve
+    client = connect(one)
+    client.request("GET", "/gate")
+    wait_until("the call") { ctl("status")[1].include?("GET /gate") }
+    below = one.descendants
+    stopping = Thread.new { ctl("stop") }
+    wait_until("the stop") { one.stderr.include?("stopping") }
+    @space.open_gate
+    assert_equal [0, "stopped\n", ""], stopping.value
+    assert_equal "passed", client.read_response.body
+    assert_empty(below.select { |pid| E2E::Processes.alive?(pid) })
+    assert_equal 0, one.wait.exitstatus
+    refute File.exist?(@space.control), "control socket left"
+  end
+
+  def test_stop_now
+    one = serve("--shutdown-timeout", "60s")
+    client = connect(one)
+    client.request("GET", "/gate")
+    wait_until("the call") { ctl("status")[1].include?("GET /gate") }
+    assert_equal [0, "stopped\n", ""], ctl("stop", "--now")
+    assert_raises(E2E::Client::Closed, Errno::ECONNRESET) { client.read_response }
+  end
+
+  def test_reopen
+    log = "#{@space.dir}/log"
+    one = serve("--access-log", log)
+    one.get("/")
+    wait_until("a line") { File.read(log).include?("GET /") }
+    File.rename(log, "#{log}.1")
+    assert_equal [0, "log files are reopened\n", ""], ctl("reopen")
+    wait_until("a line in the new file") { one.get("/") && File.exist?(log) && File.read(log).include?("GET /") }
+    pass
+  end
+
+  def test_nobody_answers
+    code, text, errors = ctl("status")
+    assert_equal [2, "", "#{E2E::COMMAND}: #{@space.control}: no such file or directory\n"], [code, text, errors]
+    UNIXServer.new(@space.control).close
+    assert_equal [2, "", "#{E2E::COMMAND}: #{@space.control}: connection refused\n"], ctl("status")
+  end
+
+  def test_the_config_file_names_the_socket
+    @space.write_config({ "control" => @space.control, "workers" => 1 })
+    serve
+    code, text, = ctl("-C", @space.config, "status", socket: nil)
+    assert_equal 0, code
+    assert_match(/serving/, text)
+    assert_equal [1, ""], ctl("status", socket: nil).first(2)
+  end
+
+  def test_mistakes
+    assert_equal [1, "", "#{E2E::COMMAND}: ctl: no command relaod; did you mean reload?\n"], ctl("relaod")
+    assert_equal [1, "", "#{E2E::COMMAND}: ctl: --workers is not for this: --control, --config, --chdir, --help\n"], ctl("status", "--workers", "3")
+    code, text, errors = ctl("--help", socket: nil)
+    assert_equal [0, ""], [code, errors]
+    assert_match(/\AUsage: #{E2E::COMMAND} ctl .*COMMAND$/, text)
+  end
+
+  def assert_serves(text, one) = assert_equal(text, one.get("/").body)
+end

@@ -1,0 +1,190 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require_relative "support/workspace"
+
+# What operators and machines do wrong while a server runs or starts: a clear line, and the service goes on or ends as documented, with nothing left.
+E2E.suite("mishaps") do
+  def setup
+    super
+    @space = E2E::Workspace.new
+  end
+
+  def teardown
+    super
+    @space.remove
+  end
+
+  # Up and serving: signals are heard from then on.
+  def serve(*options, **more)
+    start("--config", config, *options, app: @space.app, **more).tap { |one| assert_serves("first", one) }
+  end
+
+  def config
+    @space.write_config({ "requests_jitter" => 0 }) unless File.exist?(@space.config)
+    @space.config
+  end
+
+  def said?(one, pattern) = wait_until("#{pattern.inspect} in the log: #{one.stderr}") { one.stderr.match?(pattern) }
+
+  def assert_serves(text, one) = assert_equal(text, one.get("/").body)
+
+  def assert_one_line(pattern, failed)
+    assert_equal [1, 1], [failed.status.exitstatus, failed.stderr.lines.size], failed.stderr
+    assert_match(pattern, failed.stderr)
+    assert_empty failed.stdout
+  end
+
+  # --- new code and new configuration that are no good ---
+
+  def test_broken_code_on_hup
+    one = serve
+    worker = one.worker_pid
+    @space.break_app("told not to load")
+    one.signal(:HUP)
+    assert said?(one, /error: .*told not to load/)
+    assert said?(one, /error: reload failed, generation 1 goes on/)
+    assert_equal worker, one.worker_pid
+    @space.write_app("second")
+    one.signal(:HUP)
+    wait_until("the repaired code") { one.get("/").body == "second" }
+    wait_until("one mold and one worker") { one.descendants.size == 2 }
+    pass
+  end
+
+  def test_a_failing_warm_up_on_hup
+    one = serve("--warmup", "/fail-after-the-start")
+    @space.write_app("second", ruby: "module Warm; def self.call = raise('cold'); end; Warm.call", perl: "die qq{cold\\n};")
+    one.signal(:HUP)
+    assert said?(one, /error: reload failed/)
+    assert_serves("first", one)
+  end
+
+  def test_a_broken_config_file_on_hup
+    one = serve
+    File.write(@space.config, E2E::RUBY ? "wrokers 3\n" : "+{ wrokers => 3 };\n")
+    one.signal(:HUP)
+    assert said?(one, /wrokers.*workers/)
+    assert said?(one, /error: reload failed, generation 1 goes on/)
+    assert_serves("first", one)
+  end
+
+  def test_broken_code_on_usr2
+    pid_file = "#{@space.dir}/pid"
+    one = serve("--pid-file", pid_file, "--control", @space.control, group: true)
+    worker = one.worker_pid
+    @space.break_app("told not to load")
+    one.signal(:USR2)
+    assert said?(one, /error: .*told not to load/)
+    assert said?(one, /error: .*upgrade.*fail/i)
+    assert_equal worker, one.worker_pid
+    wait_until("the pid file to be back") { File.exist?(pid_file) && !File.exist?("#{pid_file}.old") }
+    assert_equal one.pid, File.read(pid_file).to_i
+    assert File.socket?(@space.control)
+    wait_until("the successor to be gone") { one.group.size == 3 }
+    @space.write_app("second")
+    one.signal(:USR2)
+    assert_equal 0, one.wait.exitstatus
+    assert_serves("second", one)
+    successor = File.read(pid_file).to_i
+    Process.kill(:TERM, successor)
+    wait_until("the successor to end") { one.group.empty? }
+    assert_empty [pid_file, @space.control].select { |path| File.exist?(path) }
+  end
+
+  def test_a_broken_config_file_on_usr2
+    one = serve(group: true)
+    File.write(@space.config, E2E::RUBY ? "workers 'many'\n" : "+{ workers => 'many' };\n")
+    one.signal(:USR2)
+    assert said?(one, /workers.*many/)
+    assert said?(one, /error: .*upgrade.*fail/i)
+    assert_serves("first", one)
+  end
+
+  def test_a_broken_config_file_at_the_start
+    File.write(@space.config, E2E::RUBY ? "workers(" : "+{ workers => ")
+    failed = run_to_end("--config", @space.config, app: @space.app)
+    assert_one_line(/#{Regexp.escape(File.basename(@space.config))}/, failed)
+  end
+
+  # --- files ---
+
+  def test_no_room_for_the_pid_file
+    File.symlink("/dev/full", "#{@space.dir}/pid")
+    failed = run_to_end("--pid-file", "#{@space.dir}/pid", app: @space.app)
+    assert_equal 1, failed.status.exitstatus
+    assert_match(%r{pid_file: cannot write \S+/pid: no space left on device$}, failed.stderr)
+    assert_equal 1, failed.stderr.lines.size
+    assert File.chardev?("/dev/full")
+    refute File.exist?(failed.path), "socket file left" if unix?
+  end
+
+  def test_two_servers_on_one_pid_file
+    pid_file = "#{@space.dir}/pid"
+    one = serve("--pid-file", pid_file)
+    second = run_to_end("--pid-file", pid_file, app: @space.app)
+    assert_one_line(/pid_file: #{Regexp.escape(pid_file)} belongs to a running server, pid #{one.pid}/, second)
+    assert_equal one.pid, File.read(pid_file).to_i
+    assert_serves("first", one)
+  end
+
+  def test_two_servers_on_one_control_socket
+    one = serve("--control", @space.control)
+    second = run_to_end("--control", @space.control, app: @space.app)
+    assert_one_line(/control: #{Regexp.escape(@space.control)}: belongs to a running server/, second)
+    assert File.socket?(@space.control)
+    assert_serves("first", one)
+  end
+
+  def test_a_stale_control_socket_and_pid_file_are_replaced
+    UNIXServer.new(@space.control).close
+    File.write("#{@space.dir}/pid", "1\n")
+    one = serve("--control", @space.control, "--pid-file", "#{@space.dir}/pid")
+    assert_equal one.pid, File.read("#{@space.dir}/pid").to_i
+    assert_match(/\Aok/, UNIXSocket.open(@space.control) { |socket| socket.write("status\n") && socket.read })
+  end
+
+  def test_a_file_where_the_control_socket_should_be
+    File.write(@space.control, "precious")
+    failed = run_to_end("--control", @space.control, app: @space.app)
+    assert_one_line(/control: .*not a socket/, failed)
+    assert_equal "precious", File.read(@space.control)
+  end
+
+  # --- processes ---
+
+  # One that is stopped takes no signal but KILL.
+  def test_a_worker_that_does_not_hear_term
+    one = serve("--shutdown-timeout", "300ms")
+    worker = one.worker_pid
+    Process.kill(:STOP, worker)
+    one.signal(:TERM)
+    one.wait
+    assert_match(/#{worker}/, one.stderr)
+    refute E2E::Processes.alive?(worker)
+  end
+
+  def test_a_worker_that_does_not_hear_the_reload
+    one = serve("--shutdown-timeout", "300ms")
+    worker = one.worker_pid
+    @space.write_app("second")
+    Process.kill(:STOP, worker)
+    one.signal(:HUP)
+    wait_until("the old worker to be gone") { !E2E::Processes.alive?(worker) }
+    assert_serves("second", one)
+  end
+
+  def test_a_killed_supervisor_leaves_nothing_in_the_way
+    files = ["--pid-file", "#{@space.dir}/pid", "--control", @space.control]
+    one = serve(*files, group: true)
+    one.worker_pid
+    one.signal(:KILL)
+    one.wait
+    wait_until("orphans to leave") { one.group.empty? }
+    again = E2E::Server.new(argv: [E2E::Server.binary, "--bind", one.bind, "--workers", "1", *files, @space.app])
+    @servers << again
+    again.instance_variable_set(:@address, one.address)
+    assert_serves("first", again.start)
+    assert_equal again.pid, File.read("#{@space.dir}/pid").to_i
+  end
+end

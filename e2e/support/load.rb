@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+module E2E
+  # The clients of load/load.c, built when they are first wanted. They ask until their requests are done.
+  class Load
+    SOURCE = File.join(ROOT, "e2e/load/load.c")
+    BINARY = File.join(ROOT, "build/e2e/load")
+
+    # A request without its answer: when (ms of the monotonic clock), on a fresh or kept connection, which worker had it (0: unknown), why.
+    Lost = Struct.new(:at_ms, :kind, :worker, :reason)
+
+    def self.build
+      return if File.exist?(BINARY) && File.mtime(BINARY) > File.mtime(SOURCE)
+
+      FileUtils.mkdir_p(File.dirname(BINARY))
+      partial = "#{BINARY}.#{Process.pid}" # two runs may build at once
+      system(ENV.fetch("CC", "cc"), "-std=gnu11", "-O2", "-o", partial, SOURCE, "-pthread", exception: true)
+      File.rename(partial, BINARY)
+    end
+
+    # requests: of all clients together. rate: requests a second of all together, 0: as many as can be.
+    def initialize(address, requests:, clients: 20, rate: 0)
+      Load.build
+      target = address.is_a?(String) ? address : address.join(":")
+      @io = IO.popen([BINARY, target, clients, requests, rate].map(&:to_s), "r+")
+      @output = +""
+    end
+
+    # Waits so many seconds at most; true when all requests are done.
+    def done_within?(seconds)
+      deadline = E2E.clock + seconds
+      loop do
+        return true if @io.closed?
+        return false unless @io.wait_readable([deadline - E2E.clock, 0].max)
+
+        chunk = @io.read_nonblock(65_536, exception: false)
+        chunk.nil? ? @io.close : chunk.is_a?(String) && @output << chunk
+      end
+    end
+
+    # After that: {"answered", "lost", "connections", "found_closed", "seconds", "slowest_ms"}.
+    def summary = JSON.parse(@output.lines.last)
+
+    def lost
+      @output.scan(/^lost (\d+) (\w+) (\d+) (.*)$/).map { |at, kind, worker, reason| Lost.new(at.to_i, kind, worker.to_i, reason) }
+    end
+
+    def stop
+      return if @io.closed?
+
+      Process.kill(:KILL, @io.pid)
+      @io.close
+    end
+  end
+end

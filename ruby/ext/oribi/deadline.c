@@ -1,0 +1,75 @@
+/* Calls that take too long: how Oribi::CallTimeout comes into a call, and how an application asks for more time.
+ *
+ * The core raises a signal on the worker's thread. Ruby notes it, as it does any signal, and runs our trap on the main thread where it is safe to;
+ * the trap raises as Thread#raise does, so that a block of Thread.handle_interrupt holds the exception back until it is left. */
+#include "ext.h"
+
+#include "oribi/base/os.h"
+
+#include <math.h>
+
+VALUE ext_call_timeout;
+
+static VALUE extend_class;
+static ID id_raise;
+static ID id_trap;
+static ID id_worker; /* not valid as a name in Ruby, so that only we see it */
+
+enum { EXTENSION_S_MAX = 24 * 60 * 60 };
+
+/* The trap. The signal may have waited in Ruby until the call was over, or another had begun. */
+static VALUE on_deadline(RB_BLOCK_CALL_FUNC_ARGLIST(number, self))
+{
+    const struct ext_worker *worker = ext_worker_get(self);
+    const struct ext_call *call = worker->core ? worker->call : NULL;
+    if (!call || !call->req || oribi_worker_abandoned(worker->core) || !oribi_req_overdue(call->req))
+        return Qnil;
+    VALUE arguments[] = {ext_call_timeout, rb_str_new_cstr("the call has run for longer than call_timeout")};
+    return rb_funcallv(rb_thread_current(), id_raise, 2, arguments);
+}
+
+int ext_deadline_watch(struct ext_worker *worker)
+{
+    int number = oribi_os_runtime_signal();
+    if (rb_thread_current() != rb_thread_main())
+        return 0;
+    rb_funcall(rb_mKernel, id_trap, 2, INT2FIX(number), rb_proc_new(on_deadline, worker->self));
+    return number;
+}
+
+VALUE ext_extend_new(struct ext_worker *worker)
+{
+    VALUE object = rb_obj_alloc(extend_class);
+    rb_ivar_set(object, id_worker, worker->self);
+    return rb_obj_freeze(object);
+}
+
+/* Gives the running call so many seconds from now instead of what is left of call_timeout. Without effect from other threads than the call's, and
+ * when the call is over.
+ *
+ *   env["oribi.extend_deadline"].call(300)
+ *
+ * @param seconds [Numeric] more than 0, a day at most
+ * @raise [ArgumentError] */
+static VALUE extend_call(VALUE self, VALUE seconds)
+{
+    const struct ext_worker *worker = ext_worker_get(rb_ivar_get(self, id_worker));
+    double s = NUM2DBL(seconds);
+    if (!(s > 0 && s <= EXTENSION_S_MAX))
+        rb_raise(rb_eArgError, "a deadline is extended by more than 0 and at most %d seconds", EXTENSION_S_MAX);
+    if (worker->call && worker->call->req && worker->thread == rb_thread_current())
+        oribi_req_extend_deadline(worker->call->req, (int64_t)ceil(s * 1000));
+    return Qnil;
+}
+
+void ext_deadline_setup(void)
+{
+    id_raise = rb_intern("raise");
+    id_trap = rb_intern("trap");
+    id_worker = rb_intern("worker");
+    ext_call_timeout = rb_const_get(ext_module, rb_intern("CallTimeout"));
+    rb_gc_register_mark_object(ext_call_timeout);
+    extend_class = rb_define_class_under(ext_module, "ExtendDeadline", rb_cObject);
+    rb_undef_method(CLASS_OF(extend_class), "new");
+    rb_define_method(extend_class, "call", extend_call, 1);
+}
