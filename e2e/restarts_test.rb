@@ -111,12 +111,9 @@ module Restarts
       end
     end
 
-    # Those that a killed worker had in its hands: of a kept connection it is known who had it, on a fresh one the time tells.
-    def in_killed_hands?(lost)
-      return @killed.key?(lost.worker) if lost.worker.positive?
-
-      @killed.each_value.any? { |at_ms| (-50..1000).cover?(lost.at_ms - at_ms) }
-    end
+    # Those that a killed worker had in its hands: their connections end with it. Who answered last on a connection need not have it now,
+    # because workers pass connections on to those who are idle.
+    def in_killed_hands?(lost) = @killed.each_value.any? { |at_ms| (-50..250).cover?(lost.at_ms - at_ms) }
 
     # Ends everything in good order; pids that are left.
     def stop

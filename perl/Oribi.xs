@@ -11,6 +11,7 @@
 #include "xs/binding.h"
 
 #include "oribi/base/buf.h"
+#include "oribi/base/os.h"
 #include "oribi/server/control_command.h"
 #include "oribi/server/host.h"
 
@@ -143,6 +144,13 @@ _signals_restore(kept)
     SV *kept
   CODE:
     psgi_signals_restore(aTHX_ kept);
+
+const char *
+_deadline_signal()
+  CODE:
+    RETVAL = PL_sig_name[oribi_os_runtime_signal()];
+  OUTPUT:
+    RETVAL
 
 void
 _title(text)
@@ -443,6 +451,14 @@ stop(worker)
     oribi_worker_stop(worker->core);
 
 bool
+_overdue(worker)
+    Oribi::Worker worker
+  CODE:
+    RETVAL = psgi_worker_overdue(aTHX_ worker);
+  OUTPUT:
+    RETVAL
+
+bool
 harakiri(worker)
     Oribi::Worker worker
   CODE:
@@ -723,6 +739,7 @@ worker(seat, app)
   CODE:
     struct oribi_worker_setup setup = {.life_fd = -1};
     oribi_seat_setup(seat, &setup);
+    setup.deadline_signal = oribi_os_runtime_signal();
     if (oribi_worker_create(&setup, &core) < 0)
         croak("the worker cannot be made: %s\n", Strerror(errno));
     inner = newSViv(0);

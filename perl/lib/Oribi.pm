@@ -21,6 +21,13 @@ sub Oribi::Core::Host::CLONE_SKIP {1}
 sub Oribi::Core::Mold::CLONE_SKIP {1}
 sub Oribi::Core::Seat::CLONE_SKIP {1}
 
+# What a call dies with that has run for longer than call_timeout. Not caught it becomes a 504.
+package Oribi::CallTimeout {
+    use overload '""' => sub {"Oribi::CallTimeout: the call has run for longer than call_timeout\n"}, fallback => 1;
+
+    sub new { return bless {}, $_[0] }
+}
+
 # The text of an object that overloads "": called from C, inside an eval.
 sub _text { return "$_[0]" }
 

@@ -2,7 +2,7 @@
  *
  *   worker.c  the loop: take, call the application, answer; every way out of a call
  *   env.c     the PSGI environment of a request
- *   lazy.c    psgix.io and psgix.informational, made when they are first looked at; how closures find their call
+ *   lazy.c    psgix.io, psgix.informational and oribi.extend_deadline, made when they are first looked at; how closures find their call
  *   reply.c   a response of any shape becomes a reply
  *   body.c    bodies that are handles or objects, and the writer of streamed answers
  *
@@ -51,6 +51,8 @@
     X(CLEANUP, "psgix.cleanup")                                                                                        \
     X(CLEANUP_HANDLERS, "psgix.cleanup.handlers")                                                                      \
     X(INFORMATIONAL, "psgix.informational")                                                                            \
+    X(EXTEND, "oribi.extend_deadline")                                                                                 \
+    X(QUEUE_US, "oribi.queue_us")                                                                                      \
     X(TRAILERS, "oribi.trailers")
 
 enum psgi_key {
@@ -65,7 +67,7 @@ enum { PSGI_METHOD_COUNT = 7 };
 
 enum { PSGI_TEMPLATE_COUNT = 2 };
 
-enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_COUNT };
+enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_EXTEND, PSGI_LAZY_COUNT };
 
 /*        take               reply, reply_file, detach
  *  NONE ──────► OPEN ───────────────────────────────────► NONE
@@ -145,6 +147,9 @@ enum {
 
 /* Serves until the core says that it is done: then false. True in between, when a mold is to be forked off this worker; then call it again. */
 bool psgi_worker_run(pTHX_ struct psgi_worker *w);
+
+/* True while a call runs that is over call_timeout: what the handler of the core's deadline_signal asks. */
+bool psgi_worker_overdue(pTHX_ const struct psgi_worker *w);
 
 /* Makes this the process's title and leaves the value of $0 alone. */
 void psgi_title(pTHX_ const char *text);

@@ -4,8 +4,8 @@
  * whose hash values were computed once. Constant strings are scalars that share their text with Perl's table of hash keys: copying one
  * allocates no buffer, and an application that writes to its copy gets a text of its own. Nothing is read-only.
  *
- * Four things are lent to one environment after the other instead of being made anew: the empty psgi.input, the array of cleanup handlers and
- * the two scalars of lazy.c. psgi_env_recycle() replaces each that the application kept or changed. The version array is one for all. */
+ * Five things are lent to one environment after the other instead of being made anew: the empty psgi.input, the array of cleanup handlers and
+ * the three scalars of lazy.c. psgi_env_recycle() replaces each that the application kept or changed. The version array is one for all. */
 #include "xs/binding.h"
 
 #include "oribi/http/percent.h"
@@ -19,8 +19,8 @@ static const char *const key_names[PSGI_KEY_COUNT] = {
 #undef PSGI_KEY_NAME
 };
 
-/* 25 keys of ours leave room for so many fields in the small template; a table that must grow costs more than one that is too large. */
-enum { SMALL_FIELDS = 7 };
+/* 27 keys of ours leave room for so many fields in the small template; a table that must grow costs more than one that is too large. */
+enum { SMALL_FIELDS = 5 };
 
 static const char *const method_names[PSGI_METHOD_COUNT] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
 
@@ -230,6 +230,8 @@ static void store_lent(pTHX_ struct psgi_worker *w, HV *env)
 {
     psgi_lazy_bind(aTHX_ w->lazy[PSGI_LAZY_IO], w);
     store(aTHX_ w, env, PSGI_KEY_IO, SvREFCNT_inc_simple_NN(w->lazy[PSGI_LAZY_IO]));
+    psgi_lazy_bind(aTHX_ w->lazy[PSGI_LAZY_EXTEND], w);
+    store(aTHX_ w, env, PSGI_KEY_EXTEND, SvREFCNT_inc_simple_NN(w->lazy[PSGI_LAZY_EXTEND]));
     if (w->early_hints) {
         psgi_lazy_bind(aTHX_ w->lazy[PSGI_LAZY_INFORMATIONAL], w);
         store(aTHX_ w, env, PSGI_KEY_INFORMATIONAL, SvREFCNT_inc_simple_NN(w->lazy[PSGI_LAZY_INFORMATIONAL]));
@@ -254,6 +256,7 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     store_fields(aTHX_ w, env, head);
     SV *input = input_of(aTHX_ w, req);
     store(aTHX_ w, env, PSGI_KEY_INPUT, input ? input : newSV(0));
+    store(aTHX_ w, env, PSGI_KEY_QUEUE_US, newSViv((IV)req->queue_us));
     store_lent(aTHX_ w, env);
     if (req->trailer_count > 0)
         store_trailers(aTHX_ w, env, req);

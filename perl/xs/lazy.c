@@ -1,6 +1,6 @@
 /* Values of the environment that are made when the application first reads them, and closures that know which call they belong to.
  *
- * psgix.io costs a descriptor and a handle object, psgix.informational a closure; nearly no request uses either. Their scalars in the
+ * psgix.io costs a descriptor and a handle object, psgix.informational and oribi.extend_deadline a closure each; nearly no request uses either. Their scalars in the
  * environment carry "get" magic: the first read makes the value. Reading is not using, so a psgix.io that was looked at leaves the connection
  * where it is: the application's answer is sent as always. Since nobody knows what was said on the socket meanwhile, the connection closes after
  * it; not so when both values were read, which is what code does that copies or prints a whole environment. The connection leaves the core
@@ -10,6 +10,7 @@
 #include "oribi/base/os.h"
 
 #include <fcntl.h>
+#include <math.h>
 
 struct lazy {
     struct psgi_worker *w; /* NULL: no call owns the scalar, reading it gives undef */
@@ -80,14 +81,40 @@ XS(psgi_xs_inform)
     XSRETURN_EMPTY;
 }
 
-static SV *inform_closure(pTHX_ struct psgi_worker *w)
+/* --- oribi.extend_deadline --- */
+
+enum { EXTENSION_S_MAX = 24 * 60 * 60 };
+
+XS(psgi_xs_extend);
+XS(psgi_xs_extend)
 {
-    CV *cv = newXS(NULL, psgi_xs_inform, __FILE__);
+    dXSARGS;
+    if (items != 1)
+        croak("Usage: $env->{'oribi.extend_deadline'}->($seconds)");
+    double s = SvNV(ST(0));
+    if (!(s > 0 && s <= EXTENSION_S_MAX))
+        croak("Oribi: a deadline is extended by more than 0 and at most %d seconds", EXTENSION_S_MAX);
+    struct psgi_worker *w = psgi_bound(aTHX_(SV *) cv);
+    if (w && w->req)
+        oribi_req_extend_deadline(w->req, (int64_t)ceil(s * 1000));
+    XSRETURN_EMPTY;
+}
+
+/* --- the magic --- */
+
+static SV *closure(pTHX_ struct psgi_worker *w, XSUBADDR_t code)
+{
+    CV *cv = newXS(NULL, code, __FILE__);
     psgi_bind(aTHX_ w, (SV *)cv);
     return newRV_noinc((SV *)cv);
 }
 
-/* --- the magic --- */
+static SV *make(pTHX_ struct psgi_worker *w, enum psgi_lazy_kind kind)
+{
+    if (kind == PSGI_LAZY_IO)
+        return socket_handle(aTHX_ w);
+    return closure(aTHX_ w, kind == PSGI_LAZY_EXTEND ? psgi_xs_extend : psgi_xs_inform);
+}
 
 static struct lazy *lazy_in(const MAGIC *mg)
 {
@@ -101,7 +128,7 @@ static int lazy_get(pTHX_ SV *sv, MAGIC *mg)
     if (lazy->made || !w || foreign(aTHX_ w) || w->state != PSGI_OPEN)
         return 0;
     lazy->made = true; /* before anything that reads the scalar again */
-    SV *value = lazy->kind == PSGI_LAZY_IO ? socket_handle(aTHX_ w) : inform_closure(aTHX_ w);
+    SV *value = make(aTHX_ w, lazy->kind);
     w->looked_at[lazy->kind] = true;
     if (value)
         sv_setsv(sv, sv_2mortal(value));

@@ -61,11 +61,11 @@ void psgi_call_ended(struct psgi_worker *w)
     w->req = NULL;
 }
 
-/* Whatever state the call is in, it has failed: 500 while nothing was sent, a cut connection after that. */
-static void fail_call(struct psgi_worker *w)
+/* Whatever state the call is in, it has failed: an answer with this status while nothing was sent, a cut connection after that. */
+static void fail_call(struct psgi_worker *w, int status)
 {
     if (w->state == PSGI_OPEN) {
-        oribi_reply_error(w->req, 500);
+        oribi_reply_error(w->req, status);
         psgi_call_ended(w);
     } else if (w->state != PSGI_NONE) {
         oribi_reply_abort(w->req);
@@ -76,17 +76,18 @@ static void fail_call(struct psgi_worker *w)
 /* A client that left while the application streamed to it is no failure of the application: write() died to tell it. */
 static void failed_with_exception(pTHX_ struct psgi_worker *w)
 {
+    bool timed_out = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::CallTimeout"); /* before it is printed, which empties $@ */
     if (w->state != PSGI_GONE)
         log_text(aTHX_ w, "the application died", psgi_text(aTHX_ ERRSV));
     CLEAR_ERRSV(); /* an exception object must not live until the next request */
-    fail_call(w);
+    fail_call(w, timed_out ? 504 : 500);
 }
 
 static void failed_with_reason(struct psgi_worker *w)
 {
     if (w->reason[0])
         oribi_log(ORIBI_LOG_ERROR, "%s: bad response: %s", w->line, w->reason);
-    fail_call(w);
+    fail_call(w, 500);
 }
 
 /* A process that the application forked inside its call came back from it: it ends as a script does, without a word to our clients. */
@@ -201,6 +202,12 @@ static void after_reply(pTHX_ struct psgi_worker *w, SV *env)
 }
 
 /* --- the call --- */
+
+bool psgi_worker_overdue(pTHX_ const struct psgi_worker *w)
+{
+    bool ours = w->interpreter == (void *)PERL_GET_THX && !oribi_worker_abandoned(w->core);
+    return ours && w->req && oribi_req_overdue(w->req);
+}
 
 static void open_call(struct psgi_worker *w, struct oribi_req *req)
 {

@@ -107,6 +107,10 @@ void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum 
         r->hooks.timed_out(r->hooks.self, c, timeout_class);
     switch (timeout_class) {
     case ORIBI_TIMEOUT_HEAD:
+        if (!c->call) { /* not even its PROXY header has come: a proxy's mistake, with nobody to read an answer */
+            oribi__conn_close(r, c);
+            break;
+        }
         look_at_head_again(r, c);
         oribi_conn_refuse(r, c, ORIBI_ETIMEOUT, "head not finished in time");
         break;
@@ -446,8 +450,42 @@ static void await_head(struct oribi_reactor *r, struct oribi_conn *c)
         oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_IDLE, r->now_ms);
 }
 
+/* The one PROXY header a connection begins with. True when it is there and bytes of a request stand behind it. A header that comes in pieces
+ * has the deadline of a head. */
+static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_proxy proxy;
+    ssize_t n = oribi_proxy_parse(c->buf, c->len, &proxy);
+    c->state = ORIBI_CONN_HEAD;
+    if (n == ORIBI_AGAIN) {
+        if (c->timer.timeout_class != ORIBI_TIMEOUT_HEAD)
+            oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_HEAD, r->now_ms);
+        return false;
+    }
+    if (n < 0) {
+        oribi_conn_refuse(r, c, (int)n, proxy.reason);
+        return false;
+    }
+    c->proxy_awaited = false;
+    c->proxy_tls = proxy.tls;
+    if (proxy.known) {
+        static_assert(sizeof(proxy.addr) <= sizeof(c->addr) && sizeof(proxy.port) <= sizeof(c->port), "room");
+        memcpy(c->addr, proxy.addr, proxy.addr_len);
+        memcpy(c->port, proxy.port, proxy.port_len);
+        c->addr_len = proxy.addr_len;
+        c->port_len = proxy.port_len;
+    }
+    c->len -= (uint32_t)n;
+    memmove(c->buf, c->buf + n, c->len);
+    c->state = ORIBI_CONN_IDLE;
+    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_FIRST, r->now_ms);
+    return c->len > 0;
+}
+
 static void parse_head(struct oribi_reactor *r, struct oribi_conn *c)
 {
+    if (c->proxy_awaited && !take_proxy(r, c))
+        return;
     if (!c->call && !lend_call(r, c)) {
         oribi__conn_close(r, c);
         return;

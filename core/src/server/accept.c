@@ -112,6 +112,8 @@ static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
         return true;
     if (!gate->listener->is_unix)
         set_address(c, &peer);
+    c->proxy_awaited = (gate->listener->proxy || w->options->proxy_protocol) &&
+                       oribi_trust_has(&w->trust, oribi_slice(c->addr, c->addr_len));
     atomic_store_explicit(&w->slot->connection_count,
                           atomic_load_explicit(&w->slot->connection_count, memory_order_relaxed) + 1,
                           memory_order_release);

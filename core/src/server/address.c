@@ -75,10 +75,14 @@ static int parse_one_query(struct oribi_address *address, struct cursor key, str
     } else if (is_word(key, "backlog") && address->type != ORIBI_ADDRESS_FD) {
         if (!parse_number(value, 10, ORIBI_ADDRESS_BACKLOG_MAX, &address->backlog) || address->backlog == 0)
             return refuse(error, text, "needs a backlog of at least 1");
+    } else if (is_word(key, "proxy")) {
+        address->proxy = is_word(value, "on");
+        if (!address->proxy && !is_word(value, "off"))
+            return refuse(error, text, "needs proxy to be on or off");
     } else {
-        const char *known = is_unix ? "umask, mode and backlog" : "backlog";
+        const char *known = is_unix ? "umask, mode, backlog and proxy" : "backlog and proxy";
         if (address->type == ORIBI_ADDRESS_FD)
-            known = "nothing";
+            known = "proxy";
         return refuse(error, text, "has an unknown option \"%.*s\" (known: %s)", key.n > 24 ? 24 : (int)key.n, key.p,
                       known);
     }

@@ -8,6 +8,7 @@
 #include "oribi/event/reactor.h"
 #include "oribi/server/handoff.h"
 #include "oribi/server/req.h"
+#include "oribi/server/trust.h"
 #include "oribi/server/worker.h"
 
 #include <pthread.h>
@@ -69,6 +70,7 @@ struct oribi_worker {
     struct oribi_reactor reactor;
     struct oribi_worker_setup setup;
     const struct oribi_options *options;
+    struct oribi_trust trust; /* options->trusted_proxies */
     struct oribi_slot *slot;           /* the caller's, or own_board's */
     struct oribi_scoreboard own_board; /* one slot, when the caller gave none */
     struct oribi__gate *gates;
@@ -179,6 +181,8 @@ bool oribi__pass_idle(struct oribi_worker *worker);
 void oribi__entrances_close(struct oribi_worker *worker);
 void oribi__entrances_open(struct oribi_worker *worker);
 void oribi__pool_watch(struct oribi_worker *worker, bool on);
+/* forwarded.c: sets remote_addr, remote_port and scheme. */
+void oribi__peer_of(struct oribi__call *call);
 
 /* accept.c */
 void oribi__gates_open(struct oribi_worker *worker);

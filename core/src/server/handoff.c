@@ -35,6 +35,8 @@ struct message_head {
     uint32_t listener_hash;
     uint8_t addr_len;
     uint8_t port_len;
+    uint8_t proxy_awaited;
+    uint8_t proxy_tls;
     char addr[46];
     char port[6];
 };
@@ -133,6 +135,8 @@ int oribi_handoff_give(const struct oribi_handoff *pool, const struct oribi_hand
         .listener_hash = item->listener_hash,
         .addr_len = item->addr_len,
         .port_len = item->port_len,
+        .proxy_awaited = item->proxy_awaited,
+        .proxy_tls = item->proxy_tls,
     };
     memcpy(head.addr, item->addr, sizeof(head.addr));
     memcpy(head.port, item->port, sizeof(head.port));
@@ -220,6 +224,8 @@ int oribi_handoff_take(const struct oribi_handoff *pool, char *buf, size_t cap, 
         .body_len = head.body_len,
         .complete_us = head.complete_us,
         .request_count = head.request_count,
+        .proxy_awaited = head.proxy_awaited != 0,
+        .proxy_tls = head.proxy_tls != 0,
         .listener = head.listener,
         .listener_hash = head.listener_hash,
         .addr_len = head.addr_len,

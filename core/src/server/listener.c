@@ -378,27 +378,38 @@ static int open_fd(struct opening *opening, const struct oribi_address *address)
     return oribi_listeners_adopt(opening->listeners, (int)number, ORIBI_ORIGIN_FD, address->text, opening->error);
 }
 
-static int open_address(struct opening *opening, const char *text)
+static int open_parsed(struct opening *opening, const struct oribi_address *address)
 {
-    struct oribi_address address;
-    int code = oribi_address_parse(text, &address, opening->error);
-    if (code < 0)
-        return code;
-    int taken = take_matching(opening, address.text);
+    int taken = take_matching(opening, address->text);
     if (taken != 0)
         return taken < 0 ? taken : 0;
-    if (is_open(opening->listeners, address.text))
+    if (is_open(opening->listeners, address->text))
         return 0;
-    switch (address.type) {
+    switch (address->type) {
     case ORIBI_ADDRESS_TCP:
-        return open_tcp(opening, &address);
+        return open_tcp(opening, address);
     case ORIBI_ADDRESS_UNIX:
-        return open_unix(opening, &address);
+        return open_unix(opening, address);
     case ORIBI_ADDRESS_FD:
-        return open_fd(opening, &address);
+        return open_fd(opening, address);
     }
     assert(0);
     return ORIBI_EINVAL;
+}
+
+/* What is set for an address holds for its sockets wherever they come from: opened just now, or handed down before. */
+static int open_address(struct opening *opening, const char *text)
+{
+    struct oribi_address address;
+    uint32_t before = opening->listeners->count;
+    int code = oribi_address_parse(text, &address, opening->error);
+    if (code == 0)
+        code = open_parsed(opening, &address);
+    for (uint32_t i = 0; code == 0 && address.proxy && i < opening->listeners->count; i++) {
+        struct oribi_listener *item = &opening->listeners->items[i];
+        item->proxy |= i >= before || strcmp(item->spec, address.text) == 0 || strcmp(item->text, address.text) == 0;
+    }
+    return code;
 }
 
 /* What is taken whether or not a bind asks for it. Returns 1 when bind is not to be looked at any more, 0, or a code. */

@@ -3,6 +3,8 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
+#include "oribi/server/address.h"
+#include "oribi/server/trust.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -160,6 +162,21 @@ static int check_warmup(const struct oribi_options *options, char *error)
     return 0;
 }
 
+static int check_proxies(const struct oribi_options *options, char *error)
+{
+    struct oribi_trust trust;
+    struct oribi_address address;
+    int code = oribi_trust_parse(&options->trusted_proxies, &trust, error);
+    if (code < 0 || trust.count > 0 || trust.unix_peers)
+        return code;
+    bool asked = options->proxy_protocol;
+    for (size_t i = 0; i < options->bind.count; i++) {
+        char ignored[ORIBI_OPTIONS_ERROR_CAP]; /* a bind that is wrong is refused when it is opened */
+        asked |= oribi_address_parse(options->bind.items[i], &address, ignored) == 0 && address.proxy;
+    }
+    return asked ? oribi__refuse(error, "the PROXY protocol needs trusted_proxies: from whom it is believed") : 0;
+}
+
 static int check_combinations(const struct oribi_options *options, char *error)
 {
     if (options->limits.target_bytes_max > options->limits.head_bytes_max)
@@ -173,7 +190,8 @@ static int check_combinations(const struct oribi_options *options, char *error)
         return oribi__refuse(error, "eval and an application file exclude each other");
     if (options->requests_jitter > 0 && options->requests_max.max == 0)
         return oribi__refuse(error, "requests_jitter needs requests_max");
-    return check_warmup(options, error);
+    int code = check_proxies(options, error);
+    return code < 0 ? code : check_warmup(options, error);
 }
 
 int oribi_options_finish(struct oribi_options *options, char *error)

@@ -18,7 +18,7 @@ static const struct oribi_option table[] = {
      .type = ORIBI_OPTION_LIST,
      FIELD(bind),
      .help = "address to listen on, may be repeated: tcp://host:port, tcp://[::1]:port, host:port, :port, "
-             "unix:///path?umask=007, /path, fd://3",
+             "unix:///path?umask=007, /path, fd://3; with ?proxy=on trusted proxies begin with a PROXY header",
      .default_note = "127.0.0.1:9292; 0.0.0.0:9292 in production",
      .aliases = "listen l"},
     {.name = "host",
@@ -54,6 +54,21 @@ static const struct oribi_option table[] = {
      FIELD(reuse_port),
      .default_text = "off",
      .help = "set SO_REUSEPORT, so that another server may listen on the same address"},
+    {.name = "trusted_proxies",
+     IN(LISTEN, BOTH),
+     .argument = "ADDR",
+     .type = ORIBI_OPTION_LIST,
+     FIELD(trusted_proxies),
+     .default_note = "none",
+     .help = "peers whose X-Forwarded-For and X-Forwarded-Proto set REMOTE_ADDR and the scheme, may be repeated: "
+             "10.0.0.0/8, ::1, unix for all on unix sockets"},
+    {.name = "proxy_protocol",
+     IN(LISTEN, BOTH),
+     .type = ORIBI_OPTION_BOOL,
+     FIELD(proxy_protocol),
+     .default_text = "off",
+     .help = "expect a PROXY header (version 1 or 2) at the start of each connection of a trusted proxy, on every "
+             "listener"},
 
     /* ORIBI_GROUP_PROCESS */
     {.name = "workers",

@@ -69,6 +69,8 @@ bool oribi__pass_conn(struct oribi_worker *w, struct oribi_conn *c)
         .listener_hash = listener_hash(listener),
         .addr_len = c->addr_len,
         .port_len = c->port_len,
+        .proxy_awaited = c->proxy_awaited,
+        .proxy_tls = c->proxy_tls,
     };
     memcpy(item.addr, c->addr, sizeof(item.addr));
     memcpy(item.port, c->port, sizeof(item.port));
@@ -183,6 +185,8 @@ static void open_taken(struct oribi_worker *w, const struct oribi_handoff_item *
         return;
     }
     c->request_count = item->request_count;
+    c->proxy_awaited = item->proxy_awaited;
+    c->proxy_tls = item->proxy_tls;
     c->addr_len = item->addr_len;
     c->port_len = item->port_len;
     memcpy(c->addr, item->addr, sizeof(c->addr));

@@ -217,12 +217,9 @@ static void set_body(struct oribi__call *call)
 static void set_addresses(struct oribi__call *call)
 {
     struct oribi_req *req = &call->req;
-    const struct oribi_conn *c = call->base.conn;
-    const struct oribi_listener *listener = c->listener;
+    const struct oribi_listener *listener = call->base.conn->listener;
     const struct oribi_head *head = &call->base.head;
-    req->remote_addr = oribi_slice(c->addr, c->addr_len);
-    req->remote_port = oribi_slice(c->port, c->port_len);
-    req->scheme = ORIBI_SLICE("http");
+    oribi__peer_of(call);
     req->server_name = head->host.n ? head->host : oribi_slice(listener->host, strlen(listener->host));
     if (!listener->is_unix)
         req->server_port = oribi_slice(listener->port, strlen(listener->port));
@@ -554,6 +551,8 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     w->request_limit = draw_limit(w->options);
     w->refuse_gate.burst = LOG_BURST;
     w->app_gate.burst = LOG_BURST;
+    char ignored[ORIBI_OPTIONS_ERROR_CAP];
+    (void)oribi_trust_parse(&w->options->trusted_proxies, &w->trust, ignored); /* oribi_options_finish() has checked it */
     struct oribi_reactor_config config;
     set_config(w->options, &config);
     const struct oribi_reactor_hooks hooks = {w, on_refused, on_timed_out, on_closed, on_read, on_sent};

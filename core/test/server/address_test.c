@@ -60,7 +60,15 @@ static void test_the_parts_are_told_apart(void)
     ok_eq(address.umask, 0117);
     ok_eq(oribi_address_parse("/run/a", &address, error), 0);
     ok_eq(address.umask, 0);
+    ok_eq(oribi_address_parse("/run/a?proxy=on&umask=007", &address, error), 0);
+    ok(address.proxy);
+    ok_eq(address.umask, 7);
+    ok_eq(oribi_address_parse("fd://3?proxy=on", &address, error), 0);
+    ok(address.proxy);
+    ok_eq(oribi_address_parse(":80?proxy=on&proxy=off", &address, error), 0);
+    ok(!address.proxy);
     ok_eq(oribi_address_parse(":80", &address, error), 0);
+    ok(!address.proxy);
     is_str(address.name, "0.0.0.0");
     ok_eq(address.backlog, 0);
     is_str(address.text, "tcp://0.0.0.0:80");
@@ -94,9 +102,11 @@ static void test_what_is_wrong_is_said_in_one_line(void)
         {"/a?mode=rw", "address \"/a?mode=rw\" needs an octal mode from 0 to 777"},
         {"/a?backlog=0", "address \"/a?backlog=0\" needs a backlog of at least 1"},
         {":80?backlog=2147483648", "address \":80?backlog=2147483648\" needs a backlog of at least 1"},
-        {":80?umask=0", "address \":80?umask=0\" has an unknown option \"umask\" (known: backlog)"},
-        {"/a?", "address \"/a?\" has an unknown option \"\" (known: umask, mode and backlog)"},
-        {"fd://3?backlog=1", "address \"fd://3?backlog=1\" has an unknown option \"backlog\" (known: nothing)"},
+        {":80?umask=0", "address \":80?umask=0\" has an unknown option \"umask\" (known: backlog and proxy)"},
+        {"/a?", "address \"/a?\" has an unknown option \"\" (known: umask, mode, backlog and proxy)"},
+        {"fd://3?backlog=1", "address \"fd://3?backlog=1\" has an unknown option \"backlog\" (known: proxy)"},
+        {":80?proxy", "address \":80?proxy\" needs proxy to be on or off"},
+        {"/a?proxy=yes", "address \"/a?proxy=yes\" needs proxy to be on or off"},
         {"a\nb:80", "address \"\" has a control character"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

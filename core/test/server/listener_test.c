@@ -48,6 +48,22 @@ static int open_all(struct oribi_listeners *into, const char *const *addresses, 
 
 #define OPEN(into, ...) open_all((into), (const char *const[]){__VA_ARGS__, NULL}, false)
 
+/* The same with what the PROXY protocol needs beside it. */
+static struct oribi_options proxy_options;
+
+static int open_proxy(struct oribi_listeners *into, const char *const *addresses)
+{
+    oribi_options_deinit(&proxy_options);
+    oribi_options_init(&proxy_options);
+    int code = oribi_options_set(&proxy_options, "trusted_proxies", "unix", error);
+    for (size_t i = 0; addresses[i] && code == 0; i++)
+        code = oribi_options_set(&proxy_options, "bind", addresses[i], error);
+    code = code < 0 ? code : oribi_options_finish(&proxy_options, error);
+    return code < 0 ? code : oribi_listeners_open(into, &proxy_options, error);
+}
+
+#define OPEN_PROXY(into, ...) open_proxy((into), (const char *const[]){__VA_ARGS__, NULL})
+
 static int flag(int fd, int level, int name)
 {
     int value = -1;
@@ -186,6 +202,27 @@ static void test_several_addresses_are_served_at_once(void)
     for (uint32_t i = 0; i < listeners.count; i++)
         ok_named(answers(&listeners.items[i]), "%s answers", listeners.items[i].text);
     oribi_listeners_close(&listeners, true);
+}
+
+/* One way or the other the process that follows us must expect what this one expected. */
+static void test_proxy_is_expected_where_it_was_asked_for_also_on_sockets_handed_down(void)
+{
+    char value[ORIBI_INHERITED_TEXT_CAP];
+    struct oribi_listeners next = {0};
+    ok_eq(OPEN_PROXY(&listeners, "127.0.0.1:0?proxy=on", in_dir("plain")), 0);
+    ok(listeners.items[0].proxy);
+    ok(!listeners.items[1].proxy);
+    (void)oribi_inherited_format(&listeners, value, sizeof(value));
+    setenv("ORIBI_LISTEN", value, 1);
+    ok_eq(OPEN_PROXY(&next, "127.0.0.1:0?proxy=on", in_dir("plain")), 0);
+    ok_eq(next.count, 2);
+    ok_eq(next.items[0].fd, listeners.items[0].fd);
+    ok(next.items[0].proxy);
+    ok(!next.items[1].proxy);
+    oribi_listeners_close(&next, true);
+    oribi_mem_free(listeners.items[1].path);
+    listeners.count = 0;
+    oribi_options_deinit(&proxy_options);
 }
 
 static void test_a_taken_port_is_refused_in_one_line(void)
@@ -582,6 +619,7 @@ int main(void)
     test_ipv6_sockets_take_ipv6_only();
     test_a_name_is_opened_on_all_its_addresses_with_one_port();
     test_several_addresses_are_served_at_once();
+    test_proxy_is_expected_where_it_was_asked_for_also_on_sockets_handed_down();
     test_a_taken_port_is_refused_in_one_line();
     test_reuse_port_lets_two_listen();
     test_addresses_that_cannot_be_are_refused_in_one_line();

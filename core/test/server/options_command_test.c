@@ -248,6 +248,12 @@ static void test_combinations_that_make_no_sense_are_refused(void)
     COMBINE("warmup takes paths such as /health?full=1, not \"/a b\"", "--warmup", "/a b");
     COMBINE("warmup takes paths such as /health?full=1, not \"/\xc3\xa4\"", "--warmup", "/\xc3\xa4");
     COMBINE(NULL, "--warmup", "/", "--warmup", "/~");
+    COMBINE("the PROXY protocol needs trusted_proxies: from whom it is believed", "--proxy-protocol");
+    COMBINE("the PROXY protocol needs trusted_proxies: from whom it is believed", "-b", ":0", "-b", ":0?proxy=on");
+    COMBINE(NULL, "-b", ":0?proxy=on", "--trusted-proxies", "unix");
+    COMBINE(NULL, "--proxy-protocol", "--trusted-proxies", "10.0.0.0/8, ::1");
+    COMBINE("trusted_proxies takes addresses such as 10.0.0.0/8, ::1 or unix, not \"localhost\"", "--trusted-proxies",
+            "::1 localhost");
 }
 
 static bool hints(enum oribi_option_lang lang, const char *argument)

@@ -4,6 +4,7 @@ use warnings;
 use Oribi ();
 use Oribi::App ();
 use POSIX ();
+use Scalar::Util ();
 
 # The process tree, driven by the core: this host forks, loads the application and runs hooks, and decides nothing.
 # The order of calls is that of the core's host.h (serve) and mold.h (_run_mold, _run_worker).
@@ -134,6 +135,17 @@ sub _fork_twice {
     return 0;
 }
 
+# The core raises the signal when a call has run for longer than call_timeout; Perl runs the handler between two operations. Where the signal
+# has waited until the call was over, nothing happens.
+sub _watch_calls {
+    my ($worker) = @_;
+    Scalar::Util::weaken($worker);
+    $SIG{ Oribi::_deadline_signal() } = sub {
+        die Oribi::CallTimeout->new if $worker && $worker->_overdue;
+    };
+    return;
+}
+
 sub _run_worker {
     my ($self, $mold, $app) = @_;
     my $settings = $self->{settings};
@@ -148,6 +160,7 @@ sub _run_worker {
         $seat->failed($why || $@);
         POSIX::_exit(1);
     }
+    _watch_calls($worker);
     $seat->ready($worker);
     $settings->run_hook(after_worker_ready => @place);
     while ($worker->run) {    # in between, a mold is to be made of this worker, which goes on until it is replaced

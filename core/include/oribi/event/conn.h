@@ -25,6 +25,7 @@
 #include "oribi/http/chunked.h"
 #include "oribi/http/head.h"
 #include "oribi/http/parser.h"
+#include "oribi/http/proxy.h"
 #include "oribi/http/trailers.h"
 
 #include <stdbool.h>
@@ -86,6 +87,8 @@ struct oribi_conn {
     bool eof : 1;     /* the peer has finished sending */
     bool in_again : 1;
     bool broken : 1; /* writing failed: nothing more can be said */
+    bool proxy_awaited : 1; /* the first bytes are a PROXY header, and replace addr and port; set before oribi_conn_start() */
+    bool proxy_tls : 1;     /* … which said that the client speaks TLS */
     uint8_t addr_len;
     uint8_t port_len;
     char addr[ORIBI_CONN_ADDR_CAP]; /* numeric text of the peer; empty for unix sockets */

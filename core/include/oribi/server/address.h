@@ -4,10 +4,11 @@
  *   unix:///path  unix://relative  /path  ./path  dir/path                 options: ?umask=007  ?mode=660
  *   fd://3  fd://name                                                      name: one of LISTEN_FDNAMES
  *
- * All but fd take ?backlog=N; several options are joined with `&`. */
+ * All but fd take ?backlog=N, all take ?proxy=on (a PROXY header is expected from trusted peers); several options are joined with `&`. */
 #ifndef ORIBI_SERVER_ADDRESS_H
 #define ORIBI_SERVER_ADDRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ struct oribi_address {
               1];     /* host without brackets, path, or number or name of a descriptor; NUL-terminated */
     uint32_t umask;   /* unix; 0 unless given: the file is as open as the directory around it */
     uint32_t backlog; /* 0 when not given */
+    bool proxy;
     char text[ORIBI_ADDRESS_TEXT_CAP]; /* canonical, without options: two spellings of one address are equal here */
 };
 

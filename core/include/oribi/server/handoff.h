@@ -27,6 +27,8 @@ struct oribi_handoff_item {
     int body_fd;            /* the spooled body of the request in `bytes`, or -1 */
     int64_t body_len;       /* its length */
     int64_t complete_us;    /* oribi_clock_us() when the request was complete; 0: there is no complete request */
+    bool proxy_awaited;     /* its PROXY header has not been read yet */
+    bool proxy_tls;         /* it said that the client speaks TLS */
     uint32_t request_count; /* begun on this connection before the one in `bytes` */
     uint32_t listener;      /* index and hash of where it was accepted */
     uint32_t listener_hash;

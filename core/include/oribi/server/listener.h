@@ -23,6 +23,7 @@ struct oribi_listener {
     int fd; /* non-blocking, CLOEXEC */
     bool is_unix;
     bool inherited; /* not ours to unlink */
+    bool proxy;     /* trusted peers begin with a PROXY header */
     enum oribi_listener_origin origin;
     char text
         [ORIBI_ADDRESS_TEXT_CAP]; /* "tcp://127.0.0.1:9292", "tcp://[::1]:9292", "unix:///run/x.sock": for logs and matching */

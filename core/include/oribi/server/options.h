@@ -95,6 +95,8 @@ struct oribi_options {
     char *host;
     uint32_t backlog; /* 0: system maximum */
     bool reuse_port;
+    bool proxy_protocol; /* on every listener; bind has ?proxy=on for one */
+    struct oribi_text_list trusted_proxies;
 
     uint32_t workers; /* 0 until oribi_options_finish(): usable CPUs */
     uint32_t threads;
