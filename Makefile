@@ -60,6 +60,14 @@ soak: all soak-core
 fuzz:
 	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz
 
+# Every fuzz target one after the other, half an hour each unless ALL_S says otherwise.
+ALL_S ?= 1800
+fuzz-all:
+	@$(MAKE) --no-print-directory -C core -j$(JOBS) fuzzers OUT=$(BUILD)/fuzz
+	@for target in $(BUILD)/fuzz/fuzz/*_fuzz; do name=$${target##*/}; \
+	    $(MAKE) --no-print-directory fuzz T=$${name%_fuzz} S=$(ALL_S) || exit 1; done
+	@echo "fuzz-all: every target ran for $(ALL_S) s and found nothing"
+
 ci: lint all
 	@script/test
 
@@ -70,4 +78,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl test asan tsan soak-core lint bench soak fuzz ci clean
+.PHONY: all core ruby perl test asan tsan soak-core lint bench soak fuzz fuzz-all ci clean

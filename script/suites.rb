@@ -149,11 +149,21 @@ def e2e_commands(command)
   end
 end
 
+# Ten seconds a target among everything else, a minute when asked for by name; FUZZ_SECONDS says otherwise.
+def fuzz_commands
+  seconds = ENV.fetch("FUZZ_SECONDS", ARGV.include?("fuzz") ? "60" : "10")
+  built("make", "-C", "core", "-j2", "OUT=#{ROOT}/build/fuzz", "fuzzers")
+  Dir["#{ROOT}/build/fuzz/fuzz/*_fuzz"].sort.map do |binary|
+    Command.new(argv: ["make", "fuzz", "T=#{File.basename(binary, "_fuzz")}", "S=#{seconds}"], count: :exit_code)
+  end
+end
+
 PARTS = {
   "lint" => [Suite.new("lint", lambda {
     [["script/lint"], ["tools/conformance", "--names"]].map { |argv| Command.new(argv: argv, count: :exit_code) }
   })],
   "core" => [Suite.new("core", -> { core_commands }), Suite.new("core-asan", -> { asan_commands })],
+  "fuzz" => [Suite.new("fuzz", -> { fuzz_commands })],
   "ruby" => [Suite.new("ruby", -> { ruby_commands })],
   "perl" => [Suite.new("perl", lambda {
     [Command.new(argv: ["make", "test", "TEST_VERBOSE=1"], count: :tap, dir: "#{ROOT}/perl")]
@@ -167,7 +177,7 @@ PARTS = {
 }.freeze
 
 # Two lanes: the machine's cores are few, and the browser wants one for itself.
-LANES = [%w[lint core core-asan], %w[ruby perl], %w[e2e-oribi], %w[e2e-psgi], %w[browser]].freeze
+LANES = [%w[lint core core-asan], %w[ruby perl], %w[fuzz], %w[e2e-oribi], %w[e2e-psgi], %w[browser]].freeze
 LANE_COUNT = 2
 
 class Runner
@@ -191,7 +201,7 @@ class Runner
   private
 
   def needs(parts)
-    parts.flat_map { |part| { "lint" => [], "core" => %w[core], "ruby" => %w[ruby], "perl" => %w[perl] }.fetch(part, %w[ruby perl]) }.uniq
+    parts.flat_map { |part| { "lint" => [], "core" => %w[core], "fuzz" => [], "ruby" => %w[ruby], "perl" => %w[perl] }.fetch(part, %w[ruby perl]) }.uniq
   end
 
   def build
