@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "support"
+require_relative "support/workspace"
 
 # Started by the launchers of each language instead of our own command.
 E2E.suite("handlers") do
@@ -20,6 +21,26 @@ E2E.suite("handlers") do
     assert_empty one.left_behind
   end
 
+  # New code by HUP, then by USR2, and an end in good order.
+  def assert_restarts(launcher)
+    space = E2E::Workspace.new
+    one = E2E::Server.new(transport: transport, argv: launcher.map { |word| word.sub("%{app}", space.app) }, env: library, group: true)
+    @servers << one
+    one.start
+    wait_until("the first code") { one.get("/").body == "first" }
+    space.write_app("second")
+    one.signal(:HUP)
+    wait_until("the second code: #{one.stderr}") { one.get("/").body == "second" }
+    space.write_app("third")
+    one.signal(:USR2)
+    assert_equal 0, one.wait.exitstatus, one.stderr
+    assert_equal "third", one.get("/").body
+    Process.kill(:TERM, one.group.find { |pid| E2E::Processes.title(pid).include?(" supervisor, ") })
+    wait_until("the end of all: #{one.group.map { |pid| E2E::Processes.title(pid) }}") { one.group.empty? }
+  ensure
+    space&.remove
+  end
+
   if E2E::RUBY
     def library = { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib") }
 
@@ -30,6 +51,8 @@ E2E.suite("handlers") do
     def test_rackup
       assert_serves launch(["rackup", "-s", "Oribi", "-E", "none", *rackup_options, "e2e/apps/app.ru"], env: library)
     end
+
+    def test_restarts_of_rackup = assert_restarts(["rackup", "-s", "Oribi", "-E", "none", *rackup_options, "%{app}"])
 
     def test_rackup_with_a_lower_case_name
       assert_serves launch(["rackup", "-s", "oribi", "-E", "none", *rackup_options, "e2e/apps/app.ru"], env: library)
@@ -55,6 +78,12 @@ E2E.suite("handlers") do
 
     def test_plackup
       assert_serves launch(["plackup", "-s", "Oribi", "-E", "none", "--workers", "1", *plackup_options, "e2e/apps/app.psgi"], env: library)
+    end
+
+    def test_restarts_of_plackup = assert_restarts(["plackup", "-s", "Oribi", "-E", "none", "--workers", "1", *plackup_options, "%{app}"])
+
+    def test_restarts_of_a_one_liner
+      assert_restarts(["perl", "-MOribi", "-e", "oribi '%{app}', #{unix? ? "bind => 'unix://%{path}'" : "port => %{port}"}, workers => 1"])
     end
 
     def test_plack_server_in_the_environment

@@ -116,7 +116,8 @@ E2E.suite("lifecycle", transports: %i[tcp]) do
     one = serve("--workers", "1")
     command = E2E::COMMAND
     assert_match(/\A#{command} supervisor, generation 1, 1 workers\z/, wait_until("a title") { E2E::Processes.title(one.pid)[/.*1 workers$/] })
-    wait_until("the worker at rest: #{titles(one)}") { titles(one).sort == ["#{command} mold, generation 1", "#{command} worker 0, generation 1, idle, 1 requests"] }
+    at_rest = ["#{command} mold, generation 1", "#{command} worker 0, generation 1, idle, 1 requests"]
+    wait_until("the worker at rest: #{titles(one)}") { titles(one).sort == at_rest }
     client = connect(one)
     client.request("GET", "/gate")
     wait_until("a busy worker: #{titles(one)}") { long_call?(one, client) }

@@ -78,6 +78,17 @@ static const char **words_of(pTHX_ I32 ax, I32 items)
     return words;
 }
 
+/* The arguments behind the third as a command line, until the end of the call. */
+static char **command_line(pTHX_ I32 ax, I32 items)
+{
+    char **argv;
+    Newxz(argv, items - 2, char *);
+    SAVEFREEPV(argv);
+    for (I32 i = 3; i < items; i++)
+        argv[i - 3] = SvPV_nolen(ST(i));
+    return argv;
+}
+
 static struct oribi_host_setup setup_of(struct oribi_options *options, struct oribi_listeners *listeners)
 {
     return (struct oribi_host_setup){options, listeners, "oribi-psgi", NULL};
@@ -484,7 +495,7 @@ DESTROY(object)
 MODULE = Oribi    PACKAGE = Oribi::Core::Host
 
 SV *
-create(class, options, listeners)
+create(class, options, listeners, ...)
     const char *class
     Oribi::Options options
     Oribi::Listeners listeners
@@ -493,6 +504,8 @@ create(class, options, listeners)
     char error[ORIBI_OPTIONS_ERROR_CAP];
   CODE:
     struct oribi_host_setup setup = setup_of(options, listeners);
+    if (items > 3)
+        setup.argv = command_line(aTHX_ ax, items);
     if (oribi_host_create(&setup, &host, error) < 0)
         croak("%s\n", error);
     keep(aTHX_ ST(1));

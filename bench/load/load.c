@@ -107,8 +107,10 @@ static void open_conn(int i)
     } else {
         char host[64];
         const char *colon = strrchr(setup.address, ':');
-        snprintf(host, sizeof(host), "%.*s", colon ? (int)(colon - setup.address) : (int)strlen(setup.address), setup.address);
-        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(colon ? strtol(colon + 1, NULL, 10) : 9292))};
+        snprintf(host, sizeof(host), "%.*s", colon ? (int)(colon - setup.address) : (int)strlen(setup.address),
+                 setup.address);
+        struct sockaddr_in to = {.sin_family = AF_INET,
+                                 .sin_port = htons((uint16_t)(colon ? strtol(colon + 1, NULL, 10) : 9292))};
         inet_pton(AF_INET, host, &to.sin_addr);
         c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         result = connect(c->fd, (struct sockaddr *)&to, sizeof(to));
@@ -227,14 +229,15 @@ static void print_row(const char *name, const char *what, double *values, size_t
         printf("%-16s %-8s %8zu %6zu\n", name, what, n, errors);
         return;
     }
-    printf("%-16s %-8s %8zu %6zu %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f\n", name, what, n, errors, sum / (double)n, values[n / 2], values[n * 9 / 10],
-           values[n * 99 / 100], values[n * 999 / 1000], values[n - 1]);
+    printf("%-16s %-8s %8zu %6zu %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f\n", name, what, n, errors, sum / (double)n,
+           values[n / 2], values[n * 9 / 10], values[n * 99 / 100], values[n * 999 / 1000], values[n - 1]);
 }
 
 static void read_paths(char *text)
 {
     setup.path_count = 0;
-    for (char *item = strtok_r(text, ",", &text); item && setup.path_count < PATHS_MAX; item = strtok_r(NULL, ",", &text)) {
+    for (char *item = strtok_r(text, ",", &text); item && setup.path_count < PATHS_MAX;
+         item = strtok_r(NULL, ",", &text)) {
         char *colon = strrchr(item, ':');
         setup.shares[setup.path_count] = colon ? strtod(colon + 1, NULL) : 1;
         if (colon)
@@ -248,17 +251,31 @@ static void read_arguments(int argc, char **argv)
     int option;
     while ((option = getopt(argc, argv, "r:c:d:w:p:s:")) != -1) {
         switch (option) {
-        case 'r': setup.rate = strtod(optarg, NULL); break;
-        case 'c': setup.conns = (int)strtol(optarg, NULL, 10); break;
-        case 'd': setup.seconds = strtod(optarg, NULL); break;
-        case 'w': setup.warm_s = strtod(optarg, NULL); break;
-        case 'p': read_paths(optarg); break;
-        case 's': setup.seed = strtoull(optarg, NULL, 10) * 2654435761u + 1; break;
-        default: exit(2);
+        case 'r':
+            setup.rate = strtod(optarg, NULL);
+            break;
+        case 'c':
+            setup.conns = (int)strtol(optarg, NULL, 10);
+            break;
+        case 'd':
+            setup.seconds = strtod(optarg, NULL);
+            break;
+        case 'w':
+            setup.warm_s = strtod(optarg, NULL);
+            break;
+        case 'p':
+            read_paths(optarg);
+            break;
+        case 's':
+            setup.seed = strtoull(optarg, NULL, 10) * 2654435761u + 1;
+            break;
+        default:
+            exit(2);
         }
     }
     if (optind != argc - 1 || setup.rate <= 0 || setup.conns < 1 || setup.conns > CONNS_MAX || setup.path_count < 1) {
-        fprintf(stderr, "usage: load ADDRESS -r RATE [-c CONNECTIONS] [-d SECONDS] [-w WARM-UP SECONDS] [-p PATH,PATH:SHARE] [-s SEED]\n");
+        fprintf(stderr, "usage: load ADDRESS -r RATE [-c CONNECTIONS] [-d SECONDS] [-w WARM-UP SECONDS] [-p "
+                        "PATH,PATH:SHARE] [-s SEED]\n");
         exit(2);
     }
     setup.address = argv[optind];
@@ -313,7 +330,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < setup.conns; i++)
         if (conns[i].busy)
             series[setup.path_count].errors++;
-    printf("%-16s %-8s %8s %6s %9s %9s %9s %9s %9s %9s\n", "path", "ms", "count", "errors", "mean", "p50", "p90", "p99", "p99.9", "max");
+    printf("%-16s %-8s %8s %6s %9s %9s %9s %9s %9s %9s\n", "path", "ms", "count", "errors", "mean", "p50", "p90", "p99",
+           "p99.9", "max");
     for (int i = 0; i <= setup.path_count; i++) {
         if (setup.path_count == 1 && i == 0)
             continue;

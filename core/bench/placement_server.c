@@ -61,7 +61,8 @@ static void answer(struct oribi_req *req, uint64_t *seed)
     }
     char text[32];
     int n = snprintf(text, sizeof(text), "%lld", (long long)(oribi_clock_us() - started_us));
-    const struct oribi_header headers[] = {{"content-type", "text/plain", 12, 10}, {"x-service-us", text, 12, (uint32_t)n}};
+    const struct oribi_header headers[] = {{"content-type", "text/plain", 12, 10},
+                                           {"x-service-us", text, 12, (uint32_t)n}};
     struct iovec vec = {(char *)"done\n", 5};
     (void)oribi_reply(req, 200, headers, 2, &vec, 1); /* a client that left is no concern of a benchmark */
 }
@@ -87,8 +88,9 @@ static void print_slots(const struct oribi_scoreboard *board)
     printf("worker  requests  connections  open  passed  taken\n");
     for (uint32_t i = 0; i < board->count; i++) {
         const struct oribi_slot *slot = &board->slots[i];
-        printf("%6u  %8llu  %11llu  %4u  %6llu  %5llu\n", i, (unsigned long long)slot->request_count, (unsigned long long)slot->connection_count,
-               (unsigned)slot->connections_open, (unsigned long long)slot->passed_count, (unsigned long long)slot->taken_count);
+        printf("%6u  %8llu  %11llu  %4u  %6llu  %5llu\n", i, (unsigned long long)slot->request_count,
+               (unsigned long long)slot->connection_count, (unsigned)slot->connections_open,
+               (unsigned long long)slot->passed_count, (unsigned long long)slot->taken_count);
     }
 }
 
@@ -101,9 +103,11 @@ int main(int argc, char **argv)
     struct oribi_handoff pool;
     pid_t pids[WORKERS_MAX];
     oribi_options_init(&options);
-    if (argc < 3 || oribi_options_set(&options, "bind", argv[1], error) < 0 || oribi_options_set(&options, "workers", argv[2], error) < 0 ||
-        oribi_options_set(&options, "helper", argc > 3 ? argv[3] : "on", error) < 0 || oribi_options_finish(&options, error) < 0 ||
-        options.workers > WORKERS_MAX || oribi_listeners_open(&listeners, &options, error) < 0) {
+    if (argc < 3 || oribi_options_set(&options, "bind", argv[1], error) < 0 ||
+        oribi_options_set(&options, "workers", argv[2], error) < 0 ||
+        oribi_options_set(&options, "helper", argc > 3 ? argv[3] : "on", error) < 0 ||
+        oribi_options_finish(&options, error) < 0 || options.workers > WORKERS_MAX ||
+        oribi_listeners_open(&listeners, &options, error) < 0) {
         fprintf(stderr, "%s\n", error);
         return 1;
     }
@@ -113,8 +117,12 @@ int main(int argc, char **argv)
     (void)sigaction(SIGTERM, &action, NULL); /* arguments are right */
     (void)sigaction(SIGINT, &action, NULL);
     for (uint32_t i = 0; i < options.workers; i++) {
-        struct oribi_worker_setup setup = {
-            .options = &options, .listeners = &listeners, .slot = &board.slots[i], .board = &board, .handoff = &pool, .life_fd = -1};
+        struct oribi_worker_setup setup = {.options = &options,
+                                           .listeners = &listeners,
+                                           .slot = &board.slots[i],
+                                           .board = &board,
+                                           .handoff = &pool,
+                                           .life_fd = -1};
         pids[i] = fork();
         if (pids[i] == 0)
             _exit(serve(&setup));
@@ -129,7 +137,8 @@ int main(int argc, char **argv)
     struct rusage usage;
     (void)getrusage(RUSAGE_CHILDREN, &usage);
     printf("cpu %.3f s, context switches %ld voluntary %ld not\n",
-           (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6,
+           (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+               (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6,
            usage.ru_nvcsw, usage.ru_nivcsw);
     oribi_listeners_close(&listeners, true);
     return 0;

@@ -278,8 +278,7 @@ static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *r
         if (call->head.chunked)
             return r->scratch;
         *room = smaller(call->head.content_length - call->body.len, ORIBI_SCRATCH_BYTES);
-        char *direct =
-            call->body_file ? NULL : oribi_body_try_room(&call->body, *room, body_memory_max(r, call));
+        char *direct = call->body_file ? NULL : oribi_body_try_room(&call->body, *room, body_memory_max(r, call));
         return direct ? direct : r->scratch;
     }
     if (!c->buf && !lend_buf(r, c))
@@ -578,7 +577,8 @@ void oribi__conn_on_readable(struct oribi_reactor *r, struct oribi_conn *c)
 static void inject_body(struct oribi_reactor *r, struct oribi_conn *c, int body_fd, int64_t body_len)
 {
     struct oribi_call *call = c->call;
-    bool fits = c->state == ORIBI_CONN_BODY && !call->head.chunked && call->body.len == 0 && call->head.content_length == body_len;
+    bool fits = c->state == ORIBI_CONN_BODY && !call->head.chunked && call->body.len == 0 &&
+                call->head.content_length == body_len;
     if (!fits) {
         oribi_os_close(body_fd);
         oribi__conn_close(r, c);
@@ -590,7 +590,8 @@ static void inject_body(struct oribi_reactor *r, struct oribi_conn *c, int body_
     complete(r, c);
 }
 
-void oribi__conn_inject(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice bytes, int body_fd, int64_t body_len)
+void oribi__conn_inject(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice bytes, int body_fd,
+                        int64_t body_len)
 {
     assert(!c->buf && c->state == ORIBI_CONN_IDLE);
     if (!lend_buf(r, c) || (bytes.n > c->cap && !grow_buf(r, c, bytes.n))) {

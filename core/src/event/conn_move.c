@@ -52,11 +52,12 @@ size_t oribi_conn_wire(const struct oribi_conn *c, struct iovec vec[2], int *bod
 
 void oribi_conn_leave(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    oribi__conn_close(r, c); /* the other end of the hand-off has a descriptor of its own: closing ours says nothing to the peer */
+    oribi__conn_close(
+        r, c); /* the other end of the hand-off has a descriptor of its own: closing ours says nothing to the peer */
 }
 
-void oribi_conn_resume(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice bytes, int body_fd, int64_t body_len,
-                       int64_t complete_us)
+void oribi_conn_resume(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice bytes, int body_fd,
+                       int64_t body_len, int64_t complete_us)
 {
     if (bytes.n > 0)
         oribi__conn_inject(r, c, bytes, body_fd, body_len);

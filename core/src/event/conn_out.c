@@ -212,8 +212,9 @@ void oribi_conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error,
         return;
     }
     bool is_head = c->call && c->call->head.is_head;
-    answer_and_close(r, c, oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch,
-                                                ORIBI_SCRATCH_BYTES));
+    answer_and_close(r, c,
+                     oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch,
+                                          ORIBI_SCRATCH_BYTES));
 }
 
 void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint32_t retry_after_s, const char *reason)
@@ -224,8 +225,9 @@ void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint3
     c->state = ORIBI_CONN_CALL;
     if (r->hooks.refused)
         r->hooks.refused(r->hooks.self, c, 503, reason);
-    answer_and_close(r, c, oribi_response_busy(503, retry_after_s, oribi_reactor_date(r), r->config.server,
-                                               c->call->head.is_head, r->scratch, ORIBI_SCRATCH_BYTES));
+    answer_and_close(r, c,
+                     oribi_response_busy(503, retry_after_s, oribi_reactor_date(r), r->config.server,
+                                         c->call->head.is_head, r->scratch, ORIBI_SCRATCH_BYTES));
 }
 
 int oribi_conn_withdraw(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice *rest)

@@ -58,8 +58,8 @@ enum oribi__owner {
 };
 
 enum {
-    ORIBI_LONG_US = 1000,  /* a call longer than this is worth a helper */
-    ORIBI_PASS_US = 300,   /* calls longer than this on average are worth a hand-off, which costs about 15 */
+    ORIBI_LONG_US = 1000, /* a call longer than this is worth a helper */
+    ORIBI_PASS_US = 300,  /* calls longer than this on average are worth a hand-off, which costs about 15 */
 };
 
 enum { ORIBI_POOL_BUF_BYTES = ORIBI_HANDOFF_BYTES_MAX + 2048 };
@@ -96,7 +96,8 @@ struct oribi_worker {
     int owner_pid;
     bool abandoned; /* this is a child that the application forked */
     /* placement */
-    _Atomic uint32_t owner;      /* enum oribi__owner; partners: oribi__enter() and oribi__leave() here, the helper's steps */
+    _Atomic uint32_t
+        owner; /* enum oribi__owner; partners: oribi__enter() and oribi__leave() here, the helper's steps */
     struct oribi_helper *helper; /* NULL until a call was long; written by the own thread */
     bool helper_failed;          /* no thread could be had: do not try again */
     bool forking;                /* the fork handler took the reactor */
@@ -107,12 +108,12 @@ struct oribi_worker {
     int64_t signalled_us;        /* when the helper sent the last signal; of the helper */
     atomic_bool dying;           /* one thread has begun to end the worker */
     struct oribi_watch pool_watch;
-    struct oribi_handoff pool;   /* -1, -1: none */
-    bool pool_ready;             /* somebody put something in */
+    struct oribi_handoff pool; /* -1, -1: none */
+    bool pool_ready;           /* somebody put something in */
     bool pool_watched;
-    char *pool_buf;              /* ORIBI_POOL_BUF_BYTES, NULL without a pool */
-    bool entrances_closed;       /* the helper took listeners, pool and wake descriptor out of the loop */
-    int64_t call_us_average;     /* of the last ten calls or so */
+    char *pool_buf;          /* ORIBI_POOL_BUF_BYTES, NULL without a pool */
+    bool entrances_closed;   /* the helper took listeners, pool and wake descriptor out of the loop */
+    int64_t call_us_average; /* of the last ten calls or so */
     struct oribi_log_gate refuse_gate;
     struct oribi_log_gate app_gate;
 };
@@ -126,7 +127,8 @@ static inline void oribi__enter(struct oribi_worker *w)
     uint32_t expected = ORIBI_OWNER_CALL;
     if (!w->helper)
         atomic_store_explicit(&w->owner, ORIBI_OWNER_MAIN, memory_order_relaxed);
-    else if (!atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_MAIN, memory_order_acquire, memory_order_relaxed) &&
+    else if (!atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_MAIN, memory_order_acquire,
+                                                      memory_order_relaxed) &&
              expected != ORIBI_OWNER_MAIN)
         oribi__enter_slow(w);
     atomic_signal_fence(memory_order_seq_cst);

@@ -50,7 +50,8 @@ static bool pass_patiently(struct oribi_worker *w, struct oribi_conn *c, int64_t
     while (!oribi__pass_conn(w, c)) {
         struct pollfd room = {.fd = w->pool.give_fd, .events = POLLOUT};
         int64_t left_ms = until_ms - oribi_clock_ms();
-        if (w->pool.give_fd < 0 || !oribi_conn_movable(c) || left_ms <= 0 || (poll(&room, 1, (int)left_ms) < 0 && errno != EINTR))
+        if (w->pool.give_fd < 0 || !oribi_conn_movable(c) || left_ms <= 0 ||
+            (poll(&room, 1, (int)left_ms) < 0 && errno != EINTR))
             return false;
     }
     return true;
@@ -71,16 +72,19 @@ static void pass_all(struct oribi_worker *w, struct outcome *outcome)
 
 static const char *phase_text(const struct oribi__call *call)
 {
-    return call->phase == ORIBI_PHASE_STARTED ? "answer begun" : call->phase == ORIBI_PHASE_BEGUN ? "head given" : "nothing answered";
+    return call->phase == ORIBI_PHASE_STARTED ? "answer begun"
+           : call->phase == ORIBI_PHASE_BEGUN ? "head given"
+                                              : "nothing answered";
 }
 
 static void log_post_mortem(struct oribi_worker *w, const struct outcome *outcome, bool own_thread)
 {
     int64_t ms = (oribi_clock_us() - w->current->started_us) / 1000;
     oribi_log(ORIBI_LOG_ERROR,
-              "call deadline: %s has run for %lld ms (call_timeout %lld ms), %s%s; %u connections passed on, %u cut; the worker ends", w->slot->line,
-              (long long)ms, (long long)w->options->call_timeout_ms, phase_text(w->current), outcome->answered ? ", 504 sent" : "",
-              outcome->passed, outcome->cut);
+              "call deadline: %s has run for %lld ms (call_timeout %lld ms), %s%s; %u connections passed on, %u cut; "
+              "the worker ends",
+              w->slot->line, (long long)ms, (long long)w->options->call_timeout_ms, phase_text(w->current),
+              outcome->answered ? ", 504 sent" : "", outcome->passed, outcome->cut);
     if (own_thread)
         oribi_os_backtrace(STDERR_FILENO);
     else
@@ -93,7 +97,8 @@ static _Noreturn void give_up(struct oribi_worker *w, bool own_thread)
     struct outcome outcome = {0};
     outcome.answered = answer(w, w->current);
     pass_all(w, &outcome);
-    atomic_store_explicit(&w->slot->status_class[5], atomic_load_explicit(&w->slot->status_class[5], memory_order_relaxed) + 1,
+    atomic_store_explicit(&w->slot->status_class[5],
+                          atomic_load_explicit(&w->slot->status_class[5], memory_order_relaxed) + 1,
                           memory_order_release);
     log_post_mortem(w, &outcome, own_thread);
     if (w->setup.access_log) {
@@ -130,7 +135,8 @@ static void on_signal(int signal_number)
     int64_t deadline_us = atomic_load_explicit(&w->slot->call_deadline_us, memory_order_relaxed);
     uint32_t owner = atomic_load_explicit(&w->owner, memory_order_relaxed);
     bool overdue = started_us && deadline_us && now_us >= deadline_us;
-    if (overdue && owner != ORIBI_OWNER_MAIN) { /* in the core: the next signal finds the application again, or the call is over */
+    if (overdue &&
+        owner != ORIBI_OWNER_MAIN) { /* in the core: the next signal finds the application again, or the call is over */
         if (now_us < deadline_us + ORIBI_DEADLINE_HARD_MS * 1000) {
             tell(w, started_us);
         } else if (!atomic_exchange(&w->dying, true)) {
@@ -160,8 +166,8 @@ void oribi_deadline_install(struct oribi_worker *w)
 static void take_over(struct oribi_worker *w)
 {
     uint32_t expected = ORIBI_OWNER_CALL;
-    if (atomic_load(&w->dying) ||
-        !atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER, memory_order_acquire, memory_order_relaxed))
+    if (atomic_load(&w->dying) || !atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER,
+                                                                           memory_order_acquire, memory_order_relaxed))
         return;
     if (!atomic_exchange(&w->dying, true))
         give_up(w, false);

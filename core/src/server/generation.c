@@ -101,9 +101,9 @@ static int exec_mold(struct oribi_host *host, pid_t *pid)
     int keep[ORIBI_LISTENERS_MAX + 6];
     size_t count = collect_listeners(host, listen, sizeof(listen), keep);
     oribi_handoff_export(&host->ties.handoff, handoff, sizeof(handoff));
-    (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %s", (unsigned)LAYOUT, host->next_generation,
-                   host->next_mold_fds[1], host->ties.message_fd, host->ties.life_fd, host->ties.board.fd,
-                   host->ties.board.count, (long)host->pid, handoff); /* ten numbers fit */
+    (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %s", (unsigned)LAYOUT,
+                   host->next_generation, host->next_mold_fds[1], host->ties.message_fd, host->ties.life_fd,
+                   host->ties.board.fd, host->ties.board.count, (long)host->pid, handoff); /* ten numbers fit */
     keep[count++] = host->next_mold_fds[1];
     keep[count++] = host->ties.message_fd;
     keep[count++] = host->ties.life_fd;

@@ -47,7 +47,8 @@ int oribi_handoff_create(struct oribi_handoff *pool)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0)
         return oribi_os_fail();
     int size = SEND_BUFFER_BYTES;
-    (void)setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)); /* less room means fewer hand-offs at a time */
+    (void)setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size,
+                     sizeof(size)); /* less room means fewer hand-offs at a time */
     *pool = (struct oribi_handoff){fds[0], fds[1]};
     return 0;
 }
@@ -122,7 +123,8 @@ static int send_message(int give_fd, struct iovec *vec, size_t count, const int 
     return errno == EAGAIN ? ORIBI_AGAIN : oribi_os_fail();
 }
 
-int oribi_handoff_give(const struct oribi_handoff *pool, const struct oribi_handoff_item *item, const struct iovec *vec, size_t count)
+int oribi_handoff_give(const struct oribi_handoff *pool, const struct oribi_handoff_item *item, const struct iovec *vec,
+                       size_t count)
 {
     struct message_head head = {
         .version = VERSION,
@@ -167,7 +169,8 @@ static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[2], s
 {
     union control control;
     struct iovec vec = {buf, cap};
-    struct msghdr message = {.msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+    struct msghdr message = {
+        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
     ssize_t got;
     *fd_count = 0;
     do
@@ -180,7 +183,8 @@ static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[2], s
         *fd_count = (rights->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         memcpy(fds, CMSG_DATA(rights), *fd_count * sizeof(int));
     }
-    if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) { /* of another version, or we are out of descriptors: the client is cut */
+    if (message.msg_flags &
+        (MSG_TRUNC | MSG_CTRUNC)) { /* of another version, or we are out of descriptors: the client is cut */
         close_fds(fds, *fd_count);
         *fd_count = 0;
         return ORIBI_EBAD;
@@ -191,8 +195,9 @@ static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[2], s
 /* What follows from the head about the rest of the message. */
 static bool head_fits(const struct message_head *head, size_t got, size_t fd_count)
 {
-    return head->version == VERSION && head->bytes == got - sizeof(*head) && fd_count == (head->body_len >= 0 ? 2 : 1) &&
-           head->addr_len <= sizeof(head->addr) && head->port_len <= sizeof(head->port);
+    return head->version == VERSION && head->bytes == got - sizeof(*head) &&
+           fd_count == (head->body_len >= 0 ? 2 : 1) && head->addr_len <= sizeof(head->addr) &&
+           head->port_len <= sizeof(head->port);
 }
 
 int oribi_handoff_take(const struct oribi_handoff *pool, char *buf, size_t cap, struct oribi_handoff_item *item)

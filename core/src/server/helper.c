@@ -17,11 +17,11 @@
 
 enum {
     TICK_MS = 1,
-    LOOK_MS_MAX = 50,     /* in a long call, when nothing else is due */
-    QUIET_SLOWER = 8,     /* looks without a long call before they come half as often, twice that: a quarter */
-    QUIET_PARK = 24,      /* … and before parking */
-    QUIET_IDLE = 4,       /* a look at an idle worker counts as so many */
-    PARKED_MS = 1000,     /* a wake-up lost between parking and a call's begin costs at most this */
+    LOOK_MS_MAX = 50, /* in a long call, when nothing else is due */
+    QUIET_SLOWER = 8, /* looks without a long call before they come half as often, twice that: a quarter */
+    QUIET_PARK = 24,  /* … and before parking */
+    QUIET_IDLE = 4,   /* a look at an idle worker counts as so many */
+    PARKED_MS = 1000, /* a wake-up lost between parking and a call's begin costs at most this */
     STACK_BYTES = 512 * 1024,
 };
 
@@ -51,10 +51,12 @@ static void give_back(struct oribi_helper *h)
 {
     struct oribi_worker *w = h->worker;
     uint32_t expected = ORIBI_OWNER_HELPER;
-    if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_CALL, memory_order_release, memory_order_relaxed))
+    if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_CALL, memory_order_release,
+                                                memory_order_relaxed))
         return;
-    atomic_store_explicit(&w->owner, ORIBI_OWNER_MAIN, memory_order_release); /* LEAVING: the own thread waits in oribi__enter_slow() */
-    (void)sem_post(&h->left); /* fails only beyond SEM_VALUE_MAX */
+    atomic_store_explicit(&w->owner, ORIBI_OWNER_MAIN,
+                          memory_order_release); /* LEAVING: the own thread waits in oribi__enter_slow() */
+    (void)sem_post(&h->left);                    /* fails only beyond SEM_VALUE_MAX */
 }
 
 /* With the reactor: what is ready, what has timed out, what can go to somebody idle. Returns for how many ms nothing is due. */
@@ -78,7 +80,8 @@ static void step(struct oribi_helper *h)
 {
     struct oribi_worker *w = h->worker;
     uint32_t expected = ORIBI_OWNER_CALL;
-    if (!atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER, memory_order_acquire, memory_order_relaxed)) {
+    if (!atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER, memory_order_acquire,
+                                                 memory_order_relaxed)) {
         nap(h, false, TICK_MS); /* the own thread is in the core, which is short */
         return;
     }
@@ -129,14 +132,16 @@ void oribi__enter_slow(struct oribi_worker *w)
 {
     for (;;) {
         uint32_t expected = ORIBI_OWNER_HELPER;
-        if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_LEAVING, memory_order_acquire, memory_order_relaxed)) {
+        if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_LEAVING, memory_order_acquire,
+                                                    memory_order_relaxed)) {
             while (sem_wait(&w->helper->left) < 0 && errno == EINTR)
                 continue;
             (void)atomic_load_explicit(&w->owner, memory_order_acquire); /* partner: give_back() */
             return;
         }
         expected = ORIBI_OWNER_CALL;
-        if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_MAIN, memory_order_acquire, memory_order_relaxed) ||
+        if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_MAIN, memory_order_acquire,
+                                                    memory_order_relaxed) ||
             expected == ORIBI_OWNER_MAIN)
             return;
     }

@@ -5,7 +5,8 @@
 
 enum {
     RETRY_AFTER_S = 1,
-    LOOK_US = 10000, /* a request that waited longer is worth a system call: poll(2) as a source, and connections not registered yet, tell of no hang-up */
+    LOOK_US =
+        10000, /* a request that waited longer is worth a system call: poll(2) as a source, and connections not registered yet, tell of no hang-up */
 };
 
 /* A proxy's clock is not ours: a start in the future or too long ago is a wrong clock and says nothing. */
@@ -95,7 +96,8 @@ void oribi__shed(struct oribi_worker *w)
 static void drop(struct oribi_worker *w, struct oribi__call *call, int64_t now_us)
 {
     struct oribi_slot *slot = w->slot;
-    atomic_store_explicit(&slot->gone_count, atomic_load_explicit(&slot->gone_count, memory_order_relaxed) + 1, memory_order_release);
+    atomic_store_explicit(&slot->gone_count, atomic_load_explicit(&slot->gone_count, memory_order_relaxed) + 1,
+                          memory_order_release);
     call->worker = w;
     call->started_us = now_us;
     call->body_sent = 0;

@@ -96,7 +96,8 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
         c = next;
     }
     if (passed)
-        atomic_store_explicit(&w->slot->passed_count, atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + passed,
+        atomic_store_explicit(&w->slot->passed_count,
+                              atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + passed,
                               memory_order_release);
     return passed;
 }
@@ -140,8 +141,8 @@ void oribi__share(struct oribi_worker *w, struct oribi_conn *c)
         return;
     oribi_conn_leave(&w->reactor, c);
     w->rotate_due = true;
-    atomic_store_explicit(&w->slot->passed_count, atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + 1,
-                          memory_order_release);
+    atomic_store_explicit(&w->slot->passed_count,
+                          atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + 1, memory_order_release);
 }
 
 bool oribi__pass_idle(struct oribi_worker *w)
@@ -242,7 +243,8 @@ void oribi__pool_watch(struct oribi_worker *w, bool on)
 
 void oribi__entrances_close(struct oribi_worker *w)
 {
-    oribi__gates_unwatch(w); /* after a sleep the first connection that waited was taken: no wake-up is spent on us and not followed */
+    oribi__gates_unwatch(
+        w); /* after a sleep the first connection that waited was taken: no wake-up is spent on us and not followed */
     oribi__pool_watch(w, false);
     oribi_loop_remove(w->reactor.loop, &w->wake_watch);
     w->entrances_closed = true;

@@ -108,11 +108,12 @@ int oribi_start_record(struct oribi_start *start, char *const *argv, bool moved)
 {
     *start = (struct oribi_start){0};
     int code = 0;
+    /* Whoever gives argv does so because the record is overwritten, and a title that was written over it may have met the environment too. */
     if (argv)
         start->argv = copy_list(argv);
     else
         code = read_list("/proc/self/cmdline", &start->argv);
-    if (code == 0 && read_list("/proc/self/environ", &start->environ) < 0) /* unreadable after a change of user */
+    if (argv || (code == 0 && read_list("/proc/self/environ", &start->environ) < 0)) /* unreadable after a change of user */
         start->environ = copy_list(environ);
     start->dir = working_dir(start->environ, moved);
     if (code < 0)

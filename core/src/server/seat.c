@@ -26,8 +26,8 @@ struct oribi_seat {
     _Atomic bool reopen_asked; /* likewise */
     _Atomic bool mold_asked;   /* likewise */
     bool leaving_told;
-    struct oribi_listeners *spare; /* duplicates for a mold made of this worker, while it is forked */
-    struct oribi_handoff spare_handoff;    /* likewise */
+    struct oribi_listeners *spare;      /* duplicates for a mold made of this worker, while it is forked */
+    struct oribi_handoff spare_handoff; /* likewise */
     char title[160];
 };
 
@@ -190,7 +190,7 @@ void oribi_seat_before_fork(struct oribi_seat *seat)
     seat->spare = oribi_mem_alloc(1, sizeof(*seat->spare));
     *seat->spare = *listeners;
     for (uint32_t i = 0; i < listeners->count; i++)
-        seat->spare->items[i].fd = fcntl(listeners->items[i].fd, F_DUPFD_CLOEXEC, 0); /* -1: seen by promote */
+        seat->spare->items[i].fd = fcntl(listeners->items[i].fd, F_DUPFD_CLOEXEC, 0);    /* -1: seen by promote */
     seat->spare_handoff.take_fd = fcntl(seat->ties.handoff.take_fd, F_DUPFD_CLOEXEC, 0); /* likewise */
     seat->spare_handoff.give_fd = fcntl(seat->ties.handoff.give_fd, F_DUPFD_CLOEXEC, 0);
     oribi_signals_hold();
@@ -229,7 +229,8 @@ struct oribi_mold *oribi_seat_promote(struct oribi_seat *seat)
     mold->generation = seat->generation;
     atomic_store(&mold->loaded, true);
     oribi_wake_destroy(&seat->wake);
-    bool failed = !all_open(seat->spare, &seat->spare_handoff) || oribi__mold_take_post(mold) < 0 || oribi_message_pair(fds) < 0;
+    bool failed =
+        !all_open(seat->spare, &seat->spare_handoff) || oribi__mold_take_post(mold) < 0 || oribi_message_pair(fds) < 0;
     oribi_signals_release();
     if (failed) {
         oribi_log(ORIBI_LOG_WARN, "refork: no descriptors for a mold: %s", oribi_os_error_text());

@@ -22,7 +22,8 @@ static int64_t low_water(const struct oribi__call *call)
     return oribi_conn_spilled(call->base.conn) > 0 ? 0 : high_water(call) / 2;
 }
 
-static int begin(struct oribi__call *call, int status, const struct oribi_header *headers, uint32_t header_count, int64_t body_len)
+static int begin(struct oribi__call *call, int status, const struct oribi_header *headers, uint32_t header_count,
+                 int64_t body_len)
 {
     struct oribi__head_text head;
     int64_t promised;
@@ -40,7 +41,8 @@ static int begin(struct oribi__call *call, int status, const struct oribi_header
     return 0;
 }
 
-int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count, int64_t body_len)
+int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
+                      int64_t body_len)
 {
     struct oribi__call *call = oribi__call_of(req);
     assert(call->phase == ORIBI_PHASE_OPEN);

@@ -19,7 +19,7 @@ enum {
     DRAIN_GRACE_MS = 1000, /* a request already on its way to a kept-alive connection is still answered */
     LOG_BURST = 20,        /* lines about bad requests, each 10 s */
     TIMEOUT_NEVER = -1,
-    AVERAGE_OVER = 8,         /* calls that the running average remembers, more or less */
+    AVERAGE_OVER = 8, /* calls that the running average remembers, more or less */
 };
 
 /* The worker of this process, for the fork handlers and the deadline's signal, which have no argument. Written by its owner thread in create and destroy. */
@@ -455,7 +455,8 @@ static void after_fork_in_child(void)
 
 static void register_fork_handler(void)
 {
-    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); /* fails only without memory at start */
+    (void)pthread_atfork(before_fork, after_fork_in_parent,
+                         after_fork_in_child); /* fails only without memory at start */
 }
 
 /* sendfile(2) knows no MSG_NOSIGNAL. A handler that does nothing, unlike SIG_IGN, is not inherited by programs the application starts. */

@@ -29,7 +29,7 @@ static void on_deadline(int signal_number)
 
 static void hang(void)
 {
-    for (volatile int i = 0;; i++) /* code that never returns to its runtime */
+    for (volatile unsigned i = 0;; i++) /* code that never returns to its runtime */
         continue;
 }
 
@@ -279,7 +279,8 @@ static void check_hang(const char *path, bool helper, const char *log_line)
     struct client *waiting = ask_new(&world, "/hello");
     ok_eq(heard(waiting, &answer), 200);
     struct client *stuck = ask_new(&world, path);
-    ok(wait_for(atomic_load(&world.board.slots[0].state) == ORIBI_SLOT_BUSY && atomic_load(&world.board.slots[0].call_started_us)));
+    ok(wait_for(atomic_load(&world.board.slots[0].state) == ORIBI_SLOT_BUSY &&
+                atomic_load(&world.board.slots[0].call_started_us)));
     if (helper) { /* without one nobody reads it meanwhile, but it is not lost either */
         ask(waiting, "/waited");
         ok(wait_for(atomic_load(&world.board.slots[0].queue_len) == 1));
@@ -308,19 +309,28 @@ static void check_hang(const char *path, bool helper, const char *log_line)
 
 static void test_a_hung_call_is_answered(void)
 {
-    check_hang("/hang", true, "deadline_test(");  /* a frame of the backtrace */
+#ifdef __SANITIZE_THREAD__
+    tap_skip(1, "ThreadSanitizer holds signals back until a thread calls the C library");
+    return;
+#endif
+    check_hang("/hang", true, "deadline_test("); /* a frame of the backtrace */
     check_hang("/hang", false, "deadline_test(");
     check_hang("/deaf", true, "takes no signals");
 }
 
 static void test_a_begun_answer_is_cut(void)
 {
+#ifdef __SANITIZE_THREAD__
+    tap_skip(1, "ThreadSanitizer holds signals back until a thread calls the C library");
+    return;
+#endif
     struct world world;
     world_open(&world, true);
     warm_up(&world);
     struct client *c = ask_new(&world, "/stream");
     ok(wait_for(((void)client_read(c), c->eof || c->error)));
-    ok(c->got_len > 0 && memmem(c->got, c->got_len, "begun", 5) && !memmem(c->got, c->got_len, "0\r\n\r\n", 5) && !memmem(c->got, c->got_len, "504", 3));
+    ok(c->got_len > 0 && memmem(c->got, c->got_len, "begun", 5) && !memmem(c->got, c->got_len, "0\r\n\r\n", 5) &&
+       !memmem(c->got, c->got_len, "504", 3));
     ok_eq(exit_code(&world), ORIBI_EXIT_CALL_DEADLINE);
     ok(logged(&world, "answer begun"));
     world_close(&world);

@@ -368,7 +368,8 @@ static void test_bodies_move_with_their_requests(void)
     char text[4096];
     int n = snprintf(text, sizeof(text), "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
     check_moved(text, (size_t)n, "hello", true);
-    n = snprintf(text, sizeof(text), "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
+    n = snprintf(text, sizeof(text),
+                 "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
     check_moved(text, (size_t)n, "hello", false);
 }
 
@@ -445,7 +446,9 @@ static void test_many_hand_offs_keep_bytes_and_order(void)
     for (long round = 0; hops < wanted && wrong == 0; round++) {
         for (int i = 0; i < CLIENTS; i++) {
             int n = snprintf(body, sizeof(body), "%d/%ld", i, round);
-            n = snprintf(text, sizeof(text), "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%sGET /%d/%ld", n, body, i, round);
+            n = snprintf(text, sizeof(text),
+                         "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%sGET /%d/%ld", n, body, i,
+                         round);
             ok_quiet(client_send_bytes(&two.site, c[i], text, (size_t)n), &wrong);
             sent++;
         }
@@ -468,11 +471,13 @@ static void test_many_hand_offs_keep_bytes_and_order(void)
         for (int i = 0; i < CLIENTS; i++) {
             struct answer answer;
             (void)snprintf(body, sizeof(body), "%d/%ld", i, round);
-            bool good = next_answer(&two.site, c[i], &answer) && answer.body_len == strlen(body) && memcmp(answer.body, body, strlen(body)) == 0;
+            bool good = next_answer(&two.site, c[i], &answer) && answer.body_len == strlen(body) &&
+                        memcmp(answer.body, body, strlen(body)) == 0;
             ok_quiet(good, &wrong);
             ok_quiet(client_send(&two.site, c[i], " HTTP/1.1\r\nHost: a\r\n\r\n"), &wrong);
             (void)snprintf(body, sizeof(body), "/%d/%ld", i, round);
-            good = next_answer(&two.site, c[i], &answer) && answer.body_len == strlen(body) && memcmp(answer.body, body, strlen(body)) == 0;
+            good = next_answer(&two.site, c[i], &answer) && answer.body_len == strlen(body) &&
+                   memcmp(answer.body, body, strlen(body)) == 0;
             ok_quiet(good, &wrong);
             if (c[i]->pos == c[i]->got_len)
                 c[i]->pos = c[i]->got_len = 0;

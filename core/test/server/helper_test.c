@@ -15,8 +15,8 @@ struct stage {
     int64_t nvcsw; /* voluntary context switches of the worker's own thread */
 };
 
-static atomic_int in_call;    /* path of the current call begins with /sleep or /stream */
-static atomic_bool let_go;    /* ends /hold */
+static atomic_int in_call; /* path of the current call begins with /sleep or /stream */
+static atomic_bool let_go; /* ends /hold */
 
 static void sleep_us(long us)
 {
@@ -475,7 +475,9 @@ static void test_many_durations_around_a_millisecond(void)
             if (seed >> 20 & 1)
                 (void)snprintf(text, sizeof(text), "GET /sleep/%d HTTP/1.1\r\nHost: a\r\n\r\n", us);
             else
-                (void)snprintf(text, sizeof(text), "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n");
+                (void)snprintf(
+                    text, sizeof(text),
+                    "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n");
             wrong += !say(c[i], text);
             sent[i]++;
         }

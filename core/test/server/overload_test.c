@@ -41,7 +41,8 @@ static void note_queue(struct oribi_req *req)
 static void ask_with_start(struct site *site, struct client *c, int64_t ago_ms)
 {
     char text[160];
-    (void)snprintf(text, sizeof(text), "GET /hello HTTP/1.1\r\nHost: a\r\nX-Request-Start: t=%lld\r\n\r\n", (long long)(oribi_clock_wall_ms() - ago_ms));
+    (void)snprintf(text, sizeof(text), "GET /hello HTTP/1.1\r\nHost: a\r\nX-Request-Start: t=%lld\r\n\r\n",
+                   (long long)(oribi_clock_wall_ms() - ago_ms));
     ok(client_send(site, c, text));
 }
 

@@ -17,7 +17,7 @@ sub serve {
     my $listeners = Oribi::Listeners->open($core);
     my $self = bless { settings => $settings, app => $app, listeners => $listeners }, __PACKAGE__;
     _end(sub { $self->_run_mold(Oribi::Core::Mold->inherit($core, $listeners)) }) if Oribi::Core::Mold->inherited;
-    my $host = Oribi::Core::Host->create($core, $listeners);
+    my $host = Oribi::Core::Host->create($core, $listeners, _command_line());
     while (1) {
         $host->title;
         my ($action, @detail) = $host->take;
@@ -38,6 +38,20 @@ sub serve {
             return $detail[0];
         }
     }
+}
+
+# How to start this program again, when the kernel does not know it any more: an assignment to $0 is written over its record, and plackup makes
+# one while it loads the application. Switches of perl itself are lost then; those of the program are all in @ARGV. Empty: ask the kernel.
+sub _command_line {
+    my @words;
+    if (open my $fh, '<', '/proc/self/cmdline') {
+        local $/;
+        @words = split /\0/, scalar(readline $fh), -1;
+        pop @words;
+    }
+    my @last = @words >= @ARGV ? @words[@words - @ARGV .. $#words] : ();
+    return if @words >= @ARGV + 2 && "@last" eq "@ARGV" && grep { $_ eq $0 || $0 eq '-e' } @words;
+    return -f $0 ? ($^X, $0, @ARGV) : ();
 }
 
 # Ends a process of ours with the exit code that `role` returns, END blocks included. It must not die into the caller's program either.

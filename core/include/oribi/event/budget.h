@@ -19,7 +19,8 @@ struct oribi_charge {
 };
 
 /* The holder has this much now. */
-static inline void oribi_budget_set(struct oribi_budget *budget, struct oribi_charge *charge, int64_t memory, int64_t file)
+static inline void oribi_budget_set(struct oribi_budget *budget, struct oribi_charge *charge, int64_t memory,
+                                    int64_t file)
 {
     budget->memory_used += memory - charge->memory;
     budget->file_used += file - charge->file;

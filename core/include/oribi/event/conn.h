@@ -55,12 +55,12 @@ struct oribi_call {
     struct oribi_body body;      /* when the body did not fit behind the head in the connection's buffer */
     struct oribi_slice in_place; /* … and when it did */
     struct oribi_trailers trailers;
-    struct oribi_buf rest;       /* bytes of the next request that were read with the end of a chunked body */
+    struct oribi_buf rest; /* bytes of the next request that were read with the end of a chunked body */
     int64_t body_started_ms;
     struct oribi_charge charge; /* for the body, of the worker's budget */
-    int64_t complete_us; /* oribi_clock_us() when the last byte had been read */
-    uint32_t used;       /* bytes at the front of the connection's buffer that belong to this request */
-    bool body_file;      /* the body goes to a file from the start */
+    int64_t complete_us;        /* oribi_clock_us() when the last byte had been read */
+    uint32_t used;              /* bytes at the front of the connection's buffer that belong to this request */
+    bool body_file;             /* the body goes to a file from the start */
     struct oribi_head head;
 };
 
@@ -153,8 +153,8 @@ void oribi_conn_leave(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* The other side, after oribi_conn_open() and setting the peer's address: reads these bytes as if they came from the socket. Takes body_fd. `complete_us` is when the
  * request in them was complete, 0 when there is none. The connection may be queued or closed when this returns. */
-void oribi_conn_resume(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice bytes, int body_fd, int64_t body_len,
-                       int64_t complete_us);
+void oribi_conn_resume(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice bytes, int body_fd,
+                       int64_t body_len, int64_t complete_us);
 
 /* Called by the reactor. */
 void oribi__conn_on_event(struct oribi_reactor *reactor, struct oribi_conn *conn);
@@ -172,6 +172,7 @@ void oribi__conn_continue(struct oribi_reactor *reactor, struct oribi_conn *conn
 int oribi__conn_register(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* For conn_move.c: puts the bytes at the front of an empty connection's buffer and parses them; `body_fd` as in oribi_conn_resume(). */
-void oribi__conn_inject(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice bytes, int body_fd, int64_t body_len);
+void oribi__conn_inject(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice bytes, int body_fd,
+                        int64_t body_len);
 
 #endif

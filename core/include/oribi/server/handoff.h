@@ -23,14 +23,14 @@ struct oribi_handoff {
 
 /* One connection on its way. */
 struct oribi_handoff_item {
-    int fd;                /* the socket */
-    int body_fd;           /* the spooled body of the request in `bytes`, or -1 */
-    int64_t body_len;      /* its length */
-    int64_t complete_us;   /* oribi_clock_us() when the request was complete; 0: there is no complete request */
+    int fd;                 /* the socket */
+    int body_fd;            /* the spooled body of the request in `bytes`, or -1 */
+    int64_t body_len;       /* its length */
+    int64_t complete_us;    /* oribi_clock_us() when the request was complete; 0: there is no complete request */
     bool proxy_awaited;     /* its PROXY header has not been read yet */
     bool proxy_tls;         /* it said that the client speaks TLS */
     uint32_t request_count; /* begun on this connection before the one in `bytes` */
-    uint32_t listener;     /* index and hash of where it was accepted */
+    uint32_t listener;      /* index and hash of where it was accepted */
     uint32_t listener_hash;
     uint8_t addr_len;
     uint8_t port_len;
@@ -54,7 +54,8 @@ int oribi_handoff_import(struct oribi_handoff *pool, const char *text);
 
 /* Puts one connection into the pool. Borrows item, whose `bytes` are ignored: they are in vec (at most ORIBI_HANDOFF_VECS_MAX). The caller closes its
  * own descriptors afterwards. 0; ORIBI_AGAIN: full; ORIBI_ELIMIT: too many bytes; ORIBI_ESYS. After anything but 0 nothing was sent. */
-int oribi_handoff_give(const struct oribi_handoff *pool, const struct oribi_handoff_item *item, const struct iovec *vec, size_t count);
+int oribi_handoff_give(const struct oribi_handoff *pool, const struct oribi_handoff_item *item, const struct iovec *vec,
+                       size_t count);
 
 /* Takes the oldest one out. Gives its descriptors; `bytes` point into room [buf, cap), cap > ORIBI_HANDOFF_BYTES_MAX + 1024. 0; ORIBI_AGAIN: empty; ORIBI_EBAD:
  * a message of another version, dropped; ORIBI_ESYS. */

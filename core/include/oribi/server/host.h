@@ -69,8 +69,9 @@ struct oribi_host_setup {
         *listeners;      /* borrowed for the process's life; NULL or empty: workers that listen to nothing */
     const char *program; /* borrowed; "oribi", "oribi-psgi" */
     char *const *
-        argv; /* borrowed during the call; command line of later generations, NULL-terminated. NULL: the command line this
-                        * process was started with, which is right for everything started from a shell */
+        argv; /* borrowed during the call; command line of later generations, NULL-terminated; they get the environment of
+                        * this moment. NULL: command line and environment this process was started with, which is right unless a
+                        * title was written over them before */
 };
 
 enum oribi_host_action_type {

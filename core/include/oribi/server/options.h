@@ -147,10 +147,10 @@ struct oribi_options {
     char *env; /* never NULL after finish */
     char *config;
     char *chdir;
-    char *server_header; /* NULL: none */
-    bool early_hints;    /* the binding offers interim answers to the application */
-    char *eval;          /* Perl: source of the application */
-    char *child_exit;    /* Perl: source of a hook */
+    char *server_header;           /* NULL: none */
+    bool early_hints;              /* the binding offers interim answers to the application */
+    char *eval;                    /* Perl: source of the application */
+    char *child_exit;              /* Perl: source of a hook */
     struct oribi_text_list warmup; /* targets requested inside a freshly loaded application */
     struct oribi_text_list include;
     struct oribi_text_list require;

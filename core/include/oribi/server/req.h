@@ -38,8 +38,9 @@ struct oribi_req {
     /* Fields behind a chunked body that may be known there, see oribi/http/trailers.h: lower-case names, none of them in `head`. */
     const struct oribi_field *trailers;
     uint32_t trailer_count; /* nearly always 0 */
-    int64_t queue_us;       /* from the arrival of the request's last byte to take; from X-Request-Start where that says it was longer */
-    bool last;              /* the connection closes after this answer whatever the application does */
+    int64_t
+        queue_us; /* from the arrival of the request's last byte to take; from X-Request-Start where that says it was longer */
+    bool last; /* the connection closes after this answer whatever the application does */
     /* private to the core: src/server/call.h */
 };
 

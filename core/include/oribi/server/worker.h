@@ -25,14 +25,14 @@
 struct oribi_worker;
 
 struct oribi_worker_setup {
-    const struct oribi_options *options; /* borrowed for the worker's life */
-    struct oribi_listeners *listeners;   /* borrowed; the worker never shuts them down, only stops watching */
-    struct oribi_slot *slot;             /* our place in the scoreboard, or NULL */
+    const struct oribi_options *options;  /* borrowed for the worker's life */
+    struct oribi_listeners *listeners;    /* borrowed; the worker never shuts them down, only stops watching */
+    struct oribi_slot *slot;              /* our place in the scoreboard, or NULL */
     const struct oribi_scoreboard *board; /* all places, to see whether a sibling is idle; NULL: we are alone */
-    const struct oribi_handoff *handoff; /* borrowed; the pool shared with the workers on the board, or NULL: none */
-    struct oribi_access_log *access_log; /* borrowed, or NULL: off */
+    const struct oribi_handoff *handoff;  /* borrowed; the pool shared with the workers on the board, or NULL: none */
+    struct oribi_access_log *access_log;  /* borrowed, or NULL: off */
     int deadline_signal; /* raised in the calling thread when call_timeout passes, once a call; 0: none. The runtime's handler throws, if oribi_req_overdue() */
-    int life_fd;                         /* reaches EOF when the supervisor dies: then drain and end; -1: none */
+    int life_fd;         /* reaches EOF when the supervisor dies: then drain and end; -1: none */
 };
 
 /* Gives a worker owned by the calling process and thread. 0, ORIBI_ENOMEM or ORIBI_ESYS. Call after fork. */
