@@ -31,6 +31,11 @@ package Oribi::CallTimeout {
 # The text of an object that overloads "": called from C, inside an eval.
 sub _text { return "$_[0]" }
 
+our $seat;    # the place of this worker process
+
+# True in a worker from the moment a stop of the server is announced.
+sub stopping { return $seat && $seat->stopping ? 1 : 0 }
+
 # `use Oribi` at a command line makes oribi() callable there; modules that need it ask for it in the same way.
 sub import {
     my ($class) = @_;
@@ -131,6 +136,11 @@ with one line or ends the process with exit code 1.
 =head2 oribi($app, %options)
 
 Exported. The same in one call; options on the command line win.
+
+=head2 Oribi::stopping()
+
+True in a worker from the moment a stop of the server is announced: what a readiness check looks at, so that with C<drain_delay> a load balancer
+sends its requests elsewhere before the server stops accepting them. Not exported.
 
 =head1 HOOKS
 
