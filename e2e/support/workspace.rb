@@ -66,7 +66,8 @@ module E2E
             $calls++;
             die "told to fail\\n" if $path eq '/raise';
             while ($path eq '/gate' && !-e '#{gate_path}') { select undef, undef, undef, 0.005 }
-            my %body = ('/ready' => Oribi::stopping() ? 'no' : 'yes', '/pid' => $$, '/calls' => $calls, '/env' => join('', grep {/informational/} keys %$env), '/gate' => 'passed');
+            my $ready = Oribi::stopping() ? 'no' : 'yes';
+            my %body = ('/ready' => $ready, '/pid' => $$, '/calls' => $calls, '/env' => join('', grep {/informational/} keys %$env), '/gate' => 'passed');
             return [200, ['Content-Type' => 'text/plain'], [exists $body{$path} ? $body{$path} : '#{text}']];
         };
       PERL
