@@ -189,6 +189,15 @@ Code that sends an interim answer: C<< $env->{'psgix.informational'}->(103, [Lin
 clients and once the answer has begun. Not there with C<early_hints> off, which is for proxies that do not understand interim answers: nginx
 before 1.29 is one.
 
+=item oribi.queue_us
+
+How many microseconds the request has waited for its call.
+
+=item oribi.extend_deadline
+
+C<< ->($seconds) >>: the running call may take so long from now. A call that is longer than C<call_timeout> dies with an object of class
+C<Oribi::CallTimeout>; not caught it is a 504. One that does not return to Perl for two more seconds is answered with 504, and its worker is replaced.
+
 =item oribi.trailers
 
 Fields behind a chunked body, a hash reference with lower-case names; absent without any. Fields that decide framing, routing or access, or speak
