@@ -110,6 +110,21 @@ E2E.suite("lifecycle", transports: %i[tcp]) do
     assert_empty(below.select { |pid| E2E::Processes.alive?(pid) })
   end
 
+  # --- announced stops ---
+
+  def test_with_drain_delay_a_readiness_check_turns_red_while_requests_are_served
+    one = serve("--drain-delay", "60s", "--workers", "2")
+    assert_equal "yes", one.get("/ready").body
+    kept = connect(one)
+    kept.get("/")
+    one.signal(:TERM)
+    wait_until("the readiness check to turn red") { one.get("/ready").body == "no" }
+    assert_equal ["first", false], kept.get("/").then { |response| [response.body, response.close?] }
+    assert_equal "first", one.get("/").body
+    one.signal(:INT)
+    one.wait
+  end
+
   # --- titles ---
 
   def test_titles_say_what_a_process_is_and_does

@@ -781,6 +781,14 @@ failed(seat, text)
     p = SvPV(text, n);
     oribi_seat_failed(seat, p, n);
 
+bool
+stopping(seat)
+    Oribi::Core::Seat seat
+  CODE:
+    RETVAL = oribi_seat_stop_soon(seat) || oribi_seat_stopping(seat);
+  OUTPUT:
+    RETVAL
+
 UV
 index(seat)
     Oribi::Core::Seat seat

@@ -47,6 +47,7 @@ module E2E
             when "/calls" then calls.to_s
             when "/env" then env.keys.grep(/early_hints/).join
             when "/gate" then IO.select(nil, nil, nil, 0.005) until File.exist?(#{gate_path.inspect})
+            when "/ready" then Oribi.stopping? ? "no" : "yes"
             when "/raise" then raise "told to fail"
             else #{text.inspect}
             end
@@ -65,7 +66,8 @@ module E2E
             $calls++;
             die "told to fail\\n" if $path eq '/raise';
             while ($path eq '/gate' && !-e '#{gate_path}') { select undef, undef, undef, 0.005 }
-            my %body = ('/pid' => $$, '/calls' => $calls, '/env' => join('', grep {/informational/} keys %$env), '/gate' => 'passed');
+            my $ready = Oribi::stopping() ? 'no' : 'yes';
+            my %body = ('/ready' => $ready, '/pid' => $$, '/calls' => $calls, '/env' => join('', grep {/informational/} keys %$env), '/gate' => 'passed');
             return [200, ['Content-Type' => 'text/plain'], [exists $body{$path} ? $body{$path} : '#{text}']];
         };
       PERL

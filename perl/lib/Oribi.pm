@@ -31,6 +31,11 @@ package Oribi::CallTimeout {
 # The text of an object that overloads "": called from C, inside an eval.
 sub _text { return "$_[0]" }
 
+our $seat;    # the place of this worker process
+
+# True in a worker from the moment a stop of the server is announced.
+sub stopping { return $seat && $seat->stopping ? 1 : 0 }
+
 # `use Oribi` at a command line makes oribi() callable there; modules that need it ask for it in the same way.
 sub import {
     my ($class) = @_;
@@ -132,6 +137,11 @@ with one line or ends the process with exit code 1.
 
 Exported. The same in one call; options on the command line win.
 
+=head2 Oribi::stopping()
+
+True in a worker from the moment a stop of the server is announced: what a readiness check looks at, so that with C<drain_delay> a load balancer
+sends its requests elsewhere before the server stops accepting them. Not exported.
+
 =head1 HOOKS
 
 Code references, given to new() or in the configuration file. One that dies is logged, and nothing else comes of it.
@@ -178,6 +188,15 @@ without calling its responder: the socket is then the application's, and closes 
 Code that sends an interim answer: C<< $env->{'psgix.informational'}->(103, [Link => '</style.css>; rel=preload']) >>. Does nothing for HTTP/1.0
 clients and once the answer has begun. Not there with C<early_hints> off, which is for proxies that do not understand interim answers: nginx
 before 1.29 is one.
+
+=item oribi.queue_us
+
+How many microseconds the request has waited for its call.
+
+=item oribi.extend_deadline
+
+C<< ->($seconds) >>: the running call may take so long from now. A call that is longer than C<call_timeout> dies with an object of class
+C<Oribi::CallTimeout>; not caught it is a 504. One that does not return to Perl for two more seconds is answered with 504, and its worker is replaced.
 
 =item oribi.trailers
 

@@ -12,6 +12,14 @@ module Oribi
   # Raised in a call that has run for longer than +call_timeout+, wherever it is. An Exception, so that a `rescue => e` on the way does not take
   # it for a failure of its own; `ensure` clauses run. Not rescued it becomes a 504.
   CallTimeout = Class.new(Exception) # rubocop:disable Lint/InheritException -- as said
+
+  class << self
+    # @private the place of this worker process
+    attr_writer :seat
+
+    # True in a worker from the moment a stop of the server is announced: what a readiness check looks at, see drain_delay.
+    def stopping? = @seat ? @seat.stopping? : false
+  end
 end
 
 require_relative "oribi/version"

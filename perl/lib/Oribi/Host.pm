@@ -176,14 +176,17 @@ sub _run_worker {
     }
     _watch_calls($worker);
     $seat->ready($worker);
+    local $Oribi::seat = $seat;
     $settings->run_hook(after_worker_ready => @place);
     while ($worker->run) {    # in between, a mold is to be made of this worker, which goes on until it is replaced
         $settings->run_hook(before_refork => @place);
         next unless _fork_twice($seat, sub { });
+        $Oribi::seat = undef;
         my $new = $seat->promote;
         return $new ? $self->_serve_mold($new, $app) : 1;
     }
     $settings->run_hook(before_worker_exit => $self, $app, @place);
+    $Oribi::seat = undef;
     $seat->leave($worker);
     undef $worker;
     return 0;

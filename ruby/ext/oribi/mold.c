@@ -177,6 +177,13 @@ static VALUE seat_generation(VALUE self)
     return UINT2NUM(oribi_seat_generation(get(self, &seat_type)));
 }
 
+/* A stop is announced or has begun. */
+static VALUE seat_is_stopping(VALUE self)
+{
+    struct oribi_seat *seat = get(self, &seat_type);
+    return oribi_seat_stop_soon(seat) || oribi_seat_stopping(seat) ? Qtrue : Qfalse;
+}
+
 static VALUE seat_before_fork(VALUE self)
 {
     oribi_seat_before_fork(get(self, &seat_type));
@@ -243,6 +250,7 @@ void ext_mold_setup(VALUE core)
     rb_define_method(seat_class, "failed", seat_failed, 1);
     rb_define_method(seat_class, "index", seat_index, 0);
     rb_define_method(seat_class, "generation", seat_generation, 0);
+    rb_define_method(seat_class, "stopping?", seat_is_stopping, 0);
     rb_define_method(seat_class, "before_fork", seat_before_fork, 0);
     rb_define_method(seat_class, "after_fork", seat_after_fork, 1);
     rb_define_method(seat_class, "promote", seat_promote, 0);

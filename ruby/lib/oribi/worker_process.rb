@@ -15,9 +15,11 @@ module Oribi
       index = @seat.index
       worker, app = start(app, index)
       @seat.ready(worker)
+      Oribi.seat = @seat
       @hooks.run(:after_worker_ready, index)
       fork_mold(app) while worker.run(app) == :fork_mold
       @hooks.run(:before_worker_exit, index)
+      Oribi.seat = nil
       @seat.leave(worker)
       worker.close
     end
@@ -36,6 +38,7 @@ module Oribi
     end
 
     def become_mold(app)
+      Oribi.seat = nil
       core = @seat.promote or return 1
       Memory.settle
       Mold.new(core, @options, @loader, @hooks, app).serve

@@ -1,0 +1,65 @@
+# Calls of chosen durations, and some that do not end; placement.ru is its twin.
+use strict;
+use warnings;
+use POSIX ();
+use Time::HiRes ();
+
+sub answer { my ($text, @headers) = @_; return [200, ['Content-Type' => 'text/plain', @headers], ["$text"]] }
+
+# What the load driver takes off an answer's time to know how long the request has waited.
+sub timed {
+    my ($seconds) = @_;
+    my $started = Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC());
+    Time::HiRes::sleep($seconds);
+    return answer('done', 'X-Service-Us' => int((Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) - $started) * 1e6));
+}
+
+# Lives until the test says so, holding whatever it has inherited.
+sub fork_child {
+    my $pid = fork;
+    return $pid if $pid;
+    Time::HiRes::sleep(0.01) until -e "$ENV{E2E_DIR}/child.stop";
+    POSIX::_exit(0);
+}
+
+# Half an hour in a function of the C library's: no handler of Perl's runs meanwhile.
+my $ROUNDS = 999_999_999;    # not a constant: Perl would compute the result while it compiles
+sub stuck { return crypt 'password', "\$6\$rounds=$ROUNDS\$salt\$" }
+
+sub rescue {
+    return answer('slept') if eval { sleep 10; 1 };
+    return answer(ref $@);
+}
+
+sub part {
+    my ($respond) = @_;
+    my $writer = $respond->([200, ['Content-Type' => 'text/plain']]);
+    $writer->write("begun\n");
+    sleep 10;
+    $writer->close;
+    return;
+}
+
+my %CALL = (
+    exp   => sub { timed(-log(1 - rand) * $_[1] / 1000) },
+    sleep => sub { timed($_[1] / 1000) },
+    spin  => sub { 1 while 1 },
+    stuck => sub { answer(stuck()) },
+    rescue => sub { rescue() },
+    part   => sub { \&part },
+    extend => sub {
+        my ($env, $seconds) = @_;
+        $env->{'oribi.extend_deadline'}->($seconds);
+        sleep 1;
+        return answer('extended');
+    },
+    queue => sub { answer($_[0]{'oribi.queue_us'}) },
+    fork  => sub { answer(fork_child()) },
+);
+
+sub {
+    my ($env) = @_;
+    my (undef, $name, $number) = split m{/}, $env->{PATH_INFO};
+    my $call = $CALL{ defined $name ? $name : '' } || sub { answer($$) };
+    return $call->($env, $number);
+};

@@ -1,0 +1,248 @@
+# frozen_string_literal: true
+
+# No request waits behind another while a worker is idle, and no client and no call holds a worker: distributions, deadlines, overload.
+require "support"
+require "support/open_loop"
+
+# What all suites here share.
+module Placement
+  CROWD = 67 # clients of each kind
+  APP = "e2e/apps/placement#{E2E.differing(:app_extension)}"
+
+  def serve(*options) = start(*options, app: APP)
+
+  # A distribution has bad days, and the machine has other work: the best of three runs counts.
+  def assert_best_of_three(what, bound_ms)
+    seen = (1..3).map do |seed|
+      ms = yield(seed)
+      puts format("%s, %s, %s: %.2f ms", E2E::COMMAND, transport, what, ms)
+      return pass if ms < bound_ms
+
+      ms
+    end
+    flunk "#{what} is #{seen.join(", ")} ms in three runs, not once under #{bound_ms} ms"
+  end
+
+  def occurrences(server, text) = server.stderr.scan(text).size
+end
+
+E2E.suite("placement") do
+  include Placement
+
+  def mean_wait(server, seed, seconds: 4)
+    row = E2E::OpenLoop.run(server.address, paths: "/exp/20", rate: 100, seconds: seconds, seed: seed).fetch(%w[all wait])
+    assert_equal 0, row.errors
+    assert_operator row.count, :>, 70 * seconds
+    row.mean
+  end
+
+  # Half the load of four workers; one queue for all would make it 1.7 ms.
+  def test_mean_wait_at_half_the_load
+    server = serve("--workers", "4")
+    assert_best_of_three("mean wait, 64 connections, calls of 20 ms", 3) { |seed| mean_wait(server, seed) }
+  end
+
+  # To be compared with the line above; nothing is asked of it.
+  def test_mean_wait_without_the_helper
+    server = serve("--workers", "4", "--no-helper")
+    puts format("%s, %s, helper off: mean wait %.2f ms", E2E::COMMAND, transport, mean_wait(server, 1, seconds: 3))
+  end
+
+  def test_short_calls_beside_long_ones
+    server = serve("--workers", "4")
+    assert_best_of_three("p99 of calls of 1 ms, one of 100 takes 500 ms", 10) do |seed|
+      row = E2E::OpenLoop.run(server.address, paths: "/sleep/1:0.99,/sleep/500:0.01", rate: 80, seconds: 4, seed: seed).fetch(%w[/sleep/1 time])
+      assert_equal 0, row.errors
+      assert_operator row.count, :>, 200
+      row.p99
+    end
+  end
+end
+
+E2E.suite("deadlines") do
+  include Placement
+
+  def setup
+    super
+    @server = serve("--call-timeout", "300ms")
+    @client = connect(@server)
+    @pid = @client.get("/").body
+  end
+
+  # The answer to a call that was ended by an exception; the worker and the connection live on.
+  def assert_timed_out(target)
+    started = E2E.clock
+    assert_equal 504, @client.get(target).status
+    assert_operator E2E.clock - started, :>=, 0.29
+    assert_equal @pid, @client.get("/").body, "the worker was replaced: #{@server.stderr}"
+  end
+
+  def test_a_call_that_sleeps
+    assert_timed_out "/sleep/20000"
+    wait_until("the log line") { @server.stderr.match?(%r{^.*error: .*GET /sleep/20000.*CallTimeout|^.*error: .*CallTimeout.*GET /sleep/20000}) }
+    assert_equal 1, occurrences(@server, "CallTimeout: ")
+  end
+
+  def test_a_call_that_computes = assert_timed_out("/spin")
+
+  def test_one_call_after_another
+    3.times { assert_timed_out "/sleep/20000" }
+    assert_equal 3, occurrences(@server, "CallTimeout: ")
+  end
+
+  def test_an_application_that_rescues
+    response = @client.get("/rescue")
+    assert_equal [200, "Oribi::CallTimeout"], [response.status, response.body]
+    assert_equal @pid, @client.get("/").body
+    assert_equal 0, occurrences(@server, "error:")
+  end
+
+  def test_a_call_that_has_asked_for_more_time
+    assert_equal "extended", @client.get("/extend/20").body
+    assert_equal 0, occurrences(@server, "error:")
+  end
+
+  def test_more_time_that_is_too_short
+    assert_timed_out "/extend/0.3"
+  end
+
+  # Nobody may take it for whole.
+  def test_an_answer_that_has_begun
+    @client.request("GET", "/part")
+    assert_equal 200, @client.read_head.status
+    assert_raises(E2E::Client::Closed, Errno::ECONNRESET) { @client.read_bytes(1_000) }
+    assert_equal @pid, @server.get("/").body
+  end
+
+  # The thread never looks: 504, its other connections go to the next worker, and it ends.
+  def test_a_call_that_is_stuck
+    other = connect(@server)
+    other.get("/")
+    response = @client.get("/stuck")
+    assert_equal 504, response.status
+    assert response.close?
+    assert @client.closed?
+    refute_equal @pid, other.get("/").body
+    assert_match(%r{call deadline: GET /stuck has run for 2\d\d\d ms \(call_timeout 300 ms\), nothing answered, 504 sent; 1 connections passed on}, @server.stderr)
+  end
+end
+
+E2E.suite("overload") do
+  include Placement
+
+  def enter(server, name)
+    client = connect(server)
+    client.request("GET", "/gate?name=#{name}")
+    wait_until("the call") { File.exist?("#{server.dir}/#{name}.entered") }
+    client
+  end
+
+  def leave(server, name) = FileUtils.touch("#{server.dir}/#{name}.open")
+
+  # A busy worker accepts nobody, so those who are to wait must have been served before.
+  def connected(server, count) = Array.new(count) { connect(server).tap { |client| client.get("/") } }
+
+  # The second call finds the helper awake: it comes with the first long one.
+  def long_call(server)
+    first = enter(server, "first")
+    IO.select(nil, nil, nil, 0.01)
+    leave(server, "first")
+    first.read_response
+    enter(server, "second")
+  end
+
+  def test_more_requests_than_may_wait
+    server = start("--queue-max", "2")
+    clients = connected(server, 5)
+    caller = long_call(server)
+    clients.each { |client| client.request("GET", "/") }
+    refused = wait_until("three answers") do
+      answered = clients.select { |client| client.socket.wait_readable(0) }
+      answered if answered.size == 3
+    end
+    leave(server, "second")
+    assert_equal "gate passed", caller.read_response.body
+    statuses = clients.map do |client|
+      response = client.read_response
+      assert_equal "1", response["retry-after"] if response.status == 503
+      [refused.include?(client), response.status]
+    end
+    assert_equal [[false, 200]] * 2 + [[true, 503]] * 3, statuses.sort_by(&:last)
+  end
+
+  # Refused while it waits, not when its turn would come.
+  def test_a_request_that_has_waited_too_long
+    server = start("--queue-time-max", "100ms")
+    client, = connected(server, 1)
+    caller = long_call(server)
+    response = client.get("/")
+    assert_equal [503, "1"], [response.status, response["retry-after"]]
+    leave(server, "second")
+    assert_equal 200, caller.read_response.status
+  end
+
+  def test_the_time_in_the_queue_is_told
+    server = serve
+    first, second = connected(server, 2)
+    first.request("GET", "/sleep/1")
+    first.read_response # the helper is there now
+    assert_operator second.get("/queue").body.to_i, :<, 1_000_000
+    first.request("GET", "/sleep/400")
+    assert_nil first.socket.wait_readable(0.1), "the call has ended"
+    waited_us = second.get("/queue").body.to_i
+    assert_includes 200_000..5_000_000, waited_us
+    assert_equal 200, first.read_response.status
+  end
+end
+
+E2E.suite("crowd", options: ["--write-timeout", "20s"]) do
+  include Placement
+
+  def crowd
+    heads = Array.new(Placement::CROWD) { connect.send_raw("GET / HTTP/1.1\r\nHost: a\r\n") }
+    bodies = Array.new(Placement::CROWD) { connect.request("POST", "/echo", { "Content-Length" => 1000 }).send_raw("b") }
+    readers = Array.new(Placement::CROWD) { connect(receive_buffer: 4096).request("GET", "/big?size=1000000") }
+    [heads, bodies, readers]
+  end
+
+  def test_an_ordinary_client_beside_two_hundred_slow_ones
+    ordinary = connect
+    heads, bodies, readers = crowd
+    200.times do
+      heads.each { |client| client.send_raw("X: 1\r\n") } if rand < 0.05
+      assert_equal 200, ordinary.get("/").status
+    end
+    assert(heads.all?(&:quiet?) && bodies.all?(&:quiet?))
+    heads.each { |client| client.send_raw("\r\n") }
+    bodies.each { |client| client.send_raw("b" * 999) }
+    (heads + readers + bodies).each { |client| assert_equal 200, client.read_response.status }
+  end
+end
+
+E2E.suite("forked") do
+  include Placement
+
+  def sockets(pid) = E2E::Processes.descriptors(pid).values.grep(/\Asocket:/)
+
+  def test_a_child_of_the_application_that_lives_on
+    server = serve
+    beside = connect(server)
+    beside.get("/")
+    client = connect(server)
+    child = client.get("/fork", { "Connection" => "close" }).body.to_i
+    assert client.closed?, "the child holds the connection"
+    assert E2E::Processes.alive?(child)
+    50.times do
+      assert_equal 200, beside.get("/").status
+      assert_equal 200, server.get("/").status
+    end
+    worker = server.get("/").body.to_i
+    everybody = [server.pid, *server.descendants] - [worker, child]
+    of_worker_alone = sockets(worker) - everybody.flat_map { |pid| sockets(pid) }
+    refute_empty of_worker_alone
+    assert_empty sockets(child) & of_worker_alone, "the child holds connections of the worker"
+  ensure
+    FileUtils.touch("#{server.dir}/child.stop") if server
+    wait_until("the child to end") { !E2E::Processes.alive?(child) } if child
+  end
+end
