@@ -105,6 +105,7 @@ struct oribi_worker {
     pthread_t thread;            /* that makes the calls; written by itself before each */
     struct oribi__call *current; /* the call being made; of the reactor's owner */
     int64_t told_us;             /* which call, by its start, the runtime was told about; of the own thread */
+    int64_t seen_us;             /* when the helper looked last; of the helper */
     int64_t signalled_us;        /* when the helper sent the last signal; of the helper */
     atomic_bool dying;           /* one thread has begun to end the worker */
     struct oribi_watch pool_watch;

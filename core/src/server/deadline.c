@@ -173,8 +173,22 @@ static void take_over(struct oribi_worker *w)
         give_up(w, false);
 }
 
+/* Suspended, frozen (cgroups) or stopped (SIGSTOP): CLOCK_MONOTONIC may have gone on, the call has not. */
+void oribi_deadline_seen(struct oribi_worker *w, int64_t now_us)
+{
+    int64_t deadline_us = atomic_load_explicit(&w->slot->call_deadline_us, memory_order_acquire);
+    int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_acquire);
+    int64_t before_us = w->seen_us > started_us ? w->seen_us : started_us;
+    w->seen_us = now_us;
+    if (!started_us || !deadline_us || now_us - before_us < ORIBI_DEADLINE_JUMP_MS * 1000)
+        return;
+    /* Fails when the call has ended or has asked for more time meanwhile: then nothing is overdue. */
+    (void)atomic_compare_exchange_strong(&w->slot->call_deadline_us, &deadline_us, deadline_us + now_us - before_us);
+}
+
 int64_t oribi_deadline_look(struct oribi_worker *w, int64_t now_us)
 {
+    oribi_deadline_seen(w, now_us);
     int64_t deadline_us = atomic_load_explicit(&w->slot->call_deadline_us, memory_order_acquire);
     if (!deadline_us || !atomic_load_explicit(&w->slot->call_started_us, memory_order_acquire))
         return INT64_MAX;

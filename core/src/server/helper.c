@@ -82,6 +82,7 @@ static void step(struct oribi_helper *h)
     uint32_t expected = ORIBI_OWNER_CALL;
     if (!atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER, memory_order_acquire,
                                                  memory_order_relaxed)) {
+        oribi_deadline_seen(w, oribi_clock_us());
         nap(h, false, TICK_MS); /* the own thread is in the core, which is short */
         return;
     }

@@ -336,10 +336,41 @@ static void test_a_begun_answer_is_cut(void)
     world_close(&world);
 }
 
+/* Suspended, frozen or stopped: the call has not run either. The helper looks again when all go on, and whoever is looked at first must not
+ * be found minutes late. */
+static void test_a_machine_that_stood_still_is_forgiven(void)
+{
+    const int64_t second = 1000000;
+    struct oribi_slot slot = {0};
+    struct oribi_worker *w = calloc(1, sizeof(*w));
+    int64_t now = 1000 * second;
+    w->slot = &slot;
+    w->thread = pthread_self();
+    atomic_store(&slot.call_started_us, now);
+    atomic_store(&slot.call_deadline_us, now + 60 * second);
+
+    ok_eq(oribi_deadline_look(w, now += second), 59001);
+    ok_eq(oribi_deadline_look(w, now += ORIBI_DEADLINE_JUMP_MS * 1000 - 1), 56001);
+    ok_eq(oribi_deadline_look(w, now += 300 * second), 56001);
+    ok_eq(atomic_load(&slot.call_deadline_us), 1360 * second);
+    ok_eq(oribi_deadline_look(w, now += ORIBI_DEADLINE_JUMP_MS * 1000), 56001);
+
+    atomic_store(&slot.call_started_us, now + 10 * second); /* another call: nobody looked at it before it began */
+    atomic_store(&slot.call_deadline_us, now + 70 * second);
+    oribi_deadline_seen(w, now += 11 * second);
+    ok_eq(oribi_deadline_look(w, now), 59001);
+
+    atomic_store(&slot.call_deadline_us, 0); /* none is none */
+    oribi_deadline_seen(w, now += 300 * second);
+    ok_eq(atomic_load(&slot.call_deadline_us), 0);
+    free(w);
+}
+
 int main(void)
 {
     quiet_log();
     alarm(200);
+    test_a_machine_that_stood_still_is_forgiven();
     test_the_runtime_is_told_at_the_deadline();
     test_an_extended_call_is_left_alone();
     test_a_signal_to_a_call_in_time_does_nothing();
