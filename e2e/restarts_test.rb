@@ -132,12 +132,13 @@ module Restarts
       FileUtils.remove_entry(@dir)
     end
 
-    private
-
+    # Every one that ever was.
     def note_supervisor
       pid = supervisor
       @supervisors |= [pid] if pid
     end
+
+    private
 
     def starter_argv(transport, words, app)
       address = transport == :unix ? ["--path", "%{path}"] : ["--port", "127.0.0.1:%{port}"]
@@ -155,7 +156,7 @@ E2E.suite("restarts") do
   def lose_nothing(row)
     run = Restarts::Run.new(row, transport)
     load = run.go
-    assert E2E.wait_until("the effect") { row.effect.call(run) }, "nothing has happened"
+    assert E2E.wait_until("the effect") { run.note_supervisor && row.effect.call(run) }, "nothing has happened"
     lost = load.lost.reject { |one| run.in_killed_hands?(one) }
     record(row, load, lost, run)
     assert_empty lost.map(&:to_a), "lost requests; the server wrote: #{run.server.stderr[-4000..] || run.server.stderr}"

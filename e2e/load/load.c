@@ -123,7 +123,7 @@ static void hang_up(struct client *c)
 static bool closed_meanwhile(const struct client *c)
 {
     struct pollfd look = {.fd = c->fd, .events = POLLIN};
-    return poll(&look, 1, 0) != 0;
+    return poll(&look, 1, 0) > 0;
 }
 
 static bool have_connection(struct client *c)
@@ -170,6 +170,8 @@ static bool send_all(struct client *c, const char *p, size_t n)
 {
     while (n > 0) {
         ssize_t sent = send(c->fd, p, n, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
         if (sent < 0)
             return fail(c, "send: %s", strerror(errno));
         p += sent;
@@ -192,7 +194,10 @@ static bool send_request(struct client *c, const struct request *request)
 /* More of the answer. */
 static bool receive(struct client *c)
 {
-    ssize_t n = recv(c->fd, c->got + c->got_len, sizeof(c->got) - 1 - c->got_len, 0);
+    ssize_t n;
+    do { /* with SO_RCVTIMEO a process that was stopped for a while is told, signal(7) */
+        n = recv(c->fd, c->got + c->got_len, sizeof(c->got) - 1 - c->got_len, 0);
+    } while (n < 0 && errno == EINTR);
     if (n < 0)
         return fail(c, "after %zu bytes: %s", c->got_len, strerror(errno));
     if (n == 0)
