@@ -14,10 +14,11 @@ module E2E
 
       # Started by the first test that wants it. Descriptors are counted after a few requests have opened what stays open.
       def server
+        return @server if @server # threads of a test ask too
         raise "the server did not start, as said before" if @start_failed
 
         @start_failed = true
-        @server ||= start_server
+        @server = start_server
         @start_failed = false
         @server
       end
