@@ -61,7 +61,8 @@ E2E.suite("syscalls", options: ["--access-log", "off"]) do
     requests = rounds * clients.size
     assert_operator counts.values.sum, :<=, 3 * requests, counts.inspect
     assert_equal 0, counts.fetch("epoll_ctl", 0), counts.inspect
-    assert_equal requests, counts.fetch("writev", 0) + counts.fetch("write", 0) + counts.fetch("sendto", 0) + counts.fetch("sendmsg", 0), counts.inspect
+    # A worker that stood still seems to have had a long call, so its helper thread may be woken, by a write to no client.
+    assert_equal requests, %w[writev sendto sendmsg].sum { |name| counts.fetch(name, 0) }, counts.inspect
   end
 
   # A unix socket whose peer has read the answer says that it is writable again: one wake-up more.
