@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+module Isucon4
+  # As in the contest: users and the log in MariaDB, what an attempt asks for in Redis, where one script looks and counts.
+  class ContestStore
+    SCRIPT = File.read(File.expand_path("../attempt.lua", __dir__)).freeze
+    USER = "SELECT id, login, password_hash, salt FROM users WHERE %s = ?"
+    INSERT = "INSERT INTO login_log (created_at, user_id, login, ip, succeeded) VALUES (?, ?, ?, ?, ?)"
+
+    # The clients are asked for here: whoever keeps to SQLite need not have them.
+    def initialize(redis: ENV.fetch("ISUCON4_REDIS"), mariadb: ENV.fetch("ISUCON4_MARIADB"))
+      require "mysql2"
+      require "redis-client"
+      @redis = RedisClient.config(path: redis, timeout: 10).new_client
+      @script = @redis.call("SCRIPT", "LOAD", SCRIPT)
+      @db = Mysql2::Client.new(socket: mariadb, username: "isucon", database: "isucon4", encoding: "utf8mb4", as: :array, cast: true)
+      @statements = Hash.new { |all, sql| all[sql] = @db.prepare(sql) }
+    end
+
+    def user_by_login(login) = user(format(USER, "login"), login)
+    def user_by_id(id) = user(format(USER, "id"), id)
+
+    # Gives :banned, :locked, :success or :wrong.
+    def attempt(user, login, ip, right)
+      now = Time.now.utc.strftime("%F %T")
+      verdict = @redis.call("EVALSHA", @script, 0, ip, user ? user.id : "", login, right ? "1" : "0", BAN_THRESHOLD, LOCK_THRESHOLD, now).to_sym
+      @statements[INSERT].execute(now, user&.id, login, ip, verdict == :success ? 1 : 0)
+      verdict
+    end
+
+    # The login before this one, or this one if it is the first.
+    def last_login(user)
+      last = @redis.call("LRANGE", "logins:#{user.id}", 0, 1).last
+      last && LastLogin.new(*last.match(/\A(.*) (\S+)\z/).captures)
+    end
+
+    def report = { banned_ips: @redis.call("SMEMBERS", "banned_ips"), locked_users: @redis.call("SMEMBERS", "locked_users") }
+
+    private
+
+    def user(sql, value)
+      row = @statements[sql].execute(value).first
+      row && User.new(*row)
+    end
+  end
+end
