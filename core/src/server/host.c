@@ -251,6 +251,15 @@ static bool carry_out(struct oribi_host *host, const struct oribi_action *action
 
 /* --- events --- */
 
+/* Records come from processes that run application code: a pid that stands for a group, for everybody, for init or for ourselves is a lie, and a
+ * signal to it would strike others. -1 is how a fork that failed is told. */
+static bool names_a_process(const struct oribi_host *host, const struct oribi_message *message)
+{
+    if (message->kind == ORIBI_MESSAGE_WORKER_FORKED && message->pid == -1)
+        return true;
+    return message->pid > 1 && message->pid != host->pid;
+}
+
 /* Takes `passed`. False when the message is no event. */
 static bool message_event(struct oribi_host *host, struct oribi_message *message, int passed, struct oribi_event *event)
 {
@@ -313,8 +322,10 @@ static bool next_message(struct oribi_host *host)
     int passed;
     int got;
     while ((got = oribi_message_receive(host->message_fd, &message, &passed)) == 1 || got == ORIBI_EBAD) {
-        if (got != 1) {
+        if (got != 1 || !names_a_process(host, &message)) {
             oribi_log(ORIBI_LOG_WARN, "a message that is none of this version's was dropped");
+            if (got == 1)
+                oribi_os_close(passed);
             continue;
         }
         if (!message_event(host, &message, passed, &event))

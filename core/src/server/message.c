@@ -59,21 +59,27 @@ int oribi_message_send_fd(int fd, struct oribi_message *message, int passed)
     return send_record(fd, message, passed, 0);
 }
 
+/* Room for one descriptor and no more: others the kernel closes, and says so (MSG_CTRUNC). */
+union control {
+    struct cmsghdr align;
+    char room[CMSG_LEN(sizeof(int))];
+};
+
 static int passed_fd(struct msghdr *record)
 {
     int fd = -1;
-    for (struct cmsghdr *head = CMSG_FIRSTHDR(record); head; head = CMSG_NXTHDR(record, head))
-        if (head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-            memcpy(&fd, CMSG_DATA(head), sizeof(int)); /* one at most is ever sent */
+    struct cmsghdr *head = CMSG_FIRSTHDR(record);
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+        memcpy(&fd, CMSG_DATA(head), sizeof(int));
     return fd;
 }
 
 int oribi_message_receive(int fd, struct oribi_message *message, int *passed)
 {
-    char control[CMSG_SPACE(sizeof(int))];
+    union control control;
     struct iovec vec = {message, sizeof(*message) - 1};
     struct msghdr record = {
-        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
     ssize_t n;
     do
         n = recvmsg(fd, &record, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -84,11 +90,12 @@ int oribi_message_receive(int fd, struct oribi_message *message, int *passed)
         int code = oribi_os_fail();
         return code == ORIBI_AGAIN ? 0 : code;
     }
-    if (n == 0)
-        return ORIBI_ECLOSED;
     int got = passed_fd(&record);
     size_t head = offsetof(struct oribi_message, text);
-    bool valid = (size_t)n >= head && message->magic == MAGIC && message->text_len == (size_t)n - head;
+    bool whole = (record.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+    if (n == 0 && got < 0 && whole) /* an empty record looks the same, and none of ours is empty */
+        return ORIBI_ECLOSED;
+    bool valid = whole && (size_t)n >= head && message->magic == MAGIC && message->text_len == (size_t)n - head;
     if (valid && passed)
         *passed = got;
     else

@@ -169,7 +169,7 @@ enum oribi_mold_action oribi_mold_take(struct oribi_mold *mold)
     int got = oribi_message_receive(mold->socket_fd, &message, NULL);
     if (got == 0)
         return ORIBI_MOLD_NONE;
-    if (got < 0 || message.kind != ORIBI_MESSAGE_SPAWN)
+    if (got < 0 || message.kind != ORIBI_MESSAGE_SPAWN || message.slot >= mold->ties.board.count)
         return ORIBI_MOLD_EXIT;
     mold->slot = message.slot;
     mold->ticket = message.ticket;

@@ -370,6 +370,25 @@ static void test_random_kills_leave_nothing_behind(void)
     until(alone());
 }
 
+/* kill(2) with such a number would strike a group, everybody, init or the supervisor itself. */
+static void test_what_is_no_single_other_process_is_believed_by_nobody(void)
+{
+    struct oribi_host host = {.pid = getpid()};
+    const int32_t lies[] = {0, 1, -1, -2, INT32_MIN, getpid()};
+    struct oribi_message message = {.kind = ORIBI_MESSAGE_WORKER_READY};
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+        message.pid = lies[i];
+        ok(!names_a_process(&host, &message));
+    }
+    message.pid = 2;
+    ok(names_a_process(&host, &message));
+    message.kind = ORIBI_MESSAGE_WORKER_FORKED;
+    message.pid = -1; /* the fork failed */
+    ok(names_a_process(&host, &message));
+    message.pid = -2;
+    ok(!names_a_process(&host, &message));
+}
+
 int main(int argc, char **argv)
 {
     lab_main(argc, argv);
@@ -398,5 +417,6 @@ int main(int argc, char **argv)
     test_an_unknown_user_is_one_line_and_1();
     test_workers_run_as_the_user_asked_for();
     test_random_kills_leave_nothing_behind();
+    test_what_is_no_single_other_process_is_believed_by_nobody();
     return done_testing();
 }

@@ -85,6 +85,36 @@ static void test_what_is_no_record_is_told_apart(void)
     ok_eq(oribi_message_receive(ends[0], &got, NULL), ORIBI_EBAD);
 }
 
+/* What a sender of ours never does: room for one descriptor must not take two, nor keep the first of them. */
+static void test_a_record_with_two_descriptors_is_refused_and_both_are_closed(void)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(2 * sizeof(int))];
+    } two = {0};
+    int fds[2];
+    struct oribi_message sent = sample("", 0);
+    struct oribi_message got;
+    int passed = 7;
+    sent.magic = MAGIC;
+    struct iovec vec = {&sent, offsetof(struct oribi_message, text)};
+    struct msghdr record = {.msg_iov = &vec, .msg_iovlen = 1, .msg_control = two.room, .msg_controllen = sizeof(two)};
+    ok_eq(pipe(fds), 0);
+    *CMSG_FIRSTHDR(&record) = (struct cmsghdr){
+        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(2 * sizeof(int))};
+    memcpy(CMSG_DATA(CMSG_FIRSTHDR(&record)), (int[]){fds[0], fds[0]}, 2 * sizeof(int));
+    ok(sendmsg(ends[1], &record, 0) > 0);
+    vec.iov_len = 0; /* an empty record with descriptors is no end */
+    ok(sendmsg(ends[1], &record, 0) == 0);
+    close(fds[0]);
+    ok_eq(oribi_message_receive(ends[0], &got, &passed), ORIBI_EBAD);
+    ok_eq(passed, -1);
+    ok_eq(oribi_message_receive(ends[0], &got, &passed), ORIBI_EBAD);
+    ok_eq(passed, -1);
+    ok(write(fds[1], "y", 1) < 0); /* no reader is left */
+    close(fds[1]);
+}
+
 static void test_a_full_socket_does_not_block_who_may_not(void)
 {
     struct oribi_message sent = sample("", 0);
@@ -118,6 +148,7 @@ int main(void)
     test_text_is_cut_at_its_maximum();
     test_a_descriptor_comes_along();
     test_what_is_no_record_is_told_apart();
+    test_a_record_with_two_descriptors_is_refused_and_both_are_closed();
     test_a_full_socket_does_not_block_who_may_not();
     test_the_end_of_a_process_is_the_end_of_its_socket();
     return done_testing();
