@@ -60,6 +60,10 @@ soak: all soak-core
 fuzz:
 	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz
 
+# What the target's runs have found becomes its seeds, as few and as short as will do.
+fuzz-merge:
+	@$(MAKE) --no-print-directory -C core fuzz-merge T=$(T) OUT=$(BUILD)/fuzz
+
 # Every fuzz target one after the other, half an hour each unless ALL_S says otherwise.
 ALL_S ?= 1800
 fuzz-all:
@@ -78,4 +82,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl test asan tsan soak-core lint bench soak fuzz fuzz-all ci clean
+.PHONY: all core ruby perl test asan tsan soak-core lint bench soak fuzz fuzz-merge fuzz-all ci clean
