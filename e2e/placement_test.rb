@@ -6,21 +6,22 @@ require "support/open_loop"
 
 # What all suites here share.
 module Placement
-  CROWD = 67 # clients of each kind
+  WORKERS = 4
   APP = "e2e/apps/placement#{E2E.differing(:app_extension)}"
 
   def serve(*options) = start(*options, app: APP)
 
-  # A distribution has bad days, and the machine has other work: the best of three runs counts.
-  def assert_best_of_three(what, bound_ms)
-    seen = (1..3).map do |seed|
-      ms = yield(seed)
-      puts format("%s, %s, %s: %.2f ms", E2E::COMMAND, transport, what, ms)
-      return pass if ms < bound_ms
-
-      ms
+  # The block gives what was measured and what one queue before as many workers would have made of the very same arrivals and calls: a sample has good and bad luck,
+  # and that is not the server's. Of three runs the one in the middle counts, so when two agree the third is not made.
+  def assert_near_ideal(what, beyond_ms)
+    seen = []
+    1.upto(3) do |seed|
+      ms, ideal_ms = yield(seed)
+      puts format("%s, %s, %s: %.2f ms, ideally %.2f ms", E2E::COMMAND, transport, what, ms, ideal_ms)
+      seen << (ms - ideal_ms)
+      break if seen.partition { |excess| excess < beyond_ms }.any? { |agreeing| agreeing.size == 2 }
     end
-    flunk "#{what} is #{seen.join(", ")} ms in three runs, not once under #{bound_ms} ms"
+    assert_operator seen.count { |excess| excess < beyond_ms }, :>=, 2, "#{what}: #{seen.map { |excess| excess.round(2) }.join(", ")} ms beyond the ideal"
   end
 
   def occurrences(server, text) = server.stderr.scan(text).size
@@ -29,32 +30,36 @@ end
 E2E.suite("placement") do
   include Placement
 
-  def mean_wait(server, seed, seconds: 4)
-    row = E2E::OpenLoop.run(server.address, paths: "/exp/20", rate: 100, seconds: seconds, seed: seed).fetch(%w[all wait])
-    assert_equal 0, row.errors
-    assert_operator row.count, :>, 70 * seconds
-    row.mean
+  def load(server, paths, rate, seed, seconds)
+    rows = E2E::OpenLoop.run(server.address, paths: paths, rate: rate, seconds: seconds, seed: seed, servers: Placement::WORKERS)
+    assert_equal 0, rows.fetch(%w[all time]).errors
+    assert_operator rows.fetch(%w[all time]).count, :>, rate * seconds * 0.7
+    rows
   end
 
-  # Half the load of four workers; one queue for all would make it 1.7 ms.
+  def mean_waits(server, seed, seconds: 3)
+    rows = load(server, "/exp/20", 100, seed, seconds)
+    %w[wait least].map { |what| rows.fetch(["all", what]).mean }
+  end
+
+  # Half the load of four workers; one queue for all would make it 1.7 ms in the long run (Erlang C), so this asks for 3 ms.
   def test_mean_wait_at_half_the_load
-    server = serve("--workers", "4")
-    assert_best_of_three("mean wait, 64 connections, calls of 20 ms", 3) { |seed| mean_wait(server, seed) }
+    server = serve("--workers", Placement::WORKERS.to_s)
+    assert_near_ideal("mean wait, 64 connections, calls of 20 ms", 1.3) { |seed| mean_waits(server, seed) }
   end
 
   # To be compared with the line above; nothing is asked of it.
   def test_mean_wait_without_the_helper
-    server = serve("--workers", "4", "--no-helper")
-    puts format("%s, %s, helper off: mean wait %.2f ms", E2E::COMMAND, transport, mean_wait(server, 1, seconds: 3))
+    server = serve("--workers", Placement::WORKERS.to_s, "--no-helper")
+    puts format("%s, %s, helper off: mean wait %.2f ms, ideally %.2f ms", E2E::COMMAND, transport, *mean_waits(server, 1, seconds: 2))
   end
 
+  # At 150 requests a second all four workers are in long calls for 0.6 of 100 arrivals, beyond 170 for more than one (Erlang B): then 10 ms cannot be had.
   def test_short_calls_beside_long_ones
-    server = serve("--workers", "4")
-    assert_best_of_three("p99 of calls of 1 ms, one of 100 takes 500 ms", 10) do |seed|
-      row = E2E::OpenLoop.run(server.address, paths: "/sleep/1:0.99,/sleep/500:0.01", rate: 80, seconds: 4, seed: seed).fetch(%w[/sleep/1 time])
-      assert_equal 0, row.errors
-      assert_operator row.count, :>, 200
-      row.p99
+    server = serve("--workers", Placement::WORKERS.to_s)
+    assert_near_ideal("p99 of calls of 1 ms, one of 100 takes 500 ms", 9) do |seed|
+      rows = load(server, "/sleep/1:0.99,/sleep/500:0.01", 150, seed, 3)
+      %w[time ideal].map { |what| rows.fetch(["/sleep/1", what]).p99 }
     end
   end
 end
@@ -193,30 +198,6 @@ E2E.suite("overload") do
     waited_us = second.get("/queue").body.to_i
     assert_includes 200_000..5_000_000, waited_us
     assert_equal 200, first.read_response.status
-  end
-end
-
-E2E.suite("crowd", options: ["--write-timeout", "20s"]) do
-  include Placement
-
-  def crowd
-    heads = Array.new(Placement::CROWD) { connect.send_raw("GET / HTTP/1.1\r\nHost: a\r\n") }
-    bodies = Array.new(Placement::CROWD) { connect.request("POST", "/echo", { "Content-Length" => 1000 }).send_raw("b") }
-    readers = Array.new(Placement::CROWD) { connect(receive_buffer: 4096).request("GET", "/big?size=1000000") }
-    [heads, bodies, readers]
-  end
-
-  def test_an_ordinary_client_beside_two_hundred_slow_ones
-    ordinary = connect
-    heads, bodies, readers = crowd
-    200.times do
-      heads.each { |client| client.send_raw("X: 1\r\n") } if rand < 0.05
-      assert_equal 200, ordinary.get("/").status
-    end
-    assert(heads.all?(&:quiet?) && bodies.all?(&:quiet?))
-    heads.each { |client| client.send_raw("\r\n") }
-    bodies.each { |client| client.send_raw("b" * 999) }
-    (heads + readers + bodies).each { |client| assert_equal 200, client.read_response.status }
   end
 end
 

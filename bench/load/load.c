@@ -1,10 +1,12 @@
 /* An open-loop load driver with honest timing. Requests are due at times drawn in advance (exponential gaps); each is sent on a kept-alive connection that has nothing
  * under way, or waits in the driver for one, and its time counts from when it was due, so a server that stalls cannot slow down its own measurement.
  *
- *     load ADDRESS[:PORT] -r RATE [-c 64] [-d SECONDS] [-w SECONDS] [-p PATH[,PATH:SHARE...]] [-s SEED]
+ *     load ADDRESS[:PORT] -r RATE [-c 64] [-d SECONDS] [-w SECONDS] [-p PATH[,PATH:SHARE...]] [-s SEED] [-k SERVERS]
  *
  * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. Several paths are mixed by their shares: -p /1ms,/500ms:0.01.
  * A server that answers with a field `X-Service-Us` (time in the application) is also given a mean and percentiles of the wait: the answer's time less that.
+ * With -k its calls are then played once more through one queue before so many servers, at no cost: what those very arrivals and calls allow at best ("ideal", and
+ * "least" of the wait), so that a sample's luck does not pass for the server's merit or fault.
  * One line a path and one for all: count, errors, mean, p50, p90, p99, p99.9, max in ms. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -44,6 +46,14 @@ struct series {
     size_t errors;
 };
 
+/* An answered request, for the ideal queue. */
+struct past {
+    double due;
+    double service_ms;
+    int path;
+    bool counted;
+};
+
 struct waiting {
     double due;
     int path;
@@ -55,6 +65,7 @@ static struct {
     double seconds;
     double warm_s;
     int conns;
+    int servers; /* of the ideal queue; 0: none */
     int path_count;
     char paths[PATHS_MAX][256];
     double shares[PATHS_MAX];
@@ -65,6 +76,8 @@ static struct conn *conns;
 static int *free_conns;
 static int free_count;
 static struct series series[PATHS_MAX + 1];
+static struct past *pasts;
+static size_t past_count, past_cap;
 static struct waiting *queue;
 static size_t queue_head, queue_tail, queue_cap = 1 << 16;
 static int epoll_fd;
@@ -141,6 +154,15 @@ static void add(struct series *s, double ms, double wait_ms)
         s->wait_ms[s->wait_count++] = wait_ms;
 }
 
+static void remember(const struct conn *c, double service_ms)
+{
+    if (past_count == past_cap) {
+        past_cap = past_cap ? past_cap * 2 : 4096;
+        pasts = realloc(pasts, past_cap * sizeof(*pasts));
+    }
+    pasts[past_count++] = (struct past){fabs(c->due), service_ms, c->path, c->due > 0};
+}
+
 static void send_request(double due, int path)
 {
     int i = free_conns[--free_count];
@@ -163,6 +185,8 @@ static void finish(int i, bool good, double service_us)
         series[c->path].errors++, series[setup.path_count].errors++;
     else if (c->due > 0)
         add(&series[c->path], ms, wait_ms), add(&series[setup.path_count], ms, wait_ms);
+    if (service_us >= 0)
+        remember(c, service_us / 1e3);
     c->busy = false;
 }
 
@@ -233,6 +257,34 @@ static void print_row(const char *name, const char *what, double *values, size_t
            values[n / 2], values[n * 9 / 10], values[n * 99 / 100], values[n * 999 / 1000], values[n - 1]);
 }
 
+static int by_due(const void *a, const void *b)
+{
+    double x = ((const struct past *)a)->due, y = ((const struct past *)b)->due;
+    return x < y ? -1 : x > y;
+}
+
+/* One queue, first come first served: each goes to the server that is free first. */
+static void play_ideal(struct series *ideal)
+{
+    double *free_at = calloc((size_t)setup.servers, sizeof(*free_at));
+    qsort(pasts, past_count, sizeof(*pasts), by_due);
+    for (size_t i = 0; i < past_count; i++) {
+        const struct past *p = &pasts[i];
+        int first = 0;
+        for (int k = 1; k < setup.servers; k++)
+            if (free_at[k] < free_at[first])
+                first = k;
+        double start = free_at[first] > p->due ? free_at[first] : p->due;
+        double wait_ms = (start - p->due) * 1e3;
+        free_at[first] = start + p->service_ms / 1e3;
+        if (p->counted) {
+            add(&ideal[p->path], wait_ms + p->service_ms, wait_ms);
+            add(&ideal[setup.path_count], wait_ms + p->service_ms, wait_ms);
+        }
+    }
+    free(free_at);
+}
+
 static void read_paths(char *text)
 {
     setup.path_count = 0;
@@ -249,7 +301,7 @@ static void read_paths(char *text)
 static void read_arguments(int argc, char **argv)
 {
     int option;
-    while ((option = getopt(argc, argv, "r:c:d:w:p:s:")) != -1) {
+    while ((option = getopt(argc, argv, "r:c:d:w:p:s:k:")) != -1) {
         switch (option) {
         case 'r':
             setup.rate = strtod(optarg, NULL);
@@ -266,6 +318,9 @@ static void read_arguments(int argc, char **argv)
         case 'p':
             read_paths(optarg);
             break;
+        case 'k':
+            setup.servers = (int)strtol(optarg, NULL, 10);
+            break;
         case 's':
             setup.seed = strtoull(optarg, NULL, 10) * 2654435761u + 1;
             break;
@@ -275,7 +330,7 @@ static void read_arguments(int argc, char **argv)
     }
     if (optind != argc - 1 || setup.rate <= 0 || setup.conns < 1 || setup.conns > CONNS_MAX || setup.path_count < 1) {
         fprintf(stderr, "usage: load ADDRESS -r RATE [-c CONNECTIONS] [-d SECONDS] [-w WARM-UP SECONDS] [-p "
-                        "PATH,PATH:SHARE] [-s SEED]\n");
+                        "PATH,PATH:SHARE] [-s SEED] [-k SERVERS]\n");
         exit(2);
     }
     setup.address = argv[optind];
@@ -332,6 +387,9 @@ int main(int argc, char **argv)
             series[setup.path_count].errors++;
     printf("%-16s %-8s %8s %6s %9s %9s %9s %9s %9s %9s\n", "path", "ms", "count", "errors", "mean", "p50", "p90", "p99",
            "p99.9", "max");
+    struct series ideal[PATHS_MAX + 1] = {0};
+    if (setup.servers > 0)
+        play_ideal(ideal);
     for (int i = 0; i <= setup.path_count; i++) {
         if (setup.path_count == 1 && i == 0)
             continue;
@@ -339,6 +397,10 @@ int main(int argc, char **argv)
         print_row(name, "time", series[i].ms, series[i].count, series[i].errors);
         if (series[i].wait_count)
             print_row(name, "wait", series[i].wait_ms, series[i].wait_count, series[i].errors);
+        if (ideal[i].count) {
+            print_row(name, "ideal", ideal[i].ms, ideal[i].count, 0);
+            print_row(name, "least", ideal[i].wait_ms, ideal[i].wait_count, 0);
+        }
     }
     return series[setup.path_count].errors ? 1 : 0;
 }

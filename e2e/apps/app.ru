@@ -84,7 +84,9 @@ module App
   route("/own") { text("own", headers: { "date" => "Thu, 01 Jan 1970 00:00:00 GMT", "server" => "own" }) }
   route("/close") { text("closing", headers: { "connection" => "close" }) }
   route("/hop") { text("hop", headers: { "connection" => "keep-alive, x-y", "transfer-encoding" => "chunked", "keep-alive" => "timeout=9" }) }
-  route("/big") { |_, request| text(block(request.params["size"].to_i)) }
+  # Made once, so that a crowd of readers shows the server's memory and not the garbage of this line.
+  BLOCKS = Hash.new { |blocks, size| blocks[size] = block(size).freeze }
+  route("/big") { |_, request| text(BLOCKS[request.params["size"].to_i]) }
   route("/many") { |_, request| [200, TEXT, Array.new(request.params["count"].to_i) { |i| "#{i}\n" }] }
 
   route("/parts") { |_, request| [200, TEXT, Parts.new(Array.new(request.params["count"].to_i) { |i| "part #{i}\n" })] }

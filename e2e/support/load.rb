@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
+require_relative "native"
+
 module E2E
-  # The clients of load/load.c, built when they are first wanted. They ask until their requests are done.
+  # The clients of load/load.c. They ask until their requests are done.
   class Load
     SOURCE = File.join(ROOT, "e2e/load/load.c")
     BINARY = File.join(ROOT, "build/e2e/load")
@@ -9,18 +11,9 @@ module E2E
     # A request without its answer: when (ms of the monotonic clock), on a fresh or kept connection, which worker had it (0: unknown), why.
     Lost = Struct.new(:at_ms, :kind, :worker, :reason)
 
-    def self.build
-      return if File.exist?(BINARY) && File.mtime(BINARY) > File.mtime(SOURCE)
-
-      FileUtils.mkdir_p(File.dirname(BINARY))
-      partial = "#{BINARY}.#{Process.pid}" # two runs may build at once
-      system(ENV.fetch("CC", "cc"), "-std=gnu11", "-O2", "-o", partial, SOURCE, "-pthread", exception: true)
-      File.rename(partial, BINARY)
-    end
-
     # requests: of all clients together. rate: requests a second of all together, 0: as many as can be.
     def initialize(address, requests:, clients: 20, rate: 0)
-      Load.build
+      Native.build(SOURCE, BINARY, "-pthread")
       target = address.is_a?(String) ? address : address.join(":")
       @io = IO.popen([BINARY, target, clients, requests, rate].map(&:to_s), "r+")
       @output = +""

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -88,6 +89,20 @@ int oribi_os_set_nonblock(int fd, bool on)
 int oribi_os_set_cloexec(int fd, bool on)
 {
     return change_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
+}
+
+uint64_t oribi_os_want_descriptors(uint64_t count)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) /* fails only for a bad address */
+        return 0;
+    if (limit.rlim_cur < count && limit.rlim_cur < limit.rlim_max) {
+        rlim_t before = limit.rlim_cur;
+        limit.rlim_cur = count < limit.rlim_max ? (rlim_t)count : limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+            return before;
+    }
+    return limit.rlim_cur;
 }
 
 ssize_t oribi_os_read(int fd, void *dst, size_t n)

@@ -18,6 +18,7 @@ enum {
     TURN_EVERY_US = 1000,  /* with requests queued, how long other events may wait */
     DRAIN_GRACE_MS = 1000, /* a request already on its way to a kept-alive connection is still answered */
     LOG_BURST = 20,        /* lines about bad requests, each 10 s */
+    SPARE_FDS = 512,       /* beside the connections: spooled bodies, and what the application opens */
     TIMEOUT_NEVER = -1,
     AVERAGE_OVER = 8, /* calls that the running average remembers, more or less */
 };
@@ -561,6 +562,8 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
         free_worker(w);
         return result;
     }
+    /* Soft limits are low (1024) for the sake of programs that use select(2); running out is lived with, see out_of_descriptors(). */
+    (void)oribi_os_want_descriptors((uint64_t)w->options->connections_max + SPARE_FDS);
     result = watch_all(w);
     if (result < 0) {
         oribi_worker_destroy(w);

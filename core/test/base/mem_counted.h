@@ -4,6 +4,7 @@
 
 #include "oribi/base/mem.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -11,6 +12,16 @@ static uint64_t allocations;       /* of any kind, since somebody set it to 0 */
 static uint64_t allocations_tried; /* those that may fail */
 static uint64_t fail_at;           /* the allocations_tried-th fails; 0: none */
 static int64_t memory_in_use;      /* blocks */
+static int64_t memory_bytes;       /* … and what the allocator spends on them, its own fields included */
+
+static void *counted_(void *p, int sign)
+{
+    if (p) {
+        memory_in_use += sign;
+        memory_bytes += sign * (int64_t)(malloc_usable_size(p) + sizeof(size_t));
+    }
+    return p;
+}
 
 static int may_go_(void)
 {
@@ -20,9 +31,7 @@ static int may_go_(void)
 
 void *oribi_mem_try_alloc(size_t count, size_t size)
 {
-    void *p = may_go_() ? calloc(count, size) : NULL;
-    memory_in_use += p != NULL;
-    return p;
+    return counted_(may_go_() ? calloc(count, size) : NULL, 1);
 }
 
 void *oribi_mem_alloc(size_t count, size_t size)
@@ -31,21 +40,22 @@ void *oribi_mem_alloc(size_t count, size_t size)
     void *p = calloc(count, size);
     if (!p)
         abort();
-    memory_in_use++;
-    return p;
+    return counted_(p, 1);
 }
 
 void *oribi_mem_try_resize(void *p, size_t count, size_t size)
 {
-    void *resized = may_go_() ? realloc(p, count * size) : NULL;
-    memory_in_use += resized && !p;
+    if (!may_go_())
+        return NULL;
+    (void)counted_(p, -1);
+    void *resized = realloc(p, count * size);
+    (void)counted_(resized ? resized : p, 1);
     return resized;
 }
 
 void oribi_mem_free(void *p)
 {
-    memory_in_use -= p != NULL;
-    free(p);
+    free(counted_(p, -1));
 }
 
 #endif

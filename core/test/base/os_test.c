@@ -535,6 +535,28 @@ static void test_a_parent_that_is_gone_already_is_told(void)
     ok_eq(child_code(ask_for_a_stranger, NULL), 0);
 }
 
+/* In a child: limits are the process's. */
+static int raise_descriptors(void *data)
+{
+    struct rlimit limit = {.rlim_cur = 40, .rlim_max = 60};
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 1;
+    if (oribi_os_want_descriptors(40) != 40 || oribi_os_want_descriptors(30) != 40)
+        return 2;
+    if (oribi_os_want_descriptors(50) != 50)
+        return 3;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur != 50 || limit.rlim_max != 60)
+        return 4;
+    if (oribi_os_want_descriptors(61) != 60 || oribi_os_want_descriptors(1000) != 60)
+        return 5;
+    return 0;
+}
+
+static void test_descriptors_are_raised_up_to_the_hard_limit_and_never_lowered(void)
+{
+    ok_eq(child_code(raise_descriptors, NULL), 0);
+}
+
 int main(void)
 {
     test_errno_becomes_a_code_with_words();
@@ -544,6 +566,7 @@ int main(void)
     test_more_vectors_than_the_kernel_takes_are_cut();
     test_accepted_sockets_are_cloexec_and_nonblocking();
     test_accept_without_free_descriptors_is_a_limit();
+    test_descriptors_are_raised_up_to_the_hard_limit_and_never_lowered();
     test_send_file_moves_the_offset_and_stops_at_the_end();
     test_temp_files_have_no_name();
     test_a_line_is_cut_at_its_newline_and_its_room();

@@ -198,6 +198,28 @@ static void test_calls_and_allocations_of_a_kept_alive_request(void)
                  "POST /hello HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\n\r\n");
 }
 
+/* ---- memory of a connection that rests ---- */
+
+static void test_an_idle_connection_takes_512_bytes_at_most(void)
+{
+    enum { COUNT = 300, BYTES_MAX = 512 };
+    struct site site;
+    site_init(&site);
+    site_open(&site, route);
+    for (int i = 0; i <= COUNT; i++) {
+        struct client *c = client_open(&site);
+        ok(client_send(&site, c, "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"));
+        ok_answer(&site, c, 200, "hello\n");
+        settle(&site);
+        if (i == 0)
+            memory_bytes = 0; /* of one: what was lent for its request is kept for the next */
+    }
+    ok_eq(site.worker->reactor.conn_count, COUNT + 1);
+    ok_named(memory_bytes > 0 && memory_bytes <= (int64_t)COUNT * BYTES_MAX, "%s: %lld bytes each", where_name,
+             (long long)memory_bytes / COUNT);
+    site_close(&site);
+}
+
 /* ---- memory that runs out ---- */
 
 static void streaming_or_not(struct oribi_req *req)
@@ -286,6 +308,7 @@ int main(void)
 {
     quiet_log();
     run_everywhere(test_calls_and_allocations_of_a_kept_alive_request);
+    run_everywhere(test_an_idle_connection_takes_512_bytes_at_most);
     run_everywhere(test_every_allocation_may_fail);
     return done_testing();
 }

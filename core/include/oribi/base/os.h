@@ -29,6 +29,10 @@ void oribi_os_close(int fd); /* takes fd; -1 is allowed */
 int oribi_os_set_nonblock(int fd, bool on);
 int oribi_os_set_cloexec(int fd, bool on);
 
+/* Lets this process and its children have `count` descriptors, or as many as the hard limit allows (setrlimit(2)). Never lowers the soft limit. Returns how
+ * many they are. */
+uint64_t oribi_os_want_descriptors(uint64_t count);
+
 /* Bytes read (0: end of file) or written, possibly fewer than asked for. Writing to a closed peer gives ORIBI_ECLOSED: sockets are written
  * with MSG_NOSIGNAL, for pipes SIGPIPE must be ignored. writev takes any count and passes at most IOV_MAX vectors on. */
 ssize_t oribi_os_read(int fd, void *dst, size_t n);

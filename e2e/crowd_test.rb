@@ -1,0 +1,124 @@
+# frozen_string_literal: true
+
+require "support"
+require "support/crowd"
+require "support/open_loop"
+
+# Crowds beside an ordinary client: slow heads, slow bodies and slow readers, and connections that just stay. Short here; bench/crowd runs the same with
+# CROWD_SLOW=2000 (of each kind) and CROWD_IDLE=10000 on a quiet machine, asks for the strict bounds and keeps the figures (CROWD_RESULTS).
+module Crowds
+  LONG = ENV.key?("CROWD_SLOW")
+  SLOW = ENV.fetch("CROWD_SLOW", "100").to_i
+  IDLE = ENV.fetch("CROWD_IDLE", "2000").to_i
+  RATE = 300 # requests a second of the ordinary client
+  SECONDS = LONG ? 15 : 2
+  ROUNDS = LONG ? 15 : 3
+  ROUND_REQUESTS = LONG ? 4000 : 1000
+  # Other work on the machine is in a short run's figures, so these bounds only find what is wrong in kind.
+  P99_RATIO_MAX = LONG ? 2 : 10
+  P99_MS_FREE = LONG ? 0 : 20
+  CPU_RATIO_MAX = LONG ? 1.05 : 1.5
+  BUDGET_BYTES = 4 << 20
+  MEMBER_BYTES = 8192 # a buffer of 4 KiB, a call and a connection
+  GARBAGE_BYTES = 24 << 20 # what the runtime collects when it sees fit
+  IDLE_BYTES_MAX = 512
+
+  def note(what, figures)
+    puts "#{E2E::COMMAND}, #{transport}, #{what}: #{figures.map { |name, value| "#{name} #{value}" }.join(", ")}"
+    return unless ENV["CROWD_RESULTS"]
+
+    line = JSON.generate({ command: E2E::COMMAND, transport: transport, what: what }.merge(figures))
+    File.write(ENV["CROWD_RESULTS"], "#{line}\n", mode: "a")
+  end
+
+  def crowd(server, **kinds) = E2E::Crowd.new(server.address, **kinds).tap { |one| (@crowds ||= []) << one }
+
+  def teardown
+    @crowds&.each(&:stop)
+    super
+  end
+
+  # Memory that is the process's own.
+  def memory_of(pid) = File.read("/proc/#{pid}/status")[/^RssAnon:\s+(\d+) kB/, 1].to_i * 1024
+
+  # Of all threads, in ns: finer than clock ticks.
+  def cpu_of(pid)
+    Dir["/proc/#{pid}/task/*/schedstat"].sum { |path| File.read(path).to_i }
+  end
+
+  def ordinary(server, seed)
+    row = E2E::OpenLoop.run(server.address, paths: "/", rate: RATE, seconds: SECONDS, seed: seed, connections: 4).fetch(%w[all time])
+    assert_equal 0, row.errors
+    assert_operator row.count, :>, RATE * SECONDS / 2
+    row
+  end
+
+  def warm(client, requests) = requests.times { client.get("/") }
+end
+
+E2E.suite("slow_clients") do
+  include Crowds
+
+  def test_an_ordinary_client_beside_slow_ones
+    server = start("--connections-max", "20000", "--buffers-memory-max", Crowds::BUDGET_BYTES.to_s, "--head-timeout", "5m", "--fields-max", "200",
+                   "--write-timeout", "5m")
+    worker = server.worker_pid
+    alone = ordinary(server, 1)
+    count = E2E::Crowd.possible(Crowds::SLOW * 3) / 3
+    memory = memory_of(worker)
+    slow = crowd(server, heads: count, bodies: count, readers: count, target: "/big?size=#{Crowds::LONG ? 300_000 : 1_000_000}")
+    beside = ordinary(server, 2)
+    grown = memory_of(worker) - memory
+    tallies = slow.finish
+
+    note "#{count} slow heads, #{count} slow bodies, #{count} slow readers",
+         p99_alone_ms: alone.p99, p99_beside_ms: beside.p99, mean_alone_ms: alone.mean, mean_beside_ms: beside.mean, memory_mb: (grown / 1e6).round(1)
+    tallies.each { |kind, tally| assert_equal E2E::Crowd::Tally.new(count, 0, count, 0), tally, kind }
+    assert_operator beside.p99, :<, alone.p99 * Crowds::P99_RATIO_MAX + Crowds::P99_MS_FREE
+    assert_operator grown, :<, Crowds::BUDGET_BYTES + 3 * count * Crowds::MEMBER_BYTES + Crowds::GARBAGE_BYTES
+    assert_equal worker, server.worker_pid, server.stderr
+  end
+end
+
+E2E.suite("idle_clients") do
+  include Crowds
+
+  def options = ["--connections-max", "20000", "--idle-timeout", "1h", "--access-log", "off"]
+
+  def test_memory_of_idle_connections
+    server = start(*options)
+    worker = server.worker_pid
+    client = connect(server)
+    count = E2E::Crowd.possible(Crowds::IDLE)
+    warm(client, 2 * count)
+    memory = memory_of(worker)
+    idle = crowd(server, idle: count)
+    assert_operator E2E::Processes.descriptors(worker).size, :>, count
+    each = (memory_of(worker) - memory) / count.to_f
+    note "#{count} idle connections", bytes_each: each.round
+    assert_operator each, :<=, Crowds::IDLE_BYTES_MAX
+    assert_equal 200, client.get("/").status
+    assert_equal E2E::Crowd::Tally.new(count, 0, count, 0), idle.finish.fetch("idle")
+  end
+
+  # CPU time of the server, in ns, for each request of a client beside `pid`'s other connections.
+  def cost(client, pid)
+    before = cpu_of(pid)
+    warm(client, Crowds::ROUND_REQUESTS)
+    (cpu_of(pid) - before) / Crowds::ROUND_REQUESTS
+  end
+
+  # Two servers in turn, and of each its best round: what else the machine does only adds.
+  def test_cpu_of_a_request_beside_idle_connections
+    servers = Array.new(2) { start(*options) }
+    pids = servers.map(&:worker_pid)
+    clients = servers.map { |server| connect(server) }
+    clients.each { |client| warm(client, Crowds::ROUND_REQUESTS) }
+    count = E2E::Crowd.possible(Crowds::IDLE)
+    crowd(servers.last, idle: count)
+    rounds = Array.new(Crowds::ROUNDS) { clients.zip(pids).map { |client, pid| cost(client, pid) } }
+    alone, beside = rounds.transpose.map(&:min)
+    note "a request beside #{count} idle connections", cpu_alone_us: alone / 1e3, cpu_beside_us: beside / 1e3, ratio: (beside.fdiv(alone)).round(3)
+    assert_operator beside.fdiv(alone), :<=, Crowds::CPU_RATIO_MAX
+  end
+end
