@@ -11,8 +11,8 @@ module Placement
 
   def serve(*options) = start(*options, app: APP)
 
-  # The block gives what was measured and what one queue before as many workers would have made of the very same arrivals and calls: a sample has good and bad luck,
-  # and that is not the server's. Of three runs the one in the middle counts, so when two agree the third is not made.
+  # The block gives what was measured and what one queue before as many workers would have made of the very same arrivals and calls: a sample
+  # has good and bad luck, and that is not the server's. Of three runs the one in the middle counts, so when two agree the third is not made.
   def assert_near_ideal(what, beyond_ms)
     seen = []
     1.upto(3) do |seed|

@@ -268,8 +268,8 @@ static void report(void)
     for (int kind = 0; kind < KINDS; kind++) {
         const struct tally *t = &tallies[kind];
         if (wanted[kind] > 0)
-            printf("{\"kind\":\"%s\",\"opened\":%ld,\"ended\":%ld,\"good\":%ld,\"bad\":%ld}\n", kind_names[kind], t->opened,
-                   t->ended, t->good, t->bad);
+            printf("{\"kind\":\"%s\",\"opened\":%ld,\"ended\":%ld,\"good\":%ld,\"bad\":%ld}\n", kind_names[kind],
+                   t->opened, t->ended, t->good, t->bad);
     }
 }
 
@@ -318,7 +318,8 @@ static void read_arguments(int argc, char **argv)
         }
     }
     if (optind != argc - 1 || step_ms < TICK_MS) {
-        fprintf(stderr, "usage: crowd ADDRESS [-H HEADS] [-B BODIES] [-R READERS] [-I IDLE] [-e STEP_MS] [-t TARGET]\n");
+        fprintf(stderr, "usage: crowd ADDRESS [-H HEADS] [-B BODIES] [-R READERS] [-I IDLE] [-e STEP_MS] "
+                        "[-t TARGET]\n");
         exit(2);
     }
     address = argv[optind];

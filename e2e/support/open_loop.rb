@@ -11,8 +11,8 @@ module E2E
     # Times in ms; `wait` is what a request took beyond its time in the application.
     Row = Struct.new(:count, :errors, :mean, :p50, :p90, :p99, :p999, :max)
 
-    # Gives { ["/path", "time" or "wait"] => Row }; of a single path the row is "all". servers: also "ideal" and "least", time and wait that the same arrivals
-    # and calls would have in one queue before so many.
+    # Gives { ["/path", "time" or "wait"] => Row }; of a single path the row is "all". servers: also "ideal" and "least", time and wait that the
+    # same arrivals and calls would have in one queue before so many.
     def self.run(address, paths:, rate:, seconds:, seed:, connections: 64, servers: 0)
       Native.build(SOURCE, BINARY, "-lm")
       target = address.is_a?(String) ? address : address.join(":")
