@@ -64,12 +64,13 @@ fuzz:
 fuzz-merge:
 	@$(MAKE) --no-print-directory -C core fuzz-merge T=$(T) OUT=$(BUILD)/fuzz
 
-# Every fuzz target one after the other, half an hour each unless ALL_S says otherwise.
+# Every fuzz target one after the other, half an hour each unless ALL_S says otherwise; W=--write puts the table into doc/conformance.md.
 ALL_S ?= 1800
 fuzz-all:
 	@$(MAKE) --no-print-directory -C core -j$(JOBS) fuzzers OUT=$(BUILD)/fuzz
 	@for target in $(BUILD)/fuzz/fuzz/*_fuzz; do name=$${target##*/}; \
 	    $(MAKE) --no-print-directory fuzz T=$${name%_fuzz} S=$(ALL_S) || exit 1; done
+	@tools/fuzz-report $(if $(W),--write) $(BUILD)/fuzz/fuzz/*.log
 	@echo "fuzz-all: every target ran for $(ALL_S) s and found nothing"
 
 ci: lint all
