@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "socket"
+require_relative "process_tree"
+
+module Bench
+  # One server under measurement: started and pinned, asked for its processor time and memory, ended by pid with all that it started.
+  class Running
+    START_SECONDS = 30
+    STOP_SECONDS = 15
+    Failed = Class.new(StandardError)
+
+    attr_reader :peer, :listen, :pid, :boot_s
+
+    # app: path of the application, or { rack: path, psgi: path }. listen: :tcp (a free port), :unix, or an address.
+    def initialize(peer, context, app: nil, workers: 1, threads: nil, listen: :tcp, close: false, env: {}, chdir: nil, pinned: true)
+      @peer = peer
+      @context = context
+      @env = env
+      @pinned = pinned
+      @dir = context.scratch(peer.key)
+      @listen = { tcp: "127.0.0.1:#{pinned_port}", unix: File.join(@dir, "sock") }.fetch(listen, listen)
+      app = app[peer.kind] if app.is_a?(Hash)
+      @site = Site.new(listen: @listen, app: app, workers: workers, threads: threads, dir: @dir, close: close, chdir: chdir)
+    end
+
+    # Returns self when it listens; raises Failed with the reason (the last words of the server) when it does not.
+    def start
+      fail_with("listens on #{@listen} already: another program") if listening?
+      env, argv = peer.command(@site)
+      argv = @context.on_server_core(argv) if @pinned
+      started = now
+      @pid = spawn(env.merge(@env), *argv, in: File::NULL, out: out_path, err: %i[child out], pgroup: true, chdir: @site.chdir || ROOT)
+      @tree = ProcessTree.new(@pid)
+      until listening?
+        fail_with("ended at its start: #{last_words}") if ended?
+        fail_with("did not listen within #{START_SECONDS} s") if now - started > START_SECONDS
+        IO.select(nil, nil, nil, 0.01)
+      end
+      @boot_s = now - started
+      self
+    rescue SystemCallError, Failed
+      stop
+      raise
+    end
+
+    def alive? = @pid && !ended?
+    def cpu_seconds = @tree.cpu_seconds
+    def memory = @tree.memory
+    def workers = @tree.workers
+    def signal(name) = Process.kill(name, @pid)
+    def url(path = "/") = "http://#{@listen}#{path}"
+
+    # A connected socket, for clients of any kind.
+    def connect = @site.unix? ? UNIXSocket.new(@listen) : TCPSocket.new(@site.host, @site.port)
+
+    # The last lines that the server printed.
+    def last_words(count = 3) = File.exist?(out_path) ? File.read(out_path).scrub.lines.reject { |line| line.strip.empty? }.last(count).join(" ").strip[0, 300] : ""
+
+    # Ends it with its own signal, then whatever is left of it by force. Gives the seconds that it took.
+    def stop
+      return unless @pid
+
+      started = now
+      below = ended? ? [] : @tree.pids
+      unless ended?
+        signal(peer.stop)
+        IO.select(nil, nil, nil, 0.005) until ended? || now - started > STOP_SECONDS
+      end
+      took = now - started
+      below.each { |pid| kill(pid) }
+      kill(-@pid)
+      Process.wait(@pid) unless ended?
+      took
+    ensure
+      FileUtils.rm_rf(@dir)
+    end
+
+    private
+
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    def out_path = File.join(@dir, "out")
+    def pinned_port = TCPServer.open("127.0.0.1", 0) { |socket| socket.addr[1] }
+    def ended? = @ended ||= !Process.waitpid(@pid, Process::WNOHANG).nil?
+    def fail_with(reason) = raise(Failed, "#{peer.name} #{reason}")
+
+    def listening?
+      connect.close || true
+    rescue Errno::ECONNREFUSED, Errno::ENOENT
+      false
+    end
+
+    def kill(pid)
+      Process.kill(:KILL, pid)
+    rescue Errno::ESRCH
+      nil
+    end
+  end
+end
