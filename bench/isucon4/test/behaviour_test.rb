@@ -59,7 +59,8 @@ class BankTest < Minitest::Test
       port = TCPServer.open("127.0.0.1", 0) { |socket| socket.addr[1] }
       command, app = COMMANDS.fetch(APP)
       env = store.env.merge("ISUCON4_PUBLIC" => data.public_dir, "PORT" => nil)
-      pid = spawn(env, command, "--quiet", "--workers", "2", "--access-log", "off", "--bind", "127.0.0.1:#{port}", app, out: File.join(dir, "out"), err: %i[child out])
+      options = ["--quiet", "--workers", "2", "--access-log", "off", "--bind", "127.0.0.1:#{port}"]
+      pid = spawn(env, command, *options, app, out: File.join(dir, "out"), err: %i[child out])
       Minitest.after_run do
         Process.kill(:TERM, pid)
         Process.wait(pid)
