@@ -46,6 +46,10 @@ soak-core:
 	@ORIBI_SOAK=1 prove -e '' $(SOAKED:%=$(BUILD)/core/test/%) $(SOAKED:%=$(BUILD)/tsan/test/%)
 	@echo "soak: hand-offs and helper passed"
 
+# Thousands of slow and idle clients, with the strict bounds: wants a machine with nothing else to do.
+soak-crowd: all
+	@bench/crowd $(W)
+
 lint:
 	@script/lint
 
@@ -54,7 +58,7 @@ bench: all
 	@bench/hello
 
 # Requests without pause while processes are replaced, 100,000 a row; W=--write puts the table into the documentation. N: other numbers.
-soak: all soak-core
+soak: all soak-core soak-crowd
 	@script/soak --requests $(or $(N),100000) $(W)
 
 fuzz:
@@ -83,4 +87,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl test asan tsan soak-core lint bench soak fuzz fuzz-merge fuzz-all ci clean
+.PHONY: all core ruby perl test asan tsan soak-core soak-crowd lint bench soak fuzz fuzz-merge fuzz-all ci clean

@@ -3,7 +3,8 @@
  *
  *     load ADDRESS[:PORT] -r RATE [-c 64] [-d SECONDS] [-w SECONDS] [-p PATH[,PATH:SHARE...]] [-s SEED] [-k SERVERS]
  *
- * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. Several paths are mixed by their shares: -p /1ms,/500ms:0.01.
+ * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. Several paths are mixed by their shares: -p /1ms,/500ms:0.01. In a path ~20 stands for a number drawn from an
+ * exponential distribution with that mean: the same seed gives the same arrivals and the same numbers.
  * A server that answers with a field `X-Service-Us` (time in the application) is also given a mean and percentiles of the wait: the answer's time less that.
  * With -k its calls are then played once more through one queue before so many servers, at no cost: what those very arrivals and calls allow at best ("ideal", and
  * "least" of the wait), so that a sample's luck does not pass for the server's merit or fault.
@@ -56,6 +57,7 @@ struct past {
 
 struct waiting {
     double due;
+    double number; /* for a path with ~ */
     int path;
 };
 
@@ -163,15 +165,46 @@ static void remember(const struct conn *c, double service_ms)
     pasts[past_count++] = (struct past){fabs(c->due), service_ms, c->path, c->due > 0};
 }
 
-static void send_request(double due, int path)
+static double draw_number(int path)
 {
-    int i = free_conns[--free_count];
+    const char *mean = strchr(setup.paths[path], '~');
+    return mean ? -log(draw()) * strtod(mean + 1, NULL) : 0;
+}
+
+static void write_target(char *text, size_t cap, const struct waiting *request)
+{
+    const char *path = setup.paths[request->path];
+    const char *tilde = strchr(path, '~');
+    if (tilde)
+        snprintf(text, cap, "%.*s%.3f", (int)(tilde - path), path, request->number);
+    else
+        snprintf(text, cap, "%s", path);
+}
+
+/* Any of them: each connection is a client like the others. Of its own sequence, so that how many are free changes nothing in what is asked. */
+static int take_free(void)
+{
+    static uint64_t state = 88172645463325252u;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    int at = (int)(state % (uint64_t)free_count);
+    int i = free_conns[at];
+    free_conns[at] = free_conns[--free_count];
+    return i;
+}
+
+static void send_request(const struct waiting *request)
+{
+    int i = take_free();
     struct conn *c = &conns[i];
+    char target[300];
     char text[512];
-    int n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: load\r\n\r\n", setup.paths[path]);
+    write_target(target, sizeof(target), request);
+    int n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: load\r\n\r\n", target);
     c->busy = true;
-    c->due = due;
-    c->path = path;
+    c->due = request->due;
+    c->path = request->path;
     if (send(c->fd, text, (size_t)n, MSG_NOSIGNAL) != n) { /* closed while idle: seen by the read, counted there */
     }
 }
@@ -340,7 +373,9 @@ static void send_due(double *next, double end, double counted_from)
 {
     double now = now_s();
     while (*next <= now && *next < end) {
-        queue[queue_tail++ % queue_cap] = (struct waiting){*next >= counted_from ? *next : -*next, draw_path()};
+        int path = draw_path();
+        queue[queue_tail++ % queue_cap] =
+            (struct waiting){*next >= counted_from ? *next : -*next, draw_number(path), path};
         *next += -log(draw()) / setup.rate;
         if (queue_tail - queue_head == queue_cap) {
             fprintf(stderr, "the server is too far behind\n");
@@ -348,8 +383,7 @@ static void send_due(double *next, double end, double counted_from)
         }
     }
     while (queue_head < queue_tail && free_count > 0) {
-        struct waiting *first = &queue[queue_head++ % queue_cap];
-        send_request(first->due, first->path);
+        send_request(&queue[queue_head++ % queue_cap]);
     }
 }
 

@@ -11,12 +11,13 @@ module E2E
     # Times in ms; `wait` is what a request took beyond its time in the application.
     Row = Struct.new(:count, :errors, :mean, :p50, :p90, :p99, :p999, :max)
 
-    # Gives { ["/path", "time" or "wait"] => Row }; of a single path the row is "all". servers: also "ideal" and "least", time and wait that the
-    # same arrivals and calls would have in one queue before so many.
+    # Gives { ["/path", "time" or "wait"] => Row }; of a single path the row is "all". servers: also "ideal" and "least", time and wait
+    # that the same arrivals and calls would have in one queue before so many.
     def self.run(address, paths:, rate:, seconds:, seed:, connections: 64, servers: 0)
       Native.build(SOURCE, BINARY, "-lm")
       target = address.is_a?(String) ? address : address.join(":")
-      output = IO.popen([BINARY, "-r", rate.to_s, "-c", connections.to_s, "-d", seconds.to_s, "-w", "0.5", "-p", paths, "-s", seed.to_s, "-k", servers.to_s, target], &:read)
+      argv = ["-r", rate, "-c", connections, "-d", seconds, "-w", 0.5, "-p", paths, "-s", seed, "-k", servers]
+      output = IO.popen([BINARY, *argv.map(&:to_s), target], &:read)
       output.lines.drop(1).to_h do |line|
         name, what, *numbers = line.split
         [[name, what], Row.new(*numbers.first(2).map(&:to_i), *numbers.drop(2).map(&:to_f))]
