@@ -68,12 +68,19 @@ module Bench
 
     def starlet(site)
       listen = site.unix? ? ["--listen", site.listen] : ["--host", site.host, "--port", site.port]
-      [{}, ["plackup", "-s", "Starlet", "-E", "none", *listen, "--max-workers", site.workers, "--max-keepalive-reqs", MANY,
-            "--max-reqs-per-child", MANY, site.app]]
+      keep_alive = site.close ? [] : ["--max-keepalive-reqs", MANY]
+      [{}, ["plackup", "-s", "Starlet", "-E", "none", *listen, "--max-workers", site.workers, *keep_alive, "--max-reqs-per-child", MANY, site.app]]
     end
 
     def starman(site)
-      [{}, ["starman", "-E", "none", "--preload-app", "--workers", site.workers, "--max-requests", MANY, "--listen", site.listen, site.app]]
+      keep_alive = site.close ? ["--disable-keepalive"] : []
+      [{}, ["starman", "-E", "none", "--preload-app", "--workers", site.workers, "--max-requests", MANY, *keep_alive, "--listen", site.listen, site.app]]
+    end
+
+    # Its plain HTTP socket closes each connection and does not say so by itself.
+    def uwsgi(site)
+      socket = site.close ? ["--add-header", "Connection: close", "--http-socket"] : ["--http11-socket"]
+      [environment(site), ["uwsgi-core", "--ini", File.join(CONFIGS, "uwsgi.ini"), *socket, site.listen]]
     end
 
     LIST = [
@@ -126,7 +133,7 @@ module Bench
                                           command: ->(site) { [{}, ["twiggy", "-E", "none", "--listen", site.listen, site.app]] }),
       Peer.new("uwsgi", "uWSGI, psgi plugin", :psgi, needs: ["uwsgi-core", "/usr/lib/uwsgi/plugins/psgi_plugin.so"],
                                                      version: %w[uwsgi-core --version], stop: :TERM, reload: :HUP,
-                                                     command: ->(site) { [environment(site), ["uwsgi-core", "--ini", File.join(CONFIGS, "uwsgi.ini")]] }),
+                                                     command: ->(site) { uwsgi(site) }),
     ].freeze
 
     def find(key) = LIST.find { |peer| peer.key == key }
