@@ -1,0 +1,149 @@
+# frozen_string_literal: true
+
+require_relative "workload"
+require_relative "running"
+require_relative "../isucon4/tools"
+
+module Bench
+  # What the workloads with real applications share: every peer is started once, driven in turn by the load driver (bench/isucon4/driver), rounds in
+  # another order each time; then, open loop, at 80 % of what the slowest of its language could do.
+  #
+  # A subclass says: kinds and app (which application, by kind), workers, scenario and driver options, and what to do before each run.
+  class DrivenWorkload < Workload
+    LOAD_SHARE = 0.8
+    CLOSED_PART = 0.65
+    CLOSED_S_MIN = 1.0
+    OPEN_S_MIN = 2.0
+    CLOSED_S_MAX = 60.0
+    QUICK = %w[oribi oribi-psgi unicorn puma-cluster starlet].freeze
+    # Oribi first; servers of one process and those that are not made for blocking applications are left to the simple workloads.
+    TAKEN = %w[oribi oribi-psgi puma-cluster-1 puma-cluster unicorn pitchfork iodine falcon rhebok passenger starlet starman uwsgi].freeze
+
+    def results(&block)
+      prepare
+      targets = start_all(&block)
+      share = (share_s - spent_s) / [targets.size, 1].max
+      measure_closed(targets, share * CLOSED_PART, &block)
+      measure_open(targets, share * (1 - CLOSED_PART), &block)
+    ensure
+      targets&.each { |target| stop_target(target) }
+      finish
+    end
+
+    private
+
+    # One server with what stands before it. rounds: results of the driver with :cpu_seconds.
+    Target = Struct.new(:peer, :running, :front, :rounds, :failure, keyword_init: true) do
+      def address = front ? front.listen : running.listen
+      def good = rounds.select { |round| round[:valid] && round[:error_count].zero? }
+      def errors = rounds.sum { |round| round[:error_count] + (round[:valid] ? 0 : 1) }
+      def note = rounds.map { |round| round[:reason].to_s.empty? ? round[:notes].first : round[:reason] }.compact.first
+    end
+
+    # For subclasses.
+    def kinds = %i[rack psgi]
+    def prepare = nil
+    def finish = nil
+    def before_run(_target) = nil
+    def front(_running) = nil
+    def listen = :tcp
+    def environment = {}
+    def options = {}
+    def browsers = 8
+    def open_browsers = 64
+    def yield_more(_target) = nil
+
+    def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    def spent_s = clock - (@started ||= clock)
+    def peers = servers(*kinds, only: context.quick? ? QUICK : TAKEN)
+
+    def start_all
+      spent_s
+      peers.filter_map do |peer|
+        progress("starting #{peer.name}")
+        target = start_target(peer)
+        drive(target, seconds: 0.5) # warm, and whoever cannot answer is known now
+        target
+      rescue StandardError => e
+        stop_target(target) if target
+        yield result(peer, "requests_per_second", [], unit: "1/s", better: "higher", note: e.message.lines.first.to_s.strip)
+        nil
+      end
+    end
+
+    def start_target(peer)
+      running = Running.new(peer, context, app: apps, workers: workers, listen: listen, close: true, env: environment, chdir: chdir)
+      running.start
+      Target.new(peer: peer, running: running, front: front(running), rounds: [])
+    rescue StandardError
+      running&.stop
+      raise
+    end
+
+    def chdir = nil
+
+    def stop_target(target)
+      target.front&.stop
+      target.running.stop
+    end
+
+    def drive(target, **more)
+      before_run(target)
+      before = target.running.cpu_seconds
+      found = Isucon4.drive(scenario, target.address, wrap: context.on_client_core([]), workers: browsers, **options, **more)
+      raise "#{target.peer.name} died: #{target.running.last_words}" unless target.running.alive?
+
+      found.merge(cpu_seconds: target.running.cpu_seconds - before)
+    end
+
+    def measure_closed(targets, share, &block)
+      rounds = [context.rounds_min, 1].max
+      seconds = (share / rounds).clamp(CLOSED_S_MIN, CLOSED_S_MAX)
+      rounds.times do |round|
+        targets.rotate(round).each do |target|
+          progress("#{target.peer.name}, round #{round + 1} of #{rounds}")
+          run_round(target, seconds: seconds, seed: round + 1)
+        end
+      end
+      targets.each { |target| yield_closed(target, &block) }
+    end
+
+    def run_round(target, **more)
+      target.rounds << drive(target, **more) unless target.failure
+    rescue StandardError => e
+      target.failure = e.message
+    end
+
+    def yield_closed(target)
+      rounds = target.good
+      more = { errors: target.errors + (target.failure ? 1 : 0), note: target.failure || target.note }.compact
+      yield result(target.peer, "requests_per_second", rounds.map { |round| round[:requests_per_second] }, unit: "1/s", better: "higher", **more)
+      yield result(target.peer, "cpu_us_per_request", rounds.map { |round| cpu_us(round) }, unit: "µs", better: "lower")
+      yield_rounds(target, rounds) { |found| yield found }
+    end
+
+    def yield_rounds(_target, _rounds) = nil
+
+    def cpu_us(round) = round[:cpu_seconds] * 1e6 / round[:requests]
+
+    # The slowest sets the rate of all of its language.
+    def measure_open(targets, share, &block)
+      targets.group_by { |target| target.peer.kind }.each_value do |group|
+        able = group.reject { |target| target.failure || target.good.empty? }
+        rate = able.map { |target| Workload.median(target.good.map { |round| round[:scenarios_per_second] }) }.min or next
+        able.each { |target| open_round(target, rate * LOAD_SHARE, [share, OPEN_S_MIN].max, &block) }
+      end
+    end
+
+    def open_round(target, rate, seconds)
+      progress("#{target.peer.name}, #{rate.round} scenarios a second")
+      found = drive(target, rate: rate.round(3), seconds: seconds, warm: [seconds * 0.1, 1].min, workers: open_browsers, seed: 99)
+      errors = found[:error_count] + found[:never_begun] + (found[:valid] ? 0 : 1)
+      note = ["at #{rate.round} scenarios a second", found[:reason], found[:notes].first].compact.reject(&:empty?).join("; ")
+      yield result(target.peer, "latency_ms", [found[:page_ms][:p99]].compact, unit: "ms", better: "lower", errors: errors, note: note,
+                   variant: "p99 at #{(LOAD_SHARE * 100).round} % of the slowest", curve: found[:curve_ms])
+    rescue StandardError => e
+      yield result(target.peer, "latency_ms", [], unit: "ms", better: "lower", errors: 1, note: e.message.lines.first.to_s.strip)
+    end
+  end
+end
