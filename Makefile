@@ -38,6 +38,10 @@ tsan:
 	@$(SANITIZED) OUT=$(BUILD)/tsan SANITIZE="-fsanitize=thread" test
 	@echo "tsan: C tests passed under ThreadSanitizer"
 
+# Both extensions too, under all sanitizers, with their suites and a part of e2e: a quarter of an hour.
+sanitize:
+	@script/sanitize
+
 # What takes minutes: a million hand-offs, and a minute of calls around a millisecond, plain and under ThreadSanitizer.
 SOAKED = server/handoff_test server/helper_test
 soak-core:
@@ -58,7 +62,7 @@ bench: all
 	@bench/hello
 
 # Requests without pause while processes are replaced, 100,000 a row; W=--write puts the table into the documentation. N: other numbers.
-soak: all soak-core soak-crowd
+soak: all soak-core soak-crowd sanitize
 	@script/soak --requests $(or $(N),100000) $(W)
 
 fuzz:
@@ -87,4 +91,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl test asan tsan soak-core soak-crowd lint bench soak fuzz fuzz-merge fuzz-all ci clean
+.PHONY: all core ruby perl test asan tsan sanitize soak-core soak-crowd lint bench soak fuzz fuzz-merge fuzz-all ci clean

@@ -5,8 +5,8 @@
 #
 #   E2E_COMMAND=oribi|oribi-psgi   the command under test (default: oribi)
 #
-# Every suite runs over tcp and over a unix socket, and ends with two checks of its own: the worker holds no more
-# descriptors than at its start, and no process is left.
+# Every suite runs over tcp and over a unix socket, and ends with checks of its own: the worker holds no more
+# descriptors than at its start, no process is left, and no block of the core's memory.
 require "minitest/autorun"
 require "json"
 require "digest"

@@ -187,6 +187,9 @@ PARTS = {
     [Command.new(argv: ["make", "test", "TEST_VERBOSE=1"], count: :tap, dir: "#{ROOT}/perl")]
   })],
   "e2e" => [Suite.new("e2e-oribi", -> { e2e_commands("oribi") }), Suite.new("e2e-psgi", -> { e2e_commands("oribi-psgi") })],
+  "sanitize" => [Suite.new("sanitize", lambda {
+    [Command.new(argv: ["script/sanitize", "--quick", "address"], count: :exit_code)]
+  })],
   "browser" => [Suite.new("browser", lambda {
     %w[oribi oribi-psgi].map do |command|
       Command.new(argv: ["ruby", "-Ie2e", "e2e/browser/board_test.rb"], count: :minitest, env: { "E2E_COMMAND" => command })
@@ -195,7 +198,7 @@ PARTS = {
 }.freeze
 
 # Two lanes: the machine's cores are few, and the browser wants one for itself.
-LANES = [%w[lint core core-asan], %w[ruby perl], %w[fuzz], %w[e2e-oribi], %w[e2e-psgi], %w[browser]].freeze
+LANES = [%w[lint core core-asan], %w[ruby perl], %w[fuzz sanitize], %w[e2e-oribi], %w[e2e-psgi], %w[browser]].freeze
 LANE_COUNT = 2
 
 class Runner
@@ -220,7 +223,8 @@ class Runner
   private
 
   def needs(parts)
-    parts.flat_map { |part| { "lint" => [], "core" => %w[core], "fuzz" => [], "ruby" => %w[ruby], "perl" => %w[perl] }.fetch(part, %w[ruby perl]) }.uniq
+    own = { "lint" => [], "core" => %w[core], "fuzz" => [], "sanitize" => [], "ruby" => %w[ruby], "perl" => %w[perl] }
+    parts.flat_map { |part| own.fetch(part, %w[ruby perl]) }.uniq
   end
 
   def build

@@ -84,6 +84,8 @@ module E2E
 
     def teardown
       @clients.each { |client| client.close unless client.socket.closed? }
+      @servers.each { |one| assert_memory_given_back(one) }
+    ensure
       @servers.each(&:cleanup)
     end
 
@@ -124,6 +126,11 @@ module E2E
 
     def assert_alive(to = server) = assert_equal("Hello, World!", to.get("/").body)
 
+    # A worker counts the core's blocks of memory when it ends, and says so when there are more than at its start.
+    def assert_memory_given_back(one)
+      refute_match(/blocks of memory were not given back/, one.stderr) if one.said?
+    end
+
     # The process sleeps: no CPU time and no wake-up between two looks a while apart.
     def assert_idle(pid)
       before = nil
@@ -157,6 +164,7 @@ module E2E
       server.stop
       assert_empty server.left_behind, "processes left after TERM: #{server.stderr}"
       assert_equal 0, server.status.exitstatus, "exit code after TERM: #{server.stderr}"
+      assert_memory_given_back(server)
       refute File.exist?(server.path), "socket file left" if unix?
     end
   end

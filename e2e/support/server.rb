@@ -69,6 +69,7 @@ module E2E
 
     def stderr = File.read(File.join(@dir, "stderr"))
     def stdout = File.read(File.join(@dir, "stdout"))
+    def said? = File.file?(File.join(@dir, "stderr"))
     def worker_pid = get("/pid").body.to_i
     def signal(name, pid = @pid) = Process.kill(name, pid)
 

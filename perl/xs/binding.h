@@ -23,6 +23,9 @@
 #include "oribi/server/warmup.h"
 #include "oribi/server/worker.h"
 
+/* Ours alone: nothing but the entry that perl looks for is exported. */
+#pragma GCC visibility push(hidden)
+
 /* Keys of every environment. X(id, key) */
 #define PSGI_KEYS(X)                                                                                                   \
     X(REQUEST_METHOD, "REQUEST_METHOD")                                                                                \
@@ -246,5 +249,7 @@ SV *psgi_writer(pTHX_ struct psgi_worker *w);
 
 /* Defines the writer's methods. */
 void psgi_writer_boot(pTHX);
+
+#pragma GCC visibility pop
 
 #endif

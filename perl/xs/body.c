@@ -259,8 +259,8 @@ int psgi_body_send(pTHX_ struct psgi_worker *w, SV *body)
 
 /* --- the writer --- */
 
-XS(psgi_xs_writer_write);
-XS(psgi_xs_writer_write)
+XS_INTERNAL(psgi_xs_writer_write);
+XS_INTERNAL(psgi_xs_writer_write)
 {
     dXSARGS;
     if (items != 2)
@@ -279,8 +279,8 @@ XS(psgi_xs_writer_write)
     XSRETURN_YES;
 }
 
-XS(psgi_xs_writer_close);
-XS(psgi_xs_writer_close)
+XS_INTERNAL(psgi_xs_writer_close);
+XS_INTERNAL(psgi_xs_writer_close)
 {
     dXSARGS;
     struct psgi_worker *w = items > 0 && SvROK(ST(0)) ? psgi_bound(aTHX_ SvRV(ST(0))) : NULL;

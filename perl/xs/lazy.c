@@ -64,8 +64,8 @@ void psgi_nonblocking(struct psgi_worker *w)
 
 /* --- psgix.informational --- */
 
-XS(psgi_xs_inform);
-XS(psgi_xs_inform)
+XS_INTERNAL(psgi_xs_inform);
+XS_INTERNAL(psgi_xs_inform)
 {
     dXSARGS;
     if (items != 2)
@@ -85,8 +85,8 @@ XS(psgi_xs_inform)
 
 enum { EXTENSION_S_MAX = 24 * 60 * 60 };
 
-XS(psgi_xs_extend);
-XS(psgi_xs_extend)
+XS_INTERNAL(psgi_xs_extend);
+XS_INTERNAL(psgi_xs_extend)
 {
     dXSARGS;
     if (items != 1)

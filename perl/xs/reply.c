@@ -274,8 +274,8 @@ static int reply_array(pTHX_ struct psgi_worker *w, AV *av, bool streaming)
 
 /* --- delayed answers --- */
 
-XS(psgi_xs_respond);
-XS(psgi_xs_respond)
+XS_INTERNAL(psgi_xs_respond);
+XS_INTERNAL(psgi_xs_respond)
 {
     dXSARGS;
     struct psgi_worker *w = psgi_bound(aTHX_(SV *) cv);

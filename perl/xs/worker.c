@@ -116,8 +116,8 @@ static void loop_left(pTHX_ void *data)
 /* --- what may die --- */
 
 /* Oribi::Worker::_answer(worker, response): the part of a reply that runs Perl code. */
-XS(psgi_xs_answer);
-XS(psgi_xs_answer)
+XS_INTERNAL(psgi_xs_answer);
+XS_INTERNAL(psgi_xs_answer)
 {
     dXSARGS;
     PERL_UNUSED_VAR(items);
@@ -131,8 +131,8 @@ XS(psgi_xs_answer)
 }
 
 /* Oribi::Worker::_signals(): handlers of the application for signals that came while we were in C. */
-XS(psgi_xs_signals);
-XS(psgi_xs_signals)
+XS_INTERNAL(psgi_xs_signals);
+XS_INTERNAL(psgi_xs_signals)
 {
     dXSARGS;
     PERL_UNUSED_VAR(items);

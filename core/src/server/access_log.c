@@ -102,6 +102,7 @@ int oribi_access_log_open(const char *path, const char *format, struct oribi_acc
         oribi_mem_free(log);
         return code;
     }
+    (void)oribi_buf_reserve(&log->lines, LINE_MAX_BYTES); /* no memory is asked for with the first request */
     *out = log;
     return 0;
 }

@@ -94,6 +94,7 @@ struct oribi_worker {
     uint32_t registered_seen;
     bool rotate_due;
     int owner_pid;
+    int64_t blocks_before; /* of memory, when it was created: what a worker of a supervisor has to itself */
     bool abandoned; /* this is a child that the application forked */
     /* placement */
     _Atomic uint32_t

@@ -536,7 +536,9 @@ static void free_worker(struct oribi_worker *w)
 int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_worker **out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int64_t blocks_before = oribi_mem_blocks();
     struct oribi_worker *w = oribi_mem_alloc(1, sizeof(*w));
+    w->blocks_before = blocks_before;
     w->setup = *setup;
     w->options = setup->options;
     if (!setup->slot && oribi_scoreboard_create(&w->own_board, 1) < 0) {
@@ -591,5 +593,10 @@ void oribi_worker_destroy(struct oribi_worker *w)
         oribi_access_log_flush(w->setup.access_log);
     oribi_reactor_deinit(&w->reactor);
     oribi_wake_destroy(&w->wake);
+    bool alone = w->setup.life_fd >= 0; /* the only user of this heap since it was created */
+    int64_t blocks_before = w->blocks_before;
     free_worker(w);
+    if (alone && oribi_mem_blocks() != blocks_before)
+        oribi_log(ORIBI_LOG_WARN, "%lld blocks of memory were not given back",
+                  (long long)(oribi_mem_blocks() - blocks_before));
 }

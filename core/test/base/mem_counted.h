@@ -58,4 +58,9 @@ void oribi_mem_free(void *p)
     free(counted_(p, -1));
 }
 
+int64_t oribi_mem_blocks(void)
+{
+    return memory_in_use;
+}
+
 #endif

@@ -49,6 +49,22 @@ static void test_freeing_nothing_is_allowed(void)
     pass("free of NULL");
 }
 
+static void test_blocks_are_counted(void)
+{
+    int64_t before = oribi_mem_blocks();
+    void *one = oribi_mem_alloc(1, 10);
+    void *two = oribi_mem_try_resize(NULL, 10, 1);
+    ok_eq(oribi_mem_blocks(), before + 2);
+    two = oribi_mem_try_resize(two, 100, 1);
+    volatile size_t huge = SIZE_MAX / 2 + 1;
+    ok(oribi_mem_try_alloc(huge, 2) == NULL && oribi_mem_try_resize(two, huge, 2) == NULL);
+    ok_eq(oribi_mem_blocks(), before + 2);
+    oribi_mem_free(NULL);
+    oribi_mem_free(one);
+    oribi_mem_free(two);
+    ok_eq(oribi_mem_blocks(), before);
+}
+
 static int use_all_memory(void *data)
 {
     __attribute__((unused)) struct rlimit limit = {1 << 30, 1 << 30};
@@ -73,6 +89,7 @@ int main(void)
     test_an_overflowing_product_is_out_of_memory();
     test_resize_keeps_what_was_there();
     test_freeing_nothing_is_allowed();
+    test_blocks_are_counted();
     test_alloc_ends_the_process_when_memory_is_out();
     return done_testing();
 }

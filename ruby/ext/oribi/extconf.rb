@@ -11,6 +11,11 @@ $INCFLAGS << " -I#{core}/include"
 $CPPFLAGS << " -D_GNU_SOURCE"
 $CFLAGS << " -fvisibility=hidden -fno-strict-aliasing"
 
+# Hardening, as far as the compiler and the linker at hand know it: this Ruby may have been built without. e2e/hardening_test.rb looks at the result.
+append_cflags(%w[-fstack-protector-strong -fcf-protection])
+$CPPFLAGS << " -D_FORTIFY_SOURCE=2" unless have_macro("_FORTIFY_SOURCE")
+append_ldflags(%w[-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack])
+
 # Lets environments be filled by place; without it they are built key by key.
 have_func("rb_hash_tbl", "ruby.h")
 

@@ -3,6 +3,7 @@
 #define ORIBI_BASE_MEM_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Gives zeroed memory of count * size bytes; NULL when out of memory or when the product overflows. */
 void *oribi_mem_try_alloc(size_t count, size_t size);
@@ -15,5 +16,8 @@ void *oribi_mem_try_resize(void *p, size_t count, size_t size);
 
 /* Takes p; NULL is allowed. */
 void oribi_mem_free(void *p);
+
+/* How many blocks are in use in this process: the same before and after means that none was forgotten. Thread-safe. */
+int64_t oribi_mem_blocks(void);
 
 #endif
