@@ -89,27 +89,24 @@ static void out_of_descriptors(struct oribi_worker *w)
     pause_accepting(w);
 }
 
-/* True if there may be more. */
-static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
+/* 0 when there may be more, also after a failure that a pause may cure; ORIBI_AGAIN, or a code. */
+static int accept_next(struct oribi_worker *w, struct oribi__gate *gate)
 {
     struct sockaddr_storage peer;
     socklen_t peer_len = sizeof(peer);
     int fd;
     int result = oribi_os_accept(gate->listener->fd, &fd, &peer, &peer_len);
     if (result == ORIBI_ECLOSED)
-        return true;
+        return 0;
     if (result == ORIBI_ELIMIT || result == ORIBI_ENOMEM) {
         out_of_descriptors(w);
-        return false;
+        return 0;
     }
-    if (result < 0) {
-        if (result != ORIBI_AGAIN)
-            complain(w, gate, "accept from");
-        return false;
-    }
+    if (result < 0)
+        return result;
     struct oribi_conn *c = oribi_conn_open(&w->reactor, fd, gate->listener);
     if (!c)
-        return true;
+        return 0;
     if (!gate->listener->is_unix)
         set_address(c, &peer);
     c->proxy_awaited = (gate->listener->proxy || w->options->proxy_protocol) &&
@@ -119,7 +116,23 @@ static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
                           memory_order_release);
     oribi_conn_start(&w->reactor, c);
     oribi__share(w, c);
-    return true;
+    return 0;
+}
+
+/* True for a listener that ends with the server. */
+static bool is_last(const struct oribi_worker *w, const struct oribi__gate *gate)
+{
+    return !gate->listener->inherited && !w->orphaned &&
+           atomic_load_explicit(&w->slot->stop_soon, memory_order_acquire) == ORIBI_STOP_LAST;
+}
+
+/* True if there may be more, and now. */
+static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
+{
+    int result = accept_next(w, gate);
+    if (result < 0 && result != ORIBI_AGAIN && !is_last(w, gate)) /* else its end has come before our signal */
+        complain(w, gate, "accept from");
+    return result == 0 && w->reactor.now_ms >= w->pause_until_ms;
 }
 
 /* The kernel woke one sleeper for each waiting connection, and if that was us, nobody else will hear of it: what waits now is ours to take,
@@ -130,8 +143,35 @@ void oribi__gates_close(struct oribi_worker *w)
         return;
     oribi__gates_unwatch(w);
     for (uint32_t i = 0; i < w->gate_count; i++)
-        while (accept_one(w, &w->gates[i]))
+        while (!is_last(w, &w->gates[i]) && accept_one(w, &w->gates[i]))
             continue;
+}
+
+static bool at_limit(const struct oribi_worker *w)
+{
+    return w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
+}
+
+/* True while the listener may have somebody for us. A unix socket was shut before we were told, so an empty queue stays empty; of TCP we hear its end by
+ * accept(2) failing with EINVAL, when the supervisor has seen that nobody waits. */
+static bool empty_gate(struct oribi_worker *w, struct oribi__gate *gate)
+{
+    int result = 0;
+    while (!at_limit(w) && w->reactor.now_ms >= w->pause_until_ms && result == 0)
+        result = accept_next(w, gate);
+    gate->over = result < 0 && (result != ORIBI_AGAIN || gate->listener->is_unix);
+    return !gate->over;
+}
+
+bool oribi__last_call(struct oribi_worker *w)
+{
+    bool more = false;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        struct oribi__gate *gate = &w->gates[i];
+        if (!gate->over && is_last(w, gate) && empty_gate(w, gate))
+            more = true;
+    }
+    return more;
 }
 
 static uint32_t accept_budget(const struct oribi_worker *w)
@@ -173,7 +213,7 @@ void oribi__accept_turn(struct oribi_worker *w)
 {
     if (w->stopping)
         return;
-    bool full = w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
+    bool full = at_limit(w);
     if (w->gates_open && full)
         oribi__gates_unwatch(w);
     else if (!w->gates_open && !full && w->reactor.now_ms >= w->pause_until_ms)

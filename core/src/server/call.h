@@ -47,6 +47,7 @@ struct oribi__gate {
     struct oribi_watch watch;
     const struct oribi_listener *listener;
     bool ready; /* connections wait */
+    bool over;  /* nobody can connect any more; see oribi__last_call() */
 };
 
 /* Who may touch the reactor and everything that hangs on it; drawn in doc/internals/placement.md. */
@@ -86,6 +87,8 @@ struct oribi_worker {
     int64_t pool_ready_us;  /* the same for the pool */
     int64_t turned_us;      /* time of the last turn */
     int64_t stop_ms;        /* when stopping began */
+    bool orphaned;          /* the supervisor is gone */
+    bool last_call;         /* somebody may still come out of a listener that ends */
     int64_t pause_until_ms; /* accepting is paused: descriptors are out */
     uint64_t request_count;
     uint64_t request_limit; /* 0: none */
@@ -191,6 +194,9 @@ void oribi__gates_open(struct oribi_worker *worker);
 void oribi__gates_close(struct oribi_worker *worker);   /* for good, and takes who waits there now */
 void oribi__gates_unwatch(struct oribi_worker *worker); /* for a while, and leaves them to the siblings */
 void oribi__accept_turn(struct oribi_worker *worker);
+
+/* While the server ends: accepts whoever has connected before. True as long as more may come. Also called by the helper. */
+bool oribi__last_call(struct oribi_worker *worker);
 
 /* worker.c: books the end of a call; the connection is finished or aborted by the caller. */
 void oribi__call_end(struct oribi__call *call, int status);

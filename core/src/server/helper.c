@@ -17,11 +17,12 @@
 
 enum {
     TICK_MS = 1,
-    LOOK_MS_MAX = 50, /* in a long call, when nothing else is due */
-    QUIET_SLOWER = 8, /* looks without a long call before they come half as often, twice that: a quarter */
-    QUIET_PARK = 24,  /* … and before parking */
-    QUIET_IDLE = 4,   /* a look at an idle worker counts as so many */
-    PARKED_MS = 1000, /* a wake-up lost between parking and a call's begin costs at most this */
+    LOOK_MS_MAX = 50,  /* in a long call, when nothing else is due */
+    QUIET_SLOWER = 8,  /* looks without a long call before they come half as often, twice that: a quarter */
+    QUIET_PARK = 24,   /* … and before parking */
+    QUIET_IDLE = 4,    /* a look at an idle worker counts as so many */
+    LAST_CALL_MS = 10, /* between two looks at listeners that end */
+    PARKED_MS = 1000,  /* a wake-up lost between parking and a call's begin costs at most this */
     STACK_BYTES = 512 * 1024,
 };
 
@@ -64,11 +65,15 @@ static int work(struct oribi_worker *w)
 {
     if (!w->entrances_closed)
         oribi__entrances_close(w);
+    if (oribi_worker_stopping(w))
+        w->last_call = oribi__last_call(w);
     oribi__turn_connections(w);
     if (w->reactor.queue_len > 0)
         (void)oribi__pass_on(w, 0);
     if (w->reactor.again)
         return 0;
+    if (w->last_call)
+        return LAST_CALL_MS;
     if (w->reactor.queue_len > 0 && w->pool.give_fd >= 0)
         return TICK_MS; /* somebody may become idle */
     int64_t next_ms = oribi_timeouts_next_ms(&w->reactor.timeouts, w->reactor.now_ms);

@@ -71,7 +71,7 @@ static void spawn(struct oribi_host *host, const struct oribi_action *action)
     memset(slot, 0, sizeof(*slot));
     atomic_store(&slot->generation, action->generation);
     atomic_store(&slot->state, ORIBI_SLOT_STARTING);
-    atomic_store(&slot->stop_soon, host->sup.stop_at != 0);
+    atomic_store(&slot->stop_soon, host->sup.stop_at != 0 ? ORIBI_STOP_SOON : ORIBI_STOP_NONE);
     struct oribi_message message = {
         .kind = ORIBI_MESSAGE_SPAWN, .generation = action->generation, .slot = action->slot, .ticket = action->ticket};
     struct oribi__mold_socket *mold = oribi__mold_socket_of(host, action->pid);
@@ -142,7 +142,7 @@ static void upgraded(struct oribi_host *host, const struct oribi_action *action)
 static void stop_soon(struct oribi_host *host)
 {
     for (uint32_t i = 0; i < host->ties.board.count; i++)
-        atomic_store(&host->ties.board.slots[i].stop_soon, 1);
+        atomic_store(&host->ties.board.slots[i].stop_soon, ORIBI_STOP_SOON);
     (void)oribi_sd_stopping();
 }
 
@@ -150,8 +150,7 @@ static void stopping(struct oribi_host *host, bool handed_over)
 {
     if (!handed_over)
         (void)oribi_sd_stopping(); /* else it is the successor's to say */
-    /* With the workers' copies gone, newcomers are refused and not kept waiting. */
-    oribi__close_listeners(host, !handed_over);
+    oribi__end_listening(host, handed_over);
     oribi__control_answer(host, ORIBI__WISH_RELOAD, 1, "the server stops");
     oribi__control_answer(host, ORIBI__WISH_UPGRADE, 1, "the server stops");
 }
@@ -182,7 +181,8 @@ static bool finish(struct oribi_host *host, const struct oribi_action *action)
         oribi__log_text(host, ORIBI_LOG_ERROR, action->text);
     oribi__release_starter(host, action->code);
     oribi__control_answer(host, ORIBI__WISH_STOP, 0, "stopped");
-    uint32_t refused = oribi_handoff_refuse(&host->ties.handoff); /* of workers that were killed before they could empty it */
+    uint32_t refused =
+        oribi_handoff_refuse(&host->ties.handoff); /* of workers that were killed before they could empty it */
     if (refused)
         oribi_log(ORIBI_LOG_WARN, "%u connections between workers were answered 503", refused);
     host->action = (struct oribi_host_action){.type = ORIBI_HOST_EXIT, .exit_code = action->code};
@@ -459,6 +459,7 @@ const struct oribi_host_action *oribi_host_take(struct oribi_host *host)
                 return &host->action;
     } while (next_event(host));
     relieve_predecessor(host);
+    oribi__listening_turn(host);
     pat_watchdog(host);
     host->action = (struct oribi_host_action){.type = ORIBI_HOST_NONE};
     return &host->action;
@@ -475,6 +476,8 @@ void oribi_host_wait(struct oribi_host *host)
     int64_t at = earlier(oribi_supervisor_deadline(&host->sup, now_ms), oribi__control_deadline(host));
     if (host->watchdog_ms)
         at = earlier(at, host->watchdog_at);
+    if (host->listen_look_at)
+        at = earlier(at, host->listen_look_at);
     if (host->sup.config.memory_max && !host->sup.stopping)
         at = earlier(at, host->measured_at + MEASURE_MS);
     int fds[ORIBI_POLL_MAX] = {host->signal_fds[0], host->message_fd, host->successor_fd};

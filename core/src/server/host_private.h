@@ -2,6 +2,7 @@
  *   host.c        the turn: events in, actions out
  *   host_start.c  create, destroy, daemon, logs
  *   generation.c  starting molds and successors, and what a new generation tells about itself
+ *   farewell.c    the end of the listeners at the server's end
  *   control.c     the control socket        status.c  what it shows
  *   mold.c, seat.c   the other processes
  * A process keeps struct oribi__ties when it is forked from supervisor to mold to worker. */
@@ -91,6 +92,8 @@ struct oribi_host {
     int64_t measured_at;
     uint32_t measure_next; /* place */
     uint32_t measure_left;
+    int64_t listen_look_at;    /* while the listeners end; 0: they do not */
+    int64_t listen_held_until; /* until then connections that the kernel holds back are waited for */
     /* between ORIBI_HOST_FORK_MOLD and oribi_host_forked() */
     int next_mold_fds[2];
     uint32_t next_generation;
@@ -125,6 +128,10 @@ void oribi__log_text(struct oribi_host *host, enum oribi_log_level level, const 
 void oribi__close_listeners(struct oribi_host *host, bool unlink_paths);
 void oribi__release_starter(struct oribi_host *host, int code);
 void oribi__host_signal(void *self, int number); /* the handler */
+
+/* farewell.c: the end of the listeners, at once or, while somebody waits there, turn by turn. */
+void oribi__end_listening(struct oribi_host *host, bool handed_over);
+void oribi__listening_turn(struct oribi_host *host);
 
 /* Copies title to dst unless it is what `last` (of `last_cap` bytes) holds; remembers it there. */
 size_t oribi__title_changed(const char *title, char *last, size_t last_cap, char *dst, size_t cap);

@@ -2,7 +2,7 @@
  *
  *   environment ──► what must be taken anyway ──► each bind: handed down? take it : open it ──► leftovers
  *
- * shutdown() is never called here: on a socket that other processes hold too it would end their listening as well. */
+ * shutdown() is never called here: on a socket that other processes hold too it would end their listening as well. farewell.c knows when it may. */
 #include "oribi/server/listener.h"
 
 #include "oribi/base/error.h"
@@ -487,14 +487,25 @@ int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_o
     return 0;
 }
 
-void oribi_listeners_close(struct oribi_listeners *listeners, bool unlink_paths)
+void oribi_listeners_unlink(struct oribi_listeners *listeners)
 {
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
         struct stat file;
-        if (unlink_paths && item->path && lstat(item->path, &file) == 0 && (uint64_t)file.st_dev == item->file_device &&
+        if (item->path && lstat(item->path, &file) == 0 && (uint64_t)file.st_dev == item->file_device &&
             (uint64_t)file.st_ino == item->file_inode)
             (void)unlink(item->path); /* a file that is left is stale, and replaced by the next start */
+        oribi_mem_free(item->path);
+        item->path = NULL;
+    }
+}
+
+void oribi_listeners_close(struct oribi_listeners *listeners, bool unlink_paths)
+{
+    if (unlink_paths)
+        oribi_listeners_unlink(listeners);
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        struct oribi_listener *item = &listeners->items[i];
         oribi_os_close(item->fd);
         oribi_mem_free(item->path);
         *item = (struct oribi_listener){.fd = -1};

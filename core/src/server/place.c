@@ -137,7 +137,7 @@ bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
 
 void oribi__share(struct oribi_worker *w, struct oribi_conn *c)
 {
-    if (c->state == ORIBI_CONN_CLOSED || w->stopping || !holds_too_many(w) || !oribi__pass_conn(w, c))
+    if (c->state == ORIBI_CONN_CLOSED || oribi_worker_stopping(w) || !holds_too_many(w) || !oribi__pass_conn(w, c))
         return;
     oribi_conn_leave(&w->reactor, c);
     w->rotate_due = true;

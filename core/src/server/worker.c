@@ -17,6 +17,7 @@
 enum {
     TURN_EVERY_US = 1000,  /* with requests queued, how long other events may wait */
     DRAIN_GRACE_MS = 1000, /* a request already on its way to a kept-alive connection is still answered */
+    LAST_CALL_MS = 10,     /* between two looks at listeners that end */
     LOG_BURST = 20,        /* lines about bad requests, each 10 s */
     SPARE_FDS = 512,       /* beside the connections: spooled bodies, and what the application opens */
     TIMEOUT_NEVER = -1,
@@ -93,6 +94,7 @@ static void on_other(void *self, struct oribi_watch *watch)
         if (n == 0 || (n < 0 && n != ORIBI_AGAIN)) {
             oribi_loop_remove(w->reactor.loop, &w->life_watch);
             oribi_log(ORIBI_LOG_WARN, "supervisor is gone: finishing what is running");
+            w->orphaned = true;
             oribi_worker_stop(w);
         }
     } else {
@@ -120,6 +122,7 @@ static void begin_stop(struct oribi_worker *w)
 
 static void drain_turn(struct oribi_worker *w)
 {
+    w->last_call = oribi__last_call(w);
     if (!oribi__pass_idle(w) && w->reactor.now_ms - w->stop_ms >= DRAIN_GRACE_MS)
         (void)oribi_reactor_close_idle(&w->reactor, UINT32_MAX);
     if (w->reactor.conn_count == 0 && !oribi__has_siblings(w))
@@ -138,7 +141,7 @@ bool oribi_worker_stopping(const struct oribi_worker *w)
 
 bool oribi_worker_done(const struct oribi_worker *w)
 {
-    return w->stopping && (w->reactor.conn_count == 0 || deadline_passed(w));
+    return w->stopping && ((w->reactor.conn_count == 0 && !w->last_call) || deadline_passed(w));
 }
 
 /* --- one turn --- */
@@ -293,6 +296,8 @@ struct oribi_req *oribi_worker_take(struct oribi_worker *w)
 
 static int64_t wait_bound_ms(const struct oribi_worker *w)
 {
+    if (w->last_call)
+        return LAST_CALL_MS;
     if (w->stopping) /* the drain grace and the shutdown deadline both end within this */
         return DRAIN_GRACE_MS / 4;
     if (!w->gates_open && w->pause_until_ms > w->reactor.now_ms)
@@ -555,7 +560,8 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     w->refuse_gate.burst = LOG_BURST;
     w->app_gate.burst = LOG_BURST;
     char ignored[ORIBI_OPTIONS_ERROR_CAP];
-    (void)oribi_trust_parse(&w->options->trusted_proxies, &w->trust, ignored); /* oribi_options_finish() has checked it */
+    (void)oribi_trust_parse(&w->options->trusted_proxies, &w->trust,
+                            ignored); /* oribi_options_finish() has checked it */
     struct oribi_reactor_config config;
     set_config(w->options, &config);
     const struct oribi_reactor_hooks hooks = {w, on_refused, on_timed_out, on_closed, on_read, on_sent};

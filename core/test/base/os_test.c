@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/un.h>
 
 static bool is_cloexec(int fd)
 {
@@ -555,6 +556,88 @@ static int raise_descriptors(void *data)
 static void test_descriptors_are_raised_up_to_the_hard_limit_and_never_lowered(void)
 {
     ok_eq(child_code(raise_descriptors, NULL), 0);
+/* --- the end of a listening socket --- */
+
+/* A connection attempt that nobody has answered yet: its descriptor, non-blocking. */
+static int begin_to_connect(const struct sockaddr_in *address)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno != EINPROGRESS)
+        diag("an attempt was answered at once");
+    return fd;
+}
+
+static int error_of(int fd)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+    struct pollfd wanted = {.fd = fd, .events = POLLOUT};
+    if (poll(&wanted, 1, 5000) != 1 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+        return -1;
+    return error;
+}
+
+static void test_a_hushed_tcp_listener_keeps_whoever_has_connected(void)
+{
+    struct sockaddr_in address;
+    int fd = listen_tcp(&address);
+    int taken;
+    ok(!oribi_os_listen_awaits(fd, true));
+    int before = connect_tcp(&address);
+    wait_readable(fd);
+    ok(oribi_os_listen_awaits(fd, false));
+    oribi_os_listen_hush(fd);
+    int late = begin_to_connect(&address);
+    ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);
+    ok(!oribi_os_listen_awaits(fd, true)); /* the late one was not even begun */
+    oribi_os_listen_end(fd);
+    ok_eq(error_of(late), ECONNREFUSED); /* when the kernel says hello once more, a second after the first time */
+    ok(oribi_os_accept(fd, &taken, NULL, NULL) < 0);
+    ok_eq(oribi_os_write(before, "x", 1), 1);
+    oribi_os_close(before);
+    oribi_os_close(late);
+    oribi_os_close(taken);
+    oribi_os_close(fd);
+}
+
+static void test_connections_that_the_kernel_holds_back_are_seen(void)
+{
+    struct sockaddr_in address;
+    int fd = listen_tcp(&address);
+    int taken;
+    ok_eq(oribi_os_defer_accept(fd, 1), 0);
+    int client = connect_tcp(&address);
+    ok(!oribi_os_listen_awaits(fd, false));
+    ok(oribi_os_listen_awaits(fd, true));
+    oribi_os_listen_hush(fd);
+    ok_eq(oribi_os_write(client, "x", 1), 1);
+    wait_readable(fd); /* its first byte brings it in, hushed or not */
+    ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);
+    ok(!oribi_os_listen_awaits(fd, true));
+    oribi_os_close(client);
+    oribi_os_close(taken);
+    oribi_os_close(fd);
+}
+
+static void test_a_hushed_unix_listener_refuses_and_keeps_its_queue(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "oribi-os-test-%d", (int)getpid()); /* no file */
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int before = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int late = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int taken;
+    ok(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 8) == 0);
+    ok_eq(connect(before, (struct sockaddr *)&address, sizeof(address)), 0);
+    oribi_os_listen_hush(fd);
+    ok(connect(late, (struct sockaddr *)&address, sizeof(address)) < 0 && errno == ECONNREFUSED);
+    oribi_os_listen_end(fd);
+    ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);
+    ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), ORIBI_AGAIN);
+    oribi_os_close(before);
+    oribi_os_close(late);
+    oribi_os_close(taken);
+    oribi_os_close(fd);
 }
 
 int main(void)
@@ -589,5 +672,8 @@ int main(void)
     test_a_subreaper_gets_its_orphans();
     test_a_parents_death_is_signalled();
     test_a_parent_that_is_gone_already_is_told();
+    test_a_hushed_tcp_listener_keeps_whoever_has_connected();
+    test_connections_that_the_kernel_holds_back_are_seen();
+    test_a_hushed_unix_listener_refuses_and_keeps_its_queue();
     return done_testing();
 }

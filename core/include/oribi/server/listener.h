@@ -57,6 +57,9 @@ int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_o
 /* Closes the descriptors; `unlink_paths` removes unix socket files that are ours. */
 void oribi_listeners_close(struct oribi_listeners *listeners, bool unlink_paths);
 
+/* Removes the unix socket files that are ours, and forgets their names. */
+void oribi_listeners_unlink(struct oribi_listeners *listeners);
+
 /* Lets the descriptors pass an exec (or not, as it is after opening). For a child that is about to exec. */
 void oribi_listeners_set_inheritable(const struct oribi_listeners *listeners, bool on);
 

@@ -16,13 +16,19 @@ enum oribi_slot_state {
     ORIBI_SLOT_GONE,
 };
 
+enum oribi_stop_word {
+    ORIBI_STOP_NONE,
+    ORIBI_STOP_SOON, /* a stop is announced (drain_delay); readiness is over, service is not */
+    ORIBI_STOP_LAST, /* the server ends, and nobody after us accepts at the sockets that are its own */
+};
+
 enum { ORIBI_SLOT_LINE_CAP = 160, ORIBI_SLOTS_MAX = 1024, ORIBI_HISTOGRAM_BUCKETS = 32 };
 
 struct oribi_slot {
     /* identity; written by whoever forks the worker, before it runs */
     _Atomic uint32_t generation;
     _Atomic int32_t pid;
-    _Atomic uint32_t stop_soon; /* written by the supervisor: a stop is announced (drain_delay); readiness is over, service is not */
+    _Atomic uint32_t stop_soon; /* enum oribi_stop_word, written by the supervisor */
     /* written by the worker */
     _Atomic uint32_t state; /* enum oribi_slot_state */
     _Atomic int64_t call_started_us; /* oribi_clock_us(); 0 outside a call */

@@ -1,0 +1,177 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+# Newcomers at a stop: whoever has connected before it is answered, nobody connects into a queue that no one serves any more.
+E2E.suite("stops") do
+  # A client whose request is inside the application.
+  def running_request(one, name)
+    client = connect(one)
+    client.request("GET", "/gate?name=#{name}")
+    wait_until("the call") { File.exist?("#{one.dir}/#{name}.entered") }
+    client
+  end
+
+  def open_gate(one, name) = FileUtils.touch("#{one.dir}/#{name}.open")
+
+  # After a first call that was long the worker has its helper.
+  def start_with_helper
+    one = start
+    client = running_request(one, "first")
+    open_gate(one, "first")
+    assert_equal "gate passed", client.read_response.body
+    client.close
+    one
+  end
+
+  def terminate(one)
+    one.signal(:TERM)
+    wait_until("the signal to be taken") { one.stderr.include?("stopping") }
+  end
+
+  # The kernel sends the first packet of a TCP connection again after a second: one that came while others were let in is refused then.
+  def assert_newcomers_refused(one)
+    wait_until("newcomers to be refused") do
+      one.connect.close
+      false
+    rescue Errno::ECONNREFUSED, Errno::ENOENT
+      true
+    end
+    3.times { assert_raises(Errno::ECONNREFUSED, Errno::ENOENT) { one.connect } }
+  end
+
+  def waiting_requests(one, count) = Array.new(count) { |i| connect(one).request("GET", "/echo?#{i}") }
+
+  def assert_all_answered(clients)
+    clients.each { |client| assert_equal 200, client.read_response.status }
+  end
+
+  def test_newcomers_are_refused_while_a_call_goes_on
+    one = start
+    client = running_request(one, "only")
+    terminate(one)
+    assert_newcomers_refused(one)
+    open_gate(one, "only")
+    assert_equal "gate passed", client.read_response.body
+    assert_equal 0, one.wait.exitstatus
+  end
+
+  def test_who_has_connected_before_is_answered
+    one = start
+    client = running_request(one, "only")
+    waiting = waiting_requests(one, 3)
+    terminate(one)
+    open_gate(one, "only")
+    assert_equal "gate passed", client.read_response.body
+    assert_all_answered(waiting)
+    assert_equal 0, one.wait.exitstatus
+  end
+
+  def test_with_a_helper_newcomers_are_refused_though_others_wait
+    one = start_with_helper
+    client = running_request(one, "second")
+    waiting = waiting_requests(one, 3)
+    terminate(one)
+    assert_newcomers_refused(one)
+    open_gate(one, "second")
+    assert_equal "gate passed", client.read_response.body
+    assert_all_answered(waiting)
+    assert_equal 0, one.wait.exitstatus
+  end
+
+  # TCP: the kernel holds it back until its first byte is there, so that no worker knows of it yet.
+  def test_who_has_connected_and_asks_a_moment_later_is_answered
+    one = start
+    assert_alive(one)
+    client = connect(one)
+    terminate(one)
+    assert_equal "Hello, World!", client.get("/").body
+    assert_equal 0, one.wait.exitstatus
+  end
+
+  def test_a_stop_without_clients_does_not_linger
+    one = start
+    one.worker_pid
+    before = E2E.clock
+    one.signal(:TERM)
+    one.wait
+    assert_operator E2E.clock - before, :<, 0.9
+  end
+
+  # --- sockets of others ---
+
+  def listening_socket(one) = unix? ? UNIXServer.new(one.path) : TCPServer.new("127.0.0.1", one.port)
+
+  # The command on a socket of ours, which stays open when the server has gone.
+  def start_on(listener, one)
+    argv = [E2E::Server.binary, "--workers", "1", "--bind", "fd://9", File.join(E2E::ROOT, E2E.differing(:app))]
+    pid = spawn({ "E2E_DIR" => one.dir, "PORT" => nil }, *argv, 9 => listener, in: File::NULL, out: File::NULL,
+                                                                err: "#{one.dir}/stderr", chdir: E2E::ROOT)
+    @started << pid
+    pid
+  end
+
+  def setup
+    super
+    @started = []
+  end
+
+  def teardown
+    @started.each do |pid|
+      Process.kill(:TERM, pid)
+      Process.wait(pid)
+    end
+    super
+  end
+
+  def end_of(pid)
+    wait_until("#{pid} to end") { Process.wait(pid, Process::WNOHANG) }
+    @started.delete(pid)
+  end
+
+  def test_on_an_inherited_socket_newcomers_wait_for_the_next_owner
+    place = E2E::Server.new(transport: transport) # its address and folder only
+    @servers << place
+    listener = listening_socket(place)
+    first = start_on(listener, place)
+    client = running_request(place, "last")
+    Process.kill(:TERM, first)
+    wait_until("the signal to be taken") { place.stderr.include?("stopping") }
+    open_gate(place, "last")
+    assert_equal "gate passed", client.read_response.body
+    end_of(first)
+    waiting = waiting_requests(place, 3)
+    start_on(listener, place)
+    assert_all_answered(waiting)
+  ensure
+    listener&.close
+  end
+
+  # A successor has the same sockets: the predecessor's end must not be theirs.
+  def test_after_an_upgrade_the_sockets_go_on
+    one = start(group: true)
+    client = running_request(one, "upgrade")
+    one.signal(:USR2)
+    wait_until("the successor to serve: #{one.stderr}") { one.stderr.include?("leaving to it") }
+    5.times { assert_alive(one) }
+    open_gate(one, "upgrade")
+    assert_equal "gate passed", client.read_response.body
+    assert_equal 0, one.wait.exitstatus
+    5.times { assert_alive(one) }
+  end
+
+  # One that is told to stop before it serves leaves the sockets to the server that started it.
+  def test_a_successor_that_is_stopped_early_leaves_the_sockets_alone
+    one = start("--control", "#{(@control_dir = Dir.mktmpdir("oribi-e2e"))}/c", group: true)
+    assert_alive(one)
+    before = one.group
+    one.signal(:USR2)
+    successor = wait_until("the successor") { (one.group - before).find { |pid| E2E::Processes.stat(pid)&.at(1).to_i == one.pid } }
+    Process.kill(:TERM, successor)
+    wait_until("its end") { !E2E::Processes.alive?(successor) }
+    wait_until("the old one to go on, or to have left: #{one.stderr}") { one.stderr.match?(/upgrade failed|leaving to it/) }
+    5.times { assert_alive(one) } unless one.stderr.include?("leaving to it")
+  ensure
+    FileUtils.remove_entry(@control_dir)
+  end
+end
