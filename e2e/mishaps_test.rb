@@ -101,6 +101,29 @@ E2E.suite("mishaps") do
     assert_serves("first", one)
   end
 
+  # The supervisor stands still while the only worker comes up, so that its word of being ready and the signal wait together.
+  def test_a_signal_does_not_overtake_a_worker_that_serves_already
+    note = "#{@space.dir}/forked"
+    File.write(@space.config, if E2E::RUBY
+                                "after_fork { File.write(#{note.inspect}, ''); IO.select(nil, nil, nil, 0.005) until File.exist?(#{@space.gate_path.inspect}) }\n"
+                              else
+                                "+{ after_fork => sub { open my $f, '>', '#{note}'; select undef, undef, undef, 0.005 until -e '#{@space.gate_path}' } };\n"
+                              end)
+    one = start("--config", @space.config, app: @space.app, group: true)
+    wait_until("the worker to be forked") { File.exist?(note) }
+    one.signal(:STOP)
+    @space.open_gate
+    assert_serves("first", one)
+    one.signal(:USR2)
+    one.signal(:CONT)
+    assert said?(one, /leaving to it|no upgrade/)
+    refute_match(/no upgrade/, one.stderr)
+    assert_equal 0, one.wait.exitstatus
+    assert_serves("first", one)
+  ensure
+    one&.signal(:CONT) unless one&.ended?
+  end
+
   def test_a_broken_config_file_at_the_start
     File.write(@space.config, E2E::RUBY ? "workers(" : "+{ workers => ")
     failed = run_to_end("--config", @space.config, app: @space.app)

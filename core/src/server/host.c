@@ -391,7 +391,7 @@ static bool next_event(struct oribi_host *host)
         feed(host, &host->started);
         return true;
     }
-    if (next_signal(host) || next_message(host) || next_death(host))
+    if (next_message(host) || next_signal(host) || next_death(host))
         return true;
     if (oribi__successor_ready(host)) {
         feed(host, &(struct oribi_event){.type = ORIBI_EVENT_UPGRADE_READY});
