@@ -53,7 +53,7 @@ E2E.suite("control", transports: %i[tcp]) do
   def test_reload_ends_when_the_new_code_serves
     one = serve
     @space.write_app("second")
-    assert_equal [0, "generation 2, 1 workers\n", ""], ctl("reload")
+    assert_equal [0, "generation 2, 1 worker\n", ""], ctl("reload")
     assert_serves("second", one)
   end
 
@@ -77,7 +77,20 @@ E2E.suite("control", transports: %i[tcp]) do
     assert_equal 0, one.wait.exitstatus
     assert_equal successor, File.read("#{@space.dir}/pid").to_i
     assert_equal [0, "stopped\n", ""], ctl("stop")
-    assert_empty one.group
+    wait_until("the successor to end") { one.group.empty? }
+    pass
+  end
+
+  def test_status_tells_the_memory_of_a_worker
+    one = serve
+    process = JSON.parse(ctl("status", "--json")[1])["processes"].first
+    assert_equal one.worker_pid, process["pid"]
+    assert_operator process["memory_own_bytes"], :>, 0
+    assert_operator process["memory_shared_bytes"], :>, 0
+    assert_includes process["memory_own_bytes"]..(process["memory_own_bytes"] + process["memory_shared_bytes"]), process["memory_bytes"]
+    header, row = ctl("status")[1].lines.last(2).map(&:split)
+    assert_equal %w[MB own shared], header[7, 3]
+    [process["memory_own_bytes"], process["memory_shared_bytes"]].zip(row[8, 2]) { |bytes, mb| assert_in_delta bytes >> 20, mb.to_i, 1 }
   end
 
   def test_workers
@@ -85,7 +98,7 @@ E2E.suite("control", transports: %i[tcp]) do
     assert_equal [0, "3 workers, were 1\n", ""], ctl("workers", "+2")
     wait_until("three workers") { JSON.parse(ctl("status", "--json")[1])["workers"] == 3 }
     assert_equal [0, "2 workers, were 3\n", ""], ctl("workers", "-1")
-    assert_equal [0, "1 workers, were 2\n", ""], ctl("workers", "1")
+    assert_equal [0, "1 worker, were 2\n", ""], ctl("workers", "1")
     wait_until("one worker") { JSON.parse(ctl("status", "--json")[1])["processes"].size == 1 }
     code, text, errors = ctl("workers", "0")
     assert_equal [1, ""], [code, text]

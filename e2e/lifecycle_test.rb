@@ -130,7 +130,7 @@ E2E.suite("lifecycle", transports: %i[tcp]) do
   def test_titles_say_what_a_process_is_and_does
     one = serve("--workers", "1")
     command = E2E::COMMAND
-    assert_match(/\A#{command} supervisor, generation 1, 1 workers\z/, wait_until("a title") { E2E::Processes.title(one.pid)[/.*1 workers$/] })
+    assert_match(/\A#{command} supervisor, generation 1, 1 worker\z/, wait_until("a title") { E2E::Processes.title(one.pid)[/.*1 worker$/] })
     at_rest = ["#{command} mold, generation 1", "#{command} worker 0, generation 1, idle, 1 requests"]
     wait_until("the worker at rest: #{titles(one)}") { titles(one).sort == at_rest }
     client = connect(one)

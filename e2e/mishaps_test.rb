@@ -104,11 +104,12 @@ E2E.suite("mishaps") do
   # The supervisor stands still while the only worker comes up, so that its word of being ready and the signal wait together.
   def test_a_signal_does_not_overtake_a_worker_that_serves_already
     note = "#{@space.dir}/forked"
-    File.write(@space.config, if E2E::RUBY
-                                "after_fork { File.write(#{note.inspect}, ''); IO.select(nil, nil, nil, 0.005) until File.exist?(#{@space.gate_path.inspect}) }\n"
-                              else
-                                "+{ after_fork => sub { open my $f, '>', '#{note}'; select undef, undef, undef, 0.005 until -e '#{@space.gate_path}' } };\n"
-                              end)
+    wait = if E2E::RUBY
+             "File.write('#{note}', ''); IO.select(nil, nil, nil, 0.005) until File.exist?('#{@space.gate_path}')"
+           else
+             "open my $f, '>', '#{note}'; select undef, undef, undef, 0.005 until -e '#{@space.gate_path}'"
+           end
+    File.write(@space.config, E2E::RUBY ? "after_fork { #{wait} }\n" : "+{ after_fork => sub { #{wait} } };\n")
     one = start("--config", @space.config, app: @space.app, group: true)
     wait_until("the worker to be forked") { File.exist?(note) }
     one.signal(:STOP)

@@ -37,6 +37,30 @@ E2E.suite("startup") do
     assert_match(/access.log.format/, mistake("--access-log-format", "fancy"))
   end
 
+  # The earliest moment at which a stop finds something to clean up: the first socket is being opened.
+  def test_a_stop_while_the_sockets_are_opened_leaves_nothing
+    strace_or_skip
+    argv = ["strace", "-f", "-qq", "-o", File::NULL, "-e", "trace=listen", "-e", "inject=listen:signal=TERM:when=1", E2E::Server.binary,
+            "--workers", "1", "--bind", unix? ? "unix://%{path}" : "127.0.0.1:%{port}"]
+    dir = Dir.mktmpdir("oribi-e2e")
+    @app_dirs = [dir]
+    stopped = E2E::Server.new(transport: transport, argv: [*argv, "--pid-file", "#{dir}/pid", File.join(E2E::ROOT, E2E.differing(:app))], group: true)
+    @servers << stopped
+    stopped.run_to_end
+    assert_equal 0, stopped.status.exitstatus, "#{stopped.status}: #{stopped.stderr}"
+    assert_match(/stopping/, stopped.stderr)
+    assert_empty Dir.children(dir)
+    refute File.exist?(stopped.path), "socket file left" if unix?
+    assert_empty stopped.group
+  end
+
+  def strace_or_skip
+    output = IO.popen(["strace", "-qq", "-o", File::NULL, "true", { err: %i[child out] }], &:read)
+    skip output unless $?.success?
+  rescue Errno::ENOENT
+    skip "no strace here"
+  end
+
   def test_a_missing_value
     # The application's path would become the value; so the last word is the option itself.
     failed = E2E::Server.new(argv: [E2E::Server.binary, E2E.differing(:app), "--workers"])

@@ -186,3 +186,8 @@ int oribi_log_gate_open(struct oribi_log_gate *gate, int64_t now_ms)
     }
     return 1;
 }
+
+const char *oribi_log_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}

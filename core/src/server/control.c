@@ -169,7 +169,8 @@ static bool resize(struct oribi_host *host, struct oribi__client *client, const 
         return false;
     }
     char line[64];
-    (void)snprintf(line, sizeof(line), "%ld workers, were %u", target, host->sup.target); /* fits */
+    (void)snprintf(line, sizeof(line), "%ld worker%s, were %u", target, oribi_log_plural((uint64_t)target),
+                   host->sup.target); /* fits */
     *event = (struct oribi_event){.type = ORIBI_EVENT_RESIZE, .delta = (int32_t)(target - (long)host->sup.target)};
     answer(client, true, line);
     return event->delta != 0;

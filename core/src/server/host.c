@@ -105,8 +105,8 @@ static void log_start_line(struct oribi_host *host)
     const struct oribi_listeners *listeners = host->ties.listeners;
     for (uint32_t i = 0; i < listeners->count && n < sizeof(line); i++)
         n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s", i ? ", " : "listening on ", listeners->items[i].text);
-    oribi_log(ORIBI_LOG_INFO, "%s, %u workers, pid %d", listeners->count ? line : "started", host->sup.target,
-              host->pid);
+    oribi_log(ORIBI_LOG_INFO, "%s, %u worker%s, pid %d", listeners->count ? line : "started", host->sup.target,
+              oribi_log_plural(host->sup.target), host->pid);
     (void)oribi_sd_ready(line[0] ? line : NULL); /* nobody need have asked for it */
 }
 
@@ -121,8 +121,9 @@ static void reloaded(struct oribi_host *host, const struct oribi_action *action)
 {
     char text[160];
     oribi__generation_failed(host); /* nothing is pending any more, whichever way it ended */
-    (void)snprintf(text, sizeof(text), "generation %u, %u workers", action->generation,
-                   oribi_supervisor_serving(&host->sup)); /* fits */
+    (void)snprintf(text, sizeof(text), "generation %u, %u worker%s", action->generation,
+                   oribi_supervisor_serving(&host->sup),
+                   oribi_log_plural(oribi_supervisor_serving(&host->sup))); /* fits */
     if (host->sup.up && !host->sup.stopping)
         (void)oribi_sd_ready(text);
     oribi__control_answer(host, ORIBI__WISH_RELOAD, action->code, action->code ? action->text : text);
@@ -518,7 +519,8 @@ size_t oribi_host_title(struct oribi_host *host, char *dst, size_t cap)
                         : sup->rolling         ? ", replacing workers"
                         : sup->upgrade_pid     ? ", starting a successor"
                                                : "";
-    (void)snprintf(title, sizeof(title), "%s supervisor, generation %u, %u workers%s", host->ties.program,
-                   sup->generation, oribi_supervisor_serving(sup), doing); /* cut when longer: still a title */
+    (void)snprintf(title, sizeof(title), "%s supervisor, generation %u, %u worker%s%s", host->ties.program,
+                   sup->generation, oribi_supervisor_serving(sup), oribi_log_plural(oribi_supervisor_serving(sup)),
+                   doing); /* cut when longer: still a title */
     return oribi__title_changed(title, host->title, sizeof(host->title), dst, cap);
 }

@@ -10,6 +10,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 #include "oribi/server/inherited.h"
+#include "oribi/server/signals.h"
 #include "server/options_private.h"
 
 #include <assert.h>
@@ -471,6 +472,7 @@ int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_o
 {
     struct opening opening = {.listeners = listeners, .options = options, .error = error};
     listeners->count = 0;
+    oribi_signals_keep(); /* by default they would end us with a socket file left behind */
     int code = oribi_inherited_read(&opening.inherited, error);
     if (code == 0)
         code = take_given(&opening);
@@ -480,6 +482,7 @@ int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_o
     }
     if (code < 0) {
         abandon(listeners);
+        oribi_signals_keep_not();
         return code;
     }
     drop_leftovers(&opening);

@@ -26,6 +26,16 @@ static struct {
     sigset_t mask; /* before hold */
 } set;
 
+/* Signals that came before there was anybody to act on them; by their place in `handled`. */
+static volatile sig_atomic_t early[HANDLED];
+
+static void note(void *self, int number)
+{
+    for (int i = 0; i < HANDLED; i++)
+        if (handled[i] == number)
+            early[i] = 1;
+}
+
 static void chain(const struct sigaction *before, int number, siginfo_t *info, void *context)
 {
     if (before->sa_flags & SA_SIGINFO)
@@ -75,10 +85,21 @@ static void handle(int number, void (*fn)(int, siginfo_t *, void *), int flags, 
     (void)sigaction(number, &action, before); /* fails only for numbers that do not exist */
 }
 
+static void fill_mask(sigset_t *mask)
+{
+    (void)sigemptyset(mask);
+    for (int i = 0; i < HANDLED; i++)
+        (void)sigaddset(mask, handled[i]);
+}
+
 /* SA_RESTART for the application's sake: its system calls do not fail because of us. poll(2) and epoll_wait(2) end all the same. */
 void oribi_signals_install(oribi_signal_fn fn, void *self, int children)
 {
     bool first = atomic_load(&set.owner) == 0;
+    sigset_t mask;
+    sigset_t before;
+    fill_mask(&mask);
+    (void)pthread_sigmask(SIG_BLOCK, &mask, &before); /* arguments are right */
     set.fn = fn;
     set.self = self;
     atomic_store(&set.owner, getpid());
@@ -90,6 +111,30 @@ void oribi_signals_install(oribi_signal_fn fn, void *self, int children)
     else if (!children && set.children)
         (void)sigaction(SIGCHLD, &set.before_child, NULL);
     set.children = children;
+    for (int i = 0; i < HANDLED && fn != note; i++)
+        if (early[i]) {
+            early[i] = 0;
+            fn(self, handled[i]);
+        }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void oribi_signals_keep(void)
+{
+    if (atomic_load(&set.owner) == 0)
+        oribi_signals_install(note, NULL, 0);
+}
+
+void oribi_signals_keep_not(void)
+{
+    if (set.fn != note)
+        return;
+    oribi_signals_uninstall();
+    for (int i = 0; i < HANDLED; i++)
+        if (early[i]) {
+            early[i] = 0;
+            (void)raise(handled[i]);
+        }
 }
 
 void oribi_signals_uninstall(void)
@@ -102,15 +147,14 @@ void oribi_signals_uninstall(void)
     if (set.children)
         (void)sigaction(SIGCHLD, &set.before_child, NULL);
     set.children = false;
+    set.fn = NULL;
     atomic_store(&set.owner, 0);
 }
 
 void oribi_signals_hold(void)
 {
     sigset_t mask;
-    (void)sigemptyset(&mask);
-    for (int i = 0; i < HANDLED; i++)
-        (void)sigaddset(&mask, handled[i]);
+    fill_mask(&mask);
     (void)pthread_sigmask(SIG_BLOCK, &mask, &set.mask); /* arguments are right */
 }
 

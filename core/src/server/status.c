@@ -1,6 +1,7 @@
 /* What the server is doing, as a table for people and as JSON for programs, from the scoreboard. */
 #include "server/host_private.h"
 
+#include "oribi/base/log.h"
 #include "oribi/base/clock.h"
 
 #include <stdarg.h>
@@ -94,32 +95,56 @@ static int64_t call_ms(const struct oribi_slot *slot, int64_t now_us)
     return started && now_us > started ? (now_us - started) / 1000 : 0;
 }
 
+/* Of one worker, in bytes: its proportional share of everything, what is mapped by it alone, what others map too. */
+struct memory {
+    int64_t bytes;
+    int64_t own;
+    int64_t shared;
+};
+
+static void measure(const struct oribi_place *place, struct memory *memory)
+{
+    *memory = (struct memory){0};
+    if (place->pid <= 0)
+        return;
+    memory->bytes = oribi_process_memory(place->pid);
+    oribi_process_memory_split(place->pid, &memory->own, &memory->shared);
+}
+
+static long long in_mb(int64_t bytes)
+{
+    return (long long)(bytes >> 20);
+}
+
 void oribi__status_text(struct oribi_host *host, struct oribi_buf *out)
 {
     const struct oribi_supervisor *sup = &host->sup;
     struct oribi__totals totals;
     int64_t now_ms = oribi_clock_ms();
     sum(host, &totals);
-    put(out, "%s, pid %d, %s, generation %u, %u of %u workers, up %lld s\n", host->ties.program, host->pid, doing(sup),
-        sup->generation, oribi_supervisor_serving(sup), sup->target, (long long)(now_ms - host->started_ms) / 1000);
+    put(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", host->ties.program, host->pid, doing(sup),
+        sup->generation, oribi_supervisor_serving(sup), sup->target, oribi_log_plural(sup->target),
+        (long long)(now_ms - host->started_ms) / 1000);
     for (uint32_t i = 0; i < host->ties.listeners->count; i++)
         put(out, "listening on %s\n", host->ties.listeners->items[i].text);
     put(out, "%llu requests, %llu connections, %llu worker exits\n\n", (unsigned long long)totals.requests,
         (unsigned long long)totals.connections, (unsigned long long)totals.worker_exits);
-    put(out, "worker      pid  gen  state     requests  open  queued   MB   age s  call\n");
+    put(out, "worker      pid  gen  state     requests  open  queued   MB  own  shared   age s  call\n");
     for (uint32_t i = 0; i < sup->slot_count; i++) {
         const struct oribi_place *place = &sup->places[i];
         const struct oribi_slot *slot = &host->ties.board.slots[i];
         const char *state = state_of(place, slot);
         char line[ORIBI_SLOT_LINE_CAP] = "";
+        struct memory memory;
         if (!state)
             continue;
         int64_t call = call_ms(slot, oribi_clock_us());
         if (call > 0)
             copy_line(slot, line);
-        put(out, "%6u %8d %4u  %-8s %9llu %5u %7u %4lld %7lld", i, place->pid, place->generation, state,
+        measure(place, &memory);
+        put(out, "%6u %8d %4u  %-8s %9llu %5u %7u %4lld %4lld %7lld %7lld", i, place->pid, place->generation, state,
             (unsigned long long)load(&slot->request_count), atomic_load(&slot->connections_open),
-            atomic_load(&slot->queue_len), place->pid > 0 ? (long long)(oribi_process_memory(place->pid) >> 20) : 0,
+            atomic_load(&slot->queue_len), in_mb(memory.bytes), in_mb(memory.own), in_mb(memory.shared),
             place->ready_at ? (long long)(now_ms - place->ready_at) / 1000 : 0);
         if (call > 0)
             put(out, "  %lld ms %s", (long long)call, line);
@@ -138,8 +163,11 @@ static void put_worker(struct oribi_host *host, struct oribi_buf *out, uint32_t 
     put(out, "{\"worker\":%u,\"pid\":%d,\"generation\":%u,\"state\":\"%s\",\"requests\":%llu,\"connections_open\":%u,",
         i, place->pid, place->generation, state, (unsigned long long)load(&slot->request_count),
         atomic_load(&slot->connections_open));
-    put(out, "\"queued\":%u,\"memory_bytes\":%lld,\"age_ms\":%lld,\"call_ms\":%lld,\"call\":\"%s\"}",
-        atomic_load(&slot->queue_len), place->pid > 0 ? (long long)oribi_process_memory(place->pid) : 0,
+    struct memory memory;
+    measure(place, &memory);
+    put(out, "\"queued\":%u,\"memory_bytes\":%lld,\"memory_own_bytes\":%lld,\"memory_shared_bytes\":%lld,",
+        atomic_load(&slot->queue_len), (long long)memory.bytes, (long long)memory.own, (long long)memory.shared);
+    put(out, "\"age_ms\":%lld,\"call_ms\":%lld,\"call\":\"%s\"}",
         place->ready_at ? (long long)(oribi_clock_ms() - place->ready_at) : 0, (long long)call, line);
 }
 

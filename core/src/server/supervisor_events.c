@@ -1,6 +1,7 @@
 /* What happened to molds and workers, and what the operator wants. Nothing here decides what to do about it, but for what cannot wait. */
 #include "server/supervisor_private.h"
 
+#include "oribi/base/log.h"
 #include "oribi/server/deadline.h"
 
 #include <signal.h>
@@ -280,7 +281,8 @@ static void stop(struct oribi_supervisor *sup, bool now, int64_t now_ms)
         say(sup, ORIBI_LOG_INFO, "stopping in %lld ms", (long long)sup->config.drain_delay_ms);
         push(sup, ORIBI_ACTION_STOP_SOON);
     } else {
-        say(sup, ORIBI_LOG_INFO, "stopping: %u workers finish what they have begun", oribi_supervisor_alive(sup));
+        say(sup, ORIBI_LOG_INFO, "stopping: %u worker%s to finish what has begun", oribi_supervisor_alive(sup),
+            oribi_log_plural(oribi_supervisor_alive(sup)));
         oribi__sup_begin_stop(sup, 0);
     }
 }

@@ -1,6 +1,8 @@
 /* The supervisor's state: looking at it, and the few ways of changing it that both events and steps use. */
 #include "server/supervisor_private.h"
 
+#include "oribi/base/log.h"
+
 #include <assert.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -303,8 +305,8 @@ void oribi__sup_reload_failed(struct oribi_supervisor *sup, const char *reason)
 void oribi__sup_reload_done(struct oribi_supervisor *sup)
 {
     sup->rolling = false;
-    oribi__sup_say(sup, ORIBI_LOG_INFO, "reload done: %u workers of generation %u", oribi_supervisor_serving(sup),
-                   sup->generation);
+    oribi__sup_say(sup, ORIBI_LOG_INFO, "reload done: %u worker%s of generation %u", oribi_supervisor_serving(sup),
+                   oribi_log_plural(oribi_supervisor_serving(sup)), sup->generation);
     reload_ended(sup, 0, NULL);
 }
 

@@ -1,6 +1,8 @@
 /* What follows from the state. Each step queues the actions of one thing to do and says so, or has nothing to do. */
 #include "server/supervisor_private.h"
 
+#include "oribi/base/log.h"
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -82,7 +84,8 @@ static bool mold_expired(struct oribi_supervisor *sup, struct oribi_mold_place *
 static bool own_deadline_expired(struct oribi_supervisor *sup, int64_t now_ms)
 {
     if (sup->stop_at && !sup->stopping && now_ms >= sup->stop_at) {
-        say(sup, ORIBI_LOG_INFO, "stopping: %u workers finish what they have begun", oribi_supervisor_alive(sup));
+        say(sup, ORIBI_LOG_INFO, "stopping: %u worker%s to finish what has begun", oribi_supervisor_alive(sup),
+            oribi_log_plural(oribi_supervisor_alive(sup)));
         oribi__sup_begin_stop(sup, 0);
         return true;
     }

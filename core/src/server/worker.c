@@ -6,6 +6,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/server/deadline.h"
 #include "oribi/server/helper.h"
+#include "oribi/server/signals.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -582,6 +583,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     oribi__own_worker = w;
     if (w->options->call_timeout_ms)
         oribi_deadline_install(w);
+    oribi_signals_keep_not(); /* a worker without a supervisor is stopped as its program likes */
     *out = w;
     return 0;
 }

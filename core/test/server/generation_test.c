@@ -473,7 +473,7 @@ static void test_a_control_socket_in_use_keeps_a_second_server_out(void)
     ok(access(lab->control, F_OK) == 0); /* left behind by the kill, and stale */
     pid = start();
     until(ask_quietly("status") == 0);
-    until(logged("started, 1 workers"));
+    until(logged("started, 1 worker,"));
     stop_all(pid);
 }
 

@@ -59,7 +59,7 @@ static void test_a_child_of_the_application_has_the_actions_of_before(void)
 {
     ok_eq(in_child(raise_term), SIGTERM); /* the default */
     ok_eq(in_child(raise_usr1), 42 << 8); /* a handler of the program */
-    ok(atomic_load(&before) != SIGUSR1); /* it was the child that handled it */
+    ok(atomic_load(&before) != SIGUSR1);  /* it was the child that handled it */
 }
 
 static void test_signals_held_back_strike_on_release(void)
@@ -107,6 +107,42 @@ static void test_afterwards_everything_is_as_before(void)
     ok(sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
 }
 
+static void raise_kept(void)
+{
+    oribi_signals_uninstall();
+    oribi_signals_keep();
+    (void)raise(SIGTERM);
+    (void)raise(SIGUSR1);
+    atomic_store(&seen, 0);
+    oribi_signals_install(ours, NULL, 0);
+    _exit(atomic_load(&seen) == SIGUSR1 ? 42 : 1); /* the last of both */
+}
+
+static void raise_kept_in_vain(void)
+{
+    oribi_signals_uninstall();
+    (void)signal(SIGTERM, SIG_DFL);
+    oribi_signals_keep();
+    (void)raise(SIGTERM);
+    oribi_signals_keep_not();
+}
+
+static void keep_after_install(void)
+{
+    oribi_signals_install(ours, NULL, 0);
+    oribi_signals_keep();
+    oribi_signals_keep_not();
+    (void)raise(SIGTERM);
+    _exit(atomic_load(&seen) == SIGTERM ? 42 : 1);
+}
+
+static void test_kept_signals_go_to_the_next_handler_or_to_what_was_before(void)
+{
+    ok_eq(in_child(raise_kept), 42 << 8);
+    ok_eq(in_child(raise_kept_in_vain), SIGTERM);
+    ok_eq(in_child(keep_after_install), 42 << 8);
+}
+
 int main(void)
 {
     (void)signal(SIGUSR1, theirs);
@@ -117,5 +153,6 @@ int main(void)
     test_a_childs_end_reaches_us_and_whoever_was_there();
     test_errno_survives_a_handler();
     test_afterwards_everything_is_as_before();
+    test_kept_signals_go_to_the_next_handler_or_to_what_was_before();
     return done_testing();
 }

@@ -17,8 +17,8 @@ module Oribi
     end
 
     # With collections between requests (oob_gc), Ruby 3.4 and later can leave the long ones to them altogether.
-    def collect_between_requests(options)
-      GC.config(rgengc_allow_full_mark: false) if options["oob_gc"] == "on" && GC.respond_to?(:config)
+    def collect_between_requests(options, collector: GC)
+      collector.config(rgengc_allow_full_mark: false) if options["oob_gc"] == "on" && collector.respond_to?(:config)
     end
   end
 end

@@ -32,4 +32,7 @@ struct oribi_log_gate {
 };
 int oribi_log_gate_open(struct oribi_log_gate *gate, int64_t now_ms);
 
+/* What makes a word in a line a plural: "" for 1, else "s". */
+const char *oribi_log_plural(uint64_t count);
+
 #endif

@@ -50,7 +50,8 @@ struct oribi_listeners {
  *   ORIBI_LISTEN          those that a bind asks for and all that came from outside; the rest is closed
  *
  * A stale unix socket file is replaced, one that answers is "in use". Port 0 gets a free port, seen in text. On success the variables are
- * removed from the environment (but SERVER_STARTER_PORT, which programs may look for). 0, or ORIBI_EINVAL / ORIBI_ESYS with one line in
+ * removed from the environment (but SERVER_STARTER_PORT, which programs may look for), and signals are kept for whoever installs handlers next
+ * (signals.h), so that a stop finds somebody who cleans up. 0, or ORIBI_EINVAL / ORIBI_ESYS with one line in
  * `error` (ORIBI_OPTIONS_ERROR_CAP) and everything opened closed again. */
 int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_options *options, char *error);
 

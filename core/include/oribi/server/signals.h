@@ -13,6 +13,11 @@ typedef void (*oribi_signal_fn)(void *self, int number);
  * what an earlier call in this process or its parent installed. */
 void oribi_signals_install(oribi_signal_fn fn, void *self, int children);
 
+/* From the moment on in which there is something to be left behind: signals are kept until oribi_signals_install(), whose `fn` gets them, or
+ * until oribi_signals_keep_not(), which raises them again. Both do nothing once handlers are installed. */
+void oribi_signals_keep(void);
+void oribi_signals_keep_not(void);
+
 /* Everything as it was before us, for the end of a process that goes on in its language. */
 void oribi_signals_uninstall(void);
 
