@@ -556,6 +556,8 @@ static int raise_descriptors(void *data)
 static void test_descriptors_are_raised_up_to_the_hard_limit_and_never_lowered(void)
 {
     ok_eq(child_code(raise_descriptors, NULL), 0);
+}
+
 /* --- the end of a listening socket --- */
 
 /* A connection attempt that nobody has answered yet: its descriptor, non-blocking. */
