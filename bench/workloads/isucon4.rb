@@ -30,6 +30,9 @@ module Bench
       @store = store.start
     end
 
+    # Assets are not always the server's.
+    def cpu_us(round) = round[:cpu_seconds] * 1e6 / round[:pages]
+
     # The contest's score is that of a minute.
     def yield_rounds(target, rounds)
       yield result(target.peer, "score", rounds.map { |round| round[:score] * 60.0 / round[:seconds] }, unit: "points", better: "higher")
