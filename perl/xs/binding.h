@@ -56,7 +56,8 @@
     X(INFORMATIONAL, "psgix.informational")                                                                            \
     X(EXTEND, "oribi.extend_deadline")                                                                                 \
     X(QUEUE_US, "oribi.queue_us")                                                                                      \
-    X(TRAILERS, "oribi.trailers")
+    X(TRAILERS, "oribi.trailers")                                                                                      \
+    X(UNREAD, "oribi.unread")
 
 enum psgi_key {
 #define PSGI_KEY_ENUM(id, key) PSGI_KEY_##id,

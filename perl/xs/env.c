@@ -239,6 +239,14 @@ static void store_lent(pTHX_ struct psgi_worker *w, HV *env)
     store(aTHX_ w, env, PSGI_KEY_CLEANUP_HANDLERS, newRV_inc((SV *)w->cleanup_handlers));
 }
 
+/* What the client has sent in advance in the protocol that it asks for: sysread on psgix.io would not give it. */
+static void store_unread(pTHX_ struct psgi_worker *w, HV *env, const struct oribi_req *req)
+{
+    struct oribi_slice behind = oribi_req_behind(req);
+    if (behind.n > 0)
+        store(aTHX_ w, env, PSGI_KEY_UNREAD, newSVpvn(behind.p, behind.n));
+}
+
 HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
 {
     const struct oribi_head *head = req->head;
@@ -260,6 +268,8 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     store_lent(aTHX_ w, env);
     if (req->trailer_count > 0)
         store_trailers(aTHX_ w, env, req);
+    if (req->head->upgrade)
+        store_unread(aTHX_ w, env, req);
     return env;
 }
 

@@ -54,6 +54,10 @@ static SV *socket_handle(pTHX_ struct psgi_worker *w)
     IoIFP(io) = PerlIO_fdopen(fd, "r");
     IoOFP(io) = PerlIO_fdopen(fd, "w");
     IoFLAGS(io) |= IOf_FLUSH;
+    /* Reading must go on where the request ends. This holds for what reads through Perl's buffer; for sysread there is oribi.unread. */
+    struct oribi_slice behind = oribi_req_behind(w->req);
+    if (behind.n > 0 && IoIFP(io))
+        (void)PerlIO_unread(IoIFP(io), behind.p, behind.n);
     return sv_bless(newRV_noinc((SV *)glob), stash);
 }
 

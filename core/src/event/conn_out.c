@@ -230,16 +230,20 @@ void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint3
                                          c->call->head.is_head, r->scratch, ORIBI_SCRATCH_BYTES));
 }
 
+struct oribi_slice oribi_conn_behind(const struct oribi_conn *c)
+{
+    const struct oribi_call *call = c->call;
+    if (call->rest.len > 0)
+        return oribi_slice(call->rest.p, call->rest.len);
+    return oribi_slice(c->buf + call->used, c->len - call->used);
+}
+
 int oribi_conn_withdraw(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice *rest)
 {
-    struct oribi_call *call = c->call;
     if (c->broken)
         return ORIBI_ECLOSED;
     oribi_loop_remove(r->loop, &c->watch);
-    if (call->rest.len > 0)
-        *rest = oribi_slice(call->rest.p, call->rest.len);
-    else
-        *rest = oribi_slice(c->buf + call->used, c->len - call->used);
+    *rest = oribi_conn_behind(c);
     return c->watch.fd;
 }
 

@@ -185,7 +185,7 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
         return false;
     case OWN_KEEP_ALIVE:
     case OWN_TRANSFER_ENCODING:
-        if (res->detached)
+        if (res->detached && res->status >= 200) /* not with a 101: RFC 9112 6.1 */
             return true;
         res->dropped_count++;
         return false;
@@ -199,7 +199,7 @@ static void decide(struct oribi_response *res, const struct wishes *wishes)
     int64_t length = wishes->content_length >= 0 ? wishes->content_length : res->body_len;
     if (res->detached) {
         res->framing = ORIBI_FRAMING_CLOSE;
-        res->content_length = wishes->content_length;
+        res->content_length = res->status < 200 ? -1 : wishes->content_length; /* RFC 9110 8.6 */
     } else if (res->status < 200 || res->status == 204) {
         res->framing = ORIBI_FRAMING_NONE;
         res->content_length = -1;

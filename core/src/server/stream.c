@@ -268,6 +268,11 @@ int oribi_req_fd(const struct oribi_req *req)
     return oribi__call_of(req)->base.conn->watch.fd;
 }
 
+struct oribi_slice oribi_req_behind(const struct oribi_req *req)
+{
+    return oribi_conn_behind(oribi__call_of(req)->base.conn);
+}
+
 int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest)
 {
     struct oribi__call *call = oribi__call_of(req);

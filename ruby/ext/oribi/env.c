@@ -43,6 +43,7 @@ static VALUE field_keys[ORIBI_FIELD_COUNT];
 static VALUE key_http_version;
 static VALUE key_url_scheme;
 static VALUE key_trailers;
+static VALUE key_protocols;
 
 static VALUE text_empty;
 static VALUE text_http10;
@@ -191,6 +192,34 @@ static VALUE trailers_of(const struct oribi_req *req)
         rb_hash_aset(trailers, rb_str_new(field->name, field->name_len), rb_str_new(field->value, field->value_len));
     }
     return trailers;
+}
+
+static struct oribi_slice trimmed(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    while (p < end && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    return oribi_slice(p, (size_t)(end - p));
+}
+
+VALUE ext_env_protocols(const struct oribi_head *head)
+{
+    VALUE protocols = rb_ary_new();
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        if (head->fields[i].id != ORIBI_FIELD_UPGRADE)
+            continue;
+        const char *p = head->fields[i].value;
+        const char *end = p + head->fields[i].value_len;
+        while (p < end) {
+            const char *comma = memchr(p, ',', (size_t)(end - p));
+            struct oribi_slice name = trimmed(p, comma ? comma : end);
+            if (name.n > 0)
+                rb_ary_push(protocols, ext_bytes(name));
+            p = comma ? comma + 1 : end;
+        }
+    }
+    return protocols;
 }
 
 static int copy_entry(VALUE key, VALUE value, VALUE template)
@@ -350,6 +379,8 @@ void ext_env_build(struct ext_call *call)
         rb_hash_aset(env, key_url_scheme, text_https);
     if (RB_UNLIKELY(call->req->trailer_count > 0))
         rb_hash_aset(env, key_trailers, trailers_of(call->req));
+    if (RB_UNLIKELY(head->upgrade))
+        rb_hash_aset(env, key_protocols, ext_env_protocols(head));
 }
 
 void ext_env_close(struct ext_call *call)
@@ -395,6 +426,7 @@ void ext_env_setup(void)
     key_http_version = intern_text("HTTP_VERSION");
     key_url_scheme = intern_text("rack.url_scheme");
     key_trailers = intern_text("oribi.trailers");
+    key_protocols = intern_text("rack.protocol");
     text_empty = intern_text("");
     text_http10 = intern_text("HTTP/1.0");
     text_http11 = intern_text("HTTP/1.1");

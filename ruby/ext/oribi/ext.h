@@ -111,6 +111,9 @@ void ext_env_prepare(struct ext_worker *worker, VALUE extra);
 /* Gives the environment of call->req and fills call->env, input and finished. */
 void ext_env_build(struct ext_call *call);
 
+/* A new Array of the protocols that a client offers to change to, for a head with `upgrade`. */
+VALUE ext_env_protocols(const struct oribi_head *head);
+
 /* Closes what ext_env_build opened. */
 void ext_env_close(struct ext_call *call);
 

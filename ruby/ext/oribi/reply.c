@@ -3,7 +3,7 @@
  *   Array, to_ary   one writev straight from the strings
  *   File, to_path   sendfile
  *   each            streamed, one write per part
- *   call            streamed through a Stream (stream.c)
+ *   call            streamed through a Stream (stream.c), or called with the socket once rack.protocol has changed the protocol
  *
  * The slices given to the core point into Ruby strings, and compaction moves embedded strings. So between collecting a pointer and the core's
  * return nothing here allocates a Ruby object or releases the VM lock: converting comes first, then buffers, then pointers. */
@@ -19,6 +19,7 @@
 enum { PARTS_STACK = 64 };
 
 static VALUE key_hijack;
+static VALUE key_protocol;
 static ID id_call;
 static ID id_each;
 static ID id_pos;
@@ -223,13 +224,46 @@ static void send_each(struct ext_call *call)
     ext_reply_finish(call);
 }
 
-/* The head is ours, the rest of the connection the application's. */
-static void send_hijack(struct ext_call *call, VALUE hijack)
+struct giving {
+    VALUE taker;
+    VALUE io;
+};
+
+static VALUE give(VALUE arg)
+{
+    struct giving *giving = (struct giving *)arg;
+    return rb_funcallv(giving->taker, id_call, 1, &giving->io);
+}
+
+/* The head is ours, the rest of the connection the application's: `taker` is called with the socket. If that fails nobody has it, and the client
+ * should not wait for the collector to close it. */
+static void send_detached(struct ext_call *call, VALUE taker)
 {
     if (ext_reply_begin(call, ORIBI_BODY_DETACHED) < 0)
         return;
-    VALUE io = ext_stream_detach(call);
-    rb_funcallv(hijack, id_call, 1, &io);
+    struct giving giving = {taker, ext_stream_detach(call)};
+    int state = 0;
+    rb_protect(give, (VALUE)&giving, &state);
+    if (state) {
+        rb_io_close(giving.io);
+        rb_jump_tag(state);
+    }
+}
+
+/* rack.protocol: the connection changes to a protocol that the client has offered, RFC 9110 7.8. The status is 101 whatever the application says,
+ * which may have been written for HTTP/2 as well, where it is 200. */
+static void send_upgrade(struct ext_call *call, VALUE protocol)
+{
+    if (!RB_TYPE_P(protocol, T_STRING) || !RTEST(rb_ary_includes(ext_env_protocols(call->req->head), protocol)))
+        rb_raise(ext_error, "rack.protocol is %" PRIsVALUE ", which the client has not offered", rb_inspect(protocol));
+    if (!rb_respond_to(call->body, id_call))
+        rb_raise(rb_eTypeError, "with rack.protocol the body is called with the stream, but it is %" PRIsVALUE,
+                 rb_obj_class(call->body));
+    call->code = 101;
+    call->headers = rb_hash_dup(call->headers);
+    rb_hash_aset(call->headers, rb_str_new_cstr("upgrade"), protocol);
+    rb_hash_aset(call->headers, rb_str_new_cstr("connection"), rb_str_new_cstr("upgrade"));
+    send_detached(call, call->body);
 }
 
 /* The head leaves with the first write, or with the socket, when the application passes the stream to a thread. */
@@ -240,10 +274,10 @@ static void send_stream(struct ext_call *call)
     ext_stream_leave(call);
 }
 
-/* What the application wants to be called with the socket, or nil. */
-static VALUE hijack_of(VALUE headers)
+/* A header that speaks to the server, or nil. */
+static VALUE special_of(VALUE headers, VALUE key)
 {
-    return RB_TYPE_P(headers, T_HASH) ? rb_hash_lookup(headers, key_hijack) : Qnil;
+    return RB_TYPE_P(headers, T_HASH) ? rb_hash_lookup(headers, key) : Qnil;
 }
 
 static void send_object(struct ext_call *call)
@@ -282,9 +316,12 @@ void ext_reply_send(struct ext_call *call)
     call->body = RARRAY_AREF(response, 2);
     call->code = FIXNUM_P(call->status) ? FIX2INT(call->status) : NUM2INT(rb_funcallv(call->status, id_to_i, 0, NULL));
 
-    VALUE hijack = hijack_of(call->headers);
-    if (RB_UNLIKELY(RTEST(hijack)))
-        send_hijack(call, hijack);
+    VALUE hijack = special_of(call->headers, key_hijack);
+    VALUE protocol = RB_UNLIKELY(call->req->head->upgrade) ? special_of(call->headers, key_protocol) : Qnil;
+    if (RB_UNLIKELY(RTEST(protocol)))
+        send_upgrade(call, protocol);
+    else if (RB_UNLIKELY(RTEST(hijack)))
+        send_detached(call, hijack);
     else if (RB_TYPE_P(call->body, T_ARRAY))
         send_array(call, call->body);
     else
@@ -304,6 +341,8 @@ void ext_reply_setup(void)
 {
     key_hijack = rb_enc_interned_str_cstr("rack.hijack", rb_utf8_encoding());
     rb_gc_register_mark_object(key_hijack);
+    key_protocol = rb_enc_interned_str_cstr("rack.protocol", rb_utf8_encoding());
+    rb_gc_register_mark_object(key_protocol);
     id_call = rb_intern("call");
     id_each = rb_intern("each");
     id_pos = rb_intern("pos");

@@ -138,6 +138,9 @@ void oribi_conn_refuse_busy(struct oribi_reactor *reactor, struct oribi_conn *co
 int oribi_conn_withdraw(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice *rest);
 void oribi_conn_release(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
+/* The bytes that oribi_conn_withdraw() would give, while a request is called. Borrowed until the call ends. */
+struct oribi_slice oribi_conn_behind(const struct oribi_conn *conn);
+
 /* --- moving a connection to another process (conn_move.c) --- */
 
 /* True while everything read from the connection and not answered can be read once more elsewhere: at a request boundary, nothing to be

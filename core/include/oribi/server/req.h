@@ -104,6 +104,10 @@ void oribi_req_detached(struct oribi_req *req);
  * Borrowed; it stays the core's. */
 int oribi_req_fd(const struct oribi_req *req);
 
+/* What was already read behind this request: the next request, or what the client sends in advance in the protocol it asks to change to.
+ * Borrowed; lives until the request ends. */
+struct oribi_slice oribi_req_behind(const struct oribi_req *req);
+
 /* The call's deadline (call_timeout) is `ms` from now instead. Without call_timeout nothing happens. */
 void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms);
 
