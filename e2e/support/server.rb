@@ -141,7 +141,7 @@ module E2E
     # "pid (comm) state ppid ..."; comm may hold blanks and parentheses.
     def self.stat(pid)
       text = File.read("/proc/#{pid}/stat")
-      text[(text.rindex(")") + 2)..].split
+      text.rindex(")")&.then { |at| text[(at + 2)..].split } # empty while the process goes
     rescue Errno::ENOENT, Errno::ESRCH
       nil
     end

@@ -4,6 +4,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/http/chunked.h"
+#include "oribi/server/helper.h"
 
 #include <assert.h>
 #include <poll.h>
@@ -147,6 +148,16 @@ static int write_body(struct oribi__call *call, const struct iovec *vec, size_t 
     return outcome(call, result);
 }
 
+/* A stream may last for ever, so it cannot wait for its own end to be found long: a helper is started, or woken, while it is written. */
+static void note_length(struct oribi_worker *w)
+{
+    if (w->helper && !oribi_helper_parked(w))
+        return;
+    int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_relaxed); /* ours: written by this thread */
+    if (started_us && oribi_clock_us() - started_us >= ORIBI_LONG_US)
+        oribi_helper_need(w);
+}
+
 int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t count)
 {
     struct oribi__call *call = oribi__call_of(req);
@@ -154,6 +165,7 @@ int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t cou
     int64_t total = oribi_vec_len(vec, count);
     if (total == 0) /* an empty chunk would end the body */
         return 0;
+    note_length(call->worker);
     oribi__enter(call->worker);
     int result = write_body(call, vec, count, total);
     oribi__leave(call->worker);
@@ -163,6 +175,7 @@ int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t cou
 int oribi_reply_flush(struct oribi_req *req)
 {
     struct oribi__call *call = oribi__call_of(req);
+    note_length(call->worker);
     oribi__enter(call->worker);
     int result = flush_head(call);
     oribi__leave(call->worker);
