@@ -191,8 +191,8 @@ PARTS = {
     [Command.new(argv: ["script/sanitize", "--quick", "address"], count: :exit_code)]
   })],
   "browser" => [Suite.new("browser", lambda {
-    %w[oribi oribi-psgi].map do |command|
-      Command.new(argv: ["ruby", "-Ie2e", "e2e/browser/board_test.rb"], count: :minitest, env: { "E2E_COMMAND" => command })
+    %w[board chat].product(%w[oribi oribi-psgi]).map do |page, command|
+      Command.new(argv: ["ruby", "-Ie2e", "e2e/browser/#{page}_test.rb"], count: :minitest, env: { "E2E_COMMAND" => command })
     end
   })],
 }.freeze

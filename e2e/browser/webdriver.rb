@@ -49,6 +49,11 @@ module E2E
     def click(selector) = command(:post, "/element/#{find(selector)}/click", {})
     def screenshot(path) = File.binwrite(path, Base64.decode64(command(:get, "/screenshot")))
 
+    # Windows by their handles; what follows happens in the one switched to last.
+    def window = command(:get, "/window")
+    def open_window = switch(command(:post, "/window/new", type: "window")["handle"])
+    def switch(handle) = command(:post, "/window", handle: handle) || true
+
     # Errors and warnings of the page's console.
     def console = command(:post, "/se/log", type: "browser")
 

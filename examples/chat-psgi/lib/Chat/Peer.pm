@@ -36,7 +36,7 @@ sub begin {
 sub give { my ($self, $id, $message) = @_; $self->write("id: $id\ndata: $message\n\n") }
 sub ping { $_[0]->write(":\n\n") }
 sub take { }
-sub farewell { }
+sub farewell { $_[0]{done} = 1 }
 
 # A WebSocket; Protocol::WebSocket speaks the protocol.
 package Chat::Peer::Socket;
@@ -72,10 +72,11 @@ sub give { my ($self, undef, $message) = @_; $self->say($message) }
 sub ping { $_[0]->write($_[0]->_frame('ping', '')) }
 sub farewell { $_[0]->_close(1001, 'the server is leaving') }
 
+# Ends with the other side's close, or without it after a while.
 sub _close {
     my ($self, $code, $reason) = @_;
     $self->write($self->_frame('close', pack 'n a*', $code, $reason));
-    $self->{done} = 1;
+    $self->{closing} = time;
 }
 
 sub take {
@@ -84,9 +85,10 @@ sub take {
     $frames->append($bytes);
     until ($self->{done}) {
         my $message = eval { $frames->next_bytes };
-        return $self->_close(1009, 'too long') if $@;
+        return $self->{closing} || $self->_close(1009, 'too long') if $@;
         return if !defined $message;
         if ($frames->is_close) { $self->_answer_close($message) }
+        elsif ($self->{closing}) { next }
         elsif ($frames->is_ping) { $self->write($self->_frame('pong', $message)) }
         elsif ($frames->is_text || $frames->is_binary) { $self->{on_message}->($self, $message, $frames->is_text ? 'text' : 'binary') }
     }
@@ -95,7 +97,7 @@ sub take {
 # A close is answered with its own code, RFC 6455 5.5.1.
 sub _answer_close {
     my ($self, $message) = @_;
-    $self->write($self->_frame('close', substr $message, 0, 2));
+    $self->write($self->_frame('close', substr $message, 0, 2)) if !$self->{closing};
     $self->{done} = 1;
 }
 

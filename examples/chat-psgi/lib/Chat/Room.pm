@@ -12,6 +12,7 @@ use POSIX ();
 use constant {
     LOOK_SECONDS => 0.1,     # at the journal
     PING_SECONDS => 20,      # shows who has gone without a word
+    CLOSE_SECONDS => 2,      # for the other side's good-bye
     WRITE_SECONDS => 10,     # a client that takes nothing for so long is let go
     READ_BYTES => 16_384,
 };
@@ -36,6 +37,7 @@ sub give_away {
     }
     POSIX::_exit(0) if fork // 1;
     close $life;
+    $0 = 'chat peer';
     $SIG{$_} = 'DEFAULT' for qw(TERM INT QUIT HUP USR1 USR2 CHLD);
     $SIG{PIPE} = 'IGNORE';
     eval { $peer->begin; _serve($peer); 1 } or warn 'chat: ' . ($@ || 'unknown');
@@ -45,10 +47,11 @@ sub give_away {
 sub _serve {
     my ($peer) = @_;
     my $pinged = time;
-    until ($peer->{done}) {
-        my ($ready, $told) = _wait($peer->{io});
-        return $peer->farewell if $told;
+    until ($peer->{done} || $peer->{closing} && time - $peer->{closing} > CLOSE_SECONDS) {
+        my ($ready, $told) = _wait($peer->{io}, !$peer->{closing});
+        $peer->farewell if $told;
         _read($peer) if $ready;
+        next if $peer->{closing};
         $peer->catch_up;
         next if $peer->{done} || time - $pinged < PING_SECONDS;
         $peer->ping;
@@ -58,9 +61,10 @@ sub _serve {
 
 # (the socket can be read, the worker has gone)
 sub _wait {
-    my ($io) = @_;
+    my ($io, $listens) = @_;
     my $bits = '';
-    vec($bits, fileno $_, 1) = 1 for $io, $ear;
+    vec($bits, fileno $io, 1) = 1;
+    vec($bits, fileno $ear, 1) = $listens ? 1 : 0;
     return (0, 0) if select($bits, undef, undef, LOOK_SECONDS) <= 0;
     return (vec($bits, fileno $io, 1), vec($bits, fileno $ear, 1));
 }
