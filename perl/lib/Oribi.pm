@@ -181,7 +181,12 @@ in an unlinked file.
 
 The client's socket, made when it is first read. It is non-blocking; C<< $io->blocking(1) >> changes that. An application that looks at it and
 then answers as usual is answered for as usual, and the connection closes. To take the connection over, return a delayed response and return from it
-without calling its responder: the socket is then the application's, and closes when its last handle does.
+without calling its responder: the socket is then the application's, and closes when its last handle does. What the client has sent behind the request is
+read first by C<read> and C<readline>; C<sysread> does not see it.
+
+=item oribi.unread
+
+Only with an C<Upgrade> request whose client did not wait for the answer: the bytes behind the request, for those who use C<sysread>.
 
 =item psgix.informational
 

@@ -46,6 +46,10 @@ my %ROUTE = (
         my ($env) = @_;
         return sub { my $io = $env->{'psgix.io'}; $io->blocking(1); syswrite $io, "raw bytes"; close $io };
     },
+    io_read => sub {
+        my ($env) = @_;
+        return sub { my $io = $env->{'psgix.io'}; $io->blocking(1); read $io, my ($in), 9; syswrite $io, "$in|$env->{'oribi.unread'}" };
+    },
     io_kept => sub {
         my ($env) = @_;
         return sub { push @kept, $env->{'psgix.io'}; syswrite $kept[-1], "kept " };
@@ -150,6 +154,10 @@ subtest 'psgix.io' => sub {
     $client->send("GET /io_taken HTTP/1.1\r\nHost: a\r\n\r\n");
     1 while $client->fill;
     is $client->{buffer}, 'raw bytes', 'the application has the socket to itself';
+    $client = $server->connect;
+    $client->send("GET /io_read HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nin advanc");
+    1 while $client->fill;
+    is $client->{buffer}, 'in advanc|in advanc', 'what was read behind the request is not lost';
     $client = $server->connect;
     $client->send("GET /io_kept HTTP/1.1\r\nHost: a\r\n\r\n");
     $client->take(5);

@@ -23,6 +23,54 @@ class StreamTest < BindingTest
     end
   end
 
+  def upgrade(client, body = "", offer: "x, y/2", version: "1.1")
+    client.send_raw("GET / HTTP/#{version}\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: #{offer}\r\n\r\n#{body}")
+  end
+
+  def test_a_protocol_of_the_clients_choice
+    app = lambda do |env|
+      [200, { "rack.protocol" => "y/2", "content-length" => "5" },
+       ->(stream) { Thread.new { stream.write(env["rack.protocol"].inspect, stream.read(5)) && stream.close } }]
+    end
+    serve(app) do |client|
+      upgrade(client, "early")
+      head, rest = client.socket.read.split("\r\n\r\n", 2)
+      lines = head.split("\r\n").grep_v(/\ADate: /)
+      assert_equal ["HTTP/1.1 101 Switching Protocols", "connection: upgrade", "upgrade: y/2"], [lines[0], *lines.drop(1).sort]
+      assert_equal '["x", "y/2"]early', rest
+    end
+  end
+
+  def test_protocols_that_cannot_be
+    seen = []
+    answers = [["z", ->(_) {}], ["x", ["text"]], [1, ->(_) {}]]
+    app = lambda do |env|
+      seen << env["rack.protocol"]
+      protocol, body = answers.shift
+      [200, { "rack.protocol" => protocol }, body]
+    end
+    3.times do
+      serve(app, lint: false) do |client|
+        upgrade(client, offer: "x")
+        assert_equal 500, client.read_response.status
+      end
+    end
+    answers << ["x", ["ten"]] << ["x", ["none"]]
+    serve(app, lint: false) do |client|
+      upgrade(client, offer: "x", version: "1.0")
+      assert_equal "ten", client.read_response.body
+    end
+    serve(app, lint: false) { |client| assert_equal "none", client.get("/").body }
+    assert_equal [["x"]] * 3 + [nil, nil], seen
+  end
+
+  def test_a_failure_with_the_socket_closes_it
+    serve(->(_) { [200, { "rack.protocol" => "x" }, ->(_stream) { raise "told to fail" }] }) do |client|
+      upgrade(client)
+      assert_match(/\AHTTP\/1.1 101 .*\r\n\r\n\z/m, client.socket.read)
+    end
+  end
+
   def test_parts_leave_as_they_are_written
     steps = Thread::Queue.new
     app = stream do |stream|
