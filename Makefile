@@ -22,7 +22,7 @@ ruby:
 	@for lib in $(BUILD)/ruby/*.so; do cmp -s $$lib ruby/lib/oribi/$${lib##*/} || cp --remove-destination $$lib ruby/lib/oribi/; done
 
 perl:
-	@cd perl && { [ Makefile -nt Makefile.PL ] || $(PERL) Makefile.PL; }
+	@cd perl && { [ Makefile -nt Makefile.PL ] && [ -z "$$(find lib bin -type d -newer Makefile)" ] || $(PERL) Makefile.PL; }
 	@$(MAKE) --no-print-directory -C perl
 
 test:

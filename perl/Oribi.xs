@@ -14,6 +14,7 @@
 #include "oribi/base/os.h"
 #include "oribi/server/control_command.h"
 #include "oribi/server/host.h"
+#include "oribi/server/prefork.h"
 
 typedef struct oribi_options *Oribi__Options;
 typedef struct oribi_listeners *Oribi__Listeners;
@@ -91,7 +92,7 @@ static char **command_line(pTHX_ I32 ax, I32 items)
 
 static struct oribi_host_setup setup_of(struct oribi_options *options, struct oribi_listeners *listeners)
 {
-    return (struct oribi_host_setup){options, listeners, "oribi-psgi", NULL};
+    return (struct oribi_host_setup){.options = options, .listeners = listeners, .program = "oribi-psgi"};
 }
 
 /* fork's result for the core, which looks at errno when it failed. */
@@ -121,6 +122,22 @@ static void psgi_signals_restore(pTHX_ SV *kept)
     memcpy(actions, SvPVX(kept), sizeof actions);
     for (int i = 0; i < CORE_SIGNALS; i++)
         (void)sigaction(core_signals[i], &actions[i], NULL);
+}
+
+/* What a manager (lib/Oribi/Prefork.pm) does with signals: [signal, what the workers get, seconds between two of them] for each trap. */
+static void fill_traps(pTHX_ struct oribi_prefork *prefork, AV *traps)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    for (SSize_t i = 0; i <= av_len(traps); i++) {
+        AV *trap = (AV *)SvRV(*av_fetch(traps, i, 0)); /* our own module made it */
+        const char *name = SvPV_nolen(*av_fetch(trap, 0, 0));
+        const char *send = SvPV_nolen(*av_fetch(trap, 1, 0));
+        int numbers[] = {oribi_signal_number(name), *send ? oribi_signal_number(send) : 0};
+        if (!numbers[0] || (*send && !numbers[1]))
+            croak("trap_signals: there is no signal %s\n", numbers[0] ? send : name);
+        if (oribi_prefork_trap(prefork, numbers[0], numbers[1], (int64_t)(SvNV(*av_fetch(trap, 2, 0)) * 1000), error) < 0)
+            croak("%s\n", error);
+    }
 }
 
 MODULE = Oribi    PACKAGE = Oribi
@@ -212,6 +229,23 @@ set_from(options, source, name, value)
         RETVAL = newSV(0);
   OUTPUT:
     RETVAL
+
+void
+_prefork_defaults(options)
+    Oribi::Options options
+  CODE:
+    oribi_prefork_defaults(options);
+
+void
+_prefork_set(options, name, value)
+    Oribi::Options options
+    const char *name
+    const char *value
+  PREINIT:
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+  CODE:
+    if (oribi_prefork_set(options, name, value, error) < 0)
+        croak("%s\n", error);
 
 SV *
 _parse(options, ...)
@@ -538,6 +572,14 @@ take(host)
     case ORIBI_HOST_EXIT:
         mXPUSHs(newSVpvs("exit"));
         mXPUSHi(action->exit_code);
+        mXPUSHs(newSVpv(oribi_signal_name(action->signal), 0));
+        break;
+    case ORIBI_HOST_FORK_WORKER:
+        mXPUSHs(newSVpvs("fork_worker"));
+        break;
+    case ORIBI_HOST_TRAPPED:
+        mXPUSHs(newSVpvs("trapped"));
+        mXPUSHs(newSVpv(oribi_signal_name(action->signal), 0));
         break;
     case ORIBI_HOST_NONE:
         mXPUSHs(newSVpvs("none"));
@@ -603,7 +645,124 @@ enter_mold(host)
   OUTPUT:
     RETVAL
 
+SV *
+manage(class, options, program, traps, left, ...)
+    const char *class
+    Oribi::Options options
+    SV *program
+    AV *traps
+    AV *left
+  PREINIT:
+    struct oribi_host *host;
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+  CODE:
+    struct oribi_prefork prefork = {.trap_count = 0};
+    struct oribi_host_setup setup = {.options = options, .program = savepv(SvPV_nolen(program)), .prefork = &prefork};
+    fill_traps(aTHX_ &prefork, traps);
+    for (SSize_t i = 0; i <= av_len(left); i++)
+        oribi_prefork_leave(&prefork, oribi_signal_number(SvPV_nolen(*av_fetch(left, i, 0))));
+    if (items > 5) {
+        Newxz(setup.argv, items - 4, char *);
+        SAVEFREEPV(setup.argv);
+        for (I32 i = 5; i < items; i++)
+            ((char **)setup.argv)[i - 5] = SvPV_nolen(ST(i));
+    }
+    if (oribi_host_create(&setup, &host, error) < 0)
+        croak("%s\n", error);
+    keep(aTHX_ ST(1));
+    RETVAL = object_of(aTHX_ class, host);
+  OUTPUT:
+    RETVAL
+
+void
+wait_for(host, seconds)
+    Oribi::Core::Host host
+    NV seconds
+  CODE:
+    oribi_host_wait_for(host, (int64_t)(seconds * 1000));
+    PERL_ASYNC_CHECK();
+
+void
+before_fork(host)
+    Oribi::Core::Host host
+  CODE:
+    oribi_host_before_fork(host);
+
+void
+worker_forked(host, pid)
+    Oribi::Core::Host host
+    SV *pid
+  CODE:
+    oribi_host_worker_forked(host, forked_pid(aTHX_ pid));
+
+void
+resume(host)
+    Oribi::Core::Host host
+  CODE:
+    oribi_host_resume(host);
+
+void
+configure(host)
+    Oribi::Core::Host host
+  CODE:
+    oribi_host_configure(host);
+
+UV
+signal_all(host, signal)
+    Oribi::Core::Host host
+    SV *signal
+  PREINIT:
+    int number;
+  CODE:
+    number = looks_like_number(signal) ? (int)SvIV(signal) : oribi_signal_number(SvPV_nolen(signal));
+    if (number <= 0)
+        croak("there is no signal %s\n", SvPV_nolen(signal));
+    RETVAL = oribi_host_signal_all(host, number);
+  OUTPUT:
+    RETVAL
+
+UV
+workers(host)
+    Oribi::Core::Host host
+  CODE:
+    RETVAL = oribi_host_workers(host);
+  OUTPUT:
+    RETVAL
+
+SV *
+enter_seat(host)
+    Oribi::Core::Host host
+  PREINIT:
+    struct oribi_seat *seat;
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+  CODE:
+    hand_on(aTHX_ ST(0));
+    seat = oribi_seat_enter_host(host, error);
+    if (!seat)
+        croak("%s\n", error);
+    RETVAL = object_of(aTHX_ "Oribi::Core::Seat", seat);
+  OUTPUT:
+    RETVAL
+
 MODULE = Oribi    PACKAGE = Oribi::Core::Mold
+
+SV *
+inherit_managed(class, options, program)
+    const char *class
+    Oribi::Options options
+    SV *program
+  PREINIT:
+    static const struct oribi_prefork none;
+    struct oribi_mold *mold;
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+  CODE:
+    struct oribi_host_setup setup = {.options = options, .program = savepv(SvPV_nolen(program)), .prefork = &none};
+    if (oribi_mold_inherit(&setup, &mold, error) < 0)
+        croak("%s\n", error);
+    keep(aTHX_ ST(1));
+    RETVAL = object_of(aTHX_ class, mold);
+  OUTPUT:
+    RETVAL
 
 bool
 inherited(class)
@@ -741,6 +900,60 @@ enter_seat(mold)
     RETVAL
 
 MODULE = Oribi    PACKAGE = Oribi::Core::Seat
+
+void
+begin(seat)
+    Oribi::Core::Seat seat
+  CODE:
+    oribi_seat_begin(seat);
+
+void
+heed(seat)
+    Oribi::Core::Seat seat
+  CODE:
+    oribi_seat_heed(seat);
+
+bool
+asked(seat)
+    Oribi::Core::Seat seat
+  CODE:
+    RETVAL = oribi_seat_asked(seat);
+  OUTPUT:
+    RETVAL
+
+int
+wake_fd(seat)
+    Oribi::Core::Seat seat
+  CODE:
+    RETVAL = oribi_seat_wake_fd(seat);
+  OUTPUT:
+    RETVAL
+
+void
+job_begin(seat, text)
+    Oribi::Core::Seat seat
+    SV *text
+  PREINIT:
+    STRLEN n;
+    const char *p;
+  CODE:
+    p = SvPV(text, n);
+    oribi_seat_job_begin(seat, p, n);
+
+void
+job_end(seat)
+    Oribi::Core::Seat seat
+  CODE:
+    oribi_seat_job_end(seat);
+
+void
+job_title(seat)
+    Oribi::Core::Seat seat
+  PREINIT:
+    char text[ORIBI_TITLE_CAP];
+  CODE:
+    if (oribi_seat_job_title(seat, text, sizeof text) > 0)
+        psgi_title(aTHX_ text);
 
 SV *
 worker(seat, app)

@@ -378,6 +378,11 @@ int oribi_os_signal_on_parent_death(int signal_number, pid_t parent)
     return getppid() == parent ? 0 : ORIBI_ECLOSED;
 }
 
+bool oribi_os_is_main_thread(void)
+{
+    return (pid_t)syscall(SYS_gettid) == getpid();
+}
+
 /* --- signals and backtraces --- */
 
 /* Real-time signals have no meaning of their own; from the upper end, because libraries begin at the lower one. */

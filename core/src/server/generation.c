@@ -118,6 +118,12 @@ bool oribi__start_mold(struct oribi_host *host, uint32_t generation, bool fresh)
 {
     pid_t pid = -1;
     host->next_generation = generation;
+    if (!fresh && host->ties.prefork) { /* nothing is to be forked or loaded: we are that mold */
+        host->has_started = true;
+        host->started =
+            (struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = generation, .pid = host->pid};
+        return false;
+    }
     if (oribi_message_pair(host->next_mold_fds) < 0) {
         host->next_mold_fds[0] = host->next_mold_fds[1] = -1;
         oribi__mold_started(host, -1);
@@ -180,6 +186,7 @@ static void told_options_text(struct oribi_host *host, const char *text)
         line += n + (line[n] == '\n');
     }
     oribi__host_config(&options, host->sup.config.workers_max, &host->config);
+    host->config.patient = host->ties.prefork;
     host->has_config = true;
     oribi_options_deinit(&options);
 }

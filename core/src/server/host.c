@@ -5,8 +5,8 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
+#include "oribi/server/prefork.h"
 #include "oribi/server/sd_notify.h"
-#include "oribi/server/signals.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -64,20 +64,36 @@ static bool signal_event(int number, struct oribi_event *event)
 
 /* --- carrying out --- */
 
-/* Nobody writes to the slot now: its last worker was reaped, the next is not forked. */
-static void spawn(struct oribi_host *host, const struct oribi_action *action)
+/* Nobody writes to the slot now: its last worker was reaped, the next is not forked. True when the language is to fork. */
+static bool spawn(struct oribi_host *host, const struct oribi_action *action)
 {
     struct oribi_slot *slot = &host->ties.board.slots[action->slot];
     memset(slot, 0, sizeof(*slot));
     atomic_store(&slot->generation, action->generation);
     atomic_store(&slot->state, ORIBI_SLOT_STARTING);
     atomic_store(&slot->stop_soon, host->sup.stop_at != 0 ? ORIBI_STOP_SOON : ORIBI_STOP_NONE);
+    if (action->pid == host->pid) { /* a library's own mold is the supervisor itself */
+        host->spawn = *action;
+        host->action = (struct oribi_host_action){.type = ORIBI_HOST_FORK_WORKER};
+        return true;
+    }
     struct oribi_message message = {
         .kind = ORIBI_MESSAGE_SPAWN, .generation = action->generation, .slot = action->slot, .ticket = action->ticket};
     struct oribi__mold_socket *mold = oribi__mold_socket_of(host, action->pid);
     if (!mold || oribi_message_send(mold->fd, &message, 0) < 0)
         oribi_log(ORIBI_LOG_DEBUG, "mold (pid %d) takes no commands",
                   action->pid); /* its end or boot_timeout settles it */
+    return false;
+}
+
+/* The supervisor's own mold ends without a process ending. */
+static void stop_mold(struct oribi_host *host, int32_t pid)
+{
+    oribi__mold_socket_close(host, pid);
+    if (pid != host->pid)
+        return;
+    host->has_started = true;
+    host->started = (struct oribi_event){.type = ORIBI_EVENT_EXITED, .pid = pid};
 }
 
 static bool hook(struct oribi_host *host, const char *name, const struct oribi_action *action)
@@ -186,7 +202,8 @@ static bool finish(struct oribi_host *host, const struct oribi_action *action)
         oribi_handoff_refuse(&host->ties.handoff); /* of workers that were killed before they could empty it */
     if (refused)
         oribi_log(ORIBI_LOG_WARN, "%u connections between workers were answered 503", refused);
-    host->action = (struct oribi_host_action){.type = ORIBI_HOST_EXIT, .exit_code = action->code};
+    host->action =
+        (struct oribi_host_action){.type = ORIBI_HOST_EXIT, .exit_code = action->code, .signal = host->strike};
     return true;
 }
 
@@ -201,11 +218,10 @@ static bool carry_out(struct oribi_host *host, const struct oribi_action *action
         host->action = (struct oribi_host_action){.type = ORIBI_HOST_FORK_MOLD};
         return oribi__start_mold(host, action->generation, action->fresh);
     case ORIBI_ACTION_STOP_MOLD:
-        oribi__mold_socket_close(host, action->pid);
+        stop_mold(host, action->pid);
         return false;
     case ORIBI_ACTION_SPAWN:
-        spawn(host, action);
-        return false;
+        return spawn(host, action);
     case ORIBI_ACTION_SIGNAL:
         (void)kill(action->pid, action->signal); /* a child that we have not reaped: the pid is its own */
         return false;
@@ -308,7 +324,7 @@ static bool next_signal(struct oribi_host *host)
     char byte;
     struct oribi_event event;
     while (oribi_os_read(host->signal_fds[0], &byte, 1) == 1) {
-        if (!signal_event(byte, &event))
+        if (!(host->ties.prefork ? oribi__prefork_signal(host, byte, &event) : signal_event(byte, &event)))
             continue;
         feed(host, &event);
         return true;
@@ -372,7 +388,8 @@ static bool next_measure(struct oribi_host *host)
         uint32_t i = host->measure_next++ % sup->slot_count;
         const struct oribi_place *place = &sup->places[i];
         if (place->state != ORIBI_PLACE_SERVING || place->retire ||
-            atomic_load(&host->ties.board.slots[i].state) == ORIBI_SLOT_BUSY)
+            atomic_load(&host->ties.board.slots[i].state) == ORIBI_SLOT_BUSY ||
+            (host->ties.prefork && atomic_load(&host->ties.board.slots[i].state) == ORIBI_SLOT_STARTING))
             continue;
         feed(host, &(struct oribi_event){.type = ORIBI_EVENT_MEASURED,
                                          .slot = i,
@@ -387,9 +404,13 @@ static bool next_measure(struct oribi_host *host)
 static bool next_event(struct oribi_host *host)
 {
     struct oribi_event event;
+    if (host->trapped)
+        return false; /* the language hears of it before anything else happens */
     if (host->has_started) {
-        host->has_started = false;
-        feed(host, &host->started);
+        event = host->started;
+        host->has_started = event.type == ORIBI_EVENT_MOLD_STARTED && event.pid == host->pid; /* loaded as it is */
+        host->started.type = ORIBI_EVENT_MOLD_READY;
+        feed(host, &event);
         return true;
     }
     if (next_message(host) || next_signal(host) || next_death(host))
@@ -399,6 +420,11 @@ static bool next_event(struct oribi_host *host)
         return true;
     }
     if (oribi__control_turn(host, &event)) {
+        if (!host->ties.prefork || oribi__prefork_wish(host, &event))
+            feed(host, &event);
+        return true;
+    }
+    if (host->resume_asked && oribi__prefork_resume(host, &event)) {
         feed(host, &event);
         return true;
     }
@@ -462,7 +488,9 @@ const struct oribi_host_action *oribi_host_take(struct oribi_host *host)
     relieve_predecessor(host);
     oribi__listening_turn(host);
     pat_watchdog(host);
-    host->action = (struct oribi_host_action){.type = ORIBI_HOST_NONE};
+    host->action = (struct oribi_host_action){.type = host->trapped ? ORIBI_HOST_TRAPPED : ORIBI_HOST_NONE,
+                                              .signal = host->trapped};
+    host->trapped = 0;
     return &host->action;
 }
 
@@ -473,6 +501,11 @@ static int64_t earlier(int64_t a, int64_t b)
 
 void oribi_host_wait(struct oribi_host *host)
 {
+    oribi_host_wait_for(host, -1);
+}
+
+void oribi_host_wait_for(struct oribi_host *host, int64_t ms)
+{
     int64_t now_ms = oribi_clock_ms();
     int64_t at = earlier(oribi_supervisor_deadline(&host->sup, now_ms), oribi__control_deadline(host));
     if (host->watchdog_ms)
@@ -481,6 +514,8 @@ void oribi_host_wait(struct oribi_host *host)
         at = earlier(at, host->listen_look_at);
     if (host->sup.config.memory_max && !host->sup.stopping)
         at = earlier(at, host->measured_at + MEASURE_MS);
+    if (ms >= 0)
+        at = earlier(at, now_ms + ms);
     int fds[ORIBI_POLL_MAX] = {host->signal_fds[0], host->message_fd, host->successor_fd};
     size_t count = 3 + oribi__control_fds(host, fds + 3);
     oribi_process_poll(fds, count, at == INT64_MAX ? -1 : at > now_ms ? at - now_ms : 0);

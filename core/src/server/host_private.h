@@ -32,6 +32,8 @@ struct oribi__ties {
     struct oribi_access_log *access_log; /* NULL: off */
     int message_fd;                      /* to the supervisor; shared by all its molds and workers */
     int life_fd;                         /* never written to: at its end the supervisor is dead */
+    pid_t supervisor;
+    bool prefork; /* a library's: prefork.h */
 };
 
 struct oribi__mold_socket {
@@ -113,6 +115,16 @@ struct oribi_host {
     int upgrade_fd;    /* we are the successor: written to when we serve; -1: we are not */
     int successor_fd;  /* our successor writes there; -1: there is none */
     int successor_end; /* its end until it is started */
+    /* prefork.h */
+    struct oribi_prefork prefork;
+    struct oribi_action spawn; /* between ORIBI_HOST_FORK_WORKER and oribi_host_worker_forked() */
+    bool can_outlive_thread;   /* the fork is not the main thread's: its end must not stop the worker */
+    bool paused;               /* a trapped signal has ended the loop … */
+    bool ending;               /* … and is one that asks a program to end */
+    bool resume_asked;
+    int trapped;               /* what take is to say once all actions are carried out */
+    int pending;               /* trapped while paused */
+    int strike;                /* a signal that is not trapped ends everything, and then strikes */
     /* what take returned */
     struct oribi_host_action action;
     char reason[256];
@@ -154,6 +166,16 @@ bool oribi__mold_promoted(struct oribi_host *host, const struct oribi_message *m
 void oribi__start_successor(struct oribi_host *host);
 bool oribi__successor_ready(struct oribi_host *host);
 void oribi__successor_failed(struct oribi_host *host);
+
+/* prefork.c */
+void oribi__prefork_begin(struct oribi_host *host, const struct oribi_prefork *prefork);
+bool oribi__prefork_signal(struct oribi_host *host, int number, struct oribi_event *event); /* true: feed it */
+bool oribi__prefork_wish(struct oribi_host *host, struct oribi_event *event);               /* what a client of the control socket wants; likewise */
+bool oribi__prefork_resume(struct oribi_host *host, struct oribi_event *event);             /* likewise */
+
+/* seat.c: a seat with these ties. */
+struct oribi_seat *oribi__seat_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
+                                   uint32_t generation);
 
 /* generation.c, in a mold that was started by exec */
 struct oribi__handed_down {

@@ -124,6 +124,7 @@ static void point_at_null(int fd, int flags)
 void oribi_host_daemon_enter(struct oribi_host *host)
 {
     host->pid = getpid();
+    host->ties.supervisor = host->pid;
     oribi_os_close(host->daemon_fds[0]);
     host->daemon_fds[0] = -1;
     oribi_signals_install(oribi__host_signal, host, 1);
@@ -330,6 +331,8 @@ int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **
     host->ties.options = options;
     host->ties.listeners = setup->listeners ? setup->listeners : &host->no_listeners;
     host->ties.program = setup->program;
+    host->ties.supervisor = host->pid;
+    host->ties.prefork = setup->prefork != NULL;
     host->adopted_from = host->ties.listeners->count;
     host->watchdog_ms = oribi_sd_watchdog_ms();
     become_successor(host);
@@ -340,13 +343,16 @@ int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **
         return fail(host, code, NULL, error);
     if (open_pipes(host) < 0 || oribi_handoff_create(&host->ties.handoff) < 0)
         return fail(host, ORIBI_ESYS, "cannot make pipes", error);
-    uint32_t workers_max = workers_ceiling(options);
+    uint32_t workers_max = setup->prefork ? ORIBI_WORKERS_MAX : workers_ceiling(options);
     if (oribi_scoreboard_create_named(&host->ties.board, 2 * workers_max) < 0) /* those who leave and those who come */
         return fail(host, ORIBI_ENOMEM, "cannot map the scoreboard", error);
     struct oribi_supervisor_config config;
     oribi__host_config(options, workers_max, &config);
+    config.patient = host->ties.prefork;
     oribi_supervisor_init(&host->sup, &config, host->ties.board.slots, host->ties.board.count);
     oribi__hand_over_logs(host);
+    if (setup->prefork)
+        oribi__prefork_begin(host, setup->prefork);
     oribi_signals_install(oribi__host_signal, host, 1);
     *out = host;
     return 0;
@@ -355,7 +361,9 @@ int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **
 void oribi_host_destroy(struct oribi_host *host)
 {
     oribi_signals_uninstall();
+    oribi_signals_choose(NULL, 0);
     oribi__release_starter(host, 1);
+    oribi__control_answer(host, ORIBI__WISH_STOP, 0, "stopped");
     oribi__control_close(host, true);
     oribi__close_listeners(host, true);
     close_own(host, -1);

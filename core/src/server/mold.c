@@ -98,6 +98,8 @@ int oribi_mold_inherit(const struct oribi_host_setup *setup, struct oribi_mold *
     mold->ties = (struct oribi__ties){.options = setup->options,
                                       .listeners = setup->listeners,
                                       .program = setup->program,
+                                      .supervisor = from.parent,
+                                      .prefork = setup->prefork != NULL,
                                       .handoff = from.handoff,
                                       .message_fd = from.message_fd,
                                       .life_fd = from.life_fd};

@@ -2,9 +2,11 @@
 #include "oribi/server/mold.h"
 #include "server/host_private.h"
 
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
-#include "oribi/server/signals.h"
+#include "oribi/server/prefork.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -25,6 +27,9 @@ struct oribi_seat {
     _Atomic bool stop_asked;   /* set by the handler */
     _Atomic bool reopen_asked; /* likewise */
     _Atomic bool mold_asked;   /* likewise */
+    uint64_t jobs_limit;       /* 0: none */
+    int64_t titled_ms;         /* oribi_seat_job_title */
+    bool titled_busy;
     bool leaving_told;
     struct oribi_listeners *spare;      /* duplicates for a mold made of this worker, while it is forked */
     struct oribi_handoff spare_handoff; /* likewise */
@@ -36,6 +41,10 @@ static void on_signal(void *self, int number)
     struct oribi_seat *seat = self;
     bool stop = number == SIGTERM || number == SIGQUIT;
     struct oribi_worker *worker = atomic_load(&seat->worker);
+    if (seat->ties.prefork && (number == SIGINT || (stop && !atomic_load(&seat->serving)))) {
+        oribi_signals_yield(number);
+        return;
+    }
     if (number == SIGINT || (stop && !atomic_load(&seat->serving)))
         _exit(0);
     if (stop) {
@@ -63,16 +72,41 @@ static void tell(struct oribi_seat *seat, enum oribi_message_kind kind, const ch
 
 struct oribi_seat *oribi_seat_enter(struct oribi_mold *mold)
 {
-    struct oribi_seat *seat = oribi_mem_alloc(1, sizeof(*seat));
-    seat->ties = mold->ties;
-    seat->pid = getpid();
-    seat->index = mold->slot;
-    seat->ticket = mold->ticket;
-    seat->generation = mold->generation;
+    struct oribi_seat *seat = oribi__seat_new(&mold->ties, mold->slot, mold->ticket, mold->generation);
     oribi_os_close(mold->socket_fd);
     oribi_wake_destroy(&mold->wake);
     oribi_mem_free(mold);
+    return seat;
+}
 
+struct oribi_seat *oribi_seat_enter_host(struct oribi_host *host, char *error)
+{
+    struct oribi_action spawn = host->spawn;
+    bool dies_with_parent = !host->can_outlive_thread;
+    struct oribi__ties ties = host->ties;
+    oribi__host_forget(host, -1);
+    struct oribi_seat *seat = oribi__seat_new(&ties, spawn.slot, spawn.ticket, spawn.generation);
+    if (oribi_process_switch_user(ties.options->user, ties.options->group, error) < 0) {
+        oribi_seat_failed(seat, error, strlen(error));
+        return NULL;
+    }
+    /* After the change of user, which takes it back (prctl(2)). */
+    if (dies_with_parent && oribi_os_signal_on_parent_death(SIGTERM, ties.supervisor) == ORIBI_ECLOSED)
+        (void)raise(SIGTERM); /* it was faster than we */
+    return seat;
+}
+
+struct oribi_seat *oribi__seat_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket, uint32_t generation)
+{
+    static const int stops[] = {SIGTERM, SIGQUIT, SIGINT, SIGUSR1};
+    struct oribi_seat *seat = oribi_mem_alloc(1, sizeof(*seat));
+    seat->ties = *ties;
+    seat->pid = getpid();
+    seat->index = index;
+    seat->ticket = ticket;
+    seat->generation = generation;
+    if (ties->prefork)
+        oribi_signals_choose(stops, sizeof(stops) / sizeof(stops[0]));
     struct oribi_slot *slot = oribi_seat_slot(seat);
     atomic_store(&slot->pid, seat->pid);
     atomic_store(&slot->generation, seat->generation);
@@ -265,8 +299,10 @@ int oribi_seat_wake_fd(struct oribi_seat *seat)
 }
 
 /* Between two calls a worker that has more to do does not say that it is idle. */
-static const char *state_text(const struct oribi_slot *slot)
+static const char *state_text(const struct oribi_slot *slot, bool prefork)
 {
+    if (prefork && atomic_load(&slot->state) == ORIBI_SLOT_STARTING)
+        return "running";
     switch (atomic_load(&slot->state)) {
     case ORIBI_SLOT_IDLE:
     case ORIBI_SLOT_BUSY:
@@ -282,10 +318,105 @@ size_t oribi_seat_title(struct oribi_seat *seat, char *dst, size_t cap)
 {
     char title[sizeof(seat->title)];
     struct oribi_slot *slot = oribi_seat_slot(seat);
-    (void)snprintf(title, sizeof(title), "%s worker %u, generation %u, %s, %llu requests", seat->ties.program,
-                   seat->index, seat->generation, state_text(slot),
-                   (unsigned long long)atomic_load(&slot->request_count)); /* cut when longer: still a title */
+    (void)snprintf(title, sizeof(title), "%s worker %u, generation %u, %s, %llu %s", seat->ties.program, seat->index,
+                   seat->generation, state_text(slot, seat->ties.prefork),
+                   (unsigned long long)atomic_load(&slot->request_count),
+                   seat->ties.prefork ? "jobs" : "requests"); /* cut when longer: still a title */
     return oribi__title_changed(title, seat->title, sizeof(seat->title), dst, cap);
+}
+
+/* --- a loop that is no HTTP worker: prefork.h --- */
+
+/* Each worker draws its own limit, so that they do not leave together. */
+static uint64_t draw_limit(const struct oribi_options *options, pid_t pid)
+{
+    uint64_t min = options->requests_max.min > 0 ? options->requests_max.min : 1; /* a limit of 0 is none */
+    uint64_t max = options->requests_max.max;
+    if (max == 0)
+        return 0;
+    uint64_t spread = (max > min ? max - min : 0) + options->requests_jitter + 1;
+    uint64_t seed = (uint64_t)oribi_clock_us() * 6364136223846793005u + (uint64_t)pid * 1442695040888963407u;
+    return min + (seed >> 33) % spread;
+}
+
+/* A worker of a mold becomes the supervisor's child when the process between is gone, which it is after its next few instructions; only then
+ * can the kernel be asked to tell of the supervisor's end. Should that last, oribi_seat_asked() still sees the end of life_fd. */
+static void wait_for_parent(const struct oribi_seat *seat)
+{
+    enum { PATIENCE_MS = 1000 };
+    int64_t end_ms = oribi_clock_ms() + PATIENCE_MS;
+    while (getppid() != seat->ties.supervisor && oribi_clock_ms() < end_ms)
+        oribi_process_poll(&seat->ties.life_fd, 1, 1);
+    if (getppid() == seat->ties.supervisor &&
+        oribi_os_signal_on_parent_death(SIGTERM, seat->ties.supervisor) == ORIBI_ECLOSED)
+        (void)raise(SIGTERM); /* it was faster than we */
+}
+
+void oribi_seat_begin(struct oribi_seat *seat)
+{
+    seat->jobs_limit = draw_limit(seat->ties.options, seat->pid);
+    tell(seat, ORIBI_MESSAGE_WORKER_READY, "", 0);
+    if (getppid() != seat->ties.supervisor)
+        wait_for_parent(seat);
+}
+
+void oribi_seat_heed(struct oribi_seat *seat)
+{
+    if (atomic_exchange(&seat->serving, true))
+        return;
+    atomic_store(&oribi_seat_slot(seat)->state, ORIBI_SLOT_IDLE);
+}
+
+bool oribi_seat_asked(struct oribi_seat *seat)
+{
+    oribi_seat_heed(seat);
+    if (atomic_load(&seat->reopen_asked)) {
+        (void)oribi_wake_clear(&seat->wake);
+        (void)oribi_seat_turn(seat);
+        if (atomic_load(&seat->stop_asked)) /* it may have come just before the wake was cleared */
+            oribi_wake_notify(&seat->wake);
+    }
+    return oribi_seat_stopping(seat);
+}
+
+void oribi_seat_job_begin(struct oribi_seat *seat, const char *text, size_t len)
+{
+    struct oribi_slot *slot = oribi_seat_slot(seat);
+    size_t n = len < sizeof(slot->line) ? len : sizeof(slot->line) - 1;
+    oribi_seat_heed(seat);
+    memcpy(slot->line, text, n);
+    slot->line[n] = '\0';
+    atomic_store(&slot->state, ORIBI_SLOT_BUSY);
+    atomic_store_explicit(&slot->call_started_us, oribi_clock_us(), memory_order_release);
+}
+
+void oribi_seat_job_end(struct oribi_seat *seat)
+{
+    struct oribi_slot *slot = oribi_seat_slot(seat);
+    int64_t started_us = atomic_load(&slot->call_started_us);
+    if (!started_us)
+        return; /* none had begun */
+    uint64_t count = atomic_load(&slot->request_count) + 1;
+    atomic_store(&slot->call_us_sum, atomic_load(&slot->call_us_sum) + (uint64_t)(oribi_clock_us() - started_us));
+    atomic_store(&slot->request_count, count);
+    atomic_store_explicit(&slot->call_started_us, 0, memory_order_release);
+    atomic_store(&slot->state, ORIBI_SLOT_IDLE);
+    if (!seat->jobs_limit || count < seat->jobs_limit || atomic_exchange(&seat->stop_asked, true))
+        return;
+    tell(seat, ORIBI_MESSAGE_WORKER_LEAVING, "", 0);
+    oribi_wake_notify(&seat->wake);
+}
+
+size_t oribi_seat_job_title(struct oribi_seat *seat, char *dst, size_t cap)
+{
+    enum { EVERY_MS = 1000 };
+    int64_t now_ms = oribi_clock_ms();
+    bool busy = atomic_load(&oribi_seat_slot(seat)->call_started_us) != 0;
+    if (seat->titled_ms && now_ms - seat->titled_ms < EVERY_MS && (busy || !seat->titled_busy))
+        return 0;
+    seat->titled_ms = now_ms;
+    seat->titled_busy = busy;
+    return oribi_seat_title(seat, dst, cap);
 }
 
 /* The handlers stay, and with `serving` off they end the process, also while the language runs its own exit handlers. The seat stays too,

@@ -7,12 +7,16 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-static const int handled[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGTTIN, SIGTTOU};
+enum { SIGNALS_MAX = 64 }; /* Linux numbers them from 1 to 64 */
 
-enum { HANDLED = sizeof(handled) / sizeof(handled[0]) };
+#define BIT(number) ((uint64_t)1 << ((number)-1))
+
+static const uint64_t usual = BIT(SIGINT) | BIT(SIGTERM) | BIT(SIGQUIT) | BIT(SIGHUP) | BIT(SIGUSR1) | BIT(SIGUSR2) |
+                              BIT(SIGWINCH) | BIT(SIGTTIN) | BIT(SIGTTOU);
 
 /* A handler has no argument but the number, so this is the process's one set. Written with our signals held back. */
 static struct {
@@ -20,20 +24,23 @@ static struct {
     oribi_signal_fn fn;
     void *self;
     bool children;
-    struct sigaction before[HANDLED];
-    struct sigaction before_pipe;
-    struct sigaction before_child;
+    uint64_t chosen;    /* instead of the usual ones; 0: those */
+    uint64_t installed; /* CHLD and PIPE not among them */
+    struct sigaction before[SIGNALS_MAX + 1];
     sigset_t mask; /* before hold */
 } set;
 
-/* Signals that came before there was anybody to act on them; by their place in `handled`. */
-static volatile sig_atomic_t early[HANDLED];
+/* Signals that came before there was anybody to act on them. */
+static volatile sig_atomic_t early[SIGNALS_MAX + 1];
 
 static void note(void *self, int number)
 {
-    for (int i = 0; i < HANDLED; i++)
-        if (handled[i] == number)
-            early[i] = 1;
+    early[number] = 1;
+}
+
+static uint64_t wanted(void)
+{
+    return set.chosen ? set.chosen : usual;
 }
 
 static void chain(const struct sigaction *before, int number, siginfo_t *info, void *context)
@@ -44,12 +51,10 @@ static void chain(const struct sigaction *before, int number, siginfo_t *info, v
         before->sa_handler(number);
 }
 
-static const struct sigaction *before_us(int number)
+void oribi_signals_yield(int number)
 {
-    for (int i = 0; i < HANDLED; i++)
-        if (handled[i] == number)
-            return &set.before[i];
-    return &set.before_pipe;
+    (void)sigaction(number, &set.before[number], NULL);
+    (void)raise(number); /* blocked until this handler returns, and then it strikes */
 }
 
 /* errno belongs to the code that was interrupted. */
@@ -60,8 +65,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
         if (number != SIGPIPE)
             set.fn(set.self, number);
     } else {
-        (void)sigaction(number, before_us(number), NULL);
-        (void)raise(number); /* blocked until this handler returns, and then it strikes */
+        oribi_signals_yield(number);
     }
     errno = kept;
 }
@@ -71,7 +75,7 @@ static void on_child(int number, siginfo_t *info, void *context)
     int kept = errno;
     if (getpid() == atomic_load(&set.owner))
         set.fn(set.self, number);
-    chain(&set.before_child, number, info, context);
+    chain(&set.before[SIGCHLD], number, info, context);
     errno = kept;
 }
 
@@ -88,8 +92,22 @@ static void handle(int number, void (*fn)(int, siginfo_t *, void *), int flags, 
 static void fill_mask(sigset_t *mask)
 {
     (void)sigemptyset(mask);
-    for (int i = 0; i < HANDLED; i++)
-        (void)sigaddset(mask, handled[i]);
+    for (int number = 1; number <= SIGNALS_MAX; number++)
+        if ((wanted() | usual | set.installed) & BIT(number))
+            (void)sigaddset(mask, number);
+}
+
+void oribi_signals_choose(const int *numbers, size_t count)
+{
+    set.chosen = 0;
+    for (size_t i = 0; i < count; i++)
+        if (numbers[i] > 0 && numbers[i] <= SIGNALS_MAX)
+            set.chosen |= BIT(numbers[i]);
+}
+
+static void put_back(int number)
+{
+    (void)sigaction(number, &set.before[number], NULL);
 }
 
 /* SA_RESTART for the application's sake: its system calls do not fail because of us. poll(2) and epoll_wait(2) end all the same. */
@@ -103,18 +121,27 @@ void oribi_signals_install(oribi_signal_fn fn, void *self, int children)
     set.fn = fn;
     set.self = self;
     atomic_store(&set.owner, getpid());
-    for (int i = 0; i < HANDLED; i++)
-        handle(handled[i], on_signal, 0, first ? &set.before[i] : NULL);
-    handle(SIGPIPE, on_signal, 0, first ? &set.before_pipe : NULL);
+    for (int number = 1; number <= SIGNALS_MAX; number++) {
+        bool was = set.installed & BIT(number);
+        if (wanted() & BIT(number))
+            handle(number, on_signal, 0, was ? NULL : &set.before[number]);
+        else if (was)
+            put_back(number);
+    }
+    set.installed = wanted();
+    handle(SIGPIPE, on_signal, 0, first ? &set.before[SIGPIPE] : NULL);
     if (children && !set.children)
-        handle(SIGCHLD, on_child, SA_NOCLDSTOP, &set.before_child);
+        handle(SIGCHLD, on_child, SA_NOCLDSTOP, &set.before[SIGCHLD]);
     else if (!children && set.children)
-        (void)sigaction(SIGCHLD, &set.before_child, NULL);
+        put_back(SIGCHLD);
     set.children = children;
-    for (int i = 0; i < HANDLED && fn != note; i++)
-        if (early[i]) {
-            early[i] = 0;
-            fn(self, handled[i]);
+    for (int number = 1; number <= SIGNALS_MAX && fn != note; number++)
+        if (early[number]) {
+            early[number] = 0;
+            if (set.installed & BIT(number))
+                fn(self, number);
+            else
+                (void)raise(number);
         }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -130,10 +157,10 @@ void oribi_signals_keep_not(void)
     if (set.fn != note)
         return;
     oribi_signals_uninstall();
-    for (int i = 0; i < HANDLED; i++)
-        if (early[i]) {
-            early[i] = 0;
-            (void)raise(handled[i]);
+    for (int number = 1; number <= SIGNALS_MAX; number++)
+        if (early[number]) {
+            early[number] = 0;
+            (void)raise(number);
         }
 }
 
@@ -141,12 +168,14 @@ void oribi_signals_uninstall(void)
 {
     if (atomic_load(&set.owner) == 0)
         return;
-    for (int i = 0; i < HANDLED; i++)
-        (void)sigaction(handled[i], &set.before[i], NULL);
-    (void)sigaction(SIGPIPE, &set.before_pipe, NULL);
+    for (int number = 1; number <= SIGNALS_MAX; number++)
+        if (set.installed & BIT(number))
+            put_back(number);
+    put_back(SIGPIPE);
     if (set.children)
-        (void)sigaction(SIGCHLD, &set.before_child, NULL);
+        put_back(SIGCHLD);
     set.children = false;
+    set.installed = 0;
     set.fn = NULL;
     atomic_store(&set.owner, 0);
 }
@@ -161,4 +190,35 @@ void oribi_signals_hold(void)
 void oribi_signals_release(void)
 {
     (void)pthread_sigmask(SIG_SETMASK, &set.mask, NULL);
+}
+
+/* --- names --- */
+
+static const struct {
+    const char *name;
+    int number;
+} names[] = {
+    {"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"KILL", SIGKILL},   {"USR1", SIGUSR1}, {"USR2", SIGUSR2},
+    {"PIPE", SIGPIPE}, {"ALRM", SIGALRM}, {"TERM", SIGTERM}, {"CHLD", SIGCHLD},   {"CONT", SIGCONT}, {"STOP", SIGSTOP},
+    {"TSTP", SIGTSTP}, {"TTIN", SIGTTIN}, {"TTOU", SIGTTOU}, {"WINCH", SIGWINCH}, {"URG", SIGURG},   {"IO", SIGIO},
+    {"PWR", SIGPWR},   {"ABRT", SIGABRT}, {"XCPU", SIGXCPU}, {"XFSZ", SIGXFSZ},   {"VTALRM", SIGVTALRM},
+    {"PROF", SIGPROF},
+};
+
+int oribi_signal_number(const char *name)
+{
+    if (strncmp(name, "SIG", 3) == 0)
+        name += 3;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(names[i].name, name) == 0)
+            return names[i].number;
+    return 0;
+}
+
+const char *oribi_signal_name(int number)
+{
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (names[i].number == number)
+            return names[i].name;
+    return "";
 }

@@ -5,6 +5,7 @@
 #include "server/supervisor_private.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <string.h>
 
 void oribi_supervisor_init(struct oribi_supervisor *sup, const struct oribi_supervisor_config *config,
@@ -74,6 +75,8 @@ int64_t oribi_supervisor_deadline(const struct oribi_supervisor *sup, int64_t no
     at = earlier_set(earlier_set(at, sup->upgrade_until), sup->refork_until);
     if (oribi__sup_tally(sup).current < oribi__sup_wanted(sup) && sup->mold_not_before > now_ms)
         at = earlier(at, sup->mold_not_before);
+    if (sup->send_signal && sup->send_at > now_ms)
+        at = earlier(at, sup->send_at);
     if (sup->spawned_at >= 0 && !oribi__sup_spawn_paced(sup, now_ms))
         at = earlier(at, sup->spawned_at + sup->config.spawn_interval_ms);
     return at > now_ms ? at : now_ms;
@@ -93,6 +96,18 @@ uint32_t oribi_supervisor_alive(const struct oribi_supervisor *sup)
     for (uint32_t i = 0; i < sup->slot_count; i++)
         count += oribi__has_process(sup->places[i].state);
     return count;
+}
+
+void oribi_supervisor_told(struct oribi_supervisor *sup, uint32_t slot, int signal, int64_t now_ms)
+{
+    struct oribi_place *place = &sup->places[slot];
+    assert(slot < sup->slot_count && oribi__has_process(place->state));
+    if (signal != SIGTERM && signal != SIGQUIT && signal != SIGINT && signal != SIGKILL)
+        return;
+    if (!place->cause)
+        place->cause = oribi__cause_asked;
+    if (place->state == ORIBI_PLACE_SERVING && !place->until)
+        place->until = oribi__sup_stop_deadline(sup, now_ms);
 }
 
 bool oribi_supervisor_has_process(const struct oribi_supervisor *sup, uint32_t slot)

@@ -352,6 +352,44 @@ static void exited(struct oribi_supervisor *sup, const struct oribi_event *event
     /* Anything else is an intermediate whose mold died, or a child that a worker's child left behind: reaped, and that is all. */
 }
 
+/* --- a program that starts and stops of its own accord (prefork.h) --- */
+
+static void pause_spawning(struct oribi_supervisor *sup, const struct oribi_event *event, int64_t now_ms)
+{
+    sup->paused = true;
+    if (!event->status)
+        return;
+    sup->send_signal = event->status; /* one that is still under way has nobody left to go to who would not get this one */
+    sup->send_interval_ms = event->bytes;
+    sup->send_at = now_ms;
+    sup->send_after = 0;
+    sup->send_upto = sup->last_ticket;
+}
+
+/* The mold is the process that goes on, so that it needs no loading: it serves the new generation as it served the one before. */
+static void resume(struct oribi_supervisor *sup)
+{
+    if (sup->stopping || !sup->paused)
+        return;
+    sup->paused = false;
+    if (sup->next_generation) {
+        sup->reload_again = false;
+        oribi__sup_reload_failed(sup, "the program starts a generation of its own");
+    }
+    struct oribi_mold_place *mold = oribi__sup_mold_of_generation(sup, sup->own_generation);
+    sup->rolling = false;
+    sup->boot_failures = 0;
+    sup->mold_failures = 0;
+    sup->mold_not_before = 0;
+    sup->left_generation = sup->generation;
+    sup->generation = sup->own_generation = ++sup->last_generation;
+    if (mold)
+        mold->generation = sup->generation;
+    for (uint32_t i = 0; i < sup->slot_count; i++)
+        if (sup->places[i].state == ORIBI_PLACE_HELD)
+            sup->places[i].state = ORIBI_PLACE_FREE; /* the failure was another generation's */
+}
+
 static void measured(struct oribi_supervisor *sup, const struct oribi_event *event)
 {
     struct oribi_place *place = place_of(sup, event);
@@ -370,7 +408,7 @@ void oribi__sup_note(struct oribi_supervisor *sup, const struct oribi_event *eve
         break;
     case ORIBI_EVENT_START:
         sup->started = true;
-        sup->generation = sup->last_generation = 1;
+        sup->generation = sup->last_generation = sup->own_generation = 1;
         break;
     case ORIBI_EVENT_MOLD_STARTED:
         mold_started(sup, event, now_ms);
@@ -427,6 +465,12 @@ void oribi__sup_note(struct oribi_supervisor *sup, const struct oribi_event *eve
         break;
     case ORIBI_EVENT_UPGRADE_READY:
         upgrade_ready(sup);
+        break;
+    case ORIBI_EVENT_PAUSE:
+        pause_spawning(sup, event, now_ms);
+        break;
+    case ORIBI_EVENT_RESUME:
+        resume(sup);
         break;
     }
 }

@@ -34,10 +34,11 @@ struct oribi__tally {
     uint32_t old;             /* to be replaced: of earlier generations, or due for recycling */
     uint32_t next;            /* on trial */
     uint32_t next_serving;
-    uint32_t odd; /* of a generation that failed */
+    uint32_t odd;  /* of a generation that failed */
+    uint32_t left; /* left alone since a resume */
 };
 struct oribi__tally oribi__sup_tally(const struct oribi_supervisor *sup);
-enum oribi__role { ORIBI__CURRENT, ORIBI__OLD, ORIBI__NEXT, ORIBI__ODD };
+enum oribi__role { ORIBI__CURRENT, ORIBI__OLD, ORIBI__NEXT, ORIBI__ODD, ORIBI__LEFT };
 enum oribi__role oribi__sup_role(const struct oribi_supervisor *sup, const struct oribi_place *place);
 
 uint32_t oribi__sup_wanted(const struct oribi_supervisor *sup);

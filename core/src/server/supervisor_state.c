@@ -82,6 +82,8 @@ bool oribi__is_member(enum oribi_place_state state)
 
 enum oribi__role oribi__sup_role(const struct oribi_supervisor *sup, const struct oribi_place *place)
 {
+    if (place->generation <= sup->left_generation)
+        return ORIBI__LEFT;
     if (place->generation > sup->generation)
         return place->generation == sup->next_generation ? ORIBI__NEXT : ORIBI__ODD;
     return place->generation < sup->generation || place->retire ? ORIBI__OLD : ORIBI__CURRENT;
@@ -106,6 +108,9 @@ struct oribi__tally oribi__sup_tally(const struct oribi_supervisor *sup)
         case ORIBI__NEXT:
             tally.next++;
             tally.next_serving += serving;
+            break;
+        case ORIBI__LEFT:
+            tally.left++;
             break;
         case ORIBI__ODD:
             tally.odd++;

@@ -49,8 +49,11 @@ static bool place_expired(struct oribi_supervisor *sup, struct oribi_place *plac
         place->until = 0;
         say(sup, ORIBI_LOG_ERROR, "worker %u (pid %d) was killed and does not end", number, place->pid);
         return true;
+    case ORIBI_PLACE_SERVING: /* the program asked it to end */
+        say(sup, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within shutdown_timeout: killed", number, place->pid);
+        oribi__sup_kill(sup, place, oribi__cause_shutdown_timeout, now_ms);
+        return true;
     case ORIBI_PLACE_FREE:
-    case ORIBI_PLACE_SERVING:
         break;
     }
     place->until = 0;
@@ -149,6 +152,9 @@ static void look_at_age(struct oribi_supervisor *sup, struct oribi_place *place,
 {
     if (!sup->config.age_max_ms || place->state != ORIBI_PLACE_SERVING || place->retire)
         return;
+    /* It never said that it listens, so that a stop may strike in the middle of a job. */
+    if (sup->config.patient && atomic_load(&sup->slots[oribi__sup_number(sup, place)].state) == ORIBI_SLOT_STARTING)
+        return;
     if (now_ms - place->ready_at >= age_max_of(sup, place))
         place->retire = "age_max";
 }
@@ -232,7 +238,7 @@ static bool step_watch(struct oribi_supervisor *sup, int64_t now_ms)
 
 static bool step_give_up(struct oribi_supervisor *sup)
 {
-    if (sup->up || sup->stopping || sup->boot_failures < ORIBI_BOOT_FAILURES_MAX)
+    if (sup->up || sup->stopping || sup->config.patient || sup->boot_failures < ORIBI_BOOT_FAILURES_MAX)
         return false;
     for (uint32_t i = 0; i < sup->slot_count; i++)
         if (sup->places[i].state == ORIBI_PLACE_SPAWNING || sup->places[i].state == ORIBI_PLACE_BOOTING)
@@ -342,7 +348,7 @@ static bool step_surplus(struct oribi_supervisor *sup, int64_t now_ms)
     uint32_t wanted = oribi__sup_wanted(sup);
     uint32_t old_allowed = beyond(wanted, tally.current_serving); /* old ones go as new ones come */
     return stop_surplus(sup, ORIBI__ODD, tally.odd, now_ms) ||
-           stop_surplus(sup, ORIBI__CURRENT, beyond(tally.current, wanted), now_ms) ||
+           stop_surplus(sup, ORIBI__CURRENT, beyond(tally.current + tally.left, wanted), now_ms) ||
            stop_surplus(sup, ORIBI__OLD, beyond(tally.old, old_allowed), now_ms);
 }
 
@@ -410,13 +416,14 @@ static bool mold_busy(const struct oribi_supervisor *sup, const struct oribi_mol
 static bool step_missing(struct oribi_supervisor *sup, int64_t now_ms)
 {
     struct oribi__tally tally = oribi__sup_tally(sup);
-    if (tally.current >= oribi__sup_wanted(sup))
+    if (sup->paused || tally.current + tally.left >= oribi__sup_wanted(sup))
         return false;
     if (tally.old > 0 && tally.current - tally.current_serving >= oribi__sup_roll_max(sup))
         return false;
     struct oribi_mold_place *mold = oribi__sup_mold_of_generation(sup, sup->generation);
     if (!mold)
-        return now_ms >= sup->mold_not_before && start_mold(sup, sup->generation, sup->generation > 1);
+        return now_ms >= sup->mold_not_before &&
+               start_mold(sup, sup->generation, sup->generation != sup->own_generation);
     if (mold->state != ORIBI_MOLD_IS_READY || mold_busy(sup, mold))
         return false;
     return oribi__sup_spawn_paced(sup, now_ms) && spawn(sup, mold, now_ms);
@@ -428,6 +435,7 @@ static void commit(struct oribi_supervisor *sup)
 {
     sup->generation = sup->next_generation;
     sup->next_generation = 0;
+    sup->left_generation = 0;
     sup->rolling = true;
     sup->reforking = false;
     sup->refork_until = 0;
@@ -463,7 +471,7 @@ static bool step_next(struct oribi_supervisor *sup, int64_t now_ms)
         commit(sup);
         return true;
     }
-    return tally.next < trial && oribi__sup_spawn_paced(sup, now_ms) && spawn(sup, mold, now_ms);
+    return tally.next < trial && !sup->paused && oribi__sup_spawn_paced(sup, now_ms) && spawn(sup, mold, now_ms);
 }
 
 static bool step_rolled(struct oribi_supervisor *sup)
@@ -479,6 +487,32 @@ static bool step_rolled(struct oribi_supervisor *sup)
     }
     if (sup->rolling)
         oribi__sup_reload_done(sup);
+    return true;
+}
+
+/* --- signals that the program sends --- */
+
+/* The next one in the order of their starts: who is gone meanwhile is passed over, who is still being forked is waited for. */
+static bool step_send(struct oribi_supervisor *sup, int64_t now_ms)
+{
+    struct oribi_place *next = NULL;
+    if (!sup->send_signal || now_ms < sup->send_at)
+        return false;
+    for (uint32_t i = 0; i < sup->slot_count; i++) {
+        struct oribi_place *place = &sup->places[i];
+        bool there = place->state == ORIBI_PLACE_SPAWNING || oribi__has_process(place->state);
+        if (there && place->state != ORIBI_PLACE_KILLED && place->ticket > sup->send_after &&
+            place->ticket <= sup->send_upto && (!next || place->ticket < next->ticket))
+            next = place;
+    }
+    if (!next)
+        sup->send_signal = 0;
+    if (!next || next->state == ORIBI_PLACE_SPAWNING)
+        return false;
+    sup->send_after = next->ticket;
+    sup->send_at = now_ms + sup->send_interval_ms;
+    oribi_supervisor_told(sup, oribi__sup_number(sup, next), sup->send_signal, now_ms);
+    oribi__sup_signal(sup, next->pid, sup->send_signal);
     return true;
 }
 
@@ -512,5 +546,5 @@ bool oribi__sup_step(struct oribi_supervisor *sup, int64_t now_ms)
         return false;
     return step_deadlines(sup, now_ms) || step_watch(sup, now_ms) || step_give_up(sup) || step_surplus(sup, now_ms) ||
            (sup->stopping && step_stop(sup, now_ms)) || step_old_molds(sup, now_ms) || step_missing(sup, now_ms) ||
-           step_next(sup, now_ms) || step_rolled(sup) || step_reopen(sup);
+           step_next(sup, now_ms) || step_rolled(sup) || step_send(sup, now_ms) || step_reopen(sup);
 }

@@ -274,7 +274,7 @@ static int serve(void)
     struct oribi_listeners *listeners = oribi_mem_alloc(1, sizeof(*listeners));
     struct oribi_host *host;
     struct oribi_mold *mold;
-    struct oribi_host_setup setup = {&options, listeners, "test", NULL};
+    struct oribi_host_setup setup = {.options = &options, .listeners = listeners, .program = "test"};
     if (lab->config_broken)
         return fail_start("the config is broken");
     read_config(&options);
@@ -315,6 +315,9 @@ static int serve(void)
             oribi_host_destroy(host);
             return code;
         }
+        case ORIBI_HOST_FORK_WORKER:
+        case ORIBI_HOST_TRAPPED:
+            break; /* a server has none */
         }
     }
 }

@@ -47,9 +47,21 @@ static inline pid_t forked_pid(VALUE result)
     return -1;
 }
 
+/* host.c and mold.c */
+extern const rb_data_type_t ext_host_type;
+extern const rb_data_type_t ext_seat_type;
+
+/* Takes what it wraps; gives the object. */
+VALUE ext_host_new(struct oribi_host *host, VALUE options, VALUE listeners);
+VALUE ext_seat_new(struct oribi_seat *seat, VALUE options, VALUE listeners);
+
+/* prefork.c */
+void ext_prefork_setup(VALUE core);
+
 static inline struct oribi_host_setup setup_of(VALUE options, VALUE listeners)
 {
-    return (struct oribi_host_setup){ext_options_get(options), ext_listeners_get(listeners), "oribi", NULL};
+    return (struct oribi_host_setup){
+        .options = ext_options_get(options), .listeners = ext_listeners_get(listeners), .program = "oribi"};
 }
 
 static inline VALUE plain_class(VALUE under, const char *name)

@@ -1,10 +1,17 @@
 /* The supervisor as Ruby sees it: a thin object over host.h. lib/oribi/supervisor.rb follows the order of calls there. */
 #include "handle.h"
 
+#include "oribi/server/signals.h"
+
 static VALUE host_class;
 
 /* The core's object lives as long as its process, so the collector never frees it. */
-static const rb_data_type_t host_type = {.wrap_struct_name = "Oribi::Core::Host", .flags = RUBY_TYPED_WB_PROTECTED};
+const rb_data_type_t ext_host_type = {.wrap_struct_name = "Oribi::Core::Host", .flags = RUBY_TYPED_WB_PROTECTED};
+
+VALUE ext_host_new(struct oribi_host *host, VALUE options, VALUE listeners)
+{
+    return keep(TypedData_Wrap_Struct(host_class, &ext_host_type, host), options, listeners);
+}
 
 static VALUE host_create(VALUE class, VALUE options, VALUE listeners)
 {
@@ -13,7 +20,7 @@ static VALUE host_create(VALUE class, VALUE options, VALUE listeners)
     struct oribi_host *host;
     if (oribi_host_create(&setup, &host, error) < 0)
         rb_raise(ext_error, "%s", error);
-    return keep(TypedData_Wrap_Struct(host_class, &host_type, host), options, listeners);
+    return ext_host_new(host, options, listeners);
 }
 
 static VALUE optional_text(const char *text)
@@ -21,10 +28,16 @@ static VALUE optional_text(const char *text)
     return text ? rb_utf8_str_new_cstr(text) : Qnil;
 }
 
-/* The next action: [:none], [:fork_daemon], [:fork_mold], [:hook, name, pid, status, reason] or [:exit, code]. */
+static VALUE signal_text(int number)
+{
+    return number ? rb_utf8_str_new_cstr(oribi_signal_name(number)) : Qnil;
+}
+
+/* The next action: [:none], [:fork_daemon], [:fork_mold], [:hook, name, pid, status, reason] or [:exit, code, signal]; for a manager also
+ * [:fork_worker] and [:trapped, signal]. */
 static VALUE host_take(VALUE self)
 {
-    const struct oribi_host_action *action = oribi_host_take(get(self, &host_type));
+    const struct oribi_host_action *action = oribi_host_take(get(self, &ext_host_type));
     switch (action->type) {
     case ORIBI_HOST_FORK_DAEMON:
         return rb_ary_new_from_args(1, ID2SYM(rb_intern("fork_daemon")));
@@ -34,7 +47,12 @@ static VALUE host_take(VALUE self)
         return rb_ary_new_from_args(5, ID2SYM(rb_intern("hook")), optional_text(action->hook), INT2NUM(action->pid),
                                     INT2NUM(action->status), optional_text(action->reason));
     case ORIBI_HOST_EXIT:
-        return rb_ary_new_from_args(2, ID2SYM(rb_intern("exit")), INT2NUM(action->exit_code));
+        return rb_ary_new_from_args(3, ID2SYM(rb_intern("exit")), INT2NUM(action->exit_code),
+                                    signal_text(action->signal));
+    case ORIBI_HOST_FORK_WORKER:
+        return rb_ary_new_from_args(1, ID2SYM(rb_intern("fork_worker")));
+    case ORIBI_HOST_TRAPPED:
+        return rb_ary_new_from_args(2, ID2SYM(rb_intern("trapped")), signal_text(action->signal));
     case ORIBI_HOST_NONE:
         break;
     }
@@ -54,7 +72,7 @@ static void host_unblock(void *p)
 
 static VALUE host_wait(VALUE self)
 {
-    struct oribi_host *host = get(self, &host_type);
+    struct oribi_host *host = get(self, &ext_host_type);
     rb_nogvl(host_block, host, host_unblock, host, RB_NOGVL_UBF_ASYNC_SAFE | RB_NOGVL_INTR_FAIL);
     rb_thread_check_ints();
     return self;
@@ -62,32 +80,32 @@ static VALUE host_wait(VALUE self)
 
 static VALUE host_forked(VALUE self, VALUE pid)
 {
-    struct oribi_host *host = get(self, &host_type);
+    struct oribi_host *host = get(self, &ext_host_type);
     oribi_host_forked(host, forked_pid(pid));
     return self;
 }
 
 static VALUE host_daemon_enter(VALUE self)
 {
-    oribi_host_daemon_enter(get(self, &host_type));
+    oribi_host_daemon_enter(get(self, &ext_host_type));
     return self;
 }
 
 static VALUE host_daemon_wait(VALUE self, VALUE pid)
 {
-    struct oribi_host *host = get(self, &host_type);
+    struct oribi_host *host = get(self, &ext_host_type);
     return INT2NUM(oribi_host_daemon_wait(host, forked_pid(pid)));
 }
 
 static VALUE host_title(VALUE self)
 {
     char text[ORIBI_TITLE_CAP];
-    return title_text(text, oribi_host_title(get(self, &host_type), text, sizeof(text)));
+    return title_text(text, oribi_host_title(get(self, &ext_host_type), text, sizeof(text)));
 }
 
 static VALUE host_destroy(VALUE self)
 {
-    oribi_host_destroy(take_over(self, &host_type));
+    oribi_host_destroy(take_over(self, &ext_host_type));
     return Qnil;
 }
 
@@ -96,7 +114,7 @@ static VALUE host_enter_mold(VALUE self)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
     struct oribi_mold *mold;
-    if (oribi_mold_enter(take_over(self, &host_type), &mold, error) < 0)
+    if (oribi_mold_enter(take_over(self, &ext_host_type), &mold, error) < 0)
         rb_raise(ext_error, "%s", error);
     VALUE options = rb_ivar_get(self, rb_intern("options"));
     VALUE listeners = rb_ivar_get(self, rb_intern("listeners"));
@@ -117,4 +135,5 @@ void ext_host_setup(void)
     rb_define_method(host_class, "title", host_title, 0);
     rb_define_method(host_class, "destroy", host_destroy, 0);
     ext_mold_setup(core);
+    ext_prefork_setup(core);
 }

@@ -8,7 +8,7 @@ static ID id_setproctitle;
 
 /* The core's objects live as long as their process, so the collector frees none of them. */
 static const rb_data_type_t mold_type = {.wrap_struct_name = "Oribi::Core::Mold", .flags = RUBY_TYPED_WB_PROTECTED};
-static const rb_data_type_t seat_type = {.wrap_struct_name = "Oribi::Core::Seat", .flags = RUBY_TYPED_WB_PROTECTED};
+const rb_data_type_t ext_seat_type = {.wrap_struct_name = "Oribi::Core::Seat", .flags = RUBY_TYPED_WB_PROTECTED};
 
 VALUE ext_mold_new(struct oribi_mold *mold, VALUE options, VALUE listeners)
 {
@@ -125,13 +125,18 @@ static VALUE mold_destroy(VALUE self)
 
 /* --- Oribi::Core::Seat --- */
 
+VALUE ext_seat_new(struct oribi_seat *seat, VALUE options, VALUE listeners)
+{
+    return keep(TypedData_Wrap_Struct(seat_class, &ext_seat_type, seat), options, listeners);
+}
+
 /* In the grandchild: the mold becomes a worker's seat. */
 static VALUE mold_enter_seat(VALUE self)
 {
     VALUE options = rb_ivar_get(self, rb_intern("options"));
     VALUE listeners = rb_ivar_get(self, rb_intern("listeners"));
     struct oribi_seat *seat = oribi_seat_enter(take_over(self, &mold_type));
-    return keep(TypedData_Wrap_Struct(seat_class, &seat_type, seat), options, listeners);
+    return ext_seat_new(seat, options, listeners);
 }
 
 /* Opens the worker of this seat.
@@ -142,7 +147,7 @@ static VALUE seat_open(VALUE self, VALUE worker, VALUE environment)
 {
     struct oribi_worker_setup setup = {.life_fd = -1};
     struct ext_worker *ext = ext_worker_get(worker);
-    oribi_seat_setup(get(self, &seat_type), &setup);
+    oribi_seat_setup(get(self, &ext_seat_type), &setup);
     ext_worker_open(ext, &setup, environment);
     return worker;
 }
@@ -150,7 +155,7 @@ static VALUE seat_open(VALUE self, VALUE worker, VALUE environment)
 /* Ties the worker to signals and tells the supervisor that it serves. */
 static VALUE seat_ready(VALUE self, VALUE worker)
 {
-    struct oribi_seat *seat = get(self, &seat_type);
+    struct oribi_seat *seat = get(self, &ext_seat_type);
     struct ext_worker *ext = NIL_P(worker) ? NULL : ext_worker_get(worker);
     if (ext) {
         ext->seat = seat;
@@ -163,36 +168,36 @@ static VALUE seat_ready(VALUE self, VALUE worker)
 static VALUE seat_failed(VALUE self, VALUE text)
 {
     StringValue(text);
-    oribi_seat_failed(get(self, &seat_type), RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
+    oribi_seat_failed(get(self, &ext_seat_type), RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
     return self;
 }
 
 static VALUE seat_index(VALUE self)
 {
-    return UINT2NUM(oribi_seat_index(get(self, &seat_type)));
+    return UINT2NUM(oribi_seat_index(get(self, &ext_seat_type)));
 }
 
 static VALUE seat_generation(VALUE self)
 {
-    return UINT2NUM(oribi_seat_generation(get(self, &seat_type)));
+    return UINT2NUM(oribi_seat_generation(get(self, &ext_seat_type)));
 }
 
 /* A stop is announced or has begun. */
 static VALUE seat_is_stopping(VALUE self)
 {
-    struct oribi_seat *seat = get(self, &seat_type);
+    struct oribi_seat *seat = get(self, &ext_seat_type);
     return oribi_seat_stop_soon(seat) || oribi_seat_stopping(seat) ? Qtrue : Qfalse;
 }
 
 static VALUE seat_before_fork(VALUE self)
 {
-    oribi_seat_before_fork(get(self, &seat_type));
+    oribi_seat_before_fork(get(self, &ext_seat_type));
     return self;
 }
 
 static VALUE seat_after_fork(VALUE self, VALUE pid)
 {
-    struct oribi_seat *seat = get(self, &seat_type);
+    struct oribi_seat *seat = get(self, &ext_seat_type);
     oribi_seat_after_fork(seat, forked_pid(pid));
     return self;
 }
@@ -202,7 +207,7 @@ static VALUE seat_promote(VALUE self)
 {
     VALUE options = rb_ivar_get(self, rb_intern("options"));
     VALUE listeners = rb_ivar_get(self, rb_intern("listeners"));
-    struct oribi_mold *mold = oribi_seat_promote(take_over(self, &seat_type));
+    struct oribi_mold *mold = oribi_seat_promote(take_over(self, &ext_seat_type));
     return mold ? ext_mold_new(mold, options, listeners) : Qnil;
 }
 
@@ -214,7 +219,7 @@ static VALUE seat_leave(VALUE self, VALUE worker)
         ext->seat = NULL;
         ext->title.seat = NULL;
     }
-    oribi_seat_leave(take_over(self, &seat_type));
+    oribi_seat_leave(take_over(self, &ext_seat_type));
     return Qnil;
 }
 

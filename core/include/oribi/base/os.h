@@ -131,6 +131,9 @@ int oribi_os_become_subreaper(void);
 /* The kernel sends us `signal_number` when the thread that forked us ends. Returns ORIBI_ECLOSED when our parent is already not `parent`. */
 int oribi_os_signal_on_parent_death(int signal_number, pid_t parent);
 
+/* Whether the calling thread is the one that the process began with. */
+bool oribi_os_is_main_thread(void);
+
 /* A signal number that programs leave alone, for a thread of ours to interrupt another; 0 where there is none. */
 int oribi_os_private_signal(void);
 

@@ -63,6 +63,19 @@
 
 struct oribi_host;
 
+/* What a program that is no server does with signals: prefork.h. */
+enum { ORIBI_TRAPS_MAX = 32 };
+struct oribi_trap {
+    int signal;
+    int send; /* to the workers; 0: nothing */
+    int64_t interval_ms;
+};
+struct oribi_prefork {
+    struct oribi_trap traps[ORIBI_TRAPS_MAX];
+    uint32_t trap_count;
+    uint64_t left; /* bit n - 1: signal n is the program's own */
+};
+
 struct oribi_host_setup {
     const struct oribi_options *options; /* borrowed for the process's life */
     struct oribi_listeners
@@ -72,6 +85,7 @@ struct oribi_host_setup {
         argv; /* borrowed during the call; command line of later generations, NULL-terminated; they get the environment of
                         * this moment. NULL: command line and environment this process was started with, which is right unless a
                         * title was written over them before */
+    const struct oribi_prefork *prefork; /* borrowed during the call; NULL: a server */
 };
 
 enum oribi_host_action_type {
@@ -80,6 +94,8 @@ enum oribi_host_action_type {
     ORIBI_HOST_FORK_MOLD,
     ORIBI_HOST_HOOK,
     ORIBI_HOST_EXIT,
+    ORIBI_HOST_FORK_WORKER, /* prefork.h */
+    ORIBI_HOST_TRAPPED,     /* likewise */
 };
 
 /* Valid until the next oribi_host_take(). */
@@ -91,6 +107,7 @@ struct oribi_host_action {
     pid_t pid;     /* on_worker_exit */
     int status;    /* on_worker_exit: as waitpid(2) gives it */
     int exit_code; /* EXIT */
+    int signal;    /* TRAPPED; EXIT: what is to strike now that no worker is left, 0: nothing */
 };
 
 /* Makes the calling process the supervisor: remembers how it was started, becomes child subreaper, maps the scoreboard, opens pipes and

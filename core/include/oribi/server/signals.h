@@ -5,6 +5,8 @@
 #ifndef ORIBI_SERVER_SIGNALS_H
 #define ORIBI_SERVER_SIGNALS_H
 
+#include <stddef.h>
+
 /* Called in the handler, async-signal-safe things only. */
 typedef void (*oribi_signal_fn)(void *self, int number);
 
@@ -17,6 +19,16 @@ void oribi_signals_install(oribi_signal_fn fn, void *self, int children);
  * until oribi_signals_keep_not(), which raises them again. Both do nothing once handlers are installed. */
 void oribi_signals_keep(void);
 void oribi_signals_keep_not(void);
+/* Handles these instead of those above from the next install on, in this process and its children; none: those above again. PIPE and CHLD are
+ * handled as ever. */
+void oribi_signals_choose(const int *numbers, size_t count);
+
+/* In a handler: puts back what was there before us, and lets the signal strike again. */
+void oribi_signals_yield(int number);
+
+/* "TERM" or "SIGTERM" to a number, 0 when there is none; and the short name of a number, "" when it has none. */
+int oribi_signal_number(const char *name);
+const char *oribi_signal_name(int number);
 
 /* Everything as it was before us, for the end of a process that goes on in its language. */
 void oribi_signals_uninstall(void);

@@ -70,6 +70,7 @@ struct oribi_supervisor_config {
     uint64_t refork_after;  /* requests of one worker; 0: never */
     int deadline_signal;    /* sent to a worker at each look that finds its call over its deadline; 0: none */
     bool watch;             /* look at the scoreboard every ORIBI_WATCH_MS */
+    bool patient;           /* prefork.h: never gives up, and leaves workers alone that never say whether they are in a job */
 };
 
 enum oribi_event_type {
@@ -94,6 +95,8 @@ enum oribi_event_type {
     ORIBI_EVENT_UPGRADE,
     ORIBI_EVENT_UPGRADE_STARTED, /* pid; pid < 0: could not be started, text */
     ORIBI_EVENT_UPGRADE_READY,   /* the successor serves */
+    ORIBI_EVENT_PAUSE,           /* no new workers; status: signal for those there are, 0: none; bytes: ms between two of them */
+    ORIBI_EVENT_RESUME,          /* a new generation from the same mold beside the workers there are, which are left alone and count */
 };
 
 struct oribi_event {
@@ -201,6 +204,14 @@ struct oribi_supervisor {
     struct oribi_supervisor_config next_config;
     bool next_asked; /* its mold was */
     bool has_next_config;
+    uint32_t own_generation;  /* its mold is forked by the language, not started by exec */
+    uint32_t left_generation; /* up to this one workers are left alone; 0: none */
+    bool paused;
+    int32_t send_signal; /* to the workers one after the other; 0: nothing to send */
+    int64_t send_interval_ms;
+    int64_t send_at;
+    uint32_t send_after; /* ticket of the last one that got it … */
+    uint32_t send_upto;  /* … and of the last one that is to get it */
     bool rolling;      /* a reload's workers are being replaced */
     bool reload_again; /* asked for while one was under way */
     uint32_t last_generation;
@@ -250,6 +261,10 @@ int64_t oribi_supervisor_deadline(const struct oribi_supervisor *sup, int64_t no
 /* Workers that serve, and processes that exist. */
 uint32_t oribi_supervisor_serving(const struct oribi_supervisor *sup);
 uint32_t oribi_supervisor_alive(const struct oribi_supervisor *sup);
+
+/* Somebody sent this signal to the worker of a place, which has a process. If that asks it to end, its end is no failure, and shutdown_timeout
+ * runs. */
+void oribi_supervisor_told(struct oribi_supervisor *sup, uint32_t slot, int signal, int64_t now_ms);
 
 /* Whether a place's worker is a process now. */
 bool oribi_supervisor_has_process(const struct oribi_supervisor *sup, uint32_t slot);

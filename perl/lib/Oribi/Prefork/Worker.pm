@@ -1,0 +1,76 @@
+package Oribi::Prefork::Worker;
+use strict;
+use warnings;
+use IO::Handle ();
+use IO::Select ();
+use Time::HiRes ();
+
+# What a worker's loop asks and tells.
+
+sub new {
+    my ($class, $seat, $titles) = @_;
+    my $self = bless { seat => $seat, titles => $titles }, $class;
+    $seat->begin;
+    $self->_show_title;
+    return $self;
+}
+
+sub index { return $_[0]{seat}->index }
+sub generation { return $_[0]{seat}->generation }
+sub stopping { return $_[0]{seat}->asked ? 1 : 0 }
+
+sub fd {
+    my ($self) = @_;
+    $self->{seat}->heed;
+    return $self->{seat}->wake_fd;
+}
+
+sub io {
+    my ($self) = @_;
+    return $self->{io} //= IO::Handle->new_from_fd($self->fd, 'r');
+}
+
+sub wait {
+    my ($self, $seconds) = @_;
+    my $deadline = defined $seconds ? Time::HiRes::time() + $seconds : undef;
+    my $select = IO::Select->new($self->fd);
+    while (!$self->stopping) {
+        my $left = defined $deadline ? $deadline - Time::HiRes::time() : undef;
+        return 0 if defined $left && $left <= 0;
+        $select->can_read($left);
+    }
+    return 1;
+}
+
+# The end of the job is told whichever way it is left; what it returns in list or scalar context is returned.
+sub job {
+    my ($self, @arguments) = @_;
+    my $code = pop @arguments;
+    my $guard = Oribi::Prefork::Job->new($self, $arguments[0] // '');
+    return $code->();
+}
+
+sub _show_title {
+    my ($self) = @_;
+    $self->{seat}->job_title if $self->{titles};
+    return;
+}
+
+package Oribi::Prefork::Job;
+
+sub new {
+    my ($class, $worker, $text) = @_;
+    $worker->{seat}->job_begin($text);
+    $worker->_show_title;
+    return bless { worker => $worker, pid => $$ }, $class;
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    return if $self->{pid} != $$;    # a child that the job forked
+    $self->{worker}{seat}->job_end;
+    $self->{worker}->_show_title;
+    return;
+}
+
+1;

@@ -1,0 +1,270 @@
+# frozen_string_literal: true
+
+require "oribi"
+require_relative "hooks"
+require_relative "processes"
+require_relative "prefork/settings"
+require_relative "prefork/worker"
+
+module Oribi
+  # Keeps worker processes running for any loop: queues, consumers. The server's supervisor without HTTP.
+  #
+  #   manager = Oribi::Prefork.new(max_workers: 4, trap_signals: { "TERM" => "TERM", "HUP" => "TERM" })
+  #   until manager.signal_received == "TERM"
+  #     load_config
+  #     manager.start do |worker|
+  #       until worker.stopping?
+  #         job = queue.take or next worker.wait(1)
+  #         worker.job(job.name) { job.run }
+  #       end
+  #     end
+  #   end
+  #   manager.wait_all_children
+  #
+  # doc/prefork.md has all options and methods, and how they differ from those of prefork_engine.
+  class Prefork
+    HOOKS = %i[before_fork after_fork on_child_reap].freeze
+
+    # Called with the manager in before_fork, with manager and pid in after_fork, with manager, pid and status in on_child_reap.
+    attr_accessor(*HOOKS)
+
+    # Name of the signal that ended the last start, "" while it runs.
+    attr_reader :signal_received
+
+    attr_reader :manager_pid
+
+    # In a child the Worker, else nil.
+    attr_reader :worker
+
+    # @param settings names as symbols or strings: max_workers, spawn_interval, err_respawn_interval, trap_signals, before_fork, after_fork,
+    #   on_child_reap, program (name in titles and logs), titles (false leaves process titles alone), and the options of the table in
+    #   doc/prefork.md
+    # @raise [Oribi::Error] for an unknown name or a bad value
+    def initialize(settings = {}, **more)
+      @settings = Settings.new
+      @signal_received = ""
+      settings.merge(more).each do |name, value|
+        HOOKS.include?(name.to_sym) ? public_send("#{name}=", value) : @settings.set(name.to_sym, value)
+      end
+    end
+
+    Settings::KNOWN.each do |name|
+      define_method(name) { @settings.given[name] }
+      define_method("#{name}=") do |value|
+        @settings.set(name, value)
+        @host&.configure
+      end
+    end
+
+    # Runs workers until a trapped signal comes, and says true then, in the manager. With a block each worker runs it and ends; without one
+    # start says nil in the worker, which is to call #finish. A second start begins a new generation beside the workers there still are.
+    #
+    # @yieldparam worker [Worker]
+    # @return [true, nil]
+    def start(&block)
+      raise Error, "cannot start workers within a worker" if @worker
+      return if max_workers.zero? # for debugging: the caller goes on as if it were a worker
+
+      @settings.finish
+      return become_mold(block) if Core::Mold.inherited?
+
+      @signal_received = ""
+      @host ? @host.resume : create_host
+      result = turn(block) until result
+      result == true || nil
+    end
+
+    # Ends a worker.
+    def finish(code = 0)
+      raise Error, "finish is for workers, and this is the manager" unless @worker
+
+      end_worker { code }
+    end
+
+    # @param signal [String, Symbol, Integer]
+    # @return [Integer] how many workers it was sent to
+    def signal_all_children(signal)
+      @host ? @host.signal_all(signal.is_a?(Symbol) ? signal.to_s : signal) : 0
+    end
+
+    # Worker processes there are, of all generations.
+    def num_workers = @host ? @host.workers : 0
+
+    # Waits until no worker is left, at most so many seconds (0: for ever). A second TERM, QUIT or INT meanwhile ends them at once.
+    #
+    # @return [Integer] how many are left
+    def wait_all_children(timeout = 0)
+      deadline = timeout.to_f.positive? ? now + timeout : nil
+      while @host
+        action, *details = @host.take
+        perform(action, details) # with no worker left :exit, or :none
+        break if @host.nil? || action == :none && (@host.workers.zero? || deadline && now >= deadline)
+
+        @host.wait_for(deadline ? [deadline - now, 0].max : -1) if action == :none
+      end
+      left = num_workers
+      close if left.zero? && %w[TERM QUIT INT].include?(@signal_received)
+      left
+    end
+
+    private
+
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+    # --- the manager ---
+
+    def create_host
+      @host = Core::Host.manage(@settings.options, @settings.program, @settings.traps, @settings.left)
+      @manager_pid = Process.pid
+      at_exit { close } unless @at_exit
+      @at_exit = true
+    end
+
+    def close
+      @host.destroy if @host && Process.pid == @manager_pid
+      @host = nil
+    end
+
+    # Does the next thing. Gives true when start is over, :worker in a worker that start returns in.
+    def turn(block)
+      action, *details = @host.take
+      case action
+      when :none then rest
+      when :fork_worker then fork_worker(block)
+      else perform(action, details)
+      end
+    end
+
+    def perform(action, details)
+      case action
+      when :hook
+        reaped(*details)
+        nil
+      when :trapped
+        @signal_received = details.first
+        true
+      when :fork_daemon then daemonize
+      when :exit then ended(*details)
+      end
+    end
+
+    def rest
+      Processes.title(@host.title) if @settings.titles
+      @host.wait
+      nil
+    end
+
+    def fork_worker(block)
+      call(:before_fork, self)
+      @host.before_fork
+      pid = Processes.fork_program
+      return enter(@host, block) if pid.nil?
+
+      @host.worker_forked(pid)
+      call(:after_fork, self, pid) if pid.positive?
+      nil
+    end
+
+    def reaped(name, pid, status, _reason)
+      return unless name == "on_worker_exit"
+
+      two = on_child_reap.respond_to?(:arity) && on_child_reap.arity == 2
+      two ? call(:on_child_reap, pid, status) : call(:on_child_reap, self, pid, status)
+    end
+
+    def daemonize
+      pid = Processes.fork_program
+      exit!(@host.daemon_wait(pid)) unless pid.nil?
+      @host.daemon_enter
+      @manager_pid = Process.pid
+      nil
+    end
+
+    # Everything has ended; what ended it takes its ordinary course now.
+    def ended(code, signal)
+      close
+      raise Error, "the workers cannot be started" unless code.zero?
+
+      @signal_received = signal || "INT" if @signal_received.empty?
+      Process.kill(signal, Process.pid) if signal
+      true
+    end
+
+    # What a hook raises is logged, nothing more.
+    def call(name, *arguments)
+      hook = public_send(name)
+      Hooks.new.add(name, hook).run(name, *arguments) if hook
+    end
+
+    # --- a later generation: this program was started anew by a manager that reloads ---
+
+    def become_mold(block)
+      mold = Core::Mold.inherit_managed(@settings.options, @settings.program)
+      mold.ready
+      loop do
+        case mold.take
+        when :none
+          Processes.title(mold.title) if @settings.titles
+          mold.wait
+        when :spawn then return if fork_twice(mold, block)
+        when :exit
+          mold.destroy
+          exit!(0)
+        end
+      end
+    end
+
+    def fork_twice(mold, block)
+      call(:before_fork, self)
+      mold.before_fork
+      pid = Processes.fork_program
+      return mold.after_fork(pid) && nil unless pid.nil?
+
+      pid = Processes.fork_program
+      return enter(mold, block) if pid.nil?
+
+      mold.intermediate(pid)
+      exit!(0)
+    end
+
+    # --- a worker ---
+
+    # In the child. Gives :worker, or ends the process with what the block comes to.
+    def enter(parent, block)
+      seat = parent.enter_seat
+      trap(:CHLD, "DEFAULT")
+      @host = nil
+      @worker = Worker.new(seat, @settings.titles)
+      return :worker unless block
+
+      end_worker do
+        block.arity.zero? ? block.call : block.call(@worker)
+        0
+      end
+    rescue Error # the supervisor has been told why
+      exit!(1)
+    end
+
+    # at_exit handlers are the manager's, so they do not run.
+    def end_worker
+      code = begin
+        yield
+      rescue SystemExit => e
+        e.status
+      rescue SignalException => e
+        die_of(e.signo)
+      rescue Exception => e # rubocop:disable Lint/RescueException -- a worker never goes on in the manager's code
+        Failure.log(e, nil, "worker")
+        1
+      end
+      [$stdout, $stderr].each(&:flush)
+      exit!(code)
+    end
+
+    def die_of(signal)
+      [$stdout, $stderr].each(&:flush)
+      trap(signal, "SYSTEM_DEFAULT")
+      Process.kill(signal, Process.pid)
+    end
+  end
+end
