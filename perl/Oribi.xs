@@ -947,12 +947,13 @@ job_end(seat)
     oribi_seat_job_end(seat);
 
 void
-job_title(seat)
+job_title(seat, rest)
     Oribi::Core::Seat seat
+    bool rest
   PREINIT:
     char text[ORIBI_TITLE_CAP];
   CODE:
-    if (oribi_seat_job_title(seat, text, sizeof text) > 0)
+    if (oribi_seat_job_title(seat, rest, text, sizeof text) > 0)
         psgi_title(aTHX_ text);
 
 SV *

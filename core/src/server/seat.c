@@ -407,12 +407,12 @@ void oribi_seat_job_end(struct oribi_seat *seat)
     oribi_wake_notify(&seat->wake);
 }
 
-size_t oribi_seat_job_title(struct oribi_seat *seat, char *dst, size_t cap)
+size_t oribi_seat_job_title(struct oribi_seat *seat, bool rest, char *dst, size_t cap)
 {
     enum { EVERY_MS = 1000 };
     int64_t now_ms = oribi_clock_ms();
     bool busy = atomic_load(&oribi_seat_slot(seat)->call_started_us) != 0;
-    if (seat->titled_ms && now_ms - seat->titled_ms < EVERY_MS && (busy || !seat->titled_busy))
+    if (!rest && seat->titled_ms && now_ms - seat->titled_ms < EVERY_MS && (busy || !seat->titled_busy))
         return 0;
     seat->titled_ms = now_ms;
     seat->titled_busy = busy;

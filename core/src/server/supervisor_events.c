@@ -169,7 +169,7 @@ static void worker_ready(struct oribi_supervisor *sup, const struct oribi_event 
     if (!place || place->state != ORIBI_PLACE_BOOTING)
         return;
     place->state = ORIBI_PLACE_SERVING;
-    place->until = 0;
+    place->until = place->cause ? oribi__sup_stop_deadline(sup, now_ms) : 0; /* the program has asked it to end already */
     place->ready_at = now_ms;
     if (sup->up)
         return;

@@ -193,10 +193,10 @@ static VALUE seat_job_end(VALUE self)
 }
 
 /* The process title, when it is to be told anew; else nil. */
-static VALUE seat_job_title(VALUE self)
+static VALUE seat_job_title(VALUE self, VALUE rest)
 {
     char text[ORIBI_TITLE_CAP];
-    return title_text(text, oribi_seat_job_title(get(self, &ext_seat_type), text, sizeof(text)));
+    return title_text(text, oribi_seat_job_title(get(self, &ext_seat_type), RTEST(rest), text, sizeof(text)));
 }
 
 void ext_prefork_setup(VALUE core)
@@ -224,5 +224,5 @@ void ext_prefork_setup(VALUE core)
     rb_define_method(seat, "wake_fd", seat_wake_fd, 0);
     rb_define_method(seat, "job_begin", seat_job_begin, 1);
     rb_define_method(seat, "job_end", seat_job_end, 0);
-    rb_define_method(seat, "job_title", seat_job_title, 0);
+    rb_define_method(seat, "job_title", seat_job_title, 1);
 }

@@ -89,7 +89,8 @@ bool oribi_seat_asked(struct oribi_seat *seat);
 void oribi_seat_job_begin(struct oribi_seat *seat, const char *text, size_t len);
 void oribi_seat_job_end(struct oribi_seat *seat);
 
-/* What the process title should say now, as oribi_seat_title(), at most about once a second and when a job that it told of is over. */
-size_t oribi_seat_job_title(struct oribi_seat *seat, char *dst, size_t cap);
+/* What the process title should say now, as oribi_seat_title(): at most about once a second and when a job that it told of is over. `rest`: the
+ * worker has nothing to do, so that it costs nobody anything to be exact. */
+size_t oribi_seat_job_title(struct oribi_seat *seat, bool rest, char *dst, size_t cap);
 
 #endif

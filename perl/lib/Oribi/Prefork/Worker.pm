@@ -34,6 +34,7 @@ sub wait {
     my ($self, $seconds) = @_;
     my $deadline = defined $seconds ? Time::HiRes::time() + $seconds : undef;
     my $select = IO::Select->new($self->fd);
+    $self->_show_title(1);
     while (!$self->stopping) {
         my $left = defined $deadline ? $deadline - Time::HiRes::time() : undef;
         return 0 if defined $left && $left <= 0;
@@ -51,8 +52,8 @@ sub job {
 }
 
 sub _show_title {
-    my ($self) = @_;
-    $self->{seat}->job_title if $self->{titles};
+    my ($self, $rest) = @_;
+    $self->{seat}->job_title($rest ? 1 : 0) if $self->{titles};
     return;
 }
 

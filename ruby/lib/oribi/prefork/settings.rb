@@ -41,7 +41,7 @@ module Oribi
           trap(signal.to_s, "DEFAULT") # what workers are to begin with
           [signal.to_s, send&.to_s, interval || 0]
         end
-      rescue ArgumentError => e
+      rescue ArgumentError, SystemCallError => e
         raise Error, "trap_signals: #{e.message}"
       end
 

@@ -33,6 +33,7 @@ module Oribi
       # @return [Boolean] stopping?
       def wait(seconds = nil)
         deadline = seconds && Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
+        show_title(rest: true)
         until stopping?
           left = deadline && deadline - Process.clock_gettime(Process::CLOCK_MONOTONIC)
           break if left&.<=(0)
@@ -56,8 +57,8 @@ module Oribi
 
       private
 
-      def show_title
-        title = @titles && @seat.job_title
+      def show_title(rest: false)
+        title = @titles && @seat.job_title(rest)
         Process.setproctitle(title) if title
       end
     end

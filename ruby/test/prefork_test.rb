@@ -1,0 +1,447 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "minitest/autorun"
+require "rbconfig"
+require "tmpdir"
+require "timeout"
+
+# Managers run as programs of their own; each note of theirs is one line of a file. Waiting ends with a condition.
+class PreforkTest < Minitest::Test
+  DEADLINE = 20
+  LIBRARY = File.expand_path("../lib", __dir__)
+  PRELUDE = <<~RUBY
+    require "oribi/prefork"
+    NOTES = File.open(ENV.fetch("NOTES"), "a")
+    def note(*words) = NOTES.syswrite(words.join(" ") + "\n")
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  RUBY
+  # What most programs do: workers that wait for the end, until TERM.
+  LOOP = <<~RUBY
+    until pm.signal_received == "TERM"
+      pm.start do |worker|
+        note "up", $$, worker.index, worker.generation
+        worker.wait
+        note "down", $$
+      end
+      note "back", pm.signal_received, pm.num_workers
+    end
+    note "left", pm.wait_all_children
+  RUBY
+
+  def setup
+    @dir = Dir.mktmpdir
+    @notes = File.join(@dir, "notes")
+    File.write(@notes, "")
+    @pids = []
+  end
+
+  # Whatever a manager has left behind would show here: its workers are killed and the test fails.
+  def teardown
+    @pids.each { |pid| kill(:KILL, pid) && reap(pid) }
+    left = marked
+    left.each { |pid| kill(:KILL, pid) }
+    FileUtils.rm_rf(@dir)
+    assert_empty left, "processes were left behind"
+  end
+
+  def test_workers_run_the_block_until_term_and_start_says_true
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 3)\nnote 'said', pm.start { |w| note 'up', $$; w.wait }\nnote 'left', pm.wait_all_children")
+    wait_for { count("up") == 3 }
+    assert_equal 3, words("up").uniq.size
+    assert(words("up").all? { |worker| parent(worker) == pid })
+    stop(pid)
+    assert_equal ["true"], words("said")
+    assert_equal ["0"], words("left")
+  end
+
+  def test_names_and_defaults_of_the_predecessor
+    pid = run_manager(<<~RUBY)
+      pm = Oribi::Prefork.new
+      note "defaults", pm.max_workers, pm.spawn_interval, pm.err_respawn_interval, pm.trap_signals.inspect, pm.signal_received.inspect
+      pm = Oribi::Prefork.new("max_workers" => 1, "spawn_interval" => 0.5, "trap_signals" => { "TERM" => nil }, "before_fork" => ->(m) { note "before", $$ },
+                              "after_fork" => ->(m, pid) { note "after", $$, pid == $$ }, "on_child_reap" => ->(pid, status) { note "reap", pid, status })
+      pm.start { note "up", $$, Process.ppid; sleep }
+      note "trapped", pm.signal_received, pm.num_workers, pm.manager_pid == $$
+      note "sent", pm.signal_all_children("TERM")
+      note "left", pm.wait_all_children(0)
+    RUBY
+    wait_for { count("after") == 1 && count("up") == 1 }
+    worker, above = words("up")
+    stop(pid)
+    assert_equal ["10", "0", "1", '{"TERM"=>"TERM"}', '""'], words("defaults")
+    assert_equal [pid, pid, "false"].map(&:to_s), words("before") + words("after")
+    assert_equal pid.to_s, above
+    assert_equal %w[TERM 1 true], words("trapped"), "nothing is sent for a signal that maps to nil"
+    assert_equal [["1"], ["0"]], [words("sent"), words("left")]
+    assert_equal [worker, "15"], words("reap"), "a worker that asks nothing is ended by TERM as any program"
+  end
+
+  def test_a_second_start_is_a_new_generation_within_the_same_number
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 2, trap_signals: { 'TERM' => 'TERM', 'HUP' => 'TERM' })\n#{LOOP}")
+    wait_for { count("up") == 2 }
+    kill(:HUP, pid)
+    wait_for { count("up") == 4 }
+    stop(pid)
+    assert_equal [%w[1 1 2 2], 4], [lines("up").map(&:last).sort, count("down")]
+    assert_equal [%w[HUP 2], %w[TERM 2]], lines("back")
+    assert_equal ["0"], words("left")
+  end
+
+  def test_workers_of_an_earlier_start_count_until_they_end
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 2, trap_signals: { 'TERM' => 'TERM', 'HUP' => nil })\n#{LOOP}")
+    wait_for { count("up") == 2 }
+    first = lines("up").map(&:first)
+    kill(:HUP, pid)
+    wait_for { count("back") == 1 }
+    kill(:TERM, first[0].to_i)
+    wait_for { count("up") == 3 }
+    assert_equal %w[1 1 2], lines("up").map(&:last)
+    assert alive?(first[1]), "nobody asked it to end"
+    stop(pid)
+  end
+
+  def test_spawn_interval
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 3, spawn_interval: 0.3, after_fork: ->(*) { note 'at', now })\n#{LOOP}")
+    wait_for { count("up") == 3 }
+    stop(pid)
+    gaps = words("at").map(&:to_f).each_cons(2).map { |a, b| b - a }
+    assert(gaps.all? { |gap| gap >= 0.29 }, gaps.inspect)
+  end
+
+  def test_paced_signal
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 3, trap_signals: { 'TERM' => ['TERM', 0.4] })\n" \
+                      "pm.start { |w| note 'up', $$; w.wait; note 'down', now }\nbegin note 'count', pm.wait_all_children(0.05) end while pm.num_workers > 0")
+    wait_for { count("up") == 3 }
+    stop(pid)
+    gaps = words("down").map(&:to_f).each_cons(2).map { |a, b| b - a }
+    assert_equal 2, gaps.size
+    assert(gaps.all? { |gap| gap >= 0.3 }, gaps.inspect)
+    assert_equal %w[0 1 2], words("count").uniq.sort & %w[0 1 2]
+  end
+
+  def test_a_worker_that_fails_at_once_is_paced
+    pid = run_manager(<<~RUBY)
+      pm = Oribi::Prefork.new(max_workers: 1, err_respawn_interval: 0.3, on_child_reap: ->(_, pid, status) { note "reap", status })
+      pm.start { note "at", now; exit 3 }
+      pm.wait_all_children
+    RUBY
+    wait_for { count("at") == 3 }
+    stop(pid)
+    gaps = words("at").map(&:to_f).each_cons(2).map { |a, b| b - a }
+    assert_operator gaps[0], :>=, 0.29
+    assert_operator gaps[1], :>=, 0.58, "doubled while workers do not even last a second"
+    assert_equal [(3 << 8).to_s], words("reap").uniq
+  end
+
+  def test_a_worker_that_ends_well_is_replaced_at_once
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1, err_respawn_interval: 600)\npm.start { note 'up', $$ }\npm.wait_all_children")
+    wait_for { count("up") >= 5 }
+    stop(pid)
+  end
+
+  def test_a_block_that_raises_ends_the_worker_only
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1, err_respawn_interval: 600, on_child_reap: ->(_, pid, status) { note 'reap', status })\n" \
+                      "at_exit { note 'exit', $$ }\npm.start { raise 'no queue' }\nnote 'back', $$\npm.wait_all_children")
+    wait_for { count("reap") == 1 }
+    stop(pid)
+    assert_equal [["256"], [pid.to_s], [pid.to_s]], [words("reap"), words("back"), words("exit")]
+    assert_match(/worker: RuntimeError: no queue/, log)
+  end
+
+  def test_term_lets_a_job_end_and_a_second_one_does_not
+    program = <<~RUBY
+      pm = Oribi::Prefork.new(max_workers: 1)
+      pm.start do |worker|
+        until worker.stopping?
+          worker.job("long") { note "begun", $$; sleep 0.01 until File.exist?(ENV["NOTES"] + ".go"); note "done", $$ }
+        end
+      end
+      note "trapped"
+      note "left", pm.wait_all_children
+    RUBY
+    pid = run_manager(program)
+    wait_for { count("begun") == 1 }
+    kill(:TERM, pid)
+    wait_for { count("trapped") == 1 }
+    assert_equal 0, count("done")
+    File.write("#{@notes}.go", "")
+    assert reap(pid).success?
+    assert_equal [1, 1, ["0"]], [count("begun"), count("done"), words("left")]
+
+    File.unlink("#{@notes}.go")
+    pid = run_manager(program)
+    wait_for { count("begun") == 2 }
+    kill(:TERM, pid)
+    wait_for { count("trapped") == 2 }
+    kill(:TERM, pid)
+    assert reap(pid).success?
+    assert_equal [1, %w[0 0]], [count("done"), words("left")]
+  end
+
+  def test_int_that_is_not_trapped_ends_the_workers_and_then_strikes
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 2)\nat_exit { note 'exit', $!.class }\n#{LOOP}")
+    wait_for { count("up") == 2 }
+    kill(:INT, pid)
+    assert_equal 2, reap(pid).termsig
+    assert_equal ["Interrupt"], words("exit")
+    refute(lines("up").any? { |worker,| alive?(worker) })
+  end
+
+  def test_a_handler_of_the_program_stays_its_own
+    pid = run_manager("trap(:HUP) { note 'own' }\npm = Oribi::Prefork.new(max_workers: 1)\n#{LOOP}")
+    wait_for { count("up") == 1 }
+    kill(:HUP, pid)
+    wait_for { count("own") == 1 }
+    stop(pid)
+    assert_equal 1, count("up")
+  end
+
+  def test_a_stop_between_two_starts_is_not_forgotten
+    pid = run_manager(<<~RUBY)
+      pm = Oribi::Prefork.new(max_workers: 1, trap_signals: { "TERM" => "TERM", "HUP" => "TERM" })
+      pm.start { |w| note "up", $$; w.wait }
+      note "back", pm.signal_received
+      sleep 0.01 until File.exist?(ENV["NOTES"] + ".go")
+      pm.start { note "again" }
+      note "back", pm.signal_received
+      pm.wait_all_children
+    RUBY
+    wait_for { count("up") == 1 }
+    kill(:HUP, pid)
+    wait_for { count("back") == 1 }
+    kill(:TERM, pid)
+    File.write("#{@notes}.go", "")
+    assert reap(pid).success?
+    assert_equal [%w[HUP TERM], 0], [words("back"), count("again")]
+  end
+
+  def test_start_without_a_block_and_finish
+    pid = run_manager(<<~RUBY)
+      pm = Oribi::Prefork.new(max_workers: 1, err_respawn_interval: 600, on_child_reap: ->(_, pid, status) { note "reap", status })
+      if pm.start.nil?
+        note "child", pm.worker.index, pm.manager_pid != $$
+        begin pm.start { } rescue note("nested", $!.message) end
+        pm.finish(7)
+      end
+      begin pm.finish rescue note("manager", $!.message) end
+      pm.wait_all_children
+    RUBY
+    wait_for { count("reap") == 1 }
+    stop(pid)
+    assert_equal [%w[0 true], [(7 << 8).to_s]], [words("child"), words("reap")]
+    assert_equal [1, 1], [count("nested"), count("manager")]
+  end
+
+  def test_no_workers_at_all_for_debugging
+    pid = run_manager("note 'said', Oribi::Prefork.new(max_workers: 0).start { note 'up' }.inspect, $$")
+    assert reap(pid).success?
+    assert_equal [["nil", pid.to_s], 0], [words("said"), count("up")]
+  end
+
+  def test_workers_leave_when_the_manager_is_killed
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 2)\npm.start { |w| note 'up', $$; w.index == 0 ? w.wait : sleep }")
+    wait_for { count("up") == 2 }
+    kill(:KILL, pid)
+    reap(pid)
+    wait_for { words("up").none? { |worker| alive?(worker) } }
+  end
+
+  def test_a_killed_worker_is_replaced
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1, err_respawn_interval: 0.1, on_child_reap: ->(_, pid, status) { note 'reap', pid, status })\n#{LOOP}")
+    wait_for { count("up") == 1 }
+    worker = words("up").first
+    kill(:KILL, worker.to_i)
+    wait_for { count("up") == 2 }
+    stop(pid)
+    assert_equal [worker, "9"], lines("reap").first
+  end
+
+  def test_jobs_max
+    pid = run_manager(<<~RUBY)
+      pm = Oribi::Prefork.new(max_workers: 1, jobs_max: 3)
+      pm.start do |worker|
+        until worker.stopping?
+          worker.job { note "job", $$ }
+        end
+        note "down", $$
+      end
+      pm.wait_all_children
+    RUBY
+    wait_for { count("down") >= 2 }
+    stop(pid)
+    assert_equal [3], words("job").tally.values_at(*words("down").first(2)).uniq
+  end
+
+  def test_memory_max_looks_between_jobs
+    pid = run_manager(<<~RUBY)
+      pm = Oribi::Prefork.new(max_workers: 1, memory_max: "60M")
+      pm.start do |worker|
+        note "up", $$
+        until worker.stopping?
+          worker.job { ($hoard ||= []) << ("x" * 20_000_000) unless $hoard && $hoard.size > 5 }
+          worker.wait(0.02)
+        end
+        note "down", $$
+      end
+      pm.wait_all_children
+    RUBY
+    wait_for(60) { count("down") >= 1 }
+    stop(pid)
+    assert_equal words("up").first, words("down").first
+  end
+
+  def test_more_and_fewer_workers
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1)\n#{LOOP}")
+    wait_for { count("up") == 1 }
+    kill(:TTIN, pid)
+    wait_for { count("up") == 2 }
+    kill(:TTOU, pid)
+    wait_for { count("down") == 1 }
+    stop(pid)
+  end
+
+  def test_max_workers_can_be_changed_from_a_hook
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1, after_fork: ->(m) { m.max_workers = 3 })\n#{LOOP}")
+    wait_for { count("up") == 3 }
+    stop(pid)
+    assert_equal [%w[TERM 3]], lines("back")
+  end
+
+  def test_reload_starts_the_program_anew_and_replaces_its_workers
+    program = File.join(@dir, "program.rb")
+    write = ->(version) { File.write(program, "#{PRELUDE}VERSION = #{version}\npm = Oribi::Prefork.new(max_workers: 2)\n#{LOOP.sub('note "up", $$', 'note "up", VERSION')}") }
+    write.(1)
+    pid = spawn_manager(program)
+    wait_for { count("up") == 2 }
+    write.(2)
+    kill(:HUP, pid)
+    wait_for { count("down") == 2 && count("up") == 4 }
+    File.write(program, "raise 'broken'\n")
+    kill(:HUP, pid)
+    wait_for { log.include?("reload failed") }
+    assert_equal 2, count("down")
+    stop(pid)
+    assert_equal %w[1 1 2 2], words("up").each_slice(3).map(&:first)
+  end
+
+  def test_workers_of_a_reloaded_generation_leave_with_the_manager
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1)\n#{LOOP}")
+    wait_for { count("up") == 1 }
+    kill(:HUP, pid)
+    wait_for { count("up") == 2 && count("down") == 1 }
+    kill(:KILL, pid)
+    reap(pid)
+    wait_for { count("down") == 2 }
+    wait_for { marked.empty? }
+  end
+
+  def test_shutdown_timeout_ends_what_does_not_end
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1, shutdown_timeout: 0.1, on_child_reap: ->(_, pid, status) { note 'reap', status })\n" \
+                      "pm.start { |w| w.stopping?; note 'up', $$; sleep }\npm.wait_all_children")
+    wait_for { count("up") == 1 }
+    stop(pid)
+    assert_equal ["9"], words("reap")
+  end
+
+  def test_pid_file_control_and_titles
+    socket = File.join(@dir, "ctl")
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1, program: 'eater', pid_file: '#{@dir}/pid', control: '#{socket}')\n" \
+                      "#{LOOP.sub("worker.wait", "worker.job('carrots') { sleep 0.01 until File.exist?(ENV['NOTES'] + '.go') }\nworker.wait")}")
+    wait_for { count("up") == 1 && File.exist?("#{@dir}/pid") }
+    assert_equal pid.to_s, File.read("#{@dir}/pid").strip
+    wait_for { ctl(socket, "status").match?(/busy .*carrots/) }
+    assert_match(/\Aeater, pid #{pid}, serving, generation 1, 1 of 1 workers/, ctl(socket, "status"))
+    File.write("#{@notes}.go", "")
+    wait_for { File.read("/proc/#{words("up").first}/cmdline").match?(/eater worker 0, generation 1, idle, 1 jobs/) }
+    assert_match(/eater supervisor/, File.read("/proc/#{pid}/cmdline"))
+    ctl(socket, "stop")
+    assert reap(pid).success?
+    assert_equal [%w[TERM 1]], lines("back")
+    refute File.exist?("#{@dir}/pid")
+    refute File.exist?(socket)
+  end
+
+  def test_daemonize
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1, daemonize: true, pid_file: '#{@dir}/pid')\n#{LOOP}")
+    assert reap(pid).success?
+    daemon = File.read("#{@dir}/pid").to_i
+    refute_equal pid, daemon
+    wait_for { count("up") == 1 }
+    kill(:TERM, daemon)
+    wait_for { count("left") == 1 && !alive?(daemon) }
+  end
+
+  def test_mistakes_are_told
+    { "max_worker: 3" => /unknown option max_worker: did you mean max_workers\?/, "idle_timeout: 3" => /idle_timeout is an option of the server/,
+      "spawn_interval: 'soon'" => /spawn_interval/, "trap_signals: { 'KILL' => 'TERM' }" => /KILL|cannot be trapped/i,
+      "trap_signals: { 'TERM' => 'NONE' }" => /no signal NONE/ }.each do |setting, message|
+      pid = run_manager("begin\nOribi::Prefork.new(#{setting}).start { }\nrescue Oribi::Error, ArgumentError\nnote 'error', $!.message\nend")
+      assert reap(pid).success?, setting
+      assert_match(message, File.readlines(@notes).last, setting)
+    end
+  end
+
+  private
+
+  def run_manager(source)
+    program = File.join(@dir, "manager.rb")
+    File.write(program, PRELUDE + source)
+    spawn_manager(program)
+  end
+
+  def spawn_manager(program)
+    pid = spawn({ "NOTES" => @notes }, RbConfig.ruby, "-I#{LIBRARY}", program, out: "#{@dir}/log", err: [:child, :out], pgroup: true)
+    @pids << pid
+    pid
+  end
+
+  def stop(pid)
+    kill(:TERM, pid)
+    status = reap(pid)
+    assert status.success?, "#{status.inspect}\n#{log}"
+  end
+
+  def reap(pid)
+    status = Timeout.timeout(DEADLINE, nil, "process #{pid} does not end: #{log}") { Process.wait2(pid)[1] }
+    @pids.delete(pid)
+    status
+  end
+
+  def kill(signal, pid)
+    Process.kill(signal, pid)
+  rescue Errno::ESRCH
+    nil
+  end
+
+  def alive?(pid)
+    File.read("/proc/#{pid}/stat").split(") ").last[0] != "Z"
+  rescue Errno::ENOENT, Errno::ESRCH
+    false
+  end
+
+  def parent(pid) = File.read("/proc/#{pid}/stat").split(") ").last.split[1].to_i
+
+  # Processes that know of our file of notes.
+  def marked
+    Dir["/proc/[0-9]*/environ"].select { |path| File.read(path).include?("NOTES=#{@notes}") rescue false }
+                               .map { |path| path[/\d+/].to_i }.select { |pid| alive?(pid) }
+  end
+
+  def lines(first) = File.readlines(@notes, chomp: true).map(&:split).select { |words| words.first == first }.map { |words| words.drop(1) }
+  def words(first) = lines(first).flatten
+  def count(first) = lines(first).size
+  def log = File.exist?("#{@dir}/log") ? File.read("#{@dir}/log") : ""
+
+  def ctl(socket, command)
+    IO.popen([RbConfig.ruby, "-I#{LIBRARY}", File.expand_path("../exe/oribi", __dir__), "ctl", "--control", socket, command, err: %i[child out]], &:read)
+  end
+
+  def wait_for(seconds = DEADLINE)
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
+    until yield
+      flunk "in vain:\n#{File.read(@notes)}\n#{log}" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+      IO.select(nil, nil, nil, 0.01)
+    end
+  end
+end
