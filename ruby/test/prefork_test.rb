@@ -351,7 +351,7 @@ class PreforkTest < Minitest::Test
     wait_for { count("up") == 1 && File.exist?("#{@dir}/pid") }
     assert_equal pid.to_s, File.read("#{@dir}/pid").strip
     wait_for { ctl(socket, "status").match?(/busy .*carrots/) }
-    assert_match(/\Aeater, pid #{pid}, serving, generation 1, 1 of 1 workers/, ctl(socket, "status"))
+    assert_match(/\Aeater, pid #{pid}, serving, generation 1, 1 of 1 worker/, ctl(socket, "status"))
     File.write("#{@notes}.go", "")
     wait_for { File.read("/proc/#{words("up").first}/cmdline").match?(/eater worker 0, generation 1, idle, 1 jobs/) }
     assert_match(/eater supervisor/, File.read("/proc/#{pid}/cmdline"))

@@ -19,6 +19,7 @@ void oribi_signals_install(oribi_signal_fn fn, void *self, int children);
  * until oribi_signals_keep_not(), which raises them again. Both do nothing once handlers are installed. */
 void oribi_signals_keep(void);
 void oribi_signals_keep_not(void);
+
 /* Handles these instead of those above from the next install on, in this process and its children; none: those above again. PIPE and CHLD are
  * handled as ever. */
 void oribi_signals_choose(const int *numbers, size_t count);
