@@ -70,7 +70,12 @@ module Isucon4
     private
 
     # Started by root, nginx's worker is nobody, who must come in too.
-    def reach(upstream) = Process.uid.zero? && { File.dirname(upstream) => 0o755, @dir => 0o755, upstream => 0o777 }.each { |path, mode| File.chmod(mode, path) }
+    def reach(upstream)
+      return unless Process.uid.zero?
+
+      { File.dirname(upstream) => 0o755, @dir => 0o755, upstream => 0o777 }.each { |path, mode| File.chmod(mode, path) }
+    end
+
     def argv = [NGINX, "-e", "#{@dir}/error.log", "-c", @conf]
   end
 

@@ -335,7 +335,7 @@ struct scenario bank_create(struct driver *driver, const struct settings *settin
         exit(2);
     bank->driver = driver;
     bank->settings = settings;
-    bank->book = book_read(settings->data);
+    bank->book = book_read(settings->data ? settings->data : "users.tsv");
     if (settings->public_dir)
         load_assets(bank);
     for (int i = 0; i < settings->workers; i++)

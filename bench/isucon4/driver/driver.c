@@ -1,4 +1,4 @@
-/* The load driver of the real applications: driver bank|posts ADDRESS [options]; --help names them.
+/* The load driver of the real applications: driver bank|posts|hello ADDRESS [options]; --help names them.
  *
  * One process, one thread. Closed loop: `workers` browsers, each begins its next scenario when the last is over. Open loop (--rate): scenarios are due at
  * times drawn in advance and begin on the first browser that is free; every time is counted from when it was due, so that a server that stalls does not
@@ -351,7 +351,7 @@ static int print_result(struct driver *driver, double cpu, double took)
 static void usage(int code)
 {
     fprintf(code ? stderr : stdout,
-            "usage: driver bank|posts ADDRESS [options]\n"
+            "usage: driver bank|posts|hello ADDRESS [options]\n"
             "  ADDRESS         127.0.0.1:8080, or the path of a unix socket\n"
             "  --workers N     browsers at the same time (1; with --rate 64)\n"
             "  --seconds S     how long is measured (60)\n"
@@ -403,6 +403,22 @@ static void read_options(struct settings *s, int argc, char **argv)
     s->address = argv[optind + 1];
     if (s->workers == 0)
         s->workers = s->rate > 0 ? 64 : 1;
+    if (s->workers < 1 || s->workers > OWNERS_MAX || s->seconds <= 0 || s->warm_s < 0 || s->rate < 0)
+        usage(2);
+}
+
+static const struct {
+    const char *name;
+    struct scenario (*create)(struct driver *driver, const struct settings *settings);
+} SCENARIOS[] = {{"bank", bank_create}, {"posts", posts_create}, {"hello", hello_create}};
+
+static struct scenario create(struct driver *driver, const struct settings *s)
+{
+    for (size_t i = 0; i < sizeof(SCENARIOS) / sizeof(SCENARIOS[0]); i++)
+        if (strcmp(SCENARIOS[i].name, s->scenario) == 0)
+            return SCENARIOS[i].create(driver, s);
+    usage(2);
+    return (struct scenario){0};
 }
 
 int main(int argc, char **argv)
@@ -411,13 +427,9 @@ int main(int argc, char **argv)
     struct settings *s = &driver.settings;
     *s = (struct settings){.seconds = 60, .seed = 1};
     read_options(s, argc, argv);
-    bool bank = strcmp(s->scenario, "bank") == 0;
-    if ((!bank && strcmp(s->scenario, "posts") != 0) || (bank && !s->data) || s->workers < 1 ||
-        s->workers > OWNERS_MAX || s->seconds <= 0 || s->warm_s < 0 || s->rate < 0)
-        usage(2);
     driver.random = (s->seed + 1) * 0x9E3779B97F4A7C15u;
     driver.http = http_create(s->address, s->workers, on_done, &driver);
-    driver.scenario = bank ? bank_create(&driver, s) : posts_create(&driver, s);
+    driver.scenario = create(&driver, s);
     double cpu = cpu_s();
     double start = now_s();
     run(&driver);

@@ -1,4 +1,4 @@
-/* What a scenario (bank.c, posts.c) needs of the driver, and the driver of a scenario.
+/* What a scenario (bank.c, posts.c, hello.c) needs of the driver, and the driver of a scenario.
  *
  * A scenario is what one simulated browser does from beginning to end: requests that follow from each other. The driver says when one begins
  * (closed loop: at the end of the one before; open loop: when it is due, whatever the server does), sends, receives and keeps the books of time. */
@@ -41,6 +41,7 @@ struct scenario {
 
 struct scenario bank_create(struct driver *driver, const struct settings *settings);
 struct scenario posts_create(struct driver *driver, const struct settings *settings);
+struct scenario hello_create(struct driver *driver, const struct settings *settings);
 
 enum kind { KIND_PAGE, KIND_ASSET };
 
