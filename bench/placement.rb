@@ -149,14 +149,18 @@ module Bench
     end
 
     def self.wanted(keys) = SERVERS.select { |server| (keys.nil? || keys.include?(server.key)) && server.missing.nil? }
-    def self.absent(keys) = SERVERS.reject { |server| keys && !keys.include?(server.key) }.filter_map { |server| server.missing && "#{server.name}: #{server.missing}" }
+
+    def self.absent(keys)
+      SERVERS.select { |server| keys.nil? || keys.include?(server.key) }.filter_map { |server| server.missing && "#{server.name}: #{server.missing}" }
+    end
 
     def self.result(server, load, rows, seconds)
       known = { bench: "placement", server: server.name, load: load.name, rate: load.rate, seconds: seconds }
       time, wait, ideal, least = rows && %w[time wait ideal least].map { |what| rows[[load.of, what]] }
       return known.merge(errors: "too far behind") unless time && wait&.mean && ideal
 
-      known.merge(count: time.count, errors: rows.fetch(%w[all time]).errors, mean_ms: time.mean, p99_ms: time.p99, mean_wait_ms: wait.mean, p99_wait_ms: wait.p99,
+      known.merge(count: time.count, errors: rows.fetch(%w[all time]).errors, mean_ms: time.mean, p99_ms: time.p99,
+                  mean_wait_ms: wait.mean, p99_wait_ms: wait.p99,
                   ideal_p99_ms: ideal.p99, ideal_mean_wait_ms: least.mean, ideal_p99_wait_ms: least.p99)
     end
   end

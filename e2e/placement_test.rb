@@ -7,6 +7,7 @@ require "support/open_loop"
 # What all suites here share.
 module Placement
   WORKERS = 4
+  MANY = 16
   APP = "e2e/apps/placement#{E2E.differing(:app_extension)}"
 
   def serve(*options) = start(*options, app: APP)
@@ -60,6 +61,51 @@ E2E.suite("placement") do
     assert_near_ideal("p99 of calls of 1 ms, one of 100 takes 500 ms", 9) do |seed|
       rows = load(server, "/sleep/1:0.99,/sleep/500:0.01", 150, seed, 3)
       %w[time ideal].map { |what| rows.fetch(["/sleep/1", what]).p99 }
+    end
+  end
+end
+
+# Calls so short that none is worth a hand-off: then the connections must be spread. Whoever holds too many lets them go as soon as requests queue up there while
+# others sleep, so the counts are waited for, under bursts on all connections.
+E2E.suite("skew") do
+  include Placement
+
+  def open_connections(server, control)
+    output = IO.popen([E2E::Server.binary, "ctl", "--control", control, "status", "--json"], chdir: E2E::ROOT, &:read)
+    JSON.parse(output).fetch("processes").map { |process| process.fetch("connections_open") }
+  end
+
+  def burst(clients)
+    clients.each { |client| client.request("GET", "/") }
+    clients.each { |client| assert_equal 200, client.read_response.status }
+  end
+
+  def assert_spread(clients, server, control, range)
+    counts = nil
+    wait_until("connections to be spread") do
+      10.times { burst(clients) }
+      counts = open_connections(server, control)
+      assert_equal clients.size, counts.sum
+      counts.all? { |count| range.cover?(count) }
+    end
+  rescue E2E::Timeout
+    flunk "connections of #{Placement::MANY} workers: #{counts}"
+  end
+
+  def test_connections_are_spread_over_the_workers
+    Dir.mktmpdir("oribi-skew") do |dir|
+      control = File.join(dir, "ctl")
+      server = serve("--workers", Placement::MANY.to_s, "--control", control, "--no-helper")
+      wait_until("all workers") { open_connections(server, control).size == Placement::MANY }
+      clients = Array.new(64) { connect(server) }
+      assert_spread(clients, server, control, 2..8)
+      # All but those of the fullest worker leave: four that are left go four ways.
+      pids = clients.to_h { |client| [client, client.get("/").body] }
+      fullest = pids.values.tally.max_by(&:last).first
+      left, going = clients.partition { |client| pids[client] == fullest }
+      going.concat(left.slice!(4..) || []).each(&:close)
+      wait_until("the others to go") { open_connections(server, control).sum == left.size }
+      assert_spread(left, server, control, 0..1)
     end
   end
 end

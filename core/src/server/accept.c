@@ -207,6 +207,8 @@ static void rotate(struct oribi_worker *w)
             return;
         }
     }
+    if (w->pool_watched) /* what others share is not for us next either */
+        oribi_loop_rotate(w->reactor.loop, &w->pool_watch);
 }
 
 void oribi__accept_turn(struct oribi_worker *w)

@@ -85,6 +85,7 @@ struct oribi_worker {
     bool woken;             /* this turn follows a sleep: a wake-up of the kernel's may have been meant for us alone */
     int64_t gates_ready_us; /* since when connections wait there that we leave to others; 0: none */
     int64_t pool_ready_us;  /* the same for the pool */
+    int64_t balanced_us;    /* when our connections were last compared with the others' for the sake of short calls */
     int64_t turned_us;      /* time of the last turn */
     int64_t stop_ms;        /* when stopping began */
     bool orphaned;          /* the supervisor is gone */
@@ -166,6 +167,9 @@ bool oribi__has_siblings(const struct oribi_worker *worker);
 
 /* Puts complete requests into the pool, the oldest first but for the first `keep`, one for each idle sibling. Returns how many went. */
 uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
+
+/* True if what is queued behind the next request is better passed on: calls are long on average, or too many connections are here for short ones too. */
+bool oribi__should_pass(struct oribi_worker *worker);
 
 /* Puts one connection into the pool. False: it stays. Takes no memory. */
 bool oribi__pass_conn(struct oribi_worker *worker, struct oribi_conn *conn);

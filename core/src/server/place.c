@@ -10,7 +10,8 @@ enum {
     TAKE_MAX = 16,        /* messages a turn: connections without a request cost next to nothing */
     PASS_IDLE_BATCH = 64, /* a turn while stopping */
     LEAVE_US = 2000,      /* how long something that waits is left to a sleeper */
-    SHARE_FREE = 2,       /* connections more than the others that nobody minds */
+    BALANCE_US = 10000,   /* between two comparisons of connections */
+    SHARE_FREE = 1,       /* connections more than the others that nobody minds */
 };
 
 /* --- the scoreboard --- */
@@ -102,10 +103,8 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
     return passed;
 }
 
-/* More than half as many again as the others, and some: an awake worker is quicker at the listener than those who sleep, and what it collects in a
- * burst of newcomers would keep it busy, and them idle, for as long as the connections live. Closing the gates instead would leave a connection that
- * the kernel told us alone about. */
-static bool holds_too_many(const struct oribi_worker *w)
+/* More connections than the others hold on average times eighths / 8, and one more, while one of them sleeps. */
+static bool holds_more_than(const struct oribi_worker *w, uint32_t eighths)
 {
     const struct oribi_scoreboard *board = w->setup.board;
     uint64_t total = 0;
@@ -121,7 +120,27 @@ static bool holds_too_many(const struct oribi_worker *w)
         idle += state == ORIBI_SLOT_IDLE;
         total += atomic_load_explicit(&board->slots[i].connections_open, memory_order_relaxed);
     }
-    return idle > 0 && (uint64_t)w->reactor.conn_count * serving * 2 > total * 3 + (uint64_t)SHARE_FREE * serving * 2;
+    return idle > 0 &&
+           (uint64_t)w->reactor.conn_count * serving * 8 > total * eighths + (uint64_t)SHARE_FREE * serving * 8;
+}
+
+/* An awake worker is quicker at the listener than those who sleep, and what it collects in a burst of newcomers would keep it busy, and them idle, for as long as
+ * the connections live. Closing the gates instead would leave a connection that the kernel told us alone about. */
+static bool holds_too_many(const struct oribi_worker *w)
+{
+    return holds_more_than(w, 9);
+}
+
+/* Short calls are not worth a hand-off each, but their connections stay where they go: once is enough, when clients that left elsewhere have left the rest here. Looking
+ * at every slot is not for every request. */
+bool oribi__should_pass(struct oribi_worker *w)
+{
+    if (w->call_us_average > ORIBI_PASS_US)
+        return true;
+    if (w->reactor.now_us - w->balanced_us < BALANCE_US)
+        return false;
+    w->balanced_us = w->reactor.now_us;
+    return holds_more_than(w, 8);
 }
 
 /* The kernel tells everybody who is awake of what waits, and one sleeper besides. Whoever goes to sleep looks once more, so leaving is safe; the bound is for a
@@ -219,7 +238,8 @@ void oribi__pool_turn(struct oribi_worker *w)
             return;
         uint32_t before = w->reactor.queue_len;
         open_taken(w, &item);
-        if (w->reactor.queue_len > before) /* one call at a time: the next is for whoever is free first */
+        /* One call at a time: the next is for whoever is free first. Of connections our share: each message has woken a sleeper of its own. */
+        if (w->reactor.queue_len > before || holds_too_many(w))
             break;
     }
     /* As with a listener: to the end of the queue of sleepers, so that the same one does not get everything. */

@@ -21,6 +21,7 @@ enum {
     LAST_CALL_MS = 10,     /* between two looks at listeners that end */
     LOG_BURST = 20,        /* lines about bad requests, each 10 s */
     SPARE_FDS = 512,       /* beside the connections: spooled bodies, and what the application opens */
+    ASLEEP_US = 50,        /* a wait that takes longer has slept */
     TIMEOUT_NEVER = -1,
     AVERAGE_OVER = 8, /* calls that the running average remembers, more or less */
 };
@@ -285,7 +286,7 @@ struct oribi_req *oribi_worker_take(struct oribi_worker *w)
         turn(w);
         now_us = w->reactor.now_us;
     }
-    if (w->reactor.queue_len > 1 && w->call_us_average > ORIBI_PASS_US)
+    if (w->reactor.queue_len > 1 && oribi__should_pass(w))
         (void)oribi__pass_on(w, 1);
     while (w->reactor.queue_len > 0) {
         struct oribi__call *call = (struct oribi__call *)oribi_reactor_pop(&w->reactor);
@@ -317,8 +318,13 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
     int64_t bound_ms = wait_bound_ms(w);
     if (ms >= 0 && (bound_ms < 0 || ms < bound_ms))
         bound_ms = ms;
+    /* What we have left to a sleeper keeps us awake: then no wake-up was meant for us, and that sleeper may need our CPU. */
+    bool left = w->gates_ready_us || w->pool_ready_us;
+    if (left)
+        oribi_os_yield();
+    int64_t before_us = left ? oribi_clock_us() : 0;
     oribi_reactor_wait(&w->reactor, bound_ms);
-    w->woken = true;
+    w->woken = !left || oribi_clock_us() - before_us > ASLEEP_US;
 }
 
 void oribi_worker_wait(struct oribi_worker *w)

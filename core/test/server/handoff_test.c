@@ -325,12 +325,44 @@ static void test_nothing_is_passed_to_busy_siblings_or_for_fast_calls(void)
     ok_eq(two.workers[0]->reactor.queue_len, 2);
     reply_text(req, 200, "x");
     set_idle(&two, 1);
+    atomic_store(&two.site.board.slots[1].connections_open, 2);
     two.workers[0]->call_us_average = ORIBI_PASS_US;
     req = oribi_worker_take(two.workers[0]);
     ok_eq(two.workers[0]->reactor.queue_len, 1);
     reply_text(req, 200, "x");
     ok_eq(atomic_load(&two.site.board.slots[0].passed_count), 0);
     for (int i = 0; i < 3; i++)
+        ok_answer(&two.site, c[i], 200, NULL);
+    two_close(&two);
+}
+
+/* Short calls: not for the call's sake, but who holds more connections than the others lets one go at a time, and not with every request. */
+static void test_connections_of_short_calls_even_out(void)
+{
+    struct two two;
+    struct client *c[4];
+    two_open(&two);
+    accept_all(&two, c, 4, GET("/hello"));
+    settle(&two.site);
+    for (int i = 0; i < 4; i++)
+        ok_answer(&two.site, c[i], 200, "hello\n");
+    for (int i = 0; i < 4; i++)
+        ok(client_send(&two.site, c[i], GET("/hello")));
+    set_idle(&two, 1);
+    two.workers[0]->call_us_average = 10;
+    two.workers[0]->balanced_us = 0;
+    struct oribi_req *req = oribi_worker_take(two.workers[0]);
+    ok_eq(atomic_load(&two.site.board.slots[0].passed_count), 1);
+    reply_text(req, 200, "x");
+    req = oribi_worker_take(two.workers[0]);
+    reply_text(req, 200, "x");
+    ok_eq(atomic_load(&two.site.board.slots[0].passed_count), 1);
+    ok_eq(two.workers[0]->reactor.conn_count, 3);
+    req = oribi_worker_take(two.workers[1]);
+    ok(req);
+    if (req)
+        reply_text(req, 200, "x");
+    for (int i = 0; i < 4; i++)
         ok_answer(&two.site, c[i], 200, NULL);
     two_close(&two);
 }
@@ -593,14 +625,19 @@ static bool cut(struct client *c)
     return c->eof || c->error;
 }
 
-/* Worker 0 holds two connections and is stopped while both send, so that it finds two requests in one turn. */
-static void two_requests_at_once(struct world *world, struct client *c[2])
+/* Worker 0, alone, so that it keeps both. */
+static void open_two(struct world *world, struct client *c[2])
 {
     ok(wait_for(is_idle(world, 0)));
     for (int i = 0; i < 2; i++) {
         c[i] = client_open(&world->site);
         ok(wait_for(atomic_load(&world->site.board.slots[0].connections_open) == (uint32_t)i + 1));
     }
+}
+
+/* It is stopped while both send, so that it finds two requests in one turn. */
+static void send_at_once(struct world *world, struct client *c[2])
+{
     ok(wait_for(is_idle(world, 0)));
     kill(world->pids[0], SIGSTOP);
     ok_eq(waitpid(world->pids[0], NULL, WUNTRACED), world->pids[0]);
@@ -614,7 +651,8 @@ static void test_sender_dies(const char *point, bool given)
     struct client *c[2];
     world_open(&world);
     start(&world, 0, point, SIGKILL, true);
-    two_requests_at_once(&world, c);
+    open_two(&world, c);
+    send_at_once(&world, c);
     atomic_store(&world.site.board.slots[1].state, ORIBI_SLOT_IDLE); /* it will be there when it is started */
     kill(world.pids[0], SIGCONT);
     int status;
@@ -637,10 +675,10 @@ static void test_receiver_dies_after_taking(void)
     struct client *c[2];
     world_open(&world);
     start(&world, 0, NULL, 0, true);
-    ok(wait_for(is_idle(&world, 0)));
+    open_two(&world, c);
     start(&world, 1, "take: after recvmsg", SIGKILL, false);
     ok(wait_for(is_idle(&world, 1)));
-    two_requests_at_once(&world, c);
+    send_at_once(&world, c);
     kill(world.pids[0], SIGCONT);
     int status;
     ok_eq(waitpid(world.pids[1], &status, 0), world.pids[1]);
@@ -657,10 +695,10 @@ static void test_receiver_dies_before_taking(void)
     struct client *c[2];
     world_open(&world);
     start(&world, 0, NULL, 0, true);
-    ok(wait_for(is_idle(&world, 0)));
+    open_two(&world, c);
     start(&world, 1, NULL, 0, false);
     ok(wait_for(is_idle(&world, 1)));
-    two_requests_at_once(&world, c);
+    send_at_once(&world, c);
     kill(world.pids[1], SIGSTOP);
     ok_eq(waitpid(world.pids[1], NULL, WUNTRACED), world.pids[1]);
     kill(world.pids[0], SIGCONT);
@@ -682,12 +720,12 @@ static void test_rousing_wakes_a_sleeper(void)
     struct client *c[2];
     world_open(&world);
     start(&world, 0, NULL, 0, true);
-    ok(wait_for(is_idle(&world, 0)));
+    open_two(&world, c);
     start(&world, 1, NULL, 0, false);
     ok(wait_for(is_idle(&world, 1)));
     start(&world, 2, NULL, 0, false);
     ok(wait_for(is_idle(&world, 2)));
-    two_requests_at_once(&world, c);
+    send_at_once(&world, c);
     for (int i = 1; i < 3; i++) { /* both sleepers are woken by one message at most, and neither moves */
         kill(world.pids[i], SIGSTOP);
         ok_eq(waitpid(world.pids[i], NULL, WUNTRACED), world.pids[i]);
@@ -712,10 +750,10 @@ static void test_stopped_at(const char *point, int victim)
     struct client *c[2];
     world_open(&world);
     start(&world, 0, victim == 0 ? point : NULL, SIGSTOP, true);
-    ok(wait_for(is_idle(&world, 0)));
+    open_two(&world, c);
     start(&world, 1, victim == 1 ? point : NULL, SIGSTOP, false);
     ok(wait_for(is_idle(&world, 1)));
-    two_requests_at_once(&world, c);
+    send_at_once(&world, c);
     kill(world.pids[0], SIGCONT);
     int status;
     ok_eq(waitpid(world.pids[victim], &status, WUNTRACED), world.pids[victim]);
@@ -732,7 +770,8 @@ static void test_supervisor_dies(int signal_number)
     struct client *c[2];
     world_open(&world);
     start(&world, 0, NULL, 0, true);
-    two_requests_at_once(&world, c);
+    open_two(&world, c);
+    send_at_once(&world, c);
     pid_t supervisor = fork(); /* holds the pool as the supervisor does; we close ours */
     if (supervisor == 0)
         for (;;)
@@ -763,6 +802,7 @@ int main(void)
     test_a_pool_passes_an_exec_by_name();
     run_everywhere(test_surplus_goes_to_an_idle_sibling);
     run_everywhere(test_nothing_is_passed_to_busy_siblings_or_for_fast_calls);
+    run_everywhere(test_connections_of_short_calls_even_out);
     run_everywhere(test_bodies_move_with_their_requests);
     run_everywhere(test_large_bodies_move_in_memory_or_as_a_file);
     run_everywhere(test_idle_connections_move_when_a_worker_stops);

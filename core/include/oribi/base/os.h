@@ -33,6 +33,9 @@ int oribi_os_set_cloexec(int fd, bool on);
  * many they are. */
 uint64_t oribi_os_want_descriptors(uint64_t count);
 
+/* Lets another process that is ready have this CPU. */
+void oribi_os_yield(void);
+
 /* Bytes read (0: end of file) or written, possibly fewer than asked for. Writing to a closed peer gives ORIBI_ECLOSED: sockets are written
  * with MSG_NOSIGNAL, for pipes SIGPIPE must be ignored. writev takes any count and passes at most IOV_MAX vectors on. */
 ssize_t oribi_os_read(int fd, void *dst, size_t n);
