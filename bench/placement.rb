@@ -6,8 +6,8 @@ require_relative "servers"
 require_relative "running"
 require_relative "document"
 
-# What requests wait while calls take a while: four workers, kept-alive connections, open-loop arrivals (bench/load/load.c). Every server gets the same arrivals and the
-# same calls, drawn by the driver. Reading order: LOADS, SERVERS, Running (one server), Results.
+# What requests wait while calls take a while: four workers, kept-alive connections, open-loop arrivals (bench/load/load.c). Every server gets
+# the same arrivals and the same calls, drawn by the driver. Reading order: LOADS, SERVERS, Running (one server), measure.
 module Bench
   module Placement
     WORKERS = 4
@@ -15,7 +15,7 @@ module Bench
     RUBY_APP = File.join(ROOT, "bench/apps/placement.ru")
     PERL_APP = File.join(ROOT, "bench/apps/placement.psgi")
 
-    # name: in the results. of: the path whose figures count. what: that of the driver's rows, and of its ideal.
+    # name: in the results. of: the path whose figures count.
     Load = Struct.new(:name, :text, :paths, :rate, :of, keyword_init: true)
     LOADS = [
       Load.new(name: "sleep", text: "calls of 20 ms", paths: "/sleep/~20", rate: 100, of: "all"),

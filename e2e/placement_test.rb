@@ -55,7 +55,8 @@ E2E.suite("placement") do
     puts format("%s, %s, helper off: mean wait %.2f ms, ideally %.2f ms", E2E::COMMAND, transport, *mean_waits(server, 1, seconds: 2))
   end
 
-  # At 150 requests a second all four workers are in long calls for 0.6 of 100 arrivals, beyond 170 for more than one (Erlang B): then 10 ms cannot be had.
+  # At 150 requests a second all four workers are in long calls for 0.6 of 100 arrivals, beyond 170 for more than one (Erlang B): then 10 ms
+  # cannot be had.
   def test_short_calls_beside_long_ones
     server = serve("--workers", Placement::WORKERS.to_s)
     assert_near_ideal("p99 of calls of 1 ms, one of 100 takes 500 ms", 9) do |seed|
@@ -65,8 +66,8 @@ E2E.suite("placement") do
   end
 end
 
-# Calls so short that none is worth a hand-off: then the connections must be spread. Whoever holds too many lets them go as soon as requests queue up there while
-# others sleep, so the counts are waited for, under bursts on all connections.
+# Calls so short that none is worth a hand-off: then the connections must be spread. Whoever holds too many lets them go as soon as requests
+# queue up there while others sleep, so the counts are waited for, under bursts on all connections.
 E2E.suite("skew") do
   include Placement
 
