@@ -176,6 +176,14 @@ def fuzz_commands
   end
 end
 
+# The applications of the benchmark keep their rules, and its driver sees when one is broken.
+def bench_commands
+  bank = %w[rack psgi].map do |app|
+    Command.new(argv: ["ruby", "bench/isucon4/test/behaviour_test.rb"], count: :minitest, env: { "ISUCON4_APP" => app })
+  end
+  bank << Command.new(argv: ["ruby", "bench/isucon4/test/driver_test.rb"], count: :minitest)
+end
+
 PARTS = {
   "lint" => [Suite.new("lint", lambda {
     [["script/lint"], ["tools/conformance", "--names"]].map { |argv| Command.new(argv: argv, count: :exit_code) }
@@ -190,6 +198,7 @@ PARTS = {
   "sanitize" => [Suite.new("sanitize", lambda {
     [Command.new(argv: ["script/sanitize", "--quick", "address"], count: :exit_code)]
   })],
+  "bench" => [Suite.new("bench", -> { bench_commands })],
   "browser" => [Suite.new("browser", lambda {
     %w[board chat].product(%w[oribi oribi-psgi]).map do |page, command|
       Command.new(argv: ["ruby", "-Ie2e", "e2e/browser/#{page}_test.rb"], count: :minitest, env: { "E2E_COMMAND" => command })
@@ -198,7 +207,7 @@ PARTS = {
 }.freeze
 
 # Two lanes: the machine's cores are few, and the browser wants one for itself.
-LANES = [%w[lint core core-asan], %w[ruby perl], %w[fuzz sanitize], %w[e2e-oribi], %w[e2e-psgi], %w[browser]].freeze
+LANES = [%w[lint core core-asan], %w[ruby perl bench], %w[fuzz sanitize], %w[e2e-oribi], %w[e2e-psgi], %w[browser]].freeze
 LANE_COUNT = 2
 
 class Runner

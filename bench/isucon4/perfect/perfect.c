@@ -3,8 +3,9 @@
  *
  *     perfect PORT users.tsv PUBLIC [BROKEN]
  *
- * BROKEN: lock (users are never locked), ban (addresses never banned), notice (another text), last (shows this login), form (no password field), asset (the last byte
- * differs), short (the report leaves one user out), extra (the report names one too many), gone (no report), drop (every 50th answer is cut off). */
+ * BROKEN: lock (users are never locked), ban (addresses never banned), notice (another text), last (shows this login), form (no password
+ * field), asset (the last byte differs), short (the report leaves one user out), extra (the report names one too many), gone (no report), drop
+ * (every 50th answer is cut off). */
 #define _GNU_SOURCE
 #include "../driver/book.c"
 #include <errno.h>

@@ -54,6 +54,7 @@ class BankTest < Minitest::Test
   def self.prepare
     @prepared ||= begin
       dir = Dir.mktmpdir("isucon4-test")
+      Minitest.after_run { FileUtils.rm_rf(dir) }
       data = Isucon4::Data.new(dir, users: USERS).generate
       store = Isucon4.store(STORE, data, dir).start
       port = TCPServer.open("127.0.0.1", 0) { |socket| socket.addr[1] }
@@ -65,7 +66,6 @@ class BankTest < Minitest::Test
         Process.kill(:TERM, pid)
         Process.wait(pid)
         store.stop
-        FileUtils.rm_rf(dir)
       end
       await(port, pid, File.join(dir, "out"))
       [port, data, store]
