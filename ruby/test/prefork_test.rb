@@ -248,7 +248,8 @@ class PreforkTest < Minitest::Test
   end
 
   def test_a_killed_worker_is_replaced
-    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1, err_respawn_interval: 0.1, on_child_reap: ->(_, pid, status) { note 'reap', pid, status })\n#{LOOP}")
+    reaped = "->(_, pid, status) { note 'reap', pid, status }"
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1, err_respawn_interval: 0.1, on_child_reap: #{reaped})\n#{LOOP}")
     wait_for { count("up") == 1 }
     worker = words("up").first
     kill(:KILL, worker.to_i)
@@ -310,7 +311,9 @@ class PreforkTest < Minitest::Test
 
   def test_reload_starts_the_program_anew_and_replaces_its_workers
     program = File.join(@dir, "program.rb")
-    write = ->(version) { File.write(program, "#{PRELUDE}VERSION = #{version}\npm = Oribi::Prefork.new(max_workers: 2)\n#{LOOP.sub('note "up", $$', 'note "up", VERSION')}") }
+    write = lambda do |version|
+      File.write(program, "#{PRELUDE}pm = Oribi::Prefork.new(max_workers: 2)\n#{LOOP.sub('note "up", $$', %(note "up", #{version}))}")
+    end
     write.(1)
     pid = spawn_manager(program)
     wait_for { count("up") == 2 }
