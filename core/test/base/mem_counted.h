@@ -23,15 +23,31 @@ static void *counted_(void *p, int sign)
     return p;
 }
 
-static int may_go_(void)
+/* Where the failures were: one more place in the code each time that a new one asks. */
+static void *failed_places[64];
+static uint32_t failed_place_count;
+
+static void note_place_(void *place)
+{
+    for (uint32_t i = 0; i < failed_place_count; i++)
+        if (failed_places[i] == place)
+            return;
+    if (failed_place_count < sizeof(failed_places) / sizeof(failed_places[0]))
+        failed_places[failed_place_count++] = place;
+}
+
+static int may_go_(void *place)
 {
     allocations++;
-    return ++allocations_tried != fail_at;
+    if (++allocations_tried != fail_at)
+        return 1;
+    note_place_(place);
+    return 0;
 }
 
 void *oribi_mem_try_alloc(size_t count, size_t size)
 {
-    return counted_(may_go_() ? calloc(count, size) : NULL, 1);
+    return counted_(may_go_(__builtin_return_address(0)) ? calloc(count, size) : NULL, 1);
 }
 
 void *oribi_mem_alloc(size_t count, size_t size)
@@ -45,7 +61,7 @@ void *oribi_mem_alloc(size_t count, size_t size)
 
 void *oribi_mem_try_resize(void *p, size_t count, size_t size)
 {
-    if (!may_go_())
+    if (!may_go_(__builtin_return_address(0)))
         return NULL;
     (void)counted_(p, -1);
     void *resized = realloc(p, count * size);
