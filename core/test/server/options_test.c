@@ -275,6 +275,35 @@ static void test_numbers_are_whole_and_within_bounds(void)
     oribi_options_deinit(&options);
 }
 
+/* Generated from the table: the bounds that doc/options.md tells are those that are kept, in both languages. */
+static void test_every_number_is_taken_at_its_bounds_and_refused_beyond(void)
+{
+    size_t count;
+    const struct oribi_option *table = oribi_options_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        const struct oribi_option *o = &table[i];
+        struct oribi_options options;
+        const char *unit = o->type == ORIBI_OPTION_TIME ? "ms" : "";
+        char text[64];
+        if (o->type < ORIBI_OPTION_COUNT)
+            continue;
+        oribi_options_init(&options);
+        options.lang = o->lang == ORIBI_LANG_PERL ? ORIBI_LANG_PERL : ORIBI_LANG_RUBY;
+        for (int high = 0; high < 2; high++) {
+            int64_t bound = high ? o->max : o->min;
+            int64_t beyond = high ? bound + 1 : bound - 1;
+            (void)snprintf(text, sizeof(text), "%lld%s", (long long)bound, unit);
+            ok_named(oribi_options_set(&options, o->name, text, error) == 0, "%s takes %s", o->name, text);
+            char kept[64];
+            (void)snprintf(kept, sizeof(kept), "%s", get(&options, o->name));
+            (void)snprintf(text, sizeof(text), "%lld%s", (long long)beyond, unit);
+            ok_named(oribi_options_set(&options, o->name, text, error) == ORIBI_EINVAL, "%s refuses %s", o->name, text);
+            ok_named(strcmp(get(&options, o->name), kept) == 0, "%s stays %s", o->name, kept);
+        }
+        oribi_options_deinit(&options);
+    }
+}
+
 static void test_ranges_are_one_number_or_two(void)
 {
     struct oribi_options options;
@@ -626,6 +655,7 @@ int main(void)
     test_times_have_units_and_fractions();
     test_sizes_have_units();
     test_numbers_are_whole_and_within_bounds();
+    test_every_number_is_taken_at_its_bounds_and_refused_beyond();
     test_ranges_are_one_number_or_two();
     test_switches_know_the_usual_words();
     test_texts_are_one_line();
