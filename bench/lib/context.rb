@@ -3,6 +3,7 @@
 require "etc"
 require "fileutils"
 require "tmpdir"
+require_relative "running"
 
 module Bench
   # What every workload of a run shares: the peers wanted, the cores, scratch folders, the log, and the progress line.
@@ -43,9 +44,33 @@ module Bench
       File.join(@dir, "#{@scratch_count}-#{name.tr("/", "-")}").tap { |path| Dir.mkdir(path, 0o755) }
     end
 
-    def close = FileUtils.rm_rf(@dir)
+    # A server that stays for the workloads that want the same one; stop_servers ends them all.
+    def server(peer, **site)
+      running = servers[[peer.key, site]]
+      return running if running&.alive?
+
+      servers[[peer.key, site]] = Running.new(peer, self, **site).start
+    end
+
+    def drop(running)
+      servers.delete_if { |_, one| one.equal?(running) }
+      running.stop
+    end
+
+    # except: a site that goes on. Applications are not compared: some servers have one of their own for the same workload.
+    def stop_servers(except: nil)
+      same = ->(site) { except && site.except(:app) == except.except(:app) }
+      servers.reject { |(_, site), _| same.call(site) }.each_value { |running| drop(running) }
+    end
+
+    def close
+      stop_servers
+      FileUtils.rm_rf(@dir)
+    end
 
     private
+
+    def servers = @servers ||= {}
 
     def pin(core, argv) = core ? ["taskset", "-c", core.to_s, *argv] : argv
   end

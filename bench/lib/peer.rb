@@ -20,7 +20,8 @@ module Bench
   #   version:   argv or a block that prints or gives it
   #   reload:    signal to the main process that makes it load new code, or nil; stop: signal for a graceful end
   #   variant_of: another key: taken only where a workload wants every configuration of one server
-  #   lacks:     [] of what it cannot do: :unix, :keep_alive, :workers (more than one)
+  #   lacks:     [] of what it cannot do: :unix, :keep_alive, :workers (more than one); :length means that it does not find out itself how long
+  #              an answer of one part is, and is better off with an application that says so
   class Peer
     attr_reader :key, :name, :kind, :package, :reload, :stop, :variant_of, :lacks
 
@@ -57,7 +58,7 @@ module Bench
     def version
       return @versioned if defined?(@versioned)
 
-      text = @version.respond_to?(:call) ? @version.call : IO.popen(@version, err: %i[child out], &:read)
+      text = @version.is_a?(Proc) || @version.nil? ? @version&.call : IO.popen(@version, err: %i[child out], &:read)
       @versioned = text.to_s[/\d+(\.\w+)+/]
     rescue SystemCallError
       @versioned = nil

@@ -13,6 +13,9 @@ module Bench
     NGINX = "/usr/sbin/nginx"
     STARLET = "/usr/share/perl5/Plack/Handler/Starlet.pm"
 
+    # Passenger's applications leave their parents; as a subreaper their main process keeps them in its tree (prctl(2), PR_SET_CHILD_SUBREAPER = 36).
+    SUBREAPER = ["ruby", "-rfiddle", "-e", "Fiddle::Function.new(Fiddle.dlopen(nil)['prctl'], [-4] * 5, 4).call(36, 1, 0, 0, 0); exec(*ARGV)"].freeze
+
     module_function
 
     # Compiled when first wanted, with what the core is compiled with.
@@ -60,7 +63,7 @@ module Bench
     def passenger(site)
       listen = site.unix? ? ["--socket", site.listen] : ["--address", site.host, "--port", site.port]
       folder = File.dirname(site.app)
-      [{}, ["passenger", "start", folder, *listen, "--engine", "builtin", "--rackup", site.app, "--app-type", "rack", "--environment", "production",
+      [{}, [*SUBREAPER, "passenger", "start", folder, *listen, "--engine", "builtin", "--rackup", site.app, "--app-type", "rack", "--environment", "production",
             "--min-instances", site.workers, "--max-pool-size", site.workers, "--spawn-method", "smart", "--log-level", "1",
             "--log-file", "#{site.dir}/log", "--pid-file", "#{site.dir}/pid", "--instance-registry-dir", site.dir, "--disable-security-update-check",
             "--max-request-queue-size", "10000"]]
@@ -106,9 +109,9 @@ module Bench
                                                                  command: ->(site) { puma(site, workers: site.workers, threads: 5) }),
       Peer.new("puma-cluster-1", "Puma cluster, 1 thread", :rack, needs: ["puma"], version: %w[puma --version], variant_of: "puma", reload: :USR2,
                                                                   command: ->(site) { puma(site, workers: site.workers, threads: 1) }),
-      Peer.new("unicorn", "Unicorn", :rack, needs: ["unicorn"], version: %w[unicorn --version], lacks: [:keep_alive], stop: :QUIT, reload: :USR2,
+      Peer.new("unicorn", "Unicorn", :rack, needs: ["unicorn"], version: %w[unicorn --version], lacks: %i[keep_alive length], stop: :QUIT, reload: :USR2,
                                             command: ->(site) { by_config(site, "unicorn", "-E", "none") }),
-      Peer.new("pitchfork", "Pitchfork", :rack, needs: ["pitchfork"], version: %w[pitchfork --version], lacks: [:keep_alive], stop: :QUIT,
+      Peer.new("pitchfork", "Pitchfork", :rack, needs: ["pitchfork"], version: %w[pitchfork --version], lacks: %i[keep_alive length], stop: :QUIT,
                                                 command: ->(site) { by_config(site, "pitchfork", "-E", "none") }),
       Peer.new("falcon", "Falcon", :rack, needs: ["falcon"], version: %w[falcon --version], stop: :INT,
                                           command: ->(site) { [environment(site), ["falcon-host", File.join(CONFIGS, "falcon.rb")]] }),
@@ -122,17 +125,17 @@ module Bench
                                         [environment(site), ["ruby", File.join(CONFIGS, "agoo.rb")]]
                                       }),
       Peer.new("rhebok", "Rhebok", :rack, needs: ["gem:rhebok"], version: -> { Gem::Specification.find_by_name("rhebok").version.to_s },
-                                          lacks: [:keep_alive],
+                                          lacks: %i[keep_alive length],
                                           command: ->(site) { [environment(site), ["ruby", File.join(CONFIGS, "rhebok.rb")]] }),
       Peer.new("passenger", "Passenger", :rack, needs: ["passenger"], version: %w[passenger --version], stop: :INT,
                                                 command: ->(site) { passenger(site) }),
-      Peer.new("starlet", "Starlet", :psgi, needs: [STARLET], version: %w[perl -MStarlet -e print$Starlet::VERSION], command: ->(site) { starlet(site) }),
-      Peer.new("starman", "Starman", :psgi, needs: ["starman"], version: %w[perl -MStarman -e print$Starman::VERSION], reload: :HUP,
+      Peer.new("starlet", "Starlet", :psgi, needs: [STARLET], version: %w[perl -MStarlet -e print$Starlet::VERSION], lacks: [:length], command: ->(site) { starlet(site) }),
+      Peer.new("starman", "Starman", :psgi, needs: ["starman"], version: %w[perl -MStarman -e print$Starman::VERSION], lacks: [:length], reload: :HUP,
                                             command: ->(site) { starman(site) }),
-      Peer.new("twiggy", "Twiggy", :psgi, needs: ["twiggy"], version: %w[perl -MTwiggy -e print$Twiggy::VERSION], lacks: [:workers],
+      Peer.new("twiggy", "Twiggy", :psgi, needs: ["twiggy"], version: %w[perl -MTwiggy -e print$Twiggy::VERSION], lacks: %i[workers length],
                                           command: ->(site) { [{}, ["twiggy", "-E", "none", "--listen", site.listen, site.app]] }),
       Peer.new("uwsgi", "uWSGI, psgi plugin", :psgi, needs: ["uwsgi-core", "/usr/lib/uwsgi/plugins/psgi_plugin.so"],
-                                                     version: %w[uwsgi-core --version], stop: :TERM, reload: :HUP,
+                                                     version: %w[uwsgi-core --version], lacks: [:length], stop: :TERM, reload: :HUP,
                                                      command: ->(site) { uwsgi(site) }),
     ].freeze
 

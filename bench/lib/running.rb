@@ -56,7 +56,11 @@ module Bench
     def connect = @site.unix? ? UNIXSocket.new(@listen) : TCPSocket.new(@site.host, @site.port)
 
     # The last lines that the server printed.
-    def last_words(count = 3) = File.exist?(out_path) ? File.read(out_path).scrub.lines.reject { |line| line.strip.empty? }.last(count).join(" ").strip[0, 300] : ""
+    def last_words(count = 3)
+      return "" unless File.exist?(out_path)
+
+      File.read(out_path).scrub.lines.reject { |line| line.strip.empty? }.last(count).join(" ").strip[0, 300]
+    end
 
     # Ends it with its own signal, then whatever is left of it by force. Gives the seconds that it took.
     def stop

@@ -1,0 +1,28 @@
+# frozen_string_literal: true
+
+require "etc"
+
+module Bench
+  # What the results were measured on, and with which versions.
+  module Machine
+    module_function
+
+    def describe
+      { processor: File.read("/proc/cpuinfo")[/^model name\s*:\s*(.+)$/, 1] || RUBY_PLATFORM, cores: Etc.nprocessors,
+        memory_mb: File.read("/proc/meminfo")[/^MemTotal:\s+(\d+)/, 1].to_i / 1024, kernel: Etc.uname[:release], system: system_name,
+        ruby: RUBY_VERSION, perl: `perl -e 'print substr $^V, 1'`, wrk: `wrk -v 2>&1`[/wrk (\S+)/, 1],
+        load_before: File.read("/proc/loadavg").split.first.to_f, hypervisor: File.read("/proc/cpuinfo").match?(/^flags.*\bhypervisor\b/), commit: commit }
+    end
+
+    def system_name = File.exist?("/etc/os-release") ? File.read("/etc/os-release")[/^PRETTY_NAME="?([^"\n]+)/, 1] : Etc.uname[:sysname]
+
+    # The commit that was measured, marked when files differ from it.
+    def commit
+      return unless File.exist?(File.join(ROOT, ".git"))
+
+      name = IO.popen(["git", "-C", ROOT, "rev-parse", "--short", "HEAD", err: File::NULL], &:read).strip
+      changed = !IO.popen(["git", "-C", ROOT, "status", "--porcelain", "-uno", err: File::NULL], &:read).empty?
+      changed ? "#{name}+" : name
+    end
+  end
+end

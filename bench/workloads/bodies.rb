@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+require_relative "../lib/throughput"
+
+# Answers of three sizes in three shapes, streams, forms and uploads.
+module Bench
+  PATTERN = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
+  pattern = ->(size) { (PATTERN * (size / PATTERN.bytesize + 1))[0, size] }
+
+  { "1k" => [1024, "1 KiB"], "64k" => [65_536, "64 KiB"], "1m" => [1_048_576, "1 MiB"] }.each do |short, (size, words)|
+    { "string" => "as one string", "parts" => "as 1,000 parts", "file" => "as a file" }.each do |shape, how|
+      # The rest is there for a full run: the quick one has the ends.
+      quick = %w[string-64k parts-64k file-1m].include?("#{shape}-#{short}")
+      Throughput.define("#{shape}-#{short}", about: "#{words} #{how}, 32 connections", family: "responses", app: BODIES_APPS, quick: quick) do
+        Request.new(path: "/#{shape}/#{size}", expected: pattern.call(size))
+      end
+    end
+  end
+
+  Throughput.define("stream", about: "100 chunks of 1 KiB without a length, 32 connections", family: "responses", app: BODIES_APPS) do
+    Request.new(path: "/stream", expected: Array.new(100) { |i| format("%-1023d\n", i) }.join)
+  end
+
+  # Twenty fields, names of two letters and values that fill it up, a few characters of them escaped as browsers do.
+  form = lambda do |size|
+    names = ("aa".."at").to_a
+    room = size / names.size - 4
+    fields = names.map { |name| "#{name}=#{("caf%C3%A9+and+" + "x" * room)[0, room]}" }.join("&")
+    body = fields + "x" * (size - fields.bytesize)
+    plain = body.tr("+", " ").gsub(/%(\h\h)/) { $1.hex.chr }
+    bytes = plain.split("&").sum { |field| field.bytesize - 1 }
+    Request.new(path: "/form", verb: "POST", fields: { "Content-Type" => "application/x-www-form-urlencoded" }, body: body,
+                expected: "#{names.size} #{bytes}")
+  end
+  Throughput.define("form-1k", about: "POST of a form of 1 KiB, parsed by Rack::Request or Plack::Request", family: "requests", app: BODIES_APPS) { form.call(1024) }
+  Throughput.define("form-16k", about: "POST of a form of 16 KiB, parsed by Rack::Request or Plack::Request", family: "requests", app: BODIES_APPS) { form.call(16_384) }
+
+  Throughput.define("upload-10m", about: "POST of 10 MiB, read by the application, 4 connections", family: "requests", app: BODIES_APPS, connections: 4) do
+    Request.new(path: "/upload", verb: "POST", fields: { "Content-Type" => "application/octet-stream" }, body: pattern.call(10 * 1024 * 1024),
+                expected: "10485760 #{pattern.call(10 * 1024 * 1024)[-1]}")
+  end
+end
