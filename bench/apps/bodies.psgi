@@ -68,4 +68,7 @@ $answers{'/upload'} = sub {
     return [200, headers(length $text), [$text]];
 };
 
+# The folder lives as long as the application that names it.
+$answers{'/folder'} = sub { [200, headers(length "$folder"), ["$folder"]] };
+
 sub { my ($env) = @_; return $answers{$env->{PATH_INFO}}->($env) };

@@ -9,9 +9,11 @@ module Bench
     Silent = Class.new(StandardError)
 
     PAUSE_S = 0.1
+    LARGE_PAUSE_S = 1
+    LARGE_BYTES = 1 << 20
     PATIENCE_S = 5
 
-    attr_reader :asked, :unanswered, :complaints
+    attr_reader :asked, :unanswered, :complaints, :ends_by_close
 
     # connect: a callable that gives a connected socket.
     def initialize(connect, request)
@@ -52,7 +54,7 @@ module Bench
       ended = false
       thread = Thread.new do
         until ended
-          sleep PAUSE_S
+          sleep pause_s
           check(patience_s: 0.5) unless ended
         end
       end
@@ -64,6 +66,7 @@ module Bench
 
     private
 
+    def pause_s = @request.body.to_s.bytesize > LARGE_BYTES ? LARGE_PAUSE_S : PAUSE_S
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
     def wait(socket, write, deadline)
@@ -95,6 +98,8 @@ module Bench
       start = head_end + 4
       length = head[/^content-length:\s*(\d+)/i, 1]&.to_i
       chunked = head.match?(/^transfer-encoding:.*chunked/i)
+      # Such answers end with their connection, as HTTP/1 has it (RFC 9112, 6.3); wrk calls that a read error.
+      @ends_by_close = !length && !chunked
       body = if length then counted(socket, buffer, start, length, deadline)
              elsif chunked then chunks(socket, buffer, start, deadline)
              else until_end(socket, buffer, start, deadline)

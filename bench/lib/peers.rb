@@ -9,7 +9,8 @@ module Bench
   module Peers
     CONFIGS = File.join(ROOT, "bench/peers")
     MANY = "1000000000"
-    ORIBI_OPTIONS = %w[--quiet --access-log off].freeze
+    # The default of 10,000 connections is filled by the workload that has as many silent ones.
+    ORIBI_OPTIONS = %w[--quiet --access-log off --connections-max 16384].freeze
     NGINX = "/usr/sbin/nginx"
     STARLET = "/usr/share/perl5/Plack/Handler/Starlet.pm"
 
@@ -101,7 +102,7 @@ module Bench
                                                                 command: ->(site) { nginx(site, 'location = / { return 200 "Hello, World!"; }') }),
       Peer.new("nginx-file", "nginx, 13-byte file", :reference, needs: [NGINX], version: [NGINX, "-v"], stop: :QUIT,
                                                                 command: ->(site) { nginx(site, "location = / { try_files /hello.txt =404; }") }),
-      Peer.new("puma", "Puma, 5 threads", :rack, needs: ["puma"], version: %w[puma --version], lacks: [:workers],
+      Peer.new("puma", "Puma, 5 threads", :rack, needs: ["puma"], version: %w[puma --version], reload: :USR2, lacks: [:workers],
                                                  command: ->(site) { puma(site, workers: 0, threads: 5) }),
       Peer.new("puma-1", "Puma, 1 thread", :rack, needs: ["puma"], version: %w[puma --version], variant_of: "puma", lacks: [:workers],
                                                   command: ->(site) { puma(site, workers: 0, threads: 1) }),
@@ -109,11 +110,11 @@ module Bench
                                                                  command: ->(site) { puma(site, workers: site.workers, threads: 5) }),
       Peer.new("puma-cluster-1", "Puma cluster, 1 thread", :rack, needs: ["puma"], version: %w[puma --version], variant_of: "puma", reload: :USR2,
                                                                   command: ->(site) { puma(site, workers: site.workers, threads: 1) }),
-      Peer.new("unicorn", "Unicorn", :rack, needs: ["unicorn"], version: %w[unicorn --version], lacks: %i[keep_alive length], stop: :QUIT, reload: :USR2,
+      Peer.new("unicorn", "Unicorn", :rack, needs: ["unicorn"], version: %w[unicorn --version], lacks: %i[keep_alive length], stop: :QUIT, reload: :HUP,
                                             command: ->(site) { by_config(site, "unicorn", "-E", "none") }),
       Peer.new("pitchfork", "Pitchfork", :rack, needs: ["pitchfork"], version: %w[pitchfork --version], lacks: %i[keep_alive length], stop: :QUIT,
                                                 command: ->(site) { by_config(site, "pitchfork", "-E", "none") }),
-      Peer.new("falcon", "Falcon", :rack, needs: ["falcon"], version: %w[falcon --version], stop: :INT,
+      Peer.new("falcon", "Falcon", :rack, needs: ["falcon"], version: %w[falcon --version], stop: :INT, reload: :HUP,
                                           command: ->(site) { [environment(site), ["falcon-host", File.join(CONFIGS, "falcon.rb")]] }),
       Peer.new("iodine", "Iodine", :rack, needs: ["iodine"], version: -> { Gem::Specification.find_by_name("iodine").version.to_s }, stop: :INT,
                                           command: lambda { |site|
@@ -129,7 +130,8 @@ module Bench
                                           command: ->(site) { [environment(site), ["ruby", File.join(CONFIGS, "rhebok.rb")]] }),
       Peer.new("passenger", "Passenger", :rack, needs: ["passenger"], version: %w[passenger --version], stop: :INT,
                                                 command: ->(site) { passenger(site) }),
-      Peer.new("starlet", "Starlet", :psgi, needs: [STARLET], version: %w[perl -MStarlet -e print$Starlet::VERSION], lacks: [:length], command: ->(site) { starlet(site) }),
+      Peer.new("starlet", "Starlet", :psgi, needs: [STARLET], version: %w[perl -MStarlet -e print$Starlet::VERSION], lacks: [:length],
+                                               command: ->(site) { starlet(site) }),
       Peer.new("starman", "Starman", :psgi, needs: ["starman"], version: %w[perl -MStarman -e print$Starman::VERSION], lacks: [:length], reload: :HUP,
                                             command: ->(site) { starman(site) }),
       Peer.new("twiggy", "Twiggy", :psgi, needs: ["twiggy"], version: %w[perl -MTwiggy -e print$Twiggy::VERSION], lacks: %i[workers length],

@@ -8,6 +8,13 @@ module Bench
     TICKS = Etc.sysconf(Etc::SC_CLK_TCK).to_f
     Memory = Struct.new(:pid, :rss_mb, :pss_mb, :children, keyword_init: true)
 
+    # Processor seconds of one process, to the nanosecond, from its clock (clock_getcpuclockid(3): ~pid << 3 | CPUCLOCK_SCHED).
+    def self.cpu_of(pid)
+      Process.clock_gettime((~pid << 3) | 2)
+    rescue Errno::EINVAL, Errno::ESRCH
+      0.0
+    end
+
     def initialize(pid) = @pid = pid
 
     def pids
@@ -17,9 +24,8 @@ module Bench
       found.each { |one| found.concat(children[one]) if children.key?(one) }
     end
 
-    # Of the processes that live: to the nanosecond, from their clocks (clock_getcpuclockid(3): ~pid << 3 | CPUCLOCK_SCHED). Of children already
-    # reaped: in ticks (proc(5): cutime, cstime).
-    def cpu_seconds = pids.sum { |pid| clock(pid) + (stat(pid)&.values_at(13, 14)&.sum(&:to_i) || 0) / TICKS }
+    # Of the processes that live, by their clocks, and of children already reaped, in ticks (proc(5): cutime, cstime).
+    def cpu_seconds = pids.sum { |pid| ProcessTree.cpu_of(pid) + (stat(pid)&.values_at(13, 14)&.sum(&:to_i) || 0) / TICKS }
 
     # One entry a process. PSS divides a page by the processes that share it: the sum is what the tree really takes.
     def memory
@@ -37,12 +43,6 @@ module Bench
     def workers = memory.select { |process| process.children.zero? }
 
     private
-
-    def clock(pid)
-      Process.clock_gettime((~pid << 3) | 2)
-    rescue Errno::EINVAL, Errno::ESRCH
-      0.0
-    end
 
     # "pid (comm) state ppid ..." without the first two.
     def stat(pid)

@@ -64,7 +64,9 @@ module Bench
 
     # Ends it with its own signal, then whatever is left of it by force. Gives the seconds that it took.
     def stop
-      return unless @pid
+      return if @pid.nil? || @stopped
+
+      @stopped = true
 
       started = now
       below = ended? ? [] : @tree.pids

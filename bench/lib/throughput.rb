@@ -35,13 +35,13 @@ module Bench
     class << self
       attr_reader :settings
 
-      # kinds, only: which servers. app: HELLO_APPS or BODIES_APPS. connections, pipeline, close: how they are asked. threads_kept: variants of one
-      # server too (variants: true). The block makes the Request.
+      # kinds, only: which servers. app: HELLO_APPS or BODIES_APPS. connections, pipeline, close: how they are asked. variants: every configuration of one
+      # server. round_min: seconds of the shortest round. needs: what a server may lack (Peer#lacks). The block makes the Request.
       def define(name, about:, kinds: %i[rack psgi], app: HELLO_APPS, connections: 32, pipeline: 1, close: false, variants: false,
-                 base: self, listen: :tcp, needs: nil, note: nil, **options, &request)
+                 base: self, listen: :tcp, needs: nil, note: nil, round_min: ROUND_SECONDS.min, **options, &request)
         Class.new(base) do
           @settings = { kinds: kinds, app: app, connections: connections, pipeline: pipeline, close: close, variants: variants, listen: listen,
-                        needs: needs, note: note, request: request }.freeze
+                        needs: needs, note: note, round_min: round_min, request: request }.freeze
           register name, about: about, **options
         end
       end
@@ -81,7 +81,7 @@ module Bench
       one.wire_bytes = checker.check
       raise Running::Failed, "answers wrong: #{checker.complaints.first || "nothing came"}" if checker.complaints.any? || one.wire_bytes.nil?
 
-      load(one, WARM_SECONDS)
+      load(one, [WARM_SECONDS, settings[:round_min]].max)
       one
     rescue Running::Failed, SystemCallError, RuntimeError => e
       context.drop(running) if running
@@ -108,6 +108,7 @@ module Bench
       used = one.running.cpu_seconds - before
       raise Running::Failed, "no answers under load#{": #{found.errors}" if found.errors.any?}" unless found.requests.positive?
 
+      found.errors.delete("read") if one.checker.ends_by_close
       found.errors.each { |what, count| one.complaints["wrk: #{what}"] += count }
       compare_bytes(one, found)
       Round.new(requests: found.requests, seconds: found.seconds, cpu_seconds: used)
@@ -145,7 +146,7 @@ module Bench
         rounds += 1
         seconds = left / count / rounds - ROUND_COST_S
       end
-      [rounds, seconds.clamp(ROUND_SECONDS)]
+      [rounds, seconds.clamp(settings[:round_min], ROUND_SECONDS.max)]
     end
 
     def report(one)

@@ -1,14 +1,14 @@
 /* An open-loop load driver with honest timing. Requests are due at times drawn in advance (exponential gaps); each is sent on a kept-alive connection that has nothing
  * under way, or waits in the driver for one, and its time counts from when it was due, so a server that stalls cannot slow down its own measurement.
  *
- *     load ADDRESS[:PORT] -r RATE [-c 64] [-d SECONDS] [-w SECONDS] [-p PATH[,PATH:SHARE...]] [-s SEED] [-k SERVERS]
+ *     load ADDRESS[:PORT] -r RATE [-c 64] [-d SECONDS] [-w SECONDS] [-p PATH[,PATH:SHARE...]] [-s SEED] [-k SERVERS] [-j]
  *
  * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. Several paths are mixed by their shares: -p /1ms,/500ms:0.01. In a path ~20 stands for a number drawn from an
  * exponential distribution with that mean: the same seed gives the same arrivals and the same numbers.
  * A server that answers with a field `X-Service-Us` (time in the application) is also given a mean and percentiles of the wait: the answer's time less that.
  * With -k its calls are then played once more through one queue before so many servers, at no cost: what those very arrivals and calls allow at best ("ideal", and
  * "least" of the wait), so that a sample's luck does not pass for the server's merit or fault.
- * One line a path and one for all: count, errors, mean, p50, p90, p99, p99.9, max in ms. */
+ * One line a path and one for all: count, errors, mean, p50, p90, p99, p99.9, max in ms; with -j a JSON line each, with more percentiles. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -72,6 +72,7 @@ static struct {
     char paths[PATHS_MAX][256];
     double shares[PATHS_MAX];
     uint64_t seed;
+    bool json;
 } setup = {.seconds = 10, .warm_s = 1, .conns = 64, .path_count = 1, .paths = {"/"}, .shares = {1}, .seed = 1};
 
 static struct conn *conns;
@@ -318,6 +319,24 @@ static void play_ideal(struct series *ideal)
     free(free_at);
 }
 
+static const double percentiles[] = {1, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 100};
+
+/* The same as a line of JSON: "curve" is pairs of percentile and ms. */
+static void print_json(const char *name, const char *what, double *values, size_t n, size_t errors)
+{
+    double sum = 0;
+    qsort(values, n, sizeof(*values), by_size);
+    for (size_t i = 0; i < n; i++)
+        sum += values[i];
+    printf("{\"path\":\"%s\",\"what\":\"%s\",\"count\":%zu,\"errors\":%zu,", name, what, n, errors);
+    printf("\"mean\":%.4f,\"curve\":[", n ? sum / (double)n : 0);
+    for (size_t i = 0; n > 0 && i < sizeof(percentiles) / sizeof(*percentiles); i++) {
+        size_t at = (size_t)((double)n * percentiles[i] / 100);
+        printf("%s[%g,%.4f]", i ? "," : "", percentiles[i], values[at < n ? at : n - 1]);
+    }
+    printf("]}\n");
+}
+
 static void read_paths(char *text)
 {
     setup.path_count = 0;
@@ -334,7 +353,7 @@ static void read_paths(char *text)
 static void read_arguments(int argc, char **argv)
 {
     int option;
-    while ((option = getopt(argc, argv, "r:c:d:w:p:s:k:")) != -1) {
+    while ((option = getopt(argc, argv, "r:c:d:w:p:s:k:j")) != -1) {
         switch (option) {
         case 'r':
             setup.rate = strtod(optarg, NULL);
@@ -357,13 +376,16 @@ static void read_arguments(int argc, char **argv)
         case 's':
             setup.seed = strtoull(optarg, NULL, 10) * 2654435761u + 1;
             break;
+        case 'j':
+            setup.json = true;
+            break;
         default:
             exit(2);
         }
     }
     if (optind != argc - 1 || setup.rate <= 0 || setup.conns < 1 || setup.conns > CONNS_MAX || setup.path_count < 1) {
         fprintf(stderr, "usage: load ADDRESS -r RATE [-c CONNECTIONS] [-d SECONDS] [-w WARM-UP SECONDS] [-p "
-                        "PATH,PATH:SHARE] [-s SEED] [-k SERVERS]\n");
+                        "PATH,PATH:SHARE] [-s SEED] [-k SERVERS] [-j]\n");
         exit(2);
     }
     setup.address = argv[optind];
@@ -419,8 +441,12 @@ int main(int argc, char **argv)
     for (int i = 0; i < setup.conns; i++)
         if (conns[i].busy)
             series[setup.path_count].errors++;
-    printf("%-16s %-8s %8s %6s %9s %9s %9s %9s %9s %9s\n", "path", "ms", "count", "errors", "mean", "p50", "p90", "p99",
-           "p99.9", "max");
+    void (*print)(const char *, const char *, double *, size_t, size_t) = print_row;
+    if (setup.json)
+        print = print_json;
+    if (!setup.json)
+        printf("%-16s %-8s %8s %6s %9s %9s %9s %9s %9s %9s\n", "path", "ms", "count", "errors", "mean", "p50", "p90",
+               "p99", "p99.9", "max");
     struct series ideal[PATHS_MAX + 1] = {0};
     if (setup.servers > 0)
         play_ideal(ideal);
@@ -428,12 +454,12 @@ int main(int argc, char **argv)
         if (setup.path_count == 1 && i == 0)
             continue;
         const char *name = i < setup.path_count ? setup.paths[i] : "all";
-        print_row(name, "time", series[i].ms, series[i].count, series[i].errors);
+        print(name, "time", series[i].ms, series[i].count, series[i].errors);
         if (series[i].wait_count)
-            print_row(name, "wait", series[i].wait_ms, series[i].wait_count, series[i].errors);
+            print(name, "wait", series[i].wait_ms, series[i].wait_count, series[i].errors);
         if (ideal[i].count) {
-            print_row(name, "ideal", ideal[i].ms, ideal[i].count, 0);
-            print_row(name, "least", ideal[i].wait_ms, ideal[i].wait_count, 0);
+            print(name, "ideal", ideal[i].ms, ideal[i].count, 0);
+            print(name, "least", ideal[i].wait_ms, ideal[i].wait_count, 0);
         }
     }
     return series[setup.path_count].errors ? 1 : 0;

@@ -32,10 +32,13 @@ module Bench
     Request.new(path: "/form", verb: "POST", fields: { "Content-Type" => "application/x-www-form-urlencoded" }, body: body,
                 expected: "#{names.size} #{bytes}")
   end
-  Throughput.define("form-1k", about: "POST of a form of 1 KiB, parsed by Rack::Request or Plack::Request", family: "requests", app: BODIES_APPS) { form.call(1024) }
-  Throughput.define("form-16k", about: "POST of a form of 16 KiB, parsed by Rack::Request or Plack::Request", family: "requests", app: BODIES_APPS) { form.call(16_384) }
+  Throughput.define("form-1k", about: "POST of a form of 1 KiB, parsed by Rack::Request or Plack::Request",
+                             family: "requests", app: BODIES_APPS) { form.call(1024) }
+  Throughput.define("form-16k", about: "POST of a form of 16 KiB, parsed by Rack::Request or Plack::Request",
+                              family: "requests", app: BODIES_APPS) { form.call(16_384) }
 
-  Throughput.define("upload-10m", about: "POST of 10 MiB, read by the application, 4 connections", family: "requests", app: BODIES_APPS, connections: 4) do
+  Throughput.define("upload-10m", about: "POST of 10 MiB, read by the application, 4 connections", family: "requests", app: BODIES_APPS,
+                                  connections: 4, round_min: 1.0) do
     Request.new(path: "/upload", verb: "POST", fields: { "Content-Type" => "application/octet-stream" }, body: pattern.call(10 * 1024 * 1024),
                 expected: "10485760 #{pattern.call(10 * 1024 * 1024)[-1]}")
   end

@@ -9,7 +9,7 @@ module Bench
     warn missing
   else
     Proxied.behind("nginx-close", about: "13 bytes behind nginx on a unix socket, a connection to the server per request", keep_alive: false,
-                                  family: "behind nginx", needs: nil, weight: 1.5) { Request.new }
+                                  family: "behind nginx", weight: 1.5) { Request.new }
     Proxied.behind("nginx-keep-alive", about: "13 bytes behind nginx on a unix socket, connections to the server kept", keep_alive: true,
                                        family: "behind nginx", weight: 1.5) { Request.new }
   end
