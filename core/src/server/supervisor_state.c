@@ -84,6 +84,8 @@ enum oribi__role oribi__sup_role(const struct oribi_supervisor *sup, const struc
 {
     if (place->generation <= sup->left_generation)
         return ORIBI__LEFT;
+    if (sup->left_generation && place->generation < sup->generation)
+        return ORIBI__ODD; /* of a reload that came to nothing because the program went on */
     if (place->generation > sup->generation)
         return place->generation == sup->next_generation ? ORIBI__NEXT : ORIBI__ODD;
     return place->generation < sup->generation || place->retire ? ORIBI__OLD : ORIBI__CURRENT;

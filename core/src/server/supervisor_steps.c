@@ -346,7 +346,7 @@ static bool step_surplus(struct oribi_supervisor *sup, int64_t now_ms)
 {
     struct oribi__tally tally = oribi__sup_tally(sup);
     uint32_t wanted = oribi__sup_wanted(sup);
-    uint32_t old_allowed = beyond(wanted, tally.current_serving); /* old ones go as new ones come */
+    uint32_t old_allowed = beyond(wanted, tally.current_serving + tally.left); /* old ones go as new ones come */
     return stop_surplus(sup, ORIBI__ODD, tally.odd, now_ms) ||
            stop_surplus(sup, ORIBI__CURRENT, beyond(tally.current + tally.left, wanted), now_ms) ||
            stop_surplus(sup, ORIBI__OLD, beyond(tally.old, old_allowed), now_ms);
