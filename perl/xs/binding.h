@@ -176,7 +176,7 @@ SV *psgi_text(pTHX_ SV *sv);
 void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess);
 void psgi_env_deinit(pTHX_ struct psgi_worker *w);
 
-/* Gives the environment of a request; NULL for a path with a bad percent escape. Runs no Perl code. */
+/* Gives the environment of a request; NULL for a path with a bad percent escape, which the core has answered. Runs no Perl code. */
 HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req);
 
 /* After the environment was freed, or kept by the application: whatever it still holds of ours is replaced. */

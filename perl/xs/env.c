@@ -8,7 +8,6 @@
  * the three scalars of lazy.c. psgi_env_recycle() replaces each that the application kept or changed. The version array is one for all. */
 #include "xs/binding.h"
 
-#include "oribi/http/percent.h"
 
 #include <fcntl.h>
 #include <perliol.h>
@@ -129,14 +128,14 @@ static void recycle_input(pTHX_ struct psgi_worker *w)
 
 /* --- the rest of the values --- */
 
-/* CGI wants the path decoded once (RFC 3875 4.1.5); a decoded NUL stays a NUL. */
-static SV *path_info_of(pTHX_ const struct oribi_head *head)
+/* Decoded once, a decoded NUL stays a NUL. NULL: it cannot be, and the core has answered. */
+static SV *path_info_of(pTHX_ struct oribi_req *req)
 {
-    struct oribi_slice path = head->path;
+    struct oribi_slice path = req->head->path;
     SV *sv = text_of(aTHX_ path);
     if (path.n == 0 || !memchr(path.p, '%', path.n))
         return sv;
-    ssize_t n = oribi_percent_decode(path, SvPVX(sv));
+    ssize_t n = oribi_req_decode_path(req, SvPVX(sv));
     if (n < 0) {
         SvREFCNT_dec(sv);
         return NULL;
@@ -250,7 +249,7 @@ static void store_unread(pTHX_ struct psgi_worker *w, HV *env, const struct orib
 HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
 {
     const struct oribi_head *head = req->head;
-    SV *path_info = path_info_of(aTHX_ head);
+    SV *path_info = path_info_of(aTHX_ req);
     if (!path_info)
         return NULL;
     HV *env = newHVhv(w->templates[head->field_count <= SMALL_FIELDS ? 0 : 1]);

@@ -280,9 +280,7 @@ static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
         call_app(aTHX_ w, ref);
         after_reply(aTHX_ w, ref);
     } else {
-        oribi_req_close_after(req);
-        oribi_reply_error(req, 400); /* the path has a bad percent escape */
-        psgi_call_ended(w);
+        psgi_call_ended(w); /* with 400, by the core: the path has a bad percent escape */
     }
     FREETMPS;
     LEAVE;

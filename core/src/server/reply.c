@@ -3,6 +3,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/http/percent.h"
 #include "oribi/http/status.h"
 
 #include <assert.h>
@@ -237,6 +238,17 @@ void oribi_reply_error(struct oribi_req *req, int status)
 void oribi_req_close_after(struct oribi_req *req)
 {
     req->last = true;
+}
+
+/* A path that cannot be decoded is one that somebody else may read differently: nothing behind it is believed either. */
+ssize_t oribi_req_decode_path(struct oribi_req *req, char *dst)
+{
+    ssize_t n = oribi_percent_decode(req->head->path, dst);
+    if (n >= 0)
+        return n;
+    oribi_req_close_after(req);
+    oribi_reply_error(req, 400);
+    return ORIBI_EBAD;
 }
 
 bool oribi_req_started(const struct oribi_req *req)

@@ -115,6 +115,37 @@ static void says_close(struct oribi_req *req)
     app_result = oribi_reply(req, 200, headers, 1, body, 1);
 }
 
+static void decoding(struct oribi_req *req)
+{
+    char path[64];
+    ssize_t n = oribi_req_decode_path(req, path);
+    if (n < 0)
+        return;
+    struct iovec body = {path, (size_t)n};
+    (void)oribi_reply(req, 200, &text_type, 1, &body, 1);
+}
+
+static void test_a_path_is_decoded_or_refused_by_the_core(void)
+{
+    static const char *const bad[] = {"/%", "/%4", "/%zz", "/a%2", "/%%41"};
+    struct site site;
+    site_init(&site);
+    site_open(&site, decoding);
+    struct client *c = client_open(&site);
+    ok(client_send(&site, c, "GET /%41%2f+b?c=%zz HTTP/1.1\r\nHost: a\r\n\r\n"));
+    ok_answer(&site, c, 200, "/A/+b");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char request[128];
+        struct answer answer = {0};
+        (void)snprintf(request, sizeof(request),
+                       "GET %s HTTP/1.1\r\nHost: a\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n", bad[i]);
+        c = client_open(&site);
+        ok(client_send(&site, c, request) && next_answer(&site, c, &answer) && answer.status == 400);
+        ok(!next_answer(&site, c, &answer)); /* nothing behind it is answered */
+    }
+    site_close(&site);
+}
+
 static void test_the_application_may_close(void)
 {
     struct site site;
@@ -511,6 +542,7 @@ int main(void)
     run_everywhere(test_a_body_shorter_than_its_length_ends_the_connection);
     run_everywhere(test_a_length_of_zero_sends_no_body);
     run_everywhere(test_an_answer_of_nothing);
+    run_everywhere(test_a_path_is_decoded_or_refused_by_the_core);
     run_everywhere(test_the_application_may_close);
     run_everywhere(test_what_is_not_valid_is_not_sent);
     run_everywhere(test_a_head_longer_than_the_scratch_buffer);
