@@ -181,7 +181,7 @@ def bench_commands
   bank = %w[rack psgi].map do |app|
     Command.new(argv: ["ruby", "bench/isucon4/test/behaviour_test.rb"], count: :minitest, env: { "ISUCON4_APP" => app })
   end
-  bank << Command.new(argv: ["ruby", "bench/isucon4/test/driver_test.rb"], count: :minitest)
+  bank + %w[client driver].map { |name| Command.new(argv: ["ruby", "bench/isucon4/test/#{name}_test.rb"], count: :minitest) }
 end
 
 PARTS = {
