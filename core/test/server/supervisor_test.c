@@ -1604,8 +1604,8 @@ static void check_bounds(const char **broken)
         members += w.sup.places[i].state == ORIBI_PLACE_SERVING || w.sup.places[i].state == ORIBI_PLACE_BOOTING;
     if (members > w.sup.target + 2 * oribi__sup_roll_max(&w.sup)) /* one for a roll, one for a trial */
         *broken = "no more workers than wanted and a few beside";
-    if (members > w.sup.target && !w.sup.left_generation && !w.sup.rolling && !w.sup.reforking && !w.sup.next_generation &&
-        !w.sup.config.memory_max && !w.sup.config.age_max_ms)
+    if (members > w.sup.target && !w.sup.left_generation && !w.sup.rolling && !w.sup.reforking &&
+        !w.sup.next_generation && !w.sup.config.memory_max && !w.sup.config.age_max_ms)
         *broken = "no more workers than wanted";
     if (oribi_supervisor_alive(&w.sup) > SLOTS)
         *broken = "no more processes than places";

@@ -75,3 +75,15 @@ sub DESTROY {
 }
 
 1;
+
+__END__
+
+=head1 NAME
+
+Oribi::Prefork::Worker - what a worker's loop asks and tells
+
+=head1 DESCRIPTION
+
+Given to the callback of C<start>; see L<Oribi::Prefork/WORKERS>.
+
+=cut
