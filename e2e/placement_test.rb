@@ -166,6 +166,16 @@ E2E.suite("deadlines") do
     assert_equal @pid, @server.get("/").body
   end
 
+  # The application keeps the exception, or every signal, from itself.
+  def test_a_call_that_is_deaf
+    @client.get("/sleep/5") # the helper is there now, and sees to a thread that takes no signals
+    response = @client.get("/deaf")
+    assert_equal 504, response.status
+    assert response.close?
+    refute_equal @pid, connect(@server).get("/").body
+    assert_match(%r{call deadline: GET /deaf has run for \d+ ms}, @server.stderr)
+  end
+
   # The thread never looks: 504, its other connections go to the next worker, and it ends.
   def test_a_call_that_is_stuck
     other = connect(@server)
@@ -192,7 +202,7 @@ E2E.suite("overload") do
 
   def leave(server, name) = FileUtils.touch("#{server.dir}/#{name}.open")
 
-  # A busy worker accepts nobody, so those who are to wait must have been served before.
+  # Connections that the worker knows already.
   def connected(server, count) = Array.new(count) { connect(server).tap { |client| client.get("/") } }
 
   # The second call finds the helper awake: it comes with the first long one.
@@ -221,6 +231,29 @@ E2E.suite("overload") do
       [refused.include?(client), response.status]
     end
     assert_equal [[false, 200]] * 2 + [[true, 503]] * 3, statuses.sort_by(&:last)
+  end
+
+  # Newcomers count too, though the one worker is busy: nobody could refuse what waits in the kernel.
+  def test_more_newcomers_than_may_wait
+    server = start("--queue-max", "2")
+    caller = long_call(server)
+    clients = Array.new(5) { connect(server).request("GET", "/") }
+    refused = wait_until("three answers") do
+      answered = clients.select { |client| client.socket.wait_readable(0) }
+      answered if answered.size == 3
+    end
+    refused.each { |client| assert_equal 503, client.read_response.status }
+    leave(server, "second")
+    assert_equal "gate passed", caller.read_response.body
+    (clients - refused).each { |client| assert_equal 200, client.read_response.status }
+  end
+
+  def test_a_newcomer_that_has_waited_too_long
+    server = start("--queue-time-max", "100ms")
+    caller = long_call(server)
+    assert_equal 503, connect(server).get("/").status
+    leave(server, "second")
+    assert_equal 200, caller.read_response.status
   end
 
   # Refused while it waits, not when its turn would come.

@@ -26,6 +26,14 @@ sub fork_child {
 my $ROUNDS = 999_999_999;    # not a constant: Perl would compute the result while it compiles
 sub stuck { return crypt 'password', "\$6\$rounds=$ROUNDS\$salt\$" }
 
+# No signal at all comes through: the helper must see to it.
+sub deaf {
+    my $all = POSIX::SigSet->new;
+    $all->fillset;
+    POSIX::sigprocmask(POSIX::SIG_BLOCK(), $all);
+    1 while 1;
+}
+
 sub rescue {
     return answer('slept') if eval { sleep 10; 1 };
     return answer(ref $@);
@@ -45,6 +53,7 @@ my %CALL = (
     sleep => sub { timed($_[1] / 1000) },
     spin  => sub { 1 while 1 },
     stuck => sub { answer(stuck()) },
+    deaf  => sub { deaf() },
     rescue => sub { rescue() },
     part   => sub { \&part },
     extend => sub {

@@ -28,6 +28,7 @@ run lambda { |env|
   when "spin" then loop {}
   # Half an hour in a function of the C library's, with the VM's lock held.
   when "stuck" then answer("password".crypt("$6$rounds=999999999$salt$"))
+  # Raised it is, and held back.
   when "deaf" then Thread.handle_interrupt(Exception => :never) { loop {} }
   when "rescue"
     begin

@@ -174,6 +174,22 @@ bool oribi__last_call(struct oribi_worker *w)
     return more;
 }
 
+/* What waits in the kernel nobody could count or refuse, so with a limit on waiting a busy worker lets newcomers in when no sibling would: they are answered
+ * in time, or 503 at once, and passed on as soon as a sibling is idle. Without a limit they wait there as well as here. */
+void oribi__accept_in_call(struct oribi_worker *w)
+{
+    bool limited = w->options->queue_max > 0 || w->options->queue_time_max_ms > 0;
+    if (!limited || w->stopping || w->reactor.now_ms < w->pause_until_ms || oribi__idle_siblings(w) > 0)
+        return;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        for (int left = ACCEPT_BATCH; left > 0; left--) {
+            bool full = w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
+            if (full || w->gates[i].over || !accept_one(w, &w->gates[i]))
+                break;
+        }
+    }
+}
+
 static uint32_t accept_budget(const struct oribi_worker *w)
 {
     uint32_t budget;

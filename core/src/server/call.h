@@ -198,6 +198,7 @@ void oribi__gates_open(struct oribi_worker *worker);
 void oribi__gates_close(struct oribi_worker *worker);   /* for good, and takes who waits there now */
 void oribi__gates_unwatch(struct oribi_worker *worker); /* for a while, and leaves them to the siblings */
 void oribi__accept_turn(struct oribi_worker *worker);
+void oribi__accept_in_call(struct oribi_worker *worker); /* while the own thread is in a call: for queue_max and queue_time_max */
 
 /* While the server ends: accepts whoever has connected before. True as long as more may come. Also called by the helper. */
 bool oribi__last_call(struct oribi_worker *worker);

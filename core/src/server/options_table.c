@@ -242,8 +242,8 @@ static const struct oribi_option table[] = {
      .type = ORIBI_OPTION_TIME,
      FIELD(call_timeout_ms),
      .max = HOURS_24,
-     .help = "how long the application may take for one request; two seconds later its worker is ended and replaced. 0 "
-             "is for ever",
+     .help = "how long the application may take for one request; then Oribi::CallTimeout is raised in it, and two "
+             "seconds later its worker is ended and replaced. 0 is for ever",
      .default_text = "60s"},
 
     {.name = "queue_time_max",
@@ -334,7 +334,8 @@ static const struct oribi_option table[] = {
      FIELD(connections_max),
      .min = 1,
      .max = 1000000,
-     .help = "open connections of one worker; more wait in the backlog",
+     .help = "open connections of one worker; more wait in the backlog. The soft limit of descriptors is raised for "
+             "them as far as the hard limit allows",
      .default_text = "10000",
      .aliases = "max_keepalive_connection"},
     {.name = "queue_max",

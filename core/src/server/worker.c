@@ -161,6 +161,7 @@ static void publish(struct oribi_worker *w)
 void oribi__turn_connections(struct oribi_worker *w)
 {
     (void)oribi_reactor_turn(&w->reactor, on_other, w); /* how much happened does not matter here */
+    oribi__accept_in_call(w);
     oribi__shed(w);
     publish(w);
 }

@@ -184,6 +184,31 @@ static void test_newcomers_while_requests_wait(void)
     check_newcomers(ORIBI_SLOT_IDLE, 0);
 }
 
+static void check_newcomers_in_a_call(uint32_t sibling_state, uint32_t queue_max, uint32_t want)
+{
+    struct site site;
+    site_init(&site);
+    site.options.queue_max = queue_max;
+    set_siblings(&site, sibling_state);
+    site_open(&site, route);
+    for (int i = 0; i < 3; i++)
+        (void)client_open(&site);
+    oribi__gates_unwatch(site.worker); /* as the helper does on its first step in a call */
+    oribi__turn_connections(site.worker);
+    ok_eq(site.worker->reactor.conn_count, want);
+    ok(pump_until(&site, site.worker->reactor.conn_count == 3));
+    site_close(&site);
+    oribi_scoreboard_destroy(&site.board);
+}
+
+/* Only so that limits on waiting hold. */
+static void test_newcomers_while_a_call_is_long(void)
+{
+    check_newcomers_in_a_call(ORIBI_SLOT_BUSY, 1, 3);
+    check_newcomers_in_a_call(ORIBI_SLOT_IDLE, 1, 0);
+    check_newcomers_in_a_call(ORIBI_SLOT_BUSY, 0, 0);
+}
+
 static void test_rotation_loses_no_connection(void)
 {
     struct site site;
@@ -248,6 +273,7 @@ int main(void)
     run_everywhere(test_an_idle_sibling_is_left_its_share);
     run_everywhere(test_busy_siblings_leave_it_all_to_us);
     run_everywhere(test_newcomers_while_requests_wait);
+    run_everywhere(test_newcomers_while_a_call_is_long);
     run_everywhere(test_rotation_loses_no_connection);
     run_everywhere(test_a_broken_listener_does_not_spin);
     run_everywhere(test_a_connection_answered_and_closed_is_never_registered);

@@ -295,7 +295,7 @@ static void test_every_number_is_taken_at_its_bounds_and_refused_beyond(void)
             (void)snprintf(text, sizeof(text), "%lld%s", (long long)bound, unit);
             ok_named(oribi_options_set(&options, o->name, text, error) == 0, "%s takes %s", o->name, text);
             char kept[64];
-            (void)snprintf(kept, sizeof(kept), "%s", get(&options, o->name));
+            (void)snprintf(kept, sizeof(kept), "%.60s", get(&options, o->name));
             (void)snprintf(text, sizeof(text), "%lld%s", (long long)beyond, unit);
             ok_named(oribi_options_set(&options, o->name, text, error) == ORIBI_EINVAL, "%s refuses %s", o->name, text);
             ok_named(strcmp(get(&options, o->name), kept) == 0, "%s stays %s", o->name, kept);
