@@ -185,6 +185,27 @@ E2E.suite("connection_rules", options: ["--early-hints"]) do
     assert client.closed?
   end
 
+  # Clients that look for an answer only once their upload is done: megabytes behind the refusal, in bursts and by drops.
+  def test_a_refused_upload_gets_its_answer
+    head = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: #{2**31}\r\n\r\n"
+    [[12 * 1024 * 1024], [1, 70_000, 3_000_000, 1]].each do |sizes|
+      client = connect.send_raw(head)
+      sizes.each do |size|
+        client.send_raw("y" * size)
+        IO.select(nil, nil, nil, 0.02)
+      end
+      assert_equal 413, client.read_response.status
+      assert client.closed?
+    end
+  end
+
+  # RFC 9112 9.6 forbids it, and the answer arrives all the same.
+  def test_more_behind_a_request_that_closes
+    client = connect.send_raw("GET /big?size=100000 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n#{"y" * 2_000_000}")
+    assert_equal 100_000, client.read_response.body.bytesize
+    assert client.closed?
+  end
+
   def test_close_asked_by_either_side_holds_with_a_body
     client = connect
     response = client.post("/echo", "abc", { "Connection" => "close" })

@@ -501,13 +501,21 @@ static void parse_head(struct oribi_reactor *r, struct oribi_conn *c)
         await_head(r, c);
 }
 
+/* What is still sent behind our last answer is read and forgotten. */
+static void linger(struct oribi_reactor *r, struct oribi_conn *c, size_t n)
+{
+    if (n > c->linger_left || (uint32_t)r->now_ms - c->linger_since_ms >= ORIBI_LINGER_MS_MAX) {
+        oribi__conn_close(r, c);
+        return;
+    }
+    c->linger_left -= (uint32_t)n;
+    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_LINGER, r->now_ms);
+}
+
 static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
 {
     if (c->state == ORIBI_CONN_LINGER) {
-        if (n >= c->linger_left)
-            oribi__conn_close(r, c);
-        else
-            c->linger_left -= (uint32_t)n;
+        linger(r, c, n);
         return;
     }
     if (c->state != ORIBI_CONN_BODY) {
@@ -621,6 +629,7 @@ void oribi__conn_continue(struct oribi_reactor *r, struct oribi_conn *c)
         (void)shutdown(c->watch.fd, SHUT_WR); /* fails only if the peer is gone, which the next read tells */
         c->state = ORIBI_CONN_LINGER;
         c->linger_left = ORIBI_LINGER_BYTES_MAX;
+        c->linger_since_ms = (uint32_t)r->now_ms;
         c->watch.ready |= ORIBI_READ;
         oribi_loop_interest(r->loop, &c->watch, ORIBI_READ);
         oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_LINGER, r->now_ms);

@@ -39,7 +39,7 @@ int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_confi
     oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_BODY, config->body_timeout_ms);
     oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_IDLE, config->idle_timeout_ms);
     oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_WRITE, config->write_timeout_ms);
-    oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_LINGER, ORIBI_LINGER_MS_MAX);
+    oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_LINGER, ORIBI_LINGER_SILENCE_MS_MAX);
     oribi_reactor_clock(r, oribi_clock_us());
     return 0;
 }

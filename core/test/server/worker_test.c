@@ -563,25 +563,6 @@ static void test_body_bytes_max_is_allowed(void)
     site_close(&site);
 }
 
-static void test_lingering_takes_so_many_bytes_and_no_more(void)
-{
-    struct site site;
-    site_init(&site);
-    site_open(&site, route);
-    struct client *c = client_open(&site);
-    ok(client_send(&site, c, "BAD\r\n\r\n"));
-    ok_answer(&site, c, 400, NULL);
-    ok_eq(site.worker->reactor.conn_count, 1);
-    char *more = big_text(ORIBI_LINGER_BYTES_MAX);
-    (void)client_send_bytes(&site, c, more, ORIBI_LINGER_BYTES_MAX - 1);
-    settle(&site);
-    ok_eq(site.worker->reactor.conn_count, 1);
-    (void)client_send_bytes(&site, c, more, 1);
-    ok(pump_until(&site, nothing_open(&site)));
-    free(more);
-    site_close(&site);
-}
-
 int main(void)
 {
     quiet_log();
@@ -601,6 +582,5 @@ int main(void)
     run_everywhere(test_continue_behind_a_full_socket);
     run_everywhere(test_refused_answer_arrives_although_the_client_goes_on_sending);
     run_everywhere(test_body_bytes_max_is_allowed);
-    run_everywhere(test_lingering_takes_so_many_bytes_and_no_more);
     return done_testing();
 }

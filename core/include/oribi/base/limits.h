@@ -19,8 +19,11 @@ enum {
     ORIBI_CHUNK_SIZE_DIGITS_MAX = 16,      /* after leading zeros */
     ORIBI_TRAILER_BYTES_MAX = 16 * 1024,
     ORIBI_BODY_MEMORY_DEFAULT = 128 * 1024,
-    ORIBI_LINGER_BYTES_MAX = 64 * 1024,
-    ORIBI_LINGER_MS_MAX = 2000,
+    /* Reading on behind a last answer, so that no reset overtakes it: until the peer closes, is silent for so long, has taken this long
+     * altogether, or has sent so much. An upload that is refused must get through to where its sender looks. */
+    ORIBI_LINGER_SILENCE_MS_MAX = 2000,
+    ORIBI_LINGER_MS_MAX = 30 * 1000,
+    ORIBI_LINGER_BYTES_MAX = 256 * 1024 * 1024,
     ORIBI_RESPONSE_HEAD_BYTES_MAX = 256 * 1024, /* serialised head of one answer; more is the application's mistake */
     ORIBI_RESPONSE_FIELDS_MAX = 1024,
     ORIBI_PIPELINE_DEPTH = 1, /* requests of one connection known to the run queue at a time */

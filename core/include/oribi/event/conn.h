@@ -78,7 +78,8 @@ struct oribi_conn {
     char *buf;             /* lent; NULL while idle */
     uint32_t len;
     uint32_t cap;
-    uint32_t linger_left;
+    uint32_t linger_left;     /* bytes */
+    uint32_t linger_since_ms; /* of the reactor's clock, cut to what wraps around after 49 days */
     uint32_t request_count; /* begun on this connection */
     const void *listener;   /* opaque to this layer */
     uint8_t state;

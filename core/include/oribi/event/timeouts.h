@@ -12,7 +12,7 @@ enum oribi_timeout_class {
     ORIBI_TIMEOUT_BODY,   /* progress of a body */
     ORIBI_TIMEOUT_IDLE,   /* between requests */
     ORIBI_TIMEOUT_WRITE,  /* progress of an answer */
-    ORIBI_TIMEOUT_LINGER, /* waiting for the peer to close */
+    ORIBI_TIMEOUT_LINGER, /* waiting for the peer to close, or to go on sending */
     ORIBI_TIMEOUT_CLASSES
 };
 
