@@ -211,4 +211,39 @@ E2E.suite("mishaps") do
     assert_serves("first", again.start)
     assert_equal again.pid, File.read("#{@space.dir}/pid").to_i
   end
+
+  # A service manager starts the next one at once: what is left of the old one must not hold the address, however long its calls take.
+  def test_after_a_killed_supervisor_the_next_starts_beside_calls_that_go_on
+    one = start(group: true)
+    open_gate(one, call(one, "first"), "first") # after the first long call the worker has its helper
+    running = call(one, "second")
+    one.signal(:KILL)
+    one.wait
+    again = wait_until("the address to be free") { next_server(one) }
+    assert_alive(again)
+    open_gate(one, running, "second")
+    wait_until("orphans to leave") { one.group.empty? }
+    assert_alive(again)
+  end
+
+  def call(one, name)
+    client = connect(one).request("GET", "/gate?name=#{name}")
+    wait_until("the call") { File.exist?("#{one.dir}/#{name}.entered") }
+    client
+  end
+
+  def open_gate(one, client, name)
+    FileUtils.touch("#{one.dir}/#{name}.open")
+    assert_equal "gate passed", client.read_response.body
+  end
+
+  # The next server on the address of `one`; nil when it does not come up.
+  def next_server(one)
+    again = E2E::Server.new(argv: [E2E::Server.binary, "--bind", one.bind, "--workers", "1", File.join(E2E::ROOT, E2E.differing(:app))])
+    @servers << again
+    again.instance_variable_set(:@address, one.address)
+    again.launch
+    wait_until("the next one to start or to fail") { again.ended? || again.stderr.include?("listening on") }
+    again unless again.ended?
+  end
 end

@@ -50,6 +50,12 @@ module E2E
       self
     end
 
+    # Starts it and does not wait for anything.
+    def launch
+      spawn_command
+      self
+    end
+
     # Runs a command line that is expected to fail, to its end.
     def run_to_end(seconds: DEADLINE)
       spawn_command

@@ -163,6 +163,20 @@ static bool empty_gate(struct oribi_worker *w, struct oribi__gate *gate)
     return !gate->over;
 }
 
+void oribi__gates_quit(struct oribi_worker *w)
+{
+    oribi__gates_unwatch(w);
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        struct oribi__gate *gate = &w->gates[i];
+        if (gate->closed)
+            continue;
+        while (!gate->listener->inherited && accept_one(w, gate))
+            continue;
+        oribi_os_close(gate->listener->fd);
+        gate->closed = true;
+    }
+}
+
 bool oribi__last_call(struct oribi_worker *w)
 {
     bool more = false;

@@ -48,6 +48,7 @@ struct oribi__gate {
     const struct oribi_listener *listener;
     bool ready; /* connections wait */
     bool over;  /* nobody can connect any more; see oribi__last_call() */
+    bool closed; /* our copy; see oribi__gates_quit() */
 };
 
 /* Who may touch the reactor and everything that hangs on it; drawn in doc/internals/placement.md. */
@@ -199,6 +200,10 @@ void oribi__gates_close(struct oribi_worker *worker);   /* for good, and takes w
 void oribi__gates_unwatch(struct oribi_worker *worker); /* for a while, and leaves them to the siblings */
 void oribi__accept_turn(struct oribi_worker *worker);
 void oribi__accept_in_call(struct oribi_worker *worker); /* while the own thread is in a call: for queue_max and queue_time_max */
+
+/* Takes who waits at listeners that nobody will serve after us, and closes our copies of all, so that a next server can have the address while our calls
+ * go on. For workers whose supervisor is gone. Also called by the helper. */
+void oribi__gates_quit(struct oribi_worker *worker);
 
 /* While the server ends: accepts whoever has connected before. True as long as more may come. Also called by the helper. */
 bool oribi__last_call(struct oribi_worker *worker);

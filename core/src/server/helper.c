@@ -68,6 +68,8 @@ static int work(struct oribi_worker *w)
     if (oribi_worker_stopping(w))
         w->last_call = oribi__last_call(w);
     oribi__turn_connections(w);
+    if (w->orphaned)
+        oribi__gates_quit(w);
     if (w->reactor.queue_len > 0)
         (void)oribi__pass_on(w, 0);
     if (w->reactor.again)

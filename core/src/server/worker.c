@@ -125,6 +125,8 @@ static void begin_stop(struct oribi_worker *w)
 static void drain_turn(struct oribi_worker *w)
 {
     w->last_call = oribi__last_call(w);
+    if (w->orphaned)
+        oribi__gates_quit(w);
     if (!oribi__pass_idle(w) && w->reactor.now_ms - w->stop_ms >= DRAIN_GRACE_MS)
         (void)oribi_reactor_close_idle(&w->reactor, UINT32_MAX);
     if (w->reactor.conn_count == 0 && !oribi__has_siblings(w))
@@ -431,7 +433,8 @@ void oribi_worker_abandon(struct oribi_worker *w)
     w->abandoned = true;
     oribi_reactor_abandon(&w->reactor);
     for (uint32_t i = 0; i < w->gate_count; i++)
-        oribi_os_close(w->gates[i].listener->fd);
+        if (!w->gates[i].closed)
+            oribi_os_close(w->gates[i].listener->fd);
     oribi_handoff_close(&w->pool);
     oribi_helper_forget(w);
     oribi_wake_destroy(&w->wake);
