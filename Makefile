@@ -59,7 +59,7 @@ lint:
 
 bench: all
 	@$(MAKE) --no-print-directory -C core bench OUT=$(BUILD)/core
-	@bench/hello
+	@bench/run --quick
 
 # Requests without pause while processes are replaced, 100,000 a row; W=--write puts the table into the documentation. N: other numbers.
 soak: all soak-core soak-crowd sanitize

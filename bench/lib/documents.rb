@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+require_relative "findings"
+require_relative "targets"
+
+module Bench
+  # The results as tables in README.md and doc/benchmarks.md, between <!-- bench:NAME --> and <!-- /bench:NAME -->: no figure there is by hand.
+  class Documents
+    README = File.join(ROOT, "README.md")
+    DOC = File.join(ROOT, "doc/benchmarks.md")
+
+    def initialize(findings) = @findings = findings
+
+    ROUNDS_MIN = 5
+
+    # Figures of a quick run are for looking at, not for documents.
+    def write
+      raise "--write wants a run of at least #{ROUNDS_MIN} rounds" if @findings.run[:rounds_min] < ROUNDS_MIN
+
+      { "hello-keep-alive" => "hello", "hello-headers" => "hello-headers", "hello-close" => "hello-close" }.each do |mark, workload|
+        lines = hello(workload)
+        [README, DOC].each { |path| put(path, mark, lines) }
+      end
+      put(README, "report", report_lines("bench/results"))
+      put(DOC, "report", report_lines("../bench/results"))
+      put(DOC, "targets", targets)
+      put(DOC, "workloads", workloads)
+    end
+
+    private
+
+    # A document without the mark is left alone, and so is one when nothing was measured for it.
+    def put(path, mark, lines)
+      return if lines.empty?
+
+      text = File.read(path)
+      pattern = /(<!-- bench:#{mark} -->\n).*?(<!-- \/bench:#{mark} -->)/m
+      File.write(path, text.sub(pattern) { "#{$1}\n#{lines.join("\n")}\n\n#{$2}" })
+    end
+
+    def table(rows)
+      widths = rows.transpose.map { |column| column.map(&:size).max }
+      lines = rows.map { |first, *rest| "| #{[first.ljust(widths[0]), *rest.zip(widths.drop(1)).map { |text, width| text.rjust(width) }].join(" | ")} |" }
+      rule = widths.each_with_index.map { |width, index| index.zero? ? "-" * width : "#{"-" * (width - 1)}:" }
+      lines.insert(1, "| #{rule.join(" | ")} |")
+    end
+
+    def machine
+      one = @findings.machine
+      versions = "Ruby #{one[:ruby]}, Perl #{one[:perl]}, Linux #{one[:kernel][/\A\d+\.\d+/]}"
+      "#{one[:processor]}, #{one[:cores]} cores, #{versions}, #{@findings.run[:run][0, 10]}"
+    end
+
+    def figure(row) = row ? Table.figure(row[:median]) + (row[:errors].to_i.positive? ? " !" : "") : ""
+    def ratio(...) = @findings.ratio(...)&.then { |value| format("%.2f", value) }.to_s
+
+    def hello(workload)
+      servers = @findings.of(workload).reject { |row| row[:values].empty? }.map { |row| row[:server] }.uniq
+      return [] if servers.empty?
+
+      rows = servers.map do |server|
+        [@findings.name_of(server), figure(@findings.find(workload, server, "requests_per_second")),
+         ratio(workload, server, "nginx-file", "requests_per_second"), figure(@findings.find(workload, server, "cpu_us_per_request")),
+         ratio(workload, server, "bare", "cpu_us_per_request")]
+      end
+      one = @findings.find(workload, servers.first, "requests_per_second")
+      rounds = "#{one[:rounds]} rounds of #{(one[:seconds] / one[:rounds]).round(1)} s in turn, medians"
+      title = "#{@findings.workloads.dig(workload.to_sym, :about)}: #{rounds}. #{machine}."
+      [title, "", *table([["server", "requests/s", "to nginx", "CPU µs/request", "to bare loop"], *rows]), *notes(workload)]
+    end
+
+    def notes(workload)
+      texts = @findings.of(workload).filter_map { |row| row[:note] && "#{@findings.name_of(row[:server])}: #{row[:note]}." }.uniq
+      texts.flat_map { |text| ["", text] }
+    end
+
+    def report_lines(folder)
+      ["[The whole report](#{folder}/report.html): every server, every workload, with pictures. One of them, requests per second of every server for",
+       "each one of Oribi's in the same language:", "", "![Requests per second of every server for each one of Oribi's](#{folder}/plots/overview.svg)"]
+    end
+
+    def targets
+      rows = Targets.check(@findings).map { |one| [one[:workload], one[:own], one[:other], one[:what], one[:found].to_s, one[:wanted], one[:met] ? "met" : "missed"] }
+      rows.empty? ? [] : table([["workload", "Oribi", "to", "figure", "ratio", "wanted", ""], *rows])
+    end
+
+    # For every workload: Oribi, and the best of the others in each language.
+    def workloads
+      rows = @findings.workloads.keys.map(&:to_s).flat_map { |workload| %w[rack psgi].filter_map { |kind| against_best(workload, kind) } }
+      rows.empty? ? [] : table([["workload", "Oribi", "requests/s", "best other", "requests/s", "Oribi is", "its CPU"], *rows])
+    end
+
+    def against_best(workload, kind)
+      own = kind == "rack" ? "oribi" : "oribi-psgi"
+      mine = @findings.find(workload, own, "requests_per_second")
+      others = @findings.of(workload).select do |row|
+        row[:metric] == "requests_per_second" && row[:variant].nil? && !row[:values].empty? && row[:server] != own &&
+          @findings.servers.dig(row[:server].to_sym, :kind) == kind
+      end
+      best = others.max_by { |row| row[:median] }
+      return if mine.nil? || mine[:values].empty? || best.nil?
+
+      times = ratio(workload, own, best[:server], "requests_per_second")
+      cpu = ratio(workload, own, best[:server], "cpu_us_per_request")
+      [workload, @findings.name_of(own), figure(mine), @findings.name_of(best[:server]), figure(best), "#{times} x", cpu.empty? ? "" : "#{cpu} x"]
+    end
+  end
+end

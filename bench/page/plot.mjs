@@ -1,0 +1,41 @@
+// Draws plots: Vega-Lite descriptions as a JSON object {name: description} on standard input, {name: svg} on standard output.
+// Colours are words of the page's palette; it becomes CSS variables, so that one drawing serves light and dark.
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+
+const modules = path.resolve(process.argv[2], "node_modules");
+const load = async (name) => {
+  const folder = path.join(modules, name);
+  const about = JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8"));
+  const entry = about.exports?.default ?? about.exports?.["."]?.import ?? about.exports?.["."]?.default ?? about.exports?.["."] ?? about.module ?? about.main;
+  return import(pathToFileURL(path.join(folder, typeof entry === "string" ? entry : entry.default)));
+};
+const vega = await load("vega");
+const lite = await load("vega-lite");
+
+// Colours that appear nowhere else, and the variables that they stand for.
+const PALETTE = { "#010101": "ink", "#020202": "soft", "#030303": "grid", "#040404": "oribi", "#050505": "psgi", "#060606": "peer", "#070707": "reference",
+  "#080808": "wrong", "#111101": "s1", "#111102": "s2", "#111103": "s3", "#111104": "s4", "#111105": "s5", "#111106": "s6", "#111107": "s7", "#111108": "s8",
+  "#0f0f0f": "paper" };
+
+const config = {
+  background: null, font: "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', sans-serif", view: { stroke: null },
+  axis: { labelColor: "#020202", titleColor: "#020202", gridColor: "#030303", domain: false, ticks: false, labelFontSize: 11, titleFontSize: 11,
+    titleFontWeight: "normal", labelPadding: 6 },
+  axisY: { labelFontSize: 12, labelColor: "#010101", grid: false },
+  title: { color: "#010101", fontSize: 13, fontWeight: 600, anchor: "start", frame: "group", offset: 10 },
+  legend: { labelColor: "#010101", titleColor: "#020202", labelFontSize: 11 },
+  text: { color: "#010101" },
+};
+
+const draw = async (description) => {
+  const compiled = lite.compile({ ...description, config: { ...config, ...description.config } }).spec;
+  const svg = await new vega.View(vega.parse(compiled), { renderer: "none" }).toSVG();
+  return svg.replace(/#(?:0[1-8f]){3}|#11110[1-8]/g, (found) => `var(--${PALETTE[found]})`).replace(/(-?\d+\.\d{2})\d+/g, "$1");
+};
+
+const wanted = JSON.parse(readFileSync(0, "utf8"));
+const drawn = {};
+for (const [name, description] of Object.entries(wanted)) drawn[name] = await draw(description);
+process.stdout.write(JSON.stringify(drawn));
