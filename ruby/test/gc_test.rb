@@ -110,7 +110,7 @@ class GcTest < BindingTest
     serve(app, lint: false) do |client|
       200.times { |i| client.post("/", "x" * 50, { "X-Name-#{i}" => "v" }) }
       GC.start
-      assert_operator kept.size, :<, 20
+      assert_operator kept.keys.size, :<, 20 # size counts what has gone, too, since Ruby 3.3
       before = GC.stat(:heap_live_slots)
       2000.times { client.post("/", "x" * 50) }
       GC.start
