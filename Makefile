@@ -62,8 +62,14 @@ bench: all
 	@bench/run --quick
 
 # Requests without pause while processes are replaced, 100,000 a row; W=--write puts the table into the documentation. N: other numbers.
-soak: all soak-core soak-crowd sanitize
+soak: all soak-core soak-crowd sanitize soak-chaos
 	@script/soak --requests $(or $(N),100000) $(W)
+
+# A million requests of clients that behave at random, each answer known beforehand.
+CHAOS_N ?= 1000000
+soak-chaos:
+	@for command in oribi oribi-psgi; do E2E_COMMAND=$$command CHAOS_REQUESTS=$$(($(CHAOS_N) / 4)) ruby -Ie2e e2e/chaos_test.rb || exit 1; done
+	@echo "soak: chaos passed"
 
 fuzz:
 	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz

@@ -2,12 +2,17 @@
 
 require_relative "support"
 
-# Random clients against the real server, with an oracle: pipelines of valid requests in random pieces, with stalls, ended by a refusal, a half
-# close, a reset or a good-bye. Whatever the others do, each client gets exactly the answers that are its own, in order, and nothing else.
+# Random clients against the real server, with an oracle: pipelines of valid requests in random pieces, with stalls and late readers, ended by a
+# request that must be refused, a byte that spoils one, silence in the middle, a half close, a reset or a good-bye. Whatever the others do, each client gets
+# exactly the answers that are its own, in order, and nothing else.
 #
-#   CHAOS_SECONDS=10   how long for each transport       CHAOS_SEED=n   the connections of an earlier run
-E2E.suite("chaos", options: ["--body-memory-max", "8K"]) do
-  seconds = Float(ENV.fetch("CHAOS_SECONDS", "5"))
+#   CHAOS_SECONDS=10   how long for each transport       CHAOS_REQUESTS=n   or until so many answers have come
+#   CHAOS_SEED=n       the connections of an earlier run
+#
+# Silence costs its client the whole timeout, so few of them are silent.
+E2E.suite("chaos", options: ["--body-memory-max", "8K", "--head-timeout", "4s", "--body-timeout", "4s"]) do
+  wanted = ENV["CHAOS_REQUESTS"]&.then { |text| Integer(text) }
+  seconds = wanted ? Float::INFINITY : Float(ENV.fetch("CHAOS_SECONDS", "15"))
   clients = 8
   refusals = %w[request chunked].flat_map { |folder| E2E::SpecCase.in(folder) }
                                 .select { |one| one.limits.empty? && !one.ok? && !one.again? && one.bytes.bytesize < 20_000 }
@@ -37,9 +42,22 @@ E2E.suite("chaos", options: ["--body-memory-max", "8K"]) do
     end
   end
 
+  # A byte that no head may hold, anywhere in one: 400, whatever the request was.
+  define_method(:spoilt) do |random|
+    bytes, = one_request(random) until bytes && !bytes.start_with?("HEAD")
+    bytes.dup.insert(random.rand(bytes.index("\r\n\r\n") + 3), ["\0", "\x01", "\x7f"].sample(random: random))
+  end
+
+  define_method(:unfinished) do |random|
+    ["GET / HT", "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
+     "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"].sample(random: random)
+  end
+
+  endings = %i[leave half_close refused close reset spoilt] * 20 + [:silent]
+
   define_method(:plan_of) do |random|
     requests = Array.new(random.rand(8)) { one_request(random) }
-    plan = plan_type.new(requests.map(&:first).join, requests.map(&:last), %i[leave half_close refused close reset].sample(random: random))
+    plan = plan_type.new(requests.map(&:first).join, requests.map(&:last), endings.sample(random: random))
     case plan.ending
     when :refused
       bad = refusals.sample(random: random)
@@ -49,7 +67,13 @@ E2E.suite("chaos", options: ["--body-memory-max", "8K"]) do
       plan.bytes += "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET /exit HTTP/1.1\r\nHost: a\r\n\r\n"
       plan.answers << [200, "Hello, World!", false]
     when :half_close
-      plan.bytes += ["", "GET / HT", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc"].sample(random: random)
+      plan.bytes += random.rand(3).zero? ? "" : unfinished(random)
+    when :spoilt
+      plan.bytes += "#{spoilt(random)}GET /exit HTTP/1.1\r\nHost: a\r\n\r\n".b
+      plan.answers << [400, nil, false]
+    when :silent
+      plan.bytes += unfinished(random)
+      plan.answers << [408, nil, false]
     when :reset
       plan.bytes = plan.bytes.byteslice(0, random.rand(plan.bytes.bytesize + 1))
     end
@@ -83,7 +107,9 @@ E2E.suite("chaos", options: ["--body-memory-max", "8K"]) do
       send_in_pieces(client, plan.bytes.dup, random)
       client.half_close if plan.ending == :half_close
     end
-    return sender.join && client.reset if plan.ending == :reset
+    return (sender.join && client.reset) || 0 if plan.ending == :reset
+
+    IO.select(nil, nil, nil, random.rand / 50) if random.rand(10).zero?
 
     plan.answers.each_with_index do |(status, body, head), place|
       response = client.read_response(head: head)
@@ -92,6 +118,7 @@ E2E.suite("chaos", options: ["--body-memory-max", "8K"]) do
     end
     sender.join
     raise "seed #{seed}: more than the answers: #{client.read_to_end[0, 80].inspect}" unless ended_well?(client, plan.ending)
+    plan.answers.size
   rescue SystemCallError, E2E::Client::Closed, E2E::Response::Malformed, E2E::Timeout => e
     raise "seed #{seed}, #{plan.ending}, #{plan.bytes.bytesize} bytes, #{plan.answers.map(&:first)}: #{e.class} #{e.message}"
   ensure
@@ -106,15 +133,16 @@ E2E.suite("chaos", options: ["--body-memory-max", "8K"]) do
     counts = Array.new(clients) do |number|
       Thread.new do
         Thread.current.report_on_exception = false
-        count = 0
-        while count.zero? || E2E.clock < deadline
-          converse(first + number + count * clients)
+        count = answers = 0
+        while count.zero? || (E2E.clock < deadline && (!wanted || answers < wanted / clients))
+          answers += converse(first + number + count * clients)
           count += 1
         end
-        count
+        [count, answers]
       end
     end.map(&:value)
-    assert_operator counts.sum, :>=, clients, "from seed #{first} on"
-    puts "chaos: #{counts.sum} connections over #{transport} from seed #{first} on" if ENV["CHAOS_SECONDS"]
+    connections, answers = counts.transpose.map(&:sum)
+    assert_operator connections, :>=, clients, "from seed #{first} on"
+    puts "chaos: #{E2E::COMMAND}, #{transport}: #{connections} connections, #{answers} answers, from seed #{first} on" if wanted || ENV["CHAOS_SECONDS"]
   end
 end
