@@ -108,7 +108,7 @@ struct oribi_worker {
     bool helper_failed;          /* no thread could be had: do not try again */
     bool forking;                /* the fork handler took the reactor */
     /* deadlines */
-    pthread_t thread;            /* that makes the calls; written by itself before each */
+    _Atomic pthread_t thread;    /* that makes the calls; written by itself before each, read by the helper at any time */
     struct oribi__call *current; /* the call being made; of the reactor's owner */
     int64_t told_us;             /* which call, by its start, the runtime was told about; of the own thread */
     int64_t seen_us;             /* when the helper looked last; of the helper */

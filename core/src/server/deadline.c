@@ -126,8 +126,8 @@ static void on_signal(int signal_number)
     struct oribi_worker *w = oribi__own_worker;
     if (!w || w->owner_pid != getpid())
         return;
-    if (!pthread_equal(w->thread, pthread_self())) { /* sent to the process, and another thread got it */
-        (void)pthread_kill(w->thread, signal_number);
+    if (!pthread_equal(atomic_load_explicit(&w->thread, memory_order_relaxed), pthread_self())) { /* sent to the process, and another thread got it */
+        (void)pthread_kill(atomic_load_explicit(&w->thread, memory_order_relaxed), signal_number);
         return;
     }
     int64_t now_us = oribi_clock_us();
@@ -157,7 +157,7 @@ void oribi_deadline_install(struct oribi_worker *w)
     sigemptyset(&action.sa_mask);
     (void)sigaction(number, &action, NULL); /* a valid number */
     oribi_os_backtrace_prepare();
-    w->thread = pthread_self();
+    atomic_store_explicit(&w->thread, pthread_self(), memory_order_relaxed);
 }
 
 /* --- the helper's part --- */
@@ -196,7 +196,8 @@ int64_t oribi_deadline_look(struct oribi_worker *w, int64_t now_us)
         return (deadline_us - now_us) / 1000 + 1;
     if (now_us - w->signalled_us >= ORIBI_DEADLINE_REPEAT_MS * 1000) {
         w->signalled_us = now_us;
-        (void)pthread_kill(w->thread, oribi_os_private_signal()); /* the thread is there as long as the worker is */
+        (void)pthread_kill(atomic_load_explicit(&w->thread, memory_order_relaxed),
+                           oribi_os_private_signal()); /* the thread is there as long as the worker is */
     }
     if (now_us >= deadline_us + (ORIBI_DEADLINE_HARD_MS + ORIBI_DEADLINE_TAKEOVER_MS) * 1000)
         take_over(w);

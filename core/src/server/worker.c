@@ -252,7 +252,7 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
     struct oribi_req *req = &call->req;
     call->worker = w;
     w->current = call;
-    w->thread = pthread_self();
+    atomic_store_explicit(&w->thread, pthread_self(), memory_order_relaxed);
     call->started_us = now_us;
     call->body_sent = 0;
     call->left = -1;
