@@ -27,10 +27,16 @@ static void on_deadline(int signal_number)
         thrown++;
 }
 
+/* Code that never returns to its runtime. ThreadSanitizer holds signals back until the thread calls the C library, so there it does. */
 static void hang(void)
 {
-    for (volatile unsigned i = 0;; i++) /* code that never returns to its runtime */
+#ifdef __SANITIZE_THREAD__
+    for (;;)
+        (void)poll(NULL, 0, 1);
+#else
+    for (volatile unsigned i = 0;; i++)
         continue;
+#endif
 }
 
 static void block_signals(void)
@@ -309,10 +315,6 @@ static void check_hang(const char *path, bool helper, const char *log_line)
 
 static void test_a_hung_call_is_answered(void)
 {
-#ifdef __SANITIZE_THREAD__
-    tap_skip(1, "ThreadSanitizer holds signals back until a thread calls the C library");
-    return;
-#endif
     check_hang("/hang", true, "deadline_test("); /* a frame of the backtrace */
     check_hang("/hang", false, "deadline_test(");
     check_hang("/deaf", true, "takes no signals");
@@ -320,10 +322,6 @@ static void test_a_hung_call_is_answered(void)
 
 static void test_a_begun_answer_is_cut(void)
 {
-#ifdef __SANITIZE_THREAD__
-    tap_skip(1, "ThreadSanitizer holds signals back until a thread calls the C library");
-    return;
-#endif
     struct world world;
     world_open(&world, true);
     warm_up(&world);
