@@ -207,6 +207,16 @@ static bool finish(struct oribi_host *host, const struct oribi_action *action)
     return true;
 }
 
+/* A child that we have not reaped: the pid is its own. But workers told us which it is, and where they have given up rights that we have, one
+ * that lies must not make us strike what it could not. */
+static void signal_process(pid_t pid, int number)
+{
+    if (oribi_process_is_below(pid))
+        (void)kill(pid, number);
+    else
+        oribi_log(ORIBI_LOG_DEBUG, "no signal %d to %d, which is none of our processes", number, (int)pid);
+}
+
 /* True when the language is to do something, which is in host->action then. */
 static bool carry_out(struct oribi_host *host, const struct oribi_action *action)
 {
@@ -223,7 +233,7 @@ static bool carry_out(struct oribi_host *host, const struct oribi_action *action
     case ORIBI_ACTION_SPAWN:
         return spawn(host, action);
     case ORIBI_ACTION_SIGNAL:
-        (void)kill(action->pid, action->signal); /* a child that we have not reaped: the pid is its own */
+        signal_process(action->pid, action->signal);
         return false;
     case ORIBI_ACTION_UP:
         return up(host, action);

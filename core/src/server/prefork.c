@@ -234,7 +234,8 @@ uint32_t oribi_host_signal_all(struct oribi_host *host, int number)
     for (uint32_t i = 0; i < host->sup.slot_count; i++) {
         const struct oribi_place *place = &host->sup.places[i];
         bool reaped = host->has_dead && host->dead.pid == place->pid; /* its number may be another's by now */
-        if (!oribi_supervisor_has_process(&host->sup, i) || reaped || kill(place->pid, number) < 0)
+        if (!oribi_supervisor_has_process(&host->sup, i) || reaped || !oribi_process_is_below(place->pid) ||
+            kill(place->pid, number) < 0)
             continue;
         oribi_supervisor_told(&host->sup, i, number, oribi_clock_ms());
         count++;

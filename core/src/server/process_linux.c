@@ -26,7 +26,10 @@
 
 extern char **environ;
 
-enum { PROC_BYTES_MAX = 8 * 1024 * 1024 };
+enum {
+    PROC_BYTES_MAX = 8 * 1024 * 1024,
+    DEPTH_MAX = 4, /* from a supervisor over mold and intermediate to a worker, and one to spare */
+};
 
 /* --- how we were started --- */
 
@@ -257,6 +260,39 @@ int oribi_process_switch_user(const char *user, const char *group, char *error)
 }
 
 /* --- children and waiting --- */
+
+/* The fourth field of /proc/PID/stat; the second is a name in brackets that may hold anything (proc(5)). */
+static pid_t parent_of(pid_t pid)
+{
+    char path[32];
+    char text[512];
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid); /* fits */
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : oribi_os_read(fd, text, sizeof(text) - 1);
+    oribi_os_close(fd);
+    if (n <= 0)
+        return -1;
+    text[n] = '\0';
+    int parent = -1;
+    const char *after = strrchr(text, ')');
+    return after && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : -1;
+}
+
+static bool leads_to_us(pid_t pid)
+{
+    for (int level = 0; level < DEPTH_MAX && pid > 1; level++) {
+        pid = parent_of(pid);
+        if (pid == getpid())
+            return true;
+    }
+    return false;
+}
+
+/* A second look, because an intermediate may have ended between two steps of the first: its child is ours then. */
+bool oribi_process_is_below(pid_t pid)
+{
+    return access("/proc/self/stat", R_OK) < 0 || leads_to_us(pid) || leads_to_us(pid);
+}
 
 pid_t oribi_process_reap(pid_t pid, bool wait, int *status)
 {

@@ -139,10 +139,39 @@ static void test_memory_of_a_process(void)
     ok(private_bytes > 0);
 }
 
+/* Child and grandchild are; parent, init and ourselves are not. */
+static void test_who_is_below_us(void)
+{
+    int fds[2];
+    pid_t grandchild = -1;
+    ok_eq(pipe(fds), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        grandchild = fork();
+        if (grandchild != 0)
+            (void)!write(fds[1], &grandchild, sizeof(grandchild));
+        for (;;)
+            (void)pause();
+    }
+    ok_eq(read(fds[0], &grandchild, sizeof(grandchild)), sizeof(grandchild));
+    ok(oribi_process_is_below(child));
+    ok(oribi_process_is_below(grandchild));
+    ok(!oribi_process_is_below(getppid()));
+    ok(!oribi_process_is_below(1));
+    ok(!oribi_process_is_below(getpid()));
+    (void)kill(grandchild, SIGKILL);
+    (void)kill(child, SIGKILL);
+    ok_eq(waitpid(child, NULL, 0), child);
+    ok(!oribi_process_is_below(child));
+    close(fds[0]);
+    close(fds[1]);
+}
+
 int main(int argc, char **argv)
 {
     test_the_start_is_what_the_kernel_recorded(argc, argv);
     test_a_given_command_line_counts();
+    test_who_is_below_us();
     test_directory_environment_and_descriptors_of_the_new_start();
     test_a_command_that_is_gone_ends_with_127();
     test_pwd_names_the_directory_only_where_it_leads_there();

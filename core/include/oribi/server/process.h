@@ -40,6 +40,9 @@ int oribi_process_find_user(const char *user, const char *group, uid_t *uid, gid
 /* Reaps one child: pid -1 is any. `wait` blocks. Gives its pid, 0 when none has ended, or ORIBI_ESYS (no such child). */
 pid_t oribi_process_reap(pid_t pid, bool wait, int *status);
 
+/* True for a child of this process, or a child's child and so on to a depth that ours have; also where the kernel does not tell (no /proc). */
+bool oribi_process_is_below(pid_t pid);
+
 /* Waits until one of the descriptors (at most ORIBI_POLL_MAX, negative ones skipped) is readable or at its end, or the time is over (-1: never).
  * Returns at a signal as well. */
 void oribi_process_poll(const int *fds, size_t count, int64_t timeout_ms);
