@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
+require "io/wait"
 require_relative "workload"
+require_relative "peers"
 require_relative "running"
 require_relative "../isucon4/tools"
 
@@ -14,8 +16,9 @@ module Bench
     CLOSED_PART = 0.65
     CLOSED_S_MIN = 1.0
     OPEN_S_MIN = 2.0
+    ANSWER_S = 60
     CLOSED_S_MAX = 60.0
-    QUICK = %w[oribi oribi-psgi unicorn puma-cluster starlet].freeze
+    QUICK = %w[oribi oribi-psgi unicorn puma puma-cluster starlet].freeze
     # Oribi first; servers of one process and those that are not made for blocking applications are left to the simple workloads.
     TAKEN = %w[oribi oribi-psgi puma-cluster-1 puma-cluster unicorn pitchfork iodine falcon rhebok passenger starlet starman uwsgi].freeze
 
@@ -51,18 +54,25 @@ module Bench
     def options = {}
     def browsers = 8
     def open_browsers = 64
+    def warm_s = 0.5
     def yield_more(_target) = nil
 
     def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     def spent_s = clock - (@started ||= clock)
-    def peers = servers(*kinds, only: context.quick? ? QUICK : TAKEN)
+
+    # With --quick Puma is asked for without its cluster; with several workers it is one.
+    def peers
+      return servers(*kinds, only: TAKEN) unless context.quick?
+
+      servers(*kinds, only: QUICK).map { |peer| peer.key == "puma" ? Peers.find("puma-cluster") : peer }.uniq
+    end
 
     def start_all
       spent_s
       peers.filter_map do |peer|
         progress("starting #{peer.name}")
         target = start_target(peer)
-        drive(target, seconds: 0.5) # warm, and whoever cannot answer is known now
+        drive(target, seconds: warm_s) # and whoever cannot answer is known now
         target
       rescue StandardError => e
         stop_target(target) if target
@@ -74,6 +84,7 @@ module Bench
     def start_target(peer)
       running = Running.new(peer, context, app: apps, workers: workers, listen: listen, close: true, env: environment, chdir: chdir)
       running.start
+      await_answer(running)
       Target.new(peer: peer, running: running, front: front(running), rounds: [])
     rescue StandardError
       running&.stop
@@ -81,6 +92,15 @@ module Bench
     end
 
     def chdir = nil
+
+    # Some listen while the application is still being loaded.
+    def await_answer(running)
+      socket = running.connect
+      socket.write("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+      socket.wait_readable(ANSWER_S) or raise "#{running.peer.name} did not answer within #{ANSWER_S} s"
+    ensure
+      socket&.close
+    end
 
     def stop_target(target)
       target.front&.stop

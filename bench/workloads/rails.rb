@@ -14,6 +14,7 @@ module Bench
     def apps = { rack: @app.config_ru }
     def scenario = "posts"
     def workers = 2
+    def warm_s = context.quick? ? 1.0 : 3.0
     def chdir = @app.dir
     def environment = @app.environment(@folder)
     def before_run(_target) = @app.reset(@folder)
