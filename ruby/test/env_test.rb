@@ -57,8 +57,9 @@ class EnvTest < BindingTest
     end
   end
 
+  # Lint knows the path "*" since rack 3.1.
   def test_asterisk_form
-    env_of do |client, seen|
+    env_of(lint: Gem::Version.new(Rack.release) >= Gem::Version.new("3.1")) do |client, seen|
       client.request("OPTIONS", "*")
       assert_equal "*", seen.last["PATH_INFO"]
     end
