@@ -358,6 +358,22 @@ behaves 'pid file, control socket, titles' => sub {
     ok !-e "$dir/pid" && !-e "$dir/ctl", 'files are removed';
 };
 
+behaves 'a failed fork waits and is tried again' => sub {
+    my $pid = run_manager(<<'PERL' . $LOOP);
+my $fails;
+BEGIN { $fails = 2; *CORE::GLOBAL::fork = sub { note('fork', now()); return $fails-- > 0 ? do { $! = 11; undef } : CORE::fork() } }
+delete $INC{'Oribi/Prefork.pm'};
+{ no warnings 'redefine'; require Oribi::Prefork }
+my $pm = Oribi::Prefork->new(max_workers => 1, err_respawn_interval => 0.2);
+PERL
+    wait_for(sub { count('up') == 1 });
+    stop($pid);
+    my @at = words('fork');
+    cmp_ok $at[1] - $at[0], '>=', 0.19, 'the first time';
+    cmp_ok $at[2] - $at[1], '>=', 0.38, 'doubled';
+    like slurp("$dir/log"), qr/no process for worker 0: .*unavailable/, 'told';
+};
+
 behaves 'mistakes are told' => sub {
     my %message = (
         'max_worker => 3'                        => qr/unknown option max_worker: did you mean max_workers\?/,

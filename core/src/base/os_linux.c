@@ -19,6 +19,7 @@
 #include <string.h>
 #include <linux/filter.h>
 #include <linux/sockios.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -376,6 +377,21 @@ int oribi_os_signal_on_parent_death(int signal_number, pid_t parent)
     if (prctl(PR_SET_PDEATHSIG, (unsigned long)signal_number, 0, 0, 0) < 0)
         return oribi_os_fail();
     return getppid() == parent ? 0 : ORIBI_ECLOSED;
+}
+
+int oribi_os_either(int first_fd, int second_fd, int *fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    int got = epoll_create1(EPOLL_CLOEXEC);
+    if (got < 0)
+        return oribi_os_fail();
+    if (epoll_ctl(got, EPOLL_CTL_ADD, first_fd, &event) < 0 || epoll_ctl(got, EPOLL_CTL_ADD, second_fd, &event) < 0) {
+        int code = oribi_os_fail();
+        oribi_os_close(got);
+        return code;
+    }
+    *fd = got;
+    return 0;
 }
 
 bool oribi_os_is_main_thread(void)

@@ -187,6 +187,7 @@ static void told_options_text(struct oribi_host *host, const char *text)
     }
     oribi__host_config(&options, host->sup.config.workers_max, &host->config);
     host->config.patient = host->ties.prefork;
+    host->config.no_reopen = host->ties.usr1_foreign;
     host->has_config = true;
     oribi_options_deinit(&options);
 }

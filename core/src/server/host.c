@@ -233,7 +233,8 @@ static bool carry_out(struct oribi_host *host, const struct oribi_action *action
     case ORIBI_ACTION_SPAWN:
         return spawn(host, action);
     case ORIBI_ACTION_SIGNAL:
-        signal_process(action->pid, action->signal);
+        if (action->pid != host->pid) /* a library's own mold: whatever it is to be told, it has done itself */
+            signal_process(action->pid, action->signal);
         return false;
     case ORIBI_ACTION_UP:
         return up(host, action);

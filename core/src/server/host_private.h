@@ -33,7 +33,8 @@ struct oribi__ties {
     int message_fd;                      /* to the supervisor; shared by all its molds and workers */
     int life_fd;                         /* never written to: at its end the supervisor is dead */
     pid_t supervisor;
-    bool prefork; /* a library's: prefork.h */
+    bool prefork;      /* a library's: prefork.h */
+    bool usr1_foreign; /* … whose program uses USR1 itself, so that we send it to nobody */
 };
 
 struct oribi__mold_socket {

@@ -346,13 +346,14 @@ int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **
     uint32_t workers_max = setup->prefork ? ORIBI_WORKERS_MAX : workers_ceiling(options);
     if (oribi_scoreboard_create_named(&host->ties.board, 2 * workers_max) < 0) /* those who leave and those who come */
         return fail(host, ORIBI_ENOMEM, "cannot map the scoreboard", error);
+    if (setup->prefork)
+        oribi__prefork_begin(host, setup->prefork);
     struct oribi_supervisor_config config;
     oribi__host_config(options, workers_max, &config);
     config.patient = host->ties.prefork;
+    config.no_reopen = host->ties.usr1_foreign;
     oribi_supervisor_init(&host->sup, &config, host->ties.board.slots, host->ties.board.count);
     oribi__hand_over_logs(host);
-    if (setup->prefork)
-        oribi__prefork_begin(host, setup->prefork);
     oribi_signals_install(oribi__host_signal, host, 1);
     *out = host;
     return 0;

@@ -104,6 +104,7 @@ void oribi__prefork_begin(struct oribi_host *host, const struct oribi_prefork *p
     for (uint32_t i = 0; i < prefork->trap_count; i++)
         numbers[count++] = prefork->traps[i].signal;
     oribi_signals_choose(numbers, count);
+    host->ties.usr1_foreign = prefork->left & (uint64_t)1 << (SIGUSR1 - 1) || trap_of(host, SIGUSR1);
 }
 
 static bool ends(int number)
@@ -219,6 +220,7 @@ void oribi_host_configure(struct oribi_host *host)
     uint32_t most = sup->config.workers_max;
     oribi__host_config(host->ties.options, most, &sup->config);
     sup->config.patient = true;
+    sup->config.no_reopen = host->ties.usr1_foreign;
     if (sup->config.workers != before)
         sup->target = sup->config.workers;
 }

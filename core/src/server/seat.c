@@ -27,6 +27,7 @@ struct oribi_seat {
     _Atomic bool stop_asked;   /* set by the handler */
     _Atomic bool reopen_asked; /* likewise */
     _Atomic bool mold_asked;   /* likewise */
+    int wait_fd;               /* oribi_seat_wake_fd; -1: not asked for yet */
     uint64_t jobs_limit;       /* 0: none */
     int64_t titled_ms;         /* oribi_seat_job_title */
     bool titled_busy;
@@ -102,11 +103,12 @@ struct oribi_seat *oribi__seat_new(const struct oribi__ties *ties, uint32_t inde
     struct oribi_seat *seat = oribi_mem_alloc(1, sizeof(*seat));
     seat->ties = *ties;
     seat->pid = getpid();
+    seat->wait_fd = -1;
     seat->index = index;
     seat->ticket = ticket;
     seat->generation = generation;
     if (ties->prefork)
-        oribi_signals_choose(stops, sizeof(stops) / sizeof(stops[0]));
+        oribi_signals_choose(stops, sizeof(stops) / sizeof(stops[0]) - ties->usr1_foreign);
     struct oribi_slot *slot = oribi_seat_slot(seat);
     atomic_store(&slot->pid, seat->pid);
     atomic_store(&slot->generation, seat->generation);
@@ -293,9 +295,12 @@ bool oribi_seat_stopping(struct oribi_seat *seat)
     return atomic_load(&seat->stop_asked) || supervisor_gone(seat);
 }
 
+/* A loop of its own may look at nothing else, so that the supervisor's end shows here as well. */
 int oribi_seat_wake_fd(struct oribi_seat *seat)
 {
-    return seat->wake.read_fd;
+    if (seat->wait_fd < 0 && oribi_os_either(seat->wake.read_fd, seat->ties.life_fd, &seat->wait_fd) < 0)
+        return seat->wake.read_fd;
+    return seat->wait_fd;
 }
 
 /* Between two calls a worker that has more to do does not say that it is idle. */
@@ -343,7 +348,7 @@ static uint64_t draw_limit(const struct oribi_options *options, pid_t pid)
  * can the kernel be asked to tell of the supervisor's end. Should that last, oribi_seat_asked() still sees the end of life_fd. */
 static void wait_for_parent(const struct oribi_seat *seat)
 {
-    enum { PATIENCE_MS = 1000 };
+    enum { PATIENCE_MS = 10000 };
     int64_t end_ms = oribi_clock_ms() + PATIENCE_MS;
     while (getppid() != seat->ties.supervisor && oribi_clock_ms() < end_ms)
         oribi_process_poll(&seat->ties.life_fd, 1, 1);

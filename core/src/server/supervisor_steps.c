@@ -521,6 +521,8 @@ static bool step_send(struct oribi_supervisor *sup, int64_t now_ms)
 /* Who has handlers for it by now: a worker's signals wait until they are installed, a loading mold would die of it. */
 static bool step_reopen(struct oribi_supervisor *sup)
 {
+    if (sup->config.no_reopen)
+        return false;
     for (uint32_t i = 0; i < sup->slot_count; i++) {
         struct oribi_place *place = &sup->places[i];
         if (!place->reopen || !oribi__has_process(place->state) || place->state == ORIBI_PLACE_KILLED)

@@ -243,6 +243,8 @@ module Oribi
       end
     rescue Error # the supervisor has been told why
       exit!(1)
+    rescue SignalException => e # it came before the block began
+      die_of(e.signo)
     end
 
     # at_exit handlers are the manager's, so they do not run.

@@ -137,6 +137,9 @@ int oribi_os_signal_on_parent_death(int signal_number, pid_t parent);
 /* Whether the calling thread is the one that the process began with. */
 bool oribi_os_is_main_thread(void);
 
+/* Gives a descriptor that is readable while one of the two is, which it does not own. */
+int oribi_os_either(int first_fd, int second_fd, int *fd);
+
 /* A signal number that programs leave alone, for a thread of ours to interrupt another; 0 where there is none. */
 int oribi_os_private_signal(void);
 

@@ -186,7 +186,7 @@ bool oribi_seat_stop_soon(const struct oribi_seat *seat);
 /* True once the worker was told to stop (TERM, QUIT) or the supervisor is gone. */
 bool oribi_seat_stopping(struct oribi_seat *seat);
 
-/* Becomes readable at a signal, for loops of their own; never read from it. Borrowed. */
+/* Becomes readable at a signal and at the supervisor's end, for loops of their own; never read from it. Borrowed. */
 int oribi_seat_wake_fd(struct oribi_seat *seat);
 
 /* What the process title should say ("oribi worker 2, generation 1, idle, 4711 requests"). As oribi_host_title(); cheap enough once a second. */

@@ -47,12 +47,15 @@ module Oribi
       #
       # @param text [String] shown in the status while it runs
       def job(text = "")
+        pid = Process.pid
         @seat.job_begin(text.to_s)
         show_title
         yield
       ensure
-        @seat.job_end
-        show_title
+        if Process.pid == pid # and no child that the job forked
+          @seat.job_end
+          show_title
+        end
       end
 
       private
