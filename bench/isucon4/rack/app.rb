@@ -10,10 +10,12 @@ module Isucon4
   LOCK_THRESHOLD = Integer(ENV.fetch("ISUCON4_USER_LOCK_THRESHOLD", "3"))
   BAN_THRESHOLD = Integer(ENV.fetch("ISUCON4_IP_BAN_THRESHOLD", "10"))
 
-  # One store a thread, opened where it is first wanted: connections must not be shared across a fork.
-  def self.store
-    Thread.current[:isucon4_store] ||= ENV.key?("ISUCON4_SQLITE") ? SqliteStore.new(ENV.fetch("ISUCON4_SQLITE")) : ContestStore.new
-  end
+  # Stores that no request has just now; servers call with threads or with fibers, and none of these may share a connection. The first is opened by the
+  # first request, behind the fork.
+  IDLE_STORES = []
+
+  def self.borrow_store = IDLE_STORES.pop || (ENV.key?("ISUCON4_SQLITE") ? SqliteStore.new(ENV.fetch("ISUCON4_SQLITE")) : ContestStore.new)
+  def self.return_store(store) = IDLE_STORES.push(store)
 
   # The bank of the contest: a login form, the page behind it, and a report of who may not log in any more.
   class App < Roda
@@ -23,10 +25,13 @@ module Isucon4
       wrong: "Wrong username or password",
     }.freeze
 
+    plugin :hooks
     plugin :render, views: File.join(__dir__, "views"), engine: "erb"
     plugin :sessions, key: "isucon4", secret: "isucon4 benchmark, nothing worth a secret of its own".ljust(64, ".")
     plugin :flash
     plugin :public, root: ENV.fetch("ISUCON4_PUBLIC", "public")
+
+    after { Isucon4.return_store(@store) if @store }
 
     route do |r|
       r.public
@@ -41,7 +46,7 @@ module Isucon4
 
     private
 
-    def store = Isucon4.store
+    def store = @store ||= Isucon4.borrow_store
 
     def login(r)
       login = r.POST["login"].to_s
