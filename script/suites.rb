@@ -181,7 +181,7 @@ def bench_commands
   bank = %w[rack psgi].map do |app|
     Command.new(argv: ["ruby", "bench/isucon4/test/behaviour_test.rb"], count: :minitest, env: { "ISUCON4_APP" => app })
   end
-  bank + %w[client driver].map { |name| Command.new(argv: ["ruby", "bench/isucon4/test/#{name}_test.rb"], count: :minitest) }
+  bank + %w[isucon4/test/client isucon4/test/driver test/run].map { |name| Command.new(argv: ["ruby", "bench/#{name}_test.rb"], count: :minitest) }
 end
 
 PARTS = {

@@ -80,7 +80,9 @@ module Bench
     end
 
     def targets
-      rows = Targets.check(@findings).map { |one| [one[:workload], one[:own], one[:other], one[:what], one[:found].to_s, one[:wanted], one[:met] ? "met" : "missed"] }
+      rows = Targets.check(@findings).map do |one|
+        [*one.values_at(:workload, :own, :other, :what), one[:found].to_s, one[:wanted], one[:met] ? "met" : "missed"]
+      end
       rows.empty? ? [] : table([["workload", "Oribi", "to", "figure", "ratio", "wanted", ""], *rows])
     end
 

@@ -11,7 +11,8 @@ module Bench
     TEMPLATE = File.join(ROOT, "bench/page/page.html.erb")
     STYLE = File.join(ROOT, "bench/page/palette.css")
     FAMILIES = { "hello" => "Hello world", "behind nginx" => "Behind nginx", "connections" => "Connections", "latency" => "Latency",
-                 "requests" => "Forms and uploads", "responses" => "Responses", "memory" => "Memory", "times" => "Start, reload, stop", "placement" => "Waiting behind long calls",
+                 "requests" => "Forms and uploads", "responses" => "Responses",
+                 "memory" => "Memory", "times" => "Start, reload, stop", "placement" => "Waiting behind long calls",
                  "isucon4" => "A real application: the ISUCON4 qualifier", "rails" => "A Rails scaffold", "frameworks" => "Frameworks" }.freeze
 
     def initialize(findings, plots, drawn)
@@ -82,7 +83,8 @@ module Bench
     def method_line
       run = @findings.run
       pinned = run[:pinned] ? "servers pinned to core #{run[:server_core]}, load generators to core #{run[:client_core]}" : "nothing pinned: too few cores"
-      "#{run[:run]} · #{run[:quick] ? "quick run, #{run[:rounds_min]} rounds: look at the shape, not at the figures" : "at least #{run[:rounds_min]} rounds"} · #{pinned}"
+      rounds = run[:quick] ? "quick run, #{run[:rounds_min]} rounds: look at the shape, not at the figures" : "at least #{run[:rounds_min]} rounds"
+      "#{run[:run]} · #{rounds} · #{pinned}"
     end
   end
 end

@@ -1,0 +1,160 @@
+# frozen_string_literal: true
+
+# bench/run and bench/report: what is told of servers that are missing, that die, that answer wrong; the lines of results; the page. No figure is looked at.
+require "minitest/autorun"
+require "open3"
+require "tmpdir"
+load File.expand_path("../run", __dir__)
+
+Bench::Workload.load_all
+
+class BenchRunTest < Minitest::Test
+  # Answers on one connection after the other, `lives` times, then ends.
+  SERVER = <<~RUBY
+    server = TCPServer.new("127.0.0.1", Integer(ARGV[0]))
+    trap(:TERM) { exit!(0) }
+    left = Integer(ARGV[2])
+    loop do
+      Thread.new(server.accept) do |socket|
+        while (line = socket.gets)
+          next unless line == "\\r\\n"
+          socket.write("HTTP/1.1 200 OK\\r\\nContent-Length: \#{ARGV[1].bytesize}\\r\\n\\r\\n\#{ARGV[1]}")
+          exit!(3) if (left -= 1).zero?
+        end
+      rescue SystemCallError
+        nil
+      end
+    end
+  RUBY
+
+  def setup
+    @dir = Dir.mktmpdir("bench-test")
+    @results = File.join(@dir, "run.jsonl")
+  end
+
+  def teardown = FileUtils.rm_rf(@dir)
+
+  def peer(key, body: "Hello, World!", lives: -1, needs: [])
+    Bench::Peer.new(key, key.capitalize, :rack, needs: needs, command: lambda { |site|
+      [{}, ["ruby", "-rsocket", "-e", SERVER, site.port, body, lives]]
+    })
+  end
+
+  # [exit code, results, what was printed]
+  def run_with(peers, workload: "hello")
+    options = Bench::Options.new(quick: true, minutes: 0.05, rounds: 2, only: [workload], output: @results, report: false)
+    options.define_singleton_method(:peers) { peers }
+    code = nil
+    output, errors = capture_io { code = Bench::Run.new(options).call }
+    [code, File.readlines(@results).drop(3).map { |line| JSON.parse(line, symbolize_names: true) }, output + errors]
+  end
+
+  def of(results, server, metric = "requests_per_second") = results.find { |one| one[:server] == server && one[:metric] == metric }
+
+  def test_figures_of_a_server_are_whole_result_lines
+    code, results, output = run_with([peer("good")])
+    assert_equal 0, code
+    results.each do |one|
+      %i[workload server metric values median unit better errors].each { |key| assert one.key?(key), "#{key} is missing in #{one}" }
+    end
+    assert_equal 2, of(results, "good")[:values].size
+    assert_equal 2, of(results, "good", "cpu_us_per_request")[:values].size
+    assert_equal 0, of(results, "good")[:errors]
+    assert_match(/Good\s+[\d,.]+/, output)
+  end
+
+  def test_a_missing_peer_is_named_with_the_reason
+    code, results, output = run_with([peer("good"), peer("lost", needs: ["no-such-command"])])
+    assert_equal 0, code
+    assert_nil of(results, "lost")
+    header = JSON.parse(File.readlines(@results)[1], symbolize_names: true)
+    assert_equal "no-such-command is not installed (script/setup bench)", header.dig(:missing, :lost, :reason)
+    assert_match(/Missing: Lost: no-such-command/, output)
+  end
+
+  def test_a_server_that_dies_is_marked_and_the_others_go_on
+    code, results, output = run_with([peer("mortal", lives: 40), peer("good")])
+    assert_equal 0, code, "a peer's failure is not ours"
+    assert_operator of(results, "mortal")[:errors], :>, 0
+    assert_operator of(results, "good")[:values].size, :>, 0
+    assert_match(/Mortal: .*\(\d+ errors\)/, output)
+  end
+
+  def test_a_wrong_body_is_found
+    _, results, = run_with([peer("wrong", body: "Hello, Wor1d!")])
+    assert_match(/answers wrong: a body of 13 bytes/, of(results, "wrong")[:note])
+    assert_empty of(results, "wrong")[:values]
+  end
+
+  def test_a_failure_of_oribi_makes_the_exit_code_1
+    code, _, output = run_with([peer("oribi", body: "")])
+    assert_equal 1, code
+    assert_match(/Oribi failed: hello oribi/, output)
+  end
+
+  def test_a_busy_port_is_said
+    taken = TCPServer.new("127.0.0.1", 0)
+    context = Bench::Context.new(peers: [], quick: true, rounds_min: 1)
+    running = Bench::Running.new(peer("late"), context, listen: "127.0.0.1:#{taken.addr[1]}")
+    error = assert_raises(Bench::Running::Failed) { running.start }
+    assert_match(/listens on .* already/, error.message)
+  ensure
+    taken.close
+    context.close
+  end
+
+  def test_one_core_pins_nothing
+    context = Bench::Context.new(peers: [], quick: true, rounds_min: 1, cores: [0])
+    refute_predicate context, :pinned?
+    assert_equal %w[true], context.on_server_core(%w[true])
+  ensure
+    context.close
+  end
+
+  def test_unknown_names_are_refused
+    { "--only" => "nothing", "--servers" => "nobody" }.each do |option, name|
+      _, errors, status = Open3.capture3("ruby", File.join(Bench::ROOT, "bench/run"), option, name)
+      assert_equal 1, status.exitstatus
+      assert_match(/no #{option} '#{name}'/, errors)
+    end
+  end
+
+  def test_answers_in_chunks_and_until_the_end_are_read_whole
+    { "Transfer-Encoding: chunked\r\n\r\n3\r\nHel\r\n2\r\nlo\r\n0\r\n\r\n" => false, "\r\nHello" => true }.each do |rest, by_close|
+      server = TCPServer.new("127.0.0.1", 0)
+      thread = Thread.new do
+        socket = server.accept
+        nil until socket.gets == "\r\n"
+        socket.write("HTTP/1.1 200 OK\r\n#{rest}")
+        socket.close
+      end
+      checker = Bench::Checker.new(-> { TCPSocket.new("127.0.0.1", server.addr[1]) }, Bench::Request.new(expected: "Hello"))
+      assert checker.check
+      assert_empty checker.complaints
+      assert_equal by_close, checker.ends_by_close
+      thread.join
+    ensure
+      server.close
+    end
+  end
+
+  def test_the_page_shows_what_was_found_and_what_was_not
+    skip "plots want node with vega (script/setup bench)" unless File.exist?(File.join(Bench::ROOT, "build/bench/node_modules/vega-lite"))
+
+    run_with([peer("good"), peer("mortal", lives: 40), peer("lost", needs: ["no-such-command"])])
+    output, status = Open3.capture2e("ruby", File.join(Bench::ROOT, "bench/report"), "--results", @results)
+    assert status.success?, output
+    page = File.read(File.join(@dir, "report.html"))
+    assert_includes page, "not measured: no-such-command"
+    assert_match(/<svg.*Good/m, page)
+    refute_match(%r{(src|href)="https?://}, page, "the page is one file")
+    assert_path_exists File.join(@dir, "plots/hello-requests-per-second.svg")
+  end
+
+  def test_results_that_are_cut_are_refused
+    File.write(@results, "{\"run\":")
+    output, status = Open3.capture2e("ruby", File.join(Bench::ROOT, "bench/report"), "--results", @results)
+    refute status.success?
+    assert_match(/run.jsonl:1: not JSON/, output)
+  end
+end
