@@ -19,7 +19,7 @@ module Crowds
   P99_MS_FREE = LONG ? 0 : 20
   CPU_RATIO_MAX = LONG ? 1.05 : 1.5
   BUDGET_BYTES = 4 << 20
-  MEMBER_BYTES = 8192 # a buffer of 4 KiB, a call and a connection
+  MEMBER_BYTES = 12_288 # a buffer of 4 KiB, a call with its head, a connection, what has come of a body
   GARBAGE_BYTES = 24 << 20 # what the runtime collects when it sees fit
   IDLE_BYTES_MAX = 512
 

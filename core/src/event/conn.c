@@ -11,7 +11,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { FULL_RETRY_AFTER_S = 5 }; /* files of others go as their bodies are read or their clients leave */
+enum {
+    FULL_RETRY_AFTER_S = 5, /* files of others go as their bodies are read or their clients leave */
+    DIRECT_FROM_BYTES = 16 * 1024,
+};
 
 struct oribi_conn *oribi_conn_open(struct oribi_reactor *r, int fd, const void *listener)
 {
@@ -256,13 +259,24 @@ static uint32_t body_memory_max(const struct oribi_reactor *r, const struct orib
 {
     if (call->body_file)
         return 0;
-    return (uint32_t)oribi_budget_memory(&r->budget, (int64_t)call->body.memory.len, r->config.limits.body_memory_max);
+    return (uint32_t)oribi_budget_memory(&r->budget, call->charge.memory, r->config.limits.body_memory_max);
 }
 
+/* What is taken from the heap counts, not what has arrived. */
 static void charge_body(struct oribi_reactor *r, struct oribi_call *call)
 {
     bool in_file = call->body.fd >= 0;
-    oribi_budget_set(&r->budget, &call->charge, in_file ? 0 : call->body.len, in_file ? call->body.len : 0);
+    oribi_budget_set(&r->budget, &call->charge, in_file ? 0 : (int64_t)call->body.memory.cap,
+                     in_file ? call->body.len : 0);
+}
+
+/* Room for what a body promises is made when enough of it has come to believe it; before that what has come is copied, so that thousands who announce much and send a few bytes
+ * take little. */
+static char *body_room(struct oribi_reactor *r, struct oribi_call *call, size_t room)
+{
+    if (call->body_file || call->body.memory.len < DIRECT_FROM_BYTES)
+        return NULL;
+    return oribi_body_try_room(&call->body, room, body_memory_max(r, call));
 }
 
 /* Where the next read goes, and how much: behind the head, straight into a body in memory, or into the scratch buffer. */
@@ -278,7 +292,7 @@ static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *r
         if (call->head.chunked)
             return r->scratch;
         *room = smaller(call->head.content_length - call->body.len, ORIBI_SCRATCH_BYTES);
-        char *direct = call->body_file ? NULL : oribi_body_try_room(&call->body, *room, body_memory_max(r, call));
+        char *direct = body_room(r, call, *room);
         return direct ? direct : r->scratch;
     }
     if (!c->buf && !lend_buf(r, c))
