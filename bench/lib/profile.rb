@@ -12,6 +12,8 @@ module Bench
     TOP = 12
     HERTZ = 1999
     STRACE_S = 1.5
+    VALGRIND_START_S = 120
+    PERF_START_S = 10
 
     def initialize(context, peer, workload)
       @context = context
@@ -27,6 +29,8 @@ module Bench
       FileUtils.mkdir_p(FOLDER)
       load(running, 1)
       stacks = sample(running, seconds)
+      raise "perf took no samples of #{@peer.name}" if stacks.empty?
+
       title = "#{@workload.name_of}, #{@peer.name}"
       path = write(stacks, title)
       puts "#{title}: #{stacks.values.sum} samples, #{path.delete_prefix("#{ROOT}/")}"
@@ -58,6 +62,8 @@ module Bench
 
     def load(running, seconds) = wrk.run(running.listen, seconds)
 
+    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
     # The process that answers: the one whose clock goes on under load.
     def worker(running)
       running.workers.map(&:pid).max_by { |pid| ProcessTree.cpu_of(pid) }
@@ -70,10 +76,12 @@ module Bench
       # Addresses from the stack itself: neither Ruby nor Perl keeps frame pointers.
       recorder = spawn("perf", "record", "-q", "-F", HERTZ.to_s, "--call-graph", "dwarf,8192", "-e", event, "-p", pid.to_s, "-o", data,
                        err: @context.log)
+      deadline = now + PERF_START_S
+      sleep 0.02 until File.size?(data) || now > deadline
       load(running, seconds)
       Process.kill(:INT, recorder)
       Process.wait(recorder)
-      fold(IO.popen(["perf", "script", "-i", data, "-F", "comm,pid,ip,sym,dso", err: File::NULL], &:readlines))
+      fold(IO.popen(["perf", "script", "-i", data, "--no-inline", "-F", "comm,pid,ip,sym,dso", err: File::NULL], &:readlines))
     ensure
       FileUtils.rm_f(data) if data
     end
@@ -114,7 +122,8 @@ module Bench
       raise "flame graphs want d3-flame-graph (script/setup bench)" unless File.exist?(FLAME)
 
       page = File.read(FLAME)
-      page = page.sub("/** @flamegraph_json **/") { JSON.generate(tree(stacks), max_nesting: 0) }.sub("/** @options_json **/") { JSON.generate({ title: title }) }
+      page = page.sub("/** @flamegraph_json **/") { JSON.generate(tree(stacks), max_nesting: 0) }
+      page = page.sub("/** @options_json **/") { JSON.generate({ title: title }) }
       "#{base}.html".tap { |path| File.write(path, page) }
     end
 
@@ -154,7 +163,7 @@ module Bench
         env, argv = @peer.command(site)
         [env, ["valgrind", "--tool=callgrind", "--trace-children=yes", "-q", "--callgrind-out-file=#{folder}/%p", *argv]]
       end)
-      running = Running.new(peer, @context, app: @settings[:app], env: {}).start
+      running = Running.new(peer, @context, app: @settings[:app]).start(within_s: VALGRIND_START_S)
       ask(running, count)
       running.stop
       Dir["#{folder}/*"].sum { |path| File.read(path)[/^(?:summary|totals): (\d+)/, 1].to_i }

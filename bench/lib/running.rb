@@ -26,7 +26,7 @@ module Bench
     end
 
     # Returns self when it listens; raises Failed with the reason (the last words of the server) when it does not.
-    def start
+    def start(within_s: START_SECONDS)
       fail_with("listens on #{@listen} already: another program") if listening?
       env, argv = peer.command(@site)
       argv = @context.on_server_core(argv) if @pinned
@@ -35,7 +35,7 @@ module Bench
       @tree = ProcessTree.new(@pid)
       until listening?
         fail_with("ended at its start: #{last_words}") if ended?
-        fail_with("did not listen within #{START_SECONDS} s") if now - started > START_SECONDS
+        fail_with("did not listen within #{within_s} s") if now - started > within_s
         IO.select(nil, nil, nil, 0.01)
       end
       @boot_s = now - started
