@@ -1,13 +1,11 @@
 # frozen_string_literal: true
 
 require "json"
-require "time"
 
 module Bench
-  # Medians and ratios: as a table, as JSON lines, and into the documents.
+  # Medians and ratios: as a table and as JSON lines.
   class Report
     HEADER = ["server", "requests/s", "to nginx", "CPU µs/request", "to bare loop"].freeze
-    DOCUMENTS = %w[doc/benchmarks.md README.md].freeze
 
     def initialize(running, absent, options)
       @running = running
@@ -19,7 +17,6 @@ module Bench
     def print
       puts title, "", table, ""
       @rows.each { |row| puts JSON.generate(row) }
-      write if @options.write
     end
 
     private
@@ -71,38 +68,6 @@ module Bench
       errors = @rows.reject { |row| row[:errors].empty? }.map { |row| "#{row[:server]}: #{row[:errors].first}" }
       absent = @absent.map { |name, reason| "Not measured: #{name}, #{reason}" }
       (errors + absent).flat_map { |note| ["", note] }
-    end
-
-    def write
-      results = File.join(ROOT, "bench/results/hello-#{@options.mode}.jsonl")
-      FileUtils.mkdir_p(File.dirname(results))
-      File.write(results, (round_lines + @rows).map { |line| "#{JSON.generate(line)}\n" }.join)
-      DOCUMENTS.each { |path| put_into(File.join(ROOT, path)) }
-    end
-
-    def round_lines
-      @running.flat_map do |server|
-        server.rounds.each_with_index.map do |round, index|
-          { bench: "hello", mode: @options.mode, server: server.server.name, round: index + 1, requests: round.requests,
-            seconds: round.seconds, cpu_seconds: round.cpu_seconds.round(3) }
-        end
-      end
-    end
-
-    # The place is marked in the document; one without marks is left alone.
-    def put_into(path)
-      mark = "bench:hello-#{@options.mode}"
-      text = File.exist?(path) ? File.read(path) : ""
-      pattern = /(<!-- #{mark} -->\n).*?(<!-- \/#{mark} -->)/m
-      return unless text.match?(pattern)
-
-      File.write(path, text.sub(pattern) { "#{$1}#{["", "#{title[0].upcase}#{title[1..]}. #{machine}", "", *table, ""].join("\n")}\n#{$2}" })
-    end
-
-    def machine
-      model = File.read("/proc/cpuinfo")[/^model name\s*:\s*(.+)$/, 1] || RUBY_PLATFORM
-      versions = ["Ruby #{RUBY_VERSION}", "Perl #{`perl -e 'print substr $^V, 1'`}", "Linux #{`uname -r`[/\A\d+\.\d+/]}"]
-      "#{model}, #{Etc.nprocessors} cores, #{versions.join(", ")}, #{Time.now.utc.strftime("%Y-%m-%d")}."
     end
   end
 end
