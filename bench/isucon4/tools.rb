@@ -2,7 +2,6 @@
 
 require "fileutils"
 require "json"
-require "open3"
 
 # The load driver and the perfect bank, compiled when first wanted.
 module Isucon4
@@ -26,10 +25,28 @@ module Isucon4
     binary
   end
 
+  # Standard output, standard error, status. Whoever is interrupted takes the program along.
+  def self.captured(argv)
+    output, notes = Array.new(2) { IO.pipe }
+    pid = spawn(*argv, in: File::NULL, out: output.last, err: notes.last)
+    [output, notes].each { |pipe| pipe.last.close }
+    said = Thread.new { notes.first.read }
+    text = output.first.read
+    _, status = Process.wait2(pid)
+    pid = nil
+    [text, said.value, status]
+  ensure
+    if pid
+      Process.kill(:KILL, pid)
+      Process.wait(pid)
+    end
+    [*output, *notes].each { |io| io.close unless io.closed? }
+  end
+
   # Runs the driver; gives its result, in which "notes" is what it said on the way. `wrap`: a command in front, such as taskset.
   def self.drive(scenario, address, wrap: [], **options)
     words = options.compact.flat_map { |name, value| ["--#{name}", value.to_s] }
-    output, notes, status = Open3.capture3(*wrap, driver, scenario, address, *words)
+    output, notes, status = captured([*wrap, driver, scenario, address, *words])
     raise "the driver ended: #{notes.strip}" unless status.exited? && status.exitstatus < 2 && output.start_with?("{")
 
     JSON.parse(output, symbolize_names: true).merge(notes: notes.lines(chomp: true))
