@@ -5,6 +5,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ int oribi_loop_create(enum oribi_loop_source source, struct oribi_loop **out)
 void oribi_loop_destroy(struct oribi_loop *loop)
 {
     loop->ops->close(loop);
+    oribi_mem_free(loop->slept);
     oribi_mem_free(loop);
 }
 
@@ -90,4 +92,18 @@ void oribi_loop_rotate(struct oribi_loop *loop, struct oribi_watch *watch)
 int oribi_loop_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max)
 {
     return loop->ops->poll(loop, timeout_ms, events, max);
+}
+
+void oribi_loop_sleep(struct oribi_loop *loop, int timeout_ms)
+{
+    enum { NAP_MS = 1 };
+    if (loop->ops->sleep)
+        loop->ops->sleep(loop, timeout_ms);
+    else
+        (void)poll(NULL, 0, timeout_ms < 0 || timeout_ms > NAP_MS ? NAP_MS : timeout_ms); /* the caller looks itself */
+}
+
+int oribi_loop_collect(struct oribi_loop *loop, struct oribi_event *events, int max)
+{
+    return loop->ops->collect ? loop->ops->collect(loop, events, max) : 0;
 }

@@ -13,11 +13,17 @@ struct oribi_loop_ops {
     void (*interest)(struct oribi_loop *loop, struct oribi_watch *watch);
     void (*rotate)(struct oribi_loop *loop, struct oribi_watch *watch);
     int (*poll)(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max);
+    /* Both NULL where nobody can wait while another thread uses the source. */
+    void (*sleep)(struct oribi_loop *loop, int timeout_ms);
+    int (*collect)(struct oribi_loop *loop, struct oribi_event *events, int max);
 };
 
 struct oribi_loop {
     const struct oribi_loop_ops *ops;
     int fd; /* epoll's, or -1 */
+    /* epoll source */
+    void *slept; /* what oribi_loop_sleep() came back with; of the thread that sleeps, then of its owner's */
+    int slept_count;
     /* poll source */
     struct pollfd *fds;
     struct oribi_watch **watches; /* same index */

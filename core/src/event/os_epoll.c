@@ -6,7 +6,7 @@
 
 #include "event/loop_source.h"
 #include "oribi/base/error.h"
-
+#include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 
 #include <sys/epoll.h>
@@ -89,12 +89,8 @@ static uint8_t ready_of(uint32_t events)
     return ready;
 }
 
-static int source_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max)
+static int deliver(const struct epoll_event *native, int count, struct oribi_event *events)
 {
-    struct epoll_event native[ORIBI_LOOP_EVENTS_MAX];
-    if (max > ORIBI_LOOP_EVENTS_MAX)
-        max = ORIBI_LOOP_EVENTS_MAX;
-    int count = epoll_wait(loop->fd, native, max, timeout_ms);
     int found = 0;
     for (int i = 0; i < count; i++) {
         struct oribi_watch *watch = native[i].data.ptr;
@@ -103,6 +99,29 @@ static int source_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_eve
             events[found++] = (struct oribi_event){watch, ready};
     }
     return found;
+}
+
+static int source_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max)
+{
+    struct epoll_event native[ORIBI_LOOP_EVENTS_MAX];
+    if (max > ORIBI_LOOP_EVENTS_MAX)
+        max = ORIBI_LOOP_EVENTS_MAX;
+    return deliver(native, epoll_wait(loop->fd, native, max, timeout_ms), events);
+}
+
+static void source_sleep(struct oribi_loop *loop, int timeout_ms)
+{
+    if (!loop->slept)
+        loop->slept = oribi_mem_alloc(ORIBI_LOOP_EVENTS_MAX, sizeof(struct epoll_event));
+    loop->slept_count = epoll_wait(loop->fd, loop->slept, ORIBI_LOOP_EVENTS_MAX, timeout_ms);
+}
+
+/* A watch may have been removed since: then its readiness is noted and its owner, who has closed it, does nothing. */
+static int source_collect(struct oribi_loop *loop, struct oribi_event *events, int max)
+{
+    int count = loop->slept_count < max ? loop->slept_count : max;
+    loop->slept_count = 0;
+    return deliver(loop->slept, count, events);
 }
 
 static const struct oribi_loop_ops ops = {
@@ -114,6 +133,8 @@ static const struct oribi_loop_ops ops = {
     .interest = source_interest,
     .rotate = source_rotate,
     .poll = source_poll,
+    .sleep = source_sleep,
+    .collect = source_collect,
 };
 const struct oribi_loop_ops *const oribi__loop_native = &ops;
 

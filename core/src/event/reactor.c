@@ -83,6 +83,20 @@ void oribi_reactor_wait(struct oribi_reactor *r, int64_t timeout_ms)
                                      ORIBI_LOOP_EVENTS_MAX);
 }
 
+int oribi_reactor_doze(struct oribi_reactor *r, int timeout_ms)
+{
+    assert(r->event_count == 0 && !r->dozing);
+    r->dozing = true;
+    int64_t next_ms = oribi_timeouts_next_ms(&r->timeouts, oribi_clock_ms());
+    return next_ms >= 0 && next_ms < timeout_ms ? (int)next_ms : timeout_ms;
+}
+
+void oribi_reactor_awake(struct oribi_reactor *r)
+{
+    r->dozing = false;
+    r->event_count = oribi_loop_collect(r->loop, r->events, ORIBI_LOOP_EVENTS_MAX);
+}
+
 static void run_timeouts(struct oribi_reactor *r)
 {
     enum oribi_timeout_class timeout_class;
@@ -134,7 +148,8 @@ int oribi_reactor_turn(struct oribi_reactor *r, void (*other)(void *self, struct
     r->event_count = 0;
     if (deadlines_may_run(r, count))
         run_timeouts(r);
-    bury(r);
+    if (!r->dozing) /* else somebody may come back with an event that names one of the dead */
+        bury(r);
     return count;
 }
 

@@ -71,4 +71,10 @@ void oribi_loop_rotate(struct oribi_loop *loop, struct oribi_watch *watch);
  * interruption by a signal. Does not touch anything but the watches' ready bits. */
 int oribi_loop_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max);
 
+/* The same in two steps, for a thread that sleeps while others use the loop. sleep touches no watch, and is called by one thread at a time; collect, by that
+ * thread once nobody else uses the loop, fills `events`, max >= ORIBI_LOOP_EVENTS_MAX. Watches removed meanwhile must still be in memory. poll(2) as a source
+ * sleeps a millisecond at most and collects nothing: the next poll finds it. */
+void oribi_loop_sleep(struct oribi_loop *loop, int timeout_ms);
+int oribi_loop_collect(struct oribi_loop *loop, struct oribi_event *events, int max);
+
 #endif

@@ -72,6 +72,7 @@ struct oribi_reactor {
     struct oribi_event events[ORIBI_LOOP_EVENTS_MAX];
     int event_count;
     uint32_t full_turns; /* turns in a row without deadlines */
+    bool dozing;         /* between doze and awake */
 };
 
 /* Gives a reactor in caller's memory. 0, ORIBI_ENOMEM or ORIBI_ESYS. */
@@ -86,6 +87,11 @@ void oribi_reactor_abandon(struct oribi_reactor *reactor);
 
 /* Waits for events up to timeout_ms or the next deadline, whichever is first (-1: no bound of the caller's). Changes nothing but the event list. */
 void oribi_reactor_wait(struct oribi_reactor *reactor, int64_t timeout_ms);
+
+/* The same for a thread that lets others have the reactor while it sleeps. doze, with the reactor: for how many ms it may sleep in oribi_loop_sleep() (without
+ * it), timeout_ms at most; from then on closed connections stay in memory. awake, with the reactor again: what it came back with is the next turn's. */
+int oribi_reactor_doze(struct oribi_reactor *reactor, int timeout_ms);
+void oribi_reactor_awake(struct oribi_reactor *reactor);
 
 /* One turn: polls (unless a wait left events), moves every ready connection on, runs deadlines. Events of watches that are no connections are
  * given to `other`. Returns the number of events seen. */
