@@ -6,6 +6,7 @@
 #include "oribi/base/log.h"
 #include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
+#include "oribi/server/hand.h"
 #include "oribi/server/handoff.h"
 #include "oribi/server/req.h"
 #include "oribi/server/trust.h"
@@ -24,6 +25,7 @@ struct oribi__call {
     struct oribi_call base;
     struct oribi_req req;
     struct oribi_worker *worker;
+    struct oribi_hand *hand; /* whose call this is */
     int64_t started_us;
     int64_t body_sent;       /* body bytes given to the connection, framing not counted */
     int64_t left;            /* of a known length; -1 when not known */
@@ -49,6 +51,26 @@ struct oribi__gate {
     bool ready; /* connections wait */
     bool over;  /* nobody can connect any more; see oribi__last_call() */
     bool closed; /* our copy; see oribi__gates_quit() */
+};
+
+/* One thread that makes calls. A worker of one thread has one hand, whose times and line are those of its slot on the scoreboard. */
+struct oribi_hand {
+    struct oribi_worker *worker;
+    _Atomic pthread_t thread;    /* written by itself before each call, read by the helper at any time */
+    struct oribi__call *call;    /* being made; of the reactor's owner */
+    _Atomic int64_t *started_us; /* of the call, 0: none; partners: the helper's look and the deadline's signal */
+    _Atomic int64_t *deadline_us;
+    char *line;            /* "GET /path" of the call */
+    int64_t told_us;       /* which call, by its start, the runtime was told about; of its own thread */
+    int64_t signalled_us;  /* when the helper sent the last signal; of the helper */
+    atomic_bool called;    /* by oribi_hand_wake(), taken back by the hand */
+    const struct oribi_wake *bell; /* ends its sleep; of a worker of one thread: the worker's */
+    struct oribi_hand *next_follower;
+    bool away; /* in a call, or not back from its end yet */
+    _Atomic int64_t own_started_us; /* what the pointers point to when there are several */
+    _Atomic int64_t own_deadline_us;
+    char own_line[ORIBI_SLOT_LINE_CAP];
+    struct oribi_wake own_bell;
 };
 
 /* Who may touch the reactor and everything that hangs on it; drawn in doc/internals/placement.md. */
@@ -107,13 +129,21 @@ struct oribi_worker {
     struct oribi_helper *helper; /* NULL until a call was long; written by the own thread */
     bool helper_failed;          /* no thread could be had: do not try again */
     bool forking;                /* the fork handler took the reactor */
+    /* threads: without the hands of oribi_hands_open() there is one, `single` */
+    struct oribi_hand single;
+    struct oribi_hand *hands;
+    uint32_t hand_count;
+    uint32_t busy_count;             /* hands that are away; like all that follows of the reactor's owner */
+    struct oribi_hand *leader;       /* sleeps in the loop, without the reactor; NULL: nobody does */
+    struct oribi_hand *followers;    /* sleep until they are to lead, the last to come first */
+    int64_t leader_until_ms;         /* when the leader looks again by itself */
+    bool rung;                       /* oribi_worker_wake() was called: the host has something to do */
+    bool ending;                     /* a call's hard deadline has passed: nothing is begun any more */
+    _Atomic int64_t all_busy_us;     /* since when every hand is in a call, 0: one is free; partner: the helper */
+    pthread_mutex_t lock;            /* the reactor's, between hands; taken before `owner` */
     /* deadlines */
-    _Atomic pthread_t thread;    /* that makes the calls; written by itself before each, read by the helper at any time */
-    struct oribi__call *current; /* the call being made; of the reactor's owner */
-    int64_t told_us;             /* which call, by its start, the runtime was told about; of the own thread */
-    int64_t seen_us;             /* when the helper looked last; of the helper */
-    int64_t signalled_us;        /* when the helper sent the last signal; of the helper */
-    atomic_bool dying;           /* one thread has begun to end the worker */
+    int64_t seen_us;   /* when the helper looked last; of the helper */
+    atomic_bool dying; /* one thread has begun to end the worker */
     struct oribi_watch pool_watch;
     struct oribi_handoff pool; /* -1, -1: none */
     bool pool_ready;           /* somebody put something in */
@@ -125,11 +155,18 @@ struct oribi_worker {
     struct oribi_log_gate app_gate;
 };
 
-/* The own thread takes the reactor, in functions that the application calls. Entering twice is harmless, leaving is not: whoever entered while the request
- * stays open leaves, whoever ends the request does not. Without a helper nobody else can have it; the fence is for the deadline's signal handler. */
+/* A thread that makes calls takes the reactor, in functions that the application calls. Whoever entered while the request stays open leaves, whoever ends the
+ * request calls oribi__end(): the only thread goes on with the reactor in its hands, one of several gives it back. Without a helper and other hands nobody else
+ * can have it; the fence is for the deadline's signal handler. Lock order: the VM's lock, `lock`, `owner`; nobody waits for the first while holding the others. */
 void oribi__enter_slow(struct oribi_worker *worker);
 
-static inline void oribi__enter(struct oribi_worker *w)
+static inline bool oribi__shared(const struct oribi_worker *w)
+{
+    return w->hand_count > 1;
+}
+
+/* Takes it from the helper; among hands the lock is held already. */
+static inline void oribi__enter_owner(struct oribi_worker *w)
 {
     uint32_t expected = ORIBI_OWNER_CALL;
     if (!w->helper)
@@ -141,14 +178,62 @@ static inline void oribi__enter(struct oribi_worker *w)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
+void oribi__leave_shared(struct oribi_worker *worker);
+
+static inline void oribi__enter(struct oribi_worker *w)
+{
+    if (__builtin_expect(oribi__shared(w), 0))
+        (void)pthread_mutex_lock(&w->lock); /* not held by this thread: cannot fail */
+    oribi__enter_owner(w);
+}
+
 static inline void oribi__leave(struct oribi_worker *w)
 {
+    if (__builtin_expect(oribi__shared(w), 0)) {
+        oribi__leave_shared(w);
+        return;
+    }
     atomic_signal_fence(memory_order_seq_cst);
     atomic_store_explicit(&w->owner, ORIBI_OWNER_CALL, memory_order_release);
 }
 
-/* worker.c: one turn of the connections alone, and what siblings and supervisor are to see of it. */
+static inline void oribi__end(struct oribi_worker *w)
+{
+    if (__builtin_expect(oribi__shared(w), 0))
+        oribi__leave_shared(w);
+}
+
+/* worker.c: a turn of the reactor with everything that belongs to it: stopping, accepting, the pool. */
+void oribi__turn(struct oribi_worker *worker);
+
+/* … of the connections alone, by the helper. */
 void oribi__turn_connections(struct oribi_worker *worker);
+
+/* worker.c: the oldest request that is to be answered, as this hand's call, the reactor left; NULL when there is none, the reactor kept. */
+struct oribi_req *oribi__take_queued(struct oribi_worker *worker, struct oribi_hand *hand, int64_t now_us);
+
+/* worker.c: for how long a sleep may last, -1: no bound. */
+int64_t oribi__wait_bound_ms(const struct oribi_worker *worker);
+
+/* helper.c: the end of its step. */
+void oribi__helper_give_back(struct oribi_worker *worker);
+
+/* hand.c */
+void oribi__hands_init(struct oribi_worker *worker);
+void oribi__hands_forget(struct oribi_worker *worker); /* in a forked child: closes their descriptors */
+
+/* A hand of several begins a call and ends it: what the helper, siblings and supervisor are to see of it. */
+void oribi__hand_begin(struct oribi_hand *hand);
+void oribi__hand_end(struct oribi_hand *hand);
+
+/* What the supervisor sees of several calls: the one whose deadline comes first, else the oldest. */
+void oribi__hands_publish(struct oribi_worker *worker);
+
+/* Hands of this worker that are not in a call, the caller's included. */
+static inline uint32_t oribi__free_hands(const struct oribi_worker *w)
+{
+    return w->hand_count - w->busy_count;
+}
 
 /* overload.c */
 
@@ -160,7 +245,7 @@ bool oribi__admit(struct oribi_worker *worker, struct oribi__call *call, int64_t
 
 /* place.c */
 
-/* Siblings that sleep in their event loop. */
+/* Siblings that sleep in their event loop; of those with several threads, how many are free there beyond our own free ones. */
 uint32_t oribi__idle_siblings(const struct oribi_worker *worker);
 
 /* True while another worker serves and will go on to. */

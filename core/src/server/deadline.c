@@ -18,12 +18,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { POOL_WAIT_MS = 500 }; /* for room in a full pool, all in all */
+enum {
+    POOL_WAIT_MS = 500, /* for room in a full pool, all in all */
+    OTHERS_LOOK_MS = 10,
+};
 
 /* --- the end --- */
 
 struct outcome {
+    const char *phase; /* that the call was in */
     bool answered;
+    uint32_t ended; /* other calls of the same worker that end with it */
     uint32_t passed;
     uint32_t cut;
 };
@@ -36,6 +41,7 @@ static bool answer(struct oribi_worker *w, struct oribi__call *call)
     struct oribi_conn *c = call->base.conn;
     if (call->phase == ORIBI_PHASE_STARTED || c->out)
         return false;
+    call->phase = ORIBI_PHASE_STARTED;
     oribi_date_format(oribi_clock_wall_s(), date);
     size_t n = oribi_response_error(504, date, w->reactor.config.server, call->base.head.is_head, text, sizeof(text));
     struct iovec vec = {text, n};
@@ -61,7 +67,7 @@ static void pass_all(struct oribi_worker *w, struct outcome *outcome)
 {
     int64_t until_ms = oribi_clock_ms() + POOL_WAIT_MS;
     for (struct oribi_conn *c = w->reactor.conns; c; c = c->next) {
-        if (c == w->current->base.conn || c->state == ORIBI_CONN_CLOSED)
+        if (c->state == ORIBI_CONN_CALL || c->state == ORIBI_CONN_CLOSED)
             continue;
         if (pass_patiently(w, c, until_ms))
             outcome->passed++;
@@ -77,32 +83,64 @@ static const char *phase_text(const struct oribi__call *call)
                                               : "nothing answered";
 }
 
-static void log_post_mortem(struct oribi_worker *w, const struct outcome *outcome, bool own_thread)
+static void log_post_mortem(struct oribi_hand *hand, const struct outcome *outcome, bool own_thread)
 {
-    int64_t ms = (oribi_clock_us() - w->current->started_us) / 1000;
+    struct oribi_worker *w = hand->worker;
+    int64_t ms = (oribi_clock_us() - hand->call->started_us) / 1000;
+    char others[48] = "";
+    if (outcome->ended > 0)
+        (void)snprintf(others, sizeof(others), "%u other calls ended, ", outcome->ended); /* fits */
     oribi_log(ORIBI_LOG_ERROR,
-              "call deadline: %s has run for %lld ms (call_timeout %lld ms), %s%s; %u connections passed on, %u cut; "
+              "call deadline: %s has run for %lld ms (call_timeout %lld ms), %s%s; %s%u connections passed on, %u cut; "
               "the worker ends",
-              w->slot->line, (long long)ms, (long long)w->options->call_timeout_ms, phase_text(w->current),
-              outcome->answered ? ", 504 sent" : "", outcome->passed, outcome->cut);
+              hand->line, (long long)ms, (long long)w->options->call_timeout_ms, outcome->phase,
+              outcome->answered ? ", 504 sent" : "", others, outcome->passed, outcome->cut);
     if (own_thread)
         oribi_os_backtrace(STDERR_FILENO);
     else
         oribi_log(ORIBI_LOG_ERROR, "call deadline: its thread takes no signals, so there is no backtrace");
 }
 
-/* Holding the reactor. Does not return. */
-static _Noreturn void give_up(struct oribi_worker *w, bool own_thread)
+static void begin_end(struct oribi_hand *hand, struct outcome *outcome)
 {
-    struct outcome outcome = {0};
-    outcome.answered = answer(w, w->current);
-    pass_all(w, &outcome);
+    outcome->phase = phase_text(hand->call);
+    outcome->answered = answer(hand->worker, hand->call);
+}
+
+static void note_end(struct oribi_hand *hand)
+{
+    struct oribi_worker *w = hand->worker;
     atomic_store_explicit(&w->slot->status_class[5],
                           atomic_load_explicit(&w->slot->status_class[5], memory_order_relaxed) + 1,
                           memory_order_release);
-    log_post_mortem(w, &outcome, own_thread);
+}
+
+/* Calls of other threads that have not ended: theirs is no better an end, but an answer. */
+static void end_others(struct oribi_hand *hand, struct outcome *outcome)
+{
+    struct oribi_worker *w = hand->worker;
+    for (uint32_t i = 0; i < w->hand_count; i++) {
+        struct oribi_hand *other = &w->hands[i];
+        if (other == hand || !other->call)
+            continue;
+        (void)answer(w, other->call); /* else the missing rest tells */
+        note_end(other);
+        outcome->ended++;
+    }
+}
+
+/* Holding the reactor. Does not return. */
+static _Noreturn void give_up(struct oribi_hand *hand, struct outcome *outcome, bool own_thread)
+{
+    struct oribi_worker *w = hand->worker;
+    end_others(hand, outcome);
+    pass_all(w, outcome);
+    note_end(hand);
+    log_post_mortem(hand, outcome, own_thread);
     if (w->setup.access_log) {
-        oribi__log_access(w->current, 504, oribi_clock_us());
+        for (uint32_t i = 0; i < w->hand_count; i++)
+            if (w->hands[i].call)
+                oribi__log_access(w->hands[i].call, 504, oribi_clock_us());
         oribi_access_log_flush(w->setup.access_log);
     }
     _exit(ORIBI_EXIT_CALL_DEADLINE);
@@ -111,13 +149,109 @@ static _Noreturn void give_up(struct oribi_worker *w, bool own_thread)
 /* --- the signal --- */
 
 /* Once a call; further signals only break off system calls, so that a runtime that has noted the first one comes to act on it. */
-static void tell(struct oribi_worker *w, int64_t started_us)
+static void tell(struct oribi_hand *hand, int64_t started_us)
 {
-    if (w->told_us == started_us)
+    if (hand->told_us == started_us)
         return;
-    w->told_us = started_us;
-    if (w->setup.deadline_signal > 0)
-        (void)pthread_kill(pthread_self(), w->setup.deadline_signal);
+    hand->told_us = started_us;
+    if (hand->worker->setup.deadline_signal > 0)
+        (void)pthread_kill(pthread_self(), hand->worker->setup.deadline_signal);
+}
+
+static pthread_t thread_of(const struct oribi_hand *hand)
+{
+    return atomic_load_explicit(&hand->thread, memory_order_relaxed);
+}
+
+static bool overdue(const struct oribi_hand *hand, int64_t now_us)
+{
+    int64_t started_us = atomic_load_explicit(hand->started_us, memory_order_acquire);
+    int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_relaxed);
+    return started_us && deadline_us && now_us >= deadline_us;
+}
+
+/* From the handler, where waiting for a lock is not allowed: false when another thread is in the core, or this one. The next signal comes soon. */
+static bool try_enter(struct oribi_worker *w)
+{
+    if (!oribi__shared(w)) {
+        if (atomic_load_explicit(&w->owner, memory_order_relaxed) == ORIBI_OWNER_MAIN)
+            return false;
+    } else if (pthread_mutex_trylock(&w->lock) != 0) {
+        return false;
+    }
+    oribi__enter_owner(w);
+    return true;
+}
+
+static bool others_call(const struct oribi_hand *hand)
+{
+    const struct oribi_worker *w = hand->worker;
+    for (uint32_t i = 0; i < w->hand_count; i++)
+        if (&w->hands[i] != hand && atomic_load_explicit(w->hands[i].started_us, memory_order_acquire))
+            return true;
+    return false;
+}
+
+/* The client of this call has its answer. Those of others have a moment to get theirs, while the worker begins nothing new. */
+static void let_others_finish(struct oribi_hand *hand)
+{
+    struct oribi_worker *w = hand->worker;
+    int64_t until_ms = oribi_clock_ms() + ORIBI_DEADLINE_OTHERS_MS;
+    w->ending = true;
+    w->pause_until_ms = INT64_MAX;
+    oribi__gates_unwatch(w);
+    oribi__pool_watch(w, false);
+    oribi__leave(w);
+    while (others_call(hand) && oribi_clock_ms() < until_ms)
+        (void)poll(NULL, 0, OTHERS_LOOK_MS);
+    while (!try_enter(w))
+        (void)poll(NULL, 0, 1); /* the others are in the core for moments only */
+}
+
+static void end_worker(struct oribi_hand *hand)
+{
+    struct oribi_worker *w = hand->worker;
+    struct outcome outcome = {0};
+    if (!try_enter(w))
+        return;
+    if (!hand->call || atomic_exchange(&w->dying, true)) {
+        oribi__leave(w);
+        return;
+    }
+    begin_end(hand, &outcome);
+    if (others_call(hand))
+        let_others_finish(hand);
+    give_up(hand, &outcome, true);
+}
+
+/* The call of this thread is over its deadline. */
+static void act(struct oribi_hand *hand, int64_t now_us)
+{
+    struct oribi_worker *w = hand->worker;
+    int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_relaxed);
+    if (!oribi__shared(w) && atomic_load_explicit(&w->owner, memory_order_relaxed) == ORIBI_OWNER_MAIN)
+        return; /* in the core: the next signal finds the application again, or the call is over */
+    if (now_us < deadline_us + ORIBI_DEADLINE_HARD_MS * 1000)
+        tell(hand, atomic_load_explicit(hand->started_us, memory_order_relaxed));
+    else if (!atomic_load(&w->dying))
+        end_worker(hand);
+}
+
+static struct oribi_hand *own_hand(struct oribi_worker *w)
+{
+    for (uint32_t i = 0; i < w->hand_count; i++)
+        if (atomic_load_explicit(w->hands[i].started_us, memory_order_acquire) &&
+            pthread_equal(thread_of(&w->hands[i]), pthread_self()))
+            return &w->hands[i];
+    return NULL;
+}
+
+/* The signal was sent to the process, and a thread got it that is not concerned. Those that are keep it to themselves, so that it goes round no longer. */
+static void forward(struct oribi_worker *w, int signal_number, int64_t now_us)
+{
+    for (uint32_t i = 0; i < w->hand_count; i++)
+        if (overdue(&w->hands[i], now_us) && !pthread_equal(thread_of(&w->hands[i]), pthread_self()))
+            (void)pthread_kill(thread_of(&w->hands[i]), signal_number);
 }
 
 static void on_signal(int signal_number)
@@ -126,24 +260,12 @@ static void on_signal(int signal_number)
     struct oribi_worker *w = oribi__own_worker;
     if (!w || w->owner_pid != getpid())
         return;
-    if (!pthread_equal(atomic_load_explicit(&w->thread, memory_order_relaxed), pthread_self())) { /* sent to the process, and another thread got it */
-        (void)pthread_kill(atomic_load_explicit(&w->thread, memory_order_relaxed), signal_number);
-        return;
-    }
     int64_t now_us = oribi_clock_us();
-    int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_relaxed);
-    int64_t deadline_us = atomic_load_explicit(&w->slot->call_deadline_us, memory_order_relaxed);
-    uint32_t owner = atomic_load_explicit(&w->owner, memory_order_relaxed);
-    bool overdue = started_us && deadline_us && now_us >= deadline_us;
-    if (overdue &&
-        owner != ORIBI_OWNER_MAIN) { /* in the core: the next signal finds the application again, or the call is over */
-        if (now_us < deadline_us + ORIBI_DEADLINE_HARD_MS * 1000) {
-            tell(w, started_us);
-        } else if (!atomic_exchange(&w->dying, true)) {
-            oribi__enter(w);
-            give_up(w, true);
-        }
-    }
+    struct oribi_hand *hand = own_hand(w);
+    if (hand && overdue(hand, now_us))
+        act(hand, now_us);
+    else
+        forward(w, signal_number, now_us);
     errno = saved;
 }
 
@@ -157,49 +279,69 @@ void oribi_deadline_install(struct oribi_worker *w)
     sigemptyset(&action.sa_mask);
     (void)sigaction(number, &action, NULL); /* a valid number */
     oribi_os_backtrace_prepare();
-    atomic_store_explicit(&w->thread, pthread_self(), memory_order_relaxed);
 }
 
 /* --- the helper's part --- */
 
-/* The own thread had its chance. */
-static void take_over(struct oribi_worker *w)
+/* The thread of the call had its chance. */
+static void take_over(struct oribi_hand *hand)
 {
+    struct oribi_worker *w = hand->worker;
     uint32_t expected = ORIBI_OWNER_CALL;
+    struct outcome outcome = {0};
     if (atomic_load(&w->dying) || !atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER,
                                                                            memory_order_acquire, memory_order_relaxed))
         return;
-    if (!atomic_exchange(&w->dying, true))
-        give_up(w, false);
+    if (!hand->call || atomic_exchange(&w->dying, true)) {
+        oribi__helper_give_back(w);
+        return;
+    }
+    begin_end(hand, &outcome);
+    give_up(hand, &outcome, false);
 }
 
 /* Suspended, frozen (cgroups) or stopped (SIGSTOP): CLOCK_MONOTONIC may have gone on, the call has not. */
-void oribi_deadline_seen(struct oribi_worker *w, int64_t now_us)
+static void forgive(struct oribi_hand *hand, int64_t seen_us, int64_t now_us)
 {
-    int64_t deadline_us = atomic_load_explicit(&w->slot->call_deadline_us, memory_order_acquire);
-    int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_acquire);
-    int64_t before_us = w->seen_us > started_us ? w->seen_us : started_us;
-    w->seen_us = now_us;
+    int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_acquire);
+    int64_t started_us = atomic_load_explicit(hand->started_us, memory_order_acquire);
+    int64_t before_us = seen_us > started_us ? seen_us : started_us;
     if (!started_us || !deadline_us || now_us - before_us < ORIBI_DEADLINE_JUMP_MS * 1000)
         return;
     /* Fails when the call has ended or has asked for more time meanwhile: then nothing is overdue. */
-    (void)atomic_compare_exchange_strong(&w->slot->call_deadline_us, &deadline_us, deadline_us + now_us - before_us);
+    (void)atomic_compare_exchange_strong(hand->deadline_us, &deadline_us, deadline_us + now_us - before_us);
+}
+
+void oribi_deadline_seen(struct oribi_worker *w, int64_t now_us)
+{
+    for (uint32_t i = 0; i < w->hand_count; i++)
+        forgive(&w->hands[i], w->seen_us, now_us);
+    w->seen_us = now_us;
+}
+
+static int64_t look_at(struct oribi_hand *hand, int64_t now_us)
+{
+    int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_acquire);
+    if (!deadline_us || !atomic_load_explicit(hand->started_us, memory_order_acquire))
+        return INT64_MAX;
+    if (now_us < deadline_us)
+        return (deadline_us - now_us) / 1000 + 1;
+    if (now_us - hand->signalled_us >= ORIBI_DEADLINE_REPEAT_MS * 1000) {
+        hand->signalled_us = now_us;
+        (void)pthread_kill(thread_of(hand), oribi_os_private_signal()); /* the thread is there as long as its call is */
+    }
+    if (now_us >= deadline_us + (ORIBI_DEADLINE_HARD_MS + ORIBI_DEADLINE_TAKEOVER_MS) * 1000)
+        take_over(hand);
+    return ORIBI_DEADLINE_REPEAT_MS;
 }
 
 int64_t oribi_deadline_look(struct oribi_worker *w, int64_t now_us)
 {
+    int64_t soonest_ms = INT64_MAX;
     oribi_deadline_seen(w, now_us);
-    int64_t deadline_us = atomic_load_explicit(&w->slot->call_deadline_us, memory_order_acquire);
-    if (!deadline_us || !atomic_load_explicit(&w->slot->call_started_us, memory_order_acquire))
-        return INT64_MAX;
-    if (now_us < deadline_us)
-        return (deadline_us - now_us) / 1000 + 1;
-    if (now_us - w->signalled_us >= ORIBI_DEADLINE_REPEAT_MS * 1000) {
-        w->signalled_us = now_us;
-        (void)pthread_kill(atomic_load_explicit(&w->thread, memory_order_relaxed),
-                           oribi_os_private_signal()); /* the thread is there as long as the worker is */
+    for (uint32_t i = 0; i < w->hand_count; i++) {
+        int64_t ms = look_at(&w->hands[i], now_us);
+        soonest_ms = ms < soonest_ms ? ms : soonest_ms;
     }
-    if (now_us >= deadline_us + (ORIBI_DEADLINE_HARD_MS + ORIBI_DEADLINE_TAKEOVER_MS) * 1000)
-        take_over(w);
-    return ORIBI_DEADLINE_REPEAT_MS;
+    return soonest_ms;
 }

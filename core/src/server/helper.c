@@ -21,6 +21,7 @@ enum {
     QUIET_SLOWER = 8,  /* looks without a long call before they come half as often, twice that: a quarter */
     QUIET_PARK = 24,   /* … and before parking */
     QUIET_IDLE = 4,    /* a look at an idle worker counts as so many */
+    LOOK_BUSY_MS = 2,  /* with several threads, when some are in long calls and one may join them any time */
     LAST_CALL_MS = 10, /* between two looks at listeners that end */
     PARKED_MS = 1000,  /* a wake-up lost between parking and a call's begin costs at most this */
     STACK_BYTES = 512 * 1024,
@@ -48,16 +49,15 @@ static void nap(struct oribi_helper *h, bool events, int timeout_ms)
         (void)oribi_wake_clear(&h->bell);
 }
 
-static void give_back(struct oribi_helper *h)
+void oribi__helper_give_back(struct oribi_worker *w)
 {
-    struct oribi_worker *w = h->worker;
     uint32_t expected = ORIBI_OWNER_HELPER;
     if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_CALL, memory_order_release,
                                                 memory_order_relaxed))
         return;
     atomic_store_explicit(&w->owner, ORIBI_OWNER_MAIN,
                           memory_order_release); /* LEAVING: the own thread waits in oribi__enter_slow() */
-    (void)sem_post(&h->left);                    /* fails only beyond SEM_VALUE_MAX */
+    (void)sem_post(&w->helper->left);            /* fails only beyond SEM_VALUE_MAX */
 }
 
 /* With the reactor: what is ready, what has timed out, what can go to somebody idle. Returns for how many ms nothing is due. */
@@ -94,7 +94,7 @@ static void step(struct oribi_helper *h)
         return;
     }
     int due_ms = work(w);
-    give_back(h);
+    oribi__helper_give_back(w);
     int64_t deadline_ms = oribi_deadline_look(w, oribi_clock_us());
     nap(h, true, deadline_ms < due_ms ? (int)deadline_ms : due_ms);
 }
@@ -111,6 +111,25 @@ static void park(struct oribi_helper *h)
     atomic_store(&h->parked, false);
 }
 
+/* Since when nobody of the worker's own has turned the reactor: its only thread is in a call, or all of several are. */
+static int64_t away_since_us(const struct oribi_worker *w)
+{
+    const _Atomic int64_t *since_us = oribi__shared(w) ? &w->all_busy_us : &w->slot->call_started_us;
+    return atomic_load_explicit(since_us, memory_order_acquire);
+}
+
+/* One of several threads is free and turns the reactor; the others' calls have deadlines all the same. */
+static void look(struct oribi_helper *h)
+{
+    int64_t due_ms = oribi_deadline_look(h->worker, oribi_clock_us());
+    nap(h, false, due_ms < LOOK_BUSY_MS ? (int)due_ms : LOOK_BUSY_MS);
+}
+
+static bool long_since(int64_t since_us)
+{
+    return since_us && oribi_clock_us() - since_us >= ORIBI_LONG_US;
+}
+
 static void *run(void *self)
 {
     struct oribi_helper *h = self;
@@ -118,9 +137,14 @@ static void *run(void *self)
     int quiet = 0;
     while (!atomic_load_explicit(&h->quit, memory_order_acquire)) {
         int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_acquire);
-        if (started_us && oribi_clock_us() - started_us >= ORIBI_LONG_US) {
+        if (long_since(away_since_us(w))) {
             quiet = 0;
             step(h);
+            continue;
+        }
+        if (oribi__shared(w) && long_since(started_us)) {
+            quiet = 0;
+            look(h);
             continue;
         }
         quiet += started_us ? 1 : QUIET_IDLE;
@@ -144,7 +168,7 @@ void oribi__enter_slow(struct oribi_worker *w)
                                                     memory_order_relaxed)) {
             while (sem_wait(&w->helper->left) < 0 && errno == EINTR)
                 continue;
-            (void)atomic_load_explicit(&w->owner, memory_order_acquire); /* partner: give_back() */
+            (void)atomic_load_explicit(&w->owner, memory_order_acquire); /* partner: oribi__helper_give_back() */
             return;
         }
         expected = ORIBI_OWNER_CALL;

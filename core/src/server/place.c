@@ -21,13 +21,25 @@ static uint32_t state_of(const struct oribi_slot *slot)
     return atomic_load_explicit(&slot->state, memory_order_acquire); /* partner: the release stores of its worker */
 }
 
+/* Threads that are free at an idle worker. */
+static uint32_t free_at(const struct oribi_slot *slot)
+{
+    uint32_t threads = atomic_load_explicit(&slot->threads, memory_order_relaxed);
+    uint32_t busy = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
+    return threads == 0 ? 1 : busy < threads ? threads - busy : 0;
+}
+
 uint32_t oribi__idle_siblings(const struct oribi_worker *w)
 {
     const struct oribi_scoreboard *board = w->setup.board;
+    uint32_t own = oribi__shared(w) && oribi__free_hands(w) > 0 ? oribi__free_hands(w) - 1 : 0;
     uint32_t count = 0;
-    for (uint32_t i = 0; board && i < board->count; i++)
-        if (&board->slots[i] != w->slot && state_of(&board->slots[i]) == ORIBI_SLOT_IDLE)
-            count++;
+    for (uint32_t i = 0; board && i < board->count; i++) {
+        if (&board->slots[i] == w->slot || state_of(&board->slots[i]) != ORIBI_SLOT_IDLE)
+            continue;
+        uint32_t there = free_at(&board->slots[i]);
+        count += there > own ? there - own : 0; /* beside what one of our own threads will take next */
+    }
     return count;
 }
 

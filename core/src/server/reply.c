@@ -21,7 +21,7 @@ void oribi__log_app(struct oribi__call *call, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args); /* cut when too long */
     va_end(args);
-    oribi_log(ORIBI_LOG_ERROR, "%s: %s", w->slot->line, text);
+    oribi_log(ORIBI_LOG_ERROR, "%s: %s", call->hand->line, text);
 }
 
 void oribi__head_text_free(struct oribi__head_text *head)
@@ -86,17 +86,21 @@ int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_h
 void oribi__cut(struct oribi__call *call)
 {
     struct oribi_conn *c = call->base.conn;
+    struct oribi_worker *w = call->worker;
     bool reset = call->framing == ORIBI_FRAMING_CLOSE; /* else the missing bytes or the missing last chunk tell */
     oribi__call_end(call, call->status);
-    oribi_conn_abort(&call->worker->reactor, c, reset);
+    oribi_conn_abort(&w->reactor, c, reset);
+    oribi__end(w);
 }
 
 static int finish(struct oribi__call *call, int result)
 {
     struct oribi_conn *c = call->base.conn;
     struct oribi_reactor *r = &call->worker->reactor;
+    struct oribi_worker *w = call->worker;
     oribi__call_end(call, call->status);
     oribi_conn_finish(r, c, call->closes);
+    oribi__end(w);
     return result < 0 ? ORIBI_ECLOSED : 0;
 }
 

@@ -116,6 +116,26 @@ static long long in_mb(int64_t bytes)
     return (long long)(bytes >> 20);
 }
 
+/* Calls being made and calls that can be made at a time. */
+static void count_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads)
+{
+    *threads = atomic_load(&slot->threads);
+    *busy = atomic_load(&slot->threads_busy);
+    if (*threads > 0)
+        return;
+    *threads = 1;
+    *busy = atomic_load(&slot->call_started_us) ? 1 : 0;
+}
+
+static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
+{
+    uint32_t busy;
+    uint32_t threads;
+    count_threads(slot, &busy, &threads);
+    if (threads > 1)
+        put(out, "  %u/%u threads", busy, threads);
+}
+
 void oribi__status_text(struct oribi_host *host, struct oribi_buf *out)
 {
     const struct oribi_supervisor *sup = &host->sup;
@@ -146,6 +166,7 @@ void oribi__status_text(struct oribi_host *host, struct oribi_buf *out)
             (unsigned long long)load(&slot->request_count), atomic_load(&slot->connections_open),
             atomic_load(&slot->queue_len), in_mb(memory.bytes), in_mb(memory.own), in_mb(memory.shared),
             place->ready_at ? (long long)(now_ms - place->ready_at) / 1000 : 0);
+        put_threads(out, slot);
         if (call > 0)
             put(out, "  %lld ms %s", (long long)call, line);
         put(out, "\n");
@@ -160,9 +181,13 @@ static void put_worker(struct oribi_host *host, struct oribi_buf *out, uint32_t 
     int64_t call = call_ms(slot, oribi_clock_us());
     if (call > 0)
         copy_line(slot, line);
+    uint32_t busy;
+    uint32_t threads;
+    count_threads(slot, &busy, &threads);
     put(out, "{\"worker\":%u,\"pid\":%d,\"generation\":%u,\"state\":\"%s\",\"requests\":%llu,\"connections_open\":%u,",
         i, place->pid, place->generation, state, (unsigned long long)load(&slot->request_count),
         atomic_load(&slot->connections_open));
+    put(out, "\"threads\":%u,\"threads_busy\":%u,", threads, busy);
     struct memory memory;
     measure(place, &memory);
     put(out, "\"queued\":%u,\"memory_bytes\":%lld,\"memory_own_bytes\":%lld,\"memory_shared_bytes\":%lld,",

@@ -204,12 +204,13 @@ static int wait_writable(struct oribi__call *call)
 {
     struct oribi_worker *w = call->worker;
     struct oribi_conn *c = call->base.conn;
-    struct pollfd fds[2] = {{.fd = c->watch.fd, .events = POLLOUT}, {.fd = w->wake.read_fd, .events = POLLIN}};
+    const struct oribi_wake *bell = call->hand->bell;
+    struct pollfd fds[2] = {{.fd = c->watch.fd, .events = POLLOUT}, {.fd = bell->read_fd, .events = POLLIN}};
     if (c->broken)
         return ORIBI_ECLOSED;
     int left_ms = wait_left_ms(call);
     int ready = poll(fds, 2, left_ms);
-    bool woken = ready < 0 || (fds[1].revents && oribi_wake_clear(&w->wake));
+    bool woken = ready < 0 || (fds[1].revents && oribi_wake_clear(bell));
     if (woken && left_ms != 0)
         return 1;
     int result = 0;
@@ -241,8 +242,10 @@ static int finish(struct oribi__call *call, int result)
     struct oribi_reactor *r = &call->worker->reactor;
     bool closes = call->closes;
     bool gone = result < 0 || c->broken;
+    struct oribi_worker *w = call->worker;
     oribi__call_end(call, call->status);
     oribi_conn_finish(r, c, closes);
+    oribi__end(w);
     return gone ? ORIBI_ECLOSED : 0;
 }
 
@@ -290,17 +293,19 @@ int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest)
 {
     struct oribi__call *call = oribi__call_of(req);
     struct oribi_conn *c = call->base.conn;
+    struct oribi_worker *w = call->worker;
     int result = oribi_reply_flush(req);
     while (result >= 0 && oribi_conn_pending(c) > 0)
         result = wait_writable(call);
-    oribi__enter(call->worker);
-    int given = result < 0 ? ORIBI_ECLOSED : oribi_conn_withdraw(&call->worker->reactor, c, rest);
+    oribi__enter(w);
+    int given = result < 0 ? ORIBI_ECLOSED : oribi_conn_withdraw(&w->reactor, c, rest);
     if (given < 0) {
         oribi__call_end(call, call->status);
-        oribi_conn_abort(&call->worker->reactor, c, false);
+        oribi_conn_abort(&w->reactor, c, false);
+        oribi__end(w);
         return ORIBI_ECLOSED;
     }
-    oribi__leave(call->worker);
+    oribi__leave(w);
     *fd = given;
     return 0;
 }
@@ -309,7 +314,9 @@ void oribi_req_detached(struct oribi_req *req)
 {
     struct oribi__call *call = oribi__call_of(req);
     struct oribi_conn *c = call->base.conn;
-    oribi__enter(call->worker);
+    struct oribi_worker *w = call->worker;
+    oribi__enter(w);
     oribi__call_end(call, call->status);
-    oribi_conn_release(&call->worker->reactor, c);
+    oribi_conn_release(&w->reactor, c);
+    oribi__end(w);
 }

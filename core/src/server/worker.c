@@ -89,7 +89,10 @@ static void on_other(void *self, struct oribi_watch *watch)
     if (watch == &w->pool_watch) {
         w->pool_ready = true;
     } else if (watch == &w->wake_watch) {
-        (void)oribi_wake_clear(&w->wake); /* what it woke us for is in its own flag */
+        if (!w->leader) { /* else it may be meant for the thread that sleeps */
+            (void)oribi_wake_clear(&w->wake); /* what it woke us for is in its own flag */
+            w->rung = true;
+        }
     } else if (watch == &w->life_watch) {
         char byte;
         ssize_t n = oribi_os_read(w->setup.life_fd, &byte, 1);
@@ -168,7 +171,7 @@ void oribi__turn_connections(struct oribi_worker *w)
     publish(w);
 }
 
-static void turn(struct oribi_worker *w)
+void oribi__turn(struct oribi_worker *w)
 {
     if (w->entrances_closed)
         oribi__entrances_open(w);
@@ -236,23 +239,25 @@ static void set_addresses(struct oribi__call *call)
         req->server_port = head->port.n ? head->port : ORIBI_SLICE("80");
 }
 
-static void note_line(struct oribi_slot *slot, const struct oribi_head *head)
+static void note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *head)
 {
     size_t method_n = head->method.n < ORIBI_METHOD_BYTES_MAX ? head->method.n : ORIBI_METHOD_BYTES_MAX;
     size_t room = ORIBI_SLOT_LINE_CAP - 2 - method_n;
     size_t target_n = head->target.n < room ? head->target.n : room;
-    memcpy(slot->line, head->method.p, method_n);
-    slot->line[method_n] = ' ';
-    memcpy(slot->line + method_n + 1, head->target.p, target_n);
-    slot->line[method_n + 1 + target_n] = '\0';
+    memcpy(line, head->method.p, method_n);
+    line[method_n] = ' ';
+    memcpy(line + method_n + 1, head->target.p, target_n);
+    line[method_n + 1 + target_n] = '\0';
 }
 
-static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *call, int64_t now_us)
+static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand, struct oribi__call *call,
+                                 int64_t now_us)
 {
     struct oribi_req *req = &call->req;
     call->worker = w;
-    w->current = call;
-    atomic_store_explicit(&w->thread, pthread_self(), memory_order_relaxed);
+    call->hand = hand;
+    hand->call = call;
+    atomic_store_explicit(&hand->thread, pthread_self(), memory_order_relaxed);
     call->started_us = now_us;
     call->body_sent = 0;
     call->left = -1;
@@ -268,38 +273,44 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi__call *cal
     set_addresses(call);
 
     struct oribi_slot *slot = w->slot;
-    note_line(slot, &call->base.head);
+    note_line(hand->line, &call->base.head);
     add(&slot->queue_us_sum, (uint64_t)req->queue_us);
     if (w->options->call_timeout_ms)
-        atomic_store_explicit(&slot->call_deadline_us, now_us + w->options->call_timeout_ms * 1000,
-                              memory_order_relaxed);
-    atomic_store_explicit(&slot->call_started_us, now_us, memory_order_release);
-    if (!w->stopping)
+        atomic_store_explicit(hand->deadline_us, now_us + w->options->call_timeout_ms * 1000, memory_order_relaxed);
+    atomic_store_explicit(hand->started_us, now_us, memory_order_release);
+    if (oribi__shared(w))
+        oribi__hand_begin(hand);
+    else if (!w->stopping)
         atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
-    if (w->call_us_average > ORIBI_LONG_US / 2 && oribi_helper_parked(w))
+    if ((w->call_us_average > ORIBI_LONG_US / 2 || oribi__free_hands(w) == 0) && oribi_helper_parked(w))
         oribi_helper_need(w);
     oribi__leave(w);
     return req;
+}
+
+struct oribi_req *oribi__take_queued(struct oribi_worker *w, struct oribi_hand *hand, int64_t now_us)
+{
+    if (w->reactor.queue_len > 1 && oribi__should_pass(w))
+        (void)oribi__pass_on(w, 1);
+    while (w->reactor.queue_len > 0) {
+        struct oribi__call *call = (struct oribi__call *)oribi_reactor_pop(&w->reactor);
+        if (oribi__admit(w, call, now_us))
+            return prepare(w, hand, call, now_us);
+    }
+    return NULL;
 }
 
 struct oribi_req *oribi_worker_take(struct oribi_worker *w)
 {
     int64_t now_us = oribi_clock_us();
     if (!w->reactor.queue_len || now_us - w->turned_us > TURN_EVERY_US) {
-        turn(w);
+        oribi__turn(w);
         now_us = w->reactor.now_us;
     }
-    if (w->reactor.queue_len > 1 && oribi__should_pass(w))
-        (void)oribi__pass_on(w, 1);
-    while (w->reactor.queue_len > 0) {
-        struct oribi__call *call = (struct oribi__call *)oribi_reactor_pop(&w->reactor);
-        if (oribi__admit(w, call, now_us))
-            return prepare(w, call, now_us);
-    }
-    return NULL;
+    return oribi__take_queued(w, &w->single, now_us);
 }
 
-static int64_t wait_bound_ms(const struct oribi_worker *w)
+int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
 {
     if (w->last_call)
         return LAST_CALL_MS;
@@ -318,7 +329,7 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
         oribi__entrances_open(w);
     if (!w->stopping)
         atomic_store_explicit(&w->slot->state, ORIBI_SLOT_IDLE, memory_order_release);
-    int64_t bound_ms = wait_bound_ms(w);
+    int64_t bound_ms = oribi__wait_bound_ms(w);
     if (ms >= 0 && (bound_ms < 0 || ms < bound_ms))
         bound_ms = ms;
     /* What we have left to a sleeper keeps us awake: then no wake-up was meant for us, and that sleeper may need our CPU. */
@@ -350,17 +361,23 @@ uint64_t oribi_worker_request_count(const struct oribi_worker *w)
 void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms)
 {
     struct oribi_worker *w = oribi__call_of(req)->worker;
+    struct oribi_hand *hand = oribi__call_of(req)->hand;
     int64_t until_us = oribi_clock_us() + ms * 1000;
     if (!w->options->call_timeout_ms || ms <= 0)
         return;
-    atomic_store_explicit(&w->slot->call_deadline_us, until_us, memory_order_release);
-    w->told_us = 0;
+    atomic_store_explicit(hand->deadline_us, until_us, memory_order_release);
+    hand->told_us = 0;
+    if (oribi__shared(w)) {
+        oribi__enter(w);
+        oribi__hands_publish(w);
+        oribi__leave(w);
+    }
 }
 
 bool oribi_req_overdue(const struct oribi_req *req)
 {
-    const struct oribi_slot *slot = oribi__call_of(req)->worker->slot;
-    int64_t deadline_us = atomic_load_explicit(&slot->call_deadline_us, memory_order_acquire);
+    const struct oribi_hand *hand = oribi__call_of(req)->hand;
+    int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_acquire);
     return deadline_us && oribi_clock_us() >= deadline_us;
 }
 
@@ -412,8 +429,11 @@ void oribi__call_end(struct oribi__call *call, int status)
     atomic_store_explicit(&slot->call_us_histogram[bucket],
                           atomic_load_explicit(&slot->call_us_histogram[bucket], memory_order_relaxed) + 1,
                           memory_order_relaxed);
-    atomic_store_explicit(&slot->call_started_us, 0, memory_order_relaxed);
-    atomic_store_explicit(&slot->call_deadline_us, 0, memory_order_relaxed);
+    atomic_store_explicit(call->hand->started_us, 0, memory_order_relaxed);
+    atomic_store_explicit(call->hand->deadline_us, 0, memory_order_relaxed);
+    call->hand->call = NULL;
+    if (oribi__shared(w))
+        oribi__hands_publish(w);
     atomic_store_explicit(&slot->request_count, w->request_count, memory_order_release);
     if (w->setup.access_log)
         oribi__log_access(call, status, now_us);
@@ -436,6 +456,7 @@ void oribi_worker_abandon(struct oribi_worker *w)
         if (!w->gates[i].closed)
             oribi_os_close(w->gates[i].listener->fd);
     oribi_handoff_close(&w->pool);
+    oribi__hands_forget(w);
     oribi_helper_forget(w);
     oribi_wake_destroy(&w->wake);
 }
@@ -449,7 +470,8 @@ bool oribi_worker_abandoned(const struct oribi_worker *w)
 static void before_fork(void)
 {
     struct oribi_worker *w = oribi__own_worker;
-    if (!w || !w->helper || atomic_load_explicit(&w->owner, memory_order_relaxed) == ORIBI_OWNER_MAIN)
+    bool ours = w && atomic_load_explicit(&w->owner, memory_order_relaxed) == ORIBI_OWNER_MAIN;
+    if (!w || (!oribi__shared(w) && (!w->helper || ours)))
         return;
     oribi__enter(w);
     w->forking = true;
@@ -465,9 +487,13 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    if (oribi__own_worker)
-        oribi_worker_abandon(oribi__own_worker);
+    struct oribi_worker *w = oribi__own_worker;
     oribi__own_worker = NULL;
+    if (!w)
+        return;
+    oribi_worker_abandon(w);
+    if (w->forking)
+        oribi__leave(w); /* or what the child still asks of its request would wait for ever */
 }
 
 static void register_fork_handler(void)
@@ -567,6 +593,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
         w->pool_buf = oribi_mem_alloc(1, ORIBI_POOL_BUF_BYTES);
     w->wake = (struct oribi_wake){-1, -1};
     w->owner_pid = getpid();
+    oribi__hands_init(w);
     w->request_limit = draw_limit(w->options);
     w->refuse_gate.burst = LOG_BURST;
     w->app_gate.burst = LOG_BURST;
@@ -606,6 +633,7 @@ void oribi_worker_destroy(struct oribi_worker *w)
         oribi_worker_abandon(w);
         return;
     }
+    oribi_hands_close(w);
     oribi_helper_stop(w);
     if (w->setup.access_log)
         oribi_access_log_flush(w->setup.access_log);

@@ -343,7 +343,7 @@ static void test_a_machine_that_stood_still_is_forgiven(void)
     struct oribi_worker *w = calloc(1, sizeof(*w));
     int64_t now = 1000 * second;
     w->slot = &slot;
-    w->thread = pthread_self();
+    oribi__hands_init(w);
     atomic_store(&slot.call_started_us, now);
     atomic_store(&slot.call_deadline_us, now + 60 * second);
 

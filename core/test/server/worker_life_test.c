@@ -751,7 +751,7 @@ static void test_destroy_with_connections_in_every_state(void)
         if (!req)
             req = oribi_worker_take(site.worker);
         else
-            turn(site.worker);
+            oribi__turn(site.worker);
     }
     ok_eq(site.worker->reactor.queue_len, 1);
     oribi_worker_destroy(site.worker); /* a sanitizer tells what is left */

@@ -12,6 +12,7 @@ enum {
     ORIBI_DEADLINE_HARD_MS = 2000,    /* after the deadline: answer, hand on, end */
     ORIBI_DEADLINE_REPEAT_MS = 100,   /* between two signals */
     ORIBI_DEADLINE_TAKEOVER_MS = 300, /* after that: the helper in the place of a thread that takes no signals */
+    ORIBI_DEADLINE_OTHERS_MS = 1000,  /* with several threads: what is left of the worker's other calls may take so long */
     ORIBI_DEADLINE_JUMP_MS = 3000,    /* looks further apart than this: the machine or this process stood still */
     ORIBI_EXIT_CALL_DEADLINE = 124,   /* a worker's exit code after it (the one timeout(1) has) */
 };

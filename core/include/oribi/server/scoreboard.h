@@ -11,7 +11,7 @@ enum oribi_slot_state {
     ORIBI_SLOT_EMPTY,
     ORIBI_SLOT_STARTING,
     ORIBI_SLOT_IDLE, /* waiting for events */
-    ORIBI_SLOT_BUSY, /* inside a call */
+    ORIBI_SLOT_BUSY, /* inside a call; with several threads: all of them are */
     ORIBI_SLOT_DRAINING,
     ORIBI_SLOT_GONE,
 };
@@ -31,12 +31,14 @@ struct oribi_slot {
     _Atomic uint32_t stop_soon; /* enum oribi_stop_word, written by the supervisor */
     /* written by the worker */
     _Atomic uint32_t state; /* enum oribi_slot_state */
-    _Atomic int64_t call_started_us; /* oribi_clock_us(); 0 outside a call */
+    _Atomic int64_t call_started_us; /* oribi_clock_us(); 0 outside a call. Of several calls that whose deadline comes first */
     _Atomic int64_t call_deadline_us; /* 0: none */
     _Atomic uint64_t request_count;
     _Atomic uint64_t connection_count; /* accepted since start */
     _Atomic uint32_t connections_open;
     _Atomic uint32_t queue_len;
+    _Atomic uint32_t threads;      /* calls the worker can make at a time; 0: one */
+    _Atomic uint32_t threads_busy; /* of several; the state tells of one */
     _Atomic uint64_t bytes_in;
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t status_class[6]; /* [1] 1xx … [5] 5xx, [0] cut without an answer */
