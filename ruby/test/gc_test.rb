@@ -9,7 +9,7 @@ class GcTest < BindingTest
   # A server of its own with nothing loaded that the test does not need: these settings cost as much as the heap is large.
   SERVER = <<~'RUBY'
     require "oribi"
-    options = Oribi::Options.new.set("bind", ARGV[0]).finish
+    options = Oribi::Options.new.set("bind", ARGV[0]).set("threads", ARGV[3]).finish
     worker = Oribi::Worker.new(options, Oribi::Listeners.new(options), nil, Oribi::Environment.constants)
     app = eval(File.read(ARGV[1]))
     trap(:TERM) { worker.stop }
@@ -20,15 +20,15 @@ class GcTest < BindingTest
     worker.run(app)
   RUBY
 
-  def exercise_under(*settings)
+  def exercise_under(*settings, threads: 1)
     path = File.join(@log, "gc")
-    IO.popen([RUBY, "-I#{ROOT}/ruby/lib", "-e", SERVER, path, File.join(__dir__, "gc_app.rb"), settings.join(" "), err: File::NULL]) do |output|
+    IO.popen([RUBY, "-I#{ROOT}/ruby/lib", "-e", SERVER, path, File.join(__dir__, "gc_app.rb"), settings.join(" "), threads.to_s, err: File::NULL]) do |output|
       assert_equal "ready\n", output.gets
-      client = Client.new { UNIXSocket.new(path) }
-      Timeout.timeout(60) { exercise(client, 1) }
+      clients = Array.new(threads) { Client.new { UNIXSocket.new(path) } }
+      Timeout.timeout(60) { clients.map { |client| Thread.new { exercise(client, 1) } }.each(&:join) }
     ensure
       Process.kill(:TERM, output.pid)
-      client&.close
+      clients&.each(&:close)
     end
     assert $?.success?, "the server ended with #{$?}"
   end
@@ -46,6 +46,7 @@ class GcTest < BindingTest
   end
 
   def test_stress = exercise_under(:stress)
+  def test_stress_with_threads = exercise_under(:stress, threads: 3)
 
   def test_compaction_with_every_collection
     skip "no compaction here" unless GC.respond_to?(:auto_compact=) && compaction?

@@ -1,6 +1,8 @@
 /* The table of all options: the one source of names, bounds, defaults and help for both commands, both bindings and doc/options.md. */
 #include "server/options_private.h"
 
+#include "oribi/server/hand.h"
+
 #include <stdint.h>
 
 #define FIELD(field)                                                                                                   \
@@ -87,9 +89,9 @@ static const struct oribi_option table[] = {
      .type = ORIBI_OPTION_COUNT,
      FIELD(threads),
      .min = 1,
-     .max = 1,
+     .max = ORIBI_HANDS_MAX,
      .default_text = "1",
-     .help = "calls at a time in one worker; this version makes one"},
+     .help = "calls at a time in one worker, each in a thread of its own; of 0:5 the second number counts"},
     {.name = "helper",
      IN(PROCESS, BOTH),
      .type = ORIBI_OPTION_BOOL,

@@ -144,6 +144,17 @@ static bool parse_range(const char *text, struct oribi_range *out)
     return true;
 }
 
+/* "0:5", as Puma writes a pool that grows: here all of them are there from the start, so the second number is the one that counts. */
+static bool parse_threads(const char *text, int64_t *out)
+{
+    int64_t min;
+    int64_t max;
+    if (!take_digits(&text, &min) || *text++ != ':' || !take_digits(&text, &max) || *text || min > max)
+        return false;
+    *out = max;
+    return true;
+}
+
 static bool parse_bool(const char *text, bool *out)
 {
     static const char *const words[2][6] = {{"off", "false", "no", "0", "", NULL}, {"on", "true", "yes", "1", NULL}};
@@ -275,6 +286,8 @@ static int parse(const struct oribi_option *option, const char *name, const char
             out->number = 0;
             fits = true;
         }
+        if (!fits && option->offset == offsetof(struct oribi_options, threads))
+            fits = parse_threads(value, &out->number);
         break;
     case ORIBI_OPTION_SIZE:
         fits = parse_size(value, &out->number);

@@ -271,7 +271,18 @@ static void test_numbers_are_whole_and_within_bounds(void)
     set_fails(&options, "fields_max", "0", "fields_max must be a whole number from 1 to 256, not \"0\"");
     set_ok(&options, "fields_max", "256");
     set_fails(&options, "fields_max", "257", "fields_max must be a whole number from 1 to 256, not \"257\"");
-    set_fails(&options, "threads", "2", "threads must be a whole number from 1 to 1, not \"2\"");
+    set_ok(&options, "threads", "64");
+    ok_eq(options.threads, 64);
+    set_fails(&options, "threads", "65", "threads must be a whole number from 1 to 64, not \"65\"");
+    set_fails(&options, "threads", "0", "threads must be a whole number from 1 to 64, not \"0\"");
+    set_ok(&options, "threads", "0:5");
+    ok_eq(options.threads, 5);
+    set_ok(&options, "threads", "3:3");
+    ok_eq(options.threads, 3);
+    set_fails(&options, "threads", "5:4", "threads must be a whole number from 1 to 64, not \"5:4\"");
+    set_fails(&options, "threads", "0:65", "threads must be a whole number from 1 to 64, not \"0:65\"");
+    set_fails(&options, "threads", "0:0", "threads must be a whole number from 1 to 64, not \"0:0\"");
+    set_fails(&options, "threads", ":5", "threads must be a whole number from 1 to 64, not \":5\"");
     oribi_options_deinit(&options);
 }
 

@@ -17,15 +17,27 @@ static ID id_worker; /* not valid as a name in Ruby, so that only we see it */
 
 enum { EXTENSION_S_MAX = 24 * 60 * 60 };
 
+/* With several threads the signal says that some call is overdue, and each is to hear of it once. The only thread is the one that runs this; it raises last, since
+ * nothing here goes on after that. */
+static void tell(struct ext_thread *thread)
+{
+    struct ext_call *call = thread->call;
+    if (!call || !call->req || (thread->hand && call->told) || !oribi_req_overdue(call->req))
+        return;
+    call->told = true;
+    VALUE arguments[] = {ext_call_timeout, rb_str_new_cstr("the call has run for longer than call_timeout")};
+    rb_funcallv(thread->thread, id_raise, 2, arguments);
+}
+
 /* The trap. The signal may have waited in Ruby until the call was over, or another had begun. */
 static VALUE on_deadline(RB_BLOCK_CALL_FUNC_ARGLIST(number, self))
 {
     const struct ext_worker *worker = ext_worker_get(self);
-    const struct ext_call *call = worker->core ? worker->call : NULL;
-    if (!call || !call->req || oribi_worker_abandoned(worker->core) || !oribi_req_overdue(call->req))
+    if (!worker->core || oribi_worker_abandoned(worker->core))
         return Qnil;
-    VALUE arguments[] = {ext_call_timeout, rb_str_new_cstr("the call has run for longer than call_timeout")};
-    return rb_funcallv(rb_thread_current(), id_raise, 2, arguments);
+    for (uint32_t i = 0; i < worker->thread_count; i++)
+        tell(&worker->threads[i]);
+    return Qnil;
 }
 
 int ext_deadline_watch(struct ext_worker *worker)
@@ -57,8 +69,13 @@ static VALUE extend_call(VALUE self, VALUE seconds)
     double s = NUM2DBL(seconds);
     if (!(s > 0 && s <= EXTENSION_S_MAX))
         rb_raise(rb_eArgError, "a deadline is extended by more than 0 and at most %d seconds", EXTENSION_S_MAX);
-    if (worker->call && worker->call->req && worker->thread == rb_thread_current())
-        oribi_req_extend_deadline(worker->call->req, (int64_t)ceil(s * 1000));
+    for (uint32_t i = 0; i < worker->thread_count; i++) {
+        struct ext_thread *thread = &worker->threads[i];
+        if (!thread->call || !thread->call->req || thread->thread != rb_thread_current())
+            continue;
+        thread->call->told = false;
+        oribi_req_extend_deadline(thread->call->req, (int64_t)ceil(s * 1000));
+    }
     return Qnil;
 }
 

@@ -394,7 +394,7 @@ void ext_env_prepare(struct ext_worker *worker, VALUE extra)
     VALUE constants = rb_hash_new();
     rb_hash_aset(constants, intern_text("SCRIPT_NAME"), text_empty);
     rb_hash_aset(constants, key_url_scheme, intern_text("http"));
-    rb_hash_aset(constants, intern_text("rack.multithread"), Qfalse);
+    rb_hash_aset(constants, intern_text("rack.multithread"), worker->threads_wanted > 1 ? Qtrue : Qfalse);
     rb_hash_aset(constants, intern_text("rack.multiprocess"), Qtrue);
     rb_hash_aset(constants, intern_text("rack.run_once"), Qfalse);
     rb_hash_aset(constants, intern_text("rack.hijack?"), Qtrue);

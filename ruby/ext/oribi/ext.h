@@ -1,4 +1,4 @@
-/* What the sources of the extension share. Reading order: worker.c (the loop), env.c (request to Ruby), reply.c (Ruby to answer),
+/* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several threads), env.c (request to Ruby), reply.c (Ruby to answer),
  * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long), settings.c (options, listeners, logs), host.c and mold.c
  * (process control), ext.c (setup).
  *
@@ -14,6 +14,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/http/fields.h"
+#include "oribi/server/hand.h"
 #include "oribi/server/mold.h"
 #include "oribi/server/title.h"
 #include "oribi/server/warmup.h"
@@ -34,10 +35,21 @@ struct ext_shape {
 };
 
 struct ext_worker;
+struct ext_call;
 
-/* One request on its way. Lives on the stack of worker.c's serve(), so the collector finds and pins every VALUE in it. */
+/* One thread that makes calls; worker.c has the first, threads.c those of a worker with several. */
+struct ext_thread {
+    struct ext_worker *worker;
+    struct oribi_hand *hand; /* NULL: the worker's only thread */
+    struct ext_call *call;   /* the request being served, or NULL */
+    VALUE thread;
+    bool ended;              /* of several: it is to be replaced, or the worker is done */
+};
+
+/* One request on its way. Lives on the stack of worker.c's ext_worker_serve(), so the collector finds and pins every VALUE in it. */
 struct ext_call {
     struct ext_worker *worker;
+    struct ext_thread *thread;
     struct oribi_req *req; /* NULL once the request has ended in the core */
     VALUE env;
     VALUE input;    /* rack.input */
@@ -56,11 +68,18 @@ struct ext_call {
     bool gone;     /* the peer left */
     bool detached; /* the socket is the application's */
     bool timed_out; /* it failed with CallTimeout */
+    bool told;      /* another thread has raised CallTimeout in this one */
 };
 
 struct ext_worker {
     struct oribi_worker *core; /* NULL after close */
-    struct ext_call *call;     /* the request being served, or NULL */
+    struct ext_thread first;
+    struct ext_thread *threads; /* &first, or those of a worker with several */
+    uint32_t thread_count;
+    uint32_t threads_wanted;    /* the option */
+    bool leaving;               /* of several threads: each is to end after its call … */
+    VALUE result;               /* … because of this: what #run returns */
+    VALUE ended;                /* a Thread::Queue of the numbers of threads that have ended */
     struct oribi_seat *seat;   /* mold.c; NULL for a worker without a supervisor */
     struct oribi_title title;  /* of the seat */
     struct oribi_warmup *warmup; /* while it lasts, else NULL */
@@ -69,9 +88,8 @@ struct ext_worker {
     uint64_t gc_count;     /* request count at the last one */
     int64_t rest_ms;       /* when the worker came to rest … */
     uint64_t rest_count;   /* … after so many requests */
-    uint64_t serial;   /* of the request being served: objects that outlive their request compare it */
+    uint64_t serial;   /* of the request taken last: objects that outlive their request compare it */
     VALUE self;
-    VALUE thread; /* that runs the loop */
     VALUE app;
     VALUE options;
     VALUE listeners;
@@ -99,8 +117,28 @@ struct ext_worker *ext_worker_get(VALUE self);
 /* Opens the core's worker. Raises Oribi::Error. `environment` is a Hash of constant entries. */
 void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup *setup, VALUE environment);
 
+/* The call with this serial number, or NULL when it is over. */
+struct ext_call *ext_worker_call(const struct ext_worker *worker, uint64_t serial);
+
+/* Serves one request. 0, or how it ended when that concerns the process: for rb_jump_tag(). */
+int ext_worker_serve(struct ext_thread *thread, struct oribi_req *req);
+
+/* Nothing waits, and no call runs: the time for what would keep a request waiting. Returns for how many ms the worker may sleep, -1: for ever. */
+int64_t ext_worker_rest(struct ext_worker *worker);
+
+/* Runs `function` without the VM lock; `wake` ends it from any thread and is async-signal-safe: without saying so Ruby would start a thread of its own for
+ * every wait. */
+void ext_without_lock(void *(*function)(void *), void *argument, void (*wake)(void *), void *wake_argument);
+
+/* Ends what `thread` waits for in the core. For ext_without_lock(). */
+void ext_thread_wake(void *thread);
+
 /* Blocks without the VM lock until a streamed answer may go on. 0, or ORIBI_ECLOSED. Runs interrupts, so it may raise. */
 int ext_worker_wait_room(struct ext_call *call);
+
+/* threads.c: the loop of a worker with several threads; what #run returns. Raises what ends the process. */
+VALUE ext_threads_run(struct ext_worker *worker);
+void ext_threads_setup(void);
 
 /* env.c */
 void ext_env_setup(void);

@@ -29,7 +29,7 @@ static struct ext_call *tied_call(VALUE self)
 {
     struct ext_worker *worker = ext_worker_get(rb_ivar_get(self, id_worker));
     uint64_t serial = NUM2ULL(rb_ivar_get(self, id_serial));
-    return worker->call && worker->serial == serial ? worker->call : NULL;
+    return ext_worker_call(worker, serial);
 }
 
 VALUE ext_hijack_new(struct ext_call *call)
@@ -70,17 +70,12 @@ static void *detach_blocking(void *p)
     return NULL;
 }
 
-static void detach_unblock(void *p)
-{
-    oribi_worker_wake(((struct detaching *)p)->call->worker->core);
-}
-
 VALUE ext_stream_detach(struct ext_call *call)
 {
     struct detaching detaching = {.call = call};
     bool is_unix = call->req->remote_addr.n == 0;
     for (;;) { /* without the VM lock: earlier answers on this connection may have to be taken by the peer first */
-        rb_nogvl(detach_blocking, &detaching, detach_unblock, &detaching, RB_NOGVL_UBF_ASYNC_SAFE | RB_NOGVL_INTR_FAIL);
+        ext_without_lock(detach_blocking, &detaching, ext_thread_wake, call->thread);
         if (detaching.done)
             break;
         rb_thread_check_ints();

@@ -16,7 +16,11 @@ static ID id_start;
 static void each_reference(struct ext_worker *worker, void (*visit)(VALUE *))
 {
     visit(&worker->self);
-    visit(&worker->thread);
+    visit(&worker->result);
+    visit(&worker->ended);
+    visit(&worker->first.thread);
+    for (uint32_t i = 0; worker->threads != &worker->first && i < worker->thread_count; i++)
+        visit(&worker->threads[i].thread);
     visit(&worker->app);
     visit(&worker->options);
     visit(&worker->listeners);
@@ -94,6 +98,16 @@ struct blocking {
     int64_t wait_ms;
 };
 
+struct ext_call *ext_worker_call(const struct ext_worker *worker, uint64_t serial)
+{
+    for (uint32_t i = 0; i < worker->thread_count; i++) {
+        struct ext_call *call = worker->threads[i].call;
+        if (call && call->serial == serial)
+            return call;
+    }
+    return NULL;
+}
+
 static void *wait_events(void *p)
 {
     struct blocking *blocking = p;
@@ -108,15 +122,18 @@ static void *wait_room(void *p)
     return NULL;
 }
 
-static void wake(void *p)
+void ext_thread_wake(void *p)
 {
-    oribi_worker_wake(((struct blocking *)p)->worker->core);
+    const struct ext_thread *thread = p;
+    if (thread->hand)
+        oribi_hand_wake(thread->hand);
+    else
+        oribi_worker_wake(thread->worker->core);
 }
 
-/* The unblocking function is async-signal-safe; without saying so Ruby would start a thread of its own for every wait. */
-static void without_lock(void *(*function)(void *), struct blocking *blocking)
+void ext_without_lock(void *(*function)(void *), void *argument, void (*wake)(void *), void *wake_argument)
 {
-    rb_nogvl(function, blocking, wake, blocking, RB_NOGVL_UBF_ASYNC_SAFE | RB_NOGVL_INTR_FAIL);
+    rb_nogvl(function, argument, wake, wake_argument, RB_NOGVL_UBF_ASYNC_SAFE | RB_NOGVL_INTR_FAIL);
 }
 
 int ext_worker_wait_room(struct ext_call *call)
@@ -124,7 +141,7 @@ int ext_worker_wait_room(struct ext_call *call)
     struct blocking blocking = {.worker = call->worker, .req = call->req};
     for (;;) {
         blocking.result = 1; /* stays when an interrupt was already waiting */
-        without_lock(wait_room, &blocking);
+        ext_without_lock(wait_room, &blocking, ext_thread_wake, call->thread);
         if (blocking.result != 1)
             return blocking.result;
         rb_thread_check_ints();
@@ -230,13 +247,14 @@ static void protect(VALUE (*step)(VALUE), struct ext_call *call, const char *whe
     call->pending = rb_errinfo();
 }
 
-static int serve(struct ext_worker *worker, struct oribi_req *req)
+int ext_worker_serve(struct ext_thread *thread, struct oribi_req *req)
 {
-    struct ext_call call = {.worker = worker, .req = req};
+    struct ext_worker *worker = thread->worker;
+    struct ext_call call = {.worker = worker, .thread = thread, .req = req};
     call.env = call.input = call.finished = call.response = Qnil;
     call.status = call.headers = call.body = call.stream = call.error = call.pending = Qnil;
     call.serial = ++worker->serial;
-    worker->call = &call;
+    thread->call = &call;
 
     protect(call_and_reply, &call, "application");
     if (RB_UNLIKELY(oribi_worker_abandoned(worker->core)))
@@ -250,7 +268,7 @@ static int serve(struct ext_worker *worker, struct oribi_req *req)
         call.error = rb_exc_new_cstr(ext_disconnected, "the client has left");
     while (!NIL_P(call.finished) && RARRAY_LEN(call.finished) > 0)
         protect(call_finished, &call, "rack.response_finished");
-    worker->call = NULL;
+    thread->call = NULL;
     if (RB_LIKELY(!call.tag))
         return 0;
     if (!FIXNUM_P(call.pending)) /* the mark of a killed thread is no exception and cannot be set */
@@ -265,7 +283,10 @@ static VALUE worker_alloc(VALUE class)
     struct ext_worker *worker;
     VALUE self = TypedData_Make_Struct(class, struct ext_worker, &worker_type, worker);
     worker->self = self;
-    worker->thread = Qnil;
+    worker->first = (struct ext_thread){.worker = worker, .thread = Qnil};
+    worker->threads = &worker->first;
+    worker->thread_count = 1;
+    worker->result = worker->ended = Qnil;
     worker->app = worker->options = worker->listeners = worker->access_log = Qnil;
     worker->constants = Qnil;
     worker->server_name = worker->server_port = worker->remote_addr = Qnil;
@@ -287,6 +308,7 @@ void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup 
     if (worker->core)
         rb_raise(ext_error, "the worker is open already");
     Check_Type(environment, T_HASH);
+    worker->threads_wanted = setup->options->threads;
     ext_env_prepare(worker, environment);
     plan_collections(worker, setup->options);
     worker->early_hints = setup->options->early_hints;
@@ -344,8 +366,7 @@ static int64_t collect(struct ext_worker *worker, uint64_t count, int64_t now_ms
     return 0;
 }
 
-/* Nothing waits: the time for what would keep a request waiting. Returns for how long the worker may sleep. */
-static int64_t use_leisure(struct ext_worker *worker)
+int64_t ext_worker_rest(struct ext_worker *worker)
 {
     int64_t now_ms = oribi_clock_ms();
     uint64_t count = oribi_worker_request_count(worker->core);
@@ -371,14 +392,14 @@ static VALUE run_loop(VALUE self)
         if (req) {
             if (RB_UNLIKELY(oribi_title_in_call(&worker->title)))
                 ext_seat_title(worker);
-            int tag = serve(worker, req);
+            int tag = ext_worker_serve(&worker->first, req);
             if (RB_UNLIKELY(tag))
                 rb_jump_tag(tag);
         } else {
             if (oribi_worker_done(worker->core))
                 return Qnil;
-            blocking.wait_ms = use_leisure(worker);
-            without_lock(wait_events, &blocking);
+            blocking.wait_ms = ext_worker_rest(worker);
+            ext_without_lock(wait_events, &blocking, ext_thread_wake, &worker->first);
         }
         /* Traps run here, and other threads get their turn even when requests never stop. */
         rb_thread_check_ints();
@@ -389,8 +410,15 @@ static VALUE run_ended(VALUE self)
 {
     struct ext_worker *worker = ext_worker_get(self);
     worker->running = false;
-    worker->call = NULL;
+    worker->first.call = NULL;
     return Qnil;
+}
+
+/* A mold warms up with one thread: those of others would not be there after its forks. */
+static VALUE run(VALUE self)
+{
+    struct ext_worker *worker = ext_worker_get(self);
+    return worker->threads_wanted > 1 && !worker->warmup ? ext_threads_run(worker) : run_loop(self);
 }
 
 /* Serves requests with this application until told to stop and drained.
@@ -403,9 +431,9 @@ static VALUE worker_run(VALUE self, VALUE app)
     if (worker->running)
         rb_raise(ext_error, "the worker is running already");
     RB_OBJ_WRITE(self, &worker->app, app);
-    RB_OBJ_WRITE(self, &worker->thread, rb_thread_current());
+    RB_OBJ_WRITE(self, &worker->first.thread, rb_thread_current());
     worker->running = true;
-    return rb_ensure(run_loop, self, run_ended, self);
+    return rb_ensure(run, self, run_ended, self);
 }
 
 /* Starts a graceful stop; may be called from a trap handler and from any thread. */

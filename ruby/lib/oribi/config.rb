@@ -57,6 +57,11 @@ module Oribi
       define_method(name) { |*values| at_place { set(name, values) } }
     end
 
+    # Two numbers as in Puma's config: the second one counts.
+    def threads(*values)
+      at_place { set("threads", values.size == 2 ? [values.join(":")] : values) }
+    end
+
     private
 
     def set(name, values)
