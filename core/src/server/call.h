@@ -82,6 +82,7 @@ enum oribi__owner {
 };
 
 enum {
+    ORIBI_ASLEEP_US = 50, /* a wait that takes longer has slept */
     ORIBI_LONG_US = 1000, /* a call longer than this is worth a helper */
     ORIBI_PASS_US = 300,  /* calls longer than this on average are worth a hand-off, which costs about 15 */
 };

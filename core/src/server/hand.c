@@ -162,14 +162,19 @@ static void lead(struct oribi_hand *hand, int64_t until_ms)
     int64_t bound_ms = oribi__wait_bound_ms(w);
     int max = bound_ms >= 0 && bound_ms < LEADER_MS_MAX ? (int)bound_ms : LEADER_MS_MAX;
     int sleep_ms = oribi_reactor_doze(&w->reactor, ms_until(until_ms, now_ms, max));
+    bool left = w->gates_ready_us || w->pool_ready_us; /* as in oribi_worker_wait_for() */
     w->leader = hand;
     w->leader_until_ms = now_ms + sleep_ms;
     oribi__leave(w);
+    if (left)
+        oribi_os_yield();
+    int64_t before_us = oribi_clock_us();
     oribi_loop_sleep(w->reactor.loop, sleep_ms);
+    bool slept = oribi_clock_us() - before_us > ORIBI_ASLEEP_US;
     oribi__enter(w);
     w->leader = NULL;
     oribi_reactor_awake(&w->reactor);
-    w->woken = true;
+    w->woken = !left || slept;
     oribi__turn(w);
 }
 

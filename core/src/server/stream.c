@@ -149,11 +149,12 @@ static int write_body(struct oribi__call *call, const struct iovec *vec, size_t 
 }
 
 /* A stream may last for ever, so it cannot wait for its own end to be found long: a helper is started, or woken, while it is written. */
-static void note_length(struct oribi_worker *w)
+static void note_length(const struct oribi__call *call)
 {
+    struct oribi_worker *w = call->worker;
     if (w->helper && !oribi_helper_parked(w))
         return;
-    int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_relaxed); /* ours: written by this thread */
+    int64_t started_us = atomic_load_explicit(call->hand->started_us, memory_order_relaxed); /* ours: written by this thread */
     if (started_us && oribi_clock_us() - started_us >= ORIBI_LONG_US)
         oribi_helper_need(w);
 }
@@ -165,7 +166,7 @@ int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t cou
     int64_t total = oribi_vec_len(vec, count);
     if (total == 0) /* an empty chunk would end the body */
         return 0;
-    note_length(call->worker);
+    note_length(call);
     oribi__enter(call->worker);
     int result = write_body(call, vec, count, total);
     oribi__leave(call->worker);
@@ -175,7 +176,7 @@ int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t cou
 int oribi_reply_flush(struct oribi_req *req)
 {
     struct oribi__call *call = oribi__call_of(req);
-    note_length(call->worker);
+    note_length(call);
     oribi__enter(call->worker);
     int result = flush_head(call);
     oribi__leave(call->worker);

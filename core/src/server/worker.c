@@ -21,7 +21,6 @@ enum {
     LAST_CALL_MS = 10,     /* between two looks at listeners that end */
     LOG_BURST = 20,        /* lines about bad requests, each 10 s */
     SPARE_FDS = 512,       /* beside the connections: spooled bodies, and what the application opens */
-    ASLEEP_US = 50,        /* a wait that takes longer has slept */
     TIMEOUT_NEVER = -1,
     AVERAGE_OVER = 8, /* calls that the running average remembers, more or less */
 };
@@ -338,7 +337,7 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
         oribi_os_yield();
     int64_t before_us = left ? oribi_clock_us() : 0;
     oribi_reactor_wait(&w->reactor, bound_ms);
-    w->woken = !left || oribi_clock_us() - before_us > ASLEEP_US;
+    w->woken = !left || oribi_clock_us() - before_us > ORIBI_ASLEEP_US;
 }
 
 void oribi_worker_wait(struct oribi_worker *w)
