@@ -226,9 +226,11 @@ class ThreadsTest < BindingTest
     asleep = UNIXSocket.new(File.join(@log, "s"))
     asleep.write("GET /sleep HTTP/1.1\r\nHost: a\r\n\r\n")
     client = UNIXSocket.new(File.join(@log, "s"))
-    client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
     # A thread's exception is raised in the main thread, where a server's #run is called; here that is the test's.
-    assert_raises(Interrupt) { Timeout.timeout(DEADLINE) { program.join } }
+    assert_raises(Interrupt) do
+      client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+      Timeout.timeout(DEADLINE) { program.join }
+    end
   ensure
     program&.kill&.join
     [asleep, client].each { |socket| socket&.close }
