@@ -10,6 +10,7 @@ require_relative "../tools"
 class DriverTest < Minitest::Test
   USERS = 4_000
   START_SECONDS = 30
+  IDLE_DESCRIPTORS = 5 # the standard three, the listener, the epoll
 
   def self.data
     @data ||= begin
@@ -24,7 +25,7 @@ class DriverTest < Minitest::Test
 
   def with_bank(broken = nil)
     port = TCPServer.open("127.0.0.1", 0) { |socket| socket.addr[1] }
-    pid = spawn(Isucon4.perfect, port.to_s, data.users_path, data.public_dir, *broken)
+    pid = spawn(Isucon4.perfect, port.to_s, data.users_path, data.public_dir, *broken, close_others: true)
     await(port)
     yield "127.0.0.1:#{port}", pid
   ensure
@@ -43,6 +44,15 @@ class DriverTest < Minitest::Test
 
       IO.select(nil, nil, nil, 0.01)
       retry
+    end
+  end
+
+  def await_descriptors(pid)
+    deadline = now + START_SECONDS
+    until yield(count = Dir.children("/proc/#{pid}/fd").size)
+      flunk "the bank has #{count} descriptors" if now > deadline
+
+      IO.select(nil, nil, nil, 0.005)
     end
   end
 
@@ -149,9 +159,10 @@ class DriverTest < Minitest::Test
   # What was due while the server stood still waited, though the driver could not even begin it.
   def test_the_open_loop_counts_from_when_it_was_due
     with_bank do |address, pid|
+      # Whoever asked whether it is there has gone again.
+      await_descriptors(pid) { |count| count == IDLE_DESCRIPTORS }
       driving = Thread.new { drive(address, rate: 400, workers: 1, seconds: 1) }
-      deadline = now + START_SECONDS
-      IO.select(nil, nil, nil, 0.01) until Dir.children("/proc/#{pid}/fd").size > 6 || now > deadline
+      await_descriptors(pid) { |count| count > IDLE_DESCRIPTORS }
       Process.kill(:STOP, pid)
       IO.select(nil, nil, nil, 0.4)
       Process.kill(:CONT, pid)
