@@ -20,7 +20,7 @@ module Bench
       @env = env
       @pinned = pinned
       @dir = context.scratch(peer.key)
-      @listen = { tcp: "127.0.0.1:#{pinned_port}", unix: File.join(@dir, "sock") }.fetch(listen, listen)
+      @listen = { tcp: "127.0.0.1:#{free_port}", unix: File.join(@dir, "sock") }.fetch(listen, listen)
       app = app[peer.kind] if app.is_a?(Hash)
       @site = Site.new(listen: @listen, app: app, workers: workers, threads: threads, dir: @dir, close: close, chdir: chdir)
     end
@@ -87,7 +87,16 @@ module Bench
 
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     def out_path = File.join(@dir, "out")
-    def pinned_port = TCPServer.open("127.0.0.1", 0) { |socket| socket.addr[1] }
+
+    # Below those that the kernel gives to outgoing connections (ip_local_port_range), of which there are thousands here.
+    def free_port
+      port = rand(20_000..31_999)
+      TCPServer.open("127.0.0.1", port, &:close)
+      port
+    rescue Errno::EADDRINUSE
+      retry
+    end
+
     def ended? = @ended ||= !Process.waitpid(@pid, Process::WNOHANG).nil?
     def fail_with(reason) = raise(Failed, "#{peer.name} #{reason}")
 
