@@ -149,7 +149,7 @@ end
 E2E.suite("ipv6", transports: %i[tcp]) do
   def test_environment_over_ipv6
     port = E2E::Server.free_port("::1")
-    start("--bind", "tcp://[::1]:#{port}")
+    start_serving("--bind", "tcp://[::1]:#{port}")
     client = E2E::Client.new(["::1", port])
     @clients << client
     env = JSON.parse(client.get("/env", { "Host" => "[::1]:#{port}" }).body)

@@ -13,13 +13,13 @@ E2E.suite("listeners", transports: %i[tcp]) do
   def test_tcp_v4_v6_and_unix_at_once
     other = E2E::Server.free_port
     six = E2E::Server.free_port("::1")
-    one = start("--bind", "tcp://127.0.0.1:#{other}", "--bind", "tcp://[::1]:#{six}")
+    one = start_serving("--bind", "tcp://127.0.0.1:#{other}", "--bind", "tcp://[::1]:#{six}")
     [["127.0.0.1", other], ["::1", six], one.address].each { |address| assert_equal "Hello, World!", hello(address) }
   end
 
   def test_unix_beside_tcp_with_a_mode
     dir = Dir.mktmpdir("oribi-e2e")
-    one = start("--bind", "unix://#{dir}/a.sock?umask=077", "--bind", "#{dir}/b.sock")
+    one = start_serving("--bind", "unix://#{dir}/a.sock?umask=077", "--bind", "#{dir}/b.sock")
     assert_equal ["Hello, World!"] * 3, [hello("#{dir}/a.sock"), hello("#{dir}/b.sock"), hello(one.address)]
     assert_equal 0, File.stat("#{dir}/a.sock").mode & 0o077
     one.stop
@@ -30,7 +30,7 @@ E2E.suite("listeners", transports: %i[tcp]) do
 
   def test_server_port_is_that_of_the_listener
     other = E2E::Server.free_port
-    start("--bind", "127.0.0.1:#{other}")
+    start_serving("--bind", "127.0.0.1:#{other}")
     client = E2E::Client.new(["127.0.0.1", other])
     @clients << client
     assert_equal other.to_s, JSON.parse(client.get("/env").body)["SERVER_PORT"]

@@ -102,6 +102,9 @@ module E2E
       one.start
     end
 
+    # For several addresses: listeners are opened one after another, and the first may accept before the next is there. An answer comes when all are.
+    def start_serving(...) = start(...).tap { |one| assert_alive(one) }
+
     def run_to_end(*options, **more)
       one = Server.new(transport: transport, options: options, **more)
       @servers << one
