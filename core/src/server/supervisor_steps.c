@@ -306,8 +306,8 @@ static bool step_stop(struct oribi_supervisor *sup, int64_t now_ms)
 /* --- too many --- */
 
 /* The member of that role to stop next: one that is merely held, else of the earliest generation the one with the highest number that has a
- * process. NULL when all of them are still being forked: they are stopped when they are. */
-static struct oribi_place *pick_surplus(struct oribi_supervisor *sup, enum oribi__role role)
+ * process, and unless serving_too one that does not serve yet. NULL when all of them are still being forked: they are stopped when they are. */
+static struct oribi_place *pick_surplus(struct oribi_supervisor *sup, enum oribi__role role, bool serving_too)
 {
     struct oribi_place *pick = NULL;
     for (uint32_t i = 0; i < sup->slot_count; i++) {
@@ -316,16 +316,19 @@ static struct oribi_place *pick_surplus(struct oribi_supervisor *sup, enum oribi
             continue;
         if (place->state == ORIBI_PLACE_HELD)
             return place;
+        if (place->state == ORIBI_PLACE_SERVING && !serving_too)
+            continue;
         if (place->state != ORIBI_PLACE_SPAWNING && (!pick || place->generation <= pick->generation))
             pick = place;
     }
     return pick;
 }
 
-static bool stop_surplus(struct oribi_supervisor *sup, enum oribi__role role, uint32_t count, int64_t now_ms)
+static bool stop_surplus(struct oribi_supervisor *sup, enum oribi__role role, bool serving_too, uint32_t count,
+                         int64_t now_ms)
 {
     for (; count > 0; count--) {
-        struct oribi_place *place = pick_surplus(sup, role);
+        struct oribi_place *place = pick_surplus(sup, role, serving_too);
         if (!place)
             return false;
         if (place->state != ORIBI_PLACE_HELD) {
@@ -342,14 +345,24 @@ static uint32_t beyond(uint32_t count, uint32_t allowed)
     return count > allowed ? count - allowed : 0;
 }
 
+/* All that serve now or will, but for a trial's and what is on its way out. */
+static uint32_t members(const struct oribi__tally *tally)
+{
+    return tally->current + tally->old + tally->left;
+}
+
+/* Old ones go as new ones come. Of the new ones that have not come yet, a few may be there beside what is wanted: more of them are left when fewer
+ * workers are wanted than before, and all those that serve are old. */
 static bool step_surplus(struct oribi_supervisor *sup, int64_t now_ms)
 {
     struct oribi__tally tally = oribi__sup_tally(sup);
     uint32_t wanted = oribi__sup_wanted(sup);
-    uint32_t old_allowed = beyond(wanted, tally.current_serving + tally.left); /* old ones go as new ones come */
-    return stop_surplus(sup, ORIBI__ODD, tally.odd, now_ms) ||
-           stop_surplus(sup, ORIBI__CURRENT, beyond(tally.current + tally.left, wanted), now_ms) ||
-           stop_surplus(sup, ORIBI__OLD, beyond(tally.old, old_allowed), now_ms);
+    uint32_t old_allowed = beyond(wanted, tally.current_serving + tally.left);
+    uint32_t coming_surplus = tally.old > 0 ? beyond(members(&tally), wanted + oribi__sup_roll_max(sup)) : 0;
+    return stop_surplus(sup, ORIBI__ODD, true, tally.odd, now_ms) ||
+           stop_surplus(sup, ORIBI__CURRENT, true, beyond(tally.current + tally.left, wanted), now_ms) ||
+           stop_surplus(sup, ORIBI__OLD, true, beyond(tally.old, old_allowed), now_ms) ||
+           stop_surplus(sup, ORIBI__CURRENT, false, coming_surplus, now_ms);
 }
 
 static bool step_old_molds(struct oribi_supervisor *sup, int64_t now_ms)
@@ -418,7 +431,9 @@ static bool step_missing(struct oribi_supervisor *sup, int64_t now_ms)
     struct oribi__tally tally = oribi__sup_tally(sup);
     if (sup->paused || tally.current + tally.left >= oribi__sup_wanted(sup))
         return false;
-    if (tally.old > 0 && tally.current - tally.current_serving >= oribi__sup_roll_max(sup))
+    uint32_t roll_max = oribi__sup_roll_max(sup);
+    if (tally.old > 0 && (tally.current - tally.current_serving >= roll_max ||
+                          members(&tally) >= oribi__sup_wanted(sup) + roll_max))
         return false;
     struct oribi_mold_place *mold = oribi__sup_mold_of_generation(sup, sup->generation);
     if (!mold)
