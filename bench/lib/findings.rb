@@ -27,7 +27,7 @@ module Bench
       @workloads = workloads[:workloads].select { |name, _| @results.any? { |one| one[:workload] == name.to_s } }
     end
 
-    def name_of(server) = @results.find { |one| one[:server] == server && one[:name] }&.fetch(:name) || @servers.dig(server.to_sym, :name) || server
+    def name_of(server) = @servers.dig(server.to_sym, :name) || server
 
     def of(workload) = @results.select { |one| one[:workload] == workload.to_s }
 

@@ -37,7 +37,7 @@ module Bench
     # A plot as a file brings the palette with it; within the page it is the page's.
     def alone(svg)
       style = palette.gsub(":root", "svg").gsub(/\s+/, " ")
-      svg.sub(/(<svg[^>]*>)/) { "#{$1}<style>#{style} svg{background:var(--paper)}</style>" }
+      svg.sub(/(<svg[^>]*>)/) { "#{$1}<style>#{style} svg{background:var(--paper);font-family:system-ui,sans-serif}</style>" }
     end
 
     # [heading, [workload, ...]] in the order of reading.

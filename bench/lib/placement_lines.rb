@@ -22,12 +22,14 @@ module Bench
   $stdout.sync = true
 
   Placement.measure(keys: keys, seconds: seconds) do |found|
-    server = Placement::SERVERS.find { |one| one.name == found[:server] }&.key || found[:server]
+    # Oribi is the one that the other workloads have; the others run here with four workers, and have a name that says so.
+    key = Placement::SERVERS.find { |one| one.name == found[:server] }&.key
+    server = %w[oribi oribi-psgi].include?(key) ? key : found[:server]
     errors = found[:errors].is_a?(Integer) ? found[:errors] : 1
     note = found[:errors].is_a?(String) ? found[:errors] : nil
     PLACEMENT_METRICS.each do |metric, words|
       values = [found[metric]].compact
-      puts JSON.generate({ server: server, name: found[:server], metric: "latency_ms", variant: "#{found[:load]}, #{words}", values: values, unit: "ms",
+      puts JSON.generate({ server: server, metric: "latency_ms", variant: "#{found[:load]}, #{words}", values: values, unit: "ms",
                            better: "lower", errors: errors, note: note }.compact)
     end
   end
