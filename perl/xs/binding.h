@@ -5,6 +5,7 @@
  *   lazy.c    psgix.io, psgix.informational and oribi.extend_deadline, made when they are first looked at; how closures find their call
  *   reply.c   a response of any shape becomes a reply
  *   body.c    bodies that are handles or objects, and the writer of streamed answers
+ *   signals.c the program's own handlers, and the traps of a manager
  *
  * Perl code may die or exit at any line that can run it: Perl then jumps over our frames. No core function is ever among them, since the core
  * calls nobody back, and whatever must be undone afterwards stands in struct psgi_worker, where worker.c finds it. */
@@ -250,6 +251,17 @@ SV *psgi_writer(pTHX_ struct psgi_worker *w);
 
 /* Defines the writer's methods. */
 void psgi_writer_boot(pTHX);
+
+/* --- signals.c --- */
+
+struct oribi_prefork;
+
+/* Gives the handlers of all signals that the core may take, as bytes in a scalar; restore puts them back and dies for any other scalar. */
+SV *psgi_signals_keep(pTHX);
+void psgi_signals_restore(pTHX_ SV *kept);
+
+/* Adds [signal, what the workers get, seconds between two of them] for each trap. Dies for what cannot be trapped or does not exist. */
+void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *traps);
 
 #pragma GCC visibility pop
 
