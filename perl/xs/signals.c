@@ -4,7 +4,8 @@
 #include "oribi/server/prefork.h"
 
 /* The signals whose handlers belong to the core. Perl's %SIG knows nothing of those handlers and could not put them back. */
-static const int core_signals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGTTIN, SIGTTOU, SIGCHLD};
+static const int core_signals[] = {SIGINT,  SIGTERM,  SIGQUIT, SIGHUP,  SIGUSR1,
+                                   SIGUSR2, SIGWINCH, SIGTTIN, SIGTTOU, SIGCHLD};
 
 enum { CORE_SIGNALS = sizeof core_signals / sizeof core_signals[0] };
 
@@ -36,7 +37,8 @@ void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *traps)
         int numbers[] = {oribi_signal_number(name), *send ? oribi_signal_number(send) : 0};
         if (!numbers[0] || (*send && !numbers[1]))
             croak("trap_signals: there is no signal %s\n", numbers[0] ? send : name);
-        if (oribi_prefork_trap(prefork, numbers[0], numbers[1], (int64_t)(SvNV(*av_fetch(trap, 2, 0)) * 1000), error) < 0)
+        int64_t interval_ms = (int64_t)(SvNV(*av_fetch(trap, 2, 0)) * 1000);
+        if (oribi_prefork_trap(prefork, numbers[0], numbers[1], interval_ms, error) < 0)
             croak("%s\n", error);
     }
 }
