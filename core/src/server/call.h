@@ -84,6 +84,8 @@ enum oribi__owner {
 enum {
     ORIBI_ASLEEP_US = 50, /* a wait that takes longer has slept */
     ORIBI_LONG_US = 1000, /* a call longer than this is worth a helper */
+    ORIBI_EXPECT_US = 5000, /* a call that others should not have to sit out: from then on such are expected … */
+    ORIBI_EXPECT_FOR_US = 60 * 1000 * 1000, /* … for so long */
     ORIBI_PASS_US = 300,  /* calls longer than this on average are worth a hand-off, which costs about 15 */
 };
 
@@ -152,6 +154,8 @@ struct oribi_worker {
     char *pool_buf;          /* ORIBI_POOL_BUF_BYTES, NULL without a pool */
     bool entrances_closed;   /* the helper took listeners, pool and wake descriptor out of the loop */
     int64_t call_us_average; /* of the last ten calls or so */
+    int64_t long_until_us;   /* until when a call may turn out long, as far as this worker and its siblings know */
+    int64_t long_looked_us;  /* when the siblings were last asked */
     struct oribi_log_gate refuse_gate;
     struct oribi_log_gate app_gate;
 };

@@ -22,6 +22,8 @@ enum {
     QUIET_PARK = 24,   /* … and before parking */
     QUIET_IDLE = 4,    /* a look at an idle worker counts as so many */
     LOOK_BUSY_MS = 2,  /* with several threads, when some are in long calls and one may join them any time */
+    CROWDED_MS = 2,    /* between looks while no sibling could take anything, for as long as the call is younger than … */
+    CROWDED_US = 10000,
     LAST_CALL_MS = 10, /* between two looks at listeners that end */
     PARKED_MS = 1000,  /* a wake-up lost between parking and a call's begin costs at most this */
     STACK_BYTES = 512 * 1024,
@@ -130,6 +132,13 @@ static bool long_since(int64_t since_us)
     return since_us && oribi_clock_us() - since_us >= ORIBI_LONG_US;
 }
 
+/* With no sibling idle there is nobody to give to, and all else can wait some milliseconds: where every processor is taken, calls last longer by the clock than
+ * they work, and a helper that took over each of them would only be one more who wants a processor. */
+static bool worth_taking_over(const struct oribi_worker *w, int64_t since_us)
+{
+    return oribi_clock_us() - since_us >= CROWDED_US || oribi__idle_siblings(w) > 0;
+}
+
 static void *run(void *self)
 {
     struct oribi_helper *h = self;
@@ -137,9 +146,13 @@ static void *run(void *self)
     int quiet = 0;
     while (!atomic_load_explicit(&h->quit, memory_order_acquire)) {
         int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_acquire);
-        if (long_since(away_since_us(w))) {
+        int64_t away_us = away_since_us(w);
+        if (long_since(away_us)) {
             quiet = 0;
-            step(h);
+            if (worth_taking_over(w, away_us))
+                step(h);
+            else
+                nap(h, false, CROWDED_MS);
             continue;
         }
         if (oribi__shared(w) && long_since(started_us)) {
@@ -230,6 +243,11 @@ void oribi_helper_need(struct oribi_worker *w)
 bool oribi_helper_parked(const struct oribi_worker *w)
 {
     return w->helper && atomic_load_explicit(&w->helper->parked, memory_order_relaxed);
+}
+
+bool oribi_helper_asleep(const struct oribi_worker *w)
+{
+    return w->helper ? oribi_helper_parked(w) : w->options->helper && !w->helper_failed;
 }
 
 void oribi_helper_stop(struct oribi_worker *w)

@@ -64,11 +64,19 @@ static bool signal_event(int number, struct oribi_event *event)
 
 /* --- carrying out --- */
 
+/* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand. */
+static void clear_slot(struct oribi_slot *slot)
+{
+    int64_t long_call_us = atomic_load(&slot->long_call_us);
+    memset(slot, 0, sizeof(*slot));
+    atomic_store(&slot->long_call_us, long_call_us);
+}
+
 /* Nobody writes to the slot now: its last worker was reaped, the next is not forked. True when the language is to fork. */
 static bool spawn(struct oribi_host *host, const struct oribi_action *action)
 {
     struct oribi_slot *slot = &host->ties.board.slots[action->slot];
-    memset(slot, 0, sizeof(*slot));
+    clear_slot(slot);
     atomic_store(&slot->generation, action->generation);
     atomic_store(&slot->state, ORIBI_SLOT_STARTING);
     atomic_store(&slot->stop_soon, host->sup.stop_at != 0 ? ORIBI_STOP_SOON : ORIBI_STOP_NONE);
@@ -109,7 +117,7 @@ static bool worker_exited(struct oribi_host *host, const struct oribi_action *ac
     struct oribi_slot *slot = &host->ties.board.slots[action->slot];
     oribi__totals_add(&host->totals, slot);
     host->totals.worker_exits++;
-    memset(slot, 0, sizeof(*slot)); /* siblings must not take it for an idle one */
+    clear_slot(slot); /* siblings must not take it for an idle one */
     oribi_handoff_rouse(&host->ties.handoff);
     return hook(host, "on_worker_exit", action);
 }

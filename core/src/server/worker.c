@@ -23,6 +23,7 @@ enum {
     SPARE_FDS = 512,       /* beside the connections: spooled bodies, and what the application opens */
     TIMEOUT_NEVER = -1,
     AVERAGE_OVER = 8, /* calls that the running average remembers, more or less */
+    EXPECT_LOOK_US = 1000 * 1000, /* between two looks at what siblings have seen */
 };
 
 /* The worker of this process, for the fork handlers and the deadline's signal, which have no argument. Written by its owner thread in create and destroy. */
@@ -249,6 +250,27 @@ static void note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *h
     line[method_n + 1 + target_n] = '\0';
 }
 
+/* One call in a hundred may be long, and cannot be told from the others when it begins: where there are such, here or at a sibling, the helper is awake for all. */
+static bool expects_long(struct oribi_worker *w, int64_t now_us)
+{
+    if (now_us - w->long_looked_us >= EXPECT_LOOK_US) {
+        const struct oribi_scoreboard *board = w->setup.board;
+        w->long_looked_us = now_us;
+        for (uint32_t i = 0; board && i < board->count; i++) {
+            int64_t seen_us = atomic_load_explicit(&board->slots[i].long_call_us, memory_order_relaxed);
+            if (seen_us && seen_us + ORIBI_EXPECT_FOR_US > w->long_until_us)
+                w->long_until_us = seen_us + ORIBI_EXPECT_FOR_US;
+        }
+    }
+    return now_us < w->long_until_us;
+}
+
+static void note_long(struct oribi_worker *w, int64_t now_us)
+{
+    w->long_until_us = now_us + ORIBI_EXPECT_FOR_US;
+    atomic_store_explicit(&w->slot->long_call_us, now_us, memory_order_relaxed); /* a hint: no partner */
+}
+
 static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand, struct oribi__call *call,
                                  int64_t now_us)
 {
@@ -281,7 +303,8 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand
         oribi__hand_begin(hand);
     else if (!w->stopping)
         atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
-    if ((w->call_us_average > ORIBI_LONG_US / 2 || oribi__free_hands(w) == 0) && oribi_helper_parked(w))
+    if (oribi_helper_asleep(w) &&
+        (w->call_us_average > ORIBI_LONG_US / 2 || oribi__free_hands(w) == 0 || expects_long(w, now_us)))
         oribi_helper_need(w);
     oribi__leave(w);
     return req;
@@ -439,6 +462,8 @@ void oribi__call_end(struct oribi__call *call, int status)
     oribi_buf_deinit(&call->held);
     if (call_us > ORIBI_LONG_US)
         oribi_helper_need(w);
+    if (call_us > ORIBI_EXPECT_US)
+        note_long(w, now_us);
     if (w->request_limit && w->request_count == w->request_limit)
         oribi_worker_stop(w);
 }

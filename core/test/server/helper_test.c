@@ -292,6 +292,58 @@ static void test_it_parks_when_calls_are_fast_again(void)
     stage_close(&stage);
 }
 
+/* Long calls among fast ones: parked or not there yet, the helper is called when the next call begins, because that may be such a one. */
+static void test_long_calls_among_fast_ones_are_expected(void)
+{
+    struct stage stage;
+    stage_init(&stage);
+    stage_open(&stage, true);
+    stage_start(&stage);
+    struct client *c = client_open(&stage.site);
+    ok(say(c, GET("/sleep/6000")));
+    ok_eq(status_of(c), 200);
+    for (int i = 0; i < 60; i++) { /* the average has forgotten */
+        ok(say(c, GET("/hello")));
+        ok_eq(status_of(c), 200);
+    }
+    ok(wait_for(oribi_helper_parked(stage.site.worker)));
+    struct client *held = hold(&stage);
+    ok(!oribi_helper_parked(stage.site.worker));
+    release(held);
+    stage_close(&stage);
+}
+
+static void test_what_a_sibling_has_seen_is_expected_of_the_first_call(void)
+{
+    struct stage stage;
+    stage_init(&stage);
+    stage_open(&stage, true);
+    atomic_store(&stage.site.board.slots[1].long_call_us, oribi_clock_us());
+    stage_start(&stage);
+    struct client *other = client_open(&stage.site); /* will wait at the same worker */
+    ok(say(other, GET("/hello")));
+    ok_eq(status_of(other), 200);
+    struct client *held = hold(&stage);
+    ok(stage.site.worker->helper);
+    ok(say(other, "GET /\r\n\r\n"));
+    ok_eq(status_of(other), 400);
+    release(held);
+    stage_close(&stage);
+}
+
+static void test_what_was_long_ago_is_not(void)
+{
+    struct stage stage;
+    stage_init(&stage);
+    stage_open(&stage, true);
+    atomic_store(&stage.site.board.slots[1].long_call_us, oribi_clock_us() - ORIBI_EXPECT_FOR_US - 1);
+    stage_start(&stage);
+    struct client *held = hold(&stage);
+    ok(!stage.site.worker->helper);
+    release(held);
+    stage_close(&stage);
+}
+
 /* ---- while a call is long ---- */
 
 static void test_mistakes_are_answered_during_a_call(void)
@@ -497,6 +549,9 @@ int main(void)
     alarm(getenv("ORIBI_SOAK") ? 900 : 240);
     test_fast_calls_need_no_thread_and_no_context_switch();
     run_everywhere(test_helper_off_stays_off);
+    run_everywhere(test_long_calls_among_fast_ones_are_expected);
+    run_everywhere(test_what_a_sibling_has_seen_is_expected_of_the_first_call);
+    run_everywhere(test_what_was_long_ago_is_not);
     test_it_parks_when_calls_are_fast_again();
     run_everywhere(test_mistakes_are_answered_during_a_call);
     run_everywhere(test_a_slow_reader_is_served_during_a_call);

@@ -13,6 +13,9 @@ void oribi_helper_need(struct oribi_worker *worker);
 /* True while the thread exists and sleeps until it is needed. */
 bool oribi_helper_parked(const struct oribi_worker *worker);
 
+/* True if oribi_helper_need() would do something: the thread is parked, or was not needed yet. */
+bool oribi_helper_asleep(const struct oribi_worker *worker);
+
 /* Ends the thread and waits for it. By the own thread, which has the reactor. */
 void oribi_helper_stop(struct oribi_worker *worker);
 

@@ -51,6 +51,7 @@ struct oribi_slot {
     _Atomic uint64_t call_us_sum;
     _Atomic uint64_t queue_us_sum;
     _Atomic uint32_t call_us_histogram[ORIBI_HISTOGRAM_BUCKETS]; /* bucket i: calls shorter than 2^i microseconds */
+    _Atomic int64_t long_call_us; /* when a call ended here that was long enough to expect more; 0: none. Outlives the worker */
     char line[ORIBI_SLOT_LINE_CAP];                              /* "GET /path" of the current or last call, NUL-terminated; may be torn */
 } __attribute__((aligned(128)));
 
