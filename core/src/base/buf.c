@@ -6,8 +6,8 @@
 #include "oribi/base/mem.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { CAP_MIN = 256 };
 
@@ -44,7 +44,7 @@ char *oribi_buf_reserve(struct oribi_buf *buf, size_t more)
     char *p = oribi_buf_try_reserve(buf, more);
     if (!p) {
         oribi_log(ORIBI_LOG_ERROR, "out of memory: buffer of %zu and %zu more bytes", buf->len, more);
-        abort();
+        _exit(ORIBI_EXIT_MEMORY);
     }
     return p;
 }

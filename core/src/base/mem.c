@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* The only thing here that outlives a call. It belongs to the process as the heap does; the helper thread counts as well, and no order is needed. */
 static _Atomic int64_t blocks;
@@ -29,7 +30,7 @@ void *oribi_mem_alloc(size_t count, size_t size)
     void *p = oribi_mem_try_alloc(count, size);
     if (!p) {
         oribi_log(ORIBI_LOG_ERROR, "out of memory: %zu bytes times %zu", size, count);
-        abort();
+        _exit(ORIBI_EXIT_MEMORY); /* no clean-up that might want memory, and no core file: the line above says all */
     }
     return p;
 }

@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static uint64_t allocations;       /* of any kind, since somebody set it to 0 */
 static uint64_t allocations_tried; /* those that may fail */
@@ -55,7 +56,7 @@ void *oribi_mem_alloc(size_t count, size_t size)
     allocations++;
     void *p = calloc(count, size);
     if (!p)
-        abort();
+        _exit(ORIBI_EXIT_MEMORY);
     return counted_(p, 1);
 }
 

@@ -80,7 +80,7 @@ static int use_all_memory(void *data)
 
 static void test_alloc_ends_the_process_when_memory_is_out(void)
 {
-    ok_eq(child_signal(use_all_memory, NULL), SIGABRT);
+    ok_eq(child_code(use_all_memory, NULL), ORIBI_EXIT_MEMORY);
 }
 
 int main(void)

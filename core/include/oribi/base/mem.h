@@ -5,10 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum {
+    ORIBI_EXIT_MEMORY = 71, /* the exit code of a process that could not go on without memory; sysexits(3), EX_OSERR */
+};
+
 /* Gives zeroed memory of count * size bytes; NULL when out of memory or when the product overflows. */
 void *oribi_mem_try_alloc(size_t count, size_t size);
 
-/* The same for our own small fixed sizes: logs and ends the process (abort) when memory is out. */
+/* The same for our own small fixed sizes: logs and ends the process (ORIBI_EXIT_MEMORY) when memory is out. */
 void *oribi_mem_alloc(size_t count, size_t size);
 
 /* realloc for count * size bytes, the new part not zeroed; NULL leaves `p` as it was. */
