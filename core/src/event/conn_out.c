@@ -84,11 +84,18 @@ int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
     return 0;
 }
 
+static bool have_out(struct oribi_conn *c)
+{
+    if (!c->out)
+        c->out = oribi_out_try_create();
+    return c->out != NULL;
+}
+
 /* Keeps what the socket did not take, then tries once more: only a write that fails with EAGAIN makes the kernel report room later. */
 static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip)
 {
-    if (!c->out)
-        c->out = oribi_out_create();
+    if (!have_out(c))
+        return break_off(c, ORIBI_ENOMEM);
     int64_t kept = oribi_out_memory(c->out);
     int64_t more = oribi_vec_len(vec, count) - (int64_t)skip;
     int64_t memory_max = oribi_budget_memory(&r->budget, kept, r->config.response_memory_max);
@@ -140,11 +147,11 @@ int oribi_conn_send_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, 
     }
     if (len == 0)
         return 0;
+    if (!have_out(c))
+        return break_off(c, ORIBI_ENOMEM);
     int copy = oribi_os_dup(fd);
     if (copy < 0)
         return break_off(c, ORIBI_ESYS);
-    if (!c->out)
-        c->out = oribi_out_create();
     oribi_out_keep_file(c->out, copy, offset, len);
     int result = oribi_conn_flush(r, c);
     return result == ORIBI_AGAIN ? 0 : result;

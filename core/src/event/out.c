@@ -31,9 +31,11 @@ int64_t oribi_vec_len(const struct iovec *vec, size_t count)
     return total;
 }
 
-struct oribi_out *oribi_out_create(void)
+struct oribi_out *oribi_out_try_create(void)
 {
-    struct oribi_out *out = oribi_mem_alloc(1, sizeof(*out));
+    struct oribi_out *out = oribi_mem_try_alloc(1, sizeof(*out));
+    if (!out)
+        return NULL;
     out->send_queue = INT64_MAX;
     out->spill.fd = -1;
     out->file.fd = -1;

@@ -84,7 +84,7 @@ static void drain_all(struct oribi_out *out)
 static void test_memory_then_spill_then_file_keep_their_order(void)
 {
     begin();
-    struct oribi_out *out = oribi_out_create();
+    struct oribi_out *out = oribi_out_try_create();
     keep(out, 9000, 0, 10000);
     ok_eq(out->spill.fd, -1);
     keep(out, 1000, 17, 10000); /* exactly at the limit */
@@ -111,7 +111,7 @@ static void test_memory_then_spill_then_file_keep_their_order(void)
 static void test_a_piece_is_split_between_memory_and_file(void)
 {
     begin();
-    struct oribi_out *out = oribi_out_create();
+    struct oribi_out *out = oribi_out_try_create();
     keep(out, 3000, 0, 1000);
     ok_eq(out->memory.len, 1000);
     ok_eq(out->spill.left, 2000);
@@ -122,7 +122,7 @@ static void test_a_piece_is_split_between_memory_and_file(void)
 static void test_no_memory_allowed_means_file_only(void)
 {
     begin();
-    struct oribi_out *out = oribi_out_create();
+    struct oribi_out *out = oribi_out_try_create();
     keep(out, 3000, 0, 0);
     ok_eq(out->memory.cap, 0);
     drain_all(out);
@@ -133,7 +133,7 @@ static void test_no_memory_allowed_means_file_only(void)
 static void test_a_stream_that_never_drains_keeps_little_memory(void)
 {
     begin();
-    struct oribi_out *out = oribi_out_create();
+    struct oribi_out *out = oribi_out_try_create();
     int64_t sent = 0;
     keep(out, 40000, 0, 50000);
     for (int i = 0; i < 400; i++) {
@@ -156,7 +156,7 @@ static void test_a_stream_that_never_drains_keeps_little_memory(void)
 static void test_a_file_that_comes_up_short_is_an_error(void)
 {
     begin();
-    struct oribi_out *out = oribi_out_create();
+    struct oribi_out *out = oribi_out_try_create();
     int fd;
     ok_eq(oribi_os_temp_file(&fd), 0);
     ok_eq(write(fd, "12345", 5), 5);
@@ -170,7 +170,7 @@ static void test_a_file_that_comes_up_short_is_an_error(void)
 static void test_a_peer_that_is_gone_is_told(void)
 {
     begin();
-    struct oribi_out *out = oribi_out_create();
+    struct oribi_out *out = oribi_out_try_create();
     keep(out, 100, 0, 1000);
     oribi_os_close(far_fd);
     far_fd = -1;
@@ -183,7 +183,7 @@ static void test_a_peer_that_is_gone_is_told(void)
 static void test_no_place_for_the_spill_is_an_error(void)
 {
     begin();
-    struct oribi_out *out = oribi_out_create();
+    struct oribi_out *out = oribi_out_try_create();
     setenv("TMPDIR", "/nonexistent/nowhere", 1);
     struct iovec vec = {sent_text, 100};
     ok_eq(oribi_out_keep(out, &vec, 1, 0, 10), ORIBI_ESYS);

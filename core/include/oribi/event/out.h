@@ -13,8 +13,8 @@
 
 struct oribi_out;
 
-/* Gives an empty queue. */
-struct oribi_out *oribi_out_create(void);
+/* Gives an empty queue; NULL when out of memory: a slow reader costs its own connection and nobody else's. */
+struct oribi_out *oribi_out_try_create(void);
 void oribi_out_destroy(struct oribi_out *out);
 
 /* Appends a copy of what stands behind the first `skip` bytes of the vector. Up to memory_max bytes are kept in memory, the rest in a
