@@ -58,6 +58,12 @@ static SV *text_of_buf(pTHX_ struct oribi_buf *buf)
     return text;
 }
 
+/* The words of the last system call are worth more than that it failed; other codes come without one. */
+static const char *why(int code)
+{
+    return code == ORIBI_ESYS ? oribi_os_error_text() : oribi_error_text(code);
+}
+
 static SV *entry_of(pTHX_ const struct oribi_option *option)
 {
     static const char *const types[] = {"text", "code", "list", "bool", "count", "size", "time", "range"};
