@@ -62,8 +62,13 @@ bench: all
 	@bench/run --quick
 
 # Requests without pause while processes are replaced, 100,000 a row; W=--write puts the table into the documentation. N: other numbers.
-soak: all soak-core soak-crowd sanitize soak-chaos
+soak: all soak-core soak-crowd sanitize soak-scarcity soak-chaos
 	@script/soak --requests $(or $(N),100000) $(W)
+
+# Out of memory at every single allocation of a start.
+soak-scarcity: all
+	@for command in oribi oribi-psgi; do E2E_COMMAND=$$command SCARCITY=full ruby -Ie2e e2e/scarcity_test.rb || exit 1; done
+	@echo "soak: every allocation has failed once"
 
 # A million requests of clients that behave at random, each answer known beforehand.
 CHAOS_N ?= 1000000
@@ -97,4 +102,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl test asan tsan sanitize soak-core soak-crowd lint bench soak fuzz fuzz-merge fuzz-all ci clean
+.PHONY: all core ruby perl test asan tsan sanitize soak-core soak-crowd soak-scarcity lint bench soak fuzz fuzz-merge fuzz-all ci clean
