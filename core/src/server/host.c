@@ -17,6 +17,7 @@
 enum {
     MEASURE_MS = 1000,   /* between two looks at the memory of a part of the workers */
     MEASURE_ROUNDS = 10, /* so many looks see all of them */
+    PASSED_OVER_MAX = 3, /* so many looks in a row leave a worker alone because it is in a call */
 };
 
 /* --- signals --- */
@@ -391,8 +392,21 @@ static bool next_death(struct oribi_host *host)
     return true;
 }
 
-/* Reading a process's memory map makes it wait if it wants to change the map just then, so workers in a call are passed over; the next round
- * comes soon. */
+/* Reading a process's memory map makes it wait if it wants to change the map just then, so a worker in a call is passed over; but one that is
+ * always found in a call must not grow for ever. One that has not said yet whether it is in a job might be struck in the middle of it. */
+static bool may_be_measured(struct oribi_host *host, uint32_t i)
+{
+    const struct oribi_place *place = &host->sup.places[i];
+    uint32_t state = atomic_load(&host->ties.board.slots[i].state);
+    if (place->state != ORIBI_PLACE_SERVING || place->retire || (host->ties.prefork && state == ORIBI_SLOT_STARTING))
+        return false;
+    if (state == ORIBI_SLOT_BUSY && host->passed_over[i]++ < PASSED_OVER_MAX)
+        return false;
+    host->passed_over[i] = 0;
+    return true;
+}
+
+/* A part of the workers at a time, in turn. */
 static bool next_measure(struct oribi_host *host)
 {
     struct oribi_supervisor *sup = &host->sup;
@@ -401,20 +415,19 @@ static bool next_measure(struct oribi_host *host)
         return false;
     if (now_ms - host->measured_at >= MEASURE_MS) {
         host->measured_at = now_ms;
-        host->measure_left = sup->slot_count / MEASURE_ROUNDS + 1;
+        host->measure_left = oribi_supervisor_serving(sup) / MEASURE_ROUNDS + 1;
+        host->measure_looks = sup->slot_count;
     }
-    for (; host->measure_left > 0; host->measure_left--) {
+    while (host->measure_left > 0 && host->measure_looks > 0) {
         uint32_t i = host->measure_next++ % sup->slot_count;
-        const struct oribi_place *place = &sup->places[i];
-        if (place->state != ORIBI_PLACE_SERVING || place->retire ||
-            atomic_load(&host->ties.board.slots[i].state) == ORIBI_SLOT_BUSY ||
-            (host->ties.prefork && atomic_load(&host->ties.board.slots[i].state) == ORIBI_SLOT_STARTING))
+        host->measure_looks--;
+        if (!may_be_measured(host, i))
             continue;
+        host->measure_left--;
         feed(host, &(struct oribi_event){.type = ORIBI_EVENT_MEASURED,
                                          .slot = i,
-                                         .ticket = place->ticket,
-                                         .bytes = oribi_process_memory(place->pid)});
-        host->measure_left--;
+                                         .ticket = sup->places[i].ticket,
+                                         .bytes = oribi_process_memory(sup->places[i].pid)});
         return true;
     }
     return false;

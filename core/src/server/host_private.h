@@ -94,7 +94,9 @@ struct oribi_host {
     int64_t watchdog_at;
     int64_t measured_at;
     uint32_t measure_next; /* place */
-    uint32_t measure_left;
+    uint32_t measure_left;  /* workers still to be measured by this look … */
+    uint32_t measure_looks; /* … and places still to be looked at */
+    uint8_t passed_over[ORIBI_SLOTS_MAX];
     int64_t listen_look_at;    /* while the listeners end; 0: they do not */
     int64_t listen_held_until; /* until then connections that the kernel holds back are waited for */
     /* between ORIBI_HOST_FORK_MOLD and oribi_host_forked() */

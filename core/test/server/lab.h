@@ -335,7 +335,7 @@ static void prepare(uint32_t workers)
         fail("the log can be emptied");
 }
 
-static pid_t start(void)
+__attribute__((unused)) static pid_t start(void)
 {
     fflush(stdout);
     pid_t pid = fork();
@@ -355,7 +355,7 @@ static char *log_text_now(void)
     return text;
 }
 
-static bool logged(const char *words)
+__attribute__((unused)) static bool logged(const char *words)
 {
     return strstr(log_text_now(), words) != NULL;
 }
@@ -385,7 +385,7 @@ static bool alone(void)
     return pid < 0 && errno == ECHILD;
 }
 
-static bool gone(pid_t pid)
+__attribute__((unused)) static bool gone(pid_t pid)
 {
     (void)waitpid(pid, NULL, WNOHANG); /* it may have become ours */
     return kill(pid, 0) < 0 && errno == ESRCH;
