@@ -4,9 +4,11 @@ use lib 't/lib';
 use Cwd ();
 use Fcntl ();
 use File::Temp ();
+use IO::Socket::UNIX ();
 use OribiServer qw(slurp);
 use OribiTest qw(wait_until);
 use POSIX ();
+use Socket ();
 use Test::More;
 
 # Oribi::Prefork. Managers are programs of their own; each note of theirs is one line of a file. Waiting ends with a condition.
@@ -47,14 +49,15 @@ sub begin {
 }
 
 sub run_manager {
-    my ($source, $file) = @_;
+    my ($source, $file, %env) = @_;
     my $program = $file || "$dir/manager.pl";
     open my $fh, '>', $program or die;
     print {$fh} $PRELUDE, $source;
     close $fh;
     my $pid = fork // die "fork: $!";
     if (!$pid) {
-        $ENV{NOTES} = $notes;
+        %ENV = (%ENV, NOTES => $notes, %env);
+        $SIG{$_} = 'DEFAULT' for qw(INT HUP);    # what these tests were started with (nohup) a manager would take for the program's wish
         POSIX::setpgid(0, 0);
         open STDERR, '>>', "$dir/log" or POSIX::_exit(9);
         open STDOUT, '>&', \*STDERR or POSIX::_exit(9);
@@ -319,6 +322,81 @@ PERL
     wait_for(sub { count('gone') >= 1 });
     stop($pid);
     is((words('gone'))[0], (words('big'))[0], 'the first one');
+};
+
+behaves 'age_max waits for the job' => sub {
+    my $pid = run_manager(<<'PERL');
+my $pm = Oribi::Prefork->new(max_workers => 1, age_max => 1);
+$pm->start(sub {
+    my $w = shift;
+    note('up', $$);
+    $w->job(sub { select undef, undef, undef, 0.01 until -e "$ENV{NOTES}.go"; note('done', $$) });
+    $w->wait;
+    note('down', $$);
+});
+$pm->wait_all_children;
+PERL
+    wait_for(sub { count('up') == 2 });
+    is count('done'), 0, 'its successor came while it was in a job';
+    open my $fh, '>', "$notes.go" or die;
+    close $fh;
+    my ($old) = words('up');
+    wait_for(sub { grep { $_ == $old } words('down') });
+    is scalar(grep { $_ == $old } words('done')), 1, 'done';
+    stop($pid);
+};
+
+behaves 'user and group are those of the workers' => sub {
+    return pass 'only root can become somebody else' if $>;
+    my ($uid, $gid) = (getpwnam 'nobody')[2, 3];
+    my $group = getgrgid $gid;
+    chmod 0711, "$dir" or die;
+    chmod 0666, $notes or die;
+    my $pid = run_manager(<<"PERL" . <<'PERL');
+my \$pm = Oribi::Prefork->new(max_workers => 1, user => 'nobody', group => '$group');
+PERL
+$pm->start(sub { my $w = shift; note('up', $<, $>, $( + 0, scalar grep { $_ == 0 } split ' ', $(); $w->wait; note('down') });
+note('manager', $>);
+$pm->wait_all_children;
+PERL
+    wait_for(sub { count('up') == 1 });
+    stop($pid);
+    is_deeply [words('up')], [$uid, $uid, $gid, 0], 'nobody, in no group of root';
+    is_deeply [words('manager'), count('down')], [0, 1], 'the manager is root still';
+};
+
+behaves 'a service manager hears what is going on' => sub {
+    my $socket = IO::Socket::UNIX->new(Type => Socket::SOCK_DGRAM(), Local => "$dir/notify") or die $!;
+    $socket->blocking(0);
+    my $told = '';
+    my $hear = sub {
+        my ($text) = @_;
+        wait_for(sub { while (defined $socket->recv(my $part, 4096)) { $told .= "$part\n" } index($told, $text) >= 0 });
+    };
+    my $pid = run_manager("my \$pm = Oribi::Prefork->new(max_workers => 1);\n$LOOP", undef, NOTIFY_SOCKET => "$dir/notify");
+    $hear->('READY=1');
+    is count('up'), 1, 'ready is: a worker is';
+    $told = '';
+    kill HUP => $pid;
+    $hear->('RELOADING=1');
+    $hear->('READY=1');
+    unlike $told, qr/STOPPING=1/, 'no end';
+    stop($pid);
+    $hear->('STOPPING=1');
+};
+
+behaves 'daemonize' => sub {
+    my $pid = run_manager("my \$pm = Oribi::Prefork->new(max_workers => 1, daemonize => 1, pid_file => '$dir/pid');\n$LOOP");
+    is reap($pid), 0, 'the starter leaves when it is up';
+    my $daemon = slurp("$dir/pid") + 0;
+    isnt $daemon, $pid, 'another process';
+    wait_for(sub { count('up') == 1 });
+    my ($ours, $its) = map { slurp("/proc/$_/stat") =~ /\) \S \d+ \d+ (\d+)/ } $$, $daemon;
+    isnt $its, $ours, 'a session of its own';
+    kill TERM => $daemon;
+    wait_for(sub { count('left') == 1 && !alive($daemon) });
+    is_deeply [words('left')], [0], 'nobody left';
+    ok !-e "$dir/pid", 'pid file is removed';
 };
 
 behaves 'a reload starts the program anew and replaces its workers' => sub {

@@ -1,8 +1,10 @@
 # frozen_string_literal: true
 
+require "etc"
 require "fileutils"
 require "minitest/autorun"
 require "rbconfig"
+require "socket"
 require "tmpdir"
 require "timeout"
 
@@ -292,6 +294,94 @@ class PreforkTest < Minitest::Test
     assert_equal words("up").first, words("down").first
   end
 
+  def test_age_max_waits_for_the_job_and_leaves_those_alone_that_never_ask
+    pid = run_manager(<<~RUBY)
+      pm = Oribi::Prefork.new(max_workers: 2, age_max: 1)
+      pm.start do |worker|
+        note "up", $$, worker.index, worker.generation
+        sleep if worker.index == 1
+        worker.job { sleep 0.01 until File.exist?(ENV["NOTES"] + ".go"); note "done", $$ }
+        worker.wait
+        note "down", $$
+      end
+      pm.wait_all_children
+    RUBY
+    wait_for { count("up") == 3 }
+    old, quiet = lines("up").first(2).sort_by { |_, index| index }.map(&:first)
+    assert_equal 0, count("done"), "its successor came while it was in a job"
+    File.write("#{@notes}.go", "")
+    wait_for { words("down").include?(old) }
+    assert_includes words("done"), old
+    assert alive?(quiet)
+    stop(pid)
+  end
+
+  def test_user_and_group_are_those_of_the_workers
+    skip "only root can become somebody else" unless Process.uid.zero?
+    nobody = Etc.getpwnam("nobody")
+    pid = run_manager(<<~RUBY)
+      pm = Oribi::Prefork.new(max_workers: 1, user: "nobody", group: "#{Etc.getgrgid(nobody.gid).name}")
+      note "manager", Process.uid
+      pm.start { |worker| note "up", $$, Process.uid, Process.euid, Process.gid, Process.groups.include?(0); worker.wait; note "down" }
+      pm.wait_all_children
+    RUBY
+    wait_for { count("up") == 1 }
+    stop(pid)
+    assert_equal [nobody.uid, nobody.uid, nobody.gid, false].map(&:to_s), words("up").drop(1)
+    assert_equal [["0"], 1], [words("manager"), count("down")]
+
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1, user: 'nobody')\npm.start { note 'sleeps', $$; sleep }")
+    wait_for { count("sleeps") == 1 }
+    kill(:KILL, pid)
+    reap(pid)
+    wait_for { !alive?(words("sleeps").first) }
+  end
+
+  def test_a_service_manager_hears_what_is_going_on
+    socket = Socket.new(:UNIX, :DGRAM)
+    socket.bind(Addrinfo.unix("#{@dir}/notify"))
+    told = +""
+    hear = lambda do |text|
+      wait_for do
+        while (part = socket.recv_nonblock(4096, exception: false)) != :wait_readable do told << part << "\n" end
+        told.include?(text)
+      end
+    end
+    pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1)\n#{LOOP}", "NOTIFY_SOCKET" => "#{@dir}/notify")
+    hear.("READY=1")
+    assert_equal 1, count("up"), "ready is: a worker is"
+    told.clear
+    kill(:HUP, pid)
+    hear.("RELOADING=1")
+    hear.("READY=1")
+    refute_includes told, "STOPPING=1"
+    stop(pid)
+    hear.("STOPPING=1")
+  ensure
+    socket.close
+  end
+
+  def test_start_in_a_thread
+    pid = run_manager(<<~RUBY)
+      pm = Oribi::Prefork.new(max_workers: 2, err_respawn_interval: 0.1)
+      Thread.new do
+        pm.start do |worker|
+          note "up", $$, worker.index
+          worker.index.zero? ? worker.wait : sleep
+          note "down", $$
+        end
+        note "left", pm.wait_all_children
+      end.join
+      note "after", pm.signal_received
+    RUBY
+    wait_for { count("up") == 2 }
+    kill(:KILL, words("up").first.to_i)
+    wait_for { count("up") == 3 }
+    stop(pid)
+    assert_equal [["0"], ["TERM"]], [words("left"), words("after")]
+    refute(lines("up").any? { |worker,| alive?(worker) })
+  end
+
   def test_more_and_fewer_workers
     pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1)\n#{LOOP}")
     wait_for { count("up") == 1 }
@@ -441,16 +531,26 @@ class PreforkTest < Minitest::Test
 
   private
 
-  def run_manager(source)
+  def run_manager(source, env = {})
     program = File.join(@dir, "manager.rb")
     File.write(program, PRELUDE + source)
-    spawn_manager(program)
+    spawn_manager(program, env)
   end
 
-  def spawn_manager(program)
-    pid = spawn({ "NOTES" => @notes }, RbConfig.ruby, "-I#{LIBRARY}", program, out: "#{@dir}/log", err: [:child, :out], pgroup: true)
+  def spawn_manager(program, env = {})
+    pid = with_default_signals do
+      spawn({ "NOTES" => @notes, **env }, RbConfig.ruby, "-I#{LIBRARY}", program, out: "#{@dir}/log", err: [:child, :out], pgroup: true)
+    end
     @pids << pid
     pid
+  end
+
+  # What was ignored when these tests were started (nohup, a shell's background) a manager would take for the program's wish.
+  def with_default_signals
+    before = %w[INT HUP].to_h { |signal| [signal, trap(signal, "DEFAULT")] }
+    yield
+  ensure
+    before&.each { |signal, handler| trap(signal, handler) }
   end
 
   def stop(pid)
