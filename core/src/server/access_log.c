@@ -120,6 +120,13 @@ void oribi_access_log_close(struct oribi_access_log *log)
     if (!log)
         return;
     oribi_access_log_flush(log);
+    oribi_access_log_forget(log);
+}
+
+void oribi_access_log_forget(struct oribi_access_log *log)
+{
+    if (!log)
+        return;
     if (log->fd != STDOUT_FILENO)
         oribi_os_close(log->fd);
     oribi_buf_deinit(&log->lines);

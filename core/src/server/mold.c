@@ -235,5 +235,6 @@ void oribi_mold_destroy(struct oribi_mold *mold)
     oribi_os_close(mold->ties.life_fd);
     oribi_handoff_close(&mold->ties.handoff);
     oribi_wake_destroy(&mold->wake);
+    oribi_access_log_forget(mold->ties.access_log); /* a mold that was a worker has lines that the worker writes */
     oribi_mem_free(mold);
 }

@@ -42,4 +42,7 @@ int oribi_access_log_reopen(struct oribi_access_log *log, char *error);
 
 void oribi_access_log_close(struct oribi_access_log *log);
 
+/* The same without writing what is buffered: for a process that has a copy of the lines of another. */
+void oribi_access_log_forget(struct oribi_access_log *log);
+
 #endif
