@@ -42,6 +42,11 @@ tsan:
 sanitize:
 	@script/sanitize
 
+# Both servers with all their processes under valgrind: three minutes.
+valgrind: all
+	@for command in oribi oribi-psgi; do E2E_COMMAND=$$command ruby -Ie2e e2e/memcheck/memcheck_test.rb -v || exit 1; done
+	@echo "valgrind: $$(command -v valgrind >/dev/null && echo both servers passed || echo skipped, it is not installed)"
+
 # What takes minutes: a million hand-offs, and a minute of calls around a millisecond, plain and under ThreadSanitizer.
 SOAKED = server/handoff_test server/helper_test
 soak-core:
@@ -62,7 +67,7 @@ bench: all
 	@bench/run --quick
 
 # Requests without pause while processes are replaced, 100,000 a row; W=--write puts the table into the documentation. N: other numbers.
-soak: all soak-core soak-crowd sanitize soak-scarcity soak-chaos
+soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # Out of memory at every single allocation of a start.
@@ -102,4 +107,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl test asan tsan sanitize soak-core soak-crowd soak-scarcity lint bench soak fuzz fuzz-merge fuzz-all ci clean
+.PHONY: all core ruby perl test asan tsan sanitize soak-core soak-crowd soak-scarcity valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean

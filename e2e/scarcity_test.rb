@@ -2,6 +2,7 @@
 
 require_relative "support"
 require_relative "support/native"
+require_relative "support/every_request"
 
 # Out of memory, once, at every place where the extension asks for some: load/scarce_heap.c lets the n-th allocation fail, n from 1 to the last.
 # While the server starts it says so in one line and ends with 71, or serves all the same (a worker or mold was replaced). While it serves, requests
@@ -101,30 +102,7 @@ class ScarcityTest < Minitest::Test
     (1..count).each { |n| start_with_failure(n) if FULL || (n % 7).zero? }
   end
 
-  BIG = "0123456789abcdef" * 20_000
   ERRORS = [400, 408, 413, 431, 500, 503].freeze
-
-  def chunked(body) = "#{format("%x", body.bytesize)}\r\n#{body}\r\n0\r\nX-Sum: 1\r\nX-Sum: 2\r\n\r\n"
-
-  # name => [what is sent, the body that comes with 200]
-  REQUESTS = {
-    "get" => ["GET / HTTP/1.1\r\nHost: a\r\n\r\n", "Hello, World!"],
-    "repeated fields" => ["GET /method HTTP/1.1\r\nHost: a\r\nAccept: x\r\nAccept: y\r\nCookie: a=1\r\nCookie: b=2\r\nX-Long: #{"x" * 6000}\r\n\r\n", "GET"],
-    "body" => ["POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9000\r\n\r\n#{BIG[0, 9000]}", BIG[0, 9000]],
-    "spooled body" => ["POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: #{BIG.bytesize}\r\n\r\n#{BIG}", BIG],
-    "chunked" => ["POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n#{"2328\r\n#{BIG[0, 9000]}\r\n0\r\n\r\n"}", BIG[0, 9000]],
-    "chunked and spooled" => ["POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n#{BIG.bytesize.to_s(16)}\r\n#{BIG}\r\n0\r\n\r\n", BIG],
-    "trailers" => ["POST /trailers HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Sum: 1\r\n\r\n", /sum/i],
-    "stream" => ["GET /stream HTTP/1.1\r\nHost: a\r\n\r\n", "line 0\nline 1\nline 2\n"],
-    "parts" => ["GET /parts?count=3 HTTP/1.1\r\nHost: a\r\n\r\n", "part 0\npart 1\npart 2\n"],
-    "many" => ["GET /many?count=2000 HTTP/1.1\r\nHost: a\r\n\r\n", Array.new(2000) { |i| "#{i}\n" }.join],
-    "slow reader" => ["GET /big?size=4000000 HTTP/1.1\r\nHost: a\r\n\r\n", ("0123456789abcdef" * 250_000)],
-    "flood" => ["GET /flood?count=30 HTTP/1.1\r\nHost: a\r\n\r\n", ("0123456789abcdef" * (4096 * 30))],
-    "file" => ["GET /file HTTP/1.1\r\nHost: a\r\n\r\n", E2E::Server.numbers],
-    "handle" => ["GET /handle HTTP/1.1\r\nHost: a\r\n\r\n", E2E::Server.numbers],
-    "hints" => ["GET /hints HTTP/1.1\r\nHost: a\r\n\r\n", "hinted"],
-    "hijack" => ["GET /hijack HTTP/1.1\r\nHost: a\r\n\r\n", "hijacked"],
-  }.freeze
 
   # The body, a status of refusal, or :closed.
   def ask(one, bytes)
@@ -158,7 +136,7 @@ class ScarcityTest < Minitest::Test
       place = @plan.place
       what = "#{name}, allocation #{n} at #{place || "no place"} -> #{answer.is_a?(String) ? "answered" : answer}: #{one.stderr.lines.last(5).join}"
       assert_as_good_as_can_be(answer, wanted, what)
-      assert_equal "Hello, World!", ask(one, REQUESTS["get"].first), what
+      assert_equal "Hello, World!", ask(one, E2E::EVERY_REQUEST["get"].first), what
       if place.nil?
         assert wanted === answer, what
         return places
@@ -172,7 +150,7 @@ class ScarcityTest < Minitest::Test
     one = server("--access-log", "#{@dir}/access.log").start
     one.get("/")
     first = one.worker_pid
-    places = REQUESTS.map { |name, (bytes, wanted)| places_of(one, name, bytes, wanted).tap { |list| warn "#{name}: #{list}" if ENV["VERBOSE"] } }
+    places = E2E::EVERY_REQUEST.map { |name, (bytes, wanted)| places_of(one, name, bytes, wanted).tap { |list| warn "#{name}: #{list}" if ENV["VERBOSE"] } }
     assert_operator places.flatten.uniq.size, :>=, 8, "places of the code that asked for memory"
     assert_no_crash(one.stderr, "serving")
     assert_equal first, one.worker_pid, "no allocation for a request ends the worker: #{one.stderr}"
