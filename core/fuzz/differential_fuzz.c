@@ -125,18 +125,19 @@ static bool longer_name(const char *p, size_t n)
     return false;
 }
 
-/* A Connection whose list begins with an empty element, which counts for nothing (RFC 9110 5.6.1.2). The other parser loses what follows. */
-static bool empty_element_first(const char *p, size_t n)
+/* A Connection with an empty element, which counts for nothing (RFC 9110 5.6.1.2). The other parser loses what follows it. */
+static bool has_empty_element(const char *p, size_t n)
 {
     for (size_t i = 0; i + 12 < n; i++) {
         if (p[i] != '\n' || p[i + 11] != ':' ||
             !oribi_slice_equal_fold(oribi_slice(p + i + 1, 10), ORIBI_SLICE("connection")))
             continue;
-        size_t at = i + 12;
-        while (at < n && (p[at] == ' ' || p[at] == '\t'))
-            at++;
-        if (at < n && p[at] == ',')
-            return true;
+        bool empty = true;
+        for (size_t at = i + 12; at < n && p[at] != '\r'; at++) {
+            if (p[at] == ',' && empty)
+                return true;
+            empty = p[at] == ',' || (empty && (p[at] == ' ' || p[at] == '\t'));
+        }
     }
     return false;
 }
@@ -183,7 +184,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             find("taken by us alone", &ours, &t);
         if (ours.complete && (!same || ours.body_len != theirs->body_len))
             find("taken as another request", &ours, &t);
-        bool known = head.chunked /* it reads Connection as a trailer */ || empty_element_first(text, size);
+        bool known = head.chunked /* it reads Connection as a trailer */ || has_empty_element(text, size);
         if (ours.complete && ours.keep_alive && !theirs->keep_alive && !known)
             find("kept by us alone", &ours, &t);
         if (ours.waits && theirs->complete) /* a refusal that comes only with the end of a line is no difference */
