@@ -1,0 +1,202 @@
+/* Connection, request bodies: behind their head in its buffer, in memory, or in a file without a name; sized or chunked. Reading order: the two begins,
+ * oribi__conn_body_room, oribi__conn_body_input, append_body. */
+#include "oribi/event/conn.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/os.h"
+#include "oribi/event/reactor.h"
+
+#include "event/conn_parts.h"
+
+enum {
+    FULL_RETRY_AFTER_S = 5, /* files of others go as their bodies are read or their clients leave */
+    DIRECT_FROM_BYTES = 16 * 1024,
+};
+
+/* How much of the body may be in memory, its own limit and the worker's budget considered. */
+static uint32_t body_memory_max(const struct oribi_reactor *r, const struct oribi_call *call)
+{
+    if (call->body_file)
+        return 0;
+    return (uint32_t)oribi_budget_memory(&r->budget, call->charge.memory, r->config.limits.body_memory_max);
+}
+
+/* What is taken from the heap counts, not what has arrived. */
+static void charge_body(struct oribi_reactor *r, struct oribi_call *call)
+{
+    bool in_file = call->body.fd >= 0;
+    oribi_budget_set(&r->budget, &call->charge, in_file ? 0 : (int64_t)call->body.memory.cap,
+                     in_file ? call->body.len : 0);
+}
+
+/* Room for what a body promises is made when enough of it has come to believe it; before that what has come is copied, so that thousands who announce much and send a few bytes
+ * take little. */
+static char *body_room(struct oribi_reactor *r, struct oribi_call *call, size_t room)
+{
+    if (call->body_file || call->body.memory.len < DIRECT_FROM_BYTES)
+        return NULL;
+    return oribi_body_try_room(&call->body, room, body_memory_max(r, call));
+}
+
+char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_call *call, size_t *room)
+{
+    *room = ORIBI_SCRATCH_BYTES;
+    if (call->head.chunked)
+        return r->scratch;
+    int64_t left = call->head.content_length - call->body.len;
+    if (left < ORIBI_SCRATCH_BYTES)
+        *room = (size_t)left;
+    char *direct = body_room(r, call, *room);
+    return direct ? direct : r->scratch;
+}
+
+/* Slower than body_rate_min over the whole body, once body_timeout has passed: holding a socket is cheap, but not for ever. */
+static bool too_slow(const struct oribi_reactor *r, const struct oribi_call *call)
+{
+    int64_t elapsed_ms = r->now_ms - call->body_started_ms;
+    if (r->config.body_rate_min == 0 || r->config.body_timeout_ms == 0 || elapsed_ms <= r->config.body_timeout_ms)
+        return false;
+    return call->body.len * 1000 / elapsed_ms < (int64_t)r->config.body_rate_min;
+}
+
+static void body_progress(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (too_slow(r, c->call))
+        oribi_conn_refuse(r, c, ORIBI_ETIMEOUT, "body slower than the minimum rate");
+    else
+        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
+}
+
+static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const char *p, size_t n)
+{
+    struct oribi_body *body = &c->call->body;
+    if (n == 0)
+        return true;
+    uint32_t memory_max = body_memory_max(r, c->call);
+    bool to_file = body->fd >= 0 || body->memory.len + n > memory_max;
+    if (to_file && !oribi_budget_file(&r->budget, (int64_t)(body->memory.len + n))) {
+        oribi_conn_refuse_busy(r, c, FULL_RETRY_AFTER_S, "buffers_file_max is used up");
+        return false;
+    }
+    if (oribi_body_append(body, p, n, memory_max) == 0) {
+        charge_body(r, c->call);
+        return true;
+    }
+    if (r->hooks.refused)
+        r->hooks.refused(r->hooks.self, c, 0, "request body could not be stored");
+    oribi__conn_close(r, c);
+    return false;
+}
+
+static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    c->state = ORIBI_CONN_BODY;
+    c->call->body_started_ms = r->now_ms;
+    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
+    if (c->call->head.expect_continue) {
+        /* We buffer bodies before the call, so the wish is granted at once: RFC 9110 10.1.1. */
+        struct iovec vec = {(void *)"HTTP/1.1 100 Continue\r\n\r\n", 25};
+        (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection shows at the next read */
+        if (c->out)
+            oribi_loop_interest(r->loop, &c->watch, ORIBI_READ | ORIBI_WRITE);
+    }
+}
+
+void oribi__conn_body_begin(struct oribi_reactor *r, struct oribi_conn *c, size_t rest)
+{
+    struct oribi_call *call = c->call;
+    call->body_file = call->head.content_length > (int64_t)r->config.limits.body_memory_max;
+    c->len = call->used;
+    begin_body(r, c);
+    (void)append_body(r, c, c->buf + call->used, rest);
+}
+
+static void chunked_done(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    const struct oribi_buf *text = &c->call->chunked.trailers;
+    if (text->len > 0 && oribi_trailers_read(oribi_slice(text->p, text->len), &c->call->trailers) < 0)
+        oribi__conn_close(r, c);
+    else
+        oribi__conn_complete(r, c);
+}
+
+static void chunked_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
+{
+    struct oribi_call *call = c->call;
+    size_t len = n;
+    size_t used = 0;
+    int result = oribi_chunked_decode(&call->chunked, &r->config.limits, p, &len, &used);
+    if (result < 0) {
+        oribi_conn_refuse(r, c, result, call->chunked.reason);
+        return;
+    }
+    if (!append_body(r, c, p, len))
+        return;
+    if (!call->chunked.done) {
+        body_progress(r, c);
+        return;
+    }
+    if (used < n && oribi_buf_try_append(&call->rest, p + used, n - used) < 0) {
+        oribi__conn_close(r, c);
+        return;
+    }
+    chunked_done(r, c);
+}
+
+/* The bytes behind a chunked head are decoded where they stand: a small body never moves. */
+void oribi__conn_chunked_begin(struct oribi_reactor *r, struct oribi_conn *c, size_t rest)
+{
+    struct oribi_call *call = c->call;
+    char *p = c->buf + call->used;
+    size_t len = rest;
+    size_t used = 0;
+    int result = oribi_chunked_decode(&call->chunked, &r->config.limits, p, &len, &used);
+    if (result < 0) {
+        oribi_conn_refuse(r, c, result, call->chunked.reason);
+        return;
+    }
+    if (call->chunked.done) {
+        call->in_place = oribi_slice(p, len);
+        call->used += (uint32_t)used;
+        chunked_done(r, c);
+        return;
+    }
+    c->len = call->used;
+    begin_body(r, c);
+    (void)append_body(r, c, p, len);
+}
+
+void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
+{
+    struct oribi_call *call = c->call;
+    if (call->head.chunked) {
+        chunked_input(r, c, p, n);
+        return;
+    }
+    if (p != r->scratch) {
+        oribi_body_grown(&call->body, n);
+        charge_body(r, call);
+    } else if (!append_body(r, c, p, n))
+        return;
+    if (call->body.len == call->head.content_length)
+        oribi__conn_complete(r, c);
+    else
+        body_progress(r, c);
+}
+
+/* A spooled body arrives whole beside the head that announces it. */
+void oribi__conn_body_inject(struct oribi_reactor *r, struct oribi_conn *c, int body_fd, int64_t body_len)
+{
+    struct oribi_call *call = c->call;
+    bool fits = c->state == ORIBI_CONN_BODY && !call->head.chunked && call->body.len == 0 &&
+                call->head.content_length == body_len;
+    if (!fits) {
+        oribi_os_close(body_fd);
+        oribi__conn_close(r, c);
+        return;
+    }
+    call->body.fd = body_fd;
+    call->body.len = body_len;
+    charge_body(r, call);
+    oribi__conn_complete(r, c);
+}
