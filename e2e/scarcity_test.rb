@@ -102,6 +102,24 @@ class ScarcityTest < Minitest::Test
     (1..count).each { |n| start_with_failure(n) if FULL || (n % 7).zero? }
   end
 
+  def reload_with_failure(n)
+    control = "#{@dir}/control#{n}"
+    one = server("--control", control).start
+    E2E.wait_until("the control socket") { File.exist?(control) && one.get("/").status == 200 }
+    @plan.fail_at(n)
+    said = IO.popen([E2E::Server.binary, "ctl", "--control", control, "reload"], err: %i[child out], &:read)
+    what = "allocation #{n} of a reload at #{@plan.place || "no place"}: #{said}#{one.stderr}"
+    @plan.never
+    refute one.ended?, what
+    assert_equal "Hello, World!", one.get("/").body, what
+    assert_no_crash(one.stderr, what)
+    one.stop
+    one.cleanup
+  end
+
+  # The server goes on, whether a reload comes about or not.
+  def test_the_first_allocations_of_a_reload = (1..(FULL ? 40 : 3)).each { |n| reload_with_failure(n) }
+
   ERRORS = [400, 408, 413, 431, 500, 503].freeze
 
   # The body, a status of refusal, or :closed.

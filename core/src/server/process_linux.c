@@ -138,15 +138,17 @@ static bool same_name(const char *a, const char *b)
     return n == strcspn(b, "=") && memcmp(a, b, n) == 0;
 }
 
-/* The list only; its strings are borrowed. */
-static char **merge_environ(char *const *base, char *const *extra)
+/* The list only; its strings are borrowed. NULL when out of memory: who goes on serving needs no new process for it. */
+static char **try_merge_environ(char *const *base, char *const *extra)
 {
     size_t count = 0;
     for (size_t i = 0; base[i]; i++)
         count++;
     for (size_t i = 0; extra[i]; i++)
         count++;
-    char **list = oribi_mem_alloc(count + 1, sizeof(*list));
+    char **list = oribi_mem_try_alloc(count + 1, sizeof(*list));
+    if (!list)
+        return NULL;
     size_t n = 0;
     for (size_t i = 0; base[i]; i++) {
         bool replaced = false;
@@ -180,7 +182,9 @@ int oribi_start_again(const struct oribi_start *start, char *const *extra, const
 {
     if (!start->argv || !start->argv[0])
         return ORIBI_EINVAL;
-    char **merged = merge_environ(start->environ, extra);
+    char **merged = try_merge_environ(start->environ, extra);
+    if (!merged)
+        return ORIBI_ENOMEM;
     pid_t child = fork();
     if (child == 0)
         become(start, merged, keep, keep_count);
