@@ -1,17 +1,18 @@
 # frozen_string_literal: true
 
+require_relative "document"
 require_relative "findings"
+require_relative "machine"
 require_relative "targets"
 
 module Bench
-  # The results as tables in README.md and doc/benchmarks.md, between <!-- bench:NAME --> and <!-- /bench:NAME -->: no figure there is by hand.
+  # The results of bench/run as the tables of README.md and doc/benchmarks.md.
   class Documents
-    README = File.join(ROOT, "README.md")
-    DOC = File.join(ROOT, "doc/benchmarks.md")
+    README = Document::README
+    DOC = Document::PAGE
+    ROUNDS_MIN = 5
 
     def initialize(findings) = @findings = findings
-
-    ROUNDS_MIN = 5
 
     # Figures of a quick run are for looking at, not for documents.
     def write
@@ -30,26 +31,9 @@ module Bench
     private
 
     # A document without the mark is left alone, and so is one when nothing was measured for it.
-    def put(path, mark, lines)
-      return if lines.empty?
-
-      text = File.read(path)
-      pattern = /(<!-- bench:#{mark} -->\n).*?(<!-- \/bench:#{mark} -->)/m
-      File.write(path, text.sub(pattern) { "#{$1}\n#{lines.join("\n")}\n\n#{$2}" })
-    end
-
-    def table(rows)
-      widths = rows.transpose.map { |column| column.map(&:size).max }
-      lines = rows.map { |first, *rest| "| #{[first.ljust(widths[0]), *rest.zip(widths.drop(1)).map { |text, width| text.rjust(width) }].join(" | ")} |" }
-      rule = widths.each_with_index.map { |width, index| index.zero? ? "-" * width : "#{"-" * (width - 1)}:" }
-      lines.insert(1, "| #{rule.join(" | ")} |")
-    end
-
-    def machine
-      one = @findings.machine
-      versions = "Ruby #{one[:ruby]}, Perl #{one[:perl]}, Linux #{one[:kernel][/\A\d+\.\d+/]}"
-      "#{one[:processor]}, #{one[:cores]} cores, #{versions}, #{@findings.run[:run][0, 10]}"
-    end
+    def put(path, mark, lines) = lines.empty? || Document.put(path, mark, lines)
+    def table(rows) = Document.table(rows)
+    def machine = Machine.line(@findings.machine, @findings.run[:run][0, 10])
 
     def figure(row) = row ? Table.figure(row[:median]) + (row[:errors].to_i.positive? ? " !" : "") : ""
     def ratio(...) = @findings.ratio(...)&.then { |value| format("%.2f", value) }.to_s

@@ -6,24 +6,32 @@ require_relative "peers"
 module Bench
   # bench/load/load for a round: requests that are due at times drawn in advance, each timed from when it was due.
   class OpenLoop
-    Round = Struct.new(:count, :errors, :curve, keyword_init: true) do
+    # Times in ms. curve: [[percentile, ms], ...].
+    Series = Struct.new(:count, :errors, :mean, :curve) do
       def any? = count.positive?
-      def at(percentile) = curve.assoc(percentile).last
+      def at(percentile) = curve.assoc(percentile)&.last
     end
 
     WARM_S = 0.3
 
     def self.program = Peers.compiled("load", "bench/load/load.c", "-lm")
 
-    def initialize(context) = @context = context
+    # pinned: on the client's core.
+    def initialize(context, pinned: true)
+      @context = context
+      @pinned = pinned
+    end
 
-    def run(address, rate:, seconds:, connections:, path: "/")
-      argv = [OpenLoop.program, address, "-r", rate, "-c", connections, "-d", seconds.round(2), "-w", WARM_S, "-p", path, "-j"].map(&:to_s)
-      lines = IO.popen(@context.on_client_core(argv), err: @context.log, &:readlines)
-      all = lines.map { |line| JSON.parse(line) }.find { |line| line["path"] == "all" && line["what"] == "time" }
-      return Round.new(count: 0, errors: 1, curve: []) unless all
+    # The times of all requests; none, and an error, when the server was too far behind.
+    def run(address, **options) = series(address, **options).fetch(%w[all time]) { Series.new(0, 1, 0.0, []) }
 
-      Round.new(count: all["count"], errors: all["errors"], curve: all["curve"])
+    # { [path or "all", "time", "wait", "ideal" or "least"] => Series }, as bench/load/load.c tells of them; empty when the server was too far behind.
+    # paths: with shares and numbers to draw, as it takes them. servers: those of the one queue that "ideal" and "least" come from.
+    def series(address, rate:, seconds:, connections:, warm_s: WARM_S, paths: "/", seed: nil, servers: nil)
+      options = { "-r" => rate, "-c" => connections, "-d" => seconds.round(2), "-w" => warm_s, "-p" => paths, "-s" => seed, "-k" => servers }.compact
+      argv = [OpenLoop.program, address, *options.flatten, "-j"].map(&:to_s)
+      lines = IO.popen(@pinned ? @context.on_client_core(argv) : argv, err: @context.log, &:readlines)
+      lines.map { |line| JSON.parse(line) }.to_h { |line| [line.values_at("path", "what"), Series.new(*line.values_at("count", "errors", "mean", "curve"))] }
     end
   end
 end

@@ -39,6 +39,16 @@ module Bench
       @lacks = lacks
     end
 
+    # The same server with more options, which its command takes before all others.
+    def with(key, name, *options)
+      command = lambda { |site|
+        env, argv = @command.call(site)
+        [env, [argv.first, *options, *argv.drop(1)]]
+      }
+      Peer.new(key, name, kind, command: command, needs: @needs, version: @version, package: package, reload: reload, stop: stop,
+                                variant_of: self.key, lacks: lacks)
+    end
+
     def oribi? = key.start_with?("oribi")
     def lacks?(what) = lacks.include?(what)
 

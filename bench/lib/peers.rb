@@ -41,6 +41,18 @@ module Bench
       [{}, [NGINX, "-e", "#{site.dir}/error.log", "-c", path]]
     end
 
+    # nginx before a server that listens on a unix socket. keep_alive: whether it keeps its connections to the server.
+    def proxy(upstream = nil, keep_alive: false)
+      command = lambda { |site|
+        # Whoever nginx runs as must reach the socket.
+        File.chmod(0o777, upstream)
+        path = config(site.dir, "nginx-proxy.conf", listen: site.listen, upstream: upstream, http_version: keep_alive ? "1.1" : "1.0",
+                                                    keep_alive: keep_alive ? "keepalive 64; keepalive_requests 1000000000;" : "")
+        [{}, [NGINX, "-e", "#{site.dir}/error.log", "-c", path]]
+      }
+      Peer.new("nginx-proxy", "nginx, proxy", :proxy, command: command, needs: [NGINX], stop: :QUIT)
+    end
+
     def environment(site, **more)
       { "BENCH_LISTEN" => site.listen, "BENCH_APP" => site.app, "BENCH_WORKERS" => site.workers.to_s }.merge(more.transform_keys(&:to_s))
     end

@@ -25,18 +25,7 @@ module Bench
     def proxies = @proxies ||= {}
 
     def proxy_of(running)
-      proxies[running] ||= begin
-        # Whoever nginx runs as must reach the socket.
-        File.chmod(0o777, running.listen)
-        Running.new(Peer.new("nginx-proxy", "nginx, proxy", :proxy, command: ->(site) { nginx(site, running.listen) }, stop: :QUIT), context).start
-      end
-    end
-
-    def nginx(site, upstream)
-      keep_alive = self.class.upstream_keep_alive
-      path = Peers.config(site.dir, "nginx-proxy.conf", listen: site.listen, upstream: upstream, http_version: keep_alive ? "1.1" : "1.0",
-                                                        keep_alive: keep_alive ? "keepalive 64; keepalive_requests 1000000000;" : "")
-      [{}, [Peers::NGINX, "-e", "#{site.dir}/error.log", "-c", path]]
+      proxies[running] ||= Running.new(Peers.proxy(running.listen, keep_alive: self.class.upstream_keep_alive), context).start
     end
   end
 

@@ -33,8 +33,6 @@ module Bench
   # seconds a round first, then fewer rounds (never under context.rounds_min). Call `progress` now and then; it shows the remaining time.
   # Errors: a peer that cannot start, dies or answers wrong is a result with errors or without values; an exception ends only this workload
   # and becomes its note. Only Oribi's own failures (server key oribi or oribi-psgi, errors above 0 or no values) make the exit code 1.
-  #
-  # Programs of their own fit in by CommandWorkload: any command that prints such hashes as JSON lines.
   class Workload
     @registered = {}
 

@@ -4,6 +4,7 @@
 require "minitest/autorun"
 require "open3"
 require "tmpdir"
+require_relative "../lib/document"
 load File.expand_path("../run", __dir__)
 
 Bench::Workload.load_all
@@ -101,6 +102,23 @@ class BenchRunTest < Minitest::Test
   ensure
     taken.close
     context.close
+  end
+
+  def test_a_peer_with_options_is_a_variant_of_it
+    site = Bench::Site.new(listen: "127.0.0.1:1", app: "app", workers: 1)
+    base = Bench::Peer.new("base", "Base", :rack, command: ->(one) { [{}, ["serve", one.app]] }, lacks: [:unix])
+    other = base.with("other", "Other", "--more")
+    assert_equal %w[serve --more app], other.command(site).last
+    assert_equal "base", other.variant_of
+    assert other.lacks?(:unix)
+  end
+
+  def test_a_table_goes_between_its_marks_only
+    path = File.join(@dir, "page.md")
+    File.write(path, "a\n<!-- bench:x -->\nold\n<!-- /bench:x -->\nb\n")
+    assert Bench::Document.put(path, "x", ["new"])
+    assert_equal "a\n<!-- bench:x -->\n\nnew\n\n<!-- /bench:x -->\nb\n", File.read(path)
+    refute Bench::Document.put(path, "y", ["new"])
   end
 
   def test_one_core_pins_nothing

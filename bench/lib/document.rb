@@ -1,0 +1,32 @@
+# frozen_string_literal: true
+
+require_relative "peer"
+
+module Bench
+  # Tables in README.md and doc/benchmarks.md, between <!-- bench:NAME --> and <!-- /bench:NAME -->: no figure there is by hand.
+  module Document
+    README = File.join(ROOT, "README.md")
+    PAGE = File.join(ROOT, "doc/benchmarks.md")
+
+    module_function
+
+    # Puts the lines between the marks of that name; false when the document lacks them.
+    def put(path, name, lines)
+      text = File.read(path)
+      pattern = /(<!-- bench:#{name} -->\n).*?(<!-- \/bench:#{name} -->)/m
+      return false unless text.match?(pattern)
+
+      File.write(path, text.sub(pattern) { "#{$1}\n#{lines.join("\n")}\n\n#{$2}" })
+      true
+    end
+
+    # rows: the heading first; figures to the right.
+    def table(rows)
+      rows = rows.map { |row| row.map(&:to_s) }
+      widths = rows.transpose.map { |column| column.map(&:size).max }
+      lines = rows.map { |first, *rest| "| #{[first.ljust(widths[0]), *rest.zip(widths.drop(1)).map { |text, width| text.rjust(width) }].join(" | ")} |" }
+      rule = widths.each_with_index.map { |width, index| index.zero? ? "-" * width : "#{"-" * (width - 1)}:" }
+      lines.insert(1, "| #{rule.join(" | ")} |")
+    end
+  end
+end
