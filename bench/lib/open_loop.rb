@@ -13,6 +13,8 @@ module Bench
     end
 
     WARM_S = 0.3
+    # A server that leaves requests without an answer would take this long after every round.
+    QUICK_TAIL_S = 3
 
     def self.program = Peers.compiled("load", "bench/load/load.c", "-lm")
 
@@ -28,8 +30,9 @@ module Bench
     # { [path or "all", "time", "wait", "ideal" or "least"] => Series }, as bench/load/load.c tells of them; empty when the server was too far behind.
     # paths: with shares and numbers to draw, as it takes them. servers: those of the one queue that "ideal" and "least" come from.
     def series(address, rate:, seconds:, connections:, warm_s: WARM_S, paths: "/", seed: nil, servers: nil)
-      options = { "-r" => rate, "-c" => connections, "-d" => seconds.round(2), "-w" => warm_s, "-p" => paths, "-s" => seed, "-k" => servers }.compact
-      argv = [OpenLoop.program, address, *options.flatten, "-j"].map(&:to_s)
+      options = { "-r" => rate, "-c" => connections, "-d" => seconds.round(2), "-w" => warm_s, "-p" => paths, "-s" => seed, "-k" => servers,
+                  "-t" => @context.quick? ? QUICK_TAIL_S : nil }
+      argv = [OpenLoop.program, address, *options.compact.flatten, "-j"].map(&:to_s)
       lines = IO.popen(@pinned ? @context.on_client_core(argv) : argv, err: @context.log, &:readlines)
       lines.map { |line| JSON.parse(line) }.to_h { |line| [line.values_at("path", "what"), Series.new(*line.values_at("count", "errors", "mean", "curve"))] }
     end

@@ -1,13 +1,14 @@
 /* An open-loop load driver with honest timing. Requests are due at times drawn in advance (exponential gaps); each is sent on a kept-alive connection that has nothing
  * under way, or waits in the driver for one, and its time counts from when it was due, so a server that stalls cannot slow down its own measurement.
  *
- *     load ADDRESS[:PORT] -r RATE [-c 64] [-d SECONDS] [-w SECONDS] [-p PATH[,PATH:SHARE...]] [-s SEED] [-k SERVERS] [-j]
+ *     load ADDRESS[:PORT] -r RATE [-c 64] [-d SECONDS] [-w SECONDS] [-p PATH[,PATH:SHARE...]] [-s SEED] [-k SERVERS] [-t SECONDS] [-j]
  *
  * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. Several paths are mixed by their shares: -p /1ms,/500ms:0.01. In a path ~20 stands for a number drawn from an
  * exponential distribution with that mean: the same seed gives the same arrivals and the same numbers.
  * A server that answers with a field `X-Service-Us` (time in the application) is also given a mean and percentiles of the wait: the answer's time less that.
  * With -k its calls are then played once more through one queue before so many servers, at no cost: what those very arrivals and calls allow at best ("ideal", and
  * "least" of the wait), so that a sample's luck does not pass for the server's merit or fault.
+ * Answers may come for -t seconds after the end (15); what has none by then is an error.
  * One line a path and one for all: count, errors, mean, p50, p90, p99, p99.9, max in ms; with -j a JSON line each, with more percentiles. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -27,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CONNS_MAX = 4096, PATHS_MAX = 8, BUF_BYTES = 64 * 1024, TAIL_S = 15 };
+enum { CONNS_MAX = 4096, PATHS_MAX = 8, BUF_BYTES = 64 * 1024 };
 
 struct conn {
     int fd;
@@ -72,8 +73,16 @@ static struct {
     char paths[PATHS_MAX][256];
     double shares[PATHS_MAX];
     uint64_t seed;
+    double tail_s; /* for answers after the end */
     bool json;
-} setup = {.seconds = 10, .warm_s = 1, .conns = 64, .path_count = 1, .paths = {"/"}, .shares = {1}, .seed = 1};
+} setup = {.seconds = 10,
+           .warm_s = 1,
+           .tail_s = 15,
+           .conns = 64,
+           .path_count = 1,
+           .paths = {"/"},
+           .shares = {1},
+           .seed = 1};
 
 static struct conn *conns;
 static int *free_conns;
@@ -353,7 +362,7 @@ static void read_paths(char *text)
 static void read_arguments(int argc, char **argv)
 {
     int option;
-    while ((option = getopt(argc, argv, "r:c:d:w:p:s:k:j")) != -1) {
+    while ((option = getopt(argc, argv, "r:c:d:w:p:s:k:t:j")) != -1) {
         switch (option) {
         case 'r':
             setup.rate = strtod(optarg, NULL);
@@ -376,6 +385,9 @@ static void read_arguments(int argc, char **argv)
         case 's':
             setup.seed = strtoull(optarg, NULL, 10) * 2654435761u + 1;
             break;
+        case 't':
+            setup.tail_s = strtod(optarg, NULL);
+            break;
         case 'j':
             setup.json = true;
             break;
@@ -385,7 +397,7 @@ static void read_arguments(int argc, char **argv)
     }
     if (optind != argc - 1 || setup.rate <= 0 || setup.conns < 1 || setup.conns > CONNS_MAX || setup.path_count < 1) {
         fprintf(stderr, "usage: load ADDRESS -r RATE [-c CONNECTIONS] [-d SECONDS] [-w WARM-UP SECONDS] [-p "
-                        "PATH,PATH:SHARE] [-s SEED] [-k SERVERS] [-j]\n");
+                        "PATH,PATH:SHARE] [-s SEED] [-k SERVERS] [-t SECONDS] [-j]\n");
         exit(2);
     }
     setup.address = argv[optind];
@@ -429,7 +441,7 @@ int main(int argc, char **argv)
     double start = now_s();
     double next = start;
     double end = start + setup.warm_s + setup.seconds;
-    while (now_s() < end + TAIL_S && (next < end || queue_head < queue_tail || any_busy())) {
+    while (now_s() < end + setup.tail_s && (next < end || queue_head < queue_tail || any_busy())) {
         struct epoll_event events[256];
         double left = next < end ? next - now_s() : 0.1;
         struct timespec wait = {0, left <= 0 ? 0 : left < 0.1 ? (long)(left * 1e9) : 100000000};
