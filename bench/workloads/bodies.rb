@@ -35,7 +35,7 @@ module Bench
   Throughput.define("form-1k", about: "POST of a form of 1 KiB, parsed by Rack::Request or Plack::Request",
                              family: "requests", app: BODIES_APPS) { form.call(1024) }
   Throughput.define("form-16k", about: "POST of a form of 16 KiB, parsed by Rack::Request or Plack::Request",
-                              family: "requests", app: BODIES_APPS) { form.call(16_384) }
+                              family: "requests", app: BODIES_APPS, quick: false) { form.call(16_384) }
 
   Throughput.define("upload-10m", about: "POST of 10 MiB, read by the application, 4 connections", family: "requests", app: BODIES_APPS,
                                   connections: 4, round_min: 1.0) do
