@@ -126,6 +126,32 @@ subtest 'an application may write to everything, and the next request sees none 
     is $seen[3], $seen[0];
 };
 
+# Environments are copied by shape, the order of known fields; each of these is met often enough to be kept, and never mixed up.
+subtest 'shapes' => sub {
+    my $server = serve(\&dump_app);
+    my @known = qw(Accept Accept-Charset Accept-Encoding Accept-Language Authorization Cache-Control Cookie DNT Forwarded If-Match
+        If-Modified-Since If-None-Match If-Range If-Unmodified-Since Origin Pragma Priority Range Referer Sec-Ch-Ua Sec-Ch-Ua-Mobile
+        Sec-Ch-Ua-Platform Sec-Fetch-Dest Sec-Fetch-Mode Sec-Fetch-Site Sec-Fetch-User TE Upgrade-Insecure-Requests User-Agent Via X-Csrf-Token
+        X-Forwarded-For X-Real-Ip X-Requested-With X-Request-Id);
+    my @most   = @known[0 .. 30]; # with Host as many as a shape may have
+    my @shapes = ([], [@known[0 .. 3]], [@known[0 .. 4]], [@known[0 .. 12]], [reverse @known[0 .. 12]], \@most, [@known[0 .. 31]], \@known,
+        [reverse @known]);
+    push @shapes, [@known[$_, $_ + 1, $_ + 2]] for 0 .. 29;
+    my ($client, $turn, @wrong) = ($server->connect, 0);
+    for my $round (1 .. 4) {
+        for my $names (@shapes, @shapes[map { ($_, $_) } 0 .. 8]) {
+            $turn++;
+            my %want = map { ('HTTP_' . (uc $_) =~ tr/-/_/r => "$turn $_") } @$names, 'X-Other';
+            $client->send("GET /$turn HTTP/1.1\r\nHost: a\r\nX-Other: $turn X-Other\r\n" . join('', map { "$_: $turn $_\r\n" } @$names) . "\r\n");
+            my $env = env_of($client->response);
+            my %got = map { ($_ => $env->{$_}) } grep { /\AHTTP_/ && $_ ne 'HTTP_HOST' } keys %$env;
+            push @wrong, "$round: @$names" unless $env->{PATH_INFO} eq "/$turn" && $env->{HTTP_HOST} eq 'a' && keys %$env == 27 + 1 + keys %want
+                && keys %got == keys %want && !grep { ($got{$_} // '') ne $want{$_} } keys %want;
+        }
+    }
+    is_deeply \@wrong, [];
+};
+
 subtest 'what was lent and kept is not lent again' => sub {
     my @kept;
     my $server = serve(

@@ -70,6 +70,24 @@ enum psgi_key {
 /* Methods whose name is shared between environments; others are copied. */
 enum { PSGI_METHOD_COUNT = 7 };
 
+/* Shapes of requests that are kept, and the most fields that one may have; a browser sends 14. */
+enum { PSGI_SHAPES = 16, PSGI_SHAPE_FIELDS = 32 };
+
+/* The environment of requests of one shape: all keys and no value yet. */
+struct psgi_template {
+    HV *env; /* NULL: none was made */
+    uint8_t order[PSGI_KEY_COUNT + PSGI_SHAPE_FIELDS]; /* env.c's place of each entry, as they lie in the table */
+    bool ordered; /* copies keep that order */
+};
+
+struct psgi_shape {
+    struct psgi_template template;
+    uint32_t hash;
+    uint32_t field_count;
+    uint16_t ids[PSGI_SHAPE_FIELDS]; /* of the known fields, in the order in which they came */
+};
+
+/* Tables of our keys alone, with room for a few fields and for a browser's. */
 enum { PSGI_TEMPLATE_COUNT = 2 };
 
 enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_EXTEND, PSGI_LAZY_COUNT };
@@ -117,14 +135,17 @@ struct psgi_worker {
     char line[64];    /* start of "GET /path" for log lines, NUL-terminated */
 
     /* env.c */
-    HV *templates[PSGI_TEMPLATE_COUNT]; /* with room for a few fields, and for a browser's */
+    struct psgi_template templates[PSGI_TEMPLATE_COUNT];
+    struct psgi_shape shapes[PSGI_SHAPES];
+    bool multiprocess;
+    AV *version;
     SV *keys[PSGI_KEY_COUNT];
     SV *field_keys[ORIBI_FIELD_COUNT];
     SV *methods[PSGI_METHOD_COUNT];
     SV *protocols[2];
     SV *empty;
     SV *unix_port;
-    SV *followed[PSGI_FOLLOWED_COUNT]; /* as the template has them; shared texts */
+    SV *followed[PSGI_FOLLOWED_COUNT]; /* as in the last request; shared texts */
     GV *empty_input;
     void *empty_input_layer; /* top layer of that handle as we opened it */
     AV *cleanup_handlers;

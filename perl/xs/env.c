@@ -1,13 +1,19 @@
 /* The PSGI environment of a request.
  *
- * What is the same for every request sits in a template hash that newHVhv() copies without looking a key up. The rest is stored under keys
- * whose hash values were computed once. Constant strings are scalars that share their text with Perl's table of hash keys: copying one
- * allocates no buffer, and an application that writes to its copy gets a text of its own. Nothing is read-only.
+ * Finding a place for 40 keys in a hash would be the dearest part of a request. But clients of one kind send the same fields in the same order, so
+ * a worker keeps hashes by shape (which known fields, in which order) that have the keys and no values. newHVhv() copies one bucket by bucket,
+ * without looking a key up, and the values are set in one pass over the copy:
+ *
+ *   PSGI_KEY_REQUEST_METHOD ... PSGI_KEY_UNREAD | first known field, second, ...
+ *   a place each: enum psgi_key                 | PSGI_KEY_COUNT + number
+ *
+ * Fields outside the core's table, and those of shapes that are not kept, are stored key by key, under hash values computed once where there are
+ * such. Constant strings are scalars that share their text with Perl's table of hash keys: copying one allocates no buffer, and an application
+ * that writes to its copy gets a text of its own. Nothing is read-only.
  *
  * Five things are lent to one environment after the other instead of being made anew: the empty psgi.input, the array of cleanup handlers and
  * the three scalars of lazy.c. psgi_env_recycle() replaces each that the application kept or changed. The version array is one for all. */
 #include "xs/binding.h"
-
 
 #include <fcntl.h>
 #include <perliol.h>
@@ -17,9 +23,6 @@ static const char *const key_names[PSGI_KEY_COUNT] = {
     PSGI_KEYS(PSGI_KEY_NAME)
 #undef PSGI_KEY_NAME
 };
-
-/* 27 keys of ours leave room for so many fields in the small template; a table that must grow costs more than one that is too large. */
-enum { SMALL_FIELDS = 5 };
 
 static const char *const method_names[PSGI_METHOD_COUNT] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
 
@@ -167,45 +170,41 @@ static SV *method_of(pTHX_ struct psgi_worker *w, struct oribi_slice method)
     return text_of(aTHX_ method);
 }
 
-/* What is nearly always as in the request before stands in the template, which learns a new value when one comes. */
-static void follow(pTHX_ struct psgi_worker *w, HV *env, enum psgi_followed followed, enum psgi_key key,
-                   struct oribi_slice slice)
+/* What is nearly always as in the request before is not made anew. */
+static SV *follow(pTHX_ struct psgi_worker *w, enum psgi_followed followed, struct oribi_slice slice)
 {
     SV *known = w->followed[followed];
-    if (known && SvCUR(known) == slice.n && memcmp(SvPVX_const(known), slice.p, slice.n) == 0)
-        return;
-    SvREFCNT_dec(known);
-    known = w->followed[followed] = newSVpvn_share(slice.n ? slice.p : "", (I32)slice.n, 0);
-    for (int size = 0; size < PSGI_TEMPLATE_COUNT; size++)
-        store(aTHX_ w, w->templates[size], key, copy_shared(aTHX_ known));
-    store(aTHX_ w, env, key, copy_shared(aTHX_ known));
-}
-
-static void store_peer(pTHX_ struct psgi_worker *w, HV *env, const struct oribi_req *req)
-{
-    follow(aTHX_ w, env, PSGI_FOLLOWED_NAME, PSGI_KEY_SERVER_NAME, req->server_name);
-    follow(aTHX_ w, env, PSGI_FOLLOWED_PORT, PSGI_KEY_SERVER_PORT, req->server_port);
-    follow(aTHX_ w, env, PSGI_FOLLOWED_SCHEME, PSGI_KEY_URL_SCHEME, req->scheme);
-    if (req->remote_addr.n > 0) {
-        follow(aTHX_ w, env, PSGI_FOLLOWED_ADDR, PSGI_KEY_REMOTE_ADDR, req->remote_addr);
-        store(aTHX_ w, env, PSGI_KEY_REMOTE_PORT, text_of(aTHX_ req->remote_port));
-    } else {
-        /* A peer on a unix socket has no address; applications expect one, and it is on this machine. */
-        follow(aTHX_ w, env, PSGI_FOLLOWED_ADDR, PSGI_KEY_REMOTE_ADDR, ORIBI_SLICE("127.0.0.1"));
-        store(aTHX_ w, env, PSGI_KEY_REMOTE_PORT, copy_shared(aTHX_ w->unix_port));
+    if (!known || SvCUR(known) != slice.n || memcmp(SvPVX_const(known), slice.p, slice.n) != 0) {
+        SvREFCNT_dec(known);
+        known = w->followed[followed] = newSVpvn_share(slice.n ? slice.p : "", (I32)slice.n, 0);
     }
+    return copy_shared(aTHX_ known);
 }
 
-static void store_fields(pTHX_ struct psgi_worker *w, HV *env, const struct oribi_head *head)
+static void set_peer(pTHX_ struct psgi_worker *w, SV **values, const struct oribi_req *req)
+{
+    /* A peer on a unix socket has no address; applications expect one, and it is on this machine. */
+    bool has_address = req->remote_addr.n > 0;
+    struct oribi_slice addr = has_address ? req->remote_addr : ORIBI_SLICE("127.0.0.1");
+    values[PSGI_KEY_SERVER_NAME] = follow(aTHX_ w, PSGI_FOLLOWED_NAME, req->server_name);
+    values[PSGI_KEY_SERVER_PORT] = follow(aTHX_ w, PSGI_FOLLOWED_PORT, req->server_port);
+    values[PSGI_KEY_URL_SCHEME] = follow(aTHX_ w, PSGI_FOLLOWED_SCHEME, req->scheme);
+    values[PSGI_KEY_REMOTE_ADDR] = follow(aTHX_ w, PSGI_FOLLOWED_ADDR, addr);
+    values[PSGI_KEY_REMOTE_PORT] = has_address ? text_of(aTHX_ req->remote_port) : copy_shared(aTHX_ w->unix_port);
+}
+
+/* `known` says whether those in the core's table are to be stored, too. */
+static void store_fields(pTHX_ struct psgi_worker *w, HV *env, const struct oribi_head *head, bool known)
 {
     char name[ORIBI_FIELD_NAME_BYTES_MAX + 5];
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct oribi_field *field = &head->fields[i];
-        SV *value = newSVpvn(field->value, field->value_len);
         if (field->id != ORIBI_FIELD_OTHER) {
-            store_under(aTHX_ env, w->field_keys[field->id], value);
+            if (known)
+                store_under(aTHX_ env, w->field_keys[field->id], newSVpvn(field->value, field->value_len));
             continue;
         }
+        SV *value = newSVpvn(field->value, field->value_len);
         size_t len = oribi_field_write_env_key(field, name);
         if (!hv_store(env, name, (I32)len, value, 0))
             SvREFCNT_dec(value);
@@ -225,17 +224,46 @@ static void store_trailers(pTHX_ struct psgi_worker *w, HV *env, const struct or
     store(aTHX_ w, env, PSGI_KEY_TRAILERS, newRV_noinc((SV *)trailers));
 }
 
-static void store_lent(pTHX_ struct psgi_worker *w, HV *env)
+static SV *lend(pTHX_ struct psgi_worker *w, enum psgi_lazy_kind kind)
 {
-    psgi_lazy_bind(aTHX_ w->lazy[PSGI_LAZY_IO], w);
-    store(aTHX_ w, env, PSGI_KEY_IO, SvREFCNT_inc_simple_NN(w->lazy[PSGI_LAZY_IO]));
-    psgi_lazy_bind(aTHX_ w->lazy[PSGI_LAZY_EXTEND], w);
-    store(aTHX_ w, env, PSGI_KEY_EXTEND, SvREFCNT_inc_simple_NN(w->lazy[PSGI_LAZY_EXTEND]));
-    if (w->early_hints) {
-        psgi_lazy_bind(aTHX_ w->lazy[PSGI_LAZY_INFORMATIONAL], w);
-        store(aTHX_ w, env, PSGI_KEY_INFORMATIONAL, SvREFCNT_inc_simple_NN(w->lazy[PSGI_LAZY_INFORMATIONAL]));
-    }
-    store(aTHX_ w, env, PSGI_KEY_CLEANUP_HANDLERS, newRV_inc((SV *)w->cleanup_handlers));
+    psgi_lazy_bind(aTHX_ w->lazy[kind], w);
+    return SvREFCNT_inc_simple_NN(w->lazy[kind]);
+}
+
+static void set_constants(pTHX_ struct psgi_worker *w, SV **values)
+{
+    values[PSGI_KEY_SCRIPT_NAME] = copy_shared(aTHX_ w->empty);
+    values[PSGI_KEY_VERSION] = newRV_inc((SV *)w->version);
+    values[PSGI_KEY_ERRORS] = newRV_inc((SV *)PL_stderrgv);
+    values[PSGI_KEY_MULTITHREAD] = newSViv(0);
+    values[PSGI_KEY_MULTIPROCESS] = newSViv(w->multiprocess);
+    values[PSGI_KEY_RUN_ONCE] = newSViv(0);
+    values[PSGI_KEY_NONBLOCKING] = newSViv(0);
+    values[PSGI_KEY_STREAMING] = newSViv(1);
+    values[PSGI_KEY_INPUT_BUFFERED] = newSViv(1);
+    values[PSGI_KEY_HARAKIRI] = newSViv(1);
+    values[PSGI_KEY_CLEANUP] = newSViv(1);
+}
+
+/* A value for each key of ours that every environment has. */
+static void set_values(pTHX_ struct psgi_worker *w, SV **values, SV *path_info, const struct oribi_req *req)
+{
+    const struct oribi_head *head = req->head;
+    SV *input = input_of(aTHX_ w, req);
+    set_constants(aTHX_ w, values);
+    set_peer(aTHX_ w, values, req);
+    values[PSGI_KEY_REQUEST_METHOD] = method_of(aTHX_ w, head->method);
+    values[PSGI_KEY_REQUEST_URI] = request_uri_of(aTHX_ head);
+    values[PSGI_KEY_PATH_INFO] = path_info;
+    values[PSGI_KEY_QUERY_STRING] = head->query.n ? text_of(aTHX_ head->query) : copy_shared(aTHX_ w->empty);
+    values[PSGI_KEY_SERVER_PROTOCOL] = copy_shared(aTHX_ w->protocols[head->minor ? 1 : 0]);
+    values[PSGI_KEY_INPUT] = input ? input : newSV(0);
+    values[PSGI_KEY_QUEUE_US] = newSViv((IV)req->queue_us);
+    values[PSGI_KEY_IO] = lend(aTHX_ w, PSGI_LAZY_IO);
+    values[PSGI_KEY_EXTEND] = lend(aTHX_ w, PSGI_LAZY_EXTEND);
+    if (w->early_hints)
+        values[PSGI_KEY_INFORMATIONAL] = lend(aTHX_ w, PSGI_LAZY_INFORMATIONAL);
+    values[PSGI_KEY_CLEANUP_HANDLERS] = newRV_inc((SV *)w->cleanup_handlers);
 }
 
 /* What the client has sent in advance in the protocol that it asks for: sysread on psgix.io would not give it. */
@@ -246,28 +274,160 @@ static void store_unread(pTHX_ struct psgi_worker *w, HV *env, const struct orib
         store(aTHX_ w, env, PSGI_KEY_UNREAD, newSVpvn(behind.p, behind.n));
 }
 
+/* --- shapes --- */
+
+static bool in_every_env(const struct psgi_worker *w, enum psgi_key key)
+{
+    switch (key) {
+    case PSGI_KEY_HARAKIRI_COMMIT:
+    case PSGI_KEY_TRAILERS:
+    case PSGI_KEY_UNREAD: return false;
+    case PSGI_KEY_INFORMATIONAL: return w->early_hints;
+    default: return true;
+    }
+}
+
+static uint8_t place_of(const struct psgi_worker *w, const struct psgi_shape *shape, const HEK *key)
+{
+    for (uint8_t i = 0; i < PSGI_KEY_COUNT; i++)
+        if (SvSHARED_HEK_FROM_PV(SvPVX_const(w->keys[i])) == key)
+            return i;
+    for (uint32_t i = 0; shape && i < shape->field_count; i++)
+        if (SvSHARED_HEK_FROM_PV(SvPVX_const(w->field_keys[shape->ids[i]])) == key)
+            return (uint8_t)(PSGI_KEY_COUNT + i);
+    return 0; /* there are no other keys */
+}
+
+/* Perl promises no order; that a copy has its template's is tried once. */
+static bool copies_keep_order(pTHX_ HV *env)
+{
+    HV *copy = newHVhv(env);
+    bool same = HvMAX(copy) == HvMAX(env);
+    for (STRLEN i = 0; same && i <= HvMAX(env); i++) {
+        HE *b = HvARRAY(copy)[i];
+        for (HE *a = HvARRAY(env)[i]; a && same; a = HeNEXT(a), b = HeNEXT(b))
+            same = b && HeKEY_hek(a) == HeKEY_hek(b);
+        same = same && !b;
+    }
+    SvREFCNT_dec((SV *)copy);
+    return same;
+}
+
+/* `shape` NULL: no fields. A table that must grow costs more than one that is too large. */
+static void make_template(pTHX_ const struct psgi_worker *w, const struct psgi_shape *shape, IV room,
+                          struct psgi_template *template)
+{
+    HV *env = template->env = newHV();
+    hv_ksplit(env, room);
+    for (int i = 0; i < PSGI_KEY_COUNT; i++)
+        if (in_every_env(w, (enum psgi_key)i))
+            store_under(aTHX_ env, w->keys[i], &PL_sv_undef);
+    for (uint32_t i = 0; shape && i < shape->field_count; i++)
+        store_under(aTHX_ env, w->field_keys[shape->ids[i]], &PL_sv_undef);
+    uint8_t *next = template->order;
+    for (STRLEN i = 0; i <= HvMAX(env); i++)
+        for (HE *entry = HvARRAY(env)[i]; entry; entry = HeNEXT(entry))
+            *next++ = place_of(w, shape, HeKEY_hek(entry));
+    template->ordered = copies_keep_order(aTHX_ env);
+}
+
+/* False when there are more known fields than a shape may have. */
+static bool sight(struct psgi_shape *shape, const struct oribi_head *head)
+{
+    shape->field_count = 0;
+    shape->hash = 0;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        uint16_t id = head->fields[i].id;
+        if (id == ORIBI_FIELD_OTHER)
+            continue;
+        if (shape->field_count == PSGI_SHAPE_FIELDS)
+            return false;
+        shape->ids[shape->field_count++] = id;
+        shape->hash = (shape->hash ^ id) * 0x9E3779B1u;
+    }
+    return true;
+}
+
+/* 27 keys of ours leave room for so many fields in the small table. */
+enum { SMALL_FIELDS = 5 };
+
+static bool is_small(const struct oribi_head *head)
+{
+    return head->field_count <= SMALL_FIELDS;
+}
+
+/* The template for these fields, or NULL. A shape gets one when it is met twice in a row in its slot, so that clients who send ever new shapes
+ * cost no more than those of the ordinary way. */
+static const struct psgi_template *find_template(pTHX_ struct psgi_worker *w, const struct oribi_head *head)
+{
+    struct psgi_shape seen;
+    if (!sight(&seen, head))
+        return NULL;
+    struct psgi_shape *slot = &w->shapes[(seen.hash ^ (seen.hash >> 16)) & (PSGI_SHAPES - 1)];
+    if (slot->hash != seen.hash || slot->field_count != seen.field_count ||
+        memcmp(slot->ids, seen.ids, seen.field_count * sizeof seen.ids[0]) != 0) {
+        SvREFCNT_dec((SV *)slot->template.env);
+        slot->template.env = NULL;
+        slot->hash = seen.hash;
+        slot->field_count = seen.field_count;
+        memcpy(slot->ids, seen.ids, seen.field_count * sizeof seen.ids[0]);
+        return NULL;
+    }
+    if (!slot->template.env)
+        make_template(aTHX_ w, slot, is_small(head) ? 32 : 64, &slot->template);
+    return slot->template.ordered ? &slot->template : NULL;
+}
+
+/* A copy with its values, which it takes. */
+static HV *fill_template(pTHX_ const struct psgi_template *template, SV **values)
+{
+    HV *env = newHVhv(template->env);
+    const uint8_t *next = template->order;
+    for (STRLEN i = 0; i <= HvMAX(env); i++) {
+        for (HE *entry = HvARRAY(env)[i]; entry; entry = HeNEXT(entry)) {
+            if (HeVAL(entry) != &PL_sv_undef)
+                SvREFCNT_dec(HeVAL(entry)); /* a Perl that copies it */
+            HeVAL(entry) = values[*next++];
+        }
+    }
+    return env;
+}
+
+/* The values by place where Perl allows it, else by key. */
+static HV *fill_plain(pTHX_ struct psgi_worker *w, const struct psgi_template *template, SV **values)
+{
+    if (template->ordered)
+        return fill_template(aTHX_ template, values);
+    HV *env = newHV();
+    for (int i = 0; i < PSGI_KEY_COUNT; i++)
+        if (in_every_env(w, (enum psgi_key)i))
+            store(aTHX_ w, env, (enum psgi_key)i, values[i]);
+    return env;
+}
+
 HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
 {
+    SV *values[PSGI_KEY_COUNT + PSGI_SHAPE_FIELDS];
     const struct oribi_head *head = req->head;
     SV *path_info = path_info_of(aTHX_ req);
     if (!path_info)
         return NULL;
-    HV *env = newHVhv(w->templates[head->field_count <= SMALL_FIELDS ? 0 : 1]);
-    store(aTHX_ w, env, PSGI_KEY_REQUEST_METHOD, method_of(aTHX_ w, head->method));
-    store(aTHX_ w, env, PSGI_KEY_REQUEST_URI, request_uri_of(aTHX_ head));
-    store(aTHX_ w, env, PSGI_KEY_PATH_INFO, path_info);
-    store(aTHX_ w, env, PSGI_KEY_QUERY_STRING,
-          head->query.n ? text_of(aTHX_ head->query) : copy_shared(aTHX_ w->empty));
-    store(aTHX_ w, env, PSGI_KEY_SERVER_PROTOCOL, copy_shared(aTHX_ w->protocols[head->minor ? 1 : 0]));
-    store_peer(aTHX_ w, env, req);
-    store_fields(aTHX_ w, env, head);
-    SV *input = input_of(aTHX_ w, req);
-    store(aTHX_ w, env, PSGI_KEY_INPUT, input ? input : newSV(0));
-    store(aTHX_ w, env, PSGI_KEY_QUEUE_US, newSViv((IV)req->queue_us));
-    store_lent(aTHX_ w, env);
+    set_values(aTHX_ w, values, path_info, req);
+    const struct psgi_template *template = find_template(aTHX_ w, head);
+    HV *env;
+    if (template) {
+        uint32_t place = PSGI_KEY_COUNT;
+        for (uint32_t i = 0; i < head->field_count; i++)
+            if (head->fields[i].id != ORIBI_FIELD_OTHER)
+                values[place++] = newSVpvn(head->fields[i].value, head->fields[i].value_len);
+        env = fill_template(aTHX_ template, values);
+    } else {
+        env = fill_plain(aTHX_ w, &w->templates[is_small(head) ? 0 : 1], values);
+    }
+    store_fields(aTHX_ w, env, head, !template);
     if (req->trailer_count > 0)
         store_trailers(aTHX_ w, env, req);
-    if (req->head->upgrade)
+    if (head->upgrade)
         store_unread(aTHX_ w, env, req);
     return env;
 }
@@ -292,24 +452,6 @@ void psgi_env_recycle(pTHX_ struct psgi_worker *w)
 
 /* --- once per worker --- */
 
-static void fill_template(pTHX_ struct psgi_worker *w, HV *env, bool multiprocess)
-{
-    AV *version = newAV();
-    av_push(version, newSViv(1));
-    av_push(version, newSViv(1));
-    store(aTHX_ w, env, PSGI_KEY_SCRIPT_NAME, copy_shared(aTHX_ w->empty));
-    store(aTHX_ w, env, PSGI_KEY_VERSION, newRV_noinc((SV *)version));
-    store(aTHX_ w, env, PSGI_KEY_ERRORS, newRV_inc((SV *)PL_stderrgv));
-    store(aTHX_ w, env, PSGI_KEY_MULTITHREAD, newSViv(0));
-    store(aTHX_ w, env, PSGI_KEY_MULTIPROCESS, newSViv(multiprocess));
-    store(aTHX_ w, env, PSGI_KEY_RUN_ONCE, newSViv(0));
-    store(aTHX_ w, env, PSGI_KEY_NONBLOCKING, newSViv(0));
-    store(aTHX_ w, env, PSGI_KEY_STREAMING, newSViv(1));
-    store(aTHX_ w, env, PSGI_KEY_INPUT_BUFFERED, newSViv(1));
-    store(aTHX_ w, env, PSGI_KEY_HARAKIRI, newSViv(1));
-    store(aTHX_ w, env, PSGI_KEY_CLEANUP, newSViv(1));
-}
-
 void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess)
 {
     for (int i = 0; i < PSGI_KEY_COUNT; i++)
@@ -325,11 +467,12 @@ void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess)
     w->cleanup_handlers = newAV();
     for (int kind = 0; kind < PSGI_LAZY_COUNT; kind++)
         w->lazy[kind] = psgi_lazy_new(aTHX_ (enum psgi_lazy_kind)kind);
-    for (int size = 0; size < PSGI_TEMPLATE_COUNT; size++) {
-        w->templates[size] = newHV();
-        hv_ksplit(w->templates[size], size == 0 ? 32 : 64);
-        fill_template(aTHX_ w, w->templates[size], multiprocess);
-    }
+    w->multiprocess = multiprocess;
+    w->version = newAV();
+    av_push(w->version, newSViv(1));
+    av_push(w->version, newSViv(1));
+    for (int size = 0; size < PSGI_TEMPLATE_COUNT; size++)
+        make_template(aTHX_ w, NULL, size == 0 ? 32 : 64, &w->templates[size]);
     open_empty_input(aTHX_ w);
 }
 
@@ -355,5 +498,8 @@ void psgi_env_deinit(pTHX_ struct psgi_worker *w)
     SvREFCNT_dec((SV *)w->empty_input);
     SvREFCNT_dec((SV *)w->cleanup_handlers);
     for (int size = 0; size < PSGI_TEMPLATE_COUNT; size++)
-        SvREFCNT_dec((SV *)w->templates[size]);
+        SvREFCNT_dec((SV *)w->templates[size].env);
+    for (int i = 0; i < PSGI_SHAPES; i++)
+        SvREFCNT_dec((SV *)w->shapes[i].template.env);
+    SvREFCNT_dec((SV *)w->version);
 }
