@@ -8,8 +8,9 @@
 int64_t oribi_clock_us(void);
 int64_t oribi_clock_ms(void);
 
-/* CLOCK_REALTIME in whole seconds / milliseconds since the epoch. */
+/* CLOCK_REALTIME in whole seconds since the epoch, at most one tick (10 ms) late; the cheapest of all. */
 int64_t oribi_clock_wall_s(void);
+/* CLOCK_REALTIME in milliseconds since the epoch. */
 int64_t oribi_clock_wall_ms(void);
 
 #endif
