@@ -232,7 +232,7 @@ else
     def test_the_option_is_refused_in_one_line
       one = run_to_end("--threads", "2")
       refute_equal 0, one.status.exitstatus
-      assert_equal ["oribi-psgi: threads is an option of oribi only"], one.stderr.lines.map(&:chomp)
+      assert_equal ["oribi-psgi: --threads is an option of oribi only"], one.stderr.lines.map(&:chomp)
     end
   end
 end

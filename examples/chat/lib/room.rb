@@ -53,6 +53,7 @@ module Chat
         deliver
         ping
       end
+      welcome # whoever came in the last moment gets a good-bye too
       @peers.each_value { |peer| guard(peer, &:farewell) }
       deadline = now + FAREWELL_SECONDS
       turn(deadline - now) while @peers.any? && now < deadline
