@@ -1,8 +1,12 @@
 # frozen_string_literal: true
 
+require "monitor"
+
 module E2E
   # Base of all suites: one server for the class, clients closed after each test, and two closing checks.
   class Case < Minitest::Test
+    STARTING = Monitor.new
+
     class << self
       attr_reader :transport
 
@@ -14,13 +18,15 @@ module E2E
 
       # Started by the first test that wants it. Descriptors are counted after a few requests have opened what stays open.
       def server
-        return @server if @server # threads of a test ask too
-        raise "the server did not start, as said before" if @start_failed
+        STARTING.synchronize do # threads of a test ask too, and all of them wait for the one start
+          return @server if @server
+          raise "the server did not start, as said before" if @start_failed
 
-        @start_failed = true
-        @server = start_server
-        @start_failed = false
-        @server
+          @start_failed = true
+          @server = start_server
+          @start_failed = false
+          @server
+        end
       end
 
       attr_reader :worker, :descriptors
