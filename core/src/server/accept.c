@@ -111,9 +111,7 @@ static int accept_next(struct oribi_worker *w, struct oribi__gate *gate)
         set_address(c, &peer);
     c->proxy_awaited = (gate->listener->proxy || w->options->proxy_protocol) &&
                        oribi_trust_has(&w->trust, oribi_slice(c->addr, c->addr_len));
-    atomic_store_explicit(&w->slot->connection_count,
-                          atomic_load_explicit(&w->slot->connection_count, memory_order_relaxed) + 1,
-                          memory_order_release);
+    oribi__count(&w->slot->connection_count, 1);
     oribi_conn_start(&w->reactor, c);
     oribi__share(w, c);
     return 0;

@@ -234,11 +234,20 @@ void oribi__hand_end(struct oribi_hand *hand);
 /* What the supervisor sees of several calls: the one whose deadline comes first, else the oldest. */
 void oribi__hands_publish(struct oribi_worker *worker);
 
+/* Counters of the slot have one writer: a plain load and a release store are enough, and need no locked instruction. */
+static inline void oribi__count(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_release);
+}
+
 /* Hands of this worker that are not in a call, the caller's included. */
 static inline uint32_t oribi__free_hands(const struct oribi_worker *w)
 {
     return w->hand_count - w->busy_count;
 }
+
+/* worker.c: what the reactor is to call; `worker` is borrowed by it. */
+struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *worker);
 
 /* overload.c */
 
@@ -301,7 +310,7 @@ bool oribi__last_call(struct oribi_worker *worker);
 /* worker.c: books the end of a call; the connection is finished or aborted by the caller. */
 void oribi__call_end(struct oribi__call *call, int status);
 
-/* worker.c: this process's worker, for handlers, which have no argument. */
+/* worker_life.c: this process's worker, for handlers, which have no argument. */
 extern struct oribi_worker *oribi__own_worker;
 
 /* worker.c: one line of the access log. */

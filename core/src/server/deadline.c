@@ -110,9 +110,7 @@ static void begin_end(struct oribi_hand *hand, struct outcome *outcome)
 static void note_end(struct oribi_hand *hand)
 {
     struct oribi_worker *w = hand->worker;
-    atomic_store_explicit(&w->slot->status_class[5],
-                          atomic_load_explicit(&w->slot->status_class[5], memory_order_relaxed) + 1,
-                          memory_order_release);
+    oribi__count(&w->slot->status_class[5], 1);
 }
 
 /* Calls of other threads that have not ended: theirs is no better an end, but an answer. */

@@ -6,6 +6,7 @@
  */
 #include "server/options_private.h"
 
+#include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/server/suggest.h"
 
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 static int apply_unix_path(struct oribi_options *, enum oribi_option_source, const char *, const char *, char *);
 static int apply_io_timeout(struct oribi_options *, enum oribi_option_source, const char *, const char *, char *);
@@ -369,4 +371,17 @@ static int apply_keepalive(struct oribi_options *options, enum oribi_option_sour
     if (code < 0 || strcmp(negate(value), "off") == 0)
         return code;
     return set_named(options, source, "keepalive_requests_max", name, "1", error);
+}
+
+uint64_t oribi_options_draw_limit(const struct oribi_options *options)
+{
+    uint64_t min = options->requests_max.min > 0 ? options->requests_max.min : 1; /* a limit of 0 is none */
+    uint64_t max = options->requests_max.max;
+    if (max == 0)
+        return 0;
+    if (min > max)
+        min = max;
+    uint64_t spread = max - min + options->requests_jitter + 1;
+    uint64_t seed = (uint64_t)oribi_clock_us() * 6364136223846793005u + (uint64_t)getpid() * 1442695040888963407u;
+    return min + (seed >> 33) % spread;
 }

@@ -96,8 +96,7 @@ void oribi__shed(struct oribi_worker *w)
 static void drop(struct oribi_worker *w, struct oribi__call *call, int64_t now_us)
 {
     struct oribi_slot *slot = w->slot;
-    atomic_store_explicit(&slot->gone_count, atomic_load_explicit(&slot->gone_count, memory_order_relaxed) + 1,
-                          memory_order_release);
+    oribi__count(&slot->gone_count, 1);
     call->worker = w;
     call->started_us = now_us;
     call->body_sent = 0;

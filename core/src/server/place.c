@@ -109,9 +109,7 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
         c = next;
     }
     if (passed)
-        atomic_store_explicit(&w->slot->passed_count,
-                              atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + passed,
-                              memory_order_release);
+        oribi__count(&w->slot->passed_count, passed);
     return passed;
 }
 
@@ -172,8 +170,7 @@ void oribi__share(struct oribi_worker *w, struct oribi_conn *c)
         return;
     oribi_conn_leave(&w->reactor, c);
     w->rotate_due = true;
-    atomic_store_explicit(&w->slot->passed_count,
-                          atomic_load_explicit(&w->slot->passed_count, memory_order_relaxed) + 1, memory_order_release);
+    oribi__count(&w->slot->passed_count, 1);
 }
 
 bool oribi__pass_idle(struct oribi_worker *w)
@@ -223,8 +220,7 @@ static void open_taken(struct oribi_worker *w, const struct oribi_handoff_item *
     memcpy(c->addr, item->addr, sizeof(c->addr));
     memcpy(c->port, item->port, sizeof(c->port));
     oribi_conn_resume(&w->reactor, c, item->bytes, item->body_fd, item->body_len, item->complete_us);
-    atomic_store_explicit(&w->slot->taken_count, atomic_load_explicit(&w->slot->taken_count, memory_order_relaxed) + 1,
-                          memory_order_release);
+    oribi__count(&w->slot->taken_count, 1);
 }
 
 _Static_assert(ORIBI_CONN_ADDR_CAP == sizeof(((struct oribi_handoff_item *)0)->addr), "addresses travel whole");

@@ -332,18 +332,6 @@ size_t oribi_seat_title(struct oribi_seat *seat, char *dst, size_t cap)
 
 /* --- a loop that is no HTTP worker: prefork.h --- */
 
-/* Each worker draws its own limit, so that they do not leave together. */
-static uint64_t draw_limit(const struct oribi_options *options, pid_t pid)
-{
-    uint64_t min = options->requests_max.min > 0 ? options->requests_max.min : 1; /* a limit of 0 is none */
-    uint64_t max = options->requests_max.max;
-    if (max == 0)
-        return 0;
-    uint64_t spread = (max > min ? max - min : 0) + options->requests_jitter + 1;
-    uint64_t seed = (uint64_t)oribi_clock_us() * 6364136223846793005u + (uint64_t)pid * 1442695040888963407u;
-    return min + (seed >> 33) % spread;
-}
-
 /* A worker of a mold becomes the supervisor's child when the process between is gone, which it is after its next few instructions; only then
  * can the kernel be asked to tell of the supervisor's end. Should that last, oribi_seat_asked() still sees the end of life_fd. */
 static void wait_for_parent(const struct oribi_seat *seat)
@@ -359,7 +347,7 @@ static void wait_for_parent(const struct oribi_seat *seat)
 
 void oribi_seat_begin(struct oribi_seat *seat)
 {
-    seat->jobs_limit = draw_limit(seat->ties.options, seat->pid);
+    seat->jobs_limit = oribi_options_draw_limit(seat->ties.options);
     tell(seat, ORIBI_MESSAGE_WORKER_READY, "", 0);
     if (getppid() != seat->ties.supervisor)
         wait_for_parent(seat);

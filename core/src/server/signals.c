@@ -1,6 +1,7 @@
 /* Signal handlers; see the header for what a forked child does with them. */
 #include "oribi/server/signals.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -8,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -207,6 +209,11 @@ static const struct {
 
 int oribi_signal_number(const char *name)
 {
+    if (isdigit((unsigned char)name[0])) {
+        char *end;
+        long number = strtol(name, &end, 10);
+        return *end == '\0' && number < NSIG ? (int)number : 0;
+    }
     if (strncmp(name, "SIG", 3) == 0)
         name += 3;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

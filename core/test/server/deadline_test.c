@@ -1,7 +1,7 @@
 /* Calls over their deadline: worker processes with the helper and without, a runtime that listens, one that hangs, one that takes no signals. */
 #include "server/deadline.c"
 
-#include "server/client.h"
+#include "server/talk.h"
 
 #include <sys/wait.h>
 
@@ -112,15 +112,6 @@ static _Noreturn void worker_main(struct world *world)
 
 /* ---- the test's side ---- */
 
-#define wait_for(condition)                                                                                            \
-    ({                                                                                                                 \
-        int64_t deadline_ = oribi_clock_ms() + PUMP_MS_MAX;                                                            \
-        bool met_;                                                                                                     \
-        while (!(met_ = (condition)) && oribi_clock_ms() < deadline_)                                                  \
-            (void)poll(NULL, 0, 1);                                                                                    \
-        met_;                                                                                                          \
-    })
-
 static void start(struct world *world)
 {
     fflush(stdout);
@@ -149,9 +140,7 @@ static void world_close(struct world *world)
         kill(world->pid, SIGKILL);
         waitpid(world->pid, NULL, 0);
     }
-    for (uint32_t i = 0; i < world->site.client_count; i++)
-        if (world->site.clients[i])
-            client_close(&world->site, world->site.clients[i]);
+    close_clients(&world->site);
     oribi_listeners_close(&world->site.listeners, true);
     oribi_options_deinit(&world->site.options);
     oribi_scoreboard_destroy(&world->board);
@@ -174,17 +163,6 @@ static void ask(struct client *c, const char *path)
     char text[128];
     int n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", path);
     ok_eq(send(c->fd, text, (size_t)n, MSG_NOSIGNAL), n);
-}
-
-static int heard(struct client *c, struct answer *answer)
-{
-    size_t len = 0;
-    bool found = false;
-    (void)wait_for((found = ((void)client_read(c), peek_answer(c, false, answer, &len))) || c->eof || c->error);
-    if (!found)
-        return 0;
-    c->pos += len;
-    return answer->status;
 }
 
 static struct client *ask_new(struct world *world, const char *path)

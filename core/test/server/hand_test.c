@@ -2,7 +2,7 @@
 #include "server/hand.c"
 
 #include "oribi/server/deadline.h"
-#include "server/client.h"
+#include "server/talk.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -205,47 +205,10 @@ static void stage_destroy(struct stage *stage)
 static void stage_close(struct stage *stage)
 {
     struct site *site = &stage->site;
-    for (uint32_t i = 0; i < site->client_count; i++)
-        if (site->clients[i])
-            client_close(site, site->clients[i]);
+    close_clients(site);
     stage_join(stage);
     stage_destroy(stage);
 }
-
-#define wait_for(condition)                                                                                            \
-    ({                                                                                                                 \
-        int64_t deadline_ = oribi_clock_ms() + PUMP_MS_MAX;                                                            \
-        bool met_;                                                                                                     \
-        while (!(met_ = (condition)) && oribi_clock_ms() < deadline_)                                                  \
-            (void)poll(NULL, 0, 1);                                                                                    \
-        met_;                                                                                                          \
-    })
-
-static bool say(struct client *c, const char *text)
-{
-    size_t n = strlen(text);
-    return send(c->fd, text, n, MSG_NOSIGNAL) == (ssize_t)n;
-}
-
-/* The next answer's status, 0 when none comes. */
-static int heard(struct client *c, struct answer *answer)
-{
-    size_t len = 0;
-    bool found = false;
-    (void)wait_for((found = ((void)client_read(c), peek_answer(c, false, answer, &len))) || c->eof || c->error);
-    if (!found)
-        return 0;
-    c->pos += len;
-    return answer->status;
-}
-
-static int status_of(struct client *c)
-{
-    struct answer answer;
-    return heard(c, &answer);
-}
-
-#define GET(target) "GET " target " HTTP/1.1\r\nHost: a\r\n\r\n"
 
 static struct client *ask(struct stage *stage, const char *text)
 {

@@ -3,7 +3,7 @@
 #define ORIBI_FAULTS 1
 #include "server/handoff.c"
 
-#include "server/client.h"
+#include "server/talk.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -251,9 +251,7 @@ static void two_open(struct two *two)
 static void two_close(struct two *two)
 {
     struct site *site = &two->site;
-    for (uint32_t i = 0; i < site->client_count; i++)
-        if (site->clients[i])
-            client_close(site, site->clients[i]);
+    close_clients(site);
     for (int i = 0; i < 2; i++) {
         struct oribi_reactor *r = &two->workers[i]->reactor;
         site->worker = two->workers[i];
@@ -280,8 +278,6 @@ static void accept_all(struct two *two, struct client **clients, int count, cons
     for (int i = 0; i < count; i++)
         ok(client_send(site, clients[i], text));
 }
-
-#define GET(target) "GET " target " HTTP/1.1\r\nHost: a\r\n\r\n"
 
 static void test_surplus_goes_to_an_idle_sibling(void)
 {
@@ -588,23 +584,12 @@ static void world_close(struct world *world)
 {
     for (int i = 0; i < 3; i++)
         end(world, i);
-    for (uint32_t i = 0; i < world->site.client_count; i++)
-        if (world->site.clients[i])
-            client_close(&world->site, world->site.clients[i]);
+    close_clients(&world->site);
     oribi_listeners_close(&world->site.listeners, true);
     oribi_options_deinit(&world->site.options);
     oribi_scoreboard_destroy(&world->site.board);
     oribi_handoff_close(&world->pool);
 }
-
-#define wait_for(condition)                                                                                            \
-    ({                                                                                                                 \
-        int64_t deadline_ = oribi_clock_ms() + PUMP_MS_MAX;                                                            \
-        bool met_;                                                                                                     \
-        while (!(met_ = (condition)) && oribi_clock_ms() < deadline_)                                                  \
-            (void)poll(NULL, 0, 1);                                                                                    \
-        met_;                                                                                                          \
-    })
 
 static bool is_idle(struct world *world, int index)
 {

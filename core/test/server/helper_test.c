@@ -2,7 +2,7 @@
  * ThreadSanitizer too (make tsan). */
 #include "server/helper.c"
 
-#include "server/client.h"
+#include "server/talk.h"
 
 #include <dirent.h>
 #include <sys/resource.h>
@@ -129,9 +129,7 @@ static void stage_start(struct stage *stage)
 static void stage_close(struct stage *stage)
 {
     struct site *site = &stage->site;
-    for (uint32_t i = 0; i < site->client_count; i++)
-        if (site->clients[i])
-            client_close(site, site->clients[i]);
+    close_clients(site);
     oribi_worker_stop(site->worker);
     pthread_join(stage->thread, NULL);
     struct oribi_reactor *r = &site->worker->reactor;
@@ -143,41 +141,6 @@ static void stage_close(struct stage *stage)
     oribi_scoreboard_destroy(&site->board);
     oribi_handoff_close(&stage->pool);
 }
-
-#define wait_for(condition)                                                                                            \
-    ({                                                                                                                 \
-        int64_t deadline_ = oribi_clock_ms() + PUMP_MS_MAX;                                                            \
-        bool met_;                                                                                                     \
-        while (!(met_ = (condition)) && oribi_clock_ms() < deadline_)                                                  \
-            (void)poll(NULL, 0, 1);                                                                                    \
-        met_;                                                                                                          \
-    })
-
-static bool say(struct client *c, const char *text)
-{
-    size_t n = strlen(text);
-    return send(c->fd, text, n, MSG_NOSIGNAL) == (ssize_t)n;
-}
-
-/* The next answer's status, 0 when none comes. */
-static int heard(struct client *c, struct answer *answer)
-{
-    size_t len = 0;
-    bool found = false;
-    (void)wait_for((found = ((void)client_read(c), peek_answer(c, false, answer, &len))) || c->eof || c->error);
-    if (!found)
-        return 0;
-    c->pos += len;
-    return answer->status;
-}
-
-static int status_of(struct client *c)
-{
-    struct answer answer;
-    return heard(c, &answer);
-}
-
-#define GET(target) "GET " target " HTTP/1.1\r\nHost: a\r\n\r\n"
 
 /* A long call, so that the helper is there. */
 static void warm_up(struct stage *stage)

@@ -144,6 +144,18 @@ static void test_kept_signals_go_to_the_next_handler_or_to_what_was_before(void)
     ok_eq(in_child(keep_after_install), 42 << 8);
 }
 
+static void test_numbers_and_names(void)
+{
+    static const struct {
+        const char *text;
+        int number;
+    } cases[] = {{"TERM", SIGTERM}, {"SIGTERM", SIGTERM}, {"15", 15},      {"64", 64}, {"65", 0},
+                 {"0", 0},          {"15x", 0},           {"term", 0},     {"-1", 0},  {"", 0},
+                 {"NONE", 0},       {"SIG", 0},           {"99999999999999999999", 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        ok_named(oribi_signal_number(cases[i].text) == cases[i].number, "signal \"%s\"", cases[i].text);
+}
+
 int main(void)
 {
     (void)signal(SIGUSR1, theirs);
@@ -155,5 +167,6 @@ int main(void)
     test_errno_survives_a_handler();
     test_afterwards_everything_is_as_before();
     test_kept_signals_go_to_the_next_handler_or_to_what_was_before();
+    test_numbers_and_names();
     return done_testing();
 }

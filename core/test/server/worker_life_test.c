@@ -419,17 +419,17 @@ static void test_drawn_limits_stay_in_their_range(void)
 {
     struct oribi_options options;
     oribi_options_init(&options);
-    ok_eq(draw_limit(&options), 0);
+    ok_eq(oribi_options_draw_limit(&options), 0);
     options.requests_max = (struct oribi_range){10, 12};
     bool inside = true;
     bool zero = false;
     for (int i = 0; i < 300; i++) {
-        uint64_t limit = draw_limit(&options);
+        uint64_t limit = oribi_options_draw_limit(&options);
         inside &= limit >= 10 && limit <= 12;
     }
     options.requests_max = (struct oribi_range){0, 2}; /* 0 would mean never */
     for (int i = 0; i < 300; i++)
-        zero |= draw_limit(&options) == 0;
+        zero |= oribi_options_draw_limit(&options) == 0;
     ok(inside);
     ok(!zero);
     oribi_options_deinit(&options);

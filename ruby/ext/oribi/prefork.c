@@ -27,7 +27,8 @@ static VALUE options_prefork_set(VALUE self, VALUE name, VALUE value)
 
 static int signal_of(VALUE name)
 {
-    int number = RB_INTEGER_TYPE_P(name) ? NUM2INT(name) : oribi_signal_number(StringValueCStr(name));
+    VALUE text = rb_obj_as_string(name);
+    int number = oribi_signal_number(StringValueCStr(text));
     if (number <= 0)
         rb_raise(ext_error, "there is no signal %" PRIsVALUE, name);
     return number;

@@ -207,6 +207,9 @@ enum oribi_option_source oribi_options_source(const struct oribi_options *option
  * the length it has uncut. */
 size_t oribi_options_get(const struct oribi_options *options, const struct oribi_option *option, char *dst, size_t cap);
 
+/* The request limit of one worker, at random within requests_max N..M plus requests_jitter, so that workers do not leave together. 0: no limit. */
+uint64_t oribi_options_draw_limit(const struct oribi_options *options);
+
 /* Fills what depends on the machine or on other options: workers from usable CPUs, env from RACK_ENV or PLACK_ENV, bind from host, port, PORT
  * and env (production binds every address), access_log from env, and checks combinations. Same results as set. */
 int oribi_options_finish(struct oribi_options *options, char *error);

@@ -27,7 +27,7 @@ void oribi_signals_choose(const int *numbers, size_t count);
 /* In a handler: puts back what was there before us, and lets the signal strike again. */
 void oribi_signals_yield(int number);
 
-/* "TERM" or "SIGTERM" to a number, 0 when there is none; and the short name of a number, "" when it has none. */
+/* "TERM", "SIGTERM" or "15" to a number, 0 when there is none; and the short name of a number, "" when it has none. */
 int oribi_signal_number(const char *name);
 const char *oribi_signal_name(int number);
 
