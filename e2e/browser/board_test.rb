@@ -1,27 +1,16 @@
 # frozen_string_literal: true
 
-require_relative "../support"
-require_relative "webdriver"
+require_relative "example"
 
 # One pass through the message board in a real browser: read, post, a picture, what must not be taken for HTML, the stream, delete.
 class BoardBrowserTest < Minitest::Test
-  BOARD = E2E::RUBY ? "examples/board/config.ru" : "examples/board-psgi/app.psgi"
+  include E2E::BrowserExample
 
   # The smallest PNG: one red pixel.
   PIXEL = ["89504e470d0a1a0a0000000d49484452000000010000000108020000009077 53de0000000c4944415408d763f8cfc000000301010018dd8db00000000049454e44ae426082"
              .delete(" ")].pack("H*")
 
-  def setup
-    skip "no chromedriver here" unless system("command -v chromedriver >/dev/null")
-    @dir = Dir.mktmpdir("oribi-board")
-    @server = E2E::Server.new(options: ["--workers", "2"], app: BOARD, env: { "BOARD_DB" => "#{@dir}/board.sqlite3" }).start
-    @home = "http://127.0.0.1:#{@server.port}/"
-  end
-
-  def teardown
-    @server&.cleanup
-    FileUtils.remove_entry(@dir) if @dir
-  end
+  def setup = serve_example("board", "BOARD_DB", "board.sqlite3")
 
   def test_the_board_in_a_browser
     File.binwrite("#{@dir}/pixel.png", PIXEL)

@@ -1,23 +1,12 @@
 # frozen_string_literal: true
 
-require_relative "../support"
-require_relative "webdriver"
+require_relative "example"
 
 # Two people in a real browser: what one says the other sees, by WebSocket and by server-sent events, and also after the server was reloaded.
 class ChatBrowserTest < Minitest::Test
-  CHAT = E2E::RUBY ? "examples/chat/config.ru" : "examples/chat-psgi/app.psgi"
+  include E2E::BrowserExample
 
-  def setup
-    skip "no chromedriver here" unless system("command -v chromedriver >/dev/null")
-    @dir = Dir.mktmpdir("oribi-chat")
-    @server = E2E::Server.new(options: ["--workers", "2"], app: CHAT, env: { "CHAT_JOURNAL" => "#{@dir}/journal" }).start
-    @home = "http://127.0.0.1:#{@server.port}/"
-  end
-
-  def teardown
-    @server&.cleanup
-    FileUtils.remove_entry(@dir) if @dir
-  end
+  def setup = serve_example("chat", "CHAT_JOURNAL", "journal")
 
   def test_two_people
     E2E::Browser.open do |browser|
