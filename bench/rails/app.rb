@@ -5,7 +5,7 @@ require "fileutils"
 module Bench
   # A fresh Rails application in production mode: `rails new` and its scaffold of posts (nick, body) over SQLite, generated under build/ and kept.
   #
-  # What is changed after generating is in CHANGES and said there; the rest is as Rails makes it. Servers are no part of the application's bundle, so that
+  # What is changed after generating is in CHANGES and ADDED and said there; the rest is as Rails makes it. Servers are no part of the application's bundle, so that
   # one application serves all of them: it is loaded without Bundler.
   class RailsApp
     Failed = Class.new(StandardError)
@@ -28,6 +28,28 @@ module Bench
       "app/controllers/posts_controller.rb" => [[/@posts = Post\.all/, "@posts = Post.order(id: :desc).limit(20)"]],
       "db/seeds.rb" => [[/.*/m, <<~RUBY]],
         Post.insert_all(Array.new(#{POSTS}) { |i| { nick: "nick \#{i + 1}", body: "body of post \#{i + 1}\\n" + "Some words more. " * 20 } })
+      RUBY
+    }.freeze
+
+    # The C function behind `timeout` of config/database.yml sleeps with Ruby's lock held, so that the thread of this process that holds the database's lock
+    # cannot give it back: five seconds later one of them fails. Rails 8 with sqlite3 2 waits in Ruby by itself; this is the same for what is installed.
+    ADDED = {
+      "config/initializers/sqlite_waits_in_ruby.rb" => <<~RUBY,
+        module SqliteWaitsInRuby
+          def configure_connection
+            super
+            milliseconds = @config.fetch(:timeout, 5000)
+            began = nil
+            @raw_connection.busy_handler do |count|
+              now = Process.clock_gettime(Process::CLOCK_MONOTONIC, :millisecond)
+              began = now if count.zero?
+              sleep 0.001
+              now - began < milliseconds
+            end
+          end
+        end
+
+        ActiveSupport.on_load(:active_record_sqlite3adapter) { prepend SqliteWaitsInRuby }
       RUBY
     }.freeze
 
@@ -60,6 +82,7 @@ module Bench
       FileUtils.mkdir_p(File.dirname(dir))
       run(File.dirname(dir), "rails", "_#{Gem::Specification.find_by_name("rails", VERSION).version}_", "new", dir, *NEW_OPTIONS)
       change("config/boot.rb", "config/application.rb", "config/environments/production.rb")
+      ADDED.each { |path, text| File.write(File.join(dir, path), text) }
       run(dir, "bin/rails", "generate", "scaffold", "Post", "nick:string", "body:text", "--quiet")
       change("app/controllers/posts_controller.rb", "db/seeds.rb")
       run(dir, "bin/rails", "db:migrate", "db:seed")
