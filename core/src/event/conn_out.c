@@ -72,8 +72,11 @@ int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
     int result = oribi_out_flush(c->out, c->watch.fd, &sent);
     count_sent(r, sent);
     charge_out(r, c);
-    if (result == ORIBI_AGAIN) {
-        c->watch.ready &= (uint8_t)~ORIBI_WRITE;
+    if (result == ORIBI_AGAIN || result > 0) {
+        if (result > 0)
+            oribi__reactor_again(r, c); /* the socket has room and will not tell */
+        else
+            c->watch.ready &= (uint8_t)~ORIBI_WRITE;
         if (sent > 0 && c->timer.timeout_class == ORIBI_TIMEOUT_WRITE)
             arm_write(r, c);
         return ORIBI_AGAIN;
@@ -136,15 +139,18 @@ int oribi_conn_send_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, 
 {
     if (c->broken)
         return ORIBI_ECLOSED;
-    while (!c->out && len > 0) {
-        ssize_t sent = oribi_os_send_file(c->watch.fd, fd, &offset, len);
+    int64_t end = offset + len;
+    int64_t turn = len < ORIBI_OUT_TURN_BYTES ? len : ORIBI_OUT_TURN_BYTES;
+    while (!c->out && turn > 0) {
+        ssize_t sent = oribi_os_send_file(c->watch.fd, fd, &offset, turn);
         if (sent == ORIBI_AGAIN)
             break;
         if (sent <= 0) /* 0: the file is shorter than it was, and the promised length cannot be kept */
             return break_off(c, sent < 0 ? (int)sent : ORIBI_ESYS);
         count_sent(r, sent);
-        len -= sent;
+        turn -= sent;
     }
+    len = end - offset;
     if (len == 0)
         return 0;
     if (!have_out(c))

@@ -125,15 +125,19 @@ static int flush_memory(struct oribi_out *out, int socket_fd, int64_t *sent)
     return 0;
 }
 
-static int flush_file(struct file_part *part, int socket_fd, int64_t *sent)
+/* A peer who reads as fast as we send would never fill the socket: *turn is what may still be sent before others have theirs. */
+static int flush_file(struct file_part *part, int socket_fd, int64_t *turn, int64_t *sent)
 {
     while (part->left > 0) {
-        ssize_t n = oribi_os_send_file(socket_fd, part->fd, &part->offset, part->left);
+        if (*turn == 0)
+            return 1;
+        ssize_t n = oribi_os_send_file(socket_fd, part->fd, &part->offset, part->left < *turn ? part->left : *turn);
         if (n < 0)
             return (int)n;
         if (n == 0)
             return ORIBI_ESYS; /* the file was cut while we sent it: what was promised cannot be kept */
         part->left -= n;
+        *turn -= n;
         *sent += n;
     }
     return 0;
@@ -141,11 +145,12 @@ static int flush_file(struct file_part *part, int socket_fd, int64_t *sent)
 
 int oribi_out_flush(struct oribi_out *out, int socket_fd, int64_t *sent)
 {
+    int64_t turn = ORIBI_OUT_TURN_BYTES;
     int result = flush_memory(out, socket_fd, sent);
     if (result == 0)
-        result = flush_file(&out->spill, socket_fd, sent);
+        result = flush_file(&out->spill, socket_fd, &turn, sent);
     if (result == 0)
-        result = flush_file(&out->file, socket_fd, sent);
+        result = flush_file(&out->file, socket_fd, &turn, sent);
     return result;
 }
 

@@ -167,6 +167,43 @@ static void test_a_file_that_comes_up_short_is_an_error(void)
     end(out);
 }
 
+/* /dev/null takes whatever it is given, as a peer does who reads faster than we send: nothing but our own bound ends a call. */
+static void test_nobody_takes_more_than_a_turn(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_try_create();
+    int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int fd;
+    int64_t sent = 0;
+    ok_eq(oribi_os_temp_file(&fd), 0);
+    ok_eq(ftruncate(fd, 3 * ORIBI_OUT_TURN_BYTES), 0);
+    oribi_out_keep_file(out, fd, 1, 2 * ORIBI_OUT_TURN_BYTES + 1);
+    ok_eq(oribi_out_flush(out, null_fd, &sent), 1);
+    ok_eq(sent, ORIBI_OUT_TURN_BYTES);
+    ok_eq(oribi_out_flush(out, null_fd, &sent), 1);
+    ok_eq(sent, 2 * ORIBI_OUT_TURN_BYTES);
+    ok_eq(oribi_out_flush(out, null_fd, &sent), 0);
+    ok_eq(sent, 2 * ORIBI_OUT_TURN_BYTES + 1);
+    oribi_os_close(null_fd);
+    end(out);
+}
+
+static void test_a_file_of_just_a_turn_goes_at_once(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_try_create();
+    int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int fd;
+    int64_t sent = 0;
+    ok_eq(oribi_os_temp_file(&fd), 0);
+    ok_eq(ftruncate(fd, ORIBI_OUT_TURN_BYTES), 0);
+    oribi_out_keep_file(out, fd, 0, ORIBI_OUT_TURN_BYTES);
+    ok_eq(oribi_out_flush(out, null_fd, &sent), 0);
+    ok_eq(sent, ORIBI_OUT_TURN_BYTES);
+    oribi_os_close(null_fd);
+    end(out);
+}
+
 static void test_a_peer_that_is_gone_is_told(void)
 {
     begin();
@@ -201,6 +238,8 @@ int main(void)
     test_no_memory_allowed_means_file_only();
     test_a_stream_that_never_drains_keeps_little_memory();
     test_a_file_that_comes_up_short_is_an_error();
+    test_nobody_takes_more_than_a_turn();
+    test_a_file_of_just_a_turn_goes_at_once();
     test_a_peer_that_is_gone_is_told();
     test_no_place_for_the_spill_is_an_error();
     free(sent_text);

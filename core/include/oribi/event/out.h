@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+enum { ORIBI_OUT_TURN_BYTES = 2 * 1024 * 1024 }; /* of files, sent to one peer before others have their turn: about a millisecond's copying */
+
 struct oribi_out;
 
 /* Gives an empty queue; NULL when out of memory: a slow reader costs its own connection and nobody else's. */
@@ -24,7 +26,8 @@ int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count,
 /* Appends [offset, offset+len) of a regular file as the last thing. Takes fd, also on failure. */
 void oribi_out_keep_file(struct oribi_out *out, int fd, int64_t offset, int64_t len);
 
-/* Sends what the socket takes. 0: all is sent; ORIBI_AGAIN; ORIBI_ECLOSED; ORIBI_ESYS (a file came up short). *sent is increased by the bytes. */
+/* Sends what the socket takes. 0: all is sent; 1: ORIBI_OUT_TURN_BYTES are, and the socket may take more; ORIBI_AGAIN; ORIBI_ECLOSED; ORIBI_ESYS (a file
+ * came up short). *sent is increased by the bytes. */
 int oribi_out_flush(struct oribi_out *out, int socket_fd, int64_t *sent);
 
 /* Bytes not yet sent. */
