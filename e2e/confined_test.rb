@@ -1,10 +1,13 @@
 # frozen_string_literal: true
 
 require_relative "support"
+require_relative "support/tracing"
 
 # What a worker asks of the kernel once it serves: everything it calls under mixed traffic is on this list, and what it opens are files for bodies and
 # what the application itself opens. It makes no socket, connects to nobody, starts nothing, and changes no right, owner or name of a file.
 E2E.suite("confined", options: ["--body-memory-max", "64K"]) do
+  include E2E::Tracing
+
   const_set(:WAITING, %w[epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll pselect6 select futex sched_yield restart_syscall].freeze)
   const_set(:TALKING, %w[accept4 read readv recvfrom recvmsg write writev sendto sendmsg sendfile shutdown close getsockname getpeername setsockopt].freeze)
   const_set(:FILES, %w[openat fcntl fstat newfstatat statx lseek pread64 pwrite64 ioctl].freeze)
@@ -39,25 +42,8 @@ E2E.suite("confined", options: ["--body-memory-max", "64K"]) do
     [client, *Array.new(3) { connect }].each(&:close)
   end
 
-  # Lines of strace, of all threads, while the block runs.
-  def traced
-    log = File.join(server.dir, "strace")
-    tracer = spawn("strace", "-f", "-qq", "-o", log, "-p", worker.to_s, in: File::NULL, err: File::NULL)
-    wait_until("strace to attach") { File.read("/proc/#{worker}/status")[/^TracerPid:\s+(\d+)/, 1].to_i == tracer }
-    yield
-    Process.kill(:INT, tracer)
-    Process.wait(tracer)
-    File.readlines(log).map(&:scrub)
-  ensure
-    FileUtils.rm_f(log)
-  end
-
-  def strace?
-    system("strace", "-qq", "-o", File::NULL, "true", err: File::NULL)
-  end
-
   def allowed?(line)
-    name = line[/\A\d+\s+(\w+)\(/, 1] or return true # the rest of a call that was begun above, a signal, an exit
+    name = name_of(line) or return true # the rest of a call that was begun above, a signal, an exit
     return line.match?(self.class::THREAD) || !name.start_with?("clone") if self.class::STARTING_A_THREAD.include?(name)
 
     self.class::ALLOWED.include?(name)
@@ -71,7 +57,7 @@ E2E.suite("confined", options: ["--body-memory-max", "64K"]) do
   end
 
   def test_under_mixed_traffic_nothing_but_what_serving_needs_is_called
-    skip "no strace, or not allowed to trace" unless strace?
+    skip_without_strace
     2.times { traffic } # what is loaded or made at first use is there
     lines = traced { 2.times { traffic } }
     assert_operator lines.size, :>, 100

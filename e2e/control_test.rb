@@ -5,15 +5,7 @@ require_relative "support/workspace"
 
 # The ctl command: what it does, what it says, how it ends.
 E2E.suite("control", transports: %i[tcp]) do
-  def setup
-    super
-    @space = E2E::Workspace.new
-  end
-
-  def teardown
-    super
-    @space.remove
-  end
+  include E2E::InWorkspace
 
   # Up and serving: the control socket is opened after the others.
   def serve(*options, **more)

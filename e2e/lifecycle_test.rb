@@ -5,17 +5,9 @@ require_relative "support/workspace"
 
 # What happens around the life of processes: hooks, warm-up, refork, titles, the background.
 E2E.suite("lifecycle", transports: %i[tcp]) do
+  include E2E::InWorkspace
+
   HOOKS = %w[server_ready before_reload on_worker_exit before_fork after_fork after_worker_ready before_refork before_worker_exit].freeze
-
-  def setup
-    super
-    @space = E2E::Workspace.new
-  end
-
-  def teardown
-    super
-    @space.remove
-  end
 
   def serve(*options, config: {}, **more)
     @space.write_config(config, hooks: HOOKS)

@@ -156,11 +156,9 @@ E2E.suite("timeouts", options: ["--head-timeout", "300ms", "--body-timeout", "30
   end
 
   def test_an_application_call_is_not_an_idle_connection
-    client = connect
-    client.request("GET", "/gate?name=idle")
-    wait_until("the call") { File.exist?("#{server.dir}/idle.entered") }
+    client = enter_gate(server, "idle")
     IO.select([client.socket], nil, nil, 0.6) # longer than every deadline above
-    FileUtils.touch("#{server.dir}/idle.open")
+    open_gate(server, "idle")
     assert_equal "gate passed", client.read_response.body
   end
 end

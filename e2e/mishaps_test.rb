@@ -5,15 +5,7 @@ require_relative "support/workspace"
 
 # What operators and machines do wrong while a server runs or starts: a clear line, and the service goes on or ends as documented, with nothing left.
 E2E.suite("mishaps") do
-  def setup
-    super
-    @space = E2E::Workspace.new
-  end
-
-  def teardown
-    super
-    @space.remove
-  end
+  include E2E::InWorkspace
 
   # Up and serving: signals are heard from then on.
   def serve(*options, **more)
@@ -215,25 +207,19 @@ E2E.suite("mishaps") do
   # A service manager starts the next one at once: what is left of the old one must not hold the address, however long its calls take.
   def test_after_a_killed_supervisor_the_next_starts_beside_calls_that_go_on
     one = start(group: true)
-    open_gate(one, call(one, "first"), "first") # after the first long call the worker has its helper
-    running = call(one, "second")
+    open_gate(one, enter_gate(one, "first"), "first") # after the first long call the worker has its helper
+    running = enter_gate(one, "second")
     one.signal(:KILL)
     one.wait
     again = wait_until("the address to be free") { next_server(one) }
     assert_alive(again)
-    open_gate(one, running, "second")
+    pass_gate(one, running, "second")
     wait_until("orphans to leave") { one.group.empty? }
     assert_alive(again)
   end
 
-  def call(one, name)
-    client = connect(one).request("GET", "/gate?name=#{name}")
-    wait_until("the call") { File.exist?("#{one.dir}/#{name}.entered") }
-    client
-  end
-
-  def open_gate(one, client, name)
-    FileUtils.touch("#{one.dir}/#{name}.open")
+  def pass_gate(one, client, name)
+    open_gate(one, name)
     assert_equal "gate passed", client.read_response.body
   end
 

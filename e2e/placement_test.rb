@@ -193,25 +193,16 @@ end
 E2E.suite("overload") do
   include Placement
 
-  def enter(server, name)
-    client = connect(server)
-    client.request("GET", "/gate?name=#{name}")
-    wait_until("the call") { File.exist?("#{server.dir}/#{name}.entered") }
-    client
-  end
-
-  def leave(server, name) = FileUtils.touch("#{server.dir}/#{name}.open")
-
   # Connections that the worker knows already.
   def connected(server, count) = Array.new(count) { connect(server).tap { |client| client.get("/") } }
 
   # The second call finds the helper awake: it comes with the first long one.
   def long_call(server)
-    first = enter(server, "first")
+    first = enter_gate(server, "first")
     IO.select(nil, nil, nil, 0.01)
-    leave(server, "first")
+    open_gate(server, "first")
     first.read_response
-    enter(server, "second")
+    enter_gate(server, "second")
   end
 
   def test_more_requests_than_may_wait
@@ -223,7 +214,7 @@ E2E.suite("overload") do
       answered = clients.select { |client| client.socket.wait_readable(0) }
       answered if answered.size == 3
     end
-    leave(server, "second")
+    open_gate(server, "second")
     assert_equal "gate passed", caller.read_response.body
     statuses = clients.map do |client|
       response = client.read_response
@@ -243,7 +234,7 @@ E2E.suite("overload") do
       answered if answered.size == 3
     end
     refused.each { |client| assert_equal 503, client.read_response.status }
-    leave(server, "second")
+    open_gate(server, "second")
     assert_equal "gate passed", caller.read_response.body
     (clients - refused).each { |client| assert_equal 200, client.read_response.status }
   end
@@ -252,7 +243,7 @@ E2E.suite("overload") do
     server = start("--queue-time-max", "100ms")
     caller = long_call(server)
     assert_equal 503, connect(server).get("/").status
-    leave(server, "second")
+    open_gate(server, "second")
     assert_equal 200, caller.read_response.status
   end
 
@@ -263,7 +254,7 @@ E2E.suite("overload") do
     caller = long_call(server)
     response = client.get("/")
     assert_equal [503, "1"], [response.status, response["retry-after"]]
-    leave(server, "second")
+    open_gate(server, "second")
     assert_equal 200, caller.read_response.status
   end
 

@@ -4,16 +4,6 @@ require_relative "support"
 
 # Ends of a server and of its workers.
 E2E.suite("signals") do
-  # A client whose request is inside the application.
-  def running_request(one, name)
-    client = connect(one)
-    client.request("GET", "/gate?name=#{name}")
-    wait_until("the call") { File.exist?("#{one.dir}/#{name}.entered") }
-    client
-  end
-
-  def open_gate(one, name) = FileUtils.touch("#{one.dir}/#{name}.open")
-
   def assert_gone(one, below)
     wait_until("all processes to end") { below.none? { |pid| E2E::Processes.alive?(pid) } }
     refute File.exist?(one.path), "socket file left" if unix?
@@ -23,7 +13,7 @@ E2E.suite("signals") do
   %i[TERM QUIT].each do |signal|
     define_method("test_#{signal.downcase}_finishes_running_requests") do
       one = start
-      client = running_request(one, "term")
+      client = enter_gate(one, "term")
       below = one.descendants
       one.signal(signal)
       wait_until("the signal to be taken") { one.stderr.include?("stopping") }
@@ -47,7 +37,7 @@ E2E.suite("signals") do
 
   def test_term_has_a_deadline
     one = start("--shutdown-timeout", "500ms")
-    running_request(one, "never")
+    enter_gate(one, "never")
     below = one.descendants
     one.signal(:TERM)
     one.wait
@@ -56,7 +46,7 @@ E2E.suite("signals") do
 
   def test_a_second_term_ends_at_once
     one = start("--shutdown-timeout", "60s")
-    running_request(one, "never")
+    enter_gate(one, "never")
     below = one.descendants
     one.signal(:TERM)
     wait_until("the command to end") { one.ended? || (one.signal(:TERM) && false) }
@@ -65,7 +55,7 @@ E2E.suite("signals") do
 
   def test_int_ends_at_once
     one = start("--shutdown-timeout", "60s")
-    running_request(one, "never")
+    enter_gate(one, "never")
     below = one.descendants
     one.signal(:INT)
     one.wait

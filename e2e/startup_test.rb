@@ -1,9 +1,12 @@
 # frozen_string_literal: true
 
 require_relative "support"
+require_relative "support/tracing"
 
 # A user's mistake is one clear line on stderr and exit code 1, never a backtrace; good starts say what they did.
 E2E.suite("startup") do
+  include E2E::Tracing
+
   def app_file(text)
     File.join(Dir.mktmpdir("oribi-app"), "app#{E2E.differing(:app_extension)}").tap do |path|
       File.write(path, text)
@@ -39,7 +42,7 @@ E2E.suite("startup") do
 
   # The earliest moment at which a stop finds something to clean up: the first socket is being opened.
   def test_a_stop_while_the_sockets_are_opened_leaves_nothing
-    strace_or_skip
+    skip_without_strace
     argv = ["strace", "-f", "-qq", "-o", File::NULL, "-e", "trace=listen", "-e", "inject=listen:signal=TERM:when=1", E2E::Server.binary,
             "--workers", "1", "--bind", unix? ? "unix://%{path}" : "127.0.0.1:%{port}"]
     dir = Dir.mktmpdir("oribi-e2e")
@@ -52,13 +55,6 @@ E2E.suite("startup") do
     assert_empty Dir.children(dir)
     refute File.exist?(stopped.path), "socket file left" if unix?
     assert_empty stopped.group
-  end
-
-  def strace_or_skip
-    output = IO.popen(["strace", "-qq", "-o", File::NULL, "true", { err: %i[child out] }], &:read)
-    skip output unless $?.success?
-  rescue Errno::ENOENT
-    skip "no strace here"
   end
 
   def test_a_missing_value

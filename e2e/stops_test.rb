@@ -4,20 +4,10 @@ require_relative "support"
 
 # Newcomers at a stop: whoever has connected before it is answered, nobody connects into a queue that no one serves any more.
 E2E.suite("stops") do
-  # A client whose request is inside the application.
-  def running_request(one, name)
-    client = connect(one)
-    client.request("GET", "/gate?name=#{name}")
-    wait_until("the call") { File.exist?("#{one.dir}/#{name}.entered") }
-    client
-  end
-
-  def open_gate(one, name) = FileUtils.touch("#{one.dir}/#{name}.open")
-
   # After a first call that was long the worker has its helper.
   def start_with_helper
     one = start
-    client = running_request(one, "first")
+    client = enter_gate(one, "first")
     open_gate(one, "first")
     assert_equal "gate passed", client.read_response.body
     client.close
@@ -48,7 +38,7 @@ E2E.suite("stops") do
 
   def test_newcomers_are_refused_while_a_call_goes_on
     one = start
-    client = running_request(one, "only")
+    client = enter_gate(one, "only")
     terminate(one)
     assert_newcomers_refused(one)
     open_gate(one, "only")
@@ -58,7 +48,7 @@ E2E.suite("stops") do
 
   def test_who_has_connected_before_is_answered
     one = start
-    client = running_request(one, "only")
+    client = enter_gate(one, "only")
     waiting = waiting_requests(one, 3)
     terminate(one)
     open_gate(one, "only")
@@ -69,7 +59,7 @@ E2E.suite("stops") do
 
   def test_with_a_helper_newcomers_are_refused_though_others_wait
     one = start_with_helper
-    client = running_request(one, "second")
+    client = enter_gate(one, "second")
     waiting = waiting_requests(one, 3)
     terminate(one)
     assert_newcomers_refused(one)
@@ -134,7 +124,7 @@ E2E.suite("stops") do
     @servers << place
     listener = listening_socket(place)
     first = start_on(listener, place)
-    client = running_request(place, "last")
+    client = enter_gate(place, "last")
     Process.kill(:TERM, first)
     wait_until("the signal to be taken") { place.stderr.include?("stopping") }
     open_gate(place, "last")
@@ -150,7 +140,7 @@ E2E.suite("stops") do
   # A successor has the same sockets: the predecessor's end must not be theirs.
   def test_after_an_upgrade_the_sockets_go_on
     one = start(group: true)
-    client = running_request(one, "upgrade")
+    client = enter_gate(one, "upgrade")
     one.signal(:USR2)
     wait_until("the successor to serve: #{one.stderr}") { one.stderr.include?("leaving to it") }
     5.times { assert_alive(one) }

@@ -52,5 +52,6 @@ end
 require_relative "support/response"
 require_relative "support/client"
 require_relative "support/server"
+require_relative "support/gates"
 require_relative "support/case"
 require_relative "support/spec_cases"

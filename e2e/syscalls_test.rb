@@ -1,34 +1,19 @@
 # frozen_string_literal: true
 
 require_relative "support"
+require_relative "support/tracing"
 
 COUNTED_REQUESTS = 200
 
 # What a kept-alive request costs in system calls. Counts hold on noisy machines where times do not.
 E2E.suite("syscalls", options: ["--access-log", "off"]) do
-  def strace_refused
-    output = IO.popen(["strace", "-qq", "-o", File::NULL, "true", { err: %i[child out] }], &:read)
-    $?.success? ? nil : output.strip
-  rescue Errno::ENOENT
-    "no strace here"
-  end
+  include E2E::Tracing
 
-  # System calls of the worker, all its threads, while the block runs: { name => count }.
-  def counting
-    log = File.join(server.dir, "strace")
-    tracer = spawn("strace", "-f", "-qq", "-o", log, "-p", worker.to_s, in: File::NULL, err: File::NULL)
-    wait_until("strace to attach") { File.read("/proc/#{worker}/status")[/^TracerPid:\s+(\d+)/, 1].to_i == tracer }
-    yield
-    Process.kill(:INT, tracer)
-    Process.wait(tracer)
-    File.readlines(log).filter_map { |line| line[/\A\d+\s+(\w+)\(/, 1] }.tally
-  ensure
-    FileUtils.rm_f(log)
-  end
+  # System calls while the block runs: { name => count }.
+  def counting(&block) = traced(&block).filter_map { |line| name_of(line) }.tally
 
   def per_request(target)
-    refused = strace_refused
-    skip "strace: #{refused}" if refused
+    skip_without_strace
     client = connect
     10.times { client.get(target) }
     counts = counting { COUNTED_REQUESTS.times { client.get(target) } }
@@ -48,8 +33,7 @@ E2E.suite("syscalls", options: ["--access-log", "off"]) do
 
   # read, writev, a share of epoll_wait: with one client there is one wait that finds nothing and one that blocks.
   def test_three_calls_a_request_when_requests_are_waiting
-    refused = strace_refused
-    skip "strace: #{refused}" if refused
+    skip_without_strace
     clients = Array.new(16) { connect }
     round = lambda do
       stopped { clients.each { |client| client.request("GET", "/") } }

@@ -8,15 +8,6 @@ if E2E::RUBY
   module Threads
     def serve(*options, **more) = start("--threads", "4", *options, **more)
 
-    def enter(server, name)
-      client = connect(server)
-      client.request("GET", "/gate?name=#{name}")
-      wait_until("the call #{name}") { File.exist?("#{server.dir}/#{name}.entered") }
-      client
-    end
-
-    def entered?(server, name) = File.exist?("#{server.dir}/#{name}.entered")
-    def leave(server, *names) = names.each { |name| FileUtils.touch("#{server.dir}/#{name}.open") }
     def calls_of(server) = Dir["/proc/#{server.worker_pid}/task/*/comm"].map { |path| File.read(path).chomp }.grep(/\Aoribi \d/).sort
   end
 
@@ -29,23 +20,23 @@ if E2E::RUBY
 
     def test_four_calls_at_a_time_and_no_fifth
       names = %w[a b c d]
-      waiting = names.map { |name| enter(server, name) }
+      waiting = names.map { |name| enter_gate(server, name) }
       fifth = connect
       fifth.request("GET", "/gate?name=e")
       early = connect # nobody is free, and yet what is not HTTP is answered
       early.send_raw("GET / HTTP/1.1\r\n\r\n") if fifth.quiet?
       refute entered?(server, "e")
-      leave(server, *names, "e")
+      open_gate(server, *names, "e")
       assert_equal ["gate passed"] * 4, waiting.map { |client| client.read_response.body }
       assert_equal "gate passed", fifth.read_response.body
       assert_equal 400, early.read_response.status
     end
 
     def test_one_free_thread_serves_everybody_else
-      held = %w[f g h].map { |name| enter(server, name) }
+      held = %w[f g h].map { |name| enter_gate(server, name) }
       clients = Array.new(20) { connect }
       3.times { clients.each { |client| assert_equal "Hello, World!", client.get("/").body } }
-      leave(server, "f", "g", "h")
+      open_gate(server, "f", "g", "h")
       held.each { |client| assert_equal "gate passed", client.read_response.body }
     end
 
@@ -90,10 +81,10 @@ if E2E::RUBY
     end
 
     def test_a_failing_call_leaves_the_others_alone
-      held = enter(server, "beside")
+      held = enter_gate(server, "beside")
       failing = connect
       10.times { assert_equal 500, failing.get("/raise").status }
-      leave(server, "beside")
+      open_gate(server, "beside")
       assert_equal "gate passed", held.read_response.body
     end
 
@@ -115,10 +106,10 @@ if E2E::RUBY
     %i[TERM HUP].each do |signal|
       define_method("test_#{signal.downcase}_waits_for_all_calls") do
         one = serve
-        held = %w[a b c].map { |name| enter(one, name) }
+        held = %w[a b c].map { |name| enter_gate(one, name) }
         one.signal(signal)
         wait_until("the signal to be taken") { one.stderr.match?(/stopping|generation 2/) }
-        leave(one, "a", "b", "c")
+        open_gate(one, "a", "b", "c")
         assert_equal ["gate passed"] * 3, held.map { |client| client.read_response.body }
         one.signal(:TERM) if signal == :HUP
         assert_equal 0, one.wait.exitstatus
@@ -134,7 +125,7 @@ if E2E::RUBY
         used = clients.rotate(round * 3).first(4)
         used.zip(names) { |client, name| client.request("GET", "/gate?name=#{name}") }
         wait_until("all four calls") { names.all? { |name| entered?(one, name) } }
-        leave(one, *names)
+        open_gate(one, *names)
         used.each { |client| assert_equal "gate passed", client.read_response.body }
       end
     end
@@ -149,9 +140,9 @@ if E2E::RUBY
     # A mold is forked off a worker that stands still: its threads end before and are there again after.
     def test_a_mold_made_of_a_worker
       one = serve("--refork-after", "20")
-      held = enter(one, "long")
+      held = enter_gate(one, "long")
       20.times { one.get("/") }
-      leave(one, "long")
+      open_gate(one, "long")
       assert_equal "gate passed", held.read_response.body
       wait_until("the warm mold") { one.stderr.include?("come from a warm mold") }
       wait_until("threads") { calls_of(one).size == 4 }
@@ -160,9 +151,9 @@ if E2E::RUBY
 
     def test_status_counts_threads
       one = serve("--control", control = File.join(Dir.mktmpdir("oribi-e2e"), "control"))
-      held = %w[a b].map { |name| enter(one, name) }
+      held = %w[a b].map { |name| enter_gate(one, name) }
       assert_equal [4, 2], status(control)["processes"][0].values_at("threads", "threads_busy")
-      leave(one, "a", "b")
+      open_gate(one, "a", "b")
       held.each(&:read_response)
       wait_until("nothing to do") { status(control)["processes"][0]["threads_busy"].zero? }
     ensure

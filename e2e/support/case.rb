@@ -5,9 +5,13 @@ require "monitor"
 module E2E
   # Base of all suites: one server for the class, clients closed after each test, and two closing checks.
   class Case < Minitest::Test
+    include Gates
+
     STARTING = Monitor.new
 
     class << self
+      include Gates
+
       attr_reader :transport
 
       def setup_suite(transport:, options:, env:)
@@ -48,12 +52,12 @@ module E2E
 
       private
 
+      def connect(server) = server.connect
+
       # The first call that lasts makes the worker open what it needs to go on during calls.
       def long_call(server)
-        client = server.connect
-        client.request("GET", "/gate?name=long")
-        E2E.wait_until("the call") { File.exist?("#{server.dir}/long.entered") }
-        FileUtils.touch("#{server.dir}/long.open")
+        client = enter_gate(server, "long")
+        open_gate(server, "long")
         client.read_response
         server.get("/") # answered by a worker that has come back from the end of the long one
       ensure

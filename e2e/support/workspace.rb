@@ -90,4 +90,17 @@ module E2E
       "+{ #{lines.join(",\n")} };\n"
     end
   end
+
+  # For suites in which each test has a workspace, @space, of its own.
+  module InWorkspace
+    def setup
+      super
+      @space = Workspace.new
+    end
+
+    def teardown
+      super
+      @space.remove
+    end
+  end
 end
