@@ -65,7 +65,7 @@ module Bench
 
     def targets
       rows = Targets.check(@findings).map do |one|
-        [*one.values_at(:workload, :own, :other, :what), one[:found].to_s, one[:wanted], one[:met] ? "met" : "missed"]
+        [*one.values_at(:workload, :own, :other, :what), "#{format("%.2f", one[:found])}#{" !" if one[:marked]}", one[:wanted], one[:verdict]]
       end
       rows.empty? ? [] : table([["workload", "Oribi", "to", "figure", "ratio", "wanted", ""], *rows])
     end

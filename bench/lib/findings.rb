@@ -22,7 +22,7 @@ module Bench
 
       @run = header.except(:machine)
       @machine = header[:machine]
-      @servers = peers[:servers]
+      @servers = peers[:servers].select { |key, _| @results.any? { |one| one[:server] == key.to_s } }
       @missing = peers[:missing]
       @workloads = workloads[:workloads].select { |name, _| @results.any? { |one| one[:workload] == name.to_s } }
     end
@@ -36,8 +36,8 @@ module Bench
     end
 
     # How often one is the other: the median of each round's ratio, since what the machine did in a round it did to both.
-    def ratio(workload, server, other, metric)
-      one, base = [server, other].map { |key| find(workload, key, metric)&.fetch(:values) }
+    def ratio(workload, server, other, metric, variant = nil)
+      one, base = [server, other].map { |key| find(workload, key, metric, variant)&.fetch(:values) }
       return if [one, base].any? { |values| values.nil? || values.empty? } || base.any?(&:zero?)
       return Workload.median(one) / Workload.median(base) if one.size != base.size
 

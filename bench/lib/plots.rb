@@ -8,7 +8,7 @@ module Bench
   # Descriptions of the plots, drawn by Vega-Lite (bench/page/plot.mjs): bars with their spread for every metric, curves of percentiles, and one
   # overview. Colours are words of the page's palette (see there).
   class Plots
-    INK, SOFT, ORIBI, PSGI, PEER, REFERENCE, WRONG = %w[#010101 #020202 #040404 #050505 #060606 #070707 #080808]
+    INK, ORIBI, PSGI, PEER, REFERENCE, PSGI_PEER = %w[#010101 #040404 #050505 #060606 #070707 #090909]
     SERIES = (1..8).map { |i| "#11110#{i}" }.freeze
     WIDTH = 305
     METRICS = { "requests_per_second" => "requests per second", "cpu_us_per_request" => "server CPU per request, µs", "latency_ms" => "latency, ms",
@@ -52,7 +52,9 @@ module Bench
       return ORIBI if server == "oribi"
       return PSGI if server.start_with?("oribi")
 
-      kind == "reference" || server == "driver" ? REFERENCE : PEER
+      return REFERENCE if kind == "reference" || server == "driver"
+
+      kind == "psgi" || server.match?(/\A(Starlet|Starman)/) ? PSGI_PEER : PEER
     end
 
     def quartiles(values)
@@ -85,7 +87,7 @@ module Bench
 
     def layered(title, data, scale, log)
       y = { field: "server", type: "nominal", sort: nil, title: nil, axis: { labelLimit: 400, minExtent: 165, maxExtent: 165 } }
-      x = { field: "value", type: "quantitative", title: log ? "logarithmic" : nil, scale: scale, axis: { tickCount: 4, format: "~s", grid: !log } }
+      x = { field: "value", type: "quantitative", title: log ? "logarithmic" : nil, scale: scale, axis: { tickCount: 4, format: format_for(data), grid: !log } }
       base = log ? { x2: { datum: scale[:domain].first } } : {}
       fill = { field: "color", type: "nominal", scale: nil }
       { "$schema": "https://vega.github.io/schema/vega-lite/v6.json", width: WIDTH, height: { step: 21 }, title: title, data: { values: data },
@@ -98,6 +100,9 @@ module Bench
             encoding: { x: { field: "high", type: "quantitative" }, text: { field: "text" } } },
         ] }
     end
+
+    # "20k", but "0.2" and not "200m".
+    def format_for(data) = data.map { |one| one[:high] }.max >= 1000 ? "~s" : "~g"
 
     # Percentiles towards 100 are spread out: each step to the right is ten times fewer requests.
     def curve(rows, variant)
@@ -143,7 +148,7 @@ module Bench
       kinds = ["Rack servers", "PSGI servers", "references"]
       ratios = data.map { |one| one[:ratio] }
       domain = [[ratios.min * 0.8, 0.05].min, [ratios.max * 1.2, 2].max]
-      color = { field: "kind", type: "nominal", scale: { domain: kinds, range: [SERIES[0], SERIES[3], REFERENCE] }, legend: { title: nil, orient: "top" } }
+      color = { field: "kind", type: "nominal", scale: { domain: kinds, range: [PEER, PSGI_PEER, REFERENCE] }, legend: { title: nil, orient: "top" } }
       { width: 860, height: { step: 22 }, data: { values: data },
         layer: [
           { mark: { type: "point", filled: true, size: 70, opacity: 0.75 },

@@ -9,6 +9,7 @@ module Bench
   class Running
     START_SECONDS = 30
     STOP_SECONDS = 15
+    STILL_S = 1
     Failed = Class.new(StandardError)
 
     attr_reader :peer, :listen, :pid, :boot_s
@@ -48,12 +49,28 @@ module Bench
     def alive? = @pid && !ended?
     def cpu_seconds = @tree.cpu_seconds
     def memory = @tree.memory
+    def memory_by_pid = memory.to_h { |process| [process.pid, process] }
     def workers = @tree.workers
     def signal(name) = Process.kill(name, @pid)
     def url(path = "/") = "http://#{@listen}#{path}"
 
     # A connected socket, for clients of any kind.
     def connect = @site.unix? ? UNIXSocket.new(@listen) : TCPSocket.new(@site.host, @site.port)
+
+    # The memory of its processes, by pid, before they have been asked anything. Some listen before their workers are there: all of them are when
+    # nothing has changed for a while.
+    def settled_memory(workers)
+      deadline = now + START_SECONDS
+      since = now
+      seen = memory_by_pid
+      while now < deadline && (seen.size <= workers || now - since < STILL_S)
+        IO.select(nil, nil, nil, 0.1)
+        found = memory_by_pid
+        since = now if found.keys != seen.keys
+        seen = found
+      end
+      seen
+    end
 
     # The last lines that the server printed.
     def last_words(count = 3)

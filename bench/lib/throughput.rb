@@ -17,12 +17,13 @@ module Bench
   #     Throughput.define("hello", about: "...", kinds: %i[rack psgi reference], connections: 32) { Request.new }
   class Throughput < Workload
     MAIN = %w[oribi puma unicorn pitchfork falcon iodine agoo rhebok passenger oribi-psgi starlet starman twiggy uwsgi].freeze
+    REFERENCES = %w[bare nginx-return nginx-file].freeze
     ROUND_SECONDS = 0.3..5.0
     # Shorter ones are for --quick: in them the beginning of a round weighs as much as the rest, and servers look alike.
     FULL_ROUND_SECONDS = 1.0
     WARM_SECONDS = 0.3
     ROUNDS_MAX = 9
-    # A round without a single answer is tried once more, as long as this, before it counts against the server.
+    # A round without a single answer is tried once more, as long as this, before it counts against the server; that it was is noted.
     SECOND_CHANCE_S = 2
     # What a round takes beside its load, and a server to start, as a rule.
     ROUND_COST_S = 0.12
@@ -34,18 +35,18 @@ module Bench
     end
 
     # A server with what was found about it.
-    Measured = Struct.new(:peer, :running, :checker, :wire_bytes, :rounds, :complaints, :died, keyword_init: true)
+    Measured = Struct.new(:peer, :running, :checker, :wire_bytes, :rounds, :complaints, :died, :retried, keyword_init: true)
 
     class << self
       attr_reader :settings
 
       # kinds, only: which servers. app: HELLO_APPS or BODIES_APPS. connections, pipeline, close: how they are asked. variants: every configuration of one
-      # server. round_min: seconds of the shortest round. needs: what a server may lack (Peer#lacks). The block makes the Request.
+      # server. references: which of those, if their kind is asked for. round_min: seconds of the shortest round. needs: what a server may lack (Peer#lacks). The block makes the Request.
       def define(name, about:, kinds: %i[rack psgi], app: HELLO_APPS, connections: 32, pipeline: 1, close: false, variants: false,
-                 base: self, listen: :tcp, needs: nil, note: nil, round_min: ROUND_SECONDS.min, **options, &request)
+                 base: self, listen: :tcp, needs: nil, note: nil, round_min: ROUND_SECONDS.min, references: REFERENCES, **options, &request)
         Class.new(base) do
           @settings = { kinds: kinds, app: app, connections: connections, pipeline: pipeline, close: close, variants: variants, listen: listen,
-                        needs: needs, note: note, round_min: round_min, request: request }.freeze
+                        needs: needs, note: note, round_min: round_min, references: references, request: request }.freeze
           register name, about: about, **options
         end
       end
@@ -68,7 +69,7 @@ module Bench
     def request = @request ||= settings[:request].call
 
     def participants
-      only = settings[:variants] ? nil : MAIN + %w[bare nginx-return nginx-file]
+      only = settings[:variants] ? nil : MAIN + settings[:references]
       servers(*settings[:kinds], only: only)
     end
 
@@ -81,7 +82,7 @@ module Bench
       progress("starting #{peer.name}")
       running = start(peer)
       checker = Checker.new(-> { client(running) }, request)
-      one = Measured.new(peer: peer, running: running, checker: checker, rounds: [], complaints: Hash.new(0))
+      one = Measured.new(peer: peer, running: running, checker: checker, rounds: [], complaints: Hash.new(0), retried: [])
       one.wire_bytes = checker.check
       raise Running::Failed, "answers wrong: #{checker.complaints.first || "nothing came"}" if checker.complaints.any? || one.wire_bytes.nil?
 
@@ -110,7 +111,10 @@ module Bench
       before = one.running.cpu_seconds
       found = one.checker.during { wrk.run(address(one.running), seconds) }
       used = one.running.cpu_seconds - before
-      return load(one, SECOND_CHANCE_S, again: false) if again && found.requests.zero? && one.running.alive?
+      if again && found.requests.zero? && one.running.alive?
+        one.retried << seconds
+        return load(one, SECOND_CHANCE_S, again: false)
+      end
       raise Running::Failed, "no answers under load#{": #{found.errors}" if found.errors.any?}" unless found.requests.positive?
 
       found.errors.delete("read") if one.checker.ends_by_close
@@ -158,13 +162,18 @@ module Bench
     def report(one)
       asked = one.checker
       errors = one.complaints.values.sum + asked.complaints.size + (one.died ? 1 : 0)
-      note = [one.died, *asked.complaints.first, *one.complaints.keys.first(2), settings[:note],
+      note = [one.died, *asked.complaints.first, *one.complaints.keys.first(2), settings[:note], stalls(one),
               asked.unanswered.positive? ? "#{asked.unanswered} of #{asked.asked} newcomers were not answered within 0.5 s" : nil].compact.join("; ")
       note = nil if note.empty?
-      shape = { rounds: one.rounds.size, seconds: one.rounds.sum(&:seconds).round(2), checked: asked.asked - asked.unanswered }
+      shape = { retried: one.retried.empty? ? nil : one.retried.size, rounds: one.rounds.size, seconds: one.rounds.sum(&:seconds).round(2), checked: asked.asked - asked.unanswered }.compact
       yield result(one.peer, "requests_per_second", one.rounds.map(&:per_second), unit: "1/s", better: "higher", errors: errors, note: note, **shape)
       yield result(one.peer, "cpu_us_per_request", one.rounds.map(&:cpu_us), unit: "µs", better: "lower", errors: errors, note: note, **shape)
       context.drop(one.running) if one.died
+    end
+
+    def stalls(one)
+      rounds = one.retried
+      "#{rounds.size} of the rounds without an answer for #{rounds.max.round(1)} s, measured again" if rounds.any?
     end
 
     def absent(peer, reason, errors: 0) = result(peer, "requests_per_second", [], unit: "1/s", better: "higher", errors: errors, note: reason)

@@ -17,7 +17,7 @@ const lite = await load("vega-lite");
 // Colours that appear nowhere else, and the variables that they stand for.
 const PALETTE = { "#010101": "ink", "#020202": "soft", "#030303": "grid", "#040404": "oribi", "#050505": "psgi", "#060606": "peer", "#070707": "reference",
   "#080808": "wrong", "#111101": "s1", "#111102": "s2", "#111103": "s3", "#111104": "s4", "#111105": "s5", "#111106": "s6", "#111107": "s7", "#111108": "s8",
-  "#0f0f0f": "paper" };
+  "#0f0f0f": "paper", "#090909": "peer-psgi" };
 
 const config = {
   // The page has every figure in a table; a description of each mark would be most of its bytes.
@@ -36,7 +36,7 @@ const draw = async (description) => {
   // What says nothing, and the font, which is the page's, are left out: a third of the bytes.
   const svg = await new vega.View(vega.parse(compiled), { renderer: "none" }).toSVG();
   return svg.replace(/ (class|pointer-events|font-family|role|aria-\w+)="[^"]*"| (stroke-miterlimit="10"|opacity="1"|stroke-width="1")/g, "").replace(/<path d="" display="none"\/?>(<\/path>)?/g, "")
-    .replace(/#(?:0[1-8f]){3}|#11110[1-8]/g, (found) => `var(--${PALETTE[found]})`).replace(/(-?\d+\.\d{2})\d+/g, "$1");
+    .replace(/#(?:0[1-9f]){3}|#11110[1-8]/g, (found) => `var(--${PALETTE[found]})`).replace(/(-?\d+\.\d{2})\d+/g, "$1");
 };
 
 const wanted = JSON.parse(readFileSync(0, "utf8"));

@@ -5,6 +5,8 @@ require "minitest/autorun"
 require "open3"
 require "tmpdir"
 require_relative "../lib/document"
+require_relative "../lib/findings"
+require_relative "../lib/targets"
 load File.expand_path("../run", __dir__)
 
 Bench::Workload.load_all
@@ -33,7 +35,11 @@ class BenchRunTest < Minitest::Test
     @results = File.join(@dir, "run.jsonl")
   end
 
-  def teardown = FileUtils.rm_rf(@dir)
+  def teardown
+    @threads&.each(&:kill)
+    @context&.close
+    FileUtils.rm_rf(@dir)
+  end
 
   def peer(key, body: "Hello, World!", lives: -1, needs: [])
     Bench::Peer.new(key, key.capitalize, :rack, needs: needs, command: lambda { |site|
@@ -119,6 +125,93 @@ class BenchRunTest < Minitest::Test
     assert Bench::Document.put(path, "x", ["new"])
     assert_equal "a\n<!-- bench:x -->\n\nnew\n\n<!-- /bench:x -->\nb\n", File.read(path)
     refute Bench::Document.put(path, "y", ["new"])
+  end
+
+  def context = @context ||= Bench::Context.new(peers: [], quick: true, rounds_min: 1)
+
+  # Serves with the block until the test ends; gives the address.
+  def serving(&each)
+    server = TCPServer.new("127.0.0.1", 0)
+    @threads = [*@threads, Thread.new { loop { Thread.new(server.accept, &each) } }]
+    "127.0.0.1:#{server.addr[1]}"
+  end
+
+  def test_requests_without_an_answer_count_with_what_they_waited
+    first = true
+    address = serving do |socket|
+      mine, first = first, false
+      while (line = socket.gets)
+        socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") if mine && line == "\r\n"
+      end
+    rescue SystemCallError
+      nil
+    end
+    found = Bench::OpenLoop.new(context, pinned: false).run(address, rate: 50, seconds: 1, connections: 2, warm_s: 0)
+    assert_equal 1, found.errors, "the other connection's only request"
+    assert_operator found.at(100), :>=, 1000 * Bench::OpenLoop::QUICK_TAIL_S, "it waited until the end"
+  end
+
+  def test_requests_that_found_no_connection_are_errors_too
+    address = serving(&:gets)
+    found = Bench::OpenLoop.new(context, pinned: false).run(address, rate: 50, seconds: 1, connections: 2, warm_s: 0)
+    assert_operator found.errors, :>, 10
+    assert_equal found.count, found.errors
+  end
+
+  def test_a_round_that_is_measured_again_is_noted
+    one = Bench::Throughput::Measured.new(peer: peer("stalls"), running: Struct.new(:cpu_seconds, :alive?, :listen).new(0.0, true, "-"), rounds: [],
+                                          complaints: Hash.new(0), retried: [], wire_bytes: 10,
+                                          checker: Struct.new(:asked, :unanswered, :complaints, :ends_by_close) { def during = yield }.new(1, 0, [], false))
+    loads = [0, 50].map { |count| Bench::Wrk::Load.new(requests: count, seconds: 1.0, bytes: count * 10, errors: {}) }
+    workload = Bench::Workload.registered["hello"].new(context, share_s: 1)
+    workload.define_singleton_method(:wrk) { Struct.new(:loads) { def run(*) = loads.shift }.new(loads) }
+    one.rounds << workload.send(:load, one, 0.5)
+    reported = []
+    workload.send(:report, one) { |found| reported << found }
+    assert_equal [50.0], reported.first[:values]
+    assert_equal 1, reported.first[:retried]
+    assert_match(/1 of the rounds without an answer for 0.5 s, measured again/, reported.first[:note])
+  end
+
+  def test_the_reference_answers_what_is_pipelined_and_survives_who_leaves
+    running = Bench::Running.new(Bench::Peers.find("bare"), context).start
+    one = Bench::Request.new.to_s
+    10.times { running.connect.tap { |socket| socket.write(one * 16) }.close }
+    socket = running.connect
+    socket.write(one * 40)
+    socket.close_write
+    assert_equal 40, socket.read.scan("Hello, World!").size
+    assert_predicate running, :alive?
+  ensure
+    socket&.close
+    running&.stop
+  end
+
+  # Lines as a run writes them: [workload, server, metric, variant, values, errors].
+  def findings(*rows)
+    servers = %w[oribi unicorn puma bare].to_h { |key| [key, { name: key.capitalize, kind: key == "bare" ? "reference" : "rack" }] }
+    names = rows.map(&:first).uniq
+    lines = [{ run: "now", rounds_min: 5, machine: {} }, { servers: servers, missing: {} }, { workloads: names.to_h { |name| [name, {}] } }]
+    lines += rows.map do |workload, server, metric, variant, values, errors|
+      { workload: workload, server: server, metric: metric, variant: variant, values: values, median: Bench::Workload.median(values), errors: errors.to_i }.compact
+    end
+    File.write(@results, lines.map { |line| "#{JSON.generate(line)}\n" }.join)
+    Bench::Findings.new(@results)
+  end
+
+  def test_targets_say_by_how_much
+    late = Bench::DrivenWorkload::OPEN_VARIANT
+    rows = Bench::Targets.check(findings(
+                                  ["hello", "oribi", "cpu_us_per_request", nil, [3.0, 3.0]], ["hello", "bare", "cpu_us_per_request", nil, [2.0, 2.0]],
+                                  ["rails", "oribi", "latency_ms", late, [8.0]], ["rails", "puma", "latency_ms", late, [9.0]],
+                                  ["rails", "unicorn", "latency_ms", late, [10.0], 3],
+                                  ["rails-memory", "oribi", "memory_mb", "worker PSS, warm", [30.0, 30.0]],
+                                  ["rails-memory", "unicorn", "memory_mb", "worker PSS, warm", [30.0, 30.0]],
+                                  ["memory", "oribi", "memory_mb", "worker PSS, warm", [1.0]], ["memory", "unicorn", "memory_mb", "worker PSS, warm", [2.0]]
+                                ))
+    found = rows.map { |row| row.values_at(:workload, :other, :found, :wanted, :verdict, :marked) }
+    assert_equal [["hello", "Bare", 1.5, "≤ 1.35", "missed by 11 %", false], ["rails", "Puma", 0.89, "< 1", "met by 11 %", false],
+                  ["rails-memory", "Unicorn", 1.0, "< 1", "missed, just", false]], found
   end
 
   def test_one_core_pins_nothing

@@ -12,13 +12,13 @@ module Bench
     Request.new(fields: Request::BROWSER_FIELDS)
   end
 
-  Throughput.define("hello-close", about: "13 bytes, a connection per request", weight: 1.5, close: true, **hello) do
+  Throughput.define("hello-close", about: "13 bytes, a connection per request", weight: 1.5, close: true, quick: false, **hello) do
     Request.new(fields: { "Connection" => "close" })
   end
 
   Throughput.define("pipelined", about: "13 bytes, 16 requests sent at once on each of 32 connections", pipeline: 16,
                                needs: :keep_alive, **hello) { Request.new }
-  Throughput.define("connections-1", about: "13 bytes, one connection", connections: 1, **hello.merge(family: "connections")) { Request.new }
+  Throughput.define("connections-1", about: "13 bytes, one connection", connections: 1, quick: false, **hello.merge(family: "connections")) { Request.new }
   Throughput.define("connections-1000", about: "13 bytes, 1,000 connections", connections: 1000, round_min: 1.0, quick: false,
                                       **hello.merge(family: "connections")) { Request.new }
 end

@@ -33,7 +33,7 @@ module Bench
 
       progress("starting #{peer.name}")
       running = Running.new(peer, context, app: APP, workers: WORKERS).start
-      cold = snapshot(running)
+      cold = running.settled_memory(WORKERS)
       # The expected body is the first one.
       checker = Checker.new(-> { running.connect }, Request.new)
       first = checker.answer(patience_s: 20)
@@ -47,13 +47,13 @@ module Bench
       running&.stop
     end
 
-    def snapshot(running) = running.memory.to_h { |process| [process.pid, process] }
+    def snapshot(running) = running.memory_by_pid
 
     def drive(peer, running)
       wrk = Wrk.new(context, Request.new, connections: 8)
       count = 0
       started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-      wanted = context.quick? ? REQUESTS / 5 : REQUESTS
+      wanted = context.quick? ? REQUESTS / 20 : REQUESTS
       while count < wanted
         progress("#{peer.name}, #{count} of #{wanted} requests")
         found = wrk.run(running.listen, 1)

@@ -35,8 +35,6 @@ module Bench
 
     REQUESTS = 10_000
     SLICE_S = 1.0
-    START_S = 30
-    STILL_S = 1
     IDLE_MAX = 10 # slices; the first requests of a cold application take long
     SEEN = %w[oribi unicorn pitchfork puma-cluster puma-cluster-1].freeze
 
@@ -49,7 +47,7 @@ module Bench
 
     def one(peer)
       target = start_target(peer)
-      cold = settled(target)
+      cold = target.running.settled_memory(workers)
       count, errors = ask(target)
       warm = snapshot(target)
       workers = busiest(warm.keys)
@@ -82,21 +80,7 @@ module Bench
       [count, errors]
     end
 
-    # Some listen before their workers are there: all of them are when nothing has changed for a while.
-    def settled(target)
-      deadline = clock + START_S
-      since = clock
-      seen = snapshot(target)
-      while clock < deadline && (seen.size <= workers || clock - since < STILL_S)
-        IO.select(nil, nil, nil, 0.1)
-        now = snapshot(target)
-        since = clock if now.keys != seen.keys
-        seen = now
-      end
-      seen
-    end
-
-    def snapshot(target) = target.running.memory.to_h { |process| [process.pid, process] }
+    def snapshot(target) = target.running.memory_by_pid
 
     # The workers are those that have worked (clock_getcpuclockid(3): ~pid << 3 | CPUCLOCK_SCHED).
     def busiest(pids) = pids.max_by(workers) { |pid| Process.clock_gettime((~pid << 3) | 2) }
