@@ -34,6 +34,16 @@ class FailureTest < BindingTest
     refute_match(/^2026-01-01/, logged)
   end
 
+  def test_messages_in_any_encoding
+    shown_as = {
+      "caf\xE9 é" => "caf\\xE9 é", "caf\xE9".b => "caf\\xE9", "café".encode("UTF-16LE") => "café", "café".encode("ISO-8859-1") => "café"
+    }
+    shown_as.each do |given, shown|
+      fails_with_500 { raise given }
+      assert_includes logged.force_encoding("UTF-8"), "RuntimeError: #{shown} (GET /fail)\n    "
+    end
+  end
+
   def test_cause_is_logged
     fails_with_500 do
       raise "inner"

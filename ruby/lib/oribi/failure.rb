@@ -4,29 +4,38 @@ module Oribi
   # Exceptions told to people.
   module Failure
     OURS = [File.expand_path("..", __dir__), File.expand_path("../../exe", __dir__)].freeze
+    BYTES = [Encoding::UTF_8, Encoding::BINARY, Encoding::US_ASCII].freeze
 
     module_function
 
     # One line, and with `details` the whole backtrace below it: "config.ru:3: undefined method `foo' for nil (NoMethodError)". Where the
     # backtrace knows no line of the application, it is `file` that is named. Oribi's own errors speak for themselves.
     def text(error, file: nil, details: false)
-      return error.message if error.is_a?(Error)
+      return legible(error.message) if error.is_a?(Error)
 
       message = error.is_a?(SystemExit) ? "the application ended the process: #{first_line(error)}" : first_line(error)
       place = place_of(error) || file
       message = "#{place}: #{message}" if place && !message.start_with?(place)
       line = "#{message} (#{error.class})"
-      details ? [line, *error.backtrace].join("\n  ") : line
+      details ? [line, *Array(error.backtrace).map { |call| legible(call) }].join("\n  ") : line
     end
 
     # Class, message and backtrace of what an application raised during a call.
     def log(error, env, where)
-      request = env ? " (#{env["REQUEST_METHOD"]} #{env["REQUEST_URI"]})" : ""
+      request = env ? legible(" (#{env["REQUEST_METHOD"]} #{env["REQUEST_URI"]})") : ""
       Oribi.log(:error, "#{where}: #{error.class}: #{first_line(error)}#{request}", lines(error).join("\n"))
     end
 
     def first_line(error)
-      error.message.to_s.lines(chomp: true).find { |line| !line.strip.empty? } || "no message"
+      legible(error.message).lines(chomp: true).find { |line| !line.strip.empty? } || "no message"
+    end
+
+    # Messages come in every encoding and broken ones, often with the very bytes that are their reason. Those are shown as \xHH.
+    def legible(text)
+      text = text.to_s
+      text = text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace) unless BYTES.include?(text.encoding)
+      text = text.dup.force_encoding(Encoding::UTF_8)
+      text.scrub { |bytes| bytes.unpack("C*").map { |byte| format("\\x%02X", byte) }.join }
     end
 
     # The line of the application's own code nearest to the mistake, for a syntax error the line it names.
@@ -38,13 +47,13 @@ module Oribi
     end
 
     def lines(error)
-      error.message.to_s.lines(chomp: true).drop(1) + Array(error.backtrace) + cause_lines(error.cause)
+      (legible(error.message).lines(chomp: true).drop(1) + Array(error.backtrace) + cause_lines(error.cause)).map { |line| legible(line) }
     end
 
     def cause_lines(cause)
       cause ? ["caused by #{cause.class}: #{first_line(cause)}", *cause.backtrace] : []
     end
-    private_class_method :lines, :cause_lines
+    private_class_method :legible, :lines, :cause_lines
   end
 
   # Called by the extension. @private
