@@ -16,6 +16,18 @@ class InputTest < BindingTest
     serve(app) { |client| assert_equal '["", nil, "", nil]""', client.get("/").body }
   end
 
+  def test_without_a_body_it_reads_as_with_one
+    app = lambda do |env|
+      input = env["rack.input"]
+      input.seek(0)
+      ended = %i[readline readbyte readchar].map { |name| input.public_send(name) rescue $!.class } # rubocop:disable Style/RescueModifier
+      text([[input.readlines, input.each_line.to_a, input.each_byte.to_a, input.map(&:chomp), input.lineno, ended].inspect])
+    end
+    serve(app, lint: false) do |client|
+      assert_equal "[[], [], [], [], 0, [EOFError, EOFError, EOFError]]", client.get("/").body
+    end
+  end
+
   def test_closing_the_empty_input_does_not_reach_the_next_request
     app = lambda do |env|
       body = env["rack.input"].read

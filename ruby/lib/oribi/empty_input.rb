@@ -2,8 +2,10 @@
 
 module Oribi
   # rack.input of every request without a body. One object serves all of them, so nothing here has a state: closing it does not close it for
-  # the next request.
+  # the next request. It reads with the methods that a body's StringIO or File has, so that no application fails for want of a body.
   class EmptyInput
+    include Enumerable
+
     def read(length = nil, buffer = nil)
       raise ArgumentError, "negative length #{length} given" if length&.negative?
 
@@ -17,8 +19,11 @@ module Oribi
     def getc = nil
     def getbyte = nil
     def each(*) = block_given? ? self : [].each
+    def readlines(*) = []
     def readpartial(*) = raise(EOFError, "end of file reached")
     def rewind = 0
+    def seek(*) = 0
+    def lineno = 0
     def pos = 0
     def size = 0
     def eof? = true
@@ -31,6 +36,8 @@ module Oribi
     def closed? = false
     def inspect = "#<Oribi::EmptyInput>"
 
+    %i[each_line each_byte each_char].each { |name| alias_method name, :each }
+    %i[readline readchar readbyte sysread read_nonblock].each { |name| alias_method name, :readpartial }
     alias length size
     alias eof eof?
     alias tell pos
