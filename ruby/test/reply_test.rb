@@ -133,6 +133,20 @@ class ReplyTest < BindingTest
     end
   end
 
+  def test_pipes_and_sockets_are_read
+    read, write = IO.pipe
+    write << "through a pipe"
+    write.close
+    assert_equal ["through a pipe", nil], answer(text(read)).then { |response| [response.body, response["content-length"]] }
+    fifo = File.join(@log, "fifo")
+    File.mkfifo(fifo)
+    body = File.open(fifo, File::RDWR) # a File, and so with to_path, but it has no position
+    body << "through a fifo"
+    body.define_singleton_method(:each) { |&block| block.call(readpartial(100)) }
+    assert_equal "through a fifo", answer(text(body), lint: false).body
+    assert read.closed? && body.closed?
+  end
+
   def test_static_files_of_rack
     Dir.mktmpdir do |dir|
       File.write(File.join(dir, "a.txt"), "0123456789")

@@ -124,11 +124,16 @@ static void send_array(struct ext_call *call, VALUE parts)
     RB_GC_GUARD(headers.strings);
 }
 
+static bool is_regular(int fd, struct stat *info)
+{
+    return fstat(fd, info) == 0 && S_ISREG(info->st_mode);
+}
+
 /* Sends [offset, end) of a regular file. Returns false, having sent nothing, when the descriptor is of another kind. */
 static bool try_send_file(struct ext_call *call, int fd, int64_t offset)
 {
     struct stat info;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    if (!is_regular(fd, &info))
         return false;
     int64_t len = info.st_size > offset ? (int64_t)info.st_size - offset : 0;
     struct ext_headers headers;
@@ -168,9 +173,12 @@ static bool try_send_path(struct ext_call *call)
     return RTEST(rb_ensure(path_send_try, (VALUE)&send, path_send_close, (VALUE)&send));
 }
 
-/* An open File sends from where it stands. */
+/* An open File sends from where it stands; a pipe or a socket, which are of this kind in Ruby too, stands nowhere. */
 static bool try_send_io(struct ext_call *call)
 {
+    struct stat info;
+    if (!is_regular(rb_io_descriptor(call->body), &info))
+        return false;
     VALUE pos = rb_funcallv(call->body, id_pos, 0, NULL);
     return try_send_file(call, rb_io_descriptor(call->body), NUM2LL(pos));
 }
