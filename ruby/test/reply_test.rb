@@ -147,6 +147,29 @@ class ReplyTest < BindingTest
     assert read.closed? && body.closed?
   end
 
+  def test_an_array_that_can_be_closed_is_closed
+    closed = 0
+    body = %w[a b]
+    body.define_singleton_method(:close) { closed += 1 }
+    assert_equal "ab", answer(text(body), lint: false).body
+    assert_equal 1, closed
+  end
+
+  def test_a_block_that_is_called_after_its_answer
+    kept = nil
+    body = Object.new
+    body.define_singleton_method(:each) { |&block| (kept = block).call("in time") }
+    late = lambda do
+      kept.call("too late" * 1000)
+    rescue IOError => e
+      e.message
+    end
+    serve(->(env) { text(env["PATH_INFO"] == "/late" ? [late.call] : body) }, lint: false) do |client|
+      assert_equal ["in time", "the answer has ended, and its body still yields", "in time"], ["/", "/late", "/"].map { |path| client.get(path).body }
+      assert_match(/ended/, late.call)
+    end
+  end
+
   def test_static_files_of_rack
     Dir.mktmpdir do |dir|
       File.write(File.join(dir, "a.txt"), "0123456789")

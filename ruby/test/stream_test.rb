@@ -71,6 +71,28 @@ class StreamTest < BindingTest
     end
   end
 
+  def test_a_thread_that_still_writes_when_the_call_fails
+    writer = nil
+    failing = lambda do |stream|
+      stream.write("first")
+      writer = Thread.new { loop { stream.write("x" * 100_000) } }
+      writer.report_on_exception = false
+      wait_until("a full socket") { writer.status == "sleep" }
+      raise "told to fail"
+    end
+    app = ->(env) { [200, STREAM, env["PATH_INFO"] == "/" ? failing : ["fine"]] }
+    capture_log do
+      serve(app, lint: false) do |client|
+        client.send_raw("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_until("the writer") { writer }
+        assert_equal "closed stream", assert_raises(IOError) { writer.join(DEADLINE) }.message
+        client.reconnect
+        20.times { assert_equal "fine", client.get("/fine").body }
+      end
+    end
+    assert_match(/told to fail/, logged)
+  end
+
   def test_parts_leave_as_they_are_written
     steps = Thread::Queue.new
     app = stream do |stream|

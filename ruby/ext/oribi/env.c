@@ -139,7 +139,7 @@ static void fill_places(struct ext_call *call, VALUE *values)
     values[PLACE_SERVER_PORT] = kept_text(worker, &worker->server_port, req->server_port);
     values[PLACE_INPUT] = call->input;
     values[PLACE_FINISHED] = call->finished;
-    values[PLACE_HIJACK] = ext_hijack_new(call);
+    values[PLACE_HIJACK] = call->tie = ext_hijack_new(call);
     values[PLACE_QUEUE_US] = LL2NUM(req->queue_us);
     values[PLACE_EARLY_HINTS] = worker->early_hints ? ext_early_hints_new(call) : Qundef;
     if (req->remote_addr.n) {

@@ -58,6 +58,7 @@ struct ext_call {
     VALUE status;
     VALUE headers;
     VALUE body;
+    VALUE tie;     /* rack.hijack, which tells the call from others: what outlives the call holds on to this, not to us */
     VALUE stream;  /* of a body that responds to call */
     VALUE error;   /* for rack.response_finished: what went wrong, or nil */
     VALUE pending; /* what concerns the process and not the request … */
@@ -69,6 +70,8 @@ struct ext_call {
     bool detached; /* the socket is the application's */
     bool timed_out; /* it failed with CallTimeout */
     bool told;      /* another thread has raised CallTimeout in this one */
+    bool ending;    /* the answer ends: whoever waits for room comes back */
+    uint32_t away;  /* threads that are in the core for this call without the VM lock */
 };
 
 struct ext_worker {
@@ -136,6 +139,15 @@ void ext_thread_wake(void *thread);
 /* Blocks without the VM lock until a streamed answer may go on. 0, or ORIBI_ECLOSED. Runs interrupts, so it may raise. */
 int ext_worker_wait_room(struct ext_call *call);
 
+/* Runs `function` for this call without the VM lock. */
+void ext_call_without_lock(struct ext_call *call, void *(*function)(void *), void *argument);
+
+/* Runs interrupts; raises also when the call has ended meanwhile, which it can when this is not its own thread. */
+void ext_call_check_ints(struct ext_call *call);
+
+/* Before the request ends: other threads that are in the core for it come back. May raise, and is to be called again then. */
+void ext_call_gather(struct ext_call *call);
+
 /* threads.c: the loop of a worker with several threads; what #run returns. Raises what ends the process. */
 VALUE ext_threads_run(struct ext_worker *worker);
 void ext_threads_setup(void);
@@ -200,6 +212,9 @@ void ext_reply_finish(struct ext_call *call);
 /* stream.c */
 void ext_stream_setup(void);
 VALUE ext_hijack_new(struct ext_call *call);
+
+/* The call that an object of this file belongs to, or NULL when it is over. */
+struct ext_call *ext_tied_call(VALUE tied);
 VALUE ext_early_hints_new(struct ext_call *call);
 VALUE ext_stream_new(struct ext_call *call);
 

@@ -205,6 +205,8 @@ void ext_reply_finish(struct ext_call *call)
 {
     if (!call->req || (!call->begun && ext_reply_begin(call, -1) < 0))
         return;
+    if (RB_UNLIKELY(call->away > 0))
+        ext_call_gather(call);
     struct oribi_req *req = call->req;
     call->req = NULL;
     if (call->gone)
@@ -213,11 +215,14 @@ void ext_reply_finish(struct ext_call *call)
         call->gone = true;
 }
 
-static VALUE write_part(RB_BLOCK_CALL_FUNC_ARGLIST(part, arg))
+/* A body may keep this block and call it from anywhere, also when the call is over. */
+static VALUE write_part(RB_BLOCK_CALL_FUNC_ARGLIST(part, tie))
 {
-    struct ext_call *call = (struct ext_call *)arg;
     if (!RB_TYPE_P(part, T_STRING))
         part = rb_obj_as_string(part);
+    struct ext_call *call = ext_tied_call(tie);
+    if (!call || !call->req)
+        rb_raise(rb_eIOError, "the answer has ended, and its body still yields");
     /* Leaves `each` with its ensure clauses run: nobody reads what would follow. */
     if (ext_reply_write(call, part) < 0)
         rb_iter_break();
@@ -228,7 +233,7 @@ static void send_each(struct ext_call *call)
 {
     if (ext_reply_begin(call, -1) < 0)
         return;
-    rb_block_call(call->body, id_each, 0, NULL, write_part, (VALUE)call);
+    rb_block_call(call->body, id_each, 0, NULL, write_part, call->tie);
     ext_reply_finish(call);
 }
 

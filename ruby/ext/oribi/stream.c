@@ -24,11 +24,10 @@ static VALUE tie(VALUE class, struct ext_call *call)
     return object;
 }
 
-/* The call that `self` belongs to, or NULL when it is over. */
-static struct ext_call *tied_call(VALUE self)
+struct ext_call *ext_tied_call(VALUE tied)
 {
-    struct ext_worker *worker = ext_worker_get(rb_ivar_get(self, id_worker));
-    uint64_t serial = NUM2ULL(rb_ivar_get(self, id_serial));
+    struct ext_worker *worker = ext_worker_get(rb_ivar_get(tied, id_worker));
+    uint64_t serial = NUM2ULL(rb_ivar_get(tied, id_serial));
     return ext_worker_call(worker, serial);
 }
 
@@ -75,10 +74,10 @@ VALUE ext_stream_detach(struct ext_call *call)
     struct detaching detaching = {.call = call};
     bool is_unix = call->req->remote_addr.n == 0;
     for (;;) { /* without the VM lock: earlier answers on this connection may have to be taken by the peer first */
-        ext_without_lock(detach_blocking, &detaching, ext_thread_wake, call->thread);
+        ext_call_without_lock(call, detach_blocking, &detaching);
         if (detaching.done)
             break;
-        rb_thread_check_ints();
+        ext_call_check_ints(call);
     }
     struct oribi_req *req = call->req;
     call->req = NULL;
@@ -105,7 +104,7 @@ VALUE ext_stream_detach(struct ext_call *call)
  * @raise [Oribi::DisconnectError] when the client has left */
 static VALUE hijack_call(VALUE self)
 {
-    struct ext_call *call = tied_call(self);
+    struct ext_call *call = ext_tied_call(self);
     if (call && call->detached)
         return rb_hash_lookup(call->env, key_hijack_io);
     if (!call || !call->req || call->begun)
@@ -123,7 +122,7 @@ static VALUE hijack_call(VALUE self)
  * @raise [Oribi::Error] for a header that must not be sent */
 static VALUE early_hints_call(VALUE self, VALUE headers)
 {
-    struct ext_call *call = tied_call(self);
+    struct ext_call *call = ext_tied_call(self);
     if (!call || !call->req || call->begun)
         return Qnil;
     struct ext_headers list;
@@ -138,7 +137,7 @@ static VALUE early_hints_call(VALUE self, VALUE headers)
 
 static struct ext_call *open_call(VALUE self)
 {
-    struct ext_call *call = tied_call(self);
+    struct ext_call *call = ext_tied_call(self);
     if (!call || !call->req)
         rb_raise(rb_eIOError, "closed stream");
     return call;
@@ -146,8 +145,8 @@ static struct ext_call *open_call(VALUE self)
 
 static VALUE output_write(VALUE self, VALUE string)
 {
+    StringValue(string); /* runs Ruby code, which may take so long that the call is over */
     struct ext_call *call = open_call(self);
-    StringValue(string);
     if (ext_reply_write(call, string) < 0)
         rb_raise(ext_disconnected, "the client has left");
     return LONG2NUM(RSTRING_LEN(string));
@@ -165,7 +164,7 @@ static VALUE output_flush(VALUE self)
 
 static VALUE output_finish(VALUE self)
 {
-    struct ext_call *call = tied_call(self);
+    struct ext_call *call = ext_tied_call(self);
     if (call)
         ext_reply_finish(call);
     return Qnil;
@@ -183,7 +182,7 @@ static VALUE output_detach(VALUE self)
 /* Nothing of the answer was sent yet. */
 static VALUE output_untouched(VALUE self)
 {
-    struct ext_call *call = tied_call(self);
+    struct ext_call *call = ext_tied_call(self);
     return call && call->req && !call->begun ? Qtrue : Qfalse;
 }
 

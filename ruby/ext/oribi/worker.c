@@ -136,15 +136,42 @@ void ext_without_lock(void *(*function)(void *), void *argument, void (*wake)(vo
     rb_nogvl(function, argument, wake, wake_argument, RB_NOGVL_UBF_ASYNC_SAFE | RB_NOGVL_INTR_FAIL);
 }
 
+void ext_call_without_lock(struct ext_call *call, void *(*function)(void *), void *argument)
+{
+    call->away++;
+    ext_without_lock(function, argument, ext_thread_wake, call->thread);
+    call->away--;
+}
+
+void ext_call_check_ints(struct ext_call *call)
+{
+    const struct ext_worker *worker = call->worker;
+    uint64_t serial = call->serial;
+    rb_thread_check_ints();
+    if (!ext_worker_call(worker, serial) || !call->req || call->ending)
+        rb_raise(rb_eIOError, "closed stream");
+}
+
+void ext_call_gather(struct ext_call *call)
+{
+    call->ending = true;
+    while (call->away > 0) {
+        ext_thread_wake(call->thread);
+        rb_thread_schedule();
+    }
+}
+
 int ext_worker_wait_room(struct ext_call *call)
 {
     struct blocking blocking = {.worker = call->worker, .req = call->req};
     for (;;) {
         blocking.result = 1; /* stays when an interrupt was already waiting */
-        ext_without_lock(wait_room, &blocking, ext_thread_wake, call->thread);
+        ext_call_without_lock(call, wait_room, &blocking);
         if (blocking.result != 1)
             return blocking.result;
-        rb_thread_check_ints();
+        if (call->ending)
+            return 0; /* the core has these bytes already */
+        ext_call_check_ints(call);
     }
 }
 
@@ -162,13 +189,25 @@ static VALUE call_and_reply(VALUE arg)
     return Qnil;
 }
 
+static VALUE gather(VALUE arg)
+{
+    ext_call_gather((struct ext_call *)arg);
+    return Qnil;
+}
+
+/* Nearly every body, and one that nobody has to close. */
+static bool is_plain_array(VALUE body)
+{
+    return RB_TYPE_P(body, T_ARRAY) && RBASIC_CLASS(body) == rb_cArray;
+}
+
 static VALUE close_body(VALUE arg)
 {
     struct ext_call *call = (struct ext_call *)arg;
     /* After a full hijack nothing has looked at what the application returned. */
     if (NIL_P(call->body) && RB_TYPE_P(call->response, T_ARRAY) && RARRAY_LEN(call->response) >= 3)
         call->body = RARRAY_AREF(call->response, 2);
-    if (!NIL_P(call->body) && !RB_TYPE_P(call->body, T_ARRAY) && rb_respond_to(call->body, id_close))
+    if (!NIL_P(call->body) && rb_respond_to(call->body, id_close))
         rb_funcallv(call->body, id_close, 0, NULL);
     return Qnil;
 }
@@ -252,15 +291,17 @@ int ext_worker_serve(struct ext_thread *thread, struct oribi_req *req)
     struct ext_worker *worker = thread->worker;
     struct ext_call call = {.worker = worker, .thread = thread, .req = req};
     call.env = call.input = call.finished = call.response = Qnil;
-    call.status = call.headers = call.body = call.stream = call.error = call.pending = Qnil;
+    call.status = call.headers = call.body = call.tie = call.stream = call.error = call.pending = Qnil;
     call.serial = ++worker->serial;
     thread->call = &call;
 
     protect(call_and_reply, &call, "application");
     if (RB_UNLIKELY(oribi_worker_abandoned(worker->core)))
         rb_jump_tag(call.tag); /* such a child never comes back here without one */
-    ext_reply_fail(&call);     /* nothing to do when the request has been answered */
-    if (!RB_TYPE_P(call.response, T_ARRAY) || !RB_TYPE_P(call.body, T_ARRAY))
+    while (RB_UNLIKELY(call.away > 0))
+        protect(gather, &call, "ending the answer");
+    ext_reply_fail(&call); /* nothing to do when the request has been answered */
+    if (!RB_TYPE_P(call.response, T_ARRAY) || !is_plain_array(call.body))
         protect(close_body, &call, "closing the body");
     if (!NIL_P(call.input))
         protect(close_input, &call, "closing the input");
