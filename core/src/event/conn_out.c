@@ -99,10 +99,9 @@ static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct
 {
     if (!have_out(c))
         return break_off(c, ORIBI_ENOMEM);
-    int64_t kept = oribi_out_memory(c->out);
     int64_t more = oribi_vec_len(vec, count) - (int64_t)skip;
-    int64_t memory_max = oribi_budget_memory(&r->budget, kept, r->config.response_memory_max);
-    bool to_file = oribi_out_spilled(c->out) > 0 || kept + more > memory_max;
+    int64_t memory_max = oribi_budget_memory(&r->budget, oribi_out_memory(c->out), r->config.response_memory_max);
+    bool to_file = oribi_out_spilled(c->out) > 0 || oribi_out_pending(c->out) + more > memory_max;
     if (to_file && !oribi_budget_file(&r->budget, more))
         return break_off(c, ORIBI_ELIMIT);
     int result = oribi_out_keep(c->out, vec, count, skip, memory_max);

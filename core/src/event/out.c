@@ -121,7 +121,8 @@ static int flush_memory(struct oribi_out *out, int socket_fd, int64_t *sent)
         out->memory_pos += (size_t)n;
         *sent += n;
     }
-    out->memory.len = out->memory_pos = 0;
+    oribi_buf_deinit(&out->memory); /* what follows from a file may take long */
+    out->memory_pos = 0;
     return 0;
 }
 
@@ -174,7 +175,7 @@ bool oribi_out_taken(struct oribi_out *out, int socket_fd)
 
 int64_t oribi_out_memory(const struct oribi_out *out)
 {
-    return (int64_t)(out->memory.len - out->memory_pos);
+    return (int64_t)out->memory.cap;
 }
 
 struct oribi_charge *oribi_out_charge(struct oribi_out *out)

@@ -67,10 +67,9 @@ static void read_far(size_t most)
     }
 }
 
-static void drain_all(struct oribi_out *out)
+static void drain_all_of(struct oribi_out *out, int64_t sent)
 {
-    int64_t sent = 0;
-    int64_t pending = oribi_out_pending(out);
+    int64_t pending = sent + oribi_out_pending(out);
     int result;
     while ((result = oribi_out_flush(out, near_fd, &sent)) == ORIBI_AGAIN)
         read_far(1000);
@@ -79,6 +78,11 @@ static void drain_all(struct oribi_out *out)
     read_far(TEXT_CAP);
     ok_eq(oribi_out_pending(out), 0);
     ok_named(got_len == sent_len && memcmp(got_text, sent_text, got_len) == 0, "%zu bytes arrive in order", sent_len);
+}
+
+static void drain_all(struct oribi_out *out)
+{
+    drain_all_of(out, 0);
 }
 
 static void test_memory_then_spill_then_file_keep_their_order(void)
@@ -150,6 +154,44 @@ static void test_a_stream_that_never_drains_keeps_little_memory(void)
     read_far(TEXT_CAP);
     ok_named(got_len == sent_len && memcmp(got_text, sent_text, got_len) == 0, "all %zu bytes arrive in order",
              sent_len);
+    end(out);
+}
+
+/* A reader that stops short of the end has us hold the whole buffer: what counts is what the heap has given, not what is left to send. */
+static void test_memory_counts_until_it_is_given_back(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_try_create();
+    int64_t sent = 0;
+    keep(out, 60000, 0, 200000);
+    keep(out, 60000, 0, 200000);
+    while (oribi_out_pending(out) > 5000) {
+        ok_eq(oribi_out_flush(out, near_fd, &sent), ORIBI_AGAIN);
+        read_far(1000);
+    }
+    ok(oribi_out_pending(out) > 0);
+    ok_eq(oribi_out_memory(out), out->memory.cap);
+    ok(oribi_out_memory(out) >= 120000);
+    drain_all_of(out, sent);
+    end(out);
+}
+
+/* All of it is given back as soon as it is sent, though the file behind it takes long. */
+static void test_memory_is_given_back_before_the_file_is_sent(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_try_create();
+    int64_t sent = 0;
+    keep(out, 400000, 0, 20000);
+    ok_eq(oribi_out_memory(out), 20000);
+    while (sent <= 20000) {
+        ok_eq(oribi_out_flush(out, near_fd, &sent), ORIBI_AGAIN);
+        read_far(1000);
+    }
+    ok_eq(out->memory.cap, 0);
+    ok_eq(oribi_out_memory(out), 0);
+    ok(oribi_out_pending(out) > 0);
+    drain_all_of(out, sent);
     end(out);
 }
 
@@ -237,6 +279,8 @@ int main(void)
     test_a_piece_is_split_between_memory_and_file();
     test_no_memory_allowed_means_file_only();
     test_a_stream_that_never_drains_keeps_little_memory();
+    test_memory_counts_until_it_is_given_back();
+    test_memory_is_given_back_before_the_file_is_sent();
     test_a_file_that_comes_up_short_is_an_error();
     test_nobody_takes_more_than_a_turn();
     test_a_file_of_just_a_turn_goes_at_once();

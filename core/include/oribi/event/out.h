@@ -40,7 +40,7 @@ bool oribi_out_taken(struct oribi_out *out, int socket_fd);
 /* Bytes in the file that overflowing output goes to, those already sent included: it shrinks only by running empty. */
 int64_t oribi_out_spilled(const struct oribi_out *out);
 
-/* Bytes kept in memory. */
+/* Bytes of memory held, whether what stands there was sent or not. */
 int64_t oribi_out_memory(const struct oribi_out *out);
 
 /* What this queue has of its worker's budget; kept up by the caller. */
