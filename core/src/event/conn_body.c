@@ -35,7 +35,9 @@ static char *body_room(struct oribi_reactor *r, struct oribi_call *call, size_t 
 {
     if (call->body_file || call->body.memory.len < DIRECT_FROM_BYTES)
         return NULL;
-    return oribi_body_try_room(&call->body, room, body_memory_max(r, call));
+    char *p = oribi_body_try_room(&call->body, room, body_memory_max(r, call));
+    charge_body(r, call); /* also when nothing comes to stand there */
+    return p;
 }
 
 char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_call *call, size_t *room)
@@ -173,10 +175,9 @@ void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char 
         chunked_input(r, c, p, n);
         return;
     }
-    if (p != r->scratch) {
+    if (p != r->scratch)
         oribi_body_grown(&call->body, n);
-        charge_body(r, call);
-    } else if (!append_body(r, c, p, n))
+    else if (!append_body(r, c, p, n))
         return;
     if (call->body.len == call->head.content_length)
         oribi__conn_complete(r, c);

@@ -505,6 +505,31 @@ static void test_one_fast_reader_does_not_hold_up_the_turn(void)
     end();
 }
 
+/* Room made for bytes that do not come counts like any other. */
+static void test_room_for_a_body_counts_before_it_is_filled(void)
+{
+    begin();
+    int far;
+    struct oribi_conn *c = open_conn(&far);
+    static char part[ORIBI_SCRATCH_BYTES];
+    memset(part, 'a', sizeof(part));
+    send_text(far, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 131072\r\n\r\n");
+    turn();
+    ok_eq(c->state, ORIBI_CONN_BODY);
+    ok_eq(write(far, part, sizeof(part)), sizeof(part)); /* a whole read, so that another one is tried */
+    turn();
+    ok_eq(c->call->body.len, sizeof(part));
+    ok_eq(r.budget.memory_used, c->call->body.memory.cap);
+    ok_eq(write(far, part, sizeof(part)), sizeof(part));
+    turn();
+    struct oribi_call *call = oribi_reactor_pop(&r);
+    ok(call && call->body.fd < 0);
+    oribi_conn_finish(&r, c, false);
+    ok_eq(r.budget.memory_used, 0);
+    close(far);
+    end();
+}
+
 static void run_all(enum oribi_loop_source with)
 {
     source = with;
@@ -515,6 +540,7 @@ static void run_all(enum oribi_loop_source with)
     test_closing_in_every_place_of_the_run_queue();
     test_one_busy_sender_does_not_hold_up_the_turn();
     test_one_fast_reader_does_not_hold_up_the_turn();
+    test_room_for_a_body_counts_before_it_is_filled();
     test_nobody_is_late_before_he_was_heard();
     test_close_idle_takes_the_oldest_and_only_the_idle();
     test_closed_twice_in_one_turn_is_closed_once();
