@@ -21,12 +21,17 @@ static uint32_t body_memory_max(const struct oribi_reactor *r, const struct orib
     return (uint32_t)oribi_budget_memory(&r->budget, call->charge.memory, r->config.limits.body_memory_max);
 }
 
+/* How much of a body that goes to a file is collected before it is written. Whole bodies need memory more: they get the second half of the budget alone. */
+static uint32_t batch_max(const struct oribi_reactor *r)
+{
+    return r->budget.memory_max == 0 || r->budget.memory_used < r->budget.memory_max / 2 ? ORIBI_BODY_BATCH_BYTES : 0;
+}
+
 /* What is taken from the heap counts, not what has arrived. */
 static void charge_body(struct oribi_reactor *r, struct oribi_call *call)
 {
-    bool in_file = call->body.fd >= 0;
-    oribi_budget_set(&r->budget, &call->charge, in_file ? 0 : (int64_t)call->body.memory.cap,
-                     in_file ? call->body.len : 0);
+    oribi_budget_set(&r->budget, &call->charge, (int64_t)call->body.memory.cap,
+                     call->body.fd >= 0 ? call->body.len : 0);
 }
 
 /* Room for what a body promises is made when enough of it has come to believe it; before that what has come is copied, so that thousands who announce much and send a few bytes
@@ -69,6 +74,13 @@ static void body_progress(struct oribi_reactor *r, struct oribi_conn *c)
         oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
 }
 
+static void storing_failed(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (r->hooks.refused)
+        r->hooks.refused(r->hooks.self, c, 0, "request body could not be stored");
+    oribi__conn_close(r, c);
+}
+
 static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const char *p, size_t n)
 {
     struct oribi_body *body = &c->call->body;
@@ -76,18 +88,27 @@ static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const cha
         return true;
     uint32_t memory_max = body_memory_max(r, c->call);
     bool to_file = body->fd >= 0 || body->memory.len + n > memory_max;
-    if (to_file && !oribi_budget_file(&r->budget, (int64_t)(body->memory.len + n))) {
+    int64_t file_bytes = (int64_t)(body->fd >= 0 ? n : body->memory.len + n);
+    if (to_file && !oribi_budget_file(&r->budget, file_bytes)) {
         oribi_conn_refuse_busy(r, c, FULL_RETRY_AFTER_S, "buffers_file_max is used up");
         return false;
     }
-    if (oribi_body_append(body, p, n, memory_max) == 0) {
+    if (oribi_body_append(body, p, n, memory_max, batch_max(r)) == 0) {
         charge_body(r, c->call);
         return true;
     }
-    if (r->hooks.refused)
-        r->hooks.refused(r->hooks.self, c, 0, "request body could not be stored");
-    oribi__conn_close(r, c);
+    storing_failed(r, c);
     return false;
+}
+
+static void body_done(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (oribi_body_finish(&c->call->body) < 0) {
+        storing_failed(r, c);
+        return;
+    }
+    charge_body(r, c->call);
+    oribi__conn_complete(r, c);
 }
 
 static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
@@ -119,7 +140,7 @@ static void chunked_done(struct oribi_reactor *r, struct oribi_conn *c)
     if (text->len > 0 && oribi_trailers_read(oribi_slice(text->p, text->len), &c->call->trailers) < 0)
         oribi__conn_close(r, c);
     else
-        oribi__conn_complete(r, c);
+        body_done(r, c);
 }
 
 static void chunked_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
@@ -180,7 +201,7 @@ void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char 
     else if (!append_body(r, c, p, n))
         return;
     if (call->body.len == call->head.content_length)
-        oribi__conn_complete(r, c);
+        body_done(r, c);
     else
         body_progress(r, c);
 }

@@ -8,6 +8,18 @@
 
 enum { MEMORY_MAX = 100 };
 
+/* Stands in for the one of base/os.c, and counts. */
+static int writes;
+static size_t writes_left = SIZE_MAX; /* then the disk is full */
+ssize_t oribi_os_write(int fd, const void *p, size_t n)
+{
+    writes++;
+    if (writes_left == 0)
+        return ORIBI_ESYS;
+    writes_left -= writes_left != SIZE_MAX;
+    return write(fd, p, n);
+}
+
 static char pattern(size_t i)
 {
     return (char)('a' + i % 23);
@@ -27,8 +39,8 @@ static void test_memory_max_bytes_stay_in_memory(void)
 {
     struct oribi_body body;
     oribi_body_init(&body);
-    ok_eq(oribi_body_append(&body, text, 60, MEMORY_MAX), 0);
-    ok_eq(oribi_body_append(&body, text + 60, 40, MEMORY_MAX), 0);
+    ok_eq(oribi_body_append(&body, text, 60, MEMORY_MAX, 0), 0);
+    ok_eq(oribi_body_append(&body, text + 60, 40, MEMORY_MAX, 0), 0);
     ok_eq(body.fd, -1);
     ok_eq(body.len, MEMORY_MAX);
     ok_eq(body.memory.len, MEMORY_MAX);
@@ -47,13 +59,13 @@ static void test_one_byte_more_moves_everything_to_a_file(void)
 {
     struct oribi_body body;
     oribi_body_init(&body);
-    ok_eq(oribi_body_append(&body, text, MEMORY_MAX, MEMORY_MAX), 0);
-    ok_eq(oribi_body_append(&body, text + MEMORY_MAX, 1, MEMORY_MAX), 0);
+    ok_eq(oribi_body_append(&body, text, MEMORY_MAX, MEMORY_MAX, 0), 0);
+    ok_eq(oribi_body_append(&body, text + MEMORY_MAX, 1, MEMORY_MAX, 0), 0);
     ok(body.fd >= 0);
     ok_eq(body.len, MEMORY_MAX + 1);
     ok_eq(body.memory.cap, 0); /* nothing is held twice */
     ok(file_holds_pattern(body.fd, MEMORY_MAX + 1));
-    ok_eq(oribi_body_append(&body, text + MEMORY_MAX + 1, 2000, MEMORY_MAX), 0);
+    ok_eq(oribi_body_append(&body, text + MEMORY_MAX + 1, 2000, MEMORY_MAX, 0), 0);
     ok(file_holds_pattern(body.fd, MEMORY_MAX + 2001));
     ok_eq(body.len, MEMORY_MAX + 2001);
     int fd = body.fd;
@@ -66,7 +78,7 @@ static void test_a_limit_of_zero_goes_to_the_file_at_once(void)
 {
     struct oribi_body body;
     oribi_body_init(&body);
-    ok_eq(oribi_body_append(&body, text, 1, 0), 0);
+    ok_eq(oribi_body_append(&body, text, 1, 0, 0), 0);
     ok(body.fd >= 0);
     ok(file_holds_pattern(body.fd, 1));
     oribi_body_deinit(&body);
@@ -87,7 +99,7 @@ static void test_room_is_given_up_to_the_limit_only(void)
     memcpy(room, text + 30, 70);
     oribi_body_grown(&body, 70);
     ok(holds_pattern(body.memory.p, 100));
-    ok_eq(oribi_body_append(&body, text + 100, 1, MEMORY_MAX), 0);
+    ok_eq(oribi_body_append(&body, text + 100, 1, MEMORY_MAX, 0), 0);
     ok(oribi_body_try_room(&body, 1, MEMORY_MAX) == NULL); /* it is in a file now */
     ok(file_holds_pattern(body.fd, 101));
     oribi_body_deinit(&body);
@@ -100,12 +112,99 @@ static void test_no_place_for_a_file_is_an_error_not_a_crash(void)
     const char *before = getenv("TMPDIR");
     char *kept = before ? strdup(before) : NULL;
     setenv("TMPDIR", "/nonexistent/nowhere", 1);
-    ok_eq(oribi_body_append(&body, text, MEMORY_MAX + 1, MEMORY_MAX), ORIBI_ESYS);
+    ok_eq(oribi_body_append(&body, text, MEMORY_MAX + 1, MEMORY_MAX, 0), ORIBI_ESYS);
     if (kept)
         setenv("TMPDIR", kept, 1);
     else
         unsetenv("TMPDIR");
     free(kept);
+    oribi_body_deinit(&body);
+}
+
+enum { BATCH = ORIBI_BODY_BATCH_BYTES, MIB = 1024 * 1024, SEGMENT = 1448 };
+
+static char *long_text(size_t n)
+{
+    char *p = malloc(n);
+    for (size_t i = 0; i < n; i++)
+        p[i] = pattern(i);
+    return p;
+}
+
+/* A mebibyte that comes as TCP segments, which is what a slow client's reads are. */
+static void test_small_pieces_are_written_together(void)
+{
+    struct oribi_body body;
+    char *all = long_text(MIB);
+    oribi_body_init(&body);
+    writes = 0;
+    for (size_t at = 0; at < MIB; at += SEGMENT) {
+        size_t n = MIB - at < SEGMENT ? MIB - at : SEGMENT;
+        ok_eq(oribi_body_append(&body, all + at, n, 0, BATCH), 0);
+        ok_eq(body.len, at + n);
+        if (body.memory.len > BATCH)
+            fail("more was collected than a batch");
+    }
+    ok_eq(oribi_body_finish(&body), 0);
+    ok_named(writes <= MIB / BATCH + 1, "%d writes a mebibyte", writes);
+    ok_eq(body.memory.cap, 0);
+    char *back = malloc(MIB);
+    ok_eq(pread(body.fd, back, MIB, 0), MIB);
+    ok(memcmp(all, back, MIB) == 0);
+    oribi_body_deinit(&body);
+    free(back);
+    free(all);
+}
+
+/* Reads that fill the scratch buffer are not copied once more. */
+static void test_large_pieces_are_written_by_themselves(void)
+{
+    struct oribi_body body;
+    char *all = long_text(MIB);
+    oribi_body_init(&body);
+    writes = 0;
+    ok_eq(oribi_body_append(&body, all, 100, 0, BATCH), 0);
+    for (size_t at = 100; at + BATCH <= MIB; at += BATCH)
+        ok_eq(oribi_body_append(&body, all + at, BATCH, 0, BATCH), 0);
+    ok_eq(writes, 1 + (MIB - 100) / BATCH);
+    ok(body.memory.cap < 1000);
+    ok_eq(oribi_body_finish(&body), 0);
+    char *back = malloc(MIB);
+    ok_eq(pread(body.fd, back, MIB, 0), body.len);
+    ok(memcmp(all, back, (size_t)body.len) == 0);
+    oribi_body_deinit(&body);
+    free(back);
+    free(all);
+}
+
+static void test_a_batch_is_full_at_its_limit(void)
+{
+    struct oribi_body body;
+    oribi_body_init(&body);
+    writes = 0;
+    ok_eq(oribi_body_append(&body, text, 450, 0, 1000), 0);
+    ok_eq(oribi_body_append(&body, text + 450, 450, 0, 1000), 0);
+    ok_eq(oribi_body_append(&body, text + 900, 100, 0, 1000), 0);
+    ok_eq(writes, 0);
+    ok_eq(oribi_body_append(&body, text + 1000, 1, 0, 1000), 0);
+    ok_eq(writes, 1);
+    ok(file_holds_pattern(body.fd, 1000));
+    ok_eq(oribi_body_append(&body, text + 1001, 9, 0, 0), 0); /* no memory any more: both at once, and it is given back */
+    ok_eq(body.memory.cap, 0);
+    ok(file_holds_pattern(body.fd, 1010));
+    ok_eq(oribi_body_finish(&body), 0);
+    ok(file_holds_pattern(body.fd, 1010));
+    oribi_body_deinit(&body);
+}
+
+static void test_a_full_disk_is_seen_at_the_end_at_the_latest(void)
+{
+    struct oribi_body body;
+    oribi_body_init(&body);
+    ok_eq(oribi_body_append(&body, text, 400, 0, 1000), 0);
+    writes_left = 0;
+    ok_eq(oribi_body_finish(&body), ORIBI_ESYS);
+    writes_left = SIZE_MAX;
     oribi_body_deinit(&body);
 }
 
@@ -118,5 +217,9 @@ int main(void)
     test_a_limit_of_zero_goes_to_the_file_at_once();
     test_room_is_given_up_to_the_limit_only();
     test_no_place_for_a_file_is_an_error_not_a_crash();
+    test_small_pieces_are_written_together();
+    test_large_pieces_are_written_by_themselves();
+    test_a_batch_is_full_at_its_limit();
+    test_a_full_disk_is_seen_at_the_end_at_the_latest();
     return done_testing();
 }

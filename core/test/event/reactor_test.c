@@ -530,6 +530,67 @@ static void test_room_for_a_body_counts_before_it_is_filled(void)
     end();
 }
 
+/* Stands in for the one of base/os.c: which a body's file is written with, and nothing else here. */
+static int file_writes;
+ssize_t oribi_os_write(int fd, const void *p, size_t n)
+{
+    file_writes++;
+    return write(fd, p, n);
+}
+
+/* Sends a body that goes to a file in pieces of a TCP segment, a turn each; true when all of it is there. */
+static bool spill_body(size_t len, int *writes)
+{
+    int far;
+    char text[100];
+    struct oribi_conn *c = open_conn(&far);
+    file_writes = 0;
+    (void)snprintf(text, sizeof(text), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", len);
+    send_text(far, text);
+    turn();
+    for (size_t at = 0; at < len; at += 1448) {
+        static const char part[1448];
+        size_t n = len - at < sizeof(part) ? len - at : sizeof(part);
+        if (write(far, part, n) != (ssize_t)n)
+            fail("write");
+        turn();
+    }
+    *writes = file_writes;
+    struct oribi_call *call = oribi_reactor_pop(&r);
+    bool whole = call && call->body.fd >= 0 && lseek(call->body.fd, 0, SEEK_END) == (off_t)len &&
+                 r.budget.file_used == (int64_t)len && !call->body.memory.cap;
+    oribi_conn_finish(&r, c, false);
+    close(far);
+    turn();
+    return whole && r.budget.memory_used == 0 && r.budget.file_used == 0;
+}
+
+static void test_a_slow_body_takes_few_writes(void)
+{
+    int writes;
+    begin();
+    ok(spill_body(1 << 20, &writes));
+    ok_named(writes <= 17, "%d writes for a mebibyte", writes);
+    end();
+}
+
+/* The other half of the memory is for whole bodies. */
+static void test_batches_leave_half_of_the_memory(void)
+{
+    int writes;
+    begin();
+    r.budget.memory_max = 40000;
+    ok(spill_body(1 << 20, &writes));
+    ok(writes > 17);
+    r.budget.memory_used = 20000;
+    int64_t before = r.budget.memory_used;
+    (void)spill_body(1 << 20, &writes);
+    ok_named(writes >= (1 << 20) / 1448, "%d writes without memory", writes);
+    ok_eq(r.budget.memory_used, before);
+    r.budget.memory_used = 0;
+    end();
+}
+
 static void run_all(enum oribi_loop_source with)
 {
     source = with;
@@ -541,6 +602,8 @@ static void run_all(enum oribi_loop_source with)
     test_one_busy_sender_does_not_hold_up_the_turn();
     test_one_fast_reader_does_not_hold_up_the_turn();
     test_room_for_a_body_counts_before_it_is_filled();
+    test_a_slow_body_takes_few_writes();
+    test_batches_leave_half_of_the_memory();
     test_nobody_is_late_before_he_was_heard();
     test_close_idle_takes_the_oldest_and_only_the_idle();
     test_closed_twice_in_one_turn_is_closed_once();

@@ -1,4 +1,5 @@
-/* A request body in the making: in memory up to a limit, then in an unlinked file. */
+/* A request body in the making: in memory up to a limit, then in an unlinked file. What comes in small pieces is collected before it is written: each write(2)
+ * may have to wait for the file system. */
 #ifndef ORIBI_EVENT_BODY_H
 #define ORIBI_EVENT_BODY_H
 
@@ -7,9 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { ORIBI_BODY_BATCH_BYTES = 64 * 1024 }; /* what is worth collecting */
+
 /* Start with oribi_body_init(). */
 struct oribi_body {
-    struct oribi_buf memory; /* the whole body while fd < 0, empty afterwards */
+    struct oribi_buf memory; /* the whole body while fd < 0, afterwards its end that is still to be written */
     int fd;                  /* the unlinked file, or -1 */
     int64_t len;
 };
@@ -17,9 +20,12 @@ struct oribi_body {
 void oribi_body_init(struct oribi_body *body);
 void oribi_body_deinit(struct oribi_body *body);
 
-/* Appends a copy. Once more than memory_max bytes are there, all of them move to the file. 0, ORIBI_ENOMEM, or ORIBI_ESYS when the file cannot be
- * made or written (disk full). */
-int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max);
+/* Appends a copy. Once more than memory_max bytes are there, all of them move to the file, and from then on up to batch_max bytes are collected at a time (0: none
+ * are). 0, ORIBI_ENOMEM, or ORIBI_ESYS when the file cannot be made or written (disk full). */
+int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max, uint32_t batch_max);
+
+/* The body is complete: writes what was collected. 0 or ORIBI_ESYS. */
+int oribi_body_finish(struct oribi_body *body);
 
 /* Room for `n` bytes at the end of a body in memory, or NULL when it is in a file, would outgrow memory_max or memory is out. After
  * writing there, tell how many with oribi_body_grown(). */
