@@ -28,6 +28,7 @@ Oribi.singleton_class.prepend(Recorder)
 
 class BindingTest < Minitest::Test
   DEADLINE = 20
+  RACK3 = Rack.release.to_i >= 3
   RUBY = RbConfig.ruby
   ROOT = File.expand_path("../..", __dir__)
 
