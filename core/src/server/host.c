@@ -436,8 +436,6 @@ static bool next_measure(struct oribi_host *host)
 static bool next_event(struct oribi_host *host)
 {
     struct oribi_event event;
-    if (host->trapped)
-        return false; /* the language hears of it before anything else happens */
     if (host->has_started) {
         event = host->started;
         host->has_started = event.type == ORIBI_EVENT_MOLD_STARTED && event.pid == host->pid; /* loaded as it is */
@@ -445,6 +443,8 @@ static bool next_event(struct oribi_host *host)
         feed(host, &event);
         return true;
     }
+    if (host->trapped)
+        return false; /* the language hears of it before anything else happens */
     if (next_message(host) || next_signal(host) || next_death(host))
         return true;
     if (oribi__successor_ready(host)) {
@@ -504,6 +504,15 @@ static bool begin(struct oribi_host *host)
     return false;
 }
 
+/* How an action went that started a process is told before the next one begins: there is room for one such word. What an event has queued is carried
+ * out first all the same, since feeding wants an empty queue; none of them starts two. */
+static bool next_action(struct oribi_host *host, struct oribi_action *action)
+{
+    if (host->has_started && host->sup.queue_len == 0)
+        return false;
+    return oribi_supervisor_next(&host->sup, oribi_clock_ms(), action);
+}
+
 const struct oribi_host_action *oribi_host_take(struct oribi_host *host)
 {
     assert(host->pid == getpid());
@@ -513,7 +522,7 @@ const struct oribi_host_action *oribi_host_take(struct oribi_host *host)
         return &host->action;
     do {
         struct oribi_action action;
-        while (oribi_supervisor_next(&host->sup, oribi_clock_ms(), &action))
+        while (next_action(host, &action))
             if (carry_out(host, &action))
                 return &host->action;
     } while (next_event(host));

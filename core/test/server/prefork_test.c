@@ -4,6 +4,7 @@
 
 #include "lab.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* --- options --- */
@@ -168,11 +169,23 @@ static void work(struct oribi_seat *seat)
     _exit(0);
 }
 
+static int forks_to_fail; /* of the manager started next */
+
+/* As fork(2) where there are too many processes, a few times. */
+static pid_t try_fork(void)
+{
+    if (forks_to_fail == 0)
+        return fork();
+    forks_to_fail--;
+    errno = EAGAIN;
+    return -1;
+}
+
 static void fork_worker(struct oribi_host *host)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
     oribi_host_before_fork(host);
-    pid_t pid = fork();
+    pid_t pid = try_fork();
     if (pid == 0) {
         struct oribi_seat *seat = oribi_seat_enter_host(host, error);
         if (!seat)
@@ -313,6 +326,21 @@ static void test_workers_leave_when_the_manager_is_killed(void)
     until(alone());
 }
 
+/* One failure after the other, before the supervisor has slept: each of them is heard of, or its worker would never come. */
+static void test_every_fork_that_fails_is_tried_again(void)
+{
+    static const char *const settings[] = {"max_workers", "3", "boot_timeout", "0", "err_respawn_interval", "0", NULL};
+    prepare(0);
+    forks_to_fail = 3;
+    pid_t pid = start_manager(settings);
+    forks_to_fail = 0;
+    until(atomic_load(&lab->worker_count) == 3);
+    ok(logged("no process for worker 0: resource temporarily unavailable"));
+    (void)kill(pid, SIGTERM);
+    ok_eq(ended(pid), 0);
+    ok(alone());
+}
+
 static void test_age_max_replaces_between_jobs(void)
 {
     static const char *const settings[] = {"max_workers", "1", "age_max", "1s", NULL};
@@ -341,6 +369,7 @@ int main(int argc, char **argv)
     test_a_worker_that_is_always_in_a_job_is_measured_too();
     test_workers_are_the_user_that_the_options_name();
     test_workers_leave_when_the_manager_is_killed();
+    test_every_fork_that_fails_is_tried_again();
     test_age_max_replaces_between_jobs();
     return done_testing();
 }
