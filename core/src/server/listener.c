@@ -110,18 +110,21 @@ static bool describe(struct oribi_listener *item, const char *asked_host)
     }
 }
 
-/* Remembers which file a unix socket of ours has. */
-static void own_file(struct oribi_listener *item)
+/* Remembers which file a unix socket of ours has. False when there is no memory for its name. */
+static bool own_file(struct oribi_listener *item)
 {
     const char *path = item->text + strlen("unix://");
     struct stat file;
     if (!*path || lstat(path, &file) < 0 || !S_ISSOCK(file.st_mode))
-        return;
+        return true;
     size_t n = strlen(path) + 1;
-    item->path = oribi_mem_alloc(n, 1);
+    item->path = oribi_mem_try_alloc(n, 1);
+    if (!item->path)
+        return false;
     memcpy(item->path, path, n);
     item->file_device = (uint64_t)file.st_dev;
     item->file_inode = (uint64_t)file.st_ino;
+    return true;
 }
 
 /* Both settings pass on to accepted sockets or save a wake-up; a socket without them still works. */
@@ -141,6 +144,8 @@ static int add(struct oribi_listeners *listeners, struct oribi_listener *item, c
         code = oribi__refuse(error, "more than %d listening sockets", ORIBI_LISTENERS_MAX);
     else if (!describe(item, asked_host))
         code = oribi__refuse(error, "descriptor %d is bound to an address of an unknown kind", item->fd);
+    else if (item->is_unix && !item->inherited && !own_file(item))
+        code = oribi__refuse(error, "cannot listen on %s: out of memory", item->text);
     if (code < 0) {
         oribi_os_close(item->fd);
         return code;
@@ -148,8 +153,6 @@ static int add(struct oribi_listeners *listeners, struct oribi_listener *item, c
     copy_text(item->spec, sizeof(item->spec), spec && *spec ? spec : item->text);
     if (!item->is_unix)
         tune_tcp(item->fd);
-    if (item->is_unix && !item->inherited)
-        own_file(item);
     listeners->items[listeners->count++] = *item;
     return 0;
 }
@@ -350,15 +353,17 @@ static int open_unix(struct opening *opening, const struct oribi_address *addres
     if (item.fd < 0)
         return refuse_system(opening->error, address->text);
     mode_t saved = umask((mode_t)address->umask); /* of the whole process: no threads yet that create files */
-    bool failed = bind(item.fd, (struct sockaddr *)&where, sizeof(where)) < 0;
+    bool bound = bind(item.fd, (struct sockaddr *)&where, sizeof(where)) == 0;
     (void)umask(saved);
-    failed = failed || listen(item.fd, (int)backlog_of(opening, address)) < 0;
-    if (failed) {
+    if (bound && listen(item.fd, (int)backlog_of(opening, address)) == 0) {
+        code = add(opening->listeners, &item, address->text, NULL, opening->error);
+    } else {
         code = refuse_system(opening->error, address->text);
         oribi_os_close(item.fd);
-        return code;
     }
-    return add(opening->listeners, &item, address->text, NULL, opening->error);
+    if (code < 0 && bound)
+        (void)unlink(address->name); /* nobody else knows of it yet; one that is left is stale */
+    return code;
 }
 
 /* A number, or one of the names that systemd gave. */
@@ -490,29 +495,35 @@ int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_o
     return 0;
 }
 
+static void unlink_file(struct oribi_listener *item)
+{
+    struct stat file;
+    if (item->path && lstat(item->path, &file) == 0 && (uint64_t)file.st_dev == item->file_device &&
+        (uint64_t)file.st_ino == item->file_inode)
+        (void)unlink(item->path); /* a file that is left is stale, and replaced by the next start */
+    oribi_mem_free(item->path);
+    item->path = NULL;
+}
+
 void oribi_listeners_unlink(struct oribi_listeners *listeners)
 {
-    for (uint32_t i = 0; i < listeners->count; i++) {
-        struct oribi_listener *item = &listeners->items[i];
-        struct stat file;
-        if (item->path && lstat(item->path, &file) == 0 && (uint64_t)file.st_dev == item->file_device &&
-            (uint64_t)file.st_ino == item->file_inode)
-            (void)unlink(item->path); /* a file that is left is stale, and replaced by the next start */
-        oribi_mem_free(item->path);
-        item->path = NULL;
-    }
+    for (uint32_t i = 0; i < listeners->count; i++)
+        unlink_file(&listeners->items[i]);
+}
+
+void oribi_listener_close(struct oribi_listener *item, bool unlink_path)
+{
+    if (unlink_path)
+        unlink_file(item);
+    oribi_os_close(item->fd);
+    oribi_mem_free(item->path);
+    *item = (struct oribi_listener){.fd = -1};
 }
 
 void oribi_listeners_close(struct oribi_listeners *listeners, bool unlink_paths)
 {
-    if (unlink_paths)
-        oribi_listeners_unlink(listeners);
-    for (uint32_t i = 0; i < listeners->count; i++) {
-        struct oribi_listener *item = &listeners->items[i];
-        oribi_os_close(item->fd);
-        oribi_mem_free(item->path);
-        *item = (struct oribi_listener){.fd = -1};
-    }
+    for (uint32_t i = 0; i < listeners->count; i++)
+        oribi_listener_close(&listeners->items[i], unlink_paths);
     listeners->count = 0;
 }
 

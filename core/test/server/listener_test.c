@@ -403,6 +403,12 @@ static void test_64_sockets_can_be_open_and_no_more(void)
     ok_eq(oribi_listeners_adopt(&listeners, make_socket(address), ORIBI_ORIGIN_FD, NULL, error), ORIBI_EINVAL);
     is_str(error, "more than 64 listening sockets");
     ok_eq(listeners.count, ORIBI_LISTENERS_MAX);
+    struct oribi_options options = {.backlog = 1};
+    struct opening opening = {.listeners = &listeners, .options = &options, .error = error};
+    struct oribi_address one_more = {.type = ORIBI_ADDRESS_UNIX};
+    snprintf(one_more.name, sizeof(one_more.name), "%s/n64", dir);
+    ok_eq(open_unix(&opening, &one_more), ORIBI_EINVAL);
+    ok_named(access(one_more.name, F_OK) < 0, "one too many leaves no file behind");
     oribi_listeners_close(&listeners, true);
     for (int i = 0; i < ORIBI_LISTENERS_MAX; i++)
         ok_named(access(paths[i], F_OK) < 0, "%s is gone", paths[i]);

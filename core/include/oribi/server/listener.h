@@ -58,6 +58,9 @@ int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_o
 /* Closes the descriptors; `unlink_paths` removes unix socket files that are ours. */
 void oribi_listeners_close(struct oribi_listeners *listeners, bool unlink_paths);
 
+/* The same for one of them, which the caller then takes out of its list. */
+void oribi_listener_close(struct oribi_listener *item, bool unlink_path);
+
 /* Removes the unix socket files that are ours, and forgets their names. */
 void oribi_listeners_unlink(struct oribi_listeners *listeners);
 
