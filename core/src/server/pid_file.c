@@ -23,14 +23,16 @@ static int complain(const char *path, const char *what, char *error)
     return ORIBI_ESYS;
 }
 
+/* NULL without memory: an upgrade for which there is none must not end the server. */
 static char *absolute(const char *path)
 {
     char dir[PATH_MAX] = "";
     if (path[0] != '/' && !getcwd(dir, sizeof(dir)))
         dir[0] = '\0'; /* then it stays relative */
     size_t cap = strlen(dir) + strlen(path) + 2;
-    char *text = oribi_mem_alloc(cap, 1);
-    (void)snprintf(text, cap, "%s%s%s", dir, dir[0] ? "/" : "", path); /* fits by construction */
+    char *text = oribi_mem_try_alloc(cap, 1);
+    if (text)
+        (void)snprintf(text, cap, "%s%s%s", dir, dir[0] ? "/" : "", path); /* fits by construction */
     return text;
 }
 
@@ -52,6 +54,13 @@ static int held_by_other(int fd, const char *path, char *error)
     return ORIBI_ELIMIT;
 }
 
+static int no_memory(struct oribi_pid_file *file, const char *path, char *error)
+{
+    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "pid_file: out of memory for %.120s", path);
+    oribi_pid_file_forget(file);
+    return ORIBI_ESYS;
+}
+
 int oribi_pid_file_lock(struct oribi_pid_file *file, const char *path, char *error)
 {
     *file = (struct oribi_pid_file){.fd = -1};
@@ -66,7 +75,7 @@ int oribi_pid_file_lock(struct oribi_pid_file *file, const char *path, char *err
         }
         if (still_there(fd, path)) {
             *file = (struct oribi_pid_file){.fd = fd, .path = absolute(path)};
-            return 0;
+            return file->path ? 0 : no_memory(file, path, error);
         }
         oribi_os_close(fd);
     }
@@ -90,9 +99,12 @@ int oribi_pid_file_rename(struct oribi_pid_file *file, const char *path)
 {
     if (file->fd < 0)
         return 0;
-    if (rename(file->path, path) < 0)
-        return oribi_os_fail() < 0 ? ORIBI_ESYS : 0;
     char *named = absolute(path);
+    if (!named || rename(file->path, path) < 0) {
+        (void)oribi_os_fail();
+        oribi_mem_free(named);
+        return ORIBI_ESYS;
+    }
     oribi_mem_free(file->path);
     file->path = named;
     return 0;
