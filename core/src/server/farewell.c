@@ -8,7 +8,6 @@
 #include "server/host_private.h"
 
 #include "oribi/base/clock.h"
-#include "oribi/base/mem.h"
 
 enum {
     LOOK_MS = 10,
@@ -46,17 +45,15 @@ void oribi__listening_turn(struct oribi_host *host)
 /* The others are closed here. */
 static void keep_own(struct oribi_listeners *listeners)
 {
-    struct oribi_listeners *others = oribi_mem_alloc(1, sizeof(*others)); /* big for a stack */
     uint32_t own = 0;
     for (uint32_t i = 0; i < listeners->count; i++) {
-        if (listeners->items[i].inherited)
-            others->items[others->count++] = listeners->items[i];
+        struct oribi_listener *item = &listeners->items[i];
+        if (item->inherited)
+            oribi_listener_close(item, false);
         else
-            listeners->items[own++] = listeners->items[i];
+            listeners->items[own++] = *item;
     }
     listeners->count = own;
-    oribi_listeners_close(others, false);
-    oribi_mem_free(others);
 }
 
 void oribi__end_listening(struct oribi_host *host, bool handed_over)

@@ -82,7 +82,7 @@ void oribi__mold_started(struct oribi_host *host, pid_t pid)
     host->next_mold_fds[0] = host->next_mold_fds[1] = -1;
 }
 
-/* Variables of managers that are spoken for by ORIBI_LISTEN, or that belong to the other way of being started. */
+/* ORIBI_LISTEN, and the descriptors that it names. It speaks for the variables of managers too, which are therefore emptied below. */
 static size_t collect_listeners(struct oribi_host *host, char *listen, size_t cap, int *keep)
 {
     int n = snprintf(listen, cap, "ORIBI_LISTEN=");
@@ -141,14 +141,8 @@ bool oribi__start_mold(struct oribi_host *host, uint32_t generation, bool fresh)
 static void drop_adopted(struct oribi_host *host)
 {
     struct oribi_listeners *listeners = host->ties.listeners;
-    if (host->adopted_from >= listeners->count)
-        return;
-    struct oribi_listeners *dropped = oribi_mem_alloc(1, sizeof(*dropped)); /* big for a stack */
-    dropped->count = listeners->count - host->adopted_from;
-    memcpy(dropped->items, listeners->items + host->adopted_from, dropped->count * sizeof(dropped->items[0]));
-    listeners->count = host->adopted_from;
-    oribi_listeners_close(dropped, true);
-    oribi_mem_free(dropped);
+    while (listeners->count > host->adopted_from)
+        oribi_listener_close(&listeners->items[--listeners->count], true);
 }
 
 static void begin_telling(struct oribi_host *host, int32_t pid)
@@ -163,33 +157,47 @@ void oribi__generation_failed(struct oribi_host *host)
 {
     drop_adopted(host);
     host->teller = 0;
+    host->told_error[0] = '\0';
     host->has_config = false;
     host->named_count = 0;
     host->adopted_from = host->ties.listeners->count;
 }
 
+static bool is_told(const char *name)
+{
+    for (size_t i = 0; i < TOLD_OPTIONS; i++)
+        if (strcmp(name, told_options[i]) == 0)
+            return true;
+    return false;
+}
+
+/* One line "name=value". Other names are not ours to set: their texts are borrowed here. */
+static void told_option(struct oribi_options *options, const char *line, size_t n)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char pair[256];
+    (void)snprintf(pair, sizeof(pair), "%.*s", (int)n, line); /* our own options are short */
+    char *value = strchr(pair, '=');
+    if (!value)
+        return;
+    *value++ = '\0';
+    if (is_told(pair) && oribi_options_set(options, pair, value, error) < 0)
+        oribi_log(ORIBI_LOG_WARN, "reload: %s", error);
+}
+
+/* They are numbers all of them, so that this takes no memory: a server without any goes on with the generation it has. */
 static void told_options_text(struct oribi_host *host, const char *text)
 {
-    struct oribi_options options;
-    char error[ORIBI_OPTIONS_ERROR_CAP];
-    oribi_options_init(&options);
+    struct oribi_options options = *host->ties.options;
     for (const char *line = text; *line;) {
-        char pair[256];
         size_t n = strcspn(line, "\n");
-        (void)snprintf(pair, sizeof(pair), "%.*s", (int)n, line); /* our own options are short */
-        char *value = strchr(pair, '=');
-        if (value) {
-            *value++ = '\0';
-            if (oribi_options_set(&options, pair, value, error) < 0)
-                oribi_log(ORIBI_LOG_WARN, "reload: %s", error);
-        }
+        told_option(&options, line, n);
         line += n + (line[n] == '\n');
     }
     oribi__host_config(&options, host->sup.config.workers_max, &host->config);
     host->config.patient = host->ties.prefork;
     host->config.no_reopen = host->ties.usr1_foreign;
     host->has_config = true;
-    oribi_options_deinit(&options);
 }
 
 static void told_listener(struct oribi_host *host, const char *spec, int passed)
@@ -199,7 +207,7 @@ static void told_listener(struct oribi_host *host, const char *spec, int passed)
         (void)snprintf(host->named[host->named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s", ORIBI_ADDRESS_TEXT_CAP - 1,
                        spec);
     if (passed >= 0 && oribi_listeners_adopt(host->ties.listeners, passed, ORIBI_ORIGIN_OWN, spec, error) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "reload: %s", error);
+        (void)snprintf(host->told_error, sizeof(host->told_error), "%s", error);
 }
 
 void oribi__generation_told(struct oribi_host *host, const struct oribi_message *message, int passed)
@@ -217,6 +225,19 @@ void oribi__generation_told(struct oribi_host *host, const struct oribi_message 
     }
 }
 
+void oribi__generation_ready(struct oribi_host *host, struct oribi_event *event)
+{
+    if (host->teller != event->pid)
+        return;
+    if (host->told_error[0]) {
+        event->type = ORIBI_EVENT_MOLD_FAILED;
+        event->text = host->told_error;
+        oribi__mold_socket_close(host, event->pid); /* it believes itself to be wanted, and is to leave */
+    } else if (host->has_config) {
+        event->config = &host->config;
+    }
+}
+
 static bool is_named(const struct oribi_host *host, const struct oribi_listener *item)
 {
     for (uint32_t i = 0; i < host->named_count; i++)
@@ -229,23 +250,20 @@ static bool is_named(const struct oribi_host *host, const struct oribi_listener 
 void oribi__generation_committed(struct oribi_host *host)
 {
     struct oribi_listeners *listeners = host->ties.listeners;
-    struct oribi_listeners *dropped = oribi_mem_alloc(1, sizeof(*dropped)); /* big for a stack */
     uint32_t kept = 0;
-    for (uint32_t i = 0; host->named_count > 0 && i < listeners->count; i++) {
-        if (is_named(host, &listeners->items[i])) {
-            listeners->items[kept++] = listeners->items[i];
-        } else {
-            oribi_log(ORIBI_LOG_INFO, "no longer listening on %s", listeners->items[i].text);
-            dropped->items[dropped->count++] = listeners->items[i];
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        struct oribi_listener *item = &listeners->items[i];
+        if (host->named_count > 0 && !is_named(host, item)) {
+            oribi_log(ORIBI_LOG_INFO, "no longer listening on %s", item->text);
+            oribi_listener_close(item, true);
+            continue;
         }
+        if (i >= host->adopted_from)
+            oribi_log(ORIBI_LOG_INFO, "listening on %s as well", item->text);
+        listeners->items[kept++] = *item;
     }
-    for (uint32_t i = host->adopted_from; i < listeners->count; i++)
-        oribi_log(ORIBI_LOG_INFO, "listening on %s as well", listeners->items[i].text);
-    if (host->named_count > 0)
-        listeners->count = kept;
-    oribi_listeners_close(dropped, true);
-    oribi_mem_free(dropped);
-    host->adopted_from = listeners->count;
+    listeners->count = kept;
+    host->adopted_from = kept;
     oribi__generation_failed(host); /* everything told is in force: forget it */
 }
 

@@ -329,8 +329,8 @@ static bool message_event(struct oribi_host *host, struct oribi_message *message
                                   .slot = message->slot,
                                   .ticket = message->ticket,
                                   .text = message->text};
-    if (message->kind == ORIBI_MESSAGE_MOLD_READY && host->has_config && host->teller == message->pid)
-        event->config = &host->config;
+    if (message->kind == ORIBI_MESSAGE_MOLD_READY)
+        oribi__generation_ready(host, event);
     return true;
 }
 

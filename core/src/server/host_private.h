@@ -109,6 +109,7 @@ struct oribi_host {
     struct oribi_event dead;
     /* what a generation that is loading has told so far */
     int32_t teller; /* pid of its mold */
+    char told_error[ORIBI_OPTIONS_ERROR_CAP]; /* why it cannot be the next one, though it is ready; "": it can */
     bool has_config;
     struct oribi_supervisor_config config;
     uint32_t named_count;
@@ -163,6 +164,8 @@ bool oribi__start_mold(struct oribi_host *host, uint32_t generation, bool fresh)
 void oribi__mold_started(struct oribi_host *host, pid_t pid);
 void oribi__generation_told(struct oribi_host *host, const struct oribi_message *message,
                             int passed); /* takes passed */
+void oribi__generation_ready(struct oribi_host *host,
+                             struct oribi_event *event); /* adds what it told; makes a failure of it when we cannot take that over */
 void oribi__generation_committed(struct oribi_host *host);
 void oribi__generation_failed(struct oribi_host *host);
 bool oribi__mold_promoted(struct oribi_host *host, const struct oribi_message *message, int passed); /* takes passed */

@@ -203,6 +203,57 @@ static void test_a_reload_takes_the_new_config(void)
     ok_eq(request("second"), 0);
 }
 
+/* Those that come take the places of those that go. */
+static void test_a_reload_names_each_address_that_comes_or_goes(void)
+{
+    prepare_listening(1);
+    pid_t pid = start();
+    until(logged("listening on"));
+    snprintf(lab->bind[0], sizeof(lab->bind[0]), "unix://%s/second", folder);
+    snprintf(lab->bind[1], sizeof(lab->bind[1]), "unix://%s/third", folder);
+    ok_eq(ask_quietly("reload"), 0);
+    ok(logged("/s\n") && logged("/second as well") && logged("/third as well"));
+    until(request("second") == 2 && request("third") == 2);
+    stop_all(pid);
+}
+
+/* What the supervisor cannot hold would be lost with the mold that opened it. */
+static void test_a_generation_with_a_listener_too_many_fails(void)
+{
+    static struct oribi_host host;
+    static struct oribi_listeners listeners;
+    static struct oribi_options options;
+    oribi_options_init(&options);
+    host.ties.options = &options;
+    host.ties.listeners = &listeners;
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
+        host.molds[i].fd = -1;
+    listeners.count = host.adopted_from = ORIBI_LISTENERS_MAX - 1;
+    host.sup.next_generation = 2;
+    host.sup.config.workers_max = 8;
+    struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_OPTIONS, .generation = 2, .pid = 4711};
+    struct oribi_event event = {.type = ORIBI_EVENT_MOLD_READY, .pid = 4711};
+    oribi_message_set_text(&message, "workers=3\nuser=nobody\n", 22);
+    oribi__generation_told(&host, &message, -1);
+    ok(options.user == NULL); /* the running options are not touched, whatever is told */
+    message.kind = ORIBI_MESSAGE_MOLD_LISTENER;
+    for (int i = 0; i < 2; i++) {
+        oribi__generation_ready(&host, &event);
+        ok(event.type == ORIBI_EVENT_MOLD_READY && event.config->workers == 3);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ok_eq(listen(fd, 1), 0);
+        oribi_message_set_text(&message, "tcp://localhost:0", 17);
+        oribi__generation_told(&host, &message, fd);
+    }
+    oribi__generation_ready(&host, &event);
+    ok_eq(event.type, ORIBI_EVENT_MOLD_FAILED);
+    is_str(event.text, "more than 64 listening sockets");
+    oribi__generation_failed(&host);
+    ok_eq(listeners.count, ORIBI_LISTENERS_MAX - 1);
+    ok(host.told_error[0] == '\0' && !host.has_config);
+    oribi_options_deinit(&options);
+}
+
 static void test_a_failed_reload_leaves_no_socket_file(void)
 {
     char path[108];
@@ -596,6 +647,8 @@ int main(int argc, char **argv)
     test_a_broken_config_changes_nothing();
     test_a_first_worker_that_fails_changes_nothing();
     test_a_reload_takes_the_new_config();
+    test_a_reload_names_each_address_that_comes_or_goes();
+    test_a_generation_with_a_listener_too_many_fails();
     test_a_failed_reload_leaves_no_socket_file();
     test_a_killed_mold_of_a_later_generation_comes_back();
     test_a_killed_supervisor_takes_a_later_generation_along();
