@@ -41,6 +41,12 @@ package Body::CloseDies;
 our @ISA = 'Body';
 sub close { $closed++; die "close failed\n" }
 
+package Body::Asks;    # runs code when it is asked for its path, or printed as an element
+our @ISA = 'Body';
+use overload '""' => sub { $_[0]{code}->() }, fallback => 1;
+sub path { $_[0]{code}->() }
+sub with { my ($class, $code) = @_; my $self = $class->new; $self->{code} = $code; return $self }
+
 package Tied;
 sub TIEHANDLE { bless { n => 0 }, $_[0] }
 sub READLINE { $_[0]{n}++ < 3 ? 'tied ' : undef }
@@ -95,6 +101,18 @@ my %ROUTE = (
     closed => sub { [200, [@TEXT], [$closed]] },
     separator_after => sub { [200, [@TEXT], [$/ eq "\n" ? 'newline' : 'changed']] },
 );
+
+# A response whose body, or its element, does something with the interim answer or with the headers.
+sub asking {
+    my ($env, $deed) = @_;
+    my @headers = (@TEXT, 'X-Long' => 'y' x 1000);
+    my $ask = Body::Asks->with(sub { $deed->($env, \@headers); return $name });
+    return [200, \@headers, $env->{HTTP_X_SHAPE} eq 'path' ? $ask : [$ask]];
+}
+$ROUTE{informs} = sub { asking($_[0], sub { $_[0]{'psgix.informational'}->(103, [Link => '</a>']) }) };
+$ROUTE{changes} = sub {
+    asking($_[0], sub { my (undef, $headers) = @_; undef $headers->[3]; my @fill = map { "\n" x 1000 } 1 .. 50; $headers->[3] = 'short' });
+};
 my $server = serve(sub { my ($env) = @_; $ROUTE{ substr $env->{PATH_INFO}, 1 }->($env) }, lint => 0);
 
 sub closed { return get($server, '/closed')->{body} }
@@ -138,6 +156,28 @@ gives(no_close => 'xx', 0);
 gives(close_dies => 'x', 1);
 like $server->log_text, qr{GET /close_dies: close of the body died: close failed};
 gives(big => 'x' x 6_553_600, 1);
+
+subtest 'headers hold, whatever the code of a body does meanwhile' => sub {
+    for my $shape (qw(path element)) {
+        my $before = closed();
+        my $mark = length $server->log_text;
+        for my $deed (qw(informs changes)) {
+            my $client = $server->connect;
+            $client->send("GET /$deed HTTP/1.1\r\nHost: a\r\nX-Shape: $shape\r\n\r\n");
+            my $res = $client->response;
+            if ($deed eq 'informs') {
+                is $res->{status}, 103, "$shape: the interim answer";
+                $res = $client->response;
+            }
+            is $res->{status}, 200, "$shape $deed: 200";
+            is $res->{body}, $shape eq 'path' ? $text : $name, 'the body';
+            is_deeply $res->{fields}{'x-long'}, [$deed eq 'changes' ? 'short' : 'y' x 1000], 'the header';
+            ok !$res->{fields}{link}, 'none of the interim answer';
+        }
+        is substr($server->log_text, $mark), '', 'nothing to complain of';
+        is closed() - $before, $shape eq 'path' ? 2 : 0, 'close';
+    }
+};
 
 sub fails {
     my ($route, $status, $words, $complete) = @_;

@@ -252,8 +252,11 @@ void psgi_body_keep(pTHX_ struct psgi_worker *w, SV *body);
 /* Calls close() on what was kept, once. Never dies. */
 void psgi_body_close(pTHX_ struct psgi_worker *w);
 
-/* Answers with w->status, w->headers and a body that is no array. May die. */
-int psgi_body_send(pTHX_ struct psgi_worker *w, SV *body);
+/* The file that a body stands for which is no handle, as it says itself: mortal, or NULL. May die. */
+SV *psgi_body_path(pTHX_ SV *body);
+
+/* Answers with w->status, w->headers and a body that is no array; `path` as above. May die. */
+int psgi_body_send(pTHX_ struct psgi_worker *w, SV *body, SV *path);
 
 /* Starts a streamed answer with w->status and w->headers. PSGI_DONE or PSGI_BAD. */
 int psgi_stream_begin(struct psgi_worker *w);

@@ -110,21 +110,28 @@ static int send_handle(pTHX_ struct psgi_worker *w, SV *body)
     return offset < 0 ? PSGI_SLOW : send_file(w, PerlIO_fileno(fp), offset);
 }
 
-/* An object that is no handle, but says which file it stands for. May die. */
-static int send_path(pTHX_ struct psgi_worker *w, SV *body)
+SV *psgi_body_path(pTHX_ SV *body)
 {
     if (io_of(body) || !method_of(aTHX_ body, "path"))
-        return PSGI_SLOW;
+        return NULL;
     dSP;
     PUSHMARK(SP);
     XPUSHs(body);
     PUTBACK;
     (void)call_method("path", G_SCALAR);
     SPAGAIN;
-    SV *path = POPs;
+    SV *said = POPs;
     PUTBACK;
-    if (!SvOK(path))
-        return PSGI_SLOW;
+    SvGETMAGIC(said);
+    if (!SvOK(said))
+        return NULL;
+    STRLEN n;
+    const char *p = SvPV_nomg(said, n);
+    return sv_2mortal(newSVpvn(p, n));
+}
+
+static int send_path(pTHX_ struct psgi_worker *w, SV *path)
+{
     int fd = open(SvPV_nolen(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return PSGI_SLOW;
@@ -243,11 +250,11 @@ static int send_records(pTHX_ struct psgi_worker *w, SV *body)
     return rc;
 }
 
-int psgi_body_send(pTHX_ struct psgi_worker *w, SV *body)
+int psgi_body_send(pTHX_ struct psgi_worker *w, SV *body, SV *path)
 {
     int rc = send_handle(aTHX_ w, body);
-    if (rc == PSGI_SLOW)
-        rc = send_path(aTHX_ w, body);
+    if (rc == PSGI_SLOW && path)
+        rc = send_path(aTHX_ w, path);
     if (rc != PSGI_SLOW)
         return rc;
     if (io_of(body) || method_of(aTHX_ body, "getline"))

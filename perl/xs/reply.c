@@ -233,14 +233,12 @@ int psgi_reply_plain(pTHX_ struct psgi_worker *w, SV *res)
 
 int psgi_reply_headers(pTHX_ struct psgi_worker *w, SV *status, SV *headers)
 {
-    int rc = take_status(aTHX_ w, status);
-    if (rc == PSGI_SLOW)
-        rc = take_status(aTHX_ w, sv_2mortal(newSVpv(SvPV_nolen(status), 0)));
-    if (rc == PSGI_DONE)
-        rc = take_headers(aTHX_ w, headers);
+    if (SvGMAGICAL(status) || (SvROK(status) && SvAMAGIC(status)))
+        status = sv_2mortal(newSVpv(SvPV_nolen(status), 0));
+    int rc = take_headers(aTHX_ w, headers);
     if (rc == PSGI_SLOW)
         rc = take_headers(aTHX_ w, copied_array(aTHX_ headers));
-    return rc;
+    return rc == PSGI_DONE ? take_status(aTHX_ w, status) : rc;
 }
 
 static SV *element(pTHX_ AV *av, SSize_t i)
@@ -252,24 +250,43 @@ static SV *element(pTHX_ AV *av, SSize_t i)
     return *slot;
 }
 
-/* [status, headers, body], or with `streaming` also [status, headers], which begins a stream. */
+/* The array itself if it can be read without running Perl code, else a copy. */
+static SV *settled_array(pTHX_ struct psgi_worker *w, SV *body)
+{
+    int rc;
+    AV *av = plain_array(body, &rc);
+    if (av)
+        rc = take_strings(aTHX_ w, av);
+    return rc == PSGI_SLOW ? copied_array(aTHX_ body) : body;
+}
+
+/* [status, headers, body], or with `streaming` also [status, headers], which begins a stream.
+ *
+ * What the body says by Perl code is asked before the headers are looked at: that code may change the strings that they point to, or send an
+ * interim answer, whose headers are converted in the same place. */
 static int reply_array(pTHX_ struct psgi_worker *w, AV *av, bool streaming)
 {
     SSize_t len = av_len(av) + 1;
     if (len != 3 && !(streaming && len == 2))
         return bad(w, "the response has %d elements, not 3", (int)len);
-    if (len == 3)
-        psgi_body_keep(aTHX_ w, element(aTHX_ av, 2)); /* before anything can go wrong */
+    SV *body = len == 3 ? sv_mortalcopy(element(aTHX_ av, 2)) : NULL;
+    SV *path = NULL;
+    bool strings = body && is_string_array(aTHX_ body);
+    if (body)
+        psgi_body_keep(aTHX_ w, body); /* before anything can go wrong */
+    if (strings)
+        body = settled_array(aTHX_ w, body);
+    else if (body)
+        path = psgi_body_path(aTHX_ body);
     int rc = psgi_reply_headers(aTHX_ w, element(aTHX_ av, 0), element(aTHX_ av, 1));
     if (rc != PSGI_DONE)
         return rc;
-    if (len == 2)
+    if (!body)
         return psgi_stream_begin(w);
-    SV *body = element(aTHX_ av, 2);
-    if (!is_string_array(aTHX_ body))
-        return psgi_body_send(aTHX_ w, body);
+    if (!strings)
+        return psgi_body_send(aTHX_ w, body, path);
     rc = reply_strings(aTHX_ w, body);
-    return rc == PSGI_SLOW ? reply_strings(aTHX_ w, copied_array(aTHX_ body)) : rc;
+    return rc == PSGI_SLOW ? bad(w, "the headers have changed the body while they were read") : rc;
 }
 
 /* --- delayed answers --- */
