@@ -133,6 +133,17 @@ ssize_t oribi_os_write(int fd, const void *p, size_t n)
     }
 }
 
+ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count)
+{
+    for (;;) {
+        ssize_t sent = writev(fd, vec, count < IOV_MAX ? (int)count : IOV_MAX);
+        if (sent >= 0)
+            return sent;
+        if (errno != EINTR)
+            return oribi_os_fail();
+    }
+}
+
 void oribi_os_write_line(int fd, const char *p, size_t n)
 {
     int saved = errno;

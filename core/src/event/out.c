@@ -7,6 +7,9 @@
 #include "oribi/base/os.h"
 
 #include <assert.h>
+#include <string.h>
+
+enum { SPILL_PIECES = 256 }; /* what one write takes of a vector */
 
 struct file_part {
     int fd; /* -1: none */
@@ -50,17 +53,31 @@ void oribi_out_destroy(struct oribi_out *out)
     oribi_mem_free(out);
 }
 
-static int spill(struct file_part *part, const char *p, size_t n)
+/* Goes on to the first byte that is not skipped. */
+static void skip_pieces(const struct iovec **vec, size_t *count, size_t *skip)
 {
+    while (*count > 0 && *skip >= (*vec)->iov_len) {
+        *skip -= (*vec)->iov_len;
+        (*vec)++;
+        (*count)--;
+    }
+}
+
+/* An answer may be thousands of small strings, and each write(2) may have to wait for the file system: they go together. */
+static int spill(struct file_part *part, const struct iovec *vec, size_t count, size_t skip)
+{
+    struct iovec some[SPILL_PIECES];
     if (part->fd < 0 && oribi_os_temp_file(&part->fd) < 0)
         return ORIBI_ESYS;
-    while (n > 0) {
-        ssize_t written = oribi_os_write(part->fd, p, n);
+    for (skip_pieces(&vec, &count, &skip); count > 0; skip_pieces(&vec, &count, &skip)) {
+        size_t n = count < SPILL_PIECES ? count : SPILL_PIECES;
+        memcpy(some, vec, n * sizeof(some[0]));
+        some[0] = (struct iovec){(char *)vec->iov_base + skip, vec->iov_len - skip};
+        ssize_t written = oribi_os_write_vec(part->fd, some, n);
         if (written <= 0)
             return ORIBI_ESYS;
-        p += written;
-        n -= (size_t)written;
         part->left += written;
+        skip += (size_t)written;
     }
     return 0;
 }
@@ -75,34 +92,37 @@ static void forget_sent(struct oribi_out *out)
     out->memory_pos = 0;
 }
 
-static int keep_bytes(struct oribi_out *out, const char *p, size_t n, int64_t memory_max)
+/* Appends the vector's next n bytes to a buffer that has room for them. */
+static void copy_pieces(struct oribi_buf *buf, const struct iovec *vec, size_t skip, size_t n)
 {
-    if (out->spill.fd < 0) {
-        forget_sent(out);
-        int64_t room = memory_max - (int64_t)(out->memory.len - out->memory_pos);
-        size_t now = room <= 0 ? 0 : (int64_t)n < room ? n : (size_t)room;
-        if (now > 0 && oribi_buf_try_append(&out->memory, p, now) < 0)
-            return ORIBI_ENOMEM;
-        p += now;
-        n -= now;
+    for (; n > 0; vec++) {
+        size_t piece = vec->iov_len - skip < n ? vec->iov_len - skip : n;
+        if (piece > 0)
+            memcpy(buf->p + buf->len, (const char *)vec->iov_base + skip, piece);
+        buf->len += piece;
+        n -= piece;
+        skip = 0;
     }
-    return n > 0 ? spill(&out->spill, p, n) : 0;
 }
 
 int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count, size_t skip, int64_t memory_max)
 {
     assert(out->file.fd < 0);
-    for (size_t i = 0; i < count; i++) {
-        if (skip >= vec[i].iov_len) {
-            skip -= vec[i].iov_len;
-            continue;
+    int64_t left = oribi_vec_len(vec, count) - (int64_t)skip;
+    skip_pieces(&vec, &count, &skip);
+    if (out->spill.fd < 0) {
+        forget_sent(out);
+        int64_t room = memory_max - (int64_t)(out->memory.len - out->memory_pos);
+        int64_t now = room < left ? room : left;
+        if (now > 0) {
+            if (!oribi_buf_try_reserve(&out->memory, (size_t)now))
+                return ORIBI_ENOMEM;
+            copy_pieces(&out->memory, vec, skip, (size_t)now);
+            skip += (size_t)now;
+            left -= now;
         }
-        int result = keep_bytes(out, (const char *)vec[i].iov_base + skip, vec[i].iov_len - skip, memory_max);
-        if (result < 0)
-            return result;
-        skip = 0;
     }
-    return 0;
+    return left > 0 ? spill(&out->spill, vec, count, skip) : 0;
 }
 
 void oribi_out_keep_file(struct oribi_out *out, int fd, int64_t offset, int64_t len)

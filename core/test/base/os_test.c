@@ -123,6 +123,12 @@ static void test_more_vectors_than_the_kernel_takes_are_cut(void)
         vec[i] = (struct iovec){"x", 1};
     ok_eq(oribi_os_send_vec(ends[0], vec, IOV_MAX), IOV_MAX);
     ok_eq(oribi_os_send_vec(ends[0], vec, IOV_MAX + 1), IOV_MAX);
+    int file;
+    ok_eq(oribi_os_temp_file(&file), 0);
+    ok_eq(oribi_os_write_vec(file, vec, IOV_MAX), IOV_MAX);
+    ok_eq(oribi_os_write_vec(file, vec, IOV_MAX + 1), IOV_MAX);
+    oribi_os_close(file);
+    ok_eq(oribi_os_write_vec(file, vec, 1), ORIBI_ESYS);
     oribi_os_close(ends[0]);
     oribi_os_close(ends[1]);
 }

@@ -8,6 +8,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Stands in for the one of base/os.c, and counts. */
+static int writes;
+static size_t write_at_most; /* 0: any */
+ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count)
+{
+    writes++;
+    if (write_at_most > 0 && vec[0].iov_len > write_at_most)
+        return write(fd, vec[0].iov_base, write_at_most);
+    return writev(fd, vec, (int)count);
+}
+
 static int near_fd;
 static int far_fd;
 static char *sent_text; /* what was queued, in order */
@@ -121,6 +132,38 @@ static void test_a_piece_is_split_between_memory_and_file(void)
     ok_eq(out->spill.left, 2000);
     drain_all(out);
     end(out);
+}
+
+/* An answer of many small strings, as applications give them: written together, nothing lost between two writes. */
+static void check_pieces(size_t at_most, int writes_max)
+{
+    enum { COUNT = 5000, BYTES = 99 };
+    begin();
+    struct oribi_out *out = oribi_out_try_create();
+    struct iovec *vec = calloc(COUNT, sizeof(*vec));
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t n = i % 7 ? BYTES : 0;
+        for (size_t k = 0; k < n; k++)
+            sent_text[sent_len + k] = (char)next_random();
+        vec[i] = (struct iovec){n ? sent_text + sent_len : NULL, n};
+        sent_len += n;
+    }
+    writes = 0;
+    write_at_most = at_most;
+    ok_eq(oribi_out_keep(out, vec, COUNT, 0, 10000), 0);
+    ok_eq(out->memory.len, 10000);
+    ok_eq(out->memory.cap, 10000);
+    ok_named(writes <= writes_max, "%d writes for %d pieces", writes, COUNT);
+    write_at_most = 0;
+    drain_all(out);
+    free(vec);
+    end(out);
+}
+
+static void test_many_pieces_are_written_together(void)
+{
+    check_pieces(0, 20);
+    check_pieces(10, 100000); /* a write may come up short anywhere */
 }
 
 static void test_no_memory_allowed_means_file_only(void)
@@ -277,6 +320,7 @@ int main(void)
     got_text = malloc(TEXT_CAP);
     test_memory_then_spill_then_file_keep_their_order();
     test_a_piece_is_split_between_memory_and_file();
+    test_many_pieces_are_written_together();
     test_no_memory_allowed_means_file_only();
     test_a_stream_that_never_drains_keeps_little_memory();
     test_memory_counts_until_it_is_given_back();

@@ -37,9 +37,10 @@ uint64_t oribi_os_want_descriptors(uint64_t count);
 void oribi_os_yield(void);
 
 /* Bytes read (0: end of file) or written, possibly fewer than asked for. Writing to a closed peer gives ORIBI_ECLOSED: sockets are written
- * with MSG_NOSIGNAL, for pipes SIGPIPE must be ignored. writev takes any count and passes at most IOV_MAX vectors on. */
+ * with MSG_NOSIGNAL, for pipes and oribi_os_send_file() SIGPIPE must be ignored. A vector may have any count; at most IOV_MAX pieces of it are passed on. */
 ssize_t oribi_os_read(int fd, void *dst, size_t n);
 ssize_t oribi_os_write(int fd, const void *p, size_t n);
+ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count);
 ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count);
 
 /* The same when more follows at once: the kernel may wait with a packet that is not full (MSG_MORE, send(2)). */
