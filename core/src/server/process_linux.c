@@ -118,10 +118,12 @@ int oribi_start_record(struct oribi_start *start, char *const *argv, bool moved)
         code = read_list("/proc/self/cmdline", &start->argv);
     if (argv || (code == 0 && read_list("/proc/self/environ", &start->environ) < 0)) /* unreadable after a change of user */
         start->environ = copy_list(environ);
-    start->dir = working_dir(start->environ, moved);
-    if (code < 0)
+    if (code < 0) {
         oribi_start_free(start);
-    return code;
+        return code;
+    }
+    start->dir = working_dir(start->environ, moved);
+    return 0;
 }
 
 void oribi_start_free(struct oribi_start *start)
