@@ -13,7 +13,9 @@ module Bench
     LARGE_BYTES = 1 << 20
     PATIENCE_S = 5
 
-    attr_reader :asked, :unanswered, :complaints, :ends_by_close
+    # ends_by_close: answers without a length, as HTTP/1 has it (RFC 9112, 6.3). closes_unsaid: was asked to close, and does not say that it will (9.6).
+    # wrk calls the end of either a read error.
+    attr_reader :asked, :unanswered, :complaints, :ends_by_close, :closes_unsaid
 
     # connect: a callable that gives a connected socket.
     def initialize(connect, request)
@@ -98,8 +100,8 @@ module Bench
       start = head_end + 4
       length = head[/^content-length:\s*(\d+)/i, 1]&.to_i
       chunked = head.match?(/^transfer-encoding:.*chunked/i)
-      # Such answers end with their connection, as HTTP/1 has it (RFC 9112, 6.3); wrk calls that a read error.
       @ends_by_close = !length && !chunked
+      @closes_unsaid = @request.fields["Connection"] == "close" && !head.match?(/^connection:.*close/i)
       body = if length then counted(socket, buffer, start, length, deadline)
              elsif chunked then chunks(socket, buffer, start, deadline)
              else until_end(socket, buffer, start, deadline)

@@ -33,7 +33,8 @@ module Bench
 
     LIST = [
       faster("hello", "oribi", %w[nginx-file], 1.0), cheaper("hello", "oribi", %w[bare], 1.35), faster("hello", "oribi", %w[iodine], 1.5),
-      faster("hello", "oribi", %w[puma puma-1 puma-cluster puma-cluster-1], 5), faster("hello", "oribi", %w[unicorn], 4), faster("hello", "oribi", %w[rhebok], 4),
+      faster("hello", "oribi", %w[puma puma-1 puma-cluster puma-cluster-1], 5),
+      faster("hello", "oribi", %w[unicorn], 4), faster("hello", "oribi", %w[rhebok], 4),
       cheaper("hello-headers", "oribi", %w[bare], 1.7),
       cheaper("hello", "oribi-psgi", %w[bare], 1.8), faster("hello", "oribi-psgi", %w[starlet], 3),
       *[%w[oribi unicorn], %w[oribi rhebok], %w[oribi-psgi starlet]].flat_map do |own, other|

@@ -41,7 +41,8 @@ module Bench
       attr_reader :settings
 
       # kinds, only: which servers. app: HELLO_APPS or BODIES_APPS. connections, pipeline, close: how they are asked. variants: every configuration of one
-      # server. references: which of those, if their kind is asked for. round_min: seconds of the shortest round. needs: what a server may lack (Peer#lacks). The block makes the Request.
+      # server. references: which of those, if their kind is asked for. round_min: seconds of the shortest round.
+      # needs: what a server may lack (Peer#lacks). The block makes the Request.
       def define(name, about:, kinds: %i[rack psgi], app: HELLO_APPS, connections: 32, pipeline: 1, close: false, variants: false,
                  base: self, listen: :tcp, needs: nil, note: nil, round_min: ROUND_SECONDS.min, references: REFERENCES, **options, &request)
         Class.new(base) do
@@ -117,7 +118,9 @@ module Bench
       end
       raise Running::Failed, "no answers under load#{": #{found.errors}" if found.errors.any?}" unless found.requests.positive?
 
-      found.errors.delete("read") if one.checker.ends_by_close
+      # One an answer; whatever is above that is an error.
+      closes = one.checker.ends_by_close || one.checker.closes_unsaid
+      found.errors.delete("read") if closes && found.errors["read"].to_i <= found.requests + settings[:connections]
       found.errors.each { |what, count| one.complaints["wrk: #{what}"] += count }
       compare_bytes(one, found)
       Round.new(requests: found.requests, seconds: found.seconds, cpu_seconds: used)
@@ -162,18 +165,21 @@ module Bench
     def report(one)
       asked = one.checker
       errors = one.complaints.values.sum + asked.complaints.size + (one.died ? 1 : 0)
-      note = [one.died, *asked.complaints.first, *one.complaints.keys.first(2), settings[:note], stalls(one),
-              asked.unanswered.positive? ? "#{asked.unanswered} of #{asked.asked} newcomers were not answered within 0.5 s" : nil].compact.join("; ")
+      note = [one.died, *asked.complaints.first, *one.complaints.keys.first(2), settings[:note], *habits(one)].compact.join("; ")
       note = nil if note.empty?
-      shape = { retried: one.retried.empty? ? nil : one.retried.size, rounds: one.rounds.size, seconds: one.rounds.sum(&:seconds).round(2), checked: asked.asked - asked.unanswered }.compact
+      shape = { rounds: one.rounds.size, retried: one.retried.size, seconds: one.rounds.sum(&:seconds).round(2), checked: asked.asked - asked.unanswered }
+      shape.delete(:retried) if one.retried.empty?
       yield result(one.peer, "requests_per_second", one.rounds.map(&:per_second), unit: "1/s", better: "higher", errors: errors, note: note, **shape)
       yield result(one.peer, "cpu_us_per_request", one.rounds.map(&:cpu_us), unit: "µs", better: "lower", errors: errors, note: note, **shape)
       context.drop(one.running) if one.died
     end
 
-    def stalls(one)
-      rounds = one.retried
-      "#{rounds.size} of the rounds without an answer for #{rounds.max.round(1)} s, measured again" if rounds.any?
+    # What is no error, and yet to be known.
+    def habits(one)
+      asked = one.checker
+      [("#{one.retried.size} of the rounds without an answer for #{one.retried.max.round(1)} s, measured again" if one.retried.any?),
+       ("closes without saying so" if asked.closes_unsaid),
+       ("#{asked.unanswered} of #{asked.asked} newcomers were not answered within 0.5 s" if asked.unanswered.positive?)]
     end
 
     def absent(peer, reason, errors: 0) = result(peer, "requests_per_second", [], unit: "1/s", better: "higher", errors: errors, note: reason)

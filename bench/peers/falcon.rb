@@ -8,6 +8,8 @@ service "localhost" do
 
   count { Integer(ENV.fetch("BENCH_WORKERS")) }
   rackup_path { ENV.fetch("BENCH_APP") }
+  # Without its compression of answers, which is asked for by a browser's fields and which no other server here does.
+  middleware { Protocol::Rack::Adapter.new(rack_app) }
   endpoint do
     listen = ENV.fetch("BENCH_LISTEN")
     socket = listen.start_with?("/") ? IO::Endpoint.unix(listen) : IO::Endpoint.tcp(*listen.split(":"), reuse_address: true)

@@ -5,8 +5,8 @@ require "fileutils"
 module Bench
   # A fresh Rails application in production mode: `rails new` and its scaffold of posts (nick, body) over SQLite, generated under build/ and kept.
   #
-  # What is changed after generating is in CHANGES and ADDED and said there; the rest is as Rails makes it. Servers are no part of the application's bundle, so that
-  # one application serves all of them: it is loaded without Bundler.
+  # What is changed after generating is in CHANGES and ADDED and said there; the rest is as Rails makes it.
+  # Servers are no part of the application's bundle, so that one application serves all of them: it is loaded without Bundler.
   class RailsApp
     Failed = Class.new(StandardError)
 

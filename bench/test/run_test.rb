@@ -159,9 +159,10 @@ class BenchRunTest < Minitest::Test
   end
 
   def test_a_round_that_is_measured_again_is_noted
-    one = Bench::Throughput::Measured.new(peer: peer("stalls"), running: Struct.new(:cpu_seconds, :alive?, :listen).new(0.0, true, "-"), rounds: [],
-                                          complaints: Hash.new(0), retried: [], wire_bytes: 10,
-                                          checker: Struct.new(:asked, :unanswered, :complaints, :ends_by_close) { def during = yield }.new(1, 0, [], false))
+    checker = Struct.new(:asked, :unanswered, :complaints, :ends_by_close, :closes_unsaid) { def during = yield }.new(1, 0, [])
+    running = Struct.new(:cpu_seconds, :alive?, :listen).new(0.0, true, "-")
+    one = Bench::Throughput::Measured.new(peer: peer("stalls"), running: running, checker: checker, rounds: [], complaints: Hash.new(0), retried: [],
+                                          wire_bytes: 10)
     loads = [0, 50].map { |count| Bench::Wrk::Load.new(requests: count, seconds: 1.0, bytes: count * 10, errors: {}) }
     workload = Bench::Workload.registered["hello"].new(context, share_s: 1)
     workload.define_singleton_method(:wrk) { Struct.new(:loads) { def run(*) = loads.shift }.new(loads) }
@@ -193,7 +194,8 @@ class BenchRunTest < Minitest::Test
     names = rows.map(&:first).uniq
     lines = [{ run: "now", rounds_min: 5, machine: {} }, { servers: servers, missing: {} }, { workloads: names.to_h { |name| [name, {}] } }]
     lines += rows.map do |workload, server, metric, variant, values, errors|
-      { workload: workload, server: server, metric: metric, variant: variant, values: values, median: Bench::Workload.median(values), errors: errors.to_i }.compact
+      { workload: workload, server: server, metric: metric, variant: variant, values: values, median: Bench::Workload.median(values),
+        errors: errors.to_i }.compact
     end
     File.write(@results, lines.map { |line| "#{JSON.generate(line)}\n" }.join)
     Bench::Findings.new(@results)
@@ -246,6 +248,19 @@ class BenchRunTest < Minitest::Test
       thread.join
     ensure
       server.close
+    end
+  end
+
+  def test_a_close_that_is_not_announced_is_seen
+    { "Connection: close\r\n" => false, "" => true }.each do |field, unsaid|
+      address = serving do |socket|
+        nil until socket.gets == "\r\n"
+        socket.write("HTTP/1.1 200 OK\r\n#{field}Content-Length: 13\r\n\r\nHello, World!")
+        socket.close
+      end
+      checker = Bench::Checker.new(-> { TCPSocket.new(*address.split(":")) }, Bench::Request.new(fields: { "Connection" => "close" }))
+      assert checker.check
+      assert_equal unsaid, checker.closes_unsaid
     end
   end
 
