@@ -91,30 +91,27 @@ static char *put_lower(char *out, struct oribi_slice text)
     return out;
 }
 
-/* The field with this name among those already there. */
-static struct oribi_field *find(const struct oribi_trailers *trailers, struct oribi_slice name)
+/* Whether a line before this one has its name. Names are in lower case by now, so that memcmp() compares them: a section of many long names
+ * that differ in their last byte costs a multiple of any other one, but a small one. */
+static bool is_repeat(const struct line *lines, uint32_t at)
 {
-    for (uint32_t i = 0; i < trailers->count; i++) {
-        struct oribi_field *field = &trailers->fields[i];
-        if (oribi_slice_equal_fold(name, oribi_slice(field->name, field->name_len)))
-            return field;
-    }
-    return NULL;
+    for (uint32_t i = 0; i < at; i++)
+        if (oribi_slice_equal(lines[i].name, lines[at].name))
+            return true;
+    return false;
 }
 
-/* Writes one field with the values of its own line and of all later lines of its name; returns the end of what it wrote. */
-static char *put_field(struct oribi_field *field, struct line first, struct oribi_slice later, char *out)
+/* Writes the field of the line at `at` with the values of all later lines of its name; returns the end of what it wrote. */
+static char *put_field(struct oribi_field *field, const struct line *lines, uint32_t at, uint32_t count, char *out)
 {
-    *field = (struct oribi_field){.name = out, .name_len = (uint16_t)first.name.n};
-    out = put_lower(out, first.name);
-    field->value = out;
-    out = put(out, first.value);
-    while (later.n > 0) {
-        struct line line = next_line(&later);
-        if (!oribi_slice_equal_fold(line.name, oribi_slice(field->name, field->name_len)))
+    struct oribi_slice name = lines[at].name;
+    *field = (struct oribi_field){.name = name.p, .name_len = (uint16_t)name.n, .value = out};
+    out = put(out, lines[at].value);
+    for (uint32_t i = at + 1; i < count; i++) {
+        if (!oribi_slice_equal(lines[i].name, name))
             continue;
         out = put(out, ORIBI_SLICE(", "));
-        out = put(out, line.value);
+        out = put(out, lines[i].value);
     }
     field->value_len = (uint32_t)(out - field->value);
     return out;
@@ -133,19 +130,28 @@ int oribi_trailers_read(struct oribi_slice text, struct oribi_trailers *trailers
     *trailers = (struct oribi_trailers){0};
     if (text.n == 0)
         return 0;
-    size_t fields_bytes = count_lines(text) * sizeof(struct oribi_field); /* at most ORIBI_FIELDS_CAP lines */
+    uint32_t line_count = count_lines(text);
+    assert(line_count <= ORIBI_FIELDS_CAP); /* likewise the decoder */
+    size_t fields_bytes = line_count * sizeof(struct oribi_field);
     char *block = oribi_mem_try_alloc(1, fields_bytes + text.n);
     if (!block)
         return ORIBI_ENOMEM;
     trailers->fields = (struct oribi_field *)block;
     char *out = block + fields_bytes;
+    struct line lines[ORIBI_FIELDS_CAP];
+    uint32_t count = 0;
     while (text.n > 0) {
         struct line line = next_line(&text);
-        if (!is_kept(line.name))
+        if (!is_kept(line.name)) {
             trailers->dropped_count++;
-        else if (!find(trailers, line.name)) /* else it was joined with the first of its name */
-            out = put_field(&trailers->fields[trailers->count++], line, text, out);
+            continue;
+        }
+        lines[count++] = (struct line){oribi_slice(out, line.name.n), line.value};
+        out = put_lower(out, line.name);
     }
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_repeat(lines, i)) /* else it was joined with the first of its name */
+            out = put_field(&trailers->fields[trailers->count++], lines, i, count, out);
     if (trailers->count == 0) {
         oribi_mem_free(block);
         trailers->fields = NULL;
