@@ -7,9 +7,7 @@
 
 #include "oribi/http/status.h"
 
-#include <fcntl.h>
 #include <perliol.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { RECORD_BYTES = 65536 };
@@ -88,15 +86,9 @@ static bool has_own_getline(pTHX_ SV *body)
     return own && own != (SV *)get_cv("IO::Handle::getline", 0);
 }
 
-static int send_file(struct psgi_worker *w, int fd, off_t offset)
+static int sent_file(struct psgi_worker *w, int result)
 {
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return PSGI_SLOW;
-    if (!S_ISREG(st.st_mode))
-        return PSGI_SLOW;
-    int64_t len = st.st_size > offset ? (int64_t)(st.st_size - offset) : 0;
-    return psgi_replied(w, oribi_reply_file(w->req, w->status, w->headers, w->header_count, fd, offset, len));
+    return result == 1 ? PSGI_SLOW : psgi_replied(w, result);
 }
 
 /* From where the handle stands. PSGI_SLOW: not a file of that kind. */
@@ -107,7 +99,10 @@ static int send_handle(pTHX_ struct psgi_worker *w, SV *body)
     if (!PerlIOValid(fp) || PerlIO_fileno(fp) < 0 || has_own_getline(aTHX_ body) || !is_transparent(aTHX_ io, fp))
         return PSGI_SLOW;
     Off_t offset = PerlIO_tell(fp);
-    return offset < 0 ? PSGI_SLOW : send_file(w, PerlIO_fileno(fp), offset);
+    if (offset < 0)
+        return PSGI_SLOW;
+    int fd = PerlIO_fileno(fp);
+    return sent_file(w, oribi_reply_rest_of_file(w->req, w->status, w->headers, w->header_count, fd, offset));
 }
 
 SV *psgi_body_path(pTHX_ SV *body)
@@ -128,16 +123,6 @@ SV *psgi_body_path(pTHX_ SV *body)
     STRLEN n;
     const char *p = SvPV_nomg(said, n);
     return sv_2mortal(newSVpvn(p, n));
-}
-
-static int send_path(pTHX_ struct psgi_worker *w, SV *path)
-{
-    int fd = open(SvPV_nolen(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return PSGI_SLOW;
-    int rc = send_file(w, fd, 0);
-    (void)close(fd); /* only read from */
-    return rc;
 }
 
 /* --- streams --- */
@@ -254,7 +239,7 @@ int psgi_body_send(pTHX_ struct psgi_worker *w, SV *body, SV *path)
 {
     int rc = send_handle(aTHX_ w, body);
     if (rc == PSGI_SLOW && path)
-        rc = send_path(aTHX_ w, path);
+        rc = sent_file(w, oribi_reply_path(w->req, w->status, w->headers, w->header_count, SvPVX_const(path)));
     if (rc != PSGI_SLOW)
         return rc;
     if (io_of(body) || method_of(aTHX_ body, "getline"))

@@ -10,7 +10,6 @@
 #include "oribi/base/os.h"
 
 #include <fcntl.h>
-#include <math.h>
 
 struct lazy {
     struct psgi_worker *w; /* NULL: no call owns the scalar, reading it gives undef */
@@ -87,20 +86,18 @@ XS_INTERNAL(psgi_xs_inform)
 
 /* --- oribi.extend_deadline --- */
 
-enum { EXTENSION_S_MAX = 24 * 60 * 60 };
-
 XS_INTERNAL(psgi_xs_extend);
 XS_INTERNAL(psgi_xs_extend)
 {
     dXSARGS;
     if (items != 1)
         croak("Usage: $env->{'oribi.extend_deadline'}->($seconds)");
-    double s = SvNV(ST(0));
-    if (!(s > 0 && s <= EXTENSION_S_MAX))
-        croak("Oribi: a deadline is extended by more than 0 and at most %d seconds", EXTENSION_S_MAX);
+    int64_t ms = oribi_extension_ms((double)SvNV(ST(0)));
+    if (ms < 0)
+        croak("Oribi: a deadline is extended by more than 0 and at most %d seconds", ORIBI_EXTENSION_S_MAX);
     struct psgi_worker *w = psgi_bound(aTHX_(SV *) cv);
     if (w && w->req)
-        oribi_req_extend_deadline(w->req, (int64_t)ceil(s * 1000));
+        oribi_req_extend_deadline(w->req, ms);
     XSRETURN_EMPTY;
 }
 

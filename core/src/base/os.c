@@ -268,6 +268,24 @@ int oribi_os_open_append(const char *path, int *fd)
     return code;
 }
 
+bool oribi_os_is_file(int fd, int64_t *size)
+{
+    struct stat info;
+    if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+        return false;
+    *size = (int64_t)info.st_size;
+    return true;
+}
+
+int oribi_os_open_read(const char *path, int *fd)
+{
+    int got = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (got < 0)
+        return oribi_os_fail();
+    *fd = got;
+    return 0;
+}
+
 int oribi_os_read_line(const char *path, char *dst, size_t cap)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

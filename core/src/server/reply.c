@@ -3,6 +3,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/base/os.h"
 #include "oribi/http/percent.h"
 #include "oribi/http/status.h"
 
@@ -220,6 +221,26 @@ int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_heade
         return 0;
     }
     return finish(call, result);
+}
+
+int oribi_reply_rest_of_file(struct oribi_req *req, int status, const struct oribi_header *headers,
+                             uint32_t header_count, int fd, int64_t offset)
+{
+    int64_t size;
+    if (!oribi_os_is_file(fd, &size))
+        return 1;
+    return oribi_reply_file(req, status, headers, header_count, fd, offset, size > offset ? size - offset : 0);
+}
+
+int oribi_reply_path(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
+                     const char *path)
+{
+    int fd;
+    if (oribi_os_open_read(path, &fd) < 0)
+        return 1;
+    int result = oribi_reply_rest_of_file(req, status, headers, header_count, fd, 0);
+    oribi_os_close(fd);
+    return result;
 }
 
 void oribi_reply_error(struct oribi_req *req, int status)

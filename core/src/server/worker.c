@@ -369,6 +369,14 @@ uint64_t oribi_worker_request_count(const struct oribi_worker *w)
 
 /* --- deadlines --- */
 
+int64_t oribi_extension_ms(double seconds)
+{
+    if (!(seconds > 0 && seconds <= ORIBI_EXTENSION_S_MAX)) /* not a number is neither */
+        return ORIBI_EBAD;
+    int64_t ms = (int64_t)(seconds * 1000);
+    return (double)ms < seconds * 1000 ? ms + 1 : ms;
+}
+
 void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms)
 {
     struct oribi_worker *w = oribi__call_of(req)->worker;

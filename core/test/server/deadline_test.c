@@ -3,6 +3,7 @@
 
 #include "server/talk.h"
 
+#include <math.h>
 #include <sys/wait.h>
 
 enum { CALL_TIMEOUT_MS = 100 };
@@ -342,10 +343,21 @@ static void test_a_machine_that_stood_still_is_forgiven(void)
     free(w);
 }
 
+static void test_what_applications_may_ask_for(void)
+{
+    ok_eq(oribi_extension_ms(1.5), 1500);
+    ok_eq(oribi_extension_ms(0.0001), 1);
+    ok_eq(oribi_extension_ms(ORIBI_EXTENSION_S_MAX), (int64_t)ORIBI_EXTENSION_S_MAX * 1000);
+    const double refused[] = {0, -1, ORIBI_EXTENSION_S_MAX + 0.001, 1e300, NAN, INFINITY};
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        ok_eq(oribi_extension_ms(refused[i]), ORIBI_EBAD);
+}
+
 int main(void)
 {
     quiet_log();
     alarm(200);
+    test_what_applications_may_ask_for();
     test_a_machine_that_stood_still_is_forgiven();
     test_the_runtime_is_told_at_the_deadline();
     test_an_extended_call_is_left_alone();

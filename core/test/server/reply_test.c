@@ -410,6 +410,62 @@ static void test_files_whole_and_in_part(void)
     oribi_os_close(app_fd);
 }
 
+static const char *app_path;
+
+static void reply_what_is_there(struct oribi_req *req)
+{
+    int fds[2];
+    if (app_path)
+        app_result = oribi_reply_path(req, 200, NULL, 0, app_path);
+    else if (path_is(req, "/pipe") && pipe(fds) == 0) {
+        app_result = oribi_reply_rest_of_file(req, 200, NULL, 0, fds[0], 0);
+        oribi_os_close(fds[0]);
+        oribi_os_close(fds[1]);
+    } else
+        app_result = oribi_reply_rest_of_file(req, 200, NULL, 0, app_fd, path_is(req, "/rest") ? 29990 : 40000);
+    if (app_result == 1)
+        oribi_reply_error(req, 500); /* it is open still */
+}
+
+static void test_the_rest_of_a_file(void)
+{
+    struct site site;
+    make_file(30000);
+    app_path = NULL;
+    struct client *c = ask(&site, reply_what_is_there, GET("/rest") GET("/behind") GET("/pipe"));
+    char *want = big_text(30000);
+    struct answer answer = {0};
+    ok(next_answer(&site, c, &answer) && answer.body_len == 10 && memcmp(answer.body, want + 29990, 10) == 0);
+    ok_answer(&site, c, 200, "");
+    ok_answer(&site, c, 500, NULL);
+    free(want);
+    site_close(&site);
+    oribi_os_close(app_fd);
+}
+
+static void test_a_file_by_its_name(void)
+{
+    char fifo[] = "/tmp/oribi-reply-XXXXXX";
+    char file[] = "/tmp/oribi-reply-XXXXXX";
+    int fd = mkstemp(file);
+    if (fd < 0 || write(fd, "named", 5) != 5 || !mkdtemp(fifo))
+        exit(2);
+    oribi_os_close(fd);
+    (void)rmdir(fifo);
+    if (mkfifo(fifo, 0600) < 0)
+        exit(2);
+    const char *const paths[] = {file, "/tmp", fifo, "/nonexistent"};
+    for (int i = 0; i < 4; i++) {
+        struct site site;
+        app_path = paths[i];
+        struct client *c = ask(&site, reply_what_is_there, GET("/"));
+        ok_answer(&site, c, i == 0 ? 200 : 500, i == 0 ? "named" : NULL);
+        site_close(&site);
+    }
+    (void)unlink(fifo);
+    (void)unlink(file);
+}
+
 static void test_a_file_that_is_too_short_ends_the_connection(void)
 {
     static const char *const requests[] = {GET("/shorter"), GET("/beyond")};
@@ -553,6 +609,8 @@ int main(void)
     run_everywhere(test_a_reader_with_progress_is_not_closed);
     run_everywhere(test_no_place_for_the_rest_ends_the_connection);
     run_everywhere(test_files_whole_and_in_part);
+    run_everywhere(test_the_rest_of_a_file);
+    run_everywhere(test_a_file_by_its_name);
     run_everywhere(test_a_file_that_is_too_short_ends_the_connection);
     run_everywhere(test_a_slow_reader_gets_a_file_that_is_closed_meanwhile);
     run_everywhere(test_a_file_cut_while_it_is_sent_ends_the_connection);

@@ -6,16 +6,12 @@
 
 #include "oribi/base/os.h"
 
-#include <math.h>
-
 VALUE ext_call_timeout;
 
 static VALUE extend_class;
 static ID id_raise;
 static ID id_trap;
 static ID id_worker; /* not valid as a name in Ruby, so that only we see it */
-
-enum { EXTENSION_S_MAX = 24 * 60 * 60 };
 
 /* With several threads the signal says that some call is overdue, and each is to hear of it once. The only thread is the one that runs this; it raises last, since
  * nothing here goes on after that. */
@@ -66,15 +62,15 @@ VALUE ext_extend_new(struct ext_worker *worker)
 static VALUE extend_call(VALUE self, VALUE seconds)
 {
     const struct ext_worker *worker = ext_worker_get(rb_ivar_get(self, id_worker));
-    double s = NUM2DBL(seconds);
-    if (!(s > 0 && s <= EXTENSION_S_MAX))
-        rb_raise(rb_eArgError, "a deadline is extended by more than 0 and at most %d seconds", EXTENSION_S_MAX);
+    int64_t ms = oribi_extension_ms(NUM2DBL(seconds));
+    if (ms < 0)
+        rb_raise(rb_eArgError, "a deadline is extended by more than 0 and at most %d seconds", ORIBI_EXTENSION_S_MAX);
     for (uint32_t i = 0; i < worker->thread_count; i++) {
         struct ext_thread *thread = &worker->threads[i];
         if (!thread->call || !thread->call->req || thread->thread != rb_thread_current())
             continue;
         thread->call->told = false;
-        oribi_req_extend_deadline(thread->call->req, (int64_t)ceil(s * 1000));
+        oribi_req_extend_deadline(thread->call->req, ms);
     }
     return Qnil;
 }

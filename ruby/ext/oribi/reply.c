@@ -9,12 +9,8 @@
  * return nothing here allocates a Ruby object or releases the VM lock: converting comes first, then buffers, then pointers. */
 #include "ext.h"
 
+#include "oribi/base/os.h"
 #include "oribi/http/status.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { PARTS_STACK = 64 };
 
@@ -124,41 +120,13 @@ static void send_array(struct ext_call *call, VALUE parts)
     RB_GC_GUARD(headers.strings);
 }
 
-static bool is_regular(int fd, struct stat *info)
+/* What oribi_reply_rest_of_file() or oribi_reply_path() said. */
+static bool sent_file(struct ext_call *call, int result)
 {
-    return fstat(fd, info) == 0 && S_ISREG(info->st_mode);
-}
-
-/* Sends [offset, end) of a regular file. Returns false, having sent nothing, when the descriptor is of another kind. */
-static bool try_send_file(struct ext_call *call, int fd, int64_t offset)
-{
-    struct stat info;
-    if (!is_regular(fd, &info))
+    if (result == 1)
         return false;
-    int64_t len = info.st_size > offset ? (int64_t)info.st_size - offset : 0;
-    struct ext_headers headers;
-    ext_headers_collect(&headers, call->headers);
-    settle(call, oribi_reply_file(call->req, call->code, headers.items, headers.count, fd, offset, len));
-    RB_GC_GUARD(headers.holder);
-    RB_GC_GUARD(headers.strings);
+    settle(call, result);
     return true;
-}
-
-struct path_send {
-    struct ext_call *call;
-    int fd;
-};
-
-static VALUE path_send_try(VALUE arg)
-{
-    struct path_send *send = (struct path_send *)arg;
-    return try_send_file(send->call, send->fd, 0) ? Qtrue : Qfalse;
-}
-
-static VALUE path_send_close(VALUE arg)
-{
-    close(((struct path_send *)arg)->fd);
-    return Qnil;
 }
 
 /* A body that names a file. What cannot be opened, or is no regular file, is left to `each`, which gives the application's own error. */
@@ -167,20 +135,30 @@ static bool try_send_path(struct ext_call *call)
     VALUE path = rb_funcallv(call->body, id_to_path, 0, NULL);
     if (!RB_TYPE_P(path, T_STRING))
         return false;
-    struct path_send send = {call, rb_cloexec_open(StringValueCStr(path), O_RDONLY | O_NONBLOCK, 0)};
-    if (send.fd < 0)
-        return false;
-    return RTEST(rb_ensure(path_send_try, (VALUE)&send, path_send_close, (VALUE)&send));
+    (void)StringValueCStr(path); /* raises for a name with NUL */
+    struct ext_headers headers;
+    ext_headers_collect(&headers, call->headers);
+    int result = oribi_reply_path(call->req, call->code, headers.items, headers.count, RSTRING_PTR(path));
+    RB_GC_GUARD(path);
+    RB_GC_GUARD(headers.holder);
+    RB_GC_GUARD(headers.strings);
+    return sent_file(call, result);
 }
 
 /* An open File sends from where it stands; a pipe or a socket, which are of this kind in Ruby too, stands nowhere. */
 static bool try_send_io(struct ext_call *call)
 {
-    struct stat info;
-    if (!is_regular(rb_io_descriptor(call->body), &info))
+    int64_t size;
+    if (!oribi_os_is_file(rb_io_descriptor(call->body), &size))
         return false;
-    VALUE pos = rb_funcallv(call->body, id_pos, 0, NULL);
-    return try_send_file(call, rb_io_descriptor(call->body), NUM2LL(pos));
+    int64_t offset = NUM2LL(rb_funcallv(call->body, id_pos, 0, NULL));
+    struct ext_headers headers;
+    ext_headers_collect(&headers, call->headers);
+    int fd = rb_io_descriptor(call->body);
+    int result = oribi_reply_rest_of_file(call->req, call->code, headers.items, headers.count, fd, offset);
+    RB_GC_GUARD(headers.holder);
+    RB_GC_GUARD(headers.strings);
+    return sent_file(call, result);
 }
 
 int ext_reply_write(struct ext_call *call, VALUE string)

@@ -91,6 +91,12 @@ int oribi_os_absolute_path(const char *path, char *dst, size_t cap);
 /* Gives the file `path` opened for appending, made with mode 0644 if it is not there. A named pipe needs its reader to be there. */
 int oribi_os_open_append(const char *path, int *fd);
 
+/* Is this a regular file? Then gives its size. */
+bool oribi_os_is_file(int fd, int64_t *size);
+
+/* Gives the file `path` opened for reading, whatever it is: a named pipe does not wait for its writer. */
+int oribi_os_open_read(const char *path, int *fd);
+
 /* One line of text (at most cap - 1 bytes, NUL-terminated, newline cut) of a small file such as those in /proc. */
 int oribi_os_read_line(const char *path, char *dst, size_t cap);
 

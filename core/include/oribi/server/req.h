@@ -64,6 +64,14 @@ void oribi_reply_error(struct oribi_req *req, int status);
 int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                      int fd, int64_t offset, int64_t len);
 
+/* As oribi_reply_file, from `offset` to the end of whatever fd is. 1: no regular file, nothing has happened. */
+int oribi_reply_rest_of_file(struct oribi_req *req, int status, const struct oribi_header *headers,
+                             uint32_t header_count, int fd, int64_t offset);
+
+/* The same with the whole file of that name (borrowed, NUL-terminated). 1 also when it cannot be opened. */
+int oribi_reply_path(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
+                     const char *path);
+
 /* As body_len of oribi_reply_begin(): only the head is ours, the application writes the rest to the socket it gets from oribi_req_detach()
  * (partial hijack, 101). Its Connection, Upgrade and Transfer-Encoding headers are then sent as they are. */
 #define ORIBI_BODY_DETACHED ((int64_t)-2)
@@ -112,6 +120,11 @@ int oribi_req_fd(const struct oribi_req *req);
 /* What was already read behind this request: the next request, or what the client sends in advance in the protocol it asks to change to.
  * Borrowed; lives until the request ends. */
 struct oribi_slice oribi_req_behind(const struct oribi_req *req);
+
+enum { ORIBI_EXTENSION_S_MAX = 24 * 60 * 60 };
+
+/* By how many ms applications extend a deadline that ask for so many seconds; ORIBI_EBAD unless more than 0 and at most ORIBI_EXTENSION_S_MAX. */
+int64_t oribi_extension_ms(double seconds);
 
 /* The call's deadline (call_timeout) is `ms` from now instead. Without call_timeout nothing happens. */
 void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms);
