@@ -158,7 +158,8 @@ static size_t head_cap_max(const struct oribi_reactor *r)
     return max > ORIBI_READ_BUF_BYTES ? max : ORIBI_READ_BUF_BYTES + 1;
 }
 
-/* Where the next read goes, and how much: behind the head, straight into a body in memory, or into the scratch buffer. */
+/* Where the next read goes, and how much: behind the head, straight into a body in memory, or into the scratch buffer. NULL when memory is out, or there are too
+ * many long heads at a time. */
 static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *room)
 {
     if (c->state == ORIBI_CONN_LINGER) {
@@ -172,7 +173,7 @@ static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *r
     if (c->len == c->cap) {
         size_t cap = smaller((int64_t)c->cap * 4, (int64_t)head_cap_max(r));
         if (oribi_budget_memory(&r->budget, 0, (int64_t)cap) < (int64_t)cap || !oribi__conn_grow_buf(r, c, cap))
-            return NULL; /* too many long heads at a time */
+            return NULL;
     }
     *room = c->cap - c->len;
     return c->buf + c->len;
@@ -302,13 +303,23 @@ static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, s
     oribi__conn_body_input(r, c, p, n);
 }
 
+static void refuse_for_room(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (c->state != ORIBI_CONN_HEAD || !c->call) {
+        oribi__conn_close(r, c);
+        return;
+    }
+    look_at_head_again(r, c);
+    oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "no memory for a long head: buffers_memory_max");
+}
+
 /* True while reading should go on. */
 static bool read_once(struct oribi_reactor *r, struct oribi_conn *c)
 {
     size_t room = 0;
     char *p = input_room(r, c, &room);
     if (!p) {
-        oribi__conn_close(r, c);
+        refuse_for_room(r, c);
         return false;
     }
     ssize_t n = oribi_os_read(c->watch.fd, p, room);

@@ -8,10 +8,7 @@
 
 #include "event/conn_parts.h"
 
-enum {
-    FULL_RETRY_AFTER_S = 5, /* files of others go as their bodies are read or their clients leave */
-    DIRECT_FROM_BYTES = 16 * 1024,
-};
+enum { DIRECT_FROM_BYTES = 16 * 1024 };
 
 /* How much of the body may be in memory, its own limit and the worker's budget considered. */
 static uint32_t body_memory_max(const struct oribi_reactor *r, const struct oribi_call *call)
@@ -90,7 +87,7 @@ static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const cha
     bool to_file = body->fd >= 0 || body->memory.len + n > memory_max;
     int64_t file_bytes = (int64_t)(body->fd >= 0 ? n : body->memory.len + n);
     if (to_file && !oribi_budget_file(&r->budget, file_bytes)) {
-        oribi_conn_refuse_busy(r, c, FULL_RETRY_AFTER_S, "buffers_file_max is used up");
+        oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "buffers_file_max is used up");
         return false;
     }
     if (oribi_body_append(body, p, n, memory_max, batch_max(r)) == 0) {

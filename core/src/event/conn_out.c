@@ -231,7 +231,7 @@ void oribi_conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error,
 
 void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint32_t retry_after_s, const char *reason)
 {
-    assert(c->state == ORIBI_CONN_BODY || c->state == ORIBI_CONN_QUEUED || c->state == ORIBI_CONN_CALL);
+    assert(c->state >= ORIBI_CONN_HEAD && c->state <= ORIBI_CONN_CALL);
     if (c->state == ORIBI_CONN_QUEUED)
         oribi__reactor_unqueue(r, c);
     c->state = ORIBI_CONN_CALL;

@@ -4,6 +4,8 @@
 
 #include "oribi/event/conn.h"
 
+enum { ORIBI__FULL_RETRY_AFTER_S = 5 }; /* what others keep goes as their requests are read or they leave */
+
 /* conn.c: the request is whole, and goes to the run queue. */
 void oribi__conn_complete(struct oribi_reactor *reactor, struct oribi_conn *conn);
 

@@ -167,7 +167,11 @@ static void test_long_heads_count(void)
     struct client *b = client_open(&site);
     ok(client_send(&site, b, "GET /hello HTTP/1.1\r\nHost: a\r\nX: "));
     (void)client_send_bytes(&site, b, head, sizeof(head));
-    ok(pump_until(&site, b->eof || b->error));
+    struct answer answer = {0};
+    ok(next_answer(&site, b, &answer));
+    ok_eq(answer.status, 503);
+    ok(has_line(&answer, "Retry-After: 5") && answer.closes);
+    ok_eq(site.slot.shed_count, 1);
     ok(client_send(&site, a, "\r\n\r\n"));
     ok_answer(&site, a, 200, "hello\n");
     ok(nothing_used(&site));

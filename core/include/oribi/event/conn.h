@@ -130,7 +130,7 @@ void oribi_conn_abort(struct oribi_reactor *reactor, struct oribi_conn *conn, bo
 /* Answers a malformed or late request with the status of `error` and closes. `reason` is for the log. */
 void oribi_conn_refuse(struct oribi_reactor *reactor, struct oribi_conn *conn, int error, const char *reason);
 
-/* Answers a request that will not be called (its body is too much just now, it is queued, or just popped) with 503 and Retry-After, and closes. */
+/* Answers a request that will not be called (its head or body is too much just now, it is queued, or just popped) with 503 and Retry-After, and closes. */
 void oribi_conn_refuse_busy(struct oribi_reactor *reactor, struct oribi_conn *conn, uint32_t retry_after_s,
                             const char *reason);
 
