@@ -6,7 +6,7 @@
  *     TRAILER_FIRST ─tchar─► TRAILER_NAME ─:─► TRAILER_VALUE ─CR─► TRAILER_LF ─► TRAILER_FIRST
  *
  * White space is refused next to the size (RFC 9112 7.1 has none there before `;`, and parsers that strip it
- * differ), allowed elsewhere in extensions. */
+ * differ) and at the end of its line, allowed elsewhere in extensions. */
 #include "oribi/http/chunked.h"
 
 #include "oribi/base/error.h"
@@ -25,7 +25,8 @@ enum {
     EXT_TOKEN,
     EXT_QUOTED,
     EXT_ESCAPED,
-    EXT_VALUE_END,
+    EXT_VALUE_END, /* behind a quoted string */
+    EXT_BLANK,     /* behind a value, for another extension only */
     SIZE_LF,
     DATA,
     DATA_CR,
@@ -105,7 +106,8 @@ static int ext_next(uint8_t state, char c)
 {
     bool blank = c == ' ' || c == '\t';
     bool token = is_class(c, SCAN_TOKEN);
-    bool may_end = state == EXT_NAME || state == EXT_NAME_END || state == EXT_TOKEN || state == EXT_VALUE_END;
+    bool may_end = state == EXT_NAME || state == EXT_NAME_END || state == EXT_TOKEN || state == EXT_VALUE_END ||
+                   state == EXT_BLANK;
     if (state == EXT_ESCAPED || state == EXT_QUOTED) {
         if (!is_class(c, SCAN_TEXT))
             return -1;
@@ -122,8 +124,8 @@ static int ext_next(uint8_t state, char c)
     case EXT_NAME: return token ? EXT_NAME : blank ? EXT_NAME_END : c == '=' ? EXT_VALUE_FIRST : -1;
     case EXT_NAME_END: return blank ? EXT_NAME_END : c == '=' ? EXT_VALUE_FIRST : -1;
     case EXT_VALUE_FIRST: return blank ? EXT_VALUE_FIRST : token ? EXT_TOKEN : c == '"' ? EXT_QUOTED : -1;
-    case EXT_TOKEN: return token ? EXT_TOKEN : -1;
-    default: return -1; /* EXT_VALUE_END */
+    case EXT_TOKEN: return token ? EXT_TOKEN : blank ? EXT_BLANK : -1;
+    default: return blank ? EXT_BLANK : -1; /* EXT_VALUE_END, EXT_BLANK */
     }
 }
 
