@@ -69,6 +69,7 @@ subtest 'user mistakes' => sub {
         ['-e that gives no code' => qr/-e: /, '-e', '1'],
         ['-M that is missing' => qr/No::Such::Module is not installed/, '-M', 'No::Such::Module', $hello],
         ['a bad config file' => qr/config\.pl: unknown option/, '--config', $config, $hello],
+        ['a directory for a config file' => qr/config file \S+: is a directory/, '--config', "$dir", $hello],
         ['no config file' => qr/cannot be read/, '--config', "$dir/none.pl", $hello],
         ['chdir to nowhere' => qr/chdir.*none/, '--chdir', "$dir/none", $hello],
     );

@@ -163,8 +163,10 @@ class CommandTest < BindingTest
   def test_mistakes
     assert_equal "oribi: config.ru: no such file", mistake
     assert_match(/\Aoribi: .*--wrokers.*--workers/, mistake("--wrokers", "3"))
-    assert_match(/\Aoribi: .*nowhere/, mistake("--chdir", "nowhere"))
-    assert_match(%r{\Aoribi: nowhere/oribi\.rb: no such file or directory}, mistake("-C", "nowhere/oribi.rb"))
+    assert_equal "oribi: .: is a directory", mistake(".")
+    assert_match(/\Aoribi: chdir nowhere: no such file or directory\z/, mistake("--chdir", "nowhere"))
+    assert_match(%r{\Aoribi: config file \.: is a directory}, mistake("-C", "."))
+    assert_match(%r{\Aoribi: config file nowhere/oribi\.rb: no such file or directory}, mistake("-C", "nowhere/oribi.rb"))
     { "raise 'told to fail'" => /config\.ru:1: told to fail \(RuntimeError\)/, "nope(" => /config\.ru:\d+: .*syntax error/,
       "run 5" => /config\.ru: Integer is no Rack application/, "require 'nope/nope'" => /config\.ru:1: cannot load such file -- nope.nope \(LoadError\)/,
       "undefined_thing" => /config\.ru:1: undefined local variable or method `undefined_thing'/, "" => /config\.ru: / }.each do |source, message|

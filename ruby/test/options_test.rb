@@ -156,7 +156,7 @@ class OptionsTest < BindingTest
 
   def test_a_missing_config_file
     error = assert_raises(Oribi::Error) { Oribi::Config.load(options.set("config", "/nonexistent/oribi.rb")) }
-    assert_equal "/nonexistent/oribi.rb: no such file or directory", error.message
+    assert_equal "config file /nonexistent/oribi.rb: no such file or directory", error.message
     Dir.chdir(@log) { assert_kind_of Oribi::Hooks, Oribi::Config.load(options) }
   end
 end

@@ -93,6 +93,7 @@ sub read_file {
     my ($self, $file) = @_;
     require File::Spec;
     my $path = File::Spec->rel2abs($file);
+    die "config file $file: is a directory\n" if -d $path;
     die "config file $file: cannot be read: $!\n" unless open my $fh, '<', $path;
     close $fh;
     my $hash = do { local ($@, $!); my $value = do $path; $self->{file_error} = $@ || ''; $value };

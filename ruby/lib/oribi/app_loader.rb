@@ -29,7 +29,8 @@ module Oribi
     #
     # @raise [Error]
     def find
-      raise Error, "#{path}: no such file" unless File.file?(path)
+      raise Error, "#{path}: no such file" unless File.exist?(path)
+      raise Error, "#{path}: is a directory" if File.directory?(path)
       raise Error, "#{path}: not readable" unless File.readable?(path)
 
       self

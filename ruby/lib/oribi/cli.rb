@@ -56,8 +56,8 @@ module Oribi
     def change_directory(options)
       dir = options["chdir"]
       Dir.chdir(dir) unless dir.empty?
-    rescue SystemCallError
-      raise Error, "chdir: cannot change to #{dir}"
+    rescue SystemCallError => e
+      raise Error, "chdir #{dir}: #{Failure.reason(e)}"
     end
 
     def check(loader, options)

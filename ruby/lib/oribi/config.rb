@@ -39,7 +39,7 @@ module Oribi
       source = File.read(path)
       instance_eval(source, File.expand_path(path), 1)
     rescue SystemCallError => e
-      raise Error, "#{path}: #{e.message[/\A[^@]+/].strip.downcase}"
+      raise Error, "config file #{path}: #{Failure.reason(e)}"
     rescue Error
       raise
     rescue StandardError, ScriptError => e

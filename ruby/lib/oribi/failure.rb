@@ -30,6 +30,9 @@ module Oribi
       legible(error.message).lines(chomp: true).find { |line| !line.strip.empty? } || "no message"
     end
 
+    # What the system says, without Ruby's own words around it.
+    def reason(error) = error.message[/\A[^@]+/].strip.downcase
+
     # Messages come in every encoding and broken ones, often with the very bytes that are their reason. Those are shown as \xHH.
     def legible(text)
       text = text.to_s
