@@ -128,11 +128,32 @@ static void answer(struct oribi__client *client, bool done, const char *text)
     drop(client);
 }
 
+static void answer_those(struct oribi_host *host, enum oribi__wish wish, bool first, bool later, int code,
+                         const char *text)
+{
+    for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
+        struct oribi__client *client = &host->control.clients[i];
+        if (client->fd >= 0 && client->wish == wish && (client->later ? later : first))
+            answer(client, code == 0, text ? text : "");
+    }
+}
+
 void oribi__control_answer(struct oribi_host *host, enum oribi__wish wish, int code, const char *text)
 {
+    answer_those(host, wish, true, true, code, text);
+}
+
+void oribi__control_answer_first(struct oribi_host *host, enum oribi__wish wish, int code, const char *text)
+{
+    answer_those(host, wish, true, false, code, text);
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
-        if (host->control.clients[i].fd >= 0 && host->control.clients[i].wish == wish)
-            answer(&host->control.clients[i], code == 0, text ? text : "");
+        if (host->control.clients[i].wish == wish)
+            host->control.clients[i].later = false;
+}
+
+void oribi__control_answer_later(struct oribi_host *host, enum oribi__wish wish, int code, const char *text)
+{
+    answer_those(host, wish, false, true, code, text);
 }
 
 /* --- commands --- */
@@ -176,10 +197,11 @@ static bool resize(struct oribi_host *host, struct oribi__client *client, const 
     return event->delta != 0;
 }
 
-static bool wish(struct oribi__client *client, enum oribi__wish what, enum oribi_event_type type,
+static bool wish(struct oribi__client *client, enum oribi__wish what, bool later, enum oribi_event_type type,
                  struct oribi_event *event)
 {
     client->wish = what;
+    client->later = later;
     *event = (struct oribi_event){.type = type};
     return true;
 }
@@ -196,13 +218,14 @@ static bool command(struct oribi_host *host, struct oribi__client *client, struc
         return false;
     }
     if (strcmp(line, "reload") == 0)
-        return wish(client, ORIBI__WISH_RELOAD, ORIBI_EVENT_RELOAD, event);
+        return wish(client, ORIBI__WISH_RELOAD, host->sup.next_generation || host->sup.rolling, ORIBI_EVENT_RELOAD,
+                    event);
     if (strcmp(line, "upgrade") == 0)
-        return wish(client, ORIBI__WISH_UPGRADE, ORIBI_EVENT_UPGRADE, event);
+        return wish(client, ORIBI__WISH_UPGRADE, host->sup.upgrade_pid != 0, ORIBI_EVENT_UPGRADE, event);
     if (strcmp(line, "stop") == 0)
-        return wish(client, ORIBI__WISH_STOP, ORIBI_EVENT_STOP, event);
+        return wish(client, ORIBI__WISH_STOP, false, ORIBI_EVENT_STOP, event);
     if (strcmp(line, "stop now") == 0)
-        return wish(client, ORIBI__WISH_STOP, ORIBI_EVENT_STOP_NOW, event);
+        return wish(client, ORIBI__WISH_STOP, false, ORIBI_EVENT_STOP_NOW, event);
     if (strncmp(line, "workers ", 8) == 0)
         return resize(host, client, line + 8, event);
     if (strcmp(line, "reopen") == 0) {

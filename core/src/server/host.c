@@ -151,7 +151,10 @@ static void reloaded(struct oribi_host *host, const struct oribi_action *action)
                    oribi_log_plural(oribi_supervisor_serving(&host->sup))); /* fits */
     if (host->sup.up && !host->sup.stopping)
         (void)oribi_sd_ready(text);
-    oribi__control_answer(host, ORIBI__WISH_RELOAD, action->code, action->code ? action->text : text);
+    if (host->sup.next_generation) /* another one has begun already: whoever asked during this one waits for that */
+        oribi__control_answer_first(host, ORIBI__WISH_RELOAD, action->code, action->code ? action->text : text);
+    else
+        oribi__control_answer(host, ORIBI__WISH_RELOAD, action->code, action->code ? action->text : text);
 }
 
 static void upgraded(struct oribi_host *host, const struct oribi_action *action)
@@ -163,6 +166,15 @@ static void upgraded(struct oribi_host *host, const struct oribi_action *action)
     else
         (void)oribi_sd_main_pid(action->pid);
     oribi__control_answer(host, ORIBI__WISH_UPGRADE, action->code, action->code ? action->text : text);
+}
+
+/* The answer is for those who have asked too soon or too late, not for whoever waits for an upgrade that goes on. */
+static void upgrade_refused(struct oribi_host *host, const struct oribi_action *action)
+{
+    if (host->sup.upgrade_pid)
+        oribi__control_answer_later(host, ORIBI__WISH_UPGRADE, 1, action->text);
+    else
+        oribi__control_answer(host, ORIBI__WISH_UPGRADE, 1, action->text);
 }
 
 static void stop_soon(struct oribi_host *host)
@@ -273,6 +285,9 @@ static bool carry_out(struct oribi_host *host, const struct oribi_action *action
         return false;
     case ORIBI_ACTION_UPGRADED:
         upgraded(host, action);
+        return false;
+    case ORIBI_ACTION_UPGRADE_REFUSED:
+        upgrade_refused(host, action);
         return false;
     case ORIBI_ACTION_REFORK:
         log_memory(host, "before the");

@@ -50,6 +50,7 @@ enum oribi__wish { ORIBI__WISH_NONE, ORIBI__WISH_RELOAD, ORIBI__WISH_UPGRADE, OR
 struct oribi__client {
     int fd; /* -1: this place is free */
     enum oribi__wish wish;
+    bool later;    /* that was under way already when it asked */
     int64_t until; /* when a client that says nothing is let go of */
     size_t len;
     char line[ORIBI__COMMAND_CAP];
@@ -201,6 +202,9 @@ void oribi__tell_generation(struct oribi__ties *ties, uint32_t generation);
 int oribi__control_open(struct oribi_host *host, bool replace, char *error);
 bool oribi__control_turn(struct oribi_host *host, struct oribi_event *event); /* true: feed it */
 void oribi__control_answer(struct oribi_host *host, enum oribi__wish wish, int code, const char *text);
+/* Only those who asked first; for the others the next one is theirs. Or only those others. */
+void oribi__control_answer_first(struct oribi_host *host, enum oribi__wish wish, int code, const char *text);
+void oribi__control_answer_later(struct oribi_host *host, enum oribi__wish wish, int code, const char *text);
 size_t oribi__control_fds(const struct oribi_host *host, int *fds);
 int64_t oribi__control_deadline(const struct oribi_host *host);
 void oribi__control_close(struct oribi_host *host, bool unlink_path);

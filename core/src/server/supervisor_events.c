@@ -294,9 +294,7 @@ static void upgrade(struct oribi_supervisor *sup)
     const char *reason = !sup->up ? "the server is not up yet" : sup->upgrade_pid ? "one is under way" : NULL;
     if (reason) {
         say(sup, ORIBI_LOG_WARN, "no upgrade: %s", reason);
-        struct oribi_action *action = push(sup, ORIBI_ACTION_UPGRADED);
-        action->code = 1;
-        action->text = reason;
+        push(sup, ORIBI_ACTION_UPGRADE_REFUSED)->text = reason;
         return;
     }
     say(sup, ORIBI_LOG_INFO, "upgrade: starting a successor");

@@ -217,6 +217,34 @@ static void test_a_reload_names_each_address_that_comes_or_goes(void)
     stop_all(pid);
 }
 
+/* A client of its own process, which ends with the code of the answer. */
+static pid_t ask_beside(const char *command)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(ask_quietly(command));
+    return pid;
+}
+
+static void test_who_asks_during_a_reload_hears_of_the_next_one(void)
+{
+    prepare_listening(1);
+    pid_t pid = start();
+    until(logged("listening on") && request("s") == 1);
+    atomic_store(&lab->load_fails, 3);
+    pid_t first = ask_beside("reload");
+    until(atomic_load(&lab->mold_count) == 2);
+    pid_t second = ask_beside("reload");
+    until(logged("another one follows it"));
+    atomic_store(&lab->load_fails, 0);
+    (void)kill(atomic_load(&lab->mold_pids[1]), SIGKILL);
+    ok_eq(ended(first), 1 << 8);
+    ok_eq(ended(second), 0);
+    ok_eq(request("s"), 3);
+    stop_all(pid);
+}
+
 /* What the supervisor cannot hold would be lost with the mold that opened it. */
 static void test_a_generation_with_a_listener_too_many_fails(void)
 {
@@ -369,6 +397,28 @@ static void test_a_successor_that_fails_leaves_everything(void)
     ok_eq(ended(pid), 0);
     ok_eq(request("s"), 1);
     ok_eq(ask_quietly("stop now"), 0);
+    until(alone());
+}
+
+/* USR2 twice, and a client beside: who comes too late is told so, and what is under way goes on. */
+static void test_an_upgrade_is_not_disturbed_by_another_wish(void)
+{
+    prepare_listening(1);
+    in_folder(lab->pid_file, sizeof(lab->pid_file), "pid");
+    pid_t pid = start();
+    until(logged("listening on") && request("s") == 1);
+    atomic_store(&lab->load_fails, 3);
+    pid_t first = ask_beside("upgrade");
+    until(atomic_load(&lab->mold_count) == 2);
+    (void)kill(pid, SIGUSR2);
+    until(logged("no upgrade: one is under way"));
+    atomic_store(&lab->load_fails, 0);
+    ok_eq(ended(first), 0);
+    ok_eq(ended(pid), 0);
+    until(request("s") == 1);
+    pid_t successor = atomic_load(&lab->serve_pid);
+    (void)kill(successor, SIGTERM);
+    until(gone(successor));
     until(alone());
 }
 
@@ -649,12 +699,14 @@ int main(int argc, char **argv)
     test_a_reload_takes_the_new_config();
     test_a_reload_names_each_address_that_comes_or_goes();
     test_a_generation_with_a_listener_too_many_fails();
+    test_who_asks_during_a_reload_hears_of_the_next_one();
     test_a_failed_reload_leaves_no_socket_file();
     test_a_killed_mold_of_a_later_generation_comes_back();
     test_a_killed_supervisor_takes_a_later_generation_along();
     test_a_killed_supervisor_takes_a_loading_generation_along();
     test_usr2_hands_over_and_loses_nothing();
     test_a_successor_that_fails_leaves_everything();
+    test_an_upgrade_is_not_disturbed_by_another_wish();
     test_an_upgrade_works_for_a_daemon();
     test_memory_max_replaces_a_worker_and_loses_nothing();
     test_age_max_replaces_workers();

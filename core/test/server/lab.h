@@ -52,7 +52,7 @@ static struct lab {
     _Atomic int pretend_requests; /* request_count that workers show */
     _Atomic int serve_pid;        /* the last supervisor that came up */
     _Atomic int last_status;
-    _Atomic int load_fails;   /* 1: raises, 2: dies by a signal, 3: never ends */
+    _Atomic int load_fails;   /* 1: raises, 2: dies by a signal, 3: ends when this changes */
     _Atomic int workers_fail; /* that many first workers cannot start */
     _Atomic int ignore_stop;  /* workers look at nothing */
     _Atomic int slow_boot;    /* workers never get ready */
@@ -188,8 +188,8 @@ static int run_mold(struct oribi_mold *mold)
     }
     if (atomic_load(&lab->load_fails) == 2)
         (void)raise(SIGKILL);
-    if (atomic_load(&lab->load_fails) == 3)
-        forever();
+    while (atomic_load(&lab->load_fails) == 3)
+        no_sleep_ms(1);
     oribi_mold_ready(mold);
     return run_mold_loop(mold);
 }

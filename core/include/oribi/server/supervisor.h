@@ -129,6 +129,7 @@ enum oribi_action_type {
     ORIBI_ACTION_RELOADED,      /* code 0: done; 1: failed, text */
     ORIBI_ACTION_START_UPGRADE, /* start the successor, feed UPGRADE_STARTED */
     ORIBI_ACTION_UPGRADED,      /* code 0: it serves, pid; 1: failed, text */
+    ORIBI_ACTION_UPGRADE_REFUSED, /* text; one that is under way goes on */
     ORIBI_ACTION_REFORK,        /* pid: ask this worker for a mold; SIGUSR2 is on its way */
     ORIBI_ACTION_REFORKED,      /* generation: all its workers come from the new mold */
     ORIBI_ACTION_EXIT,          /* code; text when it is not 0. The last action */
