@@ -1,7 +1,8 @@
-/* Shared by the four sources of the supervisor's decisions:
+/* Shared by the five sources of the supervisor's decisions:
  *   supervisor.c         init, feed, next, deadline
  *   supervisor_events.c  what happened, and what the operator wants
  *   supervisor_steps.c   what follows from the state
+ *   supervisor_watch.c   … and from the scoreboard
  *   supervisor_state.c   looking at the state and changing it in small, asserted pieces */
 #ifndef ORIBI_SERVER_SUPERVISOR_PRIVATE_H
 #define ORIBI_SERVER_SUPERVISOR_PRIVATE_H
@@ -67,6 +68,7 @@ void oribi__sup_upgrade_failed(struct oribi_supervisor *sup, const char *reason)
 
 void oribi__sup_note(struct oribi_supervisor *sup, const struct oribi_event *event, int64_t now_ms);
 bool oribi__sup_step(struct oribi_supervisor *sup, int64_t now_ms);
+bool oribi__sup_step_watch(struct oribi_supervisor *sup, int64_t now_ms);
 bool oribi__sup_spawn_paced(const struct oribi_supervisor *sup, int64_t now_ms);
 
 #endif

@@ -1353,6 +1353,19 @@ static void test_stop_during_an_upgrade_stops_the_successor_too(void)
     ok_eq(w.exits, 1);
 }
 
+static void test_a_successor_that_outlasts_a_stop_is_ended_in_silence(void)
+{
+    start(1);
+    struct proc *proc = begin_upgrade();
+    proc->undead = worker(0)->undead = true;
+    w.sup.config.shutdown_timeout_ms = 0;
+    just(ORIBI_EVENT_STOP);
+    pass_ms(130000);
+    ok_eq(proc->kills, 1);
+    ok_eq(w.upgrades_failed, 0);
+    ok(!logged("this server goes on"));
+}
+
 /* --- whatever happens --- */
 
 static uint32_t rng;
@@ -1783,6 +1796,7 @@ int main(void)
     test_upgrade_that_hangs_is_ended();
     test_one_upgrade_at_a_time();
     test_stop_during_an_upgrade_stops_the_successor_too();
+    test_a_successor_that_outlasts_a_stop_is_ended_in_silence();
     test_a_pause_signals_everybody_and_spawns_nobody();
     test_a_pause_without_a_signal_leaves_everybody();
     test_a_paced_signal_passes_over_the_dead();
