@@ -1,5 +1,5 @@
 /* What the sources around the supervisor share.
- *   host.c        the turn: events in, actions out
+ *   host.c        the turn: events in, actions out        host_actions.c  carrying them out
  *   host_start.c  create, destroy, daemon, logs
  *   generation.c  starting molds and successors, and what a new generation tells about itself
  *   farewell.c    the end of the listeners at the server's end
@@ -135,6 +135,9 @@ struct oribi_host {
     char reason[256];
     char title[160];
 };
+
+/* host_actions.c. True when the language is to do something, which is in host->action then. */
+bool oribi__carry_out(struct oribi_host *host, const struct oribi_action *action);
 
 /* host_start.c: logs */
 int oribi__open_logs(struct oribi__ties *ties,

@@ -1,0 +1,244 @@
+/* The supervisor's shell, how it carries out what was decided. Reading order: oribi__carry_out at the end, then what it calls. */
+#include "server/host_private.h"
+
+#include "oribi/base/log.h"
+#include "oribi/server/sd_notify.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand. */
+static void clear_slot(struct oribi_slot *slot)
+{
+    int64_t long_call_us = atomic_load(&slot->long_call_us);
+    memset(slot, 0, sizeof(*slot));
+    atomic_store(&slot->long_call_us, long_call_us);
+}
+
+/* Nobody writes to the slot now: its last worker was reaped, the next is not forked. True when the language is to fork. */
+static bool spawn(struct oribi_host *host, const struct oribi_action *action)
+{
+    struct oribi_slot *slot = &host->ties.board.slots[action->slot];
+    clear_slot(slot);
+    atomic_store(&slot->generation, action->generation);
+    atomic_store(&slot->state, ORIBI_SLOT_STARTING);
+    atomic_store(&slot->stop_soon, host->sup.stop_at != 0 ? ORIBI_STOP_SOON : ORIBI_STOP_NONE);
+    if (action->pid == host->pid) { /* a library's own mold is the supervisor itself */
+        host->spawn = *action;
+        host->action = (struct oribi_host_action){.type = ORIBI_HOST_FORK_WORKER};
+        return true;
+    }
+    struct oribi_message message = {
+        .kind = ORIBI_MESSAGE_SPAWN, .generation = action->generation, .slot = action->slot, .ticket = action->ticket};
+    struct oribi__mold_socket *mold = oribi__mold_socket_of(host, action->pid);
+    if (!mold || oribi_message_send(mold->fd, &message, 0) < 0)
+        oribi_log(ORIBI_LOG_DEBUG, "mold (pid %d) takes no commands",
+                  action->pid); /* its end or boot_timeout settles it */
+    return false;
+}
+
+/* The supervisor's own mold ends without a process ending. */
+static void stop_mold(struct oribi_host *host, int32_t pid)
+{
+    oribi__mold_socket_close(host, pid);
+    if (pid != host->pid)
+        return;
+    host->has_started = true;
+    host->started = (struct oribi_event){.type = ORIBI_EVENT_EXITED, .pid = pid};
+}
+
+static bool hook(struct oribi_host *host, const char *name, const struct oribi_action *action)
+{
+    (void)snprintf(host->reason, sizeof(host->reason), "%s", action->text ? action->text : ""); /* reasons are short */
+    host->action = (struct oribi_host_action){
+        .type = ORIBI_HOST_HOOK, .hook = name, .reason = host->reason, .pid = action->pid, .status = action->status};
+    return true;
+}
+
+static bool worker_exited(struct oribi_host *host, const struct oribi_action *action)
+{
+    struct oribi_slot *slot = &host->ties.board.slots[action->slot];
+    oribi__totals_add(&host->totals, slot);
+    host->totals.worker_exits++;
+    clear_slot(slot); /* siblings must not take it for an idle one */
+    oribi_handoff_rouse(&host->ties.handoff);
+    return hook(host, "on_worker_exit", action);
+}
+
+static void log_start_line(struct oribi_host *host)
+{
+    char line[1024] = "";
+    size_t n = 0;
+    const struct oribi_listeners *listeners = host->ties.listeners;
+    for (uint32_t i = 0; i < listeners->count && n < sizeof(line); i++)
+        n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s", i ? ", " : "listening on ", listeners->items[i].text);
+    oribi_log(ORIBI_LOG_INFO, "%s, %u worker%s, pid %d", listeners->count ? line : "started", host->sup.target,
+              oribi_log_plural(host->sup.target), host->pid);
+    (void)oribi_sd_ready(line[0] ? line : NULL); /* nobody need have asked for it */
+}
+
+static bool up(struct oribi_host *host, const struct oribi_action *action)
+{
+    log_start_line(host);
+    oribi__release_starter(host, 0);
+    return hook(host, "server_ready", action);
+}
+
+static void reloaded(struct oribi_host *host, const struct oribi_action *action)
+{
+    char text[160];
+    oribi__generation_failed(host); /* nothing is pending any more, whichever way it ended */
+    (void)snprintf(text, sizeof(text), "generation %u, %u worker%s", action->generation,
+                   oribi_supervisor_serving(&host->sup),
+                   oribi_log_plural(oribi_supervisor_serving(&host->sup))); /* fits */
+    if (host->sup.up && !host->sup.stopping)
+        (void)oribi_sd_ready(text);
+    if (host->sup.next_generation) /* another one has begun already: whoever asked during this one waits for that */
+        oribi__control_answer_first(host, ORIBI__WISH_RELOAD, action->code, action->code ? action->text : text);
+    else
+        oribi__control_answer(host, ORIBI__WISH_RELOAD, action->code, action->code ? action->text : text);
+}
+
+static void upgraded(struct oribi_host *host, const struct oribi_action *action)
+{
+    char text[64];
+    (void)snprintf(text, sizeof(text), "pid %d serves", action->pid); /* fits */
+    if (action->code)
+        oribi__successor_failed(host);
+    else
+        (void)oribi_sd_main_pid(action->pid);
+    oribi__control_answer(host, ORIBI__WISH_UPGRADE, action->code, action->code ? action->text : text);
+}
+
+/* The answer is for those who have asked too soon or too late, not for whoever waits for an upgrade that goes on. */
+static void upgrade_refused(struct oribi_host *host, const struct oribi_action *action)
+{
+    if (host->sup.upgrade_pid)
+        oribi__control_answer_later(host, ORIBI__WISH_UPGRADE, 1, action->text);
+    else
+        oribi__control_answer(host, ORIBI__WISH_UPGRADE, 1, action->text);
+}
+
+static void stop_soon(struct oribi_host *host)
+{
+    for (uint32_t i = 0; i < host->ties.board.count; i++)
+        atomic_store(&host->ties.board.slots[i].stop_soon, ORIBI_STOP_SOON);
+    (void)oribi_sd_stopping();
+}
+
+static void stopping(struct oribi_host *host, bool handed_over)
+{
+    if (!handed_over)
+        (void)oribi_sd_stopping(); /* else it is the successor's to say */
+    oribi__end_listening(host, handed_over);
+    oribi__control_answer(host, ORIBI__WISH_RELOAD, 1, "the server stops");
+    oribi__control_answer(host, ORIBI__WISH_UPGRADE, 1, "the server stops");
+}
+
+static void log_memory(struct oribi_host *host, const char *when)
+{
+    int64_t private_sum = 0;
+    int64_t shared_sum = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < host->sup.slot_count; i++) {
+        int64_t private_bytes;
+        int64_t shared_bytes;
+        if (host->sup.places[i].state != ORIBI_PLACE_SERVING)
+            continue;
+        oribi_process_memory_split(host->sup.places[i].pid, &private_bytes, &shared_bytes);
+        private_sum += private_bytes;
+        shared_sum += shared_bytes;
+        count++;
+    }
+    if (count > 0)
+        oribi_log(ORIBI_LOG_INFO, "memory of a worker %s refork: %lld KB of its own, %lld KB shared (mean of %u)", when,
+                  (long long)(private_sum / count / 1024), (long long)(shared_sum / count / 1024), count);
+}
+
+static bool finish(struct oribi_host *host, const struct oribi_action *action)
+{
+    if (action->text)
+        oribi__log_text(host, ORIBI_LOG_ERROR, action->text);
+    oribi__release_starter(host, action->code);
+    oribi__control_answer(host, ORIBI__WISH_STOP, 0, "stopped");
+    uint32_t refused =
+        oribi_handoff_refuse(&host->ties.handoff); /* of workers that were killed before they could empty it */
+    if (refused)
+        oribi_log(ORIBI_LOG_WARN, "%u connections between workers were answered 503", refused);
+    host->action =
+        (struct oribi_host_action){.type = ORIBI_HOST_EXIT, .exit_code = action->code, .signal = host->strike};
+    return true;
+}
+
+/* A child that we have not reaped: the pid is its own. But workers told us which it is, and where they have given up rights that we have, one
+ * that lies must not make us strike what it could not. */
+static void signal_process(pid_t pid, int number)
+{
+    if (oribi_process_is_below(pid))
+        (void)kill(pid, number);
+    else
+        oribi_log(ORIBI_LOG_DEBUG, "no signal %d to %d, which is none of our processes", number, (int)pid);
+}
+
+bool oribi__carry_out(struct oribi_host *host, const struct oribi_action *action)
+{
+    switch (action->type) {
+    case ORIBI_ACTION_LOG:
+        oribi__log_text(host, action->level, action->text);
+        return false;
+    case ORIBI_ACTION_START_MOLD:
+        host->action = (struct oribi_host_action){.type = ORIBI_HOST_FORK_MOLD};
+        return oribi__start_mold(host, action->generation, action->fresh);
+    case ORIBI_ACTION_STOP_MOLD:
+        stop_mold(host, action->pid);
+        return false;
+    case ORIBI_ACTION_SPAWN:
+        return spawn(host, action);
+    case ORIBI_ACTION_SIGNAL:
+        if (action->pid != host->pid) /* a library's own mold: whatever it is to be told, it has done itself */
+            signal_process(action->pid, action->signal);
+        return false;
+    case ORIBI_ACTION_UP:
+        return up(host, action);
+    case ORIBI_ACTION_WORKER_EXIT:
+        return worker_exited(host, action);
+    case ORIBI_ACTION_REOPEN:
+        oribi__reopen_logs(&host->ties);
+        oribi__hand_over_logs(host);
+        return false;
+    case ORIBI_ACTION_STOP_SOON:
+        stop_soon(host);
+        return false;
+    case ORIBI_ACTION_STOPPING:
+        stopping(host, action->code != 0);
+        return false;
+    case ORIBI_ACTION_RELOADING:
+        (void)oribi_sd_reloading();
+        return hook(host, "before_reload", action);
+    case ORIBI_ACTION_COMMITTED:
+        oribi__generation_committed(host);
+        return false;
+    case ORIBI_ACTION_RELOADED:
+        reloaded(host, action);
+        return false;
+    case ORIBI_ACTION_START_UPGRADE:
+        oribi__start_successor(host);
+        return false;
+    case ORIBI_ACTION_UPGRADED:
+        upgraded(host, action);
+        return false;
+    case ORIBI_ACTION_UPGRADE_REFUSED:
+        upgrade_refused(host, action);
+        return false;
+    case ORIBI_ACTION_REFORK:
+        log_memory(host, "before the");
+        return false;
+    case ORIBI_ACTION_REFORKED:
+        log_memory(host, "after the");
+        return false;
+    case ORIBI_ACTION_EXIT:
+        return finish(host, action);
+    }
+    return false;
+}
