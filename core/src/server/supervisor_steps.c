@@ -449,7 +449,8 @@ bool oribi__sup_step(struct oribi_supervisor *sup, int64_t now_ms)
 {
     if (sup->exited || !sup->started)
         return false;
-    return step_deadlines(sup, now_ms) || oribi__sup_step_watch(sup, now_ms) || step_give_up(sup) || step_surplus(sup, now_ms) ||
-           (sup->stopping && step_stop(sup, now_ms)) || step_old_molds(sup, now_ms) || step_missing(sup, now_ms) ||
-           step_next(sup, now_ms) || step_rolled(sup) || step_send(sup, now_ms) || step_reopen(sup);
+    return step_deadlines(sup, now_ms) || oribi__sup_step_watch(sup, now_ms) || step_give_up(sup) ||
+           step_surplus(sup, now_ms) || (sup->stopping && step_stop(sup, now_ms)) || step_old_molds(sup, now_ms) ||
+           step_missing(sup, now_ms) || step_next(sup, now_ms) || step_rolled(sup) || step_send(sup, now_ms) ||
+           step_reopen(sup);
 }

@@ -40,7 +40,8 @@ struct world {
     bool molds_obey;
     /* what was seen */
     int ups, stoppings, reopens, exits, worker_exits, mold_starts, spawns;
-    int reloadings, commits, reloads_done, reloads_failed, upgrades_asked, upgrades_done, upgrades_failed, upgrades_refused, stop_soons;
+    int reloadings, commits, reloads_done, reloads_failed, upgrades_asked, upgrades_done, upgrades_failed, stop_soons;
+    int upgrades_refused;
     int reforks_asked, reforks_done;
     int32_t refork_pid;
     bool fresh;
