@@ -22,11 +22,21 @@ enum {
 
 /* --- signals --- */
 
+/* Nothing but a reason to look: the dead are looked for anyway, and 0 is oribi_host_wake(). */
+static bool only_wakes(int number)
+{
+    return number == 0 || number == SIGCHLD;
+}
+
+/* One byte that only wakes is enough: while nobody reads (a manager that does something else for a day), the others would leave no room for a stop. */
 void oribi__host_signal(void *self, int number)
 {
     struct oribi_host *host = self;
     char byte = (char)number;
-    (void)!write(host->signal_fds[1], &byte, 1); /* full: then there is enough to wake us */
+    if (only_wakes(number) && atomic_exchange(&host->wake_told, true))
+        return;
+    if (write(host->signal_fds[1], &byte, 1) < 0 && only_wakes(number))
+        atomic_store(&host->wake_told, false); /* full: then there is enough to wake us */
 }
 
 /* One signal's event. False when it is none of ours to act on. */
@@ -121,6 +131,8 @@ static bool next_signal(struct oribi_host *host)
     char byte;
     struct oribi_event event;
     while (oribi_os_read(host->signal_fds[0], &byte, 1) == 1) {
+        if (only_wakes(byte))
+            atomic_store(&host->wake_told, false); /* before anybody looks for what it was about */
         if (!(host->ties.prefork ? oribi__prefork_signal(host, byte, &event) : signal_event(byte, &event)))
             continue;
         feed(host, &event);

@@ -84,6 +84,7 @@ struct oribi_host {
     int message_fd;    /* our end of ties.message_fd */
     int life_write_fd; /* the last copy goes with us */
     int signal_fds[2]; /* one byte per signal, 0 to wake */
+    _Atomic bool wake_told; /* a byte that only wakes is in there; set by the handler, taken back by the turn */
     int daemon_fds[2]; /* from the daemon to the process that waits for it */
     struct oribi_pid_file pid_file;
     char *pid_path; /* its name in normal times; NULL: none */

@@ -3,6 +3,23 @@
 
 #include "lab.h"
 
+/* A manager may look at its signals once a day, and children end all the time. */
+static void test_ends_of_children_leave_room_for_a_stop(void)
+{
+    static struct oribi_host host;
+    ok_eq(pipe2(host.signal_fds, O_CLOEXEC | O_NONBLOCK), 0);
+    for (int i = 0; i < 100000; i++)
+        oribi__host_signal(&host, i % 2 ? SIGCHLD : 0);
+    oribi__host_signal(&host, SIGTERM);
+    host.sup.started = host.sup.up = true;
+    ok(next_signal(&host) && host.sup.stopping);
+    oribi__host_signal(&host, SIGCHLD); /* and the next one wakes us again */
+    char byte = 0;
+    ok(read(host.signal_fds[0], &byte, 1) == 1 && byte == SIGCHLD);
+    close(host.signal_fds[0]);
+    close(host.signal_fds[1]);
+}
+
 static void test_starts_and_stops_in_order(void)
 {
     prepare(3);
@@ -392,6 +409,7 @@ static void test_what_is_no_single_other_process_is_believed_by_nobody(void)
 int main(int argc, char **argv)
 {
     lab_main(argc, argv);
+    test_ends_of_children_leave_room_for_a_stop();
     test_starts_and_stops_in_order();
     test_a_killed_worker_is_replaced();
     test_a_worker_is_stopped_before_it_has_its_handlers();
