@@ -20,12 +20,15 @@ module Bench
       true
     end
 
-    # rows: the heading first; figures to the right.
-    def table(rows)
+    # rows: the heading first; figures to the right. text: how many columns are not figures.
+    def table(rows, text: 1)
       rows = rows.map { |row| row.map(&:to_s) }
       widths = rows.transpose.map { |column| column.map(&:size).max }
-      lines = rows.map { |first, *rest| "| #{[first.ljust(widths[0]), *rest.zip(widths.drop(1)).map { |text, width| text.rjust(width) }].join(" | ")} |" }
-      rule = widths.each_with_index.map { |width, index| index.zero? ? "-" * width : "#{"-" * (width - 1)}:" }
+      lines = rows.map do |row|
+        cells = row.zip(widths).each_with_index.map { |(cell, width), index| index < text ? cell.ljust(width) : cell.rjust(width) }
+        "| #{cells.join(" | ")} |"
+      end
+      rule = widths.each_with_index.map { |width, index| index < text ? "-" * width : "#{"-" * (width - 1)}:" }
       lines.insert(1, "| #{rule.join(" | ")} |")
     end
   end

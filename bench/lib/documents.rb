@@ -32,7 +32,7 @@ module Bench
 
     # A document without the mark is left alone, and so is one when nothing was measured for it.
     def put(path, mark, lines) = lines.empty? || Document.put(path, mark, lines)
-    def table(rows) = Document.table(rows)
+    def table(...) = Document.table(...)
     def machine = Machine.line(@findings.machine, @findings.run[:run][0, 10])
 
     def figure(row) = row ? Table.figure(row[:median]) + (row[:errors].to_i.positive? ? " !" : "") : ""
@@ -67,13 +67,13 @@ module Bench
       rows = Targets.check(@findings).map do |one|
         [*one.values_at(:workload, :own, :other, :what), "#{format("%.2f", one[:found])}#{" !" if one[:marked]}", one[:wanted], one[:verdict]]
       end
-      rows.empty? ? [] : table([["workload", "Oribi", "to", "figure", "ratio", "wanted", ""], *rows])
+      rows.empty? ? [] : table([["workload", "Oribi", "to", "figure", "ratio", "wanted", ""], *rows], text: 4)
     end
 
     # For every workload: Oribi, and the best of the others in each language.
     def workloads
       rows = @findings.workloads.keys.map(&:to_s).flat_map { |workload| %w[rack psgi].filter_map { |kind| against_best(workload, kind) } }
-      rows.empty? ? [] : table([["workload", "Oribi", "requests/s", "best other", "requests/s", "Oribi is", "its CPU"], *rows])
+      rows.empty? ? [] : table([["workload", "Oribi", "best other", "its requests/s", "Oribi's", "Oribi is", "its CPU"], *rows], text: 3)
     end
 
     def against_best(workload, kind)
@@ -88,7 +88,7 @@ module Bench
 
       times = ratio(workload, own, best[:server], "requests_per_second")
       cpu = ratio(workload, own, best[:server], "cpu_us_per_request")
-      [workload, @findings.name_of(own), figure(mine), @findings.name_of(best[:server]), figure(best), "#{times} x", cpu.empty? ? "" : "#{cpu} x"]
+      [workload, @findings.name_of(own), @findings.name_of(best[:server]), figure(best), figure(mine), "#{times} x", cpu.empty? ? "" : "#{cpu} x"]
     end
   end
 end

@@ -75,8 +75,7 @@ module Bench
     end
 
     def self.what(target)
-      { "requests_per_second" => "requests per second", "cpu_us_per_request" => "CPU per request", "latency_ms" => target.variant }
-        .fetch(target.metric) { "#{target.variant} (memory)" }
+      { "requests_per_second" => "requests per second", "cpu_us_per_request" => "CPU per request" }.fetch(target.metric, target.variant)
     end
 
     def self.others(findings, target, workload)
