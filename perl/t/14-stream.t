@@ -37,6 +37,14 @@ my %ROUTE = (
     },
     endless => sub { sub { my $w = $_[0]->([200, [@TEXT]]); eval { $w->write('x' x 65536) while 1 }; $died = $@ } },
     endless_uncaught => sub { sub { my $w = $_[0]->([200, [@TEXT]]); $w->write('x' x 65536) while 1 } },
+    closed_by_signal => sub {
+        sub {
+            my $w = $_[0]->([200, [@TEXT]]);
+            local $SIG{ALRM} = sub { $w->close };
+            Time::HiRes::ualarm(50_000);
+            $died = eval { $w->write('x' x 65536) while 1 } ? '' : $@;
+        }
+    },
     died => sub { [200, [@TEXT], [$died]] },
 
     # psgix.io
@@ -104,6 +112,14 @@ subtest 'writer' => sub {
     is length body('chatty'), 5_000_000;
     is request($server, "GET /stream HTTP/1.0\r\n\r\n")->{body}, 'part 1 part 2 part 3 ';
     is request($server, "HEAD /stream HTTP/1.1\r\nHost: a\r\n\r\n")->{status}, 200;
+};
+
+subtest 'a handler that closes the writer while it waits for the client' => sub {
+    my $slow = $server->connect;
+    $slow->send("GET /closed_by_signal HTTP/1.1\r\nHost: a\r\n\r\n");
+    like body('died'), qr/write to a closed writer/;
+    my $res = $slow->response;
+    ok $res->{complete} && $res->{body} =~ /\Ax+\z/, 'what was written arrives';
 };
 
 subtest 'what goes wrong' => sub {
