@@ -28,10 +28,11 @@ module Bench
     def run(address, **options) = series(address, **options).fetch(%w[all time]) { Series.new(0, 1, 0.0, []) }
 
     # { [path or "all", "time", "wait", "ideal" or "least"] => Series }, as bench/load/load.c tells of them; empty when the server was too far behind.
-    # paths: with shares and numbers to draw, as it takes them. servers: those of the one queue that "ideal" and "least" come from.
-    def series(address, rate:, seconds:, connections:, warm_s: WARM_S, paths: "/", seed: nil, servers: nil)
+    # paths: with shares and numbers to draw, as it takes them. servers: those of the one queue that "ideal" and "least" come from. tail_s: how long
+    # answers are waited for after the end.
+    def series(address, rate:, seconds:, connections:, warm_s: WARM_S, paths: "/", seed: nil, servers: nil, tail_s: nil)
       options = { "-r" => rate, "-c" => connections, "-d" => seconds.round(2), "-w" => warm_s, "-p" => paths, "-s" => seed, "-k" => servers,
-                  "-t" => @context.quick? ? QUICK_TAIL_S : nil }
+                  "-t" => tail_s || (@context.quick? ? QUICK_TAIL_S : nil) }
       argv = [OpenLoop.program, address, *options.compact.flatten, "-j"].map(&:to_s)
       lines = IO.popen(@pinned ? @context.on_client_core(argv) : argv, err: @context.log, &:readlines)
       lines.map { |line| JSON.parse(line) }.to_h { |line| [line.values_at("path", "what"), Series.new(*line.values_at("count", "errors", "mean", "curve"))] }

@@ -14,6 +14,8 @@ module Bench
     ROUNDS_MIN = 3
     SECONDS_MIN = 1.0
     QUICK_SECONDS_MIN = 0.5
+    # Some servers leave connections without an answer for as long as others are busy: that is seen in three seconds as well as in fifteen.
+    TAIL_S = 3
     # Of a round's requests: a server that fails more of them is not asked again; it would take its time for nothing.
     ERRORS_MAX = 0.1
 
@@ -35,7 +37,7 @@ module Bench
           progress("round #{round + 1} of #{rounds}, #{one.peer.name}, #{@rate} requests a second")
           # The same arrivals for all, others in the next round.
           @curves[one] << OpenLoop.new(context).run(address(one.running), rate: @rate, seconds: [seconds, seconds_min].max, connections: CONNECTIONS,
-                                                                          seed: round + 1)
+                                                                          seed: round + 1, tail_s: TAIL_S)
         end
       end
     end
