@@ -102,7 +102,7 @@ module Bench
     end
 
     # "20k", but "0.2" and not "200m".
-    def format_for(data) = data.map { |one| one[:high] }.max >= 1000 ? "~s" : "~g"
+    def format_for(data) = data.map { |one| one[:high] }.max >= 1000 ? "~s" : ".4~r"
 
     # Percentiles towards 100 are spread out: each step to the right is ten times fewer requests.
     def curve(rows, variant)
@@ -148,7 +148,7 @@ module Bench
       kinds = ["Rack servers", "PSGI servers", "references"]
       ratios = data.map { |one| one[:ratio] }
       domain = [[ratios.min * 0.8, 0.05].min, [ratios.max * 1.2, 2].max]
-      color = { field: "kind", type: "nominal", scale: { domain: kinds, range: [PEER, PSGI_PEER, REFERENCE] }, legend: { title: nil, orient: "top" } }
+      color = { field: "kind", type: "nominal", scale: { domain: kinds, range: [SERIES[0], SERIES[3], REFERENCE] }, legend: { title: nil, orient: "top" } }
       { width: 860, height: { step: 22 }, data: { values: data },
         layer: [
           { mark: { type: "point", filled: true, size: 70, opacity: 0.75 },
