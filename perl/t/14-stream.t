@@ -40,8 +40,8 @@ my %ROUTE = (
     closed_by_signal => sub {
         sub {
             my $w = $_[0]->([200, [@TEXT]]);
-            local $SIG{ALRM} = sub { $w->close };
-            Time::HiRes::ualarm(50_000);
+            local $SIG{ALRM} = sub { Time::HiRes::ualarm(0); $w->close };
+            Time::HiRes::ualarm(50_000, 50_000);    # again and again: one may come just before the waiting
             $died = eval { $w->write('x' x 65536) while 1 } ? '' : $@;
         }
     },
@@ -64,6 +64,14 @@ my %ROUTE = (
     },
     io_kept_more => sub { my $io = pop @kept; syswrite $io, "and on"; close $io; [200, [@TEXT], ['written']] },
     io_blocking => sub { my ($env) = @_; $env->{'psgix.io'}->blocking(1); [200, [@TEXT], ['x' x 3_000_000]] },
+    io_delayed => sub {
+        my ($env) = @_;
+        return sub { $env->{'psgix.io'}->blocking(1); $_[0]->([200, [@TEXT], ['delayed']]) };
+    },
+    io_streamed => sub {
+        my ($env) = @_;
+        return sub { my $w = $_[0]->([200, [@TEXT]]); $env->{'psgix.io'}->blocking(1) if $env->{'psgix.io'}; $w->write('streamed'); $w->close };
+    },
     io_local => sub { my ($env) = @_; local $env->{'psgix.io'}; [200, [@TEXT], [defined $env->{'psgix.io'} ? 'defined' : 'undef']] },
     io_assigned => sub { my ($env) = @_; $env->{'psgix.io'} = 'mine'; [200, [@TEXT], [$env->{'psgix.io'}]] },
     io_late => sub { my ($env) = @_; push @kept, $env; [200, [@TEXT], ['x']] },
@@ -181,6 +189,14 @@ subtest 'psgix.io' => sub {
     1 while $client->fill;
     is $client->{buffer}, 'and on', 'for as long as it wants';
     is length body('io_blocking'), 3_000_000, 'a socket that was made blocking does not block us';
+    for my $how (qw(delayed streamed)) {
+        $client = $server->connect;
+        $client->send("GET /io_$how HTTP/1.1\r\nHost: a\r\n\r\n");
+        $res = $client->response;
+        is $res->{body}, $how;
+        is_deeply $res->{fields}{connection}, $how eq 'delayed' ? ['close'] : undef, "$how: as with an ordinary answer";
+        is body('empty'), '', 'and the worker waits for nobody';
+    }
     is body('io_local'), 'undef';
     is body('io_assigned'), 'mine';
     is body('io_late'), 'x';

@@ -215,8 +215,9 @@ SV *psgi_lazy_new(pTHX_ enum psgi_lazy_kind kind);
 /* Before a request: the scalar belongs to this call. After it, `w` NULL: it belongs to none. */
 void psgi_lazy_bind(pTHX_ SV *sv, struct psgi_worker *w);
 
-/* The socket is non-blocking again, whatever the application did with its duplicate. */
-void psgi_nonblocking(struct psgi_worker *w);
+/* Before an answer, and before each part of one: what the application did with psgix.io is over. The connection closes behind the answer, and
+ * the socket is non-blocking again. Nothing to do when nobody looked at it. */
+void psgi_socket_back(struct psgi_worker *w);
 
 /* True while nobody wrote to the scalar and nothing was made: it may be lent to the next environment. */
 bool psgi_lazy_fresh(pTHX_ SV *sv);

@@ -142,13 +142,13 @@ bool psgi_stream_write(pTHX_ struct psgi_worker *w, const char *p, STRLEN n)
         return false;
     struct iovec iov = {(void *)p, n};
     UV serial = w->serial;
+    psgi_socket_back(w);
     int rc = n > 0 ? oribi_reply_write(w->req, &iov, 1) : 0;
     while (rc == 1) {
-        rc = oribi_reply_wait(w->req);
-        if (rc == 1)
-            PERL_ASYNC_CHECK();
+        PERL_ASYNC_CHECK();
         if (w->state != PSGI_STREAMING || w->serial != serial)
             return true; /* a signal handler has used the writer, up to its end; these bytes were the core's before */
+        rc = oribi_reply_wait(w->req);
     }
     if (rc == 0)
         return true;

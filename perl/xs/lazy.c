@@ -60,8 +60,12 @@ static SV *socket_handle(pTHX_ struct psgi_worker *w)
     return sv_bless(newRV_noinc((SV *)glob), stash);
 }
 
-void psgi_nonblocking(struct psgi_worker *w)
+void psgi_socket_back(struct psgi_worker *w)
 {
+    if (LIKELY(!w->looked_at[PSGI_LAZY_IO]))
+        return;
+    if (!w->looked_at[PSGI_LAZY_INFORMATIONAL])
+        oribi_req_close_after(w->req);
     (void)oribi_os_set_nonblock(oribi_req_fd(w->req), true); /* fails only for a socket that is gone */
 }
 

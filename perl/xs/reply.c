@@ -305,6 +305,7 @@ XS_INTERNAL(psgi_xs_respond)
     SvGETMAGIC(res);
     if (!SvROK(res) || SvTYPE(SvRV(res)) != SVt_PVAV)
         croak("Oribi: the responder wants an array reference");
+    psgi_socket_back(w);
     if (reply_array(aTHX_ w, (AV *)SvRV(res), true) != PSGI_DONE)
         croak("Oribi: bad response%s%s", w->reason[0] ? ": " : "", w->reason);
     if (w->state == PSGI_NONE)

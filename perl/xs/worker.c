@@ -232,14 +232,10 @@ static void note_line(struct psgi_worker *w)
     w->line[method + 1 + path] = '\0';
 }
 
-/* The answer that follows must not promise a connection that will not be there, and the socket's flags are the core's again. */
+/* The answer that follows must not promise a connection that will not be there. */
 static void before_reply(pTHX_ struct psgi_worker *w, SV *env)
 {
-    if (w->looked_at[PSGI_LAZY_IO]) {
-        if (!w->looked_at[PSGI_LAZY_INFORMATIONAL])
-            oribi_req_close_after(w->req);
-        psgi_nonblocking(w);
-    }
+    psgi_socket_back(w);
     if (wants_harakiri(aTHX_ w, env))
         oribi_req_close_after(w->req);
 }
