@@ -180,6 +180,8 @@ bool oribi__prefork_wish(struct oribi_host *host, struct oribi_event *event)
             return oribi__prefork_signal(host, SIGINT, event);
         return true;
     case ORIBI_EVENT_RELOAD:
+        if (!trap_of(host, SIGHUP) && host->paused)
+            oribi__control_answer(host, ORIBI__WISH_RELOAD, 1, "the program does something else just now");
         if (!trap_of(host, SIGHUP))
             return !host->paused;
         oribi__control_answer(host, ORIBI__WISH_RELOAD, 0, "the program was told, as by HUP");

@@ -62,6 +62,25 @@ static void test_a_trusted_peer_is_believed(void)
     site_close(&site);
 }
 
+/* Some proxies append a line of their own to what the client has sent (RFC 9110 5.3: the lines are one list). */
+static void test_several_lines_are_one_list(void)
+{
+    struct site site;
+    open_with(&site, "127.0.0.1,unix,10.0.0.0/8", false);
+    struct client *c = client_open(&site);
+    ok(client_send(&site, c,
+                   HEAD "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nX-Forwarded-For: 9.9.9.9\r\n"
+                        "X-Forwarded-Proto: http\r\n\r\n"));
+    ok_answer(&site, c, 200, "9.9.9.9 0 http");
+    ok(client_send(&site, c,
+                   HEAD "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 5.5.5.5, 10.0.0.1\r\n"
+                        "X-Forwarded-For: 10.0.0.2\r\n\r\n"));
+    ok_answer(&site, c, 200, "5.5.5.5 0 http");
+    ok(client_send(&site, c, HEAD "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: nobody, 10.0.0.1\r\n\r\n"));
+    ok_answer(&site, c, 200, "10.0.0.1 0 http");
+    site_close(&site);
+}
+
 static void test_a_proxy_header_holds_for_the_connection(void)
 {
     struct site site;
@@ -165,6 +184,7 @@ int main(void)
 {
     run_everywhere(test_an_untrusted_peer_speaks_for_itself);
     run_everywhere(test_a_trusted_peer_is_believed);
+    run_everywhere(test_several_lines_are_one_list);
     run_everywhere(test_a_proxy_header_holds_for_the_connection);
     run_everywhere(test_a_proxy_header_cut_anywhere);
     run_everywhere(test_tls_at_the_proxy);

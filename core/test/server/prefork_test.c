@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 /* --- options --- */
 
@@ -138,8 +139,15 @@ static void test_wishes_of_clients_are_signals(void)
     ok(!oribi__prefork_wish(host, &event));
     event.type = ORIBI_EVENT_RELOAD;
     ok(oribi__prefork_wish(host, &event) && event.type == ORIBI_EVENT_RELOAD);
-    host->paused = true; /* nobody would load the next generation */
+    host->paused = true; /* nobody would load the next generation, and the client hears that */
+    int fds[2];
+    char answer[64] = "";
+    ok_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    host->control.clients[1] = (struct oribi__client){.fd = fds[0], .wish = ORIBI__WISH_RELOAD};
     ok(!oribi__prefork_wish(host, &event));
+    ok(read(fds[1], answer, sizeof(answer) - 1) > 0);
+    is_str(answer, "error the program does something else just now\n");
+    close(fds[1]);
     const struct oribi_trap hup = {SIGHUP, SIGHUP, 0};
     host = fake(&hup, 1);
     ok(oribi__prefork_wish(host, &event) && event.type == ORIBI_EVENT_PAUSE && event.status == SIGHUP);
