@@ -209,25 +209,33 @@ static bool start_thread(struct oribi_helper *h)
     return result == 0;
 }
 
+/* A worker can do without: it may be in the middle of others' requests. */
+static void no_helper(struct oribi_worker *w, struct oribi_helper *h, const char *why)
+{
+    oribi_mem_free(h);
+    w->helper = NULL;
+    w->helper_failed = true;
+    oribi_log(ORIBI_LOG_WARN, "no helper thread: %s", why);
+}
+
 static void start(struct oribi_worker *w)
 {
-    struct oribi_helper *h = oribi_mem_alloc(1, sizeof(*h));
+    struct oribi_helper *h = oribi_mem_try_alloc(1, sizeof(*h));
+    if (!h) {
+        no_helper(w, NULL, "out of memory");
+        return;
+    }
     h->worker = w;
     (void)sem_init(&h->left, 0, 0); /* arguments are right */
     if (oribi_wake_create(&h->bell) < 0) {
-        oribi_mem_free(h);
-        w->helper_failed = true;
-        oribi_log(ORIBI_LOG_WARN, "no helper thread: %s", oribi_os_error_text());
+        no_helper(w, h, oribi_os_error_text());
         return;
     }
     w->helper = h;
     if (start_thread(h))
         return;
-    w->helper = NULL;
-    w->helper_failed = true;
     oribi_wake_destroy(&h->bell);
-    oribi_mem_free(h);
-    oribi_log(ORIBI_LOG_WARN, "no helper thread: the system gives none");
+    no_helper(w, h, "the system gives none");
 }
 
 void oribi_helper_need(struct oribi_worker *w)
