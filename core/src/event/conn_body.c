@@ -24,11 +24,11 @@ static uint32_t batch_max(const struct oribi_reactor *r)
     return r->budget.memory_max == 0 || r->budget.memory_used < r->budget.memory_max / 2 ? ORIBI_BODY_BATCH_BYTES : 0;
 }
 
-/* What is taken from the heap counts, not what has arrived. */
+/* What is taken from the heap counts, not what has arrived; and what stood behind a chunked body as well as the body. */
 static void charge_body(struct oribi_reactor *r, struct oribi_call *call)
 {
-    oribi_budget_set(&r->budget, &call->charge, (int64_t)call->body.memory.cap,
-                     call->body.fd >= 0 ? call->body.len : 0);
+    size_t memory = call->body.memory.cap + call->rest.cap + call->chunked.trailers.cap;
+    oribi_budget_set(&r->budget, &call->charge, (int64_t)memory, call->body.fd >= 0 ? call->body.len : 0);
 }
 
 /* Room for what a body promises is made when enough of it has come to believe it; before that what has come is copied, so that thousands who announce much and send a few bytes

@@ -86,14 +86,14 @@ void oribi__conn_drop_call(struct oribi_reactor *r, struct oribi_conn *c)
         oribi__conn_give_buf_back(r, c);
     if (call->rest.cap)
         oribi_buf_deinit(&call->rest);
-    if (call->body.len > 0 || call->body.fd >= 0 || call->body.memory.cap) {
+    if (call->body.len > 0 || call->body.fd >= 0 || call->body.memory.cap)
         oribi_body_deinit(&call->body);
-        oribi_budget_set(&r->budget, &call->charge, 0, 0);
-    }
     if (call->chunked.trailers.cap) {
         oribi_buf_deinit(&call->chunked.trailers);
         oribi_trailers_release(&call->trailers);
     }
+    if (call->charge.memory || call->charge.file)
+        oribi_budget_set(&r->budget, &call->charge, 0, 0);
     oribi_head_release(&call->head);
     c->call = NULL;
     oribi_pool_put(&r->call_pool, call);

@@ -591,6 +591,31 @@ static void test_batches_leave_half_of_the_memory(void)
     end();
 }
 
+/* What stands behind a chunked body is kept while its request is called: many connections with much of it are memory like any other. */
+static void test_bytes_behind_a_chunked_body_count(void)
+{
+    enum { BEHIND = 50000 };
+    begin();
+    int far;
+    struct oribi_conn *c = open_conn(&far);
+    static char behind[BEHIND];
+    memset(behind, 'a', sizeof(behind));
+    send_text(far, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    turn();
+    ok_eq(c->state, ORIBI_CONN_BODY);
+    struct iovec vec[2] = {{"1\r\nx\r\n0\r\nA: b\r\n\r\n", 17}, {behind, BEHIND}};
+    ok_eq(writev(far, vec, 2), 17 + BEHIND);
+    turn();
+    struct oribi_call *call = oribi_reactor_pop(&r);
+    ok(call && call->rest.len == BEHIND && call->trailers.count == 1);
+    ok(r.budget.memory_used >= BEHIND + 6);
+    oribi_conn_finish(&r, c, true);
+    close(far);
+    turn();
+    ok_eq(r.budget.memory_used, 0);
+    end();
+}
+
 static void run_all(enum oribi_loop_source with)
 {
     source = with;
@@ -602,6 +627,7 @@ static void run_all(enum oribi_loop_source with)
     test_one_busy_sender_does_not_hold_up_the_turn();
     test_one_fast_reader_does_not_hold_up_the_turn();
     test_room_for_a_body_counts_before_it_is_filled();
+    test_bytes_behind_a_chunked_body_count();
     test_a_slow_body_takes_few_writes();
     test_batches_leave_half_of_the_memory();
     test_nobody_is_late_before_he_was_heard();
