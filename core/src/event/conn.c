@@ -330,7 +330,6 @@ static bool read_once(struct oribi_reactor *r, struct oribi_conn *c)
         return false;
     }
     if (n <= 0) { /* the end, or a reset: nothing is half a request's due */
-        c->eof = true;
         oribi__conn_close(r, c);
         return false;
     }

@@ -17,7 +17,7 @@ static bool wire_is_whole(const struct oribi_call *call)
 
 bool oribi_conn_movable(const struct oribi_conn *c)
 {
-    if (c->out || c->closes || c->broken || c->eof)
+    if (c->out || c->closes || c->broken)
         return false;
     switch (c->state) {
     case ORIBI_CONN_IDLE:

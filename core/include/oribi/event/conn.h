@@ -57,7 +57,7 @@ struct oribi_call {
     struct oribi_trailers trailers;
     struct oribi_buf rest; /* bytes of the next request that were read with the end of a chunked body */
     int64_t body_started_ms;
-    struct oribi_charge charge; /* for the body, of the worker's budget */
+    struct oribi_charge charge; /* for the body and what came with it, of the worker's budget */
     int64_t complete_us;        /* oribi_clock_us() when the last byte had been read */
     uint32_t used;              /* bytes at the front of the connection's buffer that belong to this request */
     bool body_file;             /* the body goes to a file from the start */
@@ -72,7 +72,7 @@ struct oribi_conn {
     struct oribi_conn *prev; /* all connections of the reactor */
     struct oribi_conn *next;
     struct oribi_conn *run_next;   /* run queue, or list of the dead */
-    struct oribi_conn *again_next; /* readable connections whose turn was cut short */
+    struct oribi_conn *again_next; /* connections whose turn was cut short */
     struct oribi_call *call;
     struct oribi_out *out; /* unsent output, NULL when none */
     char *buf;             /* lent; NULL while idle */
@@ -85,7 +85,6 @@ struct oribi_conn {
     uint8_t state;
     bool closes : 1;  /* close when the output is drained */
     bool lingers : 1; /* … but read the peer's rest first */
-    bool eof : 1;     /* the peer has finished sending */
     bool in_again : 1;
     bool broken : 1; /* writing failed: nothing more can be said */
     bool proxy_awaited : 1; /* the first bytes are a PROXY header, and replace addr and port; set before oribi_conn_start() */
