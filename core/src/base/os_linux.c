@@ -2,6 +2,7 @@
 #include "oribi/base/os.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,9 +65,15 @@ int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, sockl
     }
 }
 
+enum { SORTS = 4, LARGE_BYTES = 100 * 1024 }; /* below M_MMAP_THRESHOLD, mallopt(3) */
+
 void oribi_os_trim_memory(void)
 {
 #ifdef __GLIBC__
+    /* Freed chunks lie in a list that a later large allocation sorts (at most 10,000 at a time), by writing into each of them: here, once, and not in
+     * every process that is forked, where each of those writes would copy a page. */
+    for (int i = 0; i < SORTS; i++)
+        oribi_mem_free(oribi_mem_try_alloc(1, LARGE_BYTES));
     (void)malloc_trim(0); /* says only whether there was anything */
 #endif
 }
