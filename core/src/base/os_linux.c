@@ -349,20 +349,6 @@ uint32_t oribi_os_backlog_max(void)
     return value > 0 && value <= INT_MAX ? (uint32_t)value : BACKLOG_DEFAULT;
 }
 
-int oribi_os_pid_open(pid_t pid, int *fd)
-{
-#ifdef SYS_pidfd_open
-    long got = syscall(SYS_pidfd_open, pid, 0); /* Linux 5.3; CLOEXEC by itself, pidfd_open(2) */
-#else
-    long got = -1;
-    errno = ENOSYS;
-#endif
-    if (got < 0)
-        return oribi_os_fail();
-    *fd = (int)got;
-    return 0;
-}
-
 int oribi_os_peer(int unix_fd, struct oribi_peer *peer)
 {
     struct ucred credentials;

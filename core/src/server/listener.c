@@ -526,9 +526,3 @@ void oribi_listeners_close(struct oribi_listeners *listeners, bool unlink_paths)
         oribi_listener_close(&listeners->items[i], unlink_paths);
     listeners->count = 0;
 }
-
-void oribi_listeners_set_inheritable(const struct oribi_listeners *listeners, bool on)
-{
-    for (uint32_t i = 0; i < listeners->count; i++)
-        (void)oribi_os_set_cloexec(listeners->items[i].fd, !on); /* cannot fail on an open descriptor */
-}

@@ -128,11 +128,6 @@ struct oribi_listeners *oribi_mold_listeners(struct oribi_mold *mold)
     return mold->ties.listeners;
 }
 
-uint32_t oribi_mold_generation(const struct oribi_mold *mold)
-{
-    return mold->generation;
-}
-
 void oribi_mold_ready(struct oribi_mold *mold)
 {
     (void)oribi_os_signal_on_parent_death(0, getppid()); /* from here on the socket tells */

@@ -141,11 +141,6 @@ struct oribi_slot *oribi_seat_slot(struct oribi_seat *seat)
     return &seat->ties.board.slots[seat->index];
 }
 
-const struct oribi_options *oribi_seat_options(const struct oribi_seat *seat)
-{
-    return seat->ties.options;
-}
-
 struct oribi_listeners *oribi_seat_listeners(struct oribi_seat *seat)
 {
     return seat->ties.listeners;

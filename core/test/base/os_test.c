@@ -443,34 +443,6 @@ static void test_backlog_is_what_the_kernel_says(void)
 
 /* Processes */
 
-static void test_a_pid_descriptor_becomes_readable_at_the_end(void)
-{
-    int fd = -1;
-    int ends[2];
-    if (pipe(ends) < 0)
-        exit(2);
-    pid_t pid = fork();
-    if (pid == 0) {
-        char byte;
-        close(ends[1]);
-        _exit(read(ends[0], &byte, 1) == 0 ? 7 : 1);
-    }
-    if (oribi_os_pid_open(pid, &fd) < 0) {
-        tap_skip(3, "no pidfd_open here");
-    } else {
-        struct pollfd wanted = {.fd = fd, .events = POLLIN};
-        ok(is_cloexec(fd));
-        ok_eq(poll(&wanted, 1, 0), 0);
-        close(ends[1]);
-        ends[1] = -1;
-        ok_eq(poll(&wanted, 1, 5000), 1);
-    }
-    oribi_os_close(ends[1]);
-    oribi_os_close(ends[0]);
-    oribi_os_close(fd);
-    waitpid(pid, NULL, 0);
-}
-
 /* A grandchild whose parent ends must come to us. */
 static int adopt_orphan(void *data)
 {
@@ -676,7 +648,6 @@ int main(void)
     remove_root();
     test_affinity_counts();
     test_backlog_is_what_the_kernel_says();
-    test_a_pid_descriptor_becomes_readable_at_the_end();
     test_a_subreaper_gets_its_orphans();
     test_a_parents_death_is_signalled();
     test_a_parent_that_is_gone_already_is_told();

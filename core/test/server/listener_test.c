@@ -588,16 +588,6 @@ static void test_what_is_no_listening_socket_is_refused(void)
     ok_eq(listeners.count, 0);
 }
 
-static void test_descriptors_pass_an_exec_only_when_told_to(void)
-{
-    ok_eq(OPEN(&listeners, "127.0.0.1:0"), 0);
-    oribi_listeners_set_inheritable(&listeners, true);
-    ok(!(fcntl(listeners.items[0].fd, F_GETFD) & FD_CLOEXEC));
-    oribi_listeners_set_inheritable(&listeners, false);
-    ok(fcntl(listeners.items[0].fd, F_GETFD) & FD_CLOEXEC);
-    oribi_listeners_close(&listeners, true);
-}
-
 /* A child that closes its copy must not stop the parent's listening. */
 static int close_copy(void *data)
 {
@@ -643,7 +633,6 @@ int main(void)
     test_a_failed_hand_over_leaves_the_files_of_the_living();
     test_sockets_from_outside_pass_on_through_our_hand_over();
     test_what_is_no_listening_socket_is_refused();
-    test_descriptors_pass_an_exec_only_when_told_to();
     test_closing_a_copy_leaves_the_original_listening();
     ok_named(rmdir(dir) == 0, "nothing is left behind");
     return done_testing();

@@ -124,9 +124,6 @@ void oribi_os_trim_memory(void);
 
 /* Processes */
 
-/* Gives a descriptor that becomes readable when `pid` ends; ORIBI_ESYS where the kernel has none (poll waitpid then). */
-int oribi_os_pid_open(pid_t pid, int *fd);
-
 /* Who connected a unix socket. */
 struct oribi_peer {
     pid_t pid; /* 0 where the system does not tell */

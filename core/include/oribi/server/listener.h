@@ -64,9 +64,6 @@ void oribi_listener_close(struct oribi_listener *item, bool unlink_path);
 /* Removes the unix socket files that are ours, and forgets their names. */
 void oribi_listeners_unlink(struct oribi_listeners *listeners);
 
-/* Lets the descriptors pass an exec (or not, as it is after opening). For a child that is about to exec. */
-void oribi_listeners_set_inheritable(const struct oribi_listeners *listeners, bool on);
-
 /* Adds the listening socket fd as it is. Takes fd, also on failure. 0, or ORIBI_EINVAL with one line in `error`. For sockets that a program
  * hands over by a call (listen_sock of a Perl handler). `spec` NULL: its own address. */
 int oribi_listeners_adopt(struct oribi_listeners *listeners, int fd, enum oribi_listener_origin origin,

@@ -110,7 +110,6 @@ int oribi_mold_inherit(const struct oribi_host_setup *setup, struct oribi_mold *
 
 const struct oribi_options *oribi_mold_options(const struct oribi_mold *mold);
 struct oribi_listeners *oribi_mold_listeners(struct oribi_mold *mold);
-uint32_t oribi_mold_generation(const struct oribi_mold *mold);
 
 /* Tells the supervisor that the application is loaded, or (borrows text) why not: then end the process with code 1. */
 void oribi_mold_ready(struct oribi_mold *mold);
@@ -152,7 +151,6 @@ struct oribi_seat *oribi_seat_enter(struct oribi_mold *mold);
 void oribi_seat_setup(struct oribi_seat *seat, struct oribi_worker_setup *setup);
 
 struct oribi_slot *oribi_seat_slot(struct oribi_seat *seat);
-const struct oribi_options *oribi_seat_options(const struct oribi_seat *seat);
 struct oribi_listeners *oribi_seat_listeners(struct oribi_seat *seat);
 uint32_t oribi_seat_index(const struct oribi_seat *seat); /* 0, 1, 2 … : name of the place, reused by later workers */
 uint32_t oribi_seat_generation(const struct oribi_seat *seat); /* 1 at start, one more per reload */
