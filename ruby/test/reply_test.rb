@@ -136,11 +136,12 @@ class ReplyTest < BindingTest
     end
   end
 
+  # Without Lint: since Ruby 3.2 a pipe has a to_path, which is nil, and Lint wants a name.
   def test_pipes_and_sockets_are_read
     read, write = IO.pipe
     write << "through a pipe"
     write.close
-    assert_equal ["through a pipe", nil], answer(text(read)).then { |response| [response.body, response["content-length"]] }
+    assert_equal ["through a pipe", nil], answer(text(read), lint: false).then { |response| [response.body, response["content-length"]] }
     fifo = File.join(@log, "fifo")
     File.mkfifo(fifo)
     body = File.open(fifo, File::RDWR) # a File, and so with to_path, but it has no position

@@ -138,7 +138,7 @@ static VALUE early_hints_call(VALUE self, VALUE headers)
 static struct ext_call *open_call(VALUE self)
 {
     struct ext_call *call = ext_tied_call(self);
-    if (!call || !call->req)
+    if (!call || !call->req || call->ending) /* a thread that was called back would otherwise wait again */
         rb_raise(rb_eIOError, "closed stream");
     return call;
 }
