@@ -44,10 +44,22 @@ module Bench
       File.join(@dir, "#{@scratch_count}-#{name.tr("/", "-")}").tap { |path| Dir.mkdir(path, 0o755) }
     end
 
+    def started(running) = running_servers << running
+    def stopped(running) = running_servers.delete(running)
+
+    # The block asks `running`, and no other server works meanwhile: some do though nobody asks them, and take the core from the one that is measured.
+    def turn(running)
+      running_servers.each { |one| one.hush unless one.equal?(running) }
+      running.wake
+      yield
+    ensure
+      running.rest if running.alive?
+    end
+
     # A server that stays for the workloads that want the same one; stop_servers ends them all.
     def server(peer, **site)
       running = servers[[peer.key, site]]
-      return running if running&.alive?
+      return running.tap(&:wake) if running&.alive?
 
       servers[[peer.key, site]] = Running.new(peer, self, **site).start
     end
@@ -71,6 +83,7 @@ module Bench
     private
 
     def servers = @servers ||= {}
+    def running_servers = @running_servers ||= []
 
     def pin(core, argv) = core ? ["taskset", "-c", core.to_s, *argv] : argv
   end

@@ -112,11 +112,13 @@ module Bench
 
     def drive(target, **more)
       before_run(target)
-      before = target.running.cpu_seconds
-      found = Isucon4.drive(scenario, target.address, wrap: context.on_client_core([]), workers: browsers, **options, **more)
-      raise "#{target.peer.name} died: #{target.running.last_words}" unless target.running.alive?
+      context.turn(target.running) do
+        before = target.running.cpu_seconds
+        found = Isucon4.drive(scenario, target.address, wrap: context.on_client_core([]), workers: browsers, **options, **more)
+        raise "#{target.peer.name} died: #{target.running.last_words}" unless target.running.alive?
 
-      found.merge(cpu_seconds: target.running.cpu_seconds - before)
+        found.merge(cpu_seconds: target.running.cpu_seconds - before)
+      end
     end
 
     def measure_closed(targets, share, &block)

@@ -84,7 +84,8 @@ module Bench
       run = @findings.run
       pinned = run[:pinned] ? "servers pinned to core #{run[:server_core]}, load generators to core #{run[:client_core]}" : "nothing pinned: too few cores"
       rounds = run[:quick] ? "quick run, #{run[:rounds_min]} rounds: look at the shape, not at the figures" : "at least #{run[:rounds_min]} rounds"
-      "#{run[:run]} · #{rounds} · #{pinned}"
+      again = [*run[:again]].map { |one| "measured again at #{one[:run]}, every server: #{one[:workloads].join(", ")}" }
+      [run[:run], rounds, pinned, *again].join(" · ")
     end
   end
 end

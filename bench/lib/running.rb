@@ -10,9 +10,13 @@ module Bench
     START_SECONDS = 30
     STOP_SECONDS = 15
     STILL_S = 1
+    # Of a core, while nobody asks anything; looked at after that many seconds. Who takes more is stopped between its turns.
+    RESTLESS = 0.05
+    REST_LOOK_S = 0.25
     Failed = Class.new(StandardError)
 
-    attr_reader :peer, :listen, :pid, :boot_s
+    # restless: the share of a core that it was seen to take while nobody asked it, if that was too much.
+    attr_reader :peer, :listen, :pid, :boot_s, :restless
 
     # app: path of the application, or { rack: path, psgi: path }. listen: :tcp (a free port), :unix, or an address.
     def initialize(peer, context, app: nil, workers: 1, threads: nil, listen: :tcp, close: false, env: {}, chdir: nil, pinned: true)
@@ -40,6 +44,7 @@ module Bench
         IO.select(nil, nil, nil, 0.01)
       end
       @boot_s = now - started
+      @context.started(self)
       self
     rescue SystemCallError, Failed
       stop
@@ -53,6 +58,28 @@ module Bench
     def workers = @tree.workers
     def signal(name) = Process.kill(name, @pid)
     def url(path = "/") = "http://#{@listen}#{path}"
+
+    # Its turn is over.
+    def rest
+      @rested = [now, cpu_seconds]
+      pause if @restless
+    end
+
+    # Somebody else's turn begins.
+    def hush
+      return if @paused || @rested.nil? || now - @rested[0] < REST_LOOK_S || !alive?
+
+      share = (cpu_seconds - @rested[1]) / (now - @rested[0])
+      return unless share > RESTLESS
+
+      @restless = share
+      pause
+    end
+
+    def wake
+      signal_all(:CONT) if @paused
+      @paused = false
+    end
 
     # A connected socket, for clients of any kind.
     def connect = @site.unix? ? UNIXSocket.new(@listen) : TCPSocket.new(@site.host, @site.port)
@@ -84,6 +111,8 @@ module Bench
       return if @pid.nil? || @stopped
 
       @stopped = true
+      @context.stopped(self)
+      wake
 
       started = now
       below = ended? ? [] : @tree.pids
@@ -123,8 +152,15 @@ module Bench
       false
     end
 
-    def kill(pid)
-      Process.kill(:KILL, pid)
+    def pause
+      signal_all(:STOP)
+      @paused = true
+    end
+
+    def signal_all(name) = @tree.pids.each { |pid| kill(pid, name) }
+
+    def kill(pid, name = :KILL)
+      Process.kill(name, pid)
     rescue Errno::ESRCH
       nil
     end

@@ -20,7 +20,7 @@ module Bench
     REFERENCES = %w[bare nginx-return nginx-file].freeze
     ROUND_SECONDS = 0.3..5.0
     # Shorter ones are for --quick: in them the beginning of a round weighs as much as the rest, and servers look alike.
-    FULL_ROUND_SECONDS = 1.0
+    FULL_ROUND_SECONDS = 0.6
     WARM_SECONDS = 0.3
     ROUNDS_MAX = 9
     # A round without a single answer is tried once more, as long as this, before it counts against the server; that it was is noted.
@@ -84,7 +84,7 @@ module Bench
       running = start(peer)
       checker = Checker.new(-> { client(running) }, request)
       one = Measured.new(peer: peer, running: running, checker: checker, rounds: [], complaints: Hash.new(0), retried: [])
-      one.wire_bytes = checker.check
+      one.wire_bytes = context.turn(running) { checker.check }
       raise Running::Failed, "answers wrong: #{checker.complaints.first || "nothing came"}" if checker.complaints.any? || one.wire_bytes.nil?
 
       load(one, [WARM_SECONDS, settings[:round_min]].max)
@@ -109,9 +109,11 @@ module Bench
     end
 
     def load(one, seconds, again: true)
-      before = one.running.cpu_seconds
-      found = one.checker.during { wrk.run(address(one.running), seconds) }
-      used = one.running.cpu_seconds - before
+      before = used = nil
+      found = context.turn(one.running) do
+        before = one.running.cpu_seconds
+        one.checker.during { wrk.run(address(one.running), seconds) }.tap { used = one.running.cpu_seconds - before }
+      end
       if again && found.requests.zero? && one.running.alive?
         one.retried << seconds
         return load(one, SECOND_CHANCE_S, again: false)
@@ -146,7 +148,7 @@ module Bench
           one.died = one.running.alive? ? e.message : "died in round #{round + 1}: #{one.running.last_words(1)}"
         end
       end
-      measured.each { |one| one.checker.check unless one.died }
+      measured.each { |one| context.turn(one.running) { one.checker.check } unless one.died }
     end
 
     # [rounds, seconds of one]: seconds give way first, then rounds, down to the least that is asked for.
@@ -177,7 +179,8 @@ module Bench
     # What is no error, and yet to be known.
     def habits(one)
       asked = one.checker
-      [("#{one.retried.size} of the rounds without an answer for #{one.retried.max.round(1)} s, measured again" if one.retried.any?),
+      [("takes #{(one.running.restless * 100).round} % of a core when nobody asks it anything: stopped between its turns" if one.running.restless),
+       ("#{one.retried.size} of the rounds without an answer for #{one.retried.max.round(1)} s, measured again" if one.retried.any?),
        ("closes without saying so" if asked.closes_unsaid),
        ("#{asked.unanswered} of #{asked.asked} newcomers were not answered within 0.5 s" if asked.unanswered.positive?)]
     end

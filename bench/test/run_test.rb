@@ -48,8 +48,8 @@ class BenchRunTest < Minitest::Test
   end
 
   # [exit code, results, what was printed]
-  def run_with(peers, workload: "hello")
-    options = Bench::Options.new(quick: true, minutes: 0.05, rounds: 2, only: [workload], output: @results, report: false)
+  def run_with(peers, workload: "hello", again: nil)
+    options = Bench::Options.new(quick: true, minutes: 0.05, rounds: 2, only: [workload], output: @results, report: false, again: again)
     options.define_singleton_method(:peers) { peers }
     code = nil
     output, errors = capture_io { code = Bench::Run.new(options).call }
@@ -68,6 +68,33 @@ class BenchRunTest < Minitest::Test
     assert_equal 2, of(results, "good", "cpu_us_per_request")[:values].size
     assert_equal 0, of(results, "good")[:errors]
     assert_match(/Good\s+[\d,.]+/, output)
+  end
+
+  def test_what_is_measured_again_takes_the_place_of_the_earlier
+    run_with([peer("good")])
+    other = { workload: "stream", server: "good", metric: "requests_per_second", values: [1.0], median: 1.0, errors: 0 }
+    lines = File.readlines(@results)
+    named = JSON.parse(lines[2]).tap { |one| one["workloads"]["stream"] = { about: "", family: "responses" } }
+    File.write(@results, [lines[0], lines[1], JSON.generate(named) + "\n", *lines.drop(3), JSON.generate(other) + "\n"].join)
+    before = of(JSON.parse("[#{lines.drop(3).join(",")}]", symbolize_names: true), "good")[:values]
+    _, results, = run_with([peer("good")], again: true)
+    assert_equal [1, 1], [results.count { |one| one == other }, results.count { |one| one.values_at(:workload, :metric) == %w[hello requests_per_second] }]
+    refute_equal before, of(results.reject { |one| one == other }, "good")[:values]
+    again = Bench::Findings.new(@results).run[:again]
+    assert_equal [["hello"]], again.map { |one| one[:workloads] }
+    assert_path_exists @results
+    refute_path_exists "#{@results}.again"
+  end
+
+  def test_a_server_that_works_when_nobody_asks_is_stopped_between_its_turns
+    spinning = Bench::Peer.new("busy", "Busy", :rack, command: lambda { |site|
+      [{}, ["ruby", "-rsocket", "-e", "Thread.new { loop {} }\n#{SERVER}", site.port, "Hello, World!", -1]]
+    })
+    code, results, = run_with([spinning, peer("good"), peer("other")])
+    assert_equal 0, code
+    assert_match(/takes \d+ % of a core when nobody asks it anything/, of(results, "busy")[:note])
+    assert_equal [2, 2], %w[busy good].map { |name| of(results, name)[:values].size }
+    refute of(results, "good")[:note]
   end
 
   def test_a_missing_peer_is_named_with_the_reason
@@ -160,7 +187,7 @@ class BenchRunTest < Minitest::Test
 
   def test_a_round_that_is_measured_again_is_noted
     checker = Struct.new(:asked, :unanswered, :complaints, :ends_by_close, :closes_unsaid) { def during = yield }.new(1, 0, [])
-    running = Struct.new(:cpu_seconds, :alive?, :listen).new(0.0, true, "-")
+    running = Struct.new(:cpu_seconds, :alive?, :listen, :rest, :wake, :restless).new(0.0, true, "-")
     one = Bench::Throughput::Measured.new(peer: peer("stalls"), running: running, checker: checker, rounds: [], complaints: Hash.new(0), retried: [],
                                           wire_bytes: 10)
     loads = [0, 50].map { |count| Bench::Wrk::Load.new(requests: count, seconds: 1.0, bytes: count * 10, errors: {}) }

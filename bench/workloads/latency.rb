@@ -36,8 +36,10 @@ module Bench
 
           progress("round #{round + 1} of #{rounds}, #{one.peer.name}, #{@rate} requests a second")
           # The same arrivals for all, others in the next round.
-          @curves[one] << OpenLoop.new(context).run(address(one.running), rate: @rate, seconds: [seconds, seconds_min].max, connections: CONNECTIONS,
-                                                                          seed: round + 1, tail_s: TAIL_S)
+          @curves[one] << context.turn(one.running) do
+            OpenLoop.new(context).run(address(one.running), rate: @rate, seconds: [seconds, seconds_min].max, connections: CONNECTIONS, seed: round + 1,
+                                                            tail_s: TAIL_S)
+          end
         end
       end
     end
