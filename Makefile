@@ -66,8 +66,9 @@ bench: all
 	@$(MAKE) --no-print-directory -C core bench OUT=$(BUILD)/core
 	@bench/run --quick
 
-# Requests without pause while processes are replaced, 100,000 a row; W=--write puts the table into the documentation. N: other numbers.
-soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos
+# Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are replaced, 100,000 a row. W=--write puts
+# tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
+soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # Out of memory at every single allocation of a start.
