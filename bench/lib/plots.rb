@@ -116,7 +116,7 @@ module Bench
       marks = { 2 => "50 %", 10 => "90 %", 100 => "99 %", 1000 => "99.9 %", 10_000 => "99.99 %" }
       labels = marks.map { |rank, text| "datum.value == #{rank} ? '#{text}'" }.join(" : ")
       { width: 780, height: 300, title: ["latency by percentile, ms", variant].reject { |word| word.to_s.empty? }.join(": "), data: { values: data },
-        mark: { type: "line", interpolate: "monotone", strokeWidth: 2 },
+        mark: { type: "line", strokeWidth: 2 },
         encoding: {
           x: { field: "rank", type: "quantitative", scale: { type: "log", nice: false }, title: nil,
                axis: { values: marks.keys, labelExpr: "#{labels} : ''", grid: true } },
@@ -161,7 +161,7 @@ module Bench
               shape: { field: "kind", type: "nominal", scale: { domain: kinds, range: %w[circle square diamond] }, legend: { title: nil, orient: "top" } },
               tooltip: { field: "server" },
             } },
-          { mark: { type: "rule", color: ORIBI, strokeWidth: 2 }, encoding: { x: { datum: 1 } } },
+          { data: { values: [{}] }, mark: { type: "rule", color: ORIBI, strokeWidth: 2 }, encoding: { x: { datum: 1 } } },
         ] }
     end
   end

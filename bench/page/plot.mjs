@@ -31,12 +31,29 @@ const config = {
   text: { color: "#010101" },
 };
 
+// A long line without the points that lie within two pixels of the one before.
+const thin = (line) => {
+  const points = line.split("L");
+  if (points.length < 60) return line;
+  let last = [-9, -9];
+  return points.filter((point, i) => {
+    const place = point.replace(/[MZ]/g, "").split(",").map(Number);
+    const far = Math.hypot(place[0] - last[0], place[1] - last[1]) >= 2;
+    if (far) last = place;
+    return far || i === points.length - 1;
+  }).join("L");
+};
+
 const draw = async (description) => {
   const compiled = lite.compile({ ...description, config: { ...config, ...description.config } }).spec;
   // What says nothing, and the font, which is the page's, are left out: a third of the bytes.
   const svg = await new vega.View(vega.parse(compiled), { renderer: "none" }).toSVG();
-  return svg.replace(/ (class|pointer-events|font-family|role|aria-\w+)="[^"]*"| (stroke-miterlimit="10"|opacity="1"|stroke-width="1")/g, "").replace(/<path d="" display="none"\/?>(<\/path>)?/g, "")
-    .replace(/#(?:0[1-9f]){3}|#11110[1-8]/g, (found) => `var(--${PALETTE[found]})`).replace(/(-?\d+\.\d{2})\d+/g, "$1");
+  // A tenth of a pixel is enough for places; texts keep all their digits.
+  const placed = svg.replace(/ (d|transform|[xy][12]?)="[^"]*"/g, (place) => place.replace(/\d+\.\d{2,}/g, (n) => String(Number(Number(n).toFixed(1)))));
+  return placed.replace(/ (class|pointer-events|font-family|role|aria-\w+)="[^"]*"| (stroke-miterlimit="10"|opacity="1"|stroke-width="1")/g, "").replace(/ d="([^"]*)"/g, (_, line) => ` d="${thin(line)}"`).replace(/<path d="" display="none"\/?>(<\/path>)?/g, "")
+    .replace(/#(?:0[1-9f]){3}|#11110[1-8]/g, (found) => `var(--${PALETTE[found]})`).replace(/(-?\d+\.\d{2})\d+/g, "$1")
+    .replace(/ font-size="12px" fill="var\(--ink\)"/g, ' class="n"').replace(/ font-size="11px" fill="var\(--ink\)"/g, ' class="f"')
+    .replace(/ font-size="11px" fill="var\(--soft\)"/g, ' class="t"').replace(/<path d="M0,0h0v0h0Z"\/>/g, "");
 };
 
 const wanted = JSON.parse(readFileSync(0, "utf8"));
