@@ -308,9 +308,10 @@ static int open_named(struct oribi_host *host, char *error)
     if (code == 0 && options->pid_file) {
         code = oribi_pid_file_lock(&host->pid_file, options->pid_file, error);
         if (code == 0) {
-            size_t n = strlen(host->pid_file.path) + 1;
+            const char *name = oribi_pid_file_name(&host->pid_file);
+            size_t n = strlen(name) + 1;
             host->pid_path = oribi_mem_alloc(n, 1);
-            memcpy(host->pid_path, host->pid_file.path, n);
+            memcpy(host->pid_path, name, n);
         }
     }
     if (code == 0 && options->control)
