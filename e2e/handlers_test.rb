@@ -35,7 +35,7 @@ E2E.suite("handlers") do
     one.signal(:USR2)
     assert_equal 0, one.wait.exitstatus, one.stderr
     assert_equal "third", one.get("/").body
-    Process.kill(:TERM, one.group.find { |pid| E2E::Processes.title(pid).include?(" supervisor, ") })
+    Process.kill(:TERM, wait_until("the successor's title") { one.group.find { |pid| E2E::Processes.title(pid).include?(" supervisor, ") } })
     wait_until("the end of all: #{one.group.map { |pid| E2E::Processes.title(pid) }}") { one.group.empty? }
   ensure
     space&.remove

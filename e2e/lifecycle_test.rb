@@ -81,14 +81,16 @@ E2E.suite("lifecycle", transports: %i[tcp]) do
 
   def test_a_warm_worker_becomes_the_mold
     one = serve("--workers", "2", "--refork-after", "50", "--control", @space.control)
-    first = one.descendants
+    first = wait_until("two workers and a mold") { below = one.descendants; below if below.size == 3 && one.get("/") && below == one.descendants }
     wait_until("the refork") { 10.times { one.get("/") } && notes("before_refork").any? }
     warm = notes("before_refork").first.first
     assert_includes first, warm
     wait_until("the first processes to go: #{one.stderr}") { (one.descendants & first).empty? }
     # The new workers go on counting where the warm one was.
     assert_operator one.get("/calls").body.to_i, :>, 49
-    assert_match(/memory of a worker before the refork.*\n(.*\n)*.*come from a warm mold.*\n(.*\n)*.*memory of a worker after the refork/, one.stderr)
+    wait_until("lines about memory before and after: #{one.stderr}") do
+      one.stderr.match?(/memory of a worker before the refork.*\n(.*\n)*.*come from a warm mold.*\n(.*\n)*.*memory of a worker after the refork/)
+    end
     wait_until("two workers and a mold: #{titles(one)}") do
       [/ worker \d, generation 1/, / mold, generation 1/].map { |title| titles(one).grep(title).size } == [2, 1]
     end

@@ -72,7 +72,7 @@ E2E.suite("mishaps") do
     assert_equal worker, one.worker_pid
     wait_until("the pid file to be back") { File.exist?(pid_file) && !File.exist?("#{pid_file}.old") }
     assert_equal one.pid, File.read(pid_file).to_i
-    assert File.socket?(@space.control)
+    wait_until("the control socket to be back") { File.socket?(@space.control) }
     wait_until("the successor to be gone") { one.group.size == 3 }
     @space.write_app("second")
     one.signal(:USR2)

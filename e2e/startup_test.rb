@@ -170,7 +170,7 @@ E2E.suite("startup") do
     path = "#{Dir.mktmpdir("oribi-e2e").tap { |dir| @app_dirs = [dir] }}/pid"
     one = start("--pid-file", path)
     wait_until("the pid file") { File.exist?(path) }
-    assert_equal one.pid.to_s, File.read(path).strip
+    assert_equal one.pid.to_s, File.read(path).strip # whoever sees the file sees the pid
     one.stop
     refute File.exist?(path), "pid file left"
   end

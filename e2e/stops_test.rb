@@ -2,6 +2,14 @@
 
 require_relative "support"
 
+# The kernel may hold a connection back for a second until its client has sent something, and so long is waited for it. What is asserted about that
+# is tried again where other work on the machine took the time.
+module Stops
+  TRIES = 5
+  HELD_SECONDS = 0.9 # nearly
+  MOMENT_SECONDS = 0.6
+end
+
 # Newcomers at a stop: whoever has connected before it is answered, nobody connects into a queue that no one serves any more.
 E2E.suite("stops") do
   # After a first call that was long the worker has its helper.
@@ -71,21 +79,36 @@ E2E.suite("stops") do
 
   # TCP: the kernel holds it back until its first byte is there, so that no worker knows of it yet.
   def test_who_has_connected_and_asks_a_moment_later_is_answered
-    one = start
-    assert_alive(one)
-    client = connect(one)
-    terminate(one)
-    assert_equal "Hello, World!", client.get("/").body
-    assert_equal 0, one.wait.exitstatus
+    in_time = Stops::TRIES.times.any? do
+      one = start
+      assert_alive(one)
+      client = connect(one)
+      stopped_at = E2E.clock
+      terminate(one)
+      client.request("GET", "/")
+      next false if E2E.clock - stopped_at > Stops::MOMENT_SECONDS # on a busy machine it is we who are late
+
+      assert_equal "Hello, World!", client.read_response.body
+      assert_equal 0, one.wait.exitstatus
+    rescue SystemCallError
+      raise unless stopped_at && E2E.clock - stopped_at > Stops::MOMENT_SECONDS
+    end
+    skip "this machine is too busy to ask within #{Stops::MOMENT_SECONDS} s" unless in_time
   end
 
+  # One that lingers takes the second each time; other work on the machine does not always come between.
   def test_a_stop_without_clients_does_not_linger
-    one = start
-    one.worker_pid
-    before = E2E.clock
-    one.signal(:TERM)
-    one.wait
-    assert_operator E2E.clock - before, :<, 0.9
+    seconds = []
+    Stops::TRIES.times do
+      one = start
+      one.worker_pid
+      before = E2E.clock
+      one.signal(:TERM)
+      one.wait
+      seconds << E2E.clock - before
+      break if seconds.last < Stops::HELD_SECONDS
+    end
+    assert_operator seconds.min, :<, Stops::HELD_SECONDS
   end
 
   # --- sockets of others ---

@@ -164,7 +164,7 @@ module E2E
       assert_equal worker, server.worker_pid, "the worker was replaced: #{server.stderr}"
       before = self.class.descriptors
       begin
-        wait_until("descriptors to be back at #{before.size}", seconds: 5) { Processes.descriptors(worker).size <= before.size }
+        wait_until("descriptors to be back at #{before.size}") { Processes.descriptors(worker).size <= before.size }
         pass
       rescue Timeout
         flunk "descriptors left over: #{Processes.descriptors(worker).reject { |fd, name| before[fd] == name }}"
