@@ -217,9 +217,11 @@ static bool command(struct oribi_host *host, struct oribi__client *client, struc
         answer(client, false, "the server stops");
         return false;
     }
-    if (strcmp(line, "reload") == 0)
+    if (strcmp(line, "reload") == 0) {
+        oribi__kept_answer_now(host); /* what is kept for those before is not for this one */
         return wish(client, ORIBI__WISH_RELOAD, host->sup.next_generation || host->sup.rolling, ORIBI_EVENT_RELOAD,
                     event);
+    }
     if (strcmp(line, "upgrade") == 0)
         return wish(client, ORIBI__WISH_UPGRADE, host->sup.upgrade_pid != 0, ORIBI_EVENT_UPGRADE, event);
     if (strcmp(line, "stop") == 0)

@@ -317,6 +317,7 @@ const struct oribi_host_action *oribi_host_take(struct oribi_host *host)
     } while (next_event(host));
     relieve_predecessor(host);
     oribi__listening_turn(host);
+    oribi__kept_answer_turn(host);
     pat_watchdog(host);
     host->action = (struct oribi_host_action){.type = host->trapped ? ORIBI_HOST_TRAPPED : ORIBI_HOST_NONE,
                                               .signal = host->trapped};
@@ -342,6 +343,8 @@ void oribi_host_wait_for(struct oribi_host *host, int64_t ms)
         at = earlier(at, host->watchdog_at);
     if (host->listen_look_at)
         at = earlier(at, host->listen_look_at);
+    if (host->kept_look_at)
+        at = earlier(at, host->kept_look_at);
     if (host->sup.config.memory_max && !host->sup.stopping)
         at = earlier(at, host->measured_at + MEASURE_MS);
     if (ms >= 0)

@@ -1,12 +1,18 @@
 /* The supervisor's shell, how it carries out what was decided. Reading order: oribi__carry_out at the end, then what it calls. */
 #include "server/host_private.h"
 
+#include "oribi/base/clock.h"
 #include "oribi/base/log.h"
 #include "oribi/server/sd_notify.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+enum {
+    KEPT_LOOK_MS = 10,
+    KEPT_MS_MAX = 1000, /* one in a long call sees that it is to leave when the call is over, and lets nobody in before */
+};
 
 /* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand. */
 static void clear_slot(struct oribi_slot *slot)
@@ -85,9 +91,55 @@ static bool up(struct oribi_host *host, const struct oribi_action *action)
     return hook(host, "server_ready", action);
 }
 
+/* --- answers that wait for old workers --- */
+
+/* A worker that is to drain and has not seen it yet lets in whoever comes. After an upgrade all are old. */
+static bool old_code_may_answer(const struct oribi_host *host)
+{
+    for (uint32_t i = 0; i < host->sup.slot_count; i++) {
+        uint32_t state = atomic_load_explicit(&host->ties.board.slots[i].state, memory_order_acquire);
+        enum oribi_place_state place = host->sup.places[i].state;
+        bool old = place == ORIBI_PLACE_STOPPING ||
+                   (place == ORIBI_PLACE_SERVING && host->kept_wish == ORIBI__WISH_UPGRADE);
+        if (old && (state == ORIBI_SLOT_IDLE || state == ORIBI_SLOT_BUSY))
+            return true;
+    }
+    return false;
+}
+
+void oribi__kept_answer_now(struct oribi_host *host)
+{
+    if (!host->kept_look_at)
+        return;
+    host->kept_look_at = 0;
+    oribi__control_answer(host, host->kept_wish, 0, host->kept_text);
+}
+
+void oribi__kept_answer_turn(struct oribi_host *host)
+{
+    int64_t now_ms = oribi_clock_ms();
+    if (!host->kept_look_at || now_ms < host->kept_look_at)
+        return;
+    if (now_ms < host->kept_until && old_code_may_answer(host))
+        host->kept_look_at = now_ms + KEPT_LOOK_MS;
+    else
+        oribi__kept_answer_now(host);
+}
+
+/* Whoever asked may connect with the answer in hand, and is to find the new code: the answer waits until the old workers are out of the way. */
+static void keep_answer(struct oribi_host *host, enum oribi__wish wish, const char *text)
+{
+    oribi__kept_answer_now(host);
+    host->kept_wish = wish;
+    (void)snprintf(host->kept_text, sizeof(host->kept_text), "%s", text); /* fits */
+    host->kept_look_at = oribi_clock_ms();
+    host->kept_until = host->kept_look_at + (host->ties.prefork ? 0 : KEPT_MS_MAX); /* other loops let nobody in */
+} /* the first look follows in this turn */
+
 static void reloaded(struct oribi_host *host, const struct oribi_action *action)
 {
-    char text[160];
+    char text[sizeof(host->kept_text)];
+    oribi__kept_answer_now(host);
     oribi__generation_failed(host); /* nothing is pending any more, whichever way it ended */
     (void)snprintf(text, sizeof(text), "generation %u, %u worker%s", action->generation,
                    oribi_supervisor_serving(&host->sup),
@@ -96,8 +148,10 @@ static void reloaded(struct oribi_host *host, const struct oribi_action *action)
         (void)oribi_sd_ready(text);
     if (host->sup.next_generation) /* another one has begun already: whoever asked during this one waits for that */
         oribi__control_answer_first(host, ORIBI__WISH_RELOAD, action->code, action->code ? action->text : text);
-    else
+    else if (action->code)
         oribi__control_answer(host, ORIBI__WISH_RELOAD, action->code, action->code ? action->text : text);
+    else
+        keep_answer(host, ORIBI__WISH_RELOAD, text);
 }
 
 static void upgraded(struct oribi_host *host, const struct oribi_action *action)
@@ -108,7 +162,10 @@ static void upgraded(struct oribi_host *host, const struct oribi_action *action)
         oribi__successor_failed(host);
     else
         (void)oribi_sd_main_pid(action->pid);
-    oribi__control_answer(host, ORIBI__WISH_UPGRADE, action->code, action->code ? action->text : text);
+    if (action->code)
+        oribi__control_answer(host, ORIBI__WISH_UPGRADE, action->code, action->text);
+    else
+        keep_answer(host, ORIBI__WISH_UPGRADE, text);
 }
 
 /* The answer is for those who have asked too soon or too late, not for whoever waits for an upgrade that goes on. */
@@ -132,8 +189,11 @@ static void stopping(struct oribi_host *host, bool handed_over)
     if (!handed_over)
         (void)oribi_sd_stopping(); /* else it is the successor's to say */
     oribi__end_listening(host, handed_over);
+    if (host->kept_wish == ORIBI__WISH_RELOAD)
+        oribi__kept_answer_now(host);
     oribi__control_answer(host, ORIBI__WISH_RELOAD, 1, "the server stops");
-    oribi__control_answer(host, ORIBI__WISH_UPGRADE, 1, "the server stops");
+    if (!host->kept_look_at)
+        oribi__control_answer(host, ORIBI__WISH_UPGRADE, 1, "the server stops");
 }
 
 static void log_memory(struct oribi_host *host, const char *when)

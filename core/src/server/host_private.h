@@ -101,6 +101,10 @@ struct oribi_host {
     uint8_t passed_over[ORIBI_SLOTS_MAX];
     int64_t listen_look_at;    /* while the listeners end; 0: they do not */
     int64_t listen_held_until; /* until then connections that the kernel holds back are waited for */
+    int64_t kept_look_at;      /* while a good answer waits for old workers to be out of the way; 0: none waits */
+    int64_t kept_until;
+    enum oribi__wish kept_wish; /* reload or upgrade */
+    char kept_text[160];
     /* between ORIBI_HOST_FORK_MOLD and oribi_host_forked() */
     int next_mold_fds[2];
     uint32_t next_generation;
@@ -139,6 +143,10 @@ struct oribi_host {
 
 /* host_actions.c. True when the language is to do something, which is in host->action then. */
 bool oribi__carry_out(struct oribi_host *host, const struct oribi_action *action);
+
+/* The answer to a reload or an upgrade that is done: when no old worker lets anybody in any more, and at once. */
+void oribi__kept_answer_turn(struct oribi_host *host);
+void oribi__kept_answer_now(struct oribi_host *host);
 
 /* host_start.c: logs */
 int oribi__open_logs(struct oribi__ties *ties,

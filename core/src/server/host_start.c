@@ -365,6 +365,7 @@ void oribi_host_destroy(struct oribi_host *host)
     oribi_signals_uninstall();
     oribi_signals_choose(NULL, 0);
     oribi__release_starter(host, 1);
+    oribi__kept_answer_now(host);
     oribi__control_answer(host, ORIBI__WISH_STOP, 0, "stopped");
     oribi__control_close(host, true);
     oribi__close_listeners(host, true);

@@ -245,6 +245,52 @@ static void test_who_asks_during_a_reload_hears_of_the_next_one(void)
     stop_all(pid);
 }
 
+static void test_who_hears_that_a_reload_is_done_finds_the_new_code(void)
+{
+    prepare_listening(2);
+    pid_t pid = start();
+    until(logged("listening on") && request("s") == 1);
+    for (int generation = 2; generation < 22; generation++) {
+        ok_eq(ask_quietly("reload"), 0);
+        ok_eq(request("s"), generation);
+    }
+    stop_all(pid);
+}
+
+/* It lets others in as soon as it runs again. It is waited for, but not for ever: it may be in a long call. */
+static void test_an_old_worker_that_does_not_hear_is_waited_for_before_a_reload_is_done(void)
+{
+    prepare_listening(1);
+    pid_t pid = start();
+    until(logged("listening on") && request("s") == 1);
+    pid_t old = atomic_load(&lab->worker_pids[0]);
+    (void)kill(old, SIGSTOP);
+    int64_t began_ms = oribi_clock_ms();
+    ok_eq(ask_quietly("reload"), 0);
+    ok(oribi_clock_ms() - began_ms >= 1000);
+    (void)kill(old, SIGCONT);
+    until(gone(old));
+    ok_eq(request("s"), 2);
+    stop_all(pid);
+}
+
+static void test_an_old_worker_that_does_not_hear_is_waited_for_before_an_upgrade_is_done(void)
+{
+    prepare_listening(1);
+    pid_t pid = start();
+    until(logged("listening on") && request("s") == 1);
+    pid_t old = atomic_load(&lab->worker_pids[0]);
+    (void)kill(old, SIGSTOP);
+    int64_t began_ms = oribi_clock_ms();
+    ok_eq(ask_quietly("upgrade"), 0);
+    ok(oribi_clock_ms() - began_ms >= 1000);
+    (void)kill(old, SIGCONT);
+    ok_eq(ended(pid), 0);
+    ok_eq(request("s"), 1);
+    ok_eq(ask_quietly("stop"), 0);
+    until(alone());
+}
+
 /* What the supervisor cannot hold would be lost with the mold that opened it. */
 static void test_a_generation_with_a_listener_too_many_fails(void)
 {
@@ -700,6 +746,9 @@ int main(int argc, char **argv)
     test_a_reload_names_each_address_that_comes_or_goes();
     test_a_generation_with_a_listener_too_many_fails();
     test_who_asks_during_a_reload_hears_of_the_next_one();
+    test_who_hears_that_a_reload_is_done_finds_the_new_code();
+    test_an_old_worker_that_does_not_hear_is_waited_for_before_a_reload_is_done();
+    test_an_old_worker_that_does_not_hear_is_waited_for_before_an_upgrade_is_done();
     test_a_failed_reload_leaves_no_socket_file();
     test_a_killed_mold_of_a_later_generation_comes_back();
     test_a_killed_supervisor_takes_a_later_generation_along();
