@@ -163,7 +163,7 @@ E2E.suite("deploy", transports: %i[tcp]) do
     assert_equal ["web"], lines.map { |line| line[/\A([A-Za-z0-9_-]+): /, 1] }
     one = run_command(["sh", "-c", "exec #{lines.first.split(": ", 2).last}"], env: { "PORT" => port.to_s })
     assert_serves
-    assert_match(/listening on tcp:\/\/0\.0\.0\.0:#{port}/, one.stderr)
+    wait_until("the line of all workers; it wrote #{one.stderr}") { one.stderr.include?("listening on tcp://0.0.0.0:#{port}") }
     end_of(one)
   end
 

@@ -8,6 +8,8 @@
  * A server that answers with a field `X-Service-Us` (time in the application) is also given a mean and percentiles of the wait: the answer's time less that.
  * With -k its calls are then played once more through one queue before so many servers, at no cost: what those very arrivals and calls allow at best ("ideal", and
  * "least" of the wait), so that a sample's luck does not pass for the server's merit or fault.
+ * One that answers with `X-Begun-Us` (of the monotonic clock, when the call began) is also given how many requests that were sent later were begun sooner
+ * ("overtaken"): none, in one queue; and a machine that stands still changes nothing in that.
  * Answers may come for -t seconds after the end (15); what has none by then, sent or still waiting for a connection, is an error, and its time is what it has
  * waited so far: left out, it would make a server look better for the requests that it fails.
  * One line a path and one for all: count, errors, mean, p50, p90, p99, p99.9, max in ms; with -j a JSON line each, with more percentiles. */
@@ -36,6 +38,7 @@ struct conn {
     int fd;
     bool busy;
     double due;
+    double sent;
     int path;
     size_t len;
     char buf[BUF_BYTES];
@@ -50,9 +53,11 @@ struct series {
     size_t errors;
 };
 
-/* An answered request, for the ideal queue. */
+/* An answered request, for the ideal queue and the order of calls. Times in seconds. */
 struct past {
     double due;
+    double sent;
+    double begun; /* below 0: the server does not say */
     double service_ms;
     int path;
     bool counted;
@@ -168,13 +173,20 @@ static void add(struct series *s, double ms, double wait_ms)
         s->wait_ms[s->wait_count++] = wait_ms;
 }
 
-static void remember(const struct conn *c, double service_ms)
+/* What the server says of a call, in microseconds; below 0 what it does not say. */
+struct said {
+    double service_us;
+    double begun_us;
+};
+
+static void remember(const struct conn *c, struct said said)
 {
     if (past_count == past_cap) {
         past_cap = past_cap ? past_cap * 2 : 4096;
         pasts = realloc(pasts, past_cap * sizeof(*pasts));
     }
-    pasts[past_count++] = (struct past){fabs(c->due), service_ms, c->path, c->due > 0};
+    pasts[past_count++] = (struct past){fabs(c->due),           c->sent, said.begun_us / 1e6,
+                                       said.service_us / 1e3, c->path, c->due > 0};
 }
 
 static double draw_number(int path)
@@ -216,39 +228,45 @@ static void send_request(const struct waiting *request)
     int n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: load\r\n\r\n", target);
     c->busy = true;
     c->due = request->due;
+    c->sent = now_s();
     c->path = request->path;
     if (send(c->fd, text, (size_t)n, MSG_NOSIGNAL) != n) { /* closed while idle: seen by the read, counted there */
     }
 }
 
-static void finish(int i, bool good, double service_us)
+static void finish(int i, bool good, struct said said)
 {
     struct conn *c = &conns[i];
     double ms = (now_s() - c->due) * 1e3;
-    double wait_ms = service_us >= 0 ? ms - service_us / 1e3 : -1;
+    double wait_ms = said.service_us >= 0 ? ms - said.service_us / 1e3 : -1;
     if (!good)
         series[c->path].errors++, series[setup.path_count].errors++;
     else if (c->due > 0)
         add(&series[c->path], ms, wait_ms), add(&series[setup.path_count], ms, wait_ms);
-    if (service_us >= 0)
-        remember(c, service_us / 1e3);
+    if (said.service_us >= 0)
+        remember(c, said);
     c->busy = false;
 }
 
+/* `name` with the line's end before it and the colon behind. */
+static double field(const char *head, const char *end, const char *name)
+{
+    const char *at = strcasestr(head, name);
+    return at && at < end ? strtod(at + strlen(name), NULL) : -1;
+}
+
 /* True when the answer in the buffer is complete. Only answers with a Content-Length are understood. */
-static bool complete(struct conn *c, bool *good, double *service_us)
+static bool complete(struct conn *c, bool *good, struct said *said)
 {
     c->buf[c->len] = '\0';
     char *end = strstr(c->buf, "\r\n\r\n");
     if (!end)
         return false;
-    char *length = strcasestr(c->buf, "\r\ncontent-length:");
-    char *service = strcasestr(c->buf, "\r\nx-service-us:");
-    size_t body = length && length < end ? strtoul(length + 17, NULL, 10) : 0;
-    if (c->len < (size_t)(end + 4 - c->buf) + body)
+    double length = field(c->buf, end, "\r\ncontent-length:");
+    if (c->len < (size_t)(end + 4 - c->buf) + (length > 0 ? (size_t)length : 0))
         return false;
     *good = c->len > 12 && memcmp(c->buf + 8, " 200", 4) == 0;
-    *service_us = service && service < end ? strtod(service + 15, NULL) : -1;
+    *said = (struct said){field(c->buf, end, "\r\nx-service-us:"), field(c->buf, end, "\r\nx-begun-us:")};
     return true;
 }
 
@@ -261,7 +279,7 @@ static void on_readable(int i)
     if (n <= 0) {
         bool was_busy = c->busy;
         if (was_busy)
-            finish(i, false, -1);
+            finish(i, false, (struct said){-1, -1});
         else
             for (int k = 0; k < free_count; k++)
                 if (free_conns[k] == i) {
@@ -274,11 +292,11 @@ static void on_readable(int i)
     }
     c->len += (size_t)n;
     bool good = false;
-    double service_us = -1;
-    if (!complete(c, &good, &service_us))
+    struct said said;
+    if (!complete(c, &good, &said))
         return;
     c->len = 0;
-    finish(i, good, service_us);
+    finish(i, good, said);
     free_conns[free_count++] = i;
 }
 
@@ -328,6 +346,27 @@ static void play_ideal(struct series *ideal)
         }
     }
     free(free_at);
+}
+
+static int by_sent(const void *a, const void *b)
+{
+    double x = ((const struct past *)a)->sent, y = ((const struct past *)b)->sent;
+    return x < y ? -1 : x > y;
+}
+
+static void count_overtaken(struct series *overtaken)
+{
+    qsort(pasts, past_count, sizeof(*pasts), by_sent);
+    for (size_t i = 0; i < past_count; i++) {
+        const struct past *p = &pasts[i];
+        size_t count = 0;
+        for (size_t k = i + 1; k < past_count && pasts[k].sent < p->begun; k++)
+            count += pasts[k].begun >= 0 && pasts[k].begun < p->begun;
+        if (p->counted && p->begun >= 0) {
+            add(&overtaken[p->path], (double)count, -1);
+            add(&overtaken[setup.path_count], (double)count, -1);
+        }
+    }
 }
 
 static const double percentiles[] = {1, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 100};
@@ -483,6 +522,8 @@ int main(int argc, char **argv)
     struct series ideal[PATHS_MAX + 1] = {0};
     if (setup.servers > 0)
         play_ideal(ideal);
+    struct series overtaken[PATHS_MAX + 1] = {0};
+    count_overtaken(overtaken);
     for (int i = 0; i <= setup.path_count; i++) {
         if (setup.path_count == 1 && i == 0)
             continue;
@@ -494,6 +535,8 @@ int main(int argc, char **argv)
             print(name, "ideal", ideal[i].ms, ideal[i].count, 0);
             print(name, "least", ideal[i].wait_ms, ideal[i].wait_count, 0);
         }
+        if (overtaken[i].count)
+            print(name, "overtaken", overtaken[i].ms, overtaken[i].count, 0);
     }
     return series[setup.path_count].errors ? 1 : 0;
 }

@@ -6,12 +6,13 @@ use Time::HiRes ();
 
 sub answer { my ($text, @headers) = @_; return [200, ['Content-Type' => 'text/plain', @headers], ["$text"]] }
 
-# What the load driver takes off an answer's time to know how long the request has waited.
+# What the load driver takes off an answer's time to know how long the request has waited, and when the call began.
 sub timed {
     my ($seconds) = @_;
     my $started = Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC());
     Time::HiRes::sleep($seconds);
-    return answer('done', 'X-Service-Us' => int((Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) - $started) * 1e6));
+    my $took = Time::HiRes::clock_gettime(Time::HiRes::CLOCK_MONOTONIC()) - $started;
+    return answer('done', 'X-Service-Us' => int($took * 1e6), 'X-Begun-Us' => int($started * 1e6));
 }
 
 # Lives until the test says so, holding whatever it has inherited.

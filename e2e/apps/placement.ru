@@ -5,11 +5,12 @@ HEADERS = { "content-type" => "text/plain" }.freeze
 
 def answer(text, headers = {}) = [200, HEADERS.merge(headers), [text.to_s]]
 
-# What the load driver takes off an answer's time to know how long the request has waited.
+# What the load driver takes off an answer's time to know how long the request has waited, and when the call began.
 def timed
   started = Process.clock_gettime(Process::CLOCK_MONOTONIC, :microsecond)
   yield
-  answer("done", "x-service-us" => (Process.clock_gettime(Process::CLOCK_MONOTONIC, :microsecond) - started).to_s)
+  took = Process.clock_gettime(Process::CLOCK_MONOTONIC, :microsecond) - started
+  answer("done", "x-service-us" => took.to_s, "x-begun-us" => started.to_s)
 end
 
 # Lives until the test says so, holding whatever it has inherited.

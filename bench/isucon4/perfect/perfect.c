@@ -4,8 +4,8 @@
  *     perfect PORT users.tsv PUBLIC [BROKEN]
  *
  * BROKEN: lock (users are never locked), ban (addresses never banned), notice (another text), last (shows this login), form (no password
- * field), asset (the last byte differs), short (the report leaves one user out), extra (the report names one too many), gone (no report), drop
- * (every 50th answer is cut off). */
+ * field), asset (the last byte differs), short (the report leaves one user out), extra (the report names somebody who never came), gone (no
+ * report), drop (every 50th answer is cut off). */
 #define _GNU_SOURCE
 #include "../driver/book.c"
 #include <errno.h>
@@ -184,8 +184,12 @@ static void write_report(FILE *out)
             list_name(out, bank.book->users[i].login, &count);
         left_out = true;
     }
-    if (broken("extra"))
-        list_name(out, "isucon1", &count);
+    for (size_t i = 0; broken("extra") && i < bank.book->count; i++) {
+        if (bank.book->users[i].failures == 0 && bank.accounts[i].logins == 0) {
+            list_name(out, bank.book->users[i].login, &count);
+            break;
+        }
+    }
     fprintf(out, "]}");
 }
 

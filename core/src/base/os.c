@@ -157,12 +157,13 @@ void oribi_os_write_line(int fd, const char *p, size_t n)
     errno = saved;
 }
 
-/* sendmsg rather than writev: MSG_NOSIGNAL then spares the application its own SIGPIPE rules. */
+/* sendmsg rather than writev: MSG_NOSIGNAL then spares the application its own SIGPIPE rules. One piece needs no message around it. */
 static ssize_t send_vec(int socket_fd, const struct iovec *vec, size_t count, int flags)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)vec, .msg_iovlen = count < IOV_MAX ? count : IOV_MAX};
     for (;;) {
-        ssize_t sent = sendmsg(socket_fd, &message, MSG_NOSIGNAL | flags);
+        ssize_t sent = count == 1 ? send(socket_fd, vec->iov_base, vec->iov_len, MSG_NOSIGNAL | flags)
+                                  : sendmsg(socket_fd, &message, MSG_NOSIGNAL | flags);
         if (sent >= 0)
             return sent;
         if (errno != EINTR)

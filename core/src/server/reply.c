@@ -125,21 +125,60 @@ static size_t cut_vec(struct iovec *vec, size_t count, int64_t limit)
     return count;
 }
 
-/* Head and body in one go; a very long vector takes a second one. */
+/* What goes to the connection next. Pieces up to GATHERED_BYTES are copied into `room`: each piece that the kernel takes by itself costs it more than
+ * such a copy costs us. */
+struct gathering {
+    struct iovec vec[ORIBI__VEC_MAX];
+    size_t n;
+    char *room;
+    char *end;
+};
+
+enum { GATHERED_BYTES = 512 };
+
+static bool add_copy(struct gathering *g, const struct iovec *piece)
+{
+    struct iovec *last = g->n > 0 ? &g->vec[g->n - 1] : NULL;
+    bool joins = last && (char *)last->iov_base + last->iov_len == g->room;
+    if (piece->iov_len > (size_t)(g->end - g->room) || (!joins && g->n == ORIBI__VEC_MAX))
+        return false;
+    memcpy(g->room, piece->iov_base, piece->iov_len);
+    if (joins)
+        last->iov_len += piece->iov_len;
+    else
+        g->vec[g->n++] = (struct iovec){g->room, piece->iov_len};
+    g->room += piece->iov_len;
+    return true;
+}
+
+static bool add_piece(struct gathering *g, const struct iovec *piece)
+{
+    if (piece->iov_len <= GATHERED_BYTES)
+        return piece->iov_len == 0 || add_copy(g, piece);
+    if (g->n == ORIBI__VEC_MAX)
+        return false;
+    g->vec[g->n++] = *piece;
+    return true;
+}
+
+/* Head and body in one go; a very long vector takes more of them. */
 static int send_whole(struct oribi__call *call, const struct oribi__head_text *head, const struct iovec *body,
                       size_t count)
 {
     struct oribi_reactor *r = &call->worker->reactor;
-    struct oribi_conn *c = call->base.conn;
-    struct iovec vec[ORIBI__VEC_MAX];
-    size_t first = count < ORIBI__VEC_MAX - 1 ? count : ORIBI__VEC_MAX - 1;
-    vec[0] = (struct iovec){head->p, head->n};
-    if (first > 0)
-        memcpy(vec + 1, body, first * sizeof(*vec));
-    int result = oribi_conn_send(r, c, vec, first + 1, first < count);
-    if (result == 0 && first < count)
-        result = oribi_conn_send(r, c, body + first, count - first, false);
-    return result;
+    struct gathering g = {.n = 1, .room = r->scratch, .end = r->scratch + ORIBI_SCRATCH_BYTES};
+    g.vec[0] = (struct iovec){head->p, head->n};
+    if (!head->on_heap)
+        g.room += head->n;
+    for (;;) {
+        for (; count > 0 && add_piece(&g, body); count--)
+            body++;
+        int result = oribi_conn_send(r, call->base.conn, g.vec, g.n, count > 0);
+        if (result < 0 || count == 0)
+            return result;
+        g.n = 0;
+        g.room = r->scratch;
+    }
 }
 
 /* The application's body is longer than its own Content-Length: what was promised is what is sent. */

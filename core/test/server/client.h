@@ -486,7 +486,15 @@ __attribute__((unused)) static void reply_echo(struct oribi_req *req)
     (void)oribi_reply(req, 200, headers, count, &body, 1);
 }
 
-/* /hello, /echo and /place (the body back), /path (the target back), /big/N (N bytes, freed at once), /status/N. */
+__attribute__((unused)) static void reply_parts(struct oribi_req *req, size_t count)
+{
+    static struct iovec parts[1000];
+    for (size_t i = 0; i < count; i++)
+        parts[i] = (struct iovec){"p", 1};
+    (void)oribi_reply(req, 200, &text_type, 1, parts, count);
+}
+
+/* /hello, /echo and /place (the body back), /path (the target back), /big/N (N bytes, freed at once), /parts/N (as N pieces), /status/N. */
 __attribute__((unused)) static void route(struct oribi_req *req)
 {
     long n;
@@ -500,6 +508,8 @@ __attribute__((unused)) static void route(struct oribi_req *req)
         (void)oribi_reply(req, 200, &text_type, 1, &body, 1);
         memset(text, '!', (size_t)n); /* whoever still looks at it gives himself away */
         free(text);
+    } else if ((n = path_number(req, "/parts/")) >= 0) {
+        reply_parts(req, (size_t)n);
     } else if ((n = path_number(req, "/status/")) >= 0) {
         reply_text(req, (int)n, "body");
     } else {

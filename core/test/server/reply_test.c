@@ -250,6 +250,42 @@ static void test_thousands_of_vectors(void)
     site_close(&site);
 }
 
+/* Some pieces are copied together and some are not, and all of them are more than there is room for copies. */
+static void mixed_vectors(struct oribi_req *req)
+{
+    static const size_t sizes[] = {1, 511, 512, 513, 0, 3, 4000, 512, 512, 2};
+    enum { ROUNDS = 60, KINDS = sizeof(sizes) / sizeof(sizes[0]) };
+    struct iovec body[ROUNDS * KINDS];
+    size_t len = (size_t)path_number(req, "/");
+    size_t at = 0;
+    char *text = big_text(len);
+    for (size_t i = 0; i < ROUNDS * KINDS; i++) {
+        size_t n = at + sizes[i % KINDS] <= len ? sizes[i % KINDS] : len - at;
+        body[i] = (struct iovec){text + at, n};
+        at += n;
+    }
+    ok_eq(at, len);
+    app_result = oribi_reply(req, 200, &text_type, 1, body, ROUNDS * KINDS);
+    memset(text, '!', len);
+    free(text);
+}
+
+static void test_vectors_of_small_and_large_pieces(void)
+{
+    static const char *const requests[] = {GET("/0"),    GET("/1"),    GET("/512"),   GET("/513"),
+                                           GET("/1024"), GET("/6567"), GET("/70000"), GET("/393960")};
+    static const size_t lens[] = {0, 1, 512, 513, 1024, 6567, 70000, 393960};
+    struct site site;
+    struct client *c = ask(&site, mixed_vectors, "");
+    for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+        struct answer answer = {0};
+        ok(client_send(&site, c, requests[i]));
+        ok_named(next_answer(&site, c, &answer) && answer.body_len == lens[i] && is_big_text(answer.body, lens[i]),
+                 "%s: %zu bytes", where_name, lens[i]);
+    }
+    site_close(&site);
+}
+
 /* The answer is larger than the socket and than the memory allowed: the rest waits in memory and in a file, the application's memory is free at
  * once (route() overwrites it), and a slow reader gets it all. */
 static void test_a_slow_reader_gets_a_large_answer(void)
@@ -603,6 +639,7 @@ int main(void)
     run_everywhere(test_what_is_not_valid_is_not_sent);
     run_everywhere(test_a_head_longer_than_the_scratch_buffer);
     run_everywhere(test_thousands_of_vectors);
+    run_everywhere(test_vectors_of_small_and_large_pieces);
     run_everywhere(test_a_slow_reader_gets_a_large_answer);
     run_everywhere(test_other_clients_are_served_while_one_reads_slowly);
     run_everywhere(test_a_reader_without_progress_is_closed);

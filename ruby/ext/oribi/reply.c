@@ -12,7 +12,7 @@
 #include "oribi/base/os.h"
 #include "oribi/http/status.h"
 
-enum { PARTS_STACK = 64 };
+enum { PARTS_STACK = 1024 }; /* 16 KiB */
 
 static VALUE key_hijack;
 static VALUE key_protocol;
@@ -66,13 +66,14 @@ static VALUE string_parts(VALUE parts)
 static size_t fill_parts(struct iovec *vec, size_t cap, VALUE parts)
 {
     size_t count = 0;
-    for (long i = 0; i < RARRAY_LEN(parts) && count < cap; i++) {
-        VALUE part = RARRAY_AREF(parts, i);
-        if (!RB_TYPE_P(part, T_STRING) || RSTRING_LEN(part) == 0)
+    long len = RARRAY_LEN(parts) < (long)cap ? RARRAY_LEN(parts) : (long)cap;
+    const VALUE *items = RARRAY_CONST_PTR(parts); /* nothing below runs Ruby code or allocates */
+    for (long i = 0; i < len; i++) {
+        if (!RB_TYPE_P(items[i], T_STRING))
             continue;
-        vec[count].iov_base = RSTRING_PTR(part);
-        vec[count].iov_len = (size_t)RSTRING_LEN(part);
-        count++;
+        vec[count].iov_base = RSTRING_PTR(items[i]);
+        vec[count].iov_len = (size_t)RSTRING_LEN(items[i]);
+        count += vec[count].iov_len > 0;
     }
     return count;
 }
