@@ -128,6 +128,7 @@ struct psgi_worker {
     enum psgi_state state;
     UV serial;        /* of the call: closures of an earlier one are stale */
     bool looked_at[PSGI_LAZY_COUNT]; /* what the application has read of lazy.c's values */
+    unsigned classes_loaded; /* bits of lazy.c's socket_classes, of this interpreter */
     bool responded;   /* the responder of a delayed answer was called */
     IV write_count;   /* calls of its writer */
     bool harakiri;    /* the application asked for this worker's end */

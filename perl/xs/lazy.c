@@ -25,27 +25,33 @@ static bool foreign(pTHX_ const struct psgi_worker *w)
 
 /* --- psgix.io --- */
 
-/* Socket classes are core modules since Perl 5.20, loaded only now. */
-static const char *socket_class(int fd)
+static const char *const socket_classes[] = {"IO::Socket", "IO::Socket::UNIX", "IO::Socket::INET", "IO::Socket::IP"};
+
+static unsigned socket_class(int fd)
 {
     struct sockaddr_storage address;
     socklen_t len = sizeof address;
     if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
-        return "IO::Socket";
-    if (address.ss_family == AF_UNIX)
-        return "IO::Socket::UNIX";
-    return address.ss_family == AF_INET6 ? "IO::Socket::IP" : "IO::Socket::INET";
+        return 0;
+    return address.ss_family == AF_UNIX ? 1 : address.ss_family == AF_INET6 ? 3 : 2;
+}
+
+/* Core modules since Perl 5.20, loaded only when wanted; asking each time would cost more than the handle. Dies if that fails. */
+static HV *socket_stash(pTHX_ struct psgi_worker *w, unsigned class)
+{
+    if (!(w->classes_loaded & 1U << class))
+        load_module(PERL_LOADMOD_NOIMPORT, newSVpv(socket_classes[class], 0), NULL);
+    w->classes_loaded |= 1U << class;
+    return gv_stashpv(socket_classes[class], GV_ADD);
 }
 
 /* A duplicate of the connection's socket as a read-write handle; NULL if it cannot be had. Dies if the class cannot be loaded. */
 static SV *socket_handle(pTHX_ struct psgi_worker *w)
 {
-    const char *class = socket_class(oribi_req_fd(w->req));
-    load_module(PERL_LOADMOD_NOIMPORT, newSVpv(class, 0), NULL);
+    HV *stash = socket_stash(aTHX_ w, socket_class(oribi_req_fd(w->req)));
     int fd = fcntl(oribi_req_fd(w->req), F_DUPFD_CLOEXEC, 3);
     if (fd < 0)
         return NULL;
-    HV *stash = gv_stashpv(class, GV_ADD);
     GV *glob = (GV *)newSV(0);
     gv_init_pvn(glob, stash, "socket", 6, 0);
     IO *io = GvIOn(glob);
