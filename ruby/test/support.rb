@@ -27,7 +27,7 @@ end
 Oribi.singleton_class.prepend(Recorder)
 
 class BindingTest < Minitest::Test
-  DEADLINE = 20
+  DEADLINE = 30
   RACK3 = Rack.release.to_i >= 3
   RUBY = RbConfig.ruby
   ROOT = File.expand_path("../..", __dir__)

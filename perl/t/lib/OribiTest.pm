@@ -16,7 +16,7 @@ our @EXPORT = qw(serve request get wait_until);
 # A worker in a child process, with the application wrapped in Lint, and a client that reads answers strictly. Nothing sleeps: what is
 # waited for has a deadline.
 
-my $DEADLINE = 15;
+my $DEADLINE = 30;
 
 sub wait_until {
     my ($what, $code) = @_;
