@@ -166,10 +166,11 @@ static int send_whole(struct oribi__call *call, const struct oribi__head_text *h
                       size_t count)
 {
     struct oribi_reactor *r = &call->worker->reactor;
-    struct gathering g = {.n = 1, .room = r->scratch, .end = r->scratch + ORIBI_SCRATCH_BYTES};
+    struct gathering g; /* an initialiser would clear the vector for each answer */
     g.vec[0] = (struct iovec){head->p, head->n};
-    if (!head->on_heap)
-        g.room += head->n;
+    g.n = 1;
+    g.room = r->scratch + (head->on_heap ? 0 : head->n);
+    g.end = r->scratch + ORIBI_SCRATCH_BYTES;
     for (;;) {
         for (; count > 0 && add_piece(&g, body); count--)
             body++;
