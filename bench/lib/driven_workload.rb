@@ -16,11 +16,12 @@ module Bench
     CLOSED_PART = 0.65
     OPEN_VARIANT = "p99 at #{(LOAD_SHARE * 100).round} % of the slowest".freeze
     CLOSED_S_MIN = 1.0
-    OPEN_ROUNDS = 3
+    OPEN_ROUNDS = 5
     OPEN_S_MIN = 2.0
     OPEN_S_QUICK = 1.5
     ANSWER_S = 60
     CLOSED_S_MAX = 60.0
+    CLOSED_S = 1.5 # what is beyond the rounds at least becomes more rounds: a slow moment of the machine is to meet one of many
     QUICK = %w[oribi oribi-psgi unicorn puma puma-cluster starlet].freeze
     # Oribi first; servers of one process and those that are not made for blocking applications are left to the simple workloads.
     TAKEN = %w[oribi oribi-psgi puma-cluster-1 puma-cluster unicorn pitchfork iodine falcon rhebok passenger starlet starman uwsgi].freeze
@@ -122,7 +123,7 @@ module Bench
     end
 
     def measure_closed(targets, share, &block)
-      rounds = [context.rounds_min, 1].max
+      rounds = [context.rounds_min, (share / CLOSED_S).floor, 1].max
       seconds = (share / rounds).clamp(CLOSED_S_MIN, CLOSED_S_MAX)
       rounds.times do |round|
         targets.rotate(round).each do |target|
