@@ -22,7 +22,7 @@ enum {
     QUIET_PARK = 24,   /* … and before parking */
     QUIET_IDLE = 4,    /* a look at an idle worker counts as so many */
     LOOK_BUSY_MS = 2,  /* with several threads, when some are in long calls and one may join them any time */
-    CROWDED_MS = 2,    /* between looks while no sibling could take anything, for as long as the call is younger than … */
+    CROWDED_MS = 4,    /* between looks while no sibling could take anything, for as long as the call is younger than … */
     CROWDED_US = 10000,
     LAST_CALL_MS = 10, /* between two looks at listeners that end */
     PARKED_MS = 1000,  /* a wake-up lost between parking and a call's begin costs at most this */
