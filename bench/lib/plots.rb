@@ -93,7 +93,7 @@ module Bench
       { "$schema": "https://vega.github.io/schema/vega-lite/v6.json", width: WIDTH, height: { step: 21 }, title: title, data: { values: data },
         encoding: { y: y },
         layer: [
-          { mark: { type: "bar", cornerRadiusEnd: 2, height: 13 }, encoding: { x: x, color: fill, **base } },
+          { mark: { type: "bar", height: 13 }, encoding: { x: x, color: fill, **base } },
           { mark: { type: "rule", strokeWidth: 1.5, color: INK, opacity: 0.65 },
             encoding: { x: { field: "low", type: "quantitative" }, x2: { field: "high" } } },
           { mark: { type: "text", align: "left", dx: 6, fontSize: 11, color: INK },
