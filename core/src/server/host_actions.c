@@ -132,9 +132,9 @@ static void keep_answer(struct oribi_host *host, enum oribi__wish wish, const ch
     oribi__kept_answer_now(host);
     host->kept_wish = wish;
     (void)snprintf(host->kept_text, sizeof(host->kept_text), "%s", text); /* fits */
-    host->kept_look_at = oribi_clock_ms();
+    host->kept_look_at = oribi_clock_ms(); /* at once: the first look follows in this turn */
     host->kept_until = host->kept_look_at + (host->ties.prefork ? 0 : KEPT_MS_MAX); /* other loops let nobody in */
-} /* the first look follows in this turn */
+}
 
 static void reloaded(struct oribi_host *host, const struct oribi_action *action)
 {

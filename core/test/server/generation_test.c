@@ -258,7 +258,7 @@ static void test_who_hears_that_a_reload_is_done_finds_the_new_code(void)
 }
 
 /* It lets others in as soon as it runs again. It is waited for, but not for ever: it may be in a long call. */
-static void test_an_old_worker_that_does_not_hear_is_waited_for_before_a_reload_is_done(void)
+static pid_t change_beside_a_deaf_worker(const char *word)
 {
     prepare_listening(1);
     pid_t pid = start();
@@ -266,25 +266,23 @@ static void test_an_old_worker_that_does_not_hear_is_waited_for_before_a_reload_
     pid_t old = atomic_load(&lab->worker_pids[0]);
     (void)kill(old, SIGSTOP);
     int64_t began_ms = oribi_clock_ms();
-    ok_eq(ask_quietly("reload"), 0);
+    ok_eq(ask_quietly(word), 0);
     ok(oribi_clock_ms() - began_ms >= 1000);
     (void)kill(old, SIGCONT);
     until(gone(old));
+    return pid;
+}
+
+static void test_an_old_worker_that_does_not_hear_is_waited_for_before_a_reload_is_done(void)
+{
+    pid_t pid = change_beside_a_deaf_worker("reload");
     ok_eq(request("s"), 2);
     stop_all(pid);
 }
 
 static void test_an_old_worker_that_does_not_hear_is_waited_for_before_an_upgrade_is_done(void)
 {
-    prepare_listening(1);
-    pid_t pid = start();
-    until(logged("listening on") && request("s") == 1);
-    pid_t old = atomic_load(&lab->worker_pids[0]);
-    (void)kill(old, SIGSTOP);
-    int64_t began_ms = oribi_clock_ms();
-    ok_eq(ask_quietly("upgrade"), 0);
-    ok(oribi_clock_ms() - began_ms >= 1000);
-    (void)kill(old, SIGCONT);
+    pid_t pid = change_beside_a_deaf_worker("upgrade");
     ok_eq(ended(pid), 0);
     ok_eq(request("s"), 1);
     ok_eq(ask_quietly("stop"), 0);
