@@ -7,10 +7,10 @@ use File::Temp ();
 use IO::Socket::UNIX ();
 use OribiServer qw(slurp);
 use OribiTest qw(wait_until);
-use Time::HiRes ();
 use POSIX ();
 use Socket ();
 use Test::More;
+use Time::HiRes ();
 
 # Oribi::Prefork. Managers are programs of their own; each note of theirs is one line of a file. Waiting ends with a condition.
 
@@ -104,7 +104,6 @@ sub stop {
     return;
 }
 
-# Processes that know of our file of notes.
 # What each of three workers notes may be late, and never early.
 sub is_paced {
     my ($seconds, $began, @at) = @_;
@@ -112,6 +111,7 @@ sub is_paced {
     return is scalar(grep { $at[$_] - $began < $seconds * $_ - 0.01 } 0 .. 2), 0, "$began: @at";
 }
 
+# Processes that know of our file of notes.
 sub marked { return grep { slurp("/proc/$_/environ") =~ /NOTES=\Q$notes\E\0/ && alive($_) } map {m{(\d+)}} glob '/proc/[0-9]*' }
 
 # One behaviour: whatever its manager has left behind would show at the end.
