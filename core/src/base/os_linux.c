@@ -11,6 +11,7 @@
 #include <execinfo.h>
 #include <malloc.h>
 #endif
+#include <linux/futex.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -76,6 +77,17 @@ void oribi_os_trim_memory(void)
         oribi_mem_free(oribi_mem_try_alloc(1, LARGE_BYTES));
     (void)malloc_trim(0); /* says only whether there was anything */
 #endif
+}
+
+void oribi_os_word_wait(_Atomic uint32_t *word, uint32_t seen, int timeout_ms)
+{
+    struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+    (void)syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL, 0); /* whyever it returns */
+}
+
+void oribi_os_word_wake(_Atomic uint32_t *word)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0); /* fails for wrong arguments only */
 }
 
 int oribi_os_defer_accept(int tcp_fd, int seconds)

@@ -265,6 +265,11 @@ uint32_t oribi__idle_siblings(const struct oribi_worker *worker);
 /* True while another worker serves and will go on to. */
 bool oribi__has_siblings(const struct oribi_worker *worker);
 
+/* By a helper that has nobody to give to: sleeps until a sibling may be idle, for timeout_ms at most. By whoever becomes idle: wakes one of those who sleep so; it
+ * wakes the next when it needs nobody. Nothing here is exact: a wake-up that is lost costs the time-out. */
+void oribi__crowd_wait(struct oribi_worker *worker, int timeout_ms);
+void oribi__crowd_wake(const struct oribi_worker *worker);
+
 /* Puts complete requests into the pool, the oldest first but for the first `keep`, one for each idle sibling. Returns how many went. */
 uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
 

@@ -26,9 +26,12 @@ enum {
 static void publish_state(struct oribi_worker *w)
 {
     atomic_store_explicit(&w->slot->threads_busy, w->busy_count, memory_order_release);
-    if (!w->stopping)
-        atomic_store_explicit(&w->slot->state, oribi__free_hands(w) > 0 ? ORIBI_SLOT_IDLE : ORIBI_SLOT_BUSY,
-                              memory_order_release);
+    if (w->stopping)
+        return;
+    bool idle = oribi__free_hands(w) > 0;
+    atomic_store_explicit(&w->slot->state, idle ? ORIBI_SLOT_IDLE : ORIBI_SLOT_BUSY, memory_order_release);
+    if (idle)
+        oribi__crowd_wake(w);
 }
 
 /* True if the supervisor should rather see a than b. */

@@ -22,8 +22,10 @@ enum {
     QUIET_PARK = 24,   /* … and before parking */
     QUIET_IDLE = 4,    /* a look at an idle worker counts as so many */
     LOOK_BUSY_MS = 2,  /* with several threads, when some are in long calls and one may join them any time */
-    CROWDED_MS = 4,    /* between looks while no sibling could take anything, for as long as the call is younger than … */
-    CROWDED_US = 10000,
+    CROWDED_US = 10000, /* age of a call that is taken over though nobody is idle: there is more to do than to give */
+    CROWDED_MS = 10,    /* between two looks while nobody is idle, unless a sibling rings */
+    EARLY_MS = 4,       /* the same before the call is long */
+    ALONE_MS = 2,       /* the same where there are no siblings */
     LAST_CALL_MS = 10, /* between two looks at listeners that end */
     PARKED_MS = 1000,  /* a wake-up lost between parking and a call's begin costs at most this */
     STACK_BYTES = 512 * 1024,
@@ -84,6 +86,16 @@ static int work(struct oribi_worker *w)
     return next_ms >= 0 && next_ms < LOOK_MS_MAX ? (int)next_ms : LOOK_MS_MAX;
 }
 
+/* Nobody is idle: until somebody is, all else can wait some milliseconds. Where every processor is taken, calls last longer by the clock than they work, and a
+ * helper that looks again and again is only one more who wants a processor. */
+static void wait_in_crowd(struct oribi_helper *h, int64_t due_ms)
+{
+    if (!oribi__has_siblings(h->worker))
+        nap(h, false, due_ms < ALONE_MS ? (int)due_ms : ALONE_MS);
+    else
+        oribi__crowd_wait(h->worker, due_ms < CROWDED_MS ? (int)due_ms : CROWDED_MS);
+}
+
 /* The call is long. */
 static void step(struct oribi_helper *h)
 {
@@ -96,9 +108,19 @@ static void step(struct oribi_helper *h)
         return;
     }
     int due_ms = work(w);
+    bool waits = w->reactor.queue_len > 0 && w->pool.give_fd >= 0 && !w->last_call && due_ms > 0;
     oribi__helper_give_back(w);
+    uint32_t idle = oribi__idle_siblings(w);
+    bool crowded = waits && idle == 0;
+    if (!waits && idle > 0)
+        oribi__crowd_wake(w); /* we need nobody, the next may */
     int64_t deadline_ms = oribi_deadline_look(w, oribi_clock_us());
-    nap(h, true, deadline_ms < due_ms ? (int)deadline_ms : due_ms);
+    if (deadline_ms < due_ms)
+        due_ms = (int)deadline_ms;
+    if (crowded)
+        wait_in_crowd(h, deadline_ms);
+    else
+        nap(h, true, due_ms);
 }
 
 static int quiet_ms(int quiet)
@@ -132,8 +154,6 @@ static bool long_since(int64_t since_us)
     return since_us && oribi_clock_us() - since_us >= ORIBI_LONG_US;
 }
 
-/* With no sibling idle there is nobody to give to, and all else can wait some milliseconds: where every processor is taken, calls last longer by the clock than
- * they work, and a helper that took over each of them would only be one more who wants a processor. */
 static bool worth_taking_over(const struct oribi_worker *w, int64_t since_us)
 {
     return oribi_clock_us() - since_us >= CROWDED_US || oribi__idle_siblings(w) > 0;
@@ -152,7 +172,7 @@ static void *run(void *self)
             if (worth_taking_over(w, away_us))
                 step(h);
             else
-                nap(h, false, CROWDED_MS);
+                wait_in_crowd(h, CROWDED_MS);
             continue;
         }
         if (oribi__shared(w) && long_since(started_us)) {
@@ -160,12 +180,15 @@ static void *run(void *self)
             look(h);
             continue;
         }
+        if (!started_us)
+            oribi__crowd_wake(w); /* whom the end of our own call woke may have been ourselves */
         quiet += started_us ? 1 : QUIET_IDLE;
-        if (quiet < QUIET_PARK) {
-            nap(h, false, quiet_ms(quiet));
-        } else {
+        if (quiet >= QUIET_PARK) {
             park(h);
             quiet = 0;
+        } else {
+            bool crowded = started_us && oribi__has_siblings(w) && oribi__idle_siblings(w) == 0;
+            nap(h, false, crowded ? EARLY_MS : quiet_ms(quiet));
         }
     }
     return NULL;

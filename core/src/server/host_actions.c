@@ -18,7 +18,7 @@ enum {
 static void clear_slot(struct oribi_slot *slot)
 {
     int64_t long_call_us = atomic_load(&slot->long_call_us);
-    memset(slot, 0, sizeof(*slot));
+    memset(slot, 0, offsetof(struct oribi_slot, crowded)); /* what follows is other workers' too */
     atomic_store(&slot->long_call_us, long_call_us);
 }
 
@@ -67,6 +67,7 @@ static bool worker_exited(struct oribi_host *host, const struct oribi_action *ac
     struct oribi_slot *slot = &host->ties.board.slots[action->slot];
     oribi__totals_add(&host->totals, slot);
     host->totals.worker_exits++;
+    oribi_scoreboard_uncrowd(&host->ties.board, slot);
     clear_slot(slot); /* siblings must not take it for an idle one */
     oribi_handoff_rouse(&host->ties.handoff);
     return hook(host, "on_worker_exit", action);

@@ -3,6 +3,7 @@
 #include "server/call.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/os.h"
 
 #include <string.h>
 
@@ -54,6 +55,28 @@ bool oribi__has_siblings(const struct oribi_worker *w)
             return true;
     }
     return false;
+}
+
+/* --- waiting for a sibling --- */
+
+void oribi__crowd_wait(struct oribi_worker *w, int timeout_ms)
+{
+    struct oribi_slot *first = w->setup.board->slots;
+    atomic_fetch_add(&first->crowd_waiting, 1);
+    atomic_store(&w->slot->crowded, 1);
+    uint32_t seen = atomic_load(&first->crowd_bell);
+    if (oribi__idle_siblings(w) == 0)
+        oribi_os_word_wait(&first->crowd_bell, seen, timeout_ms);
+    oribi_scoreboard_uncrowd(w->setup.board, w->slot);
+}
+
+void oribi__crowd_wake(const struct oribi_worker *w)
+{
+    struct oribi_slot *first = w->setup.board ? w->setup.board->slots : NULL;
+    if (!first || atomic_load_explicit(&first->crowd_waiting, memory_order_relaxed) == 0)
+        return;
+    atomic_fetch_add(&first->crowd_bell, 1);
+    oribi_os_word_wake(&first->crowd_bell);
 }
 
 /* --- giving --- */

@@ -47,6 +47,12 @@ int oribi_scoreboard_attach(struct oribi_scoreboard *board, uint32_t count, int 
     return map_slots(board, count, MAP_SHARED, fd);
 }
 
+void oribi_scoreboard_uncrowd(const struct oribi_scoreboard *board, struct oribi_slot *slot)
+{
+    if (atomic_exchange(&slot->crowded, 0))
+        atomic_fetch_sub(&board->slots[0].crowd_waiting, 1);
+}
+
 void oribi_scoreboard_destroy(struct oribi_scoreboard *board)
 {
     if (board->slots) {

@@ -338,8 +338,10 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
         return;
     if (w->entrances_closed)
         oribi__entrances_open(w);
-    if (!w->stopping)
+    if (!w->stopping) {
         atomic_store_explicit(&w->slot->state, ORIBI_SLOT_IDLE, memory_order_release);
+        oribi__crowd_wake(w);
+    }
     int64_t bound_ms = oribi__wait_bound_ms(w);
     if (ms >= 0 && (bound_ms < 0 || ms < bound_ms))
         bound_ms = ms;

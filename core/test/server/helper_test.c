@@ -375,12 +375,16 @@ static void test_complete_requests_go_to_a_sibling_that_becomes_idle(void)
     struct client *c = client_open(&stage.site);
     ok(say(c, GET("/hello")));
     ok_eq(status_of(c), 200);
+    struct oribi_slot *slots = stage.site.board.slots;
+    atomic_store(&slots[1].state, ORIBI_SLOT_BUSY);
     struct client *held = hold(&stage);
     ok(say(c, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"));
-    struct oribi_slot *slots = stage.site.board.slots;
     ok(wait_for(atomic_load(&slots[0].queue_len) == 1));
+    ok(wait_for(atomic_load(&slots[0].crowd_waiting) == 1)); /* it has nobody to give to, and does not look all the time */
     atomic_store(&slots[1].state, ORIBI_SLOT_IDLE);
-    ok(wait_for(atomic_load(&slots[0].passed_count) == 1));
+    uint32_t bell = atomic_load(&slots[0].crowd_bell);
+    ok(wait_for((oribi__crowd_wake(stage.site.worker), atomic_load(&slots[0].passed_count) == 1)));
+    ok(atomic_load(&slots[0].crowd_bell) != bell || atomic_load(&slots[0].crowd_waiting) == 0);
     atomic_store(&slots[1].state, ORIBI_SLOT_BUSY);
     static char buf[ORIBI_POOL_BUF_BYTES];
     struct oribi_handoff_item item = {.fd = -1};
@@ -390,6 +394,10 @@ static void test_complete_requests_go_to_a_sibling_that_becomes_idle(void)
     ok(item.complete_us > 0 && item.complete_us <= oribi_clock_us());
     oribi_os_close(item.fd);
     release(held);
+    ok(wait_for(atomic_load(&slots[0].crowd_waiting) == 0));
+    bell = atomic_load(&slots[0].crowd_bell);
+    oribi__crowd_wake(stage.site.worker);
+    ok_eq(atomic_load(&slots[0].crowd_bell), bell); /* nobody to wake, no system call */
     stage_close(&stage);
 }
 

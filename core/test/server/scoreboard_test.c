@@ -43,9 +43,23 @@ static void test_what_a_child_writes_the_parent_reads(void)
     oribi_scoreboard_destroy(&board);
 }
 
+static void test_who_sleeps_in_the_crowd_is_counted_once(void)
+{
+    ok_eq(oribi_scoreboard_create(&board, 2), 0);
+    struct oribi_slot *slots = board.slots;
+    atomic_store(&slots[0].crowd_waiting, 2);
+    atomic_store(&slots[1].crowded, 1);
+    oribi_scoreboard_uncrowd(&board, &slots[1]); /* it died in its sleep, and is reaped */
+    oribi_scoreboard_uncrowd(&board, &slots[1]);
+    oribi_scoreboard_uncrowd(&board, &slots[0]);
+    ok_eq(atomic_load(&slots[0].crowd_waiting), 1);
+    oribi_scoreboard_destroy(&board);
+}
+
 int main(void)
 {
     test_slots_are_zero_and_apart();
     test_what_a_child_writes_the_parent_reads();
+    test_who_sleeps_in_the_crowd_is_counted_once();
     return done_testing();
 }

@@ -7,6 +7,7 @@
 #ifndef ORIBI_BASE_OS_H
 #define ORIBI_BASE_OS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,11 @@ uint64_t oribi_os_want_descriptors(uint64_t count);
 
 /* Lets another process that is ready have this CPU. */
 void oribi_os_yield(void);
+
+/* A word in memory that processes share: sleeps while it holds `seen`, for timeout_ms at most; and wakes one who sleeps there. Waking up means nothing:
+ * look again (futex(2)). */
+void oribi_os_word_wait(_Atomic uint32_t *word, uint32_t seen, int timeout_ms);
+void oribi_os_word_wake(_Atomic uint32_t *word);
 
 /* Bytes read (0: end of file) or written, possibly fewer than asked for. Writing to a closed peer gives ORIBI_ECLOSED: sockets are written
  * with MSG_NOSIGNAL, for pipes and oribi_os_send_file() SIGPIPE must be ignored. A vector may have any count; at most IOV_MAX pieces of it are passed on. */
