@@ -343,7 +343,4 @@ void oribi__log_app(struct oribi__call *call, const char *format, ...) __attribu
 /* Ends the call and its connection so that the peer sees that the answer is not complete. */
 void oribi__cut(struct oribi__call *call);
 
-/* Vectors given to the connection at once when something of ours stands before or behind the application's. */
-enum { ORIBI__VEC_MAX = 256 };
-
 #endif

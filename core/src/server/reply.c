@@ -1,5 +1,6 @@
 /* Whole answers: head and body leave in one sendmsg; what the socket does not take is kept by the connection. */
 #include "server/call.h"
+#include "server/gather.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -125,61 +126,16 @@ static size_t cut_vec(struct iovec *vec, size_t count, int64_t limit)
     return count;
 }
 
-/* What goes to the connection next. Pieces up to GATHERED_BYTES are copied into `room`: each piece that the kernel takes by itself costs it more than
- * such a copy costs us. */
-struct gathering {
-    struct iovec vec[ORIBI__VEC_MAX];
-    size_t n;
-    char *room;
-    char *end;
-};
-
-enum { GATHERED_BYTES = 512 };
-
-static bool add_copy(struct gathering *g, const struct iovec *piece)
-{
-    struct iovec *last = g->n > 0 ? &g->vec[g->n - 1] : NULL;
-    bool joins = last && (char *)last->iov_base + last->iov_len == g->room;
-    if (piece->iov_len > (size_t)(g->end - g->room) || (!joins && g->n == ORIBI__VEC_MAX))
-        return false;
-    memcpy(g->room, piece->iov_base, piece->iov_len);
-    if (joins)
-        last->iov_len += piece->iov_len;
-    else
-        g->vec[g->n++] = (struct iovec){g->room, piece->iov_len};
-    g->room += piece->iov_len;
-    return true;
-}
-
-static bool add_piece(struct gathering *g, const struct iovec *piece)
-{
-    if (piece->iov_len <= GATHERED_BYTES)
-        return piece->iov_len == 0 || add_copy(g, piece);
-    if (g->n == ORIBI__VEC_MAX)
-        return false;
-    g->vec[g->n++] = *piece;
-    return true;
-}
-
 /* Head and body in one go; a very long vector takes more of them. */
 static int send_whole(struct oribi__call *call, const struct oribi__head_text *head, const struct iovec *body,
                       size_t count)
 {
-    struct oribi_reactor *r = &call->worker->reactor;
-    struct gathering g; /* an initialiser would clear the vector for each answer */
-    g.vec[0] = (struct iovec){head->p, head->n};
-    g.n = 1;
-    g.room = r->scratch + (head->on_heap ? 0 : head->n);
-    g.end = r->scratch + ORIBI_SCRATCH_BYTES;
-    for (;;) {
-        for (; count > 0 && add_piece(&g, body); count--)
-            body++;
-        int result = oribi_conn_send(r, call->base.conn, g.vec, g.n, count > 0);
-        if (result < 0 || count == 0)
-            return result;
-        g.n = 0;
-        g.room = r->scratch;
-    }
+    struct oribi__gathering g;
+    oribi__gather_begin(&g, &call->worker->reactor, call->base.conn, head->on_heap ? 0 : head->n);
+    int result = head->on_heap ? oribi__gather(&g, &(struct iovec){head->p, head->n}, 1) : 0;
+    if (result == 0)
+        result = oribi__gather(&g, body, count);
+    return result < 0 ? result : oribi__gather_send(&g, false);
 }
 
 /* The application's body is longer than its own Content-Length: what was promised is what is sent. */

@@ -1,5 +1,6 @@
 /* Streamed answers and sockets that leave the core. The head waits for the first body bytes, so that a short stream is one packet. */
 #include "server/call.h"
+#include "server/gather.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -55,35 +56,21 @@ int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_head
 
 /* Sends [held head] before, data, after; `before` and `after` are chunk framing. */
 static int send_framed(struct oribi__call *call, struct oribi_slice before, const struct iovec *vec, size_t count,
-                       struct oribi_slice after, bool more)
+                       struct oribi_slice after)
 {
-    struct oribi_reactor *r = &call->worker->reactor;
-    struct oribi_conn *c = call->base.conn;
-    struct iovec all[ORIBI__VEC_MAX];
-    size_t n = 0;
-    if (call->phase == ORIBI_PHASE_BEGUN)
-        all[n++] = (struct iovec){call->held.p, call->held.len};
-    if (before.n)
-        all[n++] = (struct iovec){(char *)before.p, before.n};
-    while (count > ORIBI__VEC_MAX - 1 - n) { /* a vector longer than ours goes in pieces */
-        size_t piece = ORIBI__VEC_MAX - n;
-        memcpy(all + n, vec, piece * sizeof(*vec));
-        int result = oribi_conn_send(r, c, all, n + piece, true);
-        if (result < 0)
-            return result;
-        vec += piece;
-        count -= piece;
-        n = 0;
-    }
-    if (count > 0)
-        memcpy(all + n, vec, count * sizeof(*vec));
-    n += count;
-    if (after.n)
-        all[n++] = (struct iovec){(char *)after.p, after.n};
-    int result = n > 0 ? oribi_conn_send(r, c, all, n, more) : 0;
+    struct iovec front[2] = {{call->held.p, call->phase == ORIBI_PHASE_BEGUN ? call->held.len : 0},
+                             {(char *)before.p, before.n}};
+    struct iovec back = {(char *)after.p, after.n};
+    struct oribi__gathering g;
     call->phase = ORIBI_PHASE_STARTED;
-    call->held.len = 0;
-    return result;
+    call->held.len = 0; /* its bytes stay where they are */
+    oribi__gather_begin(&g, &call->worker->reactor, call->base.conn, 0);
+    int result = oribi__gather(&g, front, 2);
+    if (result == 0)
+        result = oribi__gather(&g, vec, count);
+    if (result == 0)
+        result = oribi__gather(&g, &back, 1);
+    return result < 0 ? result : oribi__gather_send(&g, false);
 }
 
 static int outcome(const struct oribi__call *call, int result)
@@ -100,7 +87,7 @@ static int write_known(struct oribi__call *call, const struct iovec *vec, size_t
     if (total <= call->left) {
         call->left -= total;
         call->body_sent += total;
-        return send_framed(call, ORIBI_SLICE(""), vec, count, ORIBI_SLICE(""), false);
+        return send_framed(call, ORIBI_SLICE(""), vec, count, ORIBI_SLICE(""));
     }
     if (!call->cut)
         oribi__log_app(call, "body is longer than its Content-Length: cut");
@@ -111,7 +98,7 @@ static int write_known(struct oribi__call *call, const struct iovec *vec, size_t
             part.iov_len = (size_t)call->left;
         call->left -= (int64_t)part.iov_len;
         call->body_sent += (int64_t)part.iov_len;
-        int result = send_framed(call, ORIBI_SLICE(""), &part, 1, ORIBI_SLICE(""), false);
+        int result = send_framed(call, ORIBI_SLICE(""), &part, 1, ORIBI_SLICE(""));
         if (result < 0)
             return result;
     }
@@ -122,7 +109,7 @@ static int flush_head(struct oribi__call *call)
 {
     if (call->phase != ORIBI_PHASE_BEGUN)
         return outcome(call, 0);
-    return outcome(call, send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE(""), false));
+    return outcome(call, send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE("")));
 }
 
 static int write_body(struct oribi__call *call, const struct iovec *vec, size_t count, int64_t total)
@@ -137,12 +124,12 @@ static int write_body(struct oribi__call *call, const struct iovec *vec, size_t 
     case ORIBI_FRAMING_CHUNKED: {
         char size[ORIBI_CHUNK_HEAD_CAP];
         size_t n = oribi_chunk_head(size, (uint64_t)total);
-        result = send_framed(call, oribi_slice(size, n), vec, count, ORIBI_CHUNK_TAIL, false);
+        result = send_framed(call, oribi_slice(size, n), vec, count, ORIBI_CHUNK_TAIL);
         call->body_sent += total;
         break;
     }
     default:
-        result = send_framed(call, ORIBI_SLICE(""), vec, count, ORIBI_SLICE(""), false);
+        result = send_framed(call, ORIBI_SLICE(""), vec, count, ORIBI_SLICE(""));
         call->body_sent += total;
     }
     return outcome(call, result);
@@ -257,9 +244,9 @@ int oribi_reply_end(struct oribi_req *req)
     int result = 0;
     oribi__enter(call->worker);
     if (call->framing == ORIBI_FRAMING_CHUNKED)
-        result = send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_CHUNK_LAST, false);
+        result = send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_CHUNK_LAST);
     else if (call->phase == ORIBI_PHASE_BEGUN)
-        result = send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE(""), false);
+        result = send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE(""));
     if (call->framing == ORIBI_FRAMING_LENGTH && call->left > 0) {
         oribi__log_app(call, "body is %lld bytes shorter than its Content-Length: connection cut",
                        (long long)call->left);

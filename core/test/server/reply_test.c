@@ -286,6 +286,46 @@ static void test_vectors_of_small_and_large_pieces(void)
     site_close(&site);
 }
 
+/* None of them is copied, and with the head before them they are as many as are given to the kernel at once, or one more. */
+static void large_vectors(struct oribi_req *req)
+{
+    enum { BYTES = 600 };
+    bool streams = path_number(req, "/stream/") > 0;
+    size_t count = (size_t)path_number(req, streams ? "/stream/" : "/whole/");
+    char *text = big_text(count * BYTES);
+    struct iovec *body = calloc(count, sizeof(*body));
+    for (size_t i = 0; i < count; i++)
+        body[i] = (struct iovec){text + i * BYTES, BYTES};
+    if (!streams) {
+        app_result = oribi_reply(req, 200, &text_type, 1, body, count);
+    } else {
+        app_result = oribi_reply_begin(req, 200, &text_type, 1, -1);
+        ok(oribi_reply_write(req, body, count) >= 0);
+        ok_eq(oribi_reply_end(req), 0);
+    }
+    memset(text, '!', count * BYTES);
+    free(text);
+    free(body);
+}
+
+static void test_as_many_large_pieces_as_go_at_once(void)
+{
+    static const char *const requests[] = {GET("/whole/254"),  GET("/whole/255"),  GET("/whole/256"),
+                                           GET("/stream/253"), GET("/stream/254"), GET("/stream/255"),
+                                           GET("/stream/513")};
+    static const size_t counts[] = {254, 255, 256, 253, 254, 255, 513};
+    struct site site;
+    struct client *c = ask(&site, large_vectors, "");
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        struct answer answer = {0};
+        ok(client_send(&site, c, requests[i]));
+        ok_named(next_answer(&site, c, &answer) && answer.body_len == 600 * counts[i] &&
+                     is_big_text(answer.body, answer.body_len),
+                 "%s: %zu large pieces", where_name, counts[i]);
+    }
+    site_close(&site);
+}
+
 /* The answer is larger than the socket and than the memory allowed: the rest waits in memory and in a file, the application's memory is free at
  * once (route() overwrites it), and a slow reader gets it all. */
 static void test_a_slow_reader_gets_a_large_answer(void)
@@ -640,6 +680,7 @@ int main(void)
     run_everywhere(test_a_head_longer_than_the_scratch_buffer);
     run_everywhere(test_thousands_of_vectors);
     run_everywhere(test_vectors_of_small_and_large_pieces);
+    run_everywhere(test_as_many_large_pieces_as_go_at_once);
     run_everywhere(test_a_slow_reader_gets_a_large_answer);
     run_everywhere(test_other_clients_are_served_while_one_reads_slowly);
     run_everywhere(test_a_reader_without_progress_is_closed);
