@@ -28,7 +28,7 @@ module Bench
       return unless File.exist?(File.join(ROOT, ".git"))
 
       name = IO.popen(["git", "-C", ROOT, "rev-parse", "--short", "HEAD", err: File::NULL], &:read).strip
-      changed = !IO.popen(["git", "-C", ROOT, "status", "--porcelain", "-uno", err: File::NULL], &:read).empty?
+      changed = !IO.popen(["git", "-C", ROOT, "status", "--porcelain", "-uno", "--", ".", ":!bench/results", err: File::NULL], &:read).empty?
       changed ? "#{name}+" : name
     end
   end
