@@ -164,11 +164,25 @@ static char **try_merge_environ(char *const *base, char *const *extra)
     return list;
 }
 
-/* Between fork and exec only what signal-safety(7) allows; execvpe(3) is the exception every shell-like program relies on. */
+/* What exec(2) will do anyway, but before a signal can come that was meant for the new program: our handlers would take it, and nobody would ever look at what they
+ * took. */
+static void forget_handlers(void)
+{
+    struct sigaction action;
+    for (int number = 1; number < NSIG; number++) {
+        if (sigaction(number, NULL, &action) < 0 || action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL)
+            continue;
+        action = (struct sigaction){.sa_handler = SIG_DFL};
+        (void)sigaction(number, &action, NULL); /* fails only for numbers that do not exist */
+    }
+}
+
+/* Between fork and exec only what signal-safety(7) allows; execvpe(3) is the exception every shell-like program relies on. Signals are blocked. */
 static void become(const struct oribi_start *start, char **merged, const int *keep, size_t keep_count)
 {
     for (size_t i = 0; i < keep_count; i++)
         (void)fcntl(keep[i], F_SETFD, 0);
+    forget_handlers();
     sigset_t none;
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
@@ -187,10 +201,15 @@ int oribi_start_again(const struct oribi_start *start, char *const *extra, const
     char **merged = try_merge_environ(start->environ, extra);
     if (!merged)
         return ORIBI_ENOMEM;
+    sigset_t all;
+    sigset_t before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();
     if (child == 0)
         become(start, merged, keep, keep_count);
     int code = child < 0 ? oribi_os_fail() : 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     oribi_mem_free(merged);
     if (code == 0)
         *pid = child;

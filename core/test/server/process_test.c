@@ -92,6 +92,38 @@ static void test_a_command_that_is_gone_ends_with_127(void)
     oribi_start_free(&start);
 }
 
+static void taken(int number)
+{
+    (void)number;
+}
+
+/* Whoever is told to stop between fork and exec has our handlers still, and stops all the same. */
+static void test_a_start_that_is_stopped_at_once_ends(void)
+{
+    char *argv[] = {"sleep", "3", NULL};
+    char *extra[] = {NULL};
+    struct oribi_start start;
+    struct sigaction action = {.sa_handler = taken};
+    struct sigaction before;
+    ok_eq(oribi_start_record(&start, argv, false), 0);
+    ok_eq(sigaction(SIGTERM, &action, &before), 0);
+    int stopped = 0;
+    for (int i = 0; i < 20; i++) {
+        pid_t pid;
+        int status;
+        if (oribi_start_again(&start, extra, NULL, 0, &pid) < 0 || kill(pid, SIGTERM) < 0)
+            break;
+        if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
+            stopped++;
+    }
+    ok_eq(stopped, 20);
+    sigset_t blocked;
+    ok_eq(sigprocmask(SIG_SETMASK, NULL, &blocked), 0);
+    ok(!sigismember(&blocked, SIGTERM)); /* ours is as it was */
+    ok_eq(sigaction(SIGTERM, &before, NULL), 0);
+    oribi_start_free(&start);
+}
+
 static void test_pwd_names_the_directory_only_where_it_leads_there(void)
 {
     char *good[] = {(char *)"PWD=/proc/self/cwd", NULL};
@@ -174,6 +206,7 @@ int main(int argc, char **argv)
     test_who_is_below_us();
     test_directory_environment_and_descriptors_of_the_new_start();
     test_a_command_that_is_gone_ends_with_127();
+    test_a_start_that_is_stopped_at_once_ends();
     test_pwd_names_the_directory_only_where_it_leads_there();
     test_users_by_name_and_number();
     test_memory_of_a_process();

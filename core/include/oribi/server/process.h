@@ -26,7 +26,8 @@ void oribi_start_free(struct oribi_start *start);
 
 /* Starts the command with `extra` ("NAME=value", NULL-terminated) set in its environment, and the descriptors `keep` (count of them) open in
  * it under their numbers; all others are CLOEXEC by our rule. Names in `extra` replace what is there. Gives the pid of the child, which has
- * the signals held back by nobody. 0, ORIBI_ENOMEM or ORIBI_ESYS. A command that cannot be executed ends with code 127 and a line on stderr. */
+ * the signals held back and handled by nobody from its first moment. 0, ORIBI_ENOMEM or ORIBI_ESYS. A command that cannot be executed ends with
+ * code 127 and a line on stderr. */
 int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
                       pid_t *pid);
 
