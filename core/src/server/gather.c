@@ -1,3 +1,4 @@
+/* See the header. A gathering is written field by field, because clearing its vector would cost each answer 4 KiB. */
 #include "server/gather.h"
 
 #include <string.h>
@@ -5,7 +6,7 @@
 void oribi__gather_begin(struct oribi__gathering *g, struct oribi_reactor *reactor, struct oribi_conn *conn,
                          size_t used)
 {
-    g->reactor = reactor; /* one by one: an initialiser would clear the vector for each answer */
+    g->reactor = reactor;
     g->conn = conn;
     g->room = reactor->scratch + used;
     g->end = reactor->scratch + ORIBI_SCRATCH_BYTES;

@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <poll.h>
-#include <string.h>
 
 /* Queued output above this makes the application wait … */
 static int64_t high_water(const struct oribi__call *call)

@@ -4,7 +4,12 @@
 #include "child.h"
 #include "tap.h"
 
+#include "oribi/base/clock.h"
+#include "oribi/base/os.h"
+
 #include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct oribi_scoreboard board;
 
@@ -43,6 +48,31 @@ static void test_what_a_child_writes_the_parent_reads(void)
     oribi_scoreboard_destroy(&board);
 }
 
+/* Far beyond what any wait here takes. */
+enum { FOREVER_MS = 60000 };
+
+static void test_a_sleeper_is_woken_by_another_process(void)
+{
+    ok_eq(oribi_scoreboard_create(&board, 1), 0);
+    struct oribi_slot *slot = board.slots;
+    int64_t began_ms = oribi_clock_ms();
+    oribi_os_word_wait(&slot->crowd_bell, 1, FOREVER_MS); /* another number stands there already: no sleep */
+    oribi_os_word_wait(&slot->crowd_bell, 0, 20);
+    ok(oribi_clock_ms() - began_ms >= 19);
+    pid_t pid = fork();
+    if (pid == 0) {
+        oribi_os_word_wait(&slot->crowd_bell, 0, FOREVER_MS);
+        _exit(0);
+    }
+    atomic_store(&slot->crowd_bell, 1);
+    int status = -1;
+    while (waitpid(pid, &status, WNOHANG) == 0)
+        oribi_os_word_wake(&slot->crowd_bell);
+    ok_eq(status, 0);
+    ok(oribi_clock_ms() - began_ms < FOREVER_MS);
+    oribi_scoreboard_destroy(&board);
+}
+
 static void test_who_sleeps_in_the_crowd_is_counted_once(void)
 {
     ok_eq(oribi_scoreboard_create(&board, 2), 0);
@@ -60,6 +90,7 @@ int main(void)
 {
     test_slots_are_zero_and_apart();
     test_what_a_child_writes_the_parent_reads();
+    test_a_sleeper_is_woken_by_another_process();
     test_who_sleeps_in_the_crowd_is_counted_once();
     return done_testing();
 }

@@ -74,7 +74,7 @@ int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count
 /* Maps the slots of another process by its descriptor, which is taken on success. 0 or ORIBI_ENOMEM. */
 int oribi_scoreboard_attach(struct oribi_scoreboard *board, uint32_t count, int fd);
 
-/* The helper of this slot's worker sleeps no longer, or has died in its sleep. */
+/* The helper of this slot's worker sleeps no longer, or has died in its sleep; for the worker itself and for who has reaped it. Called twice it counts once. */
 void oribi_scoreboard_uncrowd(const struct oribi_scoreboard *board, struct oribi_slot *slot);
 
 void oribi_scoreboard_destroy(struct oribi_scoreboard *board);
