@@ -20,15 +20,15 @@ module Bench
       true
     end
 
-    # rows: the heading first; figures to the right. text: how many columns are not figures.
-    def table(rows, text: 1)
+    # rows: the heading first. right: the columns of figures, which stand to the right; all but the first unless it is given.
+    def table(rows, right: 1..)
       rows = rows.map { |row| row.map(&:to_s) }
       widths = rows.transpose.map { |column| column.map(&:size).max }
       lines = rows.map do |row|
-        cells = row.zip(widths).each_with_index.map { |(cell, width), index| index < text ? cell.ljust(width) : cell.rjust(width) }
+        cells = row.zip(widths).each_with_index.map { |(cell, width), index| right.cover?(index) ? cell.rjust(width) : cell.ljust(width) }
         "| #{cells.join(" | ")} |"
       end
-      rule = widths.each_with_index.map { |width, index| index < text ? "-" * width : "#{"-" * (width - 1)}:" }
+      rule = widths.each_with_index.map { |width, index| right.cover?(index) ? "#{"-" * (width - 1)}:" : "-" * [width, 3].max }
       lines.insert(1, "| #{rule.join(" | ")} |")
     end
   end

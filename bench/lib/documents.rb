@@ -11,6 +11,9 @@ module Bench
     README = Document::README
     DOC = Document::PAGE
     ROUNDS_MIN = 5
+    # What a reader of README.md knows; the page has all of them.
+    KNOWN = %w[oribi oribi-psgi bare nginx-file iodine rhebok unicorn puma falcon starlet uwsgi starman].freeze
+    BUSY_MIN = 0.6 # a server that uses less of its core than this waits for something
 
     def initialize(findings) = @findings = findings
 
@@ -19,8 +22,8 @@ module Bench
       raise "--write wants a run of at least #{ROUNDS_MIN} rounds" if @findings.run[:rounds_min] < ROUNDS_MIN
 
       { "hello-keep-alive" => "hello", "hello-headers" => "hello-headers", "hello-close" => "hello-close" }.each do |mark, workload|
-        lines = hello(workload)
-        [README, DOC].each { |path| put(path, mark, lines) }
+        put(README, mark, hello(workload, only: KNOWN))
+        put(DOC, mark, hello(workload))
       end
       put(README, "report", report_lines("bench/results"))
       put(DOC, "report", report_lines("../bench/results"))
@@ -38,42 +41,49 @@ module Bench
     def figure(row) = row ? Table.figure(row[:median]) + (row[:errors].to_i.positive? ? " !" : "") : ""
     def ratio(...) = @findings.ratio(...)&.then { |value| format("%.2f", value) }.to_s
 
-    def hello(workload)
+    # only: the servers to show; nil: all.
+    def hello(workload, only: nil)
       servers = @findings.of(workload).reject { |row| row[:values].empty? }.map { |row| row[:server] }.uniq
+      servers &= only if only
       return [] if servers.empty?
 
-      rows = servers.map do |server|
-        [@findings.name_of(server), figure(@findings.find(workload, server, "requests_per_second")),
-         ratio(workload, server, "nginx-file", "requests_per_second"), figure(@findings.find(workload, server, "cpu_us_per_request")),
-         ratio(workload, server, "bare", "cpu_us_per_request")]
-      end
+      rows = servers.map { |server| hello_row(workload, server) }
       one = @findings.find(workload, servers.first, "requests_per_second")
       rounds = "#{one[:rounds]} rounds of #{(one[:seconds] / one[:rounds]).round(1)} s in turn, medians"
       title = "#{@findings.workloads.dig(workload.to_sym, :about)}: #{rounds}. #{machine}."
-      [title, "", *table([["server", "requests/s", "to nginx", "CPU µs/request", "to bare loop"], *rows]), *notes(workload)]
+      [title, "", *table([["server", "requests/s", "to nginx", "CPU µs/request", "to bare loop", "remark"], *rows], right: 1..4)]
     end
 
-    def notes(workload)
-      texts = @findings.of(workload).filter_map { |row| row[:note] && "#{@findings.name_of(row[:server])}: #{row[:note]}." }.uniq
-      texts.flat_map { |text| ["", text] }
+    def hello_row(workload, server)
+      rate, cpu = %w[requests_per_second cpu_us_per_request].map { |metric| @findings.find(workload, server, metric) }
+      [@findings.name_of(server), figure(rate), ratio(workload, server, "nginx-file", "requests_per_second"), figure(cpu),
+       ratio(workload, server, "bare", "cpu_us_per_request"), remark(rate, cpu)]
+    end
+
+    # Why a figure looks odd, beside it: what the run noted, and a core that the server did not use.
+    def remark(rate, cpu)
+      busy = rate[:median] * cpu[:median] / 1e6 if cpu && !cpu[:values].empty?
+      waits = "uses #{(busy * 100).round} % of its core, and waits otherwise" if busy && busy < BUSY_MIN
+      [rate[:note], waits].compact.join("; ")
     end
 
     def report_lines(folder)
-      ["[The whole report](#{folder}/report.html): every server, every workload, with pictures. One of them, requests per second of every server for",
-       "each one of Oribi's in the same language:", "", "![Requests per second of every server for each one of Oribi's](#{folder}/plots/overview.svg)"]
+      ["How many requests per second every server answers for each one of Oribi's in the same language. `bench/report` makes the page with every",
+       "workload and every figure from [the data](#{folder}/run.jsonl).", "",
+       "![Requests per second of every server for each one of Oribi's](#{folder}/plots/overview.svg)"]
     end
 
     def targets
       rows = Targets.check(@findings).map do |one|
         [*one.values_at(:workload, :own, :other, :what), "#{format("%.2f", one[:found])}#{" !" if one[:marked]}", one[:wanted], one[:verdict]]
       end
-      rows.empty? ? [] : table([["workload", "Oribi", "to", "figure", "ratio", "wanted", ""], *rows], text: 4)
+      rows.empty? ? [] : table([["workload", "Oribi", "to", "figure", "ratio", "wanted", ""], *rows], right: 4..5)
     end
 
     # For every workload: Oribi, and the best of the others in each language.
     def workloads
       rows = @findings.workloads.keys.map(&:to_s).flat_map { |workload| %w[rack psgi].filter_map { |kind| against_best(workload, kind) } }
-      rows.empty? ? [] : table([["workload", "Oribi", "best other", "its requests/s", "Oribi's", "Oribi is", "its CPU"], *rows], text: 3)
+      rows.empty? ? [] : table([["workload", "Oribi", "best other", "its requests/s", "Oribi's", "Oribi is", "its CPU"], *rows], right: 3..6)
     end
 
     def against_best(workload, kind)

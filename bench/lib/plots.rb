@@ -11,6 +11,9 @@ module Bench
     INK, ORIBI, PSGI, PEER, REFERENCE, PSGI_PEER = %w[#010101 #040404 #050505 #060606 #070707 #090909]
     SERIES = (1..8).map { |i| "#11110#{i}" }.freeze
     WIDTH = 305
+    CURVE_HEIGHT = 300
+    NAME_APART = 0.62 # two names on one line need dots whose logarithms differ by this much
+    LABEL_STEP = 13 # pixels between two names at the ends of lines
     METRICS = { "requests_per_second" => "requests per second", "cpu_us_per_request" => "server CPU per request, µs", "latency_ms" => "latency, ms",
                 "memory_mb" => "memory, MB", "time_ms" => "time, ms", "idle_kb_per_connection" => "memory per silent connection, KB" }.freeze
 
@@ -87,7 +90,8 @@ module Bench
 
     def layered(title, data, scale, log)
       y = { field: "server", type: "nominal", sort: nil, title: nil, axis: { labelLimit: 400, minExtent: 165, maxExtent: 165 } }
-      x = { field: "value", type: "quantitative", title: log ? "logarithmic" : nil, scale: scale, axis: { tickCount: 4, format: format_for(data), grid: !log } }
+      x = { field: "value", type: "quantitative", title: log ? "#{title} (logarithmic)" : title, scale: scale,
+            axis: { tickCount: 4, format: format_for(data), grid: !log } }
       base = log ? { x2: { datum: scale[:domain].first } } : {}
       fill = { field: "color", type: "nominal", scale: nil }
       { "$schema": "https://vega.github.io/schema/vega-lite/v6.json", width: WIDTH, height: { step: 21 }, title: title, data: { values: data },
@@ -113,20 +117,40 @@ module Bench
         points = row[:curve].reject { |percentile, _| percentile >= 100 }
         points.map { |percentile, ms| { server: @findings.name_of(row[:server]), rank: 1 / (1 - percentile / 100.0), ms: ms } }
       end
-      marks = { 2 => "50 %", 10 => "90 %", 100 => "99 %", 1000 => "99.9 %", 10_000 => "99.99 %" }
-      labels = marks.map { |rank, text| "datum.value == #{rank} ? '#{text}'" }.join(" : ")
-      { width: 780, height: 300, title: ["latency by percentile, ms", variant].reject { |word| word.to_s.empty? }.join(": "), data: { values: data },
-        mark: { type: "line", strokeWidth: 2 },
-        encoding: {
-          x: { field: "rank", type: "quantitative", scale: { type: "log", nice: false }, title: nil,
-               axis: { values: marks.keys, labelExpr: "#{labels} : ''", grid: true } },
-          y: { field: "ms", type: "quantitative", scale: { type: "log" }, title: nil, axis: { grid: true, tickCount: 5, labelFontSize: 11, format: "~g" } },
-          color: { field: "server", type: "nominal", scale: { domain: names, range: colors }, legend: { title: nil, symbolType: "stroke", orient: "right" } },
-          strokeWidth: { condition: { test: "substring(datum.server, 0, 5) == 'Oribi'", value: 3.2 }, value: 1.6 },
-        } }
+      y = { field: "ms", type: "quantitative", title: "latency, ms (logarithmic)",
+            scale: { type: "log", domain: data.map { |one| one[:ms] }.then { |all| [all.min * 0.9, all.max * 1.1] }, nice: false },
+            axis: { grid: true, tickCount: 5, labelFontSize: 11, format: "~g" } }
+      color = { field: "server", type: "nominal", scale: { domain: names, range: colors }, legend: nil }
+      { width: 780, height: CURVE_HEIGHT, title: ["latency by percentile", variant].reject { |word| word.to_s.empty? }.join(": "), data: { values: data },
+        layer: [{ mark: { type: "line", strokeWidth: 2 },
+                  encoding: { x: rank_axis, y: y, color: color,
+                              strokeWidth: { condition: { test: "substring(datum.server, 0, 5) == 'Oribi'", value: 3.2 }, value: 1.6 } } },
+                end_labels(data, y[:scale][:domain], color)],
+        resolve: { scale: { y: "independent" } } }
     end
 
-    # Every peer as a dot, at how many requests a second it answers for each one of Oribi's; Oribi is the line at 1.
+    def rank_axis
+      marks = { 2 => "50 %", 10 => "90 %", 100 => "99 %", 1000 => "99.9 %", 10_000 => "99.99 %" }
+      labels = marks.map { |rank, text| "datum.value == #{rank} ? '#{text}'" }.join(" : ")
+      { field: "rank", type: "quantitative", scale: { type: "log", nice: false }, title: "so many answers came within",
+        axis: { values: marks.keys, labelExpr: "#{labels} : ''", grid: true } }
+    end
+
+    # Each line is named where it ends; names that would lie on one another move apart.
+    def end_labels(data, domain, color)
+      ends = data.group_by { |one| one[:server] }.values.map { |points| points.max_by { |point| point[:rank] } }
+      low, high = domain.map { |ms| Math.log(ms) }
+      placed = ends.map { |one| one.merge(y: CURVE_HEIGHT * (high - Math.log(one[:ms])) / (high - low)) }.sort_by { |one| one[:y] }
+      placed.each_cons(2) { |above, below| below[:y] = [below[:y], above[:y] + LABEL_STEP].max }
+      over = placed.last[:y] - CURVE_HEIGHT
+      placed.last[:y] -= over if over.positive?
+      placed.reverse.each_cons(2) { |below, above| above[:y] = [above[:y], below[:y] - LABEL_STEP].min }
+      { data: { values: placed }, mark: { type: "text", align: "left", dx: 6, fontSize: 11 },
+        encoding: { x: { field: "rank", type: "quantitative" }, text: { field: "server" }, color: color,
+                    y: { field: "y", type: "quantitative", scale: nil, axis: nil } } }
+    end
+
+    # Every peer as a dot, at how many requests a second it answers for each one of Oribi's; Oribi is the line at 1. The best of each kind is named.
     def overview
       data = @findings.workloads.keys.map(&:to_s).flat_map do |workload|
         rows = @findings.of(workload).select { |row| row[:metric] == "requests_per_second" && !row[:values].empty? && row[:variant].nil? }
@@ -143,24 +167,38 @@ module Bench
       data.empty? ? nil : overview_of(data)
     end
 
+    # Of each workload the best of each kind, peers before references; a name that would lie on another one is left out.
+    def best_of(data)
+      data.group_by { |one| one[:workload] }.values.flat_map do |dots|
+        best = dots.group_by { |one| one[:kind] }.values.map { |some| some.max_by { |one| one[:ratio] } }
+        order = best.sort_by { |one| [one[:kind] == "references" ? 1 : 0, -one[:ratio]] }
+        named = order.each_with_object([]) do |one, kept|
+          kept << one if kept.all? { |other| Math.log(other[:ratio] / one[:ratio]).abs > NAME_APART }
+        end
+        named.map { |one| one.merge(server: one[:server][/\A[^,]+/]) }
+      end
+    end
+
     def overview_of(data)
       order = data.map { |one| one[:workload] }.uniq
       kinds = ["Rack servers", "PSGI servers", "references"]
       ratios = data.map { |one| one[:ratio] }
       domain = [[ratios.min * 0.8, 0.05].min, [ratios.max * 1.2, 2].max]
       color = { field: "kind", type: "nominal", scale: { domain: kinds, range: [SERIES[0], SERIES[3], REFERENCE] }, legend: { title: nil, orient: "top" } }
-      { width: 860, height: { step: 22 }, data: { values: data },
+      { width: 860, height: { step: 30 }, data: { values: data },
         layer: [
           { mark: { type: "point", filled: true, size: 70, opacity: 0.75 },
             encoding: {
               x: { field: "ratio", type: "quantitative", title: "requests per second for each of Oribi's (logarithmic)",
                    scale: { type: "log", domain: domain, nice: false },
                    axis: { values: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5], format: "~g" } },
-              y: { field: "workload", type: "nominal", sort: order, title: nil, axis: { grid: true, labelLimit: 400, minExtent: 165 } },
+              y: { field: "workload", type: "nominal", sort: order, title: "workload", axis: { grid: true, labelLimit: 400, minExtent: 165 } },
               color: color,
               shape: { field: "kind", type: "nominal", scale: { domain: kinds, range: %w[circle square diamond] }, legend: { title: nil, orient: "top" } },
               tooltip: { field: "server" },
             } },
+          { data: { values: best_of(data) }, mark: { type: "text", dy: -9, fontSize: 10, color: INK },
+            encoding: { x: { field: "ratio", type: "quantitative" }, y: { field: "workload", type: "nominal", sort: order }, text: { field: "server" } } },
           { data: { values: [{}] }, mark: { type: "rule", color: ORIBI, strokeWidth: 2 }, encoding: { x: { datum: 1 } } },
         ] }
     end

@@ -69,9 +69,9 @@ module Bench
 
     def self.verdict(target, ratio)
       margin = target.margin(ratio)
-      return margin.zero? ? "met, just" : "met by #{margin} %" if target.met?(ratio)
+      return "reached (#{format("%+d", margin)} %)" if target.met?(ratio)
 
-      margin.zero? ? "missed, just" : "missed by #{-margin} %"
+      margin.zero? ? "missed (less than 1 %)" : "missed (#{margin} %)"
     end
 
     def self.what(target)

@@ -239,8 +239,8 @@ class BenchRunTest < Minitest::Test
                                   ["memory", "oribi", "memory_mb", "worker PSS, warm", [1.0]], ["memory", "unicorn", "memory_mb", "worker PSS, warm", [2.0]]
                                 ))
     found = rows.map { |row| row.values_at(:workload, :other, :found, :wanted, :verdict, :marked) }
-    assert_equal [["hello", "Bare", 1.5, "≤ 1.35", "missed by 11 %", false], ["rails", "Puma", 0.89, "< 1", "met by 11 %", false],
-                  ["rails-memory", "Unicorn", 1.0, "< 1", "missed, just", false]], found
+    assert_equal [["hello", "Bare", 1.5, "≤ 1.35", "missed (-11 %)", false], ["rails", "Puma", 0.89, "< 1", "reached (+11 %)", false],
+                  ["rails-memory", "Unicorn", 1.0, "< 1", "missed (less than 1 %)", false]], found
   end
 
   def test_one_core_pins_nothing
