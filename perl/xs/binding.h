@@ -121,6 +121,7 @@ struct psgi_worker {
     SV *app;     /* the code reference; counted */
     SV *answer;  /* code of ours that is called inside an eval; counted */
     SV *signals; /* the same */
+    SV *close;   /* the same */
     void *interpreter;
 
     /* the current call */
@@ -251,13 +252,19 @@ int psgi_replied(struct psgi_worker *w, int result);
 /* Remembers that close() is owed to this body, unless it is a plain array. */
 void psgi_body_keep(pTHX_ struct psgi_worker *w, SV *body);
 
+/* Code that closes a body; counted, the caller's. */
+SV *psgi_body_closer(pTHX);
+
 /* Calls close() on what was kept, once. Never dies. */
 void psgi_body_close(pTHX_ struct psgi_worker *w);
+
+/* True for a handle, and for an object that is read by its getline(), as it says itself. May die. */
+bool psgi_body_reads(pTHX_ SV *body);
 
 /* The file that a body stands for which is no handle, as it says itself: mortal, or NULL. May die. */
 SV *psgi_body_path(pTHX_ SV *body);
 
-/* Answers with w->status, w->headers and a body that is no array; `path` as above. May die. */
+/* Answers with w->status, w->headers and a body that is read; `path` as above. May die. */
 int psgi_body_send(pTHX_ struct psgi_worker *w, SV *body, SV *path);
 
 /* Starts a streamed answer with w->status and w->headers. PSGI_DONE or PSGI_BAD. */

@@ -20,6 +20,40 @@ static SV *method_of(pTHX_ SV *object, const char *name)
     return gv && GvCV(gv) ? (SV *)GvCV(gv) : NULL;
 }
 
+/* What the object's own can() says. Perl code, which may die. */
+static bool ask_can(pTHX_ SV *object, const char *name)
+{
+    dSP;
+    ENTER;
+    SAVETMPS;
+    PUSHMARK(SP);
+    EXTEND(SP, 2);
+    PUSHs(object);
+    mPUSHp(name, strlen(name));
+    PUTBACK;
+    (void)call_method("can", G_SCALAR);
+    SPAGAIN;
+    SV *said = POPs;
+    bool can = SvTRUE(said);
+    PUTBACK;
+    FREETMPS;
+    LEAVE;
+    return can;
+}
+
+/* True for an object whose class has the method, or whose can() says so: Plack::Util::inline_object() makes bodies that have nothing but can() and AUTOLOAD.
+ * Of a class that leaves can() as it is, AUTOLOAD alone counts only with `by_autoload`. May die. */
+static bool responds_to(pTHX_ SV *object, const char *name, bool by_autoload)
+{
+    if (method_of(aTHX_ object, name))
+        return true;
+    if (!SvROK(object) || !SvOBJECT(SvRV(object)))
+        return false;
+    if (method_of(aTHX_ object, "can") != (SV *)get_cv("UNIVERSAL::can", 0))
+        return ask_can(aTHX_ object, name);
+    return by_autoload && gv_fetchmethod_autoload(SvSTASH(SvRV(object)), name, TRUE);
+}
+
 static IO *io_of(SV *body)
 {
     SV *sv = SvROK(body) ? SvRV(body) : body;
@@ -40,25 +74,46 @@ void psgi_body_keep(pTHX_ struct psgi_worker *w, SV *body)
     w->open_body = newSVsv(body);
 }
 
+/* Oribi::Worker::_close(body): called inside an eval. */
+XS_INTERNAL(psgi_xs_close);
+XS_INTERNAL(psgi_xs_close)
+{
+    dXSARGS;
+    PERL_UNUSED_VAR(items);
+    SV *body = ST(0);
+    SP -= 1;
+    PUTBACK;
+    if (io_of(body) || responds_to(aTHX_ body, "close", true)) {
+        PUSHMARK(SP);
+        XPUSHs(body);
+        PUTBACK;
+        call_method("close", G_VOID | G_DISCARD);
+    }
+    XSRETURN_EMPTY;
+}
+
+SV *psgi_body_closer(pTHX)
+{
+    return newRV_noinc((SV *)newXS(NULL, psgi_xs_close, __FILE__));
+}
+
 void psgi_body_close(pTHX_ struct psgi_worker *w)
 {
     SV *body = w->open_body;
     w->open_body = NULL;
     if (!body)
         return;
-    if (io_of(body) || method_of(aTHX_ body, "close")) {
-        dSP;
-        ENTER;
-        SAVETMPS;
-        PUSHMARK(SP);
-        XPUSHs(body);
-        PUTBACK;
-        call_method("close", G_VOID | G_DISCARD | G_EVAL);
-        if (SvROK(ERRSV) || SvCUR(ERRSV) > 0)
-            oribi_log(ORIBI_LOG_ERROR, "%s: close of the body died: %s", w->line, SvPV_nolen(psgi_text(aTHX_ ERRSV)));
-        FREETMPS;
-        LEAVE;
-    }
+    dSP;
+    ENTER;
+    SAVETMPS;
+    PUSHMARK(SP);
+    XPUSHs(body);
+    PUTBACK;
+    call_sv(w->close, G_VOID | G_DISCARD | G_EVAL);
+    if (SvROK(ERRSV) || SvCUR(ERRSV) > 0)
+        oribi_log(ORIBI_LOG_ERROR, "%s: close of the body died: %s", w->line, SvPV_nolen(psgi_text(aTHX_ ERRSV)));
+    FREETMPS;
+    LEAVE;
     SvREFCNT_dec(body);
 }
 
@@ -107,7 +162,7 @@ static int send_handle(pTHX_ struct psgi_worker *w, SV *body)
 
 SV *psgi_body_path(pTHX_ SV *body)
 {
-    if (io_of(body) || !method_of(aTHX_ body, "path"))
+    if (io_of(body) || !responds_to(aTHX_ body, "path", false))
         return NULL;
     dSP;
     PUSHMARK(SP);
@@ -238,18 +293,18 @@ static int send_records(pTHX_ struct psgi_worker *w, SV *body)
     return rc;
 }
 
+bool psgi_body_reads(pTHX_ SV *body)
+{
+    bool is_array = SvROK(body) && SvTYPE(SvRV(body)) == SVt_PVAV;
+    return io_of(body) || responds_to(aTHX_ body, "getline", !is_array);
+}
+
 int psgi_body_send(pTHX_ struct psgi_worker *w, SV *body, SV *path)
 {
     int rc = send_handle(aTHX_ w, body);
     if (rc == PSGI_SLOW && path)
         rc = sent_file(w, oribi_reply_path(w->req, w->status, w->headers, w->header_count, SvPVX_const(path)));
-    if (rc != PSGI_SLOW)
-        return rc;
-    if (io_of(body) || method_of(aTHX_ body, "getline"))
-        return send_records(aTHX_ w, body);
-    (void)snprintf(w->reason, sizeof w->reason,
-                   "the body is neither an array reference nor a handle, nor has it a getline method");
-    return PSGI_BAD;
+    return rc == PSGI_SLOW ? send_records(aTHX_ w, body) : rc;
 }
 
 /* --- the writer --- */
@@ -258,15 +313,16 @@ XS_INTERNAL(psgi_xs_writer_write);
 XS_INTERNAL(psgi_xs_writer_write)
 {
     dXSARGS;
-    if (items != 2)
+    if (items < 1 || items > 2)
         croak("Usage: $writer->write($bytes)");
+    SV *bytes = items == 2 ? ST(1) : &PL_sv_undef; /* a filter around the writer may have had nothing to give */
     struct psgi_worker *w = SvROK(ST(0)) ? psgi_bound(aTHX_ SvRV(ST(0))) : NULL;
     if (!w)
         croak("Oribi: write to a closed writer");
     STRLEN n = 0;
-    SvGETMAGIC(ST(1));
+    SvGETMAGIC(bytes);
     ENTER;
-    const char *p = SvOK(ST(1)) ? record_bytes(aTHX_ w, ST(1), &n, "write", w->write_count++) : NULL;
+    const char *p = SvOK(bytes) ? record_bytes(aTHX_ w, bytes, &n, "write", w->write_count++) : NULL;
     bool sent = psgi_stream_write(aTHX_ w, p, n);
     LEAVE;
     if (!sent)

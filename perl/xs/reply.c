@@ -193,15 +193,9 @@ int psgi_replied(struct psgi_worker *w, int result)
     return PSGI_DONE;
 }
 
-static bool is_object_body(pTHX_ SV *body)
+static bool is_array(SV *body)
 {
-    return SvOBJECT(SvRV(body)) && gv_fetchmethod_autoload(SvSTASH(SvRV(body)), "getline", FALSE);
-}
-
-/* An array of strings, as nearly every body is. An array that is an object with getline() is a body of the other kind. */
-static bool is_string_array(pTHX_ SV *body)
-{
-    return SvROK(body) && SvTYPE(SvRV(body)) == SVt_PVAV && !is_object_body(aTHX_ body);
+    return SvROK(body) && SvTYPE(SvRV(body)) == SVt_PVAV;
 }
 
 static int reply_strings(pTHX_ struct psgi_worker *w, SV *body)
@@ -223,7 +217,7 @@ int psgi_reply_plain(pTHX_ struct psgi_worker *w, SV *res)
     if (!av || AvFILLp(av) != 2)
         return PSGI_SLOW; /* code, or a mistake */
     SV *body = item(aTHX_ av, 2);
-    if (SvGMAGICAL(body) || !is_string_array(aTHX_ body))
+    if (SvGMAGICAL(body) || !is_array(body) || SvOBJECT(SvRV(body)))
         return PSGI_SLOW;
     rc = take_status(aTHX_ w, item(aTHX_ av, 0));
     if (rc == PSGI_DONE)
@@ -271,9 +265,12 @@ static int reply_array(pTHX_ struct psgi_worker *w, AV *av, bool streaming)
         return bad(w, "the response has %d elements, not 3", (int)len);
     SV *body = len == 3 ? sv_mortalcopy(element(aTHX_ av, 2)) : NULL;
     SV *path = NULL;
-    bool strings = body && is_string_array(aTHX_ body);
     if (body)
         psgi_body_keep(aTHX_ w, body); /* before anything can go wrong */
+    bool reads = body && psgi_body_reads(aTHX_ body);
+    bool strings = body && !reads && is_array(body);
+    if (body && !reads && !strings)
+        return bad(w, "the body is neither an array reference nor a handle, nor has it a getline method");
     if (strings)
         body = settled_array(aTHX_ w, body);
     else if (body)

@@ -352,6 +352,7 @@ struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, const struc
     w->app = newSVsv(app);
     w->answer = newRV_noinc((SV *)newXS(NULL, psgi_xs_answer, __FILE__));
     w->signals = newRV_noinc((SV *)newXS(NULL, psgi_xs_signals, __FILE__));
+    w->close = psgi_body_closer(aTHX);
     psgi_env_init(aTHX_ w, multiprocess);
     return w;
 }
@@ -362,6 +363,7 @@ void psgi_worker_free(pTHX_ struct psgi_worker *w)
     SvREFCNT_dec(w->app);
     SvREFCNT_dec(w->answer);
     SvREFCNT_dec(w->signals);
+    SvREFCNT_dec(w->close);
     SvREFCNT_dec(w->open_body);
     Safefree(w->headers);
     Safefree(w->iov);
