@@ -169,6 +169,16 @@ E2E.suite("mishaps") do
 
   # --- processes ---
 
+  # With the pause of a failed start, nobody would answer for an hour after the first few.
+  def test_a_url_that_kills_its_worker_holds_nobody_up
+    one = start_serving("--workers", "2", "--err-respawn-interval", "1h")
+    20.times do |i|
+      assert_empty connect(one).send_raw("GET /exit?n=#{i} HTTP/1.1\r\nHost: a\r\n\r\n").read_to_end
+      assert_alive(one)
+      assert said?(one, %r{warn: worker \d \(pid \d+\) ended: exit code 3 during GET /exit\?n=#{i}; replacing it})
+    end
+  end
+
   # One that is stopped takes no signal but KILL.
   def test_a_worker_that_does_not_hear_term
     one = serve("--shutdown-timeout", "300ms")

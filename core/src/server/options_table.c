@@ -164,7 +164,7 @@ static const struct oribi_option table[] = {
      FIELD(err_respawn_interval_ms),
      .max = HOURS_24,
      .default_text = "1s",
-     .help = "pause before a worker that ended badly is replaced"},
+     .help = "pause before a start is tried again that failed"},
     {.name = "roll_max_unavailable",
      IN(PROCESS, BOTH),
      .argument = "N",

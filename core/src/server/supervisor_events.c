@@ -151,7 +151,7 @@ static void worker_forked(struct oribi_supervisor *sup, const struct oribi_event
         sup->boot_failed_at = now_ms;
         if (place->generation == sup->next_generation)
             oribi__sup_reload_failed(sup, "no process for a worker");
-        oribi__sup_hold(sup, place, ++sup->boot_failures, now_ms);
+        oribi__sup_hold(sup, place, oribi__sup_backoff_ms(sup, ++sup->boot_failures), now_ms);
         return;
     }
     place->pid = event->pid;
@@ -171,6 +171,8 @@ static void worker_ready(struct oribi_supervisor *sup, const struct oribi_event 
     place->state = ORIBI_PLACE_SERVING;
     place->until = place->cause ? oribi__sup_stop_deadline(sup, now_ms) : 0; /* the program has asked it to end already */
     place->ready_at = now_ms;
+    if (!sup->config.patient && place->generation == sup->generation)
+        sup->boot_failures = 0;
     if (sup->up)
         return;
     sup->up = true;
@@ -194,49 +196,80 @@ static void worker_leaving(struct oribi_supervisor *sup, const struct oribi_even
     place->until = oribi__sup_stop_deadline(sup, now_ms);
 }
 
-/* Counts failures in a row; true when this end is one. */
-static bool count_failure(struct oribi_supervisor *sup, const struct oribi_place *place, bool failed,
-                          const char *reason, int64_t now_ms)
+/* Counts starts that failed, in a row. Where workers are always ready at once (patient), one that lasts less than a second is one of them. */
+static bool count_failed_start(struct oribi_supervisor *sup, const struct oribi_place *place, bool failed,
+                               const char *reason, int64_t now_ms)
 {
-    bool never_ready = place->ready_at == 0;
-    bool in_vain = never_ready && (failed || reason == oribi__cause_boot_timeout);
-    bool early = in_vain || (failed && now_ms - place->ready_at < ORIBI_EARLY_EXIT_MS);
+    bool in_vain = place->ready_at == 0 && (failed || reason == oribi__cause_boot_timeout);
+    bool early = sup->config.patient && failed && now_ms - place->ready_at < ORIBI_EARLY_EXIT_MS;
     bool long_ago = now_ms - sup->boot_failed_at > 2 * ORIBI_RESPAWN_DELAY_MS_MAX;
-    if (!early || long_ago)
+    if (long_ago || (sup->config.patient && !in_vain && !early))
         sup->boot_failures = 0;
-    if (early) {
-        sup->boot_failures++;
-        sup->boot_failed_at = now_ms;
-    }
-    return early;
+    if (!in_vain && !early)
+        return false;
+    sup->boot_failures++;
+    sup->boot_failed_at = now_ms;
+    return true;
+}
+
+/* How long the slot of a worker that has ended stays empty. A worker that served and died holds up nothing but its own slot, and that only
+ * when deaths there become a series. */
+static int64_t respawn_wait_ms(struct oribi_supervisor *sup, struct oribi_place *place, bool failed, const char *reason,
+                               int64_t now_ms)
+{
+    if (place->generation != sup->generation)
+        return 0;
+    if (count_failed_start(sup, place, failed, reason, now_ms))
+        return oribi__sup_backoff_ms(sup, sup->boot_failures);
+    if (!failed)
+        return 0;
+    return sup->config.patient ? sup->config.err_respawn_interval_ms : oribi__sup_death_wait_ms(sup, place, now_ms);
+}
+
+/* The call that the worker was in when it died, as words for the log; "" when it was in none. May be torn: it is only shown. */
+static const char *call_text(struct oribi_supervisor *sup, const struct oribi_place *place)
+{
+    const struct oribi_slot *slot = &sup->slots[oribi__sup_number(sup, place)];
+    uint32_t threads = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
+    if (atomic_load_explicit(&slot->call_started_us, memory_order_acquire) == 0)
+        return "";
+    if (threads > 1)
+        return oribi__sup_keep(sup, " during %u calls, one of them %.*s", threads, ORIBI_SLOT_LINE_CAP - 1, slot->line);
+    return oribi__sup_keep(sup, " during %.*s", ORIBI_SLOT_LINE_CAP - 1, slot->line);
+}
+
+static void say_ended(struct oribi_supervisor *sup, const struct oribi_place *place, bool failed, const char *what,
+                      int64_t wait_ms)
+{
+    const char *then = "";
+    if (failed && place->generation == sup->generation && !sup->stopping)
+        then = wait_ms ? oribi__sup_keep(sup, "; replacing it in %lld ms", (long long)wait_ms) : "; replacing it";
+    say(sup, failed ? ORIBI_LOG_WARN : ORIBI_LOG_DEBUG, "%s%s", what, then);
 }
 
 static void worker_exited(struct oribi_supervisor *sup, struct oribi_place *place, int status, int64_t now_ms)
 {
+    uint32_t number = oribi__sup_number(sup, place);
     bool never_ready = place->ready_at == 0;
     if (!place->cause && !never_ready && WIFEXITED(status) && WEXITSTATUS(status) == ORIBI_EXIT_CALL_DEADLINE)
         place->cause = oribi__cause_call_deadline; /* it has said why, and the next one is wanted at once */
-    bool failed = !place->cause && (status != 0 || never_ready);
+    const char *call = place->cause || never_ready ? "" : call_text(sup, place);
+    bool failed = !place->cause && (status != 0 || never_ready || (call[0] && !sup->config.patient));
     const char *reason = place->cause ? place->cause : oribi__sup_status_text(sup, status);
-    const char *when = never_ready && failed ? " before it was ready" : "";
-    say(sup, failed ? ORIBI_LOG_WARN : ORIBI_LOG_DEBUG, "worker %u (pid %d) ended%s: %s", oribi__sup_number(sup, place),
-        place->pid, when, reason);
+    const char *what = oribi__sup_keep(sup, "worker %u (pid %d) ended%s: %s%s", number, place->pid,
+                                       never_ready && failed ? " before it was ready" : "", reason, call);
+    int64_t wait_ms = respawn_wait_ms(sup, place, failed, reason, now_ms);
+    say_ended(sup, place, failed, what, wait_ms);
     struct oribi_action *action = push(sup, ORIBI_ACTION_WORKER_EXIT);
     action->pid = place->pid;
     action->status = status;
-    action->slot = oribi__sup_number(sup, place);
+    action->slot = number;
     action->generation = place->generation;
     action->text = reason;
-    if (place->generation == sup->next_generation && (failed || never_ready)) {
-        place->state = ORIBI_PLACE_FREE;
-        oribi__sup_reload_failed(
-            sup, oribi__sup_keep(sup, "worker %u (pid %d) ended%s: %s", action->slot, place->pid, when, reason));
-    } else if (place->generation == sup->generation && (count_failure(sup, place, failed, reason, now_ms) || failed)) {
-        oribi__sup_hold(sup, place, sup->boot_failures, now_ms);
-    } else {
-        place->state = ORIBI_PLACE_FREE;
-    }
+    oribi__sup_hold(sup, place, wait_ms, now_ms);
     place->pid = 0;
+    if (place->generation == sup->next_generation && (failed || never_ready))
+        oribi__sup_reload_failed(sup, what);
 }
 
 /* --- the operator --- */

@@ -51,13 +51,15 @@ struct oribi_mold_place *oribi__sup_mold_of_pid(struct oribi_supervisor *sup, in
 struct oribi_mold_place *oribi__sup_mold_of_generation(struct oribi_supervisor *sup, uint32_t generation);
 const char *oribi__sup_status_text(struct oribi_supervisor *sup, int status);
 int64_t oribi__sup_backoff_ms(const struct oribi_supervisor *sup, uint32_t failures);
+/* Books the death of a worker that served. How long its slot is to wait before it is used again: 0 unless its workers die in series. */
+int64_t oribi__sup_death_wait_ms(struct oribi_supervisor *sup, struct oribi_place *place, int64_t now_ms);
 int64_t oribi__deadline_in(int64_t timeout_ms, int64_t now_ms); /* 0 when there is no timeout */
 int64_t oribi__sup_stop_deadline(const struct oribi_supervisor *sup, int64_t now_ms);
 
 /* changing */
 void oribi__sup_kill(struct oribi_supervisor *sup, struct oribi_place *place, const char *cause, int64_t now_ms);
 void oribi__sup_stop(struct oribi_supervisor *sup, struct oribi_place *place, int64_t now_ms);
-void oribi__sup_hold(struct oribi_supervisor *sup, struct oribi_place *place, uint32_t failures, int64_t now_ms);
+void oribi__sup_hold(struct oribi_supervisor *sup, struct oribi_place *place, int64_t wait_ms, int64_t now_ms);
 void oribi__sup_kill_mold(struct oribi_supervisor *sup, struct oribi_mold_place *mold, int64_t now_ms);
 void oribi__sup_stop_mold(struct oribi_supervisor *sup, struct oribi_mold_place *mold, int64_t now_ms);
 void oribi__sup_begin_stop(struct oribi_supervisor *sup, int exit_code);

@@ -192,6 +192,33 @@ int64_t oribi__sup_backoff_ms(const struct oribi_supervisor *sup, uint32_t failu
     return doubled_too_far ? ORIBI_RESPAWN_DELAY_MS_MAX : delay;
 }
 
+static bool has_company(const struct oribi_supervisor *sup, const struct oribi_place *place)
+{
+    for (uint32_t i = 0; i < sup->slot_count; i++) {
+        const struct oribi_place *other = &sup->places[i];
+        if (other != place && other->generation == place->generation && oribi__is_member(other->state) &&
+            other->state != ORIBI_PLACE_HELD)
+            return true;
+    }
+    return false;
+}
+
+/* Each death costs its slot one interval; a slot may owe ORIBI_DEATHS_AT_ONCE of them before it has to wait. So a request that kills its
+ * worker now and then costs nothing, a storm of them is bounded for each slot by itself, and the last worker is never missed for long. */
+int64_t oribi__sup_death_wait_ms(struct oribi_supervisor *sup, struct oribi_place *place, int64_t now_ms)
+{
+    int64_t interval = sup->config.err_respawn_interval_ms < ORIBI_DEATHS_INTERVAL_MS_MAX
+                           ? sup->config.err_respawn_interval_ms
+                           : ORIBI_DEATHS_INTERVAL_MS_MAX;
+    int64_t most = now_ms + (ORIBI_DEATHS_AT_ONCE + 1) * interval;
+    int64_t paid_at = (place->deaths_paid_at > now_ms ? place->deaths_paid_at : now_ms) + interval;
+    place->deaths_paid_at = paid_at < most ? paid_at : most;
+    int64_t wait = place->deaths_paid_at - now_ms - ORIBI_DEATHS_AT_ONCE * interval;
+    if (wait > ORIBI_LAST_RESPAWN_MS && !has_company(sup, place))
+        return ORIBI_LAST_RESPAWN_MS;
+    return wait > 0 ? wait : 0;
+}
+
 int64_t oribi__deadline_in(int64_t timeout_ms, int64_t now_ms)
 {
     return timeout_ms ? now_ms + timeout_ms : 0;
@@ -228,11 +255,11 @@ void oribi__sup_stop(struct oribi_supervisor *sup, struct oribi_place *place, in
 }
 
 /* Only the current generation is worth waiting for. */
-void oribi__sup_hold(struct oribi_supervisor *sup, struct oribi_place *place, uint32_t failures, int64_t now_ms)
+void oribi__sup_hold(struct oribi_supervisor *sup, struct oribi_place *place, int64_t wait_ms, int64_t now_ms)
 {
-    bool wanted = !sup->stopping && place->generation == sup->generation && !place->retire;
+    bool wanted = wait_ms > 0 && !sup->stopping && place->generation == sup->generation && !place->retire;
     place->state = wanted ? ORIBI_PLACE_HELD : ORIBI_PLACE_FREE;
-    place->until = now_ms + oribi__sup_backoff_ms(sup, failures);
+    place->until = now_ms + wait_ms;
 }
 
 void oribi__sup_kill_mold(struct oribi_supervisor *sup, struct oribi_mold_place *mold, int64_t now_ms)

@@ -292,7 +292,8 @@ static bool spawn(struct oribi_supervisor *sup, struct oribi_mold_place *mold, i
                                       .generation = mold->generation,
                                       .ticket = ++sup->last_ticket,
                                       .mold_pid = mold->pid,
-                                      .until = oribi__deadline_in(sup->config.boot_timeout_ms, now_ms)};
+                                      .until = oribi__deadline_in(sup->config.boot_timeout_ms, now_ms),
+                                      .deaths_paid_at = place->deaths_paid_at};
         sup->spawned_at = now_ms;
         struct oribi_action *action = push(sup, ORIBI_ACTION_SPAWN);
         action->pid = mold->pid;

@@ -40,7 +40,10 @@ enum {
     ORIBI_MOLDS_MAX = 8,                /* of all generations, leaving ones included */
     ORIBI_BOOT_FAILURES_MAX = 3,        /* in a row, before any worker was ever ready: then give up */
     ORIBI_RESPAWN_DELAY_MS_MAX = 30000, /* doubling of err_respawn_interval ends here */
-    ORIBI_EARLY_EXIT_MS = 1000,         /* a worker that serves for less than this counts as one that did not come up */
+    ORIBI_EARLY_EXIT_MS = 1000,         /* patient: a worker that lasts less than this counts as one that did not come up */
+    ORIBI_DEATHS_AT_ONCE = 5,           /* deaths of workers that served, in one slot: so many are replaced at once … */
+    ORIBI_DEATHS_INTERVAL_MS_MAX = 1000, /* … and then one in err_respawn_interval, or in this if that is shorter */
+    ORIBI_LAST_RESPAWN_MS = 100,        /* a slot waits no longer than this while no other worker of its generation is there */
     ORIBI_WATCH_MS = 1000,              /* how often the scoreboard is looked at */
     ORIBI_WATCH_JUMP_MS =
         3000, /* looks further apart than this: the machine or we stood still, so nobody is to blame */
@@ -184,6 +187,7 @@ struct oribi_place {
     int64_t overdue_since; /* when a look first found that call overdue; 0: it is not */
     bool interrupted;      /* INT was sent */
     bool reopen;           /* USR1 is to be sent */
+    int64_t deaths_paid_at; /* one interval for each death of a worker that served here (oribi__sup_death_wait); outlives the worker */
     const char *retire;    /* why it is to be replaced; static text, NULL: it is not */
     const char *cause;     /* why we ended it; static text */
 };
