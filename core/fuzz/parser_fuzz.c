@@ -82,7 +82,7 @@ static void set_limits(struct oribi_limits *limits, uint8_t choice)
     if (choice & 4)
         limits->fields_max = 4;
     limits->underscores_allow = choice & 8;
-    limits->lenient_target = choice & 16;
+    limits->strict_target = choice & 16;
     limits->connect_allow = choice & 32;
 }
 

@@ -8,7 +8,7 @@ class SpecTest < BindingTest
   SINGLE = { "r" => "\r", "n" => "\n", "t" => "\t", "0" => "\0", "s" => " ", "\\" => "\\" }.freeze
   ONE = /\\(?:x(?<hex>[0-9a-f]{2})|(?<single>[rnts0\\]))/
   TOKEN = /\\\{(?<count>\d+)\*(?<unit>\\x[0-9a-f]{2}|\\[rnts0\\]|.)\}|#{ONE}/
-  LIMITS = %w[target_bytes_max head_bytes_max fields_max body_bytes_max underscores_allow lenient_target connect_allow].freeze
+  LIMITS = %w[target_bytes_max head_bytes_max fields_max body_bytes_max underscores_allow strict_target connect_allow].freeze
 
   def self.unescape(text)
     text.b.gsub(TOKEN) do

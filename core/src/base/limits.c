@@ -10,7 +10,7 @@ void oribi_limits_init(struct oribi_limits *limits)
         .body_bytes_max = ORIBI_BODY_BYTES_DEFAULT,
         .body_memory_max = ORIBI_BODY_MEMORY_DEFAULT,
         .underscores_allow = false,
-        .lenient_target = false,
+        .strict_target = false,
         .connect_allow = false,
     };
 }

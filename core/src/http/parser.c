@@ -59,18 +59,11 @@ static int refuse_target_byte(char c, const char **reason)
     }
 }
 
-/* How far the target reaches from p, of which `done` bytes are known to be good. */
-static size_t target_len(const char *p, size_t n, size_t done, const struct oribi_limits *limits)
+/* How far the target reaches from p; sets *query as the scan does. */
+static size_t target_len(const char *p, size_t n, const struct oribi_limits *limits, size_t *query)
 {
-    size_t query;
-    size_t len = done + oribi_scan_active->target(p + done, n - done, &query);
-    if (!limits->lenient_target)
-        return len;
-    while (len < n && (oribi__scan_class[(uint8_t)p[len]] & SCAN_TEXT) && !memchr(" \t#", p[len], 3)) {
-        len++;
-        len += oribi_scan_active->target(p + len, n - len, &query);
-    }
-    return len;
+    return limits->strict_target ? oribi_scan_active->strict_target(p, n, query)
+                                 : oribi_scan_active->target(p, n, query);
 }
 
 /* Checks "HTTP/1.1\r\n" byte by byte; p is behind the second space. Returns the minor version, ORIBI_AGAIN or an
@@ -110,12 +103,9 @@ static int scan_request_line(const char *p, size_t n, uint32_t *scanned, const s
 
     size_t start = method + 1;
     const char *target = p + start;
-    size_t query = SIZE_MAX;
-    size_t len;
-    if (*scanned <= start && !limits->lenient_target)
-        len = oribi_scan_active->target(target, n - start, &query);
-    else
-        len = target_len(target, n - start, *scanned > start ? *scanned - start : 0, limits);
+    size_t query;
+    size_t done = *scanned > start ? *scanned - start : 0;
+    size_t len = done + target_len(target + done, n - start - done, limits, &query);
     if (len > limits->target_bytes_max)
         return refuse(reason, ORIBI_ETARGET, "target over the limit");
     if (start + len == n) {
@@ -134,7 +124,7 @@ static int scan_request_line(const char *p, size_t n, uint32_t *scanned, const s
         *scanned = (uint32_t)(start + len);
         return minor;
     }
-    if (query > len) {
+    if (done) {
         const char *mark = memchr(target, '?', len);
         query = mark ? (size_t)(mark - target) : len;
     }
@@ -457,7 +447,8 @@ static void keep_what_is_known(const struct oribi_limits *limits, const char *bu
         return;
     head->method = oribi_slice(p, method);
     head->is_head = method == 4 && memcmp(p, "HEAD", 4) == 0;
-    size_t len = target_len(p + method + 1, n - pos - method - 1, 0, limits);
+    size_t query;
+    size_t len = target_len(p + method + 1, n - pos - method - 1, limits, &query);
     if (method + 1 + len < n - pos && p[method + 1 + len] == ' ')
         head->target = oribi_slice(p + method + 1, len);
 }

@@ -7,30 +7,31 @@
 
 #include <string.h>
 
-/* T tchar, G target, H host, X text; a row is sixteen bytes. */
+/* T tchar, G target, R target unless it must be strict, H host, X text; a row is sixteen bytes. */
 #define X_ SCAN_TEXT
-#define G_ (SCAN_TARGET | SCAN_TEXT)
+#define R_ (SCAN_TARGET | SCAN_TEXT)
+#define G_ (SCAN_STRICT_TARGET | SCAN_TARGET | SCAN_TEXT)
 #define T_ (SCAN_TOKEN | SCAN_TEXT)
-#define H_ (SCAN_HOST | SCAN_TARGET | SCAN_TEXT)
-#define A_ (SCAN_TOKEN | SCAN_HOST | SCAN_TARGET | SCAN_TEXT)
+#define H_ (SCAN_HOST | G_)
+#define A_ (SCAN_TOKEN | SCAN_HOST | G_)
 
 const uint8_t oribi__scan_class[256] = {
-    0,  0,  0,  0,  0,  0,  0,  0,  0,  X_, 0,  0,  0,  0,  0,  0,  /* TAB is text */
-    0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, X_, 0, 0, 0, 0, 0, 0, /* TAB is text */
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     X_, A_, X_, T_, A_, T_ | G_, A_, A_, H_, H_, A_, A_, H_, A_, A_, G_, /* SP ! " # $ % & ' ( ) * + , - . / */
     A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, G_, H_, X_, H_, X_, G_, /* 0 … 9 : ; < = > ? */
     G_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, /* @ A … O */
-    A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, G_, X_, G_, T_, A_, /* P … Z [ \ ] ^ _ */
-    T_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, /* ` a … o */
-    A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, X_, T_, X_, A_, 0,  /* p … z { | } ~ DEL */
-    X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, /* obs-text */
-    X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_,
-    X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_,
-    X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_,
-    X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_,
-    X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_,
-    X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_,
-    X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_, X_,
+    A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, G_, R_, G_, T_ | R_, A_, /* P … Z [ \ ] ^ _ */
+    T_ | R_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, /* ` a … o */
+    A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, R_, T_ | R_, R_, A_, 0, /* p … z { | } ~ DEL */
+    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, /* obs-text, and raw in a target */
+    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
+    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
+    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
+    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
+    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
+    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
+    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
 };
 
 static inline size_t span(const char *p, size_t n, uint8_t class)
@@ -75,12 +76,22 @@ static size_t scalar_text(const char *p, size_t n)
     }
 }
 
-static size_t scalar_target(const char *p, size_t n, size_t *query)
+static size_t span_query(const char *p, size_t n, uint8_t class, size_t *query)
 {
-    size_t len = span(p, n, SCAN_TARGET);
+    size_t len = span(p, n, class);
     const char *mark = len ? memchr(p, '?', len) : NULL;
     *query = mark ? (size_t)(mark - p) : len;
     return len;
+}
+
+static size_t scalar_target(const char *p, size_t n, size_t *query)
+{
+    return span_query(p, n, SCAN_TARGET, query);
+}
+
+static size_t scalar_strict_target(const char *p, size_t n, size_t *query)
+{
+    return span_query(p, n, SCAN_STRICT_TARGET, query);
 }
 
 /* Line by line, without masks: what the caller stops at ends the search as well. */
@@ -105,8 +116,8 @@ static size_t scalar_lines(const char *p, size_t before, size_t n, uint32_t *mar
     return count;
 }
 
-static const struct oribi_scan scalar = {"scalar",     scalar_token, scalar_target,
-                                         scalar_host,  scalar_text,  scalar_lines};
+static const struct oribi_scan scalar = {"scalar",    scalar_token, scalar_target, scalar_strict_target,
+                                         scalar_host, scalar_text,  scalar_lines};
 
 /* The one mutable global of the core: set before main by choose(), read-only from then on (tests and benchmarks
  * aside). Every level gives the same results, so whoever reads it earlier is slow, not wrong. */

@@ -25,6 +25,7 @@ enum {
     SCAN_TARGET = 2,
     SCAN_HOST = 4,
     SCAN_TEXT = 8,
+    SCAN_STRICT_TARGET = 16,
 };
 extern ORIBI__HIDDEN const uint8_t oribi__scan_class[256];
 

@@ -21,10 +21,15 @@
 static const uint8_t row_bits[16] __attribute__((aligned(16))) = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};
 static const uint8_t token_columns[16] __attribute__((aligned(16))) = {
     0xe8, 0xfc, 0xf8, 0xfc, 0xfc, 0xfc, 0xfc, 0xfc, 0xf8, 0xf8, 0xf4, 0x54, 0xd0, 0x54, 0xf4, 0x70};
-static const uint8_t target_columns[16] __attribute__((aligned(16))) = {
+static const uint8_t strict_target_columns[16] __attribute__((aligned(16))) = {
     0xb8, 0xfc, 0xf8, 0xf8, 0xfc, 0xfc, 0xfc, 0xfc, 0xfc, 0xfc, 0xfc, 0x7c, 0x54, 0x7c, 0xd4, 0x7c};
 static const uint8_t host_columns[16] __attribute__((aligned(16))) = {
     0xa8, 0xfc, 0xf8, 0xf8, 0xfc, 0xf8, 0xfc, 0xfc, 0xfc, 0xfc, 0xf4, 0x5c, 0x54, 0x5c, 0xd4, 0x70};
+
+/* The other way round: what no target has, so that 0x80-0xff, which look up as zero, are in. */
+static const uint8_t off_target_columns[16] __attribute__((aligned(16))) = {
+    0x03, 0x01, 0x03, 0x03, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x05, 0x01, 0x05, 0x09};
+static const uint8_t off_target_rows[16] __attribute__((aligned(16))) = {0x01, 0x01, 0x02, 0x04, 0, 0, 0, 0x08};
 
 /* Both classes `lines` needs in one lookup. Bits 0-4 cover the tchars: rows 3 5 6 7 have columns 0-9, rows 4 6
  * columns 1-F, row 2 its own, rows 4 5 6 columns A E F, rows 4 6 7 columns A C E. Bits 5-7 cover the controls: rows
@@ -77,14 +82,20 @@ SCAN_SSE42 static size_t sse42_host(const char *p, size_t n)
     return span16(p, n, host_columns, SCAN_HOST);
 }
 
-SCAN_SSE42 static size_t sse42_target(const char *p, size_t n, size_t *query)
+SCAN_SSE42 SCAN_INLINE uint32_t off_target16(const char *p)
+{
+    __m128i class = class16(_mm_loadu_si128((const __m128i *)p), off_target_columns, off_target_rows);
+    return (uint32_t)_mm_movemask_epi8(_mm_cmpgt_epi8(class, _mm_setzero_si128()));
+}
+
+SCAN_SSE42 SCAN_INLINE size_t target16(const char *p, size_t n, size_t *query, bool strict)
 {
     size_t i = 0;
     size_t mark = SIZE_MAX;
     for (; i + 16 <= n; i += 16) {
         __m128i equal = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(p + i)), _mm_set1_epi8('?'));
         uint32_t marks = (uint32_t)_mm_movemask_epi8(equal);
-        uint32_t outside = outside16(p + i, target_columns);
+        uint32_t outside = strict ? outside16(p + i, strict_target_columns) : off_target16(p + i);
         if (marks && mark == SIZE_MAX)
             mark = i + (size_t)__builtin_ctz(marks);
         if (outside) {
@@ -93,11 +104,21 @@ SCAN_SSE42 static size_t sse42_target(const char *p, size_t n, size_t *query)
             return i;
         }
     }
-    for (; i < n && (oribi__scan_class[(uint8_t)p[i]] & SCAN_TARGET); i++)
+    for (; i < n && (oribi__scan_class[(uint8_t)p[i]] & (strict ? SCAN_STRICT_TARGET : SCAN_TARGET)); i++)
         if (p[i] == '?' && mark == SIZE_MAX)
             mark = i;
     *query = mark < i ? mark : i;
     return i;
+}
+
+SCAN_SSE42 static size_t sse42_target(const char *p, size_t n, size_t *query)
+{
+    return target16(p, n, query, false);
+}
+
+SCAN_SSE42 static size_t sse42_strict_target(const char *p, size_t n, size_t *query)
+{
+    return target16(p, n, query, true);
 }
 
 SCAN_SSE42 static size_t sse42_text(const char *p, size_t n)
@@ -189,14 +210,20 @@ SCAN_AVX2 static size_t avx2_host(const char *p, size_t n)
     return span32(p, n, host_columns, SCAN_HOST);
 }
 
-SCAN_AVX2 static size_t avx2_target(const char *p, size_t n, size_t *query)
+SCAN_AVX2 SCAN_INLINE uint32_t off_target32(const char *p)
+{
+    __m256i class = class32(_mm256_loadu_si256((const __m256i *)p), off_target_columns, off_target_rows);
+    return (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(class, _mm256_setzero_si256()));
+}
+
+SCAN_AVX2 SCAN_INLINE size_t target32(const char *p, size_t n, size_t *query, bool strict)
 {
     size_t i = 0;
     size_t mark = SIZE_MAX;
     for (; i + 32 <= n; i += 32) {
         __m256i equal = _mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *)(p + i)), _mm256_set1_epi8('?'));
         uint32_t marks = (uint32_t)_mm256_movemask_epi8(equal);
-        uint32_t outside = outside32(p + i, target_columns);
+        uint32_t outside = strict ? outside32(p + i, strict_target_columns) : off_target32(p + i);
         if (marks && mark == SIZE_MAX)
             mark = i + (size_t)__builtin_ctz(marks);
         if (outside) {
@@ -205,11 +232,21 @@ SCAN_AVX2 static size_t avx2_target(const char *p, size_t n, size_t *query)
             return i;
         }
     }
-    for (; i < n && (oribi__scan_class[(uint8_t)p[i]] & SCAN_TARGET); i++)
+    for (; i < n && (oribi__scan_class[(uint8_t)p[i]] & (strict ? SCAN_STRICT_TARGET : SCAN_TARGET)); i++)
         if (p[i] == '?' && mark == SIZE_MAX)
             mark = i;
     *query = mark < i ? mark : i;
     return i;
+}
+
+SCAN_AVX2 static size_t avx2_target(const char *p, size_t n, size_t *query)
+{
+    return target32(p, n, query, false);
+}
+
+SCAN_AVX2 static size_t avx2_strict_target(const char *p, size_t n, size_t *query)
+{
+    return target32(p, n, query, true);
 }
 
 SCAN_AVX2 static size_t avx2_text(const char *p, size_t n)
@@ -250,7 +287,8 @@ SCAN_AVX512 SCAN_INLINE uint64_t outside64(const char *p, size_t n, uint8_t clas
                                                _mm512_loadu_si512(oribi__scan_class + 64));
     uint64_t inside = _mm512_test_epi8_mask(entries, _mm512_set1_epi8((char)class));
     uint64_t high = _mm512_movepi8_mask(bytes);
-    return ~(class == SCAN_TEXT ? (inside | high) & lanes : inside & ~high & lanes);
+    bool high_too = class == SCAN_TEXT || class == SCAN_TARGET;
+    return ~(high_too ? (inside | high) & lanes : inside & ~high & lanes);
 }
 
 SCAN_AVX512 SCAN_INLINE size_t span64(const char *p, size_t n, uint8_t class)
@@ -280,14 +318,14 @@ SCAN_AVX512 static size_t avx512_text(const char *p, size_t n)
     return span64(p, n, SCAN_TEXT);
 }
 
-SCAN_AVX512 static size_t avx512_target(const char *p, size_t n, size_t *query)
+SCAN_AVX512 SCAN_INLINE size_t target64(const char *p, size_t n, size_t *query, uint8_t class)
 {
     size_t mark = SIZE_MAX;
     for (size_t i = 0; i < n; i += 64) {
         size_t left = n - i;
         __mmask64 lanes = left >= 64 ? ~(uint64_t)0 : (((uint64_t)1 << left) - 1);
         uint64_t marks = _mm512_cmpeq_epi8_mask(_mm512_maskz_loadu_epi8(lanes, p + i), _mm512_set1_epi8('?'));
-        uint64_t outside = outside64(p + i, left, SCAN_TARGET);
+        uint64_t outside = outside64(p + i, left, class);
         if (marks && mark == SIZE_MAX)
             mark = i + (size_t)__builtin_ctzll(marks);
         if (outside) {
@@ -298,6 +336,16 @@ SCAN_AVX512 static size_t avx512_target(const char *p, size_t n, size_t *query)
     }
     *query = mark < n ? mark : n;
     return n;
+}
+
+SCAN_AVX512 static size_t avx512_target(const char *p, size_t n, size_t *query)
+{
+    return target64(p, n, query, SCAN_TARGET);
+}
+
+SCAN_AVX512 static size_t avx512_strict_target(const char *p, size_t n, size_t *query)
+{
+    return target64(p, n, query, SCAN_STRICT_TARGET);
 }
 
 SCAN_AVX512 SCAN_INLINE void classes_avx512(__m512i bytes, uint64_t *ctl, uint64_t *non)
@@ -353,7 +401,8 @@ SCAN_DEFINE_LINES(avx512, SCAN_AVX512)
 
 const struct oribi_scan *oribi__scan_sse42(void)
 {
-    static const struct oribi_scan scan = {"sse4.2", sse42_token, sse42_target, sse42_host, sse42_text, sse42_lines};
+    static const struct oribi_scan scan = {"sse4.2",   sse42_token, sse42_target, sse42_strict_target,
+                                           sse42_host, sse42_text,  sse42_lines};
     __builtin_cpu_init(); /* we may be called from a constructor, before libgcc's own */
     return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt")
                ? &scan
@@ -362,7 +411,8 @@ const struct oribi_scan *oribi__scan_sse42(void)
 
 const struct oribi_scan *oribi__scan_avx2(void)
 {
-    static const struct oribi_scan scan = {"avx2", avx2_token, avx2_target, avx2_host, avx2_text, avx2_lines};
+    static const struct oribi_scan scan = {"avx2",    avx2_token, avx2_target, avx2_strict_target,
+                                           avx2_host, avx2_text,  avx2_lines};
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")
                    && __builtin_cpu_supports("popcnt")
@@ -372,7 +422,7 @@ const struct oribi_scan *oribi__scan_avx2(void)
 
 const struct oribi_scan *oribi__scan_avx512(void)
 {
-    static const struct oribi_scan scan = {"avx512",    avx512_token, avx512_target,
+    static const struct oribi_scan scan = {"avx512",    avx512_token, avx512_target, avx512_strict_target,
                                            avx512_host, avx512_text,  avx512_lines};
     return oribi__scan_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
                    && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi")

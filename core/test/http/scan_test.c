@@ -23,9 +23,12 @@ static uint32_t next_random(void)
 static void fill(char *p, size_t n, uint32_t kind)
 {
     static const char usual[] = "abcXYZ019-_~/?&=:; ,.%()";
+    static const char raw[] = "ab/?{|}\\^`\x80\xa9\xc3\xff"; /* what a target may hold unless it must be strict */
     for (size_t i = 0; i < n; i++) {
         uint32_t r = next_random();
         p[i] = kind == 0 ? (char)(r >> 8) : usual[r % (sizeof(usual) - 1)];
+        if (kind == 5)
+            p[i] = r >> 16 < 400 ? (char)(r >> 8) : raw[r % (sizeof(raw) - 1)];
         if (kind == 1 && r >> 16 < 400)
             p[i] = (char)(r >> 8);
         if (kind == 2 && i + 1 < n && (r >> 16) % 16 == 0) {
@@ -64,6 +67,8 @@ static bool agrees(const struct oribi_scan *got, const struct oribi_scan *want, 
         return false;
     if (got->target(p, n, &got_query) != want->target(p, n, &want_query) || got_query != want_query)
         return false;
+    if (got->strict_target(p, n, &got_query) != want->strict_target(p, n, &want_query) || got_query != want_query)
+        return false;
     size_t cap = 64 + next_random() % 100;
     if (got->lines(p, before, n, got_marks, cap) > cap)
         return false;
@@ -79,7 +84,7 @@ static void test_level_agrees_with_scalar(const struct oribi_scan *scan)
     bool good = true;
     for (uint32_t i = 0; i < ROUNDS && good; i++) {
         size_t n = next_random() % (INPUT_MAX + 1);
-        fill(text, n, i % 5);
+        fill(text, n, i % 6);
         size_t before = n ? next_random() % n : 0; /* the front of the input plays what was read before */
         const char *p = guard_place(&arena, text, n);
         good = agrees(scan, &scalar, p, 0, n) && agrees(scan, &scalar, p + before, before, n - before);
@@ -130,7 +135,8 @@ static void test_classes_are_those_of_the_grammar(void)
         bool alnum = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
         size_t query;
         good &= (scalar.token(&b, 1) == 1) == (alnum || (c && strchr(tchar, c)));
-        good &= (scalar.target(&b, 1, &query) == 1) == (alnum || (c && strchr(target, c)));
+        good &= (scalar.strict_target(&b, 1, &query) == 1) == (alnum || (c && strchr(target, c)));
+        good &= (scalar.target(&b, 1, &query) == 1) == (c > 0x20 && c != 0x7f && !strchr("\"#<>", c));
         good &= (scalar.host(&b, 1) == 1) == (alnum || (c && strchr(host, c)));
         good &= (scalar.text(&b, 1) == 1) == (c == '\t' || (c >= 0x20 && c != 0x7f));
     }

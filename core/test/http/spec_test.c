@@ -71,8 +71,8 @@ static void read_limits(struct oribi_limits *limits)
             limits->body_bytes_max = number;
         else if (strcmp(name, "underscores_allow") == 0)
             limits->underscores_allow = yes;
-        else if (strcmp(name, "lenient_target") == 0)
-            limits->lenient_target = yes;
+        else if (strcmp(name, "strict_target") == 0)
+            limits->strict_target = yes;
         else if (strcmp(name, "connect_allow") == 0)
             limits->connect_allow = yes;
         else

@@ -112,7 +112,7 @@ static void test_defaults_are_those_that_are_documented(void)
     ok_named(set->target_bytes_max == limits.target_bytes_max && set->head_bytes_max == limits.head_bytes_max &&
                  set->fields_max == limits.fields_max && set->body_bytes_max == limits.body_bytes_max &&
                  set->body_memory_max == limits.body_memory_max && set->underscores_allow == limits.underscores_allow &&
-                 set->lenient_target == limits.lenient_target && set->connect_allow == limits.connect_allow,
+                 set->strict_target == limits.strict_target && set->connect_allow == limits.connect_allow,
              "the limits are those of limits.h");
     oribi_options_deinit(&options);
 }

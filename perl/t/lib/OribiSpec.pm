@@ -14,8 +14,14 @@ sub folder { return (grep {-d} 'spec', '../spec')[0] }
 
 sub unescape {
     my ($text) = @_;
-    $text =~ s/(?:\\\{(\d+)\*($escape|.)\})|$escape/defined $1 ? unescape($2) x $1 : defined $5 ? chr hex $5 : $single{$6}/ge;
+    # Quoted, so that they are copies: a match inside changes $1 and $2.
+    $text =~ s/(?:\\\{(\d+)\*($escape|.)\})|$escape/defined $1 ? _repeat("$1", "$2") : defined $5 ? chr hex $5 : $single{$6}/ge;
     return $text;
+}
+
+sub _repeat {
+    my ($count, $unit) = @_;
+    return unescape($unit) x $count;
 }
 
 # A case as a hash: texts unescaped, `input`, `output` and `body` joined, `field`, `trailer`, `header` and `limit` as lists of pairs.

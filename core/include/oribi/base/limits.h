@@ -38,7 +38,7 @@ struct oribi_limits {
     int64_t body_bytes_max;
     uint32_t body_memory_max;
     bool underscores_allow; /* keep field names with `_` (Content_Length and its like stay 400) */
-    bool lenient_target;    /* let raw 8-bit and "<>\^`{|} through in the target */
+    bool strict_target;     /* refuse raw 8-bit and \^`{|} in the target */
     bool connect_allow;     /* hand CONNECT to the application instead of 501 */
 };
 
