@@ -163,7 +163,9 @@ void oribi_log_block(enum oribi_log_level level, const char *head, const char *t
             memcpy(line.text + line.len, "\n    ", 5);
             line.len += 5;
         }
-        if (text[i] != '\n')
+        if (text[i] == '\t')
+            put_byte(&line, '\t');
+        else if (text[i] != '\n')
             put_escaped(&line, text[i]);
     }
     write_line(&line);

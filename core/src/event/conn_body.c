@@ -74,7 +74,7 @@ static void body_progress(struct oribi_reactor *r, struct oribi_conn *c)
 static void storing_failed(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (r->hooks.refused)
-        r->hooks.refused(r->hooks.self, c, 0, "request body could not be stored");
+        r->hooks.refused(r->hooks.self, c, 0, 0, "request body could not be stored");
     oribi__conn_close(r, c);
 }
 

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -200,6 +201,19 @@ void oribi_conn_abort(struct oribi_reactor *r, struct oribi_conn *c, bool reset)
     oribi__conn_close(r, c);
 }
 
+/* What stands behind the head of an answer of our own. */
+static size_t body_bytes(const char *answer, size_t n)
+{
+    const char *end = memmem(answer, n, "\r\n\r\n", 4);
+    return end ? (size_t)(answer + n - end) - 4 : 0;
+}
+
+static void tell_refused(struct oribi_reactor *r, struct oribi_conn *c, int status, size_t n, const char *reason)
+{
+    if (r->hooks.refused)
+        r->hooks.refused(r->hooks.self, c, status, body_bytes(r->scratch, n), reason);
+}
+
 /* Sends an answer of our own, `n` bytes in the scratch buffer, and closes. */
 static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size_t n)
 {
@@ -217,16 +231,15 @@ static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size
 void oribi_conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error, const char *reason)
 {
     int status = oribi_error_status(error);
-    if (r->hooks.refused)
-        r->hooks.refused(r->hooks.self, c, status, reason ? reason : oribi_error_text(error));
-    if (status == 0) {
-        oribi__conn_close(r, c);
-        return;
-    }
     bool is_head = c->call && c->call->head.is_head;
-    answer_and_close(r, c,
-                     oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch,
-                                          ORIBI_SCRATCH_BYTES));
+    size_t n = status == 0 ? 0
+                           : oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch,
+                                                  ORIBI_SCRATCH_BYTES);
+    tell_refused(r, c, status, n, reason ? reason : oribi_error_text(error));
+    if (status == 0)
+        oribi__conn_close(r, c);
+    else
+        answer_and_close(r, c, n);
 }
 
 void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint32_t retry_after_s, const char *reason)
@@ -235,11 +248,10 @@ void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint3
     if (c->state == ORIBI_CONN_QUEUED)
         oribi__reactor_unqueue(r, c);
     c->state = ORIBI_CONN_CALL;
-    if (r->hooks.refused)
-        r->hooks.refused(r->hooks.self, c, 503, reason);
-    answer_and_close(r, c,
-                     oribi_response_busy(503, retry_after_s, oribi_reactor_date(r), r->config.server,
-                                         c->call->head.is_head, r->scratch, ORIBI_SCRATCH_BYTES));
+    size_t n = oribi_response_busy(503, retry_after_s, oribi_reactor_date(r), r->config.server, c->call->head.is_head,
+                                   r->scratch, ORIBI_SCRATCH_BYTES);
+    tell_refused(r, c, 503, n, reason);
+    answer_and_close(r, c, n);
 }
 
 struct oribi_slice oribi_conn_behind(const struct oribi_conn *c)

@@ -21,7 +21,7 @@ enum {
 
 /* --- what the reactor tells us --- */
 
-static void on_refused(void *self, struct oribi_conn *c, int status, const char *reason)
+static void on_refused(void *self, struct oribi_conn *c, int status, size_t body_bytes, const char *reason)
 {
     struct oribi_worker *w = self;
     oribi__count(status == 503 ? &w->slot->shed_count : &w->slot->bad_requests, 1);
@@ -36,6 +36,7 @@ static void on_refused(void *self, struct oribi_conn *c, int status, const char 
         .head = c->call ? &c->call->head : &nothing,
         .remote_addr = oribi_slice(c->addr, c->addr_len),
         .status = status,
+        .body_bytes = (int64_t)body_bytes,
         .wall_ms = oribi_clock_wall_ms(),
     };
     oribi_access_log_add(w->setup.access_log, &entry);
@@ -285,6 +286,7 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand
     struct oribi_slot *slot = w->slot;
     note_line(hand->line, &call->base.head);
     oribi__count(&slot->queue_us_sum, (uint64_t)req->queue_us);
+    atomic_store_explicit(&slot->queue_len, w->reactor.queue_len, memory_order_relaxed); /* without this one */
     if (w->options->call_timeout_ms)
         atomic_store_explicit(hand->deadline_us, now_us + w->options->call_timeout_ms * 1000, memory_order_relaxed);
     atomic_store_explicit(hand->started_us, now_us, memory_order_release);

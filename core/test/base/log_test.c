@@ -104,6 +104,9 @@ static void test_a_block_keeps_its_lines_and_indents_them(void)
     read_all(fd);
     const char *text = strstr(seen, "error: ");
     is_str(text, "error: it broke\n    one\n    two\\x01\n");
+    oribi_log_block(ORIBI_LOG_ERROR, "at\tonce", "\tmain::f() called", 17);
+    read_all(fd);
+    is_str(strstr(seen, "error: "), "error: at\\x09once\n    \tmain::f() called\n");
     oribi_log_block(ORIBI_LOG_ERROR, "alone", "", 0);
     read_all(fd);
     ok(strstr(seen, "error: alone\n") != NULL);

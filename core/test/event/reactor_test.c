@@ -15,10 +15,12 @@ static int64_t bytes_read;
 static int64_t bytes_sent;
 static int closed_count;
 static int refused_status;
+static size_t refused_bytes;
 
-static void on_refused(void *self, struct oribi_conn *c, int status, const char *reason)
+static void on_refused(void *self, struct oribi_conn *c, int status, size_t body_bytes, const char *reason)
 {
     refused_status = status;
+    refused_bytes = body_bytes;
 }
 
 static void on_closed(void *self, struct oribi_conn *c)
@@ -50,6 +52,7 @@ static void begin(void)
     oribi_limits_init(&config.limits);
     bytes_read = bytes_sent = 0;
     closed_count = refused_status = 0;
+    refused_bytes = 0;
     ok_eq(oribi_reactor_init(&r, &config, &hooks, source), 0);
 }
 
@@ -282,6 +285,7 @@ static void test_nobody_is_late_before_he_was_heard(void)
                 (void)shutdown(far[i], SHUT_WR);
     }
     ok_eq(refused_status, 408);
+    ok_eq(refused_bytes, sizeof("408 Request Timeout\n") - 1);
     ok_eq(r.conn_count, 0);
     for (int i = 0; i < MANY; i++)
         close(far[i]);

@@ -67,6 +67,29 @@ static void test_a_hundred_pipelined_requests_are_answered_in_order(void)
     site_close(&site);
 }
 
+static const struct oribi_slot *looked_at;
+static uint32_t queued_in_call;
+
+static void look_at_queue(struct oribi_req *req)
+{
+    queued_in_call = atomic_load(&looked_at->queue_len);
+    route(req);
+}
+
+static void test_the_running_call_is_not_queued(void)
+{
+    struct site site;
+    site_init(&site);
+    site_open(&site, look_at_queue);
+    looked_at = site.worker->slot;
+    queued_in_call = 100;
+    struct client *c = client_open(&site);
+    ok(client_send(&site, c, GET("/hello")));
+    ok_answer(&site, c, 200, "hello\n");
+    ok_eq(queued_in_call, 0);
+    site_close(&site);
+}
+
 /* Request number i of a long pipeline; a body now and then, in both framings. */
 static size_t write_request(char *dst, int i)
 {
@@ -567,6 +590,7 @@ int main(void)
 {
     quiet_log();
     run_everywhere(test_kept_alive_connection_serves_one_after_another);
+    run_everywhere(test_the_running_call_is_not_queued);
     run_everywhere(test_http_1_0_closes_unless_it_asks);
     run_everywhere(test_a_hundred_pipelined_requests_are_answered_in_order);
     run_everywhere(test_a_megabyte_of_pipelined_requests);

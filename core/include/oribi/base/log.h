@@ -20,7 +20,7 @@ int oribi_log_reopen(void);
 /* Control characters in the text are written as \xNN so that a peer cannot forge a line; cut at 8 KiB. */
 void oribi_log(enum oribi_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* As oribi_log, but newlines in [text, text+n) are kept and indented: backtraces. */
+/* As oribi_log, but newlines in [text, text+n) are kept and indented, and tabs stay tabs: backtraces. */
 void oribi_log_block(enum oribi_log_level level, const char *head, const char *text, uint32_t n);
 
 /* At most `burst` lines per 10 s through one gate; a dropped count is logged with the next line that passes. */

@@ -37,8 +37,8 @@ struct oribi_reactor_config {
 /* What the layer above wants to hear of. */
 struct oribi_reactor_hooks {
     void *self;
-    /* A request was refused with `status` (0: closed without an answer). conn->call may be NULL. */
-    void (*refused)(void *self, struct oribi_conn *conn, int status, const char *reason);
+    /* A request is refused with `status` (0: closed without an answer) and a body of `body_bytes`. conn->call may be NULL. */
+    void (*refused)(void *self, struct oribi_conn *conn, int status, size_t body_bytes, const char *reason);
     void (*timed_out)(void *self, struct oribi_conn *conn, enum oribi_timeout_class timeout_class);
     void (*closed)(void *self, struct oribi_conn *conn);
     void (*read)(void *self, int64_t bytes);
