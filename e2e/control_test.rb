@@ -54,9 +54,32 @@ E2E.suite("control", transports: %i[tcp]) do
     @space.break_app("told not to load")
     code, text, errors = ctl("reload")
     assert_equal [1, ""], [code, text]
-    assert_match(/\A#{E2E::COMMAND}: .*load/, errors)
+    assert_match(/\A#{E2E::COMMAND}: .*load: .*told not to load/, errors)
     assert_equal 1, errors.lines.size
     assert_serves("first", one)
+  end
+
+  def test_an_upgrade_that_fails_says_why
+    one = serve(group: true)
+    @space.break_app("told not to load")
+    code, text, errors = ctl("upgrade")
+    assert_equal [1, ""], [code, text]
+    assert_match(/\A#{E2E::COMMAND}: the successor ended: exit code 1: .*load: .*told not to load/, errors)
+    assert_equal 1, errors.lines.size
+    assert_serves("first", one)
+  end
+
+  def test_a_reload_and_an_upgrade_with_a_broken_configuration_say_why
+    config = "#{@space.dir}/conf#{E2E::RUBY ? ".rb" : ".pl"}"
+    File.write(config, E2E::RUBY ? "" : "{}")
+    one = serve("--config", config, group: true)
+    File.write(config, E2E::RUBY ? "wrokers 3\n" : "{ wrokers => 3 }\n")
+    %w[reload upgrade].each do |command|
+      code, text, errors = ctl(command)
+      assert_equal [1, ""], [code, text]
+      assert_match(/wrokers/, errors)
+      assert_serves("first", one)
+    end
   end
 
   def test_upgrade_ends_when_the_successor_serves

@@ -131,6 +131,12 @@ _log(level, text)
         n--;
     oribi_log((enum oribi_log_level)level, "%.*s", (int)n, p);
 
+void
+_start_failed(text)
+    const char *text
+  CODE:
+    oribi_start_failed(text);
+
 SV *
 _signals_keep()
   CODE:

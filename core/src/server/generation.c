@@ -2,7 +2,8 @@
  * the successor of an upgrade. A program started by exec finds its ties in its environment:
  *
  *   ORIBI_MOLD     "layout generation socket message life board board_count parent take give": it is to become a mold
- *   ORIBI_UPGRADE  "fd": it is a successor and writes a byte there when it serves
+ *   ORIBI_UPGRADE  "fd": it is a successor and writes "1" there when it serves
+ *   ORIBI_UPGRADE_WHY  "1": … and before that "E", a line and a NUL, when it fails
  *   ORIBI_LISTEN   the listening sockets, for both (inherited.h)
  *
  * A new generation tells its options and listeners before it says that it is ready; they are put into force when it becomes the current one. */
@@ -374,8 +375,11 @@ void oribi__start_successor(struct oribi_host *host)
                      (char *)"LISTEN_PID=",
                      (char *)"WATCHDOG_PID=", /* it is the one that is watched from now on */
                      (char *)"ORIBI_MOLD=",
+                     (char *)"ORIBI_UPGRADE_WHY=1",
                      NULL};
     keep[count++] = fds[1];
+    host->successor_why_len = 0;
+    host->successor_tells = false;
     step_aside(host);
     int code = oribi_start_again(&host->start, extra, keep, count, &pid);
     oribi_os_close(fds[1]);
@@ -388,18 +392,73 @@ void oribi__start_successor(struct oribi_host *host)
     host->successor_fd = fds[0];
 }
 
+/* A byte of what the successor says of its failure; the first failure is the one that is told on. */
+static void hear_why(struct oribi_host *host, char byte)
+{
+    if (!byte)
+        host->successor_tells = false;
+    else if (host->successor_why_len + 1 < sizeof(host->successor_why))
+        host->successor_why[host->successor_why_len++] = byte;
+    host->successor_why[host->successor_why_len] = '\0';
+}
+
 /* Its death closes the pipe as well, and is told by waitpid(2). */
 bool oribi__successor_ready(struct oribi_host *host)
 {
     char byte;
     if (host->successor_fd < 0)
         return false;
-    ssize_t n = oribi_os_read(host->successor_fd, &byte, 1);
+    ssize_t n;
+    while ((n = oribi_os_read(host->successor_fd, &byte, 1)) == 1) {
+        if (host->successor_tells)
+            hear_why(host, byte);
+        else if (byte == 'E')
+            host->successor_tells = true;
+        else
+            break;
+    }
     if (n == ORIBI_AGAIN)
         return false;
     oribi_os_close(host->successor_fd);
     host->successor_fd = -1;
     return n == 1;
+}
+
+/* In a successor: one write, so that what is told is whole. */
+static void tell_predecessor(int fd, const char *text)
+{
+    char line[sizeof(((struct oribi_host *)0)->successor_why) + 2];
+    int n = snprintf(line, sizeof(line), "E%.*s", (int)strcspn(text, "\n"), text); /* cut when longer: a hint */
+    if (n > 0)
+        (void)oribi_os_write(fd, line, (size_t)n < sizeof(line) ? (size_t)n + 1 : sizeof(line)); /* it may be gone */
+}
+
+void oribi__successor_tell(struct oribi_host *host, const char *text)
+{
+    if (host->upgrade_fd >= 0 && host->upgrade_why)
+        tell_predecessor(host->upgrade_fd, text);
+}
+
+/* In the environment, as long as no host or mold of ours has taken it over. */
+static void tell_mold_failed(const char *text)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    struct oribi__handed_down from;
+    if (oribi__handed_down_read(&from, error) < 0)
+        return; /* whoever started us sees our end */
+    struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_FAILED, .generation = from.generation, .pid = getpid()};
+    oribi_message_set_text(&message, text, strlen(text));
+    (void)oribi_message_send(from.message_fd, &message, 1); /* likewise */
+}
+
+void oribi_start_failed(const char *text)
+{
+    const char *fd = getenv("ORIBI_UPGRADE");
+    const char *why = getenv("ORIBI_UPGRADE_WHY");
+    if (oribi_mold_inherited())
+        tell_mold_failed(text);
+    else if (fd && *fd && why && *why)
+        tell_predecessor((int)strtol(fd, NULL, 10), text);
 }
 
 void oribi__successor_failed(struct oribi_host *host)

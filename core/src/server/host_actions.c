@@ -157,16 +157,19 @@ static void reloaded(struct oribi_host *host, const struct oribi_action *action)
 
 static void upgraded(struct oribi_host *host, const struct oribi_action *action)
 {
-    char text[64];
-    (void)snprintf(text, sizeof(text), "pid %d serves", action->pid); /* fits */
-    if (action->code)
+    char text[sizeof(host->successor_why) + 128];
+    if (action->code) {
+        (void)oribi__successor_ready(host); /* what it wrote before its end */
+        bool told = host->successor_why_len > 0;
+        (void)snprintf(text, sizeof(text), "%.120s%s%s", action->text, told ? ": " : "",
+                       told ? host->successor_why : ""); /* cut when longer: a hint */
         oribi__successor_failed(host);
-    else
+        oribi__control_answer(host, ORIBI__WISH_UPGRADE, action->code, text);
+    } else {
+        (void)snprintf(text, sizeof(text), "pid %d serves", action->pid); /* fits */
         (void)oribi_sd_main_pid(action->pid);
-    if (action->code)
-        oribi__control_answer(host, ORIBI__WISH_UPGRADE, action->code, action->text);
-    else
         keep_answer(host, ORIBI__WISH_UPGRADE, text);
+    }
 }
 
 /* The answer is for those who have asked too soon or too late, not for whoever waits for an upgrade that goes on. */

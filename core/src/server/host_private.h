@@ -123,8 +123,12 @@ struct oribi_host {
     uint32_t adopted_from;                                   /* from here on listeners are its own */
     /* upgrade */
     int upgrade_fd;    /* we are the successor: written to when we serve; -1: we are not */
+    bool upgrade_why;  /* and the predecessor wants to hear why, should we fail */
     int successor_fd;  /* our successor writes there; -1: there is none */
     int successor_end; /* its end until it is started */
+    bool successor_tells;      /* what it writes there is a line about its failure */
+    char successor_why[256];   /* that line; "": none came */
+    size_t successor_why_len;
     /* prefork.h */
     struct oribi_prefork prefork;
     struct oribi_action spawn; /* between ORIBI_HOST_FORK_WORKER and oribi_host_worker_forked() */
@@ -185,6 +189,7 @@ bool oribi__mold_promoted(struct oribi_host *host, const struct oribi_message *m
 void oribi__start_successor(struct oribi_host *host);
 bool oribi__successor_ready(struct oribi_host *host);
 void oribi__successor_failed(struct oribi_host *host);
+void oribi__successor_tell(struct oribi_host *host, const char *text); /* in a successor: why it may fail */
 
 /* prefork.c */
 void oribi__prefork_begin(struct oribi_host *host, const struct oribi_prefork *prefork);

@@ -91,6 +91,8 @@ void oribi__log_text(struct oribi_host *host, enum oribi_log_level level, const 
     } else {
         oribi_log(level, "%s", text);
     }
+    if (level == ORIBI_LOG_ERROR)
+        oribi__successor_tell(host, text);
     /* Whoever waits for us to come up sees why we did not, wherever the log goes. */
     if (host->daemon_fds[1] >= 0 && level == ORIBI_LOG_ERROR) {
         (void)oribi_os_write(host->daemon_fds[1], text,
@@ -274,7 +276,10 @@ static void become_successor(struct oribi_host *host)
     const char *text = getenv("ORIBI_UPGRADE");
     char *end = NULL;
     long fd = text && *text ? strtol(text, &end, 10) : -1;
+    const char *why = getenv("ORIBI_UPGRADE_WHY");
+    host->upgrade_why = why && *why;
     (void)unsetenv("ORIBI_UPGRADE"); /* fails for names with `=` only */
+    (void)unsetenv("ORIBI_UPGRADE_WHY");
     if (fd < 0 || fd > INT_MAX || *end || oribi_os_set_cloexec((int)fd, true) < 0)
         return;
     host->upgrade_fd = (int)fd;
@@ -285,6 +290,7 @@ static int fail(struct oribi_host *host, int code, const char *what, char *error
 {
     if (what)
         (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "%s: %s", what, oribi_os_error_text());
+    oribi__successor_tell(host, error);
     close_own(host, -1);
     oribi_os_close(host->ties.message_fd);
     oribi_os_close(host->ties.life_fd);

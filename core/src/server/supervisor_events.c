@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #define push     oribi__sup_push
@@ -15,6 +16,13 @@
 static const char *text_of(const struct oribi_event *event)
 {
     return event->text && event->text[0] ? event->text : "no reason given";
+}
+
+/* The first line of what a process of the next generation says of its failure. The first failure has led to the others. */
+static void keep_why(struct oribi_supervisor *sup, uint32_t generation, const struct oribi_event *event)
+{
+    if (generation == sup->next_generation && event->text && !sup->why[0])
+        (void)snprintf(sup->why, sizeof(sup->why), "%.*s", (int)strcspn(event->text, "\n"), event->text); /* cut: a hint */
 }
 
 /* --- molds --- */
@@ -75,6 +83,7 @@ static void mold_failed(struct oribi_supervisor *sup, const struct oribi_event *
     mold->state = ORIBI_MOLD_IS_STOPPING; /* it is on its way out */
     mold->until = now_ms + ORIBI_MOLD_STOP_MS;
     say(sup, ORIBI_LOG_ERROR, "the application did not load: %s", text_of(event));
+    keep_why(sup, mold->generation, event);
     mold_lost(sup, mold->generation, "the application did not load", now_ms);
 }
 
@@ -183,8 +192,10 @@ static void worker_failed(struct oribi_supervisor *sup, const struct oribi_event
 {
     worker_forked(sup, event, now_ms);
     struct oribi_place *place = place_of(sup, event);
-    if (place && place->state == ORIBI_PLACE_BOOTING)
-        say(sup, ORIBI_LOG_ERROR, "worker %u (pid %d) could not start: %s", event->slot, event->pid, text_of(event));
+    if (!place || place->state != ORIBI_PLACE_BOOTING)
+        return;
+    say(sup, ORIBI_LOG_ERROR, "worker %u (pid %d) could not start: %s", event->slot, event->pid, text_of(event));
+    keep_why(sup, place->generation, event);
 }
 
 static void worker_leaving(struct oribi_supervisor *sup, const struct oribi_event *event, int64_t now_ms)

@@ -313,6 +313,7 @@ void oribi__sup_reload(struct oribi_supervisor *sup)
     }
     sup->next_generation = ++sup->last_generation;
     sup->next_asked = sup->has_next_config = false;
+    sup->why[0] = '\0';
     oribi__sup_say(sup, ORIBI_LOG_INFO, "reload: loading generation %u", sup->next_generation);
     oribi__sup_push(sup, ORIBI_ACTION_RELOADING)->generation = sup->next_generation;
 }
@@ -333,7 +334,7 @@ void oribi__sup_reload_failed(struct oribi_supervisor *sup, const char *reason)
 {
     oribi__sup_say(sup, ORIBI_LOG_ERROR, "reload failed, generation %u goes on serving: %s", sup->generation, reason);
     sup->next_generation = 0;
-    reload_ended(sup, 1, reason);
+    reload_ended(sup, 1, sup->why[0] ? oribi__sup_keep(sup, "%s: %s", reason, sup->why) : reason);
 }
 
 void oribi__sup_reload_done(struct oribi_supervisor *sup)

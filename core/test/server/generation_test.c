@@ -142,7 +142,7 @@ static void test_code_that_does_not_load_changes_nothing(void)
     until(logged("listening on"));
     atomic_store(&lab->load_fails, 1);
     ok_eq(ask("reload", answer, sizeof(answer)), 1);
-    is_str(answer, "the application did not load\n");
+    is_str(answer, "the application did not load: no such file\n");
     ok(logged("the application did not load: no such file"));
     ok(logged("reload failed, generation 1 goes on serving"));
     ok_eq(request("s"), 1);
@@ -156,11 +156,13 @@ static void test_code_that_does_not_load_changes_nothing(void)
 
 static void test_a_broken_config_changes_nothing(void)
 {
+    char answer[512];
     prepare_listening(2);
     pid_t pid = start();
     until(logged("listening on"));
     lab->config_broken = 1;
-    ok_eq(ask_quietly("reload"), 1);
+    ok_eq(ask("reload", answer, sizeof(answer)), 1);
+    is_str(answer, "the application did not load: the config is broken\n");
     ok(logged("test: the config is broken\n"));
     ok_eq(request("s"), 1);
     stop_all(pid);
@@ -168,11 +170,13 @@ static void test_a_broken_config_changes_nothing(void)
 
 static void test_a_first_worker_that_fails_changes_nothing(void)
 {
+    char answer[512];
     prepare_listening(3);
     pid_t pid = start();
     until(atomic_load(&lab->worker_count) == 3);
     atomic_store(&lab->workers_fail, 1);
-    ok_eq(ask_quietly("reload"), 1);
+    ok_eq(ask("reload", answer, sizeof(answer)), 1);
+    ok_named(strstr(answer, "ended before it was ready: exit code 1: no database\n") != NULL, "%s", answer);
     ok(logged("could not start: no database"));
     until(atomic_load(&lab->mold_count) == 2 && gone(atomic_load(&lab->mold_pids[1])));
     ok_eq(request("s"), 1);
@@ -425,7 +429,7 @@ static void test_a_successor_that_fails_leaves_everything(void)
     until(logged("listening on"));
     atomic_store(&lab->load_fails, 1);
     ok_eq(ask("upgrade", answer, sizeof(answer)), 1);
-    is_str(answer, "the successor ended: exit code 1\n");
+    is_str(answer, "the successor ended: exit code 1: the application did not load: no such file\n");
     ok_eq(request("s"), 1);
     ok(access(lab->pid_file, F_OK) == 0);
     snprintf(old_path, sizeof(old_path), "%s.old", lab->pid_file);
@@ -433,7 +437,8 @@ static void test_a_successor_that_fails_leaves_everything(void)
     ok_eq(ask_quietly("status"), 0); /* the control socket is ours again */
 
     lab->config_broken = 1;
-    ok_eq(ask_quietly("upgrade"), 1);
+    ok_eq(ask("upgrade", answer, sizeof(answer)), 1);
+    is_str(answer, "the successor ended: exit code 1: the config is broken\n");
     ok_eq(request("s"), 1);
     lab->config_broken = 0;
     atomic_store(&lab->load_fails, 0);

@@ -224,6 +224,7 @@ static int run_mold_loop(struct oribi_mold *mold)
 static int fail_start(const char *error)
 {
     (void)dprintf(STDERR_FILENO, "test: %s\n", error);
+    oribi_start_failed(error);
     return 1;
 }
 

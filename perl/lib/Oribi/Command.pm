@@ -15,7 +15,9 @@ sub run {
     my (@argv) = @_;
     my $code = eval { _run(@argv) };
     return $code if defined $code;
-    print STDERR 'oribi-psgi: ', Oribi::App::first_line($@), "\n";
+    my $line = Oribi::App::first_line($@);
+    print STDERR "oribi-psgi: $line\n";
+    Oribi::_start_failed($line);
     return 1;
 }
 

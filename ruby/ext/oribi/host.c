@@ -121,9 +121,17 @@ static VALUE host_enter_mold(VALUE self)
     return ext_mold_new(mold, options, listeners);
 }
 
+/* This process ends before it has become anything: the server that started it hears why. */
+static VALUE start_failed(VALUE self, VALUE text)
+{
+    oribi_start_failed(StringValueCStr(text));
+    return Qnil;
+}
+
 void ext_host_setup(void)
 {
     VALUE core = rb_define_module_under(ext_module, "Core");
+    rb_define_singleton_method(core, "start_failed", start_failed, 1);
     host_class = plain_class(core, "Host");
     rb_define_singleton_method(host_class, "create", host_create, 2);
     rb_define_method(host_class, "take", host_take, 0);

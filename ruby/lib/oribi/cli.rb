@@ -25,6 +25,7 @@ module Oribi
       configure(options)
     rescue Error => e
       @err.puts "oribi: #{e.message}"
+      Core.start_failed(e.message.delete("\0"))
       1
     end
 

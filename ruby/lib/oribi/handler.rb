@@ -30,6 +30,7 @@ module Oribi
         code = supervisor.run
         exit(code) unless code.zero?
       rescue Error => e
+        Core.start_failed(e.message.delete("\0"))
         abort "oribi: #{e.message}"
       end
 

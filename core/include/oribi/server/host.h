@@ -110,6 +110,10 @@ struct oribi_host_action {
     int signal;    /* TRAPPED; EXIT: what is to strike now that no worker is left, 0: nothing */
 };
 
+/* In a command that ends with `text` before it has become a supervisor or a mold: the server that started it for a reload or an upgrade tells
+ * the line to whoever asked. Nothing happens where no server started it. Borrows text. */
+void oribi_start_failed(const char *text);
+
 /* Makes the calling process the supervisor: remembers how it was started, becomes child subreaper, maps the scoreboard, opens pipes and
  * installs the signal handlers. Call it before anything changes the process's title. Gives the host. 0, or ORIBI_EINVAL, ORIBI_ESYS,
  * ORIBI_ENOMEM with one line in `error` (ORIBI_OPTIONS_ERROR_CAP). */

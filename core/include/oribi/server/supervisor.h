@@ -56,6 +56,7 @@ enum {
     ORIBI_LOST_MS = 30000,          /* how long a fork by a mold that died may take to be heard of */
     ORIBI_SPAWNS_PENDING_MAX = 32, /* spawn commands on their way to one mold: they must fit into its socket's buffer */
     ORIBI_SUPERVISOR_TEXT_CAP = 3200, /* a failure's text and a few words around it */
+    ORIBI_SUPERVISOR_WHY_CAP = 256,   /* the first line of that text, for whoever asked for a reload */
     ORIBI_SUPERVISOR_QUEUE_CAP = 32,  /* actions one event may cause beside those that follow from the state */
 };
 
@@ -246,6 +247,7 @@ struct oribi_supervisor {
     struct oribi_action queue[ORIBI_SUPERVISOR_QUEUE_CAP];
     uint32_t queue_head;
     uint32_t queue_len;
+    char why[ORIBI_SUPERVISOR_WHY_CAP]; /* what the next generation has said of its failure; "": nothing */
     size_t text_len;
     char texts[2 * ORIBI_SUPERVISOR_TEXT_CAP]; /* of the queued actions */
     char exit_text[ORIBI_SUPERVISOR_TEXT_CAP];
