@@ -182,6 +182,20 @@ E2E.suite("deadlines") do
     assert_match(%r{call deadline: GET /deaf has run for \d+ ms}, @server.stderr)
   end
 
+  # Its first call was stuck, and nobody saw that call end; the second finds the helper, so that others need not wait for its deadline.
+  def test_the_second_call_that_is_stuck
+    assert_equal 504, @client.get("/stuck").status
+    other = connect(@server)
+    other.send_raw("GET / HTTP/1.1\r\nHost: a\r\n") # accepted first, and not finished
+    stuck = connect(@server)
+    refute_equal @pid, stuck.get("/").body
+    stuck.request("GET", "/stuck")
+    other.send_raw("a bad line\r\n\r\n")
+    assert_equal 400, other.read_response.status
+    assert_nil stuck.socket.wait_readable(0), "the other client waited for the end of the call"
+    assert_equal 504, stuck.read_response.status
+  end
+
   # The thread never looks: 504, its other connections go to the next worker, and it ends.
   def test_a_call_that_is_stuck
     other = connect(@server)
@@ -250,6 +264,16 @@ E2E.suite("overload") do
     caller = long_call(server)
     assert_equal 503, connect(server).get("/").status
     open_gate(server, "second")
+    assert_equal 200, caller.read_response.status
+  end
+
+  # Nothing was ever long at this server.
+  def test_the_first_call_of_all_is_long
+    server = start("--queue-time-max", "500ms")
+    caller = enter_gate(server, "first")
+    assert_equal 503, connect(server).get("/").status
+    assert_nil caller.socket.wait_readable(0), "the other client waited for the end of the call"
+    open_gate(server, "first")
     assert_equal 200, caller.read_response.status
   end
 

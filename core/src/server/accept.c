@@ -190,8 +190,8 @@ bool oribi__last_call(struct oribi_worker *w)
  * in time, or 503 at once, and passed on as soon as a sibling is idle. Without a limit they wait there as well as here. */
 void oribi__accept_in_call(struct oribi_worker *w)
 {
-    bool limited = w->options->queue_max > 0 || w->options->queue_time_max_ms > 0;
-    if (!limited || w->stopping || w->reactor.now_ms < w->pause_until_ms || oribi__idle_siblings(w) > 0)
+    bool paused = w->stopping || w->reactor.now_ms < w->pause_until_ms;
+    if (paused || !oribi__limits_waiting(w) || oribi__idle_siblings(w) > 0)
         return;
     for (uint32_t i = 0; i < w->gate_count; i++) {
         for (int left = ACCEPT_BATCH; left > 0; left--) {

@@ -84,8 +84,6 @@ enum oribi__owner {
 enum {
     ORIBI_ASLEEP_US = 50, /* a wait that takes longer has slept */
     ORIBI_LONG_US = 1000, /* a call longer than this is worth a helper */
-    ORIBI_EXPECT_US = 5000, /* a call that others should not have to sit out: from then on such are expected … */
-    ORIBI_EXPECT_FOR_US = 60 * 1000 * 1000, /* … for so long */
     ORIBI_PASS_US = 300,  /* calls longer than this on average are worth a hand-off, which costs about 15 */
 };
 
@@ -217,6 +215,9 @@ void oribi__turn_connections(struct oribi_worker *worker);
 /* worker.c: the oldest request that is to be answered, as this hand's call, the reactor left; NULL when there is none, the reactor kept. */
 struct oribi_req *oribi__take_queued(struct oribi_worker *worker, struct oribi_hand *hand, int64_t now_us);
 
+/* worker.c: a call was long. What follows from it outlives the worker. Async-signal-safe. */
+void oribi__note_long(struct oribi_worker *worker, int64_t now_us);
+
 /* worker.c: for how long a sleep may last, -1: no bound. */
 int64_t oribi__wait_bound_ms(const struct oribi_worker *worker);
 
@@ -250,6 +251,9 @@ static inline uint32_t oribi__free_hands(const struct oribi_worker *w)
 struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *worker);
 
 /* overload.c */
+
+/* True with queue_max or queue_time_max: requests are refused that wait too long or are too many. */
+bool oribi__limits_waiting(const struct oribi_worker *worker);
 
 /* Answers 503 to what is too much: the newest beyond queue_max, the oldest beyond queue_time_max. */
 void oribi__shed(struct oribi_worker *worker);

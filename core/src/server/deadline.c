@@ -131,6 +131,7 @@ static void end_others(struct oribi_hand *hand, struct outcome *outcome)
 static _Noreturn void give_up(struct oribi_hand *hand, struct outcome *outcome, bool own_thread)
 {
     struct oribi_worker *w = hand->worker;
+    oribi__note_long(w, oribi_clock_us());
     end_others(hand, outcome);
     pass_all(w, outcome);
     note_end(hand);

@@ -28,6 +28,9 @@ enum {
     ALONE_MS = 2,       /* the same where there are no siblings */
     LAST_CALL_MS = 10, /* between two looks at listeners that end */
     PARKED_MS = 1000,  /* a wake-up lost between parking and a call's begin costs at most this */
+    PARKED_MS_MIN = 10,
+    PARKED_LIMITED_MS = 100, /* with queue_max, which is not to be passed for long … */
+    PARKED_SHARE = 4,        /* … and with queue_time_max: so often before it has passed */
     STACK_BYTES = 512 * 1024,
 };
 
@@ -128,11 +131,22 @@ static int quiet_ms(int quiet)
     return quiet < QUIET_SLOWER ? TICK_MS : quiet < 2 * QUIET_SLOWER ? 2 * TICK_MS : 4 * TICK_MS;
 }
 
-static void park(struct oribi_helper *h)
+/* Nobody wakes a parked helper for a call that is not expected to be long; limits on waiting hold for such too. */
+static int parked_ms(const struct oribi_options *options)
+{
+    int64_t ms = options->queue_max > 0 ? PARKED_LIMITED_MS : PARKED_MS;
+    int64_t share_ms = options->queue_time_max_ms / PARKED_SHARE;
+    if (options->queue_time_max_ms > 0 && share_ms < ms)
+        ms = share_ms > PARKED_MS_MIN ? share_ms : PARKED_MS_MIN;
+    return (int)ms;
+}
+
+/* True when the own thread has ended it: a call has begun that may be long. */
+static bool park(struct oribi_helper *h)
 {
     atomic_store(&h->parked, true);
-    nap(h, false, PARKED_MS);
-    atomic_store(&h->parked, false);
+    nap(h, false, parked_ms(h->worker->options));
+    return !atomic_exchange(&h->parked, false);
 }
 
 /* Since when nobody of the worker's own has turned the reactor: its only thread is in a call, or all of several are. */
@@ -184,8 +198,7 @@ static void *run(void *self)
             oribi__crowd_wake(w); /* whom the end of our own call woke may have been ourselves */
         quiet += started_us ? 1 : QUIET_IDLE;
         if (quiet >= QUIET_PARK) {
-            park(h);
-            quiet = 0;
+            quiet = park(h) ? 0 : QUIET_PARK; /* after a time-out one look is enough */
         } else {
             bool crowded = started_us && oribi__has_siblings(w) && oribi__idle_siblings(w) == 0;
             nap(h, false, crowded ? EARLY_MS : quiet_ms(quiet));

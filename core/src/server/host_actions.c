@@ -14,10 +14,14 @@ enum {
     KEPT_MS_MAX = 1000, /* one in a long call sees that it is to leave when the call is over, and lets nobody in before */
 };
 
-/* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand. */
+/* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand. A call that ended with its worker was long if it had
+ * run for long: nobody else could note it. */
 static void clear_slot(struct oribi_slot *slot)
 {
-    int64_t long_call_us = atomic_load(&slot->long_call_us);
+    int64_t now_us = oribi_clock_us();
+    int64_t started_us = atomic_load(&slot->call_started_us);
+    int64_t long_call_us =
+        started_us && now_us - started_us >= ORIBI_EXPECT_US ? now_us : atomic_load(&slot->long_call_us);
     memset(slot, 0, offsetof(struct oribi_slot, crowded)); /* what follows is other workers' too */
     atomic_store(&slot->long_call_us, long_call_us);
 }

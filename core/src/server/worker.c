@@ -16,7 +16,7 @@ enum {
     LAST_CALL_MS = 10,     /* between two looks at listeners that end */
     TIMEOUT_NEVER = -1,
     AVERAGE_OVER = 8, /* calls that the running average remembers, more or less */
-    EXPECT_LOOK_US = 1000 * 1000, /* between two looks at what siblings have seen */
+    EXPECT_LOOK_US = 10 * 1000, /* between two looks at what siblings have seen */
 };
 
 /* --- what the reactor tells us --- */
@@ -240,6 +240,15 @@ static void note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *h
     line[method_n + 1 + target_n] = '\0';
 }
 
+/* When the worker of this slot last had a long call: now, if it is in one; 0: never. */
+static int64_t last_long_us(const struct oribi_slot *slot, int64_t now_us)
+{
+    int64_t started_us = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed);
+    if (started_us && now_us - started_us >= ORIBI_EXPECT_US)
+        return now_us;
+    return atomic_load_explicit(&slot->long_call_us, memory_order_relaxed);
+}
+
 /* One call in a hundred may be long, and cannot be told from the others when it begins: where there are such, here or at a sibling, the helper is awake for all. */
 static bool expects_long(struct oribi_worker *w, int64_t now_us)
 {
@@ -247,7 +256,7 @@ static bool expects_long(struct oribi_worker *w, int64_t now_us)
         const struct oribi_scoreboard *board = w->setup.board;
         w->long_looked_us = now_us;
         for (uint32_t i = 0; board && i < board->count; i++) {
-            int64_t seen_us = atomic_load_explicit(&board->slots[i].long_call_us, memory_order_relaxed);
+            int64_t seen_us = last_long_us(&board->slots[i], now_us);
             if (seen_us && seen_us + ORIBI_EXPECT_FOR_US > w->long_until_us)
                 w->long_until_us = seen_us + ORIBI_EXPECT_FOR_US;
         }
@@ -255,7 +264,14 @@ static bool expects_long(struct oribi_worker *w, int64_t now_us)
     return now_us < w->long_until_us;
 }
 
-static void note_long(struct oribi_worker *w, int64_t now_us)
+/* A limit on waiting holds from the first call on: then the helper is there, and parked it comes by often enough (helper.c). */
+static bool wants_helper(struct oribi_worker *w, int64_t now_us)
+{
+    return w->call_us_average > ORIBI_LONG_US / 2 || oribi__free_hands(w) == 0 ||
+           (!w->helper && oribi__limits_waiting(w)) || expects_long(w, now_us);
+}
+
+void oribi__note_long(struct oribi_worker *w, int64_t now_us)
 {
     w->long_until_us = now_us + ORIBI_EXPECT_FOR_US;
     atomic_store_explicit(&w->slot->long_call_us, now_us, memory_order_relaxed); /* a hint: no partner */
@@ -294,8 +310,7 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand
         oribi__hand_begin(hand);
     else if (!w->stopping)
         atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
-    if (oribi_helper_asleep(w) &&
-        (w->call_us_average > ORIBI_LONG_US / 2 || oribi__free_hands(w) == 0 || expects_long(w, now_us)))
+    if (oribi_helper_asleep(w) && wants_helper(w, now_us))
         oribi_helper_need(w);
     oribi__leave(w);
     return req;
@@ -464,7 +479,7 @@ void oribi__call_end(struct oribi__call *call, int status)
     if (call_us > ORIBI_LONG_US)
         oribi_helper_need(w);
     if (call_us > ORIBI_EXPECT_US)
-        note_long(w, now_us);
+        oribi__note_long(w, now_us);
     if (w->request_limit && w->request_count == w->request_limit)
         oribi_worker_stop(w);
 }

@@ -294,6 +294,74 @@ static void test_what_a_sibling_has_seen_is_expected_of_the_first_call(void)
     stage_close(&stage);
 }
 
+static void test_what_runs_long_at_a_sibling_is_expected_at_once(void)
+{
+    struct stage stage;
+    stage_init(&stage);
+    stage_open(&stage, true);
+    stage.site.worker->long_looked_us = oribi_clock_us(); /* it has just looked, and seen nothing */
+    struct oribi_slot *sibling = &stage.site.board.slots[1];
+    atomic_store(&sibling->state, ORIBI_SLOT_BUSY);
+    atomic_store(&sibling->call_started_us, oribi_clock_us() - ORIBI_EXPECT_US);
+    (void)poll(NULL, 0, 100 /* EXPECT_LOOK_US and more */);
+    stage_start(&stage);
+    struct client *held = hold(&stage);
+    ok(stage.site.worker->helper);
+    release(held);
+    stage_close(&stage);
+}
+
+/* A limit on waiting must hold from the first call on, about which nobody could know anything. */
+static void check_limits_from_the_first_call(uint32_t queue_max, int64_t queue_time_max_ms)
+{
+    struct stage stage;
+    stage_init(&stage);
+    stage.site.options.queue_max = queue_max;
+    stage.site.options.queue_time_max_ms = queue_time_max_ms;
+    stage_open(&stage, true);
+    stage_start(&stage);
+    struct client *held = hold(&stage);
+    struct client *waiting[2];
+    for (int i = 0; i < 2; i++) {
+        waiting[i] = client_open(&stage.site);
+        ok(say(waiting[i], GET("/hello")));
+    }
+    ok_eq(status_of(waiting[1]), 503);
+    if (queue_time_max_ms)
+        ok_eq(status_of(waiting[0]), 503);
+    ok(atomic_load(&in_call) == 1); /* still inside */
+    release(held);
+    if (queue_max)
+        ok_eq(status_of(waiting[0]), 200);
+    stage_close(&stage);
+}
+
+static void test_limits_on_waiting_hold_from_the_first_call_on(void)
+{
+    check_limits_from_the_first_call(1, 0);
+    check_limits_from_the_first_call(0, 50);
+}
+
+/* Parked, it comes by often enough to see that the limit has passed. */
+static void test_limits_on_waiting_hold_after_many_fast_calls(void)
+{
+    struct stage stage;
+    stage_init(&stage);
+    stage.site.options.queue_time_max_ms = 50;
+    stage_open(&stage, true);
+    stage_start(&stage);
+    struct client *c = client_open(&stage.site);
+    ok(say(c, GET("/hello")));
+    ok_eq(status_of(c), 200);
+    ok(wait_for(oribi_helper_parked(stage.site.worker)));
+    struct client *held = hold(&stage);
+    ok(say(c, GET("/hello")));
+    ok_eq(status_of(c), 503);
+    ok(atomic_load(&in_call) == 1);
+    release(held);
+    stage_close(&stage);
+}
+
 static void test_what_was_long_ago_is_not(void)
 {
     struct stage stage;
@@ -522,6 +590,9 @@ int main(void)
     run_everywhere(test_helper_off_stays_off);
     run_everywhere(test_long_calls_among_fast_ones_are_expected);
     run_everywhere(test_what_a_sibling_has_seen_is_expected_of_the_first_call);
+    run_everywhere(test_what_runs_long_at_a_sibling_is_expected_at_once);
+    run_everywhere(test_limits_on_waiting_hold_from_the_first_call_on);
+    run_everywhere(test_limits_on_waiting_hold_after_many_fast_calls);
     run_everywhere(test_what_was_long_ago_is_not);
     test_it_parks_when_calls_are_fast_again();
     run_everywhere(test_mistakes_are_answered_during_a_call);

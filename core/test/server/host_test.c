@@ -50,6 +50,24 @@ static void test_a_killed_worker_is_replaced(void)
     until(alone());
 }
 
+/* Nobody saw the end of the call, so the supervisor, who finds it, notes that calls are long. */
+static void test_a_call_that_ends_with_its_worker_counts_as_long(void)
+{
+    prepare(1);
+    pid_t pid = start();
+    for (int i = 0; i < 2; i++) {
+        until(atomic_load(&lab->worker_count) == i + 1);
+        ok_eq(atomic_load(&lab->warned), 0);
+        atomic_store(&lab->in_call, i == 0); /* of the second worker, not of the first */
+        (void)kill(atomic_load(&lab->worker_pids[i]), SIGKILL);
+    }
+    until(atomic_load(&lab->worker_count) == 3);
+    ok_eq(atomic_load(&lab->warned), 1);
+    (void)kill(pid, SIGTERM);
+    ok_eq(ended(pid), 0);
+    until(alone());
+}
+
 static void test_a_worker_is_stopped_before_it_has_its_handlers(void)
 {
     prepare(4);
@@ -412,6 +430,7 @@ int main(int argc, char **argv)
     test_ends_of_children_leave_room_for_a_stop();
     test_starts_and_stops_in_order();
     test_a_killed_worker_is_replaced();
+    test_a_call_that_ends_with_its_worker_counts_as_long();
     test_a_worker_is_stopped_before_it_has_its_handlers();
     test_a_worker_that_ignores_stop_is_killed();
     test_a_second_stop_is_now();

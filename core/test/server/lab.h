@@ -56,6 +56,8 @@ static struct lab {
     _Atomic int workers_fail; /* that many first workers cannot start */
     _Atomic int ignore_stop;  /* workers look at nothing */
     _Atomic int slow_boot;    /* workers never get ready */
+    _Atomic int in_call;      /* workers show a call that began a second ago */
+    _Atomic int warned;       /* workers that found on the scoreboard that calls are long */
     _Atomic int mold_pids[PIDS_MAX];
     _Atomic int worker_pids[PIDS_MAX];
     char last_reason[64];
@@ -153,6 +155,10 @@ static int run_worker(struct oribi_mold *mold)
         _exit(1);
     }
     carry_ballast();
+    if (atomic_load(&oribi_seat_slot(seat)->long_call_us))
+        atomic_fetch_add(&lab->warned, 1);
+    if (atomic_load(&lab->in_call))
+        atomic_store(&oribi_seat_slot(seat)->call_started_us, oribi_clock_us() - 1000000);
     oribi_seat_ready(seat, NULL);
     atomic_store(&oribi_seat_slot(seat)->state, ORIBI_SLOT_IDLE);
     atomic_store(&lab->worker_pids[atomic_load(&lab->worker_count) % PIDS_MAX], getpid());

@@ -22,6 +22,11 @@ enum oribi_stop_word {
     ORIBI_STOP_LAST, /* the server ends, and nobody after us accepts at the sockets that are its own */
 };
 
+enum {
+    ORIBI_EXPECT_US = 5000, /* a call that others should not have to sit out: from then on such are expected … */
+    ORIBI_EXPECT_FOR_US = 60 * 1000 * 1000, /* … for so long */
+};
+
 enum { ORIBI_SLOT_LINE_CAP = 160, ORIBI_SLOTS_MAX = 1024, ORIBI_HISTOGRAM_BUCKETS = 32 };
 
 struct oribi_slot {
@@ -51,7 +56,7 @@ struct oribi_slot {
     _Atomic uint64_t call_us_sum;
     _Atomic uint64_t queue_us_sum;
     _Atomic uint32_t call_us_histogram[ORIBI_HISTOGRAM_BUCKETS]; /* bucket i: calls shorter than 2^i microseconds */
-    _Atomic int64_t long_call_us; /* when a call ended here that was long enough to expect more; 0: none. Outlives the worker */
+    _Atomic int64_t long_call_us; /* when a call ended here that was long enough to expect more (ORIBI_EXPECT_US); 0: none. Outlives the worker */
     char line[ORIBI_SLOT_LINE_CAP];                              /* "GET /path" of the current or last call, NUL-terminated; may be torn */
     _Atomic uint32_t crowded; /* its helper sleeps until a sibling is idle, and is counted below */
     /* Of the first slot, for all workers; on a line of their own, since everybody who becomes idle looks at them. */
