@@ -112,7 +112,10 @@ static int exec_mold(struct oribi_host *host, pid_t *pid)
     keep[count++] = host->ties.handoff.take_fd;
     keep[count++] = host->ties.handoff.give_fd;
     char *extra[] = {mold, listen, (char *)"LISTEN_FDS=", (char *)"LISTEN_PID=", (char *)"ORIBI_UPGRADE=", NULL};
-    return oribi_start_again(&host->start, extra, keep, count, pid);
+    oribi__children_ours(true);
+    int code = oribi_start_again(&host->start, extra, keep, count, pid);
+    oribi__children_ours(false);
+    return code;
 }
 
 bool oribi__start_mold(struct oribi_host *host, uint32_t generation, bool fresh)
@@ -381,7 +384,9 @@ void oribi__start_successor(struct oribi_host *host)
     host->successor_why_len = 0;
     host->successor_tells = false;
     step_aside(host);
+    oribi__children_ours(true);
     int code = oribi_start_again(&host->start, extra, keep, count, &pid);
+    oribi__children_ours(false);
     oribi_os_close(fds[1]);
     if (code < 0) {
         host->started.text = oribi_os_error_text();

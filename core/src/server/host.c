@@ -277,6 +277,7 @@ static bool begin(struct oribi_host *host)
     if (host->daemonize) {
         host->daemonize = false;
         host->action = (struct oribi_host_action){.type = ORIBI_HOST_FORK_DAEMON};
+        oribi__children_ours(true);
         return true;
     }
     host->begun = true;
@@ -312,8 +313,10 @@ const struct oribi_host_action *oribi_host_take(struct oribi_host *host)
     do {
         struct oribi_action action;
         while (next_action(host, &action))
-            if (oribi__carry_out(host, &action))
+            if (oribi__carry_out(host, &action)) {
+                oribi__children_ours(host->action.type == ORIBI_HOST_FORK_MOLD);
                 return &host->action;
+            }
     } while (next_event(host));
     relieve_predecessor(host);
     oribi__listening_turn(host);
@@ -363,6 +366,7 @@ void oribi_host_forked(struct oribi_host *host, pid_t pid)
 {
     if (pid < 0)
         (void)oribi_os_fail(); /* keeps the reason's words */
+    oribi__children_ours(false);
     oribi__mold_started(host, pid);
 }
 

@@ -4,7 +4,7 @@
  *   generation.c  starting molds and successors, and what a new generation tells about itself
  *   farewell.c    the end of the listeners at the server's end
  *   control.c     the control socket        status.c  what it shows
- *   mold.c, seat.c   the other processes
+ *   mold.c, seat.c   the other processes      children.c  what those that the application forks must not keep
  * A process keeps struct oribi__ties when it is forked from supervisor to mold to worker. */
 #ifndef ORIBI_SERVER_HOST_PRIVATE_H
 #define ORIBI_SERVER_HOST_PRIVATE_H
@@ -144,6 +144,13 @@ struct oribi_host {
     char reason[256];
     char title[160];
 };
+
+/* children.c. From now on a child that the application forks calls all(owner) first; NULL: nothing is to be let go of any more. One per process:
+ * each role takes the place of the one before it. In the child, `all` closes descriptors and does nothing else. */
+void oribi__children_let_go(void (*all)(void *owner), void *owner);
+void oribi__children_ours(bool ours); /* what the calling thread forks next is a process of ours, which keeps everything; false: no longer */
+void oribi__close(int *fd);           /* leaves -1 */
+void oribi__ties_let_go(struct oribi__ties *ties, bool listeners); /* in such a child; hand-off socket and listeners unless a worker has them */
 
 /* host_actions.c. True when the language is to do something, which is in host->action then. */
 bool oribi__carry_out(struct oribi_host *host, const struct oribi_action *action);

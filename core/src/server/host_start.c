@@ -125,6 +125,7 @@ static void point_at_null(int fd, int flags)
 /* The streams are let go of at once, so that molds and workers never hold the terminal; why a start fails is told through the pipe. */
 void oribi_host_daemon_enter(struct oribi_host *host)
 {
+    oribi__children_ours(false);
     host->pid = getpid();
     host->ties.supervisor = host->pid;
     oribi_os_close(host->daemon_fds[0]);
@@ -198,8 +199,24 @@ static void close_own(struct oribi_host *host, int keep_fd)
     host->pid_path = NULL;
 }
 
+/* In a child of a hook, or of a manager's own code. */
+static void let_go(void *owner)
+{
+    struct oribi_host *host = owner;
+    int *fds[] = {&host->message_fd,    &host->life_write_fd, &host->signal_fds[0],
+                  &host->signal_fds[1], &host->daemon_fds[0], &host->daemon_fds[1],
+                  &host->upgrade_fd,    &host->successor_fd,  &host->pid_file.fd};
+    oribi__ties_let_go(&host->ties, true);
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        oribi__close(fds[i]);
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
+        oribi__close(&host->molds[i].fd);
+    oribi__control_close(host, false);
+}
+
 void oribi__host_forget(struct oribi_host *host, int keep_fd)
 {
+    oribi__children_let_go(NULL, NULL);
     close_own(host, keep_fd);
     oribi__control_close(host, false);
     oribi_pid_file_forget(&host->pid_file);
@@ -362,6 +379,7 @@ int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **
     oribi_supervisor_init(&host->sup, &config, host->ties.board.slots, host->ties.board.count);
     oribi__hand_over_logs(host);
     oribi_signals_install(oribi__host_signal, host, 1);
+    oribi__children_let_go(let_go, host);
     *out = host;
     return 0;
 }
@@ -370,6 +388,7 @@ void oribi_host_destroy(struct oribi_host *host)
 {
     oribi_signals_uninstall();
     oribi_signals_choose(NULL, 0);
+    oribi__children_let_go(NULL, NULL);
     oribi__release_starter(host, 1);
     oribi__kept_answer_now(host);
     oribi__control_answer(host, ORIBI__WISH_STOP, 0, "stopped");

@@ -43,11 +43,22 @@ static int fail(struct oribi_mold *mold, int code, const char *error)
     return code;
 }
 
+/* In a child that the application has forked while it loaded, or in before_fork. */
+static void let_go(void *owner)
+{
+    struct oribi_mold *mold = owner;
+    oribi__ties_let_go(&mold->ties, true);
+    oribi__close(&mold->socket_fd);
+    oribi_wake_destroy(&mold->wake);
+    mold->wake = (struct oribi_wake){-1, -1};
+}
+
 int oribi__mold_take_post(struct oribi_mold *mold)
 {
     mold->pid = getpid();
     if (oribi_wake_create(&mold->wake) < 0)
         return ORIBI_ESYS;
+    oribi__children_let_go(let_go, mold);
     oribi_signals_install(on_signal, mold, 0);
     return 0;
 }
@@ -186,6 +197,7 @@ void oribi_mold_wake(struct oribi_mold *mold)
 
 void oribi_mold_before_fork(struct oribi_mold *mold)
 {
+    oribi__children_ours(true);
     oribi_signals_hold();
 }
 
@@ -208,6 +220,7 @@ void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid)
     int status;
     if (pid < 0)
         tell_fork(mold, pid);
+    oribi__children_ours(false);
     oribi_signals_release();
     if (pid > 0)
         (void)oribi_process_reap(pid, true,
@@ -225,6 +238,7 @@ size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap)
 void oribi_mold_destroy(struct oribi_mold *mold)
 {
     oribi_signals_uninstall();
+    oribi__children_let_go(NULL, NULL);
     oribi_os_close(mold->socket_fd);
     oribi_os_close(mold->ties.message_fd);
     oribi_os_close(mold->ties.life_fd);

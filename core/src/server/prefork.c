@@ -250,6 +250,7 @@ uint32_t oribi_host_signal_all(struct oribi_host *host, int number)
 void oribi_host_before_fork(struct oribi_host *host)
 {
     host->can_outlive_thread = !oribi_os_is_main_thread();
+    oribi__children_ours(true);
     oribi_signals_hold();
 }
 
@@ -257,6 +258,7 @@ void oribi_host_worker_forked(struct oribi_host *host, pid_t pid)
 {
     if (pid < 0)
         (void)oribi_os_fail(); /* keeps the reason's words */
+    oribi__children_ours(false);
     oribi_signals_release();
     host->has_started = true;
     host->started = (struct oribi_event){.type = ORIBI_EVENT_WORKER_FORKED,

@@ -32,6 +32,7 @@ struct oribi_seat {
     int64_t titled_ms;         /* oribi_seat_job_title */
     bool titled_busy;
     bool leaving_told;
+    bool worker_has_sockets;   /* listeners and hand-off socket: its own fork handler closes them (worker_life.c) */
     struct oribi_listeners *spare;      /* duplicates for a mold made of this worker, while it is forked */
     struct oribi_handoff spare_handoff; /* likewise */
     char title[160];
@@ -69,6 +70,16 @@ static void tell(struct oribi_seat *seat, enum oribi_message_kind kind, const ch
     oribi_message_set_text(&message, text, len);
     (void)oribi_message_send(seat->ties.message_fd, &message,
                              1); /* fails when the supervisor is gone, which life_fd tells */
+}
+
+/* In a child that the application has forked. An abandoned worker looks at life_fd no more. */
+static void let_go(void *owner)
+{
+    struct oribi_seat *seat = owner;
+    oribi__ties_let_go(&seat->ties, !seat->worker_has_sockets);
+    oribi_wake_destroy(&seat->wake);
+    seat->wake = (struct oribi_wake){-1, -1};
+    oribi__close(&seat->wait_fd);
 }
 
 struct oribi_seat *oribi_seat_enter(struct oribi_mold *mold)
@@ -118,6 +129,7 @@ struct oribi_seat *oribi__seat_new(const struct oribi__ties *ties, uint32_t inde
     }
     /* The intermediate reports us too. Whoever comes first is heard; and if it was killed, there is still us. */
     tell(seat, ORIBI_MESSAGE_WORKER_FORKED, "", 0);
+    oribi__children_let_go(let_go, seat);
     oribi_signals_install(on_signal, seat, 0);
     oribi_signals_release(); /* held back by the mold before the fork: a stop sent meanwhile strikes here */
     return seat;
@@ -134,6 +146,7 @@ void oribi_seat_setup(struct oribi_seat *seat, struct oribi_worker_setup *setup)
         .access_log = seat->ties.access_log,
         .life_fd = seat->ties.life_fd,
     };
+    seat->worker_has_sockets = true;
 }
 
 struct oribi_slot *oribi_seat_slot(struct oribi_seat *seat)
@@ -224,6 +237,7 @@ void oribi_seat_before_fork(struct oribi_seat *seat)
         seat->spare->items[i].fd = fcntl(listeners->items[i].fd, F_DUPFD_CLOEXEC, 0);    /* -1: seen by promote */
     seat->spare_handoff.take_fd = fcntl(seat->ties.handoff.take_fd, F_DUPFD_CLOEXEC, 0); /* likewise */
     seat->spare_handoff.give_fd = fcntl(seat->ties.handoff.give_fd, F_DUPFD_CLOEXEC, 0);
+    oribi__children_ours(true);
     oribi_signals_hold();
 }
 
@@ -234,6 +248,7 @@ void oribi_seat_after_fork(struct oribi_seat *seat, pid_t pid)
         (void)oribi_os_fail(); /* keeps the reason's words */
         oribi_log(ORIBI_LOG_WARN, "refork: no process: %s", oribi_os_error_text());
     }
+    oribi__children_ours(false);
     oribi_signals_release();
     if (pid > 0)
         (void)oribi_process_reap(pid, true, &status); /* it only forks; an error means somebody reaped it before us */
@@ -260,6 +275,7 @@ struct oribi_mold *oribi_seat_promote(struct oribi_seat *seat)
     mold->generation = seat->generation;
     atomic_store(&mold->loaded, true);
     oribi_wake_destroy(&seat->wake);
+    oribi__children_let_go(NULL, NULL);
     bool failed =
         !all_open(seat->spare, &seat->spare_handoff) || oribi__mold_take_post(mold) < 0 || oribi_message_pair(fds) < 0;
     oribi_signals_release();

@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require_relative "support/workspace"
+
+# Children that the application forks and leaves behind: none of them keeps a socket or a pipe of the server's.
+E2E.suite("forks", transports: %i[tcp]) do
+  include E2E::InWorkspace
+
+  # Each place where an application may fork, by its name; the child notes its pid under that name and sleeps.
+  HOOKS = %w[before_fork after_fork after_worker_ready server_ready].freeze
+
+  def teardown
+    children.each_value { |pids| pids.each { |pid| E2E::Processes.kill(pid) } }
+    super
+  end
+
+  def forking(name)
+    if E2E::RUBY
+      "fork { File.write('#{@space.notes_path}', \"#{name} \#{Process.pid}\\n\", mode: 'a'); sleep 120; exit!(0) }"
+    else
+      "if (!fork) { open my $f, '>>', '#{@space.notes_path}'; print $f qq{#{name} $$\\n}; close $f; sleep 120; POSIX::_exit(0) }"
+    end
+  end
+
+  def write_files(*binds)
+    code = "#{forking("load")}\n"
+    @space.write_app("served", ruby: code, perl: "use POSIX ();\n#{code}")
+    File.write(@space.config, E2E::RUBY ? ruby_config(binds) : perl_config(binds))
+  end
+
+  def ruby_config(binds)
+    [*binds.map { |port| "bind '127.0.0.1:#{port}'" }, *HOOKS.map { |hook| "#{hook} { #{forking(hook)} }" }].join("\n") << "\n"
+  end
+
+  def perl_config(binds)
+    hooks = HOOKS.map { |hook| "#{hook} => sub { #{forking(hook)} }" }
+    "use POSIX ();\n+{ listen => [#{binds.map { |port| "'127.0.0.1:#{port}'" }.join(", ")}], #{hooks.join(", ")} };\n"
+  end
+
+  def children = @space.notes.map(&:split).group_by(&:first).transform_values { |notes| notes.map { |_, pid| pid.to_i } }
+
+  def serve(*binds)
+    write_files(*binds)
+    one = E2E::Server.new(argv: [E2E::Server.binary, "--workers", "1", "--control", @space.control, "--config", @space.config, @space.app])
+    @servers << one
+    one.instance_variable_set(:@address, ["127.0.0.1", binds.first])
+    one.start
+    assert_equal "served", one.get("/").body
+    one
+  end
+
+  # Sockets, pipes and shared memory of a process, but for its standard streams.
+  def holdings(pid) = E2E::Processes.descriptors(pid).reject { |fd, _| fd.to_i <= 2 }.values.grep(/\A(socket|pipe|\/memfd)/).uniq
+
+  def assert_nothing_kept(one, *names)
+    wait_until("children of #{names}: #{@space.notes}") { (names - children.keys).empty? }
+    ours = [one.pid, *(one.descendants - children.values.flatten)].flat_map { |pid| holdings(pid) }.uniq - holdings(Process.pid)
+    refute_empty ours
+    children.each { |name, pids| pids.each { |pid| assert_empty holdings(pid) & ours, "#{name}, #{E2E::Processes.descriptors(pid)}" } }
+  end
+
+  def refused?(port)
+    TCPSocket.new("127.0.0.1", port).close
+  rescue Errno::ECONNREFUSED
+    true
+  end
+
+  def test_no_child_keeps_what_is_the_servers
+    one = serve(E2E::Server.free_port)
+    assert_nothing_kept(one, "load", *HOOKS)
+    one.signal(:HUP)
+    wait_until("the second generation") { children["load"].size == 2 && one.stderr.include?("reload done") }
+    assert_nothing_kept(one, "load", *HOOKS)
+    assert_equal 0, one.stop.exitstatus
+  end
+
+  def test_an_address_that_a_reload_drops_is_free
+    kept, dropped = Array.new(2) { E2E::Server.free_port }
+    one = serve(kept, dropped)
+    wait_until("the child") { children["load"] }
+    write_files(kept)
+    one.signal(:HUP)
+    wait_until("the reload: #{one.stderr}") { one.stderr.include?("reload done") }
+    wait_until("the old worker to let go of the address") { refused?(dropped) }
+    TCPServer.new("127.0.0.1", dropped).close
+    assert_equal "served", one.get("/").body
+  end
+end
