@@ -214,7 +214,7 @@ A true C<psgix.harakiri.commit> ends this worker after the answer; a new one tak
 
 =item psgix.cleanup, psgix.cleanup.handlers
 
-Code that is pushed there is called with the environment after the answer was handed over.
+Code that is pushed there is called with the environment after the answer was handed over. Handlers may push others, 1,024 at most run.
 
 =item psgix.input.buffered
 
@@ -232,7 +232,8 @@ An application that dies is answered for with 500, and its message is in the log
 in odd number, an undefined header value, a body that is a reference to something else, characters above 255. The log line says which.
 
 C<exit> inside the application ends the worker, as it does under other servers: its client gets 500 if nothing was sent yet, C<END> blocks run, and a
-new worker takes its place.
+new worker takes its place. A child that the application forks wherever the server calls it (the call, C<getline>, C<close>, cleanup handlers, signal
+handlers, destructors) and does not end itself ends as soon as it comes back from there, as a script does. It has no connection, and writing to a writer dies there.
 
 =head1 COMPILING TEMPLATES BEFORE THE FORK
 

@@ -41,6 +41,13 @@ my %ROUTE = (
         push @{ $env->{'psgix.cleanup.handlers'} }, sub { push @log, 'done' };
         [200, [@TEXT], ['x' x 5_000_000]];
     },
+    cleanup_for_ever => sub {
+        my ($env) = @_;
+        my $again;
+        $again = sub { push @log, 'again'; push @{ $env->{'psgix.cleanup.handlers'} }, $again };
+        push @{ $env->{'psgix.cleanup.handlers'} }, $again;
+        [200, [@TEXT], ['x']];
+    },
     harakiri => sub { my ($env) = @_; $env->{'psgix.harakiri.commit'} = 1; [200, [@TEXT], ['last']] },
     harakiri_late => sub {
         my ($env) = @_;
@@ -84,6 +91,9 @@ subtest 'cleanup handlers' => sub {
     is body('log'), 'first,added';
     is body('hello'), 'hello';
     is body('log'), '', 'and none of them twice';
+    is body('cleanup_for_ever'), 'x';
+    is scalar(split /,/, body('log')), 1024, 'those that go on adding come to an end';
+    like $server->log_text, qr{GET /cleanup_for_ever: 1024 cleanup handlers of one request have run, the others are left out};
     my $client = $server->connect;
     $client->send("GET /cleanup_slow HTTP/1.1\r\nHost: a\r\n\r\n");
     $client->fill;

@@ -189,6 +189,10 @@ struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, const struc
 /* Frees w and destroys the core's worker. */
 void psgi_worker_free(pTHX_ struct psgi_worker *w);
 
+/* In a child that the application forked, after an eval: ends it as a script ends, by exit() or by what it died of.
+ * Elsewhere it does nothing. */
+void psgi_leave_child(pTHX_ struct psgi_worker *w);
+
 /* The request has ended in the core. */
 void psgi_call_ended(struct psgi_worker *w);
 

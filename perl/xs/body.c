@@ -110,6 +110,7 @@ void psgi_body_close(pTHX_ struct psgi_worker *w)
     XPUSHs(body);
     PUTBACK;
     call_sv(w->close, G_VOID | G_DISCARD | G_EVAL);
+    psgi_leave_child(aTHX_ w);
     if (SvROK(ERRSV) || SvCUR(ERRSV) > 0)
         oribi_log(ORIBI_LOG_ERROR, "%s: close of the body died: %s", w->line, SvPV_nolen(psgi_text(aTHX_ ERRSV)));
     FREETMPS;

@@ -13,6 +13,8 @@
 
 #include <stdio.h>
 
+enum { CLEANUP_MAX = 1024 }; /* handlers of one request: each may add another */
+
 /* --- words for the log --- */
 
 SV *psgi_text(pTHX_ SV *sv)
@@ -90,16 +92,26 @@ static void failed_with_reason(struct psgi_worker *w)
     fail_call(w, 500);
 }
 
-/* A process that the application forked inside its call came back from it: it ends as a script does, without a word to our clients. */
-static void leave_child(pTHX_ struct psgi_worker *w)
+/* A process that the application forked wherever we ran its code came back from there: it ends as a script does,
+ * without a word to our clients. */
+void psgi_leave_child(pTHX_ struct psgi_worker *w)
 {
-    if (!oribi_worker_abandoned(w->core))
+    if (LIKELY(!oribi_worker_abandoned(w->core)))
         return;
     bool died = exception_pending(aTHX);
     if (died)
         PerlIO_printf(PerlIO_stderr(), "%s", SvPV_nolen(psgi_text(aTHX_ ERRSV)));
     psgi_call_ended(w);
     my_exit(died ? 255 : 0);
+}
+
+/* The same after code whose exceptions are not for us: destructors. */
+static void leave_child_quietly(pTHX_ struct psgi_worker *w)
+{
+    if (LIKELY(!oribi_worker_abandoned(w->core)))
+        return;
+    psgi_call_ended(w);
+    my_exit(0);
 }
 
 /* Runs when the loop is left, also by exit() inside the application. */
@@ -149,7 +161,7 @@ static void answer_with_perl(pTHX_ struct psgi_worker *w, SV *res)
     PUSHs(res);
     PUTBACK;
     call_sv(w->answer, G_VOID | G_DISCARD | G_EVAL);
-    leave_child(aTHX_ w);
+    psgi_leave_child(aTHX_ w);
     if (exception_pending(aTHX))
         failed_with_exception(aTHX_ w);
     psgi_body_close(aTHX_ w);
@@ -161,6 +173,7 @@ static void run_signal_handlers(pTHX_ struct psgi_worker *w)
     PUSHMARK(SP);
     PUTBACK;
     call_sv(w->signals, G_VOID | G_DISCARD | G_EVAL);
+    psgi_leave_child(aTHX_ w);
     if (exception_pending(aTHX))
         log_text(aTHX_ w, "a signal handler died", psgi_text(aTHX_ ERRSV));
 }
@@ -171,6 +184,11 @@ static void run_cleanup_handlers(pTHX_ struct psgi_worker *w, SV *env, AV *handl
 {
     for (SSize_t i = 0; i <= av_len(handlers); i++) {
         SV **handler = av_fetch(handlers, i, 0);
+        if (i == CLEANUP_MAX) {
+            oribi_log(ORIBI_LOG_ERROR, "%s: %d cleanup handlers of one request have run, the others are left out",
+                      w->line, CLEANUP_MAX);
+            return;
+        }
         if (!handler || !SvOK(*handler))
             continue;
         dSP;
@@ -178,7 +196,7 @@ static void run_cleanup_handlers(pTHX_ struct psgi_worker *w, SV *env, AV *handl
         XPUSHs(env);
         PUTBACK;
         call_sv(*handler, G_VOID | G_DISCARD | G_EVAL);
-        leave_child(aTHX_ w);
+        psgi_leave_child(aTHX_ w);
         if (exception_pending(aTHX))
             log_text(aTHX_ w, "a cleanup handler died", psgi_text(aTHX_ ERRSV));
     }
@@ -251,7 +269,7 @@ static void call_app(pTHX_ struct psgi_worker *w, SV *env)
     SPAGAIN;
     SV *res = POPs;
     PUTBACK;
-    leave_child(aTHX_ w);
+    psgi_leave_child(aTHX_ w);
     if (UNLIKELY(exception_pending(aTHX))) {
         failed_with_exception(aTHX_ w);
         return;
@@ -281,6 +299,7 @@ static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     FREETMPS;
     LEAVE;
     psgi_env_recycle(aTHX_ w);
+    leave_child_quietly(aTHX_ w);
 }
 
 /* Shows what this process does in the list of processes. Assigning to $0 does that; the application keeps the value it knows. */

@@ -267,4 +267,70 @@ class FailureTest < BindingTest
     assert_equal [3, 1], seen
     assert_match(/rack.response_finished: RuntimeError: callback failed/, logged)
   end
+
+  FINISHED = "rack.response_finished"
+
+  # What an application leaves under rack.response_finished, and which of its callbacks are called.
+  def finished(lint: false)
+    seen = []
+    app = lambda do |env|
+      yield env, ->(what) { ->(*) { seen << what } }
+      text(["x"])
+    end
+    capture_log { serve(app, lint: lint) { |client| 2.times { assert_equal "x", client.get("/").body } } }
+    assert_equal seen[seen.size / 2..], seen[0, seen.size / 2], "the same for both requests"
+    seen[0, seen.size / 2]
+  end
+
+  def test_response_finished_frozen
+    assert_equal %i[b a], finished { |env, call| env[FINISHED].push(call[:a], call[:b]).freeze }
+    assert_empty finished { |env, _| env[FINISHED].freeze }
+    assert_empty logged
+  end
+
+  def test_response_finished_replaced
+    assert_equal %i[b a], finished { |env, call| env[FINISHED] = [call[:a], call[:b]] }
+    assert_equal %i[b a], finished { |env, call| (env[FINISHED] << call[:a]) && env[FINISHED] += [call[:b]] }
+    assert_equal %i[a], finished { |env, call| env[FINISHED] = Class.new(Array).new([call[:a]]) }
+    assert_empty logged
+  end
+
+  def test_response_finished_replaced_by_what_is_no_array
+    ["text", 1, {}, ->(*) {}].each do |other|
+      assert_equal %i[a], finished { |env, call| (env[FINISHED] << call[:a]) && env[FINISHED] = other }
+      assert_match(/rack.response_finished has become a #{other.class}/, logged)
+    end
+    assert_equal(%i[a], finished { |env, call| (env[FINISHED] << call[:a]) && env[FINISHED] = nil })
+    assert_equal(%i[a], finished { |env, call| (env[FINISHED] << call[:a]) && env.delete("rack.response_finished") })
+    assert_equal(%i[a], finished { |env, call| (env[FINISHED] << call[:a]) && env.clear })
+    assert_empty logged
+  end
+
+  def test_response_finished_that_cannot_be_called
+    assert_equal %i[b a], finished { |env, call| env[FINISHED].push(call[:a], nil, "text", call[:b], Object.new) }
+    assert_equal 6, logged.scan(/rack.response_finished: NoMethodError/).size
+  end
+
+  def test_response_finished_that_grows_while_it_runs
+    seen = finished do |env, call|
+      list = env[FINISHED]
+      list << call[:a] << ->(*) { list << call[:c] << call[:d] } << call[:b]
+    end
+    assert_equal %i[b a d c], seen, "what is added comes after all that were there"
+    assert_empty logged
+    seen = finished { |env, call| (list = env[FINISHED]).push(call[:a], ->(*) { list.clear }, call[:b]) }
+    assert_equal %i[b], seen, "and what is taken out does not"
+  end
+
+  def test_response_finished_that_never_ends
+    count = 0
+    app = lambda do |env|
+      again = ->(*) { (count += 1) && env[FINISHED] << again }
+      env[FINISHED] << again
+      text(["x"])
+    end
+    capture_log { serve(app, lint: false) { |client| assert_equal "x", client.get("/").body } }
+    assert_equal 1024, count
+    assert_equal 1, logged.scan(/#{FINISHED}: 1024 callbacks of one request have run, the others are left out/).size
+  end
 end

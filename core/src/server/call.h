@@ -158,6 +158,14 @@ struct oribi_worker {
     struct oribi_log_gate app_gate;
 };
 
+/* True in a child that the application forked inside this call. Nothing may be done for the request there: its
+ * descriptors are closed, their numbers may be the child's own files by now, and what is logged and counted is the
+ * parent's. */
+static inline bool oribi__call_is_abandoned(const struct oribi__call *call)
+{
+    return __builtin_expect(call->worker->abandoned, 0);
+}
+
 /* A thread that makes calls takes the reactor, in functions that the application calls. Whoever entered while the request stays open leaves, whoever ends the
  * request calls oribi__end(): the only thread goes on with the reactor in its hands, one of several gives it back. Without a helper and other hands nobody else
  * can have it; the fence is for the deadline's signal handler. Lock order: the VM's lock, `lock`, `owner`; nobody waits for the first while holding the others. */

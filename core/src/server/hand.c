@@ -198,6 +198,8 @@ static void follow(struct oribi_hand *hand, int64_t until_ms)
 struct oribi_req *oribi_hand_take(struct oribi_hand *hand)
 {
     struct oribi_worker *w = hand->worker;
+    if (__builtin_expect(w->abandoned, 0))
+        return NULL;
     oribi__enter(w);
     come_back(hand);
     int64_t now_us = oribi_clock_us();
@@ -228,6 +230,8 @@ static void end(struct oribi_hand *hand)
 struct oribi_req *oribi_hand_next(struct oribi_hand *hand, int64_t ms)
 {
     struct oribi_worker *w = hand->worker;
+    if (__builtin_expect(w->abandoned, 0))
+        return NULL;
     int64_t until_ms = ms < 0 ? INT64_MAX : oribi_clock_ms() + ms;
     oribi__enter(w);
     come_back(hand);

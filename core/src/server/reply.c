@@ -157,6 +157,8 @@ int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *he
                 const struct iovec *body, size_t body_count)
 {
     struct oribi__call *call = oribi__call_of(req);
+    if (oribi__call_is_abandoned(call))
+        return ORIBI_ECLOSED;
     assert(call->phase == ORIBI_PHASE_OPEN);
     struct oribi__head_text head;
     int64_t promised;
@@ -194,6 +196,8 @@ int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_heade
     struct oribi__call *call = oribi__call_of(req);
     struct oribi_conn *c = call->base.conn;
     struct oribi_reactor *r = &call->worker->reactor;
+    if (oribi__call_is_abandoned(call))
+        return ORIBI_ECLOSED;
     assert(call->phase == ORIBI_PHASE_OPEN);
     struct oribi__head_text head;
     int64_t promised;
@@ -281,6 +285,8 @@ int oribi_req_inform(struct oribi_req *req, int status, const struct oribi_heade
 {
     struct oribi__call *call = oribi__call_of(req);
     struct oribi_reactor *r = &call->worker->reactor;
+    if (oribi__call_is_abandoned(call))
+        return ORIBI_ECLOSED;
     if (call->base.head.minor == 0 || call->phase != ORIBI_PHASE_OPEN)
         return 0;
     const char *reason = NULL;

@@ -46,6 +46,8 @@ int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_head
                       int64_t body_len)
 {
     struct oribi__call *call = oribi__call_of(req);
+    if (oribi__call_is_abandoned(call))
+        return ORIBI_ECLOSED;
     assert(call->phase == ORIBI_PHASE_OPEN);
     oribi__enter(call->worker);
     int result = begin(call, status, headers, header_count, body_len);
@@ -148,6 +150,8 @@ static void note_length(const struct oribi__call *call)
 int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t count)
 {
     struct oribi__call *call = oribi__call_of(req);
+    if (oribi__call_is_abandoned(call))
+        return ORIBI_ECLOSED;
     assert(call->phase != ORIBI_PHASE_OPEN);
     int64_t total = oribi_vec_len(vec, count);
     if (total == 0) /* an empty chunk would end the body */
@@ -162,6 +166,8 @@ int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t cou
 int oribi_reply_flush(struct oribi_req *req)
 {
     struct oribi__call *call = oribi__call_of(req);
+    if (oribi__call_is_abandoned(call))
+        return ORIBI_ECLOSED;
     note_length(call);
     oribi__enter(call->worker);
     int result = flush_head(call);
@@ -215,6 +221,8 @@ static int wait_writable(struct oribi__call *call)
 int oribi_reply_wait(struct oribi_req *req)
 {
     struct oribi__call *call = oribi__call_of(req);
+    if (oribi__call_is_abandoned(call))
+        return ORIBI_ECLOSED;
     while (oribi_conn_pending(call->base.conn) > low_water(call)) {
         int result = wait_writable(call);
         if (result != 0)
@@ -239,6 +247,8 @@ static int finish(struct oribi__call *call, int result)
 int oribi_reply_end(struct oribi_req *req)
 {
     struct oribi__call *call = oribi__call_of(req);
+    if (oribi__call_is_abandoned(call))
+        return ORIBI_ECLOSED;
     assert(call->phase != ORIBI_PHASE_OPEN);
     int result = 0;
     oribi__enter(call->worker);
@@ -258,6 +268,8 @@ int oribi_reply_end(struct oribi_req *req)
 void oribi_reply_abort(struct oribi_req *req)
 {
     struct oribi__call *call = oribi__call_of(req);
+    if (oribi__call_is_abandoned(call))
+        return;
     if (call->phase != ORIBI_PHASE_STARTED) {
         oribi_reply_error(req, 500);
         return;
@@ -268,7 +280,8 @@ void oribi_reply_abort(struct oribi_req *req)
 
 int oribi_req_fd(const struct oribi_req *req)
 {
-    return oribi__call_of(req)->base.conn->watch.fd;
+    const struct oribi__call *call = oribi__call_of(req);
+    return oribi__call_is_abandoned(call) ? -1 : call->base.conn->watch.fd;
 }
 
 struct oribi_slice oribi_req_behind(const struct oribi_req *req)
@@ -281,6 +294,8 @@ int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest)
     struct oribi__call *call = oribi__call_of(req);
     struct oribi_conn *c = call->base.conn;
     struct oribi_worker *w = call->worker;
+    if (oribi__call_is_abandoned(call))
+        return ORIBI_ECLOSED;
     int result = oribi_reply_flush(req);
     while (result >= 0 && oribi_conn_pending(c) > 0)
         result = wait_writable(call);
@@ -302,6 +317,8 @@ void oribi_req_detached(struct oribi_req *req)
     struct oribi__call *call = oribi__call_of(req);
     struct oribi_conn *c = call->base.conn;
     struct oribi_worker *w = call->worker;
+    if (oribi__call_is_abandoned(call))
+        return;
     oribi__enter(w);
     oribi__call_end(call, call->status);
     oribi_conn_release(&w->reactor, c);

@@ -138,7 +138,7 @@ bool oribi_worker_stopping(const struct oribi_worker *w)
 
 bool oribi_worker_done(const struct oribi_worker *w)
 {
-    return w->stopping && ((w->reactor.conn_count == 0 && !w->last_call) || deadline_passed(w));
+    return w->abandoned || (w->stopping && ((w->reactor.conn_count == 0 && !w->last_call) || deadline_passed(w)));
 }
 
 /* --- one turn --- */
@@ -330,6 +330,8 @@ struct oribi_req *oribi__take_queued(struct oribi_worker *w, struct oribi_hand *
 
 struct oribi_req *oribi_worker_take(struct oribi_worker *w)
 {
+    if (__builtin_expect(w->abandoned, 0))
+        return NULL;
     int64_t now_us = oribi_clock_us();
     if (!w->reactor.queue_len || now_us - w->turned_us > TURN_EVERY_US) {
         oribi__turn(w);
@@ -401,7 +403,7 @@ void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms)
     struct oribi_worker *w = oribi__call_of(req)->worker;
     struct oribi_hand *hand = oribi__call_of(req)->hand;
     int64_t until_us = oribi_clock_us() + ms * 1000;
-    if (!w->options->call_timeout_ms || ms <= 0)
+    if (!w->options->call_timeout_ms || ms <= 0 || w->abandoned)
         return;
     atomic_store_explicit(hand->deadline_us, until_us, memory_order_release);
     hand->told_us = 0;

@@ -5,6 +5,7 @@
 #include "child.h"
 #include "server/client.h"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -719,6 +720,80 @@ static void test_forked_child_holds_no_socket_and_the_parent_goes_on(void)
     site_close(&site);
 }
 
+/* In the child of a fork every number that was a socket is a file of its own. Returns how many bytes got into them, or
+ * how many are closed. */
+static int child_answers(struct oribi_req *req, bool begun)
+{
+    enum { FILES = 64 };
+    static int files[FILES];
+    struct iovec vec = {"child", 5};
+    int wrong = 0;
+    for (int i = 0; i < FILES; i++)
+        files[i] = memfd_create("child", 0);
+    if (begun) {
+        wrong += oribi_reply_write(req, &vec, 1) != ORIBI_ECLOSED;
+        wrong += oribi_reply_flush(req) != ORIBI_ECLOSED;
+        wrong += oribi_reply_wait(req) != ORIBI_ECLOSED;
+        wrong += oribi_reply_end(req) != ORIBI_ECLOSED;
+        oribi_reply_abort(req);
+    } else {
+        int fd;
+        struct oribi_slice rest;
+        wrong += oribi_req_inform(req, 103, NULL, 0) != ORIBI_ECLOSED;
+        wrong += oribi_reply(req, 200, NULL, 0, &vec, 1) != ORIBI_ECLOSED;
+        wrong += oribi_reply_begin(req, 200, NULL, 0, -1) != ORIBI_ECLOSED;
+        wrong += oribi_reply_path(req, 200, NULL, 0, "/proc/self/exe") != ORIBI_ECLOSED;
+        wrong += oribi_req_detach(req, &fd, &rest) != ORIBI_ECLOSED;
+        wrong += oribi_req_fd(req) != -1;
+        oribi_req_extend_deadline(req, 1000);
+        oribi_reply_error(req, 500);
+    }
+    wrong += oribi_worker_take(app_site->worker) != NULL;
+    wrong += !oribi_worker_done(app_site->worker);
+    oribi_worker_wait(app_site->worker); /* does not wait */
+    for (int i = 0; i < FILES; i++) {
+        struct stat st;
+        wrong += fstat(files[i], &st) < 0 || st.st_size != 0;
+    }
+    return wrong;
+}
+
+static void answering_child_app(struct oribi_req *req)
+{
+    bool begun = path_is(req, "/begun");
+    struct iovec vec = {"parent", 6};
+    if (begun) {
+        ok_eq(oribi_reply_begin(req, 200, NULL, 0, -1), 0);
+        ok_eq(oribi_reply_write(req, &vec, 1), 0);
+    }
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        _exit(child_answers(req, begun));
+    }
+    (void)waitpid(pid, &child_status, 0);
+    ok_eq(begun ? oribi_reply_end(req) : oribi_reply(req, 200, NULL, 0, &vec, 1), 0);
+}
+
+static void test_forked_child_that_answers_does_nothing(void)
+{
+    struct site site;
+    site_init(&site);
+    site_open(&site, answering_child_app);
+    app_site = &site;
+    struct client *c = client_open(&site);
+    for (int i = 0; i < 2; i++) {
+        child_status = -1;
+        ok(client_send(&site, c, i ? GET("/begun") : GET("/open")));
+        ok_answer(&site, c, 200, "parent");
+        ok_named(WIFEXITED(child_status) && WEXITSTATUS(child_status) == 0, "%s: wrong in the child: %x", where_name,
+                 child_status);
+        ok_eq(oribi_worker_request_count(site.worker), i + 1);
+    }
+    site_close(&site);
+}
+
 /* ---- what destroying finds ---- */
 
 static struct oribi_req *taken;
@@ -821,6 +896,7 @@ int main(void)
     run_everywhere(test_stop_ends_at_its_deadline);
     run_everywhere(test_supervisor_gone_is_a_graceful_stop);
     run_everywhere(test_forked_child_holds_no_socket_and_the_parent_goes_on);
+    run_everywhere(test_forked_child_that_answers_does_nothing);
     run_everywhere(test_no_descriptors_for_a_worker);
     run_everywhere(test_destroy_with_connections_in_every_state);
     return done_testing();

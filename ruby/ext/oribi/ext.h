@@ -53,7 +53,8 @@ struct ext_call {
     struct oribi_req *req; /* NULL once the request has ended in the core */
     VALUE env;
     VALUE input;    /* rack.input */
-    VALUE finished; /* rack.response_finished */
+    VALUE finished; /* rack.response_finished, as we made it */
+    VALUE callback; /* one of them, being called */
     VALUE response;
     VALUE status;
     VALUE headers;

@@ -9,6 +9,9 @@ static ID id_call;
 static ID id_close;
 static ID id_log_exception;
 static ID id_start;
+static VALUE key_finished;
+
+enum { FINISHED_MAX = 1024 }; /* callbacks of one request: each may add another */
 
 /* --- the object --- */
 
@@ -218,13 +221,11 @@ static VALUE close_input(VALUE arg)
     return Qnil;
 }
 
-/* The last of rack.response_finished, taken off so that one that raises does not keep the others from their turn. */
 static VALUE call_finished(VALUE arg)
 {
     struct ext_call *call = (struct ext_call *)arg;
-    VALUE callback = rb_ary_pop(call->finished);
     VALUE arguments[] = {call->env, call->status, call->headers, call->error};
-    return rb_funcallv(callback, id_call, 4, arguments);
+    return rb_funcallv(call->callback, id_call, 4, arguments);
 }
 
 struct log_arguments {
@@ -275,29 +276,85 @@ static bool note_failure(struct ext_call *call, const char *where)
     return false;
 }
 
+static VALUE exit_quietly(VALUE nothing)
+{
+    rb_exit(EXIT_SUCCESS);
+    return nothing;
+}
+
+/* A process that the application forked wherever we ran its code came back from there: it ends as a program does, by
+ * what it raised or by `exit`, and with nothing more of the request. */
+static void leave_child(struct ext_call *call)
+{
+    call->thread->call = NULL;
+    if (!call->tag)
+        rb_protect(exit_quietly, Qnil, &call->tag);
+    else if (!FIXNUM_P(call->pending))
+        rb_set_errinfo(call->pending);
+    rb_jump_tag(call->tag);
+}
+
 /* Runs one step; the first failure that concerns the process is kept until the request has been put away. */
 static void protect(VALUE (*step)(VALUE), struct ext_call *call, const char *where)
 {
     int state = 0;
     rb_protect(step, (VALUE)call, &state);
-    if (RB_LIKELY(!state) || !note_failure(call, where) || call->tag)
-        return;
-    call->tag = state;
-    call->pending = rb_errinfo();
+    if (RB_UNLIKELY(state) && note_failure(call, where) && !call->tag) {
+        call->tag = state;
+        call->pending = rb_errinfo();
+    }
+    if (RB_UNLIKELY(oribi_worker_abandoned(call->worker->core)))
+        leave_child(call);
+}
+
+/* Applications add to the Array that they find under rack.response_finished, or put another in its place. */
+static VALUE finished_list(const struct ext_call *call)
+{
+    if (NIL_P(call->env)) /* it could not be made */
+        return Qnil;
+    VALUE list = rb_hash_lookup(call->env, key_finished);
+    if (RB_LIKELY(RB_TYPE_P(list, T_ARRAY)))
+        return list;
+    if (!NIL_P(list))
+        oribi_log(ORIBI_LOG_ERROR, "rack.response_finished has become a %s: what was in its Array is called",
+                  rb_obj_classname(list));
+    return call->finished;
+}
+
+/* The last that was added comes first; what callbacks add comes after all that were there. The Array is the
+ * application's: it may be frozen, and change meanwhile. */
+static void run_finished(struct ext_call *call, VALUE list)
+{
+    long done = 0;
+    long count = 0;
+    while (done < RARRAY_LEN(list)) {
+        long from = done;
+        done = RARRAY_LEN(list);
+        for (long i = done - 1; i >= from; i--) {
+            if (i >= RARRAY_LEN(list))
+                continue;
+            if (count++ == FINISHED_MAX) {
+                oribi_log(ORIBI_LOG_ERROR,
+                          "rack.response_finished: %d callbacks of one request have run, the others are left out",
+                          FINISHED_MAX);
+                return;
+            }
+            call->callback = RARRAY_AREF(list, i);
+            protect(call_finished, call, "rack.response_finished");
+        }
+    }
 }
 
 int ext_worker_serve(struct ext_thread *thread, struct oribi_req *req)
 {
     struct ext_worker *worker = thread->worker;
     struct ext_call call = {.worker = worker, .thread = thread, .req = req};
-    call.env = call.input = call.finished = call.response = Qnil;
+    call.env = call.input = call.finished = call.callback = call.response = Qnil;
     call.status = call.headers = call.body = call.tie = call.stream = call.error = call.pending = Qnil;
     call.serial = ++worker->serial;
     thread->call = &call;
 
     protect(call_and_reply, &call, "application");
-    if (RB_UNLIKELY(oribi_worker_abandoned(worker->core)))
-        rb_jump_tag(call.tag); /* such a child never comes back here without one */
     while (RB_UNLIKELY(call.away > 0))
         protect(gather, &call, "ending the answer");
     ext_reply_fail(&call); /* nothing to do when the request has been answered */
@@ -307,8 +364,9 @@ int ext_worker_serve(struct ext_thread *thread, struct oribi_req *req)
         protect(close_input, &call, "closing the input");
     if (call.gone && NIL_P(call.error))
         call.error = rb_exc_new_cstr(ext_disconnected, "the client has left");
-    while (!NIL_P(call.finished) && RARRAY_LEN(call.finished) > 0)
-        protect(call_finished, &call, "rack.response_finished");
+    VALUE finished = finished_list(&call);
+    if (RB_UNLIKELY(RB_TYPE_P(finished, T_ARRAY) && RARRAY_LEN(finished) > 0))
+        run_finished(&call, finished);
     thread->call = NULL;
     if (RB_LIKELY(!call.tag))
         return 0;
@@ -437,8 +495,11 @@ static VALUE run_loop(VALUE self)
             if (RB_UNLIKELY(tag))
                 rb_jump_tag(tag);
         } else {
-            if (oribi_worker_done(worker->core))
+            if (oribi_worker_done(worker->core)) {
+                if (oribi_worker_abandoned(worker->core)) /* forked by a trap */
+                    rb_exit(EXIT_SUCCESS);
                 return Qnil;
+            }
             blocking.wait_ms = ext_worker_rest(worker);
             ext_without_lock(wait_events, &blocking, ext_thread_wake, &worker->first);
         }
@@ -532,6 +593,8 @@ void ext_worker_setup(void)
     id_close = rb_intern("close");
     id_log_exception = rb_intern("log_exception");
     id_start = rb_intern("start");
+    key_finished = rb_enc_interned_str_cstr("rack.response_finished", rb_utf8_encoding());
+    rb_gc_register_mark_object(key_finished);
     VALUE class = rb_define_class_under(ext_module, "Worker", rb_cObject);
     rb_define_alloc_func(class, worker_alloc);
     rb_define_method(class, "initialize", worker_initialize, 4);

@@ -21,10 +21,13 @@ module Oribi
       -e.errno
     end
 
-    # What was given to at_exit so far will not run in this process and its children; what is given to it from now on will.
+    # What was given to at_exit so far will not run in this process and its children; what is given to it from now on
+    # will. What such a process dies of is printed here, since Ruby prints it only after the last at_exit block.
     def forget_at_exit
       at_exit do
         error = $!
+        told = [NilClass, SystemExit, SignalException].any? { |kind| error.is_a?(kind) }
+        $stderr.write(error.full_message(highlight: false)) unless told
         exit!(error.nil? || (error.is_a?(SystemExit) && error.success?) ? 0 : error.is_a?(SystemExit) ? error.status : 1)
       end
     end
