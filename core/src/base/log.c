@@ -23,38 +23,57 @@ enum {
     GATE_WINDOW_MS = 10 * 1000,
 };
 
+/* Lines go through a copy of the descriptor that is ours alone: whatever becomes of standard error, they do not follow it into a client's connection. */
 static struct {
     _Atomic int fd;      /* written by the thread that opens or reopens the log, read by all */
     _Atomic int level;   /* likewise */
-    char path[PATH_MAX]; /* absolute; "" when no file was opened; main thread only */
-} error_log = {STDERR_FILENO, ORIBI_LOG_INFO, ""};
+    bool own;            /* fd is such a copy; main thread only, like what follows */
+    char path[PATH_MAX]; /* absolute; "" when no file was opened */
+} error_log = {STDERR_FILENO, ORIBI_LOG_INFO, false, ""};
 
 struct line {
     size_t len;
     char text[LINE_CAP];
 };
 
-void oribi_log_init(int fd, enum oribi_log_level level)
+/* Takes fd. Its number stays what it was where there is one already, so that no line of another thread meets a closed descriptor. */
+static void write_to(int fd)
 {
+    int before = atomic_load(&error_log.fd);
+    if (error_log.own && oribi_os_replace(before, fd) == 0) {
+        oribi_os_close(fd);
+        return;
+    }
     atomic_store(&error_log.fd, fd);
-    atomic_store(&error_log.level, (int)level);
+    error_log.own = true;
 }
 
-/* dup2() swaps the file under standard error in one step, so that no line of another thread meets a closed descriptor. Standard error is
- * never CLOEXEC: programs the application starts write there too. */
-static int point_stderr_at(const char *path)
+void oribi_log_init(int fd, enum oribi_log_level level)
+{
+    int copy = fd >= 0 ? oribi_os_dup(fd) : -1;
+    atomic_store(&error_log.level, (int)level);
+    if (copy >= 0) {
+        write_to(copy);
+        return;
+    }
+    if (error_log.own)
+        oribi_os_close(atomic_load(&error_log.fd));
+    error_log.own = false;
+    atomic_store(&error_log.fd, fd); /* better a borrowed one than none */
+}
+
+/* Standard error goes along as long as it leads where our lines go: an application that has pointed it elsewhere keeps what it chose. It is never CLOEXEC:
+ * programs the application starts write there too. */
+static int point_at(const char *path)
 {
     int fd = -1;
     int code = oribi_os_open_append(path, &fd);
-    if (code == 0 && dup2(fd, STDERR_FILENO) < 0)
+    if (code == 0 && oribi_os_same_file(STDERR_FILENO, atomic_load(&error_log.fd)) && dup2(fd, STDERR_FILENO) < 0) {
         code = oribi_os_fail();
-    if (code == 0)
-        atomic_store(&error_log.fd, STDERR_FILENO);
-    if (fd == STDERR_FILENO)
-        (void)oribi_os_set_cloexec(fd,
-                                   false); /* it had been closed, and dup2() onto itself changes nothing; cannot fail */
-    else
         oribi_os_close(fd);
+    }
+    if (code == 0)
+        write_to(fd);
     return code;
 }
 
@@ -63,7 +82,7 @@ int oribi_log_open(const char *path)
     char absolute[PATH_MAX];
     int code = oribi_os_absolute_path(path, absolute, sizeof(absolute));
     if (code == 0)
-        code = point_stderr_at(absolute);
+        code = point_at(absolute);
     if (code == 0)
         memcpy(error_log.path, absolute, strlen(absolute) + 1);
     return code;
@@ -71,7 +90,7 @@ int oribi_log_open(const char *path)
 
 int oribi_log_reopen(void)
 {
-    return error_log.path[0] ? point_stderr_at(error_log.path) : 0;
+    return error_log.path[0] ? point_at(error_log.path) : 0;
 }
 
 static bool dropped(enum oribi_log_level level)

@@ -71,6 +71,49 @@ void oribi_os_close(int fd)
     errno = saved;
 }
 
+/* Both ways, because programs read from what they take for their input. Where there is no null device (a bare chroot), a folder keeps the number: nothing can be
+ * read from it or written to it. Numbers are given in order, so the first one above 2 says that all below are taken. */
+void oribi_os_fill_standard_streams(void)
+{
+    int saved = errno;
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR | O_NOCTTY);
+        if (fd < 0)
+            fd = open("/", O_RDONLY);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    oribi_os_close(fd);
+    errno = saved;
+}
+
+/* The number must never be free in between: another thread could get it. */
+int oribi__os_lift_slow(int low_fd)
+{
+    int copy = fcntl(low_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    int saved = errno;
+    int null_fd = open("/dev/null", O_RDWR | O_NOCTTY);
+    if (null_fd < 0 || dup2(null_fd, low_fd) < 0)
+        oribi_os_close(low_fd);
+    if (null_fd > STDERR_FILENO)
+        oribi_os_close(null_fd);
+    oribi_os_fill_standard_streams();
+    errno = saved;
+    return copy;
+}
+
+int oribi_os_lift_pair(int result, int fds[2])
+{
+    if (result < 0)
+        return -1;
+    for (int i = 0; i < 2; i++)
+        fds[i] = oribi_os_lift(fds[i]);
+    if (fds[0] >= 0 && fds[1] >= 0)
+        return 0;
+    oribi_os_close(fds[0]);
+    oribi_os_close(fds[1]);
+    return -1;
+}
+
 static int change_flag(int fd, int get, int set, int flag, bool on)
 {
     int flags = fcntl(fd, get);
@@ -183,8 +226,16 @@ ssize_t oribi_os_send_vec_more(int socket_fd, const struct iovec *vec, size_t co
 
 int oribi_os_dup(int fd)
 {
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     return copy < 0 ? oribi_os_fail() : copy;
+}
+
+bool oribi_os_same_file(int fd, int other_fd)
+{
+    struct stat one;
+    struct stat other;
+    return fstat(fd, &one) == 0 && fstat(other_fd, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
 }
 
 /* A full accept queue (EAGAIN) and a socket of another type (EPROTOTYPE) have an owner too, unix(7). */
@@ -194,7 +245,7 @@ int oribi_os_unix_answers(const char *path)
     size_t n = strlen(path);
     assert(n < sizeof(address.sun_path));
     memcpy(address.sun_path, path, n);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    int fd = oribi_os_lift(socket(AF_UNIX, SOCK_STREAM, 0));
     if (fd < 0)
         return oribi_os_fail();
     int result = oribi_os_set_nonblock(fd, true);
@@ -220,7 +271,9 @@ static int open_named(const char *dir, int *fd)
     int named = mkostemp(path, O_CLOEXEC);
     if (named < 0)
         return oribi_os_fail();
-    if (unlink(path) < 0) {
+    int removed = unlink(path);
+    named = oribi_os_lift(named);
+    if (removed < 0 || named < 0) {
         int code = oribi_os_fail();
         oribi_os_close(named);
         return code;
@@ -258,7 +311,7 @@ int oribi_os_absolute_path(const char *path, char *dst, size_t cap)
 /* O_NONBLOCK for the open only: a named pipe without a reader is an error then instead of a wait without end, fifo(7). */
 int oribi_os_open_append(const char *path, int *fd)
 {
-    int got = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+    int got = oribi_os_lift(open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644));
     if (got < 0)
         return oribi_os_fail();
     int code = oribi_os_set_nonblock(got, false);
@@ -280,7 +333,7 @@ bool oribi_os_is_file(int fd, int64_t *size)
 
 int oribi_os_open_read(const char *path, int *fd)
 {
-    int got = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int got = oribi_os_lift(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (got < 0)
         return oribi_os_fail();
     *fd = got;
@@ -289,7 +342,7 @@ int oribi_os_open_read(const char *path, int *fd)
 
 int oribi_os_read_line(const char *path, char *dst, size_t cap)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = oribi_os_lift(open(path, O_RDONLY | O_CLOEXEC));
     if (fd < 0)
         return oribi_os_fail();
     ssize_t n = oribi_os_read(fd, dst, cap - 1);

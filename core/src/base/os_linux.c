@@ -39,7 +39,8 @@ int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, sockl
 {
     for (;;) {
         socklen_t len = sizeof(*peer);
-        int got = accept4(listen_fd, (struct sockaddr *)peer, peer ? &len : NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int got = oribi_os_lift(
+            accept4(listen_fd, (struct sockaddr *)peer, peer ? &len : NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (got >= 0) {
             *fd = got;
             if (peer)
@@ -64,6 +65,11 @@ int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, sockl
             return oribi_os_fail();
         }
     }
+}
+
+int oribi_os_replace(int fd, int by)
+{
+    return dup3(by, fd, O_CLOEXEC) < 0 ? oribi_os_fail() : 0;
 }
 
 enum { SORTS = 4, LARGE_BYTES = 100 * 1024 }; /* below M_MMAP_THRESHOLD, mallopt(3) */
@@ -188,13 +194,14 @@ int64_t oribi_os_send_queue(int socket_fd)
 
 int oribi__os_open_unnamed(const char *dir)
 {
-    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600); /* not every file system can, open(2) */
+    int fd = oribi_os_lift(
+        open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600)); /* not every file system can, open(2) */
     return fd < 0 ? oribi_os_fail() : fd;
 }
 
 int oribi_wake_create(struct oribi_wake *wake)
 {
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fd = oribi_os_lift(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (fd < 0)
         return oribi_os_fail();
     wake->read_fd = fd;
@@ -387,7 +394,7 @@ int oribi_os_signal_on_parent_death(int signal_number, pid_t parent)
 int oribi_os_either(int first_fd, int second_fd, int *fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    int got = epoll_create1(EPOLL_CLOEXEC);
+    int got = oribi_os_lift(epoll_create1(EPOLL_CLOEXEC));
     if (got < 0)
         return oribi_os_fail();
     if (epoll_ctl(got, EPOLL_CTL_ADD, first_fd, &event) < 0 || epoll_ctl(got, EPOLL_CTL_ADD, second_fd, &event) < 0) {

@@ -17,7 +17,7 @@
 
 static int source_open(struct oribi_loop *loop)
 {
-    loop->fd = epoll_create1(EPOLL_CLOEXEC);
+    loop->fd = oribi_os_lift(epoll_create1(EPOLL_CLOEXEC));
     return loop->fd < 0 ? oribi_os_fail() : 0;
 }
 

@@ -51,15 +51,14 @@ struct oribi_access_log {
 static int open_path(struct oribi_access_log *log, char *error)
 {
     struct stat file;
-    int fd = STDOUT_FILENO;
-    int code = *log->path ? oribi_os_open_append(log->path, &fd) : 0;
+    int fd = *log->path ? -1 : oribi_os_dup(STDOUT_FILENO);
+    int code = *log->path ? oribi_os_open_append(log->path, &fd) : fd < 0 ? fd : 0;
     if (code < 0) {
-        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "cannot open the access log %.120s: %s", log->path,
-                       oribi_os_error_text());
+        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "cannot open the access log %.120s: %s",
+                       *log->path ? log->path : "-", oribi_os_error_text());
         return code;
     }
-    if (log->fd != STDOUT_FILENO)
-        oribi_os_close(log->fd);
+    oribi_os_close(log->fd);
     log->fd = fd;
     log->is_file = fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
     log->torn = false;
@@ -112,7 +111,12 @@ int oribi_access_log_reopen(struct oribi_access_log *log, char *error)
     if (!log)
         return 0;
     oribi_access_log_flush(log); /* what happened before the rotation belongs to the old file */
-    return open_path(log, error);
+    return *log->path ? open_path(log, error) : 0;
+}
+
+int oribi_access_log_follow_stdout(struct oribi_access_log *log, char *error)
+{
+    return log && !*log->path ? open_path(log, error) : 0;
 }
 
 void oribi_access_log_close(struct oribi_access_log *log)
@@ -127,8 +131,7 @@ void oribi_access_log_forget(struct oribi_access_log *log)
 {
     if (!log)
         return;
-    if (log->fd != STDOUT_FILENO)
-        oribi_os_close(log->fd);
+    oribi_os_close(log->fd);
     oribi_buf_deinit(&log->lines);
     oribi_mem_free(log);
 }

@@ -63,7 +63,7 @@ int oribi__control_open(struct oribi_host *host, bool replace, char *error)
     int code = clear_path(path, replace, error);
     if (code < 0)
         return code;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = oribi_os_lift(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     mode_t saved = umask(0177); /* of the whole process: no threads yet that create files */
     bool failed = fd < 0 || bind(fd, (struct sockaddr *)&where, sizeof(where)) < 0;
     (void)umask(saved);
@@ -362,7 +362,7 @@ int oribi_control_request(const char *path, const char *command_text, struct ori
     ssize_t n = 1;
     if (!fill_address(path, &where))
         return say_failure(out, path, "too long for a socket");
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = oribi_os_lift(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (fd < 0 || connect(fd, (struct sockaddr *)&where, sizeof(where)) < 0) {
         (void)oribi_os_fail();
         oribi_os_close(fd);

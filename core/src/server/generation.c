@@ -366,7 +366,7 @@ void oribi__start_successor(struct oribi_host *host)
     size_t count = collect_listeners(host, listen, sizeof(listen), keep);
     host->has_started = true;
     host->started = (struct oribi_event){.type = ORIBI_EVENT_UPGRADE_STARTED, .pid = -1};
-    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
+    if (oribi_os_lift_pair(pipe2(fds, O_CLOEXEC | O_NONBLOCK), fds) < 0) {
         (void)oribi_os_fail();
         host->started.text = oribi_os_error_text();
         return;

@@ -44,7 +44,7 @@ struct message_head {
 int oribi_handoff_create(struct oribi_handoff *pool)
 {
     int fds[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0)
+    if (oribi_os_lift_pair(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), fds) < 0)
         return oribi_os_fail();
     int size = SEND_BUFFER_BYTES;
     (void)setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size,
@@ -182,6 +182,8 @@ static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[2], s
     if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS) {
         *fd_count = (rights->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         memcpy(fds, CMSG_DATA(rights), *fd_count * sizeof(int));
+        for (size_t i = 0; i < *fd_count; i++)
+            fds[i] = oribi_os_lift(fds[i]);
     }
     if (message.msg_flags &
         (MSG_TRUNC | MSG_CTRUNC)) { /* of another version, or we are out of descriptors: the client is cut */

@@ -28,11 +28,16 @@ static bool is_file(const char *path)
     return path && path[0] && strcmp(path, "-") != 0;
 }
 
+static enum oribi_log_level log_level(const struct oribi_options *options)
+{
+    return options->quiet ? ORIBI_LOG_WARN : options->verbose ? ORIBI_LOG_DEBUG : ORIBI_LOG_INFO;
+}
+
 int oribi__open_logs(struct oribi__ties *ties, char *error)
 {
     const struct oribi_options *options = ties->options;
-    enum oribi_log_level level = options->quiet ? ORIBI_LOG_WARN : options->verbose ? ORIBI_LOG_DEBUG : ORIBI_LOG_INFO;
-    oribi_log_init(STDERR_FILENO, level);
+    oribi_os_fill_standard_streams(); /* before anything looks where they lead */
+    oribi_log_init(STDERR_FILENO, log_level(options));
     bool off = !options->access_log || strcmp(options->access_log, "off") == 0;
     if (!off) {
         int code = oribi_access_log_open(options->access_log, options->access_log_format, &ties->access_log, error);
@@ -122,6 +127,16 @@ static void point_at_null(int fd, int flags)
         oribi_os_close(null_fd);
 }
 
+/* The logs' copies of the streams let go of the terminal as well. */
+static void logs_follow_streams(struct oribi_host *host)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    if (!is_file(host->ties.options->error_log))
+        oribi_log_init(STDERR_FILENO, log_level(host->ties.options));
+    if (oribi_access_log_follow_stdout(host->ties.access_log, error) < 0)
+        oribi_log(ORIBI_LOG_WARN, "%s", error);
+}
+
 /* The streams are let go of at once, so that molds and workers never hold the terminal; why a start fails is told through the pipe. */
 void oribi_host_daemon_enter(struct oribi_host *host)
 {
@@ -139,6 +154,7 @@ void oribi_host_daemon_enter(struct oribi_host *host)
         point_at_null(STDOUT_FILENO, O_WRONLY);
         point_at_null(STDERR_FILENO, O_WRONLY);
     }
+    logs_follow_streams(host);
 }
 
 /* The daemon's first lines, a NUL and its exit code; nothing more when it died. */
@@ -226,7 +242,7 @@ void oribi__host_forget(struct oribi_host *host, int keep_fd)
 
 static int pipe_pair(int fds[2])
 {
-    return pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0 ? oribi_os_fail() : 0;
+    return oribi_os_lift_pair(pipe2(fds, O_CLOEXEC | O_NONBLOCK), fds) < 0 ? oribi_os_fail() : 0;
 }
 
 static int open_pipes(struct oribi_host *host)

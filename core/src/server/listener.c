@@ -177,6 +177,8 @@ int oribi_listeners_adopt(struct oribi_listeners *listeners, int fd, enum oribi_
     struct oribi_address asked;
     const char *asked_host = NULL;
     char ignored[ORIBI_OPTIONS_ERROR_CAP];
+    if (is_listening(fd))
+        item.fd = fd = oribi_os_lift(fd); /* inetd gives it as standard input */
     if (!is_listening(fd) || oribi_os_set_nonblock(fd, true) < 0 || oribi_os_set_cloexec(fd, true) < 0) {
         oribi_os_close(fd);
         return oribi__refuse(error, "descriptor %d is not a listening stream socket", fd);
@@ -256,7 +258,7 @@ static int open_tcp_one(struct opening *opening, const struct oribi_address *add
     else
         ((struct sockaddr_in *)&where)->sin_port = htons(port);
 
-    item.fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    item.fd = oribi_os_lift(socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (item.fd < 0)
         return refuse_system(opening->error, address->text);
     bool failed = set_option(item.fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0;
@@ -349,7 +351,7 @@ static int open_unix(struct opening *opening, const struct oribi_address *addres
     if (code < 0)
         return code;
     memcpy(where.sun_path, address->name, strlen(address->name));
-    item.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    item.fd = oribi_os_lift(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (item.fd < 0)
         return refuse_system(opening->error, address->text);
     mode_t saved = umask((mode_t)address->umask); /* of the whole process: no threads yet that create files */
@@ -477,6 +479,7 @@ int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_o
 {
     struct opening opening = {.listeners = listeners, .options = options, .error = error};
     listeners->count = 0;
+    oribi_os_fill_standard_streams(); /* whoever started us may have left them closed */
     oribi_signals_keep(); /* by default they would end us with a socket file left behind */
     int code = oribi_inherited_read(&opening.inherited, error);
     if (code == 0)

@@ -15,7 +15,8 @@ enum { MAGIC = 0x0b1b0000 + (int)sizeof(struct oribi_message) };
 
 int oribi_message_pair(int fds[2])
 {
-    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0 ? oribi_os_fail() : 0;
+    int made = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds);
+    return oribi_os_lift_pair(made, fds) < 0 ? oribi_os_fail() : 0;
 }
 
 void oribi_message_set_text(struct oribi_message *message, const char *text, size_t len)
@@ -71,7 +72,7 @@ static int passed_fd(struct msghdr *record)
     struct cmsghdr *head = CMSG_FIRSTHDR(record);
     if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
         memcpy(&fd, CMSG_DATA(head), sizeof(int));
-    return fd;
+    return oribi_os_lift(fd);
 }
 
 int oribi_message_receive(int fd, struct oribi_message *message, int *passed)

@@ -143,6 +143,7 @@ void oribi_mold_ready(struct oribi_mold *mold)
 {
     (void)oribi_os_signal_on_parent_death(0, getppid()); /* from here on the socket tells */
     atomic_store(&mold->loaded, true);
+    oribi_os_fill_standard_streams(); /* the application may have closed them */
     oribi_os_trim_memory(); /* loading leaves much behind that the workers would copy bit by bit */
     if (mold->started_by_exec)
         oribi__tell_generation(&mold->ties, mold->generation);

@@ -75,7 +75,7 @@ static int draft(struct oribi_pid_file *file, const char *path, char *error)
     int fd = -1;
     for (int i = 0; fd < 0 && i < DRAFT_NAMES_MAX; i++) {
         (void)snprintf(name, cap, "%s.%ld-%d", path, (long)getpid(), i); /* fits by construction */
-        fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        fd = oribi_os_lift(open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
         if (fd < 0 && errno != EEXIST)
             break;
     }
@@ -99,11 +99,12 @@ int oribi_pid_file_lock(struct oribi_pid_file *file, const char *path, char *err
     struct stat entry;
     *file = (struct oribi_pid_file){.fd = -1};
     for (int tries = 0; tries < LOCK_TRIES_MAX; tries++) {
-        int fd = open(path, O_RDWR | O_CLOEXEC);
+        int fd = oribi_os_lift(open(path, O_RDWR | O_CLOEXEC));
         if (fd < 0 && errno == ENOENT) {
             if (lstat(path, &entry) < 0)
                 return draft(file, path, error);
-            fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644); /* a link that leads nowhere so far */
+            fd = oribi_os_lift(
+                open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644)); /* a link that leads nowhere so far */
         }
         if (fd < 0)
             return complain(path, "open", error);

@@ -62,7 +62,7 @@ static void free_list(char **list)
 /* A file of NUL-terminated strings, as /proc gives command lines and environments (proc(5)). */
 static int read_list(const char *path, char ***out)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = oribi_os_lift(open(path, O_RDONLY | O_CLOEXEC));
     if (fd < 0)
         return oribi_os_fail();
     struct oribi_buf buf = {0};
@@ -292,7 +292,7 @@ static pid_t parent_of(pid_t pid)
     char path[32];
     char text[512];
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid); /* fits */
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = oribi_os_lift(open(path, O_RDONLY | O_CLOEXEC));
     ssize_t n = fd < 0 ? -1 : oribi_os_read(fd, text, sizeof(text) - 1);
     oribi_os_close(fd);
     if (n <= 0)
@@ -355,7 +355,7 @@ bool oribi_process_has_terminal(void)
 
 int oribi_process_shared_memory(size_t bytes, int *fd)
 {
-    int got = memfd_create("oribi", MFD_CLOEXEC);
+    int got = oribi_os_lift(memfd_create("oribi", MFD_CLOEXEC));
     if (got < 0)
         return oribi_os_fail();
     if (ftruncate(got, (off_t)bytes) < 0) {

@@ -28,7 +28,7 @@ static int send_message(const char *message)
     if (name[0] == '@')
         where.sun_path[0] = '\0'; /* abstract names have no end but their length, unix(7) */
 
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = oribi_os_lift(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0)
         return oribi_os_fail();
     socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);

@@ -8,7 +8,6 @@
 #include "oribi/base/mem.h"
 #include "oribi/server/prefork.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -234,9 +233,9 @@ void oribi_seat_before_fork(struct oribi_seat *seat)
     seat->spare = oribi_mem_alloc(1, sizeof(*seat->spare));
     *seat->spare = *listeners;
     for (uint32_t i = 0; i < listeners->count; i++)
-        seat->spare->items[i].fd = fcntl(listeners->items[i].fd, F_DUPFD_CLOEXEC, 0);    /* -1: seen by promote */
-    seat->spare_handoff.take_fd = fcntl(seat->ties.handoff.take_fd, F_DUPFD_CLOEXEC, 0); /* likewise */
-    seat->spare_handoff.give_fd = fcntl(seat->ties.handoff.give_fd, F_DUPFD_CLOEXEC, 0);
+        seat->spare->items[i].fd = oribi_os_dup(listeners->items[i].fd);    /* negative: seen by promote */
+    seat->spare_handoff.take_fd = oribi_os_dup(seat->ties.handoff.take_fd); /* likewise */
+    seat->spare_handoff.give_fd = oribi_os_dup(seat->ties.handoff.give_fd);
     oribi__children_ours(true);
     oribi_signals_hold();
 }

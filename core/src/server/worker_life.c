@@ -139,6 +139,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     int64_t blocks_before = oribi_mem_blocks();
+    oribi_os_fill_standard_streams(); /* the application may have closed them while it was loaded */
     struct oribi_worker *w = oribi_mem_alloc(1, sizeof(*w));
     w->blocks_before = blocks_before;
     w->setup = *setup;

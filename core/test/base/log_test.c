@@ -230,9 +230,59 @@ static void test_a_process_without_stderr_gets_one(void)
     ok(file_holds("closed.log", "one"));
 }
 
+static int lose_stderr(void *data)
+{
+    char path[64];
+    (void)data;
+    snprintf(path, sizeof(path), "%s/lost.log", dir);
+    if (oribi_log_open(path) != 0)
+        return 1;
+    int fd = atomic_load(&error_log.fd);
+    if (fd <= 2 || !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+        return 2;
+    close(2);
+    if (open("/dev/zero", O_RDWR) != 2)
+        return 3;
+    oribi_log(ORIBI_LOG_INFO, "one");
+    return 0;
+}
+
+static void test_lines_do_not_follow_a_standard_error_that_is_closed(void)
+{
+    ok_eq(child_code(lose_stderr, NULL), 0);
+    ok(file_holds("lost.log", "one"));
+}
+
+/* An application's own choice for standard error outlives a rotation; what still leads to our file moves along. */
+static int point_stderr_elsewhere(void *data)
+{
+    char path[64];
+    char other[64];
+    (void)data;
+    snprintf(path, sizeof(path), "%s/ours.log", dir);
+    snprintf(other, sizeof(other), "%s/theirs.log", dir);
+    if (oribi_log_open(path) != 0)
+        return 1;
+    int fd = open(other, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (dup2(fd, STDERR_FILENO) < 0 || unlink(path) < 0 || oribi_log_reopen() != 0)
+        return 2;
+    oribi_log(ORIBI_LOG_INFO, "a line of the server");
+    fprintf(stderr, "a line of the application\n");
+    return 0;
+}
+
+static void test_an_application_keeps_the_standard_error_that_it_chose(void)
+{
+    ok_eq(child_code(point_stderr_elsewhere, NULL), 0);
+    ok(file_holds("ours.log", "a line of the server"));
+    ok(!file_holds("ours.log", "a line of the application"));
+    ok(file_holds("theirs.log", "a line of the application"));
+}
+
 static void remove_files(void)
 {
-    static const char *const names[] = {"error.log", "error.log.1", "good.log", "closed.log"};
+    static const char *const names[] = {"error.log", "error.log.1", "good.log",   "closed.log",
+                                        "lost.log",  "ours.log",    "theirs.log"};
     char path[256];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
@@ -255,6 +305,8 @@ int main(void)
     test_a_rotated_log_continues_in_the_new_file();
     test_a_log_that_cannot_be_opened_changes_nothing();
     test_a_process_without_stderr_gets_one();
+    test_lines_do_not_follow_a_standard_error_that_is_closed();
+    test_an_application_keeps_the_standard_error_that_it_chose();
     remove_files();
     return done_testing();
 }

@@ -620,6 +620,134 @@ static void test_a_hushed_unix_listener_refuses_and_keeps_its_queue(void)
     oribi_os_close(fd);
 }
 
+static bool is_null_device(int fd)
+{
+    struct stat file;
+    struct stat null_file;
+    return fstat(fd, &file) == 0 && stat("/dev/null", &null_file) == 0 && file.st_rdev == null_file.st_rdev;
+}
+
+static void close_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        close(fd);
+}
+
+static bool are_filled(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (!is_null_device(fd) || (fcntl(fd, F_GETFD) & FD_CLOEXEC)) /* programs the application starts have them too */
+            return false;
+    return true;
+}
+
+static int fill_streams(void *data)
+{
+    struct oribi_wake wake = {-1, -1};
+    (void)data;
+    close_standard_streams();
+    oribi_os_fill_standard_streams();
+    if (!are_filled() || oribi_wake_create(&wake) < 0 || wake.read_fd != 3)
+        return 1;
+    close(1);
+    oribi_os_fill_standard_streams();
+    return are_filled() ? 0 : 2;
+}
+
+static void test_closed_standard_streams_are_filled(void)
+{
+    for (int fd = 3; fd < 64; fd++)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    ok_eq(child_code(fill_streams, NULL), 0);
+}
+
+/* Everything that makes a descriptor, with all three streams closed before. */
+static int lift_all(void *data)
+{
+    struct oribi_wake wake = {-1, -1};
+    int pair[2];
+    int fd;
+    (void)data;
+    for (int i = 0; i < 6; i++) {
+        close_standard_streams();
+        switch (i) {
+        case 0:
+            fd = oribi_wake_create(&wake) == 0 ? wake.read_fd : -1;
+            break;
+        case 1:
+            fd = oribi_os_temp_file(&fd) == 0 ? fd : -1;
+            break;
+        case 2:
+            fd = oribi_os_open_read("/etc/passwd", &fd) == 0 ? fd : -1;
+            break;
+        case 3:
+            fd = oribi_os_open_append("/dev/null", &fd) == 0 ? fd : -1;
+            break;
+        case 4:
+            fd = oribi_os_lift_pair(pipe2(pair, O_CLOEXEC), pair) == 0 && pair[0] > 2 ? pair[1] : -1;
+            break;
+        default:
+            fd = open_named("/tmp", &fd) == 0 ? fd : -1;
+        }
+        if (fd <= 2 || !are_filled())
+            return i + 1;
+        if (!(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+            return 10 + i;
+    }
+    return 0;
+}
+
+static void test_no_descriptor_of_ours_is_a_standard_stream(void)
+{
+    ok_eq(child_code(lift_all, NULL), 0);
+}
+
+static int accept_with_closed_streams(void *data)
+{
+    int listen_fd = *(int *)data;
+    int fd;
+    close(2);
+    if (oribi_os_accept(listen_fd, &fd, NULL, NULL) != 0)
+        return 1;
+    if (fd <= 2 || !(fcntl(fd, F_GETFL) & O_NONBLOCK) || !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+        return 2;
+    return is_null_device(2) ? 0 : 3;
+}
+
+static void test_an_accepted_connection_is_no_standard_stream(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(address);
+    int listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ok(bind(listen_fd, (struct sockaddr *)&address, len) == 0 && listen(listen_fd, 8) == 0);
+    ok(getsockname(listen_fd, (struct sockaddr *)&address, &len) == 0);
+    ok(connect(client, (struct sockaddr *)&address, len) == 0);
+    ok_eq(child_code(accept_with_closed_streams, &listen_fd), 0);
+    oribi_os_close(client);
+    oribi_os_close(listen_fd);
+}
+
+/* A number is there for the connection, none for its copy above 2. */
+static int lift_without_room(void *data)
+{
+    struct rlimit limit = {3, 3};
+    (void)data;
+    close(2);
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 1;
+    errno = 0;
+    if (oribi_os_lift(open("/etc/passwd", O_RDONLY | O_CLOEXEC)) != -1 || (errno != EMFILE && errno != EINVAL))
+        return 2;
+    return is_null_device(2) ? 0 : 3;
+}
+
+static void test_a_descriptor_that_cannot_be_lifted_is_closed(void)
+{
+    ok_eq(child_code(lift_without_room, NULL), 0);
+    ok_eq(oribi_os_lift(-1), -1);
+}
+
 int main(void)
 {
     test_errno_becomes_a_code_with_words();
@@ -654,5 +782,9 @@ int main(void)
     test_a_hushed_tcp_listener_keeps_whoever_has_connected();
     test_connections_that_the_kernel_holds_back_are_seen();
     test_a_hushed_unix_listener_refuses_and_keeps_its_queue();
+    test_closed_standard_streams_are_filled();
+    test_no_descriptor_of_ours_is_a_standard_stream();
+    test_an_accepted_connection_is_no_standard_stream();
+    test_a_descriptor_that_cannot_be_lifted_is_closed();
     return done_testing();
 }

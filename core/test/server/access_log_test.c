@@ -286,6 +286,40 @@ static void test_a_pipe_gets_whole_lines(void)
     close(ends[0]);
 }
 
+/* Standard output is closed and its number is another's: lines still go where it led, and follow only when told to. */
+static int lose_stdout(void *data)
+{
+    struct oribi_access_log *log;
+    struct oribi_access_entry entry = entry_for("/kept", NULL, NULL);
+    int other[2];
+    if (dup2(*(int *)data, STDOUT_FILENO) < 0 || oribi_access_log_open("-", "common", &log, error) != 0)
+        return 1;
+    if (log->fd <= 2 || !(fcntl(log->fd, F_GETFD) & FD_CLOEXEC))
+        return 2;
+    if (pipe2(other, O_CLOEXEC | O_NONBLOCK) < 0 || dup2(other[1], STDOUT_FILENO) < 0)
+        return 3;
+    oribi_access_log_add(log, &entry);
+    if (oribi_access_log_reopen(log, error) < 0 || read(other[0], content, sizeof(content)) >= 0)
+        return 4;
+    if (oribi_access_log_follow_stdout(log, error) < 0)
+        return 5;
+    oribi_access_log_add(log, &entry);
+    oribi_access_log_close(log);
+    return read(other[0], content, sizeof(content)) > 0 && fcntl(STDOUT_FILENO, F_GETFD) == 0 ? 0 : 6;
+}
+
+static void test_lines_do_not_follow_a_standard_output_that_is_closed(void)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        exit(2);
+    ok_eq(child_code(lose_stdout, &ends[1]), 0);
+    ssize_t n = read(ends[0], content, sizeof(content) - 1);
+    ok(n > 0 && count_lines(content, (size_t)n) == 1);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* A disk that is full in the middle of a line, played by the file size limit. */
 static int fill_disk(void *data)
 {
@@ -347,6 +381,7 @@ int main(void)
     test_lines_wait_for_the_flush_unless_many_gather();
     test_a_rotated_log_continues_in_the_new_file();
     test_a_pipe_gets_whole_lines();
+    test_lines_do_not_follow_a_standard_output_that_is_closed();
     test_a_full_disk_loses_lines_and_recovers();
     ok_named(rmdir(dir) == 0, "nothing is left behind");
     return done_testing();

@@ -6,12 +6,13 @@
 
 enum oribi_log_level { ORIBI_LOG_DEBUG, ORIBI_LOG_INFO, ORIBI_LOG_WARN, ORIBI_LOG_ERROR };
 
-/* The process has one error log. Borrows fd (default 2); lines below `level` are dropped. */
+/* The process has one error log, standard error until this is called. Makes a private copy of fd (CLOEXEC, above 2) and leaves fd itself alone; lines below
+ * `level` are dropped. */
 void oribi_log_init(int fd, enum oribi_log_level level);
 
-/* Points standard error at the file `path`, opened for appending, and logs there: what the application and its libraries print to stderr lands
- * in the same file. Borrows path; a relative one is taken from the working directory of this moment. 0 or a code of os.h, and then everything
- * is as it was. */
+/* Logs to the file `path`, opened for appending, and points standard error there, so that what the application and its libraries print lands in the same
+ * file; but not where standard error leads elsewhere than the log did, which is then somebody's choice. Borrows path; a relative one is taken from the
+ * working directory of this moment. 0 or a code of os.h, and then everything is as it was. */
 int oribi_log_open(const char *path);
 
 /* Opens that path anew after a rotation; lines keep going to the old file until the new one is there. Without a path it does nothing. */

@@ -30,6 +30,22 @@ void oribi_os_close(int fd); /* takes fd; -1 is allowed */
 int oribi_os_set_nonblock(int fd, bool on);
 int oribi_os_set_cloexec(int fd, bool on);
 
+int oribi__os_lift_slow(int low_fd); /* private */
+
+/* For every descriptor that a system call has just given, or its failure (negative: passed through, errno kept). Standard streams may have been closed by the
+ * application or by whoever started us, and the new descriptor has got such a number: what a library prints there would go to a client. Then this gives a
+ * CLOEXEC copy above 2 in its place and leaves the null device on all free standard streams; -1 with errno when there is no room for the copy. */
+static inline int oribi_os_lift(int fd)
+{
+    return __builtin_expect((unsigned)fd <= 2, 0) ? oribi__os_lift_slow(fd) : fd;
+}
+
+/* The same for two, with the result of the call that made them: 0, or -1 with errno and neither of them open. */
+int oribi_os_lift_pair(int result, int fds[2]);
+
+/* Puts the null device on those of the descriptors 0 to 2 that are closed. */
+void oribi_os_fill_standard_streams(void);
+
 /* Lets this process and its children have `count` descriptors, or as many as the hard limit allows (setrlimit(2)). Never lowers the soft limit. Returns how
  * many they are. */
 uint64_t oribi_os_want_descriptors(uint64_t count);
@@ -56,7 +72,13 @@ ssize_t oribi_os_send_vec_more(int socket_fd, const struct iovec *vec, size_t co
  * measure). Only good for seeing whether it grows less. ORIBI_ESYS where the system does not tell. */
 int64_t oribi_os_send_queue(int socket_fd);
 
-/* Gives a second descriptor for the same open file, or a negative code. */
+/* Puts the open file of `by` under the number `fd`, CLOEXEC, in one step, so that another thread that writes to `fd` meets one file or the other. */
+int oribi_os_replace(int fd, int by);
+
+/* Do both stand for the same file (not necessarily the same open file)? */
+bool oribi_os_same_file(int fd, int other_fd);
+
+/* Gives a second descriptor for the same open file, above those of the standard streams, or a negative code. */
 int oribi_os_dup(int fd);
 
 /* For logs, which have nowhere to complain: tries a few times, drops what will not go, and leaves errno and the last error's text alone. */

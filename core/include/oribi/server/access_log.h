@@ -26,7 +26,7 @@ struct oribi_access_entry {
     int64_t wall_ms;  /* when the answer was handed over */
 };
 
-/* Opens `path` for appending ("-" is standard output; "off" gives NULL, which every function here takes for a log that drops its lines).
+/* Opens `path` for appending ("-" is standard output as it is now, of which this keeps a copy of its own; "off" gives NULL, which every function here takes for a log that drops its lines).
  * format: "common", "combined", "json". 0, or ORIBI_EINVAL or a code of os.h with one line in `error` (ORIBI_OPTIONS_ERROR_CAP). */
 int oribi_access_log_open(const char *path, const char *format, struct oribi_access_log **out, char *error);
 
@@ -37,8 +37,11 @@ void oribi_access_log_add(struct oribi_access_log *log, const struct oribi_acces
  * regular file's error. */
 void oribi_access_log_flush(struct oribi_access_log *log);
 
-/* Opens the path anew (rotation). Keeps the old file if that fails. */
+/* Opens the path anew (rotation). Keeps the old file if that fails. Does nothing for standard output. */
 int oribi_access_log_reopen(struct oribi_access_log *log, char *error);
+
+/* A log on standard output goes where that leads now. */
+int oribi_access_log_follow_stdout(struct oribi_access_log *log, char *error);
 
 void oribi_access_log_close(struct oribi_access_log *log);
 
