@@ -88,6 +88,22 @@ if E2E::RUBY
         assert_answers(one)
         refute_empty one.descendants, "no worker below: another server answered"
       end
+
+      # Rails passes 3000 and its own host on as if somebody had asked for them.
+      def test_the_configuration_files_port_is_served_unless_a_flag_says_otherwise
+        port, other = Array.new(2) { E2E::Server.free_port }
+        File.write("#{@app}/config/oribi.rb", "port #{port}\nhost '127.0.0.1'\n")
+        { port => [], other => ["-p", other.to_s] }.each do |expected, flags|
+          one = E2E::Server.new(argv: ["ruby", "bin/rails", "server", "-u", "oribi", *flags],
+                                env: { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "E2E_CHDIR" => @app, "RAILS_ENV" => "production" })
+          @servers << one
+          one.launch
+          wait_until("a listening line: #{one.stderr}") { one.stderr[/listening on .*/] || (one.ended? && flunk(one.stderr)) }
+          assert_match(/ tcp:..127\.0\.0\.1:#{expected},/, one.stderr)
+          assert_equal 0, one.stop.exitstatus, one.stderr
+          FileUtils.rm_f("#{@app}/tmp/pids/server.pid")
+        end
+      end
     end
   end
 end

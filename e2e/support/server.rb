@@ -7,6 +7,9 @@ module E2E
 
     def self.binary = File.join(ROOT, E2E.differing(:binary))
 
+    # Variables that would set options.
+    VARIABLES = %w[PORT RACK_ENV RAILS_ENV APP_ENV PLACK_ENV DANCER_ENVIRONMENT MOJO_MODE WEB_CONCURRENCY RAILS_MAX_THREADS].freeze
+
     # A port that nothing listens on; the kernel hands them out in turn, so that it stays free for a moment.
     def self.free_port(host = "127.0.0.1") = TCPServer.open(host, 0) { |socket| socket.addr[1] }
 
@@ -30,7 +33,7 @@ module E2E
       @transport = transport
       @address = transport == :unix ? File.join(@dir, "socket") : ["127.0.0.1", Server.free_port]
       @argv = argv&.map { |word| format(word, port: port, path: path) } || command_line(options, app)
-      @env = { "E2E_DIR" => @dir, "E2E_FILE" => Server.numbers_file, "PORT" => nil, "RACK_ENV" => nil }.merge(env)
+      @env = { "E2E_DIR" => @dir, "E2E_FILE" => Server.numbers_file, **VARIABLES.to_h { |name| [name, nil] } }.merge(env)
       SERVERS << self
     end
 

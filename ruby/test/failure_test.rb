@@ -83,7 +83,7 @@ class FailureTest < BindingTest
       outer = Class.new do
         define_method(:call) { |env| app.call(env) }
       end.new
-      options = Oribi::Options.new.set("bind", path = File.join(@log, "throw"))
+      options = Oribi::Options.new.set("bind", path = File.join(@log, "throw")).set("workers", 1)
       listeners = Oribi::Listeners.new(options.finish)
       worker = nil
       thread = Thread.new do
@@ -108,7 +108,7 @@ class FailureTest < BindingTest
 
   def test_killing_the_thread_ends_the_loop
     app = ->(_) { Thread.current.kill }
-    options = Oribi::Options.new.set("bind", path = File.join(@log, "kill"))
+    options = Oribi::Options.new.set("bind", path = File.join(@log, "kill")).set("workers", 1)
     listeners = Oribi::Listeners.new(options.finish)
     worker = nil
     thread = Thread.new do

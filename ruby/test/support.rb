@@ -134,7 +134,7 @@ class BindingTest < Minitest::Test
   def serve(app, transport: :unix, lint: true, constants: {}, **settings)
     app = Rack::Lint.new(app) if lint
     bind = { unix: File.join(@log, "s"), tcp: "127.0.0.1:0", tcp6: "[::1]:0" }.fetch(transport)
-    options = Oribi::Options.new.set("bind", bind).set("quiet", true)
+    options = Oribi::Options.new.set("bind", bind).set("quiet", true).set("workers", 1)
     settings.each { |name, value| options.set(name, value) }
     listeners = Oribi::Listeners.new(options.finish)
     worker = nil

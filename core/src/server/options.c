@@ -204,10 +204,15 @@ enum oribi_option_source oribi_options_source(const struct oribi_options *option
     return options->source[place_of(option)];
 }
 
-static int set_option(struct oribi_options *options, enum oribi_option_source source, const struct oribi_option *option,
+uint8_t *oribi__option_source(struct oribi_options *options, const struct oribi_option *option)
+{
+    return &options->source[place_of(option)];
+}
+
+int oribi__option_set(struct oribi_options *options, enum oribi_option_source source, const struct oribi_option *option,
                       const char *name, const char *value, char *error)
 {
-    uint8_t *held = &options->source[place_of(option)];
+    uint8_t *held = oribi__option_source(options, option);
     if (!(option->lang & options->lang))
         return oribi__refuse(error, "%s is an option of %s only", name,
                              option->lang == ORIBI_LANG_RUBY ? "oribi" : "oribi-psgi");
@@ -256,7 +261,7 @@ int oribi_options_set_from(struct oribi_options *options, enum oribi_option_sour
     if (found.option->offset == offsetof(struct oribi_options, port) && strchr(value, '/'))
         return apply_unix_path(options, source, name, value,
                                error); /* one of the servers we succeed takes a path there */
-    return set_option(options, source, found.option, name, value, error);
+    return oribi__option_set(options, source, found.option, name, value, error);
 }
 
 int oribi_options_set(struct oribi_options *options, const char *name, const char *value, char *error)
@@ -272,9 +277,9 @@ void oribi_options_init(struct oribi_options *options)
     *options = (struct oribi_options){.lang = ORIBI_LANG_BOTH, .helper = true};
     oribi_limits_init(&options->limits);
     for (size_t i = 0; i < count; i++) {
-        int code = table[i].default_text
-                       ? set_option(options, ORIBI_FROM_DEFAULT, &table[i], table[i].name, table[i].default_text, error)
-                       : 0;
+        int code = table[i].default_text ? oribi__option_set(options, ORIBI_FROM_DEFAULT, &table[i], table[i].name,
+                                                             table[i].default_text, error)
+                                         : 0;
         assert(code == 0); /* the table's own defaults are within its own bounds */
         (void)code;
     }
@@ -287,6 +292,8 @@ void oribi_options_deinit(struct oribi_options *options)
     for (size_t i = 0; i < count; i++)
         oribi__option_clear(options, &table[i]);
     oribi__option_replace_text(&options->app, NULL);
+    oribi__option_replace_text(&options->start_dir, NULL);
+    oribi__option_replace_text(&options->entered_dir, NULL);
 }
 
 /* Names of other servers */
@@ -296,7 +303,7 @@ static int set_named(struct oribi_options *options, enum oribi_option_source sou
 {
     const struct oribi_option *option = oribi_options_find(target);
     assert(option);
-    return set_option(options, source, option, name, value, error);
+    return oribi__option_set(options, source, option, name, value, error);
 }
 
 static int apply_unix_path(struct oribi_options *options, enum oribi_option_source source, const char *name,

@@ -8,8 +8,9 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+enum { DEVELOPMENT_THREADS = 3 }; /* of oribi's one worker in development */
 
 /* One "--name", "--name=value" or "--name value" at argv[*at]; moves *at to the last argument used. */
 static int parse_long(struct oribi_options *options, size_t argc, const char *const *argv, size_t *at, char *error)
@@ -97,32 +98,24 @@ static bool is_production(const struct oribi_options *options)
     return strcmp(options->env, "production") == 0 || strcmp(options->env, "deployment") == 0;
 }
 
-static void finish_env(struct oribi_options *options)
+/* `rackup -p 3000` means port 3000 although the configuration file has a bind. */
+static bool is_bind_outranked(const struct oribi_options *options, const struct oribi_option *bind)
 {
-    const char *env = NULL;
-    if (options->env)
-        return;
-    if (options->lang & ORIBI_LANG_RUBY)
-        env = getenv("RACK_ENV");
-    if ((!env || !*env) && (options->lang & ORIBI_LANG_PERL))
-        env = getenv("PLACK_ENV");
-    oribi__option_replace_text(&options->env, env && *env ? env : "development");
+    enum oribi_option_source host = oribi_options_source(options, oribi_options_find("host"));
+    enum oribi_option_source port = oribi_options_source(options, oribi_options_find("port"));
+    return oribi_options_source(options, bind) < (host > port ? host : port);
 }
 
-/* host, port and PORT become one bind unless one was given. The source stays "default": a listener handed down then takes its place. */
+/* host and port become one bind unless one was given. The source is "default": a listener handed down then takes its place. */
 static int finish_bind(struct oribi_options *options, char *error)
 {
-    const char *port_env = getenv("PORT");
-    const struct oribi_option *port = oribi_options_find("port");
+    const struct oribi_option *bind = oribi_options_find("bind");
     const char *host = options->host;
     char address[ORIBI_OPTIONS_ERROR_CAP];
-    if (options->bind.count > 0)
+    if (options->bind.count > 0 && !is_bind_outranked(options, bind))
         return 0;
-    if (port_env && *port_env && !is_given(options, "port")) {
-        int code = oribi__option_assign(options, port, "PORT in the environment", port_env, error);
-        if (code < 0)
-            return code;
-    }
+    oribi__option_clear(options, bind);
+    *oribi__option_source(options, bind) = ORIBI_FROM_DEFAULT;
     if (!host)
         host = is_production(options) ? "0.0.0.0" : "127.0.0.1";
     bool bare_v6 = strchr(host, ':') && host[0] != '[';
@@ -130,7 +123,7 @@ static int finish_bind(struct oribi_options *options, char *error)
         snprintf(address, sizeof(address), "%s%s%s:%u", bare_v6 ? "[" : "", host, bare_v6 ? "]" : "", options->port);
     if (n < 0 || (size_t)n >= sizeof(address))
         return oribi__refuse(error, "host is longer than a name may be");
-    return oribi__option_assign(options, oribi_options_find("bind"), "host", address, error);
+    return oribi__option_assign(options, bind, "host", address, error);
 }
 
 static int join_lower_end(struct oribi_options *options, const char *name, struct oribi_range *range,
@@ -144,6 +137,23 @@ static int join_lower_end(struct oribi_options *options, const char *name, struc
         return oribi__refuse(error, "the lower end %u of %s is above its upper end %u", end.value, name, range->max);
     range->min = end.value;
     return 0;
+}
+
+/* One process in development: what an application keeps in memory (messages of Action Cable's async adapter, a MemoryStore, counters of limiters)
+ * is then the same for every request. Threads, since such applications call themselves too. */
+static void finish_workers(struct oribi_options *options)
+{
+    bool is_development = options->lang == ORIBI_LANG_RUBY && strcmp(options->env, "development") == 0;
+    if (options->workers > 0)
+        return;
+    if (is_development && !is_given(options, "workers")) {
+        options->workers = 1;
+        if (!is_given(options, "threads"))
+            options->threads = DEVELOPMENT_THREADS;
+        return;
+    }
+    uint32_t cpus = oribi_os_cpu_count();
+    options->workers = cpus < ORIBI_WORKERS_MAX ? cpus : ORIBI_WORKERS_MAX;
 }
 
 static int check_warmup(const struct oribi_options *options, char *error)
@@ -197,7 +207,10 @@ static int check_combinations(const struct oribi_options *options, char *error)
 int oribi_options_finish(struct oribi_options *options, char *error)
 {
     int code;
-    finish_env(options);
+    if ((code = oribi__options_read_environment(options, error)) < 0)
+        return code;
+    if (!options->env)
+        oribi__option_replace_text(&options->env, "development");
     if ((code = finish_bind(options, error)) < 0)
         return code;
     if ((code = join_lower_end(options, "requests_max", &options->requests_max, options->requests_min, error)) < 0)
@@ -207,10 +220,7 @@ int oribi_options_finish(struct oribi_options *options, char *error)
         return code;
     if ((code = check_combinations(options, error)) < 0)
         return code;
-    if (options->workers == 0) {
-        uint32_t cpus = oribi_os_cpu_count();
-        options->workers = cpus < ORIBI_WORKERS_MAX ? cpus : ORIBI_WORKERS_MAX;
-    }
+    finish_workers(options);
     if (!is_given(options, "early_hints")) /* what applications of either world expect to be offered */
         options->early_hints = options->lang == ORIBI_LANG_PERL;
     if (!options->access_log)

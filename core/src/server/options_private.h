@@ -1,5 +1,5 @@
 /* Shared by the options sources: options.c (table, names, defaults), options_value.c (text to value and back), options_command.c (command line,
- * finish), options_text.c (help and documentation). */
+ * finish), options_environment.c (variables), options_text.c (help and documentation). */
 #ifndef ORIBI_SRC_SERVER_OPTIONS_PRIVATE_H
 #define ORIBI_SRC_SERVER_OPTIONS_PRIVATE_H
 
@@ -27,6 +27,16 @@ int oribi__option_assign(struct oribi_options *options, const struct oribi_optio
 
 /* The same check without a change. */
 int oribi__option_check(const struct oribi_option *option, const char *name, const char *value, char *error);
+
+/* Sets one option of the table from a source, with the rules of oribi_options_set_from(). */
+int oribi__option_set(struct oribi_options *options, enum oribi_option_source source, const struct oribi_option *option,
+                      const char *name, const char *value, char *error);
+
+/* Where the option's source is kept. */
+uint8_t *oribi__option_source(struct oribi_options *options, const struct oribi_option *option);
+
+/* Sets what the environment says, where nothing stronger has spoken. 0 or ORIBI_EINVAL. */
+int oribi__options_read_environment(struct oribi_options *options, char *error);
 
 /* Frees what the field owns and makes it empty. */
 void oribi__option_clear(struct oribi_options *options, const struct oribi_option *option);

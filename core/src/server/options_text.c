@@ -84,11 +84,26 @@ static const char *shown_default(const struct oribi_option *option)
     return option->default_text;
 }
 
-static void put_help_option(struct oribi_buf *out, const struct oribi_option *option)
+/* "RACK_ENV, RAILS_ENV, APP_ENV, else development" */
+static void format_default(const struct oribi_option *option, enum oribi_option_lang lang, char dst[PIECE_CAP])
+{
+    size_t count;
+    const struct oribi_option_variable *variables = oribi_options_variables(&count);
+    const char *shown = shown_default(option);
+    size_t len = 0;
+    dst[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        if ((variables[i].lang & lang) && strcmp(variables[i].option, option->name) == 0)
+            len += (size_t)snprintf(dst + len, PIECE_CAP - len, "%s, ", variables[i].name); /* short names */
+    }
+    (void)snprintf(dst + len, PIECE_CAP - len, "%s%s", len > 0 && shown ? "else " : "", shown ? shown : "");
+}
+
+static void put_help_option(struct oribi_buf *out, const struct oribi_option *option, enum oribi_option_lang lang)
 {
     size_t start = out->len;
-    char text[PIECE_CAP];
-    const char *shown = shown_default(option);
+    char text[2 * PIECE_CAP];
+    char shown[PIECE_CAP];
     bool is_switch = option->type == ORIBI_OPTION_BOOL && option->group != ORIBI_GROUP_COMMAND;
     put_format(out, "  %s%s%s--%s", option->short_flag ? "-" : "  ", option->short_flag ? option->short_flag : "",
                option->short_flag ? ", " : "  ", is_switch ? "[no-]" : "");
@@ -101,7 +116,8 @@ static void put_help_option(struct oribi_buf *out, const struct oribi_option *op
         width = 0;
     }
     put_spaces(out, HELP_INDENT - width);
-    if (shown)
+    format_default(option, lang, shown);
+    if (*shown)
         (void)snprintf(text, sizeof(text), "%s [%s]", option->help, shown); /* both are the table's short lines */
     else
         (void)snprintf(text, sizeof(text), "%s", option->help);
@@ -123,13 +139,15 @@ void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, cons
         put_format(out, "\n%s\n", group_titles[group]);
         for (size_t i = 0; i < count; i++) {
             if ((int)table[i].group == group && (table[i].lang & lang))
-                put_help_option(out, &table[i]);
+                put_help_option(out, &table[i], lang);
         }
     }
-    put_format(
-        out, "\nTimes take ms, s, m or h (plain numbers are seconds), sizes K, M or G. In square brackets: defaults.\n"
-             "The configuration file uses the same names with underscores. doc/options.md has all details, and the\n"
-             "names of other servers' options that are understood.\n");
+    put_format(out,
+               "\nTimes take ms, s, m or h (plain numbers are seconds), sizes K, M or G. In square brackets: defaults\n"
+               "and variables of the environment. The command line wins over the configuration file, the file over\n"
+               "the environment, the environment over defaults. The configuration file uses the same names with\n"
+               "underscores. doc/options.md has all details, and the names of other servers' options that are\n"
+               "understood.\n");
 }
 
 void oribi_options_print(struct oribi_buf *out, const struct oribi_options *options)
@@ -200,6 +218,18 @@ static void put_doc_option(struct oribi_buf *out, const struct oribi_option *opt
     put(out, " |\n", 3);
 }
 
+static void put_variables(struct oribi_buf *out)
+{
+    static const char *const commands[] = {
+        [ORIBI_LANG_RUBY] = "oribi", [ORIBI_LANG_PERL] = "oribi-psgi", [ORIBI_LANG_BOTH] = "both"};
+    size_t count;
+    const struct oribi_option_variable *variables = oribi_options_variables(&count);
+    put_format(out, "### Variables of the environment\n\n| variable | sets | in |\n|---|---|---|\n");
+    for (size_t i = 0; i < count; i++)
+        put_format(out, "| `%s` | `%s` | %s |\n", variables[i].name, variables[i].option, commands[variables[i].lang]);
+    put(out, "\n", 1);
+}
+
 void oribi_options_doc(struct oribi_buf *out)
 {
     size_t count;
@@ -213,6 +243,7 @@ void oribi_options_doc(struct oribi_buf *out)
         }
         put(out, "\n", 1);
     }
+    put_variables(out);
     const struct oribi_option_alias *aliases = oribi_options_aliases(&count);
     put_format(out, "### Names that do more than rename\n\n| name | effect |\n|---|---|\n");
     for (size_t i = 0; i < count; i++)

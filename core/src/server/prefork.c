@@ -38,6 +38,7 @@ static const char *const defaults[][2] = {
 void oribi_prefork_defaults(struct oribi_options *options)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
+    options->ignores_environment = true;
     for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
         int code = oribi_options_set_from(options, ORIBI_FROM_DEFAULT, defaults[i][0], defaults[i][1], error);
         assert(code == 0); /* our own values */

@@ -1,11 +1,11 @@
 /* Everything here asks the kernel something, so this is one of the files that read errno and know Linux. */
 #include "oribi/server/process.h"
+#include "server/options_private.h"
 
 #include "oribi/base/buf.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
-#include "oribi/server/options.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -95,19 +95,44 @@ static const char *value_of(char *const *list, const char *name)
     return NULL;
 }
 
-static char *working_dir(char *const *start_environ, bool moved)
+static char *working_dir(char *const *start_environ)
 {
     char dir[PATH_MAX];
     const char *named = value_of(start_environ, "PWD");
     struct stat by_name;
     struct stat here;
     if (named && named[0] == '/' && stat(named, &by_name) == 0 && stat(".", &here) == 0 &&
-        (moved ? S_ISDIR(by_name.st_mode) : by_name.st_dev == here.st_dev && by_name.st_ino == here.st_ino))
+        by_name.st_dev == here.st_dev && by_name.st_ino == here.st_ino)
         return copy_text(named);
     return copy_text(getcwd(dir, sizeof(dir)) ? dir : "/");
 }
 
-int oribi_start_record(struct oribi_start *start, char *const *argv, bool moved)
+static int enter(const char *dir, char *error)
+{
+    if (chdir(dir) == 0)
+        return 0;
+    (void)oribi_os_fail();
+    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "chdir %.150s: %s", dir, oribi_os_error_text());
+    return ORIBI_ESYS;
+}
+
+int oribi_options_enter_dir(struct oribi_options *options, char *error)
+{
+    const char *dir = options->chdir;
+    int code = 0;
+    if (!dir || (options->entered_dir && strcmp(dir, options->entered_dir) == 0))
+        return 0;
+    if (!options->start_dir)
+        options->start_dir = working_dir(environ);
+    else
+        code = enter(options->start_dir, error);
+    if (code < 0 || (code = enter(dir, error)) < 0)
+        return code;
+    oribi__option_replace_text(&options->entered_dir, dir);
+    return 0;
+}
+
+int oribi_start_record(struct oribi_start *start, char *const *argv, const char *dir)
 {
     *start = (struct oribi_start){0};
     int code = 0;
@@ -116,13 +141,14 @@ int oribi_start_record(struct oribi_start *start, char *const *argv, bool moved)
         start->argv = copy_list(argv);
     else
         code = read_list("/proc/self/cmdline", &start->argv);
-    if (argv || (code == 0 && read_list("/proc/self/environ", &start->environ) < 0)) /* unreadable after a change of user */
+    if (argv ||
+        (code == 0 && read_list("/proc/self/environ", &start->environ) < 0)) /* unreadable after a change of user */
         start->environ = copy_list(environ);
     if (code < 0) {
         oribi_start_free(start);
         return code;
     }
-    start->dir = working_dir(start->environ, moved);
+    start->dir = dir ? copy_text(dir) : working_dir(start->environ);
     return 0;
 }
 

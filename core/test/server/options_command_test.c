@@ -3,6 +3,8 @@
 
 #include "tap.h"
 
+#include <stdlib.h>
+
 static char error[ORIBI_OPTIONS_ERROR_CAP];
 
 /* Parses a command line given as separate words. */
@@ -15,6 +17,12 @@ static void clear_environment(void)
     unsetenv("PORT");
     unsetenv("RACK_ENV");
     unsetenv("PLACK_ENV");
+    unsetenv("RAILS_ENV");
+    unsetenv("APP_ENV");
+    unsetenv("DANCER_ENVIRONMENT");
+    unsetenv("MOJO_MODE");
+    unsetenv("WEB_CONCURRENCY");
+    unsetenv("RAILS_MAX_THREADS");
 }
 
 static void test_long_options_take_their_value_either_way(void)
@@ -183,6 +191,116 @@ static void test_the_environment_is_the_languages_own(void)
     check_env("staging", ORIBI_LANG_PERL, "staging", "test", "production");
 }
 
+/* The value of `option` after finish, with these variables and this value in the configuration file; or the error. */
+static const char *finished(enum oribi_option_lang lang, const char *option, const char *const variables[][2],
+                            const char *file_value)
+{
+    static char shown[512];
+    struct oribi_options options;
+    oribi_options_init(&options);
+    options.lang = lang;
+    clear_environment();
+    for (size_t i = 0; variables[i][0]; i++)
+        setenv(variables[i][0], variables[i][1], 1);
+    if (file_value)
+        ok_eq(oribi_options_set_from(&options, ORIBI_FROM_FILE, option, file_value, error), 0);
+    if (oribi_options_finish(&options, error) < 0)
+        snprintf(shown, sizeof(shown), "%s", error);
+    else
+        (void)oribi_options_get(&options, oribi_options_find(option), shown, sizeof(shown));
+    clear_environment();
+    oribi_options_deinit(&options);
+    return shown;
+}
+
+#define VARIABLES(...) ((const char *const[8][2]){__VA_ARGS__}) /* the rest is NULL */
+#define NO_VARIABLES   VARIABLES({NULL, NULL})
+
+static void test_frameworks_variables_decide_the_environment(void)
+{
+    is_str(finished(ORIBI_LANG_RUBY, "env", VARIABLES({"RAILS_ENV", "production"}), NULL), "production");
+    is_str(finished(ORIBI_LANG_RUBY, "env", VARIABLES({"APP_ENV", "production"}), NULL), "production");
+    is_str(finished(ORIBI_LANG_RUBY, "env", VARIABLES({"RACK_ENV", ""}, {"RAILS_ENV", "b"}, {"APP_ENV", "c"}), NULL),
+           "b");
+    is_str(finished(ORIBI_LANG_RUBY, "env", VARIABLES({"RACK_ENV", "a"}, {"RAILS_ENV", "b"}, {"APP_ENV", "c"}), NULL),
+           "a");
+    is_str(finished(ORIBI_LANG_RUBY, "env", VARIABLES({"MOJO_MODE", "production"}), NULL), "development");
+    is_str(finished(ORIBI_LANG_PERL, "env", VARIABLES({"DANCER_ENVIRONMENT", "production"}), NULL), "production");
+    is_str(finished(ORIBI_LANG_PERL, "env", VARIABLES({"MOJO_MODE", "production"}), NULL), "production");
+    is_str(finished(ORIBI_LANG_PERL, "env", VARIABLES({"PLACK_ENV", "a"}, {"MOJO_MODE", "c"}), NULL), "a");
+    is_str(finished(ORIBI_LANG_PERL, "env", VARIABLES({"RAILS_ENV", "production"}), NULL), "development");
+    is_str(finished(ORIBI_LANG_RUBY, "bind", VARIABLES({"RAILS_ENV", "production"}), NULL), "0.0.0.0:9292");
+    is_str(finished(ORIBI_LANG_RUBY, "access_log", VARIABLES({"APP_ENV", "production"}), NULL), "off");
+    is_str(finished(ORIBI_LANG_PERL, "bind", VARIABLES({"MOJO_MODE", "deployment"}), NULL), "0.0.0.0:9292");
+    is_str(finished(ORIBI_LANG_RUBY, "env", VARIABLES({"RAILS_ENV", "production"}), "staging"), "staging");
+}
+
+static void test_variables_set_workers_and_threads_of_oribi(void)
+{
+    is_str(finished(ORIBI_LANG_RUBY, "workers", VARIABLES({"WEB_CONCURRENCY", "7"}), NULL), "7");
+    is_str(finished(ORIBI_LANG_RUBY, "workers", VARIABLES({"WEB_CONCURRENCY", "0"}), NULL), "1");
+    is_str(finished(ORIBI_LANG_RUBY, "workers", VARIABLES({"WEB_CONCURRENCY", "7"}), "3"), "3");
+    is_str(finished(ORIBI_LANG_RUBY, "threads", VARIABLES({"RAILS_MAX_THREADS", "5"}), NULL), "5");
+    is_str(finished(ORIBI_LANG_RUBY, "threads", VARIABLES({"RAILS_MAX_THREADS", "5"}, {"RACK_ENV", "production"}), "2"),
+           "2");
+    is_str(finished(ORIBI_LANG_RUBY, "workers", VARIABLES({"WEB_CONCURRENCY", "many"}), NULL),
+           "WEB_CONCURRENCY in the environment must be a whole number from 0 to 512, not \"many\"");
+    is_str(finished(ORIBI_LANG_RUBY, "threads", VARIABLES({"RAILS_MAX_THREADS", "0"}), NULL),
+           "RAILS_MAX_THREADS in the environment must be a whole number from 1 to 64, not \"0\"");
+    is_str(finished(ORIBI_LANG_RUBY, "workers", VARIABLES({"WEB_CONCURRENCY", "many"}), "3"), "3");
+    char cpus[16];
+    snprintf(cpus, sizeof(cpus), "%u", oribi_os_cpu_count());
+    is_str(finished(ORIBI_LANG_PERL, "workers", VARIABLES({"WEB_CONCURRENCY", "7"}), NULL), cpus);
+}
+
+static void test_development_has_one_worker_with_threads_in_ruby(void)
+{
+    char cpus[16];
+    snprintf(cpus, sizeof(cpus), "%u", oribi_os_cpu_count());
+    is_str(finished(ORIBI_LANG_RUBY, "workers", NO_VARIABLES, NULL), "1");
+    is_str(finished(ORIBI_LANG_RUBY, "threads", NO_VARIABLES, NULL), "3");
+    is_str(finished(ORIBI_LANG_RUBY, "threads", VARIABLES({"RAILS_MAX_THREADS", "8"}), NULL), "8");
+    is_str(finished(ORIBI_LANG_RUBY, "workers", VARIABLES({"RAILS_MAX_THREADS", "8"}), NULL), "1");
+    is_str(finished(ORIBI_LANG_RUBY, "threads", VARIABLES({"WEB_CONCURRENCY", "2"}), NULL), "1");
+    is_str(finished(ORIBI_LANG_RUBY, "workers", NO_VARIABLES, "auto"), cpus);
+    is_str(finished(ORIBI_LANG_RUBY, "workers", VARIABLES({"RACK_ENV", "production"}), NULL), cpus);
+    is_str(finished(ORIBI_LANG_RUBY, "threads", VARIABLES({"RACK_ENV", "production"}), NULL), "1");
+    is_str(finished(ORIBI_LANG_RUBY, "workers", VARIABLES({"RACK_ENV", "staging"}), NULL), cpus);
+    is_str(finished(ORIBI_LANG_PERL, "workers", NO_VARIABLES, NULL), cpus);
+}
+
+static void test_the_stronger_of_bind_and_port_counts(void)
+{
+    static const struct {
+        enum oribi_option_source bind;
+        enum oribi_option_source port;
+        enum oribi_option_source host;
+        const char *expected;
+    } cases[] = {
+        {ORIBI_FROM_FILE, ORIBI_FROM_LAUNCHER, ORIBI_FROM_LAUNCHER, "[::1]:1"},
+        {ORIBI_FROM_FILE, ORIBI_FROM_FILE, ORIBI_FROM_FILE, "[::1]:1"},
+        {ORIBI_FROM_FILE, ORIBI_FROM_COMMAND, ORIBI_FROM_DEFAULT, "127.0.0.1:2"},
+        {ORIBI_FROM_FILE, ORIBI_FROM_DEFAULT, ORIBI_FROM_COMMAND, "h:9292"},
+        {ORIBI_FROM_FILE, ORIBI_FROM_COMMAND, ORIBI_FROM_LAUNCHER, "h:2"},
+        {ORIBI_FROM_COMMAND, ORIBI_FROM_COMMAND, ORIBI_FROM_COMMAND, "[::1]:1"},
+        {ORIBI_FROM_DEFAULT, ORIBI_FROM_LAUNCHER, ORIBI_FROM_LAUNCHER, "h:2"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct oribi_options options;
+        oribi_options_init(&options);
+        if (cases[i].bind)
+            ok_eq(oribi_options_set_from(&options, cases[i].bind, "bind", "[::1]:1", error), 0);
+        if (cases[i].port)
+            ok_eq(oribi_options_set_from(&options, cases[i].port, "port", "2", error), 0);
+        if (cases[i].host)
+            ok_eq(oribi_options_set_from(&options, cases[i].host, "host", "h", error), 0);
+        is_str(bind_of(&options), cases[i].expected);
+        oribi_options_deinit(&options);
+    }
+    is_str(finished(ORIBI_LANG_RUBY, "bind", VARIABLES({"PORT", "5000"}), "[::1]:1"), "[::1]:1");
+    is_str(finished(ORIBI_LANG_RUBY, "port", VARIABLES({"PORT", "5000"}), "8000"), "8000");
+}
+
 static void test_the_access_log_is_off_in_production(void)
 {
     struct oribi_options options;
@@ -285,6 +403,10 @@ int main(void)
     test_bind_comes_from_host_port_and_environment();
     test_a_bind_wins_over_host_and_port();
     test_the_environment_is_the_languages_own();
+    test_frameworks_variables_decide_the_environment();
+    test_variables_set_workers_and_threads_of_oribi();
+    test_development_has_one_worker_with_threads_in_ruby();
+    test_the_stronger_of_bind_and_port_counts();
     test_the_access_log_is_off_in_production();
     test_workers_are_the_usable_cpus();
     test_combinations_that_make_no_sense_are_refused();

@@ -13,7 +13,7 @@ static void test_the_start_is_what_the_kernel_recorded(int argc, char **argv)
 {
     struct oribi_start start;
     char here[PATH_MAX];
-    ok_eq(oribi_start_record(&start, NULL, false), 0);
+    ok_eq(oribi_start_record(&start, NULL, NULL), 0);
     is_str(start.argv[0], argv[0]);
     ok(!start.argv[argc]);
     is_str(find(start.environ, "PATH"), getenv("PATH"));
@@ -33,7 +33,7 @@ static void test_a_given_command_line_counts(void)
     pid_t pid = -1;
     int status = -1;
     char *extra[] = {NULL};
-    ok_eq(oribi_start_record(&start, argv, false), 0);
+    ok_eq(oribi_start_record(&start, argv, NULL), 0);
     argv[2] = NULL; /* it is copied */
     is_str(start.argv[2], "exit 3");
     ok_eq(oribi_start_again(&start, extra, NULL, 0, &pid), 0);
@@ -55,7 +55,7 @@ static void test_directory_environment_and_descriptors_of_the_new_start(void)
     ok(symlink(dir, link) == 0);
     char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)"echo \"$ONE $TWO $(pwd)\" >&$FD", NULL};
     struct oribi_start start;
-    ok_eq(oribi_start_record(&start, argv, false), 0);
+    ok_eq(oribi_start_record(&start, argv, NULL), 0);
     oribi_mem_free(start.dir);
     start.dir = copy_text(link);
     ok(pipe2(fds, O_CLOEXEC) == 0);
@@ -85,7 +85,7 @@ static void test_a_command_that_is_gone_ends_with_127(void)
     char *extra[] = {NULL};
     pid_t pid = -1;
     int status = -1;
-    ok_eq(oribi_start_record(&start, argv, false), 0);
+    ok_eq(oribi_start_record(&start, argv, NULL), 0);
     ok_eq(oribi_start_again(&start, extra, NULL, 0, &pid), 0);
     ok_eq(oribi_process_reap(pid, true, &status), pid);
     ok_eq(status, 127 << 8);
@@ -105,7 +105,7 @@ static void test_a_start_that_is_stopped_at_once_ends(void)
     struct oribi_start start;
     struct sigaction action = {.sa_handler = taken};
     struct sigaction before;
-    ok_eq(oribi_start_record(&start, argv, false), 0);
+    ok_eq(oribi_start_record(&start, argv, NULL), 0);
     ok_eq(sigaction(SIGTERM, &action, &before), 0);
     int stopped = 0;
     for (int i = 0; i < 20; i++) {
@@ -132,18 +132,51 @@ static void test_pwd_names_the_directory_only_where_it_leads_there(void)
     char here[PATH_MAX];
     ok(chdir("/tmp") == 0);
     ok(getcwd(here, sizeof(here)) != NULL);
-    char *dir = working_dir(good, false);
+    char *dir = working_dir(good);
     is_str(dir, "/proc/self/cwd");
     oribi_mem_free(dir);
-    dir = working_dir(other, false);
+    dir = working_dir(other);
     is_str(dir, here);
     oribi_mem_free(dir);
-    dir = working_dir(other, true); /* the program has moved: where it came from */
-    is_str(dir, "/");
-    oribi_mem_free(dir);
-    dir = working_dir(relative, true);
+    dir = working_dir(relative);
     is_str(dir, here);
     oribi_mem_free(dir);
+}
+
+static void set_chdir(struct oribi_options *options, enum oribi_option_source source, const char *dir)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    ok_eq(oribi_options_set_from(options, source, "chdir", dir, error), 0);
+}
+
+/* The second of two relative directories does not lie below the first, and a later start begins where this one did. */
+static void test_a_directory_is_entered_from_that_of_the_start(void)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char here[PATH_MAX];
+    char dir[] = "/tmp/oribi-process-XXXXXX";
+    struct oribi_options options;
+    struct oribi_start start;
+    char *argv[] = {(char *)"/bin/true", NULL};
+    ok(mkdtemp(dir) && chdir(dir) == 0 && mkdir("one", 0700) == 0 && mkdir("two", 0700) == 0);
+    (void)unsetenv("PWD");
+    oribi_options_init(&options);
+    ok_eq(oribi_options_enter_dir(&options, error), 0);
+    ok(options.start_dir == NULL);
+    set_chdir(&options, ORIBI_FROM_FILE, "one");
+    ok_eq(oribi_options_enter_dir(&options, error), 0);
+    ok_eq(oribi_options_enter_dir(&options, error), 0);
+    set_chdir(&options, ORIBI_FROM_FILE, "two");
+    ok_eq(oribi_options_enter_dir(&options, error), 0);
+    ok(getcwd(here, sizeof(here)) && strcmp(here + strlen(dir), "/two") == 0);
+    set_chdir(&options, ORIBI_FROM_COMMAND, "three");
+    ok_eq(oribi_options_enter_dir(&options, error), ORIBI_ESYS);
+    is_str(error, "chdir three: no such file or directory");
+    ok_eq(oribi_start_record(&start, argv, options.start_dir), 0);
+    is_str(start.dir, dir);
+    oribi_start_free(&start);
+    oribi_options_deinit(&options);
+    ok(chdir(dir) == 0 && rmdir("one") == 0 && rmdir("two") == 0 && chdir("/tmp") == 0 && rmdir(dir) == 0);
 }
 
 static void test_users_by_name_and_number(void)
@@ -208,6 +241,7 @@ int main(int argc, char **argv)
     test_a_command_that_is_gone_ends_with_127();
     test_a_start_that_is_stopped_at_once_ends();
     test_pwd_names_the_directory_only_where_it_leads_there();
+    test_a_directory_is_entered_from_that_of_the_start();
     test_users_by_name_and_number();
     test_memory_of_a_process();
     return done_testing();

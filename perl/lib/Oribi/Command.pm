@@ -42,17 +42,9 @@ sub _control {
     my $settings = Oribi::Settings->new;
     my $command = $settings->core->_parse_control(@argv);
     return _say(Oribi::Options->control_help) if $settings->is_on('help');
-    _change_directory($settings);
+    $settings->enter_dir;
     _read_config($settings) unless length $settings->get('control');
     return $settings->core->_control($command);
-}
-
-sub _change_directory {
-    my ($settings) = @_;
-    my $dir = $settings->get('chdir');
-    return unless length $dir;
-    chdir $dir or die "chdir $dir: $!\n";
-    return;
 }
 
 sub _read_config {
@@ -66,7 +58,7 @@ sub _read_config {
 # Working directory, configuration file, defaults.
 sub prepare {
     my ($settings) = @_;
-    _change_directory($settings);
+    $settings->enter_dir;
     _read_config($settings);
     $settings->finish;
     $ENV{PLACK_ENV} = $settings->get('env');

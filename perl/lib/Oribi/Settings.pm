@@ -7,7 +7,7 @@ use Scalar::Util ();
 
 # Options of the core, which are text, and beside them what only Perl can hold: hooks, an application's builder, ready sockets.
 
-my %SOURCE = (file => 1, command => 2);    # enum oribi_option_source
+my %SOURCE = (launcher => 1, environment => 2, file => 3, command => 4);    # enum oribi_option_source
 
 # Name => the same hook under the names of other servers.
 my %HOOK = (
@@ -102,6 +102,15 @@ sub read_file {
     for my $name (sort keys %$hash) {
         eval { $self->set_all(file => $name, $hash->{$name}); 1 } or die "config file $file: " . Oribi::App::first_line($@) . "\n";
     }
+    eval { $self->enter_dir; 1 } or die "config file $file: " . Oribi::App::first_line($@) . "\n";
+    return $self;
+}
+
+# Changes to the directory that `chdir` names, once.
+sub enter_dir {
+    my ($self) = @_;
+    my $error = $self->{core}->_enter_dir;
+    die "$error\n" if defined $error;
     return $self;
 }
 

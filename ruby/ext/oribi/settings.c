@@ -96,15 +96,31 @@ static VALUE check(int result, const char *error)
     return Qnil;
 }
 
+static enum oribi_option_source source_of(VALUE name)
+{
+    static const char *const names[] = {
+        [ORIBI_FROM_LAUNCHER] = "launcher",
+        [ORIBI_FROM_ENVIRONMENT] = "environment",
+        [ORIBI_FROM_FILE] = "file",
+        [ORIBI_FROM_COMMAND] = "command",
+    };
+    Check_Type(name, T_SYMBOL);
+    for (int i = ORIBI_FROM_LAUNCHER; i <= ORIBI_FROM_COMMAND; i++) {
+        if (rb_sym2id(name) == rb_intern(names[i]))
+            return (enum oribi_option_source)i;
+    }
+    rb_raise(rb_eArgError, "no such source: %" PRIsVALUE, rb_inspect(name));
+}
+
 /* Sets one option from text; lists grow by one.
  *
- * @param source [Symbol] :file or :command; the command's word stands, whichever is heard first
+ * @param source [Symbol] :launcher, :environment, :file or :command; a later one of these stands, whichever is heard first
  * @raise [Oribi::Error] one line: an unknown name with the nearest known one, a bad value with what is allowed */
 static VALUE options_set_text(VALUE self, VALUE name, VALUE value, VALUE source)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
-    enum oribi_option_source from = source == ID2SYM(rb_intern("file")) ? ORIBI_FROM_FILE : ORIBI_FROM_COMMAND;
-    check(oribi_options_set_from(ext_options_get(self), from, StringValueCStr(name), StringValueCStr(value), error),
+    check(oribi_options_set_from(ext_options_get(self), source_of(source), StringValueCStr(name),
+                                 StringValueCStr(value), error),
           error);
     return self;
 }
@@ -217,6 +233,16 @@ static VALUE options_include(VALUE self)
 static VALUE options_require(VALUE self)
 {
     return texts_of(&ext_options_get(self)->require);
+}
+
+/* Changes the working directory to `chdir` where that is set and has not been entered yet.
+ *
+ * @raise [Oribi::Error] */
+static VALUE options_enter_dir(VALUE self)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    check(oribi_options_enter_dir(ext_options_get(self), error), error);
+    return self;
 }
 
 /* Fills in what depends on the machine or on other options, and checks combinations.
@@ -416,6 +442,7 @@ void ext_settings_setup(void)
     rb_define_method(options, "require", options_require, 0);
     rb_define_method(options, "to_s", options_to_s, 0);
     rb_define_method(options, "[]", options_get, 1);
+    rb_define_method(options, "enter_dir", options_enter_dir, 0);
     rb_define_method(options, "finish", options_finish, 0);
 
     VALUE listeners = rb_define_class_under(ext_module, "Listeners", rb_cObject);

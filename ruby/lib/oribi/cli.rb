@@ -36,14 +36,14 @@ module Oribi
       command = options.parse_control(argv)
       return say(Options.control_help) if options["help"] == "on"
 
-      change_directory(options)
+      options.enter_dir
       Config.load(options) if options["control"].empty?
       trap(:INT, "SYSTEM_DEFAULT") # the answer may take long, and nothing of Ruby is to run meanwhile
       options.control(command)
     end
 
     def configure(options)
-      change_directory(options)
+      options.enter_dir
       hooks = Config.load(options)
       options.finish
       return say(options.to_s) if options["print_config"] == "on"
@@ -52,13 +52,6 @@ module Oribi
       return check(loader, options) if options["check"] == "on"
 
       Supervisor.new(options, loader.find, hooks).run
-    end
-
-    def change_directory(options)
-      dir = options["chdir"]
-      Dir.chdir(dir) unless dir.empty?
-    rescue SystemCallError => e
-      raise Error, "chdir #{dir}: #{Failure.reason(e)}"
     end
 
     def check(loader, options)

@@ -57,6 +57,14 @@ module Oribi
       define_method(name) { |*values| at_place { set(name, values) } }
     end
 
+    # At once, so that the lines below it find their files there.
+    def chdir(*values)
+      at_place do
+        set("chdir", values)
+        @options.enter_dir
+      end
+    end
+
     # Two numbers as in Puma's config: the second one counts.
     def threads(*values)
       at_place { set("threads", values.size == 2 ? [values.join(":")] : values) }

@@ -3,6 +3,7 @@
 require "oribi"
 require_relative "app_loader"
 require_relative "config"
+require_relative "launcher"
 require_relative "supervisor"
 
 module Oribi
@@ -49,17 +50,22 @@ module Oribi
 
       def supervisor_for(app, settings)
         hooks = Hooks.new
-        options = Options.new.set("access_log", "off", source: :file)
-        settings.each { |name, value| apply(options, hooks, name.to_sym, value) }
+        options = Options.new.set("access_log", "off", source: :launcher)
+        apply(options, hooks, settings.transform_keys(&:to_sym))
+        options.enter_dir
         Config.load(options, hooks)
         Supervisor.new(options.finish, AppLoader.given(app), hooks)
       end
 
-      def apply(options, hooks, name, value)
-        if HOOKS.key?(name)
-          hooks.add(HOOKS[name], value) if value
-        elsif !THEIRS.include?(name)
-          options.set(name, value)
+      def apply(options, hooks, settings)
+        launcher = Launcher.new(settings)
+        framework_env = launcher.framework_env
+        options.set("env", framework_env, source: :environment) if framework_env
+        settings.each do |name, value|
+          next if THEIRS.include?(name) || (framework_env && name == :Host && launcher.source(:Host) == :launcher)
+          next hooks.add(HOOKS[name], value) if HOOKS.key?(name) && value
+
+          options.set(name, value, source: launcher.source(name)) unless HOOKS.key?(name)
         end
       end
 

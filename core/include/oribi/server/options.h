@@ -73,11 +73,13 @@ enum {
     ORIBI_WORKERS_MAX = 512,
 };
 
-/* Who said it. A stronger voice wins in whatever order they are heard. */
+/* Who said it, weakest first. The stronger source wins, whichever is read first. */
 enum oribi_option_source {
     ORIBI_FROM_DEFAULT,
-    ORIBI_FROM_FILE,    /* config file */
-    ORIBI_FROM_COMMAND, /* command line, rackup -O, plackup, method call */
+    ORIBI_FROM_LAUNCHER, /* a default of rackup, `rails server` or plackup, which they pass on as if their user had given it */
+    ORIBI_FROM_ENVIRONMENT, /* oribi_options_variables() */
+    ORIBI_FROM_FILE,        /* configuration file */
+    ORIBI_FROM_COMMAND,     /* command line, rackup -O, plackup, method call */
 };
 
 struct oribi_option_lower_end {
@@ -162,7 +164,10 @@ struct oribi_options {
     bool version;
 
     /* private */
-    uint8_t source[ORIBI_OPTIONS_MAX];          /* enum oribi_option_source by place in the table */
+    char *start_dir;                   /* working directory before the first change to `chdir`; NULL: there was none */
+    char *entered_dir;                 /* value of `chdir` that the working directory stands for; NULL: none */
+    bool ignores_environment;          /* libraries do: the variables are a server's */
+    uint8_t source[ORIBI_OPTIONS_MAX]; /* enum oribi_option_source by place in the table */
     struct oribi_option_lower_end requests_min; /* given by a name of their own, joined by finish */
     struct oribi_option_lower_end oob_gc_requests_min;
 };
@@ -178,6 +183,15 @@ struct oribi_option_alias {
     int (*apply)(struct oribi_options *, enum oribi_option_source, const char *name, const char *value, char *error);
 };
 const struct oribi_option_alias *oribi_options_aliases(size_t *count);
+
+/* A variable of the environment that sets an option where neither command line nor configuration file do. Of several for one option the first
+ * that is set and not empty counts. */
+struct oribi_option_variable {
+    const char *name;
+    const char *option;
+    enum oribi_option_lang lang;
+};
+const struct oribi_option_variable *oribi_options_variables(size_t *count);
 
 /* Fills in the defaults. Give back with deinit. */
 void oribi_options_init(struct oribi_options *options);
@@ -210,8 +224,14 @@ size_t oribi_options_get(const struct oribi_options *options, const struct oribi
 /* The request limit of one worker, at random within requests_max N..M plus requests_jitter, so that workers do not leave together. 0: no limit. */
 uint64_t oribi_options_draw_limit(const struct oribi_options *options);
 
-/* Fills what depends on the machine or on other options: workers from usable CPUs, env from RACK_ENV or PLACK_ENV, bind from host, port, PORT
- * and env (production binds every address), access_log from env, and checks combinations. Same results as set. */
+/* Changes the working directory to `chdir`; does nothing without it, or when it has been entered already. Call it after the command line was read,
+ * and again after the configuration file, which may have the option too. Both relative to the directory of the start, which is remembered for the
+ * starts of later generations. Same results as set; ORIBI_ESYS when the directory cannot be entered. */
+int oribi_options_enter_dir(struct oribi_options *options, char *error);
+
+/* Fills what depends on the environment, on the machine or on other options: oribi_options_variables(); workers from usable CPUs (in development
+ * oribi has one, with threads); bind from host, port and env (production binds every address) unless a bind of the same or a stronger source is
+ * there; access_log from env. Then checks combinations. Same results as set. */
 int oribi_options_finish(struct oribi_options *options, char *error);
 
 /* Appends the whole text of --help, at most 100 columns wide, for ORIBI_LANG_RUBY or ORIBI_LANG_PERL. */

@@ -18,10 +18,10 @@ struct oribi_start {
                      * new release is followed */
 };
 
-/* Takes down how this process was started; `argv` is borrowed and comes with the environment of this moment, NULL for the kernel's record. `moved`: the program has changed its working
- * directory since, so that PWD is believed. Call it before the process title is changed: runtimes write titles over that record. 0, or
- * ORIBI_ESYS with oribi_os_error_text(). */
-int oribi_start_record(struct oribi_start *start, char *const *argv, bool moved);
+/* Records how this process was started; `argv` is borrowed and comes with the environment of this moment, NULL for the kernel's record. `dir` is the
+ * directory of the start where the program has left it since, else NULL; borrowed. Call it before the process title is changed: runtimes write titles
+ * over that record. 0, or ORIBI_ESYS with oribi_os_error_text(). */
+int oribi_start_record(struct oribi_start *start, char *const *argv, const char *dir);
 void oribi_start_free(struct oribi_start *start);
 
 /* Starts the command with `extra` ("NAME=value", NULL-terminated) set in its environment, and the descriptors `keep` (count of them) open in

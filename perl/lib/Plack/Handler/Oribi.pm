@@ -8,16 +8,52 @@ sub new {
     return bless { options => \%options }, $class;
 }
 
-# plackup names the address twice, as host and port and as listen; a loader that builds the application later leaves its builder in us.
+# A loader that builds the application later leaves its builder in us.
 sub run {
     my ($self, $app) = @_;
-    my %options = (access_log => 'off', %{ $self->{options} });    # plackup has an access log of its own
-    delete @options{qw(host port socket)} if $options{listen} && @{ $options{listen} };
+    my ($said, $launcher) = _sort_out(%{ $self->{options} });
     if ($self->{psgi_app_builder}) {
-        $options{psgi_app_builder} = $self->{psgi_app_builder};
-        $options{preload} = 'off';
+        $said->{psgi_app_builder} = $self->{psgi_app_builder};
+        $said->{preload} = 'off';
     }
-    return Oribi->new(%options)->run($app);
+    my $server = Oribi->new(%$said);
+    my $settings = $server->{settings}->set_all(launcher => access_log => 'off', %$launcher);    # plackup has an access log of its own
+    $settings->set(environment => env => $_) for grep {defined} _framework_env();
+    return $server->run($app);
+}
+
+# plackup gives an address twice, as host and port and as listen, and its own port where its user has given none: that one must not win over the
+# configuration file. Returns what the user has said, and plackup's defaults.
+sub _sort_out {
+    my (%said) = @_;
+    my %launcher;
+    my ($host, $port, $listen) = @said{qw(host port listen)};
+    $host = '' unless defined $host;
+    if ($listen && @$listen == 1 && defined $port && $listen->[0] eq "$host:$port" && !_flag(qw(l listen))) {
+        delete @said{qw(listen socket)};
+        $launcher{host} = '0.0.0.0';
+        $launcher{port} = delete $said{port} if $port eq '5000' && !_flag(qw(p port));
+    } elsif ($listen && @$listen) {
+        delete @said{qw(host port socket)};
+    }
+    return \%said, \%launcher;
+}
+
+# Has the user of plackup given one of these flags?
+sub _flag {
+    my $names = join '|', @_;
+    return scalar grep {/\A--?(?:$names)(?:=|\z)/} @ARGV;
+}
+
+# plackup sets PLACK_ENV to development where nobody has said anything; the framework's own variable knows better.
+sub _framework_env {
+    my $frame = 0;
+    while (my $package = caller $frame++) {
+        next unless $package eq 'Plack::Runner';
+        return if ($ENV{PLACK_ENV} || '') ne 'development' || _flag(qw(E env));
+        return (grep { defined && length } @ENV{qw(DANCER_ENVIRONMENT MOJO_MODE)})[0];
+    }
+    return;
 }
 
 1;
@@ -37,6 +73,10 @@ Plack::Handler::Oribi - runs a PSGI application with Oribi from plackup
 
 Every option of L<oribi-psgi> may be given to C<plackup>, with two dashes and its value after C<=> or a blank: C<--call-timeout=20s>. Options
 of Gazelle, Starlet, Starman and Monoceros are understood by their names there.
+
+Flags win over the configuration file (F<config/oribi.pl>, or C<--config FILE>), and the file over what C<plackup> fills in by itself: port 5000 on
+every address. C<PORT> in the environment is weaker than the file. Where C<plackup> has found no environment and means C<development>,
+C<DANCER_ENVIRONMENT> and C<MOJO_MODE> are asked.
 
 The access log is plackup's own, C<--access-log FILE>. The application is loaded by C<plackup> and shared by all workers. With C<-L Delayed> each worker loads it for itself, after the fork.
 
