@@ -5,6 +5,22 @@ require_relative "support"
 LOG_ADDRESS = /(?:-|127\.0\.0\.1)/
 LOG_TIME = %r{\[\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]}
 
+# What was refused: [bytes, the request in the access log, status, the words of the error log].
+LOG_HOST = "Host: a\r\n\r\n"
+LOG_REFUSED = {
+  "a byte in the target" => ["GET /a<b HTTP/1.1\r\n#{LOG_HOST}", "GET /a<b HTTP/1.1", 400,
+                             %q(byte not allowed in the target: 0x3c '<' at column 7 of "GET /a<b HTTP/1.1")],
+  "a target that strict_target refuses" => ["GET /a|b HTTP/1.1\r\n#{LOG_HOST}", "GET /a|b HTTP/1.1", 400,
+                                            %q(byte not allowed in the target while strict_target is on: 0x7c '|' at column 7 of "GET /a|b HTTP/1.1")],
+  "a line feed" => ["GET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/1.1", 400, %q(malformed HTTP version or line end: 0x0a at column 15 of "GET / HTTP/1.1")],
+  "rubbish" => ["\x16\x03\x01\"\r\n\r\n", '\x16\x03\x01\"', 400, 'method is not a token: 0x16 at column 1 of "\x16\x03\x01\""'],
+  "a version of the future" => ["HEAD / HTTP/2.0\r\n#{LOG_HOST}", "HEAD / HTTP/2.0", 505, 'unsupported HTTP version: "HEAD / HTTP/2.0"'],
+  "a target without end" => ["GET /#{"a" * 20_000}", "GET /#{"a" * 4091}", 414, /target longer than target_bytes_max: "GET \/a{251}\.\.\."/],
+  "a secret" => ["GET /x HTTP/1.0\r\nCookie: a=\x01secret\r\n\r\n", "GET /x HTTP/1.0", 400, 'control in a field line: 0x01 at column 11 of field "Cookie"'],
+  "a host" => ["GET /x HTTP/1.1\r\nHost: a b\r\n\r\n", "GET /x HTTP/1.1", 400, 'invalid Host field: field "Host: a b"'],
+  "a body" => ["POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx", "POST /x HTTP/1.1", 400, 'malformed chunk size: "POST /x HTTP/1.1"'],
+}.freeze
+
 # Access log formats, and what peers can write into logs: nothing but their own line.
 E2E.suite("logs") do
   def log_of(one, lines)
@@ -88,10 +104,34 @@ E2E.suite("logs") do
     assert_equal E2E::Server.numbers.bytesize.to_s, sizes[3]
   end
 
-  def test_refused_requests_are_logged
-    one = start_logging("common")
-    connect(one).send_raw("GET / HTTP/1.1\nHost: a\n\n").read_response
-    assert_match(/" 400 #{"400 Bad Request\n".bytesize}$/, log_of(one, 1))
+  def test_refused_requests_are_logged_as_they_came
+    dir = Dir.mktmpdir("oribi-e2e")
+    @log_dirs = [dir]
+    one = start("--access-log", "#{dir}/access.log", "--access-log-format", "common", "--strict-target", dir: dir)
+    LOG_REFUSED.each_with_index do |(name, (bytes, line, status, words)), i|
+      response = connect(one).send_raw(bytes).read_response(head: bytes.start_with?("HEAD"))
+      assert_match(/ #{Regexp.escape(%("#{line}" #{status} #{response.body.bytesize}))}$/, log_of(one, i + 1).lines.last, name)
+      words = /#{Regexp.escape(words)}/ if words.is_a?(String)
+      assert_match(/request from (127\.0\.0\.1|a unix socket) refused with #{status}: #{words}; closing its connection$/, one.stderr, name)
+    end
+    refute_includes one.stderr, "secret"
+  end
+
+  def test_refused_requests_in_json
+    one = start_logging("json")
+    connect(one).send_raw("GET /a<\xff HTTP/1.1\r\n#{LOG_HOST}".b).read_response
+    connect(one).send_raw("GET / HTTP/1.1\r\n\r\n").read_response
+    bad, known = log_of(one, 2).lines.map { |line| JSON.parse(line) }
+    assert_equal ["", "", "", "GET /a<\u00ff HTTP/1.1"], bad.values_at("method", "target", "protocol", "line")
+    assert_equal ["GET", "/", "HTTP/1.1", nil], known.values_at("method", "target", "protocol", "line")
+  end
+
+  def test_raw_bytes_of_a_target_in_the_logs
+    one = start_logging("json")
+    two = start_logging("common")
+    [one, two].each { |server| connect(server).get("/nowhere|{\xc3\xa9}\xff\\".b) }
+    assert_equal "/nowhere|{\u00e9}\u00ff\\", JSON.parse(log_of(one, 1))["target"]
+    assert_includes log_of(two, 1), %q("GET /nowhere|{\xc3\xa9}\xff\\\\ HTTP/1.1" 404)
   end
 
   def test_access_log_on_standard_output

@@ -1,7 +1,7 @@
 /* Access log: whatever a request's head holds, an entry is one line of printable ASCII (JSON: and UTF-8), with as many
  * fields as its format has.
  *
- * First byte: the format. The rest is a request, as far as the parser gets with it, or when it is refused a head of arbitrary bytes. */
+ * First byte: the format, and whether the request line counts as refused. The rest is a request, as far as the parser gets with it, or when it is refused a head of arbitrary bytes. */
 #include "oribi/base/mem.h"
 #include "oribi/http/fields.h"
 #include "oribi/http/parser.h"
@@ -98,6 +98,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int format = data[0] % 3;
     struct oribi_access_entry entry = {
         .head = &head, .remote_addr = oribi_slice("::1", 3), .status = 200, .wall_ms = 1};
+    if (data[0] & 64) { /* as a request line that was refused */
+        head.method = oribi_slice(NULL, 0);
+        entry.raw_line = data[0] & 128 ? oribi_parser_first_line(p, size - 1) : oribi_slice(p, size - 1);
+    }
     oribi_access_log_add(logs[format], &entry);
     oribi_access_log_flush(logs[format]);
     ssize_t n = pread(fds[format], line, sizeof(line), 0);

@@ -7,6 +7,7 @@
 #include "oribi/base/log.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/base/escape.h"
 #include "oribi/base/os.h"
 
 #include <limits.h>
@@ -105,15 +106,10 @@ static void put_byte(struct line *line, char c)
         line->text[line->len++] = c;
 }
 
-/* Writes `c`, or \xNN for a control character; an escape that does not fit is left out whole. */
-static void put_escaped(struct line *line, char c)
+/* \xNN; one that does not fit is left out whole. */
+static void put_number(struct line *line, unsigned char byte)
 {
     static const char hex[] = "0123456789abcdef";
-    unsigned char byte = (unsigned char)c;
-    if (byte >= 0x20 && byte != 0x7f) {
-        put_byte(line, c);
-        return;
-    }
     if (line->len + 4 > LINE_CAP - 1)
         return;
     put_byte(line, '\\');
@@ -122,10 +118,35 @@ static void put_escaped(struct line *line, char c)
     put_byte(line, hex[byte & 15]);
 }
 
+/* U+0080 to U+009F are controls too: a terminal may obey U+009B as it obeys ESC [. */
+static bool is_c1(const char *p)
+{
+    return p[0] == '\xc2' && (unsigned char)p[1] < 0xa0;
+}
+
+/* Writes [p, p+n), but controls other than those in `allowed`, and what is no UTF-8, as numbers. */
+static void put_escaped(struct line *line, const char *p, size_t n, const char *allowed)
+{
+    while (n > 0) {
+        unsigned char byte = (unsigned char)*p;
+        size_t len = byte < 0x80 ? 1 : oribi_utf8_len(p, n);
+        bool plain = len > 0 && !is_c1(p);
+        if (byte < 0x20 || byte == 0x7f)
+            plain = byte && strchr(allowed, byte);
+        if (!plain)
+            put_number(line, byte);
+        else if (line->len + len <= LINE_CAP - 1)
+            for (size_t i = 0; i < len; i++)
+                put_byte(line, p[i]);
+        len = plain ? len : 1;
+        p += len;
+        n -= len;
+    }
+}
+
 static void put_text(struct line *line, const char *text)
 {
-    for (; *text; text++)
-        put_escaped(line, *text);
+    put_escaped(line, text, strlen(text), "");
 }
 
 static void put_prefix(struct line *line, enum oribi_log_level level)
@@ -177,15 +198,15 @@ void oribi_log_block(enum oribi_log_level level, const char *head, const char *t
     put_text(&line, head);
     while (n > 0 && text[n - 1] == '\n')
         n--;
-    for (uint32_t i = 0; i < n; i++) {
-        if ((i == 0 || text[i] == '\n') && line.len + 5 <= LINE_CAP - 1) {
+    const char *end = text + n;
+    for (const char *p = n > 0 ? text : NULL; p;) {
+        const char *newline = memchr(p, '\n', (size_t)(end - p));
+        if (line.len + 5 <= LINE_CAP - 1) {
             memcpy(line.text + line.len, "\n    ", 5);
             line.len += 5;
         }
-        if (text[i] == '\t')
-            put_byte(&line, '\t');
-        else if (text[i] != '\n')
-            put_escaped(&line, text[i]);
+        put_escaped(&line, p, (size_t)((newline ? newline : end) - p), "\t");
+        p = newline ? newline + 1 : NULL;
     }
     write_line(&line);
 }

@@ -273,7 +273,7 @@ static void parse_head(struct oribi_reactor *r, struct oribi_conn *c)
     if (result > 0)
         head_done(r, c, (size_t)result);
     else if (result != ORIBI_AGAIN)
-        oribi_conn_refuse(r, c, (int)result, call->parser.reason);
+        oribi_conn_refuse(r, c, (int)result, call->parser.fault.reason);
     else
         await_head(r, c);
 }

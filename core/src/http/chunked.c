@@ -145,7 +145,7 @@ static int on_size_lf(struct oribi_chunked *body, const struct oribi_limits *lim
     if (c != '\n')
         return refuse(body, ORIBI_EBAD, "chunk size line does not end in CRLF");
     if (body->chunk_left > (uint64_t)(limits->body_bytes_max - body->body_len))
-        return refuse(body, ORIBI_EBODY, "body over the limit");
+        return refuse(body, ORIBI_EBODY, "body over body_bytes_max");
     body->state = body->chunk_left ? DATA : TRAILER_FIRST;
     body->digits = 0;
     body->zeros = 0;

@@ -111,7 +111,7 @@ bool oribi__head_keeps_other(struct oribi_head *head, const struct oribi_field *
 {
     if (memchr(field->name, '_', field->name_len)) {
         if (is_shadow(field->name, field->name_len))
-            facts->shadow = "field name imitates a framing field";
+            facts->shadow = oribi_slice(field->name, field->name_len);
         if (!limits->underscores_allow) {
             head->dropped_count++;
             return false;
@@ -149,7 +149,7 @@ static bool find_owners(const struct oribi_head *head, uint16_t *owner)
     return found;
 }
 
-static int check_singletons(const struct oribi_head *head, const uint16_t *owner, const char **reason)
+static int check_singletons(const struct oribi_head *head, const uint16_t *owner, struct oribi_fault *fault)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct oribi_field *field = &head->fields[i];
@@ -160,7 +160,8 @@ static int check_singletons(const struct oribi_head *head, const uint16_t *owner
         if (FIELD_BIT(field->id) & equals)
             refused = !oribi_slice_equal(value_of(field), value_of(first));
         if (field->id != ORIBI_FIELD_OTHER && refused) {
-            *reason = "field may not be repeated";
+            fault->reason = "field may not be repeated";
+            fault->field = oribi_slice(field->name, field->name_len);
             return ORIBI_EBAD;
         }
     }
@@ -189,12 +190,12 @@ static void join(struct oribi_head *head, const uint16_t *owner, uint32_t i, cha
 
 /* Makes names unique. Values are joined into one allocation no longer than the head itself: a repeat spends at least
  * a name, a colon and CRLF on the two bytes between values. */
-static int fold_repeats(struct oribi_head *head, const char **reason)
+static int fold_repeats(struct oribi_head *head, struct oribi_fault *fault)
 {
     uint16_t owner[ORIBI_FIELDS_CAP];
     if (!find_owners(head, owner))
         return 0; /* two names with one hash */
-    int error = check_singletons(head, owner, reason);
+    int error = check_singletons(head, owner, fault);
     if (error)
         return error;
 
@@ -209,7 +210,7 @@ static int fold_repeats(struct oribi_head *head, const char **reason)
     if (total) {
         head->joined = oribi_mem_try_alloc(total, 1);
         if (!head->joined) {
-            *reason = "out of memory";
+            fault->reason = "out of memory";
             return ORIBI_ENOMEM;
         }
     }
@@ -277,23 +278,30 @@ static bool next_element(struct oribi_slice *list, struct oribi_slice *element)
     return true;
 }
 
-static int decide_host(struct oribi_head *head, struct head_facts *facts, const char **reason)
+/* A field whose value frames or routes: all of its line may be shown. */
+static int refuse_value(struct oribi_fault *fault, const struct oribi_field *field, int error)
+{
+    fault->field = oribi_slice(field->name, (size_t)(field->value + field->value_len - field->name));
+    return error;
+}
+
+static int decide_host(struct oribi_head *head, struct head_facts *facts, struct oribi_fault *fault)
 {
     if (!(facts->seen & BIT(HOST))) {
-        *reason = "no Host field";
+        fault->reason = "no Host field";
         if (head->minor)
             return ORIBI_EBAD;
     } else {
         struct oribi_field *field = &head->fields[facts->index_of[ORIBI_FIELD_HOST]];
-        *reason = "invalid Host field";
+        fault->reason = "invalid Host field";
         if (oribi_authority_parse(value_of(field), (size_t)(facts->end - field->value), &head->host, &head->port) != 0)
-            return ORIBI_EBAD;
+            return refuse_value(fault, field, ORIBI_EBAD);
         if (facts->has_authority) { /* RFC 9112 3.2.2: the target's authority replaces the field */
             field->value = facts->authority.p;
             field->value_len = (uint32_t)facts->authority.n;
         } else if (head->host.n == 0 && head->minor) {
-            *reason = "empty Host field";
-            return ORIBI_EBAD;
+            fault->reason = "empty Host field";
+            return refuse_value(fault, field, ORIBI_EBAD);
         }
     }
     if (facts->has_authority)
@@ -351,7 +359,7 @@ static bool holds_chunked(struct oribi_slice name)
 /* Only `chunked` alone is decoded. A list of well-formed codings we do not know is 501; what is malformed, names
  * chunked anywhere but at the end, or merely resembles it ("xchunked", "identity") is an attempt at confusion and
  * 400. */
-static int decide_coding(struct oribi_slice value, const char **reason)
+static int decide_coding(struct oribi_slice value, struct oribi_fault *fault)
 {
     if (oribi_slice_equal_fold(value, ORIBI_SLICE("chunked")))
         return 0;
@@ -359,7 +367,7 @@ static int decide_coding(struct oribi_slice value, const char **reason)
     struct oribi_slice element;
     struct oribi_slice name;
     bool last = false;
-    *reason = "malformed Transfer-Encoding";
+    fault->reason = "malformed Transfer-Encoding";
     while (next_element(&list, &element)) {
         if (last || !is_coding(element, &name) || oribi_slice_equal_fold(name, ORIBI_SLICE("identity")))
             return ORIBI_EBAD;
@@ -367,16 +375,16 @@ static int decide_coding(struct oribi_slice value, const char **reason)
         if (!last && holds_chunked(name))
             return ORIBI_EBAD;
     }
-    *reason = "unknown transfer coding";
+    fault->reason = "unknown transfer coding";
     return ORIBI_ECODING;
 }
 
 static int decide_length(struct oribi_slice value, const struct oribi_limits *limits, int64_t *length,
-                         const char **reason)
+                         struct oribi_fault *fault)
 {
     uint64_t sum = 0;
     bool over = false;
-    *reason = "invalid Content-Length";
+    fault->reason = "invalid Content-Length";
     for (size_t i = 0; i < value.n; i++) {
         uint8_t digit = (uint8_t)(value.p[i] - '0');
         if (digit > 9)
@@ -389,7 +397,7 @@ static int decide_length(struct oribi_slice value, const struct oribi_limits *li
     if (value.n == 0)
         return ORIBI_EBAD;
     if (over || sum > (uint64_t)limits->body_bytes_max) {
-        *reason = "Content-Length over the limit";
+        fault->reason = "Content-Length over body_bytes_max";
         return ORIBI_EBODY;
     }
     *length = (int64_t)sum;
@@ -397,7 +405,7 @@ static int decide_length(struct oribi_slice value, const struct oribi_limits *li
 }
 
 static int decide_framing(struct oribi_head *head, const struct oribi_limits *limits, const struct head_facts *facts,
-                          const char **reason)
+                          struct oribi_fault *fault)
 {
     uint64_t both = facts->seen & (BIT(CONTENT_LENGTH) | BIT(TRANSFER_ENCODING));
     if (!both)
@@ -405,17 +413,20 @@ static int decide_framing(struct oribi_head *head, const struct oribi_limits *li
     head->has_body = true;
     if (both == BIT(CONTENT_LENGTH)) {
         const struct oribi_field *field = &head->fields[facts->index_of[ORIBI_FIELD_CONTENT_LENGTH]];
-        return decide_length(value_of(field), limits, &head->content_length, reason);
+        int error = decide_length(value_of(field), limits, &head->content_length, fault);
+        return error ? refuse_value(fault, field, error) : 0;
     }
-    *reason = "Transfer-Encoding with Content-Length";
+    fault->reason = "Transfer-Encoding with Content-Length";
+    const struct oribi_field *coding = &head->fields[facts->index_of[ORIBI_FIELD_TRANSFER_ENCODING]];
     if (both != BIT(TRANSFER_ENCODING))
-        return ORIBI_EBAD;
-    *reason = "Transfer-Encoding in HTTP/1.0"; /* RFC 9112 6.1: framing is faulty */
+        return refuse_value(fault, coding, ORIBI_EBAD);
+    fault->reason = "Transfer-Encoding in HTTP/1.0"; /* RFC 9112 6.1: framing is faulty */
     if (!head->minor)
-        return ORIBI_EBAD;
+        return refuse_value(fault, coding, ORIBI_EBAD);
     head->chunked = true;
     head->content_length = -1;
-    return decide_coding(value_of(&head->fields[facts->index_of[ORIBI_FIELD_TRANSFER_ENCODING]]), reason);
+    int error = decide_coding(value_of(coding), fault);
+    return error ? refuse_value(fault, coding, error) : 0;
 }
 
 /* What nearly every client sends, without a loop. A value holds no controls, so the bit 0x20 only folds letters
@@ -451,28 +462,29 @@ static void decide_connection(struct oribi_head *head, const struct head_facts *
         head->keep_alive = false;
 }
 
-static int decide_expect(struct oribi_head *head, const struct head_facts *facts, const char **reason)
+static int decide_expect(struct oribi_head *head, const struct head_facts *facts, struct oribi_fault *fault)
 {
     if (!(facts->seen & BIT(EXPECT)))
         return 0;
-    struct oribi_slice value = value_of(&head->fields[facts->index_of[ORIBI_FIELD_EXPECT]]);
-    if (!oribi_slice_equal_fold(value, ORIBI_SLICE("100-continue"))) {
-        *reason = "unknown expectation";
-        return ORIBI_EEXPECT;
+    const struct oribi_field *field = &head->fields[facts->index_of[ORIBI_FIELD_EXPECT]];
+    if (!oribi_slice_equal_fold(value_of(field), ORIBI_SLICE("100-continue"))) {
+        fault->reason = "unknown expectation";
+        return refuse_value(fault, field, ORIBI_EEXPECT);
     }
     head->expect_continue = head->minor && (head->chunked || head->content_length > 0);
     return 0;
 }
 
 int oribi__head_finish(struct oribi_head *head, const struct oribi_limits *limits, struct head_facts *facts,
-                       const char **reason)
+                       struct oribi_fault *fault)
 {
-    if (facts->shadow) {
-        *reason = facts->shadow;
+    if (facts->shadow.p) {
+        fault->reason = "field name imitates a framing field";
+        fault->field = facts->shadow;
         return ORIBI_EBAD;
     }
     if (facts->repeated || facts->others_repeated) {
-        int error = fold_repeats(head, reason);
+        int error = fold_repeats(head, fault);
         if (error)
             return error;
     }
@@ -482,14 +494,14 @@ int oribi__head_finish(struct oribi_head *head, const struct oribi_limits *limit
         for (uint32_t i = 0; i < head->field_count; i++)
             facts->index_of[head->fields[i].id] = (uint8_t)i;
 
-    int error = decide_host(head, facts, reason);
+    int error = decide_host(head, facts, fault);
     if (!error)
-        error = decide_framing(head, limits, facts, reason);
+        error = decide_framing(head, limits, facts, fault);
     if (!error)
-        error = decide_expect(head, facts, reason);
+        error = decide_expect(head, facts, fault);
     if (error)
         return error;
     decide_connection(head, facts);
-    *reason = NULL;
+    fault->reason = NULL;
     return 0;
 }

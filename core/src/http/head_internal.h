@@ -21,16 +21,16 @@ struct head_facts {
     bool repeated;                          /* … of which one or more came more than once */
     uint64_t others[4];                     /* bloom filter over hashes of the other names */
     uint8_t index_of[ORIBI_FIELD_COUNT];    /* where a seen and not repeated field stands */
-    const char *shadow;                     /* reason: a name that imitates a framing field with `_` */
+    struct oribi_slice shadow;              /* a name that imitates a framing field with `_`; .p NULL: none */
 };
 
 /* Whether a field that is not in the table is kept; notes what it may clash with. */
 bool oribi__head_keeps_other(struct oribi_head *head, const struct oribi_field *field,
                              const struct oribi_limits *limits, struct head_facts *facts);
 
-/* Folds repeats and decides Host, framing, persistence, Expect and Upgrade. Returns 0 or ORIBI_E* with *reason set. */
+/* Folds repeats and decides Host, framing, persistence, Expect and Upgrade. Returns 0 or ORIBI_E* with fault->reason set. */
 int oribi__head_finish(struct oribi_head *head, const struct oribi_limits *limits, struct head_facts *facts,
-                       const char **reason);
+                       struct oribi_fault *fault);
 
 /* Empties all but the fields themselves, which field_count bounds. */
 static inline void oribi__head_clear(struct oribi_head *head)

@@ -36,10 +36,24 @@ struct request_line {
     uint8_t minor;
 };
 
-static int refuse(const char **reason, int error, const char *text)
+static int refuse(struct oribi_fault *fault, int error, const char *text)
 {
-    *reason = text;
+    *fault = (struct oribi_fault){.reason = text};
     return error;
+}
+
+/* … for the one byte at `at`, in the request line. */
+static int refuse_byte(struct oribi_fault *fault, const char *at, const char *text)
+{
+    *fault = (struct oribi_fault){.reason = text, .at = at};
+    return ORIBI_EBAD;
+}
+
+/* … or in a field line, of which [name, name+n) may be shown: values can be secrets. */
+static int refuse_field(struct oribi_fault *fault, const char *name, size_t n, const char *at, const char *text)
+{
+    *fault = (struct oribi_fault){.reason = text, .field = oribi_slice(name, n), .at = at};
+    return ORIBI_EBAD;
 }
 
 static inline bool is_crlf(const char *p)
@@ -49,13 +63,16 @@ static inline bool is_crlf(const char *p)
 
 /* ---- request line ---- */
 
-static int refuse_target_byte(char c, const char **reason)
+static int refuse_target_byte(const char *at, struct oribi_fault *fault)
 {
-    switch (c) {
+    switch (*at) {
     case '\r':
-    case '\n': return refuse(reason, ORIBI_EBAD, "no HTTP version in the request line");
-    case '#': return refuse(reason, ORIBI_EBAD, "fragment in the target");
-    default: return refuse(reason, ORIBI_EBAD, "byte not allowed in the target");
+    case '\n': return refuse(fault, ORIBI_EBAD, "no HTTP version in the request line");
+    case '#': return refuse_byte(fault, at, "fragment in the target");
+    default:
+        if (oribi__scan_class[(uint8_t)*at] & SCAN_TARGET)
+            return refuse_byte(fault, at, "byte not allowed in the target while strict_target is on");
+        return refuse_byte(fault, at, "byte not allowed in the target");
     }
 }
 
@@ -68,7 +85,7 @@ static size_t target_len(const char *p, size_t n, const struct oribi_limits *lim
 
 /* Checks "HTTP/1.1\r\n" byte by byte; p is behind the second space. Returns the minor version, ORIBI_AGAIN or an
  * error. */
-static int check_version(const char *p, size_t n, const char **reason)
+static int check_version(const char *p, size_t n, struct oribi_fault *fault)
 {
     static const char pattern[] = "HTTP/d.d\r\n";
     for (size_t i = 0; i < sizeof(pattern) - 1; i++) {
@@ -76,30 +93,30 @@ static int check_version(const char *p, size_t n, const char **reason)
             return ORIBI_AGAIN;
         bool good = pattern[i] == 'd' ? (uint8_t)(p[i] - '0') < 10 : p[i] == pattern[i];
         if (!good)
-            return refuse(reason, ORIBI_EBAD, "malformed HTTP version or line end");
+            return refuse_byte(fault, p + i, "malformed HTTP version or line end");
     }
     if (p[5] != '1')
-        return refuse(reason, ORIBI_EVERSION, "unsupported HTTP version");
+        return refuse(fault, ORIBI_EVERSION, "unsupported HTTP version");
     return p[7] != '0';
 }
 
 /* p is the line's first byte. Returns 0 with `line` filled, ORIBI_AGAIN with *scanned advanced, or an error. Every
  * verdict hangs on the first bytes that allow it, so waiting for more cannot change it. */
 static int scan_request_line(const char *p, size_t n, uint32_t *scanned, const struct oribi_limits *limits,
-                             struct request_line *line, const char **reason)
+                             struct request_line *line, struct oribi_fault *fault)
 {
     size_t method_max = n < ORIBI_METHOD_BYTES_MAX + 1 ? n : ORIBI_METHOD_BYTES_MAX + 1;
     size_t method = n > 3 && memcmp(p, "GET ", 4) == 0 ? 3 : oribi_scan_active->token(p, method_max);
     if (method > ORIBI_METHOD_BYTES_MAX)
-        return refuse(reason, ORIBI_EBAD, "method too long");
+        return refuse(fault, ORIBI_EBAD, "method too long");
     if (method == n) {
         *scanned = (uint32_t)n;
         return ORIBI_AGAIN;
     }
     if (method == 0 || p[method] != ' ')
-        return refuse(reason, ORIBI_EBAD, "method is not a token");
+        return refuse_byte(fault, p + method, "method is not a token");
     if (method == 5 && memcmp(p, "PROXY", 5) == 0)
-        return refuse(reason, ORIBI_EBAD, "PROXY protocol line");
+        return refuse(fault, ORIBI_EBAD, "PROXY header where proxy_protocol and trusted_proxies expect none");
 
     size_t start = method + 1;
     const char *target = p + start;
@@ -107,19 +124,19 @@ static int scan_request_line(const char *p, size_t n, uint32_t *scanned, const s
     size_t done = *scanned > start ? *scanned - start : 0;
     size_t len = done + target_len(target + done, n - start - done, limits, &query);
     if (len > limits->target_bytes_max)
-        return refuse(reason, ORIBI_ETARGET, "target over the limit");
+        return refuse(fault, ORIBI_ETARGET, "target longer than target_bytes_max");
     if (start + len == n) {
         *scanned = (uint32_t)n;
         return ORIBI_AGAIN;
     }
     if (target[len] != ' ' || len == 0)
-        return refuse_target_byte(target[len], reason);
+        return refuse_target_byte(target + len, fault);
 
     const char *version = target + len + 1;
     size_t left = n - start - len - 1;
     int minor = 1;
     if (left < 10 || memcmp(version, "HTTP/1.1\r\n", 10) != 0)
-        minor = check_version(version, left, reason);
+        minor = check_version(version, left, fault);
     if (minor < 0) {
         *scanned = (uint32_t)(start + len);
         return minor;
@@ -143,7 +160,7 @@ static size_t scheme_len(struct oribi_slice target)
     return 0;
 }
 
-static int split_absolute(struct oribi_head *head, struct head_facts *facts, size_t query, const char **reason)
+static int split_absolute(struct oribi_head *head, struct head_facts *facts, size_t query, struct oribi_fault *fault)
 {
     const char *p = head->target.p;
     size_t start = scheme_len(head->target);
@@ -156,27 +173,27 @@ static int split_absolute(struct oribi_head *head, struct head_facts *facts, siz
     head->path = slash ? oribi_slice(slash, query - end) : ORIBI_SLICE("/");
     if (start == 0 || oribi_authority_parse(facts->authority, end - start, &head->host, &head->port) != 0
         || head->host.n == 0)
-        return refuse(reason, ORIBI_EBAD, "target is no path and no http URI");
+        return refuse(fault, ORIBI_EBAD, "target is no path and no http URI");
     return 0;
 }
 
 static int split_connect(struct oribi_head *head, const struct oribi_limits *limits, struct head_facts *facts,
-                         const char **reason)
+                         struct oribi_fault *fault)
 {
     if (!limits->connect_allow)
-        return refuse(reason, ORIBI_EMETHOD, "CONNECT is not served");
+        return refuse(fault, ORIBI_EMETHOD, "CONNECT is not served unless connect_allow is on");
     facts->authority = head->target;
     facts->has_authority = true;
     head->path = head->query = oribi_slice(head->target.p, 0);
     if (oribi_authority_parse(head->target, head->target.n, &head->host, &head->port) != 0 || head->host.n == 0
         || head->port.n == 0)
-        return refuse(reason, ORIBI_EBAD, "CONNECT target is no host and port");
+        return refuse(fault, ORIBI_EBAD, "CONNECT target is no host and port");
     return 0;
 }
 
 /* Fills the request line's part of `head`, RFC 9112 3.2. */
 static int take_request_line(const char *p, const struct request_line *line, const struct oribi_limits *limits,
-                             struct oribi_head *head, struct head_facts *facts, const char **reason)
+                             struct oribi_head *head, struct head_facts *facts, struct oribi_fault *fault)
 {
     const char *target = p + line->target;
     head->method = oribi_slice(p, line->method_len);
@@ -188,15 +205,15 @@ static int take_request_line(const char *p, const struct request_line *line, con
         head->query = oribi_slice(target + line->query + 1, line->target_len - line->query - 1);
     head->is_head = line->method_len == 4 && memcmp(p, "HEAD", 4) == 0;
     if (line->method_len == 7 && memcmp(p, "CONNECT", 7) == 0)
-        return split_connect(head, limits, facts, reason);
+        return split_connect(head, limits, facts, fault);
     if (target[0] == '/')
         return 0;
     if (line->target_len == 1 && target[0] == '*') {
         if (line->method_len == 7 && memcmp(p, "OPTIONS", 7) == 0)
             return 0;
-        return refuse(reason, ORIBI_EBAD, "target * without OPTIONS");
+        return refuse(fault, ORIBI_EBAD, "target * without OPTIONS");
     }
-    return split_absolute(head, facts, line->query, reason);
+    return split_absolute(head, facts, line->query, fault);
 }
 
 /* ---- line by line ---- */
@@ -210,13 +227,13 @@ static int skip_empty_lines(struct oribi_parser *parser, const char *buf, size_t
         if (left == 0)
             return ORIBI_AGAIN;
         if (*p != '\r')
-            return *p == '\n' ? refuse(&parser->reason, ORIBI_EBAD, "bare LF") : 0;
+            return *p == '\n' ? refuse_byte(&parser->fault, p, "bare LF") : 0;
         if (parser->empty_lines == ORIBI_EMPTY_LINES_MAX)
-            return refuse(&parser->reason, ORIBI_EBAD, "too many empty lines");
+            return refuse(&parser->fault, ORIBI_EBAD, "too many empty lines");
         if (left == 1)
             return ORIBI_AGAIN;
         if (p[1] != '\n')
-            return refuse(&parser->reason, ORIBI_EBAD, "bare CR");
+            return refuse_byte(&parser->fault, p, "bare CR");
         parser->empty_lines++;
         parser->pos += 2;
     }
@@ -229,9 +246,9 @@ static int advance_start(struct oribi_parser *parser, const struct oribi_limits 
     struct head_facts facts = {0};
     int error = skip_empty_lines(parser, buf, n);
     if (!error)
-        error = scan_request_line(buf + parser->pos, n - parser->pos, &parser->scanned, limits, &line, &parser->reason);
+        error = scan_request_line(buf + parser->pos, n - parser->pos, &parser->scanned, limits, &line, &parser->fault);
     if (!error)
-        error = take_request_line(buf + parser->pos, &line, limits, head, &facts, &parser->reason);
+        error = take_request_line(buf + parser->pos, &line, limits, head, &facts, &parser->fault);
     if (error)
         return error;
     parser->state = STATE_FIELDS;
@@ -240,30 +257,33 @@ static int advance_start(struct oribi_parser *parser, const struct oribi_limits 
     return 0;
 }
 
-static int refuse_control(char c, const char **reason)
+static int refuse_control(const char *line, const char *at, struct oribi_fault *fault)
 {
-    switch (c) {
-    case '\n': return refuse(reason, ORIBI_EBAD, "bare LF");
-    case '\r': return refuse(reason, ORIBI_EBAD, "bare CR");
-    case '\0': return refuse(reason, ORIBI_EBAD, "NUL in a field line");
-    default: return refuse(reason, ORIBI_EBAD, "control in a field line");
+    size_t name = oribi_scan_active->token(line, (size_t)(at - line));
+    switch (*at) {
+    case '\n': return refuse_field(fault, line, name, at, "bare LF");
+    case '\r': return refuse_field(fault, line, name, at, "bare CR");
+    case '\0': return refuse_field(fault, line, name, at, "NUL in a field line");
+    default: return refuse_field(fault, line, name, at, "control in a field line");
     }
 }
 
 /* One field line without its CRLF; it holds no controls. */
-static int check_field_line(const char *p, size_t n, const char **reason)
+static int check_field_line(const char *p, size_t n, struct oribi_fault *fault)
 {
     size_t name = oribi_scan_active->token(p, n);
     if (name == 0 && (p[0] == ' ' || p[0] == '\t'))
-        return refuse(reason, ORIBI_EBAD, "field line starts with white space");
+        return refuse_field(fault, p, 0, p, "field line starts with white space");
     if (name == n)
-        return refuse(reason, ORIBI_EBAD, "field line without a colon");
+        return refuse_field(fault, p, name, NULL, "field line without a colon");
     if (name && (p[name] == ' ' || p[name] == '\t'))
-        return refuse(reason, ORIBI_EBAD, "white space behind a field name");
+        return refuse_field(fault, p, name, p + name, "white space behind a field name");
     if (name == 0 || p[name] != ':')
-        return refuse(reason, ORIBI_EBAD, "field name is not a token");
-    if (name > ORIBI_FIELD_NAME_BYTES_MAX)
-        return refuse(reason, ORIBI_EHEAD, "field name over the limit");
+        return refuse_field(fault, p, name, p + name, "field name is not a token");
+    if (name > ORIBI_FIELD_NAME_BYTES_MAX) {
+        (void)refuse_field(fault, p, name, NULL, "field name over 1024 bytes");
+        return ORIBI_EHEAD;
+    }
     return 0;
 }
 
@@ -284,16 +304,16 @@ static ssize_t advance_fields(struct oribi_parser *parser, const struct oribi_li
         if (len == left)
             return ORIBI_AGAIN;
         if (p[len] != '\r')
-            return refuse_control(p[len], &parser->reason);
+            return refuse_control(p, p + len, &parser->fault);
         if (len + 1 == left)
             return ORIBI_AGAIN;
         if (p[len + 1] != '\n')
-            return refuse_control('\r', &parser->reason);
+            return refuse_control(p, p + len, &parser->fault);
         if (len == 0)
             return (ssize_t)parser->pos + 2;
         if (parser->line_count == fields_max(limits))
-            return refuse(&parser->reason, ORIBI_EHEAD, "too many fields");
-        int error = check_field_line(p, len, &parser->reason);
+            return refuse(&parser->fault, ORIBI_EHEAD, "more fields than fields_max");
+        int error = check_field_line(p, len, &parser->fault);
         if (error)
             return error;
         parser->line_count++;
@@ -399,17 +419,17 @@ static ssize_t take_fields(const char *p, size_t before, size_t n, const struct 
 
 /* Returns the head's length, what is wrong with its meaning, or ORIBI_AGAIN for everything advance() must look at. */
 static ssize_t parse_whole(const struct oribi_limits *limits, const char *buf, size_t n, struct oribi_head *head,
-                           const char **reason)
+                           struct oribi_fault *fault)
 {
     struct request_line line;
     struct head_facts facts;
-    const char *ignored;
+    struct oribi_fault ignored;
     uint32_t scanned = 0;
     size_t pos = 0;
     facts.end = buf + n;
     facts.has_authority = facts.others_repeated = facts.underscores = false;
     facts.others[0] = facts.others[1] = facts.others[2] = facts.others[3] = 0;
-    facts.shadow = NULL;
+    facts.shadow = oribi_slice(NULL, 0);
     while (pos < 2 * ORIBI_EMPTY_LINES_MAX && n - pos > 1 && is_crlf(buf + pos))
         pos += 2;
     if (pos == n || scan_request_line(buf + pos, n - pos, &scanned, limits, &line, &ignored) != 0
@@ -419,15 +439,15 @@ static ssize_t parse_whole(const struct oribi_limits *limits, const char *buf, s
     ssize_t fields_len = take_fields(buf + pos, pos, n - pos, limits, head, &facts);
     if (fields_len < 0)
         return fields_len;
-    int error = oribi__head_finish(head, limits, &facts, reason);
+    int error = oribi__head_finish(head, limits, &facts, fault);
     return error ? error : (ssize_t)pos + fields_len;
 }
 
-/* After an error: no fields, nothing allocated, but method, target and version if the request line got that far. */
+/* After an error: no fields, nothing allocated, but method, target and version if the request line is whole and good. */
 static void keep_what_is_known(const struct oribi_limits *limits, const char *buf, size_t n, struct oribi_head *head)
 {
     struct request_line line;
-    const char *ignored;
+    struct oribi_fault ignored;
     uint32_t scanned = 0;
     size_t pos = 0;
     oribi_head_release(head);
@@ -435,22 +455,23 @@ static void keep_what_is_known(const struct oribi_limits *limits, const char *bu
     while (pos < 2 * ORIBI_EMPTY_LINES_MAX && n - pos > 1 && is_crlf(buf + pos))
         pos += 2;
     const char *p = buf + pos;
-    if (scan_request_line(p, n - pos, &scanned, limits, &line, &ignored) == 0) {
-        head->method = oribi_slice(p, line.method_len);
-        head->target = oribi_slice(p + line.target, line.target_len);
-        head->minor = line.minor;
-        head->is_head = line.method_len == 4 && memcmp(p, "HEAD", 4) == 0;
+    head->is_head = n - pos >= 5 && memcmp(p, "HEAD ", 5) == 0;
+    if (scan_request_line(p, n - pos, &scanned, limits, &line, &ignored) != 0)
         return;
-    }
-    size_t method = oribi_scan_active->token(p, n - pos);
-    if (method == 0 || method > ORIBI_METHOD_BYTES_MAX || method == n - pos || p[method] != ' ')
-        return;
-    head->method = oribi_slice(p, method);
-    head->is_head = method == 4 && memcmp(p, "HEAD", 4) == 0;
-    size_t query;
-    size_t len = target_len(p + method + 1, n - pos - method - 1, limits, &query);
-    if (method + 1 + len < n - pos && p[method + 1 + len] == ' ')
-        head->target = oribi_slice(p + method + 1, len);
+    head->method = oribi_slice(p, line.method_len);
+    head->target = oribi_slice(p + line.target, line.target_len);
+    head->minor = line.minor;
+}
+
+struct oribi_slice oribi_parser_first_line(const char *buf, size_t len)
+{
+    size_t start = 0;
+    while (start < len && (buf[start] == '\r' || buf[start] == '\n'))
+        start++;
+    size_t end = start;
+    while (end < len && buf[end] != '\r' && buf[end] != '\n')
+        end++;
+    return oribi_slice(buf + start, end - start);
 }
 
 ssize_t oribi_parser_head(struct oribi_parser *parser, const struct oribi_limits *limits, const char *buf, size_t len,
@@ -459,23 +480,24 @@ ssize_t oribi_parser_head(struct oribi_parser *parser, const struct oribi_limits
     size_t n = len < limits->head_bytes_max ? len : limits->head_bytes_max;
     ssize_t result = ORIBI_AGAIN;
     oribi__head_clear(head);
-    parser->reason = NULL;
+    parser->fault.reason = NULL;
     if (parser->pos == 0 && parser->scanned == 0)
-        result = parse_whole(limits, buf, n, head, &parser->reason);
+        result = parse_whole(limits, buf, n, head, &parser->fault);
     if (result == ORIBI_AGAIN) {
         oribi__head_clear(head);
         result = advance(parser, limits, buf, n, head);
         if (result > 0) {
             oribi__head_clear(head);
-            result = parse_whole(limits, buf, n, head, &parser->reason);
+            result = parse_whole(limits, buf, n, head, &parser->fault);
             assert(result != ORIBI_AGAIN); /* the two ways agree on the grammar */
         }
     }
     if (result > 0)
         return result;
-    if (result == ORIBI_AGAIN && len >= limits->head_bytes_max)
-        result = parser->state == STATE_START ? refuse(&parser->reason, ORIBI_ETARGET, "request line over the limit")
-                                              : refuse(&parser->reason, ORIBI_EHEAD, "head over the limit");
+    if (result == ORIBI_AGAIN && len >= limits->head_bytes_max && parser->state == STATE_START)
+        result = refuse(&parser->fault, ORIBI_ETARGET, "request line longer than head_bytes_max");
+    else if (result == ORIBI_AGAIN && len >= limits->head_bytes_max)
+        result = refuse(&parser->fault, ORIBI_EHEAD, "head longer than head_bytes_max");
     if (result != ORIBI_AGAIN)
         keep_what_is_known(limits, buf, n, head);
     return result;

@@ -10,6 +10,7 @@
 #include "oribi/base/buf.h"
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
+#include "oribi/base/escape.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
@@ -29,8 +30,7 @@ enum {
     NUMBER_CAP = 20,
     REPORT_INTERVAL_MS = 60 * 1000,
     LINE_FIXED_MAX = 512, /* names, numbers, punctuation and time of one line */
-    ESCAPE_GROWTH = 6,    /* one byte becomes \u0000 at worst */
-    LINE_MAX_BYTES = LINE_FIXED_MAX + ESCAPE_GROWTH * (ORIBI_LOGGED_TARGET_MAX + 5 * ORIBI_LOGGED_FIELD_MAX),
+    LINE_MAX_BYTES = LINE_FIXED_MAX + ORIBI_ESCAPE_JSON_GROWTH * (ORIBI_LOGGED_TARGET_MAX + 5 * ORIBI_LOGGED_FIELD_MAX),
 };
 
 enum format { FORMAT_COMMON, FORMAT_COMBINED, FORMAT_JSON };
@@ -218,54 +218,9 @@ static char *put_number(char *dst, int64_t value)
     return dst;
 }
 
-/* Bytes of a well-formed UTF-8 sequence at p (RFC 3629 4), 0 if there is none. */
-static size_t utf8_len(const unsigned char *p, size_t n)
+static struct oribi_slice cut(struct oribi_slice text, size_t max)
 {
-    static const struct {
-        unsigned char first_min, first_max, second_min, second_max, len;
-    } shapes[] = {
-        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
-        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
-        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-        if (p[0] < shapes[i].first_min || p[0] > shapes[i].first_max)
-            continue;
-        if (n < shapes[i].len || p[1] < shapes[i].second_min || p[1] > shapes[i].second_max)
-            return 0;
-        for (size_t k = 2; k < shapes[i].len; k++) {
-            if ((p[k] & 0xc0) != 0x80)
-                return 0;
-        }
-        return shapes[i].len;
-    }
-    return 0;
-}
-
-/* Plain text writes bytes outside printable ASCII as \xNN; JSON lets UTF-8 through and writes any other byte as the code point of its number. */
-static char *put_escaped(char *dst, struct oribi_slice text, size_t max, bool json)
-{
-    static const char hex[] = "0123456789abcdef";
-    const unsigned char *p = (const unsigned char *)text.p;
-    size_t n = text.n < max ? text.n : max;
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = p[i];
-        size_t sequence = json && c >= 0x80 ? utf8_len(p + i, n - i) : 0;
-        if (sequence) {
-            dst = put_text(dst, (const char *)p + i, sequence);
-            i += sequence - 1;
-        } else if (c == '"' || c == '\\') {
-            *dst++ = '\\';
-            *dst++ = (char)c;
-        } else if (c >= 0x20 && c < 0x7f) {
-            *dst++ = (char)c;
-        } else {
-            dst = json ? PUT(dst, "\\u00") : PUT(dst, "\\x");
-            *dst++ = hex[c >> 4];
-            *dst++ = hex[c & 15];
-        }
-    }
-    return dst;
+    return oribi_slice(text.p, text.n < max ? text.n : max);
 }
 
 static struct oribi_slice field_value(const struct oribi_head *head, enum oribi_field_id id)
@@ -291,7 +246,7 @@ static void update_time(struct oribi_access_log *log, int64_t second)
 static char *put_quoted(char *dst, struct oribi_slice text)
 {
     *dst++ = '"';
-    dst = text.n ? put_escaped(dst, text, ORIBI_LOGGED_FIELD_MAX, false) : PUT(dst, "-");
+    dst = text.n ? oribi_escape_text(dst, cut(text, ORIBI_LOGGED_FIELD_MAX)) : PUT(dst, "-");
     *dst++ = '"';
     return dst;
 }
@@ -299,18 +254,20 @@ static char *put_quoted(char *dst, struct oribi_slice text)
 static char *put_common(char *dst, const struct oribi_access_log *log, const struct oribi_access_entry *entry)
 {
     const struct oribi_head *head = entry->head;
-    dst = entry->remote_addr.n ? put_escaped(dst, entry->remote_addr, ORIBI_LOGGED_FIELD_MAX, false) : PUT(dst, "-");
+    struct oribi_slice peer = entry->remote_addr;
+    dst = peer.n ? oribi_escape_text(dst, cut(peer, ORIBI_LOGGED_FIELD_MAX)) : PUT(dst, "-");
     dst = PUT(dst, " - - ");
     dst = put_text(dst, log->time, strlen(log->time));
     dst = PUT(dst, " \"");
     if (head->method.n) {
-        dst = put_escaped(dst, head->method, ORIBI_LOGGED_FIELD_MAX, false);
+        dst = oribi_escape_text(dst, cut(head->method, ORIBI_LOGGED_FIELD_MAX));
         *dst++ = ' ';
-        dst = put_escaped(dst, head->target, ORIBI_LOGGED_TARGET_MAX, false);
+        dst = oribi_escape_text(dst, cut(head->target, ORIBI_LOGGED_TARGET_MAX));
         dst = PUT(dst, " HTTP/1.");
         *dst++ = head->minor ? '1' : '0';
     } else {
-        *dst++ = '-';
+        struct oribi_slice raw = entry->raw_line;
+        dst = raw.n ? oribi_escape_text(dst, cut(raw, ORIBI_LOGGED_TARGET_MAX)) : PUT(dst, "-");
     }
     dst = PUT(dst, "\" ");
     dst = put_number(dst, entry->status);
@@ -331,7 +288,7 @@ static char *put_member(char *dst, const char *name, struct oribi_slice text, si
     dst = PUT(dst, ",\"");
     dst = put_text(dst, name, strlen(name));
     dst = PUT(dst, "\":\"");
-    dst = put_escaped(dst, text, max, true);
+    dst = oribi_escape_json(dst, cut(text, max));
     *dst++ = '"';
     return dst;
 }
@@ -342,6 +299,13 @@ static char *put_number_member(char *dst, const char *name, int64_t value)
     dst = put_text(dst, name, strlen(name));
     dst = PUT(dst, "\":");
     return put_number(dst, value);
+}
+
+static struct oribi_slice protocol_of(const struct oribi_head *head)
+{
+    if (head->method.n == 0)
+        return ORIBI_SLICE("");
+    return head->minor ? ORIBI_SLICE("HTTP/1.1") : ORIBI_SLICE("HTTP/1.0");
 }
 
 static char *put_json(char *dst, const struct oribi_access_log *log, const struct oribi_access_entry *entry)
@@ -358,8 +322,9 @@ static char *put_json(char *dst, const struct oribi_access_log *log, const struc
     dst = put_member(dst, "remote_addr", entry->remote_addr, ORIBI_LOGGED_FIELD_MAX);
     dst = put_member(dst, "method", head->method, ORIBI_METHOD_BYTES_MAX);
     dst = put_member(dst, "target", head->target, ORIBI_LOGGED_TARGET_MAX);
-    dst = put_member(dst, "protocol", head->minor ? ORIBI_SLICE("HTTP/1.1") : ORIBI_SLICE("HTTP/1.0"),
-                     ORIBI_LOGGED_FIELD_MAX);
+    dst = put_member(dst, "protocol", protocol_of(head), ORIBI_LOGGED_FIELD_MAX);
+    if (head->method.n == 0)
+        dst = put_member(dst, "line", entry->raw_line, ORIBI_LOGGED_TARGET_MAX);
     dst = put_member(dst, "host", head->host, ORIBI_LOGGED_FIELD_MAX);
     dst = put_number_member(dst, "status", entry->status);
     dst = put_number_member(dst, "bytes", entry->body_bytes);

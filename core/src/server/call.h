@@ -307,6 +307,9 @@ bool oribi__pass_idle(struct oribi_worker *worker);
 void oribi__entrances_close(struct oribi_worker *worker);
 void oribi__entrances_open(struct oribi_worker *worker);
 void oribi__pool_watch(struct oribi_worker *worker, bool on);
+/* refused.c: the reactor's hook; counts and logs a request that the application does not see. */
+void oribi__on_refused(void *worker, struct oribi_conn *conn, int status, size_t body_bytes, const char *reason);
+
 /* forwarded.c: sets remote_addr, remote_port and scheme. */
 void oribi__peer_of(struct oribi__call *call);
 

@@ -21,27 +21,6 @@ enum {
 
 /* --- what the reactor tells us --- */
 
-static void on_refused(void *self, struct oribi_conn *c, int status, size_t body_bytes, const char *reason)
-{
-    struct oribi_worker *w = self;
-    oribi__count(status == 503 ? &w->slot->shed_count : &w->slot->bad_requests, 1);
-    oribi__count(&w->slot->status_class[status / 100], 1);
-    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
-        oribi_log(ORIBI_LOG_WARN, "%d %s: %.*s", status, reason, c->addr_len ? c->addr_len : 4,
-                  c->addr_len ? c->addr : "unix");
-    if (!w->setup.access_log || status == 0)
-        return;
-    static const struct oribi_head nothing; /* a head of which not even the first line is known */
-    struct oribi_access_entry entry = {
-        .head = c->call ? &c->call->head : &nothing,
-        .remote_addr = oribi_slice(c->addr, c->addr_len),
-        .status = status,
-        .body_bytes = (int64_t)body_bytes,
-        .wall_ms = oribi_clock_wall_ms(),
-    };
-    oribi_access_log_add(w->setup.access_log, &entry);
-}
-
 static void on_timed_out(void *self, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
 {
     struct oribi_worker *w = self;
@@ -95,7 +74,7 @@ static void on_other(void *self, struct oribi_watch *watch)
 
 struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *w)
 {
-    return (struct oribi_reactor_hooks){w, on_refused, on_timed_out, on_closed, on_read, on_sent};
+    return (struct oribi_reactor_hooks){w, oribi__on_refused, on_timed_out, on_closed, on_read, on_sent};
 }
 
 /* --- stopping --- */

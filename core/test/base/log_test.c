@@ -70,6 +70,29 @@ static void test_lines_below_the_level_are_dropped(void)
     ok(read_all(fd) > 0);
 }
 
+static void test_a_peer_cannot_speak_to_a_terminal(void)
+{
+    static const char *const cases[][2] = {
+        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"}, /* words of any language */
+        {"a\x9b" "2J", "a\\x9b2J"},                                                  /* CSI in Latin-1 */
+        {"a\xc2\x9b" "2J", "a\\xc2\\x9b2J"},                                        /* … and in UTF-8 */
+        {"\xc2\xa0", "\xc2\xa0"},                                                   /* the first behind them */
+        {"\xff\xc3", "\\xff\\xc3"},                                                 /* no UTF-8 */
+    };
+    int fd = pipe_log(ORIBI_LOG_INFO);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char wanted[64];
+        snprintf(wanted, sizeof(wanted), " info: %s\n", cases[i][1]);
+        oribi_log(ORIBI_LOG_INFO, "%s", cases[i][0]);
+        read_all(fd);
+        ok_named(strstr(seen, wanted) != NULL, "case %zu: %s", i, seen);
+        snprintf(wanted, sizeof(wanted), "block\n    %s\n", cases[i][1]);
+        oribi_log_block(ORIBI_LOG_INFO, "block", cases[i][0], (uint32_t)strlen(cases[i][0]));
+        read_all(fd);
+        ok_named(strstr(seen, wanted) != NULL, "case %zu: %s", i, seen);
+    }
+}
+
 static void test_a_peer_cannot_forge_a_line(void)
 {
     int fd = pipe_log(ORIBI_LOG_INFO);
@@ -296,6 +319,7 @@ int main(void)
     test_a_line_has_time_pid_level_and_text();
     test_lines_below_the_level_are_dropped();
     test_a_peer_cannot_forge_a_line();
+    test_a_peer_cannot_speak_to_a_terminal();
     test_a_line_is_cut_at_8_kib();
     test_a_block_keeps_its_lines_and_indents_them();
     test_errno_stays();

@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* Where the fault of a refused head is: the byte's offset, -1 when it is no single one. Must be the same in every cut. */
+static ssize_t cuts_fault_at;
+
 /* Feeds the first `cut` bytes, then everything from `step` more at a time. Moves the bytes between calls, as a
  * growing buffer would. */
 static ssize_t cuts_feed(const struct oribi_limits *limits, const char *text, size_t n, size_t cut, size_t step,
@@ -21,7 +24,8 @@ static ssize_t cuts_feed(const struct oribi_limits *limits, const char *text, si
     for (;;) {
         const char *in = guard_place(arena, text, have);
         ssize_t result = oribi_parser_head(&parser, limits, in, have, head);
-        *reason = parser.reason;
+        *reason = parser.fault.reason;
+        cuts_fault_at = result < 0 && result != ORIBI_AGAIN && parser.fault.at ? parser.fault.at - in : -1;
         if (result != ORIBI_AGAIN || have == n)
             return result;
         have = n - have < step ? n : have + step;
@@ -65,6 +69,7 @@ __attribute__((unused)) static ssize_t cuts_parse(const struct oribi_limits *lim
     const struct oribi_scan *chosen = oribi_scan_active;
     const char *why;
     ssize_t want = cuts_feed(limits, text, n, n, n, arena, head, reason);
+    ssize_t want_at = cuts_fault_at;
     size_t stride = n > 3000 ? n / 300 : 1;
     *agreed = true;
     for (int level = 0; level < ORIBI_SCAN_LEVELS && *agreed; level++) {
@@ -76,7 +81,7 @@ __attribute__((unused)) static ssize_t cuts_parse(const struct oribi_limits *lim
             bool same = got == want && (got < 0 || cuts_heads_equal(head, &again));
             /* What is known after an error may grow with the bytes, but has no fields. */
             if (same && got < 0 && got != ORIBI_AGAIN)
-                same = again.field_count == 0 && again.joined == NULL && why && *reason;
+                same = again.field_count == 0 && again.joined == NULL && why && *reason && cuts_fault_at == want_at;
             if (!same) {
                 fprintf(stderr, "# %s, cut at %zu: %zd (%s), whole: %zd (%s)\n", oribi_scan_active->name, cut, got,
                         why ? why : "", want, *reason ? *reason : "");
@@ -86,6 +91,7 @@ __attribute__((unused)) static ssize_t cuts_parse(const struct oribi_limits *lim
         }
     }
     oribi_scan_active = chosen;
+    cuts_fault_at = want_at;
     return want;
 }
 

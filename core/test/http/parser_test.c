@@ -13,6 +13,7 @@ static struct guard other;
 static struct oribi_limits limits;
 static struct oribi_head head;
 static const char *reason;
+static struct oribi_fault fault;
 
 static ssize_t parse(const char *text, size_t n)
 {
@@ -75,7 +76,7 @@ static void test_target_limit(void)
     ok_eq(parse_target(100, ""), ORIBI_AGAIN);
     is_slice(head.method, "");
     ok_eq(parse_target(5000, "\x01"), ORIBI_ETARGET);
-    is_slice(head.method, "GET");
+    is_slice(head.method, "");
     oribi_limits_init(&limits);
     ok_eq(parse_target(16384, rest), 4 + 16384 + (long long)strlen(rest));
     ok_eq(parse_target(16385, rest), ORIBI_ETARGET);
@@ -163,9 +164,9 @@ static void test_repeats_fill_one_allocation(void)
 static void test_an_error_keeps_what_is_known(void)
 {
     ok_eq(parse_str("HEAD /x HTTP/2.0\r\n"), ORIBI_EVERSION);
-    is_slice(head.method, "HEAD");
-    is_slice(head.target, "/x");
     ok(head.is_head);
+    is_slice(head.method, ""); /* a line that is not all good is known as it came, and in no other way */
+    is_slice(head.target, "");
     ok_eq(parse_str("POST /y HTTP/1.0\r\nContent-Length: x\r\nX: 1\r\nX: 2\r\n\r\n"), ORIBI_EBAD);
     is_slice(head.method, "POST");
     is_slice(head.target, "/y");
@@ -173,6 +174,72 @@ static void test_an_error_keeps_what_is_known(void)
     ok_eq(head.field_count, 0);
     ok(head.joined == NULL);
     is_str(reason, "invalid Content-Length");
+}
+
+/* Refuses `text`, says `why`, and points at the byte at `at` (-1: at none). */
+static void ok_fault(const char *text, const char *why, ssize_t at)
+{
+    struct oribi_parser parser = {0};
+    ssize_t result = parse_str(text);
+    bool refused = result < 0 && result != ORIBI_AGAIN;
+    ok_named(refused && cuts_fault_at == at, "%s: %zd, byte %zd", why, result, cuts_fault_at);
+    is_str(reason, why);
+    oribi_head_release(&head);
+    (void)oribi_parser_head(&parser, &limits, text, strlen(text), &head);
+    fault = parser.fault;
+    oribi_head_release(&head);
+}
+
+static void test_a_fault_names_its_byte_and_the_option(void)
+{
+    ok_fault("GET /a<b HTTP/1.1\r\n", "byte not allowed in the target", 6);
+    ok_fault("\r\nGET /\x01 HTTP/1.1\r\n", "byte not allowed in the target", 7);
+    ok_fault("GET /a#b HTTP/1.1\r\n", "fragment in the target", 6);
+    ok_fault("GE(T / HTTP/1.1\r\n", "method is not a token", 2);
+    ok_fault("GET / HTTP/1.x\r\n", "malformed HTTP version or line end", 13);
+    ok_fault("GET /\r\n", "no HTTP version in the request line", -1);
+    ok_fault("\nGET / HTTP/1.1\r\n", "bare LF", 0);
+    limits.strict_target = true;
+    ok_fault("GET /a|b HTTP/1.1\r\n", "byte not allowed in the target while strict_target is on", 6);
+    ok_fault("GET /a<b HTTP/1.1\r\n", "byte not allowed in the target", 6);
+    oribi_limits_init(&limits);
+}
+
+static void test_of_a_field_line_only_what_is_no_secret_is_shown(void)
+{
+#define HEAD "GET / HTTP/1.1\r\nHost: a\r\n"
+    ok_fault(HEAD "Cookie: a\x01z\r\n\r\n", "control in a field line", 25 + 9);
+    is_slice(fault.field, "Cookie");
+    ok_fault(HEAD "Cookie: a\nX: y\r\n\r\n", "bare LF", 25 + 9);
+    is_slice(fault.field, "Cookie");
+    ok_fault(HEAD "Co\x80okie: a\r\n\r\n", "field name is not a token", 25 + 2);
+    is_slice(fault.field, "Co");
+    ok_fault(HEAD "Authorization Basic abc\r\n\r\n", "white space behind a field name", 25 + 13);
+    is_slice(fault.field, "Authorization");
+    ok_fault(HEAD " folded\r\n\r\n", "field line starts with white space", 25);
+    is_slice(fault.field, "");
+    ok_fault(HEAD "Authorization: a\r\nAuthorization: b\r\n\r\n", "field may not be repeated", -1);
+    is_slice(fault.field, "Authorization");
+    ok_fault(HEAD "Content_Length: 5\r\n\r\n", "field name imitates a framing field", -1);
+    is_slice(fault.field, "Content_Length");
+    ok_fault(HEAD "Content-Length: 5x\r\n\r\n", "invalid Content-Length", -1);
+    is_slice(fault.field, "Content-Length: 5x");
+    ok_fault(HEAD "Transfer-Encoding: \t chunked, chunked\r\n\r\n", "malformed Transfer-Encoding", -1);
+    is_slice(fault.field, "Transfer-Encoding: \t chunked, chunked");
+    ok_fault("GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "invalid Host field", -1);
+    is_slice(fault.field, "Host: a b");
+    ok_fault("GET / HTTP/1.1\r\n\r\n", "no Host field", -1);
+    ok(fault.field.p == NULL);
+#undef HEAD
+}
+
+static void test_the_first_line_is_found_in_anything(void)
+{
+    static const char *const cases[][2] = {
+        {"", ""}, {"\r\n", ""}, {"GE", "GE"}, {"\r\n\nGET / X\r\nHost: a\r\n", "GET / X"}, {"a\rb", "a"}, {"a\nb", "a"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        is_slice(oribi_parser_first_line(cases[i][0], strlen(cases[i][0])), cases[i][1]);
 }
 
 static void test_grammar_is_judged_before_meaning(void)
@@ -232,6 +299,9 @@ int main(void)
     test_method_limit();
     test_repeats_fill_one_allocation();
     test_an_error_keeps_what_is_known();
+    test_a_fault_names_its_byte_and_the_option();
+    test_of_a_field_line_only_what_is_no_secret_is_shown();
+    test_the_first_line_is_found_in_anything();
     test_grammar_is_judged_before_meaning();
     test_byte_by_byte_is_not_quadratic();
     oribi_head_release(&head);

@@ -116,7 +116,7 @@ static void test_a_request_that_was_not_understood_has_a_line(void)
     entry.call_us = -5; /* a clock that stepped back */
     is_str(line_of("common", &entry), "192.0.2.7 - - [31/Jan/2026:12:00:00 +0000] \"-\" 400 13\n");
     ok(strstr(line_of("json", &entry),
-              "\"method\":\"\",\"target\":\"\",\"protocol\":\"HTTP/1.0\",\"host\":\"\",\"status\":400") != NULL);
+              "\"method\":\"\",\"target\":\"\",\"protocol\":\"\",\"line\":\"\",\"host\":\"\",\"status\":400") != NULL);
     ok(strstr(content, "\"call_us\":0,") != NULL);
 }
 
@@ -140,6 +140,34 @@ static void test_a_peer_can_end_neither_its_field_nor_its_line(void)
     ok(strstr(line_of("json", &entry), "\"target\":\"/\\\"\\\\\\u000a\\u007f\\u00ff\"") != NULL);
     ok(strstr(content, "\"user_agent\":\"\xc3\xa9\\u0009\"") != NULL);
     ok(strchr(content, '\n') == content + strlen(content) - 1);
+}
+
+static void test_a_request_line_that_was_refused_is_shown_as_it_came(void)
+{
+    struct oribi_access_entry entry = entry_for("/", NULL, NULL);
+    head.method = head.target = oribi_slice(NULL, 0);
+    head.minor = 0;
+    entry.status = 400;
+    entry.raw_line = slice("GET /a\"<\x01\xff");
+    ok(strstr(line_of("common", &entry), "] \"GET /a\\\"<\\x01\\xff\" 400 ") != NULL);
+    ok(strstr(line_of("json", &entry), "\"method\":\"\",\"target\":\"\",\"protocol\":\"\","
+                                       "\"line\":\"GET /a\\\"<\\u0001\\u00ff\",\"host\"") != NULL);
+    entry.raw_line = oribi_slice(NULL, 0);
+    ok(strstr(line_of("common", &entry), "] \"-\" 400 ") != NULL);
+    ok(strstr(line_of("json", &entry), "\"line\":\"\"") != NULL);
+}
+
+static void test_a_refused_line_is_cut_at_its_maximum(void)
+{
+    static char text[ORIBI_LOGGED_TARGET_MAX + 2];
+    memset(text, 'x', sizeof(text) - 1);
+    struct oribi_access_entry entry = entry_for("/", NULL, NULL);
+    head.method = oribi_slice(NULL, 0);
+    entry.raw_line = slice(text);
+    ok_eq(strspn(strchr(line_of("common", &entry), '"') + 1, "x"), ORIBI_LOGGED_TARGET_MAX);
+    text[ORIBI_LOGGED_TARGET_MAX] = '\0';
+    entry.raw_line = slice(text);
+    ok_eq(strspn(strchr(line_of("common", &entry), '"') + 1, "x"), ORIBI_LOGGED_TARGET_MAX);
 }
 
 static void test_json_passes_whole_utf8_and_nothing_that_looks_like_it(void)
@@ -374,6 +402,8 @@ int main(void)
     test_a_request_that_was_not_understood_has_a_line();
     test_times_are_local_with_their_offset_but_for_json();
     test_a_peer_can_end_neither_its_field_nor_its_line();
+    test_a_request_line_that_was_refused_is_shown_as_it_came();
+    test_a_refused_line_is_cut_at_its_maximum();
     test_json_passes_whole_utf8_and_nothing_that_looks_like_it();
     test_long_fields_are_cut_at_their_maximum();
     test_mistakes_of_the_operator_are_named();

@@ -26,6 +26,7 @@ enum {
     ORIBI_LINGER_BYTES_MAX = 256 * 1024 * 1024,
     ORIBI_RESPONSE_HEAD_BYTES_MAX = 256 * 1024, /* serialised head of one answer; more is the application's mistake */
     ORIBI_RESPONSE_FIELDS_MAX = 1024,
+    ORIBI_REFUSED_SHOWN_MAX = 256, /* bytes of a refused line that the error log shows */
     ORIBI_PIPELINE_DEPTH = 1, /* requests of one connection known to the run queue at a time */
 };
 

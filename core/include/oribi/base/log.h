@@ -18,7 +18,7 @@ int oribi_log_open(const char *path);
 /* Opens that path anew after a rotation; lines keep going to the old file until the new one is there. Without a path it does nothing. */
 int oribi_log_reopen(void);
 
-/* Control characters in the text are written as \xNN so that a peer cannot forge a line; cut at 8 KiB. */
+/* Controls, and bytes that are no UTF-8, are written as \xNN so that a peer cannot forge a line or speak to a terminal; cut at 8 KiB. */
 void oribi_log(enum oribi_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* As oribi_log, but newlines in [text, text+n) are kept and indented, and tabs stay tabs: backtraces. */

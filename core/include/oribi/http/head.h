@@ -39,6 +39,14 @@ struct oribi_head {
     char *joined;
 };
 
+/* What a head was refused for. The pointers point into the bytes that it was parsed from. */
+struct oribi_fault {
+    const char *reason;       /* a few static words; they name the option that would let it pass */
+    struct oribi_slice field; /* of a field line what a log may show: its name, with the value where that frames or routes;
+                               * NULL: the fault is in the request line, or in no line */
+    const char *at;           /* the first byte that no such line may hold; NULL: it is no single one */
+};
+
 /* Frees what folding allocated; the head may be parsed into again. A zeroed head may be released. */
 void oribi_head_release(struct oribi_head *head);
 

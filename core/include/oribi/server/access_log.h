@@ -17,7 +17,8 @@ enum {
 struct oribi_access_log;
 
 struct oribi_access_entry {
-    const struct oribi_head *head; /* borrowed; may be partly filled when the request was malformed */
+    const struct oribi_head *head; /* borrowed; without a method when the request line was malformed or is not whole … */
+    struct oribi_slice raw_line;   /* … and then this is what came of it; may be empty */
     struct oribi_slice remote_addr;
     int status;
     int64_t body_bytes;
