@@ -144,20 +144,30 @@ static bool has_half_open(const char *table, unsigned port)
     return found;
 }
 
-static bool tcp_awaits(int fd, bool half_open)
+static bool is_half_open(int fd)
 {
-    struct tcp_info info = {0};
     struct sockaddr_storage bound = {0};
-    socklen_t len = sizeof(info);
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 && info.tcpi_state == TCP_LISTEN &&
-        info.tcpi_unacked > 0)
-        return true; /* of a listening socket this is the length of its queue */
-    len = sizeof(bound);
-    if (!half_open || getsockname(fd, (struct sockaddr *)&bound, &len) < 0)
+    socklen_t len = sizeof(bound);
+    if (getsockname(fd, (struct sockaddr *)&bound, &len) < 0)
         return false;
     if (bound.ss_family == AF_INET6)
         return has_half_open("/proc/net/tcp6", ntohs(((const struct sockaddr_in6 *)&bound)->sin6_port));
     return has_half_open("/proc/net/tcp", ntohs(((const struct sockaddr_in *)&bound)->sin_port));
+}
+
+static bool has_queue(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 && info.tcpi_state == TCP_LISTEN &&
+           info.tcpi_unacked > 0; /* of a listening socket this is the length of its queue */
+}
+
+/* A connection joins the queue before it leaves the table of the half-open ones, so the table is read first: read after the queue, it would not show
+ * a connection that moved in between, and the end of the listener would reset that client's request. */
+static bool tcp_awaits(int fd, bool half_open)
+{
+    return (half_open && is_half_open(fd)) || has_queue(fd);
 }
 
 bool oribi_os_listen_awaits(int listen_fd, bool half_open)

@@ -9,11 +9,9 @@
 
 #include "oribi/base/clock.h"
 
-enum {
-    LOOK_MS = 10,
-    HELD_MS =
-        1000, /* how long the kernel may hold a connection back until its client has sent something, more or less (listener.c) */
-};
+/* The kernel holds a connection back for a second until its client has sent something (listener.c), counted by a timer of its own that a busy machine
+ * runs late. The rest of this time is for that: a connection that comes out of the kernel's hands is closed in order, one that does not is reset. */
+enum { LOOK_MS = 10, HELD_MS = 1250 };
 
 /* True when the socket is over. */
 static bool end_one(struct oribi_listener *item, bool held)

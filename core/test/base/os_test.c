@@ -1,6 +1,30 @@
 /* The OS layer: codes for errors, descriptors that do not leak, CPU counts. */
+#include <stdio.h>
+#include <sys/socket.h>
+
+/* Both ways in which os_linux.c looks at a listener call `between_looks` first: what happens then, the look must not miss. */
+static void (*between_looks)(void);
+
+static FILE *open_table(const char *path, const char *mode)
+{
+    if (between_looks)
+        between_looks();
+    return fopen(path, mode);
+}
+
+static int ask_socket(int fd, int level, int name, void *value, socklen_t *len)
+{
+    if (between_looks)
+        between_looks();
+    return getsockopt(fd, level, name, value, len);
+}
+
 #include "base/os.c"
+#define fopen open_table
+#define getsockopt ask_socket
 #include "base/os_linux.c"
+#undef fopen
+#undef getsockopt
 
 #include "child.h"
 #include "tap.h"
@@ -599,6 +623,43 @@ static void test_connections_that_the_kernel_holds_back_are_seen(void)
     oribi_os_close(fd);
 }
 
+static struct {
+    int listen_fd;
+    int client_fd;
+    int looks_before; /* so many looks find the connection held back, during the next one it asks */
+} moment;
+
+static void ask_at_the_moment(void)
+{
+    if (moment.looks_before-- == 0 && oribi_os_write(moment.client_fd, "x", 1) == 1)
+        wait_readable(moment.listen_fd);
+}
+
+/* A connection leaves the table of those held back when it joins the queue. Between two looks it must not be in neither. */
+static void test_a_connection_that_asks_between_two_looks_is_seen(void)
+{
+    struct sockaddr_in address;
+    int fd = listen_tcp(&address);
+    int taken;
+    ok_eq(oribi_os_defer_accept(fd, 1), 0);
+    for (int looks = 0; looks < 2; looks++) {
+        int client = connect_tcp(&address);
+        moment.listen_fd = fd;
+        moment.client_fd = client;
+        moment.looks_before = looks;
+        between_looks = ask_at_the_moment;
+        ok_named(oribi_os_listen_awaits(fd, true), "seen though it asked before look %d", looks + 1);
+        between_looks = NULL;
+        if (moment.looks_before >= 0) /* the first look was enough */
+            ok_eq(oribi_os_write(client, "x", 1), 1);
+        wait_readable(fd);
+        ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);
+        oribi_os_close(client);
+        oribi_os_close(taken);
+    }
+    oribi_os_close(fd);
+}
+
 static void test_a_hushed_unix_listener_refuses_and_keeps_its_queue(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -781,6 +842,7 @@ int main(void)
     test_a_parent_that_is_gone_already_is_told();
     test_a_hushed_tcp_listener_keeps_whoever_has_connected();
     test_connections_that_the_kernel_holds_back_are_seen();
+    test_a_connection_that_asks_between_two_looks_is_seen();
     test_a_hushed_unix_listener_refuses_and_keeps_its_queue();
     test_closed_standard_streams_are_filled();
     test_no_descriptor_of_ours_is_a_standard_stream();
