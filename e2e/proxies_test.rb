@@ -71,7 +71,7 @@ E2E.suite("proxied", options: ["--trusted-proxies", "10.0.0.0/8"]) do
 
   define_method(:test_forwarded_fields_of_another_peer) do
     env = env_of(connect.send_raw("GET /env HTTP/1.1\r\nHost: a\r\n#{hops}\r\n"))
-    assert_equal ["127.0.0.1", "http"], env.values_at("REMOTE_ADDR", E2E.differing(:url_scheme_key))
+    assert_equal [unix? ? E2E.differing(:unix_peer) : "127.0.0.1", "http"], env.values_at("REMOTE_ADDR", E2E.differing(:url_scheme_key))
     assert_equal "6.6.6.6, 203.0.113.9, 10.0.0.3", env["HTTP_X_FORWARDED_FOR"]
   end
 end
@@ -84,7 +84,8 @@ E2E.suite("unproxied") do
 
   def test_forwarded_fields_are_only_text
     env = JSON.parse(connect.get("/env", { "X-Forwarded-For" => "6.6.6.6", "X-Forwarded-Proto" => "https" }).body)
-    assert_equal ["127.0.0.1", "http", "6.6.6.6"], env.values_at("REMOTE_ADDR", E2E.differing(:url_scheme_key), "HTTP_X_FORWARDED_FOR")
+    peer = unix? ? E2E.differing(:unix_peer) : "127.0.0.1"
+    assert_equal [peer, "http", "6.6.6.6"], env.values_at("REMOTE_ADDR", E2E.differing(:url_scheme_key), "HTTP_X_FORWARDED_FOR")
   end
 
   def test_the_protocol_needs_to_know_whom_it_believes

@@ -29,6 +29,8 @@ module E2E
     path_info_of_escaped_space: ["/env/a%20b", "/env/a b"],
     # What stands for the interface in the environment.
     url_scheme_key: ["rack.url_scheme", "psgi.url_scheme"],
+    # REMOTE_ADDR of a client on a unix socket: Rails expects an address.
+    unix_peer: ["127.0.0.1", nil],
     # Bad escapes travel raw in Rack; PATH_INFO cannot be decoded for PSGI.
     status_of_bad_escape: [200, 400],
     app: ["e2e/apps/app.ru", "e2e/apps/app.psgi"],

@@ -170,7 +170,8 @@ has the path C<*>.
 
 =item REMOTE_ADDR, REMOTE_PORT
 
-Numeric text for IPv4 and IPv6. A client on a unix socket has no address: C<127.0.0.1> and C<0> stand for it.
+Numeric text for IPv4 and IPv6. A client on a unix socket has no address: both keys are absent, unless a trusted proxy says who it is. Behind a proxy on
+this machine set C<trusted_proxies> to C<unix>, and the proxy to write C<X-Forwarded-For> (see F<doc/operations.md>).
 
 =item psgi.input
 

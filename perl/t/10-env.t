@@ -76,12 +76,49 @@ subtest 'OPTIONS *' => sub {
 subtest 'unix socket' => sub {
     my $server = serve(\&dump_app, bind => 'unix');
     my $env = env_of(get($server, '/'));
-    is $env->{REMOTE_ADDR}, '127.0.0.1';
-    is $env->{REMOTE_PORT}, '0';
+    is_deeply [grep {/\AREMOTE_/} keys %$env], [], 'a client without an address has none in the environment';
     is $env->{SERVER_NAME}, 'test';
     is $env->{SERVER_PORT}, '80';
     like $env->{'psgix.io'}, qr/\AIO::Socket::UNIX/;
     is env_of(request($server, "GET / HTTP/1.1\r\nHost: test:8080\r\n\r\n"))->{SERVER_PORT}, 8080;
+};
+
+# The templates of environments with and without an address: each shape is met three times, so that it is made, copied and met again.
+subtest 'unix socket behind a trusted proxy' => sub {
+    my $server = serve(\&dump_app, bind => 'unix', trusted_proxies => 'unix');
+    my %head = (
+        ''  => [],
+        "X-Forwarded-For: 192.0.2.7\r\n" => [REMOTE_ADDR => '192.0.2.7', REMOTE_PORT => 0],
+        "X-Forwarded-For: no address\r\n" => [],
+        "Accept: a\r\nCookie: b\r\nX-Forwarded-For: ::1\r\nUser-Agent: c\r\nOrigin: d\r\nAccept-Language: e\r\n" => [REMOTE_ADDR => '::1', REMOTE_PORT => 0],
+    );
+    my $client = $server->connect;
+    for my $round (1 .. 3) {
+        for my $fields (sort keys %head) {
+            for (1 .. 3) {
+                $client->send("GET /x HTTP/1.1\r\nHost: test\r\n$fields\r\n");
+                my $env = env_of($client->response);
+                is_deeply {map { $_ => $env->{$_} } grep {/\AREMOTE_/} keys %$env}, { @{ $head{$fields} } }, "round $round: $fields";
+                is $env->{PATH_INFO}, '/x';
+                is $env->{HTTP_USER_AGENT}, 'c' if $fields =~ /User-Agent/;
+            }
+        }
+    }
+};
+
+# Some clients of a worker have addresses, others none.
+subtest 'both listeners' => sub {
+    my $server = serve(\&dump_app, bind => ['tcp://127.0.0.1:0', 'unix']);
+    my ($tcp, $unix) = map { $server->connect($_) } 0, 1;
+    for (1 .. 4) {
+        for my $client ($tcp, $unix) {
+            $client->send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+            my $env = env_of($client->response);
+            is $env->{REMOTE_ADDR}, $client == $tcp ? '127.0.0.1' : undef;
+            is exists $env->{REMOTE_PORT}, $client == $tcp;
+            is $env->{SERVER_NAME}, 'test';
+        }
+    }
 };
 
 subtest 'IPv6' => sub {

@@ -87,9 +87,6 @@ struct psgi_shape {
     uint16_t ids[PSGI_SHAPE_FIELDS]; /* of the known fields, in the order in which they came */
 };
 
-/* Tables of our keys alone, with room for a few fields and for a browser's. */
-enum { PSGI_TEMPLATE_COUNT = 2 };
-
 enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_EXTEND, PSGI_LAZY_COUNT };
 
 /*        take               reply, reply_file, detach
@@ -137,7 +134,7 @@ struct psgi_worker {
     char line[64];    /* start of "GET /path" for log lines, NUL-terminated */
 
     /* env.c */
-    struct psgi_template templates[PSGI_TEMPLATE_COUNT];
+    struct psgi_template templates[2][2]; /* of our keys alone: whether the client has an address, whether a few fields have room or a browser's */
     struct psgi_shape shapes[PSGI_SHAPES];
     bool multiprocess;
     AV *version;
@@ -146,7 +143,6 @@ struct psgi_worker {
     SV *methods[PSGI_METHOD_COUNT];
     SV *protocols[2];
     SV *empty;
-    SV *unix_port;
     SV *followed[PSGI_FOLLOWED_COUNT]; /* as in the last request; shared texts */
     GV *empty_input;
     void *empty_input_layer; /* top layer of that handle as we opened it */

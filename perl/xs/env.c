@@ -181,16 +181,21 @@ static SV *follow(pTHX_ struct psgi_worker *w, enum psgi_followed followed, stru
     return copy_shared(aTHX_ known);
 }
 
+/* A peer on a unix socket has none. To call it 127.0.0.1 would make applications that trust this machine trust everybody behind a proxy. */
+static bool has_address(const struct oribi_req *req)
+{
+    return req->remote_addr.n > 0;
+}
+
 static void set_peer(pTHX_ struct psgi_worker *w, SV **values, const struct oribi_req *req)
 {
-    /* A peer on a unix socket has no address; applications expect one, and it is on this machine. */
-    bool has_address = req->remote_addr.n > 0;
-    struct oribi_slice addr = has_address ? req->remote_addr : ORIBI_SLICE("127.0.0.1");
     values[PSGI_KEY_SERVER_NAME] = follow(aTHX_ w, PSGI_FOLLOWED_NAME, req->server_name);
     values[PSGI_KEY_SERVER_PORT] = follow(aTHX_ w, PSGI_FOLLOWED_PORT, req->server_port);
     values[PSGI_KEY_URL_SCHEME] = follow(aTHX_ w, PSGI_FOLLOWED_SCHEME, req->scheme);
-    values[PSGI_KEY_REMOTE_ADDR] = follow(aTHX_ w, PSGI_FOLLOWED_ADDR, addr);
-    values[PSGI_KEY_REMOTE_PORT] = has_address ? text_of(aTHX_ req->remote_port) : copy_shared(aTHX_ w->unix_port);
+    if (has_address(req)) {
+        values[PSGI_KEY_REMOTE_ADDR] = follow(aTHX_ w, PSGI_FOLLOWED_ADDR, req->remote_addr);
+        values[PSGI_KEY_REMOTE_PORT] = text_of(aTHX_ req->remote_port);
+    }
 }
 
 /* `known` says whether those in the core's table are to be stored, too. */
@@ -245,7 +250,7 @@ static void set_constants(pTHX_ struct psgi_worker *w, SV **values)
     values[PSGI_KEY_CLEANUP] = newSViv(1);
 }
 
-/* A value for each key of ours that every environment has. */
+/* A value for each key of ours that the environment has. */
 static void set_values(pTHX_ struct psgi_worker *w, SV **values, SV *path_info, const struct oribi_req *req)
 {
     const struct oribi_head *head = req->head;
@@ -276,12 +281,15 @@ static void store_unread(pTHX_ struct psgi_worker *w, HV *env, const struct orib
 
 /* --- shapes --- */
 
-static bool in_every_env(const struct psgi_worker *w, enum psgi_key key)
+/* Keys that every environment has, of clients with an address and of those without. */
+static bool in_every_env(const struct psgi_worker *w, enum psgi_key key, bool addressed)
 {
     switch (key) {
     case PSGI_KEY_HARAKIRI_COMMIT:
     case PSGI_KEY_TRAILERS:
     case PSGI_KEY_UNREAD: return false;
+    case PSGI_KEY_REMOTE_ADDR:
+    case PSGI_KEY_REMOTE_PORT: return addressed;
     case PSGI_KEY_INFORMATIONAL: return w->early_hints;
     default: return true;
     }
@@ -314,13 +322,13 @@ static bool copies_keep_order(pTHX_ HV *env)
 }
 
 /* `shape` NULL: no fields. A table that must grow costs more than one that is too large. */
-static void make_template(pTHX_ const struct psgi_worker *w, const struct psgi_shape *shape, IV room,
+static void make_template(pTHX_ const struct psgi_worker *w, const struct psgi_shape *shape, bool addressed, IV room,
                           struct psgi_template *template)
 {
     HV *env = template->env = newHV();
     hv_ksplit(env, room);
     for (int i = 0; i < PSGI_KEY_COUNT; i++)
-        if (in_every_env(w, (enum psgi_key)i))
+        if (in_every_env(w, (enum psgi_key)i, addressed))
             store_under(aTHX_ env, w->keys[i], &PL_sv_undef);
     for (uint32_t i = 0; shape && i < shape->field_count; i++)
         store_under(aTHX_ env, w->field_keys[shape->ids[i]], &PL_sv_undef);
@@ -332,10 +340,11 @@ static void make_template(pTHX_ const struct psgi_worker *w, const struct psgi_s
 }
 
 /* False when there are more known fields than a shape may have. */
-static bool sight(struct psgi_shape *shape, const struct oribi_head *head)
+static bool sight(struct psgi_shape *shape, const struct oribi_req *req)
 {
+    const struct oribi_head *head = req->head;
     shape->field_count = 0;
-    shape->hash = 0;
+    shape->hash = has_address(req) ? 1 : 0; /* the steps below keep two that differ apart, so equal ids need no more */
     for (uint32_t i = 0; i < head->field_count; i++) {
         uint16_t id = head->fields[i].id;
         if (id == ORIBI_FIELD_OTHER)
@@ -358,10 +367,10 @@ static bool is_small(const struct oribi_head *head)
 
 /* The template for these fields, or NULL. A shape gets one when it is met twice in a row in its slot, so that clients who send ever new shapes
  * cost no more than those of the ordinary way. */
-static const struct psgi_template *find_template(pTHX_ struct psgi_worker *w, const struct oribi_head *head)
+static const struct psgi_template *find_template(pTHX_ struct psgi_worker *w, const struct oribi_req *req)
 {
     struct psgi_shape seen;
-    if (!sight(&seen, head))
+    if (!sight(&seen, req))
         return NULL;
     struct psgi_shape *slot = &w->shapes[(seen.hash ^ (seen.hash >> 16)) & (PSGI_SHAPES - 1)];
     if (slot->hash != seen.hash || slot->field_count != seen.field_count ||
@@ -374,7 +383,7 @@ static const struct psgi_template *find_template(pTHX_ struct psgi_worker *w, co
         return NULL;
     }
     if (!slot->template.env)
-        make_template(aTHX_ w, slot, is_small(head) ? 32 : 64, &slot->template);
+        make_template(aTHX_ w, slot, has_address(req), is_small(req->head) ? 32 : 64, &slot->template);
     return slot->template.ordered ? &slot->template : NULL;
 }
 
@@ -394,13 +403,15 @@ static HV *fill_template(pTHX_ const struct psgi_template *template, SV **values
 }
 
 /* The values by place where Perl allows it, else by key. */
-static HV *fill_plain(pTHX_ struct psgi_worker *w, const struct psgi_template *template, SV **values)
+static HV *fill_plain(pTHX_ struct psgi_worker *w, const struct oribi_req *req, SV **values)
 {
+    bool addressed = has_address(req);
+    const struct psgi_template *template = &w->templates[addressed][is_small(req->head)];
     if (template->ordered)
         return fill_template(aTHX_ template, values);
     HV *env = newHV();
     for (int i = 0; i < PSGI_KEY_COUNT; i++)
-        if (in_every_env(w, (enum psgi_key)i))
+        if (in_every_env(w, (enum psgi_key)i, addressed))
             store(aTHX_ w, env, (enum psgi_key)i, values[i]);
     return env;
 }
@@ -413,7 +424,7 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     if (!path_info)
         return NULL;
     set_values(aTHX_ w, values, path_info, req);
-    const struct psgi_template *template = find_template(aTHX_ w, head);
+    const struct psgi_template *template = find_template(aTHX_ w, req);
     HV *env;
     if (template) {
         uint32_t place = PSGI_KEY_COUNT;
@@ -422,7 +433,7 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
                 values[place++] = newSVpvn(head->fields[i].value, head->fields[i].value_len);
         env = fill_template(aTHX_ template, values);
     } else {
-        env = fill_plain(aTHX_ w, &w->templates[is_small(head) ? 0 : 1], values);
+        env = fill_plain(aTHX_ w, req, values);
     }
     store_fields(aTHX_ w, env, head, !template);
     if (req->trailer_count > 0)
@@ -463,7 +474,6 @@ void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess)
     w->protocols[0] = shared_text(aTHX_ "HTTP/1.0");
     w->protocols[1] = shared_text(aTHX_ "HTTP/1.1");
     w->empty = shared_text(aTHX_ "");
-    w->unix_port = shared_text(aTHX_ "0");
     w->cleanup_handlers = newAV();
     for (int kind = 0; kind < PSGI_LAZY_COUNT; kind++)
         w->lazy[kind] = psgi_lazy_new(aTHX_ (enum psgi_lazy_kind)kind);
@@ -471,8 +481,10 @@ void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess)
     w->version = newAV();
     av_push(w->version, newSViv(1));
     av_push(w->version, newSViv(1));
-    for (int size = 0; size < PSGI_TEMPLATE_COUNT; size++)
-        make_template(aTHX_ w, NULL, size == 0 ? 32 : 64, &w->templates[size]);
+    for (int i = 0; i < 2; i++) {
+        make_template(aTHX_ w, NULL, i, 64, &w->templates[i][false]);
+        make_template(aTHX_ w, NULL, i, 32, &w->templates[i][true]);
+    }
     open_empty_input(aTHX_ w);
 }
 
@@ -492,13 +504,14 @@ void psgi_env_deinit(pTHX_ struct psgi_worker *w)
     SvREFCNT_dec(w->protocols[0]);
     SvREFCNT_dec(w->protocols[1]);
     SvREFCNT_dec(w->empty);
-    SvREFCNT_dec(w->unix_port);
     for (int i = 0; i < PSGI_FOLLOWED_COUNT; i++)
         SvREFCNT_dec(w->followed[i]);
     SvREFCNT_dec((SV *)w->empty_input);
     SvREFCNT_dec((SV *)w->cleanup_handlers);
-    for (int size = 0; size < PSGI_TEMPLATE_COUNT; size++)
-        SvREFCNT_dec((SV *)w->templates[size].env);
+    for (int i = 0; i < 2; i++) {
+        SvREFCNT_dec((SV *)w->templates[i][false].env);
+        SvREFCNT_dec((SV *)w->templates[i][true].env);
+    }
     for (int i = 0; i < PSGI_SHAPES; i++)
         SvREFCNT_dec((SV *)w->shapes[i].template.env);
     SvREFCNT_dec((SV *)w->version);

@@ -35,9 +35,9 @@ sub serve {
     my $lint = delete $option{lint} // 1;
     my $dir = File::Temp->newdir;
     my $bind = delete $option{bind} || '127.0.0.1:0';
-    $bind = "unix://$dir/socket" if $bind eq 'unix';
+    my @bind = map { $_ eq 'unix' ? "unix://$dir/socket" : $_ } ref $bind ? @$bind : $bind;
     my $settings = Oribi::Settings->new;
-    $settings->set_all(command => bind => $bind, access_log => 'off', %option)->finish;
+    $settings->set_all(command => (map { (bind => $_) } @bind), access_log => 'off', %option)->finish;
     my $listeners = Oribi::Listeners->open($settings->core);
     my ($listener) = $listeners->list;
     $app = Plack::Middleware::Lint->wrap($app) if $lint;
@@ -64,9 +64,10 @@ sub log_text {
     return scalar(<$fh>) // '';
 }
 
+# To the first listener, or that of a number.
 sub connect {
-    my ($self) = @_;
-    my $listener = $self->{listener};
+    my ($self, $number) = @_;
+    my $listener = $number ? ($self->{listeners}->list)[$number] : $self->{listener};
     my $socket
         = length $listener->{port}
         ? _connect_tcp($listener->{host}, $listener->{port})
