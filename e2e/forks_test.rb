@@ -75,6 +75,49 @@ E2E.suite("forks", transports: %i[tcp]) do
     assert_equal 0, one.stop.exitstatus
   end
 
+  # --- no process to be had ---
+
+  UNPRIVILEGED = 64_711 # a user whose processes nobody else has; root is not limited
+
+  def serve_unprivileged
+    skip "only root can start a server as another user" unless Process.uid.zero?
+    FileUtils.chmod(0o755, @space.dir)
+    one = E2E::Server.new(argv: ["setpriv", "--reuid", UNPRIVILEGED.to_s, "--clear-groups", E2E::Server.binary, "--workers", "1", "--bind", "127.0.0.1:%{port}",
+                                 "--err-respawn-interval", "10ms", @space.app])
+    @servers << one
+    one.start
+    assert_equal "first", one.get("/").body
+    one
+  end
+
+  # As the same user: root of a container may not.
+  def limit(one, count)
+    as_user = ["setpriv", "--reuid", UNPRIVILEGED.to_s, "--clear-groups"]
+    [one.pid, *one.descendants].each { |pid| assert system(*as_user, "prlimit", "--pid", pid.to_s, "--nproc=#{count}:") }
+  end
+
+  # Pid of the mold: the supervisor's child that does not answer.
+  def mold_of(one) = (one.descendants - [one.worker_pid]).first
+
+  def test_no_process_for_a_worker_for_a_while
+    one = serve_unprivileged
+    limit(one, 1)
+    Process.kill(:KILL, one.worker_pid)
+    wait_until("the refusal, more than once: #{one.stderr}") { one.stderr.scan(/no process for worker 0: resource temporarily unavailable/).size > 1 }
+    limit(one, 1000)
+    assert_equal "first", one.get("/").body
+    refute_match(/boot_timeout/, one.stderr)
+  end
+
+  def test_a_stop_while_no_process_is_to_be_had
+    one = serve_unprivileged
+    limit(one, 1)
+    [mold_of(one), one.worker_pid].each { |pid| Process.kill(:KILL, pid) }
+    wait_until("the refusal: #{one.stderr}") { one.stderr.match?(/no process for loading the application: resource temporarily unavailable/) }
+    one.signal(:TERM)
+    assert_equal 0, one.wait.exitstatus
+  end
+
   def test_an_address_that_a_reload_drops_is_free
     kept, dropped = Array.new(2) { E2E::Server.free_port }
     one = serve(kept, dropped)

@@ -20,6 +20,7 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     rb_gc_register_mark_object(ext_module);
     ext_error = ruby_constant("Error");
     ext_disconnected = ruby_constant("DisconnectError");
+    ext_fork_setup(); /* before any other fork handler is registered */
     ext_headers_setup();
     ext_env_setup();
     ext_reply_setup();

@@ -1,6 +1,6 @@
 /* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several threads), env.c (request to Ruby), reply.c (Ruby to answer),
- * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long), settings.c (options, listeners, logs), host.c and mold.c
- * (process control), ext.c (setup).
+ * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long), settings.c (options, listeners, logs), host.c, mold.c
+ * and fork.c (process control), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby code is run under
  * rb_protect in one place, worker.c. */
@@ -240,6 +240,9 @@ void ext_settings_setup(void);
 struct oribi_options *ext_options_get(VALUE self);
 struct oribi_listeners *ext_listeners_get(VALUE self);
 struct oribi_access_log *ext_access_log_get(VALUE self); /* nil: NULL */
+
+/* fork.c */
+void ext_fork_setup(void);
 
 /* host.c and mold.c */
 void ext_host_setup(void);

@@ -3,22 +3,29 @@
 module Oribi
   # Forking as the core's process control wants it.
   module Processes
+    REFUSAL = "URG" # ignored by default, so that a stray one does no harm
+    private_constant :REFUSAL
+
     module_function
 
     # Forks a process that ends with the code the block returns, without at_exit handlers: those are its parent's.
     #
     # @return [Integer] the child's pid, or the negative errno when there is none
     def fork(&block)
-      Process.fork { exit!(guard(&block)) }
-    rescue SystemCallError => e
-      -e.errno
+      fork_program { exit!(guard(&block)) }
     end
 
-    # Forks a process that ends as Ruby programs do.
+    # Forks a process that ends as Ruby programs do. Where the system has no process to give, Ruby's fork tries again until it has: the signal
+    # that the extension sends then breaks that off.
     def fork_program(&block)
-      Process.fork(&block)
+      forking = Thread.current
+      before = Signal.trap(REFUSAL) { forking.raise(Errno::EAGAIN) }
+      untrap = -> { Signal.trap(REFUSAL, before || "SYSTEM_DEFAULT") }
+      Core.with_refusal_signal(Signal.list.fetch(REFUSAL)) { block ? Process.fork { untrap.call && block.call } : Process.fork }
     rescue SystemCallError => e
       -e.errno
+    ensure
+      untrap&.call
     end
 
     # What was given to at_exit so far will not run in this process and its children; what is given to it from now on
