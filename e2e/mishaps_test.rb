@@ -84,6 +84,26 @@ E2E.suite("mishaps") do
     assert_empty [pid_file, @space.control].select { |path| File.exist?(path) }
   end
 
+  # As in a container: with the first process all others of its namespace end, a successor among them.
+  def test_usr2_to_process_1
+    inside = %w[unshare --pid --fork --mount-proc --kill-child]
+    skip "no namespaces here" unless system(*inside, "true", err: File::NULL)
+    one = E2E::Server.new(transport: transport, argv: [*inside, E2E::Server.binary, "--bind", unix? ? "unix:%{path}" : "127.0.0.1:%{port}", "--workers", "1",
+                                                       "--control", @space.control, @space.app])
+    @servers << one
+    assert_serves("first", one.start)
+    first = one.descendants.first
+    one.signal(:USR2, first)
+    assert said?(one, /warn: no upgrade: this server is process 1, with which its container ends: reload it/)
+    assert_match(/\Aerror.*process 1/, UNIXSocket.open(@space.control) { |socket| socket.write("upgrade\n") && socket.read })
+    @space.write_app("second")
+    one.signal(:HUP, first)
+    assert said?(one, /reload done/)
+    assert_serves("second", one)
+    one.signal(:TERM, first)
+    assert_equal 0, one.wait.exitstatus
+  end
+
   def test_a_broken_config_file_on_usr2
     one = serve(group: true)
     File.write(@space.config, E2E::RUBY ? "workers 'many'\n" : "+{ workers => 'many' };\n")

@@ -284,6 +284,7 @@ void oribi__host_config(const struct oribi_options *options, uint32_t workers_ma
         .age_max_ms = options->age_max_ms,
         .memory_max = options->memory_max,
         .refork_after = options->refork_after,
+        .is_init = getpid() == 1,
         .deadline_signal = oribi_os_private_signal(),
         .watch = options->call_timeout_ms > 0 || options->age_max_ms > 0 || options->memory_max > 0 ||
                  options->refork_after > 0,

@@ -335,7 +335,11 @@ static void upgrade(struct oribi_supervisor *sup)
 {
     if (sup->stopping || sup->stop_at)
         return;
-    const char *reason = !sup->up ? "the server is not up yet" : sup->upgrade_pid ? "one is under way" : NULL;
+    const char *reason = !sup->up             ? "the server is not up yet"
+                         : sup->upgrade_pid   ? "one is under way"
+                         : sup->config.is_init ? "this server is process 1, with which its container ends: reload it (HUP), or start "
+                                                 "another container"
+                                              : NULL;
     if (reason) {
         say(sup, ORIBI_LOG_WARN, "no upgrade: %s", reason);
         push(sup, ORIBI_ACTION_UPGRADE_REFUSED)->text = reason;

@@ -1428,6 +1428,19 @@ static void test_one_upgrade_at_a_time(void)
     ok(logged("no upgrade: one is under way"));
 }
 
+static void test_process_1_does_not_leave(void)
+{
+    start(2);
+    w.sup.config.is_init = true;
+    just(ORIBI_EVENT_UPGRADE);
+    ok_eq(w.upgrades_asked, 0);
+    ok_eq(w.upgrades_refused, 1);
+    ok(logged("no upgrade: this server is process 1, with which its container ends: reload it (HUP), or start "));
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(w.reloads_done, 1);
+}
+
 static void test_stop_during_an_upgrade_stops_the_successor_too(void)
 {
     start(1);
@@ -1884,6 +1897,7 @@ int main(void)
     test_upgrade_that_fails_leaves_everything();
     test_upgrade_that_hangs_is_ended();
     test_one_upgrade_at_a_time();
+    test_process_1_does_not_leave();
     test_stop_during_an_upgrade_stops_the_successor_too();
     test_a_successor_that_outlasts_a_stop_is_ended_in_silence();
     test_a_pause_signals_everybody_and_spawns_nobody();

@@ -74,6 +74,7 @@ struct oribi_supervisor_config {
     uint64_t refork_after;  /* requests of one worker; 0: never */
     int deadline_signal;    /* sent to a worker at each look that finds its call over its deadline; 0: none */
     bool watch;             /* look at the scoreboard every ORIBI_WATCH_MS */
+    bool is_init;           /* process 1: at its end the system ends all others of its container, so that it cannot hand over */
     bool no_reopen;         /* USR1 means something else to the workers */
     bool patient;           /* prefork.h: never gives up, and leaves workers alone that never say whether they are in a job */
 };
