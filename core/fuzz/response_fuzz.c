@@ -1,7 +1,7 @@
 /* Response writer: whatever an application gives, what stands on the wire is one well-formed head with one framing.
  *
  * Input: status (2 bytes), flags, body length (1 byte, 255 is unknown), then headers as name NUL-separated from
- * value, each ended by 0xff. The head is read back line by line. */
+ * value (without NUL: no value at all), each ended by 0xff. The head is read back line by line. */
 #include "oribi/base/error.h"
 #include "oribi/base/limits.h"
 #include "oribi/base/mem.h"
@@ -74,7 +74,7 @@ static uint32_t read_headers(const char *p, size_t n, struct oribi_header *heade
         const char *split = memchr(p, 0, len);
         size_t name = split ? (size_t)(split - p) : len;
         size_t skip = split ? name + 1 : name;
-        headers[count++] = (struct oribi_header){p, p + skip, (uint32_t)name, (uint32_t)(len - skip)};
+        headers[count++] = (struct oribi_header){p, split ? p + skip : NULL, (uint32_t)name, (uint32_t)(len - skip)};
         p += len + (stop != NULL);
         n -= len + (stop != NULL);
     }

@@ -229,8 +229,14 @@ Arrays of strings are sent from where they lie. Handles on files, and objects wi
 C<getline> are read in records of 64 KiB. C<close> is called in every case. Delayed responses and streaming writers work as the PSGI specification
 says; there is no C<poll_cb>. C<< $writer->write >> waits while the client is slow, and dies when the client has gone, so that endless streams end.
 
-An application that dies is answered for with 500, and its message is in the log. So is an answer that is none: a status that is no number, headers
-in odd number, an undefined header value, a body that is a reference to something else, characters above 255. The log line says which.
+An application that dies is answered for with 500, and its message is in the log. So is an answer that is none: a status
+that is no number, headers in odd number, CR, LF or NUL in a header value, a body that is a reference to something else,
+characters above 255. The log line says which.
+
+What is not quite right and can be sent safely is put right, and logged as a warning at a limited rate: a header with an
+undefined value is left out, white space and line ends at the end of a value are cut off, a value on several lines
+(folded) is joined with spaces, a C<Content-Length> that is empty or has white space around it is counted anew, and of a
+status like C<200 OK> the number is taken.
 
 C<exit> inside the application ends the worker, as it does under other servers: its client gets 500 if nothing was sent yet, C<END> blocks run, and a
 new worker takes its place. A child that the application forks wherever the server calls it (the call, C<getline>, C<close>, cleanup handlers, signal

@@ -94,7 +94,7 @@ my %ROUTE = (
     dies_first => sub { [200, [@TEXT], Body->new(sub { die "first record\n" })] },
     dies_later => sub { [200, [@TEXT], Body->new('one', sub { die "second record\n" })] },
     wide => sub { [200, [@TEXT], Body->new('one', "\x{3042}")] },
-    bad_header => sub { [200, ['X-A' => undef], Body->new('x')] },
+    bad_header => sub { [200, ['X-A' => []], Body->new('x')] },
     bad_status => sub { ['x', [], Body->new('x')] },
     refused => sub { [200, ['X A' => 'b'], Body->new('x')] },
     big => sub { my $n = 0; [200, [@TEXT], Body->new(('x' x 65536) x 100)] },
@@ -194,7 +194,7 @@ sub fails {
 fails(dies_first => 500, qr/the application died: first record/, 1);
 fails(dies_later => 200, qr/the application died: second record/, 0);
 fails(wide => 200, qr/wide character in record 1/, 0);
-fails(bad_header => 500, qr/the value of header X-A is undefined/, 1);
+fails(bad_header => 500, qr/header value 0 is a reference/, 1);
 fails(bad_status => 500, qr/the status is no integer/, 1);
 fails(refused => 500, qr/header name is not a token/, 1);
 

@@ -166,7 +166,7 @@ sub is_playable {
     my ($case) = @_;
     return 0 if !defined $case->{code} || ($case->{detached} || 'no') eq 'yes';
     return 0 if defined $case->{body_len} && $case->{body_len} > $LONG;
-    return $case->{code} >= 100 && $case->{code} <= 999;
+    return $case->{code} !~ /\A-?\d+\z/ || ($case->{code} >= 100 && $case->{code} <= 999);
 }
 
 my @responses = grep { is_playable($_) } map { cases($_) } sort glob "$folder/response/*.case";

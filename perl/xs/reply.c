@@ -46,7 +46,7 @@ int psgi_bytes(pTHX_ struct psgi_worker *w, SV *sv, const char **p, STRLEN *n, c
     return SvUTF8(sv) ? bytes_of_utf8(aTHX_ w, p, n, what, index) : PSGI_DONE;
 }
 
-/* An integer, or text that looks like one. */
+/* An integer, or text that looks like one or begins with one: "200 OK". */
 static int take_status(pTHX_ struct psgi_worker *w, SV *sv)
 {
     if (SvGMAGICAL(sv) || (SvROK(sv) && SvAMAGIC(sv)))
@@ -57,10 +57,14 @@ static int take_status(pTHX_ struct psgi_worker *w, SV *sv)
     }
     if (!SvOK(sv))
         return bad(w, "the status is undefined");
-    if (SvROK(sv) || !looks_like_number(sv) || SvNV(sv) != (NV)(IV)SvNV(sv) || SvIV(sv) < 100 || SvIV(sv) > 999)
-        return bad(w, "the status is no integer from 100 to 999: '%.40s'", SvROK(sv) ? "a reference" : SvPV_nolen(sv));
-    w->status = (int)SvIV(sv);
-    return PSGI_DONE;
+    if (!SvROK(sv) && looks_like_number(sv) && SvNV(sv) == (NV)(IV)SvNV(sv) && SvIV(sv) >= 100 && SvIV(sv) <= 999) {
+        w->status = (int)SvIV(sv);
+        return PSGI_DONE;
+    }
+    STRLEN n = 0;
+    const char *p = SvROK(sv) ? "a reference" : SvPV(sv, n);
+    w->status = oribi_req_read_status(w->req, oribi_slice(p, n));
+    return w->status < 0 ? bad(w, "the status is no integer from 100 to 999: '%.40s'", p) : PSGI_DONE;
 }
 
 /* --- arrays --- */
@@ -129,9 +133,9 @@ static int take_header(pTHX_ struct psgi_worker *w, AV *av, SSize_t i)
     rc = psgi_bytes(aTHX_ w, item(aTHX_ av, i + 1), &p, &n, "header value", i / 2);
     if (rc != PSGI_DONE)
         return rc;
-    if (!p || n > UINT32_MAX)
-        return bad(w, "the value of header %.64s is undefined", header->name);
-    header->value = p;
+    if (n > UINT32_MAX)
+        return bad(w, "the value of header %.64s is too long", header->name);
+    header->value = p; /* NULL: undefined, which the core knows what to do with */
     header->value_len = (uint32_t)n;
     return PSGI_DONE;
 }

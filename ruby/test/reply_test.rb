@@ -255,8 +255,54 @@ class ReplyTest < BindingTest
   end
 
   def test_names_and_values_that_are_no_strings
-    response = answer([200, { "x-number": 5, "x-nil" => nil, "x-list" => [1, :two] }, []], lint: false)
-    assert_equal [200, ["5"], [""], %w[1 two]], [response.status, response.all("x-number"), response.all("x-nil"), response.all("x-list")]
+    response = answer([200, { "x-number": 5, "x-list" => [1, :two] }, []], lint: false)
+    assert_equal [200, ["5"], %w[1 two]], [response.status, response.all("x-number"), response.all("x-list")]
+  end
+
+  MENDED = {
+    "has no value \\(undef, nil\\): it is left out" =>
+      [[{ "x-a" => nil }, []], [{ "x-a" => [nil, "1", nil] }, ["1"]], [{ "x-number": 5, "x-a" => nil }, []], [[["x-a", nil]].each, []]],
+    "has a value that ends in white space or a line end: that is cut off" =>
+      [[{ "x-a" => "1 " }, ["1"]], [{ "x-a" => ["1\n"] }, ["1"]], [{ "x-a" => "1\r\n" }, ["1"]]],
+    "has a value on several lines: they are joined with a space" =>
+      [[{ "x-a" => "1\r\n 2" }, ["1 2"]], [{ "x-a" => "1\n\t2" }, ["1 2"]], [{ "x-a" => ["1\n 2"] }, ["1 2"]]],
+  }.freeze
+
+  def test_headers_that_are_not_quite_right
+    MENDED.each do |words, cases|
+      cases.each do |headers, values|
+        capture_log do
+          response = answer([200, headers, ["x"]], lint: false)
+          assert_equal [200, "x", values], [response.status, response.body, response.all("x-a")], headers.inspect
+        end
+        assert_match(%r{ warn: GET /: header x-a of the answer #{words}$}, logged)
+      end
+    end
+  end
+
+  def test_lengths_that_are_not_quite_right
+    ["", "3 ", " 3", "3\r\n", nil].each do |length|
+      capture_log do
+        response = answer([200, { "content-length" => length }, ["hello"]], lint: false)
+        assert_equal %w[hello 5], [response.body, response["content-length"]], length.inspect
+      end
+      assert_match(%r{GET /: header content-length of the answer}, logged)
+    end
+    capture_log { assert_equal "abc", answer([200, { "content-length" => "3 " }, %w[a bc].each], lint: false).body }
+  end
+
+  def test_a_status_with_its_reason
+    { "200 OK" => 200, "404 Not Found" => 404, "201\n" => 201 }.each do |given, sent|
+      capture_log { assert_equal sent, answer([given, {}, []], lint: false).status }
+      assert_match(/ warn: GET \/: the status '#{sent}.*' of the answer is taken for #{sent}$/, logged)
+    end
+  end
+
+  # Of old applications that give such headers always, a few lines in ten seconds are enough.
+  def test_what_is_put_right_is_not_said_for_ever
+    capture_log { serve(->(_) { [200, { "x-a" => nil }, []] }, lint: false) { |client| 50.times { client.get("/") } } }
+    assert_operator logged.scan("it is left out").size, :<=, 10
+    assert_operator logged.scan("it is left out").size, :>, 0
   end
 
   def test_headers_that_only_have_each

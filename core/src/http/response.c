@@ -10,6 +10,7 @@
 #include "oribi/base/limits.h"
 #include "oribi/http/chunked.h"
 #include "oribi/http/date.h"
+#include "oribi/http/mend.h"
 #include "oribi/http/scan.h"
 #include "oribi/http/status.h"
 
@@ -92,14 +93,16 @@ static enum own_name find_own_name(const struct oribi_header *header)
     }
 }
 
-/* NULL when both parts may go on the wire, else what is wrong. */
-static const char *find_fault(const struct oribi_header *header)
+static bool has_good_name(const struct oribi_header *header)
 {
-    if (header->name_len == 0 || oribi_scan_active->token(header->name, header->name_len) != header->name_len)
-        return "header name is not a token";
-    if (header->value_len && oribi_scan_active->text(header->value, header->value_len) != header->value_len)
-        return "control character in a header value";
-    return NULL;
+    return header->name_len > 0 && oribi_scan_active->token(header->name, header->name_len) == header->name_len;
+}
+
+/* False also for some that are right and rare: empty ones. */
+static bool has_good_value(const struct oribi_header *header)
+{
+    uint32_t len = header->value_len;
+    return len > 0 && (uint8_t)header->value[len - 1] > ' ' && oribi_scan_active->text(header->value, len) == len;
 }
 
 static size_t header_bytes(const struct oribi_header *header)
@@ -113,7 +116,7 @@ static char *put_header(char *out, const struct oribi_header *header)
     out += header->name_len;
     *out++ = ':';
     *out++ = ' ';
-    if (header->value_len)
+    if (header->value_len && header->value != out) /* a mended one is there already */
         memcpy(out, header->value, header->value_len);
     out += header->value_len;
     *out++ = '\r';
@@ -121,14 +124,18 @@ static char *put_header(char *out, const struct oribi_header *header)
     return out;
 }
 
+/* Where a header's value is mended if it must be: behind the name, as put_header() will write it. */
+static char *room_for_value(char *out, const struct oribi_header *header)
+{
+    return out + header->name_len + 2;
+}
+
 /* Content-Length of the application. Returns -1 when it is no number. */
-static int64_t read_length(const struct oribi_header *header)
+static int64_t read_length(struct oribi_slice text)
 {
     uint64_t sum = 0;
-    if (header->value_len == 0)
-        return -1;
-    for (uint32_t i = 0; i < header->value_len; i++) {
-        uint8_t digit = (uint8_t)(header->value[i] - '0');
+    for (size_t i = 0; i < text.n; i++) {
+        uint8_t digit = (uint8_t)(text.p[i] - '0');
         if (digit > 9 || sum > ((uint64_t)INT64_MAX - digit) / 10)
             return -1;
         sum = sum * 10 + digit;
@@ -153,11 +160,26 @@ static void read_connection(const struct oribi_header *header, struct wishes *wi
     }
 }
 
-static const char *read_content_length(const struct oribi_header *header, struct wishes *wishes)
+/* True when the body is there and will be sent: then nobody needs the application to know its length. */
+static bool can_count(const struct oribi_response *res)
 {
-    int64_t length = read_length(header);
+    return res->body_len >= 0 && !res->is_head && res->status != 304;
+}
+
+/* A number with white space around it may have been meant for something else: it counts only where we cannot count. */
+static const char *read_content_length(const struct oribi_response *res, const struct oribi_header *header, int *mended,
+                                       struct wishes *wishes)
+{
+    struct oribi_slice text = oribi_slice(header->value, header->value_len);
+    while (text.n > 0 && (*text.p == ' ' || *text.p == '\t'))
+        text = oribi_slice(text.p + 1, text.n - 1);
+    if (*mended || text.n == 0 || text.n < header->value_len)
+        *mended = ORIBI_MENDED_LENGTH;
+    int64_t length = read_length(text);
     if (length < 0)
         return "Content-Length is no number";
+    if (text.n == 0 || (*mended && can_count(res)))
+        return NULL;
     if (wishes->content_length >= 0 && wishes->content_length != length)
         return "Content-Length given twice";
     wishes->content_length = length;
@@ -165,7 +187,7 @@ static const char *read_content_length(const struct oribi_header *header, struct
 }
 
 /* Looks at a field that concerns us. Returns whether it is to be written as it stands; sets *fault. */
-static bool take_own(struct oribi_response *res, const struct oribi_header *header, enum own_name own,
+static bool take_own(struct oribi_response *res, const struct oribi_header *header, enum own_name own, int *mended,
                      struct wishes *wishes, const char **fault)
 {
     switch (own) {
@@ -179,7 +201,7 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
         res->dropped_count += !wishes->close && !wishes->upgrade;
         return false;
     case OWN_CONTENT_LENGTH:
-        *fault = read_content_length(header, wishes);
+        *fault = read_content_length(res, header, mended, wishes);
         if (!res->detached && (res->status < 200 || res->status == 204))
             res->dropped_count++;
         return false;
@@ -258,12 +280,53 @@ static ssize_t too_small(struct oribi_response *res, size_t cap)
     return cap < ORIBI_RESPONSE_HEAD_BYTES_MAX ? ORIBI_ELIMIT : refuse(res, "response head over the limit", UINT32_MAX);
 }
 
+static void note_mended(struct oribi_response *res, int mended, uint32_t index)
+{
+    for (int kind = 0; kind < ORIBI_MENDED_KINDS; kind++)
+        if (mended & ~res->mended & 1 << kind)
+            res->mended_index[kind] = index;
+    res->mended |= (uint32_t)mended;
+}
+
+/* Writes one header of the application, mended if it must be, to a place with `left` bytes; nothing where it is not to
+ * be sent. Returns where it ends; NULL for no room, or with *fault set. */
+static char *put_checked(struct oribi_response *res, uint32_t index, char *out, size_t left, struct wishes *wishes,
+                     const char **fault)
+{
+    const struct oribi_header *header = &res->headers[index];
+    struct oribi_header mended_header;
+    int mended = 0;
+    if (!has_good_name(header))
+        *fault = "header name is not a token";
+    if (*fault || header_bytes(header) > left)
+        return NULL;
+    if (!has_good_value(header)) {
+        mended_header = *header;
+        header = &mended_header;
+        mended = oribi_mend_value(&mended_header, room_for_value(out, header));
+        if (mended < 0) {
+            *fault = "control character in a header value";
+            return NULL;
+        }
+    }
+    bool written = !(mended & ORIBI_MENDED_UNDEFINED);
+    enum own_name own = written ? find_own_name(header) : OWN_NONE;
+    if (own != OWN_NONE)
+        written = take_own(res, header, own, &mended, wishes, fault);
+    if (mended)
+        note_mended(res, mended, index);
+    if (*fault)
+        return NULL;
+    return written ? put_header(out, header) : out;
+}
+
 ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap)
 {
     struct wishes wishes = {.content_length = -1};
     res->reason = NULL;
     res->reason_index = UINT32_MAX;
     res->dropped_count = 0;
+    res->mended = 0;
     if ((res->status < 200 && !(res->status == 101 && res->detached)) || res->status < 100 || res->status > 599)
         return refuse(res, "status out of range", UINT32_MAX);
     if (res->header_count > ORIBI_RESPONSE_FIELDS_MAX)
@@ -279,17 +342,12 @@ ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap)
     char *out = put_status_line(dst, res->status);
 
     for (uint32_t i = 0; i < res->header_count; i++) {
-        const struct oribi_header *header = &res->headers[i];
-        const char *fault = find_fault(header);
-        enum own_name name = fault ? OWN_NONE : find_own_name(header);
-        if (name != OWN_NONE && !take_own(res, header, name, &wishes, &fault) && !fault)
-            continue;
-        if (fault)
-            return refuse(res, fault, i);
-        if (header_bytes(header) > left)
-            return too_small(res, cap);
-        left -= header_bytes(header);
-        out = put_header(out, header);
+        const char *fault = NULL;
+        char *end = put_checked(res, i, out, left, &wishes, &fault);
+        if (!end)
+            return fault ? refuse(res, fault, i) : too_small(res, cap);
+        left -= (size_t)(end - out);
+        out = end;
     }
     decide(res, &wishes);
     if (!wishes.date) {
@@ -318,19 +376,24 @@ ssize_t oribi_response_interim(int status, const struct oribi_header *headers, u
         return ORIBI_ELIMIT;
     char *out = fault ? dst : put_status_line(dst, status);
     for (uint32_t i = 0; i < header_count && !fault; i++) {
-        const struct oribi_header *header = &headers[i];
-        fault = find_fault(header);
-        enum own_name name = fault ? OWN_NONE : find_own_name(header);
-        if (fault || name >= OWN_CONNECTION) /* nothing about framing before the final answer, RFC 9110 8.6 */
+        struct oribi_header header = headers[i];
+        if (!has_good_name(&header)) {
+            fault = "header name is not a token";
             continue;
-        if (header_bytes(header) > left) {
+        }
+        if (header_bytes(&header) > left) {
             if (cap < ORIBI_RESPONSE_HEAD_BYTES_MAX)
                 return ORIBI_ELIMIT;
             fault = "response head over the limit";
             continue;
         }
-        left -= header_bytes(header);
-        out = put_header(out, header);
+        int mended = oribi_mend_value(&header, room_for_value(out, &header));
+        if (mended < 0)
+            fault = "control character in a header value";
+        if (mended < 0 || mended & ORIBI_MENDED_UNDEFINED || find_own_name(&header) >= OWN_CONNECTION)
+            continue; /* nothing about framing before the final answer, RFC 9110 8.6 */
+        left -= header_bytes(&header);
+        out = put_header(out, &header);
     }
     if (reason)
         *reason = fault;

@@ -89,6 +89,24 @@ struct oribi_slice oribi_status_reason(int status)
     return line.n ? oribi_slice(line.p + LINE_START, line.n - LINE_START - 2) : line;
 }
 
+static bool is_white(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+int oribi_status_read(struct oribi_slice text)
+{
+    size_t at = 0;
+    int status = 0;
+    while (at < text.n && is_white(text.p[at]))
+        at++;
+    size_t first = at;
+    for (; at < text.n && at - first < 3 && (uint8_t)(text.p[at] - '0') <= 9; at++)
+        status = status * 10 + (text.p[at] - '0');
+    bool ends = at == text.n || is_white(text.p[at]) || (uint8_t)((text.p[at] | 0x20) - 'a') < 26;
+    return at - first == 3 && ends ? status : -1;
+}
+
 bool oribi_status_has_body(int status)
 {
     return status >= 200 && status != 204 && status != 304;

@@ -156,6 +156,7 @@ struct oribi_worker {
     int64_t long_looked_us;  /* when the siblings were last asked */
     struct oribi_log_gate refuse_gate;
     struct oribi_log_gate app_gate;
+    struct oribi_log_gate mended_gate; /* what was put right in answers */
 };
 
 /* True in a child that the application forked inside this call. Nothing may be done for the request there: its

@@ -43,6 +43,38 @@ static void log_bad_head(struct oribi__call *call, const struct oribi_response *
     }
 }
 
+/* One line for each kind of thing that was put right: applications live long with such answers, so few of them are
+ * said. */
+static void log_mended(struct oribi__call *call, const struct oribi_response *res)
+{
+    static const char *const deeds[ORIBI_MENDED_KINDS] = {
+        "has no value (undef, nil): it is left out",
+        "has a value that ends in white space or a line end: that is cut off",
+        "has a value on several lines: they are joined with a space",
+        "is empty or has white space around it: the server counts where it can",
+    };
+    struct oribi_worker *w = call->worker;
+    for (int kind = 0; kind < ORIBI_MENDED_KINDS; kind++) {
+        if (!(res->mended & 1U << kind) || !oribi_log_gate_open(&w->mended_gate, w->reactor.now_ms))
+            continue;
+        const struct oribi_header *header = &res->headers[res->mended_index[kind]];
+        int shown = header->name_len < 64 ? (int)header->name_len : 64;
+        oribi_log(ORIBI_LOG_WARN, "%s: header %.*s of the answer %s", call->hand->line, shown, header->name,
+                  deeds[kind]);
+    }
+}
+
+int oribi_req_read_status(struct oribi_req *req, struct oribi_slice text)
+{
+    struct oribi__call *call = oribi__call_of(req);
+    struct oribi_worker *w = call->worker;
+    int status = oribi_status_read(text);
+    if (status >= 0 && text.n > 3 && oribi_log_gate_open(&w->mended_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "%s: the status '%.*s' of the answer is taken for %d", call->hand->line,
+                  text.n < 64 ? (int)text.n : 64, text.p, status);
+    return status;
+}
+
 int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_header *headers, uint32_t header_count,
                       int64_t body_len, struct oribi__head_text *head, int64_t *content_length)
 {
@@ -74,6 +106,8 @@ int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_h
         oribi__head_text_free(head);
         return ORIBI_EAPP;
     }
+    if (__builtin_expect(res.mended, 0))
+        log_mended(call, &res);
     if (res.dropped_count)
         oribi__log_app(call, "dropped %u header(s) of the application: framing and persistence are the server's",
                        res.dropped_count);

@@ -14,6 +14,7 @@
 
 enum {
     LOG_BURST = 20,  /* lines about bad requests, each 10 s */
+    MENDED_BURST = 5, /* the same about answers that were put right: an application gives them again and again */
     SPARE_FDS = 512, /* beside the connections: spooled bodies, and what the application opens */
 };
 
@@ -158,6 +159,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     w->request_limit = oribi_options_draw_limit(w->options);
     w->refuse_gate.burst = LOG_BURST;
     w->app_gate.burst = LOG_BURST;
+    w->mended_gate.burst = MENDED_BURST;
     char ignored[ORIBI_OPTIONS_ERROR_CAP];
     (void)oribi_trust_parse(&w->options->trusted_proxies, &w->trust,
                             ignored); /* oribi_options_finish() has checked it */

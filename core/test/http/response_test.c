@@ -38,6 +38,7 @@ static void test_a_hello(void)
 static void test_every_cap_either_fits_or_says_so(void)
 {
     static const struct oribi_header headers[] = {HEADER("Content-Type", "text/plain"), HEADER("X-Long", "0123456789"),
+                                                  HEADER("X-Folded", "0123\r\n 4567\r\n"),
                                                   HEADER("Connection", "close, upgrade")};
     bool good = true;
     bool fitted = false;
@@ -79,7 +80,8 @@ static void test_every_byte_of_names_and_values_is_checked(void)
             struct oribi_header value = {"n", part, 1, sizeof(part)};
             struct oribi_response res = response(200, &name, 1, 0);
             bool token = (oribi__scan_class[c] & SCAN_TOKEN) != 0;
-            bool text = c == '\t' || (c >= 0x20 && c != 0x7f);
+            bool end = at == sizeof(part) - 1 && (c == '\r' || c == '\n'); /* cut off */
+            bool text = c == '\t' || (c >= 0x20 && c != 0x7f) || end;
             good &= (oribi_response_head(&res, dst, sizeof(dst)) > 0) == token;
             res.headers = &value;
             good &= (oribi_response_head(&res, dst, sizeof(dst)) > 0) == text;
@@ -93,10 +95,10 @@ static void test_faults_name_the_header(void)
     refuses(&(struct oribi_header)HEADER("a b", "v"), "header name is not a token");
     refuses(&(struct oribi_header)HEADER("a:", "v"), "header name is not a token");
     refuses(&(struct oribi_header)HEADER("a", "v\r\nSet-Cookie: x"), "control character in a header value");
-    refuses(&(struct oribi_header)HEADER("a", "v\n"), "control character in a header value");
+    refuses(&(struct oribi_header)HEADER("a", "v\nw"), "control character in a header value");
     refuses(&(struct oribi_header)HEADER("a", "v\0"), "control character in a header value");
     refuses(&(struct oribi_header)HEADER("Content-Length", "5x"), "Content-Length is no number");
-    refuses(&(struct oribi_header)HEADER("Content-Length", ""), "Content-Length is no number");
+    refuses(&(struct oribi_header)HEADER("Content-Length", "5x "), "Content-Length is no number");
     refuses(&(struct oribi_header)HEADER("Content-Length", "9223372036854775808"), "Content-Length is no number");
 }
 

@@ -4,6 +4,7 @@
 #include "http/parse_cuts.h"
 #include "oribi/base/error.h"
 #include "oribi/http/response.h"
+#include "oribi/http/status.h"
 #include "oribi/http/trailers.h"
 #include "tap.h"
 
@@ -213,21 +214,53 @@ static uint32_t read_headers(struct oribi_header *headers, uint32_t max)
     size_t used = 0;
     for (size_t i = 0; i < file.count && count < max; i++) {
         struct oribi_slice name;
-        struct oribi_slice value;
-        if (strcmp(file.lines[i].key, "header") != 0)
+        struct oribi_slice value = {NULL, 0};
+        bool undefined = strcmp(file.lines[i].key, "undefined") == 0;
+        if (!undefined && strcmp(file.lines[i].key, "header") != 0)
             continue;
-        case_pair(file.lines[i].raw, input + used, sizeof(input) - used, &name, &value);
-        used += name.n + value.n;
+        if (undefined)
+            name = file.lines[i].raw;
+        else
+            case_pair(file.lines[i].raw, input + used, sizeof(input) - used, &name, &value);
+        used += undefined ? 0 : name.n + value.n;
         headers[count++] = (struct oribi_header){name.p, value.p, (uint32_t)name.n, (uint32_t)value.n};
     }
     return count;
+}
+
+/* A number that is three digits, as applications give it; else as text, which may be more than that. */
+static int read_status(void)
+{
+    static char text[64];
+    size_t n = case_bytes(&file, "code", text, sizeof(text));
+    int status = oribi_status_read(oribi_slice(text, n));
+    long long number = case_number(&file, "code", 0);
+    snprintf(expected, sizeof(expected), "%lld", number);
+    return status < 0 && case_is(&file, "code", expected) ? (int)number : status;
+}
+
+static void check_mended(const struct oribi_response *res)
+{
+    static const char *const kinds[] = {"undefined", "trimmed", "folded", "length"};
+    char got[64] = "";
+    for (int kind = 0; kind < ORIBI_MENDED_KINDS; kind++) {
+        if (!(res->mended & 1U << kind))
+            continue;
+        snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%s", got[0] ? " " : "", kinds[kind]);
+        if (res->mended_index[kind] >= res->header_count)
+            complain("mended_index");
+    }
+    if (!case_is(&file, "mended", got[0] ? got : "nothing") && (got[0] || case_has(&file, "mended"))) {
+        complain("mended");
+        diag("got %s", got);
+    }
 }
 
 static void run_response(void)
 {
     static const char *const framings[] = {"none", "length", "chunked", "close"};
     struct oribi_header headers[32];
-    struct oribi_response res = {.status = (int)case_number(&file, "code", 0),
+    struct oribi_response res = {.status = read_status(),
                                  .headers = headers,
                                  .header_count = read_headers(headers, 32),
                                  .minor = (uint8_t)case_number(&file, "minor", 1),
@@ -255,6 +288,7 @@ static void run_response(void)
     check_number("length", res.content_length);
     check_number("closes", res.closes);
     check_number("dropped", res.dropped_count);
+    check_mended(&res);
 }
 
 /* ---- files ---- */

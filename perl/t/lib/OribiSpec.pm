@@ -34,6 +34,8 @@ sub _case {
         if ($key =~ /\A(?:field|trailer|header)\z/) {
             my ($name, $rest) = $value =~ /\A(.*?):(?: (.*))?\z/;
             push @{ $case{$key} }, [unescape($name), unescape(defined $rest ? $rest : '')];
+        } elsif ($key eq 'undefined') {
+            push @{ $case{header} }, [unescape($value), undef];
         } elsif ($key eq 'limit') {
             push @{ $case{limit} }, [split ' ', $value];
         } else {

@@ -15,12 +15,26 @@ static void add_line(struct ext_headers *list, VALUE name, const char *value, si
     list->count++;
 }
 
+/* The next newline that stands between two values: not one behind CR or before white space, which is a matter for the
+ * core. */
+static const char *next_separator(const char *p, const char *end)
+{
+    const char *newline = p;
+    while (newline < end && (newline = memchr(newline, '\n', (size_t)(end - newline)))) {
+        bool folds = newline + 1 < end && (newline[1] == ' ' || newline[1] == '\t');
+        if (!folds && (newline == p || newline[-1] != '\r'))
+            return newline;
+        newline++;
+    }
+    return NULL;
+}
+
 /* Rack 2 joins several values of one name with newlines; empty pieces are no values. */
 static void add_value(struct ext_headers *list, VALUE name, VALUE value)
 {
     const char *p = RSTRING_PTR(value);
     const char *end = p + RSTRING_LEN(value);
-    const char *newline = RSTRING_LEN(value) ? memchr(p, '\n', (size_t)(end - p)) : NULL;
+    const char *newline = next_separator(p, end);
     if (!newline) {
         add_line(list, name, p, (size_t)(end - p));
         return;
@@ -29,10 +43,22 @@ static void add_value(struct ext_headers *list, VALUE name, VALUE value)
         if (newline > p)
             add_line(list, name, p, (size_t)(newline - p));
         p = newline + 1;
-        newline = memchr(p, '\n', (size_t)(end - p));
+        newline = next_separator(p, end);
     }
     if (p < end)
         add_line(list, name, p, (size_t)(end - p));
+}
+
+/* Adds one value that is a String, or nil: the core leaves it out and says so. False for any other. */
+static bool add_item(struct ext_headers *list, VALUE name, VALUE value)
+{
+    if (NIL_P(value))
+        add_line(list, name, NULL, 0);
+    else if (RB_TYPE_P(value, T_STRING))
+        add_line(list, name, RSTRING_PTR(value), (size_t)RSTRING_LEN(value));
+    else
+        return false;
+    return true;
 }
 
 /* Names that begin with "rack." speak to the server and are not sent. */
@@ -59,13 +85,10 @@ static int collect_pair(VALUE name, VALUE value, VALUE arg)
         return ST_CONTINUE;
     }
     if (!RB_TYPE_P(value, T_ARRAY))
-        return stop_unplain(list);
-    for (long i = 0; i < RARRAY_LEN(value); i++) {
-        VALUE item = RARRAY_AREF(value, i);
-        if (!RB_TYPE_P(item, T_STRING))
+        return add_item(list, name, value) ? ST_CONTINUE : stop_unplain(list);
+    for (long i = 0; i < RARRAY_LEN(value); i++)
+        if (!add_item(list, name, RARRAY_AREF(value, i)))
             return stop_unplain(list);
-        add_line(list, name, RSTRING_PTR(item), (size_t)RSTRING_LEN(item));
-    }
     return ST_CONTINUE;
 }
 
@@ -79,6 +102,11 @@ static void collect_all(struct ext_headers *list, VALUE headers)
     }
     for (long i = 0; i < RARRAY_LEN(list->strings); i += 2)
         collect_pair(RARRAY_AREF(list->strings, i), RARRAY_AREF(list->strings, i + 1), (VALUE)list);
+}
+
+static VALUE text_or_nil(VALUE value)
+{
+    return NIL_P(value) ? Qnil : rb_obj_as_string(value);
 }
 
 static VALUE convert_pair(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, strings))
@@ -95,10 +123,10 @@ static VALUE convert_pair(RB_BLOCK_CALL_FUNC_ARGLIST(yielded, strings))
     if (RB_TYPE_P(value, T_ARRAY)) {
         VALUE texts = rb_ary_new_capa(RARRAY_LEN(value));
         for (long i = 0; i < RARRAY_LEN(value); i++)
-            rb_ary_push(texts, rb_obj_as_string(RARRAY_AREF(value, i)));
+            rb_ary_push(texts, text_or_nil(RARRAY_AREF(value, i)));
         value = texts;
     } else {
-        value = rb_obj_as_string(value);
+        value = text_or_nil(value);
     }
     rb_ary_push(strings, name);
     rb_ary_push(strings, value);

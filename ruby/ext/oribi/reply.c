@@ -297,6 +297,18 @@ static void send_object(struct ext_call *call)
         send_stream(call);
 }
 
+/* A status that is no Integer: "200", "200 OK", or what has to_i. */
+static int read_status(struct ext_call *call)
+{
+    if (RB_TYPE_P(call->status, T_STRING)) {
+        struct oribi_slice text = {RSTRING_PTR(call->status), (size_t)RSTRING_LEN(call->status)};
+        int status = oribi_req_read_status(call->req, text);
+        if (status >= 0)
+            return status;
+    }
+    return NUM2INT(rb_funcallv(call->status, id_to_i, 0, NULL));
+}
+
 void ext_reply_send(struct ext_call *call)
 {
     VALUE response = rb_check_array_type(call->response);
@@ -306,7 +318,7 @@ void ext_reply_send(struct ext_call *call)
     call->status = RARRAY_AREF(response, 0);
     call->headers = RARRAY_AREF(response, 1);
     call->body = RARRAY_AREF(response, 2);
-    call->code = FIXNUM_P(call->status) ? FIX2INT(call->status) : NUM2INT(rb_funcallv(call->status, id_to_i, 0, NULL));
+    call->code = FIXNUM_P(call->status) ? FIX2INT(call->status) : read_status(call);
 
     VALUE hijack = special_of(call->headers, key_hijack);
     VALUE protocol = RB_UNLIKELY(call->req->head->upgrade) ? special_of(call->headers, key_protocol) : Qnil;

@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* One header line of the application; names in any case, values without line breaks. Borrowed. */
+/* One header line of the application; names in any case. Borrowed. */
 struct oribi_header {
     const char *name;
-    const char *value;
+    const char *value; /* NULL: the application has given none (undef, nil) */
     uint32_t name_len;
     uint32_t value_len;
 };
@@ -24,6 +24,16 @@ enum oribi_framing {
     ORIBI_FRAMING_CHUNKED, /* 1.1 only */
     ORIBI_FRAMING_CLOSE,   /* body ends with the connection (1.0 without a known length, detached upgrades) */
 };
+
+/* What was not quite right in the application's headers, and has been put right. Bits. */
+enum oribi_mended {
+    ORIBI_MENDED_UNDEFINED = 1, /* a header without a value: left out */
+    ORIBI_MENDED_TRIMMED = 2,   /* a value that ended in white space or line ends: cut there */
+    ORIBI_MENDED_FOLDED = 4,    /* a value on several lines: joined with one space each */
+    ORIBI_MENDED_LENGTH = 8,    /* a Content-Length empty or with white space around it: counted where it can be */
+};
+
+enum { ORIBI_MENDED_KINDS = 4 };
 
 struct oribi_response {
     /* in */
@@ -45,19 +55,21 @@ struct oribi_response {
     const char *reason;     /* after ORIBI_EAPP: static words for the log */
     uint32_t reason_index;  /* after ORIBI_EAPP: which header, or UINT32_MAX */
     uint32_t dropped_count; /* application headers that were dropped because framing is ours */
+    uint32_t mended;        /* bits of enum oribi_mended */
+    uint32_t mended_index[ORIBI_MENDED_KINDS]; /* of each bit that is set: the first such header */
 };
 
 /* Writes the head with its final CRLF to [dst, dst+cap). Returns its length; ORIBI_ELIMIT when cap is too small (try
- * again with more, up to ORIBI_RESPONSE_HEAD_BYTES_MAX); ORIBI_EAPP for a status out of range, a name that is no
- * token, a value with CR, LF, NUL or another control but TAB, a Content-Length that is no number or is given twice
- * with two values.
+ * again with more, up to ORIBI_RESPONSE_HEAD_BYTES_MAX); ORIBI_EAPP for a status out of range, a name that is no token,
+ * a value with CR, LF, NUL or another control but TAB in it, a Content-Length that is no number or is given twice with
+ * two values. What can be put right is (see mend.h), and `mended` says so.
  *
- * Rules: exactly one of Content-Length and chunked, or close-delimited where neither can be; none on 1xx and 204;
- * for 304 and HEAD the application's Content-Length is kept. An application Content-Length that differs from a known
+ * Rules: exactly one of Content-Length and chunked, or close-delimited where neither can be; none on 1xx and 204; for
+ * 304 and HEAD the application's Content-Length is kept. An application Content-Length that differs from a known
  * body_len of a non-HEAD answer: the smaller is written when the body is longer (the caller cuts), the application's
  * when it is shorter (the caller aborts). Date and Server are added unless the application gives them. `Connection:
- * close` of the application closes; other Connection, Keep-Alive and Transfer-Encoding of the application are
- * dropped. HTTP/1.0 kept alive says `Connection: keep-alive`. */
+ * close` of the application closes; other Connection, Keep-Alive and Transfer-Encoding of the application are dropped.
+ * HTTP/1.0 kept alive says `Connection: keep-alive`. */
 ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap);
 
 /* Writes an interim answer (100 … 199, not 101) with these headers. Same results; `reason` may be NULL or receives

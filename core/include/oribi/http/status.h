@@ -12,6 +12,10 @@ struct oribi_slice oribi_status_reason(int status);
 /* "HTTP/1.1 200 OK\r\n" for registered codes, an empty slice otherwise (the writer then formats it). Static storage. */
 struct oribi_slice oribi_status_line(int status);
 
+/* A status as text, also with its reason ("200 OK") and white space or line ends around it: the number, or -1 for what
+ * does not begin with three digits alone. */
+int oribi_status_read(struct oribi_slice text);
+
 /* False for 1xx, 204 and 304. */
 bool oribi_status_has_body(int status);
 

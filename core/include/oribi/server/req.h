@@ -52,6 +52,10 @@ struct oribi_req {
 int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                 const struct iovec *body, size_t body_count);
 
+/* The status of an answer that the application gives as text, see oribi_status_read(); a reason beside it is logged.
+ * -1: it is none. */
+int oribi_req_read_status(struct oribi_req *req, struct oribi_slice text);
+
 /* The path decoded once (RFC 3875 4.1.5, RFC 3986 2.1), for interfaces that want it so; others pass head->path on as it came. Writes to dst,
  * which holds head->path.n bytes and may be that path. Returns its length; or ORIBI_EBAD for a `%` not followed by two hex digits: then the
  * request has been answered with 400, the connection closes behind it, and nothing is left to do. Call it before anything is answered. */
