@@ -100,7 +100,10 @@ static void look_at_head_again(struct oribi_reactor *r, struct oribi_conn *c)
 
 void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
 {
+    bool idle = timeout_class == ORIBI_TIMEOUT_IDLE || timeout_class == ORIBI_TIMEOUT_FIRST;
     if (timeout_class == ORIBI_TIMEOUT_WRITE && oribi__conn_reads(r, c))
+        return;
+    if (idle && !oribi__conn_close_idle(r, c))
         return;
     if (r->hooks.timed_out)
         r->hooks.timed_out(r->hooks.self, c, timeout_class);
@@ -116,7 +119,7 @@ void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum 
     case ORIBI_TIMEOUT_BODY:
         oribi_conn_refuse(r, c, ORIBI_ETIMEOUT, "body without progress");
         break;
-    default: /* nothing was asked yet, or nobody reads: closing says it all */
+    default: /* closed already as idle, or the peer does not read: closing says it all */
         oribi__conn_close(r, c);
     }
 }
@@ -352,6 +355,18 @@ void oribi__conn_on_readable(struct oribi_reactor *r, struct oribi_conn *c)
         return;
     if (oribi__conn_register(r, c) == 0 && (c->watch.ready & ORIBI_READ))
         oribi__reactor_again(r, c);
+}
+
+/* A head that has begun has the deadline of a head. Empty lines begin none: their connection has still that of an idle one. */
+bool oribi__conn_close_idle(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    c->watch.ready |= ORIBI_READ;
+    oribi__conn_on_readable(r, c);
+    bool begun =
+        c->state != ORIBI_CONN_IDLE && (c->state != ORIBI_CONN_HEAD || c->timer.timeout_class == ORIBI_TIMEOUT_HEAD);
+    if (!begun)
+        oribi__conn_close(r, c);
+    return c->state == ORIBI_CONN_CLOSED;
 }
 
 void oribi__conn_inject(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice bytes, int body_fd,

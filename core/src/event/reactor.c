@@ -172,8 +172,9 @@ static uint32_t close_class(struct oribi_reactor *r, enum oribi_timeout_class ti
     uint32_t closed = 0;
     struct oribi_timer *timer;
     while (closed < count && (timer = oribi_timeouts_oldest(&r->timeouts, timeout_class)) != NULL) {
-        oribi__conn_close(r, (struct oribi_conn *)((char *)timer - offsetof(struct oribi_conn, timer)));
-        closed++;
+        struct oribi_conn *c = (struct oribi_conn *)((char *)timer - offsetof(struct oribi_conn, timer));
+        if (oribi__conn_close_idle(r, c)) /* else its timer is of another class now */
+            closed++;
     }
     return closed;
 }

@@ -319,6 +319,61 @@ static void test_close_idle_takes_the_oldest_and_only_the_idle(void)
     end();
 }
 
+/* Connections that are about to be closed as idle, when the loop has told of all it knew: one has a request in the socket, one an empty line, one nothing. */
+static void open_idle(struct oribi_conn *conns[3], int far[3])
+{
+    begin();
+    for (int i = 0; i < 3; i++) {
+        conns[i] = open_conn(&far[i]);
+        send_text(far[i], REQUEST);
+        turn();
+        ok(oribi_reactor_pop(&r) != NULL);
+        oribi_conn_finish(&r, conns[i], false);
+        ok(read_all(far[i]) == 0);
+    }
+}
+
+static void ok_only_who_asked_is_left(struct oribi_conn *conns[3], int far[3])
+{
+    ok_eq(r.conn_count, 1);
+    ok(oribi_reactor_pop(&r) == conns[0]->call && conns[0]->call);
+    ok_eq(conns[1]->state, ORIBI_CONN_CLOSED);
+    ok_eq(conns[2]->state, ORIBI_CONN_CLOSED);
+    for (int i = 0; i < 3; i++)
+        close(far[i]);
+    end();
+}
+
+static void test_close_idle_looks_for_what_has_come_meanwhile(void)
+{
+    struct oribi_conn *conns[3];
+    int far[3];
+    open_idle(conns, far);
+    send_text(far[0], REQUEST);
+    send_text(far[1], "\r\n");
+    ok_eq(oribi_reactor_close_idle(&r, UINT32_MAX), 2);
+    ok_only_who_asked_is_left(conns, far);
+}
+
+static void test_an_idle_timeout_looks_for_what_has_come_meanwhile(void)
+{
+    struct oribi_conn *conns[3];
+    int far[3];
+    open_idle(conns, far);
+    int other;
+    struct oribi_conn *awake = open_conn(&other);
+    send_text(other, "GET");
+    oribi_reactor_wait(&r, 1000); /* the turn has this event, and asks for no others */
+    ok_eq(r.event_count, 1);
+    send_text(far[0], REQUEST);
+    send_text(far[1], "\r\n");
+    pass_ms(5000);
+    turn();
+    oribi_conn_abort(&r, awake, false);
+    close(other);
+    ok_only_who_asked_is_left(conns, far);
+}
+
 /* --- lingering --- */
 
 /* A connection that was refused, and reads the rest of what its client sends. */
@@ -636,6 +691,8 @@ static void run_all(enum oribi_loop_source with)
     test_batches_leave_half_of_the_memory();
     test_nobody_is_late_before_he_was_heard();
     test_close_idle_takes_the_oldest_and_only_the_idle();
+    test_close_idle_looks_for_what_has_come_meanwhile();
+    test_an_idle_timeout_looks_for_what_has_come_meanwhile();
     test_closed_twice_in_one_turn_is_closed_once();
     test_withdrawn_socket_lives_on_with_its_rest();
     test_lingering_outlives_an_upload_of_megabytes();

@@ -103,7 +103,8 @@ void oribi_reactor_clock(struct oribi_reactor *reactor, int64_t now_us);
 /* The oldest complete request, now in state CALL; NULL when the queue is empty. */
 struct oribi_call *oribi_reactor_pop(struct oribi_reactor *reactor);
 
-/* Closes up to `count` of the connections on which nothing has begun, those idle longest first; returns how many. */
+/* Closes up to `count` of the connections on which nothing has begun, those idle longest first; returns how many. Looks for what has come since the
+ * last turn first: requests found so are in the run queue. */
 uint32_t oribi_reactor_close_idle(struct oribi_reactor *reactor, uint32_t count);
 
 /* The text of Date for this turn, 29 bytes. */
