@@ -181,6 +181,13 @@ module E2E
       ""
     end
 
+    # Has the signal been sent to the process, and not been taken by it yet?
+    def self.pending?(pid, signal)
+      File.read("/proc/#{pid}/status").scan(/^S(?:ig|hd)Pnd:\s+(\h+)/).any? { |mask,| mask.hex[Signal.list.fetch(signal.to_s) - 1] == 1 }
+    rescue Errno::ENOENT, Errno::ESRCH
+      false
+    end
+
     # Open descriptors and what they point to.
     def self.descriptors(pid)
       Dir.children("/proc/#{pid}/fd").to_h do |fd|

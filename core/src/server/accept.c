@@ -175,12 +175,20 @@ void oribi__gates_quit(struct oribi_worker *w)
     }
 }
 
+/* True while the supervisor has not said whether this listener ends: it gets a signal to the process group no sooner than we do. */
+static bool may_be_last(const struct oribi_worker *w, const struct oribi__gate *gate)
+{
+    return w->stopping && atomic_load_explicit(&w->stop_signalled, memory_order_relaxed) && !w->orphaned &&
+           !gate->listener->inherited && w->reactor.now_ms - w->stop_ms < ORIBI_DRAIN_GRACE_MS &&
+           atomic_load_explicit(&w->slot->stop_soon, memory_order_acquire) < ORIBI_STOP_TOLD;
+}
+
 bool oribi__last_call(struct oribi_worker *w)
 {
     bool more = false;
     for (uint32_t i = 0; i < w->gate_count; i++) {
         struct oribi__gate *gate = &w->gates[i];
-        if (!gate->over && is_last(w, gate) && empty_gate(w, gate))
+        if (!gate->over && (may_be_last(w, gate) || (is_last(w, gate) && empty_gate(w, gate))))
             more = true;
     }
     return more;

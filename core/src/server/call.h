@@ -82,6 +82,7 @@ enum oribi__owner {
 };
 
 enum {
+    ORIBI_DRAIN_GRACE_MS = 1000, /* a request already on its way to a kept-alive connection is still answered */
     ORIBI_ASLEEP_US = 50, /* a wait that takes longer has slept */
     ORIBI_LONG_US = 1000, /* a call longer than this is worth a helper */
     ORIBI_PASS_US = 300,  /* calls longer than this on average are worth a hand-off, which costs about 15 */
@@ -104,6 +105,7 @@ struct oribi_worker {
     struct oribi_watch wake_watch;
     struct oribi_watch life_watch;
     _Atomic uint32_t stop_asked; /* set by oribi_worker_stop() in a handler or thread, read by the owner */
+    _Atomic uint32_t stop_signalled; /* the same for oribi_worker_stop_signalled() */
     bool stopping;
     bool gates_open;        /* listeners are watched */
     bool woken;             /* this turn follows a sleep: a wake-up of the kernel's may have been meant for us alone */

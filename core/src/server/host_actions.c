@@ -249,6 +249,18 @@ static void signal_process(pid_t pid, int number)
         oribi_log(ORIBI_LOG_DEBUG, "no signal %d to %d, which is none of our processes", number, (int)pid);
 }
 
+/* Before the signal: a worker that was stopped by nobody's word but a signal waits for ours. */
+static void stop_alone(struct oribi_host *host, const struct oribi_action *action)
+{
+    if (action->signal != SIGTERM && action->signal != SIGQUIT)
+        return;
+    for (uint32_t i = 0; i < host->sup.slot_count; i++) {
+        _Atomic uint32_t *word = &host->ties.board.slots[i].stop_soon;
+        if (host->sup.places[i].pid == action->pid && atomic_load(word) < ORIBI_STOP_TOLD)
+            atomic_store(word, ORIBI_STOP_TOLD); /* we alone write it */
+    }
+}
+
 bool oribi__carry_out(struct oribi_host *host, const struct oribi_action *action)
 {
     switch (action->type) {
@@ -264,6 +276,7 @@ bool oribi__carry_out(struct oribi_host *host, const struct oribi_action *action
     case ORIBI_ACTION_SPAWN:
         return spawn(host, action);
     case ORIBI_ACTION_SIGNAL:
+        stop_alone(host, action);
         if (action->pid != host->pid) /* a library's own mold: whatever it is to be told, it has done itself */
             signal_process(action->pid, action->signal);
         return false;

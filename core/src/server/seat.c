@@ -51,7 +51,7 @@ static void on_signal(void *self, int number)
     if (stop) {
         atomic_store(&seat->stop_asked, true);
         if (worker)
-            oribi_worker_stop(worker);
+            oribi_worker_stop_signalled(worker);
     } else if (number == SIGUSR1 || number == SIGUSR2) {
         atomic_store(number == SIGUSR1 ? &seat->reopen_asked : &seat->mold_asked, true);
         if (worker)

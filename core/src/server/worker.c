@@ -12,7 +12,6 @@
 
 enum {
     TURN_EVERY_US = 1000,  /* with requests queued, how long other events may wait */
-    DRAIN_GRACE_MS = 1000, /* a request already on its way to a kept-alive connection is still answered */
     LAST_CALL_MS = 10,     /* between two looks at listeners that end */
     TIMEOUT_NEVER = -1,
     AVERAGE_OVER = 8, /* calls that the running average remembers, more or less */
@@ -85,6 +84,12 @@ void oribi_worker_stop(struct oribi_worker *w)
     oribi_wake_notify(&w->wake);
 }
 
+void oribi_worker_stop_signalled(struct oribi_worker *w)
+{
+    atomic_store_explicit(&w->stop_signalled, true, memory_order_relaxed); /* ordered by stop_asked */
+    oribi_worker_stop(w);
+}
+
 static void begin_stop(struct oribi_worker *w)
 {
     oribi__gates_close(w);
@@ -99,7 +104,7 @@ static void drain_turn(struct oribi_worker *w)
     w->last_call = oribi__last_call(w);
     if (w->orphaned)
         oribi__gates_quit(w);
-    if (!oribi__pass_idle(w) && w->reactor.now_ms - w->stop_ms >= DRAIN_GRACE_MS)
+    if (!oribi__pass_idle(w) && w->reactor.now_ms - w->stop_ms >= ORIBI_DRAIN_GRACE_MS)
         (void)oribi_reactor_close_idle(&w->reactor, UINT32_MAX);
     if (w->reactor.conn_count == 0 && !oribi__has_siblings(w))
         oribi__pool_turn(w); /* the last one turns off the light */
@@ -324,7 +329,7 @@ int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
     if (w->last_call)
         return LAST_CALL_MS;
     if (w->stopping) /* the drain grace and the shutdown deadline both end within this */
-        return DRAIN_GRACE_MS / 4;
+        return ORIBI_DRAIN_GRACE_MS / 4;
     if (!w->gates_open && w->pause_until_ms > w->reactor.now_ms)
         return w->pause_until_ms - w->reactor.now_ms;
     return TIMEOUT_NEVER;

@@ -595,13 +595,59 @@ static void test_graceful_stop(void)
     struct answer answer = {0};
     ok(next_answer(&site, flushing, &answer) && answer.body_len == 8000000);
     ok_eq(idle->eof, 0);
-    pass_ms(DRAIN_GRACE_MS);
+    pass_ms(ORIBI_DRAIN_GRACE_MS);
     ok(closed_after(&site, idle));
     ok(closed_after(&site, fresh));
     ok(closed_after(&site, flushing));
     client_close(&site, flushing);
     ok(pump_until(&site, oribi_worker_done(site.worker)));
     oribi_worker_wait(site.worker); /* returns: there is nothing to wait for */
+    site_close(&site);
+}
+
+static bool stopped_worker_is_done(struct site *site, enum oribi_stop_word word)
+{
+    atomic_store(&site->slot.stop_soon, word);
+    settle(site);
+    return oribi_worker_done(site->worker);
+}
+
+/* A signal to the process group may reach the worker first: whoever connects until the supervisor has stopped the listeners must find somebody. */
+static void test_a_stop_by_signal_stays_for_the_last_to_connect(void)
+{
+    struct site site;
+    site_init(&site);
+    site_open(&site, route);
+    oribi_worker_stop_signalled(site.worker);
+    ok(!stopped_worker_is_done(&site, ORIBI_STOP_NONE));
+    ok(!stopped_worker_is_done(&site, ORIBI_STOP_SOON));
+    struct client *c = client_open(&site);
+    ok(client_send(&site, c, GET("/hello")));
+    (void)stopped_worker_is_done(&site, ORIBI_STOP_LAST);
+    ok(ok_answer(&site, c, 200, "hello\n").closes);
+    ok(closed_after(&site, c));
+    client_close(&site, c);
+    oribi_os_listen_end(site.listeners.items[0].fd);
+    ok(stopped_worker_is_done(&site, ORIBI_STOP_LAST));
+    site_close(&site);
+}
+
+static void test_a_stop_by_signal_stays_no_longer_than_it_must(void)
+{
+    struct site site;
+    site_init(&site);
+    site_open(&site, route);
+    oribi_worker_stop_signalled(site.worker);
+    ok(!stopped_worker_is_done(&site, ORIBI_STOP_NONE));
+    ok(stopped_worker_is_done(&site, ORIBI_STOP_TOLD)); /* others accept */
+    ok(!stopped_worker_is_done(&site, ORIBI_STOP_NONE));
+    pass_ms(ORIBI_DRAIN_GRACE_MS); /* no word: somebody stopped this worker alone */
+    ok(stopped_worker_is_done(&site, ORIBI_STOP_NONE));
+    site_close(&site);
+    site_init(&site);
+    site_open(&site, route);
+    oribi_worker_stop(site.worker); /* nobody's signal */
+    ok(stopped_worker_is_done(&site, ORIBI_STOP_NONE));
     site_close(&site);
 }
 
@@ -893,6 +939,8 @@ int main(void)
     run_everywhere(test_wait_ends_by_wake_and_by_deadline);
     run_everywhere(test_an_idle_worker_sleeps);
     run_everywhere(test_graceful_stop);
+    run_everywhere(test_a_stop_by_signal_stays_for_the_last_to_connect);
+    run_everywhere(test_a_stop_by_signal_stays_no_longer_than_it_must);
     run_everywhere(test_stop_ends_at_its_deadline);
     run_everywhere(test_supervisor_gone_is_a_graceful_stop);
     run_everywhere(test_forked_child_holds_no_socket_and_the_parent_goes_on);

@@ -57,6 +57,10 @@ void oribi_worker_wake(struct oribi_worker *worker);
  * at the latest when shutdown_timeout has passed. Async-signal-safe. */
 void oribi_worker_stop(struct oribi_worker *worker);
 
+/* The same for a signal: one that was sent to the whole process group may reach the worker before its supervisor. Until the supervisor has said (in the
+ * slot) whether the listeners end, at most for the grace, the worker stays to accept what still comes out of them. */
+void oribi_worker_stop_signalled(struct oribi_worker *worker);
+
 /* Told to stop (or supervisor gone, or requests_max reached) and nothing left to do. */
 bool oribi_worker_done(const struct oribi_worker *worker);
 
