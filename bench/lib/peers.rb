@@ -23,7 +23,8 @@ module Bench
     def compiled(name, source, *libraries)
       binary = File.join(ROOT, "build/bench", name)
       source = File.join(ROOT, source)
-      unless File.exist?(binary) && File.mtime(binary) > File.mtime(source)
+      shared = File.join(ROOT, "bench/load/http_client.h")
+      unless File.exist?(binary) && File.mtime(binary) > [source, shared].map { |path| File.mtime(path) }.max
         FileUtils.mkdir_p(File.dirname(binary))
         system("cc", "-O2", "-o", binary, source, *libraries) or raise "#{source} did not compile"
       end

@@ -8,22 +8,10 @@
  * Says "ready" when all are there, then looks at its input: "finish" lets every one of them end what it has begun, in good order, and checks the answers; the end of the
  * input drops them. Both print one line of JSON for each kind: opened, ended (by the server, before its time), good and bad (answers at the end). */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include "http_client.h"
+
 #include <poll.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
 /* In this order they come: readers take longest, and the others must not wait for so long that the server gives them up. They end in the opposite one. */
 enum kind { READER, BODY, HEAD, IDLE, KINDS };
@@ -52,7 +40,7 @@ struct tally {
 };
 
 static const char *const kind_names[KINDS] = {"readers", "bodies", "heads", "idle"};
-static const char *address;
+static struct http_address address;
 static const char *reader_target = "/big?size=200000";
 static long wanted[KINDS];
 static struct tally tallies[KINDS];
@@ -64,9 +52,7 @@ static char scratch[65536];
 
 static int64_t now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)(http_now_s() * 1e3);
 }
 
 static void die(const char *what)
@@ -77,73 +63,27 @@ static void die(const char *what)
 
 /* --- one connection --- */
 
-static int connect_to(bool small)
-{
-    bool is_unix = address[0] == '/';
-    int size = READER_BUFFER;
-    int on = 1;
-    int fd = socket(is_unix ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int result;
-    if (fd < 0)
-        die("socket");
-    if (small)
-        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)); /* a larger buffer is a faster reader, no more */
-    struct timeval patience = {PATIENCE_S, 0};
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    if (is_unix) {
-        struct sockaddr_un to = {.sun_family = AF_UNIX};
-        snprintf(to.sun_path, sizeof(to.sun_path), "%s", address);
-        result = connect(fd, (struct sockaddr *)&to, sizeof(to));
-    } else {
-        char host[64];
-        const char *colon = strrchr(address, ':');
-        snprintf(host, sizeof(host), "%.*s", colon ? (int)(colon - address) : (int)strlen(address), address);
-        struct sockaddr_in to = {.sin_family = AF_INET,
-                                 .sin_port = htons((uint16_t)(colon ? strtol(colon + 1, NULL, 10) : 9292))};
-        inet_pton(AF_INET, host, &to.sin_addr);
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        result = connect(fd, (struct sockaddr *)&to, sizeof(to));
-    }
-    if (result < 0)
-        die(address);
-    return fd;
-}
-
-static bool send_all(int fd, const char *p, size_t n)
-{
-    while (n > 0) {
-        ssize_t sent = send(fd, p, n, MSG_NOSIGNAL);
-        if (sent <= 0)
-            return false;
-        p += sent;
-        n -= (size_t)sent;
-    }
-    return true;
-}
-
 static bool send_text(int fd, const char *text)
 {
-    return send_all(fd, text, strlen(text));
+    return http_send_all(fd, text, strlen(text));
 }
 
 /* Reads the head of an answer and what comes with it: how many bytes of the body are to come, or -1 if it is no 200. Only answers with a Content-Length are understood. */
 static long read_head(int fd)
 {
     size_t len = 0;
-    char *end = NULL;
-    while (!end) {
-        ssize_t n = len < sizeof(scratch) - 1 ? recv(fd, scratch + len, sizeof(scratch) - 1 - len, 0) : 0;
+    struct http_answer_head head;
+    int there = 0;
+    while (there == 0) {
+        ssize_t n = len < sizeof(scratch) ? recv(fd, scratch + len, sizeof(scratch) - len, 0) : 0;
         if (n <= 0)
             return -1;
         len += (size_t)n;
-        scratch[len] = '\0';
-        end = strstr(scratch, "\r\n\r\n");
+        there = http_answer_head(scratch, len, &head);
     }
-    long had = (long)(len - (size_t)(end + 4 - scratch));
-    *end = '\0';
-    char *length = strcasestr(scratch, "\r\ncontent-length:");
-    return memcmp(scratch + 8, " 200", 4) == 0 && length ? strtol(length + 17, NULL, 10) - had : -1;
+    if (there < 0 || head.status != 200 || head.content_length < 0)
+        return -1;
+    return head.content_length - (long)(len - head.len);
 }
 
 static bool read_rest(int fd, long left)
@@ -166,7 +106,10 @@ static void open_member(struct member *m)
 {
     char text[512];
     bool good = true;
-    m->fd = connect_to(m->kind == READER);
+    m->fd = http_connect(&address, (struct http_connecting){.receive_buffer = m->kind == READER ? READER_BUFFER : 0,
+                                                            .patience_s = PATIENCE_S});
+    if (m->fd < 0)
+        die("connect");
     m->left = 0;
     switch (m->kind) {
     case HEAD:
@@ -234,7 +177,7 @@ static bool finish(struct member *m)
         memset(scratch, 'b', sizeof(scratch));
         while (m->left > 0) {
             long n = m->left < (long)sizeof(scratch) ? m->left : (long)sizeof(scratch);
-            if (!send_all(m->fd, scratch, (size_t)n))
+            if (!http_send_all(m->fd, scratch, (size_t)n))
                 return false;
             m->left -= n;
         }
@@ -323,7 +266,10 @@ static void read_arguments(int argc, char **argv)
                         "[-t TARGET]\n");
         exit(2);
     }
-    address = argv[optind];
+    if (!http_address_parse(&address, argv[optind])) {
+        fprintf(stderr, "crowd: %s is neither IPv4:PORT nor a path\n", argv[optind]);
+        exit(2);
+    }
 }
 
 int main(int argc, char **argv)

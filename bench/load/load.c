@@ -14,23 +14,11 @@
  * waited so far: left out, it would make a server look better for the requests that it fails.
  * One line a path and one for all: count, errors, mean, p50, p90, p99, p99.9, max in ms; with -j a JSON line each, with more percentiles. */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
+#include "http_client.h"
+
 #include <math.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { CONNS_MAX = 4096, PATHS_MAX = 8, BUF_BYTES = 64 * 1024 };
 
@@ -70,7 +58,8 @@ struct waiting {
 };
 
 static struct {
-    const char *address;
+    const char *name; /* of the address */
+    struct http_address address;
     double rate;
     double seconds;
     double warm_s;
@@ -101,13 +90,6 @@ static struct waiting *queue;
 static size_t queue_head, queue_tail, queue_cap = 1 << 16;
 static int epoll_fd;
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static double draw(void)
 {
     setup.seed ^= setup.seed << 13;
@@ -130,30 +112,11 @@ static int draw_path(void)
 static void open_conn(int i)
 {
     struct conn *c = &conns[i];
-    int result;
-    if (setup.address[0] == '/') {
-        struct sockaddr_un to = {.sun_family = AF_UNIX};
-        snprintf(to.sun_path, sizeof(to.sun_path), "%s", setup.address);
-        c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        result = connect(c->fd, (struct sockaddr *)&to, sizeof(to));
-    } else {
-        char host[64];
-        const char *colon = strrchr(setup.address, ':');
-        snprintf(host, sizeof(host), "%.*s", colon ? (int)(colon - setup.address) : (int)strlen(setup.address),
-                 setup.address);
-        struct sockaddr_in to = {.sin_family = AF_INET,
-                                 .sin_port = htons((uint16_t)(colon ? strtol(colon + 1, NULL, 10) : 9292))};
-        inet_pton(AF_INET, host, &to.sin_addr);
-        c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        result = connect(c->fd, (struct sockaddr *)&to, sizeof(to));
-        int on = 1;
-        setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    }
-    if (result < 0) {
-        perror(setup.address);
+    c->fd = http_connect(&setup.address, (struct http_connecting){.patience_s = 0});
+    if (c->fd < 0) {
+        perror(setup.name);
         exit(1);
     }
-    fcntl(c->fd, F_SETFL, O_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)i};
     epoll_ctl(epoll_fd, EPOLL_CTL_ADD, c->fd, &event);
     c->len = 0;
@@ -228,7 +191,7 @@ static void send_request(const struct waiting *request)
     int n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: load\r\n\r\n", target);
     c->busy = true;
     c->due = request->due;
-    c->sent = now_s();
+    c->sent = http_now_s();
     c->path = request->path;
     if (send(c->fd, text, (size_t)n, MSG_NOSIGNAL) != n) { /* closed while idle: seen by the read, counted there */
     }
@@ -237,7 +200,7 @@ static void send_request(const struct waiting *request)
 static void finish(int i, bool good, struct said said)
 {
     struct conn *c = &conns[i];
-    double ms = (now_s() - c->due) * 1e3;
+    double ms = (http_now_s() - c->due) * 1e3;
     double wait_ms = said.service_us >= 0 ? ms - said.service_us / 1e3 : -1;
     if (!good)
         series[c->path].errors++, series[setup.path_count].errors++;
@@ -248,32 +211,25 @@ static void finish(int i, bool good, struct said said)
     c->busy = false;
 }
 
-/* `name` with the line's end before it and the colon behind. */
-static double field(const char *head, const char *end, const char *name)
-{
-    const char *at = strcasestr(head, name);
-    return at && at < end ? strtod(at + strlen(name), NULL) : -1;
-}
-
 /* True when the answer in the buffer is complete. Only answers with a Content-Length are understood. */
 static bool complete(struct conn *c, bool *good, struct said *said)
 {
-    c->buf[c->len] = '\0';
-    char *end = strstr(c->buf, "\r\n\r\n");
-    if (!end)
+    struct http_answer_head head;
+    int there = http_answer_head(c->buf, c->len, &head);
+    if (there == 0 || (there > 0 && head.content_length > 0 && c->len < head.len + (size_t)head.content_length))
         return false;
-    double length = field(c->buf, end, "\r\ncontent-length:");
-    if (c->len < (size_t)(end + 4 - c->buf) + (length > 0 ? (size_t)length : 0))
-        return false;
-    *good = c->len > 12 && memcmp(c->buf + 8, " 200", 4) == 0;
-    *said = (struct said){field(c->buf, end, "\r\nx-service-us:"), field(c->buf, end, "\r\nx-begun-us:")};
+    *good = there > 0 && head.status == 200;
+    *said = (struct said){-1, -1};
+    if (there > 0)
+        *said = (struct said){http_head_number(c->buf, head.len, "x-service-us", -1),
+                              http_head_number(c->buf, head.len, "x-begun-us", -1)};
     return true;
 }
 
 static void on_readable(int i)
 {
     struct conn *c = &conns[i];
-    ssize_t n = recv(c->fd, c->buf + c->len, BUF_BYTES - 1 - c->len, 0);
+    ssize_t n = recv(c->fd, c->buf + c->len, BUF_BYTES - c->len, MSG_DONTWAIT);
     if (n < 0 && errno == EAGAIN)
         return;
     if (n <= 0) {
@@ -441,12 +397,16 @@ static void read_arguments(int argc, char **argv)
                         "PATH,PATH:SHARE] [-s SEED] [-k SERVERS] [-t SECONDS] [-j]\n");
         exit(2);
     }
-    setup.address = argv[optind];
+    setup.name = argv[optind];
+    if (!http_address_parse(&setup.address, setup.name)) {
+        fprintf(stderr, "load: %s is neither IPv4:PORT nor a path\n", setup.name);
+        exit(2);
+    }
 }
 
 static void send_due(double *next, double end, double counted_from)
 {
-    double now = now_s();
+    double now = http_now_s();
     while (*next <= now && *next < end) {
         int path = draw_path();
         queue[queue_tail++ % queue_cap] =
@@ -475,7 +435,7 @@ static void unanswered(double due, int path)
     series[path].errors++, series[setup.path_count].errors++;
     if (due <= 0)
         return;
-    double ms = (now_s() - due) * 1e3;
+    double ms = (http_now_s() - due) * 1e3;
     add(&series[path], ms, -1), add(&series[setup.path_count], ms, -1);
 }
 
@@ -500,12 +460,12 @@ int main(int argc, char **argv)
     queue = calloc(queue_cap, sizeof(*queue));
     for (int i = 0; i < setup.conns; i++)
         open_conn(i);
-    double start = now_s();
+    double start = http_now_s();
     double next = start;
     double end = start + setup.warm_s + setup.seconds;
-    while (now_s() < end + setup.tail_s && (next < end || queue_head < queue_tail || any_busy())) {
+    while (http_now_s() < end + setup.tail_s && (next < end || queue_head < queue_tail || any_busy())) {
         struct epoll_event events[256];
-        double left = next < end ? next - now_s() : 0.1;
+        double left = next < end ? next - http_now_s() : 0.1;
         struct timespec wait = {0, left <= 0 ? 0 : left < 0.1 ? (long)(left * 1e9) : 100000000};
         int n = epoll_pwait2(epoll_fd, events, 256, &wait, NULL);
         for (int i = 0; i < n; i++)

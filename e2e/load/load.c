@@ -9,24 +9,13 @@
  *
  * At the end of the input, or after REQUESTS requests (0: no end of its own), it writes a line "lost MS KIND WORKER REASON" for each lost request, MS being
  * the monotonic clock, and then one line of JSON. */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#define _GNU_SOURCE
+#include "../../bench/load/http_client.h"
+
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
     CLIENTS_MAX = 256,
@@ -40,7 +29,7 @@ enum {
 
 /* What all clients share; set before they start, but for the counters. */
 static struct {
-    const char *address;
+    struct http_address address;
     long requests; /* 0: until the input ends */
     double rate;   /* of one client */
     atomic_long taken;
@@ -67,9 +56,7 @@ struct client {
 
 static double now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+    return http_now_s() * 1e3;
 }
 
 __attribute__((format(printf, 2, 3))) static bool fail(struct client *c, const char *format, ...)
@@ -82,35 +69,6 @@ __attribute__((format(printf, 2, 3))) static bool fail(struct client *c, const c
 }
 
 /* --- connections --- */
-
-static int open_socket(void)
-{
-    const char *colon = strchr(load.address, ':');
-    int result;
-    int fd = socket(colon ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    const struct timeval patience = {.tv_sec = PATIENCE_S};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    if (colon) {
-        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10))};
-        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        int on = 1;
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        result = connect(fd, (struct sockaddr *)&to, sizeof(to));
-    } else {
-        struct sockaddr_un to = {.sun_family = AF_UNIX};
-        snprintf(to.sun_path, sizeof(to.sun_path), "%s", load.address);
-        result = connect(fd, (struct sockaddr *)&to, sizeof(to));
-    }
-    if (result == 0)
-        return fd;
-    int kept = errno;
-    close(fd);
-    errno = kept;
-    return -1;
-}
 
 static void hang_up(struct client *c)
 {
@@ -137,7 +95,7 @@ static bool have_connection(struct client *c)
     if (c->fd >= 0)
         return true;
     c->worker = 0;
-    c->fd = open_socket();
+    c->fd = http_connect(&load.address, (struct http_connecting){.patience_s = PATIENCE_S});
     c->connections++;
     return c->fd >= 0 || fail(c, "connect: %s", strerror(errno));
 }
@@ -166,20 +124,6 @@ static struct request choose(struct client *c)
     return (struct request){"GET", "/", 0, 13};
 }
 
-static bool send_all(struct client *c, const char *p, size_t n)
-{
-    while (n > 0) {
-        ssize_t sent = send(c->fd, p, n, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent < 0)
-            return fail(c, "send: %s", strerror(errno));
-        p += sent;
-        n -= (size_t)sent;
-    }
-    return true;
-}
-
 static bool send_request(struct client *c, const struct request *request)
 {
     char head[HEAD_CAP];
@@ -188,16 +132,15 @@ static bool send_request(struct client *c, const struct request *request)
     if (request->upload)
         n += snprintf(head + n, sizeof(head) - (size_t)n, "Content-Length: %zu\r\n", request->upload);
     n += snprintf(head + n, sizeof(head) - (size_t)n, "\r\n");
-    return send_all(c, head, (size_t)n) && send_all(c, load.upload, request->upload);
+    if (http_send_all(c->fd, head, (size_t)n) && http_send_all(c->fd, load.upload, request->upload))
+        return true;
+    return fail(c, "send: %s", strerror(errno));
 }
 
 /* More of the answer. */
 static bool receive(struct client *c)
 {
-    ssize_t n;
-    do { /* with SO_RCVTIMEO a process that was stopped for a while is told, signal(7) */
-        n = recv(c->fd, c->got + c->got_len, sizeof(c->got) - 1 - c->got_len, 0);
-    } while (n < 0 && errno == EINTR);
+    ssize_t n = http_receive(c->fd, c->got + c->got_len, sizeof(c->got) - 1 - c->got_len);
     if (n < 0)
         return fail(c, "after %zu bytes: %s", c->got_len, strerror(errno));
     if (n == 0)
@@ -205,15 +148,6 @@ static bool receive(struct client *c)
     c->got_len += (size_t)n;
     c->got[c->got_len] = '\0';
     return true;
-}
-
-static const char *field(const char *head, const char *name)
-{
-    size_t n = strlen(name);
-    for (const char *line = strstr(head, "\r\n"); line; line = strstr(line + 2, "\r\n"))
-        if (strncasecmp(line + 2, name, n) == 0 && line[2 + n] == ':')
-            return line + 2 + n + strspn(line + 3 + n, " ") + 1;
-    return NULL;
 }
 
 static bool is_right(struct client *c, const struct request *request, const char *body, size_t n)
@@ -233,30 +167,25 @@ static bool is_right(struct client *c, const struct request *request, const char
 /* One answer of known length; *closes when the server says that it closes. */
 static bool read_answer(struct client *c, const struct request *request, bool *closes)
 {
-    char *end = NULL;
+    struct http_answer_head head;
+    int there;
     c->got_len = 0;
-    c->got[0] = '\0';
-    while (!(end = strstr(c->got, "\r\n\r\n")))
+    while ((there = http_answer_head(c->got, c->got_len, &head)) == 0)
         if (!receive(c))
             return false;
-    size_t head = (size_t)(end - c->got) + 4;
-    end[2] = '\0';
-    const char *length = field(c->got, "Content-Length");
-    const char *connection = field(c->got, "Connection");
-    const char *worker = field(c->got, "X-Worker");
-    if (strncmp(c->got, "HTTP/1.1 200 ", 13) != 0 || !length)
+    if (there < 0 || head.status != 200 || head.content_length < 0)
         return fail(c, "answer: %.40s", c->got);
-    size_t n = strtoul(length, NULL, 10);
-    c->worker = worker ? strtol(worker, NULL, 10) : 0;
-    *closes = connection && strncasecmp(connection, "close", 5) == 0;
-    if (n > sizeof(c->got) - 1 - head)
+    size_t n = (size_t)head.content_length;
+    c->worker = (long)http_head_number(c->got, head.len, "x-worker", 0);
+    *closes = head.closes;
+    if (n > sizeof(c->got) - 1 - head.len)
         return fail(c, "answer of %zu bytes", n);
-    while (c->got_len < head + n)
+    while (c->got_len < head.len + n)
         if (!receive(c))
             return false;
-    if (c->got_len > head + n)
-        return fail(c, "%zu bytes behind the answer", c->got_len - head - n);
-    return is_right(c, request, c->got + head, n);
+    if (c->got_len > head.len + n)
+        return fail(c, "%zu bytes behind the answer", c->got_len - head.len - n);
+    return is_right(c, request, c->got + head.len, n);
 }
 
 static bool ask(struct client *c)
@@ -350,7 +279,8 @@ int main(int argc, char **argv)
     long count = strtol(argv[2], NULL, 10);
     if (count < 1 || count > CLIENTS_MAX)
         return 2;
-    load.address = argv[1];
+    if (!http_address_parse(&load.address, argv[1]))
+        return 2;
     load.requests = strtol(argv[3], NULL, 10);
     load.rate = strtod(argv[4], NULL) / (double)count;
     pthread_mutex_init(&load.mouth, NULL);

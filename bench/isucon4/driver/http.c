@@ -2,20 +2,10 @@
  * HTTP_OPEN_MAX places, so that finding an idle connection is a glance. */
 #define _GNU_SOURCE
 #include "http.h"
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
+
+#include "../../load/http_client.h"
+
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { EVENTS_MAX = 256, OUT_BYTES = 8 * 1024, IN_BYTES = 16 * 1024 };
 enum state { CLOSED, IDLE, BUSY };
@@ -52,43 +42,18 @@ struct http {
     void *self;
     double scanned_s;
     size_t opened;
-    socklen_t to_len;
-    union {
-        struct sockaddr any;
-        struct sockaddr_in in;
-        struct sockaddr_un un;
-    } to;
+    struct http_address address;
 };
 
 double now_s(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    return http_now_s();
 }
 
 static void die(const char *what)
 {
     fprintf(stderr, "driver: %s\n", what);
     exit(2);
-}
-
-static void parse_address(struct http *http, const char *address)
-{
-    const char *colon = strrchr(address, ':');
-    if (address[0] == '/') {
-        http->to.un.sun_family = AF_UNIX;
-        snprintf(http->to.un.sun_path, sizeof(http->to.un.sun_path), "%s", address);
-        http->to_len = sizeof(http->to.un);
-        return;
-    }
-    char host[64];
-    snprintf(host, sizeof(host), "%.*s", colon ? (int)(colon - address) : 0, address);
-    http->to.in.sin_family = AF_INET;
-    http->to.in.sin_port = htons((uint16_t)(colon ? strtol(colon + 1, NULL, 10) : 0));
-    http->to_len = sizeof(http->to.in);
-    if (!colon || inet_pton(AF_INET, host, &http->to.in.sin_addr) != 1)
-        die("the address is neither IPv4:PORT nor a path");
 }
 
 struct http *http_create(const char *address, int owners, http_done done, void *self)
@@ -100,7 +65,8 @@ struct http *http_create(const char *address, int owners, http_done done, void *
     http->owners = owners;
     http->done = done;
     http->self = self;
-    parse_address(http, address);
+    if (!http_address_parse(&http->address, address))
+        die("the address is neither IPv4:PORT nor a path");
     for (int i = 0; i < owners * HTTP_OPEN_MAX; i++) {
         http->conns[i].fd = -1;
         http->conns[i].owner = i / HTTP_OPEN_MAX;
@@ -128,13 +94,8 @@ static void end_conn(struct conn *c)
 
 static int open_conn(struct http *http, struct conn *c)
 {
-    int one = 1;
-    c->fd = socket(http->to.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (c->fd < 0)
-        return -1;
-    if (http->to.any.sa_family == AF_INET)
-        setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    if (connect(c->fd, &http->to.any, http->to_len) != 0 && errno != EINPROGRESS) {
+    c->fd = http_connect(&http->address, (struct http_connecting){.flags = SOCK_NONBLOCK});
+    if (c->fd < 0) {
         end_conn(c);
         return -1;
     }
@@ -233,45 +194,24 @@ size_t http_opened(const struct http *http)
 
 int http_field(const struct http_response *response, const char *name, const char **value)
 {
-    size_t name_len = strlen(name);
-    const char *end = response->head + response->head_len;
-    const char *line = memmem(response->head, response->head_len, "\r\n", 2);
-    while (line && line + 2 + name_len < end) {
-        line += 2;
-        const char *next = memmem(line, (size_t)(end - line), "\r\n", 2);
-        if (next && strncasecmp(line, name, name_len) == 0 && line[name_len] == ':') {
-            const char *at = line + name_len + 1;
-            while (at < next && *at == ' ')
-                at++;
-            *value = at;
-            return (int)(next - at);
-        }
-        line = next;
-    }
-    return -1;
+    return http_head_field(response->head, response->head_len, name, value);
 }
 
 /* Reads what the head says about the body's end. Returns -1 for a head that is none. */
 static int read_head(struct conn *c)
 {
-    const char *end = memmem(c->in, c->in_len, "\r\n\r\n", 4);
-    if (!end)
-        return 0;
-    c->head_len = (size_t)(end + 4 - c->in);
-    if (c->head_len < 13 || strncmp(c->in, "HTTP/1.", 7) != 0)
-        return -1;
-    struct http_response head = {.status = (int)strtol(c->in + 9, NULL, 10), .head = c->in, .head_len = c->head_len};
-    const char *value;
-    int n = http_field(&head, "connection", &value);
-    c->keep = c->in[7] == '1' ? !(n == 5 && strncasecmp(value, "close", 5) == 0) : n == 10;
+    struct http_answer_head head;
+    int there = http_answer_head(c->in, c->in_len, &head);
+    if (there <= 0)
+        return there;
+    c->head_len = head.len;
+    c->keep = !head.closes;
     if (head.status == 204 || head.status == 304)
         c->body_len = 0;
-    else if (http_field(&head, "content-length", &value) > 0)
-        c->body_len = strtol(value, NULL, 10);
-    else if (http_field(&head, "transfer-encoding", &value) == 7)
-        c->body_len = -1;
+    else if (head.content_length >= 0)
+        c->body_len = head.content_length;
     else
-        c->body_len = -2;
+        c->body_len = head.chunked ? -1 : -2;
     if (c->body_len == -2)
         c->keep = false;
     c->chunk_at = c->chunk_to = c->head_len;
