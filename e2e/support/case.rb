@@ -68,7 +68,7 @@ module E2E
       def settled_descriptors
         seen = []
         E2E.wait_until("descriptors to settle") do
-          seen << Processes.descriptors(@worker)
+          Processes.asleep?(@worker) ? seen << Processes.descriptors(@worker) : seen.clear
           seen.last if seen.size > 10 && seen.last(10).uniq.size == 1
         end
       end

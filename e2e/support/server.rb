@@ -160,6 +160,13 @@ module E2E
       !state.nil? && state != "Z"
     end
 
+    # Waits for something, with all its threads: one that only waits for a processor is not asleep.
+    def self.asleep?(pid)
+      Dir["/proc/#{pid}/task/*/stat"].all? { |path| File.read(path)[/.*\) (\S)/m, 1] == "S" }
+    rescue Errno::ENOENT, Errno::ESRCH
+      false # a thread has just ended
+    end
+
     def self.below(pid)
       parents = Dir.children("/proc").grep(/\A\d+\z/).to_h { |child| [child.to_i, stat(child)&.at(1).to_i] }
       found = [pid]
