@@ -41,9 +41,10 @@ static int write_out(struct oribi_body *body)
     return result;
 }
 
-static int move_to_file(struct oribi_body *body)
+int oribi_body_spool(struct oribi_body *body)
 {
     int fd;
+    assert(body->fd < 0);
     if (oribi_os_temp_file(&fd) < 0)
         return ORIBI_ESYS;
     body->fd = fd;
@@ -67,7 +68,7 @@ static int append_to_file(struct oribi_body *body, const char *p, size_t n, uint
 int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max, uint32_t batch_max)
 {
     if (body->fd < 0 && body->memory.len + n > memory_max) {
-        int result = move_to_file(body);
+        int result = oribi_body_spool(body);
         if (result < 0)
             return result;
     }

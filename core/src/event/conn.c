@@ -380,7 +380,9 @@ void oribi__conn_inject(struct oribi_reactor *r, struct oribi_conn *c, struct or
     }
     memcpy(c->buf, bytes.p, bytes.n);
     c->len = (uint32_t)bytes.n;
+    c->moving_in = body_fd >= 0;
     parse_head(r, c);
+    c->moving_in = false;
     if (body_fd >= 0)
         oribi__conn_body_inject(r, c, body_fd, body_len);
 }

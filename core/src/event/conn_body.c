@@ -25,7 +25,7 @@ static uint32_t batch_max(const struct oribi_reactor *r)
 }
 
 /* What is taken from the heap counts, not what has arrived; and what stood behind a chunked body as well as the body. */
-static void charge_body(struct oribi_reactor *r, struct oribi_call *call)
+void oribi__conn_charge_body(struct oribi_reactor *r, struct oribi_call *call)
 {
     size_t memory = call->body.memory.cap + call->rest.cap + call->chunked.trailers.cap;
     oribi_budget_set(&r->budget, &call->charge, (int64_t)memory, call->body.fd >= 0 ? call->body.len : 0);
@@ -38,7 +38,7 @@ static char *body_room(struct oribi_reactor *r, struct oribi_call *call, size_t 
     if (call->body_file || call->body.memory.len < DIRECT_FROM_BYTES)
         return NULL;
     char *p = oribi_body_try_room(&call->body, room, body_memory_max(r, call));
-    charge_body(r, call); /* also when nothing comes to stand there */
+    oribi__conn_charge_body(r, call); /* also when nothing comes to stand there */
     return p;
 }
 
@@ -91,7 +91,7 @@ static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const cha
         return false;
     }
     if (oribi_body_append(body, p, n, memory_max, batch_max(r)) == 0) {
-        charge_body(r, c->call);
+        oribi__conn_charge_body(r, c->call);
         return true;
     }
     storing_failed(r, c);
@@ -104,7 +104,7 @@ static void body_done(struct oribi_reactor *r, struct oribi_conn *c)
         storing_failed(r, c);
         return;
     }
-    charge_body(r, c->call);
+    oribi__conn_charge_body(r, c->call);
     oribi__conn_complete(r, c);
 }
 
@@ -113,7 +113,7 @@ static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
     c->state = ORIBI_CONN_BODY;
     c->call->body_started_ms = r->now_ms;
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
-    if (c->call->head.expect_continue) {
+    if (c->call->head.expect_continue && !c->moving_in) {
         /* We buffer bodies before the call, so the wish is granted at once: RFC 9110 10.1.1. */
         struct iovec vec = {(void *)"HTTP/1.1 100 Continue\r\n\r\n", 25};
         (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection shows at the next read */
@@ -203,19 +203,20 @@ void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char 
         body_progress(r, c);
 }
 
-/* A spooled body arrives whole beside the head that announces it. */
+/* A spooled body arrives whole beside the head that announces it: with a length, or with an empty chunked body. */
 void oribi__conn_body_inject(struct oribi_reactor *r, struct oribi_conn *c, int body_fd, int64_t body_len)
 {
     struct oribi_call *call = c->call;
-    bool fits = c->state == ORIBI_CONN_BODY && !call->head.chunked && call->body.len == 0 &&
-                call->head.content_length == body_len;
-    if (!fits) {
+    bool chunked = c->state == ORIBI_CONN_QUEUED && call->head.chunked && call->in_place.n == 0;
+    bool sized = c->state == ORIBI_CONN_BODY && !call->head.chunked && call->head.content_length == body_len;
+    if (!(chunked || sized) || call->body.len > 0) {
         oribi_os_close(body_fd);
         oribi__conn_close(r, c);
         return;
     }
     call->body.fd = body_fd;
     call->body.len = body_len;
-    charge_body(r, call);
-    oribi__conn_complete(r, c);
+    oribi__conn_charge_body(r, call);
+    if (sized)
+        oribi__conn_complete(r, c);
 }

@@ -2,18 +2,13 @@
  * to keep in step between two versions of the program. */
 #include "oribi/event/conn.h"
 
+#include "oribi/base/error.h"
 #include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
 
-#include <assert.h>
+#include "event/conn_parts.h"
 
-/* A chunked body was decoded where it stood, and the interim answer to an expectation would be sent twice before a spooled body. */
-static bool wire_is_whole(const struct oribi_call *call)
-{
-    if (call->head.chunked)
-        return false;
-    return call->body.fd < 0 || !call->head.expect_continue;
-}
+#include <assert.h>
 
 bool oribi_conn_movable(const struct oribi_conn *c)
 {
@@ -22,32 +17,83 @@ bool oribi_conn_movable(const struct oribi_conn *c)
     switch (c->state) {
     case ORIBI_CONN_IDLE:
     case ORIBI_CONN_HEAD:
-        return true;
     case ORIBI_CONN_QUEUED:
-        return wire_is_whole(c->call);
+        return true;
     default:
         return false;
     }
 }
 
-size_t oribi_conn_wire(const struct oribi_conn *c, struct iovec vec[2], int *body_fd, int64_t *body_len)
+static void add(struct oribi_wire *wire, const void *p, size_t n)
 {
-    *body_fd = -1;
-    *body_len = 0;
-    if (c->len == 0)
-        return 0;
-    vec[0] = (struct iovec){c->buf, c->len};
-    if (c->state != ORIBI_CONN_QUEUED || c->call->body.len == 0)
-        return 1;
-    /* The body did not fit behind the head, so nothing of a next request was read. */
+    if (n == 0)
+        return;
+    assert(wire->count < ORIBI_WIRE_VECS_MAX);
+    wire->vec[wire->count++] = (struct iovec){(void *)p, n};
+}
+
+/* Behind a head with a length. What did not fit there left no byte of a next request in the buffer. */
+static void add_sized(const struct oribi_conn *c, struct oribi_wire *wire)
+{
+    const struct oribi_body *body = &c->call->body;
+    add(wire, c->buf, c->len);
+    if (body->len == 0)
+        return;
     assert(c->len == c->call->used);
-    if (c->call->body.fd >= 0) {
-        *body_fd = c->call->body.fd;
-        *body_len = c->call->body.len;
-        return 1;
+    if (body->fd < 0)
+        add(wire, body->memory.p, body->memory.len);
+}
+
+/* The body was decoded, in place or elsewhere. Trailers, and what came behind them, are there as they came. */
+static void add_chunked(const struct oribi_conn *c, struct oribi_wire *wire)
+{
+    const struct oribi_call *call = c->call;
+    const struct oribi_buf *trailers = &call->chunked.trailers;
+    struct oribi_slice behind = oribi_conn_behind(c);
+    bool in_place = call->in_place.p != NULL;
+    struct oribi_slice body = in_place ? call->in_place : oribi_slice(call->body.memory.p, call->body.memory.len);
+    add(wire, c->buf, in_place ? (size_t)(call->in_place.p - c->buf) : call->used);
+    if (body.n > 0) {
+        add(wire, wire->chunk_head, oribi_chunk_head(wire->chunk_head, body.n));
+        add(wire, body.p, body.n);
+        add(wire, "\r\n", 2);
     }
-    vec[1] = (struct iovec){c->call->body.memory.p, c->call->body.memory.len};
-    return 2;
+    add(wire, "0\r\n", 3);
+    add(wire, trailers->p, trailers->len);
+    add(wire, "\r\n", 2);
+    add(wire, behind.p, behind.n);
+}
+
+void oribi_conn_wire(const struct oribi_conn *c, struct oribi_wire *wire)
+{
+    wire->count = 0;
+    wire->body_fd = -1;
+    wire->body_len = 0;
+    if (c->state != ORIBI_CONN_QUEUED) {
+        add(wire, c->buf, c->len);
+        return;
+    }
+    if (c->call->body.fd >= 0) {
+        wire->body_fd = c->call->body.fd;
+        wire->body_len = c->call->body.len;
+    }
+    if (c->call->head.chunked)
+        add_chunked(c, wire);
+    else
+        add_sized(c, wire);
+}
+
+int oribi_conn_spool(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_call *call = c->call;
+    assert(c->state == ORIBI_CONN_QUEUED);
+    if (call->body.fd >= 0 || call->body.len == 0)
+        return 0;
+    if (!oribi_budget_file(&r->budget, call->body.len))
+        return ORIBI_ELIMIT;
+    int result = oribi_body_spool(&call->body);
+    oribi__conn_charge_body(r, call);
+    return result;
 }
 
 void oribi_conn_leave(struct oribi_reactor *r, struct oribi_conn *c)

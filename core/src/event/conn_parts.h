@@ -1,4 +1,5 @@
-/* What the parts of the connection's input side ask of one another; private to conn.c, conn_buf.c and conn_body.c. */
+/* What the parts of the connection's input side ask of one another; private to conn.c, conn_buf.c, conn_body.c and
+ * conn_move.c. */
 #ifndef ORIBI_EVENT_CONN_PARTS_H
 #define ORIBI_EVENT_CONN_PARTS_H
 
@@ -27,6 +28,9 @@ char *oribi__conn_body_room(struct oribi_reactor *reactor, struct oribi_call *ca
 
 /* n bytes have come to p, which is what oribi__conn_body_room() gave. */
 void oribi__conn_body_input(struct oribi_reactor *reactor, struct oribi_conn *conn, char *p, size_t n);
+
+/* Books what the body takes now, of the worker's budget. */
+void oribi__conn_charge_body(struct oribi_reactor *reactor, struct oribi_call *call);
 
 /* The whole body in a file, from a sibling. Takes body_fd. */
 void oribi__conn_body_inject(struct oribi_reactor *reactor, struct oribi_conn *conn, int body_fd, int64_t body_len);

@@ -198,7 +198,7 @@ bool oribi__last_call(struct oribi_worker *w)
  * in time, or 503 at once, and passed on as soon as a sibling is idle. Without a limit they wait there as well as here. */
 void oribi__accept_in_call(struct oribi_worker *w)
 {
-    bool paused = w->stopping || w->reactor.now_ms < w->pause_until_ms;
+    bool paused = w->stopping || oribi__retiring(w) || w->reactor.now_ms < w->pause_until_ms;
     if (paused || !oribi__limits_waiting(w) || oribi__idle_siblings(w) > 0)
         return;
     for (uint32_t i = 0; i < w->gate_count; i++) {

@@ -107,6 +107,8 @@ struct oribi_worker {
     _Atomic uint32_t stop_asked; /* set by oribi_worker_stop() in a handler or thread, read by the owner */
     _Atomic uint32_t stop_signalled; /* the same for oribi_worker_stop_signalled() */
     bool stopping;
+    _Atomic bool retiring;  /* oribi_worker_retire(): nothing is begun any more. Set by the own thread, read by the helper */
+    bool pool_full;         /* connections are left that go into the pool as soon as there is room */
     bool gates_open;        /* listeners are watched */
     bool woken;             /* this turn follows a sleep: a wake-up of the kernel's may have been meant for us alone */
     int64_t gates_ready_us; /* since when connections wait there that we leave to others; 0: none */
@@ -229,6 +231,12 @@ struct oribi_req *oribi__take_queued(struct oribi_worker *worker, struct oribi_h
 /* worker.c: a call was long. What follows from it outlives the worker. Async-signal-safe. */
 void oribi__note_long(struct oribi_worker *worker, int64_t now_us);
 
+/* oribi_worker_retire() was called: what waits goes elsewhere. */
+static inline bool oribi__retiring(const struct oribi_worker *w)
+{
+    return atomic_load_explicit(&w->retiring, memory_order_relaxed);
+}
+
 /* worker.c: for how long a sleep may last, -1: no bound. */
 int64_t oribi__wait_bound_ms(const struct oribi_worker *worker);
 
@@ -262,6 +270,8 @@ static inline uint32_t oribi__free_hands(const struct oribi_worker *w)
 struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *worker);
 
 /* overload.c */
+
+enum { ORIBI__RETRY_AFTER_S = 1 }; /* what 503 for overload says */
 
 /* True with queue_max or queue_time_max: requests are refused that wait too long or are too many. */
 bool oribi__limits_waiting(const struct oribi_worker *worker);
@@ -302,6 +312,13 @@ void oribi__share(struct oribi_worker *worker, struct oribi_conn *conn);
 
 /* Takes one request (and connections without one) out of the pool. */
 void oribi__pool_turn(struct oribi_worker *worker);
+
+/* While retiring: all connections on which no answer is under way go into the pool, queued requests in their order. What
+ * cannot travel is answered 503. False: the pool is full, and some are left. */
+bool oribi__pass_all(struct oribi_worker *worker);
+
+/* Waits a moment for room in the pool, `ms` at most. */
+void oribi__await_room(const struct oribi_worker *worker, int64_t ms);
 
 /* While stopping: idle connections go to the siblings. False when there is nobody to take them. */
 bool oribi__pass_idle(struct oribi_worker *worker);

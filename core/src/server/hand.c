@@ -86,7 +86,7 @@ static void unfollow(struct oribi_hand *hand)
 
 static bool much_to_do(const struct oribi_worker *w)
 {
-    return w->reactor.queue_len > 0 || w->reactor.again;
+    return (w->reactor.queue_len > 0 && !oribi__retiring(w)) || w->reactor.again;
 }
 
 /* A deadline armed while the leader sleeps may be due before it looks again. */

@@ -251,6 +251,13 @@ void oribi_handoff_rouse(const struct oribi_handoff *pool)
     (void)send_message(pool->give_fd, &vec, 1, NULL, 0); /* a full pool has woken everybody there is */
 }
 
+/* A connection that was kept, and on which nothing new has come, is closed as any other that is idle. */
+static bool expects_answer(const struct oribi_handoff_item *item)
+{
+    char first[1024];
+    return item->bytes.n > 0 || oribi_os_read(item->fd, first, sizeof(first)) > 0;
+}
+
 uint32_t oribi_handoff_refuse(const struct oribi_handoff *pool)
 {
     if (pool->take_fd < 0)
@@ -267,11 +274,12 @@ uint32_t oribi_handoff_refuse(const struct oribi_handoff *pool)
         if (result != 0)
             continue;
         struct iovec vec = {answer, n};
-        if (item.bytes.n > 0)
+        if (expects_answer(&item)) {
             (void)oribi_os_send_vec(item.fd, &vec, 1); /* a client that has gone is answered by the close */
+            count++;
+        }
         oribi_os_close(item.fd);
         oribi_os_close(item.body_fd);
-        count++;
     }
     oribi_mem_free(buf);
     return count;

@@ -77,7 +77,9 @@ static int work(struct oribi_worker *w)
     oribi__turn_connections(w);
     if (w->orphaned)
         oribi__gates_quit(w);
-    if (w->reactor.queue_len > 0)
+    if (oribi__retiring(w))
+        (void)oribi__pass_all(w);
+    else if (w->reactor.queue_len > 0)
         (void)oribi__pass_on(w, 0);
     if (w->reactor.again)
         return 0;

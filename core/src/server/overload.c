@@ -4,7 +4,6 @@
 #include "oribi/base/clock.h"
 
 enum {
-    RETRY_AFTER_S = 1,
     LOOK_US =
         10000, /* a request that waited longer is worth a system call: poll(2) as a source, and connections not registered yet, tell of no hang-up */
 };
@@ -83,7 +82,7 @@ void oribi__shed(struct oribi_worker *w)
     struct oribi_reactor *r = &w->reactor;
     uint32_t max = w->options->queue_max;
     while (w->options->queue_time_max_ms > 0 && r->run_first && too_late(w, queue_us(r->run_first->call, r->now_us)))
-        oribi_conn_refuse_busy(r, r->run_first, RETRY_AFTER_S, "waited longer than queue_time_max");
+        oribi_conn_refuse_busy(r, r->run_first, ORIBI__RETRY_AFTER_S, "waited longer than queue_time_max");
     if (max == 0 || r->queue_len <= max)
         return;
     struct oribi_conn *c = r->run_first;
@@ -91,7 +90,7 @@ void oribi__shed(struct oribi_worker *w)
         c = c->run_next;
     while (c) {
         struct oribi_conn *next = c->run_next;
-        oribi_conn_refuse_busy(r, c, RETRY_AFTER_S, "more requests than queue_max wait");
+        oribi_conn_refuse_busy(r, c, ORIBI__RETRY_AFTER_S, "more requests than queue_max wait");
         c = next;
     }
 }
@@ -122,6 +121,6 @@ bool oribi__admit(struct oribi_worker *w, struct oribi__call *call, int64_t now_
     call->req.queue_us = queue_us(&call->base, now_us);
     if (!too_late(w, call->req.queue_us))
         return true;
-    oribi_conn_refuse_busy(&w->reactor, c, RETRY_AFTER_S, "waited longer than queue_time_max");
+    oribi_conn_refuse_busy(&w->reactor, c, ORIBI__RETRY_AFTER_S, "waited longer than queue_time_max");
     return false;
 }

@@ -5,6 +5,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
 
+#include <poll.h>
 #include <string.h>
 
 enum {
@@ -13,6 +14,7 @@ enum {
     LEAVE_US = 2000,      /* how long something that waits is left to a sleeper */
     BALANCE_US = 10000,   /* between two comparisons of connections */
     SHARE_FREE = 1,       /* connections more than the others that nobody minds */
+    ROOM_MS_MAX = 10,     /* a wait for room in the pool: other events are due too */
 };
 
 /* --- the scoreboard --- */
@@ -90,15 +92,19 @@ static uint32_t listener_hash(const struct oribi_listener *listener)
     return hash;
 }
 
-bool oribi__pass_conn(struct oribi_worker *w, struct oribi_conn *c)
+_Static_assert((int)ORIBI_WIRE_VECS_MAX <= (int)ORIBI_HANDOFF_VECS_MAX, "what travels fits into a message");
+
+/* 0; ORIBI_AGAIN: the pool is full; or a code: it cannot travel. */
+static int give(struct oribi_worker *w, struct oribi_conn *c)
 {
-    if (w->pool.give_fd < 0 || !oribi_conn_movable(c))
-        return false;
     const struct oribi_listener *listener = c->listener;
     bool queued = c->state == ORIBI_CONN_QUEUED;
-    struct iovec vec[2];
+    struct oribi_wire wire;
+    oribi_conn_wire(c, &wire);
     struct oribi_handoff_item item = {
         .fd = c->watch.fd,
+        .body_fd = wire.body_fd,
+        .body_len = wire.body_len,
         .complete_us = queued ? c->call->complete_us : 0,
         .request_count = c->request_count - (c->call ? 1 : 0),
         .listener = (uint32_t)(listener - w->setup.listeners->items),
@@ -110,8 +116,12 @@ bool oribi__pass_conn(struct oribi_worker *w, struct oribi_conn *c)
     };
     memcpy(item.addr, c->addr, sizeof(item.addr));
     memcpy(item.port, c->port, sizeof(item.port));
-    size_t count = oribi_conn_wire(c, vec, &item.body_fd, &item.body_len);
-    return oribi_handoff_give(&w->pool, &item, vec, count) == 0;
+    return oribi_handoff_give(&w->pool, &item, wire.vec, wire.count);
+}
+
+bool oribi__pass_conn(struct oribi_worker *w, struct oribi_conn *c)
+{
+    return w->pool.give_fd >= 0 && oribi_conn_movable(c) && give(w, c) == 0;
 }
 
 uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
@@ -213,6 +223,57 @@ bool oribi__pass_idle(struct oribi_worker *w)
         c = next;
     }
     return true;
+}
+
+/* --- a worker that retires --- */
+
+/* A body that is too large for a message travels in a file. */
+static int give_spooled(struct oribi_worker *w, struct oribi_conn *c)
+{
+    int result = oribi_conn_movable(c) ? give(w, c) : ORIBI_EBAD;
+    if (result != ORIBI_ELIMIT || c->state != ORIBI_CONN_QUEUED || c->call->body.fd >= 0)
+        return result;
+    result = oribi_conn_spool(&w->reactor, c);
+    return result < 0 ? result : give(w, c);
+}
+
+/* False: the pool is full. */
+static bool retire_conn(struct oribi_worker *w, struct oribi_conn *c)
+{
+    int result = give_spooled(w, c);
+    if (result == ORIBI_AGAIN)
+        return false;
+    if (result == 0) {
+        oribi_conn_leave(&w->reactor, c);
+        oribi__count(&w->slot->passed_count, 1);
+    } else if (c->call) { /* nobody else will answer it, nor will we */
+        const char *reason = "the worker ends, and the request cannot be passed on";
+        oribi_conn_refuse_busy(&w->reactor, c, ORIBI__RETRY_AFTER_S, reason);
+    } else {
+        oribi_conn_abort(&w->reactor, c, false);
+    }
+    return true;
+}
+
+bool oribi__pass_all(struct oribi_worker *w)
+{
+    while (w->reactor.run_first) /* in their order */
+        if (!retire_conn(w, w->reactor.run_first))
+            return false;
+    struct oribi_conn *c = w->reactor.conns;
+    while (c) {
+        struct oribi_conn *next = c->next;
+        if ((c->state == ORIBI_CONN_IDLE || c->state == ORIBI_CONN_HEAD) && !retire_conn(w, c))
+            return false;
+        c = next;
+    }
+    return true;
+}
+
+void oribi__await_room(const struct oribi_worker *w, int64_t ms)
+{
+    struct pollfd room = {.fd = w->pool.give_fd, .events = POLLOUT};
+    (void)poll(&room, 1, ms >= 0 && ms < ROOM_MS_MAX ? (int)ms : ROOM_MS_MAX); /* why it ended does not matter */
 }
 
 /* --- taking --- */

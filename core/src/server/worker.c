@@ -90,9 +90,25 @@ void oribi_worker_stop_signalled(struct oribi_worker *w)
     oribi_worker_stop(w);
 }
 
+static bool stop_asked(const struct oribi_worker *w)
+{
+    return atomic_load_explicit(&w->stop_asked, memory_order_acquire);
+}
+
+void oribi_worker_retire(struct oribi_worker *w)
+{
+    if (w->pool.give_fd < 0 || stop_asked(w))
+        oribi_worker_stop(w);
+    else
+        atomic_store_explicit(&w->retiring, true, memory_order_relaxed);
+}
+
 static void begin_stop(struct oribi_worker *w)
 {
-    oribi__gates_close(w);
+    if (oribi__retiring(w) && !oribi__has_siblings(w))
+        oribi__gates_unwatch(w); /* the worker that replaces this one finds who waits there */
+    else
+        oribi__gates_close(w);
     oribi__pool_watch(w, false);
     w->stopping = true;
     w->stop_ms = w->reactor.now_ms;
@@ -104,6 +120,12 @@ static void drain_turn(struct oribi_worker *w)
     w->last_call = oribi__last_call(w);
     if (w->orphaned)
         oribi__gates_quit(w);
+    if (oribi__retiring(w) && stop_asked(w) && !oribi__has_siblings(w))
+        atomic_store_explicit(&w->retiring, false, memory_order_relaxed); /* the server ends as well: nobody replaces us */
+    if (oribi__retiring(w)) {
+        w->pool_full = !oribi__pass_all(w);
+        return;
+    }
     if (!oribi__pass_idle(w) && w->reactor.now_ms - w->stop_ms >= ORIBI_DRAIN_GRACE_MS)
         (void)oribi_reactor_close_idle(&w->reactor, UINT32_MAX);
     if (w->reactor.conn_count == 0 && !oribi__has_siblings(w))
@@ -117,7 +139,7 @@ static bool deadline_passed(const struct oribi_worker *w)
 
 bool oribi_worker_stopping(const struct oribi_worker *w)
 {
-    return w->stopping || atomic_load_explicit(&w->stop_asked, memory_order_acquire);
+    return w->stopping || oribi__retiring(w) || stop_asked(w);
 }
 
 bool oribi_worker_done(const struct oribi_worker *w)
@@ -151,7 +173,7 @@ void oribi__turn(struct oribi_worker *w)
         oribi__entrances_open(w);
     (void)oribi_reactor_turn(&w->reactor, on_other, w);
     w->turned_us = w->reactor.now_us;
-    if (!w->stopping && atomic_load_explicit(&w->stop_asked, memory_order_acquire))
+    if (!w->stopping && oribi_worker_stopping(w))
         begin_stop(w);
     if (w->stopping)
         drain_turn(w);
@@ -302,6 +324,8 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand
 
 struct oribi_req *oribi__take_queued(struct oribi_worker *w, struct oribi_hand *hand, int64_t now_us)
 {
+    if (oribi__retiring(w))
+        return NULL;
     if (w->reactor.queue_len > 1 && oribi__should_pass(w))
         (void)oribi__pass_on(w, 1);
     while (w->reactor.queue_len > 0) {
@@ -317,7 +341,7 @@ struct oribi_req *oribi_worker_take(struct oribi_worker *w)
     if (__builtin_expect(w->abandoned, 0))
         return NULL;
     int64_t now_us = oribi_clock_us();
-    if (!w->reactor.queue_len || now_us - w->turned_us > TURN_EVERY_US) {
+    if (!w->reactor.queue_len || oribi__retiring(w) || now_us - w->turned_us > TURN_EVERY_US) {
         oribi__turn(w);
         now_us = w->reactor.now_us;
     }
@@ -326,7 +350,7 @@ struct oribi_req *oribi_worker_take(struct oribi_worker *w)
 
 int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
 {
-    if (w->last_call)
+    if (w->last_call || w->pool_full)
         return LAST_CALL_MS;
     if (w->stopping) /* the drain grace and the shutdown deadline both end within this */
         return ORIBI_DRAIN_GRACE_MS / 4;
@@ -337,6 +361,10 @@ int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
 
 void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
 {
+    if (oribi__retiring(w) && w->reactor.queue_len) {
+        oribi__await_room(w, ms);
+        return;
+    }
     if (w->reactor.queue_len || oribi_worker_done(w))
         return;
     if (w->entrances_closed)
@@ -411,8 +439,8 @@ bool oribi__call_keeps(const struct oribi__call *call)
 {
     const struct oribi_worker *w = call->worker;
     uint32_t max = w->options->keepalive_requests_max;
-    if (!call->base.head.keep_alive || call->req.last || oribi_worker_stopping(w))
-        return false;
+    if (!call->base.head.keep_alive || call->req.last || stop_asked(w) || (w->stopping && !oribi__retiring(w)))
+        return false; /* a worker that retires passes the connection on */
     if (w->request_limit && w->request_count + 1 >= w->request_limit)
         return false;
     return max == 0 || call->base.conn->request_count < max;
@@ -466,6 +494,6 @@ void oribi__call_end(struct oribi__call *call, int status)
         oribi_helper_need(w);
     if (call_us > ORIBI_EXPECT_US)
         oribi__note_long(w, now_us);
-    if (w->request_limit && w->request_count == w->request_limit)
+    if (w->request_limit && w->request_count == w->request_limit && !oribi__retiring(w))
         oribi_worker_stop(w);
 }

@@ -3,7 +3,7 @@
 #define ORIBI_FAULTS 1
 #include "server/handoff.c"
 
-#include "server/talk.h"
+#include "server/two.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -176,22 +176,33 @@ static void test_a_nudge_is_no_item(void)
     oribi_handoff_close(&pool);
 }
 
-static void test_what_nobody_will_take_is_answered_503(void)
+static void check_refused(size_t bytes, const char *unread, bool answered)
 {
     struct oribi_handoff pool;
     int pair[2];
     oribi_handoff_create(&pool);
-    ok_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    ok_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    ok_eq(write(pair[1], unread, strlen(unread)), (ssize_t)strlen(unread));
     memcpy(buf, "GET /", 5);
-    ok_eq(give_bytes(&pool, pair[0], 5), 0);
+    ok_eq(give_bytes(&pool, pair[0], bytes), 0);
     close(pair[0]);
-    ok_eq(oribi_handoff_refuse(&pool), 1);
+    ok_eq(oribi_handoff_refuse(&pool), answered);
     char text[600];
     ssize_t n = read(pair[1], text, sizeof(text));
-    ok(n > 12 && memcmp(text, "HTTP/1.1 503", 12) == 0);
+    if (answered)
+        ok(n > 12 && memcmp(text, "HTTP/1.1 503", 12) == 0);
+    else
+        ok_eq(n, 0);
     ok_eq(read(pair[1], text, sizeof(text)), 0);
     close(pair[1]);
     oribi_handoff_close(&pool);
+}
+
+static void test_what_nobody_will_take_is_answered_503(void)
+{
+    check_refused(5, "", true);
+    check_refused(0, "GET / HTTP/1.1\r\n", true); /* of a kept connection: nobody has read it yet */
+    check_refused(0, "", false);
 }
 
 static void test_a_pool_passes_an_exec_by_name(void)
@@ -215,69 +226,6 @@ static void test_a_pool_passes_an_exec_by_name(void)
 }
 
 /* ---- two workers in one process ---- */
-
-struct two {
-    struct site site; /* worker 0 with the clients */
-    struct oribi_handoff pool;
-    struct oribi_worker *workers[2];
-};
-
-static void set_idle(struct two *two, int i)
-{
-    atomic_store(&two->site.board.slots[i].state, ORIBI_SLOT_IDLE);
-}
-
-static void two_open(struct two *two)
-{
-    struct site *site = &two->site;
-    site_init(site);
-    site_open(site, route); /* opens the listener and a worker that we do not use */
-    oribi_worker_destroy(site->worker);
-    ok_eq(oribi_handoff_create(&two->pool), 0);
-    ok_eq(oribi_scoreboard_create(&site->board, 2), 0);
-    for (int i = 0; i < 2; i++) {
-        struct oribi_worker_setup setup = {.options = &site->options,
-                                           .listeners = &site->listeners,
-                                           .slot = &site->board.slots[i],
-                                           .board = &site->board,
-                                           .handoff = &two->pool,
-                                           .life_fd = -1};
-        ok_eq(oribi_worker_create(&setup, &two->workers[i]), 0);
-        two->workers[i]->call_us_average = 10000;
-    }
-    site->worker = two->workers[0];
-}
-
-static void two_close(struct two *two)
-{
-    struct site *site = &two->site;
-    close_clients(site);
-    for (int i = 0; i < 2; i++) {
-        struct oribi_reactor *r = &two->workers[i]->reactor;
-        site->worker = two->workers[i];
-        ok(pump_until(site, r->conn_count == 0));
-        settle(site);
-        ok_eq(r->conn_pool.lent_count + r->buf_pool.lent_count + r->call_pool.lent_count, 0);
-        oribi_worker_destroy(two->workers[i]);
-    }
-    oribi_listeners_close(&site->listeners, true);
-    oribi_options_deinit(&site->options);
-    oribi_scoreboard_destroy(&site->board);
-    oribi_handoff_close(&two->pool);
-}
-
-/* Worker 0 has accepted `count` clients and all have sent `text`, none was taken yet. */
-static void accept_all(struct two *two, struct client **clients, int count, const char *text)
-{
-    struct site *site = &two->site;
-    struct oribi_reactor *r = &two->workers[0]->reactor;
-    for (int i = 0; i < count; i++) {
-        clients[i] = client_open(site);
-        ok(pump_until(site, r->conn_count == (uint32_t)i + 1));
-    }
-    for (int i = 0; i < count; i++)
-        ok(client_send(site, clients[i], text));
-}
 
 static void test_surplus_goes_to_an_idle_sibling(void)
 {
@@ -363,7 +311,9 @@ static void test_connections_of_short_calls_even_out(void)
     two_close(&two);
 }
 
-/* Every shape of request that may move, and one that may not. The pipelined one behind it must be answered second. */
+static bool interim_wanted;
+
+/* Every shape of request. The pipelined one behind it must be answered second. */
 static void check_moved(const char *first, size_t first_len, const char *want, bool moves)
 {
     struct two two;
@@ -385,6 +335,8 @@ static void check_moved(const char *first, size_t first_len, const char *want, b
     set_idle(&two, 1);
     ok_eq(oribi__pass_on(two.workers[0], 0), moves ? 1 : 0);
     two.site.worker = two.workers[moves ? 1 : 0];
+    if (interim_wanted) /* none for a body that came whole with its head */
+        ok(next_answer(&two.site, c[1], &answer) && answer.status == 100);
     ok(next_answer(&two.site, c[1], &answer));
     is_bytes(answer.body, answer.body_len, want, strlen(want));
     ok_answer(&two.site, c[1], 200, "/next");
@@ -397,26 +349,75 @@ static void test_bodies_move_with_their_requests(void)
     int n = snprintf(text, sizeof(text), "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
     check_moved(text, (size_t)n, "hello", true);
     n = snprintf(text, sizeof(text),
-                 "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
-    check_moved(text, (size_t)n, "hello", false);
+                 "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nhe\r\n"
+                 "3\r\nllo\r\n0\r\n\r\n");
+    check_moved(text, (size_t)n, "hello", true);
+    n = snprintf(text, sizeof(text),
+                 "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+    check_moved(text, (size_t)n, "", true);
 }
 
-static void check_large_body(size_t body_len, bool moves)
+/* `expects`: with Expect: 100-continue, which is answered once. */
+static void check_large_body(size_t body_len, bool chunked, bool expects, bool moves)
 {
     char *body = big_text(body_len);
-    char *text = malloc(body_len + 200);
-    int n = snprintf(text, 200, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", body_len);
-    memcpy(text + n, body, body_len + 1);
-    check_moved(text, (size_t)n + body_len, body, moves);
+    char *text = malloc(body_len + 300);
+    char framing[64];
+    (void)snprintf(framing, sizeof(framing), chunked ? "Transfer-Encoding: chunked" : "Content-Length: %zu", body_len);
+    int n = snprintf(text, 200, "POST /echo HTTP/1.1\r\nHost: a\r\n%s%s\r\n\r\n",
+                     expects ? "Expect: 100-continue\r\n" : "", framing);
+    if (chunked)
+        n += snprintf(text + n, 20, "%zx\r\n", body_len);
+    memcpy(text + n, body, body_len);
+    n += (int)body_len;
+    n += snprintf(text + n, 20, "%s", chunked ? "\r\n0\r\nT: v\r\n\r\n" : "");
+    interim_wanted = expects;
+    check_moved(text, (size_t)n, body, moves);
+    interim_wanted = false;
     free(text);
     free(body);
 }
 
 static void test_large_bodies_move_in_memory_or_as_a_file(void)
 {
-    check_large_body(40000, true);   /* in memory, in the message */
-    check_large_body(100000, false); /* in memory, too large for a message */
-    check_large_body(300000, true);  /* in a file, whose descriptor goes along */
+    for (int chunked = 0; chunked < 2; chunked++) {
+        check_large_body(40000, chunked, true, true);    /* in memory, in the message */
+        check_large_body(100000, chunked, false, false); /* in memory, too large for a message */
+        check_large_body(300000, chunked, true, true);   /* in a file, whose descriptor goes along */
+    }
+}
+
+static char seen_trailer[32];
+
+static void note_trailers(struct oribi_req *req)
+{
+    const struct oribi_field *field = req->trailer_count == 1 ? req->trailers : NULL;
+    if (field)
+        (void)snprintf(seen_trailer, sizeof(seen_trailer), "%.*s=%.*s", (int)field->name_len, field->name,
+                       (int)field->value_len, field->value);
+    route(req);
+}
+
+static void test_trailers_move_with_their_requests(void)
+{
+    struct two two;
+    struct client *c[1];
+    two_open(&two);
+    accept_all(&two, c, 1, "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    while (two.workers[0]->reactor.conns->state != ORIBI_CONN_BODY)
+        oribi__turn_connections(two.workers[0]);
+    ok(client_send(&two.site, c[0], "4\r\nbody\r\n0\r\nChecksum: abc\r\n\r\n" GET("/next")));
+    while (two.workers[0]->reactor.queue_len < 1)
+        oribi__turn_connections(two.workers[0]);
+    set_idle(&two, 1);
+    memset(seen_trailer, 0, sizeof(seen_trailer));
+    ok_eq(oribi__pass_on(two.workers[0], 0), 1);
+    two.site.worker = two.workers[1];
+    two.site.app = note_trailers;
+    ok_answer(&two.site, c[0], 200, "body");
+    is_bytes(seen_trailer, strlen(seen_trailer), "checksum=abc", 12);
+    ok_answer(&two.site, c[0], 200, "/next");
+    two_close(&two);
 }
 
 static void test_idle_connections_move_when_a_worker_stops(void)
@@ -791,6 +792,7 @@ int main(void)
     run_everywhere(test_bodies_move_with_their_requests);
     run_everywhere(test_large_bodies_move_in_memory_or_as_a_file);
     run_everywhere(test_idle_connections_move_when_a_worker_stops);
+    run_everywhere(test_trailers_move_with_their_requests);
     run_everywhere(test_the_last_worker_empties_the_pool);
     test_many_hand_offs_keep_bytes_and_order();
     test_sender_dies("give: before sendmsg", false);

@@ -24,6 +24,9 @@ void oribi_body_deinit(struct oribi_body *body);
  * are). 0, ORIBI_ENOMEM, or ORIBI_ESYS when the file cannot be made or written (disk full). */
 int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max, uint32_t batch_max);
 
+/* Moves a body from memory to a file. 0, or ORIBI_ESYS: with fd < 0 nothing has changed, else its bytes are lost. */
+int oribi_body_spool(struct oribi_body *body);
+
 /* The body is complete: writes what was collected. 0 or ORIBI_ESYS. */
 int oribi_body_finish(struct oribi_body *body);
 

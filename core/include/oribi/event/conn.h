@@ -89,6 +89,7 @@ struct oribi_conn {
     bool broken : 1; /* writing failed: nothing more can be said */
     bool proxy_awaited : 1; /* the first bytes are a PROXY header, and replace addr and port; set before oribi_conn_start() */
     bool proxy_tls : 1;     /* … which said that the client speaks TLS */
+    bool moving_in : 1;     /* what is parsed came from another worker, which has sent the interim answer */
     uint8_t addr_len;
     uint8_t port_len;
     char addr[ORIBI_CONN_ADDR_CAP]; /* numeric text of the peer; empty for unix sockets */
@@ -147,9 +148,23 @@ struct oribi_slice oribi_conn_behind(const struct oribi_conn *conn);
  * written, the wire bytes still there. */
 bool oribi_conn_movable(const struct oribi_conn *conn);
 
-/* Those bytes, in at most two vectors; *body_fd the file with the request's body behind them, or -1, *body_len its length. Borrowed until the connection
- * changes. Returns the number of vectors. */
-size_t oribi_conn_wire(const struct oribi_conn *conn, struct iovec vec[2], int *body_fd, int64_t *body_len);
+enum { ORIBI_WIRE_VECS_MAX = 8 };
+
+/* What travels. A chunked body is framed anew, as one chunk without extensions; one in a file travels beside an empty chunked body. */
+struct oribi_wire {
+    struct iovec vec[ORIBI_WIRE_VECS_MAX];
+    size_t count;
+    int body_fd;      /* the file with the request's body, or -1 … */
+    int64_t body_len; /* … and its length */
+    char chunk_head[ORIBI_CHUNK_HEAD_CAP];
+};
+
+/* Gives those bytes; they are borrowed until the connection changes. Takes no memory. */
+void oribi_conn_wire(const struct oribi_conn *conn, struct oribi_wire *wire);
+
+/* Moves the body of a queued request from memory to a file, so that fewer bytes travel. 0, also when there is nothing to
+ * move; ORIBI_ELIMIT (buffers_file_max) or ORIBI_ESYS: the body may be lost, refuse the request. */
+int oribi_conn_spool(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* The connection has arrived elsewhere: closes our descriptor and forgets it. */
 void oribi_conn_leave(struct oribi_reactor *reactor, struct oribi_conn *conn);

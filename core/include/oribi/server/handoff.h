@@ -12,7 +12,7 @@
 
 enum {
     ORIBI_HANDOFF_BYTES_MAX = 60 * 1024, /* of one connection; more stays where it is */
-    ORIBI_HANDOFF_VECS_MAX = 2,
+    ORIBI_HANDOFF_VECS_MAX = 8,
 };
 
 /* Descriptors: non-blocking, CLOEXEC. All -1: no pool. */
@@ -64,7 +64,8 @@ int oribi_handoff_take(const struct oribi_handoff *pool, char *buf, size_t cap, 
 /* After a worker died: the wake-up for a message may have been spent on it. Wakes another sleeper, who takes the oldest message there is. */
 void oribi_handoff_rouse(const struct oribi_handoff *pool);
 
-/* When no worker is left and none will come: answers 503 to everything in the pool and closes. Returns how many. */
+/* When no worker is left and none will come: closes everything in the pool, after a 503 where a request has begun. Returns
+ * the number of those. */
 uint32_t oribi_handoff_refuse(const struct oribi_handoff *pool);
 
 #endif

@@ -61,6 +61,11 @@ void oribi_worker_stop(struct oribi_worker *worker);
  * slot) whether the listeners end, at most for the grace, the worker stays to accept what still comes out of them. */
 void oribi_worker_stop_signalled(struct oribi_worker *worker);
 
+/* The worker ends with the call that it is in: it begins no other. Connections and requests that it holds, those behind the
+ * one that is called too, go into the pool, for its siblings or for the worker that replaces it; so answers need not say
+ * Connection: close. Without a pool, or when a stop has begun, this is oribi_worker_stop(). Own thread, in a call or between. */
+void oribi_worker_retire(struct oribi_worker *worker);
+
 /* Told to stop (or supervisor gone, or requests_max reached) and nothing left to do. */
 bool oribi_worker_done(const struct oribi_worker *worker);
 
