@@ -28,8 +28,10 @@ package Oribi::CallTimeout {
     sub new { return bless {}, $_[0] }
 }
 
-# The text of an object that overloads "": called from C, inside an eval.
-sub _text { return "$_[0]" }
+# What may run code of the application's, which may die: called from C, inside an eval.
+sub _text { return "$_[0]" }                                               # of an object that overloads ""
+sub _commits { return $_[0]{'psgix.harakiri.commit'} ? 1 : 0 }             # of an environment
+sub _list { return [@{ $_[0] }] }                                          # of a tied array
 
 our $seat;    # the place of this worker process
 
@@ -211,7 +213,9 @@ of the content, are dropped.
 
 =item psgix.harakiri, psgix.harakiri.commit
 
-A true C<psgix.harakiri.commit> ends this worker after the answer; a new one takes its place.
+A true C<psgix.harakiri.commit>, set before the answer or after it (in a cleanup handler), ends this worker with this request; a new one takes its place.
+The worker answers nothing else: waiting requests, what is pipelined behind this one, and kept connections go to another worker or to the new one, so
+the answer need not say C<Connection: close>. A value that dies when it is asked whether it is true is logged, and the worker goes on.
 
 =item psgix.cleanup, psgix.cleanup.handlers
 

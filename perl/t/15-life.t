@@ -14,6 +14,14 @@ sub throw { my ($class, $text) = @_; die bless { text => $text }, $class }
 package Unprintable;
 use overload '""' => sub { die "no text\n" }, fallback => 1;
 
+package TiedList;
+use Tie::Array;
+our @ISA = 'Tie::StdArray';
+
+package TiedDeaf;
+sub TIEARRAY { return bless [] }
+sub FETCHSIZE { die "no size\n" }
+
 package main;
 
 my @TEXT = ('Content-Type' => 'text/plain');
@@ -48,6 +56,14 @@ my %ROUTE = (
         push @{ $env->{'psgix.cleanup.handlers'} }, $again;
         [200, [@TEXT], ['x']];
     },
+    cleanup_tied => sub {
+        my ($env) = @_;
+        tie my @handlers, 'TiedList';
+        push @handlers, sub { push @log, 'tied' };
+        $env->{'psgix.cleanup.handlers'} = \@handlers;
+        [200, [@TEXT], ['x']];
+    },
+    cleanup_deaf => sub { my ($env) = @_; tie my @handlers, 'TiedDeaf'; $env->{'psgix.cleanup.handlers'} = \@handlers; [200, [@TEXT], ['x']] },
     harakiri => sub { my ($env) = @_; $env->{'psgix.harakiri.commit'} = 1; [200, [@TEXT], ['last']] },
     harakiri_late => sub {
         my ($env) = @_;
@@ -94,6 +110,12 @@ subtest 'cleanup handlers' => sub {
     is body('cleanup_for_ever'), 'x';
     is scalar(split /,/, body('log')), 1024, 'those that go on adding come to an end';
     like $server->log_text, qr{GET /cleanup_for_ever: 1024 cleanup handlers of one request have run, the others are left out};
+    is body('cleanup_tied'), 'x';
+    is body('log'), 'tied', 'a tied list';
+    my $pid = body('pid');
+    is body('cleanup_deaf'), 'x';
+    is body('pid'), $pid, 'a tied list that dies ends no worker';
+    like $server->log_text, qr{GET /cleanup_deaf: psgix\.cleanup\.handlers cannot be read: no size};
     my $client = $server->connect;
     $client->send("GET /cleanup_slow HTTP/1.1\r\nHost: a\r\n\r\n");
     $client->fill;

@@ -130,6 +130,7 @@ struct psgi_worker {
     bool responded;   /* the responder of a delayed answer was called */
     IV write_count;   /* calls of its writer */
     bool harakiri;    /* the application asked for this worker's end */
+    bool harakiri_unclear; /* … or not: its value died when it was asked; of this call */
     SV *open_body;    /* an object whose close() is owed; counted */
     char line[64];    /* start of "GET /path" for log lines, NUL-terminated */
 

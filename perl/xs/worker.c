@@ -180,6 +180,35 @@ static void run_signal_handlers(pTHX_ struct psgi_worker *w)
 
 /* --- after the reply --- */
 
+/* What one of our own functions in Perl says about a value of the application's; NULL when that died, which is logged as `failure`. */
+static SV *ask(pTHX_ struct psgi_worker *w, const char *function, SV *about, const char *failure)
+{
+    dSP;
+    PUSHMARK(SP);
+    XPUSHs(about);
+    PUTBACK;
+    int count = call_pv(function, G_SCALAR | G_EVAL);
+    SPAGAIN;
+    SV *answer = count == 1 ? POPs : NULL;
+    PUTBACK;
+    psgi_leave_child(aTHX_ w);
+    if (!exception_pending(aTHX))
+        return answer;
+    log_text(aTHX_ w, failure, psgi_text(aTHX_ ERRSV));
+    CLEAR_ERRSV();
+    return NULL;
+}
+
+/* A tied array runs code of its own when it is read, so a copy is read in its place. */
+static AV *list_of(pTHX_ struct psgi_worker *w, SV *ref)
+{
+    if (!ref || !SvROK(ref) || SvTYPE(SvRV(ref)) != SVt_PVAV)
+        return NULL;
+    if (SvRMAGICAL(SvRV(ref)))
+        ref = ask(aTHX_ w, "Oribi::_list", ref, "psgix.cleanup.handlers cannot be read");
+    return ref && SvROK(ref) ? (AV *)SvRV(ref) : NULL;
+}
+
 static void run_cleanup_handlers(pTHX_ struct psgi_worker *w, SV *env, AV *handlers)
 {
     for (SSize_t i = 0; i <= av_len(handlers); i++) {
@@ -202,21 +231,39 @@ static void run_cleanup_handlers(pTHX_ struct psgi_worker *w, SV *env, AV *handl
     }
 }
 
+/* A tied environment or value, an object with overloading: asking runs code of the application's, which may die. */
+static bool ask_harakiri(pTHX_ struct psgi_worker *w, SV *env)
+{
+    SV *answer = ask(aTHX_ w, "Oribi::_commits", env, "psgix.harakiri.commit cannot be asked, the worker goes on");
+    w->harakiri_unclear = answer == NULL;
+    return answer && SvTRUE_nomg(answer);
+}
+
 static bool wants_harakiri(pTHX_ struct psgi_worker *w, SV *env)
 {
-    SV *commit = psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_HARAKIRI_COMMIT);
-    return commit && SvTRUE(commit);
+    HV *hash = (HV *)SvRV(env);
+    bool plain = !SvRMAGICAL((SV *)hash);
+    SV *commit = plain ? psgi_env_get(aTHX_ w, hash, PSGI_KEY_HARAKIRI_COMMIT) : NULL;
+    if (plain && (!commit || (!SvGMAGICAL(commit) && !SvAMAGIC(commit))))
+        return commit && SvTRUE_nomg(commit);
+    return !w->harakiri_unclear && ask_harakiri(aTHX_ w, env);
+}
+
+/* From here on the worker begins no other request, and the head of an answer that is still to be made says what becomes of the connection. */
+static void heed_harakiri(pTHX_ struct psgi_worker *w, SV *env)
+{
+    if (w->harakiri || !wants_harakiri(aTHX_ w, env))
+        return;
+    w->harakiri = true;
+    oribi_worker_retire(w->core);
 }
 
 static void after_reply(pTHX_ struct psgi_worker *w, SV *env)
 {
-    SV *handlers = psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_CLEANUP_HANDLERS);
-    if (handlers && SvROK(handlers) && SvTYPE(SvRV(handlers)) == SVt_PVAV && av_len((AV *)SvRV(handlers)) >= 0)
-        run_cleanup_handlers(aTHX_ w, env, (AV *)SvRV(handlers));
-    if (wants_harakiri(aTHX_ w, env)) {
-        w->harakiri = true;
-        oribi_worker_stop(w->core);
-    }
+    AV *handlers = list_of(aTHX_ w, psgi_env_get(aTHX_ w, (HV *)SvRV(env), PSGI_KEY_CLEANUP_HANDLERS));
+    if (handlers && av_len(handlers) >= 0)
+        run_cleanup_handlers(aTHX_ w, env, handlers);
+    heed_harakiri(aTHX_ w, env);
 }
 
 /* --- the call --- */
@@ -234,6 +281,7 @@ static void open_call(struct psgi_worker *w, struct oribi_req *req)
     w->serial++;
     memset(w->looked_at, 0, sizeof w->looked_at);
     w->responded = false;
+    w->harakiri_unclear = false;
     w->write_count = 0;
 }
 
@@ -250,12 +298,10 @@ static void note_line(struct psgi_worker *w)
     w->line[method + 1 + path] = '\0';
 }
 
-/* The answer that follows must not promise a connection that will not be there. */
 static void before_reply(pTHX_ struct psgi_worker *w, SV *env)
 {
     psgi_socket_back(w);
-    if (wants_harakiri(aTHX_ w, env))
-        oribi_req_close_after(w->req);
+    heed_harakiri(aTHX_ w, env);
 }
 
 static void call_app(pTHX_ struct psgi_worker *w, SV *env)
