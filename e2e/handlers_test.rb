@@ -41,6 +41,47 @@ E2E.suite("handlers") do
     space&.remove
   end
 
+  # A pid file of the launcher's: it names the server that serves, before and after HUP and USR2, and goes with the last one. Nothing else is left.
+  def assert_restarts_with_a_pid_file(launcher, detached: false)
+    space = E2E::Workspace.new
+    pid_file = File.join(space.dir, "pid")
+    argv = launcher.map { |word| word.sub("%{app}", space.app).sub("%{pid}", pid_file) }
+    one = E2E::Server.new(transport: transport, argv: argv, env: library, group: true)
+    @servers << one
+    detached ? one.run_to_end : one.start
+    wait_until("the first code: #{one.stderr}") { serving(one) == "first" }
+    first = wait_until("the pid file") { File.exist?(pid_file) && File.read(pid_file).to_i }
+    assert_equal one.pid, first unless detached
+    space.write_app("second")
+    Process.kill(:HUP, first)
+    wait_until("the second code: #{one.stderr}") { serving(one) == "second" }
+    assert_equal [first, [pid_file]], [File.read(pid_file).to_i, Dir.glob("#{pid_file}*")]
+    space.write_app("third")
+    Process.kill(:USR2, first)
+    wait_until("the first server to leave: #{one.stderr}") { one.ended? && !E2E::Processes.alive?(first) }
+    assert_equal "third", serving(one)
+    second = File.read(pid_file).to_i
+    refute_equal first, second
+    assert_match(/ supervisor, /, E2E::Processes.title(second))
+    assert_equal [pid_file], Dir.glob("#{pid_file}*")
+    space.write_app("fourth")
+    Process.kill(:HUP, second) # a successor does as well
+    wait_until("the fourth code: #{one.stderr}") { serving(one) == "fourth" }
+    assert_equal second, File.read(pid_file).to_i
+    Process.kill(:TERM, second)
+    wait_until("the end") { !E2E::Processes.alive?(second) }
+    wait_until("all files to be gone") { Dir.glob("#{pid_file}*").empty? }
+  ensure
+    [first, second].compact.each { |pid| E2E::Processes.kill(pid) }
+    space&.remove
+  end
+
+  def serving(one)
+    one.get("/").body
+  rescue Errno::ECONNREFUSED, Errno::ENOENT
+    nil
+  end
+
   if E2E::RUBY
     def library = { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib") }
 
@@ -53,6 +94,14 @@ E2E.suite("handlers") do
     end
 
     def test_restarts_of_rackup = assert_restarts(["rackup", "-s", "Oribi", "-E", "none", *rackup_options, "%{app}"])
+
+    def test_restarts_of_rackup_with_a_pid_file
+      assert_restarts_with_a_pid_file(["rackup", "-s", "Oribi", "-E", "none", "-P", "%{pid}", *rackup_options, "%{app}"])
+    end
+
+    def test_restarts_of_rackup_in_the_background
+      assert_restarts_with_a_pid_file(["rackup", "-s", "Oribi", "-E", "none", "-D", "--pid=%{pid}", *rackup_options, "%{app}"], detached: true)
+    end
 
     def test_rackup_with_a_lower_case_name
       assert_serves launch(["rackup", "-s", "oribi", "-E", "none", *rackup_options, "e2e/apps/app.ru"], env: library)
@@ -81,6 +130,15 @@ E2E.suite("handlers") do
     end
 
     def test_restarts_of_plackup = assert_restarts(["plackup", "-s", "Oribi", "-E", "none", "--workers", "1", *plackup_options, "%{app}"])
+
+    def test_restarts_of_plackup_with_a_pid_file
+      assert_restarts_with_a_pid_file(["plackup", "-s", "Oribi", "-E", "none", "--pid", "%{pid}", "--workers", "1", *plackup_options, "%{app}"])
+    end
+
+    def test_restarts_of_plackup_in_the_background
+      assert_restarts_with_a_pid_file(["plackup", "-s", "Oribi", "-E", "none", "-D", "--pid", "%{pid}", "--workers", "1", *plackup_options, "%{app}"],
+                                      detached: true)
+    end
 
     def test_restarts_of_a_one_liner
       assert_restarts(["perl", "-MOribi", "-e", "oribi '%{app}', #{unix? ? "bind => 'unix://%{path}'" : "port => %{port}"}, workers => 1"])

@@ -89,6 +89,35 @@ if E2E::RUBY
         refute_empty one.descendants, "no worker below: another server answered"
       end
 
+      # Rails writes a pid file without a word on the command line too (until 7.1 always), and does not start where it finds one of a live process.
+      def test_reload_and_upgrade_of_rails_server
+        pid_file = "#{@app}/tmp/pids/server.pid"
+        one = E2E::Server.new(argv: ["ruby", "bin/rails", "server", "-u", "oribi", "-b", "127.0.0.1", "-p", "%{port}", "-e", "production"],
+                              env: { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "E2E_CHDIR" => @app, "RAILS_ENV" => "production", "PIDFILE" => pid_file },
+                              group: true)
+        @servers << one
+        one.start
+        assert_answers(one)
+        answer_with(one, "Welcome") { one.signal(:HUP) }
+        assert_equal [one.pid, [pid_file]], [File.read(pid_file).to_i, Dir.glob("#{pid_file}*")]
+        answer_with(one, "Upgraded") { one.signal(:USR2) }
+        assert_equal 0, one.wait.exitstatus, one.stderr
+        second = File.read(pid_file).to_i
+        assert_match(/ supervisor, /, E2E::Processes.title(second))
+        assert_equal [pid_file], Dir.glob("#{pid_file}*")
+        answer_with(one, "Again") { Process.kill(:HUP, second) }
+        Process.kill(:TERM, second)
+        wait_until("the end: #{one.stderr}") { one.group.empty? && Dir.glob("#{pid_file}*").empty? }
+        refute_match(/already running/, one.stderr + one.stdout)
+      end
+
+      def answer_with(one, word)
+        code = File.join(@app, "config/application.rb")
+        File.write(code, File.read(code).sub(/"\w+ from Rails/, "\"#{word} from Rails"))
+        yield
+        wait_until("#{word}: #{one.stderr} #{one.stdout}") { one.get("/hello/Ann").body.start_with?(word) }
+      end
+
       # Rails passes 3000 and its own host on as if somebody had asked for them.
       def test_the_configuration_files_port_is_served_unless_a_flag_says_otherwise
         port, other = Array.new(2) { E2E::Server.free_port }

@@ -377,7 +377,7 @@ int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **
     host->adopted_from = host->ties.listeners->count;
     host->watchdog_ms = oribi_sd_watchdog_ms();
     become_successor(host);
-    if (oribi_start_record(&host->start, setup->argv, options->start_dir) < 0)
+    if (oribi_start_record(&host->start, setup->argv, setup->environ_is_known, options->start_dir) < 0)
         return fail(host, ORIBI_ESYS, "cannot read from /proc how this process was started", error);
     int code = open_named(host, error);
     if (code < 0)

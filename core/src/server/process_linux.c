@@ -132,16 +132,16 @@ int oribi_options_enter_dir(struct oribi_options *options, char *error)
     return 0;
 }
 
-int oribi_start_record(struct oribi_start *start, char *const *argv, const char *dir)
+int oribi_start_record(struct oribi_start *start, char *const *argv, bool environ_is_known, const char *dir)
 {
     *start = (struct oribi_start){0};
     int code = 0;
-    /* Whoever gives argv does so because the record is overwritten, and a title that was written over it may have met the environment too. */
+    /* Where the record is overwritten by a title, the environment may have been met too. */
     if (argv)
         start->argv = copy_list(argv);
     else
         code = read_list("/proc/self/cmdline", &start->argv);
-    if (argv ||
+    if ((argv && !environ_is_known) ||
         (code == 0 && read_list("/proc/self/environ", &start->environ) < 0)) /* unreadable after a change of user */
         start->environ = copy_list(environ);
     if (code < 0) {

@@ -13,7 +13,7 @@ static void test_the_start_is_what_the_kernel_recorded(int argc, char **argv)
 {
     struct oribi_start start;
     char here[PATH_MAX];
-    ok_eq(oribi_start_record(&start, NULL, NULL), 0);
+    ok_eq(oribi_start_record(&start, NULL, false, NULL), 0);
     is_str(start.argv[0], argv[0]);
     ok(!start.argv[argc]);
     is_str(find(start.environ, "PATH"), getenv("PATH"));
@@ -33,7 +33,7 @@ static void test_a_given_command_line_counts(void)
     pid_t pid = -1;
     int status = -1;
     char *extra[] = {NULL};
-    ok_eq(oribi_start_record(&start, argv, NULL), 0);
+    ok_eq(oribi_start_record(&start, argv, false, NULL), 0);
     argv[2] = NULL; /* it is copied */
     is_str(start.argv[2], "exit 3");
     ok_eq(oribi_start_again(&start, extra, NULL, 0, &pid), 0);
@@ -55,7 +55,7 @@ static void test_directory_environment_and_descriptors_of_the_new_start(void)
     ok(symlink(dir, link) == 0);
     char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)"echo \"$ONE $TWO $(pwd)\" >&$FD", NULL};
     struct oribi_start start;
-    ok_eq(oribi_start_record(&start, argv, NULL), 0);
+    ok_eq(oribi_start_record(&start, argv, false, NULL), 0);
     oribi_mem_free(start.dir);
     start.dir = copy_text(link);
     ok(pipe2(fds, O_CLOEXEC) == 0);
@@ -85,7 +85,7 @@ static void test_a_command_that_is_gone_ends_with_127(void)
     char *extra[] = {NULL};
     pid_t pid = -1;
     int status = -1;
-    ok_eq(oribi_start_record(&start, argv, NULL), 0);
+    ok_eq(oribi_start_record(&start, argv, false, NULL), 0);
     ok_eq(oribi_start_again(&start, extra, NULL, 0, &pid), 0);
     ok_eq(oribi_process_reap(pid, true, &status), pid);
     ok_eq(status, 127 << 8);
@@ -105,7 +105,7 @@ static void test_a_start_that_is_stopped_at_once_ends(void)
     struct oribi_start start;
     struct sigaction action = {.sa_handler = taken};
     struct sigaction before;
-    ok_eq(oribi_start_record(&start, argv, NULL), 0);
+    ok_eq(oribi_start_record(&start, argv, false, NULL), 0);
     ok_eq(sigaction(SIGTERM, &action, &before), 0);
     int stopped = 0;
     for (int i = 0; i < 20; i++) {
@@ -172,7 +172,7 @@ static void test_a_directory_is_entered_from_that_of_the_start(void)
     set_chdir(&options, ORIBI_FROM_COMMAND, "three");
     ok_eq(oribi_options_enter_dir(&options, error), ORIBI_ESYS);
     is_str(error, "chdir three: no such file or directory");
-    ok_eq(oribi_start_record(&start, argv, options.start_dir), 0);
+    ok_eq(oribi_start_record(&start, argv, false, options.start_dir), 0);
     is_str(start.dir, dir);
     oribi_start_free(&start);
     oribi_options_deinit(&options);

@@ -13,11 +13,30 @@ VALUE ext_host_new(struct oribi_host *host, VALUE options, VALUE listeners)
     return keep(TypedData_Wrap_Struct(host_class, &ext_host_type, host), options, listeners);
 }
 
-static VALUE host_create(VALUE class, VALUE options, VALUE listeners)
+/* Words as a NULL-terminated list that lives as long as `kept`. */
+static char **word_list(VALUE words, VALUE *kept)
+{
+    long count = RARRAY_LEN(words);
+    char **list = rb_alloc_tmp_buffer2(kept, count + 1, sizeof(*list));
+    for (long i = 0; i < count; i++) {
+        VALUE word = rb_ary_entry(words, i);
+        list[i] = StringValueCStr(word);
+    }
+    list[count] = NULL;
+    return list;
+}
+
+/* @param command [Array<String>, nil] command line of later generations and successors */
+static VALUE host_create(VALUE class, VALUE options, VALUE listeners, VALUE command)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
     struct oribi_host_setup setup = setup_of(options, listeners);
     struct oribi_host *host;
+    VALUE kept = Qnil;
+    if (!NIL_P(command)) {
+        setup.argv = word_list(command, &kept);
+        setup.environ_is_known = true;
+    }
     if (oribi_host_create(&setup, &host, error) < 0)
         rb_raise(ext_error, "%s", error);
     return ext_host_new(host, options, listeners);
@@ -133,7 +152,7 @@ void ext_host_setup(void)
     VALUE core = rb_define_module_under(ext_module, "Core");
     rb_define_singleton_method(core, "start_failed", start_failed, 1);
     host_class = plain_class(core, "Host");
-    rb_define_singleton_method(host_class, "create", host_create, 2);
+    rb_define_singleton_method(host_class, "create", host_create, 3);
     rb_define_method(host_class, "take", host_take, 0);
     rb_define_method(host_class, "wait", host_wait, 0);
     rb_define_method(host_class, "forked", host_forked, 1);

@@ -4,6 +4,7 @@ require "oribi"
 require_relative "app_loader"
 require_relative "config"
 require_relative "launcher"
+require_relative "relaunch"
 require_relative "supervisor"
 
 module Oribi
@@ -26,13 +27,18 @@ module Oribi
       # @param settings [Hash] names in any spelling, such as Port:, MaxWorkers:, idle_timeout:
       # @yield [Supervisor] before it starts
       def run(app, settings = {}, **more)
-        supervisor = supervisor_for(app, settings.merge(more))
+        settings = settings.merge(more)
+        relaunch = Relaunch.new(settings.transform_keys(&:to_sym))
+        relaunch.claim(mold: Core::Mold.inherited?)
+        supervisor = supervisor_for(app, settings, relaunch)
         yield supervisor if block_given?
         code = supervisor.run
         exit(code) unless code.zero?
       rescue Error => e
         Core.start_failed(e.message.delete("\0"))
         abort "oribi: #{e.message}"
+      ensure
+        relaunch&.finish
       end
 
       # For `rackup -s Oribi --help`.
@@ -48,13 +54,13 @@ module Oribi
 
       private
 
-      def supervisor_for(app, settings)
-        hooks = Hooks.new
+      def supervisor_for(app, settings, relaunch)
+        hooks = Hooks.new.add(:server_ready, -> { relaunch.serving })
         options = Options.new.set("access_log", "off", source: :launcher)
         apply(options, hooks, settings.transform_keys(&:to_sym))
         options.enter_dir
         Config.load(options, hooks)
-        Supervisor.new(options.finish, AppLoader.given(app), hooks)
+        Supervisor.new(options.finish, AppLoader.given(app), hooks, command: relaunch.command)
       end
 
       def apply(options, hooks, settings)

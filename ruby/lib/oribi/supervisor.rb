@@ -9,8 +9,10 @@ module Oribi
   class Supervisor
     # @param options [Options] after #finish
     # @param loader [#load] gives the application
-    def initialize(options, loader, hooks = Hooks.new)
+    # @param command [Array<String>, nil] command line of later generations and successors; nil: this process's own
+    def initialize(options, loader, hooks = Hooks.new, command: nil)
       @options = options
+      @command = command
       @loader = loader
       @hooks = hooks
     end
@@ -23,7 +25,7 @@ module Oribi
       listeners = Listeners.new(@options)
       return mold(Core::Mold.inherit(@options, listeners)) if Core::Mold.inherited?
 
-      @host = Core::Host.create(@options, listeners)
+      @host = Core::Host.create(@options, listeners, @command)
       code = nil
       code = turn while code.nil?
       code

@@ -58,6 +58,7 @@
 #include "oribi/server/listener.h"
 #include "oribi/server/options.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -85,6 +86,7 @@ struct oribi_host_setup {
         argv; /* borrowed during the call; command line of later generations, NULL-terminated; they get the environment of
                         * this moment. NULL: command line and environment this process was started with, which is right unless a
                         * title was written over them before */
+    bool environ_is_known; /* with argv: nothing was written over, so that they get the environment of the start all the same */
     const struct oribi_prefork *prefork; /* borrowed during the call; NULL: a server */
 };
 

@@ -18,10 +18,11 @@ struct oribi_start {
                      * new release is followed */
 };
 
-/* Records how this process was started; `argv` is borrowed and comes with the environment of this moment, NULL for the kernel's record. `dir` is the
+/* Records how this process was started; `argv` is borrowed and comes with the environment of this moment unless `environ_is_known` to the kernel
+ * still, NULL for the kernel's record of both. `dir` is the
  * directory of the start where the program has left it since, else NULL; borrowed. Call it before the process title is changed: runtimes write titles
  * over that record. 0, or ORIBI_ESYS with oribi_os_error_text(). */
-int oribi_start_record(struct oribi_start *start, char *const *argv, const char *dir);
+int oribi_start_record(struct oribi_start *start, char *const *argv, bool environ_is_known, const char *dir);
 void oribi_start_free(struct oribi_start *start);
 
 /* Starts the command with `extra` ("NAME=value", NULL-terminated) set in its environment, and the descriptors `keep` (count of them) open in
