@@ -70,6 +70,31 @@ E2E.suite("startup") do
     assert_match(/no.such.host|nonsense/, mistake("--bind", "tcp://nonsense:port"))
   end
 
+  def test_an_address_with_tls
+    assert_match(/asks for TLS: let a proxy in front speak it/, mistake("--bind", "127.0.0.1:443:ssl"))
+  end
+
+  def test_another_servers_option_is_answered_with_ours
+    assert_match(/--worker-processes \(Unicorn, Pitchfork\): here it is --workers/, mistake("--worker-processes", "2"))
+    assert_match(/--enable-ssl \(Starman\): let a proxy/, mistake("--enable-ssl", "1"))
+  end
+
+  # Who is not root is told at the start, not by workers that fail one after the other.
+  def test_a_user_that_we_may_not_become
+    drop = ["setpriv", "--reuid=4711", "--regid=4711", "--clear-groups"]
+    skip "only root can become somebody who may not" unless Process.euid.zero? && system(*drop, "true", err: File::NULL)
+    dir = Dir.mktmpdir("oribi-e2e").tap { |path| @app_dirs = [path] }
+    File.chmod(0o777, dir)
+    failed = E2E::Server.new(transport: transport, dir: dir,
+                             argv: [*drop, E2E::Server.binary, "--bind", unix? ? "unix://#{dir}/socket" : "127.0.0.1:%{port}", "--user", "nobody",
+                                    "--workers", "1", E2E.differing(:app)])
+    @servers << failed
+    failed.run_to_end
+    assert_equal 1, failed.status.exitstatus, failed.stderr
+    assert_match(/\Aoribi(-psgi)?: user: only root can change to nobody, and this is user 4711: start as root, or leave user and group out\n\z/, failed.stderr)
+    refute File.exist?("#{dir}/socket")
+  end
+
   def test_a_missing_application
     assert_match(/absent/, mistake(app: "e2e/apps/absent#{E2E.differing(:app_extension)}"))
   end

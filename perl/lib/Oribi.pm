@@ -73,12 +73,12 @@ sub run {
     return;
 }
 
-# One line, and exit code 1 when nobody catches it.
+# A line for each mistake, and exit code 1 when nobody catches it.
 sub _die {
     my ($error) = @_;
-    my $line = Oribi::App::first_line($error);
+    my @lines = Oribi::App::lines_of($error);
     $! = 1;    ## no critic: the exit code of a die that nobody catches
-    die "oribi: $line\n";
+    die map {"oribi: $_\n"} @lines;
 }
 
 1;

@@ -84,11 +84,49 @@ subtest 'configuration file' => sub {
     is_deeply [$settings->list('bind')], ['127.0.0.1:1', '127.0.0.1:2'];
     ok $settings->{hooks}{on_worker_exit}, 'after_exit is on_worker_exit';
     my $refusal = sub { eval { Oribi::Settings->new->read_file($write->(@_)); 'accepted' } || $@ };
-    like $refusal->('{ wrokers => 1 }'), qr/\Aconfig file \S+: unknown option [^\n]*\n\z/;
+    like $refusal->('{ wrokers => 1 }'), qr/\A\S+\.pl:1: unknown option [^\n]*\n\z/;
     like $refusal->('{ workers => 1 '), qr/\Aconfig file \S+: [^\n]*\n\z/;
     like $refusal->('die "told to\n"'), qr/\Aconfig file \S+: told to\n\z/;
     like $refusal->('1'), qr/does not return a hash reference/;
     like +(eval { Oribi::Settings->new->read_file('/no/such/file'); 1 } ? '' : $@), qr{\Aconfig file /no/such/file: cannot be read: [^\n]*\n\z};
+};
+
+# The names of Starman and uWSGI in one file, and what is wrong with each.
+subtest 'all mistakes of a configuration file' => sub {
+    my $file = File::Temp->new(SUFFIX => '.pl');
+    print {$file} <<'PERL';
+my $n = 2;    # workers => 1
+{
+    workers => [2, 7],
+    processes => $n,
+    'enable_ssl' => 1,
+    user => ['nobody', 'www-data'],
+    bind => ':80', "harakiri" => 30,
+    listen => ['/tmp/a.sock', { backlog => 64 }],
+    host => undef,
+    after_fork => 'no code',
+    idle_timeout => 'soon',
+    chdir => '/nowhere/at/all',
+}
+PERL
+    $file->flush;
+    my $name = $file->filename;
+    my $said = eval { Oribi::Settings->new->read_file($name); 'accepted' } || $@;
+    my @expected = (
+        [3, qr/: workers takes one value, not 2: "2", "7"\z/],
+        [4, qr/: unknown option processes \(uWSGI\): here it is workers\z/],
+        [5, qr/: unknown option enable_ssl \(Starman\): let a proxy/],
+        [6, qr/: user takes one value, not 2: .* group "www-data"\z/],
+        [7, qr/: unknown option harakiri \(uWSGI\): here it is call_timeout\z/],
+        [8, qr/: listen: a HASH reference is no value/],
+        [10, qr/: after_fork: /],
+        [11, qr/: idle_timeout must be a time/],
+        [12, qr/: chdir \/nowhere\/at\/all: no such file or directory\z/],
+    );
+    my @lines = split /\n/, "$said";
+    is_deeply [map {/:(\d+): /} @lines], [map { $_->[0] } @expected], 'each has its line' or diag $said;
+    like $lines[$_], $expected[$_][1] for 0 .. $#expected;
+    is scalar @{ [Oribi::App::lines_of($said)] }, 9, 'the command prints all';
 };
 
 subtest 'the table, its help and its text' => sub {

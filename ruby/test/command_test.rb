@@ -176,6 +176,27 @@ class CommandTest < BindingTest
     end
   end
 
+  def test_files_that_are_no_application
+    { "README.md" => ["# Read me", /is no rackup file .*\.ru.* and no Ruby file/],
+      "app.psgi" => ["sub { [200, [], []] }", /is a PSGI application: oribi-psgi serves those/],
+      "config/oribi.rb" => ["workers 2", /is a configuration file: give it with -C/],
+      "my_app.rb" => ["class Other; end", /defines no constant MyApp, .* rackup file, whose name ends in \.ru/],
+      "own.rb" => ["Own = Missing", /own\.rb:1: uninitialized constant Missing \(NameError\)/],
+      "other.rb" => ["undefined_thing", /other\.rb:1: undefined local variable or method/] }.each do |name, (source, message)|
+      file(name, source)
+      assert_match(message, mistake("--check", "-C", file("empty.rb", ""), name))
+    end
+  end
+
+  def test_several_mistakes_are_a_line_each
+    file("config.ru", HELLO)
+    path = file("config/oribi.rb", "wrokers 1\nthreads 1, 2, 3\n")
+    code, output, error = oribi
+    assert_equal [1, ""], [code, output]
+    assert_equal ["oribi: #{path}:1: unknown option wrokers: did you mean workers?",
+                  "oribi: #{path}:2: threads takes one value, not 3: \"1\", \"2\", ..."], error.lines(chomp: true)
+  end
+
   def test_verbose_shows_the_backtrace
     file("config.ru", "def fail_here = raise('told to fail')\nfail_here\n")
     code, _, error = oribi("--check", "-v")

@@ -154,6 +154,55 @@ class OptionsTest < BindingTest
     end
   end
 
+  # The names of Puma and Unicorn in one file, and what is wrong with each.
+  def test_all_mistakes_of_a_file_are_told_at_once
+    source = <<~RUBY
+      workers 2, 7
+      worker_processes 4
+      user "nobody", "www-data"
+      port 3000, "::"
+      preload_app!
+      on_worker_boot { }
+      state_path "tmp/state"
+      workers
+      idle_timeout "5s"
+      after_fork { |server, worker| }
+      after_fork ->(a, b) {}
+      before_fork { |server| }
+      listen "/run/app.sock", backlog: 64, tcp_nopush: true
+      listen ":80", umask: 0o077
+      timeout 20, cleanup: 2
+      run ->(env) {}
+      Nowhere.env
+    RUBY
+    messages = assert_raises(Oribi::Error) { config(source) }.message.lines(chomp: true)
+    expected = {
+      1 => /: workers takes one value, not 2: "2", "7"$/,
+      2 => /: unknown option worker_processes \(Unicorn, Pitchfork\): here it is workers$/,
+      3 => /: user takes one value, not 2: .* group "www-data"$/,
+      4 => /: port takes one value, not 2: .* host "::"$/,
+      5 => /: unknown option preload_app! \(Puma\): here it is preload$/,
+      6 => /: unknown option on_worker_boot \(Puma\): here it is after_fork$/,
+      7 => /: unknown option state_path \(Puma\): /,
+      8 => /: workers needs a value$/,
+      10 => /: after_fork is called with index; this block wants 2, as other servers give$/,
+      11 => /: after_fork is called with index; this block wants 2,/,
+      12 => /: before_fork is called with no arguments; this block wants 1,/,
+      13 => /: listen takes its options behind a question mark, as in listen "\/run\/app\.sock\?backlog=64"; tcp_nopush cannot be set$/,
+      14 => /: listen takes .*":80\?umask=077"$/,
+      15 => /: timeout takes no options of its own, such as cleanup:$/,
+      16 => /: unknown option run \(rackup\): this looks like a rackup file: /,
+      17 => /uninitialized constant .*Nowhere/
+    }
+    assert_equal(expected.keys, messages.map { |line| line[/config\.rb:(\d+):/, 1].to_i })
+    expected.values.zip(messages) { |pattern, line| assert_match(pattern, line) }
+  end
+
+  def test_hooks_may_take_less_than_they_are_given
+    config("after_fork { }\nafter_fork ->(index, more = 1) {}\non_worker_exit { |pid| }\nafter_fork { |*all| }\nafter_fork method(:p)")
+    @hooks.run!(:before_fork)
+  end
+
   def test_a_missing_config_file
     error = assert_raises(Oribi::Error) { Oribi::Config.load(options.set("config", "/nonexistent/oribi.rb")) }
     assert_equal "config file /nonexistent/oribi.rb: no such file or directory", error.message

@@ -200,6 +200,14 @@ static int parse_tcp(struct oribi_address *address, struct cursor in, const char
     return 0;
 }
 
+/* Puma's ssl://..., Starman's host:port:ssl. */
+static bool asks_for_tls(const char *text)
+{
+    size_t n = strlen(text);
+    return strncmp(text, "ssl://", 6) == 0 || strncmp(text, "https://", 8) == 0 ||
+           (n > 4 && strcmp(text + n - 4, ":ssl") == 0);
+}
+
 int oribi_address_parse(const char *text, struct oribi_address *address, char *error)
 {
     struct cursor in = {text, strlen(text)};
@@ -218,6 +226,8 @@ int oribi_address_parse(const char *text, struct oribi_address *address, char *e
         code = parse_unix(&parsed, in, text, error);
     else if (take_prefix(&in, "fd://"))
         code = parse_fd(&parsed, in, text, error);
+    else if (asks_for_tls(text))
+        code = refuse(error, text, "asks for TLS: let a proxy in front speak it, and bind host:port here");
     else if (strstr(text, "://"))
         code = refuse(error, text, "has an unknown scheme (known: tcp, unix and fd)");
     else if (memchr(text, '/', strcspn(text, "?")))

@@ -325,6 +325,7 @@ static int fail(struct oribi_host *host, int code, const char *what, char *error
     if (what)
         (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "%s: %s", what, oribi_os_error_text());
     oribi__successor_tell(host, error);
+    oribi__close_listeners(host, true);
     close_own(host, -1);
     oribi_os_close(host->ties.message_fd);
     oribi_os_close(host->ties.life_fd);
@@ -342,9 +343,7 @@ static int fail(struct oribi_host *host, int code, const char *what, char *error
 static int open_named(struct oribi_host *host, char *error)
 {
     const struct oribi_options *options = host->ties.options;
-    uid_t uid;
-    gid_t gid;
-    int code = oribi_process_find_user(options->user, options->group, &uid, &gid, error);
+    int code = oribi_process_check_user(options->user, options->group, error);
     if (code == 0 && options->pid_file) {
         code = oribi_pid_file_lock(&host->pid_file, options->pid_file, error);
         if (code == 0) {

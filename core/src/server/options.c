@@ -25,29 +25,29 @@ static int apply_ignored_switch(struct oribi_options *, enum oribi_option_source
 static int apply_ignored_count(struct oribi_options *, enum oribi_option_source, const char *, const char *, char *);
 
 static const struct oribi_option_alias aliases[] = {
-    {"path", "listens on this unix socket, as `bind unix://PATH`", false, apply_unix_path},
-    {"socket", "listens on this unix socket, as `bind unix://PATH`", false, apply_unix_path},
-    {"socket_path", "listens on this unix socket, as `bind unix://PATH`", false, apply_unix_path},
-    {"S", "listens on this unix socket, as `bind unix://PATH`", false, apply_unix_path},
+    {"path", "listens on this unix socket, as `bind unix://PATH`", ORIBI_LANG_BOTH, false, apply_unix_path},
+    {"socket", "listens on this unix socket, as `bind unix://PATH`", ORIBI_LANG_BOTH, false, apply_unix_path},
+    {"socket_path", "listens on this unix socket, as `bind unix://PATH`", ORIBI_LANG_BOTH, false, apply_unix_path},
+    {"S", "listens on this unix socket, as `bind unix://PATH`", ORIBI_LANG_PERL, false, apply_unix_path},
     {"timeout",
      "sets `head_timeout`, `body_timeout` and `write_timeout`: time to wait for the client, not for the application",
-     false, apply_io_timeout},
+     ORIBI_LANG_BOTH, false, apply_io_timeout},
     {"min_request_per_child", "lower end of `requests_max`: each worker draws its number from there to `requests_max`",
-     false, apply_requests_min},
+     ORIBI_LANG_BOTH, false, apply_requests_min},
     {"min_reqs_per_child", "lower end of `requests_max`: each worker draws its number from there to `requests_max`",
-     false, apply_requests_min},
+     ORIBI_LANG_BOTH, false, apply_requests_min},
     {"min_gc_per_request",
-     "lower end of `oob_gc_requests`: each worker draws its number from there to `oob_gc_requests`", false,
-     apply_gc_min},
-    {"keepalive", "off sets `keepalive_requests_max` to 1; on changes nothing, keep-alive is the default", true,
-     apply_keepalive},
+     "lower end of `oob_gc_requests`: each worker draws its number from there to `oob_gc_requests`", ORIBI_LANG_BOTH,
+     false, apply_gc_min},
+    {"keepalive", "off sets `keepalive_requests_max` to 1; on changes nothing, keep-alive is the default",
+     ORIBI_LANG_BOTH, true, apply_keepalive},
     {"chunked_transfer",
-     "accepted without effect: answers of unknown length are chunked where the client knows HTTP/1.1", true,
-     apply_ignored_switch},
+     "accepted without effect: answers of unknown length are chunked where the client knows HTTP/1.1", ORIBI_LANG_BOTH,
+     true, apply_ignored_switch},
     {"max_readahead_reqs", "accepted without effect: a connection always gives way to the others after one request",
-     false, apply_ignored_count},
+     ORIBI_LANG_BOTH, false, apply_ignored_count},
     {"min_readahead_reqs", "accepted without effect: a connection always gives way to the others after one request",
-     false, apply_ignored_count},
+     ORIBI_LANG_BOTH, false, apply_ignored_count},
 };
 
 enum { ALIAS_COUNT = sizeof(aliases) / sizeof(aliases[0]) };
@@ -57,6 +57,10 @@ const struct oribi_option_alias *oribi_options_aliases(size_t *count)
     *count = ALIAS_COUNT;
     return aliases;
 }
+
+const char oribi__hook_names[] =
+    "server_ready before_reload on_worker_exit before_fork after_fork after_worker_ready before_refork "
+    "before_worker_exit";
 
 /* Names */
 
@@ -83,6 +87,14 @@ static bool is_name(const char *name, const char *typed, const char *word, size_
     if (n == 1 || !typed[1])
         return n == 1 && !typed[1] && typed[0] == word[0];
     return squeeze(word, n, squeezed) && strcmp(name, squeezed) == 0;
+}
+
+bool oribi__options_same_name(const char *name, const char *typed)
+{
+    char squeezed[OPTION_NAME_CAP];
+    while (*typed == '-')
+        typed++;
+    return squeeze(typed, strlen(typed), squeezed) && is_name(squeezed, typed, name, strlen(name));
 }
 
 static bool has_name(const struct oribi_option *option, const char *name, const char *typed)
@@ -174,6 +186,9 @@ int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
     bool as_flag = name[0] == '-';
+    int code = oribi__options_refuse_foreign(name, error);
+    if (code < 0)
+        return code;
     if (squeeze(name, strlen(name), squeezed)) {
         for (size_t i = 0; i < count; i++) {
             if (!(table[i].lang & lang))
@@ -183,6 +198,8 @@ int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *
         }
         for (size_t i = 0; i < ALIAS_COUNT; i++)
             consider(aliases[i].name, squeezed, nearest, &best);
+        if (!as_flag)
+            consider(oribi__hook_names, squeezed, nearest, &best);
     }
     for (char *p = nearest; as_flag && *p; p++)
         *p = *p == '_' ? '-' : *p;
@@ -204,6 +221,15 @@ enum oribi_option_source oribi_options_source(const struct oribi_options *option
     return options->source[place_of(option)];
 }
 
+/* A letter of the other command may be another server's letter here. */
+static int refuse_language(enum oribi_option_lang lang, const char *name, char *error)
+{
+    int code = oribi__options_refuse_foreign(name, error);
+    return code < 0 ? code
+                    : oribi__refuse(error, "%s is an option of %s only", name,
+                                    lang == ORIBI_LANG_RUBY ? "oribi" : "oribi-psgi");
+}
+
 uint8_t *oribi__option_source(struct oribi_options *options, const struct oribi_option *option)
 {
     return &options->source[place_of(option)];
@@ -214,8 +240,7 @@ int oribi__option_set(struct oribi_options *options, enum oribi_option_source so
 {
     uint8_t *held = oribi__option_source(options, option);
     if (!(option->lang & options->lang))
-        return oribi__refuse(error, "%s is an option of %s only", name,
-                             option->lang == ORIBI_LANG_RUBY ? "oribi" : "oribi-psgi");
+        return refuse_language(option->lang, name, error);
     if (source == ORIBI_FROM_FILE && option->group == ORIBI_GROUP_COMMAND)
         return oribi__refuse(error, "%s belongs on the command line, not in the configuration file", name);
     if (source < *held)
@@ -256,12 +281,48 @@ int oribi_options_set_from(struct oribi_options *options, enum oribi_option_sour
         return oribi__options_unknown(options->lang, name, error);
     if (found.negated)
         value = negate(value);
+    if (!found.option && !(found.alias->lang & options->lang))
+        return refuse_language(found.alias->lang, name, error);
     if (!found.option)
         return found.alias->apply(options, source, name, value, error);
     if (found.option->offset == offsetof(struct oribi_options, port) && strchr(value, '/'))
         return apply_unix_path(options, source, name, value,
                                error); /* one of the servers we succeed takes a path there */
     return oribi__option_set(options, source, found.option, name, value, error);
+}
+
+/* Second values that other servers' configuration files have, by the option that they stand in. */
+static int refuse_several(const struct oribi_option *option, const char *name, const char *const *values, size_t count,
+                          char *error)
+{
+    if (count == 2 && option && option->offset == offsetof(struct oribi_options, user))
+        return oribi__refuse(error, "%s takes one value, not 2: the group has an option of its own, group \"%.60s\"",
+                             name, values[1]);
+    if (count == 2 && option && option->offset == offsetof(struct oribi_options, port))
+        return oribi__refuse(error, "%s takes one value, not 2: the host has an option of its own, host \"%.60s\"",
+                             name, values[1]);
+    return oribi__refuse(error, "%s takes one value, not %zu: \"%.40s\", \"%.40s\"%s", name, count, values[0],
+                         values[1], count > 2 ? ", ..." : "");
+}
+
+int oribi_options_set_values(struct oribi_options *options, enum oribi_option_source source, const char *name,
+                             const char *const *values, size_t count, char *error)
+{
+    struct oribi__option_name found = oribi__options_resolve(name);
+    bool is_list = (found.option && found.option->type == ORIBI_OPTION_LIST) ||
+                   (found.alias && found.alias->apply == apply_unix_path);
+    if (!is_known(&found))
+        return oribi__options_unknown(options->lang, name, error);
+    if (count == 0 && found.takes_value)
+        return oribi__refuse(error, "%s needs a value", name);
+    if (count == 0)
+        return oribi_options_set_from(options, source, name, "on", error);
+    if (count > 1 && !is_list)
+        return refuse_several(found.option, name, values, count, error);
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < count; i++)
+        code = oribi_options_set_from(options, source, name, values[i], error);
+    return code;
 }
 
 int oribi_options_set(struct oribi_options *options, const char *name, const char *value, char *error)
@@ -311,6 +372,10 @@ static int apply_unix_path(struct oribi_options *options, enum oribi_option_sour
 {
     char address[ORIBI_OPTIONS_ERROR_CAP];
     bool has_scheme = strncmp(value, "unix:", 5) == 0;
+    const char *colon = strrchr(value, ':');
+    if (!strchr(value, '/') && colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1))
+        return oribi__refuse(error, "%s takes the path of a unix socket; for an address use bind: \"%.60s\"", name,
+                             value);
     int n = snprintf(address, sizeof(address), "%s%s", has_scheme ? "" : "unix://", value);
     if (n < 0 || (size_t)n >= sizeof(address))
         return oribi__refuse(error, "%s is longer than a socket's path may be", name);

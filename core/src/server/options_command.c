@@ -106,6 +106,18 @@ static bool is_bind_outranked(const struct oribi_options *options, const struct 
     return oribi_options_source(options, bind) < (host > port ? host : port);
 }
 
+/* Puma listens on both; here an address would be lost without a word. Launchers name both, so that the command line may. */
+static int check_beside_bind(const struct oribi_options *options, const struct oribi_option *bind, char *error)
+{
+    static const char *const names[] = {"port", "host"};
+    for (size_t i = 0; i < 2 && oribi_options_source(options, bind) == ORIBI_FROM_FILE; i++) {
+        if (oribi_options_source(options, oribi_options_find(names[i])) == ORIBI_FROM_FILE)
+            return oribi__refuse(
+                error, "the configuration file has bind and %s: bind takes all addresses, as \"host:port\"", names[i]);
+    }
+    return 0;
+}
+
 /* host and port become one bind unless one was given. The source is "default": a listener handed down then takes its place. */
 static int finish_bind(struct oribi_options *options, char *error)
 {
@@ -113,7 +125,7 @@ static int finish_bind(struct oribi_options *options, char *error)
     const char *host = options->host;
     char address[ORIBI_OPTIONS_ERROR_CAP];
     if (options->bind.count > 0 && !is_bind_outranked(options, bind))
-        return 0;
+        return check_beside_bind(options, bind, error);
     oribi__option_clear(options, bind);
     *oribi__option_source(options, bind) = ORIBI_FROM_DEFAULT;
     if (!host)

@@ -18,7 +18,25 @@ struct oribi__option_name {
 
 struct oribi__option_name oribi__options_resolve(const char *name);
 
-/* Writes "unknown option ..." with the nearest known name of this language. Returns ORIBI_EINVAL. */
+/* Do both mean the same option, whatever their spelling? */
+bool oribi__options_same_name(const char *name, const char *typed);
+
+/* What has another name in another server, or is not there. */
+struct oribi__foreign_name {
+    const char *name;   /* underscores; a single letter is a flag */
+    const char *server; /* who has it */
+    const char *here;   /* option or hook that does the same; NULL: advice says what to do */
+    const char *advice;
+};
+const struct oribi__foreign_name *oribi__options_foreign(size_t *count);
+
+/* ORIBI_EINVAL with the advice in `error` for such a name, 0 for any other. */
+int oribi__options_refuse_foreign(const char *typed, char *error);
+
+/* Names of all hooks, separated by blanks; the bindings run them. */
+extern const char oribi__hook_names[];
+
+/* Writes "unknown option ..." with what another server's name is here, or the nearest known name of this language. Returns ORIBI_EINVAL. */
 int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *error);
 
 /* Parses `value` into the option's field, whatever its source. `name` is what the user wrote, for the error. 0 or ORIBI_EINVAL. */

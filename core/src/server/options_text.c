@@ -230,6 +230,22 @@ static void put_variables(struct oribi_buf *out)
     put(out, "\n", 1);
 }
 
+static void put_foreign_names(struct oribi_buf *out)
+{
+    size_t count;
+    const struct oribi__foreign_name *names = oribi__options_foreign(&count);
+    put_format(
+        out, "\n### Names of other servers that are answered with what to do\n\n| name | of | here |\n|---|---|---|\n");
+    for (size_t i = 0; i < count; i++) {
+        put_format(out, "| `%s%s` | %s | ", names[i].name[1] ? "" : "-", names[i].name, names[i].server);
+        if (names[i].here)
+            put_format(out, "`%s`", names[i].here);
+        else
+            put_format(out, "%s", names[i].advice);
+        put(out, " |\n", 3);
+    }
+}
+
 void oribi_options_doc(struct oribi_buf *out)
 {
     size_t count;
@@ -247,5 +263,7 @@ void oribi_options_doc(struct oribi_buf *out)
     const struct oribi_option_alias *aliases = oribi_options_aliases(&count);
     put_format(out, "### Names that do more than rename\n\n| name | effect |\n|---|---|\n");
     for (size_t i = 0; i < count; i++)
-        put_format(out, "| `%s%s` | %s |\n", aliases[i].name[1] ? "" : "-", aliases[i].name, aliases[i].effect);
+        put_format(out, "| `%s%s` | %s%s |\n", aliases[i].name[1] ? "" : "-", aliases[i].name, aliases[i].effect,
+                   aliases[i].lang == ORIBI_LANG_PERL ? " (oribi-psgi only)" : "");
+    put_foreign_names(out);
 }

@@ -300,6 +300,10 @@ static int parse(const struct oribi_option *option, const char *name, const char
         out->number = out->range.max;
         break;
     }
+    int64_t threads;
+    if (!fits && option->offset == offsetof(struct oribi_options, call_timeout_ms) && parse_threads(value, &threads))
+        return oribi__refuse(error, "%s is the time that a call may take; Puma's -t %.20s is --threads %.20s", name,
+                             value, value);
     if (!fits || out->number < option->min || out->number > option->max)
         return refuse_bounds(option, name, value, error);
     return 0;

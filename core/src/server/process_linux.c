@@ -277,6 +277,37 @@ int oribi_process_find_user(const char *user, const char *group, uid_t *uid, gid
     return 0;
 }
 
+/* CAP_SETUID (7) and CAP_SETGID (6) among the effective capabilities: what setuid(2) asks for, whoever we are. */
+static bool may_change_user(void)
+{
+    char text[4096];
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : oribi_os_read(fd, text, sizeof(text) - 1);
+    oribi_os_close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *line = strstr(text, "\nCapEff:");
+    if (!line)
+        return geteuid() == 0;
+    return (strtoull(line + 8, NULL, 16) >> 6 & 3) == 3;
+}
+
+int oribi_process_check_user(const char *user, const char *group, char *error)
+{
+    uid_t uid;
+    gid_t gid;
+    int code = oribi_process_find_user(user, group, &uid, &gid, error);
+    if (code < 0)
+        return code;
+    bool stays = (uid == (uid_t)-1 || uid == geteuid()) && (gid == (gid_t)-1 || gid == getegid());
+    if (stays || may_change_user())
+        return 0;
+    (void)snprintf(
+        error, ORIBI_OPTIONS_ERROR_CAP,
+        "user: only root can change to %.64s, and this is user %u: start as root, or leave user and group out",
+        user ? user : group, (unsigned)geteuid());
+    return ORIBI_EINVAL;
+}
+
 static int denied(const char *what, char *error)
 {
     int code = oribi_os_fail();

@@ -278,7 +278,11 @@ static void test_the_stronger_of_bind_and_port_counts(void)
         const char *expected;
     } cases[] = {
         {ORIBI_FROM_FILE, ORIBI_FROM_LAUNCHER, ORIBI_FROM_LAUNCHER, "[::1]:1"},
-        {ORIBI_FROM_FILE, ORIBI_FROM_FILE, ORIBI_FROM_FILE, "[::1]:1"},
+        {ORIBI_FROM_FILE, ORIBI_FROM_FILE, ORIBI_FROM_DEFAULT,
+         "the configuration file has bind and port: bind takes all addresses, as \"host:port\""},
+        {ORIBI_FROM_FILE, ORIBI_FROM_DEFAULT, ORIBI_FROM_FILE,
+         "the configuration file has bind and host: bind takes all addresses, as \"host:port\""},
+        {ORIBI_FROM_COMMAND, ORIBI_FROM_FILE, ORIBI_FROM_FILE, "[::1]:1"},
         {ORIBI_FROM_FILE, ORIBI_FROM_COMMAND, ORIBI_FROM_DEFAULT, "127.0.0.1:2"},
         {ORIBI_FROM_FILE, ORIBI_FROM_DEFAULT, ORIBI_FROM_COMMAND, "h:9292"},
         {ORIBI_FROM_FILE, ORIBI_FROM_COMMAND, ORIBI_FROM_LAUNCHER, "h:2"},

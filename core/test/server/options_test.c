@@ -146,7 +146,8 @@ static void test_an_unknown_name_gets_the_nearest_known_one(void)
     set_fails(&options, "quantum_entanglement", "1", "unknown option quantum_entanglement: --help lists all");
     set_fails(&options, "x", "1", "unknown option x: --help lists all");
     set_fails(&options, "", "1", "unknown option : --help lists all");
-    set_fails(&options, "ssl_cert", "1", "unknown option ssl_cert: --help lists all");
+    set_fails(&options, "before_forks", "1", "unknown option before_forks: did you mean before_fork?");
+    set_fails(&options, "--before-forks", "1", "unknown option --before-forks: --help lists all");
     char longest[200];
     memset(longest, 'n', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
@@ -155,6 +156,101 @@ static void test_an_unknown_name_gets_the_nearest_known_one(void)
     set_fails(&options, "evl", "1", "unknown option evl: did you mean eval?");
     options.lang = ORIBI_LANG_RUBY;
     set_fails(&options, "evil", "1", "unknown option evil: --help lists all");
+    oribi_options_deinit(&options);
+}
+
+static void test_names_of_other_servers_are_answered_with_what_they_are_here(void)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    options.lang = ORIBI_LANG_RUBY;
+    set_fails(&options, "worker_processes", "4",
+              "unknown option worker_processes (Unicorn, Pitchfork): here it is workers");
+    set_fails(&options, "--worker-processes", "4",
+              "unknown option --worker-processes (Unicorn, Pitchfork): here it is --workers");
+    set_fails(&options, "WorkerTimeout", "4", "unknown option WorkerTimeout (Puma): here it is call_timeout");
+    set_fails(&options, "on_worker_boot", "", "unknown option on_worker_boot (Puma): here it is after_fork");
+    set_fails(
+        &options, "state_path", "x",
+        "unknown option state_path (Puma): there is no state file: control PATH makes the socket that `ctl` talks to");
+    set_fails(&options, "-c", "x", "unknown option -c (Unicorn): here it is --config");
+    set_fails(&options, "--harakiri", "30", "unknown option --harakiri (uWSGI): here it is --call-timeout");
+    set_fails(&options, "-e", "production",
+              "unknown option -e (Puma, Unicorn): Puma's -e is --env (-E); source text is nothing that oribi serves");
+    set_fails(&options, "-S", "tmp/puma.state",
+              "unknown option -S (Puma): there is no state file: control PATH makes the socket that `ctl` talks to; a "
+              "socket to "
+              "serve on is --bind");
+    set_fails(&options, "-t", "5:5", "-t is the time that a call may take; Puma's -t 5:5 is --threads 5:5");
+    set_fails(&options, "socket", "127.0.0.1:3031",
+              "socket takes the path of a unix socket; for an address use bind: \"127.0.0.1:3031\"");
+    options.lang = ORIBI_LANG_PERL;
+    set_ok(&options, "-e", "sub {}");
+    set_ok(&options, "-S", "a.sock");
+    set_fails(&options, "--enable-ssl", "1",
+              "unknown option --enable-ssl (Starman): let a proxy in front speak TLS; bind takes host:port");
+    oribi_options_deinit(&options);
+}
+
+static bool is_hook(const char *name)
+{
+    const char *at = strstr(oribi__hook_names, name);
+    return at && (at == oribi__hook_names || at[-1] == ' ') && strchr(" ", at[strlen(name)]);
+}
+
+static void test_the_table_of_other_servers_names_points_to_what_is_there(void)
+{
+    size_t count;
+    const struct oribi__foreign_name *names = oribi__options_foreign(&count);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = names[i].name;
+        struct oribi__option_name found = oribi__options_resolve(name);
+        enum oribi_option_lang lang = found.option ? found.option->lang : found.alias ? found.alias->lang : 0;
+        ok_named(lang != ORIBI_LANG_BOTH && !is_hook(name), "%s is no name of both commands", name);
+        ok_named(names[i].here ? !names[i].advice && (oribi_options_find(names[i].here) || is_hook(names[i].here) ||
+                                                      oribi__options_resolve(names[i].here).alias)
+                               : names[i].advice != NULL,
+                 "%s: what is here, or advice", name);
+        ok_named(oribi__options_refuse_foreign(name, error) < 0 && strlen(error) < 220, "%s", error);
+        for (size_t k = 0; k < i; k++) {
+            if (oribi__options_same_name(names[k].name, name))
+                fail("%s stands there twice", name);
+        }
+    }
+}
+
+static void set_values(struct oribi_options *options, const char *expected, const char *name, const char *const *values,
+                       size_t count)
+{
+    error[0] = '\0';
+    int code = oribi_options_set_values(options, ORIBI_FROM_FILE, name, values, count, error);
+    ok_eq(code, expected ? ORIBI_EINVAL : 0);
+    is_str(error, expected ? expected : "");
+}
+
+#define VALUES(...) ((const char *const[]){__VA_ARGS__}), sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
+
+static void test_one_value_where_one_is_meant(void)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    set_values(&options, NULL, "bind", VALUES(":1", ":2"));
+    set_values(&options, NULL, "socket", VALUES("/a", "/b"));
+    is_str(get(&options, "bind"), ":1\n:2\nunix:///a\nunix:///b");
+    set_values(&options, NULL, "workers", VALUES("2"));
+    set_values(&options, "workers takes one value, not 2: \"2\", \"7\"", "workers", VALUES("2", "7"));
+    set_values(&options, "idle_timeout takes one value, not 3: \"1\", \"2\", ...", "idle_timeout",
+               VALUES("1", "2", "3"));
+    set_values(&options, "user takes one value, not 2: the group has an option of its own, group \"www-data\"", "user",
+               VALUES("nobody", "www-data"));
+    set_values(&options, "port takes one value, not 2: the host has an option of its own, host \"::\"", "port",
+               VALUES("80", "::"));
+    set_values(&options, "timeout takes one value, not 2: \"1\", \"2\"", "timeout", VALUES("1", "2"));
+    set_values(&options, "workers needs a value", "workers", NULL, 0);
+    set_values(&options, "bind needs a value", "bind", NULL, 0);
+    set_values(&options, NULL, "reuse_port", NULL, 0);
+    set_values(&options, "unknown option wrokers: did you mean workers?", "wrokers", VALUES("1"));
+    ok(options.workers == 2 && options.reuse_port && !options.user && options.port == 9292);
     oribi_options_deinit(&options);
 }
 
@@ -662,6 +758,9 @@ int main(void)
     test_defaults_are_those_that_are_documented();
     test_dashes_underscores_and_camel_case_are_one_name();
     test_an_unknown_name_gets_the_nearest_known_one();
+    test_names_of_other_servers_are_answered_with_what_they_are_here();
+    test_the_table_of_other_servers_names_points_to_what_is_there();
+    test_one_value_where_one_is_meant();
     test_options_of_the_other_language_say_so();
     test_times_have_units_and_fractions();
     test_sizes_have_units();

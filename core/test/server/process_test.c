@@ -194,6 +194,32 @@ static void test_users_by_name_and_number(void)
     is_str(error, "group: there is no group 'no-such-group'");
 }
 
+/* In a process of its own: who has given the right away does not get it back. */
+static void test_only_root_may_become_another_user(void)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    int status = -1;
+    if (geteuid() != 0) {
+        tap_skip(1, "needs a start as root");
+        return;
+    }
+    ok_eq(oribi_process_check_user("4711", "815", error), 0);
+    ok_eq(oribi_process_check_user("no-such-user", NULL, error), ORIBI_EINVAL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int failed = setgid(815) < 0 || setuid(4711) < 0;
+        failed |= oribi_process_check_user("4711", "815", error) != 0;
+        failed |= oribi_process_check_user(NULL, NULL, error) != 0;
+        failed |= oribi_process_check_user("4711", "816", error) != ORIBI_EINVAL;
+        failed |= oribi_process_check_user("root", NULL, error) != ORIBI_EINVAL;
+        failed |= strcmp(error, "user: only root can change to root, and this is user 4711: start as root, or leave "
+                                "user and group out") != 0;
+        _exit(failed);
+    }
+    ok(pid > 0 && waitpid(pid, &status, 0) == pid);
+    ok_eq(status, 0);
+}
+
 static void test_memory_of_a_process(void)
 {
     int64_t private_bytes;
@@ -243,6 +269,7 @@ int main(int argc, char **argv)
     test_pwd_names_the_directory_only_where_it_leads_there();
     test_a_directory_is_entered_from_that_of_the_start();
     test_users_by_name_and_number();
+    test_only_root_may_become_another_user();
     test_memory_of_a_process();
     return done_testing();
 }

@@ -16,6 +16,12 @@ sub first_line {
     return $line;
 }
 
+# All lines of mistakes that were found together, the first one of anything else.
+sub lines_of {
+    my ($error) = @_;
+    return ref $error && Scalar::Util::blessed($error) && $error->isa('Oribi::Mistakes') ? @{ $error->{lines} } : first_line($error);
+}
+
 sub _is_code {
     my ($app) = @_;
     return 1 if (Scalar::Util::reftype($app) || '') eq 'CODE';
@@ -57,10 +63,12 @@ sub _from_file {
     my $is_class = $file =~ /\A[A-Za-z0-9_:]+\z/ && !-e $file;
     die "$file: no such file\n" unless $is_class || -e $file;
     die "$file: is a directory\n" if -d $file;
+    die "$file: is a rackup file: oribi serves those\n" if $file =~ /\.ru\z/;
     die "$file: cannot be read: $!\n" unless $is_class || open my $fh, '<', $file;
     _plack();
     my $app = eval { Plack::Util::load_psgi($file) };
     _failed($file, $@) if $@;
+    die "$file: is a configuration file: give it with -C\n" if ref $app eq 'HASH';
     die "$file: returns no code reference, but " . (defined $app ? ref $app ? 'a reference to ' . ref $app : "'$app'" : 'nothing') . "\n"
         unless _is_code($app);
     return $app;

@@ -10,14 +10,14 @@ use Oribi::Settings ();
 
 my $DEFAULT_CONFIG = 'config/oribi.pl';
 
-# Returns the exit code. What users do wrong is one line on standard error and 1.
+# Returns the exit code. What users do wrong is a line each on standard error and 1.
 sub run {
     my (@argv) = @_;
     my $code = eval { _run(@argv) };
     return $code if defined $code;
-    my $line = Oribi::App::first_line($@);
-    print STDERR "oribi-psgi: $line\n";
-    Oribi::_start_failed($line);
+    my @lines = Oribi::App::lines_of($@);
+    print STDERR map {"oribi-psgi: $_\n"} @lines;
+    Oribi::_start_failed(join "\n", @lines);
     return 1;
 }
 

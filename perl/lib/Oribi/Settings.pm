@@ -56,11 +56,13 @@ sub set {
     return $self->_set_hook($source, $HOOK_OF{$plain}, $plain, $value) if $HOOK_OF{$plain};
     return $self->_add_socket($value) if $plain eq 'listen_sock';
     return $self->{psgi_app_builder} = $value if $plain eq 'psgi_app_builder';
-    for my $text (ref $value eq 'ARRAY' ? @$value : $value) {
-        die "$name: a " . ref($text) . " reference is no value for this option\n" if ref $text && !Scalar::Util::blessed($text);
-        my $error = $self->{core}->set_from($SOURCE{$source}, $name, "$text");
-        die "$error\n" if defined $error;
+    my @values = grep {defined} ref $value eq 'ARRAY' ? @$value : $value;
+    for my $one (@values) {
+        die "$name: a " . ref($one) . " reference is no value for this option\n" if ref $one && !Scalar::Util::blessed($one);
     }
+    return $self unless @values;
+    my $error = $self->{core}->set_values($SOURCE{$source}, $name, map {"$_"} @values);
+    die "$error\n" if defined $error;
     return $self;
 }
 
@@ -88,7 +90,7 @@ sub _add_socket {
     return $self->set(command => bind => "fd://$fd");
 }
 
-# A Perl file that returns a hash reference of options and hooks. What the command line said wins.
+# A Perl file that returns a hash reference of options and hooks. What the command line said wins. Dies with all mistakes of the file.
 sub read_file {
     my ($self, $file) = @_;
     require File::Spec;
@@ -99,10 +101,13 @@ sub read_file {
     my $hash = do { local ($@, $!); my $value = do $path; $self->{file_error} = $@ || ''; $value };
     die "config file $file: " . Oribi::App::first_line($self->{file_error}) . "\n" if $self->{file_error};
     die "config file $file: does not return a hash reference\n" unless ref $hash eq 'HASH';
-    for my $name (sort keys %$hash) {
-        eval { $self->set_all(file => $name, $hash->{$name}); 1 } or die "config file $file: " . Oribi::App::first_line($@) . "\n";
+    my $line_of = _lines_of_names($path);
+    my @mistakes;
+    for my $name (sort { ($line_of->{$a} || 0) <=> ($line_of->{$b} || 0) || $a cmp $b } keys %$hash) {
+        next if eval { $self->set_all(file => $name, $hash->{$name}); $self->enter_dir if $name eq 'chdir'; 1 };
+        push @mistakes, join(':', $path, grep {defined} $line_of->{$name}) . ': ' . Oribi::App::first_line($@);
     }
-    eval { $self->enter_dir; 1 } or die "config file $file: " . Oribi::App::first_line($@) . "\n";
+    die bless { lines => \@mistakes }, 'Oribi::Mistakes' if @mistakes;
     return $self;
 }
 
@@ -112,6 +117,19 @@ sub enter_dir {
     my $error = $self->{core}->_enter_dir;
     die "$error\n" if defined $error;
     return $self;
+}
+
+# A hash does not know where it was written: the line is the first on which the name stands before a comma or a fat one.
+sub _lines_of_names {
+    my ($path) = @_;
+    open my $fh, '<', $path or return {};
+    my %line_of;
+    while (my $line = <$fh>) {
+        $line =~ s/(?:\A|\s)#.*//s;
+        $line_of{$2} ||= $. while $line =~ /(?<![\w\$\@%>-])(['"]?)([\w-]+)\1\s*(?:=>|,)/g;
+    }
+    close $fh;
+    return \%line_of;
 }
 
 # After this the options are final.
@@ -131,6 +149,11 @@ sub run_hook {
     local ($@, $!);
     eval { $hook->(@arguments); 1 } or Oribi::_log(3, "hook $name died: " . Oribi::App::first_line($@));
     return;
+}
+
+# More than one mistake at a time; as text, a line each.
+package Oribi::Mistakes {
+    use overload '""' => sub { join '', map {"$_\n"} @{ $_[0]{lines} } }, fallback => 1;
 }
 
 1;

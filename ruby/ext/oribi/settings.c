@@ -112,20 +112,7 @@ static enum oribi_option_source source_of(VALUE name)
     rb_raise(rb_eArgError, "no such source: %" PRIsVALUE, rb_inspect(name));
 }
 
-/* Sets one option from text; lists grow by one.
- *
- * @param source [Symbol] :launcher, :environment, :file or :command; a later one of these stands, whichever is heard first
- * @raise [Oribi::Error] one line: an unknown name with the nearest known one, a bad value with what is allowed */
-static VALUE options_set_text(VALUE self, VALUE name, VALUE value, VALUE source)
-{
-    char error[ORIBI_OPTIONS_ERROR_CAP];
-    check(oribi_options_set_from(ext_options_get(self), source_of(source), StringValueCStr(name),
-                                 StringValueCStr(value), error),
-          error);
-    return self;
-}
-
-/* A command line in C: `texts` lie in `holder`, their bytes in `copies`. */
+/* A list of texts in C: `texts` lie in `holder`, their bytes in `copies`. */
 struct words {
     VALUE copies;
     VALUE holder;
@@ -147,6 +134,23 @@ static void take_words(struct words *words, VALUE argv)
         VALUE text = rb_ary_entry(words->copies, i);
         words->texts[i] = StringValueCStr(text);
     }
+}
+
+/* Sets one option from texts: several for a list, one for all others, none for a switch.
+ *
+ * @param source [Symbol] :launcher, :environment, :file or :command; a later one of these stands, whichever is read first
+ * @raise [Oribi::Error] one line: an unknown name with what is meant, a bad value with what is allowed */
+static VALUE options_set_texts(VALUE self, VALUE name, VALUE values, VALUE source)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    struct words words;
+    take_words(&words, values);
+    int result = oribi_options_set_values(ext_options_get(self), source_of(source), StringValueCStr(name), words.texts,
+                                          words.count, error);
+    RB_GC_GUARD(words.holder);
+    RB_GC_GUARD(words.copies);
+    check(result, error);
+    return self;
 }
 
 /* Reads a command line.
@@ -433,7 +437,7 @@ void ext_settings_setup(void)
     rb_define_singleton_method(options, "find", options_find, 1);
     rb_define_singleton_method(options, "help", options_help, 0);
     rb_define_singleton_method(options, "control_help", options_control_help, 0);
-    rb_define_private_method(options, "set_text", options_set_text, 3);
+    rb_define_private_method(options, "set_texts", options_set_texts, 3);
     rb_define_method(options, "parse", options_parse, 1);
     rb_define_method(options, "parse_control", options_parse_control, 1);
     rb_define_method(options, "control", options_control, 1);

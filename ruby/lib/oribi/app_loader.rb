@@ -8,6 +8,9 @@ module Oribi
   class AppLoader
     DEFAULT = "config.ru"
 
+    NO_APPLICATION = "is no rackup file (its name would end in .ru) and no Ruby file (.rb)"
+    OTHERS = { ".psgi" => "is a PSGI application: oribi-psgi serves those" }.freeze
+
     # An application that is there already, as rackup gives it.
     def self.given(app) = new(nil, app: app)
 
@@ -32,6 +35,7 @@ module Oribi
       raise Error, "#{path}: no such file" unless File.exist?(path)
       raise Error, "#{path}: is a directory" if File.directory?(path)
       raise Error, "#{path}: not readable" unless File.readable?(path)
+      raise Error, "#{path}: #{OTHERS.fetch(File.extname(path), NO_APPLICATION)}" unless %w[.ru .rb].include?(File.extname(path))
 
       self
     end
@@ -43,6 +47,21 @@ module Oribi
       prepare
       # Rack 2 gives [app, options].
       Array(Rack::Builder.parse_file(File.expand_path(path))).first
+    rescue NameError => e
+      reason = path.end_with?(".rb") && misread(e)
+      raise unless reason
+
+      raise Error, "#{path}: #{reason}"
+    end
+
+    # Why a Ruby file that is there is no application, or nil: its code has a mistake of its own.
+    def misread(error)
+      return "is a configuration file: give it with -C" if error.receiver.equal?(TOPLEVEL_BINDING.receiver) && Options.find(error.name.to_s)
+
+      "defines no constant #{error.name}, which is to be the application; or it should be a rackup file, whose name ends in .ru" if
+        error.receiver.equal?(Object) && error.backtrace_locations&.none? { |place| place.path == File.expand_path(path) }
+    rescue ArgumentError # an error without a receiver
+      nil
     end
 
     def prepare

@@ -6,7 +6,7 @@ require_relative "config"
 require_relative "supervisor"
 
 module Oribi
-  # The `oribi` command: options, config file, then the supervisor; or `oribi ctl`. A user's mistake is one line and exit code 1.
+  # The `oribi` command: options, config file, then the supervisor; or `oribi ctl`. A user's mistakes are a line each and exit code 1.
   class CLI
     def initialize(out: $stdout, err: $stderr)
       @out = out
@@ -24,7 +24,7 @@ module Oribi
 
       configure(options)
     rescue Error => e
-      @err.puts "oribi: #{e.message}"
+      @err.puts Failure.lines_of(e)
       Core.start_failed(e.message.delete("\0"))
       1
     end

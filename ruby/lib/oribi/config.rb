@@ -21,7 +21,7 @@ module Oribi
     # Reads the file that the options name, or config/oribi.rb when there is one.
     #
     # @return [Hooks]
-    # @raise [Error] one line with the place in the file
+    # @raise [Error] all mistakes of the file, a line each with its place
     def self.load(options, hooks = Hooks.new)
       named = options["config"]
       path = named.empty? ? DEFAULT : named
@@ -32,22 +32,24 @@ module Oribi
     def initialize(options, hooks)
       @options = options
       @hooks = hooks
+      @mistakes = []
     end
 
     # @private
     def read(path)
-      source = File.read(path)
-      instance_eval(source, File.expand_path(path), 1)
+      evaluate(File.read(path), File.expand_path(path))
+      raise Error, @mistakes.join("\n") if @mistakes.any?
     rescue SystemCallError => e
       raise Error, "config file #{path}: #{Failure.reason(e)}"
-    rescue Error
-      raise
-    rescue StandardError, ScriptError => e
-      raise Error, "config file: #{Failure.text(e)}"
     end
 
     Hooks::NAMES.each do |name|
-      define_method(name) { |callable = nil, &block| at_place { @hooks.add(name, block || callable) } }
+      define_method(name) do |callable = nil, &block|
+        at_place do
+          Hooks.check(name, block || callable)
+          @hooks.add(name, block || callable)
+        end
+      end
     end
 
     Options.table.each do |option|
@@ -72,9 +74,25 @@ module Oribi
 
     private
 
+    # What ends the reading is the last mistake of the file.
+    def evaluate(source, path)
+      instance_eval(source, path, 1)
+    rescue StandardError, ScriptError => e
+      @mistakes << "config file: #{Failure.text(e)}"
+    end
+
     def set(name, values)
-      values = [true] if values.empty?
-      @options.set(name, values, source: :file)
+      refuse_address_options(name, *values) if %w[bind listen path socket].include?(name) && values.size == 2 && values.last.is_a?(Hash)
+      @options.set_values(name, values, source: :file)
+    end
+
+    # Unicorn's `listen "/run/app.sock", backlog: 64`.
+    def refuse_address_options(name, address, options)
+      query = options.slice(:backlog, :umask).map { |key, value| "#{key}=#{key == :umask && value.is_a?(Integer) ? format("%03o", value) : value}" }
+      query << "backlog=N" if query.empty?
+      unknown = options.keys - %i[backlog umask]
+      more = unknown.empty? ? "" : "; #{unknown.join(", ")} cannot be set"
+      raise Error, "#{name} takes its options behind a question mark, as in #{name} #{"#{address}?#{query.join("&")}".dump}#{more}"
     end
 
     def method_missing(name, *values)
@@ -83,12 +101,12 @@ module Oribi
 
     def respond_to_missing?(name, include_private = false) = !Options.find(name.to_s).nil? || super
 
-    # Names file and line of the mistake.
+    # A mistake is noted with its file and line, and the next line is read.
     def at_place
       yield
     rescue Error => e
       place = caller_locations.find { |location| location.absolute_path != __FILE__ }
-      raise Error, "#{place.path}:#{place.lineno}: #{e.message}"
+      @mistakes << "#{place.path}:#{place.lineno}: #{e.message}"
     end
   end
 end

@@ -20,6 +20,11 @@ module Oribi
       details ? [line, *Array(error.backtrace).map { |call| legible(call) }].join("\n  ") : line
     end
 
+    # What is told to the operator: a line for each mistake; lines that begin with blanks belong to the one above.
+    #
+    # @return [Array<String>]
+    def lines_of(error) = error.message.lines(chomp: true).map { |line| line.start_with?(" ") ? line : "oribi: #{line}" }
+
     # Class, message and backtrace of what an application raised during a call.
     def log(error, env, where)
       request = env ? legible(" (#{env["REQUEST_METHOD"]} #{env["REQUEST_URI"]})") : ""

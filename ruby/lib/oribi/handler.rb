@@ -36,7 +36,7 @@ module Oribi
         exit(code) unless code.zero?
       rescue Error => e
         Core.start_failed(e.message.delete("\0"))
-        abort "oribi: #{e.message}"
+        abort Failure.lines_of(e).join("\n")
       ensure
         relaunch&.finish
       end

@@ -12,9 +12,27 @@ module Oribi
   #   before_refork { |index| }                 worker, before a mold is forked off it; end threads, close what must not be shared
   #   before_worker_exit { |index| }            worker, after its last answer
   class Hooks
-    NAMES = %i[
-      server_ready before_reload on_worker_exit before_fork after_fork after_worker_ready before_refork before_worker_exit
-    ].freeze
+    # With what they are called.
+    ARGUMENTS = {
+      server_ready: [], before_reload: [], on_worker_exit: %w[pid status reason], before_fork: [], after_fork: %w[index],
+      after_worker_ready: %w[index], before_refork: %w[index], before_worker_exit: %w[index]
+    }.freeze
+    NAMES = ARGUMENTS.keys.freeze
+
+    # A block that wants more than there is comes from another server, whose objects it would call: better said when the file is read than by each
+    # worker.
+    #
+    # @raise [Error]
+    def self.check(name, block)
+      return unless block.respond_to?(:parameters)
+
+      kinds = block.respond_to?(:lambda?) && !block.lambda? ? %i[req opt] : %i[req]
+      wanted = block.parameters.count { |kind, _| kinds.include?(kind) }
+      given = ARGUMENTS.fetch(name)
+      return if wanted <= given.size
+
+      raise Error, "#{name} is called with #{given.empty? ? "no arguments" : given.join(", ")}; this block wants #{wanted}, as other servers give"
+    end
 
     def initialize = @blocks = Hash.new { |blocks, name| blocks[name] = [] }
 

@@ -10,19 +10,27 @@ module Oribi
     # @param source [Symbol] :launcher (a default that rackup or Rails passes on), :environment, :file or :command
     # @raise [Oribi::Error]
     def set(name, value, source: :command)
-      texts(value).each { |text| set_text(name.to_s, text, source) }
+      set_values(name, [value], source: source) unless value.nil?
+      self
+    end
+
+    # The same from any number of values, as a line of the config file has them: none turn a switch on, several make a list.
+    def set_values(name, values, source:)
+      given = values.compact
+      set_texts(name.to_s, given.flat_map { |value| texts(name, value) }, source) unless given.empty? && !values.empty?
       self
     end
 
     private
 
-    def texts(value)
+    def texts(name, value)
       case value
       when nil then []
-      when Array then value.flat_map { |item| texts(item) }
+      when Array then value.flat_map { |item| texts(name, item) }
       when true then ["on"]
       when false then ["off"]
       when Range then ["#{value.begin}..#{value.max}"]
+      when Hash then raise Error, "#{name} takes no options of its own, such as #{value.keys.first}:"
       else [value.to_s]
       end
     end

@@ -118,7 +118,7 @@ void oribi_start_failed(const char *text);
 
 /* Makes the calling process the supervisor: remembers how it was started, becomes child subreaper, maps the scoreboard, opens pipes and
  * installs the signal handlers. Call it before anything changes the process's title. Gives the host. 0, or ORIBI_EINVAL, ORIBI_ESYS,
- * ORIBI_ENOMEM with one line in `error` (ORIBI_OPTIONS_ERROR_CAP). */
+ * ORIBI_ENOMEM with one line in `error` (ORIBI_OPTIONS_ERROR_CAP): the listeners are closed then, and their socket files are gone as after a stop. */
 int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **out, char *error);
 
 /* One turn: handles what has happened and returns the next thing that the language runtime must do. Never blocks, never NULL. */

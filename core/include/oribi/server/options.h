@@ -178,6 +178,7 @@ const struct oribi_option *oribi_options_table(size_t *count);
 struct oribi_option_alias {
     const char *name;   /* underscores */
     const char *effect; /* for the documentation */
+    enum oribi_option_lang lang;
     /* private */
     bool is_switch;
     int (*apply)(struct oribi_options *, enum oribi_option_source, const char *name, const char *value, char *error);
@@ -206,6 +207,11 @@ int oribi_options_set(struct oribi_options *options, const char *name, const cha
  * one replaces a list. */
 int oribi_options_set_from(struct oribi_options *options, enum oribi_option_source source, const char *name,
                            const char *value, char *error);
+
+/* Sets one option from everything that a configuration file gives for it: several values for a list, one for all others, none for a switch that is
+ * turned on. More than one value where one is meant is refused. Same results; what was set before a bad value of a list stays set. */
+int oribi_options_set_values(struct oribi_options *options, enum oribi_option_source source, const char *name,
+                             const char *const *values, size_t count, char *error);
 
 /* Reads a command line without the command's own name: --name=value, --name value, --flag, --no-flag, -w 4, -w4, -qD, and the
  * application as the one other argument; `--` ends the options. Same results as set. */

@@ -39,6 +39,9 @@ int oribi_process_switch_user(const char *user, const char *group, char *error);
 /* uid and gid the two names stand for; -1 where none is given. Same results. */
 int oribi_process_find_user(const char *user, const char *group, uid_t *uid, gid_t *gid, char *error);
 
+/* Whether this process may become that user and group: refuses what oribi_process_switch_user() would fail with. Same results. */
+int oribi_process_check_user(const char *user, const char *group, char *error);
+
 /* Reaps one child: pid -1 is any. `wait` blocks. Gives its pid, 0 when none has ended, or ORIBI_ESYS (no such child). */
 pid_t oribi_process_reap(pid_t pid, bool wait, int *status);
 
