@@ -57,6 +57,22 @@ E2E.suite("answers", options: %w[--early-hints]) do
     pass
   end
 
+  def test_what_the_application_has_framed_itself
+    client = connect
+    2.times { assert_equal ["framed by me\n", :chunked], client.get("/framed").then { |answer| [answer.body, answer.framing] } }
+    assert_equal ["hop", :length], client.get("/hop").then { |answer| [answer.body, answer.framing] }
+    assert_equal "framed by me\n", connect.get("/framed", {}, version: "1.0").body
+    assert_equal 200, client.get("/hop").status
+  end
+
+  def test_what_it_has_framed_badly_is_cut_off
+    client = connect
+    client.request("GET", "/misframed")
+    assert_raises(E2E::Client::Closed, Errno::ECONNRESET) { client.read_response }
+    assert_alive
+    assert_match(/GET \/misframed: the chunked framing that the application gives its body is malformed: malformed chunk size$/, server.stderr)
+  end
+
   def test_streams
     client = connect
     assert_equal "line 0\nline 1\nline 2\n", client.get("/stream").body

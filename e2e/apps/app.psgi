@@ -100,8 +100,14 @@ route '/empty' => sub { [200, [@TEXT], []] };
 route '/cookies' => sub { [200, [@TEXT, 'Set-Cookie' => 'a=1', 'Set-Cookie' => 'b=2'], ['cookies']] };
 route '/own' => sub { text('own', headers => [Date => 'Thu, 01 Jan 1970 00:00:00 GMT', Server => 'own']) };
 route '/close' => sub { text('closing', headers => [Connection => 'close']) };
+# Framed by the application itself.
+my @CHUNKED = ('Transfer-Encoding' => 'chunked');
+route '/framed' => sub {
+    [200, [@TEXT, @CHUNKED], E2E::Parts->new(list_body("6\r\nframed\r\n", "5\r\n by ", "m\r\n2\r\n", "e\n\r\n", "0\r\nX-T: 1\r\n\r\n"))];
+};
+route '/misframed' => sub { [200, [@TEXT, @CHUNKED], E2E::Parts->new(list_body("6\r\nframed\r\n", 'no size at all'))] };
 route '/hop' => sub {
-    text('hop', headers => [Connection => 'keep-alive, x-y', 'Transfer-Encoding' => 'chunked', 'Keep-Alive' => 'timeout=9']);
+    text("3\r\nhop\r\n0\r\n\r\n", headers => [Connection => 'keep-alive, x-y', 'Transfer-Encoding' => 'chunked', 'Keep-Alive' => 'timeout=9']);
 };
 route '/big' => sub { text(block($_[1]{size})) };
 route '/many' => sub { [200, [@TEXT], [map {"$_\n"} 0 .. $_[1]{count} - 1]] };

@@ -83,7 +83,13 @@ module App
   route("/cookies") { [200, TEXT.merge("set-cookie" => %w[a=1 b=2]), ["cookies"]] }
   route("/own") { text("own", headers: { "date" => "Thu, 01 Jan 1970 00:00:00 GMT", "server" => "own" }) }
   route("/close") { text("closing", headers: { "connection" => "close" }) }
-  route("/hop") { text("hop", headers: { "connection" => "keep-alive, x-y", "transfer-encoding" => "chunked", "keep-alive" => "timeout=9" }) }
+  # Framed by the application itself.
+  CHUNKED = { "transfer-encoding" => "chunked" }.freeze
+  route("/hop") do
+    text("3\r\nhop\r\n0\r\n\r\n", headers: { "connection" => "keep-alive, x-y", "keep-alive" => "timeout=9" }.merge(CHUNKED))
+  end
+  route("/framed") { [200, TEXT.merge(CHUNKED), Parts.new(["6\r\nframed\r\n", "5\r\n by ", "m\r\n2\r\n", "e\n\r\n", "0\r\nx-t: 1\r\n\r\n"])] }
+  route("/misframed") { [200, TEXT.merge(CHUNKED), Parts.new(["6\r\nframed\r\n", "no size at all"])] }
   # Made once, so that a crowd of readers shows the server's memory and not the garbage of this line.
   BLOCKS = Hash.new { |blocks, size| blocks[size] = block(size).freeze }
   route("/big") { |_, request| text(BLOCKS[request.params["size"].to_i]) }

@@ -237,6 +237,9 @@ An application that dies is answered for with 500, and its message is in the log
 that is no number, headers in odd number, CR, LF or NUL in a header value, a body that is a reference to something else,
 characters above 255. The log line says which.
 
+A body that the application has framed itself (C<Transfer-Encoding: chunked>, as Plack::Middleware::Chunked does it) is
+decoded, and its content framed anew; trailer fields are dropped.
+
 What is not quite right and can be sent safely is put right, and logged as a warning at a limited rate: a header with an
 undefined value is left out, white space and line ends at the end of a value are cut off, a value on several lines
 (folded) is joined with spaces, a C<Content-Length> that is empty or has white space around it is counted anew, and of a

@@ -66,6 +66,10 @@ $wide->flush;
 
 sub handle { my ($path, $layer) = @_; open my $fh, '<' . ($layer || ':raw'), $path or die "$path: $!"; return $fh }
 
+my @CHUNKED = ('Transfer-Encoding' => 'chunked');    # the application's own framing; more in spec/response/framed.case
+my $framed = File::Temp->new;
+print {$framed} "3\r\none\r\n0\r\n\r\n";
+$framed->flush;
 my @TEXT = ('Content-Type' => 'text/plain');
 my %ROUTE = (
     handle => sub { [200, [@TEXT], handle($name)] },
@@ -98,6 +102,12 @@ my %ROUTE = (
     bad_status => sub { ['x', [], Body->new('x')] },
     refused => sub { [200, ['X A' => 'b'], Body->new('x')] },
     big => sub { my $n = 0; [200, [@TEXT], Body->new(('x' x 65536) x 100)] },
+    framed => sub { [200, [@TEXT, @CHUNKED], Body->new("3\r\none\r\n", "4\r", "\n two\r\n", "0\r\n\r\n")] },
+    framed_file => sub { [200, [@TEXT, @CHUNKED], handle($framed->filename)] },
+    framed_path => sub { my $body = Body::Path->new("3\r\none\r\n0\r\n\r\n"); $body->{path} = $name; [200, [@TEXT, @CHUNKED], $body] },
+    framed_badly => sub { [200, [@TEXT, @CHUNKED], Body->new('no size')] },
+    framed_badly_later => sub { [200, [@TEXT, @CHUNKED], Body->new("3\r\none\r\n", 'no size')] },
+    framed_short => sub { [200, [@TEXT, @CHUNKED], Body->new("3\r\none\r\n")] },
     closed => sub { [200, [@TEXT], [$closed]] },
     separator_after => sub { [200, [@TEXT], [$/ eq "\n" ? 'newline' : 'changed']] },
 );
@@ -179,6 +189,10 @@ subtest 'headers hold, whatever the code of a body does meanwhile' => sub {
     }
 };
 
+gives(framed => 'one two', 1, 'the content alone');
+gives(framed_file => 'one', 0);
+gives(framed_path => 'one', 1);
+
 sub fails {
     my ($route, $status, $words, $complete) = @_;
     my $before = closed();
@@ -195,6 +209,9 @@ fails(dies_first => 500, qr/the application died: first record/, 1);
 fails(dies_later => 200, qr/the application died: second record/, 0);
 fails(wide => 200, qr/wide character in record 1/, 0);
 fails(bad_header => 500, qr/header value 0 is a reference/, 1);
+fails(framed_badly => 500, qr/the chunked framing that the application gives its body is malformed: malformed chunk size/, 1);
+fails(framed_badly_later => 200, qr/is malformed: malformed chunk size/, 0);
+fails(framed_short => 200, qr/is malformed: it ends before its last chunk/, 0);
 fails(bad_status => 500, qr/the status is no integer/, 1);
 fails(refused => 500, qr/header name is not a token/, 1);
 

@@ -208,6 +208,8 @@ bool psgi_stream_write(pTHX_ struct psgi_worker *w, const char *p, STRLEN n)
     }
     if (rc == 0)
         return true;
+    if (rc == ORIBI_EAPP)
+        croak("Oribi: the chunked framing that the application gives its body is malformed");
     w->state = PSGI_GONE;
     return false;
 }

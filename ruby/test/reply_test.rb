@@ -336,8 +336,60 @@ class ReplyTest < BindingTest
   end
 
   def test_the_application_does_not_own_framing
-    response = answer(text(["body"], { "transfer-encoding" => "chunked", "connection" => "keep-alive" }), lint: false)
+    response = answer(text(["body"], { "transfer-encoding" => "gzip", "connection" => "keep-alive" }), lint: false)
     assert_equal ["body", "4", nil, nil], [response.body, *%w[content-length transfer-encoding connection].map { |name| response[name] }]
+  end
+
+  # --- bodies that the application has framed itself; more in spec/response/framed.case ---
+
+  CHUNKED = { "transfer-encoding" => "chunked" }.freeze
+
+  # As Rack::Chunked of rack 2 and ActionController::Streaming make them.
+  class Framed
+    attr_reader :closed
+
+    def initialize(parts) = @parts = parts
+    def close = @closed = true
+
+    def each
+      @parts.each { |part| yield [part.bytesize.to_s(16), "\r\n", part, "\r\n"].join }
+      yield "0\r\n\r\n"
+    end
+  end
+
+  def test_framed_by_the_application
+    body = Framed.new(%w[one two three])
+    response = answer(text(body, CHUNKED), lint: false)
+    assert_equal ["onetwothree", "chunked", nil, true], [response.body, response["transfer-encoding"], response["content-length"], body.closed]
+    response = answer(text(Framed.new(%w[one two]), CHUNKED), version: "1.0", lint: false)
+    assert_equal ["onetwo", nil], [response.body, response["transfer-encoding"]]
+    response = answer(text(Framed.new(%w[one two]), CHUNKED), method: "HEAD", lint: false)
+    assert_equal [200, nil, nil], [response.status, response["transfer-encoding"], response["content-length"]]
+  end
+
+  def test_framed_by_a_body_that_is_called
+    response = answer(text(->(stream) { Framed.new(%w[one two]).each { |part| stream << part } && stream.close }, CHUNKED), lint: false)
+    assert_equal %w[onetwo chunked], [response.body, response["transfer-encoding"]]
+  end
+
+  def test_a_framed_file
+    Tempfile.create("framed") do |file|
+      Framed.new(["one\n", "two\n"]).each { |part| file.write(part) }
+      file.rewind
+      assert_equal "one\ntwo\n", answer(text(File.open(file.path), CHUNKED), lint: false).body
+      body = Parts.new(File.binread(file.path))
+      body.define_singleton_method(:to_path) { file.path }
+      assert_equal "one\ntwo\n", answer(text(body, CHUNKED), lint: false).body
+    end
+  end
+
+  def test_framed_badly
+    body = Framed.new(["one"])
+    def body.each = super { |part| yield part.sub("3", "x") }
+    capture_log { assert_equal 500, answer(text(body, CHUNKED), lint: false).status }
+    assert body.closed
+    assert_match(/GET \/: the chunked framing that the application gives its body is malformed: malformed chunk size/, logged)
+    assert_match(/the chunked framing that the application gives its body is malformed/, failures_of(Oribi::Error).first.message)
   end
 
   def test_a_body_unlike_its_length

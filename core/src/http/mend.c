@@ -11,7 +11,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-static uint32_t trimmed_len(const char *value, uint32_t len)
+uint32_t oribi_mend_trimmed(const char *value, uint32_t len)
 {
     while (len > 0 && (is_blank(value[len - 1]) || value[len - 1] == '\r' || value[len - 1] == '\n'))
         len--;
@@ -55,7 +55,7 @@ int oribi_mend_value(struct oribi_header *header, char *room)
     if (!header->value)
         return ORIBI_MENDED_UNDEFINED;
     int mended = 0;
-    uint32_t len = trimmed_len(header->value, header->value_len);
+    uint32_t len = oribi_mend_trimmed(header->value, header->value_len);
     if (len < header->value_len)
         mended |= ORIBI_MENDED_TRIMMED;
     header->value_len = len;

@@ -40,6 +40,7 @@ struct wishes {
     bool connection; /* any Connection field */
     bool close;
     bool upgrade;
+    bool framed; /* Transfer-Encoding: chunked */
 };
 
 static char *put(char *out, struct oribi_slice text)
@@ -143,6 +144,28 @@ static int64_t read_length(struct oribi_slice text)
     return (int64_t)sum;
 }
 
+/* Exactly the one coding that we can take off again. */
+static bool is_chunked(const struct oribi_header *header)
+{
+    struct oribi_slice text = oribi_slice(header->value, header->value_len);
+    while (text.n > 0 && (*text.p == ' ' || *text.p == '\t'))
+        text = oribi_slice(text.p + 1, text.n - 1);
+    return oribi_slice_equal_fold(text, ORIBI_SLICE("chunked"));
+}
+
+bool oribi_response_is_framed(const struct oribi_header *headers, uint32_t header_count)
+{
+    for (uint32_t i = 0; i < header_count; i++) {
+        struct oribi_header header = headers[i];
+        if (find_own_name(&header) != OWN_TRANSFER_ENCODING || !header.value)
+            continue;
+        header.value_len = oribi_mend_trimmed(header.value, header.value_len);
+        if (is_chunked(&header))
+            return true;
+    }
+    return false;
+}
+
 /* Reads the options of one Connection field (RFC 9110 7.6.1). */
 static void read_connection(const struct oribi_header *header, struct wishes *wishes)
 {
@@ -205,8 +228,13 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
         if (!res->detached && (res->status < 200 || res->status == 204))
             res->dropped_count++;
         return false;
-    case OWN_KEEP_ALIVE:
     case OWN_TRANSFER_ENCODING:
+        if (!res->detached && oribi_status_has_body(res->status) && is_chunked(header)) {
+            wishes->framed = true;
+            return false;
+        }
+        /* fall through */
+    case OWN_KEEP_ALIVE:
         if (res->detached && res->status >= 200) /* not with a 101: RFC 9112 6.1 */
             return true;
         res->dropped_count++;
@@ -219,6 +247,10 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
 static void decide(struct oribi_response *res, const struct wishes *wishes)
 {
     int64_t length = wishes->content_length >= 0 ? wishes->content_length : res->body_len;
+    if (wishes->framed) {
+        length = res->unframed ? res->body_len : -1;
+        res->dropped_count += wishes->content_length >= 0;
+    }
     if (res->detached) {
         res->framing = ORIBI_FRAMING_CLOSE;
         res->content_length = res->status < 200 ? -1 : wishes->content_length; /* RFC 9110 8.6 */
@@ -238,6 +270,7 @@ static void decide(struct oribi_response *res, const struct wishes *wishes)
         res->framing = res->minor ? ORIBI_FRAMING_CHUNKED : ORIBI_FRAMING_CLOSE;
         res->content_length = -1;
     }
+    res->framed = wishes->framed && !res->unframed && res->framing != ORIBI_FRAMING_NONE;
     res->closes = !res->keep_alive || wishes->close || res->framing == ORIBI_FRAMING_CLOSE;
 }
 

@@ -32,11 +32,14 @@ struct oribi__call {
     int64_t waited_pending;  /* what was queued when oribi_reply_wait() last saw it change … */
     int64_t waited_since_ms; /* … and when that was */
     struct oribi_buf held;
+    struct oribi__framed *framed; /* of a stream that the application frames itself, else NULL */
     enum oribi__phase phase;
     enum oribi_framing framing;
     int status;
     bool closes;
     bool cut; /* the application's body ran past its Content-Length */
+    bool app_frames; /* after oribi__reply_head(): the application has framed the body itself, and that is to be taken off … */
+    bool unframed;   /* … or has been, before it */
     char length_text[24];
 };
 

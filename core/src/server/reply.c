@@ -1,5 +1,6 @@
 /* Whole answers: head and body leave in one sendmsg; what the socket does not take is kept by the connection. */
 #include "server/call.h"
+#include "server/framed.h"
 #include "server/gather.h"
 
 #include "oribi/base/error.h"
@@ -87,6 +88,7 @@ int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_h
         .is_head = call->base.head.is_head,
         .keep_alive = oribi__call_keeps(call),
         .detached = body_len == ORIBI_BODY_DETACHED,
+        .unframed = call->unframed,
         .body_len = body_len < 0 ? -1 : body_len,
         .date = oribi_reactor_date(r),
         .server = r->config.server,
@@ -106,9 +108,11 @@ int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_h
         oribi__head_text_free(head);
         return ORIBI_EAPP;
     }
-    if (__builtin_expect(res.mended, 0))
+    call->app_frames = res.framed;
+    bool comes_again = res.framed && body_len >= 0; /* with the length of the content */
+    if (__builtin_expect(res.mended, 0) && !comes_again)
         log_mended(call, &res);
-    if (res.dropped_count)
+    if (res.dropped_count && !comes_again)
         oribi__log_app(call, "dropped %u header(s) of the application: framing and persistence are the server's",
                        res.dropped_count);
     head->n = (size_t)n;
@@ -187,6 +191,55 @@ static int send_cut(struct oribi__call *call, const struct oribi__head_text *hea
     return result;
 }
 
+/* Ends the call. */
+static int send_answer(struct oribi__call *call, struct oribi__head_text *head, int64_t promised,
+                       const struct iovec *body, size_t body_count, int64_t total)
+{
+    int result;
+    call->phase = ORIBI_PHASE_STARTED;
+    if (call->framing == ORIBI_FRAMING_NONE) {
+        result = send_whole(call, head, NULL, 0);
+        total = promised = 0;
+    } else if (promised >= 0 && total > promised) {
+        oribi__log_app(call, "body of %lld bytes cut to its Content-Length of %lld", (long long)total,
+                       (long long)promised);
+        result = send_cut(call, head, body, body_count, promised);
+        total = promised;
+    } else {
+        result = send_whole(call, head, body, body_count);
+    }
+    oribi__head_text_free(head);
+    call->body_sent = total;
+    if (result == 0 && promised > total) {
+        oribi__log_app(call, "body of %lld bytes is shorter than its Content-Length of %lld: connection cut",
+                       (long long)total, (long long)promised);
+        oribi__cut(call);
+        return 0;
+    }
+    return finish(call, result);
+}
+
+/* The application has framed the body itself: its content is what is sent. */
+static int reply_unframed(struct oribi__call *call, int status, const struct oribi_header *headers,
+                          uint32_t header_count, const struct iovec *body, size_t body_count)
+{
+    struct oribi__head_text head;
+    struct iovec content;
+    int64_t promised;
+    int result = oribi__framed_whole(call, body, body_count, &content);
+    if (result < 0)
+        return still_open(call, result);
+    call->unframed = true;
+    result = oribi__reply_head(call, status, headers, header_count, (int64_t)content.iov_len, &head, &promised);
+    call->unframed = false;
+    if (result < 0)
+        result = still_open(call, result);
+    else
+        result = send_answer(call, &head, promised, &content, 1, (int64_t)content.iov_len);
+    oribi_mem_free(content.iov_base);
+    return result;
+}
+
 int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                 const struct iovec *body, size_t body_count)
 {
@@ -201,27 +254,11 @@ int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *he
     int result = oribi__reply_head(call, status, headers, header_count, total, &head, &promised);
     if (result < 0)
         return still_open(call, result);
-    call->phase = ORIBI_PHASE_STARTED;
-    if (call->framing == ORIBI_FRAMING_NONE) {
-        result = send_whole(call, &head, NULL, 0);
-        total = promised = 0;
-    } else if (promised >= 0 && total > promised) {
-        oribi__log_app(call, "body of %lld bytes cut to its Content-Length of %lld", (long long)total,
-                       (long long)promised);
-        result = send_cut(call, &head, body, body_count, promised);
-        total = promised;
-    } else {
-        result = send_whole(call, &head, body, body_count);
+    if (__builtin_expect(call->app_frames, 0)) {
+        oribi__head_text_free(&head);
+        return reply_unframed(call, status, headers, header_count, body, body_count);
     }
-    oribi__head_text_free(&head);
-    call->body_sent = total;
-    if (result == 0 && promised > total) {
-        oribi__log_app(call, "body of %lld bytes is shorter than its Content-Length of %lld: connection cut",
-                       (long long)total, (long long)promised);
-        oribi__cut(call);
-        return 0;
-    }
-    return finish(call, result);
+    return send_answer(call, &head, promised, body, body_count, total);
 }
 
 int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
@@ -232,6 +269,8 @@ int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_heade
     struct oribi_reactor *r = &call->worker->reactor;
     if (oribi__call_is_abandoned(call))
         return ORIBI_ECLOSED;
+    if (oribi_response_is_framed(headers, header_count))
+        return 1;
     assert(call->phase == ORIBI_PHASE_OPEN);
     struct oribi__head_text head;
     int64_t promised;

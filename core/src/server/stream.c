@@ -1,5 +1,6 @@
 /* Streamed answers and sockets that leave the core. The head waits for the first body bytes, so that a short stream is one packet. */
 #include "server/call.h"
+#include "server/framed.h"
 #include "server/gather.h"
 
 #include "oribi/base/clock.h"
@@ -31,6 +32,10 @@ static int begin(struct oribi__call *call, int status, const struct oribi_header
     int result = oribi__reply_head(call, status, headers, header_count, body_len, &head, &promised);
     if (result < 0)
         return result;
+    if (call->app_frames && (result = oribi__framed_begin(call)) < 0) {
+        oribi__head_text_free(&head);
+        return result;
+    }
     result = oribi_buf_try_append(&call->held, head.p, head.n);
     oribi__head_text_free(&head);
     if (result < 0) {
@@ -136,6 +141,26 @@ static int write_body(struct oribi__call *call, const struct iovec *vec, size_t 
     return outcome(call, result);
 }
 
+/* The same without the framing that the application has given its body. */
+static int write_unframed(struct oribi__call *call, const struct iovec *vec, size_t count)
+{
+    int result = outcome(call, 0);
+    for (size_t i = 0; i < count; i++) {
+        const char *p = vec[i].iov_base;
+        const char *end = p + vec[i].iov_len;
+        while (p < end) {
+            struct iovec content;
+            result = oribi__framed_next(call, &p, end, &content);
+            if (result < 0)
+                return result;
+            result = content.iov_len > 0 ? write_body(call, &content, 1, (int64_t)content.iov_len) : outcome(call, 0);
+            if (result < 0)
+                return result;
+        }
+    }
+    return result;
+}
+
 /* A stream may last for ever, so it cannot wait for its own end to be found long: a helper is started, or woken, while it is written. */
 static void note_length(const struct oribi__call *call)
 {
@@ -158,7 +183,7 @@ int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t cou
         return 0;
     note_length(call);
     oribi__enter(call->worker);
-    int result = write_body(call, vec, count, total);
+    int result = call->framed ? write_unframed(call, vec, count) : write_body(call, vec, count, total);
     oribi__leave(call->worker);
     return result;
 }
@@ -252,6 +277,11 @@ int oribi_reply_end(struct oribi_req *req)
     assert(call->phase != ORIBI_PHASE_OPEN);
     int result = 0;
     oribi__enter(call->worker);
+    if (call->framed && oribi__framed_end(call) < 0) {
+        oribi__leave(call->worker);
+        oribi_reply_abort(req);
+        return 0;
+    }
     if (call->framing == ORIBI_FRAMING_CHUNKED)
         result = send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_CHUNK_LAST);
     else if (call->phase == ORIBI_PHASE_BEGUN)

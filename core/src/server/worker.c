@@ -1,5 +1,6 @@
 /* The pull interface. Reading order: oribi_worker_take, oribi__turn, on_other, prepare, oribi__call_end. How a worker begins and ends: worker_life.c. */
 #include "server/call.h"
+#include "server/framed.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -296,10 +297,12 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand
     call->left = -1;
     call->waited_pending = -1;
     call->held = (struct oribi_buf){0};
+    call->framed = NULL;
     call->phase = ORIBI_PHASE_OPEN;
     call->status = 0;
     call->closes = false;
     call->cut = false;
+    call->unframed = false;
     req->head = &call->base.head;
     req->last = false;
     set_body(call);
@@ -490,6 +493,7 @@ void oribi__call_end(struct oribi__call *call, int status)
     if (w->setup.access_log)
         oribi__log_access(call, status, now_us);
     oribi_buf_deinit(&call->held);
+    oribi__framed_free(call);
     if (call_us > ORIBI_LONG_US)
         oribi_helper_need(w);
     if (call_us > ORIBI_EXPECT_US)

@@ -6,6 +6,7 @@
 #include "oribi/http/response.h"
 #include "oribi/http/status.h"
 #include "oribi/http/trailers.h"
+#include "oribi/http/unframe.h"
 #include "tap.h"
 
 #include <glob.h>
@@ -256,6 +257,61 @@ static void check_mended(const struct oribi_response *res)
     }
 }
 
+/* Takes the application's framing off in pieces of `piece` bytes. Returns the length of the content in `output`, or
+ * -1. */
+static ssize_t unframe(const char *body, size_t n, size_t piece)
+{
+    struct oribi_unframe state = {.reason = NULL};
+    size_t out = 0;
+    int result = 0;
+    for (size_t at = 0; at < n && result == 0; at += piece) {
+        size_t len = n - at < piece ? n - at : piece;
+        struct guard part = guard_copy(body + at, len);
+        result = oribi_unframe(&state, part.p, &len);
+        memcpy(output + out, part.p, len);
+        out += len;
+        guard_free(&part);
+    }
+    if (result == 0)
+        result = oribi_unframe_end(&state);
+    if (result < 0 && (!state.reason || oribi_unframe_end(&state) == 0))
+        complain("reason");
+    oribi_unframe_deinit(&state);
+    return result < 0 ? -1 : (ssize_t)out;
+}
+
+/* The body that the application has framed, in pieces of every size. */
+static ssize_t check_framed(const char *body, size_t n)
+{
+    ssize_t whole = unframe(body, n, n + 1);
+    if (whole >= 0)
+        check_bytes("content", oribi_slice(output, (size_t)whole));
+    for (size_t piece = 1; piece <= n; piece++)
+        if (unframe(body, n, piece) != whole)
+            complain("pieces");
+    return whole;
+}
+
+/* The head of an answer with a body: a framed one has a head once its content is known, a stream's before. */
+static ssize_t run_body(struct oribi_response *res)
+{
+    bool streams = case_number(&file, "stream", 0);
+    size_t n = case_bytes(&file, "body", spare, sizeof(spare));
+    res->body_len = streams ? -1 : (int64_t)n;
+    ssize_t result = oribi_response_head(res, output, sizeof(output));
+    if (result < 0 || !res->framed)
+        return result;
+    ssize_t content = check_framed(spare, n);
+    if (content < 0 || streams) {
+        if (!case_is(&file, "status", content < 0 ? streams ? "cut" : "error" : "ok"))
+            complain("status");
+        return content < 0 ? -1 : oribi_response_head(res, output, sizeof(output));
+    }
+    res->unframed = true;
+    res->body_len = content;
+    return oribi_response_head(res, output, sizeof(output));
+}
+
 static void run_response(void)
 {
     static const char *const framings[] = {"none", "length", "chunked", "close"};
@@ -271,9 +327,17 @@ static void run_response(void)
                                  .date = "Sun, 06 Nov 1994 08:49:37 GMT",
                                  .server = case_raw(&file, "server")};
     bool interim = case_has(&file, "interim");
-    ssize_t result = interim ? oribi_response_interim((int)case_number(&file, "interim", 0), headers, res.header_count,
-                                                      output, sizeof(output), &res.reason)
-                             : oribi_response_head(&res, output, sizeof(output));
+    bool has_body = case_has(&file, "body");
+    ssize_t result;
+    if (has_body)
+        result = run_body(&res);
+    else if (interim)
+        result = oribi_response_interim((int)case_number(&file, "interim", 0), headers, res.header_count, output,
+                                        sizeof(output), &res.reason);
+    else
+        result = oribi_response_head(&res, output, sizeof(output));
+    if (has_body && result == -1)
+        return;
     if (!case_is(&file, "status", result == ORIBI_EAPP ? "error" : "ok") || (result < 0 && result != ORIBI_EAPP))
         complain("status");
     if (result == ORIBI_EAPP && !res.reason)

@@ -29,7 +29,7 @@ static void refuse(struct ext_call *call)
     struct oribi_req *req = call->req;
     call->req = NULL;
     oribi_reply_error(req, 500);
-    call->error = rb_exc_new_cstr(ext_error, "the status or a header of the answer is not valid");
+    call->error = rb_exc_new_cstr(ext_error, "the status, a header or the framing of the answer is not valid");
 }
 
 /* Turns the result of a whole answer into the state of the call. */
@@ -173,6 +173,8 @@ int ext_reply_write(struct ext_call *call, VALUE string)
     struct iovec vec = {RSTRING_PTR(string), (size_t)RSTRING_LEN(string)};
     int result = oribi_reply_write(call->req, &vec, 1);
     RB_GC_GUARD(string);
+    if (result == ORIBI_EAPP)
+        rb_raise(ext_error, "the chunked framing that the application gives its body is malformed");
     if (result == 1)
         result = ext_worker_wait_room(call);
     if (result < 0)

@@ -11,4 +11,7 @@
  * ORIBI_MENDED_UNDEFINED there is no value, and the header is not to be sent. */
 int oribi_mend_value(struct oribi_header *header, char *room);
 
+/* The length of a value without the white space and line ends at its end. */
+uint32_t oribi_mend_trimmed(const char *value, uint32_t len);
+
 #endif

@@ -44,12 +44,14 @@ struct oribi_response {
     bool is_head;     /* request method was HEAD */
     bool keep_alive;  /* the client wants it and we are willing */
     bool detached;    /* headers of a partial hijack or upgrade: Connection, Upgrade and Transfer-Encoding are the application's */
+    bool unframed;    /* the application has framed its body, and that has been taken off: body_len is the content's */
     int64_t body_len; /* what will be sent when known (or would be, for HEAD); -1 when not known */
     const char *date; /* 29 bytes */
     struct oribi_slice server; /* value of Server unless the application sets one; empty: none */
 
     /* out */
     enum oribi_framing framing;
+    bool framed;            /* the application has framed the body itself, and the framing is still to be taken off */
     bool closes;            /* the connection must close after this answer */
     int64_t content_length; /* what Content-Length says; -1 when none was written */
     const char *reason;     /* after ORIBI_EAPP: static words for the log */
@@ -71,6 +73,9 @@ struct oribi_response {
  * close` of the application closes; other Connection, Keep-Alive and Transfer-Encoding of the application are dropped.
  * HTTP/1.0 kept alive says `Connection: keep-alive`. */
 ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap);
+
+/* True when Transfer-Encoding: chunked is among them. */
+bool oribi_response_is_framed(const struct oribi_header *headers, uint32_t header_count);
 
 /* Writes an interim answer (100 … 199, not 101) with these headers. Same results; `reason` may be NULL or receives
  * static words. */

@@ -64,11 +64,13 @@ ssize_t oribi_req_decode_path(struct oribi_req *req, char *dst);
 /* A small plain-text answer of our own with this status (4xx, 5xx). When the answer has already begun: oribi_reply_abort. Ends the request. */
 void oribi_reply_error(struct oribi_req *req, int status);
 
-/* As oribi_reply; the body is [offset, offset+len) of a regular file. Borrows fd (duplicated if the rest must wait for the peer). */
+/* As oribi_reply; the body is [offset, offset+len) of a regular file. Borrows fd (duplicated if the rest must wait for
+ * the peer). 1: the application has framed the file's content (Transfer-Encoding: chunked), so that it must be read;
+ * nothing has happened. */
 int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                      int fd, int64_t offset, int64_t len);
 
-/* As oribi_reply_file, from `offset` to the end of whatever fd is. 1: no regular file, nothing has happened. */
+/* As oribi_reply_file, from `offset` to the end of whatever fd is. 1 also when that is no regular file. */
 int oribi_reply_rest_of_file(struct oribi_req *req, int status, const struct oribi_header *headers,
                              uint32_t header_count, int fd, int64_t offset);
 
@@ -85,8 +87,10 @@ int oribi_reply_path(struct oribi_req *req, int status, const struct oribi_heade
 int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                       int64_t body_len);
 
-/* Sends or queues these bytes. 0; 1: queued output is above the high-water mark, call oribi_reply_wait() before more;
- * ORIBI_ECLOSED: the peer is gone (the request stays open: call _end or _abort). Bytes beyond a known length are cut. */
+/* Sends or queues these bytes. With Transfer-Encoding: chunked among the headers they are what the application has
+ * framed itself, and their content is sent; that framing being malformed is ORIBI_EAPP (logged; call _abort). 0; 1:
+ * queued output is above the high-water mark, call oribi_reply_wait() before more; ORIBI_ECLOSED: the peer is gone (the
+ * request stays open: call _end or _abort). Bytes beyond a known length are cut. */
 int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t count);
 
 /* Sends the head now if it is still held back. Same results. */
@@ -97,7 +101,8 @@ int oribi_reply_flush(struct oribi_req *req);
  * 0 or ORIBI_ECLOSED otherwise. */
 int oribi_reply_wait(struct oribi_req *req);
 
-/* Ends the stream; shorter than a known length aborts. Ends the request. */
+/* Ends the stream; shorter than a known length, or without the last chunk of the application's own framing, aborts.
+ * Ends the request. */
 int oribi_reply_end(struct oribi_req *req);
 
 /* The application failed after the head went out: the connection is cut so that the peer cannot take the answer for complete. If nothing
