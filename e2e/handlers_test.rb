@@ -82,7 +82,27 @@ E2E.suite("handlers") do
     nil
   end
 
+  # Signals that come while a server ends do nothing; where its program goes on, they mean again what they did before.
+  def assert_gives_signals_back(*argv)
+    one = launch(argv, env: library)
+    assert_equal "inline", one.get("/").body
+    one.signal(:TERM)
+    wait_until("the program to go on: #{one.stderr}") { one.stdout.include?("goes on") }
+    one.signal(:TERM)
+    assert_equal Signal.list["TERM"], one.wait.termsig
+  end
+
+  def bind = unix? ? "unix://%{path}" : "127.0.0.1:%{port}"
+
   if E2E::RUBY
+    def test_a_program_that_goes_on_has_its_signals_back
+      assert_gives_signals_back("ruby", "-roribi/handler", "-e", <<~PROGRAM)
+        Oribi::Handler.run(->(_) { [200, { "content-type" => "text/plain" }, ["inline"]] }, bind: "#{bind}", workers: 1)
+        $stdout.syswrite("goes on")
+        sleep
+      PROGRAM
+    end
+
     def library = { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib") }
 
     def rackup_options
@@ -122,6 +142,14 @@ E2E.suite("handlers") do
       assert_match(/Wrokers.*workers/im, one.stderr + one.stdout)
     end
   else
+    def test_a_program_that_goes_on_has_its_signals_back
+      assert_gives_signals_back("perl", "-MOribi", "-e", <<~PROGRAM)
+        Oribi->new(bind => '#{bind}', workers => 1)->run(sub { [200, ['Content-Type' => 'text/plain'], ['inline']] });
+        syswrite STDOUT, 'goes on';
+        sleep;
+      PROGRAM
+    end
+
     def library = { "PERL5LIB" => %w[perl/blib/lib perl/blib/arch].map { |dir| File.join(E2E::ROOT, dir) }.join(":") }
     def plackup_options = unix? ? ["--listen", "%{path}"] : ["--host", "127.0.0.1", "--port", "%{port}"]
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "support"
+require_relative "support/workspace"
 
 # Ends of a server and of its workers.
 E2E.suite("signals") do
@@ -98,5 +99,58 @@ E2E.suite("signals") do
     pass
   ensure
     [*below].each { |pid| E2E::Processes.kill(pid) }
+  end
+end
+
+# Signals that come when the process they are meant for has nothing left to stop but itself.
+E2E.suite("last_moment_signals") do
+  include E2E::InWorkspace
+
+  # Runs the application's own end, which waits for the gate, in processes that have said so in the notes.
+  def slow_end
+    note = @space.notes_path.inspect
+    { ruby: "at_exit { note = -> (text) { File.write(#{note}, \"\#{text} \#{Process.pid}\\n\", mode: 'a') }; " \
+            "note.(:ending); sleep 0.005 until File.exist?(#{@space.gate_path.inspect}); note.(:ended) }",
+      perl: "sub note { open my $f, '>>', #{note} or die; print $f qq{$_[0] $$\\n}; close $f } " \
+            "END { note('ending'); select undef, undef, undef, 0.005 until -e #{@space.gate_path.inspect}; note('ended') }" }
+  end
+
+  def noted?(text, pid) = @space.notes.include?("#{text} #{pid}")
+
+  # The supervisor's signal comes after the one that everybody got.
+  def test_a_worker_told_twice_comes_to_its_end
+    @space.write_app("slow to end", **slow_end)
+    one = start(app: @space.app)
+    worker = one.worker_pid
+    one.signal(:TERM)
+    wait_until("the worker's end to begin") { noted?("ending", worker) }
+    %i[TERM QUIT].each { |signal| one.signal(signal, worker) }
+    wait_until("the signals to be taken") { %i[TERM QUIT].none? { |signal| E2E::Processes.pending?(worker, signal) } }
+    @space.open_gate
+    assert_equal 0, one.wait.exitstatus
+    assert noted?("ended", worker), @space.notes.join(", ")
+    refute_match(/signal/, one.stderr)
+  end
+
+  def test_a_worker_interrupted_at_its_end_ends
+    @space.write_app("slow to end", **slow_end)
+    one = start(app: @space.app)
+    worker = one.worker_pid
+    one.signal(:TERM)
+    wait_until("the worker's end to begin") { noted?("ending", worker) }
+    one.signal(:INT, worker)
+    wait_until("its end") { !E2E::Processes.alive?(worker) }
+    @space.open_gate # for the mold
+    assert_equal 0, one.wait.exitstatus
+  end
+
+  # From the first one on without a pause, until there is no process left to be told.
+  def test_a_supervisor_that_is_told_to_the_last_ends_with_0
+    3.times do
+      one = start
+      assert_alive(one)
+      one.signal(:TERM) until one.ended?
+      assert_equal 0, one.status.exitstatus, one.status.inspect
+    end
   end
 end

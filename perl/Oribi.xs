@@ -145,6 +145,11 @@ _signals_keep()
     RETVAL
 
 void
+_signals_give_back()
+  CODE:
+    oribi_signals_uninstall(); /* the program goes on after its server */
+
+void
 _signals_restore(kept)
     SV *kept
   CODE:

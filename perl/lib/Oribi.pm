@@ -70,6 +70,7 @@ sub run {
     my $code = eval { Oribi::Command::prepare($settings); Oribi::Host::serve($settings, $app) };
     _die($@) unless defined $code;
     exit $code if $code != 0;
+    _signals_give_back();
     return;
 }
 

@@ -400,10 +400,20 @@ int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **
     return 0;
 }
 
-void oribi_host_destroy(struct oribi_host *host)
+/* A library's program goes on, and what it did before with signals counts again. */
+static void leave_signals(const struct oribi_host *host)
 {
+    if (!host->ties.prefork) {
+        oribi_signals_end(host->action.exit_code);
+        return;
+    }
     oribi_signals_uninstall();
     oribi_signals_choose(NULL, 0);
+}
+
+void oribi_host_destroy(struct oribi_host *host)
+{
+    leave_signals(host);
     oribi__children_let_go(NULL, NULL);
     oribi__release_starter(host, 1);
     oribi__kept_answer_now(host);

@@ -238,7 +238,7 @@ size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap)
 
 void oribi_mold_destroy(struct oribi_mold *mold)
 {
-    oribi_signals_uninstall();
+    oribi_signals_end(0);
     oribi__children_let_go(NULL, NULL);
     oribi_os_close(mold->socket_fd);
     oribi_os_close(mold->ties.message_fd);

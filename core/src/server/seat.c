@@ -22,7 +22,8 @@ struct oribi_seat {
     struct oribi_wake wake;
     /* Read by the signal handler, so written in the order that suits it. */
     _Atomic(struct oribi_worker *) worker;
-    _Atomic bool serving;      /* until then, and after leaving, a stop ends the process in the handler */
+    _Atomic bool serving;      /* until then a stop ends the process in the handler */
+    _Atomic bool left;         /* from then on it has nothing left to stop */
     _Atomic bool stop_asked;   /* set by the handler */
     _Atomic bool reopen_asked; /* likewise */
     _Atomic bool mold_asked;   /* likewise */
@@ -42,6 +43,8 @@ static void on_signal(void *self, int number)
     struct oribi_seat *seat = self;
     bool stop = number == SIGTERM || number == SIGQUIT;
     struct oribi_worker *worker = atomic_load(&seat->worker);
+    if (stop && atomic_load(&seat->left))
+        return; /* told twice, as by a signal to the whole process group and then by the supervisor */
     if (seat->ties.prefork && (number == SIGINT || (stop && !atomic_load(&seat->serving)))) {
         oribi_signals_yield(number);
         return;
@@ -422,10 +425,10 @@ size_t oribi_seat_job_title(struct oribi_seat *seat, bool rest, char *dst, size_
     return oribi_seat_title(seat, dst, cap);
 }
 
-/* The handlers stay, and with `serving` off they end the process, also while the language runs its own exit handlers. The seat stays too,
- * because they look at it: it goes with the process. */
+/* The handlers stay while the language runs its own exit handlers, which a second stop must not cut. The seat stays too, because they look at it: it goes
+ * with the process. */
 void oribi_seat_leave(struct oribi_seat *seat)
 {
-    atomic_store(&seat->serving, false);
+    atomic_store(&seat->left, true);
     atomic_store(&seat->worker, NULL);
 }

@@ -182,6 +182,17 @@ void oribi_signals_uninstall(void)
     atomic_store(&set.owner, 0);
 }
 
+static void on_late_signal(void *self, int number)
+{
+    if (number == SIGINT)
+        _exit((int)(intptr_t)self);
+}
+
+void oribi_signals_end(int code)
+{
+    oribi_signals_install(on_late_signal, (void *)(intptr_t)code, 0);
+}
+
 void oribi_signals_hold(void)
 {
     sigset_t mask;

@@ -144,6 +144,32 @@ static void test_kept_signals_go_to_the_next_handler_or_to_what_was_before(void)
     ok_eq(in_child(keep_after_install), 42 << 8);
 }
 
+static void raise_late(void)
+{
+    oribi_signals_end(3);
+    (void)raise(SIGTERM);
+    (void)raise(SIGQUIT);
+    (void)raise(SIGHUP);
+    if (in_child(raise_term) != SIGTERM) /* a child of the language's end */
+        _exit(1);
+    (void)raise(SIGINT);
+}
+
+static void raise_after_the_end(void)
+{
+    oribi_signals_end(3);
+    oribi_signals_uninstall();
+    (void)raise(SIGTERM);
+}
+
+static void test_late_signals_do_not_change_the_exit_code(void)
+{
+    oribi_signals_install(ours, NULL, 1);
+    ok_eq(in_child(raise_late), 3 << 8);
+    ok_eq(in_child(raise_after_the_end), SIGTERM);
+    oribi_signals_uninstall();
+}
+
 static void test_numbers_and_names(void)
 {
     static const struct {
@@ -167,6 +193,7 @@ int main(void)
     test_errno_survives_a_handler();
     test_afterwards_everything_is_as_before();
     test_kept_signals_go_to_the_next_handler_or_to_what_was_before();
+    test_late_signals_do_not_change_the_exit_code();
     test_numbers_and_names();
     return done_testing();
 }

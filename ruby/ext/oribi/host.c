@@ -147,10 +147,18 @@ static VALUE start_failed(VALUE self, VALUE text)
     return Qnil;
 }
 
+/* For a program that goes on after its server. */
+static VALUE give_signals_back(VALUE self)
+{
+    oribi_signals_uninstall();
+    return Qnil;
+}
+
 void ext_host_setup(void)
 {
     VALUE core = rb_define_module_under(ext_module, "Core");
     rb_define_singleton_method(core, "start_failed", start_failed, 1);
+    rb_define_singleton_method(core, "give_signals_back", give_signals_back, 0);
     host_class = plain_class(core, "Host");
     rb_define_singleton_method(host_class, "create", host_create, 3);
     rb_define_method(host_class, "take", host_take, 0);

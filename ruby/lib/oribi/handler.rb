@@ -34,6 +34,7 @@ module Oribi
         yield supervisor if block_given?
         code = supervisor.run
         exit(code) unless code.zero?
+        Core.give_signals_back
       rescue Error => e
         Core.start_failed(e.message.delete("\0"))
         abort Failure.lines_of(e).join("\n")

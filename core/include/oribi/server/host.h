@@ -143,7 +143,8 @@ int oribi_host_daemon_wait(struct oribi_host *host, pid_t pid);
  * if nothing changed since the last call. */
 size_t oribi_host_title(struct oribi_host *host, char *dst, size_t cap);
 
-/* Takes host. In the supervisor: removes what is ours (pid file, socket files), closes, frees. */
+/* Takes host. In the supervisor: removes what is ours (pid file, socket files), closes, frees. Signals do nothing from here on, so that one that comes late
+ * does not change the exit code; where the program goes on, oribi_signals_uninstall() follows. A library's host (prefork.h) has done that itself. */
 void oribi_host_destroy(struct oribi_host *host);
 
 #endif

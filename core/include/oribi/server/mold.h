@@ -190,7 +190,7 @@ int oribi_seat_wake_fd(struct oribi_seat *seat);
 /* What the process title should say ("oribi worker 2, generation 1, idle, 4711 requests"). As oribi_host_title(); cheap enough once a second. */
 size_t oribi_seat_title(struct oribi_seat *seat, char *dst, size_t cap);
 
-/* Unties the worker from the signals; from here on TERM, QUIT and INT end the process. Takes seat. */
+/* Unties the worker from the signals: from here on INT ends the process, TERM and QUIT leave it to its own end. Takes seat. */
 void oribi_seat_leave(struct oribi_seat *seat);
 
 #endif

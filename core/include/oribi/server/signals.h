@@ -31,8 +31,12 @@ void oribi_signals_yield(int number);
 int oribi_signal_number(const char *name);
 const char *oribi_signal_name(int number);
 
-/* Everything as it was before us, for the end of a process that goes on in its language. */
+/* Everything as it was before us, for a process that goes on in its language. */
 void oribi_signals_uninstall(void);
+
+/* For a process that has nothing left to do but to end as its language does: the handlers stay until it has gone, so that a signal that comes late does not
+ * change its exit code. INT ends it at once with `code`, the others do nothing. Followed by uninstall where the process goes on after all. */
+void oribi_signals_end(int code);
 
 /* Holds back the signals above but CHLD and PIPE on this thread, across a fork, until the child has handlers of its own. Not nested. */
 void oribi_signals_hold(void);
