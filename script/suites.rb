@@ -161,7 +161,7 @@ end
 
 def e2e_commands(command)
   files = Dir["e2e/*_test.rb"].sort
-  files.delete("e2e/rails_test.rb") if command == "oribi-psgi"
+  files -= %w[e2e/rails_test.rb e2e/debugger_test.rb] if command == "oribi-psgi"
   files.map do |file|
     Command.new(argv: ["ruby", "-Ie2e", file], count: :minitest, env: { "E2E_COMMAND" => command })
   end

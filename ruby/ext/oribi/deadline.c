@@ -10,7 +10,8 @@ VALUE ext_call_timeout;
 
 static VALUE extend_class;
 static ID id_raise;
-static ID id_trap;
+static ID id_call;
+static VALUE trap_module;
 static ID id_worker; /* not valid as a name in Ruby, so that only we see it */
 
 /* With several threads the signal says that some call is overdue, and each is to hear of it once. The only thread is the one that runs this; it raises last, since
@@ -41,7 +42,7 @@ int ext_deadline_watch(struct ext_worker *worker)
     int number = oribi_os_runtime_signal();
     if (rb_thread_current() != rb_thread_main())
         return 0;
-    rb_funcall(rb_mKernel, id_trap, 2, INT2FIX(number), rb_proc_new(on_deadline, worker->self));
+    rb_funcall(trap_module, id_call, 2, INT2FIX(number), rb_proc_new(on_deadline, worker->self));
     return number;
 }
 
@@ -78,7 +79,9 @@ static VALUE extend_call(VALUE self, VALUE seconds)
 void ext_deadline_setup(void)
 {
     id_raise = rb_intern("raise");
-    id_trap = rb_intern("trap");
+    id_call = rb_intern("call");
+    trap_module = rb_const_get(ext_module, rb_intern("Trap"));
+    rb_gc_register_mark_object(trap_module);
     id_worker = rb_intern("worker");
     ext_call_timeout = rb_const_get(ext_module, rb_intern("CallTimeout"));
     rb_gc_register_mark_object(ext_call_timeout);

@@ -19,8 +19,8 @@ module Oribi
     # that the extension sends then breaks that off.
     def fork_program(&block)
       forking = Thread.current
-      before = Signal.trap(REFUSAL) { forking.raise(Errno::EAGAIN) }
-      untrap = -> { Signal.trap(REFUSAL, before || "SYSTEM_DEFAULT") }
+      before = Trap.call(REFUSAL) { forking.raise(Errno::EAGAIN) }
+      untrap = -> { Trap.call(REFUSAL, before || "SYSTEM_DEFAULT") }
       Core.with_refusal_signal(Signal.list.fetch(REFUSAL)) { block ? Process.fork { untrap.call && block.call } : Process.fork }
     rescue SystemCallError => e
       -e.errno
