@@ -64,7 +64,10 @@ struct oribi_hand {
     _Atomic int64_t *started_us; /* of the call, 0: none; partners: the helper's look and the deadline's signal */
     _Atomic int64_t *deadline_us;
     char *line;            /* "GET /path" of the call */
-    int64_t told_us;       /* which call, by its start, the runtime was told about; of its own thread */
+    _Atomic int64_t extended_us; /* until when the application has asked for, 0: it has not; written by any of its threads */
+    atomic_bool waits;     /* the call waits for its client: no deadline; written by its own thread */
+    bool after;            /* its request is answered, and the application runs on; of the reactor's owner */
+    int64_t told_us;       /* the deadline that the runtime was told of; of its own thread */
     int64_t signalled_us;  /* when the helper sent the last signal; of the helper */
     atomic_bool called;    /* by oribi_hand_wake(), taken back by the hand */
     const struct oribi_wake *bell; /* ends its sleep; of a worker of one thread: the worker's */
@@ -238,6 +241,33 @@ void oribi__note_long(struct oribi_worker *worker, int64_t now_us);
 static inline bool oribi__retiring(const struct oribi_worker *w)
 {
     return atomic_load_explicit(&w->retiring, memory_order_relaxed);
+}
+
+/* worker.c: the application begins to run, and has run for so long: the helper is there where that is long. */
+void oribi__call_begins(struct oribi_worker *worker, int64_t now_us);
+void oribi__call_took(struct oribi_worker *worker, int64_t us, int64_t now_us);
+
+/* call_clock.c. The call's deadline is call_timeout from now; with the reactor. */
+void oribi__clock_anew(struct oribi_hand *hand);
+
+/* The call waits for its client, and has done so; without the reactor. */
+void oribi__clock_stop(struct oribi_hand *hand);
+void oribi__clock_go_on(struct oribi_hand *hand);
+
+static inline void oribi__clock_begin(struct oribi_hand *hand, int64_t now_us)
+{
+    int64_t timeout_us = hand->worker->options->call_timeout_ms * 1000;
+    if (timeout_us > 0) {
+        atomic_store_explicit(&hand->extended_us, 0, memory_order_relaxed);
+        atomic_store_explicit(hand->deadline_us, now_us + timeout_us, memory_order_relaxed);
+    }
+    atomic_store_explicit(hand->started_us, now_us, memory_order_release);
+}
+
+static inline void oribi__clock_end(struct oribi_hand *hand)
+{
+    atomic_store_explicit(hand->started_us, 0, memory_order_relaxed);
+    atomic_store_explicit(hand->deadline_us, 0, memory_order_relaxed);
 }
 
 /* worker.c: for how long a sleep may last, -1: no bound. */

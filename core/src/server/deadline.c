@@ -39,13 +39,18 @@ static bool answer(struct oribi_worker *w, struct oribi__call *call)
     char date[ORIBI_DATE_LEN];
     char text[512];
     struct oribi_conn *c = call->base.conn;
-    if (call->phase == ORIBI_PHASE_STARTED || c->out)
+    if (call->phase == ORIBI_PHASE_STARTED)
         return false;
+    call->status = 504;
+    if (c->out)
+        return false; /* earlier answers stand before it, and are not taken yet */
     call->phase = ORIBI_PHASE_STARTED;
     oribi_date_format(oribi_clock_wall_s(), date);
     size_t n = oribi_response_error(504, date, w->reactor.config.server, call->base.head.is_head, text, sizeof(text));
     struct iovec vec = {text, n};
     bool sent = oribi_os_send_vec(c->watch.fd, &vec, 1) == (ssize_t)n;
+    const char *end = sent ? memmem(text, n, "\r\n\r\n", 4) : NULL;
+    call->body_sent = end ? text + n - end - 4 : 0;
     (void)shutdown(c->watch.fd, SHUT_WR); /* a child of the application's may have a copy that would keep it open */
     return sent;
 }
@@ -78,7 +83,8 @@ static void pass_all(struct oribi_worker *w, struct outcome *outcome)
 
 static const char *phase_text(const struct oribi__call *call)
 {
-    return call->phase == ORIBI_PHASE_STARTED ? "answer begun"
+    return !call                              ? "answer complete"
+           : call->phase == ORIBI_PHASE_STARTED ? "answer begun"
            : call->phase == ORIBI_PHASE_BEGUN ? "head given"
                                               : "nothing answered";
 }
@@ -86,7 +92,7 @@ static const char *phase_text(const struct oribi__call *call)
 static void log_post_mortem(struct oribi_hand *hand, const struct outcome *outcome, bool own_thread)
 {
     struct oribi_worker *w = hand->worker;
-    int64_t ms = (oribi_clock_us() - hand->call->started_us) / 1000;
+    int64_t ms = (oribi_clock_us() - atomic_load(hand->started_us)) / 1000;
     char others[48] = "";
     if (outcome->ended > 0)
         (void)snprintf(others, sizeof(others), "%u other calls ended, ", outcome->ended); /* fits */
@@ -104,13 +110,13 @@ static void log_post_mortem(struct oribi_hand *hand, const struct outcome *outco
 static void begin_end(struct oribi_hand *hand, struct outcome *outcome)
 {
     outcome->phase = phase_text(hand->call);
-    outcome->answered = answer(hand->worker, hand->call);
+    outcome->answered = hand->call && answer(hand->worker, hand->call);
 }
 
-static void note_end(struct oribi_hand *hand)
+static void note_end(const struct oribi__call *call)
 {
-    struct oribi_worker *w = hand->worker;
-    oribi__count(&w->slot->status_class[5], 1);
+    if (call)
+        oribi__count(&call->worker->slot->status_class[call->status / 100], 1);
 }
 
 /* Calls of other threads that have not ended: theirs is no better an end, but an answer. */
@@ -122,7 +128,7 @@ static void end_others(struct oribi_hand *hand, struct outcome *outcome)
         if (other == hand || !other->call)
             continue;
         (void)answer(w, other->call); /* else the missing rest tells */
-        note_end(other);
+        note_end(other->call);
         outcome->ended++;
     }
 }
@@ -134,12 +140,12 @@ static _Noreturn void give_up(struct oribi_hand *hand, struct outcome *outcome, 
     oribi__note_long(w, oribi_clock_us());
     end_others(hand, outcome);
     pass_all(w, outcome);
-    note_end(hand);
+    note_end(hand->call);
     log_post_mortem(hand, outcome, own_thread);
     if (w->setup.access_log) {
         for (uint32_t i = 0; i < w->hand_count; i++)
             if (w->hands[i].call)
-                oribi__log_access(w->hands[i].call, 504, oribi_clock_us());
+                oribi__log_access(w->hands[i].call, w->hands[i].call->status, oribi_clock_us());
         oribi_access_log_flush(w->setup.access_log);
     }
     _exit(ORIBI_EXIT_CALL_DEADLINE);
@@ -147,12 +153,12 @@ static _Noreturn void give_up(struct oribi_hand *hand, struct outcome *outcome, 
 
 /* --- the signal --- */
 
-/* Once a call; further signals only break off system calls, so that a runtime that has noted the first one comes to act on it. */
-static void tell(struct oribi_hand *hand, int64_t started_us)
+/* Once a deadline; further signals only break off system calls, so that a runtime that has noted the first one comes to act on it. */
+static void tell(struct oribi_hand *hand, int64_t deadline_us)
 {
-    if (hand->told_us == started_us)
+    if (hand->told_us == deadline_us)
         return;
-    hand->told_us = started_us;
+    hand->told_us = deadline_us;
     if (hand->worker->setup.deadline_signal > 0)
         (void)pthread_kill(pthread_self(), hand->worker->setup.deadline_signal);
 }
@@ -207,13 +213,19 @@ static void let_others_finish(struct oribi_hand *hand)
         (void)poll(NULL, 0, 1); /* the others are in the core for moments only */
 }
 
+/* With the reactor, without which the call may have ended, or its clock have begun anew. */
+static bool still_overdue(const struct oribi_hand *hand)
+{
+    return (hand->call || hand->after) && oribi_hand_overdue(hand);
+}
+
 static void end_worker(struct oribi_hand *hand)
 {
     struct oribi_worker *w = hand->worker;
     struct outcome outcome = {0};
     if (!try_enter(w))
         return;
-    if (!hand->call || atomic_exchange(&w->dying, true)) {
+    if (!still_overdue(hand) || atomic_exchange(&w->dying, true)) {
         oribi__leave(w);
         return;
     }
@@ -231,7 +243,7 @@ static void act(struct oribi_hand *hand, int64_t now_us)
     if (!oribi__shared(w) && atomic_load_explicit(&w->owner, memory_order_relaxed) == ORIBI_OWNER_MAIN)
         return; /* in the core: the next signal finds the application again, or the call is over */
     if (now_us < deadline_us + ORIBI_DEADLINE_HARD_MS * 1000)
-        tell(hand, atomic_load_explicit(hand->started_us, memory_order_relaxed));
+        tell(hand, deadline_us);
     else if (!atomic_load(&w->dying))
         end_worker(hand);
 }
@@ -291,7 +303,7 @@ static void take_over(struct oribi_hand *hand)
     if (atomic_load(&w->dying) || !atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER,
                                                                            memory_order_acquire, memory_order_relaxed))
         return;
-    if (!hand->call || atomic_exchange(&w->dying, true)) {
+    if (!still_overdue(hand) || atomic_exchange(&w->dying, true)) {
         oribi__helper_give_back(w);
         return;
     }

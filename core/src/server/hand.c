@@ -34,11 +34,17 @@ static void publish_state(struct oribi_worker *w)
         oribi__crowd_wake(w);
 }
 
+static int64_t deadline_of(const struct oribi_hand *hand)
+{
+    int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_relaxed);
+    return deadline_us ? deadline_us : INT64_MAX; /* none, as while the client is waited for */
+}
+
 /* True if the supervisor should rather see a than b. */
 static bool comes_first(const struct oribi_hand *a, const struct oribi_hand *b)
 {
-    int64_t a_us = atomic_load_explicit(a->deadline_us, memory_order_relaxed);
-    int64_t b_us = atomic_load_explicit(b->deadline_us, memory_order_relaxed);
+    int64_t a_us = deadline_of(a);
+    int64_t b_us = deadline_of(b);
     if (a_us != b_us)
         return a_us < b_us;
     return atomic_load_explicit(a->started_us, memory_order_relaxed) <
@@ -49,13 +55,18 @@ void oribi__hands_publish(struct oribi_worker *w)
 {
     const struct oribi_hand *first = NULL;
     for (uint32_t i = 0; i < w->hand_count; i++)
-        if (w->hands[i].call && (!first || comes_first(&w->hands[i], first)))
+        if ((w->hands[i].call || w->hands[i].after) && (!first || comes_first(&w->hands[i], first)))
             first = &w->hands[i];
     if (first)
         memcpy(w->slot->line, first->line, ORIBI_SLOT_LINE_CAP);
     atomic_store_explicit(&w->slot->call_deadline_us, first ? atomic_load(first->deadline_us) : 0,
                           memory_order_relaxed);
     atomic_store_explicit(&w->slot->call_started_us, first ? atomic_load(first->started_us) : 0, memory_order_release);
+}
+
+const char *oribi_hand_line(const struct oribi_hand *hand)
+{
+    return hand->line;
 }
 
 uint32_t oribi_hands_busy(const struct oribi_worker *w)

@@ -98,6 +98,11 @@ static bool is_production(const struct oribi_options *options)
     return strcmp(options->env, "production") == 0 || strcmp(options->env, "deployment") == 0;
 }
 
+static bool is_development(const struct oribi_options *options)
+{
+    return strcmp(options->env, "development") == 0;
+}
+
 /* `rackup -p 3000` means port 3000 although the configuration file has a bind. */
 static bool is_bind_outranked(const struct oribi_options *options, const struct oribi_option *bind)
 {
@@ -155,10 +160,9 @@ static int join_lower_end(struct oribi_options *options, const char *name, struc
  * is then the same for every request. Threads, since such applications call themselves too. */
 static void finish_workers(struct oribi_options *options)
 {
-    bool is_development = options->lang == ORIBI_LANG_RUBY && strcmp(options->env, "development") == 0;
     if (options->workers > 0)
         return;
-    if (is_development && !is_given(options, "workers")) {
+    if (options->lang == ORIBI_LANG_RUBY && is_development(options) && !is_given(options, "workers")) {
         options->workers = 1;
         if (!is_given(options, "threads"))
             options->threads = DEVELOPMENT_THREADS;
@@ -235,6 +239,8 @@ int oribi_options_finish(struct oribi_options *options, char *error)
     finish_workers(options);
     if (!is_given(options, "early_hints")) /* what applications of either world expect to be offered */
         options->early_hints = options->lang == ORIBI_LANG_PERL;
+    if (is_development(options) && !is_given(options, "call_timeout")) /* a developer stops in the middle of a call */
+        options->call_timeout_ms = 0;
     if (!options->access_log)
         oribi__option_replace_text(&options->access_log, is_production(options) ? "off" : "-");
     return 0;

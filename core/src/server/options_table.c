@@ -245,9 +245,11 @@ static const struct oribi_option table[] = {
      .type = ORIBI_OPTION_TIME,
      FIELD(call_timeout_ms),
      .max = HOURS_24,
-     .help = "how long the application may take for one request; then Oribi::CallTimeout is raised in it, and two "
-             "seconds later its worker is ended and replaced. 0 is for ever",
-     .default_text = "60s"},
+     .help = "how long the application may take for one request without sending a byte; then Oribi::CallTimeout is "
+             "raised in it, and two seconds later its worker is ended and replaced. Waiting for the client does not "
+             "count. 0 is for ever",
+     .default_text = "60s",
+     .default_note = "60s; 0 in development"},
 
     {.name = "queue_time_max",
      IN(TIMEOUT, BOTH),

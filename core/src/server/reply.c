@@ -370,5 +370,6 @@ int oribi_req_inform(struct oribi_req *req, int status, const struct oribi_heade
         return still_open(call, ORIBI_EAPP);
     }
     struct iovec vec = {r->scratch, (size_t)n};
+    oribi__clock_anew(call->hand);
     return still_open(call, oribi_conn_send(r, call->base.conn, &vec, 1, false) < 0 ? ORIBI_ECLOSED : 0);
 }

@@ -184,6 +184,7 @@ int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t cou
     note_length(call);
     oribi__enter(call->worker);
     int result = call->framed ? write_unframed(call, vec, count) : write_body(call, vec, count, total);
+    oribi__clock_anew(call->hand);
     oribi__leave(call->worker);
     return result;
 }
@@ -196,6 +197,7 @@ int oribi_reply_flush(struct oribi_req *req)
     note_length(call);
     oribi__enter(call->worker);
     int result = flush_head(call);
+    oribi__clock_anew(call->hand);
     oribi__leave(call->worker);
     return result;
 }
@@ -243,13 +245,24 @@ static int wait_writable(struct oribi__call *call)
     return result == ORIBI_ECLOSED || c->broken ? ORIBI_ECLOSED : woken;
 }
 
+/* Until no more than `most` is queued, low_water() for -1. The application does nothing meanwhile, and its clock stands still. */
+static int wait_for_client(struct oribi__call *call, int64_t most)
+{
+    int result = 0;
+    oribi__clock_stop(call->hand);
+    while (result == 0 && oribi_conn_pending(call->base.conn) > (most < 0 ? low_water(call) : most))
+        result = wait_writable(call);
+    oribi__clock_go_on(call->hand);
+    return result;
+}
+
 int oribi_reply_wait(struct oribi_req *req)
 {
     struct oribi__call *call = oribi__call_of(req);
     if (oribi__call_is_abandoned(call))
         return ORIBI_ECLOSED;
-    while (oribi_conn_pending(call->base.conn) > low_water(call)) {
-        int result = wait_writable(call);
+    if (oribi_conn_pending(call->base.conn) > low_water(call)) {
+        int result = wait_for_client(call, -1);
         if (result != 0)
             return result;
     }
@@ -328,7 +341,7 @@ int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest)
         return ORIBI_ECLOSED;
     int result = oribi_reply_flush(req);
     while (result >= 0 && oribi_conn_pending(c) > 0)
-        result = wait_writable(call);
+        result = wait_for_client(call, 0);
     oribi__enter(w);
     int given = result < 0 ? ORIBI_ECLOSED : oribi_conn_withdraw(&w->reactor, c, rest);
     if (given < 0) {

@@ -22,9 +22,10 @@ static void look_at_call(struct oribi_supervisor *sup, struct oribi_place *place
     bool overdue = deadline && started && deadline <= now_ms * 1000;
     if (!overdue || jumped)
         place->overdue_since = 0;
-    else if (!place->overdue_since || started != place->call_started)
+    else if (!place->overdue_since || started != place->call_started || deadline != place->call_deadline)
         place->overdue_since = now_ms;
     place->call_started = started;
+    place->call_deadline = deadline;
     bool told = place->state == ORIBI_PLACE_SERVING || place->state == ORIBI_PLACE_STOPPING;
     place->remind = place->overdue_since && told && sup->config.deadline_signal;
 }

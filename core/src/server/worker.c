@@ -284,6 +284,20 @@ void oribi__note_long(struct oribi_worker *w, int64_t now_us)
     atomic_store_explicit(&w->slot->long_call_us, now_us, memory_order_relaxed); /* a hint: no partner */
 }
 
+void oribi__call_begins(struct oribi_worker *w, int64_t now_us)
+{
+    if (oribi_helper_asleep(w) && wants_helper(w, now_us))
+        oribi_helper_need(w);
+}
+
+void oribi__call_took(struct oribi_worker *w, int64_t us, int64_t now_us)
+{
+    if (us > ORIBI_LONG_US)
+        oribi_helper_need(w);
+    if (us > ORIBI_EXPECT_US)
+        oribi__note_long(w, now_us);
+}
+
 static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand, struct oribi__call *call,
                                  int64_t now_us)
 {
@@ -312,15 +326,12 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand
     note_line(hand->line, &call->base.head);
     oribi__count(&slot->queue_us_sum, (uint64_t)req->queue_us);
     atomic_store_explicit(&slot->queue_len, w->reactor.queue_len, memory_order_relaxed); /* without this one */
-    if (w->options->call_timeout_ms)
-        atomic_store_explicit(hand->deadline_us, now_us + w->options->call_timeout_ms * 1000, memory_order_relaxed);
-    atomic_store_explicit(hand->started_us, now_us, memory_order_release);
+    oribi__clock_begin(hand, now_us);
     if (oribi__shared(w))
         oribi__hand_begin(hand);
     else if (!w->stopping)
         atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
-    if (oribi_helper_asleep(w) && wants_helper(w, now_us))
-        oribi_helper_need(w);
+    oribi__call_begins(w, now_us);
     oribi__leave(w);
     return req;
 }
@@ -403,39 +414,6 @@ uint64_t oribi_worker_request_count(const struct oribi_worker *w)
     return w->request_count;
 }
 
-/* --- deadlines --- */
-
-int64_t oribi_extension_ms(double seconds)
-{
-    if (!(seconds > 0 && seconds <= ORIBI_EXTENSION_S_MAX)) /* not a number is neither */
-        return ORIBI_EBAD;
-    int64_t ms = (int64_t)(seconds * 1000);
-    return (double)ms < seconds * 1000 ? ms + 1 : ms;
-}
-
-void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms)
-{
-    struct oribi_worker *w = oribi__call_of(req)->worker;
-    struct oribi_hand *hand = oribi__call_of(req)->hand;
-    int64_t until_us = oribi_clock_us() + ms * 1000;
-    if (!w->options->call_timeout_ms || ms <= 0 || w->abandoned)
-        return;
-    atomic_store_explicit(hand->deadline_us, until_us, memory_order_release);
-    hand->told_us = 0;
-    if (oribi__shared(w)) {
-        oribi__enter(w);
-        oribi__hands_publish(w);
-        oribi__leave(w);
-    }
-}
-
-bool oribi_req_overdue(const struct oribi_req *req)
-{
-    const struct oribi_hand *hand = oribi__call_of(req)->hand;
-    int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_acquire);
-    return deadline_us && oribi_clock_us() >= deadline_us;
-}
-
 /* --- the end of a call --- */
 
 bool oribi__call_keeps(const struct oribi__call *call)
@@ -484,8 +462,7 @@ void oribi__call_end(struct oribi__call *call, int status)
     atomic_store_explicit(&slot->call_us_histogram[bucket],
                           atomic_load_explicit(&slot->call_us_histogram[bucket], memory_order_relaxed) + 1,
                           memory_order_relaxed);
-    atomic_store_explicit(call->hand->started_us, 0, memory_order_relaxed);
-    atomic_store_explicit(call->hand->deadline_us, 0, memory_order_relaxed);
+    oribi__clock_end(call->hand);
     call->hand->call = NULL;
     if (oribi__shared(w))
         oribi__hands_publish(w);
@@ -494,10 +471,7 @@ void oribi__call_end(struct oribi__call *call, int status)
         oribi__log_access(call, status, now_us);
     oribi_buf_deinit(&call->held);
     oribi__framed_free(call);
-    if (call_us > ORIBI_LONG_US)
-        oribi_helper_need(w);
-    if (call_us > ORIBI_EXPECT_US)
-        oribi__note_long(w, now_us);
+    oribi__call_took(w, call_us, now_us);
     if (w->request_limit && w->request_count == w->request_limit && !oribi__retiring(w))
         oribi_worker_stop(w);
 }

@@ -18,16 +18,6 @@ struct world {
 
 /* ---- the worker process ---- */
 
-static struct oribi_req *calling;
-static volatile sig_atomic_t thrown;
-
-/* As a runtime does it: it throws where it is safe, which here is the end of a nap. */
-static void on_deadline(int signal_number)
-{
-    if (calling && oribi_req_overdue(calling))
-        thrown++;
-}
-
 /* Code that never returns to its runtime. ThreadSanitizer holds signals back until the thread calls the C library, so there it does. */
 static void hang(void)
 {
@@ -40,6 +30,69 @@ static void hang(void)
 #endif
 }
 
+static struct oribi_hand *calling;
+static volatile sig_atomic_t thrown;
+
+/* As a runtime does it: it throws where it is safe, which here is the end of a nap. */
+static void on_deadline(int signal_number)
+{
+    if (calling && oribi_hand_overdue(calling))
+        thrown++;
+}
+
+static void nap_for(int64_t ms)
+{
+    int64_t end = oribi_clock_ms() + ms;
+    while (oribi_clock_ms() < end)
+        (void)poll(NULL, 0, 10);
+}
+
+static void *extend_soon(void *hand)
+{
+    nap_for(CALL_TIMEOUT_MS / 2);
+    oribi_hand_extend_deadline(hand, 60000);
+    return NULL;
+}
+
+/* More in the kernel's and our own buffers than the client has room for. */
+static void fill_up(struct oribi_req *req)
+{
+    static char much[1 << 20];
+    struct iovec vec = {memset(much, 'x', sizeof(much)), sizeof(much)};
+    while (oribi_reply_write(req, &vec, 1) == 0)
+        continue;
+}
+
+static void stream(struct oribi_req *req)
+{
+    struct iovec vec = {(char *)".", 1};
+    (void)oribi_reply_begin(req, 200, &text_type, 1, -1);
+    if (path_is(req, "/trickle")) {
+        for (int i = 0; i < 20; i++) {
+            (void)oribi_reply_write(req, &vec, 1);
+            nap_for(CALL_TIMEOUT_MS / 4);
+        }
+    } else {
+        fill_up(req);
+        thrown += oribi_reply_wait(req) != 0;
+    }
+    vec = (struct iovec){(char *)(thrown ? "told" : "left alone"), thrown ? 4 : 10};
+    (void)oribi_reply_write(req, &vec, 1);
+    (void)oribi_reply_end(req);
+}
+
+static void answer_and_go_on(struct oribi_req *req)
+{
+    bool hangs = path_is(req, "/after-hang");
+    reply_text(req, 200, "answered");
+    oribi_hand_after(calling);
+    if (hangs)
+        hang();
+    while (!thrown)
+        (void)poll(NULL, 0, 60000); /* broken off by the signal */
+    oribi_hand_back(calling);
+}
+
 static void block_signals(void)
 {
     sigset_t all;
@@ -49,7 +102,7 @@ static void block_signals(void)
 
 static void app(struct oribi_req *req)
 {
-    calling = req;
+    calling = oribi__call_of(req)->hand;
     thrown = 0;
     if (path_is(req, "/hang")) {
         hang();
@@ -76,6 +129,16 @@ static void app(struct oribi_req *req)
         while (oribi_clock_ms() < end)
             (void)poll(NULL, 0, 10);
         reply_text(req, 200, thrown ? "told" : "not told");
+    } else if (path_is(req, "/extended-by-a-thread")) {
+        pthread_t thread;
+        (void)pthread_create(&thread, NULL, extend_soon, calling);
+        nap_for(3 * CALL_TIMEOUT_MS);
+        (void)pthread_join(thread, NULL);
+        reply_text(req, 200, thrown ? "told" : "not told");
+    } else if (path_is(req, "/trickle") || path_is(req, "/flood")) {
+        stream(req);
+    } else if (path_is(req, "/after-hang") || path_is(req, "/after-listens")) {
+        answer_and_go_on(req);
     } else if (path_is(req, "/long")) {
         (void)poll(NULL, 0, 5);
         reply_text(req, 200, "long");
@@ -226,6 +289,77 @@ static void test_an_extended_call_is_left_alone(void)
     world_close(&world);
 }
 
+static void test_a_thread_of_the_application_extends_too(void)
+{
+    struct world world;
+    struct answer answer;
+    world_open(&world, true);
+    warm_up(&world);
+    struct client *c = ask_new(&world, "/extended-by-a-thread");
+    ok_eq(heard(c, &answer), 200);
+    is_bytes(answer.body, answer.body_len, "not told", 8);
+    world_close(&world);
+}
+
+static bool ends_with(const struct client *c, const char *text)
+{
+    return memmem(c->got, c->got_len, text, strlen(text)) && memmem(c->got, c->got_len, "0\r\n\r\n", 5);
+}
+
+static void test_what_is_written_begins_the_clock_anew(void)
+{
+    struct world world;
+    world_open(&world, true);
+    warm_up(&world);
+    struct client *c = ask_new(&world, "/trickle");
+    ok(wait_for(((void)client_read(c), c->eof || ends_with(c, "left alone"))));
+    ok(ends_with(c, "left alone"));
+    ok(wait_for(atomic_load(&world.board.slots[0].request_count) == 2));
+    world_close(&world);
+}
+
+/* The client takes longer than call_timeout and the time after it, then reads. */
+static void test_waiting_for_the_client_does_not_count(void)
+{
+    struct world world;
+    world_open(&world, true);
+    warm_up(&world);
+    struct client *c = ask_new(&world, "/flood");
+    ok(wait_for(atomic_load(&world.board.slots[0].call_started_us) &&
+                !atomic_load(&world.board.slots[0].call_deadline_us)));
+    nap_for(CALL_TIMEOUT_MS + ORIBI_DEADLINE_HARD_MS + 2 * ORIBI_DEADLINE_TAKEOVER_MS);
+    ok(wait_for(((void)client_read(c), c->eof || c->error || ends_with(c, "left alone"))));
+    ok(ends_with(c, "left alone"));
+    world_close(&world);
+}
+
+static void test_what_runs_after_the_answer_has_a_deadline(void)
+{
+    struct world world;
+    struct answer answer;
+    world_open(&world, true);
+    warm_up(&world);
+    struct client *c = ask_new(&world, "/after-listens");
+    ok_eq(heard(c, &answer), 200);
+    ask(c, "/hello"); /* it was told, and came back */
+    ok_eq(heard(c, &answer), 200);
+    struct client *waiting = ask_new(&world, "/hello");
+    ok_eq(heard(waiting, &answer), 200);
+
+    ask(c, "/after-hang");
+    ok_eq(heard(c, &answer), 200);
+    is_bytes(answer.body, answer.body_len, "answered", 8);
+    ask(waiting, "/waited"); /* read meanwhile */
+    ok(wait_for(atomic_load(&world.board.slots[0].queue_len) == 1));
+    ok_eq(exit_code(&world), ORIBI_EXIT_CALL_DEADLINE);
+    ok(logged(&world, "call deadline: GET /after-hang has run for"));
+    ok(logged(&world, "answer complete; 2 connections passed on, 0 cut"));
+    start(&world);
+    ok_eq(heard(waiting, &answer), 200);
+    is_bytes(answer.body, answer.body_len, "/waited", 7);
+    world_close(&world);
+}
+
 static void test_a_signal_to_a_call_in_time_does_nothing(void)
 {
     struct world world;
@@ -363,6 +497,10 @@ int main(void)
     test_a_machine_that_stood_still_is_forgiven();
     test_the_runtime_is_told_at_the_deadline();
     test_an_extended_call_is_left_alone();
+    test_a_thread_of_the_application_extends_too();
+    test_what_is_written_begins_the_clock_anew();
+    test_waiting_for_the_client_does_not_count();
+    test_what_runs_after_the_answer_has_a_deadline();
     test_a_signal_to_a_call_in_time_does_nothing();
     test_without_a_helper_the_supervisor_reminds();
     test_a_hung_call_is_answered();

@@ -269,6 +269,15 @@ static void test_development_has_one_worker_with_threads_in_ruby(void)
     is_str(finished(ORIBI_LANG_PERL, "workers", NO_VARIABLES, NULL), cpus);
 }
 
+static void test_calls_have_no_deadline_in_development(void)
+{
+    is_str(finished(ORIBI_LANG_RUBY, "call_timeout", NO_VARIABLES, NULL), "0");
+    is_str(finished(ORIBI_LANG_PERL, "call_timeout", NO_VARIABLES, NULL), "0");
+    is_str(finished(ORIBI_LANG_PERL, "call_timeout", NO_VARIABLES, "60s"), "1m");
+    is_str(finished(ORIBI_LANG_RUBY, "call_timeout", VARIABLES({"RACK_ENV", "production"}), NULL), "1m");
+    is_str(finished(ORIBI_LANG_PERL, "call_timeout", VARIABLES({"PLACK_ENV", "staging"}), NULL), "1m");
+}
+
 static void test_the_stronger_of_bind_and_port_counts(void)
 {
     static const struct {
@@ -410,6 +419,7 @@ int main(void)
     test_frameworks_variables_decide_the_environment();
     test_variables_set_workers_and_threads_of_oribi();
     test_development_has_one_worker_with_threads_in_ruby();
+    test_calls_have_no_deadline_in_development();
     test_the_stronger_of_bind_and_port_counts();
     test_the_access_log_is_off_in_production();
     test_workers_are_the_usable_cpus();

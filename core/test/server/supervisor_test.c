@@ -911,6 +911,22 @@ static void test_a_call_that_ends_in_time_is_left_alone(void)
     ok_eq(worker(0)->kills, 0);
 }
 
+/* Each look finds the call over a deadline, and each time it is another one: bytes were sent meanwhile. */
+static void test_a_call_whose_clock_begins_anew_is_left_alone(void)
+{
+    start(1);
+    pass_ms(5000);
+    int64_t begun = w.now;
+    for (int i = 0; i < 20; i++) {
+        put_call(0, begun, w.now + 1, "GET /events");
+        pass_ms(ORIBI_WATCH_MS);
+    }
+    ok_eq(worker(0)->kills, 0);
+    ok(!logged("over call_timeout: GET /events"));
+    pass_ms(ORIBI_WATCH_MS + ORIBI_CALL_GRACE_MS + 1); /* and now it says nothing more */
+    ok(logged("over call_timeout: GET /events"));
+}
+
 static void test_a_machine_that_slept_blames_nobody(void)
 {
     start(1);
@@ -1866,6 +1882,7 @@ int main(void)
     test_reopen_waits_for_those_that_have_no_handler_yet();
     test_a_call_over_its_deadline_is_killed_with_its_request_line();
     test_a_call_that_ends_in_time_is_left_alone();
+    test_a_call_whose_clock_begins_anew_is_left_alone();
     test_a_machine_that_slept_blames_nobody();
     test_a_worker_that_drains_is_watched_too();
     test_an_overdue_worker_is_reminded();

@@ -27,7 +27,7 @@ int oribi_hands_open(struct oribi_worker *worker, uint32_t count);
 /* The worker makes one call at a time again. By the worker's thread when no hand is in use any more. Without effect when none are open. */
 void oribi_hands_close(struct oribi_worker *worker);
 
-/* One of them, index < count. Each is used by one thread at a time. */
+/* One of them, index < count; without oribi_hands_open() the worker's only one, index 0. Each is used by one thread at a time. */
 struct oribi_hand *oribi_hand(struct oribi_worker *worker, uint32_t index);
 
 /* The oldest complete request, after a turn of the reactor if that may bring one; NULL: none is ready. Waits for no event. */
@@ -42,6 +42,24 @@ bool oribi_hand_done(struct oribi_hand *hand);
 
 /* Ends a current or the next oribi_hand_next() of this hand, and a current oribi_reply_wait() of its call. Async-signal-safe and thread-safe. */
 void oribi_hand_wake(struct oribi_hand *hand);
+
+/* The application runs on although its request has ended: it closes its body, calls back, or has taken the socket. From here to oribi_hand_back() it has a
+ * deadline as in a call, and the worker's connections are turned for it. By the hand's thread, when nothing of its request is open; not nested. */
+void oribi_hand_after(struct oribi_hand *hand);
+void oribi_hand_back(struct oribi_hand *hand);
+
+/* The deadline of what the hand's application does is `ms` from now instead, until it has answered and oribi_hand_back(). Nothing happens without call_timeout,
+ * and when it does nothing. Thread-safe as long as the hand's call cannot end meanwhile. */
+void oribi_hand_extend_deadline(struct oribi_hand *hand, int64_t ms);
+
+/* The same, by call_timeout: what it did so far does not count. */
+void oribi_hand_begin_anew(struct oribi_hand *hand);
+
+/* Has the hand's call passed its deadline? Then that deadline, which tells one from the next; else 0. Async-signal-safe. */
+int64_t oribi_hand_overdue(const struct oribi_hand *hand);
+
+/* "GET /path?query" of the hand's current or last call, cut and NUL-terminated: for log lines. Lives until its next call. */
+const char *oribi_hand_line(const struct oribi_hand *hand);
 
 /* Calls being made by all hands. Thread-safe. */
 uint32_t oribi_hands_busy(const struct oribi_worker *worker);

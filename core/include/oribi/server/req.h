@@ -135,7 +135,8 @@ enum { ORIBI_EXTENSION_S_MAX = 24 * 60 * 60 };
 /* By how many ms applications extend a deadline that ask for so many seconds; ORIBI_EBAD unless more than 0 and at most ORIBI_EXTENSION_S_MAX. */
 int64_t oribi_extension_ms(double seconds);
 
-/* The call's deadline (call_timeout) is `ms` from now instead. Without call_timeout nothing happens. */
+/* The call's deadline (call_timeout) is `ms` from now instead. Without call_timeout nothing happens. The time for which oribi_reply_wait() waits for
+ * the client never counts, and what the application sends begins call_timeout anew; neither shortens what was asked for here. */
 void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms);
 
 /* True when the call has passed its deadline: what the handler of deadline_signal asks before it throws. Async-signal-safe. */

@@ -184,7 +184,8 @@ struct oribi_place {
     int32_t mold_pid;
     int64_t until;         /* deadline of the state; 0: none */
     int64_t ready_at;      /* 0: never was */
-    int64_t call_started;  /* the overdue call, by its start in us */
+    int64_t call_started;  /* the overdue call, by its start in us … */
+    int64_t call_deadline; /* … and the deadline that has passed: another one is looked at anew */
     bool remind;           /* … and is to be told so */
     int64_t overdue_since; /* when a look first found that call overdue; 0: it is not */
     bool interrupted;      /* INT was sent */
