@@ -134,6 +134,15 @@ E2E.suite("logs") do
     assert_includes log_of(two, 1), %q("GET /nowhere|{\xc3\xa9}\xff\\\\ HTTP/1.1" 404)
   end
 
+  # The same in both languages, but for the names that each gives its exceptions; frames of the server are left out.
+  def test_an_exception_of_the_application
+    one = start
+    assert_equal 500, connect(one).get("/raise?x=1").status
+    line = wait_until("the line") { one.stderr[/^.*told to fail.*$/] }
+    assert_match(%r{ error: GET /raise\?x=1: the application died: #{"RuntimeError: " if E2E::RUBY}told to fail$}, line)
+    refute_match(%r{^    .*/(?:ruby/lib/oribi|ruby/exe|perl/lib/Oribi)}, one.stderr)
+  end
+
   def test_access_log_on_standard_output
     one = start("--access-log", "-")
     assert_alive(one)

@@ -21,11 +21,28 @@ sub Oribi::Core::Host::CLONE_SKIP {1}
 sub Oribi::Core::Mold::CLONE_SKIP {1}
 sub Oribi::Core::Seat::CLONE_SKIP {1}
 
-# What a call dies with that has run for longer than call_timeout. Not caught it becomes a 504.
+# What a call dies with that has run for longer than call_timeout. Not caught it becomes a 504. Its text says where the call was, innermost first, without
+# arguments, which may be long and secret.
 package Oribi::CallTimeout {
-    use overload '""' => sub {"Oribi::CallTimeout: the call has run for longer than call_timeout\n"}, fallback => 1;
+    use overload '""' => sub { $_[0]{text} }, fallback => 1;
 
-    sub new { return bless {}, $_[0] }
+    our $FRAMES_MAX = 20;
+
+    # Called in the handler of the signal: the frame around it is what was interrupted.
+    sub new {
+        my ($class) = @_;
+        my (@lines, $place);
+        for (my $i = 1; my ($package, $file, $line, $sub) = caller $i; $i++) {
+            next if $package =~ /\AOribi\b/;
+            $place //= "$file line $line";
+            next if $sub eq '(eval)' || $sub =~ /\AOribi::/;    # the handler and what perl puts around it; the server's own
+            $sub =~ s/\APlack::Sandbox::\w+:://;
+            push @lines, "\t$sub called at $file line $line\n";
+            last if @lines == $FRAMES_MAX;
+        }
+        my $at = defined $place ? " at $place." : '';
+        return bless { text => join '', "Oribi::CallTimeout: the call has run for longer than call_timeout$at\n", @lines }, $class;
+    }
 }
 
 # What may run code of the application's, which may die: called from C, inside an eval.

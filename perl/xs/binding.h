@@ -19,6 +19,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
+#include "oribi/server/hand.h"
 #include "oribi/server/mold.h"
 #include "oribi/server/title.h"
 #include "oribi/server/warmup.h"
@@ -131,8 +132,8 @@ struct psgi_worker {
     IV write_count;   /* calls of its writer */
     bool harakiri;    /* the application asked for this worker's end */
     bool harakiri_unclear; /* … or not: its value died when it was asked; of this call */
+    bool after;       /* the request has ended, and the application runs on */
     SV *open_body;    /* an object whose close() is owed; counted */
-    char line[64];    /* start of "GET /path" for log lines, NUL-terminated */
 
     /* env.c */
     struct psgi_template templates[2][2]; /* of our keys alone: whether the client has an address, whether a few fields have room or a browser's */
@@ -193,6 +194,15 @@ void psgi_leave_child(pTHX_ struct psgi_worker *w);
 /* The request has ended in the core. */
 void psgi_call_ended(struct psgi_worker *w);
 
+/* … and application code follows, which has a deadline of its own; again: nothing. */
+void psgi_after(struct psgi_worker *w);
+
+/* "GET /path" of the current or last request, for log lines. */
+const char *psgi_line(const struct psgi_worker *w);
+
+/* Logs $@, which is not empty: "GET /path: what: text". Empties $@ where printing it needs Perl code. */
+void psgi_log_failure(pTHX_ const struct psgi_worker *w, const char *what);
+
 /* The text of an exception or any other value, never dying: an object that cannot be printed is named by its class. Mortal. */
 SV *psgi_text(pTHX_ SV *sv);
 
@@ -228,8 +238,9 @@ bool psgi_lazy_fresh(pTHX_ SV *sv);
 /* Ties `sv` (a code reference's code, an object's scalar) to the current call; keeps the worker alive. */
 void psgi_bind(pTHX_ struct psgi_worker *w, SV *sv);
 
-/* The worker whose current call `sv` was tied to; NULL when that call is over. */
+/* The worker whose current call `sv` was tied to; NULL when that call is over: answered, or with `running` when the application has returned as well. */
 struct psgi_worker *psgi_bound(pTHX_ SV *sv);
+struct psgi_worker *psgi_bound_running(pTHX_ SV *sv);
 
 /* --- reply.c --- */
 

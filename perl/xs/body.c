@@ -103,6 +103,7 @@ void psgi_body_close(pTHX_ struct psgi_worker *w)
     w->open_body = NULL;
     if (!body)
         return;
+    psgi_after(w);
     dSP;
     ENTER;
     SAVETMPS;
@@ -112,7 +113,7 @@ void psgi_body_close(pTHX_ struct psgi_worker *w)
     call_sv(w->close, G_VOID | G_DISCARD | G_EVAL);
     psgi_leave_child(aTHX_ w);
     if (SvROK(ERRSV) || SvCUR(ERRSV) > 0)
-        oribi_log(ORIBI_LOG_ERROR, "%s: close of the body died: %s", w->line, SvPV_nolen(psgi_text(aTHX_ ERRSV)));
+        psgi_log_failure(aTHX_ w, "close of the body died");
     FREETMPS;
     LEAVE;
     SvREFCNT_dec(body);
@@ -338,8 +339,10 @@ XS_INTERNAL(psgi_xs_writer_close)
 {
     dXSARGS;
     struct psgi_worker *w = items > 0 && SvROK(ST(0)) ? psgi_bound(aTHX_ SvRV(ST(0))) : NULL;
-    if (w)
+    if (w) {
         psgi_stream_end(w);
+        psgi_after(w);
+    }
     XSRETURN_EMPTY;
 }
 

@@ -105,9 +105,9 @@ XS_INTERNAL(psgi_xs_extend)
     int64_t ms = oribi_extension_ms((double)SvNV(ST(0)));
     if (ms < 0)
         croak("Oribi: a deadline is extended by more than 0 and at most %d seconds", ORIBI_EXTENSION_S_MAX);
-    struct psgi_worker *w = psgi_bound(aTHX_(SV *) cv);
-    if (w && w->req)
-        oribi_req_extend_deadline(w->req, ms);
+    struct psgi_worker *w = psgi_bound_running(aTHX_(SV *) cv);
+    if (w)
+        oribi_hand_extend_deadline(oribi_hand(w->core, 0), ms);
     XSRETURN_EMPTY;
 }
 
@@ -136,7 +136,7 @@ static int lazy_get(pTHX_ SV *sv, MAGIC *mg)
 {
     struct lazy *lazy = lazy_in(mg);
     struct psgi_worker *w = lazy->w;
-    if (lazy->made || !w || foreign(aTHX_ w) || w->state != PSGI_OPEN)
+    if (lazy->made || !w || foreign(aTHX_ w) || (w->state != PSGI_OPEN && lazy->kind != PSGI_LAZY_EXTEND))
         return 0;
     lazy->made = true; /* before anything that reads the scalar again */
     SV *value = make(aTHX_ w, lazy->kind);
@@ -195,13 +195,19 @@ void psgi_bind(pTHX_ struct psgi_worker *w, SV *sv)
     sv_magicext(sv, w->self, PERL_MAGIC_ext, &bound_vtbl, INT2PTR(char *, w->serial), 0);
 }
 
-struct psgi_worker *psgi_bound(pTHX_ SV *sv)
+struct psgi_worker *psgi_bound_running(pTHX_ SV *sv)
 {
     MAGIC *mg = SvTYPE(sv) >= SVt_PVMG ? mg_findext(sv, PERL_MAGIC_ext, &bound_vtbl) : NULL;
     if (!mg || !SvIOK(mg->mg_obj))
         return NULL;
     struct psgi_worker *w = INT2PTR(struct psgi_worker *, SvIVX(mg->mg_obj));
-    if (!w || foreign(aTHX_ w) || w->state == PSGI_NONE || w->serial != PTR2UV(mg->mg_ptr))
+    if (!w || foreign(aTHX_ w) || w->serial != PTR2UV(mg->mg_ptr))
         return NULL;
     return w;
+}
+
+struct psgi_worker *psgi_bound(pTHX_ SV *sv)
+{
+    struct psgi_worker *w = psgi_bound_running(aTHX_ sv);
+    return w && w->state != PSGI_NONE ? w : NULL;
 }

@@ -309,8 +309,10 @@ XS_INTERNAL(psgi_xs_respond)
     psgi_socket_back(w);
     if (reply_array(aTHX_ w, (AV *)SvRV(res), true) != PSGI_DONE)
         croak("Oribi: bad response%s%s", w->reason[0] ? ": " : "", w->reason);
-    if (w->state == PSGI_NONE)
+    if (w->state == PSGI_NONE) {
+        psgi_after(w);
         XSRETURN_EMPTY;
+    }
     ST(0) = sv_2mortal(psgi_writer(aTHX_ w));
     XSRETURN(1);
 }

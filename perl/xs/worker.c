@@ -40,19 +40,29 @@ static bool exception_pending(pTHX)
     return SvROK(ERRSV) || (SvPOK(ERRSV) && SvCUR(ERRSV) > 0);
 }
 
-static void log_text(pTHX_ const struct psgi_worker *w, const char *what, SV *text)
+const char *psgi_line(const struct psgi_worker *w)
 {
+    return oribi_hand_line(oribi_hand(w->core, 0));
+}
+
+/* "GET /path: what: Class: text"; further lines follow as a block. An object whose text begins with its class names itself. */
+void psgi_log_failure(pTHX_ const struct psgi_worker *w, const char *what)
+{
+    const char *class = sv_isobject(ERRSV) ? sv_reftype(SvRV(ERRSV), 1) : "";
+    SV *text = psgi_text(aTHX_ ERRSV);
     STRLEN n;
     const char *p = SvPV(text, n);
+    bool named = !*class || instr(p, class);
     while (n > 0 && p[n - 1] == '\n')
         n--;
-    if (memchr(p, '\n', n)) {
-        char head[128];
-        (void)snprintf(head, sizeof head, "%s: %s", w->line, what);
-        oribi_log_block(ORIBI_LOG_ERROR, head, p, (uint32_t)n);
-    } else {
-        oribi_log(ORIBI_LOG_ERROR, "%s: %s: %.*s", w->line, what, (int)n, p);
-    }
+    const char *newline = (const char *)memchr(p, '\n', n);
+    const char *end = p + n;
+    SV *head = sv_2mortal(newSVpvf("%s: %s: %s%s", psgi_line(w), what, named ? "" : class, named ? "" : ": "));
+    sv_catpvn(head, p, newline ? (STRLEN)(newline - p) : n);
+    if (newline)
+        oribi_log_block(ORIBI_LOG_ERROR, SvPV_nolen(head), newline + 1, (uint32_t)(end - newline - 1));
+    else
+        oribi_log(ORIBI_LOG_ERROR, "%s", SvPV_nolen(head));
 }
 
 /* --- the call's end --- */
@@ -61,6 +71,22 @@ void psgi_call_ended(struct psgi_worker *w)
 {
     w->state = PSGI_NONE;
     w->req = NULL;
+}
+
+void psgi_after(struct psgi_worker *w)
+{
+    if (w->after || w->state != PSGI_NONE)
+        return;
+    w->after = true;
+    oribi_hand_after(oribi_hand(w->core, 0));
+}
+
+static void come_back(struct psgi_worker *w)
+{
+    if (!w->after)
+        return;
+    w->after = false;
+    oribi_hand_back(oribi_hand(w->core, 0));
 }
 
 /* Whatever state the call is in, it has failed: an answer with this status while nothing was sent, a cut connection after that. */
@@ -80,7 +106,7 @@ static void failed_with_exception(pTHX_ struct psgi_worker *w)
 {
     bool timed_out = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::CallTimeout"); /* before it is printed, which empties $@ */
     if (w->state != PSGI_GONE)
-        log_text(aTHX_ w, "the application died", psgi_text(aTHX_ ERRSV));
+        psgi_log_failure(aTHX_ w, "the application died");
     CLEAR_ERRSV(); /* an exception object must not live until the next request */
     fail_call(w, timed_out ? 504 : 500);
 }
@@ -88,7 +114,7 @@ static void failed_with_exception(pTHX_ struct psgi_worker *w)
 static void failed_with_reason(struct psgi_worker *w)
 {
     if (w->reason[0])
-        oribi_log(ORIBI_LOG_ERROR, "%s: bad response: %s", w->line, w->reason);
+        oribi_log(ORIBI_LOG_ERROR, "%s: bad response: %s", psgi_line(w), w->reason);
     fail_call(w, 500);
 }
 
@@ -118,9 +144,10 @@ static void leave_child_quietly(pTHX_ struct psgi_worker *w)
 static void loop_left(pTHX_ void *data)
 {
     struct psgi_worker *w = (struct psgi_worker *)data;
+    come_back(w);
     if (w->state == PSGI_NONE || oribi_worker_abandoned(w->core))
         return;
-    oribi_log(ORIBI_LOG_ERROR, "%s: the application called exit", w->line);
+    oribi_log(ORIBI_LOG_ERROR, "%s: the application called exit", psgi_line(w));
     oribi_reply_abort(w->req);
     psgi_call_ended(w);
 }
@@ -175,7 +202,7 @@ static void run_signal_handlers(pTHX_ struct psgi_worker *w)
     call_sv(w->signals, G_VOID | G_DISCARD | G_EVAL);
     psgi_leave_child(aTHX_ w);
     if (exception_pending(aTHX))
-        log_text(aTHX_ w, "a signal handler died", psgi_text(aTHX_ ERRSV));
+        psgi_log_failure(aTHX_ w, "a signal handler died");
 }
 
 /* --- after the reply --- */
@@ -194,7 +221,7 @@ static SV *ask(pTHX_ struct psgi_worker *w, const char *function, SV *about, con
     psgi_leave_child(aTHX_ w);
     if (!exception_pending(aTHX))
         return answer;
-    log_text(aTHX_ w, failure, psgi_text(aTHX_ ERRSV));
+    psgi_log_failure(aTHX_ w, failure);
     CLEAR_ERRSV();
     return NULL;
 }
@@ -215,19 +242,20 @@ static void run_cleanup_handlers(pTHX_ struct psgi_worker *w, SV *env, AV *handl
         SV **handler = av_fetch(handlers, i, 0);
         if (i == CLEANUP_MAX) {
             oribi_log(ORIBI_LOG_ERROR, "%s: %d cleanup handlers of one request have run, the others are left out",
-                      w->line, CLEANUP_MAX);
+                      psgi_line(w), CLEANUP_MAX);
             return;
         }
         if (!handler || !SvOK(*handler))
             continue;
         dSP;
+        psgi_after(w);
         PUSHMARK(SP);
         XPUSHs(env);
         PUTBACK;
         call_sv(*handler, G_VOID | G_DISCARD | G_EVAL);
         psgi_leave_child(aTHX_ w);
         if (exception_pending(aTHX))
-            log_text(aTHX_ w, "a cleanup handler died", psgi_text(aTHX_ ERRSV));
+            psgi_log_failure(aTHX_ w, "a cleanup handler died");
     }
 }
 
@@ -271,7 +299,7 @@ static void after_reply(pTHX_ struct psgi_worker *w, SV *env)
 bool psgi_worker_overdue(pTHX_ const struct psgi_worker *w)
 {
     bool ours = w->interpreter == (void *)PERL_GET_THX && !oribi_worker_abandoned(w->core);
-    return ours && w->req && oribi_req_overdue(w->req);
+    return ours && oribi_hand_overdue(oribi_hand(w->core, 0)) != 0;
 }
 
 static void open_call(struct psgi_worker *w, struct oribi_req *req)
@@ -283,19 +311,6 @@ static void open_call(struct psgi_worker *w, struct oribi_req *req)
     w->responded = false;
     w->harakiri_unclear = false;
     w->write_count = 0;
-}
-
-/* The line is made only for logs, but the request it comes from is gone by then. */
-static void note_line(struct psgi_worker *w)
-{
-    const struct oribi_head *head = w->req->head;
-    size_t method = head->method.n < ORIBI_METHOD_BYTES_MAX ? head->method.n : ORIBI_METHOD_BYTES_MAX;
-    size_t room = sizeof w->line - method - 2;
-    size_t path = head->path.n < room ? head->path.n : room;
-    memcpy(w->line, head->method.p, method);
-    w->line[method] = ' ';
-    memcpy(w->line + method + 1, head->path.p, path);
-    w->line[method + 1 + path] = '\0';
 }
 
 static void before_reply(pTHX_ struct psgi_worker *w, SV *env)
@@ -333,7 +348,6 @@ static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     ENTER;
     SAVETMPS;
     open_call(w, req);
-    note_line(w);
     HV *env = psgi_env_build(aTHX_ w, req);
     if (env) {
         SV *ref = sv_2mortal(newRV_noinc((SV *)env));
@@ -344,6 +358,7 @@ static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     }
     FREETMPS;
     LEAVE;
+    come_back(w);
     psgi_env_recycle(aTHX_ w);
     leave_child_quietly(aTHX_ w);
 }

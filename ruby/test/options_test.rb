@@ -130,7 +130,7 @@ class OptionsTest < BindingTest
   def test_a_hook_that_raises
     config("before_fork { raise 'hook failed' }")
     capture_log { @hooks.run(:before_fork) }
-    assert_match(/before_fork hook: RuntimeError: hook failed/, logged)
+    assert_match(/hook before_fork died: RuntimeError: hook failed/, logged)
     assert_raises(RuntimeError) { @hooks.run!(:before_fork) }
   end
 

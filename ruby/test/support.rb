@@ -19,8 +19,8 @@ require "oribi"
 module Recorder
   FAILURES = []
 
-  def log_exception(error, env, where)
-    FAILURES << [error, where]
+  def log_exception(error, line, what)
+    FAILURES << [error, what]
     super
   end
 end

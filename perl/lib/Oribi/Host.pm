@@ -155,9 +155,19 @@ sub _watch_calls {
     my ($worker) = @_;
     Scalar::Util::weaken($worker);
     $SIG{ Oribi::_deadline_signal() } = sub {
-        die Oribi::CallTimeout->new if $worker && $worker->_overdue;
+        return unless $worker && $worker->_overdue;
+        die Oribi::CallTimeout->new unless _at_prompt();
+        $worker->_begin_anew;
     };
     return;
+}
+
+# True when a developer has stopped the call, in perl's debugger or another that reads what is typed.
+sub _at_prompt {
+    for (my $i = 1; my $package = caller $i; $i++) {
+        return 1 if $package =~ /\A(?:DB|Reply|Devel::REPL|Carp::REPL|Enbugger|Pry)\b/;
+    }
+    return 0;
 }
 
 sub _run_worker {

@@ -132,9 +132,13 @@ sub _lines_of_names {
     return \%line_of;
 }
 
-# After this the options are final.
+# Line by line, as under perl -d; profilers do without.
+my $PERLDB_LINE = 0x02;
+
+# After this the options are final. Under the debugger no call has a deadline: its prompt may be a C library's, which no handler of Perl's interrupts.
 sub finish {
     my ($self) = @_;
+    $self->set(command => call_timeout => 0) if $^P & $PERLDB_LINE;
     my $error = $self->{core}->_finish;
     die "$error\n" if defined $error;
     my $child_exit = $self->get('child_exit');

@@ -33,6 +33,7 @@ enum place {
     PLACE_INPUT,
     PLACE_FINISHED,
     PLACE_HIJACK,
+    PLACE_EXTEND,
     PLACE_QUEUE_US,
     PLACE_EARLY_HINTS, /* last: absent unless the option is on */
     PLACE_COUNT
@@ -139,7 +140,7 @@ static void fill_places(struct ext_call *call, VALUE *values)
     values[PLACE_SERVER_PORT] = kept_text(worker, &worker->server_port, req->server_port);
     values[PLACE_INPUT] = call->input;
     values[PLACE_FINISHED] = call->finished;
-    values[PLACE_HIJACK] = call->tie = ext_hijack_new(call);
+    values[PLACE_HIJACK] = values[PLACE_EXTEND] = call->tie = ext_tie_new(call);
     values[PLACE_QUEUE_US] = LL2NUM(req->queue_us);
     values[PLACE_EARLY_HINTS] = worker->early_hints ? ext_early_hints_new(call) : Qundef;
     if (req->remote_addr.n) {
@@ -398,7 +399,6 @@ void ext_env_prepare(struct ext_worker *worker, VALUE extra)
     rb_hash_aset(constants, intern_text("rack.multiprocess"), Qtrue);
     rb_hash_aset(constants, intern_text("rack.run_once"), Qfalse);
     rb_hash_aset(constants, intern_text("rack.hijack?"), Qtrue);
-    rb_hash_aset(constants, intern_text("oribi.extend_deadline"), ext_extend_new(worker));
     rb_hash_foreach(extra, copy_entry, constants);
     RB_OBJ_WRITE(worker->self, &worker->constants, constants);
     RB_OBJ_WRITE(worker->self, &worker->server_name, text_localhost);
@@ -415,6 +415,7 @@ void ext_env_setup(void)
         [PLACE_SERVER_PORT] = "SERVER_PORT",         [PLACE_REMOTE_ADDR] = "REMOTE_ADDR",
         [PLACE_REMOTE_PORT] = "REMOTE_PORT",         [PLACE_INPUT] = "rack.input",
         [PLACE_FINISHED] = "rack.response_finished", [PLACE_HIJACK] = "rack.hijack",
+        [PLACE_EXTEND] = "oribi.extend_deadline",
         [PLACE_QUEUE_US] = "oribi.queue_us",         [PLACE_EARLY_HINTS] = "rack.early_hints",
     };
     for (int i = 0; i < PLACE_COUNT; i++)

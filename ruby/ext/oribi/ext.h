@@ -59,7 +59,7 @@ struct ext_call {
     VALUE status;
     VALUE headers;
     VALUE body;
-    VALUE tie;     /* rack.hijack, which tells the call from others: what outlives the call holds on to this, not to us */
+    VALUE tie;     /* tells the call from others: what outlives the call holds on to this, not to us */
     VALUE stream;  /* of a body that responds to call */
     VALUE error;   /* for rack.response_finished: what went wrong, or nil */
     VALUE pending; /* what concerns the process and not the request … */
@@ -70,7 +70,8 @@ struct ext_call {
     bool gone;     /* the peer left */
     bool detached; /* the socket is the application's */
     bool timed_out; /* it failed with CallTimeout */
-    bool told;      /* another thread has raised CallTimeout in this one */
+    bool after;     /* the request has ended, and the application runs on */
+    int64_t told_us; /* the deadline for which another thread has raised CallTimeout in this one */
     bool ending;    /* the answer ends: whoever waits for room comes back */
     uint32_t away;  /* threads that are in the core for this call without the VM lock */
 };
@@ -146,6 +147,9 @@ void ext_call_without_lock(struct ext_call *call, void *(*function)(void *), voi
 /* Runs interrupts; raises also when the call has ended meanwhile, which it can when this is not its own thread. */
 void ext_call_check_ints(struct ext_call *call);
 
+/* The request has ended in the core, and application code follows, which has a deadline of its own; again: nothing. */
+void ext_call_after(struct ext_call *call);
+
 /* Before the request ends: other threads that are in the core for it come back. May raise, and is to be called again then. */
 void ext_call_gather(struct ext_call *call);
 
@@ -212,7 +216,9 @@ void ext_reply_finish(struct ext_call *call);
 
 /* stream.c */
 void ext_stream_setup(void);
-VALUE ext_hijack_new(struct ext_call *call);
+
+/* What ties an application to its call: rack.hijack and oribi.extend_deadline. */
+VALUE ext_tie_new(struct ext_call *call);
 
 /* The call that an object of this file belongs to, or NULL when it is over. */
 struct ext_call *ext_tied_call(VALUE tied);
@@ -225,6 +231,11 @@ void ext_stream_leave(struct ext_call *call);
 /* Takes the socket out of the core as a Ruby IO and ends the request; raises Oribi::DisconnectError when the peer has left. */
 VALUE ext_stream_detach(struct ext_call *call);
 
+static inline struct oribi_hand *ext_thread_hand(const struct ext_thread *thread)
+{
+    return thread->hand ? thread->hand : oribi_hand(thread->worker->core, 0);
+}
+
 /* deadline.c */
 extern VALUE ext_call_timeout; /* Oribi::CallTimeout */
 void ext_deadline_setup(void);
@@ -232,8 +243,8 @@ void ext_deadline_setup(void);
 /* Sets the trap that raises CallTimeout. Gives the signal for the core's deadline_signal; 0 on another thread than the main one, which runs the traps. */
 int ext_deadline_watch(struct ext_worker *worker);
 
-/* oribi.extend_deadline, one for all calls of a worker. */
-VALUE ext_extend_new(struct ext_worker *worker);
+/* oribi.extend_deadline. Raises ArgumentError for what are no seconds. */
+void ext_call_extend(struct ext_call *call, VALUE seconds);
 
 /* settings.c */
 void ext_settings_setup(void);

@@ -4,7 +4,7 @@
  * worker and the serial number of its request, and does nothing for another one. */
 #include "ext.h"
 
-static VALUE hijack_class;
+static VALUE tie_class;
 static VALUE early_hints_class;
 static VALUE output_class;
 static VALUE stream_class;
@@ -31,9 +31,9 @@ struct ext_call *ext_tied_call(VALUE tied)
     return ext_worker_call(worker, serial);
 }
 
-VALUE ext_hijack_new(struct ext_call *call)
+VALUE ext_tie_new(struct ext_call *call)
 {
-    return tie(hijack_class, call);
+    return tie(tie_class, call);
 }
 
 VALUE ext_early_hints_new(struct ext_call *call)
@@ -88,6 +88,7 @@ VALUE ext_stream_detach(struct ext_call *call)
     VALUE unread = ext_bytes(detaching.rest);
     oribi_req_detached(req);
     call->detached = true;
+    ext_call_after(call);
     rb_update_max_fd(detaching.fd);
     VALUE io = rb_funcall(is_unix ? unix_class : tcp_class, id_for_fd, 1, INT2NUM(detaching.fd));
     if (RSTRING_LEN(unread) > 0)
@@ -95,16 +96,8 @@ VALUE ext_stream_detach(struct ext_call *call)
     return io;
 }
 
-/* Takes the socket over: the server forgets the connection, and whatever the application returns is ignored.
- *
- *   io = env["rack.hijack"].call
- *
- * @return [TCPSocket, UNIXSocket] the socket; bytes already received are read from it first
- * @raise [Oribi::Error] when the request has been answered or is over
- * @raise [Oribi::DisconnectError] when the client has left */
-static VALUE hijack_call(VALUE self)
+static VALUE hijack(struct ext_call *call)
 {
-    struct ext_call *call = ext_tied_call(self);
     if (call && call->detached)
         return rb_hash_lookup(call->env, key_hijack_io);
     if (!call || !call->req || call->begun)
@@ -112,6 +105,29 @@ static VALUE hijack_call(VALUE self)
     VALUE io = ext_stream_detach(call);
     rb_hash_aset(call->env, key_hijack_io, io);
     return io;
+}
+
+/* Two keys of the environment share this object, since each request has one anyway.
+ *
+ *   io = env["rack.hijack"].call
+ *   env["oribi.extend_deadline"].call(300)
+ *
+ * The first takes the socket over: the server forgets the connection, and whatever the application returns is ignored. The second gives the call so many seconds
+ * from now instead of what is left of call_timeout, from any thread, and does nothing when the call is over.
+ *
+ * @param seconds [Numeric] more than 0, a day at most
+ * @return [TCPSocket, UNIXSocket, nil] the socket; bytes already received are read from it first
+ * @raise [Oribi::Error] when the request has been answered or is over
+ * @raise [Oribi::DisconnectError] when the client has left
+ * @raise [ArgumentError] for what are no seconds */
+static VALUE tie_call(int argc, VALUE *argv, VALUE self)
+{
+    rb_check_arity(argc, 0, 1);
+    struct ext_call *call = ext_tied_call(self);
+    if (argc == 0)
+        return hijack(call);
+    ext_call_extend(call, argv[0]);
+    return Qnil;
 }
 
 /* Sends 103 Early Hints with these headers. Nothing is sent to HTTP/1.0 clients or once the request is over.
@@ -165,8 +181,11 @@ static VALUE output_flush(VALUE self)
 static VALUE output_finish(VALUE self)
 {
     struct ext_call *call = ext_tied_call(self);
-    if (call)
-        ext_reply_finish(call);
+    if (!call)
+        return Qnil;
+    ext_reply_finish(call);
+    if (!call->req)
+        ext_call_after(call); /* the body goes on with something else */
     return Qnil;
 }
 
@@ -208,8 +227,8 @@ void ext_stream_setup(void)
     rb_gc_register_mark_object(tcp_class);
     rb_gc_register_mark_object(unix_class);
 
-    hijack_class = private_class("Hijack");
-    rb_define_method(hijack_class, "call", hijack_call, 0);
+    tie_class = private_class("Call");
+    rb_define_method(tie_class, "call", tie_call, -1);
     early_hints_class = private_class("EarlyHints");
     rb_define_method(early_hints_class, "call", early_hints_call, 1);
     output_class = private_class("Output");

@@ -164,6 +164,14 @@ void ext_call_gather(struct ext_call *call)
     }
 }
 
+void ext_call_after(struct ext_call *call)
+{
+    if (call->after || oribi_worker_abandoned(call->worker->core))
+        return;
+    call->after = true;
+    oribi_hand_after(ext_thread_hand(call->thread));
+}
+
 int ext_worker_wait_room(struct ext_call *call)
 {
     struct blocking blocking = {.worker = call->worker, .req = call->req};
@@ -210,8 +218,10 @@ static VALUE close_body(VALUE arg)
     /* After a full hijack nothing has looked at what the application returned. */
     if (NIL_P(call->body) && RB_TYPE_P(call->response, T_ARRAY) && RARRAY_LEN(call->response) >= 3)
         call->body = RARRAY_AREF(call->response, 2);
-    if (!NIL_P(call->body) && rb_respond_to(call->body, id_close))
-        rb_funcallv(call->body, id_close, 0, NULL);
+    if (NIL_P(call->body) || !rb_respond_to(call->body, id_close))
+        return Qnil;
+    ext_call_after(call);
+    rb_funcallv(call->body, id_close, 0, NULL);
     return Qnil;
 }
 
@@ -224,20 +234,21 @@ static VALUE close_input(VALUE arg)
 static VALUE call_finished(VALUE arg)
 {
     struct ext_call *call = (struct ext_call *)arg;
+    ext_call_after(call);
     VALUE arguments[] = {call->env, call->status, call->headers, call->error};
     return rb_funcallv(call->callback, id_call, 4, arguments);
 }
 
 struct log_arguments {
     VALUE exception;
-    VALUE env;
-    const char *where;
+    const char *line;
+    const char *what;
 };
 
 static VALUE log_exception(VALUE arg)
 {
     struct log_arguments *log = (struct log_arguments *)arg;
-    VALUE arguments[] = {log->exception, log->env, rb_str_new_cstr(log->where)};
+    VALUE arguments[] = {log->exception, rb_str_new_cstr(log->line), rb_str_new_cstr(log->what)};
     return rb_funcallv(ext_module, id_log_exception, 3, arguments);
 }
 
@@ -245,7 +256,7 @@ static VALUE log_exception(VALUE arg)
  * of the application's request: they end the request and then the loop. All others, `exit` among them, end the request only: one call must not
  * take the connections of others down with it. In a child that the application forked, every exception is the process's. Returns true for those
  * that concern the process. */
-static bool note_failure(struct ext_call *call, const char *where)
+static bool note_failure(struct ext_call *call, const char *what)
 {
     VALUE exception = rb_errinfo();
     if (FIXNUM_P(exception))
@@ -266,12 +277,13 @@ static bool note_failure(struct ext_call *call, const char *where)
         call->timed_out = true;
     if (call->gone && rb_obj_is_kind_of(exception, ext_disconnected))
         return false; /* a client that leaves is nobody's mistake */
-    struct log_arguments log = {exception, call->env, where};
+    struct log_arguments log = {exception, oribi_hand_line(ext_thread_hand(call->thread)), what};
     int state = 0;
     rb_protect(log_exception, (VALUE)&log, &state);
     if (state) {
         rb_set_errinfo(Qnil);
-        oribi_log(ORIBI_LOG_ERROR, "%s: %s, which could not be printed", where, rb_obj_classname(exception));
+        oribi_log(ORIBI_LOG_ERROR, "%s: %s: an exception of class %s that cannot be printed", log.line, what,
+                  rb_obj_classname(exception));
     }
     return false;
 }
@@ -295,11 +307,11 @@ static void leave_child(struct ext_call *call)
 }
 
 /* Runs one step; the first failure that concerns the process is kept until the request has been put away. */
-static void protect(VALUE (*step)(VALUE), struct ext_call *call, const char *where)
+static void protect(VALUE (*step)(VALUE), struct ext_call *call, const char *what)
 {
     int state = 0;
     rb_protect(step, (VALUE)call, &state);
-    if (RB_UNLIKELY(state) && note_failure(call, where) && !call->tag) {
+    if (RB_UNLIKELY(state) && note_failure(call, what) && !call->tag) {
         call->tag = state;
         call->pending = rb_errinfo();
     }
@@ -340,7 +352,7 @@ static void run_finished(struct ext_call *call, VALUE list)
                 return;
             }
             call->callback = RARRAY_AREF(list, i);
-            protect(call_finished, call, "rack.response_finished");
+            protect(call_finished, call, "a rack.response_finished callback died");
         }
     }
 }
@@ -354,19 +366,21 @@ int ext_worker_serve(struct ext_thread *thread, struct oribi_req *req)
     call.serial = ++worker->serial;
     thread->call = &call;
 
-    protect(call_and_reply, &call, "application");
+    protect(call_and_reply, &call, "the application died");
     while (RB_UNLIKELY(call.away > 0))
-        protect(gather, &call, "ending the answer");
+        protect(gather, &call, "the end of the answer died");
     ext_reply_fail(&call); /* nothing to do when the request has been answered */
     if (!RB_TYPE_P(call.response, T_ARRAY) || !is_plain_array(call.body))
-        protect(close_body, &call, "closing the body");
+        protect(close_body, &call, "close of the body died");
     if (!NIL_P(call.input))
-        protect(close_input, &call, "closing the input");
+        protect(close_input, &call, "close of the input died");
     if (call.gone && NIL_P(call.error))
         call.error = rb_exc_new_cstr(ext_disconnected, "the client has left");
     VALUE finished = finished_list(&call);
     if (RB_UNLIKELY(RB_TYPE_P(finished, T_ARRAY) && RARRAY_LEN(finished) > 0))
         run_finished(&call, finished);
+    if (call.after)
+        oribi_hand_back(ext_thread_hand(thread));
     thread->call = NULL;
     if (RB_LIKELY(!call.tag))
         return 0;

@@ -25,10 +25,10 @@ module Oribi
     # @return [Array<String>]
     def lines_of(error) = error.message.lines(chomp: true).map { |line| line.start_with?(" ") ? line : "oribi: #{line}" }
 
-    # Class, message and backtrace of what an application raised during a call.
-    def log(error, env, where)
-      request = env ? legible(" (#{env["REQUEST_METHOD"]} #{env["REQUEST_URI"]})") : ""
-      Oribi.log(:error, "#{where}: #{error.class}: #{first_line(error)}#{request}", lines(error).join("\n"))
+    # "GET /path: the application died: RuntimeError: words" and the application's part of the backtrace. `line` is that of the request, if there
+    # is one.
+    def log(error, line, what)
+      Oribi.log(:error, [*line, what, error.class, first_line(error)].map { |part| legible(part) }.join(": "), lines(error).join("\n"))
     end
 
     def first_line(error)
@@ -55,15 +55,18 @@ module Oribi
     end
 
     def lines(error)
-      (legible(error.message).lines(chomp: true).drop(1) + Array(error.backtrace) + cause_lines(error.cause)).map { |line| legible(line) }
+      (legible(error.message).lines(chomp: true).drop(1) + trace(error) + cause_lines(error.cause)).map { |line| legible(line) }
     end
 
+    # Without frames of ours: nobody looks there for a mistake of the application's.
+    def trace(error) = Array(error.backtrace).reject { |line| line.start_with?(*OURS) }
+
     def cause_lines(cause)
-      cause ? ["caused by #{cause.class}: #{first_line(cause)}", *cause.backtrace] : []
+      cause ? ["caused by #{cause.class}: #{first_line(cause)}", *trace(cause)] : []
     end
-    private_class_method :legible, :lines, :cause_lines
+    private_class_method :legible, :lines, :trace, :cause_lines
   end
 
   # Called by the extension. @private
-  def self.log_exception(error, env, where) = Failure.log(error, env, where)
+  def self.log_exception(error, line, what) = Failure.log(error, line, what)
 end

@@ -55,7 +55,7 @@ module Oribi
     def run(name, *arguments)
       run!(name, *arguments)
     rescue StandardError, ScriptError => e
-      Failure.log(e, nil, "#{name} hook")
+      Failure.log(e, nil, "hook #{name} died")
     end
 
     private

@@ -256,7 +256,7 @@ module Oribi
       rescue SignalException => e
         die_of(e.signo)
       rescue Exception => e # rubocop:disable Lint/RescueException -- a worker never goes on in the manager's code
-        Failure.log(e, nil, "worker")
+        Failure.log(e, nil, "the worker died")
         1
       end
       [$stdout, $stderr].each(&:flush)

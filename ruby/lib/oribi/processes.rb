@@ -44,7 +44,7 @@ module Oribi
     def guard
       yield
     rescue Exception => e # rubocop:disable Lint/RescueException -- nothing of the parent's may run in this process
-      Failure.log(e, nil, "process")
+      Failure.log(e, nil, "the process died")
       1
     end
     private_class_method :guard

@@ -1,0 +1,49 @@
+# frozen_string_literal: true
+
+# Calls that take long for reasons that differ, and code that runs after the answer; deadlines.psgi is its twin.
+TEXT = { "content-type" => "text/plain" }.freeze
+
+def answer(text) = [200, TEXT, [text.to_s]]
+
+# A body that is done, and what else the application does when it is closed.
+class Closing
+  def initialize(&block) = @block = block
+  def each = yield("answered")
+  def close = @block.call
+end
+
+# Half an hour in a function of the C library's, with the VM's lock held.
+def stuck = "password".crypt("$6$rounds=999999999$salt$")
+
+def nap(seconds) = sleep(seconds)
+
+def trickle(count) = Enumerator.new { |out| count.times { out << "."; sleep(0.05) } }
+def flood(mib) = Enumerator.new { |out| mib.times { out << "x" * 1_048_576 } }
+
+def say(env, text) = env["rack.errors"].puts(text)
+
+run lambda { |env|
+  path, number = env["PATH_INFO"][1..].split("/")
+  case path
+  when "trickle" then [200, TEXT, trickle(number.to_i)]
+  when "flood" then [200, TEXT, flood(number.to_i)]
+  when "slow-close" then [200, TEXT, Closing.new { nap(20) }]
+  when "stuck-close" then [200, TEXT, Closing.new { stuck }]
+  when "patient-close" then [200, TEXT, Closing.new { env["oribi.extend_deadline"].call(20); nap(1); say(env, "closed") }]
+  when "slow-finish"
+    env["rack.response_finished"] << ->(*) { nap(20) }
+    answer("answered")
+  when "slow-hijack"
+    io = env["rack.hijack"].call
+    io.write("HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 8\r\nConnection: close\r\n\r\nanswered")
+    io.close
+    nap(20)
+  when "goes-on" # after the end of its answer
+    [200, TEXT, ->(stream) { stream.write("answered"); stream.close; nap(20) }]
+  when "thread-extends"
+    Thread.new { env["oribi.extend_deadline"].call(20) }.join
+    nap(1)
+    answer("extended")
+  else answer(Process.pid)
+  end
+}
