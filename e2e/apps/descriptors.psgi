@@ -24,7 +24,7 @@ sub occupy {
 sub slow_close {
     my ($request) = @_;
     my $count = close_them($request);
-    select undef, undef, undef, 20;
+    select undef, undef, undef, $request->param('seconds');
     return $count;
 }
 

@@ -29,7 +29,7 @@ module DescriptorsApp
            when "/pid" then Process.pid
            when "/close" then close(request)
            when "/occupy" then occupy(request)
-           when "/slow-close" then close(request).tap { IO.select(nil, nil, nil, 20) }
+           when "/slow-close" then close(request).tap { IO.select(nil, nil, nil, Float(request.params["seconds"])) }
            when "/raise" then raise "told to fail"
            else "Hello, World!"
            end

@@ -65,6 +65,8 @@ const char *oribi_error_text(int error)
         return "system call failed";
     case ORIBI_EINVAL:
         return "invalid argument";
+    case ORIBI_ELOST:
+        return "descriptor closed by the application";
     default:
         return "unknown error";
     }

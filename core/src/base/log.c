@@ -28,9 +28,11 @@ enum {
 static struct {
     _Atomic int fd;      /* written by the thread that opens or reopens the log, read by all */
     _Atomic int level;   /* likewise */
-    bool own;            /* fd is such a copy; main thread only, like what follows */
-    char path[PATH_MAX]; /* absolute; "" when no file was opened */
-} error_log = {STDERR_FILENO, ORIBI_LOG_INFO, false, ""};
+    _Atomic unsigned mark;         /* which of `marks` says what fd stands for */
+    struct oribi_fd_mark marks[2]; /* the other one is written before it counts */
+    atomic_bool own;               /* fd is such a copy */
+    char path[PATH_MAX];           /* absolute; "" when no file was opened; main thread only */
+} error_log = {.fd = STDERR_FILENO, .level = ORIBI_LOG_INFO};
 
 struct line {
     size_t len;
@@ -41,6 +43,9 @@ struct line {
 static void write_to(int fd)
 {
     int before = atomic_load(&error_log.fd);
+    unsigned mark = !atomic_load(&error_log.mark);
+    oribi_os_mark(fd, &error_log.marks[mark]);
+    atomic_store(&error_log.mark, mark);
     if (error_log.own && oribi_os_replace(before, fd) == 0) {
         oribi_os_close(fd);
         return;
@@ -92,6 +97,26 @@ int oribi_log_open(const char *path)
 int oribi_log_reopen(void)
 {
     return error_log.path[0] ? point_at(error_log.path) : 0;
+}
+
+static bool is_ours(int fd)
+{
+    return oribi_os_is_marked(fd, &error_log.marks[atomic_load(&error_log.mark)]);
+}
+
+bool oribi_log_intact(void)
+{
+    return !atomic_load(&error_log.own) || is_ours(atomic_load(&error_log.fd));
+}
+
+/* An application that closes all descriptors it does not know has closed our copy too, and may have got its number. Standard error is then the next best, if it
+ * still leads there. -1: nowhere. */
+int oribi_log_fd(void)
+{
+    int fd = atomic_load(&error_log.fd);
+    if (oribi_log_intact())
+        return fd;
+    return is_ours(STDERR_FILENO) ? STDERR_FILENO : -1;
 }
 
 static bool dropped(enum oribi_log_level level)
@@ -166,7 +191,7 @@ static void put_prefix(struct line *line, enum oribi_log_level level)
 static void write_line(struct line *line)
 {
     line->text[line->len++] = '\n';
-    oribi_os_write_line(atomic_load(&error_log.fd), line->text, line->len);
+    oribi_os_write_line(oribi_log_fd(), line->text, line->len);
 }
 
 void oribi_log(enum oribi_log_level level, const char *format, ...)

@@ -42,6 +42,9 @@ int oribi_os_fail(void)
     case ENOBUFS:
     case ENOMEM:
         return ORIBI_ENOMEM;
+    case EBADF:
+    case ENOTSOCK:
+        return ORIBI_ELOST;
     default:
         return ORIBI_ESYS;
     }
@@ -230,12 +233,28 @@ int oribi_os_dup(int fd)
     return copy < 0 ? oribi_os_fail() : copy;
 }
 
+void oribi_os_mark(int fd, struct oribi_fd_mark *mark)
+{
+    struct stat file;
+    *mark = (struct oribi_fd_mark){0};
+    if (fd >= 0 && fstat(fd, &file) == 0)
+        *mark = (struct oribi_fd_mark){(uint64_t)file.st_dev, (uint64_t)file.st_ino};
+}
+
+bool oribi_os_is_marked(int fd, const struct oribi_fd_mark *mark)
+{
+    struct stat file;
+    int saved = errno;
+    bool is = fstat(fd, &file) == 0 && (uint64_t)file.st_dev == mark->device && (uint64_t)file.st_ino == mark->inode;
+    errno = saved;
+    return is;
+}
+
 bool oribi_os_same_file(int fd, int other_fd)
 {
-    struct stat one;
-    struct stat other;
-    return fstat(fd, &one) == 0 && fstat(other_fd, &other) == 0 && one.st_dev == other.st_dev &&
-           one.st_ino == other.st_ino;
+    struct oribi_fd_mark mark;
+    oribi_os_mark(fd, &mark);
+    return oribi_os_is_marked(other_fd, &mark);
 }
 
 /* A full accept queue (EAGAIN) and a socket of another type (EPROTOTYPE) have an owner too, unix(7). */

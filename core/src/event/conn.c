@@ -21,6 +21,11 @@ struct oribi_conn *oribi_conn_open(struct oribi_reactor *r, int fd, const void *
     }
     memset(c, 0, sizeof(*c));
     c->watch.fd = fd;
+    if (!oribi__reactor_claim(r, c)) {
+        oribi_pool_put(&r->conn_pool, c);
+        oribi_os_close(fd);
+        return NULL;
+    }
     c->watch.kind = ORIBI_WATCH_STREAM;
     c->watch.interest = ORIBI_READ;
     c->watch.ready = ORIBI_READ | ORIBI_WRITE; /* not asked yet: the first read and write will tell */
@@ -124,6 +129,18 @@ void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum 
     }
 }
 
+/* Where the loop knows the descriptor, it also knows whether it is still the one; else the last read or write has told. */
+static void give_up_descriptor(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (c->watch.added)
+        c->lost = !oribi_loop_remove(r->loop, &c->watch);
+    oribi__reactor_disclaim(r, c);
+    if (!c->lost)
+        oribi_os_close(c->watch.fd);
+    else if (r->hooks.lost)
+        r->hooks.lost(r->hooks.self, c);
+}
+
 void oribi__conn_close(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (c->state == ORIBI_CONN_CLOSED)
@@ -136,8 +153,7 @@ void oribi__conn_close(struct oribi_reactor *r, struct oribi_conn *c)
     oribi__conn_give_buf_back(r, c);
     oribi__conn_drop_out(r, c);
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_NONE, r->now_ms);
-    oribi_loop_remove(r->loop, &c->watch);
-    oribi_os_close(c->watch.fd);
+    give_up_descriptor(r, c);
     oribi__reactor_forget(r, c, queued);
 }
 
@@ -333,6 +349,7 @@ static bool read_once(struct oribi_reactor *r, struct oribi_conn *c)
         return false;
     }
     if (n <= 0) { /* the end, or a reset: nothing is half a request's due */
+        c->lost = n == ORIBI_ELOST;
         oribi__conn_close(r, c);
         return false;
     }

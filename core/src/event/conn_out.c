@@ -124,8 +124,10 @@ int oribi_conn_send(struct oribi_reactor *r, struct oribi_conn *c, const struct 
             more ? oribi_os_send_vec_more(c->watch.fd, vec, batch) : oribi_os_send_vec(c->watch.fd, vec, batch);
         if (sent == ORIBI_AGAIN)
             sent = 0;
-        if (sent < 0)
+        if (sent < 0) {
+            c->lost = sent == ORIBI_ELOST;
             return break_off(c, (int)sent);
+        }
         count_sent(r, sent);
         if (sent < oribi_vec_len(vec, batch))
             return keep_rest(r, c, vec, count, (size_t)sent);
@@ -273,6 +275,7 @@ int oribi_conn_withdraw(struct oribi_reactor *r, struct oribi_conn *c, struct or
 
 void oribi_conn_release(struct oribi_reactor *r, struct oribi_conn *c)
 {
+    oribi__reactor_disclaim(r, c);
     c->watch.fd = -1; /* the descriptor has a new owner */
     oribi__conn_close(r, c);
 }

@@ -66,12 +66,22 @@ int oribi_loop_add(struct oribi_loop *loop, struct oribi_watch *watch, int fd, e
     return result;
 }
 
-void oribi_loop_remove(struct oribi_loop *loop, struct oribi_watch *watch)
+bool oribi_loop_remove(struct oribi_loop *loop, struct oribi_watch *watch)
 {
     if (!watch->added)
-        return;
-    loop->ops->remove(loop, watch);
+        return true;
     watch->added = false;
+    return loop->ops->remove(loop, watch);
+}
+
+bool oribi_loop_holds(struct oribi_loop *loop, struct oribi_watch *watch)
+{
+    return !watch->added || watch->kind != ORIBI_WATCH_STREAM || loop->ops->holds(loop, watch);
+}
+
+bool oribi_loop_lost(const struct oribi_loop *loop)
+{
+    return atomic_load_explicit(&loop->lost, memory_order_relaxed);
 }
 
 void oribi_loop_interest(struct oribi_loop *loop, struct oribi_watch *watch, uint8_t interest)

@@ -6,6 +6,7 @@
 #include "oribi/base/mem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 
 static int source_open(struct oribi_loop *loop)
@@ -52,14 +53,19 @@ static int source_add(struct oribi_loop *loop, struct oribi_watch *watch)
     return 0;
 }
 
-static void source_remove(struct oribi_loop *loop, struct oribi_watch *watch)
+static bool source_holds(struct oribi_loop *loop, struct oribi_watch *watch)
+{
+    return fcntl(watch->fd, F_GETFD) >= 0;
+}
+
+/* Whether the number has become another file's is not known here. */
+static bool source_remove(struct oribi_loop *loop, struct oribi_watch *watch)
 {
     uint32_t last = --loop->count;
-    if (watch->index == last)
-        return;
     loop->fds[watch->index] = loop->fds[last];
     loop->watches[watch->index] = loop->watches[last];
     loop->watches[watch->index]->index = watch->index;
+    return source_holds(loop, watch);
 }
 
 static void source_rotate(struct oribi_loop *loop, struct oribi_watch *watch)
@@ -104,6 +110,7 @@ const struct oribi_loop_ops oribi__loop_poll = {
     .close = source_close,
     .add = source_add,
     .remove = source_remove,
+    .holds = source_holds,
     .interest = arm,
     .rotate = source_rotate,
     .poll = source_poll,

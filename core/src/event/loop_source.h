@@ -4,12 +4,15 @@
 
 #include "oribi/event/loop.h"
 
+#include <stdatomic.h>
+
 struct oribi_loop_ops {
     const char *name;
     int (*open)(struct oribi_loop *loop);
     void (*close)(struct oribi_loop *loop);
     int (*add)(struct oribi_loop *loop, struct oribi_watch *watch);
-    void (*remove)(struct oribi_loop *loop, struct oribi_watch *watch);
+    bool (*remove)(struct oribi_loop *loop, struct oribi_watch *watch);
+    bool (*holds)(struct oribi_loop *loop, struct oribi_watch *watch);
     void (*interest)(struct oribi_loop *loop, struct oribi_watch *watch);
     void (*rotate)(struct oribi_loop *loop, struct oribi_watch *watch);
     int (*poll)(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max);
@@ -20,7 +23,8 @@ struct oribi_loop_ops {
 
 struct oribi_loop {
     const struct oribi_loop_ops *ops;
-    int fd; /* epoll's, or -1 */
+    int fd;           /* epoll's, or -1 */
+    atomic_bool lost; /* fd is not ours any more; also set by a thread that sleeps */
     /* epoll source */
     void *slept; /* what oribi_loop_sleep() came back with; of the thread that sleeps, then of its owner's */
     int slept_count;

@@ -9,6 +9,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 
+#include <errno.h>
 #include <sys/epoll.h>
 
 #ifndef EPOLLEXCLUSIVE
@@ -53,10 +54,17 @@ static int source_add(struct oribi_loop *loop, struct oribi_watch *watch)
     return epoll_ctl(loop->fd, EPOLL_CTL_ADD, watch->fd, &event) < 0 ? oribi_os_fail() : 0;
 }
 
-static void source_remove(struct oribi_loop *loop, struct oribi_watch *watch)
+/* What is watched is the open file and the number together (epoll(7), questions and answers), so this fails when the number has become another file's. */
+static bool source_remove(struct oribi_loop *loop, struct oribi_watch *watch)
 {
     struct epoll_event unused = {0};
-    (void)epoll_ctl(loop->fd, EPOLL_CTL_DEL, watch->fd, &unused); /* fails only if it was not there */
+    return epoll_ctl(loop->fd, EPOLL_CTL_DEL, watch->fd, &unused) == 0;
+}
+
+static bool source_holds(struct oribi_loop *loop, struct oribi_watch *watch)
+{
+    struct epoll_event event = {.events = stream_events(watch), .data.ptr = watch};
+    return epoll_ctl(loop->fd, EPOLL_CTL_MOD, watch->fd, &event) == 0;
 }
 
 static void source_interest(struct oribi_loop *loop, struct oribi_watch *watch)
@@ -70,7 +78,7 @@ static void source_interest(struct oribi_loop *loop, struct oribi_watch *watch)
 
 static void source_rotate(struct oribi_loop *loop, struct oribi_watch *watch)
 {
-    source_remove(loop, watch);
+    (void)source_remove(loop, watch); /* source_add() fails too */
     if (source_add(loop, watch) < 0)
         watch->added = false;
 }
@@ -101,19 +109,28 @@ static int deliver(const struct epoll_event *native, int count, struct oribi_eve
     return found;
 }
 
+/* EBADF: closed; EINVAL: another file. Neither ends by itself, and a caller who took it for silence would call again at once, for ever. */
+static int wait_events(struct oribi_loop *loop, struct epoll_event *native, int max, int timeout_ms)
+{
+    int count = epoll_wait(loop->fd, native, max, timeout_ms);
+    if (count < 0 && errno != EINTR)
+        atomic_store_explicit(&loop->lost, true, memory_order_relaxed);
+    return count;
+}
+
 static int source_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max)
 {
     struct epoll_event native[ORIBI_LOOP_EVENTS_MAX];
     if (max > ORIBI_LOOP_EVENTS_MAX)
         max = ORIBI_LOOP_EVENTS_MAX;
-    return deliver(native, epoll_wait(loop->fd, native, max, timeout_ms), events);
+    return deliver(native, wait_events(loop, native, max, timeout_ms), events);
 }
 
 static void source_sleep(struct oribi_loop *loop, int timeout_ms)
 {
     if (!loop->slept)
         loop->slept = oribi_mem_alloc(ORIBI_LOOP_EVENTS_MAX, sizeof(struct epoll_event));
-    loop->slept_count = epoll_wait(loop->fd, loop->slept, ORIBI_LOOP_EVENTS_MAX, timeout_ms);
+    loop->slept_count = wait_events(loop, loop->slept, ORIBI_LOOP_EVENTS_MAX, timeout_ms);
 }
 
 /* A watch may have been removed since: then its readiness is noted and its owner, who has closed it, does nothing. */
@@ -130,6 +147,7 @@ static const struct oribi_loop_ops ops = {
     .close = source_close,
     .add = source_add,
     .remove = source_remove,
+    .holds = source_holds,
     .interest = source_interest,
     .rotate = source_rotate,
     .poll = source_poll,

@@ -58,6 +58,12 @@ void oribi_reactor_deinit(struct oribi_reactor *r)
     while (r->conns)
         oribi__conn_close(r, r->conns);
     bury(r);
+    while (r->adrift) {
+        struct oribi_conn *c = r->adrift;
+        r->adrift = c->run_next;
+        oribi_pool_put(&r->conn_pool, c);
+    }
+    oribi_mem_free(r->by_fd);
     oribi_pool_deinit(&r->conn_pool);
     oribi_pool_deinit(&r->buf_pool);
     oribi_pool_deinit(&r->call_pool);
@@ -254,6 +260,48 @@ void oribi__reactor_forget(struct oribi_reactor *r, struct oribi_conn *c, bool q
     if (c->next)
         c->next->prev = c->prev;
     r->conn_count--;
-    c->run_next = r->dead;
-    r->dead = c;
+    struct oribi_conn **list = c->lost ? &r->adrift : &r->dead;
+    r->lost_count += c->lost;
+    c->run_next = *list;
+    *list = c;
+}
+
+/* A connection that had this number before did not close it itself: the application did. If the connection went on, it would read, answer and close what
+ * belongs to another client. In a call, it ends with the call. */
+static void lose(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    (void)oribi_loop_remove(r->loop, &c->watch); /* the number is not registered again yet: this only forgets */
+    c->broken = true;
+    c->lost = true;
+    if (c->state == ORIBI_CONN_CALL)
+        c->watch.fd = -1;
+    else
+        oribi__conn_close(r, c);
+}
+
+bool oribi__reactor_claim(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    enum { CAP_MIN = 64 };
+    uint32_t fd = (uint32_t)c->watch.fd;
+    if (fd >= r->by_fd_cap) {
+        uint32_t cap = r->by_fd_cap ? r->by_fd_cap : CAP_MIN;
+        while (cap <= fd)
+            cap *= 2;
+        struct oribi_conn **by_fd = oribi_mem_try_resize(r->by_fd, cap, sizeof(struct oribi_conn *));
+        if (!by_fd)
+            return false;
+        memset(by_fd + r->by_fd_cap, 0, (cap - r->by_fd_cap) * sizeof(struct oribi_conn *));
+        r->by_fd = by_fd;
+        r->by_fd_cap = cap;
+    }
+    if (r->by_fd[fd])
+        lose(r, r->by_fd[fd]);
+    r->by_fd[fd] = c;
+    return true;
+}
+
+void oribi__reactor_disclaim(struct oribi_reactor *r, const struct oribi_conn *c)
+{
+    if (c->watch.fd >= 0 && r->by_fd[c->watch.fd] == c)
+        r->by_fd[c->watch.fd] = NULL;
 }

@@ -32,6 +32,7 @@ void oribi__gates_unwatch(struct oribi_worker *w)
 static void pause_accepting(struct oribi_worker *w)
 {
     oribi__gates_unwatch(w);
+    w->own_due = true; /* a descriptor that is not there any more fails in many ways */
     w->pause_until_ms = w->reactor.now_ms + ACCEPT_PAUSE_MS;
 }
 
@@ -128,6 +129,8 @@ static bool is_last(const struct oribi_worker *w, const struct oribi__gate *gate
 static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
 {
     int result = accept_next(w, gate);
+    if (result < 0 && result != ORIBI_AGAIN)
+        oribi__own_check(w);
     if (result < 0 && result != ORIBI_AGAIN && !is_last(w, gate)) /* else its end has come before our signal */
         complain(w, gate, "accept from");
     return result == 0 && w->reactor.now_ms >= w->pause_until_ms;
@@ -170,6 +173,7 @@ void oribi__gates_quit(struct oribi_worker *w)
             continue;
         while (!gate->listener->inherited && accept_one(w, gate))
             continue;
+        oribi__own_drop(&w->own, gate->listener->fd);
         oribi_os_close(gate->listener->fd);
         gate->closed = true;
     }

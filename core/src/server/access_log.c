@@ -39,6 +39,7 @@ struct oribi_access_log {
     struct oribi_buf lines;
     enum format format;
     int fd;
+    struct oribi_fd_mark mark;
     bool is_file; /* regular: one write appends everything at one place */
     bool torn;    /* the last write ended inside a line */
     char time[TIME_CAP];
@@ -60,6 +61,7 @@ static int open_path(struct oribi_access_log *log, char *error)
     }
     oribi_os_close(log->fd);
     log->fd = fd;
+    oribi_os_mark(fd, &log->mark);
     log->is_file = fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
     log->torn = false;
     return 0;
@@ -134,6 +136,16 @@ void oribi_access_log_forget(struct oribi_access_log *log)
     oribi_os_close(log->fd);
     oribi_buf_deinit(&log->lines);
     oribi_mem_free(log);
+}
+
+int oribi_access_log_fd(const struct oribi_access_log *log)
+{
+    return log->fd;
+}
+
+bool oribi_access_log_intact(const struct oribi_access_log *log)
+{
+    return !log || oribi_os_is_marked(log->fd, &log->mark);
 }
 
 /* Writing */

@@ -11,6 +11,7 @@
 #include "oribi/server/req.h"
 #include "oribi/server/trust.h"
 #include "oribi/server/worker.h"
+#include "server/own.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -132,6 +133,9 @@ struct oribi_worker {
     uint32_t registered_seen;
     bool rotate_due;
     int owner_pid;
+    bool own_due;           /* a call was made since the last oribi__own_check() … */
+    int64_t own_checked_us; /* … which was then */
+    struct oribi__own own;
     int64_t blocks_before; /* of memory, when it was created: what a worker of a supervisor has to itself */
     bool abandoned; /* this is a child that the application forked */
     /* placement */
@@ -360,6 +364,13 @@ bool oribi__pass_idle(struct oribi_worker *worker);
 void oribi__entrances_close(struct oribi_worker *worker);
 void oribi__entrances_open(struct oribi_worker *worker);
 void oribi__pool_watch(struct oribi_worker *worker, bool on);
+/* own.c: notes the worker's descriptors; looks whether all of them are still there, and ends the process when one is not. By the reactor's owner. */
+void oribi__own_begin(struct oribi_worker *worker);
+void oribi__own_check(struct oribi_worker *worker);
+
+/* Ends the process because of this descriptor. `owner`: the caller is the reactor's, whose connections can be passed on. */
+_Noreturn void oribi__own_end(struct oribi_worker *worker, int fd, const char *what, bool owner);
+
 /* refused.c: the reactor's hook; counts and logs a request that the application does not see. */
 void oribi__on_refused(void *worker, struct oribi_conn *conn, int status, size_t body_bytes, const char *reason);
 

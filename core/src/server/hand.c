@@ -200,9 +200,10 @@ static void follow(struct oribi_hand *hand, int64_t until_ms)
     hand->next_follower = w->followers;
     w->followers = hand;
     oribi__leave(w);
-    if (poll(&bell, 1, ms) > 0)
-        (void)oribi_wake_clear(hand->bell); /* whoever rang has said why before */
+    bool rung = poll(&bell, 1, ms) > 0 && oribi_wake_clear(hand->bell); /* whoever rang has said why before */
     oribi__enter(w);
+    if (bell.revents && !rung)
+        oribi__own_check(w);
     unfollow(hand);
 }
 
@@ -296,8 +297,10 @@ void oribi__hands_init(struct oribi_worker *w)
 
 static void destroy_bells(struct oribi_worker *w)
 {
-    for (uint32_t i = 0; oribi__shared(w) && i < w->hand_count; i++)
+    for (uint32_t i = 0; oribi__shared(w) && i < w->hand_count; i++) {
+        oribi__own_drop(&w->own, w->hands[i].own_bell.read_fd);
         oribi_wake_destroy(&w->hands[i].own_bell);
+    }
 }
 
 void oribi__hands_forget(struct oribi_worker *w)
@@ -344,6 +347,8 @@ int oribi_hands_open(struct oribi_worker *w, uint32_t count)
     oribi__enter_owner(w);
     w->hands = hands;
     w->hand_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        oribi__own_add(&w->own, hands[i].own_bell.read_fd, "thread's wake");
     w->busy_count = 0;
     w->leader = w->followers = NULL;
     atomic_store(&w->all_busy_us, 0);

@@ -38,6 +38,7 @@ struct oribi_helper {
     struct oribi_worker *worker;
     pthread_t thread;
     struct oribi_wake bell; /* ends a nap */
+    struct oribi_fd_mark bell_mark;
     sem_t left;             /* posted once for each LEAVING */
     atomic_bool quit;       /* set by the own thread */
     atomic_bool parked;     /* set by the helper, cleared by either */
@@ -52,7 +53,13 @@ static void nap(struct oribi_helper *h, bool events, int timeout_ms)
     bool on_epoll = events && epoll_fd >= 0;
     if (events && !on_epoll && timeout_ms > TICK_MS)
         timeout_ms = TICK_MS; /* poll(2) as a source: readiness is found by looking */
-    if (poll(fds, on_epoll ? 2 : 1, timeout_ms) > 0 && fds[0].revents)
+    if (poll(fds, on_epoll ? 2 : 1, timeout_ms) <= 0)
+        return;
+    if (fds[0].revents && !oribi_os_is_marked(h->bell.read_fd, &h->bell_mark))
+        oribi__own_end(h->worker, h->bell.read_fd, "helper's wake", false);
+    if (fds[1].revents & POLLNVAL)
+        oribi__own_end(h->worker, epoll_fd, "event loop", false);
+    if (fds[0].revents)
         (void)oribi_wake_clear(&h->bell);
 }
 
@@ -269,6 +276,7 @@ static void start(struct oribi_worker *w)
         no_helper(w, h, oribi_os_error_text());
         return;
     }
+    oribi_os_mark(h->bell.read_fd, &h->bell_mark);
     w->helper = h;
     if (start_thread(h))
         return;

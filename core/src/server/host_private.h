@@ -19,6 +19,7 @@
 #include "oribi/server/process.h"
 #include "oribi/server/scoreboard.h"
 #include "oribi/server/supervisor.h"
+#include "server/own.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -245,6 +246,7 @@ struct oribi_mold {
     bool started_by_exec;
     int socket_fd; /* commands from the supervisor */
     struct oribi_wake wake;
+    struct oribi__own own;     /* what the application must have left open when it is loaded */
     _Atomic bool loaded;       /* read by the signal handler */
     _Atomic bool exit_asked;   /* set by the signal handler */
     _Atomic bool reopen_asked; /* likewise */

@@ -63,6 +63,19 @@ int oribi__mold_take_post(struct oribi_mold *mold)
     return 0;
 }
 
+static void note_own(struct oribi_mold *mold)
+{
+    const struct oribi__ties *ties = &mold->ties;
+    oribi__own_add(&mold->own, mold->socket_fd, "commands of the supervisor");
+    oribi__own_add(&mold->own, mold->wake.read_fd, "wake");
+    oribi__own_add(&mold->own, ties->message_fd, "reports to the supervisor");
+    oribi__own_add(&mold->own, ties->life_fd, "supervisor's end");
+    oribi__own_add(&mold->own, ties->handoff.take_fd, "connections of siblings");
+    oribi__own_add(&mold->own, ties->handoff.give_fd, "connections for siblings");
+    for (uint32_t i = 0; i < ties->listeners->count; i++)
+        oribi__own_add(&mold->own, ties->listeners->items[i].fd, ties->listeners->items[i].text);
+}
+
 /* What is the same for a forked and a started mold. */
 static int settle(struct oribi_mold *mold, pid_t parent, char *error)
 {
@@ -79,6 +92,7 @@ static int settle(struct oribi_mold *mold, pid_t parent, char *error)
         (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "mold: the supervisor is gone");
         return ORIBI_ECLOSED;
     }
+    note_own(mold);
     return 0;
 }
 
@@ -139,12 +153,30 @@ struct oribi_listeners *oribi_mold_listeners(struct oribi_mold *mold)
     return mold->ties.listeners;
 }
 
+/* Workers would have what the mold has, so an application that closes while it loads what is not its own has not loaded. */
+static void check_own(struct oribi_mold *mold)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    const struct oribi__own_item *lost = oribi__own_lost(&mold->own);
+    if (!lost)
+        return;
+    (void)snprintf(error, sizeof(error),
+                   "the application has closed descriptor %d (%s) while it was loaded, which is the server's", lost->fd,
+                   lost->what);
+    if (oribi__own_has(&mold->own, mold->ties.message_fd))
+        oribi_mold_failed(mold, error, strlen(error));
+    else
+        oribi_log(ORIBI_LOG_ERROR, "%s", error);
+    _exit(ORIBI_EXIT_DESCRIPTORS);
+}
+
 void oribi_mold_ready(struct oribi_mold *mold)
 {
+    check_own(mold);
     (void)oribi_os_signal_on_parent_death(0, getppid()); /* from here on the socket tells */
     atomic_store(&mold->loaded, true);
     oribi_os_fill_standard_streams(); /* the application may have closed them */
-    oribi_os_trim_memory(); /* loading leaves much behind that the workers would copy bit by bit */
+    oribi_os_trim_memory();           /* loading leaves much behind that the workers would copy bit by bit */
     if (mold->started_by_exec)
         oribi__tell_generation(&mold->ties, mold->generation);
     tell(mold, ORIBI_MESSAGE_MOLD_READY, mold->pid, "", 0);

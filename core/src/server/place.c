@@ -324,6 +324,8 @@ void oribi__pool_turn(struct oribi_worker *w)
         return;
     for (int i = 0; i < TAKE_MAX; i++) {
         int result = oribi_handoff_take(&w->pool, w->pool_buf, ORIBI_POOL_BUF_BYTES, &item);
+        if (result < 0 && result != ORIBI_AGAIN)
+            oribi__own_check(w);
         if (result == ORIBI_EBAD)
             continue;
         if (result < 0)

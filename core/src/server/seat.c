@@ -146,6 +146,7 @@ void oribi_seat_setup(struct oribi_seat *seat, struct oribi_worker_setup *setup)
         .board = &seat->ties.board,
         .handoff = &seat->ties.handoff,
         .access_log = seat->ties.access_log,
+        .report_fd = seat->ties.message_fd,
         .life_fd = seat->ties.life_fd,
     };
     seat->worker_has_sockets = true;

@@ -231,6 +231,11 @@ static int wait_writable(struct oribi__call *call)
     int left_ms = wait_left_ms(call);
     int ready = poll(fds, 2, left_ms);
     bool woken = ready < 0 || (fds[1].revents && oribi_wake_clear(bell));
+    if (fds[1].revents && !woken) {
+        oribi__enter(w);
+        oribi__own_check(w);
+        oribi__leave(w);
+    }
     if (woken && left_ms != 0)
         return 1;
     int result = 0;

@@ -15,7 +15,7 @@ enum {
     TURN_EVERY_US = 1000,  /* with requests queued, how long other events may wait */
     LAST_CALL_MS = 10,     /* between two looks at listeners that end */
     TIMEOUT_NEVER = -1,
-    AVERAGE_OVER = 8, /* calls that the running average remembers, more or less */
+    AVERAGE_OVER = 8,           /* calls that the running average remembers, more or less */
     EXPECT_LOOK_US = 10 * 1000, /* between two looks at what siblings have seen */
 };
 
@@ -53,14 +53,16 @@ static void on_other(void *self, struct oribi_watch *watch)
     if (watch == &w->pool_watch) {
         w->pool_ready = true;
     } else if (watch == &w->wake_watch) {
-        if (!w->leader) { /* else it may be meant for the thread that sleeps */
-            (void)oribi_wake_clear(&w->wake); /* what it woke us for is in its own flag */
+        if (!w->leader) {                    /* else it may be meant for the thread that sleeps */
+            if (!oribi_wake_clear(&w->wake)) /* what it woke us for is in its own flag */
+                oribi__own_check(w);
             w->rung = true;
         }
     } else if (watch == &w->life_watch) {
         char byte;
         ssize_t n = oribi_os_read(w->setup.life_fd, &byte, 1);
         if (n == 0 || (n < 0 && n != ORIBI_AGAIN)) {
+            oribi__own_check(w); /* it may not be the supervisor's end that was read */
             oribi_loop_remove(w->reactor.loop, &w->life_watch);
             oribi_log(ORIBI_LOG_WARN, "supervisor is gone: finishing what is running");
             w->orphaned = true;
@@ -72,9 +74,23 @@ static void on_other(void *self, struct oribi_watch *watch)
     }
 }
 
+static void on_lost(void *self, struct oribi_conn *c)
+{
+    struct oribi_worker *w = self;
+    if (oribi_log_gate_open(&w->app_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN,
+                  "the application has closed the descriptor of a connection (%.*s), at the latest in %s",
+                  c->addr_len ? c->addr_len : 4, c->addr_len ? c->addr : "unix", w->slot->line);
+    if (w->reactor.lost_count + 1 != ORIBI_LOST_CONNECTIONS_MAX)
+        return;
+    oribi_log(ORIBI_LOG_WARN, "the application has closed the descriptors of %d connections: the worker ends",
+              ORIBI_LOST_CONNECTIONS_MAX);
+    oribi_worker_stop(w);
+}
+
 struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *w)
 {
-    return (struct oribi_reactor_hooks){w, oribi__on_refused, on_timed_out, on_closed, on_read, on_sent};
+    return (struct oribi_reactor_hooks){w, oribi__on_refused, on_timed_out, on_closed, on_read, on_sent, on_lost};
 }
 
 /* --- stopping --- */
@@ -160,9 +176,18 @@ static void publish(struct oribi_worker *w)
         oribi_access_log_flush(w->setup.access_log);
 }
 
+/* Costs nothing but two comparisons as a rule; see own.c. */
+static void look_after_own(struct oribi_worker *w)
+{
+    bool due = w->own_due && w->reactor.now_us - w->own_checked_us >= ORIBI__OWN_CHECK_US;
+    if (__builtin_expect(due || oribi_loop_lost(w->reactor.loop), 0))
+        oribi__own_check(w);
+}
+
 void oribi__turn_connections(struct oribi_worker *w)
 {
     (void)oribi_reactor_turn(&w->reactor, on_other, w); /* how much happened does not matter here */
+    look_after_own(w);
     oribi__accept_in_call(w);
     oribi__shed(w);
     publish(w);
@@ -174,6 +199,7 @@ void oribi__turn(struct oribi_worker *w)
         oribi__entrances_open(w);
     (void)oribi_reactor_turn(&w->reactor, on_other, w);
     w->turned_us = w->reactor.now_us;
+    look_after_own(w);
     if (!w->stopping && oribi_worker_stopping(w))
         begin_stop(w);
     if (w->stopping)
@@ -305,6 +331,7 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand
     call->worker = w;
     call->hand = hand;
     hand->call = call;
+    w->own_due = true;
     atomic_store_explicit(&hand->thread, pthread_self(), memory_order_relaxed);
     call->started_us = now_us;
     call->body_sent = 0;
@@ -368,9 +395,12 @@ int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
         return LAST_CALL_MS;
     if (w->stopping) /* the drain grace and the shutdown deadline both end within this */
         return ORIBI_DRAIN_GRACE_MS / 4;
+    int64_t bound_ms = TIMEOUT_NEVER;
     if (!w->gates_open && w->pause_until_ms > w->reactor.now_ms)
-        return w->pause_until_ms - w->reactor.now_ms;
-    return TIMEOUT_NEVER;
+        bound_ms = w->pause_until_ms - w->reactor.now_ms;
+    if (w->own_due && (bound_ms < 0 || bound_ms > ORIBI__OWN_CHECK_US / 1000))
+        bound_ms = ORIBI__OWN_CHECK_US / 1000; /* the look after the last call */
+    return bound_ms;
 }
 
 void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)

@@ -122,6 +122,7 @@ static int watch_all(struct oribi_worker *w)
     w->gates = oribi_mem_alloc(w->gate_count ? w->gate_count : 1, sizeof(*w->gates));
     for (uint32_t i = 0; i < w->gate_count; i++)
         w->gates[i].listener = &w->setup.listeners->items[i];
+    oribi__own_begin(w);
     oribi__gates_open(w);
     oribi__pool_watch(w, true);
     return 0;

@@ -383,6 +383,53 @@ static void test_time_out_gives_nothing(void)
     oribi_loop_destroy(loop);
 }
 
+static void test_a_watch_whose_number_is_anothers_is_not_held(void)
+{
+    struct oribi_loop *loop = open_loop();
+    struct pair pair = open_pair();
+    struct oribi_watch watch = {0};
+    ok_eq(oribi_loop_add(loop, &watch, pair.near, ORIBI_WATCH_STREAM, ORIBI_READ), 0);
+    ok(oribi_loop_holds(loop, &watch));
+    ok(oribi_loop_remove(loop, &watch));
+    ok(oribi_loop_remove(loop, &watch)); /* nothing is watched: nothing is lost */
+    ok_eq(oribi_loop_add(loop, &watch, pair.near, ORIBI_WATCH_STREAM, ORIBI_READ), 0);
+    int copy = oribi_os_dup(pair.near); /* keeps the open file, and with it what the kernel knows */
+    close(pair.near);
+    ok(!oribi_loop_holds(loop, &watch));
+    if (source == ORIBI_LOOP_EPOLL)
+        ok_eq(dup2(pair.far, pair.near), pair.near); /* poll(2) does not know one file from another */
+    ok(!oribi_loop_remove(loop, &watch));
+    ok(!oribi_loop_lost(loop));
+    oribi_os_close(copy);
+    if (source == ORIBI_LOOP_EPOLL)
+        oribi_os_close(pair.near);
+    oribi_os_close(pair.far);
+    oribi_loop_destroy(loop);
+}
+
+/* Closed, or another file: waiting on it fails at once, which must not pass for silence. */
+static void test_a_loop_without_its_descriptor_is_lost(void)
+{
+    for (int other = 0; other < 2; other++) {
+        struct oribi_event events[8];
+        struct oribi_loop *loop = open_loop();
+        struct pair pair = open_pair();
+        int fd = oribi_loop_fd(loop);
+        ok_eq(oribi_loop_poll(loop, 0, events, 8), 0);
+        ok(!oribi_loop_lost(loop));
+        if (other)
+            ok_eq(dup2(pair.near, fd), fd);
+        else
+            close(fd);
+        oribi_loop_sleep(loop, -1);
+        ok(oribi_loop_lost(loop));
+        ok_eq(oribi_loop_collect(loop, events, 8), 0);
+        ok_eq(oribi_loop_poll(loop, -1, events, 8), 0);
+        close_pair(&pair);
+        oribi_loop_destroy(loop);
+    }
+}
+
 static void test_environment_chooses_poll(void)
 {
     struct oribi_loop *loop;
@@ -413,6 +460,9 @@ static void run_all(enum oribi_loop_source with, const char *name)
     test_more_descriptors_than_one_batch();
     test_removing_one_leaves_the_others();
     test_time_out_gives_nothing();
+    test_a_watch_whose_number_is_anothers_is_not_held();
+    if (source == ORIBI_LOOP_EPOLL)
+        test_a_loop_without_its_descriptor_is_lost();
 }
 
 int main(void)

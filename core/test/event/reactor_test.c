@@ -4,6 +4,7 @@
 #include "base/clock_ahead.h"
 #include "tap.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -16,6 +17,7 @@ static int64_t bytes_sent;
 static int closed_count;
 static int refused_status;
 static size_t refused_bytes;
+static int lost_count;
 
 static void on_refused(void *self, struct oribi_conn *c, int status, size_t body_bytes, const char *reason)
 {
@@ -38,6 +40,11 @@ static void on_sent(void *self, int64_t bytes)
     bytes_sent += bytes;
 }
 
+static void on_lost(void *self, struct oribi_conn *c)
+{
+    lost_count++;
+}
+
 static void begin(void)
 {
     struct oribi_reactor_config config = {
@@ -48,10 +55,10 @@ static void begin(void)
         .response_memory_max = 1 << 20,
         .call_bytes = sizeof(struct oribi_call),
     };
-    const struct oribi_reactor_hooks hooks = {NULL, on_refused, NULL, on_closed, on_read, on_sent};
+    const struct oribi_reactor_hooks hooks = {NULL, on_refused, NULL, on_closed, on_read, on_sent, on_lost};
     oribi_limits_init(&config.limits);
     bytes_read = bytes_sent = 0;
-    closed_count = refused_status = 0;
+    closed_count = refused_status = lost_count = 0;
     refused_bytes = 0;
     ok_eq(oribi_reactor_init(&r, &config, &hooks, source), 0);
 }
@@ -675,6 +682,91 @@ static void test_bytes_behind_a_chunked_body_count(void)
     end();
 }
 
+/* A connection on this number, whose descriptor it takes. */
+static struct oribi_conn *open_conn_at(int fd, int *far)
+{
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0)
+        fail("socketpair");
+    if (fds[0] != fd) {
+        ok_eq(dup2(fds[0], fd), fd);
+        close(fds[0]);
+    }
+    *far = fds[1];
+    struct oribi_conn *c = oribi_conn_open(&r, fd, NULL);
+    oribi_conn_start(&r, c);
+    return c;
+}
+
+/* The application has closed a kept connection's descriptor, and the next connection has its number. */
+static void test_a_number_that_comes_again_ends_its_old_connection_alone(void)
+{
+    for (int in_call = 0; in_call < 2; in_call++) {
+        begin();
+        int far;
+        int far_heir;
+        struct oribi_conn *c = open_conn(&far);
+        int fd = c->watch.fd;
+        if (in_call) {
+            send_text(far, REQUEST);
+            turn();
+            ok(oribi_reactor_pop(&r)->conn == c);
+        }
+        close(fd);
+        struct oribi_conn *heir = open_conn_at(fd, &far_heir);
+        ok_eq(c->state, in_call ? ORIBI_CONN_CALL : ORIBI_CONN_CLOSED);
+        if (in_call) {
+            struct iovec vec = {(void *)(uintptr_t) "secret", 6};
+            ok_eq(oribi_conn_send(&r, c, &vec, 1, false), ORIBI_ECLOSED);
+            oribi_conn_finish(&r, c, false);
+        }
+        ok_eq(lost_count, 1);
+        ok_eq(r.lost_count, 1);
+        ok_eq(r.conn_count, 1);
+        turn();
+        send_text(far_heir, REQUEST);
+        turn();
+        struct oribi_call *call = oribi_reactor_pop(&r);
+        ok(call && call->conn == heir);
+        ok_eq(read_all(far_heir), 0); /* nothing that was meant for another */
+        oribi_conn_finish(&r, heir, true);
+        close(far_heir);
+        turn();
+        ok(oribi_pool_try_get(&r.conn_pool) != c); /* events may still name it */
+        close(far);
+        r.conn_pool.lent_count--;
+        end();
+    }
+}
+
+/* … or a file of the application's, which stays open. */
+static void test_a_number_that_is_a_file_of_the_applications_is_not_closed(void)
+{
+    for (int told = 0; told < 2; told++) {
+        begin();
+        int far;
+        struct oribi_conn *c = open_conn(&far);
+        int fd = c->watch.fd;
+        send_text(far, REQUEST);
+        turn();
+        ok(oribi_reactor_pop(&r)->conn == c);
+        close(fd);
+        if (source != ORIBI_LOOP_POLL) {
+            int file = open("/dev/null", O_RDWR | O_CLOEXEC);
+            ok_eq(file, fd);
+        }
+        struct iovec vec = {(void *)(uintptr_t) "answer", 6};
+        if (told)
+            ok_eq(oribi_conn_send(&r, c, &vec, 1, false), ORIBI_ELOST);
+        oribi_conn_abort(&r, c, false);
+        ok_eq(lost_count, 1);
+        ok_eq(fcntl(fd, F_GETFD) >= 0, source != ORIBI_LOOP_POLL);
+        close(fd);
+        close(far);
+        end();
+    }
+}
+
 static void run_all(enum oribi_loop_source with)
 {
     source = with;
@@ -699,6 +791,8 @@ static void run_all(enum oribi_loop_source with)
     test_lingering_ends_with_silence();
     test_lingering_ends_in_time_whatever_comes();
     test_lingering_takes_so_many_bytes_and_no_more();
+    test_a_number_that_comes_again_ends_its_old_connection_alone();
+    test_a_number_that_is_a_file_of_the_applications_is_not_closed();
 }
 
 int main(void)

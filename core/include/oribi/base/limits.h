@@ -27,6 +27,7 @@ enum {
     ORIBI_RESPONSE_HEAD_BYTES_MAX = 256 * 1024, /* serialised head of one answer; more is the application's mistake */
     ORIBI_RESPONSE_FIELDS_MAX = 1024,
     ORIBI_REFUSED_SHOWN_MAX = 256, /* bytes of a refused line that the error log shows */
+    ORIBI_LOST_CONNECTIONS_MAX = 1000, /* whose descriptors the application has closed; then the worker is replaced */
     ORIBI_PIPELINE_DEPTH = 1, /* requests of one connection known to the run queue at a time */
 };
 

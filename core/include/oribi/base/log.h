@@ -2,6 +2,7 @@
 #ifndef ORIBI_BASE_LOG_H
 #define ORIBI_BASE_LOG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum oribi_log_level { ORIBI_LOG_DEBUG, ORIBI_LOG_INFO, ORIBI_LOG_WARN, ORIBI_LOG_ERROR };
@@ -17,6 +18,12 @@ int oribi_log_open(const char *path);
 
 /* Opens that path anew after a rotation; lines keep going to the old file until the new one is there. Without a path it does nothing. */
 int oribi_log_reopen(void);
+
+/* The descriptor that lines are written to now, for others who write there; -1: none is left. */
+int oribi_log_fd(void);
+
+/* Is the private copy still there, or has the application closed it? */
+bool oribi_log_intact(void);
 
 /* Controls, and bytes that are no UTF-8, are written as \xNN so that a peer cannot forge a line or speak to a terminal; cut at 8 KiB. */
 void oribi_log(enum oribi_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -2,7 +2,7 @@
  * turn errno into a code of error.h at once, so that errno is read nowhere else.
  *
  * Results: 0 or a count >= 0, ORIBI_AGAIN (would block), ORIBI_ECLOSED (the peer is gone), ORIBI_ENOMEM, ORIBI_ELIMIT (out of descriptors),
- * else ORIBI_ESYS. After a negative result oribi_os_error_text() has the words. A call broken off by a signal is begun again, except where
+ * ORIBI_ELOST (EBADF, ENOTSOCK: somebody else has closed the descriptor), else ORIBI_ESYS. After a negative result oribi_os_error_text() has the words. A call broken off by a signal is begun again, except where
  * said. Every descriptor given is CLOEXEC. */
 #ifndef ORIBI_BASE_OS_H
 #define ORIBI_BASE_OS_H
@@ -77,6 +77,16 @@ int oribi_os_replace(int fd, int by);
 
 /* Do both stand for the same file (not necessarily the same open file)? */
 bool oribi_os_same_file(int fd, int other_fd);
+
+/* What a descriptor stands for, to find out later whether it still does: an application may have closed it, and opened something else under its number.
+ * Sockets, pipes and files are told apart; of eventfds and epolls only that they are one of those. Of a descriptor that is not open nothing is noted.
+ * oribi_os_is_marked() leaves errno and the last error's text alone. */
+struct oribi_fd_mark {
+    uint64_t device;
+    uint64_t inode;
+};
+void oribi_os_mark(int fd, struct oribi_fd_mark *mark);
+bool oribi_os_is_marked(int fd, const struct oribi_fd_mark *mark);
 
 /* Gives a second descriptor for the same open file, above those of the standard streams, or a negative code. */
 int oribi_os_dup(int fd);

@@ -87,6 +87,7 @@ struct oribi_conn {
     bool lingers : 1; /* … but read the peer's rest first */
     bool in_again : 1;
     bool broken : 1; /* writing failed: nothing more can be said */
+    bool lost : 1;   /* the application has closed the descriptor: its number is not ours to close */
     bool proxy_awaited : 1; /* the first bytes are a PROXY header, and replace addr and port; set before oribi_conn_start() */
     bool proxy_tls : 1;     /* … which said that the client speaks TLS */
     bool moving_in : 1;     /* what is parsed came from another worker, which has sent the interim answer */

@@ -57,8 +57,15 @@ int oribi_loop_fd(const struct oribi_loop *loop);
 int oribi_loop_add(struct oribi_loop *loop, struct oribi_watch *watch, int fd, enum oribi_watch_kind kind,
                    uint8_t interest);
 
-/* Stops watching; must come before close(fd). */
-void oribi_loop_remove(struct oribi_loop *loop, struct oribi_watch *watch);
+/* Stops watching; must come before close(fd). False when the descriptor is no longer what was watched (the application has closed it): then it must not
+ * be closed, and if a copy of it is open elsewhere, events may go on to name the watch, whose memory must stay for good. */
+bool oribi_loop_remove(struct oribi_loop *loop, struct oribi_watch *watch);
+
+/* Is the descriptor of a watch still what is watched? Costs a system call; of what is not watched, or of no connection, it says yes. */
+bool oribi_loop_holds(struct oribi_loop *loop, struct oribi_watch *watch);
+
+/* Has the loop's own descriptor been closed by somebody else? Noticed when it is waited on. */
+bool oribi_loop_lost(const struct oribi_loop *loop);
 
 /* Changes what the owner wants to hear of. A system call only where ORIBI_WRITE comes or goes. */
 void oribi_loop_interest(struct oribi_loop *loop, struct oribi_watch *watch, uint8_t interest);

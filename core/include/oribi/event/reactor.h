@@ -43,6 +43,7 @@ struct oribi_reactor_hooks {
     void (*closed)(void *self, struct oribi_conn *conn);
     void (*read)(void *self, int64_t bytes);
     void (*sent)(void *self, int64_t bytes);
+    void (*lost)(void *self, struct oribi_conn *conn); /* it ends because the application has closed its descriptor */
 };
 
 struct oribi_reactor {
@@ -53,6 +54,7 @@ struct oribi_reactor {
     uint32_t conn_count;
     uint32_t queue_len;
     uint32_t registered_count; /* connections ever handed to the loop: those that stay */
+    uint32_t lost_count;       /* connections whose descriptor the application has closed; each keeps its memory */
     struct oribi_reactor_config config;
     struct oribi_reactor_hooks hooks;
     struct oribi_timeouts timeouts;
@@ -66,6 +68,9 @@ struct oribi_reactor {
     struct oribi_conn *run_last;
     struct oribi_conn *again;
     struct oribi_conn *dead;
+    struct oribi_conn *adrift;  /* lost ones: events may name them for ever */
+    struct oribi_conn **by_fd;  /* whose descriptor has this number */
+    uint32_t by_fd_cap;
     struct oribi_pool conn_pool;
     struct oribi_pool buf_pool;
     struct oribi_pool call_pool;
@@ -115,5 +120,9 @@ void oribi__reactor_queue(struct oribi_reactor *reactor, struct oribi_conn *conn
 void oribi__reactor_unqueue(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__reactor_again(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__reactor_forget(struct oribi_reactor *reactor, struct oribi_conn *conn, bool queued);
+
+/* Notes that the connection has its descriptor's number; one that is believed to have it as well has lost it. False: no memory for that. */
+bool oribi__reactor_claim(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__reactor_disclaim(struct oribi_reactor *reactor, const struct oribi_conn *conn);
 
 #endif

@@ -5,6 +5,7 @@
 #include "oribi/base/slice.h"
 #include "oribi/http/head.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -43,6 +44,10 @@ int oribi_access_log_reopen(struct oribi_access_log *log, char *error);
 
 /* A log on standard output goes where that leads now. */
 int oribi_access_log_follow_stdout(struct oribi_access_log *log, char *error);
+
+/* Is its descriptor still what was opened, or has the application closed it? And which one it is. */
+bool oribi_access_log_intact(const struct oribi_access_log *log);
+int oribi_access_log_fd(const struct oribi_access_log *log);
 
 void oribi_access_log_close(struct oribi_access_log *log);
 

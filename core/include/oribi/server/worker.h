@@ -32,6 +32,7 @@ struct oribi_worker_setup {
     const struct oribi_handoff *handoff;  /* borrowed; the pool shared with the workers on the board, or NULL: none */
     struct oribi_access_log *access_log;  /* borrowed, or NULL: off */
     int deadline_signal; /* raised in the calling thread when call_timeout passes, once a call; 0: none. The runtime's handler throws, if oribi_req_overdue() */
+    int report_fd;       /* borrowed: what else the process needs to be open, for what it tells its supervisor; 0: none */
     int life_fd;         /* reaches EOF when the supervisor dies: then drain and end; -1: none */
 };
 
