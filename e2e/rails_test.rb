@@ -25,6 +25,28 @@ RAILS_FILES = {
       def show = render(plain: "Hello from Rails to \#{params[:name]} at \#{request.remote_ip}")
       def create = render(plain: "got \#{params[:word]}", status: 201)
       def live = redirect_to("/hello/redirected")
+
+      # Or Rack::ETag would read the body before it is sent.
+      before_action(only: %i[rows streamed]) { headers["Last-Modified"] = Time.now.httpdate }
+
+      # What ends with the request is there for the last row: the body is not closed before.
+      def rows
+        Current.rows = 3
+        self.response_body = Enumerator.new { |rows| Current.rows.times { |i| rows << "row \#{i}\\n" } }
+      end
+
+      # As Active Storage serves files.
+      def file
+        self.status, headers, self.response_body = Rack::Files.new(nil).serving(request, __FILE__)
+        headers.each { |name, value| response.headers[name] = value }
+      end
+
+      # Rails frames such answers itself.
+      def streamed = render(template: "streamed", layout: false, stream: true)
+    end
+
+    class Current < ActiveSupport::CurrentAttributes
+      attribute :rows
     end
   RUBY
   "config/environment.rb" => <<~RUBY,
@@ -34,9 +56,11 @@ RAILS_FILES = {
       get "/hello/:name", to: "hello#show"
       post "/hello", to: "hello#create"
       get "/away", to: "hello#live"
+      %w[rows file streamed].each { |name| get "/\#{name}", to: "hello#\#{name}" }
     end
     HelloController.skip_forgery_protection
   RUBY
+  "app/views/streamed.html.erb" => "one, <%= 'two' %>",
   "bin/rails" => <<~RUBY,
     #!/usr/bin/env ruby
     APP_PATH = File.expand_path("../config/application", __dir__)
@@ -74,7 +98,22 @@ if E2E::RUBY
       assert_equal 404, client.get("/nowhere").status
     end
 
+    def assert_streams(one)
+      client = connect(one)
+      assert_equal ["row 0\nrow 1\nrow 2\n", :chunked], client.get("/rows").then { |answer| [answer.body, answer.framing] }
+      code = File.binread(File.join(@app, "config/application.rb"))
+      assert_equal [200, code], client.get("/file").then { |answer| [answer.status, answer.body] }
+      answer = client.get("/file", { "Range" => "bytes=8-15" })
+      assert_equal [206, code[8..15], :length], [answer.status, answer.body, answer.framing], one.stderr
+      answer = client.get("/file", { "Range" => "bytes=0-1,4-5" })
+      assert_equal 206, answer.status
+      assert_includes answer.body, "\r\ncontent-range: bytes 4-5/#{code.bytesize}\r\n\r\n#{code[4..5]}\r\n"
+      assert_equal ["one, two", :chunked], client.get("/streamed").then { |answer| [answer.body, answer.framing] }
+      assert_equal :length, client.get("/hello/Ann").framing, "an ordinary page has a length"
+    end
+
     def test_with_our_command
+      assert_streams start("--env", "production", app: File.join(@app, "config.ru"), env: { "RAILS_ENV" => "production", "E2E_CHDIR" => @app })
       assert_answers start("--env", "production", app: File.join(@app, "config.ru"), env: { "RAILS_ENV" => "production", "E2E_CHDIR" => @app })
     end
 

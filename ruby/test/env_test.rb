@@ -50,7 +50,7 @@ class EnvTest < BindingTest
   end
 
   def test_http10
-    env_of(lint: RACK3) do |client, seen|
+    env_of(lint: false) do |client, seen| # Lint's bodies are read, and have no length for 1.0
       client.get("/", { "Connection" => "keep-alive" }, version: "1.0")
       client.get("/")
       assert_equal %w[HTTP/1.0 HTTP/1.1], seen.map { |env| env["SERVER_PROTOCOL"] }

@@ -1,9 +1,12 @@
 # frozen_string_literal: true
 
 require "support"
+require "delegate"
+require "rack/body_proxy"
 require "tempfile"
 
-# What an application returns, and what of it reaches the client.
+# What an application returns, and what of it reaches the client. Lint puts a body of its own, which can be closed,
+# around each: with it even an Array is read part by part.
 class ReplyTest < BindingTest
   # Lint of rack 2 refuses what rack 3 brought (lists of values, bodies that are called) and hides to_ary and to_path.
   def serve(app, lint: RACK3, **more, &block) = super
@@ -41,19 +44,20 @@ class ReplyTest < BindingTest
   # --- bodies ---
 
   def test_array
-    response = answer(text(%w[a b c]))
+    response = answer(text(%w[a b c]), lint: false)
     assert_equal [200, "abc", "3"], [response.status, response.body, response["content-length"]]
   end
 
   def test_empty_array_and_empty_parts
-    assert_equal ["", "0"], answer(text([])).then { |response| [response.body, response["content-length"]] }
-    assert_equal "ab", answer(text(["", "a", "", "b", ""])).body
+    assert_equal ["", "0"], answer(text([]), lint: false).then { |response| [response.body, response["content-length"]] }
+    assert_equal "ab", answer(text(["", "a", "", "b", ""]), lint: false).body
   end
 
   def test_arrays_of_every_size
     [1, 63, 64, 65, 255, 256, 257, 1023, 1024, 1025, 5000].each do |count|
       parts = Array.new(count) { |i| "#{i};" }
-      assert_equal parts.join, answer(text(parts)).body, count
+      assert_equal parts.join, answer(text(parts), lint: false).body, count
+      assert_equal parts.join, answer(text(parts)).body, "#{count}, which Lint makes a body to be read"
     end
   end
 
@@ -62,11 +66,12 @@ class ReplyTest < BindingTest
   end
 
   def test_binary_and_wide_parts
-    assert_equal "\xff\x00é".b, answer(text(["\xff\x00".b, "é"])).body.b
+    assert_equal "\xff\x00é".b, answer(text(["\xff\x00".b, "é"]), lint: false).body.b
   end
 
   def test_large_body
     body = Random.bytes(3_000_000)
+    assert_equal body, answer(text([body]), lint: false).body
     assert_equal body, answer(text([body])).body
   end
 
@@ -100,8 +105,92 @@ class ReplyTest < BindingTest
     body = Object.new
     def body.each = to_ary.each { |part| yield part }
     def body.to_ary = %w[a b]
-    response = answer(text(body))
+    response = answer(text(body), lint: false)
     assert_equal %w[ab 2], [response.body, response["content-length"]]
+  end
+
+  # --- to_ary ---
+
+  # A body whose to_ary, each and close leave their names, in order.
+  class Traced
+    attr_reader :trace
+
+    def initialize(parts, &array)
+      @parts = parts
+      @array = array
+      @trace = []
+    end
+
+    def to_ary
+      @trace << :to_ary
+      @array.call
+    end
+
+    def each(&block)
+      raise LocalJumpError, "no block given (yield)" unless block
+
+      @trace << :each
+      @parts.each(&block)
+    end
+  end
+
+  # The same with close: whether its to_ary has closed it, as Rack 3 wants, nobody can know.
+  class Closable < Traced
+    def close = @trace << :close
+  end
+
+  def test_to_ary_that_gives_no_array_of_strings
+    [-> { raise "not to be had" }, -> {}, -> { %w[a b].each }, -> { "ab" }, -> { ["a", 1] }, -> { ["a", nil] }].each do |array|
+      body = Traced.new(%w[a b], &array)
+      response = answer(text(body), lint: false)
+      assert_equal ["ab", "chunked", %i[to_ary each]], [response.body, response["transfer-encoding"], body.trace]
+      assert_empty failures_of(StandardError)
+    end
+  end
+
+  def test_to_ary_that_fails_for_good
+    body = Traced.new(nil) { raise "to_ary" }
+    assert_equal 500, answer(text(body), lint: false).status
+    assert_equal [NoMethodError], failures_of(StandardError).map(&:class), "what each raises is told"
+  end
+
+  def test_to_ary_of_a_body_that_is_closed
+    body = Closable.new(%w[a b]) { raise "nobody asks" }
+    assert_equal %w[ab chunked], answer(text(body), lint: false).then { |response| [response.body, response["transfer-encoding"]] }
+    assert_equal %i[each close], body.trace
+  end
+
+  # As Rails passes on its own bodies, whose to_ary is each without a block.
+  def test_proxies_around_what_is_no_array
+    body = Closable.new(%w[a b]) { body.each }
+    proxy = Rack::BodyProxy.new(Rack::BodyProxy.new(body) { body.trace << :inner }) { body.trace << :outer }
+    assert_equal "ab", answer(text(proxy), lint: false).body
+    assert_equal %i[each close inner outer], body.trace
+  end
+
+  def test_proxies_around_an_array
+    trace = []
+    serve(->(_) { text(Rack::BodyProxy.new(Rack::BodyProxy.new(%w[a b]) { trace << :inner }) { trace << :outer }) }, lint: false) do |client|
+      response = client.get("/")
+      assert_equal ["ab", "2", nil], [response.body, response["content-length"], response["transfer-encoding"]]
+      assert_equal "2", client.request("HEAD", "/")["content-length"]
+    end
+    assert_equal %i[inner outer] * 2, trace, "closed once, from the inside"
+  end
+
+  def test_a_proxy_is_closed_after_its_parts_have_been_sent
+    sent = Queue.new
+    proxy = Rack::BodyProxy.new(["a"]) { sent.pop }
+    serve(->(_) { text(proxy) }, lint: false) do |client|
+      assert_equal "a", client.get("/").body
+      sent << true
+    end
+  end
+
+  # A delegator's own each is what its body is, whatever the array inside is.
+  def test_a_delegator_around_an_array
+    body = Class.new(SimpleDelegator) { def each = super { |part| yield part.upcase } }.new(%w[a b])
+    assert_equal "AB", answer(text(body), lint: false).body
   end
 
   def test_to_path

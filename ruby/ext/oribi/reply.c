@@ -1,6 +1,6 @@
 /* What the application returned becomes an answer.
  *
- *   Array, to_ary   one writev straight from the strings
+ *   Array           one writev straight from the strings; the same for a proxy around one, and for to_ary that gives one
  *   File, to_path   sendfile
  *   each            streamed, one write per part
  *   call            streamed through a Stream (stream.c), or called with the socket once rack.protocol has changed the protocol
@@ -17,7 +17,9 @@ enum { PARTS_STACK = 1024 }; /* 16 KiB */
 static VALUE key_hijack;
 static VALUE key_protocol;
 static ID id_call;
+static ID id_close;
 static ID id_each;
+static ID id_pack;
 static ID id_pos;
 static ID id_to_ary;
 static ID id_to_i;
@@ -274,6 +276,50 @@ static VALUE special_of(VALUE headers, VALUE key)
     return RB_TYPE_P(headers, T_HASH) ? rb_hash_lookup(headers, key) : Qnil;
 }
 
+static VALUE ask_array(VALUE body)
+{
+    return rb_funcallv(body, id_to_ary, 0, NULL);
+}
+
+static VALUE no_array(VALUE nothing, VALUE exception)
+{
+    return Qnil; /* what is wrong will be told by `each` */
+}
+
+static bool are_strings(VALUE parts)
+{
+    for (long i = 0; i < RARRAY_LEN(parts); i++)
+        if (!RB_TYPE_P(RARRAY_AREF(parts, i), T_STRING))
+            return false;
+    return true;
+}
+
+static VALUE collect_part(RB_BLOCK_CALL_FUNC_ARGLIST(part, parts))
+{
+    return rb_ary_push(parts, part);
+}
+
+/* The parts of a body that has them all already, or nil.
+ *
+ * to_ary closes a body that can be closed (Rack 3), and many that respond to it give no Array: it is asked only where
+ * nothing is lost then. A proxy around an Array, as Rails and most middleware give it, has the methods of an Array, and
+ * its `each` waits for nothing: so its parts are collected, sent as a whole, and it is closed after that, once. All
+ * others are streams. */
+static VALUE known_parts(VALUE body)
+{
+    if (!rb_respond_to(body, id_to_ary))
+        return Qnil;
+    if (rb_respond_to(body, id_pack) && rb_respond_to(body, id_each)) {
+        VALUE parts = rb_ary_new();
+        rb_block_call(body, id_each, 0, NULL, collect_part, parts);
+        return parts;
+    }
+    if (rb_respond_to(body, id_close))
+        return Qnil;
+    VALUE parts = rb_rescue2(ask_array, body, no_array, Qnil, rb_eStandardError, (VALUE)0);
+    return RB_TYPE_P(parts, T_ARRAY) && are_strings(parts) ? parts : Qnil;
+}
+
 static void send_object(struct ext_call *call)
 {
     VALUE body = call->body;
@@ -281,12 +327,10 @@ static void send_object(struct ext_call *call)
         if (RB_TYPE_P(body, T_FILE) ? try_send_io(call) : try_send_path(call))
             return;
     }
-    if (rb_respond_to(body, id_to_ary)) {
-        VALUE parts = rb_check_array_type(body);
-        if (!NIL_P(parts)) {
-            send_array(call, parts);
-            return;
-        }
+    VALUE parts = known_parts(body);
+    if (!NIL_P(parts)) {
+        send_array(call, parts);
+        return;
     }
     bool each = rb_respond_to(body, id_each);
     if (!each && !rb_respond_to(body, id_call))
@@ -350,7 +394,9 @@ void ext_reply_setup(void)
     key_protocol = rb_enc_interned_str_cstr("rack.protocol", rb_utf8_encoding());
     rb_gc_register_mark_object(key_protocol);
     id_call = rb_intern("call");
+    id_close = rb_intern("close");
     id_each = rb_intern("each");
+    id_pack = rb_intern("pack");
     id_pos = rb_intern("pos");
     id_to_ary = rb_intern("to_ary");
     id_to_i = rb_intern("to_i");
