@@ -1,13 +1,15 @@
-/* A clock that a test can put forward: definitions that stand in for those of base/clock.c in the test that includes this. Deadlines then take no time,
- * and a slow machine runs into none by itself. */
+/* A clock that a test can put forward, or hold: definitions that stand in for those of base/clock.c in the test that includes this. Deadlines then take no
+ * time, and a slow machine runs into none by itself. */
 #ifndef ORIBI_TEST_BASE_CLOCK_AHEAD_H
 #define ORIBI_TEST_BASE_CLOCK_AHEAD_H
 
 #include "oribi/base/clock.h"
 
+#include <stdbool.h>
 #include <time.h>
 
 static int64_t clock_ahead_us;
+static int64_t clock_held_us; /* 0: the clock runs */
 
 /* What the clock on the wall says, for the deadlines of tests themselves. */
 static int64_t real_us(void)
@@ -29,7 +31,13 @@ __attribute__((unused)) static void pass_ms(int64_t ms)
 
 int64_t oribi_clock_us(void)
 {
-    return real_us() + clock_ahead_us;
+    return clock_held_us ? clock_held_us : real_us() + clock_ahead_us;
+}
+
+/* Nothing takes any time until it runs again, however busy the machine is. */
+__attribute__((unused)) static void hold_clock(bool on)
+{
+    clock_held_us = on ? oribi_clock_us() : 0;
 }
 
 int64_t oribi_clock_ms(void)
