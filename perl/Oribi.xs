@@ -2,7 +2,7 @@
  *
  *   xs/binding.h   what the C files share, and the life of a call
  *   xs/worker.c    the loop
- *   xs/env.c       request to environment        xs/lazy.c   the parts made on demand
+ *   xs/env.c       request to environment        xs/lent.c, xs/lazy.c   parts lent from one to the next, and made on demand
  *   xs/reply.c     response to reply             xs/body.c   handles, objects, streams
  *   this file      what the objects share
  *   xs/options.xsi, xs/listeners.xsi                            what a server is told

@@ -198,6 +198,11 @@ this machine set C<trusted_proxies> to C<unix>, and the proxy to write C<X-Forwa
 A handle that ends where the body ends and can seek: the body has been read before the application is called. Small bodies are in memory, longer ones
 in an unlinked file.
 
+=item psgi.errors
+
+A handle of its own on what STDERR writes to. Like all values here it is the request's: nothing that an application does to it (blessing, tying, opening
+C<psgi.input> anew, changing C<psgi.version>, keeping a reference) is seen by the next. What is done to STDERR itself, closing it or giving it a layer, is done to the process.
+
 =item psgix.io
 
 The client's socket, made when it is first read. It is non-blocking; C<< $io->blocking(1) >> changes that. An application that looks at it and

@@ -39,6 +39,15 @@ my %ROUTE = (
     io => sub { my ($env) = @_; my %copy = %$env; [200, [@TEXT], ['x']] },
     env => sub { my ($env) = @_; $env->{"key.$_"} = Counted->new for 1 .. 40; [200, [@TEXT], ['x']] },
     close_input => sub { my ($env) = @_; close $env->{'psgi.input'}; [200, [@TEXT], ['x']] },
+    lent => sub {
+        my ($env) = @_;
+        open $env->{'psgi.input'}, '<', \'other text';
+        bless $env->{$_}, 'Some::Class' for qw(psgi.errors psgi.version psgix.cleanup.handlers);
+        ${ *{ $env->{'psgi.errors'} } }{object} = Counted->new;
+        push @{ $env->{'psgi.version'} }, Counted->new;
+        $env->{$_} = Counted->new for qw(psgix.io psgix.informational);
+        return [200, [@TEXT], ['x']];
+    },
     alive => sub { [200, [@TEXT], [$alive]] },
     memory => sub {
         open my $fh, '<', '/proc/self/statm' or die;

@@ -2,6 +2,7 @@
  *
  *   worker.c  the loop: take, call the application, answer; every way out of a call
  *   env.c     the PSGI environment of a request
+ *   lent.c    its handles and arrays, lent to one environment after the other
  *   lazy.c    psgix.io, psgix.informational and oribi.extend_deadline, made when they are first looked at; how closures find their call
  *   reply.c   a response of any shape becomes a reply
  *   body.c    bodies that are handles or objects, and the writer of streamed answers
@@ -109,6 +110,37 @@ enum psgi_followed {
     PSGI_FOLLOWED_COUNT,
 };
 
+/* lent.c: what is lent to one environment after the other, with what it is compared with before it is lent again. */
+struct psgi_glob {
+    GV *glob;
+    U32 flags;
+    GP body;
+};
+
+struct psgi_array {
+    AV *array;
+    U32 flags;
+};
+
+struct psgi_input {
+    struct psgi_glob glob;
+    XPVIO io_body;
+    U32 io_flags;
+    void *layer; /* the only one of the handle */
+    U32 layer_flags;
+    SV *data; /* the empty string that it reads */
+    U32 data_flags;
+};
+
+struct psgi_lent {
+    struct psgi_input input;
+    struct psgi_glob errors;
+    struct psgi_array version;
+    U32 version_flags; /* of its two numbers */
+    struct psgi_array cleanup_handlers;
+    SV *lazy[PSGI_LAZY_COUNT]; /* magical */
+};
+
 struct psgi_worker {
     struct oribi_worker *core;
     struct oribi_seat *seat; /* ties to the supervisor; NULL for a worker that has none */
@@ -139,17 +171,13 @@ struct psgi_worker {
     struct psgi_template templates[2][2]; /* of our keys alone: whether the client has an address, whether a few fields have room or a browser's */
     struct psgi_shape shapes[PSGI_SHAPES];
     bool multiprocess;
-    AV *version;
     SV *keys[PSGI_KEY_COUNT];
     SV *field_keys[ORIBI_FIELD_COUNT];
     SV *methods[PSGI_METHOD_COUNT];
     SV *protocols[2];
     SV *empty;
     SV *followed[PSGI_FOLLOWED_COUNT]; /* as in the last request; shared texts */
-    GV *empty_input;
-    void *empty_input_layer; /* top layer of that handle as we opened it */
-    AV *cleanup_handlers;
-    SV *lazy[PSGI_LAZY_COUNT]; /* magical; lent to one environment after the other */
+    struct psgi_lent lent;
 
     /* reply.c: grown, never shrunk */
     struct oribi_header *headers;
@@ -214,26 +242,34 @@ void psgi_env_deinit(pTHX_ struct psgi_worker *w);
 /* Gives the environment of a request; NULL for a path with a bad percent escape, which the core has answered. Runs no Perl code. */
 HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req);
 
-/* After the environment was freed, or kept by the application: whatever it still holds of ours is replaced. */
-void psgi_env_recycle(pTHX_ struct psgi_worker *w);
-
 /* The value of one of our keys in an environment, or NULL. */
 SV *psgi_env_get(pTHX_ struct psgi_worker *w, HV *env, enum psgi_key key);
 
+/* --- lent.c --- */
+
+void psgi_lent_init(pTHX_ struct psgi_worker *w);
+void psgi_lent_deinit(pTHX_ struct psgi_worker *w);
+
+/* psgi.input of a request, counted; undef when a descriptor cannot be had. */
+SV *psgi_lent_input(pTHX_ struct psgi_worker *w, const struct oribi_req *req);
+
+/* After the environment was freed, or kept by the application: whatever it has changed, or still holds, is replaced. */
+void psgi_lent_recycle(pTHX_ struct psgi_worker *w);
+
 /* --- lazy.c --- */
 
-/* Gives a scalar whose value is made when it is first read. */
-SV *psgi_lazy_new(pTHX_ enum psgi_lazy_kind kind);
+/* Gives a scalar whose value is made, for the call of that moment, when it is first read. */
+SV *psgi_lazy_new(pTHX_ struct psgi_worker *w, enum psgi_lazy_kind kind);
 
-/* Before a request: the scalar belongs to this call. After it, `w` NULL: it belongs to none. */
-void psgi_lazy_bind(pTHX_ SV *sv, struct psgi_worker *w);
+/* Takes it back, if there is one; whoever else has it reads undef from then on. */
+void psgi_lazy_part(pTHX_ SV *sv);
 
 /* Before an answer, and before each part of one: what the application did with psgix.io is over. The connection closes behind the answer, and
  * the socket is non-blocking again. Nothing to do when nobody looked at it. */
 void psgi_socket_back(struct psgi_worker *w);
 
-/* True while nobody wrote to the scalar and nothing was made: it may be lent to the next environment. */
-bool psgi_lazy_fresh(pTHX_ SV *sv);
+/* True while nobody wrote to the scalar, nothing was made, and nothing but the caller knows it: it may be lent to the next environment. */
+bool psgi_lazy_fresh(const SV *sv);
 
 /* Ties `sv` (a code reference's code, an object's scalar) to the current call; keeps the worker alive. */
 void psgi_bind(pTHX_ struct psgi_worker *w, SV *sv);

@@ -11,12 +11,8 @@
  * such. Constant strings are scalars that share their text with Perl's table of hash keys: copying one allocates no buffer, and an application
  * that writes to its copy gets a text of its own. Nothing is read-only.
  *
- * Five things are lent to one environment after the other instead of being made anew: the empty psgi.input, the array of cleanup handlers and
- * the three scalars of lazy.c. psgi_env_recycle() replaces each that the application kept or changed. The version array is one for all. */
+ * Handles, arrays and closures are lent to one environment after the other: lent.c. */
 #include "xs/binding.h"
-
-#include <fcntl.h>
-#include <perliol.h>
 
 static const char *const key_names[PSGI_KEY_COUNT] = {
 #define PSGI_KEY_NAME(id, key) [PSGI_KEY_##id] = key,
@@ -60,76 +56,7 @@ SV *psgi_env_get(pTHX_ struct psgi_worker *w, HV *env, enum psgi_key key)
     return entry ? HeVAL(entry) : NULL;
 }
 
-/* --- psgi.input --- */
-
-/* A glob without a name in any package, as `open my $handle` makes them. Takes fp; NULL gives NULL. */
-static GV *handle_of(pTHX_ PerlIO *fp)
-{
-    if (!fp)
-        return NULL;
-    GV *glob = (GV *)newSV(0);
-    gv_init_pvn(glob, gv_stashpvs("Oribi::Input", GV_ADD), "input", 5, 0);
-    IO *io = GvIOn(glob);
-    IoTYPE(io) = IoTYPE_RDONLY;
-    IoIFP(io) = fp;
-    return glob;
-}
-
-/* A handle that reads a copy of these bytes and can seek in it. */
-static GV *handle_on_memory(pTHX_ const char *p, STRLEN n)
-{
-    SV *data = newSVpvn(p, n);
-    SV *ref = sv_2mortal(newRV_noinc(data));
-    return handle_of(aTHX_ PerlIO_openn(aTHX_ NULL, "r", -1, 0, 0, NULL, 1, &ref));
-}
-
-/* A handle on the core's unlinked file, which stands at 0. The application may keep it longer than the request lives. */
-static GV *handle_on_file(pTHX_ int fd)
-{
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (copy < 0)
-        return NULL;
-    return handle_of(aTHX_ PerlIO_fdopen(copy, "r"));
-}
-
-static void open_empty_input(pTHX_ struct psgi_worker *w)
-{
-    w->empty_input = handle_on_memory(aTHX_ "", 0);
-    if (!w->empty_input)
-        croak("Oribi: no in-memory file handle for psgi.input: %s", Strerror(errno));
-    w->empty_input_layer = *IoIFP(GvIO(w->empty_input));
-}
-
-/* The handle without a body is reused until the application closes it, pushes a layer on it, or keeps it. */
-static SV *input_of(pTHX_ struct psgi_worker *w, const struct oribi_req *req)
-{
-    GV *glob = NULL;
-    if (req->body_fd >= 0)
-        glob = handle_on_file(aTHX_ req->body_fd);
-    else if (req->body.n > 0)
-        glob = handle_on_memory(aTHX_ req->body.p, req->body.n);
-    else
-        return newRV_inc((SV *)w->empty_input);
-    return glob ? newRV_noinc((SV *)glob) : NULL;
-}
-
-static void recycle_input(pTHX_ struct psgi_worker *w)
-{
-    PerlIO *fp = GvIO(w->empty_input) ? IoIFP(GvIO(w->empty_input)) : NULL;
-    bool untouched = SvREFCNT(w->empty_input) == 1 && !SvOBJECT(w->empty_input) && PerlIOValid(fp) &&
-                     (void *)*fp == w->empty_input_layer && !(PerlIOBase(fp)->flags & PERLIO_F_UTF8);
-    if (untouched) {
-        IO *io = GvIO(w->empty_input);
-        PerlIO_clearerr(fp);
-        IoFLAGS(io) &= ~IOf_NOLINE; /* else the second request to slurp it gets undef where the first got "" */
-        IoLINES(io) = 0;
-        return;
-    }
-    SvREFCNT_dec((SV *)w->empty_input);
-    open_empty_input(aTHX_ w);
-}
-
-/* --- the rest of the values --- */
+/* --- values --- */
 
 /* Decoded once, a decoded NUL stays a NUL. NULL: it cannot be, and the core has answered. */
 static SV *path_info_of(pTHX_ struct oribi_req *req)
@@ -229,17 +156,16 @@ static void store_trailers(pTHX_ struct psgi_worker *w, HV *env, const struct or
     store(aTHX_ w, env, PSGI_KEY_TRAILERS, newRV_noinc((SV *)trailers));
 }
 
-static SV *lend(pTHX_ struct psgi_worker *w, enum psgi_lazy_kind kind)
+static SV *lend(struct psgi_worker *w, enum psgi_lazy_kind kind)
 {
-    psgi_lazy_bind(aTHX_ w->lazy[kind], w);
-    return SvREFCNT_inc_simple_NN(w->lazy[kind]);
+    return SvREFCNT_inc_simple_NN(w->lent.lazy[kind]);
 }
 
 static void set_constants(pTHX_ struct psgi_worker *w, SV **values)
 {
     values[PSGI_KEY_SCRIPT_NAME] = copy_shared(aTHX_ w->empty);
-    values[PSGI_KEY_VERSION] = newRV_inc((SV *)w->version);
-    values[PSGI_KEY_ERRORS] = newRV_inc((SV *)PL_stderrgv);
+    values[PSGI_KEY_VERSION] = newRV_inc((SV *)w->lent.version.array);
+    values[PSGI_KEY_ERRORS] = newRV_inc((SV *)w->lent.errors.glob);
     values[PSGI_KEY_MULTITHREAD] = newSViv(0);
     values[PSGI_KEY_MULTIPROCESS] = newSViv(w->multiprocess);
     values[PSGI_KEY_RUN_ONCE] = newSViv(0);
@@ -254,7 +180,6 @@ static void set_constants(pTHX_ struct psgi_worker *w, SV **values)
 static void set_values(pTHX_ struct psgi_worker *w, SV **values, SV *path_info, const struct oribi_req *req)
 {
     const struct oribi_head *head = req->head;
-    SV *input = input_of(aTHX_ w, req);
     set_constants(aTHX_ w, values);
     set_peer(aTHX_ w, values, req);
     values[PSGI_KEY_REQUEST_METHOD] = method_of(aTHX_ w, head->method);
@@ -262,13 +187,13 @@ static void set_values(pTHX_ struct psgi_worker *w, SV **values, SV *path_info, 
     values[PSGI_KEY_PATH_INFO] = path_info;
     values[PSGI_KEY_QUERY_STRING] = head->query.n ? text_of(aTHX_ head->query) : copy_shared(aTHX_ w->empty);
     values[PSGI_KEY_SERVER_PROTOCOL] = copy_shared(aTHX_ w->protocols[head->minor ? 1 : 0]);
-    values[PSGI_KEY_INPUT] = input ? input : newSV(0);
+    values[PSGI_KEY_INPUT] = psgi_lent_input(aTHX_ w, req);
     values[PSGI_KEY_QUEUE_US] = newSViv((IV)req->queue_us);
-    values[PSGI_KEY_IO] = lend(aTHX_ w, PSGI_LAZY_IO);
-    values[PSGI_KEY_EXTEND] = lend(aTHX_ w, PSGI_LAZY_EXTEND);
+    values[PSGI_KEY_IO] = lend(w, PSGI_LAZY_IO);
+    values[PSGI_KEY_EXTEND] = lend(w, PSGI_LAZY_EXTEND);
     if (w->early_hints)
-        values[PSGI_KEY_INFORMATIONAL] = lend(aTHX_ w, PSGI_LAZY_INFORMATIONAL);
-    values[PSGI_KEY_CLEANUP_HANDLERS] = newRV_inc((SV *)w->cleanup_handlers);
+        values[PSGI_KEY_INFORMATIONAL] = lend(w, PSGI_LAZY_INFORMATIONAL);
+    values[PSGI_KEY_CLEANUP_HANDLERS] = newRV_inc((SV *)w->lent.cleanup_handlers.array);
 }
 
 /* What the client has sent in advance in the protocol that it asks for: sysread on psgix.io would not give it. */
@@ -443,24 +368,6 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     return env;
 }
 
-void psgi_env_recycle(pTHX_ struct psgi_worker *w)
-{
-    recycle_input(aTHX_ w);
-    if (SvREFCNT(w->cleanup_handlers) != 1 || AvFILLp(w->cleanup_handlers) >= 0 || SvOBJECT(w->cleanup_handlers) ||
-        SvMAGICAL(w->cleanup_handlers)) {
-        SvREFCNT_dec((SV *)w->cleanup_handlers);
-        w->cleanup_handlers = newAV();
-    }
-    for (int kind = 0; kind < PSGI_LAZY_COUNT; kind++) {
-        SV *lazy = w->lazy[kind];
-        if (SvREFCNT(lazy) == 1 && psgi_lazy_fresh(aTHX_ lazy))
-            continue;
-        psgi_lazy_bind(aTHX_ lazy, NULL);
-        SvREFCNT_dec(lazy);
-        w->lazy[kind] = psgi_lazy_new(aTHX_ (enum psgi_lazy_kind)kind);
-    }
-}
-
 /* --- once per worker --- */
 
 void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess)
@@ -474,18 +381,12 @@ void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess)
     w->protocols[0] = shared_text(aTHX_ "HTTP/1.0");
     w->protocols[1] = shared_text(aTHX_ "HTTP/1.1");
     w->empty = shared_text(aTHX_ "");
-    w->cleanup_handlers = newAV();
-    for (int kind = 0; kind < PSGI_LAZY_COUNT; kind++)
-        w->lazy[kind] = psgi_lazy_new(aTHX_ (enum psgi_lazy_kind)kind);
     w->multiprocess = multiprocess;
-    w->version = newAV();
-    av_push(w->version, newSViv(1));
-    av_push(w->version, newSViv(1));
     for (int i = 0; i < 2; i++) {
         make_template(aTHX_ w, NULL, i, 64, &w->templates[i][false]);
         make_template(aTHX_ w, NULL, i, 32, &w->templates[i][true]);
     }
-    open_empty_input(aTHX_ w);
+    psgi_lent_init(aTHX_ w);
 }
 
 void psgi_env_deinit(pTHX_ struct psgi_worker *w)
@@ -496,23 +397,16 @@ void psgi_env_deinit(pTHX_ struct psgi_worker *w)
         SvREFCNT_dec(w->field_keys[i]);
     for (int i = 0; i < PSGI_METHOD_COUNT; i++)
         SvREFCNT_dec(w->methods[i]);
-    for (int kind = 0; kind < PSGI_LAZY_COUNT; kind++) {
-        if (w->lazy[kind])
-            psgi_lazy_bind(aTHX_ w->lazy[kind], NULL);
-        SvREFCNT_dec(w->lazy[kind]);
-    }
     SvREFCNT_dec(w->protocols[0]);
     SvREFCNT_dec(w->protocols[1]);
     SvREFCNT_dec(w->empty);
     for (int i = 0; i < PSGI_FOLLOWED_COUNT; i++)
         SvREFCNT_dec(w->followed[i]);
-    SvREFCNT_dec((SV *)w->empty_input);
-    SvREFCNT_dec((SV *)w->cleanup_handlers);
+    psgi_lent_deinit(aTHX_ w);
     for (int i = 0; i < 2; i++) {
         SvREFCNT_dec((SV *)w->templates[i][false].env);
         SvREFCNT_dec((SV *)w->templates[i][true].env);
     }
     for (int i = 0; i < PSGI_SHAPES; i++)
         SvREFCNT_dec((SV *)w->shapes[i].template.env);
-    SvREFCNT_dec((SV *)w->version);
 }

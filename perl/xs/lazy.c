@@ -12,9 +12,10 @@
 #include <fcntl.h>
 
 struct lazy {
-    struct psgi_worker *w; /* NULL: no call owns the scalar, reading it gives undef */
+    struct psgi_worker *w; /* NULL: the worker has parted with the scalar, reading it gives undef */
     enum psgi_lazy_kind kind;
     bool made; /* the value is there, ours or what the application stored */
+    U32 flags; /* of the scalar, as it was made */
 };
 
 /* Threads and forked children of the application have copies of our scalars; the worker is not theirs. */
@@ -162,27 +163,32 @@ static struct lazy *lazy_of(pTHX_ SV *sv)
 }
 
 /* The state stands in a scalar of its own: `local` copies the magic to a second scalar, and both must see the same. */
-SV *psgi_lazy_new(pTHX_ enum psgi_lazy_kind kind)
+SV *psgi_lazy_new(pTHX_ struct psgi_worker *w, enum psgi_lazy_kind kind)
 {
-    struct lazy lazy = {NULL, kind, false};
+    struct lazy lazy = {w, kind, false, 0};
     SV *state = newSVpvn((const char *)&lazy, sizeof lazy);
     SV *sv = newSV(0);
     sv_magicext(sv, state, PERL_MAGIC_ext, &lazy_vtbl, NULL, 0);
+    ((struct lazy *)SvPVX(state))->flags = SvFLAGS(sv);
     SvREFCNT_dec(state);
     return sv;
 }
 
-void psgi_lazy_bind(pTHX_ SV *sv, struct psgi_worker *w)
+void psgi_lazy_part(pTHX_ SV *sv)
 {
-    struct lazy *lazy = lazy_of(aTHX_ sv);
+    struct lazy *lazy = sv ? lazy_of(aTHX_ sv) : NULL;
     if (lazy)
-        lazy->w = w;
+        lazy->w = NULL;
+    SvREFCNT_dec(sv);
 }
 
-bool psgi_lazy_fresh(pTHX_ SV *sv)
+bool psgi_lazy_fresh(const SV *sv)
 {
-    struct lazy *lazy = lazy_of(aTHX_ sv);
-    return lazy && !lazy->made;
+    MAGIC *mg = SvREFCNT(sv) == 1 && SvTYPE(sv) == SVt_PVMG ? SvMAGIC(sv) : NULL;
+    if (!mg || mg->mg_virtual != &lazy_vtbl || mg->mg_moremagic)
+        return false;
+    const struct lazy *lazy = lazy_in(mg);
+    return !lazy->made && SvFLAGS(sv) == lazy->flags;
 }
 
 /* --- closures and their call --- */

@@ -356,10 +356,11 @@ static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     } else {
         psgi_call_ended(w); /* with 400, by the core: the path has a bad percent escape */
     }
-    FREETMPS;
+    FREETMPS; /* the environment, unless it is kept */
+    psgi_lent_recycle(aTHX_ w);
+    FREETMPS; /* what stood in the slots of a glob that was replaced: Perl makes it mortal */
     LEAVE;
     come_back(w);
-    psgi_env_recycle(aTHX_ w);
     leave_child_quietly(aTHX_ w);
 }
 

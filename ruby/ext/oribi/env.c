@@ -8,7 +8,8 @@
  *   always, enum place                       | the shape's fields        | constant
  *
  * Fields that are not in the core's table, and requests whose shape is not kept, go the ordinary way, key by key.
- * Keys are interned once; values are new binary strings, because applications may change them in place. */
+ * Keys are interned once; values are new binary strings, because applications may change them in place. What is the same object in two requests is
+ * frozen: nothing that one does can be seen by the next. */
 #include "ext.h"
 
 #include <ruby/st.h>
@@ -55,7 +56,7 @@ static VALUE method_texts[ENV_METHODS];
 static const char *const method_names[ENV_METHODS] = {"GET",    "POST",  "HEAD",    "PUT",
                                                       "DELETE", "PATCH", "OPTIONS", "TRACE"};
 
-static VALUE empty_input;
+static VALUE empty_input_class;
 static VALUE string_io_class;
 static ID id_for_fd;
 
@@ -112,7 +113,7 @@ static VALUE field_value(struct ext_worker *worker, const struct oribi_field *fi
 static VALUE input_for(const struct oribi_req *req)
 {
     if (req->body_len == 0)
-        return empty_input;
+        return rb_obj_alloc(empty_input_class); /* one of its own: an application may do with it what Ruby allows */
     if (req->body_fd < 0) {
         VALUE bytes = ext_bytes(req->body);
         return rb_class_new_instance(1, &bytes, string_io_class);
@@ -438,6 +439,6 @@ void ext_env_setup(void)
     rb_require("stringio");
     string_io_class = rb_const_get(rb_cObject, rb_intern("StringIO"));
     rb_gc_register_mark_object(string_io_class);
-    empty_input = rb_class_new_instance(0, NULL, rb_const_get(ext_module, rb_intern("EmptyInput")));
-    rb_gc_register_mark_object(empty_input);
+    empty_input_class = rb_const_get(ext_module, rb_intern("EmptyInput"));
+    rb_gc_register_mark_object(empty_input_class);
 }

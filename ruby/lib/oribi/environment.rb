@@ -3,13 +3,14 @@
 require "rack/version"
 
 module Oribi
-  # The constant entries of every request's environment that depend on what is installed.
+  # The constant entries of every request's environment that depend on what is installed. They are the same objects each time, and so frozen; but for
+  # $stderr, which is the process's whatever its name.
   module Environment
     module_function
 
     def constants(errors: $stderr)
-      entries = { "rack.errors" => errors, "SERVER_SOFTWARE" => "oribi/#{VERSION}" }
-      entries.merge!("rack.version" => Rack::VERSION, "HTTP_VERSION" => "HTTP/1.1") if rack2?
+      entries = { "rack.errors" => errors, "SERVER_SOFTWARE" => "oribi/#{VERSION}".freeze }
+      entries.merge!("rack.version" => Rack::VERSION.dup.freeze, "HTTP_VERSION" => "HTTP/1.1") if rack2?
       entries
     end
 

@@ -1,0 +1,213 @@
+use strict;
+use warnings;
+use lib 't/lib';
+use Data::Dumper ();
+use File::Temp ();
+use IO::Handle ();
+use OribiTest;
+use Scalar::Util qw(blessed readonly reftype weaken);
+use Test::More;
+
+# Some values of the environment are lent to one request after the other instead of being made anew. Whatever a request does to one of them, and keeps of
+# it, the next finds them as the first one did.
+
+{
+    package Tied;
+    sub TIEHANDLE { return bless {} }
+    sub TIEARRAY { return bless {} }
+    sub TIESCALAR { return bless {} }
+    sub READLINE { return 'tied' }
+    sub FETCH { return 'tied' }
+    sub FETCHSIZE { return 3 }
+    sub STORE { }
+    sub EOF { return 1 }
+    sub CLOSE { }
+}
+
+my @LENT = qw(psgi.input psgi.version psgi.errors psgix.cleanup.handlers psgix.io psgix.informational oribi.extend_deadline);
+
+# A glob's slots, before anything here brings them to life.
+sub slots {
+    my ($glob) = @_;
+    return join ' ', map {"$_=" . (*{$glob}{$_} ? describe(*{$glob}{$_}) : 'none')} qw(ARRAY HASH CODE FORMAT);
+}
+
+sub describe {
+    my ($ref) = @_;
+    my $type = reftype $ref;
+    return $type . ($type eq 'ARRAY' ? '(' . @$ref . ')' : $type eq 'HASH' ? '(' . keys(%$ref) . ')' : '');
+}
+
+sub state_of_handle {
+    my ($handle) = @_;
+    my %seen = (slots => slots($handle), scalar => defined ${ *{$handle}{SCALAR} } ? 'set' : 'empty', io => ref *{$handle}{IO}, tied => ref tied *$handle);
+    $seen{tell} = tell $handle;
+    $seen{layers} = join ',', PerlIO::get_layers($handle);
+    my $selected = select $handle;
+    @seen{qw(top name page length)} = ($^, $~, $%, $=);
+    select $selected;
+    $seen{directory} = defined telldir $handle ? 'open' : 'none';
+    return \%seen;
+}
+
+sub state_of_input {
+    my ($input) = @_;
+    my $seen = state_of_handle($input);
+    $seen->{eof} = eof $input ? 1 : 0;
+    { local $/; $seen->{content} = <$input>; }
+    $seen->{lines} = $.;
+    return $seen;
+}
+
+# Everything that can be seen of them, as text.
+sub state_of {
+    my ($env) = @_;
+    my %seen;
+    for my $key (@LENT) {
+        my $ref = ref \$env->{$key};
+        $seen{$key} = { scalar => $ref, tied => ref tied $env->{$key}, readonly => readonly($env->{$key}) ? 1 : 0, blessed => blessed(\$env->{$key}) };
+    }
+    my ($version, $handlers) = @$env{qw(psgi.version psgix.cleanup.handlers)};
+    $seen{version} = [ref $version, ref tied @$version, Internals::SvREADONLY(@$version), map { ref \$_, $_, readonly($_) ? 1 : 0 } @$version];
+    $seen{handlers} = [ref $handlers, ref tied @$handlers, Internals::SvREADONLY(@$handlers), scalar @$handlers];
+    $seen{input} = [ref $env->{'psgi.input'}, state_of_input($env->{'psgi.input'})];
+    my $errors = state_of_handle($env->{'psgi.errors'});
+    $seen{errors} = [ref $env->{'psgi.errors'}, @$errors{qw(slots scalar io)}];
+    $seen{lazy} = [map { ref $env->{$_} } qw(psgix.io psgix.informational oribi.extend_deadline)];
+    local ($Data::Dumper::Sortkeys, $Data::Dumper::Indent, $Data::Dumper::Terse, $Data::Dumper::Useqq) = (1, 1, 1, 1);
+    return Data::Dumper::Dumper(\%seen);
+}
+
+our ($kept, @handled);
+my $secret = 'a secret of another request';
+
+# What a request does, and what the next one does with what was kept before it is looked at.
+my @CASES = (
+    ['psgi.input is opened on something else' => sub { open $_[0]{'psgi.input'}, '<', \$secret }],
+    ['… and read in part' => sub { open $_[0]{'psgi.input'}, '<', \$secret; read $_[0]{'psgi.input'}, my $some, 2 }],
+    ['… after it was closed' => sub { close $_[0]{'psgi.input'}; open $_[0]{'psgi.input'}, '<', \$secret }],
+    ['… and closed again' => sub { open $_[0]{'psgi.input'}, '<', \$secret; close $_[0]{'psgi.input'} }],
+    ['… and opened on nothing' => sub { open $_[0]{'psgi.input'}, '<', \'' }],
+    ['… on a file' => sub { open $_[0]{'psgi.input'}, '<', __FILE__ }],
+    ['… to be written' => sub { open $_[0]{'psgi.input'}, '+>', \my $text; print { $_[0]{'psgi.input'} } $secret }],
+    ['… many times' => sub { my ($env) = @_; for (1 .. 50) { close $env->{'psgi.input'}; open $env->{'psgi.input'}, '<', \$secret } }],
+    ['psgi.input is closed' => sub { close $_[0]{'psgi.input'} }],
+    ['psgi.input gets a layer' => sub { binmode $_[0]{'psgi.input'}, ':encoding(UTF-16)' }],
+    ['psgi.input gets :utf8' => sub { binmode $_[0]{'psgi.input'}, ':utf8' }],
+    ['psgi.input gets :crlf' => sub { binmode $_[0]{'psgi.input'}, ':crlf' }],
+    ['psgi.input loses its layer' => sub { binmode $_[0]{'psgi.input'}, ':pop' }],
+    ['bytes are put back into psgi.input' => sub { $_[0]{'psgi.input'}->ungetc(ord 'x') for 1 .. 3 }],
+    ['psgi.input is read behind its end' => sub { my $input = $_[0]{'psgi.input'}; my @lines = (<$input>, <$input>); seek $input, 100, 0 }],
+    ['psgi.input is read and sought' => sub { read $_[0]{'psgi.input'}, my $some, 10; seek $_[0]{'psgi.input'}, 5, 1 }],
+    ['psgi.input is blessed' => sub { bless $_[0]{'psgi.input'}, 'Some::Class' }],
+    ['the handle in psgi.input is blessed' => sub { bless *{ $_[0]{'psgi.input'} }{IO}, 'Some::Class' }],
+    ['psgi.input is tied' => sub { tie *{ $_[0]{'psgi.input'} }, 'Tied' }],
+    ['the scalar of psgi.input' => sub { ${ *{ $_[0]{'psgi.input'} } } = $secret }],
+    ['the array of psgi.input' => sub { @{ *{ $_[0]{'psgi.input'} } } = ($secret) }],
+    ['the hash of psgi.input' => sub { ${ *{ $_[0]{'psgi.input'} } }{secret} = $secret }],
+    ['the code of psgi.input' => sub { *{ $_[0]{'psgi.input'} } = sub {$secret} }],
+    ['a glob is assigned to psgi.input' => sub { *{ $_[0]{'psgi.input'} } = *STDOUT }],
+    ['psgi.input becomes a directory' => sub { my $input = $_[0]{'psgi.input'}; close $input; opendir $input, '.' or die "opendir: $!" }],
+    ['the format variables of psgi.input' => sub { my $old = select $_[0]{'psgi.input'}; ($^, $~, $%, $=) = ('TOP', 'NAME', 7, 70); select $old }],
+    ['psgi.input is selected' => sub { $kept = select $_[0]{'psgi.input'} }, sub { select $kept }],
+    ['psgi.input is kept' => sub { $kept = $_[0]{'psgi.input'} }, sub { open $kept, '<', \$secret }],
+    ['psgi.input is kept weakly' => sub { weaken($kept = $_[0]{'psgi.input'}) }, sub { open $kept, '<', \$secret if $kept }],
+    ['the handle in psgi.input is kept' => sub { $kept = *{ $_[0]{'psgi.input'} }{IO} }, sub { open $kept, '<', \$secret }],
+    ['psgi.input gets a second name' => sub { no warnings 'once'; *Some::NAME = $_[0]{'psgi.input'} }, sub { open Some::NAME, '<', \$secret }],
+    ['what is below psgi.input is written to' => sub { eval { ${ (PerlIO::get_layers($_[0]{'psgi.input'}, details => 1))[1] } = $secret } }],
+    ['what is below psgi.input is kept' => sub { $kept = (PerlIO::get_layers($_[0]{'psgi.input'}, details => 1))[1] }, sub { eval { $$kept = $secret } }],
+    ['psgi.input is made read-only' => sub { Internals::SvREADONLY(${ $_[0]{'psgi.input'} }, 1) }],
+    ['psgi.version is changed' => sub { $_[0]{'psgi.version'}[1] = 2 }],
+    ['psgi.version grows' => sub { push @{ $_[0]{'psgi.version'} }, $secret }],
+    ['psgi.version is emptied' => sub { @{ $_[0]{'psgi.version'} } = () }],
+    ['psgi.version is blessed' => sub { bless $_[0]{'psgi.version'}, 'Some::Class' }],
+    ['psgi.version is tied' => sub { tie @{ $_[0]{'psgi.version'} }, 'Tied' }],
+    ['an element of psgi.version is tied' => sub { tie $_[0]{'psgi.version'}[0], 'Tied' }],
+    ['an element of psgi.version is a string' => sub { my $text = "$_[0]{'psgi.version'}[0]"; $_[0]{'psgi.version'}[0] = '1' }],
+    ['psgi.version is made read-only' => sub { Internals::SvREADONLY(@{ $_[0]{'psgi.version'} }, 1) }],
+    ['an element of psgi.version is made read-only' => sub { Internals::SvREADONLY($_[0]{'psgi.version'}[0], 1) }],
+    ['psgi.version is kept' => sub { $kept = $_[0]{'psgi.version'} }, sub { push @$kept, $secret }],
+    ['psgi.version is kept weakly' => sub { weaken($kept = $_[0]{'psgi.version'}) }, sub { push @$kept, $secret if $kept }],
+    ['an element of psgi.version is kept' => sub { $kept = \$_[0]{'psgi.version'}[0] }, sub { $$kept = $secret }],
+    ['psgi.errors is blessed' => sub { bless $_[0]{'psgi.errors'}, 'Some::Class' }],
+    ['the array of psgi.errors' => sub { @{ *{ $_[0]{'psgi.errors'} } } = ($secret) }],
+    ['the hash of psgi.errors' => sub { ${ *{ $_[0]{'psgi.errors'} } }{secret} = $secret }],
+    ['the scalar of psgi.errors' => sub { ${ *{ $_[0]{'psgi.errors'} } } = $secret }],
+    ['the code of psgi.errors' => sub { *{ $_[0]{'psgi.errors'} } = sub {$secret} }],
+    ['psgi.errors is kept' => sub { $kept = $_[0]{'psgi.errors'} }, sub { ${*$kept}{secret} = $secret if $kept }],
+    ['psgi.errors is kept weakly' => sub { weaken($kept = $_[0]{'psgi.errors'}) }, sub { ${*$kept}{secret} = $secret if $kept }],
+    ['psgi.errors gets a second name' => sub { no warnings 'once'; *Some::ERRORS = $_[0]{'psgi.errors'} }, sub { $Some::ERRORS{secret} = $secret }],
+    ['a cleanup handler' => sub { push @{ $_[0]{'psgix.cleanup.handlers'} }, sub { } }],
+    ['the cleanup handlers are blessed' => sub { bless $_[0]{'psgix.cleanup.handlers'}, 'Some::Class' }],
+    ['the cleanup handlers are tied' => sub { tie @{ $_[0]{'psgix.cleanup.handlers'} }, 'Tied' }],
+    ['the cleanup handlers are read-only' => sub { Internals::SvREADONLY(@{ $_[0]{'psgix.cleanup.handlers'} }, 1) }],
+    ['the cleanup handlers are kept' => sub { $kept = $_[0]{'psgix.cleanup.handlers'} }, sub { push @$kept, sub { } }],
+    ['the cleanup handlers are kept weakly' => sub { weaken($kept = $_[0]{'psgix.cleanup.handlers'}) }, sub { push @$kept, sub { } if $kept }],
+    (map {
+        my $key = $_;
+        ["$key is read" => sub { my $value = $_[0]{$key} }],
+        ["$key is assigned" => sub { $_[0]{$key} = $secret }],
+        ["$key is tied" => sub { tie $_[0]{$key}, 'Tied' }],
+        ["$key is blessed" => sub { bless \$_[0]{$key}, 'Some::Class' }],
+        ["$key is read-only" => sub { Internals::SvREADONLY($_[0]{$key}, 1) }],
+        ["$key is kept" => sub { $kept = \$_[0]{$key} }, sub { $$kept = $secret }],
+        ["$key is kept weakly" => sub { weaken($kept = \$_[0]{$key}) }, sub { $$kept = $secret if $kept }],
+        ["$key has a position" => sub { pos($_[0]{$key}) = 0 }],
+    } qw(psgix.io psgix.informational oribi.extend_deadline)),
+    ['every string of the environment is changed' => sub { my ($env) = @_; for (values %$env) { $_ .= $secret if !ref } }],
+    ['… in place' => sub { my ($env) = @_; for (values %$env) { tr/a-z0-9/A-ZA-J/ if !ref } }],
+    ['… kept and changed later' => sub { my ($env) = @_; $kept = [map { \$_ } grep { !ref } values %$env] }, sub { $$_ .= $secret for @$kept }],
+    ['the environment is emptied' => sub { %{ $_[0] } = () }],
+    ['the environment is blessed and kept' => sub { $kept = bless $_[0], 'Some::Class' }, sub { $kept->{'psgi.version'}[0] = 5 }],
+    ['the environment is tied' => sub { require Tie::Hash; tie %{ $_[0] }, 'Tie::StdHash' }],
+);
+
+# /NUMBER does what a case does; /NUMBER?look does its second part and tells what it finds.
+my $app = sub {
+    my ($env) = @_;
+    my ($number) = $env->{PATH_INFO} =~ /(\d+)/;
+    my $case = defined $number ? $CASES[$number] : undef;
+    if ($env->{QUERY_STRING} ne 'look') {
+        no warnings;
+        $case->[1]->($env);
+        return [200, ['Content-Type' => 'text/plain'], ['done']];
+    }
+    if ($case && $case->[2]) { no warnings; $case->[2]->() }
+    no warnings;
+    my $state = state_of($env) . join '', map {"$_=$env->{$_}\n"} sort grep { !ref $env->{$_} && !/PATH_INFO|REQUEST_URI|queue_us|REMOTE_PORT|psgix?\.(?:io|in)|oribi/ } keys %$env;
+    undef $kept;
+    return [200, ['Content-Type' => 'text/plain'], [$state]];
+};
+
+my $server = serve($app, lint => 0);
+my $first = get($server, '/?look')->{body};
+like $first, qr/content/, 'what the first request finds' or diag $first;
+
+for my $number (0 .. $#CASES) {
+    is get($server, "/$number")->{body}, 'done', "$CASES[$number][0]: done";
+    for my $round (1 .. 2) {
+        my $found = get($server, "/$number?look")->{body};
+        is $found, $first, "$CASES[$number][0]: not seen by request $round behind it" or last;
+    }
+}
+is get($server, '/?look')->{body}, $first, 'the last one';
+
+# The handle in psgi.errors is STDERR's, also when the application gives STDERR another.
+subtest 'psgi.errors is STDERR' => sub {
+    my $dir = File::Temp->newdir;
+    my %turn = (
+        '/open' => sub { open STDERR, '>>', "$dir/open" or die },
+        '/assign' => sub { open my $new, '>>', "$dir/assign" or die; *STDERR = $new },
+        '/local' => sub { local *STDERR; open STDERR, '>>', "$dir/local" or die; print STDERR "local\n" },
+        '/print' => sub { my ($env) = @_; $env->{'psgi.errors'}->print("line $env->{QUERY_STRING}\n"); $env->{'psgi.errors'}->flush },
+    );
+    my $server = serve(sub { my ($env) = @_; $turn{ $env->{PATH_INFO} }->($env); [200, ['Content-Type' => 'text/plain'], ["$env->{'psgi.errors'}"]] }, lint => 0);
+    my $read = sub { open my $fh, '<', "$dir/$_[0]" or return ''; local $/; scalar <$fh> };
+    like get($server, $_)->{body}, qr/\AGLOB/, $_ for qw(/print?1 /local /print?2 /open /print?3 /assign /print?4);
+    is $read->('open'), "line 3\n";
+    is $read->('assign'), "line 4\n";
+    is $read->('local'), "local\n";
+    is join(' ', $server->log_text =~ /^line (\d)/mg), '1 2';
+    is $server->stop, 0;
+};
+done_testing;
