@@ -152,6 +152,7 @@ E2E.suite("descriptors") do
   # One at a time. What is not the server's but the runtime's may end the process as well; in any case somebody serves, and nobody spins.
   def sweep(one, route)
     worker = one.worker_pid
+    assert_idle(worker) # our connections are closed
     all = E2E::Processes.descriptors(worker).reject { |fd, _| fd.to_i <= 2 }
     all.each do |fd, name|
       worker = one.worker_pid

@@ -135,6 +135,7 @@ struct oribi_worker {
     int owner_pid;
     bool own_due;           /* a call was made since the last oribi__own_check() … */
     int64_t own_checked_us; /* … which was then */
+    atomic_bool own_doubted; /* the helper met a descriptor of ours that is closed; partner: look_after_own() */
     struct oribi__own own;
     int64_t blocks_before; /* of memory, when it was created: what a worker of a supervisor has to itself */
     bool abandoned; /* this is a child that the application forked */
@@ -368,8 +369,6 @@ void oribi__pool_watch(struct oribi_worker *worker, bool on);
 void oribi__own_begin(struct oribi_worker *worker);
 void oribi__own_check(struct oribi_worker *worker);
 
-/* Ends the process because of this descriptor. `owner`: the caller is the reactor's, whose connections can be passed on. */
-_Noreturn void oribi__own_end(struct oribi_worker *worker, int fd, const char *what, bool owner);
 
 /* refused.c: the reactor's hook; counts and logs a request that the application does not see. */
 void oribi__on_refused(void *worker, struct oribi_conn *conn, int status, size_t body_bytes, const char *reason);

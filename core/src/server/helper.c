@@ -46,6 +46,15 @@ struct oribi_helper {
 
 /* --- the thread --- */
 
+/* A descriptor of ours was closed: whoever has the reactor looks what is left, because it can pass connections on. That is this thread itself if a call is
+ * long. */
+static void doubt(struct oribi_worker *w, int timeout_ms)
+{
+    atomic_store_explicit(&w->own_doubted, true, memory_order_release);
+    oribi_wake_notify(&w->wake);
+    (void)poll(NULL, 0, timeout_ms < TICK_MS ? timeout_ms : TICK_MS);
+}
+
 static void nap(struct oribi_helper *h, bool events, int timeout_ms)
 {
     int epoll_fd = oribi_loop_fd(h->worker->reactor.loop);
@@ -55,11 +64,11 @@ static void nap(struct oribi_helper *h, bool events, int timeout_ms)
         timeout_ms = TICK_MS; /* poll(2) as a source: readiness is found by looking */
     if (poll(fds, on_epoll ? 2 : 1, timeout_ms) <= 0)
         return;
-    if (fds[0].revents && !oribi_os_is_marked(h->bell.read_fd, &h->bell_mark))
-        oribi__own_end(h->worker, h->bell.read_fd, "helper's wake", false);
-    if (fds[1].revents & POLLNVAL)
-        oribi__own_end(h->worker, epoll_fd, "event loop", false);
-    if (fds[0].revents)
+    bool robbed =
+        (fds[1].revents & POLLNVAL) || (fds[0].revents && !oribi_os_is_marked(h->bell.read_fd, &h->bell_mark));
+    if (robbed)
+        doubt(h->worker, timeout_ms);
+    else if (fds[0].revents)
         (void)oribi_wake_clear(&h->bell);
 }
 
@@ -277,9 +286,11 @@ static void start(struct oribi_worker *w)
         return;
     }
     oribi_os_mark(h->bell.read_fd, &h->bell_mark);
+    oribi__own_add(&w->own, h->bell.read_fd, "helper's wake");
     w->helper = h;
     if (start_thread(h))
         return;
+    oribi__own_drop(&w->own, h->bell.read_fd);
     oribi_wake_destroy(&h->bell);
     no_helper(w, h, "the system gives none");
 }
@@ -313,6 +324,7 @@ void oribi_helper_stop(struct oribi_worker *w)
     oribi_wake_notify(&h->bell);
     (void)pthread_join(h->thread, NULL); /* joinable, and not us */
     w->helper = NULL;
+    oribi__own_drop(&w->own, h->bell.read_fd);
     oribi_wake_destroy(&h->bell);
     (void)sem_destroy(&h->left);
     oribi_mem_free(h);

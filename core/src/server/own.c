@@ -58,12 +58,12 @@ static uint32_t pass_all(struct oribi_worker *w)
     return passed;
 }
 
-_Noreturn void oribi__own_end(struct oribi_worker *w, int fd, const char *what, bool owner)
+static _Noreturn void end_worker(struct oribi_worker *w, int fd, const char *what)
 {
     uint32_t passed = 0;
     if (atomic_exchange(&w->dying, true))
         _exit(ORIBI_EXIT_DESCRIPTORS); /* another thread was about to end the process for a late call */
-    if (owner && !oribi_loop_lost(w->reactor.loop) && oribi__own_has(&w->own, w->pool.give_fd))
+    if (!oribi_loop_lost(w->reactor.loop) && oribi__own_has(&w->own, w->pool.give_fd))
         passed = pass_all(w);
     oribi_log(ORIBI_LOG_ERROR,
               "descriptor %d (%s) is not the server's any more: the application has closed it, at the latest in %s; "
@@ -78,15 +78,16 @@ void oribi__own_check(struct oribi_worker *w)
 {
     w->own_due = false;
     w->own_checked_us = w->reactor.now_us;
+    atomic_store_explicit(&w->own_doubted, false, memory_order_relaxed);
     if (oribi_loop_lost(w->reactor.loop))
-        oribi__own_end(w, oribi_loop_fd(w->reactor.loop), "event loop", true);
+        end_worker(w, oribi_loop_fd(w->reactor.loop), "event loop");
     const struct oribi__own_item *lost = oribi__own_lost(&w->own);
     if (lost)
-        oribi__own_end(w, lost->fd, lost->what, true);
+        end_worker(w, lost->fd, lost->what);
     if (!oribi_access_log_intact(w->setup.access_log))
-        oribi__own_end(w, oribi_access_log_fd(w->setup.access_log), "access log", true);
+        end_worker(w, oribi_access_log_fd(w->setup.access_log), "access log");
     if (!oribi_log_intact())
-        oribi__own_end(w, oribi_log_fd(), "error log", true);
+        end_worker(w, oribi_log_fd(), "error log");
 }
 
 void oribi__own_begin(struct oribi_worker *w)

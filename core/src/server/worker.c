@@ -176,11 +176,12 @@ static void publish(struct oribi_worker *w)
         oribi_access_log_flush(w->setup.access_log);
 }
 
-/* Costs nothing but two comparisons as a rule; see own.c. */
+/* Costs nothing but three comparisons as a rule; see own.c. */
 static void look_after_own(struct oribi_worker *w)
 {
     bool due = w->own_due && w->reactor.now_us - w->own_checked_us >= ORIBI__OWN_CHECK_US;
-    if (__builtin_expect(due || oribi_loop_lost(w->reactor.loop), 0))
+    bool doubted = atomic_load_explicit(&w->own_doubted, memory_order_relaxed);
+    if (__builtin_expect(due || doubted || oribi_loop_lost(w->reactor.loop), 0))
         oribi__own_check(w);
 }
 
