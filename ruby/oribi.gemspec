@@ -12,9 +12,9 @@ Gem::Specification.new do |spec|
   spec.license = "MIT"
   spec.required_ruby_version = ">= 3.1"
 
-  # ext/oribi/core is there only while tools/package-gem builds the gem: the core lives once, at the top of the repository.
+  # ext/oribi/core, doc and man are there only while tools/package-gem builds the gem: core and doc live once, at the top of the repository.
   spec.files = Dir.chdir(__dir__) do
-    Dir["lib/**/*.rb", "exe/*", "ext/oribi/*.{c,h,rb}", "ext/oribi/core/**/*", "*.md", "LICENSE"].select { |path| File.file?(path) }
+    Dir["lib/**/*.rb", "exe/*", "ext/oribi/*.{c,h,rb}", "ext/oribi/core/**/*", "man/*.1", "doc/**/*", "*.md", "LICENSE"].select { |path| File.file?(path) }
   end
   spec.bindir = "exe"
   spec.executables = ["oribi"]
@@ -22,5 +22,13 @@ Gem::Specification.new do |spec|
   spec.require_paths = ["lib"]
 
   spec.add_dependency "rack", ">= 2.2", "< 4"
+  spec.extra_rdoc_files = Dir.chdir(__dir__) { Dir["*.md", "doc/*.md"] }
   spec.metadata = { "rubygems_mfa_required" => "true" }
+
+  # The address of a public repository, where tools/package-gem finds the source tree to be a clone of one.
+  if (address = ENV["ORIBI_REPOSITORY"].to_s.delete_suffix(".git")) != ""
+    spec.homepage = address
+    spec.metadata.merge!("source_code_uri" => address, "bug_tracker_uri" => "#{address}/issues", "changelog_uri" => "#{address}/blob/main/CHANGES.md",
+                         "documentation_uri" => "#{address}/tree/main/doc")
+  end
 end

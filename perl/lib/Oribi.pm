@@ -3,7 +3,7 @@ use 5.016;
 use strict;
 use warnings;
 
-our $VERSION = '0.1.0';
+our $VERSION = '0.100';    # release 0.1.0: the last three digits are one of the middle number and two of the last
 
 require XSLoader;
 require IO::File;
@@ -24,6 +24,7 @@ sub Oribi::Core::Seat::CLONE_SKIP {1}
 # What a call dies with that has run for longer than call_timeout. Not caught it becomes a 504. Its text says where the call was, innermost first, without
 # arguments, which may be long and secret.
 package Oribi::CallTimeout {
+    our $VERSION = '0.100';
     use overload '""' => sub { $_[0]{text} }, fallback => 1;
 
     our $FRAMES_MAX = 20;
@@ -51,6 +52,12 @@ sub _commits { return $_[0]{'psgix.harakiri.commit'} ? 1 : 0 }             # of 
 sub _list { return [@{ $_[0] }] }                                          # of a tied array
 
 our $seat;    # the place of this worker process
+
+# "0.1.0" of "0.100": the number that both languages' releases have.
+sub release {
+    my ($first, $middle, $last) = $VERSION =~ /\A(\d+)\.(\d)(\d\d)\z/ or return $VERSION;
+    return join '.', $first, $middle, 0 + $last;
+}
 
 # True in a worker from the moment a stop of the server is announced.
 sub stopping { return $seat && $seat->stopping ? 1 : 0 }
@@ -191,7 +198,7 @@ has the path C<*>.
 =item REMOTE_ADDR, REMOTE_PORT
 
 Numeric text for IPv4 and IPv6. A client on a unix socket has no address: both keys are absent, unless a trusted proxy says who it is. Behind a proxy on
-this machine set C<trusted_proxies> to C<unix>, and the proxy to write C<X-Forwarded-For> (see F<doc/operations.md>).
+this machine set C<trusted_proxies> to C<unix>, and the proxy to write C<X-Forwarded-For> (see F<operations.md>, L</DOCUMENTS>).
 
 =item psgi.input
 
@@ -298,6 +305,17 @@ Mojo::Template, one object for each file:
 =head1 PROCESSES
 
 See L<Oribi::Host>. The title of a process says what it is; C<$0> keeps the value that the application knows.
+
+=head1 DOCUMENTS
+
+The pages of F<doc/> in the distribution are installed beside this module, in F<Oribi/doc>; C<oribi-psgi --help> ends with the path:
+
+    options.md        every option, what wins over what, names of other servers
+    operations.md     signals, reload, upgrade, recycling, logs, who the client is
+    deployment.md     systemd, start_server, containers, nginx
+    streaming.md      streams, WebSockets, server-sent events
+    prefork.md        the supervisor as a library
+    compatibility.md  what was tried with what, and what was changed for whom
 
 =head1 SEE ALSO
 

@@ -34,7 +34,7 @@ my $hello = file('hello.psgi', 'sub { [200, ["Content-Type" => "text/plain"], ["
 subtest 'what is not serving' => sub {
     my ($code, $out, $err) = run_command('--version');
     is $code, 0;
-    like $out, qr/\Aoribi-psgi \Q$Oribi::VERSION\E /;
+    like $out, qr/\Aoribi-psgi 0\.1\.0 \(Oribi \Q$Oribi::VERSION\E, perl v/;
     ($code, $out) = run_command('--help');
     is $code, 0;
     like $out, qr/^Usage: oribi-psgi \[options\] \[app\.psgi\]$/m;

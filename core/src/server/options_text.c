@@ -85,7 +85,7 @@ static const char *shown_default(const struct oribi_option *option)
 }
 
 /* "RACK_ENV, RAILS_ENV, APP_ENV, else development" */
-static void format_default(const struct oribi_option *option, enum oribi_option_lang lang, char dst[PIECE_CAP])
+void oribi_options_default_text(const struct oribi_option *option, enum oribi_option_lang lang, char *dst, size_t cap)
 {
     size_t count;
     const struct oribi_option_variable *variables = oribi_options_variables(&count);
@@ -93,10 +93,11 @@ static void format_default(const struct oribi_option *option, enum oribi_option_
     size_t len = 0;
     dst[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        if ((variables[i].lang & lang) && strcmp(variables[i].option, option->name) == 0)
-            len += (size_t)snprintf(dst + len, PIECE_CAP - len, "%s, ", variables[i].name); /* short names */
+        if (len < cap && (variables[i].lang & lang) && strcmp(variables[i].option, option->name) == 0)
+            len += (size_t)snprintf(dst + len, cap - len, "%s, ", variables[i].name);
     }
-    (void)snprintf(dst + len, PIECE_CAP - len, "%s%s", len > 0 && shown ? "else " : "", shown ? shown : "");
+    if (len < cap)
+        (void)snprintf(dst + len, cap - len, "%s%s", len > 0 && shown ? "else " : "", shown ? shown : ""); /* cut */
 }
 
 static void put_help_option(struct oribi_buf *out, const struct oribi_option *option, enum oribi_option_lang lang)
@@ -116,7 +117,7 @@ static void put_help_option(struct oribi_buf *out, const struct oribi_option *op
         width = 0;
     }
     put_spaces(out, HELP_INDENT - width);
-    format_default(option, lang, shown);
+    oribi_options_default_text(option, lang, shown, sizeof(shown));
     if (*shown)
         (void)snprintf(text, sizeof(text), "%s [%s]", option->help, shown); /* both are the table's short lines */
     else
@@ -124,7 +125,12 @@ static void put_help_option(struct oribi_buf *out, const struct oribi_option *op
     put_wrapped(out, text);
 }
 
-void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command)
+const char *oribi_options_group_title(enum oribi_option_group group)
+{
+    return group_titles[group];
+}
+
+void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages)
 {
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
@@ -146,8 +152,9 @@ void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, cons
                "\nTimes take ms, s, m or h (plain numbers are seconds), sizes K, M or G. In square brackets: defaults\n"
                "and variables of the environment. The command line wins over the configuration file, the file over\n"
                "the environment, the environment over defaults. The configuration file uses the same names with\n"
-               "underscores. doc/options.md has all details, and the names of other servers' options that are\n"
-               "understood.\n");
+               "underscores.\n\n"
+               "All details, and the names of other servers' options that are understood:\n  %s/options.md\n",
+               pages);
 }
 
 void oribi_options_print(struct oribi_buf *out, const struct oribi_options *options)

@@ -31,7 +31,8 @@ static void check_help(enum oribi_option_lang lang, const char *usage)
     struct oribi_buf buf = {0};
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
-    oribi_options_help(&buf, lang, lang == ORIBI_LANG_RUBY ? "oribi" : "oribi-psgi");
+    oribi_options_help(&buf, lang, lang == ORIBI_LANG_RUBY ? "oribi" : "oribi-psgi", "/pages");
+    ok(strstr(text_of(&buf), "\n  /pages/options.md\n") != NULL);
     char *help = text_of(&buf);
     ok_named(has_line(help, usage), "%s", usage);
     for (size_t i = 0; i < count; i++) {

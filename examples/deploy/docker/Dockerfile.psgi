@@ -6,7 +6,8 @@ COPY core /src/core
 COPY perl /src/perl
 COPY spec /src/spec
 COPY tools /src/tools
-COPY CHANGES.md LICENSE /src/
+COPY doc /src/doc
+COPY README.md CHANGES.md LICENSE ARCHITECTURE.md /src/
 RUN cd /src && tar xf "$(tools/package-dist /src)" && cd Oribi-* && perl Makefile.PL INSTALL_BASE=/perl && make install
 
 FROM debian:12-slim

@@ -3,6 +3,8 @@ use strict;
 use warnings;
 use Scalar::Util ();
 
+our $VERSION = '0.100';
+
 # Loads the application that options and arguments name, and says in one line why that failed.
 
 # What is worth reading of an exception: its first line, without the list of directories that were searched.

@@ -6,6 +6,8 @@ use Oribi::App ();
 use Oribi::Host ();
 use Oribi::Settings ();
 
+our $VERSION = '0.100';
+
 # The command line: bin/oribi-psgi is a call of run().
 
 my $DEFAULT_CONFIG = 'config/oribi.pl';
@@ -29,7 +31,7 @@ sub _run {
     my $error = $settings->core->_parse(@argv);
     die "$error\n" if defined $error;
     return _say(Oribi::Options->help) if $settings->is_on('help');
-    return _say("oribi-psgi $Oribi::VERSION (perl $^V)\n") if $settings->is_on('version');
+    return _say('oribi-psgi ' . Oribi::release() . " (Oribi $Oribi::VERSION, perl $^V)\n") if $settings->is_on('version');
     prepare($settings);
     return _say($settings->core->print) if $settings->is_on('print_config');
     return _check($settings) if $settings->is_on('check');

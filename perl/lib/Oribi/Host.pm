@@ -6,6 +6,8 @@ use Oribi::App ();
 use POSIX ();
 use Scalar::Util ();
 
+our $VERSION = '0.100';
+
 # The process tree, driven by the core: this host forks, loads the application and runs hooks, and decides nothing.
 # The order of calls is that of the core's host.h (serve) and mold.h (_run_mold, _run_worker).
 

@@ -10,6 +10,8 @@ use File::Basename ();
 use POSIX ();
 use Time::HiRes ();
 
+our $VERSION = '0.100';
+
 # The server's supervisor for any worker loop. The core decides; this forks and calls back. Reading order: start, _fork_worker, _enter;
 # _become_mold is the other way in, when a manager that reloads has started this program anew.
 

@@ -2,8 +2,11 @@ package Oribi::Settings;
 use strict;
 use warnings;
 use Oribi ();
+use Cwd ();
 use Oribi::App ();
 use Scalar::Util ();
+
+our $VERSION = '0.100';
 
 # Options of the core, which are text, and beside them what only Perl can hold: hooks, an application's builder, ready sockets.
 
@@ -135,6 +138,18 @@ sub _lines_of_names {
 # Line by line, as under perl -d; profilers do without.
 my $PERLDB_LINE = 0x02;
 
+# The documents: installed beside the modules, or of the source tree.
+sub pages {
+    require File::Spec;
+    my @here = File::Spec->splitpath(File::Spec->rel2abs(__FILE__));
+    my $dir = File::Spec->catpath(@here[0, 1], '');
+    my @up = (File::Spec->updir) x 3;
+    my ($found) = grep {-d} File::Spec->catdir($dir, 'doc'), File::Spec->catdir($dir, @up, 'doc'), File::Spec->catdir($dir, @up, File::Spec->updir, 'doc');
+    return defined $found ? Cwd::realpath($found) : 'doc';
+}
+
+sub Oribi::Options::help { return $_[0]->_help(pages()) }
+
 # After this the options are final. Under the debugger no call has a deadline: its prompt may be a C library's, which no handler of Perl's interrupts.
 sub finish {
     my ($self) = @_;
@@ -157,6 +172,7 @@ sub run_hook {
 
 # More than one mistake at a time; as text, a line each.
 package Oribi::Mistakes {
+    our $VERSION = '0.100';
     use overload '""' => sub { join '', map {"$_\n"} @{ $_[0]{lines} } }, fallback => 1;
 }
 

@@ -266,11 +266,12 @@ static VALUE taken_text(struct oribi_buf *buf)
     return text;
 }
 
-/* @return [String] the text of --help */
-static VALUE options_help(VALUE class)
+/* @param pages [String] the folder of the documents
+ * @return [String] the text of --help */
+static VALUE options_help(VALUE class, VALUE pages)
 {
     struct oribi_buf buf = {0};
-    oribi_options_help(&buf, ORIBI_LANG_RUBY, "oribi");
+    oribi_options_help(&buf, ORIBI_LANG_RUBY, "oribi", StringValueCStr(pages));
     return taken_text(&buf);
 }
 
@@ -435,7 +436,7 @@ void ext_settings_setup(void)
     rb_define_alloc_func(options, options_alloc);
     rb_define_singleton_method(options, "table", options_table, 0);
     rb_define_singleton_method(options, "find", options_find, 1);
-    rb_define_singleton_method(options, "help", options_help, 0);
+    rb_define_singleton_method(options, "help_text", options_help, 1);
     rb_define_singleton_method(options, "control_help", options_control_help, 0);
     rb_define_private_method(options, "set_texts", options_set_texts, 3);
     rb_define_method(options, "parse", options_parse, 1);

@@ -4,6 +4,12 @@ module Oribi
   # Every setting of a server, checked by the core as it is set. The stronger source wins, in whatever order they are read: the command line
   # over the config file over the environment over the defaults.
   class Options
+    # The documents: of the gem, or of the source tree.
+    PAGES = [File.expand_path("../../doc", __dir__), File.expand_path("../../../doc", __dir__)].find { |dir| File.directory?(dir) } || "doc"
+
+    # @return [String] the text of --help
+    def self.help = help_text(PAGES)
+
     # Sets an option from a Ruby value: text, a number, true or false, a Range for limits that are drawn, an Array for lists. nil is no value.
     #
     # @param name [String, Symbol] in any spelling: "idle_timeout", "idle-timeout", "IdleTimeout", or another server's name for it

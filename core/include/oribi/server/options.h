@@ -240,8 +240,16 @@ int oribi_options_enter_dir(struct oribi_options *options, char *error);
  * there; access_log from env. Then checks combinations. Same results as set. */
 int oribi_options_finish(struct oribi_options *options, char *error);
 
-/* Appends the whole text of --help, at most 100 columns wide, for ORIBI_LANG_RUBY or ORIBI_LANG_PERL. */
-void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command);
+/* Appends the whole text of --help, at most 100 columns wide but for the last line, for ORIBI_LANG_RUBY or ORIBI_LANG_PERL. `pages` is the folder
+ * that doc/ was installed as. */
+void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages);
+
+/* Title of a group, for documents: "Listening". */
+const char *oribi_options_group_title(enum oribi_option_group group);
+
+/* Writes what holds where an option is not given, variables of the environment included: "PORT, else 9292". NUL-terminated, cut at cap - 1; empty
+ * for an option that is not set then. */
+void oribi_options_default_text(const struct oribi_option *option, enum oribi_option_lang lang, char *dst, size_t cap);
 
 /* Appends "name = value" lines of every option that the options' language has: --print-config. */
 void oribi_options_print(struct oribi_buf *out, const struct oribi_options *options);

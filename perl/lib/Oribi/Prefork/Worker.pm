@@ -5,6 +5,8 @@ use IO::Handle ();
 use IO::Select ();
 use Time::HiRes ();
 
+our $VERSION = '0.100';
+
 # What a worker's loop asks and tells.
 
 sub new {
@@ -58,6 +60,7 @@ sub _show_title {
 }
 
 package Oribi::Prefork::Job;
+our $VERSION = '0.100';
 
 sub new {
     my ($class, $worker, $text) = @_;

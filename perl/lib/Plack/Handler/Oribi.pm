@@ -3,6 +3,8 @@ use strict;
 use warnings;
 use Oribi ();
 
+our $VERSION = '0.100';
+
 sub new {
     my ($class, %options) = @_;
     return bless { options => \%options }, $class;
