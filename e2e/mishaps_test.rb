@@ -99,7 +99,7 @@ E2E.suite("mishaps") do
     @space.write_app("second")
     one.signal(:HUP, first)
     assert said?(one, /reload done/)
-    assert_serves("second", one)
+    wait_until("the old worker to see that it is to leave") { one.get("/").body == "second" }
     one.signal(:TERM, first)
     assert_equal 0, one.wait.exitstatus
   end

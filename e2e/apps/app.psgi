@@ -69,6 +69,7 @@ route '/env' => sub {
     return [200, ['Content-Type' => 'application/json'], [JSON::PP->new->latin1->encode(\%plain)]];
 };
 route '/trailers' => sub { text($_[0]{'oribi.trailers'} ? JSON::PP->new->latin1->encode($_[0]{'oribi.trailers'}) : 'none') };
+route '/queue' => sub { text($_[0]{'oribi.queue_us'}) };
 route '/method' => sub { text($_[0]{REQUEST_METHOD}) };
 route '/echo' => sub { text(read_all($_[0]{'psgi.input'})) };
 route '/digest' => sub {

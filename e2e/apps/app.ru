@@ -57,6 +57,7 @@ module App
   route("/pid") { text(Process.pid) }
   route("/env") { |env| text(JSON.generate(env.select { |_, value| value.is_a?(String) }), headers: { "content-type" => "application/json" }) }
   route("/trailers") { |env| text(env["oribi.trailers"]&.then { |trailers| JSON.generate(trailers) } || "none") }
+  route("/queue") { |env| text(env["oribi.queue_us"].to_s) }
   route("/method") { |env| text(env["REQUEST_METHOD"]) }
   route("/echo") { |env| text(env["rack.input"]&.read.to_s) }
   route("/digest") do |env|

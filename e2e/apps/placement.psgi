@@ -63,7 +63,6 @@ my %CALL = (
         sleep 1;
         return answer('extended');
     },
-    queue => sub { answer($_[0]{'oribi.queue_us'}) },
     fork  => sub { answer(fork_child()) },
 );
 

@@ -42,7 +42,6 @@ run lambda { |env|
     env["oribi.extend_deadline"].call(number.to_f)
     sleep(1)
     answer("extended")
-  when "queue" then answer(env["oribi.queue_us"])
   when "fork" then answer(fork_child)
   else answer(Process.pid)
   end
