@@ -303,6 +303,55 @@ E2E.suite("overload") do
   end
 end
 
+# A worker that has no descriptors left, be it that the application has taken them all.
+E2E.suite("starved") do
+  include Placement
+
+  # Its soft limit: the lowest number that is free is beyond what it may open, or it is as at the start.
+  def limit_descriptors(pid, max = nil)
+    used = E2E::Processes.descriptors(pid).keys.map(&:to_i)
+    max ||= (0..).find { |fd| !used.include?(fd) }
+    assert system("prlimit", "--pid", pid, "--nofile=#{max}:")
+  end
+
+  # By the worker's pid. They come from both when both are there.
+  def clients_of_two_workers(server)
+    groups = {}
+    wait_until("both workers") do
+      client = connect(server)
+      (groups[client.get("/pid").body] ||= []) << client
+      groups.size == 2 && groups.values.all? { |clients| clients.size >= 10 }
+    end
+    groups
+  end
+
+  # A call on this connection that lasts until the gate is opened, and the answers to what is asked on the others meanwhile.
+  def beside_long_call(server, caller, others, name)
+    caller.request("GET", "/gate?name=#{name}")
+    wait_until("the call") { entered?(server, name) }
+    others.each { |client| client.request("GET", "/pid") }
+    yield
+    open_gate(server, name)
+    assert_equal "gate passed", caller.read_response.body
+  end
+
+  # The pool is left alone by who could not take what is in it.
+  def test_nothing_is_lost_between_workers
+    server = start("--workers", "2")
+    (starved, kept), (_, (caller, *others)) = *clients_of_two_workers(server)
+    beside_long_call(server, caller, [], "warm") { IO.select(nil, nil, nil, 0.01) } # the helper is there now
+    limit_descriptors(starved)
+    beside_long_call(server, caller, others, "long") { wait_until("the line") { server.stderr.include?("out of file descriptors") } }
+    others.each { |client| assert_equal 200, client.read_response.status }
+    kept.each { |client| assert_equal starved, client.get("/pid").body }
+    limit_descriptors(starved, 1024)
+    beside_long_call(server, caller, others, "again") do
+      others.each { |client| assert_equal starved, client.read_response.body }
+    end
+    refute_match(/without its descriptor/, server.stderr)
+  end
+end
+
 E2E.suite("forked") do
   include Placement
 

@@ -250,6 +250,18 @@ bool oribi_os_is_marked(int fd, const struct oribi_fd_mark *mark)
     return is;
 }
 
+bool oribi_os_can_open(int fd, int count)
+{
+    int copies[4];
+    int made = 0;
+    assert(count <= (int)(sizeof(copies) / sizeof(copies[0])));
+    while (made < count && (copies[made] = oribi_os_dup(fd)) >= 0)
+        made++;
+    for (int i = 0; i < made; i++)
+        oribi_os_close(copies[i]);
+    return made == count;
+}
+
 bool oribi_os_same_file(int fd, int other_fd)
 {
     struct oribi_fd_mark mark;

@@ -83,6 +83,14 @@ static void set_address(struct oribi_conn *c, const struct sockaddr_storage *pee
 
 static void out_of_descriptors(struct oribi_worker *w)
 {
+    if (oribi__idle_siblings(w) > 0) { /* the kernel woke us, and will wake none of them for the same newcomer */
+        oribi_handoff_rouse(&w->pool);
+        if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+            oribi_log(ORIBI_LOG_WARN, "out of file descriptors: new connections are left to other workers for %d ms",
+                      ACCEPT_PAUSE_MS);
+        pause_accepting(w);
+        return;
+    }
     uint32_t closed = oribi_reactor_close_idle(&w->reactor, CLOSE_IDLE_BATCH);
     if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "out of file descriptors: closed %u idle connections, accepting again in %d ms",
@@ -230,15 +238,9 @@ static uint32_t accept_budget(const struct oribi_worker *w)
     return budget < room ? budget : room;
 }
 
-/* Connections that stay, or went on to a sibling because we have enough, move us to the end of the kernel's queue of sleepers, see oribi_loop_rotate(). */
-static void rotate(struct oribi_worker *w)
+void oribi__gates_rotate(struct oribi_worker *w)
 {
-    uint32_t registered = w->reactor.registered_count;
-    if (registered == w->registered_seen && !w->rotate_due)
-        return;
-    w->rotate_due = false;
-    w->registered_seen = registered;
-    if (!w->setup.board || w->setup.board->count < 2)
+    if (!w->gates_open || !w->setup.board || w->setup.board->count < 2)
         return;
     for (uint32_t i = 0; i < w->gate_count; i++) {
         oribi_loop_rotate(w->reactor.loop, &w->gates[i].watch);
@@ -249,6 +251,17 @@ static void rotate(struct oribi_worker *w)
     }
     if (w->pool_watched) /* what others share is not for us next either */
         oribi_loop_rotate(w->reactor.loop, &w->pool_watch);
+}
+
+/* Connections that stay, or went on to a sibling because we have enough, move us to the end of the kernel's queue of sleepers, see oribi_loop_rotate(). */
+static void rotate(struct oribi_worker *w)
+{
+    uint32_t registered = w->reactor.registered_count;
+    if (registered == w->registered_seen && !w->rotate_due)
+        return;
+    w->rotate_due = false;
+    w->registered_seen = registered;
+    oribi__gates_rotate(w);
 }
 
 void oribi__accept_turn(struct oribi_worker *w)

@@ -164,6 +164,7 @@ struct oribi_worker {
     struct oribi_handoff pool; /* -1, -1: none */
     bool pool_ready;           /* somebody put something in */
     bool pool_watched;
+    bool starved;            /* no descriptors to spare: the pool is left alone */
     char *pool_buf;          /* ORIBI_POOL_BUF_BYTES, NULL without a pool */
     bool entrances_closed;   /* the helper took listeners, pool and wake descriptor out of the loop */
     int64_t call_us_average; /* of the last ten calls or so */
@@ -348,8 +349,12 @@ bool oribi__leave_to_sleepers(const struct oribi_worker *worker, int64_t ready_u
 /* Passes a connection just accepted on to a sibling that sleeps, when we hold more than our share of them. */
 void oribi__share(struct oribi_worker *worker, struct oribi_conn *conn);
 
-/* Takes one request (and connections without one) out of the pool. */
+/* Takes one request (and connections without one) out of the pool. Without two descriptors to spare it leaves the pool to the others, until a later turn's look
+ * finds that there are some again. */
 void oribi__pool_turn(struct oribi_worker *worker);
+void oribi__look_for_descriptors(struct oribi_worker *worker);
+
+enum { ORIBI__STARVED_LOOK_MS = 1000 };
 
 /* While retiring: all connections on which no answer is under way go into the pool, queued requests in their order. What
  * cannot travel is answered 503. False: the pool is full, and some are left. */
@@ -380,6 +385,7 @@ void oribi__peer_of(struct oribi__call *call);
 void oribi__gates_open(struct oribi_worker *worker);
 void oribi__gates_close(struct oribi_worker *worker);   /* for good, and takes who waits there now */
 void oribi__gates_unwatch(struct oribi_worker *worker); /* for a while, and leaves them to the siblings */
+void oribi__gates_rotate(struct oribi_worker *worker);  /* to the end of the sleepers' queue, hearing of who waits there now */
 void oribi__accept_turn(struct oribi_worker *worker);
 void oribi__accept_in_call(struct oribi_worker *worker); /* while the own thread is in a call: for queue_max and queue_time_max */
 

@@ -165,7 +165,7 @@ static void close_fds(const int *fds, size_t count)
         oribi_os_close(fds[i]);
 }
 
-static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[2], size_t *fd_count)
+static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[2], size_t *fd_count, bool *cut)
 {
     union control control;
     struct iovec vec = {buf, cap};
@@ -185,8 +185,8 @@ static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[2], s
         for (size_t i = 0; i < *fd_count; i++)
             fds[i] = oribi_os_lift(fds[i]);
     }
-    if (message.msg_flags &
-        (MSG_TRUNC | MSG_CTRUNC)) { /* of another version, or we are out of descriptors: the client is cut */
+    *cut = (message.msg_flags & MSG_CTRUNC) || (*fd_count > 0 && (fds[0] < 0 || fds[*fd_count - 1] < 0));
+    if (message.msg_flags & MSG_TRUNC) { /* of another version */
         close_fds(fds, *fd_count);
         *fd_count = 0;
         return ORIBI_EBAD;
@@ -195,34 +195,36 @@ static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[2], s
 }
 
 /* What follows from the head about the rest of the message. */
-static bool head_fits(const struct message_head *head, size_t got, size_t fd_count)
+static bool head_fits(const struct message_head *head, size_t got)
 {
-    return head->version == VERSION && head->bytes == got - sizeof(*head) &&
-           fd_count == (head->body_len >= 0 ? 2 : 1) && head->addr_len <= sizeof(head->addr) &&
+    return head->version == VERSION && head->bytes == got - sizeof(*head) && head->addr_len <= sizeof(head->addr) &&
            head->port_len <= sizeof(head->port);
 }
 
 int oribi_handoff_take(const struct oribi_handoff *pool, char *buf, size_t cap, struct oribi_handoff_item *item)
 {
     struct message_head head;
-    int fds[2];
+    int fds[2] = {-1, -1};
     size_t fd_count;
-    ssize_t got;
-    do { /* past nudges */
-        got = receive_message(pool->take_fd, buf, cap, fds, &fd_count);
-        if (got < 0)
-            return (int)got;
-    } while (got == sizeof(head) && fd_count == 0);
+    bool cut = false; /* the kernel had no place for all descriptors */
+    ssize_t got = receive_message(pool->take_fd, buf, cap, fds, &fd_count, &cut);
+    if (got < 0)
+        return (int)got;
+    if (got == sizeof(head) && fd_count == 0 && !cut)
+        return ORIBI_HANDOFF_NUDGE;
     ORIBI_FAULT("take: after recvmsg");
     if ((size_t)got >= sizeof(head))
         memcpy(&head, buf, sizeof(head));
-    if ((size_t)got < sizeof(head) || !head_fits(&head, (size_t)got, fd_count)) {
+    bool fits = (size_t)got >= sizeof(head) && head_fits(&head, (size_t)got);
+    if (!fits || (!cut && fd_count != (head.body_len >= 0 ? 2 : 1))) {
         close_fds(fds, fd_count);
         return ORIBI_EBAD;
     }
+    if (cut)
+        oribi_os_close(fds[1]);
     *item = (struct oribi_handoff_item){
         .fd = fds[0],
-        .body_fd = fd_count == 2 ? fds[1] : -1,
+        .body_fd = cut ? -1 : fds[1],
         .body_len = head.body_len,
         .complete_us = head.complete_us,
         .request_count = head.request_count,
@@ -236,7 +238,7 @@ int oribi_handoff_take(const struct oribi_handoff *pool, char *buf, size_t cap, 
     };
     memcpy(item->addr, head.addr, sizeof(item->addr));
     memcpy(item->port, head.port, sizeof(item->port));
-    return 0;
+    return cut ? ORIBI_ELIMIT : 0;
 }
 
 /* --- the supervisor's part --- */
@@ -270,8 +272,8 @@ uint32_t oribi_handoff_refuse(const struct oribi_handoff *pool)
     struct oribi_handoff_item item;
     oribi_date_format(oribi_clock_wall_s(), date);
     size_t n = oribi_response_error(503, date, oribi_slice(NULL, 0), false, answer, sizeof(answer));
-    while ((result = oribi_handoff_take(pool, buf, MESSAGE_CAP, &item)) == 0 || result == ORIBI_EBAD) {
-        if (result != 0)
+    while ((result = oribi_handoff_take(pool, buf, MESSAGE_CAP, &item)) != ORIBI_AGAIN && result != ORIBI_ESYS) {
+        if ((result != 0 && result != ORIBI_ELIMIT) || item.fd < 0)
             continue;
         struct iovec vec = {answer, n};
         if (expects_answer(&item)) {

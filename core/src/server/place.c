@@ -4,12 +4,14 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
+#include "oribi/http/response.h"
 
 #include <poll.h>
 #include <string.h>
 
 enum {
     TAKE_MAX = 16,        /* messages a turn: connections without a request cost next to nothing */
+    TAKE_FDS = 2,         /* a message's: a connection, and a request's body in a file */
     PASS_IDLE_BATCH = 64, /* a turn while stopping */
     LEAVE_US = 2000,      /* how long something that waits is left to a sleeper */
     BALANCE_US = 10000,   /* between two comparisons of connections */
@@ -22,6 +24,12 @@ enum {
 static uint32_t state_of(const struct oribi_slot *slot)
 {
     return atomic_load_explicit(&slot->state, memory_order_acquire); /* partner: the release stores of its worker */
+}
+
+/* True for a worker that sleeps and takes what it is given. */
+static bool is_free(const struct oribi_slot *slot)
+{
+    return state_of(slot) == ORIBI_SLOT_IDLE && !atomic_load_explicit(&slot->starved, memory_order_relaxed);
 }
 
 /* Threads that are free at an idle worker. */
@@ -38,7 +46,7 @@ uint32_t oribi__idle_siblings(const struct oribi_worker *w)
     uint32_t own = oribi__shared(w) && oribi__free_hands(w) > 0 ? oribi__free_hands(w) - 1 : 0;
     uint32_t count = 0;
     for (uint32_t i = 0; board && i < board->count; i++) {
-        if (&board->slots[i] == w->slot || state_of(&board->slots[i]) != ORIBI_SLOT_IDLE)
+        if (&board->slots[i] == w->slot || !is_free(&board->slots[i]))
             continue;
         uint32_t there = free_at(&board->slots[i]);
         count += there > own ? there - own : 0; /* beside what one of our own threads will take next */
@@ -160,7 +168,7 @@ static bool holds_more_than(const struct oribi_worker *w, uint32_t eighths)
         if (&board->slots[i] == w->slot || (state != ORIBI_SLOT_IDLE && state != ORIBI_SLOT_BUSY))
             continue;
         serving++;
-        idle += state == ORIBI_SLOT_IDLE;
+        idle += is_free(&board->slots[i]);
         total += atomic_load_explicit(&board->slots[i].connections_open, memory_order_relaxed);
     }
     return idle > 0 &&
@@ -310,9 +318,79 @@ static void open_taken(struct oribi_worker *w, const struct oribi_handoff_item *
 _Static_assert(ORIBI_CONN_ADDR_CAP == sizeof(((struct oribi_handoff_item *)0)->addr), "addresses travel whole");
 _Static_assert(ORIBI_CONN_PORT_CAP == sizeof(((struct oribi_handoff_item *)0)->port), "ports travel whole");
 
-void oribi__pool_turn(struct oribi_worker *w)
+/* --- descriptors --- */
+
+/* Asked right before each message is taken, because the kernel drops descriptors that it has no room for: then the others get it. */
+static bool can_take(struct oribi_worker *w)
+{
+    return oribi_os_can_open(w->wake.read_fd, TAKE_FDS);
+}
+
+static void set_starved(struct oribi_worker *w, bool starved)
+{
+    w->starved = starved;
+    atomic_store_explicit(&w->slot->starved, starved, memory_order_relaxed); /* a hint: the pool is safe without it */
+    oribi__pool_watch(w, !starved && !w->entrances_closed);
+}
+
+static void starve(struct oribi_worker *w)
+{
+    set_starved(w, true);
+    oribi_handoff_rouse(&w->pool); /* the wake-up for what is left there was ours */
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN,
+                  "out of file descriptors: connections of other workers are left to them, looking again in %d ms",
+                  ORIBI__STARVED_LOOK_MS);
+}
+
+void oribi__look_for_descriptors(struct oribi_worker *w)
+{
+    if (w->starved && can_take(w))
+        set_starved(w, false);
+}
+
+/* Another thread has opened something since we looked. */
+static void lose(struct oribi_worker *w, const struct oribi_handoff_item *item)
+{
+    char text[512];
+    oribi__count(&w->slot->lost_count, 1);
+    oribi_log(ORIBI_LOG_ERROR, "out of file descriptors: a connection of another worker came without %s: %s",
+              item->fd < 0 ? "its socket" : "the body of its request",
+              item->fd < 0 ? "its client is cut" : "its client is answered 503");
+    if (item->fd < 0)
+        return;
+    struct iovec vec = {text, oribi_response_busy(503, ORIBI__RETRY_AFTER_S, oribi_reactor_date(&w->reactor),
+                                                  w->reactor.config.server, false, text, sizeof(text))};
+    (void)oribi_os_send_vec(item->fd, &vec, 1); /* a client that has gone is answered by the close */
+    oribi_os_close(item->fd);
+}
+
+/* One message. False when no more is to be taken now. */
+static bool take_one(struct oribi_worker *w)
 {
     struct oribi_handoff_item item;
+    if (!can_take(w)) {
+        oribi__own_check(w); /* what is copied for the look may be gone */
+        starve(w);
+        return false;
+    }
+    int result = oribi_handoff_take(&w->pool, w->pool_buf, ORIBI_POOL_BUF_BYTES, &item);
+    if (result == ORIBI_HANDOFF_NUDGE)
+        oribi__gates_rotate(w); /* a newcomer may be waiting there, and its wake-up was somebody else's */
+    if (result == ORIBI_ELIMIT)
+        lose(w, &item);
+    if (result == ORIBI_EBAD || result == ORIBI_ESYS)
+        oribi__own_check(w);
+    if (result != 0)
+        return result == ORIBI_HANDOFF_NUDGE || result == ORIBI_ELIMIT || result == ORIBI_EBAD;
+    uint32_t before = w->reactor.queue_len;
+    open_taken(w, &item);
+    /* One call at a time: the next is for whoever is free first. Of connections our share: each message has woken a sleeper of its own. */
+    return w->reactor.queue_len == before && !holds_too_many(w);
+}
+
+void oribi__pool_turn(struct oribi_worker *w)
+{
     w->pool_ready = false;
     if (!w->stopping && oribi__leave_to_sleepers(w, w->pool_ready_us)) {
         if (!w->pool_ready_us)
@@ -322,20 +400,11 @@ void oribi__pool_turn(struct oribi_worker *w)
     w->pool_ready_us = 0;
     if (w->pool.take_fd < 0 || !w->setup.listeners || w->setup.listeners->count == 0)
         return;
-    for (int i = 0; i < TAKE_MAX; i++) {
-        int result = oribi_handoff_take(&w->pool, w->pool_buf, ORIBI_POOL_BUF_BYTES, &item);
-        if (result < 0 && result != ORIBI_AGAIN)
-            oribi__own_check(w);
-        if (result == ORIBI_EBAD)
-            continue;
-        if (result < 0)
-            return;
-        uint32_t before = w->reactor.queue_len;
-        open_taken(w, &item);
-        /* One call at a time: the next is for whoever is free first. Of connections our share: each message has woken a sleeper of its own. */
-        if (w->reactor.queue_len > before || holds_too_many(w))
-            break;
-    }
+    uint32_t taken = w->reactor.conn_count;
+    for (int i = 0; i < TAKE_MAX && take_one(w); i++)
+        continue;
+    if (w->reactor.conn_count == taken)
+        return;
     /* As with a listener: to the end of the queue of sleepers, so that the same one does not get everything. */
     if (w->pool_watched)
         oribi_loop_rotate(w->reactor.loop, &w->pool_watch);
@@ -345,7 +414,7 @@ void oribi__pool_turn(struct oribi_worker *w)
 
 void oribi__pool_watch(struct oribi_worker *w, bool on)
 {
-    if (w->pool.take_fd < 0 || w->pool_watched == on || (on && w->stopping))
+    if (w->pool.take_fd < 0 || w->pool_watched == on || (on && (w->stopping || w->starved)))
         return;
     if (!on)
         oribi_loop_remove(w->reactor.loop, &w->pool_watch);

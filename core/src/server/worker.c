@@ -196,6 +196,8 @@ void oribi__turn_connections(struct oribi_worker *w)
 
 void oribi__turn(struct oribi_worker *w)
 {
+    if (w->starved)
+        oribi__look_for_descriptors(w);
     if (w->entrances_closed)
         oribi__entrances_open(w);
     (void)oribi_reactor_turn(&w->reactor, on_other, w);
@@ -390,6 +392,12 @@ struct oribi_req *oribi_worker_take(struct oribi_worker *w)
     return oribi__take_queued(w, &w->single, now_us);
 }
 
+/* Of two bounds, of which the first may be none. */
+static int64_t sooner(int64_t bound_ms, int64_t ms)
+{
+    return bound_ms < 0 || bound_ms > ms ? ms : bound_ms;
+}
+
 int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
 {
     if (w->last_call || w->pool_full)
@@ -399,8 +407,10 @@ int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
     int64_t bound_ms = TIMEOUT_NEVER;
     if (!w->gates_open && w->pause_until_ms > w->reactor.now_ms)
         bound_ms = w->pause_until_ms - w->reactor.now_ms;
-    if (w->own_due && (bound_ms < 0 || bound_ms > ORIBI__OWN_CHECK_US / 1000))
-        bound_ms = ORIBI__OWN_CHECK_US / 1000; /* the look after the last call */
+    if (w->own_due)
+        bound_ms = sooner(bound_ms, ORIBI__OWN_CHECK_US / 1000); /* the look after the last call */
+    if (w->starved)
+        bound_ms = sooner(bound_ms, ORIBI__STARVED_LOOK_MS);
     return bound_ms;
 }
 

@@ -809,8 +809,30 @@ static void test_a_descriptor_that_cannot_be_lifted_is_closed(void)
     ok_eq(oribi_os_lift(-1), -1);
 }
 
+static void test_room_for_descriptors_is_found_out(void)
+{
+    struct rlimit before;
+    (void)getrlimit(RLIMIT_NOFILE, &before);
+    struct rlimit limit = before;
+    int lowest = dup(0);
+    close(lowest);
+    limit.rlim_cur = (rlim_t)lowest;
+    ok_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ok(oribi_os_can_open(0, 0));
+    ok(!oribi_os_can_open(0, 1));
+    limit.rlim_cur = (rlim_t)lowest + 1;
+    ok_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ok(oribi_os_can_open(0, 1));
+    ok(!oribi_os_can_open(0, 2));
+    (void)setrlimit(RLIMIT_NOFILE, &before);
+    ok(oribi_os_can_open(0, 4));
+    ok_eq(dup(0), lowest); /* nothing was left open */
+    close(lowest);
+}
+
 int main(void)
 {
+    test_room_for_descriptors_is_found_out();
     test_errno_becomes_a_code_with_words();
     test_closing_leaves_errno_and_takes_minus_one();
     test_flags_go_on_and_off();

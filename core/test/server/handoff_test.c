@@ -160,6 +160,34 @@ static void test_messages_of_another_version_are_dropped_with_their_descriptors(
     oribi_handoff_close(&pool);
 }
 
+/* A message whose descriptors find no place: told apart from one that is none of ours, with what did come. */
+static void check_without_room(int room, bool with_body)
+{
+    struct oribi_handoff pool;
+    struct oribi_handoff_item got;
+    oribi_handoff_create(&pool);
+    struct oribi_handoff_item item = {.fd = 0, .body_fd = with_body ? 1 : -1, .body_len = 5};
+    struct iovec vec = {(char *)"GET / ", 6};
+    ok_eq(oribi_handoff_give(&pool, &item, &vec, 1), 0);
+    limit_descriptors(room);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_ELIMIT);
+    ok_eq(got.fd >= 0, room > 0);
+    ok_eq(got.body_fd, -1);
+    is_slice(got.bytes, "GET / ");
+    oribi_os_close(got.fd);
+    limit_descriptors(-1);
+    oribi_handoff_close(&pool);
+}
+
+static void test_a_message_without_its_descriptors_is_told_apart(void)
+{
+    int before = open_fds();
+    check_without_room(0, false);
+    check_without_room(0, true);
+    check_without_room(1, true);
+    ok_eq(open_fds(), before);
+}
+
 static void test_a_nudge_is_no_item(void)
 {
     struct oribi_handoff pool;
@@ -168,9 +196,11 @@ static void test_a_nudge_is_no_item(void)
     oribi_handoff_rouse(&pool);
     struct pollfd ready = {.fd = pool.take_fd, .events = POLLIN};
     ok_eq(poll(&ready, 1, 0), 1);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_HANDOFF_NUDGE);
     ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_AGAIN);
     oribi_handoff_rouse(&pool);
     ok_eq(give_bytes(&pool, 0, 10), 0);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_HANDOFF_NUDGE);
     ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), 0);
     close(got.fd);
     oribi_handoff_close(&pool);
@@ -783,6 +813,7 @@ int main(void)
     test_bytes_at_the_limit_and_one_more();
     test_a_full_pool_says_so_and_loses_nothing();
     test_messages_of_another_version_are_dropped_with_their_descriptors();
+    test_a_message_without_its_descriptors_is_told_apart();
     test_a_nudge_is_no_item();
     test_what_nobody_will_take_is_answered_503();
     test_a_pool_passes_an_exec_by_name();

@@ -91,6 +91,9 @@ bool oribi_os_is_marked(int fd, const struct oribi_fd_mark *mark);
 /* Gives a second descriptor for the same open file, above those of the standard streams, or a negative code. */
 int oribi_os_dup(int fd);
 
+/* True if `count` (at most 4) descriptors more can be opened at this moment; found out with duplicates of fd. */
+bool oribi_os_can_open(int fd, int count);
+
 /* For logs, which have nowhere to complain: tries a few times, drops what will not go, and leaves errno and the last error's text alone. */
 void oribi_os_write_line(int fd, const char *p, size_t n);
 

@@ -57,11 +57,17 @@ int oribi_handoff_import(struct oribi_handoff *pool, const char *text);
 int oribi_handoff_give(const struct oribi_handoff *pool, const struct oribi_handoff_item *item, const struct iovec *vec,
                        size_t count);
 
-/* Takes the oldest one out. Gives its descriptors; `bytes` point into room [buf, cap), cap > ORIBI_HANDOFF_BYTES_MAX + 1024. 0; ORIBI_AGAIN: empty; ORIBI_EBAD:
- * a message of another version, dropped; ORIBI_ESYS. */
+enum { ORIBI_HANDOFF_NUDGE = 1 };
+
+/* Takes the oldest one out. Gives its descriptors; `bytes` point into room [buf, cap), cap > ORIBI_HANDOFF_BYTES_MAX + 1024.
+ * 0; ORIBI_HANDOFF_NUDGE: a wake-up and nothing else, see oribi_handoff_rouse(); ORIBI_AGAIN: empty; ORIBI_EBAD: a message of
+ * another version, dropped; ORIBI_ELIMIT: descriptors are out, and what is left of the message is given: `body_fd` is -1, and
+ * `fd` is the socket, or -1 when that did not come either and its client is cut; ORIBI_ESYS. Look before with
+ * oribi_os_can_open(…, 2). */
 int oribi_handoff_take(const struct oribi_handoff *pool, char *buf, size_t cap, struct oribi_handoff_item *item);
 
-/* After a worker died: the wake-up for a message may have been spent on it. Wakes another sleeper, who takes the oldest message there is. */
+/* After a wake-up for a message or a newcomer may have been spent on a worker that died, or that can take neither: wakes another
+ * sleeper, who takes the oldest message there is and looks at its listeners. */
 void oribi_handoff_rouse(const struct oribi_handoff *pool);
 
 /* When no worker is left and none will come: closes everything in the pool, after a 503 where a request has begun. Returns

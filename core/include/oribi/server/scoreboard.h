@@ -54,6 +54,8 @@ struct oribi_slot {
     _Atomic uint64_t gone_count;   /* dropped before their call because the client had gone (499) */
     _Atomic uint64_t passed_count; /* connections given to siblings */
     _Atomic uint64_t taken_count;  /* … and taken from them */
+    _Atomic uint64_t lost_count;   /* … that came without their descriptors, and were cut or answered 503 */
+    _Atomic uint32_t starved;      /* takes none of them: it has no descriptors to spare */
     _Atomic uint64_t call_us_sum;
     _Atomic uint64_t queue_us_sum;
     _Atomic uint32_t call_us_histogram[ORIBI_HISTOGRAM_BUCKETS]; /* bucket i: calls shorter than 2^i microseconds */
