@@ -260,6 +260,11 @@ static bool expects_answer(const struct oribi_handoff_item *item)
     return item->bytes.n > 0 || oribi_os_read(item->fd, first, sizeof(first)) > 0;
 }
 
+static bool was_message(int result)
+{
+    return result == 0 || result == ORIBI_HANDOFF_NUDGE || result == ORIBI_EBAD || result == ORIBI_ELIMIT;
+}
+
 uint32_t oribi_handoff_refuse(const struct oribi_handoff *pool)
 {
     if (pool->take_fd < 0)
@@ -272,7 +277,7 @@ uint32_t oribi_handoff_refuse(const struct oribi_handoff *pool)
     struct oribi_handoff_item item;
     oribi_date_format(oribi_clock_wall_s(), date);
     size_t n = oribi_response_error(503, date, oribi_slice(NULL, 0), false, answer, sizeof(answer));
-    while ((result = oribi_handoff_take(pool, buf, MESSAGE_CAP, &item)) != ORIBI_AGAIN && result != ORIBI_ESYS) {
+    while (was_message(result = oribi_handoff_take(pool, buf, MESSAGE_CAP, &item))) {
         if ((result != 0 && result != ORIBI_ELIMIT) || item.fd < 0)
             continue;
         struct iovec vec = {answer, n};

@@ -379,7 +379,7 @@ static bool take_one(struct oribi_worker *w)
         oribi__gates_rotate(w); /* a newcomer may be waiting there, and its wake-up was somebody else's */
     if (result == ORIBI_ELIMIT)
         lose(w, &item);
-    if (result == ORIBI_EBAD || result == ORIBI_ESYS)
+    if (result < 0 && result != ORIBI_AGAIN && result != ORIBI_ELIMIT)
         oribi__own_check(w);
     if (result != 0)
         return result == ORIBI_HANDOFF_NUDGE || result == ORIBI_ELIMIT || result == ORIBI_EBAD;

@@ -233,6 +233,8 @@ static void test_what_nobody_will_take_is_answered_503(void)
     check_refused(5, "", true);
     check_refused(0, "GET / HTTP/1.1\r\n", true); /* of a kept connection: nobody has read it yet */
     check_refused(0, "", false);
+    struct oribi_handoff closed = {1000, 1000}; /* no such descriptor */
+    ok_eq(oribi_handoff_refuse(&closed), 0);
 }
 
 static void test_a_pool_passes_an_exec_by_name(void)
