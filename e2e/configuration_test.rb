@@ -94,6 +94,26 @@ E2E.suite("configuration", transports: %i[tcp]) do
     end
   end
 
+  # Unicorn's timeout is something else than Rhebok's.
+  def test_timeout_is_told_apart_from_call_timeout
+    app("x")
+    said = lambda do |options, **settings|
+      config(**settings, workers: 1, env: "production", bind: "127.0.0.1:#{free_port}")
+      one = launched(E2E::Server.binary, *options).launch
+      wait_until("a start line") { one.stderr.include?("listening") }
+      one.stop
+      one.stderr[/timeout is .*/]
+    end
+    expected = E2E::RUBY ? "timeout is how long the server waits for a client; how long a call may take is call_timeout, 1m now" : nil
+    expected ? assert_equal(expected, said.([], timeout: 30)) : assert_nil(said.([], timeout: 30))
+    assert_nil said.(["--call-timeout", "30"], timeout: 30)
+    assert_nil said.([])
+  end
+
+  def test_words_of_other_commands
+    assert_match(/restart: no such file; a running server is told by the command ctl: ctl reload/, refusal("restart"))
+  end
+
   # --- chdir ---
 
   def restarts(one)

@@ -172,6 +172,8 @@ class OptionsTest < BindingTest
       listen "/run/app.sock", backlog: 64, tcp_nopush: true
       listen ":80", umask: 0o077
       timeout 20, cleanup: 2
+      ssl_bind "0.0.0.0", "9292", { key: "k" }
+      listen 8080, tcp_nopush: true
       run ->(env) {}
       Nowhere.env
     RUBY
@@ -191,8 +193,10 @@ class OptionsTest < BindingTest
       13 => /: listen takes its options behind a question mark, as in listen "\/run\/app\.sock\?backlog=64"; tcp_nopush cannot be set$/,
       14 => /: listen takes .*":80\?umask=077"$/,
       15 => /: timeout takes no options of its own, such as cleanup:$/,
-      16 => /: unknown option run \(rackup\): this looks like a rackup file: /,
-      17 => /uninitialized constant .*Nowhere/
+      16 => /: unknown option ssl_bind \(Puma, Starman\): let a proxy/,
+      17 => /: listen cannot set tcp_nopush$/,
+      18 => /: unknown option run \(rackup\): this looks like a rackup file: /,
+      19 => /uninitialized constant .*Nowhere/
     }
     assert_equal(expected.keys, messages.map { |line| line[/config\.rb:(\d+):/, 1].to_i })
     expected.values.zip(messages) { |pattern, line| assert_match(pattern, line) }

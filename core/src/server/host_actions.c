@@ -11,7 +11,8 @@
 
 enum {
     KEPT_LOOK_MS = 10,
-    KEPT_MS_MAX = 1000, /* one in a long call sees that it is to leave when the call is over, and lets nobody in before */
+    KEPT_MS_MAX =
+        1000, /* one in a long call sees that it is to leave when the call is over, and lets nobody in before */
 };
 
 /* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand. A call that ended with its worker was long if it had
@@ -89,9 +90,24 @@ static void log_start_line(struct oribi_host *host)
     (void)oribi_sd_ready(line[0] ? line : NULL); /* nobody need have asked for it */
 }
 
+/* Unicorn's and Pitchfork's timeout is the application's, Rhebok's and ours the client's: whoever has moved a file should know. */
+static void log_timeout_hint(const struct oribi_options *options)
+{
+    char value[32];
+    const struct oribi_option *call_timeout = oribi_options_find("call_timeout");
+    if (options->lang != ORIBI_LANG_RUBY || !options->timeout_named ||
+        oribi_options_source(options, call_timeout) != ORIBI_FROM_DEFAULT)
+        return;
+    (void)oribi_options_get(options, call_timeout, value, sizeof(value)); /* a time is short */
+    oribi_log(ORIBI_LOG_INFO,
+              "timeout is how long the server waits for a client; how long a call may take is call_timeout, %s now",
+              value);
+}
+
 static bool up(struct oribi_host *host, const struct oribi_action *action)
 {
     log_start_line(host);
+    log_timeout_hint(host->ties.options);
     oribi__release_starter(host, 0);
     return hook(host, "server_ready", action);
 }
@@ -104,8 +120,8 @@ static bool old_code_may_answer(const struct oribi_host *host)
     for (uint32_t i = 0; i < host->sup.slot_count; i++) {
         uint32_t state = atomic_load_explicit(&host->ties.board.slots[i].state, memory_order_acquire);
         enum oribi_place_state place = host->sup.places[i].state;
-        bool old = place == ORIBI_PLACE_STOPPING ||
-                   (place == ORIBI_PLACE_SERVING && host->kept_wish == ORIBI__WISH_UPGRADE);
+        bool old =
+            place == ORIBI_PLACE_STOPPING || (place == ORIBI_PLACE_SERVING && host->kept_wish == ORIBI__WISH_UPGRADE);
         if (old && (state == ORIBI_SLOT_IDLE || state == ORIBI_SLOT_BUSY))
             return true;
     }

@@ -25,7 +25,7 @@ static int apply_ignored_switch(struct oribi_options *, enum oribi_option_source
 static int apply_ignored_count(struct oribi_options *, enum oribi_option_source, const char *, const char *, char *);
 
 static const struct oribi_option_alias aliases[] = {
-    {"path", "listens on this unix socket, as `bind unix://PATH`", ORIBI_LANG_BOTH, false, apply_unix_path},
+    {"path", "listens on this unix socket, as `bind unix://PATH`", ORIBI_LANG_RUBY, false, apply_unix_path},
     {"socket", "listens on this unix socket, as `bind unix://PATH`", ORIBI_LANG_BOTH, false, apply_unix_path},
     {"socket_path", "listens on this unix socket, as `bind unix://PATH`", ORIBI_LANG_BOTH, false, apply_unix_path},
     {"S", "listens on this unix socket, as `bind unix://PATH`", ORIBI_LANG_PERL, false, apply_unix_path},
@@ -391,6 +391,7 @@ static int apply_io_timeout(struct oribi_options *options, enum oribi_option_sou
         if (code < 0)
             return code;
     }
+    options->timeout_named = true;
     return 0;
 }
 

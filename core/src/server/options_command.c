@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DEVELOPMENT_THREADS = 3 }; /* of oribi's one worker in development */
 
@@ -59,6 +60,26 @@ static int parse_short(struct oribi_options *options, size_t argc, const char *c
     return 0;
 }
 
+/* `oribi restart`, as pumactl and start scripts have it, where no application has that name. */
+static int refuse_command(const char *word, char *error)
+{
+    static const char *const commands[][2] = {
+        {"status", "status"},  {"reload", "reload"},         {"upgrade", "upgrade"},
+        {"stop", "stop"},      {"workers", "workers N"},     {"reopen", "reopen"},
+        {"restart", "reload"}, {"phased-restart", "reload"}, {"halt", "stop --now"},
+    };
+    if (access(word, F_OK) == 0)
+        return 0;
+    if (strcmp(word, "start") == 0)
+        return oribi__refuse(error, "start: no such file; the server starts without a word");
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(word, commands[i][0]) == 0)
+            return oribi__refuse(error, "%s: no such file; a running server is told by the command ctl: ctl %s", word,
+                                 commands[i][1]);
+    }
+    return 0;
+}
+
 int oribi_options_parse(struct oribi_options *options, size_t argc, const char *const *argv, char *error)
 {
     bool ended = false;
@@ -75,6 +96,7 @@ int oribi_options_parse(struct oribi_options *options, size_t argc, const char *
             if (options->app)
                 return oribi__refuse(error, "only one application can be served, not %.60s and %.60s", options->app,
                                      argument);
+            code = refuse_command(argument, error);
             oribi__option_replace_text(&options->app, argument);
         }
         if (code < 0)

@@ -91,8 +91,8 @@ static const struct oribi__foreign_name names[] = {
     {"set_remote_address", "Puma", NULL, "trusted_proxies names the proxies whose X-Forwarded-For decides it"},
     {"shutdown_debug", "Puma", NULL, "not there: what is killed after shutdown_timeout is named in error_log"},
     {"silence_fork_callback_warning", "Puma", NULL, NOT_THERE "nothing is warned of"},
+    {"silent", "Puma", "quiet", NULL},
     {"silence_single_worker_warning", "Puma", NULL, NOT_THERE "nothing is warned of"},
-    {"ssl_bind", "Puma", NULL, TLS},
     {"state", "Puma", NULL, "there is no state file: control PATH makes the socket that `ctl` talks to"},
     {"state_path", "Puma", NULL, "there is no state file: control PATH makes the socket that `ctl` talks to"},
     {"state_permission", "Puma", NULL, "there is no state file: control PATH makes the socket that `ctl` talks to"},
@@ -149,6 +149,10 @@ static const struct oribi__foreign_name names[] = {
     /* plackup, Starman, Starlet, Gazelle */
     {"a", "plackup", NULL, AS_APP},
     {"enable_ssl", "Starman", NULL, TLS},
+    {"ssl*", "Puma, Starman", NULL, TLS},
+    {"net_server*", "Starman", NULL, NOT_THERE "Net::Server is not used"},
+    {"path", "plackup", NULL,
+     "mount the application in its own file, with mount of Plack::Builder; a socket is --bind PATH"},
     {"L", "plackup", NULL, "-L Delayed is --no-preload"},
     {"loader", "plackup", NULL, "--loader Delayed is --no-preload"},
     {"proctitle", "Starman", NULL, NOT_THERE "process titles are always set"},
@@ -156,13 +160,6 @@ static const struct oribi__foreign_name names[] = {
     {"reload", "plackup", NULL, "files are not watched: ctl reload, or HUP, loads the application anew"},
     {"s", "plackup", NULL, "the command is the server: plackup -s Oribi, rackup -s oribi"},
     {"server", "plackup", NULL, "the command is the server: plackup -s Oribi, rackup -s oribi"},
-    {"ssl", "Starman", NULL, TLS},
-    {"ssl_ca_file", "Starman", NULL, TLS},
-    {"ssl_cert", "Starman", NULL, TLS},
-    {"ssl_cert_file", "Starman", NULL, TLS},
-    {"ssl_key", "Starman", NULL, TLS},
-    {"ssl_key_file", "Starman", NULL, TLS},
-    {"ssl_verify_mode", "Starman", NULL, TLS},
 
     /* uWSGI */
     {"auto_procname", "uWSGI", NULL, NOT_THERE "process titles are always set"},
@@ -227,6 +224,21 @@ const struct oribi__foreign_name *oribi__options_foreign(size_t *count)
     return names;
 }
 
+/* A name of the table that ends in a star stands for all that begin so. */
+static bool is_meant(const char *name, const char *typed)
+{
+    size_t n = strlen(name) - 1;
+    if (name[n] != '*')
+        return oribi__options_same_name(name, typed);
+    while (*typed == '-')
+        typed++;
+    for (size_t i = 0; i < n; i++) {
+        if (typed[i] != name[i] && !(typed[i] == '-' && name[i] == '_'))
+            return false;
+    }
+    return true;
+}
+
 /* "--idle-timeout" for a flag, "idle_timeout" for the configuration file. */
 static void spell(const char *option, bool as_flag, char dst[OPTION_NAME_CAP + 2])
 {
@@ -240,7 +252,7 @@ int oribi__options_refuse_foreign(const char *typed, char *error)
     bool as_flag = typed[0] == '-';
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char here[OPTION_NAME_CAP + 2];
-        if (!oribi__options_same_name(names[i].name, typed))
+        if (!is_meant(names[i].name, typed))
             continue;
         if (!names[i].here)
             return oribi__refuse(error, "unknown option %.48s (%s): %s", typed, names[i].server, names[i].advice);

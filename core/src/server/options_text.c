@@ -207,16 +207,22 @@ static const char *type_words(const struct oribi_option *option, char dst[PIECE_
     return dst;
 }
 
+static const char *only_words(enum oribi_option_lang lang)
+{
+    static const char *const words[] = {
+        [ORIBI_LANG_RUBY] = " (oribi only)", [ORIBI_LANG_PERL] = " (oribi-psgi only)", [ORIBI_LANG_BOTH] = ""};
+    return words[lang];
+}
+
 static void put_doc_option(struct oribi_buf *out, const struct oribi_option *option)
 {
     char type[PIECE_CAP];
     const char *shown = shown_default(option);
-    const char *only = option->lang == ORIBI_LANG_RUBY ? " (oribi only)" : " (oribi-psgi only)";
     put_format(out, "| `%s`%s%s%s | %s | %s | ", option->name, option->short_flag ? " `-" : "",
                option->short_flag ? option->short_flag : "", option->short_flag ? "`" : "", type_words(option, type),
                shown ? shown : "");
     put_cell(out, option->help);
-    put_format(out, "%s | ", option->lang == ORIBI_LANG_BOTH ? "" : only);
+    put_format(out, "%s | ", only_words(option->lang));
     for (const char *p = option->aliases; p && *p;) {
         size_t n = strcspn(p, " ");
         put_format(out, "%s`%s%.*s`", p == option->aliases ? "" : " ", n == 1 ? "-" : "", (int)n, p);
@@ -271,6 +277,6 @@ void oribi_options_doc(struct oribi_buf *out)
     put_format(out, "### Names that do more than rename\n\n| name | effect |\n|---|---|\n");
     for (size_t i = 0; i < count; i++)
         put_format(out, "| `%s%s` | %s%s |\n", aliases[i].name[1] ? "" : "-", aliases[i].name, aliases[i].effect,
-                   aliases[i].lang == ORIBI_LANG_PERL ? " (oribi-psgi only)" : "");
+                   only_words(aliases[i].lang));
     put_foreign_names(out);
 }

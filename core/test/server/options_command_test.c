@@ -216,6 +216,19 @@ static const char *finished(enum oribi_option_lang lang, const char *option, con
 #define VARIABLES(...) ((const char *const[8][2]){__VA_ARGS__}) /* the rest is NULL */
 #define NO_VARIABLES   VARIABLES({NULL, NULL})
 
+static void test_words_of_other_commands_are_no_application(void)
+{
+    struct oribi_options options;
+    oribi_options_init(&options);
+    ok_eq(PARSE(&options, "restart"), ORIBI_EINVAL);
+    is_str(error, "restart: no such file; a running server is told by the command ctl: ctl reload");
+    oribi_options_deinit(&options);
+    oribi_options_init(&options);
+    ok_eq(PARSE(&options, "start"), ORIBI_EINVAL);
+    is_str(error, "start: no such file; the server starts without a word");
+    oribi_options_deinit(&options);
+}
+
 static void test_frameworks_variables_decide_the_environment(void)
 {
     is_str(finished(ORIBI_LANG_RUBY, "env", VARIABLES({"RAILS_ENV", "production"}), NULL), "production");
@@ -416,6 +429,7 @@ int main(void)
     test_bind_comes_from_host_port_and_environment();
     test_a_bind_wins_over_host_and_port();
     test_the_environment_is_the_languages_own();
+    test_words_of_other_commands_are_no_application();
     test_frameworks_variables_decide_the_environment();
     test_variables_set_workers_and_threads_of_oribi();
     test_development_has_one_worker_with_threads_in_ruby();

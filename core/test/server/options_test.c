@@ -187,6 +187,13 @@ static void test_names_of_other_servers_are_answered_with_what_they_are_here(voi
     options.lang = ORIBI_LANG_PERL;
     set_ok(&options, "-e", "sub {}");
     set_ok(&options, "-S", "a.sock");
+    set_fails(&options, "--ssl-cert-file", "x",
+              "unknown option --ssl-cert-file (Puma, Starman): let a proxy in front speak TLS; bind takes host:port");
+    set_fails(&options, "--net_server-port", "1",
+              "unknown option --net_server-port (Starman): not there and not needed: Net::Server is not used");
+    set_fails(&options, "--path", "/app",
+              "unknown option --path (plackup): mount the application in its own file, with mount of Plack::Builder; a "
+              "socket is --bind PATH");
     set_fails(&options, "--enable-ssl", "1",
               "unknown option --enable-ssl (Starman): let a proxy in front speak TLS; bind takes host:port");
     oribi_options_deinit(&options);

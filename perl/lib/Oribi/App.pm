@@ -38,6 +38,7 @@ sub _include_and_require {
     }
     for my $module ($settings->list('require')) {
         my ($name, @import) = split /[=,]/, $module;
+        die "-r $name: is no name of a module; plackup's -r, which watches files, is not there\n" if $name !~ /\A\w+(?:::\w+)*\z/;
         eval "package main; require $name; $name->import(\@import); 1" or _failed("module $name", $@);
     }
     return;

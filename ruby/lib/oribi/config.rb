@@ -89,8 +89,9 @@ module Oribi
     # Unicorn's `listen "/run/app.sock", backlog: 64`.
     def refuse_address_options(name, address, options)
       query = options.slice(:backlog, :umask).map { |key, value| "#{key}=#{key == :umask && value.is_a?(Integer) ? format("%03o", value) : value}" }
-      query << "backlog=N" if query.empty?
       unknown = options.keys - %i[backlog umask]
+      raise Error, "#{name} cannot set #{unknown.join(", ")}" if query.empty?
+
       more = unknown.empty? ? "" : "; #{unknown.join(", ")} cannot be set"
       raise Error, "#{name} takes its options behind a question mark, as in #{name} #{"#{address}?#{query.join("&")}".dump}#{more}"
     end

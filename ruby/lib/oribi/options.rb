@@ -23,11 +23,20 @@ module Oribi
     # The same from any number of values, as a line of the config file has them: none turn a switch on, several make a list.
     def set_values(name, values, source:)
       given = values.compact
+      refuse_hash(name, given, source)
       set_texts(name.to_s, given.flat_map { |value| texts(name, value) }, source) unless given.empty? && !values.empty?
       self
     end
 
     private
+
+    # `timeout 20, cleanup: 2`. What is wrong apart from that comes first: the name, the number of values.
+    def refuse_hash(name, values, source)
+      hash = values.find { |value| value.is_a?(Hash) } or return
+      rest = values.reject { |value| value.is_a?(Hash) }
+      Options.new.set_values(name, rest.empty? ? [""] : rest, source: source)
+      raise Error, "#{name} takes no options of its own, such as #{hash.keys.first}:"
+    end
 
     def texts(name, value)
       case value
@@ -36,7 +45,6 @@ module Oribi
       when true then ["on"]
       when false then ["off"]
       when Range then ["#{value.begin}..#{value.max}"]
-      when Hash then raise Error, "#{name} takes no options of its own, such as #{value.keys.first}:"
       else [value.to_s]
       end
     end

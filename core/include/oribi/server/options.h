@@ -166,6 +166,7 @@ struct oribi_options {
     /* private */
     char *start_dir;                   /* working directory before the first change to `chdir`; NULL: there was none */
     char *entered_dir;                 /* value of `chdir` that the working directory stands for; NULL: none */
+    bool timeout_named;       /* `timeout` was given, which other servers mean the application by */
     bool ignores_environment;          /* libraries do: the variables are a server's */
     uint8_t source[ORIBI_OPTIONS_MAX]; /* enum oribi_option_source by place in the table */
     struct oribi_option_lower_end requests_min; /* given by a name of their own, joined by finish */
