@@ -1,0 +1,120 @@
+# frozen_string_literal: true
+
+require_relative "suite"
+
+# Which commands make the parts, and which of them a file is. Reading order: the commands of each kind, PARTS, FILES.
+module Parts
+  E2E_COMMANDS = ENV.key?("E2E_COMMAND") ? [ENV["E2E_COMMAND"]] : %w[oribi oribi-psgi]
+  RUBY_ONLY = %w[e2e/rails_test.rb e2e/debugger_test.rb].freeze
+
+  module_function
+
+  def built(*argv)
+    output = IO.popen([*argv, err: %i[child out], chdir: ROOT], &:read)
+    raise "#{argv.join(" ")}:\n#{output.lines.last(30).join}" unless $?.success?
+  end
+
+  # --- C ---
+
+  def core_make(build, *targets, **variables)
+    built("make", "-C", "core", "-j2", "OUT=#{ROOT}/build/#{build}", *variables.map { |name, value| "#{name}=#{value}" }, *targets)
+  end
+
+  def c_test(build, file) = Command.new(argv: ["#{ROOT}/build/#{build}/#{file[%r{\Acore/(test/.*)\.c\z}, 1]}"], count: :tap, dir: "#{ROOT}/core")
+  def c_tests(build) = Dir["core/test/*/*_test.c"].sort.map { |file| c_test(build, file) }
+
+  def core
+    core_make("core", "tests")
+    c_tests("core")
+  end
+
+  def core_asan
+    core_make("asan", "tests", HARDEN: "", OPTIM: "-O1 -g -fno-omit-frame-pointer", SANITIZE: "-fsanitize=address,undefined -fno-sanitize-recover=all")
+    c_tests("asan").each { |command| command.env = { "UBSAN_OPTIONS" => "print_stacktrace=1" } }
+  end
+
+  def core_file(file)
+    command = c_test("core", file)
+    core_make("core", *command.argv)
+    [command]
+  end
+
+  # Ten seconds a target among everything else, a minute when asked for by name; FUZZ_SECONDS says otherwise.
+  def fuzz(files = Dir["core/fuzz/*_fuzz.c"].sort, seconds: "10")
+    core_make("fuzz", "fuzzers") if files.size > 1
+    files.map do |file|
+      Command.new(argv: ["make", "fuzz", "T=#{File.basename(file, "_fuzz.c")}", "S=#{ENV.fetch("FUZZ_SECONDS", seconds)}"], count: :exit_code)
+    end
+  end
+
+  # --- Ruby and Perl ---
+
+  # In detail: then a skipped test has its reason beside it.
+  def minitest(*argv, pattern: nil, env: nil)
+    Command.new(argv: ["ruby", *argv, "-v", *(["-n", pattern] if pattern)], count: :minitest, env: env, picked: !pattern.nil?)
+  end
+
+  def ruby(files = Dir["ruby/test/**/*_test.rb"].sort, pattern: nil)
+    files.map { |file| minitest("-W1", "-Iruby/lib", "-Iruby/test", file, pattern: pattern) }
+  end
+
+  def perl = [Command.new(argv: ["make", "test", "TEST_VERBOSE=1"], count: :tap, dir: "#{ROOT}/perl")]
+  def perl_file(file) = [Command.new(argv: ["perl", "-Mblib", file.delete_prefix("perl/")], count: :tap, dir: "#{ROOT}/perl")]
+
+  # --- whole servers ---
+
+  def e2e(command, files = Dir["e2e/*_test.rb"].sort, pattern: nil)
+    files -= RUBY_ONLY unless command == "oribi"
+    files.map { |file| minitest("-Ie2e", file, pattern: pattern, env: { "E2E_COMMAND" => command }) }
+  end
+
+  def browser = Dir["e2e/browser/*_test.rb"].sort.flat_map { |file| E2E_COMMANDS.flat_map { |command| e2e(command, [file]) } }
+
+  # The applications of the benchmark keep their rules, and its driver sees when one is broken.
+  def bench
+    bank = %w[rack psgi].map { |app| minitest("bench/isucon4/test/behaviour_test.rb", env: { "ISUCON4_APP" => app }) }
+    bank + %w[isucon4/test/client isucon4/test/driver test/run].map { |name| minitest("bench/#{name}_test.rb") }
+  end
+
+  def lint = [["script/lint"], ["tools/conformance", "--names"]].map { |argv| Command.new(argv: argv, count: :exit_code) }
+  def sanitize = [Command.new(argv: ["script/sanitize", "--quick", "address"], count: :exit_code)]
+
+  # part => [what make builds for it, { suite => its commands }]
+  PARTS = {
+    "lint" => [[], { "lint" => -> { lint } }],
+    "core" => [%w[core], { "core" => -> { core }, "core-asan" => -> { core_asan } }],
+    "fuzz" => [[], { "fuzz" => -> { fuzz } }],
+    "ruby" => [%w[ruby], { "ruby" => -> { ruby } }],
+    "perl" => [%w[perl], { "perl" => -> { perl } }],
+    "e2e" => [%w[ruby perl], E2E_COMMANDS.to_h { |command| ["e2e-#{command.delete_prefix("oribi-")}", -> { e2e(command) }] }],
+    "sanitize" => [[], { "sanitize" => -> { sanitize } }],
+    "bench" => [%w[ruby perl], { "bench" => -> { bench } }],
+    "browser" => [%w[ruby perl], { "browser" => -> { browser } }],
+  }.freeze
+
+  # Which file => [part, its commands]. Of whole servers there are two to run it against.
+  FILES = {
+    %r{\Acore/test/\w+/\w+_test\.c\z} => ["core", ->(file, _) { core_file(file) }],
+    %r{\Acore/fuzz/\w+_fuzz\.c\z} => ["fuzz", ->(file, _) { fuzz([file], seconds: "60") }],
+    %r{\Aruby/test/.*_test\.rb\z} => ["ruby", ->(file, pattern) { ruby([file], pattern: pattern) }],
+    %r{\Aperl/t/.*\.t\z} => ["perl", ->(file, _) { perl_file(file) }],
+    %r{\Ae2e/browser/.*_test\.rb\z} => ["browser", ->(file, pattern) { E2E_COMMANDS.flat_map { |command| e2e(command, [file], pattern: pattern) } }],
+    %r{\Ae2e/.*_test\.rb\z} => ["e2e", ->(file, pattern) { E2E_COMMANDS.flat_map { |command| e2e(command, [file], pattern: pattern) } }],
+    %r{\Abench/.*_test\.rb\z} => ["bench", ->(file, pattern) { [minitest(file, pattern: pattern)] }],
+  }.freeze
+
+  # Only minitest can pick a case by its name.
+  PICKS_CASES = /_test\.rb\z/
+
+  def files_of(word)
+    return [word] if File.file?(word)
+
+    Dir["#{word.chomp("/")}/**/*"].select { |file| FILES.any? { |pattern, _| pattern.match?(file) } }.sort
+  end
+
+  # [part, commands] of a file; nil when it is none that this can run.
+  def file(path, pattern)
+    _, (part, commands) = FILES.find { |known, _| known.match?(path) }
+    [part, -> { commands.call(path, pattern) }] if part
+  end
+end
