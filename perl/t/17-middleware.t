@@ -155,6 +155,7 @@ subtest 'what has neither' => sub {
 my $upper = sub { my $text = shift; defined $text ? uc $text : undef };
 my %AROUND = (
     Lint => [sub { enable 'Lint' }],
+    Chunked => [sub { enable 'Chunked' }],    # frames the body itself
     ContentLength => [sub { enable 'ContentLength' }],
     ConditionalGET => [sub { enable 'ConditionalGET' }],
     'AccessLog::Timed' => [sub { enable 'AccessLog::Timed', logger => sub { } }],

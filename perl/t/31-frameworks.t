@@ -86,4 +86,29 @@ SKIP: {
 CODE
 }
 
+SKIP: {
+    skip 'Mojolicious is not installed', 1 unless eval { require Mojolicious; 1 };
+    subtest 'Mojolicious frames its own chunks' => sub {
+        my $server = serve(eval <<'CODE' || die($@), lint => 0);
+            package OribiTest::MojoChunks;
+            use Mojolicious::Lite -signatures;
+            app->log->level('fatal');
+            get '/chunks' => sub ($c) { $c->write_chunk('one' => sub ($c, @) { $c->write_chunk(' two' => sub ($c, @) { $c->finish }) }) };
+            get '/write' => sub ($c) { $c->res->headers->content_length(7); $c->write('one' => sub ($c, @) { $c->write(' two') }) };
+            app->start('psgi');
+CODE
+        my $client = $server->connect;
+        for my $round (1, 2) {
+            $client->send("GET /chunks HTTP/1.1\r\nHost: a\r\n\r\n");
+            my $res = $client->response;
+            is $res->{body}, 'one two', 'the content, without the sizes';
+            is_deeply $res->{fields}{'transfer-encoding'}, ['chunked'];
+            $client->send("GET /write HTTP/1.1\r\nHost: a\r\n\r\n");
+            is $client->response->{body}, 'one two';
+        }
+        is request($server, "GET /chunks HTTP/1.0\r\n\r\n")->{body}, 'one two', 'to HTTP/1.0';
+        is $server->stop, 0;
+    };
+}
+
 done_testing;
