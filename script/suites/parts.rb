@@ -43,7 +43,7 @@ module Parts
   def fuzz(files = Dir["core/fuzz/*_fuzz.c"].sort, seconds: "10")
     core_make("fuzz", "fuzzers") if files.size > 1
     files.map do |file|
-      Command.new(argv: ["make", "fuzz", "T=#{File.basename(file, "_fuzz.c")}", "S=#{ENV.fetch("FUZZ_SECONDS", seconds)}"], count: :exit_code)
+      Command.new(argv: ["make", "-s", "fuzz", "T=#{File.basename(file, "_fuzz.c")}", "S=#{ENV.fetch("FUZZ_SECONDS", seconds)}"], count: :exit_code)
     end
   end
 
