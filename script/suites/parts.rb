@@ -5,7 +5,7 @@ require_relative "suite"
 # Which commands make the parts, and which of them a file is. Reading order: the commands of each kind, PARTS, FILES.
 module Parts
   E2E_COMMANDS = ENV.key?("E2E_COMMAND") ? [ENV["E2E_COMMAND"]] : %w[oribi oribi-psgi]
-  RUBY_ONLY = %w[e2e/rails_test.rb e2e/debugger_test.rb].freeze
+  RUBY_ONLY = %w[e2e/rails_test.rb e2e/cable_test.rb e2e/debugger_test.rb].freeze
 
   module_function
 
