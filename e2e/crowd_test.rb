@@ -79,6 +79,70 @@ E2E.suite("slow_clients") do
   end
 end
 
+# connections_max is reached by clients that want nothing.
+E2E.suite("full") do
+  def max = 200
+
+  def status
+    JSON.parse(IO.popen([E2E::Server.binary, "ctl", "--control", @control, "status", "--json"], chdir: E2E::ROOT, &:read))
+  end
+
+  def open_connections = status.fetch("processes").sum { |process| process.fetch("connections_open") }
+
+  def serve(workers, max)
+    @control = File.join(Dir.mktmpdir("oribi-full"), "ctl")
+    start("--workers", workers.to_s, "--connections-max", max.to_s, "--control", @control)
+  end
+
+  def teardown
+    super
+    FileUtils.remove_entry(File.dirname(@control)) if @control
+  end
+
+  # Accepted on TCP as well, where silent ones wait in the kernel.
+  def rest(server, count, bytes)
+    Array.new(count) { connect(server).tap { |client| client.send_raw(bytes) } }
+  end
+
+  def assert_served(server, count)
+    count.times { assert_equal 200, server.get("/").status }
+  end
+
+  def check_newcomers(workers, bytes)
+    server = serve(workers, max / workers)
+    resting = rest(server, max, bytes)
+    wait_until("all to be accepted") { open_connections == max }
+    assert_served(server, 1)
+    wait_until("the line") { server.stderr.match?(/connections_max \(\d+\) reached: closed a connection .* for \d+ ms for a new one/) }
+    assert_served(server, 20)
+    assert_operator status.fetch("connections_evicted"), :>=, 1
+    assert_operator open_connections, :<=, max
+    assert(resting.any? { |client| client.socket.wait_readable(0) }, "none of them was closed")
+  end
+
+  def test_silent_clients_keep_nobody_out = check_newcomers(1, "\r\n")
+  def test_half_read_heads_keep_nobody_out = check_newcomers(1, "GET / HTTP/1.1\r\nHost:")
+  def test_several_workers = check_newcomers(2, "\r\n")
+
+  # At the limit nobody goes, and those who are being served never do.
+  def test_one_more_than_the_limit
+    server = serve(1, 3)
+    idle = connect(server)
+    idle.get("/")
+    upload = connect(server).send_raw("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc")
+    recent = connect(server)
+    recent.get("/")
+    assert_equal 0, status.fetch("connections_evicted")
+    newcomer = connect(server)
+    assert_equal 200, newcomer.get("/").status
+    assert idle.closed?
+    assert_equal 1, status.fetch("connections_evicted")
+    upload.send_raw("def")
+    assert_equal "abcdef", upload.read_response.body
+    assert_equal 200, recent.get("/").status
+  end
+end
+
 E2E.suite("idle_clients") do
   include Crowds
 

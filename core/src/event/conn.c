@@ -374,6 +374,20 @@ void oribi__conn_on_readable(struct oribi_reactor *r, struct oribi_conn *c)
         oribi__reactor_again(r, c);
 }
 
+bool oribi__conn_close_head(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    c->watch.ready |= ORIBI_READ;
+    oribi__conn_on_readable(r, c);
+    if (c->state == ORIBI_CONN_HEAD && c->call) {
+        look_at_head_again(r, c);
+        oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "head not finished, and a new connection needs room");
+        oribi__conn_close(r, c); /* does not linger: that would take as much room */
+    } else if (c->state == ORIBI_CONN_HEAD) { /* not even its PROXY header has come */
+        oribi__conn_close(r, c);
+    }
+    return c->state == ORIBI_CONN_CLOSED;
+}
+
 /* A head that has begun has the deadline of a head. Empty lines begin none: their connection has still that of an idle one. */
 bool oribi__conn_close_idle(struct oribi_reactor *r, struct oribi_conn *c)
 {

@@ -9,7 +9,10 @@
 #include <assert.h>
 #include <string.h>
 
-enum { FULL_TURNS_MAX = 16 };
+enum {
+    FULL_TURNS_MAX = 16,
+    ROOM_LOOKS_MAX = 16, /* connections that turn out not to be idle, before the next newcomer is looked at */
+};
 
 void oribi_reactor_clock(struct oribi_reactor *r, int64_t now_us)
 {
@@ -173,13 +176,58 @@ struct oribi_call *oribi_reactor_pop(struct oribi_reactor *r)
     return c->call;
 }
 
+static struct oribi_conn *conn_of(struct oribi_timer *timer)
+{
+    return timer ? (struct oribi_conn *)((char *)timer - offsetof(struct oribi_conn, timer)) : NULL;
+}
+
+static int64_t rested_ms(const struct oribi_reactor *r, const struct oribi_timer *timer)
+{
+    return timer ? r->now_ms - timer->armed_ms : -1;
+}
+
+/* The timer of the connection that is to go first, NULL: of none. */
+static struct oribi_timer *first_to_go(const struct oribi_reactor *r)
+{
+    struct oribi_timer *kept = oribi_timeouts_oldest(&r->timeouts, ORIBI_TIMEOUT_IDLE);
+    struct oribi_timer *silent = oribi_timeouts_oldest(&r->timeouts, ORIBI_TIMEOUT_FIRST);
+    struct oribi_timer *head = oribi_timeouts_oldest(&r->timeouts, ORIBI_TIMEOUT_HEAD);
+    struct oribi_timer *idle = rested_ms(r, silent) > rested_ms(r, kept) ? silent : kept;
+    if (rested_ms(r, idle) >= ORIBI_ROOM_IDLE_MS_MIN)
+        return idle;
+    return rested_ms(r, head) >= ORIBI_ROOM_IDLE_MS_MIN ? head : NULL;
+}
+
+bool oribi_reactor_make_room(struct oribi_reactor *r, struct oribi_room *room)
+{
+    struct oribi_timer *timer;
+    for (int looks = 0; looks < ROOM_LOOKS_MAX && (timer = first_to_go(r)) != NULL; looks++) {
+        *room = (struct oribi_room){timer->timeout_class == ORIBI_TIMEOUT_HEAD, rested_ms(r, timer)};
+        if (room->head ? oribi__conn_close_head(r, conn_of(timer)) : oribi__conn_close_idle(r, conn_of(timer)))
+            return true; /* else there was more to read, and its timer is of another class now */
+    }
+    return false;
+}
+
+int64_t oribi_reactor_room_ms(const struct oribi_reactor *r)
+{
+    static const enum oribi_timeout_class classes[] = {ORIBI_TIMEOUT_IDLE, ORIBI_TIMEOUT_FIRST, ORIBI_TIMEOUT_HEAD};
+    int64_t longest_ms = -1;
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+        int64_t ms = rested_ms(r, oribi_timeouts_oldest(&r->timeouts, classes[i]));
+        longest_ms = ms > longest_ms ? ms : longest_ms;
+    }
+    if (longest_ms < 0)
+        return -1;
+    return longest_ms < ORIBI_ROOM_IDLE_MS_MIN ? ORIBI_ROOM_IDLE_MS_MIN - longest_ms : 0;
+}
+
 static uint32_t close_class(struct oribi_reactor *r, enum oribi_timeout_class timeout_class, uint32_t count)
 {
     uint32_t closed = 0;
     struct oribi_timer *timer;
     while (closed < count && (timer = oribi_timeouts_oldest(&r->timeouts, timeout_class)) != NULL) {
-        struct oribi_conn *c = (struct oribi_conn *)((char *)timer - offsetof(struct oribi_conn, timer));
-        if (oribi__conn_close_idle(r, c)) /* else its timer is of another class now */
+        if (oribi__conn_close_idle(r, conn_of(timer))) /* else its timer is of another class now */
             closed++;
     }
     return closed;

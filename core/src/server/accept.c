@@ -15,7 +15,7 @@
 enum {
     ACCEPT_BATCH = 16,      /* a turn, when no sibling would have been free to take them */
     ACCEPT_PAUSE_MS = 1000, /* after running out of descriptors, or when a listener fails */
-    CLOSE_IDLE_BATCH = 16,
+    CLOSE_RESTING_BATCH = 16, /* when descriptors are out: the application needs some too */
 };
 
 void oribi__gates_unwatch(struct oribi_worker *w)
@@ -81,21 +81,84 @@ static void set_address(struct oribi_conn *c, const struct sockaddr_storage *pee
     memcpy(c->port, digits, c->port_len);
 }
 
+/* --- connections_max --- */
+
+static bool at_limit(const struct oribi_worker *w)
+{
+    return w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
+}
+
+/* Also at the limit, while a connection may go for the new one. Beyond it, where one did not go after all, first another has to. */
+static bool has_room(const struct oribi_worker *w)
+{
+    if (!at_limit(w))
+        return true;
+    return w->reactor.conn_count == w->options->connections_max && oribi_reactor_room_ms(&w->reactor) == 0;
+}
+
+static bool beyond_limit(const struct oribi_worker *w)
+{
+    return w->options->connections_max && w->reactor.conn_count > w->options->connections_max;
+}
+
+int64_t oribi__room_wait_ms(const struct oribi_worker *w)
+{
+    bool waits = beyond_limit(w) || (at_limit(w) && !w->gates_open); /* somebody in the backlog, too */
+    return waits && !w->stopping ? oribi_reactor_room_ms(&w->reactor) : -1;
+}
+
+bool oribi__make_room(struct oribi_worker *w)
+{
+    struct oribi_room room;
+    if (!beyond_limit(w) || !oribi_reactor_make_room(&w->reactor, &room))
+        return false;
+    oribi__count(&w->slot->evicted_count, 1);
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "connections_max (%u) reached: closed a connection %s %lld ms for a new one",
+                  w->options->connections_max,
+                  room.head ? "whose request head was not finished for" : "that was idle for", (long long)room.age_ms);
+    return true;
+}
+
+/* Newcomers wait in the backlog until a turn finds room. The kernel has told us of them, so an idle sibling would not hear of them. */
+static void no_room(struct oribi_worker *w)
+{
+    oribi__gates_unwatch(w);
+    if (oribi__idle_siblings(w) > 0)
+        oribi_handoff_rouse(&w->pool);
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "connections_max (%u) reached and all of them are in use: new connections wait",
+                  w->options->connections_max);
+}
+
+/* --- descriptors --- */
+
+/* The kernel woke us, and will wake no sibling for the same newcomer. */
+static void leave_to_siblings(struct oribi_worker *w)
+{
+    oribi_handoff_rouse(&w->pool);
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "out of file descriptors: new connections are left to other workers for %d ms",
+                  ACCEPT_PAUSE_MS);
+    pause_accepting(w);
+}
+
 static void out_of_descriptors(struct oribi_worker *w)
 {
-    if (oribi__idle_siblings(w) > 0) { /* the kernel woke us, and will wake none of them for the same newcomer */
-        oribi_handoff_rouse(&w->pool);
-        if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
-            oribi_log(ORIBI_LOG_WARN, "out of file descriptors: new connections are left to other workers for %d ms",
-                      ACCEPT_PAUSE_MS);
-        pause_accepting(w);
+    struct oribi_room room;
+    uint32_t closed = 0;
+    if (oribi__idle_siblings(w) > 0) {
+        leave_to_siblings(w);
         return;
     }
-    uint32_t closed = oribi_reactor_close_idle(&w->reactor, CLOSE_IDLE_BATCH);
+    while (closed < CLOSE_RESTING_BATCH && oribi_reactor_make_room(&w->reactor, &room))
+        closed++;
+    oribi__count(&w->slot->evicted_count, closed);
     if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
-        oribi_log(ORIBI_LOG_WARN, "out of file descriptors: closed %u idle connections, accepting again in %d ms",
-                  closed, ACCEPT_PAUSE_MS);
-    pause_accepting(w);
+        oribi_log(ORIBI_LOG_WARN, "out of file descriptors: closed %u connections without a request, accepting %s",
+                  closed, closed ? "goes on" : "pauses for a second");
+    if (closed == 0)
+        pause_accepting(w);
 }
 
 /* 0 when there may be more, also after a failure that a pause may cure; ORIBI_AGAIN, or a code. */
@@ -121,6 +184,11 @@ static int accept_next(struct oribi_worker *w, struct oribi__gate *gate)
     c->proxy_awaited = (gate->listener->proxy || w->options->proxy_protocol) &&
                        oribi_trust_has(&w->trust, oribi_slice(c->addr, c->addr_len));
     oribi__count(&w->slot->connection_count, 1);
+    bool stopping = oribi_worker_stopping(w); /* then its other connections go anyway */
+    if (!stopping && beyond_limit(w) && oribi__share_beyond(w, c))
+        return 0;
+    if (!stopping)
+        (void)oribi__make_room(w); /* where none can go after all, this one may stay: the next has to wait */
     oribi_conn_start(&w->reactor, c);
     oribi__share(w, c);
     return 0;
@@ -154,11 +222,6 @@ void oribi__gates_close(struct oribi_worker *w)
     for (uint32_t i = 0; i < w->gate_count; i++)
         while (!is_last(w, &w->gates[i]) && accept_one(w, &w->gates[i]))
             continue;
-}
-
-static bool at_limit(const struct oribi_worker *w)
-{
-    return w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
 }
 
 /* True while the listener may have somebody for us. A unix socket was shut before we were told, so an empty queue stays empty; of TCP we hear its end by
@@ -215,8 +278,7 @@ void oribi__accept_in_call(struct oribi_worker *w)
         return;
     for (uint32_t i = 0; i < w->gate_count; i++) {
         for (int left = ACCEPT_BATCH; left > 0; left--) {
-            bool full = w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
-            if (full || w->gates[i].over || !accept_one(w, &w->gates[i]))
+            if (!has_room(w) || w->gates[i].over || !accept_one(w, &w->gates[i]))
                 break;
         }
     }
@@ -232,10 +294,7 @@ static uint32_t accept_budget(const struct oribi_worker *w)
         budget = idle_elsewhere && !w->woken ? 0 : 1;
     else
         budget = idle_elsewhere ? 1 : ACCEPT_BATCH;
-    if (w->options->connections_max == 0)
-        return budget;
-    uint32_t room = w->options->connections_max - w->reactor.conn_count; /* > 0, or the gates were closed */
-    return budget < room ? budget : room;
+    return budget;
 }
 
 void oribi__gates_rotate(struct oribi_worker *w)
@@ -268,10 +327,9 @@ void oribi__accept_turn(struct oribi_worker *w)
 {
     if (w->stopping)
         return;
-    bool full = at_limit(w);
-    if (w->gates_open && full)
-        oribi__gates_unwatch(w);
-    else if (!w->gates_open && !full && w->reactor.now_ms >= w->pause_until_ms)
+    while (oribi__make_room(w)) /* siblings' connections, and those that stayed though there was no room */
+        continue;
+    if (!w->gates_open && w->reactor.now_ms >= w->pause_until_ms && has_room(w))
         oribi__gates_open(w);
     if (w->gates_open)
         rotate(w);
@@ -286,7 +344,9 @@ void oribi__accept_turn(struct oribi_worker *w)
             budget = accept_budget(w);
         while (budget > 0 && gate->ready && w->gates_open) {
             budget--;
-            if (!accept_one(w, gate))
+            if (!has_room(w))
+                no_room(w);
+            else if (!accept_one(w, gate))
                 gate->ready = false;
         }
     }

@@ -349,6 +349,9 @@ bool oribi__leave_to_sleepers(const struct oribi_worker *worker, int64_t ready_u
 /* Passes a connection just accepted on to a sibling that sleeps, when we hold more than our share of them. */
 void oribi__share(struct oribi_worker *worker, struct oribi_conn *conn);
 
+/* Passes a connection just accepted on to a sibling that sleeps and has room for it, when we have none left. True when it has gone. */
+bool oribi__share_beyond(struct oribi_worker *worker, struct oribi_conn *conn);
+
 /* Takes one request (and connections without one) out of the pool. Without two descriptors to spare it leaves the pool to the others, until a later turn's look
  * finds that there are some again. */
 void oribi__pool_turn(struct oribi_worker *worker);
@@ -385,6 +388,8 @@ void oribi__peer_of(struct oribi__call *call);
 void oribi__gates_open(struct oribi_worker *worker);
 void oribi__gates_close(struct oribi_worker *worker);   /* for good, and takes who waits there now */
 void oribi__gates_unwatch(struct oribi_worker *worker); /* for a while, and leaves them to the siblings */
+bool oribi__make_room(struct oribi_worker *worker); /* closes a connection that rests, when there are more than connections_max */
+int64_t oribi__room_wait_ms(const struct oribi_worker *worker); /* when one may be closed that has to go; -1: none has to */
 void oribi__gates_rotate(struct oribi_worker *worker);  /* to the end of the sleepers' queue, hearing of who waits there now */
 void oribi__accept_turn(struct oribi_worker *worker);
 void oribi__accept_in_call(struct oribi_worker *worker); /* while the own thread is in a call: for queue_max and queue_time_max */

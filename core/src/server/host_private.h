@@ -72,6 +72,8 @@ struct oribi__totals {
     uint64_t bytes_out;
     uint64_t status_class[6];
     uint64_t worker_exits;
+    uint64_t evicted; /* connections closed for new ones */
+    uint64_t lost;    /* … that came from a sibling without their descriptors */
 };
 
 struct oribi_host {

@@ -339,8 +339,9 @@ static const struct oribi_option table[] = {
      FIELD(connections_max),
      .min = 1,
      .max = 1000000,
-     .help = "open connections of one worker; more wait in the backlog. The soft limit of descriptors is raised for "
-             "them as far as the hard limit allows",
+     .help = "open connections of one worker. For one more the connection that is idle longest is closed, then the oldest "
+             "unfinished request head; while all have requests it waits in the backlog. The soft limit of descriptors is "
+             "raised for them as far as the hard limit allows",
      .default_text = "10000",
      .aliases = "max_keepalive_connection"},
     {.name = "queue_max",

@@ -214,6 +214,29 @@ void oribi__share(struct oribi_worker *w, struct oribi_conn *c)
     oribi__count(&w->slot->passed_count, 1);
 }
 
+/* True if another worker that sleeps may hold one more. */
+static bool has_room_elsewhere(const struct oribi_worker *w)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    for (uint32_t i = 0; board && i < board->count; i++) {
+        const struct oribi_slot *slot = &board->slots[i];
+        uint32_t open = atomic_load_explicit(&slot->connections_open, memory_order_relaxed);
+        if (slot != w->slot && is_free(slot) && open < w->options->connections_max)
+            return true;
+    }
+    return false;
+}
+
+bool oribi__share_beyond(struct oribi_worker *w, struct oribi_conn *c)
+{
+    if (!has_room_elsewhere(w) || !oribi__pass_conn(w, c))
+        return false;
+    oribi_conn_leave(&w->reactor, c);
+    w->rotate_due = true;
+    oribi__count(&w->slot->passed_count, 1);
+    return true;
+}
+
 bool oribi__pass_idle(struct oribi_worker *w)
 {
     if (w->pool.give_fd < 0 || !oribi__has_siblings(w))
@@ -313,6 +336,7 @@ static void open_taken(struct oribi_worker *w, const struct oribi_handoff_item *
     memcpy(c->port, item->port, sizeof(c->port));
     oribi_conn_resume(&w->reactor, c, item->bytes, item->body_fd, item->body_len, item->complete_us);
     oribi__count(&w->slot->taken_count, 1);
+    (void)oribi__make_room(w); /* where it can: what a sibling passes on is taken in any case */
 }
 
 _Static_assert(ORIBI_CONN_ADDR_CAP == sizeof(((struct oribi_handoff_item *)0)->addr), "addresses travel whole");

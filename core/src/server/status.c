@@ -19,6 +19,8 @@ void oribi__totals_add(struct oribi__totals *totals, const struct oribi_slot *sl
     totals->connections += load(&slot->connection_count);
     totals->bytes_in += load(&slot->bytes_in);
     totals->bytes_out += load(&slot->bytes_out);
+    totals->evicted += load(&slot->evicted_count);
+    totals->lost += load(&slot->lost_count);
     for (int i = 0; i < 6; i++)
         totals->status_class[i] += load(&slot->status_class[i]);
 }
@@ -207,6 +209,8 @@ void oribi__status_json(struct oribi_host *host, struct oribi_buf *out)
         (long long)(oribi_clock_ms() - host->started_ms), (unsigned long long)totals.requests,
         (unsigned long long)totals.connections, (unsigned long long)totals.bytes_in,
         (unsigned long long)totals.bytes_out);
+    put(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,", (unsigned long long)totals.evicted,
+        (unsigned long long)totals.lost);
     put(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu", (unsigned long long)totals.worker_exits,
         (unsigned long long)totals.status_class[0]);
     for (int i = 1; i < 6; i++)

@@ -381,6 +381,49 @@ static void test_an_idle_timeout_looks_for_what_has_come_meanwhile(void)
     ok_only_who_asked_is_left(conns, far);
 }
 
+static void at_ms(int64_t begin_us, int64_t ms)
+{
+    oribi_reactor_clock(&r, begin_us + ms * 1000);
+}
+
+static void test_room_is_made_by_who_has_rested_for_long_enough(void)
+{
+    begin();
+    struct oribi_room room;
+    int far[3];
+    int64_t begin_us = r.now_us;
+    ok_eq(oribi_reactor_room_ms(&r), -1);
+    struct oribi_conn *silent = open_conn(&far[0]);
+    at_ms(begin_us, 30);
+    struct oribi_conn *head = open_conn(&far[1]);
+    send_text(far[1], "GET / HT");
+    oribi__conn_on_readable(&r, head);
+    at_ms(begin_us, 60);
+    struct oribi_conn *late = open_conn(&far[2]);
+    ok_eq(oribi_reactor_room_ms(&r), ORIBI_ROOM_IDLE_MS_MIN - 60);
+    at_ms(begin_us, ORIBI_ROOM_IDLE_MS_MIN - 1);
+    ok_eq(oribi_reactor_room_ms(&r), 1);
+    ok(!oribi_reactor_make_room(&r, &room));
+    at_ms(begin_us, ORIBI_ROOM_IDLE_MS_MIN);
+    ok_eq(oribi_reactor_room_ms(&r), 0);
+    ok(oribi_reactor_make_room(&r, &room));
+    ok_eq(silent->state, ORIBI_CONN_CLOSED);
+    ok(!room.head && room.age_ms == ORIBI_ROOM_IDLE_MS_MIN);
+    at_ms(begin_us, 200); /* both have: the idle one first, though the head is older */
+    ok(oribi_reactor_make_room(&r, &room));
+    ok_eq(late->state, ORIBI_CONN_CLOSED);
+    ok(!room.head && room.age_ms == 140);
+    ok(oribi_reactor_make_room(&r, &room));
+    ok_eq(head->state, ORIBI_CONN_CLOSED);
+    ok(room.head && room.age_ms == 170);
+    ok_eq(refused_status, 503);
+    ok(!oribi_reactor_make_room(&r, &room));
+    ok_eq(oribi_reactor_room_ms(&r), -1);
+    for (int i = 0; i < 3; i++)
+        close(far[i]);
+    end();
+}
+
 /* --- lingering --- */
 
 /* A connection that was refused, and reads the rest of what its client sends. */
@@ -785,6 +828,7 @@ static void run_all(enum oribi_loop_source with)
     test_close_idle_takes_the_oldest_and_only_the_idle();
     test_close_idle_looks_for_what_has_come_meanwhile();
     test_an_idle_timeout_looks_for_what_has_come_meanwhile();
+    test_room_is_made_by_who_has_rested_for_long_enough();
     test_closed_twice_in_one_turn_is_closed_once();
     test_withdrawn_socket_lives_on_with_its_rest();
     test_lingering_outlives_an_upload_of_megabytes();

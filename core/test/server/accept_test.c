@@ -1,4 +1,4 @@
-/* Whom a worker lets in, and when: descriptors out, connections_max, siblings, rotation. */
+/* Whom a worker lets in, and when: descriptors out, siblings, rotation. connections_max has a test of its own (room_test.c). */
 #include "server/accept.c"
 
 #include "child.h"
@@ -7,33 +7,6 @@
 #include <sys/resource.h>
 
 #define GET(target) "GET " target " HTTP/1.1\r\nHost: a\r\n\r\n"
-
-static void test_connections_max_and_one_more(void)
-{
-    struct site site;
-    site_init(&site);
-    site.options.connections_max = 5;
-    site_open(&site, route);
-    struct client *clients[8];
-    for (int i = 0; i < 8; i++)
-        clients[i] = client_open(&site);
-    ok(pump_until(&site, site.worker->reactor.conn_count >= 5));
-    for (int i = 0; i < 10; i++)
-        settle(&site);
-    ok_eq(site.worker->reactor.conn_count, 5);
-    ok_eq(atomic_load(&site.slot.connection_count), 5);
-    for (int i = 0; i < 5; i++) {
-        ok(client_send(&site, clients[i], GET("/hello")));
-        ok_answer(&site, clients[i], 200, "hello\n");
-    }
-    ok(client_send(&site, clients[5], GET("/hello")));
-    settle(&site);
-    ok_eq(clients[5]->got_len, 0); /* waits in the kernel */
-    client_close(&site, clients[0]);
-    ok_answer(&site, clients[5], 200, "hello\n"); /* and is let in as soon as there is room */
-    ok_eq(site.worker->reactor.conn_count, 5);
-    site_close(&site);
-}
 
 /* Runs in a child, which has few descriptors. */
 static int run_out_of_descriptors(void *data)
@@ -267,7 +240,6 @@ static void test_a_connection_answered_and_closed_is_never_registered(void)
 int main(void)
 {
     quiet_log();
-    run_everywhere(test_connections_max_and_one_more);
     run_everywhere(test_out_of_descriptors_pauses_and_recovers);
     run_everywhere(test_accepted_sockets_are_as_they_must_be);
     run_everywhere(test_an_idle_sibling_is_left_its_share);

@@ -28,6 +28,7 @@ enum {
     ORIBI_RESPONSE_FIELDS_MAX = 1024,
     ORIBI_REFUSED_SHOWN_MAX = 256, /* bytes of a refused line that the error log shows */
     ORIBI_LOST_CONNECTIONS_MAX = 1000, /* whose descriptors the application has closed; then the worker is replaced */
+    ORIBI_ROOM_IDLE_MS_MIN = 100, /* a connection that has rested for less is not closed for a new one: its next request may be on the way */
     ORIBI_PIPELINE_DEPTH = 1, /* requests of one connection known to the run queue at a time */
 };
 

@@ -186,6 +186,8 @@ void oribi__conn_close(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* Closes the connection unless a request has begun to come since the last turn: closing over bytes that came in time would reset them. True when it is closed. */
 bool oribi__conn_close_idle(struct oribi_reactor *reactor, struct oribi_conn *conn);
+/* The same for one that has begun a head, which is answered 503. */
+bool oribi__conn_close_head(struct oribi_reactor *reactor, struct oribi_conn *conn);
 /* At the write timeout: whether the peer has read after all; then it has another. */
 bool oribi__conn_reads(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__conn_drop_call(struct oribi_reactor *reactor, struct oribi_conn *conn);

@@ -108,6 +108,21 @@ void oribi_reactor_clock(struct oribi_reactor *reactor, int64_t now_us);
 /* The oldest complete request, now in state CALL; NULL when the queue is empty. */
 struct oribi_call *oribi_reactor_pop(struct oribi_reactor *reactor);
 
+/* What was closed to make room. */
+struct oribi_room {
+    bool head;      /* it had begun a request head; else it was idle */
+    int64_t age_ms; /* for how long */
+};
+
+/* Closes one connection for a new one: that which has been idle longest, kept alive or silent since it was accepted; else that whose head was
+ * begun first and is not finished, which is answered 503. None with a request under way or bytes to be sent, none that has
+ * rested for less than ORIBI_ROOM_IDLE_MS_MIN; a request that waits unread is read and its connection kept. False: there is no such
+ * connection. O(1). */
+bool oribi_reactor_make_room(struct oribi_reactor *reactor, struct oribi_room *room);
+
+/* In how many ms that can succeed, 0: now; -1: not before something happens. */
+int64_t oribi_reactor_room_ms(const struct oribi_reactor *reactor);
+
 /* Closes up to `count` of the connections on which nothing has begun, those idle longest first; returns how many. Looks for what has come since the
  * last turn first: requests found so are in the run queue. */
 uint32_t oribi_reactor_close_idle(struct oribi_reactor *reactor, uint32_t count);

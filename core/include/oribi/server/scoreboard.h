@@ -54,6 +54,7 @@ struct oribi_slot {
     _Atomic uint64_t gone_count;   /* dropped before their call because the client had gone (499) */
     _Atomic uint64_t passed_count; /* connections given to siblings */
     _Atomic uint64_t taken_count;  /* … and taken from them */
+    _Atomic uint64_t evicted_count; /* connections closed for new ones: connections_max */
     _Atomic uint64_t lost_count;   /* … that came without their descriptors, and were cut or answered 503 */
     _Atomic uint32_t starved;      /* takes none of them: it has no descriptors to spare */
     _Atomic uint64_t call_us_sum;
