@@ -3,7 +3,8 @@
 require_relative "support"
 require_relative "support/workspace"
 
-# Where values come from: command line over configuration file over environment over defaults, and what launchers add to that.
+# Where values come from: command line over configuration file over environment over defaults, and what launchers add to
+# that.
 E2E.suite("configuration", transports: %i[tcp]) do
   def setup
     super

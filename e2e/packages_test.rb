@@ -4,7 +4,8 @@ require_relative "support"
 require "open3"
 require "rubygems/package"
 
-# What tools/package-gem and tools/package-dist make: everything that is pointed to is inside, and other systems get a clear word. Nothing is compiled.
+# What tools/package-gem and tools/package-dist make: everything that is pointed to is inside, and other systems get a
+# clear word. Nothing is compiled.
 E2E.suite("packages", transports: %i[tcp]) do
   def self.target = @target ||= Dir.mktmpdir("oribi-package").tap { |dir| Minitest.after_run { FileUtils.remove_entry(dir) } }
 

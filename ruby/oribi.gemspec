@@ -12,7 +12,8 @@ Gem::Specification.new do |spec|
   spec.license = "MIT"
   spec.required_ruby_version = ">= 3.1"
 
-  # ext/oribi/core, doc and man are there only while tools/package-gem builds the gem: core and doc live once, at the top of the repository.
+  # ext/oribi/core, doc and man are there only while tools/package-gem builds the gem: core and doc live once, at the
+  # top of the repository.
   spec.files = Dir.chdir(__dir__) do
     Dir["lib/**/*.rb", "exe/*", "ext/oribi/*.{c,h,rb}", "ext/oribi/core/**/*", "man/*.1", "doc/**/*", "*.md", "LICENSE"].select { |path| File.file?(path) }
   end

@@ -1,5 +1,6 @@
-/* Copies a document from standard input to standard output, with what stands between its two marks written anew from the options table: tables
- * for doc/options.md, items for a page in POD (--pod ruby, --pod perl). tools/options-doc builds and runs it. */
+/* Copies a document from standard input to standard output, with what stands between its two marks written anew from
+ * the options table: tables for doc/options.md, items for a page in POD (--pod ruby, --pod perl). tools/options-doc
+ * builds and runs it. */
 #include "oribi/base/buf.h"
 #include "oribi/server/options.h"
 

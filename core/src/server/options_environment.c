@@ -1,5 +1,5 @@
-/* Variables of the environment that set options. They are weaker than the configuration file: a variable belongs to a machine or a container, the
- * file to the application. */
+/* Variables of the environment that set options. They are weaker than the configuration file: a variable belongs to a
+ * machine or a container, the file to the application. */
 #include "server/options_private.h"
 
 #include <assert.h>
@@ -25,7 +25,8 @@ const struct oribi_option_variable *oribi_options_variables(size_t *count)
     return variables;
 }
 
-/* No value is read where none is needed: a variable that means something else to another program must not keep this one from starting. */
+/* No value is read where none is needed: a variable that means something else to another program must not keep this one
+ * from starting. */
 static bool is_wanted(struct oribi_options *options, const struct oribi_option *option)
 {
     bool is_port = option->offset == offsetof(struct oribi_options, port);
@@ -34,7 +35,7 @@ static bool is_wanted(struct oribi_options *options, const struct oribi_option *
     return *oribi__option_source(options, option) < ORIBI_FROM_ENVIRONMENT;
 }
 
-/* WEB_CONCURRENCY=0 is Puma's word for a server without a cluster: one process. The option's own 0 is one for each CPU. */
+/* WEB_CONCURRENCY=0 is Puma's word for a server without a cluster: one process. The option's own 0 is one a CPU. */
 static const char *value_of(const struct oribi_option_variable *variable)
 {
     const char *value = getenv(variable->name);

@@ -1,5 +1,5 @@
-/* Names that other servers have and this one has not: what "unknown option" says about them. Names that mean the same here are aliases of the
- * options' table; these would need another value, another place, or nothing at all. */
+/* Names that other servers have and this one has not: what "unknown option" says about them. Names that mean the same
+ * here are aliases of the options' table; these would need another value, another place, or nothing at all. */
 #include "server/options_private.h"
 
 #include "oribi/base/error.h"

@@ -1,10 +1,11 @@
 # frozen_string_literal: true
 
-# Writes the Makefile of the extension: the core becomes a static library in the build folder and is linked in. In a checkout the core is the
-# repository's; a packaged gem carries its own copy beside this file.
+# Writes the Makefile of the extension: the core becomes a static library in the build folder and is linked in. In a
+# checkout the core is the repository's; a packaged gem carries its own copy beside this file.
 require "mkmf"
 
-# What the core asks of the kernel (epoll, memfd, the death of a parent) only Linux has; CRuby's C API is what the extension is written for.
+# What the core asks of the kernel (epoll, memfd, the death of a parent) only Linux has; CRuby's C API is what the
+# extension is written for.
 host = RbConfig::CONFIG["host_os"]
 abort "oribi: OS unsupported: the server runs on Linux, and this is #{host}." unless host.match?(/linux/)
 abort "oribi: the extension needs CRuby, and this is #{RUBY_ENGINE}." unless RUBY_ENGINE == "ruby"
@@ -16,7 +17,8 @@ $INCFLAGS << " -I#{core}/include"
 $CPPFLAGS << " -D_GNU_SOURCE"
 $CFLAGS << " -fvisibility=hidden -fno-strict-aliasing"
 
-# Hardening, as far as the compiler and the linker at hand know it: this Ruby may have been built without. e2e/hardening_test.rb looks at the result.
+# Hardening, as far as the compiler and the linker at hand know it: this Ruby may have been built without.
+# e2e/hardening_test.rb looks at the result.
 append_cflags(%w[-fstack-protector-strong -fcf-protection])
 $CPPFLAGS << " -D_FORTIFY_SOURCE=2" unless have_macro("_FORTIFY_SOURCE")
 append_ldflags(%w[-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack])
@@ -29,7 +31,8 @@ $LOCAL_LIBS << " core/liboribi.a -pthread"
 
 create_makefile("oribi/oribi")
 
-# The core's own Makefile knows when it must be built anew, so it is always asked; the library changes only if a source did.
+# The core's own Makefile knows when it must be built anew, so it is always asked; the library changes only if a source
+# did.
 File.write("Makefile", <<~MAKEFILE, mode: "a")
 
   CORE = #{core}

@@ -6,7 +6,8 @@ require_relative "config"
 require_relative "supervisor"
 
 module Oribi
-  # The `oribi` command: options, config file, then the supervisor; or `oribi ctl`. A user's mistakes are a line each and exit code 1.
+  # The `oribi` command: options, config file, then the supervisor; or `oribi ctl`. A user's mistakes are a line each
+  # and exit code 1.
   class CLI
     def initialize(out: $stdout, err: $stderr)
       @out = out

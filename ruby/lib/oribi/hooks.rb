@@ -19,8 +19,8 @@ module Oribi
     }.freeze
     NAMES = ARGUMENTS.keys.freeze
 
-    # A block that wants more than there is comes from another server, whose objects it would call: better said when the file is read than by each
-    # worker.
+    # A block that wants more than there is comes from another server, whose objects it would call: better said when the
+    # file is read than by each worker.
     #
     # @raise [Error]
     def self.check(name, block)

@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
 module Oribi
-  # Tells what a launcher's user has asked for from what the launcher itself puts in: rackup and `rails server` pass their own port, host and
-  # environment on as if their users had given them, and those must not win over the configuration file.
+  # Tells what a launcher's user has asked for from what the launcher itself puts in: rackup and `rails server` pass
+  # their own port, host and environment on as if their users had given them, and those must not win over the
+  # configuration file.
   class Launcher
     FLAGS = { Port: %w[-p --port], Host: %w[-o --host -b --binding], environment: %w[-E --env -e --environment] }.freeze
     VARIABLES = { Port: %w[PORT], Host: %w[HOST BINDING], environment: %w[RAILS_ENV RACK_ENV] }.freeze

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Oribi
-  # Every setting of a server, checked by the core as it is set. The stronger source wins, in whatever order they are read: the command line
-  # over the config file over the environment over the defaults.
+  # Every setting of a server, checked by the core as it is set. The stronger source wins, in whatever order they are
+  # read: the command line over the config file over the environment over the defaults.
   class Options
     # The documents: of the gem, or of the source tree.
     PAGES = [File.expand_path("../../doc", __dir__), File.expand_path("../../../doc", __dir__)].find { |dir| File.directory?(dir) } || "doc"
@@ -10,7 +10,8 @@ module Oribi
     # @return [String] the text of --help
     def self.help = help_text(PAGES)
 
-    # Sets an option from a Ruby value: text, a number, true or false, a Range for limits that are drawn, an Array for lists. nil is no value.
+    # Sets an option from a Ruby value: text, a number, true or false, a Range for limits that are drawn, an Array for
+    # lists. nil is no value.
     #
     # @param name [String, Symbol] in any spelling: "idle_timeout", "idle-timeout", "IdleTimeout", or another server's name for it
     # @param source [Symbol] :launcher (a default that rackup or Rails passes on), :environment, :file or :command
@@ -20,7 +21,8 @@ module Oribi
       self
     end
 
-    # The same from any number of values, as a line of the config file has them: none turn a switch on, several make a list.
+    # The same from any number of values, as a line of the config file has them: none turn a switch on, several make a
+    # list.
     def set_values(name, values, source:)
       given = values.compact
       refuse_hash(name, given, source)

@@ -24,8 +24,8 @@ sub run {
     return $server->run($app);
 }
 
-# plackup gives an address twice, as host and port and as listen, and its own port where its user has given none: that one must not win over the
-# configuration file. Returns what the user has said, and plackup's defaults.
+# plackup gives an address twice, as host and port and as listen, and its own port where its user has given none: that
+# one must not win over the configuration file. Returns what the user has said, and plackup's defaults.
 sub _sort_out {
     my (%said) = @_;
     my %launcher;
