@@ -16,6 +16,8 @@ module E2E
     "trailers" => ["POST /trailers HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Sum: 1\r\n\r\n", /sum/i],
     "stream" => ["GET /stream HTTP/1.1\r\nHost: a\r\n\r\n", "line 0\nline 1\nline 2\n"],
     "parts" => ["GET /parts?count=3 HTTP/1.1\r\nHost: a\r\n\r\n", "part 0\npart 1\npart 2\n"],
+    "framed" => ["GET /framed HTTP/1.1\r\nHost: a\r\n\r\n", "framed by me\n"],
+    "framed whole" => ["GET /hop HTTP/1.1\r\nHost: a\r\n\r\n", "hop"],
     "many" => ["GET /many?count=2000 HTTP/1.1\r\nHost: a\r\n\r\n", Array.new(2000) { |i| "#{i}\n" }.join],
     "slow reader" => ["GET /big?size=4000000 HTTP/1.1\r\nHost: a\r\n\r\n", ("0123456789abcdef" * 250_000)],
     "flood" => ["GET /flood?count=30 HTTP/1.1\r\nHost: a\r\n\r\n", ("0123456789abcdef" * (4096 * 30))],
