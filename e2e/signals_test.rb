@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "support"
+require_relative "support/tracing"
 require_relative "support/workspace"
 
 # Ends of a server and of its workers.
@@ -152,5 +153,122 @@ E2E.suite("last_moment_signals") do
       one.signal(:TERM) until one.ended?
       assert_equal 0, one.status.exitstatus, one.status.inspect
     end
+  end
+end
+
+# Applications that handle the server's signals themselves: a stop still lets their calls finish, and is still heard.
+E2E.suite("handlers_of_the_application") do
+  include E2E::Tracing
+
+  app = "e2e/apps/signals#{E2E.differing(:app_extension)}"
+  kinds = E2E::RUBY ? %w[handler ignore] : %w[handler ignore default]
+
+  define_method(:serve) { @server = start("--workers", "1", app: app, group: true) }
+
+  def enter(path, gate)
+    client = connect(@server)
+    client.request("GET", "#{path}/#{gate}")
+    wait_until("the call") { File.exist?("#{@server.dir}/#{gate}.entered") }
+    client
+  end
+
+  # To every process of the server, as a terminal or `kill -- -PID` sends it.
+  def stop_group(signal)
+    Process.kill(signal, -@server.pid)
+    wait_until("the signal to be taken") { @server.stderr.include?("stopping") }
+  end
+
+  def assert_stops_well
+    assert_equal 0, @server.wait.exitstatus
+    refute_match(/warn:|error:|signal/, @server.stderr)
+  end
+
+  %i[TERM QUIT].product(kinds).each do |signal, kind|
+    define_method(:"test_a_group_#{signal}_in_a_call_that_has_a_#{kind}_of_its_own") do
+      serve
+      client = enter("/local/#{signal}/#{kind}", "first")
+      stop_group(signal)
+      open_gate(@server, "first")
+      assert_equal "passed", client.read_response.body
+      assert_stops_well
+    end
+  end
+
+  # The handler of the application is gone, and that of the server is there.
+  %w[local set].product(kinds).each do |how, kind|
+    define_method(:"test_a_group_TERM_after_a_call_that_#{how == "set" ? "has_set" : "had"}_a_#{kind}") do
+      serve
+      assert_equal "passed", connect(@server).get("/#{how}/TERM/#{kind}").body
+      client = enter("/gate", "second")
+      stop_group(:TERM)
+      open_gate(@server, "second")
+      assert_equal "passed", client.read_response.body
+      assert_stops_well
+    end
+
+    define_method(:"test_a_TERM_at_rest_after_a_call_that_#{how == "set" ? "has_set" : "had"}_a_#{kind}") do
+      serve
+      assert_equal "passed", connect(@server).get("/#{how}/TERM/#{kind}").body
+      stop_group(:TERM)
+      assert_stops_well
+    end
+  end
+
+  # At any moment between the end of a call and the sleep after it: a handler that is only noted then runs at once. strace makes those moments
+  # longer; a worker that sleeps over a signal is seen to wake by a timeout before the handler has run.
+  def test_no_signal_sleeps
+    skip_without_strace
+    serve
+    client = connect(@server)
+    @worker = Integer(client.get("/note/ALRM").body)
+    notes = "#{@server.dir}/notes"
+    random = Random.new(1)
+    lines = traced(@server) do
+      1.upto(500) do |round|
+        client.request("GET", "/")
+        sleep(random.rand * 0.0015)
+        Process.kill(:ALRM, @worker)
+        client.read_response
+        wait_until("handler #{round}") { File.size(notes) >= round }
+      end
+    end
+    assert_empty asleep(lines)
+  end
+
+  attr_reader :worker
+
+  # Sleeps that a timeout has ended while a signal waited for its handler, which writes a dot.
+  def asleep(lines)
+    waiting = false
+    lines.select do |line|
+      waiting = true if line.include?("--- SIGALRM")
+      waiting = false if line.match?(/ write\(\d+, "\.", 1/)
+      waiting && line.match?(/ epoll_wait\(.*, [1-9]\d*\)\s+= 0$/)
+    end
+  end
+
+  if E2E::RUBY
+    def test_a_trap_finds_something_to_put_back
+      serve
+      assert_equal %w[Proc] * 2, %w[TERM USR1].map { |signal| connect(@server).get("/previous/#{signal}").body }
+      stop_group(:TERM)
+      assert_stops_well
+    end
+
+    def test_a_child_of_the_application_ends_at_a_signal
+      serve
+      assert_match(/exit|SIGTERM/, connect(@server).get("/child/TERM").body)
+    end
+  end
+
+  # Beside ours, not in its place.
+  def test_the_handler_of_the_application_is_called
+    serve
+    client = enter("/local/USR1/handler", "first")
+    Process.kill(:USR1, Integer(File.read("#{@server.dir}/first.entered")))
+    open_gate(@server, "first")
+    assert_equal "passed", client.read_response.body
+    wait_until("the handler") { connect(@server).get("/seen").body == "USR1" }
+    assert_equal 200, connect(@server).get("/").status
   end
 end

@@ -117,6 +117,7 @@ PROTOTYPES: DISABLE
 
 BOOT:
     psgi_writer_boot(aTHX);
+    psgi_signals_boot(aTHX);
 
 void
 _log(level, text)

@@ -17,7 +17,7 @@ module E2E
     end
 
     # Lines of strace of the worker, all its threads, while the block runs.
-    def traced
+    def traced(server = self.server)
       log = File.join(server.dir, "strace")
       tracer = spawn("strace", "-f", "-qq", "-o", log, "-p", worker.to_s, in: File::NULL, err: File::NULL)
       E2E.wait_until("strace to attach") { File.read("/proc/#{worker}/status")[/^TracerPid:\s+(\d+)/, 1].to_i == tracer }

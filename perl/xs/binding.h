@@ -341,6 +341,16 @@ struct oribi_prefork;
 SV *psgi_signals_keep(pTHX);
 void psgi_signals_restore(pTHX_ SV *kept);
 
+/* When this module is loaded: from here on Perl's own handler ends what waits between psgi_doze() and psgi_awake(). */
+void psgi_signals_boot(pTHX);
+
+/* In a worker of a server: what the application does to %SIG leaves the handlers of the core in force. */
+void psgi_signals_guard(pTHX);
+
+/* Around a wait in the core, which may be entered only after true: after false a handler of Perl's is to run first. */
+bool psgi_doze(pTHX_ const struct psgi_worker *w);
+void psgi_awake(void);
+
 /* Adds [signal, what the workers get, seconds between two of them] for each trap. Dies for what cannot be trapped or does not exist. */
 void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *traps);
 

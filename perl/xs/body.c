@@ -205,7 +205,9 @@ bool psgi_stream_write(pTHX_ struct psgi_worker *w, const char *p, STRLEN n)
         PERL_ASYNC_CHECK();
         if (w->state != PSGI_STREAMING || w->serial != serial)
             return true; /* a signal handler has used the writer, up to its end; these bytes were the core's before */
-        rc = oribi_reply_wait(w->req);
+        if (psgi_doze(aTHX_ w))
+            rc = oribi_reply_wait(w->req);
+        psgi_awake();
     }
     if (rc == 0)
         return true;

@@ -1,7 +1,11 @@
-/* Signals: keeping the handlers of the program around a server that installs its own, and what a manager does with the ones it traps. */
+/* Signals: keeping the handlers of the program around a server that installs its own, and what a manager does with the ones it traps; in a worker,
+ * our handlers under a %SIG that applications change, and waiting in C that a signal for Perl ends. */
 #include "xs/binding.h"
 
 #include "oribi/server/prefork.h"
+#include "oribi/server/signals.h"
+
+#include <stdatomic.h>
 
 /* The signals whose handlers belong to the core. Perl's %SIG knows nothing of those handlers and could not put them back. */
 static const int core_signals[] = {SIGINT,  SIGTERM,  SIGQUIT, SIGHUP,  SIGUSR1,
@@ -40,5 +44,114 @@ void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *traps)
         int64_t interval_ms = (int64_t)(SvNV(*av_fetch(trap, 2, 0)) * 1000);
         if (oribi_prefork_trap(prefork, numbers[0], numbers[1], interval_ms, error) < 0)
             croak("%s\n", error);
+    }
+}
+
+/* --- a worker under %SIG --- */
+
+/* Perl's handlers are sigaction(2)'s: one that an application sets removes ours, and when the scope of a `local` ends, Perl, which knows nothing of ours, puts
+ * the default there. So the entries of %SIG carry magic of our own behind Perl's: when Perl has acted, ours is put back, and calls what Perl has set. */
+
+static const int guarded[] = {SIGTERM, SIGQUIT, SIGINT, SIGUSR1, SIGUSR2};
+
+enum { GUARDED = sizeof guarded / sizeof guarded[0] };
+
+static SV *at_start[GUARDED]; /* what %SIG held when the worker began: handlers of the mold's time, which ours stand for */
+
+static int settle(pTHX_ SV *sv, MAGIC *mg)
+{
+    int index = (int)PTR2IV(mg->mg_ptr);
+    PERL_UNUSED_ARG(sv);
+    if (PL_psig_ptr[guarded[index]] == at_start[index])
+        oribi_signals_retake(guarded[index]);
+    else
+        oribi_signals_mend(guarded[index], false);
+    return 0;
+}
+
+static int settle_local(pTHX_ SV *sv, MAGIC *mg);
+
+static const MGVTBL guard_vtbl = {NULL, settle, NULL, settle, NULL, NULL, NULL, settle_local};
+
+/* Behind Perl's magic, which is to act first. */
+static void guard(pTHX_ SV *sv, IV index)
+{
+    MAGIC *mg = sv_magicext(sv, NULL, PERL_MAGIC_ext, &guard_vtbl, INT2PTR(char *, index), 0);
+    mg->mg_flags |= MGf_LOCAL;
+    if (!mg->mg_moremagic)
+        return;
+    MAGIC *last = mg->mg_moremagic;
+    SvMAGIC_set(sv, last);
+    while (last->mg_moremagic)
+        last = last->mg_moremagic;
+    last->mg_moremagic = mg;
+    mg->mg_moremagic = NULL;
+}
+
+/* `local` makes a second scalar, to which it copies the magic one by one. */
+static int settle_local(pTHX_ SV *sv, MAGIC *mg)
+{
+    guard(aTHX_ sv, PTR2IV(mg->mg_ptr));
+    return 0;
+}
+
+void psgi_signals_guard(pTHX)
+{
+    HV *handlers = get_hv("SIG", GV_ADD);
+    for (IV i = 0; i < GUARDED; i++) {
+        const char *name = PL_sig_name[guarded[i]];
+        SV **entry = hv_fetch(handlers, name, (I32)strlen(name), 1);
+        if (!entry || (SvTYPE(*entry) >= SVt_PVMG && mg_findext(*entry, PERL_MAGIC_ext, &guard_vtbl)))
+            continue;
+        at_start[i] = SvREFCNT_inc(PL_psig_ptr[guarded[i]]);
+        guard(aTHX_ *entry, i);
+    }
+}
+
+/* --- waiting in C --- */
+
+typedef void (*action_fn)(int, siginfo_t *, void *);
+
+static action_fn perls_handler;
+static struct oribi_worker *volatile sleeper; /* waits in the core, or is about to */
+
+/* Perl's handler only notes the signal. Whoever waits in the core must come back for it to be acted upon, also when the signal came between the look at that note and
+ * the system call. */
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int kept = errno;
+    perls_handler(number, info, context);
+    struct oribi_worker *worker = sleeper;
+    if (worker)
+        oribi_worker_wake(worker);
+    errno = kept;
+}
+
+bool psgi_doze(pTHX_ const struct psgi_worker *w)
+{
+    sleeper = w->core;
+    atomic_signal_fence(memory_order_seq_cst);
+    return !PL_sig_pending;
+}
+
+void psgi_awake(void)
+{
+    sleeper = NULL;
+}
+
+/* Handlers that were set before this module was loaded are replaced one by one; those set later get ours from Perl. */
+void psgi_signals_boot(pTHX)
+{
+    if (perls_handler)
+        return; /* a second interpreter */
+    perls_handler = (action_fn)(void (*)(void))PL_csighandlerp;
+    PL_csighandlerp = (Sighandler_t)(void (*)(void))on_signal;
+    for (int number = 1; number < SIG_SIZE; number++) {
+        struct sigaction action;
+        if (!PL_psig_ptr[number] || sigaction(number, NULL, &action) < 0 ||
+            (action_fn)(void (*)(void))action.sa_handler != perls_handler)
+            continue;
+        action.sa_sigaction = on_signal;
+        (void)sigaction(number, &action, NULL);
     }
 }

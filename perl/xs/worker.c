@@ -392,7 +392,9 @@ static void rest(pTHX_ struct psgi_worker *w)
     int64_t title_ms = w->seat ? oribi_title_at_rest(&w->title, oribi_clock_ms()) : -1;
     if (title_ms == 0)
         show_title(aTHX_ w);
-    oribi_worker_wait_for(w->core, title_ms ? title_ms : -1);
+    if (psgi_doze(aTHX_ w))
+        oribi_worker_wait_for(w->core, title_ms ? title_ms : -1);
+    psgi_awake();
 }
 
 bool psgi_worker_run(pTHX_ struct psgi_worker *w)
@@ -402,6 +404,8 @@ bool psgi_worker_run(pTHX_ struct psgi_worker *w)
     PUSHSTACKi(PERLSI_UNKNOWN);
     ENTER;
     SAVEDESTRUCTOR_X(loop_left, w);
+    if (w->seat)
+        psgi_signals_guard(aTHX);
     while (!(wants_mold = turn(w))) {
         struct oribi_req *req = oribi_worker_take(w->core);
         if (req) {

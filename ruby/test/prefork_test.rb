@@ -147,7 +147,7 @@ class PreforkTest < Minitest::Test
     wait_for { count("reap") == 1 }
     stop(pid)
     assert_equal [["256"], [pid.to_s], [pid.to_s]], [words("reap"), words("back"), words("exit")]
-    assert_match(/worker: RuntimeError: no queue/, log)
+    assert_match(/the worker died: RuntimeError: no queue/, log)
   end
 
   def test_term_lets_a_job_end_and_a_second_one_does_not

@@ -7,6 +7,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
 #include "oribi/server/deadline.h"
+#include "oribi/server/signals.h"
 #include "server/call.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ enum {
     PARKED_LIMITED_MS = 100, /* with queue_max, which is not to be passed for long … */
     PARKED_SHARE = 4,        /* … and with queue_time_max: so often before it has passed */
     STACK_BYTES = 512 * 1024,
+    MEND_US = 20 * 1000, /* between two looks at the handlers of signals that ask us to stop */
 };
 
 struct oribi_helper {
@@ -40,6 +42,7 @@ struct oribi_helper {
     struct oribi_wake bell; /* ends a nap */
     struct oribi_fd_mark bell_mark;
     sem_t left;             /* posted once for each LEAVING */
+    int64_t mended_us;
     atomic_bool quit;       /* set by the own thread */
     atomic_bool parked;     /* set by the helper, cleared by either */
 };
@@ -117,6 +120,16 @@ static void wait_in_crowd(struct oribi_helper *h, int64_t due_ms)
         oribi__crowd_wait(h->worker, due_ms < CROWDED_MS ? (int)due_ms : CROWDED_MS);
 }
 
+/* A handler that the call has put in the place of ours is called beside ours from here on, and the default, which would end the call, goes. */
+static void mend_signals(struct oribi_helper *h, int64_t now_us)
+{
+    if (now_us - h->mended_us < MEND_US)
+        return;
+    h->mended_us = now_us;
+    oribi_signals_mend(SIGTERM, false);
+    oribi_signals_mend(SIGQUIT, false);
+}
+
 /* The call is long. */
 static void step(struct oribi_helper *h)
 {
@@ -135,7 +148,9 @@ static void step(struct oribi_helper *h)
     bool crowded = waits && idle == 0;
     if (!waits && idle > 0)
         oribi__crowd_wake(w); /* we need nobody, the next may */
-    int64_t deadline_ms = oribi_deadline_look(w, oribi_clock_us());
+    int64_t now_us = oribi_clock_us();
+    int64_t deadline_ms = oribi_deadline_look(w, now_us);
+    mend_signals(h, now_us);
     if (deadline_ms < due_ms)
         due_ms = (int)deadline_ms;
     if (crowded)
@@ -177,7 +192,9 @@ static int64_t away_since_us(const struct oribi_worker *w)
 /* One of several threads is free and turns the reactor; the others' calls have deadlines all the same. */
 static void look(struct oribi_helper *h)
 {
-    int64_t due_ms = oribi_deadline_look(h->worker, oribi_clock_us());
+    int64_t now_us = oribi_clock_us();
+    int64_t due_ms = oribi_deadline_look(h->worker, now_us);
+    mend_signals(h, now_us);
     nap(h, false, due_ms < LOOK_BUSY_MS ? (int)due_ms : LOOK_BUSY_MS);
 }
 

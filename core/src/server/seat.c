@@ -65,6 +65,11 @@ static void on_signal(void *self, int number)
     oribi_wake_notify(&seat->wake);
 }
 
+void oribi_seat_signal(struct oribi_seat *seat, int number)
+{
+    on_signal(seat, number);
+}
+
 static void tell(struct oribi_seat *seat, enum oribi_message_kind kind, const char *text, size_t len)
 {
     struct oribi_message message = {

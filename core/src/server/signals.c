@@ -29,6 +29,9 @@ static struct {
     uint64_t chosen;    /* instead of the usual ones; 0: those */
     uint64_t installed; /* CHLD and PIPE not among them */
     struct sigaction before[SIGNALS_MAX + 1];
+    /* What the program has put in the place of our handlers since, which stand there again. Read by handlers. */
+    _Atomic uint64_t replaced;
+    struct sigaction theirs[SIGNALS_MAX + 1];
     sigset_t mask; /* before hold */
 } set;
 
@@ -53,9 +56,14 @@ static void chain(const struct sigaction *before, int number, siginfo_t *info, v
         before->sa_handler(number);
 }
 
+static bool is_replaced(int number)
+{
+    return atomic_load(&set.replaced) & BIT(number);
+}
+
 void oribi_signals_yield(int number)
 {
-    (void)sigaction(number, &set.before[number], NULL);
+    (void)sigaction(number, is_replaced(number) ? &set.theirs[number] : &set.before[number], NULL);
     (void)raise(number); /* blocked until this handler returns, and then it strikes */
 }
 
@@ -66,6 +74,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
     if (getpid() == atomic_load(&set.owner)) {
         if (number != SIGPIPE)
             set.fn(set.self, number);
+        if (is_replaced(number))
+            chain(&set.theirs[number], number, info, context);
     } else {
         oribi_signals_yield(number);
     }
@@ -112,6 +122,76 @@ static void put_back(int number)
     (void)sigaction(number, &set.before[number], NULL);
 }
 
+static bool is_handler(const struct sigaction *action)
+{
+    return (action->sa_flags & SA_SIGINFO) || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+/* What stands in the place of our handler; false while that is there. */
+static bool find_theirs(int number, struct sigaction *action)
+{
+    return sigaction(number, NULL, action) == 0 &&
+           !((action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_signal);
+}
+
+/* While `replaced` is being changed the handler that may run is not ours, or calls what was there before. Where system calls were to fail for the sake of
+ * theirs, they fail. */
+static void take_back(int number, const struct sigaction *theirs)
+{
+    set.theirs[number] = *theirs;
+    (void)atomic_fetch_or(&set.replaced, BIT(number));
+    handle(number, on_signal, 0, NULL);
+    if (!is_handler(theirs) || (theirs->sa_flags & SA_RESTART))
+        return;
+    struct sigaction ours;
+    (void)sigaction(number, NULL, &ours);
+    ours.sa_flags &= ~SA_RESTART;
+    (void)sigaction(number, &ours, NULL);
+}
+
+static bool is_ours(int number)
+{
+    return number > 0 && number <= SIGNALS_MAX && (set.installed & BIT(number));
+}
+
+static bool are_installed_here(void)
+{
+    return set.fn != note && atomic_load(&set.owner) == getpid();
+}
+
+static void mend(int number, bool ignored_too)
+{
+    struct sigaction theirs;
+    if (!is_ours(number) || !find_theirs(number, &theirs))
+        return;
+    bool is_ignored = !(theirs.sa_flags & SA_SIGINFO) && theirs.sa_handler == SIG_IGN;
+    if ((is_ignored && !ignored_too) || (number == SIGINT && is_handler(&theirs)))
+        return;
+    take_back(number, &theirs);
+}
+
+void oribi_signals_mend(int number, bool ignored_too)
+{
+    if (are_installed_here())
+        mend(number, ignored_too);
+}
+
+void oribi_signals_mend_all(bool ignored_too)
+{
+    if (!are_installed_here())
+        return;
+    for (int number = 1; number <= SIGNALS_MAX; number++)
+        mend(number, ignored_too);
+}
+
+void oribi_signals_retake(int number)
+{
+    if (!is_ours(number) || !are_installed_here())
+        return;
+    (void)atomic_fetch_and(&set.replaced, ~BIT(number));
+    handle(number, on_signal, 0, NULL);
+}
+
 /* SA_RESTART for the application's sake: its system calls do not fail because of us. poll(2) and epoll_wait(2) end all the same. */
 void oribi_signals_install(oribi_signal_fn fn, void *self, int children)
 {
@@ -122,6 +202,7 @@ void oribi_signals_install(oribi_signal_fn fn, void *self, int children)
     (void)pthread_sigmask(SIG_BLOCK, &mask, &before); /* arguments are right */
     set.fn = fn;
     set.self = self;
+    atomic_store(&set.replaced, 0);
     atomic_store(&set.owner, getpid());
     for (int number = 1; number <= SIGNALS_MAX; number++) {
         bool was = set.installed & BIT(number);

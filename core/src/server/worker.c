@@ -5,6 +5,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/server/helper.h"
+#include "oribi/server/signals.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -107,9 +108,12 @@ void oribi_worker_stop_signalled(struct oribi_worker *w)
     oribi_worker_stop(w);
 }
 
+/* By oribi_worker_stop(), or by the supervisor's word on the scoreboard, which stands there before its signal: an application that handles the signal itself
+ * keeps it from us. */
 static bool stop_asked(const struct oribi_worker *w)
 {
-    return atomic_load_explicit(&w->stop_asked, memory_order_acquire);
+    return atomic_load_explicit(&w->stop_asked, memory_order_acquire) ||
+           atomic_load_explicit(&w->slot->stop_soon, memory_order_relaxed) >= ORIBI_STOP_TOLD;
 }
 
 void oribi_worker_retire(struct oribi_worker *w)
@@ -176,13 +180,23 @@ static void publish(struct oribi_worker *w)
         oribi_access_log_flush(w->setup.access_log);
 }
 
+/* Calls may leave handlers of their own in the place of ours. A call that ignores a signal may do so for the programs that it starts. */
+static void mend_signals(const struct oribi_worker *w)
+{
+    bool in_call = oribi__shared(w) ? w->busy_count > 0
+                                    : atomic_load_explicit(&w->owner, memory_order_relaxed) != ORIBI_OWNER_MAIN;
+    oribi_signals_mend_all(!in_call);
+}
+
 /* Costs nothing but three comparisons as a rule; see own.c. */
 static void look_after_own(struct oribi_worker *w)
 {
     bool due = w->own_due && w->reactor.now_us - w->own_checked_us >= ORIBI__OWN_CHECK_US;
     bool doubted = atomic_load_explicit(&w->own_doubted, memory_order_relaxed);
-    if (__builtin_expect(due || doubted || oribi_loop_lost(w->reactor.loop), 0))
+    if (__builtin_expect(due || doubted || oribi_loop_lost(w->reactor.loop), 0)) {
         oribi__own_check(w);
+        mend_signals(w);
+    }
 }
 
 void oribi__turn_connections(struct oribi_worker *w)

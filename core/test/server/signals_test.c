@@ -63,6 +63,94 @@ static void test_a_child_of_the_application_has_the_actions_of_before(void)
     ok(atomic_load(&before) != SIGUSR1);  /* it was the child that handled it */
 }
 
+static void set_action(int number, void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler};
+    (void)sigaction(number, &action, NULL);
+}
+
+static bool has_ours(int number)
+{
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_sigaction == on_signal;
+}
+
+static void raise_and_leave(void)
+{
+    (void)raise(SIGTERM);
+    _exit(atomic_load(&before) == SIGTERM ? 42 : 1);
+}
+
+/* As Perl does it when the scope of a `local $SIG{TERM}` ends: it knows of no handler before. */
+static void test_the_default_in_our_place_is_taken_back(void)
+{
+    set_action(SIGTERM, SIG_DFL);
+    oribi_signals_mend(SIGTERM, false);
+    ok(has_ours(SIGTERM));
+    atomic_store(&seen, 0);
+    (void)raise(SIGTERM);
+    ok_eq(atomic_load(&seen), SIGTERM);
+    ok_eq(in_child(raise_term), SIGTERM); /* for a child it is the default */
+    set_action(SIGINT, SIG_DFL);
+    oribi_signals_mend_all(false);
+    ok(has_ours(SIGINT));
+}
+
+static void test_a_handler_in_our_place_is_called_after_ours(void)
+{
+    set_action(SIGTERM, theirs);
+    oribi_signals_mend(SIGTERM, false);
+    atomic_store(&seen, 0);
+    atomic_store(&before, 0);
+    (void)raise(SIGTERM);
+    ok_eq(atomic_load(&seen), SIGTERM);
+    ok_eq(atomic_load(&before), SIGTERM);
+    atomic_store(&before, 0);
+    ok_eq(in_child(raise_and_leave), 42 << 8); /* a child has that handler alone */
+    struct sigaction action;
+    ok(sigaction(SIGTERM, NULL, &action) == 0 && !(action.sa_flags & SA_RESTART)); /* as theirs wanted it */
+    oribi_signals_retake(SIGTERM);
+    atomic_store(&before, 0);
+    (void)raise(SIGTERM);
+    ok_eq(atomic_load(&before), 0);
+    ok(sigaction(SIGTERM, NULL, &action) == 0 && (action.sa_flags & SA_RESTART));
+}
+
+static void test_what_is_ignored_stays_so_unless_asked_for(void)
+{
+    set_action(SIGTERM, SIG_IGN);
+    oribi_signals_mend(SIGTERM, false);
+    ok(!has_ours(SIGTERM));
+    oribi_signals_mend(SIGTERM, true);
+    ok(has_ours(SIGTERM));
+}
+
+static void test_what_is_not_ours_is_left_alone(void)
+{
+    set_action(SIGINT, theirs); /* ours would end the process before theirs is called */
+    set_action(SIGALRM, theirs);
+    oribi_signals_mend_all(true);
+    ok(!has_ours(SIGINT) && !has_ours(SIGALRM));
+    set_action(SIGALRM, SIG_DFL);
+    oribi_signals_retake(SIGINT);
+    ok(has_ours(SIGINT));
+    oribi_signals_mend(0, true);
+    oribi_signals_mend(SIGNALS_MAX + 1, true);
+}
+
+static void mend_in_a_child(void)
+{
+    set_action(SIGTERM, SIG_DFL);
+    oribi_signals_mend_all(true);
+    oribi_signals_retake(SIGTERM);
+    (void)raise(SIGTERM);
+}
+
+static void test_a_child_mends_nothing(void)
+{
+    ok_eq(in_child(mend_in_a_child), SIGTERM);
+}
+
 static void test_signals_held_back_strike_on_release(void)
 {
     atomic_store(&seen, 0);
@@ -188,6 +276,11 @@ int main(void)
     (void)signal(SIGCHLD, theirs);
     test_every_signal_of_ours_reaches_the_handler();
     test_a_child_of_the_application_has_the_actions_of_before();
+    test_the_default_in_our_place_is_taken_back();
+    test_a_handler_in_our_place_is_called_after_ours();
+    test_what_is_ignored_stays_so_unless_asked_for();
+    test_what_is_not_ours_is_left_alone();
+    test_a_child_mends_nothing();
     test_signals_held_back_strike_on_release();
     test_a_childs_end_reaches_us_and_whoever_was_there();
     test_errno_survives_a_handler();

@@ -651,6 +651,26 @@ static void test_a_stop_by_signal_stays_no_longer_than_it_must(void)
     site_close(&site);
 }
 
+/* The signal itself may have been the application's. */
+static void test_the_supervisors_word_is_a_stop(void)
+{
+    struct site site;
+    site_init(&site);
+    site_open(&site, route);
+    struct client *c = client_open(&site);
+    ok(client_send(&site, c, GET("/hello")));
+    ok(!ok_answer(&site, c, 200, "hello\n").closes);
+    atomic_store(&site.slot.stop_soon, ORIBI_STOP_SOON);
+    ok(client_send(&site, c, GET("/hello")));
+    ok(!ok_answer(&site, c, 200, "hello\n").closes);
+    atomic_store(&site.slot.stop_soon, ORIBI_STOP_TOLD);
+    ok(client_send(&site, c, GET("/hello")));
+    ok(ok_answer(&site, c, 200, "hello\n").closes);
+    client_close(&site, c);
+    ok(pump_until(&site, oribi_worker_done(site.worker)));
+    site_close(&site);
+}
+
 static void test_stop_ends_at_its_deadline(void)
 {
     struct site site;
@@ -941,6 +961,7 @@ int main(void)
     run_everywhere(test_graceful_stop);
     run_everywhere(test_a_stop_by_signal_stays_for_the_last_to_connect);
     run_everywhere(test_a_stop_by_signal_stays_no_longer_than_it_must);
+    run_everywhere(test_the_supervisors_word_is_a_stop);
     run_everywhere(test_stop_ends_at_its_deadline);
     run_everywhere(test_supervisor_gone_is_a_graceful_stop);
     run_everywhere(test_forked_child_holds_no_socket_and_the_parent_goes_on);

@@ -2,6 +2,8 @@
  * calls there. */
 #include "handle.h"
 
+#include "oribi/server/signals.h"
+
 static VALUE mold_class;
 static VALUE seat_class;
 static ID id_setproctitle;
@@ -182,6 +184,20 @@ static VALUE seat_generation(VALUE self)
     return UINT2NUM(oribi_seat_generation(get(self, &ext_seat_type)));
 }
 
+/* What the core's handler does. */
+static VALUE seat_signal(VALUE self, VALUE number)
+{
+    oribi_seat_signal(get(self, &ext_seat_type), NUM2INT(number));
+    return Qnil;
+}
+
+/* After a trap for this signal was set, which has removed the core's handler. */
+static VALUE seat_retake(VALUE self, VALUE number)
+{
+    oribi_signals_retake(NUM2INT(number));
+    return Qnil;
+}
+
 /* A stop is announced or has begun. */
 static VALUE seat_is_stopping(VALUE self)
 {
@@ -256,6 +272,8 @@ void ext_mold_setup(VALUE core)
     rb_define_method(seat_class, "index", seat_index, 0);
     rb_define_method(seat_class, "generation", seat_generation, 0);
     rb_define_method(seat_class, "stopping?", seat_is_stopping, 0);
+    rb_define_method(seat_class, "signal", seat_signal, 1);
+    rb_define_method(seat_class, "retake", seat_retake, 1);
     rb_define_method(seat_class, "before_fork", seat_before_fork, 0);
     rb_define_method(seat_class, "after_fork", seat_after_fork, 1);
     rb_define_method(seat_class, "promote", seat_promote, 0);

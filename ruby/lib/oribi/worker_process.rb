@@ -13,6 +13,7 @@ module Oribi
     # @param app [#call, nil] nil: not loaded yet
     def run(app)
       index = @seat.index
+      trap_signals
       worker, app = start(app, index)
       @seat.ready(worker)
       Oribi.seat = @seat
@@ -20,11 +21,29 @@ module Oribi
       fork_mold(app) while worker.run(app) == :fork_mold
       @hooks.run(:before_worker_exit, index)
       Oribi.seat = nil
+      @left = true
       @seat.leave(worker)
       worker.close
     end
 
+    # Those that the core acts on in a worker.
+    SIGNALS = %w[TERM QUIT INT USR1 USR2].freeze
+    private_constant :SIGNALS
+
     private
+
+    # The core's handlers know of no Ruby. These traps stand behind them, so that code which traps a signal for a while finds something to call and
+    # to put back. In a child that the application forks they do what Ruby does without a trap.
+    def trap_signals
+      worker = Process.pid
+      SIGNALS.each do |name|
+        number = Signal.list.fetch(name)
+        Trap.call(name) { Process.pid == worker ? heed(number) : raise(SignalException, name) }
+        @seat.retake(number)
+      end
+    end
+
+    def heed(number) = @left ? exit!(0) : @seat.signal(number)
 
     # Two forks, as for a worker: the mold becomes the supervisor's child. This worker goes on until it is replaced.
     def fork_mold(app)

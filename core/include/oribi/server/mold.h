@@ -178,6 +178,9 @@ void oribi_seat_before_fork(struct oribi_seat *seat);
 void oribi_seat_after_fork(struct oribi_seat *seat, pid_t pid);
 struct oribi_mold *oribi_seat_promote(struct oribi_seat *seat);
 
+/* As if the worker had got this signal: for a runtime whose own handlers stand beside the core's. Async-signal-safe. */
+void oribi_seat_signal(struct oribi_seat *seat, int number);
+
 /* True from the moment a stop is announced (drain_delay): a readiness check should fail, requests are still welcome. */
 bool oribi_seat_stop_soon(const struct oribi_seat *seat);
 

@@ -5,6 +5,7 @@
 #ifndef ORIBI_SERVER_SIGNALS_H
 #define ORIBI_SERVER_SIGNALS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Called in the handler, async-signal-safe things only. */
@@ -24,7 +25,15 @@ void oribi_signals_keep_not(void);
  * handled as ever. */
 void oribi_signals_choose(const int *numbers, size_t count);
 
-/* In a handler: puts back what was there before us, and lets the signal strike again. */
+/* The program may put handlers of its own in the place of ours, for good or for a while, and a runtime that knows nothing of ours puts the default there
+ * afterwards. mend makes ours the handler again: where it finds the default, where the signal is ignored (`ignored_too`), and where it finds a handler, which is
+ * called after ours from then on; but one for INT, which ours would not outlive, is left. retake does so for a handler that is not to be
+ * called. Both do nothing for signals that are not ours, or in another process than the one that installed. Thread-safe. */
+void oribi_signals_mend(int number, bool ignored_too);
+void oribi_signals_mend_all(bool ignored_too);
+void oribi_signals_retake(int number);
+
+/* In a handler: puts back what was there before us, or what the program has put in our place since, and lets the signal strike again. */
 void oribi_signals_yield(int number);
 
 /* "TERM", "SIGTERM" or "15" to a number, 0 when there is none; and the short name of a number, "" when it has none. */
