@@ -209,9 +209,9 @@ fails(dies_first => 500, qr/the application died: first record/, 1);
 fails(dies_later => 200, qr/the application died: second record/, 0);
 fails(wide => 200, qr/wide character in record 1/, 0);
 fails(bad_header => 500, qr/header value 0 is a reference/, 1);
-fails(framed_badly => 500, qr/the chunked framing that the application gives its body is malformed: malformed chunk size/, 1);
-fails(framed_badly_later => 200, qr/is malformed: malformed chunk size/, 0);
-fails(framed_short => 200, qr/is malformed: it ends before its last chunk/, 0);
+fails(framed_badly => 500, qr/the answer says Transfer-Encoding: chunked, but its body is not framed so: malformed chunk size/, 1);
+fails(framed_badly_later => 200, qr/is not framed so: malformed chunk size/, 0);
+fails(framed_short => 200, qr/is not framed so: it ends before its last chunk/, 0);
 fails(bad_status => 500, qr/the status is no integer/, 1);
 fails(refused => 500, qr/header name is not a token/, 1);
 

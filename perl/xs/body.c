@@ -212,7 +212,7 @@ bool psgi_stream_write(pTHX_ struct psgi_worker *w, const char *p, STRLEN n)
     if (rc == 0)
         return true;
     if (rc == ORIBI_EAPP)
-        croak("Oribi: the chunked framing that the application gives its body is malformed");
+        croak("Oribi: the answer says Transfer-Encoding: chunked, but its body is not framed so");
     w->state = PSGI_GONE;
     return false;
 }

@@ -477,8 +477,8 @@ class ReplyTest < BindingTest
     def body.each = super { |part| yield part.sub("3", "x") }
     capture_log { assert_equal 500, answer(text(body, CHUNKED), lint: false).status }
     assert body.closed
-    assert_match(/GET \/: the chunked framing that the application gives its body is malformed: malformed chunk size/, logged)
-    assert_match(/the chunked framing that the application gives its body is malformed/, failures_of(Oribi::Error).first.message)
+    assert_match(/GET \/: the answer says Transfer-Encoding: chunked, but its body is not framed so: malformed chunk size/, logged)
+    assert_match(/the answer says Transfer-Encoding: chunked, but its body is not framed so/, failures_of(Oribi::Error).first.message)
   end
 
   def test_a_body_unlike_its_length

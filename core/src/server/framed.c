@@ -8,7 +8,7 @@
 
 static int complain(struct oribi__call *call, const char *reason)
 {
-    oribi__log_app(call, "the chunked framing that the application gives its body is malformed: %s", reason);
+    oribi__log_app(call, "the answer says Transfer-Encoding: chunked, but its body is not framed so: %s", reason);
     return ORIBI_EAPP;
 }
 

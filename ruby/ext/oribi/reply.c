@@ -176,7 +176,7 @@ int ext_reply_write(struct ext_call *call, VALUE string)
     int result = oribi_reply_write(call->req, &vec, 1);
     RB_GC_GUARD(string);
     if (result == ORIBI_EAPP)
-        rb_raise(ext_error, "the chunked framing that the application gives its body is malformed");
+        rb_raise(ext_error, "the answer says Transfer-Encoding: chunked, but its body is not framed so");
     if (result == 1)
         result = ext_worker_wait_room(call);
     if (result < 0)
