@@ -58,10 +58,6 @@ const struct oribi_option_alias *oribi_options_aliases(size_t *count)
     return aliases;
 }
 
-const char oribi__hook_names[] =
-    "server_ready before_reload on_worker_exit before_fork after_fork after_worker_ready before_refork "
-    "before_worker_exit";
-
 /* Names */
 
 /* Lower case without dashes and underscores: head_timeout, head-timeout and HeadTimeout are one name. False when it is too long for any. */
@@ -199,7 +195,7 @@ int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *
         for (size_t i = 0; i < ALIAS_COUNT; i++)
             consider(aliases[i].name, squeezed, nearest, &best);
         if (!as_flag)
-            consider(oribi__hook_names, squeezed, nearest, &best);
+            consider(oribi__options_hook_names(), squeezed, nearest, &best);
     }
     for (char *p = nearest; as_flag && *p; p++)
         *p = *p == '_' ? '-' : *p;

@@ -218,6 +218,12 @@ static const struct oribi__foreign_name names[] = {
      "this looks like a rackup file: that is the command's argument, not the configuration file"},
 };
 
+const char *oribi__options_hook_names(void)
+{
+    return "server_ready before_reload on_worker_exit before_fork after_fork after_worker_ready before_refork "
+           "before_worker_exit";
+}
+
 const struct oribi__foreign_name *oribi__options_foreign(size_t *count)
 {
     *count = sizeof(names) / sizeof(names[0]);

@@ -34,7 +34,7 @@ const struct oribi__foreign_name *oribi__options_foreign(size_t *count);
 int oribi__options_refuse_foreign(const char *typed, char *error);
 
 /* Names of all hooks, separated by blanks; the bindings run them. */
-extern const char oribi__hook_names[];
+const char *oribi__options_hook_names(void);
 
 /* Writes "unknown option ..." with what another server's name is here, or the nearest known name of this language. Returns ORIBI_EINVAL. */
 int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *error);

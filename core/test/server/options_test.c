@@ -201,8 +201,9 @@ static void test_names_of_other_servers_are_answered_with_what_they_are_here(voi
 
 static bool is_hook(const char *name)
 {
-    const char *at = strstr(oribi__hook_names, name);
-    return at && (at == oribi__hook_names || at[-1] == ' ') && strchr(" ", at[strlen(name)]);
+    const char *names = oribi__options_hook_names();
+    const char *at = strstr(names, name);
+    return at && (at == names || at[-1] == ' ') && strchr(" ", at[strlen(name)]);
 }
 
 static void test_the_table_of_other_servers_names_points_to_what_is_there(void)
