@@ -98,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int format = data[0] % 3;
     struct oribi_access_entry entry = {
         .head = &head, .remote_addr = oribi_slice("::1", 3), .status = 200, .wall_ms = 1};
+    entry.cut = data[0] & 32;
     if (data[0] & 64) { /* as a request line that was refused */
         head.method = oribi_slice(NULL, 0);
         entry.raw_line = data[0] & 128 ? oribi_parser_first_line(p, size - 1) : oribi_slice(p, size - 1);

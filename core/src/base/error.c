@@ -23,6 +23,10 @@ int oribi_error_status(int error)
         return 501;
     case ORIBI_EVERSION:
         return 505;
+    case ORIBI_EFULL:
+        return 507;
+    case ORIBI_ESTORE:
+        return 503;
     default:
         return 0;
     }
@@ -65,6 +69,10 @@ const char *oribi_error_text(int error)
         return "system call failed";
     case ORIBI_EINVAL:
         return "invalid argument";
+    case ORIBI_EFULL:
+        return "no room on the disk";
+    case ORIBI_ESTORE:
+        return "no file to store it in";
     case ORIBI_ELOST:
         return "descriptor closed by the application";
     default:

@@ -313,12 +313,22 @@ static int open_named(const char *dir, int *fd)
     return 0;
 }
 
+const char *oribi_os_temp_dir(void)
+{
+    const char *dir = getenv("TMPDIR");
+    return dir && *dir ? dir : "/tmp";
+}
+
+int oribi_os_store_failed(void)
+{
+    bool no_room = last_errno == ENOSPC || last_errno == EDQUOT || last_errno == EFBIG;
+    return no_room ? ORIBI_EFULL : ORIBI_ESTORE;
+}
+
 /* Unlinked at birth, so that nothing is left behind however the process ends. */
 int oribi_os_temp_file(int *fd)
 {
-    const char *dir = getenv("TMPDIR");
-    if (!dir || !*dir)
-        dir = "/tmp";
+    const char *dir = oribi_os_temp_dir();
     int unnamed = oribi__os_open_unnamed(dir);
     if (unnamed < 0)
         return open_named(dir, fd);

@@ -26,7 +26,7 @@ static int write_all(int fd, const char *p, size_t n)
     while (n > 0) {
         ssize_t written = oribi_os_write(fd, p, n);
         if (written <= 0)
-            return ORIBI_ESYS;
+            return oribi_os_store_failed();
         p += written;
         n -= (size_t)written;
     }
@@ -46,7 +46,7 @@ int oribi_body_spool(struct oribi_body *body)
     int fd;
     assert(body->fd < 0);
     if (oribi_os_temp_file(&fd) < 0)
-        return ORIBI_ESYS;
+        return oribi_os_store_failed();
     body->fd = fd;
     return oribi_body_finish(body);
 }

@@ -8,7 +8,9 @@
 
 #include "event/conn_parts.h"
 
-enum { DIRECT_FROM_BYTES = 16 * 1024 };
+#include <stdio.h>
+
+enum { DIRECT_FROM_BYTES = 16 * 1024, STORING_CAP = 320 };
 
 /* How much of the body may be in memory, its own limit and the worker's budget considered. */
 static uint32_t body_memory_max(const struct oribi_reactor *r, const struct oribi_call *call)
@@ -71,11 +73,17 @@ static void body_progress(struct oribi_reactor *r, struct oribi_conn *c)
         oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
 }
 
-static void storing_failed(struct oribi_reactor *r, struct oribi_conn *c)
+/* Before the application has seen anything of it: 507 when there is no room, else 503. */
+static void storing_failed(struct oribi_reactor *r, struct oribi_conn *c, int error)
 {
-    if (r->hooks.refused)
-        r->hooks.refused(r->hooks.self, c, 0, 0, "request body could not be stored");
-    oribi__conn_close(r, c);
+    char reason[STORING_CAP];
+    if (error == ORIBI_ENOMEM) {
+        oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "no memory for the request body");
+        return;
+    }
+    (void)snprintf(reason, sizeof(reason), "request body cannot be stored in %.100s: %s", oribi_os_temp_dir(),
+                   oribi_os_error_text());
+    oribi_conn_refuse(r, c, error, reason);
 }
 
 static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const char *p, size_t n)
@@ -90,18 +98,18 @@ static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const cha
         oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "buffers_file_max is used up");
         return false;
     }
-    if (oribi_body_append(body, p, n, memory_max, batch_max(r)) == 0) {
-        oribi__conn_charge_body(r, c->call);
-        return true;
-    }
-    storing_failed(r, c);
-    return false;
+    int error = oribi_body_append(body, p, n, memory_max, batch_max(r));
+    oribi__conn_charge_body(r, c->call);
+    if (error < 0)
+        storing_failed(r, c, error);
+    return error == 0;
 }
 
 static void body_done(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    if (oribi_body_finish(&c->call->body) < 0) {
-        storing_failed(r, c);
+    int error = oribi_body_finish(&c->call->body);
+    if (error < 0) {
+        storing_failed(r, c, error);
         return;
     }
     oribi__conn_charge_body(r, c->call);
@@ -135,7 +143,7 @@ static void chunked_done(struct oribi_reactor *r, struct oribi_conn *c)
 {
     const struct oribi_buf *text = &c->call->chunked.trailers;
     if (text->len > 0 && oribi_trailers_read(oribi_slice(text->p, text->len), &c->call->trailers) < 0)
-        oribi__conn_close(r, c);
+        storing_failed(r, c, ORIBI_ENOMEM);
     else
         body_done(r, c);
 }
@@ -157,7 +165,7 @@ static void chunked_input(struct oribi_reactor *r, struct oribi_conn *c, char *p
         return;
     }
     if (used < n && oribi_buf_try_append(&call->rest, p + used, n - used) < 0) {
-        oribi__conn_close(r, c);
+        storing_failed(r, c, ORIBI_ENOMEM);
         return;
     }
     chunked_done(r, c);

@@ -22,8 +22,9 @@ int64_t oribi_conn_spilled(const struct oribi_conn *c)
     return c->out ? oribi_out_spilled(c->out) : 0;
 }
 
-static void count_sent(struct oribi_reactor *r, int64_t bytes)
+static void count_sent(struct oribi_reactor *r, struct oribi_conn *c, int64_t bytes)
 {
+    c->sent_bytes += bytes;
     if (bytes > 0 && r->hooks.sent)
         r->hooks.sent(r->hooks.self, bytes);
 }
@@ -32,6 +33,13 @@ static int break_off(struct oribi_conn *c, int error)
 {
     c->broken = true;
     return error;
+}
+
+static int break_unkept(struct oribi_reactor *r, struct oribi_conn *c, int error)
+{
+    if (r->hooks.unkept && c->state == ORIBI_CONN_CALL)
+        r->hooks.unkept(r->hooks.self, c, error);
+    return break_off(c, error);
 }
 
 /* The peer has until the timeout to take something, be it from the kernel or from us. */
@@ -71,7 +79,7 @@ int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
         return 0;
     int64_t sent = 0;
     int result = oribi_out_flush(c->out, c->watch.fd, &sent);
-    count_sent(r, sent);
+    count_sent(r, c, sent);
     charge_out(r, c);
     if (result == ORIBI_AGAIN || result > 0) {
         if (result > 0)
@@ -99,15 +107,15 @@ static bool have_out(struct oribi_conn *c)
 static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip)
 {
     if (!have_out(c))
-        return break_off(c, ORIBI_ENOMEM);
+        return break_unkept(r, c, ORIBI_ENOMEM);
     int64_t more = oribi_vec_len(vec, count) - (int64_t)skip;
     int64_t memory_max = oribi_budget_memory(&r->budget, oribi_out_memory(c->out), r->config.response_memory_max);
     bool to_file = oribi_out_spilled(c->out) > 0 || oribi_out_pending(c->out) + more > memory_max;
     if (to_file && !oribi_budget_file(&r->budget, more))
-        return break_off(c, ORIBI_ELIMIT);
+        return break_unkept(r, c, ORIBI_ELIMIT);
     int result = oribi_out_keep(c->out, vec, count, skip, memory_max);
     if (result < 0)
-        return break_off(c, result);
+        return break_unkept(r, c, result);
     result = oribi_conn_flush(r, c);
     return result == ORIBI_AGAIN ? 0 : result;
 }
@@ -128,7 +136,7 @@ int oribi_conn_send(struct oribi_reactor *r, struct oribi_conn *c, const struct 
             c->lost = sent == ORIBI_ELOST;
             return break_off(c, (int)sent);
         }
-        count_sent(r, sent);
+        count_sent(r, c, sent);
         if (sent < oribi_vec_len(vec, batch))
             return keep_rest(r, c, vec, count, (size_t)sent);
         vec += batch;
@@ -149,7 +157,7 @@ int oribi_conn_send_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, 
             break;
         if (sent <= 0) /* 0: the file is shorter than it was, and the promised length cannot be kept */
             return break_off(c, sent < 0 ? (int)sent : ORIBI_ESYS);
-        count_sent(r, sent);
+        count_sent(r, c, sent);
         turn -= sent;
     }
     len = end - offset;

@@ -68,14 +68,14 @@ static int spill(struct file_part *part, const struct iovec *vec, size_t count, 
 {
     struct iovec some[SPILL_PIECES];
     if (part->fd < 0 && oribi_os_temp_file(&part->fd) < 0)
-        return ORIBI_ESYS;
+        return oribi_os_store_failed();
     for (skip_pieces(&vec, &count, &skip); count > 0; skip_pieces(&vec, &count, &skip)) {
         size_t n = count < SPILL_PIECES ? count : SPILL_PIECES;
         memcpy(some, vec, n * sizeof(some[0]));
         some[0] = (struct iovec){(char *)vec->iov_base + skip, vec->iov_len - skip};
         ssize_t written = oribi_os_write_vec(part->fd, some, n);
         if (written <= 0)
-            return ORIBI_ESYS;
+            return oribi_os_store_failed();
         part->left += written;
         skip += (size_t)written;
     }

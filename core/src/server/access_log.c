@@ -4,7 +4,7 @@
  *   combined   the same, then "referer" "user agent"
  *   json       {"time":"2026-01-31T12:00:00.123Z","remote_addr":"127.0.0.1","method":"GET",...}
  *
- * What a peer chose stands between quotes, with quotes, backslashes and controls escaped: it can neither end its field nor its line. */
+ * Behind an answer that broke off stands ` cut`, or "cut":true behind its bytes. What a peer chose stands between quotes, with quotes, backslashes and controls escaped: it can neither end its field nor its line. */
 #include "oribi/server/access_log.h"
 
 #include "oribi/base/buf.h"
@@ -291,7 +291,7 @@ static char *put_common(char *dst, const struct oribi_access_log *log, const str
         *dst++ = ' ';
         dst = put_quoted(dst, field_value(head, ORIBI_FIELD_USER_AGENT));
     }
-    return dst;
+    return entry->cut ? PUT(dst, " cut") : dst;
 }
 
 /* ,"name":"text" */
@@ -340,6 +340,8 @@ static char *put_json(char *dst, const struct oribi_access_log *log, const struc
     dst = put_member(dst, "host", head->host, ORIBI_LOGGED_FIELD_MAX);
     dst = put_number_member(dst, "status", entry->status);
     dst = put_number_member(dst, "bytes", entry->body_bytes);
+    if (entry->cut)
+        dst = PUT(dst, ",\"cut\":true");
     dst = put_number_member(dst, "call_us", entry->call_us);
     dst = put_number_member(dst, "total_us", entry->total_us);
     dst = put_member(dst, "referer", field_value(head, ORIBI_FIELD_REFERER), ORIBI_LOGGED_FIELD_MAX);

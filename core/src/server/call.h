@@ -29,6 +29,8 @@ struct oribi__call {
     struct oribi_hand *hand; /* whose call this is */
     int64_t started_us;
     int64_t body_sent;       /* body bytes given to the connection, framing not counted */
+    int64_t sent_before;     /* bytes of the connection that stand in front of this answer */
+    int64_t overhead;        /* of this answer: its head and what frames its body */
     int64_t left;            /* of a known length; -1 when not known */
     int64_t waited_pending;  /* what was queued when oribi_reply_wait() last saw it change … */
     int64_t waited_since_ms; /* … and when that was */
@@ -38,6 +40,7 @@ struct oribi__call {
     enum oribi_framing framing;
     int status;
     bool closes;
+    bool aborted; /* ended before all of the answer was given to the connection */
     bool cut; /* the application's body ran past its Content-Length */
     bool app_frames; /* after oribi__reply_head(): the application has framed the body itself, and that is to be taken off … */
     bool unframed;   /* … or has been, before it */
@@ -378,6 +381,12 @@ void oribi__own_begin(struct oribi_worker *worker);
 void oribi__own_check(struct oribi_worker *worker);
 
 
+/* refused.c: the reactor's hook; says that an answer is cut because its rest cannot be kept. */
+void oribi__on_unkept(void *worker, struct oribi_conn *conn, int error);
+
+/* refused.c: body bytes of an answer that the socket has taken, when it broke off. At most so many: what framed those that are lost counts as lost. */
+int64_t oribi__body_taken(const struct oribi__call *call);
+
 /* refused.c: the reactor's hook; counts and logs a request that the application does not see. */
 void oribi__on_refused(void *worker, struct oribi_conn *conn, int status, size_t body_bytes, const char *reason);
 
@@ -431,5 +440,8 @@ void oribi__log_app(struct oribi__call *call, const char *format, ...) __attribu
 
 /* Ends the call and its connection so that the peer sees that the answer is not complete. */
 void oribi__cut(struct oribi__call *call);
+
+/* … after an answer that was given to the connection as a whole: books the end of the call and goes on with the connection, unless it broke meanwhile. */
+void oribi__finish(struct oribi__call *call);
 
 #endif

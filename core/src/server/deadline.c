@@ -39,8 +39,11 @@ static bool answer(struct oribi_worker *w, struct oribi__call *call)
     char date[ORIBI_DATE_LEN];
     char text[512];
     struct oribi_conn *c = call->base.conn;
+    call->aborted = true;
     if (call->phase == ORIBI_PHASE_STARTED)
         return false;
+    call->sent_before = 0;
+    call->overhead = INT64_MAX; /* of an answer that nobody gets */
     call->status = 504;
     if (c->out)
         return false; /* earlier answers stand before it, and are not taken yet */
@@ -51,6 +54,7 @@ static bool answer(struct oribi_worker *w, struct oribi__call *call)
     bool sent = oribi_os_send_vec(c->watch.fd, &vec, 1) == (ssize_t)n;
     const char *end = sent ? memmem(text, n, "\r\n\r\n", 4) : NULL;
     call->body_sent = end ? text + n - end - 4 : 0;
+    call->aborted = !sent;
     (void)shutdown(c->watch.fd, SHUT_WR); /* a child of the application's may have a copy that would keep it open */
     return sent;
 }
@@ -116,7 +120,7 @@ static void begin_end(struct oribi_hand *hand, struct outcome *outcome)
 static void note_end(const struct oribi__call *call)
 {
     if (call)
-        oribi__count(&call->worker->slot->status_class[call->status / 100], 1);
+        oribi__count(&call->worker->slot->status_class[call->aborted ? 0 : call->status / 100], 1);
 }
 
 /* Calls of other threads that have not ended: theirs is no better an end, but an answer. */

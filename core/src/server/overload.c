@@ -104,6 +104,7 @@ static void drop(struct oribi_worker *w, struct oribi__call *call, int64_t now_u
     call->worker = w;
     call->started_us = now_us;
     call->body_sent = 0;
+    call->aborted = false;
     call->req.remote_addr = oribi_slice(call->base.conn->addr, call->base.conn->addr_len);
     if (w->setup.access_log)
         oribi__log_access(call, 499, now_us);

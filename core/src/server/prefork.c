@@ -65,7 +65,8 @@ int oribi_prefork_set(struct oribi_options *options, const char *name, const cha
 
 int oribi_prefork_trap(struct oribi_prefork *prefork, int number, int send, int64_t interval_ms, char *error)
 {
-    if (number <= 0 || number == SIGKILL || number == SIGSTOP || number == SIGCHLD || number == SIGPIPE)
+    bool ours = number == SIGCHLD || number == SIGPIPE || number == SIGXFSZ;
+    if (number <= 0 || number == SIGKILL || number == SIGSTOP || ours)
         return oribi__refuse(error, "trap_signals: %s cannot be trapped",
                              number > 0 ? oribi_signal_name(number) : "this");
     for (uint32_t i = 0; i < prefork->trap_count; i++)

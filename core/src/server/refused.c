@@ -1,5 +1,5 @@
 /* What is said about a request that never reaches the application: a line of the error log that shows what was refused and why, and one of
- * the access log.
+ * the access log. And about an answer whose rest cannot be kept for its client.
  *
  *   request from 127.0.0.1 refused with 400: byte not allowed in the target: 0x3c '<' at column 7 of "GET /a<b HTTP/1.1"; closing its connection
  *
@@ -7,12 +7,14 @@
 #include "server/call.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/base/error.h"
 #include "oribi/base/escape.h"
 
 #include <stdio.h>
 
 enum {
     BYTE_CAP = 64,
+    REASON_CAP = 320,
     SHOWN_CAP = ORIBI_REFUSED_SHOWN_MAX * ORIBI_ESCAPE_TEXT_GROWTH + 1,
     DETAIL_CAP = BYTE_CAP + SHOWN_CAP + 32,
 };
@@ -65,11 +67,36 @@ static void log_refusal(const struct oribi_conn *c, int status, const char *reas
               c->addr_len ? c->addr_len : 13, c->addr_len ? c->addr : "a unix socket", status, reason, detail);
 }
 
+int64_t oribi__body_taken(const struct oribi__call *call)
+{
+    const struct oribi_conn *c = call->base.conn;
+    if (call->phase != ORIBI_PHASE_STARTED)
+        return 0;
+    int64_t taken = c->sent_bytes - call->sent_before - call->overhead;
+    return taken > 0 ? taken : 0;
+}
+
+void oribi__on_unkept(void *self, struct oribi_conn *c, int error)
+{
+    struct oribi_worker *w = self;
+    const struct oribi__call *call = (const struct oribi__call *)c->call;
+    char reason[REASON_CAP] = "no memory for the rest";
+    if (error == ORIBI_ELIMIT)
+        (void)snprintf(reason, sizeof(reason), "no room for the rest: buffers_file_max is used up");
+    else if (error != ORIBI_ENOMEM)
+        (void)snprintf(reason, sizeof(reason), "the rest cannot be stored in %.100s: %s", oribi_os_temp_dir(),
+                       oribi_os_error_text());
+    if (oribi_log_gate_open(&w->app_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_ERROR, "%s: answer cut after %lld bytes of its body: %s; closing its connection",
+                  call->hand->line, (long long)oribi__body_taken(call), reason);
+}
+
 void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body_bytes, const char *reason)
 {
     struct oribi_worker *w = self;
     struct oribi_slice first_line = oribi_parser_first_line(c->buf, c->buf ? c->len : 0);
-    oribi__count(status == 503 ? &w->slot->shed_count : &w->slot->bad_requests, 1);
+    bool ours = status == 503 || status == 507; /* the server has no room, the request is good */
+    oribi__count(ours ? &w->slot->shed_count : &w->slot->bad_requests, 1);
     oribi__count(&w->slot->status_class[status / 100], 1);
     if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
         log_refusal(c, status, reason, first_line);

@@ -116,6 +116,8 @@ int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_h
         oribi__log_app(call, "dropped %u header(s) of the application: framing and persistence are the server's",
                        res.dropped_count);
     head->n = (size_t)n;
+    call->overhead = n;
+    call->sent_before = call->base.conn->sent_bytes + oribi_conn_pending(call->base.conn);
     call->status = status;
     call->framing = res.framing;
     call->closes = res.closes;
@@ -128,19 +130,29 @@ void oribi__cut(struct oribi__call *call)
     struct oribi_conn *c = call->base.conn;
     struct oribi_worker *w = call->worker;
     bool reset = call->framing == ORIBI_FRAMING_CLOSE; /* else the missing bytes or the missing last chunk tell */
+    call->aborted = true;
     oribi__call_end(call, call->status);
     oribi_conn_abort(&w->reactor, c, reset);
     oribi__end(w);
 }
 
-static int finish(struct oribi__call *call, int result)
+void oribi__finish(struct oribi__call *call)
 {
     struct oribi_conn *c = call->base.conn;
-    struct oribi_reactor *r = &call->worker->reactor;
     struct oribi_worker *w = call->worker;
+    bool closes = call->closes;
+    if (__builtin_expect(c->broken && !c->lost, 0)) {
+        oribi__cut(call);
+        return;
+    }
     oribi__call_end(call, call->status);
-    oribi_conn_finish(r, c, call->closes);
+    oribi_conn_finish(&w->reactor, c, closes);
     oribi__end(w);
+}
+
+static int finish(struct oribi__call *call, int result)
+{
+    oribi__finish(call);
     return result < 0 ? ORIBI_ECLOSED : 0;
 }
 

@@ -27,7 +27,7 @@ static struct {
     void *self;
     bool children;
     uint64_t chosen;    /* instead of the usual ones; 0: those */
-    uint64_t installed; /* CHLD and PIPE not among them */
+    uint64_t installed; /* CHLD, PIPE and XFSZ not among them */
     struct sigaction before[SIGNALS_MAX + 1];
     /* What the program has put in the place of our handlers since, which stand there again. Read by handlers. */
     _Atomic uint64_t replaced;
@@ -72,7 +72,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
     int kept = errno;
     if (getpid() == atomic_load(&set.owner)) {
-        if (number != SIGPIPE)
+        if (number != SIGPIPE && number != SIGXFSZ) /* the call that failed says so, and that is enough */
             set.fn(set.self, number);
         if (is_replaced(number))
             chain(&set.theirs[number], number, info, context);
@@ -213,6 +213,7 @@ void oribi_signals_install(oribi_signal_fn fn, void *self, int children)
     }
     set.installed = wanted();
     handle(SIGPIPE, on_signal, 0, first ? &set.before[SIGPIPE] : NULL);
+    handle(SIGXFSZ, on_signal, 0, first ? &set.before[SIGXFSZ] : NULL);
     if (children && !set.children)
         handle(SIGCHLD, on_child, SA_NOCLDSTOP, &set.before[SIGCHLD]);
     else if (!children && set.children)
@@ -255,6 +256,7 @@ void oribi_signals_uninstall(void)
         if (set.installed & BIT(number))
             put_back(number);
     put_back(SIGPIPE);
+    put_back(SIGXFSZ);
     if (set.children)
         put_back(SIGCHLD);
     set.children = false;

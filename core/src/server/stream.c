@@ -69,6 +69,7 @@ static int send_framed(struct oribi__call *call, struct oribi_slice before, cons
     struct iovec back = {(char *)after.p, after.n};
     struct oribi__gathering g;
     call->phase = ORIBI_PHASE_STARTED;
+    call->overhead += (int64_t)(before.n + after.n);
     call->held.len = 0; /* its bytes stay where they are */
     oribi__gather_begin(&g, &call->worker->reactor, call->base.conn, 0);
     int result = oribi__gather(&g, front, 2);
@@ -276,14 +277,8 @@ int oribi_reply_wait(struct oribi_req *req)
 
 static int finish(struct oribi__call *call, int result)
 {
-    struct oribi_conn *c = call->base.conn;
-    struct oribi_reactor *r = &call->worker->reactor;
-    bool closes = call->closes;
-    bool gone = result < 0 || c->broken;
-    struct oribi_worker *w = call->worker;
-    oribi__call_end(call, call->status);
-    oribi_conn_finish(r, c, closes);
-    oribi__end(w);
+    bool gone = result < 0 || call->base.conn->broken;
+    oribi__finish(call);
     return gone ? ORIBI_ECLOSED : 0;
 }
 

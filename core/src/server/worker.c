@@ -91,7 +91,9 @@ static void on_lost(void *self, struct oribi_conn *c)
 
 struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *w)
 {
-    return (struct oribi_reactor_hooks){w, oribi__on_refused, on_timed_out, on_closed, on_read, on_sent, on_lost};
+    return (struct oribi_reactor_hooks){
+        w, oribi__on_refused, on_timed_out, on_closed, on_read, on_sent, oribi__on_unkept, on_lost,
+    };
 }
 
 /* --- stopping --- */
@@ -359,6 +361,7 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand
     call->phase = ORIBI_PHASE_OPEN;
     call->status = 0;
     call->closes = false;
+    call->aborted = false;
     call->cut = false;
     call->unframed = false;
     req->head = &call->base.head;
@@ -491,13 +494,20 @@ static uint32_t bucket_of(int64_t us)
     return bucket < ORIBI_HISTOGRAM_BUCKETS ? bucket : ORIBI_HISTOGRAM_BUCKETS - 1;
 }
 
+static bool is_cut(const struct oribi__call *call)
+{
+    return call->aborted || call->base.conn->broken;
+}
+
 void oribi__log_access(struct oribi__call *call, int status, int64_t now_us)
 {
+    bool cut = is_cut(call);
     struct oribi_access_entry entry = {
         .head = &call->base.head,
         .remote_addr = call->req.remote_addr,
         .status = status,
-        .body_bytes = call->body_sent,
+        .cut = cut,
+        .body_bytes = cut ? oribi__body_taken(call) : call->body_sent,
         .call_us = now_us - call->started_us,
         .total_us = now_us - call->base.complete_us,
         .wall_ms = oribi_clock_wall_ms(),
@@ -514,7 +524,7 @@ void oribi__call_end(struct oribi__call *call, int status)
     oribi_reactor_clock(&w->reactor, now_us);
     w->request_count++;
     w->call_us_average += (call_us - w->call_us_average) / AVERAGE_OVER;
-    oribi__count(&slot->status_class[status / 100], 1);
+    oribi__count(&slot->status_class[is_cut(call) ? 0 : status / 100], 1);
     oribi__count(&slot->call_us_sum, (uint64_t)call_us);
     uint32_t bucket = bucket_of(call_us);
     atomic_store_explicit(&slot->call_us_histogram[bucket],

@@ -77,17 +77,18 @@ static void register_fork_handler(void)
                          after_fork_in_child); /* fails only without memory at start */
 }
 
-/* sendfile(2) knows no MSG_NOSIGNAL. A handler that does nothing, unlike SIG_IGN, is not inherited by programs the application starts. */
-static void on_sigpipe(int signal_number)
+/* The system call that failed says enough: sendfile(2) knows no MSG_NOSIGNAL, and a body or a log may meet the limit of file sizes. A handler that does
+ * nothing, unlike SIG_IGN, is not inherited by programs the application starts. */
+static void do_nothing(int signal_number)
 {
 }
 
-static void defuse_sigpipe(void)
+static void defuse(int number)
 {
     struct sigaction action;
-    if (sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
-        action = (struct sigaction){.sa_handler = on_sigpipe, .sa_flags = SA_RESTART};
-        (void)sigaction(SIGPIPE, &action, NULL); /* arguments are right */
+    if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
+        action = (struct sigaction){.sa_handler = do_nothing, .sa_flags = SA_RESTART};
+        (void)sigaction(number, &action, NULL); /* arguments are right */
     }
 }
 
@@ -179,7 +180,8 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
         oribi_worker_destroy(w);
         return result;
     }
-    defuse_sigpipe();
+    defuse(SIGPIPE);
+    defuse(SIGXFSZ);
     (void)pthread_once(&once, register_fork_handler);
     oribi__own_worker = w;
     if (w->options->call_timeout_ms)

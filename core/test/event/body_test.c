@@ -3,7 +3,9 @@
 
 #include "tap.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { MEMORY_MAX = 100 };
@@ -17,7 +19,8 @@ ssize_t oribi_os_write(int fd, const void *p, size_t n)
     if (writes_left == 0)
         return ORIBI_ESYS;
     writes_left -= writes_left != SIZE_MAX;
-    return write(fd, p, n);
+    ssize_t written = write(fd, p, n);
+    return written < 0 ? oribi_os_fail() : written;
 }
 
 static char pattern(size_t i)
@@ -112,7 +115,7 @@ static void test_no_place_for_a_file_is_an_error_not_a_crash(void)
     const char *before = getenv("TMPDIR");
     char *kept = before ? strdup(before) : NULL;
     setenv("TMPDIR", "/nonexistent/nowhere", 1);
-    ok_eq(oribi_body_append(&body, text, MEMORY_MAX + 1, MEMORY_MAX, 0), ORIBI_ESYS);
+    ok_eq(oribi_body_append(&body, text, MEMORY_MAX + 1, MEMORY_MAX, 0), ORIBI_ESTORE);
     if (kept)
         setenv("TMPDIR", kept, 1);
     else
@@ -203,8 +206,23 @@ static void test_a_full_disk_is_seen_at_the_end_at_the_latest(void)
     oribi_body_init(&body);
     ok_eq(oribi_body_append(&body, text, 400, 0, 1000), 0);
     writes_left = 0;
-    ok_eq(oribi_body_finish(&body), ORIBI_ESYS);
+    ok_eq(oribi_body_finish(&body), ORIBI_ESTORE);
     writes_left = SIZE_MAX;
+    oribi_body_deinit(&body);
+}
+
+static void test_no_room_is_told_from_other_failures(void)
+{
+    struct oribi_body body;
+    struct rlimit before;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)getrlimit(RLIMIT_FSIZE, &before);
+    struct rlimit small = {.rlim_cur = 500, .rlim_max = before.rlim_max};
+    (void)setrlimit(RLIMIT_FSIZE, &small);
+    oribi_body_init(&body);
+    ok_eq(oribi_body_append(&body, text, 500, 0, 0), 0);
+    ok_eq(oribi_body_append(&body, text, 1, 0, 0), ORIBI_EFULL);
+    (void)setrlimit(RLIMIT_FSIZE, &before);
     oribi_body_deinit(&body);
 }
 
@@ -221,5 +239,6 @@ int main(void)
     test_large_pieces_are_written_by_themselves();
     test_a_batch_is_full_at_its_limit();
     test_a_full_disk_is_seen_at_the_end_at_the_latest();
+    test_no_room_is_told_from_other_failures();
     return done_testing();
 }

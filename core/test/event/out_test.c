@@ -308,7 +308,7 @@ static void test_no_place_for_the_spill_is_an_error(void)
     struct oribi_out *out = oribi_out_try_create();
     setenv("TMPDIR", "/nonexistent/nowhere", 1);
     struct iovec vec = {sent_text, 100};
-    ok_eq(oribi_out_keep(out, &vec, 1, 0, 10), ORIBI_ESYS);
+    ok_eq(oribi_out_keep(out, &vec, 1, 0, 10), ORIBI_ESTORE);
     unsetenv("TMPDIR");
     end(out);
 }

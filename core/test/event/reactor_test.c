@@ -55,7 +55,7 @@ static void begin(void)
         .response_memory_max = 1 << 20,
         .call_bytes = sizeof(struct oribi_call),
     };
-    const struct oribi_reactor_hooks hooks = {NULL, on_refused, NULL, on_closed, on_read, on_sent, on_lost};
+    const struct oribi_reactor_hooks hooks = {NULL, on_refused, NULL, on_closed, on_read, on_sent, NULL, on_lost};
     oribi_limits_init(&config.limits);
     bytes_read = bytes_sent = 0;
     closed_count = refused_status = lost_count = 0;

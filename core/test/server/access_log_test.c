@@ -157,6 +157,15 @@ static void test_a_request_line_that_was_refused_is_shown_as_it_came(void)
     ok(strstr(line_of("json", &entry), "\"line\":\"\"") != NULL);
 }
 
+static void test_an_answer_that_broke_off_is_marked(void)
+{
+    struct oribi_access_entry entry = entry_for("/", "r", "a");
+    entry.cut = true;
+    ok(strstr(line_of("common", &entry), "\"GET / HTTP/1.1\" 200 13 cut\n") != NULL);
+    ok(strstr(line_of("combined", &entry), " 200 13 \"r\" \"a\" cut\n") != NULL);
+    ok(strstr(line_of("json", &entry), "\"bytes\":13,\"cut\":true,\"call_us\"") != NULL);
+}
+
 static void test_a_refused_line_is_cut_at_its_maximum(void)
 {
     static char text[ORIBI_LOGGED_TARGET_MAX + 2];
@@ -403,6 +412,7 @@ int main(void)
     test_times_are_local_with_their_offset_but_for_json();
     test_a_peer_can_end_neither_its_field_nor_its_line();
     test_a_request_line_that_was_refused_is_shown_as_it_came();
+    test_an_answer_that_broke_off_is_marked();
     test_a_refused_line_is_cut_at_its_maximum();
     test_json_passes_whole_utf8_and_nothing_that_looks_like_it();
     test_long_fields_are_cut_at_their_maximum();

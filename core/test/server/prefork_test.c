@@ -43,7 +43,7 @@ static void test_names_are_those_of_a_library(void)
 
 static void test_traps_up_to_the_most(void)
 {
-    static const int never[] = {0, -1, SIGKILL, SIGSTOP, SIGCHLD, SIGPIPE};
+    static const int never[] = {0, -1, SIGKILL, SIGSTOP, SIGCHLD, SIGPIPE, SIGXFSZ};
     struct oribi_prefork prefork = {.trap_count = 0};
     char error[ORIBI_OPTIONS_ERROR_CAP];
     for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)

@@ -17,6 +17,10 @@ enum oribi_error {
     ORIBI_EVERSION = -9,  /* 505: HTTP major version other than 1 */
     ORIBI_ETIMEOUT = -10, /* 408: head or body begun and not finished in time */
 
+    /* What a request cannot be kept for. */
+    ORIBI_EFULL = -18,  /* 507: the disk is full, or a quota or file size limit reached */
+    ORIBI_ESTORE = -19, /* 503: a file cannot be made or written for another reason */
+
     /* What the application did wrong: answered with 500 if nothing was sent yet. */
     ORIBI_EAPP = -11,
 

@@ -123,8 +123,14 @@ void oribi_os_listen_end(int listen_fd);
 /* Does somebody answer on the unix socket file at `path` (at most 107 bytes)? 1, 0 when it is stale or gone, or a code. */
 int oribi_os_unix_answers(const char *path);
 
-/* Gives an unlinked file, empty, for reading and writing, in TMPDIR or /tmp. */
+/* Gives an unlinked file, empty, for reading and writing, in oribi_os_temp_dir(). */
 int oribi_os_temp_file(int *fd);
+
+/* TMPDIR, or /tmp. Lives until the environment changes. */
+const char *oribi_os_temp_dir(void);
+
+/* For a file of ours that could just not be made or written: ORIBI_EFULL when there is no room, else ORIBI_ESTORE. */
+int oribi_os_store_failed(void);
 
 /* Writes the absolute form of `path`, seen from the working directory of this moment, without resolving links. NUL-terminated. */
 int oribi_os_absolute_path(const char *path, char *dst, size_t cap);

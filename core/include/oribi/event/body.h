@@ -21,13 +21,13 @@ void oribi_body_init(struct oribi_body *body);
 void oribi_body_deinit(struct oribi_body *body);
 
 /* Appends a copy. Once more than memory_max bytes are there, all of them move to the file, and from then on up to batch_max bytes are collected at a time (0: none
- * are). 0, ORIBI_ENOMEM, or ORIBI_ESYS when the file cannot be made or written (disk full). */
+ * are). 0, ORIBI_ENOMEM, or ORIBI_EFULL or ORIBI_ESTORE when the file cannot be made or written. */
 int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max, uint32_t batch_max);
 
 /* Moves a body from memory to a file. 0, or ORIBI_ESYS: with fd < 0 nothing has changed, else its bytes are lost. */
 int oribi_body_spool(struct oribi_body *body);
 
-/* The body is complete: writes what was collected. 0 or ORIBI_ESYS. */
+/* The body is complete: writes what was collected. 0, ORIBI_EFULL or ORIBI_ESTORE. */
 int oribi_body_finish(struct oribi_body *body);
 
 /* Room for `n` bytes at the end of a body in memory, or NULL when it is in a file, would outgrow memory_max or memory is out. After

@@ -81,6 +81,7 @@ struct oribi_conn {
     uint32_t linger_left;     /* bytes */
     uint32_t linger_since_ms; /* of the reactor's clock, cut to what wraps around after 49 days */
     uint32_t request_count; /* begun on this connection */
+    int64_t sent_bytes;     /* that the socket has taken, ever */
     const void *listener;   /* opaque to this layer */
     uint8_t state;
     bool closes : 1;  /* close when the output is drained */

@@ -20,7 +20,7 @@ struct oribi_out *oribi_out_try_create(void);
 void oribi_out_destroy(struct oribi_out *out);
 
 /* Appends a copy of what stands behind the first `skip` bytes of the vector. Up to memory_max bytes are kept in memory, the rest in a
- * file. 0, ORIBI_ENOMEM or ORIBI_ESYS. Not after oribi_out_keep_file(). */
+ * file. 0, ORIBI_ENOMEM, ORIBI_EFULL or ORIBI_ESTORE. Not after oribi_out_keep_file(). */
 int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count, size_t skip, int64_t memory_max);
 
 /* Appends [offset, offset+len) of a regular file as the last thing. Takes fd, also on failure. */

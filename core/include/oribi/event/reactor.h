@@ -43,6 +43,9 @@ struct oribi_reactor_hooks {
     void (*closed)(void *self, struct oribi_conn *conn);
     void (*read)(void *self, int64_t bytes);
     void (*sent)(void *self, int64_t bytes);
+    /* Output of a call cannot be kept: ORIBI_EFULL, _ESTORE (the words are in oribi_os_error_text()), _ENOMEM, or _ELIMIT for buffers_file_max.
+     * Nothing more is sent on the connection. */
+    void (*unkept)(void *self, struct oribi_conn *conn, int error);
     void (*lost)(void *self, struct oribi_conn *conn); /* it ends because the application has closed its descriptor */
 };
 

@@ -6,6 +6,7 @@
 #include "oribi/http/head.h"
 
 #include <stdbool.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -22,7 +23,8 @@ struct oribi_access_entry {
     struct oribi_slice raw_line;   /* … and then this is what came of it; may be empty */
     struct oribi_slice remote_addr;
     int status;
-    int64_t body_bytes;
+    bool cut;           /* the answer broke off */
+    int64_t body_bytes; /* that were sent */
     int64_t call_us;  /* time inside the application */
     int64_t total_us; /* from the last byte of the request to the answer's hand-over to the socket */
     int64_t wall_ms;  /* when the answer was handed over */

@@ -47,7 +47,7 @@ struct oribi_slot {
     _Atomic uint32_t threads_busy; /* of several; the state tells of one */
     _Atomic uint64_t bytes_in;
     _Atomic uint64_t bytes_out;
-    _Atomic uint64_t status_class[6]; /* [1] 1xx … [5] 5xx, [0] cut without an answer */
+    _Atomic uint64_t status_class[6]; /* [1] 1xx … [5] 5xx, [0] cut: without an answer, or before its end */
     _Atomic uint64_t bad_requests;
     _Atomic uint64_t timeouts;
     _Atomic uint64_t shed_count;   /* answered 503 for overload */
