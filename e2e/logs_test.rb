@@ -163,4 +163,88 @@ E2E.suite("logs") do
     # 20 in each 10 s, and what else a server says at its start.
     assert_operator one.stderr.lines.size - before, :<=, 30 * (1 + ((E2E.clock - began) / 10).to_i)
   end
+
+  # --- a reader that does not read ---
+
+  # Both logs lead to a named pipe that is open and that nobody reads, as behind a log service that hangs. Answers all the same, and ends in its time.
+  def start_unread(*options, user: nil)
+    @space = Dir.mktmpdir("oribi-e2e")
+    @log_dirs = [*@log_dirs, @space]
+    File.mkfifo("#{@space}/log")
+    @reader = File.open("#{@space}/log", File::RDONLY | File::NONBLOCK)
+    as_user = user ? ["setpriv", "--reuid=#{user}", "--regid=#{user}", "--clear-groups"] : []
+    argv = ["sh", "-c", 'log=$1; shift; exec "$@" >"$log" 2>&1', "sh", "#{@space}/log", *as_user, E2E::Server.binary, "--bind",
+            unix? ? "unix://%{path}" : "127.0.0.1:%{port}", "--workers", "2", "--access-log", "-", *options,
+            File.expand_path(E2E.differing(:app), E2E::ROOT)]
+    start(argv: argv)
+  end
+
+  def read_log
+    text = +""
+    while (part = @reader.read_nonblock(65_536, exception: false)).is_a?(String)
+      text << part
+    end
+    text
+  end
+
+  # More than the pipe holds (64 KiB), what is kept for both logs, and some.
+  def ask_much(one, count: 6000)
+    client = connect(one)
+    count.times do |i|
+      client.request("GET", i % 20 == 0 ? "/raise" : "/env?#{"x" * 100}")
+      assert_includes [200, 500], client.read_response.status
+    rescue E2E::Client::Closed, SystemCallError
+      client = connect(one)
+    end
+  end
+
+  def assert_stops_unread(one)
+    below = one.descendants
+    began = E2E.clock
+    one.signal(:TERM)
+    assert_equal 0, one.wait.exitstatus
+    assert_operator E2E.clock - began, :<, 15
+    wait_until("its processes to be gone") { below.none? { |pid| E2E::Processes.alive?(pid) } }
+  end
+
+  def test_logs_that_nobody_reads_stop_nobody
+    one = start_unread("--shutdown-timeout", "20s")
+    ask_much(one)
+    assert_alive(one)
+    one.signal(:HUP)
+    wait_until("the next generation alone") do
+      titles = one.descendants.map { |pid| E2E::Processes.title(pid) }
+      titles.size == 3 && titles.all? { |title| title.include?("generation 2") }
+    end
+    assert_alive(one)
+    assert_stops_unread(one)
+  end
+
+  def test_lost_lines_are_counted_when_somebody_reads_again
+    one = start_unread("--access-log-format", "json")
+    ask_much(one)
+    text = +""
+    wait_until("the count of lost lines") do
+      text << read_log
+      text.include?("lines lost while nobody read it; writing goes on")
+    end
+    lost = text[/access log: (\d+) lines lost while/, 1].to_i
+    assert_operator lost, :>, 0
+    connect(one).get("/after")
+    wait_until("lines as before") { (text << read_log).include?("/after") }
+    # Every line is whole: JSON, or one of the server's, or a part of a trace.
+    text.lines.each { |line| assert(line.start_with?("{") ? JSON.parse(line) : line.match?(/\A(\d{4}-\d\d-\d\dT| )/), line) }
+    assert_stops_unread(one)
+  end
+
+  # The pipe is root's and the server is not: it cannot open it once more. (A unix socket would be in a folder of root's.)
+  if transport == :tcp
+    def test_logs_on_a_pipe_of_another_user
+      skip "needs root to be another user" unless Process.uid.zero?
+      one = start_unread("--shutdown-timeout", "20s", user: 65_534)
+      ask_much(one)
+      assert_alive(one)
+      assert_stops_unread(one)
+    end
+  end
 end

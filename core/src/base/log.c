@@ -1,16 +1,19 @@
 /* Error log lines. A line is put together on the stack and leaves in one write(2), so that lines of several processes that share the
- * descriptor do not mix (O_APPEND, or a pipe up to PIPE_BUF).
+ * descriptor do not mix (O_APPEND, or a pipe up to PIPE_BUF). What there is no room for waits in a queue of bounded length (sink.h, backlog.h).
  *
  *   2026-01-31T12:00:00.123Z oribi[4711] warn: text\n
  *
- * The log is the one mutable global of the core: everything must be able to say why it dies. */
+ * The log is the one mutable global of the core: everything must be able to say why it dies. Reading order: oribi_log, deliver, lock; oribi_log_open. */
 #include "oribi/base/log.h"
 
+#include "oribi/base/backlog.h"
 #include "oribi/base/clock.h"
+#include "oribi/base/error.h"
 #include "oribi/base/escape.h"
 #include "oribi/base/os.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,50 +25,88 @@
 enum {
     LINE_CAP = 8 * 1024,
     GATE_WINDOW_MS = 10 * 1000,
+    LOCK_TRIES = 1000,
+    DRAIN_LOOK_MS = 10,
 };
+
+static char kept[ORIBI_LOG_KEPT_MAX];
 
 /* Lines go through a copy of the descriptor that is ours alone: whatever becomes of standard error, they do not follow it into a client's connection. */
 static struct {
-    _Atomic int fd;      /* written by the thread that opens or reopens the log, read by all */
-    _Atomic int level;   /* likewise */
-    _Atomic unsigned mark;         /* which of `marks` says what fd stands for */
-    struct oribi_fd_mark marks[2]; /* the other one is written before it counts */
-    atomic_bool own;               /* fd is such a copy */
+    _Atomic int level;  /* written by the thread that opens the log, read by all */
+    atomic_bool waits;  /* the queue is not empty, or lines that were dropped are to be told; read by all */
+    _Atomic pid_t lock; /* who holds what follows; 0: nobody */
+    pid_t pid;          /* whose queue it is: a child's copy is its parent's to write */
+    struct oribi_sink sink;
+    bool own;    /* the sink's descriptor is ours to close */
+    bool robbed; /* it was closed by somebody else, and the sink is a makeshift */
+    struct oribi_backlog backlog;
+    _Atomic uint64_t dropped_past; /* lines of those who could not have the lock */
+    char reason[96];               /* why lines were dropped */
     char path[PATH_MAX];           /* absolute; "" when no file was opened; main thread only */
-} error_log = {.fd = STDERR_FILENO, .level = ORIBI_LOG_INFO};
+} error_log = {.level = ORIBI_LOG_INFO,
+               .sink = {.fd = STDERR_FILENO, .way = ORIBI_SINK_POLL, .via = {-1, -1}},
+               .backlog = {.text = kept, .cap = sizeof(kept)}};
 
 struct line {
     size_t len;
     char text[LINE_CAP];
 };
 
-/* Takes fd. Its number stays what it was where there is one already, so that no line of another thread meets a closed descriptor. */
-static void write_to(int fd)
+/* --- the way out --- */
+
+/* Held for moments only, so waiting is short; but a signal handler may have interrupted the holder itself: then false. A process that was forked while another
+ * thread held it has nobody who will let go. */
+static bool lock(void)
 {
-    int before = atomic_load(&error_log.fd);
-    unsigned mark = !atomic_load(&error_log.mark);
-    oribi_os_mark(fd, &error_log.marks[mark]);
-    atomic_store(&error_log.mark, mark);
-    if (error_log.own && oribi_os_replace(before, fd) == 0) {
-        oribi_os_close(fd);
-        return;
+    pid_t self = getpid();
+    for (int tries = 0; tries < LOCK_TRIES; tries++) {
+        pid_t holder = 0;
+        bool taken = atomic_compare_exchange_strong(&error_log.lock, &holder, self) ||
+                     (holder != self && atomic_compare_exchange_strong(&error_log.lock, &holder, self));
+        if (taken && error_log.pid != self) {
+            error_log.backlog = (struct oribi_backlog){.text = kept, .cap = sizeof(kept)};
+            error_log.pid = self;
+        }
+        if (taken)
+            return true;
+        oribi_os_yield();
     }
-    atomic_store(&error_log.fd, fd);
-    error_log.own = true;
+    return false;
+}
+
+static void unlock(void)
+{
+    atomic_store(&error_log.waits, oribi_backlog_waits(&error_log.backlog) || error_log.backlog.dropped > 0);
+    atomic_store(&error_log.lock, 0);
+}
+
+/* Takes fd if it is ours. */
+static void write_to(int fd, bool own)
+{
+    struct oribi_sink before = ORIBI_SINK_NONE;
+    bool locked = lock(); /* else it is a signal handler's process that ends anyway */
+    if (error_log.own)
+        before = error_log.sink;
+    if (own) {
+        oribi_sink_open(&error_log.sink, fd);
+    } else {
+        error_log.sink = ORIBI_SINK_NONE;
+        error_log.sink.fd = fd;
+        error_log.sink.way = ORIBI_SINK_POLL;
+    }
+    error_log.own = own;
+    error_log.robbed = false;
+    if (locked)
+        unlock();
+    oribi_sink_close(&before);
 }
 
 void oribi_log_init(int fd, enum oribi_log_level level)
 {
     int copy = fd >= 0 ? oribi_os_dup(fd) : -1;
     atomic_store(&error_log.level, (int)level);
-    if (copy >= 0) {
-        write_to(copy);
-        return;
-    }
-    if (error_log.own)
-        oribi_os_close(atomic_load(&error_log.fd));
-    error_log.own = false;
-    atomic_store(&error_log.fd, fd); /* better a borrowed one than none */
+    write_to(copy >= 0 ? copy : fd, copy >= 0); /* better a borrowed one than none */
 }
 
 /* Standard error goes along as long as it leads where our lines go: an application that has pointed it elsewhere keeps what it chose. It is never CLOEXEC:
@@ -74,12 +115,12 @@ static int point_at(const char *path)
 {
     int fd = -1;
     int code = oribi_os_open_append(path, &fd);
-    if (code == 0 && oribi_os_same_file(STDERR_FILENO, atomic_load(&error_log.fd)) && dup2(fd, STDERR_FILENO) < 0) {
+    if (code == 0 && oribi_os_same_file(STDERR_FILENO, error_log.sink.fd) && dup2(fd, STDERR_FILENO) < 0) {
         code = oribi_os_fail();
         oribi_os_close(fd);
     }
     if (code == 0)
-        write_to(fd);
+        write_to(fd, true);
     return code;
 }
 
@@ -99,24 +140,26 @@ int oribi_log_reopen(void)
     return error_log.path[0] ? point_at(error_log.path) : 0;
 }
 
-static bool is_ours(int fd)
-{
-    return oribi_os_is_marked(fd, &error_log.marks[atomic_load(&error_log.mark)]);
-}
-
 bool oribi_log_intact(void)
 {
-    return !atomic_load(&error_log.own) || is_ours(atomic_load(&error_log.fd));
+    return !error_log.robbed && (!error_log.own || oribi_sink_intact(&error_log.sink));
+}
+
+int oribi_log_fd(void)
+{
+    return error_log.sink.fd;
 }
 
 /* An application that closes all descriptors it does not know has closed our copy too, and may have got its number. Standard error is then the next best, if it
- * still leads there. -1: nowhere. */
-int oribi_log_fd(void)
+ * still leads there. */
+static void make_shift(void)
 {
-    int fd = atomic_load(&error_log.fd);
-    if (oribi_log_intact())
-        return fd;
-    return is_ours(STDERR_FILENO) ? STDERR_FILENO : -1;
+    bool same = oribi_os_is_marked(STDERR_FILENO, &error_log.sink.mark);
+    error_log.sink = ORIBI_SINK_NONE; /* what it holds is not ours to close */
+    error_log.sink.fd = same ? STDERR_FILENO : -1;
+    error_log.sink.way = ORIBI_SINK_POLL;
+    error_log.own = false;
+    error_log.robbed = true;
 }
 
 static bool dropped(enum oribi_log_level level)
@@ -187,11 +230,79 @@ static void put_prefix(struct line *line, enum oribi_log_level level)
     line->len = n > 0 ? (size_t)n : 0;
 }
 
-/* A descriptor may be non-blocking because whoever gave it to us made it so; waiting there could stop the server for a stuck reader. */
+static void tell_dropped(void)
+{
+    struct line line;
+    struct oribi_backlog *backlog = &error_log.backlog;
+    backlog->dropped += atomic_exchange(&error_log.dropped_past, 0);
+    if (backlog->dropped == 0)
+        return;
+    put_prefix(&line, ORIBI_LOG_WARN);
+    int n = snprintf(line.text + line.len, LINE_CAP - line.len, "%llu line%s of this log %s dropped: %s\n",
+                     (unsigned long long)backlog->dropped, oribi_log_plural(backlog->dropped),
+                     backlog->dropped == 1 ? "was" : "were",
+                     error_log.reason[0] ? error_log.reason : "nobody read it in time");
+    if (n > 0 && oribi_sink_write(&error_log.sink, line.text, line.len + (size_t)n) > 0) {
+        backlog->dropped = 0;
+        error_log.reason[0] = '\0';
+    }
+}
+
+/* With the lock. */
+static void flush(void)
+{
+    if (error_log.own && !oribi_sink_intact(&error_log.sink))
+        make_shift();
+    int code = oribi_backlog_flush(&error_log.backlog, &error_log.sink);
+    if (code < 0 && code != ORIBI_AGAIN)
+        (void)snprintf(error_log.reason, sizeof(error_log.reason), "%s", oribi_os_error_text());
+    if (code == 0)
+        tell_dropped();
+}
+
+static void deliver(const char *p, size_t n)
+{
+    struct oribi_os_error before = oribi_os_error_save();
+    if (lock()) {
+        char *room = oribi_backlog_reserve(&error_log.backlog, n);
+        if (room) {
+            memcpy(room, p, n);
+            oribi_backlog_commit(&error_log.backlog, n);
+        }
+        flush();
+        unlock();
+    } else if (oribi_os_write_polled(error_log.sink.fd, p, n < PIPE_BUF ? n : PIPE_BUF) < 0) {
+        atomic_fetch_add(&error_log.dropped_past, 1);
+    }
+    oribi_os_error_restore(before);
+}
+
+bool oribi_log_waits(void)
+{
+    return atomic_load_explicit(&error_log.waits, memory_order_relaxed);
+}
+
+void oribi_log_flush(void)
+{
+    if (!oribi_log_waits() || !lock())
+        return;
+    struct oribi_os_error before = oribi_os_error_save();
+    flush();
+    unlock();
+    oribi_os_error_restore(before);
+}
+
+void oribi_log_drain(int64_t ms)
+{
+    int64_t until_ms = oribi_clock_ms() + ms;
+    for (oribi_log_flush(); oribi_log_waits() && oribi_clock_ms() < until_ms; oribi_log_flush())
+        (void)poll(NULL, 0, DRAIN_LOOK_MS);
+}
+
 static void write_line(struct line *line)
 {
     line->text[line->len++] = '\n';
-    oribi_os_write_line(oribi_log_fd(), line->text, line->len);
+    deliver(line->text, line->len);
 }
 
 void oribi_log(enum oribi_log_level level, const char *format, ...)
@@ -234,6 +345,20 @@ void oribi_log_block(enum oribi_log_level level, const char *head, const char *t
         p = newline ? newline + 1 : NULL;
     }
     write_line(&line);
+}
+
+/* Through a pipe of ours, because the sink may have no room and the C library's function waits for it. What that pipe holds is more than a line can. */
+void oribi_log_backtrace(const char *head)
+{
+    int fds[2];
+    char text[LINE_CAP];
+    if (oribi_os_small_pipe(fds) < 0)
+        return;
+    oribi_os_backtrace(fds[1]);
+    ssize_t n = oribi_os_read(fds[0], text, sizeof(text));
+    oribi_log_block(ORIBI_LOG_ERROR, head, text, n > 0 ? (uint32_t)n : 0);
+    oribi_os_close(fds[0]);
+    oribi_os_close(fds[1]);
 }
 
 int oribi_log_gate_open(struct oribi_log_gate *gate, int64_t now_ms)

@@ -18,8 +18,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { WRITE_TRIES_MAX = 4 };
-
 static _Thread_local int last_errno;
 static _Thread_local char error_text[128];
 
@@ -57,6 +55,17 @@ const char *oribi_os_error_text(void)
     if (islower((unsigned char)error_text[1]))
         error_text[0] = (char)tolower((unsigned char)error_text[0]);
     return error_text;
+}
+
+struct oribi_os_error oribi_os_error_save(void)
+{
+    return (struct oribi_os_error){errno, last_errno};
+}
+
+void oribi_os_error_restore(struct oribi_os_error error)
+{
+    errno = error.number;
+    last_errno = error.last;
 }
 
 bool oribi_os_address_missing(void)
@@ -190,17 +199,34 @@ ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count)
     }
 }
 
-void oribi_os_write_line(int fd, const char *p, size_t n)
+enum oribi_fd_kind oribi_os_fd_kind(int fd)
 {
-    int saved = errno;
-    for (int tries = 0; n > 0 && tries < WRITE_TRIES_MAX; tries++) {
-        ssize_t sent = write(fd, p, n);
-        if (sent < 0 && errno != EINTR)
-            break;
-        p += sent > 0 ? sent : 0;
-        n -= sent > 0 ? (size_t)sent : 0;
+    struct stat file;
+    if (fstat(fd, &file) < 0)
+        return ORIBI_FD_OTHER;
+    return S_ISREG(file.st_mode)    ? ORIBI_FD_FILE
+           : S_ISFIFO(file.st_mode) ? ORIBI_FD_PIPE
+           : S_ISSOCK(file.st_mode) ? ORIBI_FD_SOCKET
+                                    : ORIBI_FD_OTHER;
+}
+
+ssize_t oribi_os_send_now(int socket_fd, const char *p, size_t n)
+{
+    for (;;) {
+        ssize_t sent = send(socket_fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent >= 0)
+            return sent;
+        if (errno != EINTR)
+            return oribi_os_fail();
     }
-    errno = saved;
+}
+
+ssize_t oribi_os_write_polled(int fd, const char *p, size_t n)
+{
+    struct pollfd room = {.fd = fd, .events = POLLOUT};
+    if (poll(&room, 1, 0) <= 0)
+        return ORIBI_AGAIN;
+    return oribi_os_write(fd, p, n); /* where nobody reads any more, this says so */
 }
 
 /* sendmsg rather than writev: MSG_NOSIGNAL then spares the application its own SIGPIPE rules. One piece needs no message around it. */

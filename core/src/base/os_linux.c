@@ -67,9 +67,42 @@ int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, sockl
     }
 }
 
-int oribi_os_replace(int fd, int by)
+int oribi_os_open_again(int fd, int *own)
 {
-    return dup3(by, fd, O_CLOEXEC) < 0 ? oribi_os_fail() : 0;
+    char path[32];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fits */
+    int got = oribi_os_lift(open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (got < 0)
+        return oribi_os_fail();
+    *own = got;
+    return 0;
+}
+
+bool oribi_os_can_splice(void)
+{
+    return true;
+}
+
+int oribi_os_small_pipe(int fds[2])
+{
+    return oribi_os_lift_pair(pipe2(fds, O_CLOEXEC | O_NONBLOCK), fds) < 0 ? oribi_os_fail() : 0;
+}
+
+/* What is at most PIPE_BUF long lies on one page of the small pipe, and pages move whole. */
+ssize_t oribi_os_splice_now(const int small_pipe[2], int pipe_fd, const char *p, size_t n)
+{
+    char rest[PIPE_BUF];
+    ssize_t kept = oribi_os_write(small_pipe[1], p, n);
+    if (kept <= 0)
+        return kept;
+    ssize_t moved;
+    do
+        moved = splice(small_pipe[0], NULL, pipe_fd, NULL, (size_t)kept, SPLICE_F_NONBLOCK);
+    while (moved < 0 && errno == EINTR);
+    int code = moved < 0 ? oribi_os_fail() : 0;
+    if (moved < kept)
+        (void)!read(small_pipe[0], rest, sizeof(rest)); /* it is empty for the next one */
+    return moved < 0 ? code : moved;
 }
 
 enum { SORTS = 4, LARGE_BYTES = 100 * 1024 }; /* below M_MMAP_THRESHOLD, mallopt(3) */

@@ -1,4 +1,5 @@
-/* Access log. Lines gather in a buffer and leave in one write a turn; several workers append to the same file.
+/* Access log. Lines gather in a buffer and leave in one write a turn; several workers append to the same file. What there is no room for stays in the buffer
+ * (sink.h, backlog.h).
  *
  *   common     127.0.0.1 - - [31/Jan/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 13
  *   combined   the same, then "referer" "user agent"
@@ -7,7 +8,7 @@
  * Behind an answer that broke off stands ` cut`, or "cut":true behind its bytes. What a peer chose stands between quotes, with quotes, backslashes and controls escaped: it can neither end its field nor its line. */
 #include "oribi/server/access_log.h"
 
-#include "oribi/base/buf.h"
+#include "oribi/base/backlog.h"
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/escape.h"
@@ -18,10 +19,10 @@
 #include "oribi/server/options.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,29 +30,27 @@ enum {
     TIME_CAP = 40,
     NUMBER_CAP = 20,
     REPORT_INTERVAL_MS = 60 * 1000,
-    LINE_FIXED_MAX = 512, /* names, numbers, punctuation and time of one line */
+    RESUMED_INTERVAL_MS = 1000, /* between two lines about a reader that comes and goes */
+    LINE_FIXED_MAX = 512,       /* names, numbers, punctuation and time of one line */
     LINE_MAX_BYTES = LINE_FIXED_MAX + ORIBI_ESCAPE_JSON_GROWTH * (ORIBI_LOGGED_TARGET_MAX + 5 * ORIBI_LOGGED_FIELD_MAX),
 };
 
 enum format { FORMAT_COMMON, FORMAT_COMBINED, FORMAT_JSON };
 
 struct oribi_access_log {
-    struct oribi_buf lines;
+    struct oribi_backlog lines;
     enum format format;
-    int fd;
-    struct oribi_fd_mark mark;
-    bool is_file; /* regular: one write appends everything at one place */
-    bool torn;    /* the last write ended inside a line */
+    struct oribi_sink sink;
+    bool stalled; /* the last write found no room */
+    bool full;    /* lines are dropped until it takes some again, and the error log knows */
     char time[TIME_CAP];
     int64_t time_second; /* which second `time` shows */
-    uint64_t lost_count; /* since the last report */
-    int64_t lost_report_ms;
+    int64_t reported_ms; /* when the error log was told last of lines that were lost; 0: never */
     char path[PATH_MAX]; /* absolute; "" for standard output */
 };
 
 static int open_path(struct oribi_access_log *log, char *error)
 {
-    struct stat file;
     int fd = *log->path ? -1 : oribi_os_dup(STDOUT_FILENO);
     int code = *log->path ? oribi_os_open_append(log->path, &fd) : fd < 0 ? fd : 0;
     if (code < 0) {
@@ -59,11 +58,9 @@ static int open_path(struct oribi_access_log *log, char *error)
                        *log->path ? log->path : "-", oribi_os_error_text());
         return code;
     }
-    oribi_os_close(log->fd);
-    log->fd = fd;
-    oribi_os_mark(fd, &log->mark);
-    log->is_file = fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
-    log->torn = false;
+    oribi_sink_close(&log->sink);
+    oribi_sink_open(&log->sink, fd);
+    log->stalled = false;
     return 0;
 }
 
@@ -87,7 +84,7 @@ int oribi_access_log_open(const char *path, const char *format, struct oribi_acc
     }
     struct oribi_access_log *log = oribi_mem_alloc(1, sizeof(*log));
     int code = 0;
-    log->fd = -1;
+    log->sink = ORIBI_SINK_NONE;
     log->time_second = INT64_MIN;
     if (!find_format(format, &log->format)) {
         (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "access log format must be common, combined or json, not %.60s",
@@ -103,7 +100,8 @@ int oribi_access_log_open(const char *path, const char *format, struct oribi_acc
         oribi_mem_free(log);
         return code;
     }
-    (void)oribi_buf_reserve(&log->lines, LINE_MAX_BYTES); /* no memory is asked for with the first request */
+    log->lines.cap = ORIBI_ACCESS_KEPT_MAX + LINE_MAX_BYTES; /* pages that are never touched are never had */
+    log->lines.text = oribi_mem_alloc(1, log->lines.cap);
     *out = log;
     return 0;
 }
@@ -125,7 +123,7 @@ void oribi_access_log_close(struct oribi_access_log *log)
 {
     if (!log)
         return;
-    oribi_access_log_flush(log);
+    oribi_access_log_drain(log, ORIBI_LOG_DRAIN_MS);
     oribi_access_log_forget(log);
 }
 
@@ -133,77 +131,97 @@ void oribi_access_log_forget(struct oribi_access_log *log)
 {
     if (!log)
         return;
-    oribi_os_close(log->fd);
-    oribi_buf_deinit(&log->lines);
+    oribi_sink_close(&log->sink);
+    oribi_mem_free(log->lines.text);
     oribi_mem_free(log);
 }
 
 int oribi_access_log_fd(const struct oribi_access_log *log)
 {
-    return log->fd;
+    return log->sink.fd;
 }
 
 bool oribi_access_log_intact(const struct oribi_access_log *log)
 {
-    return !log || oribi_os_is_marked(log->fd, &log->mark);
+    return !log || oribi_sink_intact(&log->sink);
 }
 
 /* Writing */
 
-/* How much of [p, p+n) to write at once: all of it to a file; to a pipe as many whole lines as go through unmixed with those of other
- * processes (PIPE_BUF, pipe(7)), or one line that is longer. */
-static size_t piece_len(const struct oribi_access_log *log, const char *p, size_t n)
-{
-    if (log->is_file || n <= PIPE_BUF)
-        return n;
-    const char *end = memrchr(p, '\n', PIPE_BUF);
-    if (!end)
-        end = memchr(p, '\n', n);
-    return end ? (size_t)(end - p) + 1 : n;
-}
-
-static uint64_t count_lines(const char *p, size_t n)
-{
-    uint64_t count = 0;
-    for (const char *end = p + n; p < end; count++) {
-        const char *newline = memchr(p, '\n', (size_t)(end - p));
-        p = newline ? newline + 1 : end;
-    }
-    return count;
-}
-
+/* Lines that could not be written: the disk is full, or the reader is gone. */
 static void report_lost(struct oribi_access_log *log)
 {
     int64_t now_ms = oribi_clock_ms();
-    if (log->lost_count == 0 || (log->lost_report_ms && now_ms - log->lost_report_ms < REPORT_INTERVAL_MS))
+    if (log->reported_ms && now_ms - log->reported_ms < REPORT_INTERVAL_MS)
         return;
-    oribi_log(ORIBI_LOG_ERROR, "access log: %llu lines lost: %s", (unsigned long long)log->lost_count,
+    oribi_log(ORIBI_LOG_ERROR, "access log: %llu lines lost: %s", (unsigned long long)log->lines.dropped,
               oribi_os_error_text());
-    log->lost_count = 0;
-    log->lost_report_ms = now_ms;
+    log->lines.dropped = 0;
+    log->reported_ms = now_ms;
+}
+
+/* Nobody reads, and as many lines are kept as may be. */
+static void report_full(struct oribi_access_log *log)
+{
+    if (!log->full)
+        oribi_log(ORIBI_LOG_ERROR,
+                  "access log: nobody has read the last %d KiB of it: dropping its lines until somebody does",
+                  ORIBI_ACCESS_KEPT_MAX / 1024);
+    log->full = true;
+}
+
+static void report_resumed(struct oribi_access_log *log)
+{
+    int64_t now_ms = oribi_clock_ms();
+    if (log->reported_ms && now_ms - log->reported_ms < RESUMED_INTERVAL_MS)
+        return;
+    oribi_log(ORIBI_LOG_ERROR, "access log: %llu lines lost while nobody read it; writing goes on",
+              (unsigned long long)log->lines.dropped);
+    log->lines.dropped = 0;
+    log->full = false;
+    log->reported_ms = now_ms;
+}
+
+bool oribi_access_log_waits(const struct oribi_access_log *log)
+{
+    return log && (oribi_backlog_waits(&log->lines) || log->full);
 }
 
 void oribi_access_log_flush(struct oribi_access_log *log)
 {
-    if (!log || log->lines.len == 0)
+    if (!oribi_access_log_waits(log))
         return;
-    const char *p = log->lines.p;
-    size_t left = log->lines.len;
-    if (log->torn && oribi_os_write(log->fd, "\n", 1) == 1)
-        log->torn = false;
-    while (left > 0) {
-        size_t n = piece_len(log, p, left);
-        ssize_t sent = oribi_os_write(log->fd, p, n);
-        if (sent <= 0) {
-            log->lost_count += count_lines(p, left);
-            report_lost(log);
-            break;
-        }
-        log->torn = p[sent - 1] != '\n';
-        p += sent;
-        left -= (size_t)sent;
+    int code = oribi_backlog_flush(&log->lines, &log->sink);
+    log->stalled = code == ORIBI_AGAIN;
+    if (log->stalled && log->lines.dropped > 0)
+        report_full(log);
+    else if (code == 0 && log->full)
+        report_resumed(log);
+    else if (code < 0 && !log->stalled)
+        report_lost(log);
+}
+
+void oribi_access_log_drain(struct oribi_access_log *log, int64_t ms)
+{
+    enum { LOOK_MS = 10 };
+    int64_t until_ms = oribi_clock_ms() + ms;
+    oribi_access_log_flush(log);
+    while (oribi_access_log_waits(log) && oribi_clock_ms() < until_ms) {
+        (void)poll(NULL, 0, LOOK_MS);
+        oribi_access_log_flush(log);
     }
-    log->lines.len = 0;
+    if (oribi_access_log_waits(log))
+        oribi_log(ORIBI_LOG_ERROR, "access log: nobody reads it: its last lines are lost%s",
+                  log->full ? ", and others before" : "");
+}
+
+void oribi_access_log_discard(struct oribi_access_log *log)
+{
+    if (!log)
+        return;
+    log->lines.pos = log->lines.len = 0;
+    log->lines.dropped = 0;
+    log->full = false;
 }
 
 /* Formatting. The caller has made room for a whole line of the largest size, so that nothing here checks. */
@@ -354,11 +372,13 @@ void oribi_access_log_add(struct oribi_access_log *log, const struct oribi_acces
 {
     if (!log)
         return;
+    char *start = oribi_backlog_reserve(&log->lines, LINE_MAX_BYTES);
+    if (!start)
+        return; /* dropped and counted: the next flush says so */
     update_time(log, entry->wall_ms / 1000);
-    char *start = oribi_buf_reserve(&log->lines, LINE_MAX_BYTES);
     char *end = log->format == FORMAT_JSON ? put_json(start, log, entry) : put_common(start, log, entry);
     *end++ = '\n';
-    log->lines.len += (size_t)(end - start);
-    if (log->lines.len >= ORIBI_ACCESS_BUFFER_MAX)
+    oribi_backlog_commit(&log->lines, (size_t)(end - start));
+    if (!log->stalled && log->lines.len >= ORIBI_ACCESS_BUFFER_MAX)
         oribi_access_log_flush(log);
 }

@@ -106,7 +106,7 @@ static void log_post_mortem(struct oribi_hand *hand, const struct outcome *outco
               hand->line, (long long)ms, (long long)w->options->call_timeout_ms, outcome->phase,
               outcome->answered ? ", 504 sent" : "", others, outcome->passed, outcome->cut);
     if (own_thread)
-        oribi_os_backtrace(STDERR_FILENO);
+        oribi_log_backtrace("call deadline: the frames of the call");
     else
         oribi_log(ORIBI_LOG_ERROR, "call deadline: its thread takes no signals, so there is no backtrace");
 }

@@ -322,6 +322,7 @@ const struct oribi_host_action *oribi_host_take(struct oribi_host *host)
     oribi__listening_turn(host);
     oribi__kept_answer_turn(host);
     pat_watchdog(host);
+    oribi_log_flush();
     host->action = (struct oribi_host_action){.type = host->trapped ? ORIBI_HOST_TRAPPED : ORIBI_HOST_NONE,
                                               .signal = host->trapped};
     host->trapped = 0;
@@ -352,6 +353,8 @@ void oribi_host_wait_for(struct oribi_host *host, int64_t ms)
         at = earlier(at, host->measured_at + MEASURE_MS);
     if (ms >= 0)
         at = earlier(at, now_ms + ms);
+    if (oribi_log_waits())
+        at = earlier(at, now_ms + ORIBI_LOG_RETRY_MS);
     int fds[ORIBI_POLL_MAX] = {host->signal_fds[0], host->message_fd, host->successor_fd};
     size_t count = 3 + oribi__control_fds(host, fds + 3);
     oribi_process_poll(fds, count, at == INT64_MAX ? -1 : at > now_ms ? at - now_ms : 0);

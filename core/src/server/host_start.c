@@ -429,4 +429,5 @@ void oribi_host_destroy(struct oribi_host *host)
         oribi_access_log_close(host->ties.access_log);
     oribi_scoreboard_destroy(&host->ties.board);
     oribi_mem_free(host);
+    oribi_log_drain(ORIBI_LOG_DRAIN_MS);
 }

@@ -202,6 +202,7 @@ void oribi_mold_failed(struct oribi_mold *mold, const char *text, size_t len)
 enum oribi_mold_action oribi_mold_take(struct oribi_mold *mold)
 {
     (void)oribi_wake_clear(&mold->wake); /* what it woke us for is in the flags */
+    oribi_log_flush();
     if (atomic_exchange(&mold->reopen_asked, false))
         oribi__reopen_logs(&mold->ties);
     if (atomic_load(&mold->exit_asked))
@@ -220,7 +221,7 @@ enum oribi_mold_action oribi_mold_take(struct oribi_mold *mold)
 void oribi_mold_wait(struct oribi_mold *mold)
 {
     const int fds[] = {mold->socket_fd, mold->wake.read_fd};
-    oribi_process_poll(fds, 2, -1);
+    oribi_process_poll(fds, 2, oribi_log_waits() ? ORIBI_LOG_RETRY_MS : -1);
 }
 
 void oribi_mold_wake(struct oribi_mold *mold)
@@ -279,4 +280,5 @@ void oribi_mold_destroy(struct oribi_mold *mold)
     oribi_wake_destroy(&mold->wake);
     oribi_access_log_forget(mold->ties.access_log); /* a mold that was a worker has lines that the worker writes */
     oribi_mem_free(mold);
+    oribi_log_drain(ORIBI_LOG_DRAIN_MS);
 }

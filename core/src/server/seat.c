@@ -280,6 +280,7 @@ struct oribi_mold *oribi_seat_promote(struct oribi_seat *seat)
     mold->ties = seat->ties;
     mold->ties.listeners = seat->spare;
     mold->ties.handoff = seat->spare_handoff;
+    oribi_access_log_discard(mold->ties.access_log); /* the worker's to write */
     mold->generation = seat->generation;
     atomic_store(&mold->loaded, true);
     oribi_wake_destroy(&seat->wake);

@@ -180,6 +180,7 @@ static void publish(struct oribi_worker *w)
     atomic_store_explicit(&w->slot->bytes_out, w->bytes_out, memory_order_release);
     if (w->setup.access_log)
         oribi_access_log_flush(w->setup.access_log);
+    oribi_log_flush(); /* as a rule there is nothing, which is told by a flag */
 }
 
 /* Calls may leave handlers of their own in the place of ours. A call that ignores a signal may do so for the programs that it starts. */
@@ -431,6 +432,8 @@ int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
         bound_ms = sooner(bound_ms, ORIBI__OWN_CHECK_US / 1000); /* the look after the last call */
     if (w->starved)
         bound_ms = sooner(bound_ms, ORIBI__STARVED_LOOK_MS);
+    if (oribi_log_waits() || oribi_access_log_waits(w->setup.access_log))
+        bound_ms = sooner(bound_ms, ORIBI_LOG_RETRY_MS);
     return bound_ms;
 }
 

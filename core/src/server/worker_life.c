@@ -201,8 +201,7 @@ void oribi_worker_destroy(struct oribi_worker *w)
     }
     oribi_hands_close(w);
     oribi_helper_stop(w);
-    if (w->setup.access_log)
-        oribi_access_log_flush(w->setup.access_log);
+    oribi_access_log_drain(w->setup.access_log, ORIBI_LOG_DRAIN_MS);
     oribi_reactor_deinit(&w->reactor);
     oribi_wake_destroy(&w->wake);
     bool alone = w->setup.life_fd >= 0; /* the only user of this heap since it was created */
@@ -211,4 +210,6 @@ void oribi_worker_destroy(struct oribi_worker *w)
     if (alone && oribi_mem_blocks() != blocks_before)
         oribi_log(ORIBI_LOG_WARN, "%lld blocks of memory were not given back",
                   (long long)(oribi_mem_blocks() - blocks_before));
+    if (alone)
+        oribi_log_drain(ORIBI_LOG_DRAIN_MS);
 }

@@ -162,6 +162,165 @@ static void test_a_gate_lets_its_burst_through_and_counts_the_rest(void)
     ok_eq(read_all(fd), 0);
 }
 
+/* --- a reader that does not read --- */
+
+static int log_pipe[2];
+
+/* Whether everything that was logged through the pipe is whole lines, and how many have this text. */
+static int count_in(const char *text, const char *needle)
+{
+    int count = 0;
+    for (const char *p = text; (p = strstr(p, needle)) != NULL; p++)
+        count++;
+    return count;
+}
+
+/* More than the pipe and the queue hold, with nobody who reads; then somebody does. */
+static int log_without_reader(void *data)
+{
+    enum { LINES = 4000 };
+    int way = *(int *)data;
+    char filler[101];
+    memset(filler, 'x', 100);
+    filler[100] = '\0';
+    oribi_log_init(log_pipe[1], ORIBI_LOG_INFO);
+    if (error_log.sink.way != ORIBI_SINK_OWN)
+        return 1;
+    error_log.sink.way = (enum oribi_sink_way)way;
+    if (way == ORIBI_SINK_SPLICE && fcntl(error_log.sink.fd, F_SETFL, 0) < 0) /* as where it cannot be opened again */
+        return 2;
+    for (int i = 0; i < LINES; i++)
+        oribi_log(ORIBI_LOG_INFO, "line %d %s", i, filler);
+    if (!oribi_log_waits() || error_log.backlog.dropped == 0 || error_log.backlog.len > ORIBI_LOG_KEPT_MAX)
+        return 3;
+    uint64_t dropped = error_log.backlog.dropped;
+    int lines = 0;
+    int told = 0;
+    for (int i = 0; i < 100 && oribi_log_waits(); i++) {
+        read_all(log_pipe[0]);
+        lines += count_in(seen, filler);
+        told += count_in(seen, "lines of this log were dropped: nobody read it in time");
+        oribi_log_flush();
+    }
+    read_all(log_pipe[0]);
+    lines += count_in(seen, filler);
+    told += count_in(seen, "lines of this log were dropped: nobody read it in time");
+    if ((uint64_t)lines + dropped != LINES || told != 1)
+        return 4;
+    oribi_log(ORIBI_LOG_INFO, "as before");
+    read_all(log_pipe[0]);
+    return count_in(seen, "as before") == 1 && !oribi_log_waits() ? 0 : 5;
+}
+
+static void test_a_log_that_nobody_reads_drops_lines_and_tells_how_many(void)
+{
+    static const int ways[] = {ORIBI_SINK_OWN, ORIBI_SINK_SPLICE, ORIBI_SINK_POLL};
+    for (int i = 0; i < 3; i++) {
+        if (pipe2(log_pipe, O_CLOEXEC) < 0 || fcntl(log_pipe[0], F_SETFL, O_NONBLOCK) < 0)
+            exit(2);
+        int way = ways[i];
+        ok_named(child_code(log_without_reader, &way) == 0, "way %d", way);
+        ok((fcntl(log_pipe[1], F_GETFL) & O_NONBLOCK) == 0); /* what others share is as it was */
+        close(log_pipe[0]);
+        close(log_pipe[1]);
+    }
+}
+
+/* Lines that wait are their process's to write: a child does not write them too. */
+static int fork_with_lines_waiting(void *data)
+{
+    char filler[4000];
+    (void)data;
+    memset(filler, 'x', sizeof(filler) - 1);
+    filler[sizeof(filler) - 1] = '\0';
+    oribi_log_init(log_pipe[1], ORIBI_LOG_INFO);
+    while (!oribi_log_waits())
+        oribi_log(ORIBI_LOG_INFO, "%s", filler);
+    oribi_log(ORIBI_LOG_INFO, "waits");
+    pid_t pid = fork();
+    if (pid == 0) {
+        while (read(log_pipe[0], seen, sizeof(seen)) > 0)
+            ;
+        oribi_log(ORIBI_LOG_INFO, "of the child");
+        _exit(oribi_log_waits());
+    }
+    int status;
+    if (waitpid(pid, &status, 0) != pid || status != 0)
+        return 1;
+    read_all(log_pipe[0]);
+    if (count_in(seen, "of the child") != 1 || count_in(seen, "waits") != 0)
+        return 2;
+    oribi_log_drain(ORIBI_LOG_DRAIN_MS);
+    read_all(log_pipe[0]);
+    return count_in(seen, "waits") == 1 ? 0 : 3;
+}
+
+static void test_lines_that_wait_stay_with_their_process(void)
+{
+    if (pipe2(log_pipe, O_CLOEXEC) < 0 || fcntl(log_pipe[0], F_SETFL, O_NONBLOCK) < 0)
+        exit(2);
+    ok_eq(child_code(fork_with_lines_waiting, NULL), 0);
+    close(log_pipe[0]);
+    close(log_pipe[1]);
+}
+
+/* A signal handler may interrupt whoever holds the lock. */
+static int log_while_locked(void *data)
+{
+    (void)data;
+    oribi_log_init(log_pipe[1], ORIBI_LOG_INFO);
+    if (!lock())
+        return 1;
+    oribi_log(ORIBI_LOG_INFO, "of a handler");
+    unlock();
+    read_all(log_pipe[0]);
+    if (count_in(seen, "of a handler") != 1)
+        return 2;
+    memset(seen, 'x', sizeof(seen));
+    while (write(error_log.sink.fd, seen, sizeof(seen)) > 0)
+        ;
+    (void)lock();
+    oribi_log(ORIBI_LOG_INFO, "of a handler");
+    unlock();
+    read_all(log_pipe[0]);
+    oribi_log(ORIBI_LOG_INFO, "later");
+    read_all(log_pipe[0]);
+    return count_in(seen, "1 line of this log was dropped") == 1 ? 0 : 3;
+}
+
+static void test_a_line_of_a_signal_handler_waits_for_nobody(void)
+{
+    if (pipe2(log_pipe, O_CLOEXEC) < 0 || fcntl(log_pipe[0], F_SETFL, O_NONBLOCK) < 0)
+        exit(2);
+    ok_eq(child_code(log_while_locked, NULL), 0);
+    close(log_pipe[0]);
+    close(log_pipe[1]);
+}
+
+static int backtrace_without_room(void *data)
+{
+    (void)data;
+    oribi_log_init(log_pipe[1], ORIBI_LOG_INFO);
+    oribi_os_backtrace_prepare();
+    oribi_log_backtrace("frames");
+    read_all(log_pipe[0]);
+    if (count_in(seen, "error: frames\n    ") != 1)
+        return 1;
+    while (write(error_log.sink.fd, seen, sizeof(seen)) > 0)
+        ;
+    oribi_log_backtrace("frames");
+    return oribi_log_waits() ? 0 : 2;
+}
+
+static void test_a_backtrace_waits_for_nobody(void)
+{
+    if (pipe2(log_pipe, O_CLOEXEC) < 0 || fcntl(log_pipe[0], F_SETFL, O_NONBLOCK) < 0)
+        exit(2);
+    ok_eq(child_code(backtrace_without_room, NULL), 0);
+    close(log_pipe[0]);
+    close(log_pipe[1]);
+}
+
 /* The rest changes standard error for good. */
 
 static char dir[] = "/tmp/oribi-log-XXXXXX";
@@ -260,7 +419,7 @@ static int lose_stderr(void *data)
     snprintf(path, sizeof(path), "%s/lost.log", dir);
     if (oribi_log_open(path) != 0)
         return 1;
-    int fd = atomic_load(&error_log.fd);
+    int fd = oribi_log_fd();
     if (fd <= 2 || !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
         return 2;
     close(2);
@@ -324,6 +483,10 @@ int main(void)
     test_a_block_keeps_its_lines_and_indents_them();
     test_errno_stays();
     test_a_gate_lets_its_burst_through_and_counts_the_rest();
+    test_a_log_that_nobody_reads_drops_lines_and_tells_how_many();
+    test_lines_that_wait_stay_with_their_process();
+    test_a_line_of_a_signal_handler_waits_for_nobody();
+    test_a_backtrace_waits_for_nobody();
     if (!mkdtemp(dir))
         return 2;
     test_a_rotated_log_continues_in_the_new_file();

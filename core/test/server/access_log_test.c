@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 static char error[ORIBI_OPTIONS_ERROR_CAP];
 static char dir[] = "/tmp/oribi-access-XXXXXX";
@@ -21,6 +22,14 @@ static const char *in_dir(const char *name)
     turn = !turn;
     snprintf(path[turn], sizeof(path[turn]), "%s/%s", dir, name);
     return path[turn];
+}
+
+static uint64_t count_lines(const char *p, size_t n)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += p[i] == '\n' || i + 1 == n;
+    return count;
 }
 
 static const char *read_file(const char *path)
@@ -301,9 +310,6 @@ static int write_to_stdout(void *data)
         return 1;
     for (int i = 0; i < 100; i++)
         oribi_access_log_add(log, &entry);
-    if (piece_len(log, log->lines.p, log->lines.len) > PIPE_BUF ||
-        log->lines.p[piece_len(log, log->lines.p, log->lines.len) - 1] != '\n')
-        return 2;
     oribi_access_log_close(log);
     return fcntl(STDOUT_FILENO, F_GETFD) < 0; /* standard output is not ours to close */
 }
@@ -331,7 +337,7 @@ static int lose_stdout(void *data)
     int other[2];
     if (dup2(*(int *)data, STDOUT_FILENO) < 0 || oribi_access_log_open("-", "common", &log, error) != 0)
         return 1;
-    if (log->fd <= 2 || !(fcntl(log->fd, F_GETFD) & FD_CLOEXEC))
+    if (log->sink.fd <= 2 || !(fcntl(log->sink.fd, F_GETFD) & FD_CLOEXEC))
         return 2;
     if (pipe2(other, O_CLOEXEC | O_NONBLOCK) < 0 || dup2(other[1], STDOUT_FILENO) < 0)
         return 3;
@@ -357,6 +363,81 @@ static void test_lines_do_not_follow_a_standard_output_that_is_closed(void)
     close(ends[1]);
 }
 
+/* Standard output is a pipe that nobody reads, until somebody does. */
+static int write_without_reader(void *data)
+{
+    enum { REQUESTS = 8000 };
+    struct oribi_access_log *log;
+    struct oribi_access_entry entry = entry_for("/kept", NULL, "an agent");
+    const int *ends = data;
+    uint64_t lines = 0;
+    ssize_t n;
+    if (dup2(ends[1], STDOUT_FILENO) < 0 || oribi_log_open(in_dir("stalled.err")) != 0 ||
+        oribi_access_log_open("-", "combined", &log, error) != 0)
+        return 1;
+    for (int i = 0; i < REQUESTS; i++) {
+        oribi_access_log_add(log, &entry);
+        oribi_access_log_flush(log);
+    }
+    uint64_t dropped = log->lines.dropped;
+    if (dropped == 0 || !log->full || log->lines.len > log->lines.cap || !oribi_access_log_waits(log))
+        return 2;
+    for (int i = 0; i < 1000 && oribi_access_log_waits(log); i++) {
+        while ((n = read(ends[0], content, sizeof(content))) > 0)
+            lines += count_lines(content, (size_t)n);
+        oribi_access_log_flush(log);
+    }
+    while ((n = read(ends[0], content, sizeof(content))) > 0)
+        lines += count_lines(content, (size_t)n);
+    if (lines + dropped != REQUESTS)
+        return 3;
+    oribi_access_log_add(log, &entry);
+    oribi_access_log_close(log);
+    return read(ends[0], content, sizeof(content)) > 0 ? 0 : 4;
+}
+
+static void test_a_reader_that_does_not_read_costs_lines_and_no_time(void)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
+        exit(2);
+    ok_eq(child_code(write_without_reader, ends), 0);
+    read_file(in_dir("stalled.err"));
+    ok_named(count_lines(content, strlen(content)) == 2, "two lines: %s", content);
+    ok(strstr(content, "error: access log: nobody has read the last 256 KiB of it: dropping its lines") != NULL);
+    ok(strstr(content, " lines lost while nobody read it; writing goes on\n") != NULL);
+    unlink(in_dir("stalled.err"));
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* The process ends, and nobody reads: it does not wait long. */
+static int close_without_reader(void *data)
+{
+    struct oribi_access_log *log;
+    struct oribi_access_entry entry = entry_for("/kept", NULL, "an agent");
+    const int *ends = data;
+    if (dup2(ends[1], STDOUT_FILENO) < 0 || oribi_log_open(in_dir("closed.err")) != 0 ||
+        oribi_access_log_open("-", "combined", &log, error) != 0)
+        return 1;
+    for (int i = 0; i < 2000; i++)
+        oribi_access_log_add(log, &entry);
+    oribi_access_log_close(log);
+    return 0;
+}
+
+static void test_the_end_waits_a_moment_for_a_reader(void)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        exit(2);
+    ok_eq(child_code(close_without_reader, ends), 0);
+    ok(strstr(read_file(in_dir("closed.err")), "access log: nobody reads it: its last lines are lost\n") != NULL);
+    unlink(in_dir("closed.err"));
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* A disk that is full in the middle of a line, played by the file size limit. */
 static int fill_disk(void *data)
 {
@@ -371,11 +452,11 @@ static int fill_disk(void *data)
     oribi_access_log_add(log, &entry);
     oribi_access_log_add(log, &entry);
     oribi_access_log_flush(log); /* one line and a part of the second fit */
-    if (!log->torn || log->lines.len != 0 || log->lost_report_ms == 0)
+    if (!log->lines.torn || log->lines.len != 0 || log->reported_ms == 0)
         return 2;
     oribi_access_log_add(log, &entry);
     oribi_access_log_flush(log);
-    if (log->lost_count != 1) /* within the same minute: counted for later */
+    if (log->lines.dropped != 1) /* within the same minute: counted for later */
         return 3;
     limit.rlim_cur = RLIM_INFINITY;
     setrlimit(RLIMIT_FSIZE, &limit);
@@ -422,6 +503,8 @@ int main(void)
     test_a_rotated_log_continues_in_the_new_file();
     test_a_pipe_gets_whole_lines();
     test_lines_do_not_follow_a_standard_output_that_is_closed();
+    test_a_reader_that_does_not_read_costs_lines_and_no_time();
+    test_the_end_waits_a_moment_for_a_reader();
     test_a_full_disk_loses_lines_and_recovers();
     ok_named(rmdir(dir) == 0, "nothing is left behind");
     return done_testing();

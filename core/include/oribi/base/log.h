@@ -19,7 +19,15 @@ int oribi_log_open(const char *path);
 /* Opens that path anew after a rotation; lines keep going to the old file until the new one is there. Without a path it does nothing. */
 int oribi_log_reopen(void);
 
-/* The descriptor that lines are written to now, for others who write there; -1: none is left. */
+/* Nobody waits for the log's reader: lines that there is no room for are kept (ORIBI_LOG_KEPT_MAX bytes of them), further ones are dropped, and their number is
+ * logged when there is room again. waits: is something kept, or to be told? flush: tries again, and should be called about every ORIBI_LOG_RETRY_MS then.
+ * drain: the same for ms at most, before the process ends. */
+enum { ORIBI_LOG_KEPT_MAX = 64 * 1024, ORIBI_LOG_RETRY_MS = 100, ORIBI_LOG_DRAIN_MS = 200 };
+bool oribi_log_waits(void);
+void oribi_log_flush(void);
+void oribi_log_drain(int64_t ms);
+
+/* The descriptor that lines are written to; -1: none. */
 int oribi_log_fd(void);
 
 /* Is the private copy still there, or has the application closed it? */
@@ -30,6 +38,9 @@ void oribi_log(enum oribi_log_level level, const char *format, ...) __attribute_
 
 /* As oribi_log, but newlines in [text, text+n) are kept and indented, and tabs stay tabs: backtraces. */
 void oribi_log_block(enum oribi_log_level level, const char *head, const char *text, uint32_t n);
+
+/* The calling thread's native backtrace as such a block. Takes no memory once oribi_os_backtrace_prepare() was called; async-signal-safe. */
+void oribi_log_backtrace(const char *head);
 
 /* At most `burst` lines per 10 s through one gate; a dropped count is logged with the next line that passes. */
 struct oribi_log_gate {

@@ -21,6 +21,14 @@ int oribi_os_fail(void);
 /* Words for the last failure on this thread, lower case: "address already in use". Lives until the next failure on this thread. */
 const char *oribi_os_error_text(void);
 
+/* errno, and the last failure on this thread with its words: for what must leave both as they were. */
+struct oribi_os_error {
+    int number;
+    int last;
+};
+struct oribi_os_error oribi_os_error_save(void);
+void oribi_os_error_restore(struct oribi_os_error error);
+
 /* Was the last failure on this thread that the machine lacks the address or its whole family? */
 bool oribi_os_address_missing(void);
 
@@ -72,9 +80,6 @@ ssize_t oribi_os_send_vec_more(int socket_fd, const struct iovec *vec, size_t co
  * measure). Only good for seeing whether it grows less. ORIBI_ESYS where the system does not tell. */
 int64_t oribi_os_send_queue(int socket_fd);
 
-/* Puts the open file of `by` under the number `fd`, CLOEXEC, in one step, so that another thread that writes to `fd` meets one file or the other. */
-int oribi_os_replace(int fd, int by);
-
 /* Do both stand for the same file (not necessarily the same open file)? */
 bool oribi_os_same_file(int fd, int other_fd);
 
@@ -94,8 +99,18 @@ int oribi_os_dup(int fd);
 /* True if `count` (at most 4) descriptors more can be opened at this moment; found out with duplicates of fd. */
 bool oribi_os_can_open(int fd, int count);
 
-/* For logs, which have nowhere to complain: tries a few times, drops what will not go, and leaves errno and the last error's text alone. */
-void oribi_os_write_line(int fd, const char *p, size_t n);
+/* For sinks (sink.h), without waiting and async-signal-safe. ORIBI_AGAIN: no room.
+ * open_again: an open file of our own for what `fd` writes to, non-blocking, CLOEXEC; not for sockets, and not where the system does not allow it.
+ * splice_now: at most PIPE_BUF bytes into a pipe, all or nothing, through a small pipe that nobody else uses and that is empty before and after.
+ * can_splice: whether the system has that. */
+enum oribi_fd_kind { ORIBI_FD_FILE, ORIBI_FD_PIPE, ORIBI_FD_SOCKET, ORIBI_FD_OTHER };
+enum oribi_fd_kind oribi_os_fd_kind(int fd);
+int oribi_os_open_again(int fd, int *own);
+bool oribi_os_can_splice(void);
+int oribi_os_small_pipe(int fds[2]);
+ssize_t oribi_os_splice_now(const int small_pipe[2], int pipe_fd, const char *p, size_t n);
+ssize_t oribi_os_send_now(int socket_fd, const char *p, size_t n);
+ssize_t oribi_os_write_polled(int fd, const char *p, size_t n);
 
 /* Has the peer of a connection gone for good: reset it, or closed both directions? Not when it only finished sending. */
 bool oribi_os_peer_gone(int socket_fd);

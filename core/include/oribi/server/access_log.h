@@ -14,6 +14,7 @@ enum {
     ORIBI_LOGGED_TARGET_MAX = 4096,
     ORIBI_LOGGED_FIELD_MAX = 1024,
     ORIBI_ACCESS_BUFFER_MAX = 64 * 1024, /* written at once when more has gathered */
+    ORIBI_ACCESS_KEPT_MAX = 256 * 1024,  /* bytes kept while nobody reads; then lines are dropped */
 };
 
 struct oribi_access_log;
@@ -37,9 +38,18 @@ int oribi_access_log_open(const char *path, const char *format, struct oribi_acc
 /* Adds a line, in local time (json: UTC); bytes a peer chose are escaped so that no line can be forged. */
 void oribi_access_log_add(struct oribi_access_log *log, const struct oribi_access_entry *entry);
 
-/* Writes what was added, in whole lines. A full disk loses lines, counted and reported once a minute in the error log; it never blocks on a
- * regular file's error. */
+/* Writes what was added, in whole lines, as far as there is room, and never waits for a reader: the rest is kept, and then lines are dropped. Dropped lines are
+ * counted and reported in the error log when writing goes on; those that a full disk loses, once a minute. */
 void oribi_access_log_flush(struct oribi_access_log *log);
+
+/* Is something kept, or to be reported? Then flush should be called about every ORIBI_LOG_RETRY_MS. */
+bool oribi_access_log_waits(const struct oribi_access_log *log);
+
+/* Flushes for ms at most, because the process ends. */
+void oribi_access_log_drain(struct oribi_access_log *log, int64_t ms);
+
+/* Forgets what is kept: in a process that has a copy of the lines of another and goes on with the log. */
+void oribi_access_log_discard(struct oribi_access_log *log);
 
 /* Opens the path anew (rotation). Keeps the old file if that fails. Does nothing for standard output. */
 int oribi_access_log_reopen(struct oribi_access_log *log, char *error);
