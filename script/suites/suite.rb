@@ -12,6 +12,7 @@ end
 class Suite
   SECONDS = 540 # for one command on a machine that has nothing else to do
   TELLING = /^\s*not ok|^\s*#\s+Failed|^\s+\d+\) (Failure|Error)|^\w+#\w+|(Error|Exception):|\(Wstat:|Parse errors|Non-zero|: error:|runtime error|ended after/
+  WELL = /^\s*ok\b| = \d+\.\d+ s = [.S]$/ # of TAP and of minitest in detail
 
   attr_reader :name, :tally, :failures
 
@@ -79,7 +80,7 @@ class Suite
   end
 
   def telling_lines(output)
-    lines = output.lines.grep(TELLING).grep_v(/^\s*ok\b/).map(&:chomp)
+    lines = output.lines.grep(TELLING).grep_v(WELL).map(&:chomp)
     (lines.empty? ? output.lines.map(&:chomp).last(15) : lines).first(40).map { |line| "    #{line}" }
   end
 end
