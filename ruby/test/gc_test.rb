@@ -164,7 +164,7 @@ class GcTest < BindingTest
     assert_raises(Oribi::Error) { worker.run(->(_) {}) }
     assert_raises(Oribi::Error) { worker.stop }
     assert_nil worker.close
-    [Oribi::Hijack, Oribi::EarlyHints, Oribi::Output].each { |kind| assert_raises(NoMethodError) { kind.new } }
-    assert_raises(TypeError) { Oribi::Hijack.allocate.call }
+    [Oribi::Call, Oribi::EarlyHints, Oribi::Output].each { |kind| assert_raises(NoMethodError) { kind.new } }
+    assert_raises(TypeError) { Oribi::Call.allocate.call }
   end
 end
