@@ -6,7 +6,7 @@
  *   xs/reply.c     response to reply             xs/body.c   handles, objects, streams
  *   this file      what the objects share
  *   xs/options.xsi, xs/listeners.xsi                            what a server is told
- *   xs/host.xsi, xs/mold.xsi, xs/seat.xsi, xs/worker.xsi        its processes; lib/Oribi/Host.pm drives them
+ *   xs/process.xsi, xs/prefork.xsi, xs/worker.xsi        its processes; lib/Oribi/Host.pm drives them
  *   xs/prefork.xsi                                              what lib/Oribi/Prefork.pm needs beyond that
  *   xs/signals.c   handlers and traps
  *
@@ -17,15 +17,13 @@
 #include "oribi/base/buf.h"
 #include "oribi/base/os.h"
 #include "oribi/server/control_command.h"
-#include "oribi/server/host.h"
+#include "oribi/server/jobs.h"
 #include "oribi/server/prefork.h"
 
 typedef struct oribi_options *Oribi__Options;
 typedef struct oribi_listeners *Oribi__Listeners;
 typedef struct psgi_worker *Oribi__Worker;
-typedef struct oribi_host *Oribi__Core__Host;
-typedef struct oribi_mold *Oribi__Core__Mold;
-typedef struct oribi_seat *Oribi__Core__Seat;
+typedef struct oribi_process *Oribi__Core__Process;
 
 enum { OPTION_TEXT_CAP = 64 * 1024 };
 
@@ -89,21 +87,18 @@ static const char **words_of(pTHX_ I32 ax, I32 items)
     return words;
 }
 
-/* The arguments behind the third as a command line, until the end of the call. */
-static char **command_line(pTHX_ I32 ax, I32 items)
+/* The arguments from `first` on as a command line, until the end of the call. */
+static char **command_line(pTHX_ I32 ax, I32 first, I32 items)
 {
     char **argv;
-    Newxz(argv, items - 2, char *);
+    Newxz(argv, items - first + 1, char *);
     SAVEFREEPV(argv);
-    for (I32 i = 3; i < items; i++)
-        argv[i - 3] = SvPV_nolen(ST(i));
+    for (I32 i = first; i < items; i++)
+        argv[i - first] = SvPV_nolen(ST(i));
     return argv;
 }
 
-static struct oribi_host_setup setup_of(struct oribi_options *options, struct oribi_listeners *listeners)
-{
-    return (struct oribi_host_setup){.options = options, .listeners = listeners, .program = "oribi-psgi"};
-}
+static const char *const role_names[] = {"supervisor", "starter", "mold", "intermediate", "worker"};
 
 /* fork's result for the core, which looks at errno when it failed. */
 static pid_t forked_pid(pTHX_ SV *sv)
@@ -136,7 +131,7 @@ void
 _start_failed(text)
     const char *text
   CODE:
-    oribi_start_failed(text);
+    oribi_process_start_failed(text);
 
 SV *
 _signals_keep()
@@ -175,10 +170,6 @@ INCLUDE: xs/listeners.xsi
 
 INCLUDE: xs/worker.xsi
 
-INCLUDE: xs/host.xsi
-
-INCLUDE: xs/mold.xsi
-
-INCLUDE: xs/seat.xsi
+INCLUDE: xs/process.xsi
 
 INCLUDE: xs/prefork.xsi

@@ -7,7 +7,7 @@
 
 #include "ours.h"
 
-#include "oribi/server/mold.h"
+#include "server/mold.h"
 #include "server/host_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -17,9 +17,7 @@ require Oribi::Host;
 sub Oribi::Options::CLONE_SKIP    {1}
 sub Oribi::Listeners::CLONE_SKIP  {1}
 sub Oribi::Worker::CLONE_SKIP     {1}
-sub Oribi::Core::Host::CLONE_SKIP {1}
-sub Oribi::Core::Mold::CLONE_SKIP {1}
-sub Oribi::Core::Seat::CLONE_SKIP {1}
+sub Oribi::Core::Process::CLONE_SKIP {1}
 
 # What a call dies with that has run for longer than call_timeout. Not caught it becomes a 504. Its text says where the call was, innermost first, without
 # arguments, which may be long and secret.
@@ -51,7 +49,7 @@ sub _text { return "$_[0]" }                                               # of 
 sub _commits { return $_[0]{'psgix.harakiri.commit'} ? 1 : 0 }             # of an environment
 sub _list { return [@{ $_[0] }] }                                          # of a tied array
 
-our $seat;    # the place of this worker process
+our $process;    # of this worker
 
 # "0.1.0" of "0.100": the number that both languages' releases have.
 sub release {
@@ -60,7 +58,7 @@ sub release {
 }
 
 # True in a worker from the moment a stop of the server is announced.
-sub stopping { return $seat && $seat->stopping ? 1 : 0 }
+sub stopping { return $process && $process->stopping ? 1 : 0 }
 
 # `use Oribi` at a command line makes oribi() callable there; modules that need it ask for it in the same way.
 sub import {

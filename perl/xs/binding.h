@@ -21,7 +21,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/server/hand.h"
-#include "oribi/server/mold.h"
+#include "oribi/server/processes.h"
 #include "oribi/server/title.h"
 #include "oribi/server/warmup.h"
 #include "oribi/server/worker.h"
@@ -143,8 +143,8 @@ struct psgi_lent {
 
 struct psgi_worker {
     struct oribi_worker *core;
-    struct oribi_seat *seat; /* ties to the supervisor; NULL for a worker that has none */
-    struct oribi_title title; /* of the seat */
+    struct oribi_process *process; /* ties to the supervisor; NULL for a worker that has none */
+    struct oribi_title title; /* of the process */
     struct oribi_warmup *warmup; /* while it lasts, else NULL */
     bool early_hints;        /* psgix.informational is offered */
     SV *self;    /* the scalar that owns this struct; not counted */

@@ -384,12 +384,12 @@ void psgi_title(pTHX_ const char *text)
 /* True when a mold is to be made of this worker. */
 static bool turn(struct psgi_worker *w)
 {
-    return w->seat && oribi_seat_due(w->seat) && oribi_seat_turn(w->seat) == ORIBI_SEAT_FORK_MOLD;
+    return oribi_process_due(w->process) && oribi_process_turn(w->process);
 }
 
 static void rest(pTHX_ struct psgi_worker *w)
 {
-    int64_t title_ms = w->seat ? oribi_title_at_rest(&w->title, oribi_clock_ms()) : -1;
+    int64_t title_ms = w->process ? oribi_title_at_rest(&w->title, oribi_clock_ms()) : -1;
     if (title_ms == 0)
         show_title(aTHX_ w);
     if (psgi_doze(aTHX_ w))
@@ -404,7 +404,7 @@ bool psgi_worker_run(pTHX_ struct psgi_worker *w)
     PUSHSTACKi(PERLSI_UNKNOWN);
     ENTER;
     SAVEDESTRUCTOR_X(loop_left, w);
-    if (w->seat)
+    if (w->process)
         psgi_signals_guard(aTHX);
     while (!(wants_mold = turn(w))) {
         struct oribi_req *req = oribi_worker_take(w->core);

@@ -15,10 +15,10 @@ module Oribi
 
   class << self
     # @private the place of this worker process
-    attr_writer :seat
+    attr_writer :process
 
     # True in a worker from the moment a stop of the server is announced: what a readiness check looks at, see drain_delay.
-    def stopping? = @seat ? @seat.stopping? : false
+    def stopping? = @process ? @process.stopping? : false
   end
 end
 

@@ -13,7 +13,7 @@
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
 #include "oribi/server/inherited.h"
-#include "oribi/server/mold.h"
+#include "server/mold.h"
 
 #include <fcntl.h>
 #include <stdio.h>

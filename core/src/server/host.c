@@ -334,11 +334,6 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-void oribi_host_wait(struct oribi_host *host)
-{
-    oribi_host_wait_for(host, -1);
-}
-
 void oribi_host_wait_for(struct oribi_host *host, int64_t ms)
 {
     int64_t now_ms = oribi_clock_ms();

@@ -13,7 +13,7 @@
 #include "oribi/base/os.h"
 #include "oribi/server/access_log.h"
 #include "oribi/server/handoff.h"
-#include "oribi/server/host.h"
+#include "server/host.h"
 #include "oribi/server/message.h"
 #include "oribi/server/pid_file.h"
 #include "oribi/server/process.h"
@@ -89,6 +89,9 @@ struct oribi_host {
     int signal_fds[2]; /* one byte per signal, 0 to wake */
     _Atomic bool wake_told; /* a byte that only wakes is in there; set by the handler, taken back by the turn */
     int daemon_fds[2]; /* from the daemon to the process that waits for it */
+    char *starter_text; /* in that process: what has come so far … */
+    size_t starter_len;
+    bool starter_heard; /* … and that was all */
     struct oribi_pid_file pid_file;
     char *pid_path; /* its name in normal times; NULL: none */
     bool daemonize; /* still to be done */

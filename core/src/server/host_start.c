@@ -1,5 +1,6 @@
 /* The supervisor's beginning and end: log files, pipes, the daemon's detachment. */
 #include "server/host_private.h"
+#include "server/process_private.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -157,32 +158,54 @@ void oribi_host_daemon_enter(struct oribi_host *host)
     logs_follow_streams(host);
 }
 
-/* The daemon's first lines, a NUL and its exit code; nothing more when it died. */
-int oribi_host_daemon_wait(struct oribi_host *host, pid_t pid)
+/* The daemon tells its first lines, a NUL and its exit code; nothing more when it died. INT and TERM end the starter as
+ * any command. */
+void oribi__starter_enter(struct oribi_host *host, pid_t pid)
 {
-    char text[DAEMON_TEXT_CAP];
-    size_t len = 0;
-    ssize_t n = 1;
-    oribi_signals_uninstall(); /* INT and TERM end us as any command */
+    oribi_signals_uninstall();
+    oribi__children_ours(false);
     oribi_os_close(host->daemon_fds[1]);
+    host->daemon_fds[1] = -1;
+    host->starter_text = oribi_mem_alloc(1, DAEMON_TEXT_CAP); /* lives as long as the process */
     if (pid < 0) {
         (void)oribi_os_fail();
-        (void)dprintf(STDERR_FILENO, "%s: cannot fork: %s\n", host->ties.program, oribi_os_error_text());
-        return 1;
+        host->starter_len =
+            (size_t)snprintf(host->starter_text, DAEMON_TEXT_CAP, "cannot fork: %s", oribi_os_error_text());
+        host->starter_heard = true;
     }
-    while (n > 0 && len < sizeof(text) && !(len >= 2 && text[len - 2] == '\0')) {
-        n = oribi_os_read(host->daemon_fds[0], text + len, sizeof(text) - len);
-        len += n > 0 ? (size_t)n : 0;
-    }
-    size_t said = strnlen(text, len);
-    for (size_t at = 0; at < said;) { /* line by line, as other mistakes are told */
+}
+
+void oribi__starter_wait(const struct oribi_host *host, int64_t ms)
+{
+    oribi_process_poll(&host->daemon_fds[0], 1, ms);
+}
+
+/* Line by line, as other mistakes are told. */
+static void print_told(const struct oribi_host *host, size_t said)
+{
+    for (size_t at = 0; at < said;) {
         size_t end = at;
-        while (end < said && text[end] != '\n')
+        while (end < said && host->starter_text[end] != '\n')
             end++;
-        (void)dprintf(STDERR_FILENO, "%s: %.*s\n", host->ties.program, (int)(end - at), text + at);
+        (void)dprintf(STDERR_FILENO, "%s: %.*s\n", host->ties.program, (int)(end - at), host->starter_text + at);
         at = end + 1;
     }
-    return said + 1 < len ? (unsigned char)text[said + 1] : 1;
+}
+
+int oribi__starter_take(struct oribi_host *host)
+{
+    ssize_t n = 1;
+    while (n > 0 && !host->starter_heard && host->starter_len < DAEMON_TEXT_CAP) {
+        n = oribi_os_read(host->daemon_fds[0], host->starter_text + host->starter_len,
+                          DAEMON_TEXT_CAP - host->starter_len);
+        host->starter_len += n > 0 ? (size_t)n : 0;
+        host->starter_heard = host->starter_len >= 2 && host->starter_text[host->starter_len - 2] == '\0';
+    }
+    if (n == ORIBI_AGAIN)
+        return -1;
+    size_t said = strnlen(host->starter_text, host->starter_len);
+    print_told(host, said);
+    return said + 1 < host->starter_len ? (unsigned char)host->starter_text[said + 1] : 1;
 }
 
 /* --- life --- */
@@ -258,7 +281,7 @@ static int open_pipes(struct oribi_host *host)
     host->life_write_fd = fds[1];
     if (pipe_pair(host->signal_fds) < 0)
         return ORIBI_ESYS;
-    if (host->daemonize && (pipe_pair(host->daemon_fds) < 0 || oribi_os_set_nonblock(host->daemon_fds[0], false) < 0))
+    if (host->daemonize && pipe_pair(host->daemon_fds) < 0)
         return ORIBI_ESYS;
     return 0;
 }

@@ -1,5 +1,5 @@
 /* The mold: told by its supervisor to fork workers, until its command socket ends. */
-#include "oribi/server/mold.h"
+#include "server/mold.h"
 #include "server/host_private.h"
 
 #include "oribi/base/error.h"

@@ -1,6 +1,7 @@
 /* A worker's ties to its supervisor: signals, its place in the scoreboard, what it reports. */
-#include "oribi/server/mold.h"
+#include "server/mold.h"
 #include "server/host_private.h"
+#include "server/process_private.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -12,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { REOPEN = 1, MOLD = 2 };
 
 struct oribi_seat {
     struct oribi__ties ties;
@@ -25,8 +28,7 @@ struct oribi_seat {
     _Atomic bool serving;      /* until then a stop ends the process in the handler */
     _Atomic bool left;         /* from then on it has nothing left to stop */
     _Atomic bool stop_asked;   /* set by the handler */
-    _Atomic bool reopen_asked; /* likewise */
-    _Atomic bool mold_asked;   /* likewise */
+    _Atomic uint32_t asked;    /* likewise: REOPEN, MOLD; one load tells the worker's loop of both */
     int wait_fd;               /* oribi_seat_wake_fd; -1: not asked for yet */
     uint64_t jobs_limit;       /* 0: none */
     int64_t titled_ms;         /* oribi_seat_job_title */
@@ -56,7 +58,7 @@ static void on_signal(void *self, int number)
         if (worker)
             oribi_worker_stop_signalled(worker);
     } else if (number == SIGUSR1 || number == SIGUSR2) {
-        atomic_store(number == SIGUSR1 ? &seat->reopen_asked : &seat->mold_asked, true);
+        (void)atomic_fetch_or(&seat->asked, number == SIGUSR1 ? REOPEN : MOLD);
         if (worker)
             oribi_worker_wake(worker);
     } else {
@@ -157,6 +159,11 @@ void oribi_seat_setup(struct oribi_seat *seat, struct oribi_worker_setup *setup)
     seat->worker_has_sockets = true;
 }
 
+const struct oribi_options *oribi_seat_options(const struct oribi_seat *seat)
+{
+    return seat->ties.options;
+}
+
 struct oribi_slot *oribi_seat_slot(struct oribi_seat *seat)
 {
     return &seat->ties.board.slots[seat->index];
@@ -202,22 +209,30 @@ static bool leaving(const struct oribi_seat *seat)
     return !seat->leaving_told && worker && oribi_worker_stopping(worker);
 }
 
-bool oribi_seat_due(const struct oribi_seat *seat)
+bool oribi_process_due(const struct oribi_process *p)
 {
-    return atomic_load_explicit(&seat->reopen_asked, memory_order_relaxed) ||
-           atomic_load_explicit(&seat->mold_asked, memory_order_relaxed) || leaving(seat);
+    const struct oribi_seat *seat = p ? p->seat : NULL;
+    return seat && (atomic_load_explicit(&seat->asked, memory_order_relaxed) || leaving(seat));
 }
 
-enum oribi_seat_action oribi_seat_turn(struct oribi_seat *seat)
+/* True: a mold is to be made of this worker. */
+static bool turn(struct oribi_seat *seat)
 {
-    if (atomic_exchange(&seat->reopen_asked, false))
+    uint32_t asked = atomic_exchange(&seat->asked, 0);
+    if (asked & REOPEN)
         oribi__reopen_logs(&seat->ties);
     if (leaving(seat)) {
         seat->leaving_told = true;
         if (!atomic_load(&seat->stop_asked))
             tell(seat, ORIBI_MESSAGE_WORKER_LEAVING, "", 0);
     }
-    return atomic_exchange(&seat->mold_asked, false) ? ORIBI_SEAT_FORK_MOLD : ORIBI_SEAT_NONE;
+    return asked & MOLD;
+}
+
+bool oribi_process_turn(struct oribi_process *p)
+{
+    p->refork |= turn(p->seat);
+    return p->refork;
 }
 
 bool oribi_seat_stop_soon(const struct oribi_seat *seat)
@@ -383,9 +398,9 @@ void oribi_seat_heed(struct oribi_seat *seat)
 bool oribi_seat_asked(struct oribi_seat *seat)
 {
     oribi_seat_heed(seat);
-    if (atomic_load(&seat->reopen_asked)) {
+    if (atomic_load(&seat->asked) & REOPEN) {
         (void)oribi_wake_clear(&seat->wake);
-        (void)oribi_seat_turn(seat);
+        (void)turn(seat);
         if (atomic_load(&seat->stop_asked)) /* it may have come just before the wake was cleared */
             oribi_wake_notify(&seat->wake);
     }

@@ -3,16 +3,16 @@
 
 #include "oribi/base/clock.h"
 
-void oribi_title_init(struct oribi_title *title, struct oribi_seat *seat)
+void oribi_title_init(struct oribi_title *title, struct oribi_process *process)
 {
-    *title = (struct oribi_title){.seat = seat, .slot = oribi_seat_slot(seat)};
+    *title = (struct oribi_title){.process = process, .slot = oribi_process_slot(process)};
     title->busy_ms = title->rest_ms = oribi_clock_ms() - ORIBI_TITLE_EVERY_MS;
     title->rest_count = UINT64_MAX; /* nothing is told yet */
 }
 
 int64_t oribi_title_at_rest(const struct oribi_title *title, int64_t now_ms)
 {
-    if (!title->seat)
+    if (!title->process)
         return -1;
     if (title->told_busy)
         return 0;
@@ -31,5 +31,5 @@ size_t oribi_title_text(struct oribi_title *title, char *dst, size_t cap)
         title->rest_ms = oribi_clock_ms();
         title->rest_count = atomic_load_explicit(&title->slot->request_count, memory_order_relaxed);
     }
-    return oribi_seat_title(title->seat, dst, cap);
+    return oribi_process_title(title->process, dst, cap);
 }

@@ -10,8 +10,9 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
-#include "oribi/server/host.h"
-#include "oribi/server/mold.h"
+#include "oribi/server/jobs.h"
+#include "oribi/server/prefork.h"
+#include "oribi/server/processes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +94,7 @@ static void forever(void)
 /* --- the language host, as host.h and mold.h tell it --- */
 
 /* Answers one connection with the generation's number, after the client has sent a byte. */
-static void answer_one(int listen_fd, struct oribi_seat *seat)
+static void answer_one(int listen_fd, struct oribi_process *p)
 {
     int fd;
     char byte;
@@ -104,35 +105,12 @@ static void answer_one(int listen_fd, struct oribi_seat *seat)
     while (poll(&readable, 1, 1000) < 0) /* a signal that stops us does not stop this answer */
         continue;
     if (readable.revents && read(fd, &byte, 1) == 1) {
-        int n = snprintf(text, sizeof(text), "%u\n", oribi_seat_generation(seat));
+        int n = snprintf(text, sizeof(text), "%u\n", oribi_process_generation(p));
         atomic_fetch_add(&lab->answers, 1);
         if (write(fd, text, (size_t)n) != n)
             _exit(97);
     }
     close(fd);
-}
-
-static int run_mold_loop(struct oribi_mold *mold);
-
-/* True in the new mold's process. */
-static bool become_mold(struct oribi_seat *seat, struct oribi_mold **mold)
-{
-    atomic_fetch_add(&lab->hooks_refork, 1);
-    oribi_seat_before_fork(seat);
-    pid_t pid = fork();
-    if (pid == 0) {
-        pid = fork();
-        if (pid == 0) {
-            *mold = oribi_seat_promote(seat);
-            if (!*mold)
-                _exit(1);
-            atomic_fetch_add(&lab->promoted, 1);
-            return true;
-        }
-        _exit(0);
-    }
-    oribi_seat_after_fork(seat, pid);
-    return false;
 }
 
 static void carry_ballast(void)
@@ -143,88 +121,59 @@ static void carry_ballast(void)
         p[i] = 1;
 }
 
-static int run_worker(struct oribi_mold *mold)
+/* RUN: until told to stop, or until a mold is to be made of this worker. */
+static void run_worker(struct oribi_process *p)
 {
-    struct oribi_seat *seat = oribi_seat_enter(mold);
-    struct oribi_listeners *listeners = oribi_seat_listeners(seat);
-    if (atomic_load(&lab->slow_boot))
-        forever();
-    if (atomic_load(&lab->workers_fail) > 0) {
-        atomic_fetch_sub(&lab->workers_fail, 1);
-        oribi_seat_failed(seat, "no database", 11);
-        _exit(1);
-    }
-    carry_ballast();
-    if (atomic_load(&oribi_seat_slot(seat)->long_call_us))
-        atomic_fetch_add(&lab->warned, 1);
-    if (atomic_load(&lab->in_call))
-        atomic_store(&oribi_seat_slot(seat)->call_started_us, oribi_clock_us() - 1000000);
-    oribi_seat_ready(seat, NULL);
-    atomic_store(&oribi_seat_slot(seat)->state, ORIBI_SLOT_IDLE);
-    atomic_store(&lab->worker_pids[atomic_load(&lab->worker_count) % PIDS_MAX], getpid());
-    atomic_fetch_add(&lab->worker_count, 1);
-    while (atomic_load(&lab->ignore_stop) || !oribi_seat_stopping(seat)) {
-        struct oribi_mold *promoted;
-        atomic_store(&oribi_seat_slot(seat)->request_count, (uint64_t)atomic_load(&lab->pretend_requests));
-        if (oribi_seat_due(seat)) {
-            enum oribi_seat_action action = oribi_seat_turn(seat);
-            atomic_fetch_add(&lab->reopened, action == ORIBI_SEAT_NONE);
-            if (action == ORIBI_SEAT_FORK_MOLD && become_mold(seat, &promoted))
-                return run_mold_loop(promoted);
+    struct oribi_listeners *listeners = oribi_process_listeners(p);
+    atomic_store(&oribi_process_slot(p)->state, ORIBI_SLOT_IDLE);
+    while (atomic_load(&lab->ignore_stop) || !oribi_process_stopping(p)) {
+        atomic_store(&oribi_process_slot(p)->request_count, (uint64_t)atomic_load(&lab->pretend_requests));
+        if (oribi_process_due(p)) {
+            bool leaves = oribi_process_turn(p);
+            atomic_fetch_add(&lab->reopened, !leaves);
+            if (leaves)
+                return;
         }
-        struct pollfd fds[4] = {{oribi_seat_wake_fd(seat), POLLIN, 0}, {oribi_seat_life_fd(seat), POLLIN, 0}};
+        struct pollfd fds[4] = {{oribi_jobs_wake_fd(p), POLLIN, 0}, {oribi_process_life_fd(p), POLLIN, 0}};
         nfds_t count = 2;
         for (uint32_t i = 0; i < listeners->count && count < 4; i++)
             fds[count++] = (struct pollfd){listeners->items[i].fd, POLLIN, 0};
         (void)poll(fds, count, 50);
         for (nfds_t i = 2; i < count; i++)
             if (fds[i].revents)
-                answer_one(fds[i].fd, seat);
+                answer_one(fds[i].fd, p);
     }
-    oribi_seat_leave(seat);
-    return 0;
 }
 
-static int run_mold(struct oribi_mold *mold)
+static void load(struct oribi_process *p)
 {
     atomic_store(&lab->mold_pids[atomic_fetch_add(&lab->mold_count, 1) % PIDS_MAX], getpid());
-    if (atomic_load(&lab->load_fails) == 1) {
-        oribi_mold_failed(mold, "no such file\nline 1\nline 2", 26);
-        return 1;
-    }
+    if (atomic_load(&lab->load_fails) == 1)
+        oribi_process_failed(p, "no such file\nline 1\nline 2", 26);
     if (atomic_load(&lab->load_fails) == 2)
         (void)raise(SIGKILL);
     while (atomic_load(&lab->load_fails) == 3)
         no_sleep_ms(1);
-    oribi_mold_ready(mold);
-    return run_mold_loop(mold);
 }
 
-static int run_mold_loop(struct oribi_mold *mold)
+static void open_worker(struct oribi_process *p)
 {
-    for (;;) {
-        switch (oribi_mold_take(mold)) {
-        case ORIBI_MOLD_NONE:
-            oribi_mold_wait(mold);
-            break;
-        case ORIBI_MOLD_SPAWN:
-            atomic_fetch_add(&lab->hooks_before_fork, 1);
-            oribi_mold_before_fork(mold);
-            pid_t pid = fork();
-            if (pid == 0) {
-                pid = fork();
-                if (pid == 0)
-                    return run_worker(mold);
-                oribi_mold_intermediate(mold, pid);
-                _exit(0);
-            }
-            oribi_mold_after_fork(mold, pid);
-            break;
-        case ORIBI_MOLD_EXIT:
-            oribi_mold_destroy(mold);
-            return 0;
-        }
+    if (atomic_load(&lab->slow_boot))
+        forever();
+    if (atomic_load(&lab->workers_fail) > 0) {
+        atomic_fetch_sub(&lab->workers_fail, 1);
+        oribi_process_failed(p, "no database", 11);
+        return;
     }
+    carry_ballast();
+    if (atomic_load(&oribi_process_slot(p)->long_call_us))
+        atomic_fetch_add(&lab->warned, 1);
+    if (atomic_load(&lab->in_call))
+        atomic_store(&oribi_process_slot(p)->call_started_us, oribi_clock_us() - 1000000);
+    oribi_process_ready(p, NULL);
+    atomic_store(&oribi_process_slot(p)->state, ORIBI_SLOT_IDLE);
+    atomic_store(&lab->worker_pids[atomic_load(&lab->worker_count) % PIDS_MAX], getpid());
+    atomic_fetch_add(&lab->worker_count, 1);
 }
 
 static int fail_start(const char *error)
@@ -234,8 +183,12 @@ static int fail_start(const char *error)
     return 1;
 }
 
-static void run_hook(const struct oribi_host_action *action)
+static void run_hook(const struct oribi_step *action)
 {
+    if (strcmp(action->hook, "before_fork") == 0)
+        atomic_fetch_add(&lab->hooks_before_fork, 1);
+    if (strcmp(action->hook, "before_refork") == 0)
+        atomic_fetch_add(&lab->hooks_refork, 1);
     if (strcmp(action->hook, "server_ready") == 0)
         atomic_fetch_add(&lab->hooks_up, 1);
     if (strcmp(action->hook, "server_ready") == 0)
@@ -247,6 +200,46 @@ static void run_hook(const struct oribi_host_action *action)
     atomic_store(&lab->last_status, action->status);
     snprintf(lab->last_reason, sizeof(lab->last_reason), "%s", action->reason);
     atomic_fetch_add(&lab->hooks_exit, 1);
+}
+
+/* The loop of processes.h: of the supervisor, of molds, of workers. */
+static int drive(struct oribi_process *p)
+{
+    for (;;) {
+        const struct oribi_step *step = oribi_process_take(p);
+        switch (step->type) {
+        case ORIBI_STEP_WAIT:
+            oribi_process_wait(p, -1);
+            break;
+        case ORIBI_STEP_FORK: {
+            bool of_worker = oribi_process_role(p) == ORIBI_ROLE_INTERMEDIATE && step->fork == ORIBI_FORK_MOLD;
+            if (oribi_process_forked(p, fork()) == ORIBI_ROLE_MOLD && of_worker)
+                atomic_fetch_add(&lab->promoted, 1);
+            break;
+        }
+        case ORIBI_STEP_HOOK:
+            run_hook(step);
+            break;
+        case ORIBI_STEP_LOAD:
+            load(p);
+            break;
+        case ORIBI_STEP_OPEN:
+            open_worker(p);
+            break;
+        case ORIBI_STEP_RUN:
+            run_worker(p);
+            break;
+        case ORIBI_STEP_EXIT: {
+            int code = step->code;
+            if (step->at_once)
+                _exit(code);
+            oribi_process_destroy(p);
+            return code;
+        }
+        case ORIBI_STEP_TRAPPED:
+            break; /* a server has none */
+        }
+    }
 }
 
 static char *set(char *text)
@@ -279,9 +272,8 @@ static int serve(void)
     char error[ORIBI_OPTIONS_ERROR_CAP];
     struct oribi_options options;
     struct oribi_listeners *listeners = oribi_mem_alloc(1, sizeof(*listeners));
-    struct oribi_host *host;
-    struct oribi_mold *mold;
-    struct oribi_host_setup setup = {.options = &options, .listeners = listeners, .program = "test"};
+    struct oribi_process *p;
+    struct oribi_process_setup setup = {.options = &options, .listeners = listeners, .program = "test"};
     if (lab->config_broken)
         return fail_start("the config is broken");
     read_config(&options);
@@ -290,43 +282,9 @@ static int serve(void)
             return fail_start(error);
     if (lab->bind[0][0] && oribi_listeners_open(listeners, &options, error) < 0)
         return fail_start(error);
-    if (oribi_mold_inherited())
-        return oribi_mold_inherit(&setup, &mold, error) ? fail_start(error) : run_mold(mold);
-    if (oribi_host_create(&setup, &host, error) < 0)
+    if (oribi_process_create(&setup, &p, error) < 0)
         return fail_start(error);
-    for (;;) {
-        const struct oribi_host_action *action = oribi_host_take(host);
-        pid_t pid;
-        switch (action->type) {
-        case ORIBI_HOST_NONE:
-            oribi_host_wait(host);
-            break;
-        case ORIBI_HOST_FORK_DAEMON:
-            pid = fork();
-            if (pid == 0)
-                oribi_host_daemon_enter(host);
-            else
-                _exit(oribi_host_daemon_wait(host, pid));
-            break;
-        case ORIBI_HOST_FORK_MOLD:
-            pid = fork();
-            if (pid == 0)
-                return oribi_mold_enter(host, &mold, error) ? fail_start(error) : run_mold(mold);
-            oribi_host_forked(host, pid);
-            break;
-        case ORIBI_HOST_HOOK:
-            run_hook(action);
-            break;
-        case ORIBI_HOST_EXIT: {
-            int code = action->exit_code;
-            oribi_host_destroy(host);
-            return code;
-        }
-        case ORIBI_HOST_FORK_WORKER:
-        case ORIBI_HOST_TRAPPED:
-            break; /* a server has none */
-        }
-    }
+    return drive(p);
 }
 
 /* --- the test's side --- */

@@ -158,21 +158,20 @@ static void test_wishes_of_clients_are_signals(void)
 enum { BALLAST_MB = 64 };
 
 /* Runs jobs, or one that lasts as long as it may. */
-static void work(struct oribi_seat *seat)
+static void work(struct oribi_process *p)
 {
-    struct pollfd fds[2] = {{oribi_seat_wake_fd(seat), POLLIN, 0}, {oribi_seat_life_fd(seat), POLLIN, 0}};
+    struct pollfd fds[2] = {{oribi_jobs_wake_fd(p), POLLIN, 0}, {oribi_process_life_fd(p), POLLIN, 0}};
     bool busy = atomic_load(&lab->ballast_mb) > 0;
     carry_ballast();
-    oribi_seat_begin(seat);
-    oribi_seat_heed(seat);
+    oribi_jobs_heed(p);
     if (busy)
-        oribi_seat_job_begin(seat, "long", 4);
+        oribi_jobs_begin(p, "long", 4);
     atomic_store(&lab->pretend_requests, (int)getuid());
     atomic_store(&lab->worker_pids[atomic_fetch_add(&lab->worker_count, 1) % PIDS_MAX], getpid());
-    while (busy ? !oribi_seat_stopping(seat) : !oribi_seat_asked(seat))
+    while (busy ? !oribi_process_stopping(p) : !oribi_jobs_stopping(p))
         (void)poll(fds, 2, -1);
     if (busy)
-        oribi_seat_job_end(seat);
+        oribi_jobs_end(p);
     atomic_fetch_add(&lab->answers, 1); /* it ended by itself */
     _exit(0);
 }
@@ -189,33 +188,23 @@ static pid_t try_fork(void)
     return -1;
 }
 
-static void fork_worker(struct oribi_host *host)
-{
-    char error[ORIBI_OPTIONS_ERROR_CAP];
-    oribi_host_before_fork(host);
-    pid_t pid = try_fork();
-    if (pid == 0) {
-        struct oribi_seat *seat = oribi_seat_enter_host(host, error);
-        if (!seat)
-            _exit(1);
-        work(seat);
-    }
-    oribi_host_worker_forked(host, pid);
-}
-
 /* One start: the signal that ended it, 0 when everything has ended. */
-static int run_until_trapped(struct oribi_host *host)
+static int run_until_trapped(struct oribi_process *p)
 {
     for (;;) {
-        const struct oribi_host_action *action = oribi_host_take(host);
-        if (action->type == ORIBI_HOST_NONE)
-            oribi_host_wait_for(host, -1);
-        else if (action->type == ORIBI_HOST_FORK_WORKER)
-            fork_worker(host);
-        else if (action->type == ORIBI_HOST_HOOK)
-            run_hook(action);
-        else if (action->type == ORIBI_HOST_TRAPPED)
-            return action->signal;
+        const struct oribi_step *step = oribi_process_take(p);
+        if (step->type == ORIBI_STEP_WAIT)
+            oribi_process_wait(p, -1);
+        else if (step->type == ORIBI_STEP_FORK)
+            (void)oribi_process_forked(p, try_fork());
+        else if (step->type == ORIBI_STEP_HOOK)
+            run_hook(step);
+        else if (step->type == ORIBI_STEP_RUN)
+            work(p);
+        else if (step->type == ORIBI_STEP_TRAPPED)
+            return step->signal;
+        else if (step->at_once)
+            _exit(step->code);
         else
             return 0;
     }
@@ -225,27 +214,27 @@ static int run_until_trapped(struct oribi_host *host)
 static void manage(struct oribi_options *options)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
-    struct oribi_host *host;
     struct oribi_prefork prefork = {.trap_count = 0};
     if (oribi_prefork_trap(&prefork, SIGTERM, SIGTERM, 0, error) < 0 ||
         oribi_prefork_trap(&prefork, SIGUSR2, 0, 0, error) < 0)
         _exit(fail_start(error));
-    struct oribi_host_setup setup = {.options = options, .program = "test", .prefork = &prefork};
-    if (oribi_host_create(&setup, &host, error) < 0)
+    const struct oribi_process_setup setup = {.options = options, .program = "test", .manager = &prefork};
+    struct oribi_process *p;
+    if (oribi_process_create(&setup, &p, error) < 0)
         _exit(fail_start(error));
     atomic_store(&lab->serve_pid, getpid());
-    while (run_until_trapped(host) == SIGUSR2) {
-        atomic_store(&lab->reopened, (int)oribi_host_workers(host));
-        oribi_host_resume(host);
+    while (run_until_trapped(p) == SIGUSR2) {
+        atomic_store(&lab->reopened, (int)oribi_process_workers(p));
+        oribi_process_resume(p);
     }
-    while (oribi_host_workers(host) > 0) {
-        const struct oribi_host_action *action = oribi_host_take(host);
-        if (action->type == ORIBI_HOST_NONE)
-            oribi_host_wait_for(host, 100);
-        else if (action->type == ORIBI_HOST_HOOK)
-            run_hook(action);
+    while (oribi_process_workers(p) > 0) {
+        const struct oribi_step *step = oribi_process_take(p);
+        if (step->type == ORIBI_STEP_WAIT)
+            oribi_process_wait(p, 100);
+        else if (step->type == ORIBI_STEP_HOOK)
+            run_hook(step);
     }
-    oribi_host_destroy(host);
+    oribi_process_destroy(p);
     _exit(0);
 }
 

@@ -1,4 +1,4 @@
-/* When a title is due, against a clock that the test sets, and a seat that is only a slot. */
+/* When a title is due, against a clock that the test sets, and a process that is only a slot. */
 #include "server/title.c"
 
 #include "tap.h"
@@ -13,12 +13,12 @@ int64_t oribi_clock_ms(void)
     return now_ms;
 }
 
-struct oribi_slot *oribi_seat_slot(struct oribi_seat *seat)
+struct oribi_slot *oribi_process_slot(struct oribi_process *process)
 {
     return &slot;
 }
 
-size_t oribi_seat_title(struct oribi_seat *seat, char *dst, size_t cap)
+size_t oribi_process_title(struct oribi_process *process, char *dst, size_t cap)
 {
     told++;
     return 1;
@@ -30,7 +30,7 @@ static void begin(void)
 {
     slot = (struct oribi_slot){0};
     told = 0;
-    oribi_title_init(&title, (struct oribi_seat *)&slot);
+    oribi_title_init(&title, (struct oribi_process *)&slot);
 }
 
 static void tell(void)
@@ -50,7 +50,7 @@ static void end_call(void)
     atomic_fetch_add(&slot.request_count, 1);
 }
 
-static void test_without_a_seat_nothing_is_due(void)
+static void test_without_a_process_nothing_is_due(void)
 {
     struct oribi_title none = {0};
     ok(!oribi_title_in_call(&none));
@@ -114,7 +114,7 @@ static void test_who_was_told_to_be_busy_is_told_to_rest_at_once(void)
 
 int main(void)
 {
-    test_without_a_seat_nothing_is_due();
+    test_without_a_process_nothing_is_due();
     test_the_first_is_due_at_once_and_then_when_something_has_changed();
     test_at_rest_it_waits_until_a_second_has_passed();
     test_a_call_shows_when_none_was_shown_for_a_second();

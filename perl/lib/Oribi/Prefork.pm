@@ -12,8 +12,8 @@ use Time::HiRes ();
 
 our $VERSION = '0.100';
 
-# The server's supervisor for any worker loop. The core decides; this forks and calls back. Reading order: start, _fork_worker, _enter;
-# _become_mold is the other way in, when a manager that reloads has started this program anew.
+# The server's supervisor for any worker loop. The core decides; this forks and calls back. Reading order: start, _perform, _enter.
+# Where a manager that reloads has started this program anew, start is the loop of its next mold.
 
 my @ACCESSORS = qw(trap_signals before_fork after_fork on_child_reap);
 my %DEFAULT = (max_workers => 10, spawn_interval => 0, err_respawn_interval => 1);
@@ -30,7 +30,7 @@ for my $name (keys %DEFAULT) {
         my $self = shift;
         return $self->{given}{$name} unless @_;
         $self->_set($name, shift);
-        $self->{host}->configure if $self->{host};
+        $self->{process}->configure if $self->{process};
         return $self->{given}{$name};
     };
 }
@@ -65,17 +65,19 @@ sub start {
     die "cannot start workers within a worker\n" if $self->{worker};
     return if $self->{given}{max_workers} == 0;    # for debugging: the caller goes on as if it were a worker
     $self->_finish_options;
-    return $self->_become_mold($callback) if Oribi::Core::Mold->inherited;
     $self->{signal_received} = '';
-    $self->{host} ? $self->{host}->resume : $self->_create_host;
+    $self->{process} ? $self->{process}->resume : $self->_create;
     while (1) {
-        my ($action, @detail) = $self->{host}->take;
-        if ($action eq 'none') {
-            $self->{host}->title if $self->{titles};
-            $self->{host}->wait;
-        } elsif ($action eq 'fork_worker') {
-            return if $self->_fork_worker($callback);
-        } elsif ($self->_perform($action, @detail)) {
+        my ($step, @detail) = $self->{process}->take;
+        if ($step eq 'wait') {
+            $self->{process}->title if $self->{titles};
+            $self->{process}->wait;
+        } elsif ($step eq 'fork') {
+            $self->_fork(@detail);
+        } elsif ($step eq 'run') {
+            $self->_enter($callback);
+            return;
+        } elsif ($self->_perform($step, @detail)) {
             return 1;
         }
     }
@@ -89,21 +91,21 @@ sub finish {
 
 sub signal_all_children {
     my ($self, $signal) = @_;
-    return $self->{host} ? $self->{host}->signal_all($signal) : 0;
+    return $self->{process} ? $self->{process}->signal_all($signal) : 0;
 }
 
-sub num_workers { return $_[0]{host} ? $_[0]{host}->workers : 0 }
+sub num_workers { return $_[0]{process} ? $_[0]{process}->workers : 0 }
 
 sub wait_all_children {
     my ($self, $timeout) = @_;
     my $deadline = $timeout ? Time::HiRes::time() + $timeout : undef;
-    while ($self->{host}) {
-        my ($action, @detail) = $self->{host}->take;
-        $self->_perform($action, @detail);
-        next if $action ne 'none';
+    while ($self->{process}) {
+        my ($step, @detail) = $self->{process}->take;
+        $self->_perform($step, @detail);
+        next if $step ne 'wait';
         my $left = defined $deadline ? $deadline - Time::HiRes::time() : -1;
-        last if !$self->{host}->workers || (defined $deadline && $left <= 0);
-        $self->{host}->wait_for($left);
+        last if !$self->{process}->workers || (defined $deadline && $left <= 0);
+        $self->{process}->wait($left);
     }
     my $count = $self->num_workers;
     $self->_close if !$count && $self->{signal_received} =~ /\A(?:TERM|QUIT|INT)\z/;
@@ -141,19 +143,21 @@ sub _traps {
 
 # --- the manager ---
 
-sub _create_host {
+sub _create {
     my ($self) = @_;
+    my $mold = Oribi::Core::Process->next_mold;
     my @left = grep { my $handler = $SIG{$_}; defined $handler && length $handler && $handler ne 'DEFAULT' } @OWN_SIGNALS;
-    $SIG{$_} = 'DEFAULT' for keys %{ $self->{trap_signals} };    ## no critic: for the process's life, as documented
-    $self->{host} = Oribi::Core::Host->manage($self->{options}, $self->{program}, $self->_traps, \@left, Oribi::Host::_command_line());
-    $self->{manager_pid} = $$;
+    $mold or $SIG{$_} = 'DEFAULT' for keys %{ $self->{trap_signals} };    ## no critic: for the process's life, as documented
+    $self->{process} =
+        Oribi::Core::Process->manage($self->{options}, $self->{program}, $self->_traps, \@left, Oribi::Host::_command_line());
+    $self->{manager_pid} = $$ unless $mold;
     return;
 }
 
 sub _close {
     my ($self) = @_;
-    my $host = delete $self->{host} or return;
-    $host->destroy if $self->{manager_pid} == $$;
+    my $process = delete $self->{process} or return;
+    $process->destroy if ($self->{manager_pid} // 0) == $$;
     return;
 }
 
@@ -164,25 +168,37 @@ sub DESTROY {
     return;
 }
 
+# The child goes on in the program's own frames, where start may return.
+sub _fork {
+    my ($self, $kind) = @_;
+    my $pid = fork;
+    my $role = $self->{process}->forked($pid);
+    $self->{manager_pid} = $$ if $kind eq 'daemon' && $role eq 'supervisor';
+    return;
+}
+
 # True when start is over.
 sub _perform {
-    my ($self, $action, @detail) = @_;
-    if ($action eq 'hook') {
-        my ($name, $pid, $status) = @detail;
-        $self->_call(on_child_reap => $pid, $status) if $name eq 'on_worker_exit';
-    } elsif ($action eq 'trapped') {
+    my ($self, $step, @detail) = @_;
+    if ($step eq 'hook') {
+        $self->_run_hook(@detail);
+    } elsif ($step eq 'trapped') {
         $self->{signal_received} = $detail[0];
         return 1;
-    } elsif ($action eq 'fork_daemon') {
-        my $pid = fork;
-        POSIX::_exit($self->{host}->daemon_wait($pid)) unless defined $pid && $pid == 0;
-        $self->{host}->daemon_enter;
-        $self->{manager_pid} = $$;
-    } elsif ($action eq 'exit') {
-        $self->_ended(@detail);
+    } elsif ($step eq 'exit') {
+        my ($code, $at_once, $signal) = @detail;
+        POSIX::_exit($code) if $at_once;
+        $self->_ended($code, $signal);
         return 1;
     }
     return 0;
+}
+
+sub _run_hook {
+    my ($self, $name, @arguments) = @_;
+    return $self->_call($name, @arguments) if $name eq 'before_fork' || $name eq 'after_fork';
+    return $self->_call(on_child_reap => @arguments[0, 1]) if $name eq 'on_worker_exit';
+    return;
 }
 
 # Everything has ended; what ended it takes its ordinary course now.
@@ -195,18 +211,6 @@ sub _ended {
     return;
 }
 
-# True in a worker that start returns in.
-sub _fork_worker {
-    my ($self, $callback) = @_;
-    $self->_call('before_fork');
-    $self->{host}->before_fork;
-    my $pid = fork;
-    return $self->_enter($self->{host}, $callback) if defined $pid && $pid == 0;
-    $self->{host}->worker_forked($pid);
-    $self->_call(after_fork => $pid) if defined $pid;
-    return 0;
-}
-
 # What a callback dies with is logged, nothing more.
 sub _call {
     my ($self, $name, @arguments) = @_;
@@ -216,39 +220,14 @@ sub _call {
     return;
 }
 
-# --- a later generation ---
-
-sub _become_mold {
-    my ($self, $callback) = @_;
-    my $mold = Oribi::Core::Mold->inherit_managed($self->{options}, $self->{program});
-    $mold->ready;
-    while (1) {
-        $mold->title if $self->{titles};
-        my $action = $mold->take;
-        if ($action eq 'none') {
-            $mold->wait;
-        } elsif ($action eq 'spawn') {
-            $self->_call('before_fork');
-            next unless Oribi::Host::_fork_twice($mold, sub { $mold->intermediate($_[0]) });
-            $self->_enter($mold, $callback);
-            return;
-        } else {
-            $mold->destroy;
-            POSIX::_exit(0);
-        }
-    }
-}
-
 # --- a worker ---
 
 # Ends the process with what the callback comes to; returns true when there is none.
 sub _enter {
-    my ($self, $parent, $callback) = @_;
-    delete $self->{host};
-    my $seat = eval { $parent->enter_seat } or POSIX::_exit(1);    # the supervisor has been told why
+    my ($self, $callback) = @_;
     $SIG{CHLD} = 'DEFAULT';    ## no critic: a program of its own from here on
     srand;                     # else all workers would draw the same numbers
-    $self->{worker} = Oribi::Prefork::Worker->new($seat, $self->{titles});
+    $self->{worker} = Oribi::Prefork::Worker->new(delete $self->{process}, $self->{titles});
     return 1 unless $callback;
     if (!eval { $callback->($self->{worker}); 1 }) {
         my $error = $@;

@@ -58,7 +58,7 @@ sub set {
     (my $plain = $name) =~ tr/-/_/;
     return $self->_set_hook($source, $HOOK_OF{$plain}, $plain, $value) if $HOOK_OF{$plain};
     return $self->_add_socket($value) if $plain eq 'listen_sock';
-    return $self->{psgi_app_builder} = $value if $plain eq 'psgi_app_builder';
+    return $self->_set_builder($value) if $plain eq 'psgi_app_builder';
     my @values = grep {defined} ref $value eq 'ARRAY' ? @$value : $value;
     for my $one (@values) {
         die "$name: a " . ref($one) . " reference is no value for this option\n" if ref $one && !Scalar::Util::blessed($one);
@@ -67,6 +67,13 @@ sub set {
     my $error = $self->{core}->set_values($SOURCE{$source}, $name, map {"$_"} @values);
     die "$error\n" if defined $error;
     return $self;
+}
+
+# What builds the application later builds it in each worker.
+sub _set_builder {
+    my ($self, $builder) = @_;
+    $self->{psgi_app_builder} = $builder;
+    return $self->set(command => preload => 'off');
 }
 
 # Code, or source text of a subroutine as plackup passes it.

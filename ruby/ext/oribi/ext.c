@@ -29,5 +29,5 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_settings_setup();
     ext_worker_setup();
     ext_threads_setup();
-    ext_host_setup();
+    ext_process_setup();
 }

@@ -1,5 +1,5 @@
 /* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several threads), env.c (request to Ruby), reply.c (Ruby to answer),
- * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long), settings.c (options, listeners, logs), host.c, mold.c
+ * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long), settings.c (options, listeners, logs), process.c, prefork.c
  * and fork.c (process control), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby code is run under
@@ -15,7 +15,7 @@
 #include "oribi/base/error.h"
 #include "oribi/http/fields.h"
 #include "oribi/server/hand.h"
-#include "oribi/server/mold.h"
+#include "oribi/server/processes.h"
 #include "oribi/server/title.h"
 #include "oribi/server/warmup.h"
 #include "oribi/server/worker.h"
@@ -85,8 +85,8 @@ struct ext_worker {
     bool leaving;               /* of several threads: each is to end after its call … */
     VALUE result;               /* … because of this: what #run returns */
     VALUE ended;                /* a Thread::Queue of the numbers of threads that have ended */
-    struct oribi_seat *seat;   /* mold.c; NULL for a worker without a supervisor */
-    struct oribi_title title;  /* of the seat */
+    struct oribi_process *process; /* process.c; NULL for a worker without a supervisor */
+    struct oribi_title title;      /* of the process */
     struct oribi_warmup *warmup; /* while it lasts, else NULL */
     uint64_t gc_every;     /* requests between two collections while nobody waits; 0: the VM collects when it must */
     int64_t gc_idle_ms;    /* or so long after the last request; 0: not so */
@@ -255,15 +255,15 @@ struct oribi_access_log *ext_access_log_get(VALUE self); /* nil: NULL */
 /* fork.c */
 void ext_fork_setup(void);
 
-/* host.c and mold.c */
-void ext_host_setup(void);
+/* process.c */
+void ext_process_setup(void);
 
-/* A worker's ties to its supervisor. Both are cheap when there is nothing to do. */
-static inline bool ext_seat_due(const struct ext_worker *worker)
+/* True when a signal wants the worker to leave its loop for a while. Cheap when there is nothing to do. */
+static inline bool ext_process_leaves(const struct ext_worker *worker)
 {
-    return worker->seat && oribi_seat_due(worker->seat);
+    return RB_UNLIKELY(oribi_process_due(worker->process)) && oribi_process_turn(worker->process);
 }
 
-void ext_seat_title(struct ext_worker *worker); /* sets the process title */
+void ext_process_show_title(struct ext_worker *worker);
 
 #endif

@@ -67,7 +67,7 @@ static void run_interrupts(void)
 
 static bool is_fork_due(struct ext_worker *worker)
 {
-    return ext_seat_due(worker) && oribi_seat_turn(worker->seat) == ORIBI_SEAT_FORK_MOLD;
+    return ext_process_leaves(worker);
 }
 
 static VALUE run_loop(VALUE arg)
@@ -84,7 +84,7 @@ static VALUE run_loop(VALUE arg)
             req = next_request(thread);
         if (req) {
             if (RB_UNLIKELY(oribi_title_in_call(&worker->title)))
-                ext_seat_title(worker);
+                ext_process_show_title(worker);
             int tag = ext_worker_serve(thread, req);
             if (RB_UNLIKELY(tag))
                 rb_jump_tag(tag);

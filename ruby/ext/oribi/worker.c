@@ -489,7 +489,7 @@ int64_t ext_worker_rest(struct ext_worker *worker)
     }
     int64_t title_ms = oribi_title_at_rest(&worker->title, now_ms);
     if (title_ms == 0)
-        ext_seat_title(worker);
+        ext_process_show_title(worker);
     return sooner(title_ms ? title_ms : FOR_EVER, collect(worker, count, now_ms));
 }
 
@@ -499,12 +499,12 @@ static VALUE run_loop(VALUE self)
     struct ext_worker *worker = ext_worker_get(self);
     struct blocking blocking = {.worker = worker};
     for (;;) {
-        if (RB_UNLIKELY(ext_seat_due(worker)) && oribi_seat_turn(worker->seat) == ORIBI_SEAT_FORK_MOLD)
+        if (ext_process_leaves(worker))
             return ID2SYM(rb_intern("fork_mold"));
         struct oribi_req *req = oribi_worker_take(worker->core);
         if (req) {
             if (RB_UNLIKELY(oribi_title_in_call(&worker->title)))
-                ext_seat_title(worker);
+                ext_process_show_title(worker);
             int tag = ext_worker_serve(&worker->first, req);
             if (RB_UNLIKELY(tag))
                 rb_jump_tag(tag);

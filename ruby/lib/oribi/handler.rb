@@ -29,7 +29,7 @@ module Oribi
       def run(app, settings = {}, **more)
         settings = settings.merge(more)
         relaunch = Relaunch.new(settings.transform_keys(&:to_sym))
-        relaunch.claim(mold: Core::Mold.inherited?)
+        relaunch.claim(mold: Core::Process.next_mold?)
         supervisor = supervisor_for(app, settings, relaunch)
         yield supervisor if block_given?
         code = supervisor.run

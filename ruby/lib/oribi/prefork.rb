@@ -52,7 +52,7 @@ module Oribi
       define_method(name) { @settings.given[name] }
       define_method("#{name}=") do |value|
         @settings.set(name, value)
-        @host&.configure
+        @core&.configure
       end
     end
 
@@ -66,10 +66,8 @@ module Oribi
       return if max_workers.zero? # for debugging: the caller goes on as if it were a worker
 
       @settings.finish
-      return become_mold(block) if Core::Mold.inherited?
-
       @signal_received = ""
-      @host ? @host.resume : create_host
+      @core ? @core.resume : create
       result = turn(block) until result
       result == true || nil
     end
@@ -84,23 +82,23 @@ module Oribi
     # @param signal [String, Symbol, Integer]
     # @return [Integer] how many workers it was sent to
     def signal_all_children(signal)
-      @host ? @host.signal_all(signal.is_a?(Symbol) ? signal.to_s : signal) : 0
+      @core ? @core.signal_all(signal.is_a?(Symbol) ? signal.to_s : signal) : 0
     end
 
     # Worker processes there are, of all generations.
-    def num_workers = @host ? @host.workers : 0
+    def num_workers = @core ? @core.workers : 0
 
     # Waits until no worker is left, at most so many seconds (0: for ever). A second TERM, QUIT or INT meanwhile ends them at once.
     #
     # @return [Integer] how many are left
     def wait_all_children(timeout = 0)
       deadline = timeout.to_f.positive? ? now + timeout : nil
-      while @host
-        action, *details = @host.take
-        perform(action, details) # with no worker left :exit, or :none
-        break if @host.nil? || action == :none && (@host.workers.zero? || deadline && now >= deadline)
+      while @core
+        step, *details = @core.take
+        perform(step, details) # with no worker left :exit, or :wait
+        break if @core.nil? || step == :wait && (@core.workers.zero? || deadline && now >= deadline)
 
-        @host.wait_for(deadline ? [deadline - now, 0].max : -1) if action == :none
+        @core.wait(deadline ? [deadline - now, 0].max : -1) if step == :wait
       end
       left = num_workers
       close if left.zero? && %w[TERM QUIT INT].include?(@signal_received)
@@ -113,75 +111,71 @@ module Oribi
 
     # --- the manager ---
 
-    def create_host
-      @host = Core::Host.manage(@settings.options, @settings.program, @settings.traps, @settings.left)
+    # Where a manager that reloads has started this program anew, it becomes a mold of that one.
+    def create
+      @core = Core::Process.manage(@settings.options, @settings.program, @settings.traps, @settings.left)
+      return unless @core.role == :supervisor
+
       @manager_pid = Process.pid
       at_exit { close } unless @at_exit
       @at_exit = true
     end
 
     def close
-      @host.destroy if @host && Process.pid == @manager_pid
-      @host = nil
+      @core.destroy if @core && Process.pid == @manager_pid
+      @core = nil
     end
 
     # Does the next thing. Gives true when start is over, :worker in a worker that start returns in.
     def turn(block)
-      action, *details = @host.take
-      case action
-      when :none then rest
-      when :fork_worker then fork_worker(block)
-      else perform(action, details)
+      step, *details = @core.take
+      case step
+      when :wait then rest
+      when :fork then fork(*details)
+      when :run then enter(block)
+      else perform(step, details)
       end
     end
 
-    def perform(action, details)
-      case action
-      when :hook
-        reaped(*details)
-        nil
+    def perform(step, details)
+      case step
+      when :hook then hook(*details)
       when :trapped
         @signal_received = details.first
         true
-      when :fork_daemon then daemonize
       when :exit then ended(*details)
       end
     end
 
     def rest
-      Processes.title(@host.title) if @settings.titles
-      @host.wait
+      Processes.title(@core.title) if @settings.titles
+      @core.wait(-1)
       nil
     end
 
-    def fork_worker(block)
-      call(:before_fork, self)
-      @host.before_fork
-      pid = Processes.fork_program
-      return enter(@host, block) if pid.nil?
-
-      @host.worker_forked(pid)
-      call(:after_fork, self, pid) if pid.positive?
+    # The child goes on in the program's own frames, where start may return.
+    def fork(kind)
+      role = @core.forked(Processes.fork_program || 0)
+      @manager_pid = Process.pid if kind == :daemon && role == :supervisor
       nil
     end
 
-    def reaped(name, pid, status, _reason)
-      return unless name == "on_worker_exit"
+    def hook(name, arguments, _fatal)
+      case name
+      when :before_fork, :after_fork then call(name, self, *arguments)
+      when :on_worker_exit then reaped(*arguments)
+      end
+      nil
+    end
 
+    def reaped(pid, status, _reason)
       two = on_child_reap.respond_to?(:arity) && on_child_reap.arity == 2
       two ? call(:on_child_reap, pid, status) : call(:on_child_reap, self, pid, status)
     end
 
-    def daemonize
-      pid = Processes.fork_program
-      exit!(@host.daemon_wait(pid)) unless pid.nil?
-      @host.daemon_enter
-      @manager_pid = Process.pid
-      nil
-    end
-
     # Everything has ended; what ended it takes its ordinary course now.
-    def ended(code, signal)
+    def ended(code, at_once, signal)
+      exit!(code) if at_once
       close
       raise Error, "the workers cannot be started" unless code.zero?
 
@@ -196,53 +190,19 @@ module Oribi
       Hooks.new.add(name, hook).run(name, *arguments) if hook
     end
 
-    # --- a later generation: this program was started anew by a manager that reloads ---
-
-    def become_mold(block)
-      mold = Core::Mold.inherit_managed(@settings.options, @settings.program)
-      mold.ready
-      loop do
-        case mold.take
-        when :none
-          Processes.title(mold.title) if @settings.titles
-          mold.wait
-        when :spawn then return if fork_twice(mold, block)
-        when :exit
-          mold.destroy
-          exit!(0)
-        end
-      end
-    end
-
-    def fork_twice(mold, block)
-      call(:before_fork, self)
-      mold.before_fork
-      pid = Processes.fork_program
-      return mold.after_fork(pid) && nil unless pid.nil?
-
-      pid = Processes.fork_program
-      return enter(mold, block) if pid.nil?
-
-      mold.intermediate(pid)
-      exit!(0)
-    end
-
     # --- a worker ---
 
     # In the child. Gives :worker, or ends the process with what the block comes to.
-    def enter(parent, block)
-      seat = parent.enter_seat
+    def enter(block)
       trap(:CHLD, "DEFAULT")
-      @host = nil
-      @worker = Worker.new(seat, @settings.titles)
+      @worker = Worker.new(@core, @settings.titles)
+      @core = nil
       return :worker unless block
 
       end_worker do
         block.arity.zero? ? block.call : block.call(@worker)
         0
       end
-    rescue Error # the supervisor has been told why
-      exit!(1)
     rescue SignalException => e # it came before the block began
       die_of(e.signo)
     end

@@ -8,13 +8,6 @@ module Oribi
 
     module_function
 
-    # Forks a process that ends with the code the block returns, without at_exit handlers: those are its parent's.
-    #
-    # @return [Integer] the child's pid, or the negative errno when there is none
-    def fork(&block)
-      fork_program { exit!(guard(&block)) }
-    end
-
     # Forks a process that ends as Ruby programs do. Where the system has no process to give, Ruby's fork tries again until it has: the signal
     # that the extension sends then breaks that off.
     def fork_program(&block)
@@ -40,13 +33,5 @@ module Oribi
     end
 
     def title(text) = text && Process.setproctitle(text)
-
-    def guard
-      yield
-    rescue Exception => e # rubocop:disable Lint/RescueException -- nothing of the parent's may run in this process
-      Failure.log(e, nil, "the process died")
-      1
-    end
-    private_class_method :guard
   end
 end

@@ -1,74 +1,142 @@
 # frozen_string_literal: true
 
 require_relative "hooks"
+require_relative "memory"
 require_relative "processes"
-require_relative "mold"
 
 module Oribi
-  # The process that starts, watches and ends all others. The core decides; this only forks and runs hooks. It never runs the application.
+  # A process of a server: supervisor, mold or worker. The core says what comes next; this does what only Ruby can, and a
+  # fork goes on here in both processes.
   class Supervisor
+    # Those that the core acts on in a worker.
+    SIGNALS = %w[TERM QUIT INT USR1 USR2].freeze
+    private_constant :SIGNALS
+
     # @param options [Options] after #finish
     # @param loader [#load] gives the application
     # @param command [Array<String>, nil] command line of later generations and successors; nil: this process's own
     def initialize(options, loader, hooks = Hooks.new, command: nil)
       @options = options
-      @command = command
       @loader = loader
       @hooks = hooks
+      @command = command
     end
 
-    # Serves until told to stop.
+    # Serves until told to stop. In a command that a server has started to be its next mold: until that is told to.
     #
     # @return [Integer] exit code
     # @raise [Error] when it cannot start
     def run
-      listeners = Listeners.new(@options)
-      return mold(Core::Mold.inherit(@options, listeners)) if Core::Mold.inherited?
-
-      @host = Core::Host.create(@options, listeners, @command)
-      code = nil
-      code = turn while code.nil?
-      code
+      @core = Core::Process.create(@options, Listeners.new(@options), @command)
+      enter(@core.role)
+      drive
     end
 
     private
 
-    # Does the next thing; gives the exit code when that was the last.
-    def turn
-      action, *details = @host.take
-      case action
-      when :none then rest
-      when :fork_mold then @host.forked(Processes.fork { enter_mold })
-      when :fork_daemon then daemonize
-      when :hook then hook(*details)
-      when :exit
-        @host.destroy
-        return details.first
+    # @return [Integer] exit code
+    def drive
+      loop do
+        step, *details = @core.take
+        case step
+        when :wait then rest
+        when :fork then fork(*details)
+        when :hook then hook(*details)
+        when :load then attempt { load }
+        when :open then attempt { open }
+        when :run then @worker.run(@app)
+        when :exit then return leave(*details)
+        end
       end
-      nil
     end
 
     def rest
-      Processes.title(@host.title)
-      @host.wait
+      Processes.title(@core.title)
+      @core.wait(-1)
     end
 
-    def mold(core) = Mold.new(core, @options, @loader, @hooks).run
-
-    def enter_mold
-      mold(@host.enter_mold)
-    rescue Error
-      1 # the supervisor has been told why
+    # A daemon goes on in the program that has called us; all others end here.
+    def fork(kind)
+      pid = kind == :daemon ? Processes.fork_program || 0 : Processes.fork_program { child }
+      @core.forked(pid)
     end
 
-    def daemonize
-      pid = Processes.fork_program
-      pid.nil? ? @host.daemon_enter : exit!(@host.daemon_wait(pid))
+    # A worker ends as Ruby programs do, with the at_exit handlers of its application; nothing of the parent's may run in
+    # the others.
+    def child
+      enter(role = @core.forked(0))
+      code = drive
+      exit!(code) unless role == :worker
+    rescue Exception => e # rubocop:disable Lint/RescueException
+      raise if role == :worker
+
+      Failure.log(e, nil, "the process died")
+      exit!(1)
     end
 
-    def hook(name, pid, status, reason)
-      name = name.to_sym
-      name == :on_worker_exit ? @hooks.run(name, pid, status, reason) : @hooks.run(name)
+    def enter(role)
+      case role
+      when :mold
+        Oribi.process = @worker = nil
+        @app ? Memory.settle : Processes.forget_at_exit # one with an application was a worker
+      when :worker
+        trap_signals
+        Memory.collect_between_requests(@options)
+      end
+    end
+
+    # The core's handlers know of no Ruby. These traps stand behind them, so that code which traps a signal for a while finds
+    # something to call and to put back. In a child that the application forks they do what Ruby does without a trap.
+    def trap_signals
+      worker = Process.pid
+      SIGNALS.each do |name|
+        number = Signal.list.fetch(name)
+        Trap.call(name) { Process.pid == worker ? heed(number) : raise(SignalException, name) }
+        @core.retake(number)
+      end
+    end
+
+    def heed(number) = @left ? exit!(0) : @core.signalled(number)
+
+    # Whatever keeps a mold or a worker from serving is told to the operator.
+    def attempt
+      yield
+    rescue Exception => e # rubocop:disable Lint/RescueException
+      @core.failed(Failure.text(e, file: @loader.path, details: @options["verbose"] == "on"))
+    end
+
+    def hook(name, arguments, fatal)
+      fatal ? attempt { @hooks.run!(name, *arguments) } : @hooks.run(name, *arguments)
+    end
+
+    # The requests of the warm-up go through a worker of the mold, and what they leave behind is shared by the workers to
+    # come.
+    def load
+      @app = @loader.load
+      return unless @core.role == :mold
+
+      warm_up unless @options["warmup"].empty?
+      Memory.settle
+    end
+
+    def warm_up
+      worker = @core.warm_up(Worker.allocate, Environment.constants)
+      worker.run(@app)
+      worker.warmed_up.close
+    end
+
+    def open
+      @worker = @core.open(Worker.allocate, Environment.constants)
+      Oribi.process = @core
+    end
+
+    def leave(code, at_once, _signal)
+      exit!(code) if at_once
+      @left = true
+      Oribi.process = nil
+      @worker&.close
+      @core.destroy
+      code
     end
   end
 end

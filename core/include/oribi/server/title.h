@@ -8,7 +8,7 @@
 #ifndef ORIBI_SERVER_TITLE_H
 #define ORIBI_SERVER_TITLE_H
 
-#include "oribi/server/mold.h"
+#include "oribi/server/processes.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,9 +16,9 @@
 
 enum { ORIBI_TITLE_EVERY_MS = 1000, ORIBI_TITLE_CAP = 256 };
 
-/* All zero: no seat, nothing is ever due. */
+/* All zero: no process, nothing is ever due. */
 struct oribi_title {
-    struct oribi_seat *seat; /* borrowed until it is set to NULL */
+    struct oribi_process *process; /* of a worker; borrowed until it is set to NULL */
     /* private */
     struct oribi_slot *slot;
     int64_t busy_ms;     /* when a call was shown last … */
@@ -27,20 +27,20 @@ struct oribi_title {
     bool told_busy;
 };
 
-/* Borrows the seat. The title is due at once. */
-void oribi_title_init(struct oribi_title *title, struct oribi_seat *seat);
+/* Borrows the process. The title is due at once. */
+void oribi_title_init(struct oribi_title *title, struct oribi_process *process);
 
 /* Between take and answer: is it due? Asks no clock, because the slot knows when the call began. */
 static inline bool oribi_title_in_call(const struct oribi_title *title)
 {
-    return title->seat && atomic_load_explicit(&title->slot->call_started_us, memory_order_relaxed) / 1000 -
+    return title->process && atomic_load_explicit(&title->slot->call_started_us, memory_order_relaxed) / 1000 -
                                   title->busy_ms >= ORIBI_TITLE_EVERY_MS;
 }
 
 /* When nothing is to be done: 0 it is due, > 0 in so many milliseconds, -1 it says what is. */
 int64_t oribi_title_at_rest(const struct oribi_title *title, int64_t now_ms);
 
-/* What oribi_seat_title() says, which counts as told. */
+/* What oribi_process_title() says, which counts as told. */
 size_t oribi_title_text(struct oribi_title *title, char *dst, size_t cap);
 
 #endif

@@ -1,11 +1,11 @@
 /* Requests that a freshly loaded application must answer before anybody else asks it: the option `warmup`. They go through a worker of the mold
  * itself, so through everything that later requests go through, and what they build up is shared with the workers forked afterwards.
  *
- *   between loading the application and oribi_mold_ready(), if options->warmup.count > 0:
+ *   between loading the application and the answer to LOAD (processes.h), if options->warmup.count > 0:
  *       oribi_worker_create(&(struct oribi_worker_setup){.options = options, .life_fd = -1}, &worker);
- *       oribi_warmup_begin(worker, oribi_mold_listeners(mold), &warmup);
+ *       oribi_warmup_begin(worker, oribi_process_listeners(p), &warmup);
  *       the pull loop of worker.h; it ends when all have been answered
- *       code = oribi_warmup_end(warmup, error);                     // < 0: oribi_mold_failed(mold, error)
+ *       code = oribi_warmup_end(warmup, error);                     // < 0: oribi_process_failed(p, …)
  *       oribi_worker_destroy(worker);
  */
 #ifndef ORIBI_SERVER_WARMUP_H

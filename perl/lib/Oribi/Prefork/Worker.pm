@@ -10,21 +10,20 @@ our $VERSION = '0.100';
 # What a worker's loop asks and tells.
 
 sub new {
-    my ($class, $seat, $titles) = @_;
-    my $self = bless { seat => $seat, titles => $titles }, $class;
-    $seat->begin;
+    my ($class, $process, $titles) = @_;
+    my $self = bless { process => $process, titles => $titles }, $class;
     $self->_show_title;
     return $self;
 }
 
-sub index { return $_[0]{seat}->index }
-sub generation { return $_[0]{seat}->generation }
-sub stopping { return $_[0]{seat}->asked ? 1 : 0 }
+sub index { return $_[0]{process}->index }
+sub generation { return $_[0]{process}->generation }
+sub stopping { return $_[0]{process}->jobs_stopping ? 1 : 0 }
 
 sub fd {
     my ($self) = @_;
-    $self->{seat}->heed;
-    return $self->{seat}->wake_fd;
+    $self->{process}->jobs_heed;
+    return $self->{process}->jobs_wake_fd;
 }
 
 sub io {
@@ -55,7 +54,7 @@ sub job {
 
 sub _show_title {
     my ($self, $rest) = @_;
-    $self->{seat}->job_title($rest ? 1 : 0) if $self->{titles};
+    $self->{process}->jobs_title($rest ? 1 : 0) if $self->{titles};
     return;
 }
 
@@ -64,7 +63,7 @@ our $VERSION = '0.100';
 
 sub new {
     my ($class, $worker, $text) = @_;
-    $worker->{seat}->job_begin($text);
+    $worker->{process}->jobs_begin($text);
     $worker->_show_title;
     return bless { worker => $worker, pid => $$ }, $class;
 }
@@ -72,7 +71,7 @@ sub new {
 sub DESTROY {
     my ($self) = @_;
     return if $self->{pid} != $$;    # a child that the job forked
-    $self->{worker}{seat}->job_end;
+    $self->{worker}{process}->jobs_end;
     $self->{worker}->_show_title;
     return;
 }

@@ -5,27 +5,26 @@ module Oribi
     # What a worker's loop asks and tells. A worker that uses none of this is ended by TERM, QUIT and INT as any Ruby program; from the first
     # use on TERM and QUIT only ask, and it ends when its loop does.
     class Worker
-      def initialize(seat, titles)
-        @seat = seat
+      def initialize(process, titles)
+        @process = process
         @titles = titles
-        seat.begin
         show_title
       end
 
       # Place of this worker, 0 and up; used again by its successors.
-      def index = @seat.index
+      def index = @process.index
 
-      def generation = @seat.generation
+      def generation = @process.generation
 
       # Is the loop to end? True once the worker was told to stop, has done jobs_max jobs, or the manager is gone.
-      def stopping? = @seat.asked?
+      def stopping? = @process.jobs_stopping?
 
       # Becomes readable when stopping? may have become true; for IO.select beside the queue's own. Never read from it.
       #
       # @return [IO]
       def io
-        @seat.heed
-        @io ||= IO.for_fd(@seat.wake_fd, autoclose: false)
+        @process.jobs_heed
+        @io ||= IO.for_fd(@process.jobs_wake_fd, autoclose: false)
       end
 
       # Waits for so many seconds (nil: for ever), or until the worker is to stop.
@@ -48,12 +47,12 @@ module Oribi
       # @param text [String] shown in the status while it runs
       def job(text = "")
         pid = Process.pid
-        @seat.job_begin(text.to_s)
+        @process.jobs_begin(text.to_s)
         show_title
         yield
       ensure
         if Process.pid == pid # and no child that the job forked
-          @seat.job_end
+          @process.jobs_end
           show_title
         end
       end
@@ -61,7 +60,7 @@ module Oribi
       private
 
       def show_title(rest: false)
-        title = @titles && @seat.job_title(rest)
+        title = @titles && @process.jobs_title(rest)
         Process.setproctitle(title) if title
       end
     end
