@@ -268,6 +268,21 @@ class StreamTest < BindingTest
     end
   end
 
+  def test_the_hijacked_socket_has_the_kind_of_its_listener
+    app = lambda do |env|
+      io = env["rack.hijack"].call
+      io.write("HTTP/1.0 200 OK\r\n\r\n#{io.class} #{env["REMOTE_ADDR"]}")
+      io.close
+      [200, {}, []]
+    end
+    { unix: "UNIXSocket", tcp: "TCPSocket" }.each do |transport, kind|
+      serve(app, transport: transport, lint: false, trusted_proxies: "unix 127.0.0.1") do |client|
+        client.send_raw("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n")
+        assert_equal "#{kind} 192.0.2.7", client.socket.read.split("\r\n\r\n").last
+      end
+    end
+  end
+
   def test_hijacked_socket_has_what_was_already_read
     app = lambda do |env|
       io = env["rack.hijack"].call

@@ -321,6 +321,12 @@ void oribi_reply_abort(struct oribi_req *req)
     oribi__cut(call);
 }
 
+bool oribi_req_is_unix(const struct oribi_req *req)
+{
+    const struct oribi_listener *listener = oribi__call_of(req)->base.conn->listener;
+    return listener->is_unix;
+}
+
 int oribi_req_fd(const struct oribi_req *req)
 {
     const struct oribi__call *call = oribi__call_of(req);

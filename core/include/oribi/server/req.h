@@ -126,6 +126,9 @@ void oribi_req_detached(struct oribi_req *req);
  * Borrowed; it stays the core's. */
 int oribi_req_fd(const struct oribi_req *req);
 
+/* Is it the socket of a client on a unix socket? What remote_addr says may be a client's behind it. */
+bool oribi_req_is_unix(const struct oribi_req *req);
+
 /* What was already read behind this request: the next request, or what the client sends in advance in the protocol it asks to change to.
  * Borrowed; lives until the request ends. */
 struct oribi_slice oribi_req_behind(const struct oribi_req *req);
