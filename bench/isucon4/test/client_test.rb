@@ -40,10 +40,15 @@ class ClientTest < Minitest::Test
     nil
   end
 
-  def drive(*pieces) = serve(*pieces) { |address| Isucon4.drive("hello", address, workers: 2, seconds: 0.2) }
+  def drive(*pieces, seconds: 0.2) = serve(*pieces) { |address| Isucon4.drive("hello", address, workers: 2, seconds: seconds) }
 
+  # For so long that there are a few requests, also on a machine with other work.
   def assert_good(*pieces)
-    result = drive(*pieces)
+    result = nil
+    [0.2, 1, 5, 20].each do |seconds|
+      result = drive(*pieces, seconds: seconds)
+      break if result[:requests] > 3
+    end
     assert_equal({}, result[:errors], pieces.inspect)
     assert_operator result[:requests], :>, 3
     result

@@ -775,9 +775,10 @@ static void test_a_number_that_comes_again_ends_its_old_connection_alone(void)
         oribi_conn_finish(&r, heir, true);
         close(far_heir);
         turn();
-        ok(oribi_pool_try_get(&r.conn_pool) != c); /* events may still name it */
+        struct oribi_conn *next = oribi_pool_try_get(&r.conn_pool);
+        ok(next != c); /* events may still name it */
+        oribi_pool_put(&r.conn_pool, next);
         close(far);
-        r.conn_pool.lent_count--;
         end();
     }
 }
