@@ -108,8 +108,15 @@ static int64_t cost_ns(struct oribi_slice text)
 static void test_names_made_to_be_alike_cost_little_more(void)
 {
     char text[ORIBI_TRAILER_BYTES_MAX];
-    int64_t usual = cost_ns(oribi_slice(text, put_names(text, false)));
-    int64_t alike = cost_ns(oribi_slice(text, put_names(text, true)));
+    int64_t usual = INT64_MAX;
+    int64_t alike = INT64_MAX;
+    /* What else the machine does only adds; what is slow in itself is so each time. */
+    for (int attempt = 0; attempt < 20 && (attempt == 0 || alike >= 6 * usual); attempt++) {
+        int64_t usual_now = cost_ns(oribi_slice(text, put_names(text, false)));
+        int64_t alike_now = cost_ns(oribi_slice(text, put_names(text, true)));
+        usual = usual_now < usual ? usual_now : usual;
+        alike = alike_now < alike ? alike_now : alike;
+    }
     ok_eq(trailers.count, 100);
     ok_named(alike < 6 * usual, "%lld ns, and %lld ns for names that are alike", (long long)usual, (long long)alike);
 }
