@@ -74,6 +74,68 @@ E2E.suite("call_timeout") do
   end
 end
 
+# Where a call stands is told in its own language, by the line, whatever it is stuck in: those that a runtime can end by an exception, and those that cost the
+# worker's life.
+E2E.suite("where_calls_stand", transports: %i[tcp]) do
+  app = "e2e/apps/deadlines#{E2E.differing(:app_extension)}"
+  source = File.readlines(File.join(E2E::ROOT, app))
+  # path => the function that it is in
+  ended = { "spin" => "spin", "read" => "block_on_a_pipe", "select" => "block_in_select", "sleep" => "block_in_sleep" }
+  ended["regex"] = "backtrack" unless E2E::RUBY # on a Perl whose regular expressions no signal ends it costs the worker's life
+  given_up = { "stuck" => "stuck", "deep" => "stuck", "stuck-close" => "stuck" }
+  given_up.update("without-lock" => "stuck_without_lock", "held-back" => "held_back") if E2E::RUBY
+
+  define_method(:line_of) do |function|
+    from = source.index { |line| line.match?(/^(?:def|sub) #{function}\b/) }
+    inner = source[from..].index { |line| line.match?(/crypt\.call|\.crypt\(|crypt '|loop \{\}/) } if function.start_with?("stuck", "held")
+    from + 1 + inner.to_i
+  end
+
+  define_method(:frame_of) do |function|
+    place = "deadlines#{E2E.differing(:app_extension)}"
+    E2E::RUBY ? /^    .*#{place}:#{line_of(function)}:in `#{function}'$/ : /^    #{function} at .*#{place} line #{line_of(function)}$/
+  end
+
+  define_method(:setup) do
+    super()
+    @server = start("--workers", "1", "--call-timeout", "300ms", app: app)
+  end
+
+  def assert_stands_in(function)
+    wait_until("the frames in #{@server.stderr}") { @server.stderr.match?(frame_of(function)) }
+    refute_match(%r{^    .*(?:ruby/lib/oribi|ruby/exe|perl/lib/Oribi|Oribi::Host)}, @server.stderr, "frames of the server")
+  end
+
+  ended.each do |path, function|
+    define_method(:"test_#{path}") do
+      assert_equal 504, connect(@server).get("/#{path}").status
+      assert_stands_in(function)
+    end
+  end
+
+  given_up.each do |path, function|
+    define_method(:"test_#{path.tr("-", "_")}") do
+      connect(@server).get("/#{path}")
+      wait_until("the post-mortem") { @server.stderr.include?("where the call stands") }
+      assert_stands_in(function)
+      frames = @server.stderr[/where the call stands, innermost first\n((?:    .*\n)*)/, 1].lines
+      native, own = frames.partition { |line| line.start_with?("    C: ") }
+      assert_operator own.size, :<=, 20
+      assert_equal 20, own.size if path == "deep"
+      assert_includes 1..8, native.size
+      refute_match(/worker 0, generation/, native.join, "the title in place of the program's name")
+    end
+  end
+
+  # What was sent is what is logged.
+  def test_the_access_log_has_the_bytes_of_the_504
+    answer = connect(@server).get("/stuck")
+    assert_equal "504 Gateway Timeout\n", answer.body
+    wait_until("the line") { @server.stdout.match?(%r{"GET /stuck HTTP/1\.1" 504 20\b}) }
+    pass
+  end
+end
+
 # A developer who has stopped a call at a prompt, on a terminal: the deadline passes again and again.
 class PromptTest < Minitest::Test
   APP = E2E::RUBY ? "require 'irb'; run ->(env) { answer = 1; binding.irb; [200, {}, [answer.to_s]] }"

@@ -19,6 +19,15 @@ sub answer { return [200, [@TEXT], ["$_[0]"]] }
 my $ROUNDS = 999_999_999;    # not a constant: Perl would compute the result while it compiles
 sub stuck { return crypt 'password', "\$6\$rounds=$ROUNDS\$salt\$" }
 
+# A call that is held back from within, in so many calls: a trace shows the innermost.
+sub deep { my ($count, $code) = @_; return $count ? deep($count - 1, $code) : $code->() }
+
+sub backtrack { my $text = 'x' x 60; return $text =~ /^(x+x+)+\1y/ ? 1 : 0 }
+sub spin { 1 while 1 }
+sub block_on_a_pipe { pipe my $reader, my $writer or die; return scalar <$reader> }
+sub block_in_select { pipe my $reader, my $writer or die; vec(my $bits = '', fileno $reader, 1) = 1; return select $bits, undef, undef, undef }
+sub block_in_sleep { return sleep }
+
 sub nap { Time::HiRes::sleep($_[0]); return }
 
 sub streaming {
@@ -41,6 +50,13 @@ my %CALL = (
         my ($env, $mib) = @_;
         return streaming(sub { my ($writer) = @_; $writer->write('x' x 1_048_576) for 1 .. $mib; $writer->close });
     },
+    stuck  => sub { answer(stuck()) },
+    regex  => sub { answer(backtrack()) },
+    deep   => sub { answer(deep(100, \&stuck)) },
+    spin   => sub { answer(spin()) },
+    read   => sub { answer(block_on_a_pipe()) },
+    select => sub { answer(block_in_select()) },
+    sleep  => sub { answer(block_in_sleep()) },
     'slow-close'    => sub { closing(sub { nap(20) }) },
     'stuck-close'   => sub { closing(sub { stuck() }) },
     'patient-close' => sub {

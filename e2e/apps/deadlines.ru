@@ -22,6 +22,22 @@ def flood(mib) = Enumerator.new { |out| mib.times { out << "x" * 1_048_576 } }
 
 def say(env, text) = env["rack.errors"].puts(text)
 
+# A call that is held back from within, in so many calls: a trace shows the innermost.
+def deep(count, &block) = count.zero? ? block.call : deep(count - 1, &block)
+
+# The same function of the C library's, without the VM's lock; no signal ends it.
+def stuck_without_lock
+  require "fiddle"
+  crypt = Fiddle::Function.new(Fiddle.dlopen("libcrypt.so.1")["crypt"], [Fiddle::TYPE_VOIDP] * 2, Fiddle::TYPE_VOIDP, need_gvl: false)
+  crypt.call("password", "$6$rounds=999999999$salt$")
+end
+
+def held_back = Thread.handle_interrupt(Exception => :never) { loop {} }
+def spin = loop {}
+def block_on_a_pipe = IO.pipe.first.read
+def block_in_select = IO.select([IO.pipe.first])
+def block_in_sleep = sleep
+
 run lambda { |env|
   path, number = env["PATH_INFO"][1..].split("/")
   case path
@@ -40,6 +56,14 @@ run lambda { |env|
     nap(20)
   when "goes-on" # after the end of its answer
     [200, TEXT, ->(stream) { stream.write("answered"); stream.close; nap(20) }]
+  when "stuck" then answer(stuck)
+  when "without-lock" then answer(stuck_without_lock)
+  when "held-back" then answer(held_back)
+  when "deep" then answer(deep(100) { stuck })
+  when "spin" then answer(spin)
+  when "read" then answer(block_on_a_pipe)
+  when "select" then answer(block_in_select)
+  when "sleep" then answer(block_in_sleep)
   when "thread-extends"
     Thread.new { env["oribi.extend_deadline"].call(20) }.join
     nap(1)

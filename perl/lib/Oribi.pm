@@ -19,28 +19,16 @@ sub Oribi::Listeners::CLONE_SKIP  {1}
 sub Oribi::Worker::CLONE_SKIP     {1}
 sub Oribi::Core::Process::CLONE_SKIP {1}
 
-# What a call dies with that has run for longer than call_timeout. Not caught it becomes a 504. Its text says where the call was, innermost first, without
-# arguments, which may be long and secret.
+# What a call dies with that has run for longer than call_timeout. Not caught it becomes a 504. Its text says where the call stood, innermost first.
 package Oribi::CallTimeout {
     our $VERSION = '0.100';
     use overload '""' => sub { $_[0]{text} }, fallback => 1;
 
-    our $FRAMES_MAX = 20;
-
-    # Called in the handler of the signal: the frame around it is what was interrupted.
     sub new {
-        my ($class) = @_;
-        my (@lines, $place);
-        for (my $i = 1; my ($package, $file, $line, $sub) = caller $i; $i++) {
-            next if $package =~ /\AOribi\b/;
-            $place //= "$file line $line";
-            next if $sub eq '(eval)' || $sub =~ /\AOribi::/;    # the handler and what perl puts around it; the server's own
-            $sub =~ s/\APlack::Sandbox::\w+:://;
-            push @lines, "\t$sub called at $file line $line\n";
-            last if @lines == $FRAMES_MAX;
-        }
-        my $at = defined $place ? " at $place." : '';
-        return bless { text => join '', "Oribi::CallTimeout: the call has run for longer than call_timeout$at\n", @lines }, $class;
+        my ($class, $frames) = @_;
+        my ($place) = $frames =~ / (at .* line [0-9]+)$/m;
+        my $text = 'Oribi::CallTimeout: the call has run for longer than call_timeout' . (defined $place ? " $place." : '');
+        return bless { text => "$text\n$frames" }, $class;
     }
 }
 
@@ -232,7 +220,8 @@ How many microseconds the request has waited for its call.
 =item oribi.extend_deadline
 
 C<< ->($seconds) >>: the running call may take so long from now. A call that is longer than C<call_timeout> dies with an object of class
-C<Oribi::CallTimeout>; not caught it is a 504. One that does not return to Perl for two more seconds is answered with 504, and its worker is replaced.
+C<Oribi::CallTimeout>, whose text says where the call stood; not caught it is a 504. One that does not return to Perl for two more seconds is answered with
+504, and its worker is replaced; the error log shows where it stood.
 
 =item oribi.trailers
 

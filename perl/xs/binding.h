@@ -6,6 +6,7 @@
  *   lazy.c    psgix.io, psgix.informational and oribi.extend_deadline, made when they are first looked at; how closures find their call
  *   reply.c   a response of any shape becomes a reply
  *   body.c    bodies that are handles or objects, and the writer of streamed answers
+ *   frames.c  where a call stands that has to be given up
  *   signals.c the program's own handlers, and the traps of a manager
  *
  * Perl code may die or exit at any line that can run it: Perl then jumps over our frames. No core function is ever among them, since the core
@@ -153,6 +154,9 @@ struct psgi_worker {
     SV *signals; /* the same */
     SV *close;   /* the same */
     void *interpreter;
+    void *stack; /* the PERL_SI on which it calls the application */
+    char stands[4096]; /* where the call stood when its deadline passed, innermost first … */
+    size_t stands_len; /* … 0: nothing is known */
 
     /* the current call */
     struct oribi_req *req; /* NULL in state NONE */
@@ -203,7 +207,7 @@ enum {
 bool psgi_worker_run(pTHX_ struct psgi_worker *w);
 
 /* True while a call runs that is over call_timeout: what the handler of the core's deadline_signal asks. */
-bool psgi_worker_overdue(pTHX_ const struct psgi_worker *w);
+bool psgi_worker_overdue(const struct psgi_worker *w);
 
 /* Makes this the process's title and leaves the value of $0 alone. */
 void psgi_title(pTHX_ const char *text);
@@ -333,6 +337,13 @@ SV *psgi_writer(pTHX_ struct psgi_worker *w);
 /* Defines the writer's methods. */
 void psgi_writer_boot(pTHX);
 
+/* --- frames.c: for oribi_worker_show_frames() --- */
+
+size_t psgi_frames(void *worker, uint32_t hand, bool own_thread, char *dst, size_t cap);
+
+/* The same for a call that is told of its deadline, in the handler of that signal: into worker->stands. */
+void psgi_note_frames(struct psgi_worker *worker);
+
 /* --- signals.c --- */
 
 struct oribi_prefork;
@@ -346,6 +357,9 @@ void psgi_signals_boot(pTHX);
 
 /* In a worker of a server: what the application does to %SIG leaves the handlers of the core in force. */
 void psgi_signals_guard(pTHX);
+
+/* The deadline's signal is about the calls of this worker; NULL: of none. */
+void psgi_signals_watch(struct psgi_worker *w);
 
 /* Around a wait in the core, which may be entered only after true: after false a handler of Perl's is to run first. */
 bool psgi_doze(pTHX_ const struct psgi_worker *w);

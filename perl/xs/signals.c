@@ -2,6 +2,7 @@
  * our handlers under a %SIG that applications change, and waiting in C that a signal for Perl ends. */
 #include "xs/binding.h"
 
+#include "oribi/base/os.h"
 #include "oribi/server/prefork.h"
 #include "oribi/server/signals.h"
 
@@ -114,13 +115,21 @@ typedef void (*action_fn)(int, siginfo_t *, void *);
 
 static action_fn perls_handler;
 static struct oribi_worker *volatile sleeper; /* waits in the core, or is about to */
+static struct psgi_worker *volatile watched;  /* whose calls have a deadline */
 
-/* Perl's handler only notes the signal. Whoever waits in the core must come back for it to be acted upon, also when the signal came between the look at that note and
+void psgi_signals_watch(struct psgi_worker *w)
+{
+    watched = w;
+}
+
+/* Perl's handler only notes the signal: for the deadline's, where the call stands is looked at now, since it moves on before Perl acts. Whoever waits in the core must come back for it to be acted upon, also when the signal came between the look at that note and
  * the system call. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int kept = errno;
     perls_handler(number, info, context);
+    if (watched && number == oribi_os_runtime_signal() && psgi_worker_overdue(watched))
+        psgi_note_frames(watched);
     struct oribi_worker *worker = sleeper;
     if (worker)
         oribi_worker_wake(worker);

@@ -296,7 +296,7 @@ static void after_reply(pTHX_ struct psgi_worker *w, SV *env)
 
 /* --- the call --- */
 
-bool psgi_worker_overdue(pTHX_ const struct psgi_worker *w)
+bool psgi_worker_overdue(const struct psgi_worker *w)
 {
     bool ours = w->interpreter == (void *)PERL_GET_THX && !oribi_worker_abandoned(w->core);
     return ours && oribi_hand_overdue(oribi_hand(w->core, 0)) != 0;
@@ -402,8 +402,10 @@ bool psgi_worker_run(pTHX_ struct psgi_worker *w)
     bool wants_mold;
     dSP;
     PUSHSTACKi(PERLSI_UNKNOWN);
+    w->stack = PL_curstackinfo;
     ENTER;
     SAVEDESTRUCTOR_X(loop_left, w);
+    psgi_signals_watch(w);
     if (w->process)
         psgi_signals_guard(aTHX);
     while (!(wants_mold = turn(w))) {
@@ -439,11 +441,13 @@ struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, const struc
     w->signals = newRV_noinc((SV *)newXS(NULL, psgi_xs_signals, __FILE__));
     w->close = psgi_body_closer(aTHX);
     psgi_env_init(aTHX_ w, multiprocess);
+    oribi_worker_show_frames(core, psgi_frames, w);
     return w;
 }
 
 void psgi_worker_free(pTHX_ struct psgi_worker *w)
 {
+    psgi_signals_watch(NULL);
     psgi_env_deinit(aTHX_ w);
     SvREFCNT_dec(w->app);
     SvREFCNT_dec(w->answer);

@@ -348,19 +348,6 @@ void oribi_log_block(enum oribi_log_level level, const char *head, const char *t
 }
 
 /* Through a pipe of ours, because the sink may have no room and the C library's function waits for it. What that pipe holds is more than a line can. */
-void oribi_log_backtrace(const char *head)
-{
-    int fds[2];
-    char text[LINE_CAP];
-    if (oribi_os_small_pipe(fds) < 0)
-        return;
-    oribi_os_backtrace(fds[1]);
-    ssize_t n = oribi_os_read(fds[0], text, sizeof(text));
-    oribi_log_block(ORIBI_LOG_ERROR, head, text, n > 0 ? (uint32_t)n : 0);
-    oribi_os_close(fds[0]);
-    oribi_os_close(fds[1]);
-}
-
 int oribi_log_gate_open(struct oribi_log_gate *gate, int64_t now_ms)
 {
     if (gate->window_ms == 0 || now_ms - gate->window_ms >= GATE_WINDOW_MS) {

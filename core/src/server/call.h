@@ -163,6 +163,8 @@ struct oribi_worker {
     /* deadlines */
     int64_t seen_us;   /* when the helper looked last; of the helper */
     atomic_bool dying; /* one thread has begun to end the worker */
+    oribi_frames_fn frames; /* NULL: the language shows none */
+    void *frames_self;
     struct oribi_watch pool_watch;
     struct oribi_handoff pool; /* -1, -1: none */
     bool pool_ready;           /* somebody put something in */
@@ -412,6 +414,9 @@ bool oribi__last_call(struct oribi_worker *worker);
 
 /* worker.c: books the end of a call; the connection is finished or aborted by the caller. */
 void oribi__call_end(struct oribi__call *call, int status);
+
+/* post_mortem.c: logs where the hand's call stands; `interrupted` on the call's own thread. */
+void oribi__post_mortem(const struct oribi_hand *hand, bool own_thread, const void *interrupted);
 
 /* worker_life.c: this process's worker, for handlers, which have no argument. */
 extern struct oribi_worker *oribi__own_worker;

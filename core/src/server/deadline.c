@@ -93,7 +93,7 @@ static const char *phase_text(const struct oribi__call *call)
                                               : "nothing answered";
 }
 
-static void log_post_mortem(struct oribi_hand *hand, const struct outcome *outcome, bool own_thread)
+static void log_end(const struct oribi_hand *hand, const struct outcome *outcome)
 {
     struct oribi_worker *w = hand->worker;
     int64_t ms = (oribi_clock_us() - atomic_load(hand->started_us)) / 1000;
@@ -105,10 +105,6 @@ static void log_post_mortem(struct oribi_hand *hand, const struct outcome *outco
               "the worker ends",
               hand->line, (long long)ms, (long long)w->options->call_timeout_ms, outcome->phase,
               outcome->answered ? ", 504 sent" : "", others, outcome->passed, outcome->cut);
-    if (own_thread)
-        oribi_log_backtrace("call deadline: the frames of the call");
-    else
-        oribi_log(ORIBI_LOG_ERROR, "call deadline: its thread takes no signals, so there is no backtrace");
 }
 
 static void begin_end(struct oribi_hand *hand, struct outcome *outcome)
@@ -137,21 +133,22 @@ static void end_others(struct oribi_hand *hand, struct outcome *outcome)
     }
 }
 
-/* Holding the reactor. Does not return. */
-static _Noreturn void give_up(struct oribi_hand *hand, struct outcome *outcome, bool own_thread)
+/* Holding the reactor; `interrupted`: where, NULL on another thread than the call's. Does not return. */
+static _Noreturn void give_up(struct oribi_hand *hand, struct outcome *outcome, const void *interrupted)
 {
     struct oribi_worker *w = hand->worker;
     oribi__note_long(w, oribi_clock_us());
     end_others(hand, outcome);
     pass_all(w, outcome);
     note_end(hand->call);
-    log_post_mortem(hand, outcome, own_thread);
+    log_end(hand, outcome);
     if (w->setup.access_log) {
         for (uint32_t i = 0; i < w->hand_count; i++)
             if (w->hands[i].call)
                 oribi__log_access(w->hands[i].call, w->hands[i].call->status, oribi_clock_us());
         oribi_access_log_flush(w->setup.access_log);
     }
+    oribi__post_mortem(hand, interrupted != NULL, interrupted);
     _exit(ORIBI_EXIT_CALL_DEADLINE);
 }
 
@@ -223,7 +220,7 @@ static bool still_overdue(const struct oribi_hand *hand)
     return (hand->call || hand->after) && oribi_hand_overdue(hand);
 }
 
-static void end_worker(struct oribi_hand *hand)
+static void end_worker(struct oribi_hand *hand, const void *interrupted)
 {
     struct oribi_worker *w = hand->worker;
     struct outcome outcome = {0};
@@ -236,11 +233,11 @@ static void end_worker(struct oribi_hand *hand)
     begin_end(hand, &outcome);
     if (others_call(hand))
         let_others_finish(hand);
-    give_up(hand, &outcome, true);
+    give_up(hand, &outcome, interrupted);
 }
 
 /* The call of this thread is over its deadline. */
-static void act(struct oribi_hand *hand, int64_t now_us)
+static void act(struct oribi_hand *hand, int64_t now_us, const void *interrupted)
 {
     struct oribi_worker *w = hand->worker;
     int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_relaxed);
@@ -249,7 +246,7 @@ static void act(struct oribi_hand *hand, int64_t now_us)
     if (now_us < deadline_us + ORIBI_DEADLINE_HARD_MS * 1000)
         tell(hand, deadline_us);
     else if (!atomic_load(&w->dying))
-        end_worker(hand);
+        end_worker(hand, interrupted);
 }
 
 static struct oribi_hand *own_hand(struct oribi_worker *w)
@@ -269,7 +266,7 @@ static void forward(struct oribi_worker *w, int signal_number, int64_t now_us)
             (void)pthread_kill(thread_of(&w->hands[i]), signal_number);
 }
 
-static void on_signal(int signal_number)
+static void on_signal(int signal_number, siginfo_t *info, void *context)
 {
     int saved = errno;
     struct oribi_worker *w = oribi__own_worker;
@@ -278,7 +275,7 @@ static void on_signal(int signal_number)
     int64_t now_us = oribi_clock_us();
     struct oribi_hand *hand = own_hand(w);
     if (hand && overdue(hand, now_us))
-        act(hand, now_us);
+        act(hand, now_us, oribi_os_interrupted(context));
     else
         forward(w, signal_number, now_us);
     errno = saved;
@@ -290,7 +287,7 @@ void oribi_deadline_install(struct oribi_worker *w)
     if (number <= 0)
         return;
     /* No SA_RESTART: the signal is to end waits of the application's, and it is never sent to a call in time. */
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     (void)sigaction(number, &action, NULL); /* a valid number */
     oribi_os_backtrace_prepare();
@@ -312,7 +309,7 @@ static void take_over(struct oribi_hand *hand)
         return;
     }
     begin_end(hand, &outcome);
-    give_up(hand, &outcome, false);
+    give_up(hand, &outcome, NULL);
 }
 
 /* Suspended, frozen (cgroups) or stopped (SIGSTOP): CLOCK_MONOTONIC may have gone on, the call has not. */

@@ -297,30 +297,6 @@ static void test_a_line_of_a_signal_handler_waits_for_nobody(void)
     close(log_pipe[1]);
 }
 
-static int backtrace_without_room(void *data)
-{
-    (void)data;
-    oribi_log_init(log_pipe[1], ORIBI_LOG_INFO);
-    oribi_os_backtrace_prepare();
-    oribi_log_backtrace("frames");
-    read_all(log_pipe[0]);
-    if (count_in(seen, "error: frames\n    ") != 1)
-        return 1;
-    while (write(error_log.sink.fd, seen, sizeof(seen)) > 0)
-        ;
-    oribi_log_backtrace("frames");
-    return oribi_log_waits() ? 0 : 2;
-}
-
-static void test_a_backtrace_waits_for_nobody(void)
-{
-    if (pipe2(log_pipe, O_CLOEXEC) < 0 || fcntl(log_pipe[0], F_SETFL, O_NONBLOCK) < 0)
-        exit(2);
-    ok_eq(child_code(backtrace_without_room, NULL), 0);
-    close(log_pipe[0]);
-    close(log_pipe[1]);
-}
-
 /* The rest changes standard error for good. */
 
 static char dir[] = "/tmp/oribi-log-XXXXXX";
@@ -486,7 +462,6 @@ int main(void)
     test_a_log_that_nobody_reads_drops_lines_and_tells_how_many();
     test_lines_that_wait_stay_with_their_process();
     test_a_line_of_a_signal_handler_waits_for_nobody();
-    test_a_backtrace_waits_for_nobody();
     if (!mkdtemp(dir))
         return 2;
     test_a_rotated_log_continues_in_the_new_file();

@@ -93,6 +93,16 @@ static void answer_and_go_on(struct oribi_req *req)
     oribi_hand_back(calling);
 }
 
+static bool reads_what_is_not_there;
+
+/* What a binding reads from its runtime. */
+static size_t show_frames(void *self, uint32_t hand, bool own_thread, char *dst, size_t cap)
+{
+    if (reads_what_is_not_there)
+        (void)raise(SIGSEGV);
+    return (size_t)snprintf(dst, cap, "app.x:7: in hang of hand %u, %s\n", hand, own_thread ? "stopped" : "running");
+}
+
 static void block_signals(void)
 {
     sigset_t all;
@@ -105,6 +115,9 @@ static void app(struct oribi_req *req)
     calling = oribi__call_of(req)->hand;
     thrown = 0;
     if (path_is(req, "/hang")) {
+        hang();
+    } else if (path_is(req, "/hang-in-pieces")) {
+        reads_what_is_not_there = true;
         hang();
     } else if (path_is(req, "/deaf")) {
         block_signals();
@@ -165,6 +178,7 @@ static _Noreturn void worker_main(struct world *world)
     alarm(60);
     if (oribi_worker_create(&setup, &w) < 0)
         _exit(1);
+    oribi_worker_show_frames(w, show_frames, NULL);
     for (;;) {
         struct oribi_req *req = oribi_worker_take(w);
         if (req)
@@ -430,9 +444,10 @@ static void check_hang(const char *path, bool helper, const char *log_line)
 
 static void test_a_hung_call_is_answered(void)
 {
-    check_hang("/hang", true, "deadline_test("); /* a frame of the backtrace */
-    check_hang("/hang", false, "deadline_test(");
-    check_hang("/deaf", true, "takes no signals");
+    check_hang("/hang", true, "innermost first\n    app.x:7: in hang of hand 0, stopped\n    C: ");
+    check_hang("/hang", false, "(deadline_test)\n"); /* a native frame */
+    check_hang("/deaf", true, "    app.x:7: in hang of hand 0, running\n");
+    check_hang("/hang-in-pieces", true, "the worker ends\n");
 }
 
 static void test_a_begun_answer_is_cut(void)

@@ -141,7 +141,7 @@ sub _watch_calls {
     Scalar::Util::weaken($worker);
     $SIG{ Oribi::_deadline_signal() } = sub {
         return unless $worker && $worker->_overdue;
-        die Oribi::CallTimeout->new unless _at_prompt();
+        die Oribi::CallTimeout->new($worker->_stands) unless _at_prompt();
         $worker->_begin_anew;
     };
     return;

@@ -1,6 +1,6 @@
 /* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several threads), env.c (request to Ruby), reply.c (Ruby to answer),
- * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long), settings.c (options, listeners, logs), process.c, prefork.c
- * and fork.c (process control), ext.c (setup).
+ * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long), frames.c (where those stand), settings.c (options,
+ * listeners, logs), process.c, prefork.c and fork.c (process control), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby code is run under
  * rb_protect in one place, worker.c. */
@@ -245,6 +245,9 @@ int ext_deadline_watch(struct ext_worker *worker);
 
 /* oribi.extend_deadline. Raises ArgumentError for what are no seconds. */
 void ext_call_extend(struct ext_call *call, VALUE seconds);
+
+/* frames.c: from here on a call that has to be given up shows where it stands. */
+void ext_frames_show(struct ext_worker *worker);
 
 /* settings.c */
 void ext_settings_setup(void);

@@ -26,6 +26,9 @@ append_ldflags(%w[-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack])
 # Lets environments be filled by place; without it they are built key by key.
 have_func("rb_hash_tbl", "ruby.h")
 
+# The frames of another thread than the one that looks (Ruby 3.3).
+have_func("rb_profile_thread_frames", "ruby/debug.h")
+
 # After the probe: the archive is made by the Makefile that this file writes.
 $LOCAL_LIBS << " core/liboribi.a -pthread"
 

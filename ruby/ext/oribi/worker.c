@@ -433,6 +433,7 @@ void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup 
         worker->core = NULL;
         rb_raise(ext_error, "cannot start a worker: %s", oribi_error_text(result));
     }
+    ext_frames_show(worker);
 }
 
 /* A worker over open listeners, for the calling process and thread.

@@ -58,8 +58,12 @@ module Oribi
       (legible(error.message).lines(chomp: true).drop(1) + trace(error) + cause_lines(error.cause)).map { |line| legible(line) }
     end
 
-    # Without frames of ours: nobody looks there for a mistake of the application's.
-    def trace(error) = Array(error.backtrace).reject { |line| line.start_with?(*OURS) }
+    # Without frames of ours: nobody looks there for a mistake of the application's. A call that is told of its deadline has not called `raise` itself.
+    def trace(error)
+      lines = Array(error.backtrace).reject { |line| line.start_with?(*OURS) }
+      lines.shift if error.is_a?(CallTimeout) && lines.first&.match?(/:in [`'](?:Thread#)?raise'\z/)
+      lines
+    end
 
     def cause_lines(cause)
       cause ? ["caused by #{cause.class}: #{first_line(cause)}", *trace(cause)] : []

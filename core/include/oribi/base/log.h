@@ -39,9 +39,6 @@ void oribi_log(enum oribi_log_level level, const char *format, ...) __attribute_
 /* As oribi_log, but newlines in [text, text+n) are kept and indented, and tabs stay tabs: backtraces. */
 void oribi_log_block(enum oribi_log_level level, const char *head, const char *text, uint32_t n);
 
-/* The calling thread's native backtrace as such a block. Takes no memory once oribi_os_backtrace_prepare() was called; async-signal-safe. */
-void oribi_log_backtrace(const char *head);
-
 /* At most `burst` lines per 10 s through one gate; a dropped count is logged with the next line that passes. */
 struct oribi_log_gate {
     uint32_t burst;

@@ -212,9 +212,13 @@ int oribi_os_private_signal(void);
 /* Another one, for us to raise a language runtime's attention with; 0 where there is none. */
 int oribi_os_runtime_signal(void);
 
-/* Writes the calling thread's native backtrace to fd, one frame a line. Takes no memory once prepare was called, so a signal handler may call it. */
+/* Where the thread was that runs a signal handler, from the handler's third argument. Never NULL. */
+const void *oribi_os_interrupted(const void *context);
+
+/* Writes the innermost native frames of the calling thread to dst, from `interrupted` on outwards, at most `max`, one a line; returns the length, 0 where the system
+ * cannot tell. Takes no memory once prepare was called, so a signal handler may call it. */
 void oribi_os_backtrace_prepare(void);
-void oribi_os_backtrace(int fd);
+size_t oribi_os_native_frames(const void *interrupted, int max, char *dst, size_t cap);
 
 /* private: shared by os.c, os_<system>.c and their tests */
 

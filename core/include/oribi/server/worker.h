@@ -39,6 +39,15 @@ struct oribi_worker_setup {
 /* Gives a worker owned by the calling process and thread. 0, ORIBI_ENOMEM or ORIBI_ESYS. Call after fork. */
 int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_worker **out);
 
+enum { ORIBI_FRAMES_MAX = 20 };
+
+/* Writes where the call of a hand (0 without several) stands in its language, innermost first, at most ORIBI_FRAMES_MAX frames, each a line that ends with a
+ * newline; returns the length. Called once, when nothing else could end the call: in a signal handler on the call's own thread, which may be anywhere in the
+ * runtime, or from another thread while that one takes no signals. So it only reads, runs no code of the runtime, takes no memory and no lock. A fault in it ends
+ * the process, as its return does. */
+typedef size_t (*oribi_frames_fn)(void *self, uint32_t hand, bool own_thread, char *dst, size_t cap);
+void oribi_worker_show_frames(struct oribi_worker *worker, oribi_frames_fn fn, void *self);
+
 /* Closes every connection and frees the worker. In a child forked by the application it only closes descriptors. */
 void oribi_worker_destroy(struct oribi_worker *worker);
 
