@@ -88,6 +88,9 @@ E2E.suite("storage") do
 
   def test_a_folder_that_is_not_there
     one = launch("#{@space}/nowhere")
+    refusal = "request bodies over body_memory_max (16384 bytes) are refused with 503"
+    assert_alive(one) # the worker is up
+    assert_includes one.stderr, "warn: no file can be made in #{@space}/nowhere: no such file or directory; #{refusal}\n"
     assert_refused_with(503, one, "no such file or directory")
     assert_cut(one, "no such file or directory")
   end
@@ -95,6 +98,7 @@ E2E.suite("storage") do
   def test_a_folder_that_goes_and_comes_back
     FileUtils.mkdir("#{@space}/tmp")
     one = launch("#{@space}/tmp")
+    refute_match(/no file can be made/, one.stderr)
     assert_equal STORAGE_MEGABYTE, post(one, STORAGE_MEGABYTE).read_response.body.bytesize
     FileUtils.rmdir("#{@space}/tmp")
     assert_refused_with(503, one, "no such file or directory")

@@ -138,6 +138,21 @@ static void free_worker(struct oribi_worker *w)
     oribi_mem_free(w);
 }
 
+/* An operator hears at the start, and not with the first long upload, that none can be taken. Once for all workers: by the first one, as the user that they
+ * run as. */
+static void try_temp_dir(const struct oribi_worker *w)
+{
+    int fd = -1;
+    if (!w->setup.board || w->slot != w->setup.board->slots)
+        return;
+    if (oribi_os_temp_file(&fd) < 0)
+        oribi_log(ORIBI_LOG_WARN,
+                  "no file can be made in %s: %s; request bodies over body_memory_max (%u bytes) are refused with %d",
+                  oribi_os_temp_dir(), oribi_os_error_text(), w->options->limits.body_memory_max,
+                  oribi_error_status(oribi_os_store_failed()));
+    oribi_os_close(fd);
+}
+
 int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_worker **out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -182,6 +197,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     }
     defuse(SIGPIPE);
     defuse(SIGXFSZ);
+    try_temp_dir(w);
     (void)pthread_once(&once, register_fork_handler);
     oribi__own_worker = w;
     if (w->options->call_timeout_ms)
