@@ -26,7 +26,7 @@ static void note_glob(struct psgi_glob *kept, GV *glob)
 {
     kept->glob = glob;
     kept->flags = SvFLAGS(glob);
-    kept->body = *GvGP(glob);
+    memcpy(&kept->body, GvGP(glob), sizeof kept->body); /* with its padding, since bytes are compared */
 }
 
 /* The body holds the slots and how many globs share it. A weak reference to a glob is magic of it. */
@@ -90,7 +90,7 @@ static void open_empty_input(pTHX_ struct psgi_input *input)
     IO *io = GvIOp(glob);
     note_glob(&input->glob, glob);
     input->io_flags = SvFLAGS(io);
-    input->io_body = *(XPVIO *)SvANY(io);
+    memcpy(&input->io_body, SvANY(io), sizeof input->io_body);
     input->layer = *IoIFP(io);
     input->layer_flags = PerlIOBase(IoIFP(io))->flags;
     input->data = data;
