@@ -83,15 +83,10 @@ static void set_address(struct oribi_conn *c, const struct sockaddr_storage *pee
 
 /* --- connections_max --- */
 
-static bool at_limit(const struct oribi_worker *w)
-{
-    return w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
-}
-
 /* Also at the limit, while a connection may go for the new one. Beyond it, where one did not go after all, first another has to. */
 static bool has_room(const struct oribi_worker *w)
 {
-    if (!at_limit(w))
+    if (!oribi__at_limit(w))
         return true;
     return w->reactor.conn_count == w->options->connections_max && oribi_reactor_room_ms(&w->reactor) == 0;
 }
@@ -103,7 +98,7 @@ static bool beyond_limit(const struct oribi_worker *w)
 
 int64_t oribi__room_wait_ms(const struct oribi_worker *w)
 {
-    bool waits = beyond_limit(w) || (at_limit(w) && !w->gates_open); /* somebody in the backlog, too */
+    bool waits = beyond_limit(w) || (oribi__at_limit(w) && !w->gates_open); /* somebody in the backlog, too */
     return waits && !w->stopping ? oribi_reactor_room_ms(&w->reactor) : -1;
 }
 
@@ -229,7 +224,7 @@ void oribi__gates_close(struct oribi_worker *w)
 static bool empty_gate(struct oribi_worker *w, struct oribi__gate *gate)
 {
     int result = 0;
-    while (!at_limit(w) && w->reactor.now_ms >= w->pause_until_ms && result == 0)
+    while (!oribi__at_limit(w) && w->reactor.now_ms >= w->pause_until_ms && result == 0)
         result = accept_next(w, gate);
     gate->over = result < 0 && (result != ORIBI_AGAIN || gate->listener->is_unix);
     return !gate->over;
@@ -327,7 +322,7 @@ void oribi__accept_turn(struct oribi_worker *w)
 {
     if (w->stopping)
         return;
-    while (oribi__make_room(w)) /* siblings' connections, and those that stayed though there was no room */
+    while (oribi__at_limit(w) && oribi__make_room(w)) /* siblings' connections, and those that stayed though there was no room */
         continue;
     if (!w->gates_open && w->reactor.now_ms >= w->pause_until_ms && has_room(w))
         oribi__gates_open(w);

@@ -317,8 +317,17 @@ struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *worker);
 
 enum { ORIBI__RETRY_AFTER_S = 1 }; /* what 503 for overload says */
 
+/* As many connections as connections_max, or more. */
+static inline bool oribi__at_limit(const struct oribi_worker *w)
+{
+    return w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
+}
+
 /* True with queue_max or queue_time_max: requests are refused that wait too long or are too many. */
-bool oribi__limits_waiting(const struct oribi_worker *worker);
+static inline bool oribi__limits_waiting(const struct oribi_worker *w)
+{
+    return w->options->queue_max > 0 || w->options->queue_time_max_ms > 0;
+}
 
 /* Answers 503 to what is too much: the newest beyond queue_max, the oldest beyond queue_time_max. */
 void oribi__shed(struct oribi_worker *worker);

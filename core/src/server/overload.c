@@ -67,11 +67,6 @@ static int64_t queue_us(const struct oribi_call *call, int64_t now_us)
 
 /* --- refusing --- */
 
-bool oribi__limits_waiting(const struct oribi_worker *w)
-{
-    return w->options->queue_max > 0 || w->options->queue_time_max_ms > 0;
-}
-
 static bool too_late(const struct oribi_worker *w, int64_t waited_us)
 {
     return w->options->queue_time_max_ms > 0 && waited_us > w->options->queue_time_max_ms * 1000;

@@ -425,7 +425,7 @@ int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
     int64_t bound_ms = TIMEOUT_NEVER;
     if (!w->gates_open && w->pause_until_ms > w->reactor.now_ms)
         bound_ms = w->pause_until_ms - w->reactor.now_ms;
-    int64_t room_ms = oribi__room_wait_ms(w);
+    int64_t room_ms = oribi__at_limit(w) ? oribi__room_wait_ms(w) : -1;
     if (room_ms >= 0)
         bound_ms = sooner(bound_ms, room_ms);
     if (w->own_due)
