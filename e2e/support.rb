@@ -10,6 +10,7 @@
 require "minitest/autorun"
 require "json"
 require "digest"
+require "digest/sha2" # else loaded by the first of several threads that need it, under the eyes of the others
 require "fileutils"
 require "socket"
 require "time"
