@@ -361,9 +361,11 @@ void psgi_signals_guard(pTHX);
 /* The deadline's signal is about the calls of this worker; NULL: of none. */
 void psgi_signals_watch(struct psgi_worker *w);
 
-/* Around a wait in the core, which may be entered only after true: after false a handler of Perl's is to run first. */
-bool psgi_doze(pTHX_ const struct psgi_worker *w);
+/* Around a wait in the core, which `wake` ends, and which may be entered only after true: after false a handler of Perl's is to run first. */
+bool psgi_doze(pTHX_ void (*wake)(void *), void *argument);
 void psgi_awake(void);
+void psgi_wake_worker(void *worker);
+void psgi_wake_process(void *process);
 
 /* Adds [signal, what the workers get, seconds between two of them] for each trap. Dies for what cannot be trapped or does not exist. */
 void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *traps);

@@ -114,7 +114,8 @@ void psgi_signals_guard(pTHX)
 typedef void (*action_fn)(int, siginfo_t *, void *);
 
 static action_fn perls_handler;
-static struct oribi_worker *volatile sleeper; /* waits in the core, or is about to */
+static void (*volatile wake_sleeper)(void *); /* NULL: nobody waits in the core, or is about to */
+static void *volatile sleeper;
 static struct psgi_worker *volatile watched;  /* whose calls have a deadline */
 
 void psgi_signals_watch(struct psgi_worker *w)
@@ -130,22 +131,34 @@ static void on_signal(int number, siginfo_t *info, void *context)
     perls_handler(number, info, context);
     if (watched && number == oribi_os_runtime_signal() && psgi_worker_overdue(watched))
         psgi_note_frames(watched);
-    struct oribi_worker *worker = sleeper;
-    if (worker)
-        oribi_worker_wake(worker);
+    void (*wake)(void *) = wake_sleeper;
+    if (wake)
+        wake(sleeper);
     errno = kept;
 }
 
-bool psgi_doze(pTHX_ const struct psgi_worker *w)
+void psgi_wake_worker(void *worker)
 {
-    sleeper = w->core;
+    oribi_worker_wake((struct oribi_worker *)worker);
+}
+
+void psgi_wake_process(void *process)
+{
+    oribi_process_wake((struct oribi_process *)process);
+}
+
+bool psgi_doze(pTHX_ void (*wake)(void *), void *argument)
+{
+    sleeper = argument;
+    atomic_signal_fence(memory_order_seq_cst);
+    wake_sleeper = wake;
     atomic_signal_fence(memory_order_seq_cst);
     return !PL_sig_pending;
 }
 
 void psgi_awake(void)
 {
-    sleeper = NULL;
+    wake_sleeper = NULL;
 }
 
 /* Handlers that were set before this module was loaded are replaced one by one; those set later get ours from Perl. */

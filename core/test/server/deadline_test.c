@@ -494,6 +494,38 @@ static void test_a_machine_that_stood_still_is_forgiven(void)
     free(w);
 }
 
+/* One of several calls that waits for its client has none; it must not hide the deadline of another. */
+static void test_a_call_that_waits_hides_no_deadline(void)
+{
+    struct oribi_slot slot = {0};
+    struct oribi_hand hands[2];
+    struct oribi_worker *w = calloc(1, sizeof(*w));
+    memset(hands, 0, sizeof(hands));
+    w->slot = &slot;
+    w->hands = hands;
+    w->hand_count = 2;
+    for (int i = 0; i < 2; i++) {
+        hands[i].worker = w;
+        hands[i].started_us = &hands[i].own_started_us;
+        hands[i].deadline_us = &hands[i].own_deadline_us;
+        hands[i].line = hands[i].own_line;
+        hands[i].after = true; /* runs, and has no request any more */
+        atomic_store(hands[i].started_us, 1000 + i);
+    }
+    snprintf(hands[1].own_line, sizeof(hands[1].own_line), "GET /second");
+    atomic_store(hands[1].deadline_us, 5000);
+    oribi__hands_publish(w);
+    ok_eq(atomic_load(&slot.call_deadline_us), 5000);
+    is_str(slot.line, "GET /second");
+    atomic_store(hands[0].deadline_us, 4000);
+    oribi__hands_publish(w);
+    ok_eq(atomic_load(&slot.call_deadline_us), 4000);
+    hands[0].after = hands[1].after = false;
+    oribi__hands_publish(w);
+    ok_eq(atomic_load(&slot.call_started_us), 0);
+    free(w);
+}
+
 static void test_what_applications_may_ask_for(void)
 {
     ok_eq(oribi_extension_ms(1.5), 1500);
@@ -509,6 +541,7 @@ int main(void)
     quiet_log();
     alarm(200);
     test_what_applications_may_ask_for();
+    test_a_call_that_waits_hides_no_deadline();
     test_a_machine_that_stood_still_is_forgiven();
     test_the_runtime_is_told_at_the_deadline();
     test_an_extended_call_is_left_alone();
