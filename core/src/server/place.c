@@ -43,7 +43,8 @@ static uint32_t free_at(const struct oribi_slot *slot)
 uint32_t oribi__idle_siblings(const struct oribi_worker *w)
 {
     const struct oribi_scoreboard *board = w->setup.board;
-    uint32_t own = oribi__shared(w) && oribi__free_hands(w) > 0 ? oribi__free_hands(w) - 1 : 0;
+    uint32_t own = oribi__shared(w) ? free_at(w->slot) : 0; /* from the slot: the helper asks without the lock */
+    own -= own > 0;
     uint32_t count = 0;
     for (uint32_t i = 0; board && i < board->count; i++) {
         if (&board->slots[i] == w->slot || !is_free(&board->slots[i]))

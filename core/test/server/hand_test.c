@@ -499,9 +499,9 @@ static void test_placement_counts_free_hands(void)
     ok_eq(oribi__idle_siblings(w), 4);
     ok_eq(oribi_hands_open(w, 3), 0); /* two more beside the one that takes the next */
     ok_eq(oribi__idle_siblings(w), 1);
-    w->busy_count = 3;
+    atomic_store(&w->slot->threads_busy, 3);
     ok_eq(oribi__idle_siblings(w), 4);
-    w->busy_count = 0;
+    atomic_store(&w->slot->threads_busy, 0);
     oribi_hands_close(w);
     w->setup.board = NULL;
     oribi_scoreboard_destroy(&board);
