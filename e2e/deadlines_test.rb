@@ -9,7 +9,7 @@ E2E.suite("call_timeout") do
 
   define_method(:setup) do
     super()
-    @server = start("--workers", "1", "--call-timeout", "300ms", app: app)
+    @server = start("--workers", "1", "--call-timeout", "1s", app: app)
     @client = connect(@server)
     @pid = @client.get("/").body
   end
@@ -19,7 +19,7 @@ E2E.suite("call_timeout") do
   end
 
   def test_a_stream_lasts_as_long_as_something_is_sent
-    assert_equal "." * 24, @client.get("/trickle/24").body
+    assert_equal "." * 40, @client.get("/trickle/40").body
     assert_equal 0, @server.stderr.scan("error:").size
     assert_goes_on
   end
@@ -28,7 +28,7 @@ E2E.suite("call_timeout") do
   def test_a_client_that_reads_slowly_is_waited_for
     slow = connect(@server, receive_buffer: 4096)
     slow.request("GET", "/flood/24")
-    sleep(3) # there is no event to wait for: something must not happen
+    sleep(4) # there is no event to wait for: something must not happen
     assert_equal 24 << 20, slow.read_response.body.bytesize
     assert_equal 0, @server.stderr.scan("error:").size
     assert_goes_on
@@ -57,7 +57,7 @@ E2E.suite("call_timeout") do
     other.get("/")
     assert_equal "answered", @client.get("/stuck-close").body
     refute_equal @pid, other.get("/").body
-    assert_match(%r{call deadline: GET /stuck-close has run for [2-9]\d\d\d ms .*, answer complete; 2 connections passed on}, @server.stderr)
+    assert_match(%r{call deadline: GET /stuck-close has run for \d+ ms .*, answer complete; 2 connections passed on}, @server.stderr)
   end
 
   if E2E::RUBY

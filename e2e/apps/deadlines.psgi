@@ -61,7 +61,7 @@ my %CALL = (
     'stuck-close'   => sub { closing(sub { stuck() }) },
     'patient-close' => sub {
         my ($env) = @_;
-        return closing(sub { $env->{'oribi.extend_deadline'}->(20); nap(1); $env->{'psgi.errors'}->print("closed\n") });
+        return closing(sub { $env->{'oribi.extend_deadline'}->(20); nap(2); $env->{'psgi.errors'}->print("closed\n") });
     },
     'slow-finish' => sub {
         my ($env) = @_;

@@ -45,7 +45,7 @@ run lambda { |env|
   when "flood" then [200, TEXT, flood(number.to_i)]
   when "slow-close" then [200, TEXT, Closing.new { nap(20) }]
   when "stuck-close" then [200, TEXT, Closing.new { stuck }]
-  when "patient-close" then [200, TEXT, Closing.new { env["oribi.extend_deadline"].call(20); nap(1); say(env, "closed") }]
+  when "patient-close" then [200, TEXT, Closing.new { env["oribi.extend_deadline"].call(20); nap(2); say(env, "closed") }]
   when "slow-finish"
     env["rack.response_finished"] << ->(*) { nap(20) }
     answer("answered")
@@ -66,7 +66,7 @@ run lambda { |env|
   when "sleep" then answer(block_in_sleep)
   when "thread-extends"
     Thread.new { env["oribi.extend_deadline"].call(20) }.join
-    nap(1)
+    nap(2)
     answer("extended")
   else answer(Process.pid)
   end
