@@ -145,14 +145,38 @@ E2E.suite("mishaps") do
 
   # --- files ---
 
-  def test_no_room_for_the_pid_file
-    File.symlink("/dev/full", "#{@space.dir}/pid")
-    failed = run_to_end("--pid-file", "#{@space.dir}/pid", app: @space.app)
-    assert_equal 1, failed.status.exitstatus
-    assert_match(%r{pid_file: cannot write \S+/pid: no space left on device$}, failed.stderr)
-    assert_equal 1, failed.stderr.lines.size
-    assert File.chardev?("/dev/full")
-    refute File.exist?(failed.path), "socket file left" if unix?
+  def test_something_else_in_the_place_of_the_pid_file
+    pid_file = "#{@space.dir}/pid"
+    { "precious\n" => /holds something else than a pid: not replaced$/, "" => nil }.each do |text, pattern|
+      File.write(pid_file, text)
+      next unless pattern
+
+      failed = run_to_end("--pid-file", pid_file, app: @space.app)
+      assert_one_line(pattern, failed)
+      assert_equal text, File.read(pid_file)
+      refute File.exist?(failed.path), "socket file left" if unix?
+    end
+    one = serve("--pid-file", pid_file) # an empty one was made for us
+    assert_equal one.pid, File.read(pid_file).to_i
+  end
+
+  def test_a_link_in_the_place_of_the_pid_file
+    File.write("#{@space.dir}/other", "1234\n")
+    File.symlink("#{@space.dir}/other", "#{@space.dir}/pid")
+    assert_one_line(/pid_file: .* is a symbolic link, which is not followed$/, run_to_end("--pid-file", "#{@space.dir}/pid", app: @space.app))
+    assert_equal "1234\n", File.read("#{@space.dir}/other")
+  end
+
+  # Anybody may lock a file that he can read: that is no server.
+  def test_a_pid_file_that_somebody_else_has_locked
+    pid_file = "#{@space.dir}/pid"
+    File.write(pid_file, "1234\n")
+    File.open(pid_file) do |file|
+      file.flock(File::LOCK_EX)
+      one = serve("--pid-file", pid_file)
+      assert_equal one.pid, File.read(pid_file).to_i
+      assert_one_line(/belongs to a running server, pid #{one.pid}/, run_to_end("--pid-file", pid_file, app: @space.app))
+    end
   end
 
   def test_two_servers_on_one_pid_file

@@ -111,10 +111,15 @@ void oribi_log_init(int fd, enum oribi_log_level level)
 
 /* Standard error goes along as long as it leads where our lines go: an application that has pointed it elsewhere keeps what it chose. It is never CLOEXEC:
  * programs the application starts write there too. */
-static int point_at(const char *path)
+static int point_at(const char *path, const struct oribi_log_owner *owner, bool again)
 {
     int fd = -1;
-    int code = oribi_os_open_append(path, &fd);
+    bool stream = false;
+    int code = oribi_log_file_open(path, owner, &fd, &stream);
+    if (code == 0 && stream && again) { /* what it was then, we have */
+        oribi_os_close(fd);
+        return 0;
+    }
     if (code == 0 && oribi_os_same_file(STDERR_FILENO, error_log.sink.fd) && dup2(fd, STDERR_FILENO) < 0) {
         code = oribi_os_fail();
         oribi_os_close(fd);
@@ -124,20 +129,20 @@ static int point_at(const char *path)
     return code;
 }
 
-int oribi_log_open(const char *path)
+int oribi_log_open(const char *path, const struct oribi_log_owner *owner)
 {
     char absolute[PATH_MAX];
     int code = oribi_os_absolute_path(path, absolute, sizeof(absolute));
     if (code == 0)
-        code = point_at(absolute);
+        code = point_at(absolute, owner, false);
     if (code == 0)
         memcpy(error_log.path, absolute, strlen(absolute) + 1);
     return code;
 }
 
-int oribi_log_reopen(void)
+int oribi_log_reopen(const struct oribi_log_owner *owner)
 {
-    return error_log.path[0] ? point_at(error_log.path) : 0;
+    return error_log.path[0] ? point_at(error_log.path, owner, true) : 0;
 }
 
 bool oribi_log_intact(void)

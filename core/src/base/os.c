@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,9 @@
 
 static _Thread_local int last_errno;
 static _Thread_local char error_text[128];
+static _Thread_local char own_words[256]; /* count while last_errno is SAID */
+
+enum { SAID = -1 };
 
 int oribi_os_fail(void)
 {
@@ -48,9 +52,21 @@ int oribi_os_fail(void)
     }
 }
 
+int oribi_os_fail_saying(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(own_words, sizeof(own_words), format, args); /* cut when longer */
+    va_end(args);
+    last_errno = SAID;
+    return ORIBI_ESYS;
+}
+
 /* strerror() opens with a capital; our lines do not. "I/O error" keeps its own. */
 const char *oribi_os_error_text(void)
 {
+    if (last_errno == SAID)
+        return own_words;
     (void)snprintf(error_text, sizeof(error_text), "%s", strerror(last_errno)); /* cut when longer: still words */
     if (islower((unsigned char)error_text[1]))
         error_text[0] = (char)tolower((unsigned char)error_text[0]);
@@ -373,20 +389,6 @@ int oribi_os_absolute_path(const char *path, char *dst, size_t cap)
         return oribi_os_fail();
     }
     return 0;
-}
-
-/* O_NONBLOCK for the open only: a named pipe without a reader is an error then instead of a wait without end, fifo(7). */
-int oribi_os_open_append(const char *path, int *fd)
-{
-    int got = oribi_os_lift(open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644));
-    if (got < 0)
-        return oribi_os_fail();
-    int code = oribi_os_set_nonblock(got, false);
-    if (code < 0)
-        oribi_os_close(got);
-    else
-        *fd = got;
-    return code;
 }
 
 bool oribi_os_is_file(int fd, int64_t *size)

@@ -70,6 +70,16 @@ int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, sockl
     }
 }
 
+int oribi_os_lock_query(int fd, struct flock *lock)
+{
+    return fcntl(fd, F_OFD_GETLK, lock) < 0 ? oribi_os_fail() : 0;
+}
+
+int oribi_os_lock_try(int fd, struct flock *lock)
+{
+    return fcntl(fd, F_OFD_SETLK, lock) < 0 ? oribi_os_fail() : 0;
+}
+
 int oribi_os_open_again(int fd, int *own)
 {
     char path[32];

@@ -49,10 +49,15 @@ struct oribi_access_log {
     char path[PATH_MAX]; /* absolute; "" for standard output */
 };
 
-static int open_path(struct oribi_access_log *log, char *error)
+static int open_path(struct oribi_access_log *log, const struct oribi_log_owner *owner, bool again, char *error)
 {
+    bool stream = false;
     int fd = *log->path ? -1 : oribi_os_dup(STDOUT_FILENO);
-    int code = *log->path ? oribi_os_open_append(log->path, &fd) : fd < 0 ? fd : 0;
+    int code = *log->path ? oribi_log_file_open(log->path, owner, &fd, &stream) : fd < 0 ? fd : 0;
+    if (code == 0 && stream && again) { /* what it was then, we have */
+        oribi_os_close(fd);
+        return 0;
+    }
     if (code < 0) {
         (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "cannot open the access log %.120s: %s",
                        *log->path ? log->path : "-", oribi_os_error_text());
@@ -76,7 +81,8 @@ static bool find_format(const char *name, enum format *out)
     return false;
 }
 
-int oribi_access_log_open(const char *path, const char *format, struct oribi_access_log **out, char *error)
+int oribi_access_log_open(const char *path, const char *format, const struct oribi_log_owner *owner,
+                          struct oribi_access_log **out, char *error)
 {
     if (strcmp(path, "off") == 0) {
         *out = NULL;
@@ -95,7 +101,7 @@ int oribi_access_log_open(const char *path, const char *format, struct oribi_acc
                        oribi_os_error_text());
     }
     if (code == 0)
-        code = open_path(log, error);
+        code = open_path(log, owner, false, error);
     if (code < 0) {
         oribi_mem_free(log);
         return code;
@@ -106,17 +112,17 @@ int oribi_access_log_open(const char *path, const char *format, struct oribi_acc
     return 0;
 }
 
-int oribi_access_log_reopen(struct oribi_access_log *log, char *error)
+int oribi_access_log_reopen(struct oribi_access_log *log, const struct oribi_log_owner *owner, char *error)
 {
     if (!log)
         return 0;
     oribi_access_log_flush(log); /* what happened before the rotation belongs to the old file */
-    return *log->path ? open_path(log, error) : 0;
+    return *log->path ? open_path(log, owner, true, error) : 0;
 }
 
 int oribi_access_log_follow_stdout(struct oribi_access_log *log, char *error)
 {
-    return log && !*log->path ? open_path(log, error) : 0;
+    return log && !*log->path ? open_path(log, NULL, false, error) : 0;
 }
 
 void oribi_access_log_close(struct oribi_access_log *log)

@@ -67,7 +67,7 @@ int oribi__control_open(struct oribi_host *host, bool replace, char *error)
     mode_t saved = umask(0177); /* of the whole process: no threads yet that create files */
     bool failed = fd < 0 || bind(fd, (struct sockaddr *)&where, sizeof(where)) < 0;
     (void)umask(saved);
-    failed = failed || listen(fd, BACKLOG) < 0 || stat(path, &entry) < 0;
+    failed = failed || listen(fd, BACKLOG) < 0 || lstat(path, &entry) < 0;
     if (failed) {
         (void)oribi_os_fail();
         code = complain(path, oribi_os_error_text(), error);

@@ -302,7 +302,6 @@ bool oribi__carry_out(struct oribi_host *host, const struct oribi_action *action
         return worker_exited(host, action);
     case ORIBI_ACTION_REOPEN:
         oribi__reopen_logs(&host->ties);
-        oribi__hand_over_logs(host);
         return false;
     case ORIBI_ACTION_STOP_SOON:
         stop_soon(host);

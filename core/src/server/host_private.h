@@ -31,6 +31,8 @@ struct oribi__ties {
     struct oribi_scoreboard board;
     struct oribi_handoff handoff; /* all workers of all generations share it */
     struct oribi_access_log *access_log; /* NULL: off */
+    struct oribi_log_owner log_owner;    /* the workers' user, while we are root */
+    char log_user[64];
     int message_fd;                      /* to the supervisor; shared by all its molds and workers */
     int life_fd;                         /* never written to: at its end the supervisor is dead */
     pid_t supervisor;
@@ -169,7 +171,6 @@ void oribi__kept_answer_now(struct oribi_host *host);
 int oribi__open_logs(struct oribi__ties *ties,
                      char *error); /* level and error log as the options say; 0 or a code with `error` */
 void oribi__reopen_logs(struct oribi__ties *ties);
-void oribi__hand_over_logs(struct oribi_host *host); /* to the user of the workers */
 void oribi__log_text(struct oribi_host *host, enum oribi_log_level level, const char *text);
 void oribi__close_listeners(struct oribi_host *host, bool unlink_paths);
 void oribi__release_starter(struct oribi_host *host, int code);

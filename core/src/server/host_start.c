@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -34,20 +33,35 @@ static enum oribi_log_level log_level(const struct oribi_options *options)
     return options->quiet ? ORIBI_LOG_WARN : options->verbose ? ORIBI_LOG_DEBUG : ORIBI_LOG_INFO;
 }
 
+/* Only root makes files for others. NULL: whoever we are. */
+static const struct oribi_log_owner *log_owner(struct oribi__ties *ties)
+{
+    const struct oribi_options *options = ties->options;
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    struct oribi_log_owner *owner = &ties->log_owner;
+    if (geteuid() != 0 || (!options->user && !options->group) ||
+        oribi_process_find_user(options->user, options->group, &owner->uid, &owner->gid, error) < 0)
+        return NULL;
+    owner->user = oribi_process_user_name(owner->uid, ties->log_user, sizeof(ties->log_user));
+    return owner;
+}
+
 int oribi__open_logs(struct oribi__ties *ties, char *error)
 {
     const struct oribi_options *options = ties->options;
     oribi_os_fill_standard_streams(); /* before anything looks where they lead */
     oribi_log_init(STDERR_FILENO, log_level(options));
+    const struct oribi_log_owner *owner = log_owner(ties);
     bool off = !options->access_log || strcmp(options->access_log, "off") == 0;
     if (!off) {
-        int code = oribi_access_log_open(options->access_log, options->access_log_format, &ties->access_log, error);
+        int code =
+            oribi_access_log_open(options->access_log, options->access_log_format, owner, &ties->access_log, error);
         if (code < 0)
             return code;
     }
-    if (!is_file(options->error_log) || oribi_log_open(options->error_log) == 0)
+    if (!is_file(options->error_log) || oribi_log_open(options->error_log, owner) == 0)
         return 0;
-    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "error_log: cannot open %.150s: %s", options->error_log,
+    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "error_log: cannot open %.120s: %s", options->error_log,
                    oribi_os_error_text());
     if (ties->access_log)
         oribi_access_log_close(ties->access_log);
@@ -58,33 +72,12 @@ int oribi__open_logs(struct oribi__ties *ties, char *error)
 void oribi__reopen_logs(struct oribi__ties *ties)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
-    if (oribi_log_reopen() < 0)
+    const struct oribi_log_owner *owner = log_owner(ties);
+    if (oribi_log_reopen(owner) < 0)
         oribi_log(ORIBI_LOG_ERROR, "error_log: cannot be reopened, going on with the old file: %s",
                   oribi_os_error_text());
-    if (ties->access_log && oribi_access_log_reopen(ties->access_log, error) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "%s", error);
-}
-
-/* Files that we make as root must be open to the workers when they reopen them. */
-static void hand_over_file(const char *path, uid_t uid, gid_t gid)
-{
-    struct stat file;
-    if (is_file(path) && stat(path, &file) == 0 && S_ISREG(file.st_mode) && chown(path, uid, gid) < 0)
-        oribi_log(ORIBI_LOG_WARN, "%s cannot be given to the workers' user", path);
-}
-
-void oribi__hand_over_logs(struct oribi_host *host)
-{
-    const struct oribi_options *options = host->ties.options;
-    char error[ORIBI_OPTIONS_ERROR_CAP];
-    uid_t uid;
-    gid_t gid;
-    if (geteuid() != 0 || (!options->user && !options->group) ||
-        oribi_process_find_user(options->user, options->group, &uid, &gid, error) < 0)
-        return;
-    hand_over_file(options->error_log, uid, gid);
-    if (host->ties.access_log)
-        hand_over_file(options->access_log, uid, gid);
+    if (ties->access_log && oribi_access_log_reopen(ties->access_log, owner, error) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "%s, going on with the old file", error);
 }
 
 void oribi__log_text(struct oribi_host *host, enum oribi_log_level level, const char *text)
@@ -416,7 +409,6 @@ int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **
     config.patient = host->ties.prefork;
     config.no_reopen = host->ties.usr1_foreign;
     oribi_supervisor_init(&host->sup, &config, host->ties.board.slots, host->ties.board.count);
-    oribi__hand_over_logs(host);
     oribi_signals_install(oribi__host_signal, host, 1);
     oribi__children_let_go(let_go, host);
     *out = host;

@@ -308,6 +308,13 @@ int oribi_process_check_user(const char *user, const char *group, char *error)
     return ORIBI_EINVAL;
 }
 
+const char *oribi_process_user_name(uid_t uid, char *dst, size_t cap)
+{
+    const struct passwd *entry = uid != (uid_t)-1 ? getpwuid(uid) : NULL;
+    int n = entry ? snprintf(dst, cap, "%s", entry->pw_name) : -1;
+    return n > 0 && (size_t)n < cap ? dst : NULL;
+}
+
 static int denied(const char *what, char *error)
 {
     int code = oribi_os_fail();

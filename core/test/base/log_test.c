@@ -317,9 +317,9 @@ static int rotate(void *data)
     char old[64];
     (void)data;
     oribi_log_init(STDERR_FILENO, ORIBI_LOG_INFO);
-    if (oribi_log_reopen() != 0) /* nothing opened: nothing to do */
+    if (oribi_log_reopen(NULL) != 0) /* nothing opened: nothing to do */
         return 1;
-    if (chdir(dir) < 0 || oribi_log_open("error.log") != 0 || chdir("/") < 0)
+    if (chdir(dir) < 0 || oribi_log_open("error.log", NULL) != 0 || chdir("/") < 0)
         return 2;
     oribi_log(ORIBI_LOG_INFO, "before");
     fprintf(stderr, "of a library\n");
@@ -329,7 +329,7 @@ static int rotate(void *data)
     if (rename(old, moved) < 0)
         return 3;
     oribi_log(ORIBI_LOG_INFO, "still the old file");
-    if (oribi_log_reopen() != 0)
+    if (oribi_log_reopen(NULL) != 0)
         return 4;
     oribi_log(ORIBI_LOG_INFO, "after");
     if ((fcntl(STDERR_FILENO, F_GETFD) & FD_CLOEXEC) != 0 || (fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK) != 0)
@@ -353,9 +353,9 @@ static int open_nowhere(void *data)
     char path[64];
     (void)data;
     snprintf(path, sizeof(path), "%s/good.log", dir);
-    if (oribi_log_open(path) != 0)
+    if (oribi_log_open(path, NULL) != 0)
         return 1;
-    if (oribi_log_open("/nonexistent/error.log") >= 0)
+    if (oribi_log_open("/nonexistent/error.log", NULL) >= 0)
         return 2;
     oribi_log(ORIBI_LOG_INFO, "kept");
     return strcmp(oribi_os_error_text(), "no such file or directory") == 0 ? 0 : 3;
@@ -376,7 +376,7 @@ static int open_without_stderr(void *data)
     close(1);
     close(2);
     open("/dev/null", O_RDONLY); /* so that the log's open() gets 1, then 2 */
-    if (oribi_log_open(path) != 0)
+    if (oribi_log_open(path, NULL) != 0)
         return 1;
     oribi_log(ORIBI_LOG_INFO, "one");
     return fcntl(STDERR_FILENO, F_GETFD) == 0 ? 0 : 2;
@@ -393,7 +393,7 @@ static int lose_stderr(void *data)
     char path[64];
     (void)data;
     snprintf(path, sizeof(path), "%s/lost.log", dir);
-    if (oribi_log_open(path) != 0)
+    if (oribi_log_open(path, NULL) != 0)
         return 1;
     int fd = oribi_log_fd();
     if (fd <= 2 || !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
@@ -419,10 +419,10 @@ static int point_stderr_elsewhere(void *data)
     (void)data;
     snprintf(path, sizeof(path), "%s/ours.log", dir);
     snprintf(other, sizeof(other), "%s/theirs.log", dir);
-    if (oribi_log_open(path) != 0)
+    if (oribi_log_open(path, NULL) != 0)
         return 1;
     int fd = open(other, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (dup2(fd, STDERR_FILENO) < 0 || unlink(path) < 0 || oribi_log_reopen() != 0)
+    if (dup2(fd, STDERR_FILENO) < 0 || unlink(path) < 0 || oribi_log_reopen(NULL) != 0)
         return 2;
     oribi_log(ORIBI_LOG_INFO, "a line of the server");
     fprintf(stderr, "a line of the application\n");

@@ -78,7 +78,7 @@ static const char *line_of(const char *format, const struct oribi_access_entry *
 {
     struct oribi_access_log *log;
     unlink(in_dir("line"));
-    if (oribi_access_log_open(in_dir("line"), format, &log, error) != 0)
+    if (oribi_access_log_open(in_dir("line"), format, NULL, &log, error) != 0)
         return error;
     oribi_access_log_add(log, entry);
     oribi_access_log_close(log);
@@ -235,9 +235,9 @@ static void test_long_fields_are_cut_at_their_maximum(void)
 static void test_mistakes_of_the_operator_are_named(void)
 {
     struct oribi_access_log *log = NULL;
-    ok_eq(oribi_access_log_open("-", "xml", &log, error), ORIBI_EINVAL);
+    ok_eq(oribi_access_log_open("-", "xml", NULL, &log, error), ORIBI_EINVAL);
     is_str(error, "access log format must be common, combined or json, not xml");
-    ok_eq(oribi_access_log_open("/nonexistent/log", "common", &log, error), ORIBI_ESYS);
+    ok_eq(oribi_access_log_open("/nonexistent/log", "common", NULL, &log, error), ORIBI_ESYS);
     is_str(error, "cannot open the access log /nonexistent/log: no such file or directory");
     ok(log == NULL);
 }
@@ -246,11 +246,11 @@ static void test_off_is_a_log_that_drops_its_lines(void)
 {
     struct oribi_access_log *log = (void *)&head;
     struct oribi_access_entry entry = entry_for("/", NULL, NULL);
-    ok_eq(oribi_access_log_open("off", "common", &log, error), 0);
+    ok_eq(oribi_access_log_open("off", "common", NULL, &log, error), 0);
     ok(log == NULL);
     oribi_access_log_add(log, &entry);
     oribi_access_log_flush(log);
-    ok_eq(oribi_access_log_reopen(log, error), 0);
+    ok_eq(oribi_access_log_reopen(log, NULL, error), 0);
     oribi_access_log_close(log);
 }
 
@@ -258,7 +258,7 @@ static void test_lines_wait_for_the_flush_unless_many_gather(void)
 {
     struct oribi_access_log *log;
     struct oribi_access_entry entry = entry_for("/", NULL, NULL);
-    ok_eq(oribi_access_log_open(in_dir("wait"), "common", &log, error), 0);
+    ok_eq(oribi_access_log_open(in_dir("wait"), "common", NULL, &log, error), 0);
     oribi_access_log_add(log, &entry);
     is_str(read_file(in_dir("wait")), "");
     oribi_access_log_flush(log);
@@ -277,12 +277,12 @@ static void test_a_rotated_log_continues_in_the_new_file(void)
     struct oribi_access_entry entry = entry_for("/before", NULL, NULL);
     if (chdir(dir) < 0)
         exit(2);
-    ok_eq(oribi_access_log_open("rel.log", "common", &log, error), 0); /* stays there whatever the directory becomes */
+    ok_eq(oribi_access_log_open("rel.log", "common", NULL, &log, error), 0); /* stays there whatever the directory becomes */
     if (chdir("/") < 0)
         exit(2);
     oribi_access_log_add(log, &entry);
     rename(in_dir("rel.log"), in_dir("rel.log.1"));
-    ok_eq(oribi_access_log_reopen(log, error), 0);
+    ok_eq(oribi_access_log_reopen(log, NULL, error), 0);
     entry = entry_for("/after", NULL, NULL);
     oribi_access_log_add(log, &entry);
     oribi_access_log_flush(log);
@@ -291,7 +291,7 @@ static void test_a_rotated_log_continues_in_the_new_file(void)
     unlink(in_dir("rel.log"));
     if (mkdir(in_dir("rel.log"), 0700) < 0) /* now it cannot be opened: the old file goes on */
         exit(2);
-    ok_eq(oribi_access_log_reopen(log, error), ORIBI_ESYS);
+    ok_eq(oribi_access_log_reopen(log, NULL, error), ORIBI_ESYS);
     ok(strstr(error, "is a directory") != NULL);
     oribi_access_log_add(log, &entry);
     oribi_access_log_close(log);
@@ -306,7 +306,7 @@ static int write_to_stdout(void *data)
     struct oribi_access_log *log;
     struct oribi_access_entry entry = entry_for("/piece", NULL, "an agent");
     int fd = *(int *)data;
-    if (dup2(fd, STDOUT_FILENO) < 0 || oribi_access_log_open("-", "combined", &log, error) != 0)
+    if (dup2(fd, STDOUT_FILENO) < 0 || oribi_access_log_open("-", "combined", NULL, &log, error) != 0)
         return 1;
     for (int i = 0; i < 100; i++)
         oribi_access_log_add(log, &entry);
@@ -335,14 +335,14 @@ static int lose_stdout(void *data)
     struct oribi_access_log *log;
     struct oribi_access_entry entry = entry_for("/kept", NULL, NULL);
     int other[2];
-    if (dup2(*(int *)data, STDOUT_FILENO) < 0 || oribi_access_log_open("-", "common", &log, error) != 0)
+    if (dup2(*(int *)data, STDOUT_FILENO) < 0 || oribi_access_log_open("-", "common", NULL, &log, error) != 0)
         return 1;
     if (log->sink.fd <= 2 || !(fcntl(log->sink.fd, F_GETFD) & FD_CLOEXEC))
         return 2;
     if (pipe2(other, O_CLOEXEC | O_NONBLOCK) < 0 || dup2(other[1], STDOUT_FILENO) < 0)
         return 3;
     oribi_access_log_add(log, &entry);
-    if (oribi_access_log_reopen(log, error) < 0 || read(other[0], content, sizeof(content)) >= 0)
+    if (oribi_access_log_reopen(log, NULL, error) < 0 || read(other[0], content, sizeof(content)) >= 0)
         return 4;
     if (oribi_access_log_follow_stdout(log, error) < 0)
         return 5;
@@ -372,8 +372,8 @@ static int write_without_reader(void *data)
     const int *ends = data;
     uint64_t lines = 0;
     ssize_t n;
-    if (dup2(ends[1], STDOUT_FILENO) < 0 || oribi_log_open(in_dir("stalled.err")) != 0 ||
-        oribi_access_log_open("-", "combined", &log, error) != 0)
+    if (dup2(ends[1], STDOUT_FILENO) < 0 || oribi_log_open(in_dir("stalled.err"), NULL) != 0 ||
+        oribi_access_log_open("-", "combined", NULL, &log, error) != 0)
         return 1;
     for (int i = 0; i < REQUESTS; i++) {
         oribi_access_log_add(log, &entry);
@@ -417,8 +417,8 @@ static int close_without_reader(void *data)
     struct oribi_access_log *log;
     struct oribi_access_entry entry = entry_for("/kept", NULL, "an agent");
     const int *ends = data;
-    if (dup2(ends[1], STDOUT_FILENO) < 0 || oribi_log_open(in_dir("closed.err")) != 0 ||
-        oribi_access_log_open("-", "combined", &log, error) != 0)
+    if (dup2(ends[1], STDOUT_FILENO) < 0 || oribi_log_open(in_dir("closed.err"), NULL) != 0 ||
+        oribi_access_log_open("-", "combined", NULL, &log, error) != 0)
         return 1;
     for (int i = 0; i < 2000; i++)
         oribi_access_log_add(log, &entry);
@@ -446,7 +446,8 @@ static int fill_disk(void *data)
     struct rlimit limit = {100, RLIM_INFINITY};
     (void)data;
     signal(SIGXFSZ, SIG_IGN);
-    if (oribi_log_open(in_dir("full.err")) != 0 || oribi_access_log_open(in_dir("full"), "common", &log, error) != 0)
+    if (oribi_log_open(in_dir("full.err"), NULL) != 0 ||
+        oribi_access_log_open(in_dir("full"), "common", NULL, &log, error) != 0)
         return 1;
     setrlimit(RLIMIT_FSIZE, &limit);
     oribi_access_log_add(log, &entry);

@@ -206,7 +206,7 @@ static void test_a_dropped_request_is_logged_as_499(void)
     struct site site;
     site_init(&site);
     (void)snprintf(path, sizeof(path), "/tmp/oribi-test-%d.log", (int)getpid());
-    ok_eq(oribi_access_log_open(path, "common", &site.access_log, error), 0);
+    ok_eq(oribi_access_log_open(path, "common", NULL, &site.access_log, error), 0);
     site_open(&site, count);
     struct client *c = client_open(&site);
     ok(client_send(&site, c, GET("/hello")));

@@ -60,7 +60,7 @@ static void open_logs(struct site *site)
     int fd = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
     oribi_log_init(fd, ORIBI_LOG_INFO);
     (void)unlink(access_path);
-    ok_eq(oribi_access_log_open(access_path, "common", &site->access_log, error), 0);
+    ok_eq(oribi_access_log_open(access_path, "common", NULL, &site->access_log, error), 0);
 }
 
 static void begin(struct site *site, const struct fault *fault, void (*app)(struct oribi_req *))

@@ -497,7 +497,7 @@ static void test_late_head_is_logged_as_what_it_is(void)
     int fd = mkstemp(path);
     site_init(&site);
     site.options.head_timeout_ms = 10000;
-    ok_eq(oribi_access_log_open(path, "combined", &site.access_log, error), 0);
+    ok_eq(oribi_access_log_open(path, "combined", NULL, &site.access_log, error), 0);
     site_open(&site, route);
     struct client *c = client_open(&site);
     struct client *other = client_open(&site);

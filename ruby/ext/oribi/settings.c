@@ -382,7 +382,7 @@ static VALUE access_log_initialize(VALUE self, VALUE path, VALUE format)
     struct oribi_access_log *log;
     if (DATA_PTR(self))
         rb_raise(ext_error, "the access log is open already");
-    if (oribi_access_log_open(StringValueCStr(path), StringValueCStr(format), &log, error) < 0)
+    if (oribi_access_log_open(StringValueCStr(path), StringValueCStr(format), NULL, &log, error) < 0)
         rb_raise(ext_error, "%s", error);
     DATA_PTR(self) = log;
     return self;

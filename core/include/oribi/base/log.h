@@ -2,6 +2,8 @@
 #ifndef ORIBI_BASE_LOG_H
 #define ORIBI_BASE_LOG_H
 
+#include "oribi/base/log_file.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,13 +13,13 @@ enum oribi_log_level { ORIBI_LOG_DEBUG, ORIBI_LOG_INFO, ORIBI_LOG_WARN, ORIBI_LO
  * `level` are dropped. */
 void oribi_log_init(int fd, enum oribi_log_level level);
 
-/* Logs to the file `path`, opened for appending, and points standard error there, so that what the application and its libraries print lands in the same
+/* Logs to the file `path`, opened for appending (log_file.h, also for `owner`), and points standard error there, so that what the application and its libraries print lands in the same
  * file; but not where standard error leads elsewhere than the log did, which is then somebody's choice. Borrows path; a relative one is taken from the
  * working directory of this moment. 0 or a code of os.h, and then everything is as it was. */
-int oribi_log_open(const char *path);
+int oribi_log_open(const char *path, const struct oribi_log_owner *owner);
 
 /* Opens that path anew after a rotation; lines keep going to the old file until the new one is there. Without a path it does nothing. */
-int oribi_log_reopen(void);
+int oribi_log_reopen(const struct oribi_log_owner *owner);
 
 /* Nobody waits for the log's reader: lines that there is no room for are kept (ORIBI_LOG_KEPT_MAX bytes of them), further ones are dropped, and their number is
  * logged when there is room again. waits: is something kept, or to be told? flush: tries again, and should be called about every ORIBI_LOG_RETRY_MS then.

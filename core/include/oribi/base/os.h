@@ -18,6 +18,9 @@
 /* For a system call made elsewhere that has just failed: keeps errno for oribi_os_error_text() and gives its code, never 0. */
 int oribi_os_fail(void);
 
+/* The same for a failure that no errno has words for. Gives ORIBI_ESYS. */
+int oribi_os_fail_saying(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Words for the last failure on this thread, lower case: "address already in use". Lives until the next failure on this thread. */
 const char *oribi_os_error_text(void);
 
@@ -93,6 +96,12 @@ struct oribi_fd_mark {
 void oribi_os_mark(int fd, struct oribi_fd_mark *mark);
 bool oribi_os_is_marked(int fd, const struct oribi_fd_mark *mark);
 
+/* Locks of an open file, which forked processes share and only closing all copies ends (fcntl(2), open file description locks). query: writes into *lock what
+ * stands in its way. try: 0 or a code. */
+struct flock;
+int oribi_os_lock_query(int fd, struct flock *lock);
+int oribi_os_lock_try(int fd, struct flock *lock);
+
 /* Gives a second descriptor for the same open file, above those of the standard streams, or a negative code. */
 int oribi_os_dup(int fd);
 
@@ -149,9 +158,6 @@ int oribi_os_store_failed(void);
 
 /* Writes the absolute form of `path`, seen from the working directory of this moment, without resolving links. NUL-terminated. */
 int oribi_os_absolute_path(const char *path, char *dst, size_t cap);
-
-/* Gives the file `path` opened for appending, made with mode 0644 if it is not there. A named pipe needs its reader to be there. */
-int oribi_os_open_append(const char *path, int *fd);
 
 /* Is this a regular file? Then gives its size. */
 bool oribi_os_is_file(int fd, int64_t *size);

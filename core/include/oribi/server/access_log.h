@@ -2,6 +2,7 @@
 #ifndef ORIBI_SERVER_ACCESS_LOG_H
 #define ORIBI_SERVER_ACCESS_LOG_H
 
+#include "oribi/base/log_file.h"
 #include "oribi/base/slice.h"
 #include "oribi/http/head.h"
 
@@ -31,9 +32,10 @@ struct oribi_access_entry {
     int64_t wall_ms;  /* when the answer was handed over */
 };
 
-/* Opens `path` for appending ("-" is standard output as it is now, of which this keeps a copy of its own; "off" gives NULL, which every function here takes for a log that drops its lines).
+/* Opens `path` for appending (log_file.h, also for `owner`; "-" is standard output as it is now, of which this keeps a copy of its own; "off" gives NULL, which every function here takes for a log that drops its lines).
  * format: "common", "combined", "json". 0, or ORIBI_EINVAL or a code of os.h with one line in `error` (ORIBI_OPTIONS_ERROR_CAP). */
-int oribi_access_log_open(const char *path, const char *format, struct oribi_access_log **out, char *error);
+int oribi_access_log_open(const char *path, const char *format, const struct oribi_log_owner *owner,
+                          struct oribi_access_log **out, char *error);
 
 /* Adds a line, in local time (json: UTC); bytes a peer chose are escaped so that no line can be forged. */
 void oribi_access_log_add(struct oribi_access_log *log, const struct oribi_access_entry *entry);
@@ -52,7 +54,7 @@ void oribi_access_log_drain(struct oribi_access_log *log, int64_t ms);
 void oribi_access_log_discard(struct oribi_access_log *log);
 
 /* Opens the path anew (rotation). Keeps the old file if that fails. Does nothing for standard output. */
-int oribi_access_log_reopen(struct oribi_access_log *log, char *error);
+int oribi_access_log_reopen(struct oribi_access_log *log, const struct oribi_log_owner *owner, char *error);
 
 /* A log on standard output goes where that leads now. */
 int oribi_access_log_follow_stdout(struct oribi_access_log *log, char *error);

@@ -39,6 +39,9 @@ int oribi_process_switch_user(const char *user, const char *group, char *error);
 /* uid and gid the two names stand for; -1 where none is given. Same results. */
 int oribi_process_find_user(const char *user, const char *group, uid_t *uid, gid_t *gid, char *error);
 
+/* The name of the user `uid`, written to dst; NULL when it has none or a longer one. */
+const char *oribi_process_user_name(uid_t uid, char *dst, size_t cap);
+
 /* Whether this process may become that user and group: refuses what oribi_process_switch_user() would fail with. Same results. */
 int oribi_process_check_user(const char *user, const char *group, char *error);
 
