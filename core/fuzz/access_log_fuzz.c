@@ -33,7 +33,7 @@ static void start(void)
         char path[] = "/tmp/oribi-fuzz-XXXXXX";
         char error[ORIBI_OPTIONS_ERROR_CAP];
         fds[i] = mkstemp(path);
-        expect(fds[i] >= 0 && oribi_access_log_open(path, formats[i], &logs[i], error) == 0);
+        expect(fds[i] >= 0 && oribi_access_log_open(path, formats[i], NULL, &logs[i], error) == 0);
         (void)unlink(path);
     }
 }
