@@ -147,7 +147,11 @@ int oribi_log_reopen(const struct oribi_log_owner *owner)
 
 bool oribi_log_intact(void)
 {
-    return !error_log.robbed && (!error_log.own || oribi_sink_intact(&error_log.sink));
+    bool locked = lock();
+    bool intact = !error_log.robbed && (!error_log.own || oribi_sink_intact(&error_log.sink));
+    if (locked)
+        unlock();
+    return intact;
 }
 
 int oribi_log_fd(void)
