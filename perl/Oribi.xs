@@ -16,9 +16,9 @@
 
 #include "oribi/base/buf.h"
 #include "oribi/base/os.h"
-#include "oribi/server/control_command.h"
-#include "oribi/server/jobs.h"
-#include "oribi/server/prefork.h"
+#include "oribi/process/control_command.h"
+#include "oribi/process/jobs.h"
+#include "oribi/process/prefork.h"
 
 typedef struct oribi_options *Oribi__Options;
 typedef struct oribi_listeners *Oribi__Listeners;

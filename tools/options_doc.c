@@ -2,7 +2,7 @@
  * the options table: tables for doc/options.md, items for a page in POD (--pod ruby, --pod perl). tools/options-doc
  * builds and runs it. */
 #include "oribi/base/buf.h"
-#include "oribi/server/options.h"
+#include "oribi/config/options.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  *     GET /sleep/MS   sleeps that long; anything else answers at once */
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
-#include "oribi/server/worker.h"
+#include "oribi/worker/worker.h"
 
 #include <math.h>
 #include <poll.h>

@@ -5,8 +5,8 @@
 #include "oribi/base/mem.h"
 #include "oribi/http/fields.h"
 #include "oribi/http/parser.h"
-#include "oribi/server/access_log.h"
-#include "oribi/server/options.h"
+#include "oribi/worker/access_log.h"
+#include "oribi/config/options.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,11 +3,11 @@
  *
  * Holds for every input: a command line is refused in one line or becomes a command that the server knows; an answer keeps every byte
  * behind its first word. */
-#include "server/control.c"
+#include "process/control.c"
 
 #include "ours.h"
 
-#include "oribi/server/control_command.h"
+#include "oribi/process/control_command.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,11 +3,11 @@
  *
  * Holds for every input: a message is taken whole or dropped with its descriptors; what comes back to the client are answers; when the client has gone,
  * nothing is left of the connection; what we give ourselves arrives as it was. */
-#include "server/handoff.c"
+#include "worker/handoff.c"
 
 #include "ours.h"
 
-#include "server/call.h"
+#include "worker/call.h"
 
 #include <sys/un.h>
 

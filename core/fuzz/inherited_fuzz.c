@@ -6,8 +6,8 @@
 #include "ours.h"
 
 #include "oribi/base/error.h"
-#include "oribi/server/inherited.h"
-#include "server/host_private.h"
+#include "oribi/config/inherited.h"
+#include "process/host_private.h"
 
 #include <stdio.h>
 

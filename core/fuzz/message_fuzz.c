@@ -3,12 +3,12 @@
  *
  * Holds for every input: a record is taken whole or refused, its text ends where it says, at most one descriptor arrives and the others are
  * closed; a mold forks for a place of the scoreboard or not at all; what we send ourselves arrives as it was. */
-#include "server/message.c"
+#include "process/message.c"
 
 #include "ours.h"
 
-#include "server/mold.h"
-#include "server/host_private.h"
+#include "process/mold.h"
+#include "process/host_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,8 +4,8 @@
  * The input is words, separated by newlines; first all of them as a command line, then each pair as name and value, then each as an address. */
 #include "oribi/base/buf.h"
 #include "oribi/base/error.h"
-#include "oribi/server/address.h"
-#include "oribi/server/trust.h"
+#include "oribi/config/address.h"
+#include "oribi/config/trust.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "oribi/base/mem.h"
 #include "base/clock_ahead.h"
 #include "base/mem_counted.h"
-#include "server/host_private.h"
+#include "process/host_private.h"
 
 #include <signal.h>
 #include <stdio.h>

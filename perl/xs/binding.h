@@ -21,11 +21,11 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
-#include "oribi/server/hand.h"
-#include "oribi/server/processes.h"
-#include "oribi/server/title.h"
-#include "oribi/server/warmup.h"
-#include "oribi/server/worker.h"
+#include "oribi/worker/hand.h"
+#include "oribi/process/processes.h"
+#include "oribi/process/title.h"
+#include "oribi/process/warmup.h"
+#include "oribi/worker/worker.h"
 
 /* Ours alone: nothing but the entry that perl looks for is exported. */
 #pragma GCC visibility push(hidden)

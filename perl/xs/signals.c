@@ -3,8 +3,8 @@
 #include "xs/binding.h"
 
 #include "oribi/base/os.h"
-#include "oribi/server/prefork.h"
-#include "oribi/server/signals.h"
+#include "oribi/process/prefork.h"
+#include "oribi/base/signals.h"
 
 #include <stdatomic.h>
 

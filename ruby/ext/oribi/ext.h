@@ -14,11 +14,11 @@
 
 #include "oribi/base/error.h"
 #include "oribi/http/fields.h"
-#include "oribi/server/hand.h"
-#include "oribi/server/processes.h"
-#include "oribi/server/title.h"
-#include "oribi/server/warmup.h"
-#include "oribi/server/worker.h"
+#include "oribi/worker/hand.h"
+#include "oribi/process/processes.h"
+#include "oribi/process/title.h"
+#include "oribi/process/warmup.h"
+#include "oribi/worker/worker.h"
 
 enum {
     EXT_KEYS = 256,        /* environment keys kept for fields that are not in the core's table; a power of two */

@@ -1,8 +1,8 @@
 /* The supervisor as a library: what lib/oribi/prefork.rb needs beyond a server's objects, over prefork.h and jobs.h. */
 #include "handle.h"
 
-#include "oribi/server/jobs.h"
-#include "oribi/server/prefork.h"
+#include "oribi/process/jobs.h"
+#include "oribi/process/prefork.h"
 
 #include <ruby/util.h>
 

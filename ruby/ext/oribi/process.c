@@ -2,7 +2,7 @@
  * calls there, and lib/oribi/prefork.rb that of a manager (prefork.c). */
 #include "handle.h"
 
-#include "oribi/server/signals.h"
+#include "oribi/base/signals.h"
 
 static VALUE process_class;
 static ID id_setproctitle;

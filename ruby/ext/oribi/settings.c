@@ -3,7 +3,7 @@
 
 #include "oribi/base/buf.h"
 #include "oribi/base/log.h"
-#include "oribi/server/control_command.h"
+#include "oribi/process/control_command.h"
 
 /* --- Oribi::Options --- */
 

@@ -1,0 +1,41 @@
+/* The grammar of a listening address.
+ *
+ *   tcp://host:port  host:port  [::1]:port  tcp://:port  :port  port      port 0: any free one; no host: every IPv4 address
+ *   unix:///path  unix://relative  /path  ./path  dir/path                 options: ?umask=007  ?mode=660
+ *   fd://3  fd://name                                                      name: one of LISTEN_FDNAMES
+ *
+ * All but fd take ?backlog=N, all take ?proxy=on (a PROXY header is expected from trusted peers); several options are joined with `&`. */
+#ifndef ORIBI_CONFIG_ADDRESS_H
+#define ORIBI_CONFIG_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ORIBI_ADDRESS_TEXT_CAP = 128,
+    ORIBI_ADDRESS_HOST_MAX = 100, /* bytes of a host name or numeric address, zone included */
+    ORIBI_ADDRESS_PATH_MAX = 107, /* what sockaddr_un holds beside its NUL, unix(7) */
+    ORIBI_ADDRESS_BACKLOG_MAX = INT32_MAX,
+};
+
+enum oribi_address_type { ORIBI_ADDRESS_TCP, ORIBI_ADDRESS_UNIX, ORIBI_ADDRESS_FD };
+
+struct oribi_address {
+    enum oribi_address_type type;
+    uint16_t port; /* tcp */
+    char name[ORIBI_ADDRESS_PATH_MAX +
+              1];     /* host without brackets, path, or number or name of a descriptor; NUL-terminated */
+    uint32_t umask;   /* unix; 0 unless given: the file is as open as the directory around it */
+    uint32_t backlog; /* 0 when not given */
+    bool proxy;
+    char text[ORIBI_ADDRESS_TEXT_CAP]; /* canonical, without options: two spellings of one address are equal here */
+};
+
+/* Parses `text`. 0, or ORIBI_EINVAL with one line in `error` (ORIBI_OPTIONS_ERROR_CAP) saying what is wrong with it. */
+int oribi_address_parse(const char *text, struct oribi_address *address, char *error);
+
+/* Writes "tcp://host:port", with brackets around an IPv6 host, to dst. Returns the length, cut at cap. */
+size_t oribi_address_format_tcp(const char *host, uint16_t port, char *dst, size_t cap);
+
+#endif

@@ -1,0 +1,72 @@
+/* Listening sockets: parse an address, open or inherit it, describe it. Never calls shutdown() on one: inherited sockets are shared. */
+#ifndef ORIBI_CONFIG_LISTENER_H
+#define ORIBI_CONFIG_LISTENER_H
+
+#include "oribi/config/address.h"
+#include "oribi/config/options.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ORIBI_LISTENERS_MAX = 64 };
+
+/* Where a socket comes from; also the letter that stands for it in ORIBI_LISTEN (inherited.h). */
+enum oribi_listener_origin {
+    ORIBI_ORIGIN_OWN = 'o',     /* opened here, or by the process that we replace */
+    ORIBI_ORIGIN_STARTER = 's', /* SERVER_STARTER_PORT */
+    ORIBI_ORIGIN_SYSTEMD = 'd', /* LISTEN_FDS */
+    ORIBI_ORIGIN_FD = 'f',      /* bind fd://N */
+};
+
+struct oribi_listener {
+    int fd; /* non-blocking, CLOEXEC */
+    bool is_unix;
+    bool inherited; /* not ours to unlink */
+    bool proxy;     /* trusted peers begin with a PROXY header */
+    enum oribi_listener_origin origin;
+    char text
+        [ORIBI_ADDRESS_TEXT_CAP]; /* "tcp://127.0.0.1:9292", "tcp://[::1]:9292", "unix:///run/x.sock": for logs and matching */
+    char spec[ORIBI_ADDRESS_TEXT_CAP]; /* as asked for, canonical: "tcp://localhost:0"; text again where nobody asked */
+    char host
+        [ORIBI_ADDRESS_TEXT_CAP]; /* SERVER_NAME when the request has none, brackets around IPv6; "localhost" for unix */
+    char port[8];                 /* decimal; "" for unix */
+    char *path;                   /* unix: file to unlink by its owner at the end, else NULL */
+    /* private */
+    bool fresh;           /* opened by this call, not taken over */
+    uint64_t file_device; /* which file `path` was, so that a successor's under the same name stays */
+    uint64_t file_inode;
+};
+
+struct oribi_listeners {
+    struct oribi_listener items[ORIBI_LISTENERS_MAX];
+    uint32_t count;
+};
+
+/* Opens every address of options->bind, taking over descriptors that the environment hands down (inherited.h):
+ *
+ *   SERVER_STARTER_PORT   all of them, and bind is not looked at, as with the other servers that run under it
+ *   LISTEN_FDS            all of them when no bind was given, else those that a bind asks for
+ *   ORIBI_LISTEN          those that a bind asks for and all that came from outside; the rest is closed
+ *
+ * A stale unix socket file is replaced, one that answers is "in use". Port 0 gets a free port, seen in text. On success the variables are
+ * removed from the environment (but SERVER_STARTER_PORT, which programs may look for), and signals are kept for whoever installs handlers next
+ * (signals.h), so that a stop finds somebody who cleans up. 0, or ORIBI_EINVAL / ORIBI_ESYS with one line in
+ * `error` (ORIBI_OPTIONS_ERROR_CAP) and everything opened closed again. */
+int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_options *options, char *error);
+
+/* Closes the descriptors; `unlink_paths` removes unix socket files that are ours. */
+void oribi_listeners_close(struct oribi_listeners *listeners, bool unlink_paths);
+
+/* The same for one of them, which the caller then takes out of its list. */
+void oribi_listener_close(struct oribi_listener *item, bool unlink_path);
+
+/* Removes the unix socket files that are ours, and forgets their names. */
+void oribi_listeners_unlink(struct oribi_listeners *listeners);
+
+/* Adds the listening socket fd as it is. Takes fd, also on failure. 0, or ORIBI_EINVAL with one line in `error`. For sockets that a program
+ * hands over by a call (listen_sock of a Perl handler). `spec` NULL: its own address. */
+int oribi_listeners_adopt(struct oribi_listeners *listeners, int fd, enum oribi_listener_origin origin,
+                          const char *spec, char *error);
+
+#endif

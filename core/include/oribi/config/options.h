@@ -1,0 +1,261 @@
+/* Every option of both commands: one table gives name, type, bounds, default, help and the names that the servers we succeed use for it.
+ * Ruby, Perl, --help and doc/options.md all read this table; values arrive as text and are checked here, once. */
+#ifndef ORIBI_CONFIG_OPTIONS_H
+#define ORIBI_CONFIG_OPTIONS_H
+
+#include "oribi/base/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct oribi_buf;
+
+enum oribi_option_type {
+    ORIBI_OPTION_TEXT,  /* one line; empty: not set */
+    ORIBI_OPTION_CODE,  /* text of any shape: source code given on the command line */
+    ORIBI_OPTION_LIST,  /* text, may be given several times */
+    ORIBI_OPTION_BOOL,  /* on off true false yes no 1 0; empty is off */
+    ORIBI_OPTION_COUNT, /* whole number */
+    ORIBI_OPTION_SIZE,  /* bytes; K M G suffix */
+    ORIBI_OPTION_TIME,  /* kept in ms; plain number is seconds, fractions allowed; suffix ms s m h */
+    ORIBI_OPTION_RANGE, /* N or N..M */
+};
+
+enum oribi_option_lang { ORIBI_LANG_RUBY = 1, ORIBI_LANG_PERL = 2, ORIBI_LANG_BOTH = 3 };
+
+enum oribi_option_group {
+    ORIBI_GROUP_LISTEN,
+    ORIBI_GROUP_PROCESS,
+    ORIBI_GROUP_TIMEOUT,
+    ORIBI_GROUP_LIMIT,
+    ORIBI_GROUP_RECYCLE,
+    ORIBI_GROUP_LOG,
+    ORIBI_GROUP_APP,
+    ORIBI_GROUP_COMMAND, /* what the command does instead of serving; not for config files */
+    ORIBI_GROUP_COUNT,
+};
+
+struct oribi_option {
+    const char *name;         /* underscores, as in the config file */
+    const char *short_flag;   /* "w" or NULL */
+    const char *argument;     /* placeholder for --help: "N", "FILE"; NULL for booleans */
+    const char *help;         /* one line */
+    const char *default_text; /* as oribi_options_set() takes it; NULL is not set */
+    const char *default_note; /* what people are told instead where the default depends on something; or NULL */
+    const char *choices;      /* space-separated values of a text that has only these; or NULL */
+    const char
+        *aliases; /* space-separated names of other servers for the same, letters among them are flags; or NULL */
+    enum oribi_option_type type;
+    enum oribi_option_lang lang;
+    enum oribi_option_group group;
+    int64_t min;
+    int64_t max;
+    uint16_t offset; /* private: of the field in struct oribi_options */
+    uint16_t width;  /* private: of the field in bytes */
+};
+
+struct oribi_text_list {
+    char **items;
+    size_t count;
+};
+
+struct oribi_range {
+    uint32_t min; /* both 0: never */
+    uint32_t max;
+};
+
+enum {
+    ORIBI_OPTIONS_MAX = 80,        /* entries of the table */
+    ORIBI_OPTIONS_ERROR_CAP = 256, /* room that always holds the text of an error */
+    ORIBI_OPTION_ITEMS_MAX = 64,   /* of one list */
+    ORIBI_OPTION_TEXT_MAX = 64 * 1024,
+    ORIBI_WORKERS_MAX = 512,
+};
+
+/* Who said it, weakest first. The stronger source wins, whichever is read first. */
+enum oribi_option_source {
+    ORIBI_FROM_DEFAULT,
+    ORIBI_FROM_LAUNCHER, /* a default of rackup, `rails server` or plackup, which they pass on as if their user had given it */
+    ORIBI_FROM_ENVIRONMENT, /* oribi_options_variables() */
+    ORIBI_FROM_FILE,        /* configuration file */
+    ORIBI_FROM_COMMAND,     /* command line, rackup -O, plackup, method call */
+};
+
+struct oribi_option_lower_end {
+    uint32_t value;
+    uint8_t source;
+};
+
+/* Times in ms, sizes in bytes. Texts are owned by the struct; NULL when not set. */
+struct oribi_options {
+    enum oribi_option_lang lang; /* whose options count; ORIBI_LANG_BOTH after init */
+    struct oribi_limits limits;
+
+    struct oribi_text_list bind;
+    uint32_t port; /* shorthand, turned into bind by finish */
+    char *host;
+    uint32_t backlog; /* 0: system maximum */
+    bool reuse_port;
+    bool proxy_protocol; /* on every listener; bind has ?proxy=on for one */
+    struct oribi_text_list trusted_proxies;
+
+    uint32_t workers; /* 0 until oribi_options_finish(): usable CPUs */
+    uint32_t threads;
+    bool preload;
+    bool helper;
+    bool daemonize;
+    char *pid_file;
+    char *user;
+    char *group;
+    int64_t shutdown_timeout_ms;
+    int64_t boot_timeout_ms;
+    int64_t spawn_interval_ms;
+    int64_t err_respawn_interval_ms;
+    uint32_t roll_max_unavailable; /* workers replaced at a time; 0: a tenth, at least one */
+    int64_t drain_delay_ms;
+    char *control; /* path of the control socket; NULL: none */
+
+    int64_t head_timeout_ms;
+    int64_t body_timeout_ms;
+    uint32_t body_rate_min; /* bytes per second over the whole body, after body_timeout; 0: none */
+    int64_t idle_timeout_ms;
+    int64_t write_timeout_ms;
+    int64_t call_timeout_ms;
+    int64_t queue_time_max_ms; /* 0: none */
+    uint32_t queue_max;        /* 0: none */
+
+    uint32_t keepalive_requests_max; /* answers per connection; 1: no keep-alive, 0: unlimited */
+    uint32_t connections_max;        /* open connections per worker */
+    int64_t buffers_memory_max;      /* bodies and unsent output in memory, all connections of a worker; 0: none */
+    int64_t buffers_file_max;        /* … and in files */
+    int64_t response_memory_max;     /* unsent output kept in memory per connection; beyond it a file */
+
+    struct oribi_range requests_max;
+    uint32_t requests_jitter;
+    int64_t memory_max;
+    int64_t age_max_ms;
+    uint32_t refork_after;
+    bool oob_gc;
+    struct oribi_range oob_gc_requests;
+    int64_t oob_gc_idle_ms; /* 0: by the number of requests */
+
+    char *access_log;        /* path, "-" for stdout, "off"; never NULL after finish */
+    char *access_log_format; /* common, combined, json */
+    char *error_log;         /* path, or "-" for stderr */
+    bool quiet;
+    bool verbose;
+
+    char *env; /* never NULL after finish */
+    char *config;
+    char *chdir;
+    char *server_header;           /* NULL: none */
+    bool early_hints;              /* the binding offers interim answers to the application */
+    char *eval;                    /* Perl: source of the application */
+    char *child_exit;              /* Perl: source of a hook */
+    struct oribi_text_list warmup; /* targets requested inside a freshly loaded application */
+    struct oribi_text_list include;
+    struct oribi_text_list require;
+    char *app; /* the one argument that is no option, or NULL */
+
+    bool check;
+    bool print_config;
+    bool help;
+    bool version;
+
+    /* private */
+    char *start_dir;                   /* working directory before the first change to `chdir`; NULL: there was none */
+    char *entered_dir;                 /* value of `chdir` that the working directory stands for; NULL: none */
+    bool timeout_named;       /* `timeout` was given, which other servers mean the application by */
+    bool ignores_environment;          /* libraries do: the variables are a server's */
+    uint8_t source[ORIBI_OPTIONS_MAX]; /* enum oribi_option_source by place in the table */
+    struct oribi_option_lower_end requests_min; /* given by a name of their own, joined by finish */
+    struct oribi_option_lower_end oob_gc_requests_min;
+};
+
+const struct oribi_option *oribi_options_table(size_t *count);
+
+/* A name of another server that means something here which is no plain renaming. */
+struct oribi_option_alias {
+    const char *name;   /* underscores */
+    const char *effect; /* for the documentation */
+    enum oribi_option_lang lang;
+    /* private */
+    bool is_switch;
+    int (*apply)(struct oribi_options *, enum oribi_option_source, const char *name, const char *value, char *error);
+};
+const struct oribi_option_alias *oribi_options_aliases(size_t *count);
+
+/* A variable of the environment that sets an option where neither command line nor configuration file do. Of several for one option the first
+ * that is set and not empty counts. */
+struct oribi_option_variable {
+    const char *name;
+    const char *option;
+    enum oribi_option_lang lang;
+};
+const struct oribi_option_variable *oribi_options_variables(size_t *count);
+
+/* Fills in the defaults. Give back with deinit. */
+void oribi_options_init(struct oribi_options *options);
+void oribi_options_deinit(struct oribi_options *options);
+
+/* Sets one option from text, as the command line does. `name` may use underscores, dashes, CamelCase or an alias, any of the table's, and for
+ * booleans no_, enable_ or disable_ before it. Borrows both. 0, or ORIBI_EINVAL with one line in `error`: an unknown name gives the nearest
+ * known one, a bad value says what is allowed. Further values of a list add to it. */
+int oribi_options_set(struct oribi_options *options, const char *name, const char *value, char *error);
+
+/* The same for another source: a value from a weaker source than the one heard before is checked and dropped; the first value of a stronger
+ * one replaces a list. */
+int oribi_options_set_from(struct oribi_options *options, enum oribi_option_source source, const char *name,
+                           const char *value, char *error);
+
+/* Sets one option from everything that a configuration file gives for it: several values for a list, one for all others, none for a switch that is
+ * turned on. More than one value where one is meant is refused. Same results; what was set before a bad value of a list stays set. */
+int oribi_options_set_values(struct oribi_options *options, enum oribi_option_source source, const char *name,
+                             const char *const *values, size_t count, char *error);
+
+/* Reads a command line without the command's own name: --name=value, --name value, --flag, --no-flag, -w 4, -w4, -qD, and the
+ * application as the one other argument; `--` ends the options. Same results as set. */
+int oribi_options_parse(struct oribi_options *options, size_t argc, const char *const *argv, char *error);
+
+/* The table entry for a name in any of those spellings, or NULL (also for those of oribi_options_aliases()). */
+const struct oribi_option *oribi_options_find(const char *name);
+
+/* Who set it last. */
+enum oribi_option_source oribi_options_source(const struct oribi_options *options, const struct oribi_option *option);
+
+/* Writes the current value as text that oribi_options_set() accepts (lists: newline between items). NUL-terminated, cut at cap - 1. Returns
+ * the length it has uncut. */
+size_t oribi_options_get(const struct oribi_options *options, const struct oribi_option *option, char *dst, size_t cap);
+
+/* The request limit of one worker, at random within requests_max N..M plus requests_jitter, so that workers do not leave together. 0: no limit. */
+uint64_t oribi_options_draw_limit(const struct oribi_options *options);
+
+/* Changes the working directory to `chdir`; does nothing without it, or when it has been entered already. Call it after the command line was read,
+ * and again after the configuration file, which may have the option too. Both relative to the directory of the start, which is remembered for the
+ * starts of later generations. Same results as set; ORIBI_ESYS when the directory cannot be entered. */
+int oribi_options_enter_dir(struct oribi_options *options, char *error);
+
+/* Fills what depends on the environment, on the machine or on other options: oribi_options_variables(); workers from usable CPUs (in development
+ * oribi has one, with threads); bind from host, port and env (production binds every address) unless a bind of the same or a stronger source is
+ * there; access_log from env. Then checks combinations. Same results as set. */
+int oribi_options_finish(struct oribi_options *options, char *error);
+
+/* Appends the whole text of --help, at most 100 columns wide but for the last line, for ORIBI_LANG_RUBY or ORIBI_LANG_PERL. `pages` is the folder
+ * that doc/ was installed as. */
+void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages);
+
+/* Title of a group, for documents: "Listening". */
+const char *oribi_options_group_title(enum oribi_option_group group);
+
+/* Writes what holds where an option is not given, variables of the environment included: "PORT, else 9292". NUL-terminated, cut at cap - 1; empty
+ * for an option that is not set then. */
+void oribi_options_default_text(const struct oribi_option *option, enum oribi_option_lang lang, char *dst, size_t cap);
+
+/* Appends "name = value" lines of every option that the options' language has: --print-config. */
+void oribi_options_print(struct oribi_buf *out, const struct oribi_options *options);
+
+/* Appends the tables of doc/options.md. */
+void oribi_options_doc(struct oribi_buf *out);
+
+#endif

@@ -1,0 +1,37 @@
+/* Which peers may say on whose behalf they speak: the addresses of trusted_proxies. */
+#ifndef ORIBI_CONFIG_TRUST_H
+#define ORIBI_CONFIG_TRUST_H
+
+#include "oribi/base/slice.h"
+#include "oribi/config/options.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ORIBI_TRUST_RANGES_MAX = 128 };
+
+struct oribi_trust_range {
+    uint8_t addr[16]; /* IPv6; IPv4 as ::ffff:a.b.c.d */
+    uint8_t bits;     /* 0 to 128 */
+};
+
+/* All-zero trusts nobody. */
+struct oribi_trust {
+    struct oribi_trust_range ranges[ORIBI_TRUST_RANGES_MAX];
+    uint32_t count;
+    bool unix_peers;
+};
+
+/* Reads items of a list, each one or more of ADDRESS, ADDRESS/BITS or the word unix, with commas or spaces between. 0, or ORIBI_EINVAL with
+ * one line in `error` (ORIBI_OPTIONS_ERROR_CAP). */
+int oribi_trust_parse(const struct oribi_text_list *list, struct oribi_trust *trust, char *error);
+
+/* Whether the numeric address `addr` is trusted; the empty one is a peer on a unix socket. False for text that is no address. */
+bool oribi_trust_has(const struct oribi_trust *trust, struct oribi_slice addr);
+
+/* The client of a request from a trusted peer: the last address in `forwarded_for` (a value of X-Forwarded-For) that is not trusted itself, or
+ * the first when all are. A port behind it is cut off. An element that is no address ends the walk, since who wrote it is not known: the one
+ * to its right is it then. Empty when there is none at all. */
+struct oribi_slice oribi_trust_client(const struct oribi_trust *trust, struct oribi_slice forwarded_for);
+
+#endif

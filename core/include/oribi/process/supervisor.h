@@ -1,0 +1,282 @@
+/* What a supervisor decides, without a single call into the operating system: events and the time go in, actions come out. host.c carries
+ * them out; the tests feed a fake clock.
+ *
+ *   oribi_supervisor_feed(sup, &event, now_ms);
+ *   while (oribi_supervisor_next(sup, now_ms, &action))
+ *       carry out action;
+ *   sleep until oribi_supervisor_deadline(sup, now_ms) or the next event;
+ *
+ * A worker's place (slot):
+ *
+ *            spawn           forked            ready            asked to stop            deadline
+ *     FREE ────────► SPAWNING ─────► BOOTING ─────────► SERVING ────────────► STOPPING ─────────► KILLED
+ *      ▲                │               │ boot_timeout      │ call deadline       ▲                  │
+ *      │   mold died    ▼               └────────► KILLED ◄─┘                     │                  │
+ *      ├──────────── LOST                                      LEAVING ───────────┘ (ends by itself) │
+ *      │                                                                                             │
+ *      └── HELD (back-off) ◄──────────────── exited ─────────────────────────────────────────────────┘
+ *
+ * A generation is what one mold has loaded. At a reload the next one must load and bring up its first workers before anything happens to the
+ * one that serves; then it becomes the current one, and old workers are stopped one for each new one that serves:
+ *
+ *        reload            mold ready           first workers ready              no old worker left
+ *   ──────────► LOADING ────────────► TRIAL ─────────────────────► ROLLING ────────────────────────► done
+ *                  └──── any failure ───┴──► its workers and its mold are stopped, the current one was never touched
+ *
+ * Workers that are to be recycled count as old ones, so they are replaced in the same way and at the same pace.
+ *
+ * A mold:  FREE ► ASKED ─started► LOADING ─ready► READY ─► STOPPING ─deadline► KILLED ─exited► FREE */
+#ifndef ORIBI_PROCESS_SUPERVISOR_H
+#define ORIBI_PROCESS_SUPERVISOR_H
+
+#include "oribi/base/log.h"
+#include "oribi/worker/scoreboard.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ORIBI_MOLDS_MAX = 8,                /* of all generations, leaving ones included */
+    ORIBI_BOOT_FAILURES_MAX = 3,        /* in a row, before any worker was ever ready: then give up */
+    ORIBI_RESPAWN_DELAY_MS_MAX = 30000, /* doubling of err_respawn_interval ends here */
+    ORIBI_EARLY_EXIT_MS = 1000,         /* patient: a worker that lasts less than this counts as one that did not come up */
+    ORIBI_DEATHS_AT_ONCE = 5,           /* deaths of workers that served, in one slot: so many are replaced at once … */
+    ORIBI_DEATHS_INTERVAL_MS_MAX = 1000, /* … and then one in err_respawn_interval, or in this if that is shorter */
+    ORIBI_LAST_RESPAWN_MS = 100,        /* a slot waits no longer than this while no other worker of its generation is there */
+    ORIBI_WATCH_MS = 1000,              /* how often the scoreboard is looked at */
+    ORIBI_WATCH_JUMP_MS =
+        3000, /* looks further apart than this: the machine or we stood still, so nobody is to blame */
+    ORIBI_CALL_GRACE_MS = 4000, /* from the deadline of a call to the kill; the worker ends itself after 2 s (deadline.h) */
+    ORIBI_KILL_MS =
+        1000, /* from "stop now" to the kill; also what a worker gets beyond shutdown_timeout to leave by itself */
+    ORIBI_UNKILLABLE_MS = 10000,    /* a killed process that is not gone by then keeps us no longer from ending */
+    ORIBI_UPGRADE_SPARE_MS = 10000, /* beyond twice boot_timeout (loading, first worker) for a successor to come up */
+    ORIBI_MOLD_STOP_MS = 5000,      /* a mold only has to leave its loop */
+    ORIBI_LOST_MS = 30000,          /* how long a fork by a mold that died may take to be heard of */
+    ORIBI_SPAWNS_PENDING_MAX = 32, /* spawn commands on their way to one mold: they must fit into its socket's buffer */
+    ORIBI_SUPERVISOR_TEXT_CAP = 3200, /* a failure's text and a few words around it */
+    ORIBI_SUPERVISOR_WHY_CAP = 256,   /* the first line of that text, for whoever asked for a reload */
+    ORIBI_SUPERVISOR_QUEUE_CAP = 32,  /* actions one event may cause beside those that follow from the state */
+};
+
+struct oribi_supervisor_config {
+    uint32_t workers;
+    uint32_t workers_max;        /* upper bound of workers at run time; slot_count is at least twice this */
+    uint32_t roll_max;           /* workers replaced at a time; 0: a tenth, at least one */
+    int64_t boot_timeout_ms;     /* 0: none */
+    int64_t shutdown_timeout_ms; /* 0: none */
+    int64_t spawn_interval_ms;
+    int64_t err_respawn_interval_ms;
+    int64_t drain_delay_ms; /* how long a graceful stop is only announced */
+    int64_t age_max_ms;     /* 0: workers may grow old */
+    int64_t memory_max;     /* bytes; 0: no limit */
+    uint64_t refork_after;  /* requests of one worker; 0: never */
+    int deadline_signal;    /* sent to a worker at each look that finds its call over its deadline; 0: none */
+    bool watch;             /* look at the scoreboard every ORIBI_WATCH_MS */
+    bool is_init;           /* process 1: at its end the system ends all others of its container, so that it cannot hand over */
+    bool no_reopen;         /* USR1 means something else to the workers */
+    bool patient;           /* prefork.h: never gives up, and leaves workers alone that never say whether they are in a job */
+};
+
+enum oribi_event_type {
+    ORIBI_EVENT_TICK,           /* nothing but time passed */
+    ORIBI_EVENT_START,          /* once, first */
+    ORIBI_EVENT_MOLD_STARTED,   /* generation, pid; pid < 0: could not be started, text */
+    ORIBI_EVENT_MOLD_READY,     /* pid; config: what it read, NULL: what we know */
+    ORIBI_EVENT_MOLD_FAILED,    /* pid, text */
+    ORIBI_EVENT_WORKER_FORKED,  /* slot, ticket, pid; pid < 0: fork failed, text */
+    ORIBI_EVENT_WORKER_READY,   /* slot, ticket, pid */
+    ORIBI_EVENT_WORKER_FAILED,  /* slot, ticket, pid, text */
+    ORIBI_EVENT_WORKER_LEAVING, /* slot, ticket, pid: it has begun to drain by itself */
+    ORIBI_EVENT_EXITED,         /* pid, status: any reaped child */
+    ORIBI_EVENT_STOP,           /* graceful; a second one is STOP_NOW */
+    ORIBI_EVENT_STOP_NOW,
+    ORIBI_EVENT_RESIZE,        /* delta */
+    ORIBI_EVENT_WINCH,         /* no workers until the next RESIZE or RELOAD */
+    ORIBI_EVENT_REOPEN,        /* log files */
+    ORIBI_EVENT_MEASURED,      /* slot, ticket, bytes of memory */
+    ORIBI_EVENT_MOLD_PROMOTED, /* generation, pid: forked off a worker, ready */
+    ORIBI_EVENT_RELOAD,
+    ORIBI_EVENT_UPGRADE,
+    ORIBI_EVENT_UPGRADE_STARTED, /* pid; pid < 0: could not be started, text */
+    ORIBI_EVENT_UPGRADE_READY,   /* the successor serves */
+    ORIBI_EVENT_PAUSE,           /* no new workers; status: signal for those there are, 0: none; bytes: ms between two of them */
+    ORIBI_EVENT_RESUME,          /* a new generation from the same mold beside the workers there are, which are left alone and count */
+};
+
+struct oribi_event {
+    enum oribi_event_type type;
+    int32_t pid;
+    int32_t status; /* waitpid's */
+    uint32_t generation;
+    uint32_t slot;
+    uint32_t ticket; /* names one spawn, so that a late message about an earlier one is told apart */
+    int32_t delta;
+    int64_t bytes;
+    const char *text;                             /* borrowed; may be NULL */
+    const struct oribi_supervisor_config *config; /* borrowed; may be NULL */
+};
+
+enum oribi_action_type {
+    ORIBI_ACTION_LOG,           /* level, text; more than one line: a block */
+    ORIBI_ACTION_START_MOLD,    /* generation, fresh: by exec, else by the language's fork */
+    ORIBI_ACTION_STOP_MOLD,     /* pid: close its command socket */
+    ORIBI_ACTION_SPAWN,         /* pid of the mold, generation, slot, ticket */
+    ORIBI_ACTION_SIGNAL,        /* pid, signal */
+    ORIBI_ACTION_UP,            /* the first worker serves: start line, readiness */
+    ORIBI_ACTION_WORKER_EXIT,   /* pid, status, slot, text: hook, and the slot's shared memory may be cleared */
+    ORIBI_ACTION_REOPEN,        /* our own log files */
+    ORIBI_ACTION_STOP_SOON,     /* a stop is announced: readiness is over, service is not */
+    ORIBI_ACTION_STOPPING,      /* the stop has begun; code 1: a successor has our sockets */
+    ORIBI_ACTION_RELOADING,     /* generation: the reload begins */
+    ORIBI_ACTION_COMMITTED,     /* generation: it is the current one now */
+    ORIBI_ACTION_RELOADED,      /* code 0: done; 1: failed, text */
+    ORIBI_ACTION_START_UPGRADE, /* start the successor, feed UPGRADE_STARTED */
+    ORIBI_ACTION_UPGRADED,      /* code 0: it serves, pid; 1: failed, text */
+    ORIBI_ACTION_UPGRADE_REFUSED, /* text; one that is under way goes on */
+    ORIBI_ACTION_REFORK,        /* pid: ask this worker for a mold; SIGUSR2 is on its way */
+    ORIBI_ACTION_REFORKED,      /* generation: all its workers come from the new mold */
+    ORIBI_ACTION_EXIT,          /* code; text when it is not 0. The last action */
+};
+
+struct oribi_action {
+    enum oribi_action_type type;
+    enum oribi_log_level level;
+    int32_t pid;
+    int32_t status;
+    int32_t signal;
+    int32_t code;
+    uint32_t generation;
+    uint32_t slot;
+    uint32_t ticket;
+    bool fresh;
+    const char *text; /* lives until the next call */
+};
+
+enum oribi_place_state {
+    ORIBI_PLACE_FREE,
+    ORIBI_PLACE_HELD,     /* waits for `until` before it is free again, counted as a worker meanwhile */
+    ORIBI_PLACE_SPAWNING, /* the mold was told; no pid yet */
+    ORIBI_PLACE_BOOTING,
+    ORIBI_PLACE_SERVING,
+    ORIBI_PLACE_LEAVING,  /* drains by its own decision */
+    ORIBI_PLACE_STOPPING, /* told to drain */
+    ORIBI_PLACE_KILLED,
+    ORIBI_PLACE_LOST, /* its mold died between the command and the fork's report; free again at `until` */
+};
+
+enum oribi_mold_state {
+    ORIBI_MOLD_IS_FREE,
+    ORIBI_MOLD_IS_ASKED,
+    ORIBI_MOLD_IS_LOADING,
+    ORIBI_MOLD_IS_READY,
+    ORIBI_MOLD_IS_STOPPING,
+    ORIBI_MOLD_IS_KILLED,
+};
+
+/* All private; tests look. */
+struct oribi_place {
+    enum oribi_place_state state;
+    uint32_t generation;
+    uint32_t ticket;
+    int32_t pid;
+    int32_t mold_pid;
+    int64_t until;         /* deadline of the state; 0: none */
+    int64_t ready_at;      /* 0: never was */
+    int64_t call_started;  /* the overdue call, by its start in us … */
+    int64_t call_deadline; /* … and the deadline that has passed: another one is looked at anew */
+    bool remind;           /* … and is to be told so */
+    int64_t overdue_since; /* when a look first found that call overdue; 0: it is not */
+    bool interrupted;      /* INT was sent */
+    bool reopen;           /* USR1 is to be sent */
+    int64_t deaths_paid_at; /* one interval for each death of a worker that served here (oribi__sup_death_wait); outlives the worker */
+    const char *retire;    /* why it is to be replaced; static text, NULL: it is not */
+    const char *cause;     /* why we ended it; static text */
+};
+
+struct oribi_mold_place {
+    enum oribi_mold_state state;
+    uint32_t generation;
+    int32_t pid;
+    int64_t until;
+    bool reopen;
+};
+
+struct oribi_supervisor {
+    struct oribi_supervisor_config config;
+    const struct oribi_slot *slots; /* the scoreboard; read only */
+    uint32_t slot_count;
+    uint32_t target;          /* workers wanted now */
+    uint32_t generation;      /* the one that serves */
+    uint32_t next_generation; /* the one that is loading or on trial; 0: none */
+    struct oribi_supervisor_config next_config;
+    bool next_asked; /* its mold was */
+    bool has_next_config;
+    uint32_t own_generation;  /* its mold is forked by the language, not started by exec */
+    uint32_t left_generation; /* up to this one workers are left alone; 0: none */
+    bool paused;
+    int32_t send_signal; /* to the workers one after the other; 0: nothing to send */
+    int64_t send_interval_ms;
+    int64_t send_at;
+    uint32_t send_after; /* ticket of the last one that got it … */
+    uint32_t send_upto;  /* … and of the last one that is to get it */
+    bool rolling;      /* a reload's workers are being replaced */
+    bool reload_again; /* asked for while one was under way */
+    uint32_t last_generation;
+    uint32_t last_ticket;
+    uint32_t boot_failures; /* in a row */
+    int64_t boot_failed_at;
+    uint32_t mold_failures; /* in a row */
+    int64_t mold_not_before;
+    int64_t spawned_at; /* last spawn; -1: none yet */
+    int64_t watched_at; /* last look at the scoreboard */
+    bool started;
+    bool up;             /* a worker was ready once */
+    int64_t stop_at;     /* end of drain_delay; 0: not announced */
+    int32_t upgrade_pid; /* the successor that is starting; 0: none, -1: asked for */
+    int64_t upgrade_until;
+    bool handed_over;     /* it serves */
+    uint32_t reforked;    /* generation that has a mold made of a worker, or was asked for one */
+    int64_t refork_until; /* when to ask again; 0: nothing asked for */
+    bool reforking;       /* its workers are being replaced */
+    bool stopping;
+    bool stopping_now;
+    bool exited;
+    int32_t exit_code;
+    struct oribi_place places[ORIBI_SLOTS_MAX];
+    struct oribi_mold_place molds[ORIBI_MOLDS_MAX];
+    struct oribi_action queue[ORIBI_SUPERVISOR_QUEUE_CAP];
+    uint32_t queue_head;
+    uint32_t queue_len;
+    char why[ORIBI_SUPERVISOR_WHY_CAP]; /* what the next generation has said of its failure; "": nothing */
+    size_t text_len;
+    char texts[2 * ORIBI_SUPERVISOR_TEXT_CAP]; /* of the queued actions */
+    char exit_text[ORIBI_SUPERVISOR_TEXT_CAP];
+};
+
+/* Borrows `slots` (shared memory of at least slot_count entries) for its life. */
+void oribi_supervisor_init(struct oribi_supervisor *sup, const struct oribi_supervisor_config *config,
+                           const struct oribi_slot *slots, uint32_t slot_count);
+
+/* Takes note of an event. All actions must be taken before the next one. */
+void oribi_supervisor_feed(struct oribi_supervisor *sup, const struct oribi_event *event, int64_t now_ms);
+
+/* The next thing to do, or false. */
+bool oribi_supervisor_next(struct oribi_supervisor *sup, int64_t now_ms, struct oribi_action *action);
+
+/* When to feed a TICK if nothing else happens, INT64_MAX: not at all. Never before now_ms. */
+int64_t oribi_supervisor_deadline(const struct oribi_supervisor *sup, int64_t now_ms);
+
+/* Workers that serve, and processes that exist. */
+uint32_t oribi_supervisor_serving(const struct oribi_supervisor *sup);
+uint32_t oribi_supervisor_alive(const struct oribi_supervisor *sup);
+
+/* Somebody sent this signal to the worker of a place, which has a process. If that asks it to end, its end is no failure, and shutdown_timeout
+ * runs. */
+void oribi_supervisor_told(struct oribi_supervisor *sup, uint32_t slot, int signal, int64_t now_ms);
+
+/* Whether a place's worker is a process now. */
+bool oribi_supervisor_has_process(const struct oribi_supervisor *sup, uint32_t slot);
+
+#endif

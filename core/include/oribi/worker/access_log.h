@@ -1,0 +1,71 @@
+/* Access log: Common, Combined or JSON lines, formatted into a buffer and written once a turn. */
+#ifndef ORIBI_WORKER_ACCESS_LOG_H
+#define ORIBI_WORKER_ACCESS_LOG_H
+
+#include "oribi/base/log_file.h"
+#include "oribi/base/slice.h"
+#include "oribi/http/head.h"
+
+#include <stdbool.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    /* Longer ones are cut in the log. */
+    ORIBI_LOGGED_TARGET_MAX = 4096,
+    ORIBI_LOGGED_FIELD_MAX = 1024,
+    ORIBI_ACCESS_BUFFER_MAX = 64 * 1024, /* written at once when more has gathered */
+    ORIBI_ACCESS_KEPT_MAX = 256 * 1024,  /* bytes kept while nobody reads; then lines are dropped */
+};
+
+struct oribi_access_log;
+
+struct oribi_access_entry {
+    const struct oribi_head *head; /* borrowed; without a method when the request line was malformed or is not whole … */
+    struct oribi_slice raw_line;   /* … and then this is what came of it; may be empty */
+    struct oribi_slice remote_addr;
+    int status;
+    bool cut;           /* the answer broke off */
+    int64_t body_bytes; /* that were sent */
+    int64_t call_us;  /* time inside the application */
+    int64_t total_us; /* from the last byte of the request to the answer's hand-over to the socket */
+    int64_t wall_ms;  /* when the answer was handed over */
+};
+
+/* Opens `path` for appending (log_file.h, also for `owner`; "-" is standard output as it is now, of which this keeps a copy of its own; "off" gives NULL, which every function here takes for a log that drops its lines).
+ * format: "common", "combined", "json". 0, or ORIBI_EINVAL or a code of os.h with one line in `error` (ORIBI_OPTIONS_ERROR_CAP). */
+int oribi_access_log_open(const char *path, const char *format, const struct oribi_log_owner *owner,
+                          struct oribi_access_log **out, char *error);
+
+/* Adds a line, in local time (json: UTC); bytes a peer chose are escaped so that no line can be forged. */
+void oribi_access_log_add(struct oribi_access_log *log, const struct oribi_access_entry *entry);
+
+/* Writes what was added, in whole lines, as far as there is room, and never waits for a reader: the rest is kept, and then lines are dropped. Dropped lines are
+ * counted and reported in the error log when writing goes on; those that a full disk loses, once a minute. */
+void oribi_access_log_flush(struct oribi_access_log *log);
+
+/* Is something kept, or to be reported? Then flush should be called about every ORIBI_LOG_RETRY_MS. */
+bool oribi_access_log_waits(const struct oribi_access_log *log);
+
+/* Flushes for ms at most, because the process ends. */
+void oribi_access_log_drain(struct oribi_access_log *log, int64_t ms);
+
+/* Forgets what is kept: in a process that has a copy of the lines of another and goes on with the log. */
+void oribi_access_log_discard(struct oribi_access_log *log);
+
+/* Opens the path anew (rotation). Keeps the old file if that fails. Does nothing for standard output. */
+int oribi_access_log_reopen(struct oribi_access_log *log, const struct oribi_log_owner *owner, char *error);
+
+/* A log on standard output goes where that leads now. */
+int oribi_access_log_follow_stdout(struct oribi_access_log *log, char *error);
+
+/* Is its descriptor still what was opened, or has the application closed it? And which one it is. */
+bool oribi_access_log_intact(const struct oribi_access_log *log);
+int oribi_access_log_fd(const struct oribi_access_log *log);
+
+void oribi_access_log_close(struct oribi_access_log *log);
+
+/* The same without writing what is buffered: for a process that has a copy of the lines of another. */
+void oribi_access_log_forget(struct oribi_access_log *log);
+
+#endif

@@ -1,0 +1,75 @@
+/* Shared by the options sources: options.c (table, names, defaults), options_value.c (text to value and back), options_command.c (command line,
+ * finish), options_environment.c (variables), options_text.c (help and documentation). */
+#ifndef ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
+#define ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
+
+#include "oribi/config/options.h"
+
+/* Longest name in any spelling, squeezed (see oribi__options_resolve). */
+enum { OPTION_NAME_CAP = 49 };
+
+/* What a name means: one of option and alias, or none. */
+struct oribi__option_name {
+    const struct oribi_option *option;
+    const struct oribi_option_alias *alias;
+    bool takes_value; /* on the command line */
+    bool negated;     /* no_, disable_ */
+};
+
+struct oribi__option_name oribi__options_resolve(const char *name);
+
+/* Do both mean the same option, whatever their spelling? */
+bool oribi__options_same_name(const char *name, const char *typed);
+
+/* What has another name in another server, or is not there. */
+struct oribi__foreign_name {
+    const char *name;   /* underscores; a single letter is a flag */
+    const char *server; /* who has it */
+    const char *here;   /* option or hook that does the same; NULL: advice says what to do */
+    const char *advice;
+};
+const struct oribi__foreign_name *oribi__options_foreign(size_t *count);
+
+/* ORIBI_EINVAL with the advice in `error` for such a name, 0 for any other. */
+int oribi__options_refuse_foreign(const char *typed, char *error);
+
+/* Names of all hooks, separated by blanks; the bindings run them. */
+const char *oribi__options_hook_names(void);
+
+/* Writes "unknown option ..." with what another server's name is here, or the nearest known name of this language. Returns ORIBI_EINVAL. */
+int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *error);
+
+/* Parses `value` into the option's field, whatever its source. `name` is what the user wrote, for the error. 0 or ORIBI_EINVAL. */
+int oribi__option_assign(struct oribi_options *options, const struct oribi_option *option, const char *name,
+                         const char *value, char *error);
+
+/* The same check without a change. */
+int oribi__option_check(const struct oribi_option *option, const char *name, const char *value, char *error);
+
+/* Sets one option of the table from a source, with the rules of oribi_options_set_from(). */
+int oribi__option_set(struct oribi_options *options, enum oribi_option_source source, const struct oribi_option *option,
+                      const char *name, const char *value, char *error);
+
+/* Where the option's source is kept. */
+uint8_t *oribi__option_source(struct oribi_options *options, const struct oribi_option *option);
+
+/* Sets what the environment says, where nothing stronger has spoken. 0 or ORIBI_EINVAL. */
+int oribi__options_read_environment(struct oribi_options *options, char *error);
+
+/* Frees what the field owns and makes it empty. */
+void oribi__option_clear(struct oribi_options *options, const struct oribi_option *option);
+
+/* Writes a number as the type's shortest exact text ("64K", "1500ms"). NUL-terminated. */
+enum { OPTION_NUMBER_CAP = 32 };
+void oribi__option_format_number(enum oribi_option_type type, int64_t value, char dst[OPTION_NUMBER_CAP]);
+
+/* Replaces a text the struct owns by a copy of `value` (NULL: none). */
+void oribi__option_replace_text(char **field, const char *value);
+
+/* Adds a copy to a list the struct owns. */
+void oribi__option_add_item(struct oribi_text_list *list, const char *value);
+
+/* Fills `error` (ORIBI_OPTIONS_ERROR_CAP, cut where a user's text is long) and returns ORIBI_EINVAL. For everything that configures. */
+__attribute__((format(printf, 2, 3))) int oribi__refuse(char *error, const char *format, ...);
+
+#endif

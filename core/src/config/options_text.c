@@ -1,0 +1,282 @@
+/* What people read about the options: --help, --print-config and the tables of doc/options.md, all from the one table. */
+#include "config/options_private.h"
+
+#include "oribi/base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    HELP_WIDTH = 100,
+    HELP_INDENT = 34, /* where the explanations stand */
+    PIECE_CAP = 1024,
+};
+
+static const char *const group_titles[ORIBI_GROUP_COUNT] = {
+    [ORIBI_GROUP_LISTEN] = "Listening",
+    [ORIBI_GROUP_PROCESS] = "Processes",
+    [ORIBI_GROUP_TIMEOUT] = "Timeouts",
+    [ORIBI_GROUP_LIMIT] = "Limits",
+    [ORIBI_GROUP_RECYCLE] = "Replacing workers, garbage collection",
+    [ORIBI_GROUP_LOG] = "Logs",
+    [ORIBI_GROUP_APP] = "Application",
+    [ORIBI_GROUP_COMMAND] = "Command",
+};
+
+static void put(struct oribi_buf *out, const char *text, size_t n)
+{
+    memcpy(oribi_buf_reserve(out, n), text, n);
+    out->len += n;
+}
+
+__attribute__((format(printf, 2, 3))) static void put_format(struct oribi_buf *out, const char *format, ...)
+{
+    char piece[PIECE_CAP];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(piece, sizeof(piece), format, args);
+    va_end(args);
+    if (n > 0)
+        put(out, piece, (size_t)n < sizeof(piece) ? (size_t)n : sizeof(piece) - 1);
+}
+
+static void put_spaces(struct oribi_buf *out, size_t n)
+{
+    while (n-- > 0)
+        put(out, " ", 1);
+}
+
+/* Name as the command line writes it. */
+static void put_dashed(struct oribi_buf *out, const char *name)
+{
+    for (; *name; name++)
+        put(out, *name == '_' ? "-" : name, 1);
+}
+
+/* Breaks `text` at blanks so that no line passes HELP_WIDTH; lines after the first start at HELP_INDENT. */
+static void put_wrapped(struct oribi_buf *out, const char *text)
+{
+    size_t column = HELP_INDENT;
+    while (*text) {
+        size_t n = strcspn(text, " ");
+        if (column > HELP_INDENT) {
+            bool fits = column + 1 + n <= HELP_WIDTH;
+            put(out, fits ? " " : "\n", 1);
+            column = fits ? column + 1 : HELP_INDENT;
+            if (!fits)
+                put_spaces(out, HELP_INDENT);
+        }
+        put(out, text, n);
+        column += n;
+        text += n;
+        text += strspn(text, " ");
+    }
+    put(out, "\n", 1);
+}
+
+static const char *shown_default(const struct oribi_option *option)
+{
+    if (option->default_note)
+        return option->default_note;
+    if (option->group == ORIBI_GROUP_COMMAND)
+        return NULL;
+    return option->default_text;
+}
+
+/* "RACK_ENV, RAILS_ENV, APP_ENV, else development" */
+void oribi_options_default_text(const struct oribi_option *option, enum oribi_option_lang lang, char *dst, size_t cap)
+{
+    size_t count;
+    const struct oribi_option_variable *variables = oribi_options_variables(&count);
+    const char *shown = shown_default(option);
+    size_t len = 0;
+    dst[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        if (len < cap && (variables[i].lang & lang) && strcmp(variables[i].option, option->name) == 0)
+            len += (size_t)snprintf(dst + len, cap - len, "%s, ", variables[i].name);
+    }
+    if (len < cap)
+        (void)snprintf(dst + len, cap - len, "%s%s", len > 0 && shown ? "else " : "", shown ? shown : ""); /* cut */
+}
+
+static void put_help_option(struct oribi_buf *out, const struct oribi_option *option, enum oribi_option_lang lang)
+{
+    size_t start = out->len;
+    char text[2 * PIECE_CAP];
+    char shown[PIECE_CAP];
+    bool is_switch = option->type == ORIBI_OPTION_BOOL && option->group != ORIBI_GROUP_COMMAND;
+    put_format(out, "  %s%s%s--%s", option->short_flag ? "-" : "  ", option->short_flag ? option->short_flag : "",
+               option->short_flag ? ", " : "  ", is_switch ? "[no-]" : "");
+    put_dashed(out, option->name);
+    if (option->argument)
+        put_format(out, " %s", option->argument);
+    size_t width = out->len - start;
+    if (width + 2 > HELP_INDENT) {
+        put(out, "\n", 1);
+        width = 0;
+    }
+    put_spaces(out, HELP_INDENT - width);
+    oribi_options_default_text(option, lang, shown, sizeof(shown));
+    if (*shown)
+        (void)snprintf(text, sizeof(text), "%s [%s]", option->help, shown); /* both are the table's short lines */
+    else
+        (void)snprintf(text, sizeof(text), "%s", option->help);
+    put_wrapped(out, text);
+}
+
+const char *oribi_options_group_title(enum oribi_option_group group)
+{
+    return group_titles[group];
+}
+
+void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages)
+{
+    size_t count;
+    const struct oribi_option *table = oribi_options_table(&count);
+    bool ruby = lang == ORIBI_LANG_RUBY;
+    put_format(out,
+               "Usage: %s [options] [%s]\n"
+               "       %s ctl [--control PATH] status|reload|upgrade|stop|workers|reopen\n"
+               "\n"
+               "Serves a %s application over HTTP/1.1. With ctl: tells a running server what to do.\n",
+               command, ruby ? "config.ru" : "app.psgi", command, ruby ? "Rack" : "PSGI");
+    for (int group = 0; group < ORIBI_GROUP_COUNT; group++) {
+        put_format(out, "\n%s\n", group_titles[group]);
+        for (size_t i = 0; i < count; i++) {
+            if ((int)table[i].group == group && (table[i].lang & lang))
+                put_help_option(out, &table[i], lang);
+        }
+    }
+    put_format(out,
+               "\nTimes take ms, s, m or h (plain numbers are seconds), sizes K, M or G. In square brackets: defaults\n"
+               "and variables of the environment. The command line wins over the configuration file, the file over\n"
+               "the environment, the environment over defaults. The configuration file uses the same names with\n"
+               "underscores.\n\n"
+               "All details, and the names of other servers' options that are understood:\n  %s/options.md\n",
+               pages);
+}
+
+void oribi_options_print(struct oribi_buf *out, const struct oribi_options *options)
+{
+    char value[PIECE_CAP];
+    size_t count;
+    const struct oribi_option *table = oribi_options_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (!(table[i].lang & options->lang) || table[i].group == ORIBI_GROUP_COMMAND)
+            continue;
+        (void)oribi_options_get(options, &table[i], value, sizeof(value)); /* longer ones are cut: this is for eyes */
+        char *line = value;
+        do {
+            size_t n = strcspn(line, "\n");
+            put_format(out, "%s = %.*s\n", table[i].name, (int)n, line);
+            line += n + (line[n] == '\n');
+        } while (*line);
+    }
+}
+
+/* A table cell: these characters would be taken for markup. */
+static void put_cell(struct oribi_buf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("|\\`", *text))
+            put(out, "\\", 1);
+        if (*text == '<')
+            put(out, "&lt;", 4);
+        else
+            put(out, text, 1);
+    }
+}
+
+static const char *type_words(const struct oribi_option *option, char dst[PIECE_CAP])
+{
+    static const char *const words[] = {
+        [ORIBI_OPTION_TEXT] = "text",    [ORIBI_OPTION_CODE] = "source text", [ORIBI_OPTION_LIST] = "text, repeatable",
+        [ORIBI_OPTION_BOOL] = "on, off", [ORIBI_OPTION_COUNT] = "number",     [ORIBI_OPTION_SIZE] = "size",
+        [ORIBI_OPTION_TIME] = "time",    [ORIBI_OPTION_RANGE] = "N or N..M",
+    };
+    char min[OPTION_NUMBER_CAP];
+    char max[OPTION_NUMBER_CAP];
+    if (option->choices)
+        return option->choices;
+    if (option->type <= ORIBI_OPTION_BOOL)
+        return words[option->type];
+    oribi__option_format_number(option->type, option->min, min);
+    oribi__option_format_number(option->type, option->max, max);
+    (void)snprintf(dst, PIECE_CAP, "%s, %s to %s", words[option->type], min, max); /* short */
+    return dst;
+}
+
+static const char *only_words(enum oribi_option_lang lang)
+{
+    static const char *const words[] = {
+        [ORIBI_LANG_RUBY] = " (oribi only)", [ORIBI_LANG_PERL] = " (oribi-psgi only)", [ORIBI_LANG_BOTH] = ""};
+    return words[lang];
+}
+
+static void put_doc_option(struct oribi_buf *out, const struct oribi_option *option)
+{
+    char type[PIECE_CAP];
+    const char *shown = shown_default(option);
+    put_format(out, "| `%s`%s%s%s | %s | %s | ", option->name, option->short_flag ? " `-" : "",
+               option->short_flag ? option->short_flag : "", option->short_flag ? "`" : "", type_words(option, type),
+               shown ? shown : "");
+    put_cell(out, option->help);
+    put_format(out, "%s | ", only_words(option->lang));
+    for (const char *p = option->aliases; p && *p;) {
+        size_t n = strcspn(p, " ");
+        put_format(out, "%s`%s%.*s`", p == option->aliases ? "" : " ", n == 1 ? "-" : "", (int)n, p);
+        p += n + (p[n] == ' ');
+    }
+    put(out, " |\n", 3);
+}
+
+static void put_variables(struct oribi_buf *out)
+{
+    static const char *const commands[] = {
+        [ORIBI_LANG_RUBY] = "oribi", [ORIBI_LANG_PERL] = "oribi-psgi", [ORIBI_LANG_BOTH] = "both"};
+    size_t count;
+    const struct oribi_option_variable *variables = oribi_options_variables(&count);
+    put_format(out, "### Variables of the environment\n\n| variable | sets | in |\n|---|---|---|\n");
+    for (size_t i = 0; i < count; i++)
+        put_format(out, "| `%s` | `%s` | %s |\n", variables[i].name, variables[i].option, commands[variables[i].lang]);
+    put(out, "\n", 1);
+}
+
+static void put_foreign_names(struct oribi_buf *out)
+{
+    size_t count;
+    const struct oribi__foreign_name *names = oribi__options_foreign(&count);
+    put_format(
+        out, "\n### Names of other servers that are answered with what to do\n\n| name | of | here |\n|---|---|---|\n");
+    for (size_t i = 0; i < count; i++) {
+        put_format(out, "| `%s%s` | %s | ", names[i].name[1] ? "" : "-", names[i].name, names[i].server);
+        if (names[i].here)
+            put_format(out, "`%s`", names[i].here);
+        else
+            put_format(out, "%s", names[i].advice);
+        put(out, " |\n", 3);
+    }
+}
+
+void oribi_options_doc(struct oribi_buf *out)
+{
+    size_t count;
+    const struct oribi_option *table = oribi_options_table(&count);
+    for (int group = 0; group < ORIBI_GROUP_COUNT; group++) {
+        put_format(out, "### %s\n\n| option | value | default | meaning | also |\n|---|---|---|---|---|\n",
+                   group_titles[group]);
+        for (size_t i = 0; i < count; i++) {
+            if ((int)table[i].group == group)
+                put_doc_option(out, &table[i]);
+        }
+        put(out, "\n", 1);
+    }
+    put_variables(out);
+    const struct oribi_option_alias *aliases = oribi_options_aliases(&count);
+    put_format(out, "### Names that do more than rename\n\n| name | effect |\n|---|---|\n");
+    for (size_t i = 0; i < count; i++)
+        put_format(out, "| `%s%s` | %s%s |\n", aliases[i].name[1] ? "" : "-", aliases[i].name, aliases[i].effect,
+                   only_words(aliases[i].lang));
+    put_foreign_names(out);
+}

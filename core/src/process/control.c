@@ -1,0 +1,381 @@
+/* The control socket: a few clients at a time, a line each, an answer each. Commands that take time are answered when they are done. */
+#include "oribi/process/control.h"
+#include "process/host_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 5000, BACKLOG = 16, ANSWER_CAP = 512, READ_BYTES = 4096 };
+
+/* --- opening --- */
+
+static int complain(const char *path, const char *what, char *error)
+{
+    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "control: %.110s: %s", path, what);
+    return ORIBI_ESYS;
+}
+
+static bool fill_address(const char *path, struct sockaddr_un *where)
+{
+    *where = (struct sockaddr_un){.sun_family = AF_UNIX};
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof(where->sun_path))
+        return false;
+    memcpy(where->sun_path, path, n);
+    return true;
+}
+
+/* A socket file that nobody answers on is stale; `replace` takes over from our predecessor, who does answer. */
+static int clear_path(const char *path, bool replace, char *error)
+{
+    struct stat entry;
+    if (lstat(path, &entry) < 0)
+        return 0; /* bind() will say what is wrong, if anything */
+    if (!S_ISSOCK(entry.st_mode))
+        return complain(path, "there is a file that is not a socket", error);
+    int answers = replace ? 0 : oribi_os_unix_answers(path);
+    if (answers < 0)
+        return complain(path, oribi_os_error_text(), error);
+    if (answers)
+        return complain(path, "belongs to a running server", error);
+    (void)unlink(path); /* bind() will say what is wrong, if anything */
+    return 0;
+}
+
+int oribi__control_open(struct oribi_host *host, bool replace, char *error)
+{
+    struct oribi__control *control = &host->control;
+    const char *path = host->ties.options->control;
+    struct sockaddr_un where;
+    struct stat entry;
+    if (!fill_address(path, &where))
+        return complain(path, "too long for a socket", error);
+    int code = clear_path(path, replace, error);
+    if (code < 0)
+        return code;
+    int fd = oribi_os_lift(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    mode_t saved = umask(0177); /* of the whole process: no threads yet that create files */
+    bool failed = fd < 0 || bind(fd, (struct sockaddr *)&where, sizeof(where)) < 0;
+    (void)umask(saved);
+    failed = failed || listen(fd, BACKLOG) < 0 || lstat(path, &entry) < 0;
+    if (failed) {
+        (void)oribi_os_fail();
+        code = complain(path, oribi_os_error_text(), error);
+        oribi_os_close(fd);
+        return code;
+    }
+    oribi_os_close(control->fd);
+    control->fd = fd;
+    control->device = (uint64_t)entry.st_dev;
+    control->inode = (uint64_t)entry.st_ino;
+    return 0;
+}
+
+void oribi__control_close(struct oribi_host *host, bool unlink_path)
+{
+    struct oribi__control *control = &host->control;
+    struct stat entry;
+    const char *path = host->ties.options->control;
+    if (control->fd >= 0 && unlink_path && lstat(path, &entry) == 0 && (uint64_t)entry.st_dev == control->device &&
+        (uint64_t)entry.st_ino == control->inode)
+        (void)unlink(path); /* one that is left is stale, and replaced by the next start */
+    oribi_os_close(control->fd);
+    control->fd = -1;
+    for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
+        oribi_os_close(control->clients[i].fd);
+        control->clients[i].fd = -1;
+    }
+}
+
+/* --- answering --- */
+
+static void drop(struct oribi__client *client)
+{
+    oribi_os_close(client->fd);
+    *client = (struct oribi__client){.fd = -1};
+}
+
+/* The answer fits into the socket's buffer, or the client reads while we write; one that does neither loses the rest. */
+static void send_all(int fd, const char *p, size_t n)
+{
+    int64_t end = oribi_clock_ms() + 100;
+    while (n > 0 && oribi_clock_ms() < end) {
+        ssize_t sent = send(fd, p, n, MSG_NOSIGNAL);
+        if (sent < 0 && oribi_os_fail() != ORIBI_AGAIN)
+            return;
+        p += sent > 0 ? sent : 0;
+        n -= sent > 0 ? (size_t)sent : 0;
+    }
+}
+
+static void answer(struct oribi__client *client, bool done, const char *text)
+{
+    char line[ANSWER_CAP];
+    int n = snprintf(line, sizeof(line) - 1, "%s%s%s", done ? "ok" : "error", *text ? " " : "", text);
+    size_t len = n > 0 && (size_t)n < sizeof(line) - 1 ? (size_t)n : sizeof(line) - 2;
+    line[len++] = '\n';
+    send_all(client->fd, line, len);
+    drop(client);
+}
+
+static void answer_those(struct oribi_host *host, enum oribi__wish wish, bool first, bool later, int code,
+                         const char *text)
+{
+    for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
+        struct oribi__client *client = &host->control.clients[i];
+        if (client->fd >= 0 && client->wish == wish && (client->later ? later : first))
+            answer(client, code == 0, text ? text : "");
+    }
+}
+
+void oribi__control_answer(struct oribi_host *host, enum oribi__wish wish, int code, const char *text)
+{
+    answer_those(host, wish, true, true, code, text);
+}
+
+void oribi__control_answer_first(struct oribi_host *host, enum oribi__wish wish, int code, const char *text)
+{
+    answer_those(host, wish, true, false, code, text);
+    for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
+        if (host->control.clients[i].wish == wish)
+            host->control.clients[i].later = false;
+}
+
+void oribi__control_answer_later(struct oribi_host *host, enum oribi__wish wish, int code, const char *text)
+{
+    answer_those(host, wish, false, true, code, text);
+}
+
+/* --- commands --- */
+
+static void answer_status(struct oribi_host *host, struct oribi__client *client, bool json)
+{
+    struct oribi_buf out = {0};
+    (void)oribi_buf_try_append(&out, "ok\n", 3); /* a few bytes into nothing */
+    if (json)
+        oribi__status_json(host, &out);
+    else
+        oribi__status_text(host, &out);
+    send_all(client->fd, out.p, out.len);
+    oribi_buf_deinit(&out);
+    drop(client);
+}
+
+/* "+2", "-1" are changes, "4" is the number itself. */
+static bool resize(struct oribi_host *host, struct oribi__client *client, const char *text, struct oribi_event *event)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+    uint32_t most = host->sup.config.workers_max;
+    bool relative = *text == '+' || *text == '-';
+    if (end == text || *end || number > ORIBI_WORKERS_MAX || number < -ORIBI_WORKERS_MAX) {
+        answer(client, false, "workers takes +N, -N or N");
+        return false;
+    }
+    long target = relative ? (long)host->sup.target + number : number;
+    if (target < 1 || target > (long)most) {
+        char line[80];
+        (void)snprintf(line, sizeof(line), "workers: from 1 to %u", most); /* fits */
+        answer(client, false, line);
+        return false;
+    }
+    char line[64];
+    (void)snprintf(line, sizeof(line), "%ld worker%s, were %u", target, oribi_log_plural((uint64_t)target),
+                   host->sup.target); /* fits */
+    *event = (struct oribi_event){.type = ORIBI_EVENT_RESIZE, .delta = (int32_t)(target - (long)host->sup.target)};
+    answer(client, true, line);
+    return event->delta != 0;
+}
+
+static bool wish(struct oribi__client *client, enum oribi__wish what, bool later, enum oribi_event_type type,
+                 struct oribi_event *event)
+{
+    client->wish = what;
+    client->later = later;
+    *event = (struct oribi_event){.type = type};
+    return true;
+}
+
+static bool command(struct oribi_host *host, struct oribi__client *client, struct oribi_event *event)
+{
+    const char *line = client->line;
+    if (strcmp(line, "status") == 0 || strcmp(line, "status json") == 0) {
+        answer_status(host, client, line[6] != '\0');
+        return false;
+    }
+    if (host->sup.stopping && strncmp(line, "stop", 4) != 0) {
+        answer(client, false, "the server stops");
+        return false;
+    }
+    if (strcmp(line, "reload") == 0) {
+        oribi__kept_answer_now(host); /* what is kept for those before is not for this one */
+        return wish(client, ORIBI__WISH_RELOAD, host->sup.next_generation || host->sup.rolling, ORIBI_EVENT_RELOAD,
+                    event);
+    }
+    if (strcmp(line, "upgrade") == 0)
+        return wish(client, ORIBI__WISH_UPGRADE, host->sup.upgrade_pid != 0, ORIBI_EVENT_UPGRADE, event);
+    if (strcmp(line, "stop") == 0)
+        return wish(client, ORIBI__WISH_STOP, false, ORIBI_EVENT_STOP, event);
+    if (strcmp(line, "stop now") == 0)
+        return wish(client, ORIBI__WISH_STOP, false, ORIBI_EVENT_STOP_NOW, event);
+    if (strncmp(line, "workers ", 8) == 0)
+        return resize(host, client, line + 8, event);
+    if (strcmp(line, "reopen") == 0) {
+        *event = (struct oribi_event){.type = ORIBI_EVENT_REOPEN};
+        answer(client, true, "log files are reopened");
+        return true;
+    }
+    answer(client, false, "commands: status, status json, reload, upgrade, stop, stop now, workers +N|-N|N, reopen");
+    return false;
+}
+
+/* --- turns --- */
+
+static void accept_one(struct oribi_host *host, int fd)
+{
+    struct oribi_peer peer;
+    bool allowed = oribi_os_peer(fd, &peer) == 0 && (peer.uid == 0 || peer.uid == geteuid());
+    for (uint32_t i = 0; allowed && i < ORIBI__CLIENTS_MAX; i++) {
+        struct oribi__client *client = &host->control.clients[i];
+        if (client->fd >= 0)
+            continue;
+        *client = (struct oribi__client){.fd = fd, .until = oribi_clock_ms() + PATIENCE_MS};
+        return;
+    }
+    static const char busy[] = "error not allowed, or too many at a time\n";
+    (void)send(fd, busy, sizeof(busy) - 1, MSG_NOSIGNAL); /* it may be gone */
+    oribi_os_close(fd);
+}
+
+/* True when a whole line is there. A client that waits for its answer may only leave. */
+static bool read_line(struct oribi__client *client)
+{
+    char rest[64];
+    bool waits = client->wish != ORIBI__WISH_NONE;
+    char *dst = waits ? rest : client->line + client->len;
+    size_t room = waits ? sizeof(rest) : sizeof(client->line) - 1 - client->len;
+    ssize_t n = oribi_os_read(client->fd, dst, room);
+    if (n == ORIBI_AGAIN || (n > 0 && waits))
+        return false;
+    if (n <= 0) {
+        drop(client);
+        return false;
+    }
+    client->len += (size_t)n;
+    client->line[client->len] = '\0';
+    char *newline = strchr(client->line, '\n');
+    if (newline) {
+        *newline = '\0';
+        return true;
+    }
+    if (client->len == sizeof(client->line) - 1)
+        answer(client, false, "too long");
+    return false;
+}
+
+bool oribi__control_turn(struct oribi_host *host, struct oribi_event *event)
+{
+    struct oribi__control *control = &host->control;
+    int fd;
+    while (control->fd >= 0 && oribi_os_accept(control->fd, &fd, NULL, NULL) == 0)
+        accept_one(host, fd);
+    for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
+        struct oribi__client *client = &control->clients[i];
+        if (client->fd < 0)
+            continue;
+        if (read_line(client) && command(host, client, event))
+            return true;
+        if (client->fd >= 0 && client->wish == ORIBI__WISH_NONE && oribi_clock_ms() >= client->until)
+            drop(client);
+    }
+    return false;
+}
+
+size_t oribi__control_fds(const struct oribi_host *host, int *fds)
+{
+    size_t count = 0;
+    fds[count++] = host->control.fd;
+    for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
+        fds[count++] = host->control.clients[i].fd;
+    return count;
+}
+
+int64_t oribi__control_deadline(const struct oribi_host *host)
+{
+    int64_t at = INT64_MAX;
+    for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
+        const struct oribi__client *client = &host->control.clients[i];
+        if (client->fd >= 0 && client->wish == ORIBI__WISH_NONE && client->until < at)
+            at = client->until;
+    }
+    return at;
+}
+
+/* --- the client --- */
+
+static int say_failure(struct oribi_buf *out, const char *path, const char *what)
+{
+    char text[256];
+    int n = snprintf(text, sizeof(text), "%.150s: %s", path, what);
+    (void)oribi_buf_try_append(out, text,
+                               n > 0 && (size_t)n < sizeof(text) ? (size_t)n + 1 : 1); /* the code tells as well */
+    if (out->len > 0)
+        out->len--; /* the NUL */
+    return 2;
+}
+
+/* Cuts the first word off; the code is in it. */
+static int judge(struct oribi_buf *out, size_t from)
+{
+    static const struct {
+        const char *word;
+        int code;
+    } words[] = {{"ok", 0}, {"error", 1}};
+    const char *answer_text = out->p + from;
+    size_t len = out->len - from;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t n = strlen(words[i].word);
+        if (len <= n || memcmp(answer_text, words[i].word, n) != 0)
+            continue;
+        memmove(out->p + from, out->p + from + n + 1, len - n - 1);
+        out->len -= n + 1;
+        *oribi_buf_reserve(out, 1) = '\0';
+        return words[i].code;
+    }
+    return 2;
+}
+
+int oribi_control_request(const char *path, const char *command_text, struct oribi_buf *out)
+{
+    struct sockaddr_un where;
+    size_t from = out->len;
+    ssize_t n = 1;
+    if (!fill_address(path, &where))
+        return say_failure(out, path, "too long for a socket");
+    int fd = oribi_os_lift(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (fd < 0 || connect(fd, (struct sockaddr *)&where, sizeof(where)) < 0) {
+        (void)oribi_os_fail();
+        oribi_os_close(fd);
+        return say_failure(out, path, oribi_os_error_text());
+    }
+    const struct iovec line[] = {{(void *)(uintptr_t)command_text, strlen(command_text)},
+                                 {(void *)(uintptr_t) "\n", 1}};
+    if (oribi_os_send_vec(fd, line, 2) < 0)
+        n = 0;
+    while (n > 0) {
+        n = oribi_os_read(fd, oribi_buf_reserve(out, READ_BYTES), READ_BYTES);
+        out->len += n > 0 ? (size_t)n : 0;
+    }
+    oribi_os_close(fd);
+    return out->len > from ? judge(out, from) : say_failure(out, path, "no answer: the server has ended");
+}

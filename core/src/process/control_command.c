@@ -1,0 +1,209 @@
+/* `ctl`: words of a command line into a line for the control socket, and its answer onto the terminal. */
+#include "oribi/process/control_command.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/os.h"
+#include "oribi/process/control.h"
+#include "oribi/config/suggest.h"
+#include "config/options_private.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct command {
+    const char *word;
+    const char *flag; /* that it may have: "--json"; or NULL */
+    bool has_number;  /* that it needs */
+};
+
+static const struct command commands[] = {
+    {"status", "--json", false}, {"reload", NULL, false}, {"upgrade", NULL, false},
+    {"stop", "--now", false},    {"workers", NULL, true}, {"reopen", NULL, false},
+};
+
+static const char help_text[] =
+    " [--control PATH] COMMAND\n"
+    "\n"
+    "Tells a running server what to do, and says how it went.\n"
+    "\n"
+    "  status [--json]     what every process is doing\n"
+    "  reload              new code and new configuration, rolling; ends when all workers are replaced\n"
+    "  upgrade             a successor on the same sockets; ends when it serves\n"
+    "  stop [--now]        finish what has begun and end; --now: end\n"
+    "  workers N           +1, -2 or 4: so many workers more, fewer, or in all\n"
+    "  reopen              open log files anew, after a rotation\n"
+    "\n"
+    "  --control PATH      the server's control socket; else the configuration file tells it\n"
+    "  -C, --config FILE   configuration file [as for the server]\n"
+    "  --chdir DIR         directory to change to first\n"
+    "\n"
+    "The exit code is 0 when it is done, 1 when it was refused or has failed, 2 when nobody answers.\n";
+
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+/* Options of the server that mean something here as well. */
+static const char *const own_options[] = {"control", "config", "chdir", "help"};
+
+static bool is_own(const struct oribi_option *option)
+{
+    for (size_t i = 0; option && i < sizeof(own_options) / sizeof(own_options[0]); i++)
+        if (strcmp(option->name, own_options[i]) == 0)
+            return true;
+    return false;
+}
+
+/* --- reading --- */
+
+static const struct command *find(const char *word, const char **nearest)
+{
+    uint32_t best = UINT32_MAX;
+    for (size_t i = 0; i < COMMANDS; i++) {
+        uint32_t distance = oribi_suggest_distance(word, commands[i].word);
+        if (distance == 0)
+            return &commands[i];
+        if (distance < best && oribi_suggest_likely(word, distance)) {
+            best = distance;
+            *nearest = commands[i].word;
+        }
+    }
+    return NULL;
+}
+
+static int unknown(const char *word, const char *nearest, char *error)
+{
+    if (nearest)
+        return oribi__refuse(error, "ctl: no command %.40s; did you mean %s?", word, nearest);
+    return oribi__refuse(error, "ctl: no command %.40s: status, reload, upgrade, stop, workers or reopen", word);
+}
+
+/* One of the server's options at argv[*at], which moves to its last word. */
+static int read_option(struct oribi_options *options, size_t argc, const char *const *argv, size_t *at, char *error)
+{
+    const char *word = argv[*at];
+    char name[OPTION_NAME_CAP];
+    size_t n = strcspn(word, "=");
+    /* A flag stands alone, -C file; what is longer after one dash is none of ours. */
+    if (n >= sizeof(name) || (word[1] != '-' && n != 2))
+        return oribi__refuse(error, "ctl: what does %.40s mean? oribi ctl --help", word);
+    memcpy(name, word, n);
+    name[n] = '\0';
+    const struct oribi_option *option = oribi_options_find(word[1] == '-' ? name + 2 : name + 1);
+    if (!is_own(option))
+        return oribi__refuse(error, "ctl: %.40s is not for this: --control, --config, --chdir, --help", name);
+    bool has_value = option->type != ORIBI_OPTION_BOOL && word[n] != '=';
+    if (has_value && *at + 1 >= argc)
+        return oribi__refuse(error, "%s needs a value", name);
+    int code = oribi_options_parse(options, has_value ? 2 : 1, argv + *at, error);
+    *at += has_value;
+    return code;
+}
+
+struct words {
+    const struct command *command;
+    const char *flag;
+    const char *argument;
+};
+
+static bool is_number(const char *word)
+{
+    word += *word == '+' || *word == '-';
+    return *word && strspn(word, "0123456789") == strlen(word);
+}
+
+static int read_word(struct words *words, const char *word, char *error)
+{
+    const char *nearest = NULL;
+    if (strcmp(word, "--json") == 0 || strcmp(word, "--now") == 0) {
+        words->flag = word;
+    } else if (!words->command) {
+        words->command = find(word, &nearest);
+        if (!words->command)
+            return unknown(word, nearest, error);
+    } else if (words->argument) {
+        return oribi__refuse(error, "ctl: one word too many: %.40s", word);
+    } else {
+        words->argument = word;
+    }
+    return 0;
+}
+
+static int check(const struct words *words, char *error)
+{
+    const struct command *command = words->command;
+    if (!command)
+        return oribi__refuse(error, "ctl needs a command: status, reload, upgrade, stop, workers or reopen");
+    if (words->flag && (!command->flag || strcmp(words->flag, command->flag) != 0))
+        return oribi__refuse(error, "ctl: %s takes no %s", command->word, words->flag);
+    if (words->argument && !command->has_number)
+        return oribi__refuse(error, "ctl: %s takes no argument", command->word);
+    if (command->has_number && (!words->argument || !is_number(words->argument) || strlen(words->argument) > 8))
+        return oribi__refuse(error, "ctl: %s needs a number: +1, -1 or 4", command->word);
+    return 0;
+}
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && !is_number(word) && strcmp(word, "--json") != 0 && strcmp(word, "--now") != 0;
+}
+
+int oribi_control_command_parse(struct oribi_options *options, size_t argc, const char *const *argv,
+                                char command[ORIBI_CONTROL_COMMAND_CAP], char *error)
+{
+    struct words words = {0};
+    command[0] = '\0';
+    for (size_t i = 0; i < argc; i++) {
+        const char *word = argv[i];
+        int code = is_option(word) ? read_option(options, argc, argv, &i, error) : read_word(&words, word, error);
+        if (code < 0)
+            return code;
+    }
+    if (options->help)
+        return 0;
+    int code = check(&words, error);
+    if (code < 0)
+        return code;
+    const char *second = words.flag ? words.flag + 2 : words.argument;
+    (void)snprintf(command, ORIBI_CONTROL_COMMAND_CAP, "%s%s%s", words.command->word, second ? " " : "",
+                   second ? second : ""); /* short words all of them */
+    return 0;
+}
+
+/* --- telling --- */
+
+void oribi_control_command_help(struct oribi_buf *out, const char *program)
+{
+    const char *const parts[] = {"Usage: ", program, " ctl", help_text};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        (void)oribi_buf_try_append(out, parts[i], strlen(parts[i])); /* without memory the rest is missing */
+}
+
+static void write_all(int fd, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t written = oribi_os_write(fd, p, n);
+        if (written <= 0)
+            return; /* nobody reads what we say */
+        p += written;
+        n -= (size_t)written;
+    }
+}
+
+int oribi_control_command_run(const struct oribi_options *options, const char *command, const char *program)
+{
+    struct oribi_buf out = {0};
+    if (!options->control) {
+        (void)dprintf(STDERR_FILENO, "%s: ctl: which server? Give --control PATH, or set control in its config file\n",
+                      program);
+        return 1;
+    }
+    int code = oribi_control_request(options->control, command, &out);
+    int fd = code == 0 ? STDOUT_FILENO : STDERR_FILENO;
+    if (code != 0)
+        (void)dprintf(fd, "%s: ", program);
+    write_all(fd, out.p, out.len);
+    if (out.len == 0 || out.p[out.len - 1] != '\n')
+        write_all(fd, "\n", 1);
+    oribi_buf_deinit(&out);
+    return code;
+}

@@ -1,0 +1,72 @@
+/* The end of the listeners when the server ends, and no successor takes them over.
+ *
+ *   stop ─► newcomers are kept out ─► workers accept whoever has connected before ─► nobody waits any more: shutdown(2)
+ *
+ * Closing our copies would not do: workers have theirs, and one in a long call keeps the socket open, so that newcomers connect into a queue that nobody
+ * serves. shutdown(2) ends a socket for all who hold it, but resets whoever has connected and was not accepted. Sockets that were handed
+ * down, or that a successor or predecessor of ours serves, are only closed. */
+#include "process/host_private.h"
+
+#include "oribi/base/clock.h"
+
+/* The kernel holds a connection back for a second until its client has sent something (listener.c), counted by a timer of its own that a busy machine
+ * runs late. The rest of this time is for that: a connection that comes out of the kernel's hands is closed in order, one that does not is reset. */
+enum { LOOK_MS = 10, HELD_MS = 1250 };
+
+/* True when the socket is over. */
+static bool end_one(struct oribi_listener *item, bool held)
+{
+    if (oribi_os_listen_awaits(item->fd, held))
+        return false;
+    oribi_os_listen_end(item->fd);
+    return true;
+}
+
+void oribi__listening_turn(struct oribi_host *host)
+{
+    struct oribi_listeners *listeners = host->ties.listeners;
+    int64_t now_ms = oribi_clock_ms();
+    uint32_t left = 0;
+    if (!host->listen_look_at || now_ms < host->listen_look_at)
+        return;
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        struct oribi_listener *item = &listeners->items[i];
+        if (end_one(item, now_ms < host->listen_held_until))
+            oribi_os_close(item->fd);
+        else
+            listeners->items[left++] = *item;
+    }
+    listeners->count = left;
+    host->listen_look_at = left ? now_ms + LOOK_MS : 0;
+}
+
+/* The others are closed here. */
+static void keep_own(struct oribi_listeners *listeners)
+{
+    uint32_t own = 0;
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        struct oribi_listener *item = &listeners->items[i];
+        if (item->inherited)
+            oribi_listener_close(item, false);
+        else
+            listeners->items[own++] = *item;
+    }
+    listeners->count = own;
+}
+
+void oribi__end_listening(struct oribi_host *host, bool handed_over)
+{
+    struct oribi_listeners *listeners = host->ties.listeners;
+    if (handed_over || host->upgrade_fd >= 0) {
+        oribi__close_listeners(host, !handed_over);
+        return;
+    }
+    keep_own(listeners);
+    oribi_listeners_unlink(listeners);
+    for (uint32_t i = 0; i < listeners->count; i++)
+        oribi_os_listen_hush(listeners->items[i].fd);
+    for (uint32_t i = 0; i < host->ties.board.count; i++)
+        atomic_store(&host->ties.board.slots[i].stop_soon, ORIBI_STOP_LAST);
+    host->listen_look_at = oribi_clock_ms();
+    host->listen_held_until = host->listen_look_at + HELD_MS;
+} /* the first look follows when the workers have been told, oribi_host_take() */

@@ -1,0 +1,97 @@
+/* The shell around the supervisor's decisions (supervisor.h): signals, reaping, pipes, deadlines, pid file, log lines. It
+ * says what the language is to do next; process_take.c makes a step of processes.h of that. A library's manager
+ * (prefork.h) is the same with what is said of it below. */
+#ifndef ORIBI_PROCESS_HOST_H
+#define ORIBI_PROCESS_HOST_H
+
+#include "oribi/config/listener.h"
+#include "oribi/config/options.h"
+#include "oribi/process/prefork.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct oribi_host;
+
+struct oribi_host_setup {
+    const struct oribi_options *options; /* borrowed for the process's life */
+    struct oribi_listeners
+        *listeners;      /* borrowed for the process's life; NULL or empty: workers that listen to nothing */
+    const char *program; /* borrowed; "oribi", "oribi-psgi" */
+    char *const *
+        argv; /* borrowed during the call; command line of later generations, NULL-terminated; they get the environment of
+                        * this moment. NULL: command line and environment this process was started with, which is right unless a
+                        * title was written over them before */
+    bool environ_is_known; /* with argv: nothing was written over, so that they get the environment of the start all the same */
+    const struct oribi_prefork *prefork; /* borrowed during the call; NULL: a server */
+};
+
+enum oribi_host_action_type {
+    ORIBI_HOST_NONE,
+    ORIBI_HOST_FORK_DAEMON,
+    ORIBI_HOST_FORK_MOLD,
+    ORIBI_HOST_HOOK,
+    ORIBI_HOST_EXIT,
+    ORIBI_HOST_FORK_WORKER, /* prefork.h */
+    ORIBI_HOST_TRAPPED,     /* likewise */
+};
+
+/* Valid until the next oribi_host_take(). */
+struct oribi_host_action {
+    enum oribi_host_action_type type;
+    const char *hook; /* HOOK: "server_ready", "before_reload", "on_worker_exit" */
+    const char
+        *reason;   /* on_worker_exit: one line, such as "exit code 1", "signal 9", "call deadline", "asked to stop" */
+    pid_t pid;     /* on_worker_exit */
+    int status;    /* on_worker_exit: as waitpid(2) gives it */
+    int exit_code; /* EXIT */
+    int signal;    /* TRAPPED; EXIT: what is to strike now that no worker is left, 0: nothing */
+};
+
+/* In a command that ends with `text` before it has become a supervisor or a mold: the server that started it for a reload or an upgrade tells
+ * the line to whoever asked. Nothing happens where no server started it. Borrows text. */
+void oribi_start_failed(const char *text);
+
+/* Makes the calling process the supervisor: remembers how it was started, becomes child subreaper, maps the scoreboard, opens pipes and
+ * installs the signal handlers. Call it before anything changes the process's title. Gives the host. 0, or ORIBI_EINVAL, ORIBI_ESYS,
+ * ORIBI_ENOMEM with one line in `error` (ORIBI_OPTIONS_ERROR_CAP): the listeners are closed then, and their socket files are gone as after a stop. */
+int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **out, char *error);
+
+/* One turn: handles what has happened and returns the next thing that the language runtime must do. Never blocks, never NULL. */
+const struct oribi_host_action *oribi_host_take(struct oribi_host *host);
+
+/* Blocks until a signal, a message or a deadline calls for oribi_host_take(), at most so many milliseconds; < 0: no
+ * bound. Safe without the VM lock. */
+void oribi_host_wait_for(struct oribi_host *host, int64_t ms);
+
+/* Ends a current or the next oribi_host_wait(). Async-signal-safe and thread-safe. */
+void oribi_host_wake(struct oribi_host *host);
+
+/* In the parent, after the fork asked for by ORIBI_HOST_FORK_MOLD; pid < 0: the fork failed with errno. */
+void oribi_host_forked(struct oribi_host *host, pid_t pid);
+
+/* In the child of ORIBI_HOST_FORK_DAEMON: a new session; standard streams go to the error log or /dev/null once the server is up. */
+void oribi_host_daemon_enter(struct oribi_host *host);
+
+/* What the process title should say now ("oribi supervisor, generation 1, 4 workers"), NUL-terminated, cut at cap. Returns its length, or 0
+ * if nothing changed since the last call. */
+size_t oribi_host_title(struct oribi_host *host, char *dst, size_t cap);
+
+/* Takes host. In the supervisor: removes what is ours (pid file, socket files), closes, frees. Signals do nothing from here on, so that one that comes late
+ * does not change the exit code; where the program goes on, oribi_signals_uninstall() follows. A library's host (prefork.h) has done that itself. */
+void oribi_host_destroy(struct oribi_host *host);
+
+/* --- a manager: prefork.h --- */
+
+/* Around the fork of ORIBI_HOST_FORK_WORKER, in the parent. `pid` is fork's result; < 0 with errno. */
+void oribi_host_before_fork(struct oribi_host *host);
+void oribi_host_worker_forked(struct oribi_host *host, pid_t pid);
+
+/* What oribi_process_resume() and so on do. */
+void oribi_host_resume(struct oribi_host *host);
+void oribi_host_configure(struct oribi_host *host);
+uint32_t oribi_host_signal_all(struct oribi_host *host, int signal);
+uint32_t oribi_host_workers(const struct oribi_host *host);
+
+#endif

@@ -1,0 +1,127 @@
+/* The process that has loaded the application and forks workers when the supervisor says so, and the seat of such a
+ * worker. process_take.c and process_fork.c call these in the order that processes.h shows.
+ *
+ * Signals in a worker: TERM and QUIT drain, INT ends the process in the handler, USR1 reopens the logs, USR2 asks for a
+ * mold, HUP, WINCH, TTIN and TTOU do nothing, PIPE is ignored. In a mold: INT, TERM and QUIT end it (workers live on),
+ * the others do nothing. Children that the application forks or starts get the actions back that were there before us:
+ * at exec the default, by POSIX; after a plain fork by the handler itself, which looks at the pid. */
+#ifndef ORIBI_PROCESS_MOLD_H
+#define ORIBI_PROCESS_MOLD_H
+
+#include "oribi/process/processes.h"
+#include "oribi/worker/scoreboard.h"
+#include "oribi/worker/worker.h"
+#include "process/host.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct oribi_mold;
+
+/* In the child forked at ORIBI_HOST_FORK_MOLD: takes host, closes what belongs to the supervisor alone, switches user and group if asked
+ * for. Gives the mold. 0, or ORIBI_ESYS / ORIBI_EINVAL with one line in `error`, which the supervisor has then been told as well. */
+int oribi_mold_enter(struct oribi_host *host, struct oribi_mold **out, char *error);
+
+/* True in a command that a supervisor started to become its next mold. */
+bool oribi_mold_inherited(void);
+
+/* In such a command: the same for it; the supervisor is told of later failures only, so print `error`. Clears the environment variable, so that what the application starts knows nothing of it. */
+int oribi_mold_inherit(const struct oribi_host_setup *setup, struct oribi_mold **out, char *error);
+
+const struct oribi_options *oribi_mold_options(const struct oribi_mold *mold);
+struct oribi_listeners *oribi_mold_listeners(struct oribi_mold *mold);
+
+/* Tells the supervisor that the application is loaded, or (borrows text) why not: then end the process with code 1. */
+void oribi_mold_ready(struct oribi_mold *mold);
+void oribi_mold_failed(struct oribi_mold *mold, const char *text, size_t len);
+
+enum oribi_mold_action {
+    ORIBI_MOLD_NONE,
+    ORIBI_MOLD_SPAWN,
+    ORIBI_MOLD_EXIT,
+};
+
+/* The next thing to do; never blocks. */
+enum oribi_mold_action oribi_mold_take(struct oribi_mold *mold);
+
+/* Blocks until there may be something to take. Safe without the VM lock. */
+void oribi_mold_wait(struct oribi_mold *mold);
+
+/* Ends a current or the next oribi_mold_wait(). Async-signal-safe and thread-safe. */
+void oribi_mold_wake(struct oribi_mold *mold);
+
+/* Around the two forks of ORIBI_MOLD_SPAWN. `pid` is fork's result; < 0 with errno. */
+void oribi_mold_before_fork(struct oribi_mold *mold);
+void oribi_mold_intermediate(struct oribi_mold *mold, pid_t pid);
+void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid);
+
+/* What the process title should say ("oribi mold, generation 1"). As oribi_host_title(). */
+size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap);
+
+void oribi_mold_destroy(struct oribi_mold *mold);
+
+/* --- a worker's seat: its place in the scoreboard and its ties to the supervisor --- */
+
+struct oribi_seat;
+
+/* In the grandchild: takes mold, installs a worker's signal handlers. Never fails. */
+struct oribi_seat *oribi_seat_enter(struct oribi_mold *mold);
+
+/* Fills in everything oribi_worker_create() wants. All of it lives until the process ends. */
+void oribi_seat_setup(struct oribi_seat *seat, struct oribi_worker_setup *setup);
+
+const struct oribi_options *oribi_seat_options(const struct oribi_seat *seat);
+struct oribi_slot *oribi_seat_slot(struct oribi_seat *seat);
+struct oribi_listeners *oribi_seat_listeners(struct oribi_seat *seat);
+uint32_t oribi_seat_index(const struct oribi_seat *seat); /* 0, 1, 2 … : name of the place, reused by later workers */
+uint32_t oribi_seat_generation(const struct oribi_seat *seat); /* 1 at start, one more per reload */
+int oribi_seat_life_fd(const struct oribi_seat *seat);         /* at EOF the supervisor is dead; borrowed */
+
+/* Ties the worker (NULL: none) to the signals and tells the supervisor that this worker serves. A stop that came before takes effect now. */
+void oribi_seat_ready(struct oribi_seat *seat, struct oribi_worker *worker);
+
+/* Borrows text: why this worker cannot serve. End the process with code 1 after it. */
+void oribi_seat_failed(struct oribi_seat *seat, const char *text, size_t len);
+
+/* Around the two forks that make a mold of this worker. The listeners are duplicated for it, because the worker closes its own in a child. */
+void oribi_seat_before_fork(struct oribi_seat *seat);
+void oribi_seat_after_fork(struct oribi_seat *seat, pid_t pid);
+struct oribi_mold *oribi_seat_promote(struct oribi_seat *seat);
+
+/* What oribi_process_signalled() does. */
+void oribi_seat_signal(struct oribi_seat *seat, int number);
+
+/* True from the moment a stop is announced (drain_delay): a readiness check should fail, requests are still welcome. */
+bool oribi_seat_stop_soon(const struct oribi_seat *seat);
+
+/* True once the worker was told to stop (TERM, QUIT) or the supervisor is gone. */
+bool oribi_seat_stopping(struct oribi_seat *seat);
+
+/* Becomes readable at a signal and at the supervisor's end, for loops of their own; never read from it. Borrowed. */
+int oribi_seat_wake_fd(struct oribi_seat *seat);
+
+/* What the process title should say ("oribi worker 2, generation 1, idle, 4711 requests"). As oribi_host_title(); cheap enough once a second. */
+size_t oribi_seat_title(struct oribi_seat *seat, char *dst, size_t cap);
+
+/* Unties the worker from the signals: from here on INT ends the process, TERM and QUIT leave it to its own end. Takes seat. */
+void oribi_seat_leave(struct oribi_seat *seat);
+
+/* --- a manager's worker: prefork.h --- */
+
+/* In the child: takes host, becomes the user that the options name. Gives the seat; NULL with `error`: end the process
+ * with code 1. */
+struct oribi_seat *oribi_seat_enter_host(struct oribi_host *host, char *error);
+
+/* Tells the supervisor that the worker is up; for a seat of oribi_seat_enter() too. */
+void oribi_seat_begin(struct oribi_seat *seat);
+
+/* What the functions of jobs.h do. */
+void oribi_seat_heed(struct oribi_seat *seat);
+bool oribi_seat_asked(struct oribi_seat *seat);
+void oribi_seat_job_begin(struct oribi_seat *seat, const char *text, size_t len);
+void oribi_seat_job_end(struct oribi_seat *seat);
+size_t oribi_seat_job_title(struct oribi_seat *seat, bool rest, char *dst, size_t cap);
+
+#endif

@@ -1,0 +1,272 @@
+/* The supervisor as a library: which options it has, what its signals mean, and the few calls that a manager has beyond a server's. Reading
+ * order: oribi__prefork_signal, oribi__prefork_resume, then the calls. */
+#include "oribi/process/prefork.h"
+#include "process/host_private.h"
+#include "config/options_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+#include "oribi/process/sd_notify.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- options --- */
+
+static const char *const known[] = {
+    "workers",      "spawn_interval",       "err_respawn_interval", "shutdown_timeout",
+    "boot_timeout", "roll_max_unavailable", "requests_max",         "requests_jitter",
+    "memory_max",   "age_max",              "daemonize",            "pid_file",
+    "user",         "group",                "control",              "error_log",
+    "quiet",        "verbose",
+};
+
+static const struct {
+    const char *name;
+    const char *option;
+} own_names[] = {{"jobs_max", "requests_max"}, {"jobs_jitter", "requests_jitter"}};
+
+/* Values that differ from the server's, from the weakest source, so that whatever the program says stands. */
+static const char *const defaults[][2] = {
+    {"workers", "10"}, {"shutdown_timeout", "0"}, {"quiet", "on"}, {"call_timeout", "0"}, {"access_log", "off"},
+};
+
+void oribi_prefork_defaults(struct oribi_options *options)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    options->ignores_environment = true;
+    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+        int code = oribi_options_set_from(options, ORIBI_FROM_DEFAULT, defaults[i][0], defaults[i][1], error);
+        assert(code == 0); /* our own values */
+        (void)code;
+    }
+}
+
+int oribi_prefork_set(struct oribi_options *options, const char *name, const char *value, char *error)
+{
+    const char *told = name;
+    for (size_t i = 0; i < sizeof(own_names) / sizeof(own_names[0]); i++)
+        if (strcmp(name, own_names[i].name) == 0)
+            name = own_names[i].option;
+    struct oribi__option_name found = oribi__options_resolve(name);
+    if (!found.option && !found.alias)
+        return oribi__options_unknown(options->lang, name, error);
+    for (size_t i = 0; found.option && i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(found.option->name, known[i]) == 0)
+            return oribi_options_set(options, name, value, error);
+    return oribi__refuse(error, "%.60s is an option of the server: it has no meaning here", told);
+}
+
+/* --- traps --- */
+
+int oribi_prefork_trap(struct oribi_prefork *prefork, int number, int send, int64_t interval_ms, char *error)
+{
+    bool ours = number == SIGCHLD || number == SIGPIPE || number == SIGXFSZ;
+    if (number <= 0 || number == SIGKILL || number == SIGSTOP || ours)
+        return oribi__refuse(error, "trap_signals: %s cannot be trapped",
+                             number > 0 ? oribi_signal_name(number) : "this");
+    for (uint32_t i = 0; i < prefork->trap_count; i++)
+        if (prefork->traps[i].signal == number)
+            return oribi__refuse(error, "trap_signals: %s is there twice", oribi_signal_name(number));
+    if (prefork->trap_count == ORIBI_TRAPS_MAX)
+        return oribi__refuse(error, "trap_signals: too many");
+    prefork->traps[prefork->trap_count++] = (struct oribi_trap){number, send, interval_ms};
+    return 0;
+}
+
+void oribi_prefork_leave(struct oribi_prefork *prefork, int number)
+{
+    if (number > 0 && number <= 64)
+        prefork->left |= (uint64_t)1 << (number - 1);
+}
+
+static const struct oribi_trap *trap_of(const struct oribi_host *host, int number)
+{
+    for (uint32_t i = 0; i < host->prefork.trap_count; i++)
+        if (host->prefork.traps[i].signal == number)
+            return &host->prefork.traps[i];
+    return NULL;
+}
+
+/* Ours by default; a program that has a handler of its own keeps it. */
+void oribi__prefork_begin(struct oribi_host *host, const struct oribi_prefork *prefork)
+{
+    static const int ours[] = {SIGTERM, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGTTIN, SIGTTOU};
+    enum { OURS = sizeof(ours) / sizeof(ours[0]) };
+    int numbers[OURS + ORIBI_TRAPS_MAX];
+    size_t count = 0;
+    host->prefork = *prefork;
+    for (size_t i = 0; i < OURS; i++)
+        if (!(prefork->left & (uint64_t)1 << (ours[i] - 1)))
+            numbers[count++] = ours[i];
+    for (uint32_t i = 0; i < prefork->trap_count; i++)
+        numbers[count++] = prefork->traps[i].signal;
+    oribi_signals_choose(numbers, count);
+    host->ties.usr1_foreign = prefork->left & (uint64_t)1 << (SIGUSR1 - 1) || trap_of(host, SIGUSR1);
+}
+
+static bool ends(int number)
+{
+    return number == SIGTERM || number == SIGQUIT || number == SIGINT;
+}
+
+static bool trapped(struct oribi_host *host, const struct oribi_trap *trap, struct oribi_event *event)
+{
+    host->trapped = trap->signal;
+    host->paused = true;
+    host->ending = ends(trap->signal);
+    if (host->ending)
+        (void)oribi_sd_stopping();
+    *event = (struct oribi_event){.type = ORIBI_EVENT_PAUSE, .status = trap->send, .bytes = trap->interval_ms};
+    return true;
+}
+
+/* What is not trapped: an end is brought about in order, and then the signal strikes as it would have without us. */
+static bool not_trapped(struct oribi_host *host, int number, struct oribi_event *event)
+{
+    switch (number) {
+    case SIGHUP: /* also sent when the terminal goes away */
+        if (!oribi_process_terminal_gone()) {
+            event->type = ORIBI_EVENT_RELOAD;
+            return !host->paused;
+        }
+        /* fall through */
+    case SIGTERM:
+    case SIGQUIT:
+    case SIGINT:
+        event->type = number == SIGINT ? ORIBI_EVENT_STOP_NOW : ORIBI_EVENT_STOP;
+        host->strike = host->strike ? host->strike : number;
+        return true;
+    case SIGUSR1:
+        event->type = ORIBI_EVENT_REOPEN;
+        return true;
+    case SIGTTIN:
+    case SIGTTOU:
+        event->type = ORIBI_EVENT_RESIZE;
+        event->delta = number == SIGTTIN ? 1 : -1;
+        return true;
+    default: /* CHLD: the dead are looked for anyway; 0: oribi_host_wake() */
+        return false;
+    }
+}
+
+bool oribi__prefork_signal(struct oribi_host *host, int number, struct oribi_event *event)
+{
+    const struct oribi_trap *trap = trap_of(host, number);
+    *event = (struct oribi_event){.type = ORIBI_EVENT_TICK};
+    if (ends(number) && (host->sup.stopping || (host->paused && host->ending))) {
+        event->type = ORIBI_EVENT_STOP_NOW; /* the second one */
+        return true;
+    }
+    if (!trap)
+        return not_trapped(host, number, event);
+    if (!host->paused)
+        return trapped(host, trap, event);
+    if (!host->pending || ends(number))
+        host->pending = number; /* for the next start */
+    return false;
+}
+
+/* A client's wish is the signal that means the same, so that a program hears of it as of the signal. */
+bool oribi__prefork_wish(struct oribi_host *host, struct oribi_event *event)
+{
+    switch (event->type) {
+    case ORIBI_EVENT_STOP:
+        return oribi__prefork_signal(host, SIGTERM, event);
+    case ORIBI_EVENT_STOP_NOW:
+        if (!trap_of(host, SIGINT))
+            return oribi__prefork_signal(host, SIGINT, event);
+        return true;
+    case ORIBI_EVENT_RELOAD:
+        if (!trap_of(host, SIGHUP) && host->paused)
+            oribi__control_answer(host, ORIBI__WISH_RELOAD, 1, "the program does something else just now");
+        if (!trap_of(host, SIGHUP))
+            return !host->paused;
+        oribi__control_answer(host, ORIBI__WISH_RELOAD, 0, "the program was told, as by HUP");
+        return oribi__prefork_signal(host, SIGHUP, event);
+    case ORIBI_EVENT_UPGRADE:
+        oribi__control_answer(host, ORIBI__WISH_UPGRADE, 1, "this is no server: reload it, or start another one");
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* What was trapped while the program was busy elsewhere comes first: a stop must not be forgotten because of a new start. */
+bool oribi__prefork_resume(struct oribi_host *host, struct oribi_event *event)
+{
+    host->resume_asked = false;
+    if (host->pending) {
+        const struct oribi_trap *trap = trap_of(host, host->pending);
+        host->pending = 0;
+        return trapped(host, trap, event);
+    }
+    host->paused = host->ending = false;
+    *event = (struct oribi_event){.type = ORIBI_EVENT_RESUME};
+    return true;
+}
+
+/* --- the manager's calls --- */
+
+void oribi_host_resume(struct oribi_host *host)
+{
+    host->resume_asked = host->paused;
+}
+
+void oribi_host_configure(struct oribi_host *host)
+{
+    struct oribi_supervisor *sup = &host->sup;
+    uint32_t before = sup->config.workers;
+    uint32_t most = sup->config.workers_max;
+    oribi__host_config(host->ties.options, most, &sup->config);
+    sup->config.patient = true;
+    sup->config.no_reopen = host->ties.usr1_foreign;
+    if (sup->config.workers != before)
+        sup->target = sup->config.workers;
+}
+
+uint32_t oribi_host_workers(const struct oribi_host *host)
+{
+    return oribi_supervisor_alive(&host->sup);
+}
+
+uint32_t oribi_host_signal_all(struct oribi_host *host, int number)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < host->sup.slot_count; i++) {
+        const struct oribi_place *place = &host->sup.places[i];
+        bool reaped = host->has_dead && host->dead.pid == place->pid; /* its number may be another's by now */
+        if (!oribi_supervisor_has_process(&host->sup, i) || reaped || !oribi_process_is_below(place->pid) ||
+            kill(place->pid, number) < 0)
+            continue;
+        oribi_supervisor_told(&host->sup, i, number, oribi_clock_ms());
+        count++;
+    }
+    return count;
+}
+
+void oribi_host_before_fork(struct oribi_host *host)
+{
+    host->can_outlive_thread = !oribi_os_is_main_thread();
+    oribi__children_ours(true);
+    oribi_signals_hold();
+}
+
+void oribi_host_worker_forked(struct oribi_host *host, pid_t pid)
+{
+    if (pid < 0)
+        (void)oribi_os_fail(); /* keeps the reason's words */
+    oribi__children_ours(false);
+    oribi_signals_release();
+    host->has_started = true;
+    host->started = (struct oribi_event){.type = ORIBI_EVENT_WORKER_FORKED,
+                                         .generation = host->spawn.generation,
+                                         .slot = host->spawn.slot,
+                                         .ticket = host->spawn.ticket,
+                                         .pid = pid < 0 ? -1 : pid,
+                                         .text = pid < 0 ? oribi_os_error_text() : NULL};
+}

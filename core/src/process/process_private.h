@@ -1,0 +1,51 @@
+/* The handle of processes.h, shared by process_take.c (which step comes when), process_fork.c (what forks change) and
+ * seat.c (what the worker's loop asks in each round). */
+#ifndef ORIBI_PROCESS_PROCESS_PRIVATE_H
+#define ORIBI_PROCESS_PROCESS_PRIVATE_H
+
+#include "oribi/process/processes.h"
+
+#include "process/mold.h"
+
+/* What the next take gives. A mold runs from BEGIN to SERVING, one made of a worker begins at SERVING; a worker runs
+ * from BEGIN to LEFT. A supervisor is SERVING always. HOOKED: the hook that comes before this one's fork was given. */
+enum oribi__stage {
+    ORIBI__BEGIN,
+    ORIBI__HOOKED,
+    ORIBI__LOADED,
+    ORIBI__OPENED,
+    ORIBI__READY,
+    ORIBI__SERVING,
+    ORIBI__REFORK,
+    ORIBI__LEFT,
+};
+
+struct oribi_process {
+    struct oribi_seat *seat; /* of a worker; first, because the worker's loop reads it in each round */
+    struct oribi_host *host; /* of a supervisor and its starter */
+    struct oribi_mold *mold; /* of a mold and its intermediate */
+    enum oribi_role role;
+    enum oribi__stage stage;
+    pid_t pid;
+    bool manager;
+    bool failed;  /* the next step is EXIT */
+    bool over;    /* EXIT was given */
+    bool forking; /* FORK was given and is not answered */
+    bool forked;  /* an intermediate has made its fork */
+    bool loaded;  /* the application is, here or in the process that this one was forked from */
+    bool refork;  /* oribi_process_turn() has said so */
+    pid_t forked_pid; /* of a manager's new worker, whose hook is due; 0: none */
+    struct oribi_step step;
+};
+
+/* As the step FORK: the signals are held back, and the fork handler leaves the descriptors alone. */
+void oribi__process_hold(struct oribi_process *p, enum oribi_fork_kind kind);
+
+/* host_start.c: the process that --daemonize was given to. A failed fork (pid < 0) is told there and then. */
+void oribi__starter_enter(struct oribi_host *host, pid_t pid);
+void oribi__starter_wait(const struct oribi_host *host, int64_t ms);
+
+/* The code it is to end with, or -1 as long as the daemon has said nothing. */
+int oribi__starter_take(struct oribi_host *host);
+
+#endif

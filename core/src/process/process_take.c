@@ -1,0 +1,308 @@
+/* One handle and one loop for every role of a process: which step comes when. What a role does is in host.c, mold.c
+ * and seat.c; how a process gets its role is in process_fork.c. Reading order: oribi_process_take, take_supervisor,
+ * take_mold, take_intermediate, take_worker. */
+#include "process/process_private.h"
+#include "process/host_private.h"
+
+#include "oribi/base/mem.h"
+#include "oribi/process/prefork.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <unistd.h>
+
+static const struct oribi_step *give(struct oribi_process *p, struct oribi_step step)
+{
+    p->step = step;
+    return &p->step;
+}
+
+static const struct oribi_step *give_type(struct oribi_process *p, enum oribi_step_type type)
+{
+    return give(p, (struct oribi_step){.type = type});
+}
+
+static const struct oribi_step *leave(struct oribi_process *p, int code, bool at_once)
+{
+    p->over = true;
+    return give(p, (struct oribi_step){.type = ORIBI_STEP_EXIT, .code = code, .at_once = at_once});
+}
+
+static const struct oribi_step *ask_for_fork(struct oribi_process *p, enum oribi_fork_kind kind)
+{
+    oribi__process_hold(p, kind);
+    p->forking = true;
+    return give(p, (struct oribi_step){.type = ORIBI_STEP_FORK, .fork = kind});
+}
+
+static const struct oribi_step *hook(struct oribi_process *p, const char *name)
+{
+    struct oribi_step step = {.type = ORIBI_STEP_HOOK, .hook = name};
+    if (p->seat) {
+        step.index = oribi_seat_index(p->seat);
+        step.generation = oribi_seat_generation(p->seat);
+    }
+    return give(p, step);
+}
+
+/* --- supervisor --- */
+
+/* What goes with every hook of the supervisor's own; one that tells of no process has no reason either. */
+static const struct oribi_step *supervisor_hook(struct oribi_process *p, const struct oribi_host_action *action)
+{
+    return give(p, (struct oribi_step){.type = ORIBI_STEP_HOOK,
+                                       .hook = action->hook,
+                                       .pid = action->pid,
+                                       .status = action->status,
+                                       .reason = action->pid ? action->reason : NULL});
+}
+
+static const struct oribi_step *supervisor_exit(struct oribi_process *p, const struct oribi_host_action *action)
+{
+    int signal = action->signal;
+    int code = action->exit_code;
+    oribi_host_destroy(p->host);
+    p->host = NULL;
+    (void)leave(p, code, false);
+    p->step.signal = signal;
+    return &p->step;
+}
+
+static const struct oribi_step *take_supervisor(struct oribi_process *p)
+{
+    if (p->forked_pid) {
+        (void)hook(p, "after_fork");
+        p->step.pid = p->forked_pid;
+        p->forked_pid = 0;
+        return &p->step;
+    }
+    if (p->stage == ORIBI__HOOKED) {
+        p->stage = ORIBI__SERVING;
+        return ask_for_fork(p, ORIBI_FORK_WORKER);
+    }
+    const struct oribi_host_action *action = oribi_host_take(p->host);
+    switch (action->type) {
+    case ORIBI_HOST_NONE:
+        return give_type(p, ORIBI_STEP_WAIT);
+    case ORIBI_HOST_FORK_DAEMON:
+        return ask_for_fork(p, ORIBI_FORK_DAEMON);
+    case ORIBI_HOST_FORK_MOLD:
+        return ask_for_fork(p, ORIBI_FORK_MOLD);
+    case ORIBI_HOST_FORK_WORKER:
+        p->stage = ORIBI__HOOKED;
+        return hook(p, "before_fork");
+    case ORIBI_HOST_TRAPPED:
+        return give(p, (struct oribi_step){.type = ORIBI_STEP_TRAPPED, .signal = action->signal});
+    case ORIBI_HOST_HOOK:
+        return supervisor_hook(p, action);
+    case ORIBI_HOST_EXIT:
+        break;
+    }
+    return supervisor_exit(p, action);
+}
+
+static const struct oribi_step *take_starter(struct oribi_process *p)
+{
+    int code = oribi__starter_take(p->host);
+    return code < 0 ? give_type(p, ORIBI_STEP_WAIT) : leave(p, code, true);
+}
+
+/* --- mold --- */
+
+static const struct oribi_step *mold_exit(struct oribi_process *p)
+{
+    oribi_mold_destroy(p->mold);
+    p->mold = NULL;
+    return leave(p, 0, p->manager);
+}
+
+/* A manager's next mold is ready when made: what its program has done before start is its loading. */
+static const struct oribi_step *take_mold(struct oribi_process *p)
+{
+    if (p->failed)
+        return leave(p, 1, false);
+    if (p->stage == ORIBI__BEGIN && oribi_mold_options(p->mold)->preload && !p->manager) {
+        p->stage = ORIBI__LOADED;
+        return give_type(p, ORIBI_STEP_LOAD);
+    }
+    if (p->stage == ORIBI__BEGIN || p->stage == ORIBI__LOADED) {
+        p->loaded = p->stage == ORIBI__LOADED;
+        p->stage = ORIBI__SERVING;
+        oribi_mold_ready(p->mold);
+    }
+    if (p->stage == ORIBI__HOOKED) {
+        p->stage = ORIBI__SERVING;
+        return ask_for_fork(p, ORIBI_FORK_INTERMEDIATE);
+    }
+    switch (oribi_mold_take(p->mold)) {
+    case ORIBI_MOLD_NONE:
+        return give_type(p, ORIBI_STEP_WAIT);
+    case ORIBI_MOLD_SPAWN:
+        p->stage = ORIBI__HOOKED;
+        return hook(p, "before_fork");
+    case ORIBI_MOLD_EXIT:
+        break;
+    }
+    return mold_exit(p);
+}
+
+static const struct oribi_step *take_intermediate(struct oribi_process *p)
+{
+    if (p->forked)
+        return leave(p, 0, true);
+    p->forked = true;
+    return ask_for_fork(p, p->mold ? ORIBI_FORK_WORKER : ORIBI_FORK_MOLD);
+}
+
+/* --- worker --- */
+
+static const struct oribi_step *worker_begins(struct oribi_process *p)
+{
+    p->stage = ORIBI__HOOKED;
+    (void)hook(p, "after_fork");
+    p->step.fatal = true;
+    return &p->step;
+}
+
+/* RUN is over: because a mold is to be made of this worker, or because it has served. */
+static const struct oribi_step *worker_ran(struct oribi_process *p)
+{
+    p->stage = p->refork ? ORIBI__REFORK : ORIBI__LEFT;
+    const char *name = p->refork ? "before_refork" : "before_worker_exit";
+    p->refork = false;
+    return hook(p, name);
+}
+
+static const struct oribi_step *worker_exit(struct oribi_process *p)
+{
+    oribi_seat_leave(p->seat);
+    return leave(p, 0, false);
+}
+
+static const struct oribi_step *take_worker(struct oribi_process *p)
+{
+    if (p->failed)
+        return leave(p, 1, true);
+    if (p->manager)
+        return give_type(p, ORIBI_STEP_RUN);
+    switch (p->stage) {
+    case ORIBI__BEGIN:
+        return worker_begins(p);
+    case ORIBI__HOOKED:
+        p->stage = ORIBI__LOADED;
+        if (!p->loaded)
+            return give_type(p, ORIBI_STEP_LOAD);
+        /* fall through */
+    case ORIBI__LOADED:
+        p->loaded = true;
+        p->stage = ORIBI__OPENED;
+        return give_type(p, ORIBI_STEP_OPEN);
+    case ORIBI__OPENED:
+        p->stage = ORIBI__READY;
+        return hook(p, "after_worker_ready");
+    case ORIBI__READY:
+        p->stage = ORIBI__SERVING;
+        return give_type(p, ORIBI_STEP_RUN);
+    case ORIBI__SERVING:
+        return worker_ran(p);
+    case ORIBI__REFORK:
+        p->stage = ORIBI__READY;
+        return ask_for_fork(p, ORIBI_FORK_INTERMEDIATE);
+    case ORIBI__LEFT:
+        break;
+    }
+    return worker_exit(p);
+}
+
+/* A child that the application has forked comes back here when it has nothing of its own to end with. */
+const struct oribi_step *oribi_process_take(struct oribi_process *p)
+{
+    assert(!p->over);
+    if (getpid() != p->pid)
+        return leave(p, 0, false);
+    if (p->forking) {
+        errno = EINTR;
+        (void)oribi_process_forked(p, -1);
+    }
+    switch (p->role) {
+    case ORIBI_ROLE_SUPERVISOR:
+        return take_supervisor(p);
+    case ORIBI_ROLE_STARTER:
+        return take_starter(p);
+    case ORIBI_ROLE_MOLD:
+        return take_mold(p);
+    case ORIBI_ROLE_INTERMEDIATE:
+        return take_intermediate(p);
+    case ORIBI_ROLE_WORKER:
+        break;
+    }
+    return take_worker(p);
+}
+
+/* --- waiting --- */
+
+void oribi_process_wait(struct oribi_process *p, int64_t ms)
+{
+    if (p->role == ORIBI_ROLE_SUPERVISOR)
+        oribi_host_wait_for(p->host, ms);
+    else if (p->role == ORIBI_ROLE_STARTER)
+        oribi__starter_wait(p->host, ms);
+    else if (p->mold)
+        oribi_mold_wait(p->mold);
+}
+
+void oribi_process_wake(struct oribi_process *p)
+{
+    if (p->role == ORIBI_ROLE_SUPERVISOR && p->host)
+        oribi_host_wake(p->host);
+    else if (p->mold)
+        oribi_mold_wake(p->mold);
+}
+
+/* --- what all roles have --- */
+
+void oribi_process_failed(struct oribi_process *p, const char *text, size_t len)
+{
+    p->failed = true;
+    if (p->mold)
+        oribi_mold_failed(p->mold, text, len);
+    else if (p->seat)
+        oribi_seat_failed(p->seat, text, len);
+}
+
+enum oribi_role oribi_process_role(const struct oribi_process *p)
+{
+    return p->role;
+}
+
+size_t oribi_process_title(struct oribi_process *p, char *dst, size_t cap)
+{
+    if (p->role == ORIBI_ROLE_WORKER && p->seat)
+        return oribi_seat_title(p->seat, dst, cap);
+    if (p->role == ORIBI_ROLE_MOLD && p->mold)
+        return oribi_mold_title(p->mold, dst, cap);
+    return p->role == ORIBI_ROLE_SUPERVISOR && p->host ? oribi_host_title(p->host, dst, cap) : 0;
+}
+
+/* --- a manager --- */
+
+void oribi_process_resume(struct oribi_process *p)
+{
+    oribi_host_resume(p->host);
+}
+
+void oribi_process_configure(struct oribi_process *p)
+{
+    if (p->host)
+        oribi_host_configure(p->host);
+}
+
+uint32_t oribi_process_signal_all(struct oribi_process *p, int signal)
+{
+    return p->host ? oribi_host_signal_all(p->host, signal) : 0;
+}
+
+uint32_t oribi_process_workers(const struct oribi_process *p)
+{
+    return p->host ? oribi_host_workers(p->host) : 0;
+}

@@ -1,0 +1,233 @@
+/* What the server is doing, as a table for people and as JSON for programs, from the scoreboard. */
+#include "process/host_private.h"
+
+#include "oribi/base/log.h"
+#include "oribi/base/clock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t load(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void oribi__totals_add(struct oribi__totals *totals, const struct oribi_slot *slot)
+{
+    totals->requests += load(&slot->request_count);
+    totals->connections += load(&slot->connection_count);
+    totals->bytes_in += load(&slot->bytes_in);
+    totals->bytes_out += load(&slot->bytes_out);
+    totals->evicted += load(&slot->evicted_count);
+    totals->lost += load(&slot->lost_count);
+    for (int i = 0; i < 6; i++)
+        totals->status_class[i] += load(&slot->status_class[i]);
+}
+
+/* Lines are short and ours, so memory is the only thing that can fail; then the rest is missing. */
+__attribute__((format(printf, 2, 3))) static void put(struct oribi_buf *out, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (n > 0)
+        (void)oribi_buf_try_append(out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
+}
+
+static const char *state_of(const struct oribi_place *place, const struct oribi_slot *slot)
+{
+    switch (place->state) {
+    case ORIBI_PLACE_SPAWNING:
+    case ORIBI_PLACE_BOOTING:
+        return "starting";
+    case ORIBI_PLACE_SERVING:
+        return atomic_load(&slot->call_started_us) ? "busy" : "idle";
+    case ORIBI_PLACE_LEAVING:
+    case ORIBI_PLACE_STOPPING:
+        return "draining";
+    case ORIBI_PLACE_KILLED:
+        return "killed";
+    case ORIBI_PLACE_HELD:
+        return "held";
+    case ORIBI_PLACE_FREE:
+    case ORIBI_PLACE_LOST:
+        break;
+    }
+    return NULL;
+}
+
+static const char *doing(const struct oribi_supervisor *sup)
+{
+    if (sup->stopping)
+        return "stopping";
+    if (sup->stop_at)
+        return "stopping soon";
+    if (sup->next_generation)
+        return "reloading";
+    if (sup->rolling || sup->reforking)
+        return "replacing workers";
+    if (sup->upgrade_pid)
+        return "upgrading";
+    return sup->up ? "serving" : "starting";
+}
+
+static void sum(const struct oribi_host *host, struct oribi__totals *totals)
+{
+    *totals = host->totals;
+    for (uint32_t i = 0; i < host->sup.slot_count; i++)
+        if (oribi_supervisor_has_process(&host->sup, i))
+            oribi__totals_add(totals, &host->ties.board.slots[i]);
+}
+
+/* The slot's line may change while it is copied; what a peer chose stays printable and without quotes. */
+static void copy_line(const struct oribi_slot *slot, char line[ORIBI_SLOT_LINE_CAP])
+{
+    memcpy(line, slot->line, ORIBI_SLOT_LINE_CAP);
+    line[ORIBI_SLOT_LINE_CAP - 1] = '\0';
+    for (char *p = line; *p; p++)
+        *p = *p < 0x20 || *p > 0x7e || *p == '"' || *p == '\\' ? '?' : *p;
+}
+
+static int64_t call_ms(const struct oribi_slot *slot, int64_t now_us)
+{
+    int64_t started = atomic_load(&slot->call_started_us);
+    return started && now_us > started ? (now_us - started) / 1000 : 0;
+}
+
+/* Of one worker, in bytes: its proportional share of everything, what is mapped by it alone, what others map too. */
+struct memory {
+    int64_t bytes;
+    int64_t own;
+    int64_t shared;
+};
+
+static void measure(const struct oribi_place *place, struct memory *memory)
+{
+    *memory = (struct memory){0};
+    if (place->pid <= 0)
+        return;
+    memory->bytes = oribi_process_memory(place->pid);
+    oribi_process_memory_split(place->pid, &memory->own, &memory->shared);
+}
+
+static long long in_mb(int64_t bytes)
+{
+    return (long long)(bytes >> 20);
+}
+
+/* Calls being made and calls that can be made at a time. */
+static void count_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads)
+{
+    *threads = atomic_load(&slot->threads);
+    *busy = atomic_load(&slot->threads_busy);
+    if (*threads > 0)
+        return;
+    *threads = 1;
+    *busy = atomic_load(&slot->call_started_us) ? 1 : 0;
+}
+
+static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
+{
+    uint32_t busy;
+    uint32_t threads;
+    count_threads(slot, &busy, &threads);
+    if (threads > 1)
+        put(out, "  %u/%u threads", busy, threads);
+}
+
+void oribi__status_text(struct oribi_host *host, struct oribi_buf *out)
+{
+    const struct oribi_supervisor *sup = &host->sup;
+    struct oribi__totals totals;
+    int64_t now_ms = oribi_clock_ms();
+    sum(host, &totals);
+    put(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", host->ties.program, host->pid, doing(sup),
+        sup->generation, oribi_supervisor_serving(sup), sup->target, oribi_log_plural(sup->target),
+        (long long)(now_ms - host->started_ms) / 1000);
+    for (uint32_t i = 0; i < host->ties.listeners->count; i++)
+        put(out, "listening on %s\n", host->ties.listeners->items[i].text);
+    put(out, "%llu requests, %llu connections, %llu worker exits\n\n", (unsigned long long)totals.requests,
+        (unsigned long long)totals.connections, (unsigned long long)totals.worker_exits);
+    put(out, "worker      pid  gen  state     requests  open  queued   MB  own  shared   age s  call\n");
+    for (uint32_t i = 0; i < sup->slot_count; i++) {
+        const struct oribi_place *place = &sup->places[i];
+        const struct oribi_slot *slot = &host->ties.board.slots[i];
+        const char *state = state_of(place, slot);
+        char line[ORIBI_SLOT_LINE_CAP] = "";
+        struct memory memory;
+        if (!state)
+            continue;
+        int64_t call = call_ms(slot, oribi_clock_us());
+        if (call > 0)
+            copy_line(slot, line);
+        measure(place, &memory);
+        put(out, "%6u %8d %4u  %-8s %9llu %5u %7u %4lld %4lld %7lld %7lld", i, place->pid, place->generation, state,
+            (unsigned long long)load(&slot->request_count), atomic_load(&slot->connections_open),
+            atomic_load(&slot->queue_len), in_mb(memory.bytes), in_mb(memory.own), in_mb(memory.shared),
+            place->ready_at ? (long long)(now_ms - place->ready_at) / 1000 : 0);
+        put_threads(out, slot);
+        if (call > 0)
+            put(out, "  %lld ms %s", (long long)call, line);
+        put(out, "\n");
+    }
+}
+
+static void put_worker(struct oribi_host *host, struct oribi_buf *out, uint32_t i, const char *state)
+{
+    const struct oribi_place *place = &host->sup.places[i];
+    const struct oribi_slot *slot = &host->ties.board.slots[i];
+    char line[ORIBI_SLOT_LINE_CAP] = "";
+    int64_t call = call_ms(slot, oribi_clock_us());
+    if (call > 0)
+        copy_line(slot, line);
+    uint32_t busy;
+    uint32_t threads;
+    count_threads(slot, &busy, &threads);
+    put(out, "{\"worker\":%u,\"pid\":%d,\"generation\":%u,\"state\":\"%s\",\"requests\":%llu,\"connections_open\":%u,",
+        i, place->pid, place->generation, state, (unsigned long long)load(&slot->request_count),
+        atomic_load(&slot->connections_open));
+    put(out, "\"threads\":%u,\"threads_busy\":%u,", threads, busy);
+    struct memory memory;
+    measure(place, &memory);
+    put(out, "\"queued\":%u,\"memory_bytes\":%lld,\"memory_own_bytes\":%lld,\"memory_shared_bytes\":%lld,",
+        atomic_load(&slot->queue_len), (long long)memory.bytes, (long long)memory.own, (long long)memory.shared);
+    put(out, "\"age_ms\":%lld,\"call_ms\":%lld,\"call\":\"%s\"}",
+        place->ready_at ? (long long)(oribi_clock_ms() - place->ready_at) : 0, (long long)call, line);
+}
+
+void oribi__status_json(struct oribi_host *host, struct oribi_buf *out)
+{
+    const struct oribi_supervisor *sup = &host->sup;
+    struct oribi__totals totals;
+    sum(host, &totals);
+    put(out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
+        host->ties.program, host->pid, doing(sup), sup->generation, oribi_supervisor_serving(sup), sup->target);
+    put(out, "\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
+        (long long)(oribi_clock_ms() - host->started_ms), (unsigned long long)totals.requests,
+        (unsigned long long)totals.connections, (unsigned long long)totals.bytes_in,
+        (unsigned long long)totals.bytes_out);
+    put(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,", (unsigned long long)totals.evicted,
+        (unsigned long long)totals.lost);
+    put(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu", (unsigned long long)totals.worker_exits,
+        (unsigned long long)totals.status_class[0]);
+    for (int i = 1; i < 6; i++)
+        put(out, ",\"%dxx\":%llu", i, (unsigned long long)totals.status_class[i]);
+    put(out, "},\"listeners\":[");
+    for (uint32_t i = 0; i < host->ties.listeners->count; i++) /* an address holds no quotes but in a file's name */
+        put(out, "%s\"%s\"", i ? "," : "",
+            strpbrk(host->ties.listeners->items[i].text, "\"\\") ? "?" : host->ties.listeners->items[i].text);
+    put(out, "],\"processes\":[");
+    bool first = true;
+    for (uint32_t i = 0; i < sup->slot_count; i++) {
+        const char *state = state_of(&sup->places[i], &host->ties.board.slots[i]);
+        if (!state)
+            continue;
+        put(out, "%s", first ? "" : ",");
+        first = false;
+        put_worker(host, out, i, state);
+    }
+    put(out, "]}\n");
+}

@@ -1,0 +1,354 @@
+/* Listeners of a worker: when to look at them, how many connections to take, what to do when descriptors run out.
+ *
+ * A worker looks at its listeners only when it has nothing else to do, so that connections go to whoever is idle; when every sibling is
+ * busy too it takes some each turn, so that kept-alive clients who saturate the workers cannot starve newcomers. */
+#include "worker/call.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ACCEPT_BATCH = 16,      /* a turn, when no sibling would have been free to take them */
+    ACCEPT_PAUSE_MS = 1000, /* after running out of descriptors, or when a listener fails */
+    CLOSE_RESTING_BATCH = 16, /* when descriptors are out: the application needs some too */
+};
+
+void oribi__gates_unwatch(struct oribi_worker *w)
+{
+    if (!w->gates_open)
+        return;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        oribi_loop_remove(w->reactor.loop, &w->gates[i].watch);
+        w->gates[i].ready = false;
+    }
+    w->gates_open = false;
+}
+
+static void pause_accepting(struct oribi_worker *w)
+{
+    oribi__gates_unwatch(w);
+    w->own_due = true; /* a descriptor that is not there any more fails in many ways */
+    w->pause_until_ms = w->reactor.now_ms + ACCEPT_PAUSE_MS;
+}
+
+/* For what cannot be helped here: tried again after a pause, so that a listener that fails for good keeps nobody awake. */
+static void complain(struct oribi_worker *w, const struct oribi__gate *gate, const char *what)
+{
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_ERROR, "cannot %s %s: %s", what, gate->listener->text, oribi_os_error_text());
+    pause_accepting(w);
+}
+
+void oribi__gates_open(struct oribi_worker *w)
+{
+    if (w->gates_open || w->stopping)
+        return;
+    w->gates_open = true;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        struct oribi__gate *gate = &w->gates[i];
+        if (oribi_loop_add(w->reactor.loop, &gate->watch, gate->listener->fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0) {
+            complain(w, gate, "watch");
+            return;
+        }
+    }
+}
+
+static void set_address(struct oribi_conn *c, const struct sockaddr_storage *peer)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    uint16_t port = 0;
+    if (peer->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)peer;
+        (void)inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text)); /* cannot fail: family and room are right */
+        port = ntohs(in->sin_port);
+    } else if (peer->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)peer;
+        (void)inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text));
+        port = ntohs(in->sin6_port);
+    } else {
+        return;
+    }
+    c->addr_len = (uint8_t)strnlen(text, ORIBI_CONN_ADDR_CAP);
+    memcpy(c->addr, text, c->addr_len);
+    char digits[ORIBI_CONN_PORT_CAP + 1];
+    int n = snprintf(digits, sizeof(digits), "%u", port);
+    c->port_len = (uint8_t)n;
+    memcpy(c->port, digits, c->port_len);
+}
+
+/* --- connections_max --- */
+
+/* Also at the limit, while a connection may go for the new one. Beyond it, where one did not go after all, first another has to. */
+static bool has_room(const struct oribi_worker *w)
+{
+    if (!oribi__at_limit(w))
+        return true;
+    return w->reactor.conn_count == w->options->connections_max && oribi_reactor_room_ms(&w->reactor) == 0;
+}
+
+static bool beyond_limit(const struct oribi_worker *w)
+{
+    return w->options->connections_max && w->reactor.conn_count > w->options->connections_max;
+}
+
+int64_t oribi__room_wait_ms(const struct oribi_worker *w)
+{
+    bool waits = beyond_limit(w) || (oribi__at_limit(w) && !w->gates_open); /* somebody in the backlog, too */
+    return waits && !w->stopping ? oribi_reactor_room_ms(&w->reactor) : -1;
+}
+
+bool oribi__make_room(struct oribi_worker *w)
+{
+    struct oribi_room room;
+    if (!beyond_limit(w) || !oribi_reactor_make_room(&w->reactor, &room))
+        return false;
+    oribi__count(&w->slot->evicted_count, 1);
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "connections_max (%u) reached: closed a connection %s %lld ms for a new one",
+                  w->options->connections_max,
+                  room.head ? "whose request head was not finished for" : "that was idle for", (long long)room.age_ms);
+    return true;
+}
+
+/* Newcomers wait in the backlog until a turn finds room. The kernel has told us of them, so an idle sibling would not hear of them. */
+static void no_room(struct oribi_worker *w)
+{
+    oribi__gates_unwatch(w);
+    if (oribi__idle_siblings(w) > 0)
+        oribi_handoff_rouse(&w->pool);
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "connections_max (%u) reached and all of them are in use: new connections wait",
+                  w->options->connections_max);
+}
+
+/* --- descriptors --- */
+
+/* The kernel woke us, and will wake no sibling for the same newcomer. */
+static void leave_to_siblings(struct oribi_worker *w)
+{
+    oribi_handoff_rouse(&w->pool);
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "out of file descriptors: new connections are left to other workers for %d ms",
+                  ACCEPT_PAUSE_MS);
+    pause_accepting(w);
+}
+
+static void out_of_descriptors(struct oribi_worker *w)
+{
+    struct oribi_room room;
+    uint32_t closed = 0;
+    if (oribi__idle_siblings(w) > 0) {
+        leave_to_siblings(w);
+        return;
+    }
+    while (closed < CLOSE_RESTING_BATCH && oribi_reactor_make_room(&w->reactor, &room))
+        closed++;
+    oribi__count(&w->slot->evicted_count, closed);
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "out of file descriptors: closed %u connections without a request, accepting %s",
+                  closed, closed ? "goes on" : "pauses for a second");
+    if (closed == 0)
+        pause_accepting(w);
+}
+
+/* 0 when there may be more, also after a failure that a pause may cure; ORIBI_AGAIN, or a code. */
+static int accept_next(struct oribi_worker *w, struct oribi__gate *gate)
+{
+    struct sockaddr_storage peer;
+    socklen_t peer_len = sizeof(peer);
+    int fd;
+    int result = oribi_os_accept(gate->listener->fd, &fd, &peer, &peer_len);
+    if (result == ORIBI_ECLOSED)
+        return 0;
+    if (result == ORIBI_ELIMIT || result == ORIBI_ENOMEM) {
+        out_of_descriptors(w);
+        return 0;
+    }
+    if (result < 0)
+        return result;
+    struct oribi_conn *c = oribi_conn_open(&w->reactor, fd, gate->listener);
+    if (!c)
+        return 0;
+    if (!gate->listener->is_unix)
+        set_address(c, &peer);
+    c->proxy_awaited = (gate->listener->proxy || w->options->proxy_protocol) &&
+                       oribi_trust_has(&w->trust, oribi_slice(c->addr, c->addr_len));
+    oribi__count(&w->slot->connection_count, 1);
+    bool stopping = oribi_worker_stopping(w); /* then its other connections go anyway */
+    if (!stopping && beyond_limit(w) && oribi__share_beyond(w, c))
+        return 0;
+    if (!stopping)
+        (void)oribi__make_room(w); /* where none can go after all, this one may stay: the next has to wait */
+    oribi_conn_start(&w->reactor, c);
+    oribi__share(w, c);
+    return 0;
+}
+
+/* True for a listener that ends with the server. */
+static bool is_last(const struct oribi_worker *w, const struct oribi__gate *gate)
+{
+    return !gate->listener->inherited && !w->orphaned &&
+           atomic_load_explicit(&w->slot->stop_soon, memory_order_acquire) == ORIBI_STOP_LAST;
+}
+
+/* True if there may be more, and now. */
+static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
+{
+    int result = accept_next(w, gate);
+    if (result < 0 && result != ORIBI_AGAIN)
+        oribi__own_check(w);
+    if (result < 0 && result != ORIBI_AGAIN && !is_last(w, gate)) /* else its end has come before our signal */
+        complain(w, gate, "accept from");
+    return result == 0 && w->reactor.now_ms >= w->pause_until_ms;
+}
+
+/* The kernel woke one sleeper for each waiting connection, and if that was us, nobody else will hear of it: what waits now is ours to take,
+ * after we have left the sleepers' queue. Found as a request without an answer in a reload. */
+void oribi__gates_close(struct oribi_worker *w)
+{
+    if (!w->gates_open)
+        return;
+    oribi__gates_unwatch(w);
+    for (uint32_t i = 0; i < w->gate_count; i++)
+        while (!is_last(w, &w->gates[i]) && accept_one(w, &w->gates[i]))
+            continue;
+}
+
+/* True while the listener may have somebody for us. A unix socket was shut before we were told, so an empty queue stays empty; of TCP we hear its end by
+ * accept(2) failing with EINVAL, when the supervisor has seen that nobody waits. */
+static bool empty_gate(struct oribi_worker *w, struct oribi__gate *gate)
+{
+    int result = 0;
+    while (!oribi__at_limit(w) && w->reactor.now_ms >= w->pause_until_ms && result == 0)
+        result = accept_next(w, gate);
+    gate->over = result < 0 && (result != ORIBI_AGAIN || gate->listener->is_unix);
+    return !gate->over;
+}
+
+void oribi__gates_quit(struct oribi_worker *w)
+{
+    oribi__gates_unwatch(w);
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        struct oribi__gate *gate = &w->gates[i];
+        if (gate->closed)
+            continue;
+        while (!gate->listener->inherited && accept_one(w, gate))
+            continue;
+        oribi__own_drop(&w->own, gate->listener->fd);
+        oribi_os_close(gate->listener->fd);
+        gate->closed = true;
+    }
+}
+
+/* True while the supervisor has not said whether this listener ends: it gets a signal to the process group no sooner than we do. */
+static bool may_be_last(const struct oribi_worker *w, const struct oribi__gate *gate)
+{
+    return w->stopping && atomic_load_explicit(&w->stop_signalled, memory_order_relaxed) && !w->orphaned &&
+           !gate->listener->inherited && w->reactor.now_ms - w->stop_ms < ORIBI_DRAIN_GRACE_MS &&
+           atomic_load_explicit(&w->slot->stop_soon, memory_order_acquire) < ORIBI_STOP_TOLD;
+}
+
+bool oribi__last_call(struct oribi_worker *w)
+{
+    bool more = false;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        struct oribi__gate *gate = &w->gates[i];
+        if (!gate->over && (may_be_last(w, gate) || (is_last(w, gate) && empty_gate(w, gate))))
+            more = true;
+    }
+    return more;
+}
+
+/* What waits in the kernel nobody could count or refuse, so with a limit on waiting a busy worker lets newcomers in when no sibling would: they are answered
+ * in time, or 503 at once, and passed on as soon as a sibling is idle. Without a limit they wait there as well as here. */
+void oribi__accept_in_call(struct oribi_worker *w)
+{
+    bool paused = w->stopping || oribi__retiring(w) || w->reactor.now_ms < w->pause_until_ms;
+    if (paused || !oribi__limits_waiting(w) || oribi__idle_siblings(w) > 0)
+        return;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        for (int left = ACCEPT_BATCH; left > 0; left--) {
+            if (!has_room(w) || w->gates[i].over || !accept_one(w, &w->gates[i]))
+                break;
+        }
+    }
+}
+
+static uint32_t accept_budget(const struct oribi_worker *w)
+{
+    uint32_t budget;
+    bool idle_elsewhere = oribi__idle_siblings(w) > 0; /* the kernel wakes one of them instead */
+    if (oribi__leave_to_sleepers(w, w->gates_ready_us))
+        return 0;
+    if (w->reactor.queue_len > 0)
+        budget = idle_elsewhere && !w->woken ? 0 : 1;
+    else
+        budget = idle_elsewhere ? 1 : ACCEPT_BATCH;
+    return budget;
+}
+
+void oribi__gates_rotate(struct oribi_worker *w)
+{
+    if (!w->gates_open || !w->setup.board || w->setup.board->count < 2)
+        return;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        oribi_loop_rotate(w->reactor.loop, &w->gates[i].watch);
+        if (!w->gates[i].watch.added) {
+            complain(w, &w->gates[i], "watch");
+            return;
+        }
+    }
+    if (w->pool_watched) /* what others share is not for us next either */
+        oribi_loop_rotate(w->reactor.loop, &w->pool_watch);
+}
+
+/* Connections that stay, or went on to a sibling because we have enough, move us to the end of the kernel's queue of sleepers, see oribi_loop_rotate(). */
+static void rotate(struct oribi_worker *w)
+{
+    uint32_t registered = w->reactor.registered_count;
+    if (registered == w->registered_seen && !w->rotate_due)
+        return;
+    w->rotate_due = false;
+    w->registered_seen = registered;
+    oribi__gates_rotate(w);
+}
+
+void oribi__accept_turn(struct oribi_worker *w)
+{
+    if (w->stopping)
+        return;
+    while (oribi__at_limit(w) && oribi__make_room(w)) /* siblings' connections, and those that stayed though there was no room */
+        continue;
+    if (!w->gates_open && w->reactor.now_ms >= w->pause_until_ms && has_room(w))
+        oribi__gates_open(w);
+    if (w->gates_open)
+        rotate(w);
+    if (!w->gates_open)
+        return;
+    uint32_t budget = UINT32_MAX; /* found out only when somebody waits */
+    for (uint32_t i = 0; i < w->gate_count && w->gates_open; i++) {
+        struct oribi__gate *gate = &w->gates[i];
+        if (!gate->ready)
+            continue;
+        if (budget == UINT32_MAX)
+            budget = accept_budget(w);
+        while (budget > 0 && gate->ready && w->gates_open) {
+            budget--;
+            if (!has_room(w))
+                no_room(w);
+            else if (!accept_one(w, gate))
+                gate->ready = false;
+        }
+    }
+    bool left = false;
+    for (uint32_t i = 0; i < w->gate_count; i++) {
+        left |= w->gates[i].ready;
+        w->gates[i].ready = false; /* level-triggered: the next poll says it again */
+    }
+    w->gates_ready_us = !left ? 0 : w->gates_ready_us ? w->gates_ready_us : w->reactor.now_us;
+}

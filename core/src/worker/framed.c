@@ -1,0 +1,74 @@
+/* See the header. The application's strings are not ours to write to, so what is decoded in place is a copy. */
+#include "worker/framed.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+
+#include <string.h>
+
+static int complain(struct oribi__call *call, const char *reason)
+{
+    oribi__log_app(call, "the answer says Transfer-Encoding: chunked, but its body is not framed so: %s", reason);
+    return ORIBI_EAPP;
+}
+
+int oribi__framed_whole(struct oribi__call *call, const struct iovec *body, size_t count, struct iovec *content)
+{
+    struct oribi_unframe unframe = {.reason = NULL};
+    size_t len = (size_t)oribi_vec_len(body, count);
+    char *copy = oribi_mem_try_alloc(1, len > 0 ? len : 1);
+    if (!copy)
+        return complain(call, "out of memory");
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(copy + at, body[i].iov_base, body[i].iov_len);
+        at += body[i].iov_len;
+    }
+    int result = oribi_unframe(&unframe, copy, &len);
+    if (result == 0)
+        result = oribi_unframe_end(&unframe);
+    oribi_unframe_deinit(&unframe);
+    if (result < 0) {
+        oribi_mem_free(copy);
+        return complain(call, unframe.reason);
+    }
+    *content = (struct iovec){copy, len};
+    return 0;
+}
+
+int oribi__framed_begin(struct oribi__call *call)
+{
+    call->framed = oribi_mem_try_alloc(1, sizeof(*call->framed));
+    if (!call->framed)
+        return complain(call, "out of memory");
+    call->framed->unframe = (struct oribi_unframe){.reason = NULL};
+    return 0;
+}
+
+int oribi__framed_next(struct oribi__call *call, const char **p, const char *end, struct iovec *content)
+{
+    struct oribi__framed *framed = call->framed;
+    bool told = framed->unframe.reason != NULL;
+    size_t len = (size_t)(end - *p) < sizeof(framed->piece) ? (size_t)(end - *p) : sizeof(framed->piece);
+    memcpy(framed->piece, *p, len);
+    *p += len;
+    int result = oribi_unframe(&framed->unframe, framed->piece, &len);
+    *content = (struct iovec){framed->piece, len};
+    return result < 0 && !told ? complain(call, framed->unframe.reason) : result;
+}
+
+int oribi__framed_end(struct oribi__call *call)
+{
+    bool told = call->framed->unframe.reason != NULL;
+    int result = oribi_unframe_end(&call->framed->unframe);
+    return result < 0 && !told ? complain(call, call->framed->unframe.reason) : result;
+}
+
+void oribi__framed_free(struct oribi__call *call)
+{
+    if (!call->framed)
+        return;
+    oribi_unframe_deinit(&call->framed->unframe);
+    oribi_mem_free(call->framed);
+    call->framed = NULL;
+}

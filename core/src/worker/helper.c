@@ -1,0 +1,355 @@
+/* The helper thread. Reading order: run, step, nap; then what the own thread calls.
+ *
+ * It sleeps without the reactor, in poll(2) on the epoll descriptor (which reports what is new without taking it), so that the own thread can have the reactor at any
+ * moment but those of a step. Nothing here is exact: a look that comes late delays others' requests by a millisecond, and nothing else. */
+#include "oribi/worker/helper.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/mem.h"
+#include "oribi/worker/deadline.h"
+#include "oribi/base/signals.h"
+#include "worker/call.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+
+enum {
+    TICK_MS = 1,
+    LOOK_MS_MAX = 50,  /* in a long call, when nothing else is due */
+    QUIET_SLOWER = 8,  /* looks without a long call before they come half as often, twice that: a quarter */
+    QUIET_PARK = 24,   /* … and before parking */
+    QUIET_IDLE = 4,    /* a look at an idle worker counts as so many */
+    LOOK_BUSY_MS = 2,  /* with several threads, when some are in long calls and one may join them any time */
+    CROWDED_US = 10000, /* age of a call that is taken over though nobody is idle: there is more to do than to give */
+    CROWDED_MS = 10,    /* between two looks while nobody is idle, unless a sibling rings */
+    EARLY_MS = 4,       /* the same before the call is long */
+    ALONE_MS = 2,       /* the same where there are no siblings */
+    LAST_CALL_MS = 10, /* between two looks at listeners that end */
+    PARKED_MS = 1000,  /* a wake-up lost between parking and a call's begin costs at most this */
+    PARKED_MS_MIN = 10,
+    PARKED_LIMITED_MS = 100, /* with queue_max, which is not to be passed for long … */
+    PARKED_SHARE = 4,        /* … and with queue_time_max: so often before it has passed */
+    STACK_BYTES = 512 * 1024,
+    MEND_US = 20 * 1000, /* between two looks at the handlers of signals that ask us to stop */
+};
+
+struct oribi_helper {
+    struct oribi_worker *worker;
+    pthread_t thread;
+    struct oribi_wake bell; /* ends a nap */
+    struct oribi_fd_mark bell_mark;
+    sem_t left;             /* posted once for each LEAVING */
+    int64_t mended_us;
+    atomic_bool quit;       /* set by the own thread */
+    atomic_bool parked;     /* set by the helper, cleared by either */
+};
+
+/* --- the thread --- */
+
+/* A descriptor of ours was closed: whoever has the reactor looks what is left, because it can pass connections on. That is this thread itself if a call is
+ * long. */
+static void doubt(struct oribi_worker *w, int timeout_ms)
+{
+    atomic_store_explicit(&w->own_doubted, true, memory_order_release);
+    oribi_wake_notify(&w->wake);
+    (void)poll(NULL, 0, timeout_ms < TICK_MS ? timeout_ms : TICK_MS);
+}
+
+static void nap(struct oribi_helper *h, bool events, int timeout_ms)
+{
+    int epoll_fd = oribi_loop_fd(h->worker->reactor.loop);
+    struct pollfd fds[2] = {{.fd = h->bell.read_fd, .events = POLLIN}, {.fd = epoll_fd, .events = POLLIN}};
+    bool on_epoll = events && epoll_fd >= 0;
+    if (events && !on_epoll && timeout_ms > TICK_MS)
+        timeout_ms = TICK_MS; /* poll(2) as a source: readiness is found by looking */
+    if (poll(fds, on_epoll ? 2 : 1, timeout_ms) <= 0)
+        return;
+    bool robbed =
+        (fds[1].revents & POLLNVAL) || (fds[0].revents && !oribi_os_is_marked(h->bell.read_fd, &h->bell_mark));
+    if (robbed)
+        doubt(h->worker, timeout_ms);
+    else if (fds[0].revents)
+        (void)oribi_wake_clear(&h->bell);
+}
+
+void oribi__helper_give_back(struct oribi_worker *w)
+{
+    uint32_t expected = ORIBI_OWNER_HELPER;
+    if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_CALL, memory_order_release,
+                                                memory_order_relaxed))
+        return;
+    atomic_store_explicit(&w->owner, ORIBI_OWNER_MAIN,
+                          memory_order_release); /* LEAVING: the own thread waits in oribi__enter_slow() */
+    (void)sem_post(&w->helper->left);            /* fails only beyond SEM_VALUE_MAX */
+}
+
+/* With the reactor: what is ready, what has timed out, what can go to somebody idle. Returns for how many ms nothing is due. */
+static int work(struct oribi_worker *w)
+{
+    if (!w->entrances_closed)
+        oribi__entrances_close(w);
+    if (oribi_worker_stopping(w))
+        w->last_call = oribi__last_call(w);
+    oribi__turn_connections(w);
+    if (w->orphaned)
+        oribi__gates_quit(w);
+    if (oribi__retiring(w))
+        (void)oribi__pass_all(w);
+    else if (w->reactor.queue_len > 0)
+        (void)oribi__pass_on(w, 0);
+    if (w->reactor.again)
+        return 0;
+    if (w->last_call)
+        return LAST_CALL_MS;
+    if (w->reactor.queue_len > 0 && w->pool.give_fd >= 0)
+        return TICK_MS; /* somebody may become idle */
+    int64_t next_ms = oribi_timeouts_next_ms(&w->reactor.timeouts, w->reactor.now_ms);
+    return next_ms >= 0 && next_ms < LOOK_MS_MAX ? (int)next_ms : LOOK_MS_MAX;
+}
+
+/* Nobody is idle: until somebody is, all else can wait some milliseconds. Where every processor is taken, calls last longer by the clock than they work, and a
+ * helper that looks again and again is only one more who wants a processor. */
+static void wait_in_crowd(struct oribi_helper *h, int64_t due_ms)
+{
+    if (!oribi__has_siblings(h->worker))
+        nap(h, false, due_ms < ALONE_MS ? (int)due_ms : ALONE_MS);
+    else
+        oribi__crowd_wait(h->worker, due_ms < CROWDED_MS ? (int)due_ms : CROWDED_MS);
+}
+
+/* A handler that the call has put in the place of ours is called beside ours from here on, and the default, which would end the call, goes. */
+static void mend_signals(struct oribi_helper *h, int64_t now_us)
+{
+    if (now_us - h->mended_us < MEND_US)
+        return;
+    h->mended_us = now_us;
+    oribi_signals_mend(SIGTERM, false);
+    oribi_signals_mend(SIGQUIT, false);
+}
+
+/* The call is long. */
+static void step(struct oribi_helper *h)
+{
+    struct oribi_worker *w = h->worker;
+    uint32_t expected = ORIBI_OWNER_CALL;
+    if (!atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER, memory_order_acquire,
+                                                 memory_order_relaxed)) {
+        oribi_deadline_seen(w, oribi_clock_us());
+        nap(h, false, TICK_MS); /* the own thread is in the core, which is short */
+        return;
+    }
+    int due_ms = work(w);
+    bool waits = w->reactor.queue_len > 0 && w->pool.give_fd >= 0 && !w->last_call && due_ms > 0;
+    oribi__helper_give_back(w);
+    uint32_t idle = oribi__idle_siblings(w);
+    bool crowded = waits && idle == 0;
+    if (!waits && idle > 0)
+        oribi__crowd_wake(w); /* we need nobody, the next may */
+    int64_t now_us = oribi_clock_us();
+    int64_t deadline_ms = oribi_deadline_look(w, now_us);
+    mend_signals(h, now_us);
+    if (deadline_ms < due_ms)
+        due_ms = (int)deadline_ms;
+    if (crowded)
+        wait_in_crowd(h, deadline_ms);
+    else
+        nap(h, true, due_ms);
+}
+
+static int quiet_ms(int quiet)
+{
+    return quiet < QUIET_SLOWER ? TICK_MS : quiet < 2 * QUIET_SLOWER ? 2 * TICK_MS : 4 * TICK_MS;
+}
+
+/* Nobody wakes a parked helper for a call that is not expected to be long; limits on waiting hold for such too. */
+static int parked_ms(const struct oribi_options *options)
+{
+    int64_t ms = options->queue_max > 0 ? PARKED_LIMITED_MS : PARKED_MS;
+    int64_t share_ms = options->queue_time_max_ms / PARKED_SHARE;
+    if (options->queue_time_max_ms > 0 && share_ms < ms)
+        ms = share_ms > PARKED_MS_MIN ? share_ms : PARKED_MS_MIN;
+    return (int)ms;
+}
+
+/* True when the own thread has ended it: a call has begun that may be long. */
+static bool park(struct oribi_helper *h)
+{
+    atomic_store(&h->parked, true);
+    nap(h, false, parked_ms(h->worker->options));
+    return !atomic_exchange(&h->parked, false);
+}
+
+/* Since when nobody of the worker's own has turned the reactor: its only thread is in a call, or all of several are. */
+static int64_t away_since_us(const struct oribi_worker *w)
+{
+    const _Atomic int64_t *since_us = oribi__shared(w) ? &w->all_busy_us : &w->slot->call_started_us;
+    return atomic_load_explicit(since_us, memory_order_acquire);
+}
+
+/* One of several threads is free and turns the reactor; the others' calls have deadlines all the same. */
+static void look(struct oribi_helper *h)
+{
+    int64_t now_us = oribi_clock_us();
+    int64_t due_ms = oribi_deadline_look(h->worker, now_us);
+    mend_signals(h, now_us);
+    nap(h, false, due_ms < LOOK_BUSY_MS ? (int)due_ms : LOOK_BUSY_MS);
+}
+
+static bool long_since(int64_t since_us)
+{
+    return since_us && oribi_clock_us() - since_us >= ORIBI_LONG_US;
+}
+
+static bool worth_taking_over(const struct oribi_worker *w, int64_t since_us)
+{
+    return oribi_clock_us() - since_us >= CROWDED_US || oribi__idle_siblings(w) > 0;
+}
+
+static void *run(void *self)
+{
+    struct oribi_helper *h = self;
+    struct oribi_worker *w = h->worker;
+    int quiet = 0;
+    while (!atomic_load_explicit(&h->quit, memory_order_acquire)) {
+        int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_acquire);
+        int64_t away_us = away_since_us(w);
+        if (long_since(away_us)) {
+            quiet = 0;
+            if (worth_taking_over(w, away_us))
+                step(h);
+            else
+                wait_in_crowd(h, CROWDED_MS);
+            continue;
+        }
+        if (oribi__shared(w) && long_since(started_us)) {
+            quiet = 0;
+            look(h);
+            continue;
+        }
+        if (!started_us)
+            oribi__crowd_wake(w); /* whom the end of our own call woke may have been ourselves */
+        quiet += started_us ? 1 : QUIET_IDLE;
+        if (quiet >= QUIET_PARK) {
+            quiet = park(h) ? 0 : QUIET_PARK; /* after a time-out one look is enough */
+        } else {
+            bool crowded = started_us && oribi__has_siblings(w) && oribi__idle_siblings(w) == 0;
+            nap(h, false, crowded ? EARLY_MS : quiet_ms(quiet));
+        }
+    }
+    return NULL;
+}
+
+/* --- the own thread --- */
+
+void oribi__enter_slow(struct oribi_worker *w)
+{
+    for (;;) {
+        uint32_t expected = ORIBI_OWNER_HELPER;
+        if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_LEAVING, memory_order_acquire,
+                                                    memory_order_relaxed)) {
+            while (sem_wait(&w->helper->left) < 0 && errno == EINTR)
+                continue;
+            (void)atomic_load_explicit(&w->owner, memory_order_acquire); /* partner: oribi__helper_give_back() */
+            return;
+        }
+        expected = ORIBI_OWNER_CALL;
+        if (atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_MAIN, memory_order_acquire,
+                                                    memory_order_relaxed) ||
+            expected == ORIBI_OWNER_MAIN)
+            return;
+    }
+}
+
+/* The thread takes no signal: handlers of the application belong to its own thread. */
+static bool start_thread(struct oribi_helper *h)
+{
+    sigset_t all;
+    sigset_t before;
+    pthread_attr_t attributes;
+    sigfillset(&all);
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES); /* a valid size */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int result = pthread_create(&h->thread, &attributes, run, h);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attributes);
+    return result == 0;
+}
+
+/* A worker can do without: it may be in the middle of others' requests. */
+static void no_helper(struct oribi_worker *w, struct oribi_helper *h, const char *why)
+{
+    oribi_mem_free(h);
+    w->helper = NULL;
+    w->helper_failed = true;
+    oribi_log(ORIBI_LOG_WARN, "no helper thread: %s", why);
+}
+
+static void start(struct oribi_worker *w)
+{
+    struct oribi_helper *h = oribi_mem_try_alloc(1, sizeof(*h));
+    if (!h) {
+        no_helper(w, NULL, "out of memory");
+        return;
+    }
+    h->worker = w;
+    (void)sem_init(&h->left, 0, 0); /* arguments are right */
+    if (oribi_wake_create(&h->bell) < 0) {
+        no_helper(w, h, oribi_os_error_text());
+        return;
+    }
+    oribi_os_mark(h->bell.read_fd, &h->bell_mark);
+    oribi__own_add(&w->own, h->bell.read_fd, "helper's wake");
+    w->helper = h;
+    if (start_thread(h))
+        return;
+    oribi__own_drop(&w->own, h->bell.read_fd);
+    oribi_wake_destroy(&h->bell);
+    no_helper(w, h, "the system gives none");
+}
+
+void oribi_helper_need(struct oribi_worker *w)
+{
+    if (!w->helper) {
+        if (w->options->helper && !w->helper_failed)
+            start(w);
+    } else if (atomic_exchange(&w->helper->parked, false)) {
+        oribi_wake_notify(&w->helper->bell);
+    }
+}
+
+bool oribi_helper_parked(const struct oribi_worker *w)
+{
+    return w->helper && atomic_load_explicit(&w->helper->parked, memory_order_relaxed);
+}
+
+bool oribi_helper_asleep(const struct oribi_worker *w)
+{
+    return w->helper ? oribi_helper_parked(w) : w->options->helper && !w->helper_failed;
+}
+
+void oribi_helper_stop(struct oribi_worker *w)
+{
+    struct oribi_helper *h = w->helper;
+    if (!h)
+        return;
+    atomic_store_explicit(&h->quit, true, memory_order_release);
+    oribi_wake_notify(&h->bell);
+    (void)pthread_join(h->thread, NULL); /* joinable, and not us */
+    w->helper = NULL;
+    oribi__own_drop(&w->own, h->bell.read_fd);
+    oribi_wake_destroy(&h->bell);
+    (void)sem_destroy(&h->left);
+    oribi_mem_free(h);
+}
+
+void oribi_helper_forget(struct oribi_worker *w)
+{
+    if (w->helper)
+        oribi_wake_destroy(&w->helper->bell);
+    w->helper = NULL; /* its memory goes with the process */
+}

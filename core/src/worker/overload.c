@@ -1,0 +1,122 @@
+/* More requests than can be called in time: what is refused at once, so that the rest is still worth answering, and what nobody waits for any more. */
+#include "worker/call.h"
+
+#include "oribi/base/clock.h"
+
+enum {
+    LOOK_US =
+        10000, /* a request that waited longer is worth a system call: poll(2) as a source, and connections not registered yet, tell of no hang-up */
+};
+
+/* A proxy's clock is not ours: a start in the future or too long ago is a wrong clock and says nothing. */
+static const int64_t start_age_us_max = 3600 * (int64_t)1000000;
+
+/* --- X-Request-Start --- */
+
+/* The number that begins at *p, which moves behind it. */
+static int64_t digits(const char **p, const char *end)
+{
+    int64_t number = 0;
+    for (; *p < end && **p >= '0' && **p <= '9' && number < (int64_t)1 << 58; (*p)++)
+        number = number * 10 + (**p - '0');
+    return number;
+}
+
+/* "t=1700000000.123", "1700000000123" or "1700000000123456": seconds, milliseconds or microseconds since the epoch, told apart by their size. 0 when it is none of
+ * these. Without strtod, whose decimal point depends on the locale that the application has set. */
+static int64_t start_us(struct oribi_slice value)
+{
+    const char *p = value.p;
+    const char *end = value.p + value.n;
+    if (value.n > 2 && p[0] == 't' && p[1] == '=')
+        p += 2;
+    int64_t whole = digits(&p, end);
+    if (p < end && *p == '.') {
+        int64_t fraction_us = 0;
+        p++;
+        for (int i = 0; i < 6; i++)
+            fraction_us = fraction_us * 10 + (p < end && *p >= '0' && *p <= '9' ? *p++ - '0' : 0);
+        (void)digits(&p, end); /* finer than we are */
+        return p == end && whole < 100000000000 ? whole * 1000000 + fraction_us : 0;
+    }
+    if (p != end)
+        return 0;
+    return whole < 100000000000 ? whole * 1000000 : whole < 100000000000000 ? whole * 1000 : whole;
+}
+
+/* How long ago the proxy in front had the request; -1 when nobody says. */
+static int64_t proxy_age_us(const struct oribi_head *head)
+{
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct oribi_field *field = &head->fields[i];
+        if (field->id != ORIBI_FIELD_X_REQUEST_START)
+            continue;
+        int64_t start = start_us(oribi_slice(field->value, field->value_len));
+        int64_t age_us = start ? oribi_clock_wall_ms() * 1000 - start : -1;
+        return age_us <= start_age_us_max ? age_us : -1;
+    }
+    return -1;
+}
+
+static int64_t queue_us(const struct oribi_call *call, int64_t now_us)
+{
+    int64_t own_us = now_us - call->complete_us;
+    int64_t proxy_us = proxy_age_us(&call->head);
+    return proxy_us > own_us ? proxy_us : own_us;
+}
+
+/* --- refusing --- */
+
+static bool too_late(const struct oribi_worker *w, int64_t waited_us)
+{
+    return w->options->queue_time_max_ms > 0 && waited_us > w->options->queue_time_max_ms * 1000;
+}
+
+void oribi__shed(struct oribi_worker *w)
+{
+    struct oribi_reactor *r = &w->reactor;
+    uint32_t max = w->options->queue_max;
+    while (w->options->queue_time_max_ms > 0 && r->run_first && too_late(w, queue_us(r->run_first->call, r->now_us)))
+        oribi_conn_refuse_busy(r, r->run_first, ORIBI__RETRY_AFTER_S, "waited longer than queue_time_max");
+    if (max == 0 || r->queue_len <= max)
+        return;
+    struct oribi_conn *c = r->run_first;
+    for (uint32_t i = 0; i < max; i++)
+        c = c->run_next;
+    while (c) {
+        struct oribi_conn *next = c->run_next;
+        oribi_conn_refuse_busy(r, c, ORIBI__RETRY_AFTER_S, "more requests than queue_max wait");
+        c = next;
+    }
+}
+
+/* --- nobody waits --- */
+
+static void drop(struct oribi_worker *w, struct oribi__call *call, int64_t now_us)
+{
+    struct oribi_slot *slot = w->slot;
+    oribi__count(&slot->gone_count, 1);
+    call->worker = w;
+    call->started_us = now_us;
+    call->body_sent = 0;
+    call->aborted = false;
+    call->req.remote_addr = oribi_slice(call->base.conn->addr, call->base.conn->addr_len);
+    if (w->setup.access_log)
+        oribi__log_access(call, 499, now_us);
+    oribi_conn_abort(&w->reactor, call->base.conn, false);
+}
+
+bool oribi__admit(struct oribi_worker *w, struct oribi__call *call, int64_t now_us)
+{
+    struct oribi_conn *c = call->base.conn;
+    bool doubtful = (c->watch.ready & ORIBI_HANGUP) || now_us - call->base.complete_us > LOOK_US;
+    if (doubtful && oribi_os_peer_gone(c->watch.fd)) {
+        drop(w, call, now_us);
+        return false;
+    }
+    call->req.queue_us = queue_us(&call->base, now_us);
+    if (!too_late(w, call->req.queue_us))
+        return true;
+    oribi_conn_refuse_busy(&w->reactor, c, ORIBI__RETRY_AFTER_S, "waited longer than queue_time_max");
+    return false;
+}

@@ -1,0 +1,468 @@
+/* Placement rules: which connections go into the pool, when to take some out, and what a busy worker does not watch. Needs no memory of its own, because at the hard
+ * deadline of a call it runs in a signal handler. */
+#include "worker/call.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/os.h"
+#include "oribi/http/response.h"
+
+#include <poll.h>
+#include <string.h>
+
+enum {
+    TAKE_MAX = 16,        /* messages a turn: connections without a request cost next to nothing */
+    TAKE_FDS = 2,         /* a message's: a connection, and a request's body in a file */
+    PASS_IDLE_BATCH = 64, /* a turn while stopping */
+    LEAVE_US = 2000,      /* how long something that waits is left to a sleeper */
+    BALANCE_US = 10000,   /* between two comparisons of connections */
+    SHARE_FREE = 1,       /* connections more than the others that nobody minds */
+    ROOM_MS_MAX = 10,     /* a wait for room in the pool: other events are due too */
+};
+
+/* --- the scoreboard --- */
+
+static uint32_t state_of(const struct oribi_slot *slot)
+{
+    return atomic_load_explicit(&slot->state, memory_order_acquire); /* partner: the release stores of its worker */
+}
+
+/* True for a worker that sleeps and takes what it is given. */
+static bool is_free(const struct oribi_slot *slot)
+{
+    return state_of(slot) == ORIBI_SLOT_IDLE && !atomic_load_explicit(&slot->starved, memory_order_relaxed);
+}
+
+/* Threads that are free at an idle worker. */
+static uint32_t free_at(const struct oribi_slot *slot)
+{
+    uint32_t threads = atomic_load_explicit(&slot->threads, memory_order_relaxed);
+    uint32_t busy = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
+    return threads == 0 ? 1 : busy < threads ? threads - busy : 0;
+}
+
+uint32_t oribi__idle_siblings(const struct oribi_worker *w)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    uint32_t own = oribi__shared(w) ? free_at(w->slot) : 0; /* from the slot: the helper asks without the lock */
+    own -= own > 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; board && i < board->count; i++) {
+        if (&board->slots[i] == w->slot || !is_free(&board->slots[i]))
+            continue;
+        uint32_t there = free_at(&board->slots[i]);
+        count += there > own ? there - own : 0; /* beside what one of our own threads will take next */
+    }
+    return count;
+}
+
+bool oribi__has_siblings(const struct oribi_worker *w)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    for (uint32_t i = 0; board && i < board->count; i++) {
+        if (&board->slots[i] == w->slot)
+            continue;
+        uint32_t state = state_of(&board->slots[i]);
+        if (state == ORIBI_SLOT_IDLE || state == ORIBI_SLOT_BUSY)
+            return true;
+    }
+    return false;
+}
+
+/* --- waiting for a sibling --- */
+
+void oribi__crowd_wait(struct oribi_worker *w, int timeout_ms)
+{
+    struct oribi_slot *first = w->setup.board->slots;
+    atomic_fetch_add(&first->crowd_waiting, 1);
+    atomic_store(&w->slot->crowded, 1);
+    uint32_t seen = atomic_load(&first->crowd_bell);
+    if (oribi__idle_siblings(w) == 0)
+        oribi_os_word_wait(&first->crowd_bell, seen, timeout_ms);
+    oribi_scoreboard_uncrowd(w->setup.board, w->slot);
+}
+
+void oribi__crowd_wake(const struct oribi_worker *w)
+{
+    struct oribi_slot *first = w->setup.board ? w->setup.board->slots : NULL;
+    if (!first || atomic_load_explicit(&first->crowd_waiting, memory_order_relaxed) == 0)
+        return;
+    atomic_fetch_add(&first->crowd_bell, 1);
+    oribi_os_word_wake(&first->crowd_bell);
+}
+
+/* --- giving --- */
+
+/* FNV-1a of a listener's address: the index alone could mean another one after a reload with other addresses. */
+static uint32_t listener_hash(const struct oribi_listener *listener)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *p = listener->text; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 16777619u;
+    return hash;
+}
+
+_Static_assert((int)ORIBI_WIRE_VECS_MAX <= (int)ORIBI_HANDOFF_VECS_MAX, "what travels fits into a message");
+
+/* 0; ORIBI_AGAIN: the pool is full; or a code: it cannot travel. */
+static int give(struct oribi_worker *w, struct oribi_conn *c)
+{
+    const struct oribi_listener *listener = c->listener;
+    bool queued = c->state == ORIBI_CONN_QUEUED;
+    struct oribi_wire wire;
+    oribi_conn_wire(c, &wire);
+    struct oribi_handoff_item item = {
+        .fd = c->watch.fd,
+        .body_fd = wire.body_fd,
+        .body_len = wire.body_len,
+        .complete_us = queued ? c->call->complete_us : 0,
+        .request_count = c->request_count - (c->call ? 1 : 0),
+        .listener = (uint32_t)(listener - w->setup.listeners->items),
+        .listener_hash = listener_hash(listener),
+        .addr_len = c->addr_len,
+        .port_len = c->port_len,
+        .proxy_awaited = c->proxy_awaited,
+        .proxy_tls = c->proxy_tls,
+    };
+    memcpy(item.addr, c->addr, sizeof(item.addr));
+    memcpy(item.port, c->port, sizeof(item.port));
+    return oribi_handoff_give(&w->pool, &item, wire.vec, wire.count);
+}
+
+bool oribi__pass_conn(struct oribi_worker *w, struct oribi_conn *c)
+{
+    return w->pool.give_fd >= 0 && oribi_conn_movable(c) && give(w, c) == 0;
+}
+
+uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
+{
+    if (w->pool.give_fd < 0 || w->reactor.queue_len <= keep || w->stopping)
+        return 0;
+    uint32_t idle = oribi__idle_siblings(w);
+    uint32_t passed = 0;
+    struct oribi_conn *c = w->reactor.run_first;
+    while (c && passed < idle) {
+        struct oribi_conn *next = c->run_next;
+        if (keep > 0) {
+            keep--;
+        } else if (oribi__pass_conn(w, c)) {
+            oribi_conn_leave(&w->reactor, c);
+            passed++;
+        }
+        c = next;
+    }
+    if (passed)
+        oribi__count(&w->slot->passed_count, passed);
+    return passed;
+}
+
+/* More connections than the others hold on average times eighths / 8, and one more, while one of them sleeps. */
+static bool holds_more_than(const struct oribi_worker *w, uint32_t eighths)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    uint64_t total = 0;
+    uint32_t serving = 0;
+    uint32_t idle = 0;
+    if (w->pool.give_fd < 0 || w->reactor.conn_count <= SHARE_FREE)
+        return false;
+    for (uint32_t i = 0; i < board->count; i++) {
+        uint32_t state = state_of(&board->slots[i]);
+        if (&board->slots[i] == w->slot || (state != ORIBI_SLOT_IDLE && state != ORIBI_SLOT_BUSY))
+            continue;
+        serving++;
+        idle += is_free(&board->slots[i]);
+        total += atomic_load_explicit(&board->slots[i].connections_open, memory_order_relaxed);
+    }
+    return idle > 0 &&
+           (uint64_t)w->reactor.conn_count * serving * 8 > total * eighths + (uint64_t)SHARE_FREE * serving * 8;
+}
+
+/* An awake worker is quicker at the listener than those who sleep, and what it collects in a burst of newcomers would keep it busy, and them idle, for as long as
+ * the connections live. Closing the gates instead would leave a connection that the kernel told us alone about. */
+static bool holds_too_many(const struct oribi_worker *w)
+{
+    return holds_more_than(w, 9);
+}
+
+/* Short calls are not worth a hand-off each, but their connections stay where they go: once is enough, when clients that left elsewhere have left the rest here. Looking
+ * at every slot is not for every request. */
+bool oribi__should_pass(struct oribi_worker *w)
+{
+    if (w->call_us_average > ORIBI_PASS_US)
+        return true;
+    if (w->reactor.now_us - w->balanced_us < BALANCE_US)
+        return false;
+    w->balanced_us = w->reactor.now_us;
+    return holds_more_than(w, 8);
+}
+
+/* The kernel tells everybody who is awake of what waits, and one sleeper besides. Whoever goes to sleep looks once more, so leaving is safe; the bound is for a
+ * sleeper that was killed just then. */
+bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
+{
+    if (w->woken || w->pool.give_fd < 0 || (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
+        return false;
+    if (w->call_us_average > ORIBI_PASS_US)
+        return oribi__idle_siblings(w) > 0;
+    return holds_too_many(w);
+}
+
+void oribi__share(struct oribi_worker *w, struct oribi_conn *c)
+{
+    if (c->state == ORIBI_CONN_CLOSED || oribi_worker_stopping(w) || !holds_too_many(w) || !oribi__pass_conn(w, c))
+        return;
+    oribi_conn_leave(&w->reactor, c);
+    w->rotate_due = true;
+    oribi__count(&w->slot->passed_count, 1);
+}
+
+/* True if another worker that sleeps may hold one more. */
+static bool has_room_elsewhere(const struct oribi_worker *w)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    for (uint32_t i = 0; board && i < board->count; i++) {
+        const struct oribi_slot *slot = &board->slots[i];
+        uint32_t open = atomic_load_explicit(&slot->connections_open, memory_order_relaxed);
+        if (slot != w->slot && is_free(slot) && open < w->options->connections_max)
+            return true;
+    }
+    return false;
+}
+
+bool oribi__share_beyond(struct oribi_worker *w, struct oribi_conn *c)
+{
+    if (!has_room_elsewhere(w) || !oribi__pass_conn(w, c))
+        return false;
+    oribi_conn_leave(&w->reactor, c);
+    w->rotate_due = true;
+    oribi__count(&w->slot->passed_count, 1);
+    return true;
+}
+
+bool oribi__pass_idle(struct oribi_worker *w)
+{
+    if (w->pool.give_fd < 0 || !oribi__has_siblings(w))
+        return false;
+    uint32_t left = PASS_IDLE_BATCH;
+    struct oribi_conn *c = w->reactor.conns;
+    while (c && left > 0) {
+        struct oribi_conn *next = c->next;
+        if (c->state == ORIBI_CONN_IDLE) {
+            if (!oribi__pass_conn(w, c))
+                return true; /* full: they empty it, and we come again */
+            oribi_conn_leave(&w->reactor, c);
+            left--;
+        }
+        c = next;
+    }
+    return true;
+}
+
+/* --- a worker that retires --- */
+
+/* A body that is too large for a message travels in a file. */
+static int give_spooled(struct oribi_worker *w, struct oribi_conn *c)
+{
+    int result = oribi_conn_movable(c) ? give(w, c) : ORIBI_EBAD;
+    if (result != ORIBI_ELIMIT || c->state != ORIBI_CONN_QUEUED || c->call->body.fd >= 0)
+        return result;
+    result = oribi_conn_spool(&w->reactor, c);
+    return result < 0 ? result : give(w, c);
+}
+
+/* False: the pool is full. */
+static bool retire_conn(struct oribi_worker *w, struct oribi_conn *c)
+{
+    int result = give_spooled(w, c);
+    if (result == ORIBI_AGAIN)
+        return false;
+    if (result == 0) {
+        oribi_conn_leave(&w->reactor, c);
+        oribi__count(&w->slot->passed_count, 1);
+    } else if (c->call) { /* nobody else will answer it, nor will we */
+        const char *reason = "the worker ends, and the request cannot be passed on";
+        oribi_conn_refuse_busy(&w->reactor, c, ORIBI__RETRY_AFTER_S, reason);
+    } else {
+        oribi_conn_abort(&w->reactor, c, false);
+    }
+    return true;
+}
+
+bool oribi__pass_all(struct oribi_worker *w)
+{
+    while (w->reactor.run_first) /* in their order */
+        if (!retire_conn(w, w->reactor.run_first))
+            return false;
+    struct oribi_conn *c = w->reactor.conns;
+    while (c) {
+        struct oribi_conn *next = c->next;
+        if ((c->state == ORIBI_CONN_IDLE || c->state == ORIBI_CONN_HEAD) && !retire_conn(w, c))
+            return false;
+        c = next;
+    }
+    return true;
+}
+
+void oribi__await_room(const struct oribi_worker *w, int64_t ms)
+{
+    struct pollfd room = {.fd = w->pool.give_fd, .events = POLLOUT};
+    (void)poll(&room, 1, ms >= 0 && ms < ROOM_MS_MAX ? (int)ms : ROOM_MS_MAX); /* why it ended does not matter */
+}
+
+/* --- taking --- */
+
+static const struct oribi_listener *listener_of(const struct oribi_worker *w, const struct oribi_handoff_item *item)
+{
+    const struct oribi_listeners *listeners = w->setup.listeners;
+    if (item->listener < listeners->count && listener_hash(&listeners->items[item->listener]) == item->listener_hash)
+        return &listeners->items[item->listener];
+    for (uint32_t i = 0; i < listeners->count; i++)
+        if (listener_hash(&listeners->items[i]) == item->listener_hash)
+            return &listeners->items[i];
+    return &listeners->items[0]; /* accepted at an address that this generation has no more */
+}
+
+static void open_taken(struct oribi_worker *w, const struct oribi_handoff_item *item)
+{
+    struct oribi_conn *c = oribi_conn_open(&w->reactor, item->fd, listener_of(w, item));
+    if (!c) {
+        oribi_os_close(item->body_fd);
+        return;
+    }
+    c->request_count = item->request_count;
+    c->proxy_awaited = item->proxy_awaited;
+    c->proxy_tls = item->proxy_tls;
+    c->addr_len = item->addr_len;
+    c->port_len = item->port_len;
+    memcpy(c->addr, item->addr, sizeof(c->addr));
+    memcpy(c->port, item->port, sizeof(c->port));
+    oribi_conn_resume(&w->reactor, c, item->bytes, item->body_fd, item->body_len, item->complete_us);
+    oribi__count(&w->slot->taken_count, 1);
+    (void)oribi__make_room(w); /* where it can: what a sibling passes on is taken in any case */
+}
+
+_Static_assert(ORIBI_CONN_ADDR_CAP == sizeof(((struct oribi_handoff_item *)0)->addr), "addresses travel whole");
+_Static_assert(ORIBI_CONN_PORT_CAP == sizeof(((struct oribi_handoff_item *)0)->port), "ports travel whole");
+
+/* --- descriptors --- */
+
+/* Asked right before each message is taken, because the kernel drops descriptors that it has no room for: then the others get it. */
+static bool can_take(struct oribi_worker *w)
+{
+    return oribi_os_can_open(w->wake.read_fd, TAKE_FDS);
+}
+
+static void set_starved(struct oribi_worker *w, bool starved)
+{
+    w->starved = starved;
+    atomic_store_explicit(&w->slot->starved, starved, memory_order_relaxed); /* a hint: the pool is safe without it */
+    oribi__pool_watch(w, !starved && !w->entrances_closed);
+}
+
+static void starve(struct oribi_worker *w)
+{
+    set_starved(w, true);
+    oribi_handoff_rouse(&w->pool); /* the wake-up for what is left there was ours */
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN,
+                  "out of file descriptors: connections of other workers are left to them, looking again in %d ms",
+                  ORIBI__STARVED_LOOK_MS);
+}
+
+void oribi__look_for_descriptors(struct oribi_worker *w)
+{
+    if (w->starved && can_take(w))
+        set_starved(w, false);
+}
+
+/* Another thread has opened something since we looked. */
+static void lose(struct oribi_worker *w, const struct oribi_handoff_item *item)
+{
+    char text[512];
+    oribi__count(&w->slot->lost_count, 1);
+    oribi_log(ORIBI_LOG_ERROR, "out of file descriptors: a connection of another worker came without %s: %s",
+              item->fd < 0 ? "its socket" : "the body of its request",
+              item->fd < 0 ? "its client is cut" : "its client is answered 503");
+    if (item->fd < 0)
+        return;
+    struct iovec vec = {text, oribi_response_busy(503, ORIBI__RETRY_AFTER_S, oribi_reactor_date(&w->reactor),
+                                                  w->reactor.config.server, false, text, sizeof(text))};
+    (void)oribi_os_send_vec(item->fd, &vec, 1); /* a client that has gone is answered by the close */
+    oribi_os_close(item->fd);
+}
+
+/* One message. False when no more is to be taken now. */
+static bool take_one(struct oribi_worker *w)
+{
+    struct oribi_handoff_item item;
+    if (!can_take(w)) {
+        oribi__own_check(w); /* what is copied for the look may be gone */
+        starve(w);
+        return false;
+    }
+    int result = oribi_handoff_take(&w->pool, w->pool_buf, ORIBI_POOL_BUF_BYTES, &item);
+    if (result == ORIBI_HANDOFF_NUDGE)
+        oribi__gates_rotate(w); /* a newcomer may be waiting there, and its wake-up was somebody else's */
+    if (result == ORIBI_ELIMIT)
+        lose(w, &item);
+    if (result < 0 && result != ORIBI_AGAIN && result != ORIBI_ELIMIT)
+        oribi__own_check(w);
+    if (result != 0)
+        return result == ORIBI_HANDOFF_NUDGE || result == ORIBI_ELIMIT || result == ORIBI_EBAD;
+    uint32_t before = w->reactor.queue_len;
+    open_taken(w, &item);
+    /* One call at a time: the next is for whoever is free first. Of connections our share: each message has woken a sleeper of its own. */
+    return w->reactor.queue_len == before && !holds_too_many(w);
+}
+
+void oribi__pool_turn(struct oribi_worker *w)
+{
+    w->pool_ready = false;
+    if (!w->stopping && oribi__leave_to_sleepers(w, w->pool_ready_us)) {
+        if (!w->pool_ready_us)
+            w->pool_ready_us = w->reactor.now_us;
+        return;
+    }
+    w->pool_ready_us = 0;
+    if (w->pool.take_fd < 0 || !w->setup.listeners || w->setup.listeners->count == 0)
+        return;
+    uint32_t taken = w->reactor.conn_count;
+    for (int i = 0; i < TAKE_MAX && take_one(w); i++)
+        continue;
+    if (w->reactor.conn_count == taken)
+        return;
+    /* As with a listener: to the end of the queue of sleepers, so that the same one does not get everything. */
+    if (w->pool_watched)
+        oribi_loop_rotate(w->reactor.loop, &w->pool_watch);
+}
+
+/* --- what is watched --- */
+
+void oribi__pool_watch(struct oribi_worker *w, bool on)
+{
+    if (w->pool.take_fd < 0 || w->pool_watched == on || (on && (w->stopping || w->starved)))
+        return;
+    if (!on)
+        oribi_loop_remove(w->reactor.loop, &w->pool_watch);
+    else if (oribi_loop_add(w->reactor.loop, &w->pool_watch, w->pool.take_fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
+        return;
+    w->pool_watched = on;
+    w->pool_ready = false;
+}
+
+void oribi__entrances_close(struct oribi_worker *w)
+{
+    oribi__gates_unwatch(
+        w); /* after a sleep the first connection that waited was taken: no wake-up is spent on us and not followed */
+    oribi__pool_watch(w, false);
+    oribi_loop_remove(w->reactor.loop, &w->wake_watch);
+    w->entrances_closed = true;
+}
+
+/* The gates open with the next accept turn, which knows whether they should. */
+void oribi__entrances_open(struct oribi_worker *w)
+{
+    w->entrances_closed = false;
+    if (oribi_loop_add(w->reactor.loop, &w->wake_watch, w->wake.read_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "cannot watch the wake descriptor: %s", oribi_os_error_text());
+    oribi__pool_watch(w, true);
+}

@@ -1,0 +1,115 @@
+/* What is said about a request that never reaches the application: a line of the error log that shows what was refused and why, and one of
+ * the access log. And about an answer whose rest cannot be kept for its client.
+ *
+ *   request from 127.0.0.1 refused with 400: byte not allowed in the target: 0x3c '<' at column 7 of "GET /a<b HTTP/1.1"; closing its connection
+ *
+ * Of field lines the name alone is shown, and the value where it frames or routes (struct oribi_fault): others can be secrets. */
+#include "worker/call.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/escape.h"
+
+#include <stdio.h>
+
+enum {
+    BYTE_CAP = 64,
+    REASON_CAP = 320,
+    SHOWN_CAP = ORIBI_REFUSED_SHOWN_MAX * ORIBI_ESCAPE_TEXT_GROWTH + 1,
+    DETAIL_CAP = BYTE_CAP + SHOWN_CAP + 32,
+};
+
+/* The part of a long line that has its byte `at` in it: the line's beginning as long as that is possible. */
+static struct oribi_slice part_with(struct oribi_slice line, size_t at)
+{
+    if (line.n <= ORIBI_REFUSED_SHOWN_MAX)
+        return line;
+    size_t start = at < ORIBI_REFUSED_SHOWN_MAX ? 0 : at - ORIBI_REFUSED_SHOWN_MAX / 2;
+    size_t left = line.n - start;
+    return oribi_slice(line.p + start, left < ORIBI_REFUSED_SHOWN_MAX ? left : ORIBI_REFUSED_SHOWN_MAX);
+}
+
+/* 0x7c '|' at column 7 */
+static void describe_byte(char *dst, size_t cap, unsigned char byte, size_t column)
+{
+    char quoted[8] = "";
+    if (byte > 0x20 && byte < 0x7f)
+        (void)snprintf(quoted, sizeof(quoted), " '%c'", byte);
+    (void)snprintf(dst, cap, "0x%02x%s at column %zu", byte, quoted, column);
+}
+
+/* `line` is what of the request is shown, *at the byte that was refused or NULL; it may stand behind what is shown. */
+static void describe(char *dst, size_t cap, struct oribi_slice line, const char *at, const char *what)
+{
+    char byte[BYTE_CAP] = "";
+    char shown[SHOWN_CAP];
+    size_t column = at ? (size_t)(at - line.p) : 0;
+    struct oribi_slice part = part_with(line, column < line.n ? column : 0);
+    *oribi_escape_text(shown, part) = '\0';
+    if (at)
+        describe_byte(byte, sizeof(byte), (unsigned char)*at, column + 1);
+    bool empty = part.n == 0;
+    (void)snprintf(dst, cap, "%s%s%s%s%s%s%s%s%s", at || !empty ? ": " : "", byte, at && !empty ? " of " : "",
+                   empty ? "" : what, empty ? "" : "\"", part.p > line.p ? "..." : "", shown,
+                   part.p + part.n < line.p + line.n ? "..." : "", empty ? "" : "\"");
+}
+
+static void log_refusal(const struct oribi_conn *c, int status, const char *reason, struct oribi_slice first_line)
+{
+    static const struct oribi_fault none;
+    const struct oribi_fault *fault = c->call ? &c->call->parser.fault : &none;
+    char detail[DETAIL_CAP];
+    if (fault->field.p)
+        describe(detail, sizeof(detail), fault->field, fault->at, "field ");
+    else
+        describe(detail, sizeof(detail), first_line, fault->at, "");
+    oribi_log(ORIBI_LOG_WARN, "request from %.*s refused with %d: %s%s; closing its connection",
+              c->addr_len ? c->addr_len : 13, c->addr_len ? c->addr : "a unix socket", status, reason, detail);
+}
+
+int64_t oribi__body_taken(const struct oribi__call *call)
+{
+    const struct oribi_conn *c = call->base.conn;
+    if (call->phase != ORIBI_PHASE_STARTED)
+        return 0;
+    int64_t taken = c->sent_bytes - call->sent_before - call->overhead;
+    return taken > 0 ? taken : 0;
+}
+
+void oribi__on_unkept(void *self, struct oribi_conn *c, int error)
+{
+    struct oribi_worker *w = self;
+    const struct oribi__call *call = (const struct oribi__call *)c->call;
+    char reason[REASON_CAP] = "no memory for the rest";
+    if (error == ORIBI_ELIMIT)
+        (void)snprintf(reason, sizeof(reason), "no room for the rest: buffers_file_max is used up");
+    else if (error != ORIBI_ENOMEM)
+        (void)snprintf(reason, sizeof(reason), "the rest cannot be stored in %.100s: %s", oribi_os_temp_dir(),
+                       oribi_os_error_text());
+    if (oribi_log_gate_open(&w->app_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_ERROR, "%s: answer cut after %lld bytes of its body: %s; closing its connection",
+                  call->hand->line, (long long)oribi__body_taken(call), reason);
+}
+
+void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body_bytes, const char *reason)
+{
+    struct oribi_worker *w = self;
+    struct oribi_slice first_line = oribi_parser_first_line(c->buf, c->buf ? c->len : 0);
+    bool ours = status == 503 || status == 507; /* the server has no room, the request is good */
+    oribi__count(ours ? &w->slot->shed_count : &w->slot->bad_requests, 1);
+    oribi__count(&w->slot->status_class[status / 100], 1);
+    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        log_refusal(c, status, reason, first_line);
+    if (!w->setup.access_log || status == 0)
+        return;
+    static const struct oribi_head nothing; /* a head of which not even the first line is known */
+    struct oribi_access_entry entry = {
+        .head = c->call ? &c->call->head : &nothing,
+        .raw_line = first_line,
+        .remote_addr = oribi_slice(c->addr, c->addr_len),
+        .status = status,
+        .body_bytes = (int64_t)body_bytes,
+        .wall_ms = oribi_clock_wall_ms(),
+    };
+    oribi_access_log_add(w->setup.access_log, &entry);
+}

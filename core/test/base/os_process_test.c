@@ -1,0 +1,275 @@
+/* How a process was started, and starting it again. */
+#include "base/os_process_linux.c"
+
+#include "tap.h"
+
+static const char *find(char **list, const char *name)
+{
+    const char *value = value_of(list, name);
+    return value ? value : "(none)";
+}
+
+static void test_the_start_is_what_the_kernel_recorded(int argc, char **argv)
+{
+    struct oribi_start start;
+    char here[PATH_MAX];
+    ok_eq(oribi_start_record(&start, NULL, false, NULL), 0);
+    is_str(start.argv[0], argv[0]);
+    ok(!start.argv[argc]);
+    is_str(find(start.environ, "PATH"), getenv("PATH"));
+    struct stat recorded;
+    struct stat real;
+    ok(stat(start.dir, &recorded) == 0 && stat(getcwd(here, sizeof(here)), &real) == 0);
+    ok_eq(recorded.st_ino, real.st_ino);
+    (void)setenv("SET_SINCE", "1", 1);
+    is_str(find(start.environ, "SET_SINCE"), "(none)");
+    oribi_start_free(&start);
+}
+
+static void test_a_given_command_line_counts(void)
+{
+    struct oribi_start start;
+    char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)"exit 3", NULL};
+    pid_t pid = -1;
+    int status = -1;
+    char *extra[] = {NULL};
+    ok_eq(oribi_start_record(&start, argv, false, NULL), 0);
+    argv[2] = NULL; /* it is copied */
+    is_str(start.argv[2], "exit 3");
+    ok_eq(oribi_start_again(&start, extra, NULL, 0, &pid), 0);
+    ok_eq(oribi_process_reap(pid, true, &status), pid);
+    ok_eq(status, 3 << 8);
+    oribi_start_free(&start);
+}
+
+static void test_directory_environment_and_descriptors_of_the_new_start(void)
+{
+    char dir[] = "/tmp/oribi-process-XXXXXX";
+    char link[64];
+    int fds[2];
+    char text[256] = "";
+    pid_t pid = -1;
+    int status = -1;
+    ok(mkdtemp(dir) != NULL);
+    snprintf(link, sizeof(link), "%s.link", dir);
+    ok(symlink(dir, link) == 0);
+    char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)"echo \"$ONE $TWO $(pwd)\" >&$FD", NULL};
+    struct oribi_start start;
+    ok_eq(oribi_start_record(&start, argv, false, NULL), 0);
+    oribi_mem_free(start.dir);
+    start.dir = copy_text(link);
+    ok(pipe2(fds, O_CLOEXEC) == 0);
+    char fd_text[32];
+    snprintf(fd_text, sizeof(fd_text), "FD=%d", fds[1]);
+    char *extra[] = {(char *)"ONE=1", (char *)"TWO=2", fd_text, NULL};
+    int keep[] = {fds[1]};
+    oribi_mem_free(start.environ[0]);
+    start.environ[0] = copy_text("ONE=old"); /* is replaced, not doubled */
+    ok_eq(oribi_start_again(&start, extra, keep, 1, &pid), 0);
+    ok_eq(oribi_process_reap(pid, true, &status), pid);
+    ok_eq(status, 0);
+    ok(read(fds[0], text, sizeof(text) - 1) > 0);
+    char want[128];
+    snprintf(want, sizeof(want), "1 2 %s\n", dir);
+    is_str(text, want);
+    close(fds[0]);
+    close(fds[1]);
+    ok(unlink(link) == 0 && rmdir(dir) == 0);
+    oribi_start_free(&start);
+}
+
+static void test_a_command_that_is_gone_ends_with_127(void)
+{
+    struct oribi_start start;
+    char *argv[] = {(char *)"/nowhere/command", NULL};
+    char *extra[] = {NULL};
+    pid_t pid = -1;
+    int status = -1;
+    ok_eq(oribi_start_record(&start, argv, false, NULL), 0);
+    ok_eq(oribi_start_again(&start, extra, NULL, 0, &pid), 0);
+    ok_eq(oribi_process_reap(pid, true, &status), pid);
+    ok_eq(status, 127 << 8);
+    oribi_start_free(&start);
+}
+
+static void taken(int number)
+{
+    (void)number;
+}
+
+/* Whoever is told to stop between fork and exec has our handlers still, and stops all the same. */
+static void test_a_start_that_is_stopped_at_once_ends(void)
+{
+    char *argv[] = {"sleep", "3", NULL};
+    char *extra[] = {NULL};
+    struct oribi_start start;
+    struct sigaction action = {.sa_handler = taken};
+    struct sigaction before;
+    ok_eq(oribi_start_record(&start, argv, false, NULL), 0);
+    ok_eq(sigaction(SIGTERM, &action, &before), 0);
+    int stopped = 0;
+    for (int i = 0; i < 20; i++) {
+        pid_t pid;
+        int status;
+        if (oribi_start_again(&start, extra, NULL, 0, &pid) < 0 || kill(pid, SIGTERM) < 0)
+            break;
+        if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
+            stopped++;
+    }
+    ok_eq(stopped, 20);
+    sigset_t blocked;
+    ok_eq(sigprocmask(SIG_SETMASK, NULL, &blocked), 0);
+    ok(!sigismember(&blocked, SIGTERM)); /* ours is as it was */
+    ok_eq(sigaction(SIGTERM, &before, NULL), 0);
+    oribi_start_free(&start);
+}
+
+static void test_pwd_names_the_directory_only_where_it_leads_there(void)
+{
+    char *good[] = {(char *)"PWD=/proc/self/cwd", NULL};
+    char *other[] = {(char *)"PWD=/", NULL};
+    char *relative[] = {(char *)"PWD=tmp", NULL};
+    char here[PATH_MAX];
+    ok(chdir("/tmp") == 0);
+    ok(getcwd(here, sizeof(here)) != NULL);
+    char *dir = working_dir(good);
+    is_str(dir, "/proc/self/cwd");
+    oribi_mem_free(dir);
+    dir = working_dir(other);
+    is_str(dir, here);
+    oribi_mem_free(dir);
+    dir = working_dir(relative);
+    is_str(dir, here);
+    oribi_mem_free(dir);
+}
+
+static void set_chdir(struct oribi_options *options, enum oribi_option_source source, const char *dir)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    ok_eq(oribi_options_set_from(options, source, "chdir", dir, error), 0);
+}
+
+/* The second of two relative directories does not lie below the first, and a later start begins where this one did. */
+static void test_a_directory_is_entered_from_that_of_the_start(void)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char here[PATH_MAX];
+    char dir[] = "/tmp/oribi-process-XXXXXX";
+    struct oribi_options options;
+    struct oribi_start start;
+    char *argv[] = {(char *)"/bin/true", NULL};
+    ok(mkdtemp(dir) && chdir(dir) == 0 && mkdir("one", 0700) == 0 && mkdir("two", 0700) == 0);
+    (void)unsetenv("PWD");
+    oribi_options_init(&options);
+    ok_eq(oribi_options_enter_dir(&options, error), 0);
+    ok(options.start_dir == NULL);
+    set_chdir(&options, ORIBI_FROM_FILE, "one");
+    ok_eq(oribi_options_enter_dir(&options, error), 0);
+    ok_eq(oribi_options_enter_dir(&options, error), 0);
+    set_chdir(&options, ORIBI_FROM_FILE, "two");
+    ok_eq(oribi_options_enter_dir(&options, error), 0);
+    ok(getcwd(here, sizeof(here)) && strcmp(here + strlen(dir), "/two") == 0);
+    set_chdir(&options, ORIBI_FROM_COMMAND, "three");
+    ok_eq(oribi_options_enter_dir(&options, error), ORIBI_ESYS);
+    is_str(error, "chdir three: no such file or directory");
+    ok_eq(oribi_start_record(&start, argv, false, options.start_dir), 0);
+    is_str(start.dir, dir);
+    oribi_start_free(&start);
+    oribi_options_deinit(&options);
+    ok(chdir(dir) == 0 && rmdir("one") == 0 && rmdir("two") == 0 && chdir("/tmp") == 0 && rmdir(dir) == 0);
+}
+
+static void test_users_by_name_and_number(void)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    uid_t uid;
+    gid_t gid;
+    ok_eq(oribi_process_find_user("root", NULL, &uid, &gid, error), 0);
+    ok(uid == 0 && gid == 0);
+    ok_eq(oribi_process_find_user("4711", "815", &uid, &gid, error), 0);
+    ok(uid == 4711 && gid == 815);
+    ok_eq(oribi_process_find_user(NULL, NULL, &uid, &gid, error), 0);
+    ok(uid == (uid_t)-1 && gid == (gid_t)-1);
+    ok_eq(oribi_process_find_user("root", "no-such-group", &uid, &gid, error), ORIBI_EINVAL);
+    is_str(error, "group: there is no group 'no-such-group'");
+}
+
+/* In a process of its own: who has given the right away does not get it back. */
+static void test_only_root_may_become_another_user(void)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    int status = -1;
+    if (geteuid() != 0) {
+        tap_skip(1, "needs a start as root");
+        return;
+    }
+    ok_eq(oribi_process_check_user("4711", "815", error), 0);
+    ok_eq(oribi_process_check_user("no-such-user", NULL, error), ORIBI_EINVAL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int failed = setgid(815) < 0 || setuid(4711) < 0;
+        failed |= oribi_process_check_user("4711", "815", error) != 0;
+        failed |= oribi_process_check_user(NULL, NULL, error) != 0;
+        failed |= oribi_process_check_user("4711", "816", error) != ORIBI_EINVAL;
+        failed |= oribi_process_check_user("root", NULL, error) != ORIBI_EINVAL;
+        failed |= strcmp(error, "user: only root can change to root, and this is user 4711: start as root, or leave "
+                                "user and group out") != 0;
+        _exit(failed);
+    }
+    ok(pid > 0 && waitpid(pid, &status, 0) == pid);
+    ok_eq(status, 0);
+}
+
+static void test_memory_of_a_process(void)
+{
+    int64_t private_bytes;
+    int64_t shared_bytes;
+    ok(oribi_process_memory(getpid()) > 100 * 1024);
+    ok_eq(oribi_process_memory(INT_MAX), 0);
+    oribi_process_memory_split(getpid(), &private_bytes, &shared_bytes);
+    ok(private_bytes > 0);
+}
+
+/* Child and grandchild are; parent, init and ourselves are not. */
+static void test_who_is_below_us(void)
+{
+    int fds[2];
+    pid_t grandchild = -1;
+    ok_eq(pipe(fds), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        grandchild = fork();
+        if (grandchild != 0)
+            (void)!write(fds[1], &grandchild, sizeof(grandchild));
+        for (;;)
+            (void)pause();
+    }
+    ok_eq(read(fds[0], &grandchild, sizeof(grandchild)), sizeof(grandchild));
+    ok(oribi_process_is_below(child));
+    ok(oribi_process_is_below(grandchild));
+    ok(!oribi_process_is_below(getppid()));
+    ok(!oribi_process_is_below(1));
+    ok(!oribi_process_is_below(getpid()));
+    (void)kill(grandchild, SIGKILL);
+    (void)kill(child, SIGKILL);
+    ok_eq(waitpid(child, NULL, 0), child);
+    ok(!oribi_process_is_below(child));
+    close(fds[0]);
+    close(fds[1]);
+}
+
+int main(int argc, char **argv)
+{
+    test_the_start_is_what_the_kernel_recorded(argc, argv);
+    test_a_given_command_line_counts();
+    test_who_is_below_us();
+    test_directory_environment_and_descriptors_of_the_new_start();
+    test_a_command_that_is_gone_ends_with_127();
+    test_a_start_that_is_stopped_at_once_ends();
+    test_pwd_names_the_directory_only_where_it_leads_there();
+    test_a_directory_is_entered_from_that_of_the_start();
+    test_users_by_name_and_number();
+    test_only_root_may_become_another_user();
+    test_memory_of_a_process();
+    return done_testing();
+}

@@ -1,0 +1,136 @@
+/* What people read about the options: --help, --print-config, and that doc/options.md says what the table says. */
+#include "config/options_text.c"
+
+#include "tap.h"
+
+#include <stdlib.h>
+
+#define MARK_BEGIN "<!-- options: begin -->\n\n"
+#define MARK_END   "\n<!-- options: end -->"
+
+enum { PAGE_CAP = 1 << 20 };
+
+static char *text_of(struct oribi_buf *buf)
+{
+    *oribi_buf_reserve(buf, 1) = '\0';
+    return buf->p;
+}
+
+static bool has_line(const char *text, const char *line)
+{
+    size_t n = strlen(line);
+    for (const char *p = text; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
+        if (strncmp(p, line, n) == 0 && (p[n] == '\n' || p[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static void check_help(enum oribi_option_lang lang, const char *usage)
+{
+    struct oribi_buf buf = {0};
+    size_t count;
+    const struct oribi_option *table = oribi_options_table(&count);
+    oribi_options_help(&buf, lang, lang == ORIBI_LANG_RUBY ? "oribi" : "oribi-psgi", "/pages");
+    ok(strstr(text_of(&buf), "\n  /pages/options.md\n") != NULL);
+    char *help = text_of(&buf);
+    ok_named(has_line(help, usage), "%s", usage);
+    for (size_t i = 0; i < count; i++) {
+        char name[64] = "--";
+        bool is_switch = table[i].type == ORIBI_OPTION_BOOL && table[i].group != ORIBI_GROUP_COMMAND;
+        size_t len = (size_t)snprintf(name, sizeof(name), "--%s%s", is_switch ? "[no-]" : "", table[i].name);
+        for (char *p = name; *p; p++)
+            *p = *p == '_' ? '-' : *p;
+        const char *at = strstr(help, name);
+        while (at && !strchr(" \n", at[len]))
+            at = strstr(at + 1, name);
+        ok_named((at != NULL) == ((table[i].lang & lang) != 0), "%s", name);
+    }
+    size_t widest = 0;
+    for (const char *p = help; *p; p += strcspn(p, "\n"), p += *p == '\n')
+        widest = strcspn(p, "\n") > widest ? strcspn(p, "\n") : widest;
+    ok_named(widest <= HELP_WIDTH, "no line is wider than 100 columns: %zu", widest);
+    ok(strstr(help, " \n") == NULL);
+    oribi_buf_deinit(&buf);
+}
+
+static void test_help_has_every_option_of_its_language(void)
+{
+    check_help(ORIBI_LANG_RUBY, "Usage: oribi [options] [config.ru]");
+    check_help(ORIBI_LANG_PERL, "Usage: oribi-psgi [options] [app.psgi]");
+}
+
+static void test_print_config_shows_what_is_set(void)
+{
+    char error[ORIBI_OPTIONS_ERROR_CAP];
+    struct oribi_buf buf = {0};
+    struct oribi_options options;
+    oribi_options_init(&options);
+    options.lang = ORIBI_LANG_PERL;
+    ok_eq(oribi_options_set(&options, "bind", ":1", error), 0);
+    ok_eq(oribi_options_set(&options, "bind", "/a b", error), 0);
+    ok_eq(oribi_options_set(&options, "idle_timeout", "90s", error), 0);
+    oribi_options_print(&buf, &options);
+    char *text = text_of(&buf);
+    ok(has_line(text, "bind = :1") && has_line(text, "bind = /a b"));
+    ok(has_line(text, "idle_timeout = 90s"));
+    ok(has_line(text, "preload = on"));
+    ok(has_line(text, "pid_file = "));
+    ok_named(strstr(text, "threads") == NULL && strstr(text, "print_config") == NULL,
+             "nothing of the other language, no commands");
+    oribi_buf_deinit(&buf);
+    oribi_options_deinit(&options);
+}
+
+/* The page beside the core in the source tree; a packaged core has none. Runs from the top of the tree or from core/. */
+static char *read_page(void)
+{
+    static const char *const places[] = {"doc/options.md", "../doc/options.md"};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        FILE *file = fopen(places[i], "r");
+        if (!file)
+            continue;
+        char *page = calloc(1, PAGE_CAP);
+        size_t n = fread(page, 1, PAGE_CAP - 1, file);
+        (void)n;
+        fclose(file);
+        return page;
+    }
+    return NULL;
+}
+
+static void test_the_page_says_what_the_table_says(void)
+{
+    struct oribi_buf buf = {0};
+    char *page = read_page();
+    if (!page) {
+        tap_skip(1, "no doc/options.md here");
+        return;
+    }
+    oribi_options_doc(&buf);
+    char *tables = text_of(&buf);
+    char *begin = strstr(page, MARK_BEGIN);
+    char *end = begin ? strstr(begin, MARK_END) : NULL;
+    if (begin && end) {
+        begin += strlen(MARK_BEGIN);
+        *end = '\0';
+    }
+    if (!ok_named(begin && end && strcmp(begin, tables) == 0,
+                  "doc/options.md is up to date (tools/options-doc writes it)") &&
+        begin && end) {
+        size_t same = 0;
+        while (begin[same] && begin[same] == tables[same])
+            same++;
+        diag("the page differs at: %.80s", begin + same);
+    }
+    free(page);
+    oribi_buf_deinit(&buf);
+}
+
+int main(void)
+{
+    test_help_has_every_option_of_its_language();
+    test_print_config_shows_what_is_set();
+    test_the_page_says_what_the_table_says();
+    return done_testing();
+}

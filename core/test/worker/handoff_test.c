@@ -1,0 +1,842 @@
+/* The pool of connections between workers: messages, then two workers in one process passing requests to and fro, then processes that die at
+ * every step. ORIBI_SOAK=1 makes a million hand-offs of the hundred thousand. */
+#define ORIBI_FAULTS 1
+#include "worker/handoff.c"
+
+#include "worker/two.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+static const char *fault_point; /* where this process gets fault_signal */
+static int fault_signal;
+
+void oribi__fault(const char *point)
+{
+    if (fault_point && strcmp(fault_point, point) == 0) {
+        fault_point = NULL;
+        raise(fault_signal);
+    }
+}
+
+static int open_fds(void)
+{
+    int count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+/* One check of very many. */
+static void ok_quiet(bool good, long *wrong)
+{
+    *wrong += !good;
+}
+
+/* ---- messages ---- */
+
+static char buf[MESSAGE_CAP];
+
+static void test_an_item_arrives_as_it_was_given(void)
+{
+    int before = open_fds();
+    struct oribi_handoff pool;
+    ok_eq(oribi_handoff_create(&pool), 0);
+    int pair[2];
+    int body_fd = -1;
+    ok_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    ok_eq(oribi_os_temp_file(&body_fd), 0);
+    ok_eq(write(body_fd, "body", 4), 4);
+    struct oribi_handoff_item item = {.fd = pair[0],
+                                      .body_fd = body_fd,
+                                      .body_len = 4,
+                                      .complete_us = 4711,
+                                      .request_count = 3,
+                                      .listener = 2,
+                                      .listener_hash = 99,
+                                      .addr_len = 9,
+                                      .port_len = 2,
+                                      .addr = "127.0.0.1",
+                                      .port = "80"};
+    struct iovec vec[2] = {{(char *)"GET / ", 6}, {(char *)"HTTP/1.1", 8}};
+    ok_eq(oribi_handoff_give(&pool, &item, vec, 2), 0);
+    struct oribi_handoff_item got;
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), 0);
+    ok(got.fd >= 0 && got.fd != pair[0] && got.body_fd >= 0);
+    is_slice(got.bytes, "GET / HTTP/1.1");
+    ok_eq(got.body_len, 4);
+    ok_eq(got.complete_us, 4711);
+    ok_eq(got.request_count, 3);
+    ok_eq(got.listener, 2);
+    ok_eq(got.listener_hash, 99);
+    is_bytes(got.addr, got.addr_len, "127.0.0.1", 9);
+    is_bytes(got.port, got.port_len, "80", 2);
+    ok(fcntl(got.fd, F_GETFD) & FD_CLOEXEC);
+    char text[4];
+    ok_eq(pread(got.body_fd, text, 4, 0), 4);
+    ok_eq(write(got.fd, "x", 1), 1);
+    ok_eq(read(pair[1], text, 4), 1);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_AGAIN);
+    close(got.fd);
+    close(got.body_fd);
+    close(pair[0]);
+    close(pair[1]);
+    close(body_fd);
+    oribi_handoff_close(&pool);
+    ok_eq(open_fds(), before);
+}
+
+static int give_bytes(const struct oribi_handoff *pool, int fd, size_t n)
+{
+    struct oribi_handoff_item item = {.fd = fd, .body_fd = -1};
+    struct iovec vec = {buf, n};
+    return oribi_handoff_give(pool, &item, &vec, 1);
+}
+
+static void test_bytes_at_the_limit_and_one_more(void)
+{
+    struct oribi_handoff pool;
+    struct oribi_handoff_item got;
+    static char room[MESSAGE_CAP];
+    oribi_handoff_create(&pool);
+    ok_eq(give_bytes(&pool, 0, ORIBI_HANDOFF_BYTES_MAX), 0);
+    ok_eq(give_bytes(&pool, 0, ORIBI_HANDOFF_BYTES_MAX + 1), ORIBI_ELIMIT);
+    ok_eq(oribi_handoff_take(&pool, room, sizeof(room), &got), 0);
+    ok_eq(got.bytes.n, ORIBI_HANDOFF_BYTES_MAX);
+    close(got.fd);
+    ok_eq(oribi_handoff_take(&pool, room, sizeof(room), &got), ORIBI_AGAIN);
+    oribi_handoff_close(&pool);
+}
+
+static void test_a_full_pool_says_so_and_loses_nothing(void)
+{
+    int before = open_fds();
+    struct oribi_handoff pool;
+    struct oribi_handoff_item got;
+    oribi_handoff_create(&pool);
+    int given = 0;
+    int result;
+    while ((result = give_bytes(&pool, 0, 500)) == 0 && given < 100000)
+        given++;
+    ok_eq(result, ORIBI_AGAIN);
+    diag("%d messages of 500 bytes fit", given);
+    ok(given >= 100);
+    int taken = 0;
+    while (oribi_handoff_take(&pool, buf, sizeof(buf), &got) == 0) {
+        taken += got.bytes.n == 500;
+        close(got.fd);
+    }
+    ok_eq(taken, given);
+    ok_eq(give_bytes(&pool, 0, 500), 0);
+    oribi_handoff_close(&pool);
+    ok_eq(open_fds(), before);
+}
+
+static void test_messages_of_another_version_are_dropped_with_their_descriptors(void)
+{
+    struct oribi_handoff pool;
+    struct oribi_handoff_item got;
+    oribi_handoff_create(&pool);
+    int before = open_fds();
+    struct message_head head = {.version = VERSION + 1, .body_len = -1};
+    struct iovec vec = {&head, sizeof(head)};
+    int fds[2] = {0, 1};
+    ok_eq(send_message(pool.give_fd, &vec, 1, fds, 2), 0);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_EBAD);
+    vec.iov_len = 3;
+    ok_eq(send_message(pool.give_fd, &vec, 1, fds, 1), 0);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_EBAD);
+    head = (struct message_head){.version = VERSION, .body_len = -1, .addr_len = sizeof(head.addr) + 1};
+    vec.iov_len = sizeof(head);
+    ok_eq(send_message(pool.give_fd, &vec, 1, fds, 1), 0);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_EBAD);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_AGAIN);
+    ok_eq(open_fds(), before);
+    oribi_handoff_close(&pool);
+}
+
+/* A message whose descriptors find no place: told apart from one that is none of ours, with what did come. */
+static void check_without_room(int room, bool with_body)
+{
+    struct oribi_handoff pool;
+    struct oribi_handoff_item got;
+    oribi_handoff_create(&pool);
+    struct oribi_handoff_item item = {.fd = 0, .body_fd = with_body ? 1 : -1, .body_len = 5};
+    struct iovec vec = {(char *)"GET / ", 6};
+    ok_eq(oribi_handoff_give(&pool, &item, &vec, 1), 0);
+    limit_descriptors(room);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_ELIMIT);
+    ok_eq(got.fd >= 0, room > 0);
+    ok_eq(got.body_fd, -1);
+    is_slice(got.bytes, "GET / ");
+    oribi_os_close(got.fd);
+    limit_descriptors(-1);
+    oribi_handoff_close(&pool);
+}
+
+static void test_a_message_without_its_descriptors_is_told_apart(void)
+{
+    int before = open_fds();
+    check_without_room(0, false);
+    check_without_room(0, true);
+    check_without_room(1, true);
+    ok_eq(open_fds(), before);
+}
+
+static void test_a_nudge_is_no_item(void)
+{
+    struct oribi_handoff pool;
+    struct oribi_handoff_item got;
+    oribi_handoff_create(&pool);
+    oribi_handoff_rouse(&pool);
+    struct pollfd ready = {.fd = pool.take_fd, .events = POLLIN};
+    ok_eq(poll(&ready, 1, 0), 1);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_HANDOFF_NUDGE);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_AGAIN);
+    oribi_handoff_rouse(&pool);
+    ok_eq(give_bytes(&pool, 0, 10), 0);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_HANDOFF_NUDGE);
+    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), 0);
+    close(got.fd);
+    oribi_handoff_close(&pool);
+}
+
+static void check_refused(size_t bytes, const char *unread, bool answered)
+{
+    struct oribi_handoff pool;
+    int pair[2];
+    oribi_handoff_create(&pool);
+    ok_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    ok_eq(write(pair[1], unread, strlen(unread)), (ssize_t)strlen(unread));
+    memcpy(buf, "GET /", 5);
+    ok_eq(give_bytes(&pool, pair[0], bytes), 0);
+    close(pair[0]);
+    ok_eq(oribi_handoff_refuse(&pool), answered);
+    char text[600];
+    ssize_t n = read(pair[1], text, sizeof(text));
+    if (answered)
+        ok(n > 12 && memcmp(text, "HTTP/1.1 503", 12) == 0);
+    else
+        ok_eq(n, 0);
+    ok_eq(read(pair[1], text, sizeof(text)), 0);
+    close(pair[1]);
+    oribi_handoff_close(&pool);
+}
+
+static void test_what_nobody_will_take_is_answered_503(void)
+{
+    check_refused(5, "", true);
+    check_refused(0, "GET / HTTP/1.1\r\n", true); /* of a kept connection: nobody has read it yet */
+    check_refused(0, "", false);
+    struct oribi_handoff closed = {1000, 1000}; /* no such descriptor */
+    ok_eq(oribi_handoff_refuse(&closed), 0);
+}
+
+static void test_a_pool_passes_an_exec_by_name(void)
+{
+    struct oribi_handoff pool;
+    struct oribi_handoff again = {-1, -1};
+    char text[24];
+    oribi_handoff_create(&pool);
+    oribi_handoff_export(&pool, text, sizeof(text));
+    oribi_handoff_set_inheritable(&pool, true);
+    ok(!(fcntl(pool.take_fd, F_GETFD) & FD_CLOEXEC));
+    ok_eq(oribi_handoff_import(&again, text), 0);
+    ok_eq(again.take_fd, pool.take_fd);
+    ok_eq(again.give_fd, pool.give_fd);
+    ok(fcntl(pool.take_fd, F_GETFD) & FD_CLOEXEC);
+    ok_eq(oribi_handoff_import(&again, "0,1"), ORIBI_EINVAL);
+    ok_eq(oribi_handoff_import(&again, "7000,7001"), ORIBI_EINVAL);
+    ok_eq(oribi_handoff_import(&again, "1"), ORIBI_EINVAL);
+    ok_eq(oribi_handoff_import(&again, ""), ORIBI_EINVAL);
+    oribi_handoff_close(&pool);
+}
+
+/* ---- two workers in one process ---- */
+
+static void test_surplus_goes_to_an_idle_sibling(void)
+{
+    struct two two;
+    struct client *c[3];
+    two_open(&two);
+    accept_all(&two, c, 3, GET("/hello"));
+    set_idle(&two, 1);
+    struct oribi_req *mine = oribi_worker_take(two.workers[0]);
+    ok(mine);
+    ok_eq(two.workers[0]->reactor.queue_len, 1);
+    ok_eq(two.workers[0]->reactor.conn_count, 2);
+    ok_eq(atomic_load(&two.site.board.slots[0].passed_count), 1);
+    struct oribi_req *theirs = oribi_worker_take(two.workers[1]);
+    ok(theirs);
+    if (theirs) {
+        ok(theirs->queue_us >= 0);
+        if (!over_unix)
+            is_slice(theirs->remote_addr, "127.0.0.1");
+        ok_eq(oribi__call_of(theirs)->base.conn->request_count, 1);
+        reply_text(theirs, 200, "second");
+    }
+    reply_text(mine, 200, "first");
+    ok_answer(&two.site, c[0], 200, "first");
+    ok_answer(&two.site, c[1], 200, "second");
+    ok_answer(&two.site, c[2], 200, "hello\n");
+    two.site.worker = two.workers[1]; /* the moved connection stays alive where it is */
+    ok(client_send(&two.site, c[1], GET("/hello")));
+    ok_answer(&two.site, c[1], 200, "hello\n");
+    two_close(&two);
+}
+
+static void test_nothing_is_passed_to_busy_siblings_or_for_fast_calls(void)
+{
+    struct two two;
+    struct client *c[3];
+    two_open(&two);
+    accept_all(&two, c, 3, GET("/hello"));
+    atomic_store(&two.site.board.slots[1].state, ORIBI_SLOT_BUSY);
+    struct oribi_req *req = oribi_worker_take(two.workers[0]);
+    ok_eq(two.workers[0]->reactor.queue_len, 2);
+    reply_text(req, 200, "x");
+    set_idle(&two, 1);
+    atomic_store(&two.site.board.slots[1].connections_open, 2);
+    two.workers[0]->call_us_average = ORIBI_PASS_US;
+    req = oribi_worker_take(two.workers[0]);
+    ok_eq(two.workers[0]->reactor.queue_len, 1);
+    reply_text(req, 200, "x");
+    ok_eq(atomic_load(&two.site.board.slots[0].passed_count), 0);
+    for (int i = 0; i < 3; i++)
+        ok_answer(&two.site, c[i], 200, NULL);
+    two_close(&two);
+}
+
+/* Short calls: not for the call's sake, but who holds more connections than the others lets one go at a time, and not with every request. */
+static void test_connections_of_short_calls_even_out(void)
+{
+    struct two two;
+    struct client *c[4];
+    two_open(&two);
+    accept_all(&two, c, 4, GET("/hello"));
+    settle(&two.site);
+    for (int i = 0; i < 4; i++)
+        ok_answer(&two.site, c[i], 200, "hello\n");
+    for (int i = 0; i < 4; i++)
+        ok(client_send(&two.site, c[i], GET("/hello")));
+    set_idle(&two, 1);
+    two.workers[0]->call_us_average = 10;
+    two.workers[0]->balanced_us = 0;
+    struct oribi_req *req = oribi_worker_take(two.workers[0]);
+    ok_eq(atomic_load(&two.site.board.slots[0].passed_count), 1);
+    reply_text(req, 200, "x");
+    req = oribi_worker_take(two.workers[0]);
+    reply_text(req, 200, "x");
+    ok_eq(atomic_load(&two.site.board.slots[0].passed_count), 1);
+    ok_eq(two.workers[0]->reactor.conn_count, 3);
+    req = oribi_worker_take(two.workers[1]);
+    ok(req);
+    if (req)
+        reply_text(req, 200, "x");
+    for (int i = 0; i < 4; i++)
+        ok_answer(&two.site, c[i], 200, NULL);
+    two_close(&two);
+}
+
+static bool interim_wanted;
+
+/* Every shape of request. The pipelined one behind it must be answered second. */
+static void check_moved(const char *first, size_t first_len, const char *want, bool moves)
+{
+    struct two two;
+    struct client *c[2];
+    struct answer answer;
+    two_open(&two);
+    accept_all(&two, c, 2, "");
+    ok(client_send(&two.site, c[0], GET("/hello")));
+    ok(pump_until(&two.site, two.site.calls == 1));
+    ok_answer(&two.site, c[0], 200, "hello\n");
+    ok(client_send(&two.site, c[0], GET("/hello"))); /* the one that is kept */
+    settle(&two.site);
+    ok(client_send_bytes(&two.site, c[1], first, first_len));
+    ok(client_send(&two.site, c[1], GET("/next")));
+    /* Without an application's turn until the request is complete: then pass everything on. */
+    int64_t end = oribi_clock_ms() + PUMP_MS_MAX;
+    while (two.workers[0]->reactor.queue_len < 1 && oribi_clock_ms() < end)
+        oribi__turn_connections(two.workers[0]);
+    set_idle(&two, 1);
+    ok_eq(oribi__pass_on(two.workers[0], 0), moves ? 1 : 0);
+    two.site.worker = two.workers[moves ? 1 : 0];
+    if (interim_wanted) /* none for a body that came whole with its head */
+        ok(next_answer(&two.site, c[1], &answer) && answer.status == 100);
+    ok(next_answer(&two.site, c[1], &answer));
+    is_bytes(answer.body, answer.body_len, want, strlen(want));
+    ok_answer(&two.site, c[1], 200, "/next");
+    two_close(&two);
+}
+
+static void test_bodies_move_with_their_requests(void)
+{
+    char text[4096];
+    int n = snprintf(text, sizeof(text), "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+    check_moved(text, (size_t)n, "hello", true);
+    n = snprintf(text, sizeof(text),
+                 "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nhe\r\n"
+                 "3\r\nllo\r\n0\r\n\r\n");
+    check_moved(text, (size_t)n, "hello", true);
+    n = snprintf(text, sizeof(text),
+                 "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+    check_moved(text, (size_t)n, "", true);
+}
+
+/* `expects`: with Expect: 100-continue, which is answered once. */
+static void check_large_body(size_t body_len, bool chunked, bool expects, bool moves)
+{
+    char *body = big_text(body_len);
+    char *text = malloc(body_len + 300);
+    char framing[64];
+    (void)snprintf(framing, sizeof(framing), chunked ? "Transfer-Encoding: chunked" : "Content-Length: %zu", body_len);
+    int n = snprintf(text, 200, "POST /echo HTTP/1.1\r\nHost: a\r\n%s%s\r\n\r\n",
+                     expects ? "Expect: 100-continue\r\n" : "", framing);
+    if (chunked)
+        n += snprintf(text + n, 20, "%zx\r\n", body_len);
+    memcpy(text + n, body, body_len);
+    n += (int)body_len;
+    n += snprintf(text + n, 20, "%s", chunked ? "\r\n0\r\nT: v\r\n\r\n" : "");
+    interim_wanted = expects;
+    check_moved(text, (size_t)n, body, moves);
+    interim_wanted = false;
+    free(text);
+    free(body);
+}
+
+static void test_large_bodies_move_in_memory_or_as_a_file(void)
+{
+    for (int chunked = 0; chunked < 2; chunked++) {
+        check_large_body(40000, chunked, true, true);    /* in memory, in the message */
+        check_large_body(100000, chunked, false, false); /* in memory, too large for a message */
+        check_large_body(300000, chunked, true, true);   /* in a file, whose descriptor goes along */
+    }
+}
+
+static char seen_trailer[32];
+
+static void note_trailers(struct oribi_req *req)
+{
+    const struct oribi_field *field = req->trailer_count == 1 ? req->trailers : NULL;
+    if (field)
+        (void)snprintf(seen_trailer, sizeof(seen_trailer), "%.*s=%.*s", (int)field->name_len, field->name,
+                       (int)field->value_len, field->value);
+    route(req);
+}
+
+static void test_trailers_move_with_their_requests(void)
+{
+    struct two two;
+    struct client *c[1];
+    two_open(&two);
+    accept_all(&two, c, 1, "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    while (two.workers[0]->reactor.conns->state != ORIBI_CONN_BODY)
+        oribi__turn_connections(two.workers[0]);
+    ok(client_send(&two.site, c[0], "4\r\nbody\r\n0\r\nChecksum: abc\r\n\r\n" GET("/next")));
+    while (two.workers[0]->reactor.queue_len < 1)
+        oribi__turn_connections(two.workers[0]);
+    set_idle(&two, 1);
+    memset(seen_trailer, 0, sizeof(seen_trailer));
+    ok_eq(oribi__pass_on(two.workers[0], 0), 1);
+    two.site.worker = two.workers[1];
+    two.site.app = note_trailers;
+    ok_answer(&two.site, c[0], 200, "body");
+    is_bytes(seen_trailer, strlen(seen_trailer), "checksum=abc", 12);
+    ok_answer(&two.site, c[0], 200, "/next");
+    two_close(&two);
+}
+
+static void test_idle_connections_move_when_a_worker_stops(void)
+{
+    struct two two;
+    struct client *c[3];
+    two_open(&two);
+    accept_all(&two, c, 3, "");
+    set_idle(&two, 1);
+    oribi_worker_stop(two.workers[0]);
+    settle(&two.site);
+    ok(oribi_worker_done(two.workers[0]));
+    two.site.worker = two.workers[1];
+    for (int i = 0; i < 3; i++) {
+        ok(client_send(&two.site, c[i], GET("/hello")));
+        ok_answer(&two.site, c[i], 200, "hello\n");
+    }
+    ok_eq(two.workers[1]->reactor.conn_count, 3);
+    two_close(&two);
+}
+
+static void test_the_last_worker_empties_the_pool(void)
+{
+    struct two two;
+    struct client *c[2];
+    two_open(&two);
+    accept_all(&two, c, 2, GET("/hello"));
+    set_idle(&two, 1);
+    struct oribi_req *req = oribi_worker_take(two.workers[0]); /* passes the other on */
+    atomic_store(&two.site.board.slots[1].state, ORIBI_SLOT_DRAINING);
+    oribi_worker_stop(two.workers[0]);
+    reply_text(req, 200, "x");
+    ok_answer(&two.site, c[0], 200, "x");
+    ok(!oribi_worker_done(two.workers[0]));
+    struct answer answer = ok_answer(&two.site, c[1], 200, "hello\n");
+    ok(answer.closes);
+    two_close(&two);
+}
+
+/* Each client has a request under way that says its number; before it is answered it changes workers several times. */
+static void test_many_hand_offs_keep_bytes_and_order(void)
+{
+    enum { CLIENTS = 20, HOPS = 5 };
+    const long wanted = getenv("ORIBI_SOAK") ? 1000000 : 100000;
+    struct two two;
+    struct client *c[CLIENTS];
+    char text[128];
+    char body[64];
+    long hops = 0;
+    long wrong = 0;
+    two_open(&two);
+    int before = open_fds();
+    accept_all(&two, c, CLIENTS, "");
+    long sent = 0;
+    for (long round = 0; hops < wanted && wrong == 0; round++) {
+        for (int i = 0; i < CLIENTS; i++) {
+            int n = snprintf(body, sizeof(body), "%d/%ld", i, round);
+            n = snprintf(text, sizeof(text),
+                         "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%sGET /%d/%ld", n, body, i,
+                         round);
+            ok_quiet(client_send_bytes(&two.site, c[i], text, (size_t)n), &wrong);
+            sent++;
+        }
+        int at = (int)(round * HOPS % 2);
+        int64_t end = oribi_clock_ms() + PUMP_MS_MAX;
+        while (two.workers[at]->reactor.queue_len < CLIENTS && oribi_clock_ms() < end)
+            oribi__turn_connections(two.workers[at]);
+        for (int hop = 0; hop < HOPS; hop++, at = !at) {
+            set_idle(&two, !at);
+            two.workers[!at]->woken = true; /* as after a sleep: else it would leave the messages to an idle sibling */
+            while (two.workers[at]->reactor.queue_len > 0) {
+                if (oribi__pass_on(two.workers[at], 0) == 0)
+                    oribi__pool_turn(two.workers[!at]); /* full */
+                hops++;
+            }
+            while (two.workers[!at]->reactor.queue_len < CLIENTS && oribi_clock_ms() < end)
+                oribi__pool_turn(two.workers[!at]);
+        }
+        two.site.worker = two.workers[at];
+        for (int i = 0; i < CLIENTS; i++) {
+            struct answer answer;
+            (void)snprintf(body, sizeof(body), "%d/%ld", i, round);
+            bool good = next_answer(&two.site, c[i], &answer) && answer.body_len == strlen(body) &&
+                        memcmp(answer.body, body, strlen(body)) == 0;
+            ok_quiet(good, &wrong);
+            ok_quiet(client_send(&two.site, c[i], " HTTP/1.1\r\nHost: a\r\n\r\n"), &wrong);
+            (void)snprintf(body, sizeof(body), "/%d/%ld", i, round);
+            good = next_answer(&two.site, c[i], &answer) && answer.body_len == strlen(body) &&
+                   memcmp(answer.body, body, strlen(body)) == 0;
+            ok_quiet(good, &wrong);
+            if (c[i]->pos == c[i]->got_len)
+                c[i]->pos = c[i]->got_len = 0;
+        }
+    }
+    ok_eq(wrong, 0);
+    ok_named(hops >= wanted, "%ld hand-offs", hops);
+    ok_eq(open_fds(), before + 2 * CLIENTS);
+    two_close(&two);
+}
+
+/* ---- processes that die ---- */
+
+struct world {
+    struct site site; /* listener and options; its worker is not used */
+    struct oribi_handoff pool;
+    pid_t pids[3];
+};
+
+static void world_open(struct world *world)
+{
+    memset(world, 0, sizeof(*world));
+    site_init(&world->site);
+    site_open(&world->site, route);
+    oribi_worker_destroy(world->site.worker);
+    ok_eq(oribi_handoff_create(&world->pool), 0);
+    ok_eq(oribi_scoreboard_create(&world->site.board, 3), 0);
+}
+
+static _Noreturn void worker_main(struct world *world, int index, const char *point, int signal_number, bool listens)
+{
+    struct oribi_worker *w;
+    struct oribi_listeners none = world->site.listeners;
+    struct oribi_worker_setup setup = {.options = &world->site.options,
+                                       .listeners = listens ? &world->site.listeners : &none,
+                                       .slot = &world->site.board.slots[index],
+                                       .board = &world->site.board,
+                                       .handoff = &world->pool,
+                                       .life_fd = -1};
+    fault_point = point;
+    fault_signal = signal_number;
+    if (oribi_worker_create(&setup, &w) < 0)
+        _exit(1);
+    if (!listens)
+        oribi__gates_close(w), w->gate_count = 0;
+    else
+        oribi__pool_watch(w, false); /* it would be free to take its own message back, and often the first to do so */
+    for (;;) {
+        w->call_us_average = 10000;
+        struct oribi_req *req = oribi_worker_take(w);
+        if (!req)
+            oribi_worker_wait(w);
+        else
+            route(req);
+    }
+}
+
+static void start(struct world *world, int index, const char *point, int signal_number, bool listens)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        worker_main(world, index, point, signal_number, listens);
+    world->pids[index] = pid;
+}
+
+static void end(struct world *world, int index)
+{
+    if (world->pids[index] <= 0)
+        return;
+    kill(world->pids[index], SIGKILL);
+    waitpid(world->pids[index], NULL, 0);
+    world->pids[index] = 0;
+}
+
+static void world_close(struct world *world)
+{
+    for (int i = 0; i < 3; i++)
+        end(world, i);
+    close_clients(&world->site);
+    oribi_listeners_close(&world->site.listeners, true);
+    oribi_options_deinit(&world->site.options);
+    oribi_scoreboard_destroy(&world->site.board);
+    oribi_handoff_close(&world->pool);
+}
+
+static bool is_idle(struct world *world, int index)
+{
+    return atomic_load(&world->site.board.slots[index].state) == ORIBI_SLOT_IDLE;
+}
+
+static bool answered(struct client *c)
+{
+    struct answer answer;
+    size_t len;
+    (void)client_read(c);
+    return peek_answer(c, false, &answer, &len) && answer.status == 200;
+}
+
+static bool cut(struct client *c)
+{
+    (void)client_read(c);
+    return c->eof || c->error;
+}
+
+/* Worker 0, alone, so that it keeps both. */
+static void open_two(struct world *world, struct client *c[2])
+{
+    ok(wait_for(is_idle(world, 0)));
+    for (int i = 0; i < 2; i++) {
+        c[i] = client_open(&world->site);
+        ok(wait_for(atomic_load(&world->site.board.slots[0].connections_open) == (uint32_t)i + 1));
+    }
+}
+
+/* It is stopped while both send, so that it finds two requests in one turn. */
+static void send_at_once(struct world *world, struct client *c[2])
+{
+    ok(wait_for(is_idle(world, 0)));
+    kill(world->pids[0], SIGSTOP);
+    ok_eq(waitpid(world->pids[0], NULL, WUNTRACED), world->pids[0]);
+    for (int i = 0; i < 2; i++)
+        ok_eq(send(c[i]->fd, GET("/hello"), strlen(GET("/hello")), MSG_NOSIGNAL), (ssize_t)strlen(GET("/hello")));
+}
+
+static void test_sender_dies(const char *point, bool given)
+{
+    struct world world;
+    struct client *c[2];
+    world_open(&world);
+    start(&world, 0, point, SIGKILL, true);
+    open_two(&world, c);
+    send_at_once(&world, c);
+    atomic_store(&world.site.board.slots[1].state, ORIBI_SLOT_IDLE); /* it will be there when it is started */
+    kill(world.pids[0], SIGCONT);
+    int status;
+    ok_eq(waitpid(world.pids[0], &status, 0), world.pids[0]);
+    ok(WIFSIGNALED(status));
+    world.pids[0] = 0;
+    start(&world, 1, NULL, 0, false);
+    if (given) {
+        ok_named(wait_for(answered(c[0]) || answered(c[1])), "%s: what was given is answered", point);
+        ok_named(wait_for(cut(c[0]) || cut(c[1])), "%s: what was not given is cut", point);
+    } else {
+        ok_named(wait_for(cut(c[0]) && cut(c[1])), "%s: both are cut", point);
+    }
+    world_close(&world);
+}
+
+static void test_receiver_dies_after_taking(void)
+{
+    struct world world;
+    struct client *c[2];
+    world_open(&world);
+    start(&world, 0, NULL, 0, true);
+    open_two(&world, c);
+    start(&world, 1, "take: after recvmsg", SIGKILL, false);
+    ok(wait_for(is_idle(&world, 1)));
+    send_at_once(&world, c);
+    kill(world.pids[0], SIGCONT);
+    int status;
+    ok_eq(waitpid(world.pids[1], &status, 0), world.pids[1]);
+    world.pids[1] = 0;
+    ok(wait_for(answered(c[0]) || answered(c[1])));
+    ok(wait_for(cut(c[0]) || cut(c[1])));
+    world_close(&world);
+}
+
+/* The sleeper that is woken is stopped, then killed: the message stays, and rousing finds the next sleeper. */
+static void test_receiver_dies_before_taking(void)
+{
+    struct world world;
+    struct client *c[2];
+    world_open(&world);
+    start(&world, 0, NULL, 0, true);
+    open_two(&world, c);
+    start(&world, 1, NULL, 0, false);
+    ok(wait_for(is_idle(&world, 1)));
+    send_at_once(&world, c);
+    kill(world.pids[1], SIGSTOP);
+    ok_eq(waitpid(world.pids[1], NULL, WUNTRACED), world.pids[1]);
+    kill(world.pids[0], SIGCONT);
+    ok(wait_for(atomic_load(&world.site.board.slots[0].passed_count) == 1));
+    kill(world.pids[0], SIGSTOP); /* it would take its own message back */
+    ok_eq(waitpid(world.pids[0], NULL, WUNTRACED), world.pids[0]);
+    end(&world, 1);
+    oribi_handoff_rouse(&world.pool);
+    start(&world, 2, NULL, 0, false);
+    ok(wait_for(answered(c[0]) || answered(c[1])));
+    kill(world.pids[0], SIGCONT);
+    ok(wait_for(answered(c[0]) && answered(c[1])));
+    world_close(&world);
+}
+
+static void test_rousing_wakes_a_sleeper(void)
+{
+    struct world world;
+    struct client *c[2];
+    world_open(&world);
+    start(&world, 0, NULL, 0, true);
+    open_two(&world, c);
+    start(&world, 1, NULL, 0, false);
+    ok(wait_for(is_idle(&world, 1)));
+    start(&world, 2, NULL, 0, false);
+    ok(wait_for(is_idle(&world, 2)));
+    send_at_once(&world, c);
+    for (int i = 1; i < 3; i++) { /* both sleepers are woken by one message at most, and neither moves */
+        kill(world.pids[i], SIGSTOP);
+        ok_eq(waitpid(world.pids[i], NULL, WUNTRACED), world.pids[i]);
+    }
+    kill(world.pids[0], SIGCONT);
+    ok(wait_for(atomic_load(&world.site.board.slots[0].passed_count) == 1));
+    kill(world.pids[0], SIGSTOP);
+    ok_eq(waitpid(world.pids[0], NULL, WUNTRACED), world.pids[0]);
+    end(&world, 1);
+    kill(world.pids[2], SIGCONT);
+    oribi_handoff_rouse(&world.pool);
+    ok(wait_for(answered(c[0]) || answered(c[1])));
+    kill(world.pids[0], SIGCONT);
+    ok(wait_for(answered(c[0]) && answered(c[1])));
+    world_close(&world);
+}
+
+/* Stopped at a step and let go later: everything is answered. */
+static void test_stopped_at(const char *point, int victim)
+{
+    struct world world;
+    struct client *c[2];
+    world_open(&world);
+    start(&world, 0, victim == 0 ? point : NULL, SIGSTOP, true);
+    open_two(&world, c);
+    start(&world, 1, victim == 1 ? point : NULL, SIGSTOP, false);
+    ok(wait_for(is_idle(&world, 1)));
+    send_at_once(&world, c);
+    kill(world.pids[0], SIGCONT);
+    int status;
+    ok_eq(waitpid(world.pids[victim], &status, WUNTRACED), world.pids[victim]);
+    ok(WIFSTOPPED(status));
+    kill(world.pids[victim], SIGCONT);
+    ok_named(wait_for(answered(c[0]) && answered(c[1])), "stopped at %s", point);
+    world_close(&world);
+}
+
+/* Whoever made the pool may die while messages are in it. */
+static void test_supervisor_dies(int signal_number)
+{
+    struct world world;
+    struct client *c[2];
+    world_open(&world);
+    start(&world, 0, NULL, 0, true);
+    open_two(&world, c);
+    send_at_once(&world, c);
+    pid_t supervisor = fork(); /* holds the pool as the supervisor does; we close ours */
+    if (supervisor == 0)
+        for (;;)
+            pause();
+    atomic_store(&world.site.board.slots[1].state, ORIBI_SLOT_IDLE);
+    kill(world.pids[0], SIGCONT);
+    ok(wait_for(atomic_load(&world.site.board.slots[0].passed_count) == 1 || (answered(c[0]) && answered(c[1]))));
+    kill(supervisor, signal_number);
+    ok_eq(waitpid(supervisor, NULL, WUNTRACED), supervisor);
+    start(&world, 1, NULL, 0, false);
+    ok(wait_for(answered(c[0]) && answered(c[1])));
+    kill(supervisor, SIGKILL);
+    if (signal_number == SIGSTOP)
+        waitpid(supervisor, NULL, 0);
+    world_close(&world);
+}
+
+int main(void)
+{
+    quiet_log();
+    alarm(getenv("ORIBI_SOAK") ? 1200 : 120); /* a process that waits for ever ends with a failure */
+    test_an_item_arrives_as_it_was_given();
+    test_bytes_at_the_limit_and_one_more();
+    test_a_full_pool_says_so_and_loses_nothing();
+    test_messages_of_another_version_are_dropped_with_their_descriptors();
+    test_a_message_without_its_descriptors_is_told_apart();
+    test_a_nudge_is_no_item();
+    test_what_nobody_will_take_is_answered_503();
+    test_a_pool_passes_an_exec_by_name();
+    run_everywhere(test_surplus_goes_to_an_idle_sibling);
+    run_everywhere(test_nothing_is_passed_to_busy_siblings_or_for_fast_calls);
+    run_everywhere(test_connections_of_short_calls_even_out);
+    run_everywhere(test_bodies_move_with_their_requests);
+    run_everywhere(test_large_bodies_move_in_memory_or_as_a_file);
+    run_everywhere(test_idle_connections_move_when_a_worker_stops);
+    run_everywhere(test_trailers_move_with_their_requests);
+    run_everywhere(test_the_last_worker_empties_the_pool);
+    test_many_hand_offs_keep_bytes_and_order();
+    test_sender_dies("give: before sendmsg", false);
+    test_sender_dies("give: after sendmsg", true);
+    test_receiver_dies_after_taking();
+    test_receiver_dies_before_taking();
+    test_rousing_wakes_a_sleeper();
+    test_stopped_at("give: before sendmsg", 0);
+    test_stopped_at("give: after sendmsg", 0);
+    test_stopped_at("take: after recvmsg", 1);
+    test_supervisor_dies(SIGKILL);
+    test_supervisor_dies(SIGSTOP);
+    return done_testing();
+}

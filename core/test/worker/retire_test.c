@@ -1,0 +1,229 @@
+/* A worker that ends with the call that it is in (oribi_worker_retire): it begins nothing more, and what it holds goes to another. */
+#include "worker/placement.c"
+
+#include "worker/two.h"
+
+static uint32_t retired_calls;
+static char buf[ORIBI_POOL_BUF_BYTES];
+
+static void never(struct oribi_req *req)
+{
+    retired_calls++;
+    route(req);
+}
+
+/* Turns of worker 0, which must call nothing. */
+static void turn_retired(struct two *two)
+{
+    two->site.worker = two->workers[0];
+    two->site.app = never;
+    settle(&two->site);
+    two->site.app = route;
+}
+
+/* All that a worker can hold: the call, what is pipelined behind it, queued requests, kept and new connections, half a head. The sibling is there already, or
+ * comes when the worker has gone. */
+static void check_retire(uint32_t sibling_state)
+{
+    enum { CALLED, QUEUED, CHUNKED, LARGE, KEPT, HALF, COUNT };
+    struct two two;
+    struct client *c[COUNT];
+    char *large = big_text(100000);
+    char *text = malloc(100200);
+    two_open(&two);
+    accept_all(&two, c, COUNT, "");
+    ok(client_send(&two.site, c[KEPT], GET("/hello")));
+    ok_answer(&two.site, c[KEPT], 200, "hello\n");
+    ok(client_send(&two.site, c[CALLED], GET("/called") GET("/pipelined")));
+    while (two.workers[0]->reactor.queue_len < 1)
+        oribi__turn_connections(two.workers[0]);
+    struct oribi_req *req = oribi_worker_take(two.workers[0]);
+    ok(client_send(&two.site, c[QUEUED], GET("/queued")));
+    ok(client_send(&two.site, c[CHUNKED],
+                   "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"));
+    int n = snprintf(text, 200, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+    memcpy(text + n, large, 100001);
+    ok(client_send(&two.site, c[HALF], "GET /half HTTP/1.1\r\n"));
+    two.site.worker = two.workers[1]; /* the large one takes turns to be sent */
+    size_t sent = 0;
+    while (two.workers[0]->reactor.queue_len < 3) {
+        ssize_t put = send(c[LARGE]->fd, text + sent, (size_t)n + 100000 - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent += put > 0 ? (size_t)put : 0;
+        oribi__turn_connections(two.workers[0]);
+    }
+    atomic_store(&two.site.board.slots[1].state, sibling_state);
+    retired_calls = 0;
+    oribi_worker_retire(two.workers[0]);
+    ok(oribi_worker_stopping(two.workers[0]));
+    ok(!oribi_worker_done(two.workers[0]));
+    reply_text(req, 200, "called");
+    turn_retired(&two);
+    ok(oribi_worker_done(two.workers[0]));
+    ok_eq(retired_calls, 0);
+    ok_eq(atomic_load(&two.site.board.slots[0].passed_count), COUNT);
+    two.site.worker = two.workers[1];
+    struct answer answer = ok_answer(&two.site, c[CALLED], 200, "called");
+    ok(!answer.closes);
+    ok_answer(&two.site, c[CALLED], 200, "/pipelined");
+    ok_answer(&two.site, c[QUEUED], 200, "/queued");
+    ok_answer(&two.site, c[CHUNKED], 200, "abc");
+    ok_answer(&two.site, c[LARGE], 200, large);
+    ok(client_send(&two.site, c[KEPT], GET("/kept")));
+    ok_answer(&two.site, c[KEPT], 200, "/kept");
+    ok(client_send(&two.site, c[HALF], "Host: a\r\n\r\n"));
+    ok_answer(&two.site, c[HALF], 200, "/half");
+    two_close(&two);
+    free(large);
+    free(text);
+}
+
+static void test_a_worker_that_retires_leaves_everything_to_others(void)
+{
+    check_retire(ORIBI_SLOT_IDLE);
+    check_retire(ORIBI_SLOT_BUSY);
+    check_retire(ORIBI_SLOT_EMPTY);
+}
+
+/* What is still being sent or read keeps the worker, but gets no call there. */
+static void test_a_worker_that_retires_finishes_what_is_under_way(void)
+{
+    struct two two;
+    struct client *c[2];
+    two_open(&two);
+    accept_all(&two, c, 2, "");
+    c[0]->paused = true;
+    ok(client_send(&two.site, c[0], GET("/big/8000000")));
+    ok(pump_until(&two.site, two.site.calls == 1));
+    ok(client_send(&two.site, c[1], "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc"));
+    settle(&two.site);
+    retired_calls = 0;
+    oribi_worker_retire(two.workers[0]);
+    turn_retired(&two);
+    ok(!oribi_worker_done(two.workers[0]));
+    ok_eq(two.workers[0]->reactor.conn_count, 2);
+    ok(client_send(&two.site, c[1], "def"));
+    turn_retired(&two);
+    ok_eq(two.workers[0]->reactor.conn_count, 1);
+    c[0]->paused = false;
+    two.site.app = never;
+    struct answer answer;
+    ok(next_answer(&two.site, c[0], &answer));
+    ok_eq(answer.body_len, 8000000);
+    ok(pump_until(&two.site, oribi_worker_done(two.workers[0])));
+    ok_eq(retired_calls, 0);
+    two.site.worker = two.workers[1];
+    two.site.app = route;
+    ok_answer(&two.site, c[1], 200, "abcdef");
+    ok(client_send(&two.site, c[0], GET("/hello")));
+    ok_answer(&two.site, c[0], 200, "hello\n");
+    two_close(&two);
+}
+
+static void fill(const struct oribi_handoff *pool)
+{
+    struct oribi_handoff_item item = {.body_fd = -1}; /* descriptor 0, many times */
+    struct iovec vec = {buf, 500};
+    while (oribi_handoff_give(pool, &item, &vec, 1) == 0)
+        continue;
+}
+
+/* A full pool is emptied by the next worker; until then everything stays, and the worker sleeps. */
+static void test_a_worker_that_retires_waits_for_room(void)
+{
+    struct two two;
+    struct client *c[2];
+    struct oribi_handoff_item got;
+    two_open(&two);
+    accept_all(&two, c, 2, "");
+    fill(&two.pool);
+    retired_calls = 0;
+    oribi_worker_retire(two.workers[0]);
+    ok(client_send(&two.site, c[0], GET("/first")));
+    turn_retired(&two);
+    ok_eq(two.workers[0]->reactor.conn_count, 2);
+    ok(two.workers[0]->pool_full);
+    oribi_worker_wait(two.workers[0]); /* returns */
+    ok(!oribi_worker_done(two.workers[0]));
+    while (oribi_handoff_take(&two.pool, buf, sizeof(buf), &got) == 0)
+        close(got.fd);
+    turn_retired(&two);
+    ok(oribi_worker_done(two.workers[0]));
+    ok_eq(retired_calls, 0);
+    two.site.worker = two.workers[1];
+    ok_answer(&two.site, c[0], 200, "/first");
+    ok(client_send(&two.site, c[1], GET("/second")));
+    ok_answer(&two.site, c[1], 200, "/second");
+    two_close(&two);
+}
+
+/* More than a message holds, and no body that could go to a file: refused, not lost. */
+static void test_what_cannot_travel_is_refused_by_a_worker_that_retires(void)
+{
+    enum { HEAD = 62 * 1024 };
+    struct two two;
+    struct client *c[1];
+    char *text = malloc(HEAD + 100);
+    two_open(&two);
+    accept_all(&two, c, 1, "");
+    int n = snprintf(text, 100, "GET /hello HTTP/1.1\r\nHost: a\r\nX: ");
+    memset(text + n, 'x', HEAD);
+    memcpy(text + n + HEAD, "\r\n\r\n", 5);
+    two.site.worker = two.workers[0];
+    ok(client_send(&two.site, c[0], text));
+    while (two.workers[0]->reactor.queue_len < 1)
+        oribi__turn_connections(two.workers[0]);
+    retired_calls = 0;
+    oribi_worker_retire(two.workers[0]);
+    two.site.app = never;
+    struct answer answer = ok_answer(&two.site, c[0], 503, NULL);
+    ok(answer.closes && has_line(&answer, "Retry-After: 1"));
+    ok_eq(retired_calls, 0);
+    two_close(&two);
+    free(text);
+}
+
+/* Nobody replaces it then. */
+static void test_a_stop_of_the_server_makes_a_retiring_worker_serve_the_rest(void)
+{
+    struct two two;
+    struct client *c[2];
+    two_open(&two);
+    accept_all(&two, c, 2, GET("/hello"));
+    struct oribi_req *req = oribi_worker_take(two.workers[0]);
+    oribi_worker_retire(two.workers[0]);
+    oribi_worker_stop(two.workers[0]);
+    reply_text(req, 200, "x");
+    struct answer answer = ok_answer(&two.site, c[0], 200, "x");
+    ok(answer.closes);
+    ok_answer(&two.site, c[1], 200, "hello\n");
+    two_close(&two);
+}
+
+static void test_without_a_pool_to_retire_is_to_stop(void)
+{
+    struct site site;
+    site_init(&site);
+    site_open(&site, route);
+    struct client *c = client_open(&site);
+    ok(client_send(&site, c, GET("/hello")));
+    ok_answer(&site, c, 200, "hello\n");
+    oribi_worker_retire(site.worker);
+    ok(client_send(&site, c, GET("/hello")));
+    struct answer answer = ok_answer(&site, c, 200, "hello\n");
+    ok(answer.closes);
+    ok(pump_until(&site, oribi_worker_done(site.worker)));
+    site_close(&site);
+}
+
+int main(void)
+{
+    quiet_log();
+    alarm(120);
+    run_everywhere(test_a_worker_that_retires_leaves_everything_to_others);
+    run_everywhere(test_a_worker_that_retires_finishes_what_is_under_way);
+    run_everywhere(test_a_worker_that_retires_waits_for_room);
+    run_everywhere(test_what_cannot_travel_is_refused_by_a_worker_that_retires);
+    run_everywhere(test_a_stop_of_the_server_makes_a_retiring_worker_serve_the_rest);
+    run_everywhere(test_without_a_pool_to_retire_is_to_stop);
+    return done_testing();
+}

@@ -1,0 +1,96 @@
+/* The shared mapping. */
+#include "worker/scoreboard.c"
+
+#include "child.h"
+#include "tap.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/os.h"
+
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct oribi_scoreboard board;
+
+static void test_slots_are_zero_and_apart(void)
+{
+    ok_eq(oribi_scoreboard_create(&board, 3), 0);
+    ok_eq(board.count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct oribi_slot *slot = &board.slots[i];
+        ok_named((uintptr_t)slot % 128 == 0, "slot %u starts on a line of its own", i);
+        ok_named(slot->state == ORIBI_SLOT_EMPTY && slot->pid == 0 && slot->request_count == 0 && slot->line[0] == '\0',
+                 "slot %u is zero", i);
+    }
+    oribi_scoreboard_destroy(&board);
+    ok(board.slots == NULL && board.count == 0);
+    oribi_scoreboard_destroy(&board);
+}
+
+static int work(void *data)
+{
+    struct oribi_slot *slot = data;
+    atomic_store_explicit(&slot->request_count, 77, memory_order_relaxed);
+    memcpy(slot->line, "GET /", 6);
+    atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
+    return 0;
+}
+
+static void test_what_a_child_writes_the_parent_reads(void)
+{
+    ok_eq(oribi_scoreboard_create(&board, ORIBI_SLOTS_MAX), 0);
+    struct oribi_slot *last = &board.slots[ORIBI_SLOTS_MAX - 1];
+    ok_eq(child_code(work, last), 0);
+    ok_eq(atomic_load_explicit(&last->state, memory_order_acquire), ORIBI_SLOT_BUSY);
+    ok_eq(last->request_count, 77);
+    is_str(last->line, "GET /");
+    oribi_scoreboard_destroy(&board);
+}
+
+/* Far beyond what any wait here takes. */
+enum { FOREVER_MS = 60000 };
+
+static void test_a_sleeper_is_woken_by_another_process(void)
+{
+    ok_eq(oribi_scoreboard_create(&board, 1), 0);
+    struct oribi_slot *slot = board.slots;
+    int64_t began_ms = oribi_clock_ms();
+    oribi_os_word_wait(&slot->crowd_bell, 1, FOREVER_MS); /* another number stands there already: no sleep */
+    oribi_os_word_wait(&slot->crowd_bell, 0, 20);
+    ok(oribi_clock_ms() - began_ms >= 19);
+    pid_t pid = fork();
+    if (pid == 0) {
+        oribi_os_word_wait(&slot->crowd_bell, 0, FOREVER_MS);
+        _exit(0);
+    }
+    atomic_store(&slot->crowd_bell, 1);
+    int status = -1;
+    while (waitpid(pid, &status, WNOHANG) == 0)
+        oribi_os_word_wake(&slot->crowd_bell);
+    ok_eq(status, 0);
+    ok(oribi_clock_ms() - began_ms < FOREVER_MS);
+    oribi_scoreboard_destroy(&board);
+}
+
+static void test_who_sleeps_in_the_crowd_is_counted_once(void)
+{
+    ok_eq(oribi_scoreboard_create(&board, 2), 0);
+    struct oribi_slot *slots = board.slots;
+    atomic_store(&slots[0].crowd_waiting, 2);
+    atomic_store(&slots[1].crowded, 1);
+    oribi_scoreboard_uncrowd(&board, &slots[1]); /* it died in its sleep, and is reaped */
+    oribi_scoreboard_uncrowd(&board, &slots[1]);
+    oribi_scoreboard_uncrowd(&board, &slots[0]);
+    ok_eq(atomic_load(&slots[0].crowd_waiting), 1);
+    oribi_scoreboard_destroy(&board);
+}
+
+int main(void)
+{
+    test_slots_are_zero_and_apart();
+    test_what_a_child_writes_the_parent_reads();
+    test_a_sleeper_is_woken_by_another_process();
+    test_who_sleeps_in_the_crowd_is_counted_once();
+    return done_testing();
+}
