@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     struct oribi_options options;
     static struct oribi_listeners listeners;
     struct oribi_scoreboard board;
-    struct oribi_handoff pool;
+    struct oribi_handoff handoff;
     pid_t pids[WORKERS_MAX];
     oribi_options_init(&options);
     if (argc < 3 || oribi_options_set(&options, "bind", argv[1], error) < 0 ||

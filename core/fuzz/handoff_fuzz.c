@@ -1,4 +1,4 @@
-/* What a sibling puts into the pool, taken by a worker with a C application, or refused by a supervisor that has no workers any more. First byte: flags;
+/* What a sibling puts into the queue, taken by a worker with a C application, or refused by a supervisor that has no workers any more. First byte: flags;
  * second byte: length of the file that is the second descriptor; the rest is the message.
  *
  * Holds for every input: a message is taken whole or dropped with its descriptors; what comes back to the client are answers; when the client has gone,
@@ -7,7 +7,7 @@
 
 #include "ours.h"
 
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include <sys/un.h>
 
@@ -22,7 +22,7 @@ enum {
 };
 enum { BYTES_MAX = 20000 };
 
-static struct oribi_handoff pool;
+static struct oribi_handoff queue;
 static struct oribi_worker *worker;
 static struct oribi_options options;
 static struct oribi_listeners listeners = {
@@ -33,13 +33,13 @@ static void start(void)
     static struct oribi_scoreboard board;
     struct sockaddr_un anywhere = {.sun_family = AF_UNIX};
     struct oribi_worker_setup setup = {
-        .options = &options, .life_fd = -1, .handoff = &pool, .board = &board, .listeners = &listeners};
+        .options = &options, .life_fd = -1, .handoff = &queue, .board = &board, .listeners = &listeners};
     oribi_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), ORIBI_LOG_ERROR);
     oribi_options_init(&options);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     expect(bind(fd, (struct sockaddr *)&anywhere, sizeof(sa_family_t)) == 0 && listen(fd, 1) == 0); /* unix(7): autobind */
     listeners.items[0].fd = fd;
-    expect(oribi_scoreboard_create(&board, 1) == 0 && oribi_handoff_create(&pool) == 0);
+    expect(oribi_scoreboard_create(&board, 1) == 0 && oribi_handoff_create(&queue) == 0);
     setup.slot = board.slots;
     expect(oribi_worker_create(&setup, &worker) == 0);
 }
@@ -101,11 +101,11 @@ static void pass(const uint8_t *data, size_t size)
     expect(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
     expect(oribi_os_temp_file(&file_fd) == 0 && ftruncate(file_fd, data[1]) == 0);
     const int fds[] = {pair[1], data[0] & NO_FILE ? pair[0] : file_fd, file_fd};
-    expect(send_raw(pool.give_fd, message, compose(data, size, message), fds, data[0] & FDS));
+    expect(send_raw(queue.give_fd, message, compose(data, size, message), fds, data[0] & FDS));
     close(pair[1]);
     close(file_fd);
     if (data[0] & REFUSED)
-        expect(oribi_handoff_refuse(&pool) <= 1);
+        expect(oribi_handoff_refuse(&queue) <= 1);
     settle(pair[0], &answered);
     if (data[0] & HALF_CLOSE)
         (void)shutdown(pair[0], SHUT_WR); /* the other end may be closed */
@@ -134,8 +134,8 @@ static void round_trip(const uint8_t *data, size_t size)
     sent.listener_hash = next_byte(&in) * 16777259u;
     sent.complete_us = (int64_t)next_byte(&in) << 40;
     struct iovec vec = {(void *)(uintptr_t)in.p, in.n};
-    expect(oribi_handoff_give(&pool, &sent, &vec, 1) == 0);
-    expect(oribi_handoff_take(&pool, room, sizeof(room), &got) == 0);
+    expect(oribi_handoff_give(&queue, &sent, &vec, 1) == 0);
+    expect(oribi_handoff_take(&queue, room, sizeof(room), &got) == 0);
     close(got.fd);
     expect(got.body_fd < 0 && got.bytes.n == in.n && memcmp(got.bytes.p, in.p, in.n) == 0);
     expect(got.addr_len == sent.addr_len && memcmp(got.addr, sent.addr, sizeof(got.addr)) == 0);

@@ -7,7 +7,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/config/inherited.h"
-#include "process/host_private.h"
+#include "process/supervisor_private.h"
 
 #include <stdio.h>
 

@@ -8,7 +8,7 @@
 #include "ours.h"
 
 #include "process/mold.h"
-#include "process/host_private.h"
+#include "process/supervisor_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

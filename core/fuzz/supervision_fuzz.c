@@ -9,7 +9,7 @@
 #include "oribi/base/mem.h"
 #include "base/clock_ahead.h"
 #include "base/mem_counted.h"
-#include "process/host_private.h"
+#include "process/supervisor_private.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { RECORD, MESSAGE, SIGNAL, CONTROL_LINE, DEATH, TIME, CONTROL_LEAVES, SUCCESSOR, HAPPENINGS };
 enum { TURNS_MAX = 5000, CLIENTS = 10, FIRST_PID = 5000000, HAPPENINGS_MAX = 200 };
 
-static struct oribi_host *host;
+static struct oribi_supervisor *supervisor;
 static char socket_path[64];
 static int null_fd;
 static int32_t last_pid;     /* of a process that was started; they are numbered */
@@ -91,15 +91,15 @@ static bool settle(void)
 {
     char title[128];
     for (int turn = 0; turn < TURNS_MAX; turn++) {
-        const struct oribi_host_action *action = oribi_host_take(host);
+        const struct oribi_supervisor_action *action = oribi_supervisor_take(supervisor);
         switch (action->type) {
-        case ORIBI_HOST_NONE:
-            (void)oribi_host_title(host, title, sizeof(title));
+        case ORIBI_SUPERVISOR_NONE:
+            (void)oribi_supervisor_title(supervisor, title, sizeof(title));
             return true;
-        case ORIBI_HOST_FORK_MOLD:
-            oribi_host_forked(host, new_pid());
+        case ORIBI_SUPERVISOR_FORK_MOLD:
+            oribi_supervisor_forked(supervisor, new_pid());
             break;
-        case ORIBI_HOST_EXIT:
+        case ORIBI_SUPERVISOR_EXIT:
             return false;
         default:
             break;
@@ -142,7 +142,7 @@ static void record(struct bytes *in)
     uint8_t fd_count = next_byte(in) % OURS_FDS_MAX;
     const int fds[] = {null_fd, null_fd, null_fd, null_fd};
     struct bytes part = next_bytes(in, next_byte(in));
-    (void)send_raw(host->ties.message_fd, part.p, part.n, fds, fd_count); /* no more than fits is lied */
+    (void)send_raw(supervisor->ties.message_fd, part.p, part.n, fds, fd_count); /* no more than fits is lied */
 }
 
 static void message(struct bytes *in)
@@ -157,9 +157,9 @@ static void message(struct bytes *in)
     struct bytes text = next_bytes(in, choice / 4);
     oribi_message_set_text(&lie, (const char *)text.p, text.n);
     if (fd >= 0)
-        (void)oribi_message_send_fd(host->ties.message_fd, &lie, fd);
+        (void)oribi_message_send_fd(supervisor->ties.message_fd, &lie, fd);
     else
-        (void)oribi_message_send(host->ties.message_fd, &lie, 0);
+        (void)oribi_message_send(supervisor->ties.message_fd, &lie, 0);
     if (fd >= 0)
         close(fd);
 }
@@ -168,7 +168,7 @@ static void signal_comes(struct bytes *in)
 {
     static const int numbers[] = {SIGTERM, SIGQUIT,  SIGINT,  SIGTTIN, SIGTTOU, SIGUSR1,
                                   SIGUSR2, SIGWINCH, SIGHUP, SIGCHLD, 0};
-    oribi__host_signal(host, numbers[next_byte(in) % (sizeof(numbers) / sizeof(numbers[0]))]);
+    oribi__supervisor_signal(supervisor, numbers[next_byte(in) % (sizeof(numbers) / sizeof(numbers[0]))]);
 }
 
 static void control_line(struct bytes *in)
@@ -253,7 +253,7 @@ static void start(void)
 static void begin(struct oribi_options *options, uint8_t choice)
 {
     static char *argv[] = {(char *)"oribi", NULL};
-    struct oribi_host_setup setup = {.options = options, .program = "oribi", .argv = argv};
+    struct oribi_supervisor_setup setup = {.options = options, .program = "oribi", .argv = argv};
     char error[ORIBI_OPTIONS_ERROR_CAP] = "";
     oribi_options_init(options);
     expect(oribi_options_set(options, "workers", choice & 1 ? "1" : "3", error) == 0);
@@ -264,7 +264,7 @@ static void begin(struct oribi_options *options, uint8_t choice)
         expect(oribi_options_set(options, "refork_after", "10", error) == 0);
     if (choice & 8)
         expect(oribi_options_set(options, "age_max", "60", error) == 0);
-    expect(oribi_host_create(&setup, &host, error) == 0);
+    expect(oribi_supervisor_create(&setup, &supervisor, error) == 0);
     oribi_log_init(null_fd, ORIBI_LOG_DEBUG);
     last_pid = FIRST_PID - 1;
     dead_pid = 0;
@@ -275,7 +275,7 @@ static void begin(struct oribi_options *options, uint8_t choice)
 
 static void end(struct oribi_options *options)
 {
-    oribi_host_destroy(host);
+    oribi_supervisor_destroy(supervisor);
     oribi_options_deinit(options);
     for (int i = 0; i < CLIENTS; i++)
         if (clients[i] >= 0)

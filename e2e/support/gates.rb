@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module E2E
-  # From then on a call is long: the worker starts its helper, or wakes it (ORIBI_LONG_US, core/src/worker/call.h, and as much again).
+  # From then on a call is long: the worker starts its helper, or wakes it (ORIBI_LONG_US, core/src/worker/exchange.h, and as much again).
   LONG_CALL_SECONDS = 0.002
 
   # Calls that stay inside the application until the test lets them go: /gate of e2e/apps makes NAME.entered and waits for NAME.open, both in

@@ -21,8 +21,8 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
-#include "oribi/worker/hand.h"
-#include "oribi/process/processes.h"
+#include "oribi/worker/threads.h"
+#include "oribi/process/process.h"
 #include "oribi/process/title.h"
 #include "oribi/process/warmup.h"
 #include "oribi/worker/worker.h"

@@ -108,7 +108,7 @@ XS_INTERNAL(psgi_xs_extend)
         croak("Oribi: a deadline is extended by more than 0 and at most %d seconds", ORIBI_EXTENSION_S_MAX);
     struct psgi_worker *w = psgi_bound_running(aTHX_(SV *) cv);
     if (w)
-        oribi_hand_extend_deadline(oribi_hand(w->core, 0), ms);
+        oribi_thread_extend_deadline(oribi_thread(w->core, 0), ms);
     XSRETURN_EMPTY;
 }
 

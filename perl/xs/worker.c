@@ -42,7 +42,7 @@ static bool exception_pending(pTHX)
 
 const char *psgi_line(const struct psgi_worker *w)
 {
-    return oribi_hand_line(oribi_hand(w->core, 0));
+    return oribi_thread_line(oribi_thread(w->core, 0));
 }
 
 /* "GET /path: what: Class: text"; further lines follow as a block. An object whose text begins with its class names itself. */
@@ -78,7 +78,7 @@ void psgi_after(struct psgi_worker *w)
     if (w->after || w->state != PSGI_NONE)
         return;
     w->after = true;
-    oribi_hand_after(oribi_hand(w->core, 0));
+    oribi_thread_after(oribi_thread(w->core, 0));
 }
 
 static void come_back(struct psgi_worker *w)
@@ -86,7 +86,7 @@ static void come_back(struct psgi_worker *w)
     if (!w->after)
         return;
     w->after = false;
-    oribi_hand_back(oribi_hand(w->core, 0));
+    oribi_thread_back(oribi_thread(w->core, 0));
 }
 
 /* Whatever state the call is in, it has failed: an answer with this status while nothing was sent, a cut connection after that. */
@@ -299,7 +299,7 @@ static void after_reply(pTHX_ struct psgi_worker *w, SV *env)
 bool psgi_worker_overdue(const struct psgi_worker *w)
 {
     bool ours = w->interpreter == (void *)PERL_GET_THX && !oribi_worker_abandoned(w->core);
-    return ours && oribi_hand_overdue(oribi_hand(w->core, 0)) != 0;
+    return ours && oribi_thread_overdue(oribi_thread(w->core, 0)) != 0;
 }
 
 static void open_call(struct psgi_worker *w, struct oribi_req *req)

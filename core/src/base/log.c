@@ -357,7 +357,7 @@ void oribi_log_block(enum oribi_log_level level, const char *head, const char *t
 }
 
 /* Through a pipe of ours, because the sink may have no room and the C library's function waits for it. What that pipe holds is more than a line can. */
-int oribi_log_gate_open(struct oribi_log_gate *gate, int64_t now_ms)
+int oribi_log_limit_allows(struct oribi_log_limit *gate, int64_t now_ms)
 {
     if (gate->window_ms == 0 || now_ms - gate->window_ms >= GATE_WINDOW_MS) {
         gate->window_ms = now_ms;

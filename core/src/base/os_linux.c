@@ -156,7 +156,7 @@ static int family_of(int fd)
 
 /* A listener's filter sees TCP headers: it drops those with SYN and without ACK (RFC 9293 3.1), the first of a connection. Accepted sockets keep it,
  * to whom such a packet means nothing. */
-void oribi_os_listen_hush(int listen_fd)
+void oribi_os_listen_stop_accepting(int listen_fd)
 {
     enum { FLAGS_AT = 13, SYN = 0x02, ACK = 0x10 };
     static struct sock_filter code[] = {

@@ -2,7 +2,7 @@
  *
  *   environment ──► what must be taken anyway ──► each bind: handed down? take it : open it ──► leftovers
  *
- * shutdown() is never called here: on a socket that other processes hold too it would end their listening as well. farewell.c knows when it may. */
+ * shutdown() is never called here: on a socket that other processes hold too it would end their listening as well. listener_shutdown.c knows when it may. */
 #include "oribi/config/listener.h"
 
 #include "oribi/base/error.h"

@@ -1,7 +1,7 @@
 /* The table of all options: the one source of names, bounds, defaults and help for both commands, both bindings and doc/options.md. */
 #include "config/options_private.h"
 
-#include "oribi/worker/hand.h"
+#include "oribi/worker/threads.h"
 
 #include <stdint.h>
 
@@ -89,7 +89,7 @@ static const struct oribi_option table[] = {
      .type = ORIBI_OPTION_COUNT,
      FIELD(threads),
      .min = 1,
-     .max = ORIBI_HANDS_MAX,
+     .max = ORIBI_THREADS_MAX,
      .default_text = "1",
      .default_note = "1; 3 in development where workers is not given",
      .help = "calls at a time in one worker, each in a thread of its own; of 0:5 the second number counts"},
@@ -258,7 +258,7 @@ static const struct oribi_option table[] = {
      FIELD(queue_time_max_ms),
      .max = HOURS_24,
      .default_text = "0",
-     .help = "how long a complete request may wait for its call, the time before us included that X-Request-Start "
+     .help = "how long a complete request may wait for its exchange, the time before us included that X-Request-Start "
              "tells; then 503 with Retry-After. 0 is for ever"},
 
     /* ORIBI_GROUP_LIMIT */

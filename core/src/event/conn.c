@@ -100,7 +100,7 @@ void oribi__conn_on_event(struct oribi_reactor *r, struct oribi_conn *c)
 static void look_at_head_again(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_parser parser = {0};
-    (void)oribi_parser_head(&parser, &r->config.limits, c->buf, c->len, &c->call->head); /* not complete, as we know */
+    (void)oribi_parser_head(&parser, &r->config.limits, c->buf, c->len, &c->exchange->head); /* not complete, as we know */
 }
 
 void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
@@ -114,7 +114,7 @@ void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum 
         r->hooks.timed_out(r->hooks.self, c, timeout_class);
     switch (timeout_class) {
     case ORIBI_TIMEOUT_HEAD:
-        if (!c->call) { /* not even its PROXY header has come: a proxy's mistake, with nobody to read an answer */
+        if (!c->exchange) { /* not even its PROXY header has come: a proxy's mistake, with nobody to read an answer */
             oribi__conn_close(r, c);
             break;
         }
@@ -149,7 +149,7 @@ void oribi__conn_close(struct oribi_reactor *r, struct oribi_conn *c)
     c->state = ORIBI_CONN_CLOSED;
     if (r->hooks.closed)
         r->hooks.closed(r->hooks.self, c);
-    oribi__conn_drop_call(r, c);
+    oribi__conn_drop_exchange(r, c);
     oribi__conn_give_buf_back(r, c);
     oribi__conn_drop_out(r, c);
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_NONE, r->now_ms);
@@ -186,7 +186,7 @@ static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *r
         return r->scratch;
     }
     if (c->state == ORIBI_CONN_BODY)
-        return oribi__conn_body_room(r, c->call, room);
+        return oribi__conn_body_room(r, c->exchange, room);
     if (!c->buf && !oribi__conn_lend_buf(r, c))
         return NULL;
     if (c->len == c->cap) {
@@ -200,7 +200,7 @@ static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *r
 
 void oribi__conn_complete(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    c->call->complete_us = r->now_us;
+    c->exchange->complete_us = r->now_us;
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_NONE, r->now_ms);
     oribi_loop_interest(r->loop, &c->watch, 0);
     oribi__reactor_queue(r, c);
@@ -208,17 +208,17 @@ void oribi__conn_complete(struct oribi_reactor *r, struct oribi_conn *c)
 
 static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head_len)
 {
-    struct oribi_call *call = c->call;
-    const struct oribi_head *head = &call->head;
+    struct oribi_exchange *exchange = c->exchange;
+    const struct oribi_head *head = &exchange->head;
     size_t rest = c->len - head_len;
-    call->used = (uint32_t)head_len;
+    exchange->used = (uint32_t)head_len;
     if (head->chunked) {
         oribi__conn_chunked_begin(r, c, rest);
         return;
     }
     if ((int64_t)rest >= head->content_length) {
-        call->in_place = oribi_slice(c->buf + head_len, (size_t)head->content_length);
-        call->used += (uint32_t)head->content_length;
+        exchange->in_place = oribi_slice(c->buf + head_len, (size_t)head->content_length);
+        exchange->used += (uint32_t)head->content_length;
         oribi__conn_complete(r, c);
         return;
     }
@@ -282,17 +282,17 @@ static void parse_head(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (c->proxy_awaited && !take_proxy(r, c))
         return;
-    if (!c->call && !oribi__conn_lend_call(r, c)) {
+    if (!c->exchange && !oribi__conn_lend_exchange(r, c)) {
         oribi__conn_close(r, c);
         return;
     }
     c->state = ORIBI_CONN_HEAD;
-    struct oribi_call *call = c->call;
-    ssize_t result = oribi_parser_head(&call->parser, &r->config.limits, c->buf, c->len, &call->head);
+    struct oribi_exchange *exchange = c->exchange;
+    ssize_t result = oribi_parser_head(&exchange->parser, &r->config.limits, c->buf, c->len, &exchange->head);
     if (result > 0)
         head_done(r, c, (size_t)result);
     else if (result != ORIBI_AGAIN)
-        oribi_conn_refuse(r, c, (int)result, call->parser.fault.reason);
+        oribi_conn_refuse(r, c, (int)result, exchange->parser.fault.reason);
     else
         await_head(r, c);
 }
@@ -324,7 +324,7 @@ static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, s
 
 static void refuse_for_room(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    if (c->state != ORIBI_CONN_HEAD || !c->call) {
+    if (c->state != ORIBI_CONN_HEAD || !c->exchange) {
         oribi__conn_close(r, c);
         return;
     }
@@ -378,7 +378,7 @@ bool oribi__conn_close_head(struct oribi_reactor *r, struct oribi_conn *c)
 {
     c->watch.ready |= ORIBI_READ;
     oribi__conn_on_readable(r, c);
-    if (c->state == ORIBI_CONN_HEAD && c->call) {
+    if (c->state == ORIBI_CONN_HEAD && c->exchange) {
         look_at_head_again(r, c);
         oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "head not finished, and a new connection needs room");
         oribi__conn_close(r, c); /* does not linger: that would take as much room */

@@ -13,11 +13,11 @@
 enum { DIRECT_FROM_BYTES = 16 * 1024, STORING_CAP = 320 };
 
 /* How much of the body may be in memory, its own limit and the worker's budget considered. */
-static uint32_t body_memory_max(const struct oribi_reactor *r, const struct oribi_call *call)
+static uint32_t body_memory_max(const struct oribi_reactor *r, const struct oribi_exchange *exchange)
 {
-    if (call->body_file)
+    if (exchange->body_file)
         return 0;
-    return (uint32_t)oribi_budget_memory(&r->budget, call->charge.memory, r->config.limits.body_memory_max);
+    return (uint32_t)oribi_budget_memory(&r->budget, exchange->charge.memory, r->config.limits.body_memory_max);
 }
 
 /* How much of a body that goes to a file is collected before it is written. Whole bodies need memory more: they get the second half of the budget alone. */
@@ -27,47 +27,47 @@ static uint32_t batch_max(const struct oribi_reactor *r)
 }
 
 /* What is taken from the heap counts, not what has arrived; and what stood behind a chunked body as well as the body. */
-void oribi__conn_charge_body(struct oribi_reactor *r, struct oribi_call *call)
+void oribi__conn_charge_body(struct oribi_reactor *r, struct oribi_exchange *exchange)
 {
-    size_t memory = call->body.memory.cap + call->rest.cap + call->chunked.trailers.cap;
-    oribi_budget_set(&r->budget, &call->charge, (int64_t)memory, call->body.fd >= 0 ? call->body.len : 0);
+    size_t memory = exchange->body.memory.cap + exchange->rest.cap + exchange->chunked.trailers.cap;
+    oribi_budget_set(&r->budget, &exchange->charge, (int64_t)memory, exchange->body.fd >= 0 ? exchange->body.len : 0);
 }
 
 /* Room for what a body promises is made when enough of it has come to believe it; before that what has come is copied, so that thousands who announce much and send a few bytes
  * take little. */
-static char *body_room(struct oribi_reactor *r, struct oribi_call *call, size_t room)
+static char *body_room(struct oribi_reactor *r, struct oribi_exchange *exchange, size_t room)
 {
-    if (call->body_file || call->body.memory.len < DIRECT_FROM_BYTES)
+    if (exchange->body_file || exchange->body.memory.len < DIRECT_FROM_BYTES)
         return NULL;
-    char *p = oribi_body_try_room(&call->body, room, body_memory_max(r, call));
-    oribi__conn_charge_body(r, call); /* also when nothing comes to stand there */
+    char *p = oribi_body_try_room(&exchange->body, room, body_memory_max(r, exchange));
+    oribi__conn_charge_body(r, exchange); /* also when nothing comes to stand there */
     return p;
 }
 
-char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_call *call, size_t *room)
+char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_exchange *exchange, size_t *room)
 {
     *room = ORIBI_SCRATCH_BYTES;
-    if (call->head.chunked)
+    if (exchange->head.chunked)
         return r->scratch;
-    int64_t left = call->head.content_length - call->body.len;
+    int64_t left = exchange->head.content_length - exchange->body.len;
     if (left < ORIBI_SCRATCH_BYTES)
         *room = (size_t)left;
-    char *direct = body_room(r, call, *room);
+    char *direct = body_room(r, exchange, *room);
     return direct ? direct : r->scratch;
 }
 
 /* Slower than body_rate_min over the whole body, once body_timeout has passed: holding a socket is cheap, but not for ever. */
-static bool too_slow(const struct oribi_reactor *r, const struct oribi_call *call)
+static bool too_slow(const struct oribi_reactor *r, const struct oribi_exchange *exchange)
 {
-    int64_t elapsed_ms = r->now_ms - call->body_started_ms;
+    int64_t elapsed_ms = r->now_ms - exchange->body_started_ms;
     if (r->config.body_rate_min == 0 || r->config.body_timeout_ms == 0 || elapsed_ms <= r->config.body_timeout_ms)
         return false;
-    return call->body.len * 1000 / elapsed_ms < (int64_t)r->config.body_rate_min;
+    return exchange->body.len * 1000 / elapsed_ms < (int64_t)r->config.body_rate_min;
 }
 
 static void body_progress(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    if (too_slow(r, c->call))
+    if (too_slow(r, c->exchange))
         oribi_conn_refuse(r, c, ORIBI_ETIMEOUT, "body slower than the minimum rate");
     else
         oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
@@ -88,10 +88,10 @@ static void storing_failed(struct oribi_reactor *r, struct oribi_conn *c, int er
 
 static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const char *p, size_t n)
 {
-    struct oribi_body *body = &c->call->body;
+    struct oribi_body *body = &c->exchange->body;
     if (n == 0)
         return true;
-    uint32_t memory_max = body_memory_max(r, c->call);
+    uint32_t memory_max = body_memory_max(r, c->exchange);
     bool to_file = body->fd >= 0 || body->memory.len + n > memory_max;
     int64_t file_bytes = (int64_t)(body->fd >= 0 ? n : body->memory.len + n);
     if (to_file && !oribi_budget_file(&r->budget, file_bytes)) {
@@ -99,7 +99,7 @@ static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const cha
         return false;
     }
     int error = oribi_body_append(body, p, n, memory_max, batch_max(r));
-    oribi__conn_charge_body(r, c->call);
+    oribi__conn_charge_body(r, c->exchange);
     if (error < 0)
         storing_failed(r, c, error);
     return error == 0;
@@ -107,21 +107,21 @@ static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const cha
 
 static void body_done(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    int error = oribi_body_finish(&c->call->body);
+    int error = oribi_body_finish(&c->exchange->body);
     if (error < 0) {
         storing_failed(r, c, error);
         return;
     }
-    oribi__conn_charge_body(r, c->call);
+    oribi__conn_charge_body(r, c->exchange);
     oribi__conn_complete(r, c);
 }
 
 static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
 {
     c->state = ORIBI_CONN_BODY;
-    c->call->body_started_ms = r->now_ms;
+    c->exchange->body_started_ms = r->now_ms;
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
-    if (c->call->head.expect_continue && !c->moving_in) {
+    if (c->exchange->head.expect_continue && !c->moving_in) {
         /* We buffer bodies before the call, so the wish is granted at once: RFC 9110 10.1.1. */
         struct iovec vec = {(void *)"HTTP/1.1 100 Continue\r\n\r\n", 25};
         (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection shows at the next read */
@@ -132,17 +132,17 @@ static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
 
 void oribi__conn_body_begin(struct oribi_reactor *r, struct oribi_conn *c, size_t rest)
 {
-    struct oribi_call *call = c->call;
-    call->body_file = call->head.content_length > (int64_t)r->config.limits.body_memory_max;
-    c->len = call->used;
+    struct oribi_exchange *exchange = c->exchange;
+    exchange->body_file = exchange->head.content_length > (int64_t)r->config.limits.body_memory_max;
+    c->len = exchange->used;
     begin_body(r, c);
-    (void)append_body(r, c, c->buf + call->used, rest);
+    (void)append_body(r, c, c->buf + exchange->used, rest);
 }
 
 static void chunked_done(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    const struct oribi_buf *text = &c->call->chunked.trailers;
-    if (text->len > 0 && oribi_trailers_read(oribi_slice(text->p, text->len), &c->call->trailers) < 0)
+    const struct oribi_buf *text = &c->exchange->chunked.trailers;
+    if (text->len > 0 && oribi_trailers_read(oribi_slice(text->p, text->len), &c->exchange->trailers) < 0)
         storing_failed(r, c, ORIBI_ENOMEM);
     else
         body_done(r, c);
@@ -150,21 +150,21 @@ static void chunked_done(struct oribi_reactor *r, struct oribi_conn *c)
 
 static void chunked_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
 {
-    struct oribi_call *call = c->call;
+    struct oribi_exchange *exchange = c->exchange;
     size_t len = n;
     size_t used = 0;
-    int result = oribi_chunked_decode(&call->chunked, &r->config.limits, p, &len, &used);
+    int result = oribi_chunked_decode(&exchange->chunked, &r->config.limits, p, &len, &used);
     if (result < 0) {
-        oribi_conn_refuse(r, c, result, call->chunked.reason);
+        oribi_conn_refuse(r, c, result, exchange->chunked.reason);
         return;
     }
     if (!append_body(r, c, p, len))
         return;
-    if (!call->chunked.done) {
+    if (!exchange->chunked.done) {
         body_progress(r, c);
         return;
     }
-    if (used < n && oribi_buf_try_append(&call->rest, p + used, n - used) < 0) {
+    if (used < n && oribi_buf_try_append(&exchange->rest, p + used, n - used) < 0) {
         storing_failed(r, c, ORIBI_ENOMEM);
         return;
     }
@@ -174,38 +174,38 @@ static void chunked_input(struct oribi_reactor *r, struct oribi_conn *c, char *p
 /* The bytes behind a chunked head are decoded where they stand: a small body never moves. */
 void oribi__conn_chunked_begin(struct oribi_reactor *r, struct oribi_conn *c, size_t rest)
 {
-    struct oribi_call *call = c->call;
-    char *p = c->buf + call->used;
+    struct oribi_exchange *exchange = c->exchange;
+    char *p = c->buf + exchange->used;
     size_t len = rest;
     size_t used = 0;
-    int result = oribi_chunked_decode(&call->chunked, &r->config.limits, p, &len, &used);
+    int result = oribi_chunked_decode(&exchange->chunked, &r->config.limits, p, &len, &used);
     if (result < 0) {
-        oribi_conn_refuse(r, c, result, call->chunked.reason);
+        oribi_conn_refuse(r, c, result, exchange->chunked.reason);
         return;
     }
-    if (call->chunked.done) {
-        call->in_place = oribi_slice(p, len);
-        call->used += (uint32_t)used;
+    if (exchange->chunked.done) {
+        exchange->in_place = oribi_slice(p, len);
+        exchange->used += (uint32_t)used;
         chunked_done(r, c);
         return;
     }
-    c->len = call->used;
+    c->len = exchange->used;
     begin_body(r, c);
     (void)append_body(r, c, p, len);
 }
 
 void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
 {
-    struct oribi_call *call = c->call;
-    if (call->head.chunked) {
+    struct oribi_exchange *exchange = c->exchange;
+    if (exchange->head.chunked) {
         chunked_input(r, c, p, n);
         return;
     }
     if (p != r->scratch)
-        oribi_body_grown(&call->body, n);
+        oribi_body_grown(&exchange->body, n);
     else if (!append_body(r, c, p, n))
         return;
-    if (call->body.len == call->head.content_length)
+    if (exchange->body.len == exchange->head.content_length)
         body_done(r, c);
     else
         body_progress(r, c);
@@ -214,17 +214,17 @@ void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char 
 /* A spooled body arrives whole beside the head that announces it: with a length, or with an empty chunked body. */
 void oribi__conn_body_inject(struct oribi_reactor *r, struct oribi_conn *c, int body_fd, int64_t body_len)
 {
-    struct oribi_call *call = c->call;
-    bool chunked = c->state == ORIBI_CONN_QUEUED && call->head.chunked && call->in_place.n == 0;
-    bool sized = c->state == ORIBI_CONN_BODY && !call->head.chunked && call->head.content_length == body_len;
-    if (!(chunked || sized) || call->body.len > 0) {
+    struct oribi_exchange *exchange = c->exchange;
+    bool chunked = c->state == ORIBI_CONN_QUEUED && exchange->head.chunked && exchange->in_place.n == 0;
+    bool sized = c->state == ORIBI_CONN_BODY && !exchange->head.chunked && exchange->head.content_length == body_len;
+    if (!(chunked || sized) || exchange->body.len > 0) {
         oribi_os_close(body_fd);
         oribi__conn_close(r, c);
         return;
     }
-    call->body.fd = body_fd;
-    call->body.len = body_len;
-    oribi__conn_charge_body(r, call);
+    exchange->body.fd = body_fd;
+    exchange->body.len = body_len;
+    oribi__conn_charge_body(r, exchange);
     if (sized)
         oribi__conn_complete(r, c);
 }

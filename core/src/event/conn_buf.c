@@ -47,54 +47,54 @@ bool oribi__conn_grow_buf(struct oribi_reactor *r, struct oribi_conn *c, size_t 
     return true;
 }
 
-bool oribi__conn_lend_call(struct oribi_reactor *r, struct oribi_conn *c)
+bool oribi__conn_lend_exchange(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_call *call = oribi_pool_try_get(&r->call_pool);
-    if (!call)
+    struct oribi_exchange *exchange = oribi_pool_try_get(&r->exchange_pool);
+    if (!exchange)
         return false;
     /* The head is large and the parser fills it; what it fills only on success starts out empty for refusals' log lines. */
-    memset(call, 0, offsetof(struct oribi_call, head));
-    memset(&call->head, 0, offsetof(struct oribi_head, fields));
-    call->head.joined = NULL;
-    oribi_body_init(&call->body);
-    call->conn = c;
-    c->call = call;
+    memset(exchange, 0, offsetof(struct oribi_exchange, head));
+    memset(&exchange->head, 0, offsetof(struct oribi_head, fields));
+    exchange->head.joined = NULL;
+    oribi_body_init(&exchange->body);
+    exchange->conn = c;
+    c->exchange = exchange;
     c->request_count++;
     return true;
 }
 
 /* Gives the call back; bytes of the next request stay, at the front of the buffer. */
-void oribi__conn_drop_call(struct oribi_reactor *r, struct oribi_conn *c)
+void oribi__conn_drop_exchange(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_call *call = c->call;
-    if (!call)
+    struct oribi_exchange *exchange = c->exchange;
+    if (!exchange)
         return;
-    if (call->rest.len > 0) {
-        if (call->rest.len > c->cap && !oribi__conn_grow_buf(r, c, call->rest.len)) {
+    if (exchange->rest.len > 0) {
+        if (exchange->rest.len > c->cap && !oribi__conn_grow_buf(r, c, exchange->rest.len)) {
             c->closes = true;
-            call->rest.len = 0;
+            exchange->rest.len = 0;
         }
-        memcpy(c->buf, call->rest.p, call->rest.len);
-        c->len = (uint32_t)call->rest.len;
+        memcpy(c->buf, exchange->rest.p, exchange->rest.len);
+        c->len = (uint32_t)exchange->rest.len;
     } else {
-        uint32_t left = c->len - call->used;
+        uint32_t left = c->len - exchange->used;
         if (left > 0)
-            memmove(c->buf, c->buf + call->used, left);
+            memmove(c->buf, c->buf + exchange->used, left);
         c->len = left;
     }
     if (c->len == 0)
         oribi__conn_give_buf_back(r, c);
-    if (call->rest.cap)
-        oribi_buf_deinit(&call->rest);
-    if (call->body.len > 0 || call->body.fd >= 0 || call->body.memory.cap)
-        oribi_body_deinit(&call->body);
-    if (call->chunked.trailers.cap) {
-        oribi_buf_deinit(&call->chunked.trailers);
-        oribi_trailers_release(&call->trailers);
+    if (exchange->rest.cap)
+        oribi_buf_deinit(&exchange->rest);
+    if (exchange->body.len > 0 || exchange->body.fd >= 0 || exchange->body.memory.cap)
+        oribi_body_deinit(&exchange->body);
+    if (exchange->chunked.trailers.cap) {
+        oribi_buf_deinit(&exchange->chunked.trailers);
+        oribi_trailers_release(&exchange->trailers);
     }
-    if (call->charge.memory || call->charge.file)
-        oribi_budget_set(&r->budget, &call->charge, 0, 0);
-    oribi_head_release(&call->head);
-    c->call = NULL;
-    oribi_pool_put(&r->call_pool, call);
+    if (exchange->charge.memory || exchange->charge.file)
+        oribi_budget_set(&r->budget, &exchange->charge, 0, 0);
+    oribi_head_release(&exchange->head);
+    c->exchange = NULL;
+    oribi_pool_put(&r->exchange_pool, exchange);
 }

@@ -35,11 +35,11 @@ static void add(struct oribi_wire *wire, const void *p, size_t n)
 /* Behind a head with a length. What did not fit there left no byte of a next request in the buffer. */
 static void add_sized(const struct oribi_conn *c, struct oribi_wire *wire)
 {
-    const struct oribi_body *body = &c->call->body;
+    const struct oribi_body *body = &c->exchange->body;
     add(wire, c->buf, c->len);
     if (body->len == 0)
         return;
-    assert(c->len == c->call->used);
+    assert(c->len == c->exchange->used);
     if (body->fd < 0)
         add(wire, body->memory.p, body->memory.len);
 }
@@ -47,12 +47,12 @@ static void add_sized(const struct oribi_conn *c, struct oribi_wire *wire)
 /* The body was decoded, in place or elsewhere. Trailers, and what came behind them, are there as they came. */
 static void add_chunked(const struct oribi_conn *c, struct oribi_wire *wire)
 {
-    const struct oribi_call *call = c->call;
-    const struct oribi_buf *trailers = &call->chunked.trailers;
+    const struct oribi_exchange *exchange = c->exchange;
+    const struct oribi_buf *trailers = &exchange->chunked.trailers;
     struct oribi_slice behind = oribi_conn_behind(c);
-    bool in_place = call->in_place.p != NULL;
-    struct oribi_slice body = in_place ? call->in_place : oribi_slice(call->body.memory.p, call->body.memory.len);
-    add(wire, c->buf, in_place ? (size_t)(call->in_place.p - c->buf) : call->used);
+    bool in_place = exchange->in_place.p != NULL;
+    struct oribi_slice body = in_place ? exchange->in_place : oribi_slice(exchange->body.memory.p, exchange->body.memory.len);
+    add(wire, c->buf, in_place ? (size_t)(exchange->in_place.p - c->buf) : exchange->used);
     if (body.n > 0) {
         add(wire, wire->chunk_head, oribi_chunk_head(wire->chunk_head, body.n));
         add(wire, body.p, body.n);
@@ -73,11 +73,11 @@ void oribi_conn_wire(const struct oribi_conn *c, struct oribi_wire *wire)
         add(wire, c->buf, c->len);
         return;
     }
-    if (c->call->body.fd >= 0) {
-        wire->body_fd = c->call->body.fd;
-        wire->body_len = c->call->body.len;
+    if (c->exchange->body.fd >= 0) {
+        wire->body_fd = c->exchange->body.fd;
+        wire->body_len = c->exchange->body.len;
     }
-    if (c->call->head.chunked)
+    if (c->exchange->head.chunked)
         add_chunked(c, wire);
     else
         add_sized(c, wire);
@@ -85,14 +85,14 @@ void oribi_conn_wire(const struct oribi_conn *c, struct oribi_wire *wire)
 
 int oribi_conn_spool(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_call *call = c->call;
+    struct oribi_exchange *exchange = c->exchange;
     assert(c->state == ORIBI_CONN_QUEUED);
-    if (call->body.fd >= 0 || call->body.len == 0)
+    if (exchange->body.fd >= 0 || exchange->body.len == 0)
         return 0;
-    if (!oribi_budget_file(&r->budget, call->body.len))
+    if (!oribi_budget_file(&r->budget, exchange->body.len))
         return ORIBI_ELIMIT;
-    int result = oribi_body_spool(&call->body);
-    oribi__conn_charge_body(r, call);
+    int result = oribi_body_spool(&exchange->body);
+    oribi__conn_charge_body(r, exchange);
     return result;
 }
 
@@ -111,8 +111,8 @@ void oribi_conn_resume(struct oribi_reactor *r, struct oribi_conn *c, struct ori
         oribi_os_close(body_fd);
     if (c->state == ORIBI_CONN_CLOSED)
         return;
-    if (c->state == ORIBI_CONN_QUEUED && complete_us > 0 && complete_us < c->call->complete_us)
-        c->call->complete_us = complete_us;
+    if (c->state == ORIBI_CONN_QUEUED && complete_us > 0 && complete_us < c->exchange->complete_us)
+        c->exchange->complete_us = complete_us;
     /* Registered at once: it was kept alive before and will be again, and a client that leaves is seen while it waits. */
     if (oribi__conn_register(r, c) < 0)
         return;

@@ -176,7 +176,7 @@ int oribi_conn_send_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, 
 /* After the answer: drop the call at once, so that a slow reader holds nothing but its output. */
 static void go_on(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    oribi__conn_drop_call(r, c);
+    oribi__conn_drop_exchange(r, c);
     if (c->broken) {
         oribi__conn_close(r, c);
         return;
@@ -197,7 +197,7 @@ void oribi_conn_finish(struct oribi_reactor *r, struct oribi_conn *c, bool close
     if (closes) {
         c->closes = true;
         /* It wanted to go on, so its next request may be on the way: closing with that unread would reset the connection. */
-        c->lingers = c->call->head.keep_alive;
+        c->lingers = c->exchange->head.keep_alive;
     }
     go_on(r, c);
 }
@@ -231,8 +231,8 @@ static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size
     (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection is closed below */
     c->closes = true;
     c->lingers = true;
-    if (c->call)
-        c->call->used = c->len; /* no byte after an error is ever read as a request */
+    if (c->exchange)
+        c->exchange->used = c->len; /* no byte after an error is ever read as a request */
     else
         c->len = 0;
     go_on(r, c);
@@ -241,7 +241,7 @@ static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size
 void oribi_conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error, const char *reason)
 {
     int status = oribi_error_status(error);
-    bool is_head = c->call && c->call->head.is_head;
+    bool is_head = c->exchange && c->exchange->head.is_head;
     size_t n = status == 0 ? 0
                            : oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch,
                                                   ORIBI_SCRATCH_BYTES);
@@ -258,7 +258,7 @@ void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint3
     if (c->state == ORIBI_CONN_QUEUED)
         oribi__reactor_unqueue(r, c);
     c->state = ORIBI_CONN_CALL;
-    size_t n = oribi_response_busy(503, retry_after_s, oribi_reactor_date(r), r->config.server, c->call->head.is_head,
+    size_t n = oribi_response_busy(503, retry_after_s, oribi_reactor_date(r), r->config.server, c->exchange->head.is_head,
                                    r->scratch, ORIBI_SCRATCH_BYTES);
     tell_refused(r, c, 503, n, reason);
     answer_and_close(r, c, n);
@@ -266,10 +266,10 @@ void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint3
 
 struct oribi_slice oribi_conn_behind(const struct oribi_conn *c)
 {
-    const struct oribi_call *call = c->call;
-    if (call->rest.len > 0)
-        return oribi_slice(call->rest.p, call->rest.len);
-    return oribi_slice(c->buf + call->used, c->len - call->used);
+    const struct oribi_exchange *exchange = c->exchange;
+    if (exchange->rest.len > 0)
+        return oribi_slice(exchange->rest.p, exchange->rest.len);
+    return oribi_slice(c->buf + exchange->used, c->len - exchange->used);
 }
 
 int oribi_conn_withdraw(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice *rest)

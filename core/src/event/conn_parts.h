@@ -13,7 +13,7 @@ void oribi__conn_complete(struct oribi_reactor *reactor, struct oribi_conn *conn
 /* conn_buf.c. False: out of memory, nothing has changed. */
 bool oribi__conn_lend_buf(struct oribi_reactor *reactor, struct oribi_conn *conn);
 bool oribi__conn_grow_buf(struct oribi_reactor *reactor, struct oribi_conn *conn, size_t cap);
-bool oribi__conn_lend_call(struct oribi_reactor *reactor, struct oribi_conn *conn);
+bool oribi__conn_lend_exchange(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* Nothing where there is no buffer. */
 void oribi__conn_give_buf_back(struct oribi_reactor *reactor, struct oribi_conn *conn);
@@ -24,13 +24,13 @@ void oribi__conn_body_begin(struct oribi_reactor *reactor, struct oribi_conn *co
 void oribi__conn_chunked_begin(struct oribi_reactor *reactor, struct oribi_conn *conn, size_t rest);
 
 /* Where the next read goes, straight into the body or into the scratch buffer, and how much. */
-char *oribi__conn_body_room(struct oribi_reactor *reactor, struct oribi_call *call, size_t *room);
+char *oribi__conn_body_room(struct oribi_reactor *reactor, struct oribi_exchange *exchange, size_t *room);
 
 /* n bytes have come to p, which is what oribi__conn_body_room() gave. */
 void oribi__conn_body_input(struct oribi_reactor *reactor, struct oribi_conn *conn, char *p, size_t n);
 
 /* Books what the body takes now, of the worker's budget. */
-void oribi__conn_charge_body(struct oribi_reactor *reactor, struct oribi_call *call);
+void oribi__conn_charge_body(struct oribi_reactor *reactor, struct oribi_exchange *exchange);
 
 /* The whole body in a file, from a sibling. Takes body_fd. */
 void oribi__conn_body_inject(struct oribi_reactor *reactor, struct oribi_conn *conn, int body_fd, int64_t body_len);

@@ -28,14 +28,14 @@ int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_confi
     r->hooks = *hooks;
     r->budget.memory_max = config->buffers_memory_max;
     r->budget.file_max = config->buffers_file_max;
-    assert(config->call_bytes >= sizeof(struct oribi_call));
+    assert(config->exchange_bytes >= sizeof(struct oribi_exchange));
     int result = oribi_loop_create(source, &r->loop);
     if (result < 0)
         return result;
     r->scratch = oribi_mem_alloc(1, ORIBI_SCRATCH_BYTES);
     oribi_pool_init(&r->conn_pool, sizeof(struct oribi_conn), ORIBI_POOL_KEEP * 4);
     oribi_pool_init(&r->buf_pool, ORIBI_READ_BUF_BYTES, ORIBI_POOL_KEEP);
-    oribi_pool_init(&r->call_pool, config->call_bytes, ORIBI_POOL_KEEP);
+    oribi_pool_init(&r->exchange_pool, config->exchange_bytes, ORIBI_POOL_KEEP);
     oribi_timeouts_init(&r->timeouts);
     oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_FIRST, config->head_timeout_ms);
     oribi_timeouts_set(&r->timeouts, ORIBI_TIMEOUT_HEAD, config->head_timeout_ms);
@@ -47,11 +47,11 @@ int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_confi
     return 0;
 }
 
-static void bury(struct oribi_reactor *r)
+static void free_deferred(struct oribi_reactor *r)
 {
-    while (r->dead) {
-        struct oribi_conn *c = r->dead;
-        r->dead = c->run_next;
+    while (r->deferred_free) {
+        struct oribi_conn *c = r->deferred_free;
+        r->deferred_free = c->run_next;
         oribi_pool_put(&r->conn_pool, c);
     }
 }
@@ -60,7 +60,7 @@ void oribi_reactor_deinit(struct oribi_reactor *r)
 {
     while (r->conns)
         oribi__conn_close(r, r->conns);
-    bury(r);
+    free_deferred(r);
     while (r->adrift) {
         struct oribi_conn *c = r->adrift;
         r->adrift = c->run_next;
@@ -69,7 +69,7 @@ void oribi_reactor_deinit(struct oribi_reactor *r)
     oribi_mem_free(r->by_fd);
     oribi_pool_deinit(&r->conn_pool);
     oribi_pool_deinit(&r->buf_pool);
-    oribi_pool_deinit(&r->call_pool);
+    oribi_pool_deinit(&r->exchange_pool);
     oribi_loop_destroy(r->loop);
     oribi_mem_free(r->scratch);
 }
@@ -92,17 +92,17 @@ void oribi_reactor_wait(struct oribi_reactor *r, int64_t timeout_ms)
                                      ORIBI_LOOP_EVENTS_MAX);
 }
 
-int oribi_reactor_doze(struct oribi_reactor *r, int timeout_ms)
+int oribi_reactor_sleep_begin(struct oribi_reactor *r, int timeout_ms)
 {
-    assert(r->event_count == 0 && !r->dozing);
-    r->dozing = true;
+    assert(r->event_count == 0 && !r->sleeping);
+    r->sleeping = true;
     int64_t next_ms = oribi_timeouts_next_ms(&r->timeouts, oribi_clock_ms());
     return next_ms >= 0 && next_ms < timeout_ms ? (int)next_ms : timeout_ms;
 }
 
-void oribi_reactor_awake(struct oribi_reactor *r)
+void oribi_reactor_sleep_end(struct oribi_reactor *r)
 {
-    r->dozing = false;
+    r->sleeping = false;
     r->event_count = oribi_loop_collect(r->loop, r->events, ORIBI_LOOP_EVENTS_MAX);
 }
 
@@ -157,12 +157,12 @@ int oribi_reactor_turn(struct oribi_reactor *r, void (*other)(void *self, struct
     r->event_count = 0;
     if (deadlines_may_run(r, count))
         run_timeouts(r);
-    if (!r->dozing) /* else somebody may come back with an event that names one of the dead */
-        bury(r);
+    if (!r->sleeping) /* else somebody may come back with an event that names one of the dead */
+        free_deferred(r);
     return count;
 }
 
-struct oribi_call *oribi_reactor_pop(struct oribi_reactor *r)
+struct oribi_exchange *oribi_reactor_pop(struct oribi_reactor *r)
 {
     struct oribi_conn *c = r->run_first;
     if (!c)
@@ -173,7 +173,7 @@ struct oribi_call *oribi_reactor_pop(struct oribi_reactor *r)
     c->run_next = NULL;
     r->queue_len--;
     c->state = ORIBI_CONN_CALL;
-    return c->call;
+    return c->exchange;
 }
 
 static struct oribi_conn *conn_of(struct oribi_timer *timer)
@@ -308,7 +308,7 @@ void oribi__reactor_forget(struct oribi_reactor *r, struct oribi_conn *c, bool q
     if (c->next)
         c->next->prev = c->prev;
     r->conn_count--;
-    struct oribi_conn **list = c->lost ? &r->adrift : &r->dead;
+    struct oribi_conn **list = c->lost ? &r->adrift : &r->deferred_free;
     r->lost_count += c->lost;
     c->run_next = *list;
     *list = c;

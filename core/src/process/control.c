@@ -1,6 +1,6 @@
 /* The control socket: a few clients at a time, a line each, an answer each. Commands that take time are answered when they are done. */
 #include "oribi/process/control.h"
-#include "process/host_private.h"
+#include "process/supervisor_private.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -52,10 +52,10 @@ static int clear_path(const char *path, bool replace, char *error)
     return 0;
 }
 
-int oribi__control_open(struct oribi_host *host, bool replace, char *error)
+int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error)
 {
-    struct oribi__control *control = &host->control;
-    const char *path = host->ties.options->control;
+    struct oribi__control *control = &supervisor->control;
+    const char *path = supervisor->ties.options->control;
     struct sockaddr_un where;
     struct stat entry;
     if (!fill_address(path, &where))
@@ -81,11 +81,11 @@ int oribi__control_open(struct oribi_host *host, bool replace, char *error)
     return 0;
 }
 
-void oribi__control_close(struct oribi_host *host, bool unlink_path)
+void oribi__control_close(struct oribi_supervisor *supervisor, bool unlink_path)
 {
-    struct oribi__control *control = &host->control;
+    struct oribi__control *control = &supervisor->control;
     struct stat entry;
-    const char *path = host->ties.options->control;
+    const char *path = supervisor->ties.options->control;
     if (control->fd >= 0 && unlink_path && lstat(path, &entry) == 0 && (uint64_t)entry.st_dev == control->device &&
         (uint64_t)entry.st_ino == control->inode)
         (void)unlink(path); /* one that is left is stale, and replaced by the next start */
@@ -128,61 +128,61 @@ static void answer(struct oribi__client *client, bool done, const char *text)
     drop(client);
 }
 
-static void answer_those(struct oribi_host *host, enum oribi__wish wish, bool first, bool later, int code,
+static void answer_those(struct oribi_supervisor *supervisor, enum oribi__command command, bool first, bool later, int code,
                          const char *text)
 {
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
-        struct oribi__client *client = &host->control.clients[i];
-        if (client->fd >= 0 && client->wish == wish && (client->later ? later : first))
+        struct oribi__client *client = &supervisor->control.clients[i];
+        if (client->fd >= 0 && client->command == command && (client->later ? later : first))
             answer(client, code == 0, text ? text : "");
     }
 }
 
-void oribi__control_answer(struct oribi_host *host, enum oribi__wish wish, int code, const char *text)
+void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__command command, int code, const char *text)
 {
-    answer_those(host, wish, true, true, code, text);
+    answer_those(supervisor, command, true, true, code, text);
 }
 
-void oribi__control_answer_first(struct oribi_host *host, enum oribi__wish wish, int code, const char *text)
+void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code, const char *text)
 {
-    answer_those(host, wish, true, false, code, text);
+    answer_those(supervisor, command, true, false, code, text);
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
-        if (host->control.clients[i].wish == wish)
-            host->control.clients[i].later = false;
+        if (supervisor->control.clients[i].command == command)
+            supervisor->control.clients[i].later = false;
 }
 
-void oribi__control_answer_later(struct oribi_host *host, enum oribi__wish wish, int code, const char *text)
+void oribi__control_answer_later(struct oribi_supervisor *supervisor, enum oribi__command command, int code, const char *text)
 {
-    answer_those(host, wish, false, true, code, text);
+    answer_those(supervisor, command, false, true, code, text);
 }
 
 /* --- commands --- */
 
-static void answer_status(struct oribi_host *host, struct oribi__client *client, bool json)
+static void answer_status(struct oribi_supervisor *supervisor, struct oribi__client *client, bool json)
 {
     struct oribi_buf out = {0};
     (void)oribi_buf_try_append(&out, "ok\n", 3); /* a few bytes into nothing */
     if (json)
-        oribi__status_json(host, &out);
+        oribi__status_json(supervisor, &out);
     else
-        oribi__status_text(host, &out);
+        oribi__status_text(supervisor, &out);
     send_all(client->fd, out.p, out.len);
     oribi_buf_deinit(&out);
     drop(client);
 }
 
 /* "+2", "-1" are changes, "4" is the number itself. */
-static bool resize(struct oribi_host *host, struct oribi__client *client, const char *text, struct oribi_event *event)
+static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *client, const char *text, struct oribi_policy_event *event)
 {
     char *end;
     long number = strtol(text, &end, 10);
-    uint32_t most = host->sup.config.workers_max;
+    uint32_t most = supervisor->policy.config.workers_max;
     bool relative = *text == '+' || *text == '-';
     if (end == text || *end || number > ORIBI_WORKERS_MAX || number < -ORIBI_WORKERS_MAX) {
         answer(client, false, "workers takes +N, -N or N");
         return false;
     }
-    long target = relative ? (long)host->sup.target + number : number;
+    long target = relative ? (long)supervisor->policy.target + number : number;
     if (target < 1 || target > (long)most) {
         char line[80];
         (void)snprintf(line, sizeof(line), "workers: from 1 to %u", most); /* fits */
@@ -191,47 +191,47 @@ static bool resize(struct oribi_host *host, struct oribi__client *client, const 
     }
     char line[64];
     (void)snprintf(line, sizeof(line), "%ld worker%s, were %u", target, oribi_log_plural((uint64_t)target),
-                   host->sup.target); /* fits */
-    *event = (struct oribi_event){.type = ORIBI_EVENT_RESIZE, .delta = (int32_t)(target - (long)host->sup.target)};
+                   supervisor->policy.target); /* fits */
+    *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RESIZE, .delta = (int32_t)(target - (long)supervisor->policy.target)};
     answer(client, true, line);
     return event->delta != 0;
 }
 
-static bool wish(struct oribi__client *client, enum oribi__wish what, bool later, enum oribi_event_type type,
-                 struct oribi_event *event)
+static bool set_command(struct oribi__client *client, enum oribi__command what, bool later, enum oribi_policy_event_type type,
+                 struct oribi_policy_event *event)
 {
-    client->wish = what;
+    client->command = what;
     client->later = later;
-    *event = (struct oribi_event){.type = type};
+    *event = (struct oribi_policy_event){.type = type};
     return true;
 }
 
-static bool command(struct oribi_host *host, struct oribi__client *client, struct oribi_event *event)
+static bool command(struct oribi_supervisor *supervisor, struct oribi__client *client, struct oribi_policy_event *event)
 {
     const char *line = client->line;
     if (strcmp(line, "status") == 0 || strcmp(line, "status json") == 0) {
-        answer_status(host, client, line[6] != '\0');
+        answer_status(supervisor, client, line[6] != '\0');
         return false;
     }
-    if (host->sup.stopping && strncmp(line, "stop", 4) != 0) {
+    if (supervisor->policy.stopping && strncmp(line, "stop", 4) != 0) {
         answer(client, false, "the server stops");
         return false;
     }
     if (strcmp(line, "reload") == 0) {
-        oribi__kept_answer_now(host); /* what is kept for those before is not for this one */
-        return wish(client, ORIBI__WISH_RELOAD, host->sup.next_generation || host->sup.rolling, ORIBI_EVENT_RELOAD,
+        oribi__deferred_reply_now(supervisor); /* what is kept for those before is not for this one */
+        return set_command(client, ORIBI__COMMAND_RELOAD, supervisor->policy.next_generation || supervisor->policy.rolling, ORIBI_EVENT_RELOAD,
                     event);
     }
     if (strcmp(line, "upgrade") == 0)
-        return wish(client, ORIBI__WISH_UPGRADE, host->sup.upgrade_pid != 0, ORIBI_EVENT_UPGRADE, event);
+        return set_command(client, ORIBI__COMMAND_UPGRADE, supervisor->policy.upgrade_pid != 0, ORIBI_EVENT_UPGRADE, event);
     if (strcmp(line, "stop") == 0)
-        return wish(client, ORIBI__WISH_STOP, false, ORIBI_EVENT_STOP, event);
+        return set_command(client, ORIBI__COMMAND_STOP, false, ORIBI_EVENT_STOP, event);
     if (strcmp(line, "stop now") == 0)
-        return wish(client, ORIBI__WISH_STOP, false, ORIBI_EVENT_STOP_NOW, event);
+        return set_command(client, ORIBI__COMMAND_STOP, false, ORIBI_EVENT_STOP_NOW, event);
     if (strncmp(line, "workers ", 8) == 0)
-        return resize(host, client, line + 8, event);
+        return resize(supervisor, client, line + 8, event);
     if (strcmp(line, "reopen") == 0) {
-        *event = (struct oribi_event){.type = ORIBI_EVENT_REOPEN};
+        *event = (struct oribi_policy_event){.type = ORIBI_EVENT_REOPEN};
         answer(client, true, "log files are reopened");
         return true;
     }
@@ -241,12 +241,12 @@ static bool command(struct oribi_host *host, struct oribi__client *client, struc
 
 /* --- turns --- */
 
-static void accept_one(struct oribi_host *host, int fd)
+static void accept_one(struct oribi_supervisor *supervisor, int fd)
 {
     struct oribi_peer peer;
     bool allowed = oribi_os_peer(fd, &peer) == 0 && (peer.uid == 0 || peer.uid == geteuid());
     for (uint32_t i = 0; allowed && i < ORIBI__CLIENTS_MAX; i++) {
-        struct oribi__client *client = &host->control.clients[i];
+        struct oribi__client *client = &supervisor->control.clients[i];
         if (client->fd >= 0)
             continue;
         *client = (struct oribi__client){.fd = fd, .until = oribi_clock_ms() + PATIENCE_MS};
@@ -261,7 +261,7 @@ static void accept_one(struct oribi_host *host, int fd)
 static bool read_line(struct oribi__client *client)
 {
     char rest[64];
-    bool waits = client->wish != ORIBI__WISH_NONE;
+    bool waits = client->command != ORIBI__COMMAND_NONE;
     char *dst = waits ? rest : client->line + client->len;
     size_t room = waits ? sizeof(rest) : sizeof(client->line) - 1 - client->len;
     ssize_t n = oribi_os_read(client->fd, dst, room);
@@ -283,39 +283,39 @@ static bool read_line(struct oribi__client *client)
     return false;
 }
 
-bool oribi__control_turn(struct oribi_host *host, struct oribi_event *event)
+bool oribi__control_turn(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
 {
-    struct oribi__control *control = &host->control;
+    struct oribi__control *control = &supervisor->control;
     int fd;
     while (control->fd >= 0 && oribi_os_accept(control->fd, &fd, NULL, NULL) == 0)
-        accept_one(host, fd);
+        accept_one(supervisor, fd);
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
         struct oribi__client *client = &control->clients[i];
         if (client->fd < 0)
             continue;
-        if (read_line(client) && command(host, client, event))
+        if (read_line(client) && command(supervisor, client, event))
             return true;
-        if (client->fd >= 0 && client->wish == ORIBI__WISH_NONE && oribi_clock_ms() >= client->until)
+        if (client->fd >= 0 && client->command == ORIBI__COMMAND_NONE && oribi_clock_ms() >= client->until)
             drop(client);
     }
     return false;
 }
 
-size_t oribi__control_fds(const struct oribi_host *host, int *fds)
+size_t oribi__control_fds(const struct oribi_supervisor *supervisor, int *fds)
 {
     size_t count = 0;
-    fds[count++] = host->control.fd;
+    fds[count++] = supervisor->control.fd;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
-        fds[count++] = host->control.clients[i].fd;
+        fds[count++] = supervisor->control.clients[i].fd;
     return count;
 }
 
-int64_t oribi__control_deadline(const struct oribi_host *host)
+int64_t oribi__control_deadline(const struct oribi_supervisor *supervisor)
 {
     int64_t at = INT64_MAX;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
-        const struct oribi__client *client = &host->control.clients[i];
-        if (client->fd >= 0 && client->wish == ORIBI__WISH_NONE && client->until < at)
+        const struct oribi__client *client = &supervisor->control.clients[i];
+        if (client->fd >= 0 && client->command == ORIBI__COMMAND_NONE && client->until < at)
             at = client->until;
     }
     return at;

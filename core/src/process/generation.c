@@ -7,7 +7,7 @@
  *   ORIBI_LISTEN   the listening sockets, for both (inherited.h)
  *
  * A new generation tells its options and listeners before it says that it is ready; they are put into force when it becomes the current one. */
-#include "process/host_private.h"
+#include "process/supervisor_private.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
@@ -39,17 +39,17 @@ enum { TOLD_OPTIONS = sizeof(told_options) / sizeof(told_options[0]) };
 
 /* --- starting --- */
 
-struct oribi__mold_socket *oribi__mold_socket_of(struct oribi_host *host, int32_t pid)
+struct oribi__mold_socket *oribi__mold_socket_of(struct oribi_supervisor *supervisor, int32_t pid)
 {
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
-        if (host->molds[i].fd >= 0 && host->molds[i].pid == pid)
-            return &host->molds[i];
+        if (supervisor->molds[i].fd >= 0 && supervisor->molds[i].pid == pid)
+            return &supervisor->molds[i];
     return NULL;
 }
 
-void oribi__mold_socket_close(struct oribi_host *host, int32_t pid)
+void oribi__mold_socket_close(struct oribi_supervisor *supervisor, int32_t pid)
 {
-    struct oribi__mold_socket *mold = oribi__mold_socket_of(host, pid);
+    struct oribi__mold_socket *mold = oribi__mold_socket_of(supervisor, pid);
     if (!mold)
         return;
     oribi_os_close(mold->fd);
@@ -57,114 +57,114 @@ void oribi__mold_socket_close(struct oribi_host *host, int32_t pid)
 }
 
 /* Takes fd. Places suffice: the decisions keep no more molds than that. */
-static void keep_socket(struct oribi_host *host, int32_t pid, int fd)
+static void keep_socket(struct oribi_supervisor *supervisor, int32_t pid, int fd)
 {
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
-        if (host->molds[i].fd >= 0)
+        if (supervisor->molds[i].fd >= 0)
             continue;
-        host->molds[i] = (struct oribi__mold_socket){.pid = pid, .fd = fd};
+        supervisor->molds[i] = (struct oribi__mold_socket){.pid = pid, .fd = fd};
         return;
     }
     oribi_os_close(fd); /* the mold takes it for the order to leave */
 }
 
-void oribi__mold_started(struct oribi_host *host, pid_t pid)
+void oribi__mold_started(struct oribi_supervisor *supervisor, pid_t pid)
 {
-    host->has_started = true;
-    host->started = (struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED,
-                                         .generation = host->next_generation,
+    supervisor->has_started = true;
+    supervisor->started = (struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_STARTED,
+                                         .generation = supervisor->next_generation,
                                          .pid = pid < 0 ? -1 : pid,
                                          .text = pid < 0 ? oribi_os_error_text() : NULL};
     if (pid >= 0)
-        keep_socket(host, pid, host->next_mold_fds[0]);
+        keep_socket(supervisor, pid, supervisor->next_mold_fds[0]);
     else
-        oribi_os_close(host->next_mold_fds[0]);
-    oribi_os_close(host->next_mold_fds[1]);
-    host->next_mold_fds[0] = host->next_mold_fds[1] = -1;
+        oribi_os_close(supervisor->next_mold_fds[0]);
+    oribi_os_close(supervisor->next_mold_fds[1]);
+    supervisor->next_mold_fds[0] = supervisor->next_mold_fds[1] = -1;
 }
 
 /* ORIBI_LISTEN, and the descriptors that it names. It speaks for the variables of managers too, which are therefore emptied below. */
-static size_t collect_listeners(struct oribi_host *host, char *listen, size_t cap, int *keep)
+static size_t collect_listeners(struct oribi_supervisor *supervisor, char *listen, size_t cap, int *keep)
 {
     int n = snprintf(listen, cap, "ORIBI_LISTEN=");
-    (void)oribi_inherited_format(host->ties.listeners, listen + n, cap - (size_t)n);
+    (void)oribi_inherited_format(supervisor->ties.listeners, listen + n, cap - (size_t)n);
     size_t count = 0;
-    for (uint32_t i = 0; i < host->ties.listeners->count; i++)
-        keep[count++] = host->ties.listeners->items[i].fd;
+    for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
+        keep[count++] = supervisor->ties.listeners->items[i].fd;
     return count;
 }
 
-static int exec_mold(struct oribi_host *host, pid_t *pid)
+static int exec_mold(struct oribi_supervisor *supervisor, pid_t *pid)
 {
     char listen[ORIBI_INHERITED_TEXT_CAP + 16];
     char mold[160];
     char handoff[24];
     int keep[ORIBI_LISTENERS_MAX + 6];
-    size_t count = collect_listeners(host, listen, sizeof(listen), keep);
-    oribi_handoff_export(&host->ties.handoff, handoff, sizeof(handoff));
+    size_t count = collect_listeners(supervisor, listen, sizeof(listen), keep);
+    oribi_handoff_export(&supervisor->ties.handoff, handoff, sizeof(handoff));
     (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %s", (unsigned)LAYOUT,
-                   host->next_generation, host->next_mold_fds[1], host->ties.message_fd, host->ties.life_fd,
-                   host->ties.board.fd, host->ties.board.count, (long)host->pid, handoff); /* ten numbers fit */
-    keep[count++] = host->next_mold_fds[1];
-    keep[count++] = host->ties.message_fd;
-    keep[count++] = host->ties.life_fd;
-    keep[count++] = host->ties.board.fd;
-    keep[count++] = host->ties.handoff.take_fd;
-    keep[count++] = host->ties.handoff.give_fd;
+                   supervisor->next_generation, supervisor->next_mold_fds[1], supervisor->ties.message_fd, supervisor->ties.life_fd,
+                   supervisor->ties.board.fd, supervisor->ties.board.count, (long)supervisor->pid, handoff); /* ten numbers fit */
+    keep[count++] = supervisor->next_mold_fds[1];
+    keep[count++] = supervisor->ties.message_fd;
+    keep[count++] = supervisor->ties.life_fd;
+    keep[count++] = supervisor->ties.board.fd;
+    keep[count++] = supervisor->ties.handoff.take_fd;
+    keep[count++] = supervisor->ties.handoff.give_fd;
     char *extra[] = {mold, listen, (char *)"LISTEN_FDS=", (char *)"LISTEN_PID=", (char *)"ORIBI_UPGRADE=", NULL};
     oribi__children_ours(true);
-    int code = oribi_start_again(&host->start, extra, keep, count, pid);
+    int code = oribi_start_again(&supervisor->start, extra, keep, count, pid);
     oribi__children_ours(false);
     return code;
 }
 
-bool oribi__start_mold(struct oribi_host *host, uint32_t generation, bool fresh)
+bool oribi__start_mold(struct oribi_supervisor *supervisor, uint32_t generation, bool fresh)
 {
     pid_t pid = -1;
-    host->next_generation = generation;
-    if (!fresh && host->ties.prefork) { /* nothing is to be forked or loaded: we are that mold */
-        host->has_started = true;
-        host->started =
-            (struct oribi_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = generation, .pid = host->pid};
+    supervisor->next_generation = generation;
+    if (!fresh && supervisor->ties.prefork) { /* nothing is to be forked or loaded: we are that mold */
+        supervisor->has_started = true;
+        supervisor->started =
+            (struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = generation, .pid = supervisor->pid};
         return false;
     }
-    if (oribi_message_pair(host->next_mold_fds) < 0) {
-        host->next_mold_fds[0] = host->next_mold_fds[1] = -1;
-        oribi__mold_started(host, -1);
+    if (oribi_message_pair(supervisor->next_mold_fds) < 0) {
+        supervisor->next_mold_fds[0] = supervisor->next_mold_fds[1] = -1;
+        oribi__mold_started(supervisor, -1);
         return false;
     }
     if (!fresh)
         return true;
-    oribi__mold_started(host, exec_mold(host, &pid) < 0 ? -1 : pid);
+    oribi__mold_started(supervisor, exec_mold(supervisor, &pid) < 0 ? -1 : pid);
     return false;
 }
 
 /* --- what a new generation tells --- */
 
 /* Listeners that only the generation in question has brought along; it comes to nothing. */
-static void drop_adopted(struct oribi_host *host)
+static void drop_adopted(struct oribi_supervisor *supervisor)
 {
-    struct oribi_listeners *listeners = host->ties.listeners;
-    while (listeners->count > host->adopted_from)
+    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    while (listeners->count > supervisor->adopted_from)
         oribi_listener_close(&listeners->items[--listeners->count], true);
 }
 
-static void begin_telling(struct oribi_host *host, int32_t pid)
+static void begin_telling(struct oribi_supervisor *supervisor, int32_t pid)
 {
-    if (host->teller == pid)
+    if (supervisor->announcing_mold == pid)
         return;
-    oribi__generation_failed(host); /* what an earlier one told is void */
-    host->teller = pid;
+    oribi__generation_failed(supervisor); /* what an earlier one told is void */
+    supervisor->announcing_mold = pid;
 }
 
-void oribi__generation_failed(struct oribi_host *host)
+void oribi__generation_failed(struct oribi_supervisor *supervisor)
 {
-    drop_adopted(host);
-    host->teller = 0;
-    host->told_error[0] = '\0';
-    host->has_config = false;
-    host->named_count = 0;
-    host->adopted_from = host->ties.listeners->count;
+    drop_adopted(supervisor);
+    supervisor->announcing_mold = 0;
+    supervisor->announced_error[0] = '\0';
+    supervisor->has_config = false;
+    supervisor->named_count = 0;
+    supervisor->adopted_from = supervisor->ties.listeners->count;
 }
 
 static bool is_told(const char *name)
@@ -190,92 +190,92 @@ static void told_option(struct oribi_options *options, const char *line, size_t 
 }
 
 /* They are numbers all of them, so that this takes no memory: a server without any goes on with the generation it has. */
-static void told_options_text(struct oribi_host *host, const char *text)
+static void told_options_text(struct oribi_supervisor *supervisor, const char *text)
 {
-    struct oribi_options options = *host->ties.options;
+    struct oribi_options options = *supervisor->ties.options;
     for (const char *line = text; *line;) {
         size_t n = strcspn(line, "\n");
         told_option(&options, line, n);
         line += n + (line[n] == '\n');
     }
-    oribi__host_config(&options, host->sup.config.workers_max, &host->config);
-    host->config.patient = host->ties.prefork;
-    host->config.no_reopen = host->ties.usr1_foreign;
-    host->has_config = true;
+    oribi__supervisor_config(&options, supervisor->policy.config.workers_max, &supervisor->config);
+    supervisor->config.patient = supervisor->ties.prefork;
+    supervisor->config.no_reopen = supervisor->ties.usr1_foreign;
+    supervisor->has_config = true;
 }
 
-static void told_listener(struct oribi_host *host, const char *spec, int passed)
+static void told_listener(struct oribi_supervisor *supervisor, const char *spec, int passed)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
-    if (host->named_count < ORIBI_LISTENERS_MAX)
-        (void)snprintf(host->named[host->named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s", ORIBI_ADDRESS_TEXT_CAP - 1,
+    if (supervisor->named_count < ORIBI_LISTENERS_MAX)
+        (void)snprintf(supervisor->named[supervisor->named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s", ORIBI_ADDRESS_TEXT_CAP - 1,
                        spec);
-    if (passed >= 0 && oribi_listeners_adopt(host->ties.listeners, passed, ORIBI_ORIGIN_OWN, spec, error) < 0)
-        (void)snprintf(host->told_error, sizeof(host->told_error), "%s", error);
+    if (passed >= 0 && oribi_listeners_adopt(supervisor->ties.listeners, passed, ORIBI_ORIGIN_OWN, spec, error) < 0)
+        (void)snprintf(supervisor->announced_error, sizeof(supervisor->announced_error), "%s", error);
 }
 
-void oribi__generation_told(struct oribi_host *host, const struct oribi_message *message, int passed)
+void oribi__generation_announced(struct oribi_supervisor *supervisor, const struct oribi_message *message, int passed)
 {
-    if (!host->sup.next_generation || message->generation != host->sup.next_generation) {
+    if (!supervisor->policy.next_generation || message->generation != supervisor->policy.next_generation) {
         oribi_os_close(passed);
         return; /* the current one's mold was replaced: what is in force stays in force */
     }
-    begin_telling(host, message->pid);
+    begin_telling(supervisor, message->pid);
     if (message->kind == ORIBI_MESSAGE_MOLD_OPTIONS) {
-        told_options_text(host, message->text);
+        told_options_text(supervisor, message->text);
         oribi_os_close(passed);
     } else {
-        told_listener(host, message->text, passed);
+        told_listener(supervisor, message->text, passed);
     }
 }
 
-void oribi__generation_ready(struct oribi_host *host, struct oribi_event *event)
+void oribi__generation_ready(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
 {
-    if (host->teller != event->pid)
+    if (supervisor->announcing_mold != event->pid)
         return;
-    if (host->told_error[0]) {
+    if (supervisor->announced_error[0]) {
         event->type = ORIBI_EVENT_MOLD_FAILED;
-        event->text = host->told_error;
-        oribi__mold_socket_close(host, event->pid); /* it believes itself to be wanted, and is to leave */
-    } else if (host->has_config) {
-        event->config = &host->config;
+        event->text = supervisor->announced_error;
+        oribi__mold_socket_close(supervisor, event->pid); /* it believes itself to be wanted, and is to leave */
+    } else if (supervisor->has_config) {
+        event->config = &supervisor->config;
     }
 }
 
-static bool is_named(const struct oribi_host *host, const struct oribi_listener *item)
+static bool is_named(const struct oribi_supervisor *supervisor, const struct oribi_listener *item)
 {
-    for (uint32_t i = 0; i < host->named_count; i++)
-        if (strcmp(host->named[i], item->spec) == 0)
+    for (uint32_t i = 0; i < supervisor->named_count; i++)
+        if (strcmp(supervisor->named[i], item->spec) == 0)
             return true;
     return false;
 }
 
 /* Addresses that the new configuration does not have any more are closed here; workers of the old generation serve theirs until they go. */
-void oribi__generation_committed(struct oribi_host *host)
+void oribi__generation_committed(struct oribi_supervisor *supervisor)
 {
-    struct oribi_listeners *listeners = host->ties.listeners;
+    struct oribi_listeners *listeners = supervisor->ties.listeners;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
-        if (host->named_count > 0 && !is_named(host, item)) {
+        if (supervisor->named_count > 0 && !is_named(supervisor, item)) {
             oribi_log(ORIBI_LOG_INFO, "no longer listening on %s", item->text);
             oribi_listener_close(item, true);
             continue;
         }
-        if (i >= host->adopted_from)
+        if (i >= supervisor->adopted_from)
             oribi_log(ORIBI_LOG_INFO, "listening on %s as well", item->text);
         listeners->items[kept++] = *item;
     }
     listeners->count = kept;
-    host->adopted_from = kept;
-    oribi__generation_failed(host); /* everything told is in force: forget it */
+    supervisor->adopted_from = kept;
+    oribi__generation_failed(supervisor); /* everything told is in force: forget it */
 }
 
-bool oribi__mold_promoted(struct oribi_host *host, const struct oribi_message *message, int passed)
+bool oribi__mold_promoted(struct oribi_supervisor *supervisor, const struct oribi_message *message, int passed)
 {
     if (passed < 0)
         return false;
-    keep_socket(host, message->pid, passed);
+    keep_socket(supervisor, message->pid, passed);
     return true;
 }
 
@@ -346,29 +346,29 @@ void oribi__tell_generation(struct oribi__ties *ties, uint32_t generation)
 
 /* --- upgrade --- */
 
-static void step_aside(struct oribi_host *host)
+static void step_aside(struct oribi_supervisor *supervisor)
 {
     char path[4096];
-    if (host->pid_file.fd < 0)
+    if (supervisor->pid_file.fd < 0)
         return;
-    (void)snprintf(path, sizeof(path), "%s.old", host->pid_path); /* a path of the file system fits */
-    if (oribi_pid_file_rename(&host->pid_file, path) < 0)
+    (void)snprintf(path, sizeof(path), "%s.old", supervisor->pid_path); /* a path of the file system fits */
+    if (oribi_pid_file_rename(&supervisor->pid_file, path) < 0)
         oribi_log(ORIBI_LOG_WARN, "pid_file: cannot be renamed: %s", oribi_os_error_text());
 }
 
-void oribi__start_successor(struct oribi_host *host)
+void oribi__start_successor(struct oribi_supervisor *supervisor)
 {
     char listen[ORIBI_INHERITED_TEXT_CAP + 16];
     char upgrade[48];
     int keep[ORIBI_LISTENERS_MAX + 1];
     int fds[2];
     pid_t pid = -1;
-    size_t count = collect_listeners(host, listen, sizeof(listen), keep);
-    host->has_started = true;
-    host->started = (struct oribi_event){.type = ORIBI_EVENT_UPGRADE_STARTED, .pid = -1};
+    size_t count = collect_listeners(supervisor, listen, sizeof(listen), keep);
+    supervisor->has_started = true;
+    supervisor->started = (struct oribi_policy_event){.type = ORIBI_EVENT_UPGRADE_STARTED, .pid = -1};
     if (oribi_os_lift_pair(pipe2(fds, O_CLOEXEC | O_NONBLOCK), fds) < 0) {
         (void)oribi_os_fail();
-        host->started.text = oribi_os_error_text();
+        supervisor->started.text = oribi_os_error_text();
         return;
     }
     (void)snprintf(upgrade, sizeof(upgrade), "ORIBI_UPGRADE=%d", fds[1]); /* fits */
@@ -381,67 +381,67 @@ void oribi__start_successor(struct oribi_host *host)
                      (char *)"ORIBI_UPGRADE_WHY=1",
                      NULL};
     keep[count++] = fds[1];
-    host->successor_why_len = 0;
-    host->successor_tells = false;
-    step_aside(host);
+    supervisor->successor_why_len = 0;
+    supervisor->successor_tells = false;
+    step_aside(supervisor);
     oribi__children_ours(true);
-    int code = oribi_start_again(&host->start, extra, keep, count, &pid);
+    int code = oribi_start_again(&supervisor->start, extra, keep, count, &pid);
     oribi__children_ours(false);
     oribi_os_close(fds[1]);
     if (code < 0) {
-        host->started.text = oribi_os_error_text();
+        supervisor->started.text = oribi_os_error_text();
         oribi_os_close(fds[0]);
         return;
     }
-    host->started.pid = pid;
-    host->successor_fd = fds[0];
+    supervisor->started.pid = pid;
+    supervisor->successor_fd = fds[0];
 }
 
 /* A byte of what the successor says of its failure; the first failure is the one that is told on. */
-static void hear_why(struct oribi_host *host, char byte)
+static void hear_why(struct oribi_supervisor *supervisor, char byte)
 {
     if (!byte)
-        host->successor_tells = false;
-    else if (host->successor_why_len + 1 < sizeof(host->successor_why))
-        host->successor_why[host->successor_why_len++] = byte;
-    host->successor_why[host->successor_why_len] = '\0';
+        supervisor->successor_tells = false;
+    else if (supervisor->successor_why_len + 1 < sizeof(supervisor->successor_why))
+        supervisor->successor_why[supervisor->successor_why_len++] = byte;
+    supervisor->successor_why[supervisor->successor_why_len] = '\0';
 }
 
 /* Its death closes the pipe as well, and is told by waitpid(2). */
-bool oribi__successor_ready(struct oribi_host *host)
+bool oribi__successor_ready(struct oribi_supervisor *supervisor)
 {
     char byte;
-    if (host->successor_fd < 0)
+    if (supervisor->successor_fd < 0)
         return false;
     ssize_t n;
-    while ((n = oribi_os_read(host->successor_fd, &byte, 1)) == 1) {
-        if (host->successor_tells)
-            hear_why(host, byte);
+    while ((n = oribi_os_read(supervisor->successor_fd, &byte, 1)) == 1) {
+        if (supervisor->successor_tells)
+            hear_why(supervisor, byte);
         else if (byte == 'E')
-            host->successor_tells = true;
+            supervisor->successor_tells = true;
         else
             break;
     }
     if (n == ORIBI_AGAIN)
         return false;
-    oribi_os_close(host->successor_fd);
-    host->successor_fd = -1;
+    oribi_os_close(supervisor->successor_fd);
+    supervisor->successor_fd = -1;
     return n == 1;
 }
 
 /* In a successor: one write, so that what is told is whole. */
 static void tell_predecessor(int fd, const char *text)
 {
-    char line[sizeof(((struct oribi_host *)0)->successor_why) + 2];
+    char line[sizeof(((struct oribi_supervisor *)0)->successor_why) + 2];
     int n = snprintf(line, sizeof(line), "E%.*s", (int)strcspn(text, "\n"), text); /* cut when longer: a hint */
     if (n > 0)
         (void)oribi_os_write(fd, line, (size_t)n < sizeof(line) ? (size_t)n + 1 : sizeof(line)); /* it may be gone */
 }
 
-void oribi__successor_tell(struct oribi_host *host, const char *text)
+void oribi__successor_tell(struct oribi_supervisor *supervisor, const char *text)
 {
-    if (host->upgrade_fd >= 0 && host->upgrade_why)
-        tell_predecessor(host->upgrade_fd, text);
+    if (supervisor->upgrade_fd >= 0 && supervisor->upgrade_why)
+        tell_predecessor(supervisor->upgrade_fd, text);
 }
 
 /* In the environment, as long as no host or mold of ours has taken it over. */
@@ -466,13 +466,13 @@ void oribi_start_failed(const char *text)
         tell_predecessor((int)strtol(fd, NULL, 10), text);
 }
 
-void oribi__successor_failed(struct oribi_host *host)
+void oribi__successor_failed(struct oribi_supervisor *supervisor)
 {
     char error[ORIBI_OPTIONS_ERROR_CAP];
-    oribi_os_close(host->successor_fd);
-    host->successor_fd = -1;
-    if (host->pid_file.fd >= 0 && oribi_pid_file_rename(&host->pid_file, host->pid_path) < 0)
+    oribi_os_close(supervisor->successor_fd);
+    supervisor->successor_fd = -1;
+    if (supervisor->pid_file.fd >= 0 && oribi_pid_file_rename(&supervisor->pid_file, supervisor->pid_path) < 0)
         oribi_log(ORIBI_LOG_WARN, "pid_file: cannot be renamed back: %s", oribi_os_error_text());
-    if (host->ties.options->control && oribi__control_open(host, true, error) < 0)
+    if (supervisor->ties.options->control && oribi__control_open(supervisor, true, error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "%s", error);
 }

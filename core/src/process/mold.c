@@ -1,6 +1,6 @@
 /* The mold: told by its supervisor to fork workers, until its command socket ends. */
 #include "process/mold.h"
-#include "process/host_private.h"
+#include "process/supervisor_private.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
@@ -96,21 +96,21 @@ static int settle(struct oribi_mold *mold, pid_t parent, char *error)
     return 0;
 }
 
-int oribi_mold_enter(struct oribi_host *host, struct oribi_mold **out, char *error)
+int oribi_mold_enter(struct oribi_supervisor *supervisor, struct oribi_mold **out, char *error)
 {
     struct oribi_mold *mold = oribi_mem_alloc(1, sizeof(*mold));
-    pid_t parent = host->pid;
-    mold->ties = host->ties;
-    mold->generation = host->next_generation;
-    mold->socket_fd = host->next_mold_fds[1];
-    oribi__host_forget(host, mold->socket_fd);
+    pid_t parent = supervisor->pid;
+    mold->ties = supervisor->ties;
+    mold->generation = supervisor->next_generation;
+    mold->socket_fd = supervisor->next_mold_fds[1];
+    oribi__supervisor_forget(supervisor, mold->socket_fd);
     int code = settle(mold, parent, error);
     if (code == 0)
         *out = mold;
     return code;
 }
 
-int oribi_mold_inherit(const struct oribi_host_setup *setup, struct oribi_mold **out, char *error)
+int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_mold **out, char *error)
 {
     struct oribi__handed_down from;
     int code = oribi__handed_down_read(&from, error);

@@ -1,4 +1,4 @@
-/* The process that has loaded the application and forks workers when the supervisor says so, and the seat of such a
+/* The process that has loaded the application and forks workers when the supervisor says so, and the child of such a
  * worker. process_take.c and process_fork.c call these in the order that processes.h shows.
  *
  * Signals in a worker: TERM and QUIT drain, INT ends the process in the handler, USR1 reopens the logs, USR2 asks for a
@@ -8,10 +8,10 @@
 #ifndef ORIBI_PROCESS_MOLD_H
 #define ORIBI_PROCESS_MOLD_H
 
-#include "oribi/process/processes.h"
+#include "oribi/process/process.h"
 #include "oribi/worker/scoreboard.h"
 #include "oribi/worker/worker.h"
-#include "process/host.h"
+#include "process/supervisor.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,15 +20,15 @@
 
 struct oribi_mold;
 
-/* In the child forked at ORIBI_HOST_FORK_MOLD: takes host, closes what belongs to the supervisor alone, switches user and group if asked
+/* In the child forked at ORIBI_SUPERVISOR_FORK_MOLD: takes supervisor, closes what belongs to the supervisor alone, switches user and group if asked
  * for. Gives the mold. 0, or ORIBI_ESYS / ORIBI_EINVAL with one line in `error`, which the supervisor has then been told as well. */
-int oribi_mold_enter(struct oribi_host *host, struct oribi_mold **out, char *error);
+int oribi_mold_enter(struct oribi_supervisor *supervisor, struct oribi_mold **out, char *error);
 
 /* True in a command that a supervisor started to become its next mold. */
 bool oribi_mold_inherited(void);
 
 /* In such a command: the same for it; the supervisor is told of later failures only, so print `error`. Clears the environment variable, so that what the application starts knows nothing of it. */
-int oribi_mold_inherit(const struct oribi_host_setup *setup, struct oribi_mold **out, char *error);
+int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_mold **out, char *error);
 
 const struct oribi_options *oribi_mold_options(const struct oribi_mold *mold);
 struct oribi_listeners *oribi_mold_listeners(struct oribi_mold *mold);
@@ -57,71 +57,71 @@ void oribi_mold_before_fork(struct oribi_mold *mold);
 void oribi_mold_intermediate(struct oribi_mold *mold, pid_t pid);
 void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid);
 
-/* What the process title should say ("oribi mold, generation 1"). As oribi_host_title(). */
+/* What the process title should say ("oribi mold, generation 1"). As oribi_supervisor_title(). */
 size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap);
 
 void oribi_mold_destroy(struct oribi_mold *mold);
 
-/* --- a worker's seat: its place in the scoreboard and its ties to the supervisor --- */
+/* --- a worker's child: its place in the scoreboard and its ties to the supervisor --- */
 
-struct oribi_seat;
+struct oribi_child;
 
 /* In the grandchild: takes mold, installs a worker's signal handlers. Never fails. */
-struct oribi_seat *oribi_seat_enter(struct oribi_mold *mold);
+struct oribi_child *oribi_child_enter(struct oribi_mold *mold);
 
 /* Fills in everything oribi_worker_create() wants. All of it lives until the process ends. */
-void oribi_seat_setup(struct oribi_seat *seat, struct oribi_worker_setup *setup);
+void oribi_child_setup(struct oribi_child *child, struct oribi_worker_setup *setup);
 
-const struct oribi_options *oribi_seat_options(const struct oribi_seat *seat);
-struct oribi_slot *oribi_seat_slot(struct oribi_seat *seat);
-struct oribi_listeners *oribi_seat_listeners(struct oribi_seat *seat);
-uint32_t oribi_seat_index(const struct oribi_seat *seat); /* 0, 1, 2 … : name of the place, reused by later workers */
-uint32_t oribi_seat_generation(const struct oribi_seat *seat); /* 1 at start, one more per reload */
-int oribi_seat_life_fd(const struct oribi_seat *seat);         /* at EOF the supervisor is dead; borrowed */
+const struct oribi_options *oribi_child_options(const struct oribi_child *child);
+struct oribi_slot *oribi_child_slot(struct oribi_child *child);
+struct oribi_listeners *oribi_child_listeners(struct oribi_child *child);
+uint32_t oribi_child_index(const struct oribi_child *child); /* 0, 1, 2 … : name of the record, reused by later workers */
+uint32_t oribi_child_generation(const struct oribi_child *child); /* 1 at start, one more per reload */
+int oribi_child_life_fd(const struct oribi_child *child);         /* at EOF the supervisor is dead; borrowed */
 
 /* Ties the worker (NULL: none) to the signals and tells the supervisor that this worker serves. A stop that came before takes effect now. */
-void oribi_seat_ready(struct oribi_seat *seat, struct oribi_worker *worker);
+void oribi_child_ready(struct oribi_child *child, struct oribi_worker *worker);
 
 /* Borrows text: why this worker cannot serve. End the process with code 1 after it. */
-void oribi_seat_failed(struct oribi_seat *seat, const char *text, size_t len);
+void oribi_child_failed(struct oribi_child *child, const char *text, size_t len);
 
 /* Around the two forks that make a mold of this worker. The listeners are duplicated for it, because the worker closes its own in a child. */
-void oribi_seat_before_fork(struct oribi_seat *seat);
-void oribi_seat_after_fork(struct oribi_seat *seat, pid_t pid);
-struct oribi_mold *oribi_seat_promote(struct oribi_seat *seat);
+void oribi_child_before_fork(struct oribi_child *child);
+void oribi_child_after_fork(struct oribi_child *child, pid_t pid);
+struct oribi_mold *oribi_child_promote(struct oribi_child *child);
 
 /* What oribi_process_signalled() does. */
-void oribi_seat_signal(struct oribi_seat *seat, int number);
+void oribi_child_signal(struct oribi_child *child, int number);
 
 /* True from the moment a stop is announced (drain_delay): a readiness check should fail, requests are still welcome. */
-bool oribi_seat_stop_soon(const struct oribi_seat *seat);
+bool oribi_child_stop_soon(const struct oribi_child *child);
 
 /* True once the worker was told to stop (TERM, QUIT) or the supervisor is gone. */
-bool oribi_seat_stopping(struct oribi_seat *seat);
+bool oribi_child_stopping(struct oribi_child *child);
 
 /* Becomes readable at a signal and at the supervisor's end, for loops of their own; never read from it. Borrowed. */
-int oribi_seat_wake_fd(struct oribi_seat *seat);
+int oribi_child_wake_fd(struct oribi_child *child);
 
-/* What the process title should say ("oribi worker 2, generation 1, idle, 4711 requests"). As oribi_host_title(); cheap enough once a second. */
-size_t oribi_seat_title(struct oribi_seat *seat, char *dst, size_t cap);
+/* What the process title should say ("oribi worker 2, generation 1, idle, 4711 requests"). As oribi_supervisor_title(); cheap enough once a second. */
+size_t oribi_child_title(struct oribi_child *child, char *dst, size_t cap);
 
-/* Unties the worker from the signals: from here on INT ends the process, TERM and QUIT leave it to its own end. Takes seat. */
-void oribi_seat_leave(struct oribi_seat *seat);
+/* Unties the worker from the signals: from here on INT ends the process, TERM and QUIT leave it to its own end. Takes child. */
+void oribi_child_leave(struct oribi_child *child);
 
 /* --- a manager's worker: prefork.h --- */
 
-/* In the child: takes host, becomes the user that the options name. Gives the seat; NULL with `error`: end the process
+/* In the child: takes supervisor, becomes the user that the options name. Gives the child; NULL with `error`: end the process
  * with code 1. */
-struct oribi_seat *oribi_seat_enter_host(struct oribi_host *host, char *error);
+struct oribi_child *oribi_child_enter_managed(struct oribi_supervisor *supervisor, char *error);
 
-/* Tells the supervisor that the worker is up; for a seat of oribi_seat_enter() too. */
-void oribi_seat_begin(struct oribi_seat *seat);
+/* Tells the supervisor that the worker is up; for a child of oribi_child_enter() too. */
+void oribi_child_begin(struct oribi_child *child);
 
 /* What the functions of jobs.h do. */
-void oribi_seat_heed(struct oribi_seat *seat);
-bool oribi_seat_asked(struct oribi_seat *seat);
-void oribi_seat_job_begin(struct oribi_seat *seat, const char *text, size_t len);
-void oribi_seat_job_end(struct oribi_seat *seat);
-size_t oribi_seat_job_title(struct oribi_seat *seat, bool rest, char *dst, size_t cap);
+void oribi_child_watch_signals(struct oribi_child *child);
+bool oribi_child_asked(struct oribi_child *child);
+void oribi_child_job_begin(struct oribi_child *child, const char *text, size_t len);
+void oribi_child_job_end(struct oribi_child *child);
+size_t oribi_child_job_title(struct oribi_child *child, bool rest, char *dst, size_t cap);
 
 #endif

@@ -1,7 +1,7 @@
 /* The supervisor as a library: which options it has, what its signals mean, and the few calls that a manager has beyond a server's. Reading
  * order: oribi__prefork_signal, oribi__prefork_resume, then the calls. */
 #include "oribi/process/prefork.h"
-#include "process/host_private.h"
+#include "process/supervisor_private.h"
 #include "config/options_private.h"
 
 #include "oribi/base/clock.h"
@@ -84,29 +84,29 @@ void oribi_prefork_leave(struct oribi_prefork *prefork, int number)
         prefork->left |= (uint64_t)1 << (number - 1);
 }
 
-static const struct oribi_trap *trap_of(const struct oribi_host *host, int number)
+static const struct oribi_trap *trap_of(const struct oribi_supervisor *supervisor, int number)
 {
-    for (uint32_t i = 0; i < host->prefork.trap_count; i++)
-        if (host->prefork.traps[i].signal == number)
-            return &host->prefork.traps[i];
+    for (uint32_t i = 0; i < supervisor->prefork.trap_count; i++)
+        if (supervisor->prefork.traps[i].signal == number)
+            return &supervisor->prefork.traps[i];
     return NULL;
 }
 
 /* Ours by default; a program that has a handler of its own keeps it. */
-void oribi__prefork_begin(struct oribi_host *host, const struct oribi_prefork *prefork)
+void oribi__prefork_begin(struct oribi_supervisor *supervisor, const struct oribi_prefork *prefork)
 {
     static const int ours[] = {SIGTERM, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGTTIN, SIGTTOU};
     enum { OURS = sizeof(ours) / sizeof(ours[0]) };
     int numbers[OURS + ORIBI_TRAPS_MAX];
     size_t count = 0;
-    host->prefork = *prefork;
+    supervisor->prefork = *prefork;
     for (size_t i = 0; i < OURS; i++)
         if (!(prefork->left & (uint64_t)1 << (ours[i] - 1)))
             numbers[count++] = ours[i];
     for (uint32_t i = 0; i < prefork->trap_count; i++)
         numbers[count++] = prefork->traps[i].signal;
     oribi_signals_choose(numbers, count);
-    host->ties.usr1_foreign = prefork->left & (uint64_t)1 << (SIGUSR1 - 1) || trap_of(host, SIGUSR1);
+    supervisor->ties.usr1_foreign = prefork->left & (uint64_t)1 << (SIGUSR1 - 1) || trap_of(supervisor, SIGUSR1);
 }
 
 static bool ends(int number)
@@ -114,32 +114,32 @@ static bool ends(int number)
     return number == SIGTERM || number == SIGQUIT || number == SIGINT;
 }
 
-static bool trapped(struct oribi_host *host, const struct oribi_trap *trap, struct oribi_event *event)
+static bool trapped(struct oribi_supervisor *supervisor, const struct oribi_trap *trap, struct oribi_policy_event *event)
 {
-    host->trapped = trap->signal;
-    host->paused = true;
-    host->ending = ends(trap->signal);
-    if (host->ending)
+    supervisor->trapped = trap->signal;
+    supervisor->paused = true;
+    supervisor->ending = ends(trap->signal);
+    if (supervisor->ending)
         (void)oribi_sd_stopping();
-    *event = (struct oribi_event){.type = ORIBI_EVENT_PAUSE, .status = trap->send, .bytes = trap->interval_ms};
+    *event = (struct oribi_policy_event){.type = ORIBI_EVENT_PAUSE, .status = trap->send, .bytes = trap->interval_ms};
     return true;
 }
 
 /* What is not trapped: an end is brought about in order, and then the signal strikes as it would have without us. */
-static bool not_trapped(struct oribi_host *host, int number, struct oribi_event *event)
+static bool not_trapped(struct oribi_supervisor *supervisor, int number, struct oribi_policy_event *event)
 {
     switch (number) {
     case SIGHUP: /* also sent when the terminal goes away */
         if (!oribi_process_terminal_gone()) {
             event->type = ORIBI_EVENT_RELOAD;
-            return !host->paused;
+            return !supervisor->paused;
         }
         /* fall through */
     case SIGTERM:
     case SIGQUIT:
     case SIGINT:
         event->type = number == SIGINT ? ORIBI_EVENT_STOP_NOW : ORIBI_EVENT_STOP;
-        host->strike = host->strike ? host->strike : number;
+        supervisor->reraise = supervisor->reraise ? supervisor->reraise : number;
         return true;
     case SIGUSR1:
         event->type = ORIBI_EVENT_REOPEN;
@@ -149,47 +149,47 @@ static bool not_trapped(struct oribi_host *host, int number, struct oribi_event 
         event->type = ORIBI_EVENT_RESIZE;
         event->delta = number == SIGTTIN ? 1 : -1;
         return true;
-    default: /* CHLD: the dead are looked for anyway; 0: oribi_host_wake() */
+    default: /* CHLD: the dead are looked for anyway; 0: oribi_supervisor_wake() */
         return false;
     }
 }
 
-bool oribi__prefork_signal(struct oribi_host *host, int number, struct oribi_event *event)
+bool oribi__prefork_signal(struct oribi_supervisor *supervisor, int number, struct oribi_policy_event *event)
 {
-    const struct oribi_trap *trap = trap_of(host, number);
-    *event = (struct oribi_event){.type = ORIBI_EVENT_TICK};
-    if (ends(number) && (host->sup.stopping || (host->paused && host->ending))) {
+    const struct oribi_trap *trap = trap_of(supervisor, number);
+    *event = (struct oribi_policy_event){.type = ORIBI_EVENT_TICK};
+    if (ends(number) && (supervisor->policy.stopping || (supervisor->paused && supervisor->ending))) {
         event->type = ORIBI_EVENT_STOP_NOW; /* the second one */
         return true;
     }
     if (!trap)
-        return not_trapped(host, number, event);
-    if (!host->paused)
-        return trapped(host, trap, event);
-    if (!host->pending || ends(number))
-        host->pending = number; /* for the next start */
+        return not_trapped(supervisor, number, event);
+    if (!supervisor->paused)
+        return trapped(supervisor, trap, event);
+    if (!supervisor->pending || ends(number))
+        supervisor->pending = number; /* for the next start */
     return false;
 }
 
-/* A client's wish is the signal that means the same, so that a program hears of it as of the signal. */
-bool oribi__prefork_wish(struct oribi_host *host, struct oribi_event *event)
+/* A client's command is the signal that means the same, so that a program hears of it as of the signal. */
+bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
 {
     switch (event->type) {
     case ORIBI_EVENT_STOP:
-        return oribi__prefork_signal(host, SIGTERM, event);
+        return oribi__prefork_signal(supervisor, SIGTERM, event);
     case ORIBI_EVENT_STOP_NOW:
-        if (!trap_of(host, SIGINT))
-            return oribi__prefork_signal(host, SIGINT, event);
+        if (!trap_of(supervisor, SIGINT))
+            return oribi__prefork_signal(supervisor, SIGINT, event);
         return true;
     case ORIBI_EVENT_RELOAD:
-        if (!trap_of(host, SIGHUP) && host->paused)
-            oribi__control_answer(host, ORIBI__WISH_RELOAD, 1, "the program does something else just now");
-        if (!trap_of(host, SIGHUP))
-            return !host->paused;
-        oribi__control_answer(host, ORIBI__WISH_RELOAD, 0, "the program was told, as by HUP");
-        return oribi__prefork_signal(host, SIGHUP, event);
+        if (!trap_of(supervisor, SIGHUP) && supervisor->paused)
+            oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, 1, "the program does something else just now");
+        if (!trap_of(supervisor, SIGHUP))
+            return !supervisor->paused;
+        oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, 0, "the program was told, as by HUP");
+        return oribi__prefork_signal(supervisor, SIGHUP, event);
     case ORIBI_EVENT_UPGRADE:
-        oribi__control_answer(host, ORIBI__WISH_UPGRADE, 1, "this is no server: reload it, or start another one");
+        oribi__control_answer(supervisor, ORIBI__COMMAND_UPGRADE, 1, "this is no server: reload it, or start another one");
         return false;
     default:
         return true;
@@ -197,76 +197,76 @@ bool oribi__prefork_wish(struct oribi_host *host, struct oribi_event *event)
 }
 
 /* What was trapped while the program was busy elsewhere comes first: a stop must not be forgotten because of a new start. */
-bool oribi__prefork_resume(struct oribi_host *host, struct oribi_event *event)
+bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
 {
-    host->resume_asked = false;
-    if (host->pending) {
-        const struct oribi_trap *trap = trap_of(host, host->pending);
-        host->pending = 0;
-        return trapped(host, trap, event);
+    supervisor->resume_asked = false;
+    if (supervisor->pending) {
+        const struct oribi_trap *trap = trap_of(supervisor, supervisor->pending);
+        supervisor->pending = 0;
+        return trapped(supervisor, trap, event);
     }
-    host->paused = host->ending = false;
-    *event = (struct oribi_event){.type = ORIBI_EVENT_RESUME};
+    supervisor->paused = supervisor->ending = false;
+    *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RESUME};
     return true;
 }
 
 /* --- the manager's calls --- */
 
-void oribi_host_resume(struct oribi_host *host)
+void oribi_supervisor_resume(struct oribi_supervisor *supervisor)
 {
-    host->resume_asked = host->paused;
+    supervisor->resume_asked = supervisor->paused;
 }
 
-void oribi_host_configure(struct oribi_host *host)
+void oribi_supervisor_configure(struct oribi_supervisor *supervisor)
 {
-    struct oribi_supervisor *sup = &host->sup;
-    uint32_t before = sup->config.workers;
-    uint32_t most = sup->config.workers_max;
-    oribi__host_config(host->ties.options, most, &sup->config);
-    sup->config.patient = true;
-    sup->config.no_reopen = host->ties.usr1_foreign;
-    if (sup->config.workers != before)
-        sup->target = sup->config.workers;
+    struct oribi_policy *policy = &supervisor->policy;
+    uint32_t before = policy->config.workers;
+    uint32_t most = policy->config.workers_max;
+    oribi__supervisor_config(supervisor->ties.options, most, &policy->config);
+    policy->config.patient = true;
+    policy->config.no_reopen = supervisor->ties.usr1_foreign;
+    if (policy->config.workers != before)
+        policy->target = policy->config.workers;
 }
 
-uint32_t oribi_host_workers(const struct oribi_host *host)
+uint32_t oribi_supervisor_workers(const struct oribi_supervisor *supervisor)
 {
-    return oribi_supervisor_alive(&host->sup);
+    return oribi_policy_alive(&supervisor->policy);
 }
 
-uint32_t oribi_host_signal_all(struct oribi_host *host, int number)
+uint32_t oribi_supervisor_signal_all(struct oribi_supervisor *supervisor, int number)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < host->sup.slot_count; i++) {
-        const struct oribi_place *place = &host->sup.places[i];
-        bool reaped = host->has_dead && host->dead.pid == place->pid; /* its number may be another's by now */
-        if (!oribi_supervisor_has_process(&host->sup, i) || reaped || !oribi_process_is_below(place->pid) ||
-            kill(place->pid, number) < 0)
+    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
+        const struct oribi_worker_record *record = &supervisor->policy.records[i];
+        bool reaped = supervisor->has_dead && supervisor->dead.pid == record->pid; /* its number may be another's by now */
+        if (!oribi_policy_has_process(&supervisor->policy, i) || reaped || !oribi_process_is_below(record->pid) ||
+            kill(record->pid, number) < 0)
             continue;
-        oribi_supervisor_told(&host->sup, i, number, oribi_clock_ms());
+        oribi_policy_told(&supervisor->policy, i, number, oribi_clock_ms());
         count++;
     }
     return count;
 }
 
-void oribi_host_before_fork(struct oribi_host *host)
+void oribi_supervisor_before_fork(struct oribi_supervisor *supervisor)
 {
-    host->can_outlive_thread = !oribi_os_is_main_thread();
+    supervisor->can_outlive_thread = !oribi_os_is_main_thread();
     oribi__children_ours(true);
     oribi_signals_hold();
 }
 
-void oribi_host_worker_forked(struct oribi_host *host, pid_t pid)
+void oribi_supervisor_worker_forked(struct oribi_supervisor *supervisor, pid_t pid)
 {
     if (pid < 0)
         (void)oribi_os_fail(); /* keeps the reason's words */
     oribi__children_ours(false);
     oribi_signals_release();
-    host->has_started = true;
-    host->started = (struct oribi_event){.type = ORIBI_EVENT_WORKER_FORKED,
-                                         .generation = host->spawn.generation,
-                                         .slot = host->spawn.slot,
-                                         .ticket = host->spawn.ticket,
+    supervisor->has_started = true;
+    supervisor->started = (struct oribi_policy_event){.type = ORIBI_EVENT_WORKER_FORKED,
+                                         .generation = supervisor->spawn.generation,
+                                         .slot = supervisor->spawn.slot,
+                                         .ticket = supervisor->spawn.ticket,
                                          .pid = pid < 0 ? -1 : pid,
                                          .text = pid < 0 ? oribi_os_error_text() : NULL};
 }

@@ -1,6 +1,6 @@
 /* How a process gets its role: by being created, or by a fork of another. */
 #include "process/process_private.h"
-#include "process/host_private.h"
+#include "process/supervisor_private.h"
 
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
@@ -22,7 +22,7 @@ void oribi_process_start_failed(const char *text)
 
 int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_process **out, char *error)
 {
-    const struct oribi_host_setup inner = {.options = setup->options,
+    const struct oribi_supervisor_setup inner = {.options = setup->options,
                                            .listeners = setup->listeners,
                                            .program = setup->program,
                                            .argv = setup->argv,
@@ -34,7 +34,7 @@ int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_p
     p->manager = setup->manager != NULL;
     p->role = mold ? ORIBI_ROLE_MOLD : ORIBI_ROLE_SUPERVISOR;
     p->stage = mold ? ORIBI__BEGIN : ORIBI__SERVING;
-    int code = mold ? oribi_mold_inherit(&inner, &p->mold, error) : oribi_host_create(&inner, &p->host, error);
+    int code = mold ? oribi_mold_inherit(&inner, &p->mold, error) : oribi_supervisor_create(&inner, &p->supervisor, error);
     if (code < 0)
         oribi_mem_free(p);
     else
@@ -42,13 +42,13 @@ int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_p
     return code;
 }
 
-/* The handlers of a worker look at its seat until the process is gone, and its language may still ask. */
+/* The handlers of a worker look at its child until the process is gone, and its language may still ask. */
 void oribi_process_destroy(struct oribi_process *p)
 {
     if (getpid() != p->pid || p->role == ORIBI_ROLE_WORKER)
         return;
-    if (p->role == ORIBI_ROLE_SUPERVISOR && p->host)
-        oribi_host_destroy(p->host);
+    if (p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor)
+        oribi_supervisor_destroy(p->supervisor);
     oribi_mem_free(p);
 }
 
@@ -58,9 +58,9 @@ void oribi__process_hold(struct oribi_process *p, enum oribi_fork_kind kind)
     if (p->role == ORIBI_ROLE_MOLD)
         oribi_mold_before_fork(p->mold);
     else if (p->role == ORIBI_ROLE_WORKER)
-        oribi_seat_before_fork(p->seat);
+        oribi_child_before_fork(p->child);
     else if (p->role == ORIBI_ROLE_SUPERVISOR && kind == ORIBI_FORK_WORKER)
-        oribi_host_before_fork(p->host);
+        oribi_supervisor_before_fork(p->supervisor);
     else if (p->role == ORIBI_ROLE_SUPERVISOR)
         oribi_signals_hold();
 }
@@ -69,7 +69,7 @@ void oribi__process_hold(struct oribi_process *p, enum oribi_fork_kind kind)
 
 static void become_daemon(struct oribi_process *p)
 {
-    oribi_host_daemon_enter(p->host);
+    oribi_supervisor_daemon_enter(p->supervisor);
     oribi_signals_release();
 }
 
@@ -78,8 +78,8 @@ static void become_mold(struct oribi_process *p)
     char error[ORIBI_OPTIONS_ERROR_CAP];
     p->role = ORIBI_ROLE_MOLD;
     p->stage = ORIBI__BEGIN;
-    p->failed = oribi_mold_enter(p->host, &p->mold, error) < 0; /* the supervisor has been told */
-    p->host = NULL;
+    p->failed = oribi_mold_enter(p->supervisor, &p->mold, error) < 0; /* the supervisor has been told */
+    p->supervisor = NULL;
     oribi_signals_release();
 }
 
@@ -87,9 +87,9 @@ static void become_mold_of_worker(struct oribi_process *p)
 {
     p->role = ORIBI_ROLE_MOLD;
     p->stage = ORIBI__SERVING;
-    p->mold = oribi_seat_promote(p->seat);
+    p->mold = oribi_child_promote(p->child);
     p->failed = !p->mold; /* it is logged */
-    p->seat = NULL;
+    p->child = NULL;
 }
 
 /* A manager's worker is up as soon as it is made: its loop is the program's. */
@@ -98,13 +98,13 @@ static void become_worker(struct oribi_process *p)
     char error[ORIBI_OPTIONS_ERROR_CAP];
     p->role = ORIBI_ROLE_WORKER;
     p->stage = ORIBI__BEGIN;
-    p->seat = p->mold ? oribi_seat_enter(p->mold) : oribi_seat_enter_host(p->host, error);
-    p->failed = !p->seat; /* likewise */
-    p->host = NULL;
+    p->child = p->mold ? oribi_child_enter(p->mold) : oribi_child_enter_managed(p->supervisor, error);
+    p->failed = !p->child; /* likewise */
+    p->supervisor = NULL;
     p->mold = NULL;
     p->forked_pid = 0;
-    if (p->manager && p->seat)
-        oribi_seat_begin(p->seat);
+    if (p->manager && p->child)
+        oribi_child_begin(p->child);
 }
 
 static void forked_in_child(struct oribi_process *p)
@@ -115,7 +115,7 @@ static void forked_in_child(struct oribi_process *p)
         become_daemon(p);
         break;
     case ORIBI_FORK_MOLD:
-        if (p->host)
+        if (p->supervisor)
             become_mold(p);
         else
             become_mold_of_worker(p);
@@ -135,15 +135,15 @@ static void forked_in_child(struct oribi_process *p)
 static void supervisor_forked(struct oribi_process *p, pid_t pid)
 {
     if (p->step.fork == ORIBI_FORK_WORKER) { /* it releases the signals itself */
-        oribi_host_worker_forked(p->host, pid);
+        oribi_supervisor_worker_forked(p->supervisor, pid);
         p->forked_pid = pid > 0 ? pid : 0;
         return;
     }
     if (p->step.fork == ORIBI_FORK_MOLD) {
-        oribi_host_forked(p->host, pid);
+        oribi_supervisor_forked(p->supervisor, pid);
     } else {
         p->role = ORIBI_ROLE_STARTER;
-        oribi__starter_enter(p->host, pid);
+        oribi__starter_enter(p->supervisor, pid);
     }
     oribi_signals_release();
 }
@@ -171,7 +171,7 @@ static void forked_in_parent(struct oribi_process *p, pid_t pid)
         intermediate_forked(p, pid);
         break;
     case ORIBI_ROLE_WORKER:
-        oribi_seat_after_fork(p->seat, pid);
+        oribi_child_after_fork(p->child, pid);
         break;
     case ORIBI_ROLE_STARTER: /* never asks for one */
         break;

@@ -1,9 +1,9 @@
 /* The handle of processes.h, shared by process_take.c (which step comes when), process_fork.c (what forks change) and
- * seat.c (what the worker's loop asks in each round). */
+ * child.c (what the worker's loop asks in each round). */
 #ifndef ORIBI_PROCESS_PROCESS_PRIVATE_H
 #define ORIBI_PROCESS_PROCESS_PRIVATE_H
 
-#include "oribi/process/processes.h"
+#include "oribi/process/process.h"
 
 #include "process/mold.h"
 
@@ -21,8 +21,8 @@ enum oribi__stage {
 };
 
 struct oribi_process {
-    struct oribi_seat *seat; /* of a worker; first, because the worker's loop reads it in each round */
-    struct oribi_host *host; /* of a supervisor and its starter */
+    struct oribi_child *child; /* of a worker; first, because the worker's loop reads it in each round */
+    struct oribi_supervisor *supervisor; /* of a supervisor and its starter */
     struct oribi_mold *mold; /* of a mold and its intermediate */
     enum oribi_role role;
     enum oribi__stage stage;
@@ -41,11 +41,11 @@ struct oribi_process {
 /* As the step FORK: the signals are held back, and the fork handler leaves the descriptors alone. */
 void oribi__process_hold(struct oribi_process *p, enum oribi_fork_kind kind);
 
-/* host_start.c: the process that --daemonize was given to. A failed fork (pid < 0) is told there and then. */
-void oribi__starter_enter(struct oribi_host *host, pid_t pid);
-void oribi__starter_wait(const struct oribi_host *host, int64_t ms);
+/* start.c: the process that --daemonize was given to. A failed fork (pid < 0) is told there and then. */
+void oribi__starter_enter(struct oribi_supervisor *supervisor, pid_t pid);
+void oribi__starter_wait(const struct oribi_supervisor *supervisor, int64_t ms);
 
 /* The code it is to end with, or -1 as long as the daemon has said nothing. */
-int oribi__starter_take(struct oribi_host *host);
+int oribi__starter_take(struct oribi_supervisor *supervisor);
 
 #endif

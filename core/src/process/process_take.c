@@ -1,8 +1,8 @@
-/* One handle and one loop for every role of a process: which step comes when. What a role does is in host.c, mold.c
- * and seat.c; how a process gets its role is in process_fork.c. Reading order: oribi_process_take, take_supervisor,
+/* One handle and one loop for every role of a process: which step comes when. What a role does is in supervisor.c, mold.c
+ * and child.c; how a process gets its role is in process_fork.c. Reading order: oribi_process_take, take_supervisor,
  * take_mold, take_intermediate, take_worker. */
 #include "process/process_private.h"
-#include "process/host_private.h"
+#include "process/supervisor_private.h"
 
 #include "oribi/base/mem.h"
 #include "oribi/process/prefork.h"
@@ -38,9 +38,9 @@ static const struct oribi_step *ask_for_fork(struct oribi_process *p, enum oribi
 static const struct oribi_step *hook(struct oribi_process *p, const char *name)
 {
     struct oribi_step step = {.type = ORIBI_STEP_HOOK, .hook = name};
-    if (p->seat) {
-        step.index = oribi_seat_index(p->seat);
-        step.generation = oribi_seat_generation(p->seat);
+    if (p->child) {
+        step.index = oribi_child_index(p->child);
+        step.generation = oribi_child_generation(p->child);
     }
     return give(p, step);
 }
@@ -48,7 +48,7 @@ static const struct oribi_step *hook(struct oribi_process *p, const char *name)
 /* --- supervisor --- */
 
 /* What goes with every hook of the supervisor's own; one that tells of no process has no reason either. */
-static const struct oribi_step *supervisor_hook(struct oribi_process *p, const struct oribi_host_action *action)
+static const struct oribi_step *supervisor_hook(struct oribi_process *p, const struct oribi_supervisor_action *action)
 {
     return give(p, (struct oribi_step){.type = ORIBI_STEP_HOOK,
                                        .hook = action->hook,
@@ -57,12 +57,12 @@ static const struct oribi_step *supervisor_hook(struct oribi_process *p, const s
                                        .reason = action->pid ? action->reason : NULL});
 }
 
-static const struct oribi_step *supervisor_exit(struct oribi_process *p, const struct oribi_host_action *action)
+static const struct oribi_step *supervisor_exit(struct oribi_process *p, const struct oribi_supervisor_action *action)
 {
     int signal = action->signal;
     int code = action->exit_code;
-    oribi_host_destroy(p->host);
-    p->host = NULL;
+    oribi_supervisor_destroy(p->supervisor);
+    p->supervisor = NULL;
     (void)leave(p, code, false);
     p->step.signal = signal;
     return &p->step;
@@ -80,22 +80,22 @@ static const struct oribi_step *take_supervisor(struct oribi_process *p)
         p->stage = ORIBI__SERVING;
         return ask_for_fork(p, ORIBI_FORK_WORKER);
     }
-    const struct oribi_host_action *action = oribi_host_take(p->host);
+    const struct oribi_supervisor_action *action = oribi_supervisor_take(p->supervisor);
     switch (action->type) {
-    case ORIBI_HOST_NONE:
+    case ORIBI_SUPERVISOR_NONE:
         return give_type(p, ORIBI_STEP_WAIT);
-    case ORIBI_HOST_FORK_DAEMON:
+    case ORIBI_SUPERVISOR_FORK_DAEMON:
         return ask_for_fork(p, ORIBI_FORK_DAEMON);
-    case ORIBI_HOST_FORK_MOLD:
+    case ORIBI_SUPERVISOR_FORK_MOLD:
         return ask_for_fork(p, ORIBI_FORK_MOLD);
-    case ORIBI_HOST_FORK_WORKER:
+    case ORIBI_SUPERVISOR_FORK_WORKER:
         p->stage = ORIBI__HOOKED;
         return hook(p, "before_fork");
-    case ORIBI_HOST_TRAPPED:
+    case ORIBI_SUPERVISOR_TRAPPED:
         return give(p, (struct oribi_step){.type = ORIBI_STEP_TRAPPED, .signal = action->signal});
-    case ORIBI_HOST_HOOK:
+    case ORIBI_SUPERVISOR_HOOK:
         return supervisor_hook(p, action);
-    case ORIBI_HOST_EXIT:
+    case ORIBI_SUPERVISOR_EXIT:
         break;
     }
     return supervisor_exit(p, action);
@@ -103,7 +103,7 @@ static const struct oribi_step *take_supervisor(struct oribi_process *p)
 
 static const struct oribi_step *take_starter(struct oribi_process *p)
 {
-    int code = oribi__starter_take(p->host);
+    int code = oribi__starter_take(p->supervisor);
     return code < 0 ? give_type(p, ORIBI_STEP_WAIT) : leave(p, code, true);
 }
 
@@ -175,7 +175,7 @@ static const struct oribi_step *worker_ran(struct oribi_process *p)
 
 static const struct oribi_step *worker_exit(struct oribi_process *p)
 {
-    oribi_seat_leave(p->seat);
+    oribi_child_leave(p->child);
     return leave(p, 0, false);
 }
 
@@ -244,17 +244,17 @@ const struct oribi_step *oribi_process_take(struct oribi_process *p)
 void oribi_process_wait(struct oribi_process *p, int64_t ms)
 {
     if (p->role == ORIBI_ROLE_SUPERVISOR)
-        oribi_host_wait_for(p->host, ms);
+        oribi_supervisor_wait_for(p->supervisor, ms);
     else if (p->role == ORIBI_ROLE_STARTER)
-        oribi__starter_wait(p->host, ms);
+        oribi__starter_wait(p->supervisor, ms);
     else if (p->mold)
         oribi_mold_wait(p->mold);
 }
 
 void oribi_process_wake(struct oribi_process *p)
 {
-    if (p->role == ORIBI_ROLE_SUPERVISOR && p->host)
-        oribi_host_wake(p->host);
+    if (p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor)
+        oribi_supervisor_wake(p->supervisor);
     else if (p->mold)
         oribi_mold_wake(p->mold);
 }
@@ -266,8 +266,8 @@ void oribi_process_failed(struct oribi_process *p, const char *text, size_t len)
     p->failed = true;
     if (p->mold)
         oribi_mold_failed(p->mold, text, len);
-    else if (p->seat)
-        oribi_seat_failed(p->seat, text, len);
+    else if (p->child)
+        oribi_child_failed(p->child, text, len);
 }
 
 enum oribi_role oribi_process_role(const struct oribi_process *p)
@@ -277,32 +277,32 @@ enum oribi_role oribi_process_role(const struct oribi_process *p)
 
 size_t oribi_process_title(struct oribi_process *p, char *dst, size_t cap)
 {
-    if (p->role == ORIBI_ROLE_WORKER && p->seat)
-        return oribi_seat_title(p->seat, dst, cap);
+    if (p->role == ORIBI_ROLE_WORKER && p->child)
+        return oribi_child_title(p->child, dst, cap);
     if (p->role == ORIBI_ROLE_MOLD && p->mold)
         return oribi_mold_title(p->mold, dst, cap);
-    return p->role == ORIBI_ROLE_SUPERVISOR && p->host ? oribi_host_title(p->host, dst, cap) : 0;
+    return p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor ? oribi_supervisor_title(p->supervisor, dst, cap) : 0;
 }
 
 /* --- a manager --- */
 
 void oribi_process_resume(struct oribi_process *p)
 {
-    oribi_host_resume(p->host);
+    oribi_supervisor_resume(p->supervisor);
 }
 
 void oribi_process_configure(struct oribi_process *p)
 {
-    if (p->host)
-        oribi_host_configure(p->host);
+    if (p->supervisor)
+        oribi_supervisor_configure(p->supervisor);
 }
 
 uint32_t oribi_process_signal_all(struct oribi_process *p, int signal)
 {
-    return p->host ? oribi_host_signal_all(p->host, signal) : 0;
+    return p->supervisor ? oribi_supervisor_signal_all(p->supervisor, signal) : 0;
 }
 
 uint32_t oribi_process_workers(const struct oribi_process *p)
 {
-    return p->host ? oribi_host_workers(p->host) : 0;
+    return p->supervisor ? oribi_supervisor_workers(p->supervisor) : 0;
 }

@@ -1,5 +1,5 @@
 /* What the server is doing, as a table for people and as JSON for programs, from the scoreboard. */
-#include "process/host_private.h"
+#include "process/supervisor_private.h"
 
 #include "oribi/base/log.h"
 #include "oribi/base/clock.h"
@@ -37,49 +37,49 @@ __attribute__((format(printf, 2, 3))) static void put(struct oribi_buf *out, con
         (void)oribi_buf_try_append(out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
 }
 
-static const char *state_of(const struct oribi_place *place, const struct oribi_slot *slot)
+static const char *state_of(const struct oribi_worker_record *record, const struct oribi_slot *slot)
 {
-    switch (place->state) {
-    case ORIBI_PLACE_SPAWNING:
-    case ORIBI_PLACE_BOOTING:
+    switch (record->state) {
+    case ORIBI_RECORD_SPAWNING:
+    case ORIBI_RECORD_BOOTING:
         return "starting";
-    case ORIBI_PLACE_SERVING:
+    case ORIBI_RECORD_SERVING:
         return atomic_load(&slot->call_started_us) ? "busy" : "idle";
-    case ORIBI_PLACE_LEAVING:
-    case ORIBI_PLACE_STOPPING:
+    case ORIBI_RECORD_LEAVING:
+    case ORIBI_RECORD_STOPPING:
         return "draining";
-    case ORIBI_PLACE_KILLED:
+    case ORIBI_RECORD_KILLED:
         return "killed";
-    case ORIBI_PLACE_HELD:
+    case ORIBI_RECORD_HELD:
         return "held";
-    case ORIBI_PLACE_FREE:
-    case ORIBI_PLACE_LOST:
+    case ORIBI_RECORD_FREE:
+    case ORIBI_RECORD_LOST:
         break;
     }
     return NULL;
 }
 
-static const char *doing(const struct oribi_supervisor *sup)
+static const char *doing(const struct oribi_policy *policy)
 {
-    if (sup->stopping)
+    if (policy->stopping)
         return "stopping";
-    if (sup->stop_at)
+    if (policy->stop_at)
         return "stopping soon";
-    if (sup->next_generation)
+    if (policy->next_generation)
         return "reloading";
-    if (sup->rolling || sup->reforking)
+    if (policy->rolling || policy->reforking)
         return "replacing workers";
-    if (sup->upgrade_pid)
+    if (policy->upgrade_pid)
         return "upgrading";
-    return sup->up ? "serving" : "starting";
+    return policy->up ? "serving" : "starting";
 }
 
-static void sum(const struct oribi_host *host, struct oribi__totals *totals)
+static void sum(const struct oribi_supervisor *supervisor, struct oribi__totals *totals)
 {
-    *totals = host->totals;
-    for (uint32_t i = 0; i < host->sup.slot_count; i++)
-        if (oribi_supervisor_has_process(&host->sup, i))
-            oribi__totals_add(totals, &host->ties.board.slots[i]);
+    *totals = supervisor->totals;
+    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
+        if (oribi_policy_has_process(&supervisor->policy, i))
+            oribi__totals_add(totals, &supervisor->ties.board.slots[i]);
 }
 
 /* The slot's line may change while it is copied; what a peer chose stays printable and without quotes. */
@@ -104,13 +104,13 @@ struct memory {
     int64_t shared;
 };
 
-static void measure(const struct oribi_place *place, struct memory *memory)
+static void measure(const struct oribi_worker_record *record, struct memory *memory)
 {
     *memory = (struct memory){0};
-    if (place->pid <= 0)
+    if (record->pid <= 0)
         return;
-    memory->bytes = oribi_process_memory(place->pid);
-    oribi_process_memory_split(place->pid, &memory->own, &memory->shared);
+    memory->bytes = oribi_process_memory(record->pid);
+    oribi_process_memory_split(record->pid, &memory->own, &memory->shared);
 }
 
 static long long in_mb(int64_t bytes)
@@ -138,24 +138,24 @@ static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
         put(out, "  %u/%u threads", busy, threads);
 }
 
-void oribi__status_text(struct oribi_host *host, struct oribi_buf *out)
+void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out)
 {
-    const struct oribi_supervisor *sup = &host->sup;
+    const struct oribi_policy *policy = &supervisor->policy;
     struct oribi__totals totals;
     int64_t now_ms = oribi_clock_ms();
-    sum(host, &totals);
-    put(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", host->ties.program, host->pid, doing(sup),
-        sup->generation, oribi_supervisor_serving(sup), sup->target, oribi_log_plural(sup->target),
-        (long long)(now_ms - host->started_ms) / 1000);
-    for (uint32_t i = 0; i < host->ties.listeners->count; i++)
-        put(out, "listening on %s\n", host->ties.listeners->items[i].text);
+    sum(supervisor, &totals);
+    put(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->ties.program, supervisor->pid, doing(policy),
+        policy->generation, oribi_policy_serving(policy), policy->target, oribi_log_plural(policy->target),
+        (long long)(now_ms - supervisor->started_ms) / 1000);
+    for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
+        put(out, "listening on %s\n", supervisor->ties.listeners->items[i].text);
     put(out, "%llu requests, %llu connections, %llu worker exits\n\n", (unsigned long long)totals.requests,
         (unsigned long long)totals.connections, (unsigned long long)totals.worker_exits);
     put(out, "worker      pid  gen  state     requests  open  queued   MB  own  shared   age s  call\n");
-    for (uint32_t i = 0; i < sup->slot_count; i++) {
-        const struct oribi_place *place = &sup->places[i];
-        const struct oribi_slot *slot = &host->ties.board.slots[i];
-        const char *state = state_of(place, slot);
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        const struct oribi_worker_record *record = &policy->records[i];
+        const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
+        const char *state = state_of(record, slot);
         char line[ORIBI_SLOT_LINE_CAP] = "";
         struct memory memory;
         if (!state)
@@ -163,11 +163,11 @@ void oribi__status_text(struct oribi_host *host, struct oribi_buf *out)
         int64_t call = call_ms(slot, oribi_clock_us());
         if (call > 0)
             copy_line(slot, line);
-        measure(place, &memory);
-        put(out, "%6u %8d %4u  %-8s %9llu %5u %7u %4lld %4lld %7lld %7lld", i, place->pid, place->generation, state,
+        measure(record, &memory);
+        put(out, "%6u %8d %4u  %-8s %9llu %5u %7u %4lld %4lld %7lld %7lld", i, record->pid, record->generation, state,
             (unsigned long long)load(&slot->request_count), atomic_load(&slot->connections_open),
             atomic_load(&slot->queue_len), in_mb(memory.bytes), in_mb(memory.own), in_mb(memory.shared),
-            place->ready_at ? (long long)(now_ms - place->ready_at) / 1000 : 0);
+            record->ready_at ? (long long)(now_ms - record->ready_at) / 1000 : 0);
         put_threads(out, slot);
         if (call > 0)
             put(out, "  %lld ms %s", (long long)call, line);
@@ -175,10 +175,10 @@ void oribi__status_text(struct oribi_host *host, struct oribi_buf *out)
     }
 }
 
-static void put_worker(struct oribi_host *host, struct oribi_buf *out, uint32_t i, const char *state)
+static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i, const char *state)
 {
-    const struct oribi_place *place = &host->sup.places[i];
-    const struct oribi_slot *slot = &host->ties.board.slots[i];
+    const struct oribi_worker_record *record = &supervisor->policy.records[i];
+    const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
     char line[ORIBI_SLOT_LINE_CAP] = "";
     int64_t call = call_ms(slot, oribi_clock_us());
     if (call > 0)
@@ -187,26 +187,26 @@ static void put_worker(struct oribi_host *host, struct oribi_buf *out, uint32_t 
     uint32_t threads;
     count_threads(slot, &busy, &threads);
     put(out, "{\"worker\":%u,\"pid\":%d,\"generation\":%u,\"state\":\"%s\",\"requests\":%llu,\"connections_open\":%u,",
-        i, place->pid, place->generation, state, (unsigned long long)load(&slot->request_count),
+        i, record->pid, record->generation, state, (unsigned long long)load(&slot->request_count),
         atomic_load(&slot->connections_open));
     put(out, "\"threads\":%u,\"threads_busy\":%u,", threads, busy);
     struct memory memory;
-    measure(place, &memory);
+    measure(record, &memory);
     put(out, "\"queued\":%u,\"memory_bytes\":%lld,\"memory_own_bytes\":%lld,\"memory_shared_bytes\":%lld,",
         atomic_load(&slot->queue_len), (long long)memory.bytes, (long long)memory.own, (long long)memory.shared);
     put(out, "\"age_ms\":%lld,\"call_ms\":%lld,\"call\":\"%s\"}",
-        place->ready_at ? (long long)(oribi_clock_ms() - place->ready_at) : 0, (long long)call, line);
+        record->ready_at ? (long long)(oribi_clock_ms() - record->ready_at) : 0, (long long)call, line);
 }
 
-void oribi__status_json(struct oribi_host *host, struct oribi_buf *out)
+void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out)
 {
-    const struct oribi_supervisor *sup = &host->sup;
+    const struct oribi_policy *policy = &supervisor->policy;
     struct oribi__totals totals;
-    sum(host, &totals);
+    sum(supervisor, &totals);
     put(out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
-        host->ties.program, host->pid, doing(sup), sup->generation, oribi_supervisor_serving(sup), sup->target);
+        supervisor->ties.program, supervisor->pid, doing(policy), policy->generation, oribi_policy_serving(policy), policy->target);
     put(out, "\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
-        (long long)(oribi_clock_ms() - host->started_ms), (unsigned long long)totals.requests,
+        (long long)(oribi_clock_ms() - supervisor->started_ms), (unsigned long long)totals.requests,
         (unsigned long long)totals.connections, (unsigned long long)totals.bytes_in,
         (unsigned long long)totals.bytes_out);
     put(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,", (unsigned long long)totals.evicted,
@@ -216,18 +216,18 @@ void oribi__status_json(struct oribi_host *host, struct oribi_buf *out)
     for (int i = 1; i < 6; i++)
         put(out, ",\"%dxx\":%llu", i, (unsigned long long)totals.status_class[i]);
     put(out, "},\"listeners\":[");
-    for (uint32_t i = 0; i < host->ties.listeners->count; i++) /* an address holds no quotes but in a file's name */
+    for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++) /* an address holds no quotes but in a file's name */
         put(out, "%s\"%s\"", i ? "," : "",
-            strpbrk(host->ties.listeners->items[i].text, "\"\\") ? "?" : host->ties.listeners->items[i].text);
+            strpbrk(supervisor->ties.listeners->items[i].text, "\"\\") ? "?" : supervisor->ties.listeners->items[i].text);
     put(out, "],\"processes\":[");
     bool first = true;
-    for (uint32_t i = 0; i < sup->slot_count; i++) {
-        const char *state = state_of(&sup->places[i], &host->ties.board.slots[i]);
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        const char *state = state_of(&policy->records[i], &supervisor->ties.board.slots[i]);
         if (!state)
             continue;
         put(out, "%s", first ? "" : ",");
         first = false;
-        put_worker(host, out, i, state);
+        put_worker(supervisor, out, i, state);
     }
     put(out, "]}\n");
 }

@@ -4,7 +4,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
  *
  * A worker looks at its listeners only when it has nothing else to do, so that connections go to whoever is idle; when every sibling is
  * busy too it takes some each turn, so that kept-alive clients who saturate the workers cannot starve newcomers. */
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -18,41 +18,41 @@ enum {
     CLOSE_RESTING_BATCH = 16, /* when descriptors are out: the application needs some too */
 };
 
-void oribi__gates_unwatch(struct oribi_worker *w)
+void oribi__listener_watches_unwatch(struct oribi_worker *w)
 {
-    if (!w->gates_open)
+    if (!w->listeners_open)
         return;
-    for (uint32_t i = 0; i < w->gate_count; i++) {
-        oribi_loop_remove(w->reactor.loop, &w->gates[i].watch);
-        w->gates[i].ready = false;
+    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
+        oribi_loop_remove(w->reactor.loop, &w->listener_watches[i].watch);
+        w->listener_watches[i].ready = false;
     }
-    w->gates_open = false;
+    w->listeners_open = false;
 }
 
 static void pause_accepting(struct oribi_worker *w)
 {
-    oribi__gates_unwatch(w);
+    oribi__listener_watches_unwatch(w);
     w->own_due = true; /* a descriptor that is not there any more fails in many ways */
     w->pause_until_ms = w->reactor.now_ms + ACCEPT_PAUSE_MS;
 }
 
 /* For what cannot be helped here: tried again after a pause, so that a listener that fails for good keeps nobody awake. */
-static void complain(struct oribi_worker *w, const struct oribi__gate *gate, const char *what)
+static void complain(struct oribi_worker *w, const struct oribi__listener_watch *listener_watch, const char *what)
 {
-    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
-        oribi_log(ORIBI_LOG_ERROR, "cannot %s %s: %s", what, gate->listener->text, oribi_os_error_text());
+    if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_ERROR, "cannot %s %s: %s", what, listener_watch->listener->text, oribi_os_error_text());
     pause_accepting(w);
 }
 
-void oribi__gates_open(struct oribi_worker *w)
+void oribi__listener_watches_open(struct oribi_worker *w)
 {
-    if (w->gates_open || w->stopping)
+    if (w->listeners_open || w->stopping)
         return;
-    w->gates_open = true;
-    for (uint32_t i = 0; i < w->gate_count; i++) {
-        struct oribi__gate *gate = &w->gates[i];
-        if (oribi_loop_add(w->reactor.loop, &gate->watch, gate->listener->fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0) {
-            complain(w, gate, "watch");
+    w->listeners_open = true;
+    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
+        struct oribi__listener_watch *listener_watch = &w->listener_watches[i];
+        if (oribi_loop_add(w->reactor.loop, &listener_watch->watch, listener_watch->listener->fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0) {
+            complain(w, listener_watch, "watch");
             return;
         }
     }
@@ -98,7 +98,7 @@ static bool beyond_limit(const struct oribi_worker *w)
 
 int64_t oribi__room_wait_ms(const struct oribi_worker *w)
 {
-    bool waits = beyond_limit(w) || (oribi__at_limit(w) && !w->gates_open); /* somebody in the backlog, too */
+    bool waits = beyond_limit(w) || (oribi__at_limit(w) && !w->listeners_open); /* somebody in the backlog, too */
     return waits && !w->stopping ? oribi_reactor_room_ms(&w->reactor) : -1;
 }
 
@@ -108,7 +108,7 @@ bool oribi__make_room(struct oribi_worker *w)
     if (!beyond_limit(w) || !oribi_reactor_make_room(&w->reactor, &room))
         return false;
     oribi__count(&w->slot->evicted_count, 1);
-    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+    if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "connections_max (%u) reached: closed a connection %s %lld ms for a new one",
                   w->options->connections_max,
                   room.head ? "whose request head was not finished for" : "that was idle for", (long long)room.age_ms);
@@ -118,10 +118,10 @@ bool oribi__make_room(struct oribi_worker *w)
 /* Newcomers wait in the backlog until a turn finds room. The kernel has told us of them, so an idle sibling would not hear of them. */
 static void no_room(struct oribi_worker *w)
 {
-    oribi__gates_unwatch(w);
+    oribi__listener_watches_unwatch(w);
     if (oribi__idle_siblings(w) > 0)
-        oribi_handoff_rouse(&w->pool);
-    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+        oribi_handoff_notify(&w->handoff);
+    if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "connections_max (%u) reached and all of them are in use: new connections wait",
                   w->options->connections_max);
 }
@@ -131,8 +131,8 @@ static void no_room(struct oribi_worker *w)
 /* The kernel woke us, and will wake no sibling for the same newcomer. */
 static void leave_to_siblings(struct oribi_worker *w)
 {
-    oribi_handoff_rouse(&w->pool);
-    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+    oribi_handoff_notify(&w->handoff);
+    if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "out of file descriptors: new connections are left to other workers for %d ms",
                   ACCEPT_PAUSE_MS);
     pause_accepting(w);
@@ -149,7 +149,7 @@ static void out_of_descriptors(struct oribi_worker *w)
     while (closed < CLOSE_RESTING_BATCH && oribi_reactor_make_room(&w->reactor, &room))
         closed++;
     oribi__count(&w->slot->evicted_count, closed);
-    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+    if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "out of file descriptors: closed %u connections without a request, accepting %s",
                   closed, closed ? "goes on" : "pauses for a second");
     if (closed == 0)
@@ -157,12 +157,12 @@ static void out_of_descriptors(struct oribi_worker *w)
 }
 
 /* 0 when there may be more, also after a failure that a pause may cure; ORIBI_AGAIN, or a code. */
-static int accept_next(struct oribi_worker *w, struct oribi__gate *gate)
+static int accept_next(struct oribi_worker *w, struct oribi__listener_watch *listener_watch)
 {
     struct sockaddr_storage peer;
     socklen_t peer_len = sizeof(peer);
     int fd;
-    int result = oribi_os_accept(gate->listener->fd, &fd, &peer, &peer_len);
+    int result = oribi_os_accept(listener_watch->listener->fd, &fd, &peer, &peer_len);
     if (result == ORIBI_ECLOSED)
         return 0;
     if (result == ORIBI_ELIMIT || result == ORIBI_ENOMEM) {
@@ -171,12 +171,12 @@ static int accept_next(struct oribi_worker *w, struct oribi__gate *gate)
     }
     if (result < 0)
         return result;
-    struct oribi_conn *c = oribi_conn_open(&w->reactor, fd, gate->listener);
+    struct oribi_conn *c = oribi_conn_open(&w->reactor, fd, listener_watch->listener);
     if (!c)
         return 0;
-    if (!gate->listener->is_unix)
+    if (!listener_watch->listener->is_unix)
         set_address(c, &peer);
-    c->proxy_awaited = (gate->listener->proxy || w->options->proxy_protocol) &&
+    c->proxy_awaited = (listener_watch->listener->proxy || w->options->proxy_protocol) &&
                        oribi_trust_has(&w->trust, oribi_slice(c->addr, c->addr_len));
     oribi__count(&w->slot->connection_count, 1);
     bool stopping = oribi_worker_stopping(w); /* then its other connections go anyway */
@@ -190,75 +190,75 @@ static int accept_next(struct oribi_worker *w, struct oribi__gate *gate)
 }
 
 /* True for a listener that ends with the server. */
-static bool is_last(const struct oribi_worker *w, const struct oribi__gate *gate)
+static bool is_last(const struct oribi_worker *w, const struct oribi__listener_watch *listener_watch)
 {
-    return !gate->listener->inherited && !w->orphaned &&
+    return !listener_watch->listener->inherited && !w->orphaned &&
            atomic_load_explicit(&w->slot->stop_soon, memory_order_acquire) == ORIBI_STOP_LAST;
 }
 
 /* True if there may be more, and now. */
-static bool accept_one(struct oribi_worker *w, struct oribi__gate *gate)
+static bool accept_one(struct oribi_worker *w, struct oribi__listener_watch *listener_watch)
 {
-    int result = accept_next(w, gate);
+    int result = accept_next(w, listener_watch);
     if (result < 0 && result != ORIBI_AGAIN)
         oribi__own_check(w);
-    if (result < 0 && result != ORIBI_AGAIN && !is_last(w, gate)) /* else its end has come before our signal */
-        complain(w, gate, "accept from");
+    if (result < 0 && result != ORIBI_AGAIN && !is_last(w, listener_watch)) /* else its end has come before our signal */
+        complain(w, listener_watch, "accept from");
     return result == 0 && w->reactor.now_ms >= w->pause_until_ms;
 }
 
 /* The kernel woke one sleeper for each waiting connection, and if that was us, nobody else will hear of it: what waits now is ours to take,
  * after we have left the sleepers' queue. Found as a request without an answer in a reload. */
-void oribi__gates_close(struct oribi_worker *w)
+void oribi__listener_watches_close(struct oribi_worker *w)
 {
-    if (!w->gates_open)
+    if (!w->listeners_open)
         return;
-    oribi__gates_unwatch(w);
-    for (uint32_t i = 0; i < w->gate_count; i++)
-        while (!is_last(w, &w->gates[i]) && accept_one(w, &w->gates[i]))
+    oribi__listener_watches_unwatch(w);
+    for (uint32_t i = 0; i < w->listener_watch_count; i++)
+        while (!is_last(w, &w->listener_watches[i]) && accept_one(w, &w->listener_watches[i]))
             continue;
 }
 
 /* True while the listener may have somebody for us. A unix socket was shut before we were told, so an empty queue stays empty; of TCP we hear its end by
  * accept(2) failing with EINVAL, when the supervisor has seen that nobody waits. */
-static bool empty_gate(struct oribi_worker *w, struct oribi__gate *gate)
+static bool empty_gate(struct oribi_worker *w, struct oribi__listener_watch *listener_watch)
 {
     int result = 0;
     while (!oribi__at_limit(w) && w->reactor.now_ms >= w->pause_until_ms && result == 0)
-        result = accept_next(w, gate);
-    gate->over = result < 0 && (result != ORIBI_AGAIN || gate->listener->is_unix);
-    return !gate->over;
+        result = accept_next(w, listener_watch);
+    listener_watch->over = result < 0 && (result != ORIBI_AGAIN || listener_watch->listener->is_unix);
+    return !listener_watch->over;
 }
 
-void oribi__gates_quit(struct oribi_worker *w)
+void oribi__listener_watches_quit(struct oribi_worker *w)
 {
-    oribi__gates_unwatch(w);
-    for (uint32_t i = 0; i < w->gate_count; i++) {
-        struct oribi__gate *gate = &w->gates[i];
-        if (gate->closed)
+    oribi__listener_watches_unwatch(w);
+    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
+        struct oribi__listener_watch *listener_watch = &w->listener_watches[i];
+        if (listener_watch->closed)
             continue;
-        while (!gate->listener->inherited && accept_one(w, gate))
+        while (!listener_watch->listener->inherited && accept_one(w, listener_watch))
             continue;
-        oribi__own_drop(&w->own, gate->listener->fd);
-        oribi_os_close(gate->listener->fd);
-        gate->closed = true;
+        oribi__own_drop(&w->own, listener_watch->listener->fd);
+        oribi_os_close(listener_watch->listener->fd);
+        listener_watch->closed = true;
     }
 }
 
 /* True while the supervisor has not said whether this listener ends: it gets a signal to the process group no sooner than we do. */
-static bool may_be_last(const struct oribi_worker *w, const struct oribi__gate *gate)
+static bool may_be_last(const struct oribi_worker *w, const struct oribi__listener_watch *listener_watch)
 {
     return w->stopping && atomic_load_explicit(&w->stop_signalled, memory_order_relaxed) && !w->orphaned &&
-           !gate->listener->inherited && w->reactor.now_ms - w->stop_ms < ORIBI_DRAIN_GRACE_MS &&
+           !listener_watch->listener->inherited && w->reactor.now_ms - w->stop_ms < ORIBI_DRAIN_GRACE_MS &&
            atomic_load_explicit(&w->slot->stop_soon, memory_order_acquire) < ORIBI_STOP_TOLD;
 }
 
 bool oribi__last_call(struct oribi_worker *w)
 {
     bool more = false;
-    for (uint32_t i = 0; i < w->gate_count; i++) {
-        struct oribi__gate *gate = &w->gates[i];
-        if (!gate->over && (may_be_last(w, gate) || (is_last(w, gate) && empty_gate(w, gate))))
+    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
+        struct oribi__listener_watch *listener_watch = &w->listener_watches[i];
+        if (!listener_watch->over && (may_be_last(w, listener_watch) || (is_last(w, listener_watch) && empty_gate(w, listener_watch))))
             more = true;
     }
     return more;
@@ -271,9 +271,9 @@ void oribi__accept_in_call(struct oribi_worker *w)
     bool paused = w->stopping || oribi__retiring(w) || w->reactor.now_ms < w->pause_until_ms;
     if (paused || !oribi__limits_waiting(w) || oribi__idle_siblings(w) > 0)
         return;
-    for (uint32_t i = 0; i < w->gate_count; i++) {
+    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
         for (int left = ACCEPT_BATCH; left > 0; left--) {
-            if (!has_room(w) || w->gates[i].over || !accept_one(w, &w->gates[i]))
+            if (!has_room(w) || w->listener_watches[i].over || !accept_one(w, &w->listener_watches[i]))
                 break;
         }
     }
@@ -283,7 +283,7 @@ static uint32_t accept_budget(const struct oribi_worker *w)
 {
     uint32_t budget;
     bool idle_elsewhere = oribi__idle_siblings(w) > 0; /* the kernel wakes one of them instead */
-    if (oribi__leave_to_sleepers(w, w->gates_ready_us))
+    if (oribi__leave_to_sleepers(w, w->listeners_ready_us))
         return 0;
     if (w->reactor.queue_len > 0)
         budget = idle_elsewhere && !w->woken ? 0 : 1;
@@ -292,19 +292,19 @@ static uint32_t accept_budget(const struct oribi_worker *w)
     return budget;
 }
 
-void oribi__gates_rotate(struct oribi_worker *w)
+void oribi__listener_watches_rotate(struct oribi_worker *w)
 {
-    if (!w->gates_open || !w->setup.board || w->setup.board->count < 2)
+    if (!w->listeners_open || !w->setup.board || w->setup.board->count < 2)
         return;
-    for (uint32_t i = 0; i < w->gate_count; i++) {
-        oribi_loop_rotate(w->reactor.loop, &w->gates[i].watch);
-        if (!w->gates[i].watch.added) {
-            complain(w, &w->gates[i], "watch");
+    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
+        oribi_loop_rotate(w->reactor.loop, &w->listener_watches[i].watch);
+        if (!w->listener_watches[i].watch.added) {
+            complain(w, &w->listener_watches[i], "watch");
             return;
         }
     }
-    if (w->pool_watched) /* what others share is not for us next either */
-        oribi_loop_rotate(w->reactor.loop, &w->pool_watch);
+    if (w->handoff_watched) /* what others share is not for us next either */
+        oribi_loop_rotate(w->reactor.loop, &w->handoff_watch);
 }
 
 /* Connections that stay, or went on to a sibling because we have enough, move us to the end of the kernel's queue of sleepers, see oribi_loop_rotate(). */
@@ -315,7 +315,7 @@ static void rotate(struct oribi_worker *w)
         return;
     w->rotate_due = false;
     w->registered_seen = registered;
-    oribi__gates_rotate(w);
+    oribi__listener_watches_rotate(w);
 }
 
 void oribi__accept_turn(struct oribi_worker *w)
@@ -324,31 +324,31 @@ void oribi__accept_turn(struct oribi_worker *w)
         return;
     while (oribi__at_limit(w) && oribi__make_room(w)) /* siblings' connections, and those that stayed though there was no room */
         continue;
-    if (!w->gates_open && w->reactor.now_ms >= w->pause_until_ms && has_room(w))
-        oribi__gates_open(w);
-    if (w->gates_open)
+    if (!w->listeners_open && w->reactor.now_ms >= w->pause_until_ms && has_room(w))
+        oribi__listener_watches_open(w);
+    if (w->listeners_open)
         rotate(w);
-    if (!w->gates_open)
+    if (!w->listeners_open)
         return;
     uint32_t budget = UINT32_MAX; /* found out only when somebody waits */
-    for (uint32_t i = 0; i < w->gate_count && w->gates_open; i++) {
-        struct oribi__gate *gate = &w->gates[i];
-        if (!gate->ready)
+    for (uint32_t i = 0; i < w->listener_watch_count && w->listeners_open; i++) {
+        struct oribi__listener_watch *listener_watch = &w->listener_watches[i];
+        if (!listener_watch->ready)
             continue;
         if (budget == UINT32_MAX)
             budget = accept_budget(w);
-        while (budget > 0 && gate->ready && w->gates_open) {
+        while (budget > 0 && listener_watch->ready && w->listeners_open) {
             budget--;
             if (!has_room(w))
                 no_room(w);
-            else if (!accept_one(w, gate))
-                gate->ready = false;
+            else if (!accept_one(w, listener_watch))
+                listener_watch->ready = false;
         }
     }
     bool left = false;
-    for (uint32_t i = 0; i < w->gate_count; i++) {
-        left |= w->gates[i].ready;
-        w->gates[i].ready = false; /* level-triggered: the next poll says it again */
+    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
+        left |= w->listener_watches[i].ready;
+        w->listener_watches[i].ready = false; /* level-triggered: the next poll says it again */
     }
-    w->gates_ready_us = !left ? 0 : w->gates_ready_us ? w->gates_ready_us : w->reactor.now_us;
+    w->listeners_ready_us = !left ? 0 : w->listeners_ready_us ? w->listeners_ready_us : w->reactor.now_us;
 }

@@ -1,78 +1,78 @@
 /* The clock of a call: when the call is over its deadline (call_timeout), and what puts that off.
  *
  *   take ─► the application runs ─► waits for its client ─► runs on ─► answered ─► the application runs on ─► back
- *           now + call_timeout      no deadline             anew                    anew, oribi_hand_after()
+ *           now + call_timeout      no deadline             anew                    anew, oribi_thread_after()
  *
  * Every byte that the application writes begins the clock anew, so that a stream may last. An extension holds for as long as the application has asked for,
  * whatever happens meanwhile. The clock is written by the thread of the call, and an extension by any thread of the application; the helper, the
  * supervisor and the handler of the deadline's signal read it at any time (deadline.c). */
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 
-static bool has_clock(const struct oribi_hand *hand)
+static bool has_clock(const struct oribi_thread *thread)
 {
-    return hand->worker->options->call_timeout_ms > 0;
+    return thread->worker->options->call_timeout_ms > 0;
 }
 
 /* What the supervisor sees of several calls follows their clocks. The reactor is not held. */
-static void publish(const struct oribi_hand *hand)
+static void publish(const struct oribi_thread *thread)
 {
-    struct oribi_worker *w = hand->worker;
+    struct oribi_worker *w = thread->worker;
     if (!oribi__shared(w))
         return;
     oribi__enter(w);
-    oribi__hands_publish(w);
+    oribi__threads_publish(w);
     oribi__leave(w);
 }
 
 /* Another thread may extend the deadline at the same moment: whoever of the two comes last sees the extension. */
-static void wind(struct oribi_hand *hand, int64_t now_us)
+static void wind(struct oribi_thread *thread, int64_t now_us)
 {
     int64_t extended_us;
     do {
-        extended_us = atomic_load(&hand->extended_us);
-        int64_t until_us = now_us + hand->worker->options->call_timeout_ms * 1000;
-        atomic_store(hand->deadline_us, until_us > extended_us ? until_us : extended_us);
-    } while (atomic_load(&hand->extended_us) != extended_us);
+        extended_us = atomic_load(&thread->extended_us);
+        int64_t until_us = now_us + thread->worker->options->call_timeout_ms * 1000;
+        atomic_store(thread->deadline_us, until_us > extended_us ? until_us : extended_us);
+    } while (atomic_load(&thread->extended_us) != extended_us);
 }
 
-void oribi__clock_anew(struct oribi_hand *hand)
+void oribi__clock_anew(struct oribi_thread *thread)
 {
-    if (!has_clock(hand))
+    if (!has_clock(thread))
         return;
-    wind(hand, oribi_clock_us());
-    if (oribi__shared(hand->worker))
-        oribi__hands_publish(hand->worker);
+    wind(thread, oribi_clock_us());
+    if (oribi__shared(thread->worker))
+        oribi__threads_publish(thread->worker);
 }
 
-void oribi_hand_begin_anew(struct oribi_hand *hand)
+void oribi_thread_begin_anew(struct oribi_thread *thread)
 {
-    if (!has_clock(hand) || !atomic_load(hand->started_us))
+    if (!has_clock(thread) || !atomic_load(thread->started_us))
         return;
-    wind(hand, oribi_clock_us());
-    publish(hand);
+    wind(thread, oribi_clock_us());
+    publish(thread);
 }
 
 /* --- waiting for the client --- */
 
-void oribi__clock_stop(struct oribi_hand *hand)
+void oribi__clock_stop(struct oribi_thread *thread)
 {
-    if (!has_clock(hand))
+    if (!has_clock(thread))
         return;
-    atomic_store(&hand->waits, true);
-    atomic_store(hand->deadline_us, 0);
-    publish(hand);
+    atomic_store(&thread->waits, true);
+    atomic_store(thread->deadline_us, 0);
+    publish(thread);
 }
 
-void oribi__clock_go_on(struct oribi_hand *hand)
+void oribi__clock_go_on(struct oribi_thread *thread)
 {
-    if (!has_clock(hand))
+    if (!has_clock(thread))
         return;
-    atomic_store(&hand->waits, false);
-    wind(hand, oribi_clock_us());
-    publish(hand);
+    atomic_store(&thread->waits, false);
+    wind(thread, oribi_clock_us());
+    publish(thread);
 }
 
 /* --- more time --- */
@@ -86,69 +86,69 @@ int64_t oribi_extension_ms(double seconds)
 }
 
 /* While the call waits for its client the extension is only noted: oribi__clock_go_on() finds it. */
-void oribi_hand_extend_deadline(struct oribi_hand *hand, int64_t ms)
+void oribi_thread_extend_deadline(struct oribi_thread *thread, int64_t ms)
 {
-    if (!has_clock(hand) || ms <= 0 || !atomic_load(hand->started_us) || hand->worker->abandoned)
+    if (!has_clock(thread) || ms <= 0 || !atomic_load(thread->started_us) || thread->worker->abandoned)
         return;
     int64_t until_us = oribi_clock_us() + ms * 1000;
-    atomic_store(&hand->extended_us, until_us);
-    if (atomic_load(&hand->waits))
+    atomic_store(&thread->extended_us, until_us);
+    if (atomic_load(&thread->waits))
         return;
-    atomic_store(hand->deadline_us, until_us);
-    if (atomic_load(&hand->waits)) /* it has begun just now */
-        atomic_store(hand->deadline_us, 0);
-    publish(hand);
+    atomic_store(thread->deadline_us, until_us);
+    if (atomic_load(&thread->waits)) /* it has begun just now */
+        atomic_store(thread->deadline_us, 0);
+    publish(thread);
 }
 
 void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms)
 {
-    oribi_hand_extend_deadline(oribi__call_of(req)->hand, ms);
+    oribi_thread_extend_deadline(oribi__exchange_of(req)->thread, ms);
 }
 
-int64_t oribi_hand_overdue(const struct oribi_hand *hand)
+int64_t oribi_thread_overdue(const struct oribi_thread *thread)
 {
-    int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_acquire);
-    bool runs = atomic_load_explicit(hand->started_us, memory_order_acquire) != 0;
+    int64_t deadline_us = atomic_load_explicit(thread->deadline_us, memory_order_acquire);
+    bool runs = atomic_load_explicit(thread->started_us, memory_order_acquire) != 0;
     return runs && deadline_us && oribi_clock_us() >= deadline_us ? deadline_us : 0;
 }
 
 bool oribi_req_overdue(const struct oribi_req *req)
 {
-    return oribi_hand_overdue(oribi__call_of(req)->hand) != 0;
+    return oribi_thread_overdue(oribi__exchange_of(req)->thread) != 0;
 }
 
 /* --- after the answer --- */
 
 /* The request has ended, and of one thread the reactor is still ours: from here on it is the helper's as in a call. */
-void oribi_hand_after(struct oribi_hand *hand)
+void oribi_thread_after(struct oribi_thread *thread)
 {
-    struct oribi_worker *w = hand->worker;
+    struct oribi_worker *w = thread->worker;
     int64_t now_us = oribi_clock_us();
     if (w->abandoned)
         return;
     if (oribi__shared(w))
         oribi__enter(w);
-    hand->after = true;
-    oribi__clock_begin(hand, now_us);
+    thread->after = true;
+    oribi__clock_begin(thread, now_us);
     if (oribi__shared(w))
-        oribi__hands_publish(w);
+        oribi__threads_publish(w);
     oribi__call_begins(w, now_us);
     oribi__leave(w);
 }
 
-void oribi_hand_back(struct oribi_hand *hand)
+void oribi_thread_back(struct oribi_thread *thread)
 {
-    struct oribi_worker *w = hand->worker;
+    struct oribi_worker *w = thread->worker;
     if (w->abandoned)
         return;
     oribi__enter(w);
-    hand->after = false;
+    thread->after = false;
     int64_t now_us = oribi_clock_us();
-    int64_t us = now_us - atomic_load_explicit(hand->started_us, memory_order_relaxed);
-    oribi__clock_end(hand);
+    int64_t us = now_us - atomic_load_explicit(thread->started_us, memory_order_relaxed);
+    oribi__clock_end(thread);
     oribi__call_took(w, us, now_us);
     if (oribi__shared(w)) {
-        oribi__hands_publish(w);
+        oribi__threads_publish(w);
         oribi__leave(w);
     }
 }

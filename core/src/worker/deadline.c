@@ -7,7 +7,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/http/date.h"
 #include "oribi/http/response.h"
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -34,27 +34,27 @@ struct outcome {
 };
 
 /* 504 if nothing was sent yet; else the missing rest tells the client. */
-static bool answer(struct oribi_worker *w, struct oribi__call *call)
+static bool answer(struct oribi_worker *w, struct oribi__exchange *exchange)
 {
     char date[ORIBI_DATE_LEN];
     char text[512];
-    struct oribi_conn *c = call->base.conn;
-    call->aborted = true;
-    if (call->phase == ORIBI_PHASE_STARTED)
+    struct oribi_conn *c = exchange->base.conn;
+    exchange->aborted = true;
+    if (exchange->phase == ORIBI_PHASE_STARTED)
         return false;
-    call->sent_before = 0;
-    call->overhead = INT64_MAX; /* of an answer that nobody gets */
-    call->status = 504;
+    exchange->sent_before = 0;
+    exchange->overhead = INT64_MAX; /* of an answer that nobody gets */
+    exchange->status = 504;
     if (c->out)
         return false; /* earlier answers stand before it, and are not taken yet */
-    call->phase = ORIBI_PHASE_STARTED;
+    exchange->phase = ORIBI_PHASE_STARTED;
     oribi_date_format(oribi_clock_wall_s(), date);
-    size_t n = oribi_response_error(504, date, w->reactor.config.server, call->base.head.is_head, text, sizeof(text));
+    size_t n = oribi_response_error(504, date, w->reactor.config.server, exchange->base.head.is_head, text, sizeof(text));
     struct iovec vec = {text, n};
     bool sent = oribi_os_send_vec(c->watch.fd, &vec, 1) == (ssize_t)n;
     const char *end = sent ? memmem(text, n, "\r\n\r\n", 4) : NULL;
-    call->body_sent = end ? text + n - end - 4 : 0;
-    call->aborted = !sent;
+    exchange->body_sent = end ? text + n - end - 4 : 0;
+    exchange->aborted = !sent;
     (void)shutdown(c->watch.fd, SHUT_WR); /* a child of the application's may have a copy that would keep it open */
     return sent;
 }
@@ -63,9 +63,9 @@ static bool answer(struct oribi_worker *w, struct oribi__call *call)
 static bool pass_patiently(struct oribi_worker *w, struct oribi_conn *c, int64_t until_ms)
 {
     while (!oribi__pass_conn(w, c)) {
-        struct pollfd room = {.fd = w->pool.give_fd, .events = POLLOUT};
+        struct pollfd room = {.fd = w->handoff.give_fd, .events = POLLOUT};
         int64_t left_ms = until_ms - oribi_clock_ms();
-        if (w->pool.give_fd < 0 || !oribi_conn_movable(c) || left_ms <= 0 ||
+        if (w->handoff.give_fd < 0 || !oribi_conn_movable(c) || left_ms <= 0 ||
             (poll(&room, 1, (int)left_ms) < 0 && errno != EINTR))
             return false;
     }
@@ -85,94 +85,94 @@ static void pass_all(struct oribi_worker *w, struct outcome *outcome)
     }
 }
 
-static const char *phase_text(const struct oribi__call *call)
+static const char *phase_text(const struct oribi__exchange *exchange)
 {
-    return !call                              ? "answer complete"
-           : call->phase == ORIBI_PHASE_STARTED ? "answer begun"
-           : call->phase == ORIBI_PHASE_BEGUN ? "head given"
+    return !exchange                              ? "answer complete"
+           : exchange->phase == ORIBI_PHASE_STARTED ? "answer begun"
+           : exchange->phase == ORIBI_PHASE_BEGUN ? "head given"
                                               : "nothing answered";
 }
 
-static void log_end(const struct oribi_hand *hand, const struct outcome *outcome)
+static void log_end(const struct oribi_thread *thread, const struct outcome *outcome)
 {
-    struct oribi_worker *w = hand->worker;
-    int64_t ms = (oribi_clock_us() - atomic_load(hand->started_us)) / 1000;
+    struct oribi_worker *w = thread->worker;
+    int64_t ms = (oribi_clock_us() - atomic_load(thread->started_us)) / 1000;
     char others[48] = "";
     if (outcome->ended > 0)
         (void)snprintf(others, sizeof(others), "%u other calls ended, ", outcome->ended); /* fits */
     oribi_log(ORIBI_LOG_ERROR,
               "call deadline: %s has run for %lld ms (call_timeout %lld ms), %s%s; %s%u connections passed on, %u cut; "
               "the worker ends",
-              hand->line, (long long)ms, (long long)w->options->call_timeout_ms, outcome->phase,
+              thread->line, (long long)ms, (long long)w->options->call_timeout_ms, outcome->phase,
               outcome->answered ? ", 504 sent" : "", others, outcome->passed, outcome->cut);
 }
 
-static void begin_end(struct oribi_hand *hand, struct outcome *outcome)
+static void begin_end(struct oribi_thread *thread, struct outcome *outcome)
 {
-    outcome->phase = phase_text(hand->call);
-    outcome->answered = hand->call && answer(hand->worker, hand->call);
+    outcome->phase = phase_text(thread->exchange);
+    outcome->answered = thread->exchange && answer(thread->worker, thread->exchange);
 }
 
-static void note_end(const struct oribi__call *call)
+static void note_end(const struct oribi__exchange *exchange)
 {
-    if (call)
-        oribi__count(&call->worker->slot->status_class[call->aborted ? 0 : call->status / 100], 1);
+    if (exchange)
+        oribi__count(&exchange->worker->slot->status_class[exchange->aborted ? 0 : exchange->status / 100], 1);
 }
 
 /* Calls of other threads that have not ended: theirs is no better an end, but an answer. */
-static void end_others(struct oribi_hand *hand, struct outcome *outcome)
+static void end_others(struct oribi_thread *thread, struct outcome *outcome)
 {
-    struct oribi_worker *w = hand->worker;
-    for (uint32_t i = 0; i < w->hand_count; i++) {
-        struct oribi_hand *other = &w->hands[i];
-        if (other == hand || !other->call)
+    struct oribi_worker *w = thread->worker;
+    for (uint32_t i = 0; i < w->thread_count; i++) {
+        struct oribi_thread *other = &w->threads[i];
+        if (other == thread || !other->exchange)
             continue;
-        (void)answer(w, other->call); /* else the missing rest tells */
-        note_end(other->call);
+        (void)answer(w, other->exchange); /* else the missing rest tells */
+        note_end(other->exchange);
         outcome->ended++;
     }
 }
 
 /* Holding the reactor; `interrupted`: where, NULL on another thread than the call's. Does not return. */
-static _Noreturn void give_up(struct oribi_hand *hand, struct outcome *outcome, const void *interrupted)
+static _Noreturn void give_up(struct oribi_thread *thread, struct outcome *outcome, const void *interrupted)
 {
-    struct oribi_worker *w = hand->worker;
+    struct oribi_worker *w = thread->worker;
     oribi__note_long(w, oribi_clock_us());
-    end_others(hand, outcome);
+    end_others(thread, outcome);
     pass_all(w, outcome);
-    note_end(hand->call);
-    log_end(hand, outcome);
+    note_end(thread->exchange);
+    log_end(thread, outcome);
     if (w->setup.access_log) {
-        for (uint32_t i = 0; i < w->hand_count; i++)
-            if (w->hands[i].call)
-                oribi__log_access(w->hands[i].call, w->hands[i].call->status, oribi_clock_us());
+        for (uint32_t i = 0; i < w->thread_count; i++)
+            if (w->threads[i].exchange)
+                oribi__log_access(w->threads[i].exchange, w->threads[i].exchange->status, oribi_clock_us());
         oribi_access_log_flush(w->setup.access_log);
     }
-    oribi__post_mortem(hand, interrupted != NULL, interrupted);
+    oribi__post_mortem(thread, interrupted != NULL, interrupted);
     _exit(ORIBI_EXIT_CALL_DEADLINE);
 }
 
 /* --- the signal --- */
 
 /* Once a deadline; further signals only break off system calls, so that a runtime that has noted the first one comes to act on it. */
-static void tell(struct oribi_hand *hand, int64_t deadline_us)
+static void tell(struct oribi_thread *thread, int64_t deadline_us)
 {
-    if (hand->told_us == deadline_us)
+    if (thread->told_us == deadline_us)
         return;
-    hand->told_us = deadline_us;
-    if (hand->worker->setup.deadline_signal > 0)
-        (void)pthread_kill(pthread_self(), hand->worker->setup.deadline_signal);
+    thread->told_us = deadline_us;
+    if (thread->worker->setup.deadline_signal > 0)
+        (void)pthread_kill(pthread_self(), thread->worker->setup.deadline_signal);
 }
 
-static pthread_t thread_of(const struct oribi_hand *hand)
+static pthread_t thread_of(const struct oribi_thread *thread)
 {
-    return atomic_load_explicit(&hand->thread, memory_order_relaxed);
+    return atomic_load_explicit(&thread->pthread, memory_order_relaxed);
 }
 
-static bool overdue(const struct oribi_hand *hand, int64_t now_us)
+static bool overdue(const struct oribi_thread *thread, int64_t now_us)
 {
-    int64_t started_us = atomic_load_explicit(hand->started_us, memory_order_acquire);
-    int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_relaxed);
+    int64_t started_us = atomic_load_explicit(thread->started_us, memory_order_acquire);
+    int64_t deadline_us = atomic_load_explicit(thread->deadline_us, memory_order_relaxed);
     return started_us && deadline_us && now_us >= deadline_us;
 }
 
@@ -189,81 +189,81 @@ static bool try_enter(struct oribi_worker *w)
     return true;
 }
 
-static bool others_call(const struct oribi_hand *hand)
+static bool others_call(const struct oribi_thread *thread)
 {
-    const struct oribi_worker *w = hand->worker;
-    for (uint32_t i = 0; i < w->hand_count; i++)
-        if (&w->hands[i] != hand && atomic_load_explicit(w->hands[i].started_us, memory_order_acquire))
+    const struct oribi_worker *w = thread->worker;
+    for (uint32_t i = 0; i < w->thread_count; i++)
+        if (&w->threads[i] != thread && atomic_load_explicit(w->threads[i].started_us, memory_order_acquire))
             return true;
     return false;
 }
 
 /* The client of this call has its answer. Those of others have a moment to get theirs, while the worker begins nothing new. */
-static void let_others_finish(struct oribi_hand *hand)
+static void let_others_finish(struct oribi_thread *thread)
 {
-    struct oribi_worker *w = hand->worker;
+    struct oribi_worker *w = thread->worker;
     int64_t until_ms = oribi_clock_ms() + ORIBI_DEADLINE_OTHERS_MS;
     w->ending = true;
     w->pause_until_ms = INT64_MAX;
-    oribi__gates_unwatch(w);
-    oribi__pool_watch(w, false);
+    oribi__listener_watches_unwatch(w);
+    oribi__handoff_watch(w, false);
     oribi__leave(w);
-    while (others_call(hand) && oribi_clock_ms() < until_ms)
+    while (others_call(thread) && oribi_clock_ms() < until_ms)
         (void)poll(NULL, 0, OTHERS_LOOK_MS);
     while (!try_enter(w))
         (void)poll(NULL, 0, 1); /* the others are in the core for moments only */
 }
 
 /* With the reactor, without which the call may have ended, or its clock have begun anew. */
-static bool still_overdue(const struct oribi_hand *hand)
+static bool still_overdue(const struct oribi_thread *thread)
 {
-    return (hand->call || hand->after) && oribi_hand_overdue(hand);
+    return (thread->exchange || thread->after) && oribi_thread_overdue(thread);
 }
 
-static void end_worker(struct oribi_hand *hand, const void *interrupted)
+static void end_worker(struct oribi_thread *thread, const void *interrupted)
 {
-    struct oribi_worker *w = hand->worker;
+    struct oribi_worker *w = thread->worker;
     struct outcome outcome = {0};
     if (!try_enter(w))
         return;
-    if (!still_overdue(hand) || atomic_exchange(&w->dying, true)) {
+    if (!still_overdue(thread) || atomic_exchange(&w->dying, true)) {
         oribi__leave(w);
         return;
     }
-    begin_end(hand, &outcome);
-    if (others_call(hand))
-        let_others_finish(hand);
-    give_up(hand, &outcome, interrupted);
+    begin_end(thread, &outcome);
+    if (others_call(thread))
+        let_others_finish(thread);
+    give_up(thread, &outcome, interrupted);
 }
 
 /* The call of this thread is over its deadline. */
-static void act(struct oribi_hand *hand, int64_t now_us, const void *interrupted)
+static void act(struct oribi_thread *thread, int64_t now_us, const void *interrupted)
 {
-    struct oribi_worker *w = hand->worker;
-    int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_relaxed);
+    struct oribi_worker *w = thread->worker;
+    int64_t deadline_us = atomic_load_explicit(thread->deadline_us, memory_order_relaxed);
     if (!oribi__shared(w) && atomic_load_explicit(&w->owner, memory_order_relaxed) == ORIBI_OWNER_MAIN)
         return; /* in the core: the next signal finds the application again, or the call is over */
     if (now_us < deadline_us + ORIBI_DEADLINE_HARD_MS * 1000)
-        tell(hand, deadline_us);
+        tell(thread, deadline_us);
     else if (!atomic_load(&w->dying))
-        end_worker(hand, interrupted);
+        end_worker(thread, interrupted);
 }
 
-static struct oribi_hand *own_hand(struct oribi_worker *w)
+static struct oribi_thread *own_hand(struct oribi_worker *w)
 {
-    for (uint32_t i = 0; i < w->hand_count; i++)
-        if (atomic_load_explicit(w->hands[i].started_us, memory_order_acquire) &&
-            pthread_equal(thread_of(&w->hands[i]), pthread_self()))
-            return &w->hands[i];
+    for (uint32_t i = 0; i < w->thread_count; i++)
+        if (atomic_load_explicit(w->threads[i].started_us, memory_order_acquire) &&
+            pthread_equal(thread_of(&w->threads[i]), pthread_self()))
+            return &w->threads[i];
     return NULL;
 }
 
 /* The signal was sent to the process, and a thread got it that is not concerned. Those that are keep it to themselves, so that it goes round no longer. */
 static void forward(struct oribi_worker *w, int signal_number, int64_t now_us)
 {
-    for (uint32_t i = 0; i < w->hand_count; i++)
-        if (overdue(&w->hands[i], now_us) && !pthread_equal(thread_of(&w->hands[i]), pthread_self()))
-            (void)pthread_kill(thread_of(&w->hands[i]), signal_number);
+    for (uint32_t i = 0; i < w->thread_count; i++)
+        if (overdue(&w->threads[i], now_us) && !pthread_equal(thread_of(&w->threads[i]), pthread_self()))
+            (void)pthread_kill(thread_of(&w->threads[i]), signal_number);
 }
 
 static void on_signal(int signal_number, siginfo_t *info, void *context)
@@ -273,9 +273,9 @@ static void on_signal(int signal_number, siginfo_t *info, void *context)
     if (!w || w->owner_pid != getpid())
         return;
     int64_t now_us = oribi_clock_us();
-    struct oribi_hand *hand = own_hand(w);
-    if (hand && overdue(hand, now_us))
-        act(hand, now_us, oribi_os_interrupted(context));
+    struct oribi_thread *thread = own_hand(w);
+    if (thread && overdue(thread, now_us))
+        act(thread, now_us, oribi_os_interrupted(context));
     else
         forward(w, signal_number, now_us);
     errno = saved;
@@ -296,54 +296,54 @@ void oribi_deadline_install(struct oribi_worker *w)
 /* --- the helper's part --- */
 
 /* The thread of the call had its chance. */
-static void take_over(struct oribi_hand *hand)
+static void take_over(struct oribi_thread *thread)
 {
-    struct oribi_worker *w = hand->worker;
+    struct oribi_worker *w = thread->worker;
     uint32_t expected = ORIBI_OWNER_CALL;
     struct outcome outcome = {0};
     if (atomic_load(&w->dying) || !atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER,
                                                                            memory_order_acquire, memory_order_relaxed))
         return;
-    if (!still_overdue(hand) || atomic_exchange(&w->dying, true)) {
+    if (!still_overdue(thread) || atomic_exchange(&w->dying, true)) {
         oribi__helper_give_back(w);
         return;
     }
-    begin_end(hand, &outcome);
-    give_up(hand, &outcome, NULL);
+    begin_end(thread, &outcome);
+    give_up(thread, &outcome, NULL);
 }
 
 /* Suspended, frozen (cgroups) or stopped (SIGSTOP): CLOCK_MONOTONIC may have gone on, the call has not. */
-static void forgive(struct oribi_hand *hand, int64_t seen_us, int64_t now_us)
+static void forgive(struct oribi_thread *thread, int64_t seen_us, int64_t now_us)
 {
-    int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_acquire);
-    int64_t started_us = atomic_load_explicit(hand->started_us, memory_order_acquire);
+    int64_t deadline_us = atomic_load_explicit(thread->deadline_us, memory_order_acquire);
+    int64_t started_us = atomic_load_explicit(thread->started_us, memory_order_acquire);
     int64_t before_us = seen_us > started_us ? seen_us : started_us;
     if (!started_us || !deadline_us || now_us - before_us < ORIBI_DEADLINE_JUMP_MS * 1000)
         return;
     /* Fails when the call has ended or has asked for more time meanwhile: then nothing is overdue. */
-    (void)atomic_compare_exchange_strong(hand->deadline_us, &deadline_us, deadline_us + now_us - before_us);
+    (void)atomic_compare_exchange_strong(thread->deadline_us, &deadline_us, deadline_us + now_us - before_us);
 }
 
 void oribi_deadline_seen(struct oribi_worker *w, int64_t now_us)
 {
-    for (uint32_t i = 0; i < w->hand_count; i++)
-        forgive(&w->hands[i], w->seen_us, now_us);
+    for (uint32_t i = 0; i < w->thread_count; i++)
+        forgive(&w->threads[i], w->seen_us, now_us);
     w->seen_us = now_us;
 }
 
-static int64_t look_at(struct oribi_hand *hand, int64_t now_us)
+static int64_t look_at(struct oribi_thread *thread, int64_t now_us)
 {
-    int64_t deadline_us = atomic_load_explicit(hand->deadline_us, memory_order_acquire);
-    if (!deadline_us || !atomic_load_explicit(hand->started_us, memory_order_acquire))
+    int64_t deadline_us = atomic_load_explicit(thread->deadline_us, memory_order_acquire);
+    if (!deadline_us || !atomic_load_explicit(thread->started_us, memory_order_acquire))
         return INT64_MAX;
     if (now_us < deadline_us)
         return (deadline_us - now_us) / 1000 + 1;
-    if (now_us - hand->signalled_us >= ORIBI_DEADLINE_REPEAT_MS * 1000) {
-        hand->signalled_us = now_us;
-        (void)pthread_kill(thread_of(hand), oribi_os_private_signal()); /* the thread is there as long as its call is */
+    if (now_us - thread->signalled_us >= ORIBI_DEADLINE_REPEAT_MS * 1000) {
+        thread->signalled_us = now_us;
+        (void)pthread_kill(thread_of(thread), oribi_os_private_signal()); /* the thread is there as long as its call is */
     }
     if (now_us >= deadline_us + (ORIBI_DEADLINE_HARD_MS + ORIBI_DEADLINE_TAKEOVER_MS) * 1000)
-        take_over(hand);
+        take_over(thread);
     return ORIBI_DEADLINE_REPEAT_MS;
 }
 
@@ -351,8 +351,8 @@ int64_t oribi_deadline_look(struct oribi_worker *w, int64_t now_us)
 {
     int64_t soonest_ms = INT64_MAX;
     oribi_deadline_seen(w, now_us);
-    for (uint32_t i = 0; i < w->hand_count; i++) {
-        int64_t ms = look_at(&w->hands[i], now_us);
+    for (uint32_t i = 0; i < w->thread_count; i++) {
+        int64_t ms = look_at(&w->threads[i], now_us);
         soonest_ms = ms < soonest_ms ? ms : soonest_ms;
     }
     return soonest_ms;

@@ -1,6 +1,6 @@
 /* Addresses and scheme of a request: those of its connection, or what a trusted peer says about the client behind it. The header fields
  * themselves stay in the environment whoever sent them; here it is decided whether they have an effect. */
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include <string.h>
 
@@ -35,11 +35,11 @@ static void take_forwarded(const struct oribi_trust *trust, struct oribi_req *re
         req->scheme = ORIBI_SLICE("http");
 }
 
-void oribi__peer_of(struct oribi__call *call)
+void oribi__peer_of(struct oribi__exchange *exchange)
 {
-    struct oribi_req *req = &call->req;
-    const struct oribi_conn *c = call->base.conn;
-    const struct oribi_trust *trust = &call->worker->trust;
+    struct oribi_req *req = &exchange->req;
+    const struct oribi_conn *c = exchange->base.conn;
+    const struct oribi_trust *trust = &exchange->worker->trust;
     req->remote_addr = oribi_slice(c->addr, c->addr_len);
     req->remote_port = oribi_slice(c->port, c->port_len);
     req->scheme = c->proxy_tls ? ORIBI_SLICE("https") : ORIBI_SLICE("http");

@@ -1,4 +1,4 @@
-/* The pool of connections that look for a worker; see the header. A message is a head of fixed size, the bytes, and one or two descriptors; SEQPACKET keeps
+/* The queue of connections that look for a worker; see the header. A message is a head of fixed size, the bytes, and one or two descriptors; SEQPACKET keeps
  * messages whole, so a reader sees all of one or nothing. */
 #include "oribi/worker/handoff.h"
 
@@ -24,7 +24,7 @@ enum {
     SEND_BUFFER_BYTES = 4 * 1024 * 1024, /* asked for; the kernel cuts it to its own maximum */
 };
 
-/* Two versions of the program share a pool during an upgrade, so the head says what it is. */
+/* Two versions of the program share a queue during an upgrade, so the head says what it is. */
 struct message_head {
     uint32_t version;
     uint32_t bytes;
@@ -41,7 +41,7 @@ struct message_head {
     char port[6];
 };
 
-int oribi_handoff_create(struct oribi_handoff *pool)
+int oribi_handoff_create(struct oribi_handoff *queue)
 {
     int fds[2];
     if (oribi_os_lift_pair(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), fds) < 0)
@@ -49,28 +49,28 @@ int oribi_handoff_create(struct oribi_handoff *pool)
     int size = SEND_BUFFER_BYTES;
     (void)setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size,
                      sizeof(size)); /* less room means fewer hand-offs at a time */
-    *pool = (struct oribi_handoff){fds[0], fds[1]};
+    *queue = (struct oribi_handoff){fds[0], fds[1]};
     return 0;
 }
 
-void oribi_handoff_close(struct oribi_handoff *pool)
+void oribi_handoff_close(struct oribi_handoff *queue)
 {
-    oribi_os_close(pool->take_fd);
-    oribi_os_close(pool->give_fd);
-    *pool = (struct oribi_handoff){-1, -1};
+    oribi_os_close(queue->take_fd);
+    oribi_os_close(queue->give_fd);
+    *queue = (struct oribi_handoff){-1, -1};
 }
 
-void oribi_handoff_export(const struct oribi_handoff *pool, char *dst, size_t cap)
+void oribi_handoff_export(const struct oribi_handoff *queue, char *dst, size_t cap)
 {
-    (void)snprintf(dst, cap, "%d,%d", pool->take_fd, pool->give_fd); /* 24 bytes hold any two ints */
+    (void)snprintf(dst, cap, "%d,%d", queue->take_fd, queue->give_fd); /* 24 bytes hold any two ints */
 }
 
-void oribi_handoff_set_inheritable(const struct oribi_handoff *pool, bool on)
+void oribi_handoff_set_inheritable(const struct oribi_handoff *queue, bool on)
 {
-    if (pool->take_fd < 0)
+    if (queue->take_fd < 0)
         return;
-    (void)oribi_os_set_cloexec(pool->take_fd, !on); /* the descriptors are open: it cannot fail */
-    (void)oribi_os_set_cloexec(pool->give_fd, !on);
+    (void)oribi_os_set_cloexec(queue->take_fd, !on); /* the descriptors are open: it cannot fail */
+    (void)oribi_os_set_cloexec(queue->give_fd, !on);
 }
 
 static bool is_seqpacket(int fd)
@@ -80,7 +80,7 @@ static bool is_seqpacket(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET;
 }
 
-int oribi_handoff_import(struct oribi_handoff *pool, const char *text)
+int oribi_handoff_import(struct oribi_handoff *queue, const char *text)
 {
     int take_fd;
     int give_fd;
@@ -89,8 +89,8 @@ int oribi_handoff_import(struct oribi_handoff *pool, const char *text)
         return ORIBI_EINVAL;
     if (!is_seqpacket(take_fd) || !is_seqpacket(give_fd))
         return ORIBI_EINVAL;
-    *pool = (struct oribi_handoff){take_fd, give_fd};
-    oribi_handoff_set_inheritable(pool, false);
+    *queue = (struct oribi_handoff){take_fd, give_fd};
+    oribi_handoff_set_inheritable(queue, false);
     return 0;
 }
 
@@ -123,7 +123,7 @@ static int send_message(int give_fd, struct iovec *vec, size_t count, const int 
     return errno == EAGAIN ? ORIBI_AGAIN : oribi_os_fail();
 }
 
-int oribi_handoff_give(const struct oribi_handoff *pool, const struct oribi_handoff_item *item, const struct iovec *vec,
+int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item, const struct iovec *vec,
                        size_t count)
 {
     struct message_head head = {
@@ -152,7 +152,7 @@ int oribi_handoff_give(const struct oribi_handoff *pool, const struct oribi_hand
     head.bytes = (uint32_t)bytes;
     const int fds[2] = {item->fd, item->body_fd};
     ORIBI_FAULT("give: before sendmsg");
-    int result = send_message(pool->give_fd, all, 1 + count, fds, item->body_fd >= 0 ? 2 : 1);
+    int result = send_message(queue->give_fd, all, 1 + count, fds, item->body_fd >= 0 ? 2 : 1);
     ORIBI_FAULT("give: after sendmsg");
     return result;
 }
@@ -201,13 +201,13 @@ static bool head_fits(const struct message_head *head, size_t got)
            head->port_len <= sizeof(head->port);
 }
 
-int oribi_handoff_take(const struct oribi_handoff *pool, char *buf, size_t cap, struct oribi_handoff_item *item)
+int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap, struct oribi_handoff_item *item)
 {
     struct message_head head;
     int fds[2] = {-1, -1};
     size_t fd_count;
     bool cut = false; /* the kernel had no place for all descriptors */
-    ssize_t got = receive_message(pool->take_fd, buf, cap, fds, &fd_count, &cut);
+    ssize_t got = receive_message(queue->take_fd, buf, cap, fds, &fd_count, &cut);
     if (got < 0)
         return (int)got;
     if (got == sizeof(head) && fd_count == 0 && !cut)
@@ -244,13 +244,13 @@ int oribi_handoff_take(const struct oribi_handoff *pool, char *buf, size_t cap, 
 /* --- the supervisor's part --- */
 
 /* A nudge is a head alone: its wake-up is what counts, and whoever takes it goes on to the next message. */
-void oribi_handoff_rouse(const struct oribi_handoff *pool)
+void oribi_handoff_notify(const struct oribi_handoff *queue)
 {
-    if (pool->give_fd < 0)
+    if (queue->give_fd < 0)
         return;
     const struct message_head nudge = {.version = VERSION, .body_len = -1};
     struct iovec vec = {(void *)&nudge, sizeof(nudge)};
-    (void)send_message(pool->give_fd, &vec, 1, NULL, 0); /* a full pool has woken everybody there is */
+    (void)send_message(queue->give_fd, &vec, 1, NULL, 0); /* a full queue has woken everybody there is */
 }
 
 /* A connection that was kept, and on which nothing new has come, is closed as any other that is idle. */
@@ -265,9 +265,9 @@ static bool was_message(int result)
     return result == 0 || result == ORIBI_HANDOFF_NUDGE || result == ORIBI_EBAD || result == ORIBI_ELIMIT;
 }
 
-uint32_t oribi_handoff_refuse(const struct oribi_handoff *pool)
+uint32_t oribi_handoff_refuse(const struct oribi_handoff *queue)
 {
-    if (pool->take_fd < 0)
+    if (queue->take_fd < 0)
         return 0;
     char *buf = oribi_mem_alloc(1, MESSAGE_CAP);
     char date[ORIBI_DATE_LEN];
@@ -277,7 +277,7 @@ uint32_t oribi_handoff_refuse(const struct oribi_handoff *pool)
     struct oribi_handoff_item item;
     oribi_date_format(oribi_clock_wall_s(), date);
     size_t n = oribi_response_error(503, date, oribi_slice(NULL, 0), false, answer, sizeof(answer));
-    while (was_message(result = oribi_handoff_take(pool, buf, MESSAGE_CAP, &item))) {
+    while (was_message(result = oribi_handoff_take(queue, buf, MESSAGE_CAP, &item))) {
         if ((result != 0 && result != ORIBI_ELIMIT) || item.fd < 0)
             continue;
         struct iovec vec = {answer, n};

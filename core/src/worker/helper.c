@@ -8,7 +8,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/worker/deadline.h"
 #include "oribi/base/signals.h"
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -39,7 +39,7 @@ enum {
 struct oribi_helper {
     struct oribi_worker *worker;
     pthread_t thread;
-    struct oribi_wake bell; /* ends a nap */
+    struct oribi_wake wake; /* ends a nap */
     struct oribi_fd_mark bell_mark;
     sem_t left;             /* posted once for each LEAVING */
     int64_t mended_us;
@@ -61,18 +61,18 @@ static void doubt(struct oribi_worker *w, int timeout_ms)
 static void nap(struct oribi_helper *h, bool events, int timeout_ms)
 {
     int epoll_fd = oribi_loop_fd(h->worker->reactor.loop);
-    struct pollfd fds[2] = {{.fd = h->bell.read_fd, .events = POLLIN}, {.fd = epoll_fd, .events = POLLIN}};
+    struct pollfd fds[2] = {{.fd = h->wake.read_fd, .events = POLLIN}, {.fd = epoll_fd, .events = POLLIN}};
     bool on_epoll = events && epoll_fd >= 0;
     if (events && !on_epoll && timeout_ms > TICK_MS)
         timeout_ms = TICK_MS; /* poll(2) as a source: readiness is found by looking */
     if (poll(fds, on_epoll ? 2 : 1, timeout_ms) <= 0)
         return;
     bool robbed =
-        (fds[1].revents & POLLNVAL) || (fds[0].revents && !oribi_os_is_marked(h->bell.read_fd, &h->bell_mark));
+        (fds[1].revents & POLLNVAL) || (fds[0].revents && !oribi_os_is_marked(h->wake.read_fd, &h->bell_mark));
     if (robbed)
         doubt(h->worker, timeout_ms);
     else if (fds[0].revents)
-        (void)oribi_wake_clear(&h->bell);
+        (void)oribi_wake_clear(&h->wake);
 }
 
 void oribi__helper_give_back(struct oribi_worker *w)
@@ -89,13 +89,13 @@ void oribi__helper_give_back(struct oribi_worker *w)
 /* With the reactor: what is ready, what has timed out, what can go to somebody idle. Returns for how many ms nothing is due. */
 static int work(struct oribi_worker *w)
 {
-    if (!w->entrances_closed)
-        oribi__entrances_close(w);
+    if (!w->accept_sources_closed)
+        oribi__accept_sources_close(w);
     if (oribi_worker_stopping(w))
         w->last_call = oribi__last_call(w);
     oribi__turn_connections(w);
     if (w->orphaned)
-        oribi__gates_quit(w);
+        oribi__listener_watches_quit(w);
     if (oribi__retiring(w))
         (void)oribi__pass_all(w);
     else if (w->reactor.queue_len > 0)
@@ -104,7 +104,7 @@ static int work(struct oribi_worker *w)
         return 0;
     if (w->last_call)
         return LAST_CALL_MS;
-    if (w->reactor.queue_len > 0 && w->pool.give_fd >= 0)
+    if (w->reactor.queue_len > 0 && w->handoff.give_fd >= 0)
         return TICK_MS; /* somebody may become idle */
     int64_t next_ms = oribi_timeouts_next_ms(&w->reactor.timeouts, w->reactor.now_ms);
     return next_ms >= 0 && next_ms < LOOK_MS_MAX ? (int)next_ms : LOOK_MS_MAX;
@@ -117,7 +117,7 @@ static void wait_in_crowd(struct oribi_helper *h, int64_t due_ms)
     if (!oribi__has_siblings(h->worker))
         nap(h, false, due_ms < ALONE_MS ? (int)due_ms : ALONE_MS);
     else
-        oribi__crowd_wait(h->worker, due_ms < CROWDED_MS ? (int)due_ms : CROWDED_MS);
+        oribi__idle_waiter_sleep(h->worker, due_ms < CROWDED_MS ? (int)due_ms : CROWDED_MS);
 }
 
 /* A handler that the call has put in the place of ours is called beside ours from here on, and the default, which would end the call, goes. */
@@ -142,18 +142,18 @@ static void step(struct oribi_helper *h)
         return;
     }
     int due_ms = work(w);
-    bool waits = w->reactor.queue_len > 0 && w->pool.give_fd >= 0 && !w->last_call && due_ms > 0;
+    bool waits = w->reactor.queue_len > 0 && w->handoff.give_fd >= 0 && !w->last_call && due_ms > 0;
     oribi__helper_give_back(w);
     uint32_t idle = oribi__idle_siblings(w);
-    bool crowded = waits && idle == 0;
+    bool is_idle_waiter = waits && idle == 0;
     if (!waits && idle > 0)
-        oribi__crowd_wake(w); /* we need nobody, the next may */
+        oribi__idle_waiter_wake(w); /* we need nobody, the next may */
     int64_t now_us = oribi_clock_us();
     int64_t deadline_ms = oribi_deadline_look(w, now_us);
     mend_signals(h, now_us);
     if (deadline_ms < due_ms)
         due_ms = (int)deadline_ms;
-    if (crowded)
+    if (is_idle_waiter)
         wait_in_crowd(h, deadline_ms);
     else
         nap(h, true, due_ms);
@@ -230,13 +230,13 @@ static void *run(void *self)
             continue;
         }
         if (!started_us)
-            oribi__crowd_wake(w); /* whom the end of our own call woke may have been ourselves */
+            oribi__idle_waiter_wake(w); /* whom the end of our own call woke may have been ourselves */
         quiet += started_us ? 1 : QUIET_IDLE;
         if (quiet >= QUIET_PARK) {
             quiet = park(h) ? 0 : QUIET_PARK; /* after a time-out one look is enough */
         } else {
-            bool crowded = started_us && oribi__has_siblings(w) && oribi__idle_siblings(w) == 0;
-            nap(h, false, crowded ? EARLY_MS : quiet_ms(quiet));
+            bool is_idle_waiter = started_us && oribi__has_siblings(w) && oribi__idle_siblings(w) == 0;
+            nap(h, false, is_idle_waiter ? EARLY_MS : quiet_ms(quiet));
         }
     }
     return NULL;
@@ -298,17 +298,17 @@ static void start(struct oribi_worker *w)
     }
     h->worker = w;
     (void)sem_init(&h->left, 0, 0); /* arguments are right */
-    if (oribi_wake_create(&h->bell) < 0) {
+    if (oribi_wake_create(&h->wake) < 0) {
         no_helper(w, h, oribi_os_error_text());
         return;
     }
-    oribi_os_mark(h->bell.read_fd, &h->bell_mark);
-    oribi__own_add(&w->own, h->bell.read_fd, "helper's wake");
+    oribi_os_mark(h->wake.read_fd, &h->bell_mark);
+    oribi__own_add(&w->own, h->wake.read_fd, "helper's wake");
     w->helper = h;
     if (start_thread(h))
         return;
-    oribi__own_drop(&w->own, h->bell.read_fd);
-    oribi_wake_destroy(&h->bell);
+    oribi__own_drop(&w->own, h->wake.read_fd);
+    oribi_wake_destroy(&h->wake);
     no_helper(w, h, "the system gives none");
 }
 
@@ -318,7 +318,7 @@ void oribi_helper_need(struct oribi_worker *w)
         if (w->options->helper && !w->helper_failed)
             start(w);
     } else if (atomic_exchange(&w->helper->parked, false)) {
-        oribi_wake_notify(&w->helper->bell);
+        oribi_wake_notify(&w->helper->wake);
     }
 }
 
@@ -338,11 +338,11 @@ void oribi_helper_stop(struct oribi_worker *w)
     if (!h)
         return;
     atomic_store_explicit(&h->quit, true, memory_order_release);
-    oribi_wake_notify(&h->bell);
+    oribi_wake_notify(&h->wake);
     (void)pthread_join(h->thread, NULL); /* joinable, and not us */
     w->helper = NULL;
-    oribi__own_drop(&w->own, h->bell.read_fd);
-    oribi_wake_destroy(&h->bell);
+    oribi__own_drop(&w->own, h->wake.read_fd);
+    oribi_wake_destroy(&h->wake);
     (void)sem_destroy(&h->left);
     oribi_mem_free(h);
 }
@@ -350,6 +350,6 @@ void oribi_helper_stop(struct oribi_worker *w)
 void oribi_helper_forget(struct oribi_worker *w)
 {
     if (w->helper)
-        oribi_wake_destroy(&w->helper->bell);
+        oribi_wake_destroy(&w->helper->wake);
     w->helper = NULL; /* its memory goes with the process */
 }

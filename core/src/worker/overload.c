@@ -1,5 +1,5 @@
 /* More requests than can be called in time: what is refused at once, so that the rest is still worth answering, and what nobody waits for any more. */
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include "oribi/base/clock.h"
 
@@ -58,10 +58,10 @@ static int64_t proxy_age_us(const struct oribi_head *head)
     return -1;
 }
 
-static int64_t queue_us(const struct oribi_call *call, int64_t now_us)
+static int64_t queue_us(const struct oribi_exchange *exchange, int64_t now_us)
 {
-    int64_t own_us = now_us - call->complete_us;
-    int64_t proxy_us = proxy_age_us(&call->head);
+    int64_t own_us = now_us - exchange->complete_us;
+    int64_t proxy_us = proxy_age_us(&exchange->head);
     return proxy_us > own_us ? proxy_us : own_us;
 }
 
@@ -76,7 +76,7 @@ void oribi__shed(struct oribi_worker *w)
 {
     struct oribi_reactor *r = &w->reactor;
     uint32_t max = w->options->queue_max;
-    while (w->options->queue_time_max_ms > 0 && r->run_first && too_late(w, queue_us(r->run_first->call, r->now_us)))
+    while (w->options->queue_time_max_ms > 0 && r->run_first && too_late(w, queue_us(r->run_first->exchange, r->now_us)))
         oribi_conn_refuse_busy(r, r->run_first, ORIBI__RETRY_AFTER_S, "waited longer than queue_time_max");
     if (max == 0 || r->queue_len <= max)
         return;
@@ -92,30 +92,30 @@ void oribi__shed(struct oribi_worker *w)
 
 /* --- nobody waits --- */
 
-static void drop(struct oribi_worker *w, struct oribi__call *call, int64_t now_us)
+static void drop(struct oribi_worker *w, struct oribi__exchange *exchange, int64_t now_us)
 {
     struct oribi_slot *slot = w->slot;
     oribi__count(&slot->gone_count, 1);
-    call->worker = w;
-    call->started_us = now_us;
-    call->body_sent = 0;
-    call->aborted = false;
-    call->req.remote_addr = oribi_slice(call->base.conn->addr, call->base.conn->addr_len);
+    exchange->worker = w;
+    exchange->started_us = now_us;
+    exchange->body_sent = 0;
+    exchange->aborted = false;
+    exchange->req.remote_addr = oribi_slice(exchange->base.conn->addr, exchange->base.conn->addr_len);
     if (w->setup.access_log)
-        oribi__log_access(call, 499, now_us);
-    oribi_conn_abort(&w->reactor, call->base.conn, false);
+        oribi__log_access(exchange, 499, now_us);
+    oribi_conn_abort(&w->reactor, exchange->base.conn, false);
 }
 
-bool oribi__admit(struct oribi_worker *w, struct oribi__call *call, int64_t now_us)
+bool oribi__admit(struct oribi_worker *w, struct oribi__exchange *exchange, int64_t now_us)
 {
-    struct oribi_conn *c = call->base.conn;
-    bool doubtful = (c->watch.ready & ORIBI_HANGUP) || now_us - call->base.complete_us > LOOK_US;
+    struct oribi_conn *c = exchange->base.conn;
+    bool doubtful = (c->watch.ready & ORIBI_HANGUP) || now_us - exchange->base.complete_us > LOOK_US;
     if (doubtful && oribi_os_peer_gone(c->watch.fd)) {
-        drop(w, call, now_us);
+        drop(w, exchange, now_us);
         return false;
     }
-    call->req.queue_us = queue_us(&call->base, now_us);
-    if (!too_late(w, call->req.queue_us))
+    exchange->req.queue_us = queue_us(&exchange->base, now_us);
+    if (!too_late(w, exchange->req.queue_us))
         return true;
     oribi_conn_refuse_busy(&w->reactor, c, ORIBI__RETRY_AFTER_S, "waited longer than queue_time_max");
     return false;

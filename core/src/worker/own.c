@@ -3,7 +3,7 @@
 #include "worker/own.h"
 
 #include "oribi/base/log.h"
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include <assert.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ const struct oribi__own_item *oribi__own_lost(const struct oribi__own *own)
 
 /* --- a worker --- */
 
-/* What has begun elsewhere goes on elsewhere, if the loop and the pool are still there. */
+/* What has begun elsewhere goes on elsewhere, if the loop and the hand-off queue are still there. */
 static uint32_t pass_all(struct oribi_worker *w)
 {
     uint32_t passed = 0;
@@ -63,7 +63,7 @@ static _Noreturn void end_worker(struct oribi_worker *w, int fd, const char *wha
     uint32_t passed = 0;
     if (atomic_exchange(&w->dying, true))
         _exit(ORIBI_EXIT_DESCRIPTORS); /* another thread was about to end the process for a late call */
-    if (!oribi_loop_lost(w->reactor.loop) && oribi__own_has(&w->own, w->pool.give_fd))
+    if (!oribi_loop_lost(w->reactor.loop) && oribi__own_has(&w->own, w->handoff.give_fd))
         passed = pass_all(w);
     oribi_log(ORIBI_LOG_ERROR,
               "descriptor %d (%s) is not the server's any more: the application has closed it, at the latest in %s; "
@@ -95,11 +95,11 @@ void oribi__own_begin(struct oribi_worker *w)
     oribi__own_add(&w->own, oribi_loop_fd(w->reactor.loop), "event loop");
     oribi__own_add(&w->own, w->wake.read_fd, "wake");
     oribi__own_add(&w->own, w->setup.life_fd, "supervisor's end");
-    oribi__own_add(&w->own, w->pool.take_fd, "connections of siblings");
-    oribi__own_add(&w->own, w->pool.give_fd, "connections for siblings");
+    oribi__own_add(&w->own, w->handoff.take_fd, "connections of siblings");
+    oribi__own_add(&w->own, w->handoff.give_fd, "connections for siblings");
     if (w->setup.report_fd)
         oribi__own_add(&w->own, w->setup.report_fd, "reports to the supervisor");
-    for (uint32_t i = 0; i < w->gate_count; i++)
-        oribi__own_add(&w->own, w->gates[i].listener->fd, w->gates[i].listener->text);
+    for (uint32_t i = 0; i < w->listener_watch_count; i++)
+        oribi__own_add(&w->own, w->listener_watches[i].listener->fd, w->listener_watches[i].listener->text);
     w->own_checked_us = w->reactor.now_us;
 }

@@ -6,12 +6,12 @@
 #define ORIBI_WORKER_OWN_H
 
 #include "oribi/base/os.h"
-#include "oribi/worker/hand.h"
+#include "oribi/worker/threads.h"
 #include "oribi/config/listener.h"
 
 enum {
     ORIBI_EXIT_DESCRIPTORS = 123, /* the exit code of such a process */
-    ORIBI__OWN_MAX = ORIBI_LISTENERS_MAX + ORIBI_HANDS_MAX + 16,
+    ORIBI__OWN_MAX = ORIBI_LISTENERS_MAX + ORIBI_THREADS_MAX + 16,
     ORIBI__OWN_CHECK_US = 1000 * 1000, /* between two checks while calls are made */
 };
 

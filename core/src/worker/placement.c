@@ -1,6 +1,6 @@
-/* Placement rules: which connections go into the pool, when to take some out, and what a busy worker does not watch. Needs no memory of its own, because at the hard
+/* Placement rules: which connections go into the hand-off queue, when to take some out, and what a busy worker does not watch. Needs no memory of its own, because at the hard
  * deadline of a call it runs in a signal handler. */
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
@@ -16,7 +16,7 @@ enum {
     LEAVE_US = 2000,      /* how long something that waits is left to a sleeper */
     BALANCE_US = 10000,   /* between two comparisons of connections */
     SHARE_FREE = 1,       /* connections more than the others that nobody minds */
-    ROOM_MS_MAX = 10,     /* a wait for room in the pool: other events are due too */
+    ROOM_MS_MAX = 10,     /* a wait for room in the hand-off queue: other events are due too */
 };
 
 /* --- the scoreboard --- */
@@ -70,24 +70,24 @@ bool oribi__has_siblings(const struct oribi_worker *w)
 
 /* --- waiting for a sibling --- */
 
-void oribi__crowd_wait(struct oribi_worker *w, int timeout_ms)
+void oribi__idle_waiter_sleep(struct oribi_worker *w, int timeout_ms)
 {
     struct oribi_slot *first = w->setup.board->slots;
-    atomic_fetch_add(&first->crowd_waiting, 1);
-    atomic_store(&w->slot->crowded, 1);
-    uint32_t seen = atomic_load(&first->crowd_bell);
+    atomic_fetch_add(&first->idle_waiters, 1);
+    atomic_store(&w->slot->is_idle_waiter, 1);
+    uint32_t seen = atomic_load(&first->idle_waiters_wake);
     if (oribi__idle_siblings(w) == 0)
-        oribi_os_word_wait(&first->crowd_bell, seen, timeout_ms);
-    oribi_scoreboard_uncrowd(w->setup.board, w->slot);
+        oribi_os_word_wait(&first->idle_waiters_wake, seen, timeout_ms);
+    oribi_scoreboard_forget_idle_waiter(w->setup.board, w->slot);
 }
 
-void oribi__crowd_wake(const struct oribi_worker *w)
+void oribi__idle_waiter_wake(const struct oribi_worker *w)
 {
     struct oribi_slot *first = w->setup.board ? w->setup.board->slots : NULL;
-    if (!first || atomic_load_explicit(&first->crowd_waiting, memory_order_relaxed) == 0)
+    if (!first || atomic_load_explicit(&first->idle_waiters, memory_order_relaxed) == 0)
         return;
-    atomic_fetch_add(&first->crowd_bell, 1);
-    oribi_os_word_wake(&first->crowd_bell);
+    atomic_fetch_add(&first->idle_waiters_wake, 1);
+    oribi_os_word_wake(&first->idle_waiters_wake);
 }
 
 /* --- giving --- */
@@ -103,7 +103,7 @@ static uint32_t listener_hash(const struct oribi_listener *listener)
 
 _Static_assert((int)ORIBI_WIRE_VECS_MAX <= (int)ORIBI_HANDOFF_VECS_MAX, "what travels fits into a message");
 
-/* 0; ORIBI_AGAIN: the pool is full; or a code: it cannot travel. */
+/* 0; ORIBI_AGAIN: the hand-off queue is full; or a code: it cannot travel. */
 static int give(struct oribi_worker *w, struct oribi_conn *c)
 {
     const struct oribi_listener *listener = c->listener;
@@ -114,8 +114,8 @@ static int give(struct oribi_worker *w, struct oribi_conn *c)
         .fd = c->watch.fd,
         .body_fd = wire.body_fd,
         .body_len = wire.body_len,
-        .complete_us = queued ? c->call->complete_us : 0,
-        .request_count = c->request_count - (c->call ? 1 : 0),
+        .complete_us = queued ? c->exchange->complete_us : 0,
+        .request_count = c->request_count - (c->exchange ? 1 : 0),
         .listener = (uint32_t)(listener - w->setup.listeners->items),
         .listener_hash = listener_hash(listener),
         .addr_len = c->addr_len,
@@ -125,17 +125,17 @@ static int give(struct oribi_worker *w, struct oribi_conn *c)
     };
     memcpy(item.addr, c->addr, sizeof(item.addr));
     memcpy(item.port, c->port, sizeof(item.port));
-    return oribi_handoff_give(&w->pool, &item, wire.vec, wire.count);
+    return oribi_handoff_give(&w->handoff, &item, wire.vec, wire.count);
 }
 
 bool oribi__pass_conn(struct oribi_worker *w, struct oribi_conn *c)
 {
-    return w->pool.give_fd >= 0 && oribi_conn_movable(c) && give(w, c) == 0;
+    return w->handoff.give_fd >= 0 && oribi_conn_movable(c) && give(w, c) == 0;
 }
 
 uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
 {
-    if (w->pool.give_fd < 0 || w->reactor.queue_len <= keep || w->stopping)
+    if (w->handoff.give_fd < 0 || w->reactor.queue_len <= keep || w->stopping)
         return 0;
     uint32_t idle = oribi__idle_siblings(w);
     uint32_t passed = 0;
@@ -162,7 +162,7 @@ static bool holds_more_than(const struct oribi_worker *w, uint32_t eighths)
     uint64_t total = 0;
     uint32_t serving = 0;
     uint32_t idle = 0;
-    if (w->pool.give_fd < 0 || w->reactor.conn_count <= SHARE_FREE)
+    if (w->handoff.give_fd < 0 || w->reactor.conn_count <= SHARE_FREE)
         return false;
     for (uint32_t i = 0; i < board->count; i++) {
         uint32_t state = state_of(&board->slots[i]);
@@ -177,7 +177,7 @@ static bool holds_more_than(const struct oribi_worker *w, uint32_t eighths)
 }
 
 /* An awake worker is quicker at the listener than those who sleep, and what it collects in a burst of newcomers would keep it busy, and them idle, for as long as
- * the connections live. Closing the gates instead would leave a connection that the kernel told us alone about. */
+ * the connections live. Closing the listener_watches instead would leave a connection that the kernel told us alone about. */
 static bool holds_too_many(const struct oribi_worker *w)
 {
     return holds_more_than(w, 9);
@@ -199,7 +199,7 @@ bool oribi__should_pass(struct oribi_worker *w)
  * sleeper that was killed just then. */
 bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
 {
-    if (w->woken || w->pool.give_fd < 0 || (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
+    if (w->woken || w->handoff.give_fd < 0 || (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
         return false;
     if (w->call_us_average > ORIBI_PASS_US)
         return oribi__idle_siblings(w) > 0;
@@ -240,7 +240,7 @@ bool oribi__share_beyond(struct oribi_worker *w, struct oribi_conn *c)
 
 bool oribi__pass_idle(struct oribi_worker *w)
 {
-    if (w->pool.give_fd < 0 || !oribi__has_siblings(w))
+    if (w->handoff.give_fd < 0 || !oribi__has_siblings(w))
         return false;
     uint32_t left = PASS_IDLE_BATCH;
     struct oribi_conn *c = w->reactor.conns;
@@ -263,13 +263,13 @@ bool oribi__pass_idle(struct oribi_worker *w)
 static int give_spooled(struct oribi_worker *w, struct oribi_conn *c)
 {
     int result = oribi_conn_movable(c) ? give(w, c) : ORIBI_EBAD;
-    if (result != ORIBI_ELIMIT || c->state != ORIBI_CONN_QUEUED || c->call->body.fd >= 0)
+    if (result != ORIBI_ELIMIT || c->state != ORIBI_CONN_QUEUED || c->exchange->body.fd >= 0)
         return result;
     result = oribi_conn_spool(&w->reactor, c);
     return result < 0 ? result : give(w, c);
 }
 
-/* False: the pool is full. */
+/* False: the hand-off queue is full. */
 static bool retire_conn(struct oribi_worker *w, struct oribi_conn *c)
 {
     int result = give_spooled(w, c);
@@ -278,7 +278,7 @@ static bool retire_conn(struct oribi_worker *w, struct oribi_conn *c)
     if (result == 0) {
         oribi_conn_leave(&w->reactor, c);
         oribi__count(&w->slot->passed_count, 1);
-    } else if (c->call) { /* nobody else will answer it, nor will we */
+    } else if (c->exchange) { /* nobody else will answer it, nor will we */
         const char *reason = "the worker ends, and the request cannot be passed on";
         oribi_conn_refuse_busy(&w->reactor, c, ORIBI__RETRY_AFTER_S, reason);
     } else {
@@ -304,7 +304,7 @@ bool oribi__pass_all(struct oribi_worker *w)
 
 void oribi__await_room(const struct oribi_worker *w, int64_t ms)
 {
-    struct pollfd room = {.fd = w->pool.give_fd, .events = POLLOUT};
+    struct pollfd room = {.fd = w->handoff.give_fd, .events = POLLOUT};
     (void)poll(&room, 1, ms >= 0 && ms < ROOM_MS_MAX ? (int)ms : ROOM_MS_MAX); /* why it ended does not matter */
 }
 
@@ -354,15 +354,15 @@ static bool can_take(struct oribi_worker *w)
 static void set_starved(struct oribi_worker *w, bool starved)
 {
     w->starved = starved;
-    atomic_store_explicit(&w->slot->starved, starved, memory_order_relaxed); /* a hint: the pool is safe without it */
-    oribi__pool_watch(w, !starved && !w->entrances_closed);
+    atomic_store_explicit(&w->slot->starved, starved, memory_order_relaxed); /* a hint: the hand-off queue is safe without it */
+    oribi__handoff_watch(w, !starved && !w->accept_sources_closed);
 }
 
 static void starve(struct oribi_worker *w)
 {
     set_starved(w, true);
-    oribi_handoff_rouse(&w->pool); /* the wake-up for what is left there was ours */
-    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+    oribi_handoff_notify(&w->handoff); /* the wake-up for what is left there was ours */
+    if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN,
                   "out of file descriptors: connections of other workers are left to them, looking again in %d ms",
                   ORIBI__STARVED_LOOK_MS);
@@ -399,9 +399,9 @@ static bool take_one(struct oribi_worker *w)
         starve(w);
         return false;
     }
-    int result = oribi_handoff_take(&w->pool, w->pool_buf, ORIBI_POOL_BUF_BYTES, &item);
+    int result = oribi_handoff_take(&w->handoff, w->handoff_buf, ORIBI_HANDOFF_BUF_BYTES, &item);
     if (result == ORIBI_HANDOFF_NUDGE)
-        oribi__gates_rotate(w); /* a newcomer may be waiting there, and its wake-up was somebody else's */
+        oribi__listener_watches_rotate(w); /* a newcomer may be waiting there, and its wake-up was somebody else's */
     if (result == ORIBI_ELIMIT)
         lose(w, &item);
     if (result < 0 && result != ORIBI_AGAIN && result != ORIBI_ELIMIT)
@@ -414,16 +414,16 @@ static bool take_one(struct oribi_worker *w)
     return w->reactor.queue_len == before && !holds_too_many(w);
 }
 
-void oribi__pool_turn(struct oribi_worker *w)
+void oribi__handoff_turn(struct oribi_worker *w)
 {
-    w->pool_ready = false;
-    if (!w->stopping && oribi__leave_to_sleepers(w, w->pool_ready_us)) {
-        if (!w->pool_ready_us)
-            w->pool_ready_us = w->reactor.now_us;
+    w->handoff_ready = false;
+    if (!w->stopping && oribi__leave_to_sleepers(w, w->handoff_ready_us)) {
+        if (!w->handoff_ready_us)
+            w->handoff_ready_us = w->reactor.now_us;
         return;
     }
-    w->pool_ready_us = 0;
-    if (w->pool.take_fd < 0 || !w->setup.listeners || w->setup.listeners->count == 0)
+    w->handoff_ready_us = 0;
+    if (w->handoff.take_fd < 0 || !w->setup.listeners || w->setup.listeners->count == 0)
         return;
     uint32_t taken = w->reactor.conn_count;
     for (int i = 0; i < TAKE_MAX && take_one(w); i++)
@@ -431,38 +431,38 @@ void oribi__pool_turn(struct oribi_worker *w)
     if (w->reactor.conn_count == taken)
         return;
     /* As with a listener: to the end of the queue of sleepers, so that the same one does not get everything. */
-    if (w->pool_watched)
-        oribi_loop_rotate(w->reactor.loop, &w->pool_watch);
+    if (w->handoff_watched)
+        oribi_loop_rotate(w->reactor.loop, &w->handoff_watch);
 }
 
 /* --- what is watched --- */
 
-void oribi__pool_watch(struct oribi_worker *w, bool on)
+void oribi__handoff_watch(struct oribi_worker *w, bool on)
 {
-    if (w->pool.take_fd < 0 || w->pool_watched == on || (on && (w->stopping || w->starved)))
+    if (w->handoff.take_fd < 0 || w->handoff_watched == on || (on && (w->stopping || w->starved)))
         return;
     if (!on)
-        oribi_loop_remove(w->reactor.loop, &w->pool_watch);
-    else if (oribi_loop_add(w->reactor.loop, &w->pool_watch, w->pool.take_fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
+        oribi_loop_remove(w->reactor.loop, &w->handoff_watch);
+    else if (oribi_loop_add(w->reactor.loop, &w->handoff_watch, w->handoff.take_fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
         return;
-    w->pool_watched = on;
-    w->pool_ready = false;
+    w->handoff_watched = on;
+    w->handoff_ready = false;
 }
 
-void oribi__entrances_close(struct oribi_worker *w)
+void oribi__accept_sources_close(struct oribi_worker *w)
 {
-    oribi__gates_unwatch(
+    oribi__listener_watches_unwatch(
         w); /* after a sleep the first connection that waited was taken: no wake-up is spent on us and not followed */
-    oribi__pool_watch(w, false);
+    oribi__handoff_watch(w, false);
     oribi_loop_remove(w->reactor.loop, &w->wake_watch);
-    w->entrances_closed = true;
+    w->accept_sources_closed = true;
 }
 
-/* The gates open with the next accept turn, which knows whether they should. */
-void oribi__entrances_open(struct oribi_worker *w)
+/* The listener_watches open with the next accept turn, which knows whether they should. */
+void oribi__accept_sources_open(struct oribi_worker *w)
 {
-    w->entrances_closed = false;
+    w->accept_sources_closed = false;
     if (oribi_loop_add(w->reactor.loop, &w->wake_watch, w->wake.read_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
         oribi_log(ORIBI_LOG_ERROR, "cannot watch the wake descriptor: %s", oribi_os_error_text());
-    oribi__pool_watch(w, true);
+    oribi__handoff_watch(w, true);
 }

@@ -1,6 +1,6 @@
 /* Where a call stands that nothing could end: the frames of its language, which a binding reads from the runtime's memory, then the innermost native ones. The
  * process ends right after; whatever goes wrong here ends it a moment sooner, when its clients have been answered. */
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include "oribi/worker/deadline.h"
 
@@ -42,14 +42,14 @@ void oribi_worker_show_frames(struct oribi_worker *w, oribi_frames_fn fn, void *
     w->frames_self = self;
 }
 
-void oribi__post_mortem(const struct oribi_hand *hand, bool own_thread, const void *interrupted)
+void oribi__post_mortem(const struct oribi_thread *thread, bool own_thread, const void *interrupted)
 {
-    const struct oribi_worker *w = hand->worker;
+    const struct oribi_worker *w = thread->worker;
     char text[TEXT_CAP];
     size_t n = 0;
     guard();
     if (w->frames)
-        n = w->frames(w->frames_self, (uint32_t)(hand - w->hands), own_thread, text, sizeof(text));
+        n = w->frames(w->frames_self, (uint32_t)(thread - w->threads), own_thread, text, sizeof(text));
     if (own_thread)
         n += oribi_os_native_frames(interrupted, NATIVE_MAX, text + n, sizeof(text) - n);
     if (n > 0)

@@ -4,7 +4,7 @@
  *   request from 127.0.0.1 refused with 400: byte not allowed in the target: 0x3c '<' at column 7 of "GET /a<b HTTP/1.1"; closing its connection
  *
  * Of field lines the name alone is shown, and the value where it frames or routes (struct oribi_fault): others can be secrets. */
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -57,7 +57,7 @@ static void describe(char *dst, size_t cap, struct oribi_slice line, const char 
 static void log_refusal(const struct oribi_conn *c, int status, const char *reason, struct oribi_slice first_line)
 {
     static const struct oribi_fault none;
-    const struct oribi_fault *fault = c->call ? &c->call->parser.fault : &none;
+    const struct oribi_fault *fault = c->exchange ? &c->exchange->parser.fault : &none;
     char detail[DETAIL_CAP];
     if (fault->field.p)
         describe(detail, sizeof(detail), fault->field, fault->at, "field ");
@@ -67,28 +67,28 @@ static void log_refusal(const struct oribi_conn *c, int status, const char *reas
               c->addr_len ? c->addr_len : 13, c->addr_len ? c->addr : "a unix socket", status, reason, detail);
 }
 
-int64_t oribi__body_taken(const struct oribi__call *call)
+int64_t oribi__body_taken(const struct oribi__exchange *exchange)
 {
-    const struct oribi_conn *c = call->base.conn;
-    if (call->phase != ORIBI_PHASE_STARTED)
+    const struct oribi_conn *c = exchange->base.conn;
+    if (exchange->phase != ORIBI_PHASE_STARTED)
         return 0;
-    int64_t taken = c->sent_bytes - call->sent_before - call->overhead;
+    int64_t taken = c->sent_bytes - exchange->sent_before - exchange->overhead;
     return taken > 0 ? taken : 0;
 }
 
 void oribi__on_unkept(void *self, struct oribi_conn *c, int error)
 {
     struct oribi_worker *w = self;
-    const struct oribi__call *call = (const struct oribi__call *)c->call;
+    const struct oribi__exchange *exchange = (const struct oribi__exchange *)c->exchange;
     char reason[REASON_CAP] = "no memory for the rest";
     if (error == ORIBI_ELIMIT)
         (void)snprintf(reason, sizeof(reason), "no room for the rest: buffers_file_max is used up");
     else if (error != ORIBI_ENOMEM)
         (void)snprintf(reason, sizeof(reason), "the rest cannot be stored in %.100s: %s", oribi_os_temp_dir(),
                        oribi_os_error_text());
-    if (oribi_log_gate_open(&w->app_gate, w->reactor.now_ms))
+    if (oribi_log_limit_allows(&w->app_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_ERROR, "%s: answer cut after %lld bytes of its body: %s; closing its connection",
-                  call->hand->line, (long long)oribi__body_taken(call), reason);
+                  exchange->thread->line, (long long)oribi__body_taken(exchange), reason);
 }
 
 void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body_bytes, const char *reason)
@@ -98,13 +98,13 @@ void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body
     bool ours = status == 503 || status == 507; /* the server has no room, the request is good */
     oribi__count(ours ? &w->slot->shed_count : &w->slot->bad_requests, 1);
     oribi__count(&w->slot->status_class[status / 100], 1);
-    if (oribi_log_gate_open(&w->refuse_gate, w->reactor.now_ms))
+    if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         log_refusal(c, status, reason, first_line);
     if (!w->setup.access_log || status == 0)
         return;
     static const struct oribi_head nothing; /* a head of which not even the first line is known */
     struct oribi_access_entry entry = {
-        .head = c->call ? &c->call->head : &nothing,
+        .head = c->exchange ? &c->exchange->head : &nothing,
         .raw_line = first_line,
         .remote_addr = oribi_slice(c->addr, c->addr_len),
         .status = status,

@@ -1,5 +1,5 @@
 /* Whole answers: head and body leave in one sendmsg; what the socket does not take is kept by the connection. */
-#include "worker/call.h"
+#include "worker/exchange.h"
 #include "worker/framed.h"
 #include "worker/gather.h"
 
@@ -14,17 +14,17 @@
 #include <stdio.h>
 #include <string.h>
 
-void oribi__log_app(struct oribi__call *call, const char *format, ...)
+void oribi__log_app(struct oribi__exchange *exchange, const char *format, ...)
 {
-    struct oribi_worker *w = call->worker;
-    if (!oribi_log_gate_open(&w->app_gate, w->reactor.now_ms))
+    struct oribi_worker *w = exchange->worker;
+    if (!oribi_log_limit_allows(&w->app_log_limit, w->reactor.now_ms))
         return;
     char text[512];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args); /* cut when too long */
     va_end(args);
-    oribi_log(ORIBI_LOG_ERROR, "%s: %s", call->hand->line, text);
+    oribi_log(ORIBI_LOG_ERROR, "%s: %s", exchange->thread->line, text);
 }
 
 void oribi__head_text_free(struct oribi__head_text *head)
@@ -33,20 +33,20 @@ void oribi__head_text_free(struct oribi__head_text *head)
         oribi_mem_free(head->p);
 }
 
-static void log_bad_head(struct oribi__call *call, const struct oribi_response *res)
+static void log_bad_head(struct oribi__exchange *exchange, const struct oribi_response *res)
 {
     if (res->reason_index < res->header_count) {
         const struct oribi_header *header = &res->headers[res->reason_index];
         int shown = header->name_len < 64 ? (int)header->name_len : 64;
-        oribi__log_app(call, "answer not valid: %s (header %.*s)", res->reason, shown, header->name);
+        oribi__log_app(exchange, "answer not valid: %s (header %.*s)", res->reason, shown, header->name);
     } else {
-        oribi__log_app(call, "answer not valid: %s", res->reason ? res->reason : "response head too long");
+        oribi__log_app(exchange, "answer not valid: %s", res->reason ? res->reason : "response head too long");
     }
 }
 
 /* One line for each kind of thing that was put right: applications live long with such answers, so few of them are
  * said. */
-static void log_mended(struct oribi__call *call, const struct oribi_response *res)
+static void log_mended(struct oribi__exchange *exchange, const struct oribi_response *res)
 {
     static const char *const deeds[ORIBI_MENDED_KINDS] = {
         "has no value (undef, nil): it is left out",
@@ -54,41 +54,41 @@ static void log_mended(struct oribi__call *call, const struct oribi_response *re
         "has a value on several lines: they are joined with a space",
         "is empty or has white space around it: the server counts where it can",
     };
-    struct oribi_worker *w = call->worker;
+    struct oribi_worker *w = exchange->worker;
     for (int kind = 0; kind < ORIBI_MENDED_KINDS; kind++) {
-        if (!(res->mended & 1U << kind) || !oribi_log_gate_open(&w->mended_gate, w->reactor.now_ms))
+        if (!(res->mended & 1U << kind) || !oribi_log_limit_allows(&w->mended_gate, w->reactor.now_ms))
             continue;
         const struct oribi_header *header = &res->headers[res->mended_index[kind]];
         int shown = header->name_len < 64 ? (int)header->name_len : 64;
-        oribi_log(ORIBI_LOG_WARN, "%s: header %.*s of the answer %s", call->hand->line, shown, header->name,
+        oribi_log(ORIBI_LOG_WARN, "%s: header %.*s of the answer %s", exchange->thread->line, shown, header->name,
                   deeds[kind]);
     }
 }
 
 int oribi_req_read_status(struct oribi_req *req, struct oribi_slice text)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    struct oribi_worker *w = call->worker;
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    struct oribi_worker *w = exchange->worker;
     int status = oribi_status_read(text);
-    if (status >= 0 && text.n > 3 && oribi_log_gate_open(&w->mended_gate, w->reactor.now_ms))
-        oribi_log(ORIBI_LOG_WARN, "%s: the status '%.*s' of the answer is taken for %d", call->hand->line,
+    if (status >= 0 && text.n > 3 && oribi_log_limit_allows(&w->mended_gate, w->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "%s: the status '%.*s' of the answer is taken for %d", exchange->thread->line,
                   text.n < 64 ? (int)text.n : 64, text.p, status);
     return status;
 }
 
-int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_header *headers, uint32_t header_count,
+int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct oribi_header *headers, uint32_t header_count,
                       int64_t body_len, struct oribi__head_text *head, int64_t *content_length)
 {
-    struct oribi_reactor *r = &call->worker->reactor;
+    struct oribi_reactor *r = &exchange->worker->reactor;
     struct oribi_response res = {
         .status = status,
         .headers = headers,
         .header_count = header_count,
-        .minor = call->base.head.minor,
-        .is_head = call->base.head.is_head,
-        .keep_alive = oribi__call_keeps(call),
+        .minor = exchange->base.head.minor,
+        .is_head = exchange->base.head.is_head,
+        .keep_alive = oribi__exchange_keeps(exchange),
         .detached = body_len == ORIBI_BODY_DETACHED,
-        .unframed = call->unframed,
+        .unframed = exchange->unframed,
         .body_len = body_len < 0 ? -1 : body_len,
         .date = oribi_reactor_date(r),
         .server = r->config.server,
@@ -104,62 +104,62 @@ int oribi__reply_head(struct oribi__call *call, int status, const struct oribi_h
         }
     }
     if (n < 0) {
-        log_bad_head(call, &res);
+        log_bad_head(exchange, &res);
         oribi__head_text_free(head);
         return ORIBI_EAPP;
     }
-    call->app_frames = res.framed;
+    exchange->app_frames = res.framed;
     bool comes_again = res.framed && body_len >= 0; /* with the length of the content */
     if (__builtin_expect(res.mended, 0) && !comes_again)
-        log_mended(call, &res);
+        log_mended(exchange, &res);
     if (res.dropped_count && !comes_again)
-        oribi__log_app(call, "dropped %u header(s) of the application: framing and persistence are the server's",
+        oribi__log_app(exchange, "dropped %u header(s) of the application: framing and persistence are the server's",
                        res.dropped_count);
     head->n = (size_t)n;
-    call->overhead = n;
-    call->sent_before = call->base.conn->sent_bytes + oribi_conn_pending(call->base.conn);
-    call->status = status;
-    call->framing = res.framing;
-    call->closes = res.closes;
+    exchange->overhead = n;
+    exchange->sent_before = exchange->base.conn->sent_bytes + oribi_conn_pending(exchange->base.conn);
+    exchange->status = status;
+    exchange->framing = res.framing;
+    exchange->closes = res.closes;
     *content_length = res.content_length;
     return 0;
 }
 
-void oribi__cut(struct oribi__call *call)
+void oribi__cut(struct oribi__exchange *exchange)
 {
-    struct oribi_conn *c = call->base.conn;
-    struct oribi_worker *w = call->worker;
-    bool reset = call->framing == ORIBI_FRAMING_CLOSE; /* else the missing bytes or the missing last chunk tell */
-    call->aborted = true;
-    oribi__call_end(call, call->status);
+    struct oribi_conn *c = exchange->base.conn;
+    struct oribi_worker *w = exchange->worker;
+    bool reset = exchange->framing == ORIBI_FRAMING_CLOSE; /* else the missing bytes or the missing last chunk tell */
+    exchange->aborted = true;
+    oribi__exchange_end(exchange, exchange->status);
     oribi_conn_abort(&w->reactor, c, reset);
     oribi__end(w);
 }
 
-void oribi__finish(struct oribi__call *call)
+void oribi__finish(struct oribi__exchange *exchange)
 {
-    struct oribi_conn *c = call->base.conn;
-    struct oribi_worker *w = call->worker;
-    bool closes = call->closes;
+    struct oribi_conn *c = exchange->base.conn;
+    struct oribi_worker *w = exchange->worker;
+    bool closes = exchange->closes;
     if (__builtin_expect(c->broken && !c->lost, 0)) {
-        oribi__cut(call);
+        oribi__cut(exchange);
         return;
     }
-    oribi__call_end(call, call->status);
+    oribi__exchange_end(exchange, exchange->status);
     oribi_conn_finish(&w->reactor, c, closes);
     oribi__end(w);
 }
 
-static int finish(struct oribi__call *call, int result)
+static int finish(struct oribi__exchange *exchange, int result)
 {
-    oribi__finish(call);
+    oribi__finish(exchange);
     return result < 0 ? ORIBI_ECLOSED : 0;
 }
 
 /* Back to the application, which still has the request. */
-static int still_open(struct oribi__call *call, int result)
+static int still_open(struct oribi__exchange *exchange, int result)
 {
-    oribi__leave(call->worker);
+    oribi__leave(exchange->worker);
     return result;
 }
 
@@ -177,11 +177,11 @@ static size_t cut_vec(struct iovec *vec, size_t count, int64_t limit)
 }
 
 /* Head and body in one go; a very long vector takes more of them. */
-static int send_whole(struct oribi__call *call, const struct oribi__head_text *head, const struct iovec *body,
+static int send_whole(struct oribi__exchange *exchange, const struct oribi__head_text *head, const struct iovec *body,
                       size_t count)
 {
     struct oribi__gathering g;
-    oribi__gather_begin(&g, &call->worker->reactor, call->base.conn, head->on_heap ? 0 : head->n);
+    oribi__gather_begin(&g, &exchange->worker->reactor, exchange->base.conn, head->on_heap ? 0 : head->n);
     int result = head->on_heap ? oribi__gather(&g, &(struct iovec){head->p, head->n}, 1) : 0;
     if (result == 0)
         result = oribi__gather(&g, body, count);
@@ -189,65 +189,65 @@ static int send_whole(struct oribi__call *call, const struct oribi__head_text *h
 }
 
 /* The application's body is longer than its own Content-Length: what was promised is what is sent. */
-static int send_cut(struct oribi__call *call, const struct oribi__head_text *head, const struct iovec *body,
+static int send_cut(struct oribi__exchange *exchange, const struct oribi__head_text *head, const struct iovec *body,
                     size_t count, int64_t limit)
 {
     struct iovec *copy = oribi_mem_try_alloc(count, sizeof(*copy));
     if (!copy) {
-        call->base.conn->broken = true; /* the head promised what will not come */
+        exchange->base.conn->broken = true; /* the head promised what will not come */
         return ORIBI_ENOMEM;
     }
     memcpy(copy, body, count * sizeof(*copy));
-    int result = send_whole(call, head, copy, cut_vec(copy, count, limit));
+    int result = send_whole(exchange, head, copy, cut_vec(copy, count, limit));
     oribi_mem_free(copy);
     return result;
 }
 
 /* Ends the call. */
-static int send_answer(struct oribi__call *call, struct oribi__head_text *head, int64_t promised,
+static int send_answer(struct oribi__exchange *exchange, struct oribi__head_text *head, int64_t promised,
                        const struct iovec *body, size_t body_count, int64_t total)
 {
     int result;
-    call->phase = ORIBI_PHASE_STARTED;
-    if (call->framing == ORIBI_FRAMING_NONE) {
-        result = send_whole(call, head, NULL, 0);
+    exchange->phase = ORIBI_PHASE_STARTED;
+    if (exchange->framing == ORIBI_FRAMING_NONE) {
+        result = send_whole(exchange, head, NULL, 0);
         total = promised = 0;
     } else if (promised >= 0 && total > promised) {
-        oribi__log_app(call, "body of %lld bytes cut to its Content-Length of %lld", (long long)total,
+        oribi__log_app(exchange, "body of %lld bytes cut to its Content-Length of %lld", (long long)total,
                        (long long)promised);
-        result = send_cut(call, head, body, body_count, promised);
+        result = send_cut(exchange, head, body, body_count, promised);
         total = promised;
     } else {
-        result = send_whole(call, head, body, body_count);
+        result = send_whole(exchange, head, body, body_count);
     }
     oribi__head_text_free(head);
-    call->body_sent = total;
+    exchange->body_sent = total;
     if (result == 0 && promised > total) {
-        oribi__log_app(call, "body of %lld bytes is shorter than its Content-Length of %lld: connection cut",
+        oribi__log_app(exchange, "body of %lld bytes is shorter than its Content-Length of %lld: connection cut",
                        (long long)total, (long long)promised);
-        oribi__cut(call);
+        oribi__cut(exchange);
         return 0;
     }
-    return finish(call, result);
+    return finish(exchange, result);
 }
 
 /* The application has framed the body itself: its content is what is sent. */
-static int reply_unframed(struct oribi__call *call, int status, const struct oribi_header *headers,
+static int reply_unframed(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
                           uint32_t header_count, const struct iovec *body, size_t body_count)
 {
     struct oribi__head_text head;
     struct iovec content;
     int64_t promised;
-    int result = oribi__framed_whole(call, body, body_count, &content);
+    int result = oribi__framed_whole(exchange, body, body_count, &content);
     if (result < 0)
-        return still_open(call, result);
-    call->unframed = true;
-    result = oribi__reply_head(call, status, headers, header_count, (int64_t)content.iov_len, &head, &promised);
-    call->unframed = false;
+        return still_open(exchange, result);
+    exchange->unframed = true;
+    result = oribi__reply_head(exchange, status, headers, header_count, (int64_t)content.iov_len, &head, &promised);
+    exchange->unframed = false;
     if (result < 0)
-        result = still_open(call, result);
+        result = still_open(exchange, result);
     else
-        result = send_answer(call, &head, promised, &content, 1, (int64_t)content.iov_len);
+        result = send_answer(exchange, &head, promised, &content, 1, (int64_t)content.iov_len);
     oribi_mem_free(content.iov_base);
     return result;
 }
@@ -255,57 +255,57 @@ static int reply_unframed(struct oribi__call *call, int status, const struct ori
 int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                 const struct iovec *body, size_t body_count)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    if (oribi__call_is_abandoned(call))
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
-    assert(call->phase == ORIBI_PHASE_OPEN);
+    assert(exchange->phase == ORIBI_PHASE_OPEN);
     struct oribi__head_text head;
     int64_t promised;
     int64_t total = oribi_vec_len(body, body_count);
-    oribi__enter(call->worker);
-    int result = oribi__reply_head(call, status, headers, header_count, total, &head, &promised);
+    oribi__enter(exchange->worker);
+    int result = oribi__reply_head(exchange, status, headers, header_count, total, &head, &promised);
     if (result < 0)
-        return still_open(call, result);
-    if (__builtin_expect(call->app_frames, 0)) {
+        return still_open(exchange, result);
+    if (__builtin_expect(exchange->app_frames, 0)) {
         oribi__head_text_free(&head);
-        return reply_unframed(call, status, headers, header_count, body, body_count);
+        return reply_unframed(exchange, status, headers, header_count, body, body_count);
     }
-    return send_answer(call, &head, promised, body, body_count, total);
+    return send_answer(exchange, &head, promised, body, body_count, total);
 }
 
 int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                      int fd, int64_t offset, int64_t len)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    struct oribi_conn *c = call->base.conn;
-    struct oribi_reactor *r = &call->worker->reactor;
-    if (oribi__call_is_abandoned(call))
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    struct oribi_conn *c = exchange->base.conn;
+    struct oribi_reactor *r = &exchange->worker->reactor;
+    if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
     if (oribi_response_is_framed(headers, header_count))
         return 1;
-    assert(call->phase == ORIBI_PHASE_OPEN);
+    assert(exchange->phase == ORIBI_PHASE_OPEN);
     struct oribi__head_text head;
     int64_t promised;
-    oribi__enter(call->worker);
-    int result = oribi__reply_head(call, status, headers, header_count, len, &head, &promised);
+    oribi__enter(exchange->worker);
+    int result = oribi__reply_head(exchange, status, headers, header_count, len, &head, &promised);
     if (result < 0)
-        return still_open(call, result);
-    call->phase = ORIBI_PHASE_STARTED;
-    bool short_file = call->framing == ORIBI_FRAMING_LENGTH && promised > len;
-    int64_t now = call->framing == ORIBI_FRAMING_NONE ? 0 : promised >= 0 && promised < len ? promised : len;
+        return still_open(exchange, result);
+    exchange->phase = ORIBI_PHASE_STARTED;
+    bool short_file = exchange->framing == ORIBI_FRAMING_LENGTH && promised > len;
+    int64_t now = exchange->framing == ORIBI_FRAMING_NONE ? 0 : promised >= 0 && promised < len ? promised : len;
     struct iovec vec = {head.p, head.n};
     result = oribi_conn_send(r, c, &vec, 1, now > 0);
     oribi__head_text_free(&head);
     if (result == 0 && now > 0)
         result = oribi_conn_send_file(r, c, fd, offset, now);
-    call->body_sent = now;
+    exchange->body_sent = now;
     if (result == 0 && short_file) {
-        oribi__log_app(call, "file of %lld bytes is shorter than its Content-Length of %lld: connection cut",
+        oribi__log_app(exchange, "file of %lld bytes is shorter than its Content-Length of %lld: connection cut",
                        (long long)len, (long long)promised);
-        oribi__cut(call);
+        oribi__cut(exchange);
         return 0;
     }
-    return finish(call, result);
+    return finish(exchange, result);
 }
 
 int oribi_reply_rest_of_file(struct oribi_req *req, int status, const struct oribi_header *headers,
@@ -330,12 +330,12 @@ int oribi_reply_path(struct oribi_req *req, int status, const struct oribi_heade
 
 void oribi_reply_error(struct oribi_req *req, int status)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    if (call->phase == ORIBI_PHASE_STARTED) {
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    if (exchange->phase == ORIBI_PHASE_STARTED) {
         oribi_reply_abort(req);
         return;
     }
-    call->phase = ORIBI_PHASE_OPEN; /* a head that was begun and held back never existed */
+    exchange->phase = ORIBI_PHASE_OPEN; /* a head that was begun and held back never existed */
     struct oribi_slice phrase = oribi_status_reason(status);
     char text[64];
     int n = snprintf(text, sizeof(text), "%d %.*s\n", status, (int)phrase.n, phrase.p);
@@ -363,25 +363,25 @@ ssize_t oribi_req_decode_path(struct oribi_req *req, char *dst)
 
 bool oribi_req_started(const struct oribi_req *req)
 {
-    return oribi__call_of(req)->phase == ORIBI_PHASE_STARTED;
+    return oribi__exchange_of(req)->phase == ORIBI_PHASE_STARTED;
 }
 
 int oribi_req_inform(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    struct oribi_reactor *r = &call->worker->reactor;
-    if (oribi__call_is_abandoned(call))
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    struct oribi_reactor *r = &exchange->worker->reactor;
+    if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
-    if (call->base.head.minor == 0 || call->phase != ORIBI_PHASE_OPEN)
+    if (exchange->base.head.minor == 0 || exchange->phase != ORIBI_PHASE_OPEN)
         return 0;
     const char *reason = NULL;
-    oribi__enter(call->worker);
+    oribi__enter(exchange->worker);
     ssize_t n = oribi_response_interim(status, headers, header_count, r->scratch, ORIBI_SCRATCH_BYTES, &reason);
     if (n < 0) {
-        oribi__log_app(call, "interim answer not valid: %s", reason ? reason : "too long");
-        return still_open(call, ORIBI_EAPP);
+        oribi__log_app(exchange, "interim answer not valid: %s", reason ? reason : "too long");
+        return still_open(exchange, ORIBI_EAPP);
     }
     struct iovec vec = {r->scratch, (size_t)n};
-    oribi__clock_anew(call->hand);
-    return still_open(call, oribi_conn_send(r, call->base.conn, &vec, 1, false) < 0 ? ORIBI_ECLOSED : 0);
+    oribi__clock_anew(exchange->thread);
+    return still_open(exchange, oribi_conn_send(r, exchange->base.conn, &vec, 1, false) < 0 ? ORIBI_ECLOSED : 0);
 }

@@ -47,10 +47,10 @@ int oribi_scoreboard_attach(struct oribi_scoreboard *board, uint32_t count, int 
     return map_slots(board, count, MAP_SHARED, fd);
 }
 
-void oribi_scoreboard_uncrowd(const struct oribi_scoreboard *board, struct oribi_slot *slot)
+void oribi_scoreboard_forget_idle_waiter(const struct oribi_scoreboard *board, struct oribi_slot *slot)
 {
-    if (atomic_exchange(&slot->crowded, 0))
-        atomic_fetch_sub(&board->slots[0].crowd_waiting, 1);
+    if (atomic_exchange(&slot->is_idle_waiter, 0))
+        atomic_fetch_sub(&board->slots[0].idle_waiters, 1);
 }
 
 void oribi_scoreboard_destroy(struct oribi_scoreboard *board)

@@ -1,5 +1,5 @@
 /* Streamed answers and sockets that leave the core. The head waits for the first body bytes, so that a short stream is one packet. */
-#include "worker/call.h"
+#include "worker/exchange.h"
 #include "worker/framed.h"
 #include "worker/gather.h"
 
@@ -12,66 +12,66 @@
 #include <poll.h>
 
 /* Queued output above this makes the application wait … */
-static int64_t high_water(const struct oribi__call *call)
+static int64_t high_water(const struct oribi__exchange *exchange)
 {
-    return call->worker->options->response_memory_max;
+    return exchange->worker->options->response_memory_max;
 }
 
 /* … and half of it lets it go on. What has overflowed to a file must go altogether: a file shrinks only by running empty, and a stream whose reader
  * is always a little behind would fill the disk. */
-static int64_t low_water(const struct oribi__call *call)
+static int64_t low_water(const struct oribi__exchange *exchange)
 {
-    return oribi_conn_spilled(call->base.conn) > 0 ? 0 : high_water(call) / 2;
+    return oribi_conn_spilled(exchange->base.conn) > 0 ? 0 : high_water(exchange) / 2;
 }
 
-static int begin(struct oribi__call *call, int status, const struct oribi_header *headers, uint32_t header_count,
+static int begin(struct oribi__exchange *exchange, int status, const struct oribi_header *headers, uint32_t header_count,
                  int64_t body_len)
 {
     struct oribi__head_text head;
     int64_t promised;
-    int result = oribi__reply_head(call, status, headers, header_count, body_len, &head, &promised);
+    int result = oribi__reply_head(exchange, status, headers, header_count, body_len, &head, &promised);
     if (result < 0)
         return result;
-    if (call->app_frames && (result = oribi__framed_begin(call)) < 0) {
+    if (exchange->app_frames && (result = oribi__framed_begin(exchange)) < 0) {
         oribi__head_text_free(&head);
         return result;
     }
-    result = oribi_buf_try_append(&call->held, head.p, head.n);
+    result = oribi_buf_try_append(&exchange->held, head.p, head.n);
     oribi__head_text_free(&head);
     if (result < 0) {
-        oribi__log_app(call, "no memory for the response head");
+        oribi__log_app(exchange, "no memory for the response head");
         return ORIBI_EAPP;
     }
-    call->left = call->framing == ORIBI_FRAMING_LENGTH ? promised : -1;
-    call->phase = ORIBI_PHASE_BEGUN;
+    exchange->left = exchange->framing == ORIBI_FRAMING_LENGTH ? promised : -1;
+    exchange->phase = ORIBI_PHASE_BEGUN;
     return 0;
 }
 
 int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                       int64_t body_len)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    if (oribi__call_is_abandoned(call))
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
-    assert(call->phase == ORIBI_PHASE_OPEN);
-    oribi__enter(call->worker);
-    int result = begin(call, status, headers, header_count, body_len);
-    oribi__leave(call->worker);
+    assert(exchange->phase == ORIBI_PHASE_OPEN);
+    oribi__enter(exchange->worker);
+    int result = begin(exchange, status, headers, header_count, body_len);
+    oribi__leave(exchange->worker);
     return result;
 }
 
 /* Sends [held head] before, data, after; `before` and `after` are chunk framing. */
-static int send_framed(struct oribi__call *call, struct oribi_slice before, const struct iovec *vec, size_t count,
+static int send_framed(struct oribi__exchange *exchange, struct oribi_slice before, const struct iovec *vec, size_t count,
                        struct oribi_slice after)
 {
-    struct iovec front[2] = {{call->held.p, call->phase == ORIBI_PHASE_BEGUN ? call->held.len : 0},
+    struct iovec front[2] = {{exchange->held.p, exchange->phase == ORIBI_PHASE_BEGUN ? exchange->held.len : 0},
                              {(char *)before.p, before.n}};
     struct iovec back = {(char *)after.p, after.n};
     struct oribi__gathering g;
-    call->phase = ORIBI_PHASE_STARTED;
-    call->overhead += (int64_t)(before.n + after.n);
-    call->held.len = 0; /* its bytes stay where they are */
-    oribi__gather_begin(&g, &call->worker->reactor, call->base.conn, 0);
+    exchange->phase = ORIBI_PHASE_STARTED;
+    exchange->overhead += (int64_t)(before.n + after.n);
+    exchange->held.len = 0; /* its bytes stay where they are */
+    oribi__gather_begin(&g, &exchange->worker->reactor, exchange->base.conn, 0);
     int result = oribi__gather(&g, front, 2);
     if (result == 0)
         result = oribi__gather(&g, vec, count);
@@ -80,81 +80,81 @@ static int send_framed(struct oribi__call *call, struct oribi_slice before, cons
     return result < 0 ? result : oribi__gather_send(&g, false);
 }
 
-static int outcome(const struct oribi__call *call, int result)
+static int outcome(const struct oribi__exchange *exchange, int result)
 {
-    const struct oribi_conn *c = call->base.conn;
+    const struct oribi_conn *c = exchange->base.conn;
     if (result < 0)
         return ORIBI_ECLOSED;
-    return oribi_conn_pending(c) > high_water(call) || oribi_conn_spilled(c) > 0 ? 1 : 0;
+    return oribi_conn_pending(c) > high_water(exchange) || oribi_conn_spilled(c) > 0 ? 1 : 0;
 }
 
 /* Writes at most what a known length has left. */
-static int write_known(struct oribi__call *call, const struct iovec *vec, size_t count, int64_t total)
+static int write_known(struct oribi__exchange *exchange, const struct iovec *vec, size_t count, int64_t total)
 {
-    if (total <= call->left) {
-        call->left -= total;
-        call->body_sent += total;
-        return send_framed(call, ORIBI_SLICE(""), vec, count, ORIBI_SLICE(""));
+    if (total <= exchange->left) {
+        exchange->left -= total;
+        exchange->body_sent += total;
+        return send_framed(exchange, ORIBI_SLICE(""), vec, count, ORIBI_SLICE(""));
     }
-    if (!call->cut)
-        oribi__log_app(call, "body is longer than its Content-Length: cut");
-    call->cut = true;
-    for (size_t i = 0; i < count && call->left > 0; i++) {
+    if (!exchange->cut)
+        oribi__log_app(exchange, "body is longer than its Content-Length: cut");
+    exchange->cut = true;
+    for (size_t i = 0; i < count && exchange->left > 0; i++) {
         struct iovec part = vec[i];
-        if ((int64_t)part.iov_len > call->left)
-            part.iov_len = (size_t)call->left;
-        call->left -= (int64_t)part.iov_len;
-        call->body_sent += (int64_t)part.iov_len;
-        int result = send_framed(call, ORIBI_SLICE(""), &part, 1, ORIBI_SLICE(""));
+        if ((int64_t)part.iov_len > exchange->left)
+            part.iov_len = (size_t)exchange->left;
+        exchange->left -= (int64_t)part.iov_len;
+        exchange->body_sent += (int64_t)part.iov_len;
+        int result = send_framed(exchange, ORIBI_SLICE(""), &part, 1, ORIBI_SLICE(""));
         if (result < 0)
             return result;
     }
     return 0;
 }
 
-static int flush_head(struct oribi__call *call)
+static int flush_head(struct oribi__exchange *exchange)
 {
-    if (call->phase != ORIBI_PHASE_BEGUN)
-        return outcome(call, 0);
-    return outcome(call, send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE("")));
+    if (exchange->phase != ORIBI_PHASE_BEGUN)
+        return outcome(exchange, 0);
+    return outcome(exchange, send_framed(exchange, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE("")));
 }
 
-static int write_body(struct oribi__call *call, const struct iovec *vec, size_t count, int64_t total)
+static int write_body(struct oribi__exchange *exchange, const struct iovec *vec, size_t count, int64_t total)
 {
     int result;
-    switch (call->framing) {
+    switch (exchange->framing) {
     case ORIBI_FRAMING_NONE:
-        return call->phase == ORIBI_PHASE_BEGUN ? flush_head(call) : 0;
+        return exchange->phase == ORIBI_PHASE_BEGUN ? flush_head(exchange) : 0;
     case ORIBI_FRAMING_LENGTH:
-        result = write_known(call, vec, count, total);
+        result = write_known(exchange, vec, count, total);
         break;
     case ORIBI_FRAMING_CHUNKED: {
         char size[ORIBI_CHUNK_HEAD_CAP];
         size_t n = oribi_chunk_head(size, (uint64_t)total);
-        result = send_framed(call, oribi_slice(size, n), vec, count, ORIBI_CHUNK_TAIL);
-        call->body_sent += total;
+        result = send_framed(exchange, oribi_slice(size, n), vec, count, ORIBI_CHUNK_TAIL);
+        exchange->body_sent += total;
         break;
     }
     default:
-        result = send_framed(call, ORIBI_SLICE(""), vec, count, ORIBI_SLICE(""));
-        call->body_sent += total;
+        result = send_framed(exchange, ORIBI_SLICE(""), vec, count, ORIBI_SLICE(""));
+        exchange->body_sent += total;
     }
-    return outcome(call, result);
+    return outcome(exchange, result);
 }
 
 /* The same without the framing that the application has given its body. */
-static int write_unframed(struct oribi__call *call, const struct iovec *vec, size_t count)
+static int write_unframed(struct oribi__exchange *exchange, const struct iovec *vec, size_t count)
 {
-    int result = outcome(call, 0);
+    int result = outcome(exchange, 0);
     for (size_t i = 0; i < count; i++) {
         const char *p = vec[i].iov_base;
         const char *end = p + vec[i].iov_len;
         while (p < end) {
             struct iovec content;
-            result = oribi__framed_next(call, &p, end, &content);
+            result = oribi__framed_next(exchange, &p, end, &content);
             if (result < 0)
                 return result;
-            result = content.iov_len > 0 ? write_body(call, &content, 1, (int64_t)content.iov_len) : outcome(call, 0);
+            result = content.iov_len > 0 ? write_body(exchange, &content, 1, (int64_t)content.iov_len) : outcome(exchange, 0);
             if (result < 0)
                 return result;
         }
@@ -163,75 +163,75 @@ static int write_unframed(struct oribi__call *call, const struct iovec *vec, siz
 }
 
 /* A stream may last for ever, so it cannot wait for its own end to be found long: a helper is started, or woken, while it is written. */
-static void note_length(const struct oribi__call *call)
+static void note_length(const struct oribi__exchange *exchange)
 {
-    struct oribi_worker *w = call->worker;
+    struct oribi_worker *w = exchange->worker;
     if (w->helper && !oribi_helper_parked(w))
         return;
-    int64_t started_us = atomic_load_explicit(call->hand->started_us, memory_order_relaxed); /* ours: written by this thread */
+    int64_t started_us = atomic_load_explicit(exchange->thread->started_us, memory_order_relaxed); /* ours: written by this thread */
     if (started_us && oribi_clock_us() - started_us >= ORIBI_LONG_US)
         oribi_helper_need(w);
 }
 
 int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t count)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    if (oribi__call_is_abandoned(call))
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
-    assert(call->phase != ORIBI_PHASE_OPEN);
+    assert(exchange->phase != ORIBI_PHASE_OPEN);
     int64_t total = oribi_vec_len(vec, count);
     if (total == 0) /* an empty chunk would end the body */
         return 0;
-    note_length(call);
-    oribi__enter(call->worker);
-    int result = call->framed ? write_unframed(call, vec, count) : write_body(call, vec, count, total);
-    oribi__clock_anew(call->hand);
-    oribi__leave(call->worker);
+    note_length(exchange);
+    oribi__enter(exchange->worker);
+    int result = exchange->framed ? write_unframed(exchange, vec, count) : write_body(exchange, vec, count, total);
+    oribi__clock_anew(exchange->thread);
+    oribi__leave(exchange->worker);
     return result;
 }
 
 int oribi_reply_flush(struct oribi_req *req)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    if (oribi__call_is_abandoned(call))
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
-    note_length(call);
-    oribi__enter(call->worker);
-    int result = flush_head(call);
-    oribi__clock_anew(call->hand);
-    oribi__leave(call->worker);
+    note_length(exchange);
+    oribi__enter(exchange->worker);
+    int result = flush_head(exchange);
+    oribi__clock_anew(exchange->thread);
+    oribi__leave(exchange->worker);
     return result;
 }
 
 /* What is left of write_timeout since output last moved; -1: no bound. Being woken in between is no progress. */
-static int wait_left_ms(struct oribi__call *call)
+static int wait_left_ms(struct oribi__exchange *exchange)
 {
-    int64_t timeout = call->worker->options->write_timeout_ms;
+    int64_t timeout = exchange->worker->options->write_timeout_ms;
     int64_t now_ms = oribi_clock_ms();
-    int64_t pending = oribi_conn_pending(call->base.conn);
-    if (pending != call->waited_pending) {
-        (void)oribi_out_taken(call->base.conn->out, call->base.conn->watch.fd); /* from here on counts */
-        call->waited_pending = pending;
-        call->waited_since_ms = now_ms;
+    int64_t pending = oribi_conn_pending(exchange->base.conn);
+    if (pending != exchange->waited_pending) {
+        (void)oribi_out_taken(exchange->base.conn->out, exchange->base.conn->watch.fd); /* from here on counts */
+        exchange->waited_pending = pending;
+        exchange->waited_since_ms = now_ms;
     }
     if (timeout <= 0)
         return -1;
-    int64_t left = call->waited_since_ms + timeout - now_ms;
+    int64_t left = exchange->waited_since_ms + timeout - now_ms;
     return left < 0 ? 0 : left < INT32_MAX ? (int)left : INT32_MAX;
 }
 
 /* Waits for the socket without the reactor, so that the helper can go on with the others; 1 woken, 0 something moved, ORIBI_ECLOSED too late or gone. */
-static int wait_writable(struct oribi__call *call)
+static int wait_writable(struct oribi__exchange *exchange)
 {
-    struct oribi_worker *w = call->worker;
-    struct oribi_conn *c = call->base.conn;
-    const struct oribi_wake *bell = call->hand->bell;
-    struct pollfd fds[2] = {{.fd = c->watch.fd, .events = POLLOUT}, {.fd = bell->read_fd, .events = POLLIN}};
+    struct oribi_worker *w = exchange->worker;
+    struct oribi_conn *c = exchange->base.conn;
+    const struct oribi_wake *wake = exchange->thread->wake;
+    struct pollfd fds[2] = {{.fd = c->watch.fd, .events = POLLOUT}, {.fd = wake->read_fd, .events = POLLIN}};
     if (c->broken)
         return ORIBI_ECLOSED;
-    int left_ms = wait_left_ms(call);
+    int left_ms = wait_left_ms(exchange);
     int ready = poll(fds, 2, left_ms);
-    bool woken = ready < 0 || (fds[1].revents && oribi_wake_clear(bell));
+    bool woken = ready < 0 || (fds[1].revents && oribi_wake_clear(wake));
     if (fds[1].revents && !woken) {
         oribi__enter(w);
         oribi__own_check(w);
@@ -244,7 +244,7 @@ static int wait_writable(struct oribi__call *call)
     if (ready > 0 && fds[0].revents)
         result = oribi_conn_flush(&w->reactor, c);
     else if (oribi_out_taken(c->out, c->watch.fd)) /* it reads, but there is no room yet */
-        call->waited_since_ms = oribi_clock_ms();
+        exchange->waited_since_ms = oribi_clock_ms();
     else
         c->broken = true; /* nothing moved for write_timeout */
     oribi__leave(w);
@@ -252,106 +252,106 @@ static int wait_writable(struct oribi__call *call)
 }
 
 /* Until no more than `most` is queued, low_water() for -1. The application does nothing meanwhile, and its clock stands still. */
-static int wait_for_client(struct oribi__call *call, int64_t most)
+static int wait_for_client(struct oribi__exchange *exchange, int64_t most)
 {
     int result = 0;
-    oribi__clock_stop(call->hand);
-    while (result == 0 && oribi_conn_pending(call->base.conn) > (most < 0 ? low_water(call) : most))
-        result = wait_writable(call);
-    oribi__clock_go_on(call->hand);
+    oribi__clock_stop(exchange->thread);
+    while (result == 0 && oribi_conn_pending(exchange->base.conn) > (most < 0 ? low_water(exchange) : most))
+        result = wait_writable(exchange);
+    oribi__clock_go_on(exchange->thread);
     return result;
 }
 
 int oribi_reply_wait(struct oribi_req *req)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    if (oribi__call_is_abandoned(call))
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
-    if (oribi_conn_pending(call->base.conn) > low_water(call)) {
-        int result = wait_for_client(call, -1);
+    if (oribi_conn_pending(exchange->base.conn) > low_water(exchange)) {
+        int result = wait_for_client(exchange, -1);
         if (result != 0)
             return result;
     }
-    return call->base.conn->broken ? ORIBI_ECLOSED : 0;
+    return exchange->base.conn->broken ? ORIBI_ECLOSED : 0;
 }
 
-static int finish(struct oribi__call *call, int result)
+static int finish(struct oribi__exchange *exchange, int result)
 {
-    bool gone = result < 0 || call->base.conn->broken;
-    oribi__finish(call);
+    bool gone = result < 0 || exchange->base.conn->broken;
+    oribi__finish(exchange);
     return gone ? ORIBI_ECLOSED : 0;
 }
 
 int oribi_reply_end(struct oribi_req *req)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    if (oribi__call_is_abandoned(call))
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
-    assert(call->phase != ORIBI_PHASE_OPEN);
+    assert(exchange->phase != ORIBI_PHASE_OPEN);
     int result = 0;
-    oribi__enter(call->worker);
-    if (call->framed && oribi__framed_end(call) < 0) {
-        oribi__leave(call->worker);
+    oribi__enter(exchange->worker);
+    if (exchange->framed && oribi__framed_end(exchange) < 0) {
+        oribi__leave(exchange->worker);
         oribi_reply_abort(req);
         return 0;
     }
-    if (call->framing == ORIBI_FRAMING_CHUNKED)
-        result = send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_CHUNK_LAST);
-    else if (call->phase == ORIBI_PHASE_BEGUN)
-        result = send_framed(call, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE(""));
-    if (call->framing == ORIBI_FRAMING_LENGTH && call->left > 0) {
-        oribi__log_app(call, "body is %lld bytes shorter than its Content-Length: connection cut",
-                       (long long)call->left);
-        oribi__cut(call);
+    if (exchange->framing == ORIBI_FRAMING_CHUNKED)
+        result = send_framed(exchange, ORIBI_SLICE(""), NULL, 0, ORIBI_CHUNK_LAST);
+    else if (exchange->phase == ORIBI_PHASE_BEGUN)
+        result = send_framed(exchange, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE(""));
+    if (exchange->framing == ORIBI_FRAMING_LENGTH && exchange->left > 0) {
+        oribi__log_app(exchange, "body is %lld bytes shorter than its Content-Length: connection cut",
+                       (long long)exchange->left);
+        oribi__cut(exchange);
         return 0;
     }
-    return finish(call, result);
+    return finish(exchange, result);
 }
 
 void oribi_reply_abort(struct oribi_req *req)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    if (oribi__call_is_abandoned(call))
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    if (oribi__call_is_abandoned(exchange))
         return;
-    if (call->phase != ORIBI_PHASE_STARTED) {
+    if (exchange->phase != ORIBI_PHASE_STARTED) {
         oribi_reply_error(req, 500);
         return;
     }
-    oribi__enter(call->worker);
-    oribi__cut(call);
+    oribi__enter(exchange->worker);
+    oribi__cut(exchange);
 }
 
 bool oribi_req_is_unix(const struct oribi_req *req)
 {
-    const struct oribi_listener *listener = oribi__call_of(req)->base.conn->listener;
+    const struct oribi_listener *listener = oribi__exchange_of(req)->base.conn->listener;
     return listener->is_unix;
 }
 
 int oribi_req_fd(const struct oribi_req *req)
 {
-    const struct oribi__call *call = oribi__call_of(req);
-    return oribi__call_is_abandoned(call) ? -1 : call->base.conn->watch.fd;
+    const struct oribi__exchange *exchange = oribi__exchange_of(req);
+    return oribi__call_is_abandoned(exchange) ? -1 : exchange->base.conn->watch.fd;
 }
 
 struct oribi_slice oribi_req_behind(const struct oribi_req *req)
 {
-    return oribi_conn_behind(oribi__call_of(req)->base.conn);
+    return oribi_conn_behind(oribi__exchange_of(req)->base.conn);
 }
 
 int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    struct oribi_conn *c = call->base.conn;
-    struct oribi_worker *w = call->worker;
-    if (oribi__call_is_abandoned(call))
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    struct oribi_conn *c = exchange->base.conn;
+    struct oribi_worker *w = exchange->worker;
+    if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
     int result = oribi_reply_flush(req);
     while (result >= 0 && oribi_conn_pending(c) > 0)
-        result = wait_for_client(call, 0);
+        result = wait_for_client(exchange, 0);
     oribi__enter(w);
     int given = result < 0 ? ORIBI_ECLOSED : oribi_conn_withdraw(&w->reactor, c, rest);
     if (given < 0) {
-        oribi__call_end(call, call->status);
+        oribi__exchange_end(exchange, exchange->status);
         oribi_conn_abort(&w->reactor, c, false);
         oribi__end(w);
         return ORIBI_ECLOSED;
@@ -363,13 +363,13 @@ int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest)
 
 void oribi_req_detached(struct oribi_req *req)
 {
-    struct oribi__call *call = oribi__call_of(req);
-    struct oribi_conn *c = call->base.conn;
-    struct oribi_worker *w = call->worker;
-    if (oribi__call_is_abandoned(call))
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    struct oribi_conn *c = exchange->base.conn;
+    struct oribi_worker *w = exchange->worker;
+    if (oribi__call_is_abandoned(exchange))
         return;
     oribi__enter(w);
-    oribi__call_end(call, call->status);
+    oribi__exchange_end(exchange, exchange->status);
     oribi_conn_release(&w->reactor, c);
     oribi__end(w);
 }

@@ -1,5 +1,5 @@
-/* The pull interface. Reading order: oribi_worker_take, oribi__turn, on_other, prepare, oribi__call_end. How a worker begins and ends: worker_life.c. */
-#include "worker/call.h"
+/* The pull interface. Reading order: oribi_worker_take, oribi__turn, on_other, prepare, oribi__exchange_end. How a worker begins and ends: worker_life.c. */
+#include "worker/exchange.h"
 #include "worker/framed.h"
 
 #include "oribi/base/clock.h"
@@ -51,13 +51,13 @@ static void on_other(void *self, struct oribi_watch *watch)
 {
     struct oribi_worker *w = self;
     watch->ready = 0; /* these are reported again as long as they are readable */
-    if (watch == &w->pool_watch) {
-        w->pool_ready = true;
+    if (watch == &w->handoff_watch) {
+        w->handoff_ready = true;
     } else if (watch == &w->wake_watch) {
         if (!w->leader) {                    /* else it may be meant for the thread that sleeps */
             if (!oribi_wake_clear(&w->wake)) /* what it woke us for is in its own flag */
                 oribi__own_check(w);
-            w->rung = true;
+            w->notified = true;
         }
     } else if (watch == &w->life_watch) {
         char byte;
@@ -70,15 +70,15 @@ static void on_other(void *self, struct oribi_watch *watch)
             oribi_worker_stop(w);
         }
     } else {
-        struct oribi__gate *gate = (struct oribi__gate *)((char *)watch - offsetof(struct oribi__gate, watch));
-        gate->ready = true;
+        struct oribi__listener_watch *listener_watch = (struct oribi__listener_watch *)((char *)watch - offsetof(struct oribi__listener_watch, watch));
+        listener_watch->ready = true;
     }
 }
 
 static void on_lost(void *self, struct oribi_conn *c)
 {
     struct oribi_worker *w = self;
-    if (oribi_log_gate_open(&w->app_gate, w->reactor.now_ms))
+    if (oribi_log_limit_allows(&w->app_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN,
                   "the application has closed the descriptor of a connection (%.*s), at the latest in %s",
                   c->addr_len ? c->addr_len : 4, c->addr_len ? c->addr : "unix", w->slot->line);
@@ -120,7 +120,7 @@ static bool stop_asked(const struct oribi_worker *w)
 
 void oribi_worker_retire(struct oribi_worker *w)
 {
-    if (w->pool.give_fd < 0 || stop_asked(w))
+    if (w->handoff.give_fd < 0 || stop_asked(w))
         oribi_worker_stop(w);
     else
         atomic_store_explicit(&w->retiring, true, memory_order_relaxed);
@@ -129,10 +129,10 @@ void oribi_worker_retire(struct oribi_worker *w)
 static void begin_stop(struct oribi_worker *w)
 {
     if (oribi__retiring(w) && !oribi__has_siblings(w))
-        oribi__gates_unwatch(w); /* the worker that replaces this one finds who waits there */
+        oribi__listener_watches_unwatch(w); /* the worker that replaces this one finds who waits there */
     else
-        oribi__gates_close(w);
-    oribi__pool_watch(w, false);
+        oribi__listener_watches_close(w);
+    oribi__handoff_watch(w, false);
     w->stopping = true;
     w->stop_ms = w->reactor.now_ms;
     atomic_store_explicit(&w->slot->state, ORIBI_SLOT_DRAINING, memory_order_release);
@@ -142,7 +142,7 @@ static void drain_turn(struct oribi_worker *w)
 {
     w->last_call = oribi__last_call(w);
     if (w->orphaned)
-        oribi__gates_quit(w);
+        oribi__listener_watches_quit(w);
     if (oribi__retiring(w) && stop_asked(w) && !oribi__has_siblings(w))
         atomic_store_explicit(&w->retiring, false, memory_order_relaxed); /* the server ends as well: nobody replaces us */
     if (oribi__retiring(w)) {
@@ -152,7 +152,7 @@ static void drain_turn(struct oribi_worker *w)
     if (!oribi__pass_idle(w) && w->reactor.now_ms - w->stop_ms >= ORIBI_DRAIN_GRACE_MS)
         (void)oribi_reactor_close_idle(&w->reactor, UINT32_MAX);
     if (w->reactor.conn_count == 0 && !oribi__has_siblings(w))
-        oribi__pool_turn(w); /* the last one turns off the light */
+        oribi__handoff_turn(w); /* the last one turns off the light */
 }
 
 static bool deadline_passed(const struct oribi_worker *w)
@@ -215,8 +215,8 @@ void oribi__turn(struct oribi_worker *w)
 {
     if (w->starved)
         oribi__look_for_descriptors(w);
-    if (w->entrances_closed)
-        oribi__entrances_open(w);
+    if (w->accept_sources_closed)
+        oribi__accept_sources_open(w);
     (void)oribi_reactor_turn(&w->reactor, on_other, w);
     w->turned_us = w->reactor.now_us;
     look_after_own(w);
@@ -226,31 +226,31 @@ void oribi__turn(struct oribi_worker *w)
         drain_turn(w);
     else
         oribi__accept_turn(w);
-    if (w->pool_ready)
-        oribi__pool_turn(w);
+    if (w->handoff_ready)
+        oribi__handoff_turn(w);
     w->woken = false;
     oribi__shed(w);
     publish(w);
 }
 
 /* CONTENT_LENGTH of a chunked request is what was decoded, and its Transfer-Encoding is used up (RFC 9112 7.1.3). */
-static void correct_chunked(struct oribi__call *call)
+static void correct_chunked(struct oribi__exchange *exchange)
 {
-    struct oribi_head *head = &call->base.head;
-    int n = snprintf(call->length_text, sizeof(call->length_text), "%lld", (long long)call->req.body_len);
+    struct oribi_head *head = &exchange->base.head;
+    int n = snprintf(exchange->length_text, sizeof(exchange->length_text), "%lld", (long long)exchange->req.body_len);
     for (uint32_t i = 0; i < head->field_count; i++) {
         struct oribi_field *field = &head->fields[i];
         if (field->id != ORIBI_FIELD_TRANSFER_ENCODING)
             continue;
-        *field = (struct oribi_field){"Content-Length", call->length_text, (uint32_t)n, 14, ORIBI_FIELD_CONTENT_LENGTH};
+        *field = (struct oribi_field){"Content-Length", exchange->length_text, (uint32_t)n, 14, ORIBI_FIELD_CONTENT_LENGTH};
         return;
     }
 }
 
-static void set_body(struct oribi__call *call)
+static void set_body(struct oribi__exchange *exchange)
 {
-    struct oribi_req *req = &call->req;
-    struct oribi_call *base = &call->base;
+    struct oribi_req *req = &exchange->req;
+    struct oribi_exchange *base = &exchange->base;
     req->body_fd = base->body.fd;
     if (base->body.fd >= 0) {
         (void)lseek(base->body.fd, 0, SEEK_SET); /* a regular file of ours: cannot fail */
@@ -266,15 +266,15 @@ static void set_body(struct oribi__call *call)
     req->trailers = base->trailers.fields;
     req->trailer_count = base->trailers.count;
     if (base->head.chunked)
-        correct_chunked(call);
+        correct_chunked(exchange);
 }
 
-static void set_addresses(struct oribi__call *call)
+static void set_addresses(struct oribi__exchange *exchange)
 {
-    struct oribi_req *req = &call->req;
-    const struct oribi_listener *listener = call->base.conn->listener;
-    const struct oribi_head *head = &call->base.head;
-    oribi__peer_of(call);
+    struct oribi_req *req = &exchange->req;
+    const struct oribi_listener *listener = exchange->base.conn->listener;
+    const struct oribi_head *head = &exchange->base.head;
+    oribi__peer_of(exchange);
     req->server_name = head->host.n ? head->host : oribi_slice(listener->host, strlen(listener->host));
     if (!listener->is_unix)
         req->server_port = oribi_slice(listener->port, strlen(listener->port));
@@ -320,7 +320,7 @@ static bool expects_long(struct oribi_worker *w, int64_t now_us)
 /* A limit on waiting holds from the first call on: then the helper is there, and parked it comes by often enough (helper.c). */
 static bool wants_helper(struct oribi_worker *w, int64_t now_us)
 {
-    return w->call_us_average > ORIBI_LONG_US / 2 || oribi__free_hands(w) == 0 ||
+    return w->call_us_average > ORIBI_LONG_US / 2 || oribi__free_threads(w) == 0 ||
            (!w->helper && oribi__limits_waiting(w)) || expects_long(w, now_us);
 }
 
@@ -344,39 +344,39 @@ void oribi__call_took(struct oribi_worker *w, int64_t us, int64_t now_us)
         oribi__note_long(w, now_us);
 }
 
-static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand, struct oribi__call *call,
+static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_thread *thread, struct oribi__exchange *exchange,
                                  int64_t now_us)
 {
-    struct oribi_req *req = &call->req;
-    call->worker = w;
-    call->hand = hand;
-    hand->call = call;
+    struct oribi_req *req = &exchange->req;
+    exchange->worker = w;
+    exchange->thread = thread;
+    thread->exchange = exchange;
     w->own_due = true;
-    atomic_store_explicit(&hand->thread, pthread_self(), memory_order_relaxed);
-    call->started_us = now_us;
-    call->body_sent = 0;
-    call->left = -1;
-    call->waited_pending = -1;
-    call->held = (struct oribi_buf){0};
-    call->framed = NULL;
-    call->phase = ORIBI_PHASE_OPEN;
-    call->status = 0;
-    call->closes = false;
-    call->aborted = false;
-    call->cut = false;
-    call->unframed = false;
-    req->head = &call->base.head;
+    atomic_store_explicit(&thread->pthread, pthread_self(), memory_order_relaxed);
+    exchange->started_us = now_us;
+    exchange->body_sent = 0;
+    exchange->left = -1;
+    exchange->waited_pending = -1;
+    exchange->held = (struct oribi_buf){0};
+    exchange->framed = NULL;
+    exchange->phase = ORIBI_PHASE_OPEN;
+    exchange->status = 0;
+    exchange->closes = false;
+    exchange->aborted = false;
+    exchange->cut = false;
+    exchange->unframed = false;
+    req->head = &exchange->base.head;
     req->last = false;
-    set_body(call);
-    set_addresses(call);
+    set_body(exchange);
+    set_addresses(exchange);
 
     struct oribi_slot *slot = w->slot;
-    note_line(hand->line, &call->base.head);
+    note_line(thread->line, &exchange->base.head);
     oribi__count(&slot->queue_us_sum, (uint64_t)req->queue_us);
     atomic_store_explicit(&slot->queue_len, w->reactor.queue_len, memory_order_relaxed); /* without this one */
-    oribi__clock_begin(hand, now_us);
+    oribi__clock_begin(thread, now_us);
     if (oribi__shared(w))
-        oribi__hand_begin(hand);
+        oribi__thread_begin(thread);
     else if (!w->stopping)
         atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
     oribi__call_begins(w, now_us);
@@ -384,16 +384,16 @@ static struct oribi_req *prepare(struct oribi_worker *w, struct oribi_hand *hand
     return req;
 }
 
-struct oribi_req *oribi__take_queued(struct oribi_worker *w, struct oribi_hand *hand, int64_t now_us)
+struct oribi_req *oribi__take_queued(struct oribi_worker *w, struct oribi_thread *thread, int64_t now_us)
 {
     if (oribi__retiring(w))
         return NULL;
     if (w->reactor.queue_len > 1 && oribi__should_pass(w))
         (void)oribi__pass_on(w, 1);
     while (w->reactor.queue_len > 0) {
-        struct oribi__call *call = (struct oribi__call *)oribi_reactor_pop(&w->reactor);
-        if (oribi__admit(w, call, now_us))
-            return prepare(w, hand, call, now_us);
+        struct oribi__exchange *exchange = (struct oribi__exchange *)oribi_reactor_pop(&w->reactor);
+        if (oribi__admit(w, exchange, now_us))
+            return prepare(w, thread, exchange, now_us);
     }
     return NULL;
 }
@@ -423,7 +423,7 @@ int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
     if (w->stopping) /* the drain grace and the shutdown deadline both end within this */
         return ORIBI_DRAIN_GRACE_MS / 4;
     int64_t bound_ms = TIMEOUT_NEVER;
-    if (!w->gates_open && w->pause_until_ms > w->reactor.now_ms)
+    if (!w->listeners_open && w->pause_until_ms > w->reactor.now_ms)
         bound_ms = w->pause_until_ms - w->reactor.now_ms;
     int64_t room_ms = oribi__at_limit(w) ? oribi__room_wait_ms(w) : -1;
     if (room_ms >= 0)
@@ -445,17 +445,17 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
     }
     if (w->reactor.queue_len || oribi_worker_done(w))
         return;
-    if (w->entrances_closed)
-        oribi__entrances_open(w);
+    if (w->accept_sources_closed)
+        oribi__accept_sources_open(w);
     if (!w->stopping) {
         atomic_store_explicit(&w->slot->state, ORIBI_SLOT_IDLE, memory_order_release);
-        oribi__crowd_wake(w);
+        oribi__idle_waiter_wake(w);
     }
     int64_t bound_ms = oribi__wait_bound_ms(w);
     if (ms >= 0 && (bound_ms < 0 || ms < bound_ms))
         bound_ms = ms;
     /* What we have left to a sleeper keeps us awake: then no wake-up was meant for us, and that sleeper may need our CPU. */
-    bool left = w->gates_ready_us || w->pool_ready_us;
+    bool left = w->listeners_ready_us || w->handoff_ready_us;
     if (left)
         oribi_os_yield();
     int64_t before_us = left ? oribi_clock_us() : 0;
@@ -480,15 +480,15 @@ uint64_t oribi_worker_request_count(const struct oribi_worker *w)
 
 /* --- the end of a call --- */
 
-bool oribi__call_keeps(const struct oribi__call *call)
+bool oribi__exchange_keeps(const struct oribi__exchange *exchange)
 {
-    const struct oribi_worker *w = call->worker;
+    const struct oribi_worker *w = exchange->worker;
     uint32_t max = w->options->keepalive_requests_max;
-    if (!call->base.head.keep_alive || call->req.last || stop_asked(w) || (w->stopping && !oribi__retiring(w)))
+    if (!exchange->base.head.keep_alive || exchange->req.last || stop_asked(w) || (w->stopping && !oribi__retiring(w)))
         return false; /* a worker that retires passes the connection on */
     if (w->request_limit && w->request_count + 1 >= w->request_limit)
         return false;
-    return max == 0 || call->base.conn->request_count < max;
+    return max == 0 || exchange->base.conn->request_count < max;
 }
 
 static uint32_t bucket_of(int64_t us)
@@ -497,51 +497,51 @@ static uint32_t bucket_of(int64_t us)
     return bucket < ORIBI_HISTOGRAM_BUCKETS ? bucket : ORIBI_HISTOGRAM_BUCKETS - 1;
 }
 
-static bool is_cut(const struct oribi__call *call)
+static bool is_cut(const struct oribi__exchange *exchange)
 {
-    return call->aborted || call->base.conn->broken;
+    return exchange->aborted || exchange->base.conn->broken;
 }
 
-void oribi__log_access(struct oribi__call *call, int status, int64_t now_us)
+void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now_us)
 {
-    bool cut = is_cut(call);
+    bool cut = is_cut(exchange);
     struct oribi_access_entry entry = {
-        .head = &call->base.head,
-        .remote_addr = call->req.remote_addr,
+        .head = &exchange->base.head,
+        .remote_addr = exchange->req.remote_addr,
         .status = status,
         .cut = cut,
-        .body_bytes = cut ? oribi__body_taken(call) : call->body_sent,
-        .call_us = now_us - call->started_us,
-        .total_us = now_us - call->base.complete_us,
+        .body_bytes = cut ? oribi__body_taken(exchange) : exchange->body_sent,
+        .call_us = now_us - exchange->started_us,
+        .total_us = now_us - exchange->base.complete_us,
         .wall_ms = oribi_clock_wall_ms(),
     };
-    oribi_access_log_add(call->worker->setup.access_log, &entry);
+    oribi_access_log_add(exchange->worker->setup.access_log, &entry);
 }
 
-void oribi__call_end(struct oribi__call *call, int status)
+void oribi__exchange_end(struct oribi__exchange *exchange, int status)
 {
-    struct oribi_worker *w = call->worker;
+    struct oribi_worker *w = exchange->worker;
     struct oribi_slot *slot = w->slot;
     int64_t now_us = oribi_clock_us();
-    int64_t call_us = now_us - call->started_us;
+    int64_t call_us = now_us - exchange->started_us;
     oribi_reactor_clock(&w->reactor, now_us);
     w->request_count++;
     w->call_us_average += (call_us - w->call_us_average) / AVERAGE_OVER;
-    oribi__count(&slot->status_class[is_cut(call) ? 0 : status / 100], 1);
+    oribi__count(&slot->status_class[is_cut(exchange) ? 0 : status / 100], 1);
     oribi__count(&slot->call_us_sum, (uint64_t)call_us);
     uint32_t bucket = bucket_of(call_us);
     atomic_store_explicit(&slot->call_us_histogram[bucket],
                           atomic_load_explicit(&slot->call_us_histogram[bucket], memory_order_relaxed) + 1,
                           memory_order_relaxed);
-    oribi__clock_end(call->hand);
-    call->hand->call = NULL;
+    oribi__clock_end(exchange->thread);
+    exchange->thread->exchange = NULL;
     if (oribi__shared(w))
-        oribi__hands_publish(w);
+        oribi__threads_publish(w);
     atomic_store_explicit(&slot->request_count, w->request_count, memory_order_release);
     if (w->setup.access_log)
-        oribi__log_access(call, status, now_us);
-    oribi_buf_deinit(&call->held);
-    oribi__framed_free(call);
+        oribi__log_access(exchange, status, now_us);
+    oribi_buf_deinit(&exchange->held);
+    oribi__framed_free(exchange);
     oribi__call_took(w, call_us, now_us);
     if (w->request_limit && w->request_count == w->request_limit && !oribi__retiring(w))
         oribi_worker_stop(w);

@@ -1,5 +1,5 @@
 /* How a worker begins, forks and ends. Reading order: oribi_worker_create, watch_all, the fork handlers, oribi_worker_destroy. */
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -27,11 +27,11 @@ void oribi_worker_abandon(struct oribi_worker *w)
         return;
     w->abandoned = true;
     oribi_reactor_abandon(&w->reactor);
-    for (uint32_t i = 0; i < w->gate_count; i++)
-        if (!w->gates[i].closed)
-            oribi_os_close(w->gates[i].listener->fd);
-    oribi_handoff_close(&w->pool);
-    oribi__hands_forget(w);
+    for (uint32_t i = 0; i < w->listener_watch_count; i++)
+        if (!w->listener_watches[i].closed)
+            oribi_os_close(w->listener_watches[i].listener->fd);
+    oribi_handoff_close(&w->handoff);
+    oribi__threads_forget(w);
     oribi_helper_forget(w);
     oribi_wake_destroy(&w->wake);
 }
@@ -104,7 +104,7 @@ static void set_config(const struct oribi_options *options, struct oribi_reactor
         .response_memory_max = options->response_memory_max,
         .buffers_memory_max = options->buffers_memory_max,
         .buffers_file_max = options->buffers_file_max,
-        .call_bytes = sizeof(struct oribi__call),
+        .exchange_bytes = sizeof(struct oribi__exchange),
     };
     if (options->server_header)
         config->server = oribi_slice(options->server_header, strlen(options->server_header));
@@ -119,13 +119,13 @@ static int watch_all(struct oribi_worker *w)
     if (w->setup.life_fd >= 0 &&
         oribi_loop_add(w->reactor.loop, &w->life_watch, w->setup.life_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
         return ORIBI_ESYS;
-    w->gate_count = w->setup.listeners ? w->setup.listeners->count : 0;
-    w->gates = oribi_mem_alloc(w->gate_count ? w->gate_count : 1, sizeof(*w->gates));
-    for (uint32_t i = 0; i < w->gate_count; i++)
-        w->gates[i].listener = &w->setup.listeners->items[i];
+    w->listener_watch_count = w->setup.listeners ? w->setup.listeners->count : 0;
+    w->listener_watches = oribi_mem_alloc(w->listener_watch_count ? w->listener_watch_count : 1, sizeof(*w->listener_watches));
+    for (uint32_t i = 0; i < w->listener_watch_count; i++)
+        w->listener_watches[i].listener = &w->setup.listeners->items[i];
     oribi__own_begin(w);
-    oribi__gates_open(w);
-    oribi__pool_watch(w, true);
+    oribi__listener_watches_open(w);
+    oribi__handoff_watch(w, true);
     return 0;
 }
 
@@ -133,8 +133,8 @@ static void free_worker(struct oribi_worker *w)
 {
     if (w->own_board.slots)
         oribi_scoreboard_destroy(&w->own_board);
-    oribi_mem_free(w->gates);
-    oribi_mem_free(w->pool_buf);
+    oribi_mem_free(w->listener_watches);
+    oribi_mem_free(w->handoff_buf);
     oribi_mem_free(w);
 }
 
@@ -167,15 +167,15 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
         return ORIBI_ENOMEM;
     }
     w->slot = setup->slot ? setup->slot : w->own_board.slots;
-    w->pool = setup->handoff && setup->board ? *setup->handoff : (struct oribi_handoff){-1, -1};
-    if (w->pool.take_fd >= 0)
-        w->pool_buf = oribi_mem_alloc(1, ORIBI_POOL_BUF_BYTES);
+    w->handoff = setup->handoff && setup->board ? *setup->handoff : (struct oribi_handoff){-1, -1};
+    if (w->handoff.take_fd >= 0)
+        w->handoff_buf = oribi_mem_alloc(1, ORIBI_HANDOFF_BUF_BYTES);
     w->wake = (struct oribi_wake){-1, -1};
     w->owner_pid = getpid();
-    oribi__hands_init(w);
+    oribi__threads_init(w);
     w->request_limit = oribi_options_draw_limit(w->options);
-    w->refuse_gate.burst = LOG_BURST;
-    w->app_gate.burst = LOG_BURST;
+    w->refuse_log_limit.burst = LOG_BURST;
+    w->app_log_limit.burst = LOG_BURST;
     w->mended_gate.burst = MENDED_BURST;
     char ignored[ORIBI_OPTIONS_ERROR_CAP];
     (void)oribi_trust_parse(&w->options->trusted_proxies, &w->trust,
@@ -215,7 +215,7 @@ void oribi_worker_destroy(struct oribi_worker *w)
         oribi_worker_abandon(w);
         return;
     }
-    oribi_hands_close(w);
+    oribi_threads_close(w);
     oribi_helper_stop(w);
     oribi_access_log_drain(w->setup.access_log, ORIBI_LOG_DRAIN_MS);
     oribi_reactor_deinit(&w->reactor);

@@ -573,7 +573,7 @@ static void test_a_hushed_tcp_listener_keeps_whoever_has_connected(void)
     int before = connect_tcp(&address);
     wait_readable(fd);
     ok(oribi_os_listen_awaits(fd, false));
-    oribi_os_listen_hush(fd);
+    oribi_os_listen_stop_accepting(fd);
     int late = begin_to_connect(&address);
     ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);
     ok(!oribi_os_listen_awaits(fd, true)); /* the late one was not even begun */
@@ -596,7 +596,7 @@ static void test_connections_that_the_kernel_holds_back_are_seen(void)
     int client = connect_tcp(&address);
     ok(!oribi_os_listen_awaits(fd, false));
     ok(oribi_os_listen_awaits(fd, true));
-    oribi_os_listen_hush(fd);
+    oribi_os_listen_stop_accepting(fd);
     ok_eq(oribi_os_write(client, "x", 1), 1);
     wait_readable(fd); /* its first byte brings it in, hushed or not */
     ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);
@@ -653,7 +653,7 @@ static void test_a_hushed_unix_listener_refuses_and_keeps_its_queue(void)
     int taken;
     ok(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 8) == 0);
     ok_eq(connect(before, (struct sockaddr *)&address, sizeof(address)), 0);
-    oribi_os_listen_hush(fd);
+    oribi_os_listen_stop_accepting(fd);
     ok(connect(late, (struct sockaddr *)&address, sizeof(address)) < 0 && errno == ECONNREFUSED);
     oribi_os_listen_end(fd);
     ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);

@@ -53,7 +53,7 @@ static void begin(void)
         .idle_timeout_ms = 5000,
         .write_timeout_ms = 5000,
         .response_memory_max = 1 << 20,
-        .call_bytes = sizeof(struct oribi_call),
+        .exchange_bytes = sizeof(struct oribi_exchange),
     };
     const struct oribi_reactor_hooks hooks = {NULL, on_refused, NULL, on_closed, on_read, on_sent, NULL, on_lost};
     oribi_limits_init(&config.limits);
@@ -107,17 +107,17 @@ static void test_an_idle_connection_is_small_and_holds_nothing(void)
     int far;
     struct oribi_conn *c = open_conn(&far);
     ok(sizeof(struct oribi_conn) <= 256);
-    ok(!c->buf && !c->call && !c->out);
+    ok(!c->buf && !c->exchange && !c->out);
     ok_eq(r.buf_pool.lent_count, 0);
     send_text(far, REQUEST);
     turn();
-    struct oribi_call *call = oribi_reactor_pop(&r);
-    ok(call && call->conn == c);
+    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    ok(exchange && exchange->conn == c);
     oribi_conn_finish(&r, c, false);
     ok_eq(c->state, ORIBI_CONN_IDLE);
-    ok(!c->buf && !c->call && !c->out);
+    ok(!c->buf && !c->exchange && !c->out);
     ok_eq(r.buf_pool.lent_count, 0);
-    ok_eq(r.call_pool.lent_count, 0);
+    ok_eq(r.exchange_pool.lent_count, 0);
     close(far);
     turn();
     ok_eq(closed_count, 1);
@@ -222,8 +222,8 @@ static void test_closing_in_every_place_of_the_run_queue(void)
         for (int i = 0; i < 4; i++) {
             if (i == victim)
                 continue;
-            struct oribi_call *call = oribi_reactor_pop(&r);
-            ok(call && call->conn == conns[i]);
+            struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+            ok(exchange && exchange->conn == conns[i]);
         }
         ok(oribi_reactor_pop(&r) == NULL);
         ok(r.run_last == NULL);
@@ -251,8 +251,8 @@ static void test_one_busy_sender_does_not_hold_up_the_turn(void)
     int64_t before = bytes_read;
     turn();
     ok(bytes_read - before <= (int64_t)ORIBI_READS_PER_TURN * ORIBI_SCRATCH_BYTES + 100);
-    struct oribi_call *call = oribi_reactor_pop(&r);
-    ok(call && call->conn == small);
+    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    ok(exchange && exchange->conn == small);
     ok_eq(c->state, ORIBI_CONN_BODY);
     close(far);
     close(other);
@@ -343,7 +343,7 @@ static void open_idle(struct oribi_conn *conns[3], int far[3])
 static void ok_only_who_asked_is_left(struct oribi_conn *conns[3], int far[3])
 {
     ok_eq(r.conn_count, 1);
-    ok(oribi_reactor_pop(&r) == conns[0]->call && conns[0]->call);
+    ok(oribi_reactor_pop(&r) == conns[0]->exchange && conns[0]->exchange);
     ok_eq(conns[1]->state, ORIBI_CONN_CLOSED);
     ok_eq(conns[2]->state, ORIBI_CONN_CLOSED);
     for (int i = 0; i < 3; i++)
@@ -601,8 +601,8 @@ static void test_one_fast_reader_does_not_hold_up_the_turn(void)
     int64_t before = file_sent;
     turn();
     ok(file_sent > before && file_sent <= before + 2 * ORIBI_OUT_TURN_BYTES); /* told of by the loop, and by itself */
-    struct oribi_call *call = oribi_reactor_pop(&r);
-    ok(call && call->conn == d);
+    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    ok(exchange && exchange->conn == d);
     oribi_conn_finish(&r, d, false);
     for (int i = 0; i < 5; i++)
         turn();
@@ -627,12 +627,12 @@ static void test_room_for_a_body_counts_before_it_is_filled(void)
     ok_eq(c->state, ORIBI_CONN_BODY);
     ok_eq(write(far, part, sizeof(part)), sizeof(part)); /* a whole read, so that another one is tried */
     turn();
-    ok_eq(c->call->body.len, sizeof(part));
-    ok_eq(r.budget.memory_used, c->call->body.memory.cap);
+    ok_eq(c->exchange->body.len, sizeof(part));
+    ok_eq(r.budget.memory_used, c->exchange->body.memory.cap);
     ok_eq(write(far, part, sizeof(part)), sizeof(part));
     turn();
-    struct oribi_call *call = oribi_reactor_pop(&r);
-    ok(call && call->body.fd < 0);
+    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    ok(exchange && exchange->body.fd < 0);
     oribi_conn_finish(&r, c, false);
     ok_eq(r.budget.memory_used, 0);
     close(far);
@@ -665,9 +665,9 @@ static bool spill_body(size_t len, int *writes)
         turn();
     }
     *writes = file_writes;
-    struct oribi_call *call = oribi_reactor_pop(&r);
-    bool whole = call && call->body.fd >= 0 && lseek(call->body.fd, 0, SEEK_END) == (off_t)len &&
-                 r.budget.file_used == (int64_t)len && !call->body.memory.cap;
+    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    bool whole = exchange && exchange->body.fd >= 0 && lseek(exchange->body.fd, 0, SEEK_END) == (off_t)len &&
+                 r.budget.file_used == (int64_t)len && !exchange->body.memory.cap;
     oribi_conn_finish(&r, c, false);
     close(far);
     turn();
@@ -715,8 +715,8 @@ static void test_bytes_behind_a_chunked_body_count(void)
     struct iovec vec[2] = {{"1\r\nx\r\n0\r\nA: b\r\n\r\n", 17}, {behind, BEHIND}};
     ok_eq(writev(far, vec, 2), 17 + BEHIND);
     turn();
-    struct oribi_call *call = oribi_reactor_pop(&r);
-    ok(call && call->rest.len == BEHIND && call->trailers.count == 1);
+    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    ok(exchange && exchange->rest.len == BEHIND && exchange->trailers.count == 1);
     ok(r.budget.memory_used >= BEHIND + 6);
     oribi_conn_finish(&r, c, true);
     close(far);
@@ -769,8 +769,8 @@ static void test_a_number_that_comes_again_ends_its_old_connection_alone(void)
         turn();
         send_text(far_heir, REQUEST);
         turn();
-        struct oribi_call *call = oribi_reactor_pop(&r);
-        ok(call && call->conn == heir);
+        struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+        ok(exchange && exchange->conn == heir);
         ok_eq(read_all(far_heir), 0); /* nothing that was meant for another */
         oribi_conn_finish(&r, heir, true);
         close(far_heir);

@@ -12,7 +12,7 @@
 #include "oribi/base/os.h"
 #include "oribi/process/jobs.h"
 #include "oribi/process/prefork.h"
-#include "oribi/process/processes.h"
+#include "oribi/process/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +91,7 @@ static void forever(void)
         (void)pause();
 }
 
-/* --- the language host, as host.h and mold.h tell it --- */
+/* --- the language supervisor, as host.h and mold.h tell it --- */
 
 /* Answers one connection with the generation's number, after the client has sent a byte. */
 static void answer_one(int listen_fd, struct oribi_process *p)

@@ -70,87 +70,87 @@ static void test_only_signals_that_exist_are_left(void)
 
 /* --- what signals mean: a manager without processes --- */
 
-static struct oribi_host *fake(const struct oribi_trap *traps, uint32_t count)
+static struct oribi_supervisor *fake(const struct oribi_trap *traps, uint32_t count)
 {
-    static struct oribi_host host;
-    memset(&host, 0, sizeof(host));
+    static struct oribi_supervisor supervisor;
+    memset(&supervisor, 0, sizeof(supervisor));
     for (size_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
-        host.control.clients[i].fd = -1;
-    memcpy(host.prefork.traps, traps, count * sizeof(*traps));
-    host.prefork.trap_count = count;
-    return &host;
+        supervisor.control.clients[i].fd = -1;
+    memcpy(supervisor.prefork.traps, traps, count * sizeof(*traps));
+    supervisor.prefork.trap_count = count;
+    return &supervisor;
 }
 
 static const struct oribi_trap usual[] = {{SIGTERM, SIGTERM, 500}, {SIGUSR2, 0, 0}};
 
 static void test_a_trapped_signal_pauses_and_says_what_the_workers_get(void)
 {
-    struct oribi_event event;
-    struct oribi_host *host = fake(usual, 2);
-    ok(oribi__prefork_signal(host, SIGTERM, &event));
+    struct oribi_policy_event event;
+    struct oribi_supervisor *supervisor = fake(usual, 2);
+    ok(oribi__prefork_signal(supervisor, SIGTERM, &event));
     ok(event.type == ORIBI_EVENT_PAUSE && event.status == SIGTERM && event.bytes == 500);
-    ok(host->paused && host->ending && host->trapped == SIGTERM);
-    ok(oribi__prefork_signal(host, SIGTERM, &event));
+    ok(supervisor->paused && supervisor->ending && supervisor->trapped == SIGTERM);
+    ok(oribi__prefork_signal(supervisor, SIGTERM, &event));
     ok_eq(event.type, ORIBI_EVENT_STOP_NOW); /* the second one */
-    host = fake(usual, 2);
-    ok(oribi__prefork_signal(host, SIGUSR2, &event));
+    supervisor = fake(usual, 2);
+    ok(oribi__prefork_signal(supervisor, SIGUSR2, &event));
     ok(event.type == ORIBI_EVENT_PAUSE && event.status == 0);
-    ok(host->paused && !host->ending);
+    ok(supervisor->paused && !supervisor->ending);
 }
 
 static void test_what_is_trapped_meanwhile_is_what_the_next_start_ends_with(void)
 {
-    struct oribi_event event;
-    struct oribi_host *host = fake(usual, 2);
-    ok(oribi__prefork_signal(host, SIGUSR2, &event));
-    ok(!oribi__prefork_signal(host, SIGTERM, &event));
-    ok(!oribi__prefork_signal(host, SIGUSR2, &event)); /* which is no reason to forget the end */
-    oribi_host_resume(host);
-    ok(host->resume_asked);
-    ok(oribi__prefork_resume(host, &event));
-    ok(event.type == ORIBI_EVENT_PAUSE && host->trapped == SIGTERM && host->ending);
-    ok(oribi__prefork_resume(host, &event));
-    ok(event.type == ORIBI_EVENT_RESUME && !host->paused && !host->ending);
+    struct oribi_policy_event event;
+    struct oribi_supervisor *supervisor = fake(usual, 2);
+    ok(oribi__prefork_signal(supervisor, SIGUSR2, &event));
+    ok(!oribi__prefork_signal(supervisor, SIGTERM, &event));
+    ok(!oribi__prefork_signal(supervisor, SIGUSR2, &event)); /* which is no reason to forget the end */
+    oribi_supervisor_resume(supervisor);
+    ok(supervisor->resume_asked);
+    ok(oribi__prefork_resume(supervisor, &event));
+    ok(event.type == ORIBI_EVENT_PAUSE && supervisor->trapped == SIGTERM && supervisor->ending);
+    ok(oribi__prefork_resume(supervisor, &event));
+    ok(event.type == ORIBI_EVENT_RESUME && !supervisor->paused && !supervisor->ending);
 }
 
 static void test_what_is_not_trapped(void)
 {
-    struct oribi_event event;
-    struct oribi_host *host = fake(usual, 0);
-    ok(oribi__prefork_signal(host, SIGTTIN, &event) && event.type == ORIBI_EVENT_RESIZE && event.delta == 1);
-    ok(oribi__prefork_signal(host, SIGTTOU, &event) && event.delta == -1);
-    ok(oribi__prefork_signal(host, SIGUSR1, &event) && event.type == ORIBI_EVENT_REOPEN);
-    ok(!oribi__prefork_signal(host, SIGCHLD, &event));
-    ok(!oribi__prefork_signal(host, 0, &event)); /* oribi_host_wake() */
-    ok(oribi__prefork_signal(host, SIGQUIT, &event) && event.type == ORIBI_EVENT_STOP);
-    ok(oribi__prefork_signal(host, SIGINT, &event) && event.type == ORIBI_EVENT_STOP_NOW);
-    ok_eq(host->strike, SIGQUIT); /* the first one is what ended it */
+    struct oribi_policy_event event;
+    struct oribi_supervisor *supervisor = fake(usual, 0);
+    ok(oribi__prefork_signal(supervisor, SIGTTIN, &event) && event.type == ORIBI_EVENT_RESIZE && event.delta == 1);
+    ok(oribi__prefork_signal(supervisor, SIGTTOU, &event) && event.delta == -1);
+    ok(oribi__prefork_signal(supervisor, SIGUSR1, &event) && event.type == ORIBI_EVENT_REOPEN);
+    ok(!oribi__prefork_signal(supervisor, SIGCHLD, &event));
+    ok(!oribi__prefork_signal(supervisor, 0, &event)); /* oribi_supervisor_wake() */
+    ok(oribi__prefork_signal(supervisor, SIGQUIT, &event) && event.type == ORIBI_EVENT_STOP);
+    ok(oribi__prefork_signal(supervisor, SIGINT, &event) && event.type == ORIBI_EVENT_STOP_NOW);
+    ok_eq(supervisor->reraise, SIGQUIT); /* the first one is what ended it */
 }
 
 static void test_wishes_of_clients_are_signals(void)
 {
-    struct oribi_event event = {.type = ORIBI_EVENT_STOP};
-    struct oribi_host *host = fake(usual, 2);
-    ok(oribi__prefork_wish(host, &event) && event.type == ORIBI_EVENT_PAUSE && host->trapped == SIGTERM);
-    host = fake(usual, 2);
+    struct oribi_policy_event event = {.type = ORIBI_EVENT_STOP};
+    struct oribi_supervisor *supervisor = fake(usual, 2);
+    ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_PAUSE && supervisor->trapped == SIGTERM);
+    supervisor = fake(usual, 2);
     event.type = ORIBI_EVENT_STOP_NOW;
-    ok(oribi__prefork_wish(host, &event) && event.type == ORIBI_EVENT_STOP_NOW && host->strike == SIGINT);
+    ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_STOP_NOW && supervisor->reraise == SIGINT);
     event.type = ORIBI_EVENT_UPGRADE;
-    ok(!oribi__prefork_wish(host, &event));
+    ok(!oribi__prefork_command(supervisor, &event));
     event.type = ORIBI_EVENT_RELOAD;
-    ok(oribi__prefork_wish(host, &event) && event.type == ORIBI_EVENT_RELOAD);
-    host->paused = true; /* nobody would load the next generation, and the client hears that */
+    ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_RELOAD);
+    supervisor->paused = true; /* nobody would load the next generation, and the client hears that */
     int fds[2];
     char answer[64] = "";
     ok_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
-    host->control.clients[1] = (struct oribi__client){.fd = fds[0], .wish = ORIBI__WISH_RELOAD};
-    ok(!oribi__prefork_wish(host, &event));
+    supervisor->control.clients[1] = (struct oribi__client){.fd = fds[0], .command = ORIBI__COMMAND_RELOAD};
+    ok(!oribi__prefork_command(supervisor, &event));
     ok(read(fds[1], answer, sizeof(answer) - 1) > 0);
     is_str(answer, "error the program does something else just now\n");
     close(fds[1]);
     const struct oribi_trap hup = {SIGHUP, SIGHUP, 0};
-    host = fake(&hup, 1);
-    ok(oribi__prefork_wish(host, &event) && event.type == ORIBI_EVENT_PAUSE && event.status == SIGHUP);
+    supervisor = fake(&hup, 1);
+    ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_PAUSE && event.status == SIGHUP);
 }
 
 /* --- managers with workers --- */

@@ -7,8 +7,8 @@ static const char *kept_in; /* of the last body */
 
 static void note_place(struct oribi_req *req)
 {
-    struct oribi_call *call = &oribi__call_of(req)->base;
-    kept_in = call->body.fd >= 0 ? "file" : call->body.len > 0 ? "memory" : "in place";
+    struct oribi_exchange *exchange = &oribi__exchange_of(req)->base;
+    kept_in = exchange->body.fd >= 0 ? "file" : exchange->body.len > 0 ? "memory" : "in place";
     route(req);
 }
 
@@ -47,7 +47,7 @@ static void check_memory(size_t beyond, const char *want)
     char *body = big_text(MAX);
     struct client *a = begin_post(&site, FIRST);
     ok(client_send_bytes(&site, a, body, FIRST - 1));
-    ok(pump_until(&site, site.worker->reactor.conns->call->body.len == FIRST - 1));
+    ok(pump_until(&site, site.worker->reactor.conns->exchange->body.len == FIRST - 1));
     size_t second = MAX - (size_t)site.worker->reactor.budget.memory_used + beyond;
     struct client *b = begin_post(&site, second);
     ok(client_send_bytes(&site, b, body, second));

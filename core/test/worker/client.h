@@ -1,5 +1,5 @@
 /* A worker and its clients in one process and one thread, so that a test decides what happens when: pump() gives the worker a turn, answers what
- * it hands out, and lets the clients read. Nothing sleeps; pump_until() waits for a condition with a deadline.
+ * it threads out, and lets the clients read. Nothing sleeps; pump_until() waits for a condition with a deadline.
  *
  *     static void test_...(void)
  *     {
@@ -16,7 +16,7 @@
 #ifndef ORIBI_TEST_SERVER_CLIENT_H
 #define ORIBI_TEST_SERVER_CLIENT_H
 
-#include "worker/call.h"
+#include "worker/exchange.h"
 
 #include "base/clock_ahead.h"
 #include "oribi/base/error.h"
@@ -400,7 +400,7 @@ __attribute__((unused)) static void site_close(struct site *site)
     struct oribi_event events[4];
     bool empty = pump_until(site, r->conn_pool.lent_count == 0 && oribi_loop_poll(r->loop, 0, events, 4) == 0);
     ok_named(empty && atomic_load(&site->slot.connections_open) == 0, "%s: every connection is closed", where_name);
-    ok_named(r->conn_pool.lent_count == 0 && r->buf_pool.lent_count == 0 && r->call_pool.lent_count == 0 &&
+    ok_named(r->conn_pool.lent_count == 0 && r->buf_pool.lent_count == 0 && r->exchange_pool.lent_count == 0 &&
                  r->queue_len == 0 && !r->again && !r->run_first,
              "%s: everything lent is back", where_name);
     oribi_worker_destroy(site->worker);
@@ -474,8 +474,8 @@ __attribute__((unused)) static bool is_big_text(const char *p, size_t n)
 /* Answers with the request's body, and for /place says in a header where it was kept. */
 __attribute__((unused)) static void reply_echo(struct oribi_req *req)
 {
-    struct oribi_call *call = &oribi__call_of(req)->base;
-    const char *place = req->body_fd >= 0 ? "file" : call->body.len > 0 ? "memory" : "in-place";
+    struct oribi_exchange *exchange = &oribi__exchange_of(req)->base;
+    const char *place = req->body_fd >= 0 ? "file" : exchange->body.len > 0 ? "memory" : "in-place";
     struct oribi_header headers[] = {text_type, {"X-Place", place, 7, (uint32_t)strlen(place)}};
     uint32_t count = path_is(req, "/place") ? 2 : 1;
     if (req->body_fd >= 0) {

@@ -11,7 +11,7 @@ enum { CALL_TIMEOUT_MS = 100 };
 struct world {
     struct site site; /* listener, options and clients; its worker is not used */
     struct oribi_scoreboard board;
-    struct oribi_handoff pool;
+    struct oribi_handoff handoff;
     int log_fd;
     pid_t pid;
 };
@@ -30,13 +30,13 @@ static void hang(void)
 #endif
 }
 
-static struct oribi_hand *calling;
+static struct oribi_thread *calling;
 static volatile sig_atomic_t thrown;
 
 /* As a runtime does it: it throws where it is safe, which here is the end of a nap. */
 static void on_deadline(int signal_number)
 {
-    if (calling && oribi_hand_overdue(calling))
+    if (calling && oribi_thread_overdue(calling))
         thrown++;
 }
 
@@ -47,10 +47,10 @@ static void nap_for(int64_t ms)
         (void)poll(NULL, 0, 10);
 }
 
-static void *extend_soon(void *hand)
+static void *extend_soon(void *thread)
 {
     nap_for(CALL_TIMEOUT_MS / 2);
-    oribi_hand_extend_deadline(hand, 60000);
+    oribi_thread_extend_deadline(thread, 60000);
     return NULL;
 }
 
@@ -85,22 +85,22 @@ static void answer_and_go_on(struct oribi_req *req)
 {
     bool hangs = path_is(req, "/after-hang");
     reply_text(req, 200, "answered");
-    oribi_hand_after(calling);
+    oribi_thread_after(calling);
     if (hangs)
         hang();
     while (!thrown)
         (void)poll(NULL, 0, 60000); /* broken off by the signal */
-    oribi_hand_back(calling);
+    oribi_thread_back(calling);
 }
 
 static bool reads_what_is_not_there;
 
 /* What a binding reads from its runtime. */
-static size_t show_frames(void *self, uint32_t hand, bool own_thread, char *dst, size_t cap)
+static size_t show_frames(void *self, uint32_t thread, bool own_thread, char *dst, size_t cap)
 {
     if (reads_what_is_not_there)
         (void)raise(SIGSEGV);
-    return (size_t)snprintf(dst, cap, "app.x:7: in hang of hand %u, %s\n", hand, own_thread ? "stopped" : "running");
+    return (size_t)snprintf(dst, cap, "app.x:7: in hang of thread %u, %s\n", thread, own_thread ? "stopped" : "running");
 }
 
 static void block_signals(void)
@@ -112,7 +112,7 @@ static void block_signals(void)
 
 static void app(struct oribi_req *req)
 {
-    calling = oribi__call_of(req)->hand;
+    calling = oribi__exchange_of(req)->thread;
     thrown = 0;
     if (path_is(req, "/hang")) {
         hang();
@@ -168,7 +168,7 @@ static _Noreturn void worker_main(struct world *world)
                                        .listeners = &world->site.listeners,
                                        .slot = &world->board.slots[0],
                                        .board = &world->board,
-                                       .handoff = &world->pool,
+                                       .handoff = &world->handoff,
                                        .deadline_signal = SIGURG,
                                        .life_fd = -1};
     struct sigaction action = {.sa_handler = on_deadline};
@@ -207,7 +207,7 @@ static void world_open(struct world *world, bool helper)
     site_open(&world->site, route);
     oribi_worker_destroy(world->site.worker);
     (void)oribi_scoreboard_create(&world->board, 2);
-    (void)oribi_handoff_create(&world->pool);
+    (void)oribi_handoff_create(&world->handoff);
     (void)oribi_os_temp_file(&world->log_fd);
     start(world);
 }
@@ -222,7 +222,7 @@ static void world_close(struct world *world)
     oribi_listeners_close(&world->site.listeners, true);
     oribi_options_deinit(&world->site.options);
     oribi_scoreboard_destroy(&world->board);
-    oribi_handoff_close(&world->pool);
+    oribi_handoff_close(&world->handoff);
     oribi_os_close(world->log_fd);
 }
 
@@ -444,9 +444,9 @@ static void check_hang(const char *path, bool helper, const char *log_line)
 
 static void test_a_hung_call_is_answered(void)
 {
-    check_hang("/hang", true, "innermost first\n    app.x:7: in hang of hand 0, stopped\n    C: ");
+    check_hang("/hang", true, "innermost first\n    app.x:7: in hang of thread 0, stopped\n    C: ");
     check_hang("/hang", false, "(deadline_test)\n"); /* a native frame */
-    check_hang("/deaf", true, "    app.x:7: in hang of hand 0, running\n");
+    check_hang("/deaf", true, "    app.x:7: in hang of thread 0, running\n");
     check_hang("/hang-in-pieces", true, "the worker ends\n");
 }
 
@@ -473,7 +473,7 @@ static void test_a_machine_that_stood_still_is_forgiven(void)
     struct oribi_worker *w = calloc(1, sizeof(*w));
     int64_t now = 1000 * second;
     w->slot = &slot;
-    oribi__hands_init(w);
+    oribi__threads_init(w);
     atomic_store(&slot.call_started_us, now);
     atomic_store(&slot.call_deadline_us, now + 60 * second);
 
@@ -498,30 +498,30 @@ static void test_a_machine_that_stood_still_is_forgiven(void)
 static void test_a_call_that_waits_hides_no_deadline(void)
 {
     struct oribi_slot slot = {0};
-    struct oribi_hand hands[2];
+    struct oribi_thread threads[2];
     struct oribi_worker *w = calloc(1, sizeof(*w));
-    memset(hands, 0, sizeof(hands));
+    memset(threads, 0, sizeof(threads));
     w->slot = &slot;
-    w->hands = hands;
-    w->hand_count = 2;
+    w->threads = threads;
+    w->thread_count = 2;
     for (int i = 0; i < 2; i++) {
-        hands[i].worker = w;
-        hands[i].started_us = &hands[i].own_started_us;
-        hands[i].deadline_us = &hands[i].own_deadline_us;
-        hands[i].line = hands[i].own_line;
-        hands[i].after = true; /* runs, and has no request any more */
-        atomic_store(hands[i].started_us, 1000 + i);
+        threads[i].worker = w;
+        threads[i].started_us = &threads[i].own_started_us;
+        threads[i].deadline_us = &threads[i].own_deadline_us;
+        threads[i].line = threads[i].own_line;
+        threads[i].after = true; /* runs, and has no request any more */
+        atomic_store(threads[i].started_us, 1000 + i);
     }
-    snprintf(hands[1].own_line, sizeof(hands[1].own_line), "GET /second");
-    atomic_store(hands[1].deadline_us, 5000);
-    oribi__hands_publish(w);
+    snprintf(threads[1].own_line, sizeof(threads[1].own_line), "GET /second");
+    atomic_store(threads[1].deadline_us, 5000);
+    oribi__threads_publish(w);
     ok_eq(atomic_load(&slot.call_deadline_us), 5000);
     is_str(slot.line, "GET /second");
-    atomic_store(hands[0].deadline_us, 4000);
-    oribi__hands_publish(w);
+    atomic_store(threads[0].deadline_us, 4000);
+    oribi__threads_publish(w);
     ok_eq(atomic_load(&slot.call_deadline_us), 4000);
-    hands[0].after = hands[1].after = false;
-    oribi__hands_publish(w);
+    threads[0].after = threads[1].after = false;
+    oribi__threads_publish(w);
     ok_eq(atomic_load(&slot.call_started_us), 0);
     free(w);
 }

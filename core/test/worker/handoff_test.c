@@ -1,4 +1,4 @@
-/* The pool of connections between workers: messages, then two workers in one process passing requests to and fro, then processes that die at
+/* The queue of connections between workers: messages, then two workers in one process passing requests to and fro, then processes that die at
  * every step. ORIBI_SOAK=1 makes a million hand-offs of the hundred thousand. */
 #define ORIBI_FAULTS 1
 #include "worker/handoff.c"
@@ -45,8 +45,8 @@ static char buf[MESSAGE_CAP];
 static void test_an_item_arrives_as_it_was_given(void)
 {
     int before = open_fds();
-    struct oribi_handoff pool;
-    ok_eq(oribi_handoff_create(&pool), 0);
+    struct oribi_handoff queue;
+    ok_eq(oribi_handoff_create(&queue), 0);
     int pair[2];
     int body_fd = -1;
     ok_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -64,9 +64,9 @@ static void test_an_item_arrives_as_it_was_given(void)
                                       .addr = "127.0.0.1",
                                       .port = "80"};
     struct iovec vec[2] = {{(char *)"GET / ", 6}, {(char *)"HTTP/1.1", 8}};
-    ok_eq(oribi_handoff_give(&pool, &item, vec, 2), 0);
+    ok_eq(oribi_handoff_give(&queue, &item, vec, 2), 0);
     struct oribi_handoff_item got;
-    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), 0);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), 0);
     ok(got.fd >= 0 && got.fd != pair[0] && got.body_fd >= 0);
     is_slice(got.bytes, "GET / HTTP/1.1");
     ok_eq(got.body_len, 4);
@@ -81,102 +81,102 @@ static void test_an_item_arrives_as_it_was_given(void)
     ok_eq(pread(got.body_fd, text, 4, 0), 4);
     ok_eq(write(got.fd, "x", 1), 1);
     ok_eq(read(pair[1], text, 4), 1);
-    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_AGAIN);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_AGAIN);
     close(got.fd);
     close(got.body_fd);
     close(pair[0]);
     close(pair[1]);
     close(body_fd);
-    oribi_handoff_close(&pool);
+    oribi_handoff_close(&queue);
     ok_eq(open_fds(), before);
 }
 
-static int give_bytes(const struct oribi_handoff *pool, int fd, size_t n)
+static int give_bytes(const struct oribi_handoff *queue, int fd, size_t n)
 {
     struct oribi_handoff_item item = {.fd = fd, .body_fd = -1};
     struct iovec vec = {buf, n};
-    return oribi_handoff_give(pool, &item, &vec, 1);
+    return oribi_handoff_give(queue, &item, &vec, 1);
 }
 
 static void test_bytes_at_the_limit_and_one_more(void)
 {
-    struct oribi_handoff pool;
+    struct oribi_handoff queue;
     struct oribi_handoff_item got;
     static char room[MESSAGE_CAP];
-    oribi_handoff_create(&pool);
-    ok_eq(give_bytes(&pool, 0, ORIBI_HANDOFF_BYTES_MAX), 0);
-    ok_eq(give_bytes(&pool, 0, ORIBI_HANDOFF_BYTES_MAX + 1), ORIBI_ELIMIT);
-    ok_eq(oribi_handoff_take(&pool, room, sizeof(room), &got), 0);
+    oribi_handoff_create(&queue);
+    ok_eq(give_bytes(&queue, 0, ORIBI_HANDOFF_BYTES_MAX), 0);
+    ok_eq(give_bytes(&queue, 0, ORIBI_HANDOFF_BYTES_MAX + 1), ORIBI_ELIMIT);
+    ok_eq(oribi_handoff_take(&queue, room, sizeof(room), &got), 0);
     ok_eq(got.bytes.n, ORIBI_HANDOFF_BYTES_MAX);
     close(got.fd);
-    ok_eq(oribi_handoff_take(&pool, room, sizeof(room), &got), ORIBI_AGAIN);
-    oribi_handoff_close(&pool);
+    ok_eq(oribi_handoff_take(&queue, room, sizeof(room), &got), ORIBI_AGAIN);
+    oribi_handoff_close(&queue);
 }
 
 static void test_a_full_pool_says_so_and_loses_nothing(void)
 {
     int before = open_fds();
-    struct oribi_handoff pool;
+    struct oribi_handoff queue;
     struct oribi_handoff_item got;
-    oribi_handoff_create(&pool);
+    oribi_handoff_create(&queue);
     int given = 0;
     int result;
-    while ((result = give_bytes(&pool, 0, 500)) == 0 && given < 100000)
+    while ((result = give_bytes(&queue, 0, 500)) == 0 && given < 100000)
         given++;
     ok_eq(result, ORIBI_AGAIN);
     diag("%d messages of 500 bytes fit", given);
     ok(given >= 100);
     int taken = 0;
-    while (oribi_handoff_take(&pool, buf, sizeof(buf), &got) == 0) {
+    while (oribi_handoff_take(&queue, buf, sizeof(buf), &got) == 0) {
         taken += got.bytes.n == 500;
         close(got.fd);
     }
     ok_eq(taken, given);
-    ok_eq(give_bytes(&pool, 0, 500), 0);
-    oribi_handoff_close(&pool);
+    ok_eq(give_bytes(&queue, 0, 500), 0);
+    oribi_handoff_close(&queue);
     ok_eq(open_fds(), before);
 }
 
 static void test_messages_of_another_version_are_dropped_with_their_descriptors(void)
 {
-    struct oribi_handoff pool;
+    struct oribi_handoff queue;
     struct oribi_handoff_item got;
-    oribi_handoff_create(&pool);
+    oribi_handoff_create(&queue);
     int before = open_fds();
     struct message_head head = {.version = VERSION + 1, .body_len = -1};
     struct iovec vec = {&head, sizeof(head)};
     int fds[2] = {0, 1};
-    ok_eq(send_message(pool.give_fd, &vec, 1, fds, 2), 0);
-    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_EBAD);
+    ok_eq(send_message(queue.give_fd, &vec, 1, fds, 2), 0);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_EBAD);
     vec.iov_len = 3;
-    ok_eq(send_message(pool.give_fd, &vec, 1, fds, 1), 0);
-    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_EBAD);
+    ok_eq(send_message(queue.give_fd, &vec, 1, fds, 1), 0);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_EBAD);
     head = (struct message_head){.version = VERSION, .body_len = -1, .addr_len = sizeof(head.addr) + 1};
     vec.iov_len = sizeof(head);
-    ok_eq(send_message(pool.give_fd, &vec, 1, fds, 1), 0);
-    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_EBAD);
-    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_AGAIN);
+    ok_eq(send_message(queue.give_fd, &vec, 1, fds, 1), 0);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_EBAD);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_AGAIN);
     ok_eq(open_fds(), before);
-    oribi_handoff_close(&pool);
+    oribi_handoff_close(&queue);
 }
 
 /* A message whose descriptors find no place: told apart from one that is none of ours, with what did come. */
 static void check_without_room(int room, bool with_body)
 {
-    struct oribi_handoff pool;
+    struct oribi_handoff queue;
     struct oribi_handoff_item got;
-    oribi_handoff_create(&pool);
+    oribi_handoff_create(&queue);
     struct oribi_handoff_item item = {.fd = 0, .body_fd = with_body ? 1 : -1, .body_len = 5};
     struct iovec vec = {(char *)"GET / ", 6};
-    ok_eq(oribi_handoff_give(&pool, &item, &vec, 1), 0);
+    ok_eq(oribi_handoff_give(&queue, &item, &vec, 1), 0);
     limit_descriptors(room);
-    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_ELIMIT);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_ELIMIT);
     ok_eq(got.fd >= 0, room > 0);
     ok_eq(got.body_fd, -1);
     is_slice(got.bytes, "GET / ");
     oribi_os_close(got.fd);
     limit_descriptors(-1);
-    oribi_handoff_close(&pool);
+    oribi_handoff_close(&queue);
 }
 
 static void test_a_message_without_its_descriptors_is_told_apart(void)
@@ -190,33 +190,33 @@ static void test_a_message_without_its_descriptors_is_told_apart(void)
 
 static void test_a_nudge_is_no_item(void)
 {
-    struct oribi_handoff pool;
+    struct oribi_handoff queue;
     struct oribi_handoff_item got;
-    oribi_handoff_create(&pool);
-    oribi_handoff_rouse(&pool);
-    struct pollfd ready = {.fd = pool.take_fd, .events = POLLIN};
+    oribi_handoff_create(&queue);
+    oribi_handoff_notify(&queue);
+    struct pollfd ready = {.fd = queue.take_fd, .events = POLLIN};
     ok_eq(poll(&ready, 1, 0), 1);
-    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_HANDOFF_NUDGE);
-    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_AGAIN);
-    oribi_handoff_rouse(&pool);
-    ok_eq(give_bytes(&pool, 0, 10), 0);
-    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), ORIBI_HANDOFF_NUDGE);
-    ok_eq(oribi_handoff_take(&pool, buf, sizeof(buf), &got), 0);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_HANDOFF_NUDGE);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_AGAIN);
+    oribi_handoff_notify(&queue);
+    ok_eq(give_bytes(&queue, 0, 10), 0);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), ORIBI_HANDOFF_NUDGE);
+    ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), 0);
     close(got.fd);
-    oribi_handoff_close(&pool);
+    oribi_handoff_close(&queue);
 }
 
 static void check_refused(size_t bytes, const char *unread, bool answered)
 {
-    struct oribi_handoff pool;
+    struct oribi_handoff queue;
     int pair[2];
-    oribi_handoff_create(&pool);
+    oribi_handoff_create(&queue);
     ok_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
     ok_eq(write(pair[1], unread, strlen(unread)), (ssize_t)strlen(unread));
     memcpy(buf, "GET /", 5);
-    ok_eq(give_bytes(&pool, pair[0], bytes), 0);
+    ok_eq(give_bytes(&queue, pair[0], bytes), 0);
     close(pair[0]);
-    ok_eq(oribi_handoff_refuse(&pool), answered);
+    ok_eq(oribi_handoff_refuse(&queue), answered);
     char text[600];
     ssize_t n = read(pair[1], text, sizeof(text));
     if (answered)
@@ -225,7 +225,7 @@ static void check_refused(size_t bytes, const char *unread, bool answered)
         ok_eq(n, 0);
     ok_eq(read(pair[1], text, sizeof(text)), 0);
     close(pair[1]);
-    oribi_handoff_close(&pool);
+    oribi_handoff_close(&queue);
 }
 
 static void test_what_nobody_will_take_is_answered_503(void)
@@ -239,22 +239,22 @@ static void test_what_nobody_will_take_is_answered_503(void)
 
 static void test_a_pool_passes_an_exec_by_name(void)
 {
-    struct oribi_handoff pool;
+    struct oribi_handoff queue;
     struct oribi_handoff again = {-1, -1};
     char text[24];
-    oribi_handoff_create(&pool);
-    oribi_handoff_export(&pool, text, sizeof(text));
-    oribi_handoff_set_inheritable(&pool, true);
-    ok(!(fcntl(pool.take_fd, F_GETFD) & FD_CLOEXEC));
+    oribi_handoff_create(&queue);
+    oribi_handoff_export(&queue, text, sizeof(text));
+    oribi_handoff_set_inheritable(&queue, true);
+    ok(!(fcntl(queue.take_fd, F_GETFD) & FD_CLOEXEC));
     ok_eq(oribi_handoff_import(&again, text), 0);
-    ok_eq(again.take_fd, pool.take_fd);
-    ok_eq(again.give_fd, pool.give_fd);
-    ok(fcntl(pool.take_fd, F_GETFD) & FD_CLOEXEC);
+    ok_eq(again.take_fd, queue.take_fd);
+    ok_eq(again.give_fd, queue.give_fd);
+    ok(fcntl(queue.take_fd, F_GETFD) & FD_CLOEXEC);
     ok_eq(oribi_handoff_import(&again, "0,1"), ORIBI_EINVAL);
     ok_eq(oribi_handoff_import(&again, "7000,7001"), ORIBI_EINVAL);
     ok_eq(oribi_handoff_import(&again, "1"), ORIBI_EINVAL);
     ok_eq(oribi_handoff_import(&again, ""), ORIBI_EINVAL);
-    oribi_handoff_close(&pool);
+    oribi_handoff_close(&queue);
 }
 
 /* ---- two workers in one process ---- */
@@ -277,7 +277,7 @@ static void test_surplus_goes_to_an_idle_sibling(void)
         ok(theirs->queue_us >= 0);
         if (!over_unix)
             is_slice(theirs->remote_addr, "127.0.0.1");
-        ok_eq(oribi__call_of(theirs)->base.conn->request_count, 1);
+        ok_eq(oribi__exchange_of(theirs)->base.conn->request_count, 1);
         reply_text(theirs, 200, "second");
     }
     reply_text(mine, 200, "first");
@@ -522,11 +522,11 @@ static void test_many_hand_offs_keep_bytes_and_order(void)
             two.workers[!at]->woken = true; /* as after a sleep: else it would leave the messages to an idle sibling */
             while (two.workers[at]->reactor.queue_len > 0) {
                 if (oribi__pass_on(two.workers[at], 0) == 0)
-                    oribi__pool_turn(two.workers[!at]); /* full */
+                    oribi__handoff_turn(two.workers[!at]); /* full */
                 hops++;
             }
             while (two.workers[!at]->reactor.queue_len < CLIENTS && oribi_clock_ms() < end)
-                oribi__pool_turn(two.workers[!at]);
+                oribi__handoff_turn(two.workers[!at]);
         }
         two.site.worker = two.workers[at];
         for (int i = 0; i < CLIENTS; i++) {
@@ -554,7 +554,7 @@ static void test_many_hand_offs_keep_bytes_and_order(void)
 
 struct world {
     struct site site; /* listener and options; its worker is not used */
-    struct oribi_handoff pool;
+    struct oribi_handoff queue;
     pid_t pids[3];
 };
 
@@ -564,7 +564,7 @@ static void world_open(struct world *world)
     site_init(&world->site);
     site_open(&world->site, route);
     oribi_worker_destroy(world->site.worker);
-    ok_eq(oribi_handoff_create(&world->pool), 0);
+    ok_eq(oribi_handoff_create(&world->queue), 0);
     ok_eq(oribi_scoreboard_create(&world->site.board, 3), 0);
 }
 
@@ -576,16 +576,16 @@ static _Noreturn void worker_main(struct world *world, int index, const char *po
                                        .listeners = listens ? &world->site.listeners : &none,
                                        .slot = &world->site.board.slots[index],
                                        .board = &world->site.board,
-                                       .handoff = &world->pool,
+                                       .handoff = &world->queue,
                                        .life_fd = -1};
     fault_point = point;
     fault_signal = signal_number;
     if (oribi_worker_create(&setup, &w) < 0)
         _exit(1);
     if (!listens)
-        oribi__gates_close(w), w->gate_count = 0;
+        oribi__listener_watches_close(w), w->listener_watch_count = 0;
     else
-        oribi__pool_watch(w, false); /* it would be free to take its own message back, and often the first to do so */
+        oribi__handoff_watch(w, false); /* it would be free to take its own message back, and often the first to do so */
     for (;;) {
         w->call_us_average = 10000;
         struct oribi_req *req = oribi_worker_take(w);
@@ -621,7 +621,7 @@ static void world_close(struct world *world)
     oribi_listeners_close(&world->site.listeners, true);
     oribi_options_deinit(&world->site.options);
     oribi_scoreboard_destroy(&world->site.board);
-    oribi_handoff_close(&world->pool);
+    oribi_handoff_close(&world->queue);
 }
 
 static bool is_idle(struct world *world, int index)
@@ -724,7 +724,7 @@ static void test_receiver_dies_before_taking(void)
     kill(world.pids[0], SIGSTOP); /* it would take its own message back */
     ok_eq(waitpid(world.pids[0], NULL, WUNTRACED), world.pids[0]);
     end(&world, 1);
-    oribi_handoff_rouse(&world.pool);
+    oribi_handoff_notify(&world.queue);
     start(&world, 2, NULL, 0, false);
     ok(wait_for(answered(c[0]) || answered(c[1])));
     kill(world.pids[0], SIGCONT);
@@ -754,7 +754,7 @@ static void test_rousing_wakes_a_sleeper(void)
     ok_eq(waitpid(world.pids[0], NULL, WUNTRACED), world.pids[0]);
     end(&world, 1);
     kill(world.pids[2], SIGCONT);
-    oribi_handoff_rouse(&world.pool);
+    oribi_handoff_notify(&world.queue);
     ok(wait_for(answered(c[0]) || answered(c[1])));
     kill(world.pids[0], SIGCONT);
     ok(wait_for(answered(c[0]) && answered(c[1])));
@@ -781,7 +781,7 @@ static void test_stopped_at(const char *point, int victim)
     world_close(&world);
 }
 
-/* Whoever made the pool may die while messages are in it. */
+/* Whoever made the queue may die while messages are in it. */
 static void test_supervisor_dies(int signal_number)
 {
     struct world world;
@@ -790,7 +790,7 @@ static void test_supervisor_dies(int signal_number)
     start(&world, 0, NULL, 0, true);
     open_two(&world, c);
     send_at_once(&world, c);
-    pid_t supervisor = fork(); /* holds the pool as the supervisor does; we close ours */
+    pid_t supervisor = fork(); /* holds the queue as the supervisor does; we close ours */
     if (supervisor == 0)
         for (;;)
             pause();

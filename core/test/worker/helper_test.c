@@ -11,7 +11,7 @@
 struct stage {
     struct site site;
     pthread_t thread;
-    struct oribi_handoff pool;
+    struct oribi_handoff handoff;
     int64_t nvcsw; /* voluntary context switches of the worker's own thread */
 };
 
@@ -44,7 +44,7 @@ static void stream(struct oribi_req *req, long pause_us)
 /* The child must neither run on nor answer; what it finds goes to its exit code. */
 static void fork_inside(struct oribi_req *req)
 {
-    struct oribi_worker *w = oribi__call_of(req)->worker;
+    struct oribi_worker *w = oribi__exchange_of(req)->worker;
     pid_t pid = fork();
     if (pid == 0)
         _exit(oribi_worker_abandoned(w) && !w->helper ? 7 : 1);
@@ -99,7 +99,7 @@ static void stage_init(struct stage *stage)
     memset(stage, 0, sizeof(*stage));
     site_init(&stage->site);
     stage->site.options.helper = true;
-    stage->pool = (struct oribi_handoff){-1, -1};
+    stage->handoff = (struct oribi_handoff){-1, -1};
     atomic_store(&let_go, false);
     (void)oribi_scoreboard_create(&stage->site.board, 2);
 }
@@ -111,12 +111,12 @@ static void stage_open(struct stage *stage, bool with_pool)
     site_open(site, app);
     oribi_worker_destroy(site->worker);
     if (with_pool)
-        ok_eq(oribi_handoff_create(&stage->pool), 0);
+        ok_eq(oribi_handoff_create(&stage->handoff), 0);
     struct oribi_worker_setup setup = {.options = &site->options,
                                        .listeners = &site->listeners,
                                        .slot = &site->board.slots[0],
                                        .board = &site->board,
-                                       .handoff = with_pool ? &stage->pool : NULL,
+                                       .handoff = with_pool ? &stage->handoff : NULL,
                                        .life_fd = -1};
     ok_eq(oribi_worker_create(&setup, &site->worker), 0);
 }
@@ -134,12 +134,12 @@ static void stage_close(struct stage *stage)
     pthread_join(stage->thread, NULL);
     struct oribi_reactor *r = &site->worker->reactor;
     (void)oribi_worker_take(site->worker);
-    ok_eq(r->conn_pool.lent_count + r->buf_pool.lent_count + r->call_pool.lent_count, 0);
+    ok_eq(r->conn_pool.lent_count + r->buf_pool.lent_count + r->exchange_pool.lent_count, 0);
     oribi_worker_destroy(site->worker);
     oribi_listeners_close(&site->listeners, true);
     oribi_options_deinit(&site->options);
     oribi_scoreboard_destroy(&site->board);
-    oribi_handoff_close(&stage->pool);
+    oribi_handoff_close(&stage->handoff);
 }
 
 /* A long call, so that the helper is there. */
@@ -444,24 +444,24 @@ static void test_complete_requests_go_to_a_sibling_that_becomes_idle(void)
     struct client *held = hold(&stage);
     ok(say(c, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"));
     ok(wait_for(atomic_load(&slots[0].queue_len) == 1));
-    ok(wait_for(atomic_load(&slots[0].crowd_waiting) == 1)); /* it has nobody to give to, and does not look all the time */
+    ok(wait_for(atomic_load(&slots[0].idle_waiters) == 1)); /* it has nobody to give to, and does not look all the time */
     atomic_store(&slots[1].state, ORIBI_SLOT_IDLE);
-    uint32_t bell = atomic_load(&slots[0].crowd_bell);
-    ok(wait_for((oribi__crowd_wake(stage.site.worker), atomic_load(&slots[0].passed_count) == 1)));
-    ok(atomic_load(&slots[0].crowd_bell) != bell || atomic_load(&slots[0].crowd_waiting) == 0);
+    uint32_t wake = atomic_load(&slots[0].idle_waiters_wake);
+    ok(wait_for((oribi__idle_waiter_wake(stage.site.worker), atomic_load(&slots[0].passed_count) == 1)));
+    ok(atomic_load(&slots[0].idle_waiters_wake) != wake || atomic_load(&slots[0].idle_waiters) == 0);
     atomic_store(&slots[1].state, ORIBI_SLOT_BUSY);
-    static char buf[ORIBI_POOL_BUF_BYTES];
+    static char buf[ORIBI_HANDOFF_BUF_BYTES];
     struct oribi_handoff_item item = {.fd = -1};
-    ok_eq(oribi_handoff_take(&stage.pool, buf, sizeof(buf), &item), 0); /* a busy worker did not take it back */
+    ok_eq(oribi_handoff_take(&stage.handoff, buf, sizeof(buf), &item), 0); /* a busy worker did not take it back */
     is_slice(item.bytes, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody");
     ok_eq(item.request_count, 1);
     ok(item.complete_us > 0 && item.complete_us <= oribi_clock_us());
     oribi_os_close(item.fd);
     release(held);
-    ok(wait_for(atomic_load(&slots[0].crowd_waiting) == 0));
-    bell = atomic_load(&slots[0].crowd_bell);
-    oribi__crowd_wake(stage.site.worker);
-    ok_eq(atomic_load(&slots[0].crowd_bell), bell); /* nobody to wake, no system call */
+    ok(wait_for(atomic_load(&slots[0].idle_waiters) == 0));
+    wake = atomic_load(&slots[0].idle_waiters_wake);
+    oribi__idle_waiter_wake(stage.site.worker);
+    ok_eq(atomic_load(&slots[0].idle_waiters_wake), wake); /* nobody to wake, no system call */
     stage_close(&stage);
 }
 

@@ -13,7 +13,7 @@ enum how { CLOSED, ANOTHER_FILE };
 /* One worker with everything that a worker has, in a child process; what it logs goes to a pipe. */
 struct world {
     struct site site;
-    struct oribi_handoff pool;
+    struct oribi_handoff handoff;
     int life[2];
     struct client *client;
 };
@@ -28,14 +28,14 @@ static void world_open(struct world *world)
     oribi_log_init(log_fds[1], ORIBI_LOG_INFO);
     site_open(site, route);
     oribi_worker_destroy(site->worker);
-    if (oribi_handoff_create(&world->pool) < 0 || oribi_scoreboard_create(&site->board, 2) < 0 ||
+    if (oribi_handoff_create(&world->handoff) < 0 || oribi_scoreboard_create(&site->board, 2) < 0 ||
         pipe2(world->life, O_CLOEXEC | O_NONBLOCK) < 0)
         _exit(2);
     struct oribi_worker_setup setup = {.options = &site->options,
                                        .listeners = &site->listeners,
                                        .slot = &site->board.slots[0],
                                        .board = &site->board,
-                                       .handoff = &world->pool,
+                                       .handoff = &world->handoff,
                                        .life_fd = world->life[0]};
     if (oribi_worker_create(&setup, &site->worker) < 0)
         _exit(2);
@@ -96,7 +96,7 @@ static void test_a_worker_ends_without_any_of_its_descriptors(void)
                          "%s: item %u: exit code %d: %s", where_name, count, code, logged);
         }
         ok_eq(code, 100);
-        ok(count >= 6); /* the loop, its wake, the pool's two ends, a listener, the supervisor's pipe; and the one that is none */
+        ok(count >= 6); /* the loop, its wake, the hand-off queue's two ends, a listener, the supervisor's pipe; and the one that is none */
     }
 }
 
@@ -147,7 +147,7 @@ static void test_connections_go_to_siblings(void)
 
 static int other_fds[2]; /* the application's */
 
-/* The log's own copy is gone as well, with its number in other hands; standard error leads to the same place. */
+/* The log's own copy is gone as well, with its number in other threads; standard error leads to the same place. */
 static int rob_of_all(void *data)
 {
     static struct world world;

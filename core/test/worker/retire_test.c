@@ -4,7 +4,7 @@
 #include "worker/two.h"
 
 static uint32_t retired_calls;
-static char buf[ORIBI_POOL_BUF_BYTES];
+static char buf[ORIBI_HANDOFF_BUF_BYTES];
 
 static void never(struct oribi_req *req)
 {
@@ -135,7 +135,7 @@ static void test_a_worker_that_retires_waits_for_room(void)
     struct oribi_handoff_item got;
     two_open(&two);
     accept_all(&two, c, 2, "");
-    fill(&two.pool);
+    fill(&two.handoff);
     retired_calls = 0;
     oribi_worker_retire(two.workers[0]);
     ok(client_send(&two.site, c[0], GET("/first")));
@@ -144,7 +144,7 @@ static void test_a_worker_that_retires_waits_for_room(void)
     ok(two.workers[0]->pool_full);
     oribi_worker_wait(two.workers[0]); /* returns */
     ok(!oribi_worker_done(two.workers[0]));
-    while (oribi_handoff_take(&two.pool, buf, sizeof(buf), &got) == 0)
+    while (oribi_handoff_take(&two.handoff, buf, sizeof(buf), &got) == 0)
         close(got.fd);
     turn_retired(&two);
     ok(oribi_worker_done(two.workers[0]));

@@ -185,7 +185,7 @@ static void test_a_request_that_waits_unread_is_not_reset(void)
     struct client *late = newcomer(&site);
     struct pollfd waits = {.fd = site.listeners.items[0].fd, .events = POLLIN};
     ok_eq(poll(&waits, 1, 20000), 1);
-    site.worker->gates[0].ready = true; /* as if the turn's events had come before both */
+    site.worker->listener_watches[0].ready = true; /* as if the turn's events had come before both */
     site.worker->woken = true;
     oribi__accept_turn(site.worker);
     ok_eq(evicted(&site), 1);
@@ -225,7 +225,7 @@ static void test_the_helper_makes_room_too(void)
     for (int i = 0; i < MAX; i++)
         c[i] = kept(&site);
     (void)newcomer(&site);
-    oribi__gates_unwatch(site.worker); /* as the helper does on its first step in a call */
+    oribi__listener_watches_unwatch(site.worker); /* as the helper does on its first step in a call */
     int64_t end = real_ms() + PUMP_MS_MAX;
     while (site.worker->reactor.queue_len < 1 && real_ms() < end)
         oribi__turn_connections(site.worker);
@@ -253,7 +253,7 @@ static void test_descriptors_are_given_back_by_who_rests(void)
     ok_answer(&site, head, 503, NULL);
     ok(is_open(&site, begun));
     ok_eq(evicted(&site), 2);
-    ok(site.worker->gates_open);
+    ok(site.worker->listeners_open);
     site_close(&site);
 }
 

@@ -56,18 +56,18 @@ static void test_a_sleeper_is_woken_by_another_process(void)
     ok_eq(oribi_scoreboard_create(&board, 1), 0);
     struct oribi_slot *slot = board.slots;
     int64_t began_ms = oribi_clock_ms();
-    oribi_os_word_wait(&slot->crowd_bell, 1, FOREVER_MS); /* another number stands there already: no sleep */
-    oribi_os_word_wait(&slot->crowd_bell, 0, 20);
+    oribi_os_word_wait(&slot->idle_waiters_wake, 1, FOREVER_MS); /* another number stands there already: no sleep */
+    oribi_os_word_wait(&slot->idle_waiters_wake, 0, 20);
     ok(oribi_clock_ms() - began_ms >= 19);
     pid_t pid = fork();
     if (pid == 0) {
-        oribi_os_word_wait(&slot->crowd_bell, 0, FOREVER_MS);
+        oribi_os_word_wait(&slot->idle_waiters_wake, 0, FOREVER_MS);
         _exit(0);
     }
-    atomic_store(&slot->crowd_bell, 1);
+    atomic_store(&slot->idle_waiters_wake, 1);
     int status = -1;
     while (waitpid(pid, &status, WNOHANG) == 0)
-        oribi_os_word_wake(&slot->crowd_bell);
+        oribi_os_word_wake(&slot->idle_waiters_wake);
     ok_eq(status, 0);
     ok(oribi_clock_ms() - began_ms < FOREVER_MS);
     oribi_scoreboard_destroy(&board);
@@ -77,12 +77,12 @@ static void test_who_sleeps_in_the_crowd_is_counted_once(void)
 {
     ok_eq(oribi_scoreboard_create(&board, 2), 0);
     struct oribi_slot *slots = board.slots;
-    atomic_store(&slots[0].crowd_waiting, 2);
-    atomic_store(&slots[1].crowded, 1);
-    oribi_scoreboard_uncrowd(&board, &slots[1]); /* it died in its sleep, and is reaped */
-    oribi_scoreboard_uncrowd(&board, &slots[1]);
-    oribi_scoreboard_uncrowd(&board, &slots[0]);
-    ok_eq(atomic_load(&slots[0].crowd_waiting), 1);
+    atomic_store(&slots[0].idle_waiters, 2);
+    atomic_store(&slots[1].is_idle_waiter, 1);
+    oribi_scoreboard_forget_idle_waiter(&board, &slots[1]); /* it died in its sleep, and is reaped */
+    oribi_scoreboard_forget_idle_waiter(&board, &slots[1]);
+    oribi_scoreboard_forget_idle_waiter(&board, &slots[0]);
+    ok_eq(atomic_load(&slots[0].idle_waiters), 1);
     oribi_scoreboard_destroy(&board);
 }
 

@@ -1,4 +1,4 @@
-/* A worker that runs out of descriptors: what is in the pool stays there for others, newcomers are left to them, and nothing is lost in silence. */
+/* A worker that runs out of descriptors: what is in the hand-off queue stays there for others, newcomers are left to them, and nothing is lost in silence. */
 #include "worker/placement.c"
 
 #include "worker/two.h"
@@ -34,7 +34,7 @@ static void test_the_pool_is_left_alone_without_descriptors(void)
     ok_eq(two.workers[1]->reactor.conn_count, 0);
     ok(starved(&two, 1));
     ok_eq(oribi__idle_siblings(two.workers[0]), 0); /* nobody gives it anything */
-    ok(!two.workers[1]->pool_watched);
+    ok(!two.workers[1]->handoff_watched);
     struct oribi_event events[8];
     ok_eq(oribi_loop_poll(two.workers[1]->reactor.loop, 0, events, 8), 0); /* and what is there keeps it not awake */
     ok_eq(oribi__wait_bound_ms(two.workers[1]), 1000);
@@ -43,7 +43,7 @@ static void test_the_pool_is_left_alone_without_descriptors(void)
     for (int i = 1; i < 3; i++)
         ok_answer(&two.site, c[i], 200, "hello\n");
     ok(!starved(&two, 1));
-    ok(two.workers[1]->pool_watched);
+    ok(two.workers[1]->handoff_watched);
     reply_text(mine, 200, "mine");
     ok_answer(&two.site, c[0], 200, "mine");
     ok_eq(atomic_load(&two.site.board.slots[1].lost_count), 0);
@@ -91,7 +91,7 @@ static void check_lost(int room, bool answered)
     limit_descriptors(room);
     struct oribi_handoff_item item;
     struct oribi_worker *w = two.workers[1];
-    ok_eq(oribi_handoff_take(&w->pool, w->pool_buf, ORIBI_POOL_BUF_BYTES, &item), ORIBI_ELIMIT);
+    ok_eq(oribi_handoff_take(&w->handoff, w->handoff_buf, ORIBI_HANDOFF_BUF_BYTES, &item), ORIBI_ELIMIT);
     lose(w, &item);
     limit_descriptors(-1);
     ok_eq(atomic_load(&two.site.board.slots[1].lost_count), 1);
@@ -125,7 +125,7 @@ static pid_t start(struct two *two, int index)
                                        .listeners = &two->site.listeners,
                                        .slot = &two->site.board.slots[index],
                                        .board = &two->site.board,
-                                       .handoff = &two->pool,
+                                       .handoff = &two->handoff,
                                        .life_fd = -1};
     if (oribi_worker_create(&setup, &w) < 0)
         _exit(1);
@@ -180,7 +180,7 @@ static void test_newcomers_go_to_a_sibling_that_sleeps(void)
     oribi_listeners_close(&two.site.listeners, true);
     oribi_options_deinit(&two.site.options);
     oribi_scoreboard_destroy(&two.site.board);
-    oribi_handoff_close(&two.pool);
+    oribi_handoff_close(&two.handoff);
 }
 
 int main(void)

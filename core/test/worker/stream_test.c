@@ -221,7 +221,7 @@ static int64_t spill_max;
 static void obedient(struct oribi_req *req)
 {
     char *text = big_text(STREAM_BYTES);
-    struct oribi_conn *conn = oribi__call_of(req)->base.conn;
+    struct oribi_conn *conn = oribi__exchange_of(req)->base.conn;
     ok_eq(oribi_reply_begin(req, 200, NULL, 0, path_is(req, "/known") ? STREAM_BYTES : -1), 0);
     waits = 0;
     pending_max = spill_max = 0;

@@ -24,7 +24,7 @@ __attribute__((unused)) static void limit_descriptors(int room)
 
 struct two {
     struct site site; /* worker 0 with the clients */
-    struct oribi_handoff pool;
+    struct oribi_handoff handoff;
     struct oribi_worker *workers[2];
 };
 
@@ -39,14 +39,14 @@ static void two_open(struct two *two)
     site_init(site);
     site_open(site, route); /* opens the listener and a worker that we do not use */
     oribi_worker_destroy(site->worker);
-    ok_eq(oribi_handoff_create(&two->pool), 0);
+    ok_eq(oribi_handoff_create(&two->handoff), 0);
     ok_eq(oribi_scoreboard_create(&site->board, 2), 0);
     for (int i = 0; i < 2; i++) {
         struct oribi_worker_setup setup = {.options = &site->options,
                                            .listeners = &site->listeners,
                                            .slot = &site->board.slots[i],
                                            .board = &site->board,
-                                           .handoff = &two->pool,
+                                           .handoff = &two->handoff,
                                            .life_fd = -1};
         ok_eq(oribi_worker_create(&setup, &two->workers[i]), 0);
         two->workers[i]->call_us_average = 10000;
@@ -63,13 +63,13 @@ static void two_close(struct two *two)
         site->worker = two->workers[i];
         ok(pump_until(site, r->conn_count == 0));
         settle(site);
-        ok_eq(r->conn_pool.lent_count + r->buf_pool.lent_count + r->call_pool.lent_count, 0);
+        ok_eq(r->conn_pool.lent_count + r->buf_pool.lent_count + r->exchange_pool.lent_count, 0);
         oribi_worker_destroy(two->workers[i]);
     }
     oribi_listeners_close(&site->listeners, true);
     oribi_options_deinit(&site->options);
     oribi_scoreboard_destroy(&site->board);
-    oribi_handoff_close(&two->pool);
+    oribi_handoff_close(&two->handoff);
 }
 
 /* Worker 0 has accepted `count` clients and all have sent `text`, none was taken yet. */

@@ -19,11 +19,11 @@ static VALUE trap_module;
 static void tell(struct ext_thread *thread)
 {
     struct ext_call *call = thread->call;
-    int64_t deadline_us = call ? oribi_hand_overdue(ext_thread_hand(thread)) : 0;
-    if (!deadline_us || (thread->hand && call->told_us == deadline_us))
+    int64_t deadline_us = call ? oribi_thread_overdue(ext_thread_hand(thread)) : 0;
+    if (!deadline_us || (thread->core_thread && call->told_us == deadline_us))
         return;
     if (RTEST(rb_funcallv(debugger, id_prompts, 1, &thread->thread))) {
-        oribi_hand_begin_anew(ext_thread_hand(thread));
+        oribi_thread_begin_anew(ext_thread_hand(thread));
         return;
     }
     call->told_us = deadline_us;
@@ -58,7 +58,7 @@ void ext_call_extend(struct ext_call *call, VALUE seconds)
     if (ms < 0)
         rb_raise(rb_eArgError, "a deadline is extended by more than 0 and at most %d seconds", ORIBI_EXTENSION_S_MAX);
     if (call)
-        oribi_hand_extend_deadline(ext_thread_hand(call->thread), ms);
+        oribi_thread_extend_deadline(ext_thread_hand(call->thread), ms);
 }
 
 void ext_deadline_setup(void)

@@ -14,8 +14,8 @@
 
 #include "oribi/base/error.h"
 #include "oribi/http/fields.h"
-#include "oribi/worker/hand.h"
-#include "oribi/process/processes.h"
+#include "oribi/worker/threads.h"
+#include "oribi/process/process.h"
 #include "oribi/process/title.h"
 #include "oribi/process/warmup.h"
 #include "oribi/worker/worker.h"
@@ -40,7 +40,7 @@ struct ext_call;
 /* One thread that makes calls; worker.c has the first, threads.c those of a worker with several. */
 struct ext_thread {
     struct ext_worker *worker;
-    struct oribi_hand *hand; /* NULL: the worker's only thread */
+    struct oribi_thread *core_thread; /* NULL: the worker's only thread */
     struct ext_call *call;   /* the request being served, or NULL */
     VALUE thread;
     bool ended;              /* of several: it is to be replaced, or the worker is done */
@@ -231,9 +231,9 @@ void ext_stream_leave(struct ext_call *call);
 /* Takes the socket out of the core as a Ruby IO and ends the request; raises Oribi::DisconnectError when the peer has left. */
 VALUE ext_stream_detach(struct ext_call *call);
 
-static inline struct oribi_hand *ext_thread_hand(const struct ext_thread *thread)
+static inline struct oribi_thread *ext_thread_hand(const struct ext_thread *thread)
 {
-    return thread->hand ? thread->hand : oribi_hand(thread->worker->core, 0);
+    return thread->core_thread ? thread->core_thread : oribi_thread(thread->worker->core, 0);
 }
 
 /* deadline.c */

@@ -21,7 +21,7 @@ struct waiting {
 static void *wait_request(void *p)
 {
     struct waiting *waiting = p;
-    waiting->req = oribi_hand_next(waiting->thread->hand, waiting->ms);
+    waiting->req = oribi_thread_next(waiting->thread->core_thread, waiting->ms);
     return NULL;
 }
 
@@ -30,7 +30,7 @@ static struct oribi_req *next_request(struct ext_thread *thread)
 {
     struct ext_worker *worker = thread->worker;
     struct waiting waiting = {.thread = thread, .ms = -1};
-    if (oribi_hands_busy(worker->core) == 0)
+    if (oribi_threads_busy(worker->core) == 0)
         waiting.ms = ext_worker_rest(worker);
     ext_without_lock(wait_request, &waiting, ext_thread_wake, thread);
     return waiting.req;
@@ -79,7 +79,7 @@ static VALUE run_loop(VALUE arg)
             leave(worker, ID2SYM(rb_intern("fork_mold")));
             break;
         }
-        struct oribi_req *req = oribi_hand_take(thread->hand);
+        struct oribi_req *req = oribi_thread_take(thread->core_thread);
         if (!req)
             req = next_request(thread);
         if (req) {
@@ -88,7 +88,7 @@ static VALUE run_loop(VALUE arg)
             int tag = ext_worker_serve(thread, req);
             if (RB_UNLIKELY(tag))
                 rb_jump_tag(tag);
-        } else if (oribi_hand_done(thread->hand)) {
+        } else if (oribi_thread_done(thread->core_thread)) {
             leave(worker, Qnil);
         }
         run_interrupts();
@@ -115,7 +115,7 @@ static void start(struct ext_thread *thread, uint32_t number)
 {
     struct ext_worker *worker = thread->worker;
     thread->ended = false;
-    thread->hand = oribi_hand(worker->core, number);
+    thread->core_thread = oribi_thread(worker->core, number);
     RB_OBJ_WRITE(worker->self, &thread->thread, rb_thread_create(thread_main, thread));
     rb_funcall(thread->thread, id_name_set, 1, rb_sprintf("oribi %u", number + 1));
     rb_funcall(thread->thread, id_report_set, 1, Qfalse);
@@ -166,7 +166,7 @@ static VALUE watch_ended(VALUE arg)
         if (state) /* how it ended is of no interest beside what ends the worker */
             rb_set_errinfo(Qnil);
     }
-    oribi_hands_close(worker->core);
+    oribi_threads_close(worker->core);
     worker->threads = &worker->first;
     worker->thread_count = 1;
     xfree(threads);
@@ -176,7 +176,7 @@ static VALUE watch_ended(VALUE arg)
 VALUE ext_threads_run(struct ext_worker *worker)
 {
     uint32_t count = worker->threads_wanted;
-    if (oribi_hands_open(worker->core, count) < 0)
+    if (oribi_threads_open(worker->core, count) < 0)
         rb_raise(ext_error, "cannot start threads: no descriptors");
     struct ext_thread *threads = ALLOC_N(struct ext_thread, count);
     for (uint32_t i = 0; i < count; i++)

@@ -128,8 +128,8 @@ static void *wait_room(void *p)
 void ext_thread_wake(void *p)
 {
     const struct ext_thread *thread = p;
-    if (thread->hand)
-        oribi_hand_wake(thread->hand);
+    if (thread->core_thread)
+        oribi_thread_wake(thread->core_thread);
     else
         oribi_worker_wake(thread->worker->core);
 }
@@ -169,7 +169,7 @@ void ext_call_after(struct ext_call *call)
     if (call->after || oribi_worker_abandoned(call->worker->core))
         return;
     call->after = true;
-    oribi_hand_after(ext_thread_hand(call->thread));
+    oribi_thread_after(ext_thread_hand(call->thread));
 }
 
 int ext_worker_wait_room(struct ext_call *call)
@@ -277,7 +277,7 @@ static bool note_failure(struct ext_call *call, const char *what)
         call->timed_out = true;
     if (call->gone && rb_obj_is_kind_of(exception, ext_disconnected))
         return false; /* a client that leaves is nobody's mistake */
-    struct log_arguments log = {exception, oribi_hand_line(ext_thread_hand(call->thread)), what};
+    struct log_arguments log = {exception, oribi_thread_line(ext_thread_hand(call->thread)), what};
     int state = 0;
     rb_protect(log_exception, (VALUE)&log, &state);
     if (state) {
@@ -380,7 +380,7 @@ int ext_worker_serve(struct ext_thread *thread, struct oribi_req *req)
     if (RB_UNLIKELY(RB_TYPE_P(finished, T_ARRAY) && RARRAY_LEN(finished) > 0))
         run_finished(&call, finished);
     if (call.after)
-        oribi_hand_back(ext_thread_hand(thread));
+        oribi_thread_back(ext_thread_hand(thread));
     thread->call = NULL;
     if (RB_LIKELY(!call.tag))
         return 0;

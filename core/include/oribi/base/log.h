@@ -42,13 +42,13 @@ void oribi_log(enum oribi_log_level level, const char *format, ...) __attribute_
 void oribi_log_block(enum oribi_log_level level, const char *head, const char *text, uint32_t n);
 
 /* At most `burst` lines per 10 s through one gate; a dropped count is logged with the next line that passes. */
-struct oribi_log_gate {
+struct oribi_log_limit {
     uint32_t burst;
     uint32_t passed;
     uint32_t dropped;
     int64_t window_ms;
 };
-int oribi_log_gate_open(struct oribi_log_gate *gate, int64_t now_ms);
+int oribi_log_limit_allows(struct oribi_log_limit *gate, int64_t now_ms);
 
 /* What makes a word in a line a plural: "" for 1, else "s". */
 const char *oribi_log_plural(uint64_t count);

@@ -136,11 +136,11 @@ int oribi_os_defer_accept(int tcp_fd, int seconds);
 
 /* The end of a listening socket, for all processes that hold it; whoever has connected before can still be accepted until oribi_os_listen_end().
  *
- * hush: no connection is begun any more. A unix socket refuses from now on; TCP lets those in that have said hello before, and ignores
+ * stop accepting: no connection is begun any more. A unix socket refuses from now on; TCP lets those in that have said hello before, and ignores
  * newcomers, who say it again after a second. Where the system cannot do that, nothing happens.
  * awaits: TCP: are there connections to be accepted, or (`half_open`) such as the kernel still holds back? Not known counts as no, as does unix.
  * end: TCP refuses from now on, and resets what was not accepted; accept fails on every copy. Of a unix socket nothing is left to end. */
-void oribi_os_listen_hush(int listen_fd);
+void oribi_os_listen_stop_accepting(int listen_fd);
 bool oribi_os_listen_awaits(int listen_fd, bool half_open);
 void oribi_os_listen_end(int listen_fd);
 

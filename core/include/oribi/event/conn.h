@@ -47,8 +47,8 @@ enum oribi_conn_state {
 };
 
 /* A request in the making and in progress. Lent from a pool with the first byte, given back when the answer is done. The layer above puts its
- * own fields behind it (reactor: call_bytes). */
-struct oribi_call {
+ * own fields behind it (reactor: exchange_bytes). */
+struct oribi_exchange {
     struct oribi_conn *conn;
     struct oribi_parser parser;
     struct oribi_chunked chunked;
@@ -73,7 +73,7 @@ struct oribi_conn {
     struct oribi_conn *next;
     struct oribi_conn *run_next;   /* run queue, or list of the dead */
     struct oribi_conn *again_next; /* connections whose turn was cut short */
-    struct oribi_call *call;
+    struct oribi_exchange *exchange;
     struct oribi_out *out; /* unsent output, NULL when none */
     char *buf;             /* lent; NULL while idle */
     uint32_t len;
@@ -191,7 +191,7 @@ bool oribi__conn_close_idle(struct oribi_reactor *reactor, struct oribi_conn *co
 bool oribi__conn_close_head(struct oribi_reactor *reactor, struct oribi_conn *conn);
 /* At the write timeout: whether the peer has read after all; then it has another. */
 bool oribi__conn_reads(struct oribi_reactor *reactor, struct oribi_conn *conn);
-void oribi__conn_drop_call(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__conn_drop_exchange(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__conn_drop_out(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__conn_continue(struct oribi_reactor *reactor, struct oribi_conn *conn);
 int oribi__conn_register(struct oribi_reactor *reactor, struct oribi_conn *conn);

@@ -31,7 +31,7 @@ struct oribi_reactor_config {
     int64_t buffers_memory_max; /* budget.h */
     int64_t buffers_file_max;
     struct oribi_slice server; /* Server header of our own answers; may be empty */
-    size_t call_bytes;         /* size of the layer above's call, at least sizeof(struct oribi_call) */
+    size_t exchange_bytes;         /* size of the layer above's call, at least sizeof(struct oribi_exchange) */
 };
 
 /* What the layer above wants to hear of. */
@@ -70,17 +70,17 @@ struct oribi_reactor {
     struct oribi_conn *run_first;
     struct oribi_conn *run_last;
     struct oribi_conn *again;
-    struct oribi_conn *dead;
+    struct oribi_conn *deferred_free;
     struct oribi_conn *adrift;  /* lost ones: events may name them for ever */
     struct oribi_conn **by_fd;  /* whose descriptor has this number */
     uint32_t by_fd_cap;
     struct oribi_pool conn_pool;
     struct oribi_pool buf_pool;
-    struct oribi_pool call_pool;
+    struct oribi_pool exchange_pool;
     struct oribi_event events[ORIBI_LOOP_EVENTS_MAX];
     int event_count;
     uint32_t full_turns; /* turns in a row without deadlines */
-    bool dozing;         /* between doze and awake */
+    bool sleeping;         /* between doze and awake */
 };
 
 /* Gives a reactor in caller's memory. 0, ORIBI_ENOMEM or ORIBI_ESYS. */
@@ -98,8 +98,8 @@ void oribi_reactor_wait(struct oribi_reactor *reactor, int64_t timeout_ms);
 
 /* The same for a thread that lets others have the reactor while it sleeps. doze, with the reactor: for how many ms it may sleep in oribi_loop_sleep() (without
  * it), timeout_ms at most; from then on closed connections stay in memory. awake, with the reactor again: what it came back with is the next turn's. */
-int oribi_reactor_doze(struct oribi_reactor *reactor, int timeout_ms);
-void oribi_reactor_awake(struct oribi_reactor *reactor);
+int oribi_reactor_sleep_begin(struct oribi_reactor *reactor, int timeout_ms);
+void oribi_reactor_sleep_end(struct oribi_reactor *reactor);
 
 /* One turn: polls (unless a wait left events), moves every ready connection on, runs deadlines. Events of watches that are no connections are
  * given to `other`. Returns the number of events seen. */
@@ -109,7 +109,7 @@ int oribi_reactor_turn(struct oribi_reactor *reactor, void (*other)(void *self, 
 void oribi_reactor_clock(struct oribi_reactor *reactor, int64_t now_us);
 
 /* The oldest complete request, now in state CALL; NULL when the queue is empty. */
-struct oribi_call *oribi_reactor_pop(struct oribi_reactor *reactor);
+struct oribi_exchange *oribi_reactor_pop(struct oribi_reactor *reactor);
 
 /* What was closed to make room. */
 struct oribi_room {

@@ -4,7 +4,7 @@
 #ifndef ORIBI_PROCESS_JOBS_H
 #define ORIBI_PROCESS_JOBS_H
 
-#include "oribi/process/processes.h"
+#include "oribi/process/process.h"
 
 /* From here on TERM and QUIT only ask. Called by those below as well. */
 void oribi_jobs_heed(struct oribi_process *p);

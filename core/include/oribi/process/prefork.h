@@ -29,7 +29,7 @@
 #ifndef ORIBI_PROCESS_PREFORK_H
 #define ORIBI_PROCESS_PREFORK_H
 
-#include "oribi/process/processes.h"
+#include "oribi/process/process.h"
 #include "oribi/base/signals.h"
 
 enum { ORIBI_TRAPS_MAX = 32 };

@@ -8,7 +8,7 @@
 #ifndef ORIBI_PROCESS_TITLE_H
 #define ORIBI_PROCESS_TITLE_H
 
-#include "oribi/process/processes.h"
+#include "oribi/process/process.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -41,7 +41,7 @@ struct oribi_req {
     int64_t
         queue_us; /* from the arrival of the request's last byte to take; from X-Request-Start where that says it was longer */
     bool last; /* the connection closes after this answer whatever the application does */
-    /* private to the core: src/worker/call.h */
+    /* private to the core: src/worker/exchange.h */
 };
 
 /* ORIBI_EAPP: the application's answer was not valid; the core has logged why, nothing was sent, the request is still open: call

@@ -62,10 +62,10 @@ struct oribi_slot {
     _Atomic uint32_t call_us_histogram[ORIBI_HISTOGRAM_BUCKETS]; /* bucket i: calls shorter than 2^i microseconds */
     _Atomic int64_t long_call_us; /* when a call ended here that was long enough to expect more (ORIBI_EXPECT_US); 0: none. Outlives the worker */
     char line[ORIBI_SLOT_LINE_CAP];                              /* "GET /path" of the current or last call, NUL-terminated; may be torn */
-    _Atomic uint32_t crowded; /* its helper sleeps until a sibling is idle, and is counted below */
+    _Atomic uint32_t is_idle_waiter; /* its helper sleeps until a sibling is idle, and is counted below */
     /* Of the first slot, for all workers; on a line of their own, since everybody who becomes idle looks at them. */
-    _Atomic uint32_t crowd_waiting __attribute__((aligned(128))); /* helpers that sleep so */
-    _Atomic uint32_t crowd_bell;                                  /* where they sleep (futex(2)); another number with each ring */
+    _Atomic uint32_t idle_waiters __attribute__((aligned(128))); /* helpers that sleep so */
+    _Atomic uint32_t idle_waiters_wake;                                  /* where they sleep (futex(2)); another number with each ring */
 } __attribute__((aligned(128)));
 
 struct oribi_scoreboard {
@@ -84,7 +84,7 @@ int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count
 int oribi_scoreboard_attach(struct oribi_scoreboard *board, uint32_t count, int fd);
 
 /* The helper of this slot's worker sleeps no longer, or has died in its sleep; for the worker itself and for who has reaped it. Called twice it counts once. */
-void oribi_scoreboard_uncrowd(const struct oribi_scoreboard *board, struct oribi_slot *slot);
+void oribi_scoreboard_forget_idle_waiter(const struct oribi_scoreboard *board, struct oribi_slot *slot);
 
 void oribi_scoreboard_destroy(struct oribi_scoreboard *board);
 

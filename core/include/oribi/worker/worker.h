@@ -29,7 +29,7 @@ struct oribi_worker_setup {
     struct oribi_listeners *listeners;    /* borrowed; the worker never shuts them down, only stops watching */
     struct oribi_slot *slot;              /* our place in the scoreboard, or NULL */
     const struct oribi_scoreboard *board; /* all places, to see whether a sibling is idle; NULL: we are alone */
-    const struct oribi_handoff *handoff;  /* borrowed; the pool shared with the workers on the board, or NULL: none */
+    const struct oribi_handoff *handoff;  /* borrowed; the hand-off queue shared with the workers on the board, or NULL: none */
     struct oribi_access_log *access_log;  /* borrowed, or NULL: off */
     int deadline_signal; /* raised in the calling thread when call_timeout passes, once a call; 0: none. The runtime's handler throws, if oribi_req_overdue() */
     int report_fd;       /* borrowed: what else the process needs to be open, for what it tells its supervisor; 0: none */
@@ -41,11 +41,11 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
 
 enum { ORIBI_FRAMES_MAX = 20 };
 
-/* Writes where the call of a hand (0 without several) stands in its language, innermost first, at most ORIBI_FRAMES_MAX frames, each a line that ends with a
+/* Writes where the call of a thread (0 without several) stands in its language, innermost first, at most ORIBI_FRAMES_MAX frames, each a line that ends with a
  * newline; returns the length. Called once, when nothing else could end the call: in a signal handler on the call's own thread, which may be anywhere in the
  * runtime, or from another thread while that one takes no signals. So it only reads, runs no code of the runtime, takes no memory and no lock. A fault in it ends
  * the process, as its return does. */
-typedef size_t (*oribi_frames_fn)(void *self, uint32_t hand, bool own_thread, char *dst, size_t cap);
+typedef size_t (*oribi_frames_fn)(void *self, uint32_t thread, bool own_thread, char *dst, size_t cap);
 void oribi_worker_show_frames(struct oribi_worker *worker, oribi_frames_fn fn, void *self);
 
 /* Closes every connection and frees the worker. In a child forked by the application it only closes descriptors. */
@@ -72,7 +72,7 @@ void oribi_worker_stop(struct oribi_worker *worker);
 void oribi_worker_stop_signalled(struct oribi_worker *worker);
 
 /* The worker ends with the call that it is in: it begins no other. Connections and requests that it holds, those behind the
- * one that is called too, go into the pool, for its siblings or for the worker that replaces it; so answers need not say
+ * one that is called too, go into the hand-off queue, for its siblings or for the worker that replaces it; so answers need not say
  * Connection: close. Without a pool, or when a stop has begun, this is oribi_worker_stop(). Own thread, in a call or between. */
 void oribi_worker_retire(struct oribi_worker *worker);
 

@@ -7,7 +7,7 @@
  *        ▲ (subreaper)                  (ends at once)           │        worker becomes the supervisor's child
  *        └────────────── waitpid, signals, messages ◄────────────┘
  *
- * The whole of a language host, in C; a binding writes the same in its own words, with its own fork:
+ * The whole of a language supervisor, in C; a binding writes the same in its own words, with its own fork:
  *
  *   int serve(const struct oribi_process_setup *setup)
  *   {
@@ -93,7 +93,7 @@
  *   before_worker_exit   worker                      index, generation
  *
  * Signals. Between FORK and oribi_process_forked() the calling thread holds back the signals of signals.h, and the
- * fork handler of children.c leaves the descriptors alone. So one thread calls both, and nothing but fork(2) happens
+ * fork handler of fork_handlers.c leaves the descriptors alone. So one thread calls both, and nothing but fork(2) happens
  * in between. In the child oribi_process_forked() installs the handlers of the new role before it releases the
  * signals: a stop that is sent meanwhile is neither lost nor taken by the wrong process.
  *
@@ -124,8 +124,8 @@
  *                                     become a mold                                       EXIT 1
  *   LOAD, OPEN, fatal HOOK            supervisor, which logs it                           EXIT 1; workers at once
  *   RUN raises                        nobody: the process ends as the language ends programs */
-#ifndef ORIBI_PROCESS_PROCESSES_H
-#define ORIBI_PROCESS_PROCESSES_H
+#ifndef ORIBI_PROCESS_PROCESS_H
+#define ORIBI_PROCESS_PROCESS_H
 
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
@@ -187,7 +187,7 @@ struct oribi_step {
     pid_t pid;                 /* HOOK: on_worker_exit, a manager's after_fork */
     int status;                /* HOOK on_worker_exit: as waitpid(2) gives it */
     const char *reason;        /* HOOK on_worker_exit: "exit code 1", "signal 9", "asked to stop" …; else NULL */
-    uint32_t index;            /* HOOK in a worker: the number of its place, from 0, used again by later workers */
+    uint32_t index;            /* HOOK in a worker: the number of its record, from 0, used again by later workers */
     uint32_t generation;       /* HOOK in a worker: 1 at the start, one more for each reload */
     int code;                  /* EXIT */
     bool at_once;              /* EXIT: by _exit(2) */

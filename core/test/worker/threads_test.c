@@ -1,5 +1,5 @@
 /* Several threads that make calls in one worker: an application in C over pthreads, the test is its clients. Run it under ThreadSanitizer too (make tsan). */
-#include "worker/hand.c"
+#include "worker/threads.c"
 
 #include "oribi/worker/deadline.h"
 #include "worker/talk.h"
@@ -96,7 +96,7 @@ static void hijack(struct oribi_req *req)
 
 static void fork_inside(struct oribi_req *req)
 {
-    struct oribi_worker *w = oribi__call_of(req)->worker;
+    struct oribi_worker *w = oribi__exchange_of(req)->worker;
     pid_t pid = fork();
     if (pid == 0) {
         (void)oribi_req_inform(req, 103, NULL, 0); /* goes nowhere, and waits for nobody */
@@ -145,18 +145,18 @@ static void app(struct oribi_req *req)
 
 static void *serve(void *self)
 {
-    struct oribi_hand *hand = self;
+    struct oribi_thread *thread = self;
     vm_lock();
     for (;;) {
-        struct oribi_req *req = oribi_hand_take(hand);
+        struct oribi_req *req = oribi_thread_take(thread);
         if (!req) {
             vm_unlock();
-            req = oribi_hand_next(hand, -1);
+            req = oribi_thread_next(thread, -1);
             vm_lock();
         }
         if (req)
             app(req);
-        else if (oribi_hand_done(hand))
+        else if (oribi_thread_done(thread))
             break;
     }
     vm_unlock();
@@ -177,9 +177,9 @@ static void stage_init(struct stage *stage)
 static void stage_start(struct stage *stage)
 {
     site_open(&stage->site, app);
-    ok_eq(oribi_hands_open(stage->site.worker, HANDS), 0);
+    ok_eq(oribi_threads_open(stage->site.worker, HANDS), 0);
     for (uint32_t i = 0; i < HANDS; i++)
-        ok_eq(pthread_create(&stage->threads[i], NULL, serve, oribi_hand(stage->site.worker, i)), 0);
+        ok_eq(pthread_create(&stage->threads[i], NULL, serve, oribi_thread(stage->site.worker, i)), 0);
 }
 
 static void stage_join(struct stage *stage)
@@ -193,9 +193,9 @@ static void stage_destroy(struct stage *stage)
 {
     struct site *site = &stage->site;
     struct oribi_reactor *r = &site->worker->reactor;
-    oribi_hands_close(site->worker);
+    oribi_threads_close(site->worker);
     (void)oribi_worker_take(site->worker);
-    ok_eq(r->conn_pool.lent_count + r->buf_pool.lent_count + r->call_pool.lent_count, 0);
+    ok_eq(r->conn_pool.lent_count + r->buf_pool.lent_count + r->exchange_pool.lent_count, 0);
     oribi_worker_destroy(site->worker);
     oribi_listeners_close(&site->listeners, true);
     oribi_options_deinit(&site->options);
@@ -235,14 +235,14 @@ static void test_as_many_calls_as_hands_at_a_time(void)
         c[i] = ask(&stage, GET("/hold"));
     ok(wait_for(atomic_load(&in_call) == HANDS));
     ok(wait_for(atomic_load(&stage.site.slot.state) == ORIBI_SLOT_BUSY));
-    ok_eq(oribi_hands_busy(stage.site.worker), HANDS);
+    ok_eq(oribi_threads_busy(stage.site.worker), HANDS);
     for (int i = HANDS; i < HANDS + 2; i++)
         c[i] = ask(&stage, GET("/hold"));
     atomic_store(&let_go, HANDS + 2);
     for (int i = 0; i < HANDS + 2; i++)
         ok(is_answer(c[i], "held"));
     ok_eq(atomic_load(&most), HANDS);
-    ok(wait_for(oribi_hands_busy(stage.site.worker) == 0));
+    ok(wait_for(oribi_threads_busy(stage.site.worker) == 0));
     ok_eq(atomic_load(&stage.site.slot.state), ORIBI_SLOT_IDLE);
     stage_close(&stage);
 }
@@ -404,7 +404,7 @@ static void test_requests_max_is_counted_once_for_all(void)
 
 static void *wait_for_once(void *self)
 {
-    return oribi_hand_next(self, -1);
+    return oribi_thread_next(self, -1);
 }
 
 static void test_a_hand_is_woken_whether_it_leads_or_follows(void)
@@ -415,23 +415,23 @@ static void test_a_hand_is_woken_whether_it_leads_or_follows(void)
     stage_init(&stage);
     site_open(&stage.site, app);
     struct oribi_worker *w = stage.site.worker;
-    ok_eq(oribi_hands_open(w, 2), 0);
+    ok_eq(oribi_threads_open(w, 2), 0);
     for (int round = 0; round < 50; round++) {
         for (uint32_t i = 0; i < 2; i++)
-            ok_eq(pthread_create(&threads[i], NULL, wait_for_once, oribi_hand(w, i)), 0);
+            ok_eq(pthread_create(&threads[i], NULL, wait_for_once, oribi_thread(w, i)), 0);
         for (uint32_t i = 0; i < 2; i++) {
-            oribi_hand_wake(oribi_hand(w, (i + (uint32_t)round) % 2));
+            oribi_thread_wake(oribi_thread(w, (i + (uint32_t)round) % 2));
             pthread_join(threads[(i + (uint32_t)round) % 2], &result);
             ok(!result);
         }
     }
-    ok_eq(pthread_create(&threads[0], NULL, wait_for_once, oribi_hand(w, 0)), 0);
+    ok_eq(pthread_create(&threads[0], NULL, wait_for_once, oribi_thread(w, 0)), 0);
     oribi_worker_wake(w);
     pthread_join(threads[0], &result);
     ok(!result);
-    ok(!oribi_hand_next(oribi_hand(w, 0), 1)); /* and comes back by itself when its time is over */
+    ok(!oribi_thread_next(oribi_thread(w, 0), 1)); /* and comes back by itself when its time is over */
     oribi_worker_stop(w);
-    ok(wait_for(!oribi_hand_take(oribi_hand(w, 0)) && oribi_hand_done(oribi_hand(w, 0))));
+    ok(wait_for(!oribi_thread_take(oribi_thread(w, 0)) && oribi_thread_done(oribi_thread(w, 0))));
     stage_destroy(&stage);
 }
 
@@ -466,9 +466,9 @@ static void test_the_deadline_finds_its_thread(void)
     stage.site.options.call_timeout_ms = 150;
     site_open(&stage.site, app);
     stage.site.worker->setup.deadline_signal = SIGUSR1;
-    ok_eq(oribi_hands_open(stage.site.worker, HANDS), 0);
+    ok_eq(oribi_threads_open(stage.site.worker, HANDS), 0);
     for (uint32_t i = 0; i < HANDS; i++)
-        ok_eq(pthread_create(&stage.threads[i], NULL, serve, oribi_hand(stage.site.worker, i)), 0);
+        ok_eq(pthread_create(&stage.threads[i], NULL, serve, oribi_thread(stage.site.worker, i)), 0);
     struct client *extended = ask(&stage, GET("/overdue/1"));
     ok(wait_for(atomic_load(&in_call) == 1));
     struct client *late[] = {ask(&stage, GET("/overdue/2")), ask(&stage, GET("/overdue/3"))};
@@ -497,12 +497,12 @@ static void test_placement_counts_free_hands(void)
     atomic_store(&board.slots[1].threads_busy, 2);
     atomic_store(&board.slots[2].state, ORIBI_SLOT_BUSY);
     ok_eq(oribi__idle_siblings(w), 4);
-    ok_eq(oribi_hands_open(w, 3), 0); /* two more beside the one that takes the next */
+    ok_eq(oribi_threads_open(w, 3), 0); /* two more beside the one that takes the next */
     ok_eq(oribi__idle_siblings(w), 1);
     atomic_store(&w->slot->threads_busy, 3);
     ok_eq(oribi__idle_siblings(w), 4);
     atomic_store(&w->slot->threads_busy, 0);
-    oribi_hands_close(w);
+    oribi_threads_close(w);
     w->setup.board = NULL;
     oribi_scoreboard_destroy(&board);
     stage_destroy(&stage);

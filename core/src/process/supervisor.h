@@ -1,8 +1,8 @@
 /* The shell around the supervisor's decisions (supervisor.h): signals, reaping, pipes, deadlines, pid file, log lines. It
  * says what the language is to do next; process_take.c makes a step of processes.h of that. A library's manager
  * (prefork.h) is the same with what is said of it below. */
-#ifndef ORIBI_PROCESS_HOST_H
-#define ORIBI_PROCESS_HOST_H
+#ifndef ORIBI_PROCESS_SUPERVISOR_H
+#define ORIBI_PROCESS_SUPERVISOR_H
 
 #include "oribi/config/listener.h"
 #include "oribi/config/options.h"
@@ -12,9 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct oribi_host;
+struct oribi_supervisor;
 
-struct oribi_host_setup {
+struct oribi_supervisor_setup {
     const struct oribi_options *options; /* borrowed for the process's life */
     struct oribi_listeners
         *listeners;      /* borrowed for the process's life; NULL or empty: workers that listen to nothing */
@@ -27,19 +27,19 @@ struct oribi_host_setup {
     const struct oribi_prefork *prefork; /* borrowed during the call; NULL: a server */
 };
 
-enum oribi_host_action_type {
-    ORIBI_HOST_NONE,
-    ORIBI_HOST_FORK_DAEMON,
-    ORIBI_HOST_FORK_MOLD,
-    ORIBI_HOST_HOOK,
-    ORIBI_HOST_EXIT,
-    ORIBI_HOST_FORK_WORKER, /* prefork.h */
-    ORIBI_HOST_TRAPPED,     /* likewise */
+enum oribi_supervisor_action_type {
+    ORIBI_SUPERVISOR_NONE,
+    ORIBI_SUPERVISOR_FORK_DAEMON,
+    ORIBI_SUPERVISOR_FORK_MOLD,
+    ORIBI_SUPERVISOR_HOOK,
+    ORIBI_SUPERVISOR_EXIT,
+    ORIBI_SUPERVISOR_FORK_WORKER, /* prefork.h */
+    ORIBI_SUPERVISOR_TRAPPED,     /* likewise */
 };
 
-/* Valid until the next oribi_host_take(). */
-struct oribi_host_action {
-    enum oribi_host_action_type type;
+/* Valid until the next oribi_supervisor_take(). */
+struct oribi_supervisor_action {
+    enum oribi_supervisor_action_type type;
     const char *hook; /* HOOK: "server_ready", "before_reload", "on_worker_exit" */
     const char
         *reason;   /* on_worker_exit: one line, such as "exit code 1", "signal 9", "call deadline", "asked to stop" */
@@ -56,42 +56,42 @@ void oribi_start_failed(const char *text);
 /* Makes the calling process the supervisor: remembers how it was started, becomes child subreaper, maps the scoreboard, opens pipes and
  * installs the signal handlers. Call it before anything changes the process's title. Gives the host. 0, or ORIBI_EINVAL, ORIBI_ESYS,
  * ORIBI_ENOMEM with one line in `error` (ORIBI_OPTIONS_ERROR_CAP): the listeners are closed then, and their socket files are gone as after a stop. */
-int oribi_host_create(const struct oribi_host_setup *setup, struct oribi_host **out, char *error);
+int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct oribi_supervisor **out, char *error);
 
 /* One turn: handles what has happened and returns the next thing that the language runtime must do. Never blocks, never NULL. */
-const struct oribi_host_action *oribi_host_take(struct oribi_host *host);
+const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervisor *supervisor);
 
-/* Blocks until a signal, a message or a deadline calls for oribi_host_take(), at most so many milliseconds; < 0: no
+/* Blocks until a signal, a message or a deadline calls for oribi_supervisor_take(), at most so many milliseconds; < 0: no
  * bound. Safe without the VM lock. */
-void oribi_host_wait_for(struct oribi_host *host, int64_t ms);
+void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms);
 
-/* Ends a current or the next oribi_host_wait(). Async-signal-safe and thread-safe. */
-void oribi_host_wake(struct oribi_host *host);
+/* Ends a current or the next oribi_supervisor_wait(). Async-signal-safe and thread-safe. */
+void oribi_supervisor_wake(struct oribi_supervisor *supervisor);
 
-/* In the parent, after the fork asked for by ORIBI_HOST_FORK_MOLD; pid < 0: the fork failed with errno. */
-void oribi_host_forked(struct oribi_host *host, pid_t pid);
+/* In the parent, after the fork asked for by ORIBI_SUPERVISOR_FORK_MOLD; pid < 0: the fork failed with errno. */
+void oribi_supervisor_forked(struct oribi_supervisor *supervisor, pid_t pid);
 
-/* In the child of ORIBI_HOST_FORK_DAEMON: a new session; standard streams go to the error log or /dev/null once the server is up. */
-void oribi_host_daemon_enter(struct oribi_host *host);
+/* In the child of ORIBI_SUPERVISOR_FORK_DAEMON: a new session; standard streams go to the error log or /dev/null once the server is up. */
+void oribi_supervisor_daemon_enter(struct oribi_supervisor *supervisor);
 
 /* What the process title should say now ("oribi supervisor, generation 1, 4 workers"), NUL-terminated, cut at cap. Returns its length, or 0
  * if nothing changed since the last call. */
-size_t oribi_host_title(struct oribi_host *host, char *dst, size_t cap);
+size_t oribi_supervisor_title(struct oribi_supervisor *supervisor, char *dst, size_t cap);
 
 /* Takes host. In the supervisor: removes what is ours (pid file, socket files), closes, frees. Signals do nothing from here on, so that one that comes late
  * does not change the exit code; where the program goes on, oribi_signals_uninstall() follows. A library's host (prefork.h) has done that itself. */
-void oribi_host_destroy(struct oribi_host *host);
+void oribi_supervisor_destroy(struct oribi_supervisor *supervisor);
 
 /* --- a manager: prefork.h --- */
 
-/* Around the fork of ORIBI_HOST_FORK_WORKER, in the parent. `pid` is fork's result; < 0 with errno. */
-void oribi_host_before_fork(struct oribi_host *host);
-void oribi_host_worker_forked(struct oribi_host *host, pid_t pid);
+/* Around the fork of ORIBI_SUPERVISOR_FORK_WORKER, in the parent. `pid` is fork's result; < 0 with errno. */
+void oribi_supervisor_before_fork(struct oribi_supervisor *supervisor);
+void oribi_supervisor_worker_forked(struct oribi_supervisor *supervisor, pid_t pid);
 
 /* What oribi_process_resume() and so on do. */
-void oribi_host_resume(struct oribi_host *host);
-void oribi_host_configure(struct oribi_host *host);
-uint32_t oribi_host_signal_all(struct oribi_host *host, int signal);
-uint32_t oribi_host_workers(const struct oribi_host *host);
+void oribi_supervisor_resume(struct oribi_supervisor *supervisor);
+void oribi_supervisor_configure(struct oribi_supervisor *supervisor);
+uint32_t oribi_supervisor_signal_all(struct oribi_supervisor *supervisor, int signal);
+uint32_t oribi_supervisor_workers(const struct oribi_supervisor *supervisor);
 
 #endif

@@ -1,10 +1,10 @@
-/* What a supervisor decides, without a single call into the operating system: events and the time go in, actions come out. host.c carries
+/* What a supervisor decides, without a single call into the operating system: events and the time go in, actions come out. supervisor.c carries
  * them out; the tests feed a fake clock.
  *
- *   oribi_supervisor_feed(sup, &event, now_ms);
- *   while (oribi_supervisor_next(sup, now_ms, &action))
+ *   oribi_policy_feed(policy, &event, now_ms);
+ *   while (oribi_policy_next(policy, now_ms, &action))
  *       carry out action;
- *   sleep until oribi_supervisor_deadline(sup, now_ms) or the next event;
+ *   sleep until oribi_policy_deadline(policy, now_ms) or the next event;
  *
  * A worker's place (slot):
  *
@@ -26,8 +26,8 @@
  * Workers that are to be recycled count as old ones, so they are replaced in the same way and at the same pace.
  *
  * A mold:  FREE ► ASKED ─started► LOADING ─ready► READY ─► STOPPING ─deadline► KILLED ─exited► FREE */
-#ifndef ORIBI_PROCESS_SUPERVISOR_H
-#define ORIBI_PROCESS_SUPERVISOR_H
+#ifndef ORIBI_PROCESS_POLICY_H
+#define ORIBI_PROCESS_POLICY_H
 
 #include "oribi/base/log.h"
 #include "oribi/worker/scoreboard.h"
@@ -55,12 +55,12 @@ enum {
     ORIBI_MOLD_STOP_MS = 5000,      /* a mold only has to leave its loop */
     ORIBI_LOST_MS = 30000,          /* how long a fork by a mold that died may take to be heard of */
     ORIBI_SPAWNS_PENDING_MAX = 32, /* spawn commands on their way to one mold: they must fit into its socket's buffer */
-    ORIBI_SUPERVISOR_TEXT_CAP = 3200, /* a failure's text and a few words around it */
-    ORIBI_SUPERVISOR_WHY_CAP = 256,   /* the first line of that text, for whoever asked for a reload */
-    ORIBI_SUPERVISOR_QUEUE_CAP = 32,  /* actions one event may cause beside those that follow from the state */
+    ORIBI_POLICY_TEXT_CAP = 3200, /* a failure's text and a few words around it */
+    ORIBI_POLICY_WHY_CAP = 256,   /* the first line of that text, for whoever asked for a reload */
+    ORIBI_POLICY_QUEUE_CAP = 32,  /* actions one event may cause beside those that follow from the state */
 };
 
-struct oribi_supervisor_config {
+struct oribi_policy_config {
     uint32_t workers;
     uint32_t workers_max;        /* upper bound of workers at run time; slot_count is at least twice this */
     uint32_t roll_max;           /* workers replaced at a time; 0: a tenth, at least one */
@@ -79,7 +79,7 @@ struct oribi_supervisor_config {
     bool patient;           /* prefork.h: never gives up, and leaves workers alone that never say whether they are in a job */
 };
 
-enum oribi_event_type {
+enum oribi_policy_event_type {
     ORIBI_EVENT_TICK,           /* nothing but time passed */
     ORIBI_EVENT_START,          /* once, first */
     ORIBI_EVENT_MOLD_STARTED,   /* generation, pid; pid < 0: could not be started, text */
@@ -105,8 +105,8 @@ enum oribi_event_type {
     ORIBI_EVENT_RESUME,          /* a new generation from the same mold beside the workers there are, which are left alone and count */
 };
 
-struct oribi_event {
-    enum oribi_event_type type;
+struct oribi_policy_event {
+    enum oribi_policy_event_type type;
     int32_t pid;
     int32_t status; /* waitpid's */
     uint32_t generation;
@@ -115,10 +115,10 @@ struct oribi_event {
     int32_t delta;
     int64_t bytes;
     const char *text;                             /* borrowed; may be NULL */
-    const struct oribi_supervisor_config *config; /* borrowed; may be NULL */
+    const struct oribi_policy_config *config; /* borrowed; may be NULL */
 };
 
-enum oribi_action_type {
+enum oribi_policy_action_type {
     ORIBI_ACTION_LOG,           /* level, text; more than one line: a block */
     ORIBI_ACTION_START_MOLD,    /* generation, fresh: by exec, else by the language's fork */
     ORIBI_ACTION_STOP_MOLD,     /* pid: close its command socket */
@@ -140,8 +140,8 @@ enum oribi_action_type {
     ORIBI_ACTION_EXIT,          /* code; text when it is not 0. The last action */
 };
 
-struct oribi_action {
-    enum oribi_action_type type;
+struct oribi_policy_action {
+    enum oribi_policy_action_type type;
     enum oribi_log_level level;
     int32_t pid;
     int32_t status;
@@ -154,16 +154,16 @@ struct oribi_action {
     const char *text; /* lives until the next call */
 };
 
-enum oribi_place_state {
-    ORIBI_PLACE_FREE,
-    ORIBI_PLACE_HELD,     /* waits for `until` before it is free again, counted as a worker meanwhile */
-    ORIBI_PLACE_SPAWNING, /* the mold was told; no pid yet */
-    ORIBI_PLACE_BOOTING,
-    ORIBI_PLACE_SERVING,
-    ORIBI_PLACE_LEAVING,  /* drains by its own decision */
-    ORIBI_PLACE_STOPPING, /* told to drain */
-    ORIBI_PLACE_KILLED,
-    ORIBI_PLACE_LOST, /* its mold died between the command and the fork's report; free again at `until` */
+enum oribi_worker_record_state {
+    ORIBI_RECORD_FREE,
+    ORIBI_RECORD_HELD,     /* waits for `until` before it is free again, counted as a worker meanwhile */
+    ORIBI_RECORD_SPAWNING, /* the mold was told; no pid yet */
+    ORIBI_RECORD_BOOTING,
+    ORIBI_RECORD_SERVING,
+    ORIBI_RECORD_LEAVING,  /* drains by its own decision */
+    ORIBI_RECORD_STOPPING, /* told to drain */
+    ORIBI_RECORD_KILLED,
+    ORIBI_RECORD_LOST, /* its mold died between the command and the fork's report; free again at `until` */
 };
 
 enum oribi_mold_state {
@@ -176,8 +176,8 @@ enum oribi_mold_state {
 };
 
 /* All private; tests look. */
-struct oribi_place {
-    enum oribi_place_state state;
+struct oribi_worker_record {
+    enum oribi_worker_record_state state;
     uint32_t generation;
     uint32_t ticket;
     int32_t pid;
@@ -190,12 +190,12 @@ struct oribi_place {
     int64_t overdue_since; /* when a look first found that call overdue; 0: it is not */
     bool interrupted;      /* INT was sent */
     bool reopen;           /* USR1 is to be sent */
-    int64_t deaths_paid_at; /* one interval for each death of a worker that served here (oribi__sup_death_wait); outlives the worker */
+    int64_t deaths_paid_at; /* one interval for each death of a worker that served here (oribi__policy_death_wait); outlives the worker */
     const char *retire;    /* why it is to be replaced; static text, NULL: it is not */
     const char *cause;     /* why we ended it; static text */
 };
 
-struct oribi_mold_place {
+struct oribi_mold_record {
     enum oribi_mold_state state;
     uint32_t generation;
     int32_t pid;
@@ -203,14 +203,14 @@ struct oribi_mold_place {
     bool reopen;
 };
 
-struct oribi_supervisor {
-    struct oribi_supervisor_config config;
+struct oribi_policy {
+    struct oribi_policy_config config;
     const struct oribi_slot *slots; /* the scoreboard; read only */
     uint32_t slot_count;
     uint32_t target;          /* workers wanted now */
     uint32_t generation;      /* the one that serves */
     uint32_t next_generation; /* the one that is loading or on trial; 0: none */
-    struct oribi_supervisor_config next_config;
+    struct oribi_policy_config next_config;
     bool next_asked; /* its mold was */
     bool has_next_config;
     uint32_t own_generation;  /* its mold is forked by the language, not started by exec */
@@ -244,39 +244,39 @@ struct oribi_supervisor {
     bool stopping_now;
     bool exited;
     int32_t exit_code;
-    struct oribi_place places[ORIBI_SLOTS_MAX];
-    struct oribi_mold_place molds[ORIBI_MOLDS_MAX];
-    struct oribi_action queue[ORIBI_SUPERVISOR_QUEUE_CAP];
+    struct oribi_worker_record records[ORIBI_SLOTS_MAX];
+    struct oribi_mold_record molds[ORIBI_MOLDS_MAX];
+    struct oribi_policy_action queue[ORIBI_POLICY_QUEUE_CAP];
     uint32_t queue_head;
     uint32_t queue_len;
-    char why[ORIBI_SUPERVISOR_WHY_CAP]; /* what the next generation has said of its failure; "": nothing */
+    char why[ORIBI_POLICY_WHY_CAP]; /* what the next generation has said of its failure; "": nothing */
     size_t text_len;
-    char texts[2 * ORIBI_SUPERVISOR_TEXT_CAP]; /* of the queued actions */
-    char exit_text[ORIBI_SUPERVISOR_TEXT_CAP];
+    char texts[2 * ORIBI_POLICY_TEXT_CAP]; /* of the queued actions */
+    char exit_text[ORIBI_POLICY_TEXT_CAP];
 };
 
 /* Borrows `slots` (shared memory of at least slot_count entries) for its life. */
-void oribi_supervisor_init(struct oribi_supervisor *sup, const struct oribi_supervisor_config *config,
+void oribi_policy_init(struct oribi_policy *policy, const struct oribi_policy_config *config,
                            const struct oribi_slot *slots, uint32_t slot_count);
 
 /* Takes note of an event. All actions must be taken before the next one. */
-void oribi_supervisor_feed(struct oribi_supervisor *sup, const struct oribi_event *event, int64_t now_ms);
+void oribi_policy_feed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
 
 /* The next thing to do, or false. */
-bool oribi_supervisor_next(struct oribi_supervisor *sup, int64_t now_ms, struct oribi_action *action);
+bool oribi_policy_next(struct oribi_policy *policy, int64_t now_ms, struct oribi_policy_action *action);
 
 /* When to feed a TICK if nothing else happens, INT64_MAX: not at all. Never before now_ms. */
-int64_t oribi_supervisor_deadline(const struct oribi_supervisor *sup, int64_t now_ms);
+int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms);
 
 /* Workers that serve, and processes that exist. */
-uint32_t oribi_supervisor_serving(const struct oribi_supervisor *sup);
-uint32_t oribi_supervisor_alive(const struct oribi_supervisor *sup);
+uint32_t oribi_policy_serving(const struct oribi_policy *policy);
+uint32_t oribi_policy_alive(const struct oribi_policy *policy);
 
-/* Somebody sent this signal to the worker of a place, which has a process. If that asks it to end, its end is no failure, and shutdown_timeout
+/* Somebody sent this signal to the worker of a record, which has a process. If that asks it to end, its end is no failure, and shutdown_timeout
  * runs. */
-void oribi_supervisor_told(struct oribi_supervisor *sup, uint32_t slot, int signal, int64_t now_ms);
+void oribi_policy_told(struct oribi_policy *policy, uint32_t slot, int signal, int64_t now_ms);
 
 /* Whether a place's worker is a process now. */
-bool oribi_supervisor_has_process(const struct oribi_supervisor *sup, uint32_t slot);
+bool oribi_policy_has_process(const struct oribi_policy *policy, uint32_t slot);
 
 #endif

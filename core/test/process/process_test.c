@@ -1,5 +1,5 @@
 /* Which steps each role gets, in which order: real processes write down theirs, and leave the list when they end. */
-#include "oribi/process/processes.h"
+#include "oribi/process/process.h"
 
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"

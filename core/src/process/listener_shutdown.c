@@ -5,7 +5,7 @@
  * Closing our copies would not do: workers have theirs, and one in a long call keeps the socket open, so that newcomers connect into a queue that nobody
  * serves. shutdown(2) ends a socket for all who hold it, but resets whoever has connected and was not accepted. Sockets that were handed
  * down, or that a successor or predecessor of ours serves, are only closed. */
-#include "process/host_private.h"
+#include "process/supervisor_private.h"
 
 #include "oribi/base/clock.h"
 
@@ -22,22 +22,22 @@ static bool end_one(struct oribi_listener *item, bool held)
     return true;
 }
 
-void oribi__listening_turn(struct oribi_host *host)
+void oribi__listening_turn(struct oribi_supervisor *supervisor)
 {
-    struct oribi_listeners *listeners = host->ties.listeners;
+    struct oribi_listeners *listeners = supervisor->ties.listeners;
     int64_t now_ms = oribi_clock_ms();
     uint32_t left = 0;
-    if (!host->listen_look_at || now_ms < host->listen_look_at)
+    if (!supervisor->listen_look_at || now_ms < supervisor->listen_look_at)
         return;
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
-        if (end_one(item, now_ms < host->listen_held_until))
+        if (end_one(item, now_ms < supervisor->listen_held_until))
             oribi_os_close(item->fd);
         else
             listeners->items[left++] = *item;
     }
     listeners->count = left;
-    host->listen_look_at = left ? now_ms + LOOK_MS : 0;
+    supervisor->listen_look_at = left ? now_ms + LOOK_MS : 0;
 }
 
 /* The others are closed here. */
@@ -54,19 +54,19 @@ static void keep_own(struct oribi_listeners *listeners)
     listeners->count = own;
 }
 
-void oribi__end_listening(struct oribi_host *host, bool handed_over)
+void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over)
 {
-    struct oribi_listeners *listeners = host->ties.listeners;
-    if (handed_over || host->upgrade_fd >= 0) {
-        oribi__close_listeners(host, !handed_over);
+    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    if (handed_over || supervisor->upgrade_fd >= 0) {
+        oribi__close_listeners(supervisor, !handed_over);
         return;
     }
     keep_own(listeners);
     oribi_listeners_unlink(listeners);
     for (uint32_t i = 0; i < listeners->count; i++)
-        oribi_os_listen_hush(listeners->items[i].fd);
-    for (uint32_t i = 0; i < host->ties.board.count; i++)
-        atomic_store(&host->ties.board.slots[i].stop_soon, ORIBI_STOP_LAST);
-    host->listen_look_at = oribi_clock_ms();
-    host->listen_held_until = host->listen_look_at + HELD_MS;
-} /* the first look follows when the workers have been told, oribi_host_take() */
+        oribi_os_listen_stop_accepting(listeners->items[i].fd);
+    for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
+        atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_LAST);
+    supervisor->listen_look_at = oribi_clock_ms();
+    supervisor->listen_held_until = supervisor->listen_look_at + HELD_MS;
+} /* the first look follows when the workers have been told, oribi_supervisor_take() */

@@ -1,0 +1,116 @@
+/* The supervisor's decisions. Two halves: feed() takes note of what happened and touches nothing but the state; next() compares the state
+ * with what is wanted and returns one action at a time, changing the state as if it had been carried out. What follows from the state
+ * (who is to be stopped, killed, spawned) is never stored as a to-do list, so it cannot go stale; only what an event causes once (log
+ * lines, a worker's exit report) waits in a small queue. */
+#include "process/policy_private.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <string.h>
+
+void oribi_policy_init(struct oribi_policy *policy, const struct oribi_policy_config *config,
+                           const struct oribi_slot *slots, uint32_t slot_count)
+{
+    assert(slot_count <= ORIBI_SLOTS_MAX && config->workers <= config->workers_max);
+    assert(slot_count >= 2 * config->workers_max);
+    memset(policy, 0, sizeof(*policy));
+    policy->config = *config;
+    policy->slots = slots;
+    policy->slot_count = slot_count;
+    policy->target = config->workers;
+    policy->spawned_at = -1;
+}
+
+void oribi_policy_feed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
+{
+    assert(policy->queue_len == 0); /* the caller has taken what the last event caused */
+    policy->text_len = 0;
+    oribi__policy_note(policy, event, now_ms);
+}
+
+bool oribi_policy_next(struct oribi_policy *policy, int64_t now_ms, struct oribi_policy_action *action)
+{
+    if (policy->queue_len == 0) {
+        policy->text_len = 0;
+        if (!oribi__policy_step(policy, now_ms))
+            return false;
+    }
+    *action = policy->queue[policy->queue_head];
+    policy->queue_head = (policy->queue_head + 1) % ORIBI_POLICY_QUEUE_CAP;
+    policy->queue_len--;
+    return true;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t earlier_set(int64_t a, int64_t b)
+{
+    return b ? earlier(a, b) : a;
+}
+
+int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
+{
+    if (policy->queue_len > 0)
+        return now_ms;
+    int64_t at = INT64_MAX;
+    if (policy->exited || !policy->started)
+        return at;
+    bool alive = false;
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        const struct oribi_worker_record *record = &policy->records[i];
+        if (record->state != ORIBI_RECORD_FREE)
+            at = earlier_set(at, record->until);
+        alive |= oribi__has_process(record->state);
+    }
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
+        if (policy->molds[i].state != ORIBI_MOLD_IS_FREE)
+            at = earlier_set(at, policy->molds[i].until);
+    if (alive && policy->config.watch)
+        at = earlier(at, policy->watched_at + ORIBI_WATCH_MS);
+    if (!policy->stopping)
+        at = earlier_set(at, policy->stop_at);
+    at = earlier_set(earlier_set(at, policy->upgrade_until), policy->refork_until);
+    if (oribi__policy_tally(policy).current < oribi__policy_wanted(policy) && policy->mold_not_before > now_ms)
+        at = earlier(at, policy->mold_not_before);
+    if (policy->send_signal && policy->send_at > now_ms)
+        at = earlier(at, policy->send_at);
+    if (policy->spawned_at >= 0 && !oribi__policy_spawn_paced(policy, now_ms))
+        at = earlier(at, policy->spawned_at + policy->config.spawn_interval_ms);
+    return at > now_ms ? at : now_ms;
+}
+
+uint32_t oribi_policy_serving(const struct oribi_policy *policy)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < policy->slot_count; i++)
+        count += policy->records[i].state == ORIBI_RECORD_SERVING;
+    return count;
+}
+
+uint32_t oribi_policy_alive(const struct oribi_policy *policy)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < policy->slot_count; i++)
+        count += oribi__has_process(policy->records[i].state);
+    return count;
+}
+
+void oribi_policy_told(struct oribi_policy *policy, uint32_t slot, int signal, int64_t now_ms)
+{
+    struct oribi_worker_record *record = &policy->records[slot];
+    assert(slot < policy->slot_count && oribi__has_process(record->state));
+    if (signal != SIGTERM && signal != SIGQUIT && signal != SIGINT && signal != SIGKILL)
+        return;
+    if (!record->cause)
+        record->cause = oribi__cause_asked;
+    if (record->state == ORIBI_RECORD_SERVING && !record->until)
+        record->until = oribi__policy_stop_deadline(policy, now_ms);
+}
+
+bool oribi_policy_has_process(const struct oribi_policy *policy, uint32_t slot)
+{
+    return slot < policy->slot_count && oribi__has_process(policy->records[slot].state);
+}

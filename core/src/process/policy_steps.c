@@ -1,0 +1,457 @@
+/* What follows from the state. Each step queues the actions of one thing to do and says so, or has nothing to do. */
+#include "process/policy_private.h"
+
+#include "oribi/base/log.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#define push oribi__policy_push
+#define say  oribi__policy_say
+
+/* --- deadlines --- */
+
+static bool place_expired(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t now_ms)
+{
+    uint32_t number = oribi__policy_number(policy, record);
+    struct oribi_mold_record *mold;
+    switch (record->state) {
+    case ORIBI_RECORD_HELD:
+    case ORIBI_RECORD_LOST:
+        record->state = ORIBI_RECORD_FREE;
+        return false; /* no action by itself */
+    case ORIBI_RECORD_SPAWNING:
+        mold = oribi__policy_mold_of_pid(policy, record->mold_pid);
+        record->state = ORIBI_RECORD_LOST;
+        record->until = now_ms + ORIBI_LOST_MS;
+        if (!mold || mold->state == ORIBI_MOLD_IS_KILLED)
+            return false;
+        say(policy, ORIBI_LOG_ERROR, "mold (pid %d) did not fork worker %u within boot_timeout: killed", mold->pid,
+            number);
+        oribi__policy_kill_mold(policy, mold, now_ms);
+        if (mold->generation == policy->next_generation)
+            oribi__policy_reload_failed(policy, "its mold forks no workers");
+        return true;
+    case ORIBI_RECORD_BOOTING:
+        say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) was not ready within boot_timeout: killed", number, record->pid);
+        oribi__policy_kill(policy, record, oribi__cause_boot_timeout, now_ms);
+        return true;
+    case ORIBI_RECORD_LEAVING:
+    case ORIBI_RECORD_STOPPING:
+        if (!record->interrupted)
+            say(policy, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within shutdown_timeout: killed", number,
+                record->pid);
+        oribi__policy_kill(policy, record, record->interrupted ? oribi__cause_asked : oribi__cause_shutdown_timeout, now_ms);
+        return true;
+    case ORIBI_RECORD_KILLED:
+        record->until = 0;
+        say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) was killed and does not end", number, record->pid);
+        return true;
+    case ORIBI_RECORD_SERVING: /* the program asked it to end */
+        say(policy, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within shutdown_timeout: killed", number, record->pid);
+        oribi__policy_kill(policy, record, oribi__cause_shutdown_timeout, now_ms);
+        return true;
+    case ORIBI_RECORD_FREE:
+        break;
+    }
+    record->until = 0;
+    return false;
+}
+
+static bool mold_expired(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms)
+{
+    static const char too_long[] = "the application did not load within boot_timeout";
+    mold->until = 0;
+    if (mold->state == ORIBI_MOLD_IS_LOADING) {
+        oribi__policy_kill_mold(policy, mold, now_ms);
+        if (mold->generation == policy->next_generation) {
+            oribi__policy_reload_failed(policy, too_long);
+            return true;
+        }
+        say(policy, ORIBI_LOG_ERROR, "%s", too_long);
+        policy->mold_not_before = now_ms + oribi__policy_backoff_ms(policy, ++policy->mold_failures);
+        if (!policy->up)
+            oribi__policy_begin_stop(policy, 1);
+    } else if (mold->state == ORIBI_MOLD_IS_STOPPING) {
+        oribi__policy_kill_mold(policy, mold, now_ms);
+    } else if (mold->state == ORIBI_MOLD_IS_KILLED) {
+        say(policy, ORIBI_LOG_ERROR, "mold (pid %d) was killed and does not end", mold->pid);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool own_deadline_expired(struct oribi_policy *policy, int64_t now_ms)
+{
+    if (policy->stop_at && !policy->stopping && now_ms >= policy->stop_at) {
+        say(policy, ORIBI_LOG_INFO, "stopping: %u worker%s to finish what has begun", oribi_policy_alive(policy),
+            oribi_log_plural(oribi_policy_alive(policy)));
+        oribi__policy_begin_stop(policy, 0);
+        return true;
+    }
+    if (policy->upgrade_until && now_ms >= policy->upgrade_until) {
+        oribi__policy_signal(policy, policy->upgrade_pid, SIGKILL);
+        if (!policy->stopping)
+            oribi__policy_upgrade_failed(policy, "the successor did not come up in twice boot_timeout");
+        policy->upgrade_pid = 0;
+        policy->upgrade_until = 0;
+        return true;
+    }
+    if (policy->refork_until && now_ms >= policy->refork_until) {
+        policy->reforked = 0;
+        policy->refork_until = 0;
+    }
+    return false;
+}
+
+static bool step_deadlines(struct oribi_policy *policy, int64_t now_ms)
+{
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        struct oribi_worker_record *record = &policy->records[i];
+        if (record->state != ORIBI_RECORD_FREE && record->until && record->until <= now_ms &&
+            place_expired(policy, record, now_ms))
+            return true;
+    }
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
+        struct oribi_mold_record *mold = &policy->molds[i];
+        if (mold->state != ORIBI_MOLD_IS_FREE && mold->until && mold->until <= now_ms &&
+            mold_expired(policy, mold, now_ms))
+            return true;
+    }
+    return own_deadline_expired(policy, now_ms);
+}
+
+/* --- ending --- */
+
+static bool step_give_up(struct oribi_policy *policy)
+{
+    if (policy->up || policy->stopping || policy->config.patient || policy->boot_failures < ORIBI_BOOT_FAILURES_MAX)
+        return false;
+    for (uint32_t i = 0; i < policy->slot_count; i++)
+        if (policy->records[i].state == ORIBI_RECORD_SPAWNING || policy->records[i].state == ORIBI_RECORD_BOOTING)
+            return false;
+    (void)snprintf(policy->exit_text, sizeof(policy->exit_text), "giving up: no worker came up, %u attempts",
+                   policy->boot_failures); /* fits */
+    oribi__policy_begin_stop(policy, 1);
+    return true;
+}
+
+static bool interrupt_one(struct oribi_policy *policy, int64_t now_ms)
+{
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        struct oribi_worker_record *record = &policy->records[i];
+        if (record->interrupted || !oribi__has_process(record->state) || record->state == ORIBI_RECORD_KILLED)
+            continue;
+        record->interrupted = true;
+        record->state = ORIBI_RECORD_STOPPING;
+        record->until = now_ms + ORIBI_KILL_MS;
+        record->cause = oribi__cause_asked;
+        oribi__policy_signal(policy, record->pid, SIGINT);
+        return true;
+    }
+    return false;
+}
+
+/* True while something of ours may still be alive. A process that kill -9 does not end is left to init. */
+static bool anything_left(const struct oribi_policy *policy)
+{
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        const struct oribi_worker_record *record = &policy->records[i];
+        bool hopeless = record->state == ORIBI_RECORD_KILLED && !record->until;
+        if (record->state == ORIBI_RECORD_SPAWNING || (oribi__has_process(record->state) && !hopeless))
+            return true;
+    }
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
+        if (policy->molds[i].state != ORIBI_MOLD_IS_FREE &&
+            !(policy->molds[i].state == ORIBI_MOLD_IS_KILLED && !policy->molds[i].until))
+            return true;
+    return false;
+}
+
+static bool step_stop(struct oribi_policy *policy, int64_t now_ms)
+{
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
+        struct oribi_mold_record *mold = &policy->molds[i];
+        if (mold->state == ORIBI_MOLD_IS_LOADING || mold->state == ORIBI_MOLD_IS_READY) {
+            oribi__policy_stop_mold(policy, mold, now_ms);
+            return true;
+        }
+        if (policy->stopping_now && mold->state == ORIBI_MOLD_IS_STOPPING && mold->until > now_ms + ORIBI_KILL_MS)
+            mold->until = now_ms + ORIBI_KILL_MS;
+    }
+    if (policy->stopping_now && interrupt_one(policy, now_ms))
+        return true;
+    if (anything_left(policy))
+        return false;
+    policy->exited = true;
+    struct oribi_policy_action *action = push(policy, ORIBI_ACTION_EXIT);
+    action->code = policy->exit_code;
+    action->text = policy->exit_text[0] ? policy->exit_text : NULL;
+    return true;
+}
+
+/* --- too many --- */
+
+/* The member of that role to stop next: one that is merely held, else of the earliest generation the one with the highest number that has a
+ * process, and unless serving_too one that does not serve yet. NULL when all of them are still being forked: they are stopped when they are. */
+static struct oribi_worker_record *pick_surplus(struct oribi_policy *policy, enum oribi__role role, bool serving_too)
+{
+    struct oribi_worker_record *pick = NULL;
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        struct oribi_worker_record *record = &policy->records[i];
+        if (!oribi__is_member(record->state) || oribi__policy_role(policy, record) != role)
+            continue;
+        if (record->state == ORIBI_RECORD_HELD)
+            return record;
+        if (record->state == ORIBI_RECORD_SERVING && !serving_too)
+            continue;
+        if (record->state != ORIBI_RECORD_SPAWNING && (!pick || record->generation <= pick->generation))
+            pick = record;
+    }
+    return pick;
+}
+
+static bool stop_surplus(struct oribi_policy *policy, enum oribi__role role, bool serving_too, uint32_t count,
+                         int64_t now_ms)
+{
+    for (; count > 0; count--) {
+        struct oribi_worker_record *record = pick_surplus(policy, role, serving_too);
+        if (!record)
+            return false;
+        if (record->state != ORIBI_RECORD_HELD) {
+            oribi__policy_stop(policy, record, now_ms);
+            return true;
+        }
+        record->state = ORIBI_RECORD_FREE;
+    }
+    return false;
+}
+
+static uint32_t beyond(uint32_t count, uint32_t allowed)
+{
+    return count > allowed ? count - allowed : 0;
+}
+
+/* All that serve now or will, but for a trial's and what is on its way out. */
+static uint32_t members(const struct oribi__tally *tally)
+{
+    return tally->current + tally->old + tally->left;
+}
+
+/* Old ones go as new ones come. Of the new ones that have not come yet, a few may be there beside what is wanted: more of them are left when fewer
+ * workers are wanted than before, and all those that serve are old. */
+static bool step_surplus(struct oribi_policy *policy, int64_t now_ms)
+{
+    struct oribi__tally tally = oribi__policy_tally(policy);
+    uint32_t wanted = oribi__policy_wanted(policy);
+    uint32_t old_allowed = beyond(wanted, tally.current_serving + tally.left);
+    uint32_t coming_surplus = tally.old > 0 ? beyond(members(&tally), wanted + oribi__policy_roll_max(policy)) : 0;
+    return stop_surplus(policy, ORIBI__ODD, true, tally.odd, now_ms) ||
+           stop_surplus(policy, ORIBI__CURRENT, true, beyond(tally.current + tally.left, wanted), now_ms) ||
+           stop_surplus(policy, ORIBI__OLD, true, beyond(tally.old, old_allowed), now_ms) ||
+           stop_surplus(policy, ORIBI__CURRENT, false, coming_surplus, now_ms);
+}
+
+static bool step_old_molds(struct oribi_policy *policy, int64_t now_ms)
+{
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
+        struct oribi_mold_record *mold = &policy->molds[i];
+        bool stays = mold->generation == policy->generation || mold->generation == policy->next_generation;
+        if (!stays && (mold->state == ORIBI_MOLD_IS_LOADING || mold->state == ORIBI_MOLD_IS_READY)) {
+            oribi__policy_stop_mold(policy, mold, now_ms);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- too few --- */
+
+static bool start_mold(struct oribi_policy *policy, uint32_t generation, bool fresh)
+{
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
+        if (policy->molds[i].state != ORIBI_MOLD_IS_FREE)
+            continue;
+        policy->molds[i] = (struct oribi_mold_record){.state = ORIBI_MOLD_IS_ASKED, .generation = generation};
+        struct oribi_policy_action *action = push(policy, ORIBI_ACTION_START_MOLD);
+        action->generation = generation;
+        action->fresh = fresh;
+        return true;
+    }
+    return false; /* killed ones that do not end take all the room: nothing to do but wait */
+}
+
+static bool spawn(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms)
+{
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        struct oribi_worker_record *record = &policy->records[i];
+        if (record->state != ORIBI_RECORD_FREE)
+            continue;
+        *record = (struct oribi_worker_record){.state = ORIBI_RECORD_SPAWNING,
+                                      .generation = mold->generation,
+                                      .ticket = ++policy->last_ticket,
+                                      .mold_pid = mold->pid,
+                                      .until = oribi__deadline_in(policy->config.boot_timeout_ms, now_ms),
+                                      .deaths_paid_at = record->deaths_paid_at};
+        policy->spawned_at = now_ms;
+        struct oribi_policy_action *action = push(policy, ORIBI_ACTION_SPAWN);
+        action->pid = mold->pid;
+        action->generation = mold->generation;
+        action->slot = i;
+        action->ticket = record->ticket;
+        return true;
+    }
+    return false; /* every place is taken by workers that are leaving */
+}
+
+/* Commands the mold has not carried out yet; more would only fill its socket. */
+static bool mold_busy(const struct oribi_policy *policy, const struct oribi_mold_record *mold)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < policy->slot_count; i++)
+        count += policy->records[i].state == ORIBI_RECORD_SPAWNING && policy->records[i].mold_pid == mold->pid;
+    return count >= ORIBI_SPAWNS_PENDING_MAX;
+}
+
+/* Beside old workers only a few new ones come up at a time; without, as many as are missing. */
+static bool step_missing(struct oribi_policy *policy, int64_t now_ms)
+{
+    struct oribi__tally tally = oribi__policy_tally(policy);
+    if (policy->paused || tally.current + tally.left >= oribi__policy_wanted(policy))
+        return false;
+    uint32_t roll_max = oribi__policy_roll_max(policy);
+    if (tally.old > 0 && (tally.current - tally.current_serving >= roll_max ||
+                          members(&tally) >= oribi__policy_wanted(policy) + roll_max))
+        return false;
+    struct oribi_mold_record *mold = oribi__policy_mold_of_generation(policy, policy->generation);
+    if (!mold)
+        return now_ms >= policy->mold_not_before &&
+               start_mold(policy, policy->generation, policy->generation != policy->own_generation);
+    if (mold->state != ORIBI_MOLD_IS_READY || mold_busy(policy, mold))
+        return false;
+    return oribi__policy_spawn_paced(policy, now_ms) && spawn(policy, mold, now_ms);
+}
+
+/* --- reload --- */
+
+static void commit(struct oribi_policy *policy)
+{
+    policy->generation = policy->next_generation;
+    policy->next_generation = 0;
+    policy->left_generation = 0;
+    policy->rolling = true;
+    policy->reforking = false;
+    policy->refork_until = 0;
+    policy->boot_failures = 0;
+    policy->mold_failures = 0;
+    if (policy->has_next_config) {
+        uint32_t most = policy->config.workers_max; /* as many as there are places for */
+        policy->config = policy->next_config;
+        policy->config.workers_max = most;
+        if (policy->config.workers > most) {
+            say(policy, ORIBI_LOG_WARN, "workers: %u, as many as this server has room for; an upgrade makes more", most);
+            policy->config.workers = most;
+        }
+    }
+    policy->target = policy->config.workers;
+    say(policy, ORIBI_LOG_INFO, "reload: generation %u serves, replacing the workers before it", policy->generation);
+    push(policy, ORIBI_ACTION_COMMITTED)->generation = policy->generation;
+}
+
+static bool step_next(struct oribi_policy *policy, int64_t now_ms)
+{
+    if (!policy->next_generation)
+        return false;
+    if (!policy->next_asked)
+        return policy->next_asked = start_mold(policy, policy->next_generation, true);
+    struct oribi_mold_record *mold = oribi__policy_mold_of_generation(policy, policy->next_generation);
+    if (!mold || mold->state != ORIBI_MOLD_IS_READY)
+        return false;
+    struct oribi__tally tally = oribi__policy_tally(policy);
+    uint32_t workers = policy->has_next_config ? policy->next_config.workers : policy->config.workers;
+    uint32_t trial = oribi__policy_roll_max(policy) < workers ? oribi__policy_roll_max(policy) : workers;
+    if (tally.next_serving >= trial) {
+        commit(policy);
+        return true;
+    }
+    return tally.next < trial && !policy->paused && oribi__policy_spawn_paced(policy, now_ms) && spawn(policy, mold, now_ms);
+}
+
+static bool step_rolled(struct oribi_policy *policy)
+{
+    if ((!policy->rolling && !policy->reforking) || policy->stopping)
+        return false;
+    struct oribi__tally tally = oribi__policy_tally(policy);
+    if (tally.old > 0 || tally.current_serving < oribi__policy_wanted(policy))
+        return false;
+    if (policy->reforking) {
+        policy->reforking = false;
+        push(policy, ORIBI_ACTION_REFORKED)->generation = policy->generation;
+    }
+    if (policy->rolling)
+        oribi__policy_reload_done(policy);
+    return true;
+}
+
+/* --- signals that the program sends --- */
+
+/* The next one in the order of their starts: who is gone meanwhile is passed over, who is still being forked is waited for. */
+static bool step_send(struct oribi_policy *policy, int64_t now_ms)
+{
+    struct oribi_worker_record *next = NULL;
+    if (!policy->send_signal || now_ms < policy->send_at)
+        return false;
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        struct oribi_worker_record *record = &policy->records[i];
+        bool there = record->state == ORIBI_RECORD_SPAWNING || oribi__has_process(record->state);
+        if (there && record->state != ORIBI_RECORD_KILLED && record->ticket > policy->send_after &&
+            record->ticket <= policy->send_upto && (!next || record->ticket < next->ticket))
+            next = record;
+    }
+    if (!next)
+        policy->send_signal = 0;
+    if (!next || next->state == ORIBI_RECORD_SPAWNING)
+        return false;
+    policy->send_after = next->ticket;
+    policy->send_at = now_ms + policy->send_interval_ms;
+    oribi_policy_told(policy, oribi__policy_number(policy, next), policy->send_signal, now_ms);
+    oribi__policy_signal(policy, next->pid, policy->send_signal);
+    return true;
+}
+
+/* --- logs --- */
+
+/* Who has handlers for it by now: a worker's signals wait until they are installed, a loading mold would die of it. */
+static bool step_reopen(struct oribi_policy *policy)
+{
+    if (policy->config.no_reopen)
+        return false;
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        struct oribi_worker_record *record = &policy->records[i];
+        if (!record->reopen || !oribi__has_process(record->state) || record->state == ORIBI_RECORD_KILLED)
+            continue;
+        record->reopen = false;
+        oribi__policy_signal(policy, record->pid, SIGUSR1);
+        return true;
+    }
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
+        struct oribi_mold_record *mold = &policy->molds[i];
+        if (!mold->reopen || mold->state != ORIBI_MOLD_IS_READY)
+            continue;
+        mold->reopen = false;
+        oribi__policy_signal(policy, mold->pid, SIGUSR1);
+        return true;
+    }
+    return false;
+}
+
+bool oribi__policy_step(struct oribi_policy *policy, int64_t now_ms)
+{
+    if (policy->exited || !policy->started)
+        return false;
+    return step_deadlines(policy, now_ms) || oribi__policy_step_watch(policy, now_ms) || step_give_up(policy) ||
+           step_surplus(policy, now_ms) || (policy->stopping && step_stop(policy, now_ms)) || step_old_molds(policy, now_ms) ||
+           step_missing(policy, now_ms) || step_next(policy, now_ms) || step_rolled(policy) || step_send(policy, now_ms) ||
+           step_reopen(policy);
+}

@@ -1,0 +1,379 @@
+/* Several threads that make calls; see the header. Reading order: oribi_thread_next, lead, follow, then hand_begin and leave_shared, which say who is woken when.
+ *
+ * Everything here happens with the reactor but two sleeps: the leader's in the loop, and the followers', each at its own wake. So at any moment every free thread sees
+ * the same queue, and one rule is enough: whoever leaves the reactor with something to do for others wakes one of them. */
+#include "oribi/worker/threads.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/worker/helper.h"
+#include "worker/exchange.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <string.h>
+
+enum {
+    TURN_EVERY_US = 1000,  /* with requests queued, how long other events may wait; as for one thread */
+    LEADER_MS_MAX = 1000,  /* deadlines further off need not wake it: nearly all are */
+    FOLLOWER_MS_MAX = 1000 * 1000,
+    END_LOOK_MS = 20,
+};
+
+/* --- who is seen by whom --- */
+
+static void publish_state(struct oribi_worker *w)
+{
+    atomic_store_explicit(&w->slot->threads_busy, w->busy_count, memory_order_release);
+    if (w->stopping)
+        return;
+    bool idle = oribi__free_threads(w) > 0;
+    atomic_store_explicit(&w->slot->state, idle ? ORIBI_SLOT_IDLE : ORIBI_SLOT_BUSY, memory_order_release);
+    if (idle)
+        oribi__idle_waiter_wake(w);
+}
+
+static int64_t deadline_of(const struct oribi_thread *thread)
+{
+    int64_t deadline_us = atomic_load_explicit(thread->deadline_us, memory_order_relaxed);
+    return deadline_us ? deadline_us : INT64_MAX; /* none, as while the client is waited for */
+}
+
+/* True if the supervisor should rather see a than b. */
+static bool comes_first(const struct oribi_thread *a, const struct oribi_thread *b)
+{
+    int64_t a_us = deadline_of(a);
+    int64_t b_us = deadline_of(b);
+    if (a_us != b_us)
+        return a_us < b_us;
+    return atomic_load_explicit(a->started_us, memory_order_relaxed) <
+           atomic_load_explicit(b->started_us, memory_order_relaxed);
+}
+
+void oribi__threads_publish(struct oribi_worker *w)
+{
+    const struct oribi_thread *first = NULL;
+    for (uint32_t i = 0; i < w->thread_count; i++)
+        if ((w->threads[i].exchange || w->threads[i].after) && (!first || comes_first(&w->threads[i], first)))
+            first = &w->threads[i];
+    if (first)
+        memcpy(w->slot->line, first->line, ORIBI_SLOT_LINE_CAP);
+    atomic_store_explicit(&w->slot->call_deadline_us, first ? atomic_load(first->deadline_us) : 0,
+                          memory_order_relaxed);
+    atomic_store_explicit(&w->slot->call_started_us, first ? atomic_load(first->started_us) : 0, memory_order_release);
+}
+
+const char *oribi_thread_line(const struct oribi_thread *thread)
+{
+    return thread->line;
+}
+
+uint32_t oribi_threads_busy(const struct oribi_worker *w)
+{
+    return atomic_load_explicit(&w->slot->threads_busy, memory_order_acquire);
+}
+
+/* --- waking --- */
+
+/* Somebody is to lead: the follower that came last, whose caches are the warmest. */
+static void promote(struct oribi_worker *w)
+{
+    struct oribi_thread *thread = w->followers;
+    if (w->leader || !thread)
+        return;
+    w->followers = thread->next_follower;
+    oribi_wake_notify(thread->wake);
+}
+
+static void unfollow(struct oribi_thread *thread)
+{
+    struct oribi_thread **at = &thread->worker->followers;
+    while (*at && *at != thread)
+        at = &(*at)->next_follower;
+    if (*at)
+        *at = thread->next_follower;
+}
+
+static bool much_to_do(const struct oribi_worker *w)
+{
+    return (w->reactor.queue_len > 0 && !oribi__retiring(w)) || w->reactor.again;
+}
+
+/* A deadline armed while the leader sleeps may be due before it looks again. */
+static bool leader_would_oversleep(const struct oribi_worker *w)
+{
+    int64_t next_ms = oribi_timeouts_next_ms(&w->reactor.timeouts, w->reactor.now_ms);
+    return next_ms >= 0 && w->reactor.now_ms + next_ms < w->leader_until_ms;
+}
+
+void oribi__leave_shared(struct oribi_worker *w)
+{
+    if (!w->leader && much_to_do(w))
+        promote(w);
+    else if (w->leader && (much_to_do(w) || leader_would_oversleep(w)))
+        oribi_wake_notify(&w->wake);
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&w->owner, ORIBI_OWNER_CALL, memory_order_release);
+    (void)pthread_mutex_unlock(&w->lock); /* held by this thread: cannot fail */
+}
+
+void oribi_thread_wake(struct oribi_thread *thread)
+{
+    atomic_store(&thread->called, true);
+    oribi_wake_notify(thread->wake);
+    oribi_wake_notify(&thread->worker->wake); /* it may be the one that leads */
+}
+
+/* Nothing will come any more: everybody is to see it. */
+static void wake_all(struct oribi_worker *w)
+{
+    for (; w->followers; w->followers = w->followers->next_follower)
+        oribi_wake_notify(w->followers->wake);
+    if (w->leader)
+        oribi_wake_notify(&w->wake);
+}
+
+/* --- calls --- */
+
+void oribi__thread_begin(struct oribi_thread *thread)
+{
+    struct oribi_worker *w = thread->worker;
+    thread->away = true;
+    w->busy_count++;
+    if (oribi__free_threads(w) == 0)
+        atomic_store_explicit(&w->all_busy_us, thread->exchange->started_us, memory_order_release);
+    oribi__threads_publish(w);
+    publish_state(w);
+    promote(w);
+}
+
+/* Back from a call, which ended when it was answered: what the application did after that kept the thread as busy. */
+static void come_back(struct oribi_thread *thread)
+{
+    struct oribi_worker *w = thread->worker;
+    if (!thread->away)
+        return;
+    thread->away = false;
+    w->busy_count--;
+    atomic_store_explicit(&w->all_busy_us, 0, memory_order_release);
+    publish_state(w);
+}
+
+/* --- waiting --- */
+
+static int ms_until(int64_t until_ms, int64_t now_ms, int max)
+{
+    if (until_ms <= now_ms)
+        return 0;
+    return until_ms - now_ms < max ? (int)(until_ms - now_ms) : max;
+}
+
+static void lead(struct oribi_thread *thread, int64_t until_ms)
+{
+    struct oribi_worker *w = thread->worker;
+    int64_t now_ms = oribi_clock_ms();
+    int64_t bound_ms = oribi__wait_bound_ms(w);
+    int max = bound_ms >= 0 && bound_ms < LEADER_MS_MAX ? (int)bound_ms : LEADER_MS_MAX;
+    int sleep_ms = oribi_reactor_sleep_begin(&w->reactor, ms_until(until_ms, now_ms, max));
+    bool left = w->listeners_ready_us || w->handoff_ready_us; /* as in oribi_worker_wait_for() */
+    w->leader = thread;
+    w->leader_until_ms = now_ms + sleep_ms;
+    oribi__leave(w);
+    if (left)
+        oribi_os_yield();
+    int64_t before_us = oribi_clock_us();
+    oribi_loop_sleep(w->reactor.loop, sleep_ms);
+    bool slept = oribi_clock_us() - before_us > ORIBI_ASLEEP_US;
+    oribi__enter(w);
+    w->leader = NULL;
+    oribi_reactor_sleep_end(&w->reactor);
+    w->woken = !left || slept;
+    oribi__turn(w);
+}
+
+static void follow(struct oribi_thread *thread, int64_t until_ms)
+{
+    struct oribi_worker *w = thread->worker;
+    struct pollfd wake = {.fd = thread->wake->read_fd, .events = POLLIN};
+    int ms = ms_until(until_ms, oribi_clock_ms(), FOLLOWER_MS_MAX);
+    thread->next_follower = w->followers;
+    w->followers = thread;
+    oribi__leave(w);
+    bool notified = poll(&wake, 1, ms) > 0 && oribi_wake_clear(thread->wake); /* whoever rang has said why before */
+    oribi__enter(w);
+    if (wake.revents && !notified)
+        oribi__own_check(w);
+    unfollow(thread);
+}
+
+struct oribi_req *oribi_thread_take(struct oribi_thread *thread)
+{
+    struct oribi_worker *w = thread->worker;
+    if (__builtin_expect(w->abandoned, 0))
+        return NULL;
+    oribi__enter(w);
+    come_back(thread);
+    int64_t now_us = oribi_clock_us();
+    bool nobody_looks = !w->reactor.queue_len && (!w->leader || w->reactor.again);
+    if (nobody_looks || now_us - w->turned_us > TURN_EVERY_US) {
+        oribi__turn(w);
+        now_us = w->reactor.now_us;
+    }
+    w->notified = false; /* the host looks for itself between two calls */
+    struct oribi_req *req = w->ending ? NULL : oribi__take_queued(w, thread, now_us);
+    if (!req)
+        oribi__leave(w);
+    return req;
+}
+
+/* The process ends in a moment, and what is not in a call goes to others. */
+static void end(struct oribi_thread *thread)
+{
+    struct oribi_worker *w = thread->worker;
+    struct pollfd wake = {.fd = thread->wake->read_fd, .events = POLLIN};
+    oribi__turn(w);
+    (void)oribi__pass_on(w, 0);
+    oribi__leave(w);
+    (void)poll(&wake, 1, END_LOOK_MS);
+    oribi__enter(w);
+}
+
+struct oribi_req *oribi_thread_next(struct oribi_thread *thread, int64_t ms)
+{
+    struct oribi_worker *w = thread->worker;
+    if (__builtin_expect(w->abandoned, 0))
+        return NULL;
+    int64_t until_ms = ms < 0 ? INT64_MAX : oribi_clock_ms() + ms;
+    oribi__enter(w);
+    come_back(thread);
+    while (!atomic_exchange(&thread->called, false) && !oribi_worker_done(w)) {
+        struct oribi_req *req = w->ending ? NULL : oribi__take_queued(w, thread, oribi_clock_us());
+        if (req)
+            return req;
+        if (w->notified || oribi_clock_ms() >= until_ms)
+            break;
+        if (w->ending)
+            end(thread);
+        else if (w->reactor.again || w->accept_sources_closed) /* the helper has led until now */
+            oribi__turn(w);
+        else if (!w->leader)
+            lead(thread, until_ms);
+        else
+            follow(thread, until_ms);
+    }
+    w->notified = false;
+    if (oribi_worker_done(w))
+        wake_all(w);
+    else
+        promote(w); /* this thread may have been the one to lead */
+    oribi__leave(w);
+    return NULL;
+}
+
+bool oribi_thread_done(struct oribi_thread *thread)
+{
+    struct oribi_worker *w = thread->worker;
+    oribi__enter(w);
+    bool done = oribi_worker_done(w);
+    oribi__leave(w);
+    return done;
+}
+
+/* --- life --- */
+
+void oribi__threads_init(struct oribi_worker *w)
+{
+    struct oribi_thread *thread = &w->single;
+    thread->worker = w;
+    atomic_store(&thread->pthread, pthread_self());
+    thread->started_us = &w->slot->call_started_us;
+    thread->deadline_us = &w->slot->call_deadline_us;
+    thread->line = w->slot->line;
+    thread->wake = &w->wake;
+    w->threads = thread;
+    w->thread_count = 1;
+}
+
+static void destroy_bells(struct oribi_worker *w)
+{
+    for (uint32_t i = 0; oribi__shared(w) && i < w->thread_count; i++) {
+        oribi__own_drop(&w->own, w->threads[i].own_wake.read_fd);
+        oribi_wake_destroy(&w->threads[i].own_wake);
+    }
+}
+
+void oribi__threads_forget(struct oribi_worker *w)
+{
+    destroy_bells(w);
+}
+
+struct oribi_thread *oribi_thread(struct oribi_worker *w, uint32_t index)
+{
+    assert(index < w->thread_count);
+    return &w->threads[index];
+}
+
+static int make_hands(struct oribi_worker *w, struct oribi_thread *threads, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct oribi_thread *thread = &threads[i];
+        if (oribi_wake_create(&thread->own_wake) < 0) {
+            while (i-- > 0)
+                oribi_wake_destroy(&threads[i].own_wake);
+            return ORIBI_ESYS;
+        }
+        thread->worker = w;
+        atomic_store(&thread->pthread, pthread_self()); /* a thread that is there, until its own takes a call */
+        thread->started_us = &thread->own_started_us;
+        thread->deadline_us = &thread->own_deadline_us;
+        thread->line = thread->own_line;
+        thread->wake = &thread->own_wake;
+    }
+    return 0;
+}
+
+int oribi_threads_open(struct oribi_worker *w, uint32_t count)
+{
+    assert(!oribi__shared(w) && count > 1 && count <= ORIBI_THREADS_MAX);
+    struct oribi_thread *threads = oribi_mem_alloc(count, sizeof(*threads));
+    if (make_hands(w, threads, count) < 0) {
+        oribi_mem_free(threads);
+        return ORIBI_ESYS;
+    }
+    oribi_helper_stop(w); /* it looks at the threads without any lock */
+    (void)pthread_mutex_init(&w->lock, NULL); /* without attributes it cannot fail */
+    (void)pthread_mutex_lock(&w->lock);
+    oribi__enter_owner(w);
+    w->threads = threads;
+    w->thread_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        oribi__own_add(&w->own, threads[i].own_wake.read_fd, "thread's wake");
+    w->busy_count = 0;
+    w->leader = w->followers = NULL;
+    atomic_store(&w->all_busy_us, 0);
+    atomic_store_explicit(&w->slot->threads, count, memory_order_release);
+    publish_state(w);
+    oribi_helper_need(w); /* whoever wants several calls at a time has long ones */
+    oribi__leave(w);
+    return 0;
+}
+
+void oribi_threads_close(struct oribi_worker *w)
+{
+    if (!oribi__shared(w))
+        return;
+    oribi__enter(w);
+    oribi_helper_stop(w);
+    destroy_bells(w);
+    struct oribi_thread *threads = w->threads;
+    w->threads = &w->single;
+    w->thread_count = 1;
+    w->busy_count = 0;
+    atomic_store(&w->all_busy_us, 0);
+    atomic_store_explicit(&w->slot->threads, 0, memory_order_release);
+    atomic_store_explicit(&w->slot->threads_busy, 0, memory_order_release);
+    (void)pthread_mutex_unlock(&w->lock); /* `owner` stays ours, as it is with one thread */
+    (void)pthread_mutex_destroy(&w->lock);
+    oribi_mem_free(threads);
+}
