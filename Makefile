@@ -1,4 +1,5 @@
-# Builds and checks everything: the C core, the Ruby extension, the Perl extension. Every target ends with one line saying what passed.
+# Builds and checks everything: the C core, the Ruby extension, the Perl extension. Every target ends with one line
+# saying what passed.
 JOBS  ?= $(shell nproc)
 RUBY  ?= ruby
 PERL  ?= perl
@@ -12,8 +13,8 @@ all: core ruby perl
 core:
 	@$(MAKE) --no-print-directory -C core -j$(JOBS) OUT=$(BUILD)/core
 
-# extconf.rb builds the core itself, so that a packaged gem builds the same way; the folder keeps objects out of the sources. The library
-# is replaced, not overwritten: running servers have the old one mapped.
+# extconf.rb builds the core itself, so that a packaged gem builds the same way; the folder keeps objects out of the
+# sources. The library is replaced, not overwritten: running servers have the old one mapped.
 ruby:
 	@mkdir -p $(BUILD)/ruby
 	@cd $(BUILD)/ruby && { [ Makefile -nt $(CURDIR)/ruby/ext/oribi ] && [ Makefile -nt $(CURDIR)/ruby/ext/oribi/extconf.rb ] || $(RUBY) $(CURDIR)/ruby/ext/oribi/extconf.rb; }
@@ -66,8 +67,8 @@ bench: all
 	@$(MAKE) --no-print-directory -C core bench OUT=$(BUILD)/core
 	@bench/run --quick
 
-# Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are replaced, 100,000 a row. W=--write puts
-# tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
+# Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
+# replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
 soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
@@ -89,7 +90,8 @@ fuzz:
 fuzz-merge:
 	@$(MAKE) --no-print-directory -C core fuzz-merge T=$(T) OUT=$(BUILD)/fuzz
 
-# Every fuzz target one after the other, half an hour each unless ALL_S says otherwise; W=--write puts the table into doc/conformance.md.
+# Every fuzz target one after the other, half an hour each unless ALL_S says otherwise; W=--write puts the table into
+# doc/conformance.md.
 ALL_S ?= 1800
 fuzz-all:
 	@$(MAKE) --no-print-directory -C core -j$(JOBS) fuzzers OUT=$(BUILD)/fuzz

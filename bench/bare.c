@@ -1,7 +1,7 @@
-/* The reference of every speed figure: the least a server can do. One process, one epoll, level-triggered as most are
- * written; requests are found by their empty line and not looked at; the answer is a fixed head of the size that Oribi's
- * has, with a Date of this second, and 13 bytes. Requests that came together are answered in one write.
- * bare PORT */
+/* The reference of every speed figure: the least a server can do. One process, one epoll, level-triggered as most
+ * are written; requests are found by their empty line and not looked at; the answer is a fixed head of the size that
+ * Oribi's has, with a Date of this second, and 13 bytes. Requests that came together are answered in one write. bare
+ * PORT */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>

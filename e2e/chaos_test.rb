@@ -2,9 +2,10 @@
 
 require_relative "support"
 
-# Random clients against the real server, with an oracle: pipelines of valid requests in random pieces, with stalls and late readers, ended by a
-# request that must be refused, a byte that spoils one, silence in the middle, a half close, a reset or a good-bye. Whatever the others do, each client gets
-# exactly the answers that are its own, in order, and nothing else.
+# Random clients against the real server, with an oracle: pipelines of valid requests in random pieces, with stalls and
+# late readers, ended by a request that must be refused, a byte that spoils one, silence in the middle, a half close, a
+# reset or a good-bye. Whatever the others do, each client gets exactly the answers that are its own, in order, and
+# nothing else.
 #
 #   CHAOS_SECONDS=10   how long for each transport       CHAOS_REQUESTS=n   or until so many answers have come
 #   CHAOS_SEED=n       the connections of an earlier run
@@ -90,7 +91,8 @@ E2E.suite("chaos", options: ["--body-memory-max", "8K", "--head-timeout", "4s", 
     nil # the server has closed behind a refusal
   end
 
-  # Who says close and goes on sending breaks RFC 9112 9.6 and may meet a closed socket, but not before the last answer was read.
+  # Who says close and goes on sending breaks RFC 9112 9.6 and may meet a closed socket, but not before the last answer
+  # was read.
   define_method(:ended_well?) do |client, ending|
     ending == :leave ? client.quiet? : client.closed?
   rescue Errno::ECONNRESET

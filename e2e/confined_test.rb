@@ -3,8 +3,9 @@
 require_relative "support"
 require_relative "support/tracing"
 
-# What a worker asks of the kernel once it serves: everything it calls under mixed traffic is on this list, and what it opens are files for bodies and
-# what the application itself opens. It makes no socket, connects to nobody, starts nothing, and changes no right, owner or name of a file.
+# What a worker asks of the kernel once it serves: everything it calls under mixed traffic is on this list, and what it
+# opens are files for bodies and what the application itself opens. It makes no socket, connects to nobody, starts
+# nothing, and changes no right, owner or name of a file.
 E2E.suite("confined", options: ["--body-memory-max", "64K"]) do
   include E2E::Tracing
 

@@ -4,9 +4,10 @@ require "support"
 require "support/crowd"
 require "support/open_loop"
 
-# Crowds beside an ordinary client: slow heads, slow bodies and slow readers, and connections that just stay. Short here, where an ordinary request is to be
-# answered while all of the crowd are still under way, however long it takes on a busy machine; bench/crowd runs the same with CROWD_SLOW=2000 (of each kind)
-# and CROWD_IDLE=10000 on a quiet machine, asks for the strict bounds on times and keeps the figures (CROWD_RESULTS).
+# Crowds beside an ordinary client: slow heads, slow bodies and slow readers, and connections that just stay. Short
+# here, where an ordinary request is to be answered while all of the crowd are still under way, however long it takes on
+# a busy machine; bench/crowd runs the same with CROWD_SLOW=2000 (of each kind) and CROWD_IDLE=10000 on a quiet machine,
+# asks for the strict bounds on times and keeps the figures (CROWD_RESULTS).
 module Crowds
   LONG = ENV.key?("CROWD_SLOW")
   SLOW = ENV.fetch("CROWD_SLOW", "100").to_i
@@ -173,7 +174,8 @@ E2E.suite("idle_clients") do
     (cpu_of(pid) - before) / Crowds::ROUND_REQUESTS
   end
 
-  # Two servers in turn, and of each its best round: what else the machine does only adds, and what the server does wrong it does each time.
+  # Two servers in turn, and of each its best round: what else the machine does only adds, and what the server does
+  # wrong it does each time.
   def test_cpu_of_a_request_beside_idle_connections
     servers = Array.new(2) { start(*options) }
     pids = servers.map(&:worker_pid)

@@ -74,8 +74,8 @@ E2E.suite("call_timeout") do
   end
 end
 
-# Where a call stands is told in its own language, by the line, whatever it is stuck in: those that a runtime can end by an exception, and those that cost the
-# worker's life.
+# Where a call stands is told in its own language, by the line, whatever it is stuck in: those that a runtime can end by
+# an exception, and those that cost the worker's life.
 E2E.suite("where_calls_stand", transports: %i[tcp]) do
   app = "e2e/apps/deadlines#{E2E.differing(:app_extension)}"
   source = File.readlines(File.join(E2E::ROOT, app))

@@ -7,7 +7,8 @@ require "json"
 require "shellwords"
 require "yaml"
 
-# The examples of examples/deploy do what they promise: the very files are read, with only paths and ports put in place of others, and run.
+# The examples of examples/deploy do what they promise: the very files are read, with only paths and ports put in place
+# of others, and run.
 E2E.suite("deploy", transports: %i[tcp]) do
   const_set(:DEPLOY, File.join(E2E::ROOT, "examples/deploy"))
   const_set(:NAME, E2E::RUBY ? "board" : "board-psgi")
@@ -257,7 +258,8 @@ E2E.suite("deploy", transports: %i[tcp]) do
     assert_equal service["selector"], manifest[0]["spec"]["template"]["metadata"]["labels"]
   end
 
-  # kubelet sends TERM; the check turns red; for a while requests come as before, until the endpoint's removal has got about.
+  # kubelet sends TERM; the check turns red; for a while requests come as before, until the endpoint's removal has got
+  # about.
   def test_a_pod_that_ends_loses_no_request
     args = adapted(container["args"].shelljoin, "0.0.0.0:9292" => "127.0.0.1:#{port}", "15s" => "2s").shellsplit
     one = run_command([*container["command"], *args])

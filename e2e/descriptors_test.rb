@@ -4,7 +4,8 @@ require_relative "support"
 
 LOST = /descriptor \d+ \(.+?\) is not the server's any more: the application has closed it, at the latest in GET \S+; \d+ connections passed on/
 
-# Applications that close, or put something else in the place of, descriptors that are not theirs; and starters that leave the standard streams closed.
+# Applications that close, or put something else in the place of, descriptors that are not theirs; and starters that
+# leave the standard streams closed.
 E2E.suite("descriptors") do
   const_set(:APP, "e2e/apps/descriptors#{E2E.differing(:app_extension)}")
 
@@ -15,8 +16,8 @@ E2E.suite("descriptors") do
 
   def standard(pid) = E2E::Processes.descriptors(pid).slice("0", "1", "2")
 
-  # Every process of the server has its standard streams, and none of them is a socket or an eventfd. Where they are closed at its start, Ruby itself puts
-  # pipes of its own there.
+  # Every process of the server has its standard streams, and none of them is a socket or an eventfd. Where they are
+  # closed at its start, Ruby itself puts pipes of its own there.
   def assert_standard_streams(one)
     [one.pid, *one.descendants].each do |pid|
       assert_equal %w[0 1 2], standard(pid).keys.sort, "#{E2E::Processes.title(pid)}: #{standard(pid)}"
@@ -149,7 +150,8 @@ E2E.suite("descriptors") do
     end
   end
 
-  # One at a time. What is not the server's but the runtime's may end the process as well; in any case somebody serves, and nobody spins.
+  # One at a time. What is not the server's but the runtime's may end the process as well; in any case somebody serves,
+  # and nobody spins.
   def sweep(one, route)
     worker = one.worker_pid
     assert_idle(worker) # our connections are closed

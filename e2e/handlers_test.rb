@@ -41,7 +41,8 @@ E2E.suite("handlers") do
     space&.remove
   end
 
-  # A pid file of the launcher's: it names the server that serves, before and after HUP and USR2, and goes with the last one. Nothing else is left.
+  # A pid file of the launcher's: it names the server that serves, before and after HUP and USR2, and goes with the last
+  # one. Nothing else is left.
   def assert_restarts_with_a_pid_file(launcher, detached: false)
     space = E2E::Workspace.new
     pid_file = File.join(space.dir, "pid")

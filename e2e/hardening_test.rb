@@ -2,8 +2,8 @@
 
 require_relative "support"
 
-# What the compiler and the linker were asked for is in the extension as it was built. No program of ours is built for users, so there is none to be
-# position-independent; the interpreters are.
+# What the compiler and the linker were asked for is in the extension as it was built. No program of ours is built for
+# users, so there is none to be position-independent; the interpreters are.
 class HardeningTest < Minitest::Test
   LIBRARY = E2E::RUBY ? "ruby/lib/oribi/oribi.so" : "perl/blib/arch/auto/Oribi/Oribi.so"
   ENTRY = E2E::RUBY ? "Init_oribi" : "boot_Oribi"

@@ -2,8 +2,9 @@
 
 require_relative "support"
 
-# HTTP/1.1 to the letter, on the wire: every case of spec/ whose limits are the default ones, in each place that a request can have on a
-# connection. What is refused must not reach the application, must be answered with its status, and must be the last thing that is read.
+# HTTP/1.1 to the letter, on the wire: every case of spec/ whose limits are the default ones, in each place that a
+# request can have on a connection. What is refused must not reach the application, must be answered with its status,
+# and must be the last thing that is read.
 E2E.suite("letter") do
   good = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
   # Would end the worker if anything behind a refusal were ever read as a request; the closing check sees that.
@@ -19,7 +20,8 @@ E2E.suite("letter") do
     assert_equal "", client.read_to_end, "#{one.name}, #{place}: bytes behind the refusal"
   end
 
-  # 200 or 404 by the application; or by a binding that decodes paths, 400 for escapes that are none. True when the connection goes on.
+  # 200 or 404 by the application; or by a binding that decodes paths, 400 for escapes that are none. True when the
+  # connection goes on.
   define_method(:assert_taken) do |client, one, place|
     response = client.read_response(head: one.head_request?)
     bad_escape = one.input[/\A\S+ (\S+)/, 1].to_s.match?(/%(?!\h\h)/)
@@ -124,7 +126,8 @@ E2E.suite("letter") do
   end
 end
 
-# Rules of answers and of the connection that need an application, beside those of persistence_test.rb and answers_test.rb.
+# Rules of answers and of the connection that need an application, beside those of persistence_test.rb and
+# answers_test.rb.
 E2E.suite("connection_rules", options: ["--early-hints"]) do
   def test_early_hints_cannot_split_the_answer
     %w[crlf cr nul name space empty].each do |kind|
@@ -177,7 +180,8 @@ E2E.suite("connection_rules", options: ["--early-hints"]) do
     assert client.closed?
   end
 
-  # More than any socket buffer is on its way when the refusal comes: without lingering, its reset would overtake the answer.
+  # More than any socket buffer is on its way when the refusal comes: without lingering, its reset would overtake the
+  # answer.
   def test_a_refusal_outlives_what_the_client_still_sends
     client = connect
     client.send_raw("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n#{"y" * 60_000}")
@@ -185,7 +189,8 @@ E2E.suite("connection_rules", options: ["--early-hints"]) do
     assert client.closed?
   end
 
-  # Clients that look for an answer only once their upload is done: megabytes behind the refusal, in bursts and by drops.
+  # Clients that look for an answer only once their upload is done: megabytes behind the refusal, in bursts and by
+  # drops.
   def test_a_refused_upload_gets_its_answer
     head = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: #{2**31}\r\n\r\n"
     [[12 * 1024 * 1024], [1, 70_000, 3_000_000, 1]].each do |sizes|

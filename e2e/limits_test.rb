@@ -81,9 +81,11 @@ E2E.suite("limits", options: ["--target-bytes-max", LIMITS[:target].to_s, "--hea
   end
 end
 
-# Deadlines: short ones, so that waiting for them is short. The server must not answer early: the client's clock is asked too.
+# Deadlines: short ones, so that waiting for them is short. The server must not answer early: the client's clock is
+# asked too.
 E2E.suite("timeouts", options: ["--head-timeout", "300ms", "--body-timeout", "300ms", "--idle-timeout", "400ms", "--write-timeout", "400ms"]) do
-  # Seconds until the block is through, which begins with what the server counts from: it sees that before we go on, on a busy machine long before.
+  # Seconds until the block is through, which begins with what the server counts from: it sees that before we go on, on
+  # a busy machine long before.
   def seconds
     started = E2E.clock
     yield

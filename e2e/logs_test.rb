@@ -166,7 +166,8 @@ E2E.suite("logs") do
 
   # --- a reader that does not read ---
 
-  # Both logs lead to a named pipe that is open and that nobody reads, as behind a log service that hangs. Answers all the same, and ends in its time.
+  # Both logs lead to a named pipe that is open and that nobody reads, as behind a log service that hangs. Answers all
+  # the same, and ends in its time.
   def start_unread(*options, user: nil)
     @space = Dir.mktmpdir("oribi-e2e")
     @log_dirs = [*@log_dirs, @space]
@@ -237,7 +238,8 @@ E2E.suite("logs") do
     assert_stops_unread(one)
   end
 
-  # The pipe is root's and the server is not: it cannot open it once more. (A unix socket would be in a folder of root's.)
+  # The pipe is root's and the server is not: it cannot open it once more. (A unix socket would be in a folder of
+  # root's.)
   if transport == :tcp
     def test_logs_on_a_pipe_of_another_user
       skip "needs root to be another user" unless Process.uid.zero?

@@ -3,7 +3,8 @@
 require_relative "support"
 require_relative "support/workspace"
 
-# What operators and machines do wrong while a server runs or starts: a clear line, and the service goes on or ends as documented, with nothing left.
+# What operators and machines do wrong while a server runs or starts: a clear line, and the service goes on or ends as
+# documented, with nothing left.
 E2E.suite("mishaps") do
   include E2E::InWorkspace
 
@@ -113,7 +114,8 @@ E2E.suite("mishaps") do
     assert_serves("first", one)
   end
 
-  # The supervisor stands still while the only worker comes up, so that its word of being ready and the signal wait together.
+  # The supervisor stands still while the only worker comes up, so that its word of being ready and the signal wait
+  # together.
   def test_a_signal_does_not_overtake_a_worker_that_serves_already
     note = "#{@space.dir}/forked"
     wait = if E2E::RUBY
@@ -258,7 +260,8 @@ E2E.suite("mishaps") do
     assert_equal again.pid, File.read("#{@space.dir}/pid").to_i
   end
 
-  # A service manager starts the next one at once: what is left of the old one must not hold the address, however long its calls take.
+  # A service manager starts the next one at once: what is left of the old one must not hold the address, however long
+  # its calls take.
   def test_after_a_killed_supervisor_the_next_starts_beside_calls_that_go_on
     one = start(group: true)
     open_gate(one, enter_gate(one, "first"), "first") # after the first long call the worker has its helper

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# No request waits behind another while a worker is idle, and no client and no call holds a worker: distributions, deadlines, overload.
+# No request waits behind another while a worker is idle, and no client and no call holds a worker: distributions,
+# deadlines, overload.
 require "support"
 require "support/open_loop"
 
@@ -13,8 +14,9 @@ module Placement
 
   def serve(*options) = start(*options, app: APP)
 
-  # The block gives how many requests that came later were begun sooner: in one queue before all workers none. A sample has good and bad luck, and a machine
-  # with other work holds up workers that others overtake then; what the server does wrong it does each time, so that one good sample of a few is enough.
+  # The block gives how many requests that came later were begun sooner: in one queue before all workers none. A sample
+  # has good and bad luck, and a machine with other work holds up workers that others overtake then; what the server
+  # does wrong it does each time, so that one good sample of a few is enough.
   def assert_in_turn(what, overtaken_max)
     seen = []
     1.upto(SAMPLES) do |seed|
@@ -53,8 +55,8 @@ E2E.suite("placement") do
     end
   end
 
-  # At 150 requests a second all four workers are in long calls for 0.6 of 100 arrivals, beyond 170 for more than one (Erlang B): then somebody must
-  # wait.
+  # At 150 requests a second all four workers are in long calls for 0.6 of 100 arrivals, beyond 170 for more than one
+  # (Erlang B): then somebody must wait.
   def overtaken_beside_long_calls(server, seed)
     rows = load(server, "/sleep/1:0.99,/sleep/500:0.01", 150, seed, 3)
     say(rows, "/sleep/1", "time", :p99)
@@ -73,8 +75,8 @@ E2E.suite("placement") do
   end
 end
 
-# Calls so short that none is worth a hand-off: then the connections must be spread. Whoever holds too many lets them go as soon as requests
-# queue up there while others sleep, so the counts are waited for, under bursts on all connections.
+# Calls so short that none is worth a hand-off: then the connections must be spread. Whoever holds too many lets them go
+# as soon as requests queue up there while others sleep, so the counts are waited for, under bursts on all connections.
 E2E.suite("skew") do
   include Placement
 
@@ -183,7 +185,8 @@ E2E.suite("deadlines") do
     assert_match(%r{call deadline: GET /deaf has run for \d+ ms}, @server.stderr)
   end
 
-  # Its first call was stuck, and nobody saw that call end; the second finds the helper, so that others need not wait for its deadline.
+  # Its first call was stuck, and nobody saw that call end; the second finds the helper, so that others need not wait
+  # for its deadline.
   def test_the_second_call_that_is_stuck
     assert_equal 504, @client.get("/stuck").status
     other = connect(@server)
@@ -325,7 +328,8 @@ E2E.suite("starved") do
     groups
   end
 
-  # A call on this connection that lasts until the gate is opened, and the answers to what is asked on the others meanwhile.
+  # A call on this connection that lasts until the gate is opened, and the answers to what is asked on the others
+  # meanwhile.
   def beside_long_call(server, caller, others, name)
     caller.request("GET", "/gate?name=#{name}")
     wait_until("the call") { entered?(server, name) }

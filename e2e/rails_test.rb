@@ -128,7 +128,8 @@ if E2E::RUBY
         refute_empty one.descendants, "no worker below: another server answered"
       end
 
-      # Rails writes a pid file without a word on the command line too (until 7.1 always), and does not start where it finds one of a live process.
+      # Rails writes a pid file without a word on the command line too (until 7.1 always), and does not start where it
+      # finds one of a live process.
       def test_reload_and_upgrade_of_rails_server
         pid_file = "#{@app}/tmp/pids/server.pid"
         one = E2E::Server.new(argv: ["ruby", "bin/rails", "server", "-u", "oribi", "-b", "127.0.0.1", "-p", "%{port}", "-e", "production"],

@@ -3,8 +3,9 @@
 require_relative "support"
 require_relative "support/load"
 
-# Clients that never stop asking, while workers, molds and whole servers are replaced below them. Every row of the table is a test: an event a while,
-# and no request lost. script/soak runs the same file for longer, and makes the table of doc/operations.md of what it writes to SOAK_RESULTS.
+# Clients that never stop asking, while workers, molds and whole servers are replaced below them. Every row of the table
+# is a test: an event a while, and no request lost. script/soak runs the same file for longer, and makes the table of
+# doc/operations.md of what it writes to SOAK_RESULTS.
 #
 #   SOAK_REQUESTS, SOAK_RATE   so many requests, so many a second of all clients together (0: as many as can be)
 #   SOAK_EVENT_SECONDS         from one event to the next
@@ -111,8 +112,8 @@ module Restarts
       end
     end
 
-    # Those that a killed worker had in its hands: their connections end with it. Who answered last on a connection need not have it now,
-    # because workers pass connections on to those who are idle.
+    # Those that a killed worker had in its hands: their connections end with it. Who answered last on a connection need
+    # not have it now, because workers pass connections on to those who are idle.
     def in_killed_hands?(lost) = @killed.each_value.any? { |at_ms| (-50..250).cover?(lost.at_ms - at_ms) }
 
     # Ends everything in good order; pids that are left.

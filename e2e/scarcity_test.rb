@@ -4,9 +4,10 @@ require_relative "support"
 require_relative "support/native"
 require_relative "support/every_request"
 
-# Out of memory, once, at every place where the extension asks for some: load/scarce_heap.c lets the n-th allocation fail, n from 1 to the last.
-# While the server starts it says so in one line and ends with 71, or serves all the same (a worker or mold was replaced). While it serves, requests
-# have their answer, an error or a closed connection, and the next one is served. Nobody ever dies of a signal.
+# Out of memory, once, at every place where the extension asks for some: load/scarce_heap.c lets the n-th allocation
+# fail, n from 1 to the last. While the server starts it says so in one line and ends with 71, or serves all the same (a
+# worker or mold was replaced). While it serves, requests have their answer, an error or a closed connection, and the
+# next one is served. Nobody ever dies of a signal.
 #
 #   SCARCITY=full   every allocation (make soak); otherwise some at the start, and each while it serves
 class ScarcityTest < Minitest::Test
@@ -121,8 +122,8 @@ class ScarcityTest < Minitest::Test
     [place, tried]
   end
 
-  # The server goes on, whether the reload comes about or not: while the new process is started and reads its options, and while its listeners and
-  # options are taken over.
+  # The server goes on, whether the reload comes about or not: while the new process is started and reads its options,
+  # and while its listeners and options are taken over.
   def test_allocations_of_a_reload
     place, count = reload_with_failure(1_000_000)
     assert_nil place, "the failure of the millionth"

@@ -214,8 +214,9 @@ E2E.suite("handlers_of_the_application") do
     end
   end
 
-  # At any moment between the end of a call and the sleep after it: a handler that is only noted then runs at once. strace makes those moments
-  # longer; a worker that sleeps over a signal is seen to wake by a timeout before the handler has run.
+  # At any moment between the end of a call and the sleep after it: a handler that is only noted then runs at once.
+  # strace makes those moments longer; a worker that sleeps over a signal is seen to wake by a timeout before the
+  # handler has run.
   def test_no_signal_sleeps
     skip_without_strace
     serve

@@ -2,15 +2,16 @@
 
 require_relative "support"
 
-# The kernel may hold a connection back for a second until its client has sent something, and so long is waited for it. What is asserted about that
-# is tried again where other work on the machine took the time.
+# The kernel may hold a connection back for a second until its client has sent something, and so long is waited for it.
+# What is asserted about that is tried again where other work on the machine took the time.
 module Stops
   HELD_SECONDS = 0.9 # nearly
   MOMENT_SECONDS = 0.6
   TooLate = Class.new(StandardError)
 end
 
-# Newcomers at a stop: whoever has connected before it is answered, nobody connects into a queue that no one serves any more.
+# Newcomers at a stop: whoever has connected before it is answered, nobody connects into a queue that no one serves any
+# more.
 E2E.suite("stops") do
   # After a first call that was long the worker has its helper.
   def start_with_helper
@@ -27,7 +28,8 @@ E2E.suite("stops") do
     wait_until("the signal to be taken") { one.stderr.include?("stopping") }
   end
 
-  # The kernel sends the first packet of a TCP connection again after a second: one that came while others were let in is refused then.
+  # The kernel sends the first packet of a TCP connection again after a second: one that came while others were let in
+  # is refused then.
   def assert_newcomers_refused(one)
     wait_until("newcomers to be refused") do
       one.connect.close
@@ -113,7 +115,8 @@ E2E.suite("stops") do
     end
   end
 
-  # As service managers and terminals do. The supervisor comes last, so that the worker drains without having been told why.
+  # As service managers and terminals do. The supervisor comes last, so that the worker drains without having been told
+  # why.
   def test_a_signal_to_the_whole_group_loses_nobody
     in_time do
       one = start(group: true)

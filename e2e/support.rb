@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# Harness of the end-to-end tests: real commands, raw sockets, strict reading of answers. Reading order: this file (suites),
-# support/server.rb (a running command), support/client.rb (a raw connection), support/response.rb (what came back).
+# Harness of the end-to-end tests: real commands, raw sockets, strict reading of answers. Reading order: this file
+# (suites), support/server.rb (a running command), support/client.rb (a raw connection), support/response.rb (what came
+# back).
 #
 #   E2E_COMMAND=oribi|oribi-psgi   the command under test (default: oribi)
 #

@@ -9,17 +9,19 @@ COUNTED_REQUESTS = 200
 E2E.suite("syscalls", options: ["--access-log", "off"]) do
   include E2E::Tracing
 
-  # What the worker's own thread asks of its helper when a call seems long, as any does that the machine has interrupted: a word through the bell, a
-  # wait until the helper gives the connections back.
+  # What the worker's own thread asks of its helper when a call seems long, as any does that the machine has
+  # interrupted: a word through the bell, a wait until the helper gives the connections back.
   const_set(:ASIDE, %w[write futex sched_yield restart_syscall].freeze)
-  # Of the helper, and of what other threads the runtime has, for each such word: it looks a few dozen times before it sleeps again.
+  # Of the helper, and of what other threads the runtime has, for each such word: it looks a few dozen times before it
+  # sleeps again.
   const_set(:LOOKS, 60)
 
   # Descriptors. A helper that takes over puts the listeners aside, and no connection.
   def registered(lines) = lines.filter_map { |line| line[/ epoll_ctl\(\d+, \w+, (\d+)/, 1] }
   def answered(lines) = lines.filter_map { |line| line[/ (?:writev|sendto|sendmsg)\((\d+)/, 1] }
 
-  # System calls of the own thread while the block runs: { name => count }. That those of the others are few is asserted here.
+  # System calls of the own thread while the block runs: { name => count }. That those of the others are few is asserted
+  # here.
   def counting(words_max, &block)
     lines = traced(&block)
     own, others = lines.partition { |line| line[/\A\d+/].to_i == worker }.map { |list| list.filter_map { |line| name_of(line) }.tally }

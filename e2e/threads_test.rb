@@ -2,7 +2,8 @@
 
 require_relative "support"
 
-# `threads N`: several calls at a time in one worker. What is asserted is who is in a call together, not how long it took.
+# `threads N`: several calls at a time in one worker. What is asserted is who is in a call together, not how long it
+# took.
 if E2E::RUBY
   # Calls that wait at gates, and what a busy machine does to others meanwhile.
   module Threads

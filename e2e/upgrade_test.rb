@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Connections that outlive their request: WebSockets, server-sent events, long streams. The applications are examples/chat and its Perl twin,
-# and for streams inside a call e2e/apps/streams.
+# Connections that outlive their request: WebSockets, server-sent events, long streams. The applications are
+# examples/chat and its Perl twin, and for streams inside a call e2e/apps/streams.
 require "support"
 require "support/web_socket"
 
@@ -76,7 +76,8 @@ E2E.suite("web_socket") do
     end
   end
 
-  # RFC 6455 4.1 wants clients to wait for the 101. What came too early belongs to the new protocol all the same, however it is cut.
+  # RFC 6455 4.1 wants clients to wait for the 101. What came too early belongs to the new protocol all the same,
+  # however it is cut.
   def test_bytes_that_come_with_the_request
     one = serve
     frame = Upgrade::WS.frame("early")
@@ -288,7 +289,8 @@ E2E.suite("long_stream") do
     rest << client.read_bytes(1) until rest.end_with?("0\r\n\r\n")
   end
 
-  # Connections of the worker that is in the stream, found by asking on many; their next requests go to the other worker.
+  # Connections of the worker that is in the stream, found by asking on many; their next requests go to the other
+  # worker.
   def test_other_connections_are_served_meanwhile
     one = start("--workers", "2", app: Upgrade::STREAMS)
     owner_of = {}

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# Runs the test suites for script/test: builds, then two lanes of suites side by side, each writing build/test/<suite>.log; or the files and cases that were
-# named, one after another. Reading order: Request (the command line), Runner; suites/parts.rb, suites/suite.rb (one command, counted), suites/tally.rb.
+# Runs the test suites for script/test: builds, then two lanes of suites side by side, each writing
+# build/test/<suite>.log; or the files and cases that were named, one after another. Reading order: Request (the command
+# line), Runner; suites/parts.rb, suites/suite.rb (one command, counted), suites/tally.rb.
 require "fileutils"
 require "optparse"
 
@@ -107,7 +108,8 @@ class Runner
     false
   end
 
-  # Tally of one run. A case that fails beside others fails: what takes long on a busy machine is waited for in the tests themselves.
+  # Tally of one run. A case that fails beside others fails: what takes long on a busy machine is waited for in the
+  # tests themselves.
   def run_suites
     suites = @request.suites.map(&:fresh)
     queue = Queue.new

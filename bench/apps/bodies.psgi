@@ -1,7 +1,8 @@
 use strict;
 use warnings;
 
-# Answers of every size and shape, forms and uploads: /string/N, /parts/N (a thousand parts), /file/N, /stream (100 chunks), /form, /upload.
+# Answers of every size and shape, forms and uploads: /string/N, /parts/N (a thousand parts), /file/N, /stream (100
+# chunks), /form, /upload.
 use File::Temp;
 use Plack::Request;
 use Plack::Util;
@@ -32,7 +33,8 @@ for my $size (@sizes) {
     };
 }
 
-# No length: the server delimits it, and has each chunk before the next is there. Servers that cannot stream get the parts at once.
+# No length: the server delimits it, and has each chunk before the next is there. Servers that cannot stream get the
+# parts at once.
 $answers{'/stream'} = sub {
     my ($env) = @_;
     return [200, ['Content-Type' => 'text/plain'], \@hundred] unless $env->{'psgi.streaming'};

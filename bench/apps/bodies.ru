@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Answers of every size and shape, forms and uploads: /string/N, /parts/N (a thousand parts), /file/N, /stream (100 chunks), /form, /upload.
+# Answers of every size and shape, forms and uploads: /string/N, /parts/N (a thousand parts), /file/N, /stream (100
+# chunks), /form, /upload.
 require "rack"
 require "tmpdir"
 

@@ -1,4 +1,5 @@
-# /sleep/MS: calls of a length that the load driver has drawn; placement.ru is its twin. The answer says how long the call really was.
+# /sleep/MS: calls of a length that the load driver has drawn; placement.ru is its twin. The answer says how long the
+# call really was.
 use strict;
 use warnings;
 use Time::HiRes qw(clock_gettime sleep CLOCK_MONOTONIC);

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# /sleep/MS: calls of a length that the load driver has drawn; placement.psgi is its twin. The answer says how long the call really was.
+# /sleep/MS: calls of a length that the load driver has drawn; placement.psgi is its twin. The answer says how long the
+# call really was.
 run lambda { |env|
   started = Process.clock_gettime(Process::CLOCK_MONOTONIC, :microsecond)
   sleep(env["PATH_INFO"].delete_prefix("/sleep/").to_f / 1000)

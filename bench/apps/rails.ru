@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# A Rails application in one file, in production mode and loaded before the fork: what workers of a real one share, and what they do not.
+# A Rails application in one file, in production mode and loaded before the fork: what workers of a real one share, and
+# what they do not.
 ENV["RAILS_ENV"] = "production"
 require "rails"
 require "action_controller/railtie"

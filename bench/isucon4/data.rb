@@ -5,9 +5,9 @@ require "fileutils"
 
 # The contest's data, drawn from one seed: the same on every machine, in both stores.
 #
-# users.tsv   id login password password_hash salt locked   what the stores are filled from; the driver reads id, login, password, locked
-# log.tsv     id created_at user_id login ip succeeded      logins of the "used" users, the last fortieth of all
-# public/     the four assets of a page, of the contest's sizes
+# users.tsv id login password password_hash salt locked what the stores are filled from; the driver reads id, login,
+# password, locked log.tsv id created_at user_id login ip succeeded logins of the "used" users, the last fortieth of all
+# public/ the four assets of a page, of the contest's sizes
 module Isucon4
   class Data
     SEED = 20_140_927

@@ -3,7 +3,8 @@
 require "fileutils"
 require_relative "data"
 
-# The two stores: made ready, put back to the contest's first state before each run, ended. `env` tells the applications where they are.
+# The two stores: made ready, put back to the contest's first state before each run, ended. `env` tells the applications
+# where they are.
 module Isucon4
   STORES = %w[sqlite contest].freeze
 
@@ -77,7 +78,8 @@ module Isucon4
     end
   end
 
-  # Redis and MariaDB of our own: unix sockets and data in a private folder, nothing of the machine's servers is read or asked.
+  # Redis and MariaDB of our own: unix sockets and data in a private folder, nothing of the machine's servers is read or
+  # asked.
   class ContestServers
     START_SECONDS = 60
     STOP_SECONDS = 20
@@ -92,7 +94,8 @@ module Isucon4
     ].freeze
     BATCH = 1_000
 
-    # redis-check-rdb is the server's own binary under another name; its package, unlike redis-server, starts nothing when installed.
+    # redis-check-rdb is the server's own binary under another name; its package, unlike redis-server, starts nothing
+    # when installed.
     REDIS = %w[/usr/bin/redis-server /usr/bin/redis-check-rdb].freeze
 
     def self.missing
@@ -188,7 +191,8 @@ module Isucon4
       @db.query("LOAD DATA INFILE '#{@db.escape(path)}' INTO TABLE isucon4.#{table} CHARACTER SET utf8mb4 #{columns}")
     end
 
-    # What the log comes to: failures since the last success, the last two successes, who is locked. No address of it is banned.
+    # What the log comes to: failures since the last success, the last two successes, who is locked. No address of it is
+    # banned.
     def counters
       failures = Hash.new(0)
       successes = Hash.new { |all, id| all[id] = [] }

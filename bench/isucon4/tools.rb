@@ -43,7 +43,8 @@ module Isucon4
     [*output, *notes].each { |io| io.close unless io.closed? }
   end
 
-  # Runs the driver; gives its result, in which "notes" is what it said on the way. `wrap`: a command in front, such as taskset.
+  # Runs the driver; gives its result, in which "notes" is what it said on the way. `wrap`: a command in front, such as
+  # taskset.
   def self.drive(scenario, address, wrap: [], **options)
     words = options.compact.flat_map { |name, value| ["--#{name}", value.to_s] }
     output, notes, status = captured([*wrap, driver, scenario, address, *words])

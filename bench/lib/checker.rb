@@ -3,7 +3,8 @@
 require "socket"
 
 module Bench
-  # Asks a server for one answer at a time and lays it against what it must be: before, after and, in a thread of its own, during the load.
+  # Asks a server for one answer at a time and lays it against what it must be: before, after and, in a thread of its
+  # own, during the load.
   class Checker
     Answer = Struct.new(:status, :length, :body, :wire_bytes, keyword_init: true)
     Silent = Class.new(StandardError)
@@ -13,8 +14,8 @@ module Bench
     LARGE_BYTES = 1 << 20
     PATIENCE_S = 5
 
-    # ends_by_close: answers without a length, as HTTP/1 has it (RFC 9112, 6.3). closes_unsaid: was asked to close, and does not say that it will (9.6).
-    # wrk calls the end of either a read error.
+    # ends_by_close: answers without a length, as HTTP/1 has it (RFC 9112, 6.3). closes_unsaid: was asked to close, and
+    # does not say that it will (9.6). wrk calls the end of either a read error.
     attr_reader :asked, :unanswered, :complaints, :ends_by_close, :closes_unsaid
 
     # connect: a callable that gives a connected socket.
@@ -50,8 +51,8 @@ module Bench
       nil
     end
 
-    # Checks now and then while the block runs. A server that gives all its workers to the connections it has lets a newcomer wait: that is told
-    # as unanswered, it is not an error.
+    # Checks now and then while the block runs. A server that gives all its workers to the connections it has lets a
+    # newcomer wait: that is told as unanswered, it is not an error.
     def during
       ended = false
       thread = Thread.new do

@@ -47,7 +47,8 @@ module Bench
     def started(running) = running_servers << running
     def stopped(running) = running_servers.delete(running)
 
-    # The block asks `running`, and no other server works meanwhile: some do though nobody asks them, and take the core from the one that is measured.
+    # The block asks `running`, and no other server works meanwhile: some do though nobody asks them, and take the core
+    # from the one that is measured.
     def turn(running)
       running_servers.each { |one| one.hush unless one.equal?(running) }
       running.wake
@@ -69,7 +70,8 @@ module Bench
       running.stop
     end
 
-    # except: a site that goes on. Applications are not compared: some servers have one of their own for the same workload.
+    # except: a site that goes on. Applications are not compared: some servers have one of their own for the same
+    # workload.
     def stop_servers(except: nil)
       same = ->(site) { except && site.except(:app) == except.except(:app) }
       servers.reject { |(_, site), _| same.call(site) }.each_value { |running| drop(running) }

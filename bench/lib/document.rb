@@ -3,7 +3,8 @@
 require_relative "peer"
 
 module Bench
-  # Tables in README.md and doc/benchmarks.md, between <!-- bench:NAME --> and <!-- /bench:NAME -->: no figure there is by hand.
+  # Tables in README.md and doc/benchmarks.md, between <!-- bench:NAME --> and <!-- /bench:NAME -->: no figure there is
+  # by hand.
   module Document
     README = File.join(ROOT, "README.md")
     PAGE = File.join(ROOT, "doc/benchmarks.md")
@@ -20,7 +21,8 @@ module Bench
       true
     end
 
-    # rows: the heading first. right: the columns of figures, which stand to the right; all but the first unless it is given.
+    # rows: the heading first. right: the columns of figures, which stand to the right; all but the first unless it is
+    # given.
     def table(rows, right: 1..)
       rows = rows.map { |row| row.map(&:to_s) }
       widths = rows.transpose.map { |column| column.map(&:size).max }

@@ -7,10 +7,12 @@ require_relative "running"
 require_relative "../isucon4/tools"
 
 module Bench
-  # What the workloads with real applications share: every peer is started once, driven in turn by the load driver (bench/isucon4/driver), rounds in
-  # another order each time; then, open loop, at 80 % of what the slowest of its language could do.
+  # What the workloads with real applications share: every peer is started once, driven in turn by the load driver
+  # (bench/isucon4/driver), rounds in another order each time; then, open loop, at 80 % of what the slowest of its
+  # language could do.
   #
-  # A subclass says: kinds and app (which application, by kind), workers, scenario and driver options, and what to do before each run.
+  # A subclass says: kinds and app (which application, by kind), workers, scenario and driver options, and what to do
+  # before each run.
   class DrivenWorkload < Workload
     LOAD_SHARE = 0.8
     CLOSED_PART = 0.65
@@ -21,9 +23,11 @@ module Bench
     OPEN_S_QUICK = 1.5
     ANSWER_S = 60
     CLOSED_S_MAX = 60.0
-    CLOSED_S = 1.5 # what is beyond the rounds at least becomes more rounds: a slow moment of the machine is to meet one of many
+    # what is beyond the rounds at least becomes more rounds: a slow moment of the machine is to meet one of many
+    CLOSED_S = 1.5
     QUICK = %w[oribi oribi-psgi unicorn puma puma-cluster starlet].freeze
-    # Oribi first; servers of one process and those that are not made for blocking applications are left to the simple workloads.
+    # Oribi first; servers of one process and those that are not made for blocking applications are left to the simple
+    # workloads.
     TAKEN = %w[oribi oribi-psgi puma-cluster-1 puma-cluster unicorn pitchfork iodine falcon rhebok passenger starlet starman uwsgi].freeze
 
     def results(&block)

@@ -35,7 +35,8 @@ module Bench
       @results.find { |one| one[:workload] == workload && one[:server] == server && one[:metric] == metric && (variant.nil? || one[:variant] == variant) }
     end
 
-    # How often one is the other: the median of each round's ratio, since what the machine did in a round it did to both.
+    # How often one is the other: the median of each round's ratio, since what the machine did in a round it did to
+    # both.
     def ratio(workload, server, other, metric, variant = nil)
       one, base = [server, other].map { |key| find(workload, key, metric, variant)&.fetch(:values) }
       return if [one, base].any? { |values| values.nil? || values.empty? } || base.any?(&:zero?)

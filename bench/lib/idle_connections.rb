@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Bench
-  # Many connections that have been answered once and then say nothing: held by a process of its own, on the client's core.
+  # Many connections that have been answered once and then say nothing: held by a process of its own, on the client's
+  # core.
   class IdleConnections
     SECONDS = 15
     BATCH = 250

@@ -27,9 +27,10 @@ module Bench
     # The times of all requests; none, and an error, when the server was too far behind.
     def run(address, **options) = series(address, **options).fetch(%w[all time]) { Series.new(0, 1, 0.0, []) }
 
-    # { [path or "all", "time", "wait", "ideal" or "least"] => Series }, as bench/load/load.c tells of them; empty when the server was too far behind.
-    # paths: with shares and numbers to draw, as it takes them. servers: those of the one queue that "ideal" and "least" come from. tail_s: how long
-    # answers are waited for after the end.
+    # { [path or "all", "time", "wait", "ideal" or "least"] => Series }, as bench/load/load.c tells of them; empty when
+    # the server was too far behind.
+    # paths: with shares and numbers to draw, as it takes them. servers: those of the one queue that "ideal" and "least"
+    # come from. tail_s: how long answers are waited for after the end.
     def series(address, rate:, seconds:, connections:, warm_s: WARM_S, paths: "/", seed: nil, servers: nil, tail_s: nil)
       options = { "-r" => rate, "-c" => connections, "-d" => seconds.round(2), "-w" => warm_s, "-p" => paths, "-s" => seed, "-k" => servers,
                   "-t" => tail_s || (@context.quick? ? QUICK_TAIL_S : nil) }

@@ -3,24 +3,22 @@
 module Bench
   ROOT = File.expand_path("../..", __dir__)
 
-  # Where and how a server is to run. listen: "127.0.0.1:9292" or the path of a unix socket. app: a config.ru or app.psgi. threads: of one
-  # worker, for servers that have them, nil for the peer's own. dir: a scratch folder. close: the client wants a connection per request.
+  # Where and how a server is to run. listen: "127.0.0.1:9292" or the path of a unix socket. app: a config.ru or
+  # app.psgi. threads: of one worker, for servers that have them, nil for the peer's own. dir: a scratch folder. close:
+  # the client wants a connection per request.
   Site = Struct.new(:listen, :app, :workers, :threads, :dir, :close, :chdir, keyword_init: true) do
     def unix? = listen.start_with?("/")
     def host = listen[/\A(.*):\d+\z/, 1]
     def port = Integer(listen[/:(\d+)\z/, 1])
   end
 
-  # A server that can be measured. Its instances are in bench/lib/peers.rb, its configuration, where it needs one, in bench/peers/.
-  #   key:       the name in results and for --servers
-  #   name:      for people
-  #   kind:      :rack or :psgi (runs any app), :reference (bare loop, nginx: hello only)
-  #   command:   of a Site: [environment, argv]
-  #   needs:     [] of commands, paths, or "gem:name"; the first that is missing is the reason
-  #   version:   argv or a block that prints or gives it
-  #   reload:    signal to the main process that makes it load new code, or nil; stop: signal for a graceful end
-  #   variant_of: another key: taken only where a workload wants every configuration of one server
-  #   lacks:     [] of what it cannot do: :unix, :keep_alive, :workers (more than one); :length means that it does not find out itself how long
+  # A server that can be measured. Its instances are in bench/lib/peers.rb, its configuration, where it needs one, in
+  # bench/peers/. key: the name in results and for --servers name: for people kind: :rack or :psgi (runs any app),
+  # :reference (bare loop, nginx: hello only) command: of a Site: [environment, argv] needs: [] of commands, paths, or
+  # "gem:name"; the first that is missing is the reason version: argv or a block that prints or gives it reload: signal
+  # to the main process that makes it load new code, or nil; stop: signal for a graceful end variant_of: another key:
+  # taken only where a workload wants every configuration of one server lacks: [] of what it cannot do: :unix,
+  # :keep_alive, :workers (more than one); :length means that it does not find out itself how long
   #              an answer of one part is, and is better off with an application that says so
   class Peer
     attr_reader :key, :name, :kind, :package, :reload, :stop, :variant_of, :lacks

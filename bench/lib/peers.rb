@@ -4,8 +4,8 @@ require "fileutils"
 require_relative "peer"
 
 module Bench
-  # The servers that bench/run knows, each in the best configuration that its documentation tells of for the machine at hand: keep-alive where it
-  # has it, no access log, the application loaded before the fork.
+  # The servers that bench/run knows, each in the best configuration that its documentation tells of for the machine at
+  # hand: keep-alive where it has it, no access log, the application loaded before the fork.
   module Peers
     CONFIGS = File.join(ROOT, "bench/peers")
     MANY = "1000000000"
@@ -14,7 +14,8 @@ module Bench
     NGINX = "/usr/sbin/nginx"
     STARLET = "/usr/share/perl5/Plack/Handler/Starlet.pm"
 
-    # Passenger's applications leave their parents; as a subreaper their main process keeps them in its tree (prctl(2), PR_SET_CHILD_SUBREAPER = 36).
+    # Passenger's applications leave their parents; as a subreaper their main process keeps them in its tree (prctl(2),
+    # PR_SET_CHILD_SUBREAPER = 36).
     SUBREAPER = ["ruby", "-rfiddle", "-e", "Fiddle::Function.new(Fiddle.dlopen(nil)['prctl'], [-4] * 5, 4).call(36, 1, 0, 0, 0); exec(*ARGV)"].freeze
 
     module_function

@@ -7,8 +7,9 @@ require_relative "request"
 require_relative "running"
 
 module Bench
-  # What requests wait while calls take a while: four workers, kept-alive connections, open-loop arrivals (bench/load/load.c). Every server gets
-  # the same arrivals and the same calls, drawn by the driver. For bench/placement and, as one workload of many, bench/run.
+  # What requests wait while calls take a while: four workers, kept-alive connections, open-loop arrivals
+  # (bench/load/load.c). Every server gets the same arrivals and the same calls, drawn by the driver. For
+  # bench/placement and, as one workload of many, bench/run.
   class Placement
     WORKERS = 4
     CONNECTIONS = 64

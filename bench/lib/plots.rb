@@ -5,8 +5,8 @@ require "open3"
 require_relative "findings"
 
 module Bench
-  # Descriptions of the plots, drawn by Vega-Lite (bench/page/plot.mjs): bars with their spread for every metric, curves of percentiles, and one
-  # overview. Colours are words of the page's palette (see there).
+  # Descriptions of the plots, drawn by Vega-Lite (bench/page/plot.mjs): bars with their spread for every metric, curves
+  # of percentiles, and one overview. Colours are words of the page's palette (see there).
   class Plots
     INK, ORIBI, PSGI, PEER, REFERENCE, PSGI_PEER = %w[#010101 #040404 #050505 #060606 #070707 #090909]
     SERIES = (1..8).map { |i| "#11110#{i}" }.freeze
@@ -150,7 +150,8 @@ module Bench
                     y: { field: "y", type: "quantitative", scale: nil, axis: nil } } }
     end
 
-    # Every peer as a dot, at how many requests a second it answers for each one of Oribi's; Oribi is the line at 1. The best of each kind is named.
+    # Every peer as a dot, at how many requests a second it answers for each one of Oribi's; Oribi is the line at 1. The
+    # best of each kind is named.
     def overview
       data = @findings.workloads.keys.map(&:to_s).flat_map do |workload|
         rows = @findings.of(workload).select { |row| row[:metric] == "requests_per_second" && !row[:values].empty? && row[:variant].nil? }

@@ -8,7 +8,8 @@ module Bench
     TICKS = Etc.sysconf(Etc::SC_CLK_TCK).to_f
     Memory = Struct.new(:pid, :rss_mb, :pss_mb, :children, keyword_init: true)
 
-    # Processor seconds of one process, to the nanosecond, from its clock (clock_getcpuclockid(3): ~pid << 3 | CPUCLOCK_SCHED).
+    # Processor seconds of one process, to the nanosecond, from its clock (clock_getcpuclockid(3): ~pid << 3 |
+    # CPUCLOCK_SCHED).
     def self.cpu_of(pid)
       Process.clock_gettime((~pid << 3) | 2)
     rescue Errno::EINVAL, Errno::ESRCH

@@ -40,7 +40,8 @@ module Bench
       running&.stop
     end
 
-    # The instructions of the whole tree for more requests less those for fewer: what one request takes, whatever else the machine does.
+    # The instructions of the whole tree for more requests less those for fewer: what one request takes, whatever else
+    # the machine does.
     def instructions
       few, many = [2_000, 6_000].map { |count| counted(count) }
       puts format("%s, %s: %.0f instructions a request", @workload.name_of, @peer.name, (many - few) / 4_000.0)

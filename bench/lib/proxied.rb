@@ -4,8 +4,8 @@ require_relative "peers"
 require_relative "throughput"
 
 module Bench
-  # Behind nginx, the server on a unix socket. nginx shares the server's core: together they are the machine that answers. Requests per second
-  # are of both, processor time is the server's alone.
+  # Behind nginx, the server on a unix socket. nginx shares the server's core: together they are the machine that
+  # answers. Requests per second are of both, processor time is the server's alone.
   module ProxiedParts
     def self.included(workload)
       # Of nginx's connections to the server: a workload's own setting, its base's otherwise.

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Bench
-  # A request of a workload, and the answer that it must get: status 200 and exactly this body (a string, or a callable that says what is wrong).
+  # A request of a workload, and the answer that it must get: status 200 and exactly this body (a string, or a callable
+  # that says what is wrong).
   class Request
     # What a desktop browser sends with a navigation, beside Host.
     BROWSER_FIELDS = {

@@ -5,12 +5,14 @@ require "socket"
 require_relative "process_tree"
 
 module Bench
-  # One server under measurement: started and pinned, asked for its processor time and memory, ended by pid with all that it started.
+  # One server under measurement: started and pinned, asked for its processor time and memory, ended by pid with all
+  # that it started.
   class Running
     START_SECONDS = 30
     STOP_SECONDS = 15
     STILL_S = 1
-    # Of a core, while nobody asks anything; looked at after that many seconds. Who takes more is stopped between its turns.
+    # Of a core, while nobody asks anything; looked at after that many seconds. Who takes more is stopped between its
+    # turns.
     RESTLESS = 0.05
     REST_LOOK_S = 0.25
     Failed = Class.new(StandardError)
@@ -84,8 +86,8 @@ module Bench
     # A connected socket, for clients of any kind.
     def connect = @site.unix? ? UNIXSocket.new(@listen) : TCPSocket.new(@site.host, @site.port)
 
-    # The memory of its processes, by pid, before they have been asked anything. Some listen before their workers are there: all of them are when
-    # nothing has changed for a while.
+    # The memory of its processes, by pid, before they have been asked anything. Some listen before their workers are
+    # there: all of them are when nothing has changed for a while.
     def settled_memory(workers)
       deadline = now + START_SECONDS
       since = now
@@ -134,7 +136,8 @@ module Bench
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     def out_path = File.join(@dir, "out")
 
-    # Below those that the kernel gives to outgoing connections (ip_local_port_range), of which there are thousands here.
+    # Below those that the kernel gives to outgoing connections (ip_local_port_range), of which there are thousands
+    # here.
     def free_port
       port = rand(20_000..31_999)
       TCPServer.open("127.0.0.1", port, &:close)

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Bench
-  # Results as text: a table for each workload, a row for each server, a column for each metric; what was missing or wrong below it.
+  # Results as text: a table for each workload, a row for each server, a column for each metric; what was missing or
+  # wrong below it.
   class Table
     def initialize(results, missing, peers)
       @results = results

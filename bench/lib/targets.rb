@@ -5,7 +5,8 @@ require_relative "driven_workload"
 module Bench
   # What Oribi sets out to reach, as ratios within one run, and what a run has come to.
   module Targets
-    # workloads: the first that has figures counts. others: keys of servers, or a kind: all of them. One of least, most and below is set.
+    # workloads: the first that has figures counts. others: keys of servers, or a kind: all of them. One of least, most
+    # and below is set.
     Target = Struct.new(:workloads, :own, :others, :metric, :variant, :least, :most, :below, keyword_init: true) do
       def higher? = !least.nil?
       def bound = least || most || below
@@ -47,8 +48,8 @@ module Bench
       *["RSS, cold", "RSS, warm", "PSS, cold", "PSS, warm"].map { |what| smaller("worker #{what}", "oribi", %w[unicorn]) },
     ].freeze
 
-    # Rows of { workload:, own:, other:, what:, found:, wanted:, verdict:, met:, marked: }; only for what was measured. Of several peers the one that is
-    # hardest to beat counts.
+    # Rows of { workload:, own:, other:, what:, found:, wanted:, verdict:, met:, marked: }; only for what was measured.
+    # Of several peers the one that is hardest to beat counts.
     def self.check(findings)
       LIST.filter_map do |target|
         workload, ratios = target.workloads.lazy.map { |name| [name, ratios(findings, target, name)] }.find { |_, found| found.any? }

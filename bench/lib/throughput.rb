@@ -11,8 +11,9 @@ module Bench
   HELLO_LENGTH_APPS = { rack: File.join(ROOT, "bench/apps/hello-length.ru"), psgi: File.join(ROOT, "bench/apps/hello-length.psgi") }.freeze
   BODIES_APPS = { rack: File.join(ROOT, "bench/apps/bodies.ru"), psgi: File.join(ROOT, "bench/apps/bodies.psgi") }.freeze
 
-  # As many requests as a server takes in short rounds, the servers by turns so that the machine's moods meet all alike; each round begins with
-  # another one. Requests per second, and processor time of the server's process tree per request.
+  # As many requests as a server takes in short rounds, the servers by turns so that the machine's moods meet all alike;
+  # each round begins with another one. Requests per second, and processor time of the server's process tree per
+  # request.
   #
   #     Throughput.define("hello", about: "...", kinds: %i[rack psgi reference], connections: 32) { Request.new }
   class Throughput < Workload
@@ -23,7 +24,8 @@ module Bench
     FULL_ROUND_SECONDS = 0.6
     WARM_SECONDS = 0.3
     ROUNDS_MAX = 9
-    # A round without a single answer is tried once more, as long as this, before it counts against the server; that it was is noted.
+    # A round without a single answer is tried once more, as long as this, before it counts against the server; that it
+    # was is noted.
     SECOND_CHANCE_S = 2
     # What a round takes beside its load, and a server to start, as a rule.
     ROUND_COST_S = 0.12
@@ -40,8 +42,9 @@ module Bench
     class << self
       attr_reader :settings
 
-      # kinds, only: which servers. app: HELLO_APPS or BODIES_APPS. connections, pipeline, close: how they are asked. variants: every configuration of one
-      # server. references: which of those, if their kind is asked for. round_min: seconds of the shortest round.
+      # kinds, only: which servers. app: HELLO_APPS or BODIES_APPS. connections, pipeline, close: how they are asked.
+      # variants: every configuration of one server. references: which of those, if their kind is asked for. round_min:
+      # seconds of the shortest round.
       # needs: what a server may lack (Peer#lacks). The block makes the Request.
       def define(name, about:, kinds: %i[rack psgi], app: HELLO_APPS, connections: 32, pipeline: 1, close: false, variants: false,
                  base: self, listen: :tcp, needs: nil, note: nil, round_min: ROUND_SECONDS.min, references: REFERENCES, **options, &request)
@@ -128,7 +131,8 @@ module Bench
       Round.new(requests: found.requests, seconds: found.seconds, cpu_seconds: used)
     end
 
-    # All answers together are as long as so many of the one that was looked at; those under way at the end are the tolerance.
+    # All answers together are as long as so many of the one that was looked at; those under way at the end are the
+    # tolerance.
     def compare_bytes(one, found)
       expected = found.requests * one.wire_bytes
       tolerance = settings[:connections] * settings[:pipeline] * one.wire_bytes + expected / 100 + 512

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Bench
-  # What bench/run measures: one class a workload, in a file of bench/workloads/ (all of them are loaded), registered by a name.
+  # What bench/run measures: one class a workload, in a file of bench/workloads/ (all of them are loaded), registered by
+  # a name.
   #
   #     class Hello < Bench::Workload
   #       register "hello", about: "13 bytes over 32 kept-alive connections"
@@ -19,7 +20,7 @@ module Bench
   #
   #     workload:  the registered name
   #     server:    Peer#key, or another word where no peer is meant
-  #     metric:    requests_per_second, cpu_us_per_request, latency_ms, memory_mb, ...: what bench/report draws alike has one name
+  #     metric:    requests_per_second, cpu_us_per_request, latency_ms, memory_mb: one name where reports draw alike
   #     variant:   optional: "cold" and "warm", "2 workers": what differs within a workload
   #     values:    one figure a round; empty when nothing could be measured, and then `note` says why
   #     median:    of the values (result() works it out)
@@ -29,17 +30,19 @@ module Bench
   #     note:      what a reader must know: why it is missing, what was wrong first
   #     curve:     optional, of latency_ms: [[percentile, ms], ...]
   #
-  # Time: `share_s` are the seconds that this workload was given out of the whole run, by its weight; it is to fit itself into them, by fewer
-  # seconds a round first, then fewer rounds (never under context.rounds_min). Call `progress` now and then; it shows the remaining time.
-  # Errors: a peer that cannot start, dies or answers wrong is a result with errors or without values; an exception ends only this workload
-  # and becomes its note. Only Oribi's own failures (server key oribi or oribi-psgi, errors above 0 or no values) make the exit code 1.
+  # Time: `share_s` are the seconds that this workload was given out of the whole run, by its weight; it is to fit
+  # itself into them, by fewer seconds a round first, then fewer rounds (never under context.rounds_min). Call
+  # `progress` now and then; it shows the remaining time. Errors: a peer that cannot start, dies or answers wrong is a
+  # result with errors or without values; an exception ends only this workload and becomes its note. Only Oribi's own
+  # failures (server key oribi or oribi-psgi, errors above 0 or no values) make the exit code 1.
   class Workload
     @registered = {}
 
     class << self
       attr_reader :registered, :name_of, :about, :weight, :family
 
-      # family: workloads of one heading in the report. weight: share of the whole time, beside the others. quick: part of --quick.
+      # family: workloads of one heading in the report. weight: share of the whole time, beside the others. quick: part
+      # of --quick.
       def register(name, about:, family: name, weight: 1.0, quick: true)
         raise ArgumentError, "two workloads named #{name}" if Workload.registered.key?(name)
 

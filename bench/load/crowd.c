@@ -2,18 +2,21 @@
  *
  *     crowd ADDRESS [-H HEADS] [-B BODIES] [-R READERS] [-I IDLE] [-e STEP_MS] [-t TARGET OF READERS]
  *
- * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. A slow head gets one more field, a slow body so many bytes that a minimum rate is just kept, and a slow reader
- * takes so many bytes, every STEP_MS. The idle have had one answer and send nothing more. Whoever is refused or cut begins anew and is counted.
+ * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. A slow head gets one more field, a slow body so many bytes
+ * that a minimum rate is just kept, and a slow reader takes so many bytes, every STEP_MS. The idle have had one
+ * answer and send nothing more. Whoever is refused or cut begins anew and is counted.
  *
- * Says "ready" when all are there, then looks at its input: "finish" lets every one of them end what it has begun, in good order, and checks the answers; the end of the
- * input drops them. Both print one line of JSON for each kind: opened, ended (by the server, before its time), good and bad (answers at the end). */
+ * Says "ready" when all are there, then looks at its input: "finish" lets every one of them end what it has begun,
+ * in good order, and checks the answers; the end of the input drops them. Both print one line of JSON for each kind:
+ * opened, ended (by the server, before its time), good and bad (answers at the end). */
 #define _GNU_SOURCE
 #include "http_client.h"
 
 #include <poll.h>
 #include <sys/resource.h>
 
-/* In this order they come: readers take longest, and the others must not wait for so long that the server gives them up. They end in the opposite one. */
+/* In this order they come: readers take longest, and the others must not wait for so long that the server gives them
+ * up. They end in the opposite one. */
 enum kind { READER, BODY, HEAD, IDLE, KINDS };
 
 enum {
@@ -68,7 +71,8 @@ static bool send_text(int fd, const char *text)
     return http_send_all(fd, text, strlen(text));
 }
 
-/* Reads the head of an answer and what comes with it: how many bytes of the body are to come, or -1 if it is no 200. Only answers with a Content-Length are understood. */
+/* Reads the head of an answer and what comes with it: how many bytes of the body are to come, or -1 if it is no 200.
+ * Only answers with a Content-Length are understood. */
 static long read_head(int fd)
 {
     size_t len = 0;
@@ -189,7 +193,8 @@ static bool finish(struct member *m)
     }
 }
 
-/* True when the input says "finish", false when it ends. Meanwhile everybody takes a step every step_ms, one after another. */
+/* True when the input says "finish", false when it ends. Meanwhile everybody takes a step every step_ms, one after
+ * another. */
 static bool stay(void)
 {
     int64_t start = now_ms();

@@ -1,6 +1,6 @@
-/* What every C client here needs: an address, a connection to it, bytes out, the head of an answer in. For the drivers of bench/ and e2e/, which
- * differ in what they do with it: threads that block, one epoll loop, thousands of slow members. Functions are static, since each driver is one
- * program. */
+/* What every C client here needs: an address, a connection to it, bytes out, the head of an answer in. For the
+ * drivers of bench/ and e2e/, which differ in what they do with it: threads that block, one epoll loop, thousands of
+ * slow members. Functions are static, since each driver is one program. */
 #ifndef BENCH_LOAD_HTTP_CLIENT_H
 #define BENCH_LOAD_HTTP_CLIENT_H
 
@@ -42,7 +42,8 @@ HTTP_CLIENT_FN double http_now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* "127.0.0.1:9292", "127.0.0.1", or the path of a unix socket, which holds a slash and no colon. False: it is none of them. */
+/* "127.0.0.1:9292", "127.0.0.1", or the path of a unix socket, which holds a slash and no colon. False: it is none
+ * of them. */
 HTTP_CLIENT_FN bool http_address_parse(struct http_address *address, const char *text)
 {
     const char *colon = strrchr(text, ':');
@@ -108,7 +109,8 @@ HTTP_CLIENT_FN bool http_send_all(int fd, const char *p, size_t n)
     return true;
 }
 
-/* More bytes of an answer from a socket that blocks; as recv(2), but a process that was stopped for a while goes on (signal(7): SO_RCVTIMEO). */
+/* More bytes of an answer from a socket that blocks; as recv(2), but a process that was stopped for a while goes on
+ * (signal(7): SO_RCVTIMEO). */
 HTTP_CLIENT_FN ssize_t http_receive(int fd, char *p, size_t room)
 {
     ssize_t n;

@@ -1,18 +1,22 @@
-/* An open-loop load driver with honest timing. Requests are due at times drawn in advance (exponential gaps); each is sent on a kept-alive connection that has nothing
- * under way, or waits in the driver for one, and its time counts from when it was due, so a server that stalls cannot slow down its own measurement.
+/* An open-loop load driver with honest timing. Requests are due at times drawn in advance (exponential gaps); each
+ * is sent on a kept-alive connection that has nothing under way, or waits in the driver for one, and its time counts
+ * from when it was due, so a server that stalls cannot slow down its own measurement.
  *
- *     load ADDRESS[:PORT] -r RATE [-c 64] [-d SECONDS] [-w SECONDS] [-p PATH[,PATH:SHARE...]] [-s SEED] [-k SERVERS] [-t SECONDS] [-j]
+ *     load ADDRESS[:PORT] -r RATE [-c 64] [-d SECONDS] [-w SECONDS] [-p PATH[,PATH:SHARE...]] [-s SEED]
+ *          [-k SERVERS] [-t SECONDS] [-j]
  *
- * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. Several paths are mixed by their shares: -p /1ms,/500ms:0.01. In a path ~20 stands for a number drawn from an
- * exponential distribution with that mean: the same seed gives the same arrivals and the same numbers.
- * A server that answers with a field `X-Service-Us` (time in the application) is also given a mean and percentiles of the wait: the answer's time less that.
- * With -k its calls are then played once more through one queue before so many servers, at no cost: what those very arrivals and calls allow at best ("ideal", and
- * "least" of the wait), so that a sample's luck does not pass for the server's merit or fault.
- * One that answers with `X-Begun-Us` (of the monotonic clock, when the call began) is also given how many requests that were sent later were begun sooner
- * ("overtaken"): none, in one queue; and a machine that stands still changes nothing in that.
- * Answers may come for -t seconds after the end (15); what has none by then, sent or still waiting for a connection, is an error, and its time is what it has
- * waited so far: left out, it would make a server look better for the requests that it fails.
- * One line a path and one for all: count, errors, mean, p50, p90, p99, p99.9, max in ms; with -j a JSON line each, with more percentiles. */
+ * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. Several paths are mixed by their shares: -p
+ * /1ms,/500ms:0.01. In a path ~20 stands for a number drawn from an exponential distribution with that mean: the
+ * same seed gives the same arrivals and the same numbers. A server that answers with a field `X-Service-Us` (time in
+ * the application) is also given a mean and percentiles of the wait: the answer's time less that. With -k its calls
+ * are then played once more through one queue before so many servers, at no cost: what those very arrivals and calls
+ * allow at best ("ideal", and "least" of the wait), so that a sample's luck does not pass for the server's merit or
+ * fault. One that answers with `X-Begun-Us` (of the monotonic clock, when the call began) is also given how many
+ * requests that were sent later were begun sooner ("overtaken"): none, in one queue; and a machine that stands still
+ * changes nothing in that. Answers may come for -t seconds after the end (15); what has none by then, sent or still
+ * waiting for a connection, is an error, and its time is what it has waited so far: left out, it would make a server
+ * look better for the requests that it fails. One line a path and one for all: count, errors, mean, p50, p90, p99,
+ * p99.9, max in ms; with -j a JSON line each, with more percentiles. */
 #define _GNU_SOURCE
 #include "http_client.h"
 
@@ -71,14 +75,8 @@ static struct {
     uint64_t seed;
     double tail_s; /* for answers after the end */
     bool json;
-} setup = {.seconds = 10,
-           .warm_s = 1,
-           .tail_s = 15,
-           .conns = 64,
-           .path_count = 1,
-           .paths = {"/"},
-           .shares = {1},
-           .seed = 1};
+} setup = {
+    .seconds = 10, .warm_s = 1, .tail_s = 15, .conns = 64, .path_count = 1, .paths = {"/"}, .shares = {1}, .seed = 1};
 
 static struct conn *conns;
 static int *free_conns;
@@ -148,8 +146,8 @@ static void remember(const struct conn *c, struct said said)
         past_cap = past_cap ? past_cap * 2 : 4096;
         pasts = realloc(pasts, past_cap * sizeof(*pasts));
     }
-    pasts[past_count++] = (struct past){fabs(c->due),           c->sent, said.begun_us / 1e6,
-                                       said.service_us / 1e3, c->path, c->due > 0};
+    pasts[past_count++] =
+        (struct past){fabs(c->due), c->sent, said.begun_us / 1e6, said.service_us / 1e3, c->path, c->due > 0};
 }
 
 static double draw_number(int path)
@@ -168,7 +166,8 @@ static void write_target(char *text, size_t cap, const struct waiting *request)
         snprintf(text, cap, "%s", path);
 }
 
-/* Any of them: each connection is a client like the others. Of its own sequence, so that how many are free changes nothing in what is asked. */
+/* Any of them: each connection is a client like the others. Of its own sequence, so that how many are free changes
+ * nothing in what is asked. */
 static int take_free(void)
 {
     static uint64_t state = 88172645463325252u;

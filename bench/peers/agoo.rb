@@ -1,4 +1,5 @@
-# Agoo started from a config.ru: each worker calls the application in its main thread, as its handler for rackup does; nothing logged.
+# Agoo started from a config.ru: each worker calls the application in its main thread, as its handler for rackup does;
+# nothing logged.
 require "agoo"
 require "rack"
 require "rack/builder"

@@ -1,4 +1,5 @@
-# Puma: threads and workers from the environment; cluster mode loads the application once before the fork, as its documentation advises.
+# Puma: threads and workers from the environment; cluster mode loads the application once before the fork, as its
+# documentation advises.
 workers Integer(ENV.fetch("BENCH_WORKERS"))
 threads Integer(ENV.fetch("BENCH_THREADS")), Integer(ENV.fetch("BENCH_THREADS"))
 bind ENV.fetch("BENCH_LISTEN")

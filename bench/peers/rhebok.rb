@@ -1,4 +1,5 @@
-# Rhebok through its Rack handler, workers that are never recycled. Its handler was made for rack 2, whose name it asks for; it runs on rack 3 too.
+# Rhebok through its Rack handler, workers that are never recycled. Its handler was made for rack 2, whose name it asks
+# for; it runs on rack 3 too.
 require "rack"
 require "rack/builder"
 require "rack/handler/rhebok"

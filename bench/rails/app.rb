@@ -3,10 +3,11 @@
 require "fileutils"
 
 module Bench
-  # A fresh Rails application in production mode: `rails new` and its scaffold of posts (nick, body) over SQLite, generated under build/ and kept.
+  # A fresh Rails application in production mode: `rails new` and its scaffold of posts (nick, body) over SQLite,
+  # generated under build/ and kept.
   #
-  # What is changed after generating is in CHANGES and ADDED and said there; the rest is as Rails makes it.
-  # Servers are no part of the application's bundle, so that one application serves all of them: it is loaded without Bundler.
+  # What is changed after generating is in CHANGES and ADDED and said there; the rest is as Rails makes it. Servers are
+  # no part of the application's bundle, so that one application serves all of them: it is loaded without Bundler.
   class RailsApp
     Failed = Class.new(StandardError)
 
@@ -31,8 +32,9 @@ module Bench
       RUBY
     }.freeze
 
-    # The C function behind `timeout` of config/database.yml sleeps with Ruby's lock held, so that the thread of this process that holds the database's lock
-    # cannot give it back: five seconds later one of them fails. Rails 8 with sqlite3 2 waits in Ruby by itself; this is the same for what is installed.
+    # The C function behind `timeout` of config/database.yml sleeps with Ruby's lock held, so that the thread of this
+    # process that holds the database's lock cannot give it back: five seconds later one of them fails. Rails 8 with
+    # sqlite3 2 waits in Ruby by itself; this is the same for what is installed.
     ADDED = {
       "config/initializers/sqlite_waits_in_ruby.rb" => <<~RUBY,
         module SqliteWaitsInRuby

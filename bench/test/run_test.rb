@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# bench/run and bench/report: what is told of servers that are missing, that die, that answer wrong; the lines of results; the page. No figure is looked at.
+# bench/run and bench/report: what is told of servers that are missing, that die, that answer wrong; the lines of
+# results; the page. No figure is looked at.
 require "minitest/autorun"
 require "open3"
 require "tmpdir"

@@ -4,7 +4,8 @@ require_relative "../lib/idle_connections"
 require_relative "../lib/throughput"
 
 module Bench
-  # Requests on 32 connections while many others are open and silent, as with browsers that keep theirs: what those cost.
+  # Requests on 32 connections while many others are open and silent, as with browsers that keep theirs: what those
+  # cost.
   class IdleBeside < Throughput
     COUNT = 10_000
 

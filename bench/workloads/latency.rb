@@ -3,18 +3,22 @@
 require_relative "../lib/open_loop"
 require_relative "../lib/proxied"
 
-# What a request waits, at a rate that every server here can carry: requests come when they are due, not when the last answer has come.
+# What a request waits, at a rate that every server here can carry: requests come when they are due, not when the last
+# answer has come.
 module Bench
-  # Latency at a part of what the slowest of the servers takes. The bare loop is asked too: what it shows is the machine's and the generator's own.
+  # Latency at a part of what the slowest of the servers takes. The bare loop is asked too: what it shows is the
+  # machine's and the generator's own.
   class Latency < Throughput
     SHARE = 0.8
     CAPACITY_S = 1.0
     CONNECTIONS = 64
-    # A pause of the machine of ten milliseconds is a whole percent of a second's requests: the middle one of several rounds is without it.
+    # A pause of the machine of ten milliseconds is a whole percent of a second's requests: the middle one of several
+    # rounds is without it.
     ROUNDS_MIN = 3
     SECONDS_MIN = 1.0
     QUICK_SECONDS_MIN = 0.5
-    # Some servers leave connections without an answer for as long as others are busy: that is seen in three seconds as well as in fifteen.
+    # Some servers leave connections without an answer for as long as others are busy: that is seen in three seconds as
+    # well as in fifteen.
     TAIL_S = 3
     # Of a round's requests: a server that fails more of them is not asked again; it would take its time for nothing.
     ERRORS_MAX = 0.1
@@ -48,7 +52,8 @@ module Bench
     def errors_max(found) = context.quick? ? 0 : ERRORS_MAX * [found.count, 1].max
     def seconds_min = context.quick? ? QUICK_SECONDS_MIN : SECONDS_MIN
 
-    # A server that takes almost nothing would make the rate meaningless for the others; it is measured at that rate too, and shows it.
+    # A server that takes almost nothing would make the rate meaningless for the others; it is measured at that rate
+    # too, and shows it.
     def rate_for(measured)
       capacities = measured.reject { |one| one.peer.kind == :reference }.map { |one| load(one, CAPACITY_S).per_second }.sort
       return load(measured.first, CAPACITY_S).per_second * SHARE if capacities.empty?

@@ -3,7 +3,8 @@
 require_relative "../lib/throughput"
 
 module Bench
-  # What workers of a preloaded Rails application take: each by itself (RSS), and with shared pages divided among those who share (PSS).
+  # What workers of a preloaded Rails application take: each by itself (RSS), and with shared pages divided among those
+  # who share (PSS).
   class Memory < Workload
     register "memory", about: "a preloaded Rails application with 2 workers, cold and after 10,000 requests", weight: 1.5
 

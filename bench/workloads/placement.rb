@@ -37,7 +37,8 @@ module Bench
       end
     end
 
-    # Oribi is the one that the other workloads have; the others are set up otherwise here, and have a name that says so.
+    # Oribi is the one that the other workloads have; the others are set up otherwise here, and have a name that says
+    # so.
     def of(peer, variant, values, **more)
       server = %w[oribi oribi-psgi].include?(peer.key) ? peer : Placement.name_of(peer)
       result(server, "latency_ms", values, unit: "ms", better: "lower", variant: variant, **more)

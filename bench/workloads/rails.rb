@@ -4,7 +4,8 @@ require_relative "../lib/driven_workload"
 require_relative "../rails/app"
 
 module Bench
-  # A fresh Rails application (bench/rails/app.rb): of ten scenarios four look at the index, five at one post, one writes (form, post, page).
+  # A fresh Rails application (bench/rails/app.rb): of ten scenarios four look at the index, five at one post, one
+  # writes (form, post, page).
   class RailsWorkload < DrivenWorkload
     register "rails", about: "a fresh Rails scaffold over SQLite: index, show, create", weight: 5.0
 
@@ -29,7 +30,8 @@ module Bench
     end
   end
 
-  # What a worker of it takes: by itself (RSS), and with shared pages divided among those who share them (PSS). Cold is loaded and not yet asked.
+  # What a worker of it takes: by itself (RSS), and with shared pages divided among those who share them (PSS). Cold is
+  # loaded and not yet asked.
   class RailsMemory < RailsWorkload
     register "rails-memory", about: "memory of the Rails scaffold's workers, cold and after 10,000 requests", weight: 3.0, quick: false
 

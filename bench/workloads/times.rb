@@ -3,7 +3,8 @@
 require_relative "../lib/throughput"
 
 module Bench
-  # How long it takes to start until the first answer, to have the application loaded anew, and to stop, with one worker of a small application.
+  # How long it takes to start until the first answer, to have the application loaded anew, and to stop, with one worker
+  # of a small application.
   class Times < Workload
     register "times", about: "to the first answer after a start, to the first answer of new code after a reload, to the end after a stop", weight: 1
 

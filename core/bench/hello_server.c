@@ -1,4 +1,5 @@
-/* The core with a C application that says hello: what the bindings add is what they measure above this. One process, one worker.
+/* The core with a C application that says hello: what the bindings add is what they measure above this. One process,
+ * one worker.
  *
  *     hello_server 127.0.0.1:9292 [BYTES]     ends with SIGTERM */
 #include "oribi/base/error.h"
@@ -32,7 +33,7 @@ static void serve(struct oribi_worker *w, char *body, size_t len)
 
 int main(int argc, char **argv)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "usage: hello_server ADDRESS [BYTES]";
+    char error[ORIBI_ERROR_TEXT_CAP] = "usage: hello_server ADDRESS [BYTES]";
     struct oribi_options options;
     static struct oribi_listeners listeners;
     oribi_options_init(&options);

@@ -16,23 +16,23 @@
 
 enum { ROUNDS = 101, REPEATS = 2000, ENTRIES_MAX = ORIBI_SCAN_LEVELS + 1 };
 
-static const char browser[] =
-    "GET /articles/2026/01/how-fast-is-fast-enough?utm_source=newsletter&page=2 HTTP/1.1\r\n"
-    "Host: www.example.com\r\n"
-    "Connection: keep-alive\r\n"
-    "Cache-Control: max-age=0\r\n"
-    "sec-ch-ua: \"Chromium\";v=\"120\", \"Not?A_Brand\";v=\"8\"\r\n"
-    "sec-ch-ua-mobile: ?0\r\n"
-    "Upgrade-Insecure-Requests: 1\r\n"
-    "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36\r\n"
-    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp\r\n"
-    "Sec-Fetch-Site: same-origin\r\n"
-    "Sec-Fetch-Mode: navigate\r\n"
-    "Referer: https://www.example.com/articles\r\n"
-    "Accept-Encoding: gzip, deflate, br\r\n"
-    "Accept-Language: en-US,en;q=0.9\r\n"
-    "Cookie: session=0123456789abcdef0123456789abcdef\r\n"
-    "\r\n";
+static const char browser[] = "GET /articles/2026/01/how-fast-is-fast-enough?utm_source=newsletter&page=2 HTTP/1.1\r\n"
+                              "Host: www.example.com\r\n"
+                              "Connection: keep-alive\r\n"
+                              "Cache-Control: max-age=0\r\n"
+                              "sec-ch-ua: \"Chromium\";v=\"120\", \"Not?A_Brand\";v=\"8\"\r\n"
+                              "sec-ch-ua-mobile: ?0\r\n"
+                              "Upgrade-Insecure-Requests: 1\r\n"
+                              "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
+                              "Chrome/120.0.0.0 Safari/537.36\r\n"
+                              "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp\r\n"
+                              "Sec-Fetch-Site: same-origin\r\n"
+                              "Sec-Fetch-Mode: navigate\r\n"
+                              "Referer: https://www.example.com/articles\r\n"
+                              "Accept-Encoding: gzip, deflate, br\r\n"
+                              "Accept-Language: en-US,en;q=0.9\r\n"
+                              "Cookie: session=0123456789abcdef0123456789abcdef\r\n"
+                              "\r\n";
 
 static const char small[] = "GET / HTTP/1.1\r\n"
                             "Host: 127.0.0.1:9292\r\n"

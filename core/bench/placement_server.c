@@ -1,6 +1,7 @@
-/* Several workers with a C application of chosen durations, to see how requests find them. No language, no supervisor but a parent that waits.
+/* Several workers with a C application of chosen durations, to see how requests find them. No language, no
+ * supervisor but a parent that waits.
  *
- *     placement_server ADDRESS WORKERS [on|off]      helper; ends with SIGTERM or SIGINT and prints what each worker did
+ *     placement_server ADDRESS WORKERS [on|off]      helper; ends with SIGTERM or SIGINT, tells what workers did
  *     GET /exp/MS     sleeps for an exponentially distributed time of this mean
  *     GET /sleep/MS   sleeps that long; anything else answers at once */
 #include "oribi/base/clock.h"
@@ -96,7 +97,7 @@ static void print_slots(const struct oribi_scoreboard *board)
 
 int main(int argc, char **argv)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "usage: placement_server ADDRESS WORKERS [on|off]";
+    char error[ORIBI_ERROR_TEXT_CAP] = "usage: placement_server ADDRESS WORKERS [on|off]";
     struct oribi_options options;
     static struct oribi_listeners listeners;
     struct oribi_scoreboard board;

@@ -1,7 +1,8 @@
-/* Access log: whatever a request's head holds, an entry is one line of printable ASCII (JSON: and UTF-8), with as many
- * fields as its format has.
+/* Access log: whatever a request's head holds, an entry is one line of printable ASCII (JSON: and UTF-8), with as
+ * many fields as its format has.
  *
- * First byte: the format, and whether the request line counts as refused. The rest is a request, as far as the parser gets with it, or when it is refused a head of arbitrary bytes. */
+ * First byte: the format, and whether the request line counts as refused. The rest is a request, as far as the
+ * parser gets with it, or when it is refused a head of arbitrary bytes. */
 #include "oribi/base/mem.h"
 #include "oribi/http/fields.h"
 #include "oribi/http/parser.h"
@@ -31,7 +32,7 @@ static void start(void)
 {
     for (int i = 0; i < 3; i++) {
         char path[] = "/tmp/oribi-fuzz-XXXXXX";
-        char error[ORIBI_OPTIONS_ERROR_CAP];
+        char error[ORIBI_ERROR_TEXT_CAP];
         fds[i] = mkstemp(path);
         expect(fds[i] >= 0 && oribi_access_log_open(path, formats[i], NULL, &logs[i], error) == 0);
         (void)unlink(path);

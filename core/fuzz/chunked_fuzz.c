@@ -32,8 +32,8 @@ static struct decoded decode(const struct oribi_limits *limits, const char *data
         char *in = oribi_mem_alloc(1, piece);
         memcpy(in, data + result.used, piece);
         result.error = oribi_chunked_decode(&body, limits, in, &len, &used);
-        if (len > used || used > piece || memcmp(in + used, data + result.used + used, piece - used) != 0
-            || (used < piece && !body.done && !result.error) || (result.error && !body.reason))
+        if (len > used || used > piece || memcmp(in + used, data + result.used + used, piece - used) != 0 ||
+            (used < piece && !body.done && !result.error) || (result.error && !body.reason))
             abort();
         memcpy(dst + result.len, in, len);
         result.len += len;
@@ -92,10 +92,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t cuts[2] = {size * data[1] / 256, 1};
     for (int i = 0; i < 2; i++) {
         struct decoded got = decode(&limits, bytes, size, cuts[i], i ? size / 256 + 1 : size + 1, got_bytes);
-        if (got.error != want.error || got.used != want.used || got.len != want.len || got.done != want.done
-            || memcmp(got_bytes, want_bytes, got.len) != 0
-            || !oribi_slice_equal(oribi_slice(got.trailers.p, got.trailers.len),
-                                  oribi_slice(want.trailers.p, want.trailers.len)))
+        if (got.error != want.error || got.used != want.used || got.len != want.len || got.done != want.done ||
+            memcmp(got_bytes, want_bytes, got.len) != 0 ||
+            !oribi_slice_equal(oribi_slice(got.trailers.p, got.trailers.len),
+                               oribi_slice(want.trailers.p, want.trailers.len)))
             abort();
         oribi_buf_deinit(&got.trailers);
     }

@@ -1,10 +1,11 @@
-/* The whole way of a connection: a worker with a C application, one end of a socket pair as its client. The input is sent at once, and again in
- * random pieces with a turn of the worker behind each; both times the same must come back.
+/* The whole way of a connection: a worker with a C application, one end of a socket pair as its client. The input is
+ * sent at once, and again in random pieces with a turn of the worker behind each; both times the same must come
+ * back.
  *
  * First byte: what is switched on. Second byte: seed of the pieces. The rest is what the client sends.
  *
- * Holds for every input: answers are well-formed and in order, one for each call and at most one refusal, which is the last; nothing is
- * answered behind a close; a client that has finished sending leaves no connection behind. */
+ * Holds for every input: answers are well-formed and in order, one for each call and at most one refusal, which is
+ * the last; nothing is answered behind a close; a client that has finished sending leaves no connection behind. */
 #include "worker/exchange.h"
 
 #include "oribi/base/error.h"

@@ -1,8 +1,8 @@
-/* The control socket's client: what an operator writes behind `ctl`, and what a server answers. Both are the input; words of the command line end at
- * line ends. (What clients send to the server is part of the target `supervision`.)
+/* The control socket's client: what an operator writes behind `ctl`, and what a server answers. Both are the input;
+ * words of the command line end at line ends. (What clients send to the server is part of the target `supervision`.)
  *
- * Holds for every input: a command line is refused in one line or becomes a command that the server knows; an answer keeps every byte
- * behind its first word. */
+ * Holds for every input: a command line is refused in one line or becomes a command that the server knows; an answer
+ * keeps every byte behind its first word. */
 #include "process/control.c"
 
 #include "ours.h"
@@ -30,7 +30,7 @@ static void check_line(const char *const *words, size_t count)
 {
     struct oribi_options options;
     char line[ORIBI_CONTROL_COMMAND_CAP];
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     oribi_options_init(&options);
     int code = oribi_control_command_parse(&options, count, words, line, error);
     if (code < 0)

@@ -1,7 +1,9 @@
-/* Our verdict on one request against that of a second, independent parser (Debian's libhttp-parser). Ours must be the stricter one: what we take,
- * the other takes too, with the same method, target, body and end; what we wait for, the other does not think complete.
+/* Our verdict on one request against that of a second, independent parser (Debian's libhttp-parser). Ours must be
+ * the stricter one: what we take, the other takes too, with the same method, target, body and end; what we wait for,
+ * the other does not think complete.
  *
- * Where they differ all the same, explained() says why, and doc/internals/differential.md in full sentences. Anything else is a finding. */
+ * Where they differ all the same, explained() says why, and doc/internals/differential.md in full sentences.
+ * Anything else is a finding. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/chunked.h"
@@ -119,14 +121,14 @@ static struct verdict ask_us(const char *p, size_t n, struct oribi_head *head)
 static bool longer_name(const char *p, size_t n)
 {
     for (size_t i = 0; i + 19 <= n; i++)
-        if (p[i] == '\n' && p[i + 18] != ':'
-            && oribi_slice_equal_fold(oribi_slice(p + i + 1, 17), ORIBI_SLICE("transfer-encoding")))
+        if (p[i] == '\n' && p[i + 18] != ':' &&
+            oribi_slice_equal_fold(oribi_slice(p + i + 1, 17), ORIBI_SLICE("transfer-encoding")))
             return true;
     return false;
 }
 
-/* A Connection of several elements. The other parser loses what follows an element that is empty, that is no token, or that is the beginning of an option it
- * knows ("c,keep-alive"), so there it is not asked. */
+/* A Connection of several elements. The other parser loses what follows an element that is empty, that is no token,
+ * or that is the beginning of an option it knows ("c,keep-alive"), so there it is not asked. */
 static bool has_connection_list(const char *p, size_t n)
 {
     for (size_t i = 0; i + 12 < n; i++) {
@@ -140,8 +142,8 @@ static bool has_connection_list(const char *p, size_t n)
     return false;
 }
 
-/* The other parser takes a tab behind a length or a coding for a part of it, though it is white space around a value as a space is (RFC 9110 5.6.3); so it is
- * shown a space for every tab. */
+/* The other parser takes a tab behind a length or a coding for a part of it, though it is white space around a value
+ * as a space is (RFC 9110 5.6.3); so it is shown a space for every tab. */
 static char *without_tabs(const char *p, size_t n)
 {
     char *text = oribi_mem_alloc(1, n + 1);
@@ -154,14 +156,17 @@ static char *without_tabs(const char *p, size_t n)
 static const char *explained(const struct theirs *t, const struct oribi_head *head, const char *p, size_t n)
 {
     switch (t->error) {
-    case HPE_INVALID_METHOD: return "it knows a list of methods, we take any token";
-    case HPE_INVALID_CONTENT_LENGTH: return head->chunked ? "it reads a trailer of that name, we drop it" : NULL;
+    case HPE_INVALID_METHOD:
+        return "it knows a list of methods, we take any token";
+    case HPE_INVALID_CONTENT_LENGTH:
+        return head->chunked ? "it reads a trailer of that name, we drop it" : NULL;
     case HPE_INVALID_TRANSFER_ENCODING:
     case HPE_UNEXPECTED_CONTENT_LENGTH:
         if (head->chunked)
             return "it reads a trailer of that name, we drop it";
         return longer_name(p, n) ? "it takes a name that begins with Transfer-Encoding for that field" : NULL;
-    default: return NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -182,7 +187,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data, size);
     char *shown = without_tabs(text, size);
     struct verdict ours = ask_us(text, size, &head);
-    /* The other parser does not say exactly where a request ends: it is shown ours to its end, and to the byte before. */
+    /* The other parser does not say exactly where a request ends: it is shown ours to its end, and to the byte
+     * before. */
     struct theirs t = ask_them(shown, ours.complete ? ours.used : size);
     if (ours.complete && ask_them(shown, ours.used - 1).verdict.complete)
         find("ended earlier by the other", &ours, &t);

@@ -1,8 +1,9 @@
-/* What a sibling puts into the queue, taken by a worker with a C application, or refused by a supervisor that has no workers any more. First byte: flags;
- * second byte: length of the file that is the second descriptor; the rest is the message.
+/* What a sibling puts into the queue, taken by a worker with a C application, or refused by a supervisor that has no
+ * workers any more. First byte: flags; second byte: length of the file that is the second descriptor; the rest is
+ * the message.
  *
- * Holds for every input: a message is taken whole or dropped with its descriptors; what comes back to the client are answers; when the client has gone,
- * nothing is left of the connection; what we give ourselves arrives as it was. */
+ * Holds for every input: a message is taken whole or dropped with its descriptors; what comes back to the client are
+ * answers; when the client has gone, nothing is left of the connection; what we give ourselves arrives as it was. */
 #include "worker/handoff.c"
 
 #include "ours.h"
@@ -25,8 +26,8 @@ enum { BYTES_MAX = 20000 };
 static struct oribi_handoff queue;
 static struct oribi_worker *worker;
 static struct oribi_options options;
-static struct oribi_listeners listeners = {
-    .items = {{.host = "localhost", .port = "80", .text = "tcp://localhost:80"}}, .count = 1};
+static struct oribi_listeners listeners = {.items = {{.host = "localhost", .port = "80", .text = "tcp://localhost:80"}},
+                                           .count = 1};
 
 static void start(void)
 {
@@ -37,7 +38,8 @@ static void start(void)
     oribi_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), ORIBI_LOG_ERROR);
     oribi_options_init(&options);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    expect(bind(fd, (struct sockaddr *)&anywhere, sizeof(sa_family_t)) == 0 && listen(fd, 1) == 0); /* unix(7): autobind */
+    /* unix(7): autobind */
+    expect(bind(fd, (struct sockaddr *)&anywhere, sizeof(sa_family_t)) == 0 && listen(fd, 1) == 0);
     listeners.items[0].fd = fd;
     expect(oribi_scoreboard_create(&board, 1) == 0 && oribi_handoff_create(&queue) == 0);
     setup.slot = board.slots;

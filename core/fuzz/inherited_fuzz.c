@@ -1,8 +1,8 @@
-/* What the environment hands down: listening sockets in three notations, and the ties of a mold. First byte: which variable; the rest is its value, for
- * LISTEN_FDS with LISTEN_FDNAMES behind a line end.
+/* What the environment hands down: listening sockets in three notations, and the ties of a mold. First byte: which
+ * variable; the rest is its value, for LISTEN_FDS with LISTEN_FDNAMES behind a line end.
  *
- * Holds for every input: what is taken are descriptors that are open, each once; a refusal is one line; our own notation written and read again
- * means the same. */
+ * Holds for every input: what is taken are descriptors that are open, each once; a refusal is one line; our own
+ * notation written and read again means the same. */
 #include "ours.h"
 
 #include "oribi/base/error.h"
@@ -26,7 +26,7 @@ static void start(void)
 
 static void check_error(int code, const char *error)
 {
-    expect(code == ORIBI_EINVAL && error[0] && strlen(error) < ORIBI_OPTIONS_ERROR_CAP);
+    expect(code == ORIBI_EINVAL && error[0] && strlen(error) < ORIBI_ERROR_TEXT_CAP);
 }
 
 static void check_items(const struct oribi_inherited *inherited)
@@ -47,7 +47,7 @@ static void round_trip(const struct oribi_inherited *inherited)
     static struct oribi_listeners listeners;
     static struct oribi_inherited again;
     static char text[ORIBI_INHERITED_TEXT_CAP];
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     listeners.count = inherited->count;
     for (uint32_t i = 0; i < inherited->count; i++) {
         const struct oribi_inherited_item *item = &inherited->items[i];
@@ -66,7 +66,7 @@ static void round_trip(const struct oribi_inherited *inherited)
 static void read_sockets(uint8_t kind)
 {
     static struct oribi_inherited inherited;
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     int code = oribi_inherited_read(&inherited, error);
     if (code < 0)
         check_error(code, error);
@@ -79,7 +79,7 @@ static void read_sockets(uint8_t kind)
 static void read_ties(void)
 {
     struct oribi__handed_down from;
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     int code = oribi__handed_down_read(&from, error);
     if (code < 0) {
         check_error(code, error);

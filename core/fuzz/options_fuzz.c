@@ -1,7 +1,8 @@
-/* Everything an operator writes: option values, command lines, addresses, trusted peers. What is accepted must be printed as text that is
- * accepted again and means the same; what is refused must say why in one line.
+/* Everything an operator writes: option values, command lines, addresses, trusted peers. What is accepted must be
+ * printed as text that is accepted again and means the same; what is refused must say why in one line.
  *
- * The input is words, separated by newlines; first all of them as a command line, then each pair as name and value, then each as an address. */
+ * The input is words, separated by newlines; first all of them as a command line, then each pair as name and value,
+ * then each as an address. */
 #include "oribi/base/buf.h"
 #include "oribi/base/error.h"
 #include "oribi/config/address.h"
@@ -22,7 +23,7 @@ static void expect(bool condition)
 
 static void check_error(int code, const char *error)
 {
-    expect(code == ORIBI_EINVAL && error[0] && strlen(error) < ORIBI_OPTIONS_ERROR_CAP && !strchr(error, '\n'));
+    expect(code == ORIBI_EINVAL && error[0] && strlen(error) < ORIBI_ERROR_TEXT_CAP && !strchr(error, '\n'));
 }
 
 /* Every option's value, printed and set anew, prints the same. */
@@ -30,7 +31,7 @@ static void check_round_trip(const struct oribi_options *options)
 {
     static char text[TEXT_CAP];
     static char again[TEXT_CAP];
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     struct oribi_options copy;
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
@@ -51,7 +52,7 @@ static void check_round_trip(const struct oribi_options *options)
 static void try_command_line(const char *const *words, size_t count)
 {
     struct oribi_options options;
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     oribi_options_init(&options);
     (void)oribi_options_set(&options, "workers", "1", error); /* spares counting the CPUs */
     int code = oribi_options_parse(&options, count, words, error);
@@ -69,7 +70,7 @@ static void try_command_line(const char *const *words, size_t count)
 static void try_pair(const char *name, const char *value)
 {
     struct oribi_options options;
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     oribi_options_init(&options);
     int code = oribi_options_set(&options, name, value, error);
     if (code < 0)
@@ -84,7 +85,7 @@ static void try_address(const char *text)
 {
     struct oribi_address address;
     struct oribi_address again;
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     int code = oribi_address_parse(text, &address, error);
     if (code < 0) {
         check_error(code, error);
@@ -101,7 +102,7 @@ static void try_trust(char *const *words, size_t count)
 {
     static struct oribi_trust trust;
     struct oribi_text_list list = {(char **)words, count};
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     int code = oribi_trust_parse(&list, &trust, error);
     if (code < 0)
         check_error(code, error);

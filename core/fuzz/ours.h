@@ -18,7 +18,7 @@ enum { OURS_FDS_MAX = 4 };
 #define expect(condition)                                                                                              \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
-            (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                             \
+            (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                              \
             abort();                                                                                                   \
         }                                                                                                              \
     } while (0)

@@ -19,18 +19,18 @@ static bool slices_equal(struct oribi_slice a, struct oribi_slice b)
 
 static bool heads_equal(const struct oribi_head *a, const struct oribi_head *b)
 {
-    bool same = slices_equal(a->method, b->method) && slices_equal(a->target, b->target)
-                && slices_equal(a->path, b->path) && slices_equal(a->query, b->query) && slices_equal(a->host, b->host)
-                && slices_equal(a->port, b->port) && a->minor == b->minor && a->is_head == b->is_head
-                && a->chunked == b->chunked && a->keep_alive == b->keep_alive
-                && a->expect_continue == b->expect_continue && a->upgrade == b->upgrade && a->has_body == b->has_body
-                && a->content_length == b->content_length && a->dropped_count == b->dropped_count
-                && a->field_count == b->field_count;
+    bool same = slices_equal(a->method, b->method) && slices_equal(a->target, b->target) &&
+                slices_equal(a->path, b->path) && slices_equal(a->query, b->query) && slices_equal(a->host, b->host) &&
+                slices_equal(a->port, b->port) && a->minor == b->minor && a->is_head == b->is_head &&
+                a->chunked == b->chunked && a->keep_alive == b->keep_alive &&
+                a->expect_continue == b->expect_continue && a->upgrade == b->upgrade && a->has_body == b->has_body &&
+                a->content_length == b->content_length && a->dropped_count == b->dropped_count &&
+                a->field_count == b->field_count;
     for (uint32_t i = 0; same && i < a->field_count; i++) {
         const struct oribi_field *x = &a->fields[i];
         const struct oribi_field *y = &b->fields[i];
-        same = x->id == y->id && slices_equal(oribi_slice(x->name, x->name_len), oribi_slice(y->name, y->name_len))
-               && slices_equal(oribi_slice(x->value, x->value_len), oribi_slice(y->value, y->value_len));
+        same = x->id == y->id && slices_equal(oribi_slice(x->name, x->name_len), oribi_slice(y->name, y->name_len)) &&
+               slices_equal(oribi_slice(x->value, x->value_len), oribi_slice(y->value, y->value_len));
     }
     return same;
 }
@@ -38,11 +38,11 @@ static bool heads_equal(const struct oribi_head *a, const struct oribi_head *b)
 /* What must hold of every accepted head, whatever was sent. */
 static void check_head(const struct oribi_head *head, ssize_t len, size_t size, const struct oribi_limits *limits)
 {
-    bool good = (size_t)len <= size && len <= (ssize_t)limits->head_bytes_max && head->method.n > 0
-                && head->method.n <= ORIBI_METHOD_BYTES_MAX && head->target.n <= limits->target_bytes_max
-                && head->field_count <= limits->fields_max && (head->minor == 0 || head->minor == 1)
-                && (head->chunked ? head->minor == 1 && head->content_length == -1
-                                  : head->content_length >= 0 && head->content_length <= limits->body_bytes_max);
+    bool good = (size_t)len <= size && len <= (ssize_t)limits->head_bytes_max && head->method.n > 0 &&
+                head->method.n <= ORIBI_METHOD_BYTES_MAX && head->target.n <= limits->target_bytes_max &&
+                head->field_count <= limits->fields_max && (head->minor == 0 || head->minor == 1) &&
+                (head->chunked ? head->minor == 1 && head->content_length == -1
+                               : head->content_length >= 0 && head->content_length <= limits->body_bytes_max);
     for (uint32_t i = 0; good && i < head->field_count; i++) {
         const struct oribi_field *field = &head->fields[i];
         good = field->name_len > 0 && !memchr(field->name, ':', field->name_len);

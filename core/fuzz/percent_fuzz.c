@@ -1,4 +1,5 @@
-/* Percent-decoding: no input may crash it or make it write beyond its bytes, in place or elsewhere, and what it gives is what the escapes say. */
+/* Percent-decoding: no input may crash it or make it write beyond its bytes, in place or elsewhere, and what it
+ * gives is what the escapes say. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/percent.h"

@@ -1,4 +1,5 @@
-/* PROXY headers: no input may crash the parser, no cut may change the verdict, and what it names is always an address. */
+/* PROXY headers: no input may crash the parser, no cut may change the verdict, and what it names is always an
+ * address. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/proxy.h"

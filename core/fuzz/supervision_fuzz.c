@@ -1,8 +1,9 @@
-/* A supervisor to whom everybody lies: records that its molds and workers send, lines on its control socket, signals, deaths, time. The
- * processes are not real: what would start or end one is defined below and notes it.
+/* A supervisor to whom everybody lies: records that its molds and workers send, lines on its control socket,
+ * signals, deaths, time. The processes are not real: what would start or end one is defined below and notes it.
  *
- * The input is a list of happenings, one byte each and what belongs to it. Holds for every input: it comes to rest after each of them, signals nobody but
- * single processes, removes no file but its own socket, and leaves neither descriptors nor memory behind. */
+ * The input is a list of happenings, one byte each and what belongs to it. Holds for every input: it comes to rest
+ * after each of them, signals nobody but single processes, removes no file but its own socket, and leaves neither
+ * descriptors nor memory behind. */
 #include "ours.h"
 
 #include "oribi/base/log.h"
@@ -24,14 +25,14 @@ enum { TURNS_MAX = 5000, CLIENTS = 10, FIRST_PID = 5000000, HAPPENINGS_MAX = 200
 static struct oribi_supervisor *supervisor;
 static char socket_path[64];
 static int null_fd;
-static int32_t last_pid;     /* of a process that was started; they are numbered */
-static int32_t dead_pid;     /* what the next look for the dead finds; 0: nobody */
+static int32_t last_pid; /* of a process that was started; they are numbered */
+static int32_t dead_pid; /* what the next look for the dead finds; 0: nobody */
 static int dead_status;
-static int child_fds[8];     /* ends that a started program would hold; -1: none */
+static int child_fds[8]; /* ends that a started program would hold; -1: none */
 static uint32_t child_count;
 static int clients[CLIENTS]; /* of the control socket; -1: none */
 static bool fork_fails;
-static bool running;         /* an input; what the fuzzer itself does is its business */
+static bool running; /* an input; what the fuzzer itself does is its business */
 
 /* --- instead of processes --- */
 
@@ -166,7 +167,7 @@ static void message(struct bytes *in)
 
 static void signal_comes(struct bytes *in)
 {
-    static const int numbers[] = {SIGTERM, SIGQUIT,  SIGINT,  SIGTTIN, SIGTTOU, SIGUSR1,
+    static const int numbers[] = {SIGTERM, SIGQUIT,  SIGINT, SIGTTIN, SIGTTOU, SIGUSR1,
                                   SIGUSR2, SIGWINCH, SIGHUP, SIGCHLD, 0};
     oribi__supervisor_signal(supervisor, numbers[next_byte(in) % (sizeof(numbers) / sizeof(numbers[0]))]);
 }
@@ -254,7 +255,7 @@ static void begin(struct oribi_options *options, uint8_t choice)
 {
     static char *argv[] = {(char *)"oribi", NULL};
     struct oribi_supervisor_setup setup = {.options = options, .program = "oribi", .argv = argv};
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     oribi_options_init(options);
     expect(oribi_options_set(options, "workers", choice & 1 ? "1" : "3", error) == 0);
     expect(oribi_options_set(options, "control", socket_path, error) == 0);

@@ -7,7 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The child's wait status; its exit code is what `body` returns. A child that takes longer than 20 s is ended by its own alarm. */
+/* The child's wait status; its exit code is what `body` returns. A child that takes longer than 20 s is ended by its
+ * own alarm. */
 __attribute__((unused)) static int run_child(int (*body)(void *), void *data)
 {
     int status = -1;

@@ -30,8 +30,8 @@ __attribute__((unused)) static struct guard guard_map_(size_t n, int at_end)
         body = page;
     struct guard guard = {.n = n, .map_len = body + 2 * page};
     guard.map = mmap(NULL, guard.map_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (guard.map == MAP_FAILED || mprotect(guard.map, page, PROT_NONE) != 0
-        || mprotect(guard.map + page + body, page, PROT_NONE) != 0) {
+    if (guard.map == MAP_FAILED || mprotect(guard.map, page, PROT_NONE) != 0 ||
+        mprotect(guard.map + page + body, page, PROT_NONE) != 0) {
         perror("guard");
         exit(2);
     }

@@ -1,4 +1,5 @@
-/* For tests that ask for more memory than there is: a sanitizer's allocator must give NULL then, as malloc does, instead of ending the test. */
+/* For tests that ask for more memory than there is: a sanitizer's allocator must give NULL then, as malloc does,
+ * instead of ending the test. */
 #ifndef ORIBI_TEST_HUGE_H
 #define ORIBI_TEST_HUGE_H
 

@@ -110,8 +110,7 @@ __attribute__((unused)) static bool tap_is_slice_(struct oribi_slice got, const 
 #define ok_named(condition, ...) tap_ok_((condition) ? true : false, __FILE__, __LINE__, __VA_ARGS__)
 
 /* Integers of any type (compared as long long); both are printed when they differ. */
-#define ok_eq(got, want)                                                                                               \
-    tap_ok_eq_((long long)(got), (long long)(want), __FILE__, __LINE__, #got " == " #want)
+#define ok_eq(got, want) tap_ok_eq_((long long)(got), (long long)(want), __FILE__, __LINE__, #got " == " #want)
 
 /* NUL-terminated strings; NULL equals only NULL. */
 #define is_str(got, want) tap_is_str_((got), (want), __FILE__, __LINE__, #got " is " #want)

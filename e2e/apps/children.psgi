@@ -1,5 +1,5 @@
-# Forks at every place where the server runs code of the application, and the child comes back from there. children.ru is
-# its twin.
+# Forks at every place where the server runs code of the application, and the child comes back from there. children.ru
+# is its twin.
 use strict;
 use warnings;
 

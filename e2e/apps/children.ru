@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Forks at every place where the server runs code of the application, and the child comes back from there. children.psgi is
-# its twin.
+# Forks at every place where the server runs code of the application, and the child comes back from there. children.psgi
+# is its twin.
 module Forks
   NOTES = File.join(ENV.fetch("E2E_DIR"), "forks")
   OPENED = []

@@ -3,7 +3,8 @@ use warnings;
 use POSIX ();
 use Plack::Request ();
 
-# An application that does with descriptors what libraries do that believe to be alone in their process; descriptors.ru is its twin.
+# An application that does with descriptors what libraries do that believe to be alone in their process; descriptors.ru
+# is its twin.
 
 sub range { my ($request) = @_; return $request->param('from') .. $request->param('to') }
 

@@ -2,8 +2,8 @@
 
 require "fiddle"
 
-# An application that does with descriptors what libraries do that believe to be alone in their process; descriptors.psgi is its twin.
-# Ruby itself never closes 0 to 2, the C library does.
+# An application that does with descriptors what libraries do that believe to be alone in their process;
+# descriptors.psgi is its twin. Ruby itself never closes 0 to 2, the C library does.
 module DescriptorsApp
   INT = Fiddle::TYPE_INT
   CLOSE = Fiddle::Function.new(Fiddle.dlopen(nil)["close"], [INT], INT)

@@ -2,7 +2,8 @@
 
 require_relative "example"
 
-# One pass through the message board in a real browser: read, post, a picture, what must not be taken for HTML, the stream, delete.
+# One pass through the message board in a real browser: read, post, a picture, what must not be taken for HTML, the
+# stream, delete.
 class BoardBrowserTest < Minitest::Test
   include E2E::BrowserExample
 

@@ -2,7 +2,8 @@
 
 require_relative "example"
 
-# Two people in a real browser: what one says the other sees, by WebSocket and by server-sent events, and also after the server was reloaded.
+# Two people in a real browser: what one says the other sees, by WebSocket and by server-sent events, and also after the
+# server was reloaded.
 class ChatBrowserTest < Minitest::Test
   include E2E::BrowserExample
 

@@ -1,14 +1,15 @@
-/* Clients that never stop asking while a server is restarted below them, and that know when a request was lost. One thread each, blocking
- * sockets, so that what a client does reads like what a client is.
+/* Clients that never stop asking while a server is restarted below them, and that know when a request was lost. One
+ * thread each, blocking sockets, so that what a client does reads like what a client is.
  *
- *   load ADDRESS CLIENTS REQUESTS RATE        ADDRESS: 127.0.0.1:PORT or a path; RATE: requests a second of all together, 0: as fast as it goes
+ *   load ADDRESS CLIENTS REQUESTS RATE    ADDRESS: 127.0.0.1:PORT or a path; RATE: requests a second, 0: no limit
  *
- * Half of the clients keep their connection, half open one for each request. A request is lost when it was sent on a fresh connection, or on
- * a kept one that the server had not announced to close, and no full and right answer came. A kept connection that is found closed before a
- * request is sent loses nothing: the client opens a new one. Nothing is ever sent twice.
+ * Half of the clients keep their connection, half open one for each request. A request is lost when it was sent on a
+ * fresh connection, or on a kept one that the server had not announced to close, and no full and right answer came.
+ * A kept connection that is found closed before a request is sent loses nothing: the client opens a new one. Nothing
+ * is ever sent twice.
  *
- * At the end of the input, or after REQUESTS requests (0: no end of its own), it writes a line "lost MS KIND WORKER REASON" for each lost request, MS being
- * the monotonic clock, and then one line of JSON. */
+ * At the end of the input, or after REQUESTS requests (0: no end of its own), it writes a line "lost MS KIND WORKER
+ * REASON" for each lost request, MS being the monotonic clock, and then one line of JSON. */
 #define _GNU_SOURCE
 #include "../../bench/load/http_client.h"
 

@@ -1,7 +1,9 @@
-/* A heap that fails once: loaded before the C library (ld.so(8), LD_PRELOAD), it counts the allocations that our own extension asks for, in all
- * processes of a server together, and lets one of them fail. What the interpreters ask for themselves is not touched.
+/* A heap that fails once: loaded before the C library (ld.so(8), LD_PRELOAD), it counts the allocations that our own
+ * extension asks for, in all processes of a server together, and lets one of them fail. What the interpreters ask
+ * for themselves is not touched.
  *
- * The test and the processes share the plan, a file that SCARCE_HEAP names: it is mapped, so that the test sets and reads it while they run. */
+ * The test and the processes share the plan, a file that SCARCE_HEAP names: it is mapped, so that the test sets and
+ * reads it while they run. */
 #define _GNU_SOURCE /* RTLD_NEXT, dl_iterate_phdr(3) */
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -20,7 +22,8 @@ enum { PLACES = 5, FRAMES_MAX = 16 };
 struct plan {
     _Atomic uint64_t tried;   /* allocations so far */
     _Atomic uint64_t fail_at; /* the one that fails; 0: none */
-    /* Where it failed: addresses behind the innermost calls in the extension, from its start; the first is in base/mem.c. 0: none has failed. */
+    /* Where it failed: addresses behind the innermost calls in the extension, from its start; the first is in
+     * base/mem.c. 0: none has failed. */
     _Atomic uint64_t places[PLACES];
 };
 

@@ -3,9 +3,9 @@
 require_relative "../support"
 require_relative "../support/every_request"
 
-# A whole server under valgrind's memcheck, all its processes: requests of every kind, the application's mistakes, a call that lasts, a reload, the
-# control socket, a stop. Not one invalid access, value nobody has written, or lost block may come from our code; what the interpreters do by
-# themselves is in tools/sanitize/memcheck.supp, with the reasons.
+# A whole server under valgrind's memcheck, all its processes: requests of every kind, the application's mistakes, a
+# call that lasts, a reload, the control socket, a stop. Not one invalid access, value nobody has written, or lost block
+# may come from our code; what the interpreters do by themselves is in tools/sanitize/memcheck.supp, with the reasons.
 class MemcheckTest < Minitest::Test
   SUPPRESSIONS = File.join(E2E::ROOT, "tools/sanitize/memcheck.supp")
   # Ruby jumps over its whole stack once at its start.

@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
 module E2E
-  # A few clients that ask for a page until they are told to stop, half of them on kept connections. A request is lost when it was sent on a fresh
-  # connection, or on one that the server had not announced to close, and no full answer came, or one with an error.
+  # A few clients that ask for a page until they are told to stop, half of them on kept connections. A request is lost
+  # when it was sent on a fresh connection, or on one that the server had not announced to close, and no full answer
+  # came, or one with an error.
   class Askers
     attr_reader :lost
 

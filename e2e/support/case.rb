@@ -20,7 +20,8 @@ module E2E
         @env = env
       end
 
-      # Started by the first test that wants it. Descriptors are counted after a few requests have opened what stays open.
+      # Started by the first test that wants it. Descriptors are counted after a few requests have opened what stays
+      # open.
       def server
         STARTING.synchronize do # threads of a test ask too, and all of them wait for the one start
           return @server if @server
@@ -113,7 +114,8 @@ module E2E
       one.start
     end
 
-    # For several addresses: listeners are opened one after another, and the first may accept before the next is there. An answer comes when all are.
+    # For several addresses: listeners are opened one after another, and the first may accept before the next is there.
+    # An answer comes when all are.
     def start_serving(...) = start(...).tap { |one| assert_alive(one) }
 
     def run_to_end(*options, **more)

@@ -13,7 +13,8 @@ module E2E
     # How many connections of those wanted this machine lets one process have.
     def self.possible(count) = [count, Process.getrlimit(:NOFILE)[1] - SPARE].min
 
-    # What became of one kind: how many were opened, ended by the server before their time, and answered well and badly in the end.
+    # What became of one kind: how many were opened, ended by the server before their time, and answered well and badly
+    # in the end.
     Tally = Struct.new(:opened, :ended, :good, :bad)
 
     def initialize(address, heads: 0, bodies: 0, readers: 0, idle: 0, target: nil)

@@ -1,13 +1,15 @@
 # frozen_string_literal: true
 
 module E2E
-  # From then on a call is long: the worker starts its helper, or wakes it (ORIBI_LONG_US, core/src/worker/exchange.h, and as much again).
+  # From then on a call is long: the worker starts its helper, or wakes it (ORIBI_LONG_US, core/src/worker/exchange.h,
+  # and as much again).
   LONG_CALL_SECONDS = 0.002
 
-  # Calls that stay inside the application until the test lets them go: /gate of e2e/apps makes NAME.entered and waits for NAME.open, both in
-  # the server's folder.
+  # Calls that stay inside the application until the test lets them go: /gate of e2e/apps makes NAME.entered and waits
+  # for NAME.open, both in the server's folder.
   module Gates
-    # A client whose request is inside the application, for so long that the call counts as a long one however soon the gate is opened.
+    # A client whose request is inside the application, for so long that the call counts as a long one however soon the
+    # gate is opened.
     def enter_gate(server, name)
       client = connect(server)
       client.request("GET", "/gate?name=#{name}")

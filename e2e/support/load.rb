@@ -8,7 +8,8 @@ module E2E
     SOURCE = File.join(ROOT, "e2e/load/load.c")
     BINARY = File.join(ROOT, "build/e2e/load")
 
-    # A request without its answer: when (ms of the monotonic clock), on a fresh or kept connection, which worker had it (0: unknown), why.
+    # A request without its answer: when (ms of the monotonic clock), on a fresh or kept connection, which worker had it
+    # (0: unknown), why.
     Lost = Struct.new(:at_ms, :kind, :worker, :reason)
 
     # requests: of all clients together. rate: requests a second of all together, 0: as many as can be.

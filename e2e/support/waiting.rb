@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module E2E
-  # Waiting ends with the condition; the deadline only turns a hang into a failure, and is long enough for a machine that is busy with something else.
+  # Waiting ends with the condition; the deadline only turns a hang into a failure, and is long enough for a machine
+  # that is busy with something else.
   DEADLINE = 30
 
   Timeout = Class.new(StandardError)

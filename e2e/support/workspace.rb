@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module E2E
-  # A folder with an application and a config file that a test changes while the server runs, in the language of the command under test.
+  # A folder with an application and a config file that a test changes while the server runs, in the language of the
+  # command under test.
   class Workspace
     attr_reader :dir
 
@@ -18,7 +19,8 @@ module E2E
     def open_gate = FileUtils.touch(gate_path)
     def notes = File.exist?(notes_path) ? File.readlines(notes_path, chomp: true) : []
 
-    # An application whose answer to everything is `text`, but for some paths; a call of /gate ends when the gate is open.
+    # An application whose answer to everything is `text`, but for some paths; a call of /gate ends when the gate is
+    # open.
     def write_app(text, ruby: "", perl: "")
       File.write(app, RUBY ? ruby_app(text, ruby) : perl_app(text, perl))
     end

@@ -4,8 +4,8 @@ require "fileutils"
 require "sqlite3"
 
 module Board
-  # The messages, in one SQLite file. A connection must not cross a fork, so each process opens its own when it first needs one;
-  # within a process the threads take turns.
+  # The messages, in one SQLite file. A connection must not cross a fork, so each process opens its own when it first
+  # needs one; within a process the threads take turns.
   class Store
     SCHEMA = <<~SQL
       create table if not exists messages(

@@ -8,8 +8,9 @@ use Chat::Journal ();
 use Chat::Peer ();
 use Chat::Room ();
 
-# The Perl twin of examples/chat, whose page it serves: WebSockets and server-sent events on a server whose workers make one call at a time.
-# Each long-lived connection is given to a process of its own within its call, and the worker goes on with the next request at once.
+# The Perl twin of examples/chat, whose page it serves: WebSockets and server-sent events on a server whose workers make
+# one call at a time. Each long-lived connection is given to a process of its own within its call, and the worker goes
+# on with the next request at once.
 
 my $journal = Chat::Journal->new($ENV{CHAT_JOURNAL} || "$DIR/tmp/journal");
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# A chat and an echo: WebSockets and server-sent events on a server whose workers make one call at a time. Each of the long-lived
-# connections leaves the server within its call, and the worker goes on with the next request at once.
+# A chat and an echo: WebSockets and server-sent events on a server whose workers make one call at a time. Each of the
+# long-lived connections leaves the server within its call, and the worker goes on with the next request at once.
 require "uri"
 require_relative "lib/journal"
 require_relative "lib/peer"
@@ -26,7 +26,8 @@ own_origin = lambda do |env|
   origin.split("://", 2).last == env["HTTP_HOST"]
 end
 
-# Answers as `accepted` does when the request is a WebSocket's, or says what is wrong with it. HTTP/1.0 knows no upgrade (RFC 9110 7.8).
+# Answers as `accepted` does when the request is a WebSocket's, or says what is wrong with it. HTTP/1.0 knows no upgrade
+# (RFC 9110 7.8).
 socket = lambda do |env, &accepted|
   wanted = WebSocket::Driver.websocket?(env) && env["SERVER_PROTOCOL"] == "HTTP/1.1" &&
            env["HTTP_SEC_WEBSOCKET_KEY"] && env["HTTP_SEC_WEBSOCKET_VERSION"] == "13"

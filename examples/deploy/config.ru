@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Something to deploy: a page, and the check that a load balancer asks. /ready turns red when a stop is announced (drain_delay), while requests are still
-# welcome; workers that are only replaced, at a reload, stay green.
+# Something to deploy: a page, and the check that a load balancer asks. /ready turns red when a stop is announced
+# (drain_delay), while requests are still welcome; workers that are only replaced, at a reload, stay green.
 run lambda { |env|
   case env["PATH_INFO"]
   when "/ready"

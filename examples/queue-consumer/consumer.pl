@@ -39,7 +39,8 @@ sub perform {
     return uc $text;
 }
 
-# A file in new/ is a job. To rename it into work/ is to claim it, which only one worker can do; its result goes to done/.
+# A file in new/ is a job. To rename it into work/ is to claim it, which only one worker can do; its result goes to
+# done/.
 package FolderQueue;
 
 sub new {

@@ -5,7 +5,8 @@
 require "fileutils"
 require "oribi/prefork"
 
-# A file in new/ is a job. To rename it into work/ is to claim it, which only one worker can do; its result goes to done/.
+# A file in new/ is a job. To rename it into work/ is to claim it, which only one worker can do; its result goes to
+# done/.
 class FolderQueue
   def initialize(folder)
     @new, @work, @done = %w[new work done].map { |name| File.join(folder, name) }

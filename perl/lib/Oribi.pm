@@ -19,7 +19,8 @@ sub Oribi::Listeners::CLONE_SKIP  {1}
 sub Oribi::Worker::CLONE_SKIP     {1}
 sub Oribi::Core::Process::CLONE_SKIP {1}
 
-# What a call dies with that has run for longer than call_timeout. Not caught it becomes a 504. Its text says where the call stood, innermost first.
+# What a call dies with that has run for longer than call_timeout. Not caught it becomes a 504. Its text says where the
+# call stood, innermost first.
 package Oribi::CallTimeout {
     our $VERSION = '0.100';
     use overload '""' => sub { $_[0]{text} }, fallback => 1;

@@ -83,7 +83,8 @@ subtest 'unix socket' => sub {
     is env_of(request($server, "GET / HTTP/1.1\r\nHost: test:8080\r\n\r\n"))->{SERVER_PORT}, 8080;
 };
 
-# The templates of environments with and without an address: each shape is met three times, so that it is made, copied and met again.
+# The templates of environments with and without an address: each shape is met three times, so that it is made, copied
+# and met again.
 subtest 'unix socket behind a trusted proxy' => sub {
     my $server = serve(\&dump_app, bind => 'unix', trusted_proxies => 'unix');
     my %head = (
@@ -163,7 +164,8 @@ subtest 'an application may write to everything, and the next request sees none 
     is $seen[3], $seen[0];
 };
 
-# Environments are copied by shape, the order of known fields; each of these is met often enough to be kept, and never mixed up.
+# Environments are copied by shape, the order of known fields; each of these is met often enough to be kept, and never
+# mixed up.
 subtest 'shapes' => sub {
     my $server = serve(\&dump_app);
     my @known = qw(Accept Accept-Charset Accept-Encoding Accept-Language Authorization Cache-Control Cookie DNT Forwarded If-Match

@@ -147,7 +147,8 @@ subtest 'what goes wrong' => sub {
         my $res = get($server, "/$route");
         is $res->{status}, $status, $route;
         is $res->{complete}, $complete, "$route: " . ($complete ? 'complete' : 'cut');
-        ok wait_until("the log to say $words", sub { substr($server->log_text, $mark) =~ $words }); # the answer may be there before it
+        # the answer may be there before it
+        ok wait_until("the log to say $words", sub { substr($server->log_text, $mark) =~ $words });
     }
     is body('twice'), 'first';
     like body('died'), qr/the responder was called twice|request has ended/;

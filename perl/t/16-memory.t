@@ -56,7 +56,8 @@ my %ROUTE = (
         [200, [@TEXT], [$pages * 4096 . ' ' . @fds]];
     },
 );
-# The helper thread has a descriptor of its own, once a worker and not once a request; it comes with the first slow call, whenever that is.
+# The helper thread has a descriptor of its own, once a worker and not once a request; it comes with the first slow
+# call, whenever that is.
 my $server = serve(sub { my ($env) = @_; $ROUTE{ substr $env->{PATH_INFO}, 1 }->($env) }, lint => 0, verbose => 0, body_memory_max => '4K', helper => 'off');
 
 my $client = $server->connect;
@@ -90,7 +91,8 @@ sub round {
         ask($route, $i % 3 ? undef : 'b' x ($i % 2 ? 100 : 5000));
     }
 }
-# A connection that we have left is closed when the server hears of it, which is soon and not at once: asked until nothing changes any more.
+# A connection that we have left is closed when the server hears of it, which is soon and not at once: asked until
+# nothing changes any more.
 sub settled {
     my ($memory, $fds, $same) = (0, 0, 0);
     my $end = time + 10;

@@ -8,7 +8,8 @@ use Plack::Builder;
 use Plack::Util ();
 use Test::More;
 
-# Bodies that only say what they can do when they are asked, as those of Plack::Util::inline_object, and Plack's own middleware around every kind of body.
+# Bodies that only say what they can do when they are asked, as those of Plack::Util::inline_object, and Plack's own
+# middleware around every kind of body.
 
 my $closed = 0;
 

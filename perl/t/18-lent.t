@@ -8,8 +8,8 @@ use OribiTest;
 use Scalar::Util qw(blessed readonly reftype weaken);
 use Test::More;
 
-# Some values of the environment are lent to one request after the other instead of being made anew. Whatever a request does to one of them, and keeps of
-# it, the next finds them as the first one did.
+# Some values of the environment are lent to one request after the other instead of being made anew. Whatever a request
+# does to one of them, and keeps of it, the next finds them as the first one did.
 
 {
     package Tied;

@@ -11,15 +11,16 @@ use OribiTest;
 use Plack::Middleware::Lint;
 use Plack::Test::Suite;
 
-# Plack's own suite through Plack::Handler::Oribi: over TCP and a unix socket, as an HTTP/1.1 client that keeps its connection, one that does
-# not, and as an HTTP/1.0 client.
+# Plack's own suite through Plack::Handler::Oribi: over TCP and a unix socket, as an HTTP/1.1 client that keeps its
+# connection, one that does not, and as an HTTP/1.0 client.
 
 my $app = Plack::Middleware::Lint->wrap(Plack::Test::Suite->test_app_handler);
 
 sub bytes_of {
     my ($req, $version, $persistent) = @_;
     my $uri = $req->uri;
-    $req->header(Host => $uri->host . ':' . $uri->port) if $version eq '1.1' || $uri->port == 80;    # a unix socket has no port to tell
+    # a unix socket has no port to tell
+    $req->header(Host => $uri->host . ':' . $uri->port) if $version eq '1.1' || $uri->port == 80;
     $req->header(Connection => 'close') if $version eq '1.1' && !$persistent;
     $req->content_length(length $req->content) if length $req->content;
     return join '', $req->method, ' ', $uri->path_query, " HTTP/$version\r\n", $req->headers->as_string("\r\n"), "\r\n", $req->content;

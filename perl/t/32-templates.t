@@ -18,7 +18,8 @@ sub file {
     return "$dir/$name";
 }
 
-# Serves `setup` followed by an application that renders with the code in `render`; `compiler` is the function that compiles.
+# Serves `setup` followed by an application that renders with the code in `render`; `compiler` is the function that
+# compiles.
 sub check {
     my ($module, $name, $template, $compiler, $setup, $render) = @_;
     SKIP: {

@@ -9,8 +9,8 @@ use Plack::Loader;
 use Plack::Test;
 use Test::More;
 
-# A worker that its application ends (psgix.harakiri.commit) answers the request it is in, and nothing else: what it holds goes to another, or to
-# the one that replaces it.
+# A worker that its application ends (psgix.harakiri.commit) answers the request it is in, and nothing else: what it
+# holds goes to another, or to the one that replaces it.
 
 my $dir = File::Temp->newdir;
 my $app = "$dir/app.psgi";

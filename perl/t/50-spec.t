@@ -182,7 +182,8 @@ sub check_response {
     return;
 }
 
-# Cases whose application is not ours to play: interim answers have a test of their own, sockets that left the core write for themselves.
+# Cases whose application is not ours to play: interim answers have a test of their own, sockets that left the core
+# write for themselves.
 sub is_playable {
     my ($case) = @_;
     return 0 if !defined $case->{code} || ($case->{detached} || 'no') eq 'yes';

@@ -12,7 +12,8 @@ use Socket ();
 use Test::More;
 use Time::HiRes ();
 
-# Oribi::Prefork. Managers are programs of their own; each note of theirs is one line of a file. Waiting ends with a condition.
+# Oribi::Prefork. Managers are programs of their own; each note of theirs is one line of a file. Waiting ends with a
+# condition.
 
 my @PERL = ($^X, map { '-I' . Cwd::abs_path($_) } grep { !ref && -d } @INC);
 my $COMMAND = Cwd::abs_path(-e 'blib/script/oribi-psgi' ? 'blib/script/oribi-psgi' : 'bin/oribi-psgi');

@@ -1,16 +1,19 @@
-/* What the C files of the Perl binding share. A binding converts: request to env, the application's answer to a reply of the core.
+/* What the C files of the Perl binding share. A binding converts: request to env, the application's answer to a
+ * reply of the core.
  *
  *   worker.c  the loop: take, call the application, answer; every way out of a call
  *   env.c     the PSGI environment of a request
  *   lent.c    its handles and arrays, lent to one environment after the other
- *   lazy.c    psgix.io, psgix.informational and oribi.extend_deadline, made when they are first looked at; how closures find their call
+ *   lazy.c    psgix.io, psgix.informational and oribi.extend_deadline, made when they are first looked at; how
+ *             closures find their call
  *   reply.c   a response of any shape becomes a reply
  *   body.c    bodies that are handles or objects, and the writer of streamed answers
  *   frames.c  where a call stands that has to be given up
  *   signals.c the program's own handlers, and the traps of a manager
  *
- * Perl code may die or exit at any line that can run it: Perl then jumps over our frames. No core function is ever among them, since the core
- * calls nobody back, and whatever must be undone afterwards stands in struct psgi_worker, where worker.c finds it. */
+ * Perl code may die or exit at any line that can run it: Perl then jumps over our frames. No core function is ever
+ * among them, since the core calls nobody back, and whatever must be undone afterwards stands in struct psgi_worker,
+ * where worker.c finds it. */
 #ifndef ORIBI_PERL_BINDING_H
 #define ORIBI_PERL_BINDING_H
 
@@ -78,9 +81,9 @@ enum { PSGI_SHAPES = 16, PSGI_SHAPE_FIELDS = 32 };
 
 /* The environment of requests of one shape: all keys and no value yet. */
 struct psgi_template {
-    HV *env; /* NULL: none was made */
+    HV *env;                                           /* NULL: none was made */
     uint8_t order[PSGI_KEY_COUNT + PSGI_SHAPE_FIELDS]; /* env.c's place of each entry, as they lie in the table */
-    bool ordered; /* copies keep that order */
+    bool ordered;                                      /* copies keep that order */
 };
 
 struct psgi_shape {
@@ -145,34 +148,35 @@ struct psgi_lent {
 struct psgi_worker {
     struct oribi_worker *core;
     struct oribi_process *process; /* ties to the supervisor; NULL for a worker that has none */
-    struct oribi_title title; /* of the process */
-    struct oribi_warmup *warmup; /* while it lasts, else NULL */
-    bool early_hints;        /* psgix.informational is offered */
-    SV *self;    /* the scalar that owns this struct; not counted */
-    SV *app;     /* the code reference; counted */
-    SV *answer;  /* code of ours that is called inside an eval; counted */
-    SV *signals; /* the same */
-    SV *close;   /* the same */
+    struct oribi_title title;      /* of the process */
+    struct oribi_warmup *warmup;   /* while it lasts, else NULL */
+    bool early_hints;              /* psgix.informational is offered */
+    SV *self;                      /* the scalar that owns this struct; not counted */
+    SV *app;                       /* the code reference; counted */
+    SV *answer;                    /* code of ours that is called inside an eval; counted */
+    SV *signals;                   /* the same */
+    SV *close;                     /* the same */
     void *interpreter;
-    void *stack; /* the PERL_SI on which it calls the application */
+    void *stack;       /* the PERL_SI on which it calls the application */
     char stands[4096]; /* where the call stood when its deadline passed, innermost first … */
     size_t stands_len; /* … 0: nothing is known */
 
     /* the current call */
     struct oribi_req *req; /* NULL in state NONE */
     enum psgi_state state;
-    UV serial;        /* of the call: closures of an earlier one are stale */
+    UV serial;                       /* of the call: closures of an earlier one are stale */
     bool looked_at[PSGI_LAZY_COUNT]; /* what the application has read of lazy.c's values */
-    unsigned classes_loaded; /* bits of lazy.c's socket_classes, of this interpreter */
-    bool responded;   /* the responder of a delayed answer was called */
-    IV write_count;   /* calls of its writer */
-    bool harakiri;    /* the application asked for this worker's end */
-    bool harakiri_unclear; /* … or not: its value died when it was asked; of this call */
-    bool after;       /* the request has ended, and the application runs on */
-    SV *open_body;    /* an object whose close() is owed; counted */
+    unsigned classes_loaded;         /* bits of lazy.c's socket_classes, of this interpreter */
+    bool responded;                  /* the responder of a delayed answer was called */
+    IV write_count;                  /* calls of its writer */
+    bool harakiri;                   /* the application asked for this worker's end */
+    bool harakiri_unclear;           /* … or not: its value died when it was asked; of this call */
+    bool after;                      /* the request has ended, and the application runs on */
+    SV *open_body;                   /* an object whose close() is owed; counted */
 
     /* env.c */
-    struct psgi_template templates[2][2]; /* of our keys alone: whether the client has an address, whether a few fields have room or a browser's */
+    /* of our keys alone: whether the client has an address, whether a few fields have room or a browser's */
+    struct psgi_template templates[2][2];
     struct psgi_shape shapes[PSGI_SHAPES];
     bool multiprocess;
     SV *keys[PSGI_KEY_COUNT];
@@ -203,7 +207,8 @@ enum {
 
 /* --- worker.c --- */
 
-/* Serves until the core says that it is done: then false. True in between, when a mold is to be forked off this worker; then call it again. */
+/* Serves until the core says that it is done: then false. True in between, when a mold is to be forked off this
+ * worker; then call it again. */
 bool psgi_worker_run(pTHX_ struct psgi_worker *w);
 
 /* True while a call runs that is over call_timeout: what the handler of the core's deadline_signal asks. */
@@ -212,7 +217,8 @@ bool psgi_worker_overdue(const struct psgi_worker *w);
 /* Makes this the process's title and leaves the value of $0 alone. */
 void psgi_title(pTHX_ const char *text);
 
-/* Gives a worker around the core's, which it takes, as its options say. `self` is the scalar that will hold it. Dies if there is no memory. */
+/* Gives a worker around the core's, which it takes, as its options say. `self` is the scalar that will hold it. Dies
+ * if there is no memory. */
 struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, const struct oribi_options *options, SV *self,
                                     SV *app, bool multiprocess);
 
@@ -235,7 +241,8 @@ const char *psgi_line(const struct psgi_worker *w);
 /* Logs $@, which is not empty: "GET /path: what: text". Empties $@ where printing it needs Perl code. */
 void psgi_log_failure(pTHX_ const struct psgi_worker *w, const char *what);
 
-/* The text of an exception or any other value, never dying: an object that cannot be printed is named by its class. Mortal. */
+/* The text of an exception or any other value, never dying: an object that cannot be printed is named by its class.
+ * Mortal. */
 SV *psgi_text(pTHX_ SV *sv);
 
 /* --- env.c --- */
@@ -243,7 +250,8 @@ SV *psgi_text(pTHX_ SV *sv);
 void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess);
 void psgi_env_deinit(pTHX_ struct psgi_worker *w);
 
-/* Gives the environment of a request; NULL for a path with a bad percent escape, which the core has answered. Runs no Perl code. */
+/* Gives the environment of a request; NULL for a path with a bad percent escape, which the core has answered. Runs
+ * no Perl code. */
 HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req);
 
 /* The value of one of our keys in an environment, or NULL. */
@@ -268,17 +276,19 @@ SV *psgi_lazy_new(pTHX_ struct psgi_worker *w, enum psgi_lazy_kind kind);
 /* Takes it back, if there is one; whoever else has it reads undef from then on. */
 void psgi_lazy_part(pTHX_ SV *sv);
 
-/* Before an answer, and before each part of one: what the application did with psgix.io is over. The connection closes behind the answer, and
- * the socket is non-blocking again. Nothing to do when nobody looked at it. */
+/* Before an answer, and before each part of one: what the application did with psgix.io is over. The connection
+ * closes behind the answer, and the socket is non-blocking again. Nothing to do when nobody looked at it. */
 void psgi_socket_back(struct psgi_worker *w);
 
-/* True while nobody wrote to the scalar, nothing was made, and nothing but the caller knows it: it may be lent to the next environment. */
+/* True while nobody wrote to the scalar, nothing was made, and nothing but the caller knows it: it may be lent to
+ * the next environment. */
 bool psgi_lazy_fresh(const SV *sv);
 
 /* Ties `sv` (a code reference's code, an object's scalar) to the current call; keeps the worker alive. */
 void psgi_bind(pTHX_ struct psgi_worker *w, SV *sv);
 
-/* The worker whose current call `sv` was tied to; NULL when that call is over: answered, or with `running` when the application has returned as well. */
+/* The worker whose current call `sv` was tied to; NULL when that call is over: answered, or with `running` when the
+ * application has returned as well. */
 struct psgi_worker *psgi_bound(pTHX_ SV *sv);
 struct psgi_worker *psgi_bound_running(pTHX_ SV *sv);
 
@@ -293,10 +303,12 @@ int psgi_reply_any(pTHX_ struct psgi_worker *w, SV *res);
 /* Converts status and headers into w->status and w->headers. May run Perl code. PSGI_DONE or PSGI_BAD. */
 int psgi_reply_headers(pTHX_ struct psgi_worker *w, SV *status, SV *headers);
 
-/* Bytes of a plain scalar. PSGI_SLOW: overloaded or magical. PSGI_BAD: w->reason starts with `what`. An undefined value gives NULL. */
+/* Bytes of a plain scalar. PSGI_SLOW: overloaded or magical. PSGI_BAD: w->reason starts with `what`. An undefined
+ * value gives NULL. */
 int psgi_bytes(pTHX_ struct psgi_worker *w, SV *sv, const char **p, STRLEN *n, const char *what, IV index);
 
-/* After a reply call of the core: PSGI_DONE, the call has ended; PSGI_BAD, it is open still, and the core has logged why. */
+/* After a reply call of the core: PSGI_DONE, the call has ended; PSGI_BAD, it is open still, and the core has logged
+ * why. */
 int psgi_replied(struct psgi_worker *w, int result);
 
 /* --- body.c --- */
@@ -322,7 +334,8 @@ int psgi_body_send(pTHX_ struct psgi_worker *w, SV *body, SV *path);
 /* Starts a streamed answer with w->status and w->headers. PSGI_DONE or PSGI_BAD. */
 int psgi_stream_begin(struct psgi_worker *w);
 
-/* Writes; blocks while too much is queued. False when the peer has left. May die (a signal handler of the application). */
+/* Writes; blocks while too much is queued. False when the peer has left. May die (a signal handler of the
+ * application). */
 bool psgi_stream_write(pTHX_ struct psgi_worker *w, const char *p, STRLEN n);
 
 /* Ends the stream; after the peer has left only the call. */
@@ -348,7 +361,8 @@ void psgi_note_frames(struct psgi_worker *worker);
 
 struct oribi_prefork;
 
-/* Gives the handlers of all signals that the core may take, as bytes in a scalar; restore puts them back and dies for any other scalar. */
+/* Gives the handlers of all signals that the core may take, as bytes in a scalar; restore puts them back and dies
+ * for any other scalar. */
 SV *psgi_signals_keep(pTHX);
 void psgi_signals_restore(pTHX_ SV *kept);
 
@@ -361,13 +375,15 @@ void psgi_signals_guard(pTHX);
 /* The deadline's signal is about the calls of this worker; NULL: of none. */
 void psgi_signals_watch(struct psgi_worker *w);
 
-/* Around a wait in the core, which `wake` ends, and which may be entered only after true: after false a handler of Perl's is to run first. */
+/* Around a wait in the core, which `wake` ends, and which may be entered only after true: after false a handler of
+ * Perl's is to run first. */
 bool psgi_doze(pTHX_ void (*wake)(void *), void *argument);
 void psgi_awake(void);
 void psgi_wake_worker(void *worker);
 void psgi_wake_process(void *process);
 
-/* Adds [signal, what the workers get, seconds between two of them] for each trap. Dies for what cannot be trapped or does not exist. */
+/* Adds [signal, what the workers get, seconds between two of them] for each trap. Dies for what cannot be trapped or
+ * does not exist. */
 void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *traps);
 
 #pragma GCC visibility pop

@@ -1,8 +1,9 @@
 /* Bodies that are handles or objects, and the writer of a streamed answer.
  *
- * A handle on a regular file whose bytes are what reading it would give goes out by sendfile(2), and so does an object that names such a file
- * with path(). Everything else is read record by record with getline(), $/ being a reference to 65536. close() is owed to each body from the
- * moment the response is looked at: psgi_body_keep() notes it, psgi_body_close() pays. */
+ * A handle on a regular file whose bytes are what reading it would give goes out by sendfile(2), and so does an
+ * object that names such a file with path(). Everything else is read record by record with getline(), $/ being a
+ * reference to 65536. close() is owed to each body from the moment the response is looked at: psgi_body_keep() notes
+ * it, psgi_body_close() pays. */
 #include "xs/binding.h"
 
 #include "oribi/http/status.h"
@@ -41,8 +42,9 @@ static bool ask_can(pTHX_ SV *object, const char *name)
     return can;
 }
 
-/* True for an object whose class has the method, or whose can() says so: Plack::Util::inline_object() makes bodies that have nothing but can() and AUTOLOAD.
- * Of a class that leaves can() as it is, AUTOLOAD alone counts only with `by_autoload`. May die. */
+/* True for an object whose class has the method, or whose can() says so: Plack::Util::inline_object() makes bodies
+ * that have nothing but can() and AUTOLOAD. Of a class that leaves can() as it is, AUTOLOAD alone counts only with
+ * `by_autoload`. May die. */
 static bool responds_to(pTHX_ SV *object, const char *name, bool by_autoload)
 {
     if (method_of(aTHX_ object, name))
@@ -121,7 +123,8 @@ void psgi_body_close(pTHX_ struct psgi_worker *w)
 
 /* --- files --- */
 
-/* True if reading through the handle gives the file's bytes unchanged: no layer but Perl's own buffer and the system's, no tie. */
+/* True if reading through the handle gives the file's bytes unchanged: no layer but Perl's own buffer and the
+ * system's, no tie. */
 static bool is_transparent(pTHX_ IO *io, PerlIO *fp)
 {
     if (SvRMAGICAL((SV *)io) && mg_find((SV *)io, PERL_MAGIC_tiedscalar))
@@ -281,8 +284,8 @@ static int send_records(pTHX_ struct psgi_worker *w, SV *body)
     ENTER;
     localize_record_size(aTHX);
     int rc = psgi_stream_begin(w);
-    bool wanted = rc == PSGI_DONE && w->state == PSGI_STREAMING && !w->req->head->is_head &&
-                  oribi_status_has_body(w->status);
+    bool wanted =
+        rc == PSGI_DONE && w->state == PSGI_STREAMING && !w->req->head->is_head && oribi_status_has_body(w->status);
     for (IV index = 0; wanted; index++) {
         ENTER;
         SAVETMPS;

@@ -1,15 +1,17 @@
 /* The PSGI environment of a request.
  *
- * Finding a place for 40 keys in a hash would be the dearest part of a request. But clients of one kind send the same fields in the same order, so
- * a worker keeps hashes by shape (which known fields, in which order) that have the keys and no values. newHVhv() copies one bucket by bucket,
- * without looking a key up, and the values are set in one pass over the copy:
+ * Finding a place for 40 keys in a hash would be the dearest part of a request. But clients of one kind send the
+ * same fields in the same order, so a worker keeps hashes by shape (which known fields, in which order) that have
+ * the keys and no values. newHVhv() copies one bucket by bucket, without looking a key up, and the values are set in
+ * one pass over the copy:
  *
  *   PSGI_KEY_REQUEST_METHOD ... PSGI_KEY_UNREAD | first known field, second, ...
  *   a place each: enum psgi_key                 | PSGI_KEY_COUNT + number
  *
- * Fields outside the core's table, and those of shapes that are not kept, are stored key by key, under hash values computed once where there are
- * such. Constant strings are scalars that share their text with Perl's table of hash keys: copying one allocates no buffer, and an application
- * that writes to its copy gets a text of its own. Nothing is read-only.
+ * Fields outside the core's table, and those of shapes that are not kept, are stored key by key, under hash values
+ * computed once where there are such. Constant strings are scalars that share their text with Perl's table of hash
+ * keys: copying one allocates no buffer, and an application that writes to its copy gets a text of its own. Nothing
+ * is read-only.
  *
  * Handles, arrays and closures are lent to one environment after the other: lent.c. */
 #include "xs/binding.h"
@@ -108,7 +110,8 @@ static SV *follow(pTHX_ struct psgi_worker *w, enum psgi_followed followed, stru
     return copy_shared(aTHX_ known);
 }
 
-/* A peer on a unix socket has none. To call it 127.0.0.1 would make applications that trust this machine trust everybody behind a proxy. */
+/* A peer on a unix socket has none. To call it 127.0.0.1 would make applications that trust this machine trust
+ * everybody behind a proxy. */
 static bool has_address(const struct oribi_req *req)
 {
     return req->remote_addr.n > 0;
@@ -212,11 +215,15 @@ static bool in_every_env(const struct psgi_worker *w, enum psgi_key key, bool ad
     switch (key) {
     case PSGI_KEY_HARAKIRI_COMMIT:
     case PSGI_KEY_TRAILERS:
-    case PSGI_KEY_UNREAD: return false;
+    case PSGI_KEY_UNREAD:
+        return false;
     case PSGI_KEY_REMOTE_ADDR:
-    case PSGI_KEY_REMOTE_PORT: return addressed;
-    case PSGI_KEY_INFORMATIONAL: return w->early_hints;
-    default: return true;
+    case PSGI_KEY_REMOTE_PORT:
+        return addressed;
+    case PSGI_KEY_INFORMATIONAL:
+        return w->early_hints;
+    default:
+        return true;
     }
 }
 
@@ -290,8 +297,8 @@ static bool is_small(const struct oribi_head *head)
     return head->field_count <= SMALL_FIELDS;
 }
 
-/* The template for these fields, or NULL. A shape gets one when it is met twice in a row in its slot, so that clients who send ever new shapes
- * cost no more than those of the ordinary way. */
+/* The template for these fields, or NULL. A shape gets one when it is met twice in a row in its slot, so that
+ * clients who send ever new shapes cost no more than those of the ordinary way. */
 static const struct psgi_template *find_template(pTHX_ struct psgi_worker *w, const struct oribi_req *req)
 {
     struct psgi_shape seen;

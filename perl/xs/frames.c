@@ -1,5 +1,6 @@
-/* Where a call stands that nothing can end any more: read from the interpreter's memory in a signal handler. Perl is stopped in the middle of an operation, so what is
- * on its stacks is whole; only what is there already is looked at, and nothing is made. */
+/* Where a call stands that nothing can end any more: read from the interpreter's memory in a signal handler. Perl is
+ * stopped in the middle of an operation, so what is on its stacks is whole; only what is there already is looked at,
+ * and nothing is made. */
 #include "xs/binding.h"
 
 #include <setjmp.h>

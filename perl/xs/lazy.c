@@ -1,10 +1,12 @@
-/* Values of the environment that are made when the application first reads them, and closures that know which call they belong to.
+/* Values of the environment that are made when the application first reads them, and closures that know which call
+ * they belong to.
  *
- * psgix.io costs a descriptor and a handle object, psgix.informational and oribi.extend_deadline a closure each; nearly no request uses any of them.
- * Their scalars in the environment carry "get" magic: the first read makes the value. Reading is not using, so a psgix.io that was looked at leaves
- * the connection where it is: the application's answer is sent as always. Since nobody knows what was said on the socket meanwhile, the connection
- * closes after it; not so when psgix.informational was read too, which is what code does that copies or prints a whole environment. The connection
- * leaves the core when a delayed response returns without having called its responder. */
+ * psgix.io costs a descriptor and a handle object, psgix.informational and oribi.extend_deadline a closure each;
+ * nearly no request uses any of them. Their scalars in the environment carry "get" magic: the first read makes the
+ * value. Reading is not using, so a psgix.io that was looked at leaves the connection where it is: the application's
+ * answer is sent as always. Since nobody knows what was said on the socket meanwhile, the connection closes after
+ * it; not so when psgix.informational was read too, which is what code does that copies or prints a whole
+ * environment. The connection leaves the core when a delayed response returns without having called its responder. */
 #include "xs/binding.h"
 
 #include "oribi/base/os.h"
@@ -37,7 +39,8 @@ static unsigned socket_class(int fd)
     return address.ss_family == AF_UNIX ? 1 : address.ss_family == AF_INET6 ? 3 : 2;
 }
 
-/* Core modules since Perl 5.20, loaded only when wanted; asking each time would cost more than the handle. Dies if that fails. */
+/* Core modules since Perl 5.20, loaded only when wanted; asking each time would cost more than the handle. Dies if
+ * that fails. */
 static HV *socket_stash(pTHX_ struct psgi_worker *w, unsigned class)
 {
     if (!(w->classes_loaded & 1U << class))
@@ -46,7 +49,8 @@ static HV *socket_stash(pTHX_ struct psgi_worker *w, unsigned class)
     return gv_stashpv(socket_classes[class], GV_ADD);
 }
 
-/* A duplicate of the connection's socket as a read-write handle; NULL if it cannot be had. Dies if the class cannot be loaded. */
+/* A duplicate of the connection's socket as a read-write handle; NULL if it cannot be had. Dies if the class cannot
+ * be loaded. */
 static SV *socket_handle(pTHX_ struct psgi_worker *w)
 {
     HV *stash = socket_stash(aTHX_ w, socket_class(oribi_req_fd(w->req)));
@@ -60,7 +64,8 @@ static SV *socket_handle(pTHX_ struct psgi_worker *w)
     IoIFP(io) = PerlIO_fdopen(fd, "r");
     IoOFP(io) = PerlIO_fdopen(fd, "w");
     IoFLAGS(io) |= IOf_FLUSH;
-    /* Reading must go on where the request ends. This holds for what reads through Perl's buffer; for sysread there is oribi.unread. */
+    /* Reading must go on where the request ends. This holds for what reads through Perl's buffer; for sysread there
+     * is oribi.unread. */
     struct oribi_slice behind = oribi_req_behind(w->req);
     if (behind.n > 0 && IoIFP(io))
         (void)PerlIO_unread(IoIFP(io), behind.p, behind.n);

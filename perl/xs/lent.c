@@ -1,12 +1,14 @@
-/* Values that are lent to one environment after the other, because making them anew would cost more than the rest of a small request: the
- * psgi.input without a body, psgi.errors, the arrays of psgi.version and psgix.cleanup.handlers, and the three scalars of lazy.c.
+/* Values that are lent to one environment after the other, because making them anew would cost more than the rest of
+ * a small request: the psgi.input without a body, psgi.errors, the arrays of psgi.version and
+ * psgix.cleanup.handlers, and the three scalars of lazy.c.
  *
- * Applications may do with them what Perl lets them do: bless, tie, reopen, write to a glob's other slots, keep a reference, even a weak one. So
- * nothing is lent twice that is not exactly as it was made, with no reference to it but ours; else it is made anew. What "as it was made" means is
- * compared, not listed: a copy of a glob's and of a handle's body is kept.
+ * Applications may do with them what Perl lets them do: bless, tie, reopen, write to a glob's other slots, keep a
+ * reference, even a weak one. So nothing is lent twice that is not exactly as it was made, with no reference to it
+ * but ours; else it is made anew. What "as it was made" means is compared, not listed: a copy of a glob's and of a
+ * handle's body is kept.
  *
- * psgi.errors has a glob of its own with STDERR's handle in it. The handle is the process's: to close it or to give it a layer is a thing that an
- * application does to its process, here as under other servers. */
+ * psgi.errors has a glob of its own with STDERR's handle in it. The handle is the process's: to close it or to give
+ * it a layer is a thing that an application does to its process, here as under other servers. */
 #include "xs/binding.h"
 
 #include <fcntl.h>
@@ -59,7 +61,8 @@ static GV *handle_on_string(pTHX_ SV *data)
     return handle_of(aTHX_ fp);
 }
 
-/* A handle on the core's unlinked file, which stands at 0. The application may keep it longer than the request lives. */
+/* A handle on the core's unlinked file, which stands at 0. The application may keep it longer than the request
+ * lives. */
 static GV *handle_on_file(pTHX_ int fd)
 {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -78,7 +81,8 @@ static GV *handle_on_body(pTHX_ const struct oribi_req *req)
     return glob;
 }
 
-/* The empty string is ours as well. Nothing but the handle's layer has another reference to it, so that the count tells whether that layer is still
+/* The empty string is ours as well. Nothing but the handle's layer has another reference to it, so that the count
+ * tells whether that layer is still
  * there: an address alone does not, since another layer may have been allocated in its place. */
 static void open_empty_input(pTHX_ struct psgi_input *input)
 {
@@ -185,8 +189,8 @@ static bool version_is_as_made(const struct psgi_lent *lent)
 void psgi_lent_init(pTHX_ struct psgi_worker *w)
 {
     struct psgi_lent *lent = &w->lent;
-    open_empty_input(aTHX_ &lent->input);
-    open_errors(aTHX_ &lent->errors);
+    open_empty_input(aTHX_ & lent->input);
+    open_errors(aTHX_ & lent->errors);
     make_version(aTHX_ lent);
     note_array(&lent->cleanup_handlers, newAV());
     for (int kind = 0; kind < PSGI_LAZY_COUNT; kind++)
@@ -198,7 +202,7 @@ void psgi_lent_deinit(pTHX_ struct psgi_worker *w)
     struct psgi_lent *lent = &w->lent;
     for (int kind = 0; kind < PSGI_LAZY_COUNT; kind++)
         psgi_lazy_part(aTHX_ lent->lazy[kind]);
-    drop_input(aTHX_ &lent->input);
+    drop_input(aTHX_ & lent->input);
     SvREFCNT_dec((SV *)lent->errors.glob);
     SvREFCNT_dec((SV *)lent->version.array);
     SvREFCNT_dec((SV *)lent->cleanup_handlers.array);
@@ -209,20 +213,20 @@ static void recycle_lazy(pTHX_ struct psgi_worker *w, enum psgi_lazy_kind kind)
     SV **lazy = &w->lent.lazy[kind];
     if (psgi_lazy_fresh(*lazy))
         return;
-    psgi_lazy_part(aTHX_ *lazy);
+    psgi_lazy_part(aTHX_ * lazy);
     *lazy = psgi_lazy_new(aTHX_ w, kind);
 }
 
 void psgi_lent_recycle(pTHX_ struct psgi_worker *w)
 {
     struct psgi_lent *lent = &w->lent;
-    if (UNLIKELY(!input_is_as_made(aTHX_ &lent->input))) {
-        drop_input(aTHX_ &lent->input);
-        open_empty_input(aTHX_ &lent->input);
+    if (UNLIKELY(!input_is_as_made(aTHX_ & lent->input))) {
+        drop_input(aTHX_ & lent->input);
+        open_empty_input(aTHX_ & lent->input);
     }
     if (UNLIKELY(!glob_is_as_made(&lent->errors) || GvIOp(lent->errors.glob) != stderr_io(aTHX))) {
         SvREFCNT_dec((SV *)lent->errors.glob);
-        open_errors(aTHX_ &lent->errors);
+        open_errors(aTHX_ & lent->errors);
     }
     if (UNLIKELY(!version_is_as_made(lent))) {
         SvREFCNT_dec((SV *)lent->version.array);

@@ -5,8 +5,8 @@
  *   [status, headers, handle]         body.c
  *   code                              delayed: called with a responder, see below
  *
- * Strings go to the core as they lie in Perl's memory. A string with Perl's UTF-8 flag is converted to bytes; one with a character above 255 is
- * the application's mistake. What a response may not be is said in words in w->reason. */
+ * Strings go to the core as they lie in Perl's memory. A string with Perl's UTF-8 flag is converted to bytes; one
+ * with a character above 255 is the application's mistake. What a response may not be is said in words in w->reason. */
 #include "xs/binding.h"
 
 static int bad(struct psgi_worker *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -87,7 +87,8 @@ static AV *plain_array(SV *sv, int *rc)
     return (AV *)SvRV(sv);
 }
 
-/* A mortal reference to a copy of the array behind `sv`: ties read, overloaded objects printed. Runs Perl code. `sv` itself if it is none. */
+/* A mortal reference to a copy of the array behind `sv`: ties read, overloaded objects printed. Runs Perl code. `sv`
+ * itself if it is none. */
 static SV *copied_array(pTHX_ SV *sv)
 {
     SvGETMAGIC(sv);
@@ -260,8 +261,8 @@ static SV *settled_array(pTHX_ struct psgi_worker *w, SV *body)
 
 /* [status, headers, body], or with `streaming` also [status, headers], which begins a stream.
  *
- * What the body says by Perl code is asked before the headers are looked at: that code may change the strings that they point to, or send an
- * interim answer, whose headers are converted in the same place. */
+ * What the body says by Perl code is asked before the headers are looked at: that code may change the strings that
+ * they point to, or send an interim answer, whose headers are converted in the same place. */
 static int reply_array(pTHX_ struct psgi_worker *w, AV *av, bool streaming)
 {
     SSize_t len = av_len(av) + 1;
@@ -317,7 +318,8 @@ XS_INTERNAL(psgi_xs_respond)
     XSRETURN(1);
 }
 
-/* Calls the application's second half. When it returns, the answer must have been given: this process has nothing that would call it again. */
+/* Calls the application's second half. When it returns, the answer must have been given: this process has nothing
+ * that would call it again. */
 static int reply_delayed(pTHX_ struct psgi_worker *w, SV *code)
 {
     dSP;

@@ -1,5 +1,6 @@
-/* Signals: keeping the handlers of the program around a server that installs its own, and what a manager does with the ones it traps; in a worker,
- * our handlers under a %SIG that applications change, and waiting in C that a signal for Perl ends. */
+/* Signals: keeping the handlers of the program around a server that installs its own, and what a manager does with
+ * the ones it traps; in a worker, our handlers under a %SIG that applications change, and waiting in C that a signal
+ * for Perl ends. */
 #include "xs/binding.h"
 
 #include "oribi/base/os.h"
@@ -8,7 +9,8 @@
 
 #include <stdatomic.h>
 
-/* The signals whose handlers belong to the core. Perl's %SIG knows nothing of those handlers and could not put them back. */
+/* The signals whose handlers belong to the core. Perl's %SIG knows nothing of those handlers and could not put them
+ * back. */
 static const int core_signals[] = {SIGINT,  SIGTERM,  SIGQUIT, SIGHUP,  SIGUSR1,
                                    SIGUSR2, SIGWINCH, SIGTTIN, SIGTTOU, SIGCHLD};
 
@@ -34,7 +36,7 @@ void psgi_signals_restore(pTHX_ SV *kept)
 
 void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *traps)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     for (SSize_t i = 0; i <= av_len(traps); i++) {
         AV *trap = (AV *)SvRV(*av_fetch(traps, i, 0)); /* our own module made it */
         const char *name = SvPV_nolen(*av_fetch(trap, 0, 0));
@@ -50,14 +52,16 @@ void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *traps)
 
 /* --- a worker under %SIG --- */
 
-/* Perl's handlers are sigaction(2)'s: one that an application sets removes ours, and when the scope of a `local` ends, Perl, which knows nothing of ours, puts
- * the default there. So the entries of %SIG carry magic of our own behind Perl's: when Perl has acted, ours is put back, and calls what Perl has set. */
+/* Perl's handlers are sigaction(2)'s: one that an application sets removes ours, and when the scope of a `local`
+ * ends, Perl, which knows nothing of ours, puts the default there. So the entries of %SIG carry magic of our own
+ * behind Perl's: when Perl has acted, ours is put back, and calls what Perl has set. */
 
 static const int guarded[] = {SIGTERM, SIGQUIT, SIGINT, SIGUSR1, SIGUSR2};
 
 enum { GUARDED = sizeof guarded / sizeof guarded[0] };
 
-static SV *at_start[GUARDED]; /* what %SIG held when the worker began: handlers of the mold's time, which ours stand for */
+/* what %SIG held when the worker began: handlers of the mold's time, which ours stand for */
+static SV *at_start[GUARDED];
 
 static int settle(pTHX_ SV *sv, MAGIC *mg)
 {
@@ -105,7 +109,7 @@ void psgi_signals_guard(pTHX)
         if (!entry || (SvTYPE(*entry) >= SVt_PVMG && mg_findext(*entry, PERL_MAGIC_ext, &guard_vtbl)))
             continue;
         at_start[i] = SvREFCNT_inc(PL_psig_ptr[guarded[i]]);
-        guard(aTHX_ *entry, i);
+        guard(aTHX_ * entry, i);
     }
 }
 
@@ -116,15 +120,16 @@ typedef void (*action_fn)(int, siginfo_t *, void *);
 static action_fn perls_handler;
 static void (*volatile wake_sleeper)(void *); /* NULL: nobody waits in the core, or is about to */
 static void *volatile sleeper;
-static struct psgi_worker *volatile watched;  /* whose calls have a deadline */
+static struct psgi_worker *volatile watched; /* whose calls have a deadline */
 
 void psgi_signals_watch(struct psgi_worker *w)
 {
     watched = w;
 }
 
-/* Perl's handler only notes the signal: for the deadline's, where the call stands is looked at now, since it moves on before Perl acts. Whoever waits in the core must come back for it to be acted upon, also when the signal came between the look at that note and
- * the system call. */
+/* Perl's handler only notes the signal: for the deadline's, where the call stands is looked at now, since it moves
+ * on before Perl acts. Whoever waits in the core must come back for it to be acted upon, also when the signal came
+ * between the look at that note and the system call. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int kept = errno;

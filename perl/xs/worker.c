@@ -5,8 +5,9 @@
  *                       dies: 500, log    not a response: 500, log
  *                       exits: 500 for its client, END blocks, the process ends
  *
- * The application is called directly, with one eval around it. What runs Perl code after that (delayed answers, objects, ties) goes through a
- * second eval, entered only then. A stack of its own keeps `next` and `last` of the application from leaving loops that are not its own. */
+ * The application is called directly, with one eval around it. What runs Perl code after that (delayed answers,
+ * objects, ties) goes through a second eval, entered only then. A stack of its own keeps `next` and `last` of the
+ * application from leaving loops that are not its own. */
 #include "xs/binding.h"
 
 #include "oribi/base/clock.h"
@@ -45,7 +46,8 @@ const char *psgi_line(const struct psgi_worker *w)
     return oribi_thread_line(oribi_thread(w->core, 0));
 }
 
-/* "GET /path: what: Class: text"; further lines follow as a block. An object whose text begins with its class names itself. */
+/* "GET /path: what: Class: text"; further lines follow as a block. An object whose text begins with its class names
+ * itself. */
 void psgi_log_failure(pTHX_ const struct psgi_worker *w, const char *what)
 {
     const char *class = sv_isobject(ERRSV) ? sv_reftype(SvRV(ERRSV), 1) : "";
@@ -89,7 +91,8 @@ static void come_back(struct psgi_worker *w)
     oribi_thread_back(oribi_thread(w->core, 0));
 }
 
-/* Whatever state the call is in, it has failed: an answer with this status while nothing was sent, a cut connection after that. */
+/* Whatever state the call is in, it has failed: an answer with this status while nothing was sent, a cut connection
+ * after that. */
 static void fail_call(struct psgi_worker *w, int status)
 {
     if (w->state == PSGI_OPEN) {
@@ -104,7 +107,8 @@ static void fail_call(struct psgi_worker *w, int status)
 /* A client that left while the application streamed to it is no failure of the application: write() died to tell it. */
 static void failed_with_exception(pTHX_ struct psgi_worker *w)
 {
-    bool timed_out = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::CallTimeout"); /* before it is printed, which empties $@ */
+    /* before it is printed, which empties $@ */
+    bool timed_out = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::CallTimeout");
     if (w->state != PSGI_GONE)
         psgi_log_failure(aTHX_ w, "the application died");
     CLEAR_ERRSV(); /* an exception object must not live until the next request */
@@ -207,7 +211,8 @@ static void run_signal_handlers(pTHX_ struct psgi_worker *w)
 
 /* --- after the reply --- */
 
-/* What one of our own functions in Perl says about a value of the application's; NULL when that died, which is logged as `failure`. */
+/* What one of our own functions in Perl says about a value of the application's; NULL when that died, which is
+ * logged as `failure`. */
 static SV *ask(pTHX_ struct psgi_worker *w, const char *function, SV *about, const char *failure)
 {
     dSP;
@@ -277,7 +282,8 @@ static bool wants_harakiri(pTHX_ struct psgi_worker *w, SV *env)
     return !w->harakiri_unclear && ask_harakiri(aTHX_ w, env);
 }
 
-/* From here on the worker begins no other request, and the head of an answer that is still to be made says what becomes of the connection. */
+/* From here on the worker begins no other request, and the head of an answer that is still to be made says what
+ * becomes of the connection. */
 static void heed_harakiri(pTHX_ struct psgi_worker *w, SV *env)
 {
     if (w->harakiri || !wants_harakiri(aTHX_ w, env))
@@ -364,7 +370,8 @@ static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     leave_child_quietly(aTHX_ w);
 }
 
-/* Shows what this process does in the list of processes. Assigning to $0 does that; the application keeps the value it knows. */
+/* Shows what this process does in the list of processes. Assigning to $0 does that; the application keeps the value
+ * it knows. */
 static void show_title(pTHX_ struct psgi_worker *w)
 {
     char text[ORIBI_TITLE_CAP];

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# A pre-forking HTTP/1.1 application server for Rack. Reading order: cli.rb (the `oribi` command), config.rb and hooks.rb, app_loader.rb,
-# supervisor.rb, mold.rb and worker_process.rb (the processes), then the extension, whose ext/oribi/ext.h has a map of its own.
+# A pre-forking HTTP/1.1 application server for Rack. Reading order: cli.rb (the `oribi` command), config.rb and
+# hooks.rb, app_loader.rb, supervisor.rb, mold.rb and worker_process.rb (the processes), then the extension, whose
+# ext/oribi/ext.h has a map of its own.
 module Oribi
   # A mistake of the operator or the application, told in one line.
   Error = Class.new(StandardError)
@@ -9,15 +10,16 @@ module Oribi
   # The client has left. Writing to a Stream or taking a socket raises it; it is nobody's mistake and is not logged.
   DisconnectError = Class.new(IOError)
 
-  # Raised in a call that has run for longer than +call_timeout+, wherever it is. An Exception, so that a `rescue => e` on the way does not take
-  # it for a failure of its own; `ensure` clauses run. Not rescued it becomes a 504.
+  # Raised in a call that has run for longer than +call_timeout+, wherever it is. An Exception, so that a `rescue => e`
+  # on the way does not take it for a failure of its own; `ensure` clauses run. Not rescued it becomes a 504.
   CallTimeout = Class.new(Exception) # rubocop:disable Lint/InheritException -- as said
 
   class << self
     # @private the place of this worker process
     attr_writer :process
 
-    # True in a worker from the moment a stop of the server is announced: what a readiness check looks at, see drain_delay.
+    # True in a worker from the moment a stop of the server is announced: what a readiness check looks at, see
+    # drain_delay.
     def stopping? = @process ? @process.stopping? : false
   end
 end

@@ -138,7 +138,8 @@ class EnvTest < BindingTest
 
   def http_keys(env) = env.select { |key, _| key.start_with?("HTTP_") && !%w[HTTP_HOST HTTP_VERSION].include?(key) }
 
-  # Environments are copied by shape, the order of known fields; each of these is met often enough to be kept, and never mixed up.
+  # Environments are copied by shape, the order of known fields; each of these is met often enough to be kept, and never
+  # mixed up.
   def test_shapes
     random = Random.new(1)
     shapes = [[], KNOWN.first(1), KNOWN.first(39), KNOWN.first(40), KNOWN, KNOWN.reverse] + Array.new(80) { KNOWN.sample(8, random: random) }

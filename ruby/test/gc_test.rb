@@ -6,7 +6,8 @@ require "support"
 class GcTest < BindingTest
   APP = eval(File.read(File.join(__dir__, "gc_app.rb")), binding, File.join(__dir__, "gc_app.rb"))
 
-  # A server of its own with nothing loaded that the test does not need: these settings cost as much as the heap is large.
+  # A server of its own with nothing loaded that the test does not need: these settings cost as much as the heap is
+  # large.
   SERVER = <<~'RUBY'
     require "oribi"
     options = Oribi::Options.new.set("bind", ARGV[0]).set("threads", ARGV[3]).finish

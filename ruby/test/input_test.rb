@@ -20,7 +20,8 @@ class InputTest < BindingTest
     app = lambda do |env|
       input = env["rack.input"]
       input.seek(0)
-      ended = %i[readline readbyte readchar].map { |name| input.public_send(name) rescue $!.class } # rubocop:disable Style/RescueModifier
+      # rubocop:disable Style/RescueModifier
+      ended = %i[readline readbyte readchar].map { |name| input.public_send(name) rescue $!.class }
       text([[input.readlines, input.each_line.to_a, input.each_byte.to_a, input.map(&:chomp), input.lineno, ended].inspect])
     end
     serve(app, lint: false) do |client|

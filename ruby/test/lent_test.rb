@@ -2,8 +2,9 @@
 
 require "support"
 
-# Some values of the environment are the same objects, or share their bytes, from one request to the next. Whatever a request does to one of them, and
-# keeps of it, the next finds them as the first one did. rack.errors is the process's $stderr, and so not among them.
+# Some values of the environment are the same objects, or share their bytes, from one request to the next. Whatever a
+# request does to one of them, and keeps of it, the next finds them as the first one did. rack.errors is the process's
+# $stderr, and so not among them.
 class LentTest < BindingTest
   SECRET = "a secret of another request"
   OURS = %w[rack.input rack.hijack rack.early_hints rack.response_finished oribi.extend_deadline].freeze

@@ -544,7 +544,8 @@ class PreforkTest < Minitest::Test
     pid
   end
 
-  # What was ignored when these tests were started (nohup, a shell's background) a manager would take for the program's wish.
+  # What was ignored when these tests were started (nohup, a shell's background) a manager would take for the program's
+  # wish.
   def with_default_signals
     before = %w[INT HUP].to_h { |signal| [signal, trap(signal, "DEFAULT")] }
     yield

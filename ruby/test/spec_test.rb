@@ -2,8 +2,9 @@
 
 require "support"
 
-# The conformance cases of spec/ through a socket: what the application sees of a request, and what is answered where it must not see it. What
-# has no shape at this end (minor versions, unfinished input, heads without a connection) is left to the C runner.
+# The conformance cases of spec/ through a socket: what the application sees of a request, and what is answered where it
+# must not see it. What has no shape at this end (minor versions, unfinished input, heads without a connection) is left
+# to the C runner.
 class SpecTest < BindingTest
   SINGLE = { "r" => "\r", "n" => "\n", "t" => "\t", "0" => "\0", "s" => " ", "\\" => "\\" }.freeze
   ONE = /\\(?:x(?<hex>[0-9a-f]{2})|(?<single>[rnts0\\]))/
@@ -90,7 +91,8 @@ class SpecTest < BindingTest
       assert_nil seen, "#{name}: reached the application"
       return
     end
-    return if status == 413 || seen.nil? && spec["framing"]&.first.to_s.match?(/\Alength \d{7,}/) # a body too long to send
+    # a body too long to send
+    return if status == 413 || seen.nil? && spec["framing"]&.first.to_s.match?(/\Alength \d{7,}/)
 
     assert_equal 200, status, name
     check_environment(name, spec, *seen)

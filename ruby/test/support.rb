@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
-# What the tests of the binding share: a worker in a thread of the test process, and a client that speaks raw HTTP to it.
+# What the tests of the binding share: a worker in a thread of the test process, and a client that speaks raw HTTP to
+# it.
 #
 #   serve(app) { |client| response = client.get("/") }
 #
-# Every application runs under Rack::Lint unless it is told not to. Waiting ends with a condition; the deadline turns a hang into a failure.
+# Every application runs under Rack::Lint unless it is told not to. Waiting ends with a condition; the deadline turns a
+# hang into a failure.
 require "minitest/autorun"
 require "rack"
 require "rack/lint"

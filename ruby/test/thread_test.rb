@@ -13,7 +13,8 @@ class ThreadTest < BindingTest
     end
   end
 
-  # Requests never stop: a client process of its own keeps the queue full, and another thread of the worker's process still gets on.
+  # Requests never stop: a client process of its own keeps the queue full, and another thread of the worker's process
+  # still gets on.
   def test_other_threads_get_their_turn_under_full_load
     rounds = 0
     served = 0

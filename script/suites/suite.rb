@@ -8,7 +8,8 @@ Command = Struct.new(:argv, :count, :dir, :env, :picked, keyword_init: true) do
   def name = [*env&.values, argv.join(" ")].join(" ").gsub("#{ROOT}/", "")
 end
 
-# Runs the commands of one part after another, each with a deadline, and tells how they went. All that they print goes to build/test/NAME.log.
+# Runs the commands of one part after another, each with a deadline, and tells how they went. All that they print goes
+# to build/test/NAME.log.
 class Suite
   SECONDS = 540 # for one command on a machine that has nothing else to do
   TELLING = /^\s*not ok|^\s*#\s+Failed|^\s+\d+\) (Failure|Error)|^\w+#\w+|(Error|Exception):|\(Wstat:|Parse errors|Non-zero|: error:|runtime error|ended after/
@@ -16,7 +17,8 @@ class Suite
 
   attr_reader :name, :tally, :failures
 
-  # The block gives the commands, and may build what they need first. slower: how many times as long they may take. told: all they print is shown too.
+  # The block gives the commands, and may build what they need first. slower: how many times as long they may take.
+  # told: all they print is shown too.
   def initialize(name, slower: 1, told: false, &commands)
     @name = name
     @commands = commands

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# What a command printed, as numbers: TAP (C and Perl), minitest, or only its exit code. A test counts once, whichever of them said it.
+# What a command printed, as numbers: TAP (C and Perl), minitest, or only its exit code. A test counts once, whichever
+# of them said it.
 class Tally
   attr_reader :passed, :failed, :reasons
 

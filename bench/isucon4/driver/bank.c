@@ -1,5 +1,5 @@
-/* The contest's load. One scenario is one login: the form and its four assets, the attempt, the page behind the redirection and its assets. Everything
- * is checked; only what passes gives points. */
+/* The contest's load. One scenario is one login: the form and its four assets, the attempt, the page behind the
+ * redirection and its assets. Everything is checked; only what passes gives points. */
 #define _GNU_SOURCE
 #include "driver.h"
 #include "book.h"

@@ -177,7 +177,8 @@ static const char *list_user(struct book *book, const char *text, size_t len)
     return NULL;
 }
 
-/* Reads the strings of the array behind `key`; logins and addresses need no escapes, so one in them is no name that we know. */
+/* Reads the strings of the array behind `key`; logins and addresses need no escapes, so one in them is no name that
+ * we know. */
 static const char *read_names(struct book *book, const char *json, const char *key,
                               const char *(*list)(struct book *, const char *, size_t))
 {

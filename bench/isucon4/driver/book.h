@@ -1,4 +1,5 @@
-/* What the driver knows of users and addresses: every attempt is entered here, and the server's report is laid against it at the end. */
+/* What the driver knows of users and addresses: every attempt is entered here, and the server's report is laid
+ * against it at the end. */
 #ifndef DRIVER_BOOK_H
 #define DRIVER_BOOK_H
 
@@ -38,7 +39,8 @@ struct user *book_user(struct book *book, size_t index);
 /* LIST_ADDRESSES addresses 127.1.x.y (127.2 and further when those are used up) that no one had before. */
 struct address *book_new_list(struct book *book);
 
-/* Lays the report {"banned_ips": [...], "locked_users": [...]} against the book. Returns NULL when they agree, or what is wrong. */
+/* Lays the report {"banned_ips": [...], "locked_users": [...]} against the book. Returns NULL when they agree, or
+ * what is wrong. */
 const char *book_check_report(struct book *book, const char *json, size_t len);
 
 size_t book_banned(const struct book *book);

@@ -1,8 +1,9 @@
 /* The load driver of the real applications: driver bank|posts|hello ADDRESS [options]; --help names them.
  *
- * One process, one thread. Closed loop: `workers` browsers, each begins its next scenario when the last is over. Open loop (--rate): scenarios are due at
- * times drawn in advance and begin on the first browser that is free; every time is counted from when it was due, so that a server that stalls does not
- * slow down its own measurement. Prints one JSON object. Exit code 1: the run is not valid. */
+ * One process, one thread. Closed loop: `workers` browsers, each begins its next scenario when the last is over.
+ * Open loop (--rate): scenarios are due at times drawn in advance and begin on the first browser that is free; every
+ * time is counted from when it was due, so that a server that stalls does not slow down its own measurement. Prints
+ * one JSON object. Exit code 1: the run is not valid. */
 #define _GNU_SOURCE
 #include "driver.h"
 #include "stats.h"

@@ -1,7 +1,8 @@
 /* What a scenario (bank.c, posts.c, hello.c) needs of the driver, and the driver of a scenario.
  *
- * A scenario is what one simulated browser does from beginning to end: requests that follow from each other. The driver says when one begins
- * (closed loop: at the end of the one before; open loop: when it is due, whatever the server does), sends, receives and keeps the books of time. */
+ * A scenario is what one simulated browser does from beginning to end: requests that follow from each other. The
+ * driver says when one begins (closed loop: at the end of the one before; open loop: when it is due, whatever the
+ * server does), sends, receives and keeps the books of time. */
 #ifndef DRIVER_DRIVER_H
 #define DRIVER_DRIVER_H
 
@@ -34,8 +35,8 @@ struct scenario {
     /* Begins; ends by scenario_end(). */
     void (*begin)(void *self, int worker);
     void (*done)(void *self, int worker, int tag, const struct http_response *response);
-    /* After the last scenario: checks what can be checked, prints members of the result's object, each with a comma before it. Returns NULL, or why the
-     * run is not valid. May use driver_fetch(). */
+    /* After the last scenario: checks what can be checked, prints members of the result's object, each with a comma
+     * before it. Returns NULL, or why the run is not valid. May use driver_fetch(). */
     const char *(*finish)(void *self);
 };
 
@@ -51,7 +52,8 @@ void driver_send(struct driver *driver, int worker, int tag, enum kind kind, con
 /* Enters an error; the first few are shown on stderr. */
 void driver_error(struct driver *driver, const char *kind, const char *what);
 
-/* The worker's scenario is over. After a failed one the worker rests for a moment, so that a dead server is not hammered. */
+/* The worker's scenario is over. After a failed one the worker rests for a moment, so that a dead server is not
+ * hammered. */
 void driver_end(struct driver *driver, int worker, bool good);
 
 /* Fetches a path outside the load, after it. Gives the body, NUL-terminated, or NULL. */

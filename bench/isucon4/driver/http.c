@@ -1,5 +1,5 @@
-/* See http.h. A connection's life: closed -> (connecting) -> sending -> reading -> idle -> sending ... -> closed. Each owner has its own
- * HTTP_OPEN_MAX places, so that finding an idle connection is a glance. */
+/* See http.h. A connection's life: closed -> (connecting) -> sending -> reading -> idle -> sending ... -> closed.
+ * Each owner has its own HTTP_OPEN_MAX places, so that finding an idle connection is a glance. */
 #define _GNU_SOURCE
 #include "http.h"
 

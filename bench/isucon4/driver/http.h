@@ -1,5 +1,6 @@
-/* A small HTTP/1.1 client for many simulated browsers in one process and one thread: connections are kept alive, two idle ones a browser as Go's
- * transport has them, everything else is closed. Answers are taken whole: Content-Length, chunked, or until the connection's end. */
+/* A small HTTP/1.1 client for many simulated browsers in one process and one thread: connections are kept alive, two
+ * idle ones a browser as Go's transport has them, everything else is closed. Answers are taken whole:
+ * Content-Length, chunked, or until the connection's end. */
 #ifndef DRIVER_HTTP_H
 #define DRIVER_HTTP_H
 
@@ -20,11 +21,13 @@ typedef void (*http_done)(void *self, int owner, int tag, const struct http_resp
 
 struct http;
 
-/* `address` is host:port (an IPv4 address) or the path of a unix socket. Gives the client; it lives as long as the process. */
+/* `address` is host:port (an IPv4 address) or the path of a unix socket. Gives the client; it lives as long as the
+ * process. */
 struct http *http_create(const char *address, int owners, http_done done, void *self);
 
-/* Sends a request of `owner` (0 to owners - 1), on an idle connection of its own or on a new one. Borrows `bytes`. Returns 0, or -1 when no
- * connection could be begun; the callback is not called then. At most HTTP_OPEN_MAX of an owner may be under way. */
+/* Sends a request of `owner` (0 to owners - 1), on an idle connection of its own or on a new one. Borrows `bytes`.
+ * Returns 0, or -1 when no connection could be begun; the callback is not called then. At most HTTP_OPEN_MAX of an
+ * owner may be under way. */
 int http_send(struct http *http, int owner, int tag, const char *bytes, size_t len, double deadline_s);
 
 /* Drops what the owner has under way; no callback. */

@@ -1,5 +1,6 @@
-/* The load of the scaffold application: of ten scenarios four look at the index, five at one post, one writes: the form, whose token is read as a
- * browser would, the post, and the page behind the redirection. Seeded posts say "body of post N", and are checked for it. */
+/* The load of the scaffold application: of ten scenarios four look at the index, five at one post, one writes: the
+ * form, whose token is read as a browser would, the post, and the page behind the redirection. Seeded posts say
+ * "body of post N", and are checked for it. */
 #define _GNU_SOURCE
 #include "driver.h"
 #include "page.h"

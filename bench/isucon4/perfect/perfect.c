@@ -1,11 +1,12 @@
-/* The bank with nothing in the way: one process, one epoll, users and counters in memory. What the driver reaches against it is what the driver can do;
- * and it is the second opinion in the driver's own tests, where one of the rules is broken on purpose.
+/* The bank with nothing in the way: one process, one epoll, users and counters in memory. What the driver reaches
+ * against it is what the driver can do; and it is the second opinion in the driver's own tests, where one of the
+ * rules is broken on purpose.
  *
  *     perfect PORT users.tsv PUBLIC [BROKEN]
  *
- * BROKEN: lock (users are never locked), ban (addresses never banned), notice (another text), last (shows this login), form (no password
- * field), asset (the last byte differs), short (the report leaves one user out), extra (the report names somebody who never came), gone (no
- * report), drop (every 50th answer is cut off). */
+ * BROKEN: lock (users are never locked), ban (addresses never banned), notice (another text), last (shows this
+ * login), form (no password field), asset (the last byte differs), short (the report leaves one user out), extra
+ * (the report names somebody who never came), gone (no report), drop (every 50th answer is cut off). */
 #define _GNU_SOURCE
 #include "../driver/book.c"
 #include <errno.h>

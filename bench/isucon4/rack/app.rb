@@ -10,8 +10,8 @@ module Isucon4
   LOCK_THRESHOLD = Integer(ENV.fetch("ISUCON4_USER_LOCK_THRESHOLD", "3"))
   BAN_THRESHOLD = Integer(ENV.fetch("ISUCON4_IP_BAN_THRESHOLD", "10"))
 
-  # Stores that no request has just now; servers call with threads or with fibers, and none of these may share a connection. The first is opened by the
-  # first request, behind the fork.
+  # Stores that no request has just now; servers call with threads or with fibers, and none of these may share a
+  # connection. The first is opened by the first request, behind the fork.
   IDLE_STORES = []
 
   def self.borrow_store = IDLE_STORES.pop || (ENV.key?("ISUCON4_SQLITE") ? SqliteStore.new(ENV.fetch("ISUCON4_SQLITE")) : ContestStore.new)

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Isucon4
-  # As in the contest: users and the log in MariaDB, what an attempt asks for in Redis, where one script looks and counts.
+  # As in the contest: users and the log in MariaDB, what an attempt asks for in Redis, where one script looks and
+  # counts.
   class ContestStore
     SCRIPT = File.read(File.expand_path("../attempt.lua", __dir__)).freeze
     USER = "SELECT id, login, password_hash, salt FROM users WHERE %s = ?"

@@ -7,7 +7,8 @@ require "socket"
 require "tmpdir"
 require_relative "../stores"
 
-# The bank's rules, asked of a running server. ISUCON4_APP=rack or psgi says which application, ISUCON4_STORE=sqlite or contest where it keeps things.
+# The bank's rules, asked of a running server. ISUCON4_APP=rack or psgi says which application, ISUCON4_STORE=sqlite or
+# contest where it keeps things.
 class BankTest < Minitest::Test
   ROOT = File.expand_path("../../..", __dir__)
   APP = ENV.fetch("ISUCON4_APP", "rack")

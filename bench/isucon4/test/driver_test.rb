@@ -60,8 +60,8 @@ class DriverTest < Minitest::Test
     Isucon4.drive("bank", address, workers: workers, seconds: seconds, data: data.users_path, **options)
   end
 
-  # Against a bank of its own. The block says whether the run was long enough to be looked at: on a machine with other work little happens in it, and a
-  # longer one follows.
+  # Against a bank of its own. The block says whether the run was long enough to be looked at: on a machine with other
+  # work little happens in it, and a longer one follows.
   def against(broken = nil, seconds: 0.5, **options)
     result = nil
     [1, 2, 4, 8, 16].each do |times|

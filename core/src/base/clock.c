@@ -22,7 +22,8 @@ int64_t oribi_clock_ms(void)
 
 int64_t oribi_clock_wall_s(void)
 {
-    return (int64_t)time(NULL); /* whole seconds as of the last tick: reads memory, no counter of the processor (vdso(7)) */
+    /* whole seconds as of the last tick: reads memory, no counter of the processor (vdso(7)) */
+    return (int64_t)time(NULL);
 }
 
 int64_t oribi_clock_wall_ms(void)

@@ -1,4 +1,5 @@
-/* Points at which a test can stop or kill the process that comes by, to see what its death leaves behind. Compiled to nothing without ORIBI_FAULTS. */
+/* Points at which a test can stop or kill the process that comes by, to see what its death leaves behind. Compiled
+ * to nothing without ORIBI_FAULTS. */
 #ifndef ORIBI_BASE_FAULT_H
 #define ORIBI_BASE_FAULT_H
 

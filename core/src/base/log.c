@@ -1,9 +1,11 @@
-/* Error log lines. A line is put together on the stack and leaves in one write(2), so that lines of several processes that share the
- * descriptor do not mix (O_APPEND, or a pipe up to PIPE_BUF). What there is no room for waits in a queue of bounded length (sink.h, backlog.h).
+/* Error log lines. A line is put together on the stack and leaves in one write(2), so that lines of several
+ * processes that share the descriptor do not mix (O_APPEND, or a pipe up to PIPE_BUF). What there is no room for
+ * waits in a queue of bounded length (sink.h, backlog.h).
  *
  *   2026-01-31T12:00:00.123Z oribi[4711] warn: text\n
  *
- * The log is the one mutable global of the core: everything must be able to say why it dies. Reading order: oribi_log, deliver, lock; oribi_log_open. */
+ * The log is the one mutable global of the core: everything must be able to say why it dies. Reading order:
+ * oribi_log, deliver, lock; oribi_log_open. */
 #include "oribi/base/log.h"
 
 #include "oribi/base/backlog.h"
@@ -31,7 +33,8 @@ enum {
 
 static char kept[ORIBI_LOG_KEPT_MAX];
 
-/* Lines go through a copy of the descriptor that is ours alone: whatever becomes of standard error, they do not follow it into a client's connection. */
+/* Lines go through a copy of the descriptor that is ours alone: whatever becomes of standard error, they do not
+ * follow it into a client's connection. */
 static struct {
     _Atomic int level;  /* written by the thread that opens the log, read by all */
     atomic_bool waits;  /* the queue is not empty, or lines that were dropped are to be told; read by all */
@@ -55,8 +58,8 @@ struct line {
 
 /* --- the way out --- */
 
-/* Held for moments only, so waiting is short; but a signal handler may have interrupted the holder itself: then false. A process that was forked while another
- * thread held it has nobody who will let go. */
+/* Held for moments only, so waiting is short; but a signal handler may have interrupted the holder itself: then
+ * false. A process that was forked while another thread held it has nobody who will let go. */
 static bool lock(void)
 {
     pid_t self = getpid();
@@ -109,8 +112,8 @@ void oribi_log_init(int fd, enum oribi_log_level level)
     write_to(copy >= 0 ? copy : fd, copy >= 0); /* better a borrowed one than none */
 }
 
-/* Standard error goes along as long as it leads where our lines go: an application that has pointed it elsewhere keeps what it chose. It is never CLOEXEC:
- * programs the application starts write there too. */
+/* Standard error goes along as long as it leads where our lines go: an application that has pointed it elsewhere
+ * keeps what it chose. It is never CLOEXEC: programs the application starts write there too. */
 static int point_at(const char *path, const struct oribi_log_owner *owner, bool again)
 {
     int fd = -1;
@@ -159,8 +162,8 @@ int oribi_log_fd(void)
     return error_log.sink.fd;
 }
 
-/* An application that closes all descriptors it does not know has closed our copy too, and may have got its number. Standard error is then the next best, if it
- * still leads there. */
+/* An application that closes all descriptors it does not know has closed our copy too, and may have got its number.
+ * Standard error is then the next best, if it still leads there. */
 static void make_shift(void)
 {
     bool same = oribi_os_is_marked(STDERR_FILENO, &error_log.sink.mark);
@@ -332,8 +335,8 @@ void oribi_log(enum oribi_log_level level, const char *format, ...)
     write_line(&line);
 }
 
-/* The first line carries `head`; each line of the text follows on its own, four spaces in, so that a reader of the log can tell it from
- * a line of ours. All of it in one write as long as it fits. */
+/* The first line carries `head`; each line of the text follows on its own, four spaces in, so that a reader of the
+ * log can tell it from a line of ours. All of it in one write as long as it fits. */
 void oribi_log_block(enum oribi_log_level level, const char *head, const char *text, uint32_t n)
 {
     if (dropped(level))
@@ -356,7 +359,8 @@ void oribi_log_block(enum oribi_log_level level, const char *head, const char *t
     write_line(&line);
 }
 
-/* Through a pipe of ours, because the sink may have no room and the C library's function waits for it. What that pipe holds is more than a line can. */
+/* Through a pipe of ours, because the sink may have no room and the C library's function waits for it. What that
+ * pipe holds is more than a line can. */
 int oribi_log_limit_allows(struct oribi_log_limit *gate, int64_t now_ms)
 {
     if (gate->window_ms == 0 || now_ms - gate->window_ms >= GATE_WINDOW_MS) {

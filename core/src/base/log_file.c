@@ -1,5 +1,5 @@
-/* Opening log files; see the header for the rules. This asks the kernel much, so it is one of the files that read errno. Reading order: oribi_log_file_open,
- * open_somehow, open_as_root, vet. */
+/* Opening log files; see the header for the rules. This asks the kernel much, so it is one of the files that read
+ * errno. Reading order: oribi_log_file_open, open_somehow, open_as_root, vet. */
 #include "oribi/base/log_file.h"
 
 #include "oribi/base/error.h"
@@ -68,7 +68,8 @@ static bool is_held_by_sticky(const char *folder, const char *entry)
            below.st_uid == 0;
 }
 
-/* With the rights of the effective user: could it put something else in the place of a part of `folder`? Its last part aside, whose entries are vetted. */
+/* With the rights of the effective user: could it put something else in the place of a part of `folder`? Its last
+ * part aside, whose entries are vetted. */
 static bool may_redirect(const char *folder)
 {
     char part[PATH_MAX];
@@ -192,7 +193,8 @@ static int open_file(const char *path)
     return oribi_os_lift(open(path, is_in_proc(path) ? FLAGS & ~(O_NOFOLLOW | O_CREAT) : FLAGS, MODE));
 }
 
-/* O_NONBLOCK was for the open only: a named pipe without a reader is an error then instead of a wait without end, fifo(7). */
+/* O_NONBLOCK was for the open only: a named pipe without a reader is an error then instead of a wait without end,
+ * fifo(7). */
 static int finish(int fd, const struct oribi_log_owner *owner, int *out)
 {
     int code = vet(fd, owner);

@@ -1,5 +1,5 @@
-/* The heap. Every allocation of the core passes here: the multiply is checked once, and running out is either the caller's business
- * (try) or the end of the process, which the supervisor replaces. */
+/* The heap. Every allocation of the core passes here: the multiply is checked once, and running out is either the
+ * caller's business (try) or the end of the process, which the supervisor replaces. */
 #include "oribi/base/mem.h"
 
 #include "oribi/base/log.h"
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The only thing here that outlives a call. It belongs to the process as the heap does; the helper thread counts as well, and no order is needed. */
+/* The only thing here that outlives a call. It belongs to the process as the heap does; the helper thread counts as
+ * well, and no order is needed. */
 static _Atomic int64_t blocks;
 
 static void *counted(void *p, int64_t change)
@@ -21,7 +22,7 @@ static void *counted(void *p, int64_t change)
 
 void *oribi_mem_try_alloc(size_t count, size_t size)
 {
-    assert(count > 0 && size > 0); /* calloc(0) may give NULL, which would read as out of memory */
+    assert(count > 0 && size > 0);          /* calloc(0) may give NULL, which would read as out of memory */
     return counted(calloc(count, size), 1); /* checks the product itself, C11 7.22.3.2 as glibc and musl implement it */
 }
 

@@ -89,7 +89,8 @@ bool oribi_os_address_missing(void)
     return last_errno == EADDRNOTAVAIL || last_errno == EAFNOSUPPORT;
 }
 
-/* close(2) is not begun again after EINTR: on Linux the descriptor is gone then, and another thread may have got its number. */
+/* close(2) is not begun again after EINTR: on Linux the descriptor is gone then, and another thread may have got its
+ * number. */
 void oribi_os_close(int fd)
 {
     if (fd < 0)
@@ -99,8 +100,9 @@ void oribi_os_close(int fd)
     errno = saved;
 }
 
-/* Both ways, because programs read from what they take for their input. Where there is no null device (a bare chroot), a folder keeps the number: nothing can be
- * read from it or written to it. Numbers are given in order, so the first one above 2 says that all below are taken. */
+/* Both ways, because programs read from what they take for their input. Where there is no null device (a bare
+ * chroot), a folder keeps the number: nothing can be read from it or written to it. Numbers are given in order, so
+ * the first one above 2 says that all below are taken. */
 void oribi_os_fill_standard_streams(void)
 {
     int saved = errno;
@@ -245,7 +247,8 @@ ssize_t oribi_os_write_polled(int fd, const char *p, size_t n)
     return oribi_os_write(fd, p, n); /* where nobody reads any more, this says so */
 }
 
-/* sendmsg rather than writev: MSG_NOSIGNAL then spares the application its own SIGPIPE rules. One piece needs no message around it. */
+/* sendmsg rather than writev: MSG_NOSIGNAL then spares the application its own SIGPIPE rules. One piece needs no
+ * message around it. */
 static ssize_t send_vec(int socket_fd, const struct iovec *vec, size_t count, int flags)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)vec, .msg_iovlen = count < IOV_MAX ? count : IOV_MAX};

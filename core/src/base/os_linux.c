@@ -123,8 +123,9 @@ enum { SORTS = 4, LARGE_BYTES = 100 * 1024 }; /* below M_MMAP_THRESHOLD, mallopt
 void oribi_os_trim_memory(void)
 {
 #ifdef __GLIBC__
-    /* Freed chunks lie in a list that a later large allocation sorts (at most 10,000 at a time), by writing into each of them: here, once, and not in
-     * every process that is forked, where each of those writes would copy a page. */
+    /* Freed chunks lie in a list that a later large allocation sorts (at most 10,000 at a time), by writing into
+     * each of them: here, once, and not in every process that is forked, where each of those writes would copy a
+     * page. */
     for (int i = 0; i < SORTS; i++)
         oribi_mem_free(oribi_mem_try_alloc(1, LARGE_BYTES));
     (void)malloc_trim(0); /* says only whether there was anything */
@@ -154,8 +155,8 @@ static int family_of(int fd)
     return getsockname(fd, (struct sockaddr *)&bound, &len) < 0 ? AF_UNSPEC : bound.ss_family;
 }
 
-/* A listener's filter sees TCP headers: it drops those with SYN and without ACK (RFC 9293 3.1), the first of a connection. Accepted sockets keep it,
- * to whom such a packet means nothing. */
+/* A listener's filter sees TCP headers: it drops those with SYN and without ACK (RFC 9293 3.1), the first of a
+ * connection. Accepted sockets keep it, to whom such a packet means nothing. */
 void oribi_os_listen_stop_accepting(int listen_fd)
 {
     enum { FLAGS_AT = 13, SYN = 0x02, ACK = 0x10 };
@@ -172,7 +173,7 @@ void oribi_os_listen_stop_accepting(int listen_fd)
                          sizeof(program)); /* then newcomers come in */
 }
 
-/* Lines of /proc/net/tcp: "  12: 0100007F:1F90 00000000:0000 03 ...", local and remote address, state in hexadecimal. */
+/* Lines of /proc/net/tcp: " 12: 0100007F:1F90 00000000:0000 03 ...", local and remote address, state in hexadecimal. */
 static bool has_half_open(const char *table, unsigned port)
 {
     enum { SYN_RECEIVED = 3 };
@@ -209,8 +210,9 @@ static bool has_queue(int fd)
            info.tcpi_unacked > 0; /* of a listening socket this is the length of its queue */
 }
 
-/* A connection joins the queue before it leaves the table of the half-open ones, so the table is read first: read after the queue, it would not show
- * a connection that moved in between, and the end of the listener would reset that client's request. */
+/* A connection joins the queue before it leaves the table of the half-open ones, so the table is read first: read
+ * after the queue, it would not show a connection that moved in between, and the end of the listener would reset
+ * that client's request. */
 static bool tcp_awaits(int fd, bool half_open)
 {
     return (half_open && is_half_open(fd)) || has_queue(fd);
@@ -326,8 +328,8 @@ static uint32_t group_quota_v1(const char *dir)
     return quota_cpus(strtoll(quota, NULL, 10), strtoll(period, NULL, 10));
 }
 
-/* A quota of any ancestor binds too, so the way up to the mount is walked. In a container whose own group is the mount's root the path
- * from /proc may not exist below it: those steps find nothing, and the root still counts. */
+/* A quota of any ancestor binds too, so the way up to the mount is walked. In a container whose own group is the
+ * mount's root the path from /proc may not exist below it: those steps find nothing, and the root still counts. */
 static uint32_t group_quota(const char *mount, const char *group, uint32_t (*read_quota)(const char *))
 {
     char dir[PATH_MAX];

@@ -1,6 +1,5 @@
 /* Everything here asks the kernel something, so this is one of the files that read errno and know Linux. */
 #include "oribi/base/os_process.h"
-#include "config/options_private.h"
 
 #include "oribi/base/buf.h"
 #include "oribi/base/error.h"
@@ -107,29 +106,18 @@ static char *working_dir(char *const *start_environ)
     return copy_text(getcwd(dir, sizeof(dir)) ? dir : "/");
 }
 
-static int enter(const char *dir, char *error)
+char *oribi_process_dir(void)
+{
+    return working_dir(environ);
+}
+
+int oribi_process_enter_dir(const char *dir, char *error)
 {
     if (chdir(dir) == 0)
         return 0;
     (void)oribi_os_fail();
-    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "chdir %.150s: %s", dir, oribi_os_error_text());
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "chdir %.150s: %s", dir, oribi_os_error_text());
     return ORIBI_ESYS;
-}
-
-int oribi_options_enter_dir(struct oribi_options *options, char *error)
-{
-    const char *dir = options->chdir;
-    int code = 0;
-    if (!dir || (options->entered_dir && strcmp(dir, options->entered_dir) == 0))
-        return 0;
-    if (!options->start_dir)
-        options->start_dir = working_dir(environ);
-    else
-        code = enter(options->start_dir, error);
-    if (code < 0 || (code = enter(dir, error)) < 0)
-        return code;
-    oribi__option_replace_text(&options->entered_dir, dir);
-    return 0;
 }
 
 int oribi_start_record(struct oribi_start *start, char *const *argv, bool environ_is_known, const char *dir)
@@ -190,8 +178,8 @@ static char **try_merge_environ(char *const *base, char *const *extra)
     return list;
 }
 
-/* What exec(2) will do anyway, but before a signal can come that was meant for the new program: our handlers would take it, and nobody would ever look at what they
- * took. */
+/* What exec(2) will do anyway, but before a signal can come that was meant for the new program: our handlers would
+ * take it, and nobody would ever look at what they took. */
 static void forget_handlers(void)
 {
     struct sigaction action;
@@ -203,7 +191,8 @@ static void forget_handlers(void)
     }
 }
 
-/* Between fork and exec only what signal-safety(7) allows; execvpe(3) is the exception every shell-like program relies on. Signals are blocked. */
+/* Between fork and exec only what signal-safety(7) allows; execvpe(3) is the exception every shell-like program
+ * relies on. Signals are blocked. */
 static void become(const struct oribi_start *start, char **merged, const int *keep, size_t keep_count)
 {
     for (size_t i = 0; i < keep_count; i++)
@@ -260,7 +249,7 @@ int oribi_process_find_user(const char *user, const char *group, uid_t *uid, gid
     if (user) {
         struct passwd *entry = parse_id(user, &number) ? getpwuid((uid_t)number) : getpwnam(user);
         if (!entry && !parse_id(user, &number)) {
-            (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "user: there is no user '%.64s'", user);
+            (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "user: there is no user '%.64s'", user);
             return ORIBI_EINVAL;
         }
         *uid = entry ? entry->pw_uid : (uid_t)number;
@@ -269,7 +258,7 @@ int oribi_process_find_user(const char *user, const char *group, uid_t *uid, gid
     if (group) {
         struct group *entry = parse_id(group, &number) ? getgrgid((gid_t)number) : getgrnam(group);
         if (!entry && !parse_id(group, &number)) {
-            (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "group: there is no group '%.64s'", group);
+            (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "group: there is no group '%.64s'", group);
             return ORIBI_EINVAL;
         }
         *gid = entry ? entry->gr_gid : (gid_t)number;
@@ -302,7 +291,7 @@ int oribi_process_check_user(const char *user, const char *group, char *error)
     if (stays || may_change_user())
         return 0;
     (void)snprintf(
-        error, ORIBI_OPTIONS_ERROR_CAP,
+        error, ORIBI_ERROR_TEXT_CAP,
         "user: only root can change to %.64s, and this is user %u: start as root, or leave user and group out",
         user ? user : group, (unsigned)geteuid());
     return ORIBI_EINVAL;
@@ -318,7 +307,7 @@ const char *oribi_process_user_name(uid_t uid, char *dst, size_t cap)
 static int denied(const char *what, char *error)
 {
     int code = oribi_os_fail();
-    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "%s: %s", what, oribi_os_error_text());
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s: %s", what, oribi_os_error_text());
     return code < 0 ? code : ORIBI_ESYS;
 }
 
@@ -342,7 +331,7 @@ int oribi_process_switch_user(const char *user, const char *group, char *error)
     if (uid != (uid_t)-1 && setuid(uid) < 0)
         return denied("user: cannot change to it", error);
     if (uid != (uid_t)-1 && uid != 0 && setuid(0) == 0) {
-        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "user: the change can be undone, which it must not");
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "user: the change can be undone, which it must not");
         return ORIBI_ESYS;
     }
     return 0;

@@ -134,8 +134,8 @@ static bool find_theirs(int number, struct sigaction *action)
            !((action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_signal);
 }
 
-/* While `replaced` is being changed the handler that may run is not ours, or calls what was there before. Where system calls were to fail for the sake of
- * theirs, they fail. */
+/* While `replaced` is being changed the handler that may run is not ours, or calls what was there before. Where
+ * system calls were to fail for the sake of theirs, they fail. */
 static void take_back(int number, const struct sigaction *theirs)
 {
     set.theirs[number] = *theirs;
@@ -192,7 +192,8 @@ void oribi_signals_retake(int number)
     handle(number, on_signal, 0, NULL);
 }
 
-/* SA_RESTART for the application's sake: its system calls do not fail because of us. poll(2) and epoll_wait(2) end all the same. */
+/* SA_RESTART for the application's sake: its system calls do not fail because of us. poll(2) and epoll_wait(2) end
+ * all the same. */
 void oribi_signals_install(oribi_signal_fn fn, void *self, int children)
 {
     bool first = atomic_load(&set.owner) == 0;
@@ -294,11 +295,11 @@ static const struct {
     const char *name;
     int number;
 } names[] = {
-    {"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"KILL", SIGKILL},   {"USR1", SIGUSR1}, {"USR2", SIGUSR2},
-    {"PIPE", SIGPIPE}, {"ALRM", SIGALRM}, {"TERM", SIGTERM}, {"CHLD", SIGCHLD},   {"CONT", SIGCONT}, {"STOP", SIGSTOP},
-    {"TSTP", SIGTSTP}, {"TTIN", SIGTTIN}, {"TTOU", SIGTTOU}, {"WINCH", SIGWINCH}, {"URG", SIGURG},   {"IO", SIGIO},
-    {"PWR", SIGPWR},   {"ABRT", SIGABRT}, {"XCPU", SIGXCPU}, {"XFSZ", SIGXFSZ},   {"VTALRM", SIGVTALRM},
-    {"PROF", SIGPROF},
+    {"HUP", SIGHUP},     {"INT", SIGINT},   {"QUIT", SIGQUIT},     {"KILL", SIGKILL}, {"USR1", SIGUSR1},
+    {"USR2", SIGUSR2},   {"PIPE", SIGPIPE}, {"ALRM", SIGALRM},     {"TERM", SIGTERM}, {"CHLD", SIGCHLD},
+    {"CONT", SIGCONT},   {"STOP", SIGSTOP}, {"TSTP", SIGTSTP},     {"TTIN", SIGTTIN}, {"TTOU", SIGTTOU},
+    {"WINCH", SIGWINCH}, {"URG", SIGURG},   {"IO", SIGIO},         {"PWR", SIGPWR},   {"ABRT", SIGABRT},
+    {"XCPU", SIGXCPU},   {"XFSZ", SIGXFSZ}, {"VTALRM", SIGVTALRM}, {"PROF", SIGPROF},
 };
 
 int oribi_signal_number(const char *name)

@@ -23,7 +23,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(char *error, const char 
     va_start(args, format);
     (void)vsnprintf(what, sizeof(what), format, args); /* our own short words: they fit */
     va_end(args);
-    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "address \"%.120s\" %s", text, what); /* a long address is cut */
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "address \"%.120s\" %s", text, what); /* a long address is cut */
     return ORIBI_EINVAL;
 }
 

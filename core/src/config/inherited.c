@@ -1,4 +1,5 @@
-/* Reads who hands sockets down. Only descriptors are taken from the text: what they are bound to, the kernel knows better. */
+/* Reads who hands sockets down. Only descriptors are taken from the text: what they are bound to, the kernel knows
+ * better. */
 #include "oribi/config/inherited.h"
 
 #include "oribi/base/error.h"
@@ -82,7 +83,8 @@ static int read_starter(struct oribi_inherited *inherited, const char *text, cha
     return 0;
 }
 
-/* Names are joined by colons; missing ones are "unknown" by systemd's rule, here empty. Longer ones than ours are cut. */
+/* Names are joined by colons; missing ones are "unknown" by systemd's rule, here empty. Longer ones than ours are
+ * cut. */
 static int read_systemd(struct oribi_inherited *inherited, const char *count_text, char *error)
 {
     const char *names = getenv("LISTEN_FDNAMES");

@@ -2,7 +2,8 @@
  *
  *   environment ──► what must be taken anyway ──► each bind: handed down? take it : open it ──► leftovers
  *
- * shutdown() is never called here: on a socket that other processes hold too it would end their listening as well. listener_shutdown.c knows when it may. */
+ * shutdown() is never called here: on a socket that other processes hold too it would end their listening as well.
+ * listener_shutdown.c knows when it may. */
 #include "oribi/config/listener.h"
 
 #include "oribi/base/error.h"
@@ -59,7 +60,8 @@ static void copy_text(char *dst, size_t cap, const char *text)
     (void)snprintf(dst, cap, "%s", text); /* callers give room for the longest */
 }
 
-/* Fills text, host and port from the address that the socket is bound to. A host name that was asked for is the better SERVER_NAME. */
+/* Fills text, host and port from the address that the socket is bound to. A host name that was asked for is the
+ * better SERVER_NAME. */
 static bool describe_tcp(struct oribi_listener *item, const struct sockaddr_storage *bound, socklen_t len,
                          const char *asked_host)
 {
@@ -176,7 +178,7 @@ int oribi_listeners_adopt(struct oribi_listeners *listeners, int fd, enum oribi_
     struct oribi_listener item = {.fd = fd, .origin = origin, .inherited = origin != ORIBI_ORIGIN_OWN};
     struct oribi_address asked;
     const char *asked_host = NULL;
-    char ignored[ORIBI_OPTIONS_ERROR_CAP];
+    char ignored[ORIBI_ERROR_TEXT_CAP];
     if (is_listening(fd))
         item.fd = fd = oribi_os_lift(fd); /* inetd gives it as standard input */
     if (!is_listening(fd) || oribi_os_set_nonblock(fd, true) < 0 || oribi_os_set_cloexec(fd, true) < 0) {
@@ -246,7 +248,8 @@ static int set_option(int fd, int level, int name, int value)
     return setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-/* Opens one resolved address. `port` other than 0 replaces its port: all addresses of one name share the first one's. */
+/* Opens one resolved address. `port` other than 0 replaces its port: all addresses of one name share the first
+ * one's. */
 static int open_tcp_one(struct opening *opening, const struct oribi_address *address, const struct addrinfo *info,
                         uint16_t port)
 {
@@ -322,8 +325,8 @@ static int open_tcp(struct opening *opening, const struct oribi_address *address
     return any ? 0 : code;
 }
 
-/* Removes a socket file nobody answers on. Between the look and the unlink somebody may have put a live one there: only the file that was
- * looked at goes. */
+/* Removes a socket file nobody answers on. Between the look and the unlink somebody may have put a live one there:
+ * only the file that was looked at goes. */
 static int clear_stale(const struct oribi_address *address, char *error)
 {
     struct stat before;
@@ -420,7 +423,8 @@ static int open_address(struct opening *opening, const char *text)
     return code;
 }
 
-/* What is taken whether or not a bind asks for it. Returns 1 when bind is not to be looked at any more, 0, or a code. */
+/* What is taken whether or not a bind asks for it. Returns 1 when bind is not to be looked at any more, 0, or a
+ * code. */
 static int take_given(struct opening *opening)
 {
     bool bind_given = oribi_options_source(opening->options, oribi_options_find("bind")) != ORIBI_FROM_DEFAULT;
@@ -444,7 +448,8 @@ static int take_given(struct opening *opening)
     return from_starter || (from_outside && !bind_given);
 }
 
-/* Sockets of the process that we replace which the new configuration no longer has are closed; a service manager's stay open, unserved. */
+/* Sockets of the process that we replace which the new configuration no longer has are closed; a service manager's
+ * stay open, unserved. */
 static void drop_leftovers(struct opening *opening)
 {
     for (uint32_t i = 0; i < opening->inherited.count; i++) {
@@ -480,7 +485,7 @@ int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_o
     struct opening opening = {.listeners = listeners, .options = options, .error = error};
     listeners->count = 0;
     oribi_os_fill_standard_streams(); /* whoever started us may have left them closed */
-    oribi_signals_keep(); /* by default they would end us with a socket file left behind */
+    oribi_signals_keep();             /* by default they would end us with a socket file left behind */
     int code = oribi_inherited_read(&opening.inherited, error);
     if (code == 0)
         code = take_given(&opening);

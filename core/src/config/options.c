@@ -1,5 +1,5 @@
-/* Options by name: finding what a name in any spelling means, setting it by the rank of who says so, and the names of other servers that need
- * more than renaming.
+/* Options by name: finding what a name in any spelling means, setting it by the rank of who says so, and the names
+ * of other servers that need more than renaming.
  *
  *   name ──resolve──► option ───────────────► assign (options_value.c) ──► field
  *                └──► alias ──its function──► assign, for one or several options
@@ -8,6 +8,7 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
+#include "oribi/base/os_process.h"
 #include "oribi/config/suggest.h"
 
 #include <assert.h>
@@ -60,7 +61,8 @@ const struct oribi_option_alias *oribi_options_aliases(size_t *count)
 
 /* Names */
 
-/* Lower case without dashes and underscores: head_timeout, head-timeout and HeadTimeout are one name. False when it is too long for any. */
+/* Lower case without dashes and underscores: head_timeout, head-timeout and HeadTimeout are one name. False when it
+ * is too long for any. */
 static bool squeeze(const char *name, size_t n, char dst[OPTION_NAME_CAP])
 {
     size_t len = 0;
@@ -259,7 +261,7 @@ static const char *negate(const char *value)
 {
     static const struct oribi_option any_switch = {.type = ORIBI_OPTION_BOOL};
     static const char *const on[] = {"on", "true", "yes", "1"};
-    char ignored[ORIBI_OPTIONS_ERROR_CAP];
+    char ignored[ORIBI_ERROR_TEXT_CAP];
     if (oribi__option_check(&any_switch, "", value, ignored) < 0)
         return value;
     for (size_t i = 0; i < sizeof(on) / sizeof(on[0]); i++) {
@@ -328,7 +330,7 @@ int oribi_options_set(struct oribi_options *options, const char *name, const cha
 
 void oribi_options_init(struct oribi_options *options)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
     *options = (struct oribi_options){.lang = ORIBI_LANG_BOTH, .helper = true};
@@ -366,7 +368,7 @@ static int set_named(struct oribi_options *options, enum oribi_option_source sou
 static int apply_unix_path(struct oribi_options *options, enum oribi_option_source source, const char *name,
                            const char *value, char *error)
 {
-    char address[ORIBI_OPTIONS_ERROR_CAP];
+    char address[ORIBI_ERROR_TEXT_CAP];
     bool has_scheme = strncmp(value, "unix:", 5) == 0;
     const char *colon = strrchr(value, ':');
     if (!strchr(value, '/') && colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1))
@@ -453,4 +455,20 @@ uint64_t oribi_options_draw_limit(const struct oribi_options *options)
     uint64_t spread = max - min + options->requests_jitter + 1;
     uint64_t seed = (uint64_t)oribi_clock_us() * 6364136223846793005u + (uint64_t)getpid() * 1442695040888963407u;
     return min + (seed >> 33) % spread;
+}
+
+int oribi_options_enter_dir(struct oribi_options *options, char *error)
+{
+    const char *dir = options->chdir;
+    int code = 0;
+    if (!dir || (options->entered_dir && strcmp(dir, options->entered_dir) == 0))
+        return 0;
+    if (!options->start_dir)
+        options->start_dir = oribi_process_dir();
+    else
+        code = oribi_process_enter_dir(options->start_dir, error);
+    if (code < 0 || (code = oribi_process_enter_dir(dir, error)) < 0)
+        return code;
+    oribi__option_replace_text(&options->entered_dir, dir);
+    return 0;
 }

@@ -133,7 +133,8 @@ static bool is_bind_outranked(const struct oribi_options *options, const struct 
     return oribi_options_source(options, bind) < (host > port ? host : port);
 }
 
-/* Puma listens on both; here an address would be lost without a word. Launchers name both, so that the command line may. */
+/* Puma listens on both; here an address would be lost without a word. Launchers name both, so that the command line
+ * may. */
 static int check_beside_bind(const struct oribi_options *options, const struct oribi_option *bind, char *error)
 {
     static const char *const names[] = {"port", "host"};
@@ -145,12 +146,13 @@ static int check_beside_bind(const struct oribi_options *options, const struct o
     return 0;
 }
 
-/* host and port become one bind unless one was given. The source is "default": a listener handed down then takes its place. */
+/* host and port become one bind unless one was given. The source is "default": a listener handed down then takes its
+ * place. */
 static int finish_bind(struct oribi_options *options, char *error)
 {
     const struct oribi_option *bind = oribi_options_find("bind");
     const char *host = options->host;
-    char address[ORIBI_OPTIONS_ERROR_CAP];
+    char address[ORIBI_ERROR_TEXT_CAP];
     if (options->bind.count > 0 && !is_bind_outranked(options, bind))
         return check_beside_bind(options, bind, error);
     oribi__option_clear(options, bind);
@@ -178,8 +180,9 @@ static int join_lower_end(struct oribi_options *options, const char *name, struc
     return 0;
 }
 
-/* One process in development: what an application keeps in memory (messages of Action Cable's async adapter, a MemoryStore, counters of limiters)
- * is then the same for every request. Threads, since such applications call themselves too. */
+/* One process in development: what an application keeps in memory (messages of Action Cable's async adapter, a
+ * MemoryStore, counters of limiters) is then the same for every request. Threads, since such applications call
+ * themselves too. */
 static void finish_workers(struct oribi_options *options)
 {
     if (options->workers > 0)
@@ -219,7 +222,7 @@ static int check_proxies(const struct oribi_options *options, char *error)
         return code;
     bool asked = options->proxy_protocol;
     for (size_t i = 0; i < options->bind.count; i++) {
-        char ignored[ORIBI_OPTIONS_ERROR_CAP]; /* a bind that is wrong is refused when it is opened */
+        char ignored[ORIBI_ERROR_TEXT_CAP]; /* a bind that is wrong is refused when it is opened */
         asked |= oribi_address_parse(options->bind.items[i], &address, ignored) == 0 && address.proxy;
     }
     return asked ? oribi__refuse(error, "the PROXY protocol needs trusted_proxies: from whom it is believed") : 0;

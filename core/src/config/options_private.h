@@ -1,5 +1,6 @@
-/* Shared by the options sources: options.c (table, names, defaults), options_value.c (text to value and back), options_command.c (command line,
- * finish), options_environment.c (variables), options_text.c (help and documentation). */
+/* Shared by the options sources: options_table.c (the table), options.c (names, defaults, ranks), options_value.c (text
+ * to value and back), options_command.c (command line, finish), options_environment.c (variables), options_foreign.c
+ * (names of other servers), options_text.c (help and documentation). */
 #ifndef ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
 #define ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
 
@@ -36,10 +37,12 @@ int oribi__options_refuse_foreign(const char *typed, char *error);
 /* Names of all hooks, separated by blanks; the bindings run them. */
 const char *oribi__options_hook_names(void);
 
-/* Writes "unknown option ..." with what another server's name is here, or the nearest known name of this language. Returns ORIBI_EINVAL. */
+/* Writes "unknown option ..." with what another server's name is here, or the nearest known name of this language.
+ * Returns ORIBI_EINVAL. */
 int oribi__options_unknown(enum oribi_option_lang lang, const char *name, char *error);
 
-/* Parses `value` into the option's field, whatever its source. `name` is what the user wrote, for the error. 0 or ORIBI_EINVAL. */
+/* Parses `value` into the option's field, whatever its source. `name` is what the user wrote, for the error. 0 or
+ * ORIBI_EINVAL. */
 int oribi__option_assign(struct oribi_options *options, const struct oribi_option *option, const char *name,
                          const char *value, char *error);
 
@@ -69,7 +72,8 @@ void oribi__option_replace_text(char **field, const char *value);
 /* Adds a copy to a list the struct owns. */
 void oribi__option_add_item(struct oribi_text_list *list, const char *value);
 
-/* Fills `error` (ORIBI_OPTIONS_ERROR_CAP, cut where a user's text is long) and returns ORIBI_EINVAL. For everything that configures. */
+/* Fills `error` (ORIBI_ERROR_TEXT_CAP, cut where a user's text is long) and returns ORIBI_EINVAL. For everything
+ * that configures. */
 __attribute__((format(printf, 2, 3))) int oribi__refuse(char *error, const char *format, ...);
 
 #endif

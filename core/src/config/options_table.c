@@ -1,7 +1,8 @@
-/* The table of all options: the one source of names, bounds, defaults and help for both commands, both bindings and doc/options.md. */
+/* The table of all options: the one source of names, bounds, defaults and help for both commands, both bindings and
+ * doc/options.md. */
 #include "config/options_private.h"
 
-#include "oribi/worker/threads.h"
+#include "oribi/base/limits.h"
 
 #include <stdint.h>
 
@@ -339,9 +340,10 @@ static const struct oribi_option table[] = {
      FIELD(connections_max),
      .min = 1,
      .max = 1000000,
-     .help = "open connections of one worker. For one more the connection that is idle longest is closed, then the oldest "
-             "unfinished request head; while all have requests it waits in the backlog. The soft limit of descriptors is "
-             "raised for them as far as the hard limit allows",
+     .help =
+         "open connections of one worker. For one more the connection that is idle longest is closed, then the oldest "
+         "unfinished request head; while all have requests it waits in the backlog. The soft limit of descriptors is "
+         "raised for them as far as the hard limit allows",
      .default_text = "10000",
      .aliases = "max_keepalive_connection"},
     {.name = "queue_max",

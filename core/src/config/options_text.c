@@ -1,4 +1,5 @@
-/* What people read about the options: --help, --print-config and the tables of doc/options.md, all from the one table. */
+/* What people read about the options: --help, --print-config and the tables of doc/options.md, all from the one
+ * table. */
 #include "config/options_private.h"
 
 #include "oribi/base/buf.h"

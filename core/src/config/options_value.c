@@ -1,5 +1,5 @@
-/* Option values: text to field and back. Parsing is strict, since a value that is silently read as something else is found out in production:
- * no signs, no blanks, no leftovers, no overflow. */
+/* Option values: text to field and back. Parsing is strict, since a value that is silently read as something else is
+ * found out in production: no signs, no blanks, no leftovers, no overflow. */
 #include "config/options_private.h"
 
 #include "oribi/base/error.h"
@@ -26,7 +26,7 @@ int oribi__refuse(char *error, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(error, ORIBI_OPTIONS_ERROR_CAP, format, args); /* cut where a user's text is long */
+    (void)vsnprintf(error, ORIBI_ERROR_TEXT_CAP, format, args); /* cut where a user's text is long */
     va_end(args);
     return ORIBI_EINVAL;
 }
@@ -96,7 +96,8 @@ static bool parse_size(const char *text, int64_t *out)
            !__builtin_mul_overflow(value, factor, out);
 }
 
-/* Seconds without a suffix. What is more than nothing but less than a millisecond counts as one: 0 often means "none". */
+/* Seconds without a suffix. What is more than nothing but less than a millisecond counts as one: 0 often means
+ * "none". */
 static bool parse_time(const char *text, int64_t *out)
 {
     int64_t whole;
@@ -144,7 +145,8 @@ static bool parse_range(const char *text, struct oribi_range *out)
     return true;
 }
 
-/* "0:5", as Puma writes a pool that grows: here all of them are there from the start, so the second number is the one that counts. */
+/* "0:5", as Puma writes a pool that grows: here all of them are there from the start, so the second number is the
+ * one that counts. */
 static bool parse_threads(const char *text, int64_t *out)
 {
     int64_t min;

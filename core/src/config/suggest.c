@@ -1,8 +1,10 @@
-/* Edit distance with neighbours swapped (optimal string alignment). Three rows of the table are enough: a swap looks two rows back.
+/* Edit distance with neighbours swapped (optimal string alignment). Three rows of the table are enough: a swap looks
+ * two rows back.
  *
  *            b →
  *      before  ...
- *   a  above   . x .      current[j] = least of above[j] + 1, current[j-1] + 1, above[j-1] + differs, before[j-2] + 1 when swapped
+ *   a  above   . x .      current[j] = least of above[j] + 1, current[j-1] + 1, above[j-1] + differs,
+ *                                     before[j-2] + 1 when swapped
  *   ↓  current . . ?
  */
 #include "oribi/config/suggest.h"

@@ -1,5 +1,5 @@
-/* Connection, input side: bytes in, complete requests into the run queue. Reading order: oribi_conn_start, oribi__conn_on_event,
- * on_readable, take_input, parse_head, head_done, complete; conn_body.c, conn_buf.c. */
+/* Connection, input side: bytes in, complete requests into the run queue. Reading order: oribi_conn_start,
+ * oribi__conn_on_event, on_readable, take_input, parse_head, head_done, complete; conn_body.c, conn_buf.c. */
 #include "oribi/event/conn.h"
 
 #include "oribi/base/error.h"
@@ -57,7 +57,8 @@ int oribi__conn_register(struct oribi_reactor *r, struct oribi_conn *c)
     return ORIBI_ESYS;
 }
 
-/* A `100 Continue` that the socket did not take: the client may be waiting for it with its body. False when the connection has ended. */
+/* A `100 Continue` that the socket did not take: the client may be waiting for it with its body. False when the
+ * connection has ended. */
 static bool flush_interim(struct oribi_reactor *r, struct oribi_conn *c)
 {
     int result = oribi_conn_flush(r, c);
@@ -96,11 +97,13 @@ void oribi__conn_on_event(struct oribi_reactor *r, struct oribi_conn *c)
     }
 }
 
-/* What is known of an unfinished head points into the buffer as it was when the head began, which may have moved since. */
+/* What is known of an unfinished head points into the buffer as it was when the head began, which may have moved
+ * since. */
 static void look_at_head_again(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_parser parser = {0};
-    (void)oribi_parser_head(&parser, &r->config.limits, c->buf, c->len, &c->exchange->head); /* not complete, as we know */
+    /* not complete, as we know */
+    (void)oribi_parser_head(&parser, &r->config.limits, c->buf, c->len, &c->exchange->head);
 }
 
 void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
@@ -129,7 +132,8 @@ void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum 
     }
 }
 
-/* Where the loop knows the descriptor, it also knows whether it is still the one; else the last read or write has told. */
+/* Where the loop knows the descriptor, it also knows whether it is still the one; else the last read or write has
+ * told. */
 static void give_up_descriptor(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (c->watch.added)
@@ -177,8 +181,8 @@ static size_t head_cap_max(const struct oribi_reactor *r)
     return max > ORIBI_READ_BUF_BYTES ? max : ORIBI_READ_BUF_BYTES + 1;
 }
 
-/* Where the next read goes, and how much: behind the head, straight into a body in memory, or into the scratch buffer. NULL when memory is out, or there are too
- * many long heads at a time. */
+/* Where the next read goes, and how much: behind the head, straight into a body in memory, or into the scratch
+ * buffer. NULL when memory is out, or there are too many long heads at a time. */
 static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *room)
 {
     if (c->state == ORIBI_CONN_LINGER) {
@@ -234,7 +238,8 @@ static bool head_begun(const struct oribi_conn *c)
     return false;
 }
 
-/* The deadline of a head counts from its first byte and does not move; before that the connection is as idle as it was. */
+/* The deadline of a head counts from its first byte and does not move; before that the connection is as idle as it
+ * was. */
 static void await_head(struct oribi_reactor *r, struct oribi_conn *c)
 {
     uint8_t armed = c->timer.timeout_class;
@@ -246,8 +251,8 @@ static void await_head(struct oribi_reactor *r, struct oribi_conn *c)
         oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_IDLE, r->now_ms);
 }
 
-/* The one PROXY header a connection begins with. True when it is there and bytes of a request stand behind it. A header that comes in pieces
- * has the deadline of a head. */
+/* The one PROXY header a connection begins with. True when it is there and bytes of a request stand behind it. A
+ * header that comes in pieces has the deadline of a head. */
 static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_proxy proxy;
@@ -381,14 +386,15 @@ bool oribi__conn_close_head(struct oribi_reactor *r, struct oribi_conn *c)
     if (c->state == ORIBI_CONN_HEAD && c->exchange) {
         look_at_head_again(r, c);
         oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "head not finished, and a new connection needs room");
-        oribi__conn_close(r, c); /* does not linger: that would take as much room */
+        oribi__conn_close(r, c);              /* does not linger: that would take as much room */
     } else if (c->state == ORIBI_CONN_HEAD) { /* not even its PROXY header has come */
         oribi__conn_close(r, c);
     }
     return c->state == ORIBI_CONN_CLOSED;
 }
 
-/* A head that has begun has the deadline of a head. Empty lines begin none: their connection has still that of an idle one. */
+/* A head that has begun has the deadline of a head. Empty lines begin none: their connection has still that of an
+ * idle one. */
 bool oribi__conn_close_idle(struct oribi_reactor *r, struct oribi_conn *c)
 {
     c->watch.ready |= ORIBI_READ;
@@ -418,8 +424,8 @@ void oribi__conn_inject(struct oribi_reactor *r, struct oribi_conn *c, struct or
         oribi__conn_body_inject(r, c, body_fd, body_len);
 }
 
-/* The answer is drained (or there was none): close, or look for the next request. Never calls an application, so pipelined requests go to the
- * tail of the queue and other connections have their turn. */
+/* The answer is drained (or there was none): close, or look for the next request. Never calls an application, so
+ * pipelined requests go to the tail of the queue and other connections have their turn. */
 void oribi__conn_continue(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (c->closes) {

@@ -1,5 +1,5 @@
-/* Connection, request bodies: behind their head in its buffer, in memory, or in a file without a name; sized or chunked. Reading order: the two begins,
- * oribi__conn_body_room, oribi__conn_body_input, append_body. */
+/* Connection, request bodies: behind their head in its buffer, in memory, or in a file without a name; sized or
+ * chunked. Reading order: the two begins, oribi__conn_body_room, oribi__conn_body_input, append_body. */
 #include "oribi/event/conn.h"
 
 #include "oribi/base/error.h"
@@ -20,21 +20,23 @@ static uint32_t body_memory_max(const struct oribi_reactor *r, const struct orib
     return (uint32_t)oribi_budget_memory(&r->budget, exchange->charge.memory, r->config.limits.body_memory_max);
 }
 
-/* How much of a body that goes to a file is collected before it is written. Whole bodies need memory more: they get the second half of the budget alone. */
+/* How much of a body that goes to a file is collected before it is written. Whole bodies need memory more: they get
+ * the second half of the budget alone. */
 static uint32_t batch_max(const struct oribi_reactor *r)
 {
     return r->budget.memory_max == 0 || r->budget.memory_used < r->budget.memory_max / 2 ? ORIBI_BODY_BATCH_BYTES : 0;
 }
 
-/* What is taken from the heap counts, not what has arrived; and what stood behind a chunked body as well as the body. */
+/* What is taken from the heap counts, not what has arrived; and what stood behind a chunked body as well as the
+ * body. */
 void oribi__conn_charge_body(struct oribi_reactor *r, struct oribi_exchange *exchange)
 {
     size_t memory = exchange->body.memory.cap + exchange->rest.cap + exchange->chunked.trailers.cap;
     oribi_budget_set(&r->budget, &exchange->charge, (int64_t)memory, exchange->body.fd >= 0 ? exchange->body.len : 0);
 }
 
-/* Room for what a body promises is made when enough of it has come to believe it; before that what has come is copied, so that thousands who announce much and send a few bytes
- * take little. */
+/* Room for what a body promises is made when enough of it has come to believe it; before that what has come is
+ * copied, so that thousands who announce much and send a few bytes take little. */
 static char *body_room(struct oribi_reactor *r, struct oribi_exchange *exchange, size_t room)
 {
     if (exchange->body_file || exchange->body.memory.len < DIRECT_FROM_BYTES)
@@ -56,7 +58,8 @@ char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_exchange *exch
     return direct ? direct : r->scratch;
 }
 
-/* Slower than body_rate_min over the whole body, once body_timeout has passed: holding a socket is cheap, but not for ever. */
+/* Slower than body_rate_min over the whole body, once body_timeout has passed: holding a socket is cheap, but not
+ * for ever. */
 static bool too_slow(const struct oribi_reactor *r, const struct oribi_exchange *exchange)
 {
     int64_t elapsed_ms = r->now_ms - exchange->body_started_ms;

@@ -1,5 +1,5 @@
-/* Connection, what it borrows while a request is under way: a read buffer from its first byte on, a call from its head on. An idle connection has
- * neither. */
+/* Connection, what it borrows while a request is under way: a read buffer from its first byte on, a call from its
+ * head on. An idle connection has neither. */
 #include "oribi/event/conn.h"
 
 #include "oribi/base/mem.h"
@@ -52,7 +52,8 @@ bool oribi__conn_lend_exchange(struct oribi_reactor *r, struct oribi_conn *c)
     struct oribi_exchange *exchange = oribi_pool_try_get(&r->exchange_pool);
     if (!exchange)
         return false;
-    /* The head is large and the parser fills it; what it fills only on success starts out empty for refusals' log lines. */
+    /* The head is large and the parser fills it; what it fills only on success starts out empty for refusals' log
+     * lines. */
     memset(exchange, 0, offsetof(struct oribi_exchange, head));
     memset(&exchange->head, 0, offsetof(struct oribi_head, fields));
     exchange->head.joined = NULL;

@@ -1,5 +1,5 @@
-/* Connection, on its way between processes. Nothing but bytes moves: the request is parsed once more where it arrives, so there is no format of parsed requests
- * to keep in step between two versions of the program. */
+/* Connection, on its way between processes. Nothing but bytes moves: the request is parsed once more where it
+ * arrives, so there is no format of parsed requests to keep in step between two versions of the program. */
 #include "oribi/event/conn.h"
 
 #include "oribi/base/error.h"
@@ -51,7 +51,8 @@ static void add_chunked(const struct oribi_conn *c, struct oribi_wire *wire)
     const struct oribi_buf *trailers = &exchange->chunked.trailers;
     struct oribi_slice behind = oribi_conn_behind(c);
     bool in_place = exchange->in_place.p != NULL;
-    struct oribi_slice body = in_place ? exchange->in_place : oribi_slice(exchange->body.memory.p, exchange->body.memory.len);
+    struct oribi_slice body =
+        in_place ? exchange->in_place : oribi_slice(exchange->body.memory.p, exchange->body.memory.len);
     add(wire, c->buf, in_place ? (size_t)(exchange->in_place.p - c->buf) : exchange->used);
     if (body.n > 0) {
         add(wire, wire->chunk_head, oribi_chunk_head(wire->chunk_head, body.n));
@@ -113,7 +114,8 @@ void oribi_conn_resume(struct oribi_reactor *r, struct oribi_conn *c, struct ori
         return;
     if (c->state == ORIBI_CONN_QUEUED && complete_us > 0 && complete_us < c->exchange->complete_us)
         c->exchange->complete_us = complete_us;
-    /* Registered at once: it was kept alive before and will be again, and a client that leaves is seen while it waits. */
+    /* Registered at once: it was kept alive before and will be again, and a client that leaves is seen while it
+     * waits. */
     if (oribi__conn_register(r, c) < 0)
         return;
     if (c->state == ORIBI_CONN_IDLE)

@@ -103,7 +103,8 @@ static bool have_out(struct oribi_conn *c)
     return c->out != NULL;
 }
 
-/* Keeps what the socket did not take, then tries once more: only a write that fails with EAGAIN makes the kernel report room later. */
+/* Keeps what the socket did not take, then tries once more: only a write that fails with EAGAIN makes the kernel
+ * report room later. */
 static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip)
 {
     if (!have_out(c))
@@ -196,7 +197,8 @@ void oribi_conn_finish(struct oribi_reactor *r, struct oribi_conn *c, bool close
     assert(c->state == ORIBI_CONN_CALL);
     if (closes) {
         c->closes = true;
-        /* It wanted to go on, so its next request may be on the way: closing with that unread would reset the connection. */
+        /* It wanted to go on, so its next request may be on the way: closing with that unread would reset the
+         * connection. */
         c->lingers = c->exchange->head.keep_alive;
     }
     go_on(r, c);
@@ -258,8 +260,8 @@ void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint3
     if (c->state == ORIBI_CONN_QUEUED)
         oribi__reactor_unqueue(r, c);
     c->state = ORIBI_CONN_CALL;
-    size_t n = oribi_response_busy(503, retry_after_s, oribi_reactor_date(r), r->config.server, c->exchange->head.is_head,
-                                   r->scratch, ORIBI_SCRATCH_BYTES);
+    size_t n = oribi_response_busy(503, retry_after_s, oribi_reactor_date(r), r->config.server,
+                                   c->exchange->head.is_head, r->scratch, ORIBI_SCRATCH_BYTES);
     tell_refused(r, c, 503, n, reason);
     answer_and_close(r, c, n);
 }

@@ -18,8 +18,8 @@ bool oribi__conn_lend_exchange(struct oribi_reactor *reactor, struct oribi_conn 
 /* Nothing where there is no buffer. */
 void oribi__conn_give_buf_back(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* conn_body.c. The head is read, and `rest` bytes behind it are in the buffer: fewer than the announced length, or chunks. The connection may be closed or
- * refused afterwards, as after all of these. */
+/* conn_body.c. The head is read, and `rest` bytes behind it are in the buffer: fewer than the announced length, or
+ * chunks. The connection may be closed or refused afterwards, as after all of these. */
 void oribi__conn_body_begin(struct oribi_reactor *reactor, struct oribi_conn *conn, size_t rest);
 void oribi__conn_chunked_begin(struct oribi_reactor *reactor, struct oribi_conn *conn, size_t rest);
 

@@ -1,6 +1,6 @@
-/* The poll(2) source: built everywhere, and run through the same tests as the native one, so that nothing above leans on epoll.
- * poll is level-triggered; watches that want nothing are masked with a negative descriptor, because POLLHUP cannot be
- * switched off otherwise and would be reported for ever. */
+/* The poll(2) source: built everywhere, and run through the same tests as the native one, so that nothing above
+ * leans on epoll. poll is level-triggered; watches that want nothing are masked with a negative descriptor, because
+ * POLLHUP cannot be switched off otherwise and would be reported for ever. */
 #include "event/loop_source.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"

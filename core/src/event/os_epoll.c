@@ -1,7 +1,8 @@
-/* The epoll source. Streams are registered once, edge-triggered, for reading; interest in reading that comes and goes costs nothing. EPOLLOUT is
- * added when somebody wants to write, which is after a short write only, and taken away again: a TCP socket would tell of room only after a write came
- * up short, but a unix socket wakes its epoll with EPOLLOUT every time the peer has read, which is once a request. Adding it reports room that is
- * already there, as any EPOLL_CTL_MOD does, so no edge is missed. */
+/* The epoll source. Streams are registered once, edge-triggered, for reading; interest in reading that comes and
+ * goes costs nothing. EPOLLOUT is added when somebody wants to write, which is after a short write only, and taken
+ * away again: a TCP socket would tell of room only after a write came up short, but a unix socket wakes its epoll
+ * with EPOLLOUT every time the peer has read, which is once a request. Adding it reports room that is already there,
+ * as any EPOLL_CTL_MOD does, so no edge is missed. */
 #ifdef __linux__
 
 #include "event/loop_source.h"
@@ -54,7 +55,8 @@ static int source_add(struct oribi_loop *loop, struct oribi_watch *watch)
     return epoll_ctl(loop->fd, EPOLL_CTL_ADD, watch->fd, &event) < 0 ? oribi_os_fail() : 0;
 }
 
-/* What is watched is the open file and the number together (epoll(7), questions and answers), so this fails when the number has become another file's. */
+/* What is watched is the open file and the number together (epoll(7), questions and answers), so this fails when the
+ * number has become another file's. */
 static bool source_remove(struct oribi_loop *loop, struct oribi_watch *watch)
 {
     struct epoll_event unused = {0};
@@ -109,7 +111,8 @@ static int deliver(const struct epoll_event *native, int count, struct oribi_eve
     return found;
 }
 
-/* EBADF: closed; EINVAL: another file. Neither ends by itself, and a caller who took it for silence would call again at once, for ever. */
+/* EBADF: closed; EINVAL: another file. Neither ends by itself, and a caller who took it for silence would call again
+ * at once, for ever. */
 static int wait_events(struct oribi_loop *loop, struct epoll_event *native, int max, int timeout_ms)
 {
     int count = epoll_wait(loop->fd, native, max, timeout_ms);

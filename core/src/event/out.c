@@ -1,5 +1,5 @@
-/* Queued output; see the header. Order on the wire: memory, spill file, application file. Once the spill file has begun, everything later
- * goes there too, so the order holds. */
+/* Queued output; see the header. Order on the wire: memory, spill file, application file. Once the spill file has
+ * begun, everything later goes there too, so the order holds. */
 #include "oribi/event/out.h"
 
 #include "oribi/base/error.h"
@@ -63,7 +63,8 @@ static void skip_pieces(const struct iovec **vec, size_t *count, size_t *skip)
     }
 }
 
-/* An answer may be thousands of small strings, and each write(2) may have to wait for the file system: they go together. */
+/* An answer may be thousands of small strings, and each write(2) may have to wait for the file system: they go
+ * together. */
 static int spill(struct file_part *part, const struct iovec *vec, size_t count, size_t skip)
 {
     struct iovec some[SPILL_PIECES];
@@ -82,8 +83,8 @@ static int spill(struct file_part *part, const struct iovec *vec, size_t count, 
     return 0;
 }
 
-/* Forgets what was sent once that is at least half of the buffer: what moves is never more than what was sent since the last time, and a reader who
- * is always a little behind does not make us keep everything it has read. */
+/* Forgets what was sent once that is at least half of the buffer: what moves is never more than what was sent since
+ * the last time, and a reader who is always a little behind does not make us keep everything it has read. */
 static void forget_sent(struct oribi_out *out)
 {
     if (out->memory_pos == 0 || out->memory_pos < out->memory.len - out->memory_pos)
@@ -146,7 +147,8 @@ static int flush_memory(struct oribi_out *out, int socket_fd, int64_t *sent)
     return 0;
 }
 
-/* A peer who reads as fast as we send would never fill the socket: *turn is what may still be sent before others have theirs. */
+/* A peer who reads as fast as we send would never fill the socket: *turn is what may still be sent before others
+ * have theirs. */
 static int flush_file(struct file_part *part, int socket_fd, int64_t *turn, int64_t *sent)
 {
     while (part->left > 0) {

@@ -116,8 +116,8 @@ static void run_timeouts(struct oribi_reactor *r)
     }
 }
 
-/* A full batch says that more has come than was looked at: after a long call somebody who sent in time must not pass for late. Under a load that never
- * ends deadlines still run, every FULL_TURNS_MAX turns. */
+/* A full batch says that more has come than was looked at: after a long call somebody who sent in time must not pass
+ * for late. Under a load that never ends deadlines still run, every FULL_TURNS_MAX turns. */
 static bool deadlines_may_run(struct oribi_reactor *r, int count)
 {
     if (count == ORIBI_LOOP_EVENTS_MAX && ++r->full_turns < FULL_TURNS_MAX)
@@ -314,8 +314,8 @@ void oribi__reactor_forget(struct oribi_reactor *r, struct oribi_conn *c, bool q
     *list = c;
 }
 
-/* A connection that had this number before did not close it itself: the application did. If the connection went on, it would read, answer and close what
- * belongs to another client. In a call, it ends with the call. */
+/* A connection that had this number before did not close it itself: the application did. If the connection went on,
+ * it would read, answer and close what belongs to another client. In a call, it ends with the call. */
 static void lose(struct oribi_reactor *r, struct oribi_conn *c)
 {
     (void)oribi_loop_remove(r->loop, &c->watch); /* the number is not registered again yet: this only forgets */

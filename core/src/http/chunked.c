@@ -120,12 +120,18 @@ static int ext_next(uint8_t state, char c)
     if (may_end && c == ';')
         return EXT_NAME_FIRST;
     switch (state) {
-    case EXT_NAME_FIRST: return blank ? EXT_NAME_FIRST : token ? EXT_NAME : -1;
-    case EXT_NAME: return token ? EXT_NAME : blank ? EXT_NAME_END : c == '=' ? EXT_VALUE_FIRST : -1;
-    case EXT_NAME_END: return blank ? EXT_NAME_END : c == '=' ? EXT_VALUE_FIRST : -1;
-    case EXT_VALUE_FIRST: return blank ? EXT_VALUE_FIRST : token ? EXT_TOKEN : c == '"' ? EXT_QUOTED : -1;
-    case EXT_TOKEN: return token ? EXT_TOKEN : blank ? EXT_BLANK : -1;
-    default: return blank ? EXT_BLANK : -1; /* EXT_VALUE_END, EXT_BLANK */
+    case EXT_NAME_FIRST:
+        return blank ? EXT_NAME_FIRST : token ? EXT_NAME : -1;
+    case EXT_NAME:
+        return token ? EXT_NAME : blank ? EXT_NAME_END : c == '=' ? EXT_VALUE_FIRST : -1;
+    case EXT_NAME_END:
+        return blank ? EXT_NAME_END : c == '=' ? EXT_VALUE_FIRST : -1;
+    case EXT_VALUE_FIRST:
+        return blank ? EXT_VALUE_FIRST : token ? EXT_TOKEN : c == '"' ? EXT_QUOTED : -1;
+    case EXT_TOKEN:
+        return token ? EXT_TOKEN : blank ? EXT_BLANK : -1;
+    default:
+        return blank ? EXT_BLANK : -1; /* EXT_VALUE_END, EXT_BLANK */
     }
 }
 
@@ -211,7 +217,8 @@ static int on_byte(struct oribi_chunked *body, const struct oribi_limits *limits
     if (body->state < SIZE_LF)
         return on_extension(body, c);
     switch (body->state) {
-    case SIZE_LF: return on_size_lf(body, limits, c);
+    case SIZE_LF:
+        return on_size_lf(body, limits, c);
     case DATA_CR:
     case DATA_LF:
         if (c != (body->state == DATA_CR ? '\r' : '\n'))
@@ -223,7 +230,8 @@ static int on_byte(struct oribi_chunked *body, const struct oribi_limits *limits
             return refuse(body, ORIBI_EBAD, "malformed trailer field");
         body->done = true;
         return 0;
-    default: return on_trailer(body, limits, c);
+    default:
+        return on_trailer(body, limits, c);
     }
 }
 

@@ -240,8 +240,7 @@ static void drop_ambiguous(struct oribi_head *head)
             if (k == i || a->name_len != b->name_len || (k > i && memchr(b->name, '_', b->name_len)))
                 continue;
             size_t same = 0;
-            while (same < a->name_len
-                   && dash_fold(a->name[same]) == dash_fold(b->name[same]))
+            while (same < a->name_len && dash_fold(a->name[same]) == dash_fold(b->name[same]))
                 same++;
             drop[i] = same == a->name_len;
         }
@@ -434,8 +433,8 @@ static int decide_framing(struct oribi_head *head, const struct oribi_limits *li
 static bool is_keep_alive(struct oribi_slice value)
 {
     static const char text[] = "keep-alive";
-    return value.n == 10 && folded_word(value.p) == folded_word(text)
-           && folded_word(value.p + 2) == folded_word(text + 2);
+    return value.n == 10 && folded_word(value.p) == folded_word(text) &&
+           folded_word(value.p + 2) == folded_word(text + 2);
 }
 
 static void decide_connection(struct oribi_head *head, const struct head_facts *facts)

@@ -12,23 +12,24 @@ static_assert(ORIBI_FIELD_COUNT <= 64, "one bit per well-known field");
 #define FIELD_BIT(id) ((uint64_t)1 << (id))
 
 struct head_facts {
-    const char *end;                        /* bytes before it may be read */
-    struct oribi_slice authority;           /* of an absolute-form or authority-form target */
+    const char *end;              /* bytes before it may be read */
+    struct oribi_slice authority; /* of an absolute-form or authority-form target */
     bool has_authority;
-    bool others_repeated;                   /* two fields outside the table may have the same name */
-    bool underscores;                       /* a name with `_` was kept */
-    uint64_t seen;                          /* FIELD_BIT of each well-known field */
-    bool repeated;                          /* … of which one or more came more than once */
-    uint64_t others[4];                     /* bloom filter over hashes of the other names */
-    uint8_t index_of[ORIBI_FIELD_COUNT];    /* where a seen and not repeated field stands */
-    struct oribi_slice shadow;              /* a name that imitates a framing field with `_`; .p NULL: none */
+    bool others_repeated;                /* two fields outside the table may have the same name */
+    bool underscores;                    /* a name with `_` was kept */
+    uint64_t seen;                       /* FIELD_BIT of each well-known field */
+    bool repeated;                       /* … of which one or more came more than once */
+    uint64_t others[4];                  /* bloom filter over hashes of the other names */
+    uint8_t index_of[ORIBI_FIELD_COUNT]; /* where a seen and not repeated field stands */
+    struct oribi_slice shadow;           /* a name that imitates a framing field with `_`; .p NULL: none */
 };
 
 /* Whether a field that is not in the table is kept; notes what it may clash with. */
 bool oribi__head_keeps_other(struct oribi_head *head, const struct oribi_field *field,
                              const struct oribi_limits *limits, struct head_facts *facts);
 
-/* Folds repeats and decides Host, framing, persistence, Expect and Upgrade. Returns 0 or ORIBI_E* with fault->reason set. */
+/* Folds repeats and decides Host, framing, persistence, Expect and Upgrade. Returns 0 or ORIBI_E* with fault->reason
+ * set. */
 int oribi__head_finish(struct oribi_head *head, const struct oribi_limits *limits, struct head_facts *facts,
                        struct oribi_fault *fault);
 

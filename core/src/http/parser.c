@@ -4,7 +4,8 @@
  *                   (head.c). It only ever succeeds or finds fault with the meaning; at anything unexpected it says
  *                   AGAIN and leaves the verdict to …
  *     advance       … which checks line by line, remembers where it stopped, and alone decides what the grammar
- *                   refuses, what is too long and what is merely not there yet. At the empty line, parse_whole runs once.
+ *                   refuses, what is too long and what is merely not there yet. At the empty line, parse_whole
+ *                   runs once.
  *
  * So every grammar fault is found at the same byte however the input is cut, and faults of meaning (Host, framing,
  * repeats) are only reported once the head is complete. A head that arrives in one read, as nearly all do, is looked
@@ -67,8 +68,10 @@ static int refuse_target_byte(const char *at, struct oribi_fault *fault)
 {
     switch (*at) {
     case '\r':
-    case '\n': return refuse(fault, ORIBI_EBAD, "no HTTP version in the request line");
-    case '#': return refuse_byte(fault, at, "fragment in the target");
+    case '\n':
+        return refuse(fault, ORIBI_EBAD, "no HTTP version in the request line");
+    case '#':
+        return refuse_byte(fault, at, "fragment in the target");
     default:
         if (oribi__scan_class[(uint8_t)*at] & SCAN_TARGET)
             return refuse_byte(fault, at, "byte not allowed in the target while strict_target is on");
@@ -171,8 +174,8 @@ static int split_absolute(struct oribi_head *head, struct head_facts *facts, siz
     facts->authority = oribi_slice(p + start, end - start);
     facts->has_authority = true;
     head->path = slash ? oribi_slice(slash, query - end) : ORIBI_SLICE("/");
-    if (start == 0 || oribi_authority_parse(facts->authority, end - start, &head->host, &head->port) != 0
-        || head->host.n == 0)
+    if (start == 0 || oribi_authority_parse(facts->authority, end - start, &head->host, &head->port) != 0 ||
+        head->host.n == 0)
         return refuse(fault, ORIBI_EBAD, "target is no path and no http URI");
     return 0;
 }
@@ -185,8 +188,8 @@ static int split_connect(struct oribi_head *head, const struct oribi_limits *lim
     facts->authority = head->target;
     facts->has_authority = true;
     head->path = head->query = oribi_slice(head->target.p, 0);
-    if (oribi_authority_parse(head->target, head->target.n, &head->host, &head->port) != 0 || head->host.n == 0
-        || head->port.n == 0)
+    if (oribi_authority_parse(head->target, head->target.n, &head->host, &head->port) != 0 || head->host.n == 0 ||
+        head->port.n == 0)
         return refuse(fault, ORIBI_EBAD, "CONNECT target is no host and port");
     return 0;
 }
@@ -261,10 +264,14 @@ static int refuse_control(const char *line, const char *at, struct oribi_fault *
 {
     size_t name = oribi_scan_active->token(line, (size_t)(at - line));
     switch (*at) {
-    case '\n': return refuse_field(fault, line, name, at, "bare LF");
-    case '\r': return refuse_field(fault, line, name, at, "bare CR");
-    case '\0': return refuse_field(fault, line, name, at, "NUL in a field line");
-    default: return refuse_field(fault, line, name, at, "control in a field line");
+    case '\n':
+        return refuse_field(fault, line, name, at, "bare LF");
+    case '\r':
+        return refuse_field(fault, line, name, at, "bare CR");
+    case '\0':
+        return refuse_field(fault, line, name, at, "NUL in a field line");
+    default:
+        return refuse_field(fault, line, name, at, "control in a field line");
     }
 }
 
@@ -432,8 +439,8 @@ static ssize_t parse_whole(const struct oribi_limits *limits, const char *buf, s
     facts.shadow = oribi_slice(NULL, 0);
     while (pos < 2 * ORIBI_EMPTY_LINES_MAX && n - pos > 1 && is_crlf(buf + pos))
         pos += 2;
-    if (pos == n || scan_request_line(buf + pos, n - pos, &scanned, limits, &line, &ignored) != 0
-        || take_request_line(buf + pos, &line, limits, head, &facts, &ignored) != 0)
+    if (pos == n || scan_request_line(buf + pos, n - pos, &scanned, limits, &line, &ignored) != 0 ||
+        take_request_line(buf + pos, &line, limits, head, &facts, &ignored) != 0)
         return ORIBI_AGAIN;
     pos += line.len;
     ssize_t fields_len = take_fields(buf + pos, pos, n - pos, limits, head, &facts);
@@ -443,7 +450,8 @@ static ssize_t parse_whole(const struct oribi_limits *limits, const char *buf, s
     return error ? error : (ssize_t)pos + fields_len;
 }
 
-/* After an error: no fields, nothing allocated, but method, target and version if the request line is whole and good. */
+/* After an error: no fields, nothing allocated, but method, target and version if the request line is whole and
+ * good. */
 static void keep_what_is_known(const struct oribi_limits *limits, const char *buf, size_t n, struct oribi_head *head)
 {
     struct request_line line;

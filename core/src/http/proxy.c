@@ -2,7 +2,8 @@
  *
  *     version 1   PROXY SP TCP4|TCP6 SP source SP destination SP port SP port CRLF     at most 107 bytes
  *                 PROXY SP UNKNOWN … CRLF
- *     version 2   12 bytes signature │ version, command │ family │ 2 bytes length │ addresses │ extensions (type, 2 bytes length, value)
+ *     version 2   12 bytes signature │ version, command │ family │ 2 bytes length │ addresses │ extensions
+ *                 an extension: type, 2 bytes length, value
  *
  * Strict like the request parser: one space, no leading zeros, addresses of the family that was announced. */
 #include "oribi/http/proxy.h"
@@ -195,11 +196,16 @@ static const char *read_extensions(const uint8_t *header, size_t pos, size_t tot
 static size_t family_bytes(uint8_t family)
 {
     switch (family) {
-    case FAMILY_UNSPEC: return 0;
-    case FAMILY_TCP4: return BYTES_TCP4;
-    case FAMILY_TCP6: return BYTES_TCP6;
-    case FAMILY_UNIX: return BYTES_UNIX;
-    default: return SIZE_MAX;
+    case FAMILY_UNSPEC:
+        return 0;
+    case FAMILY_TCP4:
+        return BYTES_TCP4;
+    case FAMILY_TCP6:
+        return BYTES_TCP6;
+    case FAMILY_UNIX:
+        return BYTES_UNIX;
+    default:
+        return SIZE_MAX;
     }
 }
 

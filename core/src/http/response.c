@@ -81,16 +81,22 @@ static bool is_name(const struct oribi_header *header, struct oribi_slice lower)
 static enum own_name find_own_name(const struct oribi_header *header)
 {
     switch (header->name_len) {
-    case 4: return is_name(header, ORIBI_SLICE("date")) ? OWN_DATE : OWN_NONE;
-    case 6: return is_name(header, ORIBI_SLICE("server")) ? OWN_SERVER : OWN_NONE;
-    case 7: return is_name(header, ORIBI_SLICE("upgrade")) ? OWN_UPGRADE : OWN_NONE;
+    case 4:
+        return is_name(header, ORIBI_SLICE("date")) ? OWN_DATE : OWN_NONE;
+    case 6:
+        return is_name(header, ORIBI_SLICE("server")) ? OWN_SERVER : OWN_NONE;
+    case 7:
+        return is_name(header, ORIBI_SLICE("upgrade")) ? OWN_UPGRADE : OWN_NONE;
     case 10:
         if (is_name(header, ORIBI_SLICE("connection")))
             return OWN_CONNECTION;
         return is_name(header, ORIBI_SLICE("keep-alive")) ? OWN_KEEP_ALIVE : OWN_NONE;
-    case 14: return is_name(header, ORIBI_SLICE("content-length")) ? OWN_CONTENT_LENGTH : OWN_NONE;
-    case 17: return is_name(header, ORIBI_SLICE("transfer-encoding")) ? OWN_TRANSFER_ENCODING : OWN_NONE;
-    default: return OWN_NONE;
+    case 14:
+        return is_name(header, ORIBI_SLICE("content-length")) ? OWN_CONTENT_LENGTH : OWN_NONE;
+    case 17:
+        return is_name(header, ORIBI_SLICE("transfer-encoding")) ? OWN_TRANSFER_ENCODING : OWN_NONE;
+    default:
+        return OWN_NONE;
     }
 }
 
@@ -214,8 +220,12 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
                      struct wishes *wishes, const char **fault)
 {
     switch (own) {
-    case OWN_DATE: wishes->date = true; return true;
-    case OWN_SERVER: wishes->server = true; return true;
+    case OWN_DATE:
+        wishes->date = true;
+        return true;
+    case OWN_SERVER:
+        wishes->server = true;
+        return true;
     case OWN_CONNECTION:
         read_connection(header, wishes);
         if (res->detached)
@@ -239,7 +249,8 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
             return true;
         res->dropped_count++;
         return false;
-    default: return true;
+    default:
+        return true;
     }
 }
 
@@ -324,7 +335,7 @@ static void note_mended(struct oribi_response *res, int mended, uint32_t index)
 /* Writes one header of the application, mended if it must be, to a place with `left` bytes; nothing where it is not to
  * be sent. Returns where it ends; NULL for no room, or with *fault set. */
 static char *put_checked(struct oribi_response *res, uint32_t index, char *out, size_t left, struct wishes *wishes,
-                     const char **fault)
+                         const char **fault)
 {
     const struct oribi_header *header = &res->headers[index];
     struct oribi_header mended_header;

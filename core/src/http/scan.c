@@ -16,22 +16,20 @@
 #define A_ (SCAN_TOKEN | SCAN_HOST | G_)
 
 const uint8_t oribi__scan_class[256] = {
-    0, 0, 0, 0, 0, 0, 0, 0, 0, X_, 0, 0, 0, 0, 0, 0, /* TAB is text */
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    X_, A_, X_, T_, A_, T_ | G_, A_, A_, H_, H_, A_, A_, H_, A_, A_, G_, /* SP ! " # $ % & ' ( ) * + , - . / */
-    A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, G_, H_, X_, H_, X_, G_, /* 0 … 9 : ; < = > ? */
-    G_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, /* @ A … O */
-    A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, G_, R_, G_, T_ | R_, A_, /* P … Z [ \ ] ^ _ */
-    T_ | R_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, /* ` a … o */
-    A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, R_, T_ | R_, R_, A_, 0, /* p … z { | } ~ DEL */
-    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, /* obs-text, and raw in a target */
-    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
-    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
-    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
-    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
-    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
-    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
-    R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,
+    0,       0,  0,  0,  0,  0,  0,  0,  0,  X_, 0,  0,  0,       0,  0,       0, /* TAB is text */
+    0,       0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,       0,  0,       0,  X_, A_, X_, T_, A_, T_ | G_, A_,
+    A_,      H_, H_, A_, A_, H_, A_, A_, G_, /* SP ! " # $ % & ' ( ) * + , - . / */
+    A_,      A_, A_, A_, A_, A_, A_, A_, A_, A_, G_, H_, X_,      H_, X_,      G_, /* 0 … 9 : ; < = > ? */
+    G_,      A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_,      A_, A_,      A_, /* @ A … O */
+    A_,      A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, G_, R_,      G_, T_ | R_, A_, /* P … Z [ \ ] ^ _ */
+    T_ | R_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, A_,      A_, A_,      A_, /* ` a … o */
+    A_,      A_, A_, A_, A_, A_, A_, A_, A_, A_, A_, R_, T_ | R_, R_, A_,      0,  /* p … z { | } ~ DEL */
+    R_,      R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,      R_, R_,      R_, /* obs-text, and raw in a target */
+    R_,      R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,      R_, R_,      R_, R_, R_, R_, R_, R_, R_,      R_,
+    R_,      R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,      R_, R_,      R_, R_, R_, R_, R_, R_, R_,      R_,
+    R_,      R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,      R_, R_,      R_, R_, R_, R_, R_, R_, R_,      R_,
+    R_,      R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,      R_, R_,      R_, R_, R_, R_, R_, R_, R_,      R_,
+    R_,      R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_, R_,      R_, R_,      R_, R_, R_, R_, R_,
 };
 
 static inline size_t span(const char *p, size_t n, uint8_t class)
@@ -126,11 +124,16 @@ const struct oribi_scan *oribi_scan_active = &scalar;
 const struct oribi_scan *oribi_scan_level(enum oribi_scan_level level)
 {
     switch (level) {
-    case ORIBI_SCAN_SCALAR: return &scalar;
-    case ORIBI_SCAN_SSE42: return oribi__scan_sse42();
-    case ORIBI_SCAN_AVX2: return oribi__scan_avx2();
-    case ORIBI_SCAN_AVX512: return oribi__scan_avx512();
-    default: return NULL;
+    case ORIBI_SCAN_SCALAR:
+        return &scalar;
+    case ORIBI_SCAN_SSE42:
+        return oribi__scan_sse42();
+    case ORIBI_SCAN_AVX2:
+        return oribi__scan_avx2();
+    case ORIBI_SCAN_AVX512:
+        return oribi__scan_avx512();
+    default:
+        return NULL;
     }
 }
 

@@ -1,4 +1,5 @@
-/* What the levels of scan share: the walk over the bit masks of 64 bytes, and the tables of characters.
+/* What the levels of scan (scan.c, scan_x86.c) share: the walk over the bit masks of 64 bytes, and the tables of
+ * characters.
  *
  * Each level turns 64 bytes into two masks, bit i for byte i: `ctl` (controls other than TAB) and `non` (no tchar).
  * Line ends are starts of runs of controls, the next line starts two bytes later, and its name ends at the first
@@ -42,7 +43,10 @@ struct scan_walk {
 };
 
 /* The first byte is a line start, and what stood before it was a line end. */
-#define SCAN_WALK_INIT {.starts = 1, .carry = 0, .control = 1, .ended = false}
+#define SCAN_WALK_INIT                                                                                                 \
+    {                                                                                                                  \
+        .starts = 1, .carry = 0, .control = 1, .ended = false                                                          \
+    }
 
 /* Stores the place of the lowest set bit and returns the bits without it. With no bit set it stores rubbish, which
  * the extra bit makes cheaper than asking. Volatile keeps the compiler from gathering four such stores into one

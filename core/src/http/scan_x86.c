@@ -12,19 +12,19 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define SCAN_SSE42 __attribute__((target("ssse3,sse4.2,popcnt")))
-#define SCAN_AVX2 __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#define SCAN_SSE42  __attribute__((target("ssse3,sse4.2,popcnt")))
+#define SCAN_AVX2   __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define SCAN_AVX512 __attribute__((target("avx2,bmi,bmi2,popcnt,avx512f,avx512bw,avx512vl,avx512vbmi")))
 #define SCAN_INLINE static inline __attribute__((always_inline))
 
 /* One bit per row. */
 static const uint8_t row_bits[16] __attribute__((aligned(16))) = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};
-static const uint8_t token_columns[16] __attribute__((aligned(16))) = {
-    0xe8, 0xfc, 0xf8, 0xfc, 0xfc, 0xfc, 0xfc, 0xfc, 0xf8, 0xf8, 0xf4, 0x54, 0xd0, 0x54, 0xf4, 0x70};
+static const uint8_t token_columns[16] __attribute__((aligned(16))) = {0xe8, 0xfc, 0xf8, 0xfc, 0xfc, 0xfc, 0xfc, 0xfc,
+                                                                       0xf8, 0xf8, 0xf4, 0x54, 0xd0, 0x54, 0xf4, 0x70};
 static const uint8_t strict_target_columns[16] __attribute__((aligned(16))) = {
     0xb8, 0xfc, 0xf8, 0xf8, 0xfc, 0xfc, 0xfc, 0xfc, 0xfc, 0xfc, 0xfc, 0x7c, 0x54, 0x7c, 0xd4, 0x7c};
-static const uint8_t host_columns[16] __attribute__((aligned(16))) = {
-    0xa8, 0xfc, 0xf8, 0xf8, 0xfc, 0xf8, 0xfc, 0xfc, 0xfc, 0xfc, 0xf4, 0x5c, 0x54, 0x5c, 0xd4, 0x70};
+static const uint8_t host_columns[16] __attribute__((aligned(16))) = {0xa8, 0xfc, 0xf8, 0xf8, 0xfc, 0xf8, 0xfc, 0xfc,
+                                                                      0xfc, 0xfc, 0xf4, 0x5c, 0x54, 0x5c, 0xd4, 0x70};
 
 /* The other way round: what no target has, so that 0x80-0xff, which look up as zero, are in. */
 static const uint8_t off_target_columns[16] __attribute__((aligned(16))) = {
@@ -35,8 +35,8 @@ static const uint8_t off_target_rows[16] __attribute__((aligned(16))) = {0x01, 0
  * columns 1-F, row 2 its own, rows 4 5 6 columns A E F, rows 4 6 7 columns A C E. Bits 5-7 cover the controls: rows
  * 0 1 all columns but 9, row 1 column 9, row 7 column F. So adding 0x60 with saturation brings every control, and
  * nothing else, to the sign bit. */
-static const uint8_t line_columns[16] __attribute__((aligned(16))) = {
-    0x21, 0x27, 0x23, 0x27, 0x27, 0x27, 0x27, 0x27, 0x23, 0x43, 0x3e, 0x26, 0x32, 0x26, 0x3e, 0xaa};
+static const uint8_t line_columns[16] __attribute__((aligned(16))) = {0x21, 0x27, 0x23, 0x27, 0x27, 0x27, 0x27, 0x27,
+                                                                      0x23, 0x43, 0x3e, 0x26, 0x32, 0x26, 0x3e, 0xaa};
 static const uint8_t line_rows[16] __attribute__((aligned(16))) = {0x20, 0x60, 0x04, 0x01, 0x1a, 0x09, 0x1b, 0x91};
 
 SCAN_INLINE size_t span_rest(const char *p, size_t n, size_t i, uint8_t class)
@@ -267,10 +267,10 @@ SCAN_AVX2 SCAN_INLINE void masks_avx2(const char *p, uint64_t *ctl, uint64_t *no
     __m256i high = class32(_mm256_loadu_si256((const __m256i *)(p + 32)), line_columns, line_rows);
     __m256i lift = _mm256_set1_epi8(0x60);
     __m256i zero = _mm256_setzero_si256();
-    *ctl = (uint32_t)_mm256_movemask_epi8(_mm256_adds_epu8(low, lift))
-           | (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_adds_epu8(high, lift)) << 32;
-    *non = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, zero))
-           | (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, zero)) << 32;
+    *ctl = (uint32_t)_mm256_movemask_epi8(_mm256_adds_epu8(low, lift)) |
+           (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_adds_epu8(high, lift)) << 32;
+    *non = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(low, zero)) |
+           (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(high, zero)) << 32;
     *non |= *ctl;
 }
 
@@ -414,8 +414,8 @@ const struct oribi_scan *oribi__scan_avx2(void)
     static const struct oribi_scan scan = {"avx2",    avx2_token, avx2_target, avx2_strict_target,
                                            avx2_host, avx2_text,  avx2_lines};
     __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")
-                   && __builtin_cpu_supports("popcnt")
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+                   __builtin_cpu_supports("popcnt")
                ? &scan
                : NULL;
 }
@@ -424,8 +424,8 @@ const struct oribi_scan *oribi__scan_avx512(void)
 {
     static const struct oribi_scan scan = {"avx512",    avx512_token, avx512_target, avx512_strict_target,
                                            avx512_host, avx512_text,  avx512_lines};
-    return oribi__scan_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
-                   && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi")
+    return oribi__scan_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi")
                ? &scan
                : NULL;
 }

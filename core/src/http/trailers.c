@@ -1,4 +1,5 @@
-/* Trailer fields. One allocation holds the fields and, behind them, their names and joined values, which take no more room than the section
+/* Trailer fields. One allocation holds the fields and, behind them, their names and joined values, which take no
+ * more room than the section
  * itself: a repeat spends at least a name, a colon and CRLF on the two bytes between values. */
 #include "oribi/http/trailers.h"
 
@@ -9,8 +10,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* Beside the core's table, which holds what requests are decided by. Fields with a meaning for the content stay out as well, but for digests,
- * which are made for trailers (RFC 9530 6.2). */
+/* Beside the core's table, which holds what requests are decided by. Fields with a meaning for the content stay out
+ * as well, but for digests, which are made for trailers (RFC 9530 6.2). */
 static const char *const forbidden[] = {
     "age",
     "allow",
@@ -91,8 +92,8 @@ static char *put_lower(char *out, struct oribi_slice text)
     return out;
 }
 
-/* Whether a line before this one has its name. Names are in lower case by now, so that memcmp() compares them: a section of many long names
- * that differ in their last byte costs a multiple of any other one, but a small one. */
+/* Whether a line before this one has its name. Names are in lower case by now, so that memcmp() compares them: a
+ * section of many long names that differ in their last byte costs a multiple of any other one, but a small one. */
 static bool is_repeat(const struct line *lines, uint32_t at)
 {
     for (uint32_t i = 0; i < at; i++)
@@ -101,7 +102,8 @@ static bool is_repeat(const struct line *lines, uint32_t at)
     return false;
 }
 
-/* Writes the field of the line at `at` with the values of all later lines of its name; returns the end of what it wrote. */
+/* Writes the field of the line at `at` with the values of all later lines of its name; returns the end of what it
+ * wrote. */
 static char *put_field(struct oribi_field *field, const struct line *lines, uint32_t at, uint32_t count, char *out)
 {
     struct oribi_slice name = lines[at].name;

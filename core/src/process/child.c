@@ -25,17 +25,17 @@ struct oribi_child {
     struct oribi_wake wake;
     /* Read by the signal handler, so written in the order that suits it. */
     _Atomic(struct oribi_worker *) worker;
-    _Atomic bool serving;      /* until then a stop ends the process in the handler */
-    _Atomic bool left;         /* from then on it has nothing left to stop */
-    _Atomic bool stop_asked;   /* set by the handler */
-    _Atomic uint32_t asked;    /* likewise: REOPEN, MOLD; one load tells the worker's loop of both */
-    int wait_fd;               /* oribi_child_wake_fd; -1: not asked for yet */
-    uint64_t jobs_limit;       /* 0: none */
-    int64_t titled_ms;         /* oribi_child_job_title */
+    _Atomic bool serving;    /* until then a stop ends the process in the handler */
+    _Atomic bool left;       /* from then on it has nothing left to stop */
+    _Atomic bool stop_asked; /* set by the handler */
+    _Atomic uint32_t asked;  /* likewise: REOPEN, MOLD; one load tells the worker's loop of both */
+    int wait_fd;             /* oribi_child_wake_fd; -1: not asked for yet */
+    uint64_t jobs_limit;     /* 0: none */
+    int64_t titled_ms;       /* oribi_child_job_title */
     bool titled_busy;
     bool leaving_told;
-    bool worker_has_sockets;   /* listeners and hand-off socket: its own fork handler closes them (worker_life.c) */
-    struct oribi_listeners *spare;      /* duplicates for a mold made of this worker, while it is forked */
+    bool worker_has_sockets;       /* listeners and hand-off socket: its own fork handler closes them (worker_life.c) */
+    struct oribi_listeners *spare; /* duplicates for a mold made of this worker, while it is forked */
     struct oribi_handoff spare_handoff; /* likewise */
     char title[160];
 };
@@ -74,8 +74,11 @@ void oribi_child_signal(struct oribi_child *child, int number)
 
 static void tell(struct oribi_child *child, enum oribi_message_kind kind, const char *text, size_t len)
 {
-    struct oribi_message message = {
-        .kind = kind, .generation = child->generation, .slot = child->index, .ticket = child->ticket, .pid = child->pid};
+    struct oribi_message message = {.kind = kind,
+                                    .generation = child->generation,
+                                    .slot = child->index,
+                                    .ticket = child->ticket,
+                                    .pid = child->pid};
     oribi_message_set_text(&message, text, len);
     (void)oribi_message_send(child->ties.message_fd, &message,
                              1); /* fails when the supervisor is gone, which life_fd tells */
@@ -117,7 +120,8 @@ struct oribi_child *oribi_child_enter_managed(struct oribi_supervisor *superviso
     return child;
 }
 
-struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket, uint32_t generation)
+struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
+                                     uint32_t generation)
 {
     static const int stops[] = {SIGTERM, SIGQUIT, SIGINT, SIGUSR1};
     struct oribi_child *child = oribi_mem_alloc(1, sizeof(*child));
@@ -257,7 +261,7 @@ void oribi_child_before_fork(struct oribi_child *child)
     child->spare = oribi_mem_alloc(1, sizeof(*child->spare));
     *child->spare = *listeners;
     for (uint32_t i = 0; i < listeners->count; i++)
-        child->spare->items[i].fd = oribi_os_dup(listeners->items[i].fd);    /* negative: seen by promote */
+        child->spare->items[i].fd = oribi_os_dup(listeners->items[i].fd);     /* negative: seen by promote */
     child->spare_handoff.take_fd = oribi_os_dup(child->ties.handoff.take_fd); /* likewise */
     child->spare_handoff.give_fd = oribi_os_dup(child->ties.handoff.give_fd);
     oribi__children_ours(true);
@@ -300,8 +304,8 @@ struct oribi_mold *oribi_child_promote(struct oribi_child *child)
     atomic_store(&mold->loaded, true);
     oribi_wake_destroy(&child->wake);
     oribi__children_let_go(NULL, NULL);
-    bool failed =
-        !all_open(child->spare, &child->spare_handoff) || oribi__mold_take_post(mold) < 0 || oribi_message_pair(fds) < 0;
+    bool failed = !all_open(child->spare, &child->spare_handoff) || oribi__mold_take_post(mold) < 0 ||
+                  oribi_message_pair(fds) < 0;
     oribi_signals_release();
     if (failed) {
         oribi_log(ORIBI_LOG_WARN, "refork: no descriptors for a mold: %s", oribi_os_error_text());
@@ -367,8 +371,9 @@ size_t oribi_child_title(struct oribi_child *child, char *dst, size_t cap)
 
 /* --- a loop that is no HTTP worker: prefork.h --- */
 
-/* A worker of a mold becomes the supervisor's child when the process between is gone, which it is after its next few instructions; only then
- * can the kernel be asked to tell of the supervisor's end. Should that last, oribi_child_asked() still sees the end of life_fd. */
+/* A worker of a mold becomes the supervisor's child when the process between is gone, which it is after its next few
+ * instructions; only then can the kernel be asked to tell of the supervisor's end. Should that last,
+ * oribi_child_asked() still sees the end of life_fd. */
 static void wait_for_parent(const struct oribi_child *child)
 {
     enum { PATIENCE_MS = 10000 };
@@ -447,8 +452,8 @@ size_t oribi_child_job_title(struct oribi_child *child, bool rest, char *dst, si
     return oribi_child_title(child, dst, cap);
 }
 
-/* The handlers stay while the language runs its own exit handlers, which a second stop must not cut. The child stays too, because they look at it: it goes
- * with the process. */
+/* The handlers stay while the language runs its own exit handlers, which a second stop must not cut. The child stays
+ * too, because they look at it: it goes with the process. */
 void oribi_child_leave(struct oribi_child *child)
 {
     atomic_store(&child->left, true);

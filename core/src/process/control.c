@@ -1,4 +1,5 @@
-/* The control socket: a few clients at a time, a line each, an answer each. Commands that take time are answered when they are done. */
+/* The control socket: a few clients at a time, a line each, an answer each. Commands that take time are answered
+ * when they are done. */
 #include "oribi/process/control.h"
 #include "process/supervisor_private.h"
 
@@ -21,7 +22,7 @@ enum { PATIENCE_MS = 5000, BACKLOG = 16, ANSWER_CAP = 512, READ_BYTES = 4096 };
 
 static int complain(const char *path, const char *what, char *error)
 {
-    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "control: %.110s: %s", path, what);
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "control: %.110s: %s", path, what);
     return ORIBI_ESYS;
 }
 
@@ -105,7 +106,8 @@ static void drop(struct oribi__client *client)
     *client = (struct oribi__client){.fd = -1};
 }
 
-/* The answer fits into the socket's buffer, or the client reads while we write; one that does neither loses the rest. */
+/* The answer fits into the socket's buffer, or the client reads while we write; one that does neither loses the
+ * rest. */
 static void send_all(int fd, const char *p, size_t n)
 {
     int64_t end = oribi_clock_ms() + 100;
@@ -128,8 +130,8 @@ static void answer(struct oribi__client *client, bool done, const char *text)
     drop(client);
 }
 
-static void answer_those(struct oribi_supervisor *supervisor, enum oribi__command command, bool first, bool later, int code,
-                         const char *text)
+static void answer_those(struct oribi_supervisor *supervisor, enum oribi__command command, bool first, bool later,
+                         int code, const char *text)
 {
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
         struct oribi__client *client = &supervisor->control.clients[i];
@@ -143,7 +145,8 @@ void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__comm
     answer_those(supervisor, command, true, true, code, text);
 }
 
-void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code, const char *text)
+void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+                                 const char *text)
 {
     answer_those(supervisor, command, true, false, code, text);
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
@@ -151,7 +154,8 @@ void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi
             supervisor->control.clients[i].later = false;
 }
 
-void oribi__control_answer_later(struct oribi_supervisor *supervisor, enum oribi__command command, int code, const char *text)
+void oribi__control_answer_later(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+                                 const char *text)
 {
     answer_those(supervisor, command, false, true, code, text);
 }
@@ -172,7 +176,8 @@ static void answer_status(struct oribi_supervisor *supervisor, struct oribi__cli
 }
 
 /* "+2", "-1" are changes, "4" is the number itself. */
-static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *client, const char *text, struct oribi_policy_event *event)
+static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *client, const char *text,
+                   struct oribi_policy_event *event)
 {
     char *end;
     long number = strtol(text, &end, 10);
@@ -192,13 +197,14 @@ static bool resize(struct oribi_supervisor *supervisor, struct oribi__client *cl
     char line[64];
     (void)snprintf(line, sizeof(line), "%ld worker%s, were %u", target, oribi_log_plural((uint64_t)target),
                    supervisor->policy.target); /* fits */
-    *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RESIZE, .delta = (int32_t)(target - (long)supervisor->policy.target)};
+    *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RESIZE,
+                                         .delta = (int32_t)(target - (long)supervisor->policy.target)};
     answer(client, true, line);
     return event->delta != 0;
 }
 
-static bool set_command(struct oribi__client *client, enum oribi__command what, bool later, enum oribi_policy_event_type type,
-                 struct oribi_policy_event *event)
+static bool set_command(struct oribi__client *client, enum oribi__command what, bool later,
+                        enum oribi_policy_event_type type, struct oribi_policy_event *event)
 {
     client->command = what;
     client->later = later;
@@ -219,11 +225,12 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
     }
     if (strcmp(line, "reload") == 0) {
         oribi__deferred_reply_now(supervisor); /* what is kept for those before is not for this one */
-        return set_command(client, ORIBI__COMMAND_RELOAD, supervisor->policy.next_generation || supervisor->policy.rolling, ORIBI_EVENT_RELOAD,
-                    event);
+        return set_command(client, ORIBI__COMMAND_RELOAD,
+                           supervisor->policy.next_generation || supervisor->policy.rolling, ORIBI_EVENT_RELOAD, event);
     }
     if (strcmp(line, "upgrade") == 0)
-        return set_command(client, ORIBI__COMMAND_UPGRADE, supervisor->policy.upgrade_pid != 0, ORIBI_EVENT_UPGRADE, event);
+        return set_command(client, ORIBI__COMMAND_UPGRADE, supervisor->policy.upgrade_pid != 0, ORIBI_EVENT_UPGRADE,
+                           event);
     if (strcmp(line, "stop") == 0)
         return set_command(client, ORIBI__COMMAND_STOP, false, ORIBI_EVENT_STOP, event);
     if (strcmp(line, "stop now") == 0)

@@ -1,12 +1,13 @@
-/* Generations: starting a mold (by the language's fork, or by exec so that new code counts), what a new generation tells about itself, and
- * the successor of an upgrade. A program started by exec finds its ties in its environment:
+/* Generations: starting a mold (by the language's fork, or by exec so that new code counts), what a new generation
+ * tells about itself, and the successor of an upgrade. A program started by exec finds its ties in its environment:
  *
  *   ORIBI_MOLD     "layout generation socket message life board board_count parent take give": it is to become a mold
  *   ORIBI_UPGRADE  "fd": it is a successor and writes "1" there when it serves
  *   ORIBI_UPGRADE_WHY  "1": … and before that "E", a line and a NUL, when it fails
  *   ORIBI_LISTEN   the listening sockets, for both (inherited.h)
  *
- * A new generation tells its options and listeners before it says that it is ready; they are put into force when it becomes the current one. */
+ * A new generation tells its options and listeners before it says that it is ready; they are put into force when it
+ * becomes the current one. */
 #include "process/supervisor_private.h"
 
 #include "oribi/base/error.h"
@@ -72,9 +73,9 @@ void oribi__mold_started(struct oribi_supervisor *supervisor, pid_t pid)
 {
     supervisor->has_started = true;
     supervisor->started = (struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_STARTED,
-                                         .generation = supervisor->next_generation,
-                                         .pid = pid < 0 ? -1 : pid,
-                                         .text = pid < 0 ? oribi_os_error_text() : NULL};
+                                                      .generation = supervisor->next_generation,
+                                                      .pid = pid < 0 ? -1 : pid,
+                                                      .text = pid < 0 ? oribi_os_error_text() : NULL};
     if (pid >= 0)
         keep_socket(supervisor, pid, supervisor->next_mold_fds[0]);
     else
@@ -83,7 +84,8 @@ void oribi__mold_started(struct oribi_supervisor *supervisor, pid_t pid)
     supervisor->next_mold_fds[0] = supervisor->next_mold_fds[1] = -1;
 }
 
-/* ORIBI_LISTEN, and the descriptors that it names. It speaks for the variables of managers too, which are therefore emptied below. */
+/* ORIBI_LISTEN, and the descriptors that it names. It speaks for the variables of managers too, which are therefore
+ * emptied below. */
 static size_t collect_listeners(struct oribi_supervisor *supervisor, char *listen, size_t cap, int *keep)
 {
     int n = snprintf(listen, cap, "ORIBI_LISTEN=");
@@ -103,8 +105,10 @@ static int exec_mold(struct oribi_supervisor *supervisor, pid_t *pid)
     size_t count = collect_listeners(supervisor, listen, sizeof(listen), keep);
     oribi_handoff_export(&supervisor->ties.handoff, handoff, sizeof(handoff));
     (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %s", (unsigned)LAYOUT,
-                   supervisor->next_generation, supervisor->next_mold_fds[1], supervisor->ties.message_fd, supervisor->ties.life_fd,
-                   supervisor->ties.board.fd, supervisor->ties.board.count, (long)supervisor->pid, handoff); /* ten numbers fit */
+                   supervisor->next_generation, supervisor->next_mold_fds[1], supervisor->ties.message_fd,
+                   supervisor->ties.life_fd,
+                   /* ten numbers fit */
+                   supervisor->ties.board.fd, supervisor->ties.board.count, (long)supervisor->pid, handoff);
     keep[count++] = supervisor->next_mold_fds[1];
     keep[count++] = supervisor->ties.message_fd;
     keep[count++] = supervisor->ties.life_fd;
@@ -124,8 +128,8 @@ bool oribi__start_mold(struct oribi_supervisor *supervisor, uint32_t generation,
     supervisor->next_generation = generation;
     if (!fresh && supervisor->ties.prefork) { /* nothing is to be forked or loaded: we are that mold */
         supervisor->has_started = true;
-        supervisor->started =
-            (struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = generation, .pid = supervisor->pid};
+        supervisor->started = (struct oribi_policy_event){
+            .type = ORIBI_EVENT_MOLD_STARTED, .generation = generation, .pid = supervisor->pid};
         return false;
     }
     if (oribi_message_pair(supervisor->next_mold_fds) < 0) {
@@ -178,7 +182,7 @@ static bool is_told(const char *name)
 /* One line "name=value". Other names are not ours to set: their texts are borrowed here. */
 static void told_option(struct oribi_options *options, const char *line, size_t n)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     char pair[256];
     (void)snprintf(pair, sizeof(pair), "%.*s", (int)n, line); /* our own options are short */
     char *value = strchr(pair, '=');
@@ -189,7 +193,8 @@ static void told_option(struct oribi_options *options, const char *line, size_t 
         oribi_log(ORIBI_LOG_WARN, "reload: %s", error);
 }
 
-/* They are numbers all of them, so that this takes no memory: a server without any goes on with the generation it has. */
+/* They are numbers all of them, so that this takes no memory: a server without any goes on with the generation it
+ * has. */
 static void told_options_text(struct oribi_supervisor *supervisor, const char *text)
 {
     struct oribi_options options = *supervisor->ties.options;
@@ -206,10 +211,10 @@ static void told_options_text(struct oribi_supervisor *supervisor, const char *t
 
 static void told_listener(struct oribi_supervisor *supervisor, const char *spec, int passed)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     if (supervisor->named_count < ORIBI_LISTENERS_MAX)
-        (void)snprintf(supervisor->named[supervisor->named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s", ORIBI_ADDRESS_TEXT_CAP - 1,
-                       spec);
+        (void)snprintf(supervisor->named[supervisor->named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s",
+                       ORIBI_ADDRESS_TEXT_CAP - 1, spec);
     if (passed >= 0 && oribi_listeners_adopt(supervisor->ties.listeners, passed, ORIBI_ORIGIN_OWN, spec, error) < 0)
         (void)snprintf(supervisor->announced_error, sizeof(supervisor->announced_error), "%s", error);
 }
@@ -250,7 +255,8 @@ static bool is_named(const struct oribi_supervisor *supervisor, const struct ori
     return false;
 }
 
-/* Addresses that the new configuration does not have any more are closed here; workers of the old generation serve theirs until they go. */
+/* Addresses that the new configuration does not have any more are closed here; workers of the old generation serve
+ * theirs until they go. */
 void oribi__generation_committed(struct oribi_supervisor *supervisor)
 {
     struct oribi_listeners *listeners = supervisor->ties.listeners;
@@ -299,7 +305,7 @@ int oribi__handed_down_read(struct oribi__handed_down *from, char *error)
     from->parent = (pid_t)parent;
     if (n >= 1 && layout != (unsigned)LAYOUT) {
         (void)snprintf(
-            error, ORIBI_OPTIONS_ERROR_CAP,
+            error, ORIBI_ERROR_TEXT_CAP,
             "the running server is of another version: an upgrade (USR2) replaces it, a reload (HUP) cannot");
         return ORIBI_EINVAL;
     }
@@ -311,7 +317,7 @@ int oribi__handed_down_read(struct oribi__handed_down *from, char *error)
         n = 0;
     if (n == 9 && from->board_count > 0 && from->board_count <= ORIBI_SLOTS_MAX)
         return 0;
-    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "ORIBI_MOLD cannot be read: \"%.80s\"", text ? text : "");
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "ORIBI_MOLD cannot be read: \"%.80s\"", text ? text : "");
     return ORIBI_EINVAL;
 }
 
@@ -447,7 +453,7 @@ void oribi__successor_tell(struct oribi_supervisor *supervisor, const char *text
 /* In the environment, as long as no host or mold of ours has taken it over. */
 static void tell_mold_failed(const char *text)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi__handed_down from;
     if (oribi__handed_down_read(&from, error) < 0)
         return; /* whoever started us sees our end */
@@ -468,7 +474,7 @@ void oribi_start_failed(const char *text)
 
 void oribi__successor_failed(struct oribi_supervisor *supervisor)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     oribi_os_close(supervisor->successor_fd);
     supervisor->successor_fd = -1;
     if (supervisor->pid_file.fd >= 0 && oribi_pid_file_rename(&supervisor->pid_file, supervisor->pid_path) < 0)

@@ -2,15 +2,17 @@
  *
  *   stop ─► newcomers are kept out ─► workers accept whoever has connected before ─► nobody waits any more: shutdown(2)
  *
- * Closing our copies would not do: workers have theirs, and one in a long call keeps the socket open, so that newcomers connect into a queue that nobody
- * serves. shutdown(2) ends a socket for all who hold it, but resets whoever has connected and was not accepted. Sockets that were handed
- * down, or that a successor or predecessor of ours serves, are only closed. */
+ * Closing our copies would not do: workers have theirs, and one in a long call keeps the socket open, so that
+ * newcomers connect into a queue that nobody serves. shutdown(2) ends a socket for all who hold it, but resets
+ * whoever has connected and was not accepted. Sockets that were handed down, or that a successor or predecessor of
+ * ours serves, are only closed. */
 #include "process/supervisor_private.h"
 
 #include "oribi/base/clock.h"
 
-/* The kernel holds a connection back for a second until its client has sent something (listener.c), counted by a timer of its own that a busy machine
- * runs late. The rest of this time is for that: a connection that comes out of the kernel's hands is closed in order, one that does not is reset. */
+/* The kernel holds a connection back for a second until its client has sent something (listener.c), counted by a
+ * timer of its own that a busy machine runs late. The rest of this time is for that: a connection that comes out of
+ * the kernel's hands is closed in order, one that does not is reset. */
 enum { LOOK_MS = 10, HELD_MS = 1250 };
 
 /* True when the socket is over. */

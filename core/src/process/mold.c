@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* While the application loads, language code runs and nobody looks at flags: a stop ends the process here. Afterwards the loop sees it. */
+/* While the application loads, language code runs and nobody looks at flags: a stop ends the process here.
+ * Afterwards the loop sees it. */
 static void on_signal(void *self, int number)
 {
     struct oribi_mold *mold = self;
@@ -81,7 +82,7 @@ static int settle(struct oribi_mold *mold, pid_t parent, char *error)
 {
     const struct oribi_options *options = mold->ties.options;
     if (oribi__mold_take_post(mold) < 0) {
-        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "mold: no descriptors: %s", oribi_os_error_text());
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "mold: no descriptors: %s", oribi_os_error_text());
         return fail(mold, ORIBI_ESYS, error);
     }
     int code = oribi_process_switch_user(options->user, options->group, error);
@@ -89,7 +90,7 @@ static int settle(struct oribi_mold *mold, pid_t parent, char *error)
         return fail(mold, code, error);
     /* After the change of user, which takes it back (prctl(2)). */
     if (oribi_os_signal_on_parent_death(SIGTERM, parent) == ORIBI_ECLOSED) {
-        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "mold: the supervisor is gone");
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "mold: the supervisor is gone");
         return ORIBI_ECLOSED;
     }
     note_own(mold);
@@ -131,7 +132,7 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
     if (!mold->ties.listeners) /* lives as long as the process */
         mold->ties.listeners = oribi_mem_alloc(1, sizeof(*mold->ties.listeners));
     if (oribi_scoreboard_attach(&mold->ties.board, from.board_count, from.board_fd) < 0) {
-        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "cannot map the scoreboard: %s", oribi_os_error_text());
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot map the scoreboard: %s", oribi_os_error_text());
         code = fail(mold, ORIBI_ENOMEM, error);
     }
     if (code == 0 && (code = oribi__open_logs(&mold->ties, error)) < 0)
@@ -153,10 +154,11 @@ struct oribi_listeners *oribi_mold_listeners(struct oribi_mold *mold)
     return mold->ties.listeners;
 }
 
-/* Workers would have what the mold has, so an application that closes while it loads what is not its own has not loaded. */
+/* Workers would have what the mold has, so an application that closes while it loads what is not its own has not
+ * loaded. */
 static void check_own(struct oribi_mold *mold)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     const struct oribi__own_item *lost = oribi__own_lost(&mold->own);
     if (!lost)
         return;

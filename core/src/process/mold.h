@@ -20,14 +20,16 @@
 
 struct oribi_mold;
 
-/* In the child forked at ORIBI_SUPERVISOR_FORK_MOLD: takes supervisor, closes what belongs to the supervisor alone, switches user and group if asked
- * for. Gives the mold. 0, or ORIBI_ESYS / ORIBI_EINVAL with one line in `error`, which the supervisor has then been told as well. */
+/* In the child forked at ORIBI_SUPERVISOR_FORK_MOLD: takes supervisor, closes what belongs to the supervisor alone,
+ * switches user and group if asked for. Gives the mold. 0, or ORIBI_ESYS / ORIBI_EINVAL with one line in `error`,
+ * which the supervisor has then been told as well. */
 int oribi_mold_enter(struct oribi_supervisor *supervisor, struct oribi_mold **out, char *error);
 
 /* True in a command that a supervisor started to become its next mold. */
 bool oribi_mold_inherited(void);
 
-/* In such a command: the same for it; the supervisor is told of later failures only, so print `error`. Clears the environment variable, so that what the application starts knows nothing of it. */
+/* In such a command: the same for it; the supervisor is told of later failures only, so print `error`. Clears the
+ * environment variable, so that what the application starts knows nothing of it. */
 int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_mold **out, char *error);
 
 const struct oribi_options *oribi_mold_options(const struct oribi_mold *mold);
@@ -75,17 +77,20 @@ void oribi_child_setup(struct oribi_child *child, struct oribi_worker_setup *set
 const struct oribi_options *oribi_child_options(const struct oribi_child *child);
 struct oribi_slot *oribi_child_slot(struct oribi_child *child);
 struct oribi_listeners *oribi_child_listeners(struct oribi_child *child);
-uint32_t oribi_child_index(const struct oribi_child *child); /* 0, 1, 2 … : name of the record, reused by later workers */
+/* 0, 1, 2 … : name of the record, reused by later workers */
+uint32_t oribi_child_index(const struct oribi_child *child);
 uint32_t oribi_child_generation(const struct oribi_child *child); /* 1 at start, one more per reload */
 int oribi_child_life_fd(const struct oribi_child *child);         /* at EOF the supervisor is dead; borrowed */
 
-/* Ties the worker (NULL: none) to the signals and tells the supervisor that this worker serves. A stop that came before takes effect now. */
+/* Ties the worker (NULL: none) to the signals and tells the supervisor that this worker serves. A stop that came
+ * before takes effect now. */
 void oribi_child_ready(struct oribi_child *child, struct oribi_worker *worker);
 
 /* Borrows text: why this worker cannot serve. End the process with code 1 after it. */
 void oribi_child_failed(struct oribi_child *child, const char *text, size_t len);
 
-/* Around the two forks that make a mold of this worker. The listeners are duplicated for it, because the worker closes its own in a child. */
+/* Around the two forks that make a mold of this worker. The listeners are duplicated for it, because the worker
+ * closes its own in a child. */
 void oribi_child_before_fork(struct oribi_child *child);
 void oribi_child_after_fork(struct oribi_child *child, pid_t pid);
 struct oribi_mold *oribi_child_promote(struct oribi_child *child);
@@ -102,16 +107,18 @@ bool oribi_child_stopping(struct oribi_child *child);
 /* Becomes readable at a signal and at the supervisor's end, for loops of their own; never read from it. Borrowed. */
 int oribi_child_wake_fd(struct oribi_child *child);
 
-/* What the process title should say ("oribi worker 2, generation 1, idle, 4711 requests"). As oribi_supervisor_title(); cheap enough once a second. */
+/* What the process title should say ("oribi worker 2, generation 1, idle, 4711 requests"). As
+ * oribi_supervisor_title(); cheap enough once a second. */
 size_t oribi_child_title(struct oribi_child *child, char *dst, size_t cap);
 
-/* Unties the worker from the signals: from here on INT ends the process, TERM and QUIT leave it to its own end. Takes child. */
+/* Unties the worker from the signals: from here on INT ends the process, TERM and QUIT leave it to its own end.
+ * Takes child. */
 void oribi_child_leave(struct oribi_child *child);
 
 /* --- a manager's worker: prefork.h --- */
 
-/* In the child: takes supervisor, becomes the user that the options name. Gives the child; NULL with `error`: end the process
- * with code 1. */
+/* In the child: takes supervisor, becomes the user that the options name. Gives the child; NULL with `error`: end
+ * the process with code 1. */
 struct oribi_child *oribi_child_enter_managed(struct oribi_supervisor *supervisor, char *error);
 
 /* Tells the supervisor that the worker is up; for a child of oribi_child_enter() too. */

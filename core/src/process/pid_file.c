@@ -1,10 +1,12 @@
-/* One server for each pid file. A file is stale unless a process holds a write lock on it, which takes a descriptor that may write: whoever may only read the
- * file can lock it too (flock(2), or a read lock), and is not asked. So a lock is looked for on a file that is there, and taken only on a fresh one of ours.
+/* One server for each pid file. A file is stale unless a process holds a write lock on it, which takes a descriptor
+ * that may write: whoever may only read the file can lock it too (flock(2), or a read lock), and is not asked. So a
+ * lock is looked for on a file that is there, and taken only on a fresh one of ours.
  *
  *   lock: there is a live one? ──no──► a draft of another name, locked
  *   write: pid into the draft ──► link(2) to the path, which fails where a file is ──► stale? moved away, and again
  *
- * Links are not followed, and what is no pid file of ours is not touched. Reading order: oribi_pid_file_lock, look_at, draft; oribi_pid_file_write, publish. */
+ * Links are not followed, and what is no pid file of ours is not touched. Reading order: oribi_pid_file_lock,
+ * look_at, draft; oribi_pid_file_write, publish. */
 #include "oribi/process/pid_file.h"
 
 #include "oribi/base/error.h"
@@ -31,7 +33,7 @@ enum {
 static int complain(const char *path, const char *what, char *error)
 {
     (void)oribi_os_fail();
-    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "pid_file: cannot %s %.120s: %s", what, path, oribi_os_error_text());
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "pid_file: cannot %s %.120s: %s", what, path, oribi_os_error_text());
     return ORIBI_ESYS;
 }
 
@@ -42,7 +44,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(const char *path, char *
     va_start(args, format);
     (void)vsnprintf(why, sizeof(why), format, args); /* cut when longer */
     va_end(args);
-    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "pid_file: %.120s %s", path, why);
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "pid_file: %.120s %s", path, why);
     return ORIBI_ESYS;
 }
 
@@ -61,7 +63,7 @@ static char *absolute(const char *path)
 
 static int no_memory(struct oribi_pid_file *file, const char *path, char *error)
 {
-    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "pid_file: out of memory for %.120s", path);
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "pid_file: out of memory for %.120s", path);
     oribi_pid_file_forget(file);
     return ORIBI_ESYS;
 }
@@ -97,8 +99,8 @@ static bool is_pid_text(const char *text, ssize_t n)
     return n >= 0 && n <= TEXT_MAX && (digits == (size_t)n || (digits > 0 && strcmp(text + digits, "\n") == 0));
 }
 
-/* A stale pid file of ours (0); one that another server has just removed (ORIBI_AGAIN); a live server's (ORIBI_ELIMIT); or something that is not ours to
- * replace. */
+/* A stale pid file of ours (0); one that another server has just removed (ORIBI_AGAIN); a live server's
+ * (ORIBI_ELIMIT); or something that is not ours to replace. */
 static int judge(int fd, const char *path, char *error)
 {
     struct stat file;
@@ -166,7 +168,8 @@ static int open_draft(const char *name)
     return fd;
 }
 
-/* A locked file of another name, which oribi_pid_file_write() links to the path: whoever looks for a pid file finds none, the stale one, or one with our pid. */
+/* A locked file of another name, which oribi_pid_file_write() links to the path: whoever looks for a pid file finds
+ * none, the stale one, or one with our pid. */
 static int draft(struct oribi_pid_file *file, const char *path, char *error)
 {
     size_t cap = strlen(path) + 32;
@@ -210,7 +213,8 @@ static int write_pid(struct oribi_pid_file *file, char *error)
     return complain(oribi_pid_file_name(file), "write", error);
 }
 
-/* Moves a stale file out of the way, and only that: should another server have put its own there since we looked, it is put back. */
+/* Moves a stale file out of the way, and only that: should another server have put its own there since we looked, it
+ * is put back. */
 static int move_away(const struct oribi_pid_file *file, int stale, char *error)
 {
     size_t cap = strlen(file->path) + 8;
@@ -232,8 +236,8 @@ static int move_away(const struct oribi_pid_file *file, int stale, char *error)
     return code;
 }
 
-/* 0, ORIBI_AGAIN after a stale file has gone, or why not. link(2) does not replace what is there; where a file system has no links, rename(2) must do, and of two
- * servers that start in the same moment both go on. */
+/* 0, ORIBI_AGAIN after a stale file has gone, or why not. link(2) does not replace what is there; where a file
+ * system has no links, rename(2) must do, and of two servers that start in the same moment both go on. */
 static int publish(struct oribi_pid_file *file, char *error)
 {
     int stale = -1;
@@ -279,7 +283,7 @@ int oribi_pid_file_rename(struct oribi_pid_file *file, const char *path)
     if (file->fd < 0)
         return 0;
     int there;
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     if (look_at(path, &there, error) < 0)
         return oribi_os_fail_saying("%s", error);
     oribi_os_close(there);

@@ -1,7 +1,8 @@
-/* The supervisor's decisions. Two halves: feed() takes note of what happened and touches nothing but the state; next() compares the state
- * with what is wanted and returns one action at a time, changing the state as if it had been carried out. What follows from the state
- * (who is to be stopped, killed, spawned) is never stored as a to-do list, so it cannot go stale; only what an event causes once (log
- * lines, a worker's exit report) waits in a small queue. */
+/* The supervisor's decisions. Two halves: feed() takes note of what happened and touches nothing but the state;
+ * next() compares the state with what is wanted and returns one action at a time, changing the state as if it had
+ * been carried out. What follows from the state (who is to be stopped, killed, spawned) is never stored as a to-do
+ * list, so it cannot go stale; only what an event causes once (log lines, a worker's exit report) waits in a small
+ * queue. */
 #include "process/policy_private.h"
 
 #include <assert.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 
 void oribi_policy_init(struct oribi_policy *policy, const struct oribi_policy_config *config,
-                           const struct oribi_slot *slots, uint32_t slot_count)
+                       const struct oribi_slot *slots, uint32_t slot_count)
 {
     assert(slot_count <= ORIBI_SLOTS_MAX && config->workers <= config->workers_max);
     assert(slot_count >= 2 * config->workers_max);

@@ -1,4 +1,5 @@
-/* What happened to molds and workers, and what the operator wants. Nothing here decides what to do about it, but for what cannot wait. */
+/* What happened to molds and workers, and what the operator wants. Nothing here decides what to do about it, but for
+ * what cannot wait. */
 #include "process/policy_private.h"
 
 #include "oribi/base/log.h"
@@ -18,11 +19,13 @@ static const char *text_of(const struct oribi_policy_event *event)
     return event->text && event->text[0] ? event->text : "no reason given";
 }
 
-/* The first line of what a process of the next generation says of its failure. The first failure has led to the others. */
+/* The first line of what a process of the next generation says of its failure. The first failure has led to the
+ * others. */
 static void keep_why(struct oribi_policy *policy, uint32_t generation, const struct oribi_policy_event *event)
 {
     if (generation == policy->next_generation && event->text && !policy->why[0])
-        (void)snprintf(policy->why, sizeof(policy->why), "%.*s", (int)strcspn(event->text, "\n"), event->text); /* cut: a hint */
+        /* cut: a hint */
+        (void)snprintf(policy->why, sizeof(policy->why), "%.*s", (int)strcspn(event->text, "\n"), event->text);
 }
 
 /* --- molds --- */
@@ -46,9 +49,9 @@ static void mold_started(struct oribi_policy *policy, const struct oribi_policy_
         if (mold->state != ORIBI_MOLD_IS_ASKED || mold->generation != event->generation)
             continue;
         *mold = (struct oribi_mold_record){.state = ORIBI_MOLD_IS_LOADING,
-                                          .generation = event->generation,
-                                          .pid = event->pid,
-                                          .until = oribi__deadline_in(policy->config.boot_timeout_ms, now_ms)};
+                                           .generation = event->generation,
+                                           .pid = event->pid,
+                                           .until = oribi__deadline_in(policy->config.boot_timeout_ms, now_ms)};
         if (event->pid >= 0)
             return;
         mold->state = ORIBI_MOLD_IS_FREE;
@@ -89,7 +92,8 @@ static void mold_failed(struct oribi_policy *policy, const struct oribi_policy_e
 
 static void mold_exited(struct oribi_policy *policy, struct oribi_mold_record *mold, int status, int64_t now_ms)
 {
-    /* Its commands may have died with it, or the fork was done and the report is on its way: nobody can tell for a while. */
+    /* Its commands may have died with it, or the fork was done and the report is on its way: nobody can tell for a
+     * while. */
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         struct oribi_worker_record *record = &policy->records[i];
         if (record->state == ORIBI_RECORD_SPAWNING && record->mold_pid == mold->pid) {
@@ -102,8 +106,8 @@ static void mold_exited(struct oribi_policy *policy, struct oribi_mold_record *m
     if (policy->stopping)
         return;
     if (state == ORIBI_MOLD_IS_LOADING) {
-        const char *reason = oribi__policy_keep(policy, "mold (pid %d) ended while it loaded the application: %s", mold->pid,
-                                             oribi__policy_status_text(policy, status));
+        const char *reason = oribi__policy_keep(policy, "mold (pid %d) ended while it loaded the application: %s",
+                                                mold->pid, oribi__policy_status_text(policy, status));
         if (mold->generation != policy->next_generation)
             say(policy, ORIBI_LOG_ERROR, "%s", reason);
         mold_lost(policy, mold->generation, reason, now_ms);
@@ -123,8 +127,8 @@ static struct oribi_mold_record *free_mold(struct oribi_policy *policy)
     return NULL;
 }
 
-/* A mold made of a warm worker takes the place of the one that loaded the generation; its workers replace the others as at a reload. One that
- * comes too late is stopped like every mold of a generation that is not wanted. */
+/* A mold made of a warm worker takes the place of the one that loaded the generation; its workers replace the others
+ * as at a reload. One that comes too late is stopped like every mold of a generation that is not wanted. */
 static void mold_promoted(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {
     struct oribi_mold_record *mold = free_mold(policy);
@@ -136,7 +140,8 @@ static void mold_promoted(struct oribi_policy *policy, const struct oribi_policy
     struct oribi_mold_record *before = oribi__policy_mold_of_generation(policy, policy->generation);
     if (before && before->state != ORIBI_MOLD_IS_ASKED)
         oribi__policy_stop_mold(policy, before, now_ms);
-    *mold = (struct oribi_mold_record){.state = ORIBI_MOLD_IS_READY, .generation = event->generation, .pid = event->pid};
+    *mold =
+        (struct oribi_mold_record){.state = ORIBI_MOLD_IS_READY, .generation = event->generation, .pid = event->pid};
     policy->reforking = true;
     policy->refork_until = 0;
     for (uint32_t i = 0; i < policy->slot_count; i++) {
@@ -144,8 +149,8 @@ static void mold_promoted(struct oribi_policy *policy, const struct oribi_policy
         if (oribi__is_member(record->state) && record->generation == policy->generation && !record->retire)
             record->retire = "refork";
     }
-    say(policy, ORIBI_LOG_INFO, "refork: workers of generation %u come from a warm mold (pid %d) now", event->generation,
-        event->pid);
+    say(policy, ORIBI_LOG_INFO, "refork: workers of generation %u come from a warm mold (pid %d) now",
+        event->generation, event->pid);
 }
 
 /* --- workers --- */
@@ -178,7 +183,8 @@ static void worker_ready(struct oribi_policy *policy, const struct oribi_policy_
     if (!record || record->state != ORIBI_RECORD_BOOTING)
         return;
     record->state = ORIBI_RECORD_SERVING;
-    record->until = record->cause ? oribi__policy_stop_deadline(policy, now_ms) : 0; /* the program has asked it to end already */
+    /* the program has asked it to end already */
+    record->until = record->cause ? oribi__policy_stop_deadline(policy, now_ms) : 0;
     record->ready_at = now_ms;
     if (!policy->config.patient && record->generation == policy->generation)
         policy->boot_failures = 0;
@@ -207,7 +213,8 @@ static void worker_leaving(struct oribi_policy *policy, const struct oribi_polic
     record->until = oribi__policy_stop_deadline(policy, now_ms);
 }
 
-/* Counts starts that failed, in a row. Where workers are always ready at once (patient), one that lasts less than a second is one of them. */
+/* Counts starts that failed, in a row. Where workers are always ready at once (patient), one that lasts less than a
+ * second is one of them. */
 static bool count_failed_start(struct oribi_policy *policy, const struct oribi_worker_record *record, bool failed,
                                const char *reason, int64_t now_ms)
 {
@@ -223,10 +230,10 @@ static bool count_failed_start(struct oribi_policy *policy, const struct oribi_w
     return true;
 }
 
-/* How long the slot of a worker that has ended stays empty. A worker that served and died holds up nothing but its own slot, and that only
- * when deaths there become a series. */
-static int64_t respawn_wait_ms(struct oribi_policy *policy, struct oribi_worker_record *record, bool failed, const char *reason,
-                               int64_t now_ms)
+/* How long the slot of a worker that has ended stays empty. A worker that served and died holds up nothing but its
+ * own slot, and that only when deaths there become a series. */
+static int64_t respawn_wait_ms(struct oribi_policy *policy, struct oribi_worker_record *record, bool failed,
+                               const char *reason, int64_t now_ms)
 {
     if (record->generation != policy->generation)
         return 0;
@@ -234,10 +241,12 @@ static int64_t respawn_wait_ms(struct oribi_policy *policy, struct oribi_worker_
         return oribi__policy_backoff_ms(policy, policy->boot_failures);
     if (!failed)
         return 0;
-    return policy->config.patient ? policy->config.err_respawn_interval_ms : oribi__policy_death_wait_ms(policy, record, now_ms);
+    return policy->config.patient ? policy->config.err_respawn_interval_ms
+                                  : oribi__policy_death_wait_ms(policy, record, now_ms);
 }
 
-/* The call that the worker was in when it died, as words for the log; "" when it was in none. May be torn: it is only shown. */
+/* The call that the worker was in when it died, as words for the log; "" when it was in none. May be torn: it is
+ * only shown. */
 static const char *call_text(struct oribi_policy *policy, const struct oribi_worker_record *record)
 {
     const struct oribi_slot *slot = &policy->slots[oribi__policy_number(policy, record)];
@@ -245,12 +254,13 @@ static const char *call_text(struct oribi_policy *policy, const struct oribi_wor
     if (atomic_load_explicit(&slot->call_started_us, memory_order_acquire) == 0)
         return "";
     if (threads > 1)
-        return oribi__policy_keep(policy, " during %u calls, one of them %.*s", threads, ORIBI_SLOT_LINE_CAP - 1, slot->line);
+        return oribi__policy_keep(policy, " during %u calls, one of them %.*s", threads, ORIBI_SLOT_LINE_CAP - 1,
+                                  slot->line);
     return oribi__policy_keep(policy, " during %.*s", ORIBI_SLOT_LINE_CAP - 1, slot->line);
 }
 
-static void say_ended(struct oribi_policy *policy, const struct oribi_worker_record *record, bool failed, const char *what,
-                      int64_t wait_ms)
+static void say_ended(struct oribi_policy *policy, const struct oribi_worker_record *record, bool failed,
+                      const char *what, int64_t wait_ms)
 {
     const char *then = "";
     if (failed && record->generation == policy->generation && !policy->stopping)
@@ -268,7 +278,7 @@ static void worker_exited(struct oribi_policy *policy, struct oribi_worker_recor
     bool failed = !record->cause && (status != 0 || never_ready || (call[0] && !policy->config.patient));
     const char *reason = record->cause ? record->cause : oribi__policy_status_text(policy, status);
     const char *what = oribi__policy_keep(policy, "worker %u (pid %d) ended%s: %s%s", number, record->pid,
-                                       never_ready && failed ? " before it was ready" : "", reason, call);
+                                          never_ready && failed ? " before it was ready" : "", reason, call);
     int64_t wait_ms = respawn_wait_ms(policy, record, failed, reason, now_ms);
     say_ended(policy, record, failed, what, wait_ms);
     struct oribi_policy_action *action = push(policy, ORIBI_ACTION_WORKER_EXIT);
@@ -335,11 +345,12 @@ static void upgrade(struct oribi_policy *policy)
 {
     if (policy->stopping || policy->stop_at)
         return;
-    const char *reason = !policy->up             ? "the server is not up yet"
-                         : policy->upgrade_pid   ? "one is under way"
-                         : policy->config.is_init ? "this server is process 1, with which its container ends: reload it (HUP), or start "
-                                                 "another container"
-                                              : NULL;
+    const char *reason = !policy->up           ? "the server is not up yet"
+                         : policy->upgrade_pid ? "one is under way"
+                         : policy->config.is_init
+                             ? "this server is process 1, with which its container ends: reload it (HUP), or start "
+                               "another container"
+                             : NULL;
     if (reason) {
         say(policy, ORIBI_LOG_WARN, "no upgrade: %s", reason);
         push(policy, ORIBI_ACTION_UPGRADE_REFUSED)->text = reason;
@@ -381,8 +392,8 @@ static void successor_exited(struct oribi_policy *policy, int status)
     if (policy->stopping)
         policy->upgrade_pid = 0, policy->upgrade_until = 0;
     else
-        oribi__policy_upgrade_failed(policy,
-                                  oribi__policy_keep(policy, "the successor ended: %s", oribi__policy_status_text(policy, status)));
+        oribi__policy_upgrade_failed(
+            policy, oribi__policy_keep(policy, "the successor ended: %s", oribi__policy_status_text(policy, status)));
 }
 
 static void exited(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
@@ -395,7 +406,8 @@ static void exited(struct oribi_policy *policy, const struct oribi_policy_event 
         worker_exited(policy, record, event->status, now_ms);
     else if (event->pid == policy->upgrade_pid && !policy->handed_over)
         successor_exited(policy, event->status);
-    /* Anything else is an intermediate whose mold died, or a child that a worker's child left behind: reaped, and that is all. */
+    /* Anything else is an intermediate whose mold died, or a child that a worker's child left behind: reaped, and
+     * that is all. */
 }
 
 /* --- a program that starts and stops of its own accord (prefork.h) --- */
@@ -405,14 +417,16 @@ static void pause_spawning(struct oribi_policy *policy, const struct oribi_polic
     policy->paused = true;
     if (!event->status)
         return;
-    policy->send_signal = event->status; /* one that is still under way has nobody left to go to who would not get this one */
+    /* one that is still under way has nobody left to go to who would not get this one */
+    policy->send_signal = event->status;
     policy->send_interval_ms = event->bytes;
     policy->send_at = now_ms;
     policy->send_after = 0;
     policy->send_upto = policy->last_ticket;
 }
 
-/* The mold is the process that goes on, so that it needs no loading: it serves the new generation as it served the one before. */
+/* The mold is the process that goes on, so that it needs no loading: it serves the new generation as it served the
+ * one before. */
 static void resume(struct oribi_policy *policy)
 {
     if (policy->stopping || !policy->paused)

@@ -1,9 +1,9 @@
-/* Shared by the five sources of the supervisor's decisions:
- *   supervisor.c         init, feed, next, deadline
- *   supervisor_events.c  what happened, and what the operator wants
- *   supervisor_steps.c   what follows from the state
- *   supervisor_watch.c   … and from the scoreboard
- *   supervisor_state.c   looking at the state and changing it in small, asserted pieces */
+/* Shared by the five sources of the policy:
+ *   policy.c         init, feed, next, deadline
+ *   policy_events.c  what happened, and what the operator wants
+ *   policy_steps.c   what follows from the state
+ *   policy_watch.c   … and from the scoreboard
+ *   policy_state.c   looking at the state and changing it in small, asserted pieces */
 #ifndef ORIBI_PROCESS_POLICY_PRIVATE_H
 #define ORIBI_PROCESS_POLICY_PRIVATE_H
 
@@ -46,20 +46,24 @@ uint32_t oribi__policy_wanted(const struct oribi_policy *policy);
 uint32_t oribi__policy_roll_max(const struct oribi_policy *policy);
 uint32_t oribi__policy_number(const struct oribi_policy *policy, const struct oribi_worker_record *record);
 struct oribi_worker_record *oribi__policy_record_of_pid(struct oribi_policy *policy, int32_t pid);
-struct oribi_worker_record *oribi__policy_record_of_ticket(struct oribi_policy *policy, const struct oribi_policy_event *event);
+struct oribi_worker_record *oribi__policy_record_of_ticket(struct oribi_policy *policy,
+                                                           const struct oribi_policy_event *event);
 struct oribi_mold_record *oribi__policy_mold_of_pid(struct oribi_policy *policy, int32_t pid);
 struct oribi_mold_record *oribi__policy_mold_of_generation(struct oribi_policy *policy, uint32_t generation);
 const char *oribi__policy_status_text(struct oribi_policy *policy, int status);
 int64_t oribi__policy_backoff_ms(const struct oribi_policy *policy, uint32_t failures);
-/* Books the death of a worker that served. How long its slot is to wait before it is used again: 0 unless its workers die in series. */
+/* Books the death of a worker that served. How long its slot is to wait before it is used again: 0 unless its
+ * workers die in series. */
 int64_t oribi__policy_death_wait_ms(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t now_ms);
 int64_t oribi__deadline_in(int64_t timeout_ms, int64_t now_ms); /* 0 when there is no timeout */
 int64_t oribi__policy_stop_deadline(const struct oribi_policy *policy, int64_t now_ms);
 
 /* changing */
-void oribi__policy_kill(struct oribi_policy *policy, struct oribi_worker_record *record, const char *cause, int64_t now_ms);
+void oribi__policy_kill(struct oribi_policy *policy, struct oribi_worker_record *record, const char *cause,
+                        int64_t now_ms);
 void oribi__policy_stop(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t now_ms);
-void oribi__policy_hold(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t wait_ms, int64_t now_ms);
+void oribi__policy_hold(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t wait_ms,
+                        int64_t now_ms);
 void oribi__policy_kill_mold(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms);
 void oribi__policy_stop_mold(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms);
 void oribi__policy_begin_stop(struct oribi_policy *policy, int exit_code);

@@ -146,7 +146,8 @@ struct oribi_worker_record *oribi__policy_record_of_pid(struct oribi_policy *pol
 }
 
 /* The place an event speaks of, if it still belongs to that spawn. */
-struct oribi_worker_record *oribi__policy_record_of_ticket(struct oribi_policy *policy, const struct oribi_policy_event *event)
+struct oribi_worker_record *oribi__policy_record_of_ticket(struct oribi_policy *policy,
+                                                           const struct oribi_policy_event *event)
 {
     if (event->slot >= policy->slot_count)
         return NULL;
@@ -203,8 +204,9 @@ static bool has_company(const struct oribi_policy *policy, const struct oribi_wo
     return false;
 }
 
-/* Each death costs its slot one interval; a slot may owe ORIBI_DEATHS_AT_ONCE of them before it has to wait. So a request that kills its
- * worker now and then costs nothing, a storm of them is bounded for each slot by itself, and the last worker is never missed for long. */
+/* Each death costs its slot one interval; a slot may owe ORIBI_DEATHS_AT_ONCE of them before it has to wait. So a
+ * request that kills its worker now and then costs nothing, a storm of them is bounded for each slot by itself, and
+ * the last worker is never missed for long. */
 int64_t oribi__policy_death_wait_ms(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t now_ms)
 {
     int64_t interval = policy->config.err_respawn_interval_ms < ORIBI_DEATHS_INTERVAL_MS_MAX
@@ -236,7 +238,8 @@ bool oribi__policy_spawn_paced(const struct oribi_policy *policy, int64_t now_ms
 
 /* --- changing --- */
 
-void oribi__policy_kill(struct oribi_policy *policy, struct oribi_worker_record *record, const char *cause, int64_t now_ms)
+void oribi__policy_kill(struct oribi_policy *policy, struct oribi_worker_record *record, const char *cause,
+                        int64_t now_ms)
 {
     assert(oribi__has_process(record->state) && record->state != ORIBI_RECORD_KILLED);
     record->state = ORIBI_RECORD_KILLED;
@@ -255,7 +258,8 @@ void oribi__policy_stop(struct oribi_policy *policy, struct oribi_worker_record 
 }
 
 /* Only the current generation is worth waiting for. */
-void oribi__policy_hold(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t wait_ms, int64_t now_ms)
+void oribi__policy_hold(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t wait_ms,
+                        int64_t now_ms)
 {
     bool wanted = wait_ms > 0 && !policy->stopping && record->generation == policy->generation && !record->retire;
     record->state = wanted ? ORIBI_RECORD_HELD : ORIBI_RECORD_FREE;
@@ -270,7 +274,8 @@ void oribi__policy_kill_mold(struct oribi_policy *policy, struct oribi_mold_reco
     oribi__policy_signal(policy, mold->pid, SIGKILL);
 }
 
-/* A ready mold leaves at the end of its command socket; one that is still loading does not look at it and gets the signal as well. */
+/* A ready mold leaves at the end of its command socket; one that is still loading does not look at it and gets the
+ * signal as well. */
 void oribi__policy_stop_mold(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms)
 {
     oribi__policy_push(policy, ORIBI_ACTION_STOP_MOLD)->pid = mold->pid;
@@ -332,7 +337,8 @@ static void reload_ended(struct oribi_policy *policy, int code, const char *text
 
 void oribi__policy_reload_failed(struct oribi_policy *policy, const char *reason)
 {
-    oribi__policy_say(policy, ORIBI_LOG_ERROR, "reload failed, generation %u goes on serving: %s", policy->generation, reason);
+    oribi__policy_say(policy, ORIBI_LOG_ERROR, "reload failed, generation %u goes on serving: %s", policy->generation,
+                      reason);
     policy->next_generation = 0;
     reload_ended(policy, 1, policy->why[0] ? oribi__policy_keep(policy, "%s: %s", reason, policy->why) : reason);
 }
@@ -341,7 +347,7 @@ void oribi__policy_reload_done(struct oribi_policy *policy)
 {
     policy->rolling = false;
     oribi__policy_say(policy, ORIBI_LOG_INFO, "reload done: %u worker%s of generation %u", oribi_policy_serving(policy),
-                   oribi_log_plural(oribi_policy_serving(policy)), policy->generation);
+                      oribi_log_plural(oribi_policy_serving(policy)), policy->generation);
     reload_ended(policy, 0, NULL);
 }
 

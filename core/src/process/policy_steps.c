@@ -33,7 +33,8 @@ static bool place_expired(struct oribi_policy *policy, struct oribi_worker_recor
             oribi__policy_reload_failed(policy, "its mold forks no workers");
         return true;
     case ORIBI_RECORD_BOOTING:
-        say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) was not ready within boot_timeout: killed", number, record->pid);
+        say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) was not ready within boot_timeout: killed", number,
+            record->pid);
         oribi__policy_kill(policy, record, oribi__cause_boot_timeout, now_ms);
         return true;
     case ORIBI_RECORD_LEAVING:
@@ -41,14 +42,16 @@ static bool place_expired(struct oribi_policy *policy, struct oribi_worker_recor
         if (!record->interrupted)
             say(policy, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within shutdown_timeout: killed", number,
                 record->pid);
-        oribi__policy_kill(policy, record, record->interrupted ? oribi__cause_asked : oribi__cause_shutdown_timeout, now_ms);
+        oribi__policy_kill(policy, record, record->interrupted ? oribi__cause_asked : oribi__cause_shutdown_timeout,
+                           now_ms);
         return true;
     case ORIBI_RECORD_KILLED:
         record->until = 0;
         say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) was killed and does not end", number, record->pid);
         return true;
     case ORIBI_RECORD_SERVING: /* the program asked it to end */
-        say(policy, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within shutdown_timeout: killed", number, record->pid);
+        say(policy, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within shutdown_timeout: killed", number,
+            record->pid);
         oribi__policy_kill(policy, record, oribi__cause_shutdown_timeout, now_ms);
         return true;
     case ORIBI_RECORD_FREE:
@@ -193,8 +196,9 @@ static bool step_stop(struct oribi_policy *policy, int64_t now_ms)
 
 /* --- too many --- */
 
-/* The member of that role to stop next: one that is merely held, else of the earliest generation the one with the highest number that has a
- * process, and unless serving_too one that does not serve yet. NULL when all of them are still being forked: they are stopped when they are. */
+/* The member of that role to stop next: one that is merely held, else of the earliest generation the one with the
+ * highest number that has a process, and unless serving_too one that does not serve yet. NULL when all of them are
+ * still being forked: they are stopped when they are. */
 static struct oribi_worker_record *pick_surplus(struct oribi_policy *policy, enum oribi__role role, bool serving_too)
 {
     struct oribi_worker_record *pick = NULL;
@@ -239,8 +243,8 @@ static uint32_t members(const struct oribi__tally *tally)
     return tally->current + tally->old + tally->left;
 }
 
-/* Old ones go as new ones come. Of the new ones that have not come yet, a few may be there beside what is wanted: more of them are left when fewer
- * workers are wanted than before, and all those that serve are old. */
+/* Old ones go as new ones come. Of the new ones that have not come yet, a few may be there beside what is wanted:
+ * more of them are left when fewer workers are wanted than before, and all those that serve are old. */
 static bool step_surplus(struct oribi_policy *policy, int64_t now_ms)
 {
     struct oribi__tally tally = oribi__policy_tally(policy);
@@ -289,11 +293,11 @@ static bool spawn(struct oribi_policy *policy, struct oribi_mold_record *mold, i
         if (record->state != ORIBI_RECORD_FREE)
             continue;
         *record = (struct oribi_worker_record){.state = ORIBI_RECORD_SPAWNING,
-                                      .generation = mold->generation,
-                                      .ticket = ++policy->last_ticket,
-                                      .mold_pid = mold->pid,
-                                      .until = oribi__deadline_in(policy->config.boot_timeout_ms, now_ms),
-                                      .deaths_paid_at = record->deaths_paid_at};
+                                               .generation = mold->generation,
+                                               .ticket = ++policy->last_ticket,
+                                               .mold_pid = mold->pid,
+                                               .until = oribi__deadline_in(policy->config.boot_timeout_ms, now_ms),
+                                               .deaths_paid_at = record->deaths_paid_at};
         policy->spawned_at = now_ms;
         struct oribi_policy_action *action = push(policy, ORIBI_ACTION_SPAWN);
         action->pid = mold->pid;
@@ -350,7 +354,8 @@ static void commit(struct oribi_policy *policy)
         policy->config = policy->next_config;
         policy->config.workers_max = most;
         if (policy->config.workers > most) {
-            say(policy, ORIBI_LOG_WARN, "workers: %u, as many as this server has room for; an upgrade makes more", most);
+            say(policy, ORIBI_LOG_WARN, "workers: %u, as many as this server has room for; an upgrade makes more",
+                most);
             policy->config.workers = most;
         }
     }
@@ -375,7 +380,8 @@ static bool step_next(struct oribi_policy *policy, int64_t now_ms)
         commit(policy);
         return true;
     }
-    return tally.next < trial && !policy->paused && oribi__policy_spawn_paced(policy, now_ms) && spawn(policy, mold, now_ms);
+    return tally.next < trial && !policy->paused && oribi__policy_spawn_paced(policy, now_ms) &&
+           spawn(policy, mold, now_ms);
 }
 
 static bool step_rolled(struct oribi_policy *policy)
@@ -396,7 +402,8 @@ static bool step_rolled(struct oribi_policy *policy)
 
 /* --- signals that the program sends --- */
 
-/* The next one in the order of their starts: who is gone meanwhile is passed over, who is still being forked is waited for. */
+/* The next one in the order of their starts: who is gone meanwhile is passed over, who is still being forked is
+ * waited for. */
 static bool step_send(struct oribi_policy *policy, int64_t now_ms)
 {
     struct oribi_worker_record *next = NULL;
@@ -451,7 +458,7 @@ bool oribi__policy_step(struct oribi_policy *policy, int64_t now_ms)
     if (policy->exited || !policy->started)
         return false;
     return step_deadlines(policy, now_ms) || oribi__policy_step_watch(policy, now_ms) || step_give_up(policy) ||
-           step_surplus(policy, now_ms) || (policy->stopping && step_stop(policy, now_ms)) || step_old_molds(policy, now_ms) ||
-           step_missing(policy, now_ms) || step_next(policy, now_ms) || step_rolled(policy) || step_send(policy, now_ms) ||
-           step_reopen(policy);
+           step_surplus(policy, now_ms) || (policy->stopping && step_stop(policy, now_ms)) ||
+           step_old_molds(policy, now_ms) || step_missing(policy, now_ms) || step_next(policy, now_ms) ||
+           step_rolled(policy) || step_send(policy, now_ms) || step_reopen(policy);
 }

@@ -1,5 +1,5 @@
-/* What follows from the scoreboard, which is looked at once a second: calls over their deadline, workers grown old, one warm enough to be forked
- * off. Reading order: oribi__policy_step_watch, look, then what each look leads to. */
+/* What follows from the scoreboard, which is looked at once a second: calls over their deadline, workers grown old,
+ * one warm enough to be forked off. Reading order: oribi__policy_step_watch, look, then what each look leads to. */
 #include "process/policy_private.h"
 
 #include "oribi/base/log.h"
@@ -11,12 +11,14 @@
 #define push oribi__policy_push
 #define say  oribi__policy_say
 
-/* Remembers since when a worker's call has been over its deadline. A look that comes late (the machine slept, we were stopped) forgives
+/* Remembers since when a worker's call has been over its deadline. A look that comes late (the machine slept, we
+ * were stopped) forgives
  * everything: the workers have not run in that time either. */
 static void look_at_call(struct oribi_policy *policy, struct oribi_worker_record *record, bool jumped, int64_t now_ms)
 {
     const struct oribi_slot *slot = &policy->slots[oribi__policy_number(policy, record)];
-    /* Pairs with the worker's release stores; a started time of another call than the deadline's only delays us by one look. */
+    /* Pairs with the worker's release stores; a started time of another call than the deadline's only delays us by
+     * one look. */
     int64_t deadline = atomic_load_explicit(&slot->call_deadline_us, memory_order_acquire);
     int64_t started = atomic_load_explicit(&slot->call_started_us, memory_order_acquire);
     bool overdue = deadline && started && deadline <= now_ms * 1000;
@@ -42,7 +44,8 @@ static void look_at_age(struct oribi_policy *policy, struct oribi_worker_record 
     if (!policy->config.age_max_ms || record->state != ORIBI_RECORD_SERVING || record->retire)
         return;
     /* It never said that it listens, so that a stop may strike in the middle of a job. */
-    if (policy->config.patient && atomic_load(&policy->slots[oribi__policy_number(policy, record)].state) == ORIBI_SLOT_STARTING)
+    if (policy->config.patient &&
+        atomic_load(&policy->slots[oribi__policy_number(policy, record)].state) == ORIBI_SLOT_STARTING)
         return;
     if (now_ms - record->ready_at >= age_max_of(policy, record))
         record->retire = "age_max";
@@ -85,8 +88,9 @@ static bool kill_overdue(struct oribi_policy *policy, int64_t now_ms)
         char line[ORIBI_SLOT_LINE_CAP];
         memcpy(line, policy->slots[i].line, sizeof(line)); /* may be torn: it is only shown */
         line[sizeof(line) - 1] = '\0';
-        say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) killed, a call is %lld ms old and %lld ms over call_timeout: %s",
-            i, record->pid, (long long)(now_ms - record->call_started / 1000),
+        say(policy, ORIBI_LOG_ERROR,
+            "worker %u (pid %d) killed, a call is %lld ms old and %lld ms over call_timeout: %s", i, record->pid,
+            (long long)(now_ms - record->call_started / 1000),
             (long long)(now_ms - policy->slots[i].call_deadline_us / 1000), line);
         oribi__policy_kill(policy, record, oribi__cause_call_deadline, now_ms);
         return true;
@@ -97,8 +101,8 @@ static bool kill_overdue(struct oribi_policy *policy, int64_t now_ms)
 /* The first worker of a generation to have answered refork_after requests is asked to fork a mold off itself. */
 static bool ask_for_refork(struct oribi_policy *policy, int64_t now_ms)
 {
-    if (!policy->config.refork_after || policy->reforked == policy->generation || policy->next_generation || policy->rolling ||
-        policy->stopping)
+    if (!policy->config.refork_after || policy->reforked == policy->generation || policy->next_generation ||
+        policy->rolling || policy->stopping)
         return false;
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         struct oribi_worker_record *record = &policy->records[i];

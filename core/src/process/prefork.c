@@ -1,4 +1,5 @@
-/* The supervisor as a library: which options it has, what its signals mean, and the few calls that a manager has beyond a server's. Reading
+/* The supervisor as a library: which options it has, what its signals mean, and the few calls that a manager has
+ * beyond a server's. Reading
  * order: oribi__prefork_signal, oribi__prefork_resume, then the calls. */
 #include "oribi/process/prefork.h"
 #include "process/supervisor_private.h"
@@ -18,11 +19,24 @@
 /* --- options --- */
 
 static const char *const known[] = {
-    "workers",      "spawn_interval",       "err_respawn_interval", "shutdown_timeout",
-    "boot_timeout", "roll_max_unavailable", "requests_max",         "requests_jitter",
-    "memory_max",   "age_max",              "daemonize",            "pid_file",
-    "user",         "group",                "control",              "error_log",
-    "quiet",        "verbose",
+    "workers",
+    "spawn_interval",
+    "err_respawn_interval",
+    "shutdown_timeout",
+    "boot_timeout",
+    "roll_max_unavailable",
+    "requests_max",
+    "requests_jitter",
+    "memory_max",
+    "age_max",
+    "daemonize",
+    "pid_file",
+    "user",
+    "group",
+    "control",
+    "error_log",
+    "quiet",
+    "verbose",
 };
 
 static const struct {
@@ -37,7 +51,7 @@ static const char *const defaults[][2] = {
 
 void oribi_prefork_defaults(struct oribi_options *options)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     options->ignores_environment = true;
     for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
         int code = oribi_options_set_from(options, ORIBI_FROM_DEFAULT, defaults[i][0], defaults[i][1], error);
@@ -114,7 +128,8 @@ static bool ends(int number)
     return number == SIGTERM || number == SIGQUIT || number == SIGINT;
 }
 
-static bool trapped(struct oribi_supervisor *supervisor, const struct oribi_trap *trap, struct oribi_policy_event *event)
+static bool trapped(struct oribi_supervisor *supervisor, const struct oribi_trap *trap,
+                    struct oribi_policy_event *event)
 {
     supervisor->trapped = trap->signal;
     supervisor->paused = true;
@@ -189,14 +204,16 @@ bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_po
         oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, 0, "the program was told, as by HUP");
         return oribi__prefork_signal(supervisor, SIGHUP, event);
     case ORIBI_EVENT_UPGRADE:
-        oribi__control_answer(supervisor, ORIBI__COMMAND_UPGRADE, 1, "this is no server: reload it, or start another one");
+        oribi__control_answer(supervisor, ORIBI__COMMAND_UPGRADE, 1,
+                              "this is no server: reload it, or start another one");
         return false;
     default:
         return true;
     }
 }
 
-/* What was trapped while the program was busy elsewhere comes first: a stop must not be forgotten because of a new start. */
+/* What was trapped while the program was busy elsewhere comes first: a stop must not be forgotten because of a new
+ * start. */
 bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
 {
     supervisor->resume_asked = false;
@@ -239,7 +256,8 @@ uint32_t oribi_supervisor_signal_all(struct oribi_supervisor *supervisor, int nu
     uint32_t count = 0;
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
         const struct oribi_worker_record *record = &supervisor->policy.records[i];
-        bool reaped = supervisor->has_dead && supervisor->dead.pid == record->pid; /* its number may be another's by now */
+        /* its number may be another's by now */
+        bool reaped = supervisor->has_dead && supervisor->dead.pid == record->pid;
         if (!oribi_policy_has_process(&supervisor->policy, i) || reaped || !oribi_process_is_below(record->pid) ||
             kill(record->pid, number) < 0)
             continue;
@@ -264,9 +282,9 @@ void oribi_supervisor_worker_forked(struct oribi_supervisor *supervisor, pid_t p
     oribi_signals_release();
     supervisor->has_started = true;
     supervisor->started = (struct oribi_policy_event){.type = ORIBI_EVENT_WORKER_FORKED,
-                                         .generation = supervisor->spawn.generation,
-                                         .slot = supervisor->spawn.slot,
-                                         .ticket = supervisor->spawn.ticket,
-                                         .pid = pid < 0 ? -1 : pid,
-                                         .text = pid < 0 ? oribi_os_error_text() : NULL};
+                                                      .generation = supervisor->spawn.generation,
+                                                      .slot = supervisor->spawn.slot,
+                                                      .ticket = supervisor->spawn.ticket,
+                                                      .pid = pid < 0 ? -1 : pid,
+                                                      .text = pid < 0 ? oribi_os_error_text() : NULL};
 }

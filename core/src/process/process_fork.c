@@ -23,18 +23,19 @@ void oribi_process_start_failed(const char *text)
 int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_process **out, char *error)
 {
     const struct oribi_supervisor_setup inner = {.options = setup->options,
-                                           .listeners = setup->listeners,
-                                           .program = setup->program,
-                                           .argv = setup->argv,
-                                           .environ_is_known = setup->environ_is_known,
-                                           .prefork = setup->manager};
+                                                 .listeners = setup->listeners,
+                                                 .program = setup->program,
+                                                 .argv = setup->argv,
+                                                 .environ_is_known = setup->environ_is_known,
+                                                 .prefork = setup->manager};
     struct oribi_process *p = oribi_mem_alloc(1, sizeof(*p));
     bool mold = oribi_mold_inherited();
     p->pid = getpid();
     p->manager = setup->manager != NULL;
     p->role = mold ? ORIBI_ROLE_MOLD : ORIBI_ROLE_SUPERVISOR;
     p->stage = mold ? ORIBI__BEGIN : ORIBI__SERVING;
-    int code = mold ? oribi_mold_inherit(&inner, &p->mold, error) : oribi_supervisor_create(&inner, &p->supervisor, error);
+    int code =
+        mold ? oribi_mold_inherit(&inner, &p->mold, error) : oribi_supervisor_create(&inner, &p->supervisor, error);
     if (code < 0)
         oribi_mem_free(p);
     else
@@ -75,7 +76,7 @@ static void become_daemon(struct oribi_process *p)
 
 static void become_mold(struct oribi_process *p)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     p->role = ORIBI_ROLE_MOLD;
     p->stage = ORIBI__BEGIN;
     p->failed = oribi_mold_enter(p->supervisor, &p->mold, error) < 0; /* the supervisor has been told */
@@ -95,7 +96,7 @@ static void become_mold_of_worker(struct oribi_process *p)
 /* A manager's worker is up as soon as it is made: its loop is the program's. */
 static void become_worker(struct oribi_process *p)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     p->role = ORIBI_ROLE_WORKER;
     p->stage = ORIBI__BEGIN;
     p->child = p->mold ? oribi_child_enter(p->mold) : oribi_child_enter_managed(p->supervisor, error);

@@ -1,5 +1,5 @@
-/* The handle of processes.h, shared by process_take.c (which step comes when), process_fork.c (what forks change) and
- * child.c (what the worker's loop asks in each round). */
+/* The handle of processes.h, shared by process_take.c (which step comes when), process_fork.c (what forks change),
+ * process_worker.c (what a worker's language asks) and child.c (what the worker's loop asks in each round). */
 #ifndef ORIBI_PROCESS_PROCESS_PRIVATE_H
 #define ORIBI_PROCESS_PROCESS_PRIVATE_H
 
@@ -21,19 +21,19 @@ enum oribi__stage {
 };
 
 struct oribi_process {
-    struct oribi_child *child; /* of a worker; first, because the worker's loop reads it in each round */
+    struct oribi_child *child;           /* of a worker; first, because the worker's loop reads it in each round */
     struct oribi_supervisor *supervisor; /* of a supervisor and its starter */
-    struct oribi_mold *mold; /* of a mold and its intermediate */
+    struct oribi_mold *mold;             /* of a mold and its intermediate */
     enum oribi_role role;
     enum oribi__stage stage;
     pid_t pid;
     bool manager;
-    bool failed;  /* the next step is EXIT */
-    bool over;    /* EXIT was given */
-    bool forking; /* FORK was given and is not answered */
-    bool forked;  /* an intermediate has made its fork */
-    bool loaded;  /* the application is, here or in the process that this one was forked from */
-    bool refork;  /* oribi_process_turn() has said so */
+    bool failed;      /* the next step is EXIT */
+    bool over;        /* EXIT was given */
+    bool forking;     /* FORK was given and is not answered */
+    bool forked;      /* an intermediate has made its fork */
+    bool loaded;      /* the application is, here or in the process that this one was forked from */
+    bool refork;      /* oribi_process_turn() has said so */
     pid_t forked_pid; /* of a manager's new worker, whose hook is due; 0: none */
     struct oribi_step step;
 };

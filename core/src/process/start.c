@@ -37,7 +37,7 @@ static enum oribi_log_level log_level(const struct oribi_options *options)
 static const struct oribi_log_owner *log_owner(struct oribi__ties *ties)
 {
     const struct oribi_options *options = ties->options;
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_log_owner *owner = &ties->log_owner;
     if (geteuid() != 0 || (!options->user && !options->group) ||
         oribi_process_find_user(options->user, options->group, &owner->uid, &owner->gid, error) < 0)
@@ -61,7 +61,7 @@ int oribi__open_logs(struct oribi__ties *ties, char *error)
     }
     if (!is_file(options->error_log) || oribi_log_open(options->error_log, owner) == 0)
         return 0;
-    (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "error_log: cannot open %.120s: %s", options->error_log,
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "error_log: cannot open %.120s: %s", options->error_log,
                    oribi_os_error_text());
     if (ties->access_log)
         oribi_access_log_close(ties->access_log);
@@ -71,7 +71,7 @@ int oribi__open_logs(struct oribi__ties *ties, char *error)
 
 void oribi__reopen_logs(struct oribi__ties *ties)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     const struct oribi_log_owner *owner = log_owner(ties);
     if (oribi_log_reopen(owner) < 0)
         oribi_log(ORIBI_LOG_ERROR, "error_log: cannot be reopened, going on with the old file: %s",
@@ -124,14 +124,15 @@ static void point_at_null(int fd, int flags)
 /* The logs' copies of the streams let go of the terminal as well. */
 static void logs_follow_streams(struct oribi_supervisor *supervisor)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     if (!is_file(supervisor->ties.options->error_log))
         oribi_log_init(STDERR_FILENO, log_level(supervisor->ties.options));
     if (oribi_access_log_follow_stdout(supervisor->ties.access_log, error) < 0)
         oribi_log(ORIBI_LOG_WARN, "%s", error);
 }
 
-/* The streams are let go of at once, so that molds and workers never hold the terminal; why a start fails is told through the pipe. */
+/* The streams are let go of at once, so that molds and workers never hold the terminal; why a start fails is told
+ * through the pipe. */
 void oribi_supervisor_daemon_enter(struct oribi_supervisor *supervisor)
 {
     oribi__children_ours(false);
@@ -180,7 +181,8 @@ static void print_told(const struct oribi_supervisor *supervisor, size_t said)
         size_t end = at;
         while (end < said && supervisor->starter_text[end] != '\n')
             end++;
-        (void)dprintf(STDERR_FILENO, "%s: %.*s\n", supervisor->ties.program, (int)(end - at), supervisor->starter_text + at);
+        (void)dprintf(STDERR_FILENO, "%s: %.*s\n", supervisor->ties.program, (int)(end - at),
+                      supervisor->starter_text + at);
         at = end + 1;
     }
 }
@@ -192,7 +194,8 @@ int oribi__starter_take(struct oribi_supervisor *supervisor)
         n = oribi_os_read(supervisor->daemon_fds[0], supervisor->starter_text + supervisor->starter_len,
                           DAEMON_TEXT_CAP - supervisor->starter_len);
         supervisor->starter_len += n > 0 ? (size_t)n : 0;
-        supervisor->starter_heard = supervisor->starter_len >= 2 && supervisor->starter_text[supervisor->starter_len - 2] == '\0';
+        supervisor->starter_heard =
+            supervisor->starter_len >= 2 && supervisor->starter_text[supervisor->starter_len - 2] == '\0';
     }
     if (n == ORIBI_AGAIN)
         return -1;
@@ -206,7 +209,8 @@ int oribi__starter_take(struct oribi_supervisor *supervisor)
 static void no_descriptors(struct oribi_supervisor *supervisor)
 {
     supervisor->ties.handoff = (struct oribi_handoff){-1, -1};
-    supervisor->ties.message_fd = supervisor->ties.life_fd = supervisor->ties.board.fd = supervisor->message_fd = supervisor->life_write_fd = -1;
+    supervisor->ties.message_fd = supervisor->ties.life_fd = supervisor->ties.board.fd = supervisor->message_fd =
+        supervisor->life_write_fd = -1;
     supervisor->signal_fds[0] = supervisor->signal_fds[1] = supervisor->daemon_fds[0] = supervisor->daemon_fds[1] = -1;
     supervisor->next_mold_fds[0] = supervisor->next_mold_fds[1] = supervisor->pid_file.fd = -1;
     supervisor->upgrade_fd = supervisor->successor_fd = supervisor->control.fd = -1;
@@ -218,9 +222,10 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
 
 static void close_own(struct oribi_supervisor *supervisor, int keep_fd)
 {
-    const int fds[] = {supervisor->message_fd,    supervisor->life_write_fd, supervisor->signal_fds[0],    supervisor->signal_fds[1],
-                       supervisor->daemon_fds[0], supervisor->daemon_fds[1], supervisor->next_mold_fds[0], supervisor->next_mold_fds[1],
-                       supervisor->upgrade_fd,    supervisor->successor_fd};
+    const int fds[] = {supervisor->message_fd,       supervisor->life_write_fd,    supervisor->signal_fds[0],
+                       supervisor->signal_fds[1],    supervisor->daemon_fds[0],    supervisor->daemon_fds[1],
+                       supervisor->next_mold_fds[0], supervisor->next_mold_fds[1], supervisor->upgrade_fd,
+                       supervisor->successor_fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] != keep_fd)
             oribi_os_close(fds[i]);
@@ -286,7 +291,7 @@ static uint32_t workers_ceiling(const struct oribi_options *options)
 }
 
 void oribi__supervisor_config(const struct oribi_options *options, uint32_t workers_max,
-                        struct oribi_policy_config *config)
+                              struct oribi_policy_config *config)
 {
     *config = (struct oribi_policy_config){
         .workers = options->workers,
@@ -307,7 +312,8 @@ void oribi__supervisor_config(const struct oribi_options *options, uint32_t work
     };
 }
 
-/* A successor that never served leaves the socket files to its predecessor, who goes on, but for those that it has opened itself. */
+/* A successor that never served leaves the socket files to its predecessor, who goes on, but for those that it has
+ * opened itself. */
 void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_paths)
 {
     struct oribi_listeners *listeners = supervisor->ties.listeners;
@@ -339,7 +345,7 @@ static void become_successor(struct oribi_supervisor *supervisor)
 static int fail(struct oribi_supervisor *supervisor, int code, const char *what, char *error)
 {
     if (what)
-        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "%s: %s", what, oribi_os_error_text());
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s: %s", what, oribi_os_error_text());
     oribi__successor_tell(supervisor, error);
     oribi__close_listeners(supervisor, true);
     close_own(supervisor, -1);
@@ -400,7 +406,8 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     if (open_pipes(supervisor) < 0 || oribi_handoff_create(&supervisor->ties.handoff) < 0)
         return fail(supervisor, ORIBI_ESYS, "cannot make pipes", error);
     uint32_t workers_max = setup->prefork ? ORIBI_WORKERS_MAX : workers_ceiling(options);
-    if (oribi_scoreboard_create_named(&supervisor->ties.board, 2 * workers_max) < 0) /* those who leave and those who come */
+    /* those who leave and those who come */
+    if (oribi_scoreboard_create_named(&supervisor->ties.board, 2 * workers_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the scoreboard", error);
     if (setup->prefork)
         oribi__prefork_begin(supervisor, setup->prefork);

@@ -144,9 +144,9 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     struct oribi__totals totals;
     int64_t now_ms = oribi_clock_ms();
     sum(supervisor, &totals);
-    put(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->ties.program, supervisor->pid, doing(policy),
-        policy->generation, oribi_policy_serving(policy), policy->target, oribi_log_plural(policy->target),
-        (long long)(now_ms - supervisor->started_ms) / 1000);
+    put(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->ties.program, supervisor->pid,
+        doing(policy), policy->generation, oribi_policy_serving(policy), policy->target,
+        oribi_log_plural(policy->target), (long long)(now_ms - supervisor->started_ms) / 1000);
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
         put(out, "listening on %s\n", supervisor->ties.listeners->items[i].text);
     put(out, "%llu requests, %llu connections, %llu worker exits\n\n", (unsigned long long)totals.requests,
@@ -204,7 +204,8 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     struct oribi__totals totals;
     sum(supervisor, &totals);
     put(out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
-        supervisor->ties.program, supervisor->pid, doing(policy), policy->generation, oribi_policy_serving(policy), policy->target);
+        supervisor->ties.program, supervisor->pid, doing(policy), policy->generation, oribi_policy_serving(policy),
+        policy->target);
     put(out, "\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
         (long long)(oribi_clock_ms() - supervisor->started_ms), (unsigned long long)totals.requests,
         (unsigned long long)totals.connections, (unsigned long long)totals.bytes_in,
@@ -216,9 +217,11 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     for (int i = 1; i < 6; i++)
         put(out, ",\"%dxx\":%llu", i, (unsigned long long)totals.status_class[i]);
     put(out, "},\"listeners\":[");
-    for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++) /* an address holds no quotes but in a file's name */
+    /* an address holds no quotes but in a file's name */
+    for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
         put(out, "%s\"%s\"", i ? "," : "",
-            strpbrk(supervisor->ties.listeners->items[i].text, "\"\\") ? "?" : supervisor->ties.listeners->items[i].text);
+            strpbrk(supervisor->ties.listeners->items[i].text, "\"\\") ? "?"
+                                                                       : supervisor->ties.listeners->items[i].text);
     put(out, "],\"processes\":[");
     bool first = true;
     for (uint32_t i = 0; i < policy->slot_count; i++) {

@@ -1,5 +1,6 @@
-/* The supervisor's shell: turns what the system reports into events for the decisions (supervisor.c) and carries their actions out
- * (supervisor_actions.c). Reading order: oribi_supervisor_take, next_event, what makes an event of what. Beginning and end are in start.c. */
+/* The supervisor's shell: turns what the system reports into events for the decisions (supervisor.c) and carries
+ * their actions out (supervisor_actions.c). Reading order: oribi_supervisor_take, next_event, what makes an event of
+ * what. Beginning and end are in start.c. */
 #include "process/supervisor_private.h"
 
 #include "oribi/base/clock.h"
@@ -28,7 +29,8 @@ static bool only_wakes(int number)
     return number == 0 || number == SIGCHLD;
 }
 
-/* One byte that only wakes is enough: while nobody reads (a manager that does something else for a day), the others would leave no room for a stop. */
+/* One byte that only wakes is enough: while nobody reads (a manager that does something else for a day), the others
+ * would leave no room for a stop. */
 void oribi__supervisor_signal(void *self, int number)
 {
     struct oribi_supervisor *supervisor = self;
@@ -75,8 +77,8 @@ static bool signal_event(int number, struct oribi_policy_event *event)
 
 /* --- events --- */
 
-/* Records come from processes that run application code: a pid that stands for a group, for everybody, for init or for ourselves is a lie, and a
- * signal to it would strike others. -1 is how a fork that failed is told. */
+/* Records come from processes that run application code: a pid that stands for a group, for everybody, for init or
+ * for ourselves is a lie, and a signal to it would strike others. -1 is how a fork that failed is told. */
 static bool names_a_process(const struct oribi_supervisor *supervisor, const struct oribi_message *message)
 {
     if (message->kind == ORIBI_MESSAGE_WORKER_FORKED && message->pid == -1)
@@ -85,7 +87,8 @@ static bool names_a_process(const struct oribi_supervisor *supervisor, const str
 }
 
 /* Takes `passed`. False when the message is no event. */
-static bool message_event(struct oribi_supervisor *supervisor, struct oribi_message *message, int passed, struct oribi_policy_event *event)
+static bool message_event(struct oribi_supervisor *supervisor, struct oribi_message *message, int passed,
+                          struct oribi_policy_event *event)
 {
     static const enum oribi_policy_event_type types[] = {
         [ORIBI_MESSAGE_MOLD_READY] = ORIBI_EVENT_MOLD_READY,
@@ -111,11 +114,11 @@ static bool message_event(struct oribi_supervisor *supervisor, struct oribi_mess
             return false;
     }
     *event = (struct oribi_policy_event){.type = types[message->kind],
-                                  .pid = message->pid,
-                                  .generation = message->generation,
-                                  .slot = message->slot,
-                                  .ticket = message->ticket,
-                                  .text = message->text};
+                                         .pid = message->pid,
+                                         .generation = message->generation,
+                                         .slot = message->slot,
+                                         .ticket = message->ticket,
+                                         .text = message->text};
     if (message->kind == ORIBI_MESSAGE_MOLD_READY)
         oribi__generation_ready(supervisor, event);
     return true;
@@ -162,8 +165,9 @@ static bool next_message(struct oribi_supervisor *supervisor)
     return false;
 }
 
-/* A death is told only after all messages: whoever wrote one before it died (the report of a fork comes from the process whose end made the
- * worker ours) must be heard first, so the messages are read once more after waitpid(2) has told us. */
+/* A death is told only after all messages: whoever wrote one before it died (the report of a fork comes from the
+ * process whose end made the worker ours) must be heard first, so the messages are read once more after waitpid(2)
+ * has told us. */
 static bool next_death(struct oribi_supervisor *supervisor)
 {
     if (supervisor->has_dead) {
@@ -181,13 +185,15 @@ static bool next_death(struct oribi_supervisor *supervisor)
     return true;
 }
 
-/* Reading a process's memory map makes it wait if it wants to change the map just then, so a worker in a call is passed over; but one that is
- * always found in a call must not grow for ever. One that has not said yet whether it is in a job might be struck in the middle of it. */
+/* Reading a process's memory map makes it wait if it wants to change the map just then, so a worker in a call is
+ * passed over; but one that is always found in a call must not grow for ever. One that has not said yet whether it
+ * is in a job might be struck in the middle of it. */
 static bool may_be_measured(struct oribi_supervisor *supervisor, uint32_t i)
 {
     const struct oribi_worker_record *record = &supervisor->policy.records[i];
     uint32_t state = atomic_load(&supervisor->ties.board.slots[i].state);
-    if (record->state != ORIBI_RECORD_SERVING || record->retire || (supervisor->ties.prefork && state == ORIBI_SLOT_STARTING))
+    if (record->state != ORIBI_RECORD_SERVING || record->retire ||
+        (supervisor->ties.prefork && state == ORIBI_SLOT_STARTING))
         return false;
     if (state == ORIBI_SLOT_BUSY && supervisor->passed_over[i]++ < PASSED_OVER_MAX)
         return false;
@@ -214,9 +220,9 @@ static bool next_measure(struct oribi_supervisor *supervisor)
             continue;
         supervisor->measure_left--;
         feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_MEASURED,
-                                         .slot = i,
-                                         .ticket = policy->records[i].ticket,
-                                         .bytes = oribi_process_memory(policy->records[i].pid)});
+                                                      .slot = i,
+                                                      .ticket = policy->records[i].ticket,
+                                                      .bytes = oribi_process_memory(policy->records[i].pid)});
         return true;
     }
     return false;
@@ -227,7 +233,8 @@ static bool next_event(struct oribi_supervisor *supervisor)
     struct oribi_policy_event event;
     if (supervisor->has_started) {
         event = supervisor->started;
-        supervisor->has_started = event.type == ORIBI_EVENT_MOLD_STARTED && event.pid == supervisor->pid; /* loaded as it is */
+        /* loaded as it is */
+        supervisor->has_started = event.type == ORIBI_EVENT_MOLD_STARTED && event.pid == supervisor->pid;
         supervisor->started.type = ORIBI_EVENT_MOLD_READY;
         feed(supervisor, &event);
         return true;
@@ -265,7 +272,8 @@ static void pat_watchdog(struct oribi_supervisor *supervisor)
 /* A predecessor leaves when all our workers serve: with one of several it would take more away than we bring. */
 static void relieve_predecessor(struct oribi_supervisor *supervisor)
 {
-    if (supervisor->upgrade_fd < 0 || !supervisor->policy.up || oribi_policy_serving(&supervisor->policy) < supervisor->policy.target)
+    if (supervisor->upgrade_fd < 0 || !supervisor->policy.up ||
+        oribi_policy_serving(&supervisor->policy) < supervisor->policy.target)
         return;
     (void)oribi_os_write(supervisor->upgrade_fd, "1", 1); /* one that is gone needs no word */
     oribi_os_close(supervisor->upgrade_fd);
@@ -281,7 +289,7 @@ static bool begin(struct oribi_supervisor *supervisor)
         return true;
     }
     supervisor->begun = true;
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     if (supervisor->pid_file.fd >= 0 && oribi_pid_file_write(&supervisor->pid_file, error) < 0) {
         oribi__log_text(supervisor, ORIBI_LOG_ERROR, error);
         oribi__release_starter(supervisor, 1);
@@ -294,8 +302,9 @@ static bool begin(struct oribi_supervisor *supervisor)
     return false;
 }
 
-/* How an action went that started a process is told before the next one begins: there is room for one such word. What an event has queued is carried
- * out first all the same, since feeding wants an empty queue; none of them starts two. */
+/* How an action went that started a process is told before the next one begins: there is room for one such word.
+ * What an event has queued is carried out first all the same, since feeding wants an empty queue; none of them
+ * starts two. */
 static bool next_action(struct oribi_supervisor *supervisor, struct oribi_policy_action *action)
 {
     if (supervisor->has_started && supervisor->policy.queue_len == 0)
@@ -323,8 +332,8 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     oribi__deferred_reply_turn(supervisor);
     pat_watchdog(supervisor);
     oribi_log_flush();
-    supervisor->action = (struct oribi_supervisor_action){.type = supervisor->trapped ? ORIBI_SUPERVISOR_TRAPPED : ORIBI_SUPERVISOR_NONE,
-                                              .signal = supervisor->trapped};
+    supervisor->action = (struct oribi_supervisor_action){
+        .type = supervisor->trapped ? ORIBI_SUPERVISOR_TRAPPED : ORIBI_SUPERVISOR_NONE, .signal = supervisor->trapped};
     supervisor->trapped = 0;
     return &supervisor->action;
 }
@@ -388,7 +397,7 @@ size_t oribi_supervisor_title(struct oribi_supervisor *supervisor, char *dst, si
                         : policy->next_generation ? ", loading the next generation"
                         : policy->rolling         ? ", replacing workers"
                         : policy->upgrade_pid     ? ", starting a successor"
-                                               : "";
+                                                  : "";
     (void)snprintf(title, sizeof(title), "%s supervisor, generation %u, %u worker%s%s", supervisor->ties.program,
                    policy->generation, oribi_policy_serving(policy), oribi_log_plural(oribi_policy_serving(policy)),
                    doing); /* cut when longer: still a title */

@@ -1,6 +1,6 @@
-/* The shell around the supervisor's decisions (supervisor.h): signals, reaping, pipes, deadlines, pid file, log lines. It
- * says what the language is to do next; process_take.c makes a step of processes.h of that. A library's manager
- * (prefork.h) is the same with what is said of it below. */
+/* The shell around the supervisor's decisions (supervisor.h): signals, reaping, pipes, deadlines, pid file, log
+ * lines. It says what the language is to do next; process_take.c makes a step of processes.h of that. A library's
+ * manager (prefork.h) is the same with what is said of it below. */
 #ifndef ORIBI_PROCESS_SUPERVISOR_H
 #define ORIBI_PROCESS_SUPERVISOR_H
 
@@ -16,14 +16,15 @@ struct oribi_supervisor;
 
 struct oribi_supervisor_setup {
     const struct oribi_options *options; /* borrowed for the process's life */
-    struct oribi_listeners
-        *listeners;      /* borrowed for the process's life; NULL or empty: workers that listen to nothing */
+    /* borrowed for the process's life; NULL or empty: workers that listen to nothing */
+    struct oribi_listeners *listeners;
     const char *program; /* borrowed; "oribi", "oribi-psgi" */
-    char *const *
-        argv; /* borrowed during the call; command line of later generations, NULL-terminated; they get the environment of
-                        * this moment. NULL: command line and environment this process was started with, which is right unless a
-                        * title was written over them before */
-    bool environ_is_known; /* with argv: nothing was written over, so that they get the environment of the start all the same */
+    /* Borrowed during the call; command line of later generations, NULL-terminated; they get the environment of this
+     * moment. NULL: command line and environment this process was started with, which is right unless a title was
+     * written over them before. */
+    char *const *argv;
+    /* with argv: nothing was written over, so that they get the environment of the start all the same */
+    bool environ_is_known;
     const struct oribi_prefork *prefork; /* borrowed during the call; NULL: a server */
 };
 
@@ -49,20 +50,22 @@ struct oribi_supervisor_action {
     int signal;    /* TRAPPED; EXIT: what is to strike now that no worker is left, 0: nothing */
 };
 
-/* In a command that ends with `text` before it has become a supervisor or a mold: the server that started it for a reload or an upgrade tells
- * the line to whoever asked. Nothing happens where no server started it. Borrows text. */
+/* In a command that ends with `text` before it has become a supervisor or a mold: the server that started it for a
+ * reload or an upgrade tells the line to whoever asked. Nothing happens where no server started it. Borrows text. */
 void oribi_start_failed(const char *text);
 
-/* Makes the calling process the supervisor: remembers how it was started, becomes child subreaper, maps the scoreboard, opens pipes and
- * installs the signal handlers. Call it before anything changes the process's title. Gives the host. 0, or ORIBI_EINVAL, ORIBI_ESYS,
- * ORIBI_ENOMEM with one line in `error` (ORIBI_OPTIONS_ERROR_CAP): the listeners are closed then, and their socket files are gone as after a stop. */
+/* Makes the calling process the supervisor: remembers how it was started, becomes child subreaper, maps the
+ * scoreboard, opens pipes and installs the signal handlers. Call it before anything changes the process's title.
+ * Gives the host. 0, or ORIBI_EINVAL, ORIBI_ESYS, ORIBI_ENOMEM with one line in `error` (ORIBI_ERROR_TEXT_CAP):
+ * the listeners are closed then, and their socket files are gone as after a stop. */
 int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct oribi_supervisor **out, char *error);
 
-/* One turn: handles what has happened and returns the next thing that the language runtime must do. Never blocks, never NULL. */
+/* One turn: handles what has happened and returns the next thing that the language runtime must do. Never blocks,
+ * never NULL. */
 const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervisor *supervisor);
 
-/* Blocks until a signal, a message or a deadline calls for oribi_supervisor_take(), at most so many milliseconds; < 0: no
- * bound. Safe without the VM lock. */
+/* Blocks until a signal, a message or a deadline calls for oribi_supervisor_take(), at most so many milliseconds; <
+ * 0: no bound. Safe without the VM lock. */
 void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms);
 
 /* Ends a current or the next oribi_supervisor_wait(). Async-signal-safe and thread-safe. */
@@ -71,15 +74,17 @@ void oribi_supervisor_wake(struct oribi_supervisor *supervisor);
 /* In the parent, after the fork asked for by ORIBI_SUPERVISOR_FORK_MOLD; pid < 0: the fork failed with errno. */
 void oribi_supervisor_forked(struct oribi_supervisor *supervisor, pid_t pid);
 
-/* In the child of ORIBI_SUPERVISOR_FORK_DAEMON: a new session; standard streams go to the error log or /dev/null once the server is up. */
+/* In the child of ORIBI_SUPERVISOR_FORK_DAEMON: a new session; standard streams go to the error log or /dev/null
+ * once the server is up. */
 void oribi_supervisor_daemon_enter(struct oribi_supervisor *supervisor);
 
-/* What the process title should say now ("oribi supervisor, generation 1, 4 workers"), NUL-terminated, cut at cap. Returns its length, or 0
- * if nothing changed since the last call. */
+/* What the process title should say now ("oribi supervisor, generation 1, 4 workers"), NUL-terminated, cut at cap.
+ * Returns its length, or 0 if nothing changed since the last call. */
 size_t oribi_supervisor_title(struct oribi_supervisor *supervisor, char *dst, size_t cap);
 
-/* Takes host. In the supervisor: removes what is ours (pid file, socket files), closes, frees. Signals do nothing from here on, so that one that comes late
- * does not change the exit code; where the program goes on, oribi_signals_uninstall() follows. A library's host (prefork.h) has done that itself. */
+/* Takes host. In the supervisor: removes what is ours (pid file, socket files), closes, frees. Signals do nothing
+ * from here on, so that one that comes late does not change the exit code; where the program goes on,
+ * oribi_signals_uninstall() follows. A library's host (prefork.h) has done that itself. */
 void oribi_supervisor_destroy(struct oribi_supervisor *supervisor);
 
 /* --- a manager: prefork.h --- */

@@ -1,4 +1,5 @@
-/* The supervisor's shell, how it carries out what was decided. Reading order: oribi__carry_out at the end, then what it calls. */
+/* The supervisor's shell, how it carries out what was decided. Reading order: oribi__carry_out at the end, then what
+ * it calls. */
 #include "process/supervisor_private.h"
 
 #include "oribi/base/clock.h"
@@ -15,8 +16,8 @@ enum {
         1000, /* one in a long call sees that it is to leave when the call is over, and lets nobody in before */
 };
 
-/* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand. A call that ended with its worker was long if it had
- * run for long: nobody else could note it. */
+/* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand.
+ * A call that ended with its worker was long if it had run for long: nobody else could note it. */
 static void clear_slot(struct oribi_slot *slot)
 {
     int64_t now_us = oribi_clock_us();
@@ -27,7 +28,8 @@ static void clear_slot(struct oribi_slot *slot)
     atomic_store(&slot->long_call_us, long_call_us);
 }
 
-/* Nobody writes to the slot now: its last worker was reaped, the next is not forked. True when the language is to fork. */
+/* Nobody writes to the slot now: its last worker was reaped, the next is not forked. True when the language is to
+ * fork. */
 static bool spawn(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
     struct oribi_slot *slot = &supervisor->ties.board.slots[action->slot];
@@ -61,9 +63,13 @@ static void stop_mold(struct oribi_supervisor *supervisor, int32_t pid)
 
 static bool hook(struct oribi_supervisor *supervisor, const char *name, const struct oribi_policy_action *action)
 {
-    (void)snprintf(supervisor->reason, sizeof(supervisor->reason), "%s", action->text ? action->text : ""); /* reasons are short */
-    supervisor->action = (struct oribi_supervisor_action){
-        .type = ORIBI_SUPERVISOR_HOOK, .hook = name, .reason = supervisor->reason, .pid = action->pid, .status = action->status};
+    /* reasons are short */
+    (void)snprintf(supervisor->reason, sizeof(supervisor->reason), "%s", action->text ? action->text : "");
+    supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_HOOK,
+                                                          .hook = name,
+                                                          .reason = supervisor->reason,
+                                                          .pid = action->pid,
+                                                          .status = action->status};
     return true;
 }
 
@@ -90,7 +96,8 @@ static void log_start_line(struct oribi_supervisor *supervisor)
     (void)oribi_sd_ready(line[0] ? line : NULL); /* nobody need have asked for it */
 }
 
-/* Unicorn's and Pitchfork's timeout is the application's, Rhebok's and ours the client's: whoever has moved a file should know. */
+/* Unicorn's and Pitchfork's timeout is the application's, Rhebok's and ours the client's: whoever has moved a file
+ * should know. */
 static void log_timeout_hint(const struct oribi_options *options)
 {
     char value[32];
@@ -120,8 +127,8 @@ static bool old_code_may_answer(const struct oribi_supervisor *supervisor)
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
         uint32_t state = atomic_load_explicit(&supervisor->ties.board.slots[i].state, memory_order_acquire);
         enum oribi_worker_record_state record = supervisor->policy.records[i].state;
-        bool old =
-            record == ORIBI_RECORD_STOPPING || (record == ORIBI_RECORD_SERVING && supervisor->deferred_command == ORIBI__COMMAND_UPGRADE);
+        bool old = record == ORIBI_RECORD_STOPPING ||
+                   (record == ORIBI_RECORD_SERVING && supervisor->deferred_command == ORIBI__COMMAND_UPGRADE);
         if (old && (state == ORIBI_SLOT_IDLE || state == ORIBI_SLOT_BUSY))
             return true;
     }
@@ -147,14 +154,16 @@ void oribi__deferred_reply_turn(struct oribi_supervisor *supervisor)
         oribi__deferred_reply_now(supervisor);
 }
 
-/* Whoever asked may connect with the answer in hand, and is to find the new code: the answer waits until the old workers are out of the way. */
+/* Whoever asked may connect with the answer in hand, and is to find the new code: the answer waits until the old
+ * workers are out of the way. */
 static void defer_reply(struct oribi_supervisor *supervisor, enum oribi__command command, const char *text)
 {
     oribi__deferred_reply_now(supervisor);
     supervisor->deferred_command = command;
     (void)snprintf(supervisor->deferred_text, sizeof(supervisor->deferred_text), "%s", text); /* fits */
     supervisor->deferred_look_at = oribi_clock_ms(); /* at once: the first look follows in this turn */
-    supervisor->deferred_until = supervisor->deferred_look_at + (supervisor->ties.prefork ? 0 : KEPT_MS_MAX); /* other loops let nobody in */
+    /* other loops let nobody in */
+    supervisor->deferred_until = supervisor->deferred_look_at + (supervisor->ties.prefork ? 0 : KEPT_MS_MAX);
 }
 
 static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
@@ -167,8 +176,10 @@ static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_pol
                    oribi_log_plural(oribi_policy_serving(&supervisor->policy))); /* fits */
     if (supervisor->policy.up && !supervisor->policy.stopping)
         (void)oribi_sd_ready(text);
-    if (supervisor->policy.next_generation) /* another one has begun already: whoever asked during this one waits for that */
-        oribi__control_answer_first(supervisor, ORIBI__COMMAND_RELOAD, action->code, action->code ? action->text : text);
+    /* another one has begun already: whoever asked during this one waits for that */
+    if (supervisor->policy.next_generation)
+        oribi__control_answer_first(supervisor, ORIBI__COMMAND_RELOAD, action->code,
+                                    action->code ? action->text : text);
     else if (action->code)
         oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, action->code, action->code ? action->text : text);
     else
@@ -250,13 +261,13 @@ static bool finish(struct oribi_supervisor *supervisor, const struct oribi_polic
         oribi_handoff_refuse(&supervisor->ties.handoff); /* of workers that were killed before they could empty it */
     if (refused)
         oribi_log(ORIBI_LOG_WARN, "%u connections between workers were answered 503", refused);
-    supervisor->action =
-        (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT, .exit_code = action->code, .signal = supervisor->reraise};
+    supervisor->action = (struct oribi_supervisor_action){
+        .type = ORIBI_SUPERVISOR_EXIT, .exit_code = action->code, .signal = supervisor->reraise};
     return true;
 }
 
-/* A child that we have not reaped: the pid is its own. But workers told us which it is, and where they have given up rights that we have, one
- * that lies must not make us strike what it could not. */
+/* A child that we have not reaped: the pid is its own. But workers told us which it is, and where they have given up
+ * rights that we have, one that lies must not make us strike what it could not. */
 static void signal_process(pid_t pid, int number)
 {
     if (oribi_process_is_below(pid))

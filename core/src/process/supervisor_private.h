@@ -29,12 +29,12 @@ struct oribi__ties {
     struct oribi_listeners *listeners; /* never NULL */
     const char *program;
     struct oribi_scoreboard board;
-    struct oribi_handoff handoff; /* all workers of all generations share it */
+    struct oribi_handoff handoff;        /* all workers of all generations share it */
     struct oribi_access_log *access_log; /* NULL: off */
     struct oribi_log_owner log_owner;    /* the workers' user, while we are root */
     char log_user[64];
-    int message_fd;                      /* to the supervisor; shared by all its molds and workers */
-    int life_fd;                         /* never written to: at its end the supervisor is dead */
+    int message_fd; /* to the supervisor; shared by all its molds and workers */
+    int life_fd;    /* never written to: at its end the supervisor is dead */
     pid_t supervisor;
     bool prefork;      /* a library's: prefork.h */
     bool usr1_foreign; /* … whose program uses USR1 itself, so that we send it to nobody */
@@ -86,12 +86,12 @@ struct oribi_supervisor {
     struct oribi_policy policy;
     struct oribi_listeners no_listeners;
     struct oribi__mold_socket molds[ORIBI_MOLDS_MAX];
-    int message_fd;    /* our end of ties.message_fd */
-    int life_write_fd; /* the last copy goes with us */
-    int signal_fds[2]; /* one byte per signal, 0 to wake */
+    int message_fd;         /* our end of ties.message_fd */
+    int life_write_fd;      /* the last copy goes with us */
+    int signal_fds[2];      /* one byte per signal, 0 to wake */
     _Atomic bool wake_told; /* a byte that only wakes is in there; set by the handler, taken back by the turn */
-    int daemon_fds[2]; /* from the daemon to the process that waits for it */
-    char *starter_text; /* in that process: what has come so far … */
+    int daemon_fds[2];      /* from the daemon to the process that waits for it */
+    char *starter_text;     /* in that process: what has come so far … */
     size_t starter_len;
     bool starter_heard; /* … and that was all */
     struct oribi_pid_file pid_file;
@@ -103,13 +103,13 @@ struct oribi_supervisor {
     int64_t watchdog_ms; /* 0: nobody watches us */
     int64_t watchdog_at;
     int64_t measured_at;
-    uint32_t measure_next; /* place */
+    uint32_t measure_next;  /* place */
     uint32_t measure_left;  /* workers still to be measured by this look … */
     uint32_t measure_looks; /* … and places still to be looked at */
     uint8_t passed_over[ORIBI_SLOTS_MAX];
     int64_t listen_look_at;    /* while the listeners end; 0: they do not */
     int64_t listen_held_until; /* until then connections that the kernel holds back are waited for */
-    int64_t deferred_look_at;      /* while a good answer waits for old workers to be out of the way; 0: none waits */
+    int64_t deferred_look_at;  /* while a good answer waits for old workers to be out of the way; 0: none waits */
     int64_t deferred_until;
     enum oribi__command deferred_command; /* reload or upgrade */
     char deferred_text[160];
@@ -122,43 +122,46 @@ struct oribi_supervisor {
     bool has_dead;
     struct oribi_policy_event dead;
     /* what a generation that is loading has told so far */
-    int32_t announcing_mold; /* pid of its mold */
-    char announced_error[ORIBI_OPTIONS_ERROR_CAP]; /* why it cannot be the next one, though it is ready; "": it can */
+    int32_t announcing_mold;                    /* pid of its mold */
+    char announced_error[ORIBI_ERROR_TEXT_CAP]; /* why it cannot be the next one, though it is ready; "": it can */
     bool has_config;
     struct oribi_policy_config config;
     uint32_t named_count;
     char named[ORIBI_LISTENERS_MAX][ORIBI_ADDRESS_TEXT_CAP]; /* specs of its listeners */
     uint32_t adopted_from;                                   /* from here on listeners are its own */
     /* upgrade */
-    int upgrade_fd;    /* we are the successor: written to when we serve; -1: we are not */
-    bool upgrade_why;  /* and the predecessor wants to hear why, should we fail */
-    int successor_fd;  /* our successor writes there; -1: there is none */
-    int successor_end; /* its end until it is started */
-    bool successor_tells;      /* what it writes there is a line about its failure */
-    char successor_why[256];   /* that line; "": none came */
+    int upgrade_fd;          /* we are the successor: written to when we serve; -1: we are not */
+    bool upgrade_why;        /* and the predecessor wants to hear why, should we fail */
+    int successor_fd;        /* our successor writes there; -1: there is none */
+    int successor_end;       /* its end until it is started */
+    bool successor_tells;    /* what it writes there is a line about its failure */
+    char successor_why[256]; /* that line; "": none came */
     size_t successor_why_len;
     /* prefork.h */
     struct oribi_prefork prefork;
     struct oribi_policy_action spawn; /* between ORIBI_SUPERVISOR_FORK_WORKER and oribi_supervisor_worker_forked() */
-    bool can_outlive_thread;   /* the fork is not the main thread's: its end must not stop the worker */
-    bool paused;               /* a trapped signal has ended the loop … */
-    bool ending;               /* … and is one that asks a program to end */
+    bool can_outlive_thread;          /* the fork is not the main thread's: its end must not stop the worker */
+    bool paused;                      /* a trapped signal has ended the loop … */
+    bool ending;                      /* … and is one that asks a program to end */
     bool resume_asked;
-    int trapped;               /* what take is to say once all actions are carried out */
-    int pending;               /* trapped while paused */
-    int reraise;                /* a signal that is not trapped ends everything, and then strikes */
+    int trapped; /* what take is to say once all actions are carried out */
+    int pending; /* trapped while paused */
+    int reraise; /* a signal that is not trapped ends everything, and then strikes */
     /* what take returned */
     struct oribi_supervisor_action action;
     char reason[256];
     char title[160];
 };
 
-/* fork_handlers.c. From now on a child that the application forks calls all(owner) first; NULL: nothing is to be let go of any more. One per process:
- * each role takes the place of the one before it. In the child, `all` closes descriptors and does nothing else. */
+/* fork_handlers.c. From now on a child that the application forks calls all(owner) first; NULL: nothing is to be let
+ * go of any more. One per process: each role takes the place of the one before it. In the child, `all` closes
+ * descriptors and does nothing else. */
 void oribi__children_let_go(void (*all)(void *owner), void *owner);
-void oribi__children_ours(bool ours); /* what the calling thread forks next is a process of ours, which keeps everything; false: no longer */
-void oribi__close(int *fd);           /* leaves -1 */
-void oribi__ties_let_go(struct oribi__ties *ties, bool listeners); /* in such a child; hand-off socket and listeners unless a worker has them */
+/* what the calling thread forks next is a process of ours, which keeps everything; false: no longer */
+void oribi__children_ours(bool ours);
+void oribi__close(int *fd); /* leaves -1 */
+/* in such a child; hand-off socket and listeners unless a worker has them */
+void oribi__ties_let_go(struct oribi__ties *ties, bool listeners);
 
 /* supervisor_actions.c. True when the language is to do something, which is in supervisor->action then. */
 bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action);
@@ -186,20 +189,23 @@ size_t oribi__title_changed(const char *title, char *last, size_t last_cap, char
 /* In a child: closes what belongs to the supervisor alone and frees it. `keep_fd` stays open. */
 void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd);
 void oribi__supervisor_config(const struct oribi_options *options, uint32_t workers_max,
-                        struct oribi_policy_config *config);
+                              struct oribi_policy_config *config);
 
 /* generation.c, in the supervisor */
 struct oribi__mold_socket *oribi__mold_socket_of(struct oribi_supervisor *supervisor, int32_t pid);
 void oribi__mold_socket_close(struct oribi_supervisor *supervisor, int32_t pid);
-bool oribi__start_mold(struct oribi_supervisor *supervisor, uint32_t generation, bool fresh); /* true: the language is to fork */
+/* true: the language is to fork */
+bool oribi__start_mold(struct oribi_supervisor *supervisor, uint32_t generation, bool fresh);
 void oribi__mold_started(struct oribi_supervisor *supervisor, pid_t pid);
 void oribi__generation_announced(struct oribi_supervisor *supervisor, const struct oribi_message *message,
-                            int passed); /* takes passed */
+                                 int passed); /* takes passed */
 void oribi__generation_ready(struct oribi_supervisor *supervisor,
-                             struct oribi_policy_event *event); /* adds what it told; makes a failure of it when we cannot take that over */
+                             /* adds what it told; makes a failure of it when we cannot take that over */
+                             struct oribi_policy_event *event);
 void oribi__generation_committed(struct oribi_supervisor *supervisor);
 void oribi__generation_failed(struct oribi_supervisor *supervisor);
-bool oribi__mold_promoted(struct oribi_supervisor *supervisor, const struct oribi_message *message, int passed); /* takes passed */
+/* takes passed */
+bool oribi__mold_promoted(struct oribi_supervisor *supervisor, const struct oribi_message *message, int passed);
 void oribi__start_successor(struct oribi_supervisor *supervisor);
 bool oribi__successor_ready(struct oribi_supervisor *supervisor);
 void oribi__successor_failed(struct oribi_supervisor *supervisor);
@@ -207,13 +213,16 @@ void oribi__successor_tell(struct oribi_supervisor *supervisor, const char *text
 
 /* prefork.c */
 void oribi__prefork_begin(struct oribi_supervisor *supervisor, const struct oribi_prefork *prefork);
-bool oribi__prefork_signal(struct oribi_supervisor *supervisor, int number, struct oribi_policy_event *event); /* true: feed it */
-bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);               /* what a client of the control socket wants; likewise */
-bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);             /* likewise */
+/* true: feed it */
+bool oribi__prefork_signal(struct oribi_supervisor *supervisor, int number, struct oribi_policy_event *event);
+/* what a client of the control socket wants; likewise */
+bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
+/* likewise */
+bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
 
 /* child.c: a child with these ties. */
 struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
-                                   uint32_t generation);
+                                     uint32_t generation);
 
 /* generation.c, in a mold that was started by exec */
 struct oribi__handed_down {
@@ -232,10 +241,13 @@ void oribi__tell_generation(struct oribi__ties *ties, uint32_t generation);
 /* control.c */
 int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error);
 bool oribi__control_turn(struct oribi_supervisor *supervisor, struct oribi_policy_event *event); /* true: feed it */
-void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__command command, int code, const char *text);
+void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+                           const char *text);
 /* Only those who asked first; for the others the next one is theirs. Or only those others. */
-void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code, const char *text);
-void oribi__control_answer_later(struct oribi_supervisor *supervisor, enum oribi__command command, int code, const char *text);
+void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+                                 const char *text);
+void oribi__control_answer_later(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
+                                 const char *text);
 size_t oribi__control_fds(const struct oribi_supervisor *supervisor, int *fds);
 int64_t oribi__control_deadline(const struct oribi_supervisor *supervisor);
 void oribi__control_close(struct oribi_supervisor *supervisor, bool unlink_path);
@@ -261,7 +273,8 @@ struct oribi_mold {
     char title[160];
 };
 
-/* mold.c: makes the calling process this mold, with its pid, its signals and a descriptor to be woken by. 0 or ORIBI_ESYS. */
+/* mold.c: makes the calling process this mold, with its pid, its signals and a descriptor to be woken by. 0 or
+ * ORIBI_ESYS. */
 int oribi__mold_take_post(struct oribi_mold *mold);
 
 #endif

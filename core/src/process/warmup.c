@@ -1,5 +1,6 @@
-/* Warm-up requests: a worker without listeners on one end of socket pairs, a thread that never touches the language on the other. The requests
- * lie in the sockets before the worker's first turn, so nobody has to write while the worker's thread is inside the application. */
+/* Warm-up requests: a worker without listeners on one end of socket pairs, a thread that never touches the language
+ * on the other. The requests lie in the sockets before the worker's first turn, so nobody has to write while the
+ * worker's thread is inside the application. */
 #include "oribi/process/warmup.h"
 
 #include "oribi/base/error.h"
@@ -154,10 +155,10 @@ int oribi_warmup_end(struct oribi_warmup *warmup, char *error)
             continue;
         code = ORIBI_EAPP;
         if (status > 0)
-            (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "warmup: GET %.160s was answered with %d",
-                           targets->items[i], status);
+            (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "warmup: GET %.160s was answered with %d", targets->items[i],
+                           status);
         else
-            (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "warmup: GET %.160s got no answer", targets->items[i]);
+            (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "warmup: GET %.160s got no answer", targets->items[i]);
     }
     close_all(warmup);
     return code;

@@ -1,7 +1,8 @@
 /* Listeners of a worker: when to look at them, how many connections to take, what to do when descriptors run out.
  *
- * A worker looks at its listeners only when it has nothing else to do, so that connections go to whoever is idle; when every sibling is
- * busy too it takes some each turn, so that kept-alive clients who saturate the workers cannot starve newcomers. */
+ * A worker looks at its listeners only when it has nothing else to do, so that connections go to whoever is idle;
+ * when every sibling is busy too it takes some each turn, so that kept-alive clients who saturate the workers cannot
+ * starve newcomers. */
 #include "worker/exchange.h"
 
 #include "oribi/base/clock.h"
@@ -13,8 +14,8 @@
 #include <string.h>
 
 enum {
-    ACCEPT_BATCH = 16,      /* a turn, when no sibling would have been free to take them */
-    ACCEPT_PAUSE_MS = 1000, /* after running out of descriptors, or when a listener fails */
+    ACCEPT_BATCH = 16,        /* a turn, when no sibling would have been free to take them */
+    ACCEPT_PAUSE_MS = 1000,   /* after running out of descriptors, or when a listener fails */
     CLOSE_RESTING_BATCH = 16, /* when descriptors are out: the application needs some too */
 };
 
@@ -36,7 +37,8 @@ static void pause_accepting(struct oribi_worker *w)
     w->pause_until_ms = w->reactor.now_ms + ACCEPT_PAUSE_MS;
 }
 
-/* For what cannot be helped here: tried again after a pause, so that a listener that fails for good keeps nobody awake. */
+/* For what cannot be helped here: tried again after a pause, so that a listener that fails for good keeps nobody
+ * awake. */
 static void complain(struct oribi_worker *w, const struct oribi__listener_watch *listener_watch, const char *what)
 {
     if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
@@ -51,7 +53,8 @@ void oribi__listener_watches_open(struct oribi_worker *w)
     w->listeners_open = true;
     for (uint32_t i = 0; i < w->listener_watch_count; i++) {
         struct oribi__listener_watch *listener_watch = &w->listener_watches[i];
-        if (oribi_loop_add(w->reactor.loop, &listener_watch->watch, listener_watch->listener->fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0) {
+        if (oribi_loop_add(w->reactor.loop, &listener_watch->watch, listener_watch->listener->fd, ORIBI_WATCH_LISTENER,
+                           ORIBI_READ) < 0) {
             complain(w, listener_watch, "watch");
             return;
         }
@@ -83,7 +86,8 @@ static void set_address(struct oribi_conn *c, const struct sockaddr_storage *pee
 
 /* --- connections_max --- */
 
-/* Also at the limit, while a connection may go for the new one. Beyond it, where one did not go after all, first another has to. */
+/* Also at the limit, while a connection may go for the new one. Beyond it, where one did not go after all, first
+ * another has to. */
 static bool has_room(const struct oribi_worker *w)
 {
     if (!oribi__at_limit(w))
@@ -115,7 +119,8 @@ bool oribi__make_room(struct oribi_worker *w)
     return true;
 }
 
-/* Newcomers wait in the backlog until a turn finds room. The kernel has told us of them, so an idle sibling would not hear of them. */
+/* Newcomers wait in the backlog until a turn finds room. The kernel has told us of them, so an idle sibling would
+ * not hear of them. */
 static void no_room(struct oribi_worker *w)
 {
     oribi__listener_watches_unwatch(w);
@@ -202,13 +207,15 @@ static bool accept_one(struct oribi_worker *w, struct oribi__listener_watch *lis
     int result = accept_next(w, listener_watch);
     if (result < 0 && result != ORIBI_AGAIN)
         oribi__own_check(w);
-    if (result < 0 && result != ORIBI_AGAIN && !is_last(w, listener_watch)) /* else its end has come before our signal */
+    /* else its end has come before our signal */
+    if (result < 0 && result != ORIBI_AGAIN && !is_last(w, listener_watch))
         complain(w, listener_watch, "accept from");
     return result == 0 && w->reactor.now_ms >= w->pause_until_ms;
 }
 
-/* The kernel woke one sleeper for each waiting connection, and if that was us, nobody else will hear of it: what waits now is ours to take,
- * after we have left the sleepers' queue. Found as a request without an answer in a reload. */
+/* The kernel woke one sleeper for each waiting connection, and if that was us, nobody else will hear of it: what
+ * waits now is ours to take, after we have left the sleepers' queue. Found as a request without an answer in a
+ * reload. */
 void oribi__listener_watches_close(struct oribi_worker *w)
 {
     if (!w->listeners_open)
@@ -219,8 +226,9 @@ void oribi__listener_watches_close(struct oribi_worker *w)
             continue;
 }
 
-/* True while the listener may have somebody for us. A unix socket was shut before we were told, so an empty queue stays empty; of TCP we hear its end by
- * accept(2) failing with EINVAL, when the supervisor has seen that nobody waits. */
+/* True while the listener may have somebody for us. A unix socket was shut before we were told, so an empty queue
+ * stays empty; of TCP we hear its end by accept(2) failing with EINVAL, when the supervisor has seen that nobody
+ * waits. */
 static bool empty_gate(struct oribi_worker *w, struct oribi__listener_watch *listener_watch)
 {
     int result = 0;
@@ -245,7 +253,8 @@ void oribi__listener_watches_quit(struct oribi_worker *w)
     }
 }
 
-/* True while the supervisor has not said whether this listener ends: it gets a signal to the process group no sooner than we do. */
+/* True while the supervisor has not said whether this listener ends: it gets a signal to the process group no sooner
+ * than we do. */
 static bool may_be_last(const struct oribi_worker *w, const struct oribi__listener_watch *listener_watch)
 {
     return w->stopping && atomic_load_explicit(&w->stop_signalled, memory_order_relaxed) && !w->orphaned &&
@@ -258,14 +267,16 @@ bool oribi__last_call(struct oribi_worker *w)
     bool more = false;
     for (uint32_t i = 0; i < w->listener_watch_count; i++) {
         struct oribi__listener_watch *listener_watch = &w->listener_watches[i];
-        if (!listener_watch->over && (may_be_last(w, listener_watch) || (is_last(w, listener_watch) && empty_gate(w, listener_watch))))
+        if (!listener_watch->over &&
+            (may_be_last(w, listener_watch) || (is_last(w, listener_watch) && empty_gate(w, listener_watch))))
             more = true;
     }
     return more;
 }
 
-/* What waits in the kernel nobody could count or refuse, so with a limit on waiting a busy worker lets newcomers in when no sibling would: they are answered
- * in time, or 503 at once, and passed on as soon as a sibling is idle. Without a limit they wait there as well as here. */
+/* What waits in the kernel nobody could count or refuse, so with a limit on waiting a busy worker lets newcomers in
+ * when no sibling would: they are answered in time, or 503 at once, and passed on as soon as a sibling is idle.
+ * Without a limit they wait there as well as here. */
 void oribi__accept_in_call(struct oribi_worker *w)
 {
     bool paused = w->stopping || oribi__retiring(w) || w->reactor.now_ms < w->pause_until_ms;
@@ -307,7 +318,8 @@ void oribi__listener_watches_rotate(struct oribi_worker *w)
         oribi_loop_rotate(w->reactor.loop, &w->handoff_watch);
 }
 
-/* Connections that stay, or went on to a sibling because we have enough, move us to the end of the kernel's queue of sleepers, see oribi_loop_rotate(). */
+/* Connections that stay, or went on to a sibling because we have enough, move us to the end of the kernel's queue of
+ * sleepers, see oribi_loop_rotate(). */
 static void rotate(struct oribi_worker *w)
 {
     uint32_t registered = w->reactor.registered_count;
@@ -322,7 +334,8 @@ void oribi__accept_turn(struct oribi_worker *w)
 {
     if (w->stopping)
         return;
-    while (oribi__at_limit(w) && oribi__make_room(w)) /* siblings' connections, and those that stayed though there was no room */
+    /* siblings' connections, and those that stayed though there was no room */
+    while (oribi__at_limit(w) && oribi__make_room(w))
         continue;
     if (!w->listeners_open && w->reactor.now_ms >= w->pause_until_ms && has_room(w))
         oribi__listener_watches_open(w);

@@ -1,11 +1,12 @@
-/* Access log. Lines gather in a buffer and leave in one write a turn; several workers append to the same file. What there is no room for stays in the buffer
- * (sink.h, backlog.h).
+/* Access log. Lines gather in a buffer and leave in one write a turn; several workers append to the same file. What
+ * there is no room for stays in the buffer (sink.h, backlog.h).
  *
  *   common     127.0.0.1 - - [31/Jan/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 13
  *   combined   the same, then "referer" "user agent"
  *   json       {"time":"2026-01-31T12:00:00.123Z","remote_addr":"127.0.0.1","method":"GET",...}
  *
- * Behind an answer that broke off stands ` cut`, or "cut":true behind its bytes. What a peer chose stands between quotes, with quotes, backslashes and controls escaped: it can neither end its field nor its line. */
+ * Behind an answer that broke off stands ` cut`, or "cut":true behind its bytes. What a peer chose stands between
+ * quotes, with quotes, backslashes and controls escaped: it can neither end its field nor its line. */
 #include "oribi/worker/access_log.h"
 
 #include "oribi/base/backlog.h"
@@ -59,7 +60,7 @@ static int open_path(struct oribi_access_log *log, const struct oribi_log_owner 
         return 0;
     }
     if (code < 0) {
-        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "cannot open the access log %.120s: %s",
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot open the access log %.120s: %s",
                        *log->path ? log->path : "-", oribi_os_error_text());
         return code;
     }
@@ -93,11 +94,11 @@ int oribi_access_log_open(const char *path, const char *format, const struct ori
     log->sink = ORIBI_SINK_NONE;
     log->time_second = INT64_MIN;
     if (!find_format(format, &log->format)) {
-        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "access log format must be common, combined or json, not %.60s",
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "access log format must be common, combined or json, not %.60s",
                        format);
         code = ORIBI_EINVAL;
     } else if (strcmp(path, "-") != 0 && (code = oribi_os_absolute_path(path, log->path, sizeof(log->path))) < 0) {
-        (void)snprintf(error, ORIBI_OPTIONS_ERROR_CAP, "cannot open the access log %.120s: %s", path,
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot open the access log %.120s: %s", path,
                        oribi_os_error_text());
     }
     if (code == 0)

@@ -3,9 +3,10 @@
  *   take ─► the application runs ─► waits for its client ─► runs on ─► answered ─► the application runs on ─► back
  *           now + call_timeout      no deadline             anew                    anew, oribi_thread_after()
  *
- * Every byte that the application writes begins the clock anew, so that a stream may last. An extension holds for as long as the application has asked for,
- * whatever happens meanwhile. The clock is written by the thread of the call, and an extension by any thread of the application; the helper, the
- * supervisor and the handler of the deadline's signal read it at any time (deadline.c). */
+ * Every byte that the application writes begins the clock anew, so that a stream may last. An extension holds for as
+ * long as the application has asked for, whatever happens meanwhile. The clock is written by the thread of the call,
+ * and an extension by any thread of the application; the helper, the supervisor and the handler of the deadline's
+ * signal read it at any time (deadline.c). */
 #include "worker/exchange.h"
 
 #include "oribi/base/clock.h"

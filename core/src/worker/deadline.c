@@ -1,7 +1,9 @@
-/* Deadlines of calls; see the header. Reading order: on_signal, tell, give_up and what it calls, oribi_deadline_look.
+/* Deadlines of calls; see the header. Reading order: on_signal, tell, give_up and what it calls,
+ * oribi_deadline_look.
  *
- * give_up() runs in a signal handler, in the middle of whatever the application was doing: it may hold any lock of the C library's. What matters to clients comes first and
- * takes no lock and no memory; the log lines come last, and should they hang, the supervisor kills. */
+ * give_up() runs in a signal handler, in the middle of whatever the application was doing: it may hold any lock of
+ * the C library's. What matters to clients comes first and takes no lock and no memory; the log lines come last, and
+ * should they hang, the supervisor kills. */
 #include "oribi/worker/deadline.h"
 
 #include "oribi/base/clock.h"
@@ -49,7 +51,8 @@ static bool answer(struct oribi_worker *w, struct oribi__exchange *exchange)
         return false; /* earlier answers stand before it, and are not taken yet */
     exchange->phase = ORIBI_PHASE_STARTED;
     oribi_date_format(oribi_clock_wall_s(), date);
-    size_t n = oribi_response_error(504, date, w->reactor.config.server, exchange->base.head.is_head, text, sizeof(text));
+    size_t n =
+        oribi_response_error(504, date, w->reactor.config.server, exchange->base.head.is_head, text, sizeof(text));
     struct iovec vec = {text, n};
     bool sent = oribi_os_send_vec(c->watch.fd, &vec, 1) == (ssize_t)n;
     const char *end = sent ? memmem(text, n, "\r\n\r\n", 4) : NULL;
@@ -87,10 +90,10 @@ static void pass_all(struct oribi_worker *w, struct outcome *outcome)
 
 static const char *phase_text(const struct oribi__exchange *exchange)
 {
-    return !exchange                              ? "answer complete"
+    return !exchange                                ? "answer complete"
            : exchange->phase == ORIBI_PHASE_STARTED ? "answer begun"
-           : exchange->phase == ORIBI_PHASE_BEGUN ? "head given"
-                                              : "nothing answered";
+           : exchange->phase == ORIBI_PHASE_BEGUN   ? "head given"
+                                                    : "nothing answered";
 }
 
 static void log_end(const struct oribi_thread *thread, const struct outcome *outcome)
@@ -154,7 +157,8 @@ static _Noreturn void give_up(struct oribi_thread *thread, struct outcome *outco
 
 /* --- the signal --- */
 
-/* Once a deadline; further signals only break off system calls, so that a runtime that has noted the first one comes to act on it. */
+/* Once a deadline; further signals only break off system calls, so that a runtime that has noted the first one comes
+ * to act on it. */
 static void tell(struct oribi_thread *thread, int64_t deadline_us)
 {
     if (thread->told_us == deadline_us)
@@ -176,7 +180,8 @@ static bool overdue(const struct oribi_thread *thread, int64_t now_us)
     return started_us && deadline_us && now_us >= deadline_us;
 }
 
-/* From the handler, where waiting for a lock is not allowed: false when another thread is in the core, or this one. The next signal comes soon. */
+/* From the handler, where waiting for a lock is not allowed: false when another thread is in the core, or this one.
+ * The next signal comes soon. */
 static bool try_enter(struct oribi_worker *w)
 {
     if (!oribi__shared(w)) {
@@ -198,7 +203,8 @@ static bool others_call(const struct oribi_thread *thread)
     return false;
 }
 
-/* The client of this call has its answer. Those of others have a moment to get theirs, while the worker begins nothing new. */
+/* The client of this call has its answer. Those of others have a moment to get theirs, while the worker begins
+ * nothing new. */
 static void let_others_finish(struct oribi_thread *thread)
 {
     struct oribi_worker *w = thread->worker;
@@ -258,7 +264,8 @@ static struct oribi_thread *own_hand(struct oribi_worker *w)
     return NULL;
 }
 
-/* The signal was sent to the process, and a thread got it that is not concerned. Those that are keep it to themselves, so that it goes round no longer. */
+/* The signal was sent to the process, and a thread got it that is not concerned. Those that are keep it to
+ * themselves, so that it goes round no longer. */
 static void forward(struct oribi_worker *w, int signal_number, int64_t now_us)
 {
     for (uint32_t i = 0; i < w->thread_count; i++)
@@ -340,7 +347,8 @@ static int64_t look_at(struct oribi_thread *thread, int64_t now_us)
         return (deadline_us - now_us) / 1000 + 1;
     if (now_us - thread->signalled_us >= ORIBI_DEADLINE_REPEAT_MS * 1000) {
         thread->signalled_us = now_us;
-        (void)pthread_kill(thread_of(thread), oribi_os_private_signal()); /* the thread is there as long as its call is */
+        /* the thread is there as long as its call is */
+        (void)pthread_kill(thread_of(thread), oribi_os_private_signal());
     }
     if (now_us >= deadline_us + (ORIBI_DEADLINE_HARD_MS + ORIBI_DEADLINE_TAKEOVER_MS) * 1000)
         take_over(thread);

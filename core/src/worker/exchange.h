@@ -1,5 +1,5 @@
-/* What the server layer keeps beside a connection's call, and the worker itself; private to the sources of
- * this folder that work on a worker: worker, accept, place, helper, deadline, reply, stream. */
+/* What a worker keeps beside a connection's exchange, and the worker itself; private to the sources of this folder
+ * that work on a worker: worker.c, accept.c, placement.c, helper.c, deadline.c, reply.c, stream.c. */
 #ifndef ORIBI_WORKER_EXCHANGE_H
 #define ORIBI_WORKER_EXCHANGE_H
 
@@ -41,9 +41,10 @@ struct oribi__exchange {
     int status;
     bool closes;
     bool aborted; /* ended before all of the answer was given to the connection */
-    bool cut; /* the application's body ran past its Content-Length */
-    bool app_frames; /* after oribi__reply_head(): the application has framed the body itself, and that is to be taken off … */
-    bool unframed;   /* … or has been, before it */
+    bool cut;     /* the application's body ran past its Content-Length */
+    /* after oribi__reply_head(): the application has framed the body itself, and that is to be taken off … */
+    bool app_frames;
+    bool unframed; /* … or has been, before it */
     char length_text[24];
 };
 
@@ -55,28 +56,30 @@ static inline struct oribi__exchange *oribi__exchange_of(const struct oribi_req 
 struct oribi__listener_watch {
     struct oribi_watch watch;
     const struct oribi_listener *listener;
-    bool ready; /* connections wait */
-    bool over;  /* nobody can connect any more; see oribi__last_call() */
+    bool ready;  /* connections wait */
+    bool over;   /* nobody can connect any more; see oribi__last_call() */
     bool closed; /* our copy; see oribi__listener_watches_quit() */
 };
 
-/* One thread that makes calls. A worker of one thread has one thread, whose times and line are those of its slot on the scoreboard. */
+/* One thread that makes calls. A worker of one thread has one thread, whose times and line are those of its slot on
+ * the scoreboard. */
 struct oribi_thread {
     struct oribi_worker *worker;
-    _Atomic pthread_t pthread;    /* written by itself before each call, read by the helper at any time */
-    struct oribi__exchange *exchange;    /* being made; of the reactor's owner */
-    _Atomic int64_t *started_us; /* of the call, 0: none; partners: the helper's look and the deadline's signal */
+    _Atomic pthread_t pthread;        /* written by itself before each call, read by the helper at any time */
+    struct oribi__exchange *exchange; /* being made; of the reactor's owner */
+    _Atomic int64_t *started_us;      /* of the call, 0: none; partners: the helper's look and the deadline's signal */
     _Atomic int64_t *deadline_us;
-    char *line;            /* "GET /path" of the call */
-    _Atomic int64_t extended_us; /* until when the application has asked for, 0: it has not; written by any of its threads */
-    atomic_bool waits;     /* the call waits for its client: no deadline; written by its own thread */
-    bool after;            /* its request is answered, and the application runs on; of the reactor's owner */
-    int64_t told_us;       /* the deadline that the runtime was told of; of its own thread */
-    int64_t signalled_us;  /* when the helper sent the last signal; of the helper */
-    atomic_bool called;    /* by oribi_thread_wake(), taken back by the thread */
+    char *line; /* "GET /path" of the call */
+    /* until when the application has asked for, 0: it has not; written by any of its threads */
+    _Atomic int64_t extended_us;
+    atomic_bool waits;             /* the call waits for its client: no deadline; written by its own thread */
+    bool after;                    /* its request is answered, and the application runs on; of the reactor's owner */
+    int64_t told_us;               /* the deadline that the runtime was told of; of its own thread */
+    int64_t signalled_us;          /* when the helper sent the last signal; of the helper */
+    atomic_bool called;            /* by oribi_thread_wake(), taken back by the thread */
     const struct oribi_wake *wake; /* ends its sleep; of a worker of one thread: the worker's */
     struct oribi_thread *next_follower;
-    bool away; /* in a call, or not back from its end yet */
+    bool away;                      /* in a call, or not back from its end yet */
     _Atomic int64_t own_started_us; /* what the pointers point to when there are several */
     _Atomic int64_t own_deadline_us;
     char own_line[ORIBI_SLOT_LINE_CAP];
@@ -93,9 +96,9 @@ enum oribi__owner {
 
 enum {
     ORIBI_DRAIN_GRACE_MS = 1000, /* a request already on its way to a kept-alive connection is still answered */
-    ORIBI_ASLEEP_US = 50, /* a wait that takes longer has slept */
-    ORIBI_LONG_US = 1000, /* a call longer than this is worth a helper */
-    ORIBI_PASS_US = 300,  /* calls longer than this on average are worth a hand-off, which costs about 15 */
+    ORIBI_ASLEEP_US = 50,        /* a wait that takes longer has slept */
+    ORIBI_LONG_US = 1000,        /* a call longer than this is worth a helper */
+    ORIBI_PASS_US = 300,         /* calls longer than this on average are worth a hand-off, which costs about 15 */
 };
 
 enum { ORIBI_HANDOFF_BUF_BYTES = ORIBI_HANDOFF_BYTES_MAX + 2048 };
@@ -106,7 +109,7 @@ struct oribi_worker {
     struct oribi_reactor reactor;
     struct oribi_worker_setup setup;
     const struct oribi_options *options;
-    struct oribi_trust trust; /* options->trusted_proxies */
+    struct oribi_trust trust;          /* options->trusted_proxies */
     struct oribi_slot *slot;           /* the caller's, or own_board's */
     struct oribi_scoreboard own_board; /* one slot, when the caller gave none */
     struct oribi__listener_watch *listener_watches;
@@ -114,15 +117,16 @@ struct oribi_worker {
     struct oribi_wake wake;
     struct oribi_watch wake_watch;
     struct oribi_watch life_watch;
-    _Atomic uint32_t stop_asked; /* set by oribi_worker_stop() in a handler or thread, read by the owner */
+    _Atomic uint32_t stop_asked;     /* set by oribi_worker_stop() in a handler or thread, read by the owner */
     _Atomic uint32_t stop_signalled; /* the same for oribi_worker_stop_signalled() */
     bool stopping;
-    _Atomic bool retiring;  /* oribi_worker_retire(): nothing is begun any more. Set by the own thread, read by the helper */
-    bool pool_full;         /* connections are left that go into the hand-off queue as soon as there is room */
-    bool listeners_open;        /* listeners are watched */
-    bool woken;             /* this turn follows a sleep: a wake-up of the kernel's may have been meant for us alone */
+    /* oribi_worker_retire(): nothing is begun any more. Set by the own thread, read by the helper */
+    _Atomic bool retiring;
+    bool pool_full;      /* connections are left that go into the hand-off queue as soon as there is room */
+    bool listeners_open; /* listeners are watched */
+    bool woken;          /* this turn follows a sleep: a wake-up of the kernel's may have been meant for us alone */
     int64_t listeners_ready_us; /* since when connections wait there that we leave to others; 0: none */
-    int64_t handoff_ready_us;  /* the same for the hand-off queue */
+    int64_t handoff_ready_us;   /* the same for the hand-off queue */
     int64_t balanced_us;    /* when our connections were last compared with the others' for the sake of short calls */
     int64_t turned_us;      /* time of the last turn */
     int64_t stop_ms;        /* when stopping began */
@@ -136,12 +140,12 @@ struct oribi_worker {
     uint32_t registered_seen;
     bool rotate_due;
     int owner_pid;
-    bool own_due;           /* a call was made since the last oribi__own_check() … */
-    int64_t own_checked_us; /* … which was then */
+    bool own_due;            /* a call was made since the last oribi__own_check() … */
+    int64_t own_checked_us;  /* … which was then */
     atomic_bool own_doubted; /* the helper met a descriptor of ours that is closed; partner: look_after_own() */
     struct oribi__own own;
     int64_t blocks_before; /* of memory, when it was created: what a worker of a supervisor has to itself */
-    bool abandoned; /* this is a child that the application forked */
+    bool abandoned;        /* this is a child that the application forked */
     /* placement */
     _Atomic uint32_t
         owner; /* enum oribi__owner; partners: oribi__enter() and oribi__leave() here, the helper's steps */
@@ -152,29 +156,29 @@ struct oribi_worker {
     struct oribi_thread single;
     struct oribi_thread *threads;
     uint32_t thread_count;
-    uint32_t busy_count;             /* threads that are away; like all that follows of the reactor's owner */
-    struct oribi_thread *leader;       /* sleeps in the loop, without the reactor; NULL: nobody does */
-    struct oribi_thread *followers;    /* sleep until they are to lead, the last to come first */
-    int64_t leader_until_ms;         /* when the leader looks again by itself */
-    bool notified;                       /* oribi_worker_wake() was called: the host has something to do */
-    bool ending;                     /* a call's hard deadline has passed: nothing is begun any more */
-    _Atomic int64_t all_busy_us;     /* since when every thread is in a call, 0: one is free; partner: the helper */
-    pthread_mutex_t lock;            /* the reactor's, between threads; taken before `owner` */
+    uint32_t busy_count;            /* threads that are away; like all that follows of the reactor's owner */
+    struct oribi_thread *leader;    /* sleeps in the loop, without the reactor; NULL: nobody does */
+    struct oribi_thread *followers; /* sleep until they are to lead, the last to come first */
+    int64_t leader_until_ms;        /* when the leader looks again by itself */
+    bool notified;                  /* oribi_worker_wake() was called: the host has something to do */
+    bool ending;                    /* a call's hard deadline has passed: nothing is begun any more */
+    _Atomic int64_t all_busy_us;    /* since when every thread is in a call, 0: one is free; partner: the helper */
+    pthread_mutex_t lock;           /* the reactor's, between threads; taken before `owner` */
     /* deadlines */
-    int64_t seen_us;   /* when the helper looked last; of the helper */
-    atomic_bool dying; /* one thread has begun to end the worker */
+    int64_t seen_us;        /* when the helper looked last; of the helper */
+    atomic_bool dying;      /* one thread has begun to end the worker */
     oribi_frames_fn frames; /* NULL: the language shows none */
     void *frames_self;
     struct oribi_watch handoff_watch;
     struct oribi_handoff handoff; /* -1, -1: none */
     bool handoff_ready;           /* somebody put something in */
     bool handoff_watched;
-    bool starved;            /* no descriptors to spare: the hand-off queue is left alone */
+    bool starved;               /* no descriptors to spare: the hand-off queue is left alone */
     char *handoff_buf;          /* ORIBI_HANDOFF_BUF_BYTES, NULL without a pool */
-    bool accept_sources_closed;   /* the helper took listeners, pool and wake descriptor out of the loop */
-    int64_t call_us_average; /* of the last ten calls or so */
-    int64_t long_until_us;   /* until when a call may turn out long, as far as this worker and its siblings know */
-    int64_t long_looked_us;  /* when the siblings were last asked */
+    bool accept_sources_closed; /* the helper took listeners, pool and wake descriptor out of the loop */
+    int64_t call_us_average;    /* of the last ten calls or so */
+    int64_t long_until_us;      /* until when a call may turn out long, as far as this worker and its siblings know */
+    int64_t long_looked_us;     /* when the siblings were last asked */
     struct oribi_log_limit refuse_log_limit;
     struct oribi_log_limit app_log_limit;
     struct oribi_log_limit mended_gate; /* what was put right in answers */
@@ -188,9 +192,11 @@ static inline bool oribi__call_is_abandoned(const struct oribi__exchange *exchan
     return __builtin_expect(exchange->worker->abandoned, 0);
 }
 
-/* A thread that makes calls takes the reactor, in functions that the application calls. Whoever entered while the request stays open leaves, whoever ends the
- * request calls oribi__end(): the only thread goes on with the reactor in its hands, one of several gives it back. Without a helper and other threads nobody else
- * can have it; the fence is for the deadline's signal handler. Lock order: the VM's lock, `lock`, `owner`; nobody waits for the first while holding the others. */
+/* A thread that makes calls takes the reactor, in functions that the application calls. Whoever entered while the
+ * request stays open leaves, whoever ends the request calls oribi__end(): the only thread goes on with the reactor
+ * in its hands, one of several gives it back. Without a helper and other threads nobody else can have it; the fence
+ * is for the deadline's signal handler. Lock order: the VM's lock, `lock`, `owner`; nobody waits for the first while
+ * holding the others. */
 void oribi__enter_slow(struct oribi_worker *worker);
 
 static inline bool oribi__shared(const struct oribi_worker *w)
@@ -242,7 +248,8 @@ void oribi__turn(struct oribi_worker *worker);
 /* … of the connections alone, by the helper. */
 void oribi__turn_connections(struct oribi_worker *worker);
 
-/* worker.c: the oldest request that is to be answered, as this thread's call, the reactor left; NULL when there is none, the reactor kept. */
+/* worker.c: the oldest request that is to be answered, as this thread's call, the reactor left; NULL when there is
+ * none, the reactor kept. */
 struct oribi_req *oribi__take_queued(struct oribi_worker *worker, struct oribi_thread *thread, int64_t now_us);
 
 /* worker.c: a call was long. What follows from it outlives the worker. Async-signal-safe. */
@@ -332,49 +339,56 @@ static inline bool oribi__limits_waiting(const struct oribi_worker *w)
 /* Answers 503 to what is too much: the newest beyond queue_max, the oldest beyond queue_time_max. */
 void oribi__shed(struct oribi_worker *worker);
 
-/* Looks at a request just popped: false when it was refused (it has waited too long) or dropped (its client has gone), and is over. Sets queue_us. */
+/* Looks at a request just popped: false when it was refused (it has waited too long) or dropped (its client has
+ * gone), and is over. Sets queue_us. */
 bool oribi__admit(struct oribi_worker *worker, struct oribi__exchange *exchange, int64_t now_us);
 
 /* placement.c */
 
-/* Siblings that sleep in their event loop; of those with several threads, how many are free there beyond our own free ones. */
+/* Siblings that sleep in their event loop; of those with several threads, how many are free there beyond our own
+ * free ones. */
 uint32_t oribi__idle_siblings(const struct oribi_worker *worker);
 
 /* True while another worker serves and will go on to. */
 bool oribi__has_siblings(const struct oribi_worker *worker);
 
-/* By a helper that has nobody to give to: sleeps until a sibling may be idle, for timeout_ms at most. By whoever becomes idle: wakes one of those who sleep so; it
- * wakes the next when it needs nobody. Nothing here is exact: a wake-up that is lost costs the time-out. */
+/* By a helper that has nobody to give to: sleeps until a sibling may be idle, for timeout_ms at most. By whoever
+ * becomes idle: wakes one of those who sleep so; it wakes the next when it needs nobody. Nothing here is exact: a
+ * wake-up that is lost costs the time-out. */
 void oribi__idle_waiter_sleep(struct oribi_worker *worker, int timeout_ms);
 void oribi__idle_waiter_wake(const struct oribi_worker *worker);
 
-/* Puts complete requests into the hand-off queue, the oldest first but for the first `keep`, one for each idle sibling. Returns how many went. */
+/* Puts complete requests into the hand-off queue, the oldest first but for the first `keep`, one for each idle
+ * sibling. Returns how many went. */
 uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
 
-/* True if what is queued behind the next request is better passed on: calls are long on average, or too many connections are here for short ones too. */
+/* True if what is queued behind the next request is better passed on: calls are long on average, or too many
+ * connections are here for short ones too. */
 bool oribi__should_pass(struct oribi_worker *worker);
 
 /* Puts one connection into the hand-off queue. False: it stays. Takes no memory. */
 bool oribi__pass_conn(struct oribi_worker *worker, struct oribi_conn *conn);
 
-/* True while what waits at an entrance, for us since ready_us (0: just now), is better left to the sibling whom the kernel has woken for it. */
+/* True while what waits at an entrance, for us since ready_us (0: just now), is better left to the sibling whom the
+ * kernel has woken for it. */
 bool oribi__leave_to_sleepers(const struct oribi_worker *worker, int64_t ready_us);
 
 /* Passes a connection just accepted on to a sibling that sleeps, when we hold more than our share of them. */
 void oribi__share(struct oribi_worker *worker, struct oribi_conn *conn);
 
-/* Passes a connection just accepted on to a sibling that sleeps and has room for it, when we have none left. True when it has gone. */
+/* Passes a connection just accepted on to a sibling that sleeps and has room for it, when we have none left. True
+ * when it has gone. */
 bool oribi__share_beyond(struct oribi_worker *worker, struct oribi_conn *conn);
 
-/* Takes one request (and connections without one) out of the hand-off queue. Without two descriptors to spare it leaves the hand-off queue to the others, until a later turn's look
- * finds that there are some again. */
+/* Takes one request (and connections without one) out of the hand-off queue. Without two descriptors to spare it
+ * leaves the hand-off queue to the others, until a later turn's look finds that there are some again. */
 void oribi__handoff_turn(struct oribi_worker *worker);
 void oribi__look_for_descriptors(struct oribi_worker *worker);
 
 enum { ORIBI__STARVED_LOOK_MS = 1000 };
 
-/* While retiring: all connections on which no answer is under way go into the hand-off queue, queued requests in their order. What
- * cannot travel is answered 503. False: the hand-off queue is full, and some are left. */
+/* While retiring: all connections on which no answer is under way go into the hand-off queue, queued requests in
+ * their order. What cannot travel is answered 503. False: the hand-off queue is full, and some are left. */
 bool oribi__pass_all(struct oribi_worker *worker);
 
 /* Waits a moment for room in the hand-off queue, `ms` at most. */
@@ -383,19 +397,21 @@ void oribi__await_room(const struct oribi_worker *worker, int64_t ms);
 /* While stopping: idle connections go to the siblings. False when there is nobody to take them. */
 bool oribi__pass_idle(struct oribi_worker *worker);
 
-/* Takes listeners, pool and wake descriptor out of the loop while the own thread is in a long call; and puts them back. */
+/* Takes listeners, pool and wake descriptor out of the loop while the own thread is in a long call; and puts them
+ * back. */
 void oribi__accept_sources_close(struct oribi_worker *worker);
 void oribi__accept_sources_open(struct oribi_worker *worker);
 void oribi__handoff_watch(struct oribi_worker *worker, bool on);
-/* own.c: notes the worker's descriptors; looks whether all of them are still there, and ends the process when one is not. By the reactor's owner. */
+/* own.c: notes the worker's descriptors; looks whether all of them are still there, and ends the process when one is
+ * not. By the reactor's owner. */
 void oribi__own_begin(struct oribi_worker *worker);
 void oribi__own_check(struct oribi_worker *worker);
-
 
 /* refused.c: the reactor's hook; says that an answer is cut because its rest cannot be kept. */
 void oribi__on_unkept(void *worker, struct oribi_conn *conn, int error);
 
-/* refused.c: body bytes of an answer that the socket has taken, when it broke off. At most so many: what framed those that are lost counts as lost. */
+/* refused.c: body bytes of an answer that the socket has taken, when it broke off. At most so many: what framed
+ * those that are lost counts as lost. */
 int64_t oribi__body_taken(const struct oribi__exchange *exchange);
 
 /* refused.c: the reactor's hook; counts and logs a request that the application does not see. */
@@ -408,17 +424,22 @@ void oribi__peer_of(struct oribi__exchange *exchange);
 void oribi__listener_watches_open(struct oribi_worker *worker);
 void oribi__listener_watches_close(struct oribi_worker *worker);   /* for good, and takes who waits there now */
 void oribi__listener_watches_unwatch(struct oribi_worker *worker); /* for a while, and leaves them to the siblings */
-bool oribi__make_room(struct oribi_worker *worker); /* closes a connection that rests, when there are more than connections_max */
-int64_t oribi__room_wait_ms(const struct oribi_worker *worker); /* when one may be closed that has to go; -1: none has to */
-void oribi__listener_watches_rotate(struct oribi_worker *worker);  /* to the end of the sleepers' queue, hearing of who waits there now */
+/* closes a connection that rests, when there are more than connections_max */
+bool oribi__make_room(struct oribi_worker *worker);
+/* when one may be closed that has to go; -1: none has to */
+int64_t oribi__room_wait_ms(const struct oribi_worker *worker);
+/* to the end of the sleepers' queue, hearing of who waits there now */
+void oribi__listener_watches_rotate(struct oribi_worker *worker);
 void oribi__accept_turn(struct oribi_worker *worker);
-void oribi__accept_in_call(struct oribi_worker *worker); /* while the own thread is in a call: for queue_max and queue_time_max */
+/* while the own thread is in a call: for queue_max and queue_time_max */
+void oribi__accept_in_call(struct oribi_worker *worker);
 
-/* Takes who waits at listeners that nobody will serve after us, and closes our copies of all, so that a next server can have the address while our calls
- * go on. For workers whose supervisor is gone. Also called by the helper. */
+/* Takes who waits at listeners that nobody will serve after us, and closes our copies of all, so that a next server
+ * can have the address while our calls go on. For workers whose supervisor is gone. Also called by the helper. */
 void oribi__listener_watches_quit(struct oribi_worker *worker);
 
-/* While the server ends: accepts whoever has connected before. True as long as more may come. Also called by the helper. */
+/* While the server ends: accepts whoever has connected before. True as long as more may come. Also called by the
+ * helper. */
 bool oribi__last_call(struct oribi_worker *worker);
 
 /* worker.c: books the end of a call; the connection is finished or aborted by the caller. */
@@ -443,10 +464,10 @@ struct oribi__head_text {
     bool on_heap;
 };
 
-/* Serialises the head and notes framing and persistence in `call`. *content_length is what the head promises (-1: nothing). 0, or ORIBI_EAPP
- * after logging what is wrong. Free with oribi__head_text_free(). */
-int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct oribi_header *headers, uint32_t header_count,
-                      int64_t body_len, struct oribi__head_text *head, int64_t *content_length);
+/* Serialises the head and notes framing and persistence in `call`. *content_length is what the head promises (-1:
+ * nothing). 0, or ORIBI_EAPP after logging what is wrong. Free with oribi__head_text_free(). */
+int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
+                      uint32_t header_count, int64_t body_len, struct oribi__head_text *head, int64_t *content_length);
 void oribi__head_text_free(struct oribi__head_text *head);
 
 /* Logs a mistake of the application, with the request it concerns, at a limited rate. */
@@ -455,7 +476,8 @@ void oribi__log_app(struct oribi__exchange *exchange, const char *format, ...) _
 /* Ends the call and its connection so that the peer sees that the answer is not complete. */
 void oribi__cut(struct oribi__exchange *exchange);
 
-/* … after an answer that was given to the connection as a whole: books the end of the call and goes on with the connection, unless it broke meanwhile. */
+/* … after an answer that was given to the connection as a whole: books the end of the call and goes on with the
+ * connection, unless it broke meanwhile. */
 void oribi__finish(struct oribi__exchange *exchange);
 
 #endif

@@ -1,5 +1,6 @@
-/* Addresses and scheme of a request: those of its connection, or what a trusted peer says about the client behind it. The header fields
- * themselves stay in the environment whoever sent them; here it is decided whether they have an effect. */
+/* Addresses and scheme of a request: those of its connection, or what a trusted peer says about the client behind
+ * it. The header fields themselves stay in the environment whoever sent them; here it is decided whether they have
+ * an effect. */
 #include "worker/exchange.h"
 
 #include <string.h>

@@ -19,7 +19,8 @@ struct oribi__framed {
 
 /* The content of a whole body. Borrows `body`; gives *content, on the heap. 0, or ORIBI_EAPP after logging what is
  * wrong. */
-int oribi__framed_whole(struct oribi__exchange *exchange, const struct iovec *body, size_t count, struct iovec *content);
+int oribi__framed_whole(struct oribi__exchange *exchange, const struct iovec *body, size_t count,
+                        struct iovec *content);
 
 /* Begins a stream whose framing is to be taken off. 0, or ORIBI_EAPP (no memory, logged). */
 int oribi__framed_begin(struct oribi__exchange *exchange);

@@ -1,5 +1,5 @@
-/* The queue of connections that look for a worker; see the header. A message is a head of fixed size, the bytes, and one or two descriptors; SEQPACKET keeps
- * messages whole, so a reader sees all of one or nothing. */
+/* The queue of connections that look for a worker; see the header. A message is a head of fixed size, the bytes, and
+ * one or two descriptors; SEQPACKET keeps messages whole, so a reader sees all of one or nothing. */
 #include "oribi/worker/handoff.h"
 
 #include "oribi/base/clock.h"
@@ -123,8 +123,8 @@ static int send_message(int give_fd, struct iovec *vec, size_t count, const int 
     return errno == EAGAIN ? ORIBI_AGAIN : oribi_os_fail();
 }
 
-int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item, const struct iovec *vec,
-                       size_t count)
+int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item,
+                       const struct iovec *vec, size_t count)
 {
     struct message_head head = {
         .version = VERSION,

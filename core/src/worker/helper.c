@@ -1,7 +1,8 @@
 /* The helper thread. Reading order: run, step, nap; then what the own thread calls.
  *
- * It sleeps without the reactor, in poll(2) on the epoll descriptor (which reports what is new without taking it), so that the own thread can have the reactor at any
- * moment but those of a step. Nothing here is exact: a look that comes late delays others' requests by a millisecond, and nothing else. */
+ * It sleeps without the reactor, in poll(2) on the epoll descriptor (which reports what is new without taking it),
+ * so that the own thread can have the reactor at any moment but those of a step. Nothing here is exact: a look that
+ * comes late delays others' requests by a millisecond, and nothing else. */
 #include "oribi/worker/helper.h"
 
 #include "oribi/base/clock.h"
@@ -18,17 +19,17 @@
 
 enum {
     TICK_MS = 1,
-    LOOK_MS_MAX = 50,  /* in a long call, when nothing else is due */
-    QUIET_SLOWER = 8,  /* looks without a long call before they come half as often, twice that: a quarter */
-    QUIET_PARK = 24,   /* … and before parking */
-    QUIET_IDLE = 4,    /* a look at an idle worker counts as so many */
-    LOOK_BUSY_MS = 2,  /* with several threads, when some are in long calls and one may join them any time */
+    LOOK_MS_MAX = 50,   /* in a long call, when nothing else is due */
+    QUIET_SLOWER = 8,   /* looks without a long call before they come half as often, twice that: a quarter */
+    QUIET_PARK = 24,    /* … and before parking */
+    QUIET_IDLE = 4,     /* a look at an idle worker counts as so many */
+    LOOK_BUSY_MS = 2,   /* with several threads, when some are in long calls and one may join them any time */
     CROWDED_US = 10000, /* age of a call that is taken over though nobody is idle: there is more to do than to give */
     CROWDED_MS = 10,    /* between two looks while nobody is idle, unless a sibling rings */
     EARLY_MS = 4,       /* the same before the call is long */
     ALONE_MS = 2,       /* the same where there are no siblings */
-    LAST_CALL_MS = 10, /* between two looks at listeners that end */
-    PARKED_MS = 1000,  /* a wake-up lost between parking and a call's begin costs at most this */
+    LAST_CALL_MS = 10,  /* between two looks at listeners that end */
+    PARKED_MS = 1000,   /* a wake-up lost between parking and a call's begin costs at most this */
     PARKED_MS_MIN = 10,
     PARKED_LIMITED_MS = 100, /* with queue_max, which is not to be passed for long … */
     PARKED_SHARE = 4,        /* … and with queue_time_max: so often before it has passed */
@@ -41,16 +42,16 @@ struct oribi_helper {
     pthread_t thread;
     struct oribi_wake wake; /* ends a nap */
     struct oribi_fd_mark bell_mark;
-    sem_t left;             /* posted once for each LEAVING */
+    sem_t left; /* posted once for each LEAVING */
     int64_t mended_us;
-    atomic_bool quit;       /* set by the own thread */
-    atomic_bool parked;     /* set by the helper, cleared by either */
+    atomic_bool quit;   /* set by the own thread */
+    atomic_bool parked; /* set by the helper, cleared by either */
 };
 
 /* --- the thread --- */
 
-/* A descriptor of ours was closed: whoever has the reactor looks what is left, because it can pass connections on. That is this thread itself if a call is
- * long. */
+/* A descriptor of ours was closed: whoever has the reactor looks what is left, because it can pass connections on.
+ * That is this thread itself if a call is long. */
 static void doubt(struct oribi_worker *w, int timeout_ms)
 {
     atomic_store_explicit(&w->own_doubted, true, memory_order_release);
@@ -86,7 +87,8 @@ void oribi__helper_give_back(struct oribi_worker *w)
     (void)sem_post(&w->helper->left);            /* fails only beyond SEM_VALUE_MAX */
 }
 
-/* With the reactor: what is ready, what has timed out, what can go to somebody idle. Returns for how many ms nothing is due. */
+/* With the reactor: what is ready, what has timed out, what can go to somebody idle. Returns for how many ms nothing
+ * is due. */
 static int work(struct oribi_worker *w)
 {
     if (!w->accept_sources_closed)
@@ -110,8 +112,9 @@ static int work(struct oribi_worker *w)
     return next_ms >= 0 && next_ms < LOOK_MS_MAX ? (int)next_ms : LOOK_MS_MAX;
 }
 
-/* Nobody is idle: until somebody is, all else can wait some milliseconds. Where every processor is taken, calls last longer by the clock than they work, and a
- * helper that looks again and again is only one more who wants a processor. */
+/* Nobody is idle: until somebody is, all else can wait some milliseconds. Where every processor is taken, calls last
+ * longer by the clock than they work, and a helper that looks again and again is only one more who wants a
+ * processor. */
 static void wait_in_crowd(struct oribi_helper *h, int64_t due_ms)
 {
     if (!oribi__has_siblings(h->worker))
@@ -120,7 +123,8 @@ static void wait_in_crowd(struct oribi_helper *h, int64_t due_ms)
         oribi__idle_waiter_sleep(h->worker, due_ms < CROWDED_MS ? (int)due_ms : CROWDED_MS);
 }
 
-/* A handler that the call has put in the place of ours is called beside ours from here on, and the default, which would end the call, goes. */
+/* A handler that the call has put in the place of ours is called beside ours from here on, and the default, which
+ * would end the call, goes. */
 static void mend_signals(struct oribi_helper *h, int64_t now_us)
 {
     if (now_us - h->mended_us < MEND_US)

@@ -1,11 +1,14 @@
-/* More requests than can be called in time: what is refused at once, so that the rest is still worth answering, and what nobody waits for any more. */
+/* More requests than can be called in time: what is refused at once, so that the rest is still worth answering, and
+ * what nobody waits for any more. */
 #include "worker/exchange.h"
 
 #include "oribi/base/clock.h"
 
 enum {
     LOOK_US =
-        10000, /* a request that waited longer is worth a system call: poll(2) as a source, and connections not registered yet, tell of no hang-up */
+        /* a request that waited longer is worth a system call: poll(2) as a source, and connections not registered yet,
+         * tell of no hang-up */
+    10000,
 };
 
 /* A proxy's clock is not ours: a start in the future or too long ago is a wrong clock and says nothing. */
@@ -22,8 +25,9 @@ static int64_t digits(const char **p, const char *end)
     return number;
 }
 
-/* "t=1700000000.123", "1700000000123" or "1700000000123456": seconds, milliseconds or microseconds since the epoch, told apart by their size. 0 when it is none of
- * these. Without strtod, whose decimal point depends on the locale that the application has set. */
+/* "t=1700000000.123", "1700000000123" or "1700000000123456": seconds, milliseconds or microseconds since the epoch,
+ * told apart by their size. 0 when it is none of these. Without strtod, whose decimal point depends on the locale
+ * that the application has set. */
 static int64_t start_us(struct oribi_slice value)
 {
     const char *p = value.p;
@@ -76,7 +80,8 @@ void oribi__shed(struct oribi_worker *w)
 {
     struct oribi_reactor *r = &w->reactor;
     uint32_t max = w->options->queue_max;
-    while (w->options->queue_time_max_ms > 0 && r->run_first && too_late(w, queue_us(r->run_first->exchange, r->now_us)))
+    while (w->options->queue_time_max_ms > 0 && r->run_first &&
+           too_late(w, queue_us(r->run_first->exchange, r->now_us)))
         oribi_conn_refuse_busy(r, r->run_first, ORIBI__RETRY_AFTER_S, "waited longer than queue_time_max");
     if (max == 0 || r->queue_len <= max)
         return;

@@ -1,5 +1,6 @@
-/* Descriptors that an application has taken from us; see the header. Nothing tells a process that one of its descriptors was closed. It is seen where a call
- * on it fails, and by a look at all of them, which costs a system call for each: once a second while calls are made, and once after the last. */
+/* Descriptors that an application has taken from us; see the header. Nothing tells a process that one of its
+ * descriptors was closed. It is seen where a call on it fails, and by a look at all of them, which costs a system
+ * call for each: once a second while calls are made, and once after the last. */
 #include "worker/own.h"
 
 #include "oribi/base/log.h"

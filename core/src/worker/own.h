@@ -1,7 +1,8 @@
-/* The descriptors that a process cannot do without, with what each of them stood for when it was made. Applications and libraries that close what they do not
- * know (`POSIX::close(3..200)`, daemonising code) close these too, and may open something of their own under the same number. The process could neither
- * hear of connections nor of its supervisor any more, or it would find its loop's wait failing at once, for ever; so it says what has happened and ends,
- * and its supervisor makes a new one. */
+/* The descriptors that a process cannot do without, with what each of them stood for when it was made. Applications
+ * and libraries that close what they do not know (`POSIX::close(3..200)`, daemonising code) close these too, and may
+ * open something of their own under the same number. The process could neither hear of connections nor of its
+ * supervisor any more, or it would find its loop's wait failing at once, for ever; so it says what has happened and
+ * ends, and its supervisor makes a new one. */
 #ifndef ORIBI_WORKER_OWN_H
 #define ORIBI_WORKER_OWN_H
 

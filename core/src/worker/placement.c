@@ -1,5 +1,5 @@
-/* Placement rules: which connections go into the hand-off queue, when to take some out, and what a busy worker does not watch. Needs no memory of its own, because at the hard
- * deadline of a call it runs in a signal handler. */
+/* Placement rules: which connections go into the hand-off queue, when to take some out, and what a busy worker does
+ * not watch. Needs no memory of its own, because at the hard deadline of a call it runs in a signal handler. */
 #include "worker/exchange.h"
 
 #include "oribi/base/error.h"
@@ -176,15 +176,16 @@ static bool holds_more_than(const struct oribi_worker *w, uint32_t eighths)
            (uint64_t)w->reactor.conn_count * serving * 8 > total * eighths + (uint64_t)SHARE_FREE * serving * 8;
 }
 
-/* An awake worker is quicker at the listener than those who sleep, and what it collects in a burst of newcomers would keep it busy, and them idle, for as long as
- * the connections live. Closing the listener_watches instead would leave a connection that the kernel told us alone about. */
+/* An awake worker is quicker at the listener than those who sleep, and what it collects in a burst of newcomers
+ * would keep it busy, and them idle, for as long as the connections live. Closing the listener_watches instead would
+ * leave a connection that the kernel told us alone about. */
 static bool holds_too_many(const struct oribi_worker *w)
 {
     return holds_more_than(w, 9);
 }
 
-/* Short calls are not worth a hand-off each, but their connections stay where they go: once is enough, when clients that left elsewhere have left the rest here. Looking
- * at every slot is not for every request. */
+/* Short calls are not worth a hand-off each, but their connections stay where they go: once is enough, when clients
+ * that left elsewhere have left the rest here. Looking at every slot is not for every request. */
 bool oribi__should_pass(struct oribi_worker *w)
 {
     if (w->call_us_average > ORIBI_PASS_US)
@@ -195,8 +196,8 @@ bool oribi__should_pass(struct oribi_worker *w)
     return holds_more_than(w, 8);
 }
 
-/* The kernel tells everybody who is awake of what waits, and one sleeper besides. Whoever goes to sleep looks once more, so leaving is safe; the bound is for a
- * sleeper that was killed just then. */
+/* The kernel tells everybody who is awake of what waits, and one sleeper besides. Whoever goes to sleep looks once
+ * more, so leaving is safe; the bound is for a sleeper that was killed just then. */
 bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
 {
     if (w->woken || w->handoff.give_fd < 0 || (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
@@ -345,7 +346,8 @@ _Static_assert(ORIBI_CONN_PORT_CAP == sizeof(((struct oribi_handoff_item *)0)->p
 
 /* --- descriptors --- */
 
-/* Asked right before each message is taken, because the kernel drops descriptors that it has no room for: then the others get it. */
+/* Asked right before each message is taken, because the kernel drops descriptors that it has no room for: then the
+ * others get it. */
 static bool can_take(struct oribi_worker *w)
 {
     return oribi_os_can_open(w->wake.read_fd, TAKE_FDS);
@@ -354,7 +356,8 @@ static bool can_take(struct oribi_worker *w)
 static void set_starved(struct oribi_worker *w, bool starved)
 {
     w->starved = starved;
-    atomic_store_explicit(&w->slot->starved, starved, memory_order_relaxed); /* a hint: the hand-off queue is safe without it */
+    /* a hint: the hand-off queue is safe without it */
+    atomic_store_explicit(&w->slot->starved, starved, memory_order_relaxed);
     oribi__handoff_watch(w, !starved && !w->accept_sources_closed);
 }
 
@@ -410,7 +413,8 @@ static bool take_one(struct oribi_worker *w)
         return result == ORIBI_HANDOFF_NUDGE || result == ORIBI_ELIMIT || result == ORIBI_EBAD;
     uint32_t before = w->reactor.queue_len;
     open_taken(w, &item);
-    /* One call at a time: the next is for whoever is free first. Of connections our share: each message has woken a sleeper of its own. */
+    /* One call at a time: the next is for whoever is free first. Of connections our share: each message has woken a
+     * sleeper of its own. */
     return w->reactor.queue_len == before && !holds_too_many(w);
 }
 
@@ -443,7 +447,8 @@ void oribi__handoff_watch(struct oribi_worker *w, bool on)
         return;
     if (!on)
         oribi_loop_remove(w->reactor.loop, &w->handoff_watch);
-    else if (oribi_loop_add(w->reactor.loop, &w->handoff_watch, w->handoff.take_fd, ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
+    else if (oribi_loop_add(w->reactor.loop, &w->handoff_watch, w->handoff.take_fd, ORIBI_WATCH_LISTENER, ORIBI_READ) <
+             0)
         return;
     w->handoff_watched = on;
     w->handoff_ready = false;

@@ -1,5 +1,6 @@
-/* Where a call stands that nothing could end: the frames of its language, which a binding reads from the runtime's memory, then the innermost native ones. The
- * process ends right after; whatever goes wrong here ends it a moment sooner, when its clients have been answered. */
+/* Where a call stands that nothing could end: the frames of its language, which a binding reads from the runtime's
+ * memory, then the innermost native ones. The process ends right after; whatever goes wrong here ends it a moment
+ * sooner, when its clients have been answered. */
 #include "worker/exchange.h"
 
 #include "oribi/worker/deadline.h"

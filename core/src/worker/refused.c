@@ -1,9 +1,11 @@
-/* What is said about a request that never reaches the application: a line of the error log that shows what was refused and why, and one of
- * the access log. And about an answer whose rest cannot be kept for its client.
+/* What is said about a request that never reaches the application: a line of the error log that shows what was
+ * refused and why, and one of the access log. And about an answer whose rest cannot be kept for its client.
  *
- *   request from 127.0.0.1 refused with 400: byte not allowed in the target: 0x3c '<' at column 7 of "GET /a<b HTTP/1.1"; closing its connection
+ *   request from 127.0.0.1 refused with 400: byte not allowed in the target: 0x3c '<' at column 7 of "GET /a<b
+ *   HTTP/1.1"; closing its connection
  *
- * Of field lines the name alone is shown, and the value where it frames or routes (struct oribi_fault): others can be secrets. */
+ * Of field lines the name alone is shown, and the value where it frames or routes (struct oribi_fault): others can
+ * be secrets. */
 #include "worker/exchange.h"
 
 #include "oribi/base/clock.h"

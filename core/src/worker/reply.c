@@ -76,8 +76,8 @@ int oribi_req_read_status(struct oribi_req *req, struct oribi_slice text)
     return status;
 }
 
-int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct oribi_header *headers, uint32_t header_count,
-                      int64_t body_len, struct oribi__head_text *head, int64_t *content_length)
+int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
+                      uint32_t header_count, int64_t body_len, struct oribi__head_text *head, int64_t *content_length)
 {
     struct oribi_reactor *r = &exchange->worker->reactor;
     struct oribi_response res = {
@@ -350,7 +350,8 @@ void oribi_req_close_after(struct oribi_req *req)
     req->last = true;
 }
 
-/* A path that cannot be decoded is one that somebody else may read differently: nothing behind it is believed either. */
+/* A path that cannot be decoded is one that somebody else may read differently: nothing behind it is believed
+ * either. */
 ssize_t oribi_req_decode_path(struct oribi_req *req, char *dst)
 {
     ssize_t n = oribi_percent_decode(req->head->path, dst);

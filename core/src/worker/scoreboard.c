@@ -1,5 +1,6 @@
-/* The shared mapping behind the scoreboard. Anonymous and MAP_SHARED: every process forked later sees the same pages, nothing is left behind
- * when the last one ends, and no name in a file system has to be found or guarded. A program started by exec gets a descriptor instead. */
+/* The shared mapping behind the scoreboard. Anonymous and MAP_SHARED: every process forked later sees the same
+ * pages, nothing is left behind when the last one ends, and no name in a file system has to be found or guarded. A
+ * program started by exec gets a descriptor instead. */
 #include "oribi/worker/scoreboard.h"
 
 #include "oribi/base/error.h"

@@ -1,4 +1,5 @@
-/* Streamed answers and sockets that leave the core. The head waits for the first body bytes, so that a short stream is one packet. */
+/* Streamed answers and sockets that leave the core. The head waits for the first body bytes, so that a short stream
+ * is one packet. */
 #include "worker/exchange.h"
 #include "worker/framed.h"
 #include "worker/gather.h"
@@ -17,15 +18,15 @@ static int64_t high_water(const struct oribi__exchange *exchange)
     return exchange->worker->options->response_memory_max;
 }
 
-/* … and half of it lets it go on. What has overflowed to a file must go altogether: a file shrinks only by running empty, and a stream whose reader
- * is always a little behind would fill the disk. */
+/* … and half of it lets it go on. What has overflowed to a file must go altogether: a file shrinks only by running
+ * empty, and a stream whose reader is always a little behind would fill the disk. */
 static int64_t low_water(const struct oribi__exchange *exchange)
 {
     return oribi_conn_spilled(exchange->base.conn) > 0 ? 0 : high_water(exchange) / 2;
 }
 
-static int begin(struct oribi__exchange *exchange, int status, const struct oribi_header *headers, uint32_t header_count,
-                 int64_t body_len)
+static int begin(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
+                 uint32_t header_count, int64_t body_len)
 {
     struct oribi__head_text head;
     int64_t promised;
@@ -61,8 +62,8 @@ int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_head
 }
 
 /* Sends [held head] before, data, after; `before` and `after` are chunk framing. */
-static int send_framed(struct oribi__exchange *exchange, struct oribi_slice before, const struct iovec *vec, size_t count,
-                       struct oribi_slice after)
+static int send_framed(struct oribi__exchange *exchange, struct oribi_slice before, const struct iovec *vec,
+                       size_t count, struct oribi_slice after)
 {
     struct iovec front[2] = {{exchange->held.p, exchange->phase == ORIBI_PHASE_BEGUN ? exchange->held.len : 0},
                              {(char *)before.p, before.n}};
@@ -154,7 +155,8 @@ static int write_unframed(struct oribi__exchange *exchange, const struct iovec *
             result = oribi__framed_next(exchange, &p, end, &content);
             if (result < 0)
                 return result;
-            result = content.iov_len > 0 ? write_body(exchange, &content, 1, (int64_t)content.iov_len) : outcome(exchange, 0);
+            result = content.iov_len > 0 ? write_body(exchange, &content, 1, (int64_t)content.iov_len)
+                                         : outcome(exchange, 0);
             if (result < 0)
                 return result;
         }
@@ -162,13 +164,15 @@ static int write_unframed(struct oribi__exchange *exchange, const struct iovec *
     return result;
 }
 
-/* A stream may last for ever, so it cannot wait for its own end to be found long: a helper is started, or woken, while it is written. */
+/* A stream may last for ever, so it cannot wait for its own end to be found long: a helper is started, or woken,
+ * while it is written. */
 static void note_length(const struct oribi__exchange *exchange)
 {
     struct oribi_worker *w = exchange->worker;
     if (w->helper && !oribi_helper_parked(w))
         return;
-    int64_t started_us = atomic_load_explicit(exchange->thread->started_us, memory_order_relaxed); /* ours: written by this thread */
+    /* ours: written by this thread */
+    int64_t started_us = atomic_load_explicit(exchange->thread->started_us, memory_order_relaxed);
     if (started_us && oribi_clock_us() - started_us >= ORIBI_LONG_US)
         oribi_helper_need(w);
 }
@@ -220,7 +224,8 @@ static int wait_left_ms(struct oribi__exchange *exchange)
     return left < 0 ? 0 : left < INT32_MAX ? (int)left : INT32_MAX;
 }
 
-/* Waits for the socket without the reactor, so that the helper can go on with the others; 1 woken, 0 something moved, ORIBI_ECLOSED too late or gone. */
+/* Waits for the socket without the reactor, so that the helper can go on with the others; 1 woken, 0 something
+ * moved, ORIBI_ECLOSED too late or gone. */
 static int wait_writable(struct oribi__exchange *exchange)
 {
     struct oribi_worker *w = exchange->worker;
@@ -251,7 +256,8 @@ static int wait_writable(struct oribi__exchange *exchange)
     return result == ORIBI_ECLOSED || c->broken ? ORIBI_ECLOSED : woken;
 }
 
-/* Until no more than `most` is queued, low_water() for -1. The application does nothing meanwhile, and its clock stands still. */
+/* Until no more than `most` is queued, low_water() for -1. The application does nothing meanwhile, and its clock
+ * stands still. */
 static int wait_for_client(struct oribi__exchange *exchange, int64_t most)
 {
     int result = 0;

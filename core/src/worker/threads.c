@@ -1,7 +1,9 @@
-/* Several threads that make calls; see the header. Reading order: oribi_thread_next, lead, follow, then hand_begin and leave_shared, which say who is woken when.
+/* Several threads that make calls; see the header. Reading order: oribi_thread_next, lead, follow, then hand_begin
+ * and leave_shared, which say who is woken when.
  *
- * Everything here happens with the reactor but two sleeps: the leader's in the loop, and the followers', each at its own wake. So at any moment every free thread sees
- * the same queue, and one rule is enough: whoever leaves the reactor with something to do for others wakes one of them. */
+ * Everything here happens with the reactor but two sleeps: the leader's in the loop, and the followers', each at its
+ * own wake. So at any moment every free thread sees the same queue, and one rule is enough: whoever leaves the
+ * reactor with something to do for others wakes one of them. */
 #include "oribi/worker/threads.h"
 
 #include "oribi/base/clock.h"
@@ -15,8 +17,8 @@
 #include <string.h>
 
 enum {
-    TURN_EVERY_US = 1000,  /* with requests queued, how long other events may wait; as for one thread */
-    LEADER_MS_MAX = 1000,  /* deadlines further off need not wake it: nearly all are */
+    TURN_EVERY_US = 1000, /* with requests queued, how long other events may wait; as for one thread */
+    LEADER_MS_MAX = 1000, /* deadlines further off need not wake it: nearly all are */
     FOLLOWER_MS_MAX = 1000 * 1000,
     END_LOOK_MS = 20,
 };
@@ -341,7 +343,7 @@ int oribi_threads_open(struct oribi_worker *w, uint32_t count)
         oribi_mem_free(threads);
         return ORIBI_ESYS;
     }
-    oribi_helper_stop(w); /* it looks at the threads without any lock */
+    oribi_helper_stop(w);                     /* it looks at the threads without any lock */
     (void)pthread_mutex_init(&w->lock, NULL); /* without attributes it cannot fail */
     (void)pthread_mutex_lock(&w->lock);
     oribi__enter_owner(w);

@@ -1,4 +1,5 @@
-/* The pull interface. Reading order: oribi_worker_take, oribi__turn, on_other, prepare, oribi__exchange_end. How a worker begins and ends: worker_life.c. */
+/* The pull interface. Reading order: oribi_worker_take, oribi__turn, on_other, prepare, oribi__exchange_end. How a
+ * worker begins and ends: worker_life.c. */
 #include "worker/exchange.h"
 #include "worker/framed.h"
 
@@ -13,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-    TURN_EVERY_US = 1000,  /* with requests queued, how long other events may wait */
-    LAST_CALL_MS = 10,     /* between two looks at listeners that end */
+    TURN_EVERY_US = 1000, /* with requests queued, how long other events may wait */
+    LAST_CALL_MS = 10,    /* between two looks at listeners that end */
     TIMEOUT_NEVER = -1,
     AVERAGE_OVER = 8,           /* calls that the running average remembers, more or less */
     EXPECT_LOOK_US = 10 * 1000, /* between two looks at what siblings have seen */
@@ -70,7 +71,8 @@ static void on_other(void *self, struct oribi_watch *watch)
             oribi_worker_stop(w);
         }
     } else {
-        struct oribi__listener_watch *listener_watch = (struct oribi__listener_watch *)((char *)watch - offsetof(struct oribi__listener_watch, watch));
+        struct oribi__listener_watch *listener_watch =
+            (struct oribi__listener_watch *)((char *)watch - offsetof(struct oribi__listener_watch, watch));
         listener_watch->ready = true;
     }
 }
@@ -110,8 +112,8 @@ void oribi_worker_stop_signalled(struct oribi_worker *w)
     oribi_worker_stop(w);
 }
 
-/* By oribi_worker_stop(), or by the supervisor's word on the scoreboard, which stands there before its signal: an application that handles the signal itself
- * keeps it from us. */
+/* By oribi_worker_stop(), or by the supervisor's word on the scoreboard, which stands there before its signal: an
+ * application that handles the signal itself keeps it from us. */
 static bool stop_asked(const struct oribi_worker *w)
 {
     return atomic_load_explicit(&w->stop_asked, memory_order_acquire) ||
@@ -144,7 +146,8 @@ static void drain_turn(struct oribi_worker *w)
     if (w->orphaned)
         oribi__listener_watches_quit(w);
     if (oribi__retiring(w) && stop_asked(w) && !oribi__has_siblings(w))
-        atomic_store_explicit(&w->retiring, false, memory_order_relaxed); /* the server ends as well: nobody replaces us */
+        /* the server ends as well: nobody replaces us */
+        atomic_store_explicit(&w->retiring, false, memory_order_relaxed);
     if (oribi__retiring(w)) {
         w->pool_full = !oribi__pass_all(w);
         return;
@@ -183,7 +186,8 @@ static void publish(struct oribi_worker *w)
     oribi_log_flush(); /* as a rule there is nothing, which is told by a flag */
 }
 
-/* Calls may leave handlers of their own in the place of ours. A call that ignores a signal may do so for the programs that it starts. */
+/* Calls may leave handlers of their own in the place of ours. A call that ignores a signal may do so for the
+ * programs that it starts. */
 static void mend_signals(const struct oribi_worker *w)
 {
     bool in_call = oribi__shared(w) ? w->busy_count > 0
@@ -242,7 +246,8 @@ static void correct_chunked(struct oribi__exchange *exchange)
         struct oribi_field *field = &head->fields[i];
         if (field->id != ORIBI_FIELD_TRANSFER_ENCODING)
             continue;
-        *field = (struct oribi_field){"Content-Length", exchange->length_text, (uint32_t)n, 14, ORIBI_FIELD_CONTENT_LENGTH};
+        *field =
+            (struct oribi_field){"Content-Length", exchange->length_text, (uint32_t)n, 14, ORIBI_FIELD_CONTENT_LENGTH};
         return;
     }
 }
@@ -302,7 +307,8 @@ static int64_t last_long_us(const struct oribi_slot *slot, int64_t now_us)
     return atomic_load_explicit(&slot->long_call_us, memory_order_relaxed);
 }
 
-/* One call in a hundred may be long, and cannot be told from the others when it begins: where there are such, here or at a sibling, the helper is awake for all. */
+/* One call in a hundred may be long, and cannot be told from the others when it begins: where there are such, here
+ * or at a sibling, the helper is awake for all. */
 static bool expects_long(struct oribi_worker *w, int64_t now_us)
 {
     if (now_us - w->long_looked_us >= EXPECT_LOOK_US) {
@@ -317,7 +323,8 @@ static bool expects_long(struct oribi_worker *w, int64_t now_us)
     return now_us < w->long_until_us;
 }
 
-/* A limit on waiting holds from the first call on: then the helper is there, and parked it comes by often enough (helper.c). */
+/* A limit on waiting holds from the first call on: then the helper is there, and parked it comes by often enough
+ * (helper.c). */
 static bool wants_helper(struct oribi_worker *w, int64_t now_us)
 {
     return w->call_us_average > ORIBI_LONG_US / 2 || oribi__free_threads(w) == 0 ||
@@ -454,7 +461,8 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
     int64_t bound_ms = oribi__wait_bound_ms(w);
     if (ms >= 0 && (bound_ms < 0 || ms < bound_ms))
         bound_ms = ms;
-    /* What we have left to a sleeper keeps us awake: then no wake-up was meant for us, and that sleeper may need our CPU. */
+    /* What we have left to a sleeper keeps us awake: then no wake-up was meant for us, and that sleeper may need our
+     * CPU. */
     bool left = w->listeners_ready_us || w->handoff_ready_us;
     if (left)
         oribi_os_yield();

@@ -1,4 +1,5 @@
-/* How a worker begins, forks and ends. Reading order: oribi_worker_create, watch_all, the fork handlers, oribi_worker_destroy. */
+/* How a worker begins, forks and ends. Reading order: oribi_worker_create, watch_all, the fork handlers,
+ * oribi_worker_destroy. */
 #include "worker/exchange.h"
 
 #include "oribi/base/error.h"
@@ -13,12 +14,13 @@
 #include <unistd.h>
 
 enum {
-    LOG_BURST = 20,  /* lines about bad requests, each 10 s */
+    LOG_BURST = 20,   /* lines about bad requests, each 10 s */
     MENDED_BURST = 5, /* the same about answers that were put right: an application gives them again and again */
-    SPARE_FDS = 512, /* beside the connections: spooled bodies, and what the application opens */
+    SPARE_FDS = 512,  /* beside the connections: spooled bodies, and what the application opens */
 };
 
-/* The worker of this process, for the fork handlers and the deadline's signal, which have no argument. Written by its owner thread in create and destroy. */
+/* The worker of this process, for the fork handlers and the deadline's signal, which have no argument. Written by
+ * its owner thread in create and destroy. */
 struct oribi_worker *oribi__own_worker;
 
 void oribi_worker_abandon(struct oribi_worker *w)
@@ -77,8 +79,8 @@ static void register_fork_handler(void)
                          after_fork_in_child); /* fails only without memory at start */
 }
 
-/* The system call that failed says enough: sendfile(2) knows no MSG_NOSIGNAL, and a body or a log may meet the limit of file sizes. A handler that does
- * nothing, unlike SIG_IGN, is not inherited by programs the application starts. */
+/* The system call that failed says enough: sendfile(2) knows no MSG_NOSIGNAL, and a body or a log may meet the limit
+ * of file sizes. A handler that does nothing, unlike SIG_IGN, is not inherited by programs the application starts. */
 static void do_nothing(int signal_number)
 {
 }
@@ -120,7 +122,8 @@ static int watch_all(struct oribi_worker *w)
         oribi_loop_add(w->reactor.loop, &w->life_watch, w->setup.life_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
         return ORIBI_ESYS;
     w->listener_watch_count = w->setup.listeners ? w->setup.listeners->count : 0;
-    w->listener_watches = oribi_mem_alloc(w->listener_watch_count ? w->listener_watch_count : 1, sizeof(*w->listener_watches));
+    w->listener_watches =
+        oribi_mem_alloc(w->listener_watch_count ? w->listener_watch_count : 1, sizeof(*w->listener_watches));
     for (uint32_t i = 0; i < w->listener_watch_count; i++)
         w->listener_watches[i].listener = &w->setup.listeners->items[i];
     oribi__own_begin(w);
@@ -138,8 +141,8 @@ static void free_worker(struct oribi_worker *w)
     oribi_mem_free(w);
 }
 
-/* An operator hears at the start, and not with the first long upload, that none can be taken. Once for all workers: by the first one, as the user that they
- * run as. */
+/* An operator hears at the start, and not with the first long upload, that none can be taken. Once for all workers:
+ * by the first one, as the user that they run as. */
 static void try_temp_dir(const struct oribi_worker *w)
 {
     int fd = -1;
@@ -177,7 +180,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     w->refuse_log_limit.burst = LOG_BURST;
     w->app_log_limit.burst = LOG_BURST;
     w->mended_gate.burst = MENDED_BURST;
-    char ignored[ORIBI_OPTIONS_ERROR_CAP];
+    char ignored[ORIBI_ERROR_TEXT_CAP];
     (void)oribi_trust_parse(&w->options->trusted_proxies, &w->trust,
                             ignored); /* oribi_options_finish() has checked it */
     struct oribi_reactor_config config;
@@ -188,7 +191,8 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
         free_worker(w);
         return result;
     }
-    /* Soft limits are low (1024) for the sake of programs that use select(2); running out is lived with, see out_of_descriptors(). */
+    /* Soft limits are low (1024) for the sake of programs that use select(2); running out is lived with, see
+     * out_of_descriptors(). */
     (void)oribi_os_want_descriptors((uint64_t)w->options->connections_max + SPARE_FDS);
     result = watch_all(w);
     if (result < 0) {

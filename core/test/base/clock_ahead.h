@@ -1,5 +1,5 @@
-/* A clock that a test can put forward, or hold: definitions that stand in for those of base/clock.c in the test that includes this. Deadlines then take no
- * time, and a slow machine runs into none by itself. */
+/* A clock that a test can put forward, or hold: definitions that stand in for those of base/clock.c in the test that
+ * includes this. Deadlines then take no time, and a slow machine runs into none by itself. */
 #ifndef ORIBI_TEST_BASE_CLOCK_AHEAD_H
 #define ORIBI_TEST_BASE_CLOCK_AHEAD_H
 

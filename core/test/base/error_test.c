@@ -9,7 +9,7 @@ static void test_peer_errors_have_their_status(void)
         {ORIBI_EBAD, 400},  {ORIBI_ETIMEOUT, 408}, {ORIBI_EBODY, 413},   {ORIBI_ETARGET, 414}, {ORIBI_EEXPECT, 417},
         {ORIBI_EHEAD, 431}, {ORIBI_EAPP, 500},     {ORIBI_ECODING, 501}, {ORIBI_EMETHOD, 501}, {ORIBI_EVERSION, 505},
         {ORIBI_ECLOSED, 0}, {ORIBI_ENOMEM, 0},     {ORIBI_ELIMIT, 0},    {ORIBI_ESYS, 0},      {ORIBI_EINVAL, 0},
-        {ORIBI_AGAIN, 0},   {ORIBI_OK, 0},         {-1000, 0},          {ORIBI_EFULL, 507}, {ORIBI_ESTORE, 503},
+        {ORIBI_AGAIN, 0},   {ORIBI_OK, 0},         {-1000, 0},           {ORIBI_EFULL, 507},   {ORIBI_ESTORE, 503},
     };
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
         ok_named(oribi_error_status(expected[i][0]) == expected[i][1], "code %d is status %d", expected[i][0],

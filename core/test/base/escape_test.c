@@ -1,4 +1,5 @@
-/* Escapes: what a stranger chose cannot end the string or the line it stands in. What UTF-8 is: access_log_test.c has its cases. */
+/* Escapes: what a stranger chose cannot end the string or the line it stands in. What UTF-8 is: access_log_test.c
+ * has its cases. */
 #include "base/escape.c"
 
 #include "tap.h"

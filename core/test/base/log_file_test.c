@@ -1,4 +1,5 @@
-/* Log files: what is opened, what is not followed, whose a file is. Much of it needs root, and plays the workers' user as uid 65534. */
+/* Log files: what is opened, what is not followed, whose a file is. Much of it needs root, and plays the workers'
+ * user as uid 65534. */
 #include "base/log_file.c"
 
 #include "child.h"

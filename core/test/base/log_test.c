@@ -74,10 +74,14 @@ static void test_a_peer_cannot_speak_to_a_terminal(void)
 {
     static const char *const cases[][2] = {
         {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"}, /* words of any language */
-        {"a\x9b" "2J", "a\\x9b2J"},                                                  /* CSI in Latin-1 */
-        {"a\xc2\x9b" "2J", "a\\xc2\\x9b2J"},                                        /* … and in UTF-8 */
-        {"\xc2\xa0", "\xc2\xa0"},                                                   /* the first behind them */
-        {"\xff\xc3", "\\xff\\xc3"},                                                 /* no UTF-8 */
+        {"a\x9b"
+         "2J",
+         "a\\x9b2J"}, /* CSI in Latin-1 */
+        {"a\xc2\x9b"
+         "2J",
+         "a\\xc2\\x9b2J"},          /* … and in UTF-8 */
+        {"\xc2\xa0", "\xc2\xa0"},   /* the first behind them */
+        {"\xff\xc3", "\\xff\\xc3"}, /* no UTF-8 */
     };
     int fd = pipe_log(ORIBI_LOG_INFO);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -439,7 +443,7 @@ static void test_an_application_keeps_the_standard_error_that_it_chose(void)
 
 static void remove_files(void)
 {
-    static const char *const names[] = {"error.log", "error.log.1", "good.log",   "closed.log",
+    static const char *const names[] = {"error.log", "error.log.1", "good.log",  "closed.log",
                                         "lost.log",  "ours.log",    "theirs.log"};
     char path[256];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

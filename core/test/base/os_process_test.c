@@ -143,45 +143,9 @@ static void test_pwd_names_the_directory_only_where_it_leads_there(void)
     oribi_mem_free(dir);
 }
 
-static void set_chdir(struct oribi_options *options, enum oribi_option_source source, const char *dir)
-{
-    char error[ORIBI_OPTIONS_ERROR_CAP];
-    ok_eq(oribi_options_set_from(options, source, "chdir", dir, error), 0);
-}
-
-/* The second of two relative directories does not lie below the first, and a later start begins where this one did. */
-static void test_a_directory_is_entered_from_that_of_the_start(void)
-{
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
-    char here[PATH_MAX];
-    char dir[] = "/tmp/oribi-process-XXXXXX";
-    struct oribi_options options;
-    struct oribi_start start;
-    char *argv[] = {(char *)"/bin/true", NULL};
-    ok(mkdtemp(dir) && chdir(dir) == 0 && mkdir("one", 0700) == 0 && mkdir("two", 0700) == 0);
-    (void)unsetenv("PWD");
-    oribi_options_init(&options);
-    ok_eq(oribi_options_enter_dir(&options, error), 0);
-    ok(options.start_dir == NULL);
-    set_chdir(&options, ORIBI_FROM_FILE, "one");
-    ok_eq(oribi_options_enter_dir(&options, error), 0);
-    ok_eq(oribi_options_enter_dir(&options, error), 0);
-    set_chdir(&options, ORIBI_FROM_FILE, "two");
-    ok_eq(oribi_options_enter_dir(&options, error), 0);
-    ok(getcwd(here, sizeof(here)) && strcmp(here + strlen(dir), "/two") == 0);
-    set_chdir(&options, ORIBI_FROM_COMMAND, "three");
-    ok_eq(oribi_options_enter_dir(&options, error), ORIBI_ESYS);
-    is_str(error, "chdir three: no such file or directory");
-    ok_eq(oribi_start_record(&start, argv, false, options.start_dir), 0);
-    is_str(start.dir, dir);
-    oribi_start_free(&start);
-    oribi_options_deinit(&options);
-    ok(chdir(dir) == 0 && rmdir("one") == 0 && rmdir("two") == 0 && chdir("/tmp") == 0 && rmdir(dir) == 0);
-}
-
 static void test_users_by_name_and_number(void)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     uid_t uid;
     gid_t gid;
     ok_eq(oribi_process_find_user("root", NULL, &uid, &gid, error), 0);
@@ -197,7 +161,7 @@ static void test_users_by_name_and_number(void)
 /* In a process of its own: who has given the right away does not get it back. */
 static void test_only_root_may_become_another_user(void)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     int status = -1;
     if (geteuid() != 0) {
         tap_skip(1, "needs a start as root");
@@ -267,7 +231,6 @@ int main(int argc, char **argv)
     test_a_command_that_is_gone_ends_with_127();
     test_a_start_that_is_stopped_at_once_ends();
     test_pwd_names_the_directory_only_where_it_leads_there();
-    test_a_directory_is_entered_from_that_of_the_start();
     test_users_by_name_and_number();
     test_only_root_may_become_another_user();
     test_memory_of_a_process();

@@ -2,7 +2,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-/* Both ways in which os_linux.c looks at a listener call `between_looks` first: what happens then, the look must not miss. */
+/* Both ways in which os_linux.c looks at a listener call `between_looks` first: what happens then, the look must not
+ * miss. */
 static void (*between_looks)(void);
 
 static FILE *open_table(const char *path, const char *mode)
@@ -20,7 +21,7 @@ static int ask_socket(int fd, int level, int name, void *value, socklen_t *len)
 }
 
 #include "base/os.c"
-#define fopen open_table
+#define fopen      open_table
 #define getsockopt ask_socket
 #include "base/os_linux.c"
 #undef fopen
@@ -476,7 +477,8 @@ static void test_a_subreaper_gets_its_orphans(void)
     ok_eq(child_code(adopt_orphan, NULL), 42);
 }
 
-/* The child's parent ends after the child has asked for the signal: the signal ends the child, seen as the end of the pipe. */
+/* The child's parent ends after the child has asked for the signal: the signal ends the child, seen as the end of
+ * the pipe. */
 static void test_a_parents_death_is_signalled(void)
 {
     int ends[2];
@@ -618,7 +620,8 @@ static void ask_at_the_moment(void)
         wait_readable(moment.listen_fd);
 }
 
-/* A connection leaves the table of those held back when it joins the queue. Between two looks it must not be in neither. */
+/* A connection leaves the table of those held back when it joins the queue. Between two looks it must not be in
+ * neither. */
 static void test_a_connection_that_asks_between_two_looks_is_seen(void)
 {
     struct sockaddr_in address;
@@ -680,7 +683,8 @@ static void close_standard_streams(void)
 static bool are_filled(void)
 {
     for (int fd = 0; fd <= 2; fd++)
-        if (!is_null_device(fd) || (fcntl(fd, F_GETFD) & FD_CLOEXEC)) /* programs the application starts have them too */
+        /* programs the application starts have them too */
+        if (!is_null_device(fd) || (fcntl(fd, F_GETFD) & FD_CLOEXEC))
             return false;
     return true;
 }

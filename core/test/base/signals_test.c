@@ -264,9 +264,19 @@ static void test_numbers_and_names(void)
     static const struct {
         const char *text;
         int number;
-    } cases[] = {{"TERM", SIGTERM}, {"SIGTERM", SIGTERM}, {"15", 15},      {"64", 64}, {"65", 0},
-                 {"0", 0},          {"15x", 0},           {"term", 0},     {"-1", 0},  {"", 0},
-                 {"NONE", 0},       {"SIG", 0},           {"99999999999999999999", 0}};
+    } cases[] = {{"TERM", SIGTERM},
+                 {"SIGTERM", SIGTERM},
+                 {"15", 15},
+                 {"64", 64},
+                 {"65", 0},
+                 {"0", 0},
+                 {"15x", 0},
+                 {"term", 0},
+                 {"-1", 0},
+                 {"", 0},
+                 {"NONE", 0},
+                 {"SIG", 0},
+                 {"99999999999999999999", 0}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         ok_named(oribi_signal_number(cases[i].text) == cases[i].number, "signal \"%s\"", cases[i].text);
 }

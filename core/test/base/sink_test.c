@@ -105,8 +105,8 @@ static int write_lines(void *data)
     return 0;
 }
 
-/* Four processes write into a pipe whose reader reads for a while and then never again: the last room is taken by one, and the others do not wait. Lines of up to
- * PIPE_BUF bytes stay whole. */
+/* Four processes write into a pipe whose reader reads for a while and then never again: the last room is taken by
+ * one, and the others do not wait. Lines of up to PIPE_BUF bytes stay whole. */
 static int share_pipe(void *data)
 {
     struct crowd *crowd = data;
@@ -161,7 +161,8 @@ static int open_as_another_user(void *data)
     return fill(&sink, 100) > 0 ? 0 : 2;
 }
 
-/* A pipe that root has made for a program that runs as somebody else (runit, supervisord, sudo): it cannot be opened again. */
+/* A pipe that root has made for a program that runs as somebody else (runit, supervisord, sudo): it cannot be opened
+ * again. */
 static void test_a_pipe_of_another_user(void)
 {
     int ends[2];

@@ -3,7 +3,7 @@
 
 #include "tap.h"
 
-static char error[ORIBI_OPTIONS_ERROR_CAP];
+static char error[ORIBI_ERROR_TEXT_CAP];
 
 static void test_spellings_of_one_address_are_equal(void)
 {
@@ -162,7 +162,7 @@ static void test_an_endless_address_fits_its_error(void)
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     ok_eq(oribi_address_parse(text, &address, error), ORIBI_EINVAL);
-    ok(strlen(error) < ORIBI_OPTIONS_ERROR_CAP);
+    ok(strlen(error) < ORIBI_ERROR_TEXT_CAP);
     text[0] = '/';
     ok_eq(oribi_address_parse(text, &address, error), ORIBI_EINVAL);
 }

@@ -4,7 +4,7 @@
 #include "child.h"
 #include "tap.h"
 
-static char error[ORIBI_OPTIONS_ERROR_CAP];
+static char error[ORIBI_ERROR_TEXT_CAP];
 static struct oribi_inherited inherited;
 
 static void clear_environment(void)

@@ -1,5 +1,6 @@
-/* Every limit and time-out of the options table, at its value and one beyond, set by its name as a user sets it. An option in these groups without a case here fails:
- * the limits that doc/options.md promises are those that are enforced. */
+/* Every limit and time-out of the options table, at its value and one beyond, set by its name as a user sets it. An
+ * option in these groups without a case here fails: the limits that doc/options.md promises are those that are
+ * enforced. */
 #include "worker/overload.c"
 
 #include "worker/client.h"
@@ -287,7 +288,7 @@ static const struct limit_case *case_of(const char *name)
 static bool is_served(const struct limit_case *one, bool beyond)
 {
     struct site site;
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     site_init(&site);
     ok_eq(oribi_options_set(&site.options, one->name, one->value, error), 0);
     if (one->also[0])

@@ -9,7 +9,7 @@
 #include <poll.h>
 #include <sys/wait.h>
 
-static char error[ORIBI_OPTIONS_ERROR_CAP];
+static char error[ORIBI_ERROR_TEXT_CAP];
 static char dir[] = "/tmp/oribi-listen-XXXXXX";
 static struct oribi_listeners listeners;
 
@@ -336,7 +336,7 @@ static void test_unix_sockets_are_described_and_removed_by_their_owner(void)
 static void test_a_live_socket_is_in_use(void)
 {
     struct oribi_listeners second = {0};
-    char expected[ORIBI_OPTIONS_ERROR_CAP];
+    char expected[ORIBI_ERROR_TEXT_CAP];
     ok_eq(OPEN(&listeners, in_dir("live")), 0);
     snprintf(expected, sizeof(expected), "cannot listen on unix://%s: address already in use", in_dir("live"));
     ok_eq(OPEN(&second, in_dir("live")), ORIBI_EINVAL);
@@ -351,7 +351,7 @@ static void test_a_live_socket_is_in_use(void)
 
 static void test_a_file_that_is_no_socket_stays(void)
 {
-    char expected[ORIBI_OPTIONS_ERROR_CAP];
+    char expected[ORIBI_ERROR_TEXT_CAP];
     int fd = open(in_dir("file"), O_CREAT | O_WRONLY, 0600);
     ok_eq(write(fd, "mine", 4), 4);
     close(fd);

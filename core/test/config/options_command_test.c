@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static char error[ORIBI_OPTIONS_ERROR_CAP];
+static char error[ORIBI_ERROR_TEXT_CAP];
 
 /* Parses a command line given as separate words. */
 #define PARSE(options, ...)                                                                                            \

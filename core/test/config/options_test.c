@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static char error[ORIBI_OPTIONS_ERROR_CAP];
+static char error[ORIBI_ERROR_TEXT_CAP];
 static char shown[4096];
 
 /* Value of an option as text. */

@@ -62,7 +62,7 @@ static void test_help_has_every_option_of_its_language(void)
 
 static void test_print_config_shows_what_is_set(void)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_buf buf = {0};
     struct oribi_options options;
     oribi_options_init(&options);
@@ -82,7 +82,8 @@ static void test_print_config_shows_what_is_set(void)
     oribi_options_deinit(&options);
 }
 
-/* The page beside the core in the source tree; a packaged core has none. Runs from the top of the tree or from core/. */
+/* The page beside the core in the source tree; a packaged core has none. Runs from the top of the tree or from
+ * core/. */
 static char *read_page(void)
 {
     static const char *const places[] = {"doc/options.md", "../doc/options.md"};

@@ -3,7 +3,7 @@
 #include "tap.h"
 
 static struct oribi_trust trust;
-static char error[ORIBI_OPTIONS_ERROR_CAP];
+static char error[ORIBI_ERROR_TEXT_CAP];
 
 static int set(const char *text)
 {

@@ -192,7 +192,8 @@ static void test_a_batch_is_full_at_its_limit(void)
     ok_eq(oribi_body_append(&body, text + 1000, 1, 0, 1000), 0);
     ok_eq(writes, 1);
     ok(file_holds_pattern(body.fd, 1000));
-    ok_eq(oribi_body_append(&body, text + 1001, 9, 0, 0), 0); /* no memory any more: both at once, and it is given back */
+    /* no memory any more: both at once, and it is given back */
+    ok_eq(oribi_body_append(&body, text + 1001, 9, 0, 0), 0);
     ok_eq(body.memory.cap, 0);
     ok(file_holds_pattern(body.fd, 1010));
     ok_eq(oribi_body_finish(&body), 0);

@@ -1,4 +1,5 @@
-/* Readiness sources: every test runs once for each of them, because nothing above the loop may notice which one it has. */
+/* Readiness sources: every test runs once for each of them, because nothing above the loop may notice which one it
+ * has. */
 #include "event/loop.c"
 
 #include "oribi/base/os.h"
@@ -77,7 +78,8 @@ static void test_readiness_is_remembered_until_the_owner_clears_it(void)
     oribi_loop_destroy(loop);
 }
 
-/* Bytes that come while nobody is interested are not lost: either the bit is remembered, or the source tells after the interest is back. */
+/* Bytes that come while nobody is interested are not lost: either the bit is remembered, or the source tells after
+ * the interest is back. */
 static void test_no_wakeup_is_lost_while_interest_is_off(void)
 {
     struct oribi_loop *loop = open_loop();
@@ -127,7 +129,8 @@ static void test_room_to_write_is_told_after_a_full_socket_drains(void)
     oribi_loop_destroy(loop);
 }
 
-/* A unix socket tells its epoll of room whenever the peer has read: nobody must be woken by that who has nothing to write. */
+/* A unix socket tells its epoll of room whenever the peer has read: nobody must be woken by that who has nothing to
+ * write. */
 static void test_a_peer_that_reads_wakes_only_who_wants_to_write(void)
 {
 #ifdef __linux__
@@ -254,7 +257,8 @@ static void test_listener_is_reported_as_long_as_connections_wait_also_after_rot
     oribi_loop_destroy(loop);
 }
 
-/* Two loops sleep on one listener, as two workers do: one connection wakes one of them (epoll only: poll(2) wakes all). */
+/* Two loops sleep on one listener, as two workers do: one connection wakes one of them (epoll only: poll(2) wakes
+ * all). */
 static void test_one_connection_wakes_one_exclusive_sleeper(void)
 {
     if (source != ORIBI_LOOP_EPOLL)
@@ -292,7 +296,8 @@ static void test_one_connection_wakes_one_exclusive_sleeper(void)
     int client = connect_to(&address);
     ok_eq(read(report[0], seen + 2, 1), 1);
     ok_eq(seen[2], 'w');
-    /* The other one is asleep or, if it had not yet fallen asleep, saw the listener too: which is no wake-up. Ask it to end. */
+    /* The other one is asleep or, if it had not yet fallen asleep, saw the listener too: which is no wake-up. Ask it
+     * to end. */
     oribi_os_close(go[1]);
     ok_eq(read(report[0], seen + 3, 1), 1);
     for (int i = 0; i < 2; i++) {
@@ -308,7 +313,8 @@ static void test_one_connection_wakes_one_exclusive_sleeper(void)
 
 enum { MANY = ORIBI_LOOP_EVENTS_MAX + 44 };
 
-/* More ready descriptors than one batch holds: each is told of within a few polls, and none twice before another had its turn. */
+/* More ready descriptors than one batch holds: each is told of within a few polls, and none twice before another had
+ * its turn. */
 static void test_more_descriptors_than_one_batch(void)
 {
     struct oribi_loop *loop = open_loop();

@@ -1,4 +1,5 @@
-/* Queued output through a socket that takes little at a time: nothing lost, nothing out of order, nothing kept longer than needed. */
+/* Queued output through a socket that takes little at a time: nothing lost, nothing out of order, nothing kept
+ * longer than needed. */
 #include "event/out.c"
 
 #include "tap.h"
@@ -200,7 +201,8 @@ static void test_a_stream_that_never_drains_keeps_little_memory(void)
     end(out);
 }
 
-/* A reader that stops short of the end has us hold the whole buffer: what counts is what the heap has given, not what is left to send. */
+/* A reader that stops short of the end has us hold the whole buffer: what counts is what the heap has given, not
+ * what is left to send. */
 static void test_memory_counts_until_it_is_given_back(void)
 {
     begin();
@@ -252,7 +254,8 @@ static void test_a_file_that_comes_up_short_is_an_error(void)
     end(out);
 }
 
-/* /dev/null takes whatever it is given, as a peer does who reads faster than we send: nothing but our own bound ends a call. */
+/* /dev/null takes whatever it is given, as a peer does who reads faster than we send: nothing but our own bound ends
+ * a call. */
 static void test_nobody_takes_more_than_a_turn(void)
 {
     begin();

@@ -1,4 +1,5 @@
-/* The reactor and its connections without a server above: what needs several requests in the application's hands at once, or a look inside. */
+/* The reactor and its connections without a server above: what needs several requests in the application's hands at
+ * once, or a look inside. */
 #include "event/reactor.c"
 
 #include "base/clock_ahead.h"
@@ -124,7 +125,8 @@ static void test_an_idle_connection_is_small_and_holds_nothing(void)
     end();
 }
 
-/* While one call is in the application's hands, another turn may run (threads): the room to write that it reports must not be forgotten. */
+/* While one call is in the application's hands, another turn may run (threads): the room to write that it reports
+ * must not be forgotten. */
 static void test_room_told_during_a_call_is_used_after_it(void)
 {
     begin();
@@ -179,7 +181,8 @@ static void test_bytes_told_during_a_call_are_read_after_it(void)
     end();
 }
 
-/* A connection that is not yet registered has only its first read; what comes between that and the registration must be seen. */
+/* A connection that is not yet registered has only its first read; what comes between that and the registration must
+ * be seen. */
 static void test_bytes_before_the_registration_are_seen(void)
 {
     begin();
@@ -233,7 +236,8 @@ static void test_closing_in_every_place_of_the_run_queue(void)
     }
 }
 
-/* A connection that always has more to read gives way: with 8 reads a turn, somebody else's small request is not behind all of its bytes. */
+/* A connection that always has more to read gives way: with 8 reads a turn, somebody else's small request is not
+ * behind all of its bytes. */
 static void test_one_busy_sender_does_not_hold_up_the_turn(void)
 {
     begin();
@@ -259,7 +263,8 @@ static void test_one_busy_sender_does_not_hold_up_the_turn(void)
     end();
 }
 
-/* After a long call more connections than one batch holds have sent in time; none of them may be closed as late before it was looked at. */
+/* After a long call more connections than one batch holds have sent in time; none of them may be closed as late
+ * before it was looked at. */
 static void test_nobody_is_late_before_he_was_heard(void)
 {
     enum { MANY = ORIBI_LOOP_EVENTS_MAX + 44 };
@@ -326,7 +331,8 @@ static void test_close_idle_takes_the_oldest_and_only_the_idle(void)
     end();
 }
 
-/* Connections that are about to be closed as idle, when the loop has told of all it knew: one has a request in the socket, one an empty line, one nothing. */
+/* Connections that are about to be closed as idle, when the loop has told of all it knew: one has a request in the
+ * socket, one an empty line, one nothing. */
 static void open_idle(struct oribi_conn *conns[3], int far[3])
 {
     begin();
@@ -528,7 +534,8 @@ static void test_lingering_takes_so_many_bytes_and_no_more(void)
     end();
 }
 
-/* An event may name a connection that an earlier event of the same turn closed: its memory stays until the turn is over. */
+/* An event may name a connection that an earlier event of the same turn closed: its memory stays until the turn is
+ * over. */
 static void test_closed_twice_in_one_turn_is_closed_once(void)
 {
     begin();
@@ -700,7 +707,8 @@ static void test_batches_leave_half_of_the_memory(void)
     end();
 }
 
-/* What stands behind a chunked body is kept while its request is called: many connections with much of it are memory like any other. */
+/* What stands behind a chunked body is kept while its request is called: many connections with much of it are memory
+ * like any other. */
 static void test_bytes_behind_a_chunked_body_count(void)
 {
     enum { BEHIND = 50000 };

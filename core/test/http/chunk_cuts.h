@@ -58,10 +58,10 @@ __attribute__((unused)) static struct chunk_result chunk_decode(const struct ori
     for (size_t cut = 1; cut <= n && *agreed; cut += stride)
         for (size_t step = 1; step <= whole && *agreed; step += whole > 1 && step == 1 ? whole - 1 : whole) {
             struct chunk_result got = chunk_feed(limits, text, n, cut, step, arena, other);
-            *agreed = got.error == want.error && got.used == want.used && got.body_len == want.body_len
-                      && memcmp(dst, other, got.body_len) == 0
-                      && oribi_slice_equal(oribi_slice(got.trailers.p, got.trailers.len),
-                                           oribi_slice(want.trailers.p, want.trailers.len));
+            *agreed = got.error == want.error && got.used == want.used && got.body_len == want.body_len &&
+                      memcmp(dst, other, got.body_len) == 0 &&
+                      oribi_slice_equal(oribi_slice(got.trailers.p, got.trailers.len),
+                                        oribi_slice(want.trailers.p, want.trailers.len));
             oribi_buf_deinit(&got.trailers);
             if (!*agreed)
                 fprintf(stderr, "# cut at %zu, then %zu: %d after %zu, whole: %d after %zu\n", cut, step, got.error,

@@ -145,8 +145,12 @@ static void test_chunk_heads(void)
     static const struct {
         uint64_t size;
         const char *text;
-    } cases[] = {{1, "1\r\n"},           {15, "f\r\n"},         {16, "10\r\n"},
-                 {0xabcdef, "abcdef\r\n"}, {UINT64_MAX, "ffffffffffffffff\r\n"}, {0x1000, "1000\r\n"}};
+    } cases[] = {{1, "1\r\n"},
+                 {15, "f\r\n"},
+                 {16, "10\r\n"},
+                 {0xabcdef, "abcdef\r\n"},
+                 {UINT64_MAX, "ffffffffffffffff\r\n"},
+                 {0x1000, "1000\r\n"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char dst[ORIBI_CHUNK_HEAD_CAP];
         size_t n = oribi_chunk_head(dst, cases[i].size);

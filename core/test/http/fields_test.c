@@ -29,8 +29,8 @@ static int print_slots(void)
     for (int id = 1; id < ORIBI_FIELD_COUNT; id++) {
         uint32_t slot = field_slot_of(wire_names[id].p, wire_names[id].n);
         if (taken[slot]) {
-            fprintf(stderr, "%s and %s share slot %u: field_slot_of needs other factors\n", ids[taken[slot]],
-                    ids[id], slot);
+            fprintf(stderr, "%s and %s share slot %u: field_slot_of needs other factors\n", ids[taken[slot]], ids[id],
+                    slot);
             return 1;
         }
         taken[slot] = id;

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Where the fault of a refused head is: the byte's offset, -1 when it is no single one. Must be the same in every cut. */
+/* Where the fault of a refused head is: the byte's offset, -1 when it is no single one. Must be the same in every
+ * cut. */
 static ssize_t cuts_fault_at;
 
 /* Feeds the first `cut` bytes, then everything from `step` more at a time. Moves the bytes between calls, as a
@@ -40,20 +41,21 @@ static bool cuts_slices_equal(struct oribi_slice a, struct oribi_slice b)
 /* Everything a caller can see, slices compared by content. */
 __attribute__((unused)) static bool cuts_heads_equal(const struct oribi_head *a, const struct oribi_head *b)
 {
-    if (!cuts_slices_equal(a->method, b->method) || !cuts_slices_equal(a->target, b->target)
-        || !cuts_slices_equal(a->path, b->path) || !cuts_slices_equal(a->query, b->query)
-        || !cuts_slices_equal(a->host, b->host) || !cuts_slices_equal(a->port, b->port))
+    if (!cuts_slices_equal(a->method, b->method) || !cuts_slices_equal(a->target, b->target) ||
+        !cuts_slices_equal(a->path, b->path) || !cuts_slices_equal(a->query, b->query) ||
+        !cuts_slices_equal(a->host, b->host) || !cuts_slices_equal(a->port, b->port))
         return false;
-    if (a->minor != b->minor || a->is_head != b->is_head || a->chunked != b->chunked || a->keep_alive != b->keep_alive
-        || a->expect_continue != b->expect_continue || a->upgrade != b->upgrade || a->has_body != b->has_body
-        || a->content_length != b->content_length || a->dropped_count != b->dropped_count
-        || a->field_count != b->field_count)
+    if (a->minor != b->minor || a->is_head != b->is_head || a->chunked != b->chunked ||
+        a->keep_alive != b->keep_alive || a->expect_continue != b->expect_continue || a->upgrade != b->upgrade ||
+        a->has_body != b->has_body || a->content_length != b->content_length || a->dropped_count != b->dropped_count ||
+        a->field_count != b->field_count)
         return false;
     for (uint32_t i = 0; i < a->field_count; i++) {
         const struct oribi_field *x = &a->fields[i];
         const struct oribi_field *y = &b->fields[i];
-        if (x->id != y->id || !cuts_slices_equal(oribi_slice(x->name, x->name_len), oribi_slice(y->name, y->name_len))
-            || !cuts_slices_equal(oribi_slice(x->value, x->value_len), oribi_slice(y->value, y->value_len)))
+        if (x->id != y->id ||
+            !cuts_slices_equal(oribi_slice(x->name, x->name_len), oribi_slice(y->name, y->name_len)) ||
+            !cuts_slices_equal(oribi_slice(x->value, x->value_len), oribi_slice(y->value, y->value_len)))
             return false;
     }
     return true;

@@ -69,7 +69,8 @@ static void test_the_longest_line(void)
     memset(text + 14, 'x', 92);
     memcpy(text + 106, "\r\n", 3);
     ok_eq(parse(text, 108), ORIBI_EBAD);
-    ok_eq(parse_line_of("PROXY TCP6 ffff:f...f:ffff:ffff:ffff:ffff:ffff:ffff"), ORIBI_AGAIN); /* the end of line decides */
+    /* the end of line decides */
+    ok_eq(parse_line_of("PROXY TCP6 ffff:f...f:ffff:ffff:ffff:ffff:ffff:ffff"), ORIBI_AGAIN);
 }
 
 static void test_what_is_no_line(void)
@@ -128,7 +129,10 @@ static size_t make(char *text, int command, int family, const void *rest, size_t
 }
 
 #define V4 "\x01\x02\x03\x04\x7f\x00\x00\x01\x30\x39\x00\x50"
-#define V6 "\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01" "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01" "\xff\xff\x01\xbb"
+#define V6                                                                                                             \
+    "\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01"                                                                       \
+    "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01"                                                                               \
+    "\xff\xff\x01\xbb"
 
 static void test_binary_headers(void)
 {
@@ -193,7 +197,8 @@ static void test_extensions(void)
 static void test_checksum(void)
 {
     static char text[8192];
-    ok_eq(crc32c((const uint8_t *)"123456789", 9, NULL), 0xe3069283u); /* the check value of CRC-32C, RFC 3720 B.4 uses the same sum */
+    /* the check value of CRC-32C, RFC 3720 B.4 uses the same sum */
+    ok_eq(crc32c((const uint8_t *)"123456789", 9, NULL), 0xe3069283u);
     size_t n = make(text, 0x21, 0x11, V4 "\x03\0\x04\0\0\0\0", 19);
     uint32_t sum = crc32c((const uint8_t *)text, n, NULL);
     for (int i = 0; i < 4; i++)

@@ -7,7 +7,10 @@
 #include "tap.h"
 
 #define DATE "Sun, 06 Nov 1994 08:49:37 GMT"
-#define HEADER(name, value) {name, value, sizeof(name) - 1, sizeof(value) - 1}
+#define HEADER(name, value)                                                                                            \
+    {                                                                                                                  \
+        name, value, sizeof(name) - 1, sizeof(value) - 1                                                               \
+    }
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static char dst[512 * 1024];

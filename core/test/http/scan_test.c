@@ -62,8 +62,8 @@ static bool agrees(const struct oribi_scan *got, const struct oribi_scan *want, 
     size_t want_query;
     uint32_t got_marks[MARKS];
     uint32_t want_marks[MARKS];
-    if (got->token(p, n) != want->token(p, n) || got->host(p, n) != want->host(p, n)
-        || got->text(p, n) != want->text(p, n))
+    if (got->token(p, n) != want->token(p, n) || got->host(p, n) != want->host(p, n) ||
+        got->text(p, n) != want->text(p, n))
         return false;
     if (got->target(p, n, &got_query) != want->target(p, n, &want_query) || got_query != want_query)
         return false;

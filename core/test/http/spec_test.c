@@ -108,9 +108,9 @@ static void check_fields(void)
             continue;
         case_pair(file.lines[i].raw, expected, sizeof(expected), &name, &value);
         const struct oribi_field *field = &head.fields[index++];
-        if (index > head.field_count || !oribi_slice_equal(oribi_slice(field->name, field->name_len), name)
-            || !oribi_slice_equal(oribi_slice(field->value, field->value_len), value)
-            || field->id != oribi_field_find(name.p, name.n)) {
+        if (index > head.field_count || !oribi_slice_equal(oribi_slice(field->name, field->name_len), name) ||
+            !oribi_slice_equal(oribi_slice(field->value, field->value_len), value) ||
+            field->id != oribi_field_find(name.p, name.n)) {
             complain("field");
             diag("field %u: %.*s", index, (int)name.n, name.p);
         }
@@ -182,8 +182,8 @@ static void check_trailers(struct oribi_slice text)
             continue;
         case_pair(file.lines[i].raw, expected, sizeof(expected), &name, &value);
         const struct oribi_field *field = &trailers.fields[index++];
-        if (index > trailers.count || !oribi_slice_equal(oribi_slice(field->name, field->name_len), name)
-            || !oribi_slice_equal(oribi_slice(field->value, field->value_len), value))
+        if (index > trailers.count || !oribi_slice_equal(oribi_slice(field->name, field->name_len), name) ||
+            !oribi_slice_equal(oribi_slice(field->value, field->value_len), value))
             complain("trailer");
     }
     oribi_trailers_release(&trailers);

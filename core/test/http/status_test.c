@@ -47,8 +47,8 @@ static void test_content(void)
 static void test_text(void)
 {
     static const char *const good[] = {"200", "200 OK", " 200", "200\r\n", "200OK", "\t200\tx"};
-    static const char *const bad[] = {"", " ", "2", "20", "20 0", "2000", "200.5",
-                                      "200\x01", "+200", "-200", "OK 200", "2e2"};
+    static const char *const bad[] = {"",      " ",       "2",    "20",   "20 0",   "2000",
+                                      "200.5", "200\x01", "+200", "-200", "OK 200", "2e2"};
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         ok_eq(oribi_status_read(oribi_slice(good[i], strlen(good[i]))), 200);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

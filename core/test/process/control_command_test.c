@@ -3,7 +3,7 @@
 
 #include "tap.h"
 
-static char error[ORIBI_OPTIONS_ERROR_CAP];
+static char error[ORIBI_ERROR_TEXT_CAP];
 static char command[ORIBI_CONTROL_COMMAND_CAP];
 
 #define PARSE(options, ...)                                                                                            \

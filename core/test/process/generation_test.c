@@ -37,7 +37,8 @@ static int ask_quietly(const char *command)
     return ask(command, answer, sizeof(answer));
 }
 
-/* One request to the socket `name`: the generation that answered, 0 when nobody listens, -1 when a connection was taken and not answered. */
+/* One request to the socket `name`: the generation that answered, 0 when nobody listens, -1 when a connection was
+ * taken and not answered. */
 static int request(const char *name)
 {
     struct sockaddr_un where = {.sun_family = AF_UNIX};
@@ -635,7 +636,8 @@ static int connect_control(void)
     return connect(fd, (struct sockaddr *)&where, sizeof(where)) < 0 ? -1 : fd;
 }
 
-/* One too many is refused; the last silent client may have been that one itself, if the place of an earlier question was not free yet. */
+/* One too many is refused; the last silent client may have been that one itself, if the place of an earlier question
+ * was not free yet. */
 static bool full(int *last)
 {
     char answer[64];
@@ -724,7 +726,7 @@ static void test_the_service_manager_is_told(void)
 static void test_a_mold_of_another_layout_says_what_to_do(void)
 {
     struct oribi__handed_down from;
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     (void)setenv("ORIBI_MOLD", "1 2 3 4 5 6 7 8 9,10", 1);
     ok(oribi_mold_inherited());
     ok_eq(oribi__handed_down_read(&from, error), ORIBI_EINVAL);

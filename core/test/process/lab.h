@@ -1,7 +1,9 @@
-/* A language host in C for tests, as host.h and mold.h tell it, and a shared page through which its processes show themselves to the test and
- * the test tells them what to do. The test is a child subreaper, so that it sees whatever its supervisors leave behind.
+/* A language host in C for tests, as host.h and mold.h tell it, and a shared page through which its processes show
+ * themselves to the test and the test tells them what to do. The test is a child subreaper, so that it sees whatever
+ * its supervisors leave behind.
  *
- * A test program calls lab_main() first: in a process that a supervisor started by exec it becomes what it is to be and does not return. */
+ * A test program calls lab_main() first: in a process that a supervisor started by exec it becomes what it is to be
+ * and does not return. */
 #ifndef ORIBI_TEST_LAB_H
 #define ORIBI_TEST_LAB_H
 
@@ -269,7 +271,7 @@ static void read_config(struct oribi_options *options)
 
 static int serve(void)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_options options;
     struct oribi_listeners *listeners = oribi_mem_alloc(1, sizeof(*listeners));
     struct oribi_process *p;

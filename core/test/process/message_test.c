@@ -100,8 +100,8 @@ static void test_a_record_with_two_descriptors_is_refused_and_both_are_closed(vo
     struct iovec vec = {&sent, offsetof(struct oribi_message, text)};
     struct msghdr record = {.msg_iov = &vec, .msg_iovlen = 1, .msg_control = two.room, .msg_controllen = sizeof(two)};
     ok_eq(pipe(fds), 0);
-    *CMSG_FIRSTHDR(&record) = (struct cmsghdr){
-        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(2 * sizeof(int))};
+    *CMSG_FIRSTHDR(&record) =
+        (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(2 * sizeof(int))};
     memcpy(CMSG_DATA(CMSG_FIRSTHDR(&record)), (int[]){fds[0], fds[0]}, 2 * sizeof(int));
     ok(sendmsg(ends[1], &record, 0) > 0);
     vec.iov_len = 0; /* an empty record with descriptors is no end */

@@ -12,7 +12,7 @@
 
 static char dir[64];
 static char path[96];
-static char error[ORIBI_OPTIONS_ERROR_CAP];
+static char error[ORIBI_ERROR_TEXT_CAP];
 
 static void begin(void)
 {
@@ -74,7 +74,7 @@ static void test_of_two_who_find_none_the_first_to_write_has_it(void)
 {
     struct oribi_pid_file first;
     struct oribi_pid_file second;
-    char want[ORIBI_OPTIONS_ERROR_CAP];
+    char want[ORIBI_ERROR_TEXT_CAP];
     begin();
     ok_eq(oribi_pid_file_lock(&first, path, error), 0);
     ok_eq(oribi_pid_file_lock(&second, path, error), 0);
@@ -163,7 +163,7 @@ static const char *text_of(const char *name)
 static void check_refused(const char *words)
 {
     struct oribi_pid_file file;
-    char want[ORIBI_OPTIONS_ERROR_CAP];
+    char want[ORIBI_ERROR_TEXT_CAP];
     (void)snprintf(want, sizeof(want), "pid_file: %s %s", path, words);
     ok_eq(oribi_pid_file_lock(&file, path, error), ORIBI_ESYS);
     is_str(error, want);

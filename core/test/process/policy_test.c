@@ -1,5 +1,6 @@
-/* The supervisor's decisions against a fake clock. A small simulated world answers the actions, so that a test says only what is special
- * about it; the property test lets random things happen to that world and checks what must always hold. */
+/* The supervisor's decisions against a fake clock. A small simulated world answers the actions, so that a test says
+ * only what is special about it; the property test lets random things happen to that world and checks what must
+ * always hold. */
 #include "process/policy.c"
 
 #include "oribi/worker/deadline.h"
@@ -220,7 +221,8 @@ static void settle(void)
                 proc->ready = moved = true;
                 feed((struct oribi_policy_event){
                     .type = ORIBI_EVENT_MOLD_STARTED, .generation = proc->generation, .pid = proc->pid});
-                feed((struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_READY, .pid = proc->pid, .config = w.next_config});
+                feed((struct oribi_policy_event){
+                    .type = ORIBI_EVENT_MOLD_READY, .pid = proc->pid, .config = w.next_config});
             } else if (!proc->is_mold && !proc->ready && w.workers_boot && !proc->kills && !proc->terms) {
                 moved = true;
                 event_forked(proc);
@@ -263,11 +265,11 @@ static void begin(uint32_t workers)
     w.now = 1000000;
     w.molds_load = w.workers_boot = w.workers_obey = w.molds_obey = true;
     struct oribi_policy_config config = {.workers = workers,
-                                             .workers_max = SLOTS / 2,
-                                             .boot_timeout_ms = 60000,
-                                             .shutdown_timeout_ms = 30000,
-                                             .err_respawn_interval_ms = 1000,
-                                             .watch = true};
+                                         .workers_max = SLOTS / 2,
+                                         .boot_timeout_ms = 60000,
+                                         .shutdown_timeout_ms = 30000,
+                                         .err_respawn_interval_ms = 1000,
+                                         .watch = true};
     oribi_policy_init(&w.policy, &config, w.slots, SLOTS);
 }
 
@@ -650,10 +652,10 @@ static void test_no_worker_ever_ready_ends_with_1(void)
         struct proc *proc = worker(0);
         event_forked(proc);
         feed((struct oribi_policy_event){.type = ORIBI_EVENT_WORKER_FAILED,
-                                  .slot = proc->slot,
-                                  .ticket = proc->ticket,
-                                  .pid = proc->pid,
-                                  .text = "no database"});
+                                         .slot = proc->slot,
+                                         .ticket = proc->ticket,
+                                         .pid = proc->pid,
+                                         .text = "no database"});
         event_exit(proc, 1 << 8);
         pass_ms(i == 1 ? 4000 : 0);
     }
@@ -954,7 +956,8 @@ static void test_a_worker_that_drains_is_watched_too(void)
     ok_eq(w.exits, 1);
 }
 
-/* Each look reminds a worker whose call is over its deadline, for it may have no helper; what it does about it is its own affair. */
+/* Each look reminds a worker whose call is over its deadline, for it may have no helper; what it does about it is
+ * its own affair. */
 static void test_an_overdue_worker_is_reminded(void)
 {
     start(2);
@@ -1005,7 +1008,8 @@ static struct proc *mold_of(uint32_t generation)
 
 static void report_mold(struct proc *proc)
 {
-    feed((struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = proc->generation, .pid = proc->pid});
+    feed((struct oribi_policy_event){
+        .type = ORIBI_EVENT_MOLD_STARTED, .generation = proc->generation, .pid = proc->pid});
 }
 
 static void test_reload_replaces_mold_and_workers(void)
@@ -1240,8 +1244,8 @@ static void test_a_mold_of_a_later_generation_is_started_afresh(void)
 
 static void event_measured(struct proc *proc, int64_t bytes)
 {
-    feed(
-        (struct oribi_policy_event){.type = ORIBI_EVENT_MEASURED, .slot = proc->slot, .ticket = proc->ticket, .bytes = bytes});
+    feed((struct oribi_policy_event){
+        .type = ORIBI_EVENT_MEASURED, .slot = proc->slot, .ticket = proc->ticket, .bytes = bytes});
 }
 
 static void test_a_worker_over_memory_max_is_replaced_before_it_goes(void)
@@ -1262,8 +1266,8 @@ static void test_a_worker_over_memory_max_is_replaced_before_it_goes(void)
     ok_eq(oribi_policy_serving(&w.policy), 2);
 }
 
-/* Replacements of the dead come up, those that serve become due for recycling, and then fewer are wanted: they must serve on until others do,
- * but not beside all who come up. */
+/* Replacements of the dead come up, those that serve become due for recycling, and then fewer are wanted: they must
+ * serve on until others do, but not beside all who come up. */
 static void test_fewer_wanted_while_some_come_up_and_the_rest_is_due(void)
 {
     start(4);
@@ -1616,10 +1620,10 @@ static void test_a_patient_one_never_gives_up(void)
     settle();
     for (int i = 0; i < 6; i++) {
         feed((struct oribi_policy_event){.type = ORIBI_EVENT_WORKER_FORKED,
-                                  .slot = worker(0)->slot,
-                                  .ticket = worker(0)->ticket,
-                                  .pid = -1,
-                                  .text = "no memory"});
+                                         .slot = worker(0)->slot,
+                                         .ticket = worker(0)->ticket,
+                                         .pid = -1,
+                                         .text = "no memory"});
         worker(0)->alive = false;
         pass_ms(ORIBI_RESPAWN_DELAY_MS_MAX);
     }
@@ -1679,7 +1683,8 @@ static void random_progress(struct proc *proc)
     }
 }
 
-/* Of an earlier worker of the record. (One that lies about its pid is the shell's affair: it signals nobody but ours.) */
+/* Of an earlier worker of the record. (One that lies about its pid is the shell's affair: it signals nobody but
+ * ours.) */
 static void stale_message(uint32_t slot, uint32_t ticket)
 {
     if (w.policy.records[slot].ticket != ticket)
@@ -1775,8 +1780,8 @@ static void check_bounds(const char **broken)
     uint32_t wanted = w.policy.target > left ? w.policy.target : left;
     if (members > wanted + 2 * oribi__policy_roll_max(&w.policy)) /* one for a roll, one for a trial */
         *broken = "no more workers than wanted and a few beside";
-    if (members > wanted && !w.policy.rolling && !w.policy.reforking && !w.policy.next_generation && !w.policy.config.memory_max &&
-        !w.policy.config.age_max_ms)
+    if (members > wanted && !w.policy.rolling && !w.policy.reforking && !w.policy.next_generation &&
+        !w.policy.config.memory_max && !w.policy.config.age_max_ms)
         *broken = "no more workers than wanted";
     if (oribi_policy_alive(&w.policy) > SLOTS)
         *broken = "no more processes than places";

@@ -1,5 +1,5 @@
-/* The supervisor as a library: options, what signals mean, and managers with real workers. A manager is a child of the test, and whatever it
- * leaves behind becomes the test's child too. */
+/* The supervisor as a library: options, what signals mean, and managers with real workers. A manager is a child of
+ * the test, and whatever it leaves behind becomes the test's child too. */
 #include "process/prefork.c"
 
 #include "lab.h"
@@ -13,7 +13,7 @@
 static void test_defaults_are_a_librarys_and_what_the_program_says_stands(void)
 {
     struct oribi_options options;
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     oribi_options_init(&options);
     ok_eq(oribi_prefork_set(&options, "shutdown_timeout", "3s", error), 0);
     oribi_prefork_defaults(&options);
@@ -25,7 +25,7 @@ static void test_defaults_are_a_librarys_and_what_the_program_says_stands(void)
 static void test_names_are_those_of_a_library(void)
 {
     struct oribi_options options;
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     oribi_options_init(&options);
     options.lang = ORIBI_LANG_PERL;
     ok_eq(oribi_prefork_set(&options, "max_workers", "3", error), 0);
@@ -45,7 +45,7 @@ static void test_traps_up_to_the_most(void)
 {
     static const int never[] = {0, -1, SIGKILL, SIGSTOP, SIGCHLD, SIGPIPE, SIGXFSZ};
     struct oribi_prefork prefork = {.trap_count = 0};
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
         ok(oribi_prefork_trap(&prefork, never[i], 0, 0, error) < 0);
     ok_eq(oribi_prefork_trap(&prefork, SIGTERM, SIGTERM, 0, error), 0);
@@ -134,7 +134,8 @@ static void test_wishes_of_clients_are_signals(void)
     ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_PAUSE && supervisor->trapped == SIGTERM);
     supervisor = fake(usual, 2);
     event.type = ORIBI_EVENT_STOP_NOW;
-    ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_STOP_NOW && supervisor->reraise == SIGINT);
+    ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_STOP_NOW &&
+       supervisor->reraise == SIGINT);
     event.type = ORIBI_EVENT_UPGRADE;
     ok(!oribi__prefork_command(supervisor, &event));
     event.type = ORIBI_EVENT_RELOAD;
@@ -213,7 +214,7 @@ static int run_until_trapped(struct oribi_process *p)
 /* USR2 starts again, TERM ends it. The workers' number is shown as `reopened` at each of them. */
 static void manage(struct oribi_options *options)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_prefork prefork = {.trap_count = 0};
     if (oribi_prefork_trap(&prefork, SIGTERM, SIGTERM, 0, error) < 0 ||
         oribi_prefork_trap(&prefork, SIGUSR2, 0, 0, error) < 0)
@@ -240,7 +241,7 @@ static void manage(struct oribi_options *options)
 
 static pid_t start_manager(const char *const *settings)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     fflush(stdout);
     pid_t pid = fork();
     if (pid > 0)
@@ -323,7 +324,8 @@ static void test_workers_leave_when_the_manager_is_killed(void)
     until(alone());
 }
 
-/* One failure after the other, before the supervisor has slept: each of them is heard of, or its worker would never come. */
+/* One failure after the other, before the supervisor has slept: each of them is heard of, or its worker would never
+ * come. */
 static void test_every_fork_that_fails_is_tried_again(void)
 {
     static const char *const settings[] = {"max_workers", "3", "boot_timeout", "0", "err_respawn_interval", "0", NULL};

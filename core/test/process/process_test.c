@@ -31,7 +31,8 @@ static struct {
     char lines[LINES][LINE_CAP];
 } * shared;
 
-static const char *trouble; /* "load", "open", "after_fork": what fails; "refork": the first worker is to become a mold */
+static const char
+    *trouble; /* "load", "open", "after_fork": what fails; "refork": the first worker is to become a mold */
 static char steps[LINE_CAP];
 
 static void note(const char *what, const char *detail)
@@ -154,7 +155,7 @@ static _Noreturn void drive(struct oribi_process *p)
 
 static struct oribi_process *create(bool preload, bool daemonize)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_options *options = oribi_mem_alloc(1, sizeof(*options));
     struct oribi_process *p;
     int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);

@@ -1,4 +1,5 @@
-/* Supervisor, mold and workers as real processes: start, death, stop, signals, pid file, daemon. At the end of every test nothing is left. */
+/* Supervisor, mold and workers as real processes: start, death, stop, signals, pid file, daemon. At the end of every
+ * test nothing is left. */
 #include "process/supervisor.c"
 
 #include "lab.h"

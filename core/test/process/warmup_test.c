@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static char error[ORIBI_OPTIONS_ERROR_CAP];
+static char error[ORIBI_ERROR_TEXT_CAP];
 static char seen[4096];
 static int failing_call; /* answered with 500; 0: none */
 static int calls;

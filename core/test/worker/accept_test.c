@@ -1,4 +1,5 @@
-/* Whom a worker lets in, and when: descriptors out, siblings, rotation. connections_max has a test of its own (room_test.c). */
+/* Whom a worker lets in, and when: descriptors out, siblings, rotation. connections_max has a test of its own
+ * (room_test.c). */
 #include "worker/accept.c"
 
 #include "child.h"
@@ -31,7 +32,8 @@ static int run_out_of_descriptors(void *data)
     if (!site.worker->listeners_open && oribi_loop_poll(site.worker->reactor.loop, 0, events, 8) > 0)
         return 5; /* the waiting listener must not keep us awake */
     int64_t start = real_ms();
-    /* Each pause closes connections on which nothing has begun, so in the end everybody who asks is answered or closed. */
+    /* Each pause closes connections on which nothing has begun, so in the end everybody who asks is answered or
+     * closed. */
     for (int i = 0; i < 20; i++) {
         (void)client_send(&site, clients[i], GET("/hello"));
         if (!pump_until(&site, clients[i]->got_len > 0 || clients[i]->eof || clients[i]->error))

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-static char error[ORIBI_OPTIONS_ERROR_CAP];
+static char error[ORIBI_ERROR_TEXT_CAP];
 static char dir[] = "/tmp/oribi-access-XXXXXX";
 static char content[1 << 20];
 static struct oribi_head head;
@@ -277,7 +277,8 @@ static void test_a_rotated_log_continues_in_the_new_file(void)
     struct oribi_access_entry entry = entry_for("/before", NULL, NULL);
     if (chdir(dir) < 0)
         exit(2);
-    ok_eq(oribi_access_log_open("rel.log", "common", NULL, &log, error), 0); /* stays there whatever the directory becomes */
+    /* stays there whatever the directory becomes */
+    ok_eq(oribi_access_log_open("rel.log", "common", NULL, &log, error), 0);
     if (chdir("/") < 0)
         exit(2);
     oribi_access_log_add(log, &entry);

@@ -1,5 +1,6 @@
-/* What a request costs in system calls and allocations, counted and not timed: a worker process is traced (ptrace) while a client process sends kept-alive
- * requests. And what happens when an allocation fails: each one of a few scenarios in turn. */
+/* What a request costs in system calls and allocations, counted and not timed: a worker process is traced (ptrace)
+ * while a client process sends kept-alive requests. And what happens when an allocation fails: each one of a few
+ * scenarios in turn. */
 #include "base/mem_counted.h"
 
 #include "child.h"
@@ -88,7 +89,8 @@ static int send_requests(const struct site *site, const char *request)
 
 static uint32_t calls_of[SYSCALLS_MAX];
 
-/* Follows `pid` to its end and counts its system calls between two marks. Returns its exit status, -1 when tracing is not allowed. */
+/* Follows `pid` to its end and counts its system calls between two marks. Returns its exit status, -1 when tracing
+ * is not allowed. */
 static int trace(pid_t pid)
 {
     int status;
@@ -120,7 +122,7 @@ static int count_calls(const char *request, int *allocated)
     site_init(&site);
     site.options.keepalive_requests_max = 0;
     memset(calls_of, 0, sizeof(calls_of));
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     char bind_text[160] = "tcp://127.0.0.1:0";
     if (over_unix) {
         (void)snprintf(unix_path, sizeof(unix_path), "/tmp/oribi-test-%d.sock", (int)getpid());
@@ -265,7 +267,8 @@ static void streaming_or_not(struct oribi_req *req)
     (void)oribi_reply_end(req);
 }
 
-/* Everything that asks for memory of a size that a peer chooses, one after another on connections of their own. True when all was answered. */
+/* Everything that asks for memory of a size that a peer chooses, one after another on connections of their own. True
+ * when all was answered. */
 static bool live_through(struct site *site)
 {
     static const char *const requests[] = {

@@ -1,4 +1,5 @@
-/* What a worker keeps for all its connections: buffers_memory_max, then files; buffers_file_max, then no more. At the limit and one byte more. */
+/* What a worker keeps for all its connections: buffers_memory_max, then files; buffers_file_max, then no more. At
+ * the limit and one byte more. */
 #include "worker/overload.c"
 
 #include "worker/client.h"

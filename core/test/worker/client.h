@@ -1,5 +1,6 @@
-/* A worker and its clients in one process and one thread, so that a test decides what happens when: pump() gives the worker a turn, answers what
- * it threads out, and lets the clients read. Nothing sleeps; pump_until() waits for a condition with a deadline.
+/* A worker and its clients in one process and one thread, so that a test decides what happens when: pump() gives the
+ * worker a turn, answers what it threads out, and lets the clients read. Nothing sleeps; pump_until() waits for a
+ * condition with a deadline.
  *
  *     static void test_...(void)
  *     {
@@ -70,13 +71,14 @@ __attribute__((unused)) static void site_init(struct site *site)
     memset(site, 0, sizeof(*site));
     site->life_fd = -1;
     oribi_options_init(&site->options);
-    site->options.helper = false; /* helper_test.c has it; elsewhere a long call, on a busy machine, must not bring in a second thread */
+    /* helper_test.c has it; elsewhere a long call, on a busy machine, must not bring in a second thread */
+    site->options.helper = false;
     site->options.access_log = NULL;
 }
 
 __attribute__((unused)) static void site_open(struct site *site, void (*app)(struct oribi_req *req))
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP] = "";
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
     char bind_text[160] = "tcp://127.0.0.1:0";
     site->app = app;
     if (over_unix) {
@@ -494,7 +496,8 @@ __attribute__((unused)) static void reply_parts(struct oribi_req *req, size_t co
     (void)oribi_reply(req, 200, &text_type, 1, parts, count);
 }
 
-/* /hello, /echo and /place (the body back), /path (the target back), /big/N (N bytes, freed at once), /parts/N (as N pieces), /status/N. */
+/* /hello, /echo and /place (the body back), /path (the target back), /big/N (N bytes, freed at once), /parts/N (as N
+ * pieces), /status/N. */
 __attribute__((unused)) static void route(struct oribi_req *req)
 {
     long n;

@@ -1,4 +1,5 @@
-/* Calls over their deadline: worker processes with the helper and without, a runtime that listens, one that hangs, one that takes no signals. */
+/* Calls over their deadline: worker processes with the helper and without, a runtime that listens, one that hangs,
+ * one that takes no signals. */
 #include "worker/deadline.c"
 
 #include "worker/talk.h"
@@ -18,7 +19,8 @@ struct world {
 
 /* ---- the worker process ---- */
 
-/* Code that never returns to its runtime. ThreadSanitizer holds signals back until the thread calls the C library, so there it does. */
+/* Code that never returns to its runtime. ThreadSanitizer holds signals back until the thread calls the C library,
+ * so there it does. */
 static void hang(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -100,7 +102,8 @@ static size_t show_frames(void *self, uint32_t thread, bool own_thread, char *ds
 {
     if (reads_what_is_not_there)
         (void)raise(SIGSEGV);
-    return (size_t)snprintf(dst, cap, "app.x:7: in hang of thread %u, %s\n", thread, own_thread ? "stopped" : "running");
+    return (size_t)snprintf(dst, cap, "app.x:7: in hang of thread %u, %s\n", thread,
+                            own_thread ? "stopped" : "running");
 }
 
 static void block_signals(void)
@@ -464,8 +467,8 @@ static void test_a_begun_answer_is_cut(void)
     world_close(&world);
 }
 
-/* Suspended, frozen or stopped: the call has not run either. The helper looks again when all go on, and whoever is looked at first must not
- * be found minutes late. */
+/* Suspended, frozen or stopped: the call has not run either. The helper looks again when all go on, and whoever is
+ * looked at first must not be found minutes late. */
 static void test_a_machine_that_stood_still_is_forgiven(void)
 {
     const int64_t second = 1000000;

@@ -1,4 +1,5 @@
-/* Who a request comes from: the connection, a PROXY header, a trusted peer's words. Over sockets, with a real worker. */
+/* Who a request comes from: the connection, a PROXY header, a trusted peer's words. Over sockets, with a real
+ * worker. */
 #include "worker/forwarded.c"
 
 #include "worker/client.h"
@@ -23,7 +24,7 @@ static void tell(struct oribi_req *req)
 
 static void open_with(struct site *site, const char *trusted, bool proxy)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     site_init(site);
     if (trusted)
         ok_eq(oribi_options_set(&site->options, "trusted_proxies", trusted, error), 0);
@@ -162,7 +163,7 @@ static void test_a_health_check_of_the_proxy(void)
 static void test_half_a_proxy_header_has_its_time(void)
 {
     struct site site;
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     site_init(&site);
     (void)oribi_options_set(&site.options, "trusted_proxies", "127.0.0.1,unix", error);
     site.options.proxy_protocol = true;

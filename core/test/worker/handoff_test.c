@@ -1,5 +1,5 @@
-/* The queue of connections between workers: messages, then two workers in one process passing requests to and fro, then processes that die at
- * every step. ORIBI_SOAK=1 makes a million hand-offs of the hundred thousand. */
+/* The queue of connections between workers: messages, then two workers in one process passing requests to and fro,
+ * then processes that die at every step. ORIBI_SOAK=1 makes a million hand-offs of the hundred thousand. */
 #define ORIBI_FAULTS 1
 #include "worker/handoff.c"
 
@@ -312,7 +312,8 @@ static void test_nothing_is_passed_to_busy_siblings_or_for_fast_calls(void)
     two_close(&two);
 }
 
-/* Short calls: not for the call's sake, but who holds more connections than the others lets one go at a time, and not with every request. */
+/* Short calls: not for the call's sake, but who holds more connections than the others lets one go at a time, and
+ * not with every request. */
 static void test_connections_of_short_calls_even_out(void)
 {
     struct two two;
@@ -384,8 +385,7 @@ static void test_bodies_move_with_their_requests(void)
                  "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nhe\r\n"
                  "3\r\nllo\r\n0\r\n\r\n");
     check_moved(text, (size_t)n, "hello", true);
-    n = snprintf(text, sizeof(text),
-                 "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+    n = snprintf(text, sizeof(text), "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
     check_moved(text, (size_t)n, "", true);
 }
 
@@ -585,7 +585,8 @@ static _Noreturn void worker_main(struct world *world, int index, const char *po
     if (!listens)
         oribi__listener_watches_close(w), w->listener_watch_count = 0;
     else
-        oribi__handoff_watch(w, false); /* it would be free to take its own message back, and often the first to do so */
+        /* it would be free to take its own message back, and often the first to do so */
+        oribi__handoff_watch(w, false);
     for (;;) {
         w->call_us_average = 10000;
         struct oribi_req *req = oribi_worker_take(w);

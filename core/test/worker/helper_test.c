@@ -1,5 +1,5 @@
-/* The helper thread: a worker runs in a thread of its own with an application of scripted durations, the test is its clients. Run it under
- * ThreadSanitizer too (make tsan). */
+/* The helper thread: a worker runs in a thread of its own with an application of scripted durations, the test is its
+ * clients. Run it under ThreadSanitizer too (make tsan). */
 #include "worker/helper.c"
 
 #include "worker/talk.h"
@@ -192,8 +192,8 @@ static void test_fast_calls_need_no_thread_and_no_context_switch(void)
         for (int k = 0; k < REQUESTS; k++)
             ok_eq(say(c[i], GET("/hello")), 1);
     }
-    /* In this thread, with everything there to be read: the worker has no reason to sleep. By a clock that stands still, or a call in which the machine
-     * did something else would be a long one. */
+    /* In this thread, with everything there to be read: the worker has no reason to sleep. By a clock that stands
+     * still, or a call in which the machine did something else would be a long one. */
     struct oribi_worker *w = stage.site.worker;
     uint32_t served = 0;
     struct rusage before;
@@ -251,7 +251,8 @@ static void test_it_parks_when_calls_are_fast_again(void)
     stage_close(&stage);
 }
 
-/* Long calls among fast ones: parked or not there yet, the helper is called when the next call begins, because that may be such a one. */
+/* Long calls among fast ones: parked or not there yet, the helper is called when the next call begins, because that
+ * may be such a one. */
 static void test_long_calls_among_fast_ones_are_expected(void)
 {
     struct stage stage;
@@ -444,7 +445,8 @@ static void test_complete_requests_go_to_a_sibling_that_becomes_idle(void)
     struct client *held = hold(&stage);
     ok(say(c, "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"));
     ok(wait_for(atomic_load(&slots[0].queue_len) == 1));
-    ok(wait_for(atomic_load(&slots[0].idle_waiters) == 1)); /* it has nobody to give to, and does not look all the time */
+    /* it has nobody to give to, and does not look all the time */
+    ok(wait_for(atomic_load(&slots[0].idle_waiters) == 1));
     atomic_store(&slots[1].state, ORIBI_SLOT_IDLE);
     uint32_t wake = atomic_load(&slots[0].idle_waiters_wake);
     ok(wait_for((oribi__idle_waiter_wake(stage.site.worker), atomic_load(&slots[0].passed_count) == 1)));

@@ -200,7 +200,7 @@ static void test_a_client_that_has_gone_is_not_called_for(void)
 
 static void test_a_dropped_request_is_logged_as_499(void)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     char path[64];
     char text[4096] = "";
     struct site site;

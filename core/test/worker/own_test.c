@@ -96,7 +96,9 @@ static void test_a_worker_ends_without_any_of_its_descriptors(void)
                          "%s: item %u: exit code %d: %s", where_name, count, code, logged);
         }
         ok_eq(code, 100);
-        ok(count >= 6); /* the loop, its wake, the hand-off queue's two ends, a listener, the supervisor's pipe; and the one that is none */
+        /* the loop, its wake, the hand-off queue's two ends, a listener, the supervisor's pipe; and the one that is
+         * none */
+        ok(count >= 6);
     }
 }
 

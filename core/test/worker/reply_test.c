@@ -1,4 +1,5 @@
-/* Whole answers: what goes over the wire for every framing, what the application gets wrong, and readers that take their time. */
+/* Whole answers: what goes over the wire for every framing, what the application gets wrong, and readers that take
+ * their time. */
 #include "worker/reply.c"
 
 #include "worker/client.h"
@@ -286,7 +287,8 @@ static void test_vectors_of_small_and_large_pieces(void)
     site_close(&site);
 }
 
-/* None of them is copied, and with the head before them they are as many as are given to the kernel at once, or one more. */
+/* None of them is copied, and with the head before them they are as many as are given to the kernel at once, or one
+ * more. */
 static void large_vectors(struct oribi_req *req)
 {
     enum { BYTES = 600 };
@@ -326,8 +328,8 @@ static void test_as_many_large_pieces_as_go_at_once(void)
     site_close(&site);
 }
 
-/* The answer is larger than the socket and than the memory allowed: the rest waits in memory and in a file, the application's memory is free at
- * once (route() overwrites it), and a slow reader gets it all. */
+/* The answer is larger than the socket and than the memory allowed: the rest waits in memory and in a file, the
+ * application's memory is free at once (route() overwrites it), and a slow reader gets it all. */
 static void test_a_slow_reader_gets_a_large_answer(void)
 {
     static const int64_t memory[] = {100 << 20, 1 << 20, 0};

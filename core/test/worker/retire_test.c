@@ -1,4 +1,5 @@
-/* A worker that ends with the call that it is in (oribi_worker_retire): it begins nothing more, and what it holds goes to another. */
+/* A worker that ends with the call that it is in (oribi_worker_retire): it begins nothing more, and what it holds
+ * goes to another. */
 #include "worker/placement.c"
 
 #include "worker/two.h"
@@ -21,8 +22,8 @@ static void turn_retired(struct two *two)
     two->site.app = route;
 }
 
-/* All that a worker can hold: the call, what is pipelined behind it, queued requests, kept and new connections, half a head. The sibling is there already, or
- * comes when the worker has gone. */
+/* All that a worker can hold: the call, what is pipelined behind it, queued requests, kept and new connections, half
+ * a head. The sibling is there already, or comes when the worker has gone. */
 static void check_retire(uint32_t sibling_state)
 {
     enum { CALLED, QUEUED, CHUNKED, LARGE, KEPT, HALF, COUNT };

@@ -15,7 +15,8 @@ static void full_init(struct site *site)
     site_open(site, route);
 }
 
-/* A connection that the worker knows, after it has sent this; the clock goes on, so that each has rested for longer than the next. */
+/* A connection that the worker knows, after it has sent this; the clock goes on, so that each has rested for longer
+ * than the next. */
 static struct client *rest_after(struct site *site, const char *text)
 {
     uint64_t before = atomic_load(&site->slot.connection_count);

@@ -1,4 +1,5 @@
-/* A worker that runs out of descriptors: what is in the hand-off queue stays there for others, newcomers are left to them, and nothing is lost in silence. */
+/* A worker that runs out of descriptors: what is in the hand-off queue stays there for others, newcomers are left to
+ * them, and nothing is lost in silence. */
 #include "worker/placement.c"
 
 #include "worker/two.h"
@@ -69,7 +70,8 @@ static void test_what_nobody_takes_comes_back(void)
     two_close(&two);
 }
 
-/* Another thread was faster to the last descriptor: what came without one is counted and logged, and a client whose socket did come hears 503. */
+/* Another thread was faster to the last descriptor: what came without one is counted and logged, and a client whose
+ * socket did come hears 503. */
 static void check_lost(int room, bool answered)
 {
     struct two two;

@@ -193,8 +193,8 @@ static void test_vectors_around_our_own_limit(void)
 
 enum { STREAM_BYTES = 12000000, PIECE = 50000, LEAVE_PENDING = 50000 };
 
-/* A reader in a thread of its own, for applications that wait. It reads whenever the application waits, and otherwise only while more than
- * LEAVE_PENDING bytes are queued: always a little behind. */
+/* A reader in a thread of its own, for applications that wait. It reads whenever the application waits, and
+ * otherwise only while more than LEAVE_PENDING bytes are queued: always a little behind. */
 static pthread_t reader;
 static atomic_bool reader_stops;
 static atomic_bool app_waits;
@@ -253,7 +253,8 @@ static void obedient(struct oribi_req *req)
     ok_eq(oribi_reply_end(req), 0);
 }
 
-/* What overflows memory goes to a file, and with a reader that is always a little behind that file must not grow with the stream. */
+/* What overflows memory goes to a file, and with a reader that is always a little behind that file must not grow
+ * with the stream. */
 static void test_a_stream_waits_for_its_reader(void)
 {
     static const char *const requests[] = {GET("/known"), GET("/unknown")};

@@ -1,5 +1,5 @@
-/* What a test needs beside client.h when its worker runs elsewhere, in a thread or a process: conditions are waited for, answers are read as they
- * come. */
+/* What a test needs beside client.h when its worker runs elsewhere, in a thread or a process: conditions are waited
+ * for, answers are read as they come. */
 #ifndef ORIBI_TEST_SERVER_TALK_H
 #define ORIBI_TEST_SERVER_TALK_H
 

@@ -1,4 +1,5 @@
-/* Several threads that make calls in one worker: an application in C over pthreads, the test is its clients. Run it under ThreadSanitizer too (make tsan). */
+/* Several threads that make calls in one worker: an application in C over pthreads, the test is its clients. Run it
+ * under ThreadSanitizer too (make tsan). */
 #include "worker/threads.c"
 
 #include "oribi/worker/deadline.h"
@@ -16,10 +17,10 @@ struct stage {
 };
 
 static struct stage *on_stage;
-static atomic_int in_call;  /* calls of /hold and /sleep */
-static atomic_int most;     /* … at a time */
-static atomic_int let_go;   /* how many /hold may end */
-static atomic_int told[4];  /* calls of /overdue/N whose thread was told */
+static atomic_int in_call; /* calls of /hold and /sleep */
+static atomic_int most;    /* … at a time */
+static atomic_int let_go;  /* how many /hold may end */
+static atomic_int told[4]; /* calls of /overdue/N whose thread was told */
 static _Thread_local int own_number = -1;
 
 static void enter_call(void)

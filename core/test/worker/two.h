@@ -1,4 +1,5 @@
-/* Two workers in one process with one listener and a pool between them, and the clients; which of them has its turn is the test's choice. */
+/* Two workers in one process with one listener and a pool between them, and the clients; which of them has its turn
+ * is the test's choice. */
 #ifndef ORIBI_TEST_SERVER_TWO_H
 #define ORIBI_TEST_SERVER_TWO_H
 

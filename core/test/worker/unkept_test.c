@@ -1,4 +1,5 @@
-/* What cannot be stored: request bodies are refused before the application sees anything of them, answers break off, and both logs tell the truth. */
+/* What cannot be stored: request bodies are refused before the application sees anything of them, answers break off,
+ * and both logs tell the truth. */
 #include "worker/refused.c"
 
 #include "worker/client.h"
@@ -56,7 +57,7 @@ static const char *access_lines(const struct site *site)
 
 static void open_logs(struct site *site)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     int fd = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
     oribi_log_init(fd, ORIBI_LOG_INFO);
     (void)unlink(access_path);
@@ -229,8 +230,8 @@ static void check_cut(const struct fault *fault, const struct cut *cut)
     const char *head = got ? memmem(got, c->got_len, "\r\n\r\n", 4) : NULL;
     long long received = head ? c->got + c->got_len - head - 4 : -1;
 
-    (void)snprintf(wanted, sizeof(wanted), "%.*s: answer cut after ", (int)strcspn(cut->line, " ") + 1 +
-                   (int)strcspn(cut->line + 4, " "), cut->line);
+    (void)snprintf(wanted, sizeof(wanted), "%.*s: answer cut after ",
+                   (int)strcspn(cut->line, " ") + 1 + (int)strcspn(cut->line + 4, " "), cut->line);
     long long told = number_behind(error_log(), wanted);
     ok_named(told > 0 && told < LONG && strstr(text, fault->words) != NULL, "%s", text);
     (void)snprintf(wanted, sizeof(wanted), "\"%s\" 200 ", cut->line);

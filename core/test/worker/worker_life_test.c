@@ -1,5 +1,5 @@
-/* A worker's life: deadlines, clients that leave, limits, stopping, forks, its end. Over TCP and unix sockets, with epoll
- * and with poll(2). */
+/* A worker's life: deadlines, clients that leave, limits, stopping, forks, its end. Over TCP and unix sockets, with
+ * epoll and with poll(2). */
 #include "worker/worker.c"
 
 #include "child.h"
@@ -334,8 +334,9 @@ static void test_half_closed_client_gets_a_large_answer(void)
     site_close(&site);
 }
 
-/* A server that decides to close a connection the client wants to keep must expect the next request to be on its way: closing with that unread
- * would reset the connection, and the reset would take the answer's unread part with it. */
+/* A server that decides to close a connection the client wants to keep must expect the next request to be on its
+ * way: closing with that unread would reset the connection, and the reset would take the answer's unread part with
+ * it. */
 static const char *sent_in_call;
 static struct client *client_in_call;
 static void send_in_call(struct oribi_req *req)
@@ -488,12 +489,13 @@ static void test_addresses_of_a_request(void)
 
 /* ---- the access log and bytes that have moved ---- */
 
-/* A head that fills the buffer, makes it grow and never ends: the buffer it began in belongs to somebody else when the log tells of it. */
+/* A head that fills the buffer, makes it grow and never ends: the buffer it began in belongs to somebody else when
+ * the log tells of it. */
 static void test_late_head_is_logged_as_what_it_is(void)
 {
     struct site site;
     char path[] = "/tmp/oribi-test-log-XXXXXX";
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     int fd = mkstemp(path);
     site_init(&site);
     site.options.head_timeout_ms = 10000;
@@ -612,7 +614,8 @@ static bool stopped_worker_is_done(struct site *site, enum oribi_stop_word word)
     return oribi_worker_done(site->worker);
 }
 
-/* A signal to the process group may reach the worker first: whoever connects until the supervisor has stopped the listeners must find somebody. */
+/* A signal to the process group may reach the worker first: whoever connects until the supervisor has stopped the
+ * listeners must find somebody. */
 static void test_a_stop_by_signal_stays_for_the_last_to_connect(void)
 {
     struct site site;

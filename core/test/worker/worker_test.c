@@ -249,7 +249,8 @@ static void test_every_cut_gives_the_same_answers(void)
 
 /* ---- bodies ---- */
 
-/* POST /place with n bytes of big_text; framed by length, or in chunks of `chunk` bytes. Sent in pieces of `piece` bytes, followed by `behind`. */
+/* POST /place with n bytes of big_text; framed by length, or in chunks of `chunk` bytes. Sent in pieces of `piece`
+ * bytes, followed by `behind`. */
 static void post(struct site *site, struct client *c, size_t n, size_t chunk, size_t piece, const char *behind)
 {
     char *body = big_text(n);
@@ -380,7 +381,8 @@ static void test_trailers_come_beside_the_head_and_go_with_the_request(void)
     site_close(&site);
 }
 
-/* A pipeline longer than a head may be, read together with the end of a chunked body: the bytes behind are more than the buffer ever grows to. */
+/* A pipeline longer than a head may be, read together with the end of a chunked body: the bytes behind are more than
+ * the buffer ever grows to. */
 static void test_much_pipelined_behind_a_chunked_body(void)
 {
     struct site site;
@@ -458,8 +460,8 @@ static void test_no_continue_without_need(void)
     site_close(&site);
 }
 
-/* The client asks for a body's go-ahead behind a request whose large answer it has not read: the interim answer finds the socket full, and must come
- * once there is room. */
+/* The client asks for a body's go-ahead behind a request whose large answer it has not read: the interim answer
+ * finds the socket full, and must come once there is room. */
 static struct client *ask_with_a_full_socket(struct site *site, size_t *filled)
 {
     struct client *c = client_open(site);
@@ -467,7 +469,8 @@ static struct client *ask_with_a_full_socket(struct site *site, size_t *filled)
     ok_answer(site, c, 200, "hello\n");
     struct oribi_conn *conn = site->worker->reactor.conns;
     ok(client_send(site, c, "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n"));
-    /* Behind the server's back, so that exactly the interim answer does not fit; again, while the kernel still moves bytes on. */
+    /* Behind the server's back, so that exactly the interim answer does not fit; again, while the kernel still moves
+     * bytes on. */
     char block[4096];
     memset(block, '.', sizeof(block));
     c->paused = true;

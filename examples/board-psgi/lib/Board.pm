@@ -73,7 +73,8 @@ sub index_page {
     };
 }
 
-# Form fields are text that somebody else encoded: made valid before anything looks at them. Dancer2 has decoded what can be decoded.
+# Form fields are text that somebody else encoded: made valid before anything looks at them. Dancer2 has decoded what
+# can be decoded.
 sub field {
     my ($name) = @_;
     my $text = body_parameters->get($name) // '';

@@ -4,8 +4,9 @@ require "fileutils"
 require "json"
 
 module Chat
-  # What was said, one JSON object a line. The file is all that the workers share: who says something appends a line, who listens looks
-  # whether the file has grown. A message's id is the place behind its line, so that a client can ask for what came after.
+  # What was said, one JSON object a line. The file is all that the workers share: who says something appends a line,
+  # who listens looks whether the file has grown. A message's id is the place behind its line, so that a client can ask
+  # for what came after.
   class Journal
     NICK_CHARS_MAX = 40
     TEXT_CHARS_MAX = 500

@@ -3,7 +3,8 @@
 require "websocket/driver"
 
 module Chat
-  # One socket of the room: what it has still to write, and where it stands in the journal (nil: it does not listen). Nothing here blocks.
+  # One socket of the room: what it has still to write, and where it stands in the journal (nil: it does not listen).
+  # Nothing here blocks.
   class Peer
     READ_BYTES = 16_384
     UNSENT_BYTES_MAX = 256 * 1024 # a client that takes nothing is let go

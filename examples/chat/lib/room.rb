@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Chat
-  # The connections that a worker has taken over, served by one thread: none of them keeps the worker from its requests, and a client that
-  # does not read keeps nobody waiting.
+  # The connections that a worker has taken over, served by one thread: none of them keeps the worker from its requests,
+  # and a client that does not read keeps nobody waiting.
   class Room
     LOOK_SECONDS = 0.1   # at the journal, while somebody listens
     PING_SECONDS = 20    # shows who has gone without a word

@@ -18,6 +18,7 @@ WORKDIR /srv/app
 COPY examples/deploy/app.psgi /srv/app/
 USER www-data
 EXPOSE 9292
-# As process 1 the supervisor gets the TERM of `docker stop` itself, which the form with brackets sees to, and reaps orphans.
+# As process 1 the supervisor gets the TERM of `docker stop` itself, which the form with brackets sees to, and reaps
+# orphans.
 STOPSIGNAL SIGTERM
 CMD ["oribi-psgi", "--env", "production", "--bind", "0.0.0.0:9292", "--shutdown-timeout", "8s", "app.psgi"]

@@ -8,11 +8,11 @@ use Scalar::Util ();
 
 our $VERSION = '0.100';
 
-# The processes of a server, driven by the core: it says what comes next, this does what only Perl can, and a fork goes on
-# here in both processes. The order of calls is that of the core's processes.h.
+# The processes of a server, driven by the core: it says what comes next, this does what only Perl can, and a fork goes
+# on here in both processes. The order of calls is that of the core's processes.h.
 
-# Returns the supervisor's exit code. Molds and workers end in here, so that they do not run what follows in the caller's
-# program. `app` is a code reference or what Oribi::App loads.
+# Returns the supervisor's exit code. Molds and workers end in here, so that they do not run what follows in the
+# caller's program. `app` is a code reference or what Oribi::App loads.
 sub serve {
     my ($settings, $app) = @_;
     my $core = $settings->core;
@@ -75,8 +75,9 @@ sub _attempt {
     return;
 }
 
-# How to start this program again, when the kernel does not know it any more: an assignment to $0 is written over its record, and plackup makes
-# one while it loads the application. Switches of perl itself are lost then; those of the program are all in @ARGV. Empty: ask the kernel.
+# How to start this program again, when the kernel does not know it any more: an assignment to $0 is written over its
+# record, and plackup makes one while it loads the application. Switches of perl itself are lost then; those of the
+# program are all in @ARGV. Empty: ask the kernel.
 sub _command_line {
     my @words;
     if (open my $fh, '<', '/proc/self/cmdline') {
@@ -107,8 +108,8 @@ sub _ready_arguments {
     };
 }
 
-# Loading an application may change signal handlers; ours are put back. The requests of `warmup` go through a worker of the
-# mold, and what they leave behind is shared by those to come.
+# Loading an application may change signal handlers; ours are put back. The requests of `warmup` go through a worker of
+# the mold, and what they leave behind is shared by those to come.
 sub _load {
     my ($self) = @_;
     my ($settings, $process) = @$self{qw(settings process)};
@@ -134,8 +135,8 @@ sub _open {
     return;
 }
 
-# The core raises the signal when a call has run for longer than call_timeout; Perl runs the handler between two operations. Where the signal
-# has waited until the call was over, nothing happens.
+# The core raises the signal when a call has run for longer than call_timeout; Perl runs the handler between two
+# operations. Where the signal has waited until the call was over, nothing happens.
 sub _watch_calls {
     my ($worker) = @_;
     Scalar::Util::weaken($worker);

@@ -12,8 +12,8 @@ use Time::HiRes ();
 
 our $VERSION = '0.100';
 
-# The server's supervisor for any worker loop. The core decides; this forks and calls back. Reading order: start, _perform, _enter.
-# Where a manager that reloads has started this program anew, start is the loop of its next mold.
+# The server's supervisor for any worker loop. The core decides; this forks and calls back. Reading order: start,
+# _perform, _enter. Where a manager that reloads has started this program anew, start is the loop of its next mold.
 
 my @ACCESSORS = qw(trap_signals before_fork after_fork on_child_reap);
 my %DEFAULT = (max_workers => 10, spawn_interval => 0, err_respawn_interval => 1);

@@ -8,7 +8,8 @@ use Scalar::Util ();
 
 our $VERSION = '0.100';
 
-# Options of the core, which are text, and beside them what only Perl can hold: hooks, an application's builder, ready sockets.
+# Options of the core, which are text, and beside them what only Perl can hold: hooks, an application's builder, ready
+# sockets.
 
 my %SOURCE = (launcher => 1, environment => 2, file => 3, command => 4);    # enum oribi_option_source
 
@@ -100,7 +101,8 @@ sub _add_socket {
     return $self->set(command => bind => "fd://$fd");
 }
 
-# A Perl file that returns a hash reference of options and hooks. What the command line said wins. Dies with all mistakes of the file.
+# A Perl file that returns a hash reference of options and hooks. What the command line said wins. Dies with all
+# mistakes of the file.
 sub read_file {
     my ($self, $file) = @_;
     require File::Spec;
@@ -157,7 +159,8 @@ sub pages {
 
 sub Oribi::Options::help { return $_[0]->_help(pages()) }
 
-# After this the options are final. Under the debugger no call has a deadline: its prompt may be a C library's, which no handler of Perl's interrupts.
+# After this the options are final. Under the debugger no call has a deadline: its prompt may be a C library's, which no
+# handler of Perl's interrupts.
 sub finish {
     my ($self) = @_;
     $self->set(command => call_timeout => 0) if $^P & $PERLDB_LINE;

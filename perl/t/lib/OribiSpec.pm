@@ -5,7 +5,8 @@ use Exporter 'import';
 
 our @EXPORT = qw(cases folder);
 
-# The conformance cases of spec/, which is beside us in a checkout and inside the distribution in a package. The format is in its README.
+# The conformance cases of spec/, which is beside us in a checkout and inside the distribution in a package. The format
+# is in its README.
 
 my %single = (r => "\r", n => "\n", t => "\t", 0 => "\0", s => ' ', '\\' => '\\');
 my $escape = qr/\\(?:x([0-9a-f]{2})|([rnts0\\]))/;
@@ -24,7 +25,8 @@ sub _repeat {
     return unescape($unit) x $count;
 }
 
-# A case as a hash: texts unescaped, `input`, `output` and `body` joined, `field`, `trailer`, `header` and `limit` as lists of pairs.
+# A case as a hash: texts unescaped, `input`, `output` and `body` joined, `field`, `trailer`, `header` and `limit` as
+# lists of pairs.
 sub _case {
     my (@lines) = @_;
     my %case = (field => [], trailer => [], header => [], limit => []);

@@ -13,8 +13,8 @@ use Time::HiRes ();
 
 our @EXPORT = qw(serve request get wait_until);
 
-# A worker in a child process, with the application wrapped in Lint, and a client that reads answers strictly. Nothing sleeps: what is
-# waited for has a deadline.
+# A worker in a child process, with the application wrapped in Lint, and a client that reads answers strictly. Nothing
+# sleeps: what is waited for has a deadline.
 
 my $DEADLINE = 30;
 
@@ -104,7 +104,8 @@ sub stop {
     kill TERM => $pid;
     my $ended = eval {
         wait_until('the worker to end', sub {
-            # A handler in Perl may run late when its signal comes just before a blocking call. A supervisor takes a second one for an order.
+            # A handler in Perl may run late when its signal comes just before a blocking call. A supervisor takes a
+            # second one for an order.
             kill TERM => $pid if $self->{listeners};
             return waitpid($pid, POSIX::WNOHANG()) == $pid;
         });

@@ -1,7 +1,8 @@
 /* Calls that take too long: how Oribi::CallTimeout comes into a call, and how an application asks for more time.
  *
- * The core raises a signal on the worker's thread. Ruby notes it, as it does any signal, and runs our trap on the main thread where it is safe to;
- * the trap raises as Thread#raise does, so that a block of Thread.handle_interrupt holds the exception back until it is left. */
+ * The core raises a signal on the worker's thread. Ruby notes it, as it does any signal, and runs our trap on the
+ * main thread where it is safe to; the trap raises as Thread#raise does, so that a block of Thread.handle_interrupt
+ * holds the exception back until it is left. */
 #include "ext.h"
 
 #include "oribi/base/os.h"
@@ -14,8 +15,8 @@ static ID id_raise;
 static ID id_call;
 static VALUE trap_module;
 
-/* With several threads the signal says that some call is overdue, and each is to hear once of a deadline. The only thread is the one that runs this; it raises last, since
- * nothing here goes on after that. */
+/* With several threads the signal says that some call is overdue, and each is to hear once of a deadline. The only
+ * thread is the one that runs this; it raises last, since nothing here goes on after that. */
 static void tell(struct ext_thread *thread)
 {
     struct ext_call *call = thread->call;

@@ -1,14 +1,16 @@
 /* A parsed request becomes a Rack environment.
  *
- * A Hash is dear: hashing and finding 30 keys takes longer than everything else the binding does. But clients of one kind send the same fields in
- * the same order, so each worker keeps Hashes by shape (which known fields, in which order) and copies one, hashes and all. The entries that
- * differ from request to request stand first, in a fixed order, and are set by place in one pass:
+ * A Hash is dear: hashing and finding 30 keys takes longer than everything else the binding does. But clients of one
+ * kind send the same fields in the same order, so each worker keeps Hashes by shape (which known fields, in which
+ * order) and copies one, hashes and all. The entries that differ from request to request stand first, in a fixed
+ * order, and are set by place in one pass:
  *
  *   REQUEST_METHOD PATH_INFO ... rack.hijack | HTTP_HOST HTTP_ACCEPT ... | rack.errors rack.multithread ...
  *   always, enum place                       | the shape's fields        | constant
  *
  * Fields that are not in the core's table, and requests whose shape is not kept, go the ordinary way, key by key.
- * Keys are interned once; values are new binary strings, because applications may change them in place. What is the same object in two requests is
+ * Keys are interned once; values are new binary strings, because applications may change them in place. What is the
+ * same object in two requests is
  * frozen: nothing that one does can be seen by the next. */
 #include "ext.h"
 
@@ -92,8 +94,9 @@ static VALUE kept_text(struct ext_worker *worker, VALUE *kept, struct oribi_slic
     return *kept;
 }
 
-/* The value of a known field. Long ones come again and again (User-Agent, Accept, cookies of a busy client), and a copy of a kept String
- * shares its bytes until somebody writes to it. To be kept, a value must be met on a 16th request: learning each would cost what it saves. */
+/* The value of a known field. Long ones come again and again (User-Agent, Accept, cookies of a busy client), and a
+ * copy of a kept String shares its bytes until somebody writes to it. To be kept, a value must be met on a 16th
+ * request: learning each would cost what it saves. */
 static VALUE field_value(struct ext_worker *worker, const struct oribi_field *field)
 {
     if (field->value_len < ENV_SHARED_BYTES_MIN)
@@ -109,7 +112,8 @@ static VALUE field_value(struct ext_worker *worker, const struct oribi_field *fi
     return rb_str_dup(*kept);
 }
 
-/* rack.input for a body: a StringIO over its bytes, or a File over a descriptor of its own; both binary and rewindable. */
+/* rack.input for a body: a StringIO over its bytes, or a File over a descriptor of its own; both binary and
+ * rewindable. */
 static VALUE input_for(const struct oribi_req *req)
 {
     if (req->body_len == 0)
@@ -155,8 +159,8 @@ static void fill_places(struct ext_call *call, VALUE *values)
 
 /* --- fields outside the core's table --- */
 
-/* Peers choose these names, so what is kept of them is a cache of fixed size: a name that is not there costs one lookup in the VM's
- * table of interned strings, and a displaced one can be collected. */
+/* Peers choose these names, so what is kept of them is a cache of fixed size: a name that is not there costs one
+ * lookup in the VM's table of interned strings, and a displaced one can be collected. */
 static VALUE other_key(struct ext_worker *worker, const struct oribi_field *field)
 {
     char text[ORIBI_FIELD_NAME_BYTES_MAX + 5];
@@ -274,8 +278,8 @@ static VALUE make_template(const struct ext_worker *worker, const struct ext_sha
     return template;
 }
 
-/* The template for this request, or Qfalse. A shape gets one when it is met twice in a row in its slot, so that clients who send ever new
- * shapes cost no more than those of the ordinary way. */
+/* The template for this request, or Qfalse. A shape gets one when it is met twice in a row in its slot, so that
+ * clients who send ever new shapes cost no more than those of the ordinary way. */
 static VALUE find_template(struct ext_worker *worker, const struct oribi_req *req)
 {
     struct ext_shape seen;
@@ -416,8 +420,8 @@ void ext_env_setup(void)
         [PLACE_SERVER_PORT] = "SERVER_PORT",         [PLACE_REMOTE_ADDR] = "REMOTE_ADDR",
         [PLACE_REMOTE_PORT] = "REMOTE_PORT",         [PLACE_INPUT] = "rack.input",
         [PLACE_FINISHED] = "rack.response_finished", [PLACE_HIJACK] = "rack.hijack",
-        [PLACE_EXTEND] = "oribi.extend_deadline",
-        [PLACE_QUEUE_US] = "oribi.queue_us",         [PLACE_EARLY_HINTS] = "rack.early_hints",
+        [PLACE_EXTEND] = "oribi.extend_deadline",    [PLACE_QUEUE_US] = "oribi.queue_us",
+        [PLACE_EARLY_HINTS] = "rack.early_hints",
     };
     for (int i = 0; i < PLACE_COUNT; i++)
         place_keys[i] = intern_text(names[i]);

@@ -1,4 +1,5 @@
-/* Loads the extension. lib/oribi.rb has defined what is written in Ruby and needed here: the error classes, EmptyInput and Stream. */
+/* Loads the extension. lib/oribi.rb has defined what is written in Ruby and needed here: the error classes,
+ * EmptyInput and Stream. */
 #include "ext.h"
 
 VALUE ext_module;

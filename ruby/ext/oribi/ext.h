@@ -1,9 +1,10 @@
-/* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several threads), env.c (request to Ruby), reply.c (Ruby to answer),
- * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long), frames.c (where those stand), settings.c (options,
- * listeners, logs), process.c, prefork.c and fork.c (process control), ext.c (setup).
+/* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several
+ * threads), env.c (request to Ruby), reply.c (Ruby to answer), headers.c and stream.c (parts of an answer),
+ * deadline.c (calls that take too long), frames.c (where those stand), settings.c (options, listeners, logs),
+ * process.c, prefork.c and fork.c (process control), ext.c (setup).
  *
- * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby code is run under
- * rb_protect in one place, worker.c. */
+ * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby
+ * code is run under rb_protect in one place, worker.c. */
 #ifndef ORIBI_EXT_H
 #define ORIBI_EXT_H
 
@@ -41,12 +42,13 @@ struct ext_call;
 struct ext_thread {
     struct ext_worker *worker;
     struct oribi_thread *core_thread; /* NULL: the worker's only thread */
-    struct ext_call *call;   /* the request being served, or NULL */
+    struct ext_call *call;            /* the request being served, or NULL */
     VALUE thread;
-    bool ended;              /* of several: it is to be replaced, or the worker is done */
+    bool ended; /* of several: it is to be replaced, or the worker is done */
 };
 
-/* One request on its way. Lives on the stack of worker.c's ext_worker_serve(), so the collector finds and pins every VALUE in it. */
+/* One request on its way. Lives on the stack of worker.c's ext_worker_serve(), so the collector finds and pins every
+ * VALUE in it. */
 struct ext_call {
     struct ext_worker *worker;
     struct ext_thread *thread;
@@ -65,15 +67,15 @@ struct ext_call {
     VALUE pending; /* what concerns the process and not the request … */
     int tag;       /* … and how it left the application: the loop ends with it. 0: nothing */
     uint64_t serial;
-    int code;      /* status as a number */
-    bool begun;    /* oribi_reply_begin succeeded */
-    bool gone;     /* the peer left */
-    bool detached; /* the socket is the application's */
-    bool timed_out; /* it failed with CallTimeout */
-    bool after;     /* the request has ended, and the application runs on */
+    int code;        /* status as a number */
+    bool begun;      /* oribi_reply_begin succeeded */
+    bool gone;       /* the peer left */
+    bool detached;   /* the socket is the application's */
+    bool timed_out;  /* it failed with CallTimeout */
+    bool after;      /* the request has ended, and the application runs on */
     int64_t told_us; /* the deadline for which another thread has raised CallTimeout in this one */
-    bool ending;    /* the answer ends: whoever waits for room comes back */
-    uint32_t away;  /* threads that are in the core for this call without the VM lock */
+    bool ending;     /* the answer ends: whoever waits for room comes back */
+    uint32_t away;   /* threads that are in the core for this call without the VM lock */
 };
 
 struct ext_worker {
@@ -81,19 +83,19 @@ struct ext_worker {
     struct ext_thread first;
     struct ext_thread *threads; /* &first, or those of a worker with several */
     uint32_t thread_count;
-    uint32_t threads_wanted;    /* the option */
-    bool leaving;               /* of several threads: each is to end after its call … */
-    VALUE result;               /* … because of this: what #run returns */
-    VALUE ended;                /* a Thread::Queue of the numbers of threads that have ended */
+    uint32_t threads_wanted;       /* the option */
+    bool leaving;                  /* of several threads: each is to end after its call … */
+    VALUE result;                  /* … because of this: what #run returns */
+    VALUE ended;                   /* a Thread::Queue of the numbers of threads that have ended */
     struct oribi_process *process; /* process.c; NULL for a worker without a supervisor */
     struct oribi_title title;      /* of the process */
-    struct oribi_warmup *warmup; /* while it lasts, else NULL */
-    uint64_t gc_every;     /* requests between two collections while nobody waits; 0: the VM collects when it must */
-    int64_t gc_idle_ms;    /* or so long after the last request; 0: not so */
-    uint64_t gc_count;     /* request count at the last one */
-    int64_t rest_ms;       /* when the worker came to rest … */
-    uint64_t rest_count;   /* … after so many requests */
-    uint64_t serial;   /* of the request taken last: objects that outlive their request compare it */
+    struct oribi_warmup *warmup;   /* while it lasts, else NULL */
+    uint64_t gc_every;   /* requests between two collections while nobody waits; 0: the VM collects when it must */
+    int64_t gc_idle_ms;  /* or so long after the last request; 0: not so */
+    uint64_t gc_count;   /* request count at the last one */
+    int64_t rest_ms;     /* when the worker came to rest … */
+    uint64_t rest_count; /* … after so many requests */
+    uint64_t serial;     /* of the request taken last: objects that outlive their request compare it */
     VALUE self;
     VALUE app;
     VALUE options;
@@ -128,17 +130,19 @@ struct ext_call *ext_worker_call(const struct ext_worker *worker, uint64_t seria
 /* Serves one request. 0, or how it ended when that concerns the process: for rb_jump_tag(). */
 int ext_worker_serve(struct ext_thread *thread, struct oribi_req *req);
 
-/* Nothing waits, and no call runs: the time for what would keep a request waiting. Returns for how many ms the worker may sleep, -1: for ever. */
+/* Nothing waits, and no call runs: the time for what would keep a request waiting. Returns for how many ms the
+ * worker may sleep, -1: for ever. */
 int64_t ext_worker_rest(struct ext_worker *worker);
 
-/* Runs `function` without the VM lock; `wake` ends it from any thread and is async-signal-safe: without saying so Ruby would start a thread of its own for
- * every wait. */
+/* Runs `function` without the VM lock; `wake` ends it from any thread and is async-signal-safe: without saying so
+ * Ruby would start a thread of its own for every wait. */
 void ext_without_lock(void *(*function)(void *), void *argument, void (*wake)(void *), void *wake_argument);
 
 /* Ends what `thread` waits for in the core. For ext_without_lock(). */
 void ext_thread_wake(void *thread);
 
-/* Blocks without the VM lock until a streamed answer may go on. 0, or ORIBI_ECLOSED. Runs interrupts, so it may raise. */
+/* Blocks without the VM lock until a streamed answer may go on. 0, or ORIBI_ECLOSED. Runs interrupts, so it may
+ * raise. */
 int ext_worker_wait_room(struct ext_call *call);
 
 /* Runs `function` for this call without the VM lock. */
@@ -150,7 +154,8 @@ void ext_call_check_ints(struct ext_call *call);
 /* The request has ended in the core, and application code follows, which has a deadline of its own; again: nothing. */
 void ext_call_after(struct ext_call *call);
 
-/* Before the request ends: other threads that are in the core for it come back. May raise, and is to be called again then. */
+/* Before the request ends: other threads that are in the core for it come back. May raise, and is to be called again
+ * then. */
 void ext_call_gather(struct ext_call *call);
 
 /* threads.c: the loop of a worker with several threads; what #run returns. Raises what ends the process. */
@@ -191,8 +196,8 @@ struct ext_headers {
     struct oribi_header stack[EXT_HEADERS_STACK];
 };
 
-/* Turns the application's headers into the core's form. The slices point into Ruby strings: hand them to the core before anything allocates a
- * Ruby object. Raises for headers that cannot be iterated. */
+/* Turns the application's headers into the core's form. The slices point into Ruby strings: hand them to the core
+ * before anything allocates a Ruby object. Raises for headers that cannot be iterated. */
 void ext_headers_collect(struct ext_headers *list, VALUE headers);
 void ext_headers_setup(void);
 
@@ -202,13 +207,16 @@ void ext_reply_setup(void);
 /* Answers call->req with call->response, or raises; then call->req may still be open. */
 void ext_reply_send(struct ext_call *call);
 
-/* Ends the request after a failure: 500, after a CallTimeout 504, or the connection is cut when part of the answer was sent. Nothing to do when it has ended. */
+/* Ends the request after a failure: 500, after a CallTimeout 504, or the connection is cut when part of the answer
+ * was sent. Nothing to do when it has ended. */
 void ext_reply_fail(struct ext_call *call);
 
-/* Begins a streamed answer with call->code and call->headers; body_len as for oribi_reply_begin(). 0, or ORIBI_EAPP: it was answered with 500. */
+/* Begins a streamed answer with call->code and call->headers; body_len as for oribi_reply_begin(). 0, or ORIBI_EAPP:
+ * it was answered with 500. */
 int ext_reply_begin(struct ext_call *call, int64_t body_len);
 
-/* Writes one string of a streamed body, beginning the answer if need be and waiting for room. 0 or ORIBI_ECLOSED; may raise. */
+/* Writes one string of a streamed body, beginning the answer if need be and waiting for room. 0 or ORIBI_ECLOSED;
+ * may raise. */
 int ext_reply_write(struct ext_call *call, VALUE string);
 
 /* Ends a streamed answer, also one of which nothing was written. */
@@ -228,7 +236,8 @@ VALUE ext_stream_new(struct ext_call *call);
 /* The body's call has returned: what it left open is ended, or given away with the socket. */
 void ext_stream_leave(struct ext_call *call);
 
-/* Takes the socket out of the core as a Ruby IO and ends the request; raises Oribi::DisconnectError when the peer has left. */
+/* Takes the socket out of the core as a Ruby IO and ends the request; raises Oribi::DisconnectError when the peer
+ * has left. */
 VALUE ext_stream_detach(struct ext_call *call);
 
 static inline struct oribi_thread *ext_thread_hand(const struct ext_thread *thread)
@@ -240,7 +249,8 @@ static inline struct oribi_thread *ext_thread_hand(const struct ext_thread *thre
 extern VALUE ext_call_timeout; /* Oribi::CallTimeout */
 void ext_deadline_setup(void);
 
-/* Sets the trap that raises CallTimeout. Gives the signal for the core's deadline_signal; 0 on another thread than the main one, which runs the traps. */
+/* Sets the trap that raises CallTimeout. Gives the signal for the core's deadline_signal; 0 on another thread than
+ * the main one, which runs the traps. */
 int ext_deadline_watch(struct ext_worker *worker);
 
 /* oribi.extend_deadline. Raises ArgumentError for what are no seconds. */

@@ -1,6 +1,7 @@
-/* Forks that fail. Ruby's own fork tries again every second for as long as the system has no process to give (EAGAIN), and hears of no stop
- * meanwhile. It can only be broken off by a signal that Ruby traps, so the C library's fork handlers (pthread_atfork(3)), which run after a
- * fork that failed as well, send one to the thread that forks: lib/oribi/processes.rb raises there what fork(2) has said. */
+/* Forks that fail. Ruby's own fork tries again every second for as long as the system has no process to give
+ * (EAGAIN), and hears of no stop meanwhile. It can only be broken off by a signal that Ruby traps, so the C
+ * library's fork handlers (pthread_atfork(3)), which run after a fork that failed as well, send one to the thread
+ * that forks: lib/oribi/processes.rb raises there what fork(2) has said. */
 #include "ext.h"
 
 #include <errno.h>

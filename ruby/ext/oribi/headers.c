@@ -1,4 +1,5 @@
-/* The application's headers in the core's form, without copying: slices into Ruby's strings. Nothing is judged here; the core validates. */
+/* The application's headers in the core's form, without copying: slices into Ruby's strings. Nothing is judged here;
+ * the core validates. */
 #include "ext.h"
 
 static ID id_each;

@@ -17,7 +17,7 @@ static VALUE options_prefork_defaults(VALUE self)
 /* Sets one option from text; those of the server that have no meaning for a library are refused. */
 static VALUE options_prefork_set(VALUE self, VALUE name, VALUE value)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     if (oribi_prefork_set(ext_options_get(self), StringValueCStr(name), StringValueCStr(value), error) < 0)
         rb_raise(ext_error, "%s", error);
     return self;
@@ -36,7 +36,7 @@ static int signal_of(VALUE name)
 
 static void fill_traps(struct oribi_prefork *prefork, VALUE traps, VALUE left)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     for (long i = 0; i < RARRAY_LEN(traps); i++) {
         VALUE trap = rb_ary_entry(traps, i);
         VALUE send = rb_ary_entry(trap, 1);
@@ -55,7 +55,7 @@ static void fill_traps(struct oribi_prefork *prefork, VALUE traps, VALUE left)
  * @param left [Array<String>] signals that the program handles itself */
 static VALUE process_manage(VALUE class, VALUE options, VALUE program, VALUE traps, VALUE left)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_prefork prefork = {0};
     struct oribi_process *process;
     fill_traps(&prefork, traps, left);

@@ -48,7 +48,7 @@ static char **word_list(VALUE words, VALUE *kept)
 /* @param command [Array<String>, nil] command line of later generations and successors */
 static VALUE process_create(VALUE class, VALUE options, VALUE listeners, VALUE command)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_process_setup setup = {
         .options = ext_options_get(options), .listeners = ext_listeners_get(listeners), .program = "oribi"};
     struct oribi_process *process;

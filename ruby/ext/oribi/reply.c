@@ -1,12 +1,14 @@
 /* What the application returned becomes an answer.
  *
- *   Array           one writev straight from the strings; the same for a proxy around one, and for to_ary that gives one
+ *   Array           one writev straight from the strings; the same for a proxy around one, and where to_ary gives one
  *   File, to_path   sendfile
  *   each            streamed, one write per part
- *   call            streamed through a Stream (stream.c), or called with the socket once rack.protocol has changed the protocol
+ *   call            streamed through a Stream (stream.c), or called with the socket once rack.protocol has changed
+ *                   the protocol
  *
- * The slices given to the core point into Ruby strings, and compaction moves embedded strings. So between collecting a pointer and the core's
- * return nothing here allocates a Ruby object or releases the VM lock: converting comes first, then buffers, then pointers. */
+ * The slices given to the core point into Ruby strings, and compaction moves embedded strings. So between collecting
+ * a pointer and the core's return nothing here allocates a Ruby object or releases the VM lock: converting comes
+ * first, then buffers, then pointers. */
 #include "ext.h"
 
 #include "oribi/base/os.h"
@@ -132,7 +134,8 @@ static bool sent_file(struct ext_call *call, int result)
     return true;
 }
 
-/* A body that names a file. What cannot be opened, or is no regular file, is left to `each`, which gives the application's own error. */
+/* A body that names a file. What cannot be opened, or is no regular file, is left to `each`, which gives the
+ * application's own error. */
 static bool try_send_path(struct ext_call *call)
 {
     VALUE path = rb_funcallv(call->body, id_to_path, 0, NULL);
@@ -231,8 +234,8 @@ static VALUE give(VALUE arg)
     return rb_funcallv(giving->taker, id_call, 1, &giving->io);
 }
 
-/* The head is ours, the rest of the connection the application's: `taker` is called with the socket. If that fails nobody has it, and the client
- * should not wait for the collector to close it. */
+/* The head is ours, the rest of the connection the application's: `taker` is called with the socket. If that fails
+ * nobody has it, and the client should not wait for the collector to close it. */
 static void send_detached(struct ext_call *call, VALUE taker)
 {
     if (ext_reply_begin(call, ORIBI_BODY_DETACHED) < 0)
@@ -246,8 +249,8 @@ static void send_detached(struct ext_call *call, VALUE taker)
     }
 }
 
-/* rack.protocol: the connection changes to a protocol that the client has offered, RFC 9110 7.8. The status is 101 whatever the application says,
- * which may have been written for HTTP/2 as well, where it is 200. */
+/* rack.protocol: the connection changes to a protocol that the client has offered, RFC 9110 7.8. The status is 101
+ * whatever the application says, which may have been written for HTTP/2 as well, where it is 200. */
 static void send_upgrade(struct ext_call *call, VALUE protocol)
 {
     if (!RB_TYPE_P(protocol, T_STRING) || !RTEST(rb_ary_includes(ext_env_protocols(call->req->head), protocol)))

@@ -67,7 +67,8 @@ static VALUE entry_hash(const struct oribi_option *option)
 
 /* Every option that the Ruby commands have, in the order of the table.
  *
- * @return [Array<Hash>] with the keys :name, :short, :argument, :help, :default, :note, :aliases, :command (not for config files), :type */
+ * @return [Array<Hash>] with the keys :name, :short, :argument, :help, :default, :note, :aliases, :command (not for
+ *   config files), :type */
 static VALUE options_table(VALUE class)
 {
     size_t count;
@@ -138,11 +139,12 @@ static void take_words(struct words *words, VALUE argv)
 
 /* Sets one option from texts: several for a list, one for all others, none for a switch.
  *
- * @param source [Symbol] :launcher, :environment, :file or :command; a later one of these stands, whichever is read first
+ * @param source [Symbol] :launcher, :environment, :file or :command; a later one of these stands, whichever is read
+ *   first
  * @raise [Oribi::Error] one line: an unknown name with what is meant, a bad value with what is allowed */
 static VALUE options_set_texts(VALUE self, VALUE name, VALUE values, VALUE source)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     struct words words;
     take_words(&words, values);
     int result = oribi_options_set_values(ext_options_get(self), source_of(source), StringValueCStr(name), words.texts,
@@ -159,7 +161,7 @@ static VALUE options_set_texts(VALUE self, VALUE name, VALUE values, VALUE sourc
  * @raise [Oribi::Error] */
 static VALUE options_parse(VALUE self, VALUE argv)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     struct words words;
     take_words(&words, argv);
     int result = oribi_options_parse(ext_options_get(self), words.count, words.texts, error);
@@ -176,7 +178,7 @@ static VALUE options_parse(VALUE self, VALUE argv)
  * @raise [Oribi::Error] */
 static VALUE options_parse_control(VALUE self, VALUE argv)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     char command[ORIBI_CONTROL_COMMAND_CAP];
     struct words words;
     take_words(&words, argv);
@@ -187,7 +189,8 @@ static VALUE options_parse_control(VALUE self, VALUE argv)
     return rb_utf8_str_new_cstr(command);
 }
 
-/* Asks the server at the option `control` and prints what it answers. Signals end the process meanwhile only if they do so without Ruby.
+/* Asks the server at the option `control` and prints what it answers. Signals end the process meanwhile only if they
+ * do so without Ruby.
  *
  * @return [Integer] exit code */
 static VALUE options_control(VALUE self, VALUE command)
@@ -244,7 +247,7 @@ static VALUE options_require(VALUE self)
  * @raise [Oribi::Error] */
 static VALUE options_enter_dir(VALUE self)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     check(oribi_options_enter_dir(ext_options_get(self), error), error);
     return self;
 }
@@ -254,7 +257,7 @@ static VALUE options_enter_dir(VALUE self)
  * @raise [Oribi::Error] */
 static VALUE options_finish(VALUE self)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     check(oribi_options_finish(ext_options_get(self), error), error);
     return self;
 }
@@ -327,7 +330,7 @@ static VALUE listeners_alloc(VALUE class)
  * @raise [Oribi::Error] one line, such as an address in use */
 static VALUE listeners_initialize(VALUE self, VALUE options)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     if (oribi_listeners_open(ext_listeners_get(self), ext_options_get(options), error) < 0)
         rb_raise(ext_error, "%s", error);
     return self;
@@ -378,7 +381,7 @@ static VALUE access_log_alloc(VALUE class)
  * @param format [String] common, combined or json */
 static VALUE access_log_initialize(VALUE self, VALUE path, VALUE format)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_access_log *log;
     if (DATA_PTR(self))
         rb_raise(ext_error, "the access log is open already");

@@ -1,7 +1,8 @@
-/* Ways around the ordinary answer: hijacking the socket, 103 Early Hints, and the output behind the Stream of a callable body.
+/* Ways around the ordinary answer: hijacking the socket, 103 Early Hints, and the output behind the Stream of a
+ * callable body.
  *
- * Applications may keep these objects and use them after their request has ended, from any thread. Each therefore remembers its
- * worker and the serial number of its request, and does nothing for another one. */
+ * Applications may keep these objects and use them after their request has ended, from any thread. Each therefore
+ * remembers its worker and the serial number of its request, and does nothing for another one. */
 #include "ext.h"
 
 static VALUE tie_class;
@@ -112,8 +113,9 @@ static VALUE hijack(struct ext_call *call)
  *   io = env["rack.hijack"].call
  *   env["oribi.extend_deadline"].call(300)
  *
- * The first takes the socket over: the server forgets the connection, and whatever the application returns is ignored. The second gives the call so many seconds
- * from now instead of what is left of call_timeout, from any thread, and does nothing when the call is over.
+ * The first takes the socket over: the server forgets the connection, and whatever the application returns is
+ * ignored. The second gives the call so many seconds from now instead of what is left of call_timeout, from any
+ * thread, and does nothing when the call is over.
  *
  * @param seconds [Numeric] more than 0, a day at most
  * @return [TCPSocket, UNIXSocket, nil] the socket; bytes already received are read from it first

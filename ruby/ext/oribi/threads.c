@@ -1,5 +1,6 @@
-/* A worker with several threads: each runs the loop of worker.c with a hand of its own, and waits for requests in the core without the VM lock. The thread that has
- * called #run makes no calls: it runs traps, among them the one that raises CallTimeout in the thread concerned, and replaces threads that the application has ended.
+/* A worker with several threads: each runs the loop of worker.c with a hand of its own, and waits for requests in
+ * the core without the VM lock. The thread that has called #run makes no calls: it runs traps, among them the one
+ * that raises CallTimeout in the thread concerned, and replaces threads that the application has ended.
  *
  * The threads begin and end with #run, so that a mold forked off the worker finds none. */
 #include "ext.h"
@@ -51,7 +52,8 @@ static VALUE check_interrupts(VALUE nothing)
     return Qnil;
 }
 
-/* A CallTimeout that was on its way when its call ended is nobody's any more. All else is the thread's: it ends with it. */
+/* A CallTimeout that was on its way when its call ended is nobody's any more. All else is the thread's: it ends with
+ * it. */
 static void run_interrupts(void)
 {
     int state = 0;
@@ -110,7 +112,8 @@ static VALUE thread_main(void *arg)
     return rb_ensure(run_loop, (VALUE)arg, loop_ended, (VALUE)arg);
 }
 
-/* What ends a thread by an exception concerns the process, as it does with one thread: it is raised again where #run was called. */
+/* What ends a thread by an exception concerns the process, as it does with one thread: it is raised again where #run
+ * was called. */
 static void start(struct ext_thread *thread, uint32_t number)
 {
     struct ext_worker *worker = thread->worker;

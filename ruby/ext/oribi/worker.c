@@ -1,5 +1,5 @@
-/* The loop: take a request, call the application, answer. This is the one place where Ruby code runs under rb_protect, so that whatever it
- * does (raise, throw, exit) comes back here and the request is ended properly. */
+/* The loop: take a request, call the application, answer. This is the one place where Ruby code runs under
+ * rb_protect, so that whatever it does (raise, throw, exit) comes back here and the request is ended properly. */
 #include "ext.h"
 
 #include "oribi/base/clock.h"
@@ -252,10 +252,10 @@ static VALUE log_exception(VALUE arg)
     return rb_funcallv(ext_module, id_log_exception, 3, arguments);
 }
 
-/* What rb_protect caught. Exceptions of the process (a signal, the interpreter's own fatal error, this thread being killed) are no business
- * of the application's request: they end the request and then the loop. All others, `exit` among them, end the request only: one call must not
- * take the connections of others down with it. In a child that the application forked, every exception is the process's. Returns true for those
- * that concern the process. */
+/* What rb_protect caught. Exceptions of the process (a signal, the interpreter's own fatal error, this thread being
+ * killed) are no business of the application's request: they end the request and then the loop. All others, `exit`
+ * among them, end the request only: one call must not take the connections of others down with it. In a child that
+ * the application forked, every exception is the process's. Returns true for those that concern the process. */
 static bool note_failure(struct ext_call *call, const char *what)
 {
     VALUE exception = rb_errinfo();
@@ -475,7 +475,8 @@ static int64_t collect(struct ext_worker *worker, uint64_t count, int64_t now_ms
     int64_t due_ms = worker->rest_ms + worker->gc_idle_ms;
     if (worker->gc_idle_ms && now_ms < due_ms)
         return due_ms - now_ms;
-    rb_funcallv(rb_mGC, id_start, 0, NULL); /* unlike rb_gc_start() it collects also where the application has disabled GC */
+    /* unlike rb_gc_start() it collects also where the application has disabled GC */
+    rb_funcallv(rb_mGC, id_start, 0, NULL);
     worker->gc_count = count;
     return 0;
 }
@@ -578,7 +579,7 @@ static VALUE worker_request_count(VALUE self)
  * @raise [Oribi::Error] the first request that was not answered as it should be */
 static VALUE worker_warmed_up(VALUE self)
 {
-    char error[ORIBI_OPTIONS_ERROR_CAP];
+    char error[ORIBI_ERROR_TEXT_CAP];
     struct ext_worker *worker = open_worker(self);
     struct oribi_warmup *warmup = worker->warmup;
     if (!warmup)

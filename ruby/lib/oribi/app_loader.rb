@@ -4,7 +4,8 @@ require "rack"
 require "rack/builder"
 
 module Oribi
-  # Loads a Rack application: a rackup file, or a Ruby file that defines a constant of its name. Nothing is wrapped around it.
+  # Loads a Rack application: a rackup file, or a Ruby file that defines a constant of its name. Nothing is wrapped
+  # around it.
   class AppLoader
     DEFAULT = "config.ru"
 

@@ -60,7 +60,8 @@ module Oribi
       say("#{loader.path}: application and configuration load\n")
     rescue Error
       raise
-    rescue Exception => e # rubocop:disable Lint/RescueException -- as a start would, this reports whatever keeps the application from loading
+    # rubocop:disable Lint/RescueException -- as a start would, this reports whatever keeps the application from loading
+    rescue Exception => e
       raise if e.is_a?(SignalException)
 
       raise Error, Failure.text(e, file: loader.path, details: options["verbose"] == "on")

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Oribi
-  # rack.input of a request without a body, made by the extension without a call to initialize. It reads with the methods that a body's StringIO or
-  # File has, so that no application fails for want of a body.
+  # rack.input of a request without a body, made by the extension without a call to initialize. It reads with the
+  # methods that a body's StringIO or File has, so that no application fails for want of a body.
   class EmptyInput
     include Enumerable
 

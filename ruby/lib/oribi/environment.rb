@@ -3,8 +3,8 @@
 require "rack/version"
 
 module Oribi
-  # The constant entries of every request's environment that depend on what is installed. They are the same objects each time, and so frozen; but for
-  # $stderr, which is the process's whatever its name.
+  # The constant entries of every request's environment that depend on what is installed. They are the same objects each
+  # time, and so frozen; but for $stderr, which is the process's whatever its name.
   module Environment
     module_function
 

@@ -8,8 +8,9 @@ module Oribi
 
     module_function
 
-    # One line, and with `details` the whole backtrace below it: "config.ru:3: undefined method `foo' for nil (NoMethodError)". Where the
-    # backtrace knows no line of the application, it is `file` that is named. Oribi's own errors speak for themselves.
+    # One line, and with `details` the whole backtrace below it: "config.ru:3: undefined method `foo' for nil
+    # (NoMethodError)". Where the backtrace knows no line of the application, it is `file` that is named. Oribi's own
+    # errors speak for themselves.
     def text(error, file: nil, details: false)
       return legible(error.message) if error.is_a?(Error)
 
@@ -25,8 +26,8 @@ module Oribi
     # @return [Array<String>]
     def lines_of(error) = error.message.lines(chomp: true).map { |line| line.start_with?(" ") ? line : "oribi: #{line}" }
 
-    # "GET /path: the application died: RuntimeError: words" and the application's part of the backtrace. `line` is that of the request, if there
-    # is one.
+    # "GET /path: the application died: RuntimeError: words" and the application's part of the backtrace. `line` is that
+    # of the request, if there is one.
     def log(error, line, what)
       Oribi.log(:error, [*line, what, error.class, first_line(error)].map { |part| legible(part) }.join(": "), lines(error).join("\n"))
     end
@@ -38,7 +39,8 @@ module Oribi
     # What the system says, without Ruby's own words around it.
     def reason(error) = error.message[/\A[^@]+/].strip.downcase
 
-    # Messages come in every encoding and broken ones, often with the very bytes that are their reason. Those are shown as \xHH.
+    # Messages come in every encoding and broken ones, often with the very bytes that are their reason. Those are shown
+    # as \xHH.
     def legible(text)
       text = text.to_s
       text = text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace) unless BYTES.include?(text.encoding)
@@ -58,7 +60,8 @@ module Oribi
       (legible(error.message).lines(chomp: true).drop(1) + trace(error) + cause_lines(error.cause)).map { |line| legible(line) }
     end
 
-    # Without frames of ours: nobody looks there for a mistake of the application's. A call that is told of its deadline has not called `raise` itself.
+    # Without frames of ours: nobody looks there for a mistake of the application's. A call that is told of its deadline
+    # has not called `raise` itself.
     def trace(error)
       lines = Array(error.backtrace).reject { |line| line.start_with?(*OURS) }
       lines.shift if error.is_a?(CallTimeout) && lines.first&.match?(/:in [`'](?:Thread#)?raise'\z/)

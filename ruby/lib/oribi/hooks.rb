@@ -9,7 +9,7 @@ module Oribi
   #   before_fork                               mold, before each worker; close what must not be shared
   #   after_fork { |index| }                    worker, before it serves; open what was closed
   #   after_worker_ready { |index| }            worker, once it serves
-  #   before_refork { |index| }                 worker, before a mold is forked off it; end threads, close what must not be shared
+  #   before_refork { |index| }                 worker, before a mold is forked off it: end threads, close sockets
   #   before_worker_exit { |index| }            worker, after its last answer
   class Hooks
     # With what they are called.

@@ -5,8 +5,8 @@ module Oribi
   module Memory
     module_function
 
-    # Objects that have grown old are not touched by later minor collections, so their pages stay shared with the workers; the fewer pages
-    # they lie on, the more.
+    # Objects that have grown old are not touched by later minor collections, so their pages stay shared with the
+    # workers; the fewer pages they lie on, the more.
     def settle
       return Process.warmup if Process.respond_to?(:warmup)
 

@@ -13,7 +13,8 @@ module Oribi
     # Sets an option from a Ruby value: text, a number, true or false, a Range for limits that are drawn, an Array for
     # lists. nil is no value.
     #
-    # @param name [String, Symbol] in any spelling: "idle_timeout", "idle-timeout", "IdleTimeout", or another server's name for it
+    # @param name [String, Symbol] in any spelling: "idle_timeout", "idle-timeout", "IdleTimeout", or another server's
+    #   name for it
     # @param source [Symbol] :launcher (a default that rackup or Rails passes on), :environment, :file or :command
     # @raise [Oribi::Error]
     def set(name, value, source: :command)

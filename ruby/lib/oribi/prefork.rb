@@ -25,7 +25,8 @@ module Oribi
   class Prefork
     HOOKS = %i[before_fork after_fork on_child_reap].freeze
 
-    # Called with the manager in before_fork, with manager and pid in after_fork, with manager, pid and status in on_child_reap.
+    # Called with the manager in before_fork, with manager and pid in after_fork, with manager, pid and status in
+    # on_child_reap.
     attr_accessor(*HOOKS)
 
     # Name of the signal that ended the last start, "" while it runs.
@@ -36,9 +37,9 @@ module Oribi
     # In a child the Worker, else nil.
     attr_reader :worker
 
-    # @param settings names as symbols or strings: max_workers, spawn_interval, err_respawn_interval, trap_signals, before_fork, after_fork,
-    #   on_child_reap, program (name in titles and logs), titles (false leaves process titles alone), and the options of the table in
-    #   doc/prefork.md
+    # @param settings names as symbols or strings: max_workers, spawn_interval, err_respawn_interval, trap_signals,
+    #   before_fork, after_fork, on_child_reap, program (name in titles and logs), titles (false leaves process titles
+    #   alone), and the options of the table in doc/prefork.md
     # @raise [Oribi::Error] for an unknown name or a bad value
     def initialize(settings = {}, **more)
       @settings = Settings.new
@@ -56,8 +57,9 @@ module Oribi
       end
     end
 
-    # Runs workers until a trapped signal comes, and says true then, in the manager. With a block each worker runs it and ends; without one
-    # start says nil in the worker, which is to call #finish. A second start begins a new generation beside the workers there still are.
+    # Runs workers until a trapped signal comes, and says true then, in the manager. With a block each worker runs it
+    # and ends; without one start says nil in the worker, which is to call #finish. A second start begins a new
+    # generation beside the workers there still are.
     #
     # @yieldparam worker [Worker]
     # @return [true, nil]
@@ -88,7 +90,8 @@ module Oribi
     # Worker processes there are, of all generations.
     def num_workers = @core ? @core.workers : 0
 
-    # Waits until no worker is left, at most so many seconds (0: for ever). A second TERM, QUIT or INT meanwhile ends them at once.
+    # Waits until no worker is left, at most so many seconds (0: for ever). A second TERM, QUIT or INT meanwhile ends
+    # them at once.
     #
     # @return [Integer] how many are left
     def wait_all_children(timeout = 0)

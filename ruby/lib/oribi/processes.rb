@@ -8,8 +8,8 @@ module Oribi
 
     module_function
 
-    # Forks a process that ends as Ruby programs do. Where the system has no process to give, Ruby's fork tries again until it has: the signal
-    # that the extension sends then breaks that off.
+    # Forks a process that ends as Ruby programs do. Where the system has no process to give, Ruby's fork tries again
+    # until it has: the signal that the extension sends then breaks that off.
     def fork_program(&block)
       forking = Thread.current
       before = Trap.call(REFUSAL) { forking.raise(Errno::EAGAIN) }

@@ -3,11 +3,13 @@
 require "fileutils"
 
 module Oribi
-  # What is to be different when rackup or `rails server` is run again, for a reload or an upgrade of the server it has started: both write
-  # their pid file and go into the background before they call us, and neither may happen a second time.
+  # What is to be different when rackup or `rails server` is run again, for a reload or an upgrade of the server it has
+  # started: both write their pid file and go into the background before they call us, and neither may happen a second
+  # time.
   #
-  # Later processes get another pid file from the command line, FILE.launching. A mold removes it; a successor keeps it under a name of its own,
-  # and gives it the launcher's name when it serves, in one step: the file always names a server that is there.
+  # Later processes get another pid file from the command line, FILE.launching. A mold removes it; a successor keeps it
+  # under a name of its own, and gives it the launcher's name when it serves, in one step: the file always names a
+  # server that is there.
   class Relaunch
     ASIDE = ".launching"
     DETACHING = %w[-D --daemonize --daemonize-noclose].freeze
@@ -44,7 +46,8 @@ module Oribi
     # This server serves now; its predecessor is about to leave.
     def serving = @again && File.rename(own, @file)
 
-    # The launcher removes its file at the end of the process, by the very String that it gave us. The file may be another server's by now.
+    # The launcher removes its file at the end of the process, by the very String that it gave us. The file may be
+    # another server's by now.
     def finish
       return unless @name
 

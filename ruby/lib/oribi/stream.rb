@@ -5,9 +5,9 @@ module Oribi
   #
   #   [200, { "content-type" => "text/event-stream" }, ->(stream) { 3.times { |i| stream << "data: #{i}\n\n" } }]
   #
-  # The answer ends when the stream is closed, at the latest when +call+ returns, and the connection is kept. A stream may also outlive the call
-  # in a thread, if nothing was written before the thread took over: then it becomes the socket itself, the answer ends with the connection, and
-  # whoever has the stream must close it.
+  # The answer ends when the stream is closed, at the latest when +call+ returns, and the connection is kept. A stream
+  # may also outlive the call in a thread, if nothing was written before the thread took over: then it becomes the
+  # socket itself, the answer ends with the connection, and whoever has the stream must close it.
   class Stream
     def initialize(output, input)
       @output = output
@@ -75,7 +75,8 @@ module Oribi
 
     private
 
-    # Where bytes go now. Another thread than the call's may not use the server's output, because it could go on after the call.
+    # Where bytes go now. Another thread than the call's may not use the server's output, because it could go on after
+    # the call.
     def sink
       raise IOError, "closed stream" unless @writes
 

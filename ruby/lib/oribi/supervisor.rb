@@ -5,8 +5,8 @@ require_relative "memory"
 require_relative "processes"
 
 module Oribi
-  # A process of a server: supervisor, mold or worker. The core says what comes next; this does what only Ruby can, and a
-  # fork goes on here in both processes.
+  # A process of a server: supervisor, mold or worker. The core says what comes next; this does what only Ruby can, and
+  # a fork goes on here in both processes.
   class Supervisor
     # Those that the core acts on in a worker.
     SIGNALS = %w[TERM QUIT INT USR1 USR2].freeze
@@ -61,8 +61,8 @@ module Oribi
       @core.forked(pid)
     end
 
-    # A worker ends as Ruby programs do, with the at_exit handlers of its application; nothing of the parent's may run in
-    # the others.
+    # A worker ends as Ruby programs do, with the at_exit handlers of its application; nothing of the parent's may run
+    # in the others.
     def child
       enter(role = @core.forked(0))
       code = drive
@@ -85,8 +85,9 @@ module Oribi
       end
     end
 
-    # The core's handlers know of no Ruby. These traps stand behind them, so that code which traps a signal for a while finds
-    # something to call and to put back. In a child that the application forks they do what Ruby does without a trap.
+    # The core's handlers know of no Ruby. These traps stand behind them, so that code which traps a signal for a while
+    # finds something to call and to put back. In a child that the application forks they do what Ruby does without a
+    # trap.
     def trap_signals
       worker = Process.pid
       SIGNALS.each do |name|
@@ -109,8 +110,8 @@ module Oribi
       fatal ? attempt { @hooks.run!(name, *arguments) } : @hooks.run(name, *arguments)
     end
 
-    # The requests of the warm-up go through a worker of the mold, and what they leave behind is shared by the workers to
-    # come.
+    # The requests of the warm-up go through a worker of the mold, and what they leave behind is shared by the workers
+    # to come.
     def load
       @app = @loader.load
       return unless @core.role == :mold

@@ -13,12 +13,13 @@ struct oribi_backlog {
     bool torn;        /* the last thing written is a part of a line whose rest was dropped */
 };
 
-/* Gives room for a line of at most n bytes, which oribi_backlog_commit() then adds; NULL when there is none: the line counts as dropped. */
+/* Gives room for a line of at most n bytes, which oribi_backlog_commit() then adds; NULL when there is none: the
+ * line counts as dropped. */
 char *oribi_backlog_reserve(struct oribi_backlog *backlog, size_t n);
 void oribi_backlog_commit(struct oribi_backlog *backlog, size_t n);
 
-/* Writes what there is room for. 0: nothing is left, or nothing was there; ORIBI_AGAIN; or a code of os.h: everything was dropped and counted. Keeps the last
- * failure's text. */
+/* Writes what there is room for. 0: nothing is left, or nothing was there; ORIBI_AGAIN; or a code of os.h:
+ * everything was dropped and counted. Keeps the last failure's text. */
 int oribi_backlog_flush(struct oribi_backlog *backlog, struct oribi_sink *sink);
 
 static inline bool oribi_backlog_waits(const struct oribi_backlog *backlog)

@@ -14,7 +14,8 @@ struct oribi_buf {
 /* All-zero is an empty buffer. Frees the memory and makes it empty again. */
 void oribi_buf_deinit(struct oribi_buf *buf);
 
-/* Makes room for `more` bytes after len; returns where they go, or NULL when memory is out (for sizes a peer chooses). */
+/* Makes room for `more` bytes after len; returns where they go, or NULL when memory is out (for sizes a peer
+ * chooses). */
 char *oribi_buf_try_reserve(struct oribi_buf *buf, size_t more);
 
 /* As above for small sizes that are ours: ends the process when memory is out. */

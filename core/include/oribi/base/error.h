@@ -30,8 +30,11 @@ enum oribi_error {
     ORIBI_ELIMIT = -14, /* one of our own maxima */
     ORIBI_ESYS = -15,   /* a system call failed; the caller of the os layer has been given the text */
     ORIBI_EINVAL = -16, /* an option or argument of the operator is wrong; text beside it */
-    ORIBI_ELOST = -17,  /* the descriptor is closed, or stands for something else: the application has closed what is ours */
+    /* the descriptor is closed, or stands for something else: the application has closed what is ours */
+    ORIBI_ELOST = -17,
 };
+
+enum { ORIBI_ERROR_TEXT_CAP = 256 }; /* room that always holds the line that says what is wrong */
 
 /* The HTTP status that answers `error`, or 0 for codes that no peer is answered with. */
 int oribi_error_status(int error);

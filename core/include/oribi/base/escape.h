@@ -9,11 +9,12 @@ enum {
     ORIBI_ESCAPE_JSON_GROWTH = 6,
 };
 
-/* For lines in plain text: quotes and backslashes get a backslash, everything outside printable ASCII becomes \xNN. Writes at dst, which has
- * room for ORIBI_ESCAPE_TEXT_GROWTH times the text; returns behind the last byte. */
+/* For lines in plain text: quotes and backslashes get a backslash, everything outside printable ASCII becomes \xNN.
+ * Writes at dst, which has room for ORIBI_ESCAPE_TEXT_GROWTH times the text; returns behind the last byte. */
 char *oribi_escape_text(char *dst, struct oribi_slice text);
 
-/* For JSON strings: the same, but UTF-8 passes, and any other byte is written as the code point of its number. ORIBI_ESCAPE_JSON_GROWTH. */
+/* For JSON strings: the same, but UTF-8 passes, and any other byte is written as the code point of its number.
+ * ORIBI_ESCAPE_JSON_GROWTH. */
 char *oribi_escape_json(char *dst, struct oribi_slice text);
 
 /* Bytes of a well-formed UTF-8 sequence at p (RFC 3629 4), which has n > 0 bytes; 0: there is none. ASCII is none. */

@@ -19,16 +19,19 @@ enum {
     ORIBI_CHUNK_SIZE_DIGITS_MAX = 16,      /* after leading zeros */
     ORIBI_TRAILER_BYTES_MAX = 16 * 1024,
     ORIBI_BODY_MEMORY_DEFAULT = 128 * 1024,
-    /* Reading on behind a last answer, so that no reset overtakes it: until the peer closes, is silent for so long, has taken this long
-     * altogether, or has sent so much. An upload that is refused must get through to where its sender looks. */
+    /* Reading on behind a last answer, so that no reset overtakes it: until the peer closes, is silent for so long,
+     * has taken this long altogether, or has sent so much. An upload that is refused must get through to where its
+     * sender looks. */
     ORIBI_LINGER_SILENCE_MS_MAX = 2000,
     ORIBI_LINGER_MS_MAX = 30 * 1000,
     ORIBI_LINGER_BYTES_MAX = 256 * 1024 * 1024,
     ORIBI_RESPONSE_HEAD_BYTES_MAX = 256 * 1024, /* serialised head of one answer; more is the application's mistake */
     ORIBI_RESPONSE_FIELDS_MAX = 1024,
-    ORIBI_REFUSED_SHOWN_MAX = 256, /* bytes of a refused line that the error log shows */
+    ORIBI_REFUSED_SHOWN_MAX = 256,     /* bytes of a refused line that the error log shows */
     ORIBI_LOST_CONNECTIONS_MAX = 1000, /* whose descriptors the application has closed; then the worker is replaced */
-    ORIBI_ROOM_IDLE_MS_MIN = 100, /* a connection that has rested for less is not closed for a new one: its next request may be on the way */
+    /* a connection that has rested for less is not closed for a new one: its next request may be on the way */
+    ORIBI_ROOM_IDLE_MS_MIN = 100,
+    ORIBI_THREADS_MAX = 64,   /* calls at a time in one worker */
     ORIBI_PIPELINE_DEPTH = 1, /* requests of one connection known to the run queue at a time */
 };
 

@@ -9,20 +9,23 @@
 
 enum oribi_log_level { ORIBI_LOG_DEBUG, ORIBI_LOG_INFO, ORIBI_LOG_WARN, ORIBI_LOG_ERROR };
 
-/* The process has one error log, standard error until this is called. Makes a private copy of fd (CLOEXEC, above 2) and leaves fd itself alone; lines below
- * `level` are dropped. */
+/* The process has one error log, standard error until this is called. Makes a private copy of fd (CLOEXEC, above 2)
+ * and leaves fd itself alone; lines below `level` are dropped. */
 void oribi_log_init(int fd, enum oribi_log_level level);
 
-/* Logs to the file `path`, opened for appending (log_file.h, also for `owner`), and points standard error there, so that what the application and its libraries print lands in the same
- * file; but not where standard error leads elsewhere than the log did, which is then somebody's choice. Borrows path; a relative one is taken from the
+/* Logs to the file `path`, opened for appending (log_file.h, also for `owner`), and points standard error there, so
+ * that what the application and its libraries print lands in the same file; but not where standard error leads
+ * elsewhere than the log did, which is then somebody's choice. Borrows path; a relative one is taken from the
  * working directory of this moment. 0 or a code of os.h, and then everything is as it was. */
 int oribi_log_open(const char *path, const struct oribi_log_owner *owner);
 
-/* Opens that path anew after a rotation; lines keep going to the old file until the new one is there. Without a path it does nothing. */
+/* Opens that path anew after a rotation; lines keep going to the old file until the new one is there. Without a path
+ * it does nothing. */
 int oribi_log_reopen(const struct oribi_log_owner *owner);
 
-/* Nobody waits for the log's reader: lines that there is no room for are kept (ORIBI_LOG_KEPT_MAX bytes of them), further ones are dropped, and their number is
- * logged when there is room again. waits: is something kept, or to be told? flush: tries again, and should be called about every ORIBI_LOG_RETRY_MS then.
+/* Nobody waits for the log's reader: lines that there is no room for are kept (ORIBI_LOG_KEPT_MAX bytes of them),
+ * further ones are dropped, and their number is logged when there is room again. waits: is something kept, or to be
+ * told? flush: tries again, and should be called about every ORIBI_LOG_RETRY_MS then.
  * drain: the same for ms at most, before the process ends. */
 enum { ORIBI_LOG_KEPT_MAX = 64 * 1024, ORIBI_LOG_RETRY_MS = 100, ORIBI_LOG_DRAIN_MS = 200 };
 bool oribi_log_waits(void);
@@ -35,7 +38,8 @@ int oribi_log_fd(void);
 /* Is the private copy still there, or has the application closed it? */
 bool oribi_log_intact(void);
 
-/* Controls, and bytes that are no UTF-8, are written as \xNN so that a peer cannot forge a line or speak to a terminal; cut at 8 KiB. */
+/* Controls, and bytes that are no UTF-8, are written as \xNN so that a peer cannot forge a line or speak to a
+ * terminal; cut at 8 KiB. */
 void oribi_log(enum oribi_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* As oribi_log, but newlines in [text, text+n) are kept and indented, and tabs stay tabs: backtraces. */

@@ -1,9 +1,10 @@
-/* The operating system, as far as it differs between systems or speaks errno. os.c is POSIX, os_linux.c holds what only Linux has; both
- * turn errno into a code of error.h at once, so that errno is read nowhere else.
+/* The operating system, as far as it differs between systems or speaks errno. os.c is POSIX, os_linux.c holds what
+ * only Linux has; both turn errno into a code of error.h at once, so that errno is read nowhere else.
  *
- * Results: 0 or a count >= 0, ORIBI_AGAIN (would block), ORIBI_ECLOSED (the peer is gone), ORIBI_ENOMEM, ORIBI_ELIMIT (out of descriptors),
- * ORIBI_ELOST (EBADF, ENOTSOCK: somebody else has closed the descriptor), else ORIBI_ESYS. After a negative result oribi_os_error_text() has the words. A call broken off by a signal is begun again, except where
- * said. Every descriptor given is CLOEXEC. */
+ * Results: 0 or a count >= 0, ORIBI_AGAIN (would block), ORIBI_ECLOSED (the peer is gone), ORIBI_ENOMEM,
+ * ORIBI_ELIMIT (out of descriptors), ORIBI_ELOST (EBADF, ENOTSOCK: somebody else has closed the descriptor), else
+ * ORIBI_ESYS. After a negative result oribi_os_error_text() has the words. A call broken off by a signal is begun
+ * again, except where said. Every descriptor given is CLOEXEC. */
 #ifndef ORIBI_BASE_OS_H
 #define ORIBI_BASE_OS_H
 
@@ -15,13 +16,15 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* For a system call made elsewhere that has just failed: keeps errno for oribi_os_error_text() and gives its code, never 0. */
+/* For a system call made elsewhere that has just failed: keeps errno for oribi_os_error_text() and gives its code,
+ * never 0. */
 int oribi_os_fail(void);
 
 /* The same for a failure that no errno has words for. Gives ORIBI_ESYS. */
 int oribi_os_fail_saying(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Words for the last failure on this thread, lower case: "address already in use". Lives until the next failure on this thread. */
+/* Words for the last failure on this thread, lower case: "address already in use". Lives until the next failure on
+ * this thread. */
 const char *oribi_os_error_text(void);
 
 /* errno, and the last failure on this thread with its words: for what must leave both as they were. */
@@ -43,9 +46,10 @@ int oribi_os_set_cloexec(int fd, bool on);
 
 int oribi__os_lift_slow(int low_fd); /* private */
 
-/* For every descriptor that a system call has just given, or its failure (negative: passed through, errno kept). Standard streams may have been closed by the
- * application or by whoever started us, and the new descriptor has got such a number: what a library prints there would go to a client. Then this gives a
- * CLOEXEC copy above 2 in its place and leaves the null device on all free standard streams; -1 with errno when there is no room for the copy. */
+/* For every descriptor that a system call has just given, or its failure (negative: passed through, errno kept).
+ * Standard streams may have been closed by the application or by whoever started us, and the new descriptor has got
+ * such a number: what a library prints there would go to a client. Then this gives a CLOEXEC copy above 2 in its
+ * place and leaves the null device on all free standard streams; -1 with errno when there is no room for the copy. */
 static inline int oribi_os_lift(int fd)
 {
     return __builtin_expect((unsigned)fd <= 2, 0) ? oribi__os_lift_slow(fd) : fd;
@@ -57,20 +61,21 @@ int oribi_os_lift_pair(int result, int fds[2]);
 /* Puts the null device on those of the descriptors 0 to 2 that are closed. */
 void oribi_os_fill_standard_streams(void);
 
-/* Lets this process and its children have `count` descriptors, or as many as the hard limit allows (setrlimit(2)). Never lowers the soft limit. Returns how
- * many they are. */
+/* Lets this process and its children have `count` descriptors, or as many as the hard limit allows (setrlimit(2)).
+ * Never lowers the soft limit. Returns how many they are. */
 uint64_t oribi_os_want_descriptors(uint64_t count);
 
 /* Lets another process that is ready have this CPU. */
 void oribi_os_yield(void);
 
-/* A word in memory that processes share: sleeps while it holds `seen`, for timeout_ms at most; and wakes one who sleeps there. Waking up means nothing:
- * look again (futex(2)). */
+/* A word in memory that processes share: sleeps while it holds `seen`, for timeout_ms at most; and wakes one who
+ * sleeps there. Waking up means nothing: look again (futex(2)). */
 void oribi_os_word_wait(_Atomic uint32_t *word, uint32_t seen, int timeout_ms);
 void oribi_os_word_wake(_Atomic uint32_t *word);
 
-/* Bytes read (0: end of file) or written, possibly fewer than asked for. Writing to a closed peer gives ORIBI_ECLOSED: sockets are written
- * with MSG_NOSIGNAL, for pipes and oribi_os_send_file() SIGPIPE must be ignored. A vector may have any count; at most IOV_MAX pieces of it are passed on. */
+/* Bytes read (0: end of file) or written, possibly fewer than asked for. Writing to a closed peer gives
+ * ORIBI_ECLOSED: sockets are written with MSG_NOSIGNAL, for pipes and oribi_os_send_file() SIGPIPE must be ignored.
+ * A vector may have any count; at most IOV_MAX pieces of it are passed on. */
 ssize_t oribi_os_read(int fd, void *dst, size_t n);
 ssize_t oribi_os_write(int fd, const void *p, size_t n);
 ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count);
@@ -79,16 +84,18 @@ ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count);
 /* The same when more follows at once: the kernel may wait with a packet that is not full (MSG_MORE, send(2)). */
 ssize_t oribi_os_send_vec_more(int socket_fd, const struct iovec *vec, size_t count);
 
-/* Bytes that the peer has not yet taken from a socket of ours: for TCP those not acknowledged, for a unix socket those not read (in the kernel's own
- * measure). Only good for seeing whether it grows less. ORIBI_ESYS where the system does not tell. */
+/* Bytes that the peer has not yet taken from a socket of ours: for TCP those not acknowledged, for a unix socket
+ * those not read (in the kernel's own measure). Only good for seeing whether it grows less. ORIBI_ESYS where the
+ * system does not tell. */
 int64_t oribi_os_send_queue(int socket_fd);
 
 /* Do both stand for the same file (not necessarily the same open file)? */
 bool oribi_os_same_file(int fd, int other_fd);
 
-/* What a descriptor stands for, to find out later whether it still does: an application may have closed it, and opened something else under its number.
- * Sockets, pipes and files are told apart; of eventfds and epolls only that they are one of those. Of a descriptor that is not open nothing is noted.
- * oribi_os_is_marked() leaves errno and the last error's text alone. */
+/* What a descriptor stands for, to find out later whether it still does: an application may have closed it, and
+ * opened something else under its number. Sockets, pipes and files are told apart; of eventfds and epolls only that
+ * they are one of those. Of a descriptor that is not open nothing is noted. oribi_os_is_marked() leaves errno and
+ * the last error's text alone. */
 struct oribi_fd_mark {
     uint64_t device;
     uint64_t inode;
@@ -96,8 +103,8 @@ struct oribi_fd_mark {
 void oribi_os_mark(int fd, struct oribi_fd_mark *mark);
 bool oribi_os_is_marked(int fd, const struct oribi_fd_mark *mark);
 
-/* Locks of an open file, which forked processes share and only closing all copies ends (fcntl(2), open file description locks). query: writes into *lock what
- * stands in its way. try: 0 or a code. */
+/* Locks of an open file, which forked processes share and only closing all copies ends (fcntl(2), open file
+ * description locks). query: writes into *lock what stands in its way. try: 0 or a code. */
 struct flock;
 int oribi_os_lock_query(int fd, struct flock *lock);
 int oribi_os_lock_try(int fd, struct flock *lock);
@@ -109,8 +116,10 @@ int oribi_os_dup(int fd);
 bool oribi_os_can_open(int fd, int count);
 
 /* For sinks (sink.h), without waiting and async-signal-safe. ORIBI_AGAIN: no room.
- * open_again: an open file of our own for what `fd` writes to, non-blocking, CLOEXEC; not for sockets, and not where the system does not allow it.
- * splice_now: at most PIPE_BUF bytes into a pipe, all or nothing, through a small pipe that nobody else uses and that is empty before and after.
+ * open_again: an open file of our own for what `fd` writes to, non-blocking, CLOEXEC; not for sockets, and not where
+ * the system does not allow it.
+ * splice_now: at most PIPE_BUF bytes into a pipe, all or nothing, through a small pipe that nobody else uses and
+ * that is empty before and after.
  * can_splice: whether the system has that. */
 enum oribi_fd_kind { ORIBI_FD_FILE, ORIBI_FD_PIPE, ORIBI_FD_SOCKET, ORIBI_FD_OTHER };
 enum oribi_fd_kind oribi_os_fd_kind(int fd);
@@ -121,30 +130,37 @@ ssize_t oribi_os_splice_now(const int small_pipe[2], int pipe_fd, const char *p,
 ssize_t oribi_os_send_now(int socket_fd, const char *p, size_t n);
 ssize_t oribi_os_write_polled(int fd, const char *p, size_t n);
 
-/* Has the peer of a connection gone for good: reset it, or closed both directions? Not when it only finished sending. */
+/* Has the peer of a connection gone for good: reset it, or closed both directions? Not when it only finished
+ * sending. */
 bool oribi_os_peer_gone(int socket_fd);
 
 /* Sends up to n bytes of the regular file in_fd from *offset on, which moves along; 0 when the file ended before. */
 ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n);
 
-/* Gives the next waiting connection, non-blocking. ORIBI_AGAIN when there is none, ORIBI_ECLOSED when that connection was reset while it
- * waited (try again), ORIBI_ELIMIT when descriptors are out. `peer` may be NULL. */
+/* Gives the next waiting connection, non-blocking. ORIBI_AGAIN when there is none, ORIBI_ECLOSED when that
+ * connection was reset while it waited (try again), ORIBI_ELIMIT when descriptors are out. `peer` may be NULL. */
 int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, socklen_t *peer_len);
 
-/* Listening socket: connections wait in the kernel until their first bytes are there, at most about `seconds`. No-op elsewhere than Linux. */
+/* Listening socket: connections wait in the kernel until their first bytes are there, at most about `seconds`. No-op
+ * elsewhere than Linux. */
 int oribi_os_defer_accept(int tcp_fd, int seconds);
 
-/* The end of a listening socket, for all processes that hold it; whoever has connected before can still be accepted until oribi_os_listen_end().
+/* The end of a listening socket, for all processes that hold it; whoever has connected before can still be accepted
+ * until oribi_os_listen_end().
  *
- * stop accepting: no connection is begun any more. A unix socket refuses from now on; TCP lets those in that have said hello before, and ignores
- * newcomers, who say it again after a second. Where the system cannot do that, nothing happens.
- * awaits: TCP: are there connections to be accepted, or (`half_open`) such as the kernel still holds back? Not known counts as no, as does unix.
- * end: TCP refuses from now on, and resets what was not accepted; accept fails on every copy. Of a unix socket nothing is left to end. */
+ * stop accepting: no connection is begun any more. A unix socket refuses from now on; TCP lets those in that have
+ * said hello before, and ignores newcomers, who say it again after a second. Where the system cannot do that,
+ * nothing happens.
+ * awaits: TCP: are there connections to be accepted, or (`half_open`) such as the kernel still holds back? Not known
+ * counts as no, as does unix.
+ * end: TCP refuses from now on, and resets what was not accepted; accept fails on every copy. Of a unix socket
+ * nothing is left to end. */
 void oribi_os_listen_stop_accepting(int listen_fd);
 bool oribi_os_listen_awaits(int listen_fd, bool half_open);
 void oribi_os_listen_end(int listen_fd);
 
-/* Does somebody answer on the unix socket file at `path` (at most 107 bytes)? 1, 0 when it is stale or gone, or a code. */
+/* Does somebody answer on the unix socket file at `path` (at most 107 bytes)? 1, 0 when it is stale or gone, or a
+ * code. */
 int oribi_os_unix_answers(const char *path);
 
 /* Gives an unlinked file, empty, for reading and writing, in oribi_os_temp_dir(). */
@@ -156,7 +172,8 @@ const char *oribi_os_temp_dir(void);
 /* For a file of ours that could just not be made or written: ORIBI_EFULL when there is no room, else ORIBI_ESTORE. */
 int oribi_os_store_failed(void);
 
-/* Writes the absolute form of `path`, seen from the working directory of this moment, without resolving links. NUL-terminated. */
+/* Writes the absolute form of `path`, seen from the working directory of this moment, without resolving links.
+ * NUL-terminated. */
 int oribi_os_absolute_path(const char *path, char *dst, size_t cap);
 
 /* Is this a regular file? Then gives its size. */
@@ -168,7 +185,8 @@ int oribi_os_open_read(const char *path, int *fd);
 /* One line of text (at most cap - 1 bytes, NUL-terminated, newline cut) of a small file such as those in /proc. */
 int oribi_os_read_line(const char *path, char *dst, size_t cap);
 
-/* A descriptor that wakes whoever waits for read_fd to become readable. One descriptor where the system has an eventfd, else a pipe. */
+/* A descriptor that wakes whoever waits for read_fd to become readable. One descriptor where the system has an
+ * eventfd, else a pipe. */
 struct oribi_wake {
     int read_fd;
     int write_fd; /* private; may equal read_fd */
@@ -187,7 +205,8 @@ uint32_t oribi_os_cpu_count(void);
 /* The longest accept queue the kernel grants (listen(2) cuts longer ones silently); 4096 where it cannot be read. */
 uint32_t oribi_os_backlog_max(void);
 
-/* Gives memory that was freed back to the system, where the C library can: what is not held before a fork is not shared, but not copied either. */
+/* Gives memory that was freed back to the system, where the C library can: what is not held before a fork is not
+ * shared, but not copied either. */
 void oribi_os_trim_memory(void);
 
 /* Processes */
@@ -203,7 +222,8 @@ int oribi_os_peer(int unix_fd, struct oribi_peer *peer);
 /* Orphans among our descendants become our children instead of init's. */
 int oribi_os_become_subreaper(void);
 
-/* The kernel sends us `signal_number` when the thread that forked us ends. Returns ORIBI_ECLOSED when our parent is already not `parent`. */
+/* The kernel sends us `signal_number` when the thread that forked us ends. Returns ORIBI_ECLOSED when our parent is
+ * already not `parent`. */
 int oribi_os_signal_on_parent_death(int signal_number, pid_t parent);
 
 /* Whether the calling thread is the one that the process began with. */
@@ -221,8 +241,9 @@ int oribi_os_runtime_signal(void);
 /* Where the thread was that runs a signal handler, from the handler's third argument. Never NULL. */
 const void *oribi_os_interrupted(const void *context);
 
-/* Writes the innermost native frames of the calling thread to dst, from `interrupted` on outwards, at most `max`, one a line; returns the length, 0 where the system
- * cannot tell. Takes no memory once prepare was called, so a signal handler may call it. */
+/* Writes the innermost native frames of the calling thread to dst, from `interrupted` on outwards, at most `max`,
+ * one a line; returns the length, 0 where the system cannot tell. Takes no memory once prepare was called, so a
+ * signal handler may call it. */
 void oribi_os_backtrace_prepare(void);
 size_t oribi_os_native_frames(const void *interrupted, int max, char *dst, size_t cap);
 

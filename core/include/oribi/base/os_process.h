@@ -1,4 +1,5 @@
-/* What this process is and how it was started: command line, environment, working directory, user; and waiting for children. */
+/* What this process is and how it was started: command line, environment, working directory, user; and waiting for
+ * children. The source for Linux is os_process_linux.c. */
 #ifndef ORIBI_BASE_OS_PROCESS_H
 #define ORIBI_BASE_OS_PROCESS_H
 
@@ -13,27 +14,34 @@ enum { ORIBI_POLL_MAX = 24 };
 struct oribi_start {
     char **argv;    /* NULL-terminated */
     char **environ; /* the same; as it was when the process started, whatever the program has set since */
-    char *
-        dir; /* absolute working directory; by its name in PWD where that leads there, so that a symbolic link that is switched to a
-                     * new release is followed */
+    /* Absolute working directory; by its name in PWD where that leads there, so that a symbolic link that is
+     * switched to a new release is followed. */
+    char *dir;
 };
 
-/* Records how this process was started; `argv` is borrowed and comes with the environment of this moment unless `environ_is_known` to the kernel
- * still, NULL for the kernel's record of both. `dir` is the
- * directory of the start where the program has left it since, else NULL; borrowed. Call it before the process title is changed: runtimes write titles
- * over that record. 0, or ORIBI_ESYS with oribi_os_error_text(). */
+/* The working directory, absolute; by its name in PWD where that leads there. The caller frees it
+ * (oribi_mem_free()). */
+char *oribi_process_dir(void);
+
+/* chdir(2). 0, or ORIBI_ESYS with one line in `error` (ORIBI_ERROR_TEXT_CAP). */
+int oribi_process_enter_dir(const char *dir, char *error);
+
+/* Records how this process was started; `argv` is borrowed and comes with the environment of this moment unless
+ * `environ_is_known` to the kernel still, NULL for the kernel's record of both. `dir` is the directory of the start
+ * where the program has left it since, else NULL; borrowed. Call it before the process title is changed: runtimes
+ * write titles over that record. 0, or ORIBI_ESYS with oribi_os_error_text(). */
 int oribi_start_record(struct oribi_start *start, char *const *argv, bool environ_is_known, const char *dir);
 void oribi_start_free(struct oribi_start *start);
 
-/* Starts the command with `extra` ("NAME=value", NULL-terminated) set in its environment, and the descriptors `keep` (count of them) open in
- * it under their numbers; all others are CLOEXEC by our rule. Names in `extra` replace what is there. Gives the pid of the child, which has
- * the signals held back and handled by nobody from its first moment. 0, ORIBI_ENOMEM or ORIBI_ESYS. A command that cannot be executed ends with
- * code 127 and a line on stderr. */
+/* Starts the command with `extra` ("NAME=value", NULL-terminated) set in its environment, and the descriptors `keep`
+ * (count of them) open in it under their numbers; all others are CLOEXEC by our rule. Names in `extra` replace what
+ * is there. Gives the pid of the child, which has the signals held back and handled by nobody from its first moment.
+ * 0, ORIBI_ENOMEM or ORIBI_ESYS. A command that cannot be executed ends with code 127 and a line on stderr. */
 int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
                       pid_t *pid);
 
-/* Changes to the group and user given by name or number (NULL: leave; the group defaults to the user's), for good. 0, or ORIBI_EINVAL,
- * ORIBI_ESYS with one line in `error` (ORIBI_OPTIONS_ERROR_CAP). */
+/* Changes to the group and user given by name or number (NULL: leave; the group defaults to the user's), for good.
+ * 0, or ORIBI_EINVAL, ORIBI_ESYS with one line in `error` (ORIBI_ERROR_TEXT_CAP). */
 int oribi_process_switch_user(const char *user, const char *group, char *error);
 
 /* uid and gid the two names stand for; -1 where none is given. Same results. */
@@ -42,17 +50,20 @@ int oribi_process_find_user(const char *user, const char *group, uid_t *uid, gid
 /* The name of the user `uid`, written to dst; NULL when it has none or a longer one. */
 const char *oribi_process_user_name(uid_t uid, char *dst, size_t cap);
 
-/* Whether this process may become that user and group: refuses what oribi_process_switch_user() would fail with. Same results. */
+/* Whether this process may become that user and group: refuses what oribi_process_switch_user() would fail with.
+ * Same results. */
 int oribi_process_check_user(const char *user, const char *group, char *error);
 
-/* Reaps one child: pid -1 is any. `wait` blocks. Gives its pid, 0 when none has ended, or ORIBI_ESYS (no such child). */
+/* Reaps one child: pid -1 is any. `wait` blocks. Gives its pid, 0 when none has ended, or ORIBI_ESYS (no such
+ * child). */
 pid_t oribi_process_reap(pid_t pid, bool wait, int *status);
 
-/* True for a child of this process, or a child's child and so on to a depth that ours have; also where the kernel does not tell (no /proc). */
+/* True for a child of this process, or a child's child and so on to a depth that ours have; also where the kernel
+ * does not tell (no /proc). */
 bool oribi_process_is_below(pid_t pid);
 
-/* Waits until one of the descriptors (at most ORIBI_POLL_MAX, negative ones skipped) is readable or at its end, or the time is over (-1: never).
- * Returns at a signal as well. */
+/* Waits until one of the descriptors (at most ORIBI_POLL_MAX, negative ones skipped) is readable or at its end, or
+ * the time is over (-1: never). Returns at a signal as well. */
 void oribi_process_poll(const int *fds, size_t count, int64_t timeout_ms);
 
 /* True when standard input is a terminal whose other side has hung up. */
@@ -64,8 +75,8 @@ bool oribi_process_has_terminal(void);
 /* Gives a descriptor of zeroed memory that processes can map together, with no name. 0 or a code of os.h. */
 int oribi_process_shared_memory(size_t bytes, int *fd);
 
-/* Memory of a process in bytes: proportional set size, or where the kernel does not give it (no permission, old kernel) the resident set.
- * 0 when the process is gone. */
+/* Memory of a process in bytes: proportional set size, or where the kernel does not give it (no permission, old
+ * kernel) the resident set. 0 when the process is gone. */
 int64_t oribi_process_memory(pid_t pid);
 
 /* What of it is mapped by this process alone and what by others too; 0 where the kernel does not tell. */

@@ -1,10 +1,11 @@
 /* The grammar of a listening address.
  *
- *   tcp://host:port  host:port  [::1]:port  tcp://:port  :port  port      port 0: any free one; no host: every IPv4 address
+ *   tcp://host:port  host:port  [::1]:port  tcp://:port  :port  port  port 0: any free one; no host: all of IPv4
  *   unix:///path  unix://relative  /path  ./path  dir/path                 options: ?umask=007  ?mode=660
  *   fd://3  fd://name                                                      name: one of LISTEN_FDNAMES
  *
- * All but fd take ?backlog=N, all take ?proxy=on (a PROXY header is expected from trusted peers); several options are joined with `&`. */
+ * All but fd take ?backlog=N, all take ?proxy=on (a PROXY header is expected from trusted peers); several options
+ * are joined with `&`. */
 #ifndef ORIBI_CONFIG_ADDRESS_H
 #define ORIBI_CONFIG_ADDRESS_H
 
@@ -32,7 +33,7 @@ struct oribi_address {
     char text[ORIBI_ADDRESS_TEXT_CAP]; /* canonical, without options: two spellings of one address are equal here */
 };
 
-/* Parses `text`. 0, or ORIBI_EINVAL with one line in `error` (ORIBI_OPTIONS_ERROR_CAP) saying what is wrong with it. */
+/* Parses `text`. 0, or ORIBI_EINVAL with one line in `error` (ORIBI_ERROR_TEXT_CAP) saying what is wrong with it. */
 int oribi_address_parse(const char *text, struct oribi_address *address, char *error);
 
 /* Writes "tcp://host:port", with brackets around an IPv6 host, to dst. Returns the length, cut at cap. */

@@ -1,4 +1,5 @@
-/* Listening sockets: parse an address, open or inherit it, describe it. Never calls shutdown() on one: inherited sockets are shared. */
+/* Listening sockets: parse an address, open or inherit it, describe it. Never calls shutdown() on one: inherited
+ * sockets are shared. */
 #ifndef ORIBI_CONFIG_LISTENER_H
 #define ORIBI_CONFIG_LISTENER_H
 
@@ -25,13 +26,14 @@ struct oribi_listener {
     bool inherited; /* not ours to unlink */
     bool proxy;     /* trusted peers begin with a PROXY header */
     enum oribi_listener_origin origin;
-    char text
-        [ORIBI_ADDRESS_TEXT_CAP]; /* "tcp://127.0.0.1:9292", "tcp://[::1]:9292", "unix:///run/x.sock": for logs and matching */
-    char spec[ORIBI_ADDRESS_TEXT_CAP]; /* as asked for, canonical: "tcp://localhost:0"; text again where nobody asked */
-    char host
-        [ORIBI_ADDRESS_TEXT_CAP]; /* SERVER_NAME when the request has none, brackets around IPv6; "localhost" for unix */
-    char port[8];                 /* decimal; "" for unix */
-    char *path;                   /* unix: file to unlink by its owner at the end, else NULL */
+    /* "tcp://127.0.0.1:9292", "tcp://[::1]:9292", "unix:///run/x.sock": for logs and matching */
+    char text[ORIBI_ADDRESS_TEXT_CAP];
+    /* as asked for, canonical: "tcp://localhost:0"; text again where nobody asked */
+    char spec[ORIBI_ADDRESS_TEXT_CAP];
+    /* SERVER_NAME when the request has none, brackets around IPv6; "localhost" for unix */
+    char host[ORIBI_ADDRESS_TEXT_CAP];
+    char port[8]; /* decimal; "" for unix */
+    char *path;   /* unix: file to unlink by its owner at the end, else NULL */
     /* private */
     bool fresh;           /* opened by this call, not taken over */
     uint64_t file_device; /* which file `path` was, so that a successor's under the same name stays */
@@ -49,10 +51,11 @@ struct oribi_listeners {
  *   LISTEN_FDS            all of them when no bind was given, else those that a bind asks for
  *   ORIBI_LISTEN          those that a bind asks for and all that came from outside; the rest is closed
  *
- * A stale unix socket file is replaced, one that answers is "in use". Port 0 gets a free port, seen in text. On success the variables are
- * removed from the environment (but SERVER_STARTER_PORT, which programs may look for), and signals are kept for whoever installs handlers next
- * (signals.h), so that a stop finds somebody who cleans up. 0, or ORIBI_EINVAL / ORIBI_ESYS with one line in
- * `error` (ORIBI_OPTIONS_ERROR_CAP) and everything opened closed again. */
+ * A stale unix socket file is replaced, one that answers is "in use". Port 0 gets a free port, seen in text. On
+ * success the variables are removed from the environment (but SERVER_STARTER_PORT, which programs may look for), and
+ * signals are kept for whoever installs handlers next (signals.h), so that a stop finds somebody who cleans up. 0,
+ * or ORIBI_EINVAL / ORIBI_ESYS with one line in `error` (ORIBI_ERROR_TEXT_CAP) and everything opened closed
+ * again. */
 int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_options *options, char *error);
 
 /* Closes the descriptors; `unlink_paths` removes unix socket files that are ours. */
@@ -64,8 +67,8 @@ void oribi_listener_close(struct oribi_listener *item, bool unlink_path);
 /* Removes the unix socket files that are ours, and forgets their names. */
 void oribi_listeners_unlink(struct oribi_listeners *listeners);
 
-/* Adds the listening socket fd as it is. Takes fd, also on failure. 0, or ORIBI_EINVAL with one line in `error`. For sockets that a program
- * hands over by a call (listen_sock of a Perl handler). `spec` NULL: its own address. */
+/* Adds the listening socket fd as it is. Takes fd, also on failure. 0, or ORIBI_EINVAL with one line in `error`. For
+ * sockets that a program hands over by a call (listen_sock of a Perl handler). `spec` NULL: its own address. */
 int oribi_listeners_adopt(struct oribi_listeners *listeners, int fd, enum oribi_listener_origin origin,
                           const char *spec, char *error);
 

@@ -1,8 +1,10 @@
-/* Every option of both commands: one table gives name, type, bounds, default, help and the names that the servers we succeed use for it.
- * Ruby, Perl, --help and doc/options.md all read this table; values arrive as text and are checked here, once. */
+/* Every option of both commands: one table gives name, type, bounds, default, help and the names that the servers we
+ * succeed use for it. Ruby, Perl, --help and doc/options.md all read this table; values arrive as text and are
+ * checked here, once. */
 #ifndef ORIBI_CONFIG_OPTIONS_H
 #define ORIBI_CONFIG_OPTIONS_H
 
+#include "oribi/base/error.h"
 #include "oribi/base/limits.h"
 
 #include <stdbool.h>
@@ -66,9 +68,8 @@ struct oribi_range {
 };
 
 enum {
-    ORIBI_OPTIONS_MAX = 80,        /* entries of the table */
-    ORIBI_OPTIONS_ERROR_CAP = 256, /* room that always holds the text of an error */
-    ORIBI_OPTION_ITEMS_MAX = 64,   /* of one list */
+    ORIBI_OPTIONS_MAX = 80,      /* entries of the table */
+    ORIBI_OPTION_ITEMS_MAX = 64, /* of one list */
     ORIBI_OPTION_TEXT_MAX = 64 * 1024,
     ORIBI_WORKERS_MAX = 512,
 };
@@ -76,7 +77,8 @@ enum {
 /* Who said it, weakest first. The stronger source wins, whichever is read first. */
 enum oribi_option_source {
     ORIBI_FROM_DEFAULT,
-    ORIBI_FROM_LAUNCHER, /* a default of rackup, `rails server` or plackup, which they pass on as if their user had given it */
+    /* a default of rackup, `rails server` or plackup, which they pass on as if their user had given it */
+    ORIBI_FROM_LAUNCHER,
     ORIBI_FROM_ENVIRONMENT, /* oribi_options_variables() */
     ORIBI_FROM_FILE,        /* configuration file */
     ORIBI_FROM_COMMAND,     /* command line, rackup -O, plackup, method call */
@@ -166,7 +168,7 @@ struct oribi_options {
     /* private */
     char *start_dir;                   /* working directory before the first change to `chdir`; NULL: there was none */
     char *entered_dir;                 /* value of `chdir` that the working directory stands for; NULL: none */
-    bool timeout_named;       /* `timeout` was given, which other servers mean the application by */
+    bool timeout_named;                /* `timeout` was given, which other servers mean the application by */
     bool ignores_environment;          /* libraries do: the variables are a server's */
     uint8_t source[ORIBI_OPTIONS_MAX]; /* enum oribi_option_source by place in the table */
     struct oribi_option_lower_end requests_min; /* given by a name of their own, joined by finish */
@@ -186,8 +188,8 @@ struct oribi_option_alias {
 };
 const struct oribi_option_alias *oribi_options_aliases(size_t *count);
 
-/* A variable of the environment that sets an option where neither command line nor configuration file do. Of several for one option the first
- * that is set and not empty counts. */
+/* A variable of the environment that sets an option where neither command line nor configuration file do. Of several
+ * for one option the first that is set and not empty counts. */
 struct oribi_option_variable {
     const char *name;
     const char *option;
@@ -199,23 +201,25 @@ const struct oribi_option_variable *oribi_options_variables(size_t *count);
 void oribi_options_init(struct oribi_options *options);
 void oribi_options_deinit(struct oribi_options *options);
 
-/* Sets one option from text, as the command line does. `name` may use underscores, dashes, CamelCase or an alias, any of the table's, and for
- * booleans no_, enable_ or disable_ before it. Borrows both. 0, or ORIBI_EINVAL with one line in `error`: an unknown name gives the nearest
- * known one, a bad value says what is allowed. Further values of a list add to it. */
+/* Sets one option from text, as the command line does. `name` may use underscores, dashes, CamelCase or an alias,
+ * any of the table's, and for booleans no_, enable_ or disable_ before it. Borrows both. 0, or ORIBI_EINVAL with one
+ * line in `error`: an unknown name gives the nearest known one, a bad value says what is allowed. Further values of
+ * a list add to it. */
 int oribi_options_set(struct oribi_options *options, const char *name, const char *value, char *error);
 
-/* The same for another source: a value from a weaker source than the one heard before is checked and dropped; the first value of a stronger
- * one replaces a list. */
+/* The same for another source: a value from a weaker source than the one heard before is checked and dropped; the
+ * first value of a stronger one replaces a list. */
 int oribi_options_set_from(struct oribi_options *options, enum oribi_option_source source, const char *name,
                            const char *value, char *error);
 
-/* Sets one option from everything that a configuration file gives for it: several values for a list, one for all others, none for a switch that is
- * turned on. More than one value where one is meant is refused. Same results; what was set before a bad value of a list stays set. */
+/* Sets one option from everything that a configuration file gives for it: several values for a list, one for all
+ * others, none for a switch that is turned on. More than one value where one is meant is refused. Same results; what
+ * was set before a bad value of a list stays set. */
 int oribi_options_set_values(struct oribi_options *options, enum oribi_option_source source, const char *name,
                              const char *const *values, size_t count, char *error);
 
-/* Reads a command line without the command's own name: --name=value, --name value, --flag, --no-flag, -w 4, -w4, -qD, and the
- * application as the one other argument; `--` ends the options. Same results as set. */
+/* Reads a command line without the command's own name: --name=value, --name value, --flag, --no-flag, -w 4, -w4,
+ * -qD, and the application as the one other argument; `--` ends the options. Same results as set. */
 int oribi_options_parse(struct oribi_options *options, size_t argc, const char *const *argv, char *error);
 
 /* The table entry for a name in any of those spellings, or NULL (also for those of oribi_options_aliases()). */
@@ -224,32 +228,35 @@ const struct oribi_option *oribi_options_find(const char *name);
 /* Who set it last. */
 enum oribi_option_source oribi_options_source(const struct oribi_options *options, const struct oribi_option *option);
 
-/* Writes the current value as text that oribi_options_set() accepts (lists: newline between items). NUL-terminated, cut at cap - 1. Returns
- * the length it has uncut. */
+/* Writes the current value as text that oribi_options_set() accepts (lists: newline between items). NUL-terminated,
+ * cut at cap - 1. Returns the length it has uncut. */
 size_t oribi_options_get(const struct oribi_options *options, const struct oribi_option *option, char *dst, size_t cap);
 
-/* The request limit of one worker, at random within requests_max N..M plus requests_jitter, so that workers do not leave together. 0: no limit. */
+/* The request limit of one worker, at random within requests_max N..M plus requests_jitter, so that workers do not
+ * leave together. 0: no limit. */
 uint64_t oribi_options_draw_limit(const struct oribi_options *options);
 
-/* Changes the working directory to `chdir`; does nothing without it, or when it has been entered already. Call it after the command line was read,
- * and again after the configuration file, which may have the option too. Both relative to the directory of the start, which is remembered for the
- * starts of later generations. Same results as set; ORIBI_ESYS when the directory cannot be entered. */
+/* Changes the working directory to `chdir`; does nothing without it, or when it has been entered already. Call it
+ * after the command line was read, and again after the configuration file, which may have the option too. Both
+ * relative to the directory of the start, which is remembered for the starts of later generations. Same results as
+ * set; ORIBI_ESYS when the directory cannot be entered. */
 int oribi_options_enter_dir(struct oribi_options *options, char *error);
 
-/* Fills what depends on the environment, on the machine or on other options: oribi_options_variables(); workers from usable CPUs (in development
- * oribi has one, with threads); bind from host, port and env (production binds every address) unless a bind of the same or a stronger source is
- * there; access_log from env. Then checks combinations. Same results as set. */
+/* Fills what depends on the environment, on the machine or on other options: oribi_options_variables(); workers from
+ * usable CPUs (in development oribi has one, with threads); bind from host, port and env (production binds every
+ * address) unless a bind of the same or a stronger source is there; access_log from env. Then checks combinations.
+ * Same results as set. */
 int oribi_options_finish(struct oribi_options *options, char *error);
 
-/* Appends the whole text of --help, at most 100 columns wide but for the last line, for ORIBI_LANG_RUBY or ORIBI_LANG_PERL. `pages` is the folder
- * that doc/ was installed as. */
+/* Appends the whole text of --help, at most 100 columns wide but for the last line, for ORIBI_LANG_RUBY or
+ * ORIBI_LANG_PERL. `pages` is the folder that doc/ was installed as. */
 void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages);
 
 /* Title of a group, for documents: "Listening". */
 const char *oribi_options_group_title(enum oribi_option_group group);
 
-/* Writes what holds where an option is not given, variables of the environment included: "PORT, else 9292". NUL-terminated, cut at cap - 1; empty
- * for an option that is not set then. */
+/* Writes what holds where an option is not given, variables of the environment included: "PORT, else 9292".
+ * NUL-terminated, cut at cap - 1; empty for an option that is not set then. */
 void oribi_options_default_text(const struct oribi_option *option, enum oribi_option_lang lang, char *dst, size_t cap);
 
 /* Appends "name = value" lines of every option that the options' language has: --print-config. */

@@ -22,16 +22,17 @@ struct oribi_trust {
     bool unix_peers;
 };
 
-/* Reads items of a list, each one or more of ADDRESS, ADDRESS/BITS or the word unix, with commas or spaces between. 0, or ORIBI_EINVAL with
- * one line in `error` (ORIBI_OPTIONS_ERROR_CAP). */
+/* Reads items of a list, each one or more of ADDRESS, ADDRESS/BITS or the word unix, with commas or spaces between.
+ * 0, or ORIBI_EINVAL with one line in `error` (ORIBI_ERROR_TEXT_CAP). */
 int oribi_trust_parse(const struct oribi_text_list *list, struct oribi_trust *trust, char *error);
 
-/* Whether the numeric address `addr` is trusted; the empty one is a peer on a unix socket. False for text that is no address. */
+/* Whether the numeric address `addr` is trusted; the empty one is a peer on a unix socket. False for text that is no
+ * address. */
 bool oribi_trust_has(const struct oribi_trust *trust, struct oribi_slice addr);
 
-/* The client of a request from a trusted peer: the last address in `forwarded_for` (a value of X-Forwarded-For) that is not trusted itself, or
- * the first when all are. A port behind it is cut off. An element that is no address ends the walk, since who wrote it is not known: the one
- * to its right is it then. Empty when there is none at all. */
+/* The client of a request from a trusted peer: the last address in `forwarded_for` (a value of X-Forwarded-For) that
+ * is not trusted itself, or the first when all are. A port behind it is cut off. An element that is no address ends
+ * the walk, since who wrote it is not known: the one to its right is it then. Empty when there is none at all. */
 struct oribi_slice oribi_trust_client(const struct oribi_trust *trust, struct oribi_slice forwarded_for);
 
 #endif

@@ -1,4 +1,5 @@
-/* What all connections of a worker together may keep: in memory, and in unlinked files. A connection's own limits come first; this is for many of them at a time. */
+/* What all connections of a worker together may keep: in memory, and in unlinked files. A connection's own limits
+ * come first; this is for many of them at a time. */
 #ifndef ORIBI_EVENT_BUDGET_H
 #define ORIBI_EVENT_BUDGET_H
 

@@ -12,8 +12,8 @@
  *    └── (FLUSH is passed      LINGER ──► CLOSED  ◄───────────────── FLUSH
  *         through when nothing is pending)
  *
- * An idle connection has no buffer and no request: both are lent when bytes arrive and given back when the answer is done. Reading stops while
- * a request is queued or called; pipelined bytes wait in the buffer and the kernel. */
+ * An idle connection has no buffer and no request: both are lent when bytes arrive and given back when the answer is
+ * done. Reading stops while a request is queued or called; pipelined bytes wait in the buffer and the kernel. */
 #ifndef ORIBI_EVENT_CONN_H
 #define ORIBI_EVENT_CONN_H
 
@@ -46,8 +46,8 @@ enum oribi_conn_state {
     ORIBI_CONN_CLOSED,
 };
 
-/* A request in the making and in progress. Lent from a pool with the first byte, given back when the answer is done. The layer above puts its
- * own fields behind it (reactor: exchange_bytes). */
+/* A request in the making and in progress. Lent from a pool with the first byte, given back when the answer is done.
+ * The layer above puts its own fields behind it (reactor: exchange_bytes). */
 struct oribi_exchange {
     struct oribi_conn *conn;
     struct oribi_parser parser;
@@ -80,34 +80,35 @@ struct oribi_conn {
     uint32_t cap;
     uint32_t linger_left;     /* bytes */
     uint32_t linger_since_ms; /* of the reactor's clock, cut to what wraps around after 49 days */
-    uint32_t request_count; /* begun on this connection */
-    int64_t sent_bytes;     /* that the socket has taken, ever */
-    const void *listener;   /* opaque to this layer */
+    uint32_t request_count;   /* begun on this connection */
+    int64_t sent_bytes;       /* that the socket has taken, ever */
+    const void *listener;     /* opaque to this layer */
     uint8_t state;
     bool closes : 1;  /* close when the output is drained */
     bool lingers : 1; /* … but read the peer's rest first */
     bool in_again : 1;
     bool broken : 1; /* writing failed: nothing more can be said */
     bool lost : 1;   /* the application has closed the descriptor: its number is not ours to close */
-    bool proxy_awaited : 1; /* the first bytes are a PROXY header, and replace addr and port; set before oribi_conn_start() */
-    bool proxy_tls : 1;     /* … which said that the client speaks TLS */
-    bool moving_in : 1;     /* what is parsed came from another worker, which has sent the interim answer */
+    /* the first bytes are a PROXY header, and replace addr and port; set before oribi_conn_start() */
+    bool proxy_awaited : 1;
+    bool proxy_tls : 1; /* … which said that the client speaks TLS */
+    bool moving_in : 1; /* what is parsed came from another worker, which has sent the interim answer */
     uint8_t addr_len;
     uint8_t port_len;
     char addr[ORIBI_CONN_ADDR_CAP]; /* numeric text of the peer; empty for unix sockets */
     char port[ORIBI_CONN_PORT_CAP];
 };
 
-/* Takes fd (non-blocking) and makes it a connection of the reactor. NULL when memory is out (fd closed). The caller fills in the peer's address
- * and then calls oribi_conn_start(). */
+/* Takes fd (non-blocking) and makes it a connection of the reactor. NULL when memory is out (fd closed). The caller
+ * fills in the peer's address and then calls oribi_conn_start(). */
 struct oribi_conn *oribi_conn_open(struct oribi_reactor *reactor, int fd, const void *listener);
 
-/* Reads at once, before any registration: data has usually arrived with the connection, and one that is answered and closed right away never costs
- * an epoll_ctl. The connection may be queued or closed when this returns. */
+/* Reads at once, before any registration: data has usually arrived with the connection, and one that is answered and
+ * closed right away never costs an epoll_ctl. The connection may be queued or closed when this returns. */
 void oribi_conn_start(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* Sends or queues these bytes, in order. Borrows vec. 0; ORIBI_ECLOSED, ORIBI_ENOMEM, ORIBI_ESYS: the connection is broken, end it with finish or
- * abort. `more`: something follows at once (a corked send). */
+/* Sends or queues these bytes, in order. Borrows vec. 0; ORIBI_ECLOSED, ORIBI_ENOMEM, ORIBI_ESYS: the connection is
+ * broken, end it with finish or abort. `more`: something follows at once (a corked send). */
 int oribi_conn_send(struct oribi_reactor *reactor, struct oribi_conn *conn, const struct iovec *vec, size_t count,
                     bool more);
 
@@ -123,7 +124,8 @@ int64_t oribi_conn_spilled(const struct oribi_conn *conn);
 /* Tries to send what is queued. 0: nothing left; ORIBI_AGAIN; ORIBI_ECLOSED. */
 int oribi_conn_flush(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* The answer to the connection's call is complete: gives the call back and goes on to the next request, or closes once drained. */
+/* The answer to the connection's call is complete: gives the call back and goes on to the next request, or closes
+ * once drained. */
 void oribi_conn_finish(struct oribi_reactor *reactor, struct oribi_conn *conn, bool closes);
 
 /* Ends the connection at once. `reset`: so that the peer cannot take a close-delimited answer for complete. */
@@ -132,12 +134,13 @@ void oribi_conn_abort(struct oribi_reactor *reactor, struct oribi_conn *conn, bo
 /* Answers a malformed or late request with the status of `error` and closes. `reason` is for the log. */
 void oribi_conn_refuse(struct oribi_reactor *reactor, struct oribi_conn *conn, int error, const char *reason);
 
-/* Answers a request that will not be called (its head or body is too much just now, it is queued, or just popped) with 503 and Retry-After, and closes. */
+/* Answers a request that will not be called (its head or body is too much just now, it is queued, or just popped)
+ * with 503 and Retry-After, and closes. */
 void oribi_conn_refuse_busy(struct oribi_reactor *reactor, struct oribi_conn *conn, uint32_t retry_after_s,
                             const char *reason);
 
-/* Withdraws the socket from the reactor: gives the descriptor, and what was read behind the request in *rest (borrowed until
- * oribi_conn_release). Output must have been drained. */
+/* Withdraws the socket from the reactor: gives the descriptor, and what was read behind the request in *rest
+ * (borrowed until oribi_conn_release). Output must have been drained. */
 int oribi_conn_withdraw(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice *rest);
 void oribi_conn_release(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
@@ -146,13 +149,14 @@ struct oribi_slice oribi_conn_behind(const struct oribi_conn *conn);
 
 /* --- moving a connection to another process (conn_move.c) --- */
 
-/* True while everything read from the connection and not answered can be read once more elsewhere: at a request boundary, nothing to be
- * written, the wire bytes still there. */
+/* True while everything read from the connection and not answered can be read once more elsewhere: at a request
+ * boundary, nothing to be written, the wire bytes still there. */
 bool oribi_conn_movable(const struct oribi_conn *conn);
 
 enum { ORIBI_WIRE_VECS_MAX = 8 };
 
-/* What travels. A chunked body is framed anew, as one chunk without extensions; one in a file travels beside an empty chunked body. */
+/* What travels. A chunked body is framed anew, as one chunk without extensions; one in a file travels beside an
+ * empty chunked body. */
 struct oribi_wire {
     struct iovec vec[ORIBI_WIRE_VECS_MAX];
     size_t count;
@@ -164,15 +168,16 @@ struct oribi_wire {
 /* Gives those bytes; they are borrowed until the connection changes. Takes no memory. */
 void oribi_conn_wire(const struct oribi_conn *conn, struct oribi_wire *wire);
 
-/* Moves the body of a queued request from memory to a file, so that fewer bytes travel. 0, also when there is nothing to
- * move; ORIBI_ELIMIT (buffers_file_max) or ORIBI_ESYS: the body may be lost, refuse the request. */
+/* Moves the body of a queued request from memory to a file, so that fewer bytes travel. 0, also when there is
+ * nothing to move; ORIBI_ELIMIT (buffers_file_max) or ORIBI_ESYS: the body may be lost, refuse the request. */
 int oribi_conn_spool(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* The connection has arrived elsewhere: closes our descriptor and forgets it. */
 void oribi_conn_leave(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* The other side, after oribi_conn_open() and setting the peer's address: reads these bytes as if they came from the socket. Takes body_fd. `complete_us` is when the
- * request in them was complete, 0 when there is none. The connection may be queued or closed when this returns. */
+/* The other side, after oribi_conn_open() and setting the peer's address: reads these bytes as if they came from the
+ * socket. Takes body_fd. `complete_us` is when the request in them was complete, 0 when there is none. The
+ * connection may be queued or closed when this returns. */
 void oribi_conn_resume(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice bytes, int body_fd,
                        int64_t body_len, int64_t complete_us);
 
@@ -185,7 +190,8 @@ void oribi__conn_on_readable(struct oribi_reactor *reactor, struct oribi_conn *c
 /* Between the two sources of this module: input (conn.c) and output (conn_out.c). */
 void oribi__conn_close(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* Closes the connection unless a request has begun to come since the last turn: closing over bytes that came in time would reset them. True when it is closed. */
+/* Closes the connection unless a request has begun to come since the last turn: closing over bytes that came in time
+ * would reset them. True when it is closed. */
 bool oribi__conn_close_idle(struct oribi_reactor *reactor, struct oribi_conn *conn);
 /* The same for one that has begun a head, which is answered 503. */
 bool oribi__conn_close_head(struct oribi_reactor *reactor, struct oribi_conn *conn);
@@ -196,7 +202,8 @@ void oribi__conn_drop_out(struct oribi_reactor *reactor, struct oribi_conn *conn
 void oribi__conn_continue(struct oribi_reactor *reactor, struct oribi_conn *conn);
 int oribi__conn_register(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* For conn_move.c: puts the bytes at the front of an empty connection's buffer and parses them; `body_fd` as in oribi_conn_resume(). */
+/* For conn_move.c: puts the bytes at the front of an empty connection's buffer and parses them; `body_fd` as in
+ * oribi_conn_resume(). */
 void oribi__conn_inject(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice bytes, int body_fd,
                         int64_t body_len);
 

@@ -1,9 +1,10 @@
 /* Readiness source: epoll where the system has it, poll(2) always. Nothing above this header knows which one runs.
  *
- * Readiness is remembered, not repeated. A ready bit set in watch->ready stays set until the owner clears it (after EAGAIN or a short read or
- * write, which for stream sockets means the same: epoll(7)). An event is delivered once a ready bit meets an interest bit;
- * interest in reading comes and goes for nothing, so the owner looks at `ready` itself when it becomes interested again. That is what lets epoll
- * run edge-triggered with everything registered once, without an epoll_ctl per request, and poll(2) run the same code. */
+ * Readiness is remembered, not repeated. A ready bit set in watch->ready stays set until the owner clears it (after
+ * EAGAIN or a short read or write, which for stream sockets means the same: epoll(7)). An event is delivered once a
+ * ready bit meets an interest bit; interest in reading comes and goes for nothing, so the owner looks at `ready`
+ * itself when it becomes interested again. That is what lets epoll run edge-triggered with everything registered
+ * once, without an epoll_ctl per request, and poll(2) run the same code. */
 #ifndef ORIBI_EVENT_LOOP_H
 #define ORIBI_EVENT_LOOP_H
 
@@ -18,7 +19,8 @@ enum {
 
 enum oribi_watch_kind {
     ORIBI_WATCH_STREAM, /* a connection: remembered readiness as above */
-    ORIBI_WATCH_LISTENER, /* reported as long as connections wait, but only to one of the processes that sleep on it (EPOLLEXCLUSIVE) */
+    /* reported as long as connections wait, but only to one of the processes that sleep on it (EPOLLEXCLUSIVE) */
+    ORIBI_WATCH_LISTENER,
     ORIBI_WATCH_SIGNAL, /* wake descriptor or pipe: reported as long as it is readable */
 };
 
@@ -57,11 +59,13 @@ int oribi_loop_fd(const struct oribi_loop *loop);
 int oribi_loop_add(struct oribi_loop *loop, struct oribi_watch *watch, int fd, enum oribi_watch_kind kind,
                    uint8_t interest);
 
-/* Stops watching; must come before close(fd). False when the descriptor is no longer what was watched (the application has closed it): then it must not
- * be closed, and if a copy of it is open elsewhere, events may go on to name the watch, whose memory must stay for good. */
+/* Stops watching; must come before close(fd). False when the descriptor is no longer what was watched (the
+ * application has closed it): then it must not be closed, and if a copy of it is open elsewhere, events may go on to
+ * name the watch, whose memory must stay for good. */
 bool oribi_loop_remove(struct oribi_loop *loop, struct oribi_watch *watch);
 
-/* Is the descriptor of a watch still what is watched? Costs a system call; of what is not watched, or of no connection, it says yes. */
+/* Is the descriptor of a watch still what is watched? Costs a system call; of what is not watched, or of no
+ * connection, it says yes. */
 bool oribi_loop_holds(struct oribi_loop *loop, struct oribi_watch *watch);
 
 /* Has the loop's own descriptor been closed by somebody else? Noticed when it is waited on. */
@@ -70,17 +74,18 @@ bool oribi_loop_lost(const struct oribi_loop *loop);
 /* Changes what the owner wants to hear of. A system call only where ORIBI_WRITE comes or goes. */
 void oribi_loop_interest(struct oribi_loop *loop, struct oribi_watch *watch, uint8_t interest);
 
-/* Moves a listener to the tail of the kernel's queue of exclusive waiters: they are woken in registration order, and without this the first
- * worker collects nearly all kept-alive connections. A no-op for poll(2). */
+/* Moves a listener to the tail of the kernel's queue of exclusive waiters: they are woken in registration order, and
+ * without this the first worker collects nearly all kept-alive connections. A no-op for poll(2). */
 void oribi_loop_rotate(struct oribi_loop *loop, struct oribi_watch *watch);
 
-/* Waits up to timeout_ms (0: not at all, -1: for ever) and fills `events` with at most `max`. Returns their number; 0 on time-out or
- * interruption by a signal. Does not touch anything but the watches' ready bits. */
+/* Waits up to timeout_ms (0: not at all, -1: for ever) and fills `events` with at most `max`. Returns their number;
+ * 0 on time-out or interruption by a signal. Does not touch anything but the watches' ready bits. */
 int oribi_loop_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max);
 
-/* The same in two steps, for a thread that sleeps while others use the loop. sleep touches no watch, and is called by one thread at a time; collect, by that
- * thread once nobody else uses the loop, fills `events`, max >= ORIBI_LOOP_EVENTS_MAX. Watches removed meanwhile must still be in memory. poll(2) as a source
- * sleeps a millisecond at most and collects nothing: the next poll finds it. */
+/* The same in two steps, for a thread that sleeps while others use the loop. sleep touches no watch, and is called
+ * by one thread at a time; collect, by that thread once nobody else uses the loop, fills `events`, max >=
+ * ORIBI_LOOP_EVENTS_MAX. Watches removed meanwhile must still be in memory. poll(2) as a source sleeps a millisecond
+ * at most and collects nothing: the next poll finds it. */
 void oribi_loop_sleep(struct oribi_loop *loop, int timeout_ms);
 int oribi_loop_collect(struct oribi_loop *loop, struct oribi_event *events, int max);
 

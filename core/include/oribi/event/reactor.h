@@ -1,5 +1,5 @@
-/* The connections of one worker, turned by whoever owns it: readiness, deadlines, the FIFO run queue of complete requests. Knows HTTP framing,
- * neither listeners nor applications. One thread at a time. */
+/* The connections of one worker, turned by whoever owns it: readiness, deadlines, the FIFO run queue of complete
+ * requests. Knows HTTP framing, neither listeners nor applications. One thread at a time. */
 #ifndef ORIBI_EVENT_REACTOR_H
 #define ORIBI_EVENT_REACTOR_H
 
@@ -31,20 +31,21 @@ struct oribi_reactor_config {
     int64_t buffers_memory_max; /* budget.h */
     int64_t buffers_file_max;
     struct oribi_slice server; /* Server header of our own answers; may be empty */
-    size_t exchange_bytes;         /* size of the layer above's call, at least sizeof(struct oribi_exchange) */
+    size_t exchange_bytes;     /* size of the layer above's call, at least sizeof(struct oribi_exchange) */
 };
 
 /* What the layer above wants to hear of. */
 struct oribi_reactor_hooks {
     void *self;
-    /* A request is refused with `status` (0: closed without an answer) and a body of `body_bytes`. conn->call may be NULL. */
+    /* A request is refused with `status` (0: closed without an answer) and a body of `body_bytes`. conn->call may be
+     * NULL. */
     void (*refused)(void *self, struct oribi_conn *conn, int status, size_t body_bytes, const char *reason);
     void (*timed_out)(void *self, struct oribi_conn *conn, enum oribi_timeout_class timeout_class);
     void (*closed)(void *self, struct oribi_conn *conn);
     void (*read)(void *self, int64_t bytes);
     void (*sent)(void *self, int64_t bytes);
-    /* Output of a call cannot be kept: ORIBI_EFULL, _ESTORE (the words are in oribi_os_error_text()), _ENOMEM, or _ELIMIT for buffers_file_max.
-     * Nothing more is sent on the connection. */
+    /* Output of a call cannot be kept: ORIBI_EFULL, _ESTORE (the words are in oribi_os_error_text()), _ENOMEM, or
+     * _ELIMIT for buffers_file_max. Nothing more is sent on the connection. */
     void (*unkept)(void *self, struct oribi_conn *conn, int error);
     void (*lost)(void *self, struct oribi_conn *conn); /* it ends because the application has closed its descriptor */
 };
@@ -71,8 +72,8 @@ struct oribi_reactor {
     struct oribi_conn *run_last;
     struct oribi_conn *again;
     struct oribi_conn *deferred_free;
-    struct oribi_conn *adrift;  /* lost ones: events may name them for ever */
-    struct oribi_conn **by_fd;  /* whose descriptor has this number */
+    struct oribi_conn *adrift; /* lost ones: events may name them for ever */
+    struct oribi_conn **by_fd; /* whose descriptor has this number */
     uint32_t by_fd_cap;
     struct oribi_pool conn_pool;
     struct oribi_pool buf_pool;
@@ -80,7 +81,7 @@ struct oribi_reactor {
     struct oribi_event events[ORIBI_LOOP_EVENTS_MAX];
     int event_count;
     uint32_t full_turns; /* turns in a row without deadlines */
-    bool sleeping;         /* between doze and awake */
+    bool sleeping;       /* between doze and awake */
 };
 
 /* Gives a reactor in caller's memory. 0, ORIBI_ENOMEM or ORIBI_ESYS. */
@@ -90,22 +91,26 @@ int oribi_reactor_init(struct oribi_reactor *reactor, const struct oribi_reactor
 /* Closes every connection. */
 void oribi_reactor_deinit(struct oribi_reactor *reactor);
 
-/* Only closes descriptors: for a child forked by the application, which shares epoll and sockets with us but must leave both alone. */
+/* Only closes descriptors: for a child forked by the application, which shares epoll and sockets with us but must
+ * leave both alone. */
 void oribi_reactor_abandon(struct oribi_reactor *reactor);
 
-/* Waits for events up to timeout_ms or the next deadline, whichever is first (-1: no bound of the caller's). Changes nothing but the event list. */
+/* Waits for events up to timeout_ms or the next deadline, whichever is first (-1: no bound of the caller's). Changes
+ * nothing but the event list. */
 void oribi_reactor_wait(struct oribi_reactor *reactor, int64_t timeout_ms);
 
-/* The same for a thread that lets others have the reactor while it sleeps. doze, with the reactor: for how many ms it may sleep in oribi_loop_sleep() (without
- * it), timeout_ms at most; from then on closed connections stay in memory. awake, with the reactor again: what it came back with is the next turn's. */
+/* The same for a thread that lets others have the reactor while it sleeps. doze, with the reactor: for how many ms
+ * it may sleep in oribi_loop_sleep() (without it), timeout_ms at most; from then on closed connections stay in
+ * memory. awake, with the reactor again: what it came back with is the next turn's. */
 int oribi_reactor_sleep_begin(struct oribi_reactor *reactor, int timeout_ms);
 void oribi_reactor_sleep_end(struct oribi_reactor *reactor);
 
-/* One turn: polls (unless a wait left events), moves every ready connection on, runs deadlines. Events of watches that are no connections are
- * given to `other`. Returns the number of events seen. */
+/* One turn: polls (unless a wait left events), moves every ready connection on, runs deadlines. Events of watches
+ * that are no connections are given to `other`. Returns the number of events seen. */
 int oribi_reactor_turn(struct oribi_reactor *reactor, void (*other)(void *self, struct oribi_watch *watch), void *self);
 
-/* Tells the time (oribi_clock_us()) after a call, which may have been long: deadlines armed from here on count from it and not from the turn. */
+/* Tells the time (oribi_clock_us()) after a call, which may have been long: deadlines armed from here on count from
+ * it and not from the turn. */
 void oribi_reactor_clock(struct oribi_reactor *reactor, int64_t now_us);
 
 /* The oldest complete request, now in state CALL; NULL when the queue is empty. */
@@ -117,17 +122,17 @@ struct oribi_room {
     int64_t age_ms; /* for how long */
 };
 
-/* Closes one connection for a new one: that which has been idle longest, kept alive or silent since it was accepted; else that whose head was
- * begun first and is not finished, which is answered 503. None with a request under way or bytes to be sent, none that has
- * rested for less than ORIBI_ROOM_IDLE_MS_MIN; a request that waits unread is read and its connection kept. False: there is no such
- * connection. O(1). */
+/* Closes one connection for a new one: that which has been idle longest, kept alive or silent since it was accepted;
+ * else that whose head was begun first and is not finished, which is answered 503. None with a request under way or
+ * bytes to be sent, none that has rested for less than ORIBI_ROOM_IDLE_MS_MIN; a request that waits unread is read
+ * and its connection kept. False: there is no such connection. O(1). */
 bool oribi_reactor_make_room(struct oribi_reactor *reactor, struct oribi_room *room);
 
 /* In how many ms that can succeed, 0: now; -1: not before something happens. */
 int64_t oribi_reactor_room_ms(const struct oribi_reactor *reactor);
 
-/* Closes up to `count` of the connections on which nothing has begun, those idle longest first; returns how many. Looks for what has come since the
- * last turn first: requests found so are in the run queue. */
+/* Closes up to `count` of the connections on which nothing has begun, those idle longest first; returns how many.
+ * Looks for what has come since the last turn first: requests found so are in the run queue. */
 uint32_t oribi_reactor_close_idle(struct oribi_reactor *reactor, uint32_t count);
 
 /* The text of Date for this turn, 29 bytes. */
@@ -139,7 +144,8 @@ void oribi__reactor_unqueue(struct oribi_reactor *reactor, struct oribi_conn *co
 void oribi__reactor_again(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__reactor_forget(struct oribi_reactor *reactor, struct oribi_conn *conn, bool queued);
 
-/* Notes that the connection has its descriptor's number; one that is believed to have it as well has lost it. False: no memory for that. */
+/* Notes that the connection has its descriptor's number; one that is believed to have it as well has lost it. False:
+ * no memory for that. */
 bool oribi__reactor_claim(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__reactor_disclaim(struct oribi_reactor *reactor, const struct oribi_conn *conn);
 

@@ -1,5 +1,5 @@
-/* Deadlines. All timeouts of one class are equally long, so each class is a FIFO list: arming appends, expiry looks at the head only. O(1)
- * everywhere, no heap, and nothing per request but two pointer moves. */
+/* Deadlines. All timeouts of one class are equally long, so each class is a FIFO list: arming appends, expiry looks
+ * at the head only. O(1) everywhere, no heap, and nothing per request but two pointer moves. */
 #ifndef ORIBI_EVENT_TIMEOUTS_H
 #define ORIBI_EVENT_TIMEOUTS_H
 

@@ -13,10 +13,10 @@
 
 /* All-zero at the start of a body. */
 struct oribi_chunked {
-    int64_t body_len;     /* decoded bytes so far */
-    const char *reason;   /* after an error */
+    int64_t body_len;          /* decoded bytes so far */
+    const char *reason;        /* after an error */
     struct oribi_buf trailers; /* the trailer section so far, for oribi_trailers_read(); the caller frees it */
-    uint64_t chunk_left;  /* private from here on */
+    uint64_t chunk_left;       /* private from here on */
     uint32_t ext_len;
     uint32_t trailer_len;
     uint32_t overhead_len;
@@ -24,7 +24,7 @@ struct oribi_chunked {
     uint8_t digits;
     uint8_t zeros;
     uint8_t state;
-    bool done;            /* public: the empty line after the trailer section was read */
+    bool done; /* public: the empty line after the trailer section was read */
 };
 
 /* Decodes in place: body bytes found in [buf, buf+*len) are moved to its front. On return *len is how many decoded
@@ -32,8 +32,8 @@ struct oribi_chunked {
  * it: the rest, left where it was at buf+*used, is the next request). Returns 0 (body->done tells whether the body
  * ended), or ORIBI_EBAD (grammar), ORIBI_EBODY (over body_bytes_max), ORIBI_EHEAD (trailers too long or too many).
  * Cost per byte is bounded: overhead beyond 64 KiB that is more than eight times the body so far is ORIBI_EBAD.
- * Trailer fields are validated like head fields and kept, as they came, in body->trailers; ORIBI_ENOMEM when there is no
- * room for them. */
+ * Trailer fields are validated like head fields and kept, as they came, in body->trailers; ORIBI_ENOMEM when there
+ * is no room for them. */
 int oribi_chunked_decode(struct oribi_chunked *body, const struct oribi_limits *limits, char *buf, size_t *len,
                          size_t *used);
 

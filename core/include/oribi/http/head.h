@@ -22,17 +22,18 @@ struct oribi_head {
     struct oribi_slice target; /* raw, as received */
     struct oribi_slice path;   /* raw; for absolute-form the path of the URI ("/" if empty), for OPTIONS * it is "*" */
     struct oribi_slice query;  /* without `?`; empty when absent */
-    struct oribi_slice host;   /* uri-host of Host or of an absolute-form target, brackets kept, no port; may be empty in 1.0 */
-    struct oribi_slice port;   /* digits after the host's colon; may be empty */
-    uint8_t minor;             /* 0 or 1 (1.2 … 1.9 are treated as 1) */
-    bool is_head;              /* method is HEAD: no body in the answer */
-    bool chunked;              /* body framing: chunked … */
-    bool keep_alive;           /* what the client wants, Connection lists and version considered */
-    bool expect_continue;      /* 1.1, Expect: 100-continue, and a body follows */
-    bool upgrade;              /* Connection: upgrade together with an Upgrade field */
-    bool has_body;             /* chunked, or Content-Length present (also 0) */
-    int64_t content_length;    /* … or this many bytes; 0 when there is no body, -1 when chunked */
-    uint32_t dropped_count;    /* fields dropped for `_` in the name, or `Proxy` */
+    /* uri-host of Host or of an absolute-form target, brackets kept, no port; may be empty in 1.0 */
+    struct oribi_slice host;
+    struct oribi_slice port; /* digits after the host's colon; may be empty */
+    uint8_t minor;           /* 0 or 1 (1.2 … 1.9 are treated as 1) */
+    bool is_head;            /* method is HEAD: no body in the answer */
+    bool chunked;            /* body framing: chunked … */
+    bool keep_alive;         /* what the client wants, Connection lists and version considered */
+    bool expect_continue;    /* 1.1, Expect: 100-continue, and a body follows */
+    bool upgrade;            /* Connection: upgrade together with an Upgrade field */
+    bool has_body;           /* chunked, or Content-Length present (also 0) */
+    int64_t content_length;  /* … or this many bytes; 0 when there is no body, -1 when chunked */
+    uint32_t dropped_count;  /* fields dropped for `_` in the name, or `Proxy` */
     uint32_t field_count;
     struct oribi_field fields[ORIBI_FIELDS_CAP];
     /* private: joined values of repeated fields; NULL in nearly every request */
@@ -41,10 +42,11 @@ struct oribi_head {
 
 /* What a head was refused for. The pointers point into the bytes that it was parsed from. */
 struct oribi_fault {
-    const char *reason;       /* a few static words; they name the option that would let it pass */
-    struct oribi_slice field; /* of a field line what a log may show: its name, with the value where that frames or routes;
+    const char *reason; /* a few static words; they name the option that would let it pass */
+    struct oribi_slice
+        field;      /* of a field line what a log may show: its name, with the value where that frames or routes;
                                * NULL: the fault is in the request line, or in no line */
-    const char *at;           /* the first byte that no such line may hold; NULL: it is no single one */
+    const char *at; /* the first byte that no such line may hold; NULL: it is no single one */
 };
 
 /* Frees what folding allocated; the head may be parsed into again. A zeroed head may be released. */

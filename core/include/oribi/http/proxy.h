@@ -8,15 +8,17 @@
 #include <sys/types.h>
 
 enum {
-    ORIBI_PROXY_LINE_BYTES_MAX = 107,   /* of version 1, CRLF counted: the longest one the protocol allows */
+    ORIBI_PROXY_LINE_BYTES_MAX = 107,    /* of version 1, CRLF counted: the longest one the protocol allows */
     ORIBI_PROXY_BINARY_BYTES_MAX = 4096, /* of version 2, its 16 fixed bytes counted */
     ORIBI_PROXY_ADDR_CAP = 46,
     ORIBI_PROXY_PORT_CAP = 6,
 };
 
 struct oribi_proxy {
-    bool known; /* the header names a client; without one (UNKNOWN, LOCAL, a family that is none of IP) the connection speaks for itself */
-    bool tls;   /* the client spoke TLS to the proxy (version 2 only) */
+    /* the header names a client; without one (UNKNOWN, LOCAL, a family that is none of IP) the connection speaks for
+     * itself */
+    bool known;
+    bool tls; /* the client spoke TLS to the proxy (version 2 only) */
     uint8_t addr_len;
     uint8_t port_len;
     char addr[ORIBI_PROXY_ADDR_CAP]; /* numeric text, canonical */
@@ -24,8 +26,9 @@ struct oribi_proxy {
     const char *reason; /* after an error: static words */
 };
 
-/* Reads one header at the start of a connection from [p, p+n). Returns its length, ORIBI_AGAIN while all of it may still come, or ORIBI_EBAD:
- * not a header, or not exactly one. The verdict does not depend on how the bytes are cut. A CRC32c of version 2 is checked where there is one. */
+/* Reads one header at the start of a connection from [p, p+n). Returns its length, ORIBI_AGAIN while all of it may
+ * still come, or ORIBI_EBAD: not a header, or not exactly one. The verdict does not depend on how the bytes are cut.
+ * A CRC32c of version 2 is checked where there is one. */
 ssize_t oribi_proxy_parse(const char *p, size_t n, struct oribi_proxy *proxy);
 
 #endif

@@ -40,10 +40,11 @@ struct oribi_response {
     int status;                         /* 200 … 599; 101 only with `detached` */
     const struct oribi_header *headers; /* borrowed */
     uint32_t header_count;
-    uint8_t minor;    /* of the request; the answer always says HTTP/1.1 */
-    bool is_head;     /* request method was HEAD */
-    bool keep_alive;  /* the client wants it and we are willing */
-    bool detached;    /* headers of a partial hijack or upgrade: Connection, Upgrade and Transfer-Encoding are the application's */
+    uint8_t minor;   /* of the request; the answer always says HTTP/1.1 */
+    bool is_head;    /* request method was HEAD */
+    bool keep_alive; /* the client wants it and we are willing */
+    /* headers of a partial hijack or upgrade: Connection, Upgrade and Transfer-Encoding are the application's */
+    bool detached;
     bool unframed;    /* the application has framed its body, and that has been taken off: body_len is the content's */
     int64_t body_len; /* what will be sent when known (or would be, for HEAD); -1 when not known */
     const char *date; /* 29 bytes */

@@ -20,9 +20,9 @@ struct oribi_scan {
     /* How many bytes at the front are tchar (RFC 9110 5.6.2). */
     size_t (*token)(const char *p, size_t n);
 
-    /* How many bytes at the front may stand in a request target: everything but controls, space, `" # < >`. Besides the
-     * characters of RFC 3986 these are `\\ ^ { | }`, backquote and 0x80-0xff, which browsers (WHATWG URL) and old clients
-     * do not escape. Sets *query to the offset of the first `?` among them, or to the result. */
+    /* How many bytes at the front may stand in a request target: everything but controls, space, `" # < >`. Besides
+     * the characters of RFC 3986 these are `\\ ^ { | }`, backquote and 0x80-0xff, which browsers (WHATWG URL) and
+     * old clients do not escape. Sets *query to the offset of the first `?` among them, or to the result. */
     size_t (*target)(const char *p, size_t n, size_t *query);
 
     /* The same with the characters of RFC 3986 alone: unreserved, sub-delims, `% : @ / ?` and brackets. */

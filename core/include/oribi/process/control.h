@@ -1,6 +1,7 @@
 /* The control socket's client: what `oribi ctl` and `oribi-psgi ctl` call.
  *
- * One command a connection, one line; the answer's first line begins with "ok" or "error", what follows is for people or programs:
+ * One command a connection, one line; the answer's first line begins with "ok" or "error", what follows is for
+ * people or programs:
  *
  *   status            a table                       status json       the same as JSON
  *   reload            when it is done or has failed  upgrade           the same
@@ -13,9 +14,9 @@
 
 #include "oribi/base/buf.h"
 
-/* Sends `command` to the server whose control socket is `path` and waits for the answer, which is appended to `out` (without the word ok or
- * error, NUL-terminated behind its length). Blocks: call it without the VM lock. Returns the exit code: 0 done, 1 refused or failed, 2 nobody
- * answers there. */
+/* Sends `command` to the server whose control socket is `path` and waits for the answer, which is appended to `out`
+ * (without the word ok or error, NUL-terminated behind its length). Blocks: call it without the VM lock. Returns the
+ * exit code: 0 done, 1 refused or failed, 2 nobody answers there. */
 int oribi_control_request(const char *path, const char *command, struct oribi_buf *out);
 
 #endif

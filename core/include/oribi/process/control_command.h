@@ -3,12 +3,12 @@
  *   oribi ctl [--control PATH | -C FILE] [--chdir DIR] COMMAND
  *
  *   oribi_options_init(&options);
- *   if (oribi_control_command_parse(&options, argc, argv, command, error) < 0)    // argv: what follows the word ctl
- *       return fail(error);                                                       // "oribi: <error>" on stderr, exit code 1
+ *   if (oribi_control_command_parse(&options, argc, argv, command, error) < 0)  // argv: what follows the word ctl
+ *       return fail(error);                                               // "oribi: <error>" on stderr, exit code 1
  *   if (options.help)
  *       return print(oribi_control_command_help());
  *   change to options.chdir; if (!options.control) read the configuration file that the options name, or the usual one;
- *   return oribi_control_command_run(&options, command, "oribi");                 // the exit code
+ *   return oribi_control_command_run(&options, command, "oribi");               // the exit code
  */
 #ifndef ORIBI_PROCESS_CONTROL_COMMAND_H
 #define ORIBI_PROCESS_CONTROL_COMMAND_H
@@ -18,16 +18,17 @@
 
 enum { ORIBI_CONTROL_COMMAND_CAP = 64 };
 
-/* Reads options into `options` and the command into `command`, as the server takes it ("status json", "workers +1"). 0, or ORIBI_EINVAL with
- * one line in `error` (ORIBI_OPTIONS_ERROR_CAP). With options->help set the command may be empty. */
+/* Reads options into `options` and the command into `command`, as the server takes it ("status json", "workers +1").
+ * 0, or ORIBI_EINVAL with one line in `error` (ORIBI_ERROR_TEXT_CAP). With options->help set the command may be
+ * empty. */
 int oribi_control_command_parse(struct oribi_options *options, size_t argc, const char *const *argv,
                                 char command[ORIBI_CONTROL_COMMAND_CAP], char *error);
 
 /* Appends the text of `ctl --help`. Borrows `program`: "oribi", "oribi-psgi". */
 void oribi_control_command_help(struct oribi_buf *out, const char *program);
 
-/* Asks the server at options->control; prints the answer, a refusal on stderr. Blocks until the server answers. Returns the exit code: 0 done, 1
- * refused, failed or no control socket known, 2 nobody answers there. */
+/* Asks the server at options->control; prints the answer, a refusal on stderr. Blocks until the server answers.
+ * Returns the exit code: 0 done, 1 refused, failed or no control socket known, 2 nobody answers there. */
 int oribi_control_command_run(const struct oribi_options *options, const char *command, const char *program);
 
 #endif

@@ -1,5 +1,6 @@
-/* What supervisor, molds and workers tell each other, over SOCK_SEQPACKET unix sockets: a record arrives whole or not at all, and the end of
- * a process is the end of its socket. All of them run the same build of this library; records of another one are refused. */
+/* What supervisor, molds and workers tell each other, over SOCK_SEQPACKET unix sockets: a record arrives whole or
+ * not at all, and the end of a process is the end of its socket. All of them run the same build of this library;
+ * records of another one are refused. */
 #ifndef ORIBI_PROCESS_MESSAGE_H
 #define ORIBI_PROCESS_MESSAGE_H
 
@@ -13,8 +14,10 @@ enum oribi_message_kind {
     ORIBI_MESSAGE_WORKER_READY,   /* slot, ticket, pid */
     ORIBI_MESSAGE_WORKER_FAILED,  /* slot, ticket, pid, text */
     ORIBI_MESSAGE_WORKER_LEAVING, /* slot, ticket, pid */
-    ORIBI_MESSAGE_MOLD_OPTIONS, /* pid, text: what the command line and config of a new generation say, "name=value" lines */
-    ORIBI_MESSAGE_MOLD_LISTENER, /* pid, text: spec of a listener of a new generation; with a descriptor when it has opened it */
+    /* pid, text: what the command line and config of a new generation say, "name=value" lines */
+    ORIBI_MESSAGE_MOLD_OPTIONS,
+    /* pid, text: spec of a listener of a new generation; with a descriptor when it has opened it */
+    ORIBI_MESSAGE_MOLD_LISTENER,
     ORIBI_MESSAGE_MOLD_PROMOTED, /* pid; with our end of its command socket */
     ORIBI_MESSAGE_SPAWN,         /* to a mold: slot, ticket */
 };
@@ -44,8 +47,8 @@ int oribi_message_send(int fd, struct oribi_message *message, int wait);
 /* The same with a copy of the descriptor `passed`, which is borrowed. */
 int oribi_message_send_fd(int fd, struct oribi_message *message, int passed);
 
-/* Takes one record without waiting. 1, 0 when there is none, ORIBI_ECLOSED at the end, ORIBI_ESYS, ORIBI_EBAD for what is no record. Gives
- * the descriptor that came with it, CLOEXEC, or -1; with `passed` NULL it is closed. */
+/* Takes one record without waiting. 1, 0 when there is none, ORIBI_ECLOSED at the end, ORIBI_ESYS, ORIBI_EBAD for
+ * what is no record. Gives the descriptor that came with it, CLOEXEC, or -1; with `passed` NULL it is closed. */
 int oribi_message_receive(int fd, struct oribi_message *message, int *passed);
 
 #endif

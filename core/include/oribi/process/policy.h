@@ -1,5 +1,5 @@
-/* What a supervisor decides, without a single call into the operating system: events and the time go in, actions come out. supervisor.c carries
- * them out; the tests feed a fake clock.
+/* What a supervisor decides, without a single call into the operating system: events and the time go in, actions
+ * come out. supervisor.c carries them out; the tests feed a fake clock.
  *
  *   oribi_policy_feed(policy, &event, now_ms);
  *   while (oribi_policy_next(policy, now_ms, &action))
@@ -16,8 +16,9 @@
  *      │                                                                                             │
  *      └── HELD (back-off) ◄──────────────── exited ─────────────────────────────────────────────────┘
  *
- * A generation is what one mold has loaded. At a reload the next one must load and bring up its first workers before anything happens to the
- * one that serves; then it becomes the current one, and old workers are stopped one for each new one that serves:
+ * A generation is what one mold has loaded. At a reload the next one must load and bring up its first workers before
+ * anything happens to the one that serves; then it becomes the current one, and old workers are stopped one for each
+ * new one that serves:
  *
  *        reload            mold ready           first workers ready              no old worker left
  *   ──────────► LOADING ────────────► TRIAL ─────────────────────► ROLLING ────────────────────────► done
@@ -40,14 +41,17 @@ enum {
     ORIBI_MOLDS_MAX = 8,                /* of all generations, leaving ones included */
     ORIBI_BOOT_FAILURES_MAX = 3,        /* in a row, before any worker was ever ready: then give up */
     ORIBI_RESPAWN_DELAY_MS_MAX = 30000, /* doubling of err_respawn_interval ends here */
-    ORIBI_EARLY_EXIT_MS = 1000,         /* patient: a worker that lasts less than this counts as one that did not come up */
-    ORIBI_DEATHS_AT_ONCE = 5,           /* deaths of workers that served, in one slot: so many are replaced at once … */
+    /* patient: a worker that lasts less than this counts as one that did not come up */
+    ORIBI_EARLY_EXIT_MS = 1000,
+    ORIBI_DEATHS_AT_ONCE = 5, /* deaths of workers that served, in one slot: so many are replaced at once … */
     ORIBI_DEATHS_INTERVAL_MS_MAX = 1000, /* … and then one in err_respawn_interval, or in this if that is shorter */
-    ORIBI_LAST_RESPAWN_MS = 100,        /* a slot waits no longer than this while no other worker of its generation is there */
-    ORIBI_WATCH_MS = 1000,              /* how often the scoreboard is looked at */
+    /* a slot waits no longer than this while no other worker of its generation is there */
+    ORIBI_LAST_RESPAWN_MS = 100,
+    ORIBI_WATCH_MS = 1000, /* how often the scoreboard is looked at */
     ORIBI_WATCH_JUMP_MS =
         3000, /* looks further apart than this: the machine or we stood still, so nobody is to blame */
-    ORIBI_CALL_GRACE_MS = 4000, /* from the deadline of a call to the kill; the worker ends itself after 2 s (deadline.h) */
+    /* from the deadline of a call to the kill; the worker ends itself after 2 s (deadline.h) */
+    ORIBI_CALL_GRACE_MS = 4000,
     ORIBI_KILL_MS =
         1000, /* from "stop now" to the kill; also what a worker gets beyond shutdown_timeout to leave by itself */
     ORIBI_UNKILLABLE_MS = 10000,    /* a killed process that is not gone by then keeps us no longer from ending */
@@ -55,9 +59,9 @@ enum {
     ORIBI_MOLD_STOP_MS = 5000,      /* a mold only has to leave its loop */
     ORIBI_LOST_MS = 30000,          /* how long a fork by a mold that died may take to be heard of */
     ORIBI_SPAWNS_PENDING_MAX = 32, /* spawn commands on their way to one mold: they must fit into its socket's buffer */
-    ORIBI_POLICY_TEXT_CAP = 3200, /* a failure's text and a few words around it */
-    ORIBI_POLICY_WHY_CAP = 256,   /* the first line of that text, for whoever asked for a reload */
-    ORIBI_POLICY_QUEUE_CAP = 32,  /* actions one event may cause beside those that follow from the state */
+    ORIBI_POLICY_TEXT_CAP = 3200,  /* a failure's text and a few words around it */
+    ORIBI_POLICY_WHY_CAP = 256,    /* the first line of that text, for whoever asked for a reload */
+    ORIBI_POLICY_QUEUE_CAP = 32,   /* actions one event may cause beside those that follow from the state */
 };
 
 struct oribi_policy_config {
@@ -74,9 +78,11 @@ struct oribi_policy_config {
     uint64_t refork_after;  /* requests of one worker; 0: never */
     int deadline_signal;    /* sent to a worker at each look that finds its call over its deadline; 0: none */
     bool watch;             /* look at the scoreboard every ORIBI_WATCH_MS */
-    bool is_init;           /* process 1: at its end the system ends all others of its container, so that it cannot hand over */
-    bool no_reopen;         /* USR1 means something else to the workers */
-    bool patient;           /* prefork.h: never gives up, and leaves workers alone that never say whether they are in a job */
+    /* process 1: at its end the system ends all others of its container, so that it cannot hand over */
+    bool is_init;
+    bool no_reopen; /* USR1 means something else to the workers */
+    /* prefork.h: never gives up, and leaves workers alone that never say whether they are in a job */
+    bool patient;
 };
 
 enum oribi_policy_event_type {
@@ -101,8 +107,10 @@ enum oribi_policy_event_type {
     ORIBI_EVENT_UPGRADE,
     ORIBI_EVENT_UPGRADE_STARTED, /* pid; pid < 0: could not be started, text */
     ORIBI_EVENT_UPGRADE_READY,   /* the successor serves */
-    ORIBI_EVENT_PAUSE,           /* no new workers; status: signal for those there are, 0: none; bytes: ms between two of them */
-    ORIBI_EVENT_RESUME,          /* a new generation from the same mold beside the workers there are, which are left alone and count */
+    /* no new workers; status: signal for those there are, 0: none; bytes: ms between two of them */
+    ORIBI_EVENT_PAUSE,
+    /* a new generation from the same mold beside the workers there are, which are left alone and count */
+    ORIBI_EVENT_RESUME,
 };
 
 struct oribi_policy_event {
@@ -114,30 +122,30 @@ struct oribi_policy_event {
     uint32_t ticket; /* names one spawn, so that a late message about an earlier one is told apart */
     int32_t delta;
     int64_t bytes;
-    const char *text;                             /* borrowed; may be NULL */
+    const char *text;                         /* borrowed; may be NULL */
     const struct oribi_policy_config *config; /* borrowed; may be NULL */
 };
 
 enum oribi_policy_action_type {
-    ORIBI_ACTION_LOG,           /* level, text; more than one line: a block */
-    ORIBI_ACTION_START_MOLD,    /* generation, fresh: by exec, else by the language's fork */
-    ORIBI_ACTION_STOP_MOLD,     /* pid: close its command socket */
-    ORIBI_ACTION_SPAWN,         /* pid of the mold, generation, slot, ticket */
-    ORIBI_ACTION_SIGNAL,        /* pid, signal */
-    ORIBI_ACTION_UP,            /* the first worker serves: start line, readiness */
-    ORIBI_ACTION_WORKER_EXIT,   /* pid, status, slot, text: hook, and the slot's shared memory may be cleared */
-    ORIBI_ACTION_REOPEN,        /* our own log files */
-    ORIBI_ACTION_STOP_SOON,     /* a stop is announced: readiness is over, service is not */
-    ORIBI_ACTION_STOPPING,      /* the stop has begun; code 1: a successor has our sockets */
-    ORIBI_ACTION_RELOADING,     /* generation: the reload begins */
-    ORIBI_ACTION_COMMITTED,     /* generation: it is the current one now */
-    ORIBI_ACTION_RELOADED,      /* code 0: done; 1: failed, text */
-    ORIBI_ACTION_START_UPGRADE, /* start the successor, feed UPGRADE_STARTED */
-    ORIBI_ACTION_UPGRADED,      /* code 0: it serves, pid; 1: failed, text */
+    ORIBI_ACTION_LOG,             /* level, text; more than one line: a block */
+    ORIBI_ACTION_START_MOLD,      /* generation, fresh: by exec, else by the language's fork */
+    ORIBI_ACTION_STOP_MOLD,       /* pid: close its command socket */
+    ORIBI_ACTION_SPAWN,           /* pid of the mold, generation, slot, ticket */
+    ORIBI_ACTION_SIGNAL,          /* pid, signal */
+    ORIBI_ACTION_UP,              /* the first worker serves: start line, readiness */
+    ORIBI_ACTION_WORKER_EXIT,     /* pid, status, slot, text: hook, and the slot's shared memory may be cleared */
+    ORIBI_ACTION_REOPEN,          /* our own log files */
+    ORIBI_ACTION_STOP_SOON,       /* a stop is announced: readiness is over, service is not */
+    ORIBI_ACTION_STOPPING,        /* the stop has begun; code 1: a successor has our sockets */
+    ORIBI_ACTION_RELOADING,       /* generation: the reload begins */
+    ORIBI_ACTION_COMMITTED,       /* generation: it is the current one now */
+    ORIBI_ACTION_RELOADED,        /* code 0: done; 1: failed, text */
+    ORIBI_ACTION_START_UPGRADE,   /* start the successor, feed UPGRADE_STARTED */
+    ORIBI_ACTION_UPGRADED,        /* code 0: it serves, pid; 1: failed, text */
     ORIBI_ACTION_UPGRADE_REFUSED, /* text; one that is under way goes on */
-    ORIBI_ACTION_REFORK,        /* pid: ask this worker for a mold; SIGUSR2 is on its way */
-    ORIBI_ACTION_REFORKED,      /* generation: all its workers come from the new mold */
-    ORIBI_ACTION_EXIT,          /* code; text when it is not 0. The last action */
+    ORIBI_ACTION_REFORK,          /* pid: ask this worker for a mold; SIGUSR2 is on its way */
+    ORIBI_ACTION_REFORKED,        /* generation: all its workers come from the new mold */
+    ORIBI_ACTION_EXIT,            /* code; text when it is not 0. The last action */
 };
 
 struct oribi_policy_action {
@@ -190,9 +198,10 @@ struct oribi_worker_record {
     int64_t overdue_since; /* when a look first found that call overdue; 0: it is not */
     bool interrupted;      /* INT was sent */
     bool reopen;           /* USR1 is to be sent */
-    int64_t deaths_paid_at; /* one interval for each death of a worker that served here (oribi__policy_death_wait); outlives the worker */
-    const char *retire;    /* why it is to be replaced; static text, NULL: it is not */
-    const char *cause;     /* why we ended it; static text */
+    /* one interval for each death of a worker that served here (oribi__policy_death_wait); outlives the worker */
+    int64_t deaths_paid_at;
+    const char *retire; /* why it is to be replaced; static text, NULL: it is not */
+    const char *cause;  /* why we ended it; static text */
 };
 
 struct oribi_mold_record {
@@ -221,8 +230,8 @@ struct oribi_policy {
     int64_t send_at;
     uint32_t send_after; /* ticket of the last one that got it … */
     uint32_t send_upto;  /* … and of the last one that is to get it */
-    bool rolling;      /* a reload's workers are being replaced */
-    bool reload_again; /* asked for while one was under way */
+    bool rolling;        /* a reload's workers are being replaced */
+    bool reload_again;   /* asked for while one was under way */
     uint32_t last_generation;
     uint32_t last_ticket;
     uint32_t boot_failures; /* in a row */
@@ -257,7 +266,7 @@ struct oribi_policy {
 
 /* Borrows `slots` (shared memory of at least slot_count entries) for its life. */
 void oribi_policy_init(struct oribi_policy *policy, const struct oribi_policy_config *config,
-                           const struct oribi_slot *slots, uint32_t slot_count);
+                       const struct oribi_slot *slots, uint32_t slot_count);
 
 /* Takes note of an event. All actions must be taken before the next one. */
 void oribi_policy_feed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
@@ -272,8 +281,8 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
 uint32_t oribi_policy_serving(const struct oribi_policy *policy);
 uint32_t oribi_policy_alive(const struct oribi_policy *policy);
 
-/* Somebody sent this signal to the worker of a record, which has a process. If that asks it to end, its end is no failure, and shutdown_timeout
- * runs. */
+/* Somebody sent this signal to the worker of a record, which has a process. If that asks it to end, its end is no
+ * failure, and shutdown_timeout runs. */
 void oribi_policy_told(struct oribi_policy *policy, uint32_t slot, int signal, int64_t now_ms);
 
 /* Whether a place's worker is a process now. */

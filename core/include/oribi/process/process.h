@@ -1,7 +1,7 @@
-/* One process of a server, or of a program that manages workers (prefork.h): supervisor, mold, worker, and those that
- * live for a moment between them. A language runtime drives each of them by the same loop: it pulls the next step,
- * and does only what C cannot do for it. After a fork the loop goes on in both processes; in the child the handle has
- * become the child's.
+/* One process of a server, or of a program that manages workers (prefork.h): supervisor, mold, worker, and those
+ * that live for a moment between them. A language runtime drives each of them by the same loop: it pulls the next
+ * step, and does only what C cannot do for it. After a fork the loop goes on in both processes; in the child the
+ * handle has become the child's.
  *
  *   supervisor ──FORK──► mold ──FORK──► intermediate ──FORK──► worker     the intermediate ends at once, so that the
  *        ▲ (subreaper)                  (ends at once)           │        worker becomes the supervisor's child
@@ -93,8 +93,9 @@
  *   before_worker_exit   worker                      index, generation
  *
  * Signals. Between FORK and oribi_process_forked() the calling thread holds back the signals of signals.h, and the
- * fork handler of fork_handlers.c leaves the descriptors alone. So one thread calls both, and nothing but fork(2) happens
- * in between. In the child oribi_process_forked() installs the handlers of the new role before it releases the
+ * fork handler of fork_handlers.c leaves the descriptors alone. So one thread calls both, and nothing but fork(2)
+ * happens in between. In the child oribi_process_forked() installs the handlers of the new role before it releases
+ * the
  * signals: a stop that is sent meanwhile is neither lost nor taken by the wrong process.
  *
  *   supervisor     the handler writes a byte into a pipe, which ends oribi_process_wait();
@@ -107,9 +108,9 @@
  *   starter        as any command        intermediate   held back to its end
  *   Others do nothing in molds and workers. PIPE is harmless everywhere.
  *
- * Threads. All calls are for the thread that has created the handle, or was forked from it: the kernel ties a child's
- * death signal to the thread that forks. oribi_process_wake() may be called from any thread and in handlers; _due,
- * _turn, _stopping and _stop_soon by any thread that holds the VM lock.
+ * Threads. All calls are for the thread that has created the handle, or was forked from it: the kernel ties a
+ * child's death signal to the thread that forks. oribi_process_wake() may be called from any thread and in handlers;
+ * _due, _turn, _stopping and _stop_soon by any thread that holds the VM lock.
  *
  * Ownership. The handle belongs to the caller; each process has its own copy, at one address for all roles, so no
  * object is handed on. When oribi_process_forked() returns in a child, what belongs to the parent alone is closed
@@ -205,7 +206,7 @@ void oribi_process_start_failed(const char *text);
  * how it was started, becomes child subreaper, maps the scoreboard, opens pipes and installs its signal handlers; a
  * mold takes its ties from the environment, and clears it of them. Call it before anything changes the process's
  * title. Gives the handle. 0, or ORIBI_EINVAL, ORIBI_ESYS, ORIBI_ENOMEM, ORIBI_ECLOSED (a mold whose supervisor is
- * gone) with one line in `error` (ORIBI_OPTIONS_ERROR_CAP), which the server that has started this command has been
+ * gone) with one line in `error` (ORIBI_ERROR_TEXT_CAP), which the server that has started this command has been
  * told as well. On error nothing is left behind. */
 int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_process **out, char *error);
 

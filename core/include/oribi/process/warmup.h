@@ -1,5 +1,6 @@
-/* Requests that a freshly loaded application must answer before anybody else asks it: the option `warmup`. They go through a worker of the mold
- * itself, so through everything that later requests go through, and what they build up is shared with the workers forked afterwards.
+/* Requests that a freshly loaded application must answer before anybody else asks it: the option `warmup`. They go
+ * through a worker of the mold itself, so through everything that later requests go through, and what they build up
+ * is shared with the workers forked afterwards.
  *
  *   between loading the application and the answer to LOAD (processes.h), if options->warmup.count > 0:
  *       oribi_worker_create(&(struct oribi_worker_setup){.options = options, .life_fd = -1}, &worker);
@@ -15,13 +16,14 @@
 
 struct oribi_warmup;
 
-/* Sends `GET target` to the worker for each target of its options, as HTTP/1.0 on connections of their own, answered one after the other in
- * that order. Borrows worker and listeners (the first one's host and port are the server's name; may be NULL) until the end; starts a thread
- * that reads the answers. Gives the warm-up. 0, ORIBI_ENOMEM or ORIBI_ESYS. */
+/* Sends `GET target` to the worker for each target of its options, as HTTP/1.0 on connections of their own, answered
+ * one after the other in that order. Borrows worker and listeners (the first one's host and port are the server's
+ * name; may be NULL) until the end; starts a thread that reads the answers. Gives the warm-up. 0, ORIBI_ENOMEM or
+ * ORIBI_ESYS. */
 int oribi_warmup_begin(struct oribi_worker *worker, const struct oribi_listeners *listeners, struct oribi_warmup **out);
 
-/* After the loop: takes the warm-up, joins the thread. 0 if every answer had a status below 500, else ORIBI_EAPP with one line in `error`
- * (ORIBI_OPTIONS_ERROR_CAP) about the first that had not. */
+/* After the loop: takes the warm-up, joins the thread. 0 if every answer had a status below 500, else ORIBI_EAPP
+ * with one line in `error` (ORIBI_ERROR_TEXT_CAP) about the first that had not. */
 int oribi_warmup_end(struct oribi_warmup *warmup, char *error);
 
 #endif

@@ -21,27 +21,31 @@ enum {
 struct oribi_access_log;
 
 struct oribi_access_entry {
-    const struct oribi_head *head; /* borrowed; without a method when the request line was malformed or is not whole … */
-    struct oribi_slice raw_line;   /* … and then this is what came of it; may be empty */
+    /* borrowed; without a method when the request line was malformed or is not whole … */
+    const struct oribi_head *head;
+    struct oribi_slice raw_line; /* … and then this is what came of it; may be empty */
     struct oribi_slice remote_addr;
     int status;
     bool cut;           /* the answer broke off */
     int64_t body_bytes; /* that were sent */
-    int64_t call_us;  /* time inside the application */
-    int64_t total_us; /* from the last byte of the request to the answer's hand-over to the socket */
-    int64_t wall_ms;  /* when the answer was handed over */
+    int64_t call_us;    /* time inside the application */
+    int64_t total_us;   /* from the last byte of the request to the answer's hand-over to the socket */
+    int64_t wall_ms;    /* when the answer was handed over */
 };
 
-/* Opens `path` for appending (log_file.h, also for `owner`; "-" is standard output as it is now, of which this keeps a copy of its own; "off" gives NULL, which every function here takes for a log that drops its lines).
- * format: "common", "combined", "json". 0, or ORIBI_EINVAL or a code of os.h with one line in `error` (ORIBI_OPTIONS_ERROR_CAP). */
+/* Opens `path` for appending (log_file.h, also for `owner`; "-" is standard output as it is now, of which this keeps
+ * a copy of its own; "off" gives NULL, which every function here takes for a log that drops its lines).
+ * format: "common", "combined", "json". 0, or ORIBI_EINVAL or a code of os.h with one line in `error`
+ * (ORIBI_ERROR_TEXT_CAP). */
 int oribi_access_log_open(const char *path, const char *format, const struct oribi_log_owner *owner,
                           struct oribi_access_log **out, char *error);
 
 /* Adds a line, in local time (json: UTC); bytes a peer chose are escaped so that no line can be forged. */
 void oribi_access_log_add(struct oribi_access_log *log, const struct oribi_access_entry *entry);
 
-/* Writes what was added, in whole lines, as far as there is room, and never waits for a reader: the rest is kept, and then lines are dropped. Dropped lines are
- * counted and reported in the error log when writing goes on; those that a full disk loses, once a minute. */
+/* Writes what was added, in whole lines, as far as there is room, and never waits for a reader: the rest is kept,
+ * and then lines are dropped. Dropped lines are counted and reported in the error log when writing goes on; those
+ * that a full disk loses, once a minute. */
 void oribi_access_log_flush(struct oribi_access_log *log);
 
 /* Is something kept, or to be reported? Then flush should be called about every ORIBI_LOG_RETRY_MS. */

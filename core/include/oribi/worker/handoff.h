@@ -1,5 +1,6 @@
-/* The queue through which workers pass connections on to whoever sleeps: one SOCK_SEQPACKET pair shared by all workers of a server, made by the
- * supervisor before any fork. Every holder has both ends. doc/internals/placement.md says who sends when, and what a death at each step leaves. */
+/* The queue through which workers pass connections on to whoever sleeps: one SOCK_SEQPACKET pair shared by all
+ * workers of a server, made by the supervisor before any fork. Every holder has both ends.
+ * doc/internals/placement.md says who sends when, and what a death at each step leaves. */
 #ifndef ORIBI_WORKER_HANDOFF_H
 #define ORIBI_WORKER_HANDOFF_H
 
@@ -45,33 +46,36 @@ int oribi_handoff_create(struct oribi_handoff *queue);
 /* Closes both ends. What is in the queue stays there as long as another process holds it. */
 void oribi_handoff_close(struct oribi_handoff *queue);
 
-/* For a child about to exec: writes "take,give" to dst (cap >= 24), and lets the descriptors pass (or not, as it is after create). */
+/* For a child about to exec: writes "take,give" to dst (cap >= 24), and lets the descriptors pass (or not, as it is
+ * after create). */
 void oribi_handoff_export(const struct oribi_handoff *queue, char *dst, size_t cap);
 void oribi_handoff_set_inheritable(const struct oribi_handoff *queue, bool on);
 
-/* In the program started by it: takes the descriptors that `text` names. 0, or ORIBI_EINVAL when it names none that are open. */
+/* In the program started by it: takes the descriptors that `text` names. 0, or ORIBI_EINVAL when it names none that
+ * are open. */
 int oribi_handoff_import(struct oribi_handoff *queue, const char *text);
 
-/* Puts one connection into the queue. Borrows item, whose `bytes` are ignored: they are in vec (at most ORIBI_HANDOFF_VECS_MAX). The caller closes its
- * own descriptors afterwards. 0; ORIBI_AGAIN: full; ORIBI_ELIMIT: too many bytes; ORIBI_ESYS. After anything but 0 nothing was sent. */
-int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item, const struct iovec *vec,
-                       size_t count);
+/* Puts one connection into the queue. Borrows item, whose `bytes` are ignored: they are in vec (at most
+ * ORIBI_HANDOFF_VECS_MAX). The caller closes its own descriptors afterwards. 0; ORIBI_AGAIN: full; ORIBI_ELIMIT: too
+ * many bytes; ORIBI_ESYS. After anything but 0 nothing was sent. */
+int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item,
+                       const struct iovec *vec, size_t count);
 
 enum { ORIBI_HANDOFF_NUDGE = 1 };
 
-/* Takes the oldest one out. Gives its descriptors; `bytes` point into room [buf, cap), cap > ORIBI_HANDOFF_BYTES_MAX + 1024.
- * 0; ORIBI_HANDOFF_NUDGE: a wake-up and nothing else, see oribi_handoff_notify(); ORIBI_AGAIN: empty; ORIBI_EBAD: a message of
- * another version, dropped; ORIBI_ELIMIT: descriptors are out, and what is left of the message is given: `body_fd` is -1, and
- * `fd` is the socket, or -1 when that did not come either and its client is cut; ORIBI_ESYS. Look before with
- * oribi_os_can_open(…, 2). */
+/* Takes the oldest one out. Gives its descriptors; `bytes` point into room [buf, cap), cap > ORIBI_HANDOFF_BYTES_MAX
+ * + 1024. 0; ORIBI_HANDOFF_NUDGE: a wake-up and nothing else, see oribi_handoff_notify(); ORIBI_AGAIN: empty;
+ * ORIBI_EBAD: a message of another version, dropped; ORIBI_ELIMIT: descriptors are out, and what is left of the
+ * message is given: `body_fd` is -1, and `fd` is the socket, or -1 when that did not come either and its client is
+ * cut; ORIBI_ESYS. Look before with oribi_os_can_open(…, 2). */
 int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap, struct oribi_handoff_item *item);
 
-/* After a wake-up for a message or a newcomer may have been spent on a worker that died, or that can take neither: wakes another
- * sleeper, who takes the oldest message there is and looks at its listeners. */
+/* After a wake-up for a message or a newcomer may have been spent on a worker that died, or that can take neither:
+ * wakes another sleeper, who takes the oldest message there is and looks at its listeners. */
 void oribi_handoff_notify(const struct oribi_handoff *queue);
 
-/* When no worker is left and none will come: closes everything in the queue, after a 503 where a request has begun. Returns
- * the number of those. */
+/* When no worker is left and none will come: closes everything in the queue, after a 503 where a request has begun.
+ * Returns the number of those. */
 uint32_t oribi_handoff_refuse(const struct oribi_handoff *queue);
 
 #endif

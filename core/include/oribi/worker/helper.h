@@ -1,5 +1,5 @@
-/* The worker's second thread, which turns the reactor while a call is long. Private to the core: bindings see nothing of it but the option `helper`.
- * doc/internals/placement.md has the drawing of who owns the reactor when. */
+/* The worker's second thread, which turns the reactor while a call is long. Private to the core: bindings see
+ * nothing of it but the option `helper`. doc/internals/placement.md has the drawing of who owns the reactor when. */
 #ifndef ORIBI_WORKER_HELPER_H
 #define ORIBI_WORKER_HELPER_H
 
@@ -7,7 +7,8 @@
 
 struct oribi_worker;
 
-/* Calls are long here: starts the thread, or wakes it when it has parked. By the own thread. Without effect when the option is off or no thread can be had. */
+/* Calls are long here: starts the thread, or wakes it when it has parked. By the own thread. Without effect when the
+ * option is off or no thread can be had. */
 void oribi_helper_need(struct oribi_worker *worker);
 
 /* True while the thread exists and sleeps until it is needed. */

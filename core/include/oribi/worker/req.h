@@ -1,5 +1,5 @@
-/* One request as the bindings see it, and the calls that answer it. The core has read, parsed and buffered everything before
- * the request is handed out: a binding converts, calls the application, converts back.
+/* One request as the bindings see it, and the calls that answer it. The core has read, parsed and buffered
+ * everything before the request is handed out: a binding converts, calls the application, converts back.
  *
  *   take ──► (head, body, addresses) ──► exactly one of
  *              oribi_reply                       whole answer from memory, one writev
@@ -7,8 +7,9 @@
  *              oribi_reply_begin, _write*, _end  streaming (or _abort)
  *              oribi_req_detach                  the socket leaves the core
  *
- * Thread rule: only the thread that took the request may call these. Nothing here runs language code or blocks, but for
- * oribi_reply_wait(). After the ending call (reply, reply_file, end, abort, detach) the request and all its slices are gone. */
+ * Thread rule: only the thread that took the request may call these. Nothing here runs language code or blocks, but
+ * for oribi_reply_wait(). After the ending call (reply, reply_file, end, abort, detach) the request and all its
+ * slices are gone. */
 #ifndef ORIBI_WORKER_REQ_H
 #define ORIBI_WORKER_REQ_H
 
@@ -23,32 +24,34 @@
 
 struct oribi_req {
     struct oribi_head *head;
-    /* CGI view (RFC 3875 4.1). SERVER_NAME: host of the request, else the listener's; SERVER_PORT: the listener's port, or for unix
-     * sockets the port of Host, else 80. Never empty. */
+    /* CGI view (RFC 3875 4.1). SERVER_NAME: host of the request, else the listener's; SERVER_PORT: the listener's
+     * port, or for unix sockets the port of Host, else 80. Never empty. */
     struct oribi_slice server_name;
     struct oribi_slice server_port;
     struct oribi_slice remote_addr; /* numeric text; "" for a unix-socket peer */
     struct oribi_slice remote_port; /* "" for a unix-socket peer */
     struct oribi_slice scheme;      /* "http" or "https" */
-    /* Decoded request body. Either in memory, or (body_fd >= 0) in an unlinked file positioned at 0, owned by the request:
-     * dup it to keep it. body_len 0 when there is none. */
+    /* Decoded request body. Either in memory, or (body_fd >= 0) in an unlinked file positioned at 0, owned by the
+     * request: dup it to keep it. body_len 0 when there is none. */
     struct oribi_slice body;
     int body_fd;
     int64_t body_len;
-    /* Fields behind a chunked body that may be known there, see oribi/http/trailers.h: lower-case names, none of them in `head`. */
+    /* Fields behind a chunked body that may be known there, see oribi/http/trailers.h: lower-case names, none of
+     * them in `head`. */
     const struct oribi_field *trailers;
     uint32_t trailer_count; /* nearly always 0 */
     int64_t
-        queue_us; /* from the arrival of the request's last byte to take; from X-Request-Start where that says it was longer */
+        /* from the arrival of the request's last byte to take; from X-Request-Start where that says it was longer */
+        queue_us;
     bool last; /* the connection closes after this answer whatever the application does */
     /* private to the core: src/worker/exchange.h */
 };
 
-/* ORIBI_EAPP: the application's answer was not valid; the core has logged why, nothing was sent, the request is still open: call
- * oribi_reply_error(req, 500).
- * ORIBI_ECLOSED: the peer is gone; the request has ended, nothing more to do.
- * 0: the answer is sent or will be (what the socket did not take has been copied: the iovecs are free). The request has ended.
- * `body` slices may be given for HEAD, 204 and 304: they are counted for Content-Length and not sent. */
+/* ORIBI_EAPP: the application's answer was not valid; the core has logged why, nothing was sent, the request is
+ * still open: call oribi_reply_error(req, 500). ORIBI_ECLOSED: the peer is gone; the request has ended, nothing more
+ * to do. 0: the answer is sent or will be (what the socket did not take has been copied: the iovecs are free). The
+ * request has ended. `body` slices may be given for HEAD, 204 and 304: they are counted for Content-Length and not
+ * sent. */
 int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                 const struct iovec *body, size_t body_count);
 
@@ -56,12 +59,14 @@ int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *he
  * -1: it is none. */
 int oribi_req_read_status(struct oribi_req *req, struct oribi_slice text);
 
-/* The path decoded once (RFC 3875 4.1.5, RFC 3986 2.1), for interfaces that want it so; others pass head->path on as it came. Writes to dst,
- * which holds head->path.n bytes and may be that path. Returns its length; or ORIBI_EBAD for a `%` not followed by two hex digits: then the
- * request has been answered with 400, the connection closes behind it, and nothing is left to do. Call it before anything is answered. */
+/* The path decoded once (RFC 3875 4.1.5, RFC 3986 2.1), for interfaces that want it so; others pass head->path on as
+ * it came. Writes to dst, which holds head->path.n bytes and may be that path. Returns its length; or ORIBI_EBAD for
+ * a `%` not followed by two hex digits: then the request has been answered with 400, the connection closes behind
+ * it, and nothing is left to do. Call it before anything is answered. */
 ssize_t oribi_req_decode_path(struct oribi_req *req, char *dst);
 
-/* A small plain-text answer of our own with this status (4xx, 5xx). When the answer has already begun: oribi_reply_abort. Ends the request. */
+/* A small plain-text answer of our own with this status (4xx, 5xx). When the answer has already begun:
+ * oribi_reply_abort. Ends the request. */
 void oribi_reply_error(struct oribi_req *req, int status);
 
 /* As oribi_reply; the body is [offset, offset+len) of a regular file. Borrows fd (duplicated if the rest must wait for
@@ -78,12 +83,13 @@ int oribi_reply_rest_of_file(struct oribi_req *req, int status, const struct ori
 int oribi_reply_path(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                      const char *path);
 
-/* As body_len of oribi_reply_begin(): only the head is ours, the application writes the rest to the socket it gets from oribi_req_detach()
- * (partial hijack, 101). Its Connection, Upgrade and Transfer-Encoding headers are then sent as they are. */
+/* As body_len of oribi_reply_begin(): only the head is ours, the application writes the rest to the socket it gets
+ * from oribi_req_detach() (partial hijack, 101). Its Connection, Upgrade and Transfer-Encoding headers are then sent
+ * as they are. */
 #define ORIBI_BODY_DETACHED ((int64_t)-2)
 
-/* Starts a streamed answer. body_len: total when known, else -1 (chunked, or close-delimited for 1.0). 0, or ORIBI_EAPP (logged, still
- * open). The head leaves with the first write, or with oribi_reply_flush. */
+/* Starts a streamed answer. body_len: total when known, else -1 (chunked, or close-delimited for 1.0). 0, or
+ * ORIBI_EAPP (logged, still open). The head leaves with the first write, or with oribi_reply_flush. */
 int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                       int64_t body_len);
 
@@ -96,8 +102,8 @@ int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t cou
 /* Sends the head now if it is still held back. Same results. */
 int oribi_reply_flush(struct oribi_req *req);
 
-/* Blocks (call it without the VM lock) until queued output is below the low-water mark, the peer is gone or write_timeout
- * passed without progress, or oribi_worker_wake() was called (returns 1: run interrupts, call again).
+/* Blocks (call it without the VM lock) until queued output is below the low-water mark, the peer is gone or
+ * write_timeout passed without progress, or oribi_worker_wake() was called (returns 1: run interrupts, call again).
  * 0 or ORIBI_ECLOSED otherwise. */
 int oribi_reply_wait(struct oribi_req *req);
 
@@ -105,44 +111,48 @@ int oribi_reply_wait(struct oribi_req *req);
  * Ends the request. */
 int oribi_reply_end(struct oribi_req *req);
 
-/* The application failed after the head went out: the connection is cut so that the peer cannot take the answer for complete. If nothing
- * was sent yet it answers 500. Ends the request. */
+/* The application failed after the head went out: the connection is cut so that the peer cannot take the answer for
+ * complete. If nothing was sent yet it answers 500. Ends the request. */
 void oribi_reply_abort(struct oribi_req *req);
 
 /* True once any byte of the final answer was written or queued. */
 bool oribi_req_started(const struct oribi_req *req);
 
-/* Interim answer (100, 102-199; 103 Early Hints). Dropped silently for HTTP/1.0 clients and once the answer has begun. 0, ORIBI_EAPP (logged)
- * or ORIBI_ECLOSED; the request stays open in all cases. */
+/* Interim answer (100, 102-199; 103 Early Hints). Dropped silently for HTTP/1.0 clients and once the answer has
+ * begun. 0, ORIBI_EAPP (logged) or ORIBI_ECLOSED; the request stays open in all cases. */
 int oribi_req_inform(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count);
 
-/* Takes the connection out of the core: gives the socket (non-blocking, CLOEXEC) and, in *rest, what was already read behind this
- * request (borrowed until oribi_req_detached). If a head was begun (partial hijack) it is sent first. The access log gets its line.
- * 0, or ORIBI_ECLOSED (ended, no fd). After 0 call oribi_req_detached() to end the request. */
+/* Takes the connection out of the core: gives the socket (non-blocking, CLOEXEC) and, in *rest, what was already
+ * read behind this request (borrowed until oribi_req_detached). If a head was begun (partial hijack) it is sent
+ * first. The access log gets its line. 0, or ORIBI_ECLOSED (ended, no fd). After 0 call oribi_req_detached() to end
+ * the request. */
 int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest);
 void oribi_req_detached(struct oribi_req *req);
 
-/* The connection's socket, for those who hand out a duplicate before they know whether the application will take the connection over.
- * Borrowed; it stays the core's. */
+/* The connection's socket, for those who hand out a duplicate before they know whether the application will take the
+ * connection over. Borrowed; it stays the core's. */
 int oribi_req_fd(const struct oribi_req *req);
 
 /* Is it the socket of a client on a unix socket? What remote_addr says may be a client's behind it. */
 bool oribi_req_is_unix(const struct oribi_req *req);
 
-/* What was already read behind this request: the next request, or what the client sends in advance in the protocol it asks to change to.
- * Borrowed; lives until the request ends. */
+/* What was already read behind this request: the next request, or what the client sends in advance in the protocol
+ * it asks to change to. Borrowed; lives until the request ends. */
 struct oribi_slice oribi_req_behind(const struct oribi_req *req);
 
 enum { ORIBI_EXTENSION_S_MAX = 24 * 60 * 60 };
 
-/* By how many ms applications extend a deadline that ask for so many seconds; ORIBI_EBAD unless more than 0 and at most ORIBI_EXTENSION_S_MAX. */
+/* By how many ms applications extend a deadline that ask for so many seconds; ORIBI_EBAD unless more than 0 and at
+ * most ORIBI_EXTENSION_S_MAX. */
 int64_t oribi_extension_ms(double seconds);
 
-/* The call's deadline (call_timeout) is `ms` from now instead. Without call_timeout nothing happens. The time for which oribi_reply_wait() waits for
- * the client never counts, and what the application sends begins call_timeout anew; neither shortens what was asked for here. */
+/* The call's deadline (call_timeout) is `ms` from now instead. Without call_timeout nothing happens. The time for
+ * which oribi_reply_wait() waits for the client never counts, and what the application sends begins call_timeout
+ * anew; neither shortens what was asked for here. */
 void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms);
 
-/* True when the call has passed its deadline: what the handler of deadline_signal asks before it throws. Async-signal-safe. */
+/* True when the call has passed its deadline: what the handler of deadline_signal asks before it throws.
+ * Async-signal-safe. */
 bool oribi_req_overdue(const struct oribi_req *req);
 
 /* Stops persistence: this answer says Connection: close. */

@@ -1,5 +1,5 @@
-/* One shared mapping made before any fork, one cache-line-aligned slot per worker. The worker writes its own slot with release stores;
- * supervisor, siblings and status commands read it. */
+/* One shared mapping made before any fork, one cache-line-aligned slot per worker. The worker writes its own slot
+ * with release stores; supervisor, siblings and status commands read it. */
 #ifndef ORIBI_WORKER_SCOREBOARD_H
 #define ORIBI_WORKER_SCOREBOARD_H
 
@@ -37,7 +37,8 @@ struct oribi_slot {
     _Atomic uint32_t stop_soon; /* enum oribi_stop_word, written by the supervisor */
     /* written by the worker */
     _Atomic uint32_t state; /* enum oribi_slot_state */
-    _Atomic int64_t call_started_us; /* oribi_clock_us(); 0 outside a call. Of several calls that whose deadline comes first */
+    /* oribi_clock_us(); 0 outside a call. Of several calls that whose deadline comes first */
+    _Atomic int64_t call_started_us;
     _Atomic int64_t call_deadline_us; /* 0: none */
     _Atomic uint64_t request_count;
     _Atomic uint64_t connection_count; /* accepted since start */
@@ -50,22 +51,24 @@ struct oribi_slot {
     _Atomic uint64_t status_class[6]; /* [1] 1xx … [5] 5xx, [0] cut: without an answer, or before its end */
     _Atomic uint64_t bad_requests;
     _Atomic uint64_t timeouts;
-    _Atomic uint64_t shed_count;   /* answered 503 for overload */
-    _Atomic uint64_t gone_count;   /* dropped before their call because the client had gone (499) */
-    _Atomic uint64_t passed_count; /* connections given to siblings */
-    _Atomic uint64_t taken_count;  /* … and taken from them */
+    _Atomic uint64_t shed_count;    /* answered 503 for overload */
+    _Atomic uint64_t gone_count;    /* dropped before their call because the client had gone (499) */
+    _Atomic uint64_t passed_count;  /* connections given to siblings */
+    _Atomic uint64_t taken_count;   /* … and taken from them */
     _Atomic uint64_t evicted_count; /* connections closed for new ones: connections_max */
-    _Atomic uint64_t lost_count;   /* … that came without their descriptors, and were cut or answered 503 */
-    _Atomic uint32_t starved;      /* takes none of them: it has no descriptors to spare */
+    _Atomic uint64_t lost_count;    /* … that came without their descriptors, and were cut or answered 503 */
+    _Atomic uint32_t starved;       /* takes none of them: it has no descriptors to spare */
     _Atomic uint64_t call_us_sum;
     _Atomic uint64_t queue_us_sum;
     _Atomic uint32_t call_us_histogram[ORIBI_HISTOGRAM_BUCKETS]; /* bucket i: calls shorter than 2^i microseconds */
-    _Atomic int64_t long_call_us; /* when a call ended here that was long enough to expect more (ORIBI_EXPECT_US); 0: none. Outlives the worker */
-    char line[ORIBI_SLOT_LINE_CAP];                              /* "GET /path" of the current or last call, NUL-terminated; may be torn */
+    /* when a call ended here that was long enough to expect more (ORIBI_EXPECT_US); 0: none. Outlives the worker */
+    _Atomic int64_t long_call_us;
+    char line[ORIBI_SLOT_LINE_CAP];  /* "GET /path" of the current or last call, NUL-terminated; may be torn */
     _Atomic uint32_t is_idle_waiter; /* its helper sleeps until a sibling is idle, and is counted below */
     /* Of the first slot, for all workers; on a line of their own, since everybody who becomes idle looks at them. */
     _Atomic uint32_t idle_waiters __attribute__((aligned(128))); /* helpers that sleep so */
-    _Atomic uint32_t idle_waiters_wake;                                  /* where they sleep (futex(2)); another number with each ring */
+    /* where they sleep (futex(2)); another number with each ring */
+    _Atomic uint32_t idle_waiters_wake;
 } __attribute__((aligned(128)));
 
 struct oribi_scoreboard {
@@ -83,7 +86,8 @@ int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count
 /* Maps the slots of another process by its descriptor, which is taken on success. 0 or ORIBI_ENOMEM. */
 int oribi_scoreboard_attach(struct oribi_scoreboard *board, uint32_t count, int fd);
 
-/* The helper of this slot's worker sleeps no longer, or has died in its sleep; for the worker itself and for who has reaped it. Called twice it counts once. */
+/* The helper of this slot's worker sleeps no longer, or has died in its sleep; for the worker itself and for who has
+ * reaped it. Called twice it counts once. */
 void oribi_scoreboard_forget_idle_waiter(const struct oribi_scoreboard *board, struct oribi_slot *slot);
 
 void oribi_scoreboard_destroy(struct oribi_scoreboard *board);

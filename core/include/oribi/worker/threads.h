@@ -1,5 +1,6 @@
-/* Several calls at a time in one worker: each of its application threads is a thread. Threads take turns at leading: the one that leads sleeps in the event loop and
- * takes the first complete request, and wakes another to lead before it answers that. doc/internals/placement.md has the drawing.
+/* Several calls at a time in one worker: each of its application threads is a thread. Threads take turns at leading:
+ * the one that leads sleeps in the event loop and takes the first complete request, and wakes another to lead before
+ * it answers that. doc/internals/placement.md has the drawing.
  *
  *   oribi_threads_open(worker, n);
  *   each thread, with a thread of its own:
@@ -11,54 +12,62 @@
  *       }
  *   oribi_threads_close(worker);                                 // when all of them have ended
  *
- * Between open and close oribi_worker_take(), _wait() and _wait_for() are not called. Everything in req.h may be called by the thread that has the request. */
+ * Between open and close oribi_worker_take(), _wait() and _wait_for() are not called. Everything in req.h may be
+ * called by the thread that has the request. */
 #ifndef ORIBI_WORKER_THREADS_H
 #define ORIBI_WORKER_THREADS_H
 
 #include "oribi/worker/worker.h"
 
-enum { ORIBI_THREADS_MAX = 64 };
-
 struct oribi_thread;
 
-/* From here on `count` calls at a time, 2 to ORIBI_THREADS_MAX. By the worker's thread, outside a call. 0 or ORIBI_ESYS. */
+/* From here on `count` calls at a time, 2 to ORIBI_THREADS_MAX. By the worker's thread, outside a call. 0 or
+ * ORIBI_ESYS. */
 int oribi_threads_open(struct oribi_worker *worker, uint32_t count);
 
-/* The worker makes one call at a time again. By the worker's thread when no thread is in use any more. Without effect when none are open. */
+/* The worker makes one call at a time again. By the worker's thread when no thread is in use any more. Without
+ * effect when none are open. */
 void oribi_threads_close(struct oribi_worker *worker);
 
-/* One of them, index < count; without oribi_threads_open() the worker's only one, index 0. Each is used by one thread at a time. */
+/* One of them, index < count; without oribi_threads_open() the worker's only one, index 0. Each is used by one
+ * thread at a time. */
 struct oribi_thread *oribi_thread(struct oribi_worker *worker, uint32_t index);
 
-/* The oldest complete request, after a turn of the reactor if that may bring one; NULL: none is ready. Waits for no event. */
+/* The oldest complete request, after a turn of the reactor if that may bring one; NULL: none is ready. Waits for no
+ * event. */
 struct oribi_req *oribi_thread_take(struct oribi_thread *thread);
 
-/* Blocks until there is a request for this thread. NULL: oribi_thread_wake() or, by one of those that wait, oribi_worker_wake() was called, the
- * worker is done, or `ms` have passed (< 0: no bound). */
+/* Blocks until there is a request for this thread. NULL: oribi_thread_wake() or, by one of those that wait,
+ * oribi_worker_wake() was called, the worker is done, or `ms` have passed (< 0: no bound). */
 struct oribi_req *oribi_thread_next(struct oribi_thread *thread, int64_t ms);
 
 /* As oribi_worker_done(), while threads are open. */
 bool oribi_thread_done(struct oribi_thread *thread);
 
-/* Ends a current or the next oribi_thread_next() of this thread, and a current oribi_reply_wait() of its call. Async-signal-safe and thread-safe. */
+/* Ends a current or the next oribi_thread_next() of this thread, and a current oribi_reply_wait() of its call.
+ * Async-signal-safe and thread-safe. */
 void oribi_thread_wake(struct oribi_thread *thread);
 
-/* The application runs on although its request has ended: it closes its body, calls back, or has taken the socket. From here to oribi_thread_back() it has a
- * deadline as in a call, and the worker's connections are turned for it. By the thread's thread, when nothing of its request is open; not nested. */
+/* The application runs on although its request has ended: it closes its body, calls back, or has taken the socket.
+ * From here to oribi_thread_back() it has a deadline as in a call, and the worker's connections are turned for it.
+ * By the thread's thread, when nothing of its request is open; not nested. */
 void oribi_thread_after(struct oribi_thread *thread);
 void oribi_thread_back(struct oribi_thread *thread);
 
-/* The deadline of what the thread's application does is `ms` from now instead, until it has answered and oribi_thread_back(). Nothing happens without call_timeout,
- * and when it does nothing. Thread-safe as long as the thread's call cannot end meanwhile. */
+/* The deadline of what the thread's application does is `ms` from now instead, until it has answered and
+ * oribi_thread_back(). Nothing happens without call_timeout, and when it does nothing. Thread-safe as long as the
+ * thread's call cannot end meanwhile. */
 void oribi_thread_extend_deadline(struct oribi_thread *thread, int64_t ms);
 
 /* The same, by call_timeout: what it did so far does not count. */
 void oribi_thread_begin_anew(struct oribi_thread *thread);
 
-/* Has the thread's call passed its deadline? Then that deadline, which tells one from the next; else 0. Async-signal-safe. */
+/* Has the thread's call passed its deadline? Then that deadline, which tells one from the next; else 0.
+ * Async-signal-safe. */
 int64_t oribi_thread_overdue(const struct oribi_thread *thread);
 
-/* "GET /path?query" of the thread's current or last call, cut and NUL-terminated: for log lines. Lives until its next call. */
+/* "GET /path?query" of the thread's current or last call, cut and NUL-terminated: for log lines. Lives until its
+ * next call. */
 const char *oribi_thread_line(const struct oribi_thread *thread);
 
 /* Calls being made by all threads. Thread-safe. */

@@ -29,11 +29,15 @@ struct oribi_worker_setup {
     struct oribi_listeners *listeners;    /* borrowed; the worker never shuts them down, only stops watching */
     struct oribi_slot *slot;              /* our place in the scoreboard, or NULL */
     const struct oribi_scoreboard *board; /* all places, to see whether a sibling is idle; NULL: we are alone */
-    const struct oribi_handoff *handoff;  /* borrowed; the hand-off queue shared with the workers on the board, or NULL: none */
-    struct oribi_access_log *access_log;  /* borrowed, or NULL: off */
-    int deadline_signal; /* raised in the calling thread when call_timeout passes, once a call; 0: none. The runtime's handler throws, if oribi_req_overdue() */
-    int report_fd;       /* borrowed: what else the process needs to be open, for what it tells its supervisor; 0: none */
-    int life_fd;         /* reaches EOF when the supervisor dies: then drain and end; -1: none */
+    /* borrowed; the hand-off queue shared with the workers on the board, or NULL: none */
+    const struct oribi_handoff *handoff;
+    struct oribi_access_log *access_log; /* borrowed, or NULL: off */
+    /* raised in the calling thread when call_timeout passes, once a call; 0: none. The runtime's handler throws, if
+     * oribi_req_overdue() */
+    int deadline_signal;
+    /* borrowed: what else the process needs to be open, for what it tells its supervisor; 0: none */
+    int report_fd;
+    int life_fd; /* reaches EOF when the supervisor dies: then drain and end; -1: none */
 };
 
 /* Gives a worker owned by the calling process and thread. 0, ORIBI_ENOMEM or ORIBI_ESYS. Call after fork. */
@@ -41,39 +45,46 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
 
 enum { ORIBI_FRAMES_MAX = 20 };
 
-/* Writes where the call of a thread (0 without several) stands in its language, innermost first, at most ORIBI_FRAMES_MAX frames, each a line that ends with a
- * newline; returns the length. Called once, when nothing else could end the call: in a signal handler on the call's own thread, which may be anywhere in the
- * runtime, or from another thread while that one takes no signals. So it only reads, runs no code of the runtime, takes no memory and no lock. A fault in it ends
- * the process, as its return does. */
+/* Writes where the call of a thread (0 without several) stands in its language, innermost first, at most
+ * ORIBI_FRAMES_MAX frames, each a line that ends with a newline; returns the length. Called once, when nothing else
+ * could end the call: in a signal handler on the call's own thread, which may be anywhere in the runtime, or from
+ * another thread while that one takes no signals. So it only reads, runs no code of the runtime, takes no memory and
+ * no lock. A fault in it ends the process, as its return does. */
 typedef size_t (*oribi_frames_fn)(void *self, uint32_t thread, bool own_thread, char *dst, size_t cap);
 void oribi_worker_show_frames(struct oribi_worker *worker, oribi_frames_fn fn, void *self);
 
 /* Closes every connection and frees the worker. In a child forked by the application it only closes descriptors. */
 void oribi_worker_destroy(struct oribi_worker *worker);
 
-/* One reactor turn: events, timeouts, accepts; returns the oldest complete request, or NULL when none is ready. Never blocks. */
+/* One reactor turn: events, timeouts, accepts; returns the oldest complete request, or NULL when none is ready.
+ * Never blocks. */
 struct oribi_req *oribi_worker_take(struct oribi_worker *worker);
 
-/* Blocks until something happened: an event, a deadline, oribi_worker_wake(). Touches no request. Safe without the VM lock. */
+/* Blocks until something happened: an event, a deadline, oribi_worker_wake(). Touches no request. Safe without the
+ * VM lock. */
 void oribi_worker_wait(struct oribi_worker *worker);
 
-/* The same for at most so many milliseconds; < 0: no bound. For a host that wants to do something once nobody has asked for a while. */
+/* The same for at most so many milliseconds; < 0: no bound. For a host that wants to do something once nobody has
+ * asked for a while. */
 void oribi_worker_wait_for(struct oribi_worker *worker, int64_t ms);
 
-/* Ends a current or the next oribi_worker_wait(), and a current oribi_reply_wait(). Async-signal-safe and thread-safe. */
+/* Ends a current or the next oribi_worker_wait(), and a current oribi_reply_wait(). Async-signal-safe and
+ * thread-safe. */
 void oribi_worker_wake(struct oribi_worker *worker);
 
-/* Starts a graceful stop: no more accepts, answers say Connection: close, idle connections are closed after a short grace,
- * at the latest when shutdown_timeout has passed. Async-signal-safe. */
+/* Starts a graceful stop: no more accepts, answers say Connection: close, idle connections are closed after a short
+ * grace, at the latest when shutdown_timeout has passed. Async-signal-safe. */
 void oribi_worker_stop(struct oribi_worker *worker);
 
-/* The same for a signal: one that was sent to the whole process group may reach the worker before its supervisor. Until the supervisor has said (in the
- * slot) whether the listeners end, at most for the grace, the worker stays to accept what still comes out of them. */
+/* The same for a signal: one that was sent to the whole process group may reach the worker before its supervisor.
+ * Until the supervisor has said (in the slot) whether the listeners end, at most for the grace, the worker stays to
+ * accept what still comes out of them. */
 void oribi_worker_stop_signalled(struct oribi_worker *worker);
 
-/* The worker ends with the call that it is in: it begins no other. Connections and requests that it holds, those behind the
- * one that is called too, go into the hand-off queue, for its siblings or for the worker that replaces it; so answers need not say
- * Connection: close. Without a pool, or when a stop has begun, this is oribi_worker_stop(). Own thread, in a call or between. */
+/* The worker ends with the call that it is in: it begins no other. Connections and requests that it holds, those
+ * behind the one that is called too, go into the hand-off queue, for its siblings or for the worker that replaces
+ * it; so answers need not say Connection: close. Without a pool, or when a stop has begun, this is
+ * oribi_worker_stop(). Own thread, in a call or between. */
 void oribi_worker_retire(struct oribi_worker *worker);
 
 /* Told to stop (or supervisor gone, or requests_max reached) and nothing left to do. */
@@ -82,8 +93,9 @@ bool oribi_worker_done(const struct oribi_worker *worker);
 /* True from oribi_worker_stop() on. */
 bool oribi_worker_stopping(const struct oribi_worker *worker);
 
-/* Closes every descriptor of the worker in a child that the application forked, so that the child keeps no client waiting and steals no event.
- * Done by itself at every fork(2) of the owner (pthread_atfork); for runtimes that fork past it. */
+/* Closes every descriptor of the worker in a child that the application forked, so that the child keeps no client
+ * waiting and steals no event. Done by itself at every fork(2) of the owner (pthread_atfork); for runtimes that fork
+ * past it. */
 void oribi_worker_abandon(struct oribi_worker *worker);
 
 /* True in such a child: answer nothing there, end the process as its language does. */

@@ -5,7 +5,8 @@ use DBI ();
 use File::Basename ();
 use File::Path ();
 
-# The messages, in one SQLite file. A connection must not cross a fork, so each process opens its own when it first needs one.
+# The messages, in one SQLite file. A connection must not cross a fork, so each process opens its own when it first
+# needs one.
 
 my $SCHEMA = <<'SQL';
 create table if not exists messages(

@@ -6,8 +6,9 @@ use File::Basename ();
 use File::Path ();
 use JSON::PP ();
 
-# What was said, one JSON object a line. The file is all that the processes share: who says something appends a line, who listens looks whether
-# the file has grown. A message's id is the place behind its line, so that a client can ask for what came after.
+# What was said, one JSON object a line. The file is all that the processes share: who says something appends a line,
+# who listens looks whether the file has grown. A message's id is the place behind its line, so that a client can ask
+# for what came after.
 
 use constant {NICK_CHARS_MAX => 40, TEXT_CHARS_MAX => 500, TAIL_BYTES => 4096};
 

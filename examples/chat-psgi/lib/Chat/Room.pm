@@ -3,8 +3,9 @@ use strict;
 use warnings;
 use POSIX ();
 
-# Connections that a worker gives away, each to a process of its own. A worker makes one call at a time, so it must not stay with a client that
-# does; a process costs some pages, since everything that was loaded is shared, and nothing in it needs to be non-blocking but the reading.
+# Connections that a worker gives away, each to a process of its own. A worker makes one call at a time, so it must not
+# stay with a client that does; a process costs some pages, since everything that was loaded is shared, and nothing in
+# it needs to be non-blocking but the reading.
 #
 #   worker ── fork ── fork ──► peer: select on the socket, look at the journal, until one side ends
 #      └── pipe: its end tells the peer that the worker has gone

@@ -19,7 +19,8 @@ sub run {
         $said->{preload} = 'off';
     }
     my $server = Oribi->new(%$said);
-    my $settings = $server->{settings}->set_all(launcher => access_log => 'off', %$launcher);    # plackup has an access log of its own
+    # plackup has an access log of its own
+    my $settings = $server->{settings}->set_all(launcher => access_log => 'off', %$launcher);
     $settings->set(environment => env => $_) for grep {defined} _framework_env();
     return $server->run($app);
 }

@@ -2,8 +2,8 @@
 
 module Oribi
   class Prefork
-    # What a worker's loop asks and tells. A worker that uses none of this is ended by TERM, QUIT and INT as any Ruby program; from the first
-    # use on TERM and QUIT only ask, and it ends when its loop does.
+    # What a worker's loop asks and tells. A worker that uses none of this is ended by TERM, QUIT and INT as any Ruby
+    # program; from the first use on TERM and QUIT only ask, and it ends when its loop does.
     class Worker
       def initialize(process, titles)
         @process = process

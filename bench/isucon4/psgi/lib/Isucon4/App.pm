@@ -24,7 +24,8 @@ my %ROUTE = (
     'GET /report' => \&report,
 );
 
-# The store's modules are loaded here, before the fork; its connections are opened where they are first wanted, behind it.
+# The store's modules are loaded here, before the fork; its connections are opened where they are first wanted, behind
+# it.
 sub to_app {
     my $class = $ENV{ISUCON4_SQLITE} ? 'Isucon4::SqliteStore' : 'Isucon4::ContestStore';
     eval "require $class; 1" or die $@;

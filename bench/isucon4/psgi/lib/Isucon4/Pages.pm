@@ -2,7 +2,8 @@ package Isucon4::Pages;
 use strict;
 use warnings;
 
-# Pages are put together from strings, as a small application would; a template engine would be measured with the server.
+# Pages are put together from strings, as a small application would; a template engine would be measured with the
+# server.
 
 my $HEAD = <<'HTML';
 <!DOCTYPE html>
