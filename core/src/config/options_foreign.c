@@ -140,7 +140,7 @@ static const struct oribi__foreign_name names[] = {
     {"stdout_path", "Unicorn", NULL,
      "access_log takes the requests; what the application prints goes to standard output"},
     {"timeout_signal", "Pitchfork", NULL,
-     "not there: Oribi::CallTimeout is raised in the exchange; a call that goes on costs its worker"},
+     "not there: Oribi::CallTimeout is raised in the call; a call that goes on costs its worker"},
     {"trust_x_forwarded", "Unicorn", "trusted_proxies", NULL},
     {"worker_exec", "Unicorn", NULL, NOT_THERE "workers are forked from the loaded application"},
     {"worker_processes", "Unicorn, Pitchfork", "workers", NULL},

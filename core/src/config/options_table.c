@@ -259,7 +259,7 @@ static const struct oribi_option table[] = {
      FIELD(queue_time_max_ms),
      .max = HOURS_24,
      .default_text = "0",
-     .help = "how long a complete request may wait for its exchange, the time before us included that X-Request-Start "
+     .help = "how long a complete request may wait for its call, the time before us included that X-Request-Start "
              "tells; then 503 with Retry-After. 0 is for ever"},
 
     /* ORIBI_GROUP_LIMIT */
