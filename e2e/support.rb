@@ -10,7 +10,7 @@
 # descriptors than at its start, no process is left, and no block of the core's memory.
 require "minitest/autorun"
 require "json"
-require "digest"
+require "digest/sha2"
 require "digest/sha2" # else loaded by the first of several threads that need it, under the eyes of the others
 require "fileutils"
 require "socket"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "digest"
+require "digest/sha2"
 require "fileutils"
 
 # The contest's data, drawn from one seed: the same on every machine, in both stores.

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # The application of the end-to-end tests; app.psgi is its twin, route for route.
-require "digest"
+require "digest/sha2" # all of it: "digest" alone loads SHA256 at its first use, which several threads at once break
 require "json"
 require "rack/request"
 
