@@ -1,5 +1,6 @@
 /* Listening sockets: what they are open on, who is refused, what is left behind. */
 #include "config/listener.c"
+#include "config/listener_open.c"
 
 #include "child.h"
 #include "tap.h"
