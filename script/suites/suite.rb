@@ -12,7 +12,8 @@ end
 # to build/test/NAME.log.
 class Suite
   SECONDS = 540 # for one command on a machine that has nothing else to do
-  TELLING = /^\s*not ok|^\s*#\s+Failed|^\s+\d+\) (Failure|Error)|^\w+#\w+|(Error|Exception):|\(Wstat:|Parse errors|Non-zero|: error:|runtime error|ended after/
+  TELLING = /^\s*not\ ok|^\s*\#\s+Failed|^\s+\d+\)\ (Failure|Error)|^\w+\#\w+|^Expected|^\s*Actual:|(Error|Exception|Timeout):|
+             \(Wstat:|Parse\ errors|Non-zero|:\ error:|runtime\ error|ended\ after/x
   WELL = /^\s*ok\b| = \d+\.\d+ s = [.S]$/ # of TAP and of minitest in detail
 
   attr_reader :name, :tally, :failures
