@@ -1,16 +1,29 @@
-/* Connection, input side: bytes in, complete requests into the run queue. Reading order: oribi_conn_start,
- * oribi__conn_on_event, on_readable, take_input, parse_head, head_done, complete; conn_body.c, conn_buf.c. */
+/* Connection: its life from the accept to the close, and its input, from bytes to complete requests. Functions stand in
+ * reading order. conn_private.h says what the other sources of the connection do. */
 #include "oribi/event/conn.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
 
-#include "event/conn_parts.h"
+#include "event/conn_private.h"
 
 #include <assert.h>
 #include <string.h>
-#include <sys/socket.h>
+
+/* The way of the bytes, from readable to the run queue. */
+static bool read_once(struct oribi_reactor *r, struct oribi_conn *c);
+static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *room);
+static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n);
+static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c);
+static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head_len);
+static void await_head(struct oribi_reactor *r, struct oribi_conn *c);
+static void linger(struct oribi_reactor *r, struct oribi_conn *c, size_t n);
+
+/* What ends a connection. */
+static void refuse_for_room(struct oribi_reactor *r, struct oribi_conn *c);
+static void look_at_head_again(struct oribi_reactor *r, struct oribi_conn *c);
+static void give_up_descriptor(struct oribi_reactor *r, struct oribi_conn *c);
 
 struct oribi_conn *oribi_conn_open(struct oribi_reactor *r, int fd, const void *listener)
 {
@@ -43,18 +56,6 @@ struct oribi_conn *oribi_conn_open(struct oribi_reactor *r, int fd, const void *
 void oribi_conn_start(struct oribi_reactor *r, struct oribi_conn *c)
 {
     oribi__conn_on_readable(r, c);
-}
-
-int oribi__conn_register(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    if (c->watch.added)
-        return 0;
-    if (oribi_loop_add(r->loop, &c->watch, c->watch.fd, ORIBI_WATCH_STREAM, c->watch.interest) == 0) {
-        r->registered_count++;
-        return 0;
-    }
-    oribi__conn_close(r, c);
-    return ORIBI_ESYS;
 }
 
 /* A `100 Continue` that the socket did not take: the client may be waiting for it with its body. False when the
@@ -97,76 +98,58 @@ void oribi__conn_on_event(struct oribi_reactor *r, struct oribi_conn *c)
     }
 }
 
-/* What is known of an unfinished head points into the buffer as it was when the head began, which may have moved
- * since. */
-static void look_at_head_again(struct oribi_reactor *r, struct oribi_conn *c)
+void oribi__conn_on_readable(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    struct oribi_parser parser = {0};
-    /* not complete, as we know */
-    (void)oribi_parser_head(&parser, &r->config.limits, c->buf, c->len, &c->exchange->head);
-}
-
-void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
-{
-    bool idle = timeout_class == ORIBI_TIMEOUT_IDLE || timeout_class == ORIBI_TIMEOUT_FIRST;
-    if (timeout_class == ORIBI_TIMEOUT_WRITE && oribi__conn_reads(r, c))
-        return;
-    if (idle && !oribi__conn_close_idle(r, c))
-        return;
-    if (r->hooks.timed_out)
-        r->hooks.timed_out(r->hooks.self, c, timeout_class);
-    switch (timeout_class) {
-    case ORIBI_TIMEOUT_HEAD:
-        if (!c->exchange) { /* not even its PROXY header has come: a proxy's mistake, with nobody to read an answer */
-            oribi__conn_close(r, c);
+    for (int i = 0; i < ORIBI_READS_PER_TURN && oribi__conn_wants_input(c); i++)
+        if (!read_once(r, c))
             break;
-        }
-        look_at_head_again(r, c);
-        oribi_conn_refuse(r, c, ORIBI_ETIMEOUT, "head not finished in time");
-        break;
-    case ORIBI_TIMEOUT_BODY:
-        oribi_conn_refuse(r, c, ORIBI_ETIMEOUT, "body without progress");
-        break;
-    default: /* closed already as idle, or the peer does not read: closing says it all */
-        oribi__conn_close(r, c);
-    }
+    if (!oribi__conn_wants_input(c))
+        return;
+    if (oribi__conn_register(r, c) == 0 && (c->watch.ready & ORIBI_READ))
+        oribi__reactor_again(r, c);
 }
 
-/* Where the loop knows the descriptor, it also knows whether it is still the one; else the last read or write has
- * told. */
-static void give_up_descriptor(struct oribi_reactor *r, struct oribi_conn *c)
+int oribi__conn_register(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (c->watch.added)
-        c->lost = !oribi_loop_remove(r->loop, &c->watch);
-    oribi__reactor_disclaim(r, c);
-    if (!c->lost)
-        oribi_os_close(c->watch.fd);
-    else if (r->hooks.lost)
-        r->hooks.lost(r->hooks.self, c);
+        return 0;
+    if (oribi_loop_add(r->loop, &c->watch, c->watch.fd, ORIBI_WATCH_STREAM, c->watch.interest) == 0) {
+        r->registered_count++;
+        return 0;
+    }
+    oribi__conn_close(r, c);
+    return ORIBI_ESYS;
 }
 
-void oribi__conn_close(struct oribi_reactor *r, struct oribi_conn *c)
+/* True while reading should go on. */
+static bool read_once(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    if (c->state == ORIBI_CONN_CLOSED)
-        return;
-    bool queued = c->state == ORIBI_CONN_QUEUED;
-    c->state = ORIBI_CONN_CLOSED;
-    if (r->hooks.closed)
-        r->hooks.closed(r->hooks.self, c);
-    oribi__conn_drop_exchange(r, c);
-    oribi__conn_give_buf_back(r, c);
-    oribi__conn_drop_out(r, c);
-    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_NONE, r->now_ms);
-    give_up_descriptor(r, c);
-    oribi__reactor_forget(r, c, queued);
-}
-
-/* Input */
-
-static bool wants_input(const struct oribi_conn *c)
-{
-    return c->state == ORIBI_CONN_IDLE || c->state == ORIBI_CONN_HEAD || c->state == ORIBI_CONN_BODY ||
-           c->state == ORIBI_CONN_LINGER;
+    size_t room = 0;
+    char *p = input_room(r, c, &room);
+    if (!p) {
+        refuse_for_room(r, c);
+        return false;
+    }
+    ssize_t n = oribi_os_read(c->watch.fd, p, room);
+    if (n == ORIBI_AGAIN) {
+        c->watch.ready &= (uint8_t)~ORIBI_READ;
+        if (c->state == ORIBI_CONN_IDLE)
+            oribi__conn_give_buf_back(r, c);
+        return false;
+    }
+    if (n <= 0) { /* the end, or a reset: half a request gets no answer */
+        c->lost = n == ORIBI_ELOST;
+        oribi__conn_close(r, c);
+        return false;
+    }
+    if (r->hooks.read)
+        r->hooks.read(r->hooks.self, n);
+    /* A short read has emptied the socket (epoll(7)), unless the end of the stream follows. */
+    bool emptied = (size_t)n < room && !(c->watch.ready & ORIBI_HANGUP);
+    if (emptied)
+        c->watch.ready &= (uint8_t)~ORIBI_READ;
+    take_input(r, c, p, (size_t)n);
+    return !emptied;
 }
 
 static size_t smaller(int64_t a, int64_t b)
@@ -202,12 +185,69 @@ static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *r
     return c->buf + c->len;
 }
 
-void oribi__conn_complete(struct oribi_reactor *r, struct oribi_conn *c)
+static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
 {
-    c->exchange->complete_us = r->now_us;
-    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_NONE, r->now_ms);
-    oribi_loop_interest(r->loop, &c->watch, 0);
-    oribi__reactor_queue(r, c);
+    if (c->state == ORIBI_CONN_LINGER) {
+        linger(r, c, n);
+        return;
+    }
+    if (c->state != ORIBI_CONN_BODY) {
+        c->len += (uint32_t)n;
+        oribi__conn_parse(r, c);
+        return;
+    }
+    oribi__conn_body_input(r, c, p, n);
+}
+
+void oribi__conn_parse(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (c->proxy_awaited && !take_proxy(r, c))
+        return;
+    if (!c->exchange && !oribi__conn_begin(r, c)) {
+        oribi__conn_close(r, c);
+        return;
+    }
+    c->state = ORIBI_CONN_HEAD;
+    struct oribi_exchange *exchange = c->exchange;
+    ssize_t result = oribi_parser_head(&exchange->parser, &r->config.limits, c->buf, c->len, &exchange->head);
+    if (result > 0)
+        head_done(r, c, (size_t)result);
+    else if (result != ORIBI_AGAIN)
+        oribi__conn_refuse(r, c, (int)result, exchange->parser.fault.reason);
+    else
+        await_head(r, c);
+}
+
+/* The one PROXY header a connection begins with. True when it is there and bytes of a request stand behind it. A
+ * header that comes in pieces has the deadline of a head. */
+static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_proxy proxy;
+    ssize_t n = oribi_proxy_parse(c->buf, c->len, &proxy);
+    c->state = ORIBI_CONN_HEAD;
+    if (n == ORIBI_AGAIN) {
+        if (c->timer.timeout_class != ORIBI_TIMEOUT_HEAD)
+            oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_HEAD, r->now_ms);
+        return false;
+    }
+    if (n < 0) {
+        oribi__conn_refuse(r, c, (int)n, proxy.reason);
+        return false;
+    }
+    c->proxy_awaited = false;
+    c->proxy_tls = proxy.tls;
+    if (proxy.known) {
+        static_assert(sizeof(proxy.addr) <= sizeof(c->addr) && sizeof(proxy.port) <= sizeof(c->port), "room");
+        memcpy(c->addr, proxy.addr, proxy.addr_len);
+        memcpy(c->port, proxy.port, proxy.port_len);
+        c->addr_len = proxy.addr_len;
+        c->port_len = proxy.port_len;
+    }
+    c->len -= (uint32_t)n;
+    memmove(c->buf, c->buf + n, c->len);
+    c->state = ORIBI_CONN_IDLE;
+    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_FIRST, r->now_ms);
+    return c->len > 0;
 }
 
 static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head_len)
@@ -251,58 +291,7 @@ static void await_head(struct oribi_reactor *r, struct oribi_conn *c)
         oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_IDLE, r->now_ms);
 }
 
-/* The one PROXY header a connection begins with. True when it is there and bytes of a request stand behind it. A
- * header that comes in pieces has the deadline of a head. */
-static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    struct oribi_proxy proxy;
-    ssize_t n = oribi_proxy_parse(c->buf, c->len, &proxy);
-    c->state = ORIBI_CONN_HEAD;
-    if (n == ORIBI_AGAIN) {
-        if (c->timer.timeout_class != ORIBI_TIMEOUT_HEAD)
-            oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_HEAD, r->now_ms);
-        return false;
-    }
-    if (n < 0) {
-        oribi_conn_refuse(r, c, (int)n, proxy.reason);
-        return false;
-    }
-    c->proxy_awaited = false;
-    c->proxy_tls = proxy.tls;
-    if (proxy.known) {
-        static_assert(sizeof(proxy.addr) <= sizeof(c->addr) && sizeof(proxy.port) <= sizeof(c->port), "room");
-        memcpy(c->addr, proxy.addr, proxy.addr_len);
-        memcpy(c->port, proxy.port, proxy.port_len);
-        c->addr_len = proxy.addr_len;
-        c->port_len = proxy.port_len;
-    }
-    c->len -= (uint32_t)n;
-    memmove(c->buf, c->buf + n, c->len);
-    c->state = ORIBI_CONN_IDLE;
-    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_FIRST, r->now_ms);
-    return c->len > 0;
-}
-
-static void parse_head(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    if (c->proxy_awaited && !take_proxy(r, c))
-        return;
-    if (!c->exchange && !oribi__conn_lend_exchange(r, c)) {
-        oribi__conn_close(r, c);
-        return;
-    }
-    c->state = ORIBI_CONN_HEAD;
-    struct oribi_exchange *exchange = c->exchange;
-    ssize_t result = oribi_parser_head(&exchange->parser, &r->config.limits, c->buf, c->len, &exchange->head);
-    if (result > 0)
-        head_done(r, c, (size_t)result);
-    else if (result != ORIBI_AGAIN)
-        oribi_conn_refuse(r, c, (int)result, exchange->parser.fault.reason);
-    else
-        await_head(r, c);
-}
-
-/* What is still sent behind our last answer is read and forgotten. */
+/* Drops n bytes that came behind our last answer. */
 static void linger(struct oribi_reactor *r, struct oribi_conn *c, size_t n)
 {
     if (n > c->linger_left || (uint32_t)r->now_ms - c->linger_since_ms >= ORIBI_LINGER_MS_MAX) {
@@ -311,20 +300,6 @@ static void linger(struct oribi_reactor *r, struct oribi_conn *c, size_t n)
     }
     c->linger_left -= (uint32_t)n;
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_LINGER, r->now_ms);
-}
-
-static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
-{
-    if (c->state == ORIBI_CONN_LINGER) {
-        linger(r, c, n);
-        return;
-    }
-    if (c->state != ORIBI_CONN_BODY) {
-        c->len += (uint32_t)n;
-        parse_head(r, c);
-        return;
-    }
-    oribi__conn_body_input(r, c, p, n);
 }
 
 static void refuse_for_room(struct oribi_reactor *r, struct oribi_conn *c)
@@ -337,46 +312,51 @@ static void refuse_for_room(struct oribi_reactor *r, struct oribi_conn *c)
     oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "no memory for a long head: buffers_memory_max");
 }
 
-/* True while reading should go on. */
-static bool read_once(struct oribi_reactor *r, struct oribi_conn *c)
+/* Parses an unfinished head once more, for the log line: its slices point into the buffer as it was when the head
+ * began, which may have moved since. */
+static void look_at_head_again(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    size_t room = 0;
-    char *p = input_room(r, c, &room);
-    if (!p) {
-        refuse_for_room(r, c);
-        return false;
-    }
-    ssize_t n = oribi_os_read(c->watch.fd, p, room);
-    if (n == ORIBI_AGAIN) {
-        c->watch.ready &= (uint8_t)~ORIBI_READ;
-        if (c->state == ORIBI_CONN_IDLE)
-            oribi__conn_give_buf_back(r, c);
-        return false;
-    }
-    if (n <= 0) { /* the end, or a reset: nothing is half a request's due */
-        c->lost = n == ORIBI_ELOST;
-        oribi__conn_close(r, c);
-        return false;
-    }
-    if (r->hooks.read)
-        r->hooks.read(r->hooks.self, n);
-    /* A short read has emptied the socket (epoll(7)), unless the end of the stream is waiting behind it. */
-    bool emptied = (size_t)n < room && !(c->watch.ready & ORIBI_HANGUP);
-    if (emptied)
-        c->watch.ready &= (uint8_t)~ORIBI_READ;
-    take_input(r, c, p, (size_t)n);
-    return !emptied;
+    struct oribi_parser parser = {0};
+    (void)oribi_parser_head(&parser, &r->config.limits, c->buf, c->len, &c->exchange->head); /* again not complete */
 }
 
-void oribi__conn_on_readable(struct oribi_reactor *r, struct oribi_conn *c)
+void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
 {
-    for (int i = 0; i < ORIBI_READS_PER_TURN && wants_input(c); i++)
-        if (!read_once(r, c))
-            break;
-    if (!wants_input(c))
+    bool idle = timeout_class == ORIBI_TIMEOUT_IDLE || timeout_class == ORIBI_TIMEOUT_FIRST;
+    if (timeout_class == ORIBI_TIMEOUT_WRITE && oribi__conn_reads(r, c))
         return;
-    if (oribi__conn_register(r, c) == 0 && (c->watch.ready & ORIBI_READ))
-        oribi__reactor_again(r, c);
+    if (idle && !oribi__conn_close_idle(r, c))
+        return;
+    if (r->hooks.timed_out)
+        r->hooks.timed_out(r->hooks.self, c, timeout_class);
+    switch (timeout_class) {
+    case ORIBI_TIMEOUT_HEAD:
+        if (!c->exchange) { /* no PROXY header has come: the proxy's mistake, and no client reads an answer */
+            oribi__conn_close(r, c);
+            break;
+        }
+        look_at_head_again(r, c);
+        oribi__conn_refuse(r, c, ORIBI_ETIMEOUT, "head not finished in time");
+        break;
+    case ORIBI_TIMEOUT_BODY:
+        oribi__conn_refuse(r, c, ORIBI_ETIMEOUT, "body without progress");
+        break;
+    default: /* closed already as idle, or the peer does not read: closing says it all */
+        oribi__conn_close(r, c);
+    }
+}
+
+/* A connection whose head has begun has the deadline of a head. Empty lines begin none: their connection keeps the
+ * deadline of an idle one. */
+bool oribi__conn_close_idle(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    c->watch.ready |= ORIBI_READ;
+    oribi__conn_on_readable(r, c);
+    bool begun =
+        c->state != ORIBI_CONN_IDLE && (c->state != ORIBI_CONN_HEAD || c->timer.timeout_class == ORIBI_TIMEOUT_HEAD);
+    if (!begun)
+        oribi__conn_close(r, c);
+    return c->state == ORIBI_CONN_CLOSED;
 }
 
 bool oribi__conn_close_head(struct oribi_reactor *r, struct oribi_conn *c)
@@ -393,69 +373,40 @@ bool oribi__conn_close_head(struct oribi_reactor *r, struct oribi_conn *c)
     return c->state == ORIBI_CONN_CLOSED;
 }
 
-/* A head that has begun has the deadline of a head. Empty lines begin none: their connection has still that of an
- * idle one. */
-bool oribi__conn_close_idle(struct oribi_reactor *r, struct oribi_conn *c)
+void oribi_conn_abort(struct oribi_reactor *r, struct oribi_conn *c, bool reset)
 {
-    c->watch.ready |= ORIBI_READ;
-    oribi__conn_on_readable(r, c);
-    bool begun =
-        c->state != ORIBI_CONN_IDLE && (c->state != ORIBI_CONN_HEAD || c->timer.timeout_class == ORIBI_TIMEOUT_HEAD);
-    if (!begun)
-        oribi__conn_close(r, c);
-    return c->state == ORIBI_CONN_CLOSED;
+    if (reset) {
+        struct linger now = {.l_onoff = 1, .l_linger = 0};
+        (void)setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* at worst an ordinary close */
+    }
+    oribi__conn_close(r, c);
 }
 
-void oribi__conn_inject(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice bytes, int body_fd,
-                        int64_t body_len)
+void oribi__conn_close(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    assert(!c->buf && c->state == ORIBI_CONN_IDLE);
-    if (!oribi__conn_lend_buf(r, c) || (bytes.n > c->cap && !oribi__conn_grow_buf(r, c, bytes.n))) {
-        oribi_os_close(body_fd);
-        oribi__conn_close(r, c);
+    if (c->state == ORIBI_CONN_CLOSED)
         return;
-    }
-    memcpy(c->buf, bytes.p, bytes.n);
-    c->len = (uint32_t)bytes.n;
-    c->moving_in = body_fd >= 0;
-    parse_head(r, c);
-    c->moving_in = false;
-    if (body_fd >= 0)
-        oribi__conn_body_inject(r, c, body_fd, body_len);
+    bool queued = c->state == ORIBI_CONN_QUEUED;
+    c->state = ORIBI_CONN_CLOSED;
+    if (r->hooks.closed)
+        r->hooks.closed(r->hooks.self, c);
+    oribi__conn_drop_exchange(r, c);
+    oribi__conn_give_buf_back(r, c);
+    oribi__conn_drop_out(r, c);
+    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_NONE, r->now_ms);
+    give_up_descriptor(r, c);
+    oribi__reactor_forget(r, c, queued);
 }
 
-/* The answer is drained (or there was none): close, or look for the next request. Never calls an application, so
- * pipelined requests go to the tail of the queue and other connections have their turn. */
-void oribi__conn_continue(struct oribi_reactor *r, struct oribi_conn *c)
+/* The loop knows whether a registered descriptor is still the one that it watched; for others the last read or write
+ * has told (ORIBI_ELOST). */
+static void give_up_descriptor(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    if (c->closes) {
-        bool unread = c->lingers || c->len > 0 || (c->watch.ready & ORIBI_READ);
-        oribi__conn_give_buf_back(r, c);
-        if (!unread) {
-            oribi__conn_close(r, c);
-            return;
-        }
-        /* Closing with unread input resets the connection, and the reset can overtake our answer: RFC 9112 9.6. */
-        (void)shutdown(c->watch.fd, SHUT_WR); /* fails only if the peer is gone, which the next read tells */
-        c->state = ORIBI_CONN_LINGER;
-        c->linger_left = ORIBI_LINGER_BYTES_MAX;
-        c->linger_since_ms = (uint32_t)r->now_ms;
-        c->watch.ready |= ORIBI_READ;
-        oribi_loop_interest(r->loop, &c->watch, ORIBI_READ);
-        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_LINGER, r->now_ms);
-        if (oribi__conn_register(r, c) == 0)
-            oribi__reactor_again(r, c);
-        return;
-    }
-    c->state = ORIBI_CONN_IDLE;
-    oribi_loop_interest(r->loop, &c->watch, ORIBI_READ);
-    if (c->len > 0) {
-        parse_head(r, c);
-        if (!wants_input(c))
-            return;
-    } else {
-        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_IDLE, r->now_ms);
-    }
-    if (oribi__conn_register(r, c) == 0 && (c->watch.ready & ORIBI_READ))
-        oribi__reactor_again(r, c);
+    if (c->watch.added)
+        c->lost = !oribi_loop_remove(r->loop, &c->watch);
+    oribi__reactor_disclaim(r, c);
+    if (!c->lost)
+        oribi_os_close(c->watch.fd);
+    else if (r->hooks.lost)
+        r->hooks.lost(r->hooks.self, c);
 }

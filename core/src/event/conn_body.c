@@ -6,7 +6,7 @@
 #include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
 
-#include "event/conn_parts.h"
+#include "event/conn_private.h"
 
 #include <stdio.h>
 
@@ -71,7 +71,7 @@ static bool too_slow(const struct oribi_reactor *r, const struct oribi_exchange 
 static void body_progress(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (too_slow(r, c->exchange))
-        oribi_conn_refuse(r, c, ORIBI_ETIMEOUT, "body slower than the minimum rate");
+        oribi__conn_refuse(r, c, ORIBI_ETIMEOUT, "body slower than the minimum rate");
     else
         oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
 }
@@ -86,7 +86,7 @@ static void storing_failed(struct oribi_reactor *r, struct oribi_conn *c, int er
     }
     (void)snprintf(reason, sizeof(reason), "request body cannot be stored in %.100s: %s", oribi_os_temp_dir(),
                    oribi_os_error_text());
-    oribi_conn_refuse(r, c, error, reason);
+    oribi__conn_refuse(r, c, error, reason);
 }
 
 static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const char *p, size_t n)
@@ -158,7 +158,7 @@ static void chunked_input(struct oribi_reactor *r, struct oribi_conn *c, char *p
     size_t used = 0;
     int result = oribi_chunked_decode(&exchange->chunked, &r->config.limits, p, &len, &used);
     if (result < 0) {
-        oribi_conn_refuse(r, c, result, exchange->chunked.reason);
+        oribi__conn_refuse(r, c, result, exchange->chunked.reason);
         return;
     }
     if (!append_body(r, c, p, len))
@@ -183,7 +183,7 @@ void oribi__conn_chunked_begin(struct oribi_reactor *r, struct oribi_conn *c, si
     size_t used = 0;
     int result = oribi_chunked_decode(&exchange->chunked, &r->config.limits, p, &len, &used);
     if (result < 0) {
-        oribi_conn_refuse(r, c, result, exchange->chunked.reason);
+        oribi__conn_refuse(r, c, result, exchange->chunked.reason);
         return;
     }
     if (exchange->chunked.done) {

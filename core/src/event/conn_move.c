@@ -6,9 +6,10 @@
 #include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
 
-#include "event/conn_parts.h"
+#include "event/conn_private.h"
 
 #include <assert.h>
+#include <string.h>
 
 bool oribi_conn_movable(const struct oribi_conn *c)
 {
@@ -99,15 +100,34 @@ int oribi_conn_spool(struct oribi_reactor *r, struct oribi_conn *c)
 
 void oribi_conn_leave(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    oribi__conn_close(
-        r, c); /* the other end of the hand-off has a descriptor of its own: closing ours says nothing to the peer */
+    /* The other end of the hand-off has a descriptor of its own: closing ours says nothing to the peer. */
+    oribi__conn_close(r, c);
+}
+
+/* Puts the bytes at the front of an empty connection's buffer and parses them. Takes body_fd. */
+static void inject(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice bytes, int body_fd,
+                   int64_t body_len)
+{
+    assert(!c->buf && c->state == ORIBI_CONN_IDLE);
+    if (!oribi__conn_lend_buf(r, c) || (bytes.n > c->cap && !oribi__conn_grow_buf(r, c, bytes.n))) {
+        oribi_os_close(body_fd);
+        oribi__conn_close(r, c);
+        return;
+    }
+    memcpy(c->buf, bytes.p, bytes.n);
+    c->len = (uint32_t)bytes.n;
+    c->moving_in = body_fd >= 0;
+    oribi__conn_parse(r, c);
+    c->moving_in = false;
+    if (body_fd >= 0)
+        oribi__conn_body_inject(r, c, body_fd, body_len);
 }
 
 void oribi_conn_resume(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice bytes, int body_fd,
                        int64_t body_len, int64_t complete_us)
 {
     if (bytes.n > 0)
-        oribi__conn_inject(r, c, bytes, body_fd, body_len);
+        inject(r, c, bytes, body_fd, body_len);
     else
         oribi_os_close(body_fd);
     if (c->state == ORIBI_CONN_CLOSED)

@@ -1,125 +1,20 @@
-/* Connection, output side: answers out, and the ways a connection ends. */
+/* Connection: output, and a socket that leaves the reactor. Functions stand in reading order. */
 #include "oribi/event/conn.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
-#include "oribi/http/response.h"
 
-#include <assert.h>
+#include "event/conn_private.h"
+
 #include <limits.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-int64_t oribi_conn_pending(const struct oribi_conn *c)
-{
-    return c->out ? oribi_out_pending(c->out) : 0;
-}
-
-int64_t oribi_conn_spilled(const struct oribi_conn *c)
-{
-    return c->out ? oribi_out_spilled(c->out) : 0;
-}
-
-static void count_sent(struct oribi_reactor *r, struct oribi_conn *c, int64_t bytes)
-{
-    c->sent_bytes += bytes;
-    if (bytes > 0 && r->hooks.sent)
-        r->hooks.sent(r->hooks.self, bytes);
-}
-
-static int break_off(struct oribi_conn *c, int error)
-{
-    c->broken = true;
-    return error;
-}
-
-static int break_unkept(struct oribi_reactor *r, struct oribi_conn *c, int error)
-{
-    if (r->hooks.unkept && c->state == ORIBI_CONN_CALL)
-        r->hooks.unkept(r->hooks.self, c, error);
-    return break_off(c, error);
-}
-
-/* The peer has until the timeout to take something, be it from the kernel or from us. */
-static void arm_write(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    (void)oribi_out_taken(c->out, c->watch.fd); /* from here on counts */
-    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
-}
-
-bool oribi__conn_reads(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    if (!c->out || !oribi_out_taken(c->out, c->watch.fd))
-        return false;
-    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
-    return true;
-}
-
-void oribi__conn_drop_out(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    if (!c->out)
-        return;
-    oribi_budget_set(&r->budget, oribi_out_charge(c->out), 0, 0);
-    oribi_out_destroy(c->out);
-    c->out = NULL;
-}
-
-static void charge_out(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    oribi_budget_set(&r->budget, oribi_out_charge(c->out), oribi_out_memory(c->out), oribi_out_spilled(c->out));
-}
-
-int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    if (c->broken)
-        return ORIBI_ECLOSED;
-    if (!c->out)
-        return 0;
-    int64_t sent = 0;
-    int result = oribi_out_flush(c->out, c->watch.fd, &sent);
-    count_sent(r, c, sent);
-    charge_out(r, c);
-    if (result == ORIBI_AGAIN || result > 0) {
-        if (result > 0)
-            oribi__reactor_again(r, c); /* the socket has room and will not tell */
-        else
-            c->watch.ready &= (uint8_t)~ORIBI_WRITE;
-        if (sent > 0 && c->timer.timeout_class == ORIBI_TIMEOUT_WRITE)
-            arm_write(r, c);
-        return ORIBI_AGAIN;
-    }
-    if (result < 0)
-        return break_off(c, result);
-    oribi__conn_drop_out(r, c);
-    return 0;
-}
-
-static bool have_out(struct oribi_conn *c)
-{
-    if (!c->out)
-        c->out = oribi_out_try_create();
-    return c->out != NULL;
-}
-
-/* Keeps what the socket did not take, then tries once more: only a write that fails with EAGAIN makes the kernel
- * report room later. */
-static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip)
-{
-    if (!have_out(c))
-        return break_unkept(r, c, ORIBI_ENOMEM);
-    int64_t more = oribi_vec_len(vec, count) - (int64_t)skip;
-    int64_t memory_max = oribi_budget_memory(&r->budget, oribi_out_memory(c->out), r->config.response_memory_max);
-    bool to_file = oribi_out_spilled(c->out) > 0 || oribi_out_pending(c->out) + more > memory_max;
-    if (to_file && !oribi_budget_file(&r->budget, more))
-        return break_unkept(r, c, ORIBI_ELIMIT);
-    int result = oribi_out_keep(c->out, vec, count, skip, memory_max);
-    if (result < 0)
-        return break_unkept(r, c, result);
-    result = oribi_conn_flush(r, c);
-    return result == ORIBI_AGAIN ? 0 : result;
-}
+static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip);
+static void charge_out(struct oribi_reactor *r, struct oribi_conn *c);
+static bool have_out(struct oribi_conn *c);
+static int break_off(struct oribi_conn *c, int error);
+static int break_unkept(struct oribi_reactor *r, struct oribi_conn *c, int error);
+static void count_sent(struct oribi_reactor *r, struct oribi_conn *c, int64_t bytes);
 
 int oribi_conn_send(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, bool more)
 {
@@ -144,6 +39,24 @@ int oribi_conn_send(struct oribi_reactor *r, struct oribi_conn *c, const struct 
         count -= batch;
     }
     return 0;
+}
+
+/* Keeps what the socket did not take, then tries once more: only a write that fails with EAGAIN makes the kernel
+ * report room later. */
+static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip)
+{
+    if (!have_out(c))
+        return break_unkept(r, c, ORIBI_ENOMEM);
+    int64_t more = oribi_vec_len(vec, count) - (int64_t)skip;
+    int64_t memory_max = oribi_budget_memory(&r->budget, oribi_out_memory(c->out), r->config.response_memory_max);
+    bool to_file = oribi_out_spilled(c->out) > 0 || oribi_out_pending(c->out) + more > memory_max;
+    if (to_file && !oribi_budget_file(&r->budget, more))
+        return break_unkept(r, c, ORIBI_ELIMIT);
+    int result = oribi_out_keep(c->out, vec, count, skip, memory_max);
+    if (result < 0)
+        return break_unkept(r, c, result);
+    result = oribi_conn_flush(r, c);
+    return result == ORIBI_AGAIN ? 0 : result;
 }
 
 int oribi_conn_send_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, int64_t offset, int64_t len)
@@ -174,104 +87,95 @@ int oribi_conn_send_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, 
     return result == ORIBI_AGAIN ? 0 : result;
 }
 
-/* After the answer: drop the call at once, so that a slow reader holds nothing but its output. */
-static void go_on(struct oribi_reactor *r, struct oribi_conn *c)
+static void charge_out(struct oribi_reactor *r, struct oribi_conn *c);
+static bool have_out(struct oribi_conn *c)
 {
-    oribi__conn_drop_exchange(r, c);
-    if (c->broken) {
-        oribi__conn_close(r, c);
+    if (!c->out)
+        c->out = oribi_out_try_create();
+    return c->out != NULL;
+}
+
+int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (c->broken)
+        return ORIBI_ECLOSED;
+    if (!c->out)
+        return 0;
+    int64_t sent = 0;
+    int result = oribi_out_flush(c->out, c->watch.fd, &sent);
+    count_sent(r, c, sent);
+    charge_out(r, c);
+    if (result == ORIBI_AGAIN || result > 0) {
+        if (result > 0)
+            oribi__reactor_again(r, c); /* the socket has room and will not tell */
+        else
+            c->watch.ready &= (uint8_t)~ORIBI_WRITE;
+        if (sent > 0 && c->timer.timeout_class == ORIBI_TIMEOUT_WRITE)
+            oribi__conn_arm_write(r, c);
+        return ORIBI_AGAIN;
+    }
+    if (result < 0)
+        return break_off(c, result);
+    oribi__conn_drop_out(r, c);
+    return 0;
+}
+
+static void charge_out(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    oribi_budget_set(&r->budget, oribi_out_charge(c->out), oribi_out_memory(c->out), oribi_out_spilled(c->out));
+}
+
+static void count_sent(struct oribi_reactor *r, struct oribi_conn *c, int64_t bytes)
+{
+    c->sent_bytes += bytes;
+    if (bytes > 0 && r->hooks.sent)
+        r->hooks.sent(r->hooks.self, bytes);
+}
+
+static int break_off(struct oribi_conn *c, int error)
+{
+    c->broken = true;
+    return error;
+}
+
+static int break_unkept(struct oribi_reactor *r, struct oribi_conn *c, int error)
+{
+    if (r->hooks.unkept && c->state == ORIBI_CONN_CALL)
+        r->hooks.unkept(r->hooks.self, c, error);
+    return break_off(c, error);
+}
+
+void oribi__conn_arm_write(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    (void)oribi_out_taken(c->out, c->watch.fd); /* from here on counts */
+    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
+}
+
+bool oribi__conn_reads(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (!c->out || !oribi_out_taken(c->out, c->watch.fd))
+        return false;
+    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
+    return true;
+}
+
+void oribi__conn_drop_out(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (!c->out)
         return;
-    }
-    if (!c->out) {
-        oribi__conn_continue(r, c);
-        return;
-    }
-    c->state = ORIBI_CONN_FLUSH;
-    oribi_loop_interest(r->loop, &c->watch, ORIBI_WRITE);
-    arm_write(r, c);
-    (void)oribi__conn_register(r, c); /* closes the connection itself when it fails */
+    oribi_budget_set(&r->budget, oribi_out_charge(c->out), 0, 0);
+    oribi_out_destroy(c->out);
+    c->out = NULL;
 }
 
-void oribi_conn_finish(struct oribi_reactor *r, struct oribi_conn *c, bool closes)
+int64_t oribi_conn_pending(const struct oribi_conn *c)
 {
-    assert(c->state == ORIBI_CONN_CALL);
-    if (closes) {
-        c->closes = true;
-        /* It wanted to go on, so its next request may be on the way: closing with that unread would reset the
-         * connection. */
-        c->lingers = c->exchange->head.keep_alive;
-    }
-    go_on(r, c);
+    return c->out ? oribi_out_pending(c->out) : 0;
 }
 
-void oribi_conn_abort(struct oribi_reactor *r, struct oribi_conn *c, bool reset)
+int64_t oribi_conn_spilled(const struct oribi_conn *c)
 {
-    if (reset) {
-        struct linger now = {.l_onoff = 1, .l_linger = 0};
-        (void)setsockopt(c->watch.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* at worst an ordinary close */
-    }
-    oribi__conn_close(r, c);
-}
-
-/* What stands behind the head of an answer of our own. */
-static size_t body_bytes(const char *answer, size_t n)
-{
-    const char *end = memmem(answer, n, "\r\n\r\n", 4);
-    return end ? (size_t)(answer + n - end) - 4 : 0;
-}
-
-static void tell_refused(struct oribi_reactor *r, struct oribi_conn *c, int status, size_t n, const char *reason)
-{
-    if (r->hooks.refused)
-        r->hooks.refused(r->hooks.self, c, status, body_bytes(r->scratch, n), reason);
-}
-
-/* Sends an answer of our own, `n` bytes in the scratch buffer, and closes. */
-static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size_t n)
-{
-    struct iovec vec = {r->scratch, n};
-    (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection is closed below */
-    c->closes = true;
-    c->lingers = true;
-    if (c->exchange)
-        c->exchange->used = c->len; /* no byte after an error is ever read as a request */
-    else
-        c->len = 0;
-    go_on(r, c);
-}
-
-void oribi_conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error, const char *reason)
-{
-    int status = oribi_error_status(error);
-    bool is_head = c->exchange && c->exchange->head.is_head;
-    size_t n = status == 0 ? 0
-                           : oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch,
-                                                  ORIBI_SCRATCH_BYTES);
-    tell_refused(r, c, status, n, reason ? reason : oribi_error_text(error));
-    if (status == 0)
-        oribi__conn_close(r, c);
-    else
-        answer_and_close(r, c, n);
-}
-
-void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint32_t retry_after_s, const char *reason)
-{
-    assert(c->state >= ORIBI_CONN_HEAD && c->state <= ORIBI_CONN_CALL);
-    if (c->state == ORIBI_CONN_QUEUED)
-        oribi__reactor_unqueue(r, c);
-    c->state = ORIBI_CONN_CALL;
-    size_t n = oribi_response_busy(503, retry_after_s, oribi_reactor_date(r), r->config.server,
-                                   c->exchange->head.is_head, r->scratch, ORIBI_SCRATCH_BYTES);
-    tell_refused(r, c, 503, n, reason);
-    answer_and_close(r, c, n);
-}
-
-struct oribi_slice oribi_conn_behind(const struct oribi_conn *c)
-{
-    const struct oribi_exchange *exchange = c->exchange;
-    if (exchange->rest.len > 0)
-        return oribi_slice(exchange->rest.p, exchange->rest.len);
-    return oribi_slice(c->buf + exchange->used, c->len - exchange->used);
+    return c->out ? oribi_out_spilled(c->out) : 0;
 }
 
 int oribi_conn_withdraw(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_slice *rest)

@@ -1,10 +1,13 @@
-/* One turn of a worker's connections. */
+/* One turn of a worker's connections. Functions stand in reading order: init, wait, turn, the run queue, descriptors,
+ * room for new connections, sleep, end. */
 #include "oribi/event/reactor.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
+
+#include "event/conn_private.h"
 
 #include <assert.h>
 #include <string.h>
@@ -14,11 +17,14 @@ enum {
     ROOM_LOOKS_MAX = 16, /* connections that turn out not to be idle, before the next newcomer is looked at */
 };
 
-void oribi_reactor_clock(struct oribi_reactor *r, int64_t now_us)
-{
-    r->now_us = now_us;
-    r->now_ms = now_us / 1000;
-}
+/* One turn, in its order. */
+static void run_again(struct oribi_reactor *r);
+static bool deadlines_may_run(struct oribi_reactor *r, int count);
+static void run_timeouts(struct oribi_reactor *r);
+static void free_deferred(struct oribi_reactor *r);
+
+static void unlink_again(struct oribi_reactor *r, struct oribi_conn *c);
+static void lose_descriptor(struct oribi_reactor *r, struct oribi_conn *c);
 
 int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_config *config,
                        const struct oribi_reactor_hooks *hooks, enum oribi_loop_source source)
@@ -47,38 +53,10 @@ int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_confi
     return 0;
 }
 
-static void free_deferred(struct oribi_reactor *r)
+void oribi_reactor_clock(struct oribi_reactor *r, int64_t now_us)
 {
-    while (r->deferred_free) {
-        struct oribi_conn *c = r->deferred_free;
-        r->deferred_free = c->run_next;
-        oribi_pool_put(&r->conn_pool, c);
-    }
-}
-
-void oribi_reactor_deinit(struct oribi_reactor *r)
-{
-    while (r->conns)
-        oribi__conn_close(r, r->conns);
-    free_deferred(r);
-    while (r->adrift) {
-        struct oribi_conn *c = r->adrift;
-        r->adrift = c->run_next;
-        oribi_pool_put(&r->conn_pool, c);
-    }
-    oribi_mem_free(r->by_fd);
-    oribi_pool_deinit(&r->conn_pool);
-    oribi_pool_deinit(&r->buf_pool);
-    oribi_pool_deinit(&r->exchange_pool);
-    oribi_loop_destroy(r->loop);
-    oribi_mem_free(r->scratch);
-}
-
-void oribi_reactor_abandon(struct oribi_reactor *r)
-{
-    for (struct oribi_conn *c = r->conns; c; c = c->next)
-        oribi_os_close(c->watch.fd);
-    oribi_os_close(oribi_loop_fd(r->loop));
+    r->now_us = now_us;
+    r->now_ms = now_us / 1000;
 }
 
 void oribi_reactor_wait(struct oribi_reactor *r, int64_t timeout_ms)
@@ -90,52 +68,6 @@ void oribi_reactor_wait(struct oribi_reactor *r, int64_t timeout_ms)
         timeout_ms = next_ms;
     r->event_count = oribi_loop_poll(r->loop, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms, r->events,
                                      ORIBI_LOOP_EVENTS_MAX);
-}
-
-int oribi_reactor_sleep_begin(struct oribi_reactor *r, int timeout_ms)
-{
-    assert(r->event_count == 0 && !r->sleeping);
-    r->sleeping = true;
-    int64_t next_ms = oribi_timeouts_next_ms(&r->timeouts, oribi_clock_ms());
-    return next_ms >= 0 && next_ms < timeout_ms ? (int)next_ms : timeout_ms;
-}
-
-void oribi_reactor_sleep_end(struct oribi_reactor *r)
-{
-    r->sleeping = false;
-    r->event_count = oribi_loop_collect(r->loop, r->events, ORIBI_LOOP_EVENTS_MAX);
-}
-
-static void run_timeouts(struct oribi_reactor *r)
-{
-    enum oribi_timeout_class timeout_class;
-    struct oribi_timer *timer;
-    while ((timer = oribi_timeouts_expired(&r->timeouts, r->now_ms, &timeout_class)) != NULL) {
-        struct oribi_conn *c = (struct oribi_conn *)((char *)timer - offsetof(struct oribi_conn, timer));
-        oribi__conn_on_timeout(r, c, timeout_class);
-    }
-}
-
-/* A full batch says that more has come than was looked at: after a long call somebody who sent in time must not pass
- * for late. Under a load that never ends deadlines still run, every FULL_TURNS_MAX turns. */
-static bool deadlines_may_run(struct oribi_reactor *r, int count)
-{
-    if (count == ORIBI_LOOP_EVENTS_MAX && ++r->full_turns < FULL_TURNS_MAX)
-        return false;
-    r->full_turns = 0;
-    return true;
-}
-
-static void run_again(struct oribi_reactor *r)
-{
-    struct oribi_conn *c = r->again;
-    r->again = NULL;
-    while (c) {
-        struct oribi_conn *next = c->again_next;
-        c->in_again = false;
-        oribi__conn_on_event(r, c);
-        c = next;
-    }
 }
 
 int oribi_reactor_turn(struct oribi_reactor *r, void (*other)(void *self, struct oribi_watch *watch), void *self)
@@ -151,15 +83,91 @@ int oribi_reactor_turn(struct oribi_reactor *r, void (*other)(void *self, struct
         if (watch->kind == ORIBI_WATCH_STREAM)
             oribi__conn_on_event(r, (struct oribi_conn *)watch);
     }
-    for (int i = 0; i < count; i++) /* listeners last: what is already here comes first */
+    for (int i = 0; i < count; i++) /* listeners last: accepted connections come first */
         if (r->events[i].watch->kind != ORIBI_WATCH_STREAM)
             other(self, r->events[i].watch);
     r->event_count = 0;
     if (deadlines_may_run(r, count))
         run_timeouts(r);
-    if (!r->sleeping) /* else somebody may come back with an event that names one of the dead */
+    if (!r->sleeping) /* else oribi_reactor_sleep_end() may bring an event that names a closed connection */
         free_deferred(r);
     return count;
+}
+
+static void run_again(struct oribi_reactor *r)
+{
+    struct oribi_conn *c = r->again;
+    r->again = NULL;
+    while (c) {
+        struct oribi_conn *next = c->again_next;
+        c->in_again = false;
+        oribi__conn_on_event(r, c);
+        c = next;
+    }
+}
+
+/* A full batch says that more events wait than this turn has seen: after a long call a client that sent in time must
+ * not time out. Under a load that never ends deadlines still run, every FULL_TURNS_MAX turns. */
+static bool deadlines_may_run(struct oribi_reactor *r, int count)
+{
+    if (count == ORIBI_LOOP_EVENTS_MAX && ++r->full_turns < FULL_TURNS_MAX)
+        return false;
+    r->full_turns = 0;
+    return true;
+}
+
+static struct oribi_conn *conn_of(struct oribi_timer *timer)
+{
+    return timer ? (struct oribi_conn *)((char *)timer - offsetof(struct oribi_conn, timer)) : NULL;
+}
+
+static void run_timeouts(struct oribi_reactor *r)
+{
+    enum oribi_timeout_class timeout_class;
+    struct oribi_timer *timer;
+    while ((timer = oribi_timeouts_expired(&r->timeouts, r->now_ms, &timeout_class)) != NULL) {
+        oribi__conn_on_timeout(r, conn_of(timer), timeout_class);
+    }
+}
+
+static void free_deferred(struct oribi_reactor *r)
+{
+    while (r->deferred_free) {
+        struct oribi_conn *c = r->deferred_free;
+        r->deferred_free = c->run_next;
+        oribi_pool_put(&r->conn_pool, c);
+    }
+}
+
+void oribi__reactor_queue(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    c->state = ORIBI_CONN_QUEUED;
+    c->run_next = NULL;
+    if (r->run_last)
+        r->run_last->run_next = c;
+    else
+        r->run_first = c;
+    r->run_last = c;
+    r->queue_len++;
+}
+
+void oribi__reactor_unqueue(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_conn *before = NULL;
+    struct oribi_conn *at = r->run_first;
+    while (at && at != c) {
+        before = at;
+        at = at->run_next;
+    }
+    if (!at)
+        return;
+    if (before)
+        before->run_next = c->run_next;
+    else
+        r->run_first = c->run_next;
+    if (r->run_last == c)
+        r->run_last = before;
+    r->queue_len--;
 }
 
 struct oribi_exchange *oribi_reactor_pop(struct oribi_reactor *r)
@@ -176,9 +184,83 @@ struct oribi_exchange *oribi_reactor_pop(struct oribi_reactor *r)
     return c->exchange;
 }
 
-static struct oribi_conn *conn_of(struct oribi_timer *timer)
+void oribi__reactor_again(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    return timer ? (struct oribi_conn *)((char *)timer - offsetof(struct oribi_conn, timer)) : NULL;
+    if (c->in_again || c->state == ORIBI_CONN_CLOSED)
+        return;
+    c->in_again = true;
+    c->again_next = r->again;
+    r->again = c;
+}
+
+static void unlink_again(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_conn **at = &r->again;
+    while (*at && *at != c)
+        at = &(*at)->again_next;
+    if (*at)
+        *at = c->again_next;
+    c->in_again = false;
+}
+
+/* The memory stays until the end of the turn: an event of this turn may still name the connection. */
+void oribi__reactor_forget(struct oribi_reactor *r, struct oribi_conn *c, bool queued)
+{
+    if (c->in_again)
+        unlink_again(r, c);
+    if (queued)
+        oribi__reactor_unqueue(r, c);
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        r->conns = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    r->conn_count--;
+    struct oribi_conn **list = c->lost ? &r->adrift : &r->deferred_free;
+    r->lost_count += c->lost;
+    c->run_next = *list;
+    *list = c;
+}
+
+bool oribi__reactor_claim(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    enum { CAP_MIN = 64 };
+    uint32_t fd = (uint32_t)c->watch.fd;
+    if (fd >= r->by_fd_cap) {
+        uint32_t cap = r->by_fd_cap ? r->by_fd_cap : CAP_MIN;
+        while (cap <= fd)
+            cap *= 2;
+        struct oribi_conn **by_fd = oribi_mem_try_resize(r->by_fd, cap, sizeof(struct oribi_conn *));
+        if (!by_fd)
+            return false;
+        memset(by_fd + r->by_fd_cap, 0, (cap - r->by_fd_cap) * sizeof(struct oribi_conn *));
+        r->by_fd = by_fd;
+        r->by_fd_cap = cap;
+    }
+    if (r->by_fd[fd])
+        lose_descriptor(r, r->by_fd[fd]);
+    r->by_fd[fd] = c;
+    return true;
+}
+
+/* The connection that had this descriptor's number has not closed it: the application did. A connection that went on
+ * would read, answer and close another client's socket. During a call, it ends with the call. */
+static void lose_descriptor(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    (void)oribi_loop_remove(r->loop, &c->watch); /* the number is not registered again yet: this only forgets */
+    c->broken = true;
+    c->lost = true;
+    if (c->state == ORIBI_CONN_CALL)
+        c->watch.fd = -1;
+    else
+        oribi__conn_close(r, c);
+}
+
+void oribi__reactor_disclaim(struct oribi_reactor *r, const struct oribi_conn *c)
+{
+    if (c->watch.fd >= 0 && r->by_fd[c->watch.fd] == c)
+        r->by_fd[c->watch.fd] = NULL;
 }
 
 static int64_t rested_ms(const struct oribi_reactor *r, const struct oribi_timer *timer)
@@ -186,7 +268,7 @@ static int64_t rested_ms(const struct oribi_reactor *r, const struct oribi_timer
     return timer ? r->now_ms - timer->armed_ms : -1;
 }
 
-/* The timer of the connection that is to go first, NULL: of none. */
+/* The timer of the connection to be closed first for a new one; NULL: no connection may be closed. */
 static struct oribi_timer *first_to_go(const struct oribi_reactor *r)
 {
     struct oribi_timer *kept = oribi_timeouts_oldest(&r->timeouts, ORIBI_TIMEOUT_IDLE);
@@ -204,7 +286,7 @@ bool oribi_reactor_make_room(struct oribi_reactor *r, struct oribi_room *room)
     for (int looks = 0; looks < ROOM_LOOKS_MAX && (timer = first_to_go(r)) != NULL; looks++) {
         *room = (struct oribi_room){timer->timeout_class == ORIBI_TIMEOUT_HEAD, rested_ms(r, timer)};
         if (room->head ? oribi__conn_close_head(r, conn_of(timer)) : oribi__conn_close_idle(r, conn_of(timer)))
-            return true; /* else there was more to read, and its timer is of another class now */
+            return true; /* else there were bytes to read, and the timer is of another class now */
     }
     return false;
 }
@@ -244,112 +326,41 @@ const char *oribi_reactor_date(struct oribi_reactor *r)
     return oribi_date_cached(&r->date, oribi_clock_wall_s());
 }
 
-void oribi__reactor_queue(struct oribi_reactor *r, struct oribi_conn *c)
+int oribi_reactor_sleep_begin(struct oribi_reactor *r, int timeout_ms)
 {
-    c->state = ORIBI_CONN_QUEUED;
-    c->run_next = NULL;
-    if (r->run_last)
-        r->run_last->run_next = c;
-    else
-        r->run_first = c;
-    r->run_last = c;
-    r->queue_len++;
+    assert(r->event_count == 0 && !r->sleeping);
+    r->sleeping = true;
+    int64_t next_ms = oribi_timeouts_next_ms(&r->timeouts, oribi_clock_ms());
+    return next_ms >= 0 && next_ms < timeout_ms ? (int)next_ms : timeout_ms;
 }
 
-void oribi__reactor_again(struct oribi_reactor *r, struct oribi_conn *c)
+void oribi_reactor_sleep_end(struct oribi_reactor *r)
 {
-    if (c->in_again || c->state == ORIBI_CONN_CLOSED)
-        return;
-    c->in_again = true;
-    c->again_next = r->again;
-    r->again = c;
+    r->sleeping = false;
+    r->event_count = oribi_loop_collect(r->loop, r->events, ORIBI_LOOP_EVENTS_MAX);
 }
 
-static void unlink_again(struct oribi_reactor *r, struct oribi_conn *c)
+void oribi_reactor_deinit(struct oribi_reactor *r)
 {
-    struct oribi_conn **at = &r->again;
-    while (*at && *at != c)
-        at = &(*at)->again_next;
-    if (*at)
-        *at = c->again_next;
-    c->in_again = false;
-}
-
-void oribi__reactor_unqueue(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    struct oribi_conn *before = NULL;
-    struct oribi_conn *at = r->run_first;
-    while (at && at != c) {
-        before = at;
-        at = at->run_next;
+    while (r->conns)
+        oribi__conn_close(r, r->conns);
+    free_deferred(r);
+    while (r->adrift) {
+        struct oribi_conn *c = r->adrift;
+        r->adrift = c->run_next;
+        oribi_pool_put(&r->conn_pool, c);
     }
-    if (!at)
-        return;
-    if (before)
-        before->run_next = c->run_next;
-    else
-        r->run_first = c->run_next;
-    if (r->run_last == c)
-        r->run_last = before;
-    r->queue_len--;
+    oribi_mem_free(r->by_fd);
+    oribi_pool_deinit(&r->conn_pool);
+    oribi_pool_deinit(&r->buf_pool);
+    oribi_pool_deinit(&r->exchange_pool);
+    oribi_loop_destroy(r->loop);
+    oribi_mem_free(r->scratch);
 }
 
-/* The memory stays until the end of the turn: an event of this turn may still name the connection. */
-void oribi__reactor_forget(struct oribi_reactor *r, struct oribi_conn *c, bool queued)
+void oribi_reactor_abandon(struct oribi_reactor *r)
 {
-    if (c->in_again)
-        unlink_again(r, c);
-    if (queued)
-        oribi__reactor_unqueue(r, c);
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        r->conns = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-    r->conn_count--;
-    struct oribi_conn **list = c->lost ? &r->adrift : &r->deferred_free;
-    r->lost_count += c->lost;
-    c->run_next = *list;
-    *list = c;
-}
-
-/* A connection that had this number before did not close it itself: the application did. If the connection went on,
- * it would read, answer and close what belongs to another client. In a call, it ends with the call. */
-static void lose(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    (void)oribi_loop_remove(r->loop, &c->watch); /* the number is not registered again yet: this only forgets */
-    c->broken = true;
-    c->lost = true;
-    if (c->state == ORIBI_CONN_CALL)
-        c->watch.fd = -1;
-    else
-        oribi__conn_close(r, c);
-}
-
-bool oribi__reactor_claim(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    enum { CAP_MIN = 64 };
-    uint32_t fd = (uint32_t)c->watch.fd;
-    if (fd >= r->by_fd_cap) {
-        uint32_t cap = r->by_fd_cap ? r->by_fd_cap : CAP_MIN;
-        while (cap <= fd)
-            cap *= 2;
-        struct oribi_conn **by_fd = oribi_mem_try_resize(r->by_fd, cap, sizeof(struct oribi_conn *));
-        if (!by_fd)
-            return false;
-        memset(by_fd + r->by_fd_cap, 0, (cap - r->by_fd_cap) * sizeof(struct oribi_conn *));
-        r->by_fd = by_fd;
-        r->by_fd_cap = cap;
-    }
-    if (r->by_fd[fd])
-        lose(r, r->by_fd[fd]);
-    r->by_fd[fd] = c;
-    return true;
-}
-
-void oribi__reactor_disclaim(struct oribi_reactor *r, const struct oribi_conn *c)
-{
-    if (c->watch.fd >= 0 && r->by_fd[c->watch.fd] == c)
-        r->by_fd[c->watch.fd] = NULL;
+    for (struct oribi_conn *c = r->conns; c; c = c->next)
+        oribi_os_close(c->watch.fd);
+    oribi_os_close(oribi_loop_fd(r->loop));
 }

@@ -1,4 +1,4 @@
-/* One client connection, and the request being collected on it.
+/* One client connection, and the exchange that is under way on it.
  *
  *               bytes              head complete, body to come          all there
  *    ┌──► IDLE ───────► HEAD ───────────────────────► BODY ──────────────────────┐
@@ -12,8 +12,11 @@
  *    └── (FLUSH is passed      LINGER ──► CLOSED  ◄───────────────── FLUSH
  *         through when nothing is pending)
  *
- * An idle connection has no buffer and no request: both are lent when bytes arrive and given back when the answer is
- * done. Reading stops while a request is queued or called; pipelined bytes wait in the buffer and the kernel. */
+ * An idle connection has no buffer and no exchange: the reactor lends both when bytes arrive and takes them back when
+ * the answer is written. Reading stops while a request is queued or called; pipelined bytes wait in the buffer and the
+ * kernel.
+ *
+ * This header is what the layer above uses; what the sources of the connection share is in conn_private.h. */
 #ifndef ORIBI_EVENT_CONN_H
 #define ORIBI_EVENT_CONN_H
 
@@ -46,21 +49,21 @@ enum oribi_conn_state {
     ORIBI_CONN_CLOSED,
 };
 
-/* A request in the making and in progress. Lent from a pool with the first byte, given back when the answer is done.
- * The layer above puts its own fields behind it (reactor: exchange_bytes). */
+/* One request and its answer. Lent from a pool with the first byte, given back when the answer is written. The layer
+ * above puts its own fields behind it (oribi_reactor_config: exchange_bytes). */
 struct oribi_exchange {
     struct oribi_conn *conn;
     struct oribi_parser parser;
     struct oribi_chunked chunked;
-    struct oribi_body body;      /* when the body did not fit behind the head in the connection's buffer */
-    struct oribi_slice in_place; /* … and when it did */
+    struct oribi_body body;      /* a body that does not fit behind the head in the connection's buffer */
+    struct oribi_slice in_place; /* a body that does */
     struct oribi_trailers trailers;
     struct oribi_buf rest; /* bytes of the next request that were read with the end of a chunked body */
     int64_t body_started_ms;
-    struct oribi_charge charge; /* for the body and what came with it, of the worker's budget */
+    struct oribi_charge charge; /* what body, rest and trailers take of the worker's budget */
     int64_t complete_us;        /* oribi_clock_us() when the last byte had been read */
     uint32_t used;              /* bytes at the front of the connection's buffer that belong to this request */
-    bool body_file;             /* the body goes to a file from the start */
+    bool body_file;             /* the body goes to a file from its first byte on */
     struct oribi_head head;
 };
 
@@ -71,7 +74,7 @@ struct oribi_conn {
     struct oribi_timer timer;
     struct oribi_conn *prev; /* all connections of the reactor */
     struct oribi_conn *next;
-    struct oribi_conn *run_next;   /* run queue, or list of the dead */
+    struct oribi_conn *run_next;   /* run queue, or the list of deferred frees */
     struct oribi_conn *again_next; /* connections whose turn was cut short */
     struct oribi_exchange *exchange;
     struct oribi_out *out; /* unsent output, NULL when none */
@@ -81,18 +84,18 @@ struct oribi_conn {
     uint32_t linger_left;     /* bytes */
     uint32_t linger_since_ms; /* of the reactor's clock, cut to what wraps around after 49 days */
     uint32_t request_count;   /* begun on this connection */
-    int64_t sent_bytes;       /* that the socket has taken, ever */
+    int64_t sent_bytes;       /* that the socket has taken since the connection was opened */
     const void *listener;     /* opaque to this layer */
     uint8_t state;
-    bool closes : 1;  /* close when the output is drained */
-    bool lingers : 1; /* … but read the peer's rest first */
-    bool in_again : 1;
-    bool broken : 1; /* writing failed: nothing more can be said */
-    bool lost : 1;   /* the application has closed the descriptor: its number is not ours to close */
+    bool closes : 1;   /* close when the output is drained */
+    bool lingers : 1;  /* before closing, read and drop what the peer still sends */
+    bool in_again : 1; /* on the list of again_next */
+    bool broken : 1;   /* writing failed: no more bytes can be sent */
+    bool lost : 1;     /* the application has closed the descriptor: its number is not ours to close */
     /* the first bytes are a PROXY header, and replace addr and port; set before oribi_conn_start() */
     bool proxy_awaited : 1;
-    bool proxy_tls : 1; /* … which said that the client speaks TLS */
-    bool moving_in : 1; /* what is parsed came from another worker, which has sent the interim answer */
+    bool proxy_tls : 1; /* the PROXY header said that the client speaks TLS */
+    bool moving_in : 1; /* the bytes being parsed came from another worker, which has sent the interim answer */
     uint8_t addr_len;
     uint8_t port_len;
     char addr[ORIBI_CONN_ADDR_CAP]; /* numeric text of the peer; empty for unix sockets */
@@ -103,45 +106,46 @@ struct oribi_conn {
  * fills in the peer's address and then calls oribi_conn_start(). */
 struct oribi_conn *oribi_conn_open(struct oribi_reactor *reactor, int fd, const void *listener);
 
-/* Reads at once, before any registration: data has usually arrived with the connection, and one that is answered and
- * closed right away never costs an epoll_ctl. The connection may be queued or closed when this returns. */
+/* Reads at once, before any registration: data has usually arrived with the connection, and a connection that is
+ * answered and closed right away never costs an epoll_ctl. The connection may be queued or closed when this returns. */
 void oribi_conn_start(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* Sends or queues these bytes, in order. Borrows vec. 0; ORIBI_ECLOSED, ORIBI_ENOMEM, ORIBI_ESYS: the connection is
- * broken, end it with finish or abort. `more`: something follows at once (a corked send). */
+ * broken, end it with oribi_conn_finish() or oribi_conn_abort(). `more`: more bytes follow at once (a corked send). */
 int oribi_conn_send(struct oribi_reactor *reactor, struct oribi_conn *conn, const struct iovec *vec, size_t count,
                     bool more);
 
-/* Sends or queues [offset, offset+len) of a regular file, as the last thing of an answer. Borrows fd. Same results. */
+/* Sends or queues [offset, offset+len) of a regular file, as the last bytes of an answer. Borrows fd. Results as
+ * oribi_conn_send(). */
 int oribi_conn_send_file(struct oribi_reactor *reactor, struct oribi_conn *conn, int fd, int64_t offset, int64_t len);
 
 /* Bytes queued and not yet sent. */
 int64_t oribi_conn_pending(const struct oribi_conn *conn);
 
-/* Size of the file behind it, see oribi_out_spilled(). */
+/* Size of the file that queued bytes went to, see oribi_out_spilled(). */
 int64_t oribi_conn_spilled(const struct oribi_conn *conn);
 
-/* Tries to send what is queued. 0: nothing left; ORIBI_AGAIN; ORIBI_ECLOSED. */
+/* Tries to send the queued bytes. 0: none are left; ORIBI_AGAIN; ORIBI_ECLOSED. */
 int oribi_conn_flush(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* The answer to the connection's call is complete: gives the call back and goes on to the next request, or closes
- * once drained. */
+/* The answer is complete: gives the exchange back and goes on to the next request, or closes once the output is
+ * drained. */
 void oribi_conn_finish(struct oribi_reactor *reactor, struct oribi_conn *conn, bool closes);
 
-/* Ends the connection at once. `reset`: so that the peer cannot take a close-delimited answer for complete. */
+/* Ends the connection at once. `reset`: with a reset, so that the peer cannot take a close-delimited answer for
+ * complete. */
 void oribi_conn_abort(struct oribi_reactor *reactor, struct oribi_conn *conn, bool reset);
 
-/* Answers a malformed or late request with the status of `error` and closes. `reason` is for the log. */
-void oribi_conn_refuse(struct oribi_reactor *reactor, struct oribi_conn *conn, int error, const char *reason);
-
-/* Answers a request that will not be called (its head or body is too much just now, it is queued, or just popped)
- * with 503 and Retry-After, and closes. */
+/* Answers a request that will not be called (its head or body takes more than the budget has left, it is queued, or it
+ * was just popped) with 503 and Retry-After, and closes. `reason` is for the log. */
 void oribi_conn_refuse_busy(struct oribi_reactor *reactor, struct oribi_conn *conn, uint32_t retry_after_s,
                             const char *reason);
 
 /* Withdraws the socket from the reactor: gives the descriptor, and what was read behind the request in *rest
- * (borrowed until oribi_conn_release). Output must have been drained. */
+ * (borrowed until oribi_conn_release()). ORIBI_ECLOSED when writing has failed. Output must have been drained. */
 int oribi_conn_withdraw(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice *rest);
+
+/* Forgets a withdrawn connection; its descriptor stays open and is the caller's. */
 void oribi_conn_release(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* The bytes that oribi_conn_withdraw() would give, while a request is called. Borrowed until the call ends. */
@@ -149,62 +153,36 @@ struct oribi_slice oribi_conn_behind(const struct oribi_conn *conn);
 
 /* --- moving a connection to another process (conn_move.c) --- */
 
-/* True while everything read from the connection and not answered can be read once more elsewhere: at a request
- * boundary, nothing to be written, the wire bytes still there. */
+/* True while another process can read everything once more that was read from the connection and not answered: it is
+ * idle, in a head or queued, has no output, and its wire bytes are still there. */
 bool oribi_conn_movable(const struct oribi_conn *conn);
 
 enum { ORIBI_WIRE_VECS_MAX = 8 };
 
-/* What travels. A chunked body is framed anew, as one chunk without extensions; one in a file travels beside an
- * empty chunked body. */
+/* The bytes that travel. A chunked body is framed anew, as one chunk without extensions; a chunked body in a file
+ * travels beside an empty chunked body. */
 struct oribi_wire {
     struct iovec vec[ORIBI_WIRE_VECS_MAX];
     size_t count;
-    int body_fd;      /* the file with the request's body, or -1 … */
-    int64_t body_len; /* … and its length */
+    int body_fd;      /* the file with the request's body, or -1 */
+    int64_t body_len; /* its length */
     char chunk_head[ORIBI_CHUNK_HEAD_CAP];
 };
 
-/* Gives those bytes; they are borrowed until the connection changes. Takes no memory. */
+/* Gives those bytes, which are borrowed until the connection changes. Allocates nothing. */
 void oribi_conn_wire(const struct oribi_conn *conn, struct oribi_wire *wire);
 
 /* Moves the body of a queued request from memory to a file, so that fewer bytes travel. 0, also when there is
  * nothing to move; ORIBI_ELIMIT (buffers_file_max) or ORIBI_ESYS: the body may be lost, refuse the request. */
 int oribi_conn_spool(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* The connection has arrived elsewhere: closes our descriptor and forgets it. */
+/* The connection has arrived in another process: closes our descriptor and forgets the connection. */
 void oribi_conn_leave(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* The other side, after oribi_conn_open() and setting the peer's address: reads these bytes as if they came from the
- * socket. Takes body_fd. `complete_us` is when the request in them was complete, 0 when there is none. The
+/* In the receiving process, after oribi_conn_open() and setting the peer's address: reads these bytes as if they came
+ * from the socket. Takes body_fd. `complete_us` is when the request in them was complete, 0 when there is none. The
  * connection may be queued or closed when this returns. */
 void oribi_conn_resume(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice bytes, int body_fd,
                        int64_t body_len, int64_t complete_us);
-
-/* Called by the reactor. */
-void oribi__conn_on_event(struct oribi_reactor *reactor, struct oribi_conn *conn);
-void oribi__conn_on_timeout(struct oribi_reactor *reactor, struct oribi_conn *conn,
-                            enum oribi_timeout_class timeout_class);
-void oribi__conn_on_readable(struct oribi_reactor *reactor, struct oribi_conn *conn);
-
-/* Between the two sources of this module: input (conn.c) and output (conn_out.c). */
-void oribi__conn_close(struct oribi_reactor *reactor, struct oribi_conn *conn);
-
-/* Closes the connection unless a request has begun to come since the last turn: closing over bytes that came in time
- * would reset them. True when it is closed. */
-bool oribi__conn_close_idle(struct oribi_reactor *reactor, struct oribi_conn *conn);
-/* The same for one that has begun a head, which is answered 503. */
-bool oribi__conn_close_head(struct oribi_reactor *reactor, struct oribi_conn *conn);
-/* At the write timeout: whether the peer has read after all; then it has another. */
-bool oribi__conn_reads(struct oribi_reactor *reactor, struct oribi_conn *conn);
-void oribi__conn_drop_exchange(struct oribi_reactor *reactor, struct oribi_conn *conn);
-void oribi__conn_drop_out(struct oribi_reactor *reactor, struct oribi_conn *conn);
-void oribi__conn_continue(struct oribi_reactor *reactor, struct oribi_conn *conn);
-int oribi__conn_register(struct oribi_reactor *reactor, struct oribi_conn *conn);
-
-/* For conn_move.c: puts the bytes at the front of an empty connection's buffer and parses them; `body_fd` as in
- * oribi_conn_resume(). */
-void oribi__conn_inject(struct oribi_reactor *reactor, struct oribi_conn *conn, struct oribi_slice bytes, int body_fd,
-                        int64_t body_len);
 
 #endif

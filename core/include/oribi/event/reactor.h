@@ -1,5 +1,5 @@
-/* The connections of one worker, turned by whoever owns it: readiness, deadlines, the FIFO run queue of complete
- * requests. Knows HTTP framing, neither listeners nor applications. One thread at a time. */
+/* The connections of one worker: readiness, deadlines, the FIFO run queue of complete requests. Knows HTTP framing,
+ * neither listeners nor applications. One thread at a time owns a reactor and calls it. */
 #ifndef ORIBI_EVENT_REACTOR_H
 #define ORIBI_EVENT_REACTOR_H
 
@@ -31,23 +31,24 @@ struct oribi_reactor_config {
     int64_t buffers_memory_max; /* budget.h */
     int64_t buffers_file_max;
     struct oribi_slice server; /* Server header of our own answers; may be empty */
-    size_t exchange_bytes;     /* size of the layer above's call, at least sizeof(struct oribi_exchange) */
+    size_t exchange_bytes;     /* size of the layer above's exchange, at least sizeof(struct oribi_exchange) */
 };
 
-/* What the layer above wants to hear of. */
+/* Events that the layer above is told of; each may be NULL. */
 struct oribi_reactor_hooks {
     void *self;
-    /* A request is refused with `status` (0: closed without an answer) and a body of `body_bytes`. conn->call may be
-     * NULL. */
+    /* A request is refused with `status` (0: closed without an answer) and a body of `body_bytes`.
+     * conn->exchange may be NULL. */
     void (*refused)(void *self, struct oribi_conn *conn, int status, size_t body_bytes, const char *reason);
     void (*timed_out)(void *self, struct oribi_conn *conn, enum oribi_timeout_class timeout_class);
     void (*closed)(void *self, struct oribi_conn *conn);
     void (*read)(void *self, int64_t bytes);
     void (*sent)(void *self, int64_t bytes);
-    /* Output of a call cannot be kept: ORIBI_EFULL, _ESTORE (the words are in oribi_os_error_text()), _ENOMEM, or
-     * _ELIMIT for buffers_file_max. Nothing more is sent on the connection. */
+    /* Output of a call cannot be kept: ORIBI_EFULL, _ESTORE (oribi_os_error_text() has the reason), _ENOMEM, or
+     * _ELIMIT for buffers_file_max. No more bytes are sent on the connection. */
     void (*unkept)(void *self, struct oribi_conn *conn, int error);
-    void (*lost)(void *self, struct oribi_conn *conn); /* it ends because the application has closed its descriptor */
+    void (*lost)(void *self,
+                 struct oribi_conn *conn); /* the connection ends because the application has closed its descriptor */
 };
 
 struct oribi_reactor {
@@ -57,14 +58,14 @@ struct oribi_reactor {
     int64_t now_us;
     uint32_t conn_count;
     uint32_t queue_len;
-    uint32_t registered_count; /* connections ever handed to the loop: those that stay */
+    uint32_t registered_count; /* connections ever added to the loop: those that were not answered and closed at once */
     uint32_t lost_count;       /* connections whose descriptor the application has closed; each keeps its memory */
     struct oribi_reactor_config config;
     struct oribi_reactor_hooks hooks;
     struct oribi_timeouts timeouts;
     struct oribi_date_cache date;
     struct oribi_budget budget;
-    char *scratch; /* ORIBI_SCRATCH_BYTES, for anybody within one call of a function here */
+    char *scratch; /* ORIBI_SCRATCH_BYTES, for any function of this layer until it returns */
 
     /* private */
     struct oribi_conn *conns;
@@ -72,8 +73,8 @@ struct oribi_reactor {
     struct oribi_conn *run_last;
     struct oribi_conn *again;
     struct oribi_conn *deferred_free;
-    struct oribi_conn *adrift; /* lost ones: events may name them for ever */
-    struct oribi_conn **by_fd; /* whose descriptor has this number */
+    struct oribi_conn *adrift; /* connections whose descriptor is lost: events may name them for ever */
+    struct oribi_conn **by_fd; /* index: the connection's descriptor */
     uint32_t by_fd_cap;
     struct oribi_pool conn_pool;
     struct oribi_pool buf_pool;
@@ -81,10 +82,10 @@ struct oribi_reactor {
     struct oribi_event events[ORIBI_LOOP_EVENTS_MAX];
     int event_count;
     uint32_t full_turns; /* turns in a row without deadlines */
-    bool sleeping;       /* between doze and awake */
+    bool sleeping;       /* between sleep_begin and sleep_end */
 };
 
-/* Gives a reactor in caller's memory. 0, ORIBI_ENOMEM or ORIBI_ESYS. */
+/* Gives a reactor in caller's memory. 0, or a code of base/os.h: the loop cannot be made. */
 int oribi_reactor_init(struct oribi_reactor *reactor, const struct oribi_reactor_config *config,
                        const struct oribi_reactor_hooks *hooks, enum oribi_loop_source source);
 
@@ -99,9 +100,10 @@ void oribi_reactor_abandon(struct oribi_reactor *reactor);
  * nothing but the event list. */
 void oribi_reactor_wait(struct oribi_reactor *reactor, int64_t timeout_ms);
 
-/* The same for a thread that lets others have the reactor while it sleeps. doze, with the reactor: for how many ms
- * it may sleep in oribi_loop_sleep() (without it), timeout_ms at most; from then on closed connections stay in
- * memory. awake, with the reactor again: what it came back with is the next turn's. */
+/* The same for a thread that gives the reactor to another thread while it sleeps. sleep_begin: called while the thread
+ * still owns the reactor; returns for how many ms, timeout_ms at most, it may sleep in oribi_loop_sleep() without
+ * owning it. From then on closed connections stay in memory. sleep_end: called when the thread owns the reactor again;
+ * the events of the sleep are the next turn's. */
 int oribi_reactor_sleep_begin(struct oribi_reactor *reactor, int timeout_ms);
 void oribi_reactor_sleep_end(struct oribi_reactor *reactor);
 
@@ -109,44 +111,34 @@ void oribi_reactor_sleep_end(struct oribi_reactor *reactor);
  * that are no connections are given to `other`. Returns the number of events seen. */
 int oribi_reactor_turn(struct oribi_reactor *reactor, void (*other)(void *self, struct oribi_watch *watch), void *self);
 
-/* Tells the time (oribi_clock_us()) after a call, which may have been long: deadlines armed from here on count from
+/* Sets the time (oribi_clock_us()) after a call, which may have been long: deadlines armed from here on count from
  * it and not from the turn. */
 void oribi_reactor_clock(struct oribi_reactor *reactor, int64_t now_us);
 
 /* The oldest complete request, now in state CALL; NULL when the queue is empty. */
 struct oribi_exchange *oribi_reactor_pop(struct oribi_reactor *reactor);
 
-/* What was closed to make room. */
+/* The connection that was closed to make room. */
 struct oribi_room {
     bool head;      /* it had begun a request head; else it was idle */
-    int64_t age_ms; /* for how long */
+    int64_t age_ms; /* since the head's first byte, or since it was idle */
 };
 
-/* Closes one connection for a new one: that which has been idle longest, kept alive or silent since it was accepted;
- * else that whose head was begun first and is not finished, which is answered 503. None with a request under way or
- * bytes to be sent, none that has rested for less than ORIBI_ROOM_IDLE_MS_MIN; a request that waits unread is read
- * and its connection kept. False: there is no such connection. O(1). */
+/* Closes one connection for a new one: the connection that has been idle longest, kept alive or silent since it was
+ * accepted; else the connection whose unfinished head was begun first, which is answered 503. Never a connection with a
+ * request under way or bytes to be sent, nor one that has rested for less than ORIBI_ROOM_IDLE_MS_MIN; a request that
+ * waits unread is read and its connection kept. False: there is no such connection. O(1). */
 bool oribi_reactor_make_room(struct oribi_reactor *reactor, struct oribi_room *room);
 
-/* In how many ms that can succeed, 0: now; -1: not before something happens. */
+/* In how many ms oribi_reactor_make_room() can succeed. 0: now; -1: not before a connection becomes idle or begins a
+ * head. */
 int64_t oribi_reactor_room_ms(const struct oribi_reactor *reactor);
 
-/* Closes up to `count` of the connections on which nothing has begun, those idle longest first; returns how many.
- * Looks for what has come since the last turn first: requests found so are in the run queue. */
+/* Closes up to `count` connections on which no request has begun, those idle longest first; returns how many. Reads
+ * each before closing it: a request that has come since the last turn goes to the run queue. */
 uint32_t oribi_reactor_close_idle(struct oribi_reactor *reactor, uint32_t count);
 
 /* The text of Date for this turn, 29 bytes. */
 const char *oribi_reactor_date(struct oribi_reactor *reactor);
-
-/* For conn.c */
-void oribi__reactor_queue(struct oribi_reactor *reactor, struct oribi_conn *conn);
-void oribi__reactor_unqueue(struct oribi_reactor *reactor, struct oribi_conn *conn);
-void oribi__reactor_again(struct oribi_reactor *reactor, struct oribi_conn *conn);
-void oribi__reactor_forget(struct oribi_reactor *reactor, struct oribi_conn *conn, bool queued);
-
-/* Notes that the connection has its descriptor's number; one that is believed to have it as well has lost it. False:
- * no memory for that. */
-bool oribi__reactor_claim(struct oribi_reactor *reactor, struct oribi_conn *conn);
-void oribi__reactor_disclaim(struct oribi_reactor *reactor, const struct oribi_conn *conn);
 
 #endif
