@@ -5,7 +5,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
-#include "worker/exchange.h"
+#include "worker/worker_private.h"
 
 #include <poll.h>
 #include <pthread.h>

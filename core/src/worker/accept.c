@@ -3,7 +3,10 @@
  * A worker looks at its listeners only when it has nothing else to do, so that connections go to whoever is idle;
  * when every sibling is busy too it takes some each turn, so that kept-alive clients who saturate the workers cannot
  * starve newcomers. */
-#include "worker/exchange.h"
+#include "worker/accept.h"
+
+#include "worker/overload.h"
+#include "worker/worker_private.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -21,20 +24,20 @@ enum {
 
 void oribi__listener_watches_unwatch(struct oribi_worker *w)
 {
-    if (!w->listeners_open)
+    if (!w->acceptor.open)
         return;
-    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
-        oribi_loop_remove(w->reactor.loop, &w->listener_watches[i].watch);
-        w->listener_watches[i].ready = false;
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
+        oribi_loop_remove(w->reactor.loop, &w->acceptor.watches[i].watch);
+        w->acceptor.watches[i].ready = false;
     }
-    w->listeners_open = false;
+    w->acceptor.open = false;
 }
 
 static void pause_accepting(struct oribi_worker *w)
 {
     oribi__listener_watches_unwatch(w);
     w->own_due = true; /* a descriptor that is not there any more fails in many ways */
-    w->pause_until_ms = w->reactor.now_ms + ACCEPT_PAUSE_MS;
+    w->acceptor.pause_until_ms = w->reactor.now_ms + ACCEPT_PAUSE_MS;
 }
 
 /* For what cannot be helped here: tried again after a pause, so that a listener that fails for good keeps nobody
@@ -48,11 +51,11 @@ static void complain(struct oribi_worker *w, const struct oribi__listener_watch 
 
 void oribi__listener_watches_open(struct oribi_worker *w)
 {
-    if (w->listeners_open || w->stopping)
+    if (w->acceptor.open || w->stopping)
         return;
-    w->listeners_open = true;
-    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
-        struct oribi__listener_watch *listener_watch = &w->listener_watches[i];
+    w->acceptor.open = true;
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
+        struct oribi__listener_watch *listener_watch = &w->acceptor.watches[i];
         if (oribi_loop_add(w->reactor.loop, &listener_watch->watch, listener_watch->listener->fd, ORIBI_WATCH_LISTENER,
                            ORIBI_READ) < 0) {
             complain(w, listener_watch, "watch");
@@ -86,11 +89,17 @@ static void set_address(struct oribi_conn *c, const struct sockaddr_storage *pee
 
 /* --- connections_max --- */
 
+/* As many connections as connections_max, or more. */
+static bool at_limit(const struct oribi_worker *w)
+{
+    return w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
+}
+
 /* Also at the limit, while a connection may go for the new one. Beyond it, where one did not go after all, first
  * another has to. */
 static bool has_room(const struct oribi_worker *w)
 {
-    if (!oribi__at_limit(w))
+    if (!at_limit(w))
         return true;
     return w->reactor.conn_count == w->options->connections_max && oribi_reactor_room_ms(&w->reactor) == 0;
 }
@@ -100,10 +109,20 @@ static bool beyond_limit(const struct oribi_worker *w)
     return w->options->connections_max && w->reactor.conn_count > w->options->connections_max;
 }
 
-int64_t oribi__room_wait_ms(const struct oribi_worker *w)
+/* When a connection may be closed that has to go; -1: none has to. */
+static int64_t room_wait_ms(const struct oribi_worker *w)
 {
-    bool waits = beyond_limit(w) || (oribi__at_limit(w) && !w->listeners_open); /* somebody in the backlog, too */
+    bool waits = beyond_limit(w) || (at_limit(w) && !w->acceptor.open); /* somebody in the backlog, too */
     return waits && !w->stopping ? oribi_reactor_room_ms(&w->reactor) : -1;
+}
+
+int64_t oribi__accept_wait_ms(const struct oribi_worker *w)
+{
+    int64_t pause_ms = w->acceptor.open ? 0 : w->acceptor.pause_until_ms - w->reactor.now_ms;
+    int64_t room_ms = room_wait_ms(w);
+    if (pause_ms <= 0)
+        return room_ms;
+    return room_ms >= 0 && room_ms < pause_ms ? room_ms : pause_ms;
 }
 
 bool oribi__make_room(struct oribi_worker *w)
@@ -125,7 +144,7 @@ static void no_room(struct oribi_worker *w)
 {
     oribi__listener_watches_unwatch(w);
     if (oribi__idle_siblings(w) > 0)
-        oribi_handoff_notify(&w->handoff);
+        oribi_handoff_notify(&w->placement.queue);
     if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "connections_max (%u) reached and all of them are in use: new connections wait",
                   w->options->connections_max);
@@ -136,7 +155,7 @@ static void no_room(struct oribi_worker *w)
 /* The kernel woke us, and will wake no sibling for the same newcomer. */
 static void leave_to_siblings(struct oribi_worker *w)
 {
-    oribi_handoff_notify(&w->handoff);
+    oribi_handoff_notify(&w->placement.queue);
     if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "out of file descriptors: new connections are left to other workers for %d ms",
                   ACCEPT_PAUSE_MS);
@@ -210,7 +229,7 @@ static bool accept_one(struct oribi_worker *w, struct oribi__listener_watch *lis
     /* else its end has come before our signal */
     if (result < 0 && result != ORIBI_AGAIN && !is_last(w, listener_watch))
         complain(w, listener_watch, "accept from");
-    return result == 0 && w->reactor.now_ms >= w->pause_until_ms;
+    return result == 0 && w->reactor.now_ms >= w->acceptor.pause_until_ms;
 }
 
 /* The kernel woke one sleeper for each waiting connection, and if that was us, nobody else will hear of it: what
@@ -218,11 +237,11 @@ static bool accept_one(struct oribi_worker *w, struct oribi__listener_watch *lis
  * reload. */
 void oribi__listener_watches_close(struct oribi_worker *w)
 {
-    if (!w->listeners_open)
+    if (!w->acceptor.open)
         return;
     oribi__listener_watches_unwatch(w);
-    for (uint32_t i = 0; i < w->listener_watch_count; i++)
-        while (!is_last(w, &w->listener_watches[i]) && accept_one(w, &w->listener_watches[i]))
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
+        while (!is_last(w, &w->acceptor.watches[i]) && accept_one(w, &w->acceptor.watches[i]))
             continue;
 }
 
@@ -232,7 +251,7 @@ void oribi__listener_watches_close(struct oribi_worker *w)
 static bool empty_gate(struct oribi_worker *w, struct oribi__listener_watch *listener_watch)
 {
     int result = 0;
-    while (!oribi__at_limit(w) && w->reactor.now_ms >= w->pause_until_ms && result == 0)
+    while (!at_limit(w) && w->reactor.now_ms >= w->acceptor.pause_until_ms && result == 0)
         result = accept_next(w, listener_watch);
     listener_watch->over = result < 0 && (result != ORIBI_AGAIN || listener_watch->listener->is_unix);
     return !listener_watch->over;
@@ -241,8 +260,8 @@ static bool empty_gate(struct oribi_worker *w, struct oribi__listener_watch *lis
 void oribi__listener_watches_quit(struct oribi_worker *w)
 {
     oribi__listener_watches_unwatch(w);
-    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
-        struct oribi__listener_watch *listener_watch = &w->listener_watches[i];
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
+        struct oribi__listener_watch *listener_watch = &w->acceptor.watches[i];
         if (listener_watch->closed)
             continue;
         while (!listener_watch->listener->inherited && accept_one(w, listener_watch))
@@ -265,8 +284,8 @@ static bool may_be_last(const struct oribi_worker *w, const struct oribi__listen
 bool oribi__last_call(struct oribi_worker *w)
 {
     bool more = false;
-    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
-        struct oribi__listener_watch *listener_watch = &w->listener_watches[i];
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
+        struct oribi__listener_watch *listener_watch = &w->acceptor.watches[i];
         if (!listener_watch->over &&
             (may_be_last(w, listener_watch) || (is_last(w, listener_watch) && empty_gate(w, listener_watch))))
             more = true;
@@ -279,12 +298,12 @@ bool oribi__last_call(struct oribi_worker *w)
  * Without a limit they wait there as well as here. */
 void oribi__accept_in_call(struct oribi_worker *w)
 {
-    bool paused = w->stopping || oribi__retiring(w) || w->reactor.now_ms < w->pause_until_ms;
-    if (paused || !oribi__limits_waiting(w) || oribi__idle_siblings(w) > 0)
+    bool paused = w->stopping || oribi__retiring(w) || w->reactor.now_ms < w->acceptor.pause_until_ms;
+    if (paused || !oribi__limits_waiting(w->options) || oribi__idle_siblings(w) > 0)
         return;
-    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
         for (int left = ACCEPT_BATCH; left > 0; left--) {
-            if (!has_room(w) || w->listener_watches[i].over || !accept_one(w, &w->listener_watches[i]))
+            if (!has_room(w) || w->acceptor.watches[i].over || !accept_one(w, &w->acceptor.watches[i]))
                 break;
         }
     }
@@ -294,7 +313,7 @@ static uint32_t accept_budget(const struct oribi_worker *w)
 {
     uint32_t budget;
     bool idle_elsewhere = oribi__idle_siblings(w) > 0; /* the kernel wakes one of them instead */
-    if (oribi__leave_to_sleepers(w, w->listeners_ready_us))
+    if (oribi__leave_to_sleepers(w, w->acceptor.ready_us))
         return 0;
     if (w->reactor.queue_len > 0)
         budget = idle_elsewhere && !w->woken ? 0 : 1;
@@ -305,17 +324,17 @@ static uint32_t accept_budget(const struct oribi_worker *w)
 
 void oribi__listener_watches_rotate(struct oribi_worker *w)
 {
-    if (!w->listeners_open || !w->setup.board || w->setup.board->count < 2)
+    if (!w->acceptor.open || !w->setup.board || w->setup.board->count < 2)
         return;
-    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
-        oribi_loop_rotate(w->reactor.loop, &w->listener_watches[i].watch);
-        if (!w->listener_watches[i].watch.added) {
-            complain(w, &w->listener_watches[i], "watch");
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
+        oribi_loop_rotate(w->reactor.loop, &w->acceptor.watches[i].watch);
+        if (!w->acceptor.watches[i].watch.added) {
+            complain(w, &w->acceptor.watches[i], "watch");
             return;
         }
     }
-    if (w->handoff_watched) /* what others share is not for us next either */
-        oribi_loop_rotate(w->reactor.loop, &w->handoff_watch);
+    if (w->placement.watched) /* what others share is not for us next either */
+        oribi_loop_rotate(w->reactor.loop, &w->placement.watch);
 }
 
 /* Connections that stay, or went on to a sibling because we have enough, move us to the end of the kernel's queue of
@@ -323,10 +342,10 @@ void oribi__listener_watches_rotate(struct oribi_worker *w)
 static void rotate(struct oribi_worker *w)
 {
     uint32_t registered = w->reactor.registered_count;
-    if (registered == w->registered_seen && !w->rotate_due)
+    if (registered == w->acceptor.registered_seen && !w->acceptor.rotate_due)
         return;
-    w->rotate_due = false;
-    w->registered_seen = registered;
+    w->acceptor.rotate_due = false;
+    w->acceptor.registered_seen = registered;
     oribi__listener_watches_rotate(w);
 }
 
@@ -335,22 +354,22 @@ void oribi__accept_turn(struct oribi_worker *w)
     if (w->stopping)
         return;
     /* siblings' connections, and those that stayed though there was no room */
-    while (oribi__at_limit(w) && oribi__make_room(w))
+    while (at_limit(w) && oribi__make_room(w))
         continue;
-    if (!w->listeners_open && w->reactor.now_ms >= w->pause_until_ms && has_room(w))
+    if (!w->acceptor.open && w->reactor.now_ms >= w->acceptor.pause_until_ms && has_room(w))
         oribi__listener_watches_open(w);
-    if (w->listeners_open)
+    if (w->acceptor.open)
         rotate(w);
-    if (!w->listeners_open)
+    if (!w->acceptor.open)
         return;
     uint32_t budget = UINT32_MAX; /* found out only when somebody waits */
-    for (uint32_t i = 0; i < w->listener_watch_count && w->listeners_open; i++) {
-        struct oribi__listener_watch *listener_watch = &w->listener_watches[i];
+    for (uint32_t i = 0; i < w->acceptor.watch_count && w->acceptor.open; i++) {
+        struct oribi__listener_watch *listener_watch = &w->acceptor.watches[i];
         if (!listener_watch->ready)
             continue;
         if (budget == UINT32_MAX)
             budget = accept_budget(w);
-        while (budget > 0 && listener_watch->ready && w->listeners_open) {
+        while (budget > 0 && listener_watch->ready && w->acceptor.open) {
             budget--;
             if (!has_room(w))
                 no_room(w);
@@ -359,9 +378,9 @@ void oribi__accept_turn(struct oribi_worker *w)
         }
     }
     bool left = false;
-    for (uint32_t i = 0; i < w->listener_watch_count; i++) {
-        left |= w->listener_watches[i].ready;
-        w->listener_watches[i].ready = false; /* level-triggered: the next poll says it again */
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
+        left |= w->acceptor.watches[i].ready;
+        w->acceptor.watches[i].ready = false; /* level-triggered: the next poll says it again */
     }
-    w->listeners_ready_us = !left ? 0 : w->listeners_ready_us ? w->listeners_ready_us : w->reactor.now_us;
+    w->acceptor.ready_us = !left ? 0 : w->acceptor.ready_us ? w->acceptor.ready_us : w->reactor.now_us;
 }

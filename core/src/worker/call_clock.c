@@ -7,7 +7,10 @@
  * long as the application has asked for, whatever happens meanwhile. The clock is written by the thread of the call,
  * and an extension by any thread of the application; the helper, the supervisor and the handler of the deadline's
  * signal read it at any time (deadline.c). */
+#include "worker/call_clock.h"
+
 #include "worker/exchange.h"
+#include "worker/ownership.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -130,7 +133,7 @@ void oribi_thread_after(struct oribi_thread *thread)
     if (oribi__shared(w))
         oribi__enter(w);
     thread->after = true;
-    oribi__clock_begin(thread, now_us);
+    oribi__clock_begin(thread, w->options->call_timeout_ms, now_us);
     if (oribi__shared(w))
         oribi__threads_publish(w);
     oribi__call_begins(w, now_us);

@@ -9,7 +9,9 @@
 #include "oribi/base/clock.h"
 #include "oribi/http/date.h"
 #include "oribi/http/response.h"
+#include "worker/deadline_private.h"
 #include "worker/exchange.h"
+#include "worker/ownership.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -66,9 +68,9 @@ static bool answer(struct oribi_worker *w, struct oribi__exchange *exchange)
 static bool pass_patiently(struct oribi_worker *w, struct oribi_conn *c, int64_t until_ms)
 {
     while (!oribi__pass_conn(w, c)) {
-        struct pollfd room = {.fd = w->handoff.give_fd, .events = POLLOUT};
+        struct pollfd room = {.fd = w->placement.queue.give_fd, .events = POLLOUT};
         int64_t left_ms = until_ms - oribi_clock_ms();
-        if (w->handoff.give_fd < 0 || !oribi_conn_movable(c) || left_ms <= 0 ||
+        if (w->placement.queue.give_fd < 0 || !oribi_conn_movable(c) || left_ms <= 0 ||
             (poll(&room, 1, (int)left_ms) < 0 && errno != EINTR))
             return false;
     }
@@ -126,8 +128,8 @@ static void note_end(const struct oribi__exchange *exchange)
 static void end_others(struct oribi_thread *thread, struct outcome *outcome)
 {
     struct oribi_worker *w = thread->worker;
-    for (uint32_t i = 0; i < w->thread_count; i++) {
-        struct oribi_thread *other = &w->threads[i];
+    for (uint32_t i = 0; i < w->threads.count; i++) {
+        struct oribi_thread *other = &w->threads.list[i];
         if (other == thread || !other->exchange)
             continue;
         (void)answer(w, other->exchange); /* else the missing rest tells */
@@ -146,9 +148,9 @@ static _Noreturn void give_up(struct oribi_thread *thread, struct outcome *outco
     note_end(thread->exchange);
     log_end(thread, outcome);
     if (w->setup.access_log) {
-        for (uint32_t i = 0; i < w->thread_count; i++)
-            if (w->threads[i].exchange)
-                oribi__log_access(w->threads[i].exchange, w->threads[i].exchange->status, oribi_clock_us());
+        for (uint32_t i = 0; i < w->threads.count; i++)
+            if (w->threads.list[i].exchange)
+                oribi__log_access(w->threads.list[i].exchange, w->threads.list[i].exchange->status, oribi_clock_us());
         oribi_access_log_flush(w->setup.access_log);
     }
     oribi__post_mortem(thread, interrupted != NULL, interrupted);
@@ -187,7 +189,7 @@ static bool try_enter(struct oribi_worker *w)
     if (!oribi__shared(w)) {
         if (atomic_load_explicit(&w->owner, memory_order_relaxed) == ORIBI_OWNER_MAIN)
             return false;
-    } else if (pthread_mutex_trylock(&w->lock) != 0) {
+    } else if (pthread_mutex_trylock(&w->threads.lock) != 0) {
         return false;
     }
     oribi__enter_owner(w);
@@ -197,8 +199,8 @@ static bool try_enter(struct oribi_worker *w)
 static bool others_call(const struct oribi_thread *thread)
 {
     const struct oribi_worker *w = thread->worker;
-    for (uint32_t i = 0; i < w->thread_count; i++)
-        if (&w->threads[i] != thread && atomic_load_explicit(w->threads[i].started_us, memory_order_acquire))
+    for (uint32_t i = 0; i < w->threads.count; i++)
+        if (&w->threads.list[i] != thread && atomic_load_explicit(w->threads.list[i].started_us, memory_order_acquire))
             return true;
     return false;
 }
@@ -209,8 +211,8 @@ static void let_others_finish(struct oribi_thread *thread)
 {
     struct oribi_worker *w = thread->worker;
     int64_t until_ms = oribi_clock_ms() + ORIBI_DEADLINE_OTHERS_MS;
-    w->ending = true;
-    w->pause_until_ms = INT64_MAX;
+    w->threads.ending = true;
+    w->acceptor.pause_until_ms = INT64_MAX;
     oribi__listener_watches_unwatch(w);
     oribi__handoff_watch(w, false);
     oribi__leave(w);
@@ -232,7 +234,7 @@ static void end_worker(struct oribi_thread *thread, const void *interrupted)
     struct outcome outcome = {0};
     if (!try_enter(w))
         return;
-    if (!still_overdue(thread) || atomic_exchange(&w->dying, true)) {
+    if (!still_overdue(thread) || atomic_exchange(&w->deadline.dying, true)) {
         oribi__leave(w);
         return;
     }
@@ -251,16 +253,16 @@ static void act(struct oribi_thread *thread, int64_t now_us, const void *interru
         return; /* in the core: the next signal finds the application again, or the call is over */
     if (now_us < deadline_us + ORIBI_DEADLINE_HARD_MS * 1000)
         tell(thread, deadline_us);
-    else if (!atomic_load(&w->dying))
+    else if (!atomic_load(&w->deadline.dying))
         end_worker(thread, interrupted);
 }
 
 static struct oribi_thread *own_hand(struct oribi_worker *w)
 {
-    for (uint32_t i = 0; i < w->thread_count; i++)
-        if (atomic_load_explicit(w->threads[i].started_us, memory_order_acquire) &&
-            pthread_equal(thread_of(&w->threads[i]), pthread_self()))
-            return &w->threads[i];
+    for (uint32_t i = 0; i < w->threads.count; i++)
+        if (atomic_load_explicit(w->threads.list[i].started_us, memory_order_acquire) &&
+            pthread_equal(thread_of(&w->threads.list[i]), pthread_self()))
+            return &w->threads.list[i];
     return NULL;
 }
 
@@ -268,9 +270,9 @@ static struct oribi_thread *own_hand(struct oribi_worker *w)
  * themselves, so that it goes round no longer. */
 static void forward(struct oribi_worker *w, int signal_number, int64_t now_us)
 {
-    for (uint32_t i = 0; i < w->thread_count; i++)
-        if (overdue(&w->threads[i], now_us) && !pthread_equal(thread_of(&w->threads[i]), pthread_self()))
-            (void)pthread_kill(thread_of(&w->threads[i]), signal_number);
+    for (uint32_t i = 0; i < w->threads.count; i++)
+        if (overdue(&w->threads.list[i], now_us) && !pthread_equal(thread_of(&w->threads.list[i]), pthread_self()))
+            (void)pthread_kill(thread_of(&w->threads.list[i]), signal_number);
 }
 
 static void on_signal(int signal_number, siginfo_t *info, void *context)
@@ -308,10 +310,11 @@ static void take_over(struct oribi_thread *thread)
     struct oribi_worker *w = thread->worker;
     uint32_t expected = ORIBI_OWNER_CALL;
     struct outcome outcome = {0};
-    if (atomic_load(&w->dying) || !atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER,
-                                                                           memory_order_acquire, memory_order_relaxed))
+    if (atomic_load(&w->deadline.dying) ||
+        !atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER, memory_order_acquire,
+                                                 memory_order_relaxed))
         return;
-    if (!still_overdue(thread) || atomic_exchange(&w->dying, true)) {
+    if (!still_overdue(thread) || atomic_exchange(&w->deadline.dying, true)) {
         oribi__helper_give_back(w);
         return;
     }
@@ -333,9 +336,9 @@ static void forgive(struct oribi_thread *thread, int64_t seen_us, int64_t now_us
 
 void oribi_deadline_seen(struct oribi_worker *w, int64_t now_us)
 {
-    for (uint32_t i = 0; i < w->thread_count; i++)
-        forgive(&w->threads[i], w->seen_us, now_us);
-    w->seen_us = now_us;
+    for (uint32_t i = 0; i < w->threads.count; i++)
+        forgive(&w->threads.list[i], w->deadline.seen_us, now_us);
+    w->deadline.seen_us = now_us;
 }
 
 static int64_t look_at(struct oribi_thread *thread, int64_t now_us)
@@ -359,8 +362,8 @@ int64_t oribi_deadline_look(struct oribi_worker *w, int64_t now_us)
 {
     int64_t soonest_ms = INT64_MAX;
     oribi_deadline_seen(w, now_us);
-    for (uint32_t i = 0; i < w->thread_count; i++) {
-        int64_t ms = look_at(&w->threads[i], now_us);
+    for (uint32_t i = 0; i < w->threads.count; i++) {
+        int64_t ms = look_at(&w->threads.list[i], now_us);
         soonest_ms = ms < soonest_ms ? ms : soonest_ms;
     }
     return soonest_ms;

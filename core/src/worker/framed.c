@@ -1,6 +1,9 @@
 /* See the header. The application's strings are not ours to write to, so what is decoded in place is a copy. */
 #include "worker/framed.h"
 
+#include "worker/exchange.h"
+#include "worker/reply.h"
+
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 

@@ -3,11 +3,12 @@
 #ifndef ORIBI_WORKER_FRAMED_H
 #define ORIBI_WORKER_FRAMED_H
 
-#include "worker/exchange.h"
-
 #include "oribi/http/unframe.h"
 
+#include <stddef.h>
 #include <sys/uio.h>
+
+struct oribi__exchange;
 
 enum { ORIBI__FRAMED_PIECE_BYTES = 64 * 1024 };
 

@@ -7,9 +7,11 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
-#include "oribi/worker/deadline.h"
 #include "oribi/base/signals.h"
-#include "worker/exchange.h"
+#include "oribi/worker/deadline.h"
+#include "worker/helper_private.h"
+#include "worker/overload.h"
+#include "worker/ownership.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -28,8 +30,8 @@ enum {
     CROWDED_MS = 10,    /* between two looks while nobody is idle, unless a sibling rings */
     EARLY_MS = 4,       /* the same before the call is long */
     ALONE_MS = 2,       /* the same where there are no siblings */
-    LAST_CALL_MS = 10,  /* between two looks at listeners that end */
-    PARKED_MS = 1000,   /* a wake-up lost between parking and a call's begin costs at most this */
+    EXPECT_LOOK_US = 10 * 1000, /* between two looks at what siblings have seen */
+    PARKED_MS = 1000,           /* a wake-up lost between parking and a call's begin costs at most this */
     PARKED_MS_MIN = 10,
     PARKED_LIMITED_MS = 100, /* with queue_max, which is not to be passed for long … */
     PARKED_SHARE = 4,        /* … and with queue_time_max: so often before it has passed */
@@ -94,7 +96,7 @@ static int work(struct oribi_worker *w)
     if (!w->accept_sources_closed)
         oribi__accept_sources_close(w);
     if (oribi_worker_stopping(w))
-        w->last_call = oribi__last_call(w);
+        w->acceptor.last_call = oribi__last_call(w);
     oribi__turn_connections(w);
     if (w->orphaned)
         oribi__listener_watches_quit(w);
@@ -104,9 +106,9 @@ static int work(struct oribi_worker *w)
         (void)oribi__pass_on(w, 0);
     if (w->reactor.again)
         return 0;
-    if (w->last_call)
-        return LAST_CALL_MS;
-    if (w->reactor.queue_len > 0 && w->handoff.give_fd >= 0)
+    if (w->acceptor.last_call)
+        return ORIBI__LAST_CALL_MS;
+    if (w->reactor.queue_len > 0 && w->placement.queue.give_fd >= 0)
         return TICK_MS; /* somebody may become idle */
     int64_t next_ms = oribi_timeouts_next_ms(&w->reactor.timeouts, w->reactor.now_ms);
     return next_ms >= 0 && next_ms < LOOK_MS_MAX ? (int)next_ms : LOOK_MS_MAX;
@@ -146,7 +148,7 @@ static void step(struct oribi_helper *h)
         return;
     }
     int due_ms = work(w);
-    bool waits = w->reactor.queue_len > 0 && w->handoff.give_fd >= 0 && !w->last_call && due_ms > 0;
+    bool waits = w->reactor.queue_len > 0 && w->placement.queue.give_fd >= 0 && !w->acceptor.last_call && due_ms > 0;
     oribi__helper_give_back(w);
     uint32_t idle = oribi__idle_siblings(w);
     bool is_idle_waiter = waits && idle == 0;
@@ -189,7 +191,7 @@ static bool park(struct oribi_helper *h)
 /* Since when nobody of the worker's own has turned the reactor: its only thread is in a call, or all of several are. */
 static int64_t away_since_us(const struct oribi_worker *w)
 {
-    const _Atomic int64_t *since_us = oribi__shared(w) ? &w->all_busy_us : &w->slot->call_started_us;
+    const _Atomic int64_t *since_us = oribi__shared(w) ? &w->threads.all_busy_us : &w->slot->call_started_us;
     return atomic_load_explicit(since_us, memory_order_acquire);
 }
 
@@ -244,6 +246,61 @@ static void *run(void *self)
         }
     }
     return NULL;
+}
+
+/* --- how long calls are --- */
+
+/* When the worker of this slot last had a long call: now, if it is in one; 0: never. */
+static int64_t last_long_us(const struct oribi_slot *slot, int64_t now_us)
+{
+    int64_t started_us = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed);
+    if (started_us && now_us - started_us >= ORIBI_EXPECT_US)
+        return now_us;
+    return atomic_load_explicit(&slot->long_call_us, memory_order_relaxed);
+}
+
+/* One call in a hundred may be long, and cannot be told from the others when it begins: where there are such, here
+ * or at a sibling, the helper is awake for all. */
+static bool expects_long(struct oribi_worker *w, int64_t now_us)
+{
+    if (now_us - w->call_lengths.looked_us >= EXPECT_LOOK_US) {
+        const struct oribi_scoreboard *board = w->setup.board;
+        w->call_lengths.looked_us = now_us;
+        for (uint32_t i = 0; board && i < board->count; i++) {
+            int64_t seen_us = last_long_us(&board->slots[i], now_us);
+            if (seen_us && seen_us + ORIBI_EXPECT_FOR_US > w->call_lengths.long_until_us)
+                w->call_lengths.long_until_us = seen_us + ORIBI_EXPECT_FOR_US;
+        }
+    }
+    return now_us < w->call_lengths.long_until_us;
+}
+
+/* A limit on waiting holds from the first call on: then the helper is there, and parked it comes by often enough
+ * (helper.c). */
+static bool wants_helper(struct oribi_worker *w, int64_t now_us)
+{
+    return w->call_lengths.average_us > ORIBI_LONG_US / 2 || oribi__threads_free(&w->threads) == 0 ||
+           (!w->helper && oribi__limits_waiting(w->options)) || expects_long(w, now_us);
+}
+
+void oribi__note_long(struct oribi_worker *w, int64_t now_us)
+{
+    w->call_lengths.long_until_us = now_us + ORIBI_EXPECT_FOR_US;
+    atomic_store_explicit(&w->slot->long_call_us, now_us, memory_order_relaxed); /* a hint: no partner */
+}
+
+void oribi__call_begins(struct oribi_worker *w, int64_t now_us)
+{
+    if (oribi_helper_asleep(w) && wants_helper(w, now_us))
+        oribi_helper_need(w);
+}
+
+void oribi__call_took(struct oribi_worker *w, int64_t us, int64_t now_us)
+{
+    if (us > ORIBI_LONG_US)
+        oribi_helper_need(w);
+    if (us > ORIBI_EXPECT_US)
+        oribi__note_long(w, now_us);
 }
 
 /* --- the own thread --- */

@@ -1,5 +1,7 @@
 /* More requests than can be called in time: what is refused at once, so that the rest is still worth answering, and
  * what nobody waits for any more. */
+#include "worker/overload.h"
+
 #include "worker/exchange.h"
 
 #include "oribi/base/clock.h"

@@ -4,7 +4,7 @@
 #include "worker/own.h"
 
 #include "oribi/base/log.h"
-#include "worker/exchange.h"
+#include "worker/worker_private.h"
 
 #include <assert.h>
 #include <unistd.h>
@@ -62,9 +62,9 @@ static uint32_t pass_all(struct oribi_worker *w)
 static _Noreturn void end_worker(struct oribi_worker *w, int fd, const char *what)
 {
     uint32_t passed = 0;
-    if (atomic_exchange(&w->dying, true))
+    if (atomic_exchange(&w->deadline.dying, true))
         _exit(ORIBI_EXIT_DESCRIPTORS); /* another thread was about to end the process for a late call */
-    if (!oribi_loop_lost(w->reactor.loop) && oribi__own_has(&w->own, w->handoff.give_fd))
+    if (!oribi_loop_lost(w->reactor.loop) && oribi__own_has(&w->own, w->placement.queue.give_fd))
         passed = pass_all(w);
     oribi_log(ORIBI_LOG_ERROR,
               "descriptor %d (%s) is not the server's any more: the application has closed it, at the latest in %s; "
@@ -96,11 +96,11 @@ void oribi__own_begin(struct oribi_worker *w)
     oribi__own_add(&w->own, oribi_loop_fd(w->reactor.loop), "event loop");
     oribi__own_add(&w->own, w->wake.read_fd, "wake");
     oribi__own_add(&w->own, w->setup.life_fd, "supervisor's end");
-    oribi__own_add(&w->own, w->handoff.take_fd, "connections of siblings");
-    oribi__own_add(&w->own, w->handoff.give_fd, "connections for siblings");
+    oribi__own_add(&w->own, w->placement.queue.take_fd, "connections of siblings");
+    oribi__own_add(&w->own, w->placement.queue.give_fd, "connections for siblings");
     if (w->setup.report_fd)
         oribi__own_add(&w->own, w->setup.report_fd, "reports to the supervisor");
-    for (uint32_t i = 0; i < w->listener_watch_count; i++)
-        oribi__own_add(&w->own, w->listener_watches[i].listener->fd, w->listener_watches[i].listener->text);
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
+        oribi__own_add(&w->own, w->acceptor.watches[i].listener->fd, w->acceptor.watches[i].listener->text);
     w->own_checked_us = w->reactor.now_us;
 }

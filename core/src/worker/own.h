@@ -16,6 +16,8 @@ enum {
     ORIBI__OWN_CHECK_US = 1000 * 1000, /* between two checks while calls are made */
 };
 
+struct oribi_worker;
+
 struct oribi__own_item {
     int fd;
     const char *what; /* borrowed for as long as the item is there */
@@ -38,5 +40,10 @@ bool oribi__own_has(const struct oribi__own *own, int fd);
 
 /* The first that is not what it was, or NULL. */
 const struct oribi__own_item *oribi__own_lost(const struct oribi__own *own);
+
+/* Notes the worker's descriptors; looks whether all of them are still there, and ends the process when one is not. By
+ * the reactor's owner. */
+void oribi__own_begin(struct oribi_worker *worker);
+void oribi__own_check(struct oribi_worker *worker);
 
 #endif

@@ -1,6 +1,9 @@
 /* Placement rules: which connections go into the hand-off queue, when to take some out, and what a busy worker does
  * not watch. Needs no memory of its own, because at the hard deadline of a call it runs in a signal handler. */
-#include "worker/exchange.h"
+#include "worker/placement.h"
+
+#include "worker/overload.h"
+#include "worker/worker_private.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
@@ -125,17 +128,17 @@ static int give(struct oribi_worker *w, struct oribi_conn *c)
     };
     memcpy(item.addr, c->addr, sizeof(item.addr));
     memcpy(item.port, c->port, sizeof(item.port));
-    return oribi_handoff_give(&w->handoff, &item, wire.vec, wire.count);
+    return oribi_handoff_give(&w->placement.queue, &item, wire.vec, wire.count);
 }
 
 bool oribi__pass_conn(struct oribi_worker *w, struct oribi_conn *c)
 {
-    return w->handoff.give_fd >= 0 && oribi_conn_movable(c) && give(w, c) == 0;
+    return w->placement.queue.give_fd >= 0 && oribi_conn_movable(c) && give(w, c) == 0;
 }
 
 uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
 {
-    if (w->handoff.give_fd < 0 || w->reactor.queue_len <= keep || w->stopping)
+    if (w->placement.queue.give_fd < 0 || w->reactor.queue_len <= keep || w->stopping)
         return 0;
     uint32_t idle = oribi__idle_siblings(w);
     uint32_t passed = 0;
@@ -162,7 +165,7 @@ static bool holds_more_than(const struct oribi_worker *w, uint32_t eighths)
     uint64_t total = 0;
     uint32_t serving = 0;
     uint32_t idle = 0;
-    if (w->handoff.give_fd < 0 || w->reactor.conn_count <= SHARE_FREE)
+    if (w->placement.queue.give_fd < 0 || w->reactor.conn_count <= SHARE_FREE)
         return false;
     for (uint32_t i = 0; i < board->count; i++) {
         uint32_t state = state_of(&board->slots[i]);
@@ -188,11 +191,11 @@ static bool holds_too_many(const struct oribi_worker *w)
  * that left elsewhere have left the rest here. Looking at every slot is not for every request. */
 bool oribi__should_pass(struct oribi_worker *w)
 {
-    if (w->call_us_average > ORIBI_PASS_US)
+    if (w->call_lengths.average_us > ORIBI_PASS_US)
         return true;
-    if (w->reactor.now_us - w->balanced_us < BALANCE_US)
+    if (w->reactor.now_us - w->placement.balanced_us < BALANCE_US)
         return false;
-    w->balanced_us = w->reactor.now_us;
+    w->placement.balanced_us = w->reactor.now_us;
     return holds_more_than(w, 8);
 }
 
@@ -200,9 +203,9 @@ bool oribi__should_pass(struct oribi_worker *w)
  * more, so leaving is safe; the bound is for a sleeper that was killed just then. */
 bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
 {
-    if (w->woken || w->handoff.give_fd < 0 || (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
+    if (w->woken || w->placement.queue.give_fd < 0 || (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
         return false;
-    if (w->call_us_average > ORIBI_PASS_US)
+    if (w->call_lengths.average_us > ORIBI_PASS_US)
         return oribi__idle_siblings(w) > 0;
     return holds_too_many(w);
 }
@@ -212,7 +215,7 @@ void oribi__share(struct oribi_worker *w, struct oribi_conn *c)
     if (c->state == ORIBI_CONN_CLOSED || oribi_worker_stopping(w) || !holds_too_many(w) || !oribi__pass_conn(w, c))
         return;
     oribi_conn_leave(&w->reactor, c);
-    w->rotate_due = true;
+    w->acceptor.rotate_due = true;
     oribi__count(&w->slot->passed_count, 1);
 }
 
@@ -234,14 +237,14 @@ bool oribi__share_beyond(struct oribi_worker *w, struct oribi_conn *c)
     if (!has_room_elsewhere(w) || !oribi__pass_conn(w, c))
         return false;
     oribi_conn_leave(&w->reactor, c);
-    w->rotate_due = true;
+    w->acceptor.rotate_due = true;
     oribi__count(&w->slot->passed_count, 1);
     return true;
 }
 
 bool oribi__pass_idle(struct oribi_worker *w)
 {
-    if (w->handoff.give_fd < 0 || !oribi__has_siblings(w))
+    if (w->placement.queue.give_fd < 0 || !oribi__has_siblings(w))
         return false;
     uint32_t left = PASS_IDLE_BATCH;
     struct oribi_conn *c = w->reactor.conns;
@@ -305,7 +308,7 @@ bool oribi__pass_all(struct oribi_worker *w)
 
 void oribi__await_room(const struct oribi_worker *w, int64_t ms)
 {
-    struct pollfd room = {.fd = w->handoff.give_fd, .events = POLLOUT};
+    struct pollfd room = {.fd = w->placement.queue.give_fd, .events = POLLOUT};
     (void)poll(&room, 1, ms >= 0 && ms < ROOM_MS_MAX ? (int)ms : ROOM_MS_MAX); /* why it ended does not matter */
 }
 
@@ -355,7 +358,7 @@ static bool can_take(struct oribi_worker *w)
 
 static void set_starved(struct oribi_worker *w, bool starved)
 {
-    w->starved = starved;
+    w->placement.starved = starved;
     /* a hint: the hand-off queue is safe without it */
     atomic_store_explicit(&w->slot->starved, starved, memory_order_relaxed);
     oribi__handoff_watch(w, !starved && !w->accept_sources_closed);
@@ -364,7 +367,7 @@ static void set_starved(struct oribi_worker *w, bool starved)
 static void starve(struct oribi_worker *w)
 {
     set_starved(w, true);
-    oribi_handoff_notify(&w->handoff); /* the wake-up for what is left there was ours */
+    oribi_handoff_notify(&w->placement.queue); /* the wake-up for what is left there was ours */
     if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN,
                   "out of file descriptors: connections of other workers are left to them, looking again in %d ms",
@@ -373,7 +376,7 @@ static void starve(struct oribi_worker *w)
 
 void oribi__look_for_descriptors(struct oribi_worker *w)
 {
-    if (w->starved && can_take(w))
+    if (w->placement.starved && can_take(w))
         set_starved(w, false);
 }
 
@@ -402,7 +405,7 @@ static bool take_one(struct oribi_worker *w)
         starve(w);
         return false;
     }
-    int result = oribi_handoff_take(&w->handoff, w->handoff_buf, ORIBI_HANDOFF_BUF_BYTES, &item);
+    int result = oribi_handoff_take(&w->placement.queue, w->placement.buf, ORIBI_HANDOFF_BUF_BYTES, &item);
     if (result == ORIBI_HANDOFF_NUDGE)
         oribi__listener_watches_rotate(w); /* a newcomer may be waiting there, and its wake-up was somebody else's */
     if (result == ORIBI_ELIMIT)
@@ -420,14 +423,14 @@ static bool take_one(struct oribi_worker *w)
 
 void oribi__handoff_turn(struct oribi_worker *w)
 {
-    w->handoff_ready = false;
-    if (!w->stopping && oribi__leave_to_sleepers(w, w->handoff_ready_us)) {
-        if (!w->handoff_ready_us)
-            w->handoff_ready_us = w->reactor.now_us;
+    w->placement.ready = false;
+    if (!w->stopping && oribi__leave_to_sleepers(w, w->placement.ready_us)) {
+        if (!w->placement.ready_us)
+            w->placement.ready_us = w->reactor.now_us;
         return;
     }
-    w->handoff_ready_us = 0;
-    if (w->handoff.take_fd < 0 || !w->setup.listeners || w->setup.listeners->count == 0)
+    w->placement.ready_us = 0;
+    if (w->placement.queue.take_fd < 0 || !w->setup.listeners || w->setup.listeners->count == 0)
         return;
     uint32_t taken = w->reactor.conn_count;
     for (int i = 0; i < TAKE_MAX && take_one(w); i++)
@@ -435,23 +438,23 @@ void oribi__handoff_turn(struct oribi_worker *w)
     if (w->reactor.conn_count == taken)
         return;
     /* As with a listener: to the end of the queue of sleepers, so that the same one does not get everything. */
-    if (w->handoff_watched)
-        oribi_loop_rotate(w->reactor.loop, &w->handoff_watch);
+    if (w->placement.watched)
+        oribi_loop_rotate(w->reactor.loop, &w->placement.watch);
 }
 
 /* --- what is watched --- */
 
 void oribi__handoff_watch(struct oribi_worker *w, bool on)
 {
-    if (w->handoff.take_fd < 0 || w->handoff_watched == on || (on && (w->stopping || w->starved)))
+    if (w->placement.queue.take_fd < 0 || w->placement.watched == on || (on && (w->stopping || w->placement.starved)))
         return;
     if (!on)
-        oribi_loop_remove(w->reactor.loop, &w->handoff_watch);
-    else if (oribi_loop_add(w->reactor.loop, &w->handoff_watch, w->handoff.take_fd, ORIBI_WATCH_LISTENER, ORIBI_READ) <
-             0)
+        oribi_loop_remove(w->reactor.loop, &w->placement.watch);
+    else if (oribi_loop_add(w->reactor.loop, &w->placement.watch, w->placement.queue.take_fd, ORIBI_WATCH_LISTENER,
+                            ORIBI_READ) < 0)
         return;
-    w->handoff_watched = on;
-    w->handoff_ready = false;
+    w->placement.watched = on;
+    w->placement.ready = false;
 }
 
 void oribi__accept_sources_close(struct oribi_worker *w)

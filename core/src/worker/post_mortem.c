@@ -1,9 +1,9 @@
 /* Where a call stands that nothing could end: the frames of its language, which a binding reads from the runtime's
  * memory, then the innermost native ones. The process ends right after; whatever goes wrong here ends it a moment
  * sooner, when its clients have been answered. */
-#include "worker/exchange.h"
+#include "worker/deadline_private.h"
 
-#include "oribi/worker/deadline.h"
+#include "worker/worker_private.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -39,8 +39,8 @@ static void guard(void)
 
 void oribi_worker_show_frames(struct oribi_worker *w, oribi_frames_fn fn, void *self)
 {
-    w->frames = fn;
-    w->frames_self = self;
+    w->deadline.frames = fn;
+    w->deadline.frames_self = self;
 }
 
 void oribi__post_mortem(const struct oribi_thread *thread, bool own_thread, const void *interrupted)
@@ -49,8 +49,9 @@ void oribi__post_mortem(const struct oribi_thread *thread, bool own_thread, cons
     char text[TEXT_CAP];
     size_t n = 0;
     guard();
-    if (w->frames)
-        n = w->frames(w->frames_self, (uint32_t)(thread - w->threads), own_thread, text, sizeof(text));
+    if (w->deadline.frames)
+        n = w->deadline.frames(w->deadline.frames_self, (uint32_t)(thread - w->threads.list), own_thread, text,
+                               sizeof(text));
     if (own_thread)
         n += oribi_os_native_frames(interrupted, NATIVE_MAX, text + n, sizeof(text) - n);
     if (n > 0)

@@ -6,6 +6,8 @@
  *
  * Of field lines the name alone is shown, and the value where it frames or routes (struct oribi_fault): others can
  * be secrets. */
+#include "worker/refused.h"
+
 #include "worker/exchange.h"
 
 #include "oribi/base/clock.h"

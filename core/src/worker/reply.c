@@ -1,7 +1,11 @@
 /* Whole answers: head and body leave in one sendmsg; what the socket does not take is kept by the connection. */
+#include "worker/reply.h"
+
+#include "worker/call_clock.h"
 #include "worker/exchange.h"
 #include "worker/framed.h"
 #include "worker/gather.h"
+#include "worker/ownership.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -56,7 +60,7 @@ static void log_mended(struct oribi__exchange *exchange, const struct oribi_resp
     };
     struct oribi_worker *w = exchange->worker;
     for (int kind = 0; kind < ORIBI_MENDED_KINDS; kind++) {
-        if (!(res->mended & 1U << kind) || !oribi_log_limit_allows(&w->mended_gate, w->reactor.now_ms))
+        if (!(res->mended & 1U << kind) || !oribi_log_limit_allows(&w->mended_log_limit, w->reactor.now_ms))
             continue;
         const struct oribi_header *header = &res->headers[res->mended_index[kind]];
         int shown = header->name_len < 64 ? (int)header->name_len : 64;
@@ -70,7 +74,7 @@ int oribi_req_read_status(struct oribi_req *req, struct oribi_slice text)
     struct oribi__exchange *exchange = oribi__exchange_of(req);
     struct oribi_worker *w = exchange->worker;
     int status = oribi_status_read(text);
-    if (status >= 0 && text.n > 3 && oribi_log_limit_allows(&w->mended_gate, w->reactor.now_ms))
+    if (status >= 0 && text.n > 3 && oribi_log_limit_allows(&w->mended_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN, "%s: the status '%.*s' of the answer is taken for %d", exchange->thread->line,
                   text.n < 64 ? (int)text.n : 64, text.p, status);
     return status;

@@ -1,8 +1,11 @@
 /* Streamed answers and sockets that leave the core. The head waits for the first body bytes, so that a short stream
  * is one packet. */
+#include "worker/call_clock.h"
 #include "worker/exchange.h"
 #include "worker/framed.h"
 #include "worker/gather.h"
+#include "worker/ownership.h"
+#include "worker/reply.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"

@@ -11,13 +11,14 @@
 #include "oribi/base/mem.h"
 #include "oribi/worker/helper.h"
 #include "worker/exchange.h"
+#include "worker/ownership.h"
+#include "worker/threads_private.h"
 
 #include <assert.h>
 #include <poll.h>
 #include <string.h>
 
 enum {
-    TURN_EVERY_US = 1000, /* with requests queued, how long other events may wait; as for one thread */
     LEADER_MS_MAX = 1000, /* deadlines further off need not wake it: nearly all are */
     FOLLOWER_MS_MAX = 1000 * 1000,
     END_LOOK_MS = 20,
@@ -27,10 +28,10 @@ enum {
 
 static void publish_state(struct oribi_worker *w)
 {
-    atomic_store_explicit(&w->slot->threads_busy, w->busy_count, memory_order_release);
+    atomic_store_explicit(&w->slot->threads_busy, w->threads.busy_count, memory_order_release);
     if (w->stopping)
         return;
-    bool idle = oribi__free_threads(w) > 0;
+    bool idle = oribi__threads_free(&w->threads) > 0;
     atomic_store_explicit(&w->slot->state, idle ? ORIBI_SLOT_IDLE : ORIBI_SLOT_BUSY, memory_order_release);
     if (idle)
         oribi__idle_waiter_wake(w);
@@ -56,9 +57,10 @@ static bool comes_first(const struct oribi_thread *a, const struct oribi_thread 
 void oribi__threads_publish(struct oribi_worker *w)
 {
     const struct oribi_thread *first = NULL;
-    for (uint32_t i = 0; i < w->thread_count; i++)
-        if ((w->threads[i].exchange || w->threads[i].after) && (!first || comes_first(&w->threads[i], first)))
-            first = &w->threads[i];
+    for (uint32_t i = 0; i < w->threads.count; i++)
+        if ((w->threads.list[i].exchange || w->threads.list[i].after) &&
+            (!first || comes_first(&w->threads.list[i], first)))
+            first = &w->threads.list[i];
     if (first)
         memcpy(w->slot->line, first->line, ORIBI_SLOT_LINE_CAP);
     atomic_store_explicit(&w->slot->call_deadline_us, first ? atomic_load(first->deadline_us) : 0,
@@ -81,16 +83,16 @@ uint32_t oribi_threads_busy(const struct oribi_worker *w)
 /* Somebody is to lead: the follower that came last, whose caches are the warmest. */
 static void promote(struct oribi_worker *w)
 {
-    struct oribi_thread *thread = w->followers;
-    if (w->leader || !thread)
+    struct oribi_thread *thread = w->threads.followers;
+    if (w->threads.leader || !thread)
         return;
-    w->followers = thread->next_follower;
+    w->threads.followers = thread->next_follower;
     oribi_wake_notify(thread->wake);
 }
 
 static void unfollow(struct oribi_thread *thread)
 {
-    struct oribi_thread **at = &thread->worker->followers;
+    struct oribi_thread **at = &thread->worker->threads.followers;
     while (*at && *at != thread)
         at = &(*at)->next_follower;
     if (*at)
@@ -106,18 +108,18 @@ static bool much_to_do(const struct oribi_worker *w)
 static bool leader_would_oversleep(const struct oribi_worker *w)
 {
     int64_t next_ms = oribi_timeouts_next_ms(&w->reactor.timeouts, w->reactor.now_ms);
-    return next_ms >= 0 && w->reactor.now_ms + next_ms < w->leader_until_ms;
+    return next_ms >= 0 && w->reactor.now_ms + next_ms < w->threads.leader_until_ms;
 }
 
 void oribi__leave_shared(struct oribi_worker *w)
 {
-    if (!w->leader && much_to_do(w))
+    if (!w->threads.leader && much_to_do(w))
         promote(w);
-    else if (w->leader && (much_to_do(w) || leader_would_oversleep(w)))
+    else if (w->threads.leader && (much_to_do(w) || leader_would_oversleep(w)))
         oribi_wake_notify(&w->wake);
     atomic_signal_fence(memory_order_seq_cst);
     atomic_store_explicit(&w->owner, ORIBI_OWNER_CALL, memory_order_release);
-    (void)pthread_mutex_unlock(&w->lock); /* held by this thread: cannot fail */
+    (void)pthread_mutex_unlock(&w->threads.lock); /* held by this thread: cannot fail */
 }
 
 void oribi_thread_wake(struct oribi_thread *thread)
@@ -130,9 +132,9 @@ void oribi_thread_wake(struct oribi_thread *thread)
 /* Nothing will come any more: everybody is to see it. */
 static void wake_all(struct oribi_worker *w)
 {
-    for (; w->followers; w->followers = w->followers->next_follower)
-        oribi_wake_notify(w->followers->wake);
-    if (w->leader)
+    for (; w->threads.followers; w->threads.followers = w->threads.followers->next_follower)
+        oribi_wake_notify(w->threads.followers->wake);
+    if (w->threads.leader)
         oribi_wake_notify(&w->wake);
 }
 
@@ -142,9 +144,9 @@ void oribi__thread_begin(struct oribi_thread *thread)
 {
     struct oribi_worker *w = thread->worker;
     thread->away = true;
-    w->busy_count++;
-    if (oribi__free_threads(w) == 0)
-        atomic_store_explicit(&w->all_busy_us, thread->exchange->started_us, memory_order_release);
+    w->threads.busy_count++;
+    if (oribi__threads_free(&w->threads) == 0)
+        atomic_store_explicit(&w->threads.all_busy_us, thread->exchange->started_us, memory_order_release);
     oribi__threads_publish(w);
     publish_state(w);
     promote(w);
@@ -157,8 +159,8 @@ static void come_back(struct oribi_thread *thread)
     if (!thread->away)
         return;
     thread->away = false;
-    w->busy_count--;
-    atomic_store_explicit(&w->all_busy_us, 0, memory_order_release);
+    w->threads.busy_count--;
+    atomic_store_explicit(&w->threads.all_busy_us, 0, memory_order_release);
     publish_state(w);
 }
 
@@ -178,9 +180,9 @@ static void lead(struct oribi_thread *thread, int64_t until_ms)
     int64_t bound_ms = oribi__wait_bound_ms(w);
     int max = bound_ms >= 0 && bound_ms < LEADER_MS_MAX ? (int)bound_ms : LEADER_MS_MAX;
     int sleep_ms = oribi_reactor_sleep_begin(&w->reactor, ms_until(until_ms, now_ms, max));
-    bool left = w->listeners_ready_us || w->handoff_ready_us; /* as in oribi_worker_wait_for() */
-    w->leader = thread;
-    w->leader_until_ms = now_ms + sleep_ms;
+    bool left = w->acceptor.ready_us || w->placement.ready_us; /* as in oribi_worker_wait_for() */
+    w->threads.leader = thread;
+    w->threads.leader_until_ms = now_ms + sleep_ms;
     oribi__leave(w);
     if (left)
         oribi_os_yield();
@@ -188,7 +190,7 @@ static void lead(struct oribi_thread *thread, int64_t until_ms)
     oribi_loop_sleep(w->reactor.loop, sleep_ms);
     bool slept = oribi_clock_us() - before_us > ORIBI_ASLEEP_US;
     oribi__enter(w);
-    w->leader = NULL;
+    w->threads.leader = NULL;
     oribi_reactor_sleep_end(&w->reactor);
     w->woken = !left || slept;
     oribi__turn(w);
@@ -199,8 +201,8 @@ static void follow(struct oribi_thread *thread, int64_t until_ms)
     struct oribi_worker *w = thread->worker;
     struct pollfd wake = {.fd = thread->wake->read_fd, .events = POLLIN};
     int ms = ms_until(until_ms, oribi_clock_ms(), FOLLOWER_MS_MAX);
-    thread->next_follower = w->followers;
-    w->followers = thread;
+    thread->next_follower = w->threads.followers;
+    w->threads.followers = thread;
     oribi__leave(w);
     bool notified = poll(&wake, 1, ms) > 0 && oribi_wake_clear(thread->wake); /* whoever rang has said why before */
     oribi__enter(w);
@@ -217,13 +219,13 @@ struct oribi_req *oribi_thread_take(struct oribi_thread *thread)
     oribi__enter(w);
     come_back(thread);
     int64_t now_us = oribi_clock_us();
-    bool nobody_looks = !w->reactor.queue_len && (!w->leader || w->reactor.again);
-    if (nobody_looks || now_us - w->turned_us > TURN_EVERY_US) {
+    bool nobody_looks = !w->reactor.queue_len && (!w->threads.leader || w->reactor.again);
+    if (nobody_looks || now_us - w->turned_us > ORIBI__TURN_EVERY_US) {
         oribi__turn(w);
         now_us = w->reactor.now_us;
     }
-    w->notified = false; /* the host looks for itself between two calls */
-    struct oribi_req *req = w->ending ? NULL : oribi__take_queued(w, thread, now_us);
+    w->threads.notified = false; /* the host looks for itself between two calls */
+    struct oribi_req *req = w->threads.ending ? NULL : oribi__take_queued(w, thread, now_us);
     if (!req)
         oribi__leave(w);
     return req;
@@ -250,21 +252,21 @@ struct oribi_req *oribi_thread_next(struct oribi_thread *thread, int64_t ms)
     oribi__enter(w);
     come_back(thread);
     while (!atomic_exchange(&thread->called, false) && !oribi_worker_done(w)) {
-        struct oribi_req *req = w->ending ? NULL : oribi__take_queued(w, thread, oribi_clock_us());
+        struct oribi_req *req = w->threads.ending ? NULL : oribi__take_queued(w, thread, oribi_clock_us());
         if (req)
             return req;
-        if (w->notified || oribi_clock_ms() >= until_ms)
+        if (w->threads.notified || oribi_clock_ms() >= until_ms)
             break;
-        if (w->ending)
+        if (w->threads.ending)
             end(thread);
         else if (w->reactor.again || w->accept_sources_closed) /* the helper has led until now */
             oribi__turn(w);
-        else if (!w->leader)
+        else if (!w->threads.leader)
             lead(thread, until_ms);
         else
             follow(thread, until_ms);
     }
-    w->notified = false;
+    w->threads.notified = false;
     if (oribi_worker_done(w))
         wake_all(w);
     else
@@ -286,22 +288,22 @@ bool oribi_thread_done(struct oribi_thread *thread)
 
 void oribi__threads_init(struct oribi_worker *w)
 {
-    struct oribi_thread *thread = &w->single;
+    struct oribi_thread *thread = &w->threads.single;
     thread->worker = w;
     atomic_store(&thread->pthread, pthread_self());
     thread->started_us = &w->slot->call_started_us;
     thread->deadline_us = &w->slot->call_deadline_us;
     thread->line = w->slot->line;
     thread->wake = &w->wake;
-    w->threads = thread;
-    w->thread_count = 1;
+    w->threads.list = thread;
+    w->threads.count = 1;
 }
 
 static void destroy_bells(struct oribi_worker *w)
 {
-    for (uint32_t i = 0; oribi__shared(w) && i < w->thread_count; i++) {
-        oribi__own_drop(&w->own, w->threads[i].own_wake.read_fd);
-        oribi_wake_destroy(&w->threads[i].own_wake);
+    for (uint32_t i = 0; oribi__shared(w) && i < w->threads.count; i++) {
+        oribi__own_drop(&w->own, w->threads.list[i].own_wake.read_fd);
+        oribi_wake_destroy(&w->threads.list[i].own_wake);
     }
 }
 
@@ -312,8 +314,8 @@ void oribi__threads_forget(struct oribi_worker *w)
 
 struct oribi_thread *oribi_thread(struct oribi_worker *w, uint32_t index)
 {
-    assert(index < w->thread_count);
-    return &w->threads[index];
+    assert(index < w->threads.count);
+    return &w->threads.list[index];
 }
 
 static int make_hands(struct oribi_worker *w, struct oribi_thread *threads, uint32_t count)
@@ -343,17 +345,17 @@ int oribi_threads_open(struct oribi_worker *w, uint32_t count)
         oribi_mem_free(threads);
         return ORIBI_ESYS;
     }
-    oribi_helper_stop(w);                     /* it looks at the threads without any lock */
-    (void)pthread_mutex_init(&w->lock, NULL); /* without attributes it cannot fail */
-    (void)pthread_mutex_lock(&w->lock);
+    oribi_helper_stop(w);                             /* it looks at the threads without any lock */
+    (void)pthread_mutex_init(&w->threads.lock, NULL); /* without attributes it cannot fail */
+    (void)pthread_mutex_lock(&w->threads.lock);
     oribi__enter_owner(w);
-    w->threads = threads;
-    w->thread_count = count;
+    w->threads.list = threads;
+    w->threads.count = count;
     for (uint32_t i = 0; i < count; i++)
         oribi__own_add(&w->own, threads[i].own_wake.read_fd, "thread's wake");
-    w->busy_count = 0;
-    w->leader = w->followers = NULL;
-    atomic_store(&w->all_busy_us, 0);
+    w->threads.busy_count = 0;
+    w->threads.leader = w->threads.followers = NULL;
+    atomic_store(&w->threads.all_busy_us, 0);
     atomic_store_explicit(&w->slot->threads, count, memory_order_release);
     publish_state(w);
     oribi_helper_need(w); /* whoever wants several calls at a time has long ones */
@@ -368,14 +370,14 @@ void oribi_threads_close(struct oribi_worker *w)
     oribi__enter(w);
     oribi_helper_stop(w);
     destroy_bells(w);
-    struct oribi_thread *threads = w->threads;
-    w->threads = &w->single;
-    w->thread_count = 1;
-    w->busy_count = 0;
-    atomic_store(&w->all_busy_us, 0);
+    struct oribi_thread *threads = w->threads.list;
+    w->threads.list = &w->threads.single;
+    w->threads.count = 1;
+    w->threads.busy_count = 0;
+    atomic_store(&w->threads.all_busy_us, 0);
     atomic_store_explicit(&w->slot->threads, 0, memory_order_release);
     atomic_store_explicit(&w->slot->threads_busy, 0, memory_order_release);
-    (void)pthread_mutex_unlock(&w->lock); /* `owner` stays ours, as it is with one thread */
-    (void)pthread_mutex_destroy(&w->lock);
+    (void)pthread_mutex_unlock(&w->threads.lock); /* `owner` stays ours, as it is with one thread */
+    (void)pthread_mutex_destroy(&w->threads.lock);
     oribi_mem_free(threads);
 }

@@ -1,12 +1,13 @@
 /* How a worker begins, forks and ends. Reading order: oribi_worker_create, watch_all, the fork handlers,
  * oribi_worker_destroy. */
 #include "worker/exchange.h"
+#include "worker/ownership.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/base/signals.h"
 #include "oribi/worker/deadline.h"
 #include "oribi/worker/helper.h"
-#include "oribi/base/signals.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -29,10 +30,10 @@ void oribi_worker_abandon(struct oribi_worker *w)
         return;
     w->abandoned = true;
     oribi_reactor_abandon(&w->reactor);
-    for (uint32_t i = 0; i < w->listener_watch_count; i++)
-        if (!w->listener_watches[i].closed)
-            oribi_os_close(w->listener_watches[i].listener->fd);
-    oribi_handoff_close(&w->handoff);
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
+        if (!w->acceptor.watches[i].closed)
+            oribi_os_close(w->acceptor.watches[i].listener->fd);
+    oribi_handoff_close(&w->placement.queue);
     oribi__threads_forget(w);
     oribi_helper_forget(w);
     oribi_wake_destroy(&w->wake);
@@ -121,11 +122,11 @@ static int watch_all(struct oribi_worker *w)
     if (w->setup.life_fd >= 0 &&
         oribi_loop_add(w->reactor.loop, &w->life_watch, w->setup.life_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
         return ORIBI_ESYS;
-    w->listener_watch_count = w->setup.listeners ? w->setup.listeners->count : 0;
-    w->listener_watches =
-        oribi_mem_alloc(w->listener_watch_count ? w->listener_watch_count : 1, sizeof(*w->listener_watches));
-    for (uint32_t i = 0; i < w->listener_watch_count; i++)
-        w->listener_watches[i].listener = &w->setup.listeners->items[i];
+    w->acceptor.watch_count = w->setup.listeners ? w->setup.listeners->count : 0;
+    w->acceptor.watches =
+        oribi_mem_alloc(w->acceptor.watch_count ? w->acceptor.watch_count : 1, sizeof(*w->acceptor.watches));
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
+        w->acceptor.watches[i].listener = &w->setup.listeners->items[i];
     oribi__own_begin(w);
     oribi__listener_watches_open(w);
     oribi__handoff_watch(w, true);
@@ -136,8 +137,8 @@ static void free_worker(struct oribi_worker *w)
 {
     if (w->own_board.slots)
         oribi_scoreboard_destroy(&w->own_board);
-    oribi_mem_free(w->listener_watches);
-    oribi_mem_free(w->handoff_buf);
+    oribi_mem_free(w->acceptor.watches);
+    oribi_mem_free(w->placement.buf);
     oribi_mem_free(w);
 }
 
@@ -170,16 +171,16 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
         return ORIBI_ENOMEM;
     }
     w->slot = setup->slot ? setup->slot : w->own_board.slots;
-    w->handoff = setup->handoff && setup->board ? *setup->handoff : (struct oribi_handoff){-1, -1};
-    if (w->handoff.take_fd >= 0)
-        w->handoff_buf = oribi_mem_alloc(1, ORIBI_HANDOFF_BUF_BYTES);
+    w->placement.queue = setup->handoff && setup->board ? *setup->handoff : (struct oribi_handoff){-1, -1};
+    if (w->placement.queue.take_fd >= 0)
+        w->placement.buf = oribi_mem_alloc(1, ORIBI_HANDOFF_BUF_BYTES);
     w->wake = (struct oribi_wake){-1, -1};
     w->owner_pid = getpid();
     oribi__threads_init(w);
     w->request_limit = oribi_options_draw_limit(w->options);
     w->refuse_log_limit.burst = LOG_BURST;
     w->app_log_limit.burst = LOG_BURST;
-    w->mended_gate.burst = MENDED_BURST;
+    w->mended_log_limit.burst = MENDED_BURST;
     char ignored[ORIBI_ERROR_TEXT_CAP];
     (void)oribi_trust_parse(&w->options->trusted_proxies, &w->trust,
                             ignored); /* oribi_options_finish() has checked it */

@@ -23,13 +23,13 @@ static int run_out_of_descriptors(void *data)
     struct rlimit limit = {.rlim_cur = (rlim_t)at + 20 + 6, .rlim_max = (rlim_t)at + 20 + 6};
     if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
         return 2;
-    if (!pump_until(&site, !site.worker->listeners_open))
+    if (!pump_until(&site, !site.worker->acceptor.open))
         return 3; /* did not notice */
     if (site.worker->reactor.conn_count >= 20)
         return 4;
     struct oribi_event events[8];
     settle(&site);
-    if (!site.worker->listeners_open && oribi_loop_poll(site.worker->reactor.loop, 0, events, 8) > 0)
+    if (!site.worker->acceptor.open && oribi_loop_poll(site.worker->reactor.loop, 0, events, 8) > 0)
         return 5; /* the waiting listener must not keep us awake */
     int64_t start = real_ms();
     /* Each pause closes connections on which nothing has begun, so in the end everybody who asks is answered or
@@ -42,7 +42,7 @@ static int run_out_of_descriptors(void *data)
     }
     if (real_ms() - start > 15000)
         return 7;
-    if (!pump_until(&site, site.worker->listeners_open && nothing_open(&site)))
+    if (!pump_until(&site, site.worker->acceptor.open && nothing_open(&site)))
         return 8; /* did not recover */
     struct client *c = client_open(&site);
     struct answer answer;
@@ -197,7 +197,7 @@ static void test_rotation_loses_no_connection(void)
     }
     ok_eq(site.worker->reactor.conn_count, 50);
     ok_eq(site.worker->reactor.registered_count, 50);
-    ok(site.worker->listener_watches[0].watch.added);
+    ok(site.worker->acceptor.watches[0].watch.added);
     site_close(&site);
     oribi_scoreboard_destroy(&site.board);
 }

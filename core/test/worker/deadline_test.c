@@ -505,8 +505,8 @@ static void test_a_call_that_waits_hides_no_deadline(void)
     struct oribi_worker *w = calloc(1, sizeof(*w));
     memset(threads, 0, sizeof(threads));
     w->slot = &slot;
-    w->threads = threads;
-    w->thread_count = 2;
+    w->threads.list = threads;
+    w->threads.count = 2;
     for (int i = 0; i < 2; i++) {
         threads[i].worker = w;
         threads[i].started_us = &threads[i].own_started_us;

@@ -302,7 +302,7 @@ static void test_nothing_is_passed_to_busy_siblings_or_for_fast_calls(void)
     reply_text(req, 200, "x");
     set_idle(&two, 1);
     atomic_store(&two.site.board.slots[1].connections_open, 2);
-    two.workers[0]->call_us_average = ORIBI_PASS_US;
+    two.workers[0]->call_lengths.average_us = ORIBI_PASS_US;
     req = oribi_worker_take(two.workers[0]);
     ok_eq(two.workers[0]->reactor.queue_len, 1);
     reply_text(req, 200, "x");
@@ -326,8 +326,8 @@ static void test_connections_of_short_calls_even_out(void)
     for (int i = 0; i < 4; i++)
         ok(client_send(&two.site, c[i], GET("/hello")));
     set_idle(&two, 1);
-    two.workers[0]->call_us_average = 10;
-    two.workers[0]->balanced_us = 0;
+    two.workers[0]->call_lengths.average_us = 10;
+    two.workers[0]->placement.balanced_us = 0;
     struct oribi_req *req = oribi_worker_take(two.workers[0]);
     ok_eq(atomic_load(&two.site.board.slots[0].passed_count), 1);
     reply_text(req, 200, "x");
@@ -583,12 +583,12 @@ static _Noreturn void worker_main(struct world *world, int index, const char *po
     if (oribi_worker_create(&setup, &w) < 0)
         _exit(1);
     if (!listens)
-        oribi__listener_watches_close(w), w->listener_watch_count = 0;
+        oribi__listener_watches_close(w), w->acceptor.watch_count = 0;
     else
         /* it would be free to take its own message back, and often the first to do so */
         oribi__handoff_watch(w, false);
     for (;;) {
-        w->call_us_average = 10000;
+        w->call_lengths.average_us = 10000;
         struct oribi_req *req = oribi_worker_take(w);
         if (!req)
             oribi_worker_wait(w);

@@ -296,7 +296,7 @@ static void test_what_runs_long_at_a_sibling_is_expected_at_once(void)
     struct stage stage;
     stage_init(&stage);
     stage_open(&stage, true);
-    stage.site.worker->long_looked_us = oribi_clock_us(); /* it has just looked, and seen nothing */
+    stage.site.worker->call_lengths.looked_us = oribi_clock_us(); /* it has just looked, and seen nothing */
     struct oribi_slot *sibling = &stage.site.board.slots[1];
     atomic_store(&sibling->state, ORIBI_SLOT_BUSY);
     atomic_store(&sibling->call_started_us, oribi_clock_us() - ORIBI_EXPECT_US);

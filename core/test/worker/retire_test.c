@@ -142,7 +142,7 @@ static void test_a_worker_that_retires_waits_for_room(void)
     ok(client_send(&two.site, c[0], GET("/first")));
     turn_retired(&two);
     ok_eq(two.workers[0]->reactor.conn_count, 2);
-    ok(two.workers[0]->pool_full);
+    ok(two.workers[0]->placement.queue_full);
     oribi_worker_wait(two.workers[0]); /* returns */
     ok(!oribi_worker_done(two.workers[0]));
     while (oribi_handoff_take(&two.handoff, buf, sizeof(buf), &got) == 0)

@@ -143,12 +143,12 @@ static void test_a_request_under_way_or_an_unsent_answer_never_goes(void)
     ok_eq(evicted(&site), 0);
     struct oribi_event events[8];
     ok_eq(oribi_loop_poll(site.worker->reactor.loop, 0, events, 8), 0); /* who waits keeps the worker not awake */
-    ok_eq(oribi__room_wait_ms(site.worker), -1);
+    ok_eq(oribi__accept_wait_ms(site.worker), -1);
     for (int i = 0; i < MAX - 1; i++) {
         ok(client_send(&site, c[i], "def"));
         ok_answer(&site, c[i], 200, "abcdef");
     }
-    ok(oribi__room_wait_ms(site.worker) >= 0);
+    ok(oribi__accept_wait_ms(site.worker) >= 0);
     ok_answer(&site, late, 200, "/new"); /* as soon as one of them has rested */
     ok_eq(evicted(&site), 1);
     c[MAX - 1]->paused = false;
@@ -186,7 +186,7 @@ static void test_a_request_that_waits_unread_is_not_reset(void)
     struct client *late = newcomer(&site);
     struct pollfd waits = {.fd = site.listeners.items[0].fd, .events = POLLIN};
     ok_eq(poll(&waits, 1, 20000), 1);
-    site.worker->listener_watches[0].ready = true; /* as if the turn's events had come before both */
+    site.worker->acceptor.watches[0].ready = true; /* as if the turn's events had come before both */
     site.worker->woken = true;
     oribi__accept_turn(site.worker);
     ok_eq(evicted(&site), 1);
@@ -254,7 +254,7 @@ static void test_descriptors_are_given_back_by_who_rests(void)
     ok_answer(&site, head, 503, NULL);
     ok(is_open(&site, begun));
     ok_eq(evicted(&site), 2);
-    ok(site.worker->listeners_open);
+    ok(site.worker->acceptor.open);
     site_close(&site);
 }
 

@@ -35,7 +35,7 @@ static void test_the_pool_is_left_alone_without_descriptors(void)
     ok_eq(two.workers[1]->reactor.conn_count, 0);
     ok(starved(&two, 1));
     ok_eq(oribi__idle_siblings(two.workers[0]), 0); /* nobody gives it anything */
-    ok(!two.workers[1]->handoff_watched);
+    ok(!two.workers[1]->placement.watched);
     struct oribi_event events[8];
     ok_eq(oribi_loop_poll(two.workers[1]->reactor.loop, 0, events, 8), 0); /* and what is there keeps it not awake */
     ok_eq(oribi__wait_bound_ms(two.workers[1]), 1000);
@@ -44,7 +44,7 @@ static void test_the_pool_is_left_alone_without_descriptors(void)
     for (int i = 1; i < 3; i++)
         ok_answer(&two.site, c[i], 200, "hello\n");
     ok(!starved(&two, 1));
-    ok(two.workers[1]->handoff_watched);
+    ok(two.workers[1]->placement.watched);
     reply_text(mine, 200, "mine");
     ok_answer(&two.site, c[0], 200, "mine");
     ok_eq(atomic_load(&two.site.board.slots[1].lost_count), 0);
@@ -93,7 +93,7 @@ static void check_lost(int room, bool answered)
     limit_descriptors(room);
     struct oribi_handoff_item item;
     struct oribi_worker *w = two.workers[1];
-    ok_eq(oribi_handoff_take(&w->handoff, w->handoff_buf, ORIBI_HANDOFF_BUF_BYTES, &item), ORIBI_ELIMIT);
+    ok_eq(oribi_handoff_take(&w->placement.queue, w->placement.buf, ORIBI_HANDOFF_BUF_BYTES, &item), ORIBI_ELIMIT);
     lose(w, &item);
     limit_descriptors(-1);
     ok_eq(atomic_load(&two.site.board.slots[1].lost_count), 1);

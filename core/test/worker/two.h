@@ -50,7 +50,7 @@ static void two_open(struct two *two)
                                            .handoff = &two->handoff,
                                            .life_fd = -1};
         ok_eq(oribi_worker_create(&setup, &two->workers[i]), 0);
-        two->workers[i]->call_us_average = 10000;
+        two->workers[i]->call_lengths.average_us = 10000;
     }
     site->worker = two->workers[0];
 }

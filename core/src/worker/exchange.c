@@ -1,0 +1,189 @@
+/* The begin of a call, which fills in what the application is told of its request, and the end, which counts and logs
+ * it. Between them lie reply.c and stream.c. Reading order: oribi__exchange_begin, oribi__exchange_end. */
+#include "worker/exchange.h"
+
+#include "worker/call_clock.h"
+#include "worker/framed.h"
+#include "worker/ownership.h"
+
+#include "oribi/base/clock.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { AVERAGE_OVER = 8 }; /* calls that the running average remembers, more or less */
+
+/* --- the begin --- */
+
+/* CONTENT_LENGTH of a chunked request is what was decoded, and its Transfer-Encoding is used up (RFC 9112 7.1.3). */
+static void correct_chunked(struct oribi__exchange *exchange)
+{
+    struct oribi_head *head = &exchange->base.head;
+    int n = snprintf(exchange->length_text, sizeof(exchange->length_text), "%lld", (long long)exchange->req.body_len);
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        struct oribi_field *field = &head->fields[i];
+        if (field->id != ORIBI_FIELD_TRANSFER_ENCODING)
+            continue;
+        *field =
+            (struct oribi_field){"Content-Length", exchange->length_text, (uint32_t)n, 14, ORIBI_FIELD_CONTENT_LENGTH};
+        return;
+    }
+}
+
+static void set_body(struct oribi__exchange *exchange)
+{
+    struct oribi_req *req = &exchange->req;
+    struct oribi_exchange *base = &exchange->base;
+    req->body_fd = base->body.fd;
+    if (base->body.fd >= 0) {
+        (void)lseek(base->body.fd, 0, SEEK_SET); /* a regular file of ours: cannot fail */
+        req->body = oribi_slice(NULL, 0);
+        req->body_len = base->body.len;
+    } else if (base->body.len > 0) {
+        req->body = oribi_slice(base->body.memory.p, base->body.memory.len);
+        req->body_len = base->body.len;
+    } else {
+        req->body = base->in_place;
+        req->body_len = (int64_t)base->in_place.n;
+    }
+    req->trailers = base->trailers.fields;
+    req->trailer_count = base->trailers.count;
+    if (base->head.chunked)
+        correct_chunked(exchange);
+}
+
+static void set_addresses(struct oribi__exchange *exchange)
+{
+    struct oribi_req *req = &exchange->req;
+    const struct oribi_listener *listener = exchange->base.conn->listener;
+    const struct oribi_head *head = &exchange->base.head;
+    oribi__peer_of(exchange);
+    req->server_name = head->host.n ? head->host : oribi_slice(listener->host, strlen(listener->host));
+    if (!listener->is_unix)
+        req->server_port = oribi_slice(listener->port, strlen(listener->port));
+    else
+        req->server_port = head->port.n ? head->port : ORIBI_SLICE("80");
+}
+
+static void note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *head)
+{
+    size_t method_n = head->method.n < ORIBI_METHOD_BYTES_MAX ? head->method.n : ORIBI_METHOD_BYTES_MAX;
+    size_t room = ORIBI_SLOT_LINE_CAP - 2 - method_n;
+    size_t target_n = head->target.n < room ? head->target.n : room;
+    memcpy(line, head->method.p, method_n);
+    line[method_n] = ' ';
+    memcpy(line + method_n + 1, head->target.p, target_n);
+    line[method_n + 1 + target_n] = '\0';
+}
+
+struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct oribi_worker *w,
+                                        struct oribi_thread *thread, int64_t now_us)
+{
+    struct oribi_req *req = &exchange->req;
+    exchange->worker = w;
+    exchange->thread = thread;
+    thread->exchange = exchange;
+    w->own_due = true;
+    atomic_store_explicit(&thread->pthread, pthread_self(), memory_order_relaxed);
+    exchange->started_us = now_us;
+    exchange->body_sent = 0;
+    exchange->left = -1;
+    exchange->waited_pending = -1;
+    exchange->held = (struct oribi_buf){0};
+    exchange->framed = NULL;
+    exchange->phase = ORIBI_PHASE_OPEN;
+    exchange->status = 0;
+    exchange->closes = false;
+    exchange->aborted = false;
+    exchange->cut = false;
+    exchange->unframed = false;
+    req->head = &exchange->base.head;
+    req->last = false;
+    set_body(exchange);
+    set_addresses(exchange);
+
+    struct oribi_slot *slot = w->slot;
+    note_line(thread->line, &exchange->base.head);
+    oribi__count(&slot->queue_us_sum, (uint64_t)req->queue_us);
+    atomic_store_explicit(&slot->queue_len, w->reactor.queue_len, memory_order_relaxed); /* without this one */
+    oribi__clock_begin(thread, w->options->call_timeout_ms, now_us);
+    if (oribi__shared(w))
+        oribi__thread_begin(thread);
+    else if (!w->stopping)
+        atomic_store_explicit(&slot->state, ORIBI_SLOT_BUSY, memory_order_release);
+    oribi__call_begins(w, now_us);
+    oribi__leave(w);
+    return req;
+}
+
+/* --- the end of a call --- */
+
+bool oribi__exchange_keeps(const struct oribi__exchange *exchange)
+{
+    const struct oribi_worker *w = exchange->worker;
+    uint32_t max = w->options->keepalive_requests_max;
+    if (!exchange->base.head.keep_alive || exchange->req.last || oribi__stop_asked(w) ||
+        (w->stopping && !oribi__retiring(w)))
+        return false; /* a worker that retires passes the connection on */
+    if (w->request_limit && w->request_count + 1 >= w->request_limit)
+        return false;
+    return max == 0 || exchange->base.conn->request_count < max;
+}
+
+static uint32_t bucket_of(int64_t us)
+{
+    uint32_t bucket = us <= 0 ? 0 : 64 - (uint32_t)__builtin_clzll((uint64_t)us);
+    return bucket < ORIBI_HISTOGRAM_BUCKETS ? bucket : ORIBI_HISTOGRAM_BUCKETS - 1;
+}
+
+static bool is_cut(const struct oribi__exchange *exchange)
+{
+    return exchange->aborted || exchange->base.conn->broken;
+}
+
+void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now_us)
+{
+    bool cut = is_cut(exchange);
+    struct oribi_access_entry entry = {
+        .head = &exchange->base.head,
+        .remote_addr = exchange->req.remote_addr,
+        .status = status,
+        .cut = cut,
+        .body_bytes = cut ? oribi__body_taken(exchange) : exchange->body_sent,
+        .call_us = now_us - exchange->started_us,
+        .total_us = now_us - exchange->base.complete_us,
+        .wall_ms = oribi_clock_wall_ms(),
+    };
+    oribi_access_log_add(exchange->worker->setup.access_log, &entry);
+}
+
+void oribi__exchange_end(struct oribi__exchange *exchange, int status)
+{
+    struct oribi_worker *w = exchange->worker;
+    struct oribi_slot *slot = w->slot;
+    int64_t now_us = oribi_clock_us();
+    int64_t call_us = now_us - exchange->started_us;
+    oribi_reactor_clock(&w->reactor, now_us);
+    w->request_count++;
+    w->call_lengths.average_us += (call_us - w->call_lengths.average_us) / AVERAGE_OVER;
+    oribi__count(&slot->status_class[is_cut(exchange) ? 0 : status / 100], 1);
+    oribi__count(&slot->call_us_sum, (uint64_t)call_us);
+    uint32_t bucket = bucket_of(call_us);
+    atomic_store_explicit(&slot->call_us_histogram[bucket],
+                          atomic_load_explicit(&slot->call_us_histogram[bucket], memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    oribi__clock_end(exchange->thread);
+    exchange->thread->exchange = NULL;
+    if (oribi__shared(w))
+        oribi__threads_publish(w);
+    atomic_store_explicit(&slot->request_count, w->request_count, memory_order_release);
+    if (w->setup.access_log)
+        oribi__log_access(exchange, status, now_us);
+    oribi_buf_deinit(&exchange->held);
+    oribi__framed_free(exchange);
+    oribi__call_took(w, call_us, now_us);
+    if (w->request_limit && w->request_count == w->request_limit && !oribi__retiring(w))
+        oribi_worker_stop(w);
+}

@@ -1,0 +1,91 @@
+/* placement - which worker has a connection: what goes into the hand-off queue and when some is taken out of it. The
+ * rules are told in doc/internals/placement.md. Nothing here allocates memory, because at the hard deadline of a
+ * call it runs in a signal handler. */
+#ifndef ORIBI_WORKER_PLACEMENT_H
+#define ORIBI_WORKER_PLACEMENT_H
+
+#include "oribi/event/conn.h"
+#include "oribi/event/loop.h"
+#include "oribi/worker/handoff.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oribi_worker;
+
+enum {
+    ORIBI_HANDOFF_BUF_BYTES = ORIBI_HANDOFF_BYTES_MAX + 2048,
+    ORIBI__STARVED_LOOK_MS = 1000, /* between two looks whether there are descriptors again */
+};
+
+/* A member of struct oribi_worker; touched with the reactor. */
+struct oribi__placement {
+    struct oribi_handoff queue; /* -1, -1: none */
+    struct oribi_watch watch;   /* of the queue */
+    bool watched;
+    bool ready;          /* messages wait in the queue */
+    bool starved;        /* no descriptors to spare: the queue is left alone */
+    bool queue_full;     /* connections are left that go into the queue as soon as there is room */
+    char *buf;           /* ORIBI_HANDOFF_BUF_BYTES, NULL without a queue */
+    int64_t ready_us;    /* since when messages wait there that we leave to others; 0: none */
+    int64_t balanced_us; /* when our connections were last compared with the others' for the sake of short calls */
+};
+
+/* Siblings that sleep in their event loop; of those with several threads, how many are free there beyond our own
+ * free ones. */
+uint32_t oribi__idle_siblings(const struct oribi_worker *worker);
+
+/* True while another worker serves and will go on to. */
+bool oribi__has_siblings(const struct oribi_worker *worker);
+
+/* oribi__idle_waiter_sleep(): a helper that has no sibling to give to sleeps until one may be idle, for timeout_ms at
+ * most. oribi__idle_waiter_wake(): a worker that becomes idle wakes one such helper; that helper wakes the next when
+ * it needs no sibling. A wake-up that is lost costs the time-out. */
+void oribi__idle_waiter_sleep(struct oribi_worker *worker, int timeout_ms);
+void oribi__idle_waiter_wake(const struct oribi_worker *worker);
+
+/* Puts complete requests into the hand-off queue, the oldest first but for the first `keep`, one for each idle
+ * sibling. Returns how many went. */
+uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
+
+/* True if what is queued behind the next request is better passed on: calls are long on average, or too many
+ * connections are here for short ones too. */
+bool oribi__should_pass(struct oribi_worker *worker);
+
+/* Puts one connection into the hand-off queue. False: it stays. */
+bool oribi__pass_conn(struct oribi_worker *worker, struct oribi_conn *conn);
+
+/* True while the connections or messages that wait for us since ready_us (0: just now) are better left to the sibling
+ * that the kernel has woken for them. */
+bool oribi__leave_to_sleepers(const struct oribi_worker *worker, int64_t ready_us);
+
+/* Passes a connection just accepted on to a sibling that sleeps, when we hold more than our share of them. */
+void oribi__share(struct oribi_worker *worker, struct oribi_conn *conn);
+
+/* Passes a connection just accepted on to a sibling that sleeps and has room for it, when we have none left. True
+ * when it has gone. */
+bool oribi__share_beyond(struct oribi_worker *worker, struct oribi_conn *conn);
+
+/* Takes one request (and connections without one) out of the hand-off queue. Without two descriptors to spare it
+ * leaves the queue to the others, until oribi__look_for_descriptors() finds that there are some again. */
+void oribi__handoff_turn(struct oribi_worker *worker);
+void oribi__look_for_descriptors(struct oribi_worker *worker);
+
+/* While retiring: all connections on which no answer is under way go into the hand-off queue, queued requests in
+ * their order. What cannot travel is answered 503. False: the queue is full, and some are left. */
+bool oribi__pass_all(struct oribi_worker *worker);
+
+/* Waits a moment for room in the hand-off queue, `ms` at most. */
+void oribi__await_room(const struct oribi_worker *worker, int64_t ms);
+
+/* While stopping: idle connections go to the siblings. False when no sibling is there to take them. */
+bool oribi__pass_idle(struct oribi_worker *worker);
+
+void oribi__handoff_watch(struct oribi_worker *worker, bool on);
+
+/* Takes the accept sources (listeners, hand-off queue, wake descriptor) out of the loop while the own thread is in a
+ * long call; and puts them back. */
+void oribi__accept_sources_close(struct oribi_worker *worker);
+void oribi__accept_sources_open(struct oribi_worker *worker);
+
+#endif

@@ -1,0 +1,71 @@
+/* The threads of a worker as its own sources see them; the interface for bindings is oribi/worker/threads.h. */
+#ifndef ORIBI_WORKER_THREADS_PRIVATE_H
+#define ORIBI_WORKER_THREADS_PRIVATE_H
+
+#include "oribi/base/os.h"
+#include "oribi/worker/scoreboard.h"
+#include "oribi/worker/threads.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct oribi__exchange;
+
+/* One thread that makes calls. A worker of one thread has one thread, whose times and line are those of its slot on
+ * the scoreboard. */
+struct oribi_thread {
+    struct oribi_worker *worker;
+    _Atomic pthread_t pthread;        /* written by itself before each call, read by the helper at any time */
+    struct oribi__exchange *exchange; /* being made; of the reactor's owner */
+    _Atomic int64_t *started_us;      /* of the call, 0: none; partners: the helper's look and the deadline's signal */
+    _Atomic int64_t *deadline_us;
+    char *line; /* "GET /path" of the call */
+    /* until when the application has asked for, 0: it has not; written by any of its threads */
+    _Atomic int64_t extended_us;
+    atomic_bool waits;             /* the call waits for its client: no deadline; written by its own thread */
+    bool after;                    /* its request is answered, and the application runs on; of the reactor's owner */
+    int64_t told_us;               /* the deadline that the runtime was told of; of its own thread */
+    int64_t signalled_us;          /* when the helper sent the last signal; of the helper */
+    atomic_bool called;            /* by oribi_thread_wake(), taken back by the thread */
+    const struct oribi_wake *wake; /* ends its sleep; of a worker of one thread: the worker's */
+    struct oribi_thread *next_follower;
+    bool away;                      /* in a call, or not back from its end yet */
+    _Atomic int64_t own_started_us; /* what the pointers point to when there are several */
+    _Atomic int64_t own_deadline_us;
+    char own_line[ORIBI_SLOT_LINE_CAP];
+    struct oribi_wake own_wake;
+};
+
+/* A member of struct oribi_worker. Without the threads of oribi_threads_open() there is one, `single`. */
+struct oribi__thread_set {
+    struct oribi_thread single;
+    struct oribi_thread *list;
+    uint32_t count;
+    uint32_t busy_count;            /* threads that are away; like all that follows of the reactor's owner */
+    struct oribi_thread *leader;    /* sleeps in the loop, without the reactor; NULL: no thread does */
+    struct oribi_thread *followers; /* sleep until they are to lead, the last to come first */
+    int64_t leader_until_ms;        /* when the leader looks again by itself */
+    bool notified;                  /* oribi_worker_wake() was called: the binding has something to do */
+    bool ending;                    /* a call's hard deadline has passed: nothing is begun any more */
+    _Atomic int64_t all_busy_us;    /* since when every thread is in a call, 0: one is free; partner: the helper */
+    pthread_mutex_t lock;           /* the reactor's, between threads; taken before the owner's word */
+};
+
+void oribi__threads_init(struct oribi_worker *worker);
+void oribi__threads_forget(struct oribi_worker *worker); /* in a forked child: closes their descriptors */
+
+/* One thread of several begins a call: what the helper, siblings and supervisor are to see of it. */
+void oribi__thread_begin(struct oribi_thread *thread);
+
+/* What the supervisor sees of several calls: the one whose deadline comes first, else the oldest. */
+void oribi__threads_publish(struct oribi_worker *worker);
+
+/* Threads that are not in a call, the caller's included. */
+static inline uint32_t oribi__threads_free(const struct oribi__thread_set *threads)
+{
+    return threads->count - threads->busy_count;
+}
+
+#endif

@@ -1,0 +1,138 @@
+/* The worker as the sources of this folder see it. It keeps what its loop uses; the other modules keep theirs in member
+ * structs, which their own headers define. ownership.h says who may touch it when. */
+#ifndef ORIBI_WORKER_WORKER_PRIVATE_H
+#define ORIBI_WORKER_WORKER_PRIVATE_H
+
+#include "oribi/base/log.h"
+#include "oribi/base/os.h"
+#include "oribi/config/trust.h"
+#include "oribi/event/reactor.h"
+#include "oribi/worker/worker.h"
+#include "worker/accept.h"
+#include "worker/deadline_private.h"
+#include "worker/helper_private.h"
+#include "worker/own.h"
+#include "worker/placement.h"
+#include "worker/threads_private.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Who may touch the reactor and everything that hangs on it; drawn in doc/internals/placement.md. */
+enum oribi__owner {
+    ORIBI_OWNER_MAIN,    /* the worker's own thread, in the core */
+    ORIBI_OWNER_CALL,    /* nobody: the own thread is inside the application */
+    ORIBI_OWNER_HELPER,  /* the helper, for one bounded step */
+    ORIBI_OWNER_LEAVING, /* the same, and the own thread waits for it */
+};
+
+enum {
+    ORIBI_DRAIN_GRACE_MS = 1000, /* a request already on its way to a kept-alive connection is still answered */
+    ORIBI_ASLEEP_US = 50,        /* a wait that takes longer has slept */
+    ORIBI__TURN_EVERY_US = 1000, /* with requests queued, how long other events may wait */
+    ORIBI__LAST_CALL_MS = 10,    /* between two looks at listeners that end */
+};
+
+struct oribi_worker {
+    struct oribi_reactor reactor;
+    struct oribi_worker_setup setup;
+    const struct oribi_options *options;
+    struct oribi_trust trust;          /* options->trusted_proxies */
+    struct oribi_slot *slot;           /* the caller's, or own_board's */
+    struct oribi_scoreboard own_board; /* one slot, when the caller gave none */
+    int owner_pid;
+    bool abandoned;        /* this is a child that the application forked */
+    int64_t blocks_before; /* of memory, when it was created: what a worker of a supervisor has to itself */
+
+    /* what ends a sleep */
+    struct oribi_wake wake;
+    struct oribi_watch wake_watch;
+    struct oribi_watch life_watch;
+    bool woken; /* this turn follows a sleep: a wake-up of the kernel's may have been meant for us alone */
+    bool accept_sources_closed; /* the helper took listeners, hand-off queue and wake descriptor out of the loop */
+
+    /* the end */
+    _Atomic uint32_t stop_asked;     /* set by oribi_worker_stop() in a handler or thread, read by the owner */
+    _Atomic uint32_t stop_signalled; /* the same for oribi_worker_stop_signalled() */
+    /* oribi_worker_retire(): nothing is begun any more. Set by the own thread, read by the helper */
+    _Atomic bool retiring;
+    bool stopping;
+    bool orphaned;   /* the supervisor is gone */
+    int64_t stop_ms; /* when stopping began */
+
+    /* what is counted and said */
+    int64_t turned_us; /* time of the last turn */
+    uint64_t request_count;
+    uint64_t request_limit; /* 0: none */
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+    struct oribi_log_limit refuse_log_limit;
+    struct oribi_log_limit app_log_limit;
+    struct oribi_log_limit mended_log_limit; /* what was put right in answers */
+
+    /* descriptors that the application may close (own.c) */
+    bool own_due;            /* a call was made since the last oribi__own_check() … */
+    int64_t own_checked_us;  /* … which was then */
+    atomic_bool own_doubted; /* the helper met a descriptor of ours that is closed; partner: look_after_own() */
+    struct oribi__own own;
+
+    /* who has the reactor */
+    _Atomic uint32_t owner; /* enum oribi__owner; partners: oribi__enter() and oribi__leave(), the helper's steps */
+    struct oribi_helper *helper; /* NULL until a call was long; written by the own thread */
+    bool helper_failed;          /* no thread could be had: do not try again */
+    bool forking;                /* the fork handler took the reactor */
+
+    struct oribi__acceptor acceptor;
+    struct oribi__placement placement;
+    struct oribi__thread_set threads;
+    struct oribi__call_lengths call_lengths;
+    struct oribi__deadlines deadline;
+};
+
+/* This process's worker (worker_life.c), for handlers, which have no argument. */
+extern struct oribi_worker *oribi__own_worker;
+
+/* What the reactor is to call; `worker` is borrowed by it. */
+struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *worker);
+
+/* A turn of the reactor with everything that belongs to it: stopping, accepting, the hand-off queue. */
+void oribi__turn(struct oribi_worker *worker);
+
+/* A turn of the connections alone, by the helper. */
+void oribi__turn_connections(struct oribi_worker *worker);
+
+/* The oldest request that is to be answered, as this thread's call, the reactor left; NULL when there is none, the
+ * reactor kept. */
+struct oribi_req *oribi__take_queued(struct oribi_worker *worker, struct oribi_thread *thread, int64_t now_us);
+
+/* For how long a sleep may last, -1: no bound. */
+int64_t oribi__wait_bound_ms(const struct oribi_worker *worker);
+
+/* True if the worker was told to stop: by oribi_worker_stop(), or by the supervisor's word on the scoreboard, which
+ * stands there before its signal (an application that handles the signal itself keeps it from us). */
+static inline bool oribi__stop_asked(const struct oribi_worker *w)
+{
+    return atomic_load_explicit(&w->stop_asked, memory_order_acquire) ||
+           atomic_load_explicit(&w->slot->stop_soon, memory_order_relaxed) >= ORIBI_STOP_TOLD;
+}
+
+/* True once oribi_worker_retire() was called: what waits goes elsewhere. */
+static inline bool oribi__retiring(const struct oribi_worker *w)
+{
+    return atomic_load_explicit(&w->retiring, memory_order_relaxed);
+}
+
+/* True with several threads. */
+static inline bool oribi__shared(const struct oribi_worker *w)
+{
+    return w->threads.count > 1;
+}
+
+/* Counters of the slot have one writer: a plain load and a release store are enough, and need no locked instruction. */
+static inline void oribi__count(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_release);
+}
+
+#endif
