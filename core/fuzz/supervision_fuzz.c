@@ -61,11 +61,15 @@ int unlink(const char *path)
 
 pid_t oribi_process_reap(pid_t pid, bool wait, int *status)
 {
-    expect(pid == -1 && !wait);
-    pid_t got = dead_pid;
+    expect(pid == dead_pid && !wait);
     dead_pid = 0;
     *status = dead_status;
-    return got;
+    return pid;
+}
+
+pid_t oribi_process_ended(void)
+{
+    return dead_pid;
 }
 
 int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,

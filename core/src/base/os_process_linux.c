@@ -381,6 +381,16 @@ pid_t oribi_process_reap(pid_t pid, bool wait, int *status)
     return got < 0 ? ORIBI_ESYS : got;
 }
 
+pid_t oribi_process_ended(void)
+{
+    siginfo_t info = {0};
+    int code;
+    do
+        code = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
+    while (code < 0 && errno == EINTR);
+    return code < 0 ? ORIBI_ESYS : info.si_pid;
+}
+
 void oribi_process_poll(const int *fds, size_t count, int64_t timeout_ms)
 {
     struct pollfd polled[ORIBI_POLL_MAX];

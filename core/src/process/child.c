@@ -105,8 +105,8 @@ struct oribi_child *oribi_child_enter(struct oribi_mold *mold)
 
 struct oribi_child *oribi_child_enter_managed(struct oribi_supervisor *supervisor, char *error)
 {
-    struct oribi_policy_action spawn = supervisor->spawn;
-    bool dies_with_parent = !supervisor->can_outlive_thread;
+    struct oribi_policy_action spawn = supervisor->manager.spawn;
+    bool dies_with_parent = !supervisor->manager.can_outlive_thread;
     struct oribi__ties ties = supervisor->ties;
     oribi__supervisor_forget(supervisor, -1);
     struct oribi_child *child = oribi__child_new(&ties, spawn.slot, spawn.ticket, spawn.generation);

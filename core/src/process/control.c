@@ -1,5 +1,6 @@
-/* The control socket: a few clients at a time, a line each, an answer each. Commands that take time are answered
- * when they are done. */
+/* The control socket: a few clients at a time, a line each, a reply each. A command that takes time gets its reply when
+ * it is done, and a good one to a reload or an upgrade is deferred until no old worker accepts connections any more.
+ * Reading order: opening, replies, commands, turns; then the client's side. */
 #include "oribi/process/control.h"
 #include "process/supervisor_private.h"
 
@@ -16,7 +17,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 5000, BACKLOG = 16, ANSWER_CAP = 512, READ_BYTES = 4096 };
+enum {
+    PATIENCE_MS = 5000,
+    BACKLOG = 16,
+    ANSWER_CAP = 512,
+    READ_BYTES = 4096,
+    DEFERRED_LOOK_MS = 10,
+    /* A worker in a long call sees only after the call that it is to leave. It accepts nobody before. */
+    DEFERRED_MS_MAX = 1000,
+};
 
 /* --- opening --- */
 
@@ -145,8 +154,8 @@ void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__comm
     answer_those(supervisor, command, true, true, code, text);
 }
 
-void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
-                                 const char *text)
+/* Replies to the clients that asked before the command began; the next one is for the others. */
+static void answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code, const char *text)
 {
     answer_those(supervisor, command, true, false, code, text);
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
@@ -154,10 +163,94 @@ void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi
             supervisor->control.clients[i].later = false;
 }
 
-void oribi__control_answer_later(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
-                                 const char *text)
+/* --- deferred replies --- */
+
+/* A worker that is to drain accepts connections until it has seen so. After an upgrade all workers are old. */
+static bool old_worker_accepts(const struct oribi_supervisor *supervisor)
 {
-    answer_those(supervisor, command, false, true, code, text);
+    bool upgrade = supervisor->control.deferred.command == ORIBI__COMMAND_UPGRADE;
+    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
+        uint32_t state = atomic_load_explicit(&supervisor->ties.board.slots[i].state, memory_order_acquire);
+        enum oribi_worker_record_state record = supervisor->policy.records[i].state;
+        bool old = record == ORIBI_RECORD_STOPPING || (record == ORIBI_RECORD_SERVING && upgrade);
+        if (old && (state == ORIBI_SLOT_IDLE || state == ORIBI_SLOT_BUSY))
+            return true;
+    }
+    return false;
+}
+
+static void answer_deferred(struct oribi_supervisor *supervisor)
+{
+    struct oribi__deferred_reply *deferred = &supervisor->control.deferred;
+    enum oribi__command command = deferred->command;
+    deferred->command = ORIBI__COMMAND_NONE;
+    if (command != ORIBI__COMMAND_NONE)
+        oribi__control_answer(supervisor, command, 0, deferred->text);
+}
+
+/* The client may connect with the reply in hand, and is to find the new code. The workers of a manager accept no
+ * connections of ours, so its replies are not put off. */
+static void defer(struct oribi_supervisor *supervisor, enum oribi__command command, const char *text)
+{
+    struct oribi__deferred_reply *deferred = &supervisor->control.deferred;
+    answer_deferred(supervisor);
+    deferred->command = command;
+    (void)snprintf(deferred->text, sizeof(deferred->text), "%s", text); /* fits */
+    deferred->look_at = oribi_clock_ms();                               /* the first look follows in this turn */
+    deferred->until = deferred->look_at + (supervisor->ties.prefork ? 0 : DEFERRED_MS_MAX);
+}
+
+void oribi__control_deferred_turn(struct oribi_supervisor *supervisor)
+{
+    struct oribi__deferred_reply *deferred = &supervisor->control.deferred;
+    int64_t now_ms = oribi_clock_ms();
+    if (deferred->command == ORIBI__COMMAND_NONE || now_ms < deferred->look_at)
+        return;
+    if (now_ms < deferred->until && old_worker_accepts(supervisor))
+        deferred->look_at = now_ms + DEFERRED_LOOK_MS;
+    else
+        answer_deferred(supervisor);
+}
+
+/* Another reload may have begun already: a client that asked during this one waits for that. */
+void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, const char *text)
+{
+    answer_deferred(supervisor);
+    if (supervisor->policy.next_generation)
+        answer_first(supervisor, ORIBI__COMMAND_RELOAD, code, text);
+    else if (code)
+        oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, code, text);
+    else
+        defer(supervisor, ORIBI__COMMAND_RELOAD, text);
+}
+
+void oribi__control_upgraded(struct oribi_supervisor *supervisor, int code, const char *text)
+{
+    if (code)
+        oribi__control_answer(supervisor, ORIBI__COMMAND_UPGRADE, code, text);
+    else
+        defer(supervisor, ORIBI__COMMAND_UPGRADE, text);
+}
+
+/* The reply is for clients that have asked too soon or too late, not for one that waits for an upgrade under way. */
+void oribi__control_upgrade_refused(struct oribi_supervisor *supervisor, const char *text)
+{
+    answer_those(supervisor, ORIBI__COMMAND_UPGRADE, !supervisor->policy.upgrade_pid, true, 1, text);
+}
+
+void oribi__control_stopping(struct oribi_supervisor *supervisor)
+{
+    if (supervisor->control.deferred.command == ORIBI__COMMAND_RELOAD)
+        answer_deferred(supervisor);
+    oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, 1, "the server stops");
+    if (supervisor->control.deferred.command == ORIBI__COMMAND_NONE)
+        oribi__control_answer(supervisor, ORIBI__COMMAND_UPGRADE, 1, "the server stops");
+}
+
+void oribi__control_stopped(struct oribi_supervisor *supervisor)
+{
+    answer_deferred(supervisor);
+    oribi__control_answer(supervisor, ORIBI__COMMAND_STOP, 0, "stopped");
 }
 
 /* --- commands --- */
@@ -224,7 +317,7 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
         return false;
     }
     if (strcmp(line, "reload") == 0) {
-        oribi__deferred_reply_now(supervisor); /* what is kept for those before is not for this one */
+        answer_deferred(supervisor); /* the deferred reply is for earlier clients, not for this one */
         return set_command(client, ORIBI__COMMAND_RELOAD,
                            supervisor->policy.next_generation || supervisor->policy.rolling, ORIBI_EVENT_RELOAD, event);
     }
@@ -319,7 +412,8 @@ size_t oribi__control_fds(const struct oribi_supervisor *supervisor, int *fds)
 
 int64_t oribi__control_deadline(const struct oribi_supervisor *supervisor)
 {
-    int64_t at = INT64_MAX;
+    const struct oribi__deferred_reply *deferred = &supervisor->control.deferred;
+    int64_t at = deferred->command != ORIBI__COMMAND_NONE ? deferred->look_at : INT64_MAX;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
         const struct oribi__client *client = &supervisor->control.clients[i];
         if (client->fd >= 0 && client->command == ORIBI__COMMAND_NONE && client->until < at)

@@ -29,17 +29,17 @@ void oribi__listening_turn(struct oribi_supervisor *supervisor)
     struct oribi_listeners *listeners = supervisor->ties.listeners;
     int64_t now_ms = oribi_clock_ms();
     uint32_t left = 0;
-    if (!supervisor->listen_look_at || now_ms < supervisor->listen_look_at)
+    if (!supervisor->shutdown.look_at || now_ms < supervisor->shutdown.look_at)
         return;
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
-        if (end_one(item, now_ms < supervisor->listen_held_until))
+        if (end_one(item, now_ms < supervisor->shutdown.held_until))
             oribi_os_close(item->fd);
         else
             listeners->items[left++] = *item;
     }
     listeners->count = left;
-    supervisor->listen_look_at = left ? now_ms + LOOK_MS : 0;
+    supervisor->shutdown.look_at = left ? now_ms + LOOK_MS : 0;
 }
 
 /* The others are closed here. */
@@ -59,7 +59,7 @@ static void keep_own(struct oribi_listeners *listeners)
 void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over)
 {
     struct oribi_listeners *listeners = supervisor->ties.listeners;
-    if (handed_over || supervisor->upgrade_fd >= 0) {
+    if (handed_over || supervisor->upgrade.predecessor_fd >= 0) {
         oribi__close_listeners(supervisor, !handed_over);
         return;
     }
@@ -69,6 +69,6 @@ void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over)
         oribi_os_listen_stop_accepting(listeners->items[i].fd);
     for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
         atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_LAST);
-    supervisor->listen_look_at = oribi_clock_ms();
-    supervisor->listen_held_until = supervisor->listen_look_at + HELD_MS;
+    supervisor->shutdown.look_at = oribi_clock_ms();
+    supervisor->shutdown.held_until = supervisor->shutdown.look_at + HELD_MS;
 } /* the first look follows when the workers have been told, oribi_supervisor_take() */

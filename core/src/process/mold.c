@@ -102,8 +102,8 @@ int oribi_mold_enter(struct oribi_supervisor *supervisor, struct oribi_mold **ou
     struct oribi_mold *mold = oribi_mem_alloc(1, sizeof(*mold));
     pid_t parent = supervisor->pid;
     mold->ties = supervisor->ties;
-    mold->generation = supervisor->next_generation;
-    mold->socket_fd = supervisor->next_mold_fds[1];
+    mold->generation = supervisor->next_mold.generation;
+    mold->socket_fd = supervisor->next_mold.fds[1];
     oribi__supervisor_forget(supervisor, mold->socket_fd);
     int code = settle(mold, parent, error);
     if (code == 0)
@@ -180,7 +180,7 @@ void oribi_mold_ready(struct oribi_mold *mold)
     oribi_os_fill_standard_streams(); /* the application may have closed them */
     oribi_os_trim_memory();           /* loading leaves much behind that the workers would copy bit by bit */
     if (mold->started_by_exec)
-        oribi__tell_generation(&mold->ties, mold->generation);
+        oribi__announce(&mold->ties, mold->generation);
     tell(mold, ORIBI_MESSAGE_MOLD_READY, mold->pid, "", 0);
 }
 

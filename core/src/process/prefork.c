@@ -100,9 +100,9 @@ void oribi_prefork_leave(struct oribi_prefork *prefork, int number)
 
 static const struct oribi_trap *trap_of(const struct oribi_supervisor *supervisor, int number)
 {
-    for (uint32_t i = 0; i < supervisor->prefork.trap_count; i++)
-        if (supervisor->prefork.traps[i].signal == number)
-            return &supervisor->prefork.traps[i];
+    for (uint32_t i = 0; i < supervisor->manager.prefork.trap_count; i++)
+        if (supervisor->manager.prefork.traps[i].signal == number)
+            return &supervisor->manager.prefork.traps[i];
     return NULL;
 }
 
@@ -113,7 +113,7 @@ void oribi__prefork_begin(struct oribi_supervisor *supervisor, const struct orib
     enum { OURS = sizeof(ours) / sizeof(ours[0]) };
     int numbers[OURS + ORIBI_TRAPS_MAX];
     size_t count = 0;
-    supervisor->prefork = *prefork;
+    supervisor->manager.prefork = *prefork;
     for (size_t i = 0; i < OURS; i++)
         if (!(prefork->left & (uint64_t)1 << (ours[i] - 1)))
             numbers[count++] = ours[i];
@@ -131,10 +131,10 @@ static bool ends(int number)
 static bool trapped(struct oribi_supervisor *supervisor, const struct oribi_trap *trap,
                     struct oribi_policy_event *event)
 {
-    supervisor->trapped = trap->signal;
-    supervisor->paused = true;
-    supervisor->ending = ends(trap->signal);
-    if (supervisor->ending)
+    supervisor->manager.trapped = trap->signal;
+    supervisor->manager.paused = true;
+    supervisor->manager.ending = ends(trap->signal);
+    if (supervisor->manager.ending)
         (void)oribi_sd_stopping();
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_PAUSE, .status = trap->send, .bytes = trap->interval_ms};
     return true;
@@ -147,14 +147,14 @@ static bool not_trapped(struct oribi_supervisor *supervisor, int number, struct 
     case SIGHUP: /* also sent when the terminal goes away */
         if (!oribi_process_terminal_gone()) {
             event->type = ORIBI_EVENT_RELOAD;
-            return !supervisor->paused;
+            return !supervisor->manager.paused;
         }
         /* fall through */
     case SIGTERM:
     case SIGQUIT:
     case SIGINT:
         event->type = number == SIGINT ? ORIBI_EVENT_STOP_NOW : ORIBI_EVENT_STOP;
-        supervisor->reraise = supervisor->reraise ? supervisor->reraise : number;
+        supervisor->manager.reraise = supervisor->manager.reraise ? supervisor->manager.reraise : number;
         return true;
     case SIGUSR1:
         event->type = ORIBI_EVENT_REOPEN;
@@ -173,16 +173,16 @@ bool oribi__prefork_signal(struct oribi_supervisor *supervisor, int number, stru
 {
     const struct oribi_trap *trap = trap_of(supervisor, number);
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_TICK};
-    if (ends(number) && (supervisor->policy.stopping || (supervisor->paused && supervisor->ending))) {
+    if (ends(number) && (supervisor->policy.stopping || (supervisor->manager.paused && supervisor->manager.ending))) {
         event->type = ORIBI_EVENT_STOP_NOW; /* the second one */
         return true;
     }
     if (!trap)
         return not_trapped(supervisor, number, event);
-    if (!supervisor->paused)
+    if (!supervisor->manager.paused)
         return trapped(supervisor, trap, event);
-    if (!supervisor->pending || ends(number))
-        supervisor->pending = number; /* for the next start */
+    if (!supervisor->manager.pending || ends(number))
+        supervisor->manager.pending = number; /* for the next start */
     return false;
 }
 
@@ -197,10 +197,10 @@ bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_po
             return oribi__prefork_signal(supervisor, SIGINT, event);
         return true;
     case ORIBI_EVENT_RELOAD:
-        if (!trap_of(supervisor, SIGHUP) && supervisor->paused)
+        if (!trap_of(supervisor, SIGHUP) && supervisor->manager.paused)
             oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, 1, "the program does something else just now");
         if (!trap_of(supervisor, SIGHUP))
-            return !supervisor->paused;
+            return !supervisor->manager.paused;
         oribi__control_answer(supervisor, ORIBI__COMMAND_RELOAD, 0, "the program was told, as by HUP");
         return oribi__prefork_signal(supervisor, SIGHUP, event);
     case ORIBI_EVENT_UPGRADE:
@@ -216,13 +216,13 @@ bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_po
  * start. */
 bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
 {
-    supervisor->resume_asked = false;
-    if (supervisor->pending) {
-        const struct oribi_trap *trap = trap_of(supervisor, supervisor->pending);
-        supervisor->pending = 0;
+    supervisor->manager.resume_asked = false;
+    if (supervisor->manager.pending) {
+        const struct oribi_trap *trap = trap_of(supervisor, supervisor->manager.pending);
+        supervisor->manager.pending = 0;
         return trapped(supervisor, trap, event);
     }
-    supervisor->paused = supervisor->ending = false;
+    supervisor->manager.paused = supervisor->manager.ending = false;
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_RESUME};
     return true;
 }
@@ -231,7 +231,7 @@ bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_pol
 
 void oribi_supervisor_resume(struct oribi_supervisor *supervisor)
 {
-    supervisor->resume_asked = supervisor->paused;
+    supervisor->manager.resume_asked = supervisor->manager.paused;
 }
 
 void oribi_supervisor_configure(struct oribi_supervisor *supervisor)
@@ -256,9 +256,7 @@ uint32_t oribi_supervisor_signal_all(struct oribi_supervisor *supervisor, int nu
     uint32_t count = 0;
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
         const struct oribi_worker_record *record = &supervisor->policy.records[i];
-        /* its number may be another's by now */
-        bool reaped = supervisor->has_dead && supervisor->dead.pid == record->pid;
-        if (!oribi_policy_has_process(&supervisor->policy, i) || reaped || !oribi_process_is_below(record->pid) ||
+        if (!oribi_policy_has_process(&supervisor->policy, i) || !oribi_process_is_below(record->pid) ||
             kill(record->pid, number) < 0)
             continue;
         oribi_policy_told(&supervisor->policy, i, number, oribi_clock_ms());
@@ -269,7 +267,7 @@ uint32_t oribi_supervisor_signal_all(struct oribi_supervisor *supervisor, int nu
 
 void oribi_supervisor_before_fork(struct oribi_supervisor *supervisor)
 {
-    supervisor->can_outlive_thread = !oribi_os_is_main_thread();
+    supervisor->manager.can_outlive_thread = !oribi_os_is_main_thread();
     oribi__children_ours(true);
     oribi_signals_hold();
 }
@@ -280,11 +278,10 @@ void oribi_supervisor_worker_forked(struct oribi_supervisor *supervisor, pid_t p
         (void)oribi_os_fail(); /* keeps the reason's words */
     oribi__children_ours(false);
     oribi_signals_release();
-    supervisor->has_started = true;
-    supervisor->started = (struct oribi_policy_event){.type = ORIBI_EVENT_WORKER_FORKED,
-                                                      .generation = supervisor->spawn.generation,
-                                                      .slot = supervisor->spawn.slot,
-                                                      .ticket = supervisor->spawn.ticket,
-                                                      .pid = pid < 0 ? -1 : pid,
-                                                      .text = pid < 0 ? oribi_os_error_text() : NULL};
+    oribi__follow(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_WORKER_FORKED,
+                                                           .generation = supervisor->manager.spawn.generation,
+                                                           .slot = supervisor->manager.spawn.slot,
+                                                           .ticket = supervisor->manager.spawn.ticket,
+                                                           .pid = pid < 0 ? -1 : pid,
+                                                           .text = pid < 0 ? oribi_os_error_text() : NULL});
 }

@@ -91,12 +91,12 @@ void oribi__log_text(struct oribi_supervisor *supervisor, enum oribi_log_level l
         oribi_log(level, "%s", text);
     }
     if (level == ORIBI_LOG_ERROR)
-        oribi__successor_tell(supervisor, text);
+        oribi__upgrade_tell(supervisor, text);
     /* Whoever waits for us to come up sees why we did not, wherever the log goes. */
-    if (supervisor->daemon_fds[1] >= 0 && level == ORIBI_LOG_ERROR) {
-        (void)oribi_os_write(supervisor->daemon_fds[1], text,
+    if (supervisor->starter.fds[1] >= 0 && level == ORIBI_LOG_ERROR) {
+        (void)oribi_os_write(supervisor->starter.fds[1], text,
                              strnlen(text, DAEMON_TEXT_CAP / 4)); /* nobody may listen any more */
-        (void)oribi_os_write(supervisor->daemon_fds[1], "\n", 1);
+        (void)oribi_os_write(supervisor->starter.fds[1], "\n", 1);
     }
 }
 
@@ -104,12 +104,12 @@ void oribi__log_text(struct oribi_supervisor *supervisor, enum oribi_log_level l
 
 void oribi__release_starter(struct oribi_supervisor *supervisor, int code)
 {
-    if (supervisor->daemon_fds[1] < 0)
+    if (supervisor->starter.fds[1] < 0)
         return;
     const char last[2] = {'\0', (char)code};
-    (void)oribi_os_write(supervisor->daemon_fds[1], last, sizeof(last)); /* it may have been killed meanwhile */
-    oribi_os_close(supervisor->daemon_fds[1]);
-    supervisor->daemon_fds[1] = -1;
+    (void)oribi_os_write(supervisor->starter.fds[1], last, sizeof(last)); /* it may have been killed meanwhile */
+    oribi_os_close(supervisor->starter.fds[1]);
+    supervisor->starter.fds[1] = -1;
 }
 
 static void point_at_null(int fd, int flags)
@@ -138,8 +138,8 @@ void oribi_supervisor_daemon_enter(struct oribi_supervisor *supervisor)
     oribi__children_ours(false);
     supervisor->pid = getpid();
     supervisor->ties.supervisor = supervisor->pid;
-    oribi_os_close(supervisor->daemon_fds[0]);
-    supervisor->daemon_fds[0] = -1;
+    oribi_os_close(supervisor->starter.fds[0]);
+    supervisor->starter.fds[0] = -1;
     oribi_signals_install(oribi__supervisor_signal, supervisor, 1);
     (void)setsid(); /* fails only for a group leader, which a fresh child is not */
     point_at_null(STDIN_FILENO, O_RDONLY);
@@ -158,20 +158,20 @@ void oribi__starter_enter(struct oribi_supervisor *supervisor, pid_t pid)
 {
     oribi_signals_uninstall();
     oribi__children_ours(false);
-    oribi_os_close(supervisor->daemon_fds[1]);
-    supervisor->daemon_fds[1] = -1;
-    supervisor->starter_text = oribi_mem_alloc(1, DAEMON_TEXT_CAP); /* lives as long as the process */
+    oribi_os_close(supervisor->starter.fds[1]);
+    supervisor->starter.fds[1] = -1;
+    supervisor->starter.text = oribi_mem_alloc(1, DAEMON_TEXT_CAP); /* lives as long as the process */
     if (pid < 0) {
         (void)oribi_os_fail();
-        supervisor->starter_len =
-            (size_t)snprintf(supervisor->starter_text, DAEMON_TEXT_CAP, "cannot fork: %s", oribi_os_error_text());
-        supervisor->starter_heard = true;
+        supervisor->starter.len =
+            (size_t)snprintf(supervisor->starter.text, DAEMON_TEXT_CAP, "cannot fork: %s", oribi_os_error_text());
+        supervisor->starter.heard = true;
     }
 }
 
 void oribi__starter_wait(const struct oribi_supervisor *supervisor, int64_t ms)
 {
-    oribi_process_poll(&supervisor->daemon_fds[0], 1, ms);
+    oribi_process_poll(&supervisor->starter.fds[0], 1, ms);
 }
 
 /* Line by line, as other mistakes are told. */
@@ -179,10 +179,10 @@ static void print_told(const struct oribi_supervisor *supervisor, size_t said)
 {
     for (size_t at = 0; at < said;) {
         size_t end = at;
-        while (end < said && supervisor->starter_text[end] != '\n')
+        while (end < said && supervisor->starter.text[end] != '\n')
             end++;
         (void)dprintf(STDERR_FILENO, "%s: %.*s\n", supervisor->ties.program, (int)(end - at),
-                      supervisor->starter_text + at);
+                      supervisor->starter.text + at);
         at = end + 1;
     }
 }
@@ -190,18 +190,18 @@ static void print_told(const struct oribi_supervisor *supervisor, size_t said)
 int oribi__starter_take(struct oribi_supervisor *supervisor)
 {
     ssize_t n = 1;
-    while (n > 0 && !supervisor->starter_heard && supervisor->starter_len < DAEMON_TEXT_CAP) {
-        n = oribi_os_read(supervisor->daemon_fds[0], supervisor->starter_text + supervisor->starter_len,
-                          DAEMON_TEXT_CAP - supervisor->starter_len);
-        supervisor->starter_len += n > 0 ? (size_t)n : 0;
-        supervisor->starter_heard =
-            supervisor->starter_len >= 2 && supervisor->starter_text[supervisor->starter_len - 2] == '\0';
+    while (n > 0 && !supervisor->starter.heard && supervisor->starter.len < DAEMON_TEXT_CAP) {
+        n = oribi_os_read(supervisor->starter.fds[0], supervisor->starter.text + supervisor->starter.len,
+                          DAEMON_TEXT_CAP - supervisor->starter.len);
+        supervisor->starter.len += n > 0 ? (size_t)n : 0;
+        supervisor->starter.heard =
+            supervisor->starter.len >= 2 && supervisor->starter.text[supervisor->starter.len - 2] == '\0';
     }
     if (n == ORIBI_AGAIN)
         return -1;
-    size_t said = strnlen(supervisor->starter_text, supervisor->starter_len);
+    size_t said = strnlen(supervisor->starter.text, supervisor->starter.len);
     print_told(supervisor, said);
-    return said + 1 < supervisor->starter_len ? (unsigned char)supervisor->starter_text[said + 1] : 1;
+    return said + 1 < supervisor->starter.len ? (unsigned char)supervisor->starter.text[said + 1] : 1;
 }
 
 /* --- life --- */
@@ -211,9 +211,10 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
     supervisor->ties.handoff = (struct oribi_handoff){-1, -1};
     supervisor->ties.message_fd = supervisor->ties.life_fd = supervisor->ties.board.fd = supervisor->message_fd =
         supervisor->life_write_fd = -1;
-    supervisor->signal_fds[0] = supervisor->signal_fds[1] = supervisor->daemon_fds[0] = supervisor->daemon_fds[1] = -1;
-    supervisor->next_mold_fds[0] = supervisor->next_mold_fds[1] = supervisor->pid_file.fd = -1;
-    supervisor->upgrade_fd = supervisor->successor_fd = supervisor->control.fd = -1;
+    supervisor->signal_fds[0] = supervisor->signal_fds[1] = supervisor->starter.fds[0] = supervisor->starter.fds[1] =
+        -1;
+    supervisor->next_mold.fds[0] = supervisor->next_mold.fds[1] = supervisor->pid_file.fd = -1;
+    supervisor->upgrade.predecessor_fd = supervisor->upgrade.successor_fd = supervisor->control.fd = -1;
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
         supervisor->molds[i].fd = -1;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
@@ -222,10 +223,11 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
 
 static void close_own(struct oribi_supervisor *supervisor, int keep_fd)
 {
-    const int fds[] = {supervisor->message_fd,       supervisor->life_write_fd,    supervisor->signal_fds[0],
-                       supervisor->signal_fds[1],    supervisor->daemon_fds[0],    supervisor->daemon_fds[1],
-                       supervisor->next_mold_fds[0], supervisor->next_mold_fds[1], supervisor->upgrade_fd,
-                       supervisor->successor_fd};
+    const int fds[] = {
+        supervisor->message_fd,          supervisor->life_write_fd,    supervisor->signal_fds[0],
+        supervisor->signal_fds[1],       supervisor->starter.fds[0],   supervisor->starter.fds[1],
+        supervisor->next_mold.fds[0],    supervisor->next_mold.fds[1], supervisor->upgrade.predecessor_fd,
+        supervisor->upgrade.successor_fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] != keep_fd)
             oribi_os_close(fds[i]);
@@ -240,9 +242,15 @@ static void close_own(struct oribi_supervisor *supervisor, int keep_fd)
 static void let_go(void *owner)
 {
     struct oribi_supervisor *supervisor = owner;
-    int *fds[] = {&supervisor->message_fd,    &supervisor->life_write_fd, &supervisor->signal_fds[0],
-                  &supervisor->signal_fds[1], &supervisor->daemon_fds[0], &supervisor->daemon_fds[1],
-                  &supervisor->upgrade_fd,    &supervisor->successor_fd,  &supervisor->pid_file.fd};
+    int *fds[] = {&supervisor->message_fd,
+                  &supervisor->life_write_fd,
+                  &supervisor->signal_fds[0],
+                  &supervisor->signal_fds[1],
+                  &supervisor->starter.fds[0],
+                  &supervisor->starter.fds[1],
+                  &supervisor->upgrade.predecessor_fd,
+                  &supervisor->upgrade.successor_fd,
+                  &supervisor->pid_file.fd};
     oribi__ties_let_go(&supervisor->ties, true);
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         oribi__close(fds[i]);
@@ -279,7 +287,7 @@ static int open_pipes(struct oribi_supervisor *supervisor)
     supervisor->life_write_fd = fds[1];
     if (pipe_pair(supervisor->signal_fds) < 0)
         return ORIBI_ESYS;
-    if (supervisor->daemonize && pipe_pair(supervisor->daemon_fds) < 0)
+    if (supervisor->daemonize && pipe_pair(supervisor->starter.fds) < 0)
         return ORIBI_ESYS;
     return 0;
 }
@@ -317,7 +325,7 @@ void oribi__supervisor_config(const struct oribi_options *options, uint32_t work
 void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_paths)
 {
     struct oribi_listeners *listeners = supervisor->ties.listeners;
-    for (uint32_t i = 0; supervisor->upgrade_fd >= 0 && i < listeners->count; i++) {
+    for (uint32_t i = 0; supervisor->upgrade.predecessor_fd >= 0 && i < listeners->count; i++) {
         if (listeners->items[i].fresh)
             continue;
         oribi_mem_free(listeners->items[i].path);
@@ -326,27 +334,11 @@ void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_pat
     oribi_listeners_close(listeners, unlink_paths);
 }
 
-/* A successor is in the background already, and tells its predecessor when it serves. */
-static void become_successor(struct oribi_supervisor *supervisor)
-{
-    const char *text = getenv("ORIBI_UPGRADE");
-    char *end = NULL;
-    long fd = text && *text ? strtol(text, &end, 10) : -1;
-    const char *why = getenv("ORIBI_UPGRADE_WHY");
-    supervisor->upgrade_why = why && *why;
-    (void)unsetenv("ORIBI_UPGRADE"); /* fails for names with `=` only */
-    (void)unsetenv("ORIBI_UPGRADE_WHY");
-    if (fd < 0 || fd > INT_MAX || *end || oribi_os_set_cloexec((int)fd, true) < 0)
-        return;
-    supervisor->upgrade_fd = (int)fd;
-    supervisor->daemonize = false;
-}
-
 static int fail(struct oribi_supervisor *supervisor, int code, const char *what, char *error)
 {
     if (what)
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s: %s", what, oribi_os_error_text());
-    oribi__successor_tell(supervisor, error);
+    oribi__upgrade_tell(supervisor, error);
     oribi__close_listeners(supervisor, true);
     close_own(supervisor, -1);
     oribi_os_close(supervisor->ties.message_fd);
@@ -376,7 +368,7 @@ static int open_named(struct oribi_supervisor *supervisor, char *error)
         }
     }
     if (code == 0 && options->control)
-        code = oribi__control_open(supervisor, supervisor->upgrade_fd >= 0, error);
+        code = oribi__control_open(supervisor, supervisor->upgrade.predecessor_fd >= 0, error);
     if (code == 0)
         code = oribi__open_logs(&supervisor->ties, error);
     return code;
@@ -395,9 +387,9 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     supervisor->ties.program = setup->program;
     supervisor->ties.supervisor = supervisor->pid;
     supervisor->ties.prefork = setup->prefork != NULL;
-    supervisor->adopted_from = supervisor->ties.listeners->count;
+    supervisor->announced.adopted_from = supervisor->ties.listeners->count;
     supervisor->watchdog_ms = oribi_sd_watchdog_ms();
-    become_successor(supervisor);
+    oribi__upgrade_inherit(supervisor);
     if (oribi_start_record(&supervisor->start, setup->argv, setup->environ_is_known, options->start_dir) < 0)
         return fail(supervisor, ORIBI_ESYS, "cannot read from /proc how this process was started", error);
     int code = open_named(supervisor, error);
@@ -438,8 +430,7 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     leave_signals(supervisor);
     oribi__children_let_go(NULL, NULL);
     oribi__release_starter(supervisor, 1);
-    oribi__deferred_reply_now(supervisor);
-    oribi__control_answer(supervisor, ORIBI__COMMAND_STOP, 0, "stopped");
+    oribi__control_stopped(supervisor);
     oribi__control_close(supervisor, true);
     oribi__close_listeners(supervisor, true);
     close_own(supervisor, -1);

@@ -35,10 +35,10 @@ void oribi__supervisor_signal(void *self, int number)
 {
     struct oribi_supervisor *supervisor = self;
     char byte = (char)number;
-    if (only_wakes(number) && atomic_exchange(&supervisor->wake_told, true))
+    if (only_wakes(number) && atomic_exchange(&supervisor->wakes_up, true))
         return;
     if (write(supervisor->signal_fds[1], &byte, 1) < 0 && only_wakes(number))
-        atomic_store(&supervisor->wake_told, false); /* full: then there is enough to wake us */
+        atomic_store(&supervisor->wakes_up, false); /* full: then there is enough to wake us */
 }
 
 /* One signal's event. False when it is none of ours to act on. */
@@ -102,7 +102,7 @@ static bool message_event(struct oribi_supervisor *supervisor, struct oribi_mess
     switch (message->kind) {
     case ORIBI_MESSAGE_MOLD_OPTIONS:
     case ORIBI_MESSAGE_MOLD_LISTENER:
-        oribi__generation_announced(supervisor, message, passed);
+        oribi__announced_message(supervisor, message, passed);
         return false;
     case ORIBI_MESSAGE_MOLD_PROMOTED:
         if (!oribi__mold_promoted(supervisor, message, passed))
@@ -120,7 +120,7 @@ static bool message_event(struct oribi_supervisor *supervisor, struct oribi_mess
                                          .ticket = message->ticket,
                                          .text = message->text};
     if (message->kind == ORIBI_MESSAGE_MOLD_READY)
-        oribi__generation_ready(supervisor, event);
+        oribi__announced_ready(supervisor, event);
     return true;
 }
 
@@ -135,7 +135,7 @@ static bool next_signal(struct oribi_supervisor *supervisor)
     struct oribi_policy_event event;
     while (oribi_os_read(supervisor->signal_fds[0], &byte, 1) == 1) {
         if (only_wakes(byte))
-            atomic_store(&supervisor->wake_told, false); /* before anybody looks for what it was about */
+            atomic_store(&supervisor->wakes_up, false); /* before anybody looks for what it was about */
         if (!(supervisor->ties.prefork ? oribi__prefork_signal(supervisor, byte, &event) : signal_event(byte, &event)))
             continue;
         feed(supervisor, &event);
@@ -165,23 +165,21 @@ static bool next_message(struct oribi_supervisor *supervisor)
     return false;
 }
 
-/* A death is told only after all messages: whoever wrote one before it died (the report of a fork comes from the
- * process whose end made the worker ours) must be heard first, so the messages are read once more after waitpid(2)
- * has told us. */
+/* The policy hears of a death after all messages that the process wrote before it died: the report of a fork comes from
+ * the process whose end made the worker ours. So the messages are read once more after the kernel has named the dead
+ * process, and it is reaped when there are none. */
 static bool next_death(struct oribi_supervisor *supervisor)
 {
-    if (supervisor->has_dead) {
-        supervisor->has_dead = false;
-        oribi__mold_socket_close(supervisor, supervisor->dead.pid);
-        feed(supervisor, &supervisor->dead);
-        return true;
-    }
     int status;
-    pid_t pid = oribi_process_reap(-1, false, &status);
+    pid_t pid = oribi_process_ended();
     if (pid <= 0)
         return false;
-    supervisor->has_dead = true;
-    supervisor->dead = (struct oribi_policy_event){.type = ORIBI_EVENT_EXITED, .pid = pid, .status = status};
+    if (next_message(supervisor))
+        return true;
+    if (oribi_process_reap(pid, false, &status) != pid)
+        return false;
+    oribi__mold_socket_close(supervisor, pid);
+    feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_EXITED, .pid = pid, .status = status});
     return true;
 }
 
@@ -195,9 +193,9 @@ static bool may_be_measured(struct oribi_supervisor *supervisor, uint32_t i)
     if (record->state != ORIBI_RECORD_SERVING || record->retire ||
         (supervisor->ties.prefork && state == ORIBI_SLOT_STARTING))
         return false;
-    if (state == ORIBI_SLOT_BUSY && supervisor->passed_over[i]++ < PASSED_OVER_MAX)
+    if (state == ORIBI_SLOT_BUSY && supervisor->measure.passed_over[i]++ < PASSED_OVER_MAX)
         return false;
-    supervisor->passed_over[i] = 0;
+    supervisor->measure.passed_over[i] = 0;
     return true;
 }
 
@@ -208,17 +206,17 @@ static bool next_measure(struct oribi_supervisor *supervisor)
     int64_t now_ms = oribi_clock_ms();
     if (!policy->config.memory_max || policy->stopping)
         return false;
-    if (now_ms - supervisor->measured_at >= MEASURE_MS) {
-        supervisor->measured_at = now_ms;
-        supervisor->measure_left = oribi_policy_serving(policy) / MEASURE_ROUNDS + 1;
-        supervisor->measure_looks = policy->slot_count;
+    if (now_ms - supervisor->measure.at >= MEASURE_MS) {
+        supervisor->measure.at = now_ms;
+        supervisor->measure.left = oribi_policy_serving(policy) / MEASURE_ROUNDS + 1;
+        supervisor->measure.looks = policy->slot_count;
     }
-    while (supervisor->measure_left > 0 && supervisor->measure_looks > 0) {
-        uint32_t i = supervisor->measure_next++ % policy->slot_count;
-        supervisor->measure_looks--;
+    while (supervisor->measure.left > 0 && supervisor->measure.looks > 0) {
+        uint32_t i = supervisor->measure.next++ % policy->slot_count;
+        supervisor->measure.looks--;
         if (!may_be_measured(supervisor, i))
             continue;
-        supervisor->measure_left--;
+        supervisor->measure.left--;
         feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_MEASURED,
                                                       .slot = i,
                                                       .ticket = policy->records[i].ticket,
@@ -228,22 +226,28 @@ static bool next_measure(struct oribi_supervisor *supervisor)
     return false;
 }
 
+/* A manager is its own mold, which is ready as soon as it is started. */
+static bool next_own(struct oribi_supervisor *supervisor)
+{
+    struct oribi_policy_event event;
+    if (!oribi__events_pop(&supervisor->events, &event))
+        return false;
+    feed(supervisor, &event);
+    if (event.type == ORIBI_EVENT_MOLD_STARTED && event.pid == supervisor->pid)
+        oribi__follow(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_READY, .pid = event.pid});
+    return true;
+}
+
 static bool next_event(struct oribi_supervisor *supervisor)
 {
     struct oribi_policy_event event;
-    if (supervisor->has_started) {
-        event = supervisor->started;
-        /* loaded as it is */
-        supervisor->has_started = event.type == ORIBI_EVENT_MOLD_STARTED && event.pid == supervisor->pid;
-        supervisor->started.type = ORIBI_EVENT_MOLD_READY;
-        feed(supervisor, &event);
+    if (next_own(supervisor))
         return true;
-    }
-    if (supervisor->trapped)
+    if (supervisor->manager.trapped)
         return false; /* the language hears of it before anything else happens */
     if (next_message(supervisor) || next_signal(supervisor) || next_death(supervisor))
         return true;
-    if (oribi__successor_ready(supervisor)) {
+    if (oribi__upgrade_ready(supervisor)) {
         feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_UPGRADE_READY});
         return true;
     }
@@ -252,7 +256,7 @@ static bool next_event(struct oribi_supervisor *supervisor)
             feed(supervisor, &event);
         return true;
     }
-    if (supervisor->resume_asked && oribi__prefork_resume(supervisor, &event)) {
+    if (supervisor->manager.resume_asked && oribi__prefork_resume(supervisor, &event)) {
         feed(supervisor, &event);
         return true;
     }
@@ -267,17 +271,6 @@ static void pat_watchdog(struct oribi_supervisor *supervisor)
         return;
     supervisor->watchdog_at = now_ms + supervisor->watchdog_ms;
     (void)oribi_sd_watchdog(); /* a lost one is followed by another in time */
-}
-
-/* A predecessor leaves when all our workers serve: with one of several it would take more away than we bring. */
-static void relieve_predecessor(struct oribi_supervisor *supervisor)
-{
-    if (supervisor->upgrade_fd < 0 || !supervisor->policy.up ||
-        oribi_policy_serving(&supervisor->policy) < supervisor->policy.target)
-        return;
-    (void)oribi_os_write(supervisor->upgrade_fd, "1", 1); /* one that is gone needs no word */
-    oribi_os_close(supervisor->upgrade_fd);
-    supervisor->upgrade_fd = -1;
 }
 
 static bool begin(struct oribi_supervisor *supervisor)
@@ -302,39 +295,58 @@ static bool begin(struct oribi_supervisor *supervisor)
     return false;
 }
 
-/* How an action went that started a process is told before the next one begins: there is room for one such word.
- * What an event has queued is carried out first all the same, since feeding wants an empty queue; none of them
- * starts two. */
+void oribi__follow(struct oribi_supervisor *supervisor, const struct oribi_policy_event *event)
+{
+    bool kept = oribi__events_push(&supervisor->events, event);
+    assert(kept); /* a process that the policy never hears of would be lost */
+    (void)kept;
+}
+
+/* What an event has queued in the policy is carried out first, since feeding wants an empty queue there. Before the
+ * policy takes a further step it hears how the last action went. */
 static bool next_action(struct oribi_supervisor *supervisor, struct oribi_policy_action *action)
 {
-    if (supervisor->has_started && supervisor->policy.queue_len == 0)
+    if (supervisor->events.count > 0 && supervisor->policy.queue_len == 0)
         return false;
     return oribi_policy_next(&supervisor->policy, oribi_clock_ms(), action);
+}
+
+/* Carries out what is to be done now. True when the language has its part in supervisor->action. */
+static bool act(struct oribi_supervisor *supervisor)
+{
+    struct oribi_policy_action action;
+    struct oribi_policy_event event;
+    while (next_action(supervisor, &action)) {
+        if (oribi__carry_out(supervisor, &action, &event))
+            oribi__follow(supervisor, &event);
+        if (supervisor->action.type == ORIBI_SUPERVISOR_NONE)
+            continue;
+        oribi__children_ours(supervisor->action.type == ORIBI_SUPERVISOR_FORK_MOLD);
+        return true;
+    }
+    return false;
 }
 
 const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervisor *supervisor)
 {
     assert(supervisor->pid == getpid());
-    assert(supervisor->next_mold_fds[0] < 0); /* oribi_supervisor_forked() answers ORIBI_SUPERVISOR_FORK_MOLD */
+    assert(supervisor->next_mold.fds[0] < 0); /* oribi_supervisor_forked() answers ORIBI_SUPERVISOR_FORK_MOLD */
     supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_NONE};
     if (!supervisor->begun && begin(supervisor))
         return &supervisor->action;
     do {
-        struct oribi_policy_action action;
-        while (next_action(supervisor, &action))
-            if (oribi__carry_out(supervisor, &action)) {
-                oribi__children_ours(supervisor->action.type == ORIBI_SUPERVISOR_FORK_MOLD);
-                return &supervisor->action;
-            }
+        if (act(supervisor))
+            return &supervisor->action;
     } while (next_event(supervisor));
-    relieve_predecessor(supervisor);
+    oribi__upgrade_relieve(supervisor);
     oribi__listening_turn(supervisor);
-    oribi__deferred_reply_turn(supervisor);
+    oribi__control_deferred_turn(supervisor);
     pat_watchdog(supervisor);
     oribi_log_flush();
-    supervisor->action = (struct oribi_supervisor_action){
-        .type = supervisor->trapped ? ORIBI_SUPERVISOR_TRAPPED : ORIBI_SUPERVISOR_NONE, .signal = supervisor->trapped};
-    supervisor->trapped = 0;
+    if (supervisor->manager.trapped)
+        supervisor->action =
+            (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_TRAPPED, .signal = supervisor->manager.trapped};
+    supervisor->manager.trapped = 0;
     return &supervisor->action;
 }
 
@@ -349,17 +361,15 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     int64_t at = earlier(oribi_policy_deadline(&supervisor->policy, now_ms), oribi__control_deadline(supervisor));
     if (supervisor->watchdog_ms)
         at = earlier(at, supervisor->watchdog_at);
-    if (supervisor->listen_look_at)
-        at = earlier(at, supervisor->listen_look_at);
-    if (supervisor->deferred_look_at)
-        at = earlier(at, supervisor->deferred_look_at);
+    if (supervisor->shutdown.look_at)
+        at = earlier(at, supervisor->shutdown.look_at);
     if (supervisor->policy.config.memory_max && !supervisor->policy.stopping)
-        at = earlier(at, supervisor->measured_at + MEASURE_MS);
+        at = earlier(at, supervisor->measure.at + MEASURE_MS);
     if (ms >= 0)
         at = earlier(at, now_ms + ms);
     if (oribi_log_waits())
         at = earlier(at, now_ms + ORIBI_LOG_RETRY_MS);
-    int fds[ORIBI_POLL_MAX] = {supervisor->signal_fds[0], supervisor->message_fd, supervisor->successor_fd};
+    int fds[ORIBI_POLL_MAX] = {supervisor->signal_fds[0], supervisor->message_fd, supervisor->upgrade.successor_fd};
     size_t count = 3 + oribi__control_fds(supervisor, fds + 3);
     oribi_process_poll(fds, count, at == INT64_MAX ? -1 : at > now_ms ? at - now_ms : 0);
 }
@@ -374,7 +384,8 @@ void oribi_supervisor_forked(struct oribi_supervisor *supervisor, pid_t pid)
     if (pid < 0)
         (void)oribi_os_fail(); /* keeps the reason's words */
     oribi__children_ours(false);
-    oribi__mold_started(supervisor, pid);
+    struct oribi_policy_event event = oribi__mold_started(supervisor, pid);
+    oribi__follow(supervisor, &event);
 }
 
 /* --- title --- */

@@ -1,10 +1,15 @@
 /* What the sources around the supervisor share.
- *   supervisor.c        the turn: events in, actions out        supervisor_actions.c  carrying them out
- *   start.c  create, destroy, daemon, logs
- *   generation.c  starting molds and successors, and what a new generation tells about itself
+ *   supervisor.c           the turn: events in, actions out; waiting
+ *   supervisor_actions.c   carries actions out, and says which event follows
+ *   events.c               the supervisor's own events
+ *   generation.c           starts molds
+ *   announced.c            what a new generation says of itself
+ *   upgrade.c              the successor
+ *   control.c, status.c    the control socket with all its replies; what it shows
  *   listener_shutdown.c    the end of the listeners at the server's end
- *   control.c     the control socket        status.c  what it shows
- *   mold.c, child.c   the other processes      fork_handlers.c  what those that the application forks must not keep
+ *   start.c                create, destroy, daemon, logs
+ *   mold.c, child.c        the other processes
+ *   fork_handlers.c        what children that the application forks must not keep
  * A process keeps struct oribi__ties when it is forked from supervisor to mold to worker. */
 #ifndef ORIBI_PROCESS_SUPERVISOR_PRIVATE_H
 #define ORIBI_PROCESS_SUPERVISOR_PRIVATE_H
@@ -13,7 +18,10 @@
 #include "oribi/base/os.h"
 #include "oribi/worker/access_log.h"
 #include "oribi/worker/handoff.h"
+#include "process/announced.h"
+#include "process/events.h"
 #include "process/supervisor.h"
+#include "process/upgrade.h"
 #include "oribi/process/message.h"
 #include "oribi/process/pid_file.h"
 #include "oribi/base/os_process.h"
@@ -59,11 +67,20 @@ struct oribi__client {
     char line[ORIBI__COMMAND_CAP];
 };
 
+/* A good reply to a reload or an upgrade that is done, while old workers still accept connections. */
+struct oribi__deferred_reply {
+    enum oribi__command command; /* RELOAD, UPGRADE; NONE: no reply is deferred */
+    int64_t look_at;             /* when to look at the old workers again */
+    int64_t until;               /* then the reply is sent whatever they do */
+    char text[160];
+};
+
 struct oribi__control {
     int fd;          /* listens; -1: none */
     uint64_t device; /* of its file, so that a successor's under the same name stays */
     uint64_t inode;
     struct oribi__client clients[ORIBI__CLIENTS_MAX];
+    struct oribi__deferred_reply deferred; /* control.c's alone */
 };
 
 /* Of workers that are gone; those that live have theirs in the scoreboard. */
@@ -78,75 +95,75 @@ struct oribi__totals {
     uint64_t lost;    /* … that came from a sibling without their descriptors */
 };
 
+/* A mold that is being started: from the action to oribi__mold_started(). */
+struct oribi__next_mold {
+    int fds[2]; /* its command socket, our end first; -1: none is being started */
+    uint32_t generation;
+};
+
+/* --daemonize: the process that was started waits for the daemon, which serves. */
+struct oribi__starter {
+    int fds[2]; /* from the daemon to the starter */
+    char *text; /* in the starter: what has come so far … */
+    size_t len;
+    bool heard; /* … and that was all */
+};
+
+/* memory_max: a part of the workers is measured at a time. */
+struct oribi__measure {
+    int64_t at;     /* when the last look began */
+    uint32_t next;  /* index of the record that is looked at next */
+    uint32_t left;  /* workers still to be measured by this look … */
+    uint32_t looks; /* … and records still to be looked at */
+    uint8_t passed_over[ORIBI_SLOTS_MAX];
+};
+
+struct oribi__listener_shutdown {
+    int64_t look_at;    /* while the listeners end; 0: they do not */
+    int64_t held_until; /* until then connections that the kernel holds back are waited for */
+};
+
+/* prefork.h: a manager, whose program owns the loop. */
+struct oribi__manager {
+    struct oribi_prefork prefork;
+    struct oribi_policy_action spawn; /* between ORIBI_SUPERVISOR_FORK_WORKER and oribi_supervisor_worker_forked() */
+    bool can_outlive_thread;          /* the fork is not the main thread's: its end must not stop the worker */
+    bool paused;                      /* a trapped signal has ended the loop … */
+    bool ending;                      /* … and is one that asks a program to end */
+    bool resume_asked;                /* the program begins its loop again */
+    int trapped;                      /* signal that take reports once all actions are carried out; 0: none */
+    int pending;                      /* signal that was trapped while paused; 0: none */
+    int reraise; /* signal that is not trapped, and is raised again when all workers have ended; 0: none */
+};
+
 struct oribi_supervisor {
     struct oribi__ties ties;
     pid_t pid;
     int64_t started_ms;
     struct oribi_start start;
     struct oribi_policy policy;
+    struct oribi__events events; /* the policy hears of them before anything else */
     struct oribi_listeners no_listeners;
     struct oribi__mold_socket molds[ORIBI_MOLDS_MAX];
-    int message_fd;         /* our end of ties.message_fd */
-    int life_write_fd;      /* the last copy goes with us */
-    int signal_fds[2];      /* one byte per signal, 0 to wake */
-    _Atomic bool wake_told; /* a byte that only wakes is in there; set by the handler, taken back by the turn */
-    int daemon_fds[2];      /* from the daemon to the process that waits for it */
-    char *starter_text;     /* in that process: what has come so far … */
-    size_t starter_len;
-    bool starter_heard; /* … and that was all */
+    int message_fd;        /* our end of ties.message_fd */
+    int life_write_fd;     /* the last copy goes with us */
+    int signal_fds[2];     /* one byte per signal, 0 to wake */
+    _Atomic bool wakes_up; /* a byte that only wakes is in there; set by the handler, taken back by the turn */
     struct oribi_pid_file pid_file;
     char *pid_path; /* its name in normal times; NULL: none */
     bool daemonize; /* still to be done */
     bool begun;
+    int64_t watchdog_ms; /* interval in which the service manager expects to hear of us; 0: it does not */
+    int64_t watchdog_at;
+    struct oribi__starter starter;
     struct oribi__control control;
     struct oribi__totals totals;
-    int64_t watchdog_ms; /* 0: nobody watches us */
-    int64_t watchdog_at;
-    int64_t measured_at;
-    uint32_t measure_next;  /* place */
-    uint32_t measure_left;  /* workers still to be measured by this look … */
-    uint32_t measure_looks; /* … and places still to be looked at */
-    uint8_t passed_over[ORIBI_SLOTS_MAX];
-    int64_t listen_look_at;    /* while the listeners end; 0: they do not */
-    int64_t listen_held_until; /* until then connections that the kernel holds back are waited for */
-    int64_t deferred_look_at;  /* while a good answer waits for old workers to be out of the way; 0: none waits */
-    int64_t deferred_until;
-    enum oribi__command deferred_command; /* reload or upgrade */
-    char deferred_text[160];
-    /* between ORIBI_SUPERVISOR_FORK_MOLD and oribi_supervisor_forked() */
-    int next_mold_fds[2];
-    uint32_t next_generation;
-    /* what the next take tells the supervisor */
-    bool has_started;
-    struct oribi_policy_event started;
-    bool has_dead;
-    struct oribi_policy_event dead;
-    /* what a generation that is loading has told so far */
-    int32_t announcing_mold;                    /* pid of its mold */
-    char announced_error[ORIBI_ERROR_TEXT_CAP]; /* why it cannot be the next one, though it is ready; "": it can */
-    bool has_config;
-    struct oribi_policy_config config;
-    uint32_t named_count;
-    char named[ORIBI_LISTENERS_MAX][ORIBI_ADDRESS_TEXT_CAP]; /* specs of its listeners */
-    uint32_t adopted_from;                                   /* from here on listeners are its own */
-    /* upgrade */
-    int upgrade_fd;          /* we are the successor: written to when we serve; -1: we are not */
-    bool upgrade_why;        /* and the predecessor wants to hear why, should we fail */
-    int successor_fd;        /* our successor writes there; -1: there is none */
-    int successor_end;       /* its end until it is started */
-    bool successor_tells;    /* what it writes there is a line about its failure */
-    char successor_why[256]; /* that line; "": none came */
-    size_t successor_why_len;
-    /* prefork.h */
-    struct oribi_prefork prefork;
-    struct oribi_policy_action spawn; /* between ORIBI_SUPERVISOR_FORK_WORKER and oribi_supervisor_worker_forked() */
-    bool can_outlive_thread;          /* the fork is not the main thread's: its end must not stop the worker */
-    bool paused;                      /* a trapped signal has ended the loop … */
-    bool ending;                      /* … and is one that asks a program to end */
-    bool resume_asked;
-    int trapped; /* what take is to say once all actions are carried out */
-    int pending; /* trapped while paused */
-    int reraise; /* a signal that is not trapped ends everything, and then strikes */
+    struct oribi__measure measure;
+    struct oribi__listener_shutdown shutdown;
+    struct oribi__next_mold next_mold;
+    struct oribi__announced announced;
+    struct oribi__upgrade upgrade;
+    struct oribi__manager manager;
     /* what take returned */
     struct oribi_supervisor_action action;
     char reason[256];
@@ -163,12 +180,13 @@ void oribi__close(int *fd); /* leaves -1 */
 /* in such a child; hand-off socket and listeners unless a worker has them */
 void oribi__ties_let_go(struct oribi__ties *ties, bool listeners);
 
-/* supervisor_actions.c. True when the language is to do something, which is in supervisor->action then. */
-bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action);
+/* supervisor.c. An event of the supervisor's own, which the policy hears of next. There is room (events.h). */
+void oribi__follow(struct oribi_supervisor *supervisor, const struct oribi_policy_event *event);
 
-/* The answer to a reload or an upgrade that is done: when no old worker lets anybody in any more, and at once. */
-void oribi__deferred_reply_turn(struct oribi_supervisor *supervisor);
-void oribi__deferred_reply_now(struct oribi_supervisor *supervisor);
+/* supervisor_actions.c. True when an event follows at once, which is in `event`. What only the language can do is in
+ * supervisor->action then, whose type is else left as it was. */
+bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action,
+                      struct oribi_policy_event *event);
 
 /* start.c: logs */
 int oribi__open_logs(struct oribi__ties *ties,
@@ -194,22 +212,16 @@ void oribi__supervisor_config(const struct oribi_options *options, uint32_t work
 /* generation.c, in the supervisor */
 struct oribi__mold_socket *oribi__mold_socket_of(struct oribi_supervisor *supervisor, int32_t pid);
 void oribi__mold_socket_close(struct oribi_supervisor *supervisor, int32_t pid);
-/* true: the language is to fork */
-bool oribi__start_mold(struct oribi_supervisor *supervisor, uint32_t generation, bool fresh);
-void oribi__mold_started(struct oribi_supervisor *supervisor, pid_t pid);
-void oribi__generation_announced(struct oribi_supervisor *supervisor, const struct oribi_message *message,
-                                 int passed); /* takes passed */
-void oribi__generation_ready(struct oribi_supervisor *supervisor,
-                             /* adds what it told; makes a failure of it when we cannot take that over */
-                             struct oribi_policy_event *event);
-void oribi__generation_committed(struct oribi_supervisor *supervisor);
-void oribi__generation_failed(struct oribi_supervisor *supervisor);
+/* True: MOLD_STARTED follows at once, in `event`. False: the language is to fork, and oribi__mold_started() gives the
+ * event after that. */
+bool oribi__start_mold(struct oribi_supervisor *supervisor, uint32_t generation, bool fresh,
+                       struct oribi_policy_event *event);
+/* pid < 0: the system's words for the reason are in oribi_os_error_text(). */
+struct oribi_policy_event oribi__mold_started(struct oribi_supervisor *supervisor, pid_t pid);
 /* takes passed */
 bool oribi__mold_promoted(struct oribi_supervisor *supervisor, const struct oribi_message *message, int passed);
-void oribi__start_successor(struct oribi_supervisor *supervisor);
-bool oribi__successor_ready(struct oribi_supervisor *supervisor);
-void oribi__successor_failed(struct oribi_supervisor *supervisor);
-void oribi__successor_tell(struct oribi_supervisor *supervisor, const char *text); /* in a successor: why it may fail */
+/* ORIBI_LISTEN and its descriptors (room for ORIBI_LISTENERS_MAX), which are counted. */
+size_t oribi__listeners_to_keep(struct oribi_supervisor *supervisor, char *listen, size_t cap, int *keep);
 
 /* prefork.c */
 void oribi__prefork_begin(struct oribi_supervisor *supervisor, const struct oribi_prefork *prefork);
@@ -236,18 +248,23 @@ struct oribi__handed_down {
     pid_t parent;
 };
 int oribi__handed_down_read(struct oribi__handed_down *from, char *error);
-void oribi__tell_generation(struct oribi__ties *ties, uint32_t generation);
+/* In a command that is to become a mold, and ends before: tells the supervisor why. */
+void oribi__mold_start_failed(const char *text);
 
 /* control.c */
 int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error);
 bool oribi__control_turn(struct oribi_supervisor *supervisor, struct oribi_policy_event *event); /* true: feed it */
+/* To every client that waits for this command. */
 void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
                            const char *text);
-/* Only those who asked first; for the others the next one is theirs. Or only those others. */
-void oribi__control_answer_first(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
-                                 const char *text);
-void oribi__control_answer_later(struct oribi_supervisor *supervisor, enum oribi__command command, int code,
-                                 const char *text);
+/* What has ended, for the clients that wait for it; `code` 0: it is done. */
+void oribi__control_reloaded(struct oribi_supervisor *supervisor, int code, const char *text);
+void oribi__control_upgraded(struct oribi_supervisor *supervisor, int code, const char *text);
+void oribi__control_upgrade_refused(struct oribi_supervisor *supervisor, const char *text);
+void oribi__control_stopping(struct oribi_supervisor *supervisor);
+void oribi__control_stopped(struct oribi_supervisor *supervisor);
+/* Sends a deferred reply whose time has come. */
+void oribi__control_deferred_turn(struct oribi_supervisor *supervisor);
 size_t oribi__control_fds(const struct oribi_supervisor *supervisor, int *fds);
 int64_t oribi__control_deadline(const struct oribi_supervisor *supervisor);
 void oribi__control_close(struct oribi_supervisor *supervisor, bool unlink_path);

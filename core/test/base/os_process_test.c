@@ -3,6 +3,8 @@
 
 #include "tap.h"
 
+#include <sched.h>
+
 static const char *find(char **list, const char *name)
 {
     const char *value = value_of(list, name);
@@ -40,6 +42,30 @@ static void test_a_given_command_line_counts(void)
     ok_eq(oribi_process_reap(pid, true, &status), pid);
     ok_eq(status, 3 << 8);
     oribi_start_free(&start);
+}
+
+static void test_a_child_that_has_ended_is_seen_before_it_is_reaped(void)
+{
+    int status = -1;
+    int gate[2];
+    char byte;
+    ok_eq(oribi_process_ended(), ORIBI_ESYS);
+    ok(pipe(gate) == 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(read(gate[0], &byte, 1) == 1 ? 5 : 6);
+    ok_eq(oribi_process_ended(), 0);
+    ok(write(gate[1], "x", 1) == 1);
+    pid_t seen;
+    while ((seen = oribi_process_ended()) == 0)
+        sched_yield();
+    ok_eq(seen, pid);
+    ok_eq(oribi_process_ended(), pid);
+    ok_eq(oribi_process_reap(pid, false, &status), pid);
+    ok_eq(status, 5 << 8);
+    ok_eq(oribi_process_ended(), ORIBI_ESYS);
+    close(gate[0]);
+    close(gate[1]);
 }
 
 static void test_directory_environment_and_descriptors_of_the_new_start(void)
@@ -227,6 +253,7 @@ int main(int argc, char **argv)
     test_the_start_is_what_the_kernel_recorded(argc, argv);
     test_a_given_command_line_counts();
     test_who_is_below_us();
+    test_a_child_that_has_ended_is_seen_before_it_is_reaped();
     test_directory_environment_and_descriptors_of_the_new_start();
     test_a_command_that_is_gone_ends_with_127();
     test_a_start_that_is_stopped_at_once_ends();

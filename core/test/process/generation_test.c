@@ -305,29 +305,29 @@ static void test_a_generation_with_a_listener_too_many_fails(void)
     supervisor.ties.listeners = &listeners;
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
         supervisor.molds[i].fd = -1;
-    listeners.count = supervisor.adopted_from = ORIBI_LISTENERS_MAX - 1;
+    listeners.count = supervisor.announced.adopted_from = ORIBI_LISTENERS_MAX - 1;
     supervisor.policy.next_generation = 2;
     supervisor.policy.config.workers_max = 8;
     struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_OPTIONS, .generation = 2, .pid = 4711};
     struct oribi_policy_event event = {.type = ORIBI_EVENT_MOLD_READY, .pid = 4711};
     oribi_message_set_text(&message, "workers=3\nuser=nobody\n", 22);
-    oribi__generation_announced(&supervisor, &message, -1);
+    oribi__announced_message(&supervisor, &message, -1);
     ok(options.user == NULL); /* the running options are not touched, whatever is told */
     message.kind = ORIBI_MESSAGE_MOLD_LISTENER;
     for (int i = 0; i < 2; i++) {
-        oribi__generation_ready(&supervisor, &event);
+        oribi__announced_ready(&supervisor, &event);
         ok(event.type == ORIBI_EVENT_MOLD_READY && event.config->workers == 3);
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         ok_eq(listen(fd, 1), 0);
         oribi_message_set_text(&message, "tcp://localhost:0", 17);
-        oribi__generation_announced(&supervisor, &message, fd);
+        oribi__announced_message(&supervisor, &message, fd);
     }
-    oribi__generation_ready(&supervisor, &event);
+    oribi__announced_ready(&supervisor, &event);
     ok_eq(event.type, ORIBI_EVENT_MOLD_FAILED);
     is_str(event.text, "more than 64 listening sockets");
-    oribi__generation_failed(&supervisor);
+    oribi__announced_drop(&supervisor);
     ok_eq(listeners.count, ORIBI_LISTENERS_MAX - 1);
-    ok(supervisor.announced_error[0] == '\0' && !supervisor.has_config);
+    ok(supervisor.announced.error[0] == '\0' && !supervisor.announced.has_config);
     oribi_options_deinit(&options);
 }
 

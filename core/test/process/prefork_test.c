@@ -76,8 +76,8 @@ static struct oribi_supervisor *fake(const struct oribi_trap *traps, uint32_t co
     memset(&supervisor, 0, sizeof(supervisor));
     for (size_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
         supervisor.control.clients[i].fd = -1;
-    memcpy(supervisor.prefork.traps, traps, count * sizeof(*traps));
-    supervisor.prefork.trap_count = count;
+    memcpy(supervisor.manager.prefork.traps, traps, count * sizeof(*traps));
+    supervisor.manager.prefork.trap_count = count;
     return &supervisor;
 }
 
@@ -89,13 +89,13 @@ static void test_a_trapped_signal_pauses_and_says_what_the_workers_get(void)
     struct oribi_supervisor *supervisor = fake(usual, 2);
     ok(oribi__prefork_signal(supervisor, SIGTERM, &event));
     ok(event.type == ORIBI_EVENT_PAUSE && event.status == SIGTERM && event.bytes == 500);
-    ok(supervisor->paused && supervisor->ending && supervisor->trapped == SIGTERM);
+    ok(supervisor->manager.paused && supervisor->manager.ending && supervisor->manager.trapped == SIGTERM);
     ok(oribi__prefork_signal(supervisor, SIGTERM, &event));
     ok_eq(event.type, ORIBI_EVENT_STOP_NOW); /* the second one */
     supervisor = fake(usual, 2);
     ok(oribi__prefork_signal(supervisor, SIGUSR2, &event));
     ok(event.type == ORIBI_EVENT_PAUSE && event.status == 0);
-    ok(supervisor->paused && !supervisor->ending);
+    ok(supervisor->manager.paused && !supervisor->manager.ending);
 }
 
 static void test_what_is_trapped_meanwhile_is_what_the_next_start_ends_with(void)
@@ -106,11 +106,11 @@ static void test_what_is_trapped_meanwhile_is_what_the_next_start_ends_with(void
     ok(!oribi__prefork_signal(supervisor, SIGTERM, &event));
     ok(!oribi__prefork_signal(supervisor, SIGUSR2, &event)); /* which is no reason to forget the end */
     oribi_supervisor_resume(supervisor);
-    ok(supervisor->resume_asked);
+    ok(supervisor->manager.resume_asked);
     ok(oribi__prefork_resume(supervisor, &event));
-    ok(event.type == ORIBI_EVENT_PAUSE && supervisor->trapped == SIGTERM && supervisor->ending);
+    ok(event.type == ORIBI_EVENT_PAUSE && supervisor->manager.trapped == SIGTERM && supervisor->manager.ending);
     ok(oribi__prefork_resume(supervisor, &event));
-    ok(event.type == ORIBI_EVENT_RESUME && !supervisor->paused && !supervisor->ending);
+    ok(event.type == ORIBI_EVENT_RESUME && !supervisor->manager.paused && !supervisor->manager.ending);
 }
 
 static void test_what_is_not_trapped(void)
@@ -124,23 +124,24 @@ static void test_what_is_not_trapped(void)
     ok(!oribi__prefork_signal(supervisor, 0, &event)); /* oribi_supervisor_wake() */
     ok(oribi__prefork_signal(supervisor, SIGQUIT, &event) && event.type == ORIBI_EVENT_STOP);
     ok(oribi__prefork_signal(supervisor, SIGINT, &event) && event.type == ORIBI_EVENT_STOP_NOW);
-    ok_eq(supervisor->reraise, SIGQUIT); /* the first one is what ended it */
+    ok_eq(supervisor->manager.reraise, SIGQUIT); /* the first one is what ended it */
 }
 
 static void test_wishes_of_clients_are_signals(void)
 {
     struct oribi_policy_event event = {.type = ORIBI_EVENT_STOP};
     struct oribi_supervisor *supervisor = fake(usual, 2);
-    ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_PAUSE && supervisor->trapped == SIGTERM);
+    ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_PAUSE &&
+       supervisor->manager.trapped == SIGTERM);
     supervisor = fake(usual, 2);
     event.type = ORIBI_EVENT_STOP_NOW;
     ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_STOP_NOW &&
-       supervisor->reraise == SIGINT);
+       supervisor->manager.reraise == SIGINT);
     event.type = ORIBI_EVENT_UPGRADE;
     ok(!oribi__prefork_command(supervisor, &event));
     event.type = ORIBI_EVENT_RELOAD;
     ok(oribi__prefork_command(supervisor, &event) && event.type == ORIBI_EVENT_RELOAD);
-    supervisor->paused = true; /* nobody would load the next generation, and the client hears that */
+    supervisor->manager.paused = true; /* nobody would load the next generation, and the client hears that */
     int fds[2];
     char answer[64] = "";
     ok_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);

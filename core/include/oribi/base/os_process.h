@@ -58,6 +58,9 @@ int oribi_process_check_user(const char *user, const char *group, char *error);
  * child). */
 pid_t oribi_process_reap(pid_t pid, bool wait, int *status);
 
+/* A child that has ended and is still to be reaped: its pid, 0 when there is none, or ORIBI_ESYS (no child). */
+pid_t oribi_process_ended(void);
+
 /* True for a child of this process, or a child's child and so on to a depth that ours have; also where the kernel
  * does not tell (no /proc). */
 bool oribi_process_is_below(pid_t pid);

@@ -1,0 +1,186 @@
+/* Announced configuration. Reading order: the mold's side, then the supervisor's in the order of announced.h. */
+#include "process/announced.h"
+
+#include "process/supervisor_private.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Those of a config file that the supervisor acts on. */
+static const char *const announced_options[] = {
+    "workers",        "boot_timeout",         "shutdown_timeout",
+    "spawn_interval", "err_respawn_interval", "roll_max_unavailable",
+    "call_timeout",   "drain_delay",          "memory_max",
+    "age_max",        "refork_after",
+};
+
+enum { ANNOUNCED_OPTIONS = sizeof(announced_options) / sizeof(announced_options[0]) };
+
+/* --- in the mold --- */
+
+static void tell(struct oribi__ties *ties, struct oribi_message *message, int passed)
+{
+    int code = passed >= 0 ? oribi_message_send_fd(ties->message_fd, message, passed)
+                           : oribi_message_send(ties->message_fd, message, 1);
+    if (code < 0)
+        oribi_log(ORIBI_LOG_WARN, "the supervisor does not listen: %s", oribi_os_error_text());
+}
+
+void oribi__announce(struct oribi__ties *ties, uint32_t generation)
+{
+    struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_OPTIONS, .generation = generation, .pid = getpid()};
+    char text[2048];
+    size_t len = 0;
+    for (size_t i = 0; i < ANNOUNCED_OPTIONS && len < sizeof(text); i++) {
+        char value[128];
+        const struct oribi_option *option = oribi_options_find(announced_options[i]);
+        (void)oribi_options_get(ties->options, option, value, sizeof(value)); /* numbers fit */
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s=%s\n", announced_options[i], value);
+    }
+    oribi_message_set_text(&message, text, len < sizeof(text) ? len : sizeof(text) - 1);
+    tell(ties, &message, -1);
+    message.kind = ORIBI_MESSAGE_MOLD_LISTENER;
+    for (uint32_t i = 0; i < ties->listeners->count; i++) {
+        const struct oribi_listener *item = &ties->listeners->items[i];
+        oribi_message_set_text(&message, item->spec, strlen(item->spec));
+        tell(ties, &message, item->fresh ? item->fd : -1);
+    }
+}
+
+/* --- in the supervisor --- */
+
+/* Listeners that only the generation in question has brought along; it comes to nothing. */
+static void drop_adopted(struct oribi_supervisor *supervisor)
+{
+    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    while (listeners->count > supervisor->announced.adopted_from)
+        oribi_listener_close(&listeners->items[--listeners->count], true);
+}
+
+static void begin(struct oribi_supervisor *supervisor, int32_t pid)
+{
+    if (supervisor->announced.mold == pid)
+        return;
+    oribi__announced_drop(supervisor); /* what an earlier one told is void */
+    supervisor->announced.mold = pid;
+}
+
+void oribi__announced_drop(struct oribi_supervisor *supervisor)
+{
+    drop_adopted(supervisor);
+    supervisor->announced.mold = 0;
+    supervisor->announced.error[0] = '\0';
+    supervisor->announced.has_config = false;
+    supervisor->announced.named_count = 0;
+    supervisor->announced.adopted_from = supervisor->ties.listeners->count;
+}
+
+static bool is_announced(const char *name)
+{
+    for (size_t i = 0; i < ANNOUNCED_OPTIONS; i++)
+        if (strcmp(name, announced_options[i]) == 0)
+            return true;
+    return false;
+}
+
+/* One line "name=value". Other names are not ours to set: their texts are borrowed here. */
+static void set_option(struct oribi_options *options, const char *line, size_t n)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    char pair[256];
+    (void)snprintf(pair, sizeof(pair), "%.*s", (int)n, line); /* our own options are short */
+    char *value = strchr(pair, '=');
+    if (!value)
+        return;
+    *value++ = '\0';
+    if (is_announced(pair) && oribi_options_set(options, pair, value, error) < 0)
+        oribi_log(ORIBI_LOG_WARN, "reload: %s", error);
+}
+
+/* They are numbers all of them, so that this takes no memory: a server without any goes on with the generation it
+ * has. */
+static void keep_options(struct oribi_supervisor *supervisor, const char *text)
+{
+    struct oribi_options options = *supervisor->ties.options;
+    for (const char *line = text; *line;) {
+        size_t n = strcspn(line, "\n");
+        set_option(&options, line, n);
+        line += n + (line[n] == '\n');
+    }
+    oribi__supervisor_config(&options, supervisor->policy.config.workers_max, &supervisor->announced.config);
+    supervisor->announced.config.patient = supervisor->ties.prefork;
+    supervisor->announced.config.no_reopen = supervisor->ties.usr1_foreign;
+    supervisor->announced.has_config = true;
+}
+
+static void keep_listener(struct oribi_supervisor *supervisor, const char *spec, int passed)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    if (supervisor->announced.named_count < ORIBI_LISTENERS_MAX)
+        (void)snprintf(supervisor->announced.named[supervisor->announced.named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s",
+                       ORIBI_ADDRESS_TEXT_CAP - 1, spec);
+    if (passed >= 0 && oribi_listeners_adopt(supervisor->ties.listeners, passed, ORIBI_ORIGIN_OWN, spec, error) < 0)
+        (void)snprintf(supervisor->announced.error, sizeof(supervisor->announced.error), "%s", error);
+}
+
+void oribi__announced_message(struct oribi_supervisor *supervisor, const struct oribi_message *message, int passed)
+{
+    if (!supervisor->policy.next_generation || message->generation != supervisor->policy.next_generation) {
+        oribi_os_close(passed);
+        return; /* the current one's mold was replaced: what is in force stays in force */
+    }
+    begin(supervisor, message->pid);
+    if (message->kind == ORIBI_MESSAGE_MOLD_OPTIONS) {
+        keep_options(supervisor, message->text);
+        oribi_os_close(passed);
+    } else {
+        keep_listener(supervisor, message->text, passed);
+    }
+}
+
+void oribi__announced_ready(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
+{
+    if (supervisor->announced.mold != event->pid)
+        return;
+    if (supervisor->announced.error[0]) {
+        event->type = ORIBI_EVENT_MOLD_FAILED;
+        event->text = supervisor->announced.error;
+        oribi__mold_socket_close(supervisor, event->pid); /* it believes itself to be wanted, and is to leave */
+    } else if (supervisor->announced.has_config) {
+        event->config = &supervisor->announced.config;
+    }
+}
+
+static bool is_named(const struct oribi_supervisor *supervisor, const struct oribi_listener *item)
+{
+    for (uint32_t i = 0; i < supervisor->announced.named_count; i++)
+        if (strcmp(supervisor->announced.named[i], item->spec) == 0)
+            return true;
+    return false;
+}
+
+/* Addresses that the new configuration does not have any more are closed here; workers of the old generation serve
+ * theirs until they go. */
+void oribi__announced_commit(struct oribi_supervisor *supervisor)
+{
+    struct oribi_listeners *listeners = supervisor->ties.listeners;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < listeners->count; i++) {
+        struct oribi_listener *item = &listeners->items[i];
+        if (supervisor->announced.named_count > 0 && !is_named(supervisor, item)) {
+            oribi_log(ORIBI_LOG_INFO, "no longer listening on %s", item->text);
+            oribi_listener_close(item, true);
+            continue;
+        }
+        if (i >= supervisor->announced.adopted_from)
+            oribi_log(ORIBI_LOG_INFO, "listening on %s as well", item->text);
+        listeners->items[kept++] = *item;
+    }
+    listeners->count = kept;
+    supervisor->announced.adopted_from = kept;
+    oribi__announced_drop(supervisor); /* everything told is in force: forget it */
+}

@@ -1,0 +1,169 @@
+/* The two sides of an upgrade. Reading order: the predecessor's side in the order in which it happens, then the
+ * successor's. */
+#include "process/upgrade.h"
+
+#include "process/supervisor_private.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+#include "oribi/config/inherited.h"
+#include "process/mold.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- in the predecessor --- */
+
+static void step_aside(struct oribi_supervisor *supervisor)
+{
+    char path[4096];
+    if (supervisor->pid_file.fd < 0)
+        return;
+    (void)snprintf(path, sizeof(path), "%s.old", supervisor->pid_path); /* a path of the file system fits */
+    if (oribi_pid_file_rename(&supervisor->pid_file, path) < 0)
+        oribi_log(ORIBI_LOG_WARN, "pid_file: cannot be renamed: %s", oribi_os_error_text());
+}
+
+static struct oribi_policy_event started(pid_t pid, const char *text)
+{
+    return (struct oribi_policy_event){.type = ORIBI_EVENT_UPGRADE_STARTED, .pid = pid, .text = text};
+}
+
+struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervisor)
+{
+    char listen[ORIBI_INHERITED_TEXT_CAP + 16];
+    char fd_text[48];
+    int keep[ORIBI_LISTENERS_MAX + 1];
+    int fds[2];
+    pid_t pid = -1;
+    size_t count = oribi__listeners_to_keep(supervisor, listen, sizeof(listen), keep);
+    if (oribi_os_lift_pair(pipe2(fds, O_CLOEXEC | O_NONBLOCK), fds) < 0) {
+        (void)oribi_os_fail();
+        return started(-1, oribi_os_error_text());
+    }
+    (void)snprintf(fd_text, sizeof(fd_text), "ORIBI_UPGRADE=%d", fds[1]); /* fits */
+    char *extra[] = {fd_text,
+                     listen,
+                     (char *)"LISTEN_FDS=",
+                     (char *)"LISTEN_PID=",
+                     (char *)"WATCHDOG_PID=", /* the service manager watches the successor from now on */
+                     (char *)"ORIBI_MOLD=",
+                     (char *)"ORIBI_UPGRADE_WHY=1",
+                     NULL};
+    keep[count++] = fds[1];
+    supervisor->upgrade.why[0] = '\0';
+    supervisor->upgrade.why_len = 0;
+    supervisor->upgrade.failure_follows = false;
+    step_aside(supervisor);
+    oribi__children_ours(true);
+    int code = oribi_start_again(&supervisor->start, extra, keep, count, &pid);
+    oribi__children_ours(false);
+    oribi_os_close(fds[1]);
+    if (code < 0) {
+        oribi_os_close(fds[0]);
+        return started(-1, oribi_os_error_text());
+    }
+    supervisor->upgrade.successor_fd = fds[0];
+    return started(pid, NULL);
+}
+
+/* A byte of the line about the successor's failure. Only the first failure is kept: it has led to the others. */
+static void keep_why(struct oribi_supervisor *supervisor, char byte)
+{
+    if (!byte)
+        supervisor->upgrade.failure_follows = false;
+    else if (supervisor->upgrade.why_len + 1 < sizeof(supervisor->upgrade.why))
+        supervisor->upgrade.why[supervisor->upgrade.why_len++] = byte;
+    supervisor->upgrade.why[supervisor->upgrade.why_len] = '\0';
+}
+
+/* The successor's death closes the pipe as well; waitpid(2) reports it. */
+bool oribi__upgrade_ready(struct oribi_supervisor *supervisor)
+{
+    char byte;
+    if (supervisor->upgrade.successor_fd < 0)
+        return false;
+    ssize_t n;
+    while ((n = oribi_os_read(supervisor->upgrade.successor_fd, &byte, 1)) == 1) {
+        if (supervisor->upgrade.failure_follows)
+            keep_why(supervisor, byte);
+        else if (byte == 'E')
+            supervisor->upgrade.failure_follows = true;
+        else
+            break;
+    }
+    if (n == ORIBI_AGAIN)
+        return false;
+    oribi_os_close(supervisor->upgrade.successor_fd);
+    supervisor->upgrade.successor_fd = -1;
+    return n == 1;
+}
+void oribi__upgrade_failed(struct oribi_supervisor *supervisor)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    (void)oribi__upgrade_ready(supervisor);
+    oribi_os_close(supervisor->upgrade.successor_fd);
+    supervisor->upgrade.successor_fd = -1;
+    if (supervisor->pid_file.fd >= 0 && oribi_pid_file_rename(&supervisor->pid_file, supervisor->pid_path) < 0)
+        oribi_log(ORIBI_LOG_WARN, "pid_file: cannot be renamed back: %s", oribi_os_error_text());
+    if (supervisor->ties.options->control && oribi__control_open(supervisor, true, error) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "%s", error);
+}
+
+/* --- in the successor --- */
+
+/* A successor is in the background already. */
+void oribi__upgrade_inherit(struct oribi_supervisor *supervisor)
+{
+    const char *text = getenv("ORIBI_UPGRADE");
+    char *end = NULL;
+    long fd = text && *text ? strtol(text, &end, 10) : -1;
+    const char *why = getenv("ORIBI_UPGRADE_WHY");
+    supervisor->upgrade.predecessor_asks_why = why && *why;
+    (void)unsetenv("ORIBI_UPGRADE"); /* fails for names with `=` only */
+    (void)unsetenv("ORIBI_UPGRADE_WHY");
+    if (fd < 0 || fd > INT_MAX || *end || oribi_os_set_cloexec((int)fd, true) < 0)
+        return;
+    supervisor->upgrade.predecessor_fd = (int)fd;
+    supervisor->daemonize = false;
+}
+
+/* In one write, so that the predecessor reads the whole line. */
+static void tell_predecessor(int fd, const char *text)
+{
+    char line[sizeof(((struct oribi_supervisor *)0)->upgrade.why) + 2];
+    int n = snprintf(line, sizeof(line), "E%.*s", (int)strcspn(text, "\n"), text); /* cut when longer: a hint */
+    if (n > 0)
+        (void)oribi_os_write(fd, line, (size_t)n < sizeof(line) ? (size_t)n + 1 : sizeof(line)); /* it may be gone */
+}
+
+void oribi__upgrade_tell(struct oribi_supervisor *supervisor, const char *text)
+{
+    if (supervisor->upgrade.predecessor_fd >= 0 && supervisor->upgrade.predecessor_asks_why)
+        tell_predecessor(supervisor->upgrade.predecessor_fd, text);
+}
+
+void oribi__upgrade_relieve(struct oribi_supervisor *supervisor)
+{
+    if (supervisor->upgrade.predecessor_fd < 0 || !supervisor->policy.up ||
+        oribi_policy_serving(&supervisor->policy) < supervisor->policy.target)
+        return;
+    (void)oribi_os_write(supervisor->upgrade.predecessor_fd, "1", 1); /* a predecessor that is gone needs no word */
+    oribi_os_close(supervisor->upgrade.predecessor_fd);
+    supervisor->upgrade.predecessor_fd = -1;
+}
+
+/* The environment tells as long as no supervisor or mold of ours has taken it over. */
+void oribi_start_failed(const char *text)
+{
+    const char *fd = getenv("ORIBI_UPGRADE");
+    const char *why = getenv("ORIBI_UPGRADE_WHY");
+    if (oribi_mold_inherited())
+        oribi__mold_start_failed(text);
+    else if (fd && *fd && why && *why)
+        tell_predecessor((int)strtol(fd, NULL, 10), text);
+}

@@ -1,0 +1,48 @@
+/* An upgrade: a successor is started beside this supervisor on the same listeners, and this one ends when the
+ * successor's workers serve. The successor writes to a pipe whose write end it finds in its environment:
+ *
+ *   ORIBI_UPGRADE      "fd": write "1" there when all workers serve
+ *   ORIBI_UPGRADE_WHY  "1": write "E", a line and a NUL there before failing */
+#ifndef ORIBI_PROCESS_UPGRADE_H
+#define ORIBI_PROCESS_UPGRADE_H
+
+#include "oribi/process/policy.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct oribi_supervisor;
+
+struct oribi__upgrade {
+    /* in a successor */
+    int predecessor_fd;        /* write end of the pipe; -1: no successor, or the predecessor was told */
+    bool predecessor_asks_why; /* a line about a failure is welcome there */
+    /* in a predecessor */
+    int successor_fd;     /* read end of the pipe; -1: no successor is starting */
+    bool failure_follows; /* what comes now is the line about the failure */
+    char why[256];        /* that line; "": none came */
+    size_t why_len;
+};
+
+/* Starts the successor, and gives UPGRADE_STARTED: its pid, or -1 and why not. The pid file is renamed to make room. */
+struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervisor);
+
+/* Reads what the successor has written. True when its workers serve. */
+bool oribi__upgrade_ready(struct oribi_supervisor *supervisor);
+
+/* The successor has failed: reads what it has written before its end, so that `upgrade.why` is complete, and takes pid
+ * file and control socket back. */
+void oribi__upgrade_failed(struct oribi_supervisor *supervisor);
+
+/* In a starting supervisor: finds out whether it is a successor, and clears the environment of that. */
+void oribi__upgrade_inherit(struct oribi_supervisor *supervisor);
+
+/* In a successor, else nothing: tells the predecessor why this start may fail (borrows text). */
+void oribi__upgrade_tell(struct oribi_supervisor *supervisor, const char *text);
+
+/* In a successor, else nothing: tells the predecessor to leave once all workers serve. One of several would take
+ * more capacity away than it brings. */
+void oribi__upgrade_relieve(struct oribi_supervisor *supervisor);
+
+#endif
