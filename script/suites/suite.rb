@@ -12,9 +12,19 @@ end
 # to build/test/NAME.log.
 class Suite
   SECONDS = 540 # for one command on a machine that has nothing else to do
+  SECONDS_TO_END = 10
   TELLING = /^\s*not\ ok|^\s*\#\s+Failed|^\s+\d+\)\ (Failure|Error)|^\w+\#\w+|^Expected|^\s*Actual:|(Error|Exception|Timeout):|
              \(Wstat:|Parse\ errors|Non-zero|:\ error:|runtime\ error|ended\ after/x
   WELL = /^\s*ok\b| = \d+\.\d+ s = [.S]$/ # of TAP and of minitest in detail
+
+  # Waiters of the commands that run, and their suites. An interrupted run ends them: their groups get no signal.
+  RUNNING = {}
+  at_exit do
+    @ending = true
+    RUNNING.dup.each { |waiter, suite| suite.end_group(waiter) }
+  end
+
+  def self.ending? = @ending
 
   attr_reader :name, :tally, :failures
 
@@ -46,6 +56,15 @@ class Suite
 
   def log_path = File.join(LOGS, "#{name}.log")
 
+  # A command gets a moment to end what it has started.
+  def end_group(waiter)
+    Process.kill(:TERM, -waiter.pid)
+    waiter.join(SECONDS_TO_END) or Process.kill(:KILL, -waiter.pid)
+    waiter.join
+  rescue Errno::ESRCH # gone meanwhile
+    nil
+  end
+
   protected
 
   def forget
@@ -72,14 +91,18 @@ class Suite
 
   # The child gets a process group of its own, so that all that it started can be ended when its time is over.
   def spawn_with_deadline(command, log)
+    return if self.class.ending?
+
     pid = spawn(command.env || {}, *command.argv, chdir: command.dir || ROOT, in: File::NULL, out: log, err: log, pgroup: true)
     waiter = Process.detach(pid)
+    RUNNING[waiter] = self
     return waiter.value if waiter.join(@seconds_max)
 
     log.puts "ended after #{@seconds_max} s"
-    Process.kill(:KILL, -pid)
-    waiter.value
+    end_group(waiter)
     nil
+  ensure
+    RUNNING.delete(waiter)
   end
 
   def telling_lines(output)
