@@ -1,7 +1,8 @@
 /* A worker's ties to its supervisor: signals, its place in the scoreboard, what it reports. */
 #include "process/mold.h"
-#include "process/supervisor_private.h"
 #include "process/process_private.h"
+#include "process/signal_table.h"
+#include "process/supervisor_private.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -43,25 +44,31 @@ struct oribi_child {
 static void on_signal(void *self, int number)
 {
     struct oribi_child *child = self;
-    bool stop = number == SIGTERM || number == SIGQUIT;
+    bool job_worker = child->ties.prefork;
+    enum oribi__effect effect = oribi__signal_effect(number, job_worker ? ORIBI__IN_JOB_WORKER : ORIBI__IN_WORKER);
     struct oribi_worker *worker = atomic_load(&child->worker);
-    if (stop && atomic_load(&child->left))
-        return; /* told twice, as by a signal to the whole process group and then by the supervisor */
-    if (child->ties.prefork && (number == SIGINT || (stop && !atomic_load(&child->serving)))) {
+    if (effect == ORIBI__DRAINS && atomic_load(&child->left))
+        return; /* sent twice, as by a signal to the whole process group and then by the supervisor */
+    if (effect == ORIBI__DRAINS && !atomic_load(&child->serving))
+        effect = job_worker ? ORIBI__RAISES : ORIBI__ENDS;
+    switch (effect) {
+    case ORIBI__RAISES:
         oribi_signals_yield(number);
         return;
-    }
-    if (number == SIGINT || (stop && !atomic_load(&child->serving)))
+    case ORIBI__ENDS:
         _exit(0);
-    if (stop) {
+    case ORIBI__DRAINS:
         atomic_store(&child->stop_asked, true);
         if (worker)
             oribi_worker_stop_signalled(worker);
-    } else if (number == SIGUSR1 || number == SIGUSR2) {
-        (void)atomic_fetch_or(&child->asked, number == SIGUSR1 ? REOPEN : MOLD);
+        break;
+    case ORIBI__REOPENS:
+    case ORIBI__MOLDS:
+        (void)atomic_fetch_or(&child->asked, effect == ORIBI__REOPENS ? REOPEN : MOLD);
         if (worker)
             oribi_worker_wake(worker);
-    } else {
+        break;
+    default:
         return;
     }
     oribi_wake_notify(&child->wake);
@@ -120,10 +127,21 @@ struct oribi_child *oribi_child_enter_managed(struct oribi_supervisor *superviso
     return child;
 }
 
+/* A manager's worker handles what its column of the table has, without USR1 where that is the program's own. */
+static void choose_signals(bool usr1_foreign)
+{
+    int numbers[ORIBI__SIGNALS_MAX];
+    size_t count = 0;
+    size_t handled = oribi__signals_handled(ORIBI__IN_JOB_WORKER, numbers);
+    for (size_t i = 0; i < handled; i++)
+        if (numbers[i] != SIGUSR1 || !usr1_foreign)
+            numbers[count++] = numbers[i];
+    oribi_signals_choose(numbers, count);
+}
+
 struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
                                      uint32_t generation)
 {
-    static const int stops[] = {SIGTERM, SIGQUIT, SIGINT, SIGUSR1};
     struct oribi_child *child = oribi_mem_alloc(1, sizeof(*child));
     child->ties = *ties;
     child->pid = getpid();
@@ -132,7 +150,7 @@ struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t in
     child->ticket = ticket;
     child->generation = generation;
     if (ties->prefork)
-        oribi_signals_choose(stops, sizeof(stops) / sizeof(stops[0]) - ties->usr1_foreign);
+        choose_signals(ties->usr1_foreign);
     struct oribi_slot *slot = oribi_child_slot(child);
     atomic_store(&slot->pid, child->pid);
     atomic_store(&slot->generation, child->generation);

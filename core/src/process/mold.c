@@ -1,5 +1,7 @@
 /* The mold: told by its supervisor to fork workers, until its command socket ends. */
 #include "process/mold.h"
+
+#include "process/signal_table.h"
 #include "process/supervisor_private.h"
 
 #include "oribi/base/error.h"
@@ -12,18 +14,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* While the application loads, language code runs and nobody looks at flags: a stop ends the process here.
- * Afterwards the loop sees it. */
+/* While the application loads, language code runs and no loop looks at flags: a stop ends the process here. Afterwards
+ * the loop sees it. */
 static void on_signal(void *self, int number)
 {
     struct oribi_mold *mold = self;
-    if (number == SIGTERM || number == SIGINT || number == SIGQUIT) {
+    switch (oribi__signal_effect(number, ORIBI__IN_MOLD)) {
+    case ORIBI__ENDS:
         if (!atomic_load(&mold->loaded))
             _exit(1);
         atomic_store(&mold->exit_asked, true);
-    } else if (number == SIGUSR1) {
+        break;
+    case ORIBI__REOPENS:
         atomic_store(&mold->reopen_asked, true);
-    } else {
+        break;
+    default:
         return;
     }
     oribi_wake_notify(&mold->wake);

@@ -2,6 +2,7 @@
  * beyond a server's. Reading
  * order: oribi__prefork_signal, oribi__prefork_resume, then the calls. */
 #include "oribi/process/prefork.h"
+#include "process/signal_table.h"
 #include "process/supervisor_private.h"
 #include "config/options_private.h"
 
@@ -106,15 +107,15 @@ static const struct oribi_trap *trap_of(const struct oribi_supervisor *superviso
     return NULL;
 }
 
-/* Ours by default; a program that has a handler of its own keeps it. */
+/* A program that has a handler of its own for a signal keeps it, unless it traps the signal. */
 void oribi__prefork_begin(struct oribi_supervisor *supervisor, const struct oribi_prefork *prefork)
 {
-    static const int ours[] = {SIGTERM, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGTTIN, SIGTTOU};
-    enum { OURS = sizeof(ours) / sizeof(ours[0]) };
-    int numbers[OURS + ORIBI_TRAPS_MAX];
+    int ours[ORIBI__SIGNALS_MAX];
+    int numbers[ORIBI__SIGNALS_MAX + ORIBI_TRAPS_MAX];
+    size_t our_count = oribi__signals_handled(ORIBI__IN_MANAGER, ours);
     size_t count = 0;
     supervisor->manager.prefork = *prefork;
-    for (size_t i = 0; i < OURS; i++)
+    for (size_t i = 0; i < our_count; i++)
         if (!(prefork->left & (uint64_t)1 << (ours[i] - 1)))
             numbers[count++] = ours[i];
     for (uint32_t i = 0; i < prefork->trap_count; i++)
@@ -125,7 +126,8 @@ void oribi__prefork_begin(struct oribi_supervisor *supervisor, const struct orib
 
 static bool ends(int number)
 {
-    return number == SIGTERM || number == SIGQUIT || number == SIGINT;
+    enum oribi__effect effect = oribi__signal_effect(number, ORIBI__IN_MANAGER);
+    return effect == ORIBI__STOPS || effect == ORIBI__STOPS_AT_ONCE;
 }
 
 static bool trapped(struct oribi_supervisor *supervisor, const struct oribi_trap *trap,
@@ -140,33 +142,19 @@ static bool trapped(struct oribi_supervisor *supervisor, const struct oribi_trap
     return true;
 }
 
-/* What is not trapped: an end is brought about in order, and then the signal strikes as it would have without us. */
+/* A signal that is not trapped and asks for an end stops the workers first. It is raised again after that, so that the
+ * program ends as it would have without us. */
 static bool not_trapped(struct oribi_supervisor *supervisor, int number, struct oribi_policy_event *event)
 {
-    switch (number) {
-    case SIGHUP: /* also sent when the terminal goes away */
-        if (!oribi_process_terminal_gone()) {
-            event->type = ORIBI_EVENT_RELOAD;
-            return !supervisor->manager.paused;
-        }
-        /* fall through */
-    case SIGTERM:
-    case SIGQUIT:
-    case SIGINT:
-        event->type = number == SIGINT ? ORIBI_EVENT_STOP_NOW : ORIBI_EVENT_STOP;
-        supervisor->manager.reraise = supervisor->manager.reraise ? supervisor->manager.reraise : number;
-        return true;
-    case SIGUSR1:
-        event->type = ORIBI_EVENT_REOPEN;
-        return true;
-    case SIGTTIN:
-    case SIGTTOU:
-        event->type = ORIBI_EVENT_RESIZE;
-        event->delta = number == SIGTTIN ? 1 : -1;
-        return true;
-    default: /* CHLD: the dead are looked for anyway; 0: oribi_supervisor_wake() */
+    struct oribi__manager *manager = &supervisor->manager;
+    if (!oribi__signal_event(oribi__signal_effect(number, ORIBI__IN_MANAGER), event))
         return false;
-    }
+    if (event->type == ORIBI_EVENT_RELOAD)
+        return !manager->paused;
+    bool stop = event->type == ORIBI_EVENT_STOP || event->type == ORIBI_EVENT_STOP_NOW;
+    if (stop && !manager->reraise)
+        manager->reraise = number;
+    return true;
 }
 
 bool oribi__prefork_signal(struct oribi_supervisor *supervisor, int number, struct oribi_policy_event *event)

@@ -1,6 +1,7 @@
 /* The supervisor's shell: turns what the system reports into events for the decisions (supervisor.c) and carries
  * their actions out (supervisor_actions.c). Reading order: oribi_supervisor_take, next_event, what makes an event of
  * what. Beginning and end are in start.c. */
+#include "process/signal_table.h"
 #include "process/supervisor_private.h"
 
 #include "oribi/base/clock.h"
@@ -21,12 +22,12 @@ enum {
     PASSED_OVER_MAX = 3, /* so many looks in a row leave a worker alone because it is in a call */
 };
 
-/* --- signals --- */
+/* --- signals: signal_table.h has what follows from each --- */
 
-/* Nothing but a reason to look: the dead are looked for anyway, and 0 is oribi_supervisor_wake(). */
+/* Number 0 is oribi_supervisor_wake(). */
 static bool only_wakes(int number)
 {
-    return number == 0 || number == SIGCHLD;
+    return number == 0 || oribi__signal_effect(number, ORIBI__IN_SUPERVISOR) == ORIBI__LOOKS;
 }
 
 /* One byte that only wakes is enough: while nobody reads (a manager that does something else for a day), the others
@@ -39,40 +40,6 @@ void oribi__supervisor_signal(void *self, int number)
         return;
     if (write(supervisor->signal_fds[1], &byte, 1) < 0 && only_wakes(number))
         atomic_store(&supervisor->wakes_up, false); /* full: then there is enough to wake us */
-}
-
-/* One signal's event. False when it is none of ours to act on. */
-static bool signal_event(int number, struct oribi_policy_event *event)
-{
-    *event = (struct oribi_policy_event){.type = ORIBI_EVENT_TICK};
-    switch (number) {
-    case SIGTERM:
-    case SIGQUIT:
-        event->type = ORIBI_EVENT_STOP;
-        return true;
-    case SIGINT:
-        event->type = ORIBI_EVENT_STOP_NOW;
-        return true;
-    case SIGTTIN:
-    case SIGTTOU:
-        event->type = ORIBI_EVENT_RESIZE;
-        event->delta = number == SIGTTIN ? 1 : -1;
-        return true;
-    case SIGUSR1:
-        event->type = ORIBI_EVENT_REOPEN;
-        return true;
-    case SIGUSR2:
-        event->type = ORIBI_EVENT_UPGRADE;
-        return true;
-    case SIGWINCH: /* also sent to whoever runs in a terminal whose window is resized */
-        event->type = ORIBI_EVENT_WINCH;
-        return !oribi_process_has_terminal();
-    case SIGHUP: /* also sent when the terminal goes away */
-        event->type = oribi_process_terminal_gone() ? ORIBI_EVENT_STOP : ORIBI_EVENT_RELOAD;
-        return true;
-    default: /* CHLD: the dead are looked for anyway; 0: oribi_supervisor_wake() */
-        return false;
-    }
 }
 
 /* --- events --- */
@@ -135,8 +102,10 @@ static bool next_signal(struct oribi_supervisor *supervisor)
     struct oribi_policy_event event;
     while (oribi_os_read(supervisor->signal_fds[0], &byte, 1) == 1) {
         if (only_wakes(byte))
-            atomic_store(&supervisor->wakes_up, false); /* before anybody looks for what it was about */
-        if (!(supervisor->ties.prefork ? oribi__prefork_signal(supervisor, byte, &event) : signal_event(byte, &event)))
+            atomic_store(&supervisor->wakes_up, false); /* before the look for what it was about */
+        enum oribi__effect effect = oribi__signal_effect(byte, ORIBI__IN_SUPERVISOR);
+        if (!(supervisor->ties.prefork ? oribi__prefork_signal(supervisor, byte, &event)
+                                       : oribi__signal_event(effect, &event)))
             continue;
         feed(supervisor, &event);
         return true;
