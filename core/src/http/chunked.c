@@ -11,7 +11,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/http/scan.h"
-#include "scan_internal.h"
+#include "http/scan_private.h"
 
 #include <string.h>
 

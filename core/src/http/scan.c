@@ -1,9 +1,9 @@
-/* The scalar level, which is also the specification of the others, and the choice of a level. See scan_internal.h
+/* The scalar level, which is also the specification of the others, and the choice of a level. See scan_private.h
  * for the idea of `lines`. */
 #include "oribi/http/scan.h"
 
 #include "oribi/base/error.h"
-#include "scan_internal.h"
+#include "http/scan_private.h"
 
 #include <string.h>
 

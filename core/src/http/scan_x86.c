@@ -5,7 +5,7 @@
  * the class when the entries have a bit in common. A bit stands for a set of rows (high halves) that allow the same
  * columns (low halves). 0x80-0xff look up as zero. AVX-512 VBMI looks the 128 ASCII entries of oribi__scan_class up
  * directly. */
-#include "scan_internal.h"
+#include "http/scan_private.h"
 
 #if defined(__x86_64__)
 

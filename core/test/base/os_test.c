@@ -1,32 +1,11 @@
-/* The OS layer: codes for errors, descriptors that do not leak, CPU counts. */
+/* The OS layer: codes for errors, descriptors that do not leak, files, processes. */
 #include <stdio.h>
 #include <sys/socket.h>
 
-/* Both ways in which os_linux.c looks at a listener call `between_looks` first: what happens then, the look must not
- * miss. */
-static void (*between_looks)(void);
-
-static FILE *open_table(const char *path, const char *mode)
-{
-    if (between_looks)
-        between_looks();
-    return fopen(path, mode);
-}
-
-static int ask_socket(int fd, int level, int name, void *value, socklen_t *len)
-{
-    if (between_looks)
-        between_looks();
-    return getsockopt(fd, level, name, value, len);
-}
-
 #include "base/os.c"
-#define fopen      open_table
-#define getsockopt ask_socket
 #include "base/os_linux.c"
-#undef fopen
-#undef getsockopt
 
+#include "base/loopback.h"
 #include "child.h"
 #include "tap.h"
 
@@ -45,32 +24,6 @@ static bool is_cloexec(int fd)
 static bool is_nonblocking(int fd)
 {
     return (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0;
-}
-
-static int listen_tcp(struct sockaddr_in *address)
-{
-    socklen_t len = sizeof(*address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    if (bind(fd, (struct sockaddr *)address, len) < 0 || listen(fd, 8) < 0 ||
-        getsockname(fd, (struct sockaddr *)address, &len) < 0)
-        exit(2);
-    return fd;
-}
-
-static int connect_tcp(const struct sockaddr_in *address)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
-        exit(2);
-    return fd;
-}
-
-static void wait_readable(int fd)
-{
-    struct pollfd wanted = {.fd = fd, .events = POLLIN};
-    if (poll(&wanted, 1, 5000) != 1)
-        diag("descriptor %d did not become readable", fd);
 }
 
 static void test_errno_becomes_a_code_with_words(void)
@@ -351,104 +304,6 @@ static void test_peer_credentials_are_those_of_the_other_end(void)
     ok(oribi_os_peer(0, &peer) < 0);
 }
 
-/* Control groups, from files laid out as the kernel does. */
-
-static char root[] = "/tmp/oribi-cgroup-XXXXXX";
-
-static void put_file(const char *path, const char *text)
-{
-    char full[512];
-    snprintf(full, sizeof(full), "%s%s", root, path);
-    for (char *p = full + strlen(root) + 1; *p; p++) {
-        if (*p == '/') {
-            *p = '\0';
-            mkdir(full, 0700);
-            *p = '/';
-        }
-    }
-    FILE *file = fopen(full, "w");
-    fputs(text, file);
-    fclose(file);
-}
-
-static void remove_root(void)
-{
-    pid_t pid = fork();
-    if (pid == 0) {
-        execlp("rm", "rm", "-rf", root, (char *)NULL);
-        _exit(127);
-    }
-    waitpid(pid, NULL, 0);
-}
-
-static void test_cpu_quota_of_version_2(void)
-{
-    put_file("/proc/self/cgroup", "0::/app/web\n");
-    ok_eq(oribi__os_cpu_quota(root), 0);
-    put_file("/sys/fs/cgroup/app/web/cpu.max", "max 100000\n");
-    ok_eq(oribi__os_cpu_quota(root), 0);
-    put_file("/sys/fs/cgroup/app/web/cpu.max", "400000 100000\n");
-    ok_eq(oribi__os_cpu_quota(root), 4);
-    put_file("/sys/fs/cgroup/app/web/cpu.max", "400001 100000\n");
-    ok_eq(oribi__os_cpu_quota(root), 5);
-    put_file("/sys/fs/cgroup/app/web/cpu.max", "10000 100000\n");
-    ok_eq(oribi__os_cpu_quota(root), 1);
-    put_file("/sys/fs/cgroup/app/web/cpu.max", "800000 100000\n");
-    put_file("/sys/fs/cgroup/app/cpu.max", "250000 100000\n"); /* the group above allows less */
-    ok_eq(oribi__os_cpu_quota(root), 3);
-    put_file("/sys/fs/cgroup/cpu.max", "200000 100000\n");
-    ok_eq(oribi__os_cpu_quota(root), 2);
-    put_file("/proc/self/cgroup", "0::/not/mounted/here\n"); /* a container sees its group as the root */
-    ok_eq(oribi__os_cpu_quota(root), 2);
-    put_file("/sys/fs/cgroup/cpu.max", "rubbish\n");
-    ok_eq(oribi__os_cpu_quota(root), 0);
-}
-
-static void test_cpu_quota_of_version_1(void)
-{
-    put_file("/proc/self/cgroup", "7:memory:/m\n4:cpu,cpuacct:/app\n3:cpuset:/\n");
-    put_file("/sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_quota_us", "-1\n");
-    put_file("/sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_period_us", "100000\n");
-    ok_eq(oribi__os_cpu_quota(root), 0);
-    put_file("/sys/fs/cgroup/cpu,cpuacct/app/cpu.cfs_quota_us", "150000\n");
-    ok_eq(oribi__os_cpu_quota(root), 2);
-    put_file("/proc/self/cgroup", "4:cpuacct,cpu:/app\n");
-    put_file("/sys/fs/cgroup/cpu/app/cpu.cfs_quota_us", "300000\n");
-    put_file("/sys/fs/cgroup/cpu/app/cpu.cfs_period_us", "100000\n");
-    ok_eq(oribi__os_cpu_quota(root), 3);
-    put_file("/proc/self/cgroup", "4:cpuset:/app\nnonsense\n");
-    ok_eq(oribi__os_cpu_quota(root), 0);
-}
-
-static int count_cpus_on_one(void *data)
-{
-    cpu_set_t set;
-    (void)data;
-    if (sched_getaffinity(0, sizeof(set), &set) < 0)
-        return 100;
-    int first = 0;
-    while (!CPU_ISSET(first, &set))
-        first++;
-    CPU_ZERO(&set);
-    CPU_SET(first, &set);
-    if (sched_setaffinity(0, sizeof(set), &set) < 0)
-        return 101;
-    return (int)oribi_os_cpu_count();
-}
-
-static void test_affinity_counts(void)
-{
-    ok(oribi_os_cpu_count() >= 1);
-    ok_eq(child_code(count_cpus_on_one, NULL), 1);
-}
-
-static void test_backlog_is_what_the_kernel_says(void)
-{
-    char line[32];
-    ok_eq(oribi_os_read_line("/proc/sys/net/core/somaxconn", line, sizeof(line)), 0);
-    ok_eq(oribi_os_backlog_max(), strtol(line, NULL, 10));
-}
-
 /* Processes */
 
 /* A grandchild whose parent ends must come to us. */
@@ -543,128 +398,6 @@ static int raise_descriptors(void *data)
 static void test_descriptors_are_raised_up_to_the_hard_limit_and_never_lowered(void)
 {
     ok_eq(child_code(raise_descriptors, NULL), 0);
-}
-
-/* --- the end of a listening socket --- */
-
-/* A connection attempt that nobody has answered yet: its descriptor, non-blocking. */
-static int begin_to_connect(const struct sockaddr_in *address)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno != EINPROGRESS)
-        diag("an attempt was answered at once");
-    return fd;
-}
-
-static int error_of(int fd)
-{
-    int error = 0;
-    socklen_t len = sizeof(error);
-    struct pollfd wanted = {.fd = fd, .events = POLLOUT};
-    if (poll(&wanted, 1, 5000) != 1 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
-        return -1;
-    return error;
-}
-
-static void test_a_hushed_tcp_listener_keeps_whoever_has_connected(void)
-{
-    struct sockaddr_in address;
-    int fd = listen_tcp(&address);
-    int taken;
-    ok(!oribi_os_listen_awaits(fd, true));
-    int before = connect_tcp(&address);
-    wait_readable(fd);
-    ok(oribi_os_listen_awaits(fd, false));
-    oribi_os_listen_stop_accepting(fd);
-    int late = begin_to_connect(&address);
-    ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);
-    ok(!oribi_os_listen_awaits(fd, true)); /* the late one was not even begun */
-    oribi_os_listen_end(fd);
-    ok_eq(error_of(late), ECONNREFUSED); /* when the kernel says hello once more, a second after the first time */
-    ok(oribi_os_accept(fd, &taken, NULL, NULL) < 0);
-    ok_eq(oribi_os_write(before, "x", 1), 1);
-    oribi_os_close(before);
-    oribi_os_close(late);
-    oribi_os_close(taken);
-    oribi_os_close(fd);
-}
-
-static void test_connections_that_the_kernel_holds_back_are_seen(void)
-{
-    struct sockaddr_in address;
-    int fd = listen_tcp(&address);
-    int taken;
-    ok_eq(oribi_os_defer_accept(fd, 1), 0);
-    int client = connect_tcp(&address);
-    ok(!oribi_os_listen_awaits(fd, false));
-    ok(oribi_os_listen_awaits(fd, true));
-    oribi_os_listen_stop_accepting(fd);
-    ok_eq(oribi_os_write(client, "x", 1), 1);
-    wait_readable(fd); /* its first byte brings it in, hushed or not */
-    ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);
-    ok(!oribi_os_listen_awaits(fd, true));
-    oribi_os_close(client);
-    oribi_os_close(taken);
-    oribi_os_close(fd);
-}
-
-static struct {
-    int listen_fd;
-    int client_fd;
-    int looks_before; /* so many looks find the connection held back, during the next one it asks */
-} moment;
-
-static void ask_at_the_moment(void)
-{
-    if (moment.looks_before-- == 0 && oribi_os_write(moment.client_fd, "x", 1) == 1)
-        wait_readable(moment.listen_fd);
-}
-
-/* A connection leaves the table of those held back when it joins the queue. Between two looks it must not be in
- * neither. */
-static void test_a_connection_that_asks_between_two_looks_is_seen(void)
-{
-    struct sockaddr_in address;
-    int fd = listen_tcp(&address);
-    int taken;
-    ok_eq(oribi_os_defer_accept(fd, 1), 0);
-    for (int looks = 0; looks < 2; looks++) {
-        int client = connect_tcp(&address);
-        moment.listen_fd = fd;
-        moment.client_fd = client;
-        moment.looks_before = looks;
-        between_looks = ask_at_the_moment;
-        ok_named(oribi_os_listen_awaits(fd, true), "seen though it asked before look %d", looks + 1);
-        between_looks = NULL;
-        if (moment.looks_before >= 0) /* the first look was enough */
-            ok_eq(oribi_os_write(client, "x", 1), 1);
-        wait_readable(fd);
-        ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);
-        oribi_os_close(client);
-        oribi_os_close(taken);
-    }
-    oribi_os_close(fd);
-}
-
-static void test_a_hushed_unix_listener_refuses_and_keeps_its_queue(void)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    (void)snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "oribi-os-test-%d", (int)getpid()); /* no file */
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int before = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int late = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int taken;
-    ok(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 8) == 0);
-    ok_eq(connect(before, (struct sockaddr *)&address, sizeof(address)), 0);
-    oribi_os_listen_stop_accepting(fd);
-    ok(connect(late, (struct sockaddr *)&address, sizeof(address)) < 0 && errno == ECONNREFUSED);
-    oribi_os_listen_end(fd);
-    ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);
-    ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), ORIBI_AGAIN);
-    oribi_os_close(before);
-    oribi_os_close(late);
-    oribi_os_close(taken);
-    oribi_os_close(fd);
 }
 
 static bool is_null_device(int fd)
@@ -832,23 +565,9 @@ int main(void)
     test_many_wakes_count_as_one();
     test_unix_sockets_say_whether_somebody_answers();
     test_peer_credentials_are_those_of_the_other_end();
-    if (!mkdtemp(root))
-        return 2;
-    test_cpu_quota_of_version_2();
-    remove_root();
-    if (mkdir(root, 0700) < 0)
-        return 2;
-    test_cpu_quota_of_version_1();
-    remove_root();
-    test_affinity_counts();
-    test_backlog_is_what_the_kernel_says();
     test_a_subreaper_gets_its_orphans();
     test_a_parents_death_is_signalled();
     test_a_parent_that_is_gone_already_is_told();
-    test_a_hushed_tcp_listener_keeps_whoever_has_connected();
-    test_connections_that_the_kernel_holds_back_are_seen();
-    test_a_connection_that_asks_between_two_looks_is_seen();
-    test_a_hushed_unix_listener_refuses_and_keeps_its_queue();
     test_closed_standard_streams_are_filled();
     test_no_descriptor_of_ours_is_a_standard_stream();
     test_an_accepted_connection_is_no_standard_stream();

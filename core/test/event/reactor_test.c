@@ -3,104 +3,13 @@
 #include "event/reactor.c"
 
 #include "base/clock_ahead.h"
-#include "tap.h"
+#include "event/reactor_lab.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-static struct oribi_reactor r;
-static enum oribi_loop_source source;
-static int64_t bytes_read;
-static int64_t bytes_sent;
-static int closed_count;
-static int refused_status;
-static size_t refused_bytes;
-static int lost_count;
-
-static void on_refused(void *self, struct oribi_conn *c, int status, size_t body_bytes, const char *reason)
-{
-    refused_status = status;
-    refused_bytes = body_bytes;
-}
-
-static void on_closed(void *self, struct oribi_conn *c)
-{
-    closed_count++;
-}
-
-static void on_read(void *self, int64_t bytes)
-{
-    bytes_read += bytes;
-}
-
-static void on_sent(void *self, int64_t bytes)
-{
-    bytes_sent += bytes;
-}
-
-static void on_lost(void *self, struct oribi_conn *c)
-{
-    lost_count++;
-}
-
-static void begin(void)
-{
-    struct oribi_reactor_config config = {
-        .head_timeout_ms = 5000,
-        .body_timeout_ms = 5000,
-        .idle_timeout_ms = 5000,
-        .write_timeout_ms = 5000,
-        .response_memory_max = 1 << 20,
-        .exchange_bytes = sizeof(struct oribi_exchange),
-    };
-    const struct oribi_reactor_hooks hooks = {NULL, on_refused, NULL, on_closed, on_read, on_sent, NULL, on_lost};
-    oribi_limits_init(&config.limits);
-    bytes_read = bytes_sent = 0;
-    closed_count = refused_status = lost_count = 0;
-    refused_bytes = 0;
-    ok_eq(oribi_reactor_init(&r, &config, &hooks, source), 0);
-}
-
-static void end(void)
-{
-    oribi_reactor_deinit(&r);
-}
-
-static struct oribi_conn *open_conn(int *far)
-{
-    int fds[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0)
-        fail("socketpair");
-    struct oribi_conn *c = oribi_conn_open(&r, fds[0], NULL);
-    *far = fds[1];
-    oribi_conn_start(&r, c);
-    return c;
-}
-
-static void turn(void)
-{
-    (void)oribi_reactor_turn(&r, NULL, NULL);
-}
-
-static void send_text(int fd, const char *text)
-{
-    ok_eq(write(fd, text, strlen(text)), (long long)strlen(text));
-}
-
-static size_t read_all(int fd)
-{
-    static char block[65536];
-    size_t total = 0;
-    ssize_t n;
-    while ((n = read(fd, block, sizeof(block))) > 0)
-        total += (size_t)n;
-    return total;
-}
-
-#define REQUEST "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 static void test_an_idle_connection_is_small_and_holds_nothing(void)
 {
@@ -430,110 +339,6 @@ static void test_room_is_made_by_who_has_rested_for_long_enough(void)
     end();
 }
 
-/* --- lingering --- */
-
-/* A connection that was refused, and reads the rest of what its client sends. */
-static struct oribi_conn *lingering(int *far)
-{
-    char answer[512];
-    struct oribi_conn *c = open_conn(far);
-    send_text(*far, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n");
-    turn();
-    ok_eq(refused_status, 400);
-    ok_eq(c->state, ORIBI_CONN_LINGER);
-    ok(read(*far, answer, sizeof(answer)) > 0);
-    ok_eq(read(*far, answer, sizeof(answer)), 0);
-    return c;
-}
-
-/* Sends so many bytes, as fast as they are read; returns how many were taken. */
-static int64_t pour(int far, int64_t bytes)
-{
-    static char block[64 * 1024];
-    int64_t taken = 0;
-    while (taken < bytes && r.conn_count > 0) {
-        int64_t left = bytes - taken;
-        ssize_t n = send(far, block, left < (int64_t)sizeof(block) ? (size_t)left : sizeof(block), MSG_NOSIGNAL);
-        taken += n > 0 ? n : 0;
-        turn();
-    }
-    for (int i = 0; i < 16; i++)
-        turn();
-    return taken;
-}
-
-static void test_lingering_outlives_an_upload_of_megabytes(void)
-{
-    begin();
-    int far;
-    (void)lingering(&far);
-    ok_eq(pour(far, 20 << 20), 20 << 20);
-    ok_eq(r.conn_count, 1);
-    (void)shutdown(far, SHUT_WR);
-    turn();
-    ok_eq(r.conn_count, 0);
-    close(far);
-    end();
-}
-
-static void test_lingering_ends_with_silence(void)
-{
-    begin();
-    int far;
-    (void)lingering(&far);
-    for (int i = 0; i < 3; i++) { /* each byte gives it another while */
-        pass_ms(ORIBI_LINGER_SILENCE_MS_MAX - 200);
-        send_text(far, "x");
-        turn();
-        turn();
-        ok_eq(r.conn_count, 1);
-    }
-    pass_ms(ORIBI_LINGER_SILENCE_MS_MAX);
-    turn();
-    turn();
-    ok_eq(r.conn_count, 0);
-    close(far);
-    end();
-}
-
-static void test_lingering_ends_in_time_whatever_comes(void)
-{
-    begin();
-    int far;
-    (void)lingering(&far);
-    int64_t passed = 0;
-    while (passed + 1000 < ORIBI_LINGER_MS_MAX - 500) {
-        pass_ms(1000);
-        passed += 1000;
-        send_text(far, "x");
-        turn();
-        turn();
-    }
-    ok_eq(r.conn_count, 1);
-    pass_ms(ORIBI_LINGER_MS_MAX - passed);
-    send_text(far, "x");
-    turn();
-    turn();
-    ok_eq(r.conn_count, 0);
-    close(far);
-    end();
-}
-
-static void test_lingering_takes_so_many_bytes_and_no_more(void)
-{
-    begin();
-    int far;
-    (void)lingering(&far);
-    ok_eq(pour(far, ORIBI_LINGER_BYTES_MAX), ORIBI_LINGER_BYTES_MAX);
-    ok_eq(r.conn_count, 1);
-    send_text(far, "x");
-    turn();
-    turn();
-    ok_eq(r.conn_count, 0);
-    close(far);
-    end();
-}
-
 /* An event may name a connection that an earlier event of the same turn closed: its memory stays until the turn is
  * over. */
 static void test_closed_twice_in_one_turn_is_closed_once(void)
@@ -618,118 +423,6 @@ static void test_one_fast_reader_does_not_hold_up_the_turn(void)
     ok_eq(c->state, ORIBI_CONN_IDLE);
     close(far);
     close(other);
-    end();
-}
-
-/* Room made for bytes that do not come counts like any other. */
-static void test_room_for_a_body_counts_before_it_is_filled(void)
-{
-    begin();
-    int far;
-    struct oribi_conn *c = open_conn(&far);
-    static char part[ORIBI_SCRATCH_BYTES];
-    memset(part, 'a', sizeof(part));
-    send_text(far, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 131072\r\n\r\n");
-    turn();
-    ok_eq(c->state, ORIBI_CONN_BODY);
-    ok_eq(write(far, part, sizeof(part)), sizeof(part)); /* a whole read, so that another one is tried */
-    turn();
-    ok_eq(c->exchange->body.len, sizeof(part));
-    ok_eq(r.budget.memory_used, c->exchange->body.memory.cap);
-    ok_eq(write(far, part, sizeof(part)), sizeof(part));
-    turn();
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
-    ok(exchange && exchange->body.fd < 0);
-    oribi_conn_finish(&r, c, false);
-    ok_eq(r.budget.memory_used, 0);
-    close(far);
-    end();
-}
-
-/* Stands in for the one of base/os.c: which a body's file is written with, and nothing else here. */
-static int file_writes;
-ssize_t oribi_os_write(int fd, const void *p, size_t n)
-{
-    file_writes++;
-    return write(fd, p, n);
-}
-
-/* Sends a body that goes to a file in pieces of a TCP segment, a turn each; true when all of it is there. */
-static bool spill_body(size_t len, int *writes)
-{
-    int far;
-    char text[100];
-    struct oribi_conn *c = open_conn(&far);
-    file_writes = 0;
-    (void)snprintf(text, sizeof(text), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", len);
-    send_text(far, text);
-    turn();
-    for (size_t at = 0; at < len; at += 1448) {
-        static const char part[1448];
-        size_t n = len - at < sizeof(part) ? len - at : sizeof(part);
-        if (write(far, part, n) != (ssize_t)n)
-            fail("write");
-        turn();
-    }
-    *writes = file_writes;
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
-    bool whole = exchange && exchange->body.fd >= 0 && lseek(exchange->body.fd, 0, SEEK_END) == (off_t)len &&
-                 r.budget.file_used == (int64_t)len && !exchange->body.memory.cap;
-    oribi_conn_finish(&r, c, false);
-    close(far);
-    turn();
-    return whole && r.budget.memory_used == 0 && r.budget.file_used == 0;
-}
-
-static void test_a_slow_body_takes_few_writes(void)
-{
-    int writes;
-    begin();
-    ok(spill_body(1 << 20, &writes));
-    ok_named(writes <= 17, "%d writes for a mebibyte", writes);
-    end();
-}
-
-/* The other half of the memory is for whole bodies. */
-static void test_batches_leave_half_of_the_memory(void)
-{
-    int writes;
-    begin();
-    r.budget.memory_max = 40000;
-    ok(spill_body(1 << 20, &writes));
-    ok(writes > 17);
-    r.budget.memory_used = 20000;
-    int64_t before = r.budget.memory_used;
-    (void)spill_body(1 << 20, &writes);
-    ok_named(writes >= (1 << 20) / 1448, "%d writes without memory", writes);
-    ok_eq(r.budget.memory_used, before);
-    r.budget.memory_used = 0;
-    end();
-}
-
-/* What stands behind a chunked body is kept while its request is called: many connections with much of it are memory
- * like any other. */
-static void test_bytes_behind_a_chunked_body_count(void)
-{
-    enum { BEHIND = 50000 };
-    begin();
-    int far;
-    struct oribi_conn *c = open_conn(&far);
-    static char behind[BEHIND];
-    memset(behind, 'a', sizeof(behind));
-    send_text(far, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
-    turn();
-    ok_eq(c->state, ORIBI_CONN_BODY);
-    struct iovec vec[2] = {{"1\r\nx\r\n0\r\nA: b\r\n\r\n", 17}, {behind, BEHIND}};
-    ok_eq(writev(far, vec, 2), 17 + BEHIND);
-    turn();
-    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
-    ok(exchange && exchange->rest.len == BEHIND && exchange->trailers.count == 1);
-    ok(r.budget.memory_used >= BEHIND + 6);
-    oribi_conn_finish(&r, c, true);
-    close(far);
-    turn();
-    ok_eq(r.budget.memory_used, 0);
     end();
 }
 
@@ -819,9 +512,8 @@ static void test_a_number_that_is_a_file_of_the_applications_is_not_closed(void)
     }
 }
 
-static void run_all(enum oribi_loop_source with)
+static void run_all(void)
 {
-    source = with;
     test_an_idle_connection_is_small_and_holds_nothing();
     test_room_told_during_a_call_is_used_after_it();
     test_bytes_told_during_a_call_are_read_after_it();
@@ -829,10 +521,6 @@ static void run_all(enum oribi_loop_source with)
     test_closing_in_every_place_of_the_run_queue();
     test_one_busy_sender_does_not_hold_up_the_turn();
     test_one_fast_reader_does_not_hold_up_the_turn();
-    test_room_for_a_body_counts_before_it_is_filled();
-    test_bytes_behind_a_chunked_body_count();
-    test_a_slow_body_takes_few_writes();
-    test_batches_leave_half_of_the_memory();
     test_nobody_is_late_before_he_was_heard();
     test_close_idle_takes_the_oldest_and_only_the_idle();
     test_close_idle_looks_for_what_has_come_meanwhile();
@@ -840,18 +528,11 @@ static void run_all(enum oribi_loop_source with)
     test_room_is_made_by_who_has_rested_for_long_enough();
     test_closed_twice_in_one_turn_is_closed_once();
     test_withdrawn_socket_lives_on_with_its_rest();
-    test_lingering_outlives_an_upload_of_megabytes();
-    test_lingering_ends_with_silence();
-    test_lingering_ends_in_time_whatever_comes();
-    test_lingering_takes_so_many_bytes_and_no_more();
     test_a_number_that_comes_again_ends_its_old_connection_alone();
     test_a_number_that_is_a_file_of_the_applications_is_not_closed();
 }
 
 int main(void)
 {
-    (void)signal(SIGPIPE, SIG_IGN);
-    run_all(ORIBI_LOOP_BEST);
-    run_all(ORIBI_LOOP_POLL);
-    return done_testing();
+    return run_with_both_sources(run_all);
 }

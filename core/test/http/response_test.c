@@ -1,7 +1,7 @@
 /* Buffers, limits and faults; what heads look like is in spec/response. */
 #include "http/response.c"
 
-#include "http/scan_internal.h"
+#include "http/scan_private.h"
 
 #include "guard.h"
 #include "tap.h"

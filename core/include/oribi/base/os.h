@@ -1,10 +1,11 @@
-/* The operating system, as far as it differs between systems or speaks errno. os.c is POSIX, os_linux.c holds what
- * only Linux has; both turn errno into a code of error.h at once, so that errno is read nowhere else.
+/* The operating system, as far as it differs between systems or speaks errno. os.c is POSIX; os_linux.c,
+ * os_listen_linux.c, os_cpu_linux.c and os_backtrace_linux.c hold what only Linux has. They turn errno into a code of
+ * error.h at once, so that errno is read nowhere else.
  *
- * Results: 0 or a count >= 0, ORIBI_AGAIN (would block), ORIBI_ECLOSED (the peer is gone), ORIBI_ENOMEM,
- * ORIBI_ELIMIT (out of descriptors), ORIBI_ELOST (EBADF, ENOTSOCK: somebody else has closed the descriptor), else
- * ORIBI_ESYS. After a negative result oribi_os_error_text() has the words. A call broken off by a signal is begun
- * again, except where said. Every descriptor given is CLOEXEC. */
+ * Results: 0 or a count >= 0, ORIBI_AGAIN (would block), ORIBI_ECLOSED (the peer is gone), ORIBI_ENOMEM, ORIBI_ELIMIT
+ * (out of descriptors), ORIBI_ELOST (EBADF, ENOTSOCK: somebody else has closed the descriptor), else ORIBI_ESYS. After
+ * a negative result oribi_os_error_text() has the words. A call broken off by a signal is begun again, except where
+ * said. Every descriptor given is CLOEXEC. */
 #ifndef ORIBI_BASE_OS_H
 #define ORIBI_BASE_OS_H
 

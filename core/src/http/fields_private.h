@@ -1,9 +1,9 @@
 /* Field lookup for the parser, which knows that a colon stands behind the name and how much may be read behind that. */
-#ifndef ORIBI_HTTP_FIELDS_INTERNAL_H
-#define ORIBI_HTTP_FIELDS_INTERNAL_H
+#ifndef ORIBI_HTTP_FIELDS_PRIVATE_H
+#define ORIBI_HTTP_FIELDS_PRIVATE_H
 
 #include "oribi/http/fields.h"
-#include "scan_internal.h"
+#include "http/scan_private.h"
 
 #include <string.h>
 
