@@ -49,6 +49,20 @@ E2E.suite("control", transports: %i[tcp]) do
     assert_serves("second", one)
   end
 
+  # Workers, supervisor, neither of them: the table of options says which it is.
+  def test_a_reload_takes_over_what_its_options_say
+    @space.write_config({ control: @space.control, server_header: "one" })
+    one = start("--config", @space.config, app: @space.app)
+    assert_equal "one", connect(one).get("/")["server"]
+    pid_file = "#{@space.dir}/pid"
+    @space.write_config({ control: @space.control, server_header: "two", quiet: "on", pid_file: pid_file })
+    assert_equal [0, "generation 2, 1 worker\n", ""], ctl("reload")
+    assert_equal "two", connect(one).get("/")["server"]
+    assert_match(/warn: reload: pid_file: #{pid_file} takes effect at a restart; until then it stays not set/, one.stderr)
+    refute_path_exists pid_file
+    refute_match(/reload done/, one.stderr, "the supervisor is quiet too")
+  end
+
   def test_a_reload_that_fails_says_so
     one = serve
     @space.break_app("told not to load")

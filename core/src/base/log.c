@@ -105,10 +105,15 @@ static void write_to(int fd, bool own)
     oribi_sink_close(&before);
 }
 
+void oribi_log_set_level(enum oribi_log_level level)
+{
+    atomic_store(&error_log.level, (int)level);
+}
+
 void oribi_log_init(int fd, enum oribi_log_level level)
 {
     int copy = fd >= 0 ? oribi_os_dup(fd) : -1;
-    atomic_store(&error_log.level, (int)level);
+    oribi_log_set_level(level);
     write_to(copy >= 0 ? copy : fd, copy >= 0); /* better a borrowed one than none */
 }
 

@@ -215,6 +215,14 @@ static const char *only_words(enum oribi_option_lang lang)
     return words[lang];
 }
 
+/* What brings a changed value into force; options of the command have none. */
+static const char *change_words(const struct oribi_option *option)
+{
+    if (option->group == ORIBI_GROUP_COMMAND)
+        return "";
+    return option->reloads ? "reload" : "restart";
+}
+
 static void put_doc_option(struct oribi_buf *out, const struct oribi_option *option)
 {
     char type[PIECE_CAP];
@@ -223,7 +231,7 @@ static void put_doc_option(struct oribi_buf *out, const struct oribi_option *opt
                option->short_flag ? option->short_flag : "", option->short_flag ? "`" : "", type_words(option, type),
                shown ? shown : "");
     put_cell(out, option->help);
-    put_format(out, "%s | ", only_words(option->lang));
+    put_format(out, "%s | %s | ", only_words(option->lang), change_words(option));
     for (const char *p = option->aliases; p && *p;) {
         size_t n = strcspn(p, " ");
         put_format(out, "%s`%s%.*s`", p == option->aliases ? "" : " ", n == 1 ? "-" : "", (int)n, p);
@@ -265,8 +273,9 @@ void oribi_options_doc(struct oribi_buf *out)
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
     for (int group = 0; group < ORIBI_GROUP_COUNT; group++) {
-        put_format(out, "### %s\n\n| option | value | default | meaning | also |\n|---|---|---|---|---|\n",
-                   group_titles[group]);
+        put_format(
+            out, "### %s\n\n| option | value | default | meaning | changes with | also |\n|---|---|---|---|---|---|\n",
+            group_titles[group]);
         for (size_t i = 0; i < count; i++) {
             if ((int)table[i].group == group)
                 put_doc_option(out, &table[i]);

@@ -10,15 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Those of a config file that the supervisor acts on. */
-static const char *const announced_options[] = {
-    "workers",        "boot_timeout",         "shutdown_timeout",
-    "spawn_interval", "err_respawn_interval", "roll_max_unavailable",
-    "call_timeout",   "drain_delay",          "memory_max",
-    "age_max",        "refork_after",
-};
-
-enum { ANNOUNCED_OPTIONS = sizeof(announced_options) / sizeof(announced_options[0]) };
+_Static_assert((int)ORIBI_OPTIONS_ANNOUNCED_CAP <= (int)ORIBI_MESSAGE_TEXT_MAX, "one message tells all options");
 
 /* --- in the mold --- */
 
@@ -33,15 +25,8 @@ static void tell(struct oribi__ties *ties, struct oribi_message *message, int pa
 void oribi__announce(struct oribi__ties *ties, uint32_t generation)
 {
     struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_OPTIONS, .generation = generation, .pid = getpid()};
-    char text[2048];
-    size_t len = 0;
-    for (size_t i = 0; i < ANNOUNCED_OPTIONS && len < sizeof(text); i++) {
-        char value[128];
-        const struct oribi_option *option = oribi_options_find(announced_options[i]);
-        (void)oribi_options_get(ties->options, option, value, sizeof(value)); /* numbers fit */
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s=%s\n", announced_options[i], value);
-    }
-    oribi_message_set_text(&message, text, len < sizeof(text) ? len : sizeof(text) - 1);
+    char text[ORIBI_OPTIONS_ANNOUNCED_CAP];
+    oribi_message_set_text(&message, text, oribi_options_announce(ties->options, text, sizeof(text)));
     tell(ties, &message, -1);
     message.kind = ORIBI_MESSAGE_MOLD_LISTENER;
     for (uint32_t i = 0; i < ties->listeners->count; i++) {
@@ -79,41 +64,14 @@ void oribi__announced_drop(struct oribi_supervisor *supervisor)
     supervisor->announced.adopted_from = supervisor->ties.listeners->count;
 }
 
-static bool is_announced(const char *name)
-{
-    for (size_t i = 0; i < ANNOUNCED_OPTIONS; i++)
-        if (strcmp(name, announced_options[i]) == 0)
-            return true;
-    return false;
-}
-
-/* One line "name=value". Other names are not ours to set: their texts are borrowed here. */
-static void set_option(struct oribi_options *options, const char *line, size_t n)
-{
-    char error[ORIBI_ERROR_TEXT_CAP];
-    char pair[256];
-    (void)snprintf(pair, sizeof(pair), "%.*s", (int)n, line); /* our own options are short */
-    char *value = strchr(pair, '=');
-    if (!value)
-        return;
-    *value++ = '\0';
-    if (is_announced(pair) && oribi_options_set(options, pair, value, error) < 0)
-        oribi_log(ORIBI_LOG_WARN, "reload: %s", error);
-}
-
-/* They are numbers all of them, so that this takes no memory: a server without any goes on with the generation it
- * has. */
 static void keep_options(struct oribi_supervisor *supervisor, const char *text)
 {
     struct oribi_options options = *supervisor->ties.options;
-    for (const char *line = text; *line;) {
-        size_t n = strcspn(line, "\n");
-        set_option(&options, line, n);
-        line += n + (line[n] == '\n');
-    }
+    oribi_options_take_over(&options, text);
     oribi__supervisor_config(&options, supervisor->policy.config.workers_max, &supervisor->announced.config);
     supervisor->announced.config.patient = supervisor->ties.prefork;
     supervisor->announced.config.no_reopen = supervisor->ties.usr1_foreign;
+    supervisor->announced.log_level = oribi__log_level(&options);
     supervisor->announced.has_config = true;
 }
 
@@ -169,6 +127,8 @@ void oribi__announced_commit(struct oribi_supervisor *supervisor)
 {
     struct oribi_listeners *listeners = supervisor->ties.listeners;
     uint32_t kept = 0;
+    if (supervisor->announced.has_config)
+        oribi_log_set_level(supervisor->announced.log_level);
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
         if (supervisor->announced.named_count > 0 && !is_named(supervisor, item)) {

@@ -9,6 +9,7 @@
 #ifndef ORIBI_PROCESS_ANNOUNCED_H
 #define ORIBI_PROCESS_ANNOUNCED_H
 
+#include "oribi/base/log.h"
 #include "oribi/config/listener.h"
 #include "oribi/process/message.h"
 #include "oribi/process/policy.h"
@@ -24,6 +25,7 @@ struct oribi__announced {
     char error[ORIBI_ERROR_TEXT_CAP]; /* why its generation cannot be the next one, though it is ready; "": it can */
     bool has_config;
     struct oribi_policy_config config;
+    enum oribi_log_level log_level;
     uint32_t named_count;
     char named[ORIBI_LISTENERS_MAX][ORIBI_ADDRESS_TEXT_CAP]; /* specs of its listeners */
     uint32_t adopted_from; /* from this index on the supervisor's listeners are those that the generation has opened */

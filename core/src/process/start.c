@@ -28,7 +28,7 @@ static bool is_file(const char *path)
     return path && path[0] && strcmp(path, "-") != 0;
 }
 
-static enum oribi_log_level log_level(const struct oribi_options *options)
+enum oribi_log_level oribi__log_level(const struct oribi_options *options)
 {
     return options->quiet ? ORIBI_LOG_WARN : options->verbose ? ORIBI_LOG_DEBUG : ORIBI_LOG_INFO;
 }
@@ -50,7 +50,7 @@ int oribi__open_logs(struct oribi__ties *ties, char *error)
 {
     const struct oribi_options *options = ties->options;
     oribi_os_fill_standard_streams(); /* before anything looks where they lead */
-    oribi_log_init(STDERR_FILENO, log_level(options));
+    oribi_log_init(STDERR_FILENO, oribi__log_level(options));
     const struct oribi_log_owner *owner = log_owner(ties);
     bool off = !options->access_log || strcmp(options->access_log, "off") == 0;
     if (!off) {
@@ -126,7 +126,7 @@ static void logs_follow_streams(struct oribi_supervisor *supervisor)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     if (!is_file(supervisor->ties.options->error_log))
-        oribi_log_init(STDERR_FILENO, log_level(supervisor->ties.options));
+        oribi_log_init(STDERR_FILENO, oribi__log_level(supervisor->ties.options));
     if (oribi_access_log_follow_stdout(supervisor->ties.access_log, error) < 0)
         oribi_log(ORIBI_LOG_WARN, "%s", error);
 }

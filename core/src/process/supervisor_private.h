@@ -189,6 +189,7 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
                       struct oribi_policy_event *event);
 
 /* start.c: logs */
+enum oribi_log_level oribi__log_level(const struct oribi_options *options);
 int oribi__open_logs(struct oribi__ties *ties,
                      char *error); /* level and error log as the options say; 0 or a code with `error` */
 void oribi__reopen_logs(struct oribi__ties *ties);

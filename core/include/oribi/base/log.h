@@ -13,6 +13,9 @@ enum oribi_log_level { ORIBI_LOG_DEBUG, ORIBI_LOG_INFO, ORIBI_LOG_WARN, ORIBI_LO
  * and leaves fd itself alone; lines below `level` are dropped. */
 void oribi_log_init(int fd, enum oribi_log_level level);
 
+/* From now on lines below `level` are dropped. */
+void oribi_log_set_level(enum oribi_log_level level);
+
 /* Logs to the file `path`, opened for appending (log_file.h, also for `owner`), and points standard error there, so
  * that what the application and its libraries print lands in the same file; but not where standard error leads
  * elsewhere than the log did, which is then somebody's choice. Borrows path; a relative one is taken from the

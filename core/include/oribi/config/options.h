@@ -46,11 +46,13 @@ struct oribi_option {
     const char *default_text; /* as oribi_options_set() takes it; NULL is not set */
     const char *default_note; /* what people are told instead where the default depends on something; or NULL */
     const char *choices;      /* space-separated values of a text that has only these; or NULL */
-    const char
-        *aliases; /* space-separated names of other servers for the same, letters among them are flags; or NULL */
+    const char *aliases; /* names of other servers for the same, separated by spaces; one letter: a flag; or NULL */
     enum oribi_option_type type;
     enum oribi_option_lang lang;
     enum oribi_option_group group;
+    /* Does a reload take a changed value over? The new generation's workers have it, and its supervisor. Otherwise only
+     * a restart does, and a reload warns. */
+    bool reloads;
     int64_t min;
     int64_t max;
     uint16_t offset; /* private: of the field in struct oribi_options */
@@ -247,6 +249,15 @@ int oribi_options_enter_dir(struct oribi_options *options, char *error);
  * address) unless a bind of the same or a stronger source is there; access_log from env. Then checks combinations.
  * Same results as set. */
 int oribi_options_finish(struct oribi_options *options, char *error);
+
+/* A reload. Announce: writes what a supervisor has to know of a new generation's options, "name=value" lines,
+ * NUL-terminated; lines that do not fit into cap (ORIBI_OPTIONS_ANNOUNCED_CAP is enough) are left out. Returns the
+ * length. Take over: gives `into`, a copy of the supervisor's own options, the values of those lines that a reload
+ * takes over, and logs a warning for each other one that differs. Takes no memory and leaves texts alone, which the
+ * copy may therefore share with what it was copied from. */
+enum { ORIBI_OPTIONS_ANNOUNCED_CAP = 3000 };
+size_t oribi_options_announce(const struct oribi_options *options, char *dst, size_t cap);
+void oribi_options_take_over(struct oribi_options *into, const char *text);
 
 /* Appends the whole text of --help, at most 100 columns wide but for the last line, for ORIBI_LANG_RUBY or
  * ORIBI_LANG_PERL. `pages` is the folder that doc/ was installed as. */
