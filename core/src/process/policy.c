@@ -22,18 +22,109 @@ void oribi_policy_init(struct oribi_policy *policy, const struct oribi_policy_co
     policy->spawned_at = -1;
 }
 
+/* --- the map: what happened, and what follows from the state --- */
+
+static void note_event(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
+{
+    switch (event->type) {
+    case ORIBI_EVENT_TICK:
+        break;
+    case ORIBI_EVENT_START:
+        policy->started = true;
+        policy->generation = policy->last_generation = policy->own_generation = 1;
+        break;
+    case ORIBI_EVENT_MOLD_STARTED:
+        oribi__policy_mold_started(policy, event, now_ms);
+        break;
+    case ORIBI_EVENT_MOLD_READY:
+        oribi__policy_mold_ready(policy, event);
+        break;
+    case ORIBI_EVENT_MOLD_FAILED:
+        oribi__policy_mold_failed(policy, event, now_ms);
+        break;
+    case ORIBI_EVENT_MOLD_PROMOTED:
+        oribi__policy_mold_promoted(policy, event, now_ms);
+        break;
+    case ORIBI_EVENT_WORKER_FORKED:
+        oribi__policy_worker_forked(policy, event, now_ms);
+        break;
+    case ORIBI_EVENT_WORKER_READY:
+        oribi__policy_worker_ready(policy, event, now_ms);
+        break;
+    case ORIBI_EVENT_WORKER_FAILED:
+        oribi__policy_worker_failed(policy, event, now_ms);
+        break;
+    case ORIBI_EVENT_WORKER_LEAVING:
+        oribi__policy_worker_leaving(policy, event, now_ms);
+        break;
+    case ORIBI_EVENT_EXITED:
+        oribi__policy_exited(policy, event, now_ms);
+        break;
+    case ORIBI_EVENT_STOP:
+    case ORIBI_EVENT_STOP_NOW:
+        oribi__policy_stop_asked(policy, event->type == ORIBI_EVENT_STOP_NOW, now_ms);
+        break;
+    case ORIBI_EVENT_RESIZE:
+        oribi__policy_resize(policy, event->delta);
+        break;
+    case ORIBI_EVENT_WINCH:
+        oribi__policy_say(policy, ORIBI_LOG_INFO, "workers: 0, were %u", policy->target);
+        policy->target = 0;
+        break;
+    case ORIBI_EVENT_REOPEN:
+        oribi__policy_reopen(policy);
+        break;
+    case ORIBI_EVENT_MEASURED:
+        oribi__policy_measured(policy, event);
+        break;
+    case ORIBI_EVENT_RELOAD:
+        oribi__policy_reload(policy);
+        break;
+    case ORIBI_EVENT_UPGRADE:
+        oribi__policy_upgrade(policy);
+        break;
+    case ORIBI_EVENT_UPGRADE_STARTED:
+        oribi__policy_upgrade_started(policy, event, now_ms);
+        break;
+    case ORIBI_EVENT_UPGRADE_READY:
+        oribi__policy_upgrade_ready(policy);
+        break;
+    case ORIBI_EVENT_PAUSE:
+        oribi__policy_pause(policy, event, now_ms);
+        break;
+    case ORIBI_EVENT_RESUME:
+        oribi__policy_resume(policy);
+        break;
+    }
+}
+
+/* The first of these that has something to do does one thing. */
+static bool next_step(struct oribi_policy *policy, int64_t now_ms)
+{
+    if (policy->exited || !policy->started)
+        return false;
+    return oribi__policy_step_deadlines(policy, now_ms) || oribi__policy_step_watch(policy, now_ms) ||
+           oribi__policy_step_give_up(policy) || oribi__policy_step_surplus(policy, now_ms) ||
+           (policy->stopping && oribi__policy_step_stop(policy, now_ms)) ||
+           oribi__policy_step_old_molds(policy, now_ms) || oribi__policy_step_missing(policy, now_ms) ||
+           oribi__policy_step_trial(policy, now_ms) || oribi__policy_step_rolled(policy) ||
+           oribi__policy_step_send(policy, now_ms) || oribi__policy_step_reopen(policy);
+}
+
+/* --- feed and next --- */
+
 void oribi_policy_feed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {
     assert(policy->queue_len == 0); /* the caller has taken what the last event caused */
     policy->text_len = 0;
-    oribi__policy_note(policy, event, now_ms);
+    note_event(policy, event, now_ms);
 }
 
 bool oribi_policy_next(struct oribi_policy *policy, int64_t now_ms, struct oribi_policy_action *action)
 {
     if (policy->queue_len == 0) {
         policy->text_len = 0;
-        if (!oribi__policy_step(policy, now_ms))
+        if (!next_step(policy, now_ms))
             return false;
     }
     *action = policy->queue[policy->queue_head];
@@ -97,18 +188,6 @@ uint32_t oribi_policy_alive(const struct oribi_policy *policy)
     for (uint32_t i = 0; i < policy->slot_count; i++)
         count += oribi__has_process(policy->records[i].state);
     return count;
-}
-
-void oribi_policy_told(struct oribi_policy *policy, uint32_t slot, int signal, int64_t now_ms)
-{
-    struct oribi_worker_record *record = &policy->records[slot];
-    assert(slot < policy->slot_count && oribi__has_process(record->state));
-    if (signal != SIGTERM && signal != SIGQUIT && signal != SIGINT && signal != SIGKILL)
-        return;
-    if (!record->cause)
-        record->cause = oribi__cause_asked;
-    if (record->state == ORIBI_RECORD_SERVING && !record->until)
-        record->until = oribi__policy_stop_deadline(policy, now_ms);
 }
 
 bool oribi_policy_has_process(const struct oribi_policy *policy, uint32_t slot)

@@ -10,22 +10,13 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define push     oribi__policy_push
-#define say      oribi__policy_say
-#define place_of oribi__policy_record_of_ticket
+#define push      oribi__policy_push
+#define say       oribi__policy_say
+#define record_of oribi__policy_record_of_ticket
 
-static const char *text_of(const struct oribi_policy_event *event)
+const char *oribi__policy_text_of(const struct oribi_policy_event *event)
 {
     return event->text && event->text[0] ? event->text : "no reason given";
-}
-
-/* The first line of what a process of the next generation says of its failure. The first failure has led to the
- * others. */
-static void keep_why(struct oribi_policy *policy, uint32_t generation, const struct oribi_policy_event *event)
-{
-    if (generation == policy->next_generation && event->text && !policy->why[0])
-        /* cut: a hint */
-        (void)snprintf(policy->why, sizeof(policy->why), "%.*s", (int)strcspn(event->text, "\n"), event->text);
 }
 
 /* --- molds --- */
@@ -42,7 +33,7 @@ static void mold_lost(struct oribi_policy *policy, uint32_t generation, const ch
         oribi__policy_begin_stop(policy, 1);
 }
 
-static void mold_started(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
+void oribi__policy_mold_started(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
         struct oribi_mold_record *mold = &policy->molds[i];
@@ -55,7 +46,7 @@ static void mold_started(struct oribi_policy *policy, const struct oribi_policy_
         if (event->pid >= 0)
             return;
         mold->state = ORIBI_MOLD_IS_FREE;
-        say(policy, ORIBI_LOG_ERROR, "no process for loading the application: %s", text_of(event));
+        say(policy, ORIBI_LOG_ERROR, "no process for loading the application: %s", oribi__policy_text_of(event));
         if (policy->up || policy->mold_failures + 1 >= ORIBI_BOOT_FAILURES_MAX)
             mold_lost(policy, event->generation, "no process for loading the application", now_ms);
         else
@@ -64,7 +55,7 @@ static void mold_started(struct oribi_policy *policy, const struct oribi_policy_
     }
 }
 
-static void mold_ready(struct oribi_policy *policy, const struct oribi_policy_event *event)
+void oribi__policy_mold_ready(struct oribi_policy *policy, const struct oribi_policy_event *event)
 {
     struct oribi_mold_record *mold = oribi__policy_mold_of_pid(policy, event->pid);
     if (!mold || mold->state != ORIBI_MOLD_IS_LOADING)
@@ -78,15 +69,15 @@ static void mold_ready(struct oribi_policy *policy, const struct oribi_policy_ev
     policy->has_next_config = true;
 }
 
-static void mold_failed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
+void oribi__policy_mold_failed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {
     struct oribi_mold_record *mold = oribi__policy_mold_of_pid(policy, event->pid);
     if (!mold || mold->state != ORIBI_MOLD_IS_LOADING)
         return;
     mold->state = ORIBI_MOLD_IS_STOPPING; /* it is on its way out */
     mold->until = now_ms + ORIBI_MOLD_STOP_MS;
-    say(policy, ORIBI_LOG_ERROR, "the application did not load: %s", text_of(event));
-    keep_why(policy, mold->generation, event);
+    say(policy, ORIBI_LOG_ERROR, "the application did not load: %s", oribi__policy_text_of(event));
+    oribi__policy_keep_why(policy, mold->generation, event);
     mold_lost(policy, mold->generation, "the application did not load", now_ms);
 }
 
@@ -129,7 +120,7 @@ static struct oribi_mold_record *free_mold(struct oribi_policy *policy)
 
 /* A mold made of a warm worker takes the place of the one that loaded the generation; its workers replace the others
  * as at a reload. One that comes too late is stopped like every mold of a generation that is not wanted. */
-static void mold_promoted(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
+void oribi__policy_mold_promoted(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {
     struct oribi_mold_record *mold = free_mold(policy);
     bool welcome = mold && !policy->stopping && event->generation == policy->generation;
@@ -155,13 +146,13 @@ static void mold_promoted(struct oribi_policy *policy, const struct oribi_policy
 
 /* --- workers --- */
 
-static void worker_forked(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
+void oribi__policy_worker_forked(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {
-    struct oribi_worker_record *record = place_of(policy, event);
+    struct oribi_worker_record *record = record_of(policy, event);
     if (!record || (record->state != ORIBI_RECORD_SPAWNING && record->state != ORIBI_RECORD_LOST))
         return; /* the intermediate and the worker both report; the second report is no news */
     if (event->pid < 0) {
-        say(policy, ORIBI_LOG_ERROR, "no process for worker %u: %s", event->slot, text_of(event));
+        say(policy, ORIBI_LOG_ERROR, "no process for worker %u: %s", event->slot, oribi__policy_text_of(event));
         policy->boot_failed_at = now_ms;
         if (record->generation == policy->next_generation)
             oribi__policy_reload_failed(policy, "no process for a worker");
@@ -176,10 +167,10 @@ static void worker_forked(struct oribi_policy *policy, const struct oribi_policy
         oribi__policy_kill(policy, record, oribi__cause_mold_ended, now_ms); /* its successor was ordered already */
 }
 
-static void worker_ready(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
+void oribi__policy_worker_ready(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {
-    worker_forked(policy, event, now_ms); /* when the intermediate was slower than the worker */
-    struct oribi_worker_record *record = place_of(policy, event);
+    oribi__policy_worker_forked(policy, event, now_ms); /* when the intermediate was slower than the worker */
+    struct oribi_worker_record *record = record_of(policy, event);
     if (!record || record->state != ORIBI_RECORD_BOOTING)
         return;
     record->state = ORIBI_RECORD_SERVING;
@@ -194,19 +185,20 @@ static void worker_ready(struct oribi_policy *policy, const struct oribi_policy_
     push(policy, ORIBI_ACTION_UP);
 }
 
-static void worker_failed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
+void oribi__policy_worker_failed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {
-    worker_forked(policy, event, now_ms);
-    struct oribi_worker_record *record = place_of(policy, event);
+    oribi__policy_worker_forked(policy, event, now_ms);
+    struct oribi_worker_record *record = record_of(policy, event);
     if (!record || record->state != ORIBI_RECORD_BOOTING)
         return;
-    say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) could not start: %s", event->slot, event->pid, text_of(event));
-    keep_why(policy, record->generation, event);
+    say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) could not start: %s", event->slot, event->pid,
+        oribi__policy_text_of(event));
+    oribi__policy_keep_why(policy, record->generation, event);
 }
 
-static void worker_leaving(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
+void oribi__policy_worker_leaving(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {
-    struct oribi_worker_record *record = place_of(policy, event);
+    struct oribi_worker_record *record = record_of(policy, event);
     if (!record || record->state != ORIBI_RECORD_SERVING)
         return;
     record->state = ORIBI_RECORD_LEAVING;
@@ -295,7 +287,7 @@ static void worker_exited(struct oribi_policy *policy, struct oribi_worker_recor
 
 /* --- the operator --- */
 
-static void resize(struct oribi_policy *policy, int32_t delta)
+void oribi__policy_resize(struct oribi_policy *policy, int32_t delta)
 {
     int64_t target = (int64_t)policy->target + delta;
     if (target < 1)
@@ -310,7 +302,7 @@ static void resize(struct oribi_policy *policy, int32_t delta)
     policy->target = (uint32_t)target;
 }
 
-static void reopen(struct oribi_policy *policy)
+void oribi__policy_reopen(struct oribi_policy *policy)
 {
     push(policy, ORIBI_ACTION_REOPEN);
     for (uint32_t i = 0; i < policy->slot_count; i++) {
@@ -322,7 +314,7 @@ static void reopen(struct oribi_policy *policy)
 }
 
 /* The first command to stop is granted gracefully, after drain_delay if there is one; the second at once. */
-static void stop(struct oribi_policy *policy, bool now, int64_t now_ms)
+void oribi__policy_stop_asked(struct oribi_policy *policy, bool now, int64_t now_ms)
 {
     now = now || policy->stopping || policy->stop_at;
     if (now) {
@@ -341,62 +333,7 @@ static void stop(struct oribi_policy *policy, bool now, int64_t now_ms)
     }
 }
 
-static void upgrade(struct oribi_policy *policy)
-{
-    if (policy->stopping || policy->stop_at)
-        return;
-    const char *reason = !policy->up           ? "the server is not up yet"
-                         : policy->upgrade_pid ? "one is under way"
-                         : policy->config.is_init
-                             ? "this server is process 1, with which its container ends: reload it (HUP), or start "
-                               "another container"
-                             : NULL;
-    if (reason) {
-        say(policy, ORIBI_LOG_WARN, "no upgrade: %s", reason);
-        push(policy, ORIBI_ACTION_UPGRADE_REFUSED)->text = reason;
-        return;
-    }
-    say(policy, ORIBI_LOG_INFO, "upgrade: starting a successor");
-    policy->upgrade_pid = -1;
-    push(policy, ORIBI_ACTION_START_UPGRADE);
-}
-
-static void upgrade_started(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
-{
-    if (event->pid < 0) {
-        oribi__policy_upgrade_failed(policy, text_of(event));
-        return;
-    }
-    policy->upgrade_pid = event->pid;
-    policy->upgrade_until = oribi__deadline_in(policy->config.boot_timeout_ms * 2, now_ms);
-    if (policy->upgrade_until)
-        policy->upgrade_until += ORIBI_UPGRADE_SPARE_MS;
-    if (policy->stopping)
-        oribi__policy_signal(policy, event->pid, SIGTERM);
-}
-
-static void upgrade_ready(struct oribi_policy *policy)
-{
-    if (policy->upgrade_pid <= 0 || policy->stopping)
-        return;
-    say(policy, ORIBI_LOG_INFO, "upgrade: pid %d serves, leaving to it", policy->upgrade_pid);
-    policy->handed_over = true;
-    policy->upgrade_until = 0;
-    struct oribi_policy_action *action = push(policy, ORIBI_ACTION_UPGRADED);
-    action->pid = policy->upgrade_pid;
-    oribi__policy_begin_stop(policy, 0);
-}
-
-static void successor_exited(struct oribi_policy *policy, int status)
-{
-    if (policy->stopping)
-        policy->upgrade_pid = 0, policy->upgrade_until = 0;
-    else
-        oribi__policy_upgrade_failed(
-            policy, oribi__policy_keep(policy, "the successor ended: %s", oribi__policy_status_text(policy, status)));
-}
-
-static void exited(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
+void oribi__policy_exited(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {
     struct oribi_mold_record *mold = oribi__policy_mold_of_pid(policy, event->pid);
     struct oribi_worker_record *record = oribi__policy_record_of_pid(policy, event->pid);
@@ -405,132 +342,18 @@ static void exited(struct oribi_policy *policy, const struct oribi_policy_event 
     else if (record)
         worker_exited(policy, record, event->status, now_ms);
     else if (event->pid == policy->upgrade_pid && !policy->handed_over)
-        successor_exited(policy, event->status);
+        oribi__policy_successor_exited(policy, event->status);
     /* Anything else is an intermediate whose mold died, or a child that a worker's child left behind: reaped, and
      * that is all. */
 }
 
-/* --- a program that starts and stops of its own accord (prefork.h) --- */
-
-static void pause_spawning(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
+void oribi__policy_measured(struct oribi_policy *policy, const struct oribi_policy_event *event)
 {
-    policy->paused = true;
-    if (!event->status)
-        return;
-    /* one that is still under way has nobody left to go to who would not get this one */
-    policy->send_signal = event->status;
-    policy->send_interval_ms = event->bytes;
-    policy->send_at = now_ms;
-    policy->send_after = 0;
-    policy->send_upto = policy->last_ticket;
-}
-
-/* The mold is the process that goes on, so that it needs no loading: it serves the new generation as it served the
- * one before. */
-static void resume(struct oribi_policy *policy)
-{
-    if (policy->stopping || !policy->paused)
-        return;
-    policy->paused = false;
-    if (policy->next_generation) {
-        policy->reload_again = false;
-        oribi__policy_reload_failed(policy, "the program starts a generation of its own");
-    }
-    struct oribi_mold_record *mold = oribi__policy_mold_of_generation(policy, policy->own_generation);
-    policy->rolling = false;
-    policy->boot_failures = 0;
-    policy->mold_failures = 0;
-    policy->mold_not_before = 0;
-    policy->left_generation = policy->generation;
-    policy->generation = policy->own_generation = ++policy->last_generation;
-    if (mold)
-        mold->generation = policy->generation;
-    for (uint32_t i = 0; i < policy->slot_count; i++)
-        if (policy->records[i].state == ORIBI_RECORD_HELD)
-            policy->records[i].state = ORIBI_RECORD_FREE; /* the failure was another generation's */
-}
-
-static void measured(struct oribi_policy *policy, const struct oribi_policy_event *event)
-{
-    struct oribi_worker_record *record = place_of(policy, event);
+    struct oribi_worker_record *record = record_of(policy, event);
     if (!record || record->state != ORIBI_RECORD_SERVING || record->retire || !policy->config.memory_max ||
         event->bytes <= policy->config.memory_max)
         return;
     record->retire = "memory_max";
     say(policy, ORIBI_LOG_INFO, "worker %u (pid %d) has %lld MB, memory_max is %lld MB: it is replaced", event->slot,
         record->pid, (long long)(event->bytes >> 20), (long long)(policy->config.memory_max >> 20));
-}
-
-void oribi__policy_note(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
-{
-    switch (event->type) {
-    case ORIBI_EVENT_TICK:
-        break;
-    case ORIBI_EVENT_START:
-        policy->started = true;
-        policy->generation = policy->last_generation = policy->own_generation = 1;
-        break;
-    case ORIBI_EVENT_MOLD_STARTED:
-        mold_started(policy, event, now_ms);
-        break;
-    case ORIBI_EVENT_MOLD_READY:
-        mold_ready(policy, event);
-        break;
-    case ORIBI_EVENT_MOLD_FAILED:
-        mold_failed(policy, event, now_ms);
-        break;
-    case ORIBI_EVENT_MOLD_PROMOTED:
-        mold_promoted(policy, event, now_ms);
-        break;
-    case ORIBI_EVENT_WORKER_FORKED:
-        worker_forked(policy, event, now_ms);
-        break;
-    case ORIBI_EVENT_WORKER_READY:
-        worker_ready(policy, event, now_ms);
-        break;
-    case ORIBI_EVENT_WORKER_FAILED:
-        worker_failed(policy, event, now_ms);
-        break;
-    case ORIBI_EVENT_WORKER_LEAVING:
-        worker_leaving(policy, event, now_ms);
-        break;
-    case ORIBI_EVENT_EXITED:
-        exited(policy, event, now_ms);
-        break;
-    case ORIBI_EVENT_STOP:
-    case ORIBI_EVENT_STOP_NOW:
-        stop(policy, event->type == ORIBI_EVENT_STOP_NOW, now_ms);
-        break;
-    case ORIBI_EVENT_RESIZE:
-        resize(policy, event->delta);
-        break;
-    case ORIBI_EVENT_WINCH:
-        say(policy, ORIBI_LOG_INFO, "workers: 0, were %u", policy->target);
-        policy->target = 0;
-        break;
-    case ORIBI_EVENT_REOPEN:
-        reopen(policy);
-        break;
-    case ORIBI_EVENT_MEASURED:
-        measured(policy, event);
-        break;
-    case ORIBI_EVENT_RELOAD:
-        oribi__policy_reload(policy);
-        break;
-    case ORIBI_EVENT_UPGRADE:
-        upgrade(policy);
-        break;
-    case ORIBI_EVENT_UPGRADE_STARTED:
-        upgrade_started(policy, event, now_ms);
-        break;
-    case ORIBI_EVENT_UPGRADE_READY:
-        upgrade_ready(policy);
-        break;
-    case ORIBI_EVENT_PAUSE:
-        pause_spawning(policy, event, now_ms);
-        break;
-    case ORIBI_EVENT_RESUME:
-        resume(policy);
-        break;
-    }
 }

@@ -1,9 +1,12 @@
-/* Shared by the five sources of the policy:
- *   policy.c         init, feed, next, deadline
- *   policy_events.c  what happened, and what the operator wants
- *   policy_steps.c   what follows from the state
- *   policy_watch.c   … and from the scoreboard
- *   policy_state.c   looking at the state and changing it in small, asserted pieces */
+/* Shared by the sources of the policy:
+ *   policy.c           the map: which event leads where, and which step comes before which; feed, next, deadline
+ *   policy_events.c    what happened to molds and workers, and what the operator wants
+ *   policy_steps.c     what follows from the state: deadlines, too many workers, too few, stop
+ *   policy_watch.c     … and from the scoreboard
+ *   policy_reload.c    a reload from the command to its end
+ *   policy_upgrade.c   an upgrade likewise
+ *   policy_manager.c   pause, resume and signals of a manager (prefork.h)
+ *   policy_state.c     looking at the state and changing it in small, asserted pieces */
 #ifndef ORIBI_PROCESS_POLICY_PRIVATE_H
 #define ORIBI_PROCESS_POLICY_PRIVATE_H
 
@@ -67,14 +70,54 @@ void oribi__policy_hold(struct oribi_policy *policy, struct oribi_worker_record 
 void oribi__policy_kill_mold(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms);
 void oribi__policy_stop_mold(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms);
 void oribi__policy_begin_stop(struct oribi_policy *policy, int exit_code);
-void oribi__policy_reload(struct oribi_policy *policy);
-void oribi__policy_reload_failed(struct oribi_policy *policy, const char *reason); /* reason: kept text */
-void oribi__policy_reload_done(struct oribi_policy *policy);
-void oribi__policy_upgrade_failed(struct oribi_policy *policy, const char *reason);
 
-void oribi__policy_note(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
-bool oribi__policy_step(struct oribi_policy *policy, int64_t now_ms);
-bool oribi__policy_step_watch(struct oribi_policy *policy, int64_t now_ms);
+/* policy_events.c */
+void oribi__policy_mold_started(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
+void oribi__policy_mold_ready(struct oribi_policy *policy, const struct oribi_policy_event *event);
+void oribi__policy_mold_failed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
+void oribi__policy_mold_promoted(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
+void oribi__policy_worker_forked(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
+void oribi__policy_worker_ready(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
+void oribi__policy_worker_failed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
+void oribi__policy_worker_leaving(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
+void oribi__policy_measured(struct oribi_policy *policy, const struct oribi_policy_event *event);
+void oribi__policy_exited(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
+void oribi__policy_resize(struct oribi_policy *policy, int32_t delta);
+void oribi__policy_reopen(struct oribi_policy *policy);
+void oribi__policy_stop_asked(struct oribi_policy *policy, bool now, int64_t now_ms);
+const char *oribi__policy_text_of(const struct oribi_policy_event *event); /* or "no reason given" */
+
+/* policy_steps.c: each does one thing and is true, or has nothing to do. */
+bool oribi__policy_step_deadlines(struct oribi_policy *policy, int64_t now_ms);
+bool oribi__policy_step_give_up(struct oribi_policy *policy);
+bool oribi__policy_step_surplus(struct oribi_policy *policy, int64_t now_ms);
+bool oribi__policy_step_stop(struct oribi_policy *policy, int64_t now_ms);
+bool oribi__policy_step_old_molds(struct oribi_policy *policy, int64_t now_ms);
+bool oribi__policy_step_missing(struct oribi_policy *policy, int64_t now_ms);
+bool oribi__policy_step_reopen(struct oribi_policy *policy);
+bool oribi__policy_step_watch(struct oribi_policy *policy, int64_t now_ms); /* policy_watch.c */
+/* False when all records are in use by processes that do not end. */
+bool oribi__policy_start_mold(struct oribi_policy *policy, uint32_t generation, bool fresh);
+bool oribi__policy_spawn(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms);
 bool oribi__policy_spawn_paced(const struct oribi_policy *policy, int64_t now_ms);
+
+/* policy_reload.c */
+void oribi__policy_reload(struct oribi_policy *policy);
+bool oribi__policy_step_trial(struct oribi_policy *policy, int64_t now_ms);
+bool oribi__policy_step_rolled(struct oribi_policy *policy);
+void oribi__policy_keep_why(struct oribi_policy *policy, uint32_t generation, const struct oribi_policy_event *event);
+void oribi__policy_reload_failed(struct oribi_policy *policy, const char *reason); /* reason: kept text */
+
+/* policy_upgrade.c */
+void oribi__policy_upgrade(struct oribi_policy *policy);
+void oribi__policy_upgrade_started(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
+void oribi__policy_upgrade_ready(struct oribi_policy *policy);
+void oribi__policy_successor_exited(struct oribi_policy *policy, int status);
+bool oribi__policy_upgrade_expired(struct oribi_policy *policy, int64_t now_ms); /* true: an action follows */
+
+/* policy_manager.c */
+void oribi__policy_pause(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
+void oribi__policy_resume(struct oribi_policy *policy);
+bool oribi__policy_step_send(struct oribi_policy *policy, int64_t now_ms);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* --- deadlines --- */
 
-static bool place_expired(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t now_ms)
+static bool record_expired(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t now_ms)
 {
     uint32_t number = oribi__policy_number(policy, record);
     struct oribi_mold_record *mold;
@@ -93,14 +93,8 @@ static bool own_deadline_expired(struct oribi_policy *policy, int64_t now_ms)
         oribi__policy_begin_stop(policy, 0);
         return true;
     }
-    if (policy->upgrade_until && now_ms >= policy->upgrade_until) {
-        oribi__policy_signal(policy, policy->upgrade_pid, SIGKILL);
-        if (!policy->stopping)
-            oribi__policy_upgrade_failed(policy, "the successor did not come up in twice boot_timeout");
-        policy->upgrade_pid = 0;
-        policy->upgrade_until = 0;
+    if (oribi__policy_upgrade_expired(policy, now_ms))
         return true;
-    }
     if (policy->refork_until && now_ms >= policy->refork_until) {
         policy->reforked = 0;
         policy->refork_until = 0;
@@ -108,12 +102,12 @@ static bool own_deadline_expired(struct oribi_policy *policy, int64_t now_ms)
     return false;
 }
 
-static bool step_deadlines(struct oribi_policy *policy, int64_t now_ms)
+bool oribi__policy_step_deadlines(struct oribi_policy *policy, int64_t now_ms)
 {
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         struct oribi_worker_record *record = &policy->records[i];
         if (record->state != ORIBI_RECORD_FREE && record->until && record->until <= now_ms &&
-            place_expired(policy, record, now_ms))
+            record_expired(policy, record, now_ms))
             return true;
     }
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
@@ -127,7 +121,7 @@ static bool step_deadlines(struct oribi_policy *policy, int64_t now_ms)
 
 /* --- ending --- */
 
-static bool step_give_up(struct oribi_policy *policy)
+bool oribi__policy_step_give_up(struct oribi_policy *policy)
 {
     if (policy->up || policy->stopping || policy->config.patient || policy->boot_failures < ORIBI_BOOT_FAILURES_MAX)
         return false;
@@ -172,7 +166,7 @@ static bool anything_left(const struct oribi_policy *policy)
     return false;
 }
 
-static bool step_stop(struct oribi_policy *policy, int64_t now_ms)
+bool oribi__policy_step_stop(struct oribi_policy *policy, int64_t now_ms)
 {
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
         struct oribi_mold_record *mold = &policy->molds[i];
@@ -245,7 +239,7 @@ static uint32_t members(const struct oribi__tally *tally)
 
 /* Old ones go as new ones come. Of the new ones that have not come yet, a few may be there beside what is wanted:
  * more of them are left when fewer workers are wanted than before, and all those that serve are old. */
-static bool step_surplus(struct oribi_policy *policy, int64_t now_ms)
+bool oribi__policy_step_surplus(struct oribi_policy *policy, int64_t now_ms)
 {
     struct oribi__tally tally = oribi__policy_tally(policy);
     uint32_t wanted = oribi__policy_wanted(policy);
@@ -257,7 +251,7 @@ static bool step_surplus(struct oribi_policy *policy, int64_t now_ms)
            stop_surplus(policy, ORIBI__CURRENT, false, coming_surplus, now_ms);
 }
 
-static bool step_old_molds(struct oribi_policy *policy, int64_t now_ms)
+bool oribi__policy_step_old_molds(struct oribi_policy *policy, int64_t now_ms)
 {
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
         struct oribi_mold_record *mold = &policy->molds[i];
@@ -272,7 +266,7 @@ static bool step_old_molds(struct oribi_policy *policy, int64_t now_ms)
 
 /* --- too few --- */
 
-static bool start_mold(struct oribi_policy *policy, uint32_t generation, bool fresh)
+bool oribi__policy_start_mold(struct oribi_policy *policy, uint32_t generation, bool fresh)
 {
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
         if (policy->molds[i].state != ORIBI_MOLD_IS_FREE)
@@ -286,7 +280,7 @@ static bool start_mold(struct oribi_policy *policy, uint32_t generation, bool fr
     return false; /* killed ones that do not end take all the room: nothing to do but wait */
 }
 
-static bool spawn(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms)
+bool oribi__policy_spawn(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms)
 {
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         struct oribi_worker_record *record = &policy->records[i];
@@ -319,7 +313,7 @@ static bool mold_busy(const struct oribi_policy *policy, const struct oribi_mold
 }
 
 /* Beside old workers only a few new ones come up at a time; without, as many as are missing. */
-static bool step_missing(struct oribi_policy *policy, int64_t now_ms)
+bool oribi__policy_step_missing(struct oribi_policy *policy, int64_t now_ms)
 {
     struct oribi__tally tally = oribi__policy_tally(policy);
     if (policy->paused || tally.current + tally.left >= oribi__policy_wanted(policy))
@@ -331,106 +325,16 @@ static bool step_missing(struct oribi_policy *policy, int64_t now_ms)
     struct oribi_mold_record *mold = oribi__policy_mold_of_generation(policy, policy->generation);
     if (!mold)
         return now_ms >= policy->mold_not_before &&
-               start_mold(policy, policy->generation, policy->generation != policy->own_generation);
+               oribi__policy_start_mold(policy, policy->generation, policy->generation != policy->own_generation);
     if (mold->state != ORIBI_MOLD_IS_READY || mold_busy(policy, mold))
         return false;
-    return oribi__policy_spawn_paced(policy, now_ms) && spawn(policy, mold, now_ms);
-}
-
-/* --- reload --- */
-
-static void commit(struct oribi_policy *policy)
-{
-    policy->generation = policy->next_generation;
-    policy->next_generation = 0;
-    policy->left_generation = 0;
-    policy->rolling = true;
-    policy->reforking = false;
-    policy->refork_until = 0;
-    policy->boot_failures = 0;
-    policy->mold_failures = 0;
-    if (policy->has_next_config) {
-        uint32_t most = policy->config.workers_max; /* as many as there are places for */
-        policy->config = policy->next_config;
-        policy->config.workers_max = most;
-        if (policy->config.workers > most) {
-            say(policy, ORIBI_LOG_WARN, "workers: %u, as many as this server has room for; an upgrade makes more",
-                most);
-            policy->config.workers = most;
-        }
-    }
-    policy->target = policy->config.workers;
-    say(policy, ORIBI_LOG_INFO, "reload: generation %u serves, replacing the workers before it", policy->generation);
-    push(policy, ORIBI_ACTION_COMMITTED)->generation = policy->generation;
-}
-
-static bool step_next(struct oribi_policy *policy, int64_t now_ms)
-{
-    if (!policy->next_generation)
-        return false;
-    if (!policy->next_asked)
-        return policy->next_asked = start_mold(policy, policy->next_generation, true);
-    struct oribi_mold_record *mold = oribi__policy_mold_of_generation(policy, policy->next_generation);
-    if (!mold || mold->state != ORIBI_MOLD_IS_READY)
-        return false;
-    struct oribi__tally tally = oribi__policy_tally(policy);
-    uint32_t workers = policy->has_next_config ? policy->next_config.workers : policy->config.workers;
-    uint32_t trial = oribi__policy_roll_max(policy) < workers ? oribi__policy_roll_max(policy) : workers;
-    if (tally.next_serving >= trial) {
-        commit(policy);
-        return true;
-    }
-    return tally.next < trial && !policy->paused && oribi__policy_spawn_paced(policy, now_ms) &&
-           spawn(policy, mold, now_ms);
-}
-
-static bool step_rolled(struct oribi_policy *policy)
-{
-    if ((!policy->rolling && !policy->reforking) || policy->stopping)
-        return false;
-    struct oribi__tally tally = oribi__policy_tally(policy);
-    if (tally.old > 0 || tally.current_serving < oribi__policy_wanted(policy))
-        return false;
-    if (policy->reforking) {
-        policy->reforking = false;
-        push(policy, ORIBI_ACTION_REFORKED)->generation = policy->generation;
-    }
-    if (policy->rolling)
-        oribi__policy_reload_done(policy);
-    return true;
-}
-
-/* --- signals that the program sends --- */
-
-/* The next one in the order of their starts: who is gone meanwhile is passed over, who is still being forked is
- * waited for. */
-static bool step_send(struct oribi_policy *policy, int64_t now_ms)
-{
-    struct oribi_worker_record *next = NULL;
-    if (!policy->send_signal || now_ms < policy->send_at)
-        return false;
-    for (uint32_t i = 0; i < policy->slot_count; i++) {
-        struct oribi_worker_record *record = &policy->records[i];
-        bool there = record->state == ORIBI_RECORD_SPAWNING || oribi__has_process(record->state);
-        if (there && record->state != ORIBI_RECORD_KILLED && record->ticket > policy->send_after &&
-            record->ticket <= policy->send_upto && (!next || record->ticket < next->ticket))
-            next = record;
-    }
-    if (!next)
-        policy->send_signal = 0;
-    if (!next || next->state == ORIBI_RECORD_SPAWNING)
-        return false;
-    policy->send_after = next->ticket;
-    policy->send_at = now_ms + policy->send_interval_ms;
-    oribi_policy_told(policy, oribi__policy_number(policy, next), policy->send_signal, now_ms);
-    oribi__policy_signal(policy, next->pid, policy->send_signal);
-    return true;
+    return oribi__policy_spawn_paced(policy, now_ms) && oribi__policy_spawn(policy, mold, now_ms);
 }
 
 /* --- logs --- */
 
 /* Who has handlers for it by now: a worker's signals wait until they are installed, a loading mold would die of it. */
-static bool step_reopen(struct oribi_policy *policy)
+bool oribi__policy_step_reopen(struct oribi_policy *policy)
 {
     if (policy->config.no_reopen)
         return false;
@@ -451,14 +355,4 @@ static bool step_reopen(struct oribi_policy *policy)
         return true;
     }
     return false;
-}
-
-bool oribi__policy_step(struct oribi_policy *policy, int64_t now_ms)
-{
-    if (policy->exited || !policy->started)
-        return false;
-    return step_deadlines(policy, now_ms) || oribi__policy_step_watch(policy, now_ms) || step_give_up(policy) ||
-           step_surplus(policy, now_ms) || (policy->stopping && step_stop(policy, now_ms)) ||
-           step_old_molds(policy, now_ms) || step_missing(policy, now_ms) || step_next(policy, now_ms) ||
-           step_rolled(policy) || step_send(policy, now_ms) || step_reopen(policy);
 }

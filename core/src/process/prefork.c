@@ -247,7 +247,7 @@ uint32_t oribi_supervisor_signal_all(struct oribi_supervisor *supervisor, int nu
         if (!oribi_policy_has_process(&supervisor->policy, i) || !oribi_process_is_below(record->pid) ||
             kill(record->pid, number) < 0)
             continue;
-        oribi_policy_told(&supervisor->policy, i, number, oribi_clock_ms());
+        oribi_policy_signalled(&supervisor->policy, i, number, oribi_clock_ms());
         count++;
     }
     return count;

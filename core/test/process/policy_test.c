@@ -1583,13 +1583,13 @@ static void test_what_the_program_asked_to_end_is_no_failure_and_has_shutdown_ti
 {
     start_patient(2);
     struct proc *one = worker(0);
-    oribi_policy_told(&w.policy, one->slot, SIGTERM, w.now);
+    oribi_policy_signalled(&w.policy, one->slot, SIGTERM, w.now);
     event_exit(one, SIGTERM);
     settle();
     ok_eq(w.spawns, 3);
     one = worker(0);
     one->undead = true;
-    oribi_policy_told(&w.policy, one->slot, SIGTERM, w.now);
+    oribi_policy_signalled(&w.policy, one->slot, SIGTERM, w.now);
     pass_ms(30000);
     ok_eq(one->kills, 0);
     pass_ms(ORIBI_KILL_MS);

@@ -281,9 +281,9 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
 uint32_t oribi_policy_serving(const struct oribi_policy *policy);
 uint32_t oribi_policy_alive(const struct oribi_policy *policy);
 
-/* Somebody sent this signal to the worker of a record, which has a process. If that asks it to end, its end is no
- * failure, and shutdown_timeout runs. */
-void oribi_policy_told(struct oribi_policy *policy, uint32_t slot, int signal, int64_t now_ms);
+/* The program has sent this signal to the worker of a record, which has a process. If the signal asks the worker to
+ * end, its end is no failure, and shutdown_timeout runs. */
+void oribi_policy_signalled(struct oribi_policy *policy, uint32_t slot, int signal, int64_t now_ms);
 
 /* Whether a place's worker is a process now. */
 bool oribi_policy_has_process(const struct oribi_policy *policy, uint32_t slot);
