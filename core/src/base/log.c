@@ -4,7 +4,7 @@
  *
  *   2026-01-31T12:00:00.123Z oribi[4711] warn: text\n
  *
- * The log is the one mutable global of the core: everything must be able to say why it dies. Reading order:
+ * The log is state of the whole process: every source must be able to say why the process ends. Reading order:
  * oribi_log, deliver, lock; oribi_log_open. */
 #include "oribi/base/log.h"
 

@@ -40,7 +40,7 @@ static int family_of(int fd)
 void oribi_os_listen_stop_accepting(int listen_fd)
 {
     enum { FLAGS_AT = 13, SYN = 0x02, ACK = 0x10 };
-    static struct sock_filter code[] = {
+    struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, FLAGS_AT),   BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SYN | ACK),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYN, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),
         BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
@@ -49,8 +49,8 @@ void oribi_os_listen_stop_accepting(int listen_fd)
     if (family_of(listen_fd) == AF_UNIX)
         (void)shutdown(listen_fd, SHUT_RDWR); /* fails only on what is no socket */
     else
-        (void)setsockopt(listen_fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
-                         sizeof(program)); /* then newcomers come in */
+        /* Without the filter the kernel goes on to take new connections. */
+        (void)setsockopt(listen_fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 
 /* Lines of /proc/net/tcp: " 12: 0100007F:1F90 00000000:0000 03 ...", local and remote address, state in hexadecimal. */

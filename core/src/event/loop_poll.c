@@ -5,7 +5,6 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 

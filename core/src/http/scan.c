@@ -117,8 +117,8 @@ static size_t scalar_lines(const char *p, size_t before, size_t n, uint32_t *mar
 static const struct oribi_scan scalar = {"scalar",    scalar_token, scalar_target, scalar_strict_target,
                                          scalar_host, scalar_text,  scalar_lines};
 
-/* The one mutable global of the core: set before main by choose(), read-only from then on (tests and benchmarks
- * aside). Every level gives the same results, so whoever reads it earlier is slow, not wrong. */
+/* Set before main by choose(), read-only from then on (tests and benchmarks aside). Every level gives the same results,
+ * so a parse before choose() is slow, not wrong. */
 const struct oribi_scan *oribi_scan_active = &scalar;
 
 const struct oribi_scan *oribi_scan_level(enum oribi_scan_level level)

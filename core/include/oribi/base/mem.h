@@ -1,4 +1,4 @@
-/* The only place that calls malloc and free. */
+/* Memory from the heap: mem.c is the only source of the core that calls malloc and free. */
 #ifndef ORIBI_BASE_MEM_H
 #define ORIBI_BASE_MEM_H
 

@@ -1,6 +1,7 @@
 /* The operating system, as far as it differs between systems or speaks errno. os.c is POSIX; os_linux.c,
- * os_listen_linux.c, os_cpu_linux.c and os_backtrace_linux.c hold what only Linux has. They turn errno into a code of
- * error.h at once, so that errno is read nowhere else.
+ * os_listen_linux.c, os_cpu_linux.c and os_backtrace_linux.c hold what only Linux has. They turn errno into a
+ * code of error.h. errno does not travel: the few other sources that make system calls of their own look at it right
+ * behind the call (ERRNO in tools/style names them).
  *
  * Results: 0 or a count >= 0, ORIBI_AGAIN (would block), ORIBI_ECLOSED (the peer is gone), ORIBI_ENOMEM, ORIBI_ELIMIT
  * (out of descriptors), ORIBI_ELOST (EBADF, ENOTSOCK: somebody else has closed the descriptor), else ORIBI_ESYS. After
