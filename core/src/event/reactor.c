@@ -19,6 +19,8 @@ enum {
 
 /* One turn, in its order. */
 static void run_again(struct oribi_reactor *r);
+static void run_connections(struct oribi_reactor *r, int count);
+static void run_handlers(struct oribi_reactor *r, int count);
 static bool deadlines_may_run(struct oribi_reactor *r, int count);
 static void run_timeouts(struct oribi_reactor *r);
 static void free_deferred(struct oribi_reactor *r);
@@ -70,22 +72,16 @@ void oribi_reactor_wait(struct oribi_reactor *r, int64_t timeout_ms)
                                      ORIBI_LOOP_EVENTS_MAX);
 }
 
-int oribi_reactor_turn(struct oribi_reactor *r, void (*other)(void *self, struct oribi_watch *watch), void *self)
+int oribi_reactor_turn(struct oribi_reactor *r)
 {
     if (r->event_count == 0)
         r->event_count = oribi_loop_poll(r->loop, 0, r->events, ORIBI_LOOP_EVENTS_MAX);
     oribi_reactor_clock(r, oribi_clock_us());
+    int count = r->event_count;
     if (r->again)
         run_again(r);
-    int count = r->event_count;
-    for (int i = 0; i < count; i++) {
-        struct oribi_watch *watch = r->events[i].watch;
-        if (watch->kind == ORIBI_WATCH_STREAM)
-            oribi__conn_on_event(r, (struct oribi_conn *)watch);
-    }
-    for (int i = 0; i < count; i++) /* listeners last: accepted connections come first */
-        if (r->events[i].watch->kind != ORIBI_WATCH_STREAM)
-            other(self, r->events[i].watch);
+    run_connections(r, count);
+    run_handlers(r, count); /* listeners last: accepted connections come first */
     r->event_count = 0;
     if (deadlines_may_run(r, count))
         run_timeouts(r);
@@ -103,6 +99,27 @@ static void run_again(struct oribi_reactor *r)
         c->in_again = false;
         oribi__conn_on_event(r, c);
         c = next;
+    }
+}
+
+static void run_connections(struct oribi_reactor *r, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct oribi_watch *watch = r->events[i].watch;
+        if (watch->kind == ORIBI_WATCH_STREAM)
+            oribi__conn_on_event(r, (struct oribi_conn *)watch);
+    }
+}
+
+/* These watches are level-triggered: what a handler leaves is reported again. */
+static void run_handlers(struct oribi_reactor *r, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct oribi_watch *watch = r->events[i].watch;
+        if (watch->kind == ORIBI_WATCH_STREAM)
+            continue;
+        watch->ready = 0;
+        watch->handler(r->hooks.self, watch);
     }
 }
 

@@ -49,6 +49,11 @@ static void complain(struct oribi_worker *w, const struct oribi__listener_watch 
     pause_accepting(w);
 }
 
+static void on_listener_ready(void *self, struct oribi_watch *watch)
+{
+    ((struct oribi__listener_watch *)watch)->ready = true; /* its first member */
+}
+
 void oribi__listener_watches_open(struct oribi_worker *w)
 {
     if (w->acceptor.open || w->stopping)
@@ -56,6 +61,7 @@ void oribi__listener_watches_open(struct oribi_worker *w)
     w->acceptor.open = true;
     for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
         struct oribi__listener_watch *listener_watch = &w->acceptor.watches[i];
+        listener_watch->watch.handler = on_listener_ready;
         if (oribi_loop_add(w->reactor.loop, &listener_watch->watch, listener_watch->listener->fd, ORIBI_WATCH_LISTENER,
                            ORIBI_READ) < 0) {
             complain(w, listener_watch, "watch");

@@ -12,7 +12,7 @@
 struct oribi_worker;
 
 struct oribi__listener_watch {
-    struct oribi_watch watch;
+    struct oribi_watch watch; /* first: its handler has no other pointer */
     const struct oribi_listener *listener;
     bool ready;  /* connections wait */
     bool over;   /* nobody can connect any more; see oribi__last_call() */

@@ -444,10 +444,17 @@ void oribi__handoff_turn(struct oribi_worker *w)
 
 /* --- what is watched --- */
 
+static void on_queue_ready(void *self, struct oribi_watch *watch)
+{
+    struct oribi_worker *w = self;
+    w->placement.ready = true;
+}
+
 void oribi__handoff_watch(struct oribi_worker *w, bool on)
 {
     if (w->placement.queue.take_fd < 0 || w->placement.watched == on || (on && (w->stopping || w->placement.starved)))
         return;
+    w->placement.watch.handler = on_queue_ready;
     if (!on)
         oribi_loop_remove(w->reactor.loop, &w->placement.watch);
     else if (oribi_loop_add(w->reactor.loop, &w->placement.watch, w->placement.queue.take_fd, ORIBI_WATCH_LISTENER,

@@ -38,33 +38,36 @@ static void on_sent(void *self, int64_t bytes)
     w->bytes_out += (uint64_t)bytes;
 }
 
-static void on_other(void *self, struct oribi_watch *watch)
+/* What the worker was woken for is in a flag of its own. A thread that leads may be the one that is meant: then it
+ * reads the wake descriptor. */
+static void on_wake(void *self, struct oribi_watch *watch)
 {
     struct oribi_worker *w = self;
-    watch->ready = 0; /* these are reported again as long as they are readable */
-    if (watch == &w->placement.watch) {
-        w->placement.ready = true;
-    } else if (watch == &w->wake_watch) {
-        if (!w->threads.leader) {            /* else it may be meant for the thread that sleeps */
-            if (!oribi_wake_clear(&w->wake)) /* what it woke us for is in its own flag */
-                oribi__own_check(w);
-            w->threads.notified = true;
-        }
-    } else if (watch == &w->life_watch) {
-        char byte;
-        ssize_t n = oribi_os_read(w->setup.life_fd, &byte, 1);
-        if (n == 0 || (n < 0 && n != ORIBI_AGAIN)) {
-            oribi__own_check(w); /* it may not be the supervisor's end that was read */
-            oribi_loop_remove(w->reactor.loop, &w->life_watch);
-            oribi_log(ORIBI_LOG_WARN, "supervisor is gone: finishing what is running");
-            w->orphaned = true;
-            oribi_worker_stop(w);
-        }
-    } else {
-        struct oribi__listener_watch *listener_watch =
-            (struct oribi__listener_watch *)((char *)watch - offsetof(struct oribi__listener_watch, watch));
-        listener_watch->ready = true;
-    }
+    if (w->threads.leader)
+        return;
+    if (!oribi_wake_clear(&w->wake))
+        oribi__own_check(w);
+    w->threads.notified = true;
+}
+
+static void on_life(void *self, struct oribi_watch *watch)
+{
+    struct oribi_worker *w = self;
+    char byte;
+    ssize_t n = oribi_os_read(w->setup.life_fd, &byte, 1);
+    if (n > 0 || n == ORIBI_AGAIN)
+        return;
+    oribi__own_check(w); /* it may not be the supervisor's end that was read */
+    oribi_loop_remove(w->reactor.loop, watch);
+    oribi_log(ORIBI_LOG_WARN, "supervisor is gone: finishing what is running");
+    w->orphaned = true;
+    oribi_worker_stop(w);
+}
+
+void oribi__worker_handlers(struct oribi_worker *w)
+{
+    w->wake_watch.handler = on_wake;
+    w->life_watch.handler = on_life;
 }
 
 static void on_lost(void *self, struct oribi_conn *c)
@@ -189,33 +192,45 @@ static void look_after_own(struct oribi_worker *w)
     }
 }
 
-void oribi__turn_connections(struct oribi_worker *w)
-{
-    (void)oribi_reactor_turn(&w->reactor, on_other, w); /* how much happened does not matter here */
-    look_after_own(w);
-    oribi__accept_in_call(w);
-    oribi__shed(w);
-    publish(w);
-}
-
-void oribi__turn(struct oribi_worker *w)
+/* The helper's step takes the accept sources out of the loop, and a lack of descriptors the hand-off queue. */
+static void restore_sources(struct oribi_worker *w)
 {
     if (w->placement.starved)
         oribi__look_for_descriptors(w);
     if (w->accept_sources_closed)
         oribi__accept_sources_open(w);
-    (void)oribi_reactor_turn(&w->reactor, on_other, w);
-    w->turned_us = w->reactor.now_us;
-    look_after_own(w);
+}
+
+static void stop_turn(struct oribi_worker *w)
+{
     if (!w->stopping && oribi_worker_stopping(w))
         begin_stop(w);
     if (w->stopping)
         drain_turn(w);
-    else
-        oribi__accept_turn(w);
+}
+
+/* The phases of a turn, in order. */
+void oribi__turn(struct oribi_worker *w)
+{
+    restore_sources(w);                    /* listeners, hand-off queue and wake descriptor are watched again */
+    (void)oribi_reactor_turn(&w->reactor); /* events, readers and writers cut short, deadlines, deferred free */
+    w->turned_us = w->reactor.now_us;
+    look_after_own(w);     /* ends the process if a descriptor of ours was closed */
+    stop_turn(w);          /* begins or continues the drain */
+    oribi__accept_turn(w); /* newcomers, unless the worker stops */
     if (w->placement.ready)
-        oribi__handoff_turn(w);
+        oribi__handoff_turn(w); /* requests that siblings have passed on */
     w->woken = false;
+    oribi__shed(w); /* requests beyond queue_max and queue_time_max */
+    publish(w);     /* scoreboard and logs */
+}
+
+/* The same as far as the helper may go while the worker's thread is in a call. */
+void oribi__turn_connections(struct oribi_worker *w)
+{
+    (void)oribi_reactor_turn(&w->reactor); /* how much happened does not matter here */
+    look_after_own(w);
+    oribi__accept_in_call(w);
     oribi__shed(w);
     publish(w);
 }

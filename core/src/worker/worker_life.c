@@ -117,6 +117,7 @@ static int watch_all(struct oribi_worker *w)
 {
     if (oribi_wake_create(&w->wake) < 0)
         return ORIBI_ESYS;
+    oribi__worker_handlers(w);
     if (oribi_loop_add(w->reactor.loop, &w->wake_watch, w->wake.read_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
         return ORIBI_ESYS;
     if (w->setup.life_fd >= 0 &&

@@ -96,6 +96,9 @@ extern struct oribi_worker *oribi__own_worker;
 /* What the reactor is to call; `worker` is borrowed by it. */
 struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *worker);
 
+/* Sets the handlers of the wake descriptor's and the supervisor's watch. */
+void oribi__worker_handlers(struct oribi_worker *worker);
+
 /* A turn of the reactor with everything that belongs to it: stopping, accepting, the hand-off queue. */
 void oribi__turn(struct oribi_worker *worker);
 

@@ -84,7 +84,7 @@ static inline struct oribi_conn *open_conn(int *far)
 
 static inline void turn(void)
 {
-    (void)oribi_reactor_turn(&r, NULL, NULL);
+    (void)oribi_reactor_turn(&r);
 }
 
 static inline void send_text(int fd, const char *text)

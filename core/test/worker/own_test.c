@@ -134,7 +134,7 @@ static int rob_with_connections(void *data)
     if (!pump_until(&world.site, world.site.worker->reactor.conn_count == 2))
         return 2;
     (void)client_send(&world.site, late, GET("/late"));
-    (void)oribi_reactor_turn(&world.site.worker->reactor, NULL, NULL);
+    (void)oribi_reactor_turn(&world.site.worker->reactor);
     close(world.site.worker->wake.read_fd);
     oribi__own_check(world.site.worker);
     return 1;

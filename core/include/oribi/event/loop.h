@@ -26,6 +26,9 @@ enum oribi_watch_kind {
 
 /* Embedded in what it watches; the memory must stay until the turn after oribi_loop_remove(). */
 struct oribi_watch {
+    /* What the reactor calls when a watch of another kind than ORIBI_WATCH_STREAM is reported; `self` is its hooks'.
+     * Set by the owner before oribi_loop_add(). The reactor moves streams on itself and needs none. */
+    void (*handler)(void *self, struct oribi_watch *watch);
     int fd;
     uint8_t kind;
     uint8_t interest; /* ORIBI_READ | ORIBI_WRITE; set through oribi_loop_interest() */
@@ -36,8 +39,8 @@ struct oribi_watch {
 };
 
 struct oribi_event {
-    struct oribi_watch *watch; /* NULL: withdrawn since the poll */
-    uint8_t ready;             /* what is new */
+    struct oribi_watch *watch;
+    uint8_t ready; /* what is new */
 };
 
 enum oribi_loop_source { ORIBI_LOOP_BEST, ORIBI_LOOP_EPOLL, ORIBI_LOOP_POLL };

@@ -107,9 +107,9 @@ void oribi_reactor_wait(struct oribi_reactor *reactor, int64_t timeout_ms);
 int oribi_reactor_sleep_begin(struct oribi_reactor *reactor, int timeout_ms);
 void oribi_reactor_sleep_end(struct oribi_reactor *reactor);
 
-/* One turn: polls (unless a wait left events), moves every ready connection on, runs deadlines. Events of watches
- * that are no connections are given to `other`. Returns the number of events seen. */
-int oribi_reactor_turn(struct oribi_reactor *reactor, void (*other)(void *self, struct oribi_watch *watch), void *self);
+/* One turn: polls (unless a wait left events), moves every ready connection on, calls the handlers of other watches
+ * with hooks.self, runs deadlines, frees closed connections. Returns the number of events seen. */
+int oribi_reactor_turn(struct oribi_reactor *reactor);
 
 /* Sets the time (oribi_clock_us()) after a call, which may have been long: deadlines armed from here on count from
  * it and not from the turn. */
