@@ -12,6 +12,7 @@
 #include <string.h>
 
 /* The way of the bytes, from readable to the run queue. */
+static void on_readable(struct oribi_reactor *r, struct oribi_conn *c);
 static bool read_once(struct oribi_reactor *r, struct oribi_conn *c);
 static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *room);
 static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n);
@@ -55,7 +56,7 @@ struct oribi_conn *oribi_conn_open(struct oribi_reactor *r, int fd, const void *
 
 void oribi_conn_start(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    oribi__conn_on_readable(r, c);
+    on_readable(r, c);
 }
 
 /* A `100 Continue` that the socket did not take: the client may be waiting for it with its body. False when the
@@ -83,7 +84,7 @@ void oribi__conn_on_event(struct oribi_reactor *r, struct oribi_conn *c)
     case ORIBI_CONN_HEAD:
     case ORIBI_CONN_LINGER:
         if (c->watch.ready & ORIBI_READ)
-            oribi__conn_on_readable(r, c);
+            on_readable(r, c);
         break;
     case ORIBI_CONN_FLUSH: {
         int result = oribi_conn_flush(r, c);
@@ -98,7 +99,8 @@ void oribi__conn_on_event(struct oribi_reactor *r, struct oribi_conn *c)
     }
 }
 
-void oribi__conn_on_readable(struct oribi_reactor *r, struct oribi_conn *c)
+/* Reads while the state wants input, ORIBI_READS_PER_TURN times at most, and registers a connection that stays open. */
+static void on_readable(struct oribi_reactor *r, struct oribi_conn *c)
 {
     for (int i = 0; i < ORIBI_READS_PER_TURN && oribi__conn_wants_input(c); i++)
         if (!read_once(r, c))
@@ -237,7 +239,6 @@ static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c)
     c->proxy_awaited = false;
     c->proxy_tls = proxy.tls;
     if (proxy.known) {
-        static_assert(sizeof(proxy.addr) <= sizeof(c->addr) && sizeof(proxy.port) <= sizeof(c->port), "room");
         memcpy(c->addr, proxy.addr, proxy.addr_len);
         memcpy(c->port, proxy.port, proxy.port_len);
         c->addr_len = proxy.addr_len;
@@ -351,7 +352,7 @@ void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum 
 bool oribi__conn_close_idle(struct oribi_reactor *r, struct oribi_conn *c)
 {
     c->watch.ready |= ORIBI_READ;
-    oribi__conn_on_readable(r, c);
+    on_readable(r, c);
     bool begun =
         c->state != ORIBI_CONN_IDLE && (c->state != ORIBI_CONN_HEAD || c->timer.timeout_class == ORIBI_TIMEOUT_HEAD);
     if (!begun)
@@ -362,7 +363,7 @@ bool oribi__conn_close_idle(struct oribi_reactor *r, struct oribi_conn *c)
 bool oribi__conn_close_head(struct oribi_reactor *r, struct oribi_conn *c)
 {
     c->watch.ready |= ORIBI_READ;
-    oribi__conn_on_readable(r, c);
+    on_readable(r, c);
     if (c->state == ORIBI_CONN_HEAD && c->exchange) {
         look_at_head_again(r, c);
         oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "head not finished, and a new connection needs room");

@@ -36,9 +36,6 @@ static inline bool oribi__conn_wants_input(const struct oribi_conn *conn)
            conn->state == ORIBI_CONN_LINGER;
 }
 
-/* Reads while the state wants input, ORIBI_READS_PER_TURN times at most, and registers what stays open. */
-void oribi__conn_on_readable(struct oribi_reactor *reactor, struct oribi_conn *conn);
-
 /* Parses what is in the buffer as the head of a request, behind the PROXY header when one is awaited. */
 void oribi__conn_parse(struct oribi_reactor *reactor, struct oribi_conn *conn);
 

@@ -44,11 +44,6 @@ void oribi_loop_destroy(struct oribi_loop *loop)
     oribi_mem_free(loop);
 }
 
-const char *oribi_loop_name(const struct oribi_loop *loop)
-{
-    return loop->ops->name;
-}
-
 int oribi_loop_fd(const struct oribi_loop *loop)
 {
     return loop->fd;

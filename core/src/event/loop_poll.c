@@ -104,7 +104,6 @@ static int source_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_eve
 }
 
 const struct oribi_loop_ops oribi__loop_poll = {
-    .name = "poll",
     .open = source_open,
     .close = source_close,
     .add = source_add,

@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 
 struct oribi_loop_ops {
-    const char *name;
     int (*open)(struct oribi_loop *loop);
     void (*close)(struct oribi_loop *loop);
     int (*add)(struct oribi_loop *loop, struct oribi_watch *watch);

@@ -145,7 +145,6 @@ static int source_collect(struct oribi_loop *loop, struct oribi_event *events, i
 }
 
 static const struct oribi_loop_ops ops = {
-    .name = "epoll",
     .open = source_open,
     .close = source_close,
     .add = source_add,

@@ -36,7 +36,8 @@ static bool is_ipv4(const char *p, size_t n)
     return i == n;
 }
 
-bool oribi_authority_is_ipv6(const char *p, size_t n)
+/* An IPv6address (RFC 3986 3.2.2), without brackets. */
+static bool is_ipv6(const char *p, size_t n)
 {
     int groups = 0;
     bool elided = false;
@@ -95,7 +96,7 @@ static ssize_t literal_len(const char *p, size_t n)
         return -1;
     const char *inner = p + 1;
     size_t inner_len = (size_t)(end - inner);
-    if (!oribi_authority_is_ipv6(inner, inner_len) && !is_future_literal(inner, inner_len))
+    if (!is_ipv6(inner, inner_len) && !is_future_literal(inner, inner_len))
         return -1;
     return end + 1 - p;
 }

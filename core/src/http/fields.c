@@ -33,12 +33,6 @@ enum oribi_field_id oribi_field_find(const char *name, size_t n)
     return wire_names[id].n == n ? id : ORIBI_FIELD_OTHER; /* the name may hold a colon of its own */
 }
 
-const char *oribi_field_wire_name(enum oribi_field_id id)
-{
-    assert(id > ORIBI_FIELD_OTHER && id < ORIBI_FIELD_COUNT);
-    return wire_names[id].p;
-}
-
 const char *oribi_field_env_key(enum oribi_field_id id)
 {
     assert(id > ORIBI_FIELD_OTHER && id < ORIBI_FIELD_COUNT);

@@ -4,6 +4,7 @@
 #include "oribi/http/head.h"
 
 #include "http/head_private.h"
+#include "http/ows.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/authority.h"
@@ -18,11 +19,6 @@ void oribi_head_release(struct oribi_head *head)
     head->joined = NULL;
 }
 
-static bool is_ows(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 /* Takes the next comma-separated element off `list`, OWS stripped; it may be empty. Quoted strings are not looked
  * into: no list read here has them. */
 static bool next_element(struct oribi_slice *list, struct oribi_slice *element)
@@ -33,13 +29,7 @@ static bool next_element(struct oribi_slice *list, struct oribi_slice *element)
     size_t n = comma ? (size_t)(comma - list->p) : list->n;
     const char *p = list->p;
     *list = comma ? oribi_slice(comma + 1, list->n - n - 1) : oribi_slice(NULL, 0);
-    while (n && is_ows(*p)) {
-        p++;
-        n--;
-    }
-    while (n && is_ows(p[n - 1]))
-        n--;
-    *element = oribi_slice(p, n);
+    *element = strip_ows(p, p + n);
     return true;
 }
 
@@ -102,12 +92,8 @@ static bool is_coding(struct oribi_slice text, struct oribi_slice *name)
         const char *start = rest.p + 1;
         const char *next = rest.n > 1 ? memchr(start, ';', rest.n - 1) : NULL;
         size_t n = next ? (size_t)(next - start) : rest.n - 1;
-        struct oribi_slice param = oribi_slice(start, n);
+        struct oribi_slice param = strip_ows(start, start + n);
         rest = oribi_slice(start + n, rest.n - 1 - n);
-        while (param.n && is_ows(*param.p))
-            param = oribi_slice(param.p + 1, param.n - 1);
-        while (param.n && is_ows(param.p[param.n - 1]))
-            param.n--;
         if (param.n == 0 || !is_param(param))
             return false;
     }

@@ -4,16 +4,12 @@
  */
 #include "oribi/http/mend.h"
 
+#include "http/ows.h"
 #include "oribi/http/scan.h"
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
 
 uint32_t oribi_mend_trimmed(const char *value, uint32_t len)
 {
-    while (len > 0 && (is_blank(value[len - 1]) || value[len - 1] == '\r' || value[len - 1] == '\n'))
+    while (len > 0 && (is_ows(value[len - 1]) || value[len - 1] == '\r' || value[len - 1] == '\n'))
         len--;
     return len;
 }
@@ -23,9 +19,9 @@ static const char *behind_fold(const char *p, const char *end)
 {
     if (*p == '\r')
         p++;
-    if (p == end || *p != '\n' || ++p == end || !is_blank(*p))
+    if (p == end || *p != '\n' || ++p == end || !is_ows(*p))
         return NULL;
-    while (p < end && is_blank(*p))
+    while (p < end && is_ows(*p))
         p++;
     return p;
 }
@@ -42,7 +38,7 @@ static int64_t unfold(const char *p, const char *end, char *dst)
         p = behind_fold(p, end);
         if (!p)
             return -1;
-        while (out > dst && is_blank(out[-1]))
+        while (out > dst && is_ows(out[-1]))
             out--;
         if (out > dst)
             *out++ = ' ';

@@ -14,6 +14,7 @@
 
 #include "http/fields_private.h"
 #include "http/head_private.h"
+#include "http/ows.h"
 #include "oribi/base/error.h"
 #include "oribi/http/scan.h"
 #include "http/request_line.h"
@@ -155,19 +156,10 @@ static ssize_t advance(struct oribi_parser *parser, const struct oribi_limits *l
 
 /* ---- in one pass ---- */
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-/* Strips OWS (RFC 9110 5.6.3) from both ends; out of the way of values with one space in front and none behind. */
+/* Not inline: nearly all values have one space in front and none behind. */
 static __attribute__((noinline)) struct oribi_slice strip(const char *p, const char *end)
 {
-    while (p < end && is_blank(*p))
-        p++;
-    while (end > p && is_blank(end[-1]))
-        end--;
-    return oribi_slice(p, (size_t)(end - p));
+    return strip_ows(p, end);
 }
 
 /* Fills `field` from the line [line, end); `readable` says that FIELD_READ_BYTES may be read from its start. Returns

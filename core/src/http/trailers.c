@@ -1,11 +1,12 @@
-/* Trailer fields. One allocation holds the fields and, behind them, their names and joined values, which take no
- * more room than the section
- * itself: a repeat spends at least a name, a colon and CRLF on the two bytes between values. */
+/* Trailer fields. One allocation holds the fields and, behind them, their names and joined values, which take no more
+ * room than the section itself: a repeat spends at least a name, a colon and CRLF on the two bytes between values. */
 #include "oribi/http/trailers.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/fields.h"
+
+#include "http/ows.h"
 
 #include <assert.h>
 #include <string.h>
@@ -44,11 +45,6 @@ struct line {
     struct oribi_slice value;
 };
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 /* Takes the first line off the section. */
 static struct line next_line(struct oribi_slice *text)
 {
@@ -56,13 +52,7 @@ static struct line next_line(struct oribi_slice *text)
     const char *colon = memchr(text->p, ':', text->n);
     assert(colon && end && colon < end); /* the decoder saw to it */
     struct line line = {oribi_slice(text->p, (size_t)(colon - text->p)), {NULL, 0}};
-    const char *p = colon + 1;
-    const char *last = end;
-    while (p < last && is_blank(*p))
-        p++;
-    while (last > p && is_blank(last[-1]))
-        last--;
-    line.value = oribi_slice(p, (size_t)(last - p));
+    line.value = strip_ows(colon + 1, end);
     *text = oribi_slice(end + 2, text->n - (size_t)(end + 2 - text->p));
     return line;
 }

@@ -312,7 +312,7 @@ static void test_room_is_made_by_who_has_rested_for_long_enough(void)
     at_ms(begin_us, 30);
     struct oribi_conn *head = open_conn(&far[1]);
     send_text(far[1], "GET / HT");
-    oribi__conn_on_readable(&r, head);
+    oribi_conn_start(&r, head);
     at_ms(begin_us, 60);
     struct oribi_conn *late = open_conn(&far[2]);
     ok_eq(oribi_reactor_room_ms(&r), ORIBI_ROOM_IDLE_MS_MIN - 60);

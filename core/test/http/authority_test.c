@@ -108,9 +108,9 @@ static void test_ipv6(void)
         "1:2:3:4:5:6:7:8:",
     };
     for (size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++)
-        ok_named(oribi_authority_is_ipv6(valid[i], strlen(valid[i])), "IPv6: %s", valid[i]);
+        ok_named(is_ipv6(valid[i], strlen(valid[i])), "IPv6: %s", valid[i]);
     for (size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++)
-        ok_named(!oribi_authority_is_ipv6(invalid[i], strlen(invalid[i])), "not IPv6: %s", invalid[i]);
+        ok_named(!is_ipv6(invalid[i], strlen(invalid[i])), "not IPv6: %s", invalid[i]);
 }
 
 int main(void)

@@ -31,8 +31,7 @@ enum {
     ORIBI_LOST_CONNECTIONS_MAX = 1000, /* whose descriptors the application has closed; then the worker is replaced */
     /* a connection that has rested for less is not closed for a new one: its next request may be on the way */
     ORIBI_ROOM_IDLE_MS_MIN = 100,
-    ORIBI_THREADS_MAX = 64,   /* calls at a time in one worker */
-    ORIBI_PIPELINE_DEPTH = 1, /* requests of one connection known to the run queue at a time */
+    ORIBI_THREADS_MAX = 64, /* calls at a time in one worker */
 };
 
 #define ORIBI_BODY_BYTES_DEFAULT ((int64_t)1 << 30)

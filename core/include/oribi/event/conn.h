@@ -67,7 +67,7 @@ struct oribi_exchange {
     struct oribi_head head;
 };
 
-enum { ORIBI_CONN_ADDR_CAP = 46, ORIBI_CONN_PORT_CAP = 6 };
+enum { ORIBI_CONN_ADDR_CAP = ORIBI_PROXY_ADDR_CAP, ORIBI_CONN_PORT_CAP = ORIBI_PROXY_PORT_CAP };
 
 struct oribi_conn {
     struct oribi_watch watch;

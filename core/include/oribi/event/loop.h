@@ -53,7 +53,6 @@ struct oribi_loop;
  * base/os.h. */
 int oribi_loop_create(enum oribi_loop_source source, struct oribi_loop **out);
 void oribi_loop_destroy(struct oribi_loop *loop);
-const char *oribi_loop_name(const struct oribi_loop *loop);
 
 /* The descriptor a forked child must close, or -1. */
 int oribi_loop_fd(const struct oribi_loop *loop);

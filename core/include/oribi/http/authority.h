@@ -13,7 +13,4 @@
  * zone identifiers are refused. Returns 0 or ORIBI_EBAD. */
 int oribi_authority_parse(struct oribi_slice text, size_t readable, struct oribi_slice *host, struct oribi_slice *port);
 
-/* Whether [p, p+n) is an IPv6address (RFC 3986 3.2.2), without brackets. */
-bool oribi_authority_is_ipv6(const char *p, size_t n);
-
 #endif

@@ -73,7 +73,6 @@ enum oribi_field_id {
 enum oribi_field_id oribi_field_find(const char *name, size_t n);
 
 /* Static NUL-terminated text for ids 1 … COUNT-1. */
-const char *oribi_field_wire_name(enum oribi_field_id id);
 const char *oribi_field_env_key(enum oribi_field_id id);
 
 /* Writes the environment key of an ORIBI_FIELD_OTHER field ("X-Foo" -> "HTTP_X_FOO") into `dst`, which must hold

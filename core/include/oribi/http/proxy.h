@@ -10,8 +10,8 @@
 enum {
     ORIBI_PROXY_LINE_BYTES_MAX = 107,    /* of version 1, CRLF counted: the longest one the protocol allows */
     ORIBI_PROXY_BINARY_BYTES_MAX = 4096, /* of version 2, its 16 fixed bytes counted */
-    ORIBI_PROXY_ADDR_CAP = 46,
-    ORIBI_PROXY_PORT_CAP = 6,
+    ORIBI_PROXY_ADDR_CAP = 46,           /* INET6_ADDRSTRLEN */
+    ORIBI_PROXY_PORT_CAP = 6,            /* "65535" and a NUL */
 };
 
 struct oribi_proxy {
