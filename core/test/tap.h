@@ -17,9 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One per test file, which is one translation unit. */
-static int tap_count_;
-static int tap_failed_;
+/* One for each test program, also where several sources are linked into it: weak, so that they share these. */
+__attribute__((weak)) int tap_count_;
+__attribute__((weak)) int tap_failed_;
 
 /* A comment line; shown by prove -v and on failure. */
 __attribute__((format(printf, 1, 2), unused)) static void diag(const char *format, ...)
