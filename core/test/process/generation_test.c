@@ -1,7 +1,7 @@
 /* Reload, upgrade, recycling, refork and the control socket with real processes, and clients that must not notice. */
 #include "process/generation.c"
 
-#include "lab.h"
+#include "process/lab.h"
 
 #include "oribi/process/control.h"
 
@@ -17,7 +17,7 @@ static void in_folder(char *dst, size_t cap, const char *name)
 
 static void prepare_listening(uint32_t workers)
 {
-    prepare(workers);
+    lab_prepare(workers);
     snprintf(lab->bind[0], sizeof(lab->bind[0]), "unix://%s/s", folder);
     in_folder(lab->control, sizeof(lab->control), "ctl");
 }
@@ -107,21 +107,21 @@ static void end_client(struct clients client, int *lost, int *served)
 static void stop_all(pid_t pid)
 {
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    until(alone());
+    ok_eq(lab_ended(pid), 0);
+    until(lab_alone());
 }
 
 static void test_hup_brings_a_new_generation_and_loses_nothing(void)
 {
     prepare_listening(3);
-    pid_t pid = start();
-    until(logged("listening on unix://"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on unix://"));
     struct clients client = start_client();
     for (int generation = 2; generation <= 5; generation++) {
         char words[64];
         (void)kill(pid, SIGHUP);
         snprintf(words, sizeof(words), "reload done: 3 workers of generation %d", generation);
-        until(logged(words));
+        until(lab_logged(words));
         until(request("s") == generation);
     }
     int lost;
@@ -139,13 +139,13 @@ static void test_code_that_does_not_load_changes_nothing(void)
 {
     char answer[512];
     prepare_listening(2);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     atomic_store(&lab->load_fails, 1);
     ok_eq(ask("reload", answer, sizeof(answer)), 1);
     is_str(answer, "the application did not load: no such file\n");
-    ok(logged("the application did not load: no such file"));
-    ok(logged("reload failed, generation 1 goes on serving"));
+    ok(lab_logged("the application did not load: no such file"));
+    ok(lab_logged("reload failed, generation 1 goes on serving"));
     ok_eq(request("s"), 1);
     ok_eq(atomic_load(&lab->hooks_exit), 0);
     atomic_store(&lab->load_fails, 0);
@@ -159,12 +159,12 @@ static void test_a_broken_config_changes_nothing(void)
 {
     char answer[512];
     prepare_listening(2);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     lab->config_broken = 1;
     ok_eq(ask("reload", answer, sizeof(answer)), 1);
     is_str(answer, "the application did not load: the config is broken\n");
-    ok(logged("test: the config is broken\n"));
+    ok(lab_logged("test: the config is broken\n"));
     ok_eq(request("s"), 1);
     stop_all(pid);
 }
@@ -173,35 +173,35 @@ static void test_a_first_worker_that_fails_changes_nothing(void)
 {
     char answer[512];
     prepare_listening(3);
-    pid_t pid = start();
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 3);
     atomic_store(&lab->workers_fail, 1);
     ok_eq(ask("reload", answer, sizeof(answer)), 1);
     ok_named(strstr(answer, "ended before it was ready: exit code 1: no database\n") != NULL, "%s", answer);
-    ok(logged("could not start: no database"));
-    until(atomic_load(&lab->mold_count) == 2 && gone(atomic_load(&lab->mold_pids[1])));
+    ok(lab_logged("could not start: no database"));
+    until(atomic_load(&lab->mold_count) == 2 && lab_gone(atomic_load(&lab->mold_pids[1])));
     ok_eq(request("s"), 1);
-    ok(!gone(atomic_load(&lab->mold_pids[0])));
+    ok(!lab_gone(atomic_load(&lab->mold_pids[0])));
     stop_all(pid);
 }
 
 static void test_a_reload_takes_the_new_config(void)
 {
     prepare_listening(2);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     lab->workers = 4;
     snprintf(lab->bind[1], sizeof(lab->bind[1]), "unix://%s/second", folder);
     ok_eq(ask_quietly("reload"), 0);
-    ok(logged("reload done: 4 workers of generation 2"));
-    ok(logged("listening on unix://"));
+    ok(lab_logged("reload done: 4 workers of generation 2"));
+    ok(lab_logged("listening on unix://"));
     until(request("second") == 2);
 
     /* The second reload finds the second socket open; the first is given up. */
     snprintf(lab->bind[0], sizeof(lab->bind[0]), "%s", lab->bind[1]);
     lab->bind[1][0] = '\0';
     ok_eq(ask_quietly("reload"), 0);
-    ok(logged("no longer listening on unix://"));
+    ok(lab_logged("no longer listening on unix://"));
     until(request("second") == 3);
     until(request("s") == 0);
     stop_all(pid);
@@ -212,12 +212,12 @@ static void test_a_reload_takes_the_new_config(void)
 static void test_a_reload_names_each_address_that_comes_or_goes(void)
 {
     prepare_listening(1);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     snprintf(lab->bind[0], sizeof(lab->bind[0]), "unix://%s/second", folder);
     snprintf(lab->bind[1], sizeof(lab->bind[1]), "unix://%s/third", folder);
     ok_eq(ask_quietly("reload"), 0);
-    ok(logged("/s\n") && logged("/second as well") && logged("/third as well"));
+    ok(lab_logged("/s\n") && lab_logged("/second as well") && lab_logged("/third as well"));
     until(request("second") == 2 && request("third") == 2);
     stop_all(pid);
 }
@@ -235,17 +235,17 @@ static pid_t ask_beside(const char *command)
 static void test_who_asks_during_a_reload_hears_of_the_next_one(void)
 {
     prepare_listening(1);
-    pid_t pid = start();
-    until(logged("listening on") && request("s") == 1);
+    pid_t pid = lab_start();
+    until(lab_logged("listening on") && request("s") == 1);
     atomic_store(&lab->load_fails, 3);
     pid_t first = ask_beside("reload");
     until(atomic_load(&lab->mold_count) == 2);
     pid_t second = ask_beside("reload");
-    until(logged("another one follows it"));
+    until(lab_logged("another one follows it"));
     atomic_store(&lab->load_fails, 0);
     (void)kill(atomic_load(&lab->mold_pids[1]), SIGKILL);
-    ok_eq(ended(first), 1 << 8);
-    ok_eq(ended(second), 0);
+    ok_eq(lab_ended(first), 1 << 8);
+    ok_eq(lab_ended(second), 0);
     ok_eq(request("s"), 3);
     stop_all(pid);
 }
@@ -253,8 +253,8 @@ static void test_who_asks_during_a_reload_hears_of_the_next_one(void)
 static void test_who_hears_that_a_reload_is_done_finds_the_new_code(void)
 {
     prepare_listening(2);
-    pid_t pid = start();
-    until(logged("listening on") && request("s") == 1);
+    pid_t pid = lab_start();
+    until(lab_logged("listening on") && request("s") == 1);
     for (int generation = 2; generation < 22; generation++) {
         ok_eq(ask_quietly("reload"), 0);
         ok_eq(request("s"), generation);
@@ -266,15 +266,15 @@ static void test_who_hears_that_a_reload_is_done_finds_the_new_code(void)
 static pid_t change_beside_a_deaf_worker(const char *word)
 {
     prepare_listening(1);
-    pid_t pid = start();
-    until(logged("listening on") && request("s") == 1);
+    pid_t pid = lab_start();
+    until(lab_logged("listening on") && request("s") == 1);
     pid_t old = atomic_load(&lab->worker_pids[0]);
     (void)kill(old, SIGSTOP);
     int64_t began_ms = oribi_clock_ms();
     ok_eq(ask_quietly(word), 0);
     ok(oribi_clock_ms() - began_ms >= 1000);
     (void)kill(old, SIGCONT);
-    until(gone(old));
+    until(lab_gone(old));
     return pid;
 }
 
@@ -288,10 +288,10 @@ static void test_an_old_worker_that_does_not_hear_is_waited_for_before_a_reload_
 static void test_an_old_worker_that_does_not_hear_is_waited_for_before_an_upgrade_is_done(void)
 {
     pid_t pid = change_beside_a_deaf_worker("upgrade");
-    ok_eq(ended(pid), 0);
+    ok_eq(lab_ended(pid), 0);
     ok_eq(request("s"), 1);
     ok_eq(ask_quietly("stop"), 0);
-    until(alone());
+    until(lab_alone());
 }
 
 /* What the supervisor cannot hold would be lost with the mold that opened it. */
@@ -335,8 +335,8 @@ static void test_a_failed_reload_leaves_no_socket_file(void)
 {
     char path[108];
     prepare_listening(1);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     atomic_store(&lab->load_fails, 1);
     snprintf(lab->bind[1], sizeof(lab->bind[1]), "unix://%s/second", folder);
     ok_eq(ask_quietly("reload"), 1);
@@ -349,12 +349,12 @@ static void test_a_failed_reload_leaves_no_socket_file(void)
 static void test_a_killed_mold_of_a_later_generation_comes_back(void)
 {
     prepare_listening(2);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     ok_eq(ask_quietly("reload"), 0);
     int before = atomic_load(&lab->worker_count);
     (void)kill(atomic_load(&lab->mold_pids[1]), SIGKILL);
-    until(logged("its workers live on"));
+    until(lab_logged("its workers live on"));
     (void)kill(atomic_load(&lab->worker_pids[before - 1]), SIGKILL);
     until(atomic_load(&lab->worker_count) == before + 1);
     until(request("s") == 2);
@@ -364,25 +364,25 @@ static void test_a_killed_mold_of_a_later_generation_comes_back(void)
 static void test_a_killed_supervisor_takes_a_later_generation_along(void)
 {
     prepare_listening(2);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     ok_eq(ask_quietly("reload"), 0);
     (void)kill(pid, SIGKILL);
-    ok_eq(ended(pid), SIGKILL);
-    until(alone());
+    ok_eq(lab_ended(pid), SIGKILL);
+    until(lab_alone());
 }
 
 static void test_a_killed_supervisor_takes_a_loading_generation_along(void)
 {
     prepare_listening(1);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     atomic_store(&lab->load_fails, 3);
     (void)kill(pid, SIGHUP);
     until(atomic_load(&lab->mold_count) == 2);
     (void)kill(pid, SIGKILL);
-    ok_eq(ended(pid), SIGKILL);
-    until(alone());
+    ok_eq(lab_ended(pid), SIGKILL);
+    until(lab_alone());
 }
 
 /* --- upgrade --- */
@@ -392,16 +392,16 @@ static void test_usr2_hands_over_and_loses_nothing(void)
     char text[32] = "";
     prepare_listening(2);
     in_folder(lab->pid_file, sizeof(lab->pid_file), "pid");
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     struct clients client = start_client();
     for (int i = 0; i < 3; i++) {
         pid_t old = atomic_load(&lab->serve_pid);
         (void)kill(old, SIGUSR2);
         until(atomic_load(&lab->serve_pid) != old);
         if (i == 0)
-            ok_eq(ended(pid), 0);
-        until(gone(old));
+            ok_eq(lab_ended(pid), 0);
+        until(lab_gone(old));
     }
     int lost;
     int served;
@@ -415,7 +415,7 @@ static void test_usr2_hands_over_and_loses_nothing(void)
     ok_eq((int)strtol(text, NULL, 10), last);
     ok_eq(ask_quietly("status"), 0);
     ok_eq(ask_quietly("stop"), 0);
-    until(alone());
+    until(lab_alone());
     ok(access(lab->pid_file, F_OK) < 0);
     ok_eq(request("s"), 0);
 }
@@ -426,8 +426,8 @@ static void test_a_successor_that_fails_leaves_everything(void)
     char old_path[120];
     prepare_listening(2);
     in_folder(lab->pid_file, sizeof(lab->pid_file), "pid");
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     atomic_store(&lab->load_fails, 1);
     ok_eq(ask("upgrade", answer, sizeof(answer)), 1);
     is_str(answer, "the successor ended: exit code 1: the application did not load: no such file\n");
@@ -444,10 +444,10 @@ static void test_a_successor_that_fails_leaves_everything(void)
     lab->config_broken = 0;
     atomic_store(&lab->load_fails, 0);
     ok_eq(ask_quietly("upgrade"), 0);
-    ok_eq(ended(pid), 0);
+    ok_eq(lab_ended(pid), 0);
     ok_eq(request("s"), 1);
     ok_eq(ask_quietly("stop now"), 0);
-    until(alone());
+    until(lab_alone());
 }
 
 /* USR2 twice, and a client beside: who comes too late is told so, and what is under way goes on. */
@@ -455,36 +455,36 @@ static void test_an_upgrade_is_not_disturbed_by_another_wish(void)
 {
     prepare_listening(1);
     in_folder(lab->pid_file, sizeof(lab->pid_file), "pid");
-    pid_t pid = start();
-    until(logged("listening on") && request("s") == 1);
+    pid_t pid = lab_start();
+    until(lab_logged("listening on") && request("s") == 1);
     atomic_store(&lab->load_fails, 3);
     pid_t first = ask_beside("upgrade");
     until(atomic_load(&lab->mold_count) == 2);
     (void)kill(pid, SIGUSR2);
-    until(logged("no upgrade: one is under way"));
+    until(lab_logged("no upgrade: one is under way"));
     atomic_store(&lab->load_fails, 0);
-    ok_eq(ended(first), 0);
-    ok_eq(ended(pid), 0);
+    ok_eq(lab_ended(first), 0);
+    ok_eq(lab_ended(pid), 0);
     until(request("s") == 1);
     pid_t successor = atomic_load(&lab->serve_pid);
     (void)kill(successor, SIGTERM);
-    until(gone(successor));
-    until(alone());
+    until(lab_gone(successor));
+    until(lab_alone());
 }
 
 static void test_an_upgrade_works_for_a_daemon(void)
 {
     prepare_listening(1);
     lab->daemonize = 1;
-    pid_t pid = start();
-    ok_eq(ended(pid), 0);
+    pid_t pid = lab_start();
+    ok_eq(lab_ended(pid), 0);
     until(atomic_load(&lab->serve_pid) != 0);
     pid_t old = atomic_load(&lab->serve_pid);
     ok_eq(ask_quietly("upgrade"), 0);
-    until(gone(old));
+    until(lab_gone(old));
     ok_eq(request("s"), 1);
     ok_eq(ask_quietly("stop"), 0);
-    until(alone());
+    until(lab_alone());
 }
 
 /* --- recycling --- */
@@ -494,14 +494,14 @@ static void test_memory_max_replaces_a_worker_and_loses_nothing(void)
     prepare_listening(2);
     lab->memory_max = 24 << 20;
     atomic_store(&lab->ballast_mb, 40);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     until(atomic_load(&lab->worker_count) == 2);
     atomic_store(&lab->ballast_mb, 0);
     struct clients client = start_client();
     until(atomic_load(&lab->hooks_exit) == 2);
     is_str(lab->last_reason, "memory_max");
-    ok(logged("memory_max is 24 MB: it is replaced"));
+    ok(lab_logged("memory_max is 24 MB: it is replaced"));
     int lost;
     int served;
     end_client(client, &lost, &served);
@@ -514,7 +514,7 @@ static void test_age_max_replaces_workers(void)
 {
     prepare_listening(2);
     lab->age_max_ms = 100;
-    pid_t pid = start();
+    pid_t pid = lab_start();
     until(atomic_load(&lab->hooks_exit) >= 2);
     is_str(lab->last_reason, "age_max");
     stop_all(pid);
@@ -524,15 +524,15 @@ static void test_a_warm_worker_becomes_the_mold(void)
 {
     prepare_listening(3);
     lab->refork_after = 10;
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     until(atomic_load(&lab->worker_count) == 3);
     struct clients client = start_client();
     atomic_store(&lab->pretend_requests, 10);
     until(atomic_load(&lab->promoted) == 1);
-    until(logged("after the refork"));
-    ok(gone(atomic_load(&lab->mold_pids[0])));
-    ok(logged("memory of a worker before the refork"));
+    until(lab_logged("after the refork"));
+    ok(lab_gone(atomic_load(&lab->mold_pids[0])));
+    ok(lab_logged("memory of a worker before the refork"));
     int lost;
     int served;
     end_client(client, &lost, &served);
@@ -552,13 +552,13 @@ static void test_drain_delay_serves_on_for_a_while(void)
 {
     prepare_listening(1);
     lab->drain_delay_ms = 300;
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     (void)kill(pid, SIGTERM);
-    until(logged("stopping in 300 ms"));
+    until(lab_logged("stopping in 300 ms"));
     ok_eq(request("s"), 1);
-    ok_eq(ended(pid), 0);
-    until(alone());
+    ok_eq(lab_ended(pid), 0);
+    until(lab_alone());
 }
 
 /* --- control --- */
@@ -567,8 +567,8 @@ static void test_control_commands(void)
 {
     char answer[4096];
     prepare_listening(2);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     until(atomic_load(&lab->worker_count) == 2);
     ok_eq(ask("workers +1", answer, sizeof(answer)), 0);
     is_str(answer, "3 workers, were 2\n");
@@ -585,9 +585,9 @@ static void test_control_commands(void)
     ok_eq(ask("reopen", answer, sizeof(answer)), 0);
     ok_eq(ask("stop", answer, sizeof(answer)), 0);
     is_str(answer, "stopped\n");
-    ok_eq(ended(pid), 0);
+    ok_eq(lab_ended(pid), 0);
     ok_eq(ask("status", answer, sizeof(answer)), 2);
-    until(alone());
+    until(lab_alone());
 }
 
 static void test_status_says_what_goes_on(void)
@@ -595,8 +595,8 @@ static void test_status_says_what_goes_on(void)
     char answer[8192];
     char want[64];
     prepare_listening(2);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     until(atomic_load(&lab->worker_count) == 2);
     until(ask("status", answer, sizeof(answer)) == 0 && strstr(answer, "2 of 2 workers"));
     snprintf(want, sizeof(want), "test, pid %d, serving, generation 1", pid);
@@ -611,20 +611,20 @@ static void test_status_says_what_goes_on(void)
 static void test_a_control_socket_in_use_keeps_a_second_server_out(void)
 {
     prepare_listening(1);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     lab->bind[0][0] = '\0';
-    pid_t second = start();
-    ok_eq(ended(second), 1 << 8);
-    ok(logged("belongs to a running server\n"));
+    pid_t second = lab_start();
+    ok_eq(lab_ended(second), 1 << 8);
+    ok(lab_logged("belongs to a running server\n"));
     ok_eq(ask_quietly("status"), 0);
     (void)kill(pid, SIGKILL);
-    ok_eq(ended(pid), SIGKILL);
-    until(alone());
+    ok_eq(lab_ended(pid), SIGKILL);
+    until(lab_alone());
     ok(access(lab->control, F_OK) == 0); /* left behind by the kill, and stale */
-    pid = start();
+    pid = lab_start();
     until(ask_quietly("status") == 0);
-    until(logged("started, 1 worker,"));
+    until(lab_logged("started, 1 worker,"));
     stop_all(pid);
 }
 
@@ -651,8 +651,8 @@ static bool full(int *last)
 static void test_control_is_not_hurt_by_bad_clients(void)
 {
     prepare_listening(1);
-    pid_t pid = start();
-    until(logged("listening on"));
+    pid_t pid = lab_start();
+    until(lab_logged("listening on"));
     int silent[ORIBI__CLIENTS_MAX];
     for (int i = 0; i < ORIBI__CLIENTS_MAX - 1; i++)
         ok((silent[i] = connect_control()) >= 0);
@@ -697,7 +697,7 @@ static void test_the_service_manager_is_told(void)
     (void)setenv("NOTIFY_SOCKET", where.sun_path, 1);
     (void)setenv("WATCHDOG_USEC", "40000", 1);
     prepare_listening(2);
-    pid_t pid = start();
+    pid_t pid = lab_start();
     until(was_told(fd, "READY=1\nSTATUS=listening on unix://"));
     told[0] = '\0';
     until(was_told(fd, "WATCHDOG=1"));
@@ -708,13 +708,13 @@ static void test_the_service_manager_is_told(void)
     pid_t last = atomic_load(&lab->serve_pid);
     snprintf(words, sizeof(words), "MAINPID=%d\n", last);
     until(was_told(fd, words));
-    ok_eq(ended(pid), 0);
+    ok_eq(lab_ended(pid), 0);
     ok(!was_told(fd, "STOPPING=1")); /* the service goes on */
     told[0] = '\0';
     until(was_told(fd, "WATCHDOG=1"));
     ok_eq(ask_quietly("stop"), 0);
     until(was_told(fd, "STOPPING=1"));
-    until(alone());
+    until(lab_alone());
     (void)unsetenv("NOTIFY_SOCKET");
     (void)unsetenv("WATCHDOG_USEC");
     close(fd);

@@ -2,7 +2,7 @@
  * the test, and whatever it leaves behind becomes the test's child too. */
 #include "process/prefork.c"
 
-#include "lab.h"
+#include "process/lab.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -164,7 +164,7 @@ static void work(struct oribi_process *p)
 {
     struct pollfd fds[2] = {{oribi_jobs_wake_fd(p), POLLIN, 0}, {oribi_process_life_fd(p), POLLIN, 0}};
     bool busy = atomic_load(&lab->ballast_mb) > 0;
-    carry_ballast();
+    lab_carry_ballast();
     oribi_jobs_heed(p);
     if (busy)
         oribi_jobs_begin(p, "long", 4);
@@ -200,7 +200,7 @@ static int run_until_trapped(struct oribi_process *p)
         else if (step->type == ORIBI_STEP_FORK)
             (void)oribi_process_forked(p, try_fork());
         else if (step->type == ORIBI_STEP_HOOK)
-            run_hook(step);
+            lab_run_hook(step);
         else if (step->type == ORIBI_STEP_RUN)
             work(p);
         else if (step->type == ORIBI_STEP_TRAPPED)
@@ -219,11 +219,11 @@ static void manage(struct oribi_options *options)
     struct oribi_prefork prefork = {.trap_count = 0};
     if (oribi_prefork_trap(&prefork, SIGTERM, SIGTERM, 0, error) < 0 ||
         oribi_prefork_trap(&prefork, SIGUSR2, 0, 0, error) < 0)
-        _exit(fail_start(error));
+        _exit(lab_fail_start(error));
     const struct oribi_process_setup setup = {.options = options, .program = "test", .manager = &prefork};
     struct oribi_process *p;
     if (oribi_process_create(&setup, &p, error) < 0)
-        _exit(fail_start(error));
+        _exit(lab_fail_start(error));
     atomic_store(&lab->serve_pid, getpid());
     while (run_until_trapped(p) == SIGUSR2) {
         atomic_store(&lab->reopened, (int)oribi_process_workers(p));
@@ -234,7 +234,7 @@ static void manage(struct oribi_options *options)
         if (step->type == ORIBI_STEP_WAIT)
             oribi_process_wait(p, 100);
         else if (step->type == ORIBI_STEP_HOOK)
-            run_hook(step);
+            lab_run_hook(step);
     }
     oribi_process_destroy(p);
     _exit(0);
@@ -252,9 +252,9 @@ static pid_t start_manager(const char *const *settings)
     oribi_prefork_defaults(options);
     for (; settings[0]; settings += 2)
         if (oribi_prefork_set(options, settings[0], settings[1], error) < 0)
-            _exit(fail_start(error));
-    if (oribi_options_finish(options, error) < 0 || dup2(log_fd, STDERR_FILENO) < 0)
-        _exit(fail_start(error));
+            _exit(lab_fail_start(error));
+    if (oribi_options_finish(options, error) < 0 || dup2(lab_log_fd, STDERR_FILENO) < 0)
+        _exit(lab_fail_start(error));
     manage(options);
     _exit(96);
 }
@@ -262,7 +262,7 @@ static pid_t start_manager(const char *const *settings)
 static void test_workers_come_are_started_again_and_leave(void)
 {
     static const char *const settings[] = {"max_workers", "2", NULL};
-    prepare(0);
+    lab_prepare(0);
     pid_t pid = start_manager(settings);
     until(atomic_load(&lab->worker_count) == 2);
     pid_t first = atomic_load(&lab->worker_pids[0]);
@@ -271,17 +271,17 @@ static void test_workers_come_are_started_again_and_leave(void)
     (void)kill(first, SIGTERM); /* one of an earlier start makes room for one of this start */
     until(atomic_load(&lab->worker_count) == 3);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
+    ok_eq(lab_ended(pid), 0);
     ok_eq(atomic_load(&lab->answers), 3);
     ok_eq(atomic_load(&lab->hooks_exit), 3);
-    ok(alone());
+    ok(lab_alone());
 }
 
 /* The memory of a worker that is found in a job at every look is looked at nevertheless; the job is not cut short. */
 static void test_a_worker_that_is_always_in_a_job_is_measured_too(void)
 {
     static const char *const settings[] = {"max_workers", "1", "memory_max", "32M", NULL};
-    prepare(0);
+    lab_prepare(0);
     atomic_store(&lab->ballast_mb, BALLAST_MB);
     pid_t pid = start_manager(settings);
     until(atomic_load(&lab->worker_count) == 1);
@@ -292,8 +292,8 @@ static void test_a_worker_that_is_always_in_a_job_is_measured_too(void)
     ok_eq(atomic_load(&lab->answers), 1);
     ok_eq(atomic_load(&lab->last_status), 0);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    ok(alone());
+    ok_eq(lab_ended(pid), 0);
+    ok(lab_alone());
 }
 
 static void test_workers_are_the_user_that_the_options_name(void)
@@ -303,26 +303,26 @@ static void test_workers_are_the_user_that_the_options_name(void)
         pass("(only root can become somebody else)");
         return;
     }
-    prepare(0);
+    lab_prepare(0);
     atomic_store(&lab->pretend_requests, -1);
     pid_t pid = start_manager(settings);
     until(atomic_load(&lab->worker_count) == 1);
     ok_eq(atomic_load(&lab->pretend_requests), 65534);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    ok(alone());
+    ok_eq(lab_ended(pid), 0);
+    ok(lab_alone());
 }
 
 static void test_workers_leave_when_the_manager_is_killed(void)
 {
     static const char *const settings[] = {"max_workers", "2", NULL};
-    prepare(0);
+    lab_prepare(0);
     pid_t pid = start_manager(settings);
     until(atomic_load(&lab->worker_count) == 2);
     (void)kill(pid, SIGKILL);
-    ok_eq(ended(pid), SIGKILL);
+    ok_eq(lab_ended(pid), SIGKILL);
     until(atomic_load(&lab->answers) == 2);
-    until(alone());
+    until(lab_alone());
 }
 
 /* One failure after the other, before the supervisor has slept: each of them is heard of, or its worker would never
@@ -330,28 +330,28 @@ static void test_workers_leave_when_the_manager_is_killed(void)
 static void test_every_fork_that_fails_is_tried_again(void)
 {
     static const char *const settings[] = {"max_workers", "3", "boot_timeout", "0", "err_respawn_interval", "0", NULL};
-    prepare(0);
+    lab_prepare(0);
     forks_to_fail = 3;
     pid_t pid = start_manager(settings);
     forks_to_fail = 0;
     until(atomic_load(&lab->worker_count) == 3);
-    ok(logged("no process for worker 0: resource temporarily unavailable"));
+    ok(lab_logged("no process for worker 0: resource temporarily unavailable"));
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    ok(alone());
+    ok_eq(lab_ended(pid), 0);
+    ok(lab_alone());
 }
 
 static void test_age_max_replaces_between_jobs(void)
 {
     static const char *const settings[] = {"max_workers", "1", "age_max", "1s", NULL};
-    prepare(0);
+    lab_prepare(0);
     pid_t pid = start_manager(settings);
     until(atomic_load(&lab->worker_count) == 2);
     until(atomic_load(&lab->hooks_exit) == 1);
     is_str(lab->last_reason, "age_max");
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    ok(alone());
+    ok_eq(lab_ended(pid), 0);
+    ok(lab_alone());
 }
 
 int main(int argc, char **argv)

@@ -2,7 +2,7 @@
  * test nothing is left. */
 #include "process/supervisor.c"
 
-#include "lab.h"
+#include "process/lab.h"
 
 /* A manager may look at its signals once a day, and children end all the time. */
 static void test_ends_of_children_leave_room_for_a_stop(void)
@@ -23,39 +23,39 @@ static void test_ends_of_children_leave_room_for_a_stop(void)
 
 static void test_starts_and_stops_in_order(void)
 {
-    prepare(3);
-    pid_t pid = start();
+    lab_prepare(3);
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 3);
-    until(logged("started, 3 workers, pid"));
+    until(lab_logged("started, 3 workers, pid"));
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
+    ok_eq(lab_ended(pid), 0);
     ok_eq(atomic_load(&lab->hooks_up), 1);
     ok_eq(atomic_load(&lab->hooks_exit), 3);
     ok_eq(atomic_load(&lab->hooks_before_fork), 3);
     is_str(lab->last_reason, "asked to stop");
     ok_eq(atomic_load(&lab->last_status), 0);
-    until(alone());
+    until(lab_alone());
 }
 
 static void test_a_killed_worker_is_replaced(void)
 {
-    prepare(2);
-    pid_t pid = start();
+    lab_prepare(2);
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 2);
     (void)kill(atomic_load(&lab->worker_pids[0]), SIGKILL);
     until(atomic_load(&lab->worker_count) == 3);
     until(atomic_load(&lab->hooks_exit) == 1);
     is_str(lab->last_reason, "signal 9");
     (void)kill(pid, SIGQUIT);
-    ok_eq(ended(pid), 0);
-    until(alone());
+    ok_eq(lab_ended(pid), 0);
+    until(lab_alone());
 }
 
 /* Nobody saw the end of the call, so the supervisor, who finds it, notes that calls are long. */
 static void test_a_call_that_ends_with_its_worker_counts_as_long(void)
 {
-    prepare(1);
-    pid_t pid = start();
+    lab_prepare(1);
+    pid_t pid = lab_start();
     for (int i = 0; i < 2; i++) {
         until(atomic_load(&lab->worker_count) == i + 1);
         ok_eq(atomic_load(&lab->warned), 0);
@@ -65,193 +65,193 @@ static void test_a_call_that_ends_with_its_worker_counts_as_long(void)
     until(atomic_load(&lab->worker_count) == 3);
     ok_eq(atomic_load(&lab->warned), 1);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    until(alone());
+    ok_eq(lab_ended(pid), 0);
+    until(lab_alone());
 }
 
 static void test_a_worker_is_stopped_before_it_has_its_handlers(void)
 {
-    prepare(4);
-    pid_t pid = start();
+    lab_prepare(4);
+    pid_t pid = lab_start();
     until(atomic_load(&lab->hooks_before_fork) > 0);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    ok(!logged("killed"));
-    until(alone());
+    ok_eq(lab_ended(pid), 0);
+    ok(!lab_logged("killed"));
+    until(lab_alone());
 }
 
 static void test_a_worker_that_ignores_stop_is_killed(void)
 {
-    prepare(1);
+    lab_prepare(1);
     lab->shutdown_timeout_ms = 50;
     atomic_store(&lab->ignore_stop, 1);
-    pid_t pid = start();
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 1);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
+    ok_eq(lab_ended(pid), 0);
     is_str(lab->last_reason, "shutdown_timeout");
-    ok(logged("did not end within shutdown_timeout: killed"));
-    until(alone());
+    ok(lab_logged("did not end within shutdown_timeout: killed"));
+    until(lab_alone());
 }
 
 static void test_a_second_stop_is_now(void)
 {
-    prepare(2);
+    lab_prepare(2);
     atomic_store(&lab->ignore_stop, 1);
-    pid_t pid = start();
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 2);
     (void)kill(pid, SIGTERM);
-    until(logged("stopping: "));
+    until(lab_logged("stopping: "));
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    ok(logged("stopping now"));
-    until(alone());
+    ok_eq(lab_ended(pid), 0);
+    ok(lab_logged("stopping now"));
+    until(lab_alone());
 }
 
 static void test_interrupt_is_now(void)
 {
-    prepare(2);
+    lab_prepare(2);
     atomic_store(&lab->ignore_stop, 1);
-    pid_t pid = start();
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 2);
     (void)kill(pid, SIGINT);
-    ok_eq(ended(pid), 0);
+    ok_eq(lab_ended(pid), 0);
     ok_eq(atomic_load(&lab->hooks_exit), 2);
-    until(alone());
+    until(lab_alone());
 }
 
 static void test_when_the_supervisor_is_killed_everything_ends(void)
 {
-    prepare(3);
-    pid_t pid = start();
+    lab_prepare(3);
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 3);
     (void)kill(pid, SIGKILL);
-    ok_eq(ended(pid), SIGKILL);
-    until(alone());
+    ok_eq(lab_ended(pid), SIGKILL);
+    until(lab_alone());
 }
 
 static void test_when_the_supervisor_is_killed_a_loading_mold_ends(void)
 {
-    prepare(1);
+    lab_prepare(1);
     atomic_store(&lab->load_fails, 3);
-    pid_t pid = start();
+    pid_t pid = lab_start();
     until(atomic_load(&lab->mold_count) == 1);
     /* The signal on the parent's death is in place by the time mold_count is seen. */
     (void)kill(pid, SIGKILL);
-    ok_eq(ended(pid), SIGKILL);
-    until(alone());
+    ok_eq(lab_ended(pid), SIGKILL);
+    until(lab_alone());
 }
 
 static void test_workers_outlive_their_mold(void)
 {
-    prepare(2);
-    pid_t pid = start();
+    lab_prepare(2);
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 2);
     pid_t mold = atomic_load(&lab->mold_pids[0]);
     (void)kill(mold, SIGKILL);
-    until(gone(mold));
-    until(logged("its workers live on"));
+    until(lab_gone(mold));
+    until(lab_logged("its workers live on"));
     ok_eq(atomic_load(&lab->hooks_exit), 0);
     ok_eq(atomic_load(&lab->mold_count), 1);
     (void)kill(atomic_load(&lab->worker_pids[1]), SIGKILL);
     until(atomic_load(&lab->worker_count) == 3);
     ok_eq(atomic_load(&lab->mold_count), 2);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    until(alone());
+    ok_eq(lab_ended(pid), 0);
+    until(lab_alone());
 }
 
 static void test_a_load_failure_is_told_and_ends_with_1(void)
 {
-    prepare(2);
+    lab_prepare(2);
     atomic_store(&lab->load_fails, 1);
-    pid_t pid = start();
-    ok_eq(ended(pid), 1 << 8);
-    ok(logged("error: the application did not load: no such file\n    line 1\n    line 2\n"));
+    pid_t pid = lab_start();
+    ok_eq(lab_ended(pid), 1 << 8);
+    ok(lab_logged("error: the application did not load: no such file\n    line 1\n    line 2\n"));
     ok_eq(atomic_load(&lab->worker_count), 0);
-    until(alone());
+    until(lab_alone());
 }
 
 static void test_a_mold_that_dies_loading_ends_with_1(void)
 {
-    prepare(2);
+    lab_prepare(2);
     atomic_store(&lab->load_fails, 2);
-    pid_t pid = start();
-    ok_eq(ended(pid), 1 << 8);
-    ok(logged("ended while it loaded the application: signal 9"));
-    until(alone());
+    pid_t pid = lab_start();
+    ok_eq(lab_ended(pid), 1 << 8);
+    ok(lab_logged("ended while it loaded the application: signal 9"));
+    until(lab_alone());
 }
 
 static void test_a_load_that_never_ends_is_cut_by_boot_timeout(void)
 {
-    prepare(1);
+    lab_prepare(1);
     lab->boot_timeout_ms = 100;
     atomic_store(&lab->load_fails, 3);
-    pid_t pid = start();
-    ok_eq(ended(pid), 1 << 8);
-    ok(logged("did not load within boot_timeout"));
-    until(alone());
+    pid_t pid = lab_start();
+    ok_eq(lab_ended(pid), 1 << 8);
+    ok(lab_logged("did not load within boot_timeout"));
+    until(lab_alone());
 }
 
 static void test_workers_that_never_come_up_end_with_1(void)
 {
-    prepare(1);
+    lab_prepare(1);
     atomic_store(&lab->workers_fail, 100);
-    pid_t pid = start();
-    ok_eq(ended(pid), 1 << 8);
-    ok(logged("could not start: no database"));
-    ok(logged("giving up: no worker came up, 3 attempts"));
-    until(alone());
+    pid_t pid = lab_start();
+    ok_eq(lab_ended(pid), 1 << 8);
+    ok(lab_logged("could not start: no database"));
+    ok(lab_logged("giving up: no worker came up, 3 attempts"));
+    until(lab_alone());
 }
 
 static void test_a_worker_stuck_in_its_start_is_cut_by_boot_timeout(void)
 {
-    prepare(1);
+    lab_prepare(1);
     lab->boot_timeout_ms = 100;
     atomic_store(&lab->slow_boot, 1);
-    pid_t pid = start();
-    ok_eq(ended(pid), 1 << 8);
-    ok(logged("was not ready within boot_timeout: killed"));
-    until(alone());
+    pid_t pid = lab_start();
+    ok_eq(lab_ended(pid), 1 << 8);
+    ok(lab_logged("was not ready within boot_timeout: killed"));
+    until(lab_alone());
 }
 
 static void test_two_failures_are_survived(void)
 {
-    prepare(1);
+    lab_prepare(1);
     atomic_store(&lab->workers_fail, 2);
-    pid_t pid = start();
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 1);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    until(alone());
+    ok_eq(lab_ended(pid), 0);
+    until(lab_alone());
 }
 
 static void test_ttin_and_ttou(void)
 {
-    prepare(1);
-    pid_t pid = start();
+    lab_prepare(1);
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 1);
     (void)kill(pid, SIGTTIN);
     until(atomic_load(&lab->worker_count) == 2);
     (void)kill(pid, SIGTTOU);
     until(atomic_load(&lab->hooks_exit) == 1);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
+    ok_eq(lab_ended(pid), 0);
     ok_eq(atomic_load(&lab->worker_count), 2);
-    until(alone());
+    until(lab_alone());
 }
 
 static void test_usr1_reaches_every_worker(void)
 {
-    prepare(3);
-    pid_t pid = start();
+    lab_prepare(3);
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 3);
-    until(logged("started"));
+    until(lab_logged("started"));
     (void)kill(pid, SIGUSR1);
     until(atomic_load(&lab->reopened) == 3);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    until(alone());
+    ok_eq(lab_ended(pid), 0);
+    until(lab_alone());
 }
 
 static void pid_path(char *path, size_t cap)
@@ -263,9 +263,9 @@ static void test_the_pid_file_keeps_a_second_server_out_and_goes_with_the_first(
 {
     char path[64];
     pid_path(path, sizeof(path));
-    prepare(1);
+    lab_prepare(1);
     snprintf(lab->pid_file, sizeof(lab->pid_file), "%s", path);
-    pid_t pid = start();
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 1);
     char text[32] = "";
     int fd = open(path, O_RDONLY);
@@ -273,50 +273,50 @@ static void test_the_pid_file_keeps_a_second_server_out_and_goes_with_the_first(
     close(fd);
     ok_eq((int)strtol(text, NULL, 10), pid);
 
-    pid_t second = start();
-    ok_eq(ended(second), 1 << 8);
-    ok(logged("belongs to a running server, pid"));
+    pid_t second = lab_start();
+    ok_eq(lab_ended(second), 1 << 8);
+    ok(lab_logged("belongs to a running server, pid"));
     ok_eq(atomic_load(&lab->worker_count), 1);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
+    ok_eq(lab_ended(pid), 0);
     ok(access(path, F_OK) < 0);
-    until(alone());
+    until(lab_alone());
 }
 
 static void test_a_stale_pid_file_is_taken_over(void)
 {
     char path[64];
     pid_path(path, sizeof(path));
-    prepare(1);
+    lab_prepare(1);
     snprintf(lab->pid_file, sizeof(lab->pid_file), "%s", path);
-    pid_t pid = start();
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 1);
     (void)kill(pid, SIGKILL);
-    ok_eq(ended(pid), SIGKILL);
-    until(alone());
+    ok_eq(lab_ended(pid), SIGKILL);
+    until(lab_alone());
     ok(access(path, F_OK) == 0);
-    pid = start();
+    pid = lab_start();
     until(atomic_load(&lab->worker_count) == 2);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
+    ok_eq(lab_ended(pid), 0);
     ok(access(path, F_OK) < 0);
-    until(alone());
+    until(lab_alone());
 }
 
 static void test_a_pid_file_that_cannot_be_written_is_one_line_and_1(void)
 {
-    prepare(1);
+    lab_prepare(1);
     snprintf(lab->pid_file, sizeof(lab->pid_file), "%s", "/nowhere/at/all.pid");
-    pid_t pid = start();
-    ok_eq(ended(pid), 1 << 8);
-    is_str(log_text_now(), "test: pid_file: cannot open /nowhere/at/all.pid: no such file or directory\n");
+    pid_t pid = lab_start();
+    ok_eq(lab_ended(pid), 1 << 8);
+    is_str(lab_log_text(), "test: pid_file: cannot open /nowhere/at/all.pid: no such file or directory\n");
 
-    prepare(1);
+    lab_prepare(1);
     snprintf(lab->pid_file, sizeof(lab->pid_file), "%s", "/dev/full");
-    pid = start();
-    ok_eq(ended(pid), 1 << 8);
-    is_str(log_text_now(), "test: pid_file: /dev/full is not a regular file\n");
-    until(alone());
+    pid = lab_start();
+    ok_eq(lab_ended(pid), 1 << 8);
+    is_str(lab_log_text(), "test: pid_file: /dev/full is not a regular file\n");
+    until(lab_alone());
     ok(access("/dev/full", F_OK) == 0);
 }
 
@@ -324,11 +324,11 @@ static void test_a_daemon_is_waited_for_until_it_serves(void)
 {
     char path[64];
     pid_path(path, sizeof(path));
-    prepare(2);
+    lab_prepare(2);
     lab->daemonize = 1;
     snprintf(lab->pid_file, sizeof(lab->pid_file), "%s", path);
-    pid_t pid = start();
-    ok_eq(ended(pid), 0);
+    pid_t pid = lab_start();
+    ok_eq(lab_ended(pid), 0);
     until(atomic_load(&lab->hooks_up) == 1);
     char text[32] = "";
     int fd = open(path, O_RDONLY);
@@ -339,29 +339,29 @@ static void test_a_daemon_is_waited_for_until_it_serves(void)
     until(atomic_load(&lab->worker_count) == 2);
     ok_eq(getsid(daemon_pid), daemon_pid);
     (void)kill(daemon_pid, SIGTERM);
-    until(alone());
+    until(lab_alone());
     ok(access(path, F_OK) < 0);
 }
 
 static void test_a_daemon_that_fails_says_why_on_the_terminal(void)
 {
-    prepare(2);
+    lab_prepare(2);
     lab->daemonize = 1;
     atomic_store(&lab->load_fails, 1);
-    pid_t pid = start();
-    ok_eq(ended(pid), 1 << 8);
-    ok(logged("test: the application did not load: no such file\n"));
-    until(alone());
+    pid_t pid = lab_start();
+    ok_eq(lab_ended(pid), 1 << 8);
+    ok(lab_logged("test: the application did not load: no such file\n"));
+    until(lab_alone());
 }
 
 static void test_an_unknown_user_is_one_line_and_1(void)
 {
-    prepare(1);
+    lab_prepare(1);
     snprintf(lab->user, sizeof(lab->user), "%s", "no-such-user-here");
-    pid_t pid = start();
-    ok_eq(ended(pid), 1 << 8);
-    is_str(log_text_now(), "test: user: there is no user 'no-such-user-here'\n");
-    until(alone());
+    pid_t pid = lab_start();
+    ok_eq(lab_ended(pid), 1 << 8);
+    is_str(lab_log_text(), "test: user: there is no user 'no-such-user-here'\n");
+    until(lab_alone());
 }
 
 static void test_workers_run_as_the_user_asked_for(void)
@@ -370,9 +370,9 @@ static void test_workers_run_as_the_user_asked_for(void)
         tap_skip(5, "only root can change the user");
         return;
     }
-    prepare(1);
+    lab_prepare(1);
     snprintf(lab->user, sizeof(lab->user), "%s", "nobody");
-    pid_t pid = start();
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 1);
     char path[64];
     struct stat entry = {0};
@@ -380,15 +380,15 @@ static void test_workers_run_as_the_user_asked_for(void)
     ok(stat(path, &entry) == 0);
     ok(entry.st_uid != 0);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    until(alone());
+    ok_eq(lab_ended(pid), 0);
+    until(lab_alone());
 }
 
 /* Kills at random while workers come and go; afterwards all is as asked for, and nothing is left. */
 static void test_random_kills_leave_nothing_behind(void)
 {
-    prepare(4);
-    pid_t pid = start();
+    lab_prepare(4);
+    pid_t pid = lab_start();
     until(atomic_load(&lab->worker_count) == 4);
     for (int i = 0; i < 40; i++) {
         int before = atomic_load(&lab->worker_count);
@@ -402,8 +402,8 @@ static void test_random_kills_leave_nothing_behind(void)
     (void)kill(pid, SIGUSR1);
     until(atomic_load(&lab->worker_count) - atomic_load(&lab->hooks_exit) >= 3);
     (void)kill(pid, SIGTERM);
-    ok_eq(ended(pid), 0);
-    until(alone());
+    ok_eq(lab_ended(pid), 0);
+    until(lab_alone());
 }
 
 /* kill(2) with such a number would strike a group, everybody, init or the supervisor itself. */
