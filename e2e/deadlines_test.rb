@@ -103,7 +103,7 @@ E2E.suite("where_calls_stand", transports: %i[tcp]) do
 
   def assert_stands_in(function)
     wait_until("the frames in #{@server.stderr}") { @server.stderr.match?(frame_of(function)) }
-    refute_match(%r{^    .*(?:ruby/lib/oribi|ruby/exe|perl/lib/Oribi|Oribi::Host)}, @server.stderr, "frames of the server")
+    refute_match(%r{^    .*(?:ruby/lib/oribi|ruby/exe|perl/lib/Oribi|Oribi::(?:Supervisor|Deadline))}, @server.stderr, "frames of the server")
   end
 
   ended.each do |path, function|

@@ -6,18 +6,17 @@
  *   xs/reply.c     response to reply             xs/body.c   handles, objects, streams
  *   this file      what the objects share
  *   xs/options.xsi, xs/listeners.xsi                            what a server is told
- *   xs/process.xsi, xs/prefork.xsi, xs/worker.xsi        its processes; lib/Oribi/Host.pm drives them
- *   xs/prefork.xsi                                              what lib/Oribi/Prefork.pm needs beyond that
+ *   xs/process.xsi, xs/worker.xsi                               its processes; lib/Oribi/Supervisor.pm drives them
  *   xs/signals.c   handlers and traps
  *
- * An object is a blessed scalar that holds a pointer; 0 once it was handed on. What the core borrows for the life of the process is never
- * freed: its scalar is kept by a reference that nobody gives back. */
+ * An object is a blessed scalar that holds a pointer; 0 once it was handed on. What the core borrows for the life of
+ * the process is never freed: its scalar is kept by a reference that nobody gives back. */
 #include "xs/binding.h"
 
 #include "oribi/base/buf.h"
 #include "oribi/base/os.h"
 #include "oribi/process/control_command.h"
-#include "oribi/process/jobs.h"
+#include "oribi/process/methods.h"
 #include "oribi/process/prefork.h"
 
 typedef struct oribi_options *Oribi__Options;
@@ -98,12 +97,78 @@ static char **command_line(pTHX_ I32 ax, I32 first, I32 items)
     return argv;
 }
 
-static const char *const role_names[] = {"supervisor", "starter", "mold", "intermediate", "worker"};
-
-/* fork's result for the core, which looks at errno when it failed. */
-static pid_t forked_pid(pTHX_ SV *sv)
+/* The object around a new worker of the core's, whose application is `app`. */
+static SV *worker_of(pTHX_ const char *class, struct oribi_worker_setup *setup, SV *app, bool multiprocess,
+                     struct psgi_worker **worker)
 {
-    return SvOK(sv) ? (pid_t)SvIV(sv) : -1;
+    struct oribi_worker *core;
+    setup->deadline_signal = setup->slot ? oribi_os_runtime_signal() : 0;
+    int code = oribi_worker_create(setup, &core);
+    if (code < 0)
+        croak("the worker cannot be made: %s\n", why(code));
+    SV *object = object_of(aTHX_ class, NULL);
+    *worker = psgi_worker_new(aTHX_ core, setup->options, SvRV(object), app, multiprocess);
+    sv_setiv(SvRV(object), PTR2IV(*worker));
+    return object;
+}
+
+/* --- what the core names: methods.h --- */
+
+static SV *from_value(pTHX_ const struct oribi_value *value)
+{
+    switch (value->type) {
+    case ORIBI_VALUE_BOOL:
+    case ORIBI_VALUE_NUMBER:
+        return newSViv((IV)value->number);
+    case ORIBI_VALUE_TEXT:
+        return newSVpvn(value->text, value->len);
+    case ORIBI_VALUE_NONE:
+        break;
+    }
+    return newSV(0);
+}
+
+static struct oribi_value to_value(pTHX_ enum oribi_value_type type, SV *sv)
+{
+    struct oribi_value value = {.type = type};
+    if (type == ORIBI_VALUE_TEXT) {
+        STRLEN n;
+        value.text = SvPV(sv, n);
+        value.len = n;
+    } else {
+        value.number = type == ORIBI_VALUE_BOOL ? SvTRUE(sv) : SvIV(sv);
+    }
+    return value;
+}
+
+/* Any method of the core's table, whose place there is the function's own number. */
+XS_INTERNAL(process_method)
+{
+    dXSARGS;
+    dXSI32;
+    size_t count;
+    const struct oribi_method *method = &oribi_process_methods(&count)[ix];
+    char error[ORIBI_ERROR_TEXT_CAP];
+    struct oribi_value argument = {.type = ORIBI_VALUE_NONE};
+    struct oribi_value result;
+    if (items != (method->argument ? 2 : 1) || !sv_derived_from(ST(0), "Oribi::Core::Process") || !SvIV(SvRV(ST(0))))
+        croak("Oribi: %s of no Oribi::Core::Process, or of one that was handed on", method->name);
+    if (method->argument)
+        argument = to_value(aTHX_ method->argument, ST(1));
+    if (oribi_method_call(method, INT2PTR(struct oribi_process *, SvIV(SvRV(ST(0)))), &argument, &result, error) < 0)
+        croak("%s\n", error);
+    ST(0) = sv_2mortal(from_value(aTHX_ &result));
+    XSRETURN(1);
+}
+
+static void define_methods(pTHX)
+{
+    size_t count;
+    const struct oribi_method *methods = oribi_process_methods(&count);
+    for (size_t i = 0; i < count; i++) {
+        CV *cv = newXS(form("Oribi::Core::Process::%s", methods[i].name), process_method, __FILE__);
+        CvXSUBANY(cv).any_i32 = (I32)i;
+    }
 }
 
 MODULE = Oribi    PACKAGE = Oribi
@@ -171,5 +236,3 @@ INCLUDE: xs/listeners.xsi
 INCLUDE: xs/worker.xsi
 
 INCLUDE: xs/process.xsi
-
-INCLUDE: xs/prefork.xsi

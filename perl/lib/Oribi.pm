@@ -11,7 +11,7 @@ require PerlIO::scalar;
 XSLoader::load('Oribi', $VERSION);
 
 require Oribi::Settings;
-require Oribi::Host;
+require Oribi::Supervisor;
 
 # Pointers into C: a new thread gets none of them.
 sub Oribi::Options::CLONE_SKIP    {1}
@@ -46,6 +46,9 @@ sub release {
     return join '.', $first, $middle, 0 + $last;
 }
 
+# The process's title, where there is a new one.
+sub show_title { my ($text) = @_; _title($text) if defined $text; return }
+
 # True in a worker from the moment a stop of the server is announced.
 sub stopping { return $process && $process->stopping ? 1 : 0 }
 
@@ -78,7 +81,7 @@ sub run {
     my ($self, $app) = @_;
     require Oribi::Command;
     my $settings = $self->{settings};
-    my $code = eval { Oribi::Command::prepare($settings); Oribi::Host::serve($settings, $app) };
+    my $code = eval { Oribi::Command::prepare($settings); Oribi::Supervisor::serve($settings, $app) };
     _die($@) unless defined $code;
     exit $code if $code != 0;
     _signals_give_back();
@@ -292,7 +295,7 @@ Mojo::Template, one object for each file:
 
 =head1 PROCESSES
 
-See L<Oribi::Host>. The title of a process says what it is; C<$0> keeps the value that the application knows.
+See L<Oribi::Supervisor>. The title of a process says what it is; C<$0> keeps the value that the application knows.
 
 =head1 DOCUMENTS
 

@@ -145,7 +145,7 @@ CONFIG
     my %times;
     $times{$_}++ for split /\n/, slurp("$dir/hooks");
     is_deeply \%times, {
-        'before_fork' => 1, 'after_fork 0 1' => 1, 'after_worker_ready 0 1' => 1, 'before_worker_exit Oribi::Host CODE' => 1,
+        'before_fork' => 1, 'after_fork 0 1' => 1, 'after_worker_ready 0 1' => 1, 'before_worker_exit Oribi::Supervisor CODE' => 1,
         'after_exit 1 0' => 1, 'server_ready 127.0.0.1 http' => 1,
     };
 };

@@ -382,9 +382,10 @@ void psgi_awake(void);
 void psgi_wake_worker(void *worker);
 void psgi_wake_process(void *process);
 
-/* Adds [signal, what the workers get, seconds between two of them] for each trap. Dies for what cannot be trapped or
- * does not exist. */
-void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *traps);
+/* Adds what a manager was told: [traps, left]. A trap is [signal, what the workers get or "", seconds between two of
+ * them]; left are names of signals that the program handles itself. Dies for what cannot be trapped or does not
+ * exist. */
+void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *manager);
 
 #pragma GCC visibility pop
 

@@ -34,20 +34,20 @@ void psgi_signals_restore(pTHX_ SV *kept)
         (void)sigaction(core_signals[i], &actions[i], NULL);
 }
 
-void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *traps)
+void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *manager)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
+    AV *traps = (AV *)SvRV(*av_fetch(manager, 0, 0)); /* our own module made them */
+    AV *left = (AV *)SvRV(*av_fetch(manager, 1, 0));
     for (SSize_t i = 0; i <= av_len(traps); i++) {
-        AV *trap = (AV *)SvRV(*av_fetch(traps, i, 0)); /* our own module made it */
-        const char *name = SvPV_nolen(*av_fetch(trap, 0, 0));
-        const char *send = SvPV_nolen(*av_fetch(trap, 1, 0));
-        int numbers[] = {oribi_signal_number(name), *send ? oribi_signal_number(send) : 0};
-        if (!numbers[0] || (*send && !numbers[1]))
-            croak("trap_signals: there is no signal %s\n", numbers[0] ? send : name);
+        AV *trap = (AV *)SvRV(*av_fetch(traps, i, 0));
         int64_t interval_ms = (int64_t)(SvNV(*av_fetch(trap, 2, 0)) * 1000);
-        if (oribi_prefork_trap(prefork, numbers[0], numbers[1], interval_ms, error) < 0)
+        if (oribi_prefork_trap_named(prefork, SvPV_nolen(*av_fetch(trap, 0, 0)), SvPV_nolen(*av_fetch(trap, 1, 0)),
+                                     interval_ms, error) < 0)
             croak("%s\n", error);
     }
+    for (SSize_t i = 0; i <= av_len(left); i++)
+        oribi_prefork_leave(prefork, oribi_signal_number(SvPV_nolen(*av_fetch(left, i, 0))));
 }
 
 /* --- a worker under %SIG --- */

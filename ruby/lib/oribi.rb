@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 # A pre-forking HTTP/1.1 application server for Rack. Reading order: cli.rb (the `oribi` command), config.rb and
-# hooks.rb, app_loader.rb, supervisor.rb, mold.rb and worker_process.rb (the processes), then the extension, whose
-# ext/oribi/ext.h has a map of its own.
+# hooks.rb, app_loader.rb, supervisor.rb (the processes), then the extension, whose ext/oribi/ext.h has a map of its
+# own.
 module Oribi
   # A mistake of the operator or the application, told in one line.
   Error = Class.new(StandardError)

@@ -1,6 +1,5 @@
 /* The supervisor as a library: which options it has, what its signals mean, and the few calls that a manager has
- * beyond a server's. Reading
- * order: oribi__prefork_signal, oribi__prefork_resume, then the calls. */
+ * beyond a server's. Reading order: oribi__prefork_signal, oribi__prefork_resume, then the calls. */
 #include "oribi/process/prefork.h"
 #include "process/signal_table.h"
 #include "process/supervisor_private.h"
@@ -91,6 +90,16 @@ int oribi_prefork_trap(struct oribi_prefork *prefork, int number, int send, int6
         return oribi__refuse(error, "trap_signals: too many");
     prefork->traps[prefork->trap_count++] = (struct oribi_trap){number, send, interval_ms};
     return 0;
+}
+
+int oribi_prefork_trap_named(struct oribi_prefork *prefork, const char *signal, const char *send, int64_t interval_ms,
+                             char *error)
+{
+    bool sends = send && send[0];
+    int numbers[] = {oribi_signal_number(signal), sends ? oribi_signal_number(send) : 0};
+    if (!numbers[0] || (sends && !numbers[1]))
+        return oribi__refuse(error, "trap_signals: there is no signal %.60s", numbers[0] ? send : signal);
+    return oribi_prefork_trap(prefork, numbers[0], numbers[1], interval_ms, error);
 }
 
 void oribi_prefork_leave(struct oribi_prefork *prefork, int number)

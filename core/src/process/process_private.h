@@ -1,9 +1,10 @@
-/* The handle of processes.h, shared by process_take.c (which step comes when), process_fork.c (what forks change),
+/* The handle of process.h, shared by process_take.c (which step comes when), process_fork.c (what forks change),
  * process_worker.c (what a worker's language asks) and child.c (what the worker's loop asks in each round). */
 #ifndef ORIBI_PROCESS_PROCESS_PRIVATE_H
 #define ORIBI_PROCESS_PROCESS_PRIVATE_H
 
 #include "oribi/process/process.h"
+#include "oribi/process/title.h"
 
 #include "process/mold.h"
 
@@ -28,14 +29,17 @@ struct oribi_process {
     enum oribi__stage stage;
     pid_t pid;
     bool manager;
-    bool failed;      /* the next step is EXIT */
-    bool over;        /* EXIT was given */
-    bool forking;     /* FORK was given and is not answered */
-    bool forked;      /* an intermediate has made its fork */
-    bool loaded;      /* the application is, here or in the process that this one was forked from */
-    bool refork;      /* oribi_process_turn() has said so */
-    pid_t forked_pid; /* of a manager's new worker, whose hook is due; 0: none */
+    bool failed;            /* the next step is EXIT */
+    bool over;              /* EXIT was given */
+    bool forking;           /* FORK was given and is not answered */
+    bool forked;            /* an intermediate has made its fork */
+    bool loaded;            /* the application is, here or in the process that this one was forked from */
+    bool refork;            /* oribi_process_turn() has said so */
+    bool awaits;            /* oribi_process_await_workers() was called, and DONE not given */
+    int64_t await_until_ms; /* INT64_MAX: no bound */
+    pid_t forked_pid;       /* of a manager's new worker, whose hook is due; 0: none */
     struct oribi_step step;
+    char text[ORIBI_TITLE_CAP]; /* methods.c: a title that a language is told */
 };
 
 /* As the step FORK: the signals are held back, and the fork handler leaves the descriptors alone. */

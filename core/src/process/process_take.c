@@ -4,6 +4,7 @@
 #include "process/process_private.h"
 #include "process/supervisor_private.h"
 
+#include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
 #include "oribi/process/prefork.h"
 
@@ -47,6 +48,15 @@ static const struct oribi_step *hook(struct oribi_process *p, const char *name)
 
 /* --- supervisor --- */
 
+/* A manager that waits for its workers is done when there are none, or when its time is up. */
+static bool has_awaited(struct oribi_process *p)
+{
+    if (!p->awaits || (oribi_process_workers(p) > 0 && oribi_clock_ms() < p->await_until_ms))
+        return false;
+    p->awaits = false;
+    return true;
+}
+
 /* What goes with every hook of the supervisor's own; one that tells of no process has no reason either. */
 static const struct oribi_step *supervisor_hook(struct oribi_process *p, const struct oribi_supervisor_action *action)
 {
@@ -83,7 +93,7 @@ static const struct oribi_step *take_supervisor(struct oribi_process *p)
     const struct oribi_supervisor_action *action = oribi_supervisor_take(p->supervisor);
     switch (action->type) {
     case ORIBI_SUPERVISOR_NONE:
-        return give_type(p, ORIBI_STEP_WAIT);
+        return give_type(p, has_awaited(p) ? ORIBI_STEP_DONE : ORIBI_STEP_WAIT);
     case ORIBI_SUPERVISOR_FORK_DAEMON:
         return ask_for_fork(p, ORIBI_FORK_DAEMON);
     case ORIBI_SUPERVISOR_FORK_MOLD:
@@ -241,10 +251,24 @@ const struct oribi_step *oribi_process_take(struct oribi_process *p)
 
 /* --- waiting --- */
 
+/* Of two bounds, each < 0 for none, the shorter one. */
+static int64_t shorter(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
+static int64_t awaited_ms(const struct oribi_process *p)
+{
+    if (!p->awaits || p->await_until_ms == INT64_MAX)
+        return -1;
+    int64_t left_ms = p->await_until_ms - oribi_clock_ms();
+    return left_ms > 0 ? left_ms : 0;
+}
+
 void oribi_process_wait(struct oribi_process *p, int64_t ms)
 {
     if (p->role == ORIBI_ROLE_SUPERVISOR)
-        oribi_supervisor_wait_for(p->supervisor, ms);
+        oribi_supervisor_wait_for(p->supervisor, shorter(ms, awaited_ms(p)));
     else if (p->role == ORIBI_ROLE_STARTER)
         oribi__starter_wait(p->supervisor, ms);
     else if (p->mold)
@@ -289,6 +313,12 @@ size_t oribi_process_title(struct oribi_process *p, char *dst, size_t cap)
 void oribi_process_resume(struct oribi_process *p)
 {
     oribi_supervisor_resume(p->supervisor);
+}
+
+void oribi_process_await_workers(struct oribi_process *p, int64_t ms)
+{
+    p->awaits = true;
+    p->await_until_ms = ms ? oribi_clock_ms() + ms : INT64_MAX;
 }
 
 void oribi_process_configure(struct oribi_process *p)

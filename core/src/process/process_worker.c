@@ -3,15 +3,29 @@
 #include "process/process_private.h"
 
 #include "oribi/process/jobs.h"
+#include "oribi/process/warmup.h"
 
 void oribi_process_worker_setup(struct oribi_process *p, struct oribi_worker_setup *setup)
 {
-    oribi_child_setup(p->child, setup);
+    if (p->mold)
+        *setup = (struct oribi_worker_setup){.options = oribi_mold_options(p->mold), .life_fd = -1};
+    else
+        oribi_child_setup(p->child, setup);
 }
 
 void oribi_process_ready(struct oribi_process *p, struct oribi_worker *worker)
 {
     oribi_child_ready(p->child, worker);
+}
+
+int oribi_process_opened(struct oribi_process *p, struct oribi_worker *worker, struct oribi_title *title,
+                         struct oribi_warmup **warmup)
+{
+    if (p->mold)
+        return oribi_warmup_begin(worker, oribi_mold_listeners(p->mold), warmup);
+    oribi_title_init(title, p);
+    oribi_process_ready(p, worker);
+    return 0;
 }
 
 bool oribi_process_stop_soon(const struct oribi_process *p)

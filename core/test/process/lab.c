@@ -165,6 +165,7 @@ static int drive(struct oribi_process *p)
             return code;
         }
         case ORIBI_STEP_TRAPPED:
+        case ORIBI_STEP_DONE:
             break; /* a server has none */
         }
     }

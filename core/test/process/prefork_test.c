@@ -57,6 +57,22 @@ static void test_traps_up_to_the_most(void)
     is_str(error, "trap_signals: too many");
 }
 
+static void test_traps_by_name(void)
+{
+    struct oribi_prefork prefork = {.trap_count = 0};
+    char error[ORIBI_ERROR_TEXT_CAP];
+    ok_eq(oribi_prefork_trap_named(&prefork, "TERM", "SIGQUIT", 500, error), 0);
+    ok_eq(oribi_prefork_trap_named(&prefork, "HUP", "", 0, error), 0);
+    ok_eq(oribi_prefork_trap_named(&prefork, "USR2", NULL, 0, error), 0);
+    ok(prefork.traps[0].signal == SIGTERM && prefork.traps[0].send == SIGQUIT && prefork.traps[0].interval_ms == 500);
+    ok(prefork.traps[1].signal == SIGHUP && prefork.traps[1].send == 0 && prefork.traps[2].send == 0);
+    ok(oribi_prefork_trap_named(&prefork, "NONE", "TERM", 0, error) < 0);
+    is_str(error, "trap_signals: there is no signal NONE");
+    ok(oribi_prefork_trap_named(&prefork, "INT", "NONESUCH", 0, error) < 0);
+    is_str(error, "trap_signals: there is no signal NONESUCH");
+    ok_eq(prefork.trap_count, 3);
+}
+
 static void test_only_signals_that_exist_are_left(void)
 {
     struct oribi_prefork prefork = {.trap_count = 0};
@@ -205,6 +221,8 @@ static int run_until_trapped(struct oribi_process *p)
             work(p);
         else if (step->type == ORIBI_STEP_TRAPPED)
             return step->signal;
+        else if (step->type == ORIBI_STEP_DONE)
+            return -1;
         else if (step->at_once)
             _exit(step->code);
         else
@@ -229,13 +247,12 @@ static void manage(struct oribi_options *options)
         atomic_store(&lab->reopened, (int)oribi_process_workers(p));
         oribi_process_resume(p);
     }
-    while (oribi_process_workers(p) > 0) {
-        const struct oribi_step *step = oribi_process_take(p);
-        if (step->type == ORIBI_STEP_WAIT)
-            oribi_process_wait(p, 100);
-        else if (step->type == ORIBI_STEP_HOOK)
-            lab_run_hook(step);
-    }
+    oribi_process_await_workers(p, -1);
+    if (run_until_trapped(p) != -1) /* time is up at once */
+        _exit(95);
+    oribi_process_await_workers(p, 0);
+    if (run_until_trapped(p) != -1 || oribi_process_workers(p) != 0)
+        _exit(94);
     oribi_process_destroy(p);
     _exit(0);
 }
@@ -360,6 +377,7 @@ int main(int argc, char **argv)
     test_defaults_are_a_librarys_and_what_the_program_says_stands();
     test_names_are_those_of_a_library();
     test_traps_up_to_the_most();
+    test_traps_by_name();
     test_only_signals_that_exist_are_left();
     test_a_trapped_signal_pauses_and_says_what_the_workers_get();
     test_what_is_trapped_meanwhile_is_what_the_next_start_ends_with();

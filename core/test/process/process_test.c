@@ -148,6 +148,7 @@ static _Noreturn void drive(struct oribi_process *p)
             end(p, step);
             break;
         case ORIBI_STEP_TRAPPED:
+        case ORIBI_STEP_DONE:
             break;
         }
     }

@@ -3,7 +3,7 @@ use strict;
 use warnings;
 use Oribi ();
 use Oribi::App ();
-use Oribi::Host ();
+use Oribi::Supervisor ();
 use Oribi::Settings ();
 
 our $VERSION = '0.100';
@@ -35,7 +35,7 @@ sub _run {
     prepare($settings);
     return _say($settings->core->print) if $settings->is_on('print_config');
     return _check($settings) if $settings->is_on('check');
-    return Oribi::Host::serve($settings, undef);
+    return Oribi::Supervisor::serve($settings, undef);
 }
 
 # oribi-psgi ctl: the core knows the words, and the configuration file the socket.

@@ -4,16 +4,15 @@ use strict;
 use warnings;
 use Oribi ();
 use Oribi::App ();
-use Oribi::Host ();
 use Oribi::Prefork::Worker ();
+use Oribi::Supervisor ();
 use File::Basename ();
 use POSIX ();
-use Time::HiRes ();
 
 our $VERSION = '0.100';
 
 # The server's supervisor for any worker loop. The core decides; this forks and calls back. Reading order: start,
-# _perform, _enter. Where a manager that reloads has started this program anew, start is the loop of its next mold.
+# _drive, _enter. Where a manager that reloads has started this program anew, start is the loop of its next mold.
 
 my @ACCESSORS = qw(trap_signals before_fork after_fork on_child_reap);
 my %DEFAULT = (max_workers => 10, spawn_interval => 0, err_respawn_interval => 1);
@@ -67,20 +66,7 @@ sub start {
     $self->_finish_options;
     $self->{signal_received} = '';
     $self->{process} ? $self->{process}->resume : $self->_create;
-    while (1) {
-        my ($step, @detail) = $self->{process}->take;
-        if ($step eq 'wait') {
-            $self->{process}->title if $self->{titles};
-            $self->{process}->wait;
-        } elsif ($step eq 'fork') {
-            $self->_fork(@detail);
-        } elsif ($step eq 'run') {
-            $self->_enter($callback);
-            return;
-        } elsif ($self->_perform($step, @detail)) {
-            return 1;
-        }
-    }
+    return $self->_drive($callback);
 }
 
 sub finish {
@@ -98,14 +84,9 @@ sub num_workers { return $_[0]{process} ? $_[0]{process}->workers : 0 }
 
 sub wait_all_children {
     my ($self, $timeout) = @_;
-    my $deadline = $timeout ? Time::HiRes::time() + $timeout : undef;
-    while ($self->{process}) {
-        my ($step, @detail) = $self->{process}->take;
-        $self->_perform($step, @detail);
-        next if $step ne 'wait';
-        my $left = defined $deadline ? $deadline - Time::HiRes::time() : -1;
-        last if !$self->{process}->workers || (defined $deadline && $left <= 0);
-        $self->{process}->wait($left);
+    if ($self->{process}) {
+        $self->{process}->await_workers(POSIX::ceil(($timeout || 0) * 1000));
+        $self->_drive;
     }
     my $count = $self->num_workers;
     $self->_close if !$count && $self->{signal_received} =~ /\A(?:TERM|QUIT|INT)\z/;
@@ -148,8 +129,8 @@ sub _create {
     my $mold = Oribi::Core::Process->next_mold;
     my @left = grep { my $handler = $SIG{$_}; defined $handler && length $handler && $handler ne 'DEFAULT' } @OWN_SIGNALS;
     $mold or $SIG{$_} = 'DEFAULT' for keys %{ $self->{trap_signals} };    ## no critic: for the process's life, as documented
-    $self->{process} =
-        Oribi::Core::Process->manage($self->{options}, $self->{program}, $self->_traps, \@left, Oribi::Host::_command_line());
+    $self->{process} = Oribi::Core::Process->create($self->{options}, $self->{program}, undef, [$self->_traps, \@left],
+        Oribi::Supervisor::command_line());
     $self->{manager_pid} = $$ unless $mold;
     return;
 }
@@ -168,34 +149,39 @@ sub DESTROY {
     return;
 }
 
+# Until a signal is trapped, or everything has ended: true. In a worker without a callback: nothing.
+sub _drive {
+    my ($self, $callback) = @_;
+    while (1) {
+        my ($step, @detail) = $self->{process}->take;
+        if ($step eq 'wait') {
+            Oribi::show_title($self->{process}->title) if $self->{titles};
+            $self->{process}->wait;
+        } elsif ($step eq 'fork') {
+            $self->_fork(@detail);
+        } elsif ($step eq 'hook') {
+            $self->_run_hook(@detail);
+        } elsif ($step eq 'run') {
+            return $self->_enter($callback);
+        } else {
+            $self->{signal_received} = $detail[0] if $step eq 'trapped';
+            $self->_ended(@detail) if $step eq 'exit';
+            return 1;
+        }
+    }
+}
+
 # The child goes on in the program's own frames, where start may return.
 sub _fork {
     my ($self, $kind) = @_;
     my $pid = fork;
-    my $role = $self->{process}->forked($pid);
+    my $role = $self->{process}->forked($pid // -$!);
     $self->{manager_pid} = $$ if $kind eq 'daemon' && $role eq 'supervisor';
     return;
 }
 
-# True when start is over.
-sub _perform {
-    my ($self, $step, @detail) = @_;
-    if ($step eq 'hook') {
-        $self->_run_hook(@detail);
-    } elsif ($step eq 'trapped') {
-        $self->{signal_received} = $detail[0];
-        return 1;
-    } elsif ($step eq 'exit') {
-        my ($code, $at_once, $signal) = @detail;
-        POSIX::_exit($code) if $at_once;
-        $self->_ended($code, $signal);
-        return 1;
-    }
-    return 0;
-}
-
 sub _run_hook {
-    my ($self, $name, @arguments) = @_;
+    my ($self, $name, $fatal, @arguments) = @_;
     return $self->_call($name, @arguments) if $name eq 'before_fork' || $name eq 'after_fork';
     return $self->_call(on_child_reap => @arguments[0, 1]) if $name eq 'on_worker_exit';
     return;
@@ -203,7 +189,8 @@ sub _run_hook {
 
 # Everything has ended; what ended it takes its ordinary course now.
 sub _ended {
-    my ($self, $code, $signal) = @_;
+    my ($self, $code, $at_once, $signal) = @_;
+    POSIX::_exit($code) if $at_once;
     $self->_close;
     die "the workers cannot be started\n" if $code;
     $self->{signal_received} ||= $signal || 'INT';
@@ -222,13 +209,13 @@ sub _call {
 
 # --- a worker ---
 
-# Ends the process with what the callback comes to; returns true when there is none.
+# Ends the process with what the callback comes to; returns when there is none.
 sub _enter {
     my ($self, $callback) = @_;
     $SIG{CHLD} = 'DEFAULT';    ## no critic: a program of its own from here on
     srand;                     # else all workers would draw the same numbers
     $self->{worker} = Oribi::Prefork::Worker->new(delete $self->{process}, $self->{titles});
-    return 1 unless $callback;
+    return unless $callback;
     if (!eval { $callback->($self->{worker}); 1 }) {
         my $error = $@;
         print STDERR ref $error ? Oribi::App::first_line($error) . "\n" : $error;

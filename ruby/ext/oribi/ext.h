@@ -279,4 +279,13 @@ static inline bool ext_process_leaves(const struct ext_worker *worker)
 
 void ext_process_show_title(struct ext_worker *worker);
 
+/* prefork.c */
+struct oribi_prefork;
+void ext_prefork_setup(void);
+
+/* Adds what a manager was told: [traps, left]. traps [Array<Array(String, String|nil, Numeric)>]: signal, what the
+ * workers get, seconds between two of them; left [Array<String>]: signals that the program handles itself. Raises
+ * Oribi::Error. */
+void ext_prefork_fill(struct oribi_prefork *prefork, VALUE manager);
+
 #endif

@@ -1,35 +1,30 @@
-/* A process of a server as Ruby sees it: a thin object over processes.h. lib/oribi/supervisor.rb follows the order of
- * calls there, and lib/oribi/prefork.rb that of a manager (prefork.c). */
-#include "handle.h"
+/* A process of a server, or of a program that manages workers, as Ruby sees it: a thin object over process.h, which
+ * describes the order of calls. lib/oribi/supervisor.rb and lib/oribi/prefork.rb drive it. Its methods are those of
+ * the core's table (methods.h) and what Ruby does in its own way: create, take, wait, open, retake, destroy. */
+#include "ext.h"
 
 #include "oribi/base/signals.h"
+#include "oribi/process/methods.h"
+#include "oribi/process/prefork.h"
+
+#include <ruby/util.h>
+
+enum { METHODS_MAX = 32 };
 
 static VALUE process_class;
 static ID id_setproctitle;
+static ID method_ids[METHODS_MAX];
 
 /* The core's object lives as long as its process, so the collector never frees it. */
 static const rb_data_type_t process_type = {.wrap_struct_name = "Oribi::Core::Process",
                                             .flags = RUBY_TYPED_WB_PROTECTED};
 
-static const char *const roles[] = {"supervisor", "starter", "mold", "intermediate", "worker"};
-static const char *const forks[] = {"daemon", "mold", "intermediate", "worker"};
-static const char *const types[] = {"wait", "fork", "hook", "load", "open", "run", "exit", "trapped"};
-
-struct oribi_process *ext_process_get(VALUE self)
+static struct oribi_process *ext_process_get(VALUE self)
 {
     struct oribi_process *process = rb_check_typeddata(self, &process_type);
     if (!process)
         rb_raise(ext_error, "the process has left its server");
     return process;
-}
-
-/* The setup that the core borrows lives as long as the object. */
-VALUE ext_process_new(struct oribi_process *process, VALUE options, VALUE listeners)
-{
-    VALUE object = TypedData_Wrap_Struct(process_class, &process_type, process);
-    rb_ivar_set(object, rb_intern("options"), options);
-    rb_ivar_set(object, rb_intern("listeners"), listeners);
-    return object;
 }
 
 /* Words as a NULL-terminated list that lives as long as `kept`. */
@@ -45,21 +40,32 @@ static char **word_list(VALUE words, VALUE *kept)
     return list;
 }
 
-/* @param command [Array<String>, nil] command line of later generations and successors */
-static VALUE process_create(VALUE class, VALUE options, VALUE listeners, VALUE command)
+/* The core borrows options, listeners and the program's name for the life of the process.
+ *
+ * @param listeners [Listeners, nil] nil: workers that listen to nothing
+ * @param command [Array<String>, nil] command line of later generations and successors
+ * @param manager [Array, nil] the arguments of ext_prefork_fill() for a program that manages workers; nil: a server */
+static VALUE process_create(VALUE class, VALUE options, VALUE program, VALUE listeners, VALUE command, VALUE manager)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    struct oribi_process_setup setup = {
-        .options = ext_options_get(options), .listeners = ext_listeners_get(listeners), .program = "oribi"};
+    struct oribi_prefork prefork = {0};
     struct oribi_process *process;
     VALUE kept = Qnil;
-    if (!NIL_P(command)) {
-        setup.argv = word_list(command, &kept);
-        setup.environ_is_known = true;
+    struct oribi_process_setup setup = {.options = ext_options_get(options),
+                                        .listeners = NIL_P(listeners) ? NULL : ext_listeners_get(listeners),
+                                        .argv = NIL_P(command) ? NULL : word_list(command, &kept),
+                                        .environ_is_known = !NIL_P(command)};
+    if (!NIL_P(manager)) {
+        ext_prefork_fill(&prefork, manager);
+        setup.manager = &prefork;
     }
+    setup.program = ruby_strdup(StringValueCStr(program));
     if (oribi_process_create(&setup, &process, error) < 0)
         rb_raise(ext_error, "%s", error);
-    return ext_process_new(process, options, listeners);
+    VALUE object = TypedData_Wrap_Struct(process_class, &process_type, process);
+    rb_ivar_set(object, rb_intern("options"), options);
+    rb_ivar_set(object, rb_intern("listeners"), listeners);
+    return object;
 }
 
 /* A server started this command to become its next mold. */
@@ -68,102 +74,127 @@ static VALUE process_is_next_mold(VALUE class)
     return oribi_process_is_next_mold() ? Qtrue : Qfalse;
 }
 
-static VALUE symbol(const char *name)
+/* --- what the core names --- */
+
+static VALUE from_value(const struct oribi_value *value)
 {
-    return ID2SYM(rb_intern(name));
+    switch (value->type) {
+    case ORIBI_VALUE_BOOL:
+        return value->number ? Qtrue : Qfalse;
+    case ORIBI_VALUE_NUMBER:
+        return LL2NUM(value->number);
+    case ORIBI_VALUE_TEXT:
+        return rb_utf8_str_new(value->text, (long)value->len);
+    case ORIBI_VALUE_NONE:
+        break;
+    }
+    return Qnil;
 }
 
-static VALUE signal_text(int number)
+/* The text lives as long as *holder. */
+static struct oribi_value to_value(enum oribi_value_type type, VALUE object, VALUE *holder)
 {
-    return number ? rb_utf8_str_new_cstr(oribi_signal_name(number)) : Qnil;
+    struct oribi_value value = {.type = type};
+    if (type == ORIBI_VALUE_TEXT) {
+        *holder = rb_obj_as_string(object);
+        value.text = RSTRING_PTR(*holder);
+        value.len = (size_t)RSTRING_LEN(*holder);
+    } else {
+        value.number = type == ORIBI_VALUE_BOOL ? RTEST(object) : NUM2LL(object);
+    }
+    return value;
 }
 
-static VALUE hook_arguments(const struct oribi_step *step, enum oribi_role role)
+/* Any method of the core's table: Ruby tells by which name it was called. */
+static VALUE process_method(int argc, VALUE *argv, VALUE self)
 {
-    if (step->reason)
-        return rb_ary_new_from_args(3, INT2NUM(step->pid), INT2NUM(step->status), rb_utf8_str_new_cstr(step->reason));
-    if (step->pid)
-        return rb_ary_new_from_args(1, INT2NUM(step->pid));
-    return role == ORIBI_ROLE_WORKER ? rb_ary_new_from_args(1, UINT2NUM(step->index)) : rb_ary_new();
+    char error[ORIBI_ERROR_TEXT_CAP];
+    struct oribi_value argument = {0};
+    struct oribi_value result;
+    VALUE holder = Qnil;
+    const struct oribi_method *method = oribi_process_methods(&(size_t){0});
+    for (ID name = rb_frame_this_func(), *id = method_ids; *id != name; id++)
+        method++;
+    rb_check_arity(argc, method->argument ? 1 : 0, method->argument ? 1 : 0);
+    if (method->argument)
+        argument = to_value(method->argument, argv[0], &holder);
+    if (oribi_method_call(method, ext_process_get(self), &argument, &result, error) < 0)
+        rb_raise(ext_error, "%s", error);
+    RB_GC_GUARD(holder);
+    return from_value(&result);
 }
 
-/* The next step: [:wait], [:fork, kind], [:hook, name, arguments, fatal], [:load], [:open], [:run],
- * [:trapped, signal] or [:exit, code, at_once, signal]. */
-static VALUE process_take(VALUE self)
+static void define_methods(void)
 {
-    struct oribi_process *process = ext_process_get(self);
-    const struct oribi_step *step = oribi_process_take(process);
-    VALUE type = symbol(types[step->type]);
-    switch (step->type) {
-    case ORIBI_STEP_FORK:
-        return rb_ary_new_from_args(2, type, symbol(forks[step->fork]));
-    case ORIBI_STEP_HOOK:
-        return rb_ary_new_from_args(4, type, symbol(step->hook), hook_arguments(step, oribi_process_role(process)),
-                                    step->fatal ? Qtrue : Qfalse);
-    case ORIBI_STEP_TRAPPED:
-        return rb_ary_new_from_args(2, type, signal_text(step->signal));
-    case ORIBI_STEP_EXIT:
-        return rb_ary_new_from_args(4, type, INT2NUM(step->code), step->at_once ? Qtrue : Qfalse,
-                                    signal_text(step->signal));
-    default:
-        return rb_ary_new_from_args(1, type);
+    size_t count;
+    const struct oribi_method *methods = oribi_process_methods(&count);
+    if (count > METHODS_MAX)
+        rb_bug("METHODS_MAX is below %d", (int)count);
+    for (size_t i = 0; i < count; i++) {
+        char name[64];
+        (void)snprintf(name, sizeof(name), "%s%s", methods[i].name, methods[i].result == ORIBI_VALUE_BOOL ? "?" : "");
+        method_ids[i] = rb_intern(name);
+        rb_define_method(process_class, name, process_method, -1);
     }
 }
 
-struct waiting {
-    struct oribi_process *process;
-    int64_t ms;
-};
-
-static void *block(void *p)
+/* The next step as oribi_step_values() has it, its type and the names of forks and hooks as Strings. */
+static VALUE process_take(VALUE self)
 {
-    struct waiting *waiting = p;
-    oribi_process_wait(waiting->process, waiting->ms);
+    struct oribi_value values[ORIBI_STEP_VALUES_MAX];
+    struct oribi_process *process = ext_process_get(self);
+    size_t count = oribi_step_values(process, oribi_process_take(process), values);
+    VALUE step = rb_ary_new_capa((long)count);
+    for (size_t i = 0; i < count; i++)
+        rb_ary_push(step, from_value(&values[i]));
+    return step;
+}
+
+/* --- what Ruby does in its own way --- */
+
+static void *block(void *process)
+{
+    oribi_process_wait(process, -1);
     return NULL;
 }
 
-static void unblock(void *p)
+static void unblock(void *process)
 {
-    oribi_process_wake(p);
+    oribi_process_wake(process);
 }
 
-/* @param seconds [Numeric] at most so long; < 0: no bound */
-static VALUE process_wait(VALUE self, VALUE seconds)
+static VALUE process_wait(VALUE self)
 {
-    double bound = NUM2DBL(seconds);
-    struct waiting waiting = {ext_process_get(self), bound < 0 ? -1 : (int64_t)(bound * 1000)};
-    rb_nogvl(block, &waiting, unblock, waiting.process, RB_NOGVL_UBF_ASYNC_SAFE | RB_NOGVL_INTR_FAIL);
+    struct oribi_process *process = ext_process_get(self);
+    ext_without_lock(block, process, unblock, process);
     rb_thread_check_ints();
     return self;
 }
 
-/* @param pid [Integer] of fork: a pid, 0, or the negative errno of a fork that failed
- * @return [Symbol] role of the calling process */
-static VALUE process_forked(VALUE self, VALUE result)
+/* Opens the worker of this process, ties it to signals and tells the supervisor that it serves. In a mold: a worker
+ * with the requests of the option `warmup` waiting in it, whose #run ends when they have been answered.
+ *
+ * @param worker [Oribi::Worker] allocated, not initialized
+ * @param environment [Hash] constant entries of every request's environment */
+static VALUE process_open(VALUE self, VALUE worker, VALUE environment)
 {
     struct oribi_process *process = ext_process_get(self);
-    int pid = NUM2INT(result);
-    if (pid < 0)
-        errno = -pid;
-    return symbol(roles[oribi_process_forked(process, pid < 0 ? -1 : pid)]);
+    struct oribi_worker_setup setup;
+    struct ext_worker *ext = ext_worker_get(worker);
+    oribi_process_worker_setup(process, &setup);
+    ext_worker_open(ext, &setup, environment);
+    ext->process = oribi_process_role(process) == ORIBI_ROLE_WORKER ? process : NULL;
+    int result = oribi_process_opened(process, ext->core, &ext->title, &ext->warmup);
+    if (result < 0)
+        rb_raise(ext_error, "cannot warm up: %s", oribi_error_text(result));
+    return worker;
 }
 
-static VALUE process_failed(VALUE self, VALUE text)
+/* After a trap for this signal was set, which has removed the core's handler. */
+static VALUE process_retake(VALUE self, VALUE number)
 {
-    StringValue(text);
-    oribi_process_failed(ext_process_get(self), RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
-    return self;
-}
-
-static VALUE process_role(VALUE self)
-{
-    return symbol(roles[oribi_process_role(ext_process_get(self))]);
-}
-
-static VALUE process_title(VALUE self)
-{
-    char text[ORIBI_TITLE_CAP];
-    return ext_title_text(text, oribi_process_title(ext_process_get(self), text, sizeof(text)));
+    oribi_signals_retake(NUM2INT(number));
+    return Qnil;
 }
 
 /* The object of a worker stays: its handlers look at it until the process is gone. */
@@ -175,64 +206,12 @@ static VALUE process_destroy(VALUE self)
     return Qnil;
 }
 
-/* Opens the worker of this process, ties it to signals and tells the supervisor that it serves.
- *
- * @param worker [Oribi::Worker] allocated, not initialized
- * @param environment [Hash] constant entries of every request's environment */
-static VALUE process_open(VALUE self, VALUE worker, VALUE environment)
-{
-    struct oribi_process *process = ext_process_get(self);
-    struct oribi_worker_setup setup = {.life_fd = -1};
-    struct ext_worker *ext = ext_worker_get(worker);
-    oribi_process_worker_setup(process, &setup);
-    ext_worker_open(ext, &setup, environment);
-    ext->process = process;
-    oribi_title_init(&ext->title, process);
-    oribi_process_ready(process, ext->core);
-    return worker;
-}
-
-/* Opens a worker in the mold itself, with the requests of the option `warmup` waiting in it; its #run ends when they
- * have been answered. */
-static VALUE process_warm_up(VALUE self, VALUE worker, VALUE environment)
-{
-    struct oribi_process *process = ext_process_get(self);
-    struct ext_worker *ext = ext_worker_get(worker);
-    const struct oribi_worker_setup setup = {.options = oribi_process_options(process), .life_fd = -1};
-    ext_worker_open(ext, &setup, environment);
-    int result = oribi_warmup_begin(ext->core, oribi_process_listeners(process), &ext->warmup);
-    if (result < 0)
-        rb_raise(ext_error, "cannot warm up: %s", oribi_error_text(result));
-    return worker;
-}
-
-/* A stop is announced or has begun. */
-static VALUE process_is_stopping(VALUE self)
-{
-    struct oribi_process *process = ext_process_get(self);
-    return oribi_process_stop_soon(process) || oribi_process_stopping(process) ? Qtrue : Qfalse;
-}
-
-/* What the core's handler of a worker does. */
-static VALUE process_signalled(VALUE self, VALUE number)
-{
-    oribi_process_signalled(ext_process_get(self), NUM2INT(number));
-    return Qnil;
-}
-
-/* After a trap for this signal was set, which has removed the core's handler. */
-static VALUE process_retake(VALUE self, VALUE number)
-{
-    oribi_signals_retake(NUM2INT(number));
-    return Qnil;
-}
-
 void ext_process_show_title(struct ext_worker *worker)
 {
     char text[ORIBI_TITLE_CAP];
     size_t len = oribi_title_text(&worker->title, text, sizeof(text));
     if (len)
-        rb_funcall(rb_mProcess, id_setproctitle, 1, ext_title_text(text, len));
+        rb_funcall(rb_mProcess, id_setproctitle, 1, rb_utf8_str_new(text, (long)len));
 }
 
 /* This process ends before it has become anything: the server that started it hears why. */
@@ -257,19 +236,13 @@ void ext_process_setup(void)
     rb_define_singleton_method(core, "give_signals_back", give_signals_back, 0);
     process_class = rb_define_class_under(core, "Process", rb_cObject);
     rb_undef_alloc_func(process_class);
-    rb_define_singleton_method(process_class, "create", process_create, 3);
+    rb_define_singleton_method(process_class, "create", process_create, 5);
     rb_define_singleton_method(process_class, "next_mold?", process_is_next_mold, 0);
+    define_methods();
     rb_define_method(process_class, "take", process_take, 0);
-    rb_define_method(process_class, "wait", process_wait, 1);
-    rb_define_method(process_class, "forked", process_forked, 1);
-    rb_define_method(process_class, "failed", process_failed, 1);
-    rb_define_method(process_class, "role", process_role, 0);
-    rb_define_method(process_class, "title", process_title, 0);
+    rb_define_method(process_class, "wait", process_wait, 0);
     rb_define_method(process_class, "open", process_open, 2);
-    rb_define_method(process_class, "warm_up", process_warm_up, 2);
-    rb_define_method(process_class, "stopping?", process_is_stopping, 0);
-    rb_define_method(process_class, "signalled", process_signalled, 1);
     rb_define_method(process_class, "retake", process_retake, 1);
     rb_define_method(process_class, "destroy", process_destroy, 0);
-    ext_prefork_setup(process_class);
+    ext_prefork_setup();
 }

@@ -70,8 +70,7 @@ module Oribi
       @settings.finish
       @signal_received = ""
       @core ? @core.resume : create
-      result = turn(block) until result
-      result == true || nil
+      drive(block)
     end
 
     # Ends a worker.
@@ -84,7 +83,7 @@ module Oribi
     # @param signal [String, Symbol, Integer]
     # @return [Integer] how many workers it was sent to
     def signal_all_children(signal)
-      @core ? @core.signal_all(signal.is_a?(Symbol) ? signal.to_s : signal) : 0
+      @core ? @core.signal_all(signal) : 0
     end
 
     # Worker processes there are, of all generations.
@@ -95,14 +94,8 @@ module Oribi
     #
     # @return [Integer] how many are left
     def wait_all_children(timeout = 0)
-      deadline = timeout.to_f.positive? ? now + timeout : nil
-      while @core
-        step, *details = @core.take
-        perform(step, details) # with no worker left :exit, or :wait
-        break if @core.nil? || step == :wait && (@core.workers.zero? || deadline && now >= deadline)
-
-        @core.wait(deadline ? [deadline - now, 0].max : -1) if step == :wait
-      end
+      @core&.await_workers(timeout.to_f.positive? ? (timeout * 1000).ceil : 0)
+      drive(nil) if @core
       left = num_workers
       close if left.zero? && %w[TERM QUIT INT].include?(@signal_received)
       left
@@ -110,14 +103,12 @@ module Oribi
 
     private
 
-    def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-
     # --- the manager ---
 
     # Where a manager that reloads has started this program anew, it becomes a mold of that one.
     def create
-      @core = Core::Process.manage(@settings.options, @settings.program, @settings.traps, @settings.left)
-      return unless @core.role == :supervisor
+      @core = Core::Process.create(@settings.options, @settings.program, nil, nil, [@settings.traps, @settings.left])
+      return unless @core.role == "supervisor"
 
       @manager_pid = Process.pid
       at_exit { close } unless @at_exit
@@ -129,46 +120,43 @@ module Oribi
       @core = nil
     end
 
-    # Does the next thing. Gives true when start is over, :worker in a worker that start returns in.
-    def turn(block)
-      step, *details = @core.take
-      case step
-      when :wait then rest
-      when :fork then fork(*details)
-      when :run then enter(block)
-      else perform(step, details)
+    # Until a signal is trapped, or everything has ended: true. In a worker without a block: nil.
+    def drive(block)
+      loop do
+        step, *details = @core.take
+        case step
+        when "wait" then rest
+        when "fork" then fork(*details)
+        when "hook" then hook(*details)
+        when "run" then return enter(block)
+        when "trapped" then return trapped(*details)
+        when "done" then return true
+        when "exit" then return ended(*details)
+        end
       end
     end
 
-    def perform(step, details)
-      case step
-      when :hook then hook(*details)
-      when :trapped
-        @signal_received = details.first
-        true
-      when :exit then ended(*details)
-      end
+    def trapped(signal)
+      @signal_received = signal
+      true
     end
 
     def rest
       Processes.title(@core.title) if @settings.titles
-      @core.wait(-1)
-      nil
+      @core.wait
     end
 
     # The child goes on in the program's own frames, where start may return.
     def fork(kind)
       role = @core.forked(Processes.fork_program || 0)
-      @manager_pid = Process.pid if kind == :daemon && role == :supervisor
-      nil
+      @manager_pid = Process.pid if kind == "daemon" && role == "supervisor"
     end
 
-    def hook(name, arguments, _fatal)
+    def hook(name, _fatal, *arguments)
       case name
-      when :before_fork, :after_fork then call(name, self, *arguments)
-      when :on_worker_exit then reaped(*arguments)
+      when "before_fork", "after_fork" then call(name, self, *arguments)
+      when "on_worker_exit" then reaped(*arguments)
       end
-      nil
     end
 
     def reaped(pid, status, _reason)
@@ -195,12 +183,12 @@ module Oribi
 
     # --- a worker ---
 
-    # In the child. Gives :worker, or ends the process with what the block comes to.
+    # In the child. Gives nil, or ends the process with what the block comes to.
     def enter(block)
       trap(:CHLD, "DEFAULT")
       @worker = Worker.new(@core, @settings.titles)
       @core = nil
-      return :worker unless block
+      return unless block
 
       end_worker do
         block.arity.zero? ? block.call : block.call(@worker)

@@ -27,7 +27,7 @@ module Oribi
     # @return [Integer] exit code
     # @raise [Error] when it cannot start
     def run
-      @core = Core::Process.create(@options, Listeners.new(@options), @command)
+      @core = Core::Process.create(@options, "oribi", Listeners.new(@options), @command, nil)
       enter(@core.role)
       drive
     end
@@ -39,25 +39,25 @@ module Oribi
       loop do
         step, *details = @core.take
         case step
-        when :wait then rest
-        when :fork then fork(*details)
-        when :hook then hook(*details)
-        when :load then attempt { load }
-        when :open then attempt { open }
-        when :run then @worker.run(@app)
-        when :exit then return leave(*details)
+        when "wait" then rest
+        when "fork" then fork(*details)
+        when "hook" then hook(*details)
+        when "load" then attempt { load }
+        when "open" then attempt { @worker = open }
+        when "run" then @worker.run(@app)
+        when "exit" then return leave(*details)
         end
       end
     end
 
     def rest
       Processes.title(@core.title)
-      @core.wait(-1)
+      @core.wait
     end
 
     # A daemon goes on in the program that has called us; all others end here.
     def fork(kind)
-      pid = kind == :daemon ? Processes.fork_program || 0 : Processes.fork_program { child }
+      pid = kind == "daemon" ? Processes.fork_program || 0 : Processes.fork_program { child }
       @core.forked(pid)
     end
 
@@ -66,9 +66,9 @@ module Oribi
     def child
       enter(role = @core.forked(0))
       code = drive
-      exit!(code) unless role == :worker
+      exit!(code) unless role == "worker"
     rescue Exception => e # rubocop:disable Lint/RescueException
-      raise if role == :worker
+      raise if role == "worker"
 
       Failure.log(e, nil, "the process died")
       exit!(1)
@@ -76,10 +76,10 @@ module Oribi
 
     def enter(role)
       case role
-      when :mold
+      when "mold"
         Oribi.process = @worker = nil
         @app ? Memory.settle : Processes.forget_at_exit # one with an application was a worker
-      when :worker
+      when "worker"
         trap_signals
         Memory.collect_between_requests(@options)
       end
@@ -106,7 +106,9 @@ module Oribi
       @core.failed(Failure.text(e, file: @loader.path, details: @options["verbose"] == "on"))
     end
 
-    def hook(name, arguments, fatal)
+    def hook(name, fatal, *details)
+      name = name.to_sym
+      arguments = details.first(Hooks::ARGUMENTS.fetch(name).size)
       fatal ? attempt { @hooks.run!(name, *arguments) } : @hooks.run(name, *arguments)
     end
 
@@ -114,21 +116,23 @@ module Oribi
     # to come.
     def load
       @app = @loader.load
-      return unless @core.role == :mold
+      return unless @core.role == "mold"
 
       warm_up unless @options["warmup"].empty?
       Memory.settle
     end
 
     def warm_up
-      worker = @core.warm_up(Worker.allocate, Environment.constants)
+      worker = open
       worker.run(@app)
       worker.warmed_up.close
     end
 
+    # In a mold: for the requests of the warm-up.
     def open
-      @worker = @core.open(Worker.allocate, Environment.constants)
-      Oribi.process = @core
+      worker = @core.open(Worker.allocate, Environment.constants)
+      Oribi.process = @core unless @core.role == "mold"
+      worker
     end
 
     def leave(code, at_once, _signal)

@@ -1,5 +1,5 @@
 /* The supervisor as a library: any program becomes the manager of workers that it forks itself. The machine is that
- * of a server (processes.h) with another policy, which oribi_process_setup.manager switches on:
+ * of a server (process.h) with another policy, which oribi_process_setup.manager switches on:
  *
  *   - The manager is its own mold: HOOK before_fork, FORK worker, HOOK after_fork; one fork, of whatever the program is
  *     at that moment.
@@ -19,6 +19,7 @@
  *           case ORIBI_STEP_HOOK:    before_fork(), after_fork(step->pid), on_child_reap(step->pid, step->status)
  *           case ORIBI_STEP_RUN:     return the worker's loop(p);        // take is not called again in this process
  *           case ORIBI_STEP_TRAPPED: return step->signal;                // p stays: resume it, or wait and destroy it
+ *           case ORIBI_STEP_DONE:    return;                     // after oribi_process_await_workers()
  *           case ORIBI_STEP_EXIT:    if (step->at_once) _exit(step->code);
  *                                    oribi_process_destroy(p);
  *                                    if (step->signal) raise(step->signal);
@@ -59,6 +60,11 @@ int oribi_prefork_set(struct oribi_options *options, const char *name, const cha
  * or ORIBI_EINVAL with `error` for a signal that cannot be trapped, a second trap for one, or too many. */
 int oribi_prefork_trap(struct oribi_prefork *prefork, int signal, int send, int64_t interval_ms, char *error);
 
+/* The same from names ("TERM", "SIGTERM", "15"), `send` NULL or "" for nothing. ORIBI_EINVAL also for a name that no
+ * signal has. Borrows the texts. */
+int oribi_prefork_trap_named(struct oribi_prefork *prefork, const char *signal, const char *send, int64_t interval_ms,
+                             char *error);
+
 /* A signal that the program handles itself is left to it, unless it is trapped. */
 void oribi_prefork_leave(struct oribi_prefork *prefork, int signal);
 
@@ -67,6 +73,10 @@ void oribi_prefork_leave(struct oribi_prefork *prefork, int signal);
 /* After TRAPPED: workers are forked again, of a new generation, as those there are leave. A trapped signal that came
  * meanwhile is the next step. */
 void oribi_process_resume(struct oribi_process *p);
+
+/* After TRAPPED: the steps go on until no worker is left, or until `ms` milliseconds have passed (0: no bound; < 0:
+ * they have), and then comes DONE. A second TERM, QUIT or INT meanwhile ends the workers at once. */
+void oribi_process_await_workers(struct oribi_process *p, int64_t ms);
 
 /* The options that the supervisor acts on have changed. */
 void oribi_process_configure(struct oribi_process *p);

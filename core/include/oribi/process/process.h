@@ -48,6 +48,7 @@
  *               oribi_process_destroy(p);
  *               return step->code;                            // molds and workers end here, as the language ends
  *           case ORIBI_STEP_TRAPPED:                          // managers only: prefork.h
+ *           case ORIBI_STEP_DONE:
  *               break;
  *           }
  *       }
@@ -72,7 +73,7 @@
  *                  When one of the first three fails: EXIT 1 at once
  *   and with setup.manager:
  *   manager        [FORK daemon] (WAIT | HOOK before_fork, FORK worker, HOOK after_fork | HOOK on_worker_exit |
- *                  TRAPPED)* EXIT code, signal
+ *                  TRAPPED | DONE)* EXIT code, signal
  *   its next mold  (WAIT | HOOK before_fork, FORK intermediate)* EXIT 0 at once; no LOAD: it is ready when made
  *   its worker     RUN, once; take is not called again, the loop is the program's. When it cannot become its user:
  *                  EXIT 1 at once
@@ -140,6 +141,8 @@
 
 struct oribi_process;
 struct oribi_prefork; /* prefork.h */
+struct oribi_title;   /* title.h */
+struct oribi_warmup;  /* warmup.h */
 
 enum { ORIBI_FAILURE_TEXT_MAX = 3072 }; /* longer reasons are cut */
 
@@ -174,6 +177,7 @@ enum oribi_step_type {
     ORIBI_STEP_RUN,
     ORIBI_STEP_EXIT,
     ORIBI_STEP_TRAPPED,
+    ORIBI_STEP_DONE,
 };
 
 /* The role that the child is to have. A runtime whose fork takes a block, which ends the process, must know DAEMON:
@@ -249,13 +253,20 @@ void oribi_process_destroy(struct oribi_process *p);
 /* --- a worker --- */
 
 /* Fills in everything oribi_worker_create() wants but deadline_signal. All of it lives until the process ends. From
- * here on the worker closes listeners and hand-off queue in children that the application forks. */
+ * here on the worker closes listeners and hand-off queue in children that the application forks. In a mold: for the
+ * worker that its warm-up goes through (warmup.h). */
 void oribi_process_worker_setup(struct oribi_process *p, struct oribi_worker_setup *setup);
 
 /* The answer to OPEN: ties the worker to the signals, and tells the supervisor that it serves. A stop that came
  * before takes effect now. `worker` NULL: a loop that is none of worker.h; it ends when it leaves RUN without
  * oribi_process_turn() having said so. */
 void oribi_process_ready(struct oribi_process *p, struct oribi_worker *worker);
+
+/* What follows oribi_worker_create() in either role, for a language that opens both kinds of workers by one function.
+ * In a worker: oribi_title_init() and oribi_process_ready(). In a mold: oribi_warmup_begin(), whose errors it gives.
+ * Leaves alone what it does not fill in. */
+int oribi_process_opened(struct oribi_process *p, struct oribi_worker *worker, struct oribi_title *title,
+                         struct oribi_warmup **warmup);
 
 /* Has a signal asked for something, or does the worker drain by itself? Three relaxed loads. p may be NULL: false. */
 bool oribi_process_due(const struct oribi_process *p);

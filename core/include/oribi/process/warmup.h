@@ -2,7 +2,7 @@
  * through a worker of the mold itself, so through everything that later requests go through, and what they build up
  * is shared with the workers forked afterwards.
  *
- *   between loading the application and the answer to LOAD (processes.h), if options->warmup.count > 0:
+ *   between loading the application and the answer to LOAD (process.h), if options->warmup.count > 0:
  *       oribi_worker_create(&(struct oribi_worker_setup){.options = options, .life_fd = -1}, &worker);
  *       oribi_warmup_begin(worker, oribi_process_listeners(p), &warmup);
  *       the pull loop of worker.h; it ends when all have been answered

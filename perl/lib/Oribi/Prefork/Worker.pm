@@ -54,7 +54,7 @@ sub job {
 
 sub _show_title {
     my ($self, $rest) = @_;
-    $self->{process}->jobs_title($rest ? 1 : 0) if $self->{titles};
+    Oribi::show_title($self->{process}->jobs_title($rest ? 1 : 0)) if $self->{titles};
     return;
 }
 

@@ -1,15 +1,15 @@
-package Oribi::Host;
+package Oribi::Supervisor;
 use strict;
 use warnings;
 use Oribi ();
 use Oribi::App ();
+use Oribi::Deadline ();
 use POSIX ();
-use Scalar::Util ();
 
 our $VERSION = '0.100';
 
 # The processes of a server, driven by the core: it says what comes next, this does what only Perl can, and a fork goes
-# on here in both processes. The order of calls is that of the core's processes.h.
+# on here in both processes. The order of calls is that of the core's process.h.
 
 # Returns the supervisor's exit code. Molds and workers end in here, so that they do not run what follows in the
 # caller's program. `app` is a code reference or what Oribi::App loads.
@@ -17,7 +17,7 @@ sub serve {
     my ($settings, $app) = @_;
     my $core = $settings->core;
     my $listeners = Oribi::Listeners->open($core);
-    my $process = Oribi::Core::Process->create($core, $listeners, _command_line());
+    my $process = Oribi::Core::Process->create($core, 'oribi-psgi', $listeners, undef, command_line());
     my $self = bless { settings => $settings, source => $app, listeners => $listeners, process => $process }, __PACKAGE__;
     my $code = eval { $self->_drive };
     my $error = $@;
@@ -36,11 +36,11 @@ sub _drive {
     while (1) {
         my ($step, @detail) = $process->take;
         if ($step eq 'wait') {
-            $process->title;
+            Oribi::show_title($process->title);
             $process->wait;
         } elsif ($step eq 'fork') {
             my $pid = fork;
-            my $role = $process->forked($pid);
+            my $role = $process->forked($pid // -$!);
             $self->_enter($role) if defined $pid && $pid == 0;
         } elsif ($step eq 'hook') {
             $self->_run_hook(@detail);
@@ -78,7 +78,7 @@ sub _attempt {
 # How to start this program again, when the kernel does not know it any more: an assignment to $0 is written over its
 # record, and plackup makes one while it loads the application. Switches of perl itself are lost then; those of the
 # program are all in @ARGV. Empty: ask the kernel.
-sub _command_line {
+sub command_line {
     my @words;
     if (open my $fh, '<', '/proc/self/cmdline') {
         local $/;
@@ -91,7 +91,7 @@ sub _command_line {
 }
 
 sub _run_hook {
-    my ($self, $name, @arguments) = @_;
+    my ($self, $name, $fatal, @arguments) = @_;
     @arguments = $self->_ready_arguments if $name eq 'server_ready';
     unshift @arguments, $self, $self->{app} if $name eq 'before_worker_exit';
     return $self->{settings}->run_hook($name, @arguments);
@@ -120,7 +120,7 @@ sub _load {
     die $error unless $app;
     $self->{app} = $app;
     return if $process->role ne 'mold' || !length $settings->get('warmup');
-    my $worker = $process->worker($app);
+    my $worker = $process->open($app);
     $worker->run;
     $worker->warmed_up;
     return;
@@ -128,32 +128,10 @@ sub _load {
 
 sub _open {
     my ($self) = @_;
-    my $worker = $self->{worker} = $self->{process}->worker($self->{app});
-    _watch_calls($worker);
-    $self->{process}->ready($worker);
+    $self->{worker} = $self->{process}->open($self->{app});
+    Oribi::Deadline::watch($self->{worker});
     $Oribi::process = $self->{process};    # Oribi::stopping asks it
     return;
-}
-
-# The core raises the signal when a call has run for longer than call_timeout; Perl runs the handler between two
-# operations. Where the signal has waited until the call was over, nothing happens.
-sub _watch_calls {
-    my ($worker) = @_;
-    Scalar::Util::weaken($worker);
-    $SIG{ Oribi::_deadline_signal() } = sub {
-        return unless $worker && $worker->_overdue;
-        die Oribi::CallTimeout->new($worker->_stands) unless _at_prompt();
-        $worker->_begin_anew;
-    };
-    return;
-}
-
-# True when a developer has stopped the call, in perl's debugger or another that reads what is typed.
-sub _at_prompt {
-    for (my $i = 1; my $package = caller $i; $i++) {
-        return 1 if $package =~ /\A(?:DB|Reply|Devel::REPL|Carp::REPL|Enbugger|Pry)\b/;
-    }
-    return 0;
 }
 
 1;
@@ -162,7 +140,7 @@ __END__
 
 =head1 NAME
 
-Oribi::Host - supervisor, mold and workers
+Oribi::Supervisor - supervisor, mold and workers
 
 =head1 DESCRIPTION
 
