@@ -20,11 +20,11 @@ static VALUE trap_module;
 static void tell(struct ext_thread *thread)
 {
     struct ext_call *call = thread->call;
-    int64_t deadline_us = call ? oribi_thread_overdue(ext_thread_hand(thread)) : 0;
+    int64_t deadline_us = call ? oribi_thread_overdue(ext_thread_core(thread)) : 0;
     if (!deadline_us || (thread->core_thread && call->told_us == deadline_us))
         return;
     if (RTEST(rb_funcallv(debugger, id_prompts, 1, &thread->thread))) {
-        oribi_thread_begin_anew(ext_thread_hand(thread));
+        oribi_thread_begin_anew(ext_thread_core(thread));
         return;
     }
     call->told_us = deadline_us;
@@ -59,7 +59,7 @@ void ext_call_extend(struct ext_call *call, VALUE seconds)
     if (ms < 0)
         rb_raise(rb_eArgError, "a deadline is extended by more than 0 and at most %d seconds", ORIBI_EXTENSION_S_MAX);
     if (call)
-        oribi_thread_extend_deadline(ext_thread_hand(call->thread), ms);
+        oribi_thread_extend_deadline(ext_thread_core(call->thread), ms);
 }
 
 void ext_deadline_setup(void)

@@ -29,6 +29,7 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_deadline_setup();
     ext_settings_setup();
     ext_worker_setup();
+    ext_call_setup();
     ext_threads_setup();
     ext_process_setup();
 }

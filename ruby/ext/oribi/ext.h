@@ -1,10 +1,10 @@
 /* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several
- * threads), env.c (request to Ruby), reply.c (Ruby to answer), headers.c and stream.c (parts of an answer),
- * deadline.c (calls that take too long), frames.c (where those stand), settings.c (options, listeners, logs),
- * process.c, prefork.c and fork.c (process control), ext.c (setup).
+ * threads), call.c (one request), env.c (request to Ruby), reply.c (Ruby to answer), headers.c and stream.c (parts of
+ * an answer), deadline.c (calls that take too long), frames.c (where those stand), settings.c (options, listeners,
+ * logs), process.c, prefork.c and fork.c (process control), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby
- * code is run under rb_protect in one place, worker.c. */
+ * code is run under rb_protect in one place, call.c. */
 #ifndef ORIBI_EXT_H
 #define ORIBI_EXT_H
 
@@ -47,7 +47,7 @@ struct ext_thread {
     bool ended; /* of several: it is to be replaced, or the worker is done */
 };
 
-/* One request on its way. Lives on the stack of worker.c's ext_worker_serve(), so the collector finds and pins every
+/* One request on its way. Lives on the stack of call.c's ext_call_serve(), so the collector finds and pins every
  * VALUE in it. */
 struct ext_call {
     struct ext_worker *worker;
@@ -124,12 +124,6 @@ struct ext_worker *ext_worker_get(VALUE self);
 /* Opens the core's worker. Raises Oribi::Error. `environment` is a Hash of constant entries. */
 void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup *setup, VALUE environment);
 
-/* The call with this serial number, or NULL when it is over. */
-struct ext_call *ext_worker_call(const struct ext_worker *worker, uint64_t serial);
-
-/* Serves one request. 0, or how it ended when that concerns the process: for rb_jump_tag(). */
-int ext_worker_serve(struct ext_thread *thread, struct oribi_req *req);
-
 /* Nothing waits, and no call runs: the time for what would keep a request waiting. Returns for how many ms the
  * worker may sleep, -1: for ever. */
 int64_t ext_worker_rest(struct ext_worker *worker);
@@ -141,9 +135,18 @@ void ext_without_lock(void *(*function)(void *), void *argument, void (*wake)(vo
 /* Ends what `thread` waits for in the core. For ext_without_lock(). */
 void ext_thread_wake(void *thread);
 
+/* call.c */
+void ext_call_setup(void);
+
+/* Serves one request. 0, or how it ended when that concerns the process: for rb_jump_tag(). */
+int ext_call_serve(struct ext_thread *thread, struct oribi_req *req);
+
+/* The call with this serial number, or NULL when it is over. */
+struct ext_call *ext_call_find(const struct ext_worker *worker, uint64_t serial);
+
 /* Blocks without the VM lock until a streamed answer may go on. 0, or ORIBI_ECLOSED. Runs interrupts, so it may
  * raise. */
-int ext_worker_wait_room(struct ext_call *call);
+int ext_call_wait_room(struct ext_call *call);
 
 /* Runs `function` for this call without the VM lock. */
 void ext_call_without_lock(struct ext_call *call, void *(*function)(void *), void *argument);
@@ -240,7 +243,7 @@ void ext_stream_leave(struct ext_call *call);
  * has left. */
 VALUE ext_stream_detach(struct ext_call *call);
 
-static inline struct oribi_thread *ext_thread_hand(const struct ext_thread *thread)
+static inline struct oribi_thread *ext_thread_core(const struct ext_thread *thread)
 {
     return thread->core_thread ? thread->core_thread : oribi_thread(thread->worker->core, 0);
 }

@@ -181,7 +181,7 @@ int ext_reply_write(struct ext_call *call, VALUE string)
     if (result == ORIBI_EAPP)
         rb_raise(ext_error, "the answer says Transfer-Encoding: chunked, but its body is not framed so");
     if (result == 1)
-        result = ext_worker_wait_room(call);
+        result = ext_call_wait_room(call);
     if (result < 0)
         call->gone = true;
     return result;

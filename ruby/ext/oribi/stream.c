@@ -29,7 +29,7 @@ struct ext_call *ext_tied_call(VALUE tied)
 {
     struct ext_worker *worker = ext_worker_get(rb_ivar_get(tied, id_worker));
     uint64_t serial = NUM2ULL(rb_ivar_get(tied, id_serial));
-    return ext_worker_call(worker, serial);
+    return ext_call_find(worker, serial);
 }
 
 VALUE ext_tie_new(struct ext_call *call)

@@ -87,7 +87,7 @@ static VALUE run_loop(VALUE arg)
         if (req) {
             if (RB_UNLIKELY(oribi_title_in_call(&worker->title)))
                 ext_process_show_title(worker);
-            int tag = ext_worker_serve(thread, req);
+            int tag = ext_call_serve(thread, req);
             if (RB_UNLIKELY(tag))
                 rb_jump_tag(tag);
         } else if (oribi_thread_done(thread->core_thread)) {
