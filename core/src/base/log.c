@@ -26,7 +26,7 @@
 
 enum {
     LINE_CAP = 8 * 1024,
-    GATE_WINDOW_MS = 10 * 1000,
+    LIMIT_WINDOW_MS = 10 * 1000,
     LOCK_TRIES = 1000,
     DRAIN_LOOK_MS = 10,
 };
@@ -38,13 +38,13 @@ static char kept[ORIBI_LOG_KEPT_MAX];
 static struct {
     _Atomic int level;  /* written by the thread that opens the log, read by all */
     atomic_bool waits;  /* the queue is not empty, or lines that were dropped are to be told; read by all */
-    _Atomic pid_t lock; /* who holds what follows; 0: nobody */
+    _Atomic pid_t lock; /* thread that holds the fields below; 0: none */
     pid_t pid;          /* whose queue it is: a child's copy is its parent's to write */
     struct oribi_sink sink;
     bool own;    /* the sink's descriptor is ours to close */
-    bool robbed; /* it was closed by somebody else, and the sink is a makeshift */
+    bool robbed; /* the application has closed the descriptor, and the sink is a substitute */
     struct oribi_backlog backlog;
-    _Atomic uint64_t dropped_past; /* lines of those who could not have the lock */
+    _Atomic uint64_t dropped_past; /* lines of threads that could not have the lock */
     char reason[96];               /* why lines were dropped */
     char path[PATH_MAX];           /* absolute; "" when no file was opened; main thread only */
 } error_log = {.level = ORIBI_LOG_INFO,
@@ -58,8 +58,8 @@ struct line {
 
 /* --- the way out --- */
 
-/* Held for moments only, so waiting is short; but a signal handler may have interrupted the holder itself: then
- * false. A process that was forked while another thread held it has nobody who will let go. */
+/* The lock is held for moments only, so waiting is short. False: a signal handler has interrupted the thread that holds
+ * the lock, or the process was forked while another thread held it, and no thread will release it. */
 static bool lock(void)
 {
     pid_t self = getpid();
@@ -124,7 +124,7 @@ static int point_at(const char *path, const struct oribi_log_owner *owner, bool 
     int fd = -1;
     bool stream = false;
     int code = oribi_log_file_open(path, owner, &fd, &stream);
-    if (code == 0 && stream && again) { /* what it was then, we have */
+    if (code == 0 && stream && again) { /* the sink is that descriptor already */
         oribi_os_close(fd);
         return 0;
     }
@@ -366,20 +366,20 @@ void oribi_log_block(enum oribi_log_level level, const char *head, const char *t
 
 /* Through a pipe of ours, because the sink may have no room and the C library's function waits for it. What that
  * pipe holds is more than a line can. */
-int oribi_log_limit_allows(struct oribi_log_limit *gate, int64_t now_ms)
+int oribi_log_limit_allows(struct oribi_log_limit *limit, int64_t now_ms)
 {
-    if (gate->window_ms == 0 || now_ms - gate->window_ms >= GATE_WINDOW_MS) {
-        gate->window_ms = now_ms;
-        gate->passed = 0;
+    if (limit->window_ms == 0 || now_ms - limit->window_ms >= LIMIT_WINDOW_MS) {
+        limit->window_ms = now_ms;
+        limit->passed = 0;
     }
-    if (gate->passed >= gate->burst) {
-        gate->dropped++;
+    if (limit->passed >= limit->burst) {
+        limit->dropped++;
         return 0;
     }
-    gate->passed++;
-    if (gate->dropped > 0) {
-        oribi_log(ORIBI_LOG_WARN, "%u similar lines were left out", gate->dropped);
-        gate->dropped = 0;
+    limit->passed++;
+    if (limit->dropped > 0) {
+        oribi_log(ORIBI_LOG_WARN, "%u similar lines were left out", limit->dropped);
+        limit->dropped = 0;
     }
     return 1;
 }

@@ -1,5 +1,5 @@
-/* Opening log files; see the header for the rules. This asks the kernel much, so it is one of the files that read
- * errno. Reading order: oribi_log_file_open, open_somehow, open_as_root, vet. */
+/* Opening log files; see the header for the rules. Reading order: oribi_log_file_open, open_somehow, open_as_root,
+ * vet. */
 #include "oribi/base/log_file.h"
 
 #include "oribi/base/error.h"
@@ -68,8 +68,8 @@ static bool is_held_by_sticky(const char *folder, const char *entry)
            below.st_uid == 0;
 }
 
-/* With the rights of the effective user: could it put something else in the place of a part of `folder`? Its last
- * part aside, whose entries are vetted. */
+/* Could the effective user replace a part of the path `folder`? Its last part aside: vet() checks what is opened
+ * there. */
 static bool may_redirect(const char *folder)
 {
     char part[PATH_MAX];
@@ -91,7 +91,7 @@ static bool is_out_of_reach(const char *folder)
     return folder[0] == '/' && !may_redirect(folder) && realpath(folder, real) && !may_redirect(real);
 }
 
-/* --- being somebody else for a moment --- */
+/* --- acting as the owner --- */
 
 struct identity {
     gid_t gid;
@@ -110,7 +110,7 @@ static bool become(const struct oribi_log_owner *owner, struct identity *before)
     return done && setegid(gid) == 0 && seteuid(owner->uid) == 0;
 }
 
-/* Root may do all of it: should one fail nevertheless, the process has rights that nobody knows. */
+/* Root may make all of these calls. If one fails nevertheless, the rights of the process are unknown, and it ends. */
 static void come_back(const struct identity *before)
 {
     int saved = errno;
@@ -163,7 +163,7 @@ static int follow(char path[PATH_MAX])
 
 /* --- files --- */
 
-/* What is open now, and what root may have opened that others have put there. */
+/* Checks the open file: its kind, and as root that no other user has put it there. */
 static int vet(int fd, const struct oribi_log_owner *owner)
 {
     struct stat file;
@@ -182,7 +182,7 @@ static int vet(int fd, const struct oribi_log_owner *owner)
     return 0;
 }
 
-/* The links of /proc are none that anybody could make. */
+/* No user can make a link in /proc. */
 static bool is_in_proc(const char *path)
 {
     return strncmp(path, "/proc/", 6) == 0;

@@ -1,4 +1,4 @@
-/* The POSIX half of the OS layer, and the one place that reads errno. */
+/* The OS layer, as far as POSIX goes, and errno as codes and text. */
 #include "oribi/base/os.h"
 
 #include "oribi/base/error.h"
@@ -244,7 +244,7 @@ ssize_t oribi_os_write_polled(int fd, const char *p, size_t n)
     struct pollfd room = {.fd = fd, .events = POLLOUT};
     if (poll(&room, 1, 0) <= 0)
         return ORIBI_AGAIN;
-    return oribi_os_write(fd, p, n); /* where nobody reads any more, this says so */
+    return oribi_os_write(fd, p, n); /* a pipe without a reader: the write says so */
 }
 
 /* sendmsg rather than writev: MSG_NOSIGNAL then spares the application its own SIGPIPE rules. One piece needs no

@@ -1,4 +1,4 @@
-/* Everything here asks the kernel something, so this is one of the files that read errno and know Linux. */
+/* The processes of this machine as Linux shows them in /proc, and users, children and memory. */
 #include "oribi/base/os_process.h"
 
 #include "oribi/base/buf.h"
@@ -154,7 +154,7 @@ static bool same_name(const char *a, const char *b)
     return n == strcspn(b, "=") && memcmp(a, b, n) == 0;
 }
 
-/* The list only; its strings are borrowed. NULL when out of memory: who goes on serving needs no new process for it. */
+/* The list only; its strings are borrowed. NULL when out of memory: the process goes on serving. */
 static char **try_merge_environ(char *const *base, char *const *extra)
 {
     size_t count = 0;
@@ -178,8 +178,8 @@ static char **try_merge_environ(char *const *base, char *const *extra)
     return list;
 }
 
-/* What exec(2) will do anyway, but before a signal can come that was meant for the new program: our handlers would
- * take it, and nobody would ever look at what they took. */
+/* Resets handlers as exec(2) will do anyway, but before a signal can come that is meant for the new program: our
+ * handlers would take that signal and no one would act on it. */
 static void forget_handlers(void)
 {
     struct sigaction action;
@@ -266,7 +266,7 @@ int oribi_process_find_user(const char *user, const char *group, uid_t *uid, gid
     return 0;
 }
 
-/* CAP_SETUID (7) and CAP_SETGID (6) among the effective capabilities: what setuid(2) asks for, whoever we are. */
+/* CAP_SETUID (7) and CAP_SETGID (6) among the effective capabilities: what setuid(2) asks for, under any user. */
 static bool may_change_user(void)
 {
     char text[4096];

@@ -29,13 +29,13 @@ static struct {
     uint64_t chosen;    /* instead of the usual ones; 0: those */
     uint64_t installed; /* CHLD, PIPE and XFSZ not among them */
     struct sigaction before[SIGNALS_MAX + 1];
-    /* What the program has put in the place of our handlers since, which stand there again. Read by handlers. */
+    /* Handlers that the program has installed instead of ours since; ours are installed again. Read by handlers. */
     _Atomic uint64_t replaced;
     struct sigaction theirs[SIGNALS_MAX + 1];
     sigset_t mask; /* before hold */
 } set;
 
-/* Signals that came before there was anybody to act on them. */
+/* Signals that came before a handler function was installed. */
 static volatile sig_atomic_t early[SIGNALS_MAX + 1];
 
 static void note(void *self, int number)
@@ -64,7 +64,7 @@ static bool is_replaced(int number)
 void oribi_signals_yield(int number)
 {
     (void)sigaction(number, is_replaced(number) ? &set.theirs[number] : &set.before[number], NULL);
-    (void)raise(number); /* blocked until this handler returns, and then it strikes */
+    (void)raise(number); /* blocked until this handler returns, and then delivered */
 }
 
 /* errno belongs to the code that was interrupted. */
@@ -127,7 +127,7 @@ static bool is_handler(const struct sigaction *action)
     return (action->sa_flags & SA_SIGINFO) || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
 }
 
-/* What stands in the place of our handler; false while that is there. */
+/* Gives the handler that is installed for the signal; false while it is ours. */
 static bool find_theirs(int number, struct sigaction *action)
 {
     return sigaction(number, NULL, action) == 0 &&

@@ -20,29 +20,29 @@ static uint32_t body_memory_max(const struct oribi_reactor *r, const struct orib
     return (uint32_t)oribi_budget_memory(&r->budget, exchange->charge.memory, r->config.limits.body_memory_max);
 }
 
-/* How much of a body that goes to a file is collected before it is written. Whole bodies need memory more: they get
- * the second half of the budget alone. */
+/* How many bytes of a body in a file are collected for one write. Bodies in memory need the budget more: its second
+ * half is theirs alone. */
 static uint32_t batch_max(const struct oribi_reactor *r)
 {
     return r->budget.memory_max == 0 || r->budget.memory_used < r->budget.memory_max / 2 ? ORIBI_BODY_BATCH_BYTES : 0;
 }
 
-/* What is taken from the heap counts, not what has arrived; and what stood behind a chunked body as well as the
- * body. */
+/* Charges the capacity taken from the heap, not the bytes that have arrived; with the body, the bytes that came behind
+ * a chunked one. */
 void oribi__conn_charge_body(struct oribi_reactor *r, struct oribi_exchange *exchange)
 {
     size_t memory = exchange->body.memory.cap + exchange->rest.cap + exchange->chunked.trailers.cap;
     oribi_budget_set(&r->budget, &exchange->charge, (int64_t)memory, exchange->body.fd >= 0 ? exchange->body.len : 0);
 }
 
-/* Room for what a body promises is made when enough of it has come to believe it; before that what has come is
- * copied, so that thousands who announce much and send a few bytes take little. */
+/* Reserves the announced length only after DIRECT_FROM_BYTES have arrived; before that the bytes are copied. Clients
+ * that announce much and send little would tie up memory. */
 static char *body_room(struct oribi_reactor *r, struct oribi_exchange *exchange, size_t room)
 {
     if (exchange->body_file || exchange->body.memory.len < DIRECT_FROM_BYTES)
         return NULL;
     char *p = oribi_body_try_room(&exchange->body, room, body_memory_max(r, exchange));
-    oribi__conn_charge_body(r, exchange); /* also when nothing comes to stand there */
+    oribi__conn_charge_body(r, exchange); /* also when the next read brings no byte */
     return p;
 }
 
@@ -58,8 +58,8 @@ char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_exchange *exch
     return direct ? direct : r->scratch;
 }
 
-/* Slower than body_rate_min over the whole body, once body_timeout has passed: holding a socket is cheap, but not
- * for ever. */
+/* Slower than body_rate_min over the whole body, once body_timeout has passed: a slow sender may hold a connection, but
+ * not for ever. */
 static bool too_slow(const struct oribi_reactor *r, const struct oribi_exchange *exchange)
 {
     int64_t elapsed_ms = r->now_ms - exchange->body_started_ms;
@@ -76,7 +76,7 @@ static void body_progress(struct oribi_reactor *r, struct oribi_conn *c)
         oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
 }
 
-/* Before the application has seen anything of it: 507 when there is no room, else 503. */
+/* The application has not seen the request: 507 when the disk has no room, else 503. */
 static void storing_failed(struct oribi_reactor *r, struct oribi_conn *c, int error)
 {
     char reason[STORING_CAP];
@@ -125,7 +125,7 @@ static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
     c->exchange->body_started_ms = r->now_ms;
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
     if (c->exchange->head.expect_continue && !c->moving_in) {
-        /* We buffer bodies before the call, so the wish is granted at once: RFC 9110 10.1.1. */
+        /* Bodies are read before the call, so the interim answer is sent at once: RFC 9110 10.1.1. */
         struct iovec vec = {(void *)"HTTP/1.1 100 Continue\r\n\r\n", 25};
         (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection shows at the next read */
         if (c->out)

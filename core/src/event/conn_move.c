@@ -33,7 +33,7 @@ static void add(struct oribi_wire *wire, const void *p, size_t n)
     wire->vec[wire->count++] = (struct iovec){(void *)p, n};
 }
 
-/* Behind a head with a length. What did not fit there left no byte of a next request in the buffer. */
+/* A body with a length. If it did not fit behind the head, the buffer holds no byte of a next request. */
 static void add_sized(const struct oribi_conn *c, struct oribi_wire *wire)
 {
     const struct oribi_body *body = &c->exchange->body;
@@ -45,7 +45,8 @@ static void add_sized(const struct oribi_conn *c, struct oribi_wire *wire)
         add(wire, body->memory.p, body->memory.len);
 }
 
-/* The body was decoded, in place or elsewhere. Trailers, and what came behind them, are there as they came. */
+/* The body was decoded, in the buffer or in memory of its own. Trailers, and the bytes behind them, are as they
+ * came. */
 static void add_chunked(const struct oribi_conn *c, struct oribi_wire *wire)
 {
     const struct oribi_exchange *exchange = c->exchange;
@@ -134,8 +135,8 @@ void oribi_conn_resume(struct oribi_reactor *r, struct oribi_conn *c, struct ori
         return;
     if (c->state == ORIBI_CONN_QUEUED && complete_us > 0 && complete_us < c->exchange->complete_us)
         c->exchange->complete_us = complete_us;
-    /* Registered at once: it was kept alive before and will be again, and a client that leaves is seen while it
-     * waits. */
+    /* Registered at once: the connection was kept alive before and will be again, and the loop sees a client that
+     * leaves while its request waits. */
     if (oribi__conn_register(r, c) < 0)
         return;
     if (c->state == ORIBI_CONN_IDLE)

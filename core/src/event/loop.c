@@ -12,8 +12,8 @@
 static const struct oribi_loop_ops *choose(enum oribi_loop_source source)
 {
     if (source == ORIBI_LOOP_BEST) {
-        const char *wish = getenv("ORIBI_EVENT_SOURCE");
-        if (wish && strcmp(wish, "poll") == 0)
+        const char *name = getenv("ORIBI_EVENT_SOURCE");
+        if (name && strcmp(name, "poll") == 0)
             return &oribi__loop_poll;
         return oribi__loop_native ? oribi__loop_native : &oribi__loop_poll;
     }
@@ -105,7 +105,7 @@ void oribi_loop_sleep(struct oribi_loop *loop, int timeout_ms)
     if (loop->ops->sleep)
         loop->ops->sleep(loop, timeout_ms);
     else
-        (void)poll(NULL, 0, timeout_ms < 0 || timeout_ms > NAP_MS ? NAP_MS : timeout_ms); /* the caller looks itself */
+        (void)poll(NULL, 0, timeout_ms < 0 || timeout_ms > NAP_MS ? NAP_MS : timeout_ms); /* the caller polls then */
 }
 
 int oribi_loop_collect(struct oribi_loop *loop, struct oribi_event *events, int max)

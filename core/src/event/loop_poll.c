@@ -57,7 +57,7 @@ static bool source_holds(struct oribi_loop *loop, struct oribi_watch *watch)
     return fcntl(watch->fd, F_GETFD) >= 0;
 }
 
-/* Whether the number has become another file's is not known here. */
+/* poll(2) cannot tell whether the number has become another file's. */
 static bool source_remove(struct oribi_loop *loop, struct oribi_watch *watch)
 {
     uint32_t last = --loop->count;

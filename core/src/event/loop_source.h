@@ -15,7 +15,7 @@ struct oribi_loop_ops {
     void (*interest)(struct oribi_loop *loop, struct oribi_watch *watch);
     void (*rotate)(struct oribi_loop *loop, struct oribi_watch *watch);
     int (*poll)(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max);
-    /* Both NULL where nobody can wait while another thread uses the source. */
+    /* Both NULL where no thread can wait while another thread uses the source. */
     void (*sleep)(struct oribi_loop *loop, int timeout_ms);
     int (*collect)(struct oribi_loop *loop, struct oribi_event *events, int max);
 };
@@ -25,14 +25,14 @@ struct oribi_loop {
     int fd;           /* epoll's, or -1 */
     atomic_bool lost; /* fd is not ours any more; also set by a thread that sleeps */
     /* epoll source */
-    void *slept; /* what oribi_loop_sleep() came back with; of the thread that sleeps, then of its owner's */
+    void *slept; /* events of oribi_loop_sleep(); belongs to the thread that sleeps, then to the loop's owner */
     int slept_count;
     /* poll source */
     struct pollfd *fds;
     struct oribi_watch **watches; /* same index */
     uint32_t count;
     uint32_t cap;
-    uint32_t next; /* where the last poll stopped handing out, so that no descriptor starves behind `max` */
+    uint32_t next; /* index where the last poll stopped, so that no descriptor starves behind `max` */
 };
 
 extern const struct oribi_loop_ops oribi__loop_poll;

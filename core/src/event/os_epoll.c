@@ -1,7 +1,7 @@
 /* The epoll source. Streams are registered once, edge-triggered, for reading; interest in reading that comes and
- * goes costs nothing. EPOLLOUT is added when somebody wants to write, which is after a short write only, and taken
- * away again: a TCP socket would tell of room only after a write came up short, but a unix socket wakes its epoll
- * with EPOLLOUT every time the peer has read, which is once a request. Adding it reports room that is already there,
+ * goes costs nothing. EPOLLOUT is added while the owner wants to write, which is after a short write only, and removed
+ * afterwards: a TCP socket reports room only after a short write, but a unix socket wakes its epoll with EPOLLOUT every
+ * time the peer has read, which is once a request. Adding it reports room that is already there,
  * as any EPOLL_CTL_MOD does, so no edge is missed. */
 #ifdef __linux__
 
@@ -111,8 +111,8 @@ static int deliver(const struct epoll_event *native, int count, struct oribi_eve
     return found;
 }
 
-/* EBADF: closed; EINVAL: another file. Neither ends by itself, and a caller who took it for silence would call again
- * at once, for ever. */
+/* EBADF: the descriptor is closed; EINVAL: it is another file. Neither ends by itself: a caller that took it for a
+ * time-out would call again at once, for ever. */
 static int wait_events(struct oribi_loop *loop, struct epoll_event *native, int max, int timeout_ms)
 {
     int count = epoll_wait(loop->fd, native, max, timeout_ms);
@@ -136,7 +136,8 @@ static void source_sleep(struct oribi_loop *loop, int timeout_ms)
     loop->slept_count = wait_events(loop, loop->slept, ORIBI_LOOP_EVENTS_MAX, timeout_ms);
 }
 
-/* A watch may have been removed since: then its readiness is noted and its owner, who has closed it, does nothing. */
+/* A watch may have been removed since: then its readiness is noted, and its owner, a closed connection, does
+ * nothing. */
 static int source_collect(struct oribi_loop *loop, struct oribi_event *events, int max)
 {
     int count = loop->slept_count < max ? loop->slept_count : max;

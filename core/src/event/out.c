@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { SPILL_PIECES = 256 }; /* what one write takes of a vector */
+enum { SPILL_PIECES = 256 }; /* pieces of a vector in one write */
 
 struct file_part {
     int fd; /* -1: none */
@@ -63,8 +63,8 @@ static void skip_pieces(const struct iovec **vec, size_t *count, size_t *skip)
     }
 }
 
-/* An answer may be thousands of small strings, and each write(2) may have to wait for the file system: they go
- * together. */
+/* Writes the strings of an answer together: there may be thousands, and each write(2) may have to wait for the file
+ * system. */
 static int spill(struct file_part *part, const struct iovec *vec, size_t count, size_t skip)
 {
     struct iovec some[SPILL_PIECES];
@@ -83,8 +83,8 @@ static int spill(struct file_part *part, const struct iovec *vec, size_t count, 
     return 0;
 }
 
-/* Forgets what was sent once that is at least half of the buffer: what moves is never more than what was sent since
- * the last time, and a reader who is always a little behind does not make us keep everything it has read. */
+/* Drops the sent bytes once they are at least half of the buffer. The bytes that move are never more than the bytes
+ * sent since the last time, and a reader that is always a little behind does not make the buffer grow for ever. */
 static void forget_sent(struct oribi_out *out)
 {
     if (out->memory_pos == 0 || out->memory_pos < out->memory.len - out->memory_pos)

@@ -14,7 +14,7 @@
 
 enum {
     FULL_TURNS_MAX = 16,
-    ROOM_LOOKS_MAX = 16, /* connections that turn out not to be idle, before the next newcomer is looked at */
+    ROOM_LOOKS_MAX = 16, /* connections that turn out not to be idle, in one call of oribi_reactor_make_room() */
 };
 
 /* One turn, in its order. */

@@ -48,7 +48,7 @@ static uint32_t name_hash(const struct oribi_field *field)
 }
 
 /* Whether the name with `_` read as `-`, and stripped of them at both ends, is one that decides framing or routing:
- * the pattern of someone who counts on another program folding the name. */
+ * the pattern of an attack that counts on another program folding the name. */
 static bool is_shadow(const char *p, size_t n)
 {
     static const struct oribi_slice shadowed[] = {{"content-length", 14}, {"transfer-encoding", 17}, {"host", 4}};

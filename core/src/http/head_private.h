@@ -1,4 +1,5 @@
-/* What the parser hands to the second half of its work: the fields are collected, now they get their meaning. */
+/* What parser.c, head_names.c and head.c share: the facts that are collected with the fields, before head.c gives the
+ * fields their meaning. */
 #ifndef ORIBI_HTTP_HEAD_INTERNAL_H
 #define ORIBI_HTTP_HEAD_INTERNAL_H
 
@@ -21,7 +22,7 @@ struct head_facts {
     bool others_repeated;                /* two fields outside the table may have the same name */
     bool underscores;                    /* a name with `_` was kept */
     uint64_t seen;                       /* FIELD_BIT of each well-known field */
-    bool repeated;                       /* … of which one or more came more than once */
+    bool repeated;                       /* one or more of them came more than once */
     uint64_t others[4];                  /* bloom filter over hashes of the other names */
     uint8_t index_of[ORIBI_FIELD_COUNT]; /* where a seen and not repeated field stands */
     struct oribi_slice shadow;           /* a name that imitates a framing field with `_`; .p NULL: none */

@@ -1,11 +1,10 @@
 /* Request heads, in two ways that never disagree.
  *
  *     parse_whole   one pass over a complete head: request line, the marks of all field lines, then the meaning
- *                   (head.c). It only ever succeeds or finds fault with the meaning; at anything unexpected it says
- *                   AGAIN and leaves the verdict to …
- *     advance       … which checks line by line, remembers where it stopped, and alone decides what the grammar
- *                   refuses, what is too long and what is merely not there yet. At the empty line, parse_whole
- *                   runs once.
+ *                   (head.c). It succeeds or refuses the meaning; at any unexpected byte it returns ORIBI_AGAIN and
+ *                   leaves the verdict to advance.
+ *     advance       checks line by line, remembers where it stopped, and alone decides what the grammar refuses, what
+ *                   is too long and what has not arrived yet. At the empty line, parse_whole runs once.
  *
  * So every grammar fault is found at the same byte however the input is cut, and faults of meaning (Host, framing,
  * repeats) are only reported once the head is complete. A head that arrives in one read, as nearly all do, is looked

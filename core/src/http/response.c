@@ -189,7 +189,7 @@ static void read_connection(const struct oribi_header *header, struct wishes *wi
     }
 }
 
-/* True when the body is there and will be sent: then nobody needs the application to know its length. */
+/* True when the body is there and will be sent: then its length is known without the application. */
 static bool can_count(const struct oribi_response *res)
 {
     return res->body_len >= 0 && !res->is_head && res->status != 304;
@@ -230,7 +230,8 @@ static bool take_own(struct oribi_response *res, const struct oribi_header *head
         read_connection(header, wishes);
         if (res->detached)
             return true;
-        /* Its options, not its text, decide what we write; only a wish we do not follow counts as dropped. */
+        /* The header's options, not its text, decide what we write; only an option that we do not follow counts as
+         * dropped. */
         res->dropped_count += !wishes->close && !wishes->upgrade;
         return false;
     case OWN_CONTENT_LENGTH:

@@ -152,17 +152,17 @@ static void test_errno_stays(void)
 static void test_a_gate_lets_its_burst_through_and_counts_the_rest(void)
 {
     int fd = pipe_log(ORIBI_LOG_INFO);
-    struct oribi_log_limit gate = {.burst = 3};
+    struct oribi_log_limit limit = {.burst = 3};
     int passed = 0;
     for (int i = 0; i < 10; i++)
-        passed += oribi_log_limit_allows(&gate, 1000 + i);
+        passed += oribi_log_limit_allows(&limit, 1000 + i);
     ok_eq(passed, 3);
     ok_eq(read_all(fd), 0);
-    ok_eq(oribi_log_limit_allows(&gate, 1000 + GATE_WINDOW_MS - 1), 0);
-    ok_eq(oribi_log_limit_allows(&gate, 1000 + GATE_WINDOW_MS), 1);
+    ok_eq(oribi_log_limit_allows(&limit, 1000 + LIMIT_WINDOW_MS - 1), 0);
+    ok_eq(oribi_log_limit_allows(&limit, 1000 + LIMIT_WINDOW_MS), 1);
     read_all(fd);
     ok(strstr(seen, "8 similar lines were left out") != NULL);
-    ok_eq(oribi_log_limit_allows(&gate, 1000 + GATE_WINDOW_MS + 1), 1);
+    ok_eq(oribi_log_limit_allows(&limit, 1000 + LIMIT_WINDOW_MS + 1), 1);
     ok_eq(read_all(fd), 0);
 }
 

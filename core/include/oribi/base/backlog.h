@@ -1,4 +1,4 @@
-/* Lines that wait for their sink: written as soon as there is room, dropped and counted when they are too many. */
+/* Log lines that wait until their sink has room. Lines that the queue has no room for are dropped and counted. */
 #ifndef ORIBI_BASE_BACKLOG_H
 #define ORIBI_BASE_BACKLOG_H
 
@@ -7,10 +7,10 @@
 struct oribi_backlog {
     char *text; /* borrowed */
     size_t cap;
-    size_t pos; /* what is before was written */
+    size_t pos; /* bytes before it are written */
     size_t len;
     uint64_t dropped; /* lines, since oribi_backlog_reported() */
-    bool torn;        /* the last thing written is a part of a line whose rest was dropped */
+    bool torn;        /* the last write ended within a line whose rest was dropped */
 };
 
 /* Gives room for a line of at most n bytes, which oribi_backlog_commit() then adds; NULL when there is none: the
@@ -18,8 +18,8 @@ struct oribi_backlog {
 char *oribi_backlog_reserve(struct oribi_backlog *backlog, size_t n);
 void oribi_backlog_commit(struct oribi_backlog *backlog, size_t n);
 
-/* Writes what there is room for. 0: nothing is left, or nothing was there; ORIBI_AGAIN; or a code of os.h:
- * everything was dropped and counted. Keeps the last failure's text. */
+/* Writes as much as the sink takes. 0: the queue is empty; ORIBI_AGAIN; or a code of os.h: all lines were dropped and
+ * counted, and oribi_os_error_text() has the reason. */
 int oribi_backlog_flush(struct oribi_backlog *backlog, struct oribi_sink *sink);
 
 static inline bool oribi_backlog_waits(const struct oribi_backlog *backlog)

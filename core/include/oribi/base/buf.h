@@ -1,4 +1,4 @@
-/* A growing byte buffer. What points into it dies with the next call that may grow it: keep offsets. */
+/* A growing byte buffer. Pointers into it die with the next call that may grow it: keep offsets. */
 #ifndef ORIBI_BASE_BUF_H
 #define ORIBI_BASE_BUF_H
 

@@ -1,4 +1,4 @@
-/* Text that strangers chose, made fit for lines and strings of ours. Pure. */
+/* Text of peers, escaped for log lines and JSON strings. Pure. */
 #ifndef ORIBI_BASE_ESCAPE_H
 #define ORIBI_BASE_ESCAPE_H
 

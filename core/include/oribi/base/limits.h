@@ -1,5 +1,5 @@
-/* Every maximum that a peer can run into, with its default. The operator's values travel in struct oribi_limits;
- * the *_CAP constants bound what an operator may ask for and size our fixed arrays. */
+/* Maxima of requests, answers and connections, with their defaults. The operator's values travel in struct
+ * oribi_limits; the *_CAP constants bound what an operator may ask for and size our fixed arrays. */
 #ifndef ORIBI_BASE_LIMITS_H
 #define ORIBI_BASE_LIMITS_H
 
@@ -19,17 +19,19 @@ enum {
     ORIBI_CHUNK_SIZE_DIGITS_MAX = 16,      /* after leading zeros */
     ORIBI_TRAILER_BYTES_MAX = 16 * 1024,
     ORIBI_BODY_MEMORY_DEFAULT = 128 * 1024,
-    /* Reading on behind a last answer, so that no reset overtakes it: until the peer closes, is silent for so long,
-     * has taken this long altogether, or has sent so much. An upload that is refused must get through to where its
-     * sender looks. */
+    /* Lingering: after the last answer input is read and dropped, so that no reset overtakes the answer. It ends when
+     * the peer closes, is silent for so long, has taken this long altogether, or has sent so many bytes: the sender of
+     * a refused upload may not look for the answer before its upload is through. */
     ORIBI_LINGER_SILENCE_MS_MAX = 2000,
     ORIBI_LINGER_MS_MAX = 30 * 1000,
     ORIBI_LINGER_BYTES_MAX = 256 * 1024 * 1024,
     ORIBI_RESPONSE_HEAD_BYTES_MAX = 256 * 1024, /* serialised head of one answer; more is the application's mistake */
     ORIBI_RESPONSE_FIELDS_MAX = 1024,
-    ORIBI_REFUSED_SHOWN_MAX = 256,     /* bytes of a refused line that the error log shows */
-    ORIBI_LOST_CONNECTIONS_MAX = 1000, /* whose descriptors the application has closed; then the worker is replaced */
-    /* a connection that has rested for less is not closed for a new one: its next request may be on the way */
+    ORIBI_REFUSED_SHOWN_MAX = 256, /* bytes of a refused line that the error log shows */
+    /* connections whose descriptor the application has closed; then the worker is replaced */
+    ORIBI_LOST_CONNECTIONS_MAX = 1000,
+    /* a connection that has rested for a shorter time is not closed for a new one: its next request may be on the
+     * way */
     ORIBI_ROOM_IDLE_MS_MIN = 100,
     ORIBI_THREADS_MAX = 64, /* calls at a time in one worker */
 };

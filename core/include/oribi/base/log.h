@@ -17,18 +17,19 @@ void oribi_log_init(int fd, enum oribi_log_level level);
 void oribi_log_set_level(enum oribi_log_level level);
 
 /* Logs to the file `path`, opened for appending (log_file.h, also for `owner`), and points standard error there, so
- * that what the application and its libraries print lands in the same file; but not where standard error leads
- * elsewhere than the log did, which is then somebody's choice. Borrows path; a relative one is taken from the
- * working directory of this moment. 0 or a code of os.h, and then everything is as it was. */
+ * that what the application and its libraries print lands in the same file. Standard error stays as it is where it
+ * leads elsewhere than the log did. Borrows path; a relative path starts at the working directory of this moment. 0 or
+ * a code of os.h, and then nothing has changed. */
 int oribi_log_open(const char *path, const struct oribi_log_owner *owner);
 
 /* Opens that path anew after a rotation; lines keep going to the old file until the new one is there. Without a path
  * it does nothing. */
 int oribi_log_reopen(const struct oribi_log_owner *owner);
 
-/* Nobody waits for the log's reader: lines that there is no room for are kept (ORIBI_LOG_KEPT_MAX bytes of them),
- * further ones are dropped, and their number is logged when there is room again. waits: is something kept, or to be
- * told? flush: tries again, and should be called about every ORIBI_LOG_RETRY_MS then.
+/* Logging never waits for the log's reader: lines that the descriptor has no room for are kept, ORIBI_LOG_KEPT_MAX
+ * bytes of them; further lines are dropped, and their number is logged when there is room again.
+ * waits: are lines kept, or is a number of dropped lines still to be logged?
+ * flush: tries to write them; call it about every ORIBI_LOG_RETRY_MS while lines wait.
  * drain: the same for ms at most, before the process ends. */
 enum { ORIBI_LOG_KEPT_MAX = 64 * 1024, ORIBI_LOG_RETRY_MS = 100, ORIBI_LOG_DRAIN_MS = 200 };
 bool oribi_log_waits(void);
@@ -48,14 +49,15 @@ void oribi_log(enum oribi_log_level level, const char *format, ...) __attribute_
 /* As oribi_log, but newlines in [text, text+n) are kept and indented, and tabs stay tabs: backtraces. */
 void oribi_log_block(enum oribi_log_level level, const char *head, const char *text, uint32_t n);
 
-/* At most `burst` lines per 10 s through one gate; a dropped count is logged with the next line that passes. */
+/* A rate limit: at most `burst` lines per 10 s; the number of dropped lines is logged with the next line that
+ * passes. */
 struct oribi_log_limit {
     uint32_t burst;
     uint32_t passed;
     uint32_t dropped;
     int64_t window_ms;
 };
-int oribi_log_limit_allows(struct oribi_log_limit *gate, int64_t now_ms);
+int oribi_log_limit_allows(struct oribi_log_limit *limit, int64_t now_ms);
 
 /* What makes a word in a line a plural: "" for 1, else "s". */
 const char *oribi_log_plural(uint64_t count);

@@ -1,6 +1,6 @@
-/* Opening a log file without doing somebody else a favour. A server that begins as root and serves as another user
- * opens its logs in folders which that user may write: what stands there under the log's name may be a link to any
- * file, or another name of one.
+/* Opens log files as root without writing into a file of another user. A server that begins as root and serves as
+ * another user opens its logs in folders which that user may write: the log's name there may be a link to any file, or
+ * another name of one.
  *
  *   /dev/stdout, /dev/stderr, /dev/fd/N, /proc/self/fd/N   the open descriptor itself, whatever it is: how
  *                                                          containers name their logs
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whom the workers run as, and so whose the log files are. */
+/* The user that the workers run as, who owns the log files. */
 struct oribi_log_owner {
     const char *user; /* borrowed; its name, for the supplementary groups; NULL: it has none */
     uid_t uid;        /* -1: as it is */

@@ -1,12 +1,12 @@
 /* The operating system, as far as it differs between systems or speaks errno. os.c is POSIX; os_linux.c,
- * os_listen_linux.c, os_cpu_linux.c and os_backtrace_linux.c hold what only Linux has. They turn errno into a
- * code of error.h. errno does not travel: the few other sources that make system calls of their own look at it right
- * behind the call (ERRNO in tools/style names them).
+ * os_listen_linux.c, os_cpu_linux.c and os_backtrace_linux.c hold what only Linux has. They turn errno into a code of
+ * error.h. errno does not travel: the few other sources that make system calls of their own look at it right behind the
+ * call (ERRNO in tools/style names them).
  *
  * Results: 0 or a count >= 0, ORIBI_AGAIN (would block), ORIBI_ECLOSED (the peer is gone), ORIBI_ENOMEM, ORIBI_ELIMIT
- * (out of descriptors), ORIBI_ELOST (EBADF, ENOTSOCK: somebody else has closed the descriptor), else ORIBI_ESYS. After
- * a negative result oribi_os_error_text() has the words. A call broken off by a signal is begun again, except where
- * said. Every descriptor given is CLOEXEC. */
+ * (out of descriptors), ORIBI_ELOST (EBADF, ENOTSOCK: the application has closed the descriptor), else ORIBI_ESYS.
+ * After a negative result oribi_os_error_text() has the words. A call broken off by a signal is begun again, except
+ * where said. Every descriptor given is CLOEXEC. */
 #ifndef ORIBI_BASE_OS_H
 #define ORIBI_BASE_OS_H
 
@@ -22,14 +22,14 @@
  * never 0. */
 int oribi_os_fail(void);
 
-/* The same for a failure that no errno has words for. Gives ORIBI_ESYS. */
+/* The same for a failure without an errno: keeps the text. Gives ORIBI_ESYS. */
 int oribi_os_fail_saying(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Words for the last failure on this thread, lower case: "address already in use". Lives until the next failure on
  * this thread. */
 const char *oribi_os_error_text(void);
 
-/* errno, and the last failure on this thread with its words: for what must leave both as they were. */
+/* errno and the last failure on this thread, for functions that must leave both as they were. */
 struct oribi_os_error {
     int number;
     int last;
@@ -49,9 +49,9 @@ int oribi_os_set_cloexec(int fd, bool on);
 int oribi__os_lift_slow(int low_fd); /* private */
 
 /* For every descriptor that a system call has just given, or its failure (negative: passed through, errno kept).
- * Standard streams may have been closed by the application or by whoever started us, and the new descriptor has got
- * such a number: what a library prints there would go to a client. Then this gives a CLOEXEC copy above 2 in its
- * place and leaves the null device on all free standard streams; -1 with errno when there is no room for the copy. */
+ * The application, or the program that started us, may have closed a standard stream, and the new descriptor has got
+ * its number: what a library prints there would go to a client. Then this gives a CLOEXEC copy above 2 instead and
+ * leaves the null device on all free standard streams; -1 with errno when there is no room for the copy. */
 static inline int oribi_os_lift(int fd)
 {
     return __builtin_expect((unsigned)fd <= 2, 0) ? oribi__os_lift_slow(fd) : fd;
@@ -70,8 +70,8 @@ uint64_t oribi_os_want_descriptors(uint64_t count);
 /* Lets another process that is ready have this CPU. */
 void oribi_os_yield(void);
 
-/* A word in memory that processes share: sleeps while it holds `seen`, for timeout_ms at most; and wakes one who
- * sleeps there. Waking up means nothing: look again (futex(2)). */
+/* A word in memory that processes share (futex(2)). wait: sleeps while the word holds `seen`, for timeout_ms at most;
+ * it may return early, so look at the word again. wake: wakes one thread that sleeps on the word. */
 void oribi_os_word_wait(_Atomic uint32_t *word, uint32_t seen, int timeout_ms);
 void oribi_os_word_wake(_Atomic uint32_t *word);
 
@@ -94,10 +94,10 @@ int64_t oribi_os_send_queue(int socket_fd);
 /* Do both stand for the same file (not necessarily the same open file)? */
 bool oribi_os_same_file(int fd, int other_fd);
 
-/* What a descriptor stands for, to find out later whether it still does: an application may have closed it, and
- * opened something else under its number. Sockets, pipes and files are told apart; of eventfds and epolls only that
- * they are one of those. Of a descriptor that is not open nothing is noted. oribi_os_is_marked() leaves errno and
- * the last error's text alone. */
+/* The file that a descriptor stands for, to find out later whether it still does: an application may have closed the
+ * descriptor, and opened another file under its number. Sockets, pipes and files are told apart; of eventfds and epolls
+ * only that they are one of those. Of a descriptor that is not open nothing is noted. oribi_os_is_marked() leaves errno
+ * and the last error's text alone. */
 struct oribi_fd_mark {
     uint64_t device;
     uint64_t inode;
@@ -106,7 +106,7 @@ void oribi_os_mark(int fd, struct oribi_fd_mark *mark);
 bool oribi_os_is_marked(int fd, const struct oribi_fd_mark *mark);
 
 /* Locks of an open file, which forked processes share and only closing all copies ends (fcntl(2), open file
- * description locks). query: writes into *lock what stands in its way. try: 0 or a code. */
+ * description locks). query: writes the lock that stands in its way into *lock. try: 0 or a code. */
 struct flock;
 int oribi_os_lock_query(int fd, struct flock *lock);
 int oribi_os_lock_try(int fd, struct flock *lock);
@@ -120,7 +120,7 @@ bool oribi_os_can_open(int fd, int count);
 /* For sinks (sink.h), without waiting and async-signal-safe. ORIBI_AGAIN: no room.
  * open_again: an open file of our own for what `fd` writes to, non-blocking, CLOEXEC; not for sockets, and not where
  * the system does not allow it.
- * splice_now: at most PIPE_BUF bytes into a pipe, all or nothing, through a small pipe that nobody else uses and
+ * splice_now: at most PIPE_BUF bytes into a pipe, all or nothing, through a small pipe that only the caller uses and
  * that is empty before and after.
  * can_splice: whether the system has that. */
 enum oribi_fd_kind { ORIBI_FD_FILE, ORIBI_FD_PIPE, ORIBI_FD_SOCKET, ORIBI_FD_OTHER };
@@ -147,21 +147,21 @@ int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, sockl
  * elsewhere than Linux. */
 int oribi_os_defer_accept(int tcp_fd, int seconds);
 
-/* The end of a listening socket, for all processes that hold it; whoever has connected before can still be accepted
- * until oribi_os_listen_end().
+/* The end of a listening socket, for all processes that hold it. Connections that were made before can still be
+ * accepted until oribi_os_listen_end().
  *
- * stop accepting: no connection is begun any more. A unix socket refuses from now on; TCP lets those in that have
- * said hello before, and ignores newcomers, who say it again after a second. Where the system cannot do that,
- * nothing happens.
- * awaits: TCP: are there connections to be accepted, or (`half_open`) such as the kernel still holds back? Not known
- * counts as no, as does unix.
- * end: TCP refuses from now on, and resets what was not accepted; accept fails on every copy. Of a unix socket
- * nothing is left to end. */
+ * stop_accepting: no new connection begins. A unix socket refuses from now on. TCP drops new SYN packets, which clients
+ * repeat after a second, and completes connections whose SYN came before; where the system cannot do that, nothing
+ * happens.
+ * awaits: are there TCP connections to be accepted, or (`half_open`) such as the kernel still holds back? False for
+ * unix sockets, and where it is not known.
+ * end: TCP refuses from now on and resets connections that were not accepted; accept fails on every copy. A unix socket
+ * has ended with stop_accepting. */
 void oribi_os_listen_stop_accepting(int listen_fd);
 bool oribi_os_listen_awaits(int listen_fd, bool half_open);
 void oribi_os_listen_end(int listen_fd);
 
-/* Does somebody answer on the unix socket file at `path` (at most 107 bytes)? 1, 0 when it is stale or gone, or a
+/* Does a process listen on the unix socket file at `path` (at most 107 bytes)? 1; 0: the file is stale or gone; or a
  * code. */
 int oribi_os_unix_answers(const char *path);
 
@@ -171,7 +171,8 @@ int oribi_os_temp_file(int *fd);
 /* TMPDIR, or /tmp. Lives until the environment changes. */
 const char *oribi_os_temp_dir(void);
 
-/* For a file of ours that could just not be made or written: ORIBI_EFULL when there is no room, else ORIBI_ESTORE. */
+/* The code for a file of ours that could not be made or written just now: ORIBI_EFULL when there is no room, else
+ * ORIBI_ESTORE. */
 int oribi_os_store_failed(void);
 
 /* Writes the absolute form of `path`, seen from the working directory of this moment, without resolving links.
@@ -187,16 +188,20 @@ int oribi_os_open_read(const char *path, int *fd);
 /* One line of text (at most cap - 1 bytes, NUL-terminated, newline cut) of a small file such as those in /proc. */
 int oribi_os_read_line(const char *path, char *dst, size_t cap);
 
-/* A descriptor that wakes whoever waits for read_fd to become readable. One descriptor where the system has an
- * eventfd, else a pipe. */
+/* Wakes a thread that waits for read_fd to become readable. One descriptor where the system has an eventfd, else a
+ * pipe. */
 struct oribi_wake {
     int read_fd;
     int write_fd; /* private; may equal read_fd */
 };
 int oribi_wake_create(struct oribi_wake *wake);
-void oribi_wake_notify(const struct oribi_wake *wake); /* async-signal-safe, thread-safe; many count as one */
-bool oribi_wake_clear(
-    const struct oribi_wake *wake); /* makes read_fd unreadable again; true when it had been notified */
+
+/* Makes read_fd readable. Async-signal-safe, thread-safe; many calls count as one. */
+void oribi_wake_notify(const struct oribi_wake *wake);
+
+/* Makes read_fd unreadable again; true when it had been notified. */
+bool oribi_wake_clear(const struct oribi_wake *wake);
+
 void oribi_wake_destroy(struct oribi_wake *wake);
 
 /* Machine */
@@ -207,13 +212,13 @@ uint32_t oribi_os_cpu_count(void);
 /* The longest accept queue the kernel grants (listen(2) cuts longer ones silently); 4096 where it cannot be read. */
 uint32_t oribi_os_backlog_max(void);
 
-/* Gives memory that was freed back to the system, where the C library can: what is not held before a fork is not
- * shared, but not copied either. */
+/* Gives freed memory back to the system, where the C library can: before a fork, so that the children do not copy its
+ * pages. */
 void oribi_os_trim_memory(void);
 
 /* Processes */
 
-/* Who connected a unix socket. */
+/* The process that connected a unix socket. */
 struct oribi_peer {
     pid_t pid; /* 0 where the system does not tell */
     uid_t uid;
@@ -231,16 +236,17 @@ int oribi_os_signal_on_parent_death(int signal_number, pid_t parent);
 /* Whether the calling thread is the one that the process began with. */
 bool oribi_os_is_main_thread(void);
 
-/* Gives a descriptor that is readable while one of the two is, which it does not own. */
+/* Gives a descriptor that is readable while one of the two is. Borrows both. */
 int oribi_os_either(int first_fd, int second_fd, int *fd);
 
-/* A signal number that programs leave alone, for a thread of ours to interrupt another; 0 where there is none. */
+/* A signal number that programs leave alone, with which one thread of ours interrupts another; 0 where there is
+ * none. */
 int oribi_os_private_signal(void);
 
-/* Another one, for us to raise a language runtime's attention with; 0 where there is none. */
+/* Another such number, which makes a language runtime look for interrupts; 0 where there is none. */
 int oribi_os_runtime_signal(void);
 
-/* Where the thread was that runs a signal handler, from the handler's third argument. Never NULL. */
+/* The instruction at which a signal handler interrupted its thread, from the handler's third argument. Never NULL. */
 const void *oribi_os_interrupted(const void *context);
 
 /* Writes the innermost native frames of the calling thread to dst, from `interrupted` on outwards, at most `max`,

@@ -35,7 +35,7 @@ void oribi_start_free(struct oribi_start *start);
 
 /* Starts the command with `extra` ("NAME=value", NULL-terminated) set in its environment, and the descriptors `keep`
  * (count of them) open in it under their numbers; all others are CLOEXEC by our rule. Names in `extra` replace what
- * is there. Gives the pid of the child, which has the signals held back and handled by nobody from its first moment.
+ * is there. Gives the pid of the child; its signals are blocked and have no handlers from its first moment on.
  * 0, ORIBI_ENOMEM or ORIBI_ESYS. A command that cannot be executed ends with code 127 and a line on stderr. */
 int oribi_start_again(const struct oribi_start *start, char *const *extra, const int *keep, size_t keep_count,
                       pid_t *pid);
@@ -82,7 +82,8 @@ int oribi_process_shared_memory(size_t bytes, int *fd);
  * kernel) the resident set. 0 when the process is gone. */
 int64_t oribi_process_memory(pid_t pid);
 
-/* What of it is mapped by this process alone and what by others too; 0 where the kernel does not tell. */
+/* The bytes of it that this process alone has mapped, and those that other processes have too; 0 where the kernel does
+ * not tell. */
 void oribi_process_memory_split(pid_t pid, int64_t *private_bytes, int64_t *shared_bytes);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Called in the handler, async-signal-safe things only. */
+/* Called in the handler: may call async-signal-safe functions only. */
 typedef void (*oribi_signal_fn)(void *self, int number);
 
 /* Handles INT, TERM, QUIT, HUP, USR1, USR2, WINCH, TTIN and TTOU by `fn`; PIPE by doing nothing, which unlike
@@ -19,9 +19,9 @@ typedef void (*oribi_signal_fn)(void *self, int number);
  * installed. */
 void oribi_signals_install(oribi_signal_fn fn, void *self, int children);
 
-/* From the moment on in which there is something to be left behind: signals are kept until oribi_signals_install(),
- * whose `fn` gets them, or until oribi_signals_keep_not(), which raises them again. Both do nothing once handlers
- * are installed. */
+/* keep: for a process that has begun to make files or processes which a signal would leave behind. Signals are kept
+ * until oribi_signals_install(), whose `fn` gets them, or until oribi_signals_keep_not(), which raises them again. Both
+ * do nothing once handlers are installed. */
 void oribi_signals_keep(void);
 void oribi_signals_keep_not(void);
 
@@ -38,8 +38,8 @@ void oribi_signals_mend(int number, bool ignored_too);
 void oribi_signals_mend_all(bool ignored_too);
 void oribi_signals_retake(int number);
 
-/* In a handler: puts back what was there before us, or what the program has put in our place since, and lets the
- * signal strike again. */
+/* In a handler: puts back the handler that was there before ours, or that the program has installed instead since, and
+ * raises the signal again. */
 void oribi_signals_yield(int number);
 
 /* "TERM", "SIGTERM" or "15" to a number, 0 when there is none; and the short name of a number, "" when it has none. */
@@ -49,9 +49,9 @@ const char *oribi_signal_name(int number);
 /* Everything as it was before us, for a process that goes on in its language. */
 void oribi_signals_uninstall(void);
 
-/* For a process that has nothing left to do but to end as its language does: the handlers stay until it has gone, so
- * that a signal that comes late does not change its exit code. INT ends it at once with `code`, the others do
- * nothing. Followed by uninstall where the process goes on after all. */
+/* For a process that only has to end, as its language does: the handlers stay until it has gone, so that a late signal
+ * does not change its exit code. INT ends it at once with `code`, the others do nothing. Followed by uninstall where
+ * the process goes on after all. */
 void oribi_signals_end(int code);
 
 /* Holds back the signals above but CHLD and PIPE on this thread, across a fork, until the child has handlers of its

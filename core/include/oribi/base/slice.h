@@ -1,4 +1,4 @@
-/* A borrowed run of bytes. Never NUL-terminated; whoever hands one out says how long it lives. */
+/* A borrowed run of bytes. Never NUL-terminated; the function that gives one says how long it lives. */
 #ifndef ORIBI_BASE_SLICE_H
 #define ORIBI_BASE_SLICE_H
 

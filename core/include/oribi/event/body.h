@@ -1,5 +1,5 @@
-/* A request body in the making: in memory up to a limit, then in an unlinked file. What comes in small pieces is
- * collected before it is written: each write(2) may have to wait for the file system. */
+/* A request body while it arrives: in memory up to a limit, then in an unlinked file. Small pieces are collected before
+ * they are written: each write(2) may have to wait for the file system. */
 #ifndef ORIBI_EVENT_BODY_H
 #define ORIBI_EVENT_BODY_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ORIBI_BODY_BATCH_BYTES = 64 * 1024 }; /* what is worth collecting */
+enum { ORIBI_BODY_BATCH_BYTES = 64 * 1024 }; /* bytes collected for one write */
 
 /* Start with oribi_body_init(). */
 struct oribi_body {
@@ -20,19 +20,19 @@ struct oribi_body {
 void oribi_body_init(struct oribi_body *body);
 void oribi_body_deinit(struct oribi_body *body);
 
-/* Appends a copy. Once more than memory_max bytes are there, all of them move to the file, and from then on up to
- * batch_max bytes are collected at a time (0: none are). 0, ORIBI_ENOMEM, or ORIBI_EFULL or ORIBI_ESTORE when the
+/* Appends a copy. A body of more than memory_max bytes moves to the file, and from then on up to batch_max bytes are
+ * collected for each write (0: none are). 0, ORIBI_ENOMEM, or ORIBI_EFULL or ORIBI_ESTORE when the
  * file cannot be made or written. */
 int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max, uint32_t batch_max);
 
 /* Moves a body from memory to a file. 0, or ORIBI_ESYS: with fd < 0 nothing has changed, else its bytes are lost. */
 int oribi_body_spool(struct oribi_body *body);
 
-/* The body is complete: writes what was collected. 0, ORIBI_EFULL or ORIBI_ESTORE. */
+/* The body is complete: writes the collected bytes. 0, ORIBI_EFULL or ORIBI_ESTORE. */
 int oribi_body_finish(struct oribi_body *body);
 
 /* Room for `n` bytes at the end of a body in memory, or NULL when it is in a file, would outgrow memory_max or
- * memory is out. After writing there, tell how many with oribi_body_grown(). */
+ * memory is out. After writing there, tell the number of bytes with oribi_body_grown(). */
 char *oribi_body_try_room(struct oribi_body *body, size_t n, uint32_t memory_max);
 void oribi_body_grown(struct oribi_body *body, size_t n);
 

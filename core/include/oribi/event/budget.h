@@ -1,5 +1,5 @@
-/* What all connections of a worker together may keep: in memory, and in unlinked files. A connection's own limits
- * come first; this is for many of them at a time. */
+/* How many bytes all connections of a worker together may keep: in memory, and in unlinked files. A connection's own
+ * limits come first; the budget bounds many connections at a time. */
 #ifndef ORIBI_EVENT_BUDGET_H
 #define ORIBI_EVENT_BUDGET_H
 
@@ -7,19 +7,19 @@
 #include <stdint.h>
 
 struct oribi_budget {
-    int64_t memory_max; /* 0: none; beyond it what would be kept in memory goes to a file */
-    int64_t file_max;   /* 0: none; beyond it nothing more is kept */
+    int64_t memory_max; /* 0: no maximum; beyond it bytes go to a file instead of memory */
+    int64_t file_max;   /* 0: no maximum; beyond it no byte is kept */
     int64_t memory_used;
     int64_t file_used;
 };
 
-/* What one holder has of it. All-zero is nothing. */
+/* The part of the budget that one body or one output queue (a holder) uses. All-zero: none. */
 struct oribi_charge {
     int64_t memory;
     int64_t file;
 };
 
-/* The holder has this much now. */
+/* Sets what the holder uses now. */
 static inline void oribi_budget_set(struct oribi_budget *budget, struct oribi_charge *charge, int64_t memory,
                                     int64_t file)
 {

@@ -61,19 +61,19 @@ int oribi_loop_fd(const struct oribi_loop *loop);
 int oribi_loop_add(struct oribi_loop *loop, struct oribi_watch *watch, int fd, enum oribi_watch_kind kind,
                    uint8_t interest);
 
-/* Stops watching; must come before close(fd). False when the descriptor is no longer what was watched (the
- * application has closed it): then it must not be closed, and if a copy of it is open elsewhere, events may go on to
- * name the watch, whose memory must stay for good. */
+/* Stops watching; must come before close(fd). False when the descriptor is no longer the file that was watched (the
+ * application has closed it): then it must not be closed. If a copy of that file is open elsewhere, events may go on
+ * to name the watch, so its memory must stay for good. */
 bool oribi_loop_remove(struct oribi_loop *loop, struct oribi_watch *watch);
 
-/* Is the descriptor of a watch still what is watched? Costs a system call; of what is not watched, or of no
- * connection, it says yes. */
+/* Is the descriptor of a watch still the file that is watched? Costs a system call. True without one for a watch that
+ * is not added, or not of a connection. */
 bool oribi_loop_holds(struct oribi_loop *loop, struct oribi_watch *watch);
 
-/* Has the loop's own descriptor been closed by somebody else? Noticed when it is waited on. */
+/* Has the application closed the loop's own descriptor? Noticed by the next wait on it. */
 bool oribi_loop_lost(const struct oribi_loop *loop);
 
-/* Changes what the owner wants to hear of. A system call only where ORIBI_WRITE comes or goes. */
+/* Changes which events the owner is told of. A system call only where ORIBI_WRITE comes or goes. */
 void oribi_loop_interest(struct oribi_loop *loop, struct oribi_watch *watch, uint8_t interest);
 
 /* Moves a listener to the tail of the kernel's queue of exclusive waiters: they are woken in registration order, and
@@ -81,13 +81,13 @@ void oribi_loop_interest(struct oribi_loop *loop, struct oribi_watch *watch, uin
 void oribi_loop_rotate(struct oribi_loop *loop, struct oribi_watch *watch);
 
 /* Waits up to timeout_ms (0: not at all, -1: for ever) and fills `events` with at most `max`. Returns their number;
- * 0 on time-out or interruption by a signal. Does not touch anything but the watches' ready bits. */
+ * 0 on time-out or interruption by a signal. Changes nothing but the watches' ready bits. */
 int oribi_loop_poll(struct oribi_loop *loop, int timeout_ms, struct oribi_event *events, int max);
 
-/* The same in two steps, for a thread that sleeps while others use the loop. sleep touches no watch, and is called
- * by one thread at a time; collect, by that thread once nobody else uses the loop, fills `events`, max >=
- * ORIBI_LOOP_EVENTS_MAX. Watches removed meanwhile must still be in memory. poll(2) as a source sleeps a millisecond
- * at most and collects nothing: the next poll finds it. */
+/* The same in two steps, for a thread that sleeps while other threads use the loop. sleep touches no watch; one thread
+ * at a time calls it. collect fills `events`, max >= ORIBI_LOOP_EVENTS_MAX; the thread that slept calls it when no
+ * other thread uses the loop. Watches removed meanwhile must still be in memory. poll(2) as a source sleeps a
+ * millisecond at most and collects nothing: the next oribi_loop_poll() finds the events. */
 void oribi_loop_sleep(struct oribi_loop *loop, int timeout_ms);
 int oribi_loop_collect(struct oribi_loop *loop, struct oribi_event *events, int max);
 

@@ -1,6 +1,6 @@
-/* Output that the socket did not take: copied out of application memory, so that the application's objects can go
- * and the worker is free while a slow client reads. Memory first, then an unlinked file, then (only at the very end)
- * a file of the application's. */
+/* Output that the socket did not take: copied out of application memory, so that the application can free its objects
+ * and the worker is free while a slow client reads. Bytes go to memory first, then to an unlinked file; a file of the
+ * application's may follow as the last part. */
 #ifndef ORIBI_EVENT_OUT_H
 #define ORIBI_EVENT_OUT_H
 
@@ -12,20 +12,20 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* of files, sent to one peer before others have their turn: about a millisecond's copying */
+/* bytes of a file sent to one peer before other connections have their turn: about a millisecond of copying */
 enum { ORIBI_OUT_TURN_BYTES = 2 * 1024 * 1024 };
 
 struct oribi_out;
 
-/* Gives an empty queue; NULL when out of memory: a slow reader costs its own connection and nobody else's. */
+/* Gives an empty queue; NULL when out of memory: a slow reader then costs its own connection and no other. */
 struct oribi_out *oribi_out_try_create(void);
 void oribi_out_destroy(struct oribi_out *out);
 
-/* Appends a copy of what stands behind the first `skip` bytes of the vector. Up to memory_max bytes are kept in
+/* Appends a copy of the vector without its first `skip` bytes. Up to memory_max bytes are kept in
  * memory, the rest in a file. 0, ORIBI_ENOMEM, ORIBI_EFULL or ORIBI_ESTORE. Not after oribi_out_keep_file(). */
 int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count, size_t skip, int64_t memory_max);
 
-/* Appends [offset, offset+len) of a regular file as the last thing. Takes fd, also on failure. */
+/* Appends [offset, offset+len) of a regular file as the last part. Takes fd. */
 void oribi_out_keep_file(struct oribi_out *out, int fd, int64_t offset, int64_t len);
 
 /* Sends what the socket takes. 0: all is sent; 1: ORIBI_OUT_TURN_BYTES are, and the socket may take more;
@@ -35,17 +35,17 @@ int oribi_out_flush(struct oribi_out *out, int socket_fd, int64_t *sent);
 /* Bytes not yet sent. */
 int64_t oribi_out_pending(const struct oribi_out *out);
 
-/* Whether the peer has taken anything since this was asked last; true the first time. A reader may be busy with what
+/* Whether the peer has taken bytes since the last call; true the first time. A reader may be busy with the bytes that
  * the kernel holds for it long before the socket has room again. */
 bool oribi_out_taken(struct oribi_out *out, int socket_fd);
 
 /* Bytes in the file that overflowing output goes to, those already sent included: it shrinks only by running empty. */
 int64_t oribi_out_spilled(const struct oribi_out *out);
 
-/* Bytes of memory held, whether what stands there was sent or not. */
+/* Bytes of memory held, sent or not. */
 int64_t oribi_out_memory(const struct oribi_out *out);
 
-/* What this queue has of its worker's budget; kept up by the caller. */
+/* The queue's charge on its worker's budget; the caller keeps it up to date. */
 struct oribi_charge *oribi_out_charge(struct oribi_out *out);
 
 /* Sum of a vector's lengths. */

@@ -9,14 +9,14 @@ enum oribi_timeout_class {
     ORIBI_TIMEOUT_NONE,
     ORIBI_TIMEOUT_FIRST,  /* accepted, nothing received yet */
     ORIBI_TIMEOUT_HEAD,   /* the whole head, from its first byte */
-    ORIBI_TIMEOUT_BODY,   /* progress of a body */
+    ORIBI_TIMEOUT_BODY,   /* between two reads of a body */
     ORIBI_TIMEOUT_IDLE,   /* between requests */
-    ORIBI_TIMEOUT_WRITE,  /* progress of an answer */
+    ORIBI_TIMEOUT_WRITE,  /* between two moments at which the peer takes bytes of an answer */
     ORIBI_TIMEOUT_LINGER, /* waiting for the peer to close, or to go on sending */
     ORIBI_TIMEOUT_CLASSES
 };
 
-/* Embedded in what times out. All-zero is disarmed. */
+/* Embedded in the struct that times out. All-zero is disarmed. */
 struct oribi_timer {
     struct oribi_timer *prev;
     struct oribi_timer *next;
@@ -34,7 +34,7 @@ struct oribi_timeouts {
 
 void oribi_timeouts_init(struct oribi_timeouts *timeouts);
 
-/* Sets how long a class is; only while nothing is armed in it. */
+/* Sets the length of a class; only while no timer is armed in it. */
 void oribi_timeouts_set(struct oribi_timeouts *timeouts, enum oribi_timeout_class timeout_class, int64_t length_ms);
 
 /* (Re)arms `timer` in a class from now_ms on; now_ms never goes back between calls. ORIBI_TIMEOUT_NONE disarms. */
@@ -45,7 +45,7 @@ void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timer *tim
 struct oribi_timer *oribi_timeouts_expired(struct oribi_timeouts *timeouts, int64_t now_ms,
                                            enum oribi_timeout_class *timeout_class);
 
-/* Milliseconds until the next expiry (0: due), or -1 when nothing is armed. */
+/* Milliseconds until the next expiry (0: a timer has expired), or -1 when no timer is armed. */
 int64_t oribi_timeouts_next_ms(const struct oribi_timeouts *timeouts, int64_t now_ms);
 
 /* The timer armed longest in a class, or NULL. */

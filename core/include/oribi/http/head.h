@@ -27,12 +27,12 @@ struct oribi_head {
     struct oribi_slice port; /* digits after the host's colon; may be empty */
     uint8_t minor;           /* 0 or 1 (1.2 … 1.9 are treated as 1) */
     bool is_head;            /* method is HEAD: no body in the answer */
-    bool chunked;            /* body framing: chunked … */
-    bool keep_alive;         /* what the client wants, Connection lists and version considered */
+    bool chunked;            /* the body is chunked */
+    bool keep_alive;         /* the client wants the connection kept: by version and Connection */
     bool expect_continue;    /* 1.1, Expect: 100-continue, and a body follows */
     bool upgrade;            /* Connection: upgrade together with an Upgrade field */
     bool has_body;           /* chunked, or Content-Length present (also 0) */
-    int64_t content_length;  /* … or this many bytes; 0 when there is no body, -1 when chunked */
+    int64_t content_length;  /* bytes of the body; 0 when there is none, -1 when chunked */
     uint32_t dropped_count;  /* fields dropped for `_` in the name, or `Proxy` */
     uint32_t field_count;
     struct oribi_field fields[ORIBI_FIELDS_CAP];
@@ -40,13 +40,13 @@ struct oribi_head {
     char *joined;
 };
 
-/* What a head was refused for. The pointers point into the bytes that it was parsed from. */
+/* Why a head was refused. The pointers point into the bytes that it was parsed from. */
 struct oribi_fault {
-    const char *reason; /* a few static words; they name the option that would let it pass */
-    struct oribi_slice
-        field;      /* of a field line what a log may show: its name, with the value where that frames or routes;
-                               * NULL: the fault is in the request line, or in no line */
-    const char *at; /* the first byte that no such line may hold; NULL: it is no single one */
+    const char *reason; /* a few static words; they name the option that would let the request pass */
+    /* the part of a field line that a log may show: the name, and the value where it frames or routes; NULL: the fault
+     * is in the request line, or in no line */
+    struct oribi_slice field;
+    const char *at; /* the first byte that such a line may not hold; NULL: the fault is not one byte */
 };
 
 /* Frees what folding allocated; the head may be parsed into again. A zeroed head may be released. */

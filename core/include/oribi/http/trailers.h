@@ -10,8 +10,8 @@
 
 /* All-zero is none. */
 struct oribi_trailers {
-    struct oribi_field
-        *fields; /* names in lower case and unique, values of repeats joined with ", "; every id is ORIBI_FIELD_OTHER */
+    /* names in lower case and unique, values of repeats joined with ", "; every id is ORIBI_FIELD_OTHER */
+    struct oribi_field *fields;
     uint32_t count;
     uint32_t dropped_count; /* fields left out */
 };
