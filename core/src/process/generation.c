@@ -4,7 +4,7 @@
  *   ORIBI_MOLD     "layout generation socket message life board board_count parent take give": it is to become a mold
  *   ORIBI_LISTEN   the listening sockets, for a successor too (inherited.h, upgrade.h)
  *
- * Reading order: oribi__start_mold, oribi__mold_started; in the new process oribi__handed_down_read. */
+ * Reading order: oribi__start_mold, oribi__mold_started; mold.c goes on in the new process. */
 #include "process/supervisor_private.h"
 
 #include "oribi/base/error.h"
@@ -19,11 +19,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    PROTOCOL = 1,
-    /* Builds that lay out shared memory differently must not share it. */
-    LAYOUT = PROTOCOL << 28 ^ (int)sizeof(struct oribi_slot) << 14 ^ (int)sizeof(struct oribi_message),
-};
 /* --- starting --- */
 
 struct oribi__mold_socket *oribi__mold_socket_of(struct oribi_supervisor *supervisor, int32_t pid)
@@ -93,7 +88,7 @@ static int exec_mold(struct oribi_supervisor *supervisor, pid_t *pid)
     int keep[ORIBI_LISTENERS_MAX + 6];
     size_t count = oribi__listeners_to_keep(supervisor, listen, sizeof(listen), keep);
     oribi_handoff_export(&supervisor->ties.handoff, handoff, sizeof(handoff));
-    (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %s", (unsigned)LAYOUT,
+    (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %s", (unsigned)ORIBI__LAYOUT,
                    supervisor->next_mold.generation, supervisor->next_mold.fds[1], supervisor->ties.message_fd,
                    supervisor->ties.life_fd,
                    /* ten numbers fit */
@@ -141,51 +136,4 @@ bool oribi__mold_promoted(struct oribi_supervisor *supervisor, const struct orib
         return false;
     keep_socket(supervisor, message->pid, passed);
     return true;
-}
-
-/* --- in a mold that was started by exec --- */
-
-bool oribi_mold_inherited(void)
-{
-    const char *text = getenv("ORIBI_MOLD");
-    return text && *text;
-}
-
-int oribi__handed_down_read(struct oribi__handed_down *from, char *error)
-{
-    unsigned layout = 0;
-    long parent = 0;
-    const char *text = getenv("ORIBI_MOLD");
-    char handoff[24] = "";
-    int n = sscanf(text ? text : "", "%u %u %d %d %d %d %u %ld %23s", &layout, &from->generation, &from->socket_fd,
-                   &from->message_fd, &from->life_fd, &from->board_fd, &from->board_count, &parent, handoff);
-    (void)unsetenv("ORIBI_MOLD"); /* fails for names with `=` only */
-    from->parent = (pid_t)parent;
-    if (n >= 1 && layout != (unsigned)LAYOUT) {
-        (void)snprintf(
-            error, ORIBI_ERROR_TEXT_CAP,
-            "the running server is of another version: an upgrade (USR2) replaces it, a reload (HUP) cannot");
-        return ORIBI_EINVAL;
-    }
-    const int fds[] = {from->socket_fd, from->message_fd, from->life_fd, from->board_fd};
-    for (size_t i = 0; n == 9 && i < sizeof(fds) / sizeof(fds[0]); i++)
-        if (oribi_os_set_cloexec(fds[i], true) < 0)
-            n = 0;
-    if (n == 9 && oribi_handoff_import(&from->handoff, handoff) < 0)
-        n = 0;
-    if (n == 9 && from->board_count > 0 && from->board_count <= ORIBI_SLOTS_MAX)
-        return 0;
-    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "ORIBI_MOLD cannot be read: \"%.80s\"", text ? text : "");
-    return ORIBI_EINVAL;
-}
-
-void oribi__mold_start_failed(const char *text)
-{
-    char error[ORIBI_ERROR_TEXT_CAP];
-    struct oribi__handed_down from;
-    if (oribi__handed_down_read(&from, error) < 0)
-        return; /* the supervisor sees this process end */
-    struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_FAILED, .generation = from.generation, .pid = getpid()};
-    oribi_message_set_text(&message, text, strlen(text));
-    (void)oribi_message_send(from.message_fd, &message, 1); /* likewise */
 }

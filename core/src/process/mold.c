@@ -11,6 +11,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -116,6 +117,42 @@ int oribi_mold_enter(struct oribi_supervisor *supervisor, struct oribi_mold **ou
     return code;
 }
 
+/* --- a mold that was started by exec: ORIBI_MOLD, which generation.c writes --- */
+
+bool oribi_mold_inherited(void)
+{
+    const char *text = getenv("ORIBI_MOLD");
+    return text && *text;
+}
+
+int oribi__handed_down_read(struct oribi__handed_down *from, char *error)
+{
+    unsigned layout = 0;
+    long parent = 0;
+    const char *text = getenv("ORIBI_MOLD");
+    char handoff[24] = "";
+    int n = sscanf(text ? text : "", "%u %u %d %d %d %d %u %ld %23s", &layout, &from->generation, &from->socket_fd,
+                   &from->message_fd, &from->life_fd, &from->board_fd, &from->board_count, &parent, handoff);
+    (void)unsetenv("ORIBI_MOLD"); /* fails for names with `=` only */
+    from->parent = (pid_t)parent;
+    if (n >= 1 && layout != (unsigned)ORIBI__LAYOUT) {
+        (void)snprintf(
+            error, ORIBI_ERROR_TEXT_CAP,
+            "the running server is of another version: an upgrade (USR2) replaces it, a reload (HUP) cannot");
+        return ORIBI_EINVAL;
+    }
+    const int fds[] = {from->socket_fd, from->message_fd, from->life_fd, from->board_fd};
+    for (size_t i = 0; n == 9 && i < sizeof(fds) / sizeof(fds[0]); i++)
+        if (oribi_os_set_cloexec(fds[i], true) < 0)
+            n = 0;
+    if (n == 9 && oribi_handoff_import(&from->handoff, handoff) < 0)
+        n = 0;
+    if (n == 9 && from->board_count > 0 && from->board_count <= ORIBI_SLOTS_MAX)
+        return 0;
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "ORIBI_MOLD cannot be read: \"%.80s\"", text ? text : "");
+    return ORIBI_EINVAL;
+}
+
 int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_mold **out, char *error)
 {
     struct oribi__handed_down from;
@@ -148,6 +185,19 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
         *out = mold;
     return code;
 }
+
+void oribi__mold_start_failed(const char *text)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    struct oribi__handed_down from;
+    if (oribi__handed_down_read(&from, error) < 0)
+        return; /* the supervisor sees this process end */
+    struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_FAILED, .generation = from.generation, .pid = getpid()};
+    oribi_message_set_text(&message, text, strlen(text));
+    (void)oribi_message_send(from.message_fd, &message, 1); /* likewise */
+}
+
+/* --- loading --- */
 
 const struct oribi_options *oribi_mold_options(const struct oribi_mold *mold)
 {

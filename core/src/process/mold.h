@@ -1,5 +1,5 @@
 /* The process that has loaded the application and forks workers when the supervisor says so, and the child of such a
- * worker. process_take.c and process_fork.c call these in the order that processes.h shows.
+ * worker. take.c and fork.c call these in the order that processes.h shows.
  *
  * Signals in a worker: TERM and QUIT drain, INT ends the process in the handler, USR1 reopens the logs, USR2 asks for a
  * mold, HUP, WINCH, TTIN and TTOU do nothing, PIPE is ignored. In a mold: INT, TERM and QUIT end it (workers live on),

@@ -1,5 +1,5 @@
-/* The handle of process.h, shared by process_take.c (which step comes when), process_fork.c (what forks change),
- * process_worker.c (what a worker's language asks) and child.c (what the worker's loop asks in each round). */
+/* The handle of process.h, shared by take.c (which step comes when), fork.c (what forks change),
+ * worker_calls.c (what a worker's language asks) and child.c (what the worker's loop asks in each round). */
 #ifndef ORIBI_PROCESS_PROCESS_PRIVATE_H
 #define ORIBI_PROCESS_PROCESS_PRIVATE_H
 

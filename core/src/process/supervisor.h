@@ -1,5 +1,5 @@
 /* The shell around the supervisor's decisions (supervisor.h): signals, reaping, pipes, deadlines, pid file, log
- * lines. It says what the language is to do next; process_take.c makes a step of processes.h of that. A library's
+ * lines. It says what the language is to do next; take.c makes a step of processes.h of that. A library's
  * manager (prefork.h) is the same with what is said of it below. */
 #ifndef ORIBI_PROCESS_SUPERVISOR_H
 #define ORIBI_PROCESS_SUPERVISOR_H

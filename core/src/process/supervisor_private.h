@@ -210,7 +210,13 @@ void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd);
 void oribi__supervisor_config(const struct oribi_options *options, uint32_t workers_max,
                               struct oribi_policy_config *config);
 
-/* generation.c, in the supervisor */
+/* generation.c, in the supervisor; ORIBI_MOLD begins with the layout */
+enum {
+    ORIBI__PROTOCOL = 1,
+    /* Builds that lay out shared memory differently must not share it. */
+    ORIBI__LAYOUT = ORIBI__PROTOCOL << 28 ^ (int)sizeof(struct oribi_slot) << 14 ^ (int)sizeof(struct oribi_message),
+};
+
 struct oribi__mold_socket *oribi__mold_socket_of(struct oribi_supervisor *supervisor, int32_t pid);
 void oribi__mold_socket_close(struct oribi_supervisor *supervisor, int32_t pid);
 /* True: MOLD_STARTED follows at once, in `event`. False: the language is to fork, and oribi__mold_started() gives the
@@ -237,7 +243,7 @@ bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_pol
 struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
                                      uint32_t generation);
 
-/* generation.c, in a mold that was started by exec */
+/* mold.c, in a mold that was started by exec */
 struct oribi__handed_down {
     uint32_t generation;
     int socket_fd;
@@ -248,6 +254,7 @@ struct oribi__handed_down {
     uint32_t board_count;
     pid_t parent;
 };
+/* Takes what ORIBI_MOLD says and clears it; 0 or ORIBI_EINVAL with `error`. */
 int oribi__handed_down_read(struct oribi__handed_down *from, char *error);
 /* In a command that is to become a mold, and ends before: tells the supervisor why. */
 void oribi__mold_start_failed(const char *text);

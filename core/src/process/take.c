@@ -1,5 +1,5 @@
 /* One handle and one loop for every role of a process: which step comes when. What a role does is in supervisor.c,
- * mold.c and child.c; how a process gets its role is in process_fork.c. Reading order: oribi_process_take,
+ * mold.c and child.c; how a process gets its role is in fork.c. Reading order: oribi_process_take,
  * take_supervisor, take_mold, take_intermediate, take_worker. */
 #include "process/process_private.h"
 #include "process/supervisor_private.h"
