@@ -111,7 +111,7 @@ E2E.suite("forks", transports: %i[tcp]) do
     one = serve_unprivileged
     limit(one, 1)
     Process.kill(:KILL, one.worker_pid)
-    wait_until("the refusal, more than once: #{one.stderr}") { one.stderr.scan(/no process for worker 0: resource temporarily unavailable/).size > 1 }
+    wait_until("the refusal, more than once: #{one.stderr}") { one.stderr.scan(/cannot fork worker 0: resource temporarily unavailable/).size > 1 }
     limit(one, 1000)
     assert_equal "first", one.get("/").body
     refute_match(/boot_timeout/, one.stderr)
@@ -121,7 +121,7 @@ E2E.suite("forks", transports: %i[tcp]) do
     one = serve_unprivileged
     limit(one, 1)
     [mold_of(one), one.worker_pid].each { |pid| Process.kill(:KILL, pid) }
-    wait_until("the refusal: #{one.stderr}") { one.stderr.match?(/no process for loading the application: resource temporarily unavailable/) }
+    wait_until("the refusal: #{one.stderr}") { one.stderr.match?(/cannot fork a process to load the application: resource temporarily unavailable/) }
     one.signal(:TERM)
     assert_equal 0, one.wait.exitstatus
   end

@@ -227,7 +227,7 @@ E2E.suite("logs") do
     text = +""
     wait_until("the count of lost lines") do
       text << read_log
-      text.include?("lines lost while nobody read it; writing goes on")
+      text.include?("lines lost while its reader did not read; writing goes on")
     end
     lost = text[/access log: (\d+) lines lost while/, 1].to_i
     assert_operator lost, :>, 0

@@ -131,7 +131,7 @@ E2E.suite("mishaps") do
     assert_serves("first", one)
     one.signal(:USR2)
     one.signal(:CONT)
-    assert said?(one, /leaving to it|no upgrade/)
+    assert said?(one, /has taken over|no upgrade/)
     refute_match(/no upgrade/, one.stderr)
     assert_equal 0, one.wait.exitstatus
     assert_serves("first", one)

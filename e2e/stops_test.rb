@@ -200,7 +200,7 @@ E2E.suite("stops") do
     one = start(group: true)
     client = enter_gate(one, "upgrade")
     one.signal(:USR2)
-    wait_until("the successor to serve: #{one.stderr}") { one.stderr.include?("leaving to it") }
+    wait_until("the successor to serve: #{one.stderr}") { one.stderr.include?("has taken over") }
     5.times { assert_alive(one) }
     open_gate(one, "upgrade")
     assert_equal "gate passed", client.read_response.body
@@ -217,8 +217,8 @@ E2E.suite("stops") do
     successor = wait_until("the successor") { (one.group - before).find { |pid| E2E::Processes.stat(pid)&.at(1).to_i == one.pid } }
     Process.kill(:TERM, successor)
     wait_until("its end") { !E2E::Processes.alive?(successor) }
-    wait_until("the old one to go on, or to have left: #{one.stderr}") { one.stderr.match?(/upgrade failed|leaving to it/) }
-    5.times { assert_alive(one) } unless one.stderr.include?("leaving to it")
+    wait_until("the old one to go on, or to have left: #{one.stderr}") { one.stderr.match?(/upgrade failed|has taken over/) }
+    5.times { assert_alive(one) } unless one.stderr.include?("has taken over")
   ensure
     FileUtils.remove_entry(@control_dir)
   end

@@ -457,7 +457,7 @@ PERL
     my @at = words('fork');
     cmp_ok $at[1] - $at[0], '>=', 0.19, 'the first time';
     cmp_ok $at[2] - $at[1], '>=', 0.38, 'doubled';
-    like slurp("$dir/log"), qr/no process for worker 0: .*unavailable/, 'told';
+    like slurp("$dir/log"), qr/cannot fork worker 0: .*unavailable/, 'told';
 };
 
 behaves 'mistakes are told' => sub {

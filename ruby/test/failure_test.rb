@@ -299,7 +299,7 @@ class FailureTest < BindingTest
   def test_response_finished_replaced_by_what_is_no_array
     ["text", 1, {}, ->(*) {}].each do |other|
       assert_equal %i[a], finished { |env, call| (env[FINISHED] << call[:a]) && env[FINISHED] = other }
-      assert_match(/rack.response_finished has become a #{other.class}/, logged)
+      assert_match(/rack.response_finished is a #{other.class}, not an Array/, logged)
     end
     assert_equal(%i[a], finished { |env, call| (env[FINISHED] << call[:a]) && env[FINISHED] = nil })
     assert_equal(%i[a], finished { |env, call| (env[FINISHED] << call[:a]) && env.delete("rack.response_finished") })

@@ -481,7 +481,7 @@ class PreforkTest < Minitest::Test
     gaps = words("fork").map(&:to_f).each_cons(2).map { |a, b| b - a }
     assert_operator gaps[0], :>=, 0.19
     assert_operator gaps[1], :>=, 0.38
-    assert_match(/no process for worker 0: .*unavailable/, log)
+    assert_match(/cannot fork worker 0: .*unavailable/, log)
   end
 
   def test_usr1_reopens_the_log_unless_the_program_uses_it

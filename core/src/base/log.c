@@ -258,7 +258,7 @@ static void tell_dropped(void)
     int n = snprintf(line.text + line.len, LINE_CAP - line.len, "%llu line%s of this log %s dropped: %s\n",
                      (unsigned long long)backlog->dropped, oribi_log_plural(backlog->dropped),
                      backlog->dropped == 1 ? "was" : "were",
-                     error_log.reason[0] ? error_log.reason : "nobody read it in time");
+                     error_log.reason[0] ? error_log.reason : "its reader did not read in time");
     if (n > 0 && oribi_sink_write(&error_log.sink, line.text, line.len + (size_t)n) > 0) {
         backlog->dropped = 0;
         error_log.reason[0] = '\0';

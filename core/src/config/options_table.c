@@ -72,35 +72,36 @@ static const struct oribi_option table[] = {
     {TIME(spawn_interval, PROCESS, BOTH), RELOADS, .max = HOURS_24, .default_text = "0",
      .help = "least time between the starts of two workers"},
     {TIME(err_respawn_interval, PROCESS, BOTH), RELOADS, .max = HOURS_24, .default_text = "1s",
-     .help = "pause before a start is tried again that failed"},
+     .help = "pause before a failed start is tried again"},
     {COUNT(roll_max_unavailable, PROCESS, BOTH), RELOADS, .max = ORIBI_WORKERS_MAX, .default_text = "0",
      .default_note = "a tenth of the workers, at least 1",
      .help = "workers that are replaced at a time by a reload or by recycling; new ones are started first"},
     {TIME(drain_delay, PROCESS, BOTH), RELOADS, .max = HOURS_24, .default_text = "0",
-     .help = "how long a graceful stop is only announced, so that a load balancer can look elsewhere first"},
+     .help = "how long a graceful stop is only announced, so that a load balancer can send requests elsewhere first"},
     {TEXT(control, PROCESS, BOTH), .argument = "PATH", .default_note = "none",
      .help = "unix socket for the ctl command: reload, upgrade, stop, status, workers"},
 
     /* ORIBI_GROUP_TIMEOUT */
     {TIME(head_timeout, TIMEOUT, BOTH), RELOADS, .min = 1, .max = HOURS_24,
-     .help = "for a whole request head from its first byte on; then 408", .default_text = "10s",
+     .help = "time for a whole request head, from its first byte on; then 408", .default_text = "10s",
      .aliases = "read_timeout"},
     {TIME(body_timeout, TIMEOUT, BOTH), RELOADS, .min = 1, .max = HOURS_24,
-     .help = "for the next bytes of a request body; then 408", .default_text = "10s"},
+     .help = "time to wait for the next bytes of a request body; then 408", .default_text = "10s"},
     {SIZE(body_rate_min, TIMEOUT, BOTH), RELOADS, .max = 1 << 30, .default_text = "256",
-     .help = "bytes per second that a request body must keep up on the whole, once body_timeout has passed; 0 is any"},
+     .help = "least bytes per second of a whole request body, looked at once body_timeout has passed; 0 is any"},
     {TIME(idle_timeout, TIMEOUT, BOTH), RELOADS, .min = 1, .max = HOURS_24,
      .help = "how long a connection may rest between two requests", .default_text = "75s",
      .aliases = "keepalive_timeout"},
     {TIME(write_timeout, TIMEOUT, BOTH), RELOADS, .min = 1, .max = HOURS_24,
-     .help = "how long a client may take none of an answer's bytes", .default_text = "30s"},
+     .help = "how long a client may go without taking a byte of an answer; then its connection is closed",
+     .default_text = "30s"},
     {TIME(call_timeout, TIMEOUT, BOTH), RELOADS, .short_flag = "t", .max = HOURS_24,
      .help = "how long the application may take for one request without sending a byte; then Oribi::CallTimeout is "
              "raised in it, and two seconds later its worker is ended and replaced. Waiting for the client does not "
              "count. 0 is for ever",
      .default_text = "60s", .default_note = "60s; 0 in development"},
     {TIME(queue_time_max, TIMEOUT, BOTH), RELOADS, .max = HOURS_24, .default_text = "0",
-     .help = "how long a complete request may wait for its call, the time before us included that X-Request-Start "
+     .help = "how long a complete request may wait for its call, a proxy's time included that X-Request-Start "
              "tells; then 503 with Retry-After. 0 is for ever"},
 
     /* ORIBI_GROUP_LIMIT */
@@ -121,7 +122,8 @@ static const struct oribi_option table[] = {
              "files. 0 is any amount",
      .default_text = "64M"},
     {SIZE(buffers_file_max, LIMIT, BOTH), RELOADS, .max = TERABYTE,
-     .help = "what one worker keeps in such files; beyond it a request gets 503 and an answer is cut. 0 is any amount",
+     .help = "bodies and unsent output that one worker keeps in unlinked files; beyond it a request gets 503 and an "
+             "answer is cut. 0 is any amount",
      .default_text = "16G"},
     {COUNT(connections_max, LIMIT, BOTH), RELOADS, .min = 1, .max = 1000000,
      .help =
@@ -156,7 +158,7 @@ static const struct oribi_option table[] = {
      .help = "the first worker with so many requests becomes the mold that all others are forked from anew; 0 is "
              "never"},
     {SWITCH(oob_gc, RECYCLE, RUBY), RELOADS, .default_text = "off",
-     .help = "collect garbage between requests, while nobody waits, instead of during them"},
+     .help = "collect garbage between requests, while none waits, instead of during them"},
     {RANGE(oob_gc_requests, RECYCLE, RUBY), RELOADS, .min = 1, .max = INT32_MAX,
      .help = "with oob_gc: collect after so many requests; with N..M each worker draws its own number",
      .default_text = "5", .aliases = "max_gc_per_request"},

@@ -19,7 +19,7 @@ static void tell(struct oribi__ties *ties, struct oribi_message *message, int pa
     int code = passed >= 0 ? oribi_message_send_fd(ties->message_fd, message, passed)
                            : oribi_message_send(ties->message_fd, message, 1);
     if (code < 0)
-        oribi_log(ORIBI_LOG_WARN, "the supervisor does not listen: %s", oribi_os_error_text());
+        oribi_log(ORIBI_LOG_WARN, "reload: the supervisor cannot be told the configuration: %s", oribi_os_error_text());
 }
 
 void oribi__announce(struct oribi__ties *ties, uint32_t generation)

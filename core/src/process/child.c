@@ -156,7 +156,8 @@ struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t in
     atomic_store(&slot->generation, child->generation);
     if (oribi_wake_create(&child->wake) < 0) {
         child->wake = (struct oribi_wake){-1, -1};
-        oribi_log(ORIBI_LOG_WARN, "worker %u: no descriptor to be woken by: %s", child->index, oribi_os_error_text());
+        oribi_log(ORIBI_LOG_WARN, "worker %u: cannot make its wake descriptor: %s", child->index,
+                  oribi_os_error_text());
     }
     /* The intermediate reports us too. Whoever comes first is heard; and if it was killed, there is still us. */
     tell(child, ORIBI_MESSAGE_WORKER_FORKED, "", 0);
@@ -291,7 +292,7 @@ void oribi_child_after_fork(struct oribi_child *child, pid_t pid)
     int status;
     if (pid < 0) {
         (void)oribi_os_fail(); /* keeps the reason's words */
-        oribi_log(ORIBI_LOG_WARN, "refork: no process: %s", oribi_os_error_text());
+        oribi_log(ORIBI_LOG_WARN, "refork: cannot fork a mold: %s; the mold before it stays", oribi_os_error_text());
     }
     oribi__children_ours(false);
     oribi_signals_release();
@@ -326,7 +327,8 @@ struct oribi_mold *oribi_child_promote(struct oribi_child *child)
                   oribi_message_pair(fds) < 0;
     oribi_signals_release();
     if (failed) {
-        oribi_log(ORIBI_LOG_WARN, "refork: no descriptors for a mold: %s", oribi_os_error_text());
+        oribi_log(ORIBI_LOG_WARN, "refork: no descriptors for the new mold: %s; the mold before it stays",
+                  oribi_os_error_text());
         return NULL;
     }
     oribi_mem_free(child);

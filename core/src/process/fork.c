@@ -155,7 +155,7 @@ static void intermediate_forked(struct oribi_process *p, pid_t pid)
         oribi_mold_intermediate(p->mold, pid);
     } else if (pid < 0) {
         (void)oribi_os_fail(); /* keeps the reason's words */
-        oribi_log(ORIBI_LOG_WARN, "refork: no process: %s", oribi_os_error_text());
+        oribi_log(ORIBI_LOG_WARN, "refork: cannot fork a mold: %s; the mold before it stays", oribi_os_error_text());
     }
 }
 

@@ -46,9 +46,9 @@ void oribi__policy_mold_started(struct oribi_policy *policy, const struct oribi_
         if (event->pid >= 0)
             return;
         mold->state = ORIBI_MOLD_IS_FREE;
-        say(policy, ORIBI_LOG_ERROR, "no process for loading the application: %s", oribi__policy_text_of(event));
+        say(policy, ORIBI_LOG_ERROR, "cannot fork a process to load the application: %s", oribi__policy_text_of(event));
         if (policy->up || policy->mold_failures + 1 >= ORIBI_BOOT_FAILURES_MAX)
-            mold_lost(policy, event->generation, "no process for loading the application", now_ms);
+            mold_lost(policy, event->generation, "no process could be forked to load the application", now_ms);
         else
             policy->mold_not_before = now_ms + oribi__policy_backoff_ms(policy, ++policy->mold_failures);
         return;
@@ -152,10 +152,10 @@ void oribi__policy_worker_forked(struct oribi_policy *policy, const struct oribi
     if (!record || (record->state != ORIBI_RECORD_SPAWNING && record->state != ORIBI_RECORD_LOST))
         return; /* the intermediate and the worker both report; the second report is no news */
     if (event->pid < 0) {
-        say(policy, ORIBI_LOG_ERROR, "no process for worker %u: %s", event->slot, oribi__policy_text_of(event));
+        say(policy, ORIBI_LOG_ERROR, "cannot fork worker %u: %s", event->slot, oribi__policy_text_of(event));
         policy->boot_failed_at = now_ms;
         if (record->generation == policy->next_generation)
-            oribi__policy_reload_failed(policy, "no process for a worker");
+            oribi__policy_reload_failed(policy, "no worker could be forked");
         oribi__policy_hold(policy, record, oribi__policy_backoff_ms(policy, ++policy->boot_failures), now_ms);
         return;
     }
@@ -324,7 +324,8 @@ void oribi__policy_stop_asked(struct oribi_policy *policy, bool now, int64_t now
         oribi__policy_begin_stop(policy, 0);
     } else if (policy->config.drain_delay_ms > 0 && policy->up) {
         policy->stop_at = now_ms + policy->config.drain_delay_ms;
-        say(policy, ORIBI_LOG_INFO, "stopping in %lld ms", (long long)policy->config.drain_delay_ms);
+        say(policy, ORIBI_LOG_INFO, "stopping in %lld ms (drain_delay) (drain_delay) (drain_delay)",
+            (long long)policy->config.drain_delay_ms);
         push(policy, ORIBI_ACTION_STOP_SOON);
     } else {
         say(policy, ORIBI_LOG_INFO, "stopping: %u worker%s to finish what has begun", oribi_policy_alive(policy),

@@ -52,8 +52,8 @@ static void commit(struct oribi_policy *policy)
         policy->config = policy->next_config;
         policy->config.workers_max = most;
         if (policy->config.workers > most) {
-            say(policy, ORIBI_LOG_WARN, "workers: %u, as many as this server has room for; an upgrade makes more",
-                most);
+            say(policy, ORIBI_LOG_WARN,
+                "workers: %u, the most that this server has room for; an upgrade makes room for more", most);
             policy->config.workers = most;
         }
     }

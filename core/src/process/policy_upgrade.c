@@ -57,7 +57,7 @@ void oribi__policy_upgrade_ready(struct oribi_policy *policy)
 {
     if (policy->upgrade_pid <= 0 || policy->stopping)
         return;
-    say(policy, ORIBI_LOG_INFO, "upgrade: pid %d serves, leaving to it", policy->upgrade_pid);
+    say(policy, ORIBI_LOG_INFO, "upgrade: pid %d has taken over; this server ends", policy->upgrade_pid);
     policy->handed_over = true;
     policy->upgrade_until = 0;
     struct oribi_policy_action *action = push(policy, ORIBI_ACTION_UPGRADED);

@@ -89,7 +89,7 @@ static bool kill_overdue(struct oribi_policy *policy, int64_t now_ms)
         memcpy(line, policy->slots[i].line, sizeof(line)); /* may be torn: it is only shown */
         line[sizeof(line) - 1] = '\0';
         say(policy, ORIBI_LOG_ERROR,
-            "worker %u (pid %d) killed, a call is %lld ms old and %lld ms over call_timeout: %s", i, record->pid,
+            "worker %u (pid %d) killed: its call is %lld ms old, %lld ms over call_timeout: %s", i, record->pid,
             (long long)(now_ms - record->call_started / 1000),
             (long long)(now_ms - policy->slots[i].call_deadline_us / 1000), line);
         oribi__policy_kill(policy, record, oribi__cause_call_deadline, now_ms);

@@ -121,7 +121,7 @@ static bool next_message(struct oribi_supervisor *supervisor)
     int got;
     while ((got = oribi_message_receive(supervisor->message_fd, &message, &passed)) == 1 || got == ORIBI_EBAD) {
         if (got != 1 || !names_a_process(supervisor, &message)) {
-            oribi_log(ORIBI_LOG_WARN, "a message that is none of this version's was dropped");
+            oribi_log(ORIBI_LOG_WARN, "dropped a message that no process of this version sends");
             if (got == 1)
                 oribi_os_close(passed);
             continue;
@@ -259,7 +259,8 @@ static bool begin(struct oribi_supervisor *supervisor)
         return true;
     }
     if (oribi_os_become_subreaper() < 0)
-        oribi_log(ORIBI_LOG_WARN, "workers cannot become our children: %s", oribi_os_error_text());
+        oribi_log(ORIBI_LOG_WARN, "cannot become the parent of orphaned workers (PR_SET_CHILD_SUBREAPER): %s",
+                  oribi_os_error_text());
     feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_START});
     return false;
 }

@@ -180,7 +180,8 @@ static void finish(struct oribi_supervisor *supervisor, const struct oribi_polic
     uint32_t refused =
         oribi_handoff_refuse(&supervisor->ties.handoff); /* of workers that were killed before they could empty it */
     if (refused)
-        oribi_log(ORIBI_LOG_WARN, "%u connections between workers were answered 503", refused);
+        oribi_log(ORIBI_LOG_WARN,
+                  "%u connections in the hand-off queue were answered 503: no worker was left to take them", refused);
     supervisor->action = (struct oribi_supervisor_action){
         .type = ORIBI_SUPERVISOR_EXIT, .exit_code = action->code, .signal = supervisor->manager.reraise};
 }
@@ -192,7 +193,8 @@ static void signal_process(pid_t pid, int number)
     if (oribi_process_is_below(pid))
         (void)kill(pid, number);
     else
-        oribi_log(ORIBI_LOG_DEBUG, "no signal %d to %d, which is none of our processes", number, (int)pid);
+        oribi_log(ORIBI_LOG_DEBUG, "signal %d is not sent to pid %d, which is no process of this server", number,
+                  (int)pid);
 }
 
 /* Before the signal: a worker that was stopped by nobody's word but a signal waits for ours. */

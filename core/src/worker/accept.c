@@ -152,7 +152,8 @@ static void no_room(struct oribi_worker *w)
     if (oribi__idle_siblings(w) > 0)
         oribi_handoff_notify(&w->placement.queue);
     if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
-        oribi_log(ORIBI_LOG_WARN, "connections_max (%u) reached and all of them are in use: new connections wait",
+        oribi_log(ORIBI_LOG_WARN,
+                  "connections_max (%u) reached and all connections are in use: new ones wait in the backlog",
                   w->options->connections_max);
 }
 

@@ -172,7 +172,7 @@ static void report_full(struct oribi_access_log *log)
 {
     if (!log->full)
         oribi_log(ORIBI_LOG_ERROR,
-                  "access log: nobody has read the last %d KiB of it: dropping its lines until somebody does",
+                  "access log: its reader has not taken the last %d KiB: dropping lines until it reads on",
                   ORIBI_ACCESS_KEPT_MAX / 1024);
     log->full = true;
 }
@@ -182,7 +182,7 @@ static void report_resumed(struct oribi_access_log *log)
     int64_t now_ms = oribi_clock_ms();
     if (log->reported_ms && now_ms - log->reported_ms < RESUMED_INTERVAL_MS)
         return;
-    oribi_log(ORIBI_LOG_ERROR, "access log: %llu lines lost while nobody read it; writing goes on",
+    oribi_log(ORIBI_LOG_ERROR, "access log: %llu lines lost while its reader did not read; writing goes on",
               (unsigned long long)log->lines.dropped);
     log->lines.dropped = 0;
     log->full = false;
@@ -218,7 +218,7 @@ void oribi_access_log_drain(struct oribi_access_log *log, int64_t ms)
         oribi_access_log_flush(log);
     }
     if (oribi_access_log_waits(log))
-        oribi_log(ORIBI_LOG_ERROR, "access log: nobody reads it: its last lines are lost%s",
+        oribi_log(ORIBI_LOG_ERROR, "access log: its reader does not read: the last lines are lost%s",
                   log->full ? ", and others before" : "");
 }
 

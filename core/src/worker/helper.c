@@ -347,7 +347,7 @@ static void no_helper(struct oribi_worker *w, struct oribi_helper *h, const char
     oribi_mem_free(h);
     w->helper = NULL;
     w->helper_failed = true;
-    oribi_log(ORIBI_LOG_WARN, "no helper thread: %s", why);
+    oribi_log(ORIBI_LOG_WARN, "cannot start the helper thread: %s; requests behind a long call wait for it", why);
 }
 
 static void start(struct oribi_worker *w)

@@ -370,7 +370,7 @@ static void starve(struct oribi_worker *w)
     oribi_handoff_notify(&w->placement.queue); /* the wake-up for what is left there was ours */
     if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN,
-                  "out of file descriptors: connections of other workers are left to them, looking again in %d ms",
+                  "out of file descriptors: this worker takes no connections from other workers for %d ms",
                   ORIBI__STARVED_LOOK_MS);
 }
 

@@ -57,5 +57,6 @@ void oribi__post_mortem(const struct oribi_thread *thread, bool own_thread, cons
     if (n > 0)
         oribi_log_block(ORIBI_LOG_ERROR, "call deadline: where the call stands, innermost first", text, (uint32_t)n);
     else
-        oribi_log(ORIBI_LOG_ERROR, "call deadline: its thread takes no signals, so where the call stands is not known");
+        oribi_log(ORIBI_LOG_ERROR,
+                  "call deadline: the thread of the call takes no signals: where the call stands is not known");
 }

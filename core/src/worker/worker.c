@@ -59,7 +59,7 @@ static void on_life(void *self, struct oribi_watch *watch)
         return;
     oribi__own_check(w); /* it may not be the supervisor's end that was read */
     oribi_loop_remove(w->reactor.loop, watch);
-    oribi_log(ORIBI_LOG_WARN, "supervisor is gone: finishing what is running");
+    oribi_log(ORIBI_LOG_WARN, "the supervisor has died: this worker finishes its requests and ends");
     w->orphaned = true;
     oribi_worker_stop(w);
 }

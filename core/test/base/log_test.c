@@ -203,12 +203,12 @@ static int log_without_reader(void *data)
     for (int i = 0; i < 100 && oribi_log_waits(); i++) {
         read_all(log_pipe[0]);
         lines += count_in(seen, filler);
-        told += count_in(seen, "lines of this log were dropped: nobody read it in time");
+        told += count_in(seen, "lines of this log were dropped: its reader did not read in time");
         oribi_log_flush();
     }
     read_all(log_pipe[0]);
     lines += count_in(seen, filler);
-    told += count_in(seen, "lines of this log were dropped: nobody read it in time");
+    told += count_in(seen, "lines of this log were dropped: its reader did not read in time");
     if ((uint64_t)lines + dropped != LINES || told != 1)
         return 4;
     oribi_log(ORIBI_LOG_INFO, "as before");

@@ -163,7 +163,7 @@ static void test_reload_with_more_workers_than_there_is_room_for(void)
     just(ORIBI_EVENT_RELOAD);
     settle();
     ok_eq(serving_of(2), SLOTS / 2);
-    ok(logged("as many as this server has room for"));
+    ok(logged("the most that this server has room for"));
 }
 
 static void test_reload_brings_workers_back_after_winch(void)

@@ -270,7 +270,7 @@ static void test_a_failed_fork_waits_and_is_tried_again(void)
     settle();
     feed((struct oribi_policy_event){
         .type = ORIBI_EVENT_WORKER_FORKED, .slot = 0, .ticket = 1, .pid = -1, .text = "no memory"});
-    ok(logged("no process for worker 0: no memory"));
+    ok(logged("cannot fork worker 0: no memory"));
     ok_eq(w.spawns, 1);
     pass_ms(1000);
     ok_eq(w.spawns, 2);

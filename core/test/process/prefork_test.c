@@ -352,7 +352,7 @@ static void test_every_fork_that_fails_is_tried_again(void)
     pid_t pid = start_manager(settings);
     forks_to_fail = 0;
     until(atomic_load(&lab->worker_count) == 3);
-    ok(lab_logged("no process for worker 0: resource temporarily unavailable"));
+    ok(lab_logged("cannot fork worker 0: resource temporarily unavailable"));
     (void)kill(pid, SIGTERM);
     ok_eq(lab_ended(pid), 0);
     ok(lab_alone());

@@ -405,8 +405,8 @@ static void test_a_reader_that_does_not_read_costs_lines_and_no_time(void)
     ok_eq(child_code(write_without_reader, ends), 0);
     read_file(in_dir("stalled.err"));
     ok_named(count_lines(content, strlen(content)) == 2, "two lines: %s", content);
-    ok(strstr(content, "error: access log: nobody has read the last 256 KiB of it: dropping its lines") != NULL);
-    ok(strstr(content, " lines lost while nobody read it; writing goes on\n") != NULL);
+    ok(strstr(content, "error: access log: its reader has not taken the last 256 KiB: dropping lines") != NULL);
+    ok(strstr(content, " lines lost while its reader did not read; writing goes on\n") != NULL);
     unlink(in_dir("stalled.err"));
     close(ends[0]);
     close(ends[1]);
@@ -433,7 +433,8 @@ static void test_the_end_waits_a_moment_for_a_reader(void)
     if (pipe2(ends, O_CLOEXEC) < 0)
         exit(2);
     ok_eq(child_code(close_without_reader, ends), 0);
-    ok(strstr(read_file(in_dir("closed.err")), "access log: nobody reads it: its last lines are lost\n") != NULL);
+    ok(strstr(read_file(in_dir("closed.err")), "access log: its reader does not read: the last lines are lost\n") !=
+       NULL);
     unlink(in_dir("closed.err"));
     close(ends[0]);
     close(ends[1]);

@@ -225,7 +225,8 @@ static VALUE finished_list(const struct ext_call *call)
     if (RB_LIKELY(RB_TYPE_P(list, T_ARRAY)))
         return list;
     if (!NIL_P(list))
-        oribi_log(ORIBI_LOG_ERROR, "rack.response_finished has become a %s: what was in its Array is called",
+        oribi_log(ORIBI_LOG_ERROR,
+                  "rack.response_finished is a %s, not an Array: calling what was in the server's own Array",
                   rb_obj_classname(list));
     return call->finished;
 }
