@@ -1,15 +1,17 @@
-/* A supervisor to whom everybody lies: records that its molds and workers send, lines on its control socket,
- * signals, deaths, time. The processes are not real: what would start or end one is defined below and notes it.
+/* A supervisor, driven by the steps of process.h, to which every other process lies: records of its molds and workers,
+ * lines on its control socket, signals, deaths, time. The processes are not real: the functions that would start or
+ * end one are defined below and note the call.
  *
- * The input is a list of happenings, one byte each and what belongs to it. Holds for every input: it comes to rest
- * after each of them, signals nobody but single processes, removes no file but its own socket, and leaves neither
- * descriptors nor memory behind. */
+ * The input is a list of events, one byte each and its arguments. Holds for every input: the supervisor comes to WAIT
+ * after each event, signals no process group, removes no file but its own socket, and leaves neither descriptors nor
+ * memory behind. */
 #include "ours.h"
 
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
 #include "base/clock_ahead.h"
 #include "base/mem_counted.h"
+#include "process/process_private.h"
 #include "process/supervisor_private.h"
 
 #include <signal.h>
@@ -19,20 +21,20 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { RECORD, MESSAGE, SIGNAL, CONTROL_LINE, DEATH, TIME, CONTROL_LEAVES, SUCCESSOR, HAPPENINGS };
-enum { TURNS_MAX = 5000, CLIENTS = 10, FIRST_PID = 5000000, HAPPENINGS_MAX = 200 };
+enum { RECORD, MESSAGE, SIGNAL, CONTROL_LINE, DEATH, TIME, CONTROL_LEAVES, SUCCESSOR, EVENTS };
+enum { TURNS_MAX = 5000, CLIENTS = 10, FIRST_PID = 5000000, EVENTS_MAX = 200 };
 
-static struct oribi_supervisor *supervisor;
+static struct oribi_process *process;
 static char socket_path[64];
 static int null_fd;
 static int32_t last_pid; /* of a process that was started; they are numbered */
-static int32_t dead_pid; /* what the next look for the dead finds; 0: nobody */
+static int32_t dead_pid; /* the child that oribi_process_ended() gives; 0: none */
 static int dead_status;
 static int child_fds[8]; /* ends that a started program would hold; -1: none */
 static uint32_t child_count;
 static int clients[CLIENTS]; /* of the control socket; -1: none */
 static bool fork_fails;
-static bool running; /* an input; what the fuzzer itself does is its business */
+static bool running; /* an input runs: the fuzzer calls kill() and unlink() too */
 
 /* --- instead of processes --- */
 
@@ -47,7 +49,7 @@ int kill(pid_t pid, int number)
     return 0;
 }
 
-/* They are not there to be found. */
+/* The processes are not real, so /proc does not have them. */
 bool oribi_process_is_below(pid_t pid)
 {
     return pid > 1;
@@ -89,31 +91,35 @@ int oribi_start_again(const struct oribi_start *start, char *const *extra, const
     return *pid < 0 ? -1 : 0;
 }
 
-/* --- happenings --- */
+/* --- events --- */
 
-/* Turns until there is nothing to do. False when the supervisor has ended. */
+/* Takes steps until the supervisor waits. False when it has ended. */
 static bool settle(void)
 {
     char title[128];
     for (int turn = 0; turn < TURNS_MAX; turn++) {
-        const struct oribi_supervisor_action *action = oribi_supervisor_take(supervisor);
-        switch (action->type) {
-        case ORIBI_SUPERVISOR_NONE:
-            (void)oribi_supervisor_title(supervisor, title, sizeof(title));
+        const struct oribi_step *step = oribi_process_take(process);
+        switch (step->type) {
+        case ORIBI_STEP_WAIT:
+            (void)oribi_process_title(process, title, sizeof(title));
             return true;
-        case ORIBI_SUPERVISOR_FORK_MOLD:
-            oribi_supervisor_forked(supervisor, new_pid());
+        case ORIBI_STEP_FORK:
+            expect(step->fork == ORIBI_FORK_MOLD);
+            (void)oribi_process_forked(process, new_pid());
             break;
-        case ORIBI_SUPERVISOR_EXIT:
+        case ORIBI_STEP_HOOK:
+            expect(step->hook != NULL);
+            break;
+        case ORIBI_STEP_EXIT:
             return false;
         default:
-            break;
+            abort(); /* no step of a server's supervisor */
         }
     }
     abort(); /* it never rests */
 }
 
-/* Pids worth lying about: those there are, groups, everybody, init, ourselves. */
+/* Pids worth lying about: those of the processes, groups, all processes, init, this process. */
 static int32_t pick_pid(uint8_t choice)
 {
     static const int32_t odd[] = {-1, 0, 1, INT32_MIN, -2, INT32_MAX};
@@ -147,7 +153,8 @@ static void record(struct bytes *in)
     uint8_t fd_count = next_byte(in) % OURS_FDS_MAX;
     const int fds[] = {null_fd, null_fd, null_fd, null_fd};
     struct bytes part = next_bytes(in, next_byte(in));
-    (void)send_raw(supervisor->ties.message_fd, part.p, part.n, fds, fd_count); /* no more than fits is lied */
+    (void)send_raw(process->supervisor->ties.message_fd, part.p, part.n, fds,
+                   fd_count); /* a full socket takes no more */
 }
 
 static void message(struct bytes *in)
@@ -162,9 +169,9 @@ static void message(struct bytes *in)
     struct bytes text = next_bytes(in, choice / 4);
     oribi_message_set_text(&lie, (const char *)text.p, text.n);
     if (fd >= 0)
-        (void)oribi_message_send_fd(supervisor->ties.message_fd, &lie, fd);
+        (void)oribi_message_send_fd(process->supervisor->ties.message_fd, &lie, fd);
     else
-        (void)oribi_message_send(supervisor->ties.message_fd, &lie, 0);
+        (void)oribi_message_send(process->supervisor->ties.message_fd, &lie, 0);
     if (fd >= 0)
         close(fd);
 }
@@ -173,7 +180,7 @@ static void signal_comes(struct bytes *in)
 {
     static const int numbers[] = {SIGTERM, SIGQUIT,  SIGINT, SIGTTIN, SIGTTOU, SIGUSR1,
                                   SIGUSR2, SIGWINCH, SIGHUP, SIGCHLD, 0};
-    oribi__supervisor_signal(supervisor, numbers[next_byte(in) % (sizeof(numbers) / sizeof(numbers[0]))]);
+    oribi__supervisor_signal(process->supervisor, numbers[next_byte(in) % (sizeof(numbers) / sizeof(numbers[0]))]);
 }
 
 static void control_line(struct bytes *in)
@@ -214,11 +221,11 @@ static void successor(struct bytes *in)
         close(child_fds[--child_count]);
 }
 
-static void happen(struct bytes *in)
+static void one_event(struct bytes *in)
 {
     uint8_t what = next_byte(in);
     fork_fails = what & 128;
-    switch (what % HAPPENINGS) {
+    switch (what % EVENTS) {
     case RECORD:
         record(in);
         break;
@@ -258,7 +265,7 @@ static void start(void)
 static void begin(struct oribi_options *options, uint8_t choice)
 {
     static char *argv[] = {(char *)"oribi", NULL};
-    struct oribi_supervisor_setup setup = {.options = options, .program = "oribi", .argv = argv};
+    struct oribi_process_setup setup = {.options = options, .program = "oribi", .argv = argv};
     char error[ORIBI_ERROR_TEXT_CAP] = "";
     oribi_options_init(options);
     expect(oribi_options_set(options, "workers", choice & 1 ? "1" : "3", error) == 0);
@@ -269,7 +276,7 @@ static void begin(struct oribi_options *options, uint8_t choice)
         expect(oribi_options_set(options, "refork_after", "10", error) == 0);
     if (choice & 8)
         expect(oribi_options_set(options, "age_max", "60", error) == 0);
-    expect(oribi_supervisor_create(&setup, &supervisor, error) == 0);
+    expect(oribi_process_create(&setup, &process, error) == 0);
     oribi_log_init(null_fd, ORIBI_LOG_DEBUG);
     last_pid = FIRST_PID - 1;
     dead_pid = 0;
@@ -280,7 +287,7 @@ static void begin(struct oribi_options *options, uint8_t choice)
 
 static void end(struct oribi_options *options)
 {
-    oribi_supervisor_destroy(supervisor);
+    oribi_process_destroy(process);
     oribi_options_deinit(options);
     for (int i = 0; i < CLIENTS; i++)
         if (clients[i] >= 0)
@@ -302,8 +309,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     running = true;
     begin(&options, next_byte(&in));
     bool lives = settle();
-    for (int i = 0; lives && in.n > 0 && i < HAPPENINGS_MAX; i++) {
-        happen(&in);
+    for (int i = 0; lives && in.n > 0 && i < EVENTS_MAX; i++) {
+        one_event(&in);
         lives = settle();
     }
     end(&options);
