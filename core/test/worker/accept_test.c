@@ -5,6 +5,8 @@
 #include "child.h"
 #include "worker/client.h"
 
+#include <netinet/tcp.h>
+
 #include <sys/resource.h>
 
 #define GET(target) "GET " target " HTTP/1.1\r\nHost: a\r\n\r\n"

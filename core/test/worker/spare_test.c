@@ -4,6 +4,8 @@
 
 #include "worker/two.h"
 
+#include <sys/resource.h>
+
 #include <signal.h>
 #include <sys/wait.h>
 

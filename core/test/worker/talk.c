@@ -1,0 +1,32 @@
+/* The laboratory of this folder; see the header. */
+#include "worker/talk.h"
+
+bool say(struct client *c, const char *text)
+{
+    size_t n = strlen(text);
+    return send(c->fd, text, n, MSG_NOSIGNAL) == (ssize_t)n;
+}
+
+int heard(struct client *c, struct answer *answer)
+{
+    size_t len = 0;
+    bool found = false;
+    (void)wait_for((found = ((void)client_read(c), peek_answer(c, false, answer, &len))) || c->eof || c->error);
+    if (!found)
+        return 0;
+    c->pos += len;
+    return answer->status;
+}
+
+int status_of(struct client *c)
+{
+    struct answer answer;
+    return heard(c, &answer);
+}
+
+void close_clients(struct site *site)
+{
+    for (uint32_t i = 0; i < site->client_count; i++)
+        if (site->clients[i])
+            client_close(site, site->clients[i]);
+}
