@@ -324,8 +324,7 @@ void oribi__policy_stop_asked(struct oribi_policy *policy, bool now, int64_t now
         oribi__policy_begin_stop(policy, 0);
     } else if (policy->config.drain_delay_ms > 0 && policy->up) {
         policy->stop_at = now_ms + policy->config.drain_delay_ms;
-        say(policy, ORIBI_LOG_INFO, "stopping in %lld ms (drain_delay) (drain_delay) (drain_delay)",
-            (long long)policy->config.drain_delay_ms);
+        say(policy, ORIBI_LOG_INFO, "stopping in %lld ms (drain_delay)", (long long)policy->config.drain_delay_ms);
         push(policy, ORIBI_ACTION_STOP_SOON);
     } else {
         say(policy, ORIBI_LOG_INFO, "stopping: %u worker%s to finish what has begun", oribi_policy_alive(policy),
