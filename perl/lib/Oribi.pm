@@ -88,11 +88,11 @@ sub run {
     return;
 }
 
-# A line for each mistake, and exit code 1 when nobody catches it.
+# A line for each mistake, and exit code 1 when it is not caught.
 sub _die {
     my ($error) = @_;
     my @lines = Oribi::App::lines_of($error);
-    $! = 1;    ## no critic: the exit code of a die that nobody catches
+    $! = 1;    ## no critic: the exit code of a die that is not caught
     die map {"oribi: $_\n"} @lines;
 }
 

@@ -5,9 +5,10 @@
 #define ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
 
 #include "oribi/config/options.h"
+#include "oribi/config/suggest.h"
 
 /* Longest name in any spelling, squeezed (see oribi__options_resolve). */
-enum { OPTION_NAME_CAP = 49 };
+enum { OPTION_NAME_CAP = ORIBI_SUGGEST_WORD_MAX + 1 };
 
 /* What a name means: one of option and alias, or none. */
 struct oribi__option_name {
