@@ -95,6 +95,9 @@ static void note_event(struct oribi_policy *policy, const struct oribi_policy_ev
     case ORIBI_EVENT_RESUME:
         oribi__policy_resume(policy);
         break;
+    case ORIBI_EVENT_RELEASE_MOLDS:
+        oribi__policy_release_molds(policy, event->pid, now_ms);
+        break;
     }
 }
 
@@ -187,6 +190,15 @@ uint32_t oribi_policy_alive(const struct oribi_policy *policy)
     uint32_t count = 0;
     for (uint32_t i = 0; i < policy->slot_count; i++)
         count += oribi__has_process(policy->records[i].state);
+    return count;
+}
+
+uint32_t oribi_policy_molds_beside(const struct oribi_policy *policy, int32_t pid)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
+        count += policy->molds[i].state != ORIBI_MOLD_IS_FREE && policy->molds[i].pid != pid &&
+                 !(policy->molds[i].state == ORIBI_MOLD_IS_KILLED && !policy->molds[i].until);
     return count;
 }
 

@@ -43,6 +43,24 @@ void oribi__policy_resume(struct oribi_policy *policy)
             policy->records[i].state = ORIBI_RECORD_FREE; /* the failure was another generation's */
 }
 
+/* The mold of a reload has loaded the program as it was started anew; after RESUME the manager is the mold. A reload
+ * that is under way comes to nothing. */
+void oribi__policy_release_molds(struct oribi_policy *policy, int32_t beside, int64_t now_ms)
+{
+    if (policy->stopping || !policy->paused)
+        return;
+    if (policy->next_generation) {
+        policy->reload_again = false;
+        oribi__policy_reload_failed(policy, "the program waits for the end of its workers");
+    }
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
+        struct oribi_mold_record *mold = &policy->molds[i];
+        bool there = mold->state == ORIBI_MOLD_IS_LOADING || mold->state == ORIBI_MOLD_IS_READY;
+        if (there && mold->pid != beside)
+            oribi__policy_stop_mold(policy, mold, now_ms);
+    }
+}
+
 /* The next one in the order of their starts: who is gone meanwhile is passed over, who is still being forked is
  * waited for. */
 bool oribi__policy_step_send(struct oribi_policy *policy, int64_t now_ms)

@@ -118,6 +118,7 @@ bool oribi__policy_upgrade_expired(struct oribi_policy *policy, int64_t now_ms);
 /* policy_manager.c */
 void oribi__policy_pause(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
 void oribi__policy_resume(struct oribi_policy *policy);
+void oribi__policy_release_molds(struct oribi_policy *policy, int32_t beside, int64_t now_ms);
 bool oribi__policy_step_send(struct oribi_policy *policy, int64_t now_ms);
 
 #endif

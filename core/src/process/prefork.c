@@ -248,6 +248,16 @@ uint32_t oribi_supervisor_workers(const struct oribi_supervisor *supervisor)
     return oribi_policy_alive(&supervisor->policy);
 }
 
+void oribi_supervisor_release_molds(struct oribi_supervisor *supervisor)
+{
+    supervisor->manager.release_asked = true;
+}
+
+uint32_t oribi_supervisor_processes(const struct oribi_supervisor *supervisor)
+{
+    return oribi_policy_alive(&supervisor->policy) + oribi_policy_molds_beside(&supervisor->policy, supervisor->pid);
+}
+
 uint32_t oribi_supervisor_signal_all(struct oribi_supervisor *supervisor, int number)
 {
     uint32_t count = 0;

@@ -229,6 +229,11 @@ static bool next_event(struct oribi_supervisor *supervisor)
         feed(supervisor, &event);
         return true;
     }
+    if (supervisor->manager.release_asked) {
+        supervisor->manager.release_asked = false;
+        feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_RELEASE_MOLDS, .pid = supervisor->pid});
+        return true;
+    }
     return next_measure(supervisor);
 }
 

@@ -99,4 +99,10 @@ void oribi_supervisor_configure(struct oribi_supervisor *supervisor);
 uint32_t oribi_supervisor_signal_all(struct oribi_supervisor *supervisor, int signal);
 uint32_t oribi_supervisor_workers(const struct oribi_supervisor *supervisor);
 
+/* The program waits for its workers' end: molds of reloads are stopped, if the loop is paused. */
+void oribi_supervisor_release_molds(struct oribi_supervisor *supervisor);
+
+/* Workers and molds of reloads. */
+uint32_t oribi_supervisor_processes(const struct oribi_supervisor *supervisor);
+
 #endif

@@ -131,6 +131,7 @@ struct oribi__manager {
     bool paused;                      /* a trapped signal has ended the loop … */
     bool ending;                      /* … and is one that asks a program to end */
     bool resume_asked;                /* the program begins its loop again */
+    bool release_asked;               /* the program waits for its workers' end, so that molds may go */
     int trapped;                      /* signal that take reports once all actions are carried out; 0: none */
     int pending;                      /* signal that was trapped while paused; 0: none */
     int reraise; /* signal that is not trapped, and is raised again when all workers have ended; 0: none */

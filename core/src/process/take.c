@@ -48,10 +48,10 @@ static const struct oribi_step *hook(struct oribi_process *p, const char *name)
 
 /* --- supervisor --- */
 
-/* A manager that waits for its workers is done when there are none, or when its time is up. */
+/* A manager that waits for its workers is done when there are none and no mold, or when its time is up. */
 static bool has_awaited(struct oribi_process *p)
 {
-    if (!p->awaits || (oribi_process_workers(p) > 0 && oribi_clock_ms() < p->await_until_ms))
+    if (!p->awaits || (oribi_supervisor_processes(p->supervisor) > 0 && oribi_clock_ms() < p->await_until_ms))
         return false;
     p->awaits = false;
     return true;
@@ -319,6 +319,8 @@ void oribi_process_await_workers(struct oribi_process *p, int64_t ms)
 {
     p->awaits = true;
     p->await_until_ms = ms ? oribi_clock_ms() + ms : INT64_MAX;
+    if (p->supervisor)
+        oribi_supervisor_release_molds(p->supervisor);
 }
 
 void oribi_process_configure(struct oribi_process *p)

@@ -149,6 +149,41 @@ static void test_a_reload_replaces_those_left_alone_too(void)
     ok_eq(worker(0)->generation, 3);
 }
 
+static void test_a_program_that_waits_for_its_workers_needs_no_mold(void)
+{
+    start_patient(2);
+    struct proc *own = mold();
+    feed((struct oribi_policy_event){.type = ORIBI_EVENT_RELEASE_MOLDS, .pid = own->pid});
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    struct proc *fresh = mold_of(2);
+    ok(own != fresh && oribi_policy_molds_beside(&w.policy, own->pid) == 1);
+    feed((struct oribi_policy_event){.type = ORIBI_EVENT_RELEASE_MOLDS, .pid = own->pid});
+    ok(!fresh->socket_closed); /* workers may be wanted at any time */
+    pause_with(SIGTERM, 0);
+    feed((struct oribi_policy_event){.type = ORIBI_EVENT_RELEASE_MOLDS, .pid = own->pid});
+    ok(fresh->socket_closed);
+    settle();
+    ok_eq(oribi_policy_molds_beside(&w.policy, own->pid), 0);
+    just(ORIBI_EVENT_RESUME);
+    settle();
+    ok_eq(oribi_policy_serving(&w.policy), 2);
+}
+
+static void test_a_reload_ends_when_the_program_waits_for_its_workers(void)
+{
+    start_patient(1);
+    int32_t own = mold()->pid;
+    w.molds_load = false;
+    just(ORIBI_EVENT_RELOAD);
+    report_mold(mold_of(2));
+    pause_with(0, 0);
+    feed((struct oribi_policy_event){.type = ORIBI_EVENT_RELEASE_MOLDS, .pid = own});
+    ok_eq(w.reloads_failed, 1);
+    ok(logged("the program waits for the end of its workers"));
+    ok(mold_of(2)->socket_closed && mold_of(2)->terms == 1);
+}
+
 int main(void)
 {
     test_a_pause_signals_everybody_and_spawns_nobody();
@@ -160,5 +195,7 @@ int main(void)
     test_asked_to_end_before_its_report_is_read();
     test_a_patient_one_never_gives_up();
     test_a_reload_replaces_those_left_alone_too();
+    test_a_program_that_waits_for_its_workers_needs_no_mold();
+    test_a_reload_ends_when_the_program_waits_for_its_workers();
     return done_testing();
 }

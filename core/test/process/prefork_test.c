@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 /* --- options --- */
@@ -238,7 +239,8 @@ static void manage(struct oribi_options *options)
     if (oribi_prefork_trap(&prefork, SIGTERM, SIGTERM, 0, error) < 0 ||
         oribi_prefork_trap(&prefork, SIGUSR2, 0, 0, error) < 0)
         _exit(lab_fail_start(error));
-    const struct oribi_process_setup setup = {.options = options, .program = "test", .manager = &prefork};
+    static char *argv[] = {(char *)"/proc/self/exe", (char *)"manage", NULL};
+    const struct oribi_process_setup setup = {.options = options, .program = "test", .argv = argv, .manager = &prefork};
     struct oribi_process *p;
     if (oribi_process_create(&setup, &p, error) < 0)
         _exit(lab_fail_start(error));
@@ -253,8 +255,24 @@ static void manage(struct oribi_options *options)
     oribi_process_await_workers(p, 0);
     if (run_until_trapped(p) != -1 || oribi_process_workers(p) != 0)
         _exit(94);
+    if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD) /* neither has a mold outlasted the workers */
+        _exit(93);
     oribi_process_destroy(p);
     _exit(0);
+}
+
+/* Of a manager that a reload has started. */
+static struct oribi_options *next_options(void)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    struct oribi_options *options = oribi_mem_alloc(1, sizeof(*options));
+    if (prctl(PR_SET_CHILD_SUBREAPER, 0) < 0) /* lab_main() is for tests: the manager reaps the workers of its mold */
+        _exit(98);
+    oribi_options_init(options);
+    oribi_prefork_defaults(options);
+    if (oribi_prefork_set(options, "max_workers", "1", error) < 0 || oribi_options_finish(options, error) < 0)
+        _exit(lab_fail_start(error));
+    return options;
 }
 
 static pid_t start_manager(const char *const *settings)
@@ -358,6 +376,21 @@ static void test_every_fork_that_fails_is_tried_again(void)
     ok(lab_alone());
 }
 
+static void test_the_mold_of_a_reload_is_gone_when_the_workers_are(void)
+{
+    static const char *const settings[] = {"max_workers", "1", NULL};
+    lab_prepare(0);
+    pid_t pid = start_manager(settings);
+    until(atomic_load(&lab->worker_count) == 1);
+    (void)kill(pid, SIGHUP);
+    until(atomic_load(&lab->worker_count) == 2);
+    until(atomic_load(&lab->hooks_exit) == 1); /* the old worker has left */
+    (void)kill(pid, SIGTERM);
+    ok_eq(lab_ended(pid), 0);
+    ok_eq(atomic_load(&lab->answers), 2);
+    ok(lab_alone());
+}
+
 static void test_age_max_replaces_between_jobs(void)
 {
     static const char *const settings[] = {"max_workers", "1", "age_max", "1s", NULL};
@@ -374,6 +407,8 @@ static void test_age_max_replaces_between_jobs(void)
 int main(int argc, char **argv)
 {
     lab_main(argc, argv);
+    if (argc > 1 && strcmp(argv[1], "manage") == 0)
+        manage(next_options());
     test_defaults_are_a_librarys_and_what_the_program_says_stands();
     test_names_are_those_of_a_library();
     test_traps_up_to_the_most();
@@ -388,6 +423,7 @@ int main(int argc, char **argv)
     test_workers_are_the_user_that_the_options_name();
     test_workers_leave_when_the_manager_is_killed();
     test_every_fork_that_fails_is_tried_again();
+    test_the_mold_of_a_reload_is_gone_when_the_workers_are();
     test_age_max_replaces_between_jobs();
     return done_testing();
 }

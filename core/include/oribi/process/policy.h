@@ -111,6 +111,8 @@ enum oribi_policy_event_type {
     ORIBI_EVENT_PAUSE,
     /* a new generation from the same mold beside the workers there are, which are left alone and count */
     ORIBI_EVENT_RESUME,
+    /* after PAUSE: no worker is wanted before RESUME, so molds but pid are stopped */
+    ORIBI_EVENT_RELEASE_MOLDS,
 };
 
 struct oribi_policy_event {
@@ -280,6 +282,9 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
 /* Workers that serve, and processes that exist. */
 uint32_t oribi_policy_serving(const struct oribi_policy *policy);
 uint32_t oribi_policy_alive(const struct oribi_policy *policy);
+
+/* Molds that exist, or are being started, beside the one with this pid, and without those that SIGKILL does not end. */
+uint32_t oribi_policy_molds_beside(const struct oribi_policy *policy, int32_t pid);
 
 /* The program has sent this signal to the worker of a record, which has a process. If the signal asks the worker to
  * end, its end is no failure, and shutdown_timeout runs. */

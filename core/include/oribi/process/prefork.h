@@ -74,8 +74,9 @@ void oribi_prefork_leave(struct oribi_prefork *prefork, int signal);
  * meanwhile is the next step. */
 void oribi_process_resume(struct oribi_process *p);
 
-/* After TRAPPED: the steps go on until no worker is left, or until `ms` milliseconds have passed (0: no bound; < 0:
- * they have), and then comes DONE. A second TERM, QUIT or INT meanwhile ends the workers at once. */
+/* After TRAPPED: the steps go on until neither a worker nor the mold of a reload is left, or until `ms` milliseconds
+ * have passed (0: no bound; < 0: they have), and then comes DONE. A second TERM, QUIT or INT meanwhile ends the workers
+ * at once. */
 void oribi_process_await_workers(struct oribi_process *p, int64_t ms);
 
 /* The options that the supervisor acts on have changed. */
