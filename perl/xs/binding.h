@@ -28,6 +28,7 @@
 #include "oribi/process/process.h"
 #include "oribi/process/title.h"
 #include "oribi/process/warmup.h"
+#include "oribi/worker/shape.h"
 #include "oribi/worker/worker.h"
 
 /* Ours alone: nothing but the entry that perl looks for is exported. */
@@ -74,23 +75,15 @@ enum psgi_key {
 };
 
 /* Methods whose name is shared between environments; others are copied. */
-enum { PSGI_METHOD_COUNT = 7 };
+#define PSGI_METHODS "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
-/* Shapes of requests that are kept, and the most fields that one may have; a browser sends 14. */
-enum { PSGI_SHAPES = 16, PSGI_SHAPE_FIELDS = 32 };
+enum { PSGI_METHOD_COUNT = sizeof(const char *[]){PSGI_METHODS} / sizeof(const char *) };
 
 /* The environment of requests of one shape: all keys and no value yet. */
 struct psgi_template {
-    HV *env;                                           /* NULL: none was made */
-    uint8_t order[PSGI_KEY_COUNT + PSGI_SHAPE_FIELDS]; /* env.c's place of each entry, as they lie in the table */
-    bool ordered;                                      /* copies keep that order */
-};
-
-struct psgi_shape {
-    struct psgi_template template;
-    uint32_t hash;
-    uint32_t field_count;
-    uint16_t ids[PSGI_SHAPE_FIELDS]; /* of the known fields, in the order in which they came */
+    HV *env;                                                /* NULL: none was made */
+    uint8_t order[PSGI_KEY_COUNT + ORIBI_SHAPE_FIELDS_MAX]; /* env.c's number of each entry, as they lie in the table */
+    bool ordered;                                           /* copies keep that order */
 };
 
 enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_EXTEND, PSGI_LAZY_COUNT };
@@ -177,7 +170,9 @@ struct psgi_worker {
     /* env.c */
     /* of our keys alone: whether the client has an address, whether a few fields have room or a browser's */
     struct psgi_template templates[2][2];
-    struct psgi_shape shapes[PSGI_SHAPES];
+    struct oribi_shapes shapes;
+    struct psgi_template shape_templates[ORIBI_SHAPES]; /* of these shapes */
+    uint32_t small_fields;                              /* so many fields have room in a table of SMALL_ROOM */
     bool multiprocess;
     SV *keys[PSGI_KEY_COUNT];
     SV *field_keys[ORIBI_FIELD_COUNT];

@@ -6,7 +6,7 @@
  * one pass over the copy:
  *
  *   PSGI_KEY_REQUEST_METHOD ... PSGI_KEY_UNREAD | first known field, second, ...
- *   a place each: enum psgi_key                 | PSGI_KEY_COUNT + number
+ *   a number each: enum psgi_key                | PSGI_KEY_COUNT + number
  *
  * Fields outside the core's table, and those of shapes that are not kept, are stored key by key, under hash values
  * computed once where there are such. Constant strings are scalars that share their text with Perl's table of hash
@@ -22,7 +22,7 @@ static const char *const key_names[PSGI_KEY_COUNT] = {
 #undef PSGI_KEY_NAME
 };
 
-static const char *const method_names[PSGI_METHOD_COUNT] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+static const char *const method_names[] = {PSGI_METHODS};
 
 static SV *shared_text(pTHX_ const char *text)
 {
@@ -227,7 +227,7 @@ static bool in_every_env(const struct psgi_worker *w, enum psgi_key key, bool ad
     }
 }
 
-static uint8_t place_of(const struct psgi_worker *w, const struct psgi_shape *shape, const HEK *key)
+static uint8_t number_of(const struct psgi_worker *w, const struct oribi_shape *shape, const HEK *key)
 {
     for (uint8_t i = 0; i < PSGI_KEY_COUNT; i++)
         if (SvSHARED_HEK_FROM_PV(SvPVX_const(w->keys[i])) == key)
@@ -254,7 +254,7 @@ static bool copies_keep_order(pTHX_ HV *env)
 }
 
 /* `shape` NULL: no fields. A table that must grow costs more than one that is too large. */
-static void make_template(pTHX_ const struct psgi_worker *w, const struct psgi_shape *shape, bool addressed, IV room,
+static void make_template(pTHX_ const struct psgi_worker *w, const struct oribi_shape *shape, bool addressed, IV room,
                           struct psgi_template *template)
 {
     HV *env = template->env = newHV();
@@ -267,56 +267,35 @@ static void make_template(pTHX_ const struct psgi_worker *w, const struct psgi_s
     uint8_t *next = template->order;
     for (STRLEN i = 0; i <= HvMAX(env); i++)
         for (HE *entry = HvARRAY(env)[i]; entry; entry = HeNEXT(entry))
-            *next++ = place_of(w, shape, HeKEY_hek(entry));
+            *next++ = number_of(w, shape, HeKEY_hek(entry));
     template->ordered = copies_keep_order(aTHX_ env);
 }
 
-/* False when there are more known fields than a shape may have. */
-static bool sight(struct psgi_shape *shape, const struct oribi_req *req)
+/* Rooms of the tables for requests with few fields, and with a browser's. */
+enum { SMALL_ROOM = 32, LARGE_ROOM = 64 };
+
+static bool is_small(const struct psgi_worker *w, const struct oribi_head *head)
 {
-    const struct oribi_head *head = req->head;
-    shape->field_count = 0;
-    shape->hash = has_address(req) ? 1 : 0; /* the steps below keep two that differ apart, so equal ids need no more */
-    for (uint32_t i = 0; i < head->field_count; i++) {
-        uint16_t id = head->fields[i].id;
-        if (id == ORIBI_FIELD_OTHER)
-            continue;
-        if (shape->field_count == PSGI_SHAPE_FIELDS)
-            return false;
-        shape->ids[shape->field_count++] = id;
-        shape->hash = (shape->hash ^ id) * 0x9E3779B1u;
-    }
-    return true;
+    return head->field_count <= w->small_fields;
 }
 
-/* 27 keys of ours leave room for so many fields in the small table. */
-enum { SMALL_FIELDS = 5 };
-
-static bool is_small(const struct oribi_head *head)
-{
-    return head->field_count <= SMALL_FIELDS;
-}
-
-/* The template for these fields, or NULL. A shape gets one when it is met twice in a row in its slot, so that
- * clients who send ever new shapes cost no more than those of the ordinary way. */
+/* The template for these fields, or NULL. */
 static const struct psgi_template *find_template(pTHX_ struct psgi_worker *w, const struct oribi_req *req)
 {
-    struct psgi_shape seen;
-    if (!sight(&seen, req))
+    bool met;
+    int slot = oribi_shapes_find(&w->shapes, req->head, has_address(req), &met);
+    if (slot < 0)
         return NULL;
-    struct psgi_shape *slot = &w->shapes[(seen.hash ^ (seen.hash >> 16)) & (PSGI_SHAPES - 1)];
-    if (slot->hash != seen.hash || slot->field_count != seen.field_count ||
-        memcmp(slot->ids, seen.ids, seen.field_count * sizeof seen.ids[0]) != 0) {
-        SvREFCNT_dec((SV *)slot->template.env);
-        slot->template.env = NULL;
-        slot->hash = seen.hash;
-        slot->field_count = seen.field_count;
-        memcpy(slot->ids, seen.ids, seen.field_count * sizeof seen.ids[0]);
+    struct psgi_template *template = &w->shape_templates[slot];
+    if (!met) {
+        SvREFCNT_dec((SV *)template->env);
+        template->env = NULL;
         return NULL;
     }
-    if (!slot->template.env)
-        make_template(aTHX_ w, slot, has_address(req), is_small(req->head) ? 32 : 64, &slot->template);
-    return slot->template.ordered ? &slot->template : NULL;
+    if (!template->env)
+        make_template(aTHX_ w, &w->shapes.slots[slot], has_address(req),
+                      is_small(w, req->head) ? SMALL_ROOM : LARGE_ROOM, template);
+    return template->ordered ? template : NULL;
 }
 
 /* A copy with its values, which it takes. */
@@ -334,11 +313,11 @@ static HV *fill_template(pTHX_ const struct psgi_template *template, SV **values
     return env;
 }
 
-/* The values by place where Perl allows it, else by key. */
+/* The values by number where Perl allows it, else by key. */
 static HV *fill_plain(pTHX_ struct psgi_worker *w, const struct oribi_req *req, SV **values)
 {
     bool addressed = has_address(req);
-    const struct psgi_template *template = &w->templates[addressed][is_small(req->head)];
+    const struct psgi_template *template = &w->templates[addressed][is_small(w, req->head)];
     if (template->ordered)
         return fill_template(aTHX_ template, values);
     HV *env = newHV();
@@ -350,7 +329,7 @@ static HV *fill_plain(pTHX_ struct psgi_worker *w, const struct oribi_req *req, 
 
 HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
 {
-    SV *values[PSGI_KEY_COUNT + PSGI_SHAPE_FIELDS];
+    SV *values[PSGI_KEY_COUNT + ORIBI_SHAPE_FIELDS_MAX];
     const struct oribi_head *head = req->head;
     SV *path_info = path_info_of(aTHX_ req);
     if (!path_info)
@@ -359,10 +338,10 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     const struct psgi_template *template = find_template(aTHX_ w, req);
     HV *env;
     if (template) {
-        uint32_t place = PSGI_KEY_COUNT;
+        uint32_t count = PSGI_KEY_COUNT;
         for (uint32_t i = 0; i < head->field_count; i++)
             if (head->fields[i].id != ORIBI_FIELD_OTHER)
-                values[place++] = newSVpvn(head->fields[i].value, head->fields[i].value_len);
+                values[count++] = newSVpvn(head->fields[i].value, head->fields[i].value_len);
         env = fill_template(aTHX_ template, values);
     } else {
         env = fill_plain(aTHX_ w, req, values);
@@ -390,9 +369,11 @@ void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess)
     w->empty = shared_text(aTHX_ "");
     w->multiprocess = multiprocess;
     for (int i = 0; i < 2; i++) {
-        make_template(aTHX_ w, NULL, i, 64, &w->templates[i][false]);
-        make_template(aTHX_ w, NULL, i, 32, &w->templates[i][true]);
+        make_template(aTHX_ w, NULL, i, LARGE_ROOM, &w->templates[i][false]);
+        make_template(aTHX_ w, NULL, i, SMALL_ROOM, &w->templates[i][true]);
     }
+    IV own = (IV)HvUSEDKEYS(w->templates[true][true].env);
+    w->small_fields = own < SMALL_ROOM ? (uint32_t)(SMALL_ROOM - own) : 0;
     psgi_lent_init(aTHX_ w);
 }
 
@@ -414,6 +395,6 @@ void psgi_env_deinit(pTHX_ struct psgi_worker *w)
         SvREFCNT_dec((SV *)w->templates[i][false].env);
         SvREFCNT_dec((SV *)w->templates[i][true].env);
     }
-    for (int i = 0; i < PSGI_SHAPES; i++)
-        SvREFCNT_dec((SV *)w->shapes[i].template.env);
+    for (int i = 0; i < ORIBI_SHAPES; i++)
+        SvREFCNT_dec((SV *)w->shape_templates[i].env);
 }

@@ -38,9 +38,12 @@ class PreforkTest < Minitest::Test
     @pids = []
   end
 
-  # Whatever a manager has left behind would show here: its workers are killed and the test fails.
+  # Whatever a manager has left behind would show here: its workers are killed and the test fails. A mold reads its
+  # manager's end from a pipe, so that it ends a moment later.
   def teardown
     @pids.each { |pid| kill(:KILL, pid) && reap(pid) }
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + DEADLINE
+    IO.select(nil, nil, nil, 0.01) until marked.empty? || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
     left = marked
     left.each { |pid| kill(:KILL, pid) }
     FileUtils.rm_rf(@dir)

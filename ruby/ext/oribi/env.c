@@ -3,46 +3,61 @@
  * A Hash is dear: hashing and finding 30 keys takes longer than everything else the binding does. But clients of one
  * kind send the same fields in the same order, so each worker keeps Hashes by shape (which known fields, in which
  * order) and copies one, hashes and all. The entries that differ from request to request stand first, in a fixed
- * order, and are set by place in one pass:
+ * order, and are set in one pass by their number:
  *
  *   REQUEST_METHOD PATH_INFO ... rack.hijack | HTTP_HOST HTTP_ACCEPT ... | rack.errors rack.multithread ...
- *   always, enum place                       | the shape's fields        | constant
+ *   always, ENV_KEYS                         | the shape's fields        | constant
  *
  * Fields that are not in the core's table, and requests whose shape is not kept, go the ordinary way, key by key.
  * Keys are interned once; values are new binary strings, because applications may change them in place. What is the
- * same object in two requests is
- * frozen: nothing that one does can be seen by the next. */
+ * same object in two requests is frozen: nothing that one does can be seen by the next. */
 #include "ext.h"
 
 #include <ruby/st.h>
 #include <unistd.h>
 
 enum {
-    ENV_METHODS = 8,
     ENV_SHARED_BYTES_MIN = 24, /* shorter strings live inside their object on every Ruby */
 };
 
-/* Entries that every environment has and that are set anew for each request, in this order. */
-enum place {
-    PLACE_METHOD,
-    PLACE_PATH_INFO,
-    PLACE_REQUEST_URI,
-    PLACE_QUERY_STRING,
-    PLACE_PROTOCOL,
-    PLACE_SERVER_NAME,
-    PLACE_SERVER_PORT,
-    PLACE_REMOTE_ADDR,
-    PLACE_REMOTE_PORT, /* absent for peers on unix sockets: these have shapes of their own */
-    PLACE_INPUT,
-    PLACE_FINISHED,
-    PLACE_HIJACK,
-    PLACE_EXTEND,
-    PLACE_QUEUE_US,
-    PLACE_EARLY_HINTS, /* last: absent unless the option is on */
-    PLACE_COUNT
+/* The entries that are set anew for each request, in this order: name here and key. Their values are in fill_values().
+ * REMOTE_PORT is absent for peers on unix sockets, which have shapes of their own; EARLY_HINTS is absent unless the
+ * option is on. */
+#define ENV_KEYS(X)                                                                                                    \
+    X(METHOD, "REQUEST_METHOD")                                                                                        \
+    X(PATH_INFO, "PATH_INFO")                                                                                          \
+    X(REQUEST_URI, "REQUEST_URI")                                                                                      \
+    X(QUERY_STRING, "QUERY_STRING")                                                                                    \
+    X(PROTOCOL, "SERVER_PROTOCOL")                                                                                     \
+    X(SERVER_NAME, "SERVER_NAME")                                                                                      \
+    X(SERVER_PORT, "SERVER_PORT")                                                                                      \
+    X(REMOTE_ADDR, "REMOTE_ADDR")                                                                                      \
+    X(REMOTE_PORT, "REMOTE_PORT")                                                                                      \
+    X(INPUT, "rack.input")                                                                                             \
+    X(FINISHED, "rack.response_finished")                                                                              \
+    X(HIJACK, "rack.hijack")                                                                                           \
+    X(EXTEND, "oribi.extend_deadline")                                                                                 \
+    X(QUEUE_US, "oribi.queue_us")                                                                                      \
+    X(EARLY_HINTS, "rack.early_hints")
+
+enum env_index {
+#define ENV_INDEX(name, key) ENV_##name,
+    ENV_KEYS(ENV_INDEX)
+#undef ENV_INDEX
+        ENV_COUNT
 };
 
-static VALUE place_keys[PLACE_COUNT];
+static const char *const env_key_texts[ENV_COUNT] = {
+#define ENV_KEY_TEXT(name, key) [ENV_##name] = key,
+    ENV_KEYS(ENV_KEY_TEXT)
+#undef ENV_KEY_TEXT
+};
+
+static const char *const method_names[] = {"GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"};
+
+enum { METHODS = sizeof(method_names) / sizeof(method_names[0]) };
+
+static VALUE env_keys[ENV_COUNT];
 static VALUE field_keys[ORIBI_FIELD_COUNT];
 static VALUE key_http_version;
 static VALUE key_url_scheme;
@@ -54,9 +69,7 @@ static VALUE text_http10;
 static VALUE text_http11;
 static VALUE text_https;
 static VALUE text_localhost;
-static VALUE method_texts[ENV_METHODS];
-static const char *const method_names[ENV_METHODS] = {"GET",    "POST",  "HEAD",    "PUT",
-                                                      "DELETE", "PATCH", "OPTIONS", "TRACE"};
+static VALUE method_texts[METHODS];
 
 static VALUE empty_input_class;
 static VALUE string_io_class;
@@ -79,7 +92,7 @@ static bool text_is(VALUE string, struct oribi_slice slice)
 
 static VALUE method_text(struct oribi_slice method)
 {
-    for (int i = 0; i < ENV_METHODS; i++) {
+    for (int i = 0; i < METHODS; i++) {
         if (text_is(method_texts[i], method))
             return method_texts[i];
     }
@@ -129,31 +142,31 @@ static VALUE input_for(const struct oribi_req *req)
     return rb_funcall(rb_cFile, id_for_fd, 2, INT2NUM(fd), rb_str_new_cstr("rb"));
 }
 
-static void fill_places(struct ext_call *call, VALUE *values)
+static void fill_values(struct ext_call *call, VALUE *values)
 {
     struct ext_worker *worker = call->worker;
     const struct oribi_req *req = call->req;
     const struct oribi_head *head = req->head;
     call->finished = rb_ary_new();
     call->input = input_for(req);
-    values[PLACE_METHOD] = method_text(head->method);
-    values[PLACE_PATH_INFO] = ext_bytes(head->path);
-    values[PLACE_REQUEST_URI] = ext_bytes(head->target);
-    values[PLACE_QUERY_STRING] = head->query.n ? ext_bytes(head->query) : text_empty;
-    values[PLACE_PROTOCOL] = head->minor ? text_http11 : text_http10;
-    values[PLACE_SERVER_NAME] = kept_text(worker, &worker->server_name, req->server_name);
-    values[PLACE_SERVER_PORT] = kept_text(worker, &worker->server_port, req->server_port);
-    values[PLACE_INPUT] = call->input;
-    values[PLACE_FINISHED] = call->finished;
-    values[PLACE_HIJACK] = values[PLACE_EXTEND] = call->tie = ext_tie_new(call);
-    values[PLACE_QUEUE_US] = LL2NUM(req->queue_us);
-    values[PLACE_EARLY_HINTS] = worker->early_hints ? ext_early_hints_new(call) : Qundef;
+    values[ENV_METHOD] = method_text(head->method);
+    values[ENV_PATH_INFO] = ext_bytes(head->path);
+    values[ENV_REQUEST_URI] = ext_bytes(head->target);
+    values[ENV_QUERY_STRING] = head->query.n ? ext_bytes(head->query) : text_empty;
+    values[ENV_PROTOCOL] = head->minor ? text_http11 : text_http10;
+    values[ENV_SERVER_NAME] = kept_text(worker, &worker->server_name, req->server_name);
+    values[ENV_SERVER_PORT] = kept_text(worker, &worker->server_port, req->server_port);
+    values[ENV_INPUT] = call->input;
+    values[ENV_FINISHED] = call->finished;
+    values[ENV_HIJACK] = values[ENV_EXTEND] = call->tie = ext_tie_new(call);
+    values[ENV_QUEUE_US] = LL2NUM(req->queue_us);
+    values[ENV_EARLY_HINTS] = worker->early_hints ? ext_early_hints_new(call) : Qundef;
     if (req->remote_addr.n) {
-        values[PLACE_REMOTE_ADDR] = kept_text(worker, &worker->remote_addr, req->remote_addr);
-        values[PLACE_REMOTE_PORT] = ext_bytes(req->remote_port);
+        values[ENV_REMOTE_ADDR] = kept_text(worker, &worker->remote_addr, req->remote_addr);
+        values[ENV_REMOTE_PORT] = ext_bytes(req->remote_port);
     } else { /* a peer on a unix socket has no address; frameworks expect one, and it is on this machine */
-        values[PLACE_REMOTE_ADDR] = text_localhost;
-        values[PLACE_REMOTE_PORT] = Qundef;
+        values[ENV_REMOTE_ADDR] = text_localhost;
+        values[ENV_REMOTE_PORT] = Qundef;
     }
 }
 
@@ -238,63 +251,40 @@ static int copy_entry(VALUE key, VALUE value, VALUE template)
 
 #ifdef HAVE_RB_HASH_TBL
 
-static void sight(struct ext_shape *shape, const struct oribi_req *req)
+/* True for an entry that this environment has. */
+static bool has_entry(const struct ext_worker *worker, int index, bool addressed)
 {
-    const struct oribi_head *head = req->head;
-    shape->count = 0;
-    shape->hash = req->remote_addr.n ? 1 : 0;
-    for (uint32_t i = 0; i < head->field_count; i++) {
-        uint16_t id = head->fields[i].id;
-        if (!id)
-            continue;
-        if (shape->count < EXT_SHAPE_FIELDS)
-            shape->ids[shape->count] = id;
-        shape->count++;
-        shape->hash = (shape->hash ^ id) * 0x9E3779B1u;
-    }
+    return (index != ENV_REMOTE_PORT || addressed) && (index != ENV_EARLY_HINTS || worker->early_hints);
 }
 
-static bool same_shape(const struct ext_shape *a, const struct ext_shape *b)
-{
-    return a->hash == b->hash && a->count == b->count && memcmp(a->ids, b->ids, a->count * sizeof(a->ids[0])) == 0;
-}
-
-static int place_count(const struct ext_worker *worker)
-{
-    return worker->early_hints ? PLACE_COUNT : PLACE_EARLY_HINTS;
-}
-
-/* The Hash of a shape: places, fields, constants, with values still to be set for the first two. */
-static VALUE make_template(const struct ext_worker *worker, const struct ext_shape *seen, bool has_port)
+/* The Hash of a shape: our entries, fields, constants, with values still to be set for the first two. */
+static VALUE make_template(const struct ext_worker *worker, const struct oribi_shape *shape, bool addressed)
 {
     VALUE template = rb_hash_new();
-    for (int i = 0; i < place_count(worker); i++) {
-        if (i != PLACE_REMOTE_PORT || has_port)
-            rb_hash_aset(template, place_keys[i], Qnil);
+    for (int i = 0; i < ENV_COUNT; i++) {
+        if (has_entry(worker, i, addressed))
+            rb_hash_aset(template, env_keys[i], Qnil);
     }
-    for (uint32_t i = 0; i < seen->count; i++)
-        rb_hash_aset(template, field_keys[seen->ids[i]], Qnil);
+    for (uint32_t i = 0; i < shape->field_count; i++)
+        rb_hash_aset(template, field_keys[shape->ids[i]], Qnil);
     rb_hash_foreach(worker->constants, copy_entry, template);
     return template;
 }
 
-/* The template for this request, or Qfalse. A shape gets one when it is met twice in a row in its slot, so that
- * clients who send ever new shapes cost no more than those of the ordinary way. */
+/* The template for this request, or Qfalse. */
 static VALUE find_template(struct ext_worker *worker, const struct oribi_req *req)
 {
-    struct ext_shape seen;
-    sight(&seen, req);
-    if (seen.count > EXT_SHAPE_FIELDS)
+    bool met;
+    bool addressed = req->remote_addr.n > 0;
+    int slot = oribi_shapes_find(&worker->shapes, req->head, addressed, &met);
+    if (slot < 0)
         return Qfalse;
-    struct ext_shape *slot = &worker->shapes[(seen.hash ^ (seen.hash >> 16)) & (EXT_SHAPES - 1)];
-    if (!same_shape(slot, &seen)) {
-        seen.template = Qfalse;
-        *slot = seen;
-        return Qfalse;
-    }
-    if (slot->template == Qfalse)
-        RB_OBJ_WRITE(worker->self, &slot->template, make_template(worker, &seen, req->remote_addr.n > 0));
-    return slot->template;
+    VALUE *template = &worker->templates[slot];
+    if (!met)
+        *template = Qfalse;
+    else if (*template == Qfalse)
+        RB_OBJ_WRITE(worker->self, template, make_template(worker, &worker->shapes.slots[slot], addressed));
+    return *template;
 }
 
 struct filling {
@@ -321,13 +311,14 @@ static int fill_entry(st_data_t *key, st_data_t *value, st_data_t arg, int exist
 static VALUE fill_template(struct ext_call *call, VALUE template)
 {
     const struct oribi_head *head = call->req->head;
-    VALUE values[PLACE_COUNT + EXT_SHAPE_FIELDS];
-    fill_places(call, values);
-    uint32_t count = (uint32_t)place_count(call->worker);
-    if (values[PLACE_REMOTE_PORT] == Qundef) {
-        memmove(&values[PLACE_REMOTE_PORT], &values[PLACE_REMOTE_PORT + 1],
-                (PLACE_COUNT - PLACE_REMOTE_PORT - 1) * sizeof(VALUE));
+    VALUE values[ENV_COUNT + ORIBI_SHAPE_FIELDS_MAX];
+    fill_values(call, values);
+    uint32_t count = ENV_COUNT;
+    if (values[ENV_EARLY_HINTS] == Qundef) /* the last one */
         count--;
+    if (values[ENV_REMOTE_PORT] == Qundef) {
+        count--;
+        memmove(&values[ENV_REMOTE_PORT], &values[ENV_REMOTE_PORT + 1], (count - ENV_REMOTE_PORT) * sizeof(VALUE));
     }
     for (uint32_t i = 0; i < head->field_count; i++) {
         if (head->fields[i].id)
@@ -357,12 +348,12 @@ static VALUE fill_template(struct ext_call *call, VALUE template)
 static VALUE build_plainly(struct ext_call *call)
 {
     const struct oribi_head *head = call->req->head;
-    VALUE values[PLACE_COUNT];
-    fill_places(call, values);
+    VALUE values[ENV_COUNT];
+    fill_values(call, values);
     VALUE env = rb_hash_dup(call->worker->constants);
-    for (int i = 0; i < PLACE_COUNT; i++) {
+    for (int i = 0; i < ENV_COUNT; i++) {
         if (values[i] != Qundef)
-            rb_hash_aset(env, place_keys[i], values[i]);
+            rb_hash_aset(env, env_keys[i], values[i]);
     }
     for (uint32_t i = 0; i < head->field_count; i++) {
         if (head->fields[i].id)
@@ -413,21 +404,11 @@ void ext_env_prepare(struct ext_worker *worker, VALUE extra)
 
 void ext_env_setup(void)
 {
-    static const char *const names[PLACE_COUNT] = {
-        [PLACE_METHOD] = "REQUEST_METHOD",           [PLACE_PATH_INFO] = "PATH_INFO",
-        [PLACE_REQUEST_URI] = "REQUEST_URI",         [PLACE_QUERY_STRING] = "QUERY_STRING",
-        [PLACE_PROTOCOL] = "SERVER_PROTOCOL",        [PLACE_SERVER_NAME] = "SERVER_NAME",
-        [PLACE_SERVER_PORT] = "SERVER_PORT",         [PLACE_REMOTE_ADDR] = "REMOTE_ADDR",
-        [PLACE_REMOTE_PORT] = "REMOTE_PORT",         [PLACE_INPUT] = "rack.input",
-        [PLACE_FINISHED] = "rack.response_finished", [PLACE_HIJACK] = "rack.hijack",
-        [PLACE_EXTEND] = "oribi.extend_deadline",    [PLACE_QUEUE_US] = "oribi.queue_us",
-        [PLACE_EARLY_HINTS] = "rack.early_hints",
-    };
-    for (int i = 0; i < PLACE_COUNT; i++)
-        place_keys[i] = intern_text(names[i]);
+    for (int i = 0; i < ENV_COUNT; i++)
+        env_keys[i] = intern_text(env_key_texts[i]);
     for (int id = 1; id < ORIBI_FIELD_COUNT; id++)
         field_keys[id] = intern_text(oribi_field_env_key((enum oribi_field_id)id));
-    for (int i = 0; i < ENV_METHODS; i++)
+    for (int i = 0; i < METHODS; i++)
         method_texts[i] = intern_text(method_names[i]);
     key_http_version = intern_text("HTTP_VERSION");
     key_url_scheme = intern_text("rack.url_scheme");

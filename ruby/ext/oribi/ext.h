@@ -19,20 +19,11 @@
 #include "oribi/process/process.h"
 #include "oribi/process/title.h"
 #include "oribi/process/warmup.h"
+#include "oribi/worker/shape.h"
 #include "oribi/worker/worker.h"
 
 enum {
-    EXT_KEYS = 256,        /* environment keys kept for fields that are not in the core's table; a power of two */
-    EXT_SHAPES = 64,       /* environments kept by shape; a power of two */
-    EXT_SHAPE_FIELDS = 40, /* known fields of a shape; requests with more are built key by key */
-};
-
-/* Which known fields a request has, in which order; env.c. */
-struct ext_shape {
-    uint32_t hash;
-    uint32_t count;
-    uint16_t ids[EXT_SHAPE_FIELDS];
-    VALUE template; /* Qfalse: met once */
+    EXT_KEYS = 256, /* environment keys kept for fields that are not in the core's table; a power of two */
 };
 
 struct ext_worker;
@@ -107,7 +98,8 @@ struct ext_worker {
     VALUE remote_addr;
     VALUE values[ORIBI_FIELD_COUNT]; /* long values of known fields; Qfalse: none */
     VALUE keys[EXT_KEYS];            /* Qfalse: empty */
-    struct ext_shape shapes[EXT_SHAPES];
+    struct oribi_shapes shapes;
+    VALUE templates[ORIBI_SHAPES]; /* environments of these shapes; Qfalse: none */
     bool running;
     bool early_hints; /* offered to the application */
 };

@@ -29,8 +29,8 @@ static void each_reference(struct ext_worker *worker, void (*visit)(VALUE *))
         visit(&worker->values[i]);
     for (int i = 0; i < EXT_KEYS; i++)
         visit(&worker->keys[i]);
-    for (int i = 0; i < EXT_SHAPES; i++)
-        visit(&worker->shapes[i].template);
+    for (int i = 0; i < ORIBI_SHAPES; i++)
+        visit(&worker->templates[i]);
 }
 
 static void mark(VALUE *reference)
