@@ -31,44 +31,13 @@
 #include "oribi/worker/shape.h"
 #include "oribi/worker/worker.h"
 
+#include "xs/env_keys.h"
+
 /* Ours alone: nothing but the entry that perl looks for is exported. */
 #pragma GCC visibility push(hidden)
 
-/* Keys of every environment. X(id, key) */
-#define PSGI_KEYS(X)                                                                                                   \
-    X(REQUEST_METHOD, "REQUEST_METHOD")                                                                                \
-    X(REQUEST_URI, "REQUEST_URI")                                                                                      \
-    X(PATH_INFO, "PATH_INFO")                                                                                          \
-    X(QUERY_STRING, "QUERY_STRING")                                                                                    \
-    X(SCRIPT_NAME, "SCRIPT_NAME")                                                                                      \
-    X(SERVER_NAME, "SERVER_NAME")                                                                                      \
-    X(SERVER_PORT, "SERVER_PORT")                                                                                      \
-    X(SERVER_PROTOCOL, "SERVER_PROTOCOL")                                                                              \
-    X(REMOTE_ADDR, "REMOTE_ADDR")                                                                                      \
-    X(REMOTE_PORT, "REMOTE_PORT")                                                                                      \
-    X(VERSION, "psgi.version")                                                                                         \
-    X(URL_SCHEME, "psgi.url_scheme")                                                                                   \
-    X(INPUT, "psgi.input")                                                                                             \
-    X(ERRORS, "psgi.errors")                                                                                           \
-    X(MULTITHREAD, "psgi.multithread")                                                                                 \
-    X(MULTIPROCESS, "psgi.multiprocess")                                                                               \
-    X(RUN_ONCE, "psgi.run_once")                                                                                       \
-    X(NONBLOCKING, "psgi.nonblocking")                                                                                 \
-    X(STREAMING, "psgi.streaming")                                                                                     \
-    X(IO, "psgix.io")                                                                                                  \
-    X(INPUT_BUFFERED, "psgix.input.buffered")                                                                          \
-    X(HARAKIRI, "psgix.harakiri")                                                                                      \
-    X(HARAKIRI_COMMIT, "psgix.harakiri.commit")                                                                        \
-    X(CLEANUP, "psgix.cleanup")                                                                                        \
-    X(CLEANUP_HANDLERS, "psgix.cleanup.handlers")                                                                      \
-    X(INFORMATIONAL, "psgix.informational")                                                                            \
-    X(EXTEND, "oribi.extend_deadline")                                                                                 \
-    X(QUEUE_US, "oribi.queue_us")                                                                                      \
-    X(TRAILERS, "oribi.trailers")                                                                                      \
-    X(UNREAD, "oribi.unread")
-
 enum psgi_key {
-#define PSGI_KEY_ENUM(id, key) PSGI_KEY_##id,
+#define PSGI_KEY_ENUM(id, key, when, value) PSGI_KEY_##id,
     PSGI_KEYS(PSGI_KEY_ENUM)
 #undef PSGI_KEY_ENUM
         PSGI_KEY_COUNT

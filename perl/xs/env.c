@@ -6,7 +6,7 @@
  * one pass over the copy:
  *
  *   PSGI_KEY_REQUEST_METHOD ... PSGI_KEY_UNREAD | first known field, second, ...
- *   a number each: enum psgi_key                | PSGI_KEY_COUNT + number
+ *   a number each: env_keys.h                   | PSGI_KEY_COUNT + number
  *
  * Fields outside the core's table, and those of shapes that are not kept, are stored key by key, under hash values
  * computed once where there are such. Constant strings are scalars that share their text with Perl's table of hash
@@ -17,7 +17,7 @@
 #include "xs/binding.h"
 
 static const char *const key_names[PSGI_KEY_COUNT] = {
-#define PSGI_KEY_NAME(id, key) [PSGI_KEY_##id] = key,
+#define PSGI_KEY_NAME(id, key, when, value) [PSGI_KEY_##id] = key,
     PSGI_KEYS(PSGI_KEY_NAME)
 #undef PSGI_KEY_NAME
 };
@@ -110,22 +110,10 @@ static SV *follow(pTHX_ struct psgi_worker *w, enum psgi_followed followed, stru
     return copy_shared(aTHX_ known);
 }
 
-/* A peer on a unix socket has none. To call it 127.0.0.1 would make applications that trust this machine trust
- * everybody behind a proxy. */
+/* A peer on a unix socket has none. */
 static bool has_address(const struct oribi_req *req)
 {
     return req->remote_addr.n > 0;
-}
-
-static void set_peer(pTHX_ struct psgi_worker *w, SV **values, const struct oribi_req *req)
-{
-    values[PSGI_KEY_SERVER_NAME] = follow(aTHX_ w, PSGI_FOLLOWED_NAME, req->server_name);
-    values[PSGI_KEY_SERVER_PORT] = follow(aTHX_ w, PSGI_FOLLOWED_PORT, req->server_port);
-    values[PSGI_KEY_URL_SCHEME] = follow(aTHX_ w, PSGI_FOLLOWED_SCHEME, req->scheme);
-    if (has_address(req)) {
-        values[PSGI_KEY_REMOTE_ADDR] = follow(aTHX_ w, PSGI_FOLLOWED_ADDR, req->remote_addr);
-        values[PSGI_KEY_REMOTE_PORT] = text_of(aTHX_ req->remote_port);
-    }
 }
 
 /* `known` says whether those in the core's table are to be stored, too. */
@@ -164,39 +152,16 @@ static SV *lend(struct psgi_worker *w, enum psgi_lazy_kind kind)
     return SvREFCNT_inc_simple_NN(w->lent.lazy[kind]);
 }
 
-static void set_constants(pTHX_ struct psgi_worker *w, SV **values)
-{
-    values[PSGI_KEY_SCRIPT_NAME] = copy_shared(aTHX_ w->empty);
-    values[PSGI_KEY_VERSION] = newRV_inc((SV *)w->lent.version.array);
-    values[PSGI_KEY_ERRORS] = newRV_inc((SV *)w->lent.errors.glob);
-    values[PSGI_KEY_MULTITHREAD] = newSViv(0);
-    values[PSGI_KEY_MULTIPROCESS] = newSViv(w->multiprocess);
-    values[PSGI_KEY_RUN_ONCE] = newSViv(0);
-    values[PSGI_KEY_NONBLOCKING] = newSViv(0);
-    values[PSGI_KEY_STREAMING] = newSViv(1);
-    values[PSGI_KEY_INPUT_BUFFERED] = newSViv(1);
-    values[PSGI_KEY_HARAKIRI] = newSViv(1);
-    values[PSGI_KEY_CLEANUP] = newSViv(1);
-}
-
 /* A value for each key of ours that the environment has. */
 static void set_values(pTHX_ struct psgi_worker *w, SV **values, SV *path_info, const struct oribi_req *req)
 {
     const struct oribi_head *head = req->head;
-    set_constants(aTHX_ w, values);
-    set_peer(aTHX_ w, values, req);
-    values[PSGI_KEY_REQUEST_METHOD] = method_of(aTHX_ w, head->method);
-    values[PSGI_KEY_REQUEST_URI] = request_uri_of(aTHX_ head);
-    values[PSGI_KEY_PATH_INFO] = path_info;
-    values[PSGI_KEY_QUERY_STRING] = head->query.n ? text_of(aTHX_ head->query) : copy_shared(aTHX_ w->empty);
-    values[PSGI_KEY_SERVER_PROTOCOL] = copy_shared(aTHX_ w->protocols[head->minor ? 1 : 0]);
-    values[PSGI_KEY_INPUT] = psgi_lent_input(aTHX_ w, req);
-    values[PSGI_KEY_QUEUE_US] = newSViv((IV)req->queue_us);
-    values[PSGI_KEY_IO] = lend(w, PSGI_LAZY_IO);
-    values[PSGI_KEY_EXTEND] = lend(w, PSGI_LAZY_EXTEND);
-    if (w->early_hints)
-        values[PSGI_KEY_INFORMATIONAL] = lend(w, PSGI_LAZY_INFORMATIONAL);
-    values[PSGI_KEY_CLEANUP_HANDLERS] = newRV_inc((SV *)w->lent.cleanup_handlers.array);
+    bool addressed = has_address(req);
+#define PSGI_SET_VALUE(id, key, when, value)                                                                           \
+    if (when)                                                                                                          \
+        values[PSGI_KEY_##id] = value;
+    PSGI_KEYS(PSGI_SET_VALUE)
+#undef PSGI_SET_VALUE
 }
 
 /* What the client has sent in advance in the protocol that it asks for: sysread on psgix.io would not give it. */
@@ -209,21 +174,17 @@ static void store_unread(pTHX_ struct psgi_worker *w, HV *env, const struct orib
 
 /* --- shapes --- */
 
-/* Keys that every environment has, of clients with an address and of those without. */
+/* True for a key that every environment has, of clients with an address or of those without. */
 static bool in_every_env(const struct psgi_worker *w, enum psgi_key key, bool addressed)
 {
     switch (key) {
-    case PSGI_KEY_HARAKIRI_COMMIT:
-    case PSGI_KEY_TRAILERS:
-    case PSGI_KEY_UNREAD:
-        return false;
-    case PSGI_KEY_REMOTE_ADDR:
-    case PSGI_KEY_REMOTE_PORT:
-        return addressed;
-    case PSGI_KEY_INFORMATIONAL:
-        return w->early_hints;
+#define PSGI_KEY_WHEN(id, text, when, value)                                                                           \
+    case PSGI_KEY_##id:                                                                                                \
+        return when;
+        PSGI_KEYS(PSGI_KEY_WHEN)
+#undef PSGI_KEY_WHEN
     default:
-        return true;
+        return false;
     }
 }
 
