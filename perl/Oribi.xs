@@ -2,7 +2,8 @@
  *
  *   xs/binding.h   what the C files share, and the life of a call
  *   xs/worker.c    the loop
- *   xs/env.c       request to environment        xs/lent.c, xs/lazy.c   parts lent from one to the next, and made on demand
+ *   xs/env.c       request to environment; xs/env_keys.h has its keys
+ *   xs/lent.c, xs/lazy.c                                        parts lent from one to the next, and made on demand
  *   xs/reply.c     response to reply             xs/body.c   handles, objects, streams
  *   this file      what the objects share
  *   xs/options.xsi, xs/listeners.xsi                            what a server is told
@@ -63,7 +64,6 @@ static const char *why(int code)
 
 static SV *entry_of(pTHX_ const struct oribi_option *option)
 {
-    static const char *const types[] = {"text", "code", "list", "bool", "count", "size", "time", "range"};
     HV *entry = newHV();
     (void)hv_stores(entry, "name", newSVpv(option->name, 0));
     (void)hv_stores(entry, "flag", text_or_undef(aTHX_ option->short_flag));
@@ -71,7 +71,7 @@ static SV *entry_of(pTHX_ const struct oribi_option *option)
     (void)hv_stores(entry, "help", text_or_undef(aTHX_ option->help));
     (void)hv_stores(entry, "default", text_or_undef(aTHX_ option->default_text));
     (void)hv_stores(entry, "aliases", text_or_undef(aTHX_ option->aliases));
-    (void)hv_stores(entry, "type", newSVpv(types[option->type], 0));
+    (void)hv_stores(entry, "type", newSVpv(oribi_option_type_name(option->type), 0));
     return newRV_noinc((SV *)entry);
 }
 

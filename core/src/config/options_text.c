@@ -25,6 +25,30 @@ static const char *const group_titles[ORIBI_GROUP_COUNT] = {
     [ORIBI_GROUP_COMMAND] = "Command",
 };
 
+const char *oribi_option_type_name(enum oribi_option_type type)
+{
+    static const char *const names[] = {
+        [ORIBI_OPTION_TEXT] = "text", [ORIBI_OPTION_CODE] = "code",   [ORIBI_OPTION_LIST] = "list",
+        [ORIBI_OPTION_BOOL] = "bool", [ORIBI_OPTION_COUNT] = "count", [ORIBI_OPTION_SIZE] = "size",
+        [ORIBI_OPTION_TIME] = "time", [ORIBI_OPTION_RANGE] = "range",
+    };
+    return names[type];
+}
+
+enum oribi_option_source oribi_option_source_named(const char *name)
+{
+    static const char *const names[] = {
+        [ORIBI_FROM_LAUNCHER] = "launcher",
+        [ORIBI_FROM_ENVIRONMENT] = "environment",
+        [ORIBI_FROM_FILE] = "file",
+        [ORIBI_FROM_COMMAND] = "command",
+    };
+    for (int i = ORIBI_FROM_LAUNCHER; i <= ORIBI_FROM_COMMAND; i++)
+        if (strcmp(names[i], name) == 0)
+            return (enum oribi_option_source)i;
+    return ORIBI_FROM_DEFAULT;
+}
+
 static void put(struct oribi_buf *out, const char *text, size_t n)
 {
     memcpy(oribi_buf_reserve(out, n), text, n);

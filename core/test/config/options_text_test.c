@@ -128,8 +128,18 @@ static void test_the_page_says_what_the_table_says(void)
     oribi_buf_deinit(&buf);
 }
 
+static void test_types_and_sources_have_names(void)
+{
+    is_str(oribi_option_type_name(ORIBI_OPTION_TEXT), "text");
+    is_str(oribi_option_type_name(ORIBI_OPTION_RANGE), "range");
+    ok_eq(oribi_option_source_named("launcher"), ORIBI_FROM_LAUNCHER);
+    ok_eq(oribi_option_source_named("command"), ORIBI_FROM_COMMAND);
+    ok_eq(oribi_option_source_named("somebody"), ORIBI_FROM_DEFAULT);
+}
+
 int main(void)
 {
+    test_types_and_sources_have_names();
     test_help_has_every_option_of_its_language();
     test_print_config_shows_what_is_set();
     test_the_page_says_what_the_table_says();

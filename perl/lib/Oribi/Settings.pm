@@ -11,8 +11,6 @@ our $VERSION = '0.100';
 # Options of the core, which are text, and beside them what only Perl can hold: hooks, an application's builder, ready
 # sockets.
 
-my %SOURCE = (launcher => 1, environment => 2, file => 3, command => 4);    # enum oribi_option_source
-
 # Name => the same hook under the names of other servers.
 my %HOOK = (
     before_fork        => [],
@@ -65,7 +63,7 @@ sub set {
         die "$name: a " . ref($one) . " reference is no value for this option\n" if ref $one && !Scalar::Util::blessed($one);
     }
     return $self unless @values;
-    my $error = $self->{core}->set_values($SOURCE{$source}, $name, map {"$_"} @values);
+    my $error = $self->{core}->set_values($source, $name, map {"$_"} @values);
     die "$error\n" if defined $error;
     return $self;
 }
@@ -86,8 +84,9 @@ sub _set_hook {
         $value = $code;
     }
     die "$name: is no code reference\n" if (Scalar::Util::reftype($value) || '') ne 'CODE';
-    return $self if ($self->{hook_source}{$hook} || 0) > $SOURCE{$source};
-    $self->{hook_source}{$hook} = $SOURCE{$source};
+    my $rank = Oribi::Options->rank($source);
+    return $self if ($self->{hook_source}{$hook} || 0) > $rank;
+    $self->{hook_source}{$hook} = $rank;
     $self->{hooks}{$hook} = $value;
     return $self;
 }

@@ -43,12 +43,6 @@ static VALUE text_or_nil(const char *text)
     return text ? rb_enc_interned_str_cstr(text, rb_utf8_encoding()) : Qnil;
 }
 
-static VALUE type_symbol(enum oribi_option_type type)
-{
-    static const char *const names[] = {"text", "code", "list", "bool", "count", "size", "time", "range"};
-    return ID2SYM(rb_intern(names[type]));
-}
-
 static VALUE entry_hash(const struct oribi_option *option)
 {
     VALUE hash = rb_hash_new();
@@ -61,7 +55,7 @@ static VALUE entry_hash(const struct oribi_option *option)
     rb_hash_aset(hash, ID2SYM(rb_intern("aliases")),
                  rb_str_split(rb_utf8_str_new_cstr(option->aliases ? option->aliases : ""), " "));
     rb_hash_aset(hash, ID2SYM(rb_intern("command")), option->group == ORIBI_GROUP_COMMAND ? Qtrue : Qfalse);
-    rb_hash_aset(hash, ID2SYM(rb_intern("type")), type_symbol(option->type));
+    rb_hash_aset(hash, ID2SYM(rb_intern("type")), ID2SYM(rb_intern(oribi_option_type_name(option->type))));
     return rb_obj_freeze(hash);
 }
 
@@ -99,18 +93,11 @@ static VALUE check(int result, const char *error)
 
 static enum oribi_option_source source_of(VALUE name)
 {
-    static const char *const names[] = {
-        [ORIBI_FROM_LAUNCHER] = "launcher",
-        [ORIBI_FROM_ENVIRONMENT] = "environment",
-        [ORIBI_FROM_FILE] = "file",
-        [ORIBI_FROM_COMMAND] = "command",
-    };
     Check_Type(name, T_SYMBOL);
-    for (int i = ORIBI_FROM_LAUNCHER; i <= ORIBI_FROM_COMMAND; i++) {
-        if (rb_sym2id(name) == rb_intern(names[i]))
-            return (enum oribi_option_source)i;
-    }
-    rb_raise(rb_eArgError, "no such source: %" PRIsVALUE, rb_inspect(name));
+    enum oribi_option_source source = oribi_option_source_named(rb_id2name(rb_sym2id(name)));
+    if (source == ORIBI_FROM_DEFAULT)
+        rb_raise(rb_eArgError, "no such source: %" PRIsVALUE, rb_inspect(name));
+    return source;
 }
 
 /* A list of texts in C: `texts` lie in `holder`, their bytes in `copies`. */

@@ -227,6 +227,12 @@ int oribi_options_parse(struct oribi_options *options, size_t argc, const char *
 /* The table entry for a name in any of those spellings, or NULL (also for those of oribi_options_aliases()). */
 const struct oribi_option *oribi_options_find(const char *name);
 
+/* "text", "code", "list", "bool", "count", "size", "time", "range": what a value of this type is, in one word. */
+const char *oribi_option_type_name(enum oribi_option_type type);
+
+/* The source of this name: "launcher", "environment", "file" or "command"; ORIBI_FROM_DEFAULT for any other. */
+enum oribi_option_source oribi_option_source_named(const char *name);
+
 /* Who set it last. */
 enum oribi_option_source oribi_options_source(const struct oribi_options *options, const struct oribi_option *option);
 
