@@ -23,7 +23,7 @@ static void serve(struct oribi_worker *w, char *body, size_t len)
     while (!oribi_worker_done(w)) {
         struct oribi_req *req = oribi_worker_take(w);
         if (!req) {
-            oribi_worker_wait(w);
+            oribi_worker_wait_for(w, -1);
             continue;
         }
         struct iovec vec = {body, len};

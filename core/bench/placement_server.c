@@ -78,7 +78,7 @@ static int serve(const struct oribi_worker_setup *setup)
         if (req)
             answer(req, &seed);
         else
-            oribi_worker_wait(worker);
+            oribi_worker_wait_for(worker, -1);
     }
     oribi_worker_destroy(worker);
     return 0;

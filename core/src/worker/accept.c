@@ -1,6 +1,6 @@
 /* Listeners of a worker: when to look at them, how many connections to take, what to do when descriptors run out.
  *
- * A worker looks at its listeners only when it has nothing else to do, so that connections go to whoever is idle;
+ * A worker looks at its listeners only when it has nothing else to do, so that connections go to idle workers;
  * when every sibling is busy too it takes some each turn, so that kept-alive clients who saturate the workers cannot
  * starve newcomers. */
 #include "worker/accept.h"
@@ -40,8 +40,7 @@ static void pause_accepting(struct oribi_worker *w)
     w->acceptor.pause_until_ms = w->reactor.now_ms + ACCEPT_PAUSE_MS;
 }
 
-/* For what cannot be helped here: tried again after a pause, so that a listener that fails for good keeps nobody
- * awake. */
+/* Logs a failure and pauses, so that a listener that fails for good keeps no worker awake. */
 static void complain(struct oribi_worker *w, const struct oribi__listener_watch *listener_watch, const char *what)
 {
     if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
@@ -118,7 +117,7 @@ static bool beyond_limit(const struct oribi_worker *w)
 /* When a connection may be closed that has to go; -1: none has to. */
 static int64_t room_wait_ms(const struct oribi_worker *w)
 {
-    bool waits = beyond_limit(w) || (at_limit(w) && !w->acceptor.open); /* somebody in the backlog, too */
+    bool waits = beyond_limit(w) || (at_limit(w) && !w->acceptor.open); /* a connection in the backlog, too */
     return waits && !w->stopping ? oribi_reactor_room_ms(&w->reactor) : -1;
 }
 
@@ -239,9 +238,9 @@ static bool accept_one(struct oribi_worker *w, struct oribi__listener_watch *lis
     return result == 0 && w->reactor.now_ms >= w->acceptor.pause_until_ms;
 }
 
-/* The kernel woke one sleeper for each waiting connection, and if that was us, nobody else will hear of it: what
- * waits now is ours to take, after we have left the sleepers' queue. Found as a request without an answer in a
- * reload. */
+/* The kernel woke one sleeper for each waiting connection, and if that was us, no other worker will hear of
+ * it: we take the connections that wait now, after we have left the sleepers' queue. Otherwise a reload loses
+ * requests. */
 void oribi__listener_watches_close(struct oribi_worker *w)
 {
     if (!w->acceptor.open)
@@ -252,10 +251,10 @@ void oribi__listener_watches_close(struct oribi_worker *w)
             continue;
 }
 
-/* True while the listener may have somebody for us. A unix socket was shut before we were told, so an empty queue
- * stays empty; of TCP we hear its end by accept(2) failing with EINVAL, when the supervisor has seen that nobody
- * waits. */
-static bool empty_gate(struct oribi_worker *w, struct oribi__listener_watch *listener_watch)
+/* Accepts until the queue is empty; true while more connections may wait. A unix socket was shut before we were told,
+ * so an empty queue stays empty; of TCP we hear its end by accept(2) failing with EINVAL, when the supervisor has seen
+ * that none waits. */
+static bool empty_listener(struct oribi_worker *w, struct oribi__listener_watch *listener_watch)
 {
     int result = 0;
     while (!at_limit(w) && w->reactor.now_ms >= w->acceptor.pause_until_ms && result == 0)
@@ -294,13 +293,13 @@ bool oribi__last_call(struct oribi_worker *w)
     for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
         struct oribi__listener_watch *listener_watch = &w->acceptor.watches[i];
         if (!listener_watch->over &&
-            (may_be_last(w, listener_watch) || (is_last(w, listener_watch) && empty_gate(w, listener_watch))))
+            (may_be_last(w, listener_watch) || (is_last(w, listener_watch) && empty_listener(w, listener_watch))))
             more = true;
     }
     return more;
 }
 
-/* What waits in the kernel nobody could count or refuse, so with a limit on waiting a busy worker lets newcomers in
+/* The kernel's backlog can be neither counted nor refused, so with a limit on waiting a busy worker lets newcomers in
  * when no sibling would: they are answered in time, or 503 at once, and passed on as soon as a sibling is idle.
  * Without a limit they wait there as well as here. */
 void oribi__accept_in_call(struct oribi_worker *w)
@@ -369,7 +368,7 @@ void oribi__accept_turn(struct oribi_worker *w)
         rotate(w);
     if (!w->acceptor.open)
         return;
-    uint32_t budget = UINT32_MAX; /* found out only when somebody waits */
+    uint32_t budget = UINT32_MAX; /* found out only when a connection waits */
     for (uint32_t i = 0; i < w->acceptor.watch_count && w->acceptor.open; i++) {
         struct oribi__listener_watch *listener_watch = &w->acceptor.watches[i];
         if (!listener_watch->ready)

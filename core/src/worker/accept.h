@@ -15,7 +15,7 @@ struct oribi__listener_watch {
     struct oribi_watch watch; /* first: its handler has no other pointer */
     const struct oribi_listener *listener;
     bool ready;  /* connections wait */
-    bool over;   /* nobody can connect any more; see oribi__last_call() */
+    bool over;   /* no client can connect any more; see oribi__last_call() */
     bool closed; /* our copy; see oribi__listener_watches_quit() */
 };
 
@@ -39,7 +39,7 @@ void oribi__listener_watches_close(struct oribi_worker *worker);
 /* For a while: leaves the connections that wait to the siblings. */
 void oribi__listener_watches_unwatch(struct oribi_worker *worker);
 
-/* Accepts the connections that wait at listeners which nobody will serve after us, and closes our copies of all
+/* Accepts the connections that wait at listeners that no worker will serve after us, and closes our copies of all
  * listeners, so that a next server can have the address while our calls go on. For workers whose supervisor is gone.
  * Also called by the helper. */
 void oribi__listener_watches_quit(struct oribi_worker *worker);

@@ -31,7 +31,7 @@ static void publish(const struct oribi_thread *thread)
     oribi__leave(w);
 }
 
-/* Another thread may extend the deadline at the same moment: whoever of the two comes last sees the extension. */
+/* Another thread may extend the deadline at the same moment: the thread that comes last sees the extension. */
 static void wind(struct oribi_thread *thread, int64_t now_us)
 {
     int64_t extended_us;
@@ -102,11 +102,6 @@ void oribi_thread_extend_deadline(struct oribi_thread *thread, int64_t ms)
     if (atomic_load(&thread->waits)) /* it has begun just now */
         atomic_store(thread->deadline_us, 0);
     publish(thread);
-}
-
-void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms)
-{
-    oribi_thread_extend_deadline(oribi__exchange_of(req)->thread, ms);
 }
 
 int64_t oribi_thread_overdue(const struct oribi_thread *thread)

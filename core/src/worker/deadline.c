@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum {
-    POOL_WAIT_MS = 500, /* for room in a full pool, all in all */
+    QUEUE_WAIT_MS = 500, /* for room in a full hand-off queue, all in all */
     OTHERS_LOOK_MS = 10,
 };
 
@@ -47,7 +47,7 @@ static bool answer(struct oribi_worker *w, struct oribi__exchange *exchange)
     if (exchange->phase == ORIBI_PHASE_STARTED)
         return false;
     exchange->sent_before = 0;
-    exchange->overhead = INT64_MAX; /* of an answer that nobody gets */
+    exchange->overhead = INT64_MAX; /* of an answer that is not sent */
     exchange->status = 504;
     if (c->out)
         return false; /* earlier answers stand before it, and are not taken yet */
@@ -64,7 +64,7 @@ static bool answer(struct oribi_worker *w, struct oribi__exchange *exchange)
     return sent;
 }
 
-/* A full pool is emptied by the siblings in a moment. */
+/* The siblings empty a full hand-off queue in a moment. */
 static bool pass_patiently(struct oribi_worker *w, struct oribi_conn *c, int64_t until_ms)
 {
     while (!oribi__pass_conn(w, c)) {
@@ -79,7 +79,7 @@ static bool pass_patiently(struct oribi_worker *w, struct oribi_conn *c, int64_t
 
 static void pass_all(struct oribi_worker *w, struct outcome *outcome)
 {
-    int64_t until_ms = oribi_clock_ms() + POOL_WAIT_MS;
+    int64_t until_ms = oribi_clock_ms() + QUEUE_WAIT_MS;
     for (struct oribi_conn *c = w->reactor.conns; c; c = c->next) {
         if (c->state == ORIBI_CONN_CALL || c->state == ORIBI_CONN_CLOSED)
             continue;
@@ -257,7 +257,7 @@ static void act(struct oribi_thread *thread, int64_t now_us, const void *interru
         end_worker(thread, interrupted);
 }
 
-static struct oribi_thread *own_hand(struct oribi_worker *w)
+static struct oribi_thread *own_thread(struct oribi_worker *w)
 {
     for (uint32_t i = 0; i < w->threads.count; i++)
         if (atomic_load_explicit(w->threads.list[i].started_us, memory_order_acquire) &&
@@ -266,8 +266,8 @@ static struct oribi_thread *own_hand(struct oribi_worker *w)
     return NULL;
 }
 
-/* The signal was sent to the process, and a thread got it that is not concerned. Those that are keep it to
- * themselves, so that it goes round no longer. */
+/* A process-directed signal may reach any thread; forward it to the threads whose call is overdue. These do not forward
+ * it, so it goes round once. */
 static void forward(struct oribi_worker *w, int signal_number, int64_t now_us)
 {
     for (uint32_t i = 0; i < w->threads.count; i++)
@@ -282,7 +282,7 @@ static void on_signal(int signal_number, siginfo_t *info, void *context)
     if (!w || w->owner_pid != getpid())
         return;
     int64_t now_us = oribi_clock_us();
-    struct oribi_thread *thread = own_hand(w);
+    struct oribi_thread *thread = own_thread(w);
     if (thread && overdue(thread, now_us))
         act(thread, now_us, oribi_os_interrupted(context));
     else

@@ -27,7 +27,7 @@ static void take_forwarded(const struct oribi_trust *trust, struct oribi_req *re
         oribi_trust_client(trust, value_of(oribi_head_field(req->head, ORIBI_FIELD_X_FORWARDED_FOR)));
     if (client.n > 0) {
         req->remote_addr = client;
-        req->remote_port = ORIBI_SLICE("0"); /* not known, and the peer's would be somebody else's */
+        req->remote_port = ORIBI_SLICE("0"); /* not known, and the peer's would be the proxy's */
     }
     struct oribi_slice proto = last_element(value_of(oribi_head_field(req->head, ORIBI_FIELD_X_FORWARDED_PROTO)));
     if (oribi_slice_equal_fold(proto, ORIBI_SLICE("https")))

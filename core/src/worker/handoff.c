@@ -1,4 +1,4 @@
-/* The queue of connections that look for a worker; see the header. A message is a head of fixed size, the bytes, and
+/* The hand-off queue; see the header. A message is a head of fixed size, the bytes, and
  * one or two descriptors; SEQPACKET keeps messages whole, so a reader sees all of one or nothing. */
 #include "oribi/worker/handoff.h"
 
@@ -243,7 +243,7 @@ int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap,
 
 /* --- the supervisor's part --- */
 
-/* A nudge is a head alone: its wake-up is what counts, and whoever takes it goes on to the next message. */
+/* A nudge is a head alone: its wake-up is what counts, and the worker that takes it goes on to the next message. */
 void oribi_handoff_notify(const struct oribi_handoff *queue)
 {
     if (queue->give_fd < 0)

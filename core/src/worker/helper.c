@@ -21,15 +21,16 @@
 
 enum {
     TICK_MS = 1,
-    LOOK_MS_MAX = 50,   /* in a long call, when nothing else is due */
-    QUIET_SLOWER = 8,   /* looks without a long call before they come half as often, twice that: a quarter */
-    QUIET_PARK = 24,    /* … and before parking */
-    QUIET_IDLE = 4,     /* a look at an idle worker counts as so many */
-    LOOK_BUSY_MS = 2,   /* with several threads, when some are in long calls and one may join them any time */
-    CROWDED_US = 10000, /* age of a call that is taken over though nobody is idle: there is more to do than to give */
-    CROWDED_MS = 10,    /* between two looks while nobody is idle, unless a sibling rings */
-    EARLY_MS = 4,       /* the same before the call is long */
-    ALONE_MS = 2,       /* the same where there are no siblings */
+    LOOK_MS_MAX = 50, /* in a long call, when nothing else is due */
+    QUIET_SLOWER = 8, /* looks without a long call before they come half as often, twice that: a quarter */
+    QUIET_PARK = 24,  /* … and before parking */
+    QUIET_IDLE = 4,   /* a look at an idle worker counts as so many */
+    LOOK_BUSY_MS = 2, /* with several threads, when some are in long calls and one may join them any time */
+    BUSY_US =
+        10000,    /* age of a call that is taken over though no sibling is idle: there is more to do than to pass on */
+    BUSY_MS = 10, /* between two looks while no sibling is idle, unless one wakes us */
+    EARLY_MS = 4, /* the same before the call is long */
+    ALONE_MS = 2, /* the same where there are no siblings */
     EXPECT_LOOK_US = 10 * 1000, /* between two looks at what siblings have seen */
     PARKED_MS = 1000,           /* a wake-up lost between parking and a call's begin costs at most this */
     PARKED_MS_MIN = 10,
@@ -43,7 +44,7 @@ struct oribi_helper {
     struct oribi_worker *worker;
     pthread_t thread;
     struct oribi_wake wake; /* ends a nap */
-    struct oribi_fd_mark bell_mark;
+    struct oribi_fd_mark wake_mark;
     sem_t left; /* posted once for each LEAVING */
     int64_t mended_us;
     atomic_bool quit;   /* set by the own thread */
@@ -52,8 +53,8 @@ struct oribi_helper {
 
 /* --- the thread --- */
 
-/* A descriptor of ours was closed: whoever has the reactor looks what is left, because it can pass connections on.
- * That is this thread itself if a call is long. */
+/* A descriptor of ours was closed: the thread that has the reactor looks what is left, because it can pass connections
+ * on. That is this thread itself if a call is long. */
 static void doubt(struct oribi_worker *w, int timeout_ms)
 {
     atomic_store_explicit(&w->own_doubted, true, memory_order_release);
@@ -71,7 +72,7 @@ static void nap(struct oribi_helper *h, bool events, int timeout_ms)
     if (poll(fds, on_epoll ? 2 : 1, timeout_ms) <= 0)
         return;
     bool robbed =
-        (fds[1].revents & POLLNVAL) || (fds[0].revents && !oribi_os_is_marked(h->wake.read_fd, &h->bell_mark));
+        (fds[1].revents & POLLNVAL) || (fds[0].revents && !oribi_os_is_marked(h->wake.read_fd, &h->wake_mark));
     if (robbed)
         doubt(h->worker, timeout_ms);
     else if (fds[0].revents)
@@ -89,8 +90,8 @@ void oribi__helper_give_back(struct oribi_worker *w)
     (void)sem_post(&w->helper->left);            /* fails only beyond SEM_VALUE_MAX */
 }
 
-/* With the reactor: what is ready, what has timed out, what can go to somebody idle. Returns for how many ms nothing
- * is due. */
+/* With the reactor: what is ready, what has timed out, what can go to an idle sibling. Returns for how many ms
+ * nothing is due. */
 static int work(struct oribi_worker *w)
 {
     if (!w->accept_sources_closed)
@@ -109,20 +110,20 @@ static int work(struct oribi_worker *w)
     if (w->acceptor.last_call)
         return ORIBI__LAST_CALL_MS;
     if (w->reactor.queue_len > 0 && w->placement.queue.give_fd >= 0)
-        return TICK_MS; /* somebody may become idle */
+        return TICK_MS; /* a sibling may become idle */
     int64_t next_ms = oribi_timeouts_next_ms(&w->reactor.timeouts, w->reactor.now_ms);
     return next_ms >= 0 && next_ms < LOOK_MS_MAX ? (int)next_ms : LOOK_MS_MAX;
 }
 
-/* Nobody is idle: until somebody is, all else can wait some milliseconds. Where every processor is taken, calls last
+/* No sibling is idle: until one is, all else can wait some milliseconds. Where every processor is taken, calls last
  * longer by the clock than they work, and a helper that looks again and again is only one more who wants a
  * processor. */
-static void wait_in_crowd(struct oribi_helper *h, int64_t due_ms)
+static void wait_for_idle(struct oribi_helper *h, int64_t due_ms)
 {
     if (!oribi__has_siblings(h->worker))
         nap(h, false, due_ms < ALONE_MS ? (int)due_ms : ALONE_MS);
     else
-        oribi__idle_waiter_sleep(h->worker, due_ms < CROWDED_MS ? (int)due_ms : CROWDED_MS);
+        oribi__idle_waiter_sleep(h->worker, due_ms < BUSY_MS ? (int)due_ms : BUSY_MS);
 }
 
 /* A handler that the call has put in the place of ours is called beside ours from here on, and the default, which
@@ -153,14 +154,14 @@ static void step(struct oribi_helper *h)
     uint32_t idle = oribi__idle_siblings(w);
     bool is_idle_waiter = waits && idle == 0;
     if (!waits && idle > 0)
-        oribi__idle_waiter_wake(w); /* we need nobody, the next may */
+        oribi__idle_waiter_wake(w); /* we need no sibling, the next may */
     int64_t now_us = oribi_clock_us();
     int64_t deadline_ms = oribi_deadline_look(w, now_us);
     mend_signals(h, now_us);
     if (deadline_ms < due_ms)
         due_ms = (int)deadline_ms;
     if (is_idle_waiter)
-        wait_in_crowd(h, deadline_ms);
+        wait_for_idle(h, deadline_ms);
     else
         nap(h, true, due_ms);
 }
@@ -170,7 +171,7 @@ static int quiet_ms(int quiet)
     return quiet < QUIET_SLOWER ? TICK_MS : quiet < 2 * QUIET_SLOWER ? 2 * TICK_MS : 4 * TICK_MS;
 }
 
-/* Nobody wakes a parked helper for a call that is not expected to be long; limits on waiting hold for such too. */
+/* A call that is not expected to be long does not wake a parked helper; limits on waiting hold for such calls too. */
 static int parked_ms(const struct oribi_options *options)
 {
     int64_t ms = options->queue_max > 0 ? PARKED_LIMITED_MS : PARKED_MS;
@@ -188,7 +189,8 @@ static bool park(struct oribi_helper *h)
     return !atomic_exchange(&h->parked, false);
 }
 
-/* Since when nobody of the worker's own has turned the reactor: its only thread is in a call, or all of several are. */
+/* Since when no thread of the worker's own has turned the reactor: its only thread is in a call, or all of several
+ * are. */
 static int64_t away_since_us(const struct oribi_worker *w)
 {
     const _Atomic int64_t *since_us = oribi__shared(w) ? &w->threads.all_busy_us : &w->slot->call_started_us;
@@ -211,7 +213,7 @@ static bool long_since(int64_t since_us)
 
 static bool worth_taking_over(const struct oribi_worker *w, int64_t since_us)
 {
-    return oribi_clock_us() - since_us >= CROWDED_US || oribi__idle_siblings(w) > 0;
+    return oribi_clock_us() - since_us >= BUSY_US || oribi__idle_siblings(w) > 0;
 }
 
 static void *run(void *self)
@@ -227,7 +229,7 @@ static void *run(void *self)
             if (worth_taking_over(w, away_us))
                 step(h);
             else
-                wait_in_crowd(h, CROWDED_MS);
+                wait_for_idle(h, BUSY_MS);
             continue;
         }
         if (oribi__shared(w) && long_since(started_us)) {
@@ -363,7 +365,7 @@ static void start(struct oribi_worker *w)
         no_helper(w, h, oribi_os_error_text());
         return;
     }
-    oribi_os_mark(h->wake.read_fd, &h->bell_mark);
+    oribi_os_mark(h->wake.read_fd, &h->wake_mark);
     oribi__own_add(&w->own, h->wake.read_fd, "helper's wake");
     w->helper = h;
     if (start_thread(h))

@@ -1,5 +1,5 @@
-/* More requests than can be called in time: what is refused at once, so that the rest is still worth answering, and
- * what nobody waits for any more. */
+/* More requests than can be called in time: some are refused at once, so that the rest is still worth answering.
+ * Requests whose client has gone are dropped. */
 #include "worker/overload.h"
 
 #include "worker/exchange.h"
@@ -50,7 +50,7 @@ static int64_t start_us(struct oribi_slice value)
     return whole < 100000000000 ? whole * 1000000 : whole < 100000000000000 ? whole * 1000 : whole;
 }
 
-/* How long ago the proxy in front had the request; -1 when nobody says. */
+/* How long ago the proxy in front had the request; -1 when no field says so. */
 static int64_t proxy_age_us(const struct oribi_head *head)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
@@ -97,7 +97,7 @@ void oribi__shed(struct oribi_worker *w)
     }
 }
 
-/* --- nobody waits --- */
+/* --- the client has gone --- */
 
 static void drop(struct oribi_worker *w, struct oribi__exchange *exchange, int64_t now_us)
 {

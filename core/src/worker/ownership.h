@@ -1,10 +1,10 @@
 /* ownership - a thread that makes calls takes the reactor, in functions that the application calls, and gives it back.
  *
  * A function that leaves the request open ends with oribi__leave(); one that ends the request ends with oribi__end(),
- * where the only thread keeps the reactor and one of several gives it back. Without a helper and other threads nobody
- * else can have it, and the fence is for the deadline's signal handler. Lock order: the VM's lock, `threads.lock`,
- * `owner`; no thread waits for the first while it holds one of the others. doc/internals/placement.md has the drawing.
- * The slow parts are in helper.c and threads.c. */
+ * where the only thread keeps the reactor and one of several gives it back. Without a helper and other threads no
+ * thread else can have it, and the fence is for the deadline's signal handler. Lock order: the VM's lock,
+ * `threads.lock`, `owner`; no thread waits for the first while it holds one of the others. doc/internals/placement.md
+ * has the drawing. The slow parts are in helper.c and threads.c. */
 #ifndef ORIBI_WORKER_OWNERSHIP_H
 #define ORIBI_WORKER_OWNERSHIP_H
 

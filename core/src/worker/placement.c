@@ -18,7 +18,7 @@ enum {
     PASS_IDLE_BATCH = 64, /* a turn while stopping */
     LEAVE_US = 2000,      /* how long something that waits is left to a sleeper */
     BALANCE_US = 10000,   /* between two comparisons of connections */
-    SHARE_FREE = 1,       /* connections more than the others that nobody minds */
+    SHARE_FREE = 1,       /* connections that a worker may have more than the others */
     ROOM_MS_MAX = 10,     /* a wait for room in the hand-off queue: other events are due too */
 };
 
@@ -180,7 +180,7 @@ static bool holds_more_than(const struct oribi_worker *w, uint32_t eighths)
 }
 
 /* An awake worker is quicker at the listener than those who sleep, and what it collects in a burst of newcomers
- * would keep it busy, and them idle, for as long as the connections live. Closing the listener_watches instead would
+ * would keep it busy, and them idle, for as long as the connections live. Closing the listener watches instead would
  * leave a connection that the kernel told us alone about. */
 static bool holds_too_many(const struct oribi_worker *w)
 {
@@ -199,8 +199,8 @@ bool oribi__should_pass(struct oribi_worker *w)
     return holds_more_than(w, 8);
 }
 
-/* The kernel tells everybody who is awake of what waits, and one sleeper besides. Whoever goes to sleep looks once
- * more, so leaving is safe; the bound is for a sleeper that was killed just then. */
+/* The kernel reports a waiting connection to all workers that are awake, and wakes one sleeper besides. A worker that
+ * goes to sleep looks once more, so leaving is safe; the bound is for a sleeper that was killed just then. */
 bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
 {
     if (w->woken || w->placement.queue.give_fd < 0 || (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
@@ -282,7 +282,7 @@ static bool retire_conn(struct oribi_worker *w, struct oribi_conn *c)
     if (result == 0) {
         oribi_conn_leave(&w->reactor, c);
         oribi__count(&w->slot->passed_count, 1);
-    } else if (c->exchange) { /* nobody else will answer it, nor will we */
+    } else if (c->exchange) { /* no other worker will answer it, nor will we */
         const char *reason = "the worker ends, and the request cannot be passed on";
         oribi_conn_refuse_busy(&w->reactor, c, ORIBI__RETRY_AFTER_S, reason);
     } else {
@@ -407,7 +407,7 @@ static bool take_one(struct oribi_worker *w)
     }
     int result = oribi_handoff_take(&w->placement.queue, w->placement.buf, ORIBI_HANDOFF_BUF_BYTES, &item);
     if (result == ORIBI_HANDOFF_NUDGE)
-        oribi__listener_watches_rotate(w); /* a newcomer may be waiting there, and its wake-up was somebody else's */
+        oribi__listener_watches_rotate(w); /* a newcomer may wait there, whose wake-up went to another worker */
     if (result == ORIBI_ELIMIT)
         lose(w, &item);
     if (result < 0 && result != ORIBI_AGAIN && result != ORIBI_ELIMIT)
@@ -416,8 +416,8 @@ static bool take_one(struct oribi_worker *w)
         return result == ORIBI_HANDOFF_NUDGE || result == ORIBI_ELIMIT || result == ORIBI_EBAD;
     uint32_t before = w->reactor.queue_len;
     open_taken(w, &item);
-    /* One call at a time: the next is for whoever is free first. Of connections our share: each message has woken a
-     * sleeper of its own. */
+    /* One call at a time: the next is for the worker that is free first. Of connections our share: each message has
+     * woken a sleeper of its own. */
     return w->reactor.queue_len == before && !holds_too_many(w);
 }
 
@@ -473,7 +473,7 @@ void oribi__accept_sources_close(struct oribi_worker *w)
     w->accept_sources_closed = true;
 }
 
-/* The listener_watches open with the next accept turn, which knows whether they should. */
+/* The listener watches open with the next accept turn, which knows whether they should. */
 void oribi__accept_sources_open(struct oribi_worker *w)
 {
     w->accept_sources_closed = false;

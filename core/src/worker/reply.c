@@ -354,7 +354,7 @@ void oribi_req_close_after(struct oribi_req *req)
     req->last = true;
 }
 
-/* A path that cannot be decoded is one that somebody else may read differently: nothing behind it is believed
+/* A proxy may read a path that cannot be decoded differently: nothing behind it on the connection is believed
  * either. */
 ssize_t oribi_req_decode_path(struct oribi_req *req, char *dst)
 {
@@ -364,11 +364,6 @@ ssize_t oribi_req_decode_path(struct oribi_req *req, char *dst)
     oribi_req_close_after(req);
     oribi_reply_error(req, 400);
     return ORIBI_EBAD;
-}
-
-bool oribi_req_started(const struct oribi_req *req)
-{
-    return oribi__exchange_of(req)->phase == ORIBI_PHASE_STARTED;
 }
 
 int oribi_req_inform(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count)

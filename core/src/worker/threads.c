@@ -1,9 +1,9 @@
-/* Several threads that make calls; see the header. Reading order: oribi_thread_next, lead, follow, then hand_begin
- * and leave_shared, which say who is woken when.
+/* Several threads that make calls; see the header. Reading order: oribi_thread_next, lead, follow, then
+ * oribi__thread_begin and oribi__leave_shared, which say which thread is woken when.
  *
  * Everything here happens with the reactor but two sleeps: the leader's in the loop, and the followers', each at its
- * own wake. So at any moment every free thread sees the same queue, and one rule is enough: whoever leaves the
- * reactor with something to do for others wakes one of them. */
+ * own wake. So at any moment every free thread sees the same queue, and one rule is enough: a thread that leaves
+ * the reactor with something to do for others wakes one of them. */
 #include "oribi/worker/threads.h"
 
 #include "oribi/base/clock.h"
@@ -24,7 +24,7 @@ enum {
     END_LOOK_MS = 20,
 };
 
-/* --- who is seen by whom --- */
+/* --- what others see --- */
 
 static void publish_state(struct oribi_worker *w)
 {
@@ -80,7 +80,7 @@ uint32_t oribi_threads_busy(const struct oribi_worker *w)
 
 /* --- waking --- */
 
-/* Somebody is to lead: the follower that came last, whose caches are the warmest. */
+/* Wakes a thread to lead: the follower that came last, whose caches are the warmest. */
 static void promote(struct oribi_worker *w)
 {
     struct oribi_thread *thread = w->threads.followers;
@@ -129,7 +129,7 @@ void oribi_thread_wake(struct oribi_thread *thread)
     oribi_wake_notify(&thread->worker->wake); /* it may be the one that leads */
 }
 
-/* Nothing will come any more: everybody is to see it. */
+/* Nothing will come any more: all threads are to see it. */
 static void wake_all(struct oribi_worker *w)
 {
     for (; w->threads.followers; w->threads.followers = w->threads.followers->next_follower)
@@ -204,7 +204,7 @@ static void follow(struct oribi_thread *thread, int64_t until_ms)
     thread->next_follower = w->threads.followers;
     w->threads.followers = thread;
     oribi__leave(w);
-    bool notified = poll(&wake, 1, ms) > 0 && oribi_wake_clear(thread->wake); /* whoever rang has said why before */
+    bool notified = poll(&wake, 1, ms) > 0 && oribi_wake_clear(thread->wake); /* the waker has said why before */
     oribi__enter(w);
     if (wake.revents && !notified)
         oribi__own_check(w);
@@ -224,7 +224,7 @@ struct oribi_req *oribi_thread_take(struct oribi_thread *thread)
         oribi__turn(w);
         now_us = w->reactor.now_us;
     }
-    w->threads.notified = false; /* the host looks for itself between two calls */
+    w->threads.notified = false; /* the binding looks for itself between two calls */
     struct oribi_req *req = w->threads.ending ? NULL : oribi__take_queued(w, thread, now_us);
     if (!req)
         oribi__leave(w);
@@ -299,7 +299,7 @@ void oribi__threads_init(struct oribi_worker *w)
     w->threads.count = 1;
 }
 
-static void destroy_bells(struct oribi_worker *w)
+static void destroy_wakes(struct oribi_worker *w)
 {
     for (uint32_t i = 0; oribi__shared(w) && i < w->threads.count; i++) {
         oribi__own_drop(&w->own, w->threads.list[i].own_wake.read_fd);
@@ -309,7 +309,7 @@ static void destroy_bells(struct oribi_worker *w)
 
 void oribi__threads_forget(struct oribi_worker *w)
 {
-    destroy_bells(w);
+    destroy_wakes(w);
 }
 
 struct oribi_thread *oribi_thread(struct oribi_worker *w, uint32_t index)
@@ -318,7 +318,7 @@ struct oribi_thread *oribi_thread(struct oribi_worker *w, uint32_t index)
     return &w->threads.list[index];
 }
 
-static int make_hands(struct oribi_worker *w, struct oribi_thread *threads, uint32_t count)
+static int init_threads(struct oribi_worker *w, struct oribi_thread *threads, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct oribi_thread *thread = &threads[i];
@@ -341,7 +341,7 @@ int oribi_threads_open(struct oribi_worker *w, uint32_t count)
 {
     assert(!oribi__shared(w) && count > 1 && count <= ORIBI_THREADS_MAX);
     struct oribi_thread *threads = oribi_mem_alloc(count, sizeof(*threads));
-    if (make_hands(w, threads, count) < 0) {
+    if (init_threads(w, threads, count) < 0) {
         oribi_mem_free(threads);
         return ORIBI_ESYS;
     }
@@ -358,7 +358,7 @@ int oribi_threads_open(struct oribi_worker *w, uint32_t count)
     atomic_store(&w->threads.all_busy_us, 0);
     atomic_store_explicit(&w->slot->threads, count, memory_order_release);
     publish_state(w);
-    oribi_helper_need(w); /* whoever wants several calls at a time has long ones */
+    oribi_helper_need(w); /* a worker with several threads has long calls */
     oribi__leave(w);
     return 0;
 }
@@ -369,7 +369,7 @@ void oribi_threads_close(struct oribi_worker *w)
         return;
     oribi__enter(w);
     oribi_helper_stop(w);
-    destroy_bells(w);
+    destroy_wakes(w);
     struct oribi_thread *threads = w->threads.list;
     w->threads.list = &w->threads.single;
     w->threads.count = 1;

@@ -9,8 +9,6 @@
 #include "oribi/base/error.h"
 #include "oribi/base/signals.h"
 
-enum { TIMEOUT_NEVER = -1 };
-
 /* --- what the reactor tells us --- */
 
 static void on_timed_out(void *self, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
@@ -131,7 +129,7 @@ static void drain_turn(struct oribi_worker *w)
     if (w->orphaned)
         oribi__listener_watches_quit(w);
     if (oribi__retiring(w) && oribi__stop_asked(w) && !oribi__has_siblings(w))
-        /* the server ends as well: nobody replaces us */
+        /* the server ends as well: no worker replaces this one */
         atomic_store_explicit(&w->retiring, false, memory_order_relaxed);
     if (oribi__retiring(w)) {
         w->placement.queue_full = !oribi__pass_all(w);
@@ -140,7 +138,7 @@ static void drain_turn(struct oribi_worker *w)
     if (!oribi__pass_idle(w) && w->reactor.now_ms - w->stop_ms >= ORIBI_DRAIN_GRACE_MS)
         (void)oribi_reactor_close_idle(&w->reactor, UINT32_MAX);
     if (w->reactor.conn_count == 0 && !oribi__has_siblings(w))
-        oribi__handoff_turn(w); /* the last one turns off the light */
+        oribi__handoff_turn(w); /* the last worker empties the queue */
 }
 
 static bool deadline_passed(const struct oribi_worker *w)
@@ -172,7 +170,7 @@ static void publish(struct oribi_worker *w)
     oribi_log_flush(); /* as a rule there is nothing, which is told by a flag */
 }
 
-/* Calls may leave handlers of their own in the place of ours. A call that ignores a signal may do so for the
+/* Calls may leave handlers of their own instead of ours. A call that ignores a signal may do so for the
  * programs that it starts. */
 static void mend_signals(const struct oribi_worker *w)
 {
@@ -308,11 +306,6 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
     int64_t before_us = left ? oribi_clock_us() : 0;
     oribi_reactor_wait(&w->reactor, bound_ms);
     w->woken = !left || oribi_clock_us() - before_us > ORIBI_ASLEEP_US;
-}
-
-void oribi_worker_wait(struct oribi_worker *w)
-{
-    oribi_worker_wait_for(w, TIMEOUT_NEVER);
 }
 
 void oribi_worker_wake(struct oribi_worker *w)

@@ -22,7 +22,7 @@
 /* Who may touch the reactor and everything that hangs on it; drawn in doc/internals/placement.md. */
 enum oribi__owner {
     ORIBI_OWNER_MAIN,    /* the worker's own thread, in the core */
-    ORIBI_OWNER_CALL,    /* nobody: the own thread is inside the application */
+    ORIBI_OWNER_CALL,    /* no thread: the own thread is inside the application */
     ORIBI_OWNER_HELPER,  /* the helper, for one bounded step */
     ORIBI_OWNER_LEAVING, /* the same, and the own thread waits for it */
 };

@@ -45,7 +45,7 @@ static int warm_up(const struct oribi_listeners *listeners, const char *const *t
         if (req)
             app(req);
         else
-            oribi_worker_wait(worker);
+            oribi_worker_wait_for(worker, -1);
     }
     int code = oribi_warmup_end(warmup, error);
     oribi_worker_destroy(worker);

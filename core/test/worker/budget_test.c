@@ -50,7 +50,7 @@ static int serve(struct site *site)
         }
         if (oribi_worker_done(site->worker))
             return allocations > 100 ? 100 : (int)allocations;
-        oribi_worker_wait(site->worker);
+        oribi_worker_wait_for(site->worker, -1);
     }
 }
 

@@ -140,7 +140,7 @@ static void app(struct oribi_req *req)
             (void)poll(NULL, 0, 10);
         reply_text(req, 200, thrown == 1 ? "once" : thrown ? "more than once" : "never");
     } else if (path_is(req, "/extended")) {
-        oribi_req_extend_deadline(req, 60000);
+        oribi_thread_extend_deadline(oribi__exchange_of(req)->thread, 60000);
         int64_t end = oribi_clock_ms() + 3 * CALL_TIMEOUT_MS;
         while (oribi_clock_ms() < end)
             (void)poll(NULL, 0, 10);
@@ -187,7 +187,7 @@ static _Noreturn void worker_main(struct world *world)
         if (req)
             app(req);
         else
-            oribi_worker_wait(w);
+            oribi_worker_wait_for(w, -1);
     }
 }
 

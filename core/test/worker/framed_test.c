@@ -85,7 +85,7 @@ static void malformed(struct oribi_req *req)
     struct iovec vec = {"hello", 5};
     if (path_is(req, "/whole")) {
         ok_eq(oribi_reply(req, 200, chunked, 1, &vec, 1), ORIBI_EAPP);
-        ok(!oribi_req_started(req));
+        ok(oribi__exchange_of(req)->phase != ORIBI_PHASE_STARTED);
         oribi_reply_error(req, 500); /* as bindings do */
         return;
     }

@@ -59,7 +59,7 @@ static _Noreturn void worker_main(struct world *world, int index, const char *po
         w->call_lengths.average_us = 10000;
         struct oribi_req *req = oribi_worker_take(w);
         if (!req)
-            oribi_worker_wait(w);
+            oribi_worker_wait_for(w, -1);
         else
             route(req);
     }

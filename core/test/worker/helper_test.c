@@ -86,7 +86,7 @@ static void *serve(void *self)
         if (req)
             app(req);
         else
-            oribi_worker_wait(w);
+            oribi_worker_wait_for(w, -1);
     }
     struct rusage usage;
     getrusage(RUSAGE_THREAD, &usage);

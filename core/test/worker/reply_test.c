@@ -176,7 +176,7 @@ static void not_valid(struct oribi_req *req)
     else
         app_result = oribi_reply(req, 200, headers, 1, body, 1);
     if (app_result == ORIBI_EAPP) {
-        ok(!oribi_req_started(req));
+        ok(oribi__exchange_of(req)->phase != ORIBI_PHASE_STARTED);
         oribi_reply_error(req, 500); /* still open */
     }
 }
@@ -613,7 +613,7 @@ static void informs(struct oribi_req *req)
     ok_eq(oribi_req_inform(req, 101, &link, 1), req->head->minor ? ORIBI_EAPP : 0);
     ok_eq(oribi_req_inform(req, 103, &link, 1), 0);
     ok_eq(oribi_req_inform(req, 103, &link, 1), 0);
-    ok(!oribi_req_started(req));
+    ok(oribi__exchange_of(req)->phase != ORIBI_PHASE_STARTED);
     reply_text(req, 200, "final");
 }
 

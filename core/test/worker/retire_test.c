@@ -143,7 +143,7 @@ static void test_a_worker_that_retires_waits_for_room(void)
     turn_retired(&two);
     ok_eq(two.workers[0]->reactor.conn_count, 2);
     ok(two.workers[0]->placement.queue_full);
-    oribi_worker_wait(two.workers[0]); /* returns */
+    oribi_worker_wait_for(two.workers[0], -1); /* returns */
     ok(!oribi_worker_done(two.workers[0]));
     while (oribi_handoff_take(&two.handoff, buf, sizeof(buf), &got) == 0)
         close(got.fd);

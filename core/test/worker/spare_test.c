@@ -138,7 +138,7 @@ static pid_t start(struct two *two, int index)
         if (req)
             route(req);
         else
-            oribi_worker_wait(w);
+            oribi_worker_wait_for(w, -1);
     }
 }
 

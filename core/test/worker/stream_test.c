@@ -43,11 +43,11 @@ static void three_pieces(struct oribi_req *req)
     }
     bool known = path_is(req, "/known");
     ok_eq(oribi_reply_begin(req, path_is(req, "/304") ? 304 : 200, &text_type, 1, known ? 11 : -1), 0);
-    ok(!oribi_req_started(req));
+    ok(oribi__exchange_of(req)->phase != ORIBI_PHASE_STARTED);
     ok_eq(write_text(req, "one"), 0);
     ok_eq(write_text(req, ""), 0); /* no chunk of nothing: that would be the end */
     ok_eq(write_text(req, "two"), 0);
-    ok(oribi_req_started(req));
+    ok(oribi__exchange_of(req)->phase == ORIBI_PHASE_STARTED);
     ok_eq(write_text(req, "three"), 0);
     ok_eq(oribi_reply_end(req), 0);
 }
@@ -108,7 +108,7 @@ static void flushes_first(struct oribi_req *req)
 {
     ok_eq(oribi_reply_begin(req, 200, &text_type, 1, -1), 0);
     ok_eq(oribi_reply_flush(req), 0);
-    ok(oribi_req_started(req));
+    ok(oribi__exchange_of(req)->phase == ORIBI_PHASE_STARTED);
     (void)client_read(app_client); /* the head is there before the first byte of the body */
     ok(memmem(app_client->got, app_client->got_len, "\r\n\r\n", 4) != NULL);
     ok_eq(oribi_reply_flush(req), 0);

@@ -113,7 +113,7 @@ static void be_overdue(struct oribi_req *req, int number)
     own_number = number;
     enter_call();
     if (number == 1)
-        oribi_req_extend_deadline(req, 60000);
+        oribi_thread_extend_deadline(oribi__exchange_of(req)->thread, 60000);
     while (!atomic_load(&told[number]) && atomic_load(&let_go) == 0)
         sleep_outside(1000);
     own_number = -1;

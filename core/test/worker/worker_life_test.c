@@ -176,13 +176,13 @@ static void test_wait_ends_by_wake_and_by_deadline(void)
     site.options.idle_timeout_ms = 30;
     site_open(&site, route);
     oribi_worker_wake(site.worker);
-    oribi_worker_wait(site.worker); /* would never end otherwise */
+    oribi_worker_wait_for(site.worker, -1); /* would never end otherwise */
     ok(oribi_worker_take(site.worker) == NULL);
     struct client *c = client_open(&site);
     ok(client_send(&site, c, GET("/hello")));
     ok_answer(&site, c, 200, "hello\n");
     while (!nothing_open(&site)) { /* each wait ends by itself: nothing but the deadline can end it */
-        oribi_worker_wait(site.worker);
+        oribi_worker_wait_for(site.worker, -1);
         ok(oribi_worker_take(site.worker) == NULL);
     }
     (void)closed_after(&site, c);
@@ -248,7 +248,7 @@ static void test_graceful_stop(void)
     ok(closed_after(&site, flushing));
     client_close(&site, flushing);
     ok(pump_until(&site, oribi_worker_done(site.worker)));
-    oribi_worker_wait(site.worker); /* returns: there is nothing to wait for */
+    oribi_worker_wait_for(site.worker, -1); /* returns: there is nothing to wait for */
     site_close(&site);
 }
 
@@ -459,12 +459,12 @@ static int child_answers(struct oribi_req *req, bool begun)
         wrong += oribi_reply_path(req, 200, NULL, 0, "/proc/self/exe") != ORIBI_ECLOSED;
         wrong += oribi_req_detach(req, &fd, &rest) != ORIBI_ECLOSED;
         wrong += oribi_req_fd(req) != -1;
-        oribi_req_extend_deadline(req, 1000);
+        oribi_thread_extend_deadline(oribi__exchange_of(req)->thread, 1000);
         oribi_reply_error(req, 500);
     }
     wrong += oribi_worker_take(app_site->worker) != NULL;
     wrong += !oribi_worker_done(app_site->worker);
-    oribi_worker_wait(app_site->worker); /* does not wait */
+    oribi_worker_wait_for(app_site->worker, -1); /* does not wait */
     for (int i = 0; i < FILES; i++) {
         struct stat st;
         wrong += fstat(files[i], &st) < 0 || st.st_size != 0;

@@ -7,7 +7,6 @@
 #include "oribi/http/head.h"
 
 #include <stdbool.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -15,7 +14,7 @@ enum {
     ORIBI_LOGGED_TARGET_MAX = 4096,
     ORIBI_LOGGED_FIELD_MAX = 1024,
     ORIBI_ACCESS_BUFFER_MAX = 64 * 1024, /* written at once when more has gathered */
-    ORIBI_ACCESS_KEPT_MAX = 256 * 1024,  /* bytes kept while nobody reads; then lines are dropped */
+    ORIBI_ACCESS_KEPT_MAX = 256 * 1024,  /* bytes kept while the reader does not read; then lines are dropped */
 };
 
 struct oribi_access_log;

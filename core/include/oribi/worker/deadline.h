@@ -1,6 +1,6 @@
-/* Calls that take too long. A private signal to the worker's own thread does everything, sent by the helper, or by
- * the supervisor when there is none; so a worker whose thread hangs in code that never returns is answered for as
- * well. doc/internals/placement.md has the times. */
+/* Calls that take too long. The handler of a private signal ends them, on the thread of the call; the helper sends the
+ * signal, or the supervisor when there is no helper. So the client of a call that hangs in code which never returns is
+ * answered as well. doc/internals/placement.md has the times. */
 #ifndef ORIBI_WORKER_DEADLINE_H
 #define ORIBI_WORKER_DEADLINE_H
 
@@ -10,12 +10,12 @@
 struct oribi_worker;
 
 enum {
-    ORIBI_DEADLINE_HARD_MS = 2000,    /* after the deadline: answer, hand on, end */
+    ORIBI_DEADLINE_HARD_MS = 2000,    /* after the deadline: the worker answers, passes its connections on and ends */
     ORIBI_DEADLINE_REPEAT_MS = 100,   /* between two signals */
-    ORIBI_DEADLINE_TAKEOVER_MS = 300, /* after that: the helper in the place of a thread that takes no signals */
-    /* with several threads: what is left of the worker's other calls may take so long */
+    ORIBI_DEADLINE_TAKEOVER_MS = 300, /* after that: the helper does it for a thread that takes no signals */
+    /* with several threads: for so long the worker's other calls may go on */
     ORIBI_DEADLINE_OTHERS_MS = 1000,
-    ORIBI_DEADLINE_JUMP_MS = 3000,  /* looks further apart than this: the machine or this process stood still */
+    ORIBI_DEADLINE_JUMP_MS = 3000,  /* if two looks are further apart, the machine or this process stood still */
     ORIBI_EXIT_CALL_DEADLINE = 124, /* a worker's exit code after it (the one timeout(1) has) */
 };
 
@@ -23,11 +23,11 @@ enum {
  * signal to spare. */
 void oribi_deadline_install(struct oribi_worker *worker);
 
-/* By the helper, as long as a call is long: somebody looks. Where nobody could for a while, the call's deadline is
- * put off for as long. */
+/* By the helper, as long as a call is long: notes the time. If the helper could not do so for ORIBI_DEADLINE_JUMP_MS,
+ * deadlines are put off by the time that it missed. */
 void oribi_deadline_seen(struct oribi_worker *worker, int64_t now_us);
 
-/* By the helper: the same, and sends what is due. Returns for how many ms nothing will be. */
+/* By the helper: the same, and sends the signals that are due. Returns in how many ms the next may be. */
 int64_t oribi_deadline_look(struct oribi_worker *worker, int64_t now_us);
 
 #endif

@@ -1,5 +1,5 @@
-/* The queue through which workers pass connections on to whoever sleeps: one SOCK_SEQPACKET pair shared by all
- * workers of a server, made by the supervisor before any fork. Every holder has both ends.
+/* The hand-off queue, through which workers pass connections on to siblings that sleep: one SOCK_SEQPACKET pair shared
+ * by all workers of a server, made by the supervisor before any fork. Every holder has both ends.
  * doc/internals/placement.md says who sends when, and what a death at each step leaves. */
 #ifndef ORIBI_WORKER_HANDOFF_H
 #define ORIBI_WORKER_HANDOFF_H
@@ -31,7 +31,7 @@ struct oribi_handoff_item {
     bool proxy_awaited;     /* its PROXY header has not been read yet */
     bool proxy_tls;         /* it said that the client speaks TLS */
     uint32_t request_count; /* begun on this connection before the one in `bytes` */
-    uint32_t listener;      /* index and hash of where it was accepted */
+    uint32_t listener;      /* index and hash of the listener that accepted it */
     uint32_t listener_hash;
     uint8_t addr_len;
     uint8_t port_len;
@@ -70,8 +70,8 @@ enum { ORIBI_HANDOFF_NUDGE = 1 };
  * cut; ORIBI_ESYS. Look before with oribi_os_can_open(…, 2). */
 int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap, struct oribi_handoff_item *item);
 
-/* After a wake-up for a message or a newcomer may have been spent on a worker that died, or that can take neither:
- * wakes another sleeper, who takes the oldest message there is and looks at its listeners. */
+/* Wakes a worker that sleeps, which takes the oldest message there is and looks at its listeners: called after a
+ * wake-up for a message or a newcomer may have gone to a worker that died, or that can take neither. */
 void oribi_handoff_notify(const struct oribi_handoff *queue);
 
 /* When no worker is left and none will come: closes everything in the queue, after a 503 where a request has begun.

@@ -7,8 +7,8 @@
 
 struct oribi_worker;
 
-/* Calls are long here: starts the thread, or wakes it when it has parked. By the own thread. Without effect when the
- * option is off or no thread can be had. */
+/* Starts the helper thread, or wakes it when it has parked, because calls are long here. By the own thread. Without
+ * effect when the option is off or the system gives no thread. */
 void oribi_helper_need(struct oribi_worker *worker);
 
 /* True while the thread exists and sleeps until it is needed. */

@@ -2,14 +2,19 @@
  * everything before the request is handed out: a binding converts, calls the application, converts back.
  *
  *   take ──► (head, body, addresses) ──► exactly one of
- *              oribi_reply                       whole answer from memory, one writev
+ *              oribi_reply                       whole answer from memory, one sendmsg
  *              oribi_reply_file                  head from memory, body by sendfile
  *              oribi_reply_begin, _write*, _end  streaming (or _abort)
- *              oribi_req_detach                  the socket leaves the core
+ *              oribi_req_detach, _detached       the socket leaves the core
  *
- * Thread rule: only the thread that took the request may call these. Nothing here runs language code or blocks, but
- * for oribi_reply_wait(). After the ending call (reply, reply_file, end, abort, detach) the request and all its
- * slices are gone. */
+ * Threads: only the thread that took the request calls these functions. None of them runs language code.
+ *
+ * Blocking: oribi_reply_wait() and oribi_req_detach() wait for the client, so call them without the VM lock. The others
+ * do not wait for the client, but may wait a moment for the reactor: for one step of the helper, or for another thread
+ * of the worker. oribi_reply_path() opens a file, and output that the client does not take may go to one.
+ *
+ * After the ending call (reply, reply_file and its relatives, reply_error, end, abort, detached) the request and all
+ * its slices are gone. */
 #ifndef ORIBI_WORKER_REQ_H
 #define ORIBI_WORKER_REQ_H
 
@@ -40,18 +45,17 @@ struct oribi_req {
      * them in `head`. */
     const struct oribi_field *trailers;
     uint32_t trailer_count; /* nearly always 0 */
-    int64_t
-        /* from the arrival of the request's last byte to take; from X-Request-Start where that says it was longer */
-        queue_us;
+    /* From the arrival of the request's last byte to take; from X-Request-Start where that says it was longer. */
+    int64_t queue_us;
     bool last; /* the connection closes after this answer whatever the application does */
     /* private to the core: src/worker/exchange.h */
 };
 
-/* ORIBI_EAPP: the application's answer was not valid; the core has logged why, nothing was sent, the request is
- * still open: call oribi_reply_error(req, 500). ORIBI_ECLOSED: the peer is gone; the request has ended, nothing more
- * to do. 0: the answer is sent or will be (what the socket did not take has been copied: the iovecs are free). The
- * request has ended. `body` slices may be given for HEAD, 204 and 304: they are counted for Content-Length and not
- * sent. */
+/* Answers with a head and a body from memory. 0: the answer is sent or will be, and the request has ended; what the
+ * socket did not take has been copied, so the iovecs are free. ORIBI_ECLOSED: the peer is gone, and the request has
+ * ended. ORIBI_EAPP: the application's answer was not valid; the core has logged why, nothing was sent, and the request
+ * is still open: call oribi_reply_error(req, 500). `body` may be given for HEAD, 204 and 304: it is counted for
+ * Content-Length and not sent. */
 int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                 const struct iovec *body, size_t body_count);
 
@@ -102,9 +106,9 @@ int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t cou
 /* Sends the head now if it is still held back. Same results. */
 int oribi_reply_flush(struct oribi_req *req);
 
-/* Blocks (call it without the VM lock) until queued output is below the low-water mark, the peer is gone or
- * write_timeout passed without progress, or oribi_worker_wake() was called (returns 1: run interrupts, call again).
- * 0 or ORIBI_ECLOSED otherwise. */
+/* Blocks until queued output is below the low-water mark (0), until the peer is gone or write_timeout has passed
+ * without progress (ORIBI_ECLOSED), or until oribi_worker_wake(), or for one of several threads oribi_thread_wake(),
+ * was called (1: run interrupts, call again). The call has no deadline meanwhile. */
 int oribi_reply_wait(struct oribi_req *req);
 
 /* Ends the stream; shorter than a known length, or without the last chunk of the application's own framing, aborts.
@@ -115,22 +119,19 @@ int oribi_reply_end(struct oribi_req *req);
  * complete. If nothing was sent yet it answers 500. Ends the request. */
 void oribi_reply_abort(struct oribi_req *req);
 
-/* True once any byte of the final answer was written or queued. */
-bool oribi_req_started(const struct oribi_req *req);
-
 /* Interim answer (100, 102-199; 103 Early Hints). Dropped silently for HTTP/1.0 clients and once the answer has
  * begun. 0, ORIBI_EAPP (logged) or ORIBI_ECLOSED; the request stays open in all cases. */
 int oribi_req_inform(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count);
 
 /* Takes the connection out of the core: gives the socket (non-blocking, CLOEXEC) and, in *rest, what was already
  * read behind this request (borrowed until oribi_req_detached). If a head was begun (partial hijack) it is sent
- * first. The access log gets its line. 0, or ORIBI_ECLOSED (ended, no fd). After 0 call oribi_req_detached() to end
- * the request. */
+ * first; blocks until the client has taken all of it. 0, or ORIBI_ECLOSED (ended, no fd). After 0 call
+ * oribi_req_detached() to end the request, which writes its line of the access log. */
 int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest);
 void oribi_req_detached(struct oribi_req *req);
 
-/* The connection's socket, for those who hand out a duplicate before they know whether the application will take the
- * connection over. Borrowed; it stays the core's. */
+/* The connection's socket, for a binding that gives the application a duplicate before it knows whether the application
+ * will take the connection over. Borrowed; it stays the core's. */
 int oribi_req_fd(const struct oribi_req *req);
 
 /* Is it the socket of a client on a unix socket? What remote_addr says may be a client's behind it. */
@@ -142,20 +143,15 @@ struct oribi_slice oribi_req_behind(const struct oribi_req *req);
 
 enum { ORIBI_EXTENSION_S_MAX = 24 * 60 * 60 };
 
-/* By how many ms applications extend a deadline that ask for so many seconds; ORIBI_EBAD unless more than 0 and at
- * most ORIBI_EXTENSION_S_MAX. */
+/* The seconds that an application asks for, in ms for oribi_thread_extend_deadline(); ORIBI_EBAD unless they are more
+ * than 0 and at most ORIBI_EXTENSION_S_MAX. */
 int64_t oribi_extension_ms(double seconds);
-
-/* The call's deadline (call_timeout) is `ms` from now instead. Without call_timeout nothing happens. The time for
- * which oribi_reply_wait() waits for the client never counts, and what the application sends begins call_timeout
- * anew; neither shortens what was asked for here. */
-void oribi_req_extend_deadline(struct oribi_req *req, int64_t ms);
 
 /* True when the call has passed its deadline: what the handler of deadline_signal asks before it throws.
  * Async-signal-safe. */
 bool oribi_req_overdue(const struct oribi_req *req);
 
-/* Stops persistence: this answer says Connection: close. */
+/* The connection closes after this answer, which says Connection: close. */
 void oribi_req_close_after(struct oribi_req *req);
 
 #endif

@@ -20,18 +20,19 @@ enum oribi_stop_word {
     ORIBI_STOP_NONE,
     ORIBI_STOP_SOON, /* a stop is announced (drain_delay); readiness is over, service is not */
     ORIBI_STOP_TOLD, /* the supervisor stops this worker; the server goes on, and others accept */
-    ORIBI_STOP_LAST, /* the server ends, and nobody after us accepts at the sockets that are its own */
+    ORIBI_STOP_LAST, /* the server ends, and no later worker accepts at the sockets that are its own */
 };
 
 enum {
-    ORIBI_EXPECT_US = 5000, /* a call that others should not have to sit out: from then on such are expected … */
+    ORIBI_EXPECT_US =
+        5000, /* other requests should not wait for a call of this length; after one, more are expected … */
     ORIBI_EXPECT_FOR_US = 60 * 1000 * 1000, /* … for so long */
 };
 
 enum { ORIBI_SLOT_LINE_CAP = 160, ORIBI_SLOTS_MAX = 1024, ORIBI_HISTOGRAM_BUCKETS = 32 };
 
 struct oribi_slot {
-    /* identity; written by whoever forks the worker, before it runs */
+    /* identity; written by the process that forks the worker, before it runs */
     _Atomic uint32_t generation;
     _Atomic int32_t pid;
     _Atomic uint32_t stop_soon; /* enum oribi_stop_word, written by the supervisor */
@@ -65,9 +66,9 @@ struct oribi_slot {
     _Atomic int64_t long_call_us;
     char line[ORIBI_SLOT_LINE_CAP];  /* "GET /path" of the current or last call, NUL-terminated; may be torn */
     _Atomic uint32_t is_idle_waiter; /* its helper sleeps until a sibling is idle, and is counted below */
-    /* Of the first slot, for all workers; on a line of their own, since everybody who becomes idle looks at them. */
+    /* Of the first slot, for all workers; on a line of their own, since each worker that becomes idle looks at them. */
     _Atomic uint32_t idle_waiters __attribute__((aligned(128))); /* helpers that sleep so */
-    /* where they sleep (futex(2)); another number with each ring */
+    /* where they sleep (futex(2)); another number with each wake-up */
     _Atomic uint32_t idle_waiters_wake;
 } __attribute__((aligned(128)));
 
@@ -86,8 +87,8 @@ int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count
 /* Maps the slots of another process by its descriptor, which is taken on success. 0 or ORIBI_ENOMEM. */
 int oribi_scoreboard_attach(struct oribi_scoreboard *board, uint32_t count, int fd);
 
-/* The helper of this slot's worker sleeps no longer, or has died in its sleep; for the worker itself and for who has
- * reaped it. Called twice it counts once. */
+/* Counts out the helper of this slot's worker, which sleeps no longer or has died in its sleep. For the helper itself
+ * and for the supervisor that has reaped the worker; called twice it counts once. */
 void oribi_scoreboard_forget_idle_waiter(const struct oribi_scoreboard *board, struct oribi_slot *slot);
 
 void oribi_scoreboard_destroy(struct oribi_scoreboard *board);

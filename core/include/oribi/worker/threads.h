@@ -1,18 +1,18 @@
-/* Several calls at a time in one worker: each of its application threads is a thread. Threads take turns at leading:
- * the one that leads sleeps in the event loop and takes the first complete request, and wakes another to lead before
- * it answers that. doc/internals/placement.md has the drawing.
+/* Several calls at a time in one worker: struct oribi_thread is one of its application threads. Threads take turns at
+ * leading: the leader sleeps in the event loop, takes the first complete request, and wakes another thread to lead
+ * before it answers that. doc/internals/placement.md has the drawing.
  *
  *   oribi_threads_open(worker, n);
- *   each thread, with a thread of its own:
+ *   each application thread, with its `thread`:
  *       for (;;) {
- *           req = oribi_thread_take(thread);                       // never blocks, as oribi_worker_take()
+ *           req = oribi_thread_take(thread);                   // waits for no event, as oribi_worker_take()
  *           if (!req) req = without_vm_lock(oribi_thread_next);  // blocks
  *           if (req) ... answer it (req.h)
  *           else if (oribi_thread_done(thread)) break;
  *       }
- *   oribi_threads_close(worker);                                 // when all of them have ended
+ *   oribi_threads_close(worker);                             // when all of them have ended
  *
- * Between open and close oribi_worker_take(), _wait() and _wait_for() are not called. Everything in req.h may be
+ * Between open and close oribi_worker_take() and oribi_worker_wait_for() are not called. Everything in req.h may be
  * called by the thread that has the request. */
 #ifndef ORIBI_WORKER_THREADS_H
 #define ORIBI_WORKER_THREADS_H
@@ -25,12 +25,12 @@ struct oribi_thread;
  * ORIBI_ESYS. */
 int oribi_threads_open(struct oribi_worker *worker, uint32_t count);
 
-/* The worker makes one call at a time again. By the worker's thread when no thread is in use any more. Without
- * effect when none are open. */
+/* The worker makes one call at a time again. By the worker's own thread, when none of the others uses its `thread` any
+ * more. Without effect when none are open. */
 void oribi_threads_close(struct oribi_worker *worker);
 
 /* One of them, index < count; without oribi_threads_open() the worker's only one, index 0. Each is used by one
- * thread at a time. */
+ * application thread at a time. */
 struct oribi_thread *oribi_thread(struct oribi_worker *worker, uint32_t index);
 
 /* The oldest complete request, after a turn of the reactor if that may bring one; NULL: none is ready. Waits for no
@@ -50,16 +50,17 @@ void oribi_thread_wake(struct oribi_thread *thread);
 
 /* The application runs on although its request has ended: it closes its body, calls back, or has taken the socket.
  * From here to oribi_thread_back() it has a deadline as in a call, and the worker's connections are turned for it.
- * By the thread's thread, when nothing of its request is open; not nested. */
+ * By the thread itself, when nothing of its request is open; not nested. */
 void oribi_thread_after(struct oribi_thread *thread);
 void oribi_thread_back(struct oribi_thread *thread);
 
-/* The deadline of what the thread's application does is `ms` from now instead, until it has answered and
- * oribi_thread_back(). Nothing happens without call_timeout, and when it does nothing. Thread-safe as long as the
- * thread's call cannot end meanwhile. */
+/* The deadline of the thread's call is `ms` from now instead; likewise between oribi_thread_after() and _back(). The
+ * time for which oribi_reply_wait() waits for the client never counts, and what the application sends begins
+ * call_timeout anew; neither shortens what was asked for here. Nothing happens without call_timeout, or outside a call.
+ * Thread-safe as long as the call cannot end meanwhile. */
 void oribi_thread_extend_deadline(struct oribi_thread *thread, int64_t ms);
 
-/* The same, by call_timeout: what it did so far does not count. */
+/* The deadline of the thread's call is call_timeout from now: what it did so far does not count. */
 void oribi_thread_begin_anew(struct oribi_thread *thread);
 
 /* Has the thread's call passed its deadline? Then that deadline, which tells one from the next; else 0.

@@ -4,7 +4,7 @@
  *       req = oribi_worker_take(worker);            // one reactor turn, never blocks
  *       if (!req) {
  *           if (oribi_worker_done(worker)) break;   // told to stop, and drained
- *           without_vm_lock(oribi_worker_wait);     // blocks; oribi_worker_wake() ends it
+ *           without_vm_lock(oribi_worker_wait_for); // blocks; oribi_worker_wake() ends it
  *           continue;
  *       }
  *       ... answer it (req.h)
@@ -27,8 +27,8 @@ struct oribi_worker;
 struct oribi_worker_setup {
     const struct oribi_options *options;  /* borrowed for the worker's life */
     struct oribi_listeners *listeners;    /* borrowed; the worker never shuts them down, only stops watching */
-    struct oribi_slot *slot;              /* our place in the scoreboard, or NULL */
-    const struct oribi_scoreboard *board; /* all places, to see whether a sibling is idle; NULL: we are alone */
+    struct oribi_slot *slot;              /* of this worker on the scoreboard, or NULL */
+    const struct oribi_scoreboard *board; /* all slots, to see whether a sibling is idle; NULL: it has no siblings */
     /* borrowed; the hand-off queue shared with the workers on the board, or NULL: none */
     const struct oribi_handoff *handoff;
     struct oribi_access_log *access_log; /* borrowed, or NULL: off */
@@ -60,20 +60,17 @@ void oribi_worker_destroy(struct oribi_worker *worker);
  * Never blocks. */
 struct oribi_req *oribi_worker_take(struct oribi_worker *worker);
 
-/* Blocks until something happened: an event, a deadline, oribi_worker_wake(). Touches no request. Safe without the
- * VM lock. */
-void oribi_worker_wait(struct oribi_worker *worker);
-
-/* The same for at most so many milliseconds; < 0: no bound. For a host that wants to do something once nobody has
- * asked for a while. */
+/* Blocks until something happened (an event, a deadline, oribi_worker_wake()) or `ms` have passed; < 0: no bound. May
+ * return sooner. Touches no request. Safe without the VM lock. */
 void oribi_worker_wait_for(struct oribi_worker *worker, int64_t ms);
 
-/* Ends a current or the next oribi_worker_wait(), and a current oribi_reply_wait(). Async-signal-safe and
- * thread-safe. */
+/* Ends a current or the next oribi_worker_wait_for(), and a current oribi_reply_wait() of a worker of one thread
+ * (of several: oribi_thread_wake()). Async-signal-safe and thread-safe. */
 void oribi_worker_wake(struct oribi_worker *worker);
 
-/* Starts a graceful stop: no more accepts, answers say Connection: close, idle connections are closed after a short
- * grace, at the latest when shutdown_timeout has passed. Async-signal-safe. */
+/* Starts a graceful stop: the worker accepts no more, answers say Connection: close, idle connections go to the
+ * siblings or, where there are none, are closed after a grace of a second. When shutdown_timeout has passed the worker
+ * is done, whatever is still open. Async-signal-safe. */
 void oribi_worker_stop(struct oribi_worker *worker);
 
 /* The same for a signal: one that was sent to the whole process group may reach the worker before its supervisor.
@@ -83,14 +80,15 @@ void oribi_worker_stop_signalled(struct oribi_worker *worker);
 
 /* The worker ends with the call that it is in: it begins no other. Connections and requests that it holds, those
  * behind the one that is called too, go into the hand-off queue, for its siblings or for the worker that replaces
- * it; so answers need not say Connection: close. Without a pool, or when a stop has begun, this is
+ * it; so answers need not say Connection: close. Without a hand-off queue, or when a stop has begun, this is
  * oribi_worker_stop(). Own thread, in a call or between. */
 void oribi_worker_retire(struct oribi_worker *worker);
 
-/* Told to stop (or supervisor gone, or requests_max reached) and nothing left to do. */
+/* True when the worker was told to stop (or its supervisor is gone, or requests_max is reached) and has nothing left to
+ * do or no time left (shutdown_timeout); and in a child that the application forked. */
 bool oribi_worker_done(const struct oribi_worker *worker);
 
-/* True from oribi_worker_stop() on. */
+/* True from oribi_worker_stop() or oribi_worker_retire() on, or once the slot says that the supervisor stops it. */
 bool oribi_worker_stopping(const struct oribi_worker *worker);
 
 /* Closes every descriptor of the worker in a child that the application forked, so that the child keeps no client
