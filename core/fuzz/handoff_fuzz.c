@@ -16,9 +16,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
     FDS = 3,       /* so many descriptors */
-    HEAD_FITS = 4, /* version, lengths and the place of the listener are put right */
+    HEAD_FITS = 4, /* version, lengths and the index of the listener are put right */
     NO_FILE = 8,   /* the second descriptor is a socket */
-    REFUSED = 16,  /* nobody takes it */
+    REFUSED = 16,  /* no worker takes it */
     HALF_CLOSE = 32,
 };
 enum { BYTES_MAX = 20000 };

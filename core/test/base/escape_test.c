@@ -1,4 +1,4 @@
-/* Escapes: what a stranger chose cannot end the string or the line it stands in. What UTF-8 is: access_log_test.c
+/* Escapes: text of a peer cannot end the string or the line it stands in. What UTF-8 is: access_log_test.c
  * has its cases. */
 #include "base/escape.c"
 

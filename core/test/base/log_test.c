@@ -179,7 +179,7 @@ static int count_in(const char *text, const char *needle)
     return count;
 }
 
-/* More than the pipe and the queue hold, with nobody who reads; then somebody does. */
+/* More than the pipe and the queue hold, without a reader; then a reader comes. */
 static int log_without_reader(void *data)
 {
     enum { LINES = 4000 };
@@ -216,7 +216,7 @@ static int log_without_reader(void *data)
     return count_in(seen, "as before") == 1 && !oribi_log_waits() ? 0 : 5;
 }
 
-static void test_a_log_that_nobody_reads_drops_lines_and_tells_how_many(void)
+static void test_a_log_without_a_reader_drops_lines_and_counts_them(void)
 {
     static const int ways[] = {ORIBI_SINK_OWN, ORIBI_SINK_SPLICE, ORIBI_SINK_POLL};
     for (int i = 0; i < 3; i++) {
@@ -268,7 +268,7 @@ static void test_lines_that_wait_stay_with_their_process(void)
     close(log_pipe[1]);
 }
 
-/* A signal handler may interrupt whoever holds the lock. */
+/* A signal handler may interrupt the thread that holds the lock. */
 static int log_while_locked(void *data)
 {
     (void)data;
@@ -292,7 +292,7 @@ static int log_while_locked(void *data)
     return count_in(seen, "1 line of this log was dropped") == 1 ? 0 : 3;
 }
 
-static void test_a_line_of_a_signal_handler_waits_for_nobody(void)
+static void test_a_line_of_a_signal_handler_does_not_wait(void)
 {
     if (pipe2(log_pipe, O_CLOEXEC) < 0 || fcntl(log_pipe[0], F_SETFL, O_NONBLOCK) < 0)
         exit(2);
@@ -463,9 +463,9 @@ int main(void)
     test_a_block_keeps_its_lines_and_indents_them();
     test_errno_stays();
     test_a_gate_lets_its_burst_through_and_counts_the_rest();
-    test_a_log_that_nobody_reads_drops_lines_and_tells_how_many();
+    test_a_log_without_a_reader_drops_lines_and_counts_them();
     test_lines_that_wait_stay_with_their_process();
-    test_a_line_of_a_signal_handler_waits_for_nobody();
+    test_a_line_of_a_signal_handler_does_not_wait();
     if (!mkdtemp(dir))
         return 2;
     test_a_rotated_log_continues_in_the_new_file();

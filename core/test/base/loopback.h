@@ -32,7 +32,7 @@ static inline int connect_tcp(const struct sockaddr_in *address)
 static inline void wait_readable(int fd)
 {
     struct pollfd wanted = {.fd = fd, .events = POLLIN};
-    if (poll(&wanted, 1, 5000) != 1)
+    if (poll(&wanted, 1, 30000) != 1)
         diag("descriptor %d did not become readable", fd);
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static uint64_t allocations;       /* of any kind, since somebody set it to 0 */
+static uint64_t allocations;       /* of any kind, since a test set it to 0 */
 static uint64_t allocations_tried; /* those that may fail */
 static uint64_t fail_at;           /* the allocations_tried-th fails; 0: none */
 static int64_t memory_in_use;      /* blocks */

@@ -42,7 +42,7 @@ static void test_backlog_is_what_the_kernel_says(void)
     ok_eq(oribi_os_backlog_max(), strtol(line, NULL, 10));
 }
 
-/* A connection attempt that nobody has answered yet: its descriptor, non-blocking. */
+/* A connection attempt without an answer yet: its descriptor, non-blocking. */
 static int begin_to_connect(const struct sockaddr_in *address)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -56,12 +56,12 @@ static int error_of(int fd)
     int error = 0;
     socklen_t len = sizeof(error);
     struct pollfd wanted = {.fd = fd, .events = POLLOUT};
-    if (poll(&wanted, 1, 5000) != 1 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+    if (poll(&wanted, 1, 30000) != 1 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
         return -1;
     return error;
 }
 
-static void test_a_hushed_tcp_listener_keeps_whoever_has_connected(void)
+static void test_a_tcp_listener_that_stops_accepting_keeps_its_connections(void)
 {
     struct sockaddr_in address;
     int fd = listen_tcp(&address);
@@ -73,9 +73,9 @@ static void test_a_hushed_tcp_listener_keeps_whoever_has_connected(void)
     oribi_os_listen_stop_accepting(fd);
     int late = begin_to_connect(&address);
     ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);
-    ok(!oribi_os_listen_awaits(fd, true)); /* the late one was not even begun */
+    ok(!oribi_os_listen_awaits(fd, true)); /* the late connection has not begun */
     oribi_os_listen_end(fd);
-    ok_eq(error_of(late), ECONNREFUSED); /* when the kernel says hello once more, a second after the first time */
+    ok_eq(error_of(late), ECONNREFUSED); /* at the client's next SYN, a second after the first */
     ok(oribi_os_accept(fd, &taken, NULL, NULL) < 0);
     ok_eq(oribi_os_write(before, "x", 1), 1);
     oribi_os_close(before);
@@ -95,7 +95,7 @@ static void test_connections_that_the_kernel_holds_back_are_seen(void)
     ok(oribi_os_listen_awaits(fd, true));
     oribi_os_listen_stop_accepting(fd);
     ok_eq(oribi_os_write(client, "x", 1), 1);
-    wait_readable(fd); /* its first byte brings it in, hushed or not */
+    wait_readable(fd); /* its first byte completes it, though the listener has stopped accepting */
     ok_eq(oribi_os_accept(fd, &taken, NULL, NULL), 0);
     ok(!oribi_os_listen_awaits(fd, true));
     oribi_os_close(client);
@@ -141,7 +141,7 @@ static void test_a_connection_that_asks_between_two_looks_is_seen(void)
     oribi_os_close(fd);
 }
 
-static void test_a_hushed_unix_listener_refuses_and_keeps_its_queue(void)
+static void test_a_unix_listener_that_stops_accepting_refuses_and_keeps_its_queue(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     (void)snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "oribi-os-test-%d", (int)getpid()); /* no file */
@@ -165,9 +165,9 @@ static void test_a_hushed_unix_listener_refuses_and_keeps_its_queue(void)
 int main(void)
 {
     test_backlog_is_what_the_kernel_says();
-    test_a_hushed_tcp_listener_keeps_whoever_has_connected();
+    test_a_tcp_listener_that_stops_accepting_keeps_its_connections();
     test_connections_that_the_kernel_holds_back_are_seen();
     test_a_connection_that_asks_between_two_looks_is_seen();
-    test_a_hushed_unix_listener_refuses_and_keeps_its_queue();
+    test_a_unix_listener_that_stops_accepting_refuses_and_keeps_its_queue();
     return done_testing();
 }

@@ -123,7 +123,7 @@ static void taken(int number)
     (void)number;
 }
 
-/* Whoever is told to stop between fork and exec has our handlers still, and stops all the same. */
+/* A child that is told to stop between fork and exec still has our handlers, and stops all the same. */
 static void test_a_start_that_is_stopped_at_once_ends(void)
 {
     char *argv[] = {"sleep", "3", NULL};
@@ -184,7 +184,7 @@ static void test_users_by_name_and_number(void)
     is_str(error, "group: there is no group 'no-such-group'");
 }
 
-/* In a process of its own: who has given the right away does not get it back. */
+/* In a process of its own: a process that has given its rights away does not get them back. */
 static void test_only_root_may_become_another_user(void)
 {
     char error[ORIBI_ERROR_TEXT_CAP] = "";
@@ -221,7 +221,7 @@ static void test_memory_of_a_process(void)
 }
 
 /* Child and grandchild are; parent, init and ourselves are not. */
-static void test_who_is_below_us(void)
+static void test_which_processes_are_below_us(void)
 {
     int fds[2];
     pid_t grandchild = -1;
@@ -252,7 +252,7 @@ int main(int argc, char **argv)
 {
     test_the_start_is_what_the_kernel_recorded(argc, argv);
     test_a_given_command_line_counts();
-    test_who_is_below_us();
+    test_which_processes_are_below_us();
     test_a_child_that_has_ended_is_seen_before_it_is_reaped();
     test_directory_environment_and_descriptors_of_the_new_start();
     test_a_command_that_is_gone_ends_with_127();

@@ -262,7 +262,7 @@ static void test_many_wakes_count_as_one(void)
     ok_eq(wake.read_fd, -1);
 }
 
-static void test_unix_sockets_say_whether_somebody_answers(void)
+static void test_unix_sockets_say_whether_a_process_listens(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char dir[] = "/tmp/oribi-un-XXXXXX";
@@ -285,7 +285,7 @@ static void test_unix_sockets_say_whether_somebody_answers(void)
     fd = socket(AF_UNIX, SOCK_DGRAM, 0);
     if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
         exit(2);
-    ok_eq(oribi_os_unix_answers(address.sun_path), 1); /* EPROTOTYPE: somebody else's */
+    ok_eq(oribi_os_unix_answers(address.sun_path), 1); /* EPROTOTYPE: another program's */
     close(fd);
     unlink(address.sun_path);
     rmdir(dir);
@@ -306,7 +306,7 @@ static void test_peer_credentials_are_those_of_the_other_end(void)
 
 /* Processes */
 
-/* A grandchild whose parent ends must come to us. */
+/* A grandchild whose parent ends must become our child. */
 static int adopt_orphan(void *data)
 {
     (void)data;
@@ -367,15 +367,15 @@ static void test_a_parents_death_is_signalled(void)
     close(ends[0]);
 }
 
-static int ask_for_a_stranger(void *data)
+static int ask_for_another_parent(void *data)
 {
     (void)data;
     return oribi_os_signal_on_parent_death(SIGTERM, 1) == ORIBI_ECLOSED && getppid() != 1 ? 0 : 1;
 }
 
-static void test_a_parent_that_is_gone_already_is_told(void)
+static void test_a_parent_that_is_gone_already_is_reported(void)
 {
-    ok_eq(child_code(ask_for_a_stranger, NULL), 0);
+    ok_eq(child_code(ask_for_another_parent, NULL), 0);
 }
 
 /* In a child: limits are the process's. */
@@ -563,11 +563,11 @@ int main(void)
     test_a_line_is_cut_at_its_newline_and_its_room();
     test_paths_become_absolute();
     test_many_wakes_count_as_one();
-    test_unix_sockets_say_whether_somebody_answers();
+    test_unix_sockets_say_whether_a_process_listens();
     test_peer_credentials_are_those_of_the_other_end();
     test_a_subreaper_gets_its_orphans();
     test_a_parents_death_is_signalled();
-    test_a_parent_that_is_gone_already_is_told();
+    test_a_parent_that_is_gone_already_is_reported();
     test_closed_standard_streams_are_filled();
     test_no_descriptor_of_ours_is_a_standard_stream();
     test_an_accepted_connection_is_no_standard_stream();

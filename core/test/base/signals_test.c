@@ -1,4 +1,4 @@
-/* Handlers: who gets a signal, in which process, and what was there before us. */
+/* Handlers: which handler gets a signal, in which process, and the handlers that were there before ours. */
 #include "base/signals.c"
 
 #include "tap.h"
@@ -166,7 +166,7 @@ static void nothing(void)
 {
 }
 
-static void test_a_childs_end_reaches_us_and_whoever_was_there(void)
+static void test_a_childs_end_reaches_us_and_the_handler_before_us(void)
 {
     oribi_signals_install(ours, NULL, 1);
     atomic_store(&seen, 0);
@@ -293,7 +293,7 @@ int main(void)
     test_what_is_not_ours_is_left_alone();
     test_a_child_mends_nothing();
     test_signals_held_back_strike_on_release();
-    test_a_childs_end_reaches_us_and_whoever_was_there();
+    test_a_childs_end_reaches_us_and_the_handler_before_us();
     test_errno_survives_a_handler();
     test_afterwards_everything_is_as_before();
     test_kept_signals_go_to_the_next_handler_or_to_what_was_before();

@@ -1,4 +1,4 @@
-/* Sinks: each kind of thing that a log may be is written to without waiting, and nobody else's descriptor changes. */
+/* Sinks: a log of any kind is written to without waiting, and no other process's descriptor changes. */
 #include "base/sink.c"
 
 #include "child.h"
@@ -75,7 +75,7 @@ static void test_a_full_pipe_is_no_wait(void)
         check_pipe(ORIBI_SINK_SPLICE);
 }
 
-struct crowd {
+struct writers {
     int ends[2];
     enum oribi_sink_way way;
 };
@@ -84,13 +84,13 @@ struct crowd {
 static int write_lines(void *data)
 {
     enum { LINES = 3000 };
-    struct crowd *crowd = data;
+    struct writers *writers = data;
     struct oribi_sink sink;
     char line[PIPE_BUF];
-    oribi_sink_open(&sink, oribi_os_dup(crowd->ends[1]));
-    if (crowd->way == ORIBI_SINK_SPLICE) {
+    oribi_sink_open(&sink, oribi_os_dup(writers->ends[1]));
+    if (writers->way == ORIBI_SINK_SPLICE) {
         oribi_sink_close(&sink);
-        sink.fd = oribi_os_dup(crowd->ends[1]);
+        sink.fd = oribi_os_dup(writers->ends[1]);
         sink.way = ORIBI_SINK_SPLICE;
     }
     memset(line, 'a' + getpid() % 26, sizeof(line));
@@ -105,21 +105,21 @@ static int write_lines(void *data)
     return 0;
 }
 
-/* Four processes write into a pipe whose reader reads for a while and then never again: the last room is taken by
- * one, and the others do not wait. Lines of up to PIPE_BUF bytes stay whole. */
+/* Four processes write into a pipe whose reader reads for a while and then never again: one takes the last room,
+ * and the others do not wait. Lines of up to PIPE_BUF bytes stay whole. */
 static int share_pipe(void *data)
 {
-    struct crowd *crowd = data;
+    struct writers *writers = data;
     pid_t pids[4];
     for (int i = 0; i < 4; i++) {
         pids[i] = fork();
         if (pids[i] == 0)
-            _exit(write_lines(crowd));
+            _exit(write_lines(writers));
     }
     char previous = '\n';
-    struct pollfd readable = {.fd = crowd->ends[0], .events = POLLIN};
+    struct pollfd readable = {.fd = writers->ends[0], .events = POLLIN};
     for (int i = 0; i < 2000 && poll(&readable, 1, 100) > 0; i++) {
-        size_t n = read_some(crowd->ends[0], 777);
+        size_t n = read_some(writers->ends[0], 777);
         for (size_t k = 0; k < n; k++) {
             if (block[k] != '\n' && previous != '\n' && block[k] != previous)
                 return 2;
@@ -138,12 +138,12 @@ static void test_processes_that_share_a_pipe_do_not_wait_for_one_another(void)
 {
     static const enum oribi_sink_way ways[] = {ORIBI_SINK_OWN, ORIBI_SINK_SPLICE};
     for (int i = 0; i < 2; i++) {
-        struct crowd crowd = {.way = ways[i]};
-        if ((ways[i] == ORIBI_SINK_SPLICE && !oribi_os_can_splice()) || pipe2(crowd.ends, O_CLOEXEC) < 0)
+        struct writers writers = {.way = ways[i]};
+        if ((ways[i] == ORIBI_SINK_SPLICE && !oribi_os_can_splice()) || pipe2(writers.ends, O_CLOEXEC) < 0)
             continue;
-        ok_named(child_code(share_pipe, &crowd) == 0, "way %d", ways[i]);
-        close(crowd.ends[0]);
-        close(crowd.ends[1]);
+        ok_named(child_code(share_pipe, &writers) == 0, "way %d", ways[i]);
+        close(writers.ends[0]);
+        close(writers.ends[1]);
     }
 }
 
@@ -161,7 +161,7 @@ static int open_as_another_user(void *data)
     return fill(&sink, 100) > 0 ? 0 : 2;
 }
 
-/* A pipe that root has made for a program that runs as somebody else (runit, supervisord, sudo): it cannot be opened
+/* A pipe that root has made for a program that runs as another user (runit, supervisord, sudo): it cannot be opened
  * again. */
 static void test_a_pipe_of_another_user(void)
 {

@@ -77,8 +77,8 @@ static void test_readiness_is_remembered_until_the_owner_clears_it(void)
     oribi_loop_destroy(loop);
 }
 
-/* Bytes that come while nobody is interested are not lost: either the bit is remembered, or the source tells after
- * the interest is back. */
+/* Bytes that come while the owner is not interested are not lost: either the bit is remembered, or the source reports
+ * them when the interest is back. */
 static void test_no_wakeup_is_lost_while_interest_is_off(void)
 {
     struct oribi_loop *loop = open_loop();
@@ -110,7 +110,7 @@ static void drain(int fd)
         continue;
 }
 
-static void test_room_to_write_is_told_after_a_full_socket_drains(void)
+static void test_room_to_write_is_reported_after_a_full_socket_drains(void)
 {
     struct oribi_loop *loop = open_loop();
     struct pair pair = open_pair();
@@ -128,9 +128,9 @@ static void test_room_to_write_is_told_after_a_full_socket_drains(void)
     oribi_loop_destroy(loop);
 }
 
-/* A unix socket tells its epoll of room whenever the peer has read: nobody must be woken by that who has nothing to
+/* A unix socket reports room to its epoll whenever the peer has read: that must not wake an owner that has nothing to
  * write. */
-static void test_a_peer_that_reads_wakes_only_who_wants_to_write(void)
+static void test_a_peer_that_reads_wakes_only_watches_interested_in_writing(void)
 {
 #ifdef __linux__
     struct oribi_loop *loop = open_loop();
@@ -454,8 +454,8 @@ static void run_all(enum oribi_loop_source with)
     source = with;
     test_readiness_is_remembered_until_the_owner_clears_it();
     test_no_wakeup_is_lost_while_interest_is_off();
-    test_room_to_write_is_told_after_a_full_socket_drains();
-    test_a_peer_that_reads_wakes_only_who_wants_to_write();
+    test_room_to_write_is_reported_after_a_full_socket_drains();
+    test_a_peer_that_reads_wakes_only_watches_interested_in_writing();
     test_end_of_stream_makes_readable();
     test_a_peer_that_is_gone_hangs_up_and_does_not_spin_unwanted();
     test_wake_descriptor_is_reported_until_it_is_cleared();

@@ -254,9 +254,8 @@ static void test_a_file_that_comes_up_short_is_an_error(void)
     end(out);
 }
 
-/* /dev/null takes whatever it is given, as a peer does who reads faster than we send: nothing but our own bound ends
- * a call. */
-static void test_nobody_takes_more_than_a_turn(void)
+/* /dev/null takes all bytes, like a peer that reads faster than we send: only our own bound ends a call. */
+static void test_no_peer_takes_more_than_a_turn(void)
 {
     begin();
     struct oribi_out *out = oribi_out_try_create();
@@ -292,7 +291,7 @@ static void test_a_file_of_just_a_turn_goes_at_once(void)
     end(out);
 }
 
-static void test_a_peer_that_is_gone_is_told(void)
+static void test_a_peer_that_is_gone_is_reported(void)
 {
     begin();
     struct oribi_out *out = oribi_out_try_create();
@@ -329,9 +328,9 @@ int main(void)
     test_memory_counts_until_it_is_given_back();
     test_memory_is_given_back_before_the_file_is_sent();
     test_a_file_that_comes_up_short_is_an_error();
-    test_nobody_takes_more_than_a_turn();
+    test_no_peer_takes_more_than_a_turn();
     test_a_file_of_just_a_turn_goes_at_once();
-    test_a_peer_that_is_gone_is_told();
+    test_a_peer_that_is_gone_is_reported();
     test_no_place_for_the_spill_is_an_error();
     free(sent_text);
     free(got_text);

@@ -52,7 +52,7 @@ static void test_lines_that_name_a_client(void)
     ok_eq(parse_line_of("PROXY TCP4 255.255.255.255 255.255.255.255 65535 65535\r\n"), 56);
 }
 
-static void test_lines_that_name_nobody(void)
+static void test_lines_that_name_no_client(void)
 {
     ok_eq(parse_line_of("PROXY UNKNOWN\r\n"), 15);
     ok(!proxy.known);
@@ -214,7 +214,7 @@ int main(void)
 {
     arena = guard_alloc(16384);
     test_lines_that_name_a_client();
-    test_lines_that_name_nobody();
+    test_lines_that_name_no_client();
     test_the_longest_line();
     test_what_is_no_line();
     test_binary_headers();
