@@ -1,4 +1,4 @@
-/* Connection: its life from the accept to the close, and its input, from bytes to complete requests. Functions stand in
+/* Connection: its life from the accept to the close, and its input, readable, timed out, closed. Functions stand in
  * reading order. conn_private.h says what the other sources of the connection do. */
 #include "oribi/event/conn.h"
 
@@ -8,17 +8,13 @@
 
 #include "event/conn_private.h"
 
-#include <assert.h>
 #include <string.h>
 
-/* The way of the bytes, from readable to the run queue. */
+/* The way of the bytes, from readable to the exchange. */
 static void on_readable(struct oribi_reactor *r, struct oribi_conn *c);
 static bool read_once(struct oribi_reactor *r, struct oribi_conn *c);
 static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *room);
 static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n);
-static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c);
-static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head_len);
-static void await_head(struct oribi_reactor *r, struct oribi_conn *c);
 static void linger(struct oribi_reactor *r, struct oribi_conn *c, size_t n);
 
 /* What ends a connection. */
@@ -111,10 +107,8 @@ static void on_readable(struct oribi_reactor *r, struct oribi_conn *c)
         oribi__reactor_again(r, c);
 }
 
-int oribi__conn_register(struct oribi_reactor *r, struct oribi_conn *c)
+int oribi__conn_watch(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    if (c->watch.added)
-        return 0;
     if (oribi_loop_add(r->loop, &c->watch, c->watch.fd, ORIBI_WATCH_STREAM, c->watch.interest) == 0) {
         r->registered_count++;
         return 0;
@@ -195,101 +189,10 @@ static void take_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, s
     }
     if (c->state != ORIBI_CONN_BODY) {
         c->len += (uint32_t)n;
-        oribi__conn_parse(r, c);
+        oribi__conn_begin(r, c);
         return;
     }
     oribi__conn_body_input(r, c, p, n);
-}
-
-void oribi__conn_parse(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    if (c->proxy_awaited && !take_proxy(r, c))
-        return;
-    if (!c->exchange && !oribi__conn_begin(r, c)) {
-        oribi__conn_close(r, c);
-        return;
-    }
-    c->state = ORIBI_CONN_HEAD;
-    struct oribi_exchange *exchange = c->exchange;
-    ssize_t result = oribi_parser_head(&exchange->parser, &r->config.limits, c->buf, c->len, &exchange->head);
-    if (result > 0)
-        head_done(r, c, (size_t)result);
-    else if (result != ORIBI_AGAIN)
-        oribi__conn_refuse(r, c, (int)result, exchange->parser.fault.reason);
-    else
-        await_head(r, c);
-}
-
-/* The one PROXY header a connection begins with. True when it is there and bytes of a request stand behind it. A
- * header that comes in pieces has the deadline of a head. */
-static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    struct oribi_proxy proxy;
-    ssize_t n = oribi_proxy_parse(c->buf, c->len, &proxy);
-    c->state = ORIBI_CONN_HEAD;
-    if (n == ORIBI_AGAIN) {
-        if (c->timer.timeout_class != ORIBI_TIMEOUT_HEAD)
-            oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_HEAD, r->now_ms);
-        return false;
-    }
-    if (n < 0) {
-        oribi__conn_refuse(r, c, (int)n, proxy.reason);
-        return false;
-    }
-    c->proxy_awaited = false;
-    c->proxy_tls = proxy.tls;
-    if (proxy.known) {
-        memcpy(c->addr, proxy.addr, proxy.addr_len);
-        memcpy(c->port, proxy.port, proxy.port_len);
-        c->addr_len = proxy.addr_len;
-        c->port_len = proxy.port_len;
-    }
-    c->len -= (uint32_t)n;
-    memmove(c->buf, c->buf + n, c->len);
-    c->state = ORIBI_CONN_IDLE;
-    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_FIRST, r->now_ms);
-    return c->len > 0;
-}
-
-static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head_len)
-{
-    struct oribi_exchange *exchange = c->exchange;
-    const struct oribi_head *head = &exchange->head;
-    size_t rest = c->len - head_len;
-    exchange->used = (uint32_t)head_len;
-    if (head->chunked) {
-        oribi__conn_chunked_begin(r, c, rest);
-        return;
-    }
-    if ((int64_t)rest >= head->content_length) {
-        exchange->in_place = oribi_slice(c->buf + head_len, (size_t)head->content_length);
-        exchange->used += (uint32_t)head->content_length;
-        oribi__conn_complete(r, c);
-        return;
-    }
-    oribi__conn_body_begin(r, c, rest);
-}
-
-/* An empty line before a request line is ignored (RFC 9112 2.2): it begins no request. */
-static bool head_begun(const struct oribi_conn *c)
-{
-    for (uint32_t i = 0; i < c->len; i++)
-        if (c->buf[i] != '\r' && c->buf[i] != '\n')
-            return true;
-    return false;
-}
-
-/* The deadline of a head counts from its first byte and does not move; before that the connection is as idle as it
- * was. */
-static void await_head(struct oribi_reactor *r, struct oribi_conn *c)
-{
-    uint8_t armed = c->timer.timeout_class;
-    if (armed == ORIBI_TIMEOUT_HEAD)
-        return;
-    if (head_begun(c))
-        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_HEAD, r->now_ms);
-    else if (armed != ORIBI_TIMEOUT_FIRST && armed != ORIBI_TIMEOUT_IDLE)
-        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_IDLE, r->now_ms);
 }
 
 /* Drops n bytes that came behind our last answer. */

@@ -1,9 +1,10 @@
-/* Connection: an exchange from its begin to the next one. Reading order: begin (the head's first byte), complete (into
- * the run queue), finish (the answer is written) or refuse (an answer of our own), continue (the next request, or the
- * end). */
+/* Connection: an exchange from its begin to the next one. Reading order: begin (the head is parsed), complete (into the
+ * run queue), finish (the answer is written) or refuse (an answer of our own), continue (the next request, or the end);
+ * the read buffer, which is lent while there are bytes. */
 #include "oribi/event/conn.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/mem.h"
 #include "oribi/event/reactor.h"
 #include "oribi/http/response.h"
 
@@ -13,13 +14,70 @@
 #include <string.h>
 #include <sys/socket.h>
 
+/* From the first byte of a head to the run queue. */
+static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c);
+static bool lend_exchange(struct oribi_reactor *r, struct oribi_conn *c);
+static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head_len);
+static void await_head(struct oribi_reactor *r, struct oribi_conn *c);
+
+/* From the answer to the next request. */
 static void go_on(struct oribi_reactor *r, struct oribi_conn *c);
 static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size_t n);
 static void tell_refused(struct oribi_reactor *r, struct oribi_conn *c, int status, size_t n, const char *reason);
 static void keep_next_bytes(struct oribi_reactor *r, struct oribi_conn *c);
 static void begin_linger(struct oribi_reactor *r, struct oribi_conn *c);
 
-bool oribi__conn_begin(struct oribi_reactor *r, struct oribi_conn *c)
+void oribi__conn_begin(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (c->proxy_awaited && !take_proxy(r, c))
+        return;
+    if (!c->exchange && !lend_exchange(r, c)) {
+        oribi__conn_close(r, c);
+        return;
+    }
+    c->state = ORIBI_CONN_HEAD;
+    struct oribi_exchange *exchange = c->exchange;
+    ssize_t result = oribi_parser_head(&exchange->parser, &r->config.limits, c->buf, c->len, &exchange->head);
+    if (result > 0)
+        head_done(r, c, (size_t)result);
+    else if (result != ORIBI_AGAIN)
+        oribi__conn_refuse(r, c, (int)result, exchange->parser.fault.reason);
+    else
+        await_head(r, c);
+}
+
+/* The one PROXY header a connection begins with. True when it is there and bytes of a request stand behind it. A
+ * header that comes in pieces has the deadline of a head. */
+static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_proxy proxy;
+    ssize_t n = oribi_proxy_parse(c->buf, c->len, &proxy);
+    c->state = ORIBI_CONN_HEAD;
+    if (n == ORIBI_AGAIN) {
+        if (c->timer.timeout_class != ORIBI_TIMEOUT_HEAD)
+            oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_HEAD, r->now_ms);
+        return false;
+    }
+    if (n < 0) {
+        oribi__conn_refuse(r, c, (int)n, proxy.reason);
+        return false;
+    }
+    c->proxy_awaited = false;
+    c->proxy_tls = proxy.tls;
+    if (proxy.known) {
+        memcpy(c->addr, proxy.addr, proxy.addr_len);
+        memcpy(c->port, proxy.port, proxy.port_len);
+        c->addr_len = proxy.addr_len;
+        c->port_len = proxy.port_len;
+    }
+    c->len -= (uint32_t)n;
+    memmove(c->buf, c->buf + n, c->len);
+    c->state = ORIBI_CONN_IDLE;
+    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_FIRST, r->now_ms);
+    return c->len > 0;
+}
+
+static bool lend_exchange(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_exchange *exchange = oribi_pool_try_get(&r->exchange_pool);
     if (!exchange)
@@ -34,6 +92,47 @@ bool oribi__conn_begin(struct oribi_reactor *r, struct oribi_conn *c)
     c->exchange = exchange;
     c->request_count++;
     return true;
+}
+
+static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head_len)
+{
+    struct oribi_exchange *exchange = c->exchange;
+    const struct oribi_head *head = &exchange->head;
+    size_t rest = c->len - head_len;
+    exchange->used = (uint32_t)head_len;
+    if (head->chunked) {
+        oribi__conn_chunked_begin(r, c, rest);
+        return;
+    }
+    if ((int64_t)rest >= head->content_length) {
+        exchange->in_place = oribi_slice(c->buf + head_len, (size_t)head->content_length);
+        exchange->used += (uint32_t)head->content_length;
+        oribi__conn_complete(r, c);
+        return;
+    }
+    oribi__conn_body_begin(r, c, rest);
+}
+
+/* An empty line before a request line is ignored (RFC 9112 2.2): it begins no request. */
+static bool head_begun(const struct oribi_conn *c)
+{
+    for (uint32_t i = 0; i < c->len; i++)
+        if (c->buf[i] != '\r' && c->buf[i] != '\n')
+            return true;
+    return false;
+}
+
+/* The deadline of a head counts from its first byte and does not move; before that the connection is as idle as it
+ * was. */
+static void await_head(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    uint8_t armed = c->timer.timeout_class;
+    if (armed == ORIBI_TIMEOUT_HEAD)
+        return;
+    if (head_begun(c))
+        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_HEAD, r->now_ms);
+    else if (armed != ORIBI_TIMEOUT_FIRST && armed != ORIBI_TIMEOUT_IDLE)
+        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_IDLE, r->now_ms);
 }
 
 void oribi__conn_complete(struct oribi_reactor *r, struct oribi_conn *c)
@@ -185,7 +284,7 @@ void oribi__conn_continue(struct oribi_reactor *r, struct oribi_conn *c)
     c->state = ORIBI_CONN_IDLE;
     oribi_loop_interest(r->loop, &c->watch, ORIBI_READ);
     if (c->len > 0) {
-        oribi__conn_parse(r, c);
+        oribi__conn_begin(r, c);
         if (!oribi__conn_wants_input(c))
             return;
     } else {
@@ -215,4 +314,44 @@ struct oribi_slice oribi_conn_behind(const struct oribi_conn *c)
     if (exchange->rest.len > 0)
         return oribi_slice(exchange->rest.p, exchange->rest.len);
     return oribi_slice(c->buf + exchange->used, c->len - exchange->used);
+}
+
+/* --- the read buffer --- */
+
+bool oribi__conn_lend_buf(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    c->buf = oribi_pool_try_get(&r->buf_pool);
+    c->len = 0;
+    c->cap = c->buf ? ORIBI_READ_BUF_BYTES : 0;
+    return c->buf != NULL;
+}
+
+/* Only while the head is incomplete: no slice points into the buffer yet. */
+bool oribi__conn_grow_buf(struct oribi_reactor *r, struct oribi_conn *c, size_t cap)
+{
+    char *buf = oribi_mem_try_alloc(1, cap);
+    if (!buf)
+        return false;
+    r->budget.memory_used += (int64_t)cap;
+    uint32_t len = c->len;
+    memcpy(buf, c->buf, len);
+    oribi__conn_give_buf_back(r, c);
+    c->buf = buf;
+    c->len = len;
+    c->cap = (uint32_t)cap;
+    return true;
+}
+
+void oribi__conn_give_buf_back(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (!c->buf)
+        return;
+    if (c->cap == ORIBI_READ_BUF_BYTES)
+        oribi_pool_put(&r->buf_pool, c->buf);
+    else {
+        oribi_mem_free(c->buf);
+        r->budget.memory_used -= c->cap;
+    }
+    c->buf = NULL;
+    c->len = c->cap = 0;
 }

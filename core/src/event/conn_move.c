@@ -118,7 +118,7 @@ static void inject(struct oribi_reactor *r, struct oribi_conn *c, struct oribi_s
     memcpy(c->buf, bytes.p, bytes.n);
     c->len = (uint32_t)bytes.n;
     c->moving_in = body_fd >= 0;
-    oribi__conn_parse(r, c);
+    oribi__conn_begin(r, c);
     c->moving_in = false;
     if (body_fd >= 0)
         oribi__conn_body_inject(r, c, body_fd, body_len);

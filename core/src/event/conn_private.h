@@ -1,9 +1,8 @@
 /* What the sources of a connection and its reactor share:
  *
- *   conn.c           life and input: open, readable, head parsed, timed out, closed
- *   conn_buf.c       the read buffer, lent while there are bytes
+ *   conn.c           life and input: open, readable, timed out, closed
+ *   conn_exchange.c  an exchange: begin, complete, finish or refuse, continue; the read buffer
  *   conn_body.c      request bodies, sized and chunked
- *   conn_exchange.c  an exchange: begin, complete, finish or refuse, continue
  *   conn_out.c       output: what the socket takes, and what it leaves
  *   conn_move.c      to another process and from one
  *   reactor.c        events, timeouts, the run queue
@@ -36,11 +35,14 @@ static inline bool oribi__conn_wants_input(const struct oribi_conn *conn)
            conn->state == ORIBI_CONN_LINGER;
 }
 
-/* Parses what is in the buffer as the head of a request, behind the PROXY header when one is awaited. */
-void oribi__conn_parse(struct oribi_reactor *reactor, struct oribi_conn *conn);
+/* Has the loop watch a connection that it does not watch yet. 0, or ORIBI_ESYS: the connection is closed. */
+int oribi__conn_watch(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* Has the loop watch the connection, once. 0, or ORIBI_ESYS: the connection is closed. */
-int oribi__conn_register(struct oribi_reactor *reactor, struct oribi_conn *conn);
+/* The same, once: inline, because each request of a kept connection asks. */
+static inline int oribi__conn_register(struct oribi_reactor *reactor, struct oribi_conn *conn)
+{
+    return conn->watch.added ? 0 : oribi__conn_watch(reactor, conn);
+}
 
 /* Closes the connection unless a request has begun to come since the last turn: closing over bytes that came in time
  * would reset them. True when it is closed. */
@@ -51,15 +53,6 @@ bool oribi__conn_close_head(struct oribi_reactor *reactor, struct oribi_conn *co
 
 /* Closes the connection and gives back all that it borrowed. Nothing when it is closed already. */
 void oribi__conn_close(struct oribi_reactor *reactor, struct oribi_conn *conn);
-
-/* --- conn_buf.c --- */
-
-/* False: out of memory, nothing has changed. The connection stays open. */
-bool oribi__conn_lend_buf(struct oribi_reactor *reactor, struct oribi_conn *conn);
-bool oribi__conn_grow_buf(struct oribi_reactor *reactor, struct oribi_conn *conn, size_t cap);
-
-/* Nothing where there is no buffer. */
-void oribi__conn_give_buf_back(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* --- conn_body.c --- */
 
@@ -81,8 +74,9 @@ void oribi__conn_body_inject(struct oribi_reactor *reactor, struct oribi_conn *c
 
 /* --- conn_exchange.c --- */
 
-/* Lends the connection an exchange. False: out of memory, nothing has changed. */
-bool oribi__conn_begin(struct oribi_reactor *reactor, struct oribi_conn *conn);
+/* Parses what is in the buffer as the head of a request, behind the PROXY header when one is awaited; lends an exchange
+ * for it. A whole head goes on to its body or to the run queue. */
+void oribi__conn_begin(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* The request is whole: appends the connection to the run queue. */
 void oribi__conn_complete(struct oribi_reactor *reactor, struct oribi_conn *conn);
@@ -96,6 +90,14 @@ void oribi__conn_drop_exchange(struct oribi_reactor *reactor, struct oribi_conn 
 
 /* The answer is drained, or there was none: reads the next request, or lingers and closes. */
 void oribi__conn_continue(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* The read buffer, lent from the first byte on. False: out of memory, nothing has changed; the connection stays
+ * open. */
+bool oribi__conn_lend_buf(struct oribi_reactor *reactor, struct oribi_conn *conn);
+bool oribi__conn_grow_buf(struct oribi_reactor *reactor, struct oribi_conn *conn, size_t cap);
+
+/* Nothing where there is no buffer. */
+void oribi__conn_give_buf_back(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* --- conn_out.c --- */
 
