@@ -8,7 +8,6 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
-#include "oribi/process/sd_notify.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -146,7 +145,7 @@ static bool trapped(struct oribi_supervisor *supervisor, const struct oribi_trap
     supervisor->manager.paused = true;
     supervisor->manager.ending = ends(trap->signal);
     if (supervisor->manager.ending)
-        (void)oribi_sd_stopping();
+        oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL);
     *event = (struct oribi_policy_event){.type = ORIBI_EVENT_PAUSE, .status = trap->send, .bytes = trap->interval_ms};
     return true;
 }

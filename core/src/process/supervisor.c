@@ -317,6 +317,7 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     oribi__listening_turn(supervisor);
     oribi__control_deferred_turn(supervisor);
     pat_watchdog(supervisor);
+    oribi__notify_turn(supervisor);
     oribi_log_flush();
     if (supervisor->manager.trapped)
         supervisor->action =
@@ -338,6 +339,8 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
         at = earlier(at, supervisor->watchdog_at);
     if (supervisor->shutdown.look_at)
         at = earlier(at, supervisor->shutdown.look_at);
+    if (supervisor->waiting_notice.notice != ORIBI__NO_NOTICE)
+        at = earlier(at, supervisor->waiting_notice.at);
     if (supervisor->policy.config.memory_max && !supervisor->policy.stopping)
         at = earlier(at, supervisor->measure.at + MEASURE_MS);
     if (ms >= 0)

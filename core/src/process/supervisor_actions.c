@@ -83,7 +83,7 @@ static void log_start_line(struct oribi_supervisor *supervisor)
         n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s", i ? ", " : "listening on ", listeners->items[i].text);
     oribi_log(ORIBI_LOG_INFO, "%s, %u worker%s, pid %d", listeners->count ? line : "started", supervisor->policy.target,
               oribi_log_plural(supervisor->policy.target), supervisor->pid);
-    (void)oribi_sd_ready(line[0] ? line : NULL); /* nobody need have asked for it */
+    oribi__notify(supervisor, ORIBI__READY_NOTICE, line);
 }
 
 /* Unicorn's and Pitchfork's timeout is the application's, Rhebok's and ours the client's: whoever has moved a file
@@ -117,7 +117,7 @@ static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_pol
                    oribi_policy_serving(&supervisor->policy),
                    oribi_log_plural(oribi_policy_serving(&supervisor->policy))); /* fits */
     if (supervisor->policy.up && !supervisor->policy.stopping)
-        (void)oribi_sd_ready(text);
+        oribi__notify(supervisor, ORIBI__READY_NOTICE, text);
     oribi__control_reloaded(supervisor, action->code, action->code ? action->text : text);
 }
 
@@ -140,13 +140,13 @@ static void stop_soon(struct oribi_supervisor *supervisor)
 {
     for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
         atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_SOON);
-    (void)oribi_sd_stopping();
+    oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL);
 }
 
 static void stopping(struct oribi_supervisor *supervisor, bool handed_over)
 {
     if (!handed_over)
-        (void)oribi_sd_stopping(); /* else it is the successor's to say */
+        oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL); /* else the successor is the service */
     oribi__end_listening(supervisor, handed_over);
     oribi__control_stopping(supervisor);
 }
@@ -244,7 +244,7 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
         stopping(supervisor, action->code != 0);
         return false;
     case ORIBI_ACTION_RELOADING:
-        (void)oribi_sd_reloading();
+        oribi__notify(supervisor, ORIBI__RELOADING_NOTICE, NULL);
         hook(supervisor, "before_reload", action);
         return false;
     case ORIBI_ACTION_COMMITTED:

@@ -7,6 +7,7 @@
  *   upgrade.c              the successor
  *   control.c, status.c    the control socket with all its replies; what it shows
  *   listener_shutdown.c    the end of the listeners at the server's end
+ *   notify.c               what the service manager hears
  *   start.c                create, destroy, daemon, logs
  *   mold.c, child.c        the other processes
  *   fork_handlers.c        what children that the application forks must not keep
@@ -20,6 +21,7 @@
 #include "oribi/worker/handoff.h"
 #include "process/announced.h"
 #include "process/events.h"
+#include "process/notify.h"
 #include "process/supervisor.h"
 #include "process/upgrade.h"
 #include "oribi/process/message.h"
@@ -156,6 +158,7 @@ struct oribi_supervisor {
     bool begun;
     int64_t watchdog_ms; /* interval in which the service manager expects to hear of us; 0: it does not */
     int64_t watchdog_at;
+    struct oribi__waiting_notice waiting_notice;
     struct oribi__starter starter;
     struct oribi__control control;
     struct oribi__totals totals;
