@@ -50,7 +50,7 @@ static void begin(struct oribi_supervisor *supervisor, int32_t pid)
 {
     if (supervisor->announced.mold == pid)
         return;
-    oribi__announced_drop(supervisor); /* what an earlier one told is void */
+    oribi__announced_drop(supervisor); /* what an earlier mold has announced is void */
     supervisor->announced.mold = pid;
 }
 
@@ -142,5 +142,5 @@ void oribi__announced_commit(struct oribi_supervisor *supervisor)
     }
     listeners->count = kept;
     supervisor->announced.adopted_from = kept;
-    oribi__announced_drop(supervisor); /* everything told is in force: forget it */
+    oribi__announced_drop(supervisor); /* what was announced is in force: forget it */
 }

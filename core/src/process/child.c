@@ -1,4 +1,4 @@
-/* A worker's ties to its supervisor: signals, its place in the scoreboard, what it reports. */
+/* A worker's ties to its supervisor: signals, its slot on the scoreboard, what it reports. */
 #include "process/mold.h"
 #include "process/process_private.h"
 #include "process/signal_table.h"
@@ -34,7 +34,7 @@ struct oribi_child {
     uint64_t jobs_limit;     /* 0: none */
     int64_t titled_ms;       /* oribi_child_job_title */
     bool titled_busy;
-    bool leaving_told;
+    bool leaving_reported;
     bool worker_has_sockets;       /* listeners and hand-off socket: its own fork handler closes them (worker_life.c) */
     struct oribi_listeners *spare; /* duplicates for a mold made of this worker, while it is forked */
     struct oribi_handoff spare_handoff; /* likewise */
@@ -163,7 +163,7 @@ struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t in
     tell(child, ORIBI_MESSAGE_WORKER_FORKED, "", 0);
     oribi__children_let_go(let_go, child);
     oribi_signals_install(on_signal, child, 0);
-    oribi_signals_release(); /* held back by the mold before the fork: a stop sent meanwhile strikes here */
+    oribi_signals_release(); /* held back before the fork: the handler runs here for a stop sent meanwhile */
     return child;
 }
 
@@ -225,11 +225,11 @@ void oribi_child_failed(struct oribi_child *child, const char *text, size_t len)
     tell(child, ORIBI_MESSAGE_WORKER_FAILED, text, len);
 }
 
-/* A worker that drains though nobody asked it to (requests_max) says so, and gets its successor while it drains. */
+/* A worker that drains by itself (requests_max) reports that, so that its replacement is started while it drains. */
 static bool leaving(const struct oribi_child *child)
 {
     struct oribi_worker *worker = atomic_load_explicit(&child->worker, memory_order_relaxed);
-    return !child->leaving_told && worker && oribi_worker_stopping(worker);
+    return !child->leaving_reported && worker && oribi_worker_stopping(worker);
 }
 
 bool oribi_process_due(const struct oribi_process *p)
@@ -245,7 +245,7 @@ static bool turn(struct oribi_child *child)
     if (asked & REOPEN)
         oribi__reopen_logs(&child->ties);
     if (leaving(child)) {
-        child->leaving_told = true;
+        child->leaving_reported = true;
         if (!atomic_load(&child->stop_asked))
             tell(child, ORIBI_MESSAGE_WORKER_LEAVING, "", 0);
     }

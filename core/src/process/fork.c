@@ -79,7 +79,7 @@ static void become_mold(struct oribi_process *p)
     char error[ORIBI_ERROR_TEXT_CAP];
     p->role = ORIBI_ROLE_MOLD;
     p->stage = ORIBI__BEGIN;
-    p->failed = oribi_mold_enter(p->supervisor, &p->mold, error) < 0; /* the supervisor has been told */
+    p->failed = oribi_mold_enter(p->supervisor, &p->mold, error) < 0; /* it has reported that */
     p->supervisor = NULL;
     oribi_signals_release();
 }

@@ -1,6 +1,6 @@
 /* The end of the listeners when the server ends, and no successor takes them over.
  *
- *   stop ─► newcomers are kept out ─► workers accept whoever has connected before ─► nobody waits any more: shutdown(2)
+ *   stop ─► new connections are refused ─► workers accept those in the queue ─► the queue is empty: shutdown(2)
  *
  * Closing our copies would not do: workers have theirs, and one in a long call keeps the socket open, so that
  * newcomers connect into a queue that nobody serves. shutdown(2) ends a socket for all who hold it, but resets
@@ -71,4 +71,4 @@ void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over)
         atomic_store(&supervisor->ties.board.slots[i].stop_soon, ORIBI_STOP_LAST);
     supervisor->shutdown.look_at = oribi_clock_ms();
     supervisor->shutdown.held_until = supervisor->shutdown.look_at + HELD_MS;
-} /* the first look follows when the workers have been told, oribi_supervisor_take() */
+} /* the first look follows in the same turn, oribi_supervisor_take() */

@@ -179,9 +179,9 @@ METHOD(generation)
     return 0;
 }
 
-METHOD(jobs_heed)
+METHOD(jobs_watch_signals)
 {
-    oribi_jobs_heed(p);
+    oribi_jobs_watch_signals(p);
     return 0;
 }
 
@@ -230,7 +230,7 @@ static const struct oribi_method methods[] = {
     {"workers", ORIBI_VALUE_NONE, ORIBI_VALUE_NUMBER, call_workers},
     {"index", ORIBI_VALUE_NONE, ORIBI_VALUE_NUMBER, call_index},
     {"generation", ORIBI_VALUE_NONE, ORIBI_VALUE_NUMBER, call_generation},
-    {"jobs_heed", ORIBI_VALUE_NONE, ORIBI_VALUE_NONE, call_jobs_heed},
+    {"jobs_watch_signals", ORIBI_VALUE_NONE, ORIBI_VALUE_NONE, call_jobs_watch_signals},
     {"jobs_stopping", ORIBI_VALUE_NONE, ORIBI_VALUE_BOOL, call_jobs_stopping},
     {"jobs_wake_fd", ORIBI_VALUE_NONE, ORIBI_VALUE_NUMBER, call_jobs_wake_fd},
     {"jobs_begin", ORIBI_VALUE_TEXT, ORIBI_VALUE_NONE, call_jobs_begin},

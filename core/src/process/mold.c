@@ -1,4 +1,4 @@
-/* The mold: told by its supervisor to fork workers, until its command socket ends. */
+/* The mold forks workers at its supervisor's commands, until its command socket ends. */
 #include "process/mold.h"
 
 #include "process/signal_table.h"

@@ -1,5 +1,5 @@
 /* The process that has loaded the application and forks workers when the supervisor says so, and the child of such a
- * worker. take.c and fork.c call these in the order that processes.h shows.
+ * worker. take.c and fork.c call these in the order that process.h shows.
  *
  * Signals in a worker: TERM and QUIT drain, INT ends the process in the handler, USR1 reopens the logs, USR2 asks for a
  * mold, HUP, WINCH, TTIN and TTOU do nothing, PIPE is ignored. In a mold: INT, TERM and QUIT end it (workers live on),
@@ -22,13 +22,13 @@ struct oribi_mold;
 
 /* In the child forked at ORIBI_SUPERVISOR_FORK_MOLD: takes supervisor, closes what belongs to the supervisor alone,
  * switches user and group if asked for. Gives the mold. 0, or ORIBI_ESYS / ORIBI_EINVAL with one line in `error`,
- * which the supervisor has then been told as well. */
+ * which has then been reported to the supervisor as well. */
 int oribi_mold_enter(struct oribi_supervisor *supervisor, struct oribi_mold **out, char *error);
 
 /* True in a command that a supervisor started to become its next mold. */
 bool oribi_mold_inherited(void);
 
-/* In such a command: the same for it; the supervisor is told of later failures only, so print `error`. Clears the
+/* In such a command: the same for it; only later failures are reported to the supervisor, so print `error`. Clears the
  * environment variable, so that what the application starts knows nothing of it. */
 int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_mold **out, char *error);
 
@@ -64,7 +64,7 @@ size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap);
 
 void oribi_mold_destroy(struct oribi_mold *mold);
 
-/* --- a worker's child: its place in the scoreboard and its ties to the supervisor --- */
+/* --- child: a worker's slot on the scoreboard and its ties to the supervisor --- */
 
 struct oribi_child;
 
@@ -101,7 +101,7 @@ void oribi_child_signal(struct oribi_child *child, int number);
 /* True from the moment a stop is announced (drain_delay): a readiness check should fail, requests are still welcome. */
 bool oribi_child_stop_soon(const struct oribi_child *child);
 
-/* True once the worker was told to stop (TERM, QUIT) or the supervisor is gone. */
+/* True once a signal has asked the worker to stop (TERM, QUIT), or the supervisor is gone. */
 bool oribi_child_stopping(struct oribi_child *child);
 
 /* Becomes readable at a signal and at the supervisor's end, for loops of their own; never read from it. Borrowed. */

@@ -1,6 +1,6 @@
-/* What the service manager hears of the supervisor (sd_notify.h). Its socket may be full for a moment, and without
- * READY a start counts as failed, without STOPPING a stop as a crash: such a message is sent once more, and the log says
- * so. A newer message takes the place of one that waits. */
+/* What the service manager hears of the supervisor (sd_notify.h). Its socket may be full for a moment; without READY a
+ * start counts as failed, and without STOPPING a stop as a crash. So such a message is sent once more, and the log says
+ * so. A newer message replaces one that waits. */
 #ifndef ORIBI_PROCESS_NOTIFY_H
 #define ORIBI_PROCESS_NOTIFY_H
 

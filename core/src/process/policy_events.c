@@ -118,7 +118,7 @@ static struct oribi_mold_record *free_mold(struct oribi_policy *policy)
     return NULL;
 }
 
-/* A mold made of a warm worker takes the place of the one that loaded the generation; its workers replace the others
+/* A mold made of a warm worker replaces the one that loaded the generation; its workers replace the others
  * as at a reload. One that comes too late is stopped like every mold of a generation that is not wanted. */
 void oribi__policy_mold_promoted(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {

@@ -48,7 +48,7 @@ static void commit(struct oribi_policy *policy)
     policy->boot_failures = 0;
     policy->mold_failures = 0;
     if (policy->has_next_config) {
-        uint32_t most = policy->config.workers_max; /* as many as there are places for */
+        uint32_t most = policy->config.workers_max; /* as many as there are slots for */
         policy->config = policy->next_config;
         policy->config.workers_max = most;
         if (policy->config.workers > most) {

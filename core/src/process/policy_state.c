@@ -145,7 +145,7 @@ struct oribi_worker_record *oribi__policy_record_of_pid(struct oribi_policy *pol
     return NULL;
 }
 
-/* The place an event speaks of, if it still belongs to that spawn. */
+/* The record that an event is about, if it still belongs to that spawn. */
 struct oribi_worker_record *oribi__policy_record_of_ticket(struct oribi_policy *policy,
                                                            const struct oribi_policy_event *event)
 {

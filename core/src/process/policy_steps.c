@@ -300,7 +300,7 @@ bool oribi__policy_spawn(struct oribi_policy *policy, struct oribi_mold_record *
         action->ticket = record->ticket;
         return true;
     }
-    return false; /* every place is taken by workers that are leaving */
+    return false; /* workers that are leaving use all records */
 }
 
 /* Commands the mold has not carried out yet; more would only fill its socket. */

@@ -28,8 +28,8 @@ static void look_at_call(struct oribi_policy *policy, struct oribi_worker_record
         record->overdue_since = now_ms;
     record->call_started = started;
     record->call_deadline = deadline;
-    bool told = record->state == ORIBI_RECORD_SERVING || record->state == ORIBI_RECORD_STOPPING;
-    record->remind = record->overdue_since && told && policy->config.deadline_signal;
+    bool gets_signal = record->state == ORIBI_RECORD_SERVING || record->state == ORIBI_RECORD_STOPPING;
+    record->remind = record->overdue_since && gets_signal && policy->config.deadline_signal;
 }
 
 /* Up to an eighth more, so that workers that were started together do not grow old together. */
@@ -43,7 +43,7 @@ static void look_at_age(struct oribi_policy *policy, struct oribi_worker_record 
 {
     if (!policy->config.age_max_ms || record->state != ORIBI_RECORD_SERVING || record->retire)
         return;
-    /* It never said that it listens, so that a stop may strike in the middle of a job. */
+    /* It never said that it listens, so that a stop may cut a job. */
     if (policy->config.patient &&
         atomic_load(&policy->slots[oribi__policy_number(policy, record)].state) == ORIBI_SLOT_STARTING)
         return;

@@ -61,7 +61,7 @@ void oribi_prefork_defaults(struct oribi_options *options)
 
 int oribi_prefork_set(struct oribi_options *options, const char *name, const char *value, char *error)
 {
-    const char *told = name;
+    const char *given = name;
     for (size_t i = 0; i < sizeof(own_names) / sizeof(own_names[0]); i++)
         if (strcmp(name, own_names[i].name) == 0)
             name = own_names[i].option;
@@ -71,7 +71,7 @@ int oribi_prefork_set(struct oribi_options *options, const char *name, const cha
     for (size_t i = 0; found.option && i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(found.option->name, known[i]) == 0)
             return oribi_options_set(options, name, value, error);
-    return oribi__refuse(error, "%.60s is an option of the server: it has no meaning here", told);
+    return oribi__refuse(error, "%.60s is an option of the server: it has no meaning here", given);
 }
 
 /* --- traps --- */

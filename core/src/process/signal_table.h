@@ -33,7 +33,7 @@ enum oribi__signalled {
     ORIBI__IN_MOLD,
     ORIBI__IN_WORKER,
     ORIBI__IN_MANAGER,    /* prefork.h; a signal that is trapped ends its loop instead */
-    ORIBI__IN_JOB_WORKER, /* a manager's worker; DRAINS counts from oribi_jobs_heed() on, before it RAISES */
+    ORIBI__IN_JOB_WORKER, /* a manager's worker; DRAINS counts from oribi_jobs_watch_signals() on, before it RAISES */
     ORIBI__SIGNALLED_ROLES,
 };
 

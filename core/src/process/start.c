@@ -131,8 +131,8 @@ static void logs_follow_streams(struct oribi_supervisor *supervisor)
         oribi_log(ORIBI_LOG_WARN, "%s", error);
 }
 
-/* The streams are let go of at once, so that molds and workers never hold the terminal; why a start fails is told
- * through the pipe. */
+/* The streams are let go of at once, so that molds and workers never hold the terminal; why a start fails
+ * goes through the pipe. */
 void oribi_supervisor_daemon_enter(struct oribi_supervisor *supervisor)
 {
     oribi__children_ours(false);
@@ -174,8 +174,8 @@ void oribi__starter_wait(const struct oribi_supervisor *supervisor, int64_t ms)
     oribi_process_poll(&supervisor->starter.fds[0], 1, ms);
 }
 
-/* Line by line, as other mistakes are told. */
-static void print_told(const struct oribi_supervisor *supervisor, size_t said)
+/* Line by line, as other errors are printed. */
+static void print_lines(const struct oribi_supervisor *supervisor, size_t said)
 {
     for (size_t at = 0; at < said;) {
         size_t end = at;
@@ -200,7 +200,7 @@ int oribi__starter_take(struct oribi_supervisor *supervisor)
     if (n == ORIBI_AGAIN)
         return -1;
     size_t said = strnlen(supervisor->starter.text, supervisor->starter.len);
-    print_told(supervisor, said);
+    print_lines(supervisor, said);
     return said + 1 < supervisor->starter.len ? (unsigned char)supervisor->starter.text[said + 1] : 1;
 }
 

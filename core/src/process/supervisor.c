@@ -1,5 +1,5 @@
-/* The supervisor's shell: turns what the system reports into events for the decisions (supervisor.c) and carries
- * their actions out (supervisor_actions.c). Reading order: oribi_supervisor_take, next_event, what makes an event of
+/* The supervisor's shell: turns what the system reports into events for the policy (policy.c); supervisor_actions.c
+ * carries the actions out. Reading order: oribi_supervisor_take, next_event, what makes an event of
  * what. Beginning and end are in start.c. */
 #include "process/signal_table.h"
 #include "process/supervisor_private.h"
@@ -44,8 +44,8 @@ void oribi__supervisor_signal(void *self, int number)
 
 /* --- events --- */
 
-/* Records come from processes that run application code: a pid that stands for a group, for everybody, for init or
- * for ourselves is a lie, and a signal to it would strike others. -1 is how a fork that failed is told. */
+/* Records come from processes that run application code: a pid that stands for a group, for all processes, for init
+ * or for the supervisor is a lie, and a signal to it would reach other processes. -1 reports a fork that failed. */
 static bool names_a_process(const struct oribi_supervisor *supervisor, const struct oribi_message *message)
 {
     if (message->kind == ORIBI_MESSAGE_WORKER_FORKED && message->pid == -1)
@@ -272,9 +272,9 @@ static bool begin(struct oribi_supervisor *supervisor)
 
 void oribi__follow(struct oribi_supervisor *supervisor, const struct oribi_policy_event *event)
 {
-    bool kept = oribi__events_push(&supervisor->events, event);
-    assert(kept); /* a process that the policy never hears of would be lost */
-    (void)kept;
+    bool pushed = oribi__events_push(&supervisor->events, event);
+    assert(pushed); /* a process that the policy never hears of would be lost */
+    (void)pushed;
 }
 
 /* What an event has queued in the policy is carried out first, since feeding wants an empty queue there. Before the

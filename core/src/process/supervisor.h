@@ -1,6 +1,6 @@
-/* The shell around the supervisor's decisions (supervisor.h): signals, reaping, pipes, deadlines, pid file, log
- * lines. It says what the language is to do next; take.c makes a step of processes.h of that. A library's
- * manager (prefork.h) is the same with what is said of it below. */
+/* The runtime around the policy (policy.h): signals, reaping, pipes, deadlines, pid file, log
+ * lines. It says what the language is to do next; take.c makes a step of process.h of that. A library's
+ * manager (prefork.h) is the same with the functions at the end. */
 #ifndef ORIBI_PROCESS_SUPERVISOR_H
 #define ORIBI_PROCESS_SUPERVISOR_H
 
@@ -47,7 +47,7 @@ struct oribi_supervisor_action {
     pid_t pid;     /* on_worker_exit */
     int status;    /* on_worker_exit: as waitpid(2) gives it */
     int exit_code; /* EXIT */
-    int signal;    /* TRAPPED; EXIT: what is to strike now that no worker is left, 0: nothing */
+    int signal;    /* TRAPPED; EXIT: the signal to raise again now that no worker is left, 0: none */
 };
 
 /* In a command that ends with `text` before it has become a supervisor or a mold: the server that started it for a
@@ -56,7 +56,7 @@ void oribi_start_failed(const char *text);
 
 /* Makes the calling process the supervisor: remembers how it was started, becomes child subreaper, maps the
  * scoreboard, opens pipes and installs the signal handlers. Call it before anything changes the process's title.
- * Gives the host. 0, or ORIBI_EINVAL, ORIBI_ESYS, ORIBI_ENOMEM with one line in `error` (ORIBI_ERROR_TEXT_CAP):
+ * Gives the supervisor. 0, or ORIBI_EINVAL, ORIBI_ESYS, ORIBI_ENOMEM with one line in `error` (ORIBI_ERROR_TEXT_CAP):
  * the listeners are closed then, and their socket files are gone as after a stop. */
 int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct oribi_supervisor **out, char *error);
 
@@ -82,9 +82,9 @@ void oribi_supervisor_daemon_enter(struct oribi_supervisor *supervisor);
  * Returns its length, or 0 if nothing changed since the last call. */
 size_t oribi_supervisor_title(struct oribi_supervisor *supervisor, char *dst, size_t cap);
 
-/* Takes host. In the supervisor: removes what is ours (pid file, socket files), closes, frees. Signals do nothing
- * from here on, so that one that comes late does not change the exit code; where the program goes on,
- * oribi_signals_uninstall() follows. A library's host (prefork.h) has done that itself. */
+/* Takes supervisor. In its own process: removes what is ours (pid file, socket files), closes, frees. Signals do
+ * nothing from here on, so that one that comes late does not change the exit code; where the program goes on,
+ * oribi_signals_uninstall() follows. For a manager (prefork.h) it has done that itself. */
 void oribi_supervisor_destroy(struct oribi_supervisor *supervisor);
 
 /* --- a manager: prefork.h --- */

@@ -1,4 +1,4 @@
-/* The supervisor's shell, how it carries out what was decided. Reading order: oribi__carry_out at the end, then what
+/* How the policy's actions are carried out. Reading order: oribi__carry_out at the end, then what
  * it calls. */
 #include "process/supervisor_private.h"
 
@@ -69,7 +69,7 @@ static void worker_exited(struct oribi_supervisor *supervisor, const struct orib
     oribi__totals_add(&supervisor->totals, slot);
     supervisor->totals.worker_exits++;
     oribi_scoreboard_forget_idle_waiter(&supervisor->ties.board, slot);
-    clear_slot(slot); /* siblings must not take it for an idle one */
+    clear_slot(slot); /* siblings must not see an idle worker there */
     oribi_handoff_notify(&supervisor->ties.handoff);
     hook(supervisor, "on_worker_exit", action);
 }
@@ -186,8 +186,8 @@ static void finish(struct oribi_supervisor *supervisor, const struct oribi_polic
         .type = ORIBI_SUPERVISOR_EXIT, .exit_code = action->code, .signal = supervisor->manager.reraise};
 }
 
-/* A child that we have not reaped: the pid is its own. But workers told us which it is, and where they have given up
- * rights that we have, one that lies must not make us strike what it could not. */
+/* A child that is not reaped still has its pid. But the pid comes from a worker's report, and a worker that has given
+ * up rights must not make the supervisor signal a process that the worker could not. */
 static void signal_process(pid_t pid, int number)
 {
     if (oribi_process_is_below(pid))
@@ -197,7 +197,7 @@ static void signal_process(pid_t pid, int number)
                   (int)pid);
 }
 
-/* Before the signal: a worker that was stopped by nobody's word but a signal waits for ours. */
+/* Before the signal: a worker that a signal stops waits until its slot says what the supervisor wants. */
 static void stop_alone(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
     if (action->signal != SIGTERM && action->signal != SIGQUIT)

@@ -52,7 +52,7 @@ struct oribi__ties {
 
 struct oribi__mold_socket {
     int32_t pid;
-    int fd; /* our end; -1: this place is free */
+    int fd; /* our end; -1: no mold */
 };
 
 enum { ORIBI__CLIENTS_MAX = 8, ORIBI__COMMAND_CAP = 128 };
@@ -61,10 +61,10 @@ enum { ORIBI__CLIENTS_MAX = 8, ORIBI__COMMAND_CAP = 128 };
 enum oribi__command { ORIBI__COMMAND_NONE, ORIBI__COMMAND_RELOAD, ORIBI__COMMAND_UPGRADE, ORIBI__COMMAND_STOP };
 
 struct oribi__client {
-    int fd; /* -1: this place is free */
+    int fd; /* -1: no client */
     enum oribi__command command;
     bool later;    /* that was under way already when it asked */
-    int64_t until; /* when a client that says nothing is let go of */
+    int64_t until; /* when a client that sends nothing is closed */
     size_t len;
     char line[ORIBI__COMMAND_CAP];
 };
@@ -175,7 +175,7 @@ struct oribi_supervisor {
 };
 
 /* fork_handlers.c. From now on a child that the application forks calls all(owner) first; NULL: nothing is to be let
- * go of any more. One per process: each role takes the place of the one before it. In the child, `all` closes
+ * go of any more. One per process: each role replaces the one before it. In the child, `all` closes
  * descriptors and does nothing else. */
 void oribi__children_let_go(void (*all)(void *owner), void *owner);
 /* what the calling thread forks next is a process of ours, which keeps everything; false: no longer */

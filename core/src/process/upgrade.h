@@ -16,7 +16,7 @@ struct oribi_supervisor;
 
 struct oribi__upgrade {
     /* in a successor */
-    int predecessor_fd;        /* write end of the pipe; -1: no successor, or the predecessor was told */
+    int predecessor_fd;        /* write end of the pipe; -1: no successor, or the predecessor knows */
     bool predecessor_asks_why; /* a line about a failure is welcome there */
     /* in a predecessor */
     int successor_fd;     /* read end of the pipe; -1: no successor is starting */

@@ -76,7 +76,7 @@ int oribi_process_life_fd(const struct oribi_process *p)
 
 /* --- jobs --- */
 
-void oribi_jobs_heed(struct oribi_process *p)
+void oribi_jobs_watch_signals(struct oribi_process *p)
 {
     oribi_child_watch_signals(p->child);
 }

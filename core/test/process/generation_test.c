@@ -312,7 +312,7 @@ static void test_a_generation_with_a_listener_too_many_fails(void)
     struct oribi_policy_event event = {.type = ORIBI_EVENT_MOLD_READY, .pid = 4711};
     oribi_message_set_text(&message, "workers=3\nuser=nobody\n", 22);
     oribi__announced_message(&supervisor, &message, -1);
-    ok(options.user == NULL); /* the running options are not touched, whatever is told */
+    ok(options.user == NULL); /* the running options are not touched, whatever is announced */
     message.kind = ORIBI_MESSAGE_MOLD_LISTENER;
     for (int i = 0; i < 2; i++) {
         oribi__announced_ready(&supervisor, &event);
@@ -450,7 +450,7 @@ static void test_a_successor_that_fails_leaves_everything(void)
     until(lab_alone());
 }
 
-/* USR2 twice, and a client beside: who comes too late is told so, and what is under way goes on. */
+/* USR2 twice, and a client beside: a client that comes too late hears so, and what is under way goes on. */
 static void test_an_upgrade_is_not_disturbed_by_another_wish(void)
 {
     prepare_listening(1);
@@ -674,17 +674,17 @@ static void test_control_is_not_hurt_by_bad_clients(void)
 
 /* --- the service manager --- */
 
-static char told[65536]; /* everything that was said so far */
+static char heard[65536]; /* every message so far */
 
 static bool was_told(int fd, const char *words)
 {
     char message[512];
     ssize_t n;
     while ((n = recv(fd, message, sizeof(message) - 1, MSG_DONTWAIT)) > 0) {
-        size_t used = strlen(told);
-        snprintf(told + used, sizeof(told) - used, "%.*s", (int)n, message);
+        size_t used = strlen(heard);
+        snprintf(heard + used, sizeof(heard) - used, "%.*s", (int)n, message);
     }
-    return strstr(told, words) != NULL;
+    return strstr(heard, words) != NULL;
 }
 
 static void test_the_service_manager_is_told(void)
@@ -699,7 +699,7 @@ static void test_the_service_manager_is_told(void)
     prepare_listening(2);
     pid_t pid = lab_start();
     until(was_told(fd, "READY=1\nSTATUS=listening on unix://"));
-    told[0] = '\0';
+    heard[0] = '\0';
     until(was_told(fd, "WATCHDOG=1"));
     ok_eq(ask_quietly("reload"), 0);
     until(was_told(fd, "RELOADING=1\nMONOTONIC_USEC="));
@@ -710,7 +710,7 @@ static void test_the_service_manager_is_told(void)
     until(was_told(fd, words));
     ok_eq(lab_ended(pid), 0);
     ok(!was_told(fd, "STOPPING=1")); /* the service goes on */
-    told[0] = '\0';
+    heard[0] = '\0';
     until(was_told(fd, "WATCHDOG=1"));
     ok_eq(ask_quietly("stop"), 0);
     until(was_told(fd, "STOPPING=1"));

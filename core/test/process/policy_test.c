@@ -112,7 +112,7 @@ static void random_event(void)
     }
 }
 
-/* Reports what the host would report by itself: started molds, forked workers (mostly), the dead. */
+/* Reports what the supervisor would report by itself: started molds, forked workers (mostly), the dead. */
 static void report(void)
 {
     if (w.policy.upgrade_pid == -1) {
@@ -152,7 +152,7 @@ static void check_bounds(const char **broken)
         !w.policy.config.memory_max && !w.policy.config.age_max_ms)
         *broken = "no more workers than wanted";
     if (oribi_policy_alive(&w.policy) > SLOTS)
-        *broken = "no more processes than places";
+        *broken = "no more processes than slots";
     if (w.killed_twice)
         *broken = "no process killed twice";
     if (oribi_policy_deadline(&w.policy, w.now) < w.now)

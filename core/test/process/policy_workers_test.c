@@ -405,7 +405,7 @@ static void test_a_worker_reported_after_its_mold_died_is_killed(void)
     event_exit(mold(), SIGKILL);
     settle();
     ok_eq(w.mold_starts, 2);
-    ok_eq(w.spawns, 3); /* by the new mold, for another place */
+    ok_eq(w.spawns, 3); /* by the new mold, for another slot */
     event_forked(proc);
     ok_eq(proc->kills, 1);
     ok_eq(oribi_policy_alive(&w.policy), 1);

@@ -185,7 +185,7 @@ void settle(void)
     }
 }
 
-/* Sleeps as a host does: from deadline to deadline. */
+/* Sleeps as a supervisor does: from deadline to deadline. */
 void pass_ms(int64_t ms)
 {
     int64_t end = w.now + ms;

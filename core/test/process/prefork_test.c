@@ -144,7 +144,7 @@ static void test_what_is_not_trapped(void)
     ok_eq(supervisor->manager.reraise, SIGQUIT); /* the first one is what ended it */
 }
 
-static void test_wishes_of_clients_are_signals(void)
+static void test_commands_of_clients_are_signals(void)
 {
     struct oribi_policy_event event = {.type = ORIBI_EVENT_STOP};
     struct oribi_supervisor *supervisor = fake(usual, 2);
@@ -182,7 +182,7 @@ static void work(struct oribi_process *p)
     struct pollfd fds[2] = {{oribi_jobs_wake_fd(p), POLLIN, 0}, {oribi_process_life_fd(p), POLLIN, 0}};
     bool busy = atomic_load(&lab->ballast_mb) > 0;
     lab_carry_ballast();
-    oribi_jobs_heed(p);
+    oribi_jobs_watch_signals(p);
     if (busy)
         oribi_jobs_begin(p, "long", 4);
     atomic_store(&lab->pretend_requests, (int)getuid());
@@ -417,7 +417,7 @@ int main(int argc, char **argv)
     test_a_trapped_signal_pauses_and_says_what_the_workers_get();
     test_what_is_trapped_meanwhile_is_what_the_next_start_ends_with();
     test_what_is_not_trapped();
-    test_wishes_of_clients_are_signals();
+    test_commands_of_clients_are_signals();
     test_workers_come_are_started_again_and_leave();
     test_a_worker_that_is_always_in_a_job_is_measured_too();
     test_workers_are_the_user_that_the_options_name();

@@ -269,7 +269,7 @@ static int fork_without_an_answer(void)
     if (step->type != ORIBI_STEP_FORK || step->fork != ORIBI_FORK_MOLD)
         return 2;
     (void)pthread_sigmask(SIG_BLOCK, NULL, &held);
-    if (!sigismember(&held, SIGTERM)) /* a stop is not to strike a child without handlers */
+    if (!sigismember(&held, SIGTERM)) /* a stop must not reach a child without handlers */
         return 3;
     step = oribi_process_take(p); /* as if an exception had come in between */
     (void)pthread_sigmask(SIG_BLOCK, NULL, &held);

@@ -256,7 +256,7 @@ static void test_usr1_reaches_every_worker(void)
 
 static void pid_path(char *path, size_t cap)
 {
-    snprintf(path, cap, "/tmp/oribi-host-test-%d.pid", getpid());
+    snprintf(path, cap, "/tmp/oribi-supervisor-test-%d.pid", getpid());
 }
 
 static void test_the_pid_file_keeps_a_second_server_out_and_goes_with_the_first(void)
@@ -406,7 +406,7 @@ static void test_random_kills_leave_nothing_behind(void)
     until(lab_alone());
 }
 
-/* kill(2) with such a number would strike a group, everybody, init or the supervisor itself. */
+/* kill(2) with such a number would signal a group, all processes, init or the supervisor itself. */
 static void test_what_is_no_single_other_process_is_believed_by_nobody(void)
 {
     struct oribi_supervisor supervisor = {.pid = getpid()};

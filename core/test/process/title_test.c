@@ -5,7 +5,7 @@
 
 static int64_t now_ms = 5000000;
 static struct oribi_slot slot;
-static int told;
+static int shown;
 
 /* These stand in for the library's. */
 int64_t oribi_clock_ms(void)
@@ -20,7 +20,7 @@ struct oribi_slot *oribi_process_slot(struct oribi_process *process)
 
 size_t oribi_process_title(struct oribi_process *process, char *dst, size_t cap)
 {
-    told++;
+    shown++;
     return 1;
 }
 
@@ -29,7 +29,7 @@ static struct oribi_title title;
 static void begin(void)
 {
     slot = (struct oribi_slot){0};
-    told = 0;
+    shown = 0;
     oribi_title_init(&title, (struct oribi_process *)&slot);
 }
 
@@ -109,7 +109,7 @@ static void test_who_was_told_to_be_busy_is_told_to_rest_at_once(void)
     ok_eq(oribi_title_at_rest(&title, now_ms), 0);
     tell();
     ok_eq(oribi_title_at_rest(&title, now_ms), -1);
-    ok_eq(told, 2);
+    ok_eq(shown, 2);
 }
 
 int main(void)

@@ -16,7 +16,7 @@
 
 /* Sends `command` to the server whose control socket is `path` and waits for the answer, which is appended to `out`
  * (without the word ok or error, NUL-terminated behind its length). Blocks: call it without the VM lock. Returns the
- * exit code: 0 done, 1 refused or failed, 2 nobody answers there. */
+ * exit code: 0 done, 1 refused or failed, 2 no server answers there. */
 int oribi_control_request(const char *path, const char *command, struct oribi_buf *out);
 
 #endif

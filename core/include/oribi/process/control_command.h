@@ -28,7 +28,7 @@ int oribi_control_command_parse(struct oribi_options *options, size_t argc, cons
 void oribi_control_command_help(struct oribi_buf *out, const char *program);
 
 /* Asks the server at options->control; prints the answer, a refusal on stderr. Blocks until the server answers.
- * Returns the exit code: 0 done, 1 refused, failed or no control socket known, 2 nobody answers there. */
+ * Returns the exit code: 0 done, 1 refused, failed or no control socket known, 2 no server answers there. */
 int oribi_control_command_run(const struct oribi_options *options, const char *command, const char *program);
 
 #endif

@@ -1,4 +1,4 @@
-/* What supervisor, molds and workers tell each other, over SOCK_SEQPACKET unix sockets: a record arrives whole or
+/* Records between supervisor, molds and workers, over SOCK_SEQPACKET unix sockets: a record arrives whole or
  * not at all, and the end of a process is the end of its socket. All of them run the same build of this library;
  * records of another one are refused. */
 #ifndef ORIBI_PROCESS_MESSAGE_H
@@ -47,8 +47,8 @@ int oribi_message_send(int fd, struct oribi_message *message, int wait);
 /* The same with a copy of the descriptor `passed`, which is borrowed. */
 int oribi_message_send_fd(int fd, struct oribi_message *message, int passed);
 
-/* Takes one record without waiting. 1, 0 when there is none, ORIBI_ECLOSED at the end, ORIBI_ESYS, ORIBI_EBAD for
- * what is no record. Gives the descriptor that came with it, CLOEXEC, or -1; with `passed` NULL it is closed. */
+/* Takes one record without waiting. 1, 0 when there is none, ORIBI_ECLOSED at the end, ORIBI_ESYS, ORIBI_EBAD for a
+ * record of another build. Gives the descriptor that came with it, CLOEXEC, or -1; with `passed` NULL it is closed. */
 int oribi_message_receive(int fd, struct oribi_message *message, int *passed);
 
 #endif

@@ -1,5 +1,5 @@
-/* The pid file: one supervisor per file, told by a write lock on it, so that a file left behind by a crash stands in
- * nobody's way, a reused pid deceives nobody, and nobody who may only read the file can keep a server from starting.
+/* The pid file. A write lock on it shows that its supervisor lives: a file left behind by a crash prevents no start, a
+ * reused pid does not count, and a user who may only read the file cannot keep a server from starting.
  * What is at the path is replaced only if it is a stale pid file of ours: a regular file of our user with one name
  * and nothing in it but a pid. Symbolic links are not followed. */
 #ifndef ORIBI_PROCESS_PID_FILE_H
@@ -11,12 +11,12 @@ struct oribi_pid_file {
     char *wanted; /* absolute: where it will be once it is written; NULL: it is there */
 };
 
-/* Makes a locked file of another name beside the path, so that nobody ever finds it empty. 0, or ORIBI_ELIMIT when a
- * live process holds the one that is there, ORIBI_ESYS when that is not to be replaced or nothing can be made; one
- * line in `error` (ORIBI_ERROR_TEXT_CAP). */
+/* Makes a locked file of another name beside the path, so that the path never shows an empty file. 0, or ORIBI_ELIMIT
+ * when a live process holds the one that is there, ORIBI_ESYS when that is not to be replaced or nothing can be made;
+ * one line in `error` (ORIBI_ERROR_TEXT_CAP). */
 int oribi_pid_file_lock(struct oribi_pid_file *file, const char *path, char *error);
 
-/* Writes the calling process's id, and gives the file its name, in the place of a stale one. 0, or with a line in
+/* Writes the calling process's id and gives the file its name, replacing a stale one. 0, or with a line in
  * `error` and nothing of ours left behind: ORIBI_ELIMIT when another process was faster since the lock, ORIBI_ESYS. */
 int oribi_pid_file_write(struct oribi_pid_file *file, char *error);
 
@@ -27,7 +27,7 @@ int oribi_pid_file_rename(struct oribi_pid_file *file, const char *path);
 /* What it is, or will be, called: borrowed until the next call. */
 const char *oribi_pid_file_name(const struct oribi_pid_file *file);
 
-/* Removes the file if it is still ours, and lets go of it. */
+/* Removes the file if it is still ours, and closes it. */
 void oribi_pid_file_remove(struct oribi_pid_file *file);
 
 /* In a child: closes the descriptor, touches nothing else. */

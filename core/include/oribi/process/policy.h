@@ -1,12 +1,12 @@
 /* What a supervisor decides, without a single call into the operating system: events and the time go in, actions
- * come out. supervisor.c carries them out; the tests feed a fake clock.
+ * come out. supervisor_actions.c carries them out; the tests feed a fake clock.
  *
  *   oribi_policy_feed(policy, &event, now_ms);
  *   while (oribi_policy_next(policy, now_ms, &action))
  *       carry out action;
  *   sleep until oribi_policy_deadline(policy, now_ms) or the next event;
  *
- * A worker's place (slot):
+ * A worker record (one for each slot):
  *
  *            spawn           forked            ready            asked to stop            deadline
  *     FREE ────────► SPAWNING ─────► BOOTING ─────────► SERVING ────────────► STOPPING ─────────► KILLED
@@ -47,20 +47,20 @@ enum {
     ORIBI_DEATHS_INTERVAL_MS_MAX = 1000, /* … and then one in err_respawn_interval, or in this if that is shorter */
     /* a slot waits no longer than this while no other worker of its generation is there */
     ORIBI_LAST_RESPAWN_MS = 100,
-    ORIBI_WATCH_MS = 1000, /* how often the scoreboard is looked at */
+    ORIBI_WATCH_MS = 1000, /* between two looks at the scoreboard */
     ORIBI_WATCH_JUMP_MS =
-        3000, /* looks further apart than this: the machine or we stood still, so nobody is to blame */
+        3000, /* two looks further apart than this: the machine or the supervisor stood still, so no call is to blame */
     /* from the deadline of a call to the kill; the worker ends itself after 2 s (deadline.h) */
     ORIBI_CALL_GRACE_MS = 4000,
     ORIBI_KILL_MS =
         1000, /* from "stop now" to the kill; also what a worker gets beyond shutdown_timeout to leave by itself */
-    ORIBI_UNKILLABLE_MS = 10000,    /* a killed process that is not gone by then keeps us no longer from ending */
+    ORIBI_UNKILLABLE_MS = 10000,    /* the supervisor does not wait longer than this for a killed process */
     ORIBI_UPGRADE_SPARE_MS = 10000, /* beyond twice boot_timeout (loading, first worker) for a successor to come up */
     ORIBI_MOLD_STOP_MS = 5000,      /* a mold only has to leave its loop */
-    ORIBI_LOST_MS = 30000,          /* how long a fork by a mold that died may take to be heard of */
+    ORIBI_LOST_MS = 30000,          /* how long the report of a fork by a mold that died may take */
     ORIBI_SPAWNS_PENDING_MAX = 32, /* spawn commands on their way to one mold: they must fit into its socket's buffer */
     ORIBI_POLICY_TEXT_CAP = 3200,  /* a failure's text and a few words around it */
-    ORIBI_POLICY_WHY_CAP = 256,    /* the first line of that text, for whoever asked for a reload */
+    ORIBI_POLICY_WHY_CAP = 256,    /* the first line of that text, for the client that asked for the reload */
     ORIBI_POLICY_QUEUE_CAP = 32,   /* actions one event may cause beside those that follow from the state */
 };
 
@@ -81,7 +81,7 @@ struct oribi_policy_config {
     /* process 1: at its end the system ends all others of its container, so that it cannot hand over */
     bool is_init;
     bool no_reopen; /* USR1 means something else to the workers */
-    /* prefork.h: never gives up, and leaves workers alone that never say whether they are in a job */
+    /* a manager (prefork.h): never gives up, and leaves workers alone that never report whether they are in a job */
     bool patient;
 };
 
@@ -121,7 +121,7 @@ struct oribi_policy_event {
     int32_t status; /* waitpid's */
     uint32_t generation;
     uint32_t slot;
-    uint32_t ticket; /* names one spawn, so that a late message about an earlier one is told apart */
+    uint32_t ticket; /* names one spawn, so that a late message about an earlier one is recognised */
     int32_t delta;
     int64_t bytes;
     const char *text;                         /* borrowed; may be NULL */
@@ -167,11 +167,11 @@ struct oribi_policy_action {
 enum oribi_worker_record_state {
     ORIBI_RECORD_FREE,
     ORIBI_RECORD_HELD,     /* waits for `until` before it is free again, counted as a worker meanwhile */
-    ORIBI_RECORD_SPAWNING, /* the mold was told; no pid yet */
+    ORIBI_RECORD_SPAWNING, /* the mold has got the command; no pid yet */
     ORIBI_RECORD_BOOTING,
     ORIBI_RECORD_SERVING,
     ORIBI_RECORD_LEAVING,  /* drains by its own decision */
-    ORIBI_RECORD_STOPPING, /* told to drain */
+    ORIBI_RECORD_STOPPING, /* asked to drain */
     ORIBI_RECORD_KILLED,
     ORIBI_RECORD_LOST, /* its mold died between the command and the fork's report; free again at `until` */
 };
@@ -196,7 +196,7 @@ struct oribi_worker_record {
     int64_t ready_at;      /* 0: never was */
     int64_t call_started;  /* the overdue call, by its start in us … */
     int64_t call_deadline; /* … and the deadline that has passed: another one is looked at anew */
-    bool remind;           /* … and is to be told so */
+    bool remind;           /* … and the worker is to get the deadline signal */
     int64_t overdue_since; /* when a look first found that call overdue; 0: it is not */
     bool interrupted;      /* INT was sent */
     bool reopen;           /* USR1 is to be sent */
@@ -270,7 +270,7 @@ struct oribi_policy {
 void oribi_policy_init(struct oribi_policy *policy, const struct oribi_policy_config *config,
                        const struct oribi_slot *slots, uint32_t slot_count);
 
-/* Takes note of an event. All actions must be taken before the next one. */
+/* Notes an event. Take all actions before the next one (asserted). */
 void oribi_policy_feed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
 
 /* The next thing to do, or false. */
@@ -290,7 +290,7 @@ uint32_t oribi_policy_molds_beside(const struct oribi_policy *policy, int32_t pi
  * end, its end is no failure, and shutdown_timeout runs. */
 void oribi_policy_signalled(struct oribi_policy *policy, uint32_t slot, int signal, int64_t now_ms);
 
-/* Whether a place's worker is a process now. */
+/* True when the worker of this slot is a process now. */
 bool oribi_policy_has_process(const struct oribi_policy *policy, uint32_t slot);
 
 #endif

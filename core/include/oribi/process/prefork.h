@@ -7,7 +7,7 @@
  *     a new generation.
  *   - HUP, when it is not trapped, reloads as ever: the program is started anew, and where it would become a manager it
  *     becomes a mold.
- *   - A worker gets one step, RUN, and is told of as ready by then. What it asks and tells is in jobs.h.
+ *   - A worker gets one step, RUN, and is reported as ready before it. jobs.h has what its loop asks and reports.
  *
  *   int start(struct oribi_process *p)          // made by oribi_process_create(), or resumed after TRAPPED
  *   {

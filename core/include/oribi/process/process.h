@@ -96,8 +96,7 @@
  * Signals. Between FORK and oribi_process_forked() the calling thread holds back the signals of signals.h, and the
  * fork handler of fork_handlers.c leaves the descriptors alone. So one thread calls both, and nothing but fork(2)
  * happens in between. In the child oribi_process_forked() installs the handlers of the new role before it releases
- * the
- * signals: a stop that is sent meanwhile is neither lost nor taken by the wrong process.
+ * the signals: a stop that is sent meanwhile is neither lost nor taken by the wrong process.
  *
  *   supervisor     the handler writes a byte into a pipe, which ends oribi_process_wait();
  *                  doc/internals/supervisor.md has what follows
@@ -105,7 +104,7 @@
  *                  USR1: logs
  *   worker         before ready and after EXIT: TERM, QUIT, INT: the handler ends it with code 0. In between TERM and
  *                  QUIT drain, INT ends it in the handler, USR1 and USR2 make oribi_process_due() true
- *   manager's      worker: the program's own handlers, until oribi_jobs_heed() (jobs.h)
+ *   manager's      worker: the program's own handlers, until oribi_jobs_watch_signals() (jobs.h)
  *   starter        as any command        intermediate   held back to its end
  *   Others do nothing in molds and workers. PIPE is harmless everywhere.
  *
@@ -196,7 +195,7 @@ struct oribi_step {
     uint32_t generation;       /* HOOK in a worker: 1 at the start, one more for each reload */
     int code;                  /* EXIT */
     bool at_once;              /* EXIT: by _exit(2) */
-    int signal;                /* TRAPPED; a manager's EXIT: what is to strike now that no worker is left, 0: nothing */
+    int signal; /* TRAPPED; a manager's EXIT: the signal to raise again now that no worker is left, 0: none */
 };
 
 /* True in a command that a running server has started to become its next mold. Changes nothing. */
@@ -210,8 +209,8 @@ void oribi_process_start_failed(const char *text);
  * how it was started, becomes child subreaper, maps the scoreboard, opens pipes and installs its signal handlers; a
  * mold takes its ties from the environment, and clears it of them. Call it before anything changes the process's
  * title. Gives the handle. 0, or ORIBI_EINVAL, ORIBI_ESYS, ORIBI_ENOMEM, ORIBI_ECLOSED (a mold whose supervisor is
- * gone) with one line in `error` (ORIBI_ERROR_TEXT_CAP), which the server that has started this command has been
- * told as well. On error nothing is left behind. */
+ * gone) with one line in `error` (ORIBI_ERROR_TEXT_CAP), which the server that has started this command has got
+ * as well. On error nothing is left behind. */
 int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_process **out, char *error);
 
 /* One turn: handles what has happened, and gives the next thing that the language must do. Never NULL, never blocks.
@@ -227,10 +226,10 @@ void oribi_process_wait(struct oribi_process *p, int64_t ms);
 void oribi_process_wake(struct oribi_process *p);
 
 /* The outcome of FORK, in the parent and in the child. `pid` is fork(2)'s result.
- *   < 0, with errno   the supervisor's policy is told, and asks for another fork later (a daemon's starter: one line,
- *                     EXIT 1)
- *   0                 the handle takes its new role. What fails in that is told to the supervisor, and makes the next
- *                     step EXIT 1
+ *   < 0, with errno   the supervisor's policy hears of it and asks for another fork later; a daemon's starter prints
+ *                     one line, and its next step is EXIT 1
+ *   0                 the handle takes its new role. The supervisor hears of what fails in that, and the next step is
+ *                     EXIT 1
  *   > 0               in the parent of an intermediate it waits for that to end, which takes no longer than a fork
  * Gives the role that the calling process has now. */
 enum oribi_role oribi_process_forked(struct oribi_process *p, pid_t pid);
@@ -268,23 +267,23 @@ void oribi_process_ready(struct oribi_process *p, struct oribi_worker *worker);
 int oribi_process_opened(struct oribi_process *p, struct oribi_worker *worker, struct oribi_title *title,
                          struct oribi_warmup **warmup);
 
-/* Has a signal asked for something, or does the worker drain by itself? Three relaxed loads. p may be NULL: false. */
+/* True when a signal has asked for something, or the worker drains by itself. A few relaxed loads. p may be NULL:
+ * false. */
 bool oribi_process_due(const struct oribi_process *p);
 
-/* Does of that what C can do alone: reopens the logs, tells the supervisor that the worker leaves. True: leave the
+/* Does what C can do alone of that: reopens the logs, reports to the supervisor that the worker leaves. True: leave the
  * loop and call oribi_process_take(), which gives HOOK before_refork; RUN comes again after it. With several threads
  * one gets true, and all leave. */
 bool oribi_process_turn(struct oribi_process *p);
 
-/* True from the moment a stop is announced (drain_delay): a readiness check should fail, requests are still welcome.
- * */
+/* True from the moment a stop is announced (drain_delay): a readiness check should fail, requests are still served. */
 bool oribi_process_stop_soon(const struct oribi_process *p);
 
-/* As if the worker had got this signal: for a runtime whose own handlers stand beside the core's. Nothing in other
+/* As if the worker had got this signal: for a runtime whose own handlers stand beside the core's. Does nothing in other
  * roles. Async-signal-safe. */
 void oribi_process_signalled(struct oribi_process *p, int number);
 
-/* True once the worker was told to stop (TERM, QUIT) or the supervisor is gone. */
+/* True once a signal has asked the worker to stop (TERM, QUIT), or the supervisor is gone. */
 bool oribi_process_stopping(struct oribi_process *p);
 
 /* Of a mold (options, listeners, generation) or a worker (all). Borrowed. */

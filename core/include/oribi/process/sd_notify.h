@@ -1,4 +1,4 @@
-/* Telling a service manager how we are: datagrams to NOTIFY_SOCKET (sd_notify(3)), a path or, with a leading @, an
+/* Messages to a service manager: datagrams to NOTIFY_SOCKET (sd_notify(3)), a path or, with a leading @, an
  * abstract name. */
 #ifndef ORIBI_PROCESS_SD_NOTIFY_H
 #define ORIBI_PROCESS_SD_NOTIFY_H
@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Each sends one message and never blocks. 1 when sent, 0 when nobody asked for it (no NOTIFY_SOCKET), or a code of
- * os.h. */
+/* Each sends one message and never blocks. 1 when sent, 0 when there is no service manager (no NOTIFY_SOCKET),
+ * ORIBI_AGAIN when its socket is full, or another code of os.h. */
 
 int oribi_sd_ready(const char *status); /* up, or up again after a reload; borrows one line for people, or NULL */
 int oribi_sd_reloading(void);

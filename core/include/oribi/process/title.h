@@ -1,6 +1,6 @@
-/* When a worker's process title is to be told anew, where that costs a request nothing: a call is shown when none
- * was for a second, so that a long one shows, and a worker at rest says so at once after that, else once a second
- * when its count has changed.
+/* When a worker's process title is to be set anew, at times that cost a request nothing. A call is shown when no title
+ * was set in a call for a second, so that a long call shows. A worker at rest shows that at once after such a call,
+ * else once a second when its count has changed.
  *
  *   request taken:     if (oribi_title_in_call(&title) && (len = oribi_title_text(&title, text, cap)) > 0) show it
  *   nothing to take:   wait_ms = oribi_title_at_rest(&title, now_ms);
@@ -25,7 +25,7 @@ struct oribi_title {
     int64_t busy_ms; /* when a call was shown last … */
     int64_t rest_ms; /* … and when a rest, after so many requests */
     uint64_t rest_count;
-    bool told_busy;
+    bool shows_call;
 };
 
 /* Borrows the process. The title is due at once. */
@@ -42,7 +42,7 @@ static inline bool oribi_title_in_call(const struct oribi_title *title)
 /* When nothing is to be done: 0 it is due, > 0 in so many milliseconds, -1 it says what is. */
 int64_t oribi_title_at_rest(const struct oribi_title *title, int64_t now_ms);
 
-/* What oribi_process_title() says, which counts as told. */
+/* As oribi_process_title(); the title counts as set. */
 size_t oribi_title_text(struct oribi_title *title, char *dst, size_t cap);
 
 #endif

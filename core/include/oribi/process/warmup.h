@@ -1,6 +1,6 @@
-/* Requests that a freshly loaded application must answer before anybody else asks it: the option `warmup`. They go
- * through a worker of the mold itself, so through everything that later requests go through, and what they build up
- * is shared with the workers forked afterwards.
+/* Requests that a freshly loaded application must answer before any client's: the option `warmup`. They go through a
+ * worker in the mold itself, as later requests go through theirs, and the workers that are forked afterwards share what
+ * they have built up.
  *
  *   between loading the application and the answer to LOAD (process.h), if options->warmup.count > 0:
  *       oribi_worker_create(&(struct oribi_worker_setup){.options = options, .life_fd = -1}, &worker);

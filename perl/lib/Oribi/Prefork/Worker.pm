@@ -22,7 +22,7 @@ sub stopping { return $_[0]{process}->jobs_stopping ? 1 : 0 }
 
 sub fd {
     my ($self) = @_;
-    $self->{process}->jobs_heed;
+    $self->{process}->jobs_watch_signals;
     return $self->{process}->jobs_wake_fd;
 }
 

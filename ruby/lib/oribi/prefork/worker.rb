@@ -23,7 +23,7 @@ module Oribi
       #
       # @return [IO]
       def io
-        @process.jobs_heed
+        @process.jobs_watch_signals
         @io ||= IO.for_fd(@process.jobs_wake_fd, autoclose: false)
       end
 
