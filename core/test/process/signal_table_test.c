@@ -12,7 +12,7 @@
 static const char *const words[][3] = {
     [ORIBI__NOTHING] = {"nothing"},
     [ORIBI__PROGRAM] = {"program", "application's"},
-    [ORIBI__LOOKS] = {"looks for the dead"},
+    [ORIBI__LOOKS] = {"looks for ended children"},
     [ORIBI__STOPS] = {"stop", "as `TERM`"},
     [ORIBI__STOPS_AT_ONCE] = {"stop now"},
     [ORIBI__RELOADS] = {"reload"},

@@ -60,8 +60,8 @@ struct oribi_method {
  *   signal_all TEXT -> NUMBER    prefork.h: a signal's name or number. Refuses one that does not exist
  *   workers -> NUMBER            prefork.h
  *   index, generation -> NUMBER  of a worker
- * jobs_watch_signals, jobs_begin TEXT, jobs_end, jobs_stopping -> BOOL, jobs_wake_fd -> NUMBER, jobs_title BOOL -> TEXT
- *                                jobs.h */
+ *   jobs_watch_signals, jobs_begin TEXT, jobs_end, jobs_stopping -> BOOL, jobs_wake_fd -> NUMBER,
+ *   jobs_title BOOL -> TEXT      jobs.h */
 const struct oribi_method *oribi_process_methods(size_t *count);
 
 /* Calls it. Borrows the argument (may be NULL where the method takes none). 0 with the result, whose text lives until
