@@ -75,26 +75,15 @@ static SV *entry_of(pTHX_ const struct oribi_option *option)
     return newRV_noinc((SV *)entry);
 }
 
-/* The arguments behind the object, until the end of the call. */
-static const char **words_of(pTHX_ I32 ax, I32 items)
+/* The arguments from `first` on, and NULL behind them, until the end of the call. */
+static const char **words_of(pTHX_ I32 ax, I32 first, I32 items)
 {
     const char **words;
-    Newx(words, items, const char *);
+    Newxz(words, items - first + 1, const char *);
     SAVEFREEPV(words);
-    for (I32 i = 1; i < items; i++)
-        words[i - 1] = SvPV_nolen(ST(i));
-    return words;
-}
-
-/* The arguments from `first` on as a command line, until the end of the call. */
-static char **command_line(pTHX_ I32 ax, I32 first, I32 items)
-{
-    char **argv;
-    Newxz(argv, items - first + 1, char *);
-    SAVEFREEPV(argv);
     for (I32 i = first; i < items; i++)
-        argv[i - first] = SvPV_nolen(ST(i));
-    return argv;
+        words[i - first] = SvPV_nolen(ST(i));
+    return words;
 }
 
 /* The object around a new worker of the core's, whose application is `app`. */

@@ -115,7 +115,8 @@ sub is_paced {
 # Processes that know of our file of notes.
 sub marked { return grep { slurp("/proc/$_/environ") =~ /NOTES=\Q$notes\E\0/ && alive($_) } map {m{(\d+)}} glob '/proc/[0-9]*' }
 
-# One behaviour: whatever its manager has left behind would show at the end.
+# One behaviour: whatever its manager has left behind would show at the end. A mold reads its manager's end from a pipe,
+# so that it ends a moment later.
 sub behaves {
     my ($what, $code) = @_;
     subtest $what => sub {
@@ -124,6 +125,7 @@ sub behaves {
         diag $@ unless $done;
         ok $done, 'to its end';
         for my $pid (keys %running) { kill KILL => $pid; waitpid $pid, 0; delete $running{$pid} }
+        eval { wait_until('nothing left', sub { !marked() }) };
         my @left = marked();
         kill KILL => @left if @left;
         is "@left", '', 'nothing left behind';

@@ -255,6 +255,18 @@ void ext_call_extend(struct ext_call *call, VALUE seconds);
 void ext_frames_show(struct ext_worker *worker);
 
 /* settings.c */
+
+/* A list of texts in C, and NULL behind them: `texts` lie in `holder`, their bytes in `copies`. */
+struct ext_words {
+    VALUE copies;
+    VALUE holder;
+    size_t count;
+    const char **texts;
+};
+
+/* From an Array; to be kept by RB_GC_GUARD of both Strings while the texts are read. */
+void ext_words_take(struct ext_words *words, VALUE argv);
+
 void ext_settings_setup(void);
 struct oribi_options *ext_options_get(VALUE self);
 struct oribi_listeners *ext_listeners_get(VALUE self);

@@ -27,19 +27,6 @@ static struct oribi_process *ext_process_get(VALUE self)
     return process;
 }
 
-/* Words as a NULL-terminated list that lives as long as `kept`. */
-static char **word_list(VALUE words, VALUE *kept)
-{
-    long count = RARRAY_LEN(words);
-    char **list = rb_alloc_tmp_buffer2(kept, count + 1, sizeof(*list));
-    for (long i = 0; i < count; i++) {
-        VALUE word = rb_ary_entry(words, i);
-        list[i] = StringValueCStr(word);
-    }
-    list[count] = NULL;
-    return list;
-}
-
 /* The core borrows options, listeners and the program's name for the life of the process.
  *
  * @param listeners [Listeners, nil] nil: workers that listen to nothing
@@ -50,11 +37,14 @@ static VALUE process_create(VALUE class, VALUE options, VALUE program, VALUE lis
     char error[ORIBI_ERROR_TEXT_CAP];
     struct oribi_prefork prefork = {0};
     struct oribi_process *process;
-    VALUE kept = Qnil;
+    struct ext_words words = {.copies = Qnil, .holder = Qnil};
     struct oribi_process_setup setup = {.options = ext_options_get(options),
                                         .listeners = NIL_P(listeners) ? NULL : ext_listeners_get(listeners),
-                                        .argv = NIL_P(command) ? NULL : word_list(command, &kept),
                                         .environ_is_known = !NIL_P(command)};
+    if (!NIL_P(command)) {
+        ext_words_take(&words, command);
+        setup.argv = (char *const *)words.texts;
+    }
     if (!NIL_P(manager)) {
         ext_prefork_fill(&prefork, manager);
         setup.manager = &prefork;
@@ -62,6 +52,8 @@ static VALUE process_create(VALUE class, VALUE options, VALUE program, VALUE lis
     setup.program = ruby_strdup(StringValueCStr(program));
     if (oribi_process_create(&setup, &process, error) < 0)
         rb_raise(ext_error, "%s", error);
+    RB_GC_GUARD(words.holder);
+    RB_GC_GUARD(words.copies);
     VALUE object = TypedData_Wrap_Struct(process_class, &process_type, process);
     rb_ivar_set(object, rb_intern("options"), options);
     rb_ivar_set(object, rb_intern("listeners"), listeners);

@@ -100,20 +100,12 @@ static enum oribi_option_source source_of(VALUE name)
     return source;
 }
 
-/* A list of texts in C: `texts` lie in `holder`, their bytes in `copies`. */
-struct words {
-    VALUE copies;
-    VALUE holder;
-    size_t count;
-    const char **texts;
-};
-
-static void take_words(struct words *words, VALUE argv)
+void ext_words_take(struct ext_words *words, VALUE argv)
 {
     Check_Type(argv, T_ARRAY);
     long count = RARRAY_LEN(argv);
     words->copies = rb_ary_new_capa(count); /* converting runs Ruby code, which may change the array and its strings */
-    words->holder = rb_str_buf_new((long)((size_t)count * sizeof(char *)) + 1);
+    words->holder = rb_str_buf_new((long)((size_t)(count + 1) * sizeof(char *)));
     words->count = (size_t)count;
     words->texts = (const char **)RSTRING_PTR(words->holder);
     for (long i = 0; i < count; i++)
@@ -122,6 +114,7 @@ static void take_words(struct words *words, VALUE argv)
         VALUE text = rb_ary_entry(words->copies, i);
         words->texts[i] = StringValueCStr(text);
     }
+    words->texts[count] = NULL;
 }
 
 /* Sets one option from texts: several for a list, one for all others, none for a switch.
@@ -132,8 +125,8 @@ static void take_words(struct words *words, VALUE argv)
 static VALUE options_set_texts(VALUE self, VALUE name, VALUE values, VALUE source)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    struct words words;
-    take_words(&words, values);
+    struct ext_words words;
+    ext_words_take(&words, values);
     int result = oribi_options_set_values(ext_options_get(self), source_of(source), StringValueCStr(name), words.texts,
                                           words.count, error);
     RB_GC_GUARD(words.holder);
@@ -149,8 +142,8 @@ static VALUE options_set_texts(VALUE self, VALUE name, VALUE values, VALUE sourc
 static VALUE options_parse(VALUE self, VALUE argv)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
-    struct words words;
-    take_words(&words, argv);
+    struct ext_words words;
+    ext_words_take(&words, argv);
     int result = oribi_options_parse(ext_options_get(self), words.count, words.texts, error);
     RB_GC_GUARD(words.holder);
     RB_GC_GUARD(words.copies);
@@ -167,8 +160,8 @@ static VALUE options_parse_control(VALUE self, VALUE argv)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
     char command[ORIBI_CONTROL_COMMAND_CAP];
-    struct words words;
-    take_words(&words, argv);
+    struct ext_words words;
+    ext_words_take(&words, argv);
     int result = oribi_control_command_parse(ext_options_get(self), words.count, words.texts, command, error);
     RB_GC_GUARD(words.holder);
     RB_GC_GUARD(words.copies);
