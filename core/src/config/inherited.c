@@ -1,5 +1,5 @@
-/* Reads who hands sockets down. Only descriptors are taken from the text: what they are bound to, the kernel knows
- * better. */
+/* Reads which sockets other processes hand down. Only descriptors are taken from the text: what they are
+ * bound to, the kernel knows better. */
 #include "oribi/config/inherited.h"
 
 #include "oribi/base/error.h"

@@ -176,8 +176,8 @@ static int open_tcp(struct opening *opening, const struct oribi_address *address
     return any ? 0 : code;
 }
 
-/* Removes a socket file nobody answers on. Between the look and the unlink somebody may have put a live one there:
- * only the file that was looked at goes. */
+/* Removes a socket file on which no server answers. Between the look and the unlink another may have put a live
+ * one there: only the file that was looked at goes. */
 static int clear_stale(const struct oribi_address *address, char *error)
 {
     struct stat before;
@@ -218,7 +218,7 @@ static int open_unix(struct opening *opening, const struct oribi_address *addres
         oribi_os_close(item.fd);
     }
     if (code < 0 && bound)
-        (void)unlink(address->name); /* nobody else knows of it yet; one that is left is stale */
+        (void)unlink(address->name); /* no client knows of it yet; one that is left is stale */
     return code;
 }
 
@@ -335,7 +335,7 @@ int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_o
 {
     struct opening opening = {.listeners = listeners, .options = options, .error = error};
     listeners->count = 0;
-    oribi_os_fill_standard_streams(); /* whoever started us may have left them closed */
+    oribi_os_fill_standard_streams(); /* the process that started us may have left them closed */
     oribi_signals_keep();             /* by default they would end us with a socket file left behind */
     int code = oribi_inherited_read(&opening.inherited, error);
     if (code == 0)

@@ -1,4 +1,4 @@
-/* Options by name: finding what a name in any spelling means, setting it by the rank of who says so, and the names
+/* Options by name: finding what a name in any spelling means, setting it by the rank of its source, and the names
  * of other servers that need more than renaming.
  *
  *   name ──resolve──► option ───────────────► assign (options_value.c) ──► field

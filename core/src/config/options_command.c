@@ -236,7 +236,8 @@ static int check_combinations(const struct oribi_options *options, char *error)
     if (options->quiet && options->verbose)
         return oribi__refuse(error, "quiet and verbose exclude each other");
     if (options->group && !options->user)
-        return oribi__refuse(error, "group needs user: who switches the group only keeps the other rights of root");
+        return oribi__refuse(
+            error, "group needs user: a process that switches its group alone keeps the other rights of root");
     if (options->eval && options->app)
         return oribi__refuse(error, "eval and an application file exclude each other");
     if (options->requests_jitter > 0 && options->requests_max.max == 0)

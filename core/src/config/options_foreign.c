@@ -30,7 +30,7 @@ static const struct oribi__foreign_name names[] = {
     {"before_worker_shutdown", "Puma", "before_worker_exit", NULL},
     {"bind_to_activated_sockets", "Puma", NULL, NOT_THERE "sockets of systemd are found by themselves"},
     {"clean_thread_locals", "Puma", NULL, "not there: thread variables stay from call to call"},
-    {"control_token", "Puma", NULL, "not there: whoever may open the socket of `control` may command"},
+    {"control_token", "Puma", NULL, "not there: every user who may open the socket of `control` may command"},
     {"control_url", "Puma", "control", NULL},
     {"custom_logger", "Puma", NULL, "error_log takes a file; the lines have one format"},
     {"default_host", "Puma", "host", NULL},

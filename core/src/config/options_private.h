@@ -26,7 +26,7 @@ bool oribi__options_same_name(const char *name, const char *typed);
 /* What has another name in another server, or is not there. */
 struct oribi__foreign_name {
     const char *name;   /* underscores; a single letter is a flag */
-    const char *server; /* who has it */
+    const char *server; /* the server that has it */
     const char *here;   /* option or hook that does the same; NULL: advice says what to do */
     const char *advice;
 };

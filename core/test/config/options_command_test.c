@@ -381,7 +381,8 @@ static void test_combinations_that_make_no_sense_are_refused(void)
             "16383");
     COMBINE(NULL, "--head-bytes-max", "16384");
     COMBINE("quiet and verbose exclude each other", "-q", "-v");
-    COMBINE("group needs user: who switches the group only keeps the other rights of root", "--group", "www");
+    COMBINE("group needs user: a process that switches its group alone keeps the other rights of root", "--group",
+            "www");
     COMBINE(NULL, "--group", "www", "--user", "www");
     COMBINE("eval and an application file exclude each other", "-e", "sub {}", "app.psgi");
     COMBINE("requests_jitter needs requests_max", "--requests-jitter", "5");

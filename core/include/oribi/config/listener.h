@@ -28,7 +28,7 @@ struct oribi_listener {
     enum oribi_listener_origin origin;
     /* "tcp://127.0.0.1:9292", "tcp://[::1]:9292", "unix:///run/x.sock": for logs and matching */
     char text[ORIBI_ADDRESS_TEXT_CAP];
-    /* as asked for, canonical: "tcp://localhost:0"; text again where nobody asked */
+    /* as asked for, canonical: "tcp://localhost:0"; text again where no bind asked for it */
     char spec[ORIBI_ADDRESS_TEXT_CAP];
     /* SERVER_NAME when the request has none, brackets around IPv6; "localhost" for unix */
     char host[ORIBI_ADDRESS_TEXT_CAP];
@@ -53,8 +53,8 @@ struct oribi_listeners {
  *
  * A stale unix socket file is replaced, one that answers is "in use". Port 0 gets a free port, seen in text. On
  * success the variables are removed from the environment (but SERVER_STARTER_PORT, which programs may look for), and
- * signals are kept for whoever installs handlers next (signals.h), so that a stop finds somebody who cleans up. 0,
- * or ORIBI_EINVAL / ORIBI_ESYS with one line in `error` (ORIBI_ERROR_TEXT_CAP) and everything opened closed
+ * signals are held until the process installs its handlers (signals.h), so that a stop meets a process that cleans
+ * up. 0, or ORIBI_EINVAL / ORIBI_ESYS with one line in `error` (ORIBI_ERROR_TEXT_CAP) and everything opened closed
  * again. */
 int oribi_listeners_open(struct oribi_listeners *listeners, const struct oribi_options *options, char *error);
 

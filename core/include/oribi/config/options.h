@@ -76,7 +76,7 @@ enum {
     ORIBI_WORKERS_MAX = 512,
 };
 
-/* Who said it, weakest first. The stronger source wins, whichever is read first. */
+/* Sources of a value, weakest first. The stronger one wins, whichever is read first. */
 enum oribi_option_source {
     ORIBI_FROM_DEFAULT,
     /* a default of rackup, `rails server` or plackup, which they pass on as if their user had given it */
@@ -233,7 +233,7 @@ const char *oribi_option_type_name(enum oribi_option_type type);
 /* The source of this name: "launcher", "environment", "file" or "command"; ORIBI_FROM_DEFAULT for any other. */
 enum oribi_option_source oribi_option_source_named(const char *name);
 
-/* Who set it last. */
+/* The source of the option's value. */
 enum oribi_option_source oribi_options_source(const struct oribi_options *options, const struct oribi_option *option);
 
 /* Writes the current value as text that oribi_options_set() accepts (lists: newline between items). NUL-terminated,

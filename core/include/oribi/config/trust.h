@@ -15,7 +15,7 @@ struct oribi_trust_range {
     uint8_t bits;     /* 0 to 128 */
 };
 
-/* All-zero trusts nobody. */
+/* All-zero trusts no peer. */
 struct oribi_trust {
     struct oribi_trust_range ranges[ORIBI_TRUST_RANGES_MAX];
     uint32_t count;
@@ -32,7 +32,7 @@ bool oribi_trust_has(const struct oribi_trust *trust, struct oribi_slice addr);
 
 /* The client of a request from a trusted peer: the last address in `forwarded_for` (a value of X-Forwarded-For) that
  * is not trusted itself, or the first when all are. A port behind it is cut off. An element that is no address ends
- * the walk, since who wrote it is not known: the one to its right is it then. Empty when there is none at all. */
+ * the walk, since its writer is not known: the one to its right is it then. Empty when there is none at all. */
 struct oribi_slice oribi_trust_client(const struct oribi_trust *trust, struct oribi_slice forwarded_for);
 
 #endif
