@@ -49,7 +49,7 @@ valgrind: all
 	@echo "valgrind: $$(command -v valgrind >/dev/null && echo both servers passed || echo skipped, it is not installed)"
 
 # What takes minutes: a million hand-offs, and a minute of calls around a millisecond, plain and under ThreadSanitizer.
-SOAKED = worker/handoff_test worker/helper_test
+SOAKED = worker/handoff_test worker/handoff_death_test worker/helper_test
 soak-core:
 	@$(MAKE) --no-print-directory -C core -j$(JOBS) OUT=$(BUILD)/core tests
 	@$(SANITIZED) OUT=$(BUILD)/tsan SANITIZE="-fsanitize=thread" tests

@@ -6,12 +6,9 @@
 
 #include "oribi/base/clock.h"
 
-enum {
-    LOOK_US =
-        /* a request that waited longer is worth a system call: poll(2) as a source, and connections not registered yet,
-         * tell of no hang-up */
-    10000,
-};
+/* A request that waited longer is worth a system call: poll(2) as a source, and connections not registered yet, tell of
+ * no hang-up. */
+enum { LOOK_US = 10000 };
 
 /* A proxy's clock is not ours: a start in the future or too long ago is a wrong clock and says nothing. */
 static const int64_t start_age_us_max = 3600 * (int64_t)1000000;

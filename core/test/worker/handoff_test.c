@@ -98,7 +98,7 @@ static void test_bytes_at_the_limit_and_one_more(void)
     oribi_handoff_close(&queue);
 }
 
-static void test_a_full_pool_says_so_and_loses_nothing(void)
+static void test_a_full_queue_says_so_and_loses_nothing(void)
 {
     int before = open_fds();
     struct oribi_handoff queue;
@@ -222,7 +222,7 @@ static void test_what_nobody_will_take_is_answered_503(void)
     ok_eq(oribi_handoff_refuse(&closed), 0);
 }
 
-static void test_a_pool_passes_an_exec_by_name(void)
+static void test_a_queue_passes_an_exec_by_name(void)
 {
     struct oribi_handoff queue;
     struct oribi_handoff again = {-1, -1};
@@ -456,7 +456,7 @@ static void test_idle_connections_move_when_a_worker_stops(void)
     two_close(&two);
 }
 
-static void test_the_last_worker_empties_the_pool(void)
+static void test_the_last_worker_empties_the_queue(void)
 {
     struct two two;
     struct client *c[2];
@@ -541,12 +541,12 @@ int main(void)
     alarm(getenv("ORIBI_SOAK") ? 1200 : 120); /* a process that waits for ever ends with a failure */
     test_an_item_arrives_as_it_was_given();
     test_bytes_at_the_limit_and_one_more();
-    test_a_full_pool_says_so_and_loses_nothing();
+    test_a_full_queue_says_so_and_loses_nothing();
     test_messages_of_another_version_are_dropped_with_their_descriptors();
     test_a_message_without_its_descriptors_is_told_apart();
     test_a_nudge_is_no_item();
     test_what_nobody_will_take_is_answered_503();
-    test_a_pool_passes_an_exec_by_name();
+    test_a_queue_passes_an_exec_by_name();
     run_everywhere(test_surplus_goes_to_an_idle_sibling);
     run_everywhere(test_nothing_is_passed_to_busy_siblings_or_for_fast_calls);
     run_everywhere(test_connections_of_short_calls_even_out);
@@ -554,7 +554,7 @@ int main(void)
     run_everywhere(test_large_bodies_move_in_memory_or_as_a_file);
     run_everywhere(test_idle_connections_move_when_a_worker_stops);
     run_everywhere(test_trailers_move_with_their_requests);
-    run_everywhere(test_the_last_worker_empties_the_pool);
+    run_everywhere(test_the_last_worker_empties_the_queue);
     test_many_hand_offs_keep_bytes_and_order();
     return done_testing();
 }

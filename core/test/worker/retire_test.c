@@ -120,15 +120,15 @@ static void test_a_worker_that_retires_finishes_what_is_under_way(void)
     two_close(&two);
 }
 
-static void fill(const struct oribi_handoff *pool)
+static void fill(const struct oribi_handoff *queue)
 {
     struct oribi_handoff_item item = {.body_fd = -1}; /* descriptor 0, many times */
     struct iovec vec = {buf, 500};
-    while (oribi_handoff_give(pool, &item, &vec, 1) == 0)
+    while (oribi_handoff_give(queue, &item, &vec, 1) == 0)
         continue;
 }
 
-/* A full pool is emptied by the next worker; until then everything stays, and the worker sleeps. */
+/* A full queue is emptied by the next worker; until then everything stays, and the worker sleeps. */
 static void test_a_worker_that_retires_waits_for_room(void)
 {
     struct two two;

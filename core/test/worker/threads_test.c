@@ -8,11 +8,11 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-enum { HANDS = 4 };
+enum { THREADS = 4 };
 
 struct stage {
     struct site site;
-    pthread_t threads[HANDS];
+    pthread_t threads[THREADS];
     pthread_mutex_t vm; /* stands for a runtime's lock: held in calls but for their sleeps */
 };
 
@@ -178,15 +178,15 @@ static void stage_init(struct stage *stage)
 static void stage_start(struct stage *stage)
 {
     site_open(&stage->site, app);
-    ok_eq(oribi_threads_open(stage->site.worker, HANDS), 0);
-    for (uint32_t i = 0; i < HANDS; i++)
+    ok_eq(oribi_threads_open(stage->site.worker, THREADS), 0);
+    for (uint32_t i = 0; i < THREADS; i++)
         ok_eq(pthread_create(&stage->threads[i], NULL, serve, oribi_thread(stage->site.worker, i)), 0);
 }
 
 static void stage_join(struct stage *stage)
 {
     oribi_worker_stop(stage->site.worker);
-    for (int i = 0; i < HANDS; i++)
+    for (int i = 0; i < THREADS; i++)
         pthread_join(stage->threads[i], NULL);
 }
 
@@ -229,20 +229,20 @@ static bool is_answer(struct client *c, const char *body)
 static void test_as_many_calls_as_hands_at_a_time(void)
 {
     struct stage stage;
-    struct client *c[HANDS + 2];
+    struct client *c[THREADS + 2];
     stage_init(&stage);
     stage_start(&stage);
-    for (int i = 0; i < HANDS; i++)
+    for (int i = 0; i < THREADS; i++)
         c[i] = ask(&stage, GET("/hold"));
-    ok(wait_for(atomic_load(&in_call) == HANDS));
+    ok(wait_for(atomic_load(&in_call) == THREADS));
     ok(wait_for(atomic_load(&stage.site.slot.state) == ORIBI_SLOT_BUSY));
-    ok_eq(oribi_threads_busy(stage.site.worker), HANDS);
-    for (int i = HANDS; i < HANDS + 2; i++)
+    ok_eq(oribi_threads_busy(stage.site.worker), THREADS);
+    for (int i = THREADS; i < THREADS + 2; i++)
         c[i] = ask(&stage, GET("/hold"));
-    atomic_store(&let_go, HANDS + 2);
-    for (int i = 0; i < HANDS + 2; i++)
+    atomic_store(&let_go, THREADS + 2);
+    for (int i = 0; i < THREADS + 2; i++)
         ok(is_answer(c[i], "held"));
-    ok_eq(atomic_load(&most), HANDS);
+    ok_eq(atomic_load(&most), THREADS);
     ok(wait_for(oribi_threads_busy(stage.site.worker) == 0));
     ok_eq(atomic_load(&stage.site.slot.state), ORIBI_SLOT_IDLE);
     stage_close(&stage);
@@ -251,12 +251,12 @@ static void test_as_many_calls_as_hands_at_a_time(void)
 static void test_one_free_hand_serves_the_others_connections(void)
 {
     struct stage stage;
-    struct client *held[HANDS - 1];
+    struct client *held[THREADS - 1];
     stage_init(&stage);
     stage_start(&stage);
-    for (int i = 0; i < HANDS - 1; i++)
+    for (int i = 0; i < THREADS - 1; i++)
         held[i] = ask(&stage, GET("/hold"));
-    ok(wait_for(atomic_load(&in_call) == HANDS - 1));
+    ok(wait_for(atomic_load(&in_call) == THREADS - 1));
     ok_eq(atomic_load(&stage.site.slot.state), ORIBI_SLOT_IDLE);
     struct client *c = ask(&stage, GET("/hello"));
     ok_eq(status_of(c), 200);
@@ -264,9 +264,9 @@ static void test_one_free_hand_serves_the_others_connections(void)
         ok(say(c, GET("/hello")));
         ok_eq(status_of(c), 200);
     }
-    ok_eq(atomic_load(&in_call), HANDS - 1);
-    atomic_store(&let_go, HANDS - 1);
-    for (int i = 0; i < HANDS - 1; i++)
+    ok_eq(atomic_load(&in_call), THREADS - 1);
+    atomic_store(&let_go, THREADS - 1);
+    for (int i = 0; i < THREADS - 1; i++)
         ok(is_answer(held[i], "held"));
     stage_close(&stage);
 }
@@ -274,22 +274,22 @@ static void test_one_free_hand_serves_the_others_connections(void)
 static void test_the_helper_has_the_reactor_when_no_hand_is_free(void)
 {
     struct stage stage;
-    struct client *held[HANDS];
+    struct client *held[THREADS];
     stage_init(&stage);
     stage.site.options.helper = true;
     stage_start(&stage);
     struct client *c = ask(&stage, GET("/hello"));
     ok_eq(status_of(c), 200);
-    for (int i = 0; i < HANDS; i++)
+    for (int i = 0; i < THREADS; i++)
         held[i] = ask(&stage, GET("/hold"));
-    ok(wait_for(atomic_load(&in_call) == HANDS));
+    ok(wait_for(atomic_load(&in_call) == THREADS));
     ok(say(c, "GET / HTTP/1.1\r\n: x\r\n\r\n"));
     ok_eq(status_of(c), 400);
-    ok_eq(atomic_load(&in_call), HANDS);
-    struct client *next = ask(&stage, GET("/hello")); /* the entrances open again */
-    atomic_store(&let_go, HANDS);
+    ok_eq(atomic_load(&in_call), THREADS);
+    struct client *next = ask(&stage, GET("/hello")); /* the accept sources open again */
+    atomic_store(&let_go, THREADS);
     ok_eq(status_of(next), 200);
-    for (int i = 0; i < HANDS; i++)
+    for (int i = 0; i < THREADS; i++)
         ok(is_answer(held[i], "held"));
     stage_close(&stage);
 }
@@ -365,21 +365,21 @@ static void test_a_slow_reader_holds_its_own_hand_only(void)
 static void test_a_stop_waits_for_all_calls(void)
 {
     struct stage stage;
-    struct client *held[HANDS - 1];
+    struct client *held[THREADS - 1];
     stage_init(&stage);
     stage_start(&stage);
     struct client *idle = ask(&stage, GET("/hello"));
     ok_eq(status_of(idle), 200);
-    for (int i = 0; i < HANDS - 1; i++)
+    for (int i = 0; i < THREADS - 1; i++)
         held[i] = ask(&stage, GET("/hold"));
-    ok(wait_for(atomic_load(&in_call) == HANDS - 1));
+    ok(wait_for(atomic_load(&in_call) == THREADS - 1));
     oribi_worker_stop(stage.site.worker);
     ok(wait_for(((void)client_read(idle), idle->eof)));
-    ok_eq(atomic_load(&in_call), HANDS - 1);
-    atomic_store(&let_go, HANDS - 1);
-    for (int i = 0; i < HANDS - 1; i++)
+    ok_eq(atomic_load(&in_call), THREADS - 1);
+    atomic_store(&let_go, THREADS - 1);
+    for (int i = 0; i < THREADS - 1; i++)
         ok(is_answer(held[i], "held"));
-    for (int i = 0; i < HANDS - 1; i++)
+    for (int i = 0; i < THREADS - 1; i++)
         client_close(&stage.site, held[i]);
     client_close(&stage.site, idle);
     stage_join(&stage);
@@ -397,7 +397,7 @@ static void test_requests_max_is_counted_once_for_all(void)
         ok_eq(status_of(c), 200);
         client_close(&stage.site, c);
     }
-    for (int i = 0; i < HANDS; i++)
+    for (int i = 0; i < THREADS; i++)
         pthread_join(stage.threads[i], NULL);
     ok_eq(oribi_worker_request_count(stage.site.worker), 10);
     stage_destroy(&stage);
@@ -467,8 +467,8 @@ static void test_the_deadline_finds_its_thread(void)
     stage.site.options.call_timeout_ms = 150;
     site_open(&stage.site, app);
     stage.site.worker->setup.deadline_signal = SIGUSR1;
-    ok_eq(oribi_threads_open(stage.site.worker, HANDS), 0);
-    for (uint32_t i = 0; i < HANDS; i++)
+    ok_eq(oribi_threads_open(stage.site.worker, THREADS), 0);
+    for (uint32_t i = 0; i < THREADS; i++)
         ok_eq(pthread_create(&stage.threads[i], NULL, serve, oribi_thread(stage.site.worker, i)), 0);
     struct client *extended = ask(&stage, GET("/overdue/1"));
     ok(wait_for(atomic_load(&in_call) == 1));
