@@ -159,7 +159,7 @@ struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t in
         oribi_log(ORIBI_LOG_WARN, "worker %u: cannot make its wake descriptor: %s", child->index,
                   oribi_os_error_text());
     }
-    /* The intermediate reports us too. Whoever comes first is heard; and if it was killed, there is still us. */
+    /* The intermediate reports this worker too. The first report counts; if the intermediate was killed, this one. */
     tell(child, ORIBI_MESSAGE_WORKER_FORKED, "", 0);
     oribi__children_let_go(let_go, child);
     oribi_signals_install(on_signal, child, 0);
@@ -297,7 +297,7 @@ void oribi_child_after_fork(struct oribi_child *child, pid_t pid)
     oribi__children_ours(false);
     oribi_signals_release();
     if (pid > 0)
-        (void)oribi_process_reap(pid, true, &status); /* it only forks; an error means somebody reaped it before us */
+        (void)oribi_process_reap(pid, true, &status); /* it only forks; an error means that it is reaped already */
     close_spare(child);
 }
 

@@ -23,7 +23,7 @@ enum {
     ANSWER_CAP = 512,
     READ_BYTES = 4096,
     DEFERRED_LOOK_MS = 10,
-    /* A worker in a long call sees only after the call that it is to leave. It accepts nobody before. */
+    /* A worker in a long call sees only after the call that it is to leave. It accepts no connection before. */
     DEFERRED_MS_MAX = 1000,
 };
 
@@ -45,7 +45,7 @@ static bool fill_address(const char *path, struct sockaddr_un *where)
     return true;
 }
 
-/* A socket file that nobody answers on is stale; `replace` takes over from our predecessor, who does answer. */
+/* A socket file behind which no server answers is stale; `replace` takes over from a predecessor that does answer. */
 static int clear_path(const char *path, bool replace, char *error)
 {
     struct stat entry;

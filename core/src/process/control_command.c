@@ -183,7 +183,7 @@ static void write_all(int fd, const char *p, size_t n)
     while (n > 0) {
         ssize_t written = oribi_os_write(fd, p, n);
         if (written <= 0)
-            return; /* nobody reads what we say */
+            return; /* the reader of stdout is gone */
         p += written;
         n -= (size_t)written;
     }

@@ -1,6 +1,6 @@
 /* Children that the application forks: while it loads in the mold, in a hook, in a manager's own code. A program
  * that is executed loses our descriptors by CLOEXEC; a plain fork would keep them, and with them an address that
- * nobody serves any more. So the C library's fork handler (pthread_atfork(3)) closes them there. A flag of
+ * no process serves any more. So the C library's fork handler (pthread_atfork(3)) closes them there. A flag of
  * the thread that forks marks forks of ours. */
 #include "process/supervisor_private.h"
 

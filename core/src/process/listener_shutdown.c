@@ -3,8 +3,8 @@
  *   stop ─► new connections are refused ─► workers accept those in the queue ─► the queue is empty: shutdown(2)
  *
  * Closing our copies would not do: workers have theirs, and one in a long call keeps the socket open, so that
- * newcomers connect into a queue that nobody serves. shutdown(2) ends a socket for all who hold it, but resets
- * whoever has connected and was not accepted. Sockets that were handed down, or that a successor or predecessor of
+ * new clients connect into a queue that no worker serves. shutdown(2) ends a socket for all processes, but resets
+ * connections that wait to be accepted. Sockets that were handed down, or that a successor or predecessor of
  * ours serves, are only closed. */
 #include "process/supervisor_private.h"
 

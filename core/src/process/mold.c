@@ -315,7 +315,7 @@ void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid)
     oribi_signals_release();
     if (pid > 0)
         (void)oribi_process_reap(pid, true,
-                                 &status); /* it reported its result; an error means somebody reaped it before us */
+                                 &status); /* it reported its result; an error means that it is reaped already */
 }
 
 size_t oribi_mold_title(struct oribi_mold *mold, char *dst, size_t cap)

@@ -154,13 +154,13 @@ static int look_at(const char *path, int *fd, char *error)
 
 /* --- ours --- */
 
-/* Nobody can lock it before us: until then nobody else may open it. */
+/* No other process can lock it first: until then no other user may open it. */
 static int open_draft(const char *name)
 {
     int fd = oribi_os_lift(open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (fd >= 0 && (hold(fd) < 0 || fchmod(fd, 0644) < 0)) {
         int saved = errno;
-        (void)unlink(name); /* ours: nobody else takes it for anything */
+        (void)unlink(name); /* ours: no other program uses the name */
         oribi_os_close(fd);
         errno = saved;
         fd = -1;

@@ -1,6 +1,6 @@
 /* The supervisor's decisions. Two halves: feed() takes note of what happened and touches nothing but the state;
  * next() compares the state with what is wanted and returns one action at a time, changing the state as if it had
- * been carried out. What follows from the state (who is to be stopped, killed, spawned) is never stored as a to-do
+ * been carried out. What follows from the state (which workers to stop, kill, spawn) is never stored as a to-do
  * list, so it cannot go stale; only what an event causes once (log lines, a worker's exit report) waits in a small
  * queue. */
 #include "process/policy_private.h"

@@ -83,8 +83,8 @@ void oribi__policy_mold_failed(struct oribi_policy *policy, const struct oribi_p
 
 static void mold_exited(struct oribi_policy *policy, struct oribi_mold_record *mold, int status, int64_t now_ms)
 {
-    /* Its commands may have died with it, or the fork was done and the report is on its way: nobody can tell for a
-     * while. */
+    /* Its commands may have died with it, or the fork was done and the report is on its way: the supervisor cannot know
+     * for a while. */
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         struct oribi_worker_record *record = &policy->records[i];
         if (record->state == ORIBI_RECORD_SPAWNING && record->mold_pid == mold->pid) {

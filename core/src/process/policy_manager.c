@@ -10,7 +10,7 @@ void oribi__policy_pause(struct oribi_policy *policy, const struct oribi_policy_
     policy->paused = true;
     if (!event->status)
         return;
-    /* one that is still under way has nobody left to go to who would not get this one */
+    /* a signal that is still being sent would reach the same workers as this one */
     policy->send_signal = event->status;
     policy->send_interval_ms = event->bytes;
     policy->send_at = now_ms;
@@ -61,8 +61,8 @@ void oribi__policy_release_molds(struct oribi_policy *policy, int32_t beside, in
     }
 }
 
-/* The next one in the order of their starts: who is gone meanwhile is passed over, who is still being forked is
- * waited for. */
+/* The next one in the order of their starts: a worker that is gone meanwhile is passed over, one that is still being
+ * forked is waited for. */
 bool oribi__policy_step_send(struct oribi_policy *policy, int64_t now_ms)
 {
     struct oribi_worker_record *next = NULL;

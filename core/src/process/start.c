@@ -33,7 +33,7 @@ enum oribi_log_level oribi__log_level(const struct oribi_options *options)
     return options->quiet ? ORIBI_LOG_WARN : options->verbose ? ORIBI_LOG_DEBUG : ORIBI_LOG_INFO;
 }
 
-/* Only root makes files for others. NULL: whoever we are. */
+/* Only root makes files for others. NULL: files belong to this process's user. */
 static const struct oribi_log_owner *log_owner(struct oribi__ties *ties)
 {
     const struct oribi_options *options = ties->options;
@@ -92,10 +92,10 @@ void oribi__log_text(struct oribi_supervisor *supervisor, enum oribi_log_level l
     }
     if (level == ORIBI_LOG_ERROR)
         oribi__upgrade_tell(supervisor, text);
-    /* Whoever waits for us to come up sees why we did not, wherever the log goes. */
+    /* The starter shows why the daemon did not come up, wherever the log goes. */
     if (supervisor->starter.fds[1] >= 0 && level == ORIBI_LOG_ERROR) {
         (void)oribi_os_write(supervisor->starter.fds[1], text,
-                             strnlen(text, DAEMON_TEXT_CAP / 4)); /* nobody may listen any more */
+                             strnlen(text, DAEMON_TEXT_CAP / 4)); /* the starter may be gone */
         (void)oribi_os_write(supervisor->starter.fds[1], "\n", 1);
     }
 }

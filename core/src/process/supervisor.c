@@ -30,7 +30,7 @@ static bool only_wakes(int number)
     return number == 0 || oribi__signal_effect(number, ORIBI__IN_SUPERVISOR) == ORIBI__LOOKS;
 }
 
-/* One byte that only wakes is enough: while nobody reads (a manager that does something else for a day), the others
+/* One byte that only wakes is enough: while no turn reads (a manager that does something else for a day), the others
  * would leave no room for a stop. */
 void oribi__supervisor_signal(void *self, int number)
 {

@@ -51,7 +51,8 @@ struct oribi_supervisor_action {
 };
 
 /* In a command that ends with `text` before it has become a supervisor or a mold: the server that started it for a
- * reload or an upgrade tells the line to whoever asked. Nothing happens where no server started it. Borrows text. */
+ * reload or an upgrade tells the line to the client that asked. Nothing happens where no server started it. Borrows
+ * text. */
 void oribi_start_failed(const char *text);
 
 /* Makes the calling process the supervisor: remembers how it was started, becomes child subreaper, maps the

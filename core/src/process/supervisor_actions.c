@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand.
- * A call that ended with its worker was long if it had run for long: nobody else could note it. */
+ * A call that ended with its worker was long if it had run for long: only the supervisor can note that. */
 static void clear_slot(struct oribi_slot *slot)
 {
     int64_t now_us = oribi_clock_us();
@@ -86,8 +86,8 @@ static void log_start_line(struct oribi_supervisor *supervisor)
     oribi__notify(supervisor, ORIBI__READY_NOTICE, line);
 }
 
-/* Unicorn's and Pitchfork's timeout is the application's, Rhebok's and ours the client's: whoever has moved a file
- * should know. */
+/* Unicorn's and Pitchfork's timeout is the application's, Rhebok's and ours the client's: a user who has
+ * moved a file should know. */
 static void log_timeout_hint(const struct oribi_options *options)
 {
     char value[32];

@@ -47,7 +47,7 @@ struct oribi__ties {
     int life_fd;    /* never written to: at its end the supervisor is dead */
     pid_t supervisor;
     bool prefork;      /* a library's: prefork.h */
-    bool usr1_foreign; /* … whose program uses USR1 itself, so that we send it to nobody */
+    bool usr1_foreign; /* … whose program uses USR1 itself, so that it is sent to no process */
 };
 
 struct oribi__mold_socket {
@@ -202,7 +202,7 @@ void oribi__close_listeners(struct oribi_supervisor *supervisor, bool unlink_pat
 void oribi__release_starter(struct oribi_supervisor *supervisor, int code);
 void oribi__supervisor_signal(void *self, int number); /* the handler */
 
-/* listener_shutdown.c: the end of the listeners, at once or, while somebody waits there, turn by turn. */
+/* listener_shutdown.c: the end of the listeners, at once or, while connections wait there, turn by turn. */
 void oribi__end_listening(struct oribi_supervisor *supervisor, bool handed_over);
 void oribi__listening_turn(struct oribi_supervisor *supervisor);
 

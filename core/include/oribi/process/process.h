@@ -124,7 +124,7 @@
  *   forked() in a child               supervisor, or the log where a worker was to
  *                                     become a mold                                       EXIT 1
  *   LOAD, OPEN, fatal HOOK            supervisor, which logs it                           EXIT 1; workers at once
- *   RUN raises                        nobody: the process ends as the language ends programs */
+ *   RUN raises                        no process: this one ends as the language ends programs */
 #ifndef ORIBI_PROCESS_PROCESS_H
 #define ORIBI_PROCESS_PROCESS_H
 
@@ -202,7 +202,7 @@ struct oribi_step {
 bool oribi_process_is_next_mold(void);
 
 /* In a command that ends with `text` before oribi_process_create(): the server that has started it for a reload or an
- * upgrade tells the line to whoever asked. Nothing happens where no server has started it. Borrows text. */
+ * upgrade tells the line to the client that asked. Nothing happens where no server has started it. Borrows text. */
 void oribi_process_start_failed(const char *text);
 
 /* Makes the calling process a supervisor or, where oribi_process_is_next_mold(), that mold. A supervisor remembers

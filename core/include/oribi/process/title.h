@@ -17,7 +17,7 @@
 
 enum { ORIBI_TITLE_EVERY_MS = 1000, ORIBI_TITLE_CAP = 256 };
 
-/* All zero: no process, nothing is ever due. */
+/* All zero: no process, and never a title to set. */
 struct oribi_title {
     struct oribi_process *process; /* of a worker; borrowed until it is set to NULL */
     /* private */
@@ -28,10 +28,10 @@ struct oribi_title {
     bool shows_call;
 };
 
-/* Borrows the process. The title is due at once. */
+/* Borrows the process. The first title is to be set at once. */
 void oribi_title_init(struct oribi_title *title, struct oribi_process *process);
 
-/* Between take and answer: is it due? Asks no clock, because the slot knows when the call began. */
+/* Between take and answer: true when the title is to be set. Reads no clock, because the slot has the call's start. */
 static inline bool oribi_title_in_call(const struct oribi_title *title)
 {
     return title->process &&
@@ -39,7 +39,7 @@ static inline bool oribi_title_in_call(const struct oribi_title *title)
                ORIBI_TITLE_EVERY_MS;
 }
 
-/* When nothing is to be done: 0 it is due, > 0 in so many milliseconds, -1 it says what is. */
+/* With no request to take: 0 when the title is to be set now, > 0 in so many milliseconds, -1 when it is right. */
 int64_t oribi_title_at_rest(const struct oribi_title *title, int64_t now_ms);
 
 /* As oribi_process_title(); the title counts as set. */
