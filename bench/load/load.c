@@ -5,18 +5,17 @@
  *     load ADDRESS[:PORT] -r RATE [-c 64] [-d SECONDS] [-w SECONDS] [-p PATH[,PATH:SHARE...]] [-s SEED]
  *          [-k SERVERS] [-t SECONDS] [-j]
  *
- * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. Several paths are mixed by their shares: -p
- * /1ms,/500ms:0.01. In a path ~20 stands for a number drawn from an exponential distribution with that mean: the
- * same seed gives the same arrivals and the same numbers. A server that answers with a field `X-Service-Us` (time in
- * the application) is also given a mean and percentiles of the wait: the answer's time less that. With -k its calls
- * are then played once more through one queue before so many servers, at no cost: what those very arrivals and calls
- * allow at best ("ideal", and "least" of the wait), so that a sample's luck does not pass for the server's merit or
- * fault. One that answers with `X-Begun-Us` (of the monotonic clock, when the call began) is also given how many
- * requests that were sent later were begun sooner ("overtaken"): none, in one queue; and a machine that stands still
- * changes nothing in that. Answers may come for -t seconds after the end (15); what has none by then, sent or still
- * waiting for a connection, is an error, and its time is what it has waited so far: left out, it would make a server
- * look better for the requests that it fails. One line a path and one for all: count, errors, mean, p50, p90, p99,
- * p99.9, max in ms; with -j a JSON line each, with more percentiles. */
+ * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. Several paths are mixed by their shares: -p /1ms,/500ms:0.01.
+ * In a path ~20 stands for a number drawn from an exponential distribution with that mean: the same seed gives the same
+ * arrivals and the same numbers. A server that answers with a field `X-Service-Us` (time in the application) is also
+ * given a mean and percentiles of the wait: the answer's time less that. With -k its calls are then played once more
+ * through one queue before so many servers, at no cost: what those very arrivals and calls allow at best ("ideal", and
+ * "least" of the wait), so that luck does not pass for the server's merit or fault. One that answers with `X-Begun-Us`
+ * (of the monotonic clock, when the call began) is also given how many requests that were sent later were begun sooner
+ * ("overtaken"): none, in one queue; and a machine that stands still changes nothing in that. Answers may come for -t
+ * seconds after the end (15); what has none by then, sent or still waiting for a connection, is an error, and its time
+ * is what it has waited so far: left out, it would make a server look better for the requests that it fails. One line a
+ * path and one for all: count, errors, mean, p50, p90, p99, p99.9, max in ms; -j: in JSON, with more percentiles. */
 #define _GNU_SOURCE
 #include "http_client.h"
 

@@ -1,9 +1,9 @@
 /* Records between supervisor, molds and workers, as the receiver sees them. First byte: how many descriptors come
- * along, whether the head is made to fit, whether anybody asks for the descriptor. The rest is the record.
+ * along, whether the head is made to fit, whether the receiver asks for the descriptor. The rest is the record.
  *
  * Holds for every input: a record is taken whole or refused, its text ends where it says, at most one descriptor
- * arrives and the others are closed; a mold forks for a place of the scoreboard or not at all; what we send
- * ourselves arrives as it was. */
+ * arrives and the others are closed; a mold forks for a slot of the scoreboard or not at all; records of our
+ * own arrive as they were sent. */
 #include "process/message.c"
 
 #include "ours.h"

@@ -1,5 +1,5 @@
-/* Connection: its life from the accept to the close, and its input, readable, timed out, closed. Functions stand in
- * reading order. conn_private.h says what the other sources of the connection do. */
+/* Connection: its life from the accept to the close, and its input up to the bytes of a head or a body. Functions stand
+ * in reading order. conn_private.h says what the other sources of the connection do. */
 #include "oribi/event/conn.h"
 
 #include "oribi/base/error.h"
