@@ -11,7 +11,7 @@
  *   xs/signals.c   handlers and traps
  *
  * An object is a blessed scalar that holds a pointer; 0 once it was handed on. What the core borrows for the life of
- * the process is never freed: its scalar is kept by a reference that nobody gives back. */
+ * the process is never freed: its scalar is kept by a reference that is never given back. */
 #include "xs/binding.h"
 
 #include "oribi/base/buf.h"

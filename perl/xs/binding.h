@@ -237,14 +237,15 @@ void psgi_lent_recycle(pTHX_ struct psgi_worker *w);
 /* Gives a scalar whose value is made, for the call of that moment, when it is first read. */
 SV *psgi_lazy_new(pTHX_ struct psgi_worker *w, enum psgi_lazy_kind kind);
 
-/* Takes it back, if there is one; whoever else has it reads undef from then on. */
+/* Takes it back, if there is one; other holders of it read undef from then on. */
 void psgi_lazy_part(pTHX_ SV *sv);
 
 /* Before an answer, and before each part of one: what the application did with psgix.io is over. The connection
- * closes behind the answer, and the socket is non-blocking again. Nothing to do when nobody looked at it. */
+ * closes behind the answer, and the socket is non-blocking again. Nothing to do when the application did not look
+ * at it. */
 void psgi_socket_back(struct psgi_worker *w);
 
-/* True while nobody wrote to the scalar, nothing was made, and nothing but the caller knows it: it may be lent to
+/* True while the scalar is unwritten, nothing was made, and nothing but the caller knows it: it may be lent to
  * the next environment. */
 bool psgi_lazy_fresh(const SV *sv);
 
@@ -330,7 +331,8 @@ struct oribi_prefork;
 SV *psgi_signals_keep(pTHX);
 void psgi_signals_restore(pTHX_ SV *kept);
 
-/* When this module is loaded: from here on Perl's own handler ends what waits between psgi_doze() and psgi_awake(). */
+/* When this module is loaded: from here on Perl's own handler ends a wait between psgi_wait_begin() and
+ * psgi_wait_end(). */
 void psgi_signals_boot(pTHX);
 
 /* In a worker of a server: what the application does to %SIG leaves the handlers of the core in force. */
@@ -341,8 +343,8 @@ void psgi_signals_watch(struct psgi_worker *w);
 
 /* Around a wait in the core, which `wake` ends, and which may be entered only after true: after false a handler of
  * Perl's is to run first. */
-bool psgi_doze(pTHX_ void (*wake)(void *), void *argument);
-void psgi_awake(void);
+bool psgi_wait_begin(pTHX_ void (*wake)(void *), void *argument);
+void psgi_wait_end(void);
 void psgi_wake_worker(void *worker);
 void psgi_wake_process(void *process);
 

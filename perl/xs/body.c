@@ -208,9 +208,9 @@ bool psgi_stream_write(pTHX_ struct psgi_worker *w, const char *p, STRLEN n)
         PERL_ASYNC_CHECK();
         if (w->state != PSGI_STREAMING || w->serial != serial)
             return true; /* a signal handler has used the writer, up to its end; these bytes were the core's before */
-        if (psgi_doze(aTHX_ psgi_wake_worker, w->core))
+        if (psgi_wait_begin(aTHX_ psgi_wake_worker, w->core))
             rc = oribi_reply_wait(w->req);
-        psgi_awake();
+        psgi_wait_end();
     }
     if (rc == 0)
         return true;

@@ -1,6 +1,6 @@
 /* The PSGI environment of a request.
  *
- * Finding a place for 40 keys in a hash would be the dearest part of a request. But clients of one kind send the
+ * Finding a place for 40 keys in a hash would be the costliest part of a request. But clients of one kind send the
  * same fields in the same order, so a worker keeps hashes by shape (which known fields, in which order) that have
  * the keys and no values. newHVhv() copies one bucket by bucket, without looking a key up, and the values are set in
  * one pass over the copy:

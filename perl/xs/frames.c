@@ -57,7 +57,7 @@ static void put_sub(struct writing *w, const CV *cv, const COP *place)
     put_frame(w, name_of_stash(stash), name ? name : "__ANON__", place);
 }
 
-/* An eval of a block is no place of its own. */
+/* An eval of a block is no frame of its own. */
 static bool is_frame(const PERL_CONTEXT *cx)
 {
     return CxTYPE(cx) == CXt_SUB || CxTYPE(cx) == CXt_FORMAT || (CxTYPE(cx) == CXt_EVAL && CxREALEVAL(cx));

@@ -4,8 +4,8 @@
  * psgix.io costs a descriptor and a handle object, psgix.informational and oribi.extend_deadline a closure each;
  * nearly no request uses any of them. Their scalars in the environment carry "get" magic: the first read makes the
  * value. Reading is not using, so a psgix.io that was looked at leaves the connection where it is: the application's
- * answer is sent as always. Since nobody knows what was said on the socket meanwhile, the connection closes after
- * it; not so when psgix.informational was read too, which is what code does that copies or prints a whole
+ * answer is sent as always. Since the core does not know what was said on the socket meanwhile, the connection
+ * closes after it; not so when psgix.informational was read too, which is what code does that copies or prints a whole
  * environment. The connection leaves the core when a delayed response returns without having called its responder. */
 #include "xs/binding.h"
 

@@ -118,7 +118,7 @@ void psgi_signals_guard(pTHX)
 typedef void (*action_fn)(int, siginfo_t *, void *);
 
 static action_fn perls_handler;
-static void (*volatile wake_sleeper)(void *); /* NULL: nobody waits in the core, or is about to */
+static void (*volatile wake_sleeper)(void *); /* NULL: no wait in the core, nor one about to begin */
 static void *volatile sleeper;
 static struct psgi_worker *volatile watched; /* whose calls have a deadline */
 
@@ -128,7 +128,7 @@ void psgi_signals_watch(struct psgi_worker *w)
 }
 
 /* Perl's handler only notes the signal: for the deadline's, where the call stands is looked at now, since it moves
- * on before Perl acts. Whoever waits in the core must come back for it to be acted upon, also when the signal came
+ * on before Perl acts. A wait in the core must end for Perl to act upon it, also when the signal came
  * between the look at that note and the system call. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
@@ -152,7 +152,7 @@ void psgi_wake_process(void *process)
     oribi_process_wake((struct oribi_process *)process);
 }
 
-bool psgi_doze(pTHX_ void (*wake)(void *), void *argument)
+bool psgi_wait_begin(pTHX_ void (*wake)(void *), void *argument)
 {
     sleeper = argument;
     atomic_signal_fence(memory_order_seq_cst);
@@ -161,7 +161,7 @@ bool psgi_doze(pTHX_ void (*wake)(void *), void *argument)
     return !PL_sig_pending;
 }
 
-void psgi_awake(void)
+void psgi_wait_end(void)
 {
     wake_sleeper = NULL;
 }

@@ -399,9 +399,9 @@ static void rest(pTHX_ struct psgi_worker *w)
     int64_t title_ms = w->process ? oribi_title_at_rest(&w->title, oribi_clock_ms()) : -1;
     if (title_ms == 0)
         show_title(aTHX_ w);
-    if (psgi_doze(aTHX_ psgi_wake_worker, w->core))
+    if (psgi_wait_begin(aTHX_ psgi_wake_worker, w->core))
         oribi_worker_wait_for(w->core, title_ms ? title_ms : -1);
-    psgi_awake();
+    psgi_wait_end();
 }
 
 bool psgi_worker_run(pTHX_ struct psgi_worker *w)

@@ -7,7 +7,8 @@ module Oribi
   # A mistake of the operator or the application, told in one line.
   Error = Class.new(StandardError)
 
-  # The client has left. Writing to a Stream or taking a socket raises it; it is nobody's mistake and is not logged.
+  # The client has left. Writing to a Stream or taking a socket raises it; it is no mistake of the
+  # application and is not logged.
   DisconnectError = Class.new(IOError)
 
   # Raised in a call that has run for longer than +call_timeout+, wherever it is. An Exception, so that a `rescue => e`
@@ -15,7 +16,7 @@ module Oribi
   CallTimeout = Class.new(Exception) # rubocop:disable Lint/InheritException -- as said
 
   class << self
-    # @private the place of this worker process
+    # @private the process of this worker
     attr_writer :process
 
     # True in a worker from the moment a stop of the server is announced: what a readiness check looks at, see

@@ -103,7 +103,7 @@ static VALUE gather(VALUE arg)
     return Qnil;
 }
 
-/* Nearly every body, and one that nobody has to close. */
+/* Nearly every body is one, and needs no close. */
 static bool is_plain_array(VALUE body)
 {
     return RB_TYPE_P(body, T_ARRAY) && RBASIC_CLASS(body) == rb_cArray;
@@ -173,7 +173,7 @@ static bool note_failure(struct ext_call *call, const char *what)
     if (rb_obj_is_kind_of(exception, ext_call_timeout))
         call->timed_out = true;
     if (call->gone && rb_obj_is_kind_of(exception, ext_disconnected))
-        return false; /* a client that leaves is nobody's mistake */
+        return false; /* a client that leaves is no mistake of the application */
     struct log_arguments log = {exception, oribi_thread_line(ext_thread_core(call->thread)), what};
     int state = 0;
     rb_protect(log_exception, (VALUE)&log, &state);

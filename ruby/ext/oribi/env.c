@@ -1,6 +1,6 @@
 /* A parsed request becomes a Rack environment.
  *
- * A Hash is dear: hashing and finding 30 keys takes longer than everything else the binding does. But clients of one
+ * A Hash is costly: hashing and finding 30 keys takes longer than all else in the binding. But clients of one
  * kind send the same fields in the same order, so each worker keeps Hashes by shape (which known fields, in which
  * order) and copies one, hashes and all. The entries that differ from request to request stand first, in a fixed
  * order, and are set in one pass by their number:
@@ -108,7 +108,7 @@ static VALUE kept_text(struct ext_worker *worker, VALUE *kept, struct oribi_slic
 }
 
 /* The value of a known field. Long ones come again and again (User-Agent, Accept, cookies of a busy client), and a
- * copy of a kept String shares its bytes until somebody writes to it. To be kept, a value must be met on a 16th
+ * copy of a kept String shares its bytes until the application writes to it. To be kept, a value must be met on a 16th
  * request: learning each would cost what it saves. */
 static VALUE field_value(struct ext_worker *worker, const struct oribi_field *field)
 {

@@ -65,7 +65,7 @@ struct ext_call {
     bool timed_out;  /* it failed with CallTimeout */
     bool after;      /* the request has ended, and the application runs on */
     int64_t told_us; /* the deadline for which another thread has raised CallTimeout in this one */
-    bool ending;     /* the answer ends: whoever waits for room comes back */
+    bool ending;     /* the answer ends: threads that wait for room come back */
     uint32_t away;   /* threads that are in the core for this call without the VM lock */
 };
 
@@ -81,7 +81,7 @@ struct ext_worker {
     struct oribi_process *process; /* process.c; NULL for a worker without a supervisor */
     struct oribi_title title;      /* of the process */
     struct oribi_warmup *warmup;   /* while it lasts, else NULL */
-    uint64_t gc_every;   /* requests between two collections while nobody waits; 0: the VM collects when it must */
+    uint64_t gc_every;   /* requests between two collections while no request waits; 0: the VM collects when it must */
     int64_t gc_idle_ms;  /* or so long after the last request; 0: not so */
     uint64_t gc_count;   /* request count at the last one */
     int64_t rest_ms;     /* when the worker came to rest … */

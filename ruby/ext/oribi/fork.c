@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-static _Thread_local int refusal_signal; /* 0: nobody in this thread wants to hear of it */
+static _Thread_local int refusal_signal; /* 0: this thread is not told of a refused fork */
 
 /* The last one before the fork that touches errno, because no handler of ours is registered earlier. */
 static void before_fork(void)

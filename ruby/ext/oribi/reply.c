@@ -209,7 +209,7 @@ static VALUE write_part(RB_BLOCK_CALL_FUNC_ARGLIST(part, tie))
     struct ext_call *call = ext_tied_call(tie);
     if (!call || !call->req)
         rb_raise(rb_eIOError, "the answer has ended, and its body still yields");
-    /* Leaves `each` with its ensure clauses run: nobody reads what would follow. */
+    /* Leaves `each` with its ensure clauses run: the client does not read what would follow. */
     if (ext_reply_write(call, part) < 0)
         rb_iter_break();
     return Qnil;

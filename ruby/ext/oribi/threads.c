@@ -1,6 +1,6 @@
-/* A worker with several threads: each runs the loop of worker.c with a hand of its own, and waits for requests in
+/* A worker with several threads: each runs a loop with a thread of the core of its own, and waits for requests in
  * the core without the VM lock. The thread that has called #run makes no calls: it runs traps, among them the one
- * that raises CallTimeout in the thread concerned, and replaces threads that the application has ended.
+ * that raises CallTimeout in the thread whose call is overdue, and replaces threads that the application has ended.
  *
  * The threads begin and end with #run, so that a mold forked off the worker finds none. */
 #include "ext.h"
@@ -52,7 +52,7 @@ static VALUE check_interrupts(VALUE nothing)
     return Qnil;
 }
 
-/* A CallTimeout that was on its way when its call ended is nobody's any more. All else is the thread's: it ends with
+/* A CallTimeout whose call has ended meanwhile is dropped. All other exceptions are the thread's: it ends with
  * it. */
 static void run_interrupts(void)
 {

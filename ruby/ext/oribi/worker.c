@@ -8,7 +8,7 @@ static ID id_start;
 
 /* --- the object --- */
 
-/* Calls `visit` with the place of every reference. */
+/* Calls `visit` with the address of every reference. */
 static void each_reference(struct ext_worker *worker, void (*visit)(VALUE *))
 {
     visit(&worker->self);

@@ -35,7 +35,8 @@ module Oribi
       DEFAULTS[name].include?(@settings[name]) ? :launcher : rackup_source(name)
     end
 
-    # rackup sets RACK_ENV to development where nobody has said anything; the framework's own variable knows better.
+    # rackup sets RACK_ENV to development where neither option nor variable is set; the framework's own
+    # variable knows better.
     #
     # @return [String, nil] the environment that an application under rackup is really in
     def framework_env

@@ -7,7 +7,7 @@ module Oribi
   #
   # The answer ends when the stream is closed, at the latest when +call+ returns, and the connection is kept. A stream
   # may also outlive the call in a thread, if nothing was written before the thread took over: then it becomes the
-  # socket itself, the answer ends with the connection, and whoever has the stream must close it.
+  # socket itself, the answer ends with the connection, and the application must close the stream.
   class Stream
     def initialize(output, input)
       @output = output

@@ -2,7 +2,7 @@
 
 module Oribi
   # Signal.trap as Ruby has it. Debuggers and others put methods of their own before it, some of which know no numbers
-  # (debug 1.4, a part of Ruby 3.1); the server's signals have no names and concern nobody else.
+  # (debug 1.4, a part of Ruby 3.1); the server's signals have no names, and no code but the server's needs them.
   module Trap
     ORIGINAL = Signal.method(:trap).then do |method|
       method = method.super_method while method.source_location && method.super_method

@@ -48,7 +48,8 @@ sub _flag {
     return scalar grep {/\A--?(?:$names)(?:=|\z)/} @ARGV;
 }
 
-# plackup sets PLACK_ENV to development where nobody has said anything; the framework's own variable knows better.
+# plackup sets PLACK_ENV to development where neither option nor variable is set; the framework's own variable
+# knows better.
 sub _framework_env {
     my $frame = 0;
     while (my $package = caller $frame++) {

@@ -11,7 +11,7 @@ module Oribi
         show_title
       end
 
-      # Place of this worker, 0 and up; used again by its successors.
+      # Number of the slot of this worker, 0 and up; later workers use it again.
       def index = @process.index
 
       def generation = @process.generation
