@@ -1,0 +1,98 @@
+/* Conditional requests (RFC 9110 13): what an answer says about its representation, and whether a request wants it.
+ * Pure: nothing is allocated, the time is given.
+ *
+ * The order of RFC 9110 13.2.2:
+ *
+ *     1  If-Match             true: 3     false: 412                          absent: 2
+ *     2  If-Unmodified-Since  true: 3     false: 412                          absent or ignored: 3
+ *     3  If-None-Match        true: 5     false: 304 (GET, HEAD), else 412    absent: 4
+ *     4  If-Modified-Since    true: 5     false: 304                          absent or ignored: 5
+ *     5  If-Range             true: 6     false: the whole, Range is ignored  absent: 6
+ *     6  the method
+ *
+ * Others differ, and the RFC is followed instead:
+ * - nginx 1.22 and Apache 2.4 look at If-Unmodified-Since also where If-Match is there and holds, and at
+ *   If-Modified-Since beside an If-None-Match: 304 only where both say that nothing has changed.
+ * - nginx compares If-Modified-Since for equality (its default), so that a later date gets the whole, and answers an
+ *   If-Unmodified-Since that is no date with 412. Apache ignores an If-Modified-Since in the future.
+ * - In a list that is not the grammar nginx looks on behind the next comma; Apache keeps what it found up to there, and
+ *   takes a list that begins with `*` for `*`.
+ */
+#ifndef ORIBI_HTTP_CONDITIONS_H
+#define ORIBI_HTTP_CONDITIONS_H
+
+#include "oribi/base/slice.h"
+#include "oribi/http/head.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ORIBI_ETAG_CODING_BYTES_MAX = 8, /* of the name of a content coding in an entity tag */
+    /* W/"MTIME-SIZE-CODING-new" */
+    ORIBI_ETAG_BYTES_MAX = 2 + 2 + 16 + 1 + 16 + 1 + ORIBI_ETAG_CODING_BYTES_MAX + 4,
+    /* A file as young as this may change again without a change of its time in whole seconds. */
+    ORIBI_VALIDATOR_YOUNG_S = 2,
+};
+
+/* What identifies the representation that a GET would be answered with. All-zero: none exists. */
+struct oribi_validators {
+    struct oribi_slice etag; /* the answer's ETag, with quotes and perhaps W/; n is 0 where the answer has none */
+    int64_t last_modified_s; /* the answer's Last-Modified; write it with oribi_date_format() */
+    bool has_last_modified;
+    bool last_modified_strong; /* the representation cannot have changed twice in that second (RFC 9110 8.8.2.2) */
+    bool exists;
+};
+
+/* Fills the validators of a file of `size` bytes that was last changed at `mtime_s`, as of `now_s` (both seconds since
+ * the epoch, now_s not negative).
+ * - ETag: mtime and size in hexadecimal, then the content coding where `coding` names one (n is 0: none; at most
+ *   ORIBI_ETAG_CODING_BYTES_MAX characters of a token): a file and its compressed twin may have the same size and time.
+ *   Fractions of a second are left out, so that copies of one deployment agree.
+ * - A file younger than two seconds has a weak tag with an opaque part of its own: the later strong tag does not match
+ *   it even by weak comparison. A client that has read the file between two changes in one second would otherwise be
+ *   told for ever that nothing has changed.
+ * - Last-Modified is never later than now_s (RFC 9110 8.8.2.1), and strong for files of two seconds or more.
+ * A time ahead of the clock counts as young. The tag is written into `dst`; validators->etag points there. */
+void oribi_validators_of_file(int64_t size, int64_t mtime_s, int64_t now_s, struct oribi_slice coding,
+                              char dst[ORIBI_ETAG_BYTES_MAX], struct oribi_validators *validators);
+
+/* The values of a request's fields, repeats joined with ", " and without white space around them; p is NULL where the
+ * request does not have the field. */
+struct oribi_conditions {
+    struct oribi_slice method;
+    struct oribi_slice if_match;
+    struct oribi_slice if_none_match;
+    struct oribi_slice if_modified_since;
+    struct oribi_slice if_unmodified_since;
+    struct oribi_slice if_range;
+    struct oribi_slice range;
+};
+
+/* Collects the conditions of a request. The slices point to where the head's do and live as long. */
+void oribi_conditions_of_head(const struct oribi_head *head, struct oribi_conditions *conditions);
+
+enum oribi_condition_result {
+    ORIBI_CONDITION_GO_ON = 0,          /* perform the method */
+    ORIBI_CONDITION_NOT_MODIFIED = 304, /* only for GET and HEAD */
+    ORIBI_CONDITION_FAILED = 412,
+};
+
+/* Decides in the order above; `now_s` is the time of the request. Borrows everything. To be asked when the method
+ * without conditions would be answered with 2xx (RFC 9110 13.2.1). Sets *ranges: the Range field counts; it is true
+ * only for GO_ON to a GET with a Range field whose If-Range, if there is one, holds.
+ * - Without a representation GET and HEAD go on (to a 404), whatever they ask for; of other methods If-Match fails,
+ *   and If-None-Match holds.
+ * - CONNECT, OPTIONS and TRACE go on: they select no representation.
+ * - If-Match and If-Range compare strongly, If-None-Match weakly (RFC 9110 8.8.3.2). A validators->etag that is no
+ *   entity-tag matches nothing; `*` asks only whether there is a representation.
+ * - A field with a date is ignored when that is no HTTP-date, and where the representation has no Last-Modified. As
+ *   If-Range such a date is false, as are lists and `*`. A date in the future is a date like others.
+ * - A list of entity-tags that is not the grammar has no entity-tags: If-Match fails, and If-None-Match lets GET and
+ *   HEAD have the whole. If-None-Match of another method fails then, since the method might destroy what the client
+ *   wanted to keep. Empty elements of a list are no fault (RFC 9110 5.6.1.2). */
+enum oribi_condition_result oribi_conditions_decide(const struct oribi_conditions *conditions,
+                                                    const struct oribi_validators *validators, int64_t now_s,
+                                                    bool *ranges);
+
+#endif
