@@ -18,10 +18,15 @@
 #include "oribi/files/path.h"
 #include "files/os_beneath.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
-enum { TEXT_CAP = 2 * PATH_MAX };
+enum {
+    NOW_CAP = 2 * PATH_MAX,
+    TODO_CAP =
+        (1 + ORIBI_ROOT_LINKS_MAX) * PATH_MAX, /* a path, and the texts of all links that may be followed on it */
+};
 
 /* The root, or a folder that its links may lead to. */
 struct folder {
@@ -32,23 +37,23 @@ struct folder {
     char given[PATH_MAX]; /* the operator's, absolute */
 };
 
+/* A path on its way: what is resolved already, and what is still to go. */
+struct resolving {
+    uint32_t links;
+    size_t n;
+    char now[NOW_CAP]; /* absolute, without links; empty for "/" */
+    char todo[TODO_CAP];
+};
+
 struct oribi_root {
     bool openat2;
+    struct resolving *way; /* of the path that is opened at the moment; most of its memory is never touched */
     uint32_t generation;
     uint32_t folder_count; /* the root is the first */
     struct folder folders[];
 };
 
 /* --- resolving --- */
-
-/* A path on its way: what is resolved already, and what is still to go. */
-struct resolving {
-    uint32_t links;
-    size_t n;
-    char now[TEXT_CAP]; /* absolute, without links; empty for "/" */
-    size_t todo_n;
-    char todo[TEXT_CAP];
-};
 
 static bool lies_in(const struct folder *folder, const char *text)
 {
@@ -122,8 +127,7 @@ static int step_link(struct resolving *way, const char *target, const char *rest
     size_t rest_n = strlen(rest);
     if (++way->links > ORIBI_ROOT_LINKS_MAX)
         return ORIBI_FILE_LOOP;
-    if (target_n + rest_n >= sizeof(way->todo))
-        return ORIBI_FILE_MISSING;
+    assert(target_n + rest_n < sizeof(way->todo));
     if (target[0] == '/')
         way->now[way->n = 0] = '\0';
     else
@@ -157,8 +161,9 @@ static int step_name(const struct oribi_root *root, struct resolving *way, const
 }
 
 /* Follows `path` from the root to a path without links: OK whatever is there, or why nothing is. */
-static int resolve(const struct oribi_root *root, const char *path, struct resolving *way)
+static int resolve(const struct oribi_root *root, const char *path)
 {
+    struct resolving *way = root->way;
     int code = ORIBI_FILE_OK;
     way->links = 0;
     way->n = path[0] == '/' ? 0 : root->folders[0].real_n;
@@ -179,12 +184,11 @@ static int resolve(const struct oribi_root *root, const char *path, struct resol
 /* One attempt: a verdict, or ORIBI__BENEATH_LINK when the path was changed in between. */
 static int open_resolved(const struct oribi_root *root, const char *path, enum oribi__beneath_for purpose, int *fd)
 {
-    struct resolving way;
     const char *rest;
-    int code = resolve(root, path, &way);
+    int code = resolve(root, path);
     if (code != ORIBI_FILE_OK)
         return code == ORIBI_FILE_CHANGING ? ORIBI__BENEATH_LINK : code;
-    const struct folder *folder = folder_of(root, way.now, &rest);
+    const struct folder *folder = folder_of(root, root->way->now, &rest);
     if (!folder)
         return ORIBI_FILE_OUTSIDE;
     code = oribi__beneath_open(folder->fd, rest, purpose, root->openat2, fd);
@@ -260,6 +264,7 @@ int oribi_root_create(struct oribi_root **root, const char *path, const char *co
         return ORIBI_EINVAL;
     struct oribi_root *made = oribi_mem_alloc(1, sizeof(*made) + (folder_count + 1) * sizeof(made->folders[0]));
     made->folder_count = folder_count + 1;
+    made->way = oribi_mem_alloc(1, sizeof(*made->way));
     for (uint32_t i = 0; i < made->folder_count; i++)
         made->folders[i].fd = -1;
     for (uint32_t i = 0; i < made->folder_count; i++) {
@@ -285,6 +290,7 @@ void oribi_root_destroy(struct oribi_root *root)
         return;
     for (uint32_t i = 0; i < root->folder_count; i++)
         oribi_os_close(root->folders[i].fd);
+    oribi_mem_free(root->way);
     oribi_mem_free(root);
 }
 

@@ -265,6 +265,11 @@ static void test_links_that_end_nowhere(void)
     }
     opens(root, "link40", "top");
     refuses(root, "link41", ORIBI_FILE_LOOP);
+    char long_text[PATH_MAX] = "grows/";
+    memset(long_text + 6, '/', PATH_MAX - 8);
+    long_text[PATH_MAX - 2] = 'x';
+    make_link(long_text, "site/grows"); /* every time around there is more to go */
+    refuses(root, "grows", ORIBI_FILE_LOOP);
     oribi_root_destroy(root);
     tree_end();
 }
