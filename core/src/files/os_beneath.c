@@ -220,12 +220,11 @@ static int look_failed(void)
 int oribi__beneath_look(int folder_fd, const char *path, char *target, size_t cap)
 {
     struct stat file;
-    int at = folder_fd < 0 ? AT_FDCWD : folder_fd;
-    if (fstatat(at, path, &file, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(folder_fd, path, &file, AT_SYMLINK_NOFOLLOW) < 0)
         return look_failed();
     if (!S_ISLNK(file.st_mode))
         return kind_of(&file);
-    ssize_t n = readlinkat(at, path, target, cap);
+    ssize_t n = readlinkat(folder_fd, path, target, cap);
     if (n < 0)
         return look_failed();
     if ((size_t)n == cap)
@@ -263,6 +262,17 @@ enum oribi_file_verdict oribi__beneath_kind(int fd, struct oribi_file_info *info
 bool oribi_file_look(int fd, struct oribi_file_info *info)
 {
     return oribi__beneath_kind(fd, info) == ORIBI_FILE_OK;
+}
+
+ssize_t oribi__beneath_read(int fd, void *dst, size_t n, int64_t offset)
+{
+    for (;;) {
+        ssize_t got = pread(fd, dst, n, (off_t)offset);
+        if (got >= 0)
+            return got;
+        if (errno != EINTR)
+            return oribi_os_fail();
+    }
 }
 
 /* --- folders --- */

@@ -27,15 +27,19 @@ bool oribi__beneath_has_openat2(int folder_fd);
  * ORIBI__BENEATH_LINK. A path with `.`, `..` or empty parts is never opened, except `.` alone. */
 int oribi__beneath_open(int folder_fd, const char *path, enum oribi__beneath_for purpose, bool openat2, int *fd);
 
-/* What stands at `path`, seen from the folder (-1: an absolute path), the last part not followed. A verdict on what it
- * is, or ORIBI__BENEATH_LINK with the link's text, NUL-terminated, in target. */
+/* What stands at `path`, seen from the folder (for an absolute path -1 will do), the last part not followed. A verdict
+ * on what it is, or ORIBI__BENEATH_LINK with the link's text, NUL-terminated, in target. */
 int oribi__beneath_look(int folder_fd, const char *path, char *target, size_t cap);
 
 /* The kind of an open file, ORIBI_FILE_OK for a regular one, which fills `info`. */
 enum oribi_file_verdict oribi__beneath_kind(int fd, struct oribi_file_info *info);
 
-/* Gives the folder `path`, opened to find files in it, and its path without links (cap: PATH_MAX). 0 or a code of
+/* Up to n bytes of a file from `offset` on, its own position untouched: their number, 0 at the end, or a code of
  * os.h. */
+ssize_t oribi__beneath_read(int fd, void *dst, size_t n, int64_t offset);
+
+/* Gives the folder `path`, opened to find files in it, and its path without links (cap: at least PATH_MAX). 0 or a code
+ * of os.h. */
 int oribi__beneath_folder(const char *path, int *fd, char *real, size_t cap);
 
 /* Which folder `path` is at this moment, all links followed. 0 or a code of os.h. */

@@ -299,9 +299,11 @@ static int refresh_folder(struct folder *folder)
 {
     struct oribi_fd_mark mark;
     int code = oribi__beneath_folder_mark(folder->given, &mark);
+    if (!oribi_os_is_marked(folder->fd, &folder->mark))
+        folder->fd = -1; /* closed by the application, and perhaps something else of its own by now */
     if (code < 0)
         return code;
-    if (mark.device == folder->mark.device && mark.inode == folder->mark.inode)
+    if (folder->fd >= 0 && mark.device == folder->mark.device && mark.inode == folder->mark.inode)
         return 0;
     code = open_folder(folder);
     return code < 0 ? code : 1;

@@ -509,6 +509,35 @@ static void test_a_root_that_is_gone_stays_what_it_was(void)
     tree_end();
 }
 
+/* The application closes the root's descriptor, and opens a folder of its own under the number. */
+static void test_a_root_whose_descriptor_was_closed_is_opened_again(void)
+{
+    make_site();
+    make_file("outside/top", "theirs");
+    struct oribi_root *root = root_of("site", NULL, 0);
+    int fd = root->folders[0].fd;
+    close(fd);
+    int theirs = open(at("outside"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    must(theirs == fd || (dup2(theirs, fd) == fd && close(theirs) == 0));
+    ok_eq(oribi_root_refresh(root), 1);
+    opens(root, "top", "top");
+    ok_eq(oribi_root_refresh(root), 0);
+    oribi_root_destroy(root);
+    ok(fcntl(fd, F_GETFD) >= 0); /* it is theirs */
+    close(fd);
+    root = root_of("site", NULL, 0);
+    close(root->folders[0].fd);
+    remove_name("site/top");
+    must(rename(at("site"), at("gone")) == 0);
+    ok(oribi_root_refresh(root) < 0);
+    refuses(root, "a/side", ORIBI_FILE_FAILED);
+    must(rename(at("gone"), at("site")) == 0);
+    ok_eq(oribi_root_refresh(root), 1);
+    opens(root, "a/side", "side");
+    oribi_root_destroy(root);
+    tree_end();
+}
+
 static void test_states_of_a_file_differ(void)
 {
     make_site();
@@ -649,6 +678,7 @@ int main(void)
     test_a_relative_root_stays_where_it_was();
     test_a_deployment_changes_the_link_to_the_root();
     test_a_root_that_is_gone_stays_what_it_was();
+    test_a_root_whose_descriptor_was_closed_is_opened_again();
     test_states_of_a_file_differ();
     test_no_race_opens_what_lies_outside();
     test_a_file_that_is_replaced_is_always_there();

@@ -68,9 +68,10 @@ void oribi_root_destroy(struct oribi_root *root);
 enum oribi_file_verdict oribi_root_open(struct oribi_root *root, const char *path, int *fd,
                                         struct oribi_file_info *info);
 
-/* Looks at the path of the root and of each folder again, one system call each: a deployment may have changed a link on
- * the way there. Gives 1 when one of them is another folder now, 0 when none is, or a code of os.h when one is gone or
- * cannot be opened; that one stays what it was. A folder that was only renamed is the same folder. */
+/* Looks at the path of the root and of each folder again, two system calls each: a deployment may have changed a link
+ * on the way there, and an application may have closed our descriptor. Gives 1 when one of them is another folder now,
+ * or the same one opened again, 0 when none is, or a code of os.h when one is gone or cannot be opened; that one stays
+ * what it was. A folder that was only renamed is the same folder. */
 int oribi_root_refresh(struct oribi_root *root);
 
 /* Grows with every refresh that gave 1: what was found before need not be there now. */
