@@ -1,0 +1,226 @@
+/* Entries of the cache made from the disk: the file, its twins, small bodies; see cache_private.h. */
+#include "files/cache_private.h"
+
+#include "oribi/base/log.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
+#include "oribi/files/path.h"
+#include "files/os_beneath.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { READ_ATTEMPTS_MAX = 3 }; /* at a small file that is written to while it is read */
+
+const char *oribi_coding_name(enum oribi_coding coding)
+{
+    static const char *const names[] = {"identity", "zstd", "br", "gzip"};
+    return names[coding];
+}
+
+const char *oribi_coding_suffix(enum oribi_coding coding)
+{
+    static const char *const suffixes[] = {"", ".zst", ".br", ".gz"};
+    return suffixes[coding];
+}
+
+uint64_t oribi__cache_hash(uint64_t seed, const char *text)
+{
+    uint64_t hash = 14695981039346656037u ^ seed;
+    for (; *text; text++)
+        hash = (hash ^ (uint8_t)*text) * 1099511628211u;
+    return hash;
+}
+
+/* --- looking --- */
+
+/* Each stale twin is named once; when there are too many to remember, that is said once. */
+static void tell_stale(struct oribi_cache *cache, const char *twin, int64_t older_s)
+{
+    uint64_t hash = oribi__cache_hash(0, twin);
+    for (uint32_t i = 0; i < cache->stale_told_count; i++)
+        if (cache->stale_told[i] == hash)
+            return;
+    if (cache->stale_told_count == ORIBI_CACHE_STALE_TOLD_MAX)
+        return;
+    cache->stale_told[cache->stale_told_count++] = hash;
+    oribi_log(ORIBI_LOG_WARN, "%s is %lld s older than the file that it was compressed from; it is not sent%s", twin,
+              (long long)older_s,
+              cache->stale_told_count == ORIBI_CACHE_STALE_TOLD_MAX ? ", and no more of these are named" : "");
+}
+
+static void look_for_twin(struct oribi_cache *cache, struct oribi_root *root, const char *path,
+                          enum oribi_coding coding, struct oribi__found *found)
+{
+    char twin[ORIBI_PATH_BYTES_MAX + 1];
+    int64_t file_s = found->contents[ORIBI_CODING_IDENTITY].info.mtime_s;
+    int n = snprintf(twin, sizeof(twin), "%s%s", path, oribi_coding_suffix(coding));
+    if (n < 0 || (size_t)n >= sizeof(twin)) /* no file can have that name */
+        return;
+    int fd;
+    struct oribi_file_info info;
+    if (oribi_root_open(root, twin, &fd, &info) != ORIBI_FILE_OK)
+        return;
+    if (info.mtime_s < file_s) {
+        oribi_os_close(fd);
+        tell_stale(cache, twin, file_s - info.mtime_s);
+        return;
+    }
+    found->contents[coding].is_there = true;
+    found->contents[coding].fd = fd;
+    found->contents[coding].info = info;
+}
+
+void oribi__cache_look(struct oribi_cache *cache, struct oribi_root *root, const char *path, struct oribi__found *found)
+{
+    memset(found, 0, sizeof(*found));
+    for (int i = 0; i < ORIBI_CODINGS; i++)
+        found->contents[i].fd = -1;
+    cache->looks++;
+    found->verdict = oribi_root_open(root, path, &found->contents[0].fd, &found->contents[0].info);
+    if (found->verdict != ORIBI_FILE_OK)
+        return;
+    found->contents[0].is_there = true;
+    for (int i = 1; i < ORIBI_CODINGS; i++)
+        look_for_twin(cache, root, path, (enum oribi_coding)i, found);
+}
+
+void oribi__found_close(struct oribi__found *found)
+{
+    for (int i = 0; i < ORIBI_CODINGS; i++) {
+        oribi_os_close(found->contents[i].fd);
+        found->contents[i].fd = -1;
+    }
+}
+
+/* --- comparing --- */
+
+/* An application may close what is ours and open something else under its number: that is not ours to close. */
+static bool is_ours(struct oribi_file_content *content)
+{
+    struct oribi_file_info now;
+    if (content->fd < 0)
+        return true;
+    if (oribi_file_look(content->fd, &now) && now.inode == content->info.inode && now.device == content->info.device)
+        return true;
+    content->fd = -1;
+    return false;
+}
+
+bool oribi__cache_same(struct oribi__entry *entry, const struct oribi__found *found)
+{
+    bool same = entry->verdict == found->verdict && !entry->file.young;
+    for (int i = 0; i < ORIBI_CODINGS && entry->verdict == ORIBI_FILE_OK; i++) {
+        struct oribi_file_content *content = &entry->file.contents[i];
+        same = is_ours(content) && same;
+        if (content->is_there != found->contents[i].is_there)
+            same = false;
+        else if (content->is_there && !oribi_file_info_equal(&content->info, &found->contents[i].info))
+            same = false;
+    }
+    return same;
+}
+
+bool oribi_file_unchanged(const struct oribi_file_content *content)
+{
+    struct oribi_file_info now;
+    return content->body || (oribi_file_look(content->fd, &now) && oribi_file_info_equal(&now, &content->info));
+}
+
+/* --- making --- */
+
+/* The whole of [0, n), no more and no less. */
+static bool read_all(int fd, char *dst, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t got = oribi__beneath_read(fd, dst + at, n - at, (int64_t)at);
+        if (got <= 0)
+            return false;
+        at += (size_t)got;
+    }
+    return true;
+}
+
+/* Reads a small file into memory and closes it. Should it change meanwhile, the newer state counts; what does not stand
+ * still or does not fit is left to its descriptor. */
+static void keep_body(struct oribi_file_content *content, uint64_t bytes_max)
+{
+    for (int attempt = 0; attempt < READ_ATTEMPTS_MAX; attempt++) {
+        struct oribi_file_info after;
+        if (content->info.size > ORIBI_CACHE_BODY_BYTES_MAX || (uint64_t)content->info.size > bytes_max)
+            return;
+        size_t n = (size_t)content->info.size;
+        char *body = oribi_mem_try_alloc(1, n ? n : 1);
+        if (!body)
+            return;
+        bool whole = read_all(content->fd, body, n);
+        bool known = oribi_file_look(content->fd, &after);
+        if (whole && known && oribi_file_info_equal(&content->info, &after)) {
+            oribi_os_close(content->fd);
+            content->fd = -1;
+            content->body = body;
+            return;
+        }
+        oribi_mem_free(body);
+        if (!known)
+            return;
+        content->info = after;
+    }
+}
+
+/* The later of the two times that a change shows in. */
+static bool is_young(const struct oribi_file_info *info, int64_t wall_s)
+{
+    int64_t changed_s = info->mtime_s > info->ctime_s ? info->mtime_s : info->ctime_s;
+    return wall_s - changed_s < ORIBI_CACHE_YOUNG_S;
+}
+
+static void take_contents(struct oribi_cache *cache, struct oribi__entry *entry, struct oribi__found *found,
+                          int64_t wall_s)
+{
+    for (int i = 0; i < ORIBI_CODINGS; i++) {
+        struct oribi_file_content *content = &entry->file.contents[i];
+        content->fd = -1;
+        if (!found->contents[i].is_there)
+            continue;
+        *content =
+            (struct oribi_file_content){.is_there = true, .fd = found->contents[i].fd, .info = found->contents[i].info};
+        found->contents[i].fd = -1;
+        if (entry->bytes < cache->limits.memory_max)
+            keep_body(content, cache->limits.memory_max - entry->bytes);
+        entry->open_count += content->fd >= 0;
+        entry->bytes += content->body ? (uint64_t)content->info.size : 0;
+        entry->file.young = entry->file.young || is_young(&content->info, wall_s);
+    }
+}
+
+struct oribi__entry *oribi__cache_make(struct oribi_cache *cache, const char *path, struct oribi__found *found,
+                                       struct oribi_cache_now now)
+{
+    size_t path_n = strlen(path);
+    struct oribi__entry *entry = oribi_mem_try_alloc(1, sizeof(*entry) + path_n + 1);
+    if (!entry) {
+        oribi__found_close(found);
+        return NULL;
+    }
+    memcpy(entry->path, path, path_n + 1);
+    entry->path_n = (uint32_t)path_n;
+    entry->bytes = sizeof(*entry) + path_n + 1;
+    entry->verdict = found->verdict;
+    entry->checked_ms = now.ms;
+    take_contents(cache, entry, found, now.wall_s);
+    if (entry->verdict == ORIBI_FILE_OK)
+        entry->file.type = oribi_types_find(cache->types, path);
+    return entry;
+}
+
+void oribi__entry_free(struct oribi__entry *entry)
+{
+    for (int i = 0; i < ORIBI_CODINGS; i++) {
+        struct oribi_file_content *content = &entry->file.contents[i];
+        (void)is_ours(content); /* else its descriptor is given up */
+        oribi_os_close(content->fd);
+        oribi_mem_free((char *)content->body);
+    }
+    oribi_mem_free(entry);
+}
