@@ -191,8 +191,7 @@ static int open_resolved(const struct oribi_root *root, const char *path, enum o
     const struct folder *folder = folder_of(root, root->way->now, &rest);
     if (!folder)
         return ORIBI_FILE_OUTSIDE;
-    code = oribi__beneath_open(folder->fd, rest, purpose, root->openat2, fd);
-    return code == ORIBI_FILE_MISSING ? ORIBI__BENEATH_LINK : code; /* it was there a moment ago */
+    return oribi__beneath_open(folder->fd, rest, purpose, root->openat2, fd);
 }
 
 static int open_somehow(const struct oribi_root *root, const char *path, enum oribi__beneath_for purpose, int *fd)

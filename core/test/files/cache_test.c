@@ -559,25 +559,32 @@ static void test_what_is_used_outlives_its_place(void)
     end();
 }
 
+/* Two roots with the same path in them. */
 static void test_forgetting(void)
 {
     struct oribi_root *other = NULL;
     const struct oribi_file *file = NULL;
     begin_large();
+    cache->place_count = 1; /* all entries meet */
     make_folder("other");
     make_file("site/a", "site");
     make_file("other/a", "other");
     must(oribi_root_create(&other, at("other"), NULL, 0, NULL) == 0);
     ok_eq(oribi_cache_get(cache, other, "a", now, &file), ORIBI_FILE_OK);
-    is_slice(body_of(file, ORIBI_CODING_IDENTITY), "other"); /* of two roots with the same path */
+    is_slice(body_of(file, ORIBI_CODING_IDENTITY), "other");
     get_and_release("a");
     ok_eq(verdict_of("b"), ORIBI_FILE_MISSING);
     ok_eq(counts().files, 2);
+    const struct oribi_file *ours = get("a");
+    is_slice(body_of(ours, ORIBI_CODING_IDENTITY), "site");
+    oribi_cache_release(cache, ours);
     oribi_cache_forget(cache, other);
     ok_eq(counts().files, 1);
     ok_eq(counts().missing, 1);
     is_slice(body_of(file, ORIBI_CODING_IDENTITY), "other");
     oribi_cache_release(cache, file);
+    get_and_release("a");
+    ok_eq(verdict_of("b"), ORIBI_FILE_MISSING);
     oribi_cache_forget(cache, NULL);
     ok_eq(counts().files + counts().missing, 0);
     oribi_root_destroy(other);

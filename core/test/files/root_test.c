@@ -6,10 +6,15 @@
 #include "tap.h"
 #include "tree.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <time.h>
@@ -394,6 +399,45 @@ static void test_what_may_not_be_read(void)
     tree_end();
 }
 
+/* As container run-times do it to calls that they do not know. */
+static bool forbid_openat2(uint32_t answer)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), /* the number of the call comes first in struct seccomp_data */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | answer),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static int with_filter(void *data)
+{
+    const int *answer = data;
+    struct oribi_root *before = NULL;
+    struct oribi_root *after = NULL;
+    if (oribi_root_create(&before, at("site"), NULL, 0, NULL) < 0 || !forbid_openat2((uint32_t)*answer) ||
+        oribi_root_create(&after, at("site"), NULL, 0, NULL) < 0)
+        return 2;
+    if (!before->openat2 || after->openat2)
+        return 3;
+    bool so = is_so(before, "a/b/deep", ORIBI_FILE_OK) && is_so(after, "a/b/deep", ORIBI_FILE_OK);
+    so = is_so(before, "link", ORIBI_FILE_OK) && is_so(before, "out", ORIBI_FILE_OUTSIDE) && so;
+    return so ? 0 : 1;
+}
+
+static void test_a_kernel_or_filter_without_openat2(void)
+{
+    int answers[] = {ENOSYS, EPERM};
+    make_site();
+    make_link(at("site/top"), "site/link");
+    make_link("../outside/secret", "site/out");
+    for (int i = 0; i < 2; i++)
+        ok_eq(child_code(with_filter, &answers[i]), 0);
+    tree_end();
+}
+
 static int without_descriptors(void *data)
 {
     struct oribi_root *root = data;
@@ -673,6 +717,7 @@ int main(void)
     test_a_root_behind_links();
     test_the_whole_system_as_root();
     test_what_may_not_be_read();
+    test_a_kernel_or_filter_without_openat2();
     test_no_descriptor_left();
     test_what_is_no_root();
     test_a_relative_root_stays_where_it_was();
