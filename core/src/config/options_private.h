@@ -70,9 +70,6 @@ void oribi__option_format_number(enum oribi_option_type type, int64_t value, cha
 /* Replaces a text the struct owns by a copy of `value` (NULL: none). */
 void oribi__option_replace_text(char **field, const char *value);
 
-/* Adds a copy to a list the struct owns. */
-void oribi__option_add_item(struct oribi_text_list *list, const char *value);
-
 /* Fills `error` (ORIBI_ERROR_TEXT_CAP, cut where a user's text is long) and returns ORIBI_EINVAL. For everything
  * that configures. */
 __attribute__((format(printf, 2, 3))) int oribi__refuse(char *error, const char *format, ...);

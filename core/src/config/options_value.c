@@ -329,7 +329,7 @@ void oribi__option_replace_text(char **field, const char *value)
     *field = copy;
 }
 
-void oribi__option_add_item(struct oribi_text_list *list, const char *value)
+static void add_item(struct oribi_text_list *list, const char *value)
 {
     if (!list->items)
         list->items = oribi_mem_alloc(ORIBI_OPTION_ITEMS_MAX, sizeof(*list->items));
@@ -365,7 +365,7 @@ int oribi__option_assign(struct oribi_options *options, const struct oribi_optio
     case ORIBI_OPTION_LIST:
         if (((struct oribi_text_list *)field)->count >= ORIBI_OPTION_ITEMS_MAX)
             return oribi__refuse(error, "%s is given more than %d times", name, ORIBI_OPTION_ITEMS_MAX);
-        oribi__option_add_item(field, value);
+        add_item(field, value);
         break;
     case ORIBI_OPTION_BOOL:
         *(bool *)field = parsed.on;

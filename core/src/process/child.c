@@ -101,9 +101,12 @@ static void let_go(void *owner)
     oribi__close(&child->wait_fd);
 }
 
+static struct oribi_child *child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
+                                     uint32_t generation);
+
 struct oribi_child *oribi_child_enter(struct oribi_mold *mold)
 {
-    struct oribi_child *child = oribi__child_new(&mold->ties, mold->slot, mold->ticket, mold->generation);
+    struct oribi_child *child = child_new(&mold->ties, mold->slot, mold->ticket, mold->generation);
     oribi_os_close(mold->socket_fd);
     oribi_wake_destroy(&mold->wake);
     oribi_mem_free(mold);
@@ -116,7 +119,7 @@ struct oribi_child *oribi_child_enter_managed(struct oribi_supervisor *superviso
     bool dies_with_parent = !supervisor->manager.can_outlive_thread;
     struct oribi__ties ties = supervisor->ties;
     oribi__supervisor_forget(supervisor, -1);
-    struct oribi_child *child = oribi__child_new(&ties, spawn.slot, spawn.ticket, spawn.generation);
+    struct oribi_child *child = child_new(&ties, spawn.slot, spawn.ticket, spawn.generation);
     if (oribi_process_switch_user(ties.options->user, ties.options->group, error) < 0) {
         oribi_child_failed(child, error, strlen(error));
         return NULL;
@@ -139,7 +142,7 @@ static void choose_signals(bool usr1_foreign)
     oribi_signals_choose(numbers, count);
 }
 
-struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
+static struct oribi_child *child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
                                      uint32_t generation)
 {
     struct oribi_child *child = oribi_mem_alloc(1, sizeof(*child));

@@ -74,11 +74,6 @@ int oribi_sd_watchdog(void)
     return send_message("WATCHDOG=1\n");
 }
 
-int oribi_sd_status(const char *status)
-{
-    return send_with_status("", status);
-}
-
 int oribi_sd_main_pid(pid_t pid)
 {
     char message[MESSAGE_CAP];

@@ -243,10 +243,6 @@ bool oribi__prefork_command(struct oribi_supervisor *supervisor, struct oribi_po
 /* likewise */
 bool oribi__prefork_resume(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
 
-/* child.c: a child with these ties. */
-struct oribi_child *oribi__child_new(const struct oribi__ties *ties, uint32_t index, uint32_t ticket,
-                                     uint32_t generation);
-
 /* mold.c, in a mold that was started by exec */
 struct oribi__handed_down {
     uint32_t generation;

@@ -111,11 +111,6 @@ int64_t oribi_thread_overdue(const struct oribi_thread *thread)
     return runs && deadline_us && oribi_clock_us() >= deadline_us ? deadline_us : 0;
 }
 
-bool oribi_req_overdue(const struct oribi_req *req)
-{
-    return oribi_thread_overdue(oribi__exchange_of(req)->thread) != 0;
-}
-
 /* --- after the answer --- */
 
 /* The request has ended, and of one thread the reactor is still ours: from here on it is the helper's as in a call. */

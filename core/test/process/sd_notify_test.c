@@ -51,7 +51,7 @@ static void check_messages(int fd)
     is_str(receive(fd), "STOPPING=1\n");
     ok_eq(oribi_sd_watchdog(), 1);
     is_str(receive(fd), "WATCHDOG=1\n");
-    ok_eq(oribi_sd_status("a\nREADY=0"), 1);
+    ok_eq(send_with_status("", "a\nREADY=0"), 1);
     is_str(receive(fd), "STATUS=a READY=0");
     ok_eq(oribi_sd_main_pid(getpid()), 1);
     snprintf(pid_message, sizeof(pid_message), "MAINPID=%d\n", (int)getpid());
@@ -121,7 +121,7 @@ static void test_a_long_status_is_cut(void)
     int fd = manager(name);
     memset(status, 's', sizeof(status) - 1);
     status[sizeof(status) - 1] = '\0';
-    ok_eq(oribi_sd_status(status), 1);
+    ok_eq(send_with_status("", status), 1);
     ok_eq(strlen(receive(fd)), MESSAGE_CAP - 1);
     close(fd);
     unsetenv("NOTIFY_SOCKET");

@@ -98,7 +98,7 @@ static void long_app(struct oribi_req *req)
 {
     if (app_site->calls == 1)
         pass_ms(app_beyond ? AFTER_MS : BEFORE_MS);
-    app_overdue |= oribi_req_overdue(req);
+    app_overdue |= oribi_thread_overdue(oribi__exchange_of(req)->thread) != 0;
     route(req);
 }
 

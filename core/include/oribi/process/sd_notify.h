@@ -13,7 +13,6 @@ int oribi_sd_ready(const char *status); /* up, or up again after a reload; borro
 int oribi_sd_reloading(void);
 int oribi_sd_stopping(void);
 int oribi_sd_watchdog(void);
-int oribi_sd_status(const char *status);
 int oribi_sd_main_pid(pid_t pid); /* another process is the service now: after an upgrade */
 
 /* How often to call oribi_sd_watchdog(), in ms: half of WATCHDOG_USEC; 0 when no watchdog is set for this process. */

@@ -147,10 +147,6 @@ enum { ORIBI_EXTENSION_S_MAX = 24 * 60 * 60 };
  * than 0 and at most ORIBI_EXTENSION_S_MAX. */
 int64_t oribi_extension_ms(double seconds);
 
-/* True when the call has passed its deadline: what the handler of deadline_signal asks before it throws.
- * Async-signal-safe. */
-bool oribi_req_overdue(const struct oribi_req *req);
-
 /* The connection closes after this answer, which says Connection: close. */
 void oribi_req_close_after(struct oribi_req *req);
 

@@ -13,7 +13,6 @@ enum oribi_slot_state {
     ORIBI_SLOT_IDLE, /* waiting for events */
     ORIBI_SLOT_BUSY, /* inside a call; with several threads: all of them are */
     ORIBI_SLOT_DRAINING,
-    ORIBI_SLOT_GONE,
 };
 
 enum oribi_stop_word {

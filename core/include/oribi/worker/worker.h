@@ -33,7 +33,7 @@ struct oribi_worker_setup {
     const struct oribi_handoff *handoff;
     struct oribi_access_log *access_log; /* borrowed, or NULL: off */
     /* raised in the calling thread when call_timeout passes, once a call; 0: none. The runtime's handler throws, if
-     * oribi_req_overdue() */
+     * oribi_thread_overdue() */
     int deadline_signal;
     /* borrowed: what else the process needs to be open, for what it tells its supervisor; 0: none */
     int report_fd;
