@@ -109,7 +109,7 @@ static void check_map(const struct oribi_ranges *ranges, const struct map *map)
     int before = -1;
     expect(count_runs(map) == ranges->count);
     for (uint32_t i = 0; i < ranges->count; i++) {
-        struct oribi_range range = ranges->at[i];
+        struct oribi_byte_range range = ranges->at[i];
         int asked = NEVER;
         expect(range.first == 0 || map->first_asked[range.first - 1] == NEVER);
         expect(range.last + 1 == map->size || map->first_asked[range.last + 1] == NEVER);

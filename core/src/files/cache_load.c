@@ -12,15 +12,12 @@
 
 enum { READ_ATTEMPTS_MAX = 3 }; /* at a small file that is written to while it is read */
 
-const char *oribi_coding_name(enum oribi_coding coding)
-{
-    static const char *const names[] = {"identity", "zstd", "br", "gzip"};
-    return names[coding];
-}
-
 const char *oribi_coding_suffix(enum oribi_coding coding)
 {
-    static const char *const suffixes[] = {"", ".zst", ".br", ".gz"};
+    static const char *const suffixes[] = {
+        [ORIBI_CODING_NONE] = "",  [ORIBI_CODING_IDENTITY] = "", [ORIBI_CODING_GZIP] = ".gz",
+        [ORIBI_CODING_BR] = ".br", [ORIBI_CODING_ZSTD] = ".zst",
+    };
     return suffixes[coding];
 }
 
@@ -73,21 +70,23 @@ static void look_for_twin(struct oribi_cache *cache, struct oribi_root *root, co
 
 void oribi__cache_look(struct oribi_cache *cache, struct oribi_root *root, const char *path, struct oribi__found *found)
 {
+    static const enum oribi_coding twins[] = {ORIBI_CODING_ZSTD, ORIBI_CODING_BR, ORIBI_CODING_GZIP};
     memset(found, 0, sizeof(*found));
-    for (int i = 0; i < ORIBI_CODINGS; i++)
+    for (int i = 0; i < ORIBI_CODING_COUNT; i++)
         found->contents[i].fd = -1;
     cache->looks++;
-    found->verdict = oribi_root_open(root, path, &found->contents[0].fd, &found->contents[0].info);
+    found->verdict = oribi_root_open(root, path, &found->contents[ORIBI_CODING_IDENTITY].fd,
+                                     &found->contents[ORIBI_CODING_IDENTITY].info);
     if (found->verdict != ORIBI_FILE_OK)
         return;
-    found->contents[0].is_there = true;
-    for (int i = 1; i < ORIBI_CODINGS; i++)
-        look_for_twin(cache, root, path, (enum oribi_coding)i, found);
+    found->contents[ORIBI_CODING_IDENTITY].is_there = true;
+    for (size_t i = 0; i < sizeof(twins) / sizeof(twins[0]); i++)
+        look_for_twin(cache, root, path, twins[i], found);
 }
 
 void oribi__found_close(struct oribi__found *found)
 {
-    for (int i = 0; i < ORIBI_CODINGS; i++) {
+    for (int i = 0; i < ORIBI_CODING_COUNT; i++) {
         oribi_os_close(found->contents[i].fd);
         found->contents[i].fd = -1;
     }
@@ -110,7 +109,7 @@ static bool is_ours(struct oribi_file_content *content)
 bool oribi__cache_same(struct oribi__entry *entry, const struct oribi__found *found)
 {
     bool same = entry->verdict == found->verdict && !entry->file.young;
-    for (int i = 0; i < ORIBI_CODINGS && entry->verdict == ORIBI_FILE_OK; i++) {
+    for (int i = 0; i < ORIBI_CODING_COUNT && entry->verdict == ORIBI_FILE_OK; i++) {
         struct oribi_file_content *content = &entry->file.contents[i];
         same = is_ours(content) && same;
         if (content->is_there != found->contents[i].is_there)
@@ -178,7 +177,7 @@ static bool is_young(const struct oribi_file_info *info, int64_t wall_s)
 static void take_contents(struct oribi_cache *cache, struct oribi__entry *entry, struct oribi__found *found,
                           int64_t wall_s)
 {
-    for (int i = 0; i < ORIBI_CODINGS; i++) {
+    for (int i = 0; i < ORIBI_CODING_COUNT; i++) {
         struct oribi_file_content *content = &entry->file.contents[i];
         content->fd = -1;
         if (!found->contents[i].is_there)
@@ -216,7 +215,7 @@ struct oribi__entry *oribi__cache_make(struct oribi_cache *cache, const char *pa
 
 void oribi__entry_free(struct oribi__entry *entry)
 {
-    for (int i = 0; i < ORIBI_CODINGS; i++) {
+    for (int i = 0; i < ORIBI_CODING_COUNT; i++) {
         struct oribi_file_content *content = &entry->file.contents[i];
         (void)is_ours(content); /* else its descriptor is given up */
         oribi_os_close(content->fd);

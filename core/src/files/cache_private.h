@@ -50,7 +50,7 @@ struct oribi__found {
         bool is_there;
         int fd;
         struct oribi_file_info info;
-    } contents[ORIBI_CODINGS];
+    } contents[ORIBI_CODING_COUNT];
 };
 
 /* Looks at the disk. What it gives is either taken by oribi__cache_make(), or ended here with oribi__found_close(). */

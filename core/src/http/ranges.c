@@ -12,21 +12,21 @@
 /* Ranges apart from each other, in the order of the first of those that each is made of. */
 struct pending {
     uint32_t count;
-    struct oribi_range at[ORIBI_RANGES_PENDING_MAX];
+    struct oribi_byte_range at[ORIBI_RANGES_PENDING_MAX];
 };
 
-static bool touches(struct oribi_range a, struct oribi_range b)
+static bool touches(struct oribi_byte_range a, struct oribi_byte_range b)
 {
     return a.first <= b.last + 1 && b.first <= a.last + 1; /* last is below the size, so that one more fits */
 }
 
-static bool add(struct pending *pending, struct oribi_range range)
+static bool add(struct pending *pending, struct oribi_byte_range range)
 {
     uint32_t place = UINT32_MAX; /* of the first range that touches the new one */
     uint32_t kept = 0;
-    struct oribi_range joined = range;
+    struct oribi_byte_range joined = range;
     for (uint32_t i = 0; i < pending->count; i++) {
-        struct oribi_range old = pending->at[i];
+        struct oribi_byte_range old = pending->at[i];
         if (!touches(old, range)) {
             pending->at[kept++] = old;
             continue;
@@ -78,18 +78,18 @@ static bool is_below(struct oribi_slice a, struct oribi_slice b)
 enum spec { SPEC_BAD /* not the grammar */, SPEC_MISSES /* not satisfiable */, SPEC_HITS };
 
 /* "-" suffix-length. Of a representation without bytes the range ends before it begins. */
-static enum spec read_suffix(struct oribi_slice text, int64_t size, struct oribi_range *range)
+static enum spec read_suffix(struct oribi_slice text, int64_t size, struct oribi_byte_range *range)
 {
     struct oribi_slice digits;
     if (!take_digits(&text, &digits) || text.n)
         return SPEC_BAD;
     int64_t length = number_of(digits);
-    *range = (struct oribi_range){length < size ? size - length : 0, size - 1};
+    *range = (struct oribi_byte_range){length < size ? size - length : 0, size - 1};
     return length ? SPEC_HITS : SPEC_MISSES;
 }
 
 /* range-spec: first-pos "-" [ last-pos ] / "-" suffix-length */
-static enum spec read_spec(struct oribi_slice text, int64_t size, struct oribi_range *range)
+static enum spec read_spec(struct oribi_slice text, int64_t size, struct oribi_byte_range *range)
 {
     struct oribi_slice first;
     struct oribi_slice last;
@@ -102,7 +102,7 @@ static enum spec read_spec(struct oribi_slice text, int64_t size, struct oribi_r
     if (ends && (!take_digits(&text, &last) || text.n || is_below(last, first)))
         return SPEC_BAD;
     int64_t last_pos = ends ? number_of(last) : INT64_MAX;
-    *range = (struct oribi_range){number_of(first), last_pos < size ? last_pos : size - 1};
+    *range = (struct oribi_byte_range){number_of(first), last_pos < size ? last_pos : size - 1};
     return range->first < size ? SPEC_HITS : SPEC_MISSES;
 }
 
@@ -127,7 +127,7 @@ enum oribi_ranges_result oribi_ranges_read(struct oribi_slice value, int64_t siz
     if (!take_unit(&value) || (value.n && is_ows(*value.p))) /* the grammar has no white space there */
         return ORIBI_RANGES_WHOLE;
     while (list_next(&value, &element)) {
-        struct oribi_range range;
+        struct oribi_byte_range range;
         enum spec spec = read_spec(element, size, &range);
         if (spec == SPEC_BAD)
             return ORIBI_RANGES_WHOLE;
@@ -171,7 +171,7 @@ static void put_number(struct text *text, int64_t number)
     put(text, oribi_slice(digits + at, sizeof(digits) - at));
 }
 
-static void put_content_range(struct text *text, struct oribi_range range, int64_t size)
+static void put_content_range(struct text *text, struct oribi_byte_range range, int64_t size)
 {
     put(text, ORIBI_SLICE("bytes "));
     put_number(text, range.first);
@@ -181,7 +181,7 @@ static void put_content_range(struct text *text, struct oribi_range range, int64
     put_number(text, size);
 }
 
-size_t oribi_content_range(struct oribi_range range, int64_t size, char dst[ORIBI_CONTENT_RANGE_CAP])
+size_t oribi_content_range(struct oribi_byte_range range, int64_t size, char dst[ORIBI_CONTENT_RANGE_CAP])
 {
     struct text text = {dst, ORIBI_CONTENT_RANGE_CAP, 0};
     assert(range.first >= 0 && range.first <= range.last && range.last < size);

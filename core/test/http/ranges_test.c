@@ -34,7 +34,7 @@ static bool is_sound(enum oribi_ranges_result result, const struct oribi_ranges 
     if (ranges->count == 0 || ranges->count > ORIBI_RANGES_MAX)
         return false;
     for (uint32_t i = 0; i < ranges->count; i++) {
-        struct oribi_range range = ranges->at[i];
+        struct oribi_byte_range range = ranges->at[i];
         if (range.first < 0 || range.first > range.last || range.last >= size)
             return false;
         for (uint32_t j = 0; j < i; j++)

@@ -16,6 +16,7 @@
 #include "oribi/base/slice.h"
 #include "oribi/files/root.h"
 #include "oribi/files/types.h"
+#include "oribi/http/accept_encoding.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,11 +40,7 @@ struct oribi_cache_limits {
     uint64_t memory_max;  /* bytes, with names and book-keeping */
 };
 
-/* How a content is coded, for Content-Encoding; a twin has the file's name with this behind it: .zst .br .gz */
-enum oribi_coding { ORIBI_CODING_IDENTITY, ORIBI_CODING_ZSTD, ORIBI_CODING_BR, ORIBI_CODING_GZIP, ORIBI_CODINGS };
-
-/* The name of a coding in header fields and of its twins; of identity the second is empty. Static storage. */
-const char *oribi_coding_name(enum oribi_coding coding);
+/* What the name of a twin has behind that of its file: .zst .br .gz; empty for identity. Static storage. */
 const char *oribi_coding_suffix(enum oribi_coding coding);
 
 /* Bytes to send: info.size of them, from `body`, or where that is NULL from `fd`, whose own position is not used. */
@@ -60,7 +57,7 @@ struct oribi_file {
     /* Changed less than ORIBI_CACHE_YOUNG_S before it was read, by the file system's clock: it may have changed once
      * more without another time, so its entity tag is weak. Such an entry is read anew at every check. */
     bool young;
-    struct oribi_file_content contents[ORIBI_CODINGS];
+    struct oribi_file_content contents[ORIBI_CODING_COUNT]; /* by enum oribi_coding; that of NONE is never there */
 };
 
 /* The time of a call: of clock.h, so that a turn of the reactor reads its clocks once. */

@@ -27,14 +27,14 @@ enum {
 };
 
 /* Bytes first … last of a representation, both counted from 0 and both included. */
-struct oribi_range {
+struct oribi_byte_range {
     int64_t first;
     int64_t last;
 };
 
 struct oribi_ranges {
     uint32_t count;
-    struct oribi_range at[ORIBI_RANGES_MAX]; /* neither overlapping nor adjacent, each within the representation */
+    struct oribi_byte_range at[ORIBI_RANGES_MAX]; /* neither overlapping nor adjacent, each within the representation */
 };
 
 enum oribi_ranges_result {
@@ -57,7 +57,7 @@ enum oribi_ranges_result oribi_ranges_read(struct oribi_slice value, int64_t siz
 
 /* Write the value of Content-Range: "bytes FIRST-LAST/SIZE" for a 206 with one range, and the same with a star in place
  * of the range for a 416. Both return the length; no NUL. */
-size_t oribi_content_range(struct oribi_range range, int64_t size, char dst[ORIBI_CONTENT_RANGE_CAP]);
+size_t oribi_content_range(struct oribi_byte_range range, int64_t size, char dst[ORIBI_CONTENT_RANGE_CAP]);
 size_t oribi_content_range_none(int64_t size, char dst[ORIBI_CONTENT_RANGE_CAP]);
 
 /* The body of a 206 with several ranges (RFC 9110 14.6, RFC 2046 5.1):
