@@ -37,7 +37,7 @@ struct message_head {
     uint8_t port_len;
     uint8_t proxy_awaited;
     uint8_t proxy_tls;
-    char addr[46];
+    char addr[ORIBI_CONN_ADDR_CAP];
     char port[6];
 };
 

@@ -5,6 +5,7 @@
 #define ORIBI_WORKER_HANDOFF_H
 
 #include "oribi/base/slice.h"
+#include "oribi/event/conn.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,7 +36,7 @@ struct oribi_handoff_item {
     uint32_t listener_hash;
     uint8_t addr_len;
     uint8_t port_len;
-    char addr[46];
+    char addr[ORIBI_CONN_ADDR_CAP];
     char port[6];
     struct oribi_slice bytes; /* read and not answered */
 };

@@ -3,6 +3,8 @@
 #ifndef ORIBI_WORKER_SCOREBOARD_H
 #define ORIBI_WORKER_SCOREBOARD_H
 
+#include "oribi/config/options.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stddef.h>
@@ -28,7 +30,11 @@ enum {
     ORIBI_EXPECT_FOR_US = 60 * 1000 * 1000, /* … for so long */
 };
 
-enum { ORIBI_SLOT_LINE_CAP = 160, ORIBI_SLOTS_MAX = 1024, ORIBI_HISTOGRAM_BUCKETS = 32 };
+enum {
+    ORIBI_SLOT_LINE_CAP = 160,
+    ORIBI_SLOTS_MAX = 2 * ORIBI_WORKERS_MAX, /* while workers are replaced, the old and the new ones */
+    ORIBI_HISTOGRAM_BUCKETS = 32,
+};
 
 struct oribi_slot {
     /* identity; written by the process that forks the worker, before it runs */
