@@ -73,7 +73,7 @@ static void parse_ours(const char *text, size_t n)
 {
     struct oribi_parser parser = {0};
     if (oribi_parser_head(&parser, &limits, text, n, &head) != (ssize_t)n) {
-        fprintf(stderr, "the request is refused: %s\n", parser.reason);
+        fprintf(stderr, "the request is refused: %s\n", parser.fault.reason);
         exit(1);
     }
 }

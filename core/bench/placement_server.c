@@ -112,7 +112,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", error);
         return 1;
     }
-    if (oribi_scoreboard_create(&board, options.workers) < 0 || oribi_handoff_create(&pool) < 0)
+    if (oribi_scoreboard_create(&board, options.workers) < 0 || oribi_handoff_create(&handoff) < 0)
         return 1;
     struct sigaction action = {.sa_handler = on_term};
     (void)sigaction(SIGTERM, &action, NULL); /* arguments are right */
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
                                            .listeners = &listeners,
                                            .slot = &board.slots[i],
                                            .board = &board,
-                                           .handoff = &pool,
+                                           .handoff = &handoff,
                                            .life_fd = -1};
         pids[i] = fork();
         if (pids[i] == 0)
