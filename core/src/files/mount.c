@@ -4,6 +4,7 @@
 #include "oribi/base/error.h"
 #include "oribi/files/path.h"
 #include "oribi/http/percent.h"
+#include "oribi/http/scan.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -74,31 +75,13 @@ static int read_switch(const struct reading *r, const char *name, struct oribi_s
     return 0;
 }
 
-/* RFC 9110 5.6.2 */
-static bool is_token(const char *text)
-{
-    static const char others[] = "!#$%&'*+-.^_`|~";
-    if (!*text)
-        return false;
-    for (; *text; text++) {
-        char lower = (char)(*text | 0x20);
-        bool plain = (*text >= '0' && *text <= '9') || (lower >= 'a' && lower <= 'z');
-        if (!plain && !strchr(others, *text))
-            return false;
-    }
-    return true;
-}
-
-/* No control characters but TAB (RFC 9110 5.5), and no white space at the ends. */
+/* Text without control characters but TAB, and without white space at the ends (RFC 9110 5.5). */
 static bool is_value(const char *text)
 {
     size_t n = strlen(text);
     if (n > ORIBI_MOUNT_VALUE_MAX || (n && (strchr(" \t", text[0]) || strchr(" \t", text[n - 1]))))
         return false;
-    for (; *text; text++)
-        if (((unsigned char)*text < 0x20 && *text != '\t') || *text == 0x7f)
-            return false;
-    return true;
+    return oribi_scan_active->text(text, n) == n;
 }
 
 static int add_header(struct reading *r, const char *name, const char *value)
@@ -106,7 +89,7 @@ static int add_header(struct reading *r, const char *name, const char *value)
     struct oribi_mount *mount = r->mount;
     if (mount->header_count == ORIBI_MOUNT_HEADERS_MAX)
         return refuse(r, "has more than %d headers", ORIBI_MOUNT_HEADERS_MAX);
-    if (!is_token(name))
+    if (!oribi_scan_is_token(name, strlen(name)))
         return refuse(r, "has a header whose name is none");
     if (!is_value(value))
         return refuse(r, "has a header whose value no answer may have: %.40s", name);

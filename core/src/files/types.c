@@ -7,6 +7,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
+#include "oribi/http/scan.h"
 #include "files/types_table.h"
 
 #include <limits.h>
@@ -42,16 +43,9 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-/* RFC 9110 5.6.2 */
 static bool is_token(struct oribi_slice text)
 {
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-        bool is_word = (lower(c) >= 'a' && lower(c) <= 'z') || (c >= '0' && c <= '9');
-        if (!is_word && (c == '\0' || !strchr("!#$%&'*+-.^_`|~", c)))
-            return false;
-    }
-    return text.n > 0;
+    return oribi_scan_is_token(text.p, text.n);
 }
 
 /* `type/subtype`, with parameters of printable characters where they are allowed. */

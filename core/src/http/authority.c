@@ -5,6 +5,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/http/scan.h"
+#include "http/hex.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,7 +17,7 @@ static bool is_digit(char c)
 
 static bool is_hex(char c)
 {
-    return is_digit(c) || (uint8_t)((c | 0x20) - 'a') < 6;
+    return hex_value(c) >= 0;
 }
 
 /* dec-octet "." dec-octet "." dec-octet "." dec-octet, no leading zeros. */

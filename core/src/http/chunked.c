@@ -11,6 +11,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/http/scan.h"
+#include "http/hex.h"
 #include "http/scan_private.h"
 
 #include <string.h>
@@ -46,14 +47,6 @@ static int refuse(struct oribi_chunked *body, int error, const char *reason)
 {
     body->reason = reason;
     return error;
-}
-
-static int hex_value(char c)
-{
-    if ((uint8_t)(c - '0') < 10)
-        return c - '0';
-    uint8_t letter = (uint8_t)((c | 0x20) - 'a');
-    return letter < 6 ? letter + 10 : -1;
 }
 
 static bool is_class(char c, uint8_t class)

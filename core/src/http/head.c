@@ -78,7 +78,7 @@ static bool is_param(struct oribi_slice text)
         at++;
     if (at < text.n && text.p[at] == '"')
         return text.n - at >= 2 && text.p[text.n - 1] == '"';
-    return at < text.n && oribi_scan_active->token(text.p + at, text.n - at) == text.n - at;
+    return oribi_scan_is_token(text.p + at, text.n - at);
 }
 
 /* transfer-coding = token *( OWS ";" OWS transfer-parameter ); *name gets the token. */

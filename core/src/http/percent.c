@@ -2,18 +2,9 @@
 #include "oribi/http/percent.h"
 
 #include "oribi/base/error.h"
+#include "http/hex.h"
 
-#include <stdint.h>
 #include <string.h>
-
-/* 0 … 15, or -1. */
-static int hex_value(char c)
-{
-    if ((uint8_t)(c - '0') < 10)
-        return c - '0';
-    uint8_t letter = (uint8_t)((c | 0x20) - 'a');
-    return letter < 6 ? letter + 10 : -1;
-}
 
 ssize_t oribi_percent_decode(struct oribi_slice in, char *dst)
 {

@@ -102,7 +102,7 @@ static enum own_name find_own_name(const struct oribi_header *header)
 
 static bool has_good_name(const struct oribi_header *header)
 {
-    return header->name_len > 0 && oribi_scan_active->token(header->name, header->name_len) == header->name_len;
+    return oribi_scan_is_token(header->name, header->name_len);
 }
 
 /* False also for some that are right and rare: empty ones. */

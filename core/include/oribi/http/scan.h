@@ -48,6 +48,12 @@ struct oribi_scan {
 /* The level in use. Written once by a constructor, and by oribi_scan_level_set(). */
 extern __attribute__((visibility("hidden"))) const struct oribi_scan *oribi_scan_active;
 
+/* Is all of [p, p+n) one token (RFC 9110 5.6.2)? Nothing is none. */
+static inline bool oribi_scan_is_token(const char *p, size_t n)
+{
+    return n > 0 && oribi_scan_active->token(p, n) == n;
+}
+
 /* The functions of one level, or NULL when this CPU or this build does not have it. Scalar is always there. */
 const struct oribi_scan *oribi_scan_level(enum oribi_scan_level level);
 
