@@ -140,7 +140,10 @@ void oribi__conn_complete(struct oribi_reactor *r, struct oribi_conn *c)
     c->exchange->complete_us = r->now_us;
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_NONE, r->now_ms);
     oribi_loop_interest(r->loop, &c->watch, 0);
-    oribi__reactor_queue(r, c);
+    if (r->hooks.claims && r->hooks.claims(r->hooks.self, c))
+        oribi__reactor_queue_claimed(r, c);
+    else
+        oribi__reactor_queue(r, c);
 }
 
 void oribi_conn_finish(struct oribi_reactor *r, struct oribi_conn *c, bool closes)

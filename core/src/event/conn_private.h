@@ -112,8 +112,9 @@ void oribi__conn_drop_out(struct oribi_reactor *reactor, struct oribi_conn *conn
 
 /* --- reactor.c --- */
 
-/* Appends a connection to the run queue; removes it. */
+/* Appends a connection to the run queue, or to those that hooks.answer answers; removes it from where it is. */
 void oribi__reactor_queue(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__reactor_queue_claimed(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__reactor_unqueue(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* Gives the connection another go in the next turn, without an event. */

@@ -21,11 +21,14 @@ enum {
 static void run_again(struct oribi_reactor *r);
 static void run_connections(struct oribi_reactor *r, int count);
 static void run_handlers(struct oribi_reactor *r, int count);
+static void answer_claimed(struct oribi_reactor *r);
 static bool deadlines_may_run(struct oribi_reactor *r, int count);
 static void run_timeouts(struct oribi_reactor *r);
 static void free_deferred(struct oribi_reactor *r);
 
 static void unlink_again(struct oribi_reactor *r, struct oribi_conn *c);
+static void append(struct oribi_conn **first, struct oribi_conn **last, struct oribi_conn *c);
+static bool unlink_from(struct oribi_conn **first, struct oribi_conn **last, struct oribi_conn *c);
 static void lose_descriptor(struct oribi_reactor *r, struct oribi_conn *c);
 
 int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_config *config,
@@ -63,7 +66,7 @@ void oribi_reactor_clock(struct oribi_reactor *r, int64_t now_us)
 
 void oribi_reactor_wait(struct oribi_reactor *r, int64_t timeout_ms)
 {
-    if (r->event_count > 0 || r->again || r->run_first)
+    if (r->event_count > 0 || oribi_reactor_goes_on(r) || r->run_first)
         return;
     int64_t next_ms = oribi_timeouts_next_ms(&r->timeouts, oribi_clock_ms());
     if (next_ms >= 0 && (timeout_ms < 0 || next_ms < timeout_ms))
@@ -82,6 +85,8 @@ int oribi_reactor_turn(struct oribi_reactor *r)
         run_again(r);
     run_connections(r, count);
     run_handlers(r, count); /* listeners last: accepted connections come first */
+    if (r->claimed_first)
+        answer_claimed(r);
     r->event_count = 0;
     if (deadlines_may_run(r, count))
         run_timeouts(r);
@@ -123,6 +128,18 @@ static void run_handlers(struct oribi_reactor *r, int count)
     }
 }
 
+/* What pipelines behind an answer waits for the next turn, and other connections have theirs. */
+static void answer_claimed(struct oribi_reactor *r)
+{
+    for (uint32_t n = r->claimed_count; n > 0 && r->claimed_first; n--) {
+        struct oribi_conn *c = r->claimed_first;
+        oribi__reactor_unqueue(r, c);
+        c->state = ORIBI_CONN_CALL;
+        if (!r->hooks.answer(r->hooks.self, c))
+            oribi__reactor_queue(r, c);
+    }
+}
+
 /* A full batch says that more events wait than this turn has seen: after a long call a client that sent in time must
  * not time out. Under a load that never ends deadlines still run, every FULL_TURNS_MAX turns. */
 static bool deadlines_may_run(struct oribi_reactor *r, int count)
@@ -159,32 +176,57 @@ static void free_deferred(struct oribi_reactor *r)
 void oribi__reactor_queue(struct oribi_reactor *r, struct oribi_conn *c)
 {
     c->state = ORIBI_CONN_QUEUED;
-    c->run_next = NULL;
-    if (r->run_last)
-        r->run_last->run_next = c;
-    else
-        r->run_first = c;
-    r->run_last = c;
+    append(&r->run_first, &r->run_last, c);
     r->queue_len++;
+}
+
+void oribi__reactor_queue_claimed(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    c->state = ORIBI_CONN_QUEUED;
+    c->claimed = true;
+    append(&r->claimed_first, &r->claimed_last, c);
+    r->claimed_count++;
+}
+
+static void append(struct oribi_conn **first, struct oribi_conn **last, struct oribi_conn *c)
+{
+    c->run_next = NULL;
+    if (*last)
+        (*last)->run_next = c;
+    else
+        *first = c;
+    *last = c;
 }
 
 void oribi__reactor_unqueue(struct oribi_reactor *r, struct oribi_conn *c)
 {
+    bool removed =
+        c->claimed ? unlink_from(&r->claimed_first, &r->claimed_last, c) : unlink_from(&r->run_first, &r->run_last, c);
+    if (removed && c->claimed)
+        r->claimed_count--;
+    else if (removed)
+        r->queue_len--;
+    c->claimed = false;
+}
+
+static bool unlink_from(struct oribi_conn **first, struct oribi_conn **last, struct oribi_conn *c)
+{
     struct oribi_conn *before = NULL;
-    struct oribi_conn *at = r->run_first;
+    struct oribi_conn *at = *first;
     while (at && at != c) {
         before = at;
         at = at->run_next;
     }
     if (!at)
-        return;
+        return false;
     if (before)
         before->run_next = c->run_next;
     else
-        r->run_first = c->run_next;
-    if (r->run_last == c)
-        r->run_last = before;
-    r->queue_len--;
+        *first = c->run_next;
+    if (*last == c)
+        *last = before;
+    c->run_next = NULL;
+    return true;
 }
 
 struct oribi_exchange *oribi_reactor_pop(struct oribi_reactor *r)

@@ -105,7 +105,7 @@ static int work(struct oribi_worker *w)
         (void)oribi__pass_all(w);
     else if (w->reactor.queue_len > 0)
         (void)oribi__pass_on(w, 0);
-    if (w->reactor.again)
+    if (oribi_reactor_goes_on(&w->reactor))
         return 0;
     if (w->acceptor.last_call)
         return ORIBI__LAST_CALL_MS;

@@ -101,7 +101,7 @@ static void unfollow(struct oribi_thread *thread)
 
 static bool much_to_do(const struct oribi_worker *w)
 {
-    return (w->reactor.queue_len > 0 && !oribi__retiring(w)) || w->reactor.again;
+    return (w->reactor.queue_len > 0 && !oribi__retiring(w)) || oribi_reactor_goes_on(&w->reactor);
 }
 
 /* A deadline armed while the leader sleeps may be due before it looks again. */
@@ -219,7 +219,7 @@ struct oribi_req *oribi_thread_take(struct oribi_thread *thread)
     oribi__enter(w);
     come_back(thread);
     int64_t now_us = oribi_clock_us();
-    bool nobody_looks = !w->reactor.queue_len && (!w->threads.leader || w->reactor.again);
+    bool nobody_looks = !w->reactor.queue_len && (!w->threads.leader || oribi_reactor_goes_on(&w->reactor));
     if (nobody_looks || now_us - w->turned_us > ORIBI__TURN_EVERY_US) {
         oribi__turn(w);
         now_us = w->reactor.now_us;
@@ -259,7 +259,7 @@ struct oribi_req *oribi_thread_next(struct oribi_thread *thread, int64_t ms)
             break;
         if (w->threads.ending)
             end(thread);
-        else if (w->reactor.again || w->accept_sources_closed) /* the helper has led until now */
+        else if (oribi_reactor_goes_on(&w->reactor) || w->accept_sources_closed) /* the helper has led until now */
             oribi__turn(w);
         else if (!w->threads.leader)
             lead(thread, until_ms);

@@ -85,7 +85,14 @@ static void on_lost(void *self, struct oribi_conn *c)
 struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *w)
 {
     return (struct oribi_reactor_hooks){
-        w, oribi__on_refused, on_timed_out, on_closed, on_read, on_sent, oribi__on_unkept, on_lost,
+        .self = w,
+        .refused = oribi__on_refused,
+        .timed_out = on_timed_out,
+        .closed = on_closed,
+        .read = on_read,
+        .sent = on_sent,
+        .unkept = oribi__on_unkept,
+        .lost = on_lost,
     };
 }
 

@@ -58,7 +58,8 @@ static inline void begin(void)
         .response_memory_max = 1 << 20,
         .exchange_bytes = sizeof(struct oribi_exchange),
     };
-    const struct oribi_reactor_hooks hooks = {NULL, on_refused, NULL, on_closed, on_read, on_sent, NULL, on_lost};
+    const struct oribi_reactor_hooks hooks = {
+        .refused = on_refused, .closed = on_closed, .read = on_read, .sent = on_sent, .lost = on_lost};
     oribi_limits_init(&config.limits);
     bytes_read = bytes_sent = 0;
     closed_count = refused_status = lost_count = 0;

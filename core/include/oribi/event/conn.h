@@ -91,6 +91,7 @@ struct oribi_conn {
     bool lingers : 1;  /* before closing, read and drop what the peer still sends */
     bool in_again : 1; /* on the list of again_next */
     bool broken : 1;   /* writing failed: no more bytes can be sent */
+    bool claimed : 1;  /* queued, but not for a call */
     bool lost : 1;     /* the application has closed the descriptor: its number is not ours to close */
     /* the first bytes are a PROXY header, and replace addr and port; set before oribi_conn_start() */
     bool proxy_awaited : 1;

@@ -49,6 +49,13 @@ struct oribi_reactor_hooks {
     void (*unkept)(void *self, struct oribi_conn *conn, int error);
     void (*lost)(void *self,
                  struct oribi_conn *conn); /* the connection ends because the application has closed its descriptor */
+    /* A request is complete. True: it may need no call, so `answer` is called for it before it is queued, in this turn
+     * or the next. Looks at the request only. */
+    bool (*claims)(void *self, struct oribi_conn *conn);
+    /* Answers such a request, which is in state CALL: oribi_conn_send(), oribi_conn_send_file(), and at the end
+     * oribi_conn_finish() or oribi_conn_abort(). False: it has done nothing, the request needs its call. One of each
+     * connection a turn. */
+    bool (*answer)(void *self, struct oribi_conn *conn);
 };
 
 struct oribi_reactor {
@@ -71,6 +78,9 @@ struct oribi_reactor {
     struct oribi_conn *conns;
     struct oribi_conn *run_first;
     struct oribi_conn *run_last;
+    struct oribi_conn *claimed_first; /* linked as the run queue is */
+    struct oribi_conn *claimed_last;
+    uint32_t claimed_count;
     struct oribi_conn *again;
     struct oribi_conn *deferred_free;
     struct oribi_conn *adrift; /* connections whose descriptor is lost: events may name them for ever */
@@ -114,6 +124,12 @@ int oribi_reactor_turn(struct oribi_reactor *reactor);
 /* Sets the time (oribi_clock_us()) after a call, which may have been long: deadlines armed from here on count from
  * it and not from the turn. */
 void oribi_reactor_clock(struct oribi_reactor *reactor, int64_t now_us);
+
+/* True while the next turn has something to do whatever the system reports. */
+static inline bool oribi_reactor_goes_on(const struct oribi_reactor *reactor)
+{
+    return reactor->again || reactor->claimed_first;
+}
 
 /* The oldest complete request, now in state CALL; NULL when the queue is empty. */
 struct oribi_exchange *oribi_reactor_pop(struct oribi_reactor *reactor);
