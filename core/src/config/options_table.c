@@ -46,6 +46,10 @@ static const struct oribi_option table[] = {
      .help = "expect a PROXY header (version 1 or 2) at the start of each connection of a trusted proxy, on every "
              "listener"},
 
+    {OPTION(LIST, static, LISTEN, BOTH, mounts), RELOADS, .argument = "[PREFIX=]FOLDER", .default_note = "none",
+     .help = "files that are sent without the application, may be repeated: /assets=public/assets?cache=no-cache, or "
+             "public for the root, which goes on to the application where there is no such file"},
+
     /* ORIBI_GROUP_PROCESS */
     {COUNT(workers, PROCESS, BOTH), RELOADS, .short_flag = "w", .max = ORIBI_WORKERS_MAX,
      .help = "worker processes; auto or 0 starts one for each CPU this process may use", .default_text = "auto",

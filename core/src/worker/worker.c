@@ -93,6 +93,8 @@ struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *w)
         .sent = on_sent,
         .unkept = oribi__on_unkept,
         .lost = on_lost,
+        .claims = w->site ? oribi__site_claims : NULL,
+        .answer = oribi__site_answer,
     };
 }
 

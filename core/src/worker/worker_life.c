@@ -140,6 +140,7 @@ static void free_worker(struct oribi_worker *w)
         oribi_scoreboard_destroy(&w->own_board);
     oribi_mem_free(w->acceptor.watches);
     oribi_mem_free(w->placement.buf);
+    oribi__site_destroy(w->site);
     oribi_mem_free(w);
 }
 
@@ -185,6 +186,8 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     char ignored[ORIBI_ERROR_TEXT_CAP];
     (void)oribi_trust_parse(&w->options->trusted_proxies, &w->trust,
                             ignored); /* oribi_options_finish() has checked it */
+    if (oribi__site_create(w->options, &w->site, ignored) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "%s; its files are the application's to serve", ignored);
     struct oribi_reactor_config config;
     set_config(w->options, &config);
     const struct oribi_reactor_hooks hooks = oribi__worker_hooks(w);

@@ -13,6 +13,7 @@
 #include "worker/helper_private.h"
 #include "worker/own.h"
 #include "worker/placement.h"
+#include "worker/site.h"
 #include "worker/threads_private.h"
 
 #include <stdatomic.h>
@@ -39,6 +40,7 @@ struct oribi_worker {
     struct oribi_worker_setup setup;
     const struct oribi_options *options;
     struct oribi_trust trust;          /* options->trusted_proxies */
+    struct oribi__site *site;          /* options->mounts; NULL: none */
     struct oribi_slot *slot;           /* the caller's, or own_board's */
     struct oribi_scoreboard own_board; /* one slot, when the caller gave none */
     int owner_pid;

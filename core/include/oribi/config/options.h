@@ -103,6 +103,7 @@ struct oribi_options {
     bool reuse_port;
     bool proxy_protocol; /* on every listener; bind has ?proxy=on for one */
     struct oribi_text_list trusted_proxies;
+    struct oribi_text_list mounts; /* lines of files/mount.h */
 
     uint32_t workers; /* 0 until oribi_options_finish(): usable CPUs */
     uint32_t threads;

@@ -1,0 +1,26 @@
+/* What a worker answers without the application: files of mounts. The reactor asks for each complete request (hooks
+ * claims and answer), whoever turns it, so that files are answered while the worker is in a call. */
+#ifndef ORIBI_WORKER_SITE_H
+#define ORIBI_WORKER_SITE_H
+
+#include "oribi/config/options.h"
+
+#include <stdbool.h>
+
+struct oribi_conn;
+struct oribi_worker;
+struct oribi__site;
+
+/* Gives the site of these options, NULL when they have none. Opens the roots: 0, or ORIBI_EINVAL or a code of os.h with
+ * one line in `error` (ORIBI_ERROR_TEXT_CAP). Borrows the options. destroy: takes it, and NULL. */
+int oribi__site_create(const struct oribi_options *options, struct oribi__site **site, char *error);
+void oribi__site_destroy(struct oribi__site *site);
+
+/* In a forked child: closes what is open, and nothing else. */
+void oribi__site_forget(struct oribi__site *site);
+
+/* Hooks of the reactor; `self` is the worker. */
+bool oribi__site_claims(void *self, struct oribi_conn *conn);
+bool oribi__site_answer(void *self, struct oribi_conn *conn);
+
+#endif
