@@ -300,6 +300,26 @@ static void refresh(struct oribi__site *site, int64_t now_ms)
         (void)oribi_root_refresh(site->mounts[i].root); /* one that is gone stays what it was */
 }
 
+/* Does the path as it came begin with the prefix? */
+static bool begins_with(struct oribi_slice path, struct oribi_slice prefix)
+{
+    return path.n >= prefix.n && memcmp(path.p, prefix.p, prefix.n) == 0 &&
+           (path.n == prefix.n || path.p[prefix.n] == '/');
+}
+
+/* A path that no file can have: a mount that does not fall through answers it, else it is the application's. */
+static bool refuse_path(struct answering *a, enum oribi_path_verdict verdict)
+{
+    struct oribi_slice path = a->c->exchange->head.path;
+    for (uint32_t i = 0; i < a->site->count; i++) {
+        if (a->site->mounts[i].spec.fallthrough || !begins_with(path, a->site->prefixes[i]))
+            continue;
+        send_error(a, verdict == ORIBI_PATH_ESCAPE || verdict == ORIBI_PATH_NUL ? 400 : 404);
+        return true;
+    }
+    return false;
+}
+
 bool oribi__site_claims(void *self, struct oribi_conn *c)
 {
     const struct oribi_head *head = &c->exchange->head;
@@ -312,9 +332,9 @@ bool oribi__site_answer(void *self, struct oribi_conn *c)
     struct oribi__site *site = w->site;
     struct answering a = {
         .w = w, .site = site, .c = c, .now = {.ms = w->reactor.now_ms, .wall_s = oribi_clock_wall_s()}};
-    /* A path that no file can have is the application's to refuse; TODO mounts that do not fall through: 404, 400. */
-    if (oribi_path_read(c->exchange->head.path, &site->path) != ORIBI_PATH_OK)
-        return false;
+    enum oribi_path_verdict verdict = oribi_path_read(c->exchange->head.path, &site->path);
+    if (verdict != ORIBI_PATH_OK)
+        return refuse_path(&a, verdict);
     refresh(site, a.now.ms);
     for (ssize_t i = -1; (i = oribi_mount_find(site->prefixes, site->count, &site->path, i)) >= 0;) {
         a.mount = &site->mounts[i];

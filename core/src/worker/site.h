@@ -16,9 +16,6 @@ struct oribi__site;
 int oribi__site_create(const struct oribi_options *options, struct oribi__site **site, char *error);
 void oribi__site_destroy(struct oribi__site *site);
 
-/* In a forked child: closes what is open, and nothing else. */
-void oribi__site_forget(struct oribi__site *site);
-
 /* Hooks of the reactor; `self` is the worker. */
 bool oribi__site_claims(void *self, struct oribi_conn *conn);
 bool oribi__site_answer(void *self, struct oribi_conn *conn);
