@@ -145,7 +145,7 @@ static void test_an_answer_may_close_or_abort(void)
     end();
 }
 
-/* Those that are claimed but not answered yet go like others when the reactor ends, or when their descriptor is lost. */
+/* Those that are claimed but not answered yet go like others when the reactor ends or their descriptor is lost. */
 static void test_claimed_requests_are_forgotten(void)
 {
     int far[3];

@@ -1,5 +1,5 @@
 /* Files of mounts, answered without the application. */
-#include "worker/site.c"
+#include "worker/site_files.c"
 
 #include "worker/client.h"
 

@@ -1,0 +1,72 @@
+/* What the sources of a worker's site share: site.c (which part answers a request), site_files.c (files of mounts),
+ * site_send.c (an answer's bytes, its line in the access log). */
+#ifndef ORIBI_WORKER_SITE_PRIVATE_H
+#define ORIBI_WORKER_SITE_PRIVATE_H
+
+#include "worker/exchange.h"
+#include "worker/site.h"
+
+#include "oribi/files/cache.h"
+#include "oribi/files/mount.h"
+#include "oribi/files/path.h"
+#include "oribi/files/root.h"
+#include "oribi/files/types.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ORIBI__SITE_HEADERS_MAX = 12 }; /* of an answer, beside those of its mount */
+
+struct oribi__site_mount {
+    struct oribi_mount spec;
+    struct oribi_root *root;
+};
+
+struct oribi__site {
+    struct oribi_types *types;
+    struct oribi_cache *cache;
+    int64_t refreshed_ms;
+    uint32_t count;
+    struct oribi_slice prefixes[ORIBI_MOUNTS_MAX];
+    struct oribi_path path;               /* of the request at hand */
+    char tried[ORIBI_PATH_BYTES_MAX + 1]; /* a path made of it */
+    struct oribi__site_mount mounts[];
+};
+
+/* One answer being made. Header texts are borrowed until it is sent. */
+struct oribi__site_answer {
+    struct oribi_worker *w;
+    struct oribi__site *site;
+    struct oribi_conn *c;
+    const struct oribi__site_mount *mount; /* of a file */
+    struct oribi_cache_now now;
+    uint32_t header_count;
+    struct oribi_header headers[ORIBI__SITE_HEADERS_MAX + ORIBI_MOUNT_HEADERS_MAX];
+};
+
+/* --- site_send.c --- */
+
+void oribi__site_add(struct oribi__site_answer *answer, const char *name, const char *value, size_t n);
+void oribi__site_add_text(struct oribi__site_answer *answer, const char *name, const char *value);
+
+/* A field of the request, repeats not joined; p is NULL where there is none. */
+struct oribi_slice oribi__site_field(const struct oribi__site_answer *answer, uint16_t id);
+
+/* Sends the head and a body of `len` bytes from memory or, with memory.n 0, from fd at offset; counts and logs the
+ * answer, and ends the exchange. Borrows memory and fd. */
+void oribi__site_send(struct oribi__site_answer *answer, int status, struct oribi_slice memory, int fd, int64_t offset,
+                      int64_t len);
+
+/* The server's own short answer of this status, with none of the headers added so far. */
+void oribi__site_send_error(struct oribi__site_answer *answer, int status);
+
+/* --- site_files.c --- */
+
+/* Answers from the mounts, by site->path, which has been read. False: none has the file, and those that could have it
+ * fall through. */
+bool oribi__site_answer_file(struct oribi__site_answer *answer);
+
+/* The same for a path that no file can have: 400 or 404 of a mount that does not fall through. */
+bool oribi__site_refuse_path(struct oribi__site_answer *answer, enum oribi_path_verdict verdict);
+
+#endif

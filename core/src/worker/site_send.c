@@ -1,0 +1,95 @@
+/* An answer of the site: its bytes, its count and its line in the access log. */
+#include "worker/site_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/http/response.h"
+#include "oribi/http/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void oribi__site_add(struct oribi__site_answer *a, const char *name, const char *value, size_t n)
+{
+    a->headers[a->header_count++] = (struct oribi_header){name, value, (uint32_t)strlen(name), (uint32_t)n};
+}
+
+void oribi__site_add_text(struct oribi__site_answer *a, const char *name, const char *value)
+{
+    oribi__site_add(a, name, value, strlen(value));
+}
+
+struct oribi_slice oribi__site_field(const struct oribi__site_answer *a, uint16_t id)
+{
+    const struct oribi_head *head = &a->c->exchange->head;
+    for (uint32_t i = 0; i < head->field_count; i++)
+        if (head->fields[i].id == id)
+            return oribi_slice(head->fields[i].value, head->fields[i].value_len);
+    return oribi_slice(NULL, 0);
+}
+
+static bool keeps(const struct oribi__site_answer *a)
+{
+    const struct oribi_worker *w = a->w;
+    uint32_t max = w->options->keepalive_requests_max;
+    return a->c->exchange->head.keep_alive && !oribi__stop_asked(w) && (!w->stopping || oribi__retiring(w)) &&
+           (max == 0 || a->c->request_count < max);
+}
+
+static void note(struct oribi__site_answer *a, int status, int64_t body_bytes)
+{
+    struct oribi_worker *w = a->w;
+    oribi__count(&w->slot->status_class[status / 100], 1);
+    if (!w->setup.access_log)
+        return;
+    struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
+    exchange->worker = w;
+    exchange->req.head = &exchange->base.head;
+    oribi__peer_of(exchange);
+    struct oribi_access_entry entry = {
+        .head = &exchange->base.head,
+        .remote_addr = exchange->req.remote_addr,
+        .status = status,
+        .cut = a->c->broken,
+        .body_bytes = body_bytes,
+        .total_us = oribi_clock_us() - exchange->base.complete_us,
+        .wall_ms = oribi_clock_wall_ms(),
+    };
+    oribi_access_log_add(w->setup.access_log, &entry);
+}
+
+void oribi__site_send(struct oribi__site_answer *a, int status, struct oribi_slice memory, int fd, int64_t offset,
+                      int64_t len)
+{
+    struct oribi_reactor *r = &a->w->reactor;
+    struct oribi_response res = {
+        .status = status,
+        .headers = a->headers,
+        .header_count = a->header_count,
+        .minor = a->c->exchange->head.minor,
+        .is_head = a->c->exchange->head.is_head,
+        .keep_alive = keeps(a),
+        .body_len = len,
+        .date = oribi_reactor_date(r),
+        .server = r->config.server,
+        .reason_index = UINT32_MAX,
+    };
+    ssize_t n = oribi_response_head(&res, r->scratch, ORIBI_SCRATCH_BYTES); /* heads of ours fit */
+    bool bodyless = res.framing == ORIBI_FRAMING_NONE;
+    struct iovec vec[2] = {{r->scratch, n > 0 ? (size_t)n : 0}, {(void *)memory.p, memory.n}};
+    bool from_file = !bodyless && fd >= 0 && len > 0;
+    int result = oribi_conn_send(r, a->c, vec, !bodyless && memory.n ? 2 : 1, from_file);
+    if (result == 0 && from_file)
+        result = oribi_conn_send_file(r, a->c, fd, offset, len);
+    note(a, status, bodyless ? 0 : len);
+    oribi_conn_finish(r, a->c, res.closes || n <= 0);
+}
+
+void oribi__site_send_error(struct oribi__site_answer *a, int status)
+{
+    char body[64];
+    struct oribi_slice phrase = oribi_status_reason(status);
+    a->header_count = 0;
+    int n = snprintf(body, sizeof(body), "%d %.*s\n", status, (int)phrase.n, phrase.p);
+    oribi__site_add_text(a, "Content-Type", "text/plain");
+    oribi__site_send(a, status, oribi_slice(body, (size_t)n), -1, 0, n);
+}
