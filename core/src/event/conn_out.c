@@ -10,6 +10,14 @@
 #include <limits.h>
 
 static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip);
+static int keep_text(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip);
+static int flush_kept(struct oribi_reactor *r, struct oribi_conn *c);
+static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, int fd, struct oribi_piece *rest, bool more,
+                      int64_t *turn);
+static int keep_pieces(struct oribi_reactor *r, struct oribi_conn *c, int fd, const struct oribi_piece *rest,
+                       const struct oribi_piece *pieces, size_t count);
+static int keep_piece(struct oribi_reactor *r, struct oribi_conn *c, int fd, int *copy,
+                      const struct oribi_piece *piece);
 static void charge_out(struct oribi_reactor *r, struct oribi_conn *c);
 static bool have_out(struct oribi_conn *c);
 static int break_off(struct oribi_conn *c, int error);
@@ -45,49 +53,109 @@ int oribi_conn_send(struct oribi_reactor *r, struct oribi_conn *c, const struct 
  * report room later. */
 static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip)
 {
+    int result = keep_text(r, c, vec, count, skip);
+    return result < 0 ? result : flush_kept(r, c);
+}
+
+static int keep_text(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip)
+{
     if (!have_out(c))
         return break_unkept(r, c, ORIBI_ENOMEM);
     int64_t more = oribi_vec_len(vec, count) - (int64_t)skip;
     int64_t memory_max = oribi_budget_memory(&r->budget, oribi_out_memory(c->out), r->config.response_memory_max);
-    bool to_file = oribi_out_spilled(c->out) > 0 || oribi_out_pending(c->out) + more > memory_max;
+    bool to_file = more > oribi_out_room(c->out, memory_max);
     if (to_file && !oribi_budget_file(&r->budget, more))
         return break_unkept(r, c, ORIBI_ELIMIT);
     int result = oribi_out_keep(c->out, vec, count, skip, memory_max);
-    if (result < 0)
-        return break_unkept(r, c, result);
-    result = oribi_conn_flush(r, c);
+    return result < 0 ? break_unkept(r, c, result) : 0;
+}
+
+static int flush_kept(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    int result = oribi_conn_flush(r, c);
     return result == ORIBI_AGAIN ? 0 : result;
 }
 
 int oribi_conn_send_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, int64_t offset, int64_t len)
 {
+    return oribi_conn_send_pieces(r, c, fd, &(struct oribi_piece){{NULL, 0}, offset, len}, 1);
+}
+
+int oribi_conn_send_pieces(struct oribi_reactor *r, struct oribi_conn *c, int fd, const struct oribi_piece *pieces,
+                           size_t count)
+{
     if (c->broken)
         return ORIBI_ECLOSED;
-    int64_t end = offset + len;
-    int64_t turn = len < ORIBI_OUT_TURN_BYTES ? len : ORIBI_OUT_TURN_BYTES;
-    while (!c->out && turn > 0) {
-        ssize_t sent = oribi_os_send_file(c->watch.fd, fd, &offset, turn);
+    int64_t turn = ORIBI_OUT_TURN_BYTES;
+    for (; count > 0; pieces++, count--) {
+        struct oribi_piece rest = *pieces;
+        int result = c->out ? ORIBI_AGAIN : send_piece(r, c, fd, &rest, count > 1, &turn);
+        if (result == ORIBI_AGAIN)
+            return keep_pieces(r, c, fd, &rest, pieces + 1, count - 1);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+/* Takes from `rest` what the socket takes. 0: that was all; ORIBI_AGAIN: the socket is full, or *turn is used up;
+ * another error breaks the connection. */
+static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, int fd, struct oribi_piece *rest, bool more,
+                      int64_t *turn)
+{
+    int socket_fd = c->watch.fd;
+    while (rest->text.iov_len > 0) {
+        ssize_t sent = more || rest->len > 0 ? oribi_os_send_vec_more(socket_fd, &rest->text, 1)
+                                             : oribi_os_send_vec(socket_fd, &rest->text, 1);
         if (sent == ORIBI_AGAIN)
-            break;
+            return ORIBI_AGAIN;
+        if (sent < 0) {
+            c->lost = sent == ORIBI_ELOST;
+            return break_off(c, (int)sent);
+        }
+        count_sent(r, c, sent);
+        rest->text = (struct iovec){(char *)rest->text.iov_base + sent, rest->text.iov_len - (size_t)sent};
+    }
+    while (rest->len > 0) {
+        if (*turn == 0)
+            return ORIBI_AGAIN;
+        ssize_t sent = oribi_os_send_file(socket_fd, fd, &rest->offset, rest->len < *turn ? rest->len : *turn);
+        if (sent == ORIBI_AGAIN)
+            return ORIBI_AGAIN;
         if (sent <= 0) /* 0: the file is shorter than it was, and the promised length cannot be kept */
             return break_off(c, sent < 0 ? (int)sent : ORIBI_ESYS);
         count_sent(r, c, sent);
-        turn -= sent;
+        rest->len -= sent;
+        *turn -= sent;
     }
-    len = end - offset;
-    if (len == 0)
-        return 0;
-    if (!have_out(c))
-        return break_off(c, ORIBI_ENOMEM);
-    int copy = oribi_os_dup(fd);
-    if (copy < 0)
-        return break_off(c, ORIBI_ESYS);
-    oribi_out_keep_file(c->out, copy, offset, len);
-    int result = oribi_conn_flush(r, c);
-    return result == ORIBI_AGAIN ? 0 : result;
+    return 0;
 }
 
-static void charge_out(struct oribi_reactor *r, struct oribi_conn *c);
+/* Keeps what is left of one piece and those behind it, then tries once more like keep_rest(). One copy of the
+ * descriptor does for all of them. */
+static int keep_pieces(struct oribi_reactor *r, struct oribi_conn *c, int fd, const struct oribi_piece *rest,
+                       const struct oribi_piece *pieces, size_t count)
+{
+    int copy = -1;
+    int result = keep_piece(r, c, fd, &copy, rest);
+    for (size_t i = 0; i < count && result == 0; i++)
+        result = keep_piece(r, c, fd, &copy, &pieces[i]);
+    return result < 0 ? result : flush_kept(r, c);
+}
+
+static int keep_piece(struct oribi_reactor *r, struct oribi_conn *c, int fd, int *copy, const struct oribi_piece *piece)
+{
+    if (!have_out(c))
+        return break_off(c, ORIBI_ENOMEM);
+    int result = piece->text.iov_len > 0 ? keep_text(r, c, &piece->text, 1, 0) : 0;
+    if (result < 0 || piece->len == 0)
+        return result;
+    if (*copy < 0 && (*copy = oribi_os_dup(fd)) < 0)
+        return break_off(c, ORIBI_ESYS);
+    result = oribi_out_keep_file(c->out, *copy, piece->offset, piece->len);
+    return result < 0 ? break_off(c, result) : 0;
+}
+
 static bool have_out(struct oribi_conn *c)
 {
     if (!c->out)

@@ -1,28 +1,41 @@
-/* Queued output; see the header. Order on the wire: memory, spill file, application file. Once the spill file has
- * begun, everything later goes there too, so the order holds. */
+/* Queued output; see the header. The queue is a list of parts in the order of the wire:
+ *
+ *     memory 9000 | file 7 … 50006 | memory 120 | spill file 0 … 199999
+ *
+ * Bytes in memory lie in one buffer and those that overflow in one file, each in order: a part of memory only says how
+ * many of them are its own. Once the spill file has begun, all later text goes there. */
 #include "oribi/event/out.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 
-#include <assert.h>
 #include <string.h>
 
-enum { SPILL_PIECES = 256 }; /* pieces of a vector in one write */
+enum {
+    SPILL_PIECES = 256, /* pieces of a vector in one write */
+    FEW_PARTS = 3,      /* memory, spill file and a file: more are rare */
+    FROM_MEMORY = -1,   /* in the place of a part's descriptor */
+};
 
-struct file_part {
-    int fd; /* -1: none */
+struct part {
+    int fd;      /* of a file, or FROM_MEMORY */
+    bool closes; /* fd is closed when the part is sent: it is the last one of its file */
     int64_t offset;
     int64_t left;
 };
 
 struct oribi_out {
+    struct part *parts; /* `few`, or on the heap */
+    uint32_t first;     /* the parts before it are sent */
+    uint32_t count;
+    uint32_t cap;
+    struct part few[FEW_PARTS];
     struct oribi_buf memory;
     size_t memory_pos;
     int64_t send_queue; /* of the kernel, when oribi_out_taken() looked */
-    struct file_part spill;
-    struct file_part file;
+    int spill_fd;       /* -1: none */
+    int64_t spill_len;
     struct oribi_charge charge;
 };
 
@@ -40,17 +53,56 @@ struct oribi_out *oribi_out_try_create(void)
     if (!out)
         return NULL;
     out->send_queue = INT64_MAX;
-    out->spill.fd = -1;
-    out->file.fd = -1;
+    out->spill_fd = -1;
+    out->parts = out->few;
+    out->cap = FEW_PARTS;
     return out;
 }
 
 void oribi_out_destroy(struct oribi_out *out)
 {
+    for (uint32_t i = out->first; i < out->count; i++)
+        if (out->parts[i].closes)
+            oribi_os_close(out->parts[i].fd);
+    if (out->parts != out->few)
+        oribi_mem_free(out->parts);
     oribi_buf_deinit(&out->memory);
-    oribi_os_close(out->spill.fd);
-    oribi_os_close(out->file.fd);
+    oribi_os_close(out->spill_fd);
     oribi_mem_free(out);
+}
+
+/* Makes room for one more part, in the place of those sent if there is some. */
+static bool have_room(struct oribi_out *out)
+{
+    if (out->count < out->cap)
+        return true;
+    if (out->first > 0) {
+        out->count -= out->first;
+        memmove(out->parts, out->parts + out->first, out->count * sizeof(*out->parts));
+        out->first = 0;
+        return true;
+    }
+    struct part *more = oribi_mem_try_resize(out->parts == out->few ? NULL : out->parts, out->cap * 2, sizeof(*more));
+    if (!more)
+        return false;
+    if (out->parts == out->few)
+        memcpy(more, out->few, sizeof(out->few));
+    out->parts = more;
+    out->cap *= 2;
+    return true;
+}
+
+/* The last part, if it is one of this descriptor (bytes of memory, or of the spill file, follow on each other there);
+ * else a new one, which begins at `offset`. NULL: no memory. */
+static struct part *last_part(struct oribi_out *out, int fd, int64_t offset)
+{
+    if (out->count > out->first && out->parts[out->count - 1].fd == fd)
+        return &out->parts[out->count - 1];
+    if (!have_room(out))
+        return NULL;
+    struct part *part = &out->parts[out->count++];
+    *part = (struct part){fd, false, offset, 0};
+    return part;
 }
 
 /* Goes on to the first byte that is not skipped. */
@@ -65,19 +117,23 @@ static void skip_pieces(const struct iovec **vec, size_t *count, size_t *skip)
 
 /* Writes the strings of an answer together: there may be thousands, and each write(2) may have to wait for the file
  * system. */
-static int spill(struct file_part *part, const struct iovec *vec, size_t count, size_t skip)
+static int spill(struct oribi_out *out, const struct iovec *vec, size_t count, size_t skip)
 {
     struct iovec some[SPILL_PIECES];
-    if (part->fd < 0 && oribi_os_temp_file(&part->fd) < 0)
+    if (out->spill_fd < 0 && oribi_os_temp_file(&out->spill_fd) < 0)
         return oribi_os_store_failed();
+    struct part *part = last_part(out, out->spill_fd, out->spill_len);
+    if (!part)
+        return ORIBI_ENOMEM;
     for (skip_pieces(&vec, &count, &skip); count > 0; skip_pieces(&vec, &count, &skip)) {
         size_t n = count < SPILL_PIECES ? count : SPILL_PIECES;
         memcpy(some, vec, n * sizeof(some[0]));
         some[0] = (struct iovec){(char *)vec->iov_base + skip, vec->iov_len - skip};
-        ssize_t written = oribi_os_write_vec(part->fd, some, n);
+        ssize_t written = oribi_os_write_vec(out->spill_fd, some, n);
         if (written <= 0)
             return oribi_os_store_failed();
         part->left += written;
+        out->spill_len += written;
         skip += (size_t)written;
     }
     return 0;
@@ -106,50 +162,85 @@ static void copy_pieces(struct oribi_buf *buf, const struct iovec *vec, size_t s
     }
 }
 
+int64_t oribi_out_room(const struct oribi_out *out, int64_t memory_max)
+{
+    int64_t room = memory_max - (int64_t)(out->memory.len - out->memory_pos);
+    return out->spill_fd < 0 && room > 0 ? room : 0;
+}
+
+static int keep_in_memory(struct oribi_out *out, const struct iovec *vec, size_t skip, size_t n)
+{
+    forget_sent(out);
+    if (!oribi_buf_try_reserve(&out->memory, n))
+        return ORIBI_ENOMEM;
+    struct part *part = last_part(out, FROM_MEMORY, 0);
+    if (!part)
+        return ORIBI_ENOMEM;
+    copy_pieces(&out->memory, vec, skip, n);
+    part->left += (int64_t)n;
+    return 0;
+}
+
 int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count, size_t skip, int64_t memory_max)
 {
-    assert(out->file.fd < 0);
     int64_t left = oribi_vec_len(vec, count) - (int64_t)skip;
+    int64_t room = oribi_out_room(out, memory_max);
+    int64_t now = room < left ? room : left;
     skip_pieces(&vec, &count, &skip);
-    if (out->spill.fd < 0) {
-        forget_sent(out);
-        int64_t room = memory_max - (int64_t)(out->memory.len - out->memory_pos);
-        int64_t now = room < left ? room : left;
-        if (now > 0) {
-            if (!oribi_buf_try_reserve(&out->memory, (size_t)now))
-                return ORIBI_ENOMEM;
-            copy_pieces(&out->memory, vec, skip, (size_t)now);
-            skip += (size_t)now;
-            left -= now;
-        }
+    if (now > 0) {
+        int result = keep_in_memory(out, vec, skip, (size_t)now);
+        if (result < 0)
+            return result;
+        skip += (size_t)now;
+        left -= now;
     }
-    return left > 0 ? spill(&out->spill, vec, count, skip) : 0;
+    return left > 0 ? spill(out, vec, count, skip) : 0;
 }
 
-void oribi_out_keep_file(struct oribi_out *out, int fd, int64_t offset, int64_t len)
+static struct part *last_of_file(struct oribi_out *out, int fd)
 {
-    assert(out->file.fd < 0);
-    out->file = (struct file_part){fd, offset, len};
+    for (uint32_t i = out->first; i < out->count; i++)
+        if (out->parts[i].closes && out->parts[i].fd == fd)
+            return &out->parts[i];
+    return NULL;
 }
 
-static int flush_memory(struct oribi_out *out, int socket_fd, int64_t *sent)
+int oribi_out_keep_file(struct oribi_out *out, int fd, int64_t offset, int64_t len)
 {
-    while (out->memory_pos < out->memory.len) {
-        struct iovec vec = {out->memory.p + out->memory_pos, out->memory.len - out->memory_pos};
-        ssize_t n = oribi_os_send_vec(socket_fd, &vec, 1);
+    bool room = have_room(out);
+    struct part *earlier = last_of_file(out, fd);
+    if (!room && !earlier)
+        oribi_os_close(fd);
+    if (!room)
+        return ORIBI_ENOMEM;
+    if (earlier)
+        earlier->closes = false;
+    out->parts[out->count++] = (struct part){fd, true, offset, len};
+    return 0;
+}
+
+/* `more`: a part follows. */
+static int flush_memory(struct oribi_out *out, struct part *part, int socket_fd, bool more, int64_t *sent)
+{
+    while (part->left > 0) {
+        struct iovec vec = {out->memory.p + out->memory_pos, (size_t)part->left};
+        ssize_t n = more ? oribi_os_send_vec_more(socket_fd, &vec, 1) : oribi_os_send_vec(socket_fd, &vec, 1);
         if (n < 0)
             return (int)n;
         out->memory_pos += (size_t)n;
+        part->left -= n;
         *sent += n;
     }
-    oribi_buf_deinit(&out->memory); /* what follows from a file may take long */
-    out->memory_pos = 0;
+    if (out->memory_pos == out->memory.len) {
+        oribi_buf_deinit(&out->memory); /* what follows from a file may take long */
+        out->memory_pos = 0;
+    }
     return 0;
 }
 
 /* A peer who reads as fast as we send would never fill the socket: *turn is what may still be sent before others
  * have theirs. */
-static int flush_file(struct file_part *part, int socket_fd, int64_t *turn, int64_t *sent)
+static int flush_file(struct part *part, int socket_fd, int64_t *turn, int64_t *sent)
 {
     while (part->left > 0) {
         if (*turn == 0)
@@ -169,22 +260,29 @@ static int flush_file(struct file_part *part, int socket_fd, int64_t *turn, int6
 int oribi_out_flush(struct oribi_out *out, int socket_fd, int64_t *sent)
 {
     int64_t turn = ORIBI_OUT_TURN_BYTES;
-    int result = flush_memory(out, socket_fd, sent);
-    if (result == 0)
-        result = flush_file(&out->spill, socket_fd, &turn, sent);
-    if (result == 0)
-        result = flush_file(&out->file, socket_fd, &turn, sent);
-    return result;
+    for (; out->first < out->count; out->first++) {
+        struct part *part = &out->parts[out->first];
+        int result = part->fd == FROM_MEMORY ? flush_memory(out, part, socket_fd, out->first + 1 < out->count, sent)
+                                             : flush_file(part, socket_fd, &turn, sent);
+        if (result != 0)
+            return result;
+        if (part->closes)
+            oribi_os_close(part->fd);
+    }
+    return 0;
 }
 
 int64_t oribi_out_pending(const struct oribi_out *out)
 {
-    return (int64_t)(out->memory.len - out->memory_pos) + out->spill.left + out->file.left;
+    int64_t pending = 0;
+    for (uint32_t i = out->first; i < out->count; i++)
+        pending += out->parts[i].left;
+    return pending;
 }
 
 int64_t oribi_out_spilled(const struct oribi_out *out)
 {
-    return out->spill.offset + out->spill.left;
+    return out->spill_len;
 }
 
 bool oribi_out_taken(struct oribi_out *out, int socket_fd)

@@ -102,13 +102,13 @@ static void test_memory_then_spill_then_file_keep_their_order(void)
     begin();
     struct oribi_out *out = oribi_out_try_create();
     keep(out, 9000, 0, 10000);
-    ok_eq(out->spill.fd, -1);
+    ok_eq(out->spill_fd, -1);
     keep(out, 1000, 17, 10000); /* exactly at the limit */
-    ok_eq(out->spill.fd, -1);
+    ok_eq(out->spill_fd, -1);
     ok_eq(oribi_out_pending(out), 10000);
     keep(out, 1, 0, 10000); /* one beyond it */
-    ok(out->spill.fd >= 0);
-    ok_eq(out->spill.left, 1);
+    ok(out->spill_fd >= 0);
+    ok_eq(oribi_out_spilled(out), 1);
     keep(out, 200000, 5, 10000);
     int fd;
     ok_eq(oribi_os_temp_file(&fd), 0);
@@ -117,11 +117,108 @@ static void test_memory_then_spill_then_file_keep_their_order(void)
     ok_eq(write(fd, "skipped", 7), 7);
     ok_eq(write(fd, sent_text + sent_len, 50000), 50000);
     sent_len += 50000;
-    oribi_out_keep_file(out, fd, 7, 50000);
+    ok_eq(oribi_out_keep_file(out, fd, 7, 50000), 0);
     ok_eq(oribi_out_pending(out), 10001 + 200000 + 50000);
     drain_all(out);
     end(out);
     ok_eq(fcntl(fd, F_GETFD), -1); /* the file was taken */
+}
+
+/* The n bytes from `offset` on, which the file has, are what is expected next. */
+static void keep_part(struct oribi_out *out, int fd, int64_t offset, size_t n)
+{
+    ok_eq(pread(fd, sent_text + sent_len, n, offset), n);
+    sent_len += n;
+    ok_eq(oribi_out_keep_file(out, fd, offset, (int64_t)n), 0);
+}
+
+static int random_file(size_t n)
+{
+    int fd;
+    char *text = malloc(n);
+    for (size_t i = 0; i < n; i++)
+        text[i] = (char)next_random();
+    ok_eq(oribi_os_temp_file(&fd), 0);
+    ok_eq(pwrite(fd, text, n, 0), n);
+    free(text);
+    return fd;
+}
+
+/* As the parts of a multipart/byteranges are: text and parts of one file in turn, more of them than a queue has room
+ * for at first, with text in memory and beyond it. */
+static void test_parts_of_files_stand_between_texts(void)
+{
+    for (int memory_max = 0; memory_max < 4000; memory_max += 777) {
+        begin();
+        struct oribi_out *out = oribi_out_try_create();
+        int fd = random_file(100000);
+        int other = random_file(3000);
+        for (int i = 0; i < 20; i++) {
+            keep(out, 100 + next_random() % 100, i % 3, memory_max);
+            keep_part(out, fd, next_random() % 50000, 1 + next_random() % 20000);
+            if (i % 4 == 0) {
+                keep(out, 10, 0, memory_max);
+                keep(out, 1000, 0, memory_max);
+            }
+        }
+        keep_part(out, other, 0, 3000);
+        keep(out, 77, 0, memory_max);
+        drain_all(out);
+        ok_eq(fcntl(fd, F_GETFD), -1); /* both are closed when their last part is sent */
+        ok_eq(fcntl(other, F_GETFD), -1);
+        end(out);
+    }
+}
+
+/* Room in the list is used again: a queue that never runs empty does not grow. */
+static void test_parts_that_are_sent_make_room(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_try_create();
+    int fd = random_file(20000);
+    int64_t sent = 0;
+    for (int i = 0; i < 200; i++) {
+        keep_part(out, oribi_os_dup(fd), i, 3000);
+        keep(out, 10, 0, 10000);
+        int result = ORIBI_AGAIN;
+        while (result == ORIBI_AGAIN && oribi_out_pending(out) > 5000) {
+            result = oribi_out_flush(out, near_fd, &sent);
+            read_far(1000);
+        }
+        ok_named(result == 0 || result == ORIBI_AGAIN, "round %d gives %d", i, result);
+    }
+    ok_named(out->cap <= 4 * FEW_PARTS, "%u parts", out->cap);
+    drain_all_of(out, sent);
+    end(out);
+    oribi_os_close(fd);
+}
+
+static void test_what_is_not_sent_is_closed_once(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_try_create();
+    int fd = random_file(9);
+    for (int i = 0; i < 9; i++)
+        keep_part(out, fd, i, 1);
+    keep(out, 10, 0, 5);
+    end(out);
+    ok_eq(fcntl(fd, F_GETFD), -1);
+}
+
+static void test_a_file_cut_before_its_second_part_is_an_error(void)
+{
+    begin();
+    struct oribi_out *out = oribi_out_try_create();
+    int fd = random_file(1000);
+    keep_part(out, fd, 0, 10);
+    keep(out, 10, 0, 100);
+    keep_part(out, fd, 900, 100);
+    keep(out, 10, 0, 100);
+    int64_t sent = 0;
+    ok_eq(ftruncate(fd, 950), 0);
+    ok_eq(oribi_out_flush(out, near_fd, &sent), ORIBI_ESYS);
+    ok_eq(sent, 70);
+    end(out);
 }
 
 static void test_a_piece_is_split_between_memory_and_file(void)
@@ -130,7 +227,7 @@ static void test_a_piece_is_split_between_memory_and_file(void)
     struct oribi_out *out = oribi_out_try_create();
     keep(out, 3000, 0, 1000);
     ok_eq(out->memory.len, 1000);
-    ok_eq(out->spill.left, 2000);
+    ok_eq(oribi_out_spilled(out), 2000);
     drain_all(out);
     end(out);
 }
@@ -247,7 +344,7 @@ static void test_a_file_that_comes_up_short_is_an_error(void)
     int fd;
     ok_eq(oribi_os_temp_file(&fd), 0);
     ok_eq(write(fd, "12345", 5), 5);
-    oribi_out_keep_file(out, fd, 0, 6);
+    ok_eq(oribi_out_keep_file(out, fd, 0, 6), 0);
     int64_t sent = 0;
     ok_eq(oribi_out_flush(out, near_fd, &sent), ORIBI_ESYS);
     ok_eq(sent, 5);
@@ -264,7 +361,7 @@ static void test_no_peer_takes_more_than_a_turn(void)
     int64_t sent = 0;
     ok_eq(oribi_os_temp_file(&fd), 0);
     ok_eq(ftruncate(fd, 3 * ORIBI_OUT_TURN_BYTES), 0);
-    oribi_out_keep_file(out, fd, 1, 2 * ORIBI_OUT_TURN_BYTES + 1);
+    ok_eq(oribi_out_keep_file(out, fd, 1, 2 * ORIBI_OUT_TURN_BYTES + 1), 0);
     ok_eq(oribi_out_flush(out, null_fd, &sent), 1);
     ok_eq(sent, ORIBI_OUT_TURN_BYTES);
     ok_eq(oribi_out_flush(out, null_fd, &sent), 1);
@@ -284,7 +381,7 @@ static void test_a_file_of_just_a_turn_goes_at_once(void)
     int64_t sent = 0;
     ok_eq(oribi_os_temp_file(&fd), 0);
     ok_eq(ftruncate(fd, ORIBI_OUT_TURN_BYTES), 0);
-    oribi_out_keep_file(out, fd, 0, ORIBI_OUT_TURN_BYTES);
+    ok_eq(oribi_out_keep_file(out, fd, 0, ORIBI_OUT_TURN_BYTES), 0);
     ok_eq(oribi_out_flush(out, null_fd, &sent), 0);
     ok_eq(sent, ORIBI_OUT_TURN_BYTES);
     oribi_os_close(null_fd);
@@ -321,6 +418,10 @@ int main(void)
     sent_text = malloc(TEXT_CAP);
     got_text = malloc(TEXT_CAP);
     test_memory_then_spill_then_file_keep_their_order();
+    test_parts_of_files_stand_between_texts();
+    test_parts_that_are_sent_make_room();
+    test_what_is_not_sent_is_closed_once();
+    test_a_file_cut_before_its_second_part_is_an_error();
     test_a_piece_is_split_between_memory_and_file();
     test_many_pieces_are_written_together();
     test_no_memory_allowed_means_file_only();

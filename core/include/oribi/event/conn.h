@@ -116,9 +116,24 @@ void oribi_conn_start(struct oribi_reactor *reactor, struct oribi_conn *conn);
 int oribi_conn_send(struct oribi_reactor *reactor, struct oribi_conn *conn, const struct iovec *vec, size_t count,
                     bool more);
 
-/* Sends or queues [offset, offset+len) of a regular file, as the last bytes of an answer. Borrows fd. Results as
- * oribi_conn_send(). */
+/* Sends or queues [offset, offset+len) of a regular file, behind what was sent before. Borrows fd. Results as
+ * oribi_conn_send(); ORIBI_ESYS too when the file is shorter: the connection is broken, so that its end tells the peer
+ * that bytes are missing. Where that shows only later, the connection is closed then. */
 int oribi_conn_send_file(struct oribi_reactor *reactor, struct oribi_conn *conn, int fd, int64_t offset, int64_t len);
+
+/* Text, and behind it `len` bytes of a file from `offset` on; either may be empty. */
+struct oribi_piece {
+    struct iovec text;
+    int64_t offset;
+    int64_t len;
+};
+
+/* Sends or queues pieces of one file with text before, between and behind them, in order: the parts of a
+ * multipart/byteranges, or a head with its file. Borrows fd (any number where no piece has bytes of the file), the
+ * pieces and their texts; one copy of the descriptor is kept where the socket does not take all. Results as
+ * oribi_conn_send_file(). */
+int oribi_conn_send_pieces(struct oribi_reactor *reactor, struct oribi_conn *conn, int fd,
+                           const struct oribi_piece *pieces, size_t count);
 
 /* Bytes queued and not yet sent. */
 int64_t oribi_conn_pending(const struct oribi_conn *conn);

@@ -1,6 +1,6 @@
 /* Output that the socket did not take: copied out of application memory, so that the application can free its objects
- * and the worker is free while a slow client reads. Bytes go to memory first, then to an unlinked file; a file of the
- * application's may follow as the last part. */
+ * and the worker is free while a slow client reads. Bytes go to memory first, then to an unlinked file; parts of files
+ * may stand before, between and behind them. All leave in the order in which they were given. */
 #ifndef ORIBI_EVENT_OUT_H
 #define ORIBI_EVENT_OUT_H
 
@@ -22,11 +22,17 @@ struct oribi_out *oribi_out_try_create(void);
 void oribi_out_destroy(struct oribi_out *out);
 
 /* Appends a copy of the vector without its first `skip` bytes. Up to memory_max bytes are kept in
- * memory, the rest in a file. 0, ORIBI_ENOMEM, ORIBI_EFULL or ORIBI_ESTORE. Not after oribi_out_keep_file(). */
+ * memory, the rest in a file. 0, ORIBI_ENOMEM, ORIBI_EFULL or ORIBI_ESTORE: then a part of it may be queued, and the
+ * queue is to be destroyed. */
 int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count, size_t skip, int64_t memory_max);
 
-/* Appends [offset, offset+len) of a regular file as the last part. Takes fd. */
-void oribi_out_keep_file(struct oribi_out *out, int fd, int64_t offset, int64_t len);
+/* How many more bytes would be kept in memory; 0 once the file has begun. */
+int64_t oribi_out_room(const struct oribi_out *out, int64_t memory_max);
+
+/* Appends [offset, offset+len) of a regular file. Takes fd; while a part of it is queued, the same fd may be given
+ * again for another part of the file, and it is closed behind the last one. 0 or ORIBI_ENOMEM (fd closed). The memory
+ * of the list grows with the parts: callers bound their number. */
+int oribi_out_keep_file(struct oribi_out *out, int fd, int64_t offset, int64_t len);
 
 /* Sends what the socket takes. 0: all is sent; 1: ORIBI_OUT_TURN_BYTES are, and the socket may take more;
  * ORIBI_AGAIN; ORIBI_ECLOSED; ORIBI_ESYS (a file came up short). *sent is increased by the bytes. */
