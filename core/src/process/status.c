@@ -13,9 +13,15 @@ static uint64_t load(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
+static uint64_t requests_of(const struct oribi_slot *slot)
+{
+    return load(&slot->request_count) + load(&slot->uncalled_count);
+}
+
 void oribi__totals_add(struct oribi__totals *totals, const struct oribi_slot *slot)
 {
-    totals->requests += load(&slot->request_count);
+    totals->requests += requests_of(slot);
+    totals->uncalled += load(&slot->uncalled_count);
     totals->connections += load(&slot->connection_count);
     totals->bytes_in += load(&slot->bytes_in);
     totals->bytes_out += load(&slot->bytes_out);
@@ -149,8 +155,11 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
         oribi_log_plural(policy->target), (long long)(now_ms - supervisor->started_ms) / 1000);
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
         put(out, "listening on %s\n", supervisor->ties.listeners->items[i].text);
-    put(out, "%llu requests, %llu connections, %llu worker exits\n\n", (unsigned long long)totals.requests,
-        (unsigned long long)totals.connections, (unsigned long long)totals.worker_exits);
+    put(out, "%llu requests", (unsigned long long)totals.requests);
+    if (totals.uncalled > 0)
+        put(out, " (%llu answered without the application)", (unsigned long long)totals.uncalled);
+    put(out, ", %llu connections, %llu worker exits\n\n", (unsigned long long)totals.connections,
+        (unsigned long long)totals.worker_exits);
     put(out, "worker      pid  gen  state     requests  open  queued   MB  own  shared   age s  call\n");
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         const struct oribi_worker_record *record = &policy->records[i];
@@ -165,8 +174,8 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
             copy_line(slot, line);
         measure(record, &memory);
         put(out, "%6u %8d %4u  %-8s %9llu %5u %7u %4lld %4lld %7lld %7lld", i, record->pid, record->generation, state,
-            (unsigned long long)load(&slot->request_count), atomic_load(&slot->connections_open),
-            atomic_load(&slot->queue_len), in_mb(memory.bytes), in_mb(memory.own), in_mb(memory.shared),
+            (unsigned long long)requests_of(slot), atomic_load(&slot->connections_open), atomic_load(&slot->queue_len),
+            in_mb(memory.bytes), in_mb(memory.own), in_mb(memory.shared),
             record->ready_at ? (long long)(now_ms - record->ready_at) / 1000 : 0);
         put_threads(out, slot);
         if (call > 0)
@@ -187,8 +196,9 @@ static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *ou
     uint32_t threads;
     count_threads(slot, &busy, &threads);
     put(out, "{\"worker\":%u,\"pid\":%d,\"generation\":%u,\"state\":\"%s\",\"requests\":%llu,\"connections_open\":%u,",
-        i, record->pid, record->generation, state, (unsigned long long)load(&slot->request_count),
+        i, record->pid, record->generation, state, (unsigned long long)requests_of(slot),
         atomic_load(&slot->connections_open));
+    put(out, "\"requests_uncalled\":%llu,", (unsigned long long)load(&slot->uncalled_count));
     put(out, "\"threads\":%u,\"threads_busy\":%u,", threads, busy);
     struct memory memory;
     measure(record, &memory);
@@ -210,6 +220,7 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
         (long long)(oribi_clock_ms() - supervisor->started_ms), (unsigned long long)totals.requests,
         (unsigned long long)totals.connections, (unsigned long long)totals.bytes_in,
         (unsigned long long)totals.bytes_out);
+    put(out, "\"requests_uncalled\":%llu,", (unsigned long long)totals.uncalled);
     put(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,", (unsigned long long)totals.evicted,
         (unsigned long long)totals.lost);
     put(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu", (unsigned long long)totals.worker_exits,

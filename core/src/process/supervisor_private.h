@@ -88,6 +88,7 @@ struct oribi__control {
 /* Of workers that are gone; those that live have theirs in the scoreboard. */
 struct oribi__totals {
     uint64_t requests;
+    uint64_t uncalled; /* those of `requests` that were answered without a call */
     uint64_t connections;
     uint64_t bytes_in;
     uint64_t bytes_out;

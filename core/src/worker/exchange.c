@@ -67,7 +67,7 @@ static void set_addresses(struct oribi__exchange *exchange)
         req->server_port = head->port.n ? head->port : ORIBI_SLICE("80");
 }
 
-static void note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *head)
+void oribi__note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *head)
 {
     size_t method_n = head->method.n < ORIBI_METHOD_BYTES_MAX ? head->method.n : ORIBI_METHOD_BYTES_MAX;
     size_t room = ORIBI_SLOT_LINE_CAP - 2 - method_n;
@@ -105,7 +105,7 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
     set_addresses(exchange);
 
     struct oribi_slot *slot = w->slot;
-    note_line(thread->line, &exchange->base.head);
+    oribi__note_line(thread->line, &exchange->base.head);
     oribi__count(&slot->queue_us_sum, (uint64_t)req->queue_us);
     atomic_store_explicit(&slot->queue_len, w->reactor.queue_len, memory_order_relaxed); /* without this one */
     oribi__clock_begin(thread, w->options->call_timeout_ms, now_us);

@@ -23,7 +23,7 @@ struct oribi__exchange {
     struct oribi_exchange base;
     struct oribi_req req;
     struct oribi_worker *worker;
-    struct oribi_thread *thread; /* whose call this is */
+    struct oribi_thread *thread; /* whose call this is; NULL: answered without one */
     int64_t started_us;
     int64_t body_sent;       /* body bytes given to the connection, framing not counted */
     int64_t sent_before;     /* bytes of the connection that stand in front of this answer */
@@ -71,6 +71,9 @@ bool oribi__exchange_keeps(const struct oribi__exchange *exchange);
 /* Body bytes of an answer that the socket has taken, when the answer broke off. At most so many: what framed those
  * that are lost counts as lost. */
 int64_t oribi__body_taken(const struct oribi__exchange *exchange);
+
+/* Writes "GET /path" of a request as far as there is room. */
+void oribi__note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *head);
 
 /* One line of the access log. */
 void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now_us);

@@ -90,9 +90,12 @@ void oribi__on_unkept(void *self, struct oribi_conn *c, int error)
     else if (error != ORIBI_ENOMEM)
         (void)snprintf(reason, sizeof(reason), "the rest cannot be stored in %.100s: %s", oribi_os_temp_dir(),
                        oribi_os_error_text());
+    char line[ORIBI_SLOT_LINE_CAP];
+    if (!exchange->thread)
+        oribi__note_line(line, &exchange->base.head);
     if (oribi_log_limit_allows(&w->app_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_ERROR, "%s: answer cut after %lld bytes of its body: %s; closing its connection",
-                  exchange->thread->line, (long long)oribi__body_taken(exchange), reason);
+                  exchange->thread ? exchange->thread->line : line, (long long)oribi__body_taken(exchange), reason);
 }
 
 void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body_bytes, const char *reason)

@@ -35,22 +35,34 @@ static bool keeps(const struct oribi__site_answer *a)
            (max == 0 || a->c->request_count < max);
 }
 
+/* What tells of an answer that breaks off: oribi__on_unkept(), oribi__body_taken(). */
+static void begin(struct oribi__site_answer *a, int64_t head_bytes)
+{
+    struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
+    exchange->worker = a->w;
+    exchange->thread = NULL;
+    exchange->phase = ORIBI_PHASE_STARTED;
+    exchange->sent_before = a->c->sent_bytes + oribi_conn_pending(a->c);
+    exchange->overhead = head_bytes;
+}
+
 static void note(struct oribi__site_answer *a, int status, int64_t body_bytes)
 {
     struct oribi_worker *w = a->w;
-    oribi__count(&w->slot->status_class[status / 100], 1);
+    bool cut = a->c->broken;
+    oribi__count(&w->slot->uncalled_count, 1);
+    oribi__count(&w->slot->status_class[cut ? 0 : status / 100], 1);
     if (!w->setup.access_log)
         return;
     struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
-    exchange->worker = w;
     exchange->req.head = &exchange->base.head;
     oribi__peer_of(exchange);
     struct oribi_access_entry entry = {
         .head = &exchange->base.head,
         .remote_addr = exchange->req.remote_addr,
         .status = status,
-        .cut = a->c->broken,
-        .body_bytes = body_bytes,
+        .cut = cut,
+        .body_bytes = cut ? oribi__body_taken(exchange) : body_bytes,
         .total_us = oribi_clock_us() - exchange->base.complete_us,
         .wall_ms = oribi_clock_wall_ms(),
     };
@@ -74,6 +86,7 @@ void oribi__site_send(struct oribi__site_answer *a, int status, struct oribi_sli
         .reason_index = UINT32_MAX,
     };
     ssize_t n = oribi_response_head(&res, r->scratch, ORIBI_SCRATCH_BYTES); /* heads of ours fit */
+    begin(a, n > 0 ? n : 0);
     bool bodyless = res.framing == ORIBI_FRAMING_NONE;
     struct iovec vec[2] = {{r->scratch, n > 0 ? (size_t)n : 0}, {(void *)memory.p, memory.n}};
     bool from_file = !bodyless && fd >= 0 && len > 0;
@@ -91,5 +104,7 @@ void oribi__site_send_error(struct oribi__site_answer *a, int status)
     a->header_count = 0;
     int n = snprintf(body, sizeof(body), "%d %.*s\n", status, (int)phrase.n, phrase.p);
     oribi__site_add_text(a, "Content-Type", "text/plain");
+    if (status == 503)
+        oribi__site_add_text(a, "Retry-After", "1");
     oribi__site_send(a, status, oribi_slice(body, (size_t)n), -1, 0, n);
 }
