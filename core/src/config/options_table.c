@@ -129,6 +129,13 @@ static const struct oribi_option table[] = {
      .help = "bodies and unsent output that one worker keeps in unlinked files; beyond it a request gets 503 and an "
              "answer is cut. 0 is any amount",
      .default_text = "16G"},
+    {SIZE(static_memory_max, LIMIT, BOTH), RELOADS, .max = TERABYTE,
+     .help =
+         "memory that one worker spends on files of static: those of up to 64 KiB are kept whole, of others what is "
+         "known of them",
+     .default_text = "32M"},
+    {COUNT(static_open_max, LIMIT, BOTH), RELOADS, .max = 1000000,
+     .help = "larger files of static that one worker keeps open", .default_text = "1024"},
     {COUNT(connections_max, LIMIT, BOTH), RELOADS, .min = 1, .max = 1000000,
      .help =
          "open connections of one worker. For one more the connection that is idle longest is closed, then the oldest "

@@ -254,6 +254,12 @@ void oribi_cache_destroy(struct oribi_cache *cache)
     oribi_mem_free(cache);
 }
 
+void oribi_cache_abandon(struct oribi_cache *cache)
+{
+    for (struct oribi__entry *entry = cache->files.oldest; entry; entry = entry->newer)
+        oribi__entry_close(entry);
+}
+
 void oribi_cache_count(const struct oribi_cache *cache, struct oribi_cache_counts *counts)
 {
     *counts = (struct oribi_cache_counts){

@@ -213,13 +213,20 @@ struct oribi__entry *oribi__cache_make(struct oribi_cache *cache, const char *pa
     return entry;
 }
 
-void oribi__entry_free(struct oribi__entry *entry)
+void oribi__entry_close(struct oribi__entry *entry)
 {
     for (int i = 0; i < ORIBI_CODING_COUNT; i++) {
         struct oribi_file_content *content = &entry->file.contents[i];
         (void)is_ours(content); /* else its descriptor is given up */
         oribi_os_close(content->fd);
-        oribi_mem_free((char *)content->body);
+        content->fd = -1;
     }
+}
+
+void oribi__entry_free(struct oribi__entry *entry)
+{
+    oribi__entry_close(entry);
+    for (int i = 0; i < ORIBI_CODING_COUNT; i++)
+        oribi_mem_free((char *)entry->file.contents[i].body);
     oribi_mem_free(entry);
 }

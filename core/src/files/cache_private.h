@@ -67,6 +67,9 @@ struct oribi__entry *oribi__cache_make(struct oribi_cache *cache, const char *pa
                                        struct oribi_cache_now now);
 void oribi__entry_free(struct oribi__entry *entry);
 
+/* Closes the descriptors that are still ours. */
+void oribi__entry_close(struct oribi__entry *entry);
+
 /* Hash of a name: FNV-1a from `seed` on. */
 uint64_t oribi__cache_hash(uint64_t seed, const char *text);
 

@@ -293,6 +293,13 @@ void oribi_root_destroy(struct oribi_root *root)
     oribi_mem_free(root);
 }
 
+void oribi_root_abandon(struct oribi_root *root)
+{
+    for (uint32_t i = 0; i < root->folder_count; i++)
+        if (oribi_os_is_marked(root->folders[i].fd, &root->folders[i].mark))
+            oribi_os_close(root->folders[i].fd);
+}
+
 /* 1 when it is another folder now. An inode's number cannot be given to a new folder while we hold the old one open. */
 static int refresh_folder(struct folder *folder)
 {

@@ -41,8 +41,8 @@ static int open_mount(struct oribi__site_mount *mount, const char *text, char *e
 
 int oribi__site_create(const struct oribi_options *options, struct oribi__site **out, char *error)
 {
-    static const struct oribi_cache_limits limits = {ORIBI_CACHE_OPEN_DEFAULT, ORIBI_CACHE_MISSING_DEFAULT,
-                                                     ORIBI_CACHE_MEMORY_DEFAULT};
+    const struct oribi_cache_limits limits = {options->static_open_max, ORIBI_CACHE_MISSING_DEFAULT,
+                                              (uint64_t)options->static_memory_max};
     uint32_t count = (uint32_t)options->mounts.count;
     *out = NULL;
     if (count == 0)
@@ -62,6 +62,15 @@ int oribi__site_create(const struct oribi_options *options, struct oribi__site *
     }
     *out = site;
     return 0;
+}
+
+void oribi__site_abandon(struct oribi__site *site)
+{
+    if (!site)
+        return;
+    oribi_cache_abandon(site->cache);
+    for (uint32_t i = 0; i < site->count; i++)
+        oribi_root_abandon(site->mounts[i].root);
 }
 
 void oribi__site_destroy(struct oribi__site *site)

@@ -16,6 +16,9 @@ struct oribi__site;
 int oribi__site_create(const struct oribi_options *options, struct oribi__site **site, char *error);
 void oribi__site_destroy(struct oribi__site *site);
 
+/* Closes the descriptors alone, in a child that the application has forked. NULL: nothing. */
+void oribi__site_abandon(struct oribi__site *site);
+
 /* Hooks of the reactor; `self` is the worker. */
 bool oribi__site_claims(void *self, struct oribi_conn *conn);
 bool oribi__site_answer(void *self, struct oribi_conn *conn);

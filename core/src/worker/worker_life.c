@@ -30,6 +30,7 @@ void oribi_worker_abandon(struct oribi_worker *w)
         return;
     w->abandoned = true;
     oribi_reactor_abandon(&w->reactor);
+    oribi__site_abandon(w->site);
     for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
         if (!w->acceptor.watches[i].closed)
             oribi_os_close(w->acceptor.watches[i].listener->fd);
@@ -198,7 +199,8 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     }
     /* Soft limits are low (1024) for the sake of programs that use select(2); running out is lived with, see
      * out_of_descriptors(). */
-    (void)oribi_os_want_descriptors((uint64_t)w->options->connections_max + SPARE_FDS);
+    (void)oribi_os_want_descriptors((uint64_t)w->options->connections_max + SPARE_FDS +
+                                     (w->site ? w->options->static_open_max : 0));
     result = watch_all(w);
     if (result < 0) {
         oribi_worker_destroy(w);

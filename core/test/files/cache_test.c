@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum { LARGE = ORIBI_CACHE_BODY_BYTES_MAX + 1 };
+enum { OPEN_LIMIT = 1024, MEMORY_LIMIT = 32 * 1024 * 1024, LARGE = ORIBI_CACHE_BODY_BYTES_MAX + 1 };
 
 static struct oribi_types *types;
 static struct oribi_root *root;
@@ -38,7 +38,7 @@ static void begin(uint32_t open_max, uint32_t missing_max, uint64_t memory_max)
 
 static void begin_large(void)
 {
-    begin(ORIBI_CACHE_OPEN_DEFAULT, ORIBI_CACHE_MISSING_DEFAULT, ORIBI_CACHE_MEMORY_DEFAULT);
+    begin(OPEN_LIMIT, ORIBI_CACHE_MISSING_DEFAULT, MEMORY_LIMIT);
 }
 
 static void end(void)
@@ -467,7 +467,7 @@ static void use_many(uint32_t count)
 
 static void test_no_more_descriptors_than_open_max(void)
 {
-    begin(4, 4, ORIBI_CACHE_MEMORY_DEFAULT);
+    begin(4, 4, MEMORY_LIMIT);
     make_many(6, LARGE);
     int before = open_descriptors();
     use_many(4);
@@ -540,7 +540,7 @@ static void test_a_cache_of_nothing_gives_files_all_the_same(void)
 
 static void test_what_is_used_outlives_its_place(void)
 {
-    begin(1, 1, ORIBI_CACHE_MEMORY_DEFAULT);
+    begin(1, 1, MEMORY_LIMIT);
     make_many(3, LARGE);
     const struct oribi_file *first = get("0");
     const struct oribi_file *second = get("1");

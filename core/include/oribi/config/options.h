@@ -134,6 +134,8 @@ struct oribi_options {
     uint32_t connections_max;        /* open connections per worker */
     int64_t buffers_memory_max;      /* bodies and unsent output in memory, all connections of a worker; 0: none */
     int64_t buffers_file_max;        /* … and in files */
+    int64_t static_memory_max;       /* what files/cache.h may take of memory */
+    uint32_t static_open_max;        /* … and of descriptors */
     int64_t response_memory_max;     /* unsent output kept in memory per connection; beyond it a file */
 
     struct oribi_range requests_max;

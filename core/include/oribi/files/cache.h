@@ -26,11 +26,8 @@ enum {
     ORIBI_CACHE_BODY_BYTES_MAX = 64 * 1024, /* of a file that is kept in memory; larger ones keep their descriptor */
     ORIBI_CACHE_YOUNG_S = 2,                /* so long after a change the next one need not show in the file's times */
     ORIBI_CACHE_STALE_TOLD_MAX = 256,       /* twins that are older than their file, each named in the log once */
-    ORIBI_CACHE_OPEN_DEFAULT = 1024,
     ORIBI_CACHE_MISSING_DEFAULT = 1024,
 };
-
-#define ORIBI_CACHE_MEMORY_DEFAULT ((uint64_t)32 * 1024 * 1024)
 
 /* What the entries of a cache may take together. An answer that is being sent keeps its entry beyond that, when another
  * has taken its place. */
@@ -72,6 +69,9 @@ struct oribi_cache;
  * released. */
 struct oribi_cache *oribi_cache_create(const struct oribi_cache_limits *limits, const struct oribi_types *types);
 void oribi_cache_destroy(struct oribi_cache *cache);
+
+/* Closes the descriptors of all entries that are still ours, and nothing else, in a child of a process that goes on. */
+void oribi_cache_abandon(struct oribi_cache *cache);
 
 /* Gives the file `path` of the root, checked as for oribi_root_open(); end it with oribi_cache_release(). Any other
  * verdict than ORIBI_FILE_OK is that of the root, at most a second old, and `file` is untouched. When descriptors are

@@ -60,6 +60,9 @@ int oribi_root_create(struct oribi_root **root, const char *path, const char *co
                       int *bad);
 void oribi_root_destroy(struct oribi_root *root);
 
+/* Closes its descriptors, and nothing else, in a child of a process that goes on. */
+void oribi_root_abandon(struct oribi_root *root);
+
 /* Opens the regular file `path` for reading. ORIBI_FILE_OK gives a descriptor, CLOEXEC and above 2, and what it stands
  * for; with every other verdict nothing is open and `fd` and `info` are untouched. Never waits for a fifo's writer.
  * path: what oribi_mount_rest() gave; with a slash at its end no file is found, and the empty path is the root itself.
