@@ -1,6 +1,7 @@
 /* Files of mounts. Reading order: oribi__site_answer_file, answer_from, look_up, send_file. */
 #include "worker/site_private.h"
 
+#include "oribi/base/escape.h"
 #include "oribi/http/accept_encoding.h"
 #include "oribi/http/conditions.h"
 #include "oribi/http/date.h"
@@ -9,7 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { REFRESH_MS = 1000 };
+enum {
+    REFRESH_MS = 1000,
+    SHOWN_MAX = 200, /* of a path in a log line */
+};
 
 static void add_mount_headers(struct oribi__site_answer *a)
 {
@@ -45,6 +49,13 @@ static void send_content(struct oribi__site_answer *a, const struct oribi_file_c
     oribi__site_send(a, status, body, content->body ? -1 : content->fd, first, len);
 }
 
+/* Only a weight makes identity unacceptable. */
+static bool refuses(struct oribi_slice accepted)
+{
+    return accepted.n > 0 && memchr(accepted.p, ';', accepted.n) != NULL;
+}
+
+/* ORIBI_CODING_NONE: the client has refused all that there is, as with `identity;q=0`, and gets 406 (RFC 9110 12.4.1). */
 static enum oribi_coding choose(const struct oribi__site_answer *a, const struct oribi_file *file)
 {
     static const enum oribi_coding order[] = {ORIBI_CODING_ZSTD, ORIBI_CODING_BR, ORIBI_CODING_GZIP,
@@ -54,11 +65,10 @@ static enum oribi_coding choose(const struct oribi__site_answer *a, const struct
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
         if (file->contents[order[i]].is_there)
             offered[count++] = order[i];
-    if (count == 1)
+    struct oribi_slice accepted = oribi__site_field(a, ORIBI_FIELD_ACCEPT_ENCODING);
+    if (count == 1 && !refuses(accepted))
         return ORIBI_CODING_IDENTITY;
-    enum oribi_coding coding =
-        oribi_accept_encoding_choose(oribi__site_field(a, ORIBI_FIELD_ACCEPT_ENCODING), offered, count);
-    return coding == ORIBI_CODING_NONE ? ORIBI_CODING_IDENTITY : coding;
+    return oribi_accept_encoding_choose(accepted, offered, count);
 }
 
 static void send_file(struct oribi__site_answer *a, const struct oribi_file *file)
@@ -69,6 +79,10 @@ static void send_file(struct oribi__site_answer *a, const struct oribi_file *fil
     struct oribi_conditions conditions;
     bool has_ranges;
     enum oribi_coding coding = choose(a, file);
+    if (coding == ORIBI_CODING_NONE) {
+        oribi__site_send_error(a, 406);
+        return;
+    }
     const struct oribi_file_content *content = &file->contents[coding];
     struct oribi_slice coding_name = coding == ORIBI_CODING_IDENTITY ? oribi_slice(NULL, 0) : oribi_coding_name(coding);
     oribi_validators_of_file(content->info.size, content->info.mtime_s, a->now.wall_s, coding_name, etag, &validators);
@@ -99,27 +113,44 @@ static void send_file(struct oribi__site_answer *a, const struct oribi_file *fil
 
 /* --- which file --- */
 
+/* Where the system fails, the application may have closed the root's descriptor: it is opened again. */
 static enum oribi_file_verdict get(struct oribi__site_answer *a, const char *path, const struct oribi_file **file)
 {
-    return oribi_cache_get(a->site->cache, a->mount->root, path, a->now, file);
+    enum oribi_file_verdict verdict = oribi_cache_get(a->site->cache, a->mount->root, path, a->now, file);
+    if (__builtin_expect(verdict == ORIBI_FILE_FAILED, 0) && oribi_root_refresh(a->mount->root) == 1)
+        verdict = oribi_cache_get(a->site->cache, a->mount->root, path, a->now, file);
+    return verdict;
 }
 
-/* Path, index and .html; with `redirect` set, a folder without its slash. */
+/* True when there is such a file, or it cannot be told whether there is one. */
+static bool try_html(struct oribi__site_answer *a, const char *rest, const struct oribi_file **file,
+                     enum oribi_file_verdict *verdict)
+{
+    char *tried = a->site->tried;
+    if ((size_t)snprintf(tried, sizeof(a->site->tried), "%s.html", rest) >= sizeof(a->site->tried))
+        return false;
+    enum oribi_file_verdict got = get(a, tried, file);
+    if (got != ORIBI_FILE_OK && got < ORIBI_FILE_CHANGING)
+        return false;
+    *verdict = got;
+    return true;
+}
+
+/* Path, index and .html; with `redirect` set, a folder without its slash. A folder's path that leads to no file is
+ * missing, unless its index is there and cannot be had. */
 static enum oribi_file_verdict look_up(struct oribi__site_answer *a, const char *rest, const struct oribi_file **file,
                                        bool *redirect)
 {
     const struct oribi_mount *spec = &a->mount->spec;
-    size_t n = strlen(rest);
-    bool is_folder_path = n == 0 || rest[n - 1] == '/';
+    bool is_folder_path = a->site->path.text[a->site->path.n - 1] == '/';
     char *tried = a->site->tried;
     enum oribi_file_verdict verdict = ORIBI_FILE_MISSING;
     if (!is_folder_path) {
         verdict = get(a, rest, file);
         if (verdict == ORIBI_FILE_OK)
             return verdict;
-        if (spec->html && (size_t)snprintf(tried, sizeof(a->site->tried), "%s.html", rest) < sizeof(a->site->tried) &&
-            get(a, tried, file) == ORIBI_FILE_OK)
-            return ORIBI_FILE_OK;
+        if (spec->html && rest[0] && try_html(a, rest, file, &verdict))
+            return verdict;
         *redirect = verdict == ORIBI_FILE_FOLDER && spec->index;
         return verdict;
     }
@@ -145,6 +176,33 @@ static void send_slash(struct oribi__site_answer *a)
     oribi__site_send(a, 301, oribi_slice(NULL, 0), -1, 0, 0);
 }
 
+/* What went wrong with a file that may well be there: the log says it at a limited rate. */
+static void log_failure(struct oribi__site_answer *a, enum oribi_file_verdict verdict)
+{
+    struct oribi_worker *w = a->w;
+    const char *why = verdict == ORIBI_FILE_FAILED ? oribi_os_error_text() : oribi_file_verdict_text(verdict);
+    char shown[ORIBI_ESCAPE_TEXT_GROWTH * SHOWN_MAX + 1];
+    struct oribi_slice path = a->c->exchange->head.path;
+    if (!oribi_log_limit_allows(&w->app_log_limit, w->reactor.now_ms))
+        return;
+    *oribi_escape_text(shown, oribi_slice(path.p, path.n < SHOWN_MAX ? path.n : SHOWN_MAX)) = '\0';
+    oribi_log(ORIBI_LOG_WARN, "%s: the file beneath %s is not sent: %s", shown, a->mount->spec.folder, why);
+}
+
+/* Without a file: 0 is for the application, or for the next mount. A file that may not be read is 403, as elsewhere; one
+ * that cannot be had for the moment is 503, also where the mount falls through: the application would say 404, and
+ * caches might believe it. */
+static int status_of(const struct oribi__site_answer *a, enum oribi_file_verdict verdict)
+{
+    if (verdict == ORIBI_FILE_LIMIT || verdict == ORIBI_FILE_CHANGING)
+        return 503;
+    if (verdict == ORIBI_FILE_FAILED)
+        return 500;
+    if (a->mount->spec.fallthrough)
+        return 0;
+    return verdict == ORIBI_FILE_DENIED ? 403 : 404;
+}
+
 /* True when this mount has answered. */
 static bool answer_from(struct oribi__site_answer *a)
 {
@@ -152,18 +210,22 @@ static bool answer_from(struct oribi__site_answer *a)
     bool redirect = false;
     const char *rest =
         oribi_mount_rest(oribi_slice(a->mount->spec.prefix, strlen(a->mount->spec.prefix)), &a->site->path);
-    if (look_up(a, rest, &file, &redirect) == ORIBI_FILE_OK) {
+    enum oribi_file_verdict verdict = look_up(a, rest, &file, &redirect);
+    if (verdict == ORIBI_FILE_OK) {
         send_file(a, file);
         oribi_cache_release(a->site->cache, file);
         return true;
     }
-    if (redirect)
+    if (redirect) {
         send_slash(a);
-    else if (a->mount->spec.fallthrough)
-        return false;
-    else
-        oribi__site_send_error(a, 404);
-    return true;
+        return true;
+    }
+    if (verdict >= ORIBI_FILE_DENIED)
+        log_failure(a, verdict);
+    int status = status_of(a, verdict);
+    if (status)
+        oribi__site_send_error(a, status);
+    return status != 0;
 }
 
 static void refresh(struct oribi__site *site, int64_t now_ms)

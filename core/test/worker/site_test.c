@@ -3,13 +3,15 @@
 
 #include "worker/client.h"
 
+#include <sys/fsuid.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #define GET(target)         "GET " target " HTTP/1.1\r\nHost: a\r\n\r\n"
 #define WITH(target, field) "GET " target " HTTP/1.1\r\nHost: a\r\n" field "\r\n\r\n"
 
 static char root[64];
-static char items[4][256];
+static char items[4][512];
 static char *item_list[4];
 
 static void put(const char *name, const char *text)
@@ -36,12 +38,29 @@ static void make_tree(void)
     put("about.html", "about");
     put("index.html", "front");
     put("sub/index.html", "inner");
+    put("empty", "");
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[128];
+    (void)snprintf(path, sizeof(path), "%s/%s", root, name);
+    return path;
+}
+
+static void put_large(const char *name, size_t n)
+{
+    char *text = big_text(n);
+    text[n - 1] = '\0'; /* big_text has no end of its own */
+    put(name, text);
+    ok_eq(truncate(path_of(name), (off_t)n), 0);
+    free(text);
 }
 
 static void remove_tree(void)
 {
-    static const char *const names[] = {"sub/index.html", "sub",        "a.txt",      "x.css",
-                                        "x.css.gz",       "about.html", "index.html", ""};
+    static const char *const names[] = {"sub/index.html", "sub",        "a.txt", "x.css", "x.css.gz",
+                                        "about.html",     "index.html", "empty", ""};
     char path[128];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         (void)snprintf(path, sizeof(path), "%s/%s", root, names[i]);
@@ -49,11 +68,9 @@ static void remove_tree(void)
     }
 }
 
-/* Opens a site with these mounts; a percent sign is the folder. */
-static struct client *open_with(struct site *site, const char *const *lines, size_t count)
+/* Opens a site with these mounts, after make_tree() and site_init(); a percent sign is the folder. */
+static struct client *open_again(struct site *site, const char *const *lines, size_t count)
 {
-    make_tree();
-    site_init(site);
     for (size_t i = 0; i < count; i++) {
         const char *mark = strchr(lines[i], '%');
         (void)snprintf(items[i], sizeof(items[i]), "%.*s%s%s", (int)(mark - lines[i]), lines[i], root, mark + 1);
@@ -62,6 +79,13 @@ static struct client *open_with(struct site *site, const char *const *lines, siz
     site->options.mounts = (struct oribi_text_list){item_list, count};
     site_open(site, route);
     return client_open(site);
+}
+
+static struct client *open_with(struct site *site, const char *const *lines, size_t count)
+{
+    make_tree();
+    site_init(site);
+    return open_again(site, lines, count);
 }
 
 static void close_with(struct site *site)
@@ -147,8 +171,276 @@ static void test_pipelined_with_calls_in_order(void)
     close_with(&site);
 }
 
+static void test_every_answer_is_counted_and_logged(void)
+{
+    struct site site;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    char log_path[128];
+    char text[4096];
+    struct client *c = open_with(&site, (const char *const[]){"/s=%"}, 1);
+    (void)snprintf(log_path, sizeof(log_path), "%s.log", root);
+    ok_eq(oribi_access_log_open(log_path, "json", NULL, &site.worker->setup.access_log, error), 0);
+    (void)asked(&site, c, GET("/s/a.txt"), 200, "0123456789");
+    (void)asked(&site, c, WITH("/s/a.txt", "Range: bytes=2-4"), 206, "234");
+    (void)asked(&site, c, GET("/s/none"), 404, NULL);
+    (void)asked(&site, c, GET("/hello"), 200, "hello\n");
+    ok_eq(site.slot.uncalled_count, 3);
+    ok_eq(site.slot.request_count, 1);
+    ok_eq(site.slot.status_class[2], 3);
+    ok_eq(site.slot.status_class[4], 1);
+    oribi_access_log_flush(site.worker->setup.access_log);
+    FILE *in = fopen(log_path, "r");
+    text[in ? fread(text, 1, sizeof(text) - 1, in) : 0] = '\0';
+    if (in)
+        fclose(in);
+    ok(strstr(text, "\"status\":200,\"bytes\":10,\"call_us\":0,"));
+    ok(strstr(text, "\"status\":206,\"bytes\":3,\"call_us\":0,"));
+    ok(strstr(text, "\"status\":404,\"bytes\":14,\"call_us\":0,"));
+    struct oribi_access_log *log = site.worker->setup.access_log;
+    close_with(&site);
+    oribi_access_log_close(log);
+    ok_eq(unlink(log_path), 0);
+}
+
+static void test_keepalive_requests_max_counts_files(void)
+{
+    struct site site;
+    make_tree();
+    site_init(&site);
+    site.options.keepalive_requests_max = 2;
+    struct client *c = open_again(&site, (const char *const[]){"%"}, 1);
+    struct answer answer = asked(&site, c, GET("/a.txt"), 200, "0123456789");
+    ok(!answer.closes);
+    answer = asked(&site, c, GET("/a.txt"), 200, "0123456789");
+    ok(answer.closes);
+    ok(closed_after(&site, c));
+    close_with(&site);
+}
+
+/* The socket takes little, and the rest can be kept nowhere. */
+static void test_an_answer_whose_rest_cannot_be_kept_is_cut(void)
+{
+    struct site site;
+    make_tree();
+    put_large("small", 60000);
+    site_init(&site);
+    site.options.response_memory_max = 1024;
+    struct client *c = open_again(&site, (const char *const[]){"%"}, 1);
+    (void)setenv("TMPDIR", "/nonexistent/nowhere", 1);
+    client_hold_little(c);
+    (void)asked(&site, c, GET("/a.txt"), 200, "0123456789");
+    ok_eq(setsockopt(site.worker->reactor.conns->watch.fd, SOL_SOCKET, SO_SNDBUF, &(int){4096}, sizeof(int)), 0);
+    c->paused = true;
+    ok(client_send(&site, c, GET("/small")));
+    ok(pump_until(&site, site.slot.uncalled_count == 2));
+    ok_eq(site.slot.status_class[2], 1);
+    ok_eq(site.slot.status_class[0], 1);
+    c->paused = false;
+    ok(pump_until(&site, c->eof || c->error));
+    ok(!peek_answer(c, false, &(struct answer){0}, &(size_t){0}));
+    (void)unsetenv("TMPDIR");
+    ok_eq(remove(path_of("small")), 0);
+    close_with(&site);
+}
+
+static int open_descriptors(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* What the application forks keeps nothing of the tree open: files, the root, folders that links may lead to. */
+static void test_a_forked_child_lets_go(void)
+{
+    struct site site;
+    char line[96];
+    int status = -1;
+    int before = open_descriptors();
+    make_tree();
+    put_large("large", ORIBI_CACHE_BODY_BYTES_MAX + 1);
+    (void)snprintf(line, sizeof(line), "%%?symlinks=%s", root);
+    site_init(&site);
+    struct client *c = open_again(&site, (const char *const[]){line}, 1);
+    (void)asked(&site, c, GET("/large"), 200, NULL);
+    ok(open_descriptors() >= before + 4); /* two folders, the file, both ends of the connection, … */
+    pid_t pid = fork();
+    if (pid == 0) {
+        char target[256];
+        int found = 0;
+        for (int fd = 0; fd < 1024; fd++) {
+            char name[32];
+            (void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+            ssize_t n = readlink(name, target, sizeof(target) - 1);
+            found += n > 0 && strncmp(target, root, strlen(root)) == 0;
+        }
+        _exit(found);
+    }
+    ok(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    ok_eq(WEXITSTATUS(status), 0);
+    (void)asked(&site, c, GET("/large"), 200, NULL); /* the worker has its own */
+    ok_eq(remove(path_of("large")), 0);
+    close_with(&site);
+    ok_eq(open_descriptors(), before);
+}
+
+static void test_what_is_no_file(void)
+{
+    struct site site;
+    make_tree();
+    ok_eq(mkfifo(path_of("pipe"), 0644), 0);
+    put("secret", "no");
+    ok_eq(chmod(path_of("secret"), 0), 0);
+    ok_eq(symlink("/etc/hostname", path_of("out")), 0);
+    ok_eq(symlink("loop", path_of("loop")), 0);
+    site_init(&site);
+    struct client *c = open_again(&site, (const char *const[]){"/s=%", "/t=%?fallthrough=on"}, 2);
+    (void)asked(&site, c, GET("/s/pipe"), 404, NULL);
+    (void)asked(&site, c, GET("/s/out"), 404, NULL);
+    (void)asked(&site, c, GET("/s/loop"), 404, NULL);
+    (void)asked(&site, c, GET("/s/a.txt/"), 404, NULL);
+    (void)asked(&site, c, GET("/s/.hidden"), 404, NULL);
+    ok_eq(site.calls, 0);
+    int user = setfsuid(geteuid() ? geteuid() : 65534); /* root may read every file */
+    (void)asked(&site, c, GET("/s/secret"), 403, "403 Forbidden\n");
+    ok_eq(site.calls, 0);
+    (void)asked(&site, c, GET("/t/secret"), 200, NULL); /* of the application */
+    ok_eq(site.calls, 1);
+    (void)setfsuid((uid_t)user);
+    static const char *const names[] = {"pipe", "secret", "out", "loop"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        ok_eq(remove(path_of(names[i])), 0);
+    close_with(&site);
+}
+
+static void test_other_methods_are_the_applications(void)
+{
+    struct site site;
+    struct client *c = open_with(&site, (const char *const[]){"/s=%"}, 1);
+    static const char *const methods[] = {"OPTIONS", "POST", "PUT", "DELETE", "PATCH", "PROPFIND"};
+    for (uint32_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        char request[128];
+        (void)snprintf(request, sizeof(request), "%s /s/a.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+                       methods[i]);
+        (void)asked(&site, c, request, 200, NULL);
+        ok_eq(site.calls, i + 1);
+    }
+    close_with(&site);
+}
+
+static void test_a_prefix_without_its_slash(void)
+{
+    struct site site;
+    struct client *c = open_with(&site, (const char *const[]){"/s=%?index=index.html&html=on", "/t=%"}, 2);
+    struct answer answer = asked(&site, c, GET("/s?a=b"), 301, "");
+    ok(has_line(&answer, "Location: /s/?a=b"));
+    (void)asked(&site, c, GET("/s/"), 200, "front");
+    (void)asked(&site, c, GET("/t"), 404, NULL);
+    (void)asked(&site, c, GET("/t/"), 404, NULL);
+    ok_eq(site.calls, 0);
+    close_with(&site);
+}
+
+static void test_what_the_client_accepts(void)
+{
+    struct site site;
+    struct client *c = open_with(&site, (const char *const[]){"/s=%?cache=public"}, 1);
+    struct answer answer = asked(&site, c, WITH("/s/x.css", "Accept-Encoding: gzip, identity;q=0"), 200, "gzipped");
+    answer = asked(&site, c, WITH("/s/x.css", "Accept-Encoding: br, identity;q=0"), 406, NULL);
+    ok(!has_line(&answer, "Cache-Control: public"));
+    (void)asked(&site, c, WITH("/s/a.txt", "Accept-Encoding: gzip, identity;q=0"), 406, NULL);
+    (void)asked(&site, c, WITH("/s/a.txt", "Accept-Encoding: *;q=0"), 406, NULL);
+    (void)asked(&site, c, WITH("/s/a.txt", "Accept-Encoding: gzip;q=1, br;q=0.5"), 200, "0123456789");
+    (void)asked(&site, c, WITH("/s/x.css", "Accept-Encoding: gzip;q=0.1, identity"), 200, "plain");
+    (void)asked(&site, c, WITH("/s/x.css", "Accept-Encoding: br\r\nAccept-Encoding: gzip"), 200, "gzipped");
+    char request[9000];
+    int n = snprintf(request, sizeof(request), "GET /s/x.css HTTP/1.1\r\nHost: a\r\nAccept-Encoding: ");
+    while (n < 8400)
+        n += snprintf(request + n, sizeof(request) - (size_t)n, "x%d;q=0.%d,", n, n % 1000);
+    (void)snprintf(request + n, sizeof(request) - (size_t)n, "gzip\r\n\r\n");
+    (void)asked(&site, c, request, 200, "plain"); /* longer than ORIBI_ACCEPT_ENCODING_BYTES_MAX */
+    ok_eq(site.calls, 0);
+    close_with(&site);
+}
+
+static void test_head_equals_get(void)
+{
+    struct site site;
+    struct client *c = open_with(&site, (const char *const[]){"/s=%?cache=public&header=X-One: 1"}, 1);
+    static const char *const targets[] = {"/s/a.txt", "/s/x.css", "/s/none", "/s/empty", "/s/%"};
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        char request[128];
+        struct answer answer;
+        (void)snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", targets[i]);
+        ok(client_send(&site, c, request) && next_answer(&site, c, &answer));
+        char head[1024];
+        size_t head_n = answer.head_len;
+        memcpy(head, answer.head, head_n);
+        (void)snprintf(request, sizeof(request), "HEAD %s HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\n\r\n", targets[i]);
+        ok(client_send(&site, c, request) && next_answer_to(&site, c, true, &answer));
+        is_bytes(answer.head, answer.head_len, head, head_n);
+    }
+    ok_eq(site.calls, 0);
+    close_with(&site);
+}
+
+static void test_conditions_have_the_right_headers(void)
+{
+    struct site site;
+    struct client *c = open_with(&site, (const char *const[]){"/s=%?cache=public&header=X-One: 1"}, 1);
+    struct answer answer = asked(&site, c, GET("/s/x.css"), 200, "plain");
+    ok(has_line(&answer, "ETag: \"3b9aca00-5\""));
+    answer = asked(&site, c, WITH("/s/x.css", "If-None-Match: \"3b9aca00-5\""), 304, NULL);
+    ok(has_line(&answer, "ETag: \"3b9aca00-5\""));
+    ok(has_line(&answer, "Cache-Control: public"));
+    ok(has_line(&answer, "Vary: Accept-Encoding"));
+    ok(answer.content_length < 0);
+    ok(!has_line(&answer, "Accept-Ranges: bytes"));
+    answer = asked(&site, c, WITH("/s/a.txt", "If-Match: \"other\""), 412, "");
+    ok(!has_line(&answer, "Cache-Control: public"));
+    answer = asked(&site, c, WITH("/s/a.txt", "Range: bytes=10-"), 416, "");
+    ok(!has_line(&answer, "Cache-Control: public"));
+    ok(!has_line(&answer, "Content-Type: text/plain; charset=utf-8"));
+    (void)asked(&site, c, WITH("/s/a.txt", "Range: bytes=nonsense"), 200, "0123456789");
+    (void)asked(&site, c, WITH("/s/a.txt", "Range: lines=1-2"), 200, "0123456789");
+    (void)asked(&site, c, WITH("/s/a.txt", "Range: bytes=0-0,-0,-"), 200, "0123456789");
+    (void)asked(&site, c, WITH("/s/a.txt", "Range: bytes=2-4\r\nIf-Range: \"other\""), 200, "0123456789");
+    (void)asked(&site, c, WITH("/s/a.txt", "Range: bytes=2-4\r\nIf-Range: \"3b9aca00-a\""), 206, "234");
+    (void)asked(&site, c, GET("/s/empty"), 200, "");
+    (void)asked(&site, c, WITH("/s/empty", "Range: bytes=0-"), 416, "");
+    ok_eq(site.calls, 0);
+    close_with(&site);
+}
+
+/* One written a moment ago may be written to once more within the same second. */
+static void test_a_young_file_has_a_weak_tag(void)
+{
+    struct site site;
+    make_tree();
+    put("new", "new");
+    ok_eq(utimensat(AT_FDCWD, path_of("new"), NULL, 0), 0);
+    site_init(&site);
+    struct client *c = open_again(&site, (const char *const[]){"/s=%"}, 1);
+    struct answer answer = asked(&site, c, GET("/s/new"), 200, "new");
+    ok(memmem(answer.head, answer.head_len, "ETag: W/", 8));
+    ok_eq(remove(path_of("new")), 0);
+    close_with(&site);
+}
+
 static void run_all(void)
 {
+    test_every_answer_is_counted_and_logged();
+    test_keepalive_requests_max_counts_files();
+    test_an_answer_whose_rest_cannot_be_kept_is_cut();
+    test_a_forked_child_lets_go();
+    test_what_is_no_file();
+    test_other_methods_are_the_applications();
+    test_a_prefix_without_its_slash();
+    test_what_the_client_accepts();
+    test_head_equals_get();
+    test_conditions_have_the_right_headers();
+    test_a_young_file_has_a_weak_tag();
     test_a_file_of_a_prefix();
     test_the_root_falls_through();
     test_conditions_ranges_and_twins();
@@ -157,6 +449,7 @@ static void run_all(void)
 
 int main(void)
 {
+    quiet_log();
     run_everywhere(run_all);
     return done_testing();
 }
