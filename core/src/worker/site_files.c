@@ -55,7 +55,8 @@ static bool refuses(struct oribi_slice accepted)
     return accepted.n > 0 && memchr(accepted.p, ';', accepted.n) != NULL;
 }
 
-/* ORIBI_CODING_NONE: the client has refused all that there is, as with `identity;q=0`, and gets 406 (RFC 9110 12.4.1). */
+/* ORIBI_CODING_NONE: the client has refused all that there is, as with `identity;q=0`, and gets 406 (RFC 9110
+ * 12.4.1). */
 static enum oribi_coding choose(const struct oribi__site_answer *a, const struct oribi_file *file)
 {
     static const enum oribi_coding order[] = {ORIBI_CODING_ZSTD, ORIBI_CODING_BR, ORIBI_CODING_GZIP,
@@ -189,7 +190,8 @@ static void log_failure(struct oribi__site_answer *a, enum oribi_file_verdict ve
     oribi_log(ORIBI_LOG_WARN, "%s: the file beneath %s is not sent: %s", shown, a->mount->spec.folder, why);
 }
 
-/* Without a file: 0 is for the application, or for the next mount. A file that may not be read is 403, as elsewhere; one
+/* Without a file: 0 is for the application, or for the next mount. A file that may not be read is 403, as elsewhere; a
+ * file
  * that cannot be had for the moment is 503, also where the mount falls through: the application would say 404, and
  * caches might believe it. */
 static int status_of(const struct oribi__site_answer *a, enum oribi_file_verdict verdict)

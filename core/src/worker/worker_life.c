@@ -200,7 +200,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     /* Soft limits are low (1024) for the sake of programs that use select(2); running out is lived with, see
      * out_of_descriptors(). */
     (void)oribi_os_want_descriptors((uint64_t)w->options->connections_max + SPARE_FDS +
-                                     (w->site ? w->options->static_open_max : 0));
+                                    (w->site ? w->options->static_open_max : 0));
     result = watch_all(w);
     if (result < 0) {
         oribi_worker_destroy(w);

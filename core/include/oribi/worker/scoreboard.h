@@ -45,9 +45,9 @@ struct oribi_slot {
     _Atomic uint32_t state; /* enum oribi_slot_state */
     /* oribi_clock_us(); 0 outside a call. Of several calls that whose deadline comes first */
     _Atomic int64_t call_started_us;
-    _Atomic int64_t call_deadline_us; /* 0: none */
+    _Atomic int64_t call_deadline_us;  /* 0: none */
     _Atomic uint64_t request_count;    /* answered by a call */
-    _Atomic uint64_t uncalled_count;   /* … and without one: files of mounts, and what else the core answers by itself */
+    _Atomic uint64_t uncalled_count;   /* … and without one: files of mounts, for one */
     _Atomic uint64_t connection_count; /* accepted since start */
     _Atomic uint32_t connections_open;
     _Atomic uint32_t queue_len;
