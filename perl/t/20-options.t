@@ -91,6 +91,53 @@ subtest 'configuration file' => sub {
     like +(eval { Oribi::Settings->new->read_file('/no/such/file'); 1 } ? '' : $@), qr{\Aconfig file /no/such/file: cannot be read: [^\n]*\n\z};
 };
 
+subtest 'words with several arguments' => sub {
+    my $file = File::Temp->new(SUFFIX => '.pl');
+    my $read = sub {
+        truncate $file, 0;
+        seek $file, 0, 0;
+        print {$file} @_;
+        $file->flush;
+        my $settings = eval { Oribi::Settings->new->read_file($file->filename) } or return $@;
+        return $settings;
+    };
+    my $settings = $read->(<<'PERL');
+use strict;
+use warnings;
+static '/assets', 'public/assets', cache => 'public, max-age=31536000 & 100%', nosniff => 0, index => undef;
+static 'public', header => { 'X-A' => 'b' }, symlinks => ['/e', '/f'];
+static('/g=h?html=on');
+static '/i', 'j', { html => 1 };
++{ workers => 3 };
+PERL
+    is_deeply [$settings->list('static')],
+        [
+        '/assets=public/assets?cache=public, max-age=31536000 %26 100%25&nosniff=off',
+        'public?header=X-A:b&symlinks=/e&symlinks=/f', '/g=h?html=on', '/i=j?html=on'
+        ];
+    is $settings->get('workers'), 3;
+    my $printed = join '', grep {/^static/} split /^/, $settings->core->print;
+    like $printed, qr{^static 'public', header => 'X-A:b', symlinks => \['/e', '/f'\];$}m;
+    is join('', grep {/^static/} split /^/, $read->($printed)->core->print), $printed, 'what is printed is read again, without a hash behind it';
+    is_deeply [settings(static => [['/a', 'b', html => 1], 'c'])->list('static')], ['/a=b?html=on', 'c'], 'from a method call';
+    is_deeply [settings(static => ['/a=b', 'c'])->list('static')], ['/a=b', 'c'];
+    is_deeply [settings(static => 'c')->list('static')], ['c'];
+    my %told = (
+        q(static;) => 'static needs FOLDER: static [PREFIX, ]FOLDER',
+        q(static 'a', 'b';) => 'static: PREFIX must begin with a slash, not "a"',
+        q(static '/a', undef;) => 'static: FOLDER must be text',
+        q(static '/a', [];) => 'static: FOLDER must be text',
+        q(static '/a', sub { };) => 'static: FOLDER must be text',
+        q(static '/a', 'b', cahce => 'c';) => 'static has no setting "cahce": did you mean cache?',
+        q(static '/a', 'b', cache => sub { };) => 'static: cache must be text',
+        q(static '/a', 'b', 'c';) => 'static has no setting "b" (known: cache, header, index, html, fallthrough, symlinks, nosniff)',
+    );
+    is $read->("\n$_\n{}"), $file->filename . ":2: $told{$_}\n", $_ for sort keys %told;
+    like $read->("static 'a', 'b';\n{ wrokers => 1 }"), qr/pl:1: static: PREFIX.*pl:2: unknown option wrokers/s, 'with other mistakes';
+    like $read->('1'), qr/does not return a hash reference/;
+    like +(eval { Oribi::Words::static('a'); 1 } ? '' : $@), qr/\Astatic: is a word of the configuration file/;
+};
+
 # The names of Starman and uWSGI in one file, and what is wrong with each.
 subtest 'all mistakes of a configuration file' => sub {
     my $file = File::Temp->new(SUFFIX => '.pl');

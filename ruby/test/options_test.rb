@@ -85,6 +85,53 @@ class OptionsTest < BindingTest
     given
   end
 
+  # --- words with several arguments ---
+
+  def test_arguments_and_keywords_become_a_line
+    set = config(<<~RUBY)
+      require "pathname"
+      static "/assets", Pathname("public/assets"), cache: "public, max-age=31536000 & 100%", nosniff: false, index: nil
+      static "public", header: { "X-A" => "b", c: :d }, symlinks: ["/e", Pathname("/f")]
+      static "/g=h?html=on"
+      static [["/i", "j", { html: true }], "k"]
+    RUBY
+    assert_equal <<~TEXT.chomp, set["static"]
+      /assets=public/assets?cache=public, max-age=31536000 %26 100%25&nosniff=off
+      public?header=X-A:b&header=c:d&symlinks=/e&symlinks=/f
+      /g=h?html=on
+      /i=j?html=on
+      k
+    TEXT
+  end
+
+  def test_words_from_a_method_call
+    assert_equal "/a=b?html=on\nc", options.set(:static, [["/a", "b", { html: true }], ["c"]])["static"]
+    assert_equal "/a=b\nc", options.set(:static, ["/a=b", "c"])["static"]
+    assert_equal "", options.set(:static, nil)["static"]
+  end
+
+  def test_printed_words_are_read_again
+    printed = 'static "/a", "\\#c \\"d\\#{e}", cache: "it\'s $5 & \\\\", header: ["X:y", "Z:"], html: false'
+    assert_equal printed, config(printed).to_s[/^static .*/]
+  end
+
+  def test_mistakes_in_words
+    {
+      'static' => "static needs FOLDER: static [PREFIX, ]FOLDER",
+      'static "a", "b"' => 'static: PREFIX must begin with a slash, not "a"',
+      'static "/a", "b", "c"' => "static takes at most 2 arguments, not 3: static [PREFIX, ]FOLDER",
+      'static "/a", nil' => "static: FOLDER must be text",
+      'static "/a", []' => "static: FOLDER must be text",
+      'static "/a", -> {}' => "static: FOLDER must be text",
+      'static "/a", "b", cahce: "c"' => 'static has no setting "cahce": did you mean cache?',
+      'static "/a", "b", cache: -> {}' => "static: cache must be text",
+      'static "/a", "b", index: "c/d"' => 'static "/a=b?index=c/d" needs index to be a file\'s name, as index.html'
+    }.each do |source, message|
+      error = assert_raises(Oribi::Error, source) { config("workers 2\n#{source}") }
+      assert_equal "#{File.join(@log, "config.rb")}:2: #{message}", error.message
+    end
+  end
+
   def test_every_option_is_a_method
     set = config(<<~RUBY)
       workers 3

@@ -50,6 +50,9 @@ int oribi__option_assign(struct oribi_options *options, const struct oribi_optio
 /* The same check without a change. */
 int oribi__option_check(const struct oribi_option *option, const char *name, const char *value, char *error);
 
+/* on off true false yes no 1 0, in any case; empty is off. False for any other text. */
+bool oribi__option_read_switch(const char *text, bool *on);
+
 /* Sets one option of the table from a source, with the rules of oribi_options_set_from(). */
 int oribi__option_set(struct oribi_options *options, enum oribi_option_source source, const struct oribi_option *option,
                       const char *name, const char *value, char *error);

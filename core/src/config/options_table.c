@@ -20,6 +20,8 @@
 #define RANGE(called, in, with)  OPTION(RANGE, called, in, with, called), .argument = "N[..M]"
 /* A reload takes a changed value over (see oribi_option.reloads); without this word only a restart does. */
 #define RELOADS .reloads = true
+/* How the configuration file's word is composed into the line. */
+#define COMPOSED(...) .composed = {__VA_ARGS__}
 
 #define HOURS_24 ((int64_t)24 * 3600 * 1000)
 #define TERABYTE ((int64_t)1 << 40)
@@ -47,6 +49,7 @@ static const struct oribi_option table[] = {
              "listener"},
 
     {OPTION(LIST, static, LISTEN, BOTH, mounts), RELOADS, .argument = "[PREFIX=]FOLDER", .default_note = "none",
+     COMPOSED("[1=]2?", "/PREFIX FOLDER", "cache header index html? fallthrough? symlinks nosniff?"),
      .help = "files that are sent without the application, may be repeated: /assets=public/assets?cache=no-cache, or "
              "public for the root, which goes on to the application where there is no such file"},
 

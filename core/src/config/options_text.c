@@ -3,6 +3,7 @@
 #include "config/options_private.h"
 
 #include "oribi/base/buf.h"
+#include "oribi/config/arguments.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -182,6 +183,17 @@ void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, cons
                pages);
 }
 
+static void print_words(struct oribi_buf *out, const struct oribi_options *options, const struct oribi_option *option)
+{
+    const void *field = (const char *)options + option->offset;
+    const struct oribi_text_list one = {(char **)field, 1};
+    const struct oribi_text_list *list = option->type == ORIBI_OPTION_LIST ? field : &one;
+    for (size_t i = 0; i < list->count; i++) {
+        oribi_option_print_word(out, option, list->items[i], options->lang);
+        put(out, "\n", 1);
+    }
+}
+
 void oribi_options_print(struct oribi_buf *out, const struct oribi_options *options)
 {
     char value[PIECE_CAP];
@@ -190,6 +202,10 @@ void oribi_options_print(struct oribi_buf *out, const struct oribi_options *opti
     for (size_t i = 0; i < count; i++) {
         if (!(table[i].lang & options->lang) || table[i].group == ORIBI_GROUP_COMMAND)
             continue;
+        if (table[i].composed.form && oribi_options_source(options, &table[i]) > ORIBI_FROM_DEFAULT) {
+            print_words(out, options, &table[i]);
+            continue;
+        }
         (void)oribi_options_get(options, &table[i], value, sizeof(value)); /* longer ones are cut: this is for eyes */
         char *line = value;
         do {
@@ -264,6 +280,27 @@ static void put_doc_option(struct oribi_buf *out, const struct oribi_option *opt
     put(out, " |\n", 3);
 }
 
+static void put_words(struct oribi_buf *out)
+{
+    size_t count;
+    const struct oribi_option *table = oribi_options_table(&count);
+    put_format(out, "### Words with several arguments, in the configuration file\n\n"
+                    "| word | as one line | settings |\n|---|---|---|\n");
+    for (size_t i = 0; i < count; i++) {
+        const struct oribi_option_composed *composed = &table[i].composed;
+        if (!composed->form)
+            continue;
+        put(out, "| `", 3);
+        oribi_option_print_signature(out, &table[i]);
+        put_format(out, "` | `%s` | ", table[i].argument);
+        for (const char *p = composed->settings; p && *p; p++)
+            if (*p != '?')
+                put(out, *p == ' ' ? ", " : p, *p == ' ' ? 2 : 1);
+        put(out, " |\n", 3);
+    }
+    put(out, "\n", 1);
+}
+
 static void put_variables(struct oribi_buf *out)
 {
     static const char *const commands[] = {
@@ -306,6 +343,7 @@ void oribi_options_doc(struct oribi_buf *out)
         }
         put(out, "\n", 1);
     }
+    put_words(out);
     put_variables(out);
     const struct oribi_option_alias *aliases = oribi_options_aliases(&count);
     put_format(out, "### Names that do more than rename\n\n| name | effect |\n|---|---|\n");

@@ -5,6 +5,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/config/address.h"
+#include "oribi/files/mount.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -157,7 +158,7 @@ static bool parse_threads(const char *text, int64_t *out)
     return true;
 }
 
-static bool parse_bool(const char *text, bool *out)
+bool oribi__option_read_switch(const char *text, bool *out)
 {
     static const char *const words[2][6] = {{"off", "false", "no", "0", "", NULL}, {"on", "true", "yes", "1", NULL}};
     for (int value = 0; value < 2; value++) {
@@ -234,13 +235,20 @@ static const char *text_fault(const struct oribi_option *option, const char *val
 {
     if (option->type == ORIBI_OPTION_CODE)
         return NULL;
+    bool has_lines = option->composed.arguments && strchr(option->composed.arguments, '*');
     for (const char *p = value; *p; p++) {
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+        if (((unsigned char)*p < 0x20 && !(has_lines && strchr("\t\n", *p))) || *p == 0x7f)
             return "must not contain control characters";
         if (option->offset == offsetof(struct oribi_options, server_header) && (unsigned char)*p > 0x7e)
             return "must be plain ASCII"; /* it stands in a header field, RFC 9110 5.5 */
     }
     return NULL;
+}
+
+static int check_mount(const char *value, char *error)
+{
+    struct oribi_mount mount;
+    return oribi_mount_read(value, &mount, error);
 }
 
 static int parse_text(const struct oribi_option *option, const char *name, const char *value, char *error)
@@ -258,6 +266,8 @@ static int parse_text(const struct oribi_option *option, const char *name, const
         return oribi__refuse(error, "%s must not be empty", name);
     if (option->offset == offsetof(struct oribi_options, bind))
         return oribi_address_parse(value, &address, error);
+    if (option->offset == offsetof(struct oribi_options, mounts))
+        return check_mount(value, error);
     return 0;
 }
 
@@ -279,7 +289,7 @@ static int parse(const struct oribi_option *option, const char *name, const char
     case ORIBI_OPTION_LIST:
         return parse_text(option, name, value, error);
     case ORIBI_OPTION_BOOL:
-        if (parse_bool(value, &out->on))
+        if (oribi__option_read_switch(value, &out->on))
             return 0;
         return oribi__refuse(error, "%s must be on or off, not \"%s\"", name, quote(value, quoted));
     case ORIBI_OPTION_COUNT:

@@ -58,6 +58,7 @@ sub set {
     return $self->_set_hook($source, $HOOK_OF{$plain}, $plain, $value) if $HOOK_OF{$plain};
     return $self->_add_socket($value) if $plain eq 'listen_sock';
     return $self->_set_builder($value) if $plain eq 'psgi_app_builder';
+    return $self->_set_words($source, $name, $value) if Oribi::Options->composed($plain);
     my @values = grep {defined} ref $value eq 'ARRAY' ? @$value : $value;
     for my $one (@values) {
         die "$name: a " . ref($one) . " reference is no value for this option\n" if ref $one && !Scalar::Util::blessed($one);
@@ -67,6 +68,41 @@ sub set {
     die "$error\n" if defined $error;
     return $self;
 }
+
+# An option whose word takes several arguments, as a value: a line, a list of lines, or a list with the arguments of a
+# word in each item: static => [['/assets', 'public/assets', cache => 'no-cache'], 'public'].
+sub _set_words {
+    my ($self, $source, $name, $value) = @_;
+    my @items = ref $value eq 'ARRAY' ? @$value : $value;
+    $self->set_word($source, $name, ref $_ eq 'ARRAY' ? @$_ : $_) for grep {defined} @items;
+    return $self;
+}
+
+# The same from the arguments of one word: those that count by their place, then keywords with their values.
+sub set_word {
+    my ($self, $source, $name, @places) = @_;
+    my @settings = ref $places[-1] eq 'HASH' ? _pairs_of(pop @places) : splice @places, Oribi::Options->places($name, scalar @places);
+    my (@flat, $place);
+    for my $value (@places) {
+        push @flat, undef, undef, _argument_text($_), $place || 0 for ref $value eq 'ARRAY' && @$value ? @$value : $value;
+        $place++;
+    }
+    while (my ($keyword, $value) = splice @settings, 0, 2) {
+        next unless defined $value;
+        my @values = ref $value eq 'HASH' ? _pairs_of($value) : map { (undef, $_) } ref $value eq 'ARRAY' ? @$value : $value;
+        while (my ($key, $one) = splice @values, 0, 2) {
+            push @flat, $keyword, $key, _argument_text($one), 0;
+        }
+    }
+    my $error = $self->{core}->set_arguments($source, $name, @flat);
+    die "$error\n" if defined $error;
+    return $self;
+}
+
+sub _pairs_of { my ($hash) = @_; return map { ($_ => $hash->{$_}) } sort keys %$hash }
+
+# Undefined for what is no text.
+sub _argument_text { return defined $_[0] && (!ref $_[0] || Scalar::Util::blessed($_[0])) ? "$_[0]" : undef }
 
 # What builds the application later builds it in each worker.
 sub _set_builder {
@@ -100,8 +136,8 @@ sub _add_socket {
     return $self->set(command => bind => "fd://$fd");
 }
 
-# A Perl file that returns a hash reference of options and hooks. What the command line said wins. Dies with all
-# mistakes of the file.
+# A Perl file that returns a hash reference of options and hooks; words that take several arguments stand before it, and
+# the last of them may stand for an empty one. What the command line said wins. Dies with all mistakes of the file.
 sub read_file {
     my ($self, $file) = @_;
     require File::Spec;
@@ -109,11 +145,11 @@ sub read_file {
     die "config file $file: is a directory\n" if -d $path;
     die "config file $file: cannot be read: $!\n" unless open my $fh, '<', $path;
     close $fh;
-    my $hash = do { local ($@, $!); my $value = do $path; $self->{file_error} = $@ || ''; $value };
+    my @mistakes;
+    my $hash = do { local ($@, $!); my $value = Oribi::Words::read_file($self, $path, \@mistakes); $self->{file_error} = $@ || ''; $value };
     die "config file $file: " . Oribi::App::first_line($self->{file_error}) . "\n" if $self->{file_error};
     die "config file $file: does not return a hash reference\n" unless ref $hash eq 'HASH';
     my $line_of = _lines_of_names($path);
-    my @mistakes;
     for my $name (sort { ($line_of->{$a} || 0) <=> ($line_of->{$b} || 0) || $a cmp $b } keys %$hash) {
         next if eval { $self->set_all(file => $name, $hash->{$name}); $self->enter_dir if $name eq 'chdir'; 1 };
         push @mistakes, join(':', $path, grep {defined} $line_of->{$name}) . ': ' . Oribi::App::first_line($@);
@@ -177,6 +213,35 @@ sub run_hook {
     local ($@, $!);
     eval { $hook->(@arguments); 1 } or Oribi::_log(3, "hook $name died: " . Oribi::App::first_line($@));
     return;
+}
+
+# Configuration files are read in this package: it has a function for each option whose word takes several arguments.
+package Oribi::Words {
+    our $VERSION = '0.100';
+    our ($settings, $mistakes, $called);
+
+    for my $name (grep { Oribi::Options->composed($_) } map { $_->{name} } Oribi::Options->table) {
+        no strict 'refs';    ## no critic: the file calls it by its name
+        *$name = sub { _set($name, @_) };
+    }
+
+    # A mistake is noted with its line, and the file goes on. The value of a word is that of a file that ends with one.
+    sub _set {
+        my ($name, @arguments) = @_;
+        my (undef, $file, $line) = caller 1;
+        die "$name: is a word of the configuration file, and that has been read\n" unless $settings;
+        $called = 1;
+        local $@;
+        eval { $settings->set_word(file => $name, @arguments); 1 } or push @$mistakes, "$file:$line: " . Oribi::App::first_line($@);
+        return {};
+    }
+
+    # Returns what the file returns; $@ tells what ended it.
+    sub read_file {
+        local ($settings, $mistakes, $called) = (@_[0, 2], 0);
+        my $value = do $_[1];
+        return $called && ref $value ne 'HASH' ? {} : $value;
+    }
 }
 
 # More than one mistake at a time; as text, a line each.

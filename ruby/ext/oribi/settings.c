@@ -3,6 +3,7 @@
 
 #include "oribi/base/buf.h"
 #include "oribi/base/log.h"
+#include "oribi/config/arguments.h"
 #include "oribi/process/control_command.h"
 
 /* --- Oribi::Options --- */
@@ -131,6 +132,43 @@ static VALUE options_set_texts(VALUE self, VALUE name, VALUE values, VALUE sourc
                                           words.count, error);
     RB_GC_GUARD(words.holder);
     RB_GC_GUARD(words.copies);
+    check(result, error);
+    return self;
+}
+
+/* Does the option's word take several arguments, which #set_arguments composes into one line? */
+static VALUE options_composed(VALUE class, VALUE name)
+{
+    const struct oribi_option *option = oribi_options_find(StringValueCStr(name));
+    return option && option->composed.form ? Qtrue : Qfalse;
+}
+
+static const char *argument_text(VALUE argument, long at)
+{
+    VALUE text = rb_ary_entry(argument, at);
+    return NIL_P(text) ? NULL : StringValueCStr(text);
+}
+
+/* Sets one option from the arguments of its word.
+ *
+ * @param given [Array<Array>] keyword, key, text and place of each: strings or nil, and an Integer
+ * @raise [Oribi::Error] one line that names the word and the argument */
+static VALUE options_set_arguments(VALUE self, VALUE name, VALUE given, VALUE source)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    struct oribi_argument *arguments;
+    VALUE holder;
+    long count = RARRAY_LEN(given);
+    arguments = ALLOCV_N(struct oribi_argument, holder, count + 1);
+    for (long i = 0; i < count; i++) {
+        VALUE argument = rb_ary_entry(given, i);
+        arguments[i] = (struct oribi_argument){argument_text(argument, 0), argument_text(argument, 1),
+                                               argument_text(argument, 2), NUM2UINT(rb_ary_entry(argument, 3))};
+    }
+    int result = oribi_options_set_arguments(ext_options_get(self), source_of(source), StringValueCStr(name), arguments,
+                                             (size_t)count, error);
+    ALLOCV_END(holder);
+    RB_GC_GUARD(given);
     check(result, error);
     return self;
 }
@@ -422,6 +460,8 @@ void ext_settings_setup(void)
     rb_define_singleton_method(options, "help_text", options_help, 1);
     rb_define_singleton_method(options, "control_help", options_control_help, 0);
     rb_define_private_method(options, "set_texts", options_set_texts, 3);
+    rb_define_singleton_method(options, "composed?", options_composed, 1);
+    rb_define_private_method(options, "set_arguments", options_set_arguments, 3);
     rb_define_method(options, "parse", options_parse, 1);
     rb_define_method(options, "parse_control", options_parse_control, 1);
     rb_define_method(options, "control", options_control, 1);

@@ -23,8 +23,10 @@ module Oribi
     end
 
     # The same from any number of values, as a line of the config file has them: none turn a switch on, several make a
-    # list.
+    # list, or are the arguments of a word such as `static "/assets", "public/assets", cache: "no-cache"`.
     def set_values(name, values, source:)
+      return set_word(name.to_s, values, source) if Options.composed?(name.to_s) && (values.empty? || values.any?)
+
       given = values.compact
       refuse_hash(name, given, source)
       set_texts(name.to_s, given.flat_map { |value| texts(name, value) }, source) unless given.empty? && !values.empty?
@@ -32,6 +34,40 @@ module Oribi
     end
 
     private
+
+    # A list of lists is a word for each of them.
+    def set_word(name, values, source)
+      words = values.one? && values.first.is_a?(Array) && values.first.any?(Array) ? values.first : [values]
+      words.each { |word| set_arguments(name, arguments(word.is_a?(Array) ? word : [word]), source) }
+      self
+    end
+
+    # Keyword, key, text and place of each argument, as the core takes them.
+    def arguments(values)
+      *places, settings = values.last.is_a?(Hash) ? values : [*values, {}]
+      by_place = places.each_with_index.flat_map { |value, place| list(value).map { |one| [nil, nil, argument_text(one), place] } }
+      by_place + settings.flat_map { |keyword, value| keyed(value).map { |key, one| [keyword.to_s, key&.to_s, argument_text(one), 0] } }
+    end
+
+    # An empty list is no text, as nil is.
+    def list(value) = value.is_a?(Array) && value.any? ? value : [value]
+
+    # A keyword's values, with their keys where it is a Hash; nil is none.
+    def keyed(value)
+      return value.to_a if value.is_a?(Hash)
+
+      value.nil? ? [] : list(value).map { |one| [nil, one] }
+    end
+
+    # nil is what no word takes.
+    def argument_text(value)
+      case value
+      when true then "on"
+      when false then "off"
+      when String, Symbol, Numeric then value.to_s
+      else value.respond_to?(:to_path) ? value.to_path : nil
+      end
+    end
 
     # `timeout 20, cleanup: 2`. What is wrong apart from that comes first: the name, the number of values.
     def refuse_hash(name, values, source)

@@ -38,6 +38,18 @@ enum oribi_option_group {
     ORIBI_GROUP_COUNT,
 };
 
+/* How several arguments of the configuration file's word become the one line of the option (config/arguments.h). */
+struct oribi_option_composed {
+    /* Arguments by number in the order of the line, with what stands between them: "[1=]2?". In brackets: one that may
+     * be left out, at most one of them. A question mark at the end: settings follow, as a query. NULL: the option's
+     * word takes values as they are. */
+    const char *form;
+    /* Their names in the order of the word: "/PREFIX FOLDER". A slash: the text begins with one; #: a number, or
+     * several with commas; *: any text, with newlines too. */
+    const char *arguments;
+    const char *settings; /* names of the settings, a question mark behind switches: "cache html?"; or NULL */
+};
+
 struct oribi_option {
     const char *name;         /* underscores, as in the config file */
     const char *short_flag;   /* "w" or NULL */
@@ -53,6 +65,7 @@ struct oribi_option {
     /* Does a reload take a changed value over? The new generation's workers have it, and its supervisor. Otherwise only
      * a restart does, and a reload warns. */
     bool reloads;
+    struct oribi_option_composed composed;
     int64_t min;
     int64_t max;
     uint16_t offset; /* private: of the field in struct oribi_options */
@@ -279,7 +292,8 @@ const char *oribi_options_group_title(enum oribi_option_group group);
  * NUL-terminated, cut at cap - 1; empty for an option that is not set then. */
 void oribi_options_default_text(const struct oribi_option *option, enum oribi_option_lang lang, char *dst, size_t cap);
 
-/* Appends "name = value" lines of every option that the options' language has: --print-config. */
+/* Appends "name = value" lines of every option that the options' language has: --print-config. Options whose word takes
+ * several arguments are shown as the configuration file has them, a line each. */
 void oribi_options_print(struct oribi_buf *out, const struct oribi_options *options);
 
 /* Appends the tables of doc/options.md. */
