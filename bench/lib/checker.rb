@@ -99,6 +99,8 @@ module Bench
       more(socket, buffer, deadline) until (head_end = buffer.index("\r\n\r\n"))
       head = buffer[0, head_end]
       start = head_end + 4
+      return Answer.new(status: 304, body: "", wire_bytes: start) if head.start_with?("HTTP/1.1 304")
+
       length = head[/^content-length:\s*(\d+)/i, 1]&.to_i
       chunked = head.match?(/^transfer-encoding:.*chunked/i)
       @ends_by_close = !length && !chunked

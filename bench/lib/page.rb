@@ -11,7 +11,7 @@ module Bench
     TEMPLATE = File.join(ROOT, "bench/page/page.html.erb")
     STYLE = File.join(ROOT, "bench/page/palette.css")
     FAMILIES = { "hello" => "Hello world", "behind nginx" => "Behind nginx", "connections" => "Connections", "latency" => "Latency",
-                 "requests" => "Forms and uploads", "responses" => "Responses",
+                 "requests" => "Forms and uploads", "responses" => "Responses", "files" => "Files",
                  "memory" => "Memory", "times" => "Start, reload, stop", "placement" => "Waiting behind long calls",
                  "isucon4" => "A real application: the ISUCON4 qualifier", "rails" => "A Rails scaffold", "frameworks" => "Frameworks" }.freeze
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "fileutils"
+require_relative "file_peers"
 require_relative "peer"
 
 module Bench
@@ -153,6 +154,7 @@ module Bench
       Peer.new("uwsgi", "uWSGI, psgi plugin", :psgi, needs: ["uwsgi-core", "/usr/lib/uwsgi/plugins/psgi_plugin.so"],
                                                      version: %w[uwsgi-core --version], lacks: [:length], stop: :TERM, reload: :HUP,
                                                      command: ->(site) { uwsgi(site) }),
+      *FilePeers::LIST,
     ].freeze
 
     def find(key) = LIST.find { |peer| peer.key == key }

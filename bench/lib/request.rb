@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Bench
-  # A request of a workload, and the answer that it must get: status 200 and exactly this body (a string, or a callable
+  # A request of a workload, and the answer that it must get: its status and exactly this body (a string, or a callable
   # that says what is wrong).
   class Request
     # What a desktop browser sends with a navigation, beside Host.
@@ -21,14 +21,15 @@ module Bench
       "Cookie" => "session=5f2b6d0c8e1a4f7b9d3c6e0a2f8b1d4c; theme=dark; consent=1",
     }.freeze
 
-    attr_reader :path, :verb, :fields, :body, :expected
+    attr_reader :path, :verb, :fields, :body, :expected, :status
 
-    def initialize(path: "/", verb: "GET", fields: {}, body: nil, expected: "Hello, World!")
+    def initialize(path: "/", verb: "GET", fields: {}, body: nil, expected: "Hello, World!", status: 200)
       @path = path
       @verb = verb
       @fields = fields
       @body = body
       @expected = expected
+      @status = status
     end
 
     def to_s(host: "bench")
@@ -39,7 +40,7 @@ module Bench
 
     # What is wrong with an answer, or nil.
     def wrong(answer)
-      return "status #{answer.status}" unless answer.status == 200
+      return "status #{answer.status}" unless answer.status == status
       return "#{answer.body.bytesize} bytes of body, #{answer.length} promised" if answer.length && answer.length != answer.body.bytesize
       return if answer.body == expected
 

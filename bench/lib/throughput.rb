@@ -71,6 +71,8 @@ module Bench
 
     def settings = self.class.settings
     def request = @request ||= settings[:request].call
+    # Paths that are asked for by turns, nil: the request's own alone.
+    def paths = nil
 
     def participants
       only = settings[:variants] ? nil : MAIN + settings[:references]
@@ -107,7 +109,8 @@ module Bench
     def wrk
       @wrk ||= begin
         path = request.body && File.join(context.scratch("body"), "body").tap { |name| File.binwrite(name, request.body) }
-        Wrk.new(context, request, connections: settings[:connections], body_path: path, pipeline: settings[:pipeline])
+        by_turns = paths && File.join(context.scratch("paths"), "paths").tap { |name| File.write(name, paths.map { |one| "#{one}\n" }.join) }
+        Wrk.new(context, request, connections: settings[:connections], body_path: path, paths_path: by_turns, pipeline: settings[:pipeline])
       end
     end
 

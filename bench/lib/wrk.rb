@@ -14,13 +14,15 @@ module Bench
 
     def self.missing = system("command -v wrk >/dev/null") ? nil : "wrk is missing (script/setup bench)"
 
-    # body_path: where the request's body lies, if it has one.
-    def initialize(context, request, connections:, body_path: nil, pipeline: 1)
+    # body_path: where the request's body lies, if it has one. paths_path: where the paths lie that are asked for by turns
+    # in place of the request's own, one a line.
+    def initialize(context, request, connections:, body_path: nil, paths_path: nil, pipeline: 1)
       @context = context
       @request = request
       @connections = connections
       fields = request.fields.map { |name, value| "#{name}: #{value}" }.join("\n")
-      @env = { "WRK_METHOD" => request.verb, "WRK_BODY" => body_path, "WRK_FIELDS" => fields, "WRK_PIPELINE" => pipeline.to_s }
+      @env = { "WRK_METHOD" => request.verb, "WRK_BODY" => body_path, "WRK_FIELDS" => fields, "WRK_PIPELINE" => pipeline.to_s,
+               "WRK_PATHS" => paths_path }
     end
 
     # wrk knows whole seconds only, and ends early and in order when it is interrupted.
