@@ -300,12 +300,17 @@ bool oribi__last_call(struct oribi_worker *w)
 }
 
 /* The kernel's backlog can be neither counted nor refused, so with a limit on waiting a busy worker lets newcomers in
- * when no sibling would: they are answered in time, or 503 at once, and passed on as soon as a sibling is idle.
- * Without a limit they wait there as well as here. */
-void oribi__accept_in_call(struct oribi_worker *w)
+ * when no sibling would: they are answered in time, or 503 at once, and passed on as soon as a sibling is idle. The same
+ * with a site, which has answers that no call is needed for. Otherwise they wait there as well as here. */
+bool oribi__wants_newcomers_in_call(const struct oribi_worker *w)
 {
     bool paused = w->stopping || oribi__retiring(w) || w->reactor.now_ms < w->acceptor.pause_until_ms;
-    if (paused || !oribi__limits_waiting(w->options) || oribi__idle_siblings(w) > 0)
+    return !paused && oribi__takes_newcomers_in_call(w) && has_room(w) && oribi__idle_siblings(w) == 0;
+}
+
+void oribi__accept_in_call(struct oribi_worker *w)
+{
+    if (!oribi__wants_newcomers_in_call(w))
         return;
     for (uint32_t i = 0; i < w->acceptor.watch_count; i++) {
         for (int left = ACCEPT_BATCH; left > 0; left--) {

@@ -51,8 +51,11 @@ void oribi__listener_watches_rotate(struct oribi_worker *worker);
 /* Accepts what one turn may take. */
 void oribi__accept_turn(struct oribi_worker *worker);
 
-/* While the own thread is in a call: accepts for the sake of queue_max and queue_time_max. */
+/* While the own thread is in a call: accepts for the sake of queue_max, queue_time_max and a site. */
 void oribi__accept_in_call(struct oribi_worker *worker);
+
+/* True when that would take what waits at the listeners now. */
+bool oribi__wants_newcomers_in_call(const struct oribi_worker *worker);
 
 /* While the server ends: accepts the connections made before. True as long as more may come. Also called by the
  * helper. */

@@ -29,8 +29,10 @@ enum {
     BUSY_US =
         10000,    /* age of a call that is taken over though no sibling is idle: there is more to do than to pass on */
     BUSY_MS = 10, /* between two looks while no sibling is idle, unless one wakes us */
-    EARLY_MS = 4, /* the same before the call is long */
-    ALONE_MS = 2, /* the same where there are no siblings */
+    BUSY_SITE_MS = 2,           /* the same where some requests need no call, and wait for nobody but us */
+    NAP_LISTENERS_MAX = 16,     /* watched in a nap; where there are more, newcomers wait for the next look */
+    EARLY_MS = 4,               /* the same before the call is long */
+    ALONE_MS = 2,               /* the same where there are no siblings */
     EXPECT_LOOK_US = 10 * 1000, /* between two looks at what siblings have seen */
     PARKED_MS = 1000,           /* a wake-up lost between parking and a call's begin costs at most this */
     PARKED_MS_MIN = 10,
@@ -62,21 +64,50 @@ static void doubt(struct oribi_worker *w, int timeout_ms)
     (void)poll(NULL, 0, timeout_ms < TICK_MS ? timeout_ms : TICK_MS);
 }
 
-static void nap(struct oribi_helper *h, bool events, int timeout_ms)
+/* Adds the listeners, where a newcomer is to end the nap. Gives the number of descriptors. */
+static nfds_t add_listeners(const struct oribi_worker *w, struct pollfd *fds, nfds_t count)
+{
+    if (w->acceptor.watch_count > NAP_LISTENERS_MAX)
+        return count;
+    for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
+        if (!w->acceptor.watches[i].over && !w->acceptor.watches[i].closed)
+            fds[count++] = (struct pollfd){.fd = w->acceptor.watches[i].listener->fd, .events = POLLIN};
+    return count;
+}
+
+/* A listener that is broken would end every nap at once. */
+static bool has_failed(const struct pollfd *fds, nfds_t count)
+{
+    for (nfds_t i = 0; i < count; i++)
+        if (fds[i].revents & ~POLLIN)
+            return true;
+    return false;
+}
+
+static void nap_until(struct oribi_helper *h, bool events, bool newcomers, int timeout_ms)
 {
     int epoll_fd = oribi_loop_fd(h->worker->reactor.loop);
-    struct pollfd fds[2] = {{.fd = h->wake.read_fd, .events = POLLIN}, {.fd = epoll_fd, .events = POLLIN}};
+    struct pollfd fds[2 + NAP_LISTENERS_MAX] = {{.fd = h->wake.read_fd, .events = POLLIN},
+                                                {.fd = epoll_fd, .events = POLLIN}};
     bool on_epoll = events && epoll_fd >= 0;
+    nfds_t count = on_epoll ? 2 : 1;
     if (events && !on_epoll && timeout_ms > TICK_MS)
         timeout_ms = TICK_MS; /* poll(2) as a source: readiness is found by looking */
-    if (poll(fds, on_epoll ? 2 : 1, timeout_ms) <= 0)
+    else if (newcomers)
+        count = add_listeners(h->worker, fds, count);
+    if (poll(fds, count, timeout_ms) <= 0)
         return;
     bool robbed =
         (fds[1].revents & POLLNVAL) || (fds[0].revents && !oribi_os_is_marked(h->wake.read_fd, &h->wake_mark));
-    if (robbed)
+    if (robbed || (count > 2 && has_failed(fds + 2, count - 2)))
         doubt(h->worker, timeout_ms);
     else if (fds[0].revents)
         (void)oribi_wake_clear(&h->wake);
+}
+
+static void nap(struct oribi_helper *h, bool events, int timeout_ms)
+{
+    nap_until(h, events, false, timeout_ms);
 }
 
 void oribi__helper_give_back(struct oribi_worker *w)
@@ -120,6 +151,8 @@ static int work(struct oribi_worker *w)
  * processor. */
 static void wait_for_idle(struct oribi_helper *h, int64_t due_ms)
 {
+    if (h->worker->site && due_ms > BUSY_SITE_MS)
+        due_ms = BUSY_SITE_MS;
     if (!oribi__has_siblings(h->worker))
         nap(h, false, due_ms < ALONE_MS ? (int)due_ms : ALONE_MS);
     else
@@ -150,6 +183,7 @@ static void step(struct oribi_helper *h)
     }
     int due_ms = work(w);
     bool waits = w->reactor.queue_len > 0 && w->placement.queue.give_fd >= 0 && !w->acceptor.last_call && due_ms > 0;
+    bool newcomers = oribi__wants_newcomers_in_call(w);
     oribi__helper_give_back(w);
     uint32_t idle = oribi__idle_siblings(w);
     bool is_idle_waiter = waits && idle == 0;
@@ -163,7 +197,7 @@ static void step(struct oribi_helper *h)
     if (is_idle_waiter)
         wait_for_idle(h, deadline_ms);
     else
-        nap(h, true, due_ms);
+        nap_until(h, true, newcomers, due_ms);
 }
 
 static int quiet_ms(int quiet)
@@ -172,9 +206,10 @@ static int quiet_ms(int quiet)
 }
 
 /* A call that is not expected to be long does not wake a parked helper; limits on waiting hold for such calls too. */
-static int parked_ms(const struct oribi_options *options)
+static int parked_ms(const struct oribi_worker *w)
 {
-    int64_t ms = options->queue_max > 0 ? PARKED_LIMITED_MS : PARKED_MS;
+    const struct oribi_options *options = w->options;
+    int64_t ms = options->queue_max > 0 || w->site ? PARKED_LIMITED_MS : PARKED_MS;
     int64_t share_ms = options->queue_time_max_ms / PARKED_SHARE;
     if (options->queue_time_max_ms > 0 && share_ms < ms)
         ms = share_ms > PARKED_MS_MIN ? share_ms : PARKED_MS_MIN;
@@ -185,7 +220,7 @@ static int parked_ms(const struct oribi_options *options)
 static bool park(struct oribi_helper *h)
 {
     atomic_store(&h->parked, true);
-    nap(h, false, parked_ms(h->worker->options));
+    nap(h, false, parked_ms(h->worker));
     return !atomic_exchange(&h->parked, false);
 }
 
@@ -213,7 +248,7 @@ static bool long_since(int64_t since_us)
 
 static bool worth_taking_over(const struct oribi_worker *w, int64_t since_us)
 {
-    return oribi_clock_us() - since_us >= BUSY_US || oribi__idle_siblings(w) > 0;
+    return w->site || oribi_clock_us() - since_us >= BUSY_US || oribi__idle_siblings(w) > 0;
 }
 
 static void *run(void *self)
@@ -282,7 +317,7 @@ static bool expects_long(struct oribi_worker *w, int64_t now_us)
 static bool wants_helper(struct oribi_worker *w, int64_t now_us)
 {
     return w->call_lengths.average_us > ORIBI_LONG_US / 2 || oribi__threads_free(&w->threads) == 0 ||
-           (!w->helper && oribi__limits_waiting(w->options)) || expects_long(w, now_us);
+           (!w->helper && oribi__takes_newcomers_in_call(w)) || expects_long(w, now_us);
 }
 
 void oribi__note_long(struct oribi_worker *w, int64_t now_us)

@@ -11,6 +11,7 @@
 #include "worker/accept.h"
 #include "worker/deadline_private.h"
 #include "worker/helper_private.h"
+#include "worker/overload.h"
 #include "worker/own.h"
 #include "worker/placement.h"
 #include "worker/site.h"
@@ -123,6 +124,13 @@ static inline bool oribi__stop_asked(const struct oribi_worker *w)
 }
 
 /* True once oribi_worker_retire() was called: what waits goes elsewhere. */
+/* True when newcomers are let in while every worker is in a call: requests that wait are limited, or some need no
+ * call. */
+static inline bool oribi__takes_newcomers_in_call(const struct oribi_worker *w)
+{
+    return w->site || oribi__limits_waiting(w->options);
+}
+
 static inline bool oribi__retiring(const struct oribi_worker *w)
 {
     return atomic_load_explicit(&w->retiring, memory_order_relaxed);

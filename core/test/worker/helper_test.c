@@ -486,6 +486,41 @@ static void test_newcomers_wait_for_whoever_is_free(void)
     stage_close(&stage);
 }
 
+/* What needs no call waits for none: neither on connections that are there nor on new ones, from the first call on. */
+static void test_newcomers_ask_for_files_during_a_call(void)
+{
+    struct stage stage;
+    char folder[] = "/tmp/oribi-helper-XXXXXX";
+    char path[64];
+    char mount[64];
+    char *mounts[] = {mount};
+    ok(mkdtemp(folder) != NULL);
+    (void)snprintf(path, sizeof(path), "%s/a", folder);
+    (void)snprintf(mount, sizeof(mount), "/s=%s", folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    ok(fd >= 0 && write(fd, "a", 1) == 1 && close(fd) == 0);
+    stage_init(&stage);
+    stage.site.options.mounts = (struct oribi_text_list){mounts, 1};
+    stage_open(&stage, true);
+    stage_start(&stage);
+    struct client *held = hold(&stage);
+    for (int i = 0; i < 20; i++) {
+        struct client *c = client_open(&stage.site);
+        for (int j = 0; j < 5; j++) {
+            ok(say(c, GET("/s/a")));
+            ok_eq(status_of(c), 200);
+        }
+    }
+    struct client *waiting = client_open(&stage.site);
+    ok(say(waiting, GET("/hello")));
+    ok(atomic_load(&in_call) == 1); /* still inside */
+    release(held);
+    ok_eq(status_of(waiting), 200);
+    stage.site.options.mounts = (struct oribi_text_list){0};
+    stage_close(&stage);
+    ok(unlink(path) == 0 && rmdir(folder) == 0);
+}
+
 static void test_the_worker_goes_on_without_waiting_for_the_helper(void)
 {
     struct stage stage;
@@ -597,6 +632,7 @@ int main(void)
     run_everywhere(test_a_slow_reader_is_served_during_a_call);
     run_everywhere(test_complete_requests_go_to_a_sibling_that_becomes_idle);
     run_everywhere(test_newcomers_wait_for_whoever_is_free);
+    run_everywhere(test_newcomers_ask_for_files_during_a_call);
     run_everywhere(test_the_worker_goes_on_without_waiting_for_the_helper);
     run_everywhere(test_a_fork_inside_a_long_call);
     run_everywhere(test_many_durations_around_a_millisecond);
