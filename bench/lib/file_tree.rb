@@ -4,8 +4,8 @@ require "fileutils"
 require "tmpdir"
 
 module Bench
-  # The files that servers of the workloads of files.rb send: s/13, s/1k …, and z/ with 50,000 small ones, made when they
-  # are first wanted and gone with the run. All are old: what was changed a moment ago is treated with more care.
+  # The files that servers of the workloads of files.rb send: s/13, s/1k …, and z/ with 50,000 small ones, made when
+  # they are first wanted and gone with the run. All are old: what was changed a moment ago is treated with more care.
   module FileTree
     SIZES = { "13" => 13, "1k" => 1024, "10k" => 10_240, "100k" => 102_400, "1m" => 1_048_576 }.freeze
     CHANGED = Time.utc(2024, 2, 29, 12, 0, 0)

@@ -13,13 +13,19 @@ module Bench
   end
 
   # A server that can be measured. Its instances are in bench/lib/peers.rb, its configuration, where it needs one, in
-  # bench/peers/. key: the name in results and for --servers name: for people kind: :rack or :psgi (runs any app),
-  # :reference (bare loop, nginx: hello only), :files (see file_peers.rb) command: of a Site: [environment, argv] needs: [] of commands, paths, or
-  # "gem:name"; the first that is missing is the reason version: argv or a block that prints or gives it reload: signal
-  # to the main process that makes it load new code, or nil; stop: signal for a graceful end variant_of: another key:
-  # taken only where a workload wants every configuration of one server lacks: [] of what it cannot do: :unix,
-  # :keep_alive, :workers (more than one); :length means that it does not find out itself how long
-  #              an answer of one part is, and is better off with an application that says so
+  # bench/peers/.
+  #
+  #     key          the name in results and for --servers; name: for people
+  #     kind         :rack or :psgi (runs any application), :reference (bare loop, nginx: hello only), :files
+  #                  (see file_peers.rb)
+  #     command      of a Site: [environment, argv]
+  #     needs        [] of commands, paths, or "gem:name"; the first that is missing is the reason
+  #     version      argv that prints it, or a callable that gives it
+  #     reload       signal to the main process that makes it load new code, or nil; stop: signal for a graceful end
+  #     variant_of   another key: taken only where a workload wants every configuration of one server
+  #     lacks        [] of what it cannot do: :unix, :keep_alive, :workers (more than one); :length means that it does
+  #                  not find out itself how long an answer of one part is, and is better off with an application that
+  #                  says so
   class Peer
     attr_reader :key, :name, :kind, :package, :reload, :stop, :variant_of, :lacks
 

@@ -14,8 +14,8 @@ module Bench
 
     def self.missing = system("command -v wrk >/dev/null") ? nil : "wrk is missing (script/setup bench)"
 
-    # body_path: where the request's body lies, if it has one. paths_path: where the paths lie that are asked for by turns
-    # in place of the request's own, one a line.
+    # body_path: where the request's body lies, if it has one. paths_path: where the paths lie that are asked for by
+    # turns in place of the request's own, one a line.
     def initialize(context, request, connections:, body_path: nil, paths_path: nil, pipeline: 1)
       @context = context
       @request = request

@@ -300,8 +300,8 @@ bool oribi__last_call(struct oribi_worker *w)
 }
 
 /* The kernel's backlog can be neither counted nor refused, so with a limit on waiting a busy worker lets newcomers in
- * when no sibling would: they are answered in time, or 503 at once, and passed on as soon as a sibling is idle. The same
- * with a site, which has answers that no call is needed for. Otherwise they wait there as well as here. */
+ * when no sibling would: they are answered in time, or 503 at once, and passed on as soon as a sibling is idle. So it
+ * does with a site, which has answers that no call is needed for. Otherwise they wait there as well as here. */
 bool oribi__wants_newcomers_in_call(const struct oribi_worker *w)
 {
     bool paused = w->stopping || oribi__retiring(w) || w->reactor.now_ms < w->acceptor.pause_until_ms;
