@@ -277,61 +277,6 @@ int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *he
     return send_answer(exchange, &head, promised, body, body_count, total);
 }
 
-int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
-                     int fd, int64_t offset, int64_t len)
-{
-    struct oribi__exchange *exchange = oribi__exchange_of(req);
-    struct oribi_conn *c = exchange->base.conn;
-    struct oribi_reactor *r = &exchange->worker->reactor;
-    if (oribi__call_is_abandoned(exchange))
-        return ORIBI_ECLOSED;
-    if (oribi_response_is_framed(headers, header_count))
-        return 1;
-    assert(exchange->phase == ORIBI_PHASE_OPEN);
-    struct oribi__head_text head;
-    int64_t promised;
-    oribi__enter(exchange->worker);
-    int result = oribi__reply_head(exchange, status, headers, header_count, len, &head, &promised);
-    if (result < 0)
-        return still_open(exchange, result);
-    exchange->phase = ORIBI_PHASE_STARTED;
-    bool short_file = exchange->framing == ORIBI_FRAMING_LENGTH && promised > len;
-    int64_t now = exchange->framing == ORIBI_FRAMING_NONE ? 0 : promised >= 0 && promised < len ? promised : len;
-    struct iovec vec = {head.p, head.n};
-    result = oribi_conn_send(r, c, &vec, 1, now > 0);
-    oribi__head_text_free(&head);
-    if (result == 0 && now > 0)
-        result = oribi_conn_send_file(r, c, fd, offset, now);
-    exchange->body_sent = now;
-    if (result == 0 && short_file) {
-        oribi__log_app(exchange, "file of %lld bytes is shorter than its Content-Length of %lld: connection cut",
-                       (long long)len, (long long)promised);
-        oribi__cut(exchange);
-        return 0;
-    }
-    return finish(exchange, result);
-}
-
-int oribi_reply_rest_of_file(struct oribi_req *req, int status, const struct oribi_header *headers,
-                             uint32_t header_count, int fd, int64_t offset)
-{
-    int64_t size;
-    if (!oribi_os_is_file(fd, &size))
-        return 1;
-    return oribi_reply_file(req, status, headers, header_count, fd, offset, size > offset ? size - offset : 0);
-}
-
-int oribi_reply_path(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
-                     const char *path)
-{
-    int fd;
-    if (oribi_os_open_read(path, &fd) < 0)
-        return 1;
-    int result = oribi_reply_rest_of_file(req, status, headers, header_count, fd, 0);
-    oribi_os_close(fd);
-    return result;
-}
-
 void oribi_reply_error(struct oribi_req *req, int status)
 {
     struct oribi__exchange *exchange = oribi__exchange_of(req);

@@ -74,8 +74,9 @@ ssize_t oribi_req_decode_path(struct oribi_req *req, char *dst);
 void oribi_reply_error(struct oribi_req *req, int status);
 
 /* As oribi_reply; the body is [offset, offset+len) of a regular file. Borrows fd (duplicated if the rest must wait for
- * the peer). 1: the application has framed the file's content (Transfer-Encoding: chunked), so that it must be read;
- * nothing has happened. */
+ * the peer). An answer of 200 becomes 206, 304, 412 or 416 where the request asks for that and the application has not
+ * said otherwise: src/worker/reply_file.h. 1: the application has framed the file's content (Transfer-Encoding:
+ * chunked), so that it must be read; nothing has happened. */
 int oribi_reply_file(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                      int fd, int64_t offset, int64_t len);
 
