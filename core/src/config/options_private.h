@@ -1,6 +1,7 @@
 /* Shared by the options sources: options_table.c (the table), options.c (names, defaults, ranks), options_value.c (text
  * to value and back), options_command.c (command line, finish), options_environment.c (variables), options_foreign.c
- * (names of other servers), options_reload.c (what a reload takes over), options_text.c (help and documentation). */
+ * (names of other servers), options_reload.c (what a reload takes over), options_files.c (what options name on the
+ * disk), options_text.c (help and documentation). */
 #ifndef ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
 #define ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
 

@@ -92,6 +92,8 @@ static int settle(struct oribi_mold *mold, pid_t parent, char *error)
         return fail(mold, ORIBI_ESYS, error);
     }
     int code = oribi_process_switch_user(options->user, options->group, error);
+    if (code == 0)
+        code = oribi_options_check_files(options, error); /* as the user that the workers are */
     if (code < 0)
         return fail(mold, code, error);
     /* After the change of user, which takes it back (prctl(2)). */
@@ -181,8 +183,10 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
         code = fail(mold, code, error);
     if (code == 0)
         code = settle(mold, from.parent, error);
-    if (code == 0)
+    if (code == 0) {
+        oribi_options_warn_of_files(setup->options);
         *out = mold;
+    }
     return code;
 }
 

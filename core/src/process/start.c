@@ -358,6 +358,8 @@ static int open_named(struct oribi_supervisor *supervisor, char *error)
 {
     const struct oribi_options *options = supervisor->ties.options;
     int code = oribi_process_check_user(options->user, options->group, error);
+    if (code == 0)
+        code = oribi_options_check_files(options, error);
     if (code == 0 && options->pid_file) {
         code = oribi_pid_file_lock(&supervisor->pid_file, options->pid_file, error);
         if (code == 0) {
@@ -371,6 +373,8 @@ static int open_named(struct oribi_supervisor *supervisor, char *error)
         code = oribi__control_open(supervisor, supervisor->upgrade.predecessor_fd >= 0, error);
     if (code == 0)
         code = oribi__open_logs(&supervisor->ties, error);
+    if (code == 0)
+        oribi_options_warn_of_files(options);
     return code;
 }
 

@@ -76,6 +76,8 @@ sub _say {
 
 sub _check {
     my ($settings) = @_;
+    my $error = $settings->core->_check_files;
+    die "$error\n" if defined $error;
     Oribi::App::load($settings, undef);
     my $name = length $settings->get('eval') ? '-e' : $settings->core->app;
     return _say((defined $name ? $name : 'app.psgi') . ": application and configuration load\n");

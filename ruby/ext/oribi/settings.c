@@ -280,6 +280,17 @@ static VALUE options_finish(VALUE self)
     return self;
 }
 
+/* Looks at the folders that the options name, and warns of mounts with one prefix; a start does so by itself.
+ *
+ * @raise [Oribi::Error] */
+static VALUE options_check_files(VALUE self)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    check(oribi_options_check_files(ext_options_get(self), error), error);
+    oribi_options_warn_of_files(ext_options_get(self));
+    return self;
+}
+
 static VALUE taken_text(struct oribi_buf *buf)
 {
     VALUE text = rb_utf8_str_new(buf->p, (long)buf->len);
@@ -472,6 +483,7 @@ void ext_settings_setup(void)
     rb_define_method(options, "[]", options_get, 1);
     rb_define_method(options, "enter_dir", options_enter_dir, 0);
     rb_define_method(options, "finish", options_finish, 0);
+    rb_define_method(options, "check_files", options_check_files, 0);
 
     VALUE listeners = rb_define_class_under(ext_module, "Listeners", rb_cObject);
     rb_define_alloc_func(listeners, listeners_alloc);

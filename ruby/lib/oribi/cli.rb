@@ -56,6 +56,7 @@ module Oribi
     end
 
     def check(loader, options)
+      options.check_files
       loader.load
       say("#{loader.path}: application and configuration load\n")
     rescue Error

@@ -272,6 +272,14 @@ int oribi_options_enter_dir(struct oribi_options *options, char *error);
  * Same results as set. */
 int oribi_options_finish(struct oribi_options *options, char *error);
 
+/* Looks at what the options name on the disk: the folders of `static`, and those that its links may lead to. 0, or a
+ * code of os.h with one line in `error` that names the option and the folder. For the process that the files are read
+ * in: its user may see less than the one who started it. */
+int oribi_options_check_files(const struct oribi_options *options, char *error);
+
+/* Logs a warning for each mount that has the prefix of one before it. */
+void oribi_options_warn_of_files(const struct oribi_options *options);
+
 /* A reload. Announce: writes what a supervisor has to know of a new generation's options, "name=value" lines,
  * NUL-terminated; lines that do not fit into cap (ORIBI_OPTIONS_ANNOUNCED_CAP is enough) are left out. Returns the
  * length. Take over: gives `into`, a copy of the supervisor's own options, the values of those lines that a reload

@@ -1,0 +1,129 @@
+# frozen_string_literal: true
+
+require_relative "support"
+
+# Words of the configuration file that take several arguments, what --print-config makes of them, and what is said of
+# folders that are not there.
+E2E.suite("words", transports: %i[tcp]) do
+  def setup
+    super
+    @home = File.realpath(Dir.mktmpdir("oribi-words"))
+    file("public/assets/app.js", "one")
+    file("public/index.html", "<p>")
+    file(E2E::RUBY ? "config.ru" : "app.psgi", E2E::RUBY ? 'run ->(_) { [200, {}, ["app"]] }' : "sub { [200, [], ['app']] }")
+  end
+
+  def teardown
+    super
+    FileUtils.remove_entry(@home)
+  end
+
+  def file(path, text)
+    File.join(@home, path).tap do |full|
+      FileUtils.mkdir_p(File.dirname(full))
+      File.write(full, text)
+    end
+  end
+
+  def config(ruby, perl) = file("config/oribi#{E2E::RUBY ? ".rb" : ".pl"}", E2E::RUBY ? ruby : perl)
+
+  def library
+    return { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib") } if E2E::RUBY
+
+    { "PERL5LIB" => %w[perl/blib/lib perl/blib/arch].map { |dir| File.join(E2E::ROOT, dir) }.join(":") }
+  end
+
+  def launched(*words)
+    argv = [E2E::Server.binary, "-b", "127.0.0.1:%{port}", "-w", "1", *words.map { |word| word.gsub("%", "%%") }]
+    E2E::Server.new(argv: argv, env: { "E2E_CHDIR" => @home, **library }).tap { |one| @servers << one }
+  end
+
+  def printed(*words) = launched("--print-config", *words).run_to_end.then { |one| one.stdout.lines(chomp: true).grep(/\Astatic /) }
+
+  def refusal(*words)
+    one = launched(*words).run_to_end
+    assert_equal 1, one.status.exitstatus, one.stderr
+    one.stderr.delete_prefix("#{E2E::COMMAND}: ")
+  end
+
+  def test_a_word_with_arguments_mounts_a_folder
+    config(%(static "/assets", "public/assets", cache: "public, max-age=60", header: { "X-A" => "b&c%" }, nosniff: false\nstatic "public"\n),
+           %(static '/assets', 'public/assets', cache => 'public, max-age=60', header => { 'X-A' => 'b&c%' }, nosniff => 0;\nstatic 'public';\n))
+    one = launched.start
+    answer = one.get("/assets/app.js")
+    assert_equal ["one", ["public, max-age=60"], ["b&c%"], []],
+                 [answer.body, *%w[cache-control x-a x-content-type-options].map { |name| answer.values(name) }]
+    assert_equal ["<p>", ["nosniff"]], one.get("/index.html").then { |root| [root.body, root.values("x-content-type-options")] }
+    assert_equal [404, "app"], [one.get("/assets/none.js").status, one.get("/none").body]
+    one.signal(:HUP)
+    wait_until("a reload: #{one.stderr}") { one.stderr.include?("generation 2") }
+    assert_equal "one", one.get("/assets/app.js").body
+    assert_equal 0, one.stop.exitstatus
+  end
+
+  def test_what_is_printed_is_read_again
+    lines = ["/assets=public/assets?cache=it's \"$5\" %26 \#{x} @y \\ 10%25&symlinks=/a&symlinks=/b&html=on", "public", "/x=y?header=A:b"]
+    words = printed(*lines.flat_map { |line| ["--static", line] })
+    assert_equal 3, words.size
+    assert_match(E2E::RUBY ? /\Astatic "\/x", "y", header: "A:b"\z/ : /\Astatic '\/x', 'y', header => 'A:b';\z/, words.last)
+    config(*["#{words.join("\n")}\n"] * 2)
+    assert_equal words, printed
+    assert_equal ["static = "], File.unlink(File.join(@home, "config/oribi#{E2E::RUBY ? ".rb" : ".pl"}")).then { printed }
+  end
+
+  def test_all_mistakes_are_told_with_their_lines
+    config(%(static "a", "b"\nstatic "/a", "b", cahce: "c"\n), %(static 'a', 'b';\nstatic '/a', 'b', cahce => 'c';\n{}\n))
+    said = refusal.lines(chomp: true).map { |line| line[/:\d+: .*/] }
+    assert_equal [':1: static: PREFIX must begin with a slash, not "a"', ':2: static has no setting "cahce": did you mean cache?'], said
+  end
+
+  def test_a_missing_folder_is_refused
+    assert_equal "static /assets=nowhere?cache=no-cache: nowhere: no such file or directory\n", refusal("--static", "/assets=nowhere?cache=no-cache")
+    assert_equal "static public?symlinks=/no/where: /no/where: no such file or directory\n", refusal("--static", "public?symlinks=/no/where")
+    assert_equal "static public/index.html: public/index.html: not a directory\n", refusal("--static", "public/index.html")
+    assert_equal "static nowhere: nowhere: no such file or directory\n", refusal("--check", "--static", "nowhere")
+  end
+
+  def test_a_reload_with_a_missing_folder_fails_and_the_old_workers_serve
+    config(%(static "public"\n), %(static 'public';\n))
+    one = launched.start
+    assert_equal "app", one.get("/").body # it is up
+    config(%(static "public"\nstatic "/x", "nowhere"\n), %(static 'public';\nstatic '/x', 'nowhere';\n))
+    one.signal(:HUP)
+    wait_until("a failure: #{one.stderr}") { one.stderr.match?(%r{error: .*: static /x=nowhere: nowhere: no such file or directory}) }
+    assert_equal "<p>", one.get("/index.html").body
+    config(%(static "/y", "public"\n), %(static '/y', 'public';\n))
+    one.signal(:HUP)
+    wait_until("a reload") { one.get("/y/index.html").body == "<p>" }
+    assert_equal 0, one.stop.exitstatus
+  end
+
+  def test_two_folders_with_one_prefix_are_told_once
+    file("vendor/assets/lib.js", "lib")
+    one = launched("--static", "/a=public/assets?fallthrough=on", "--static", "/a/=vendor/assets", "--static", "/b=public", "--static", "/b=vendor").start
+    assert_equal ["lib", "one"], [one.get("/a/lib.js").body, one.get("/a/app.js").body]
+    assert_equal ["static: /a has two folders; vendor/assets is asked for what public/assets lacks",
+                  "static: /b has two folders; vendor is never asked, since public answers 404 (fallthrough)"], one.stderr.scan(/static: .*/)
+    one.stop
+    checked = launched("--check", "--static", "public", "--static", "vendor").run_to_end
+    assert_match %r{static: / has two folders; vendor is asked for what public lacks$}, checked.stderr
+    assert_equal 0, checked.status.exitstatus
+  end
+
+  # Capistrano's layout: a link to the release, and in it links to what all releases share.
+  def test_a_new_release_behind_the_current_link_is_served_without_a_reload
+    %w[1 2].each { |n| file("releases/#{n}/public/assets/app.js", "release #{n}") }
+    file("shared/uploads/a.txt", "kept")
+    %w[1 2].each { |n| File.symlink(File.join(@home, "shared/uploads"), File.join(@home, "releases/#{n}/public/uploads")) }
+    File.symlink("releases/1", File.join(@home, "current"))
+    config(%(static "current/public", symlinks: "shared"\n), %(static 'current/public', symlinks => 'shared';\n))
+    one = launched.start
+    assert_equal ["release 1", "kept"], %w[/assets/app.js /uploads/a.txt].map { |path| one.get(path).body }
+    File.symlink("releases/2", File.join(@home, "next"))
+    File.rename(File.join(@home, "next"), File.join(@home, "current"))
+    wait_until("the new release") { one.get("/assets/app.js").body == "release 2" }
+    assert_equal "kept", one.get("/uploads/a.txt").body
+    refute_includes one.stderr, "generation 2"
+    one.stop
+  end
+end
