@@ -110,6 +110,31 @@ E2E.suite("words", transports: %i[tcp]) do
     assert_equal 0, checked.status.exitstatus
   end
 
+  if E2E::RUBY
+    # No line at a reload, none of a worker, and none where there are mounts.
+    def test_a_rails_applications_assets_are_suggested_once
+      file("config/application.rb", "class Site < Rails::Application; end")
+      FileUtils.mkdir_p(File.join(@home, "public/vite"))
+      one = launched("-E", "production", "-w", "2").start
+      assert_equal "app", one.get("/").body
+      one.signal(:HUP)
+      wait_until("a reload: #{one.stderr}") { one.stderr.include?("reload done") }
+      said = one.stderr.lines(chomp: true).grep(/can be sent without/)
+      words = %w[assets vite].map do |name|
+        %(static "/#{name}", "public/#{name}", cache: "public, max-age=31536000, immutable" if File.directory?("public/#{name}"))
+      end
+      assert_equal ["this Rails application's assets can be sent without it; in config/oribi.rb: #{words.join("; ")}"], said.map { |line| line[/this .*/] }
+      one.stop
+      config("#{words.join("\n")}\n", "")
+      [["-E", "production"], ["-E", "production", "--quiet"], ["-E", "development", "--static", "public"]].each do |flags|
+        one = launched(*flags).start
+        assert_equal "app", one.get("/").body
+        refute_match(/can be sent without/, one.stderr)
+        one.stop
+      end
+    end
+  end
+
   # Capistrano's layout: a link to the release, and in it links to what all releases share.
   def test_a_new_release_behind_the_current_link_is_served_without_a_reload
     %w[1 2].each { |n| file("releases/#{n}/public/assets/app.js", "release #{n}") }

@@ -3,6 +3,7 @@
 require "oribi"
 require_relative "app_loader"
 require_relative "config"
+require_relative "rails_advice"
 require_relative "supervisor"
 
 module Oribi
@@ -58,7 +59,7 @@ module Oribi
     def check(loader, options)
       options.check_files
       loader.load
-      say("#{loader.path}: application and configuration load\n")
+      say([*RailsAdvice.of_health(options), "#{loader.path}: application and configuration load"].map { |line| "#{line}\n" }.join)
     rescue Error
       raise
     # rubocop:disable Lint/RescueException -- as a start would, this reports whatever keeps the application from loading

@@ -3,6 +3,7 @@
 require_relative "hooks"
 require_relative "memory"
 require_relative "processes"
+require_relative "rails_advice"
 
 module Oribi
   # A process of a server: supervisor, mold or worker. The core says what comes next; this does what only Ruby can, and
@@ -29,6 +30,7 @@ module Oribi
     def run
       @core = Core::Process.create(@options, "oribi", Listeners.new(@options), @command, nil)
       enter(@core.role)
+      RailsAdvice.log_suggestion(@options) if @core.role == "supervisor"
       drive
     end
 
