@@ -453,7 +453,7 @@ void oribi_child_job_end(struct oribi_child *child)
     if (!started_us)
         return; /* none had begun */
     uint64_t count = atomic_load(&slot->request_count) + 1;
-    atomic_store(&slot->call_us_sum, atomic_load(&slot->call_us_sum) + (uint64_t)(oribi_clock_us() - started_us));
+    oribi_histogram_count(&slot->call_time, oribi_clock_us() - started_us);
     atomic_store(&slot->request_count, count);
     atomic_store_explicit(&slot->call_started_us, 0, memory_order_release);
     atomic_store(&slot->state, ORIBI_SLOT_IDLE);

@@ -106,7 +106,6 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
 
     struct oribi_slot *slot = w->slot;
     oribi__note_line(thread->line, &exchange->base.head);
-    oribi__count(&slot->queue_us_sum, (uint64_t)req->queue_us);
     atomic_store_explicit(&slot->queue_len, w->reactor.queue_len, memory_order_relaxed); /* without this one */
     oribi__clock_begin(thread, w->options->call_timeout_ms, now_us);
     if (oribi__shared(w))
@@ -130,12 +129,6 @@ bool oribi__exchange_keeps(const struct oribi__exchange *exchange)
     if (w->request_limit && w->request_count + 1 >= w->request_limit)
         return false;
     return max == 0 || exchange->base.conn->request_count < max;
-}
-
-static uint32_t bucket_of(int64_t us)
-{
-    uint32_t bucket = us <= 0 ? 0 : 64 - (uint32_t)__builtin_clzll((uint64_t)us);
-    return bucket < ORIBI_HISTOGRAM_BUCKETS ? bucket : ORIBI_HISTOGRAM_BUCKETS - 1;
 }
 
 static bool is_cut(const struct oribi__exchange *exchange)
@@ -169,11 +162,9 @@ void oribi__exchange_end(struct oribi__exchange *exchange, int status)
     w->request_count++;
     w->call_lengths.average_us += (call_us - w->call_lengths.average_us) / AVERAGE_OVER;
     oribi__count(&slot->status_class[is_cut(exchange) ? 0 : status / 100], 1);
-    oribi__count(&slot->call_us_sum, (uint64_t)call_us);
-    uint32_t bucket = bucket_of(call_us);
-    atomic_store_explicit(&slot->call_us_histogram[bucket],
-                          atomic_load_explicit(&slot->call_us_histogram[bucket], memory_order_relaxed) + 1,
-                          memory_order_relaxed);
+    oribi_histogram_count(&slot->queue_wait, exchange->req.queue_us);
+    oribi_histogram_count(&slot->call_time, call_us);
+    oribi_histogram_count(&slot->total_time, now_us - exchange->base.complete_us);
     oribi__clock_end(exchange->thread);
     exchange->thread->exchange = NULL;
     if (oribi__shared(w))

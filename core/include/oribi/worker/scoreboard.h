@@ -3,6 +3,7 @@
 #ifndef ORIBI_WORKER_SCOREBOARD_H
 #define ORIBI_WORKER_SCOREBOARD_H
 
+#include "oribi/base/histogram.h"
 #include "oribi/config/options.h"
 
 #include <stdatomic.h>
@@ -33,7 +34,6 @@ enum {
 enum {
     ORIBI_SLOT_LINE_CAP = 160,
     ORIBI_SLOTS_MAX = 2 * ORIBI_WORKERS_MAX, /* while workers are replaced, the old and the new ones */
-    ORIBI_HISTOGRAM_BUCKETS = 32,
 };
 
 struct oribi_slot {
@@ -58,16 +58,16 @@ struct oribi_slot {
     _Atomic uint64_t status_class[6]; /* [1] 1xx … [5] 5xx, [0] cut: without an answer, or before its end */
     _Atomic uint64_t bad_requests;
     _Atomic uint64_t timeouts;
-    _Atomic uint64_t shed_count;    /* answered 503 for overload */
-    _Atomic uint64_t gone_count;    /* dropped before their call because the client had gone (499) */
-    _Atomic uint64_t passed_count;  /* connections given to siblings */
-    _Atomic uint64_t taken_count;   /* … and taken from them */
-    _Atomic uint64_t evicted_count; /* connections closed for new ones: connections_max */
-    _Atomic uint64_t lost_count;    /* … that came without their descriptors, and were cut or answered 503 */
-    _Atomic uint32_t starved;       /* takes none of them: it has no descriptors to spare */
-    _Atomic uint64_t call_us_sum;
-    _Atomic uint64_t queue_us_sum;
-    _Atomic uint32_t call_us_histogram[ORIBI_HISTOGRAM_BUCKETS]; /* bucket i: calls shorter than 2^i microseconds */
+    _Atomic uint64_t shed_count;       /* answered 503 for overload */
+    _Atomic uint64_t gone_count;       /* dropped before their call because the client had gone (499) */
+    _Atomic uint64_t passed_count;     /* connections given to siblings */
+    _Atomic uint64_t taken_count;      /* … and taken from them */
+    _Atomic uint64_t evicted_count;    /* connections closed for new ones: connections_max */
+    _Atomic uint64_t lost_count;       /* … that came without their descriptors, and were cut or answered 503 */
+    _Atomic uint32_t starved;          /* takes none of them: it has no descriptors to spare */
+    struct oribi_histogram queue_wait; /* of each call: from the whole request to the call, or from X-Request-Start */
+    struct oribi_histogram call_time;  /* inside the application */
+    struct oribi_histogram total_time; /* of each call: from the whole request to the call's end */
     /* when a call ended here that was long enough to expect more (ORIBI_EXPECT_US); 0: none. Outlives the worker */
     _Atomic int64_t long_call_us;
     char line[ORIBI_SLOT_LINE_CAP];  /* "GET /path" of the current or last call, NUL-terminated; may be torn */
