@@ -305,6 +305,7 @@ The pages of F<doc/> in the distribution are installed beside this module, in F<
     operations.md     signals, reload, upgrade, recycling, logs, who the client is
     deployment.md     systemd, start_server, containers, nginx
     streaming.md      streams, WebSockets, server-sent events
+    compression.md    compressed answers
     prefork.md        the supervisor as a library
     compatibility.md  what was tried with what, and what was changed for whom
 

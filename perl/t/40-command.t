@@ -35,6 +35,7 @@ subtest 'what is not serving' => sub {
     my ($code, $out, $err) = run_command('--version');
     is $code, 0;
     like $out, qr/\Aoribi-psgi 0\.1\.0 \(Oribi \Q$Oribi::VERSION\E, perl v/;
+    like $out, qr/^compression: (?:gzip \(zlib .*\)|no gzip), (?:zstd .*|no zstd), (?:br \(.*\)|no br)$/m;
     ($code, $out) = run_command('--help');
     is $code, 0;
     like $out, qr/^Usage: oribi-psgi \[options\] \[app\.psgi\]$/m;

@@ -144,7 +144,9 @@ class CommandTest < BindingTest
   end
 
   def test_information
-    assert_equal [0, "oribi #{Oribi::VERSION}\n", ""], oribi("--version")
+    code, output, error = oribi("--version")
+    assert_equal [0, ""], [code, error]
+    assert_match(/\Aoribi #{Oribi::VERSION}\ncompression: (gzip \(zlib .*\)|no gzip), (zstd .*|no zstd), (br \(.*\)|no br)\n\z/, output)
     code, output, error = oribi("--help")
     assert_equal [0, ""], [code, error]
     assert_match(/\AUsage: oribi \[options\] \[config\.ru\]/, output)

@@ -195,6 +195,17 @@ ssize_t oribi_os_read(int fd, void *dst, size_t n)
     }
 }
 
+ssize_t oribi_os_read_at(int fd, void *dst, size_t n, int64_t offset)
+{
+    for (;;) {
+        ssize_t got = pread(fd, dst, n, offset);
+        if (got >= 0)
+            return got;
+        if (errno != EINTR)
+            return oribi_os_fail();
+    }
+}
+
 ssize_t oribi_os_write(int fd, const void *p, size_t n)
 {
     for (;;) {

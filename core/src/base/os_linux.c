@@ -17,6 +17,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -234,4 +235,10 @@ int oribi_os_either(int first_fd, int second_fd, int *fd)
 bool oribi_os_is_main_thread(void)
 {
     return (pid_t)syscall(SYS_gettid) == getpid();
+}
+
+/* So few bytes are given whole or not at all, random(7). */
+int oribi_os_random(void *dst, size_t n)
+{
+    return getrandom(dst, n, 0) == (ssize_t)n ? 0 : oribi_os_fail();
 }

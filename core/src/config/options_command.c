@@ -5,6 +5,8 @@
 #include "oribi/base/os.h"
 #include "oribi/config/address.h"
 #include "oribi/config/trust.h"
+#include "oribi/http/compress.h"
+#include "oribi/http/compressible.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -228,6 +230,17 @@ static int check_proxies(const struct oribi_options *options, char *error)
     return asked ? oribi__refuse(error, "the PROXY protocol needs trusted_proxies: from whom it is believed") : 0;
 }
 
+int oribi_options_compress_rules(const struct oribi_options *options, struct oribi_compress_rules *rules, char *error)
+{
+    *rules = (struct oribi_compress_rules){.min = options->compress_min, .private_too = options->compress_private};
+    int code = options->compress ? oribi_compress_rules_codings(rules, options->compress, error) : 0;
+    if (code == 0 && options->compress_types.count == 0)
+        code = oribi_compress_rules_types(rules, oribi_compress_types_default, error);
+    for (size_t i = 0; i < options->compress_types.count && code == 0; i++)
+        code = oribi_compress_rules_types(rules, options->compress_types.items[i], error);
+    return code;
+}
+
 static int check_combinations(const struct oribi_options *options, char *error)
 {
     if (options->limits.target_bytes_max > options->limits.head_bytes_max)
@@ -242,7 +255,10 @@ static int check_combinations(const struct oribi_options *options, char *error)
         return oribi__refuse(error, "eval and an application file exclude each other");
     if (options->requests_jitter > 0 && options->requests_max.max == 0)
         return oribi__refuse(error, "requests_jitter needs requests_max");
+    struct oribi_compress_rules rules;
     int code = check_proxies(options, error);
+    if (code == 0)
+        code = oribi_options_compress_rules(options, &rules, error);
     return code < 0 ? code : check_warmup(options, error);
 }
 

@@ -3,6 +3,7 @@
 #include "config/options_private.h"
 
 #include "oribi/base/limits.h"
+#include "oribi/http/compress.h"
 
 #include <stdint.h>
 
@@ -52,6 +53,20 @@ static const struct oribi_option table[] = {
      COMPOSED("[1=]2?", "/PREFIX FOLDER", "cache header index html? fallthrough? symlinks nosniff?"),
      .help = "files that are sent without the application, may be repeated: /assets=public/assets?cache=no-cache, or "
              "public for the root, which goes on to the application where there is no such file"},
+
+    {TEXT(compress, LISTEN, BOTH), RELOADS, .argument = "CODINGS", .default_note = "none",
+     .help = "content codings that the application's answers are compressed with, the preferred one first: gzip zstd "
+             "br, as far as --version names them"},
+    {COUNT(compress_level, LISTEN, BOTH), RELOADS, .max = ORIBI_COMPRESS_LEVEL_MAX, .default_text = "0",
+     .help = "1 is fast, 9 is small; 0 takes a level for each coding: gzip 5, zstd 3, br 4"},
+    {SIZE(compress_min, LISTEN, BOTH), RELOADS, .max = 1 << 30, .default_text = "1K",
+     .help = "a shorter answer is not compressed, where its length is known"},
+    {LIST(compress_types, LISTEN, BOTH), RELOADS, .argument = "TYPES",
+     .help = "media types that are compressed, may be repeated: text/*, application/json, image/*+xml",
+     .default_note = "text, JSON, JavaScript, XML, SVG, WebAssembly, fonts that are not compressed already"},
+    {SWITCH(compress_private, LISTEN, BOTH), RELOADS, .default_text = "off",
+     .help = "compress answers with Set-Cookie, Cache-Control: private or no-store as well, with padding of random "
+             "length"},
 
     /* ORIBI_GROUP_PROCESS */
     {COUNT(workers, PROCESS, BOTH), RELOADS, .short_flag = "w", .max = ORIBI_WORKERS_MAX,

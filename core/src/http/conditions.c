@@ -5,7 +5,7 @@
 #include "oribi/http/date.h"
 #include "oribi/http/date_read.h"
 #include "oribi/http/fields.h"
-#include "http/ows.h"
+#include "http/etag.h"
 
 #include <assert.h>
 
@@ -53,52 +53,9 @@ void oribi_validators_of_file(int64_t size, int64_t mtime_s, int64_t now_s, stru
 
 /* ---- entity-tags ---- */
 
-struct etag {
-    struct oribi_slice opaque; /* with its quotes */
-    bool weak;
-};
-
-/* etagc: %x21 / %x23-7E / obs-text; a backslash is one like others (RFC 9110 8.8.3). */
-static bool is_etag_char(char c)
-{
-    uint8_t byte = (uint8_t)c;
-    return byte == 0x21 || (byte >= 0x23 && byte != 0x7f);
-}
-
-/* Takes an entity-tag off the front of the text; on false the text is unspecified. */
-static bool take_etag(struct oribi_slice *text, struct etag *tag)
-{
-    tag->weak = text->n > 2 && text->p[0] == 'W' && text->p[1] == '/';
-    const char *start = text->p + (tag->weak ? 2 : 0);
-    const char *end = text->p + text->n;
-    if (start == end || *start != '"')
-        return false;
-    const char *p = start + 1;
-    while (p < end && is_etag_char(*p))
-        p++;
-    if (p == end || *p != '"')
-        return false;
-    p++;
-    tag->opaque = oribi_slice(start, (size_t)(p - start));
-    *text = oribi_slice(p, (size_t)(end - p));
-    return true;
-}
-
-/* True where the text is one entity-tag and nothing else. */
-static bool read_etag(struct oribi_slice text, struct etag *tag)
-{
-    return text.n && take_etag(&text, tag) && text.n == 0;
-}
-
 static bool same_etag(const struct etag *a, const struct etag *b, bool weakly)
 {
     return (weakly || (!a->weak && !b->weak)) && oribi_slice_equal(a->opaque, b->opaque);
-}
-
-static void skip_ows(struct oribi_slice *text)
-{
-    while (text->n && is_ows(*text->p))
-        *text = oribi_slice(text->p + 1, text->n - 1);
 }
 
 enum match { MATCH_NO, MATCH_YES, MATCH_BAD /* not the grammar */ };
@@ -106,27 +63,17 @@ enum match { MATCH_NO, MATCH_YES, MATCH_BAD /* not the grammar */ };
 /* "*" / #entity-tag against the representation's tag. */
 static enum match match_list(struct oribi_slice list, const struct oribi_validators *validators, bool weakly)
 {
-    struct etag own;
+    struct etag own = {.weak = false};
     bool has_own = validators->exists && read_etag(validators->etag, &own);
     if (oribi_slice_equal(list, ORIBI_SLICE("*")))
         return validators->exists ? MATCH_YES : MATCH_NO;
     enum match result = MATCH_NO;
-    for (;;) {
-        struct etag tag;
-        skip_ows(&list);
-        if (list.n && *list.p != ',') {
-            if (!take_etag(&list, &tag))
-                return MATCH_BAD;
-            if (has_own && same_etag(&own, &tag, weakly))
-                result = MATCH_YES;
-            skip_ows(&list);
-        }
-        if (list.n == 0)
-            return result;
-        if (*list.p != ',')
-            return MATCH_BAD;
-        list = oribi_slice(list.p + 1, list.n - 1);
-    }
+    enum etag_next next;
+    struct etag tag = {.weak = false};
+    while ((next = next_etag(&list, &tag)) == ETAG_ONE)
+        if (has_own && same_etag(&own, &tag, weakly))
+            result = MATCH_YES;
+    return next == ETAG_BAD ? MATCH_BAD : result;
 }
 
 /* ---- the decision ---- */

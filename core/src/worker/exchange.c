@@ -3,6 +3,7 @@
 #include "worker/exchange.h"
 
 #include "worker/call_clock.h"
+#include "worker/compress.h"
 #include "worker/framed.h"
 #include "worker/ownership.h"
 
@@ -93,6 +94,8 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
     exchange->waited_pending = -1;
     exchange->held = (struct oribi_buf){0};
     exchange->framed = NULL;
+    exchange->coder = NULL;
+    exchange->none_match = oribi_slice(NULL, 0);
     exchange->phase = ORIBI_PHASE_OPEN;
     exchange->status = 0;
     exchange->closes = false;
@@ -103,6 +106,8 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
     req->last = false;
     set_body(exchange);
     set_addresses(exchange);
+    if (__builtin_expect(w->compression != NULL, 0))
+        oribi__compress_request(exchange);
 
     struct oribi_slot *slot = w->slot;
     oribi__note_line(thread->line, &exchange->base.head);
@@ -174,6 +179,8 @@ void oribi__exchange_end(struct oribi__exchange *exchange, int status)
         oribi__log_access(exchange, status, now_us);
     oribi_buf_deinit(&exchange->held);
     oribi__framed_free(exchange);
+    if (__builtin_expect(exchange->coder != NULL, 0))
+        oribi__compress_give_back(exchange);
     oribi__call_took(w, call_us, now_us);
     if (w->request_limit && w->request_count == w->request_limit && !oribi__retiring(w))
         oribi_worker_stop(w);

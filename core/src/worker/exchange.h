@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct oribi__framed;
+struct oribi__coder;
 
 enum oribi__phase {
     ORIBI_PHASE_OPEN,    /* nothing answered */
@@ -32,7 +33,9 @@ struct oribi__exchange {
     int64_t waited_pending;  /* what was queued when oribi_reply_wait() last saw it change … */
     int64_t waited_since_ms; /* … and when that was */
     struct oribi_buf held;
-    struct oribi__framed *framed; /* of a stream that the application frames itself, else NULL */
+    struct oribi__framed *framed;  /* of a stream that the application frames itself, else NULL */
+    struct oribi__coder *coder;    /* of an answer that is compressed, else NULL */
+    struct oribi_slice none_match; /* If-None-Match as it came, where the application sees it expanded; else NULL */
     enum oribi__phase phase;
     enum oribi_framing framing;
     int status;

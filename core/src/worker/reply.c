@@ -2,6 +2,7 @@
 #include "worker/reply.h"
 
 #include "worker/call_clock.h"
+#include "worker/compress.h"
 #include "worker/exchange.h"
 #include "worker/framed.h"
 #include "worker/gather.h"
@@ -256,6 +257,22 @@ static int reply_unframed(struct oribi__exchange *exchange, int status, const st
     return result;
 }
 
+int oribi__reply_whole(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
+                       uint32_t header_count, const struct iovec *body, size_t body_count, int64_t body_len)
+{
+    struct oribi__head_text head;
+    int64_t promised;
+    oribi__enter(exchange->worker);
+    int result = oribi__reply_head(exchange, status, headers, header_count, body_len, &head, &promised);
+    if (result < 0)
+        return still_open(exchange, result);
+    if (__builtin_expect(exchange->app_frames, 0)) {
+        oribi__head_text_free(&head);
+        return reply_unframed(exchange, status, headers, header_count, body, body_count);
+    }
+    return send_answer(exchange, &head, promised, body, body_count, body_len);
+}
+
 int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                 const struct iovec *body, size_t body_count)
 {
@@ -263,18 +280,10 @@ int oribi_reply(struct oribi_req *req, int status, const struct oribi_header *he
     if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
     assert(exchange->phase == ORIBI_PHASE_OPEN);
-    struct oribi__head_text head;
-    int64_t promised;
-    int64_t total = oribi_vec_len(body, body_count);
-    oribi__enter(exchange->worker);
-    int result = oribi__reply_head(exchange, status, headers, header_count, total, &head, &promised);
-    if (result < 0)
-        return still_open(exchange, result);
-    if (__builtin_expect(exchange->app_frames, 0)) {
-        oribi__head_text_free(&head);
-        return reply_unframed(exchange, status, headers, header_count, body, body_count);
-    }
-    return send_answer(exchange, &head, promised, body, body_count, total);
+    if (__builtin_expect(exchange->worker->compression != NULL, 0))
+        return oribi__compress_reply(exchange, status, headers, header_count, body, body_count);
+    return oribi__reply_whole(exchange, status, headers, header_count, body, body_count,
+                              oribi_vec_len(body, body_count));
 }
 
 void oribi_reply_error(struct oribi_req *req, int status)

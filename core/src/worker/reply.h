@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct iovec;
 struct oribi__exchange;
 
 /* A serialised head, in the reactor's scratch buffer or, when that is too small, on the heap. */
@@ -23,6 +24,17 @@ struct oribi__head_text {
 int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
                       uint32_t header_count, int64_t body_len, struct oribi__head_text *head, int64_t *content_length);
 void oribi__head_text_free(struct oribi__head_text *head);
+
+/* oribi_reply() without compression, from outside the reactor. body_len: what Content-Length says where the application
+ * does not; -1: nothing, for answers without a body. */
+int oribi__reply_whole(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
+                       uint32_t header_count, const struct iovec *body, size_t body_count, int64_t body_len);
+
+/* oribi_reply_begin() and oribi_reply_write() without compression, with the reactor. total: bytes of the vector, more
+ * than 0. */
+int oribi__stream_begin(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
+                        uint32_t header_count, int64_t body_len);
+int oribi__stream_write(struct oribi__exchange *exchange, const struct iovec *vec, size_t count, int64_t total);
 
 /* Logs a mistake of the application, with the request it concerns, at a limited rate. */
 void oribi__log_app(struct oribi__exchange *exchange, const char *format, ...) __attribute__((format(printf, 2, 3)));

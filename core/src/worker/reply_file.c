@@ -2,6 +2,7 @@
 #include "worker/reply_file.h"
 
 #include "worker/byteranges.h"
+#include "worker/compress.h"
 #include "worker/exchange.h"
 #include "worker/ownership.h"
 #include "worker/reply.h"
@@ -197,7 +198,7 @@ static void drop(struct answer *a, uint32_t without)
 /* --- sending --- */
 
 /* Head and body of `len` bytes. Ends the call, or leaves the request open with ORIBI_EAPP. */
-static int send_file(struct answer *a, int status, const struct oribi_piece *pieces, size_t piece_count, int64_t len)
+static int send_plain(struct answer *a, int status, const struct oribi_piece *pieces, size_t piece_count, int64_t len)
 {
     struct oribi__exchange *exchange = a->exchange;
     struct oribi_conn *c = exchange->base.conn;
@@ -233,6 +234,38 @@ static int send_file(struct answer *a, int status, const struct oribi_piece *pie
     }
     oribi__finish(exchange);
     return result < 0 ? ORIBI_ECLOSED : 0;
+}
+
+struct plain {
+    struct answer *answer;
+    const struct oribi_piece *pieces;
+    size_t piece_count;
+    int64_t len;
+};
+
+/* With the headers that compression has left. */
+static int send_as_it_is(void *self, int status, const struct oribi_header *headers, uint32_t header_count)
+{
+    struct plain *plain = self;
+    struct answer *a = plain->answer;
+    struct oribi_header *own = a->headers;
+    a->headers = (struct oribi_header *)(uintptr_t)headers; /* read only from here on */
+    a->count = header_count;
+    int result = send_plain(a, status, plain->pieces, plain->piece_count, plain->len);
+    a->headers = own;
+    return result;
+}
+
+/* Compressed where it is the whole file, and that is small. */
+static int send_file(struct answer *a, int status, const struct oribi_piece *pieces, size_t piece_count, int64_t len)
+{
+    const struct oribi__file *file = a->file;
+    bool whole = piece_count == 1 && pieces->offset == file->offset && len == file->len;
+    struct plain plain = {a, pieces, piece_count, len};
+    if (!a->exchange->worker->compression || !(whole || piece_count == 0) || len > ORIBI__COMPRESS_FILE_BYTES_MAX)
+        return send_plain(a, status, pieces, piece_count, len);
+    return oribi__compress_reply_file(a->exchange, status, a->headers, a->count, file->fd, file->offset, len,
+                                      (struct oribi__compress_plain){send_as_it_is, &plain});
 }
 
 static int send_range(struct answer *a, int status, int64_t offset, int64_t len)

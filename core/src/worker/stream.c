@@ -1,6 +1,7 @@
 /* Streamed answers and sockets that leave the core. The head waits for the first body bytes, so that a short stream
  * is one packet. */
 #include "worker/call_clock.h"
+#include "worker/compress.h"
 #include "worker/exchange.h"
 #include "worker/framed.h"
 #include "worker/gather.h"
@@ -28,8 +29,8 @@ static int64_t low_water(const struct oribi__exchange *exchange)
     return oribi_conn_spilled(exchange->base.conn) > 0 ? 0 : high_water(exchange) / 2;
 }
 
-static int begin(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
-                 uint32_t header_count, int64_t body_len)
+int oribi__stream_begin(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
+                        uint32_t header_count, int64_t body_len)
 {
     struct oribi__head_text head;
     int64_t promised;
@@ -59,7 +60,9 @@ int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_head
         return ORIBI_ECLOSED;
     assert(exchange->phase == ORIBI_PHASE_OPEN);
     oribi__enter(exchange->worker);
-    int result = begin(exchange, status, headers, header_count, body_len);
+    int result = exchange->worker->compression
+                     ? oribi__compress_begin(exchange, status, headers, header_count, body_len)
+                     : oribi__stream_begin(exchange, status, headers, header_count, body_len);
     oribi__leave(exchange->worker);
     return result;
 }
@@ -123,7 +126,7 @@ static int flush_head(struct oribi__exchange *exchange)
     return outcome(exchange, send_framed(exchange, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE("")));
 }
 
-static int write_body(struct oribi__exchange *exchange, const struct iovec *vec, size_t count, int64_t total)
+int oribi__stream_write(struct oribi__exchange *exchange, const struct iovec *vec, size_t count, int64_t total)
 {
     int result;
     switch (exchange->framing) {
@@ -158,7 +161,7 @@ static int write_unframed(struct oribi__exchange *exchange, const struct iovec *
             result = oribi__framed_next(exchange, &p, end, &content);
             if (result < 0)
                 return result;
-            result = content.iov_len > 0 ? write_body(exchange, &content, 1, (int64_t)content.iov_len)
+            result = content.iov_len > 0 ? oribi__stream_write(exchange, &content, 1, (int64_t)content.iov_len)
                                          : outcome(exchange, 0);
             if (result < 0)
                 return result;
@@ -190,8 +193,11 @@ int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t cou
     if (total == 0) /* an empty chunk would end the body */
         return 0;
     note_length(exchange);
+    if (exchange->coder)
+        return oribi__compress_write(exchange, vec, count, total);
     oribi__enter(exchange->worker);
-    int result = exchange->framed ? write_unframed(exchange, vec, count) : write_body(exchange, vec, count, total);
+    int result =
+        exchange->framed ? write_unframed(exchange, vec, count) : oribi__stream_write(exchange, vec, count, total);
     oribi__clock_anew(exchange->thread);
     oribi__leave(exchange->worker);
     return result;
@@ -291,23 +297,40 @@ static int finish(struct oribi__exchange *exchange, int result)
     return gone ? ORIBI_ECLOSED : 0;
 }
 
+/* The end of a stream, behind its last bytes if there are any: in one packet. */
+static int send_end(struct oribi__exchange *exchange, const struct iovec *last)
+{
+    if (exchange->framing == ORIBI_FRAMING_CHUNKED && last->iov_len > 0) {
+        char size[ORIBI_CHUNK_HEAD_CAP];
+        size_t n = oribi_chunk_head(size, last->iov_len);
+        exchange->body_sent += (int64_t)last->iov_len;
+        return send_framed(exchange, oribi_slice(size, n), last, 1, ORIBI_CHUNK_TAIL_LAST);
+    }
+    if (exchange->framing == ORIBI_FRAMING_CHUNKED)
+        return send_framed(exchange, ORIBI_SLICE(""), NULL, 0, ORIBI_CHUNK_LAST);
+    if (last->iov_len > 0)
+        return oribi__stream_write(exchange, last, 1, (int64_t)last->iov_len);
+    return exchange->phase == ORIBI_PHASE_BEGUN ? send_framed(exchange, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE("")) : 0;
+}
+
 int oribi_reply_end(struct oribi_req *req)
 {
     struct oribi__exchange *exchange = oribi__exchange_of(req);
+    struct iovec last = {NULL, 0};
     if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
     assert(exchange->phase != ORIBI_PHASE_OPEN);
-    int result = 0;
+    if (exchange->coder && oribi__compress_end(exchange, &last) < 0) {
+        oribi_reply_abort(req);
+        return 0;
+    }
     oribi__enter(exchange->worker);
     if (exchange->framed && oribi__framed_end(exchange) < 0) {
         oribi__leave(exchange->worker);
         oribi_reply_abort(req);
         return 0;
     }
-    if (exchange->framing == ORIBI_FRAMING_CHUNKED)
-        result = send_framed(exchange, ORIBI_SLICE(""), NULL, 0, ORIBI_CHUNK_LAST);
-    else if (exchange->phase == ORIBI_PHASE_BEGUN)
-        result = send_framed(exchange, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE(""));
+    int result = send_end(exchange, &last);
     if (exchange->framing == ORIBI_FRAMING_LENGTH && exchange->left > 0) {
         oribi__log_app(exchange, "body is %lld bytes shorter than its Content-Length: connection cut",
                        (long long)exchange->left);

@@ -3,6 +3,7 @@
 #define ORIBI_WORKER_THREADS_PRIVATE_H
 
 #include "oribi/base/os.h"
+#include "oribi/http/compressible.h"
 #include "oribi/worker/scoreboard.h"
 #include "oribi/worker/threads.h"
 
@@ -35,6 +36,7 @@ struct oribi_thread {
     _Atomic int64_t own_started_us; /* what the pointers point to when there are several */
     _Atomic int64_t own_deadline_us;
     char own_line[ORIBI_SLOT_LINE_CAP];
+    char none_match[ORIBI_COMPRESS_EXPANDED_BYTES_MAX]; /* of its call, see compress.h */
     struct oribi_wake own_wake;
 };
 

@@ -142,6 +142,7 @@ static void free_worker(struct oribi_worker *w)
     oribi_mem_free(w->acceptor.watches);
     oribi_mem_free(w->placement.buf);
     oribi__site_destroy(w->site);
+    oribi__compression_destroy(w->compression);
     oribi_mem_free(w);
 }
 
@@ -189,6 +190,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
                             ignored); /* oribi_options_finish() has checked it */
     if (oribi__site_create(w->options, &w->site, ignored) < 0)
         oribi_log(ORIBI_LOG_ERROR, "%s; its files are the application's to serve", ignored);
+    w->compression = oribi__compression_create(w->options);
     struct oribi_reactor_config config;
     set_config(w->options, &config);
     const struct oribi_reactor_hooks hooks = oribi__worker_hooks(w);

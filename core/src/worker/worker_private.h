@@ -9,6 +9,7 @@
 #include "oribi/event/reactor.h"
 #include "oribi/worker/worker.h"
 #include "worker/accept.h"
+#include "worker/compress.h"
 #include "worker/deadline_private.h"
 #include "worker/helper_private.h"
 #include "worker/overload.h"
@@ -40,10 +41,11 @@ struct oribi_worker {
     struct oribi_reactor reactor;
     struct oribi_worker_setup setup;
     const struct oribi_options *options;
-    struct oribi_trust trust;          /* options->trusted_proxies */
-    struct oribi__site *site;          /* options->mounts; NULL: none */
-    struct oribi_slot *slot;           /* the caller's, or own_board's */
-    struct oribi_scoreboard own_board; /* one slot, when the caller gave none */
+    struct oribi_trust trust;               /* options->trusted_proxies */
+    struct oribi__site *site;               /* options->mounts; NULL: none */
+    struct oribi__compression *compression; /* NULL: answers go as they are */
+    struct oribi_slot *slot;                /* the caller's, or own_board's */
+    struct oribi_scoreboard own_board;      /* one slot, when the caller gave none */
     int owner_pid;
     bool abandoned;        /* this is a child that the application forked */
     int64_t blocks_before; /* of memory, when it was created: what a worker of a supervisor has to itself */

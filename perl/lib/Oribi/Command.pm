@@ -23,6 +23,10 @@ sub run {
     return 1;
 }
 
+sub _version {
+    return 'oribi-psgi ' . Oribi::release() . " (Oribi $Oribi::VERSION, perl $^V)\ncompression: " . Oribi::Options->codings . "\n";
+}
+
 # -Mmodule, -Idir and -ecode are cuddled by old habit; the core's parser knows that for every short flag.
 sub _run {
     my (@argv) = @_;
@@ -31,7 +35,7 @@ sub _run {
     my $error = $settings->core->_parse(@argv);
     die "$error\n" if defined $error;
     return _say(Oribi::Options->help) if $settings->is_on('help');
-    return _say('oribi-psgi ' . Oribi::release() . " (Oribi $Oribi::VERSION, perl $^V)\n") if $settings->is_on('version');
+    return _say(_version()) if $settings->is_on('version');
     prepare($settings);
     return _say($settings->core->print) if $settings->is_on('print_config');
     return _check($settings) if $settings->is_on('check');

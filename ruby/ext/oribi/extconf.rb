@@ -29,6 +29,14 @@ have_func("rb_hash_tbl", "ruby.h")
 # The frames of another thread than the one that looks (Ruby 3.3).
 have_func("rb_profile_thread_frames", "ruby/debug.h")
 
+# Compression of answers: each library is taken where its header is there and it links, and missed in silence elsewhere
+# (--version says it, and the option refuses its coding).
+CODINGS = {
+  "gzip" => ["zlib.h", "z", "deflateSetHeader"],
+  "zstd" => ["zstd.h", "zstd", "ZSTD_compressStream2"],
+  "br" => ["brotli/encode.h", "brotlienc", "BrotliEncoderCompressStream"]
+}.select { |_, (header, library, function)| have_header(header) && have_library(library, function, header) }.keys
+
 # After the probe: the archive is made by the Makefile that this file writes.
 $LOCAL_LIBS << " core/liboribi.a -pthread"
 
@@ -44,7 +52,7 @@ File.write("Makefile", <<~MAKEFILE, mode: "a")
   $(OBJS): $(wildcard $(CORE)/include/oribi/*/*.h)
 
   core/liboribi.a: ask-the-core
-  \t@$(MAKE) --no-print-directory -C $(CORE) OUT=$(CURDIR)/core CC="$(CC)" all
+  \t@$(MAKE) --no-print-directory -C $(CORE) OUT=$(CURDIR)/core CC="$(CC)" CODINGS="#{CODINGS.join(" ")}" all
 
   ask-the-core:
 

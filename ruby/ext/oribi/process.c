@@ -3,6 +3,7 @@
  * the core's table (methods.h) and what Ruby does in its own way: create, take, wait, open, retake, destroy. */
 #include "ext.h"
 
+#include "oribi/http/compress.h"
 #include "oribi/base/signals.h"
 #include "oribi/process/methods.h"
 #include "oribi/process/prefork.h"
@@ -206,6 +207,14 @@ void ext_process_show_title(struct ext_worker *worker)
         rb_funcall(rb_mProcess, id_setproctitle, 1, rb_utf8_str_new(text, (long)len));
 }
 
+/* @return [String] the content codings that this build has a library for */
+static VALUE codings(VALUE self)
+{
+    char text[ORIBI_ERROR_TEXT_CAP];
+    oribi_compress_describe(text, sizeof(text));
+    return rb_utf8_str_new_cstr(text);
+}
+
 /* This process ends before it has become anything: the server that started it hears why. */
 static VALUE start_failed(VALUE self, VALUE text)
 {
@@ -225,6 +234,7 @@ void ext_process_setup(void)
     VALUE core = rb_define_module_under(ext_module, "Core");
     id_setproctitle = rb_intern("setproctitle");
     rb_define_singleton_method(core, "start_failed", start_failed, 1);
+    rb_define_singleton_method(core, "codings", codings, 0);
     rb_define_singleton_method(core, "give_signals_back", give_signals_back, 0);
     process_class = rb_define_class_under(core, "Process", rb_cObject);
     rb_undef_alloc_func(process_class);

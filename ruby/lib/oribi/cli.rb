@@ -22,7 +22,7 @@ module Oribi
 
       options = Options.new.parse(argv)
       return say(Options.help) if options["help"] == "on"
-      return say("oribi #{VERSION}\n") if options["version"] == "on"
+      return say("oribi #{VERSION}\ncompression: #{Core.codings}\n") if options["version"] == "on"
 
       configure(options)
     rescue Error => e

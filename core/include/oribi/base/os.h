@@ -67,6 +67,9 @@ void oribi_os_fill_standard_streams(void);
  * Never lowers the soft limit. Returns how many they are. */
 uint64_t oribi_os_want_descriptors(uint64_t count);
 
+/* Fills dst with random bytes (getrandom(2)), at most 256. 0, or ORIBI_ESYS. */
+int oribi_os_random(void *dst, size_t n);
+
 /* Lets another process that is ready have this CPU. */
 void oribi_os_yield(void);
 
@@ -79,6 +82,7 @@ void oribi_os_word_wake(_Atomic uint32_t *word);
  * ORIBI_ECLOSED: sockets are written with MSG_NOSIGNAL, for pipes and oribi_os_send_file() SIGPIPE must be ignored.
  * A vector may have any count; at most IOV_MAX pieces of it are passed on. */
 ssize_t oribi_os_read(int fd, void *dst, size_t n);
+ssize_t oribi_os_read_at(int fd, void *dst, size_t n, int64_t offset); /* pread(2) */
 ssize_t oribi_os_write(int fd, const void *p, size_t n);
 ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count);
 ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count);

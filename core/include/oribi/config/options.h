@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct oribi_buf;
+struct oribi_compress_rules;
 
 enum oribi_option_type {
     ORIBI_OPTION_TEXT,  /* one line; empty: not set */
@@ -117,6 +118,13 @@ struct oribi_options {
     bool proxy_protocol; /* on every listener; bind has ?proxy=on for one */
     struct oribi_text_list trusted_proxies;
     struct oribi_text_list mounts; /* lines of files/mount.h */
+
+    /* oribi_options_compress_rules() reads them */
+    char *compress; /* codings, the preferred one first; NULL: answers go as they are */
+    uint32_t compress_level;
+    int64_t compress_min;
+    struct oribi_text_list compress_types; /* none: those of http/compressible.h */
+    bool compress_private;
 
     uint32_t workers; /* 0 until oribi_options_finish(): usable CPUs */
     uint32_t threads;
@@ -279,6 +287,10 @@ int oribi_options_check_files(const struct oribi_options *options, char *error);
 
 /* Logs a warning for each mount that has the prefix of one before it. */
 void oribi_options_warn_of_files(const struct oribi_options *options);
+
+/* Fills in which answers are compressed; `rules` borrows texts of the options. offered_count is 0 where none are. Same
+ * results as set; after finish it cannot fail. */
+int oribi_options_compress_rules(const struct oribi_options *options, struct oribi_compress_rules *rules, char *error);
 
 /* A reload. Announce: writes what a supervisor has to know of a new generation's options, "name=value" lines,
  * NUL-terminated; lines that do not fit into cap (ORIBI_OPTIONS_ANNOUNCED_CAP is enough) are left out. Returns the

@@ -43,7 +43,8 @@ enum { ORIBI_CHUNK_HEAD_CAP = 20 };
 /* Writes `size` (> 0) in hex and CRLF to dst; returns the length. */
 size_t oribi_chunk_head(char dst[ORIBI_CHUNK_HEAD_CAP], uint64_t size);
 
-#define ORIBI_CHUNK_TAIL ORIBI_SLICE("\r\n")
-#define ORIBI_CHUNK_LAST ORIBI_SLICE("0\r\n\r\n")
+#define ORIBI_CHUNK_TAIL      ORIBI_SLICE("\r\n")
+#define ORIBI_CHUNK_LAST      ORIBI_SLICE("0\r\n\r\n")
+#define ORIBI_CHUNK_TAIL_LAST ORIBI_SLICE("\r\n0\r\n\r\n")
 
 #endif

@@ -1,0 +1,173 @@
+/* br by libbrotlienc. Its encoder cannot be begun anew, only made anew: the blocks that it gives back are kept and
+ * serve the next, which asks for the same sizes. Padding is a metadata block in front of the content. */
+#include "http/compress_private.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+
+#include <brotli/encode.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum {
+    LEVEL_DEFAULT = 4,
+    BLOCK_BYTES_MIN = 64,
+    KEPT_MAX = 64,                     /* blocks that are kept; more are given back to the heap */
+    KEPT_BYTES_MAX = 16 * 1024 * 1024, /* all of them together */
+};
+
+/* In front of each block; as large as the strictest alignment. */
+union block {
+    size_t cap;
+    max_align_t align;
+};
+
+struct brotli {
+    struct oribi_compressor base;
+    BrotliEncoderState *encoder; /* NULL between streams */
+    size_t padding;              /* still to be written */
+    uint32_t level;
+    uint32_t kept_count;
+    size_t kept_bytes;
+    union block *kept[KEPT_MAX];
+};
+
+/* Sizes are powers of two: what a shorter or longer stream has left behind fits as well. 0: too large. */
+static size_t class_of(size_t size)
+{
+    size_t cap = BLOCK_BYTES_MIN;
+    while (cap < size && cap <= SIZE_MAX / 4)
+        cap *= 2;
+    return cap >= size ? cap : 0;
+}
+
+static union block *find_kept(struct brotli *brotli, size_t cap)
+{
+    for (uint32_t i = brotli->kept_count; i-- > 0;) {
+        union block *block = brotli->kept[i];
+        if (block->cap != cap)
+            continue;
+        brotli->kept[i] = brotli->kept[--brotli->kept_count];
+        brotli->kept_bytes -= cap;
+        return block;
+    }
+    return NULL;
+}
+
+static void *take_memory(void *self, size_t size)
+{
+    size_t cap = class_of(size);
+    union block *block = cap ? find_kept(self, cap) : NULL;
+    if (!block && cap && (block = oribi_mem_try_alloc(1, sizeof(*block) + cap)))
+        block->cap = cap;
+    return block ? block + 1 : NULL;
+}
+
+static void give_memory(void *self, void *p)
+{
+    struct brotli *brotli = self;
+    if (!p)
+        return;
+    union block *block = (union block *)p - 1;
+    if (brotli->kept_count == KEPT_MAX || block->cap > KEPT_BYTES_MAX - brotli->kept_bytes) {
+        oribi_mem_free(block);
+        return;
+    }
+    brotli->kept[brotli->kept_count++] = block;
+    brotli->kept_bytes += block->cap;
+}
+
+static void describe(char *dst, size_t cap)
+{
+    uint32_t version = BrotliEncoderVersion();
+    (void)snprintf(dst, cap, "br (brotli %u.%u.%u)", version >> 24, version >> 12 & 0xfff, version & 0xfff);
+}
+
+static struct oribi_compressor *create(uint32_t level)
+{
+    struct brotli *brotli = oribi_mem_try_alloc(1, sizeof(*brotli));
+    if (!brotli)
+        return NULL;
+    brotli->level = level;
+    return &brotli->base;
+}
+
+static void end_stream(struct brotli *brotli)
+{
+    if (brotli->encoder)
+        BrotliEncoderDestroyInstance(brotli->encoder);
+    brotli->encoder = NULL;
+}
+
+static void destroy(struct oribi_compressor *compressor)
+{
+    struct brotli *brotli = (struct brotli *)compressor;
+    end_stream(brotli);
+    for (uint32_t i = 0; i < brotli->kept_count; i++)
+        oribi_mem_free(brotli->kept[i]);
+    oribi_mem_free(brotli);
+}
+
+/* Feeds the encoder until it has taken everything and has nothing more to give. It fails only without memory. The room
+ * holds a metadata block of any padding, which is then written in one go: an encoder that must stop inside one is not
+ * through with it when all of its bytes are out. */
+static int encode(struct brotli *brotli, BrotliEncoderOperation operation, const void *p, size_t n,
+                  struct oribi_buf *out)
+{
+    const uint8_t *next = p;
+    do {
+        uint8_t *room = (uint8_t *)oribi_buf_try_reserve(out, ORIBI__COMPRESS_ROOM_BYTES);
+        if (!room)
+            return ORIBI_ENOMEM;
+        size_t left = out->cap - out->len;
+        if (!BrotliEncoderCompressStream(brotli->encoder, operation, &n, &next, &left, &room, NULL))
+            return ORIBI_ENOMEM;
+        out->len = out->cap - left;
+    } while (n > 0 || BrotliEncoderHasMoreOutput(brotli->encoder));
+    return 0;
+}
+
+static int begin(struct oribi_compressor *compressor, size_t padding)
+{
+    struct brotli *brotli = (struct brotli *)compressor;
+    end_stream(brotli);
+    brotli->encoder = BrotliEncoderCreateInstance(take_memory, give_memory, brotli);
+    if (!brotli->encoder)
+        return ORIBI_ENOMEM;
+    if (!BrotliEncoderSetParameter(brotli->encoder, BROTLI_PARAM_QUALITY, brotli->level) ||
+        !BrotliEncoderSetParameter(brotli->encoder, BROTLI_PARAM_LGWIN, ORIBI_COMPRESS_WINDOW_BITS))
+        return ORIBI_ESYS;
+    brotli->padding = padding;
+    return 0;
+}
+
+static int write_bytes(struct oribi_compressor *compressor, const void *p, size_t n, enum oribi_compress_then then,
+                       struct oribi_buf *out)
+{
+    static const BrotliEncoderOperation operations[] = {[ORIBI_COMPRESS_GO_ON] = BROTLI_OPERATION_PROCESS,
+                                                        [ORIBI_COMPRESS_FLUSH] = BROTLI_OPERATION_FLUSH,
+                                                        [ORIBI_COMPRESS_END] = BROTLI_OPERATION_FINISH};
+    /* libbrotlienc 1.0.9 writes a metadata block of one byte wrongly: there is always one more than asked for. */
+    static const uint8_t zeros[ORIBI_COMPRESS_PADDING_BYTES_MAX + 1];
+    struct brotli *brotli = (struct brotli *)compressor;
+    int result = 0;
+    if (!brotli->encoder) /* the stream was lost before */
+        return ORIBI_ESYS;
+    if (brotli->padding > 0)
+        result = encode(brotli, BROTLI_OPERATION_EMIT_METADATA, zeros, brotli->padding + 1, out);
+    brotli->padding = 0;
+    if (result == 0)
+        result = encode(brotli, operations[then], p, n, out);
+    if (result < 0 || then == ORIBI_COMPRESS_END)
+        end_stream(brotli);
+    return result;
+}
+
+const struct oribi__compress_library oribi__compress_brotli = {
+    .level_default = LEVEL_DEFAULT,
+    .describe = describe,
+    .create = create,
+    .destroy = destroy,
+    .begin = begin,
+    .write = write_bytes,
+};
