@@ -302,6 +302,7 @@ See L<Oribi::Supervisor>. The title of a process says what it is; C<$0> keeps th
 The pages of F<doc/> in the distribution are installed beside this module, in F<Oribi/doc>; C<oribi-psgi --help> ends with the path:
 
     options.md        every option, what wins over what, names of other servers
+    files.md          files without the application, with recipes
     operations.md     signals, reload, upgrade, recycling, logs, who the client is
     deployment.md     systemd, start_server, containers, nginx
     streaming.md      streams, WebSockets, server-sent events
