@@ -9,14 +9,22 @@
 
 #include <limits.h>
 
+/* What pieces are sent from. */
+struct file {
+    int fd;
+    const struct oribi_source *source; /* NULL: a file that may change, whose descriptor is copied */
+};
+
 static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip);
+static int send_pieces(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file,
+                       const struct oribi_piece *pieces, size_t count);
 static int keep_text(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip);
 static int flush_kept(struct oribi_reactor *r, struct oribi_conn *c);
-static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, int fd, struct oribi_piece *rest, bool more,
-                      int64_t *turn);
-static int keep_pieces(struct oribi_reactor *r, struct oribi_conn *c, int fd, const struct oribi_piece *rest,
-                       const struct oribi_piece *pieces, size_t count);
-static int keep_piece(struct oribi_reactor *r, struct oribi_conn *c, int fd, int *copy,
+static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file, struct oribi_piece *rest,
+                      bool more, int64_t *turn);
+static int keep_pieces(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file,
+                       const struct oribi_piece *rest, const struct oribi_piece *pieces, size_t count);
+static int keep_piece(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file, int *copy,
                       const struct oribi_piece *piece);
 static void charge_out(struct oribi_reactor *r, struct oribi_conn *c);
 static bool have_out(struct oribi_conn *c);
@@ -84,14 +92,26 @@ int oribi_conn_send_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, 
 int oribi_conn_send_pieces(struct oribi_reactor *r, struct oribi_conn *c, int fd, const struct oribi_piece *pieces,
                            size_t count)
 {
+    return send_pieces(r, c, &(struct file){fd, NULL}, pieces, count);
+}
+
+int oribi_conn_send_source(struct oribi_reactor *r, struct oribi_conn *c, const struct oribi_source *source,
+                           const struct oribi_piece *pieces, size_t count)
+{
+    return send_pieces(r, c, &(struct file){source->fd, source}, pieces, count);
+}
+
+static int send_pieces(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file,
+                       const struct oribi_piece *pieces, size_t count)
+{
     if (c->broken)
         return ORIBI_ECLOSED;
     int64_t turn = ORIBI_OUT_TURN_BYTES;
     for (; count > 0; pieces++, count--) {
         struct oribi_piece rest = *pieces;
-        int result = c->out ? ORIBI_AGAIN : send_piece(r, c, fd, &rest, count > 1, &turn);
+        int result = c->out ? ORIBI_AGAIN : send_piece(r, c, file, &rest, count > 1, &turn);
         if (result == ORIBI_AGAIN)
-            return keep_pieces(r, c, fd, &rest, pieces + 1, count - 1);
+            return keep_pieces(r, c, file, &rest, pieces + 1, count - 1);
         if (result < 0)
             return result;
     }
@@ -100,8 +120,8 @@ int oribi_conn_send_pieces(struct oribi_reactor *r, struct oribi_conn *c, int fd
 
 /* Takes from `rest` what the socket takes. 0: that was all; ORIBI_AGAIN: the socket is full, or *turn is used up;
  * another error breaks the connection. */
-static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, int fd, struct oribi_piece *rest, bool more,
-                      int64_t *turn)
+static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file, struct oribi_piece *rest,
+                      bool more, int64_t *turn)
 {
     int socket_fd = c->watch.fd;
     while (rest->text.iov_len > 0) {
@@ -119,7 +139,9 @@ static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, int fd, str
     while (rest->len > 0) {
         if (*turn == 0)
             return ORIBI_AGAIN;
-        ssize_t sent = oribi_os_send_file(socket_fd, fd, &rest->offset, rest->len < *turn ? rest->len : *turn);
+        if (file->source && !oribi_os_file_is(file->fd, &file->source->state))
+            return break_off(c, ORIBI_ESYS);
+        ssize_t sent = oribi_os_send_file(socket_fd, file->fd, &rest->offset, rest->len < *turn ? rest->len : *turn);
         if (sent == ORIBI_AGAIN)
             return ORIBI_AGAIN;
         if (sent <= 0) /* 0: the file is shorter than it was, and the promised length cannot be kept */
@@ -133,24 +155,29 @@ static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, int fd, str
 
 /* Keeps what is left of one piece and those behind it, then tries once more like keep_rest(). One copy of the
  * descriptor does for all of them. */
-static int keep_pieces(struct oribi_reactor *r, struct oribi_conn *c, int fd, const struct oribi_piece *rest,
-                       const struct oribi_piece *pieces, size_t count)
+static int keep_pieces(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file,
+                       const struct oribi_piece *rest, const struct oribi_piece *pieces, size_t count)
 {
     int copy = -1;
-    int result = keep_piece(r, c, fd, &copy, rest);
+    int result = keep_piece(r, c, file, &copy, rest);
     for (size_t i = 0; i < count && result == 0; i++)
-        result = keep_piece(r, c, fd, &copy, &pieces[i]);
+        result = keep_piece(r, c, file, &copy, &pieces[i]);
     return result < 0 ? result : flush_kept(r, c);
 }
 
-static int keep_piece(struct oribi_reactor *r, struct oribi_conn *c, int fd, int *copy, const struct oribi_piece *piece)
+static int keep_piece(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file, int *copy,
+                      const struct oribi_piece *piece)
 {
     if (!have_out(c))
         return break_off(c, ORIBI_ENOMEM);
     int result = piece->text.iov_len > 0 ? keep_text(r, c, &piece->text, 1, 0) : 0;
     if (result < 0 || piece->len == 0)
         return result;
-    if (*copy < 0 && (*copy = oribi_os_dup(fd)) < 0)
+    if (file->source) {
+        result = oribi_out_keep_source(c->out, file->source, piece->offset, piece->len);
+        return result < 0 ? break_off(c, result) : 0;
+    }
+    if (*copy < 0 && (*copy = oribi_os_dup(file->fd)) < 0)
         return break_off(c, ORIBI_ESYS);
     result = oribi_out_keep_file(c->out, *copy, piece->offset, piece->len);
     return result < 0 ? break_off(c, result) : 0;

@@ -10,6 +10,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
@@ -20,7 +21,8 @@ enum {
 
 struct part {
     int fd;      /* of a file, or FROM_MEMORY */
-    bool closes; /* fd is closed when the part is sent: it is the last one of its file */
+    bool closes; /* fd is closed, or the source released, when the part is sent: it is the last one of its file */
+    bool shared; /* of the source */
     int64_t offset;
     int64_t left;
 };
@@ -36,6 +38,7 @@ struct oribi_out {
     int64_t send_queue; /* of the kernel, when oribi_out_taken() looked */
     int spill_fd;       /* -1: none */
     int64_t spill_len;
+    struct oribi_source source; /* of the parts that are shared */
     struct oribi_charge charge;
 };
 
@@ -59,11 +62,26 @@ struct oribi_out *oribi_out_try_create(void)
     return out;
 }
 
+static void end_part(const struct oribi_out *out, const struct part *part)
+{
+    if (part->closes && part->shared)
+        out->source.release(out->source.owner);
+    else if (part->closes)
+        oribi_os_close(part->fd);
+}
+
+void oribi_out_abandon(struct oribi_out *out)
+{
+    for (uint32_t i = out->first; i < out->count; i++)
+        if (out->parts[i].closes && (!out->parts[i].shared || oribi_os_file_is(out->source.fd, &out->source.state)))
+            oribi_os_close(out->parts[i].fd);
+    oribi_os_close(out->spill_fd);
+}
+
 void oribi_out_destroy(struct oribi_out *out)
 {
     for (uint32_t i = out->first; i < out->count; i++)
-        if (out->parts[i].closes)
-            oribi_os_close(out->parts[i].fd);
+        end_part(out, &out->parts[i]);
     if (out->parts != out->few)
         oribi_mem_free(out->parts);
     oribi_buf_deinit(&out->memory);
@@ -101,7 +119,7 @@ static struct part *last_part(struct oribi_out *out, int fd, int64_t offset)
     if (!have_room(out))
         return NULL;
     struct part *part = &out->parts[out->count++];
-    *part = (struct part){fd, false, offset, 0};
+    *part = (struct part){.fd = fd, .offset = offset};
     return part;
 }
 
@@ -215,7 +233,24 @@ int oribi_out_keep_file(struct oribi_out *out, int fd, int64_t offset, int64_t l
         return ORIBI_ENOMEM;
     if (earlier)
         earlier->closes = false;
-    out->parts[out->count++] = (struct part){fd, true, offset, len};
+    out->parts[out->count++] = (struct part){.fd = fd, .closes = true, .offset = offset, .left = len};
+    return 0;
+}
+
+int oribi_out_keep_source(struct oribi_out *out, const struct oribi_source *source, int64_t offset, int64_t len)
+{
+    if (!have_room(out))
+        return ORIBI_ENOMEM;
+    struct part *earlier = last_of_file(out, source->fd);
+    if (earlier) {
+        assert(out->source.owner == source->owner);
+        earlier->closes = false;
+    } else {
+        out->source = *source;
+        source->retain(source->owner);
+    }
+    out->parts[out->count++] =
+        (struct part){.fd = source->fd, .closes = true, .shared = true, .offset = offset, .left = len};
     return 0;
 }
 
@@ -240,11 +275,13 @@ static int flush_memory(struct oribi_out *out, struct part *part, int socket_fd,
 
 /* A peer who reads as fast as we send would never fill the socket: *turn is what may still be sent before others
  * have theirs. */
-static int flush_file(struct part *part, int socket_fd, int64_t *turn, int64_t *sent)
+static int flush_file(const struct oribi_out *out, struct part *part, int socket_fd, int64_t *turn, int64_t *sent)
 {
     while (part->left > 0) {
         if (*turn == 0)
             return 1;
+        if (part->shared && !oribi_os_file_is(part->fd, &out->source.state))
+            return ORIBI_ESYS;
         ssize_t n = oribi_os_send_file(socket_fd, part->fd, &part->offset, part->left < *turn ? part->left : *turn);
         if (n < 0)
             return (int)n;
@@ -263,11 +300,10 @@ int oribi_out_flush(struct oribi_out *out, int socket_fd, int64_t *sent)
     for (; out->first < out->count; out->first++) {
         struct part *part = &out->parts[out->first];
         int result = part->fd == FROM_MEMORY ? flush_memory(out, part, socket_fd, out->first + 1 < out->count, sent)
-                                             : flush_file(part, socket_fd, &turn, sent);
+                                             : flush_file(out, part, socket_fd, &turn, sent);
         if (result != 0)
             return result;
-        if (part->closes)
-            oribi_os_close(part->fd);
+        end_part(out, part);
     }
     return 0;
 }

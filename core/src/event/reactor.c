@@ -419,7 +419,10 @@ void oribi_reactor_deinit(struct oribi_reactor *r)
 
 void oribi_reactor_abandon(struct oribi_reactor *r)
 {
-    for (struct oribi_conn *c = r->conns; c; c = c->next)
+    for (struct oribi_conn *c = r->conns; c; c = c->next) {
         oribi_os_close(c->watch.fd);
+        if (c->out)
+            oribi_out_abandon(c->out);
+    }
     oribi_os_close(oribi_loop_fd(r->loop));
 }

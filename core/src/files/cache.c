@@ -207,12 +207,45 @@ enum oribi_file_verdict oribi_cache_get(struct oribi_cache *cache, struct oribi_
     return give(cache, entry, file);
 }
 
-void oribi_cache_release(struct oribi_cache *cache, const struct oribi_file *file)
+void oribi_cache_release(const struct oribi_file *file)
 {
     struct oribi__entry *entry = (struct oribi__entry *)file;
     assert(entry->refs > 0);
     entry->refs--;
     free_unused(entry);
+}
+
+void oribi_cache_retain(const struct oribi_file *file)
+{
+    ((struct oribi__entry *)file)->refs++;
+}
+
+static void retain_owner(void *owner)
+{
+    oribi_cache_retain(owner);
+}
+
+static void release_owner(void *owner)
+{
+    oribi_cache_release(owner);
+}
+
+void oribi_file_source(const struct oribi_file *file, const struct oribi_file_content *content,
+                       struct oribi_source *source)
+{
+    const struct oribi_file_info *info = &content->info;
+    *source = (struct oribi_source){
+        .fd = content->fd,
+        .state = {{info->device, info->inode}, info->size, info->mtime_s, info->mtime_ns},
+        .owner = (void *)file,
+        .retain = retain_owner,
+        .release = release_owner,
+    };
+}
+
+void oribi_cache_doubt(const struct oribi_file *file)
+{
+    ((struct oribi__entry *)file)->checked_ms = INT64_MAX; /* ahead of every clock */
 }
 
 /* --- a cache's life --- */

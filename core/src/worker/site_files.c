@@ -1,6 +1,8 @@
 /* Files of mounts. Reading order: oribi__site_answer_file, answer_from, look_up, send_file. */
 #include "worker/site_private.h"
 
+#include "worker/byteranges.h"
+
 #include "oribi/base/escape.h"
 #include "oribi/http/accept_encoding.h"
 #include "oribi/http/conditions.h"
@@ -12,7 +14,8 @@
 
 enum {
     REFRESH_MS = 1000,
-    SHOWN_MAX = 200, /* of a path in a log line */
+    SHOWN_MAX = 200,  /* of a path in a log line */
+    ATTEMPTS_MAX = 3, /* at a file that is written to */
 };
 
 static void add_mount_headers(struct oribi__site_answer *a)
@@ -23,30 +26,72 @@ static void add_mount_headers(struct oribi__site_answer *a)
         oribi__site_add_text(a, "X-Content-Type-Options", "nosniff");
 }
 
-/* The whole, or the ranges that are asked for: one of them. TODO several as multipart/byteranges. */
-static void send_content(struct oribi__site_answer *a, const struct oribi_file_content *content,
-                         struct oribi_slice range)
+/* One run of bytes: the whole, or a range. */
+static void send_run(struct oribi__site_answer *a, int status, const struct oribi_file *file,
+                     const struct oribi_file_content *content, struct oribi_byte_range range)
+{
+    struct oribi_source source;
+    int64_t len = range.last - range.first + 1;
+    if (content->body) {
+        oribi__site_send(a, status, oribi_slice(content->body + range.first, (size_t)len));
+        return;
+    }
+    oribi_file_source(file, content, &source);
+    const struct oribi_piece piece = {.offset = range.first, .len = len};
+    oribi__site_send_body(
+        a, status, &(struct oribi__site_body){.len = len, .source = &source, .pieces = &piece, .piece_count = 1});
+}
+
+static void send_ranges(struct oribi__site_answer *a, const struct oribi_file *file,
+                        const struct oribi_file_content *content, const struct oribi_ranges *ranges)
+{
+    struct oribi__byteranges parts;
+    struct oribi_source source;
+    struct iovec vec[ORIBI__SITE_VECS_MAX];
+    struct oribi__site_body body = {.vec = vec};
+    (void)oribi__byteranges_make(&parts, ranges, file->type, 0, content->info.size); /* no file is that long */
+    oribi__site_add(a, "Content-Type", parts.type.p, parts.type.n);
+    body.len = parts.len;
+    if (content->body) {
+        for (size_t i = 0; i < parts.count; i++) {
+            vec[body.vec_count++] = parts.pieces[i].text;
+            vec[body.vec_count++] =
+                (struct iovec){(char *)content->body + parts.pieces[i].offset, (size_t)parts.pieces[i].len};
+        }
+    } else {
+        oribi_file_source(file, content, &source);
+        body.source = &source;
+        body.pieces = parts.pieces;
+        body.piece_count = parts.count;
+    }
+    oribi__site_send_body(a, 206, &body);
+}
+
+/* The whole, or the ranges that are asked for. */
+static void send_content(struct oribi__site_answer *a, const struct oribi_file *file,
+                         const struct oribi_file_content *content, struct oribi_slice range)
 {
     struct oribi_ranges ranges = {0};
     char text[ORIBI_CONTENT_RANGE_CAP];
-    int64_t first = 0;
-    int64_t len = content->info.size;
-    int status = range.p ? (int)oribi_ranges_read(range, content->info.size, &ranges) : 200;
-    if (status == ORIBI_RANGES_NONE) {
+    int64_t size = content->info.size;
+    enum oribi_ranges_result result = range.p ? oribi_ranges_read(range, size, &ranges) : ORIBI_RANGES_WHOLE;
+    if (result == ORIBI_RANGES_NONE) {
         a->header_count = 0;
-        oribi__site_add(a, "Content-Range", text, oribi_content_range_none(content->info.size, text));
-        oribi__site_send(a, 416, oribi_slice(NULL, 0), -1, 0, 0);
+        oribi__site_add(a, "Content-Range", text, oribi_content_range_none(size, text));
+        oribi__site_send_body(a, 416, NULL);
         return;
     }
-    if (status == ORIBI_RANGES_PART && ranges.count == 1) {
-        first = ranges.at[0].first;
-        len = ranges.at[0].last - first + 1;
-        oribi__site_add(a, "Content-Range", text, oribi_content_range(ranges.at[0], content->info.size, text));
-    } else {
-        status = 200;
+    if (result == ORIBI_RANGES_PART && ranges.count > 1) {
+        send_ranges(a, file, content, &ranges);
+        return;
     }
-    struct oribi_slice body = content->body ? oribi_slice(content->body + first, (size_t)len) : oribi_slice(NULL, 0);
-    oribi__site_send(a, status, body, content->body ? -1 : content->fd, first, len);
+    oribi__site_add(a, "Content-Type", file->type.p, file->type.n);
+    if (result == ORIBI_RANGES_WHOLE) {
+        send_run(a, 200, file, content, (struct oribi_byte_range){0, size - 1});
+        return;
+    }
+    oribi__site_add(a, "Content-Range", text, oribi_content_range(ranges.at[0], size, text));
+    send_run(a, 206, file, content, ranges.at[0]);
 }
 
 /* Only a weight makes identity unacceptable. */
@@ -72,7 +117,8 @@ static enum oribi_coding choose(const struct oribi__site_answer *a, const struct
     return oribi_accept_encoding_choose(accepted, offered, count);
 }
 
-static void send_file(struct oribi__site_answer *a, const struct oribi_file *file)
+/* False: the file is not what the cache says; nothing was sent. */
+static bool send_file(struct oribi__site_answer *a, const struct oribi_file *file)
 {
     char etag[ORIBI_ETAG_BYTES_MAX];
     char modified[ORIBI_DATE_LEN];
@@ -82,16 +128,18 @@ static void send_file(struct oribi__site_answer *a, const struct oribi_file *fil
     enum oribi_coding coding = choose(a, file);
     if (coding == ORIBI_CODING_NONE) {
         oribi__site_send_error(a, 406);
-        return;
+        return true;
     }
     const struct oribi_file_content *content = &file->contents[coding];
+    if (!oribi_file_unchanged(content))
+        return false;
     struct oribi_slice coding_name = coding == ORIBI_CODING_IDENTITY ? oribi_slice(NULL, 0) : oribi_coding_name(coding);
     oribi_validators_of_file(content->info.size, content->info.mtime_s, a->now.wall_s, coding_name, etag, &validators);
     oribi_conditions_of_head(&a->c->exchange->head, &conditions);
     enum oribi_condition_result result = oribi_conditions_decide(&conditions, &validators, a->now.wall_s, &has_ranges);
     if (result == ORIBI_CONDITION_FAILED) {
-        oribi__site_send(a, 412, oribi_slice(NULL, 0), -1, 0, 0);
-        return;
+        oribi__site_send_body(a, 412, NULL);
+        return true;
     }
     oribi__site_add(a, "ETag", validators.etag.p, validators.etag.n);
     oribi_date_format(validators.last_modified_s, modified);
@@ -102,14 +150,14 @@ static void send_file(struct oribi__site_answer *a, const struct oribi_file *fil
         oribi__site_add_text(a, "Vary", "Accept-Encoding");
     add_mount_headers(a);
     if (result == ORIBI_CONDITION_NOT_MODIFIED) {
-        oribi__site_send(a, 304, oribi_slice(NULL, 0), -1, 0, 0);
-        return;
+        oribi__site_send_body(a, 304, NULL);
+        return true;
     }
-    oribi__site_add(a, "Content-Type", file->type.p, file->type.n);
     oribi__site_add_text(a, "Accept-Ranges", "bytes");
     if (coding != ORIBI_CODING_IDENTITY)
         oribi__site_add(a, "Content-Encoding", coding_name.p, coding_name.n);
-    send_content(a, content, has_ranges ? conditions.range : oribi_slice(NULL, 0));
+    send_content(a, file, content, has_ranges ? conditions.range : oribi_slice(NULL, 0));
+    return true;
 }
 
 /* --- which file --- */
@@ -174,7 +222,7 @@ static void send_slash(struct oribi__site_answer *a)
     }
     a->header_count = 0;
     oribi__site_add(a, "Location", location, (size_t)n);
-    oribi__site_send(a, 301, oribi_slice(NULL, 0), -1, 0, 0);
+    oribi__site_send_body(a, 301, NULL);
 }
 
 /* What went wrong with a file that may well be there: the log says it at a limited rate. */
@@ -190,8 +238,7 @@ static void log_failure(struct oribi__site_answer *a, enum oribi_file_verdict ve
     oribi_log(ORIBI_LOG_WARN, "%s: the file beneath %s is not sent: %s", shown, a->mount->spec.folder, why);
 }
 
-/* Without a file: 0 is for the application, or for the next mount. A file that may not be read is 403, as elsewhere; a
- * file
+/* Without a file: 0 is for the application, or for the next mount. A file that may not be read is 403, as elsewhere. One
  * that cannot be had for the moment is 503, also where the mount falls through: the application would say 404, and
  * caches might believe it. */
 static int status_of(const struct oribi__site_answer *a, enum oribi_file_verdict verdict)
@@ -213,10 +260,14 @@ static bool answer_from(struct oribi__site_answer *a)
     const char *rest =
         oribi_mount_rest(oribi_slice(a->mount->spec.prefix, strlen(a->mount->spec.prefix)), &a->site->path);
     enum oribi_file_verdict verdict = look_up(a, rest, &file, &redirect);
-    if (verdict == ORIBI_FILE_OK) {
-        send_file(a, file);
-        oribi_cache_release(a->site->cache, file);
-        return true;
+    for (int attempt = 1; verdict == ORIBI_FILE_OK; attempt++) {
+        bool sent = send_file(a, file);
+        if (!sent)
+            oribi_cache_doubt(file);
+        oribi_cache_release(file);
+        if (sent)
+            return true;
+        verdict = attempt < ATTEMPTS_MAX ? look_up(a, rest, &file, &redirect) : ORIBI_FILE_CHANGING;
     }
     if (redirect) {
         send_slash(a);

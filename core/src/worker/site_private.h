@@ -11,6 +11,7 @@
 #include "oribi/files/path.h"
 #include "oribi/files/root.h"
 #include "oribi/files/types.h"
+#include "oribi/http/ranges.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,10 +53,23 @@ void oribi__site_add_text(struct oribi__site_answer *answer, const char *name, c
 /* A field of the request, repeats not joined; p is NULL where there is none. */
 struct oribi_slice oribi__site_field(const struct oribi__site_answer *answer, uint16_t id);
 
-/* Sends the head and a body of `len` bytes from memory or, with memory.n 0, from fd at offset; counts and logs the
- * answer, and ends the exchange. Borrows memory and fd. */
-void oribi__site_send(struct oribi__site_answer *answer, int status, struct oribi_slice memory, int fd, int64_t offset,
-                      int64_t len);
+enum { ORIBI__SITE_VECS_MAX = 2 * (ORIBI_RANGES_MAX + 1) };
+
+/* A body of `len` bytes: a vector in memory, or pieces of a source. */
+struct oribi__site_body {
+    int64_t len;
+    uint32_t vec_count; /* ORIBI__SITE_VECS_MAX at most */
+    const struct iovec *vec;
+    const struct oribi_source *source; /* NULL: memory */
+    const struct oribi_piece *pieces;
+    size_t piece_count;
+};
+
+/* Sends the head and the body (NULL: an empty one); counts and logs the answer, and ends the exchange. Borrows all. */
+void oribi__site_send_body(struct oribi__site_answer *answer, int status, const struct oribi__site_body *body);
+
+/* The same with a body from memory. */
+void oribi__site_send(struct oribi__site_answer *answer, int status, struct oribi_slice memory);
 
 /* The server's own short answer of this status, with none of the headers added so far. */
 void oribi__site_send_error(struct oribi__site_answer *answer, int status);

@@ -69,10 +69,12 @@ static void note(struct oribi__site_answer *a, int status, int64_t body_bytes)
     oribi_access_log_add(w->setup.access_log, &entry);
 }
 
-void oribi__site_send(struct oribi__site_answer *a, int status, struct oribi_slice memory, int fd, int64_t offset,
-                      int64_t len)
+void oribi__site_send_body(struct oribi__site_answer *a, int status, const struct oribi__site_body *body)
 {
+    static const struct oribi__site_body empty;
     struct oribi_reactor *r = &a->w->reactor;
+    if (!body)
+        body = &empty;
     struct oribi_response res = {
         .status = status,
         .headers = a->headers,
@@ -80,21 +82,31 @@ void oribi__site_send(struct oribi__site_answer *a, int status, struct oribi_sli
         .minor = a->c->exchange->head.minor,
         .is_head = a->c->exchange->head.is_head,
         .keep_alive = keeps(a),
-        .body_len = len,
+        .body_len = body->len,
         .date = oribi_reactor_date(r),
         .server = r->config.server,
         .reason_index = UINT32_MAX,
     };
     ssize_t n = oribi_response_head(&res, r->scratch, ORIBI_SCRATCH_BYTES); /* heads of ours fit */
     begin(a, n > 0 ? n : 0);
-    bool bodyless = res.framing == ORIBI_FRAMING_NONE;
-    struct iovec vec[2] = {{r->scratch, n > 0 ? (size_t)n : 0}, {(void *)memory.p, memory.n}};
-    bool from_file = !bodyless && fd >= 0 && len > 0;
-    int result = oribi_conn_send(r, a->c, vec, !bodyless && memory.n ? 2 : 1, from_file);
-    if (result == 0 && from_file)
-        result = oribi_conn_send_file(r, a->c, fd, offset, len);
-    note(a, status, bodyless ? 0 : len);
+    bool bodyless = res.framing == ORIBI_FRAMING_NONE || body->len == 0;
+    bool from_source = !bodyless && body->source;
+    uint32_t count = bodyless || from_source ? 0 : body->vec_count;
+    struct iovec vec[1 + ORIBI__SITE_VECS_MAX];
+    vec[0] = (struct iovec){r->scratch, n > 0 ? (size_t)n : 0};
+    for (uint32_t i = 0; i < count; i++)
+        vec[1 + i] = body->vec[i];
+    int result = oribi_conn_send(r, a->c, vec, 1 + count, from_source);
+    if (result == 0 && from_source)
+        (void)oribi_conn_send_source(r, a->c, body->source, body->pieces, body->piece_count); /* a->c->broken tells */
+    note(a, status, bodyless ? 0 : body->len);
     oribi_conn_finish(r, a->c, res.closes || n <= 0);
+}
+
+void oribi__site_send(struct oribi__site_answer *a, int status, struct oribi_slice memory)
+{
+    const struct iovec vec = {(void *)memory.p, memory.n};
+    oribi__site_send_body(a, status, &(struct oribi__site_body){.len = (int64_t)memory.n, .vec_count = 1, .vec = &vec});
 }
 
 void oribi__site_send_error(struct oribi__site_answer *a, int status)
@@ -106,5 +118,5 @@ void oribi__site_send_error(struct oribi__site_answer *a, int status)
     oribi__site_add_text(a, "Content-Type", "text/plain");
     if (status == 503)
         oribi__site_add_text(a, "Retry-After", "1");
-    oribi__site_send(a, status, oribi_slice(body, (size_t)n), -1, 0, n);
+    oribi__site_send(a, status, oribi_slice(body, (size_t)n));
 }

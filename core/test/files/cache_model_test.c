@@ -147,7 +147,7 @@ static void release(struct model *model, uint32_t i)
     if (number_in(&model->held[i].file->contents[ORIBI_CODING_IDENTITY]) != model->held[i].number ||
         number_in(&model->held[i].file->contents[ORIBI_CODING_GZIP]) != model->held[i].twin)
         wrong(model, "a held file has changed");
-    oribi_cache_release(cache, model->held[i].file);
+    oribi_cache_release(model->held[i].file);
     model->held[i] = model->held[--model->held_count];
 }
 

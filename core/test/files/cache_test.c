@@ -63,7 +63,7 @@ static const struct oribi_file *get(const char *path)
 
 static void get_and_release(const char *path)
 {
-    oribi_cache_release(cache, get(path));
+    oribi_cache_release(get(path));
 }
 
 static enum oribi_file_verdict verdict_of(const char *path)
@@ -71,7 +71,7 @@ static enum oribi_file_verdict verdict_of(const char *path)
     const struct oribi_file *file = NULL;
     enum oribi_file_verdict verdict = oribi_cache_get(cache, root, path, now, &file);
     if (verdict == ORIBI_FILE_OK)
-        oribi_cache_release(cache, file);
+        oribi_cache_release(file);
     return verdict;
 }
 
@@ -115,11 +115,11 @@ static void test_a_small_file_is_kept_in_memory(void)
     ok(oribi_file_unchanged(content));
     ok_eq(counts().files, 1);
     ok_eq(counts().open, 0);
-    oribi_cache_release(cache, file);
+    oribi_cache_release(file);
     make_file("site/empty", "");
     file = get("empty");
     ok(file->contents[ORIBI_CODING_IDENTITY].body && file->contents[ORIBI_CODING_IDENTITY].info.size == 0);
-    oribi_cache_release(cache, file);
+    oribi_cache_release(file);
     end();
 }
 
@@ -134,8 +134,8 @@ static void test_the_largest_body_in_memory_and_one_byte_more(void)
     ok(!more->contents[ORIBI_CODING_IDENTITY].body && more->contents[ORIBI_CODING_IDENTITY].fd > 2);
     ok_eq(more->contents[ORIBI_CODING_IDENTITY].info.size, ORIBI_CACHE_BODY_BYTES_MAX + 1);
     ok_eq(counts().open, 1);
-    oribi_cache_release(cache, most);
-    oribi_cache_release(cache, more);
+    oribi_cache_release(most);
+    oribi_cache_release(more);
     end();
 }
 
@@ -179,8 +179,8 @@ static void test_the_disk_is_looked_at_once_a_second(void)
     ok(first == second); /* the same state is the same entry */
     get_and_release("a");
     ok_eq(counts().looks, 2);
-    oribi_cache_release(cache, first);
-    oribi_cache_release(cache, second);
+    oribi_cache_release(first);
+    oribi_cache_release(second);
     end();
 }
 
@@ -197,8 +197,8 @@ static void test_a_file_replaced_by_rename_is_new_within_a_second(void)
     is_slice(body_of(new, ORIBI_CODING_IDENTITY), "newer");
     is_slice(body_of(old, ORIBI_CODING_IDENTITY), "old"); /* answers that are being sent keep theirs */
     ok_eq(counts().files, 1);
-    oribi_cache_release(cache, old);
-    oribi_cache_release(cache, new);
+    oribi_cache_release(old);
+    oribi_cache_release(new);
     end();
 }
 
@@ -216,9 +216,9 @@ static void test_a_large_file_that_is_replaced_keeps_its_descriptor_while_it_is_
     ok(pread(new->contents[ORIBI_CODING_IDENTITY].fd, &byte, 1, 0) == 1 && byte == 'n');
     ok(oribi_file_unchanged(&new->contents[ORIBI_CODING_IDENTITY]));
     int descriptors = open_descriptors();
-    oribi_cache_release(cache, old);
+    oribi_cache_release(old);
     ok_eq(open_descriptors(), descriptors - 1);
-    oribi_cache_release(cache, new);
+    oribi_cache_release(new);
     ok_eq(open_descriptors(), descriptors - 1); /* in the cache */
     end();
 }
@@ -256,7 +256,7 @@ static void test_another_root_behind_the_same_path_is_seen_at_once(void)
     const struct oribi_file *file = get("a");
     is_slice(body_of(file, ORIBI_CODING_IDENTITY), "two");
     ok_eq(verdict_of("b"), ORIBI_FILE_OK);
-    oribi_cache_release(cache, file);
+    oribi_cache_release(file);
     end();
 }
 
@@ -272,7 +272,7 @@ static void test_young_files_are_read_anew_at_every_check(void)
     ok(young->young);
     const struct oribi_file *again = get("a");
     ok(again == young); /* within the second */
-    oribi_cache_release(cache, again);
+    oribi_cache_release(again);
     now.ms += ORIBI_CACHE_CHECK_MS;
     now.wall_s += 1;
     const struct oribi_file *aged = get("a");
@@ -280,9 +280,9 @@ static void test_young_files_are_read_anew_at_every_check(void)
     now.ms += ORIBI_CACHE_CHECK_MS;
     again = get("a");
     ok(again == aged);
-    oribi_cache_release(cache, young);
-    oribi_cache_release(cache, aged);
-    oribi_cache_release(cache, again);
+    oribi_cache_release(young);
+    oribi_cache_release(aged);
+    oribi_cache_release(again);
     end();
 }
 
@@ -299,8 +299,8 @@ static void test_a_file_written_to_in_place(void)
     const struct oribi_file *shorter = get("a");
     ok_eq(shorter->contents[ORIBI_CODING_IDENTITY].info.size, 10);
     is_slice(body_of(shorter, ORIBI_CODING_IDENTITY), "aaaaaaaaaa");
-    oribi_cache_release(cache, file);
-    oribi_cache_release(cache, shorter);
+    oribi_cache_release(file);
+    oribi_cache_release(shorter);
     end();
 }
 
@@ -343,8 +343,8 @@ static void test_twins(void)
     ok(!later->contents[ORIBI_CODING_BR].is_there);
     is_slice(body_of(later, ORIBI_CODING_GZIP), "gzipped anew");
     is_slice(body_of(file, ORIBI_CODING_GZIP), "gzipped");
-    oribi_cache_release(cache, file);
-    oribi_cache_release(cache, later);
+    oribi_cache_release(file);
+    oribi_cache_release(later);
     end();
 }
 
@@ -356,7 +356,7 @@ static void test_what_is_no_twin(void)
     make_link("/etc/passwd", "site/a.br");
     const struct oribi_file *file = get("a");
     ok(!file->contents[ORIBI_CODING_GZIP].is_there && !file->contents[ORIBI_CODING_BR].is_there);
-    oribi_cache_release(cache, file);
+    oribi_cache_release(file);
     end();
 }
 
@@ -404,14 +404,14 @@ static void test_a_stale_twin_is_not_sent_and_named_once(void)
     for (int i = 0; i < 5; i++) {
         const struct oribi_file *file = get("a");
         ok(!file->contents[ORIBI_CODING_GZIP].is_there);
-        oribi_cache_release(cache, file);
+        oribi_cache_release(file);
         now.ms += ORIBI_CACHE_CHECK_MS;
     }
     ok_eq(told("a.gz is 1 s older than the file that it was compressed from; it is not sent"), 1);
     age_file("site/a.gz", wall_s, 10);
     const struct oribi_file *file = get("a");
     is_slice(body_of(file, ORIBI_CODING_GZIP), "old");
-    oribi_cache_release(cache, file);
+    oribi_cache_release(file);
     oribi_log_init(STDERR_FILENO, ORIBI_LOG_INFO);
     end();
 }
@@ -532,8 +532,8 @@ static void test_a_cache_of_nothing_gives_files_all_the_same(void)
     ok_eq(verdict_of("none"), ORIBI_FILE_MISSING);
     ok_eq(counts().files + counts().missing, 0);
     ok_eq(counts().memory_bytes, 0);
-    oribi_cache_release(cache, small);
-    oribi_cache_release(cache, large);
+    oribi_cache_release(small);
+    oribi_cache_release(large);
     ok_eq(open_descriptors(), descriptors_before + 1); /* the root's */
     end();
 }
@@ -551,9 +551,9 @@ static void test_what_is_used_outlives_its_place(void)
        oribi_file_unchanged(&second->contents[ORIBI_CODING_IDENTITY]));
     const struct oribi_file *again = get("0");
     ok(again != first);
-    oribi_cache_release(cache, first);
-    oribi_cache_release(cache, second);
-    oribi_cache_release(cache, again);
+    oribi_cache_release(first);
+    oribi_cache_release(second);
+    oribi_cache_release(again);
     end();
 }
 
@@ -575,12 +575,12 @@ static void test_forgetting(void)
     ok_eq(counts().files, 2);
     const struct oribi_file *ours = get("a");
     is_slice(body_of(ours, ORIBI_CODING_IDENTITY), "site");
-    oribi_cache_release(cache, ours);
+    oribi_cache_release(ours);
     oribi_cache_forget(cache, other);
     ok_eq(counts().files, 1);
     ok_eq(counts().missing, 1);
     is_slice(body_of(file, ORIBI_CODING_IDENTITY), "other");
-    oribi_cache_release(cache, file);
+    oribi_cache_release(file);
     get_and_release("a");
     ok_eq(verdict_of("b"), ORIBI_FILE_MISSING);
     oribi_cache_forget(cache, NULL);
@@ -607,7 +607,7 @@ static int out_of_descriptors(void *data)
     now.ms += ORIBI_CACHE_CHECK_MS;
     if (oribi_cache_get(cache, root, "0", now, &file) != ORIBI_FILE_OK) /* as it was */
         return 3;
-    oribi_cache_release(cache, file);
+    oribi_cache_release(file);
     if (oribi_cache_get(cache, root, "5", now, &file) != ORIBI_FILE_OK || counts().open != 3) /* two of four went */
         return 4;
     oribi_cache_forget(cache, NULL);
@@ -645,7 +645,7 @@ static void test_no_memory(void)
             continue;
         without_body += !file->contents[ORIBI_CODING_IDENTITY].body || !file->contents[ORIBI_CODING_GZIP].body;
         ok_eq(file->contents[ORIBI_CODING_IDENTITY].info.size, 100);
-        oribi_cache_release(cache, file);
+        oribi_cache_release(file);
     }
     ok_eq(refused, 1);
     ok_eq(without_body, 2);
@@ -669,8 +669,8 @@ static void test_a_descriptor_that_is_not_ours_any_more(void)
     const struct oribi_file *again = get("a");
     ok(again->contents[ORIBI_CODING_IDENTITY].fd != fd &&
        oribi_file_unchanged(&again->contents[ORIBI_CODING_IDENTITY]));
-    oribi_cache_release(cache, file);
-    oribi_cache_release(cache, again);
+    oribi_cache_release(file);
+    oribi_cache_release(again);
     ok(fcntl(fd, F_GETFD) >= 0); /* and is left to them */
     close(fd);
     end();
@@ -735,8 +735,8 @@ static void test_never_a_mixture_of_old_and_new(void)
                  !is_one_state(&large->contents[ORIBI_CODING_IDENTITY], LARGE);
         changes += inode != small->contents[ORIBI_CODING_IDENTITY].info.inode;
         inode = small->contents[ORIBI_CODING_IDENTITY].info.inode;
-        oribi_cache_release(cache, small);
-        oribi_cache_release(cache, large);
+        oribi_cache_release(small);
+        oribi_cache_release(large);
     }
     atomic_store(&racing, false);
     must(pthread_join(thread, NULL) == 0);

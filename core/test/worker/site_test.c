@@ -3,6 +3,7 @@
 
 #include "worker/client.h"
 
+#include <signal.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -243,12 +244,167 @@ static void test_an_answer_whose_rest_cannot_be_kept_is_cut(void)
     close_with(&site);
 }
 
+enum { LARGE = 6000000 };
+
+/* What happens to a file while it is sent, and whether the client gets the whole of it. */
+static void truncate_it(void)
+{
+    ok_eq(truncate(path_of("large"), LARGE / 2), 0);
+}
+
+static void truncate_its_end(void)
+{
+    ok_eq(truncate(path_of("large"), LARGE - 1), 0);
+}
+
+static void write_to_it(void)
+{
+    int fd = open(path_of("large"), O_WRONLY);
+    ok(pwrite(fd, "new", 3, LARGE - 100) == 3 && close(fd) == 0);
+}
+
+static void append_to_it(void)
+{
+    ok_eq(truncate(path_of("large"), LARGE + 1), 0);
+}
+
+static void replace_it(void)
+{
+    char from[128];
+    put("other", "another");
+    (void)snprintf(from, sizeof(from), "%s", path_of("other"));
+    ok_eq(rename(from, path_of("large")), 0);
+}
+
+static void remove_it(void)
+{
+    ok_eq(unlink(path_of("large")), 0);
+    put("large", "another");
+}
+
+static const struct {
+    const char *name;
+    void (*change)(void);
+    bool whole;
+} changes[] = {{"truncated", truncate_it, false},        {"a byte shorter", truncate_its_end, false},
+               {"written to", write_to_it, false},       {"longer", append_to_it, false},
+               {"replaced by rename", replace_it, true}, {"removed and made anew", remove_it, true}};
+
+static void test_a_file_that_changes_while_it_is_sent(void)
+{
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        struct site site;
+        struct answer answer;
+        make_tree();
+        put_large("large", LARGE);
+        site_init(&site);
+        struct client *c = open_again(&site, (const char *const[]){"%"}, 1);
+        client_hold_little(c);
+        c->paused = true;
+        ok(client_send(&site, c, GET("/large")));
+        ok(pump_until(&site, site.slot.uncalled_count == 1));
+        changes[i].change();
+        c->paused = false;
+        ok_named(next_answer(&site, c, &answer) == changes[i].whole, "%s", changes[i].name);
+        if (changes[i].whole) {
+            ok_eq(answer.body_len, LARGE);
+            pass_ms(ORIBI_CACHE_CHECK_MS);
+            (void)asked(&site, c, GET("/large"), 200, "another");
+        } else {
+            ok(c->eof || c->error);
+        }
+        ok_eq(remove(path_of("large")), 0);
+        close_with(&site);
+    }
+}
+
+/* What the cache knows is older than the head of the next answer. */
+static void test_a_file_that_has_changed_before_it_is_sent(void)
+{
+    struct site site;
+    make_tree();
+    put_large("large", LARGE);
+    site_init(&site);
+    struct client *c = open_again(&site, (const char *const[]){"%"}, 1);
+    (void)asked(&site, c, GET("/large"), 200, NULL);
+    ok_eq(truncate(path_of("large"), LARGE / 2), 0);
+    ok_eq(asked(&site, c, GET("/large"), 200, NULL).body_len, LARGE / 2);
+    replace_it();
+    (void)asked(&site, c, GET("/large"), 200, "another");
+    ok_eq(remove(path_of("large")), 0);
+    close_with(&site);
+}
+
+static void ok_part(struct answer *answer, const char *want)
+{
+    ok_named(memmem(answer->body, answer->body_len, want, strlen(want)) != NULL, "a part with %s", want);
+}
+
+static void test_several_ranges(void)
+{
+    struct site site;
+    char want[128];
+    make_tree();
+    put_large("large", LARGE);
+    site_init(&site);
+    struct client *c = open_again(&site, (const char *const[]){"%?cache=public"}, 1);
+    struct answer answer = asked(&site, c, WITH("/a.txt", "Range: bytes=0-1,-2"), 206, NULL);
+    ok(has_line(&answer, "Cache-Control: public"));
+    ok(memmem(answer.head, answer.head_len, "Content-Type: multipart/byteranges; boundary=", 45));
+    ok(!memmem(answer.head, answer.head_len, "Content-Range", 13));
+    ok_part(&answer, "Content-Type: text/plain; charset=utf-8\r\nContent-Range: bytes 0-1/10\r\n\r\n01\r\n--");
+    ok_part(&answer, "Content-Range: bytes 8-9/10\r\n\r\n89\r\n--");
+    answer = asked(&site, c, WITH("/large", "Range: bytes=0-3000000,5000000-5000001"), 206, NULL);
+    (void)snprintf(want, sizeof(want), "Content-Range: bytes 5000000-5000001/%d\r\n\r\n%c%c\r\n--", LARGE,
+                   big_byte(5000000), big_byte(5000001));
+    ok_part(&answer, want);
+    (void)asked(&site, c, WITH("/a.txt", "Range: bytes=0-0,2-2,4-4,6-6,8-8,1-1,3-3,5-5,7-7,9-9"), 206, "0123456789");
+    ok_eq(remove(path_of("large")), 0);
+    close_with(&site);
+}
+
 static int open_descriptors(void)
 {
     int count = 0;
     for (int fd = 0; fd < 1024; fd++)
         count += fcntl(fd, F_GETFD) >= 0;
     return count;
+}
+
+/* Clients that read slowly share one descriptor, and their file is not copied into memory. */
+static void test_slow_clients_share_what_is_sent(void)
+{
+    enum { SLOW = 100 };
+    struct site site;
+    struct client *slow[SLOW];
+    make_tree();
+    put_large("large", LARGE);
+    site_init(&site);
+    site.options.static_open_max = 1;
+    struct client *c = open_again(&site, (const char *const[]){"%"}, 1);
+    (void)asked(&site, c, GET("/large"), 200, NULL);
+    for (int i = 0; i < SLOW; i++) {
+        slow[i] = client_open(&site);
+        slow[i]->paused = true;
+        client_hold_little(slow[i]);
+    }
+    ok(pump_until(&site, site.worker->reactor.conn_count == SLOW + 1));
+    int before = open_descriptors();
+    for (int i = 0; i < SLOW; i++)
+        ok(client_send(&site, slow[i], GET("/large")));
+    ok(pump_until(&site, site.slot.uncalled_count == SLOW + 1));
+    ok_eq(open_descriptors(), before);
+    ok(site.worker->reactor.budget.memory_used < 100 * 1024);
+    for (int i = 0; i < SLOW; i += 2)
+        client_close(&site, slow[i]); /* before the end */
+    for (int i = 1; i < SLOW; i += 2) {
+        struct answer answer;
+        slow[i]->paused = false;
+        ok(next_answer(&site, slow[i], &answer) && answer.body_len == LARGE);
+        client_close(&site, slow[i]);
+    }
+    ok_eq(remove(path_of("large")), 0);
+    close_with(&site);
 }
 
 /* What the application forks keeps nothing of the tree open: files, the root, folders that links may lead to. */
@@ -259,12 +415,19 @@ static void test_a_forked_child_lets_go(void)
     int status = -1;
     int before = open_descriptors();
     make_tree();
-    put_large("large", ORIBI_CACHE_BODY_BYTES_MAX + 1);
+    put_large("large", LARGE);
     (void)snprintf(line, sizeof(line), "%%?symlinks=%s", root);
     site_init(&site);
     struct client *c = open_again(&site, (const char *const[]){line}, 1);
     (void)asked(&site, c, GET("/large"), 200, NULL);
     ok(open_descriptors() >= before + 4); /* two folders, the file, both ends of the connection, … */
+    struct client *slow = client_open(&site);
+    slow->paused = true;
+    ok(client_send(&site, slow, GET("/large")));
+    ok(pump_until(&site, site.slot.uncalled_count == 2));
+    pass_ms(ORIBI_CACHE_CHECK_MS);
+    replace_it();
+    (void)asked(&site, c, GET("/large"), 200, "another"); /* the slow client has what is in the cache no more */
     pid_t pid = fork();
     if (pid == 0) {
         char target[256];
@@ -279,7 +442,9 @@ static void test_a_forked_child_lets_go(void)
     }
     ok(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
     ok_eq(WEXITSTATUS(status), 0);
-    (void)asked(&site, c, GET("/large"), 200, NULL); /* the worker has its own */
+    slow->paused = false;
+    struct answer answer;
+    ok(next_answer(&site, slow, &answer) && answer.body_len == LARGE); /* the worker has its own */
     ok_eq(remove(path_of("large")), 0);
     close_with(&site);
     ok_eq(open_descriptors(), before);
@@ -434,6 +599,10 @@ static void run_all(void)
     test_keepalive_requests_max_counts_files();
     test_an_answer_whose_rest_cannot_be_kept_is_cut();
     test_a_forked_child_lets_go();
+    test_a_file_that_changes_while_it_is_sent();
+    test_a_file_that_has_changed_before_it_is_sent();
+    test_several_ranges();
+    test_slow_clients_share_what_is_sent();
     test_what_is_no_file();
     test_other_methods_are_the_applications();
     test_a_prefix_without_its_slash();
@@ -450,6 +619,7 @@ static void run_all(void)
 int main(void)
 {
     quiet_log();
+    (void)signal(SIGPIPE, SIG_IGN);
     run_everywhere(run_all);
     return done_testing();
 }

@@ -14,6 +14,7 @@
 #define ORIBI_FILES_CACHE_H
 
 #include "oribi/base/slice.h"
+#include "oribi/event/out.h"
 #include "oribi/files/root.h"
 #include "oribi/files/types.h"
 #include "oribi/http/accept_encoding.h"
@@ -79,15 +80,26 @@ void oribi_cache_abandon(struct oribi_cache *cache);
  * ORIBI_FILE_LIMIT. */
 enum oribi_file_verdict oribi_cache_get(struct oribi_cache *cache, struct oribi_root *root, const char *path,
                                         struct oribi_cache_now now, const struct oribi_file **file);
-void oribi_cache_release(struct oribi_cache *cache, const struct oribi_file *file);
+void oribi_cache_release(const struct oribi_file *file);
+
+/* The file is needed by one more user, who releases it too. */
+void oribi_cache_retain(const struct oribi_file *file);
+
+/* The file is not what it was: the next look for its path looks at the disk. */
+void oribi_cache_doubt(const struct oribi_file *file);
 
 /* Drops all entries of a root, before the root is destroyed; of NULL those of all roots. */
 void oribi_cache_forget(struct oribi_cache *cache, const struct oribi_root *root);
 
 /* Is the descriptor of a content still what the content says, unwritten and not closed by the application? One system
- * call; none, and true, for a body in memory. A sender that asks before the first and after the last byte never sends
- * something else that looks whole. */
+ * call; none, and true, for a body in memory. For a look before the head of an answer; while it is sent,
+ * oribi_file_source() does the same. */
 bool oribi_file_unchanged(const struct oribi_file_content *content);
+
+/* Fills `source` for sending from the descriptor of a content of this file, which is retained as long as that takes. A
+ * file that is replaced or removed meanwhile is sent to its end; one that is written to is not. */
+void oribi_file_source(const struct oribi_file *file, const struct oribi_file_content *content,
+                       struct oribi_source *source);
 
 struct oribi_cache_counts {
     uint32_t files;
