@@ -238,8 +238,8 @@ static void log_failure(struct oribi__site_answer *a, enum oribi_file_verdict ve
     oribi_log(ORIBI_LOG_WARN, "%s: the file beneath %s is not sent: %s", shown, a->mount->spec.folder, why);
 }
 
-/* Without a file: 0 is for the application, or for the next mount. A file that may not be read is 403, as elsewhere. One
- * that cannot be had for the moment is 503, also where the mount falls through: the application would say 404, and
+/* Without a file: 0 is for the application, or for the next mount. A file that may not be read is 403, as elsewhere.
+ * One that cannot be had for the moment is 503, also where the mount falls through: the application would say 404, and
  * caches might believe it. */
 static int status_of(const struct oribi__site_answer *a, enum oribi_file_verdict verdict)
 {

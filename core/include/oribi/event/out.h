@@ -17,9 +17,9 @@
 enum { ORIBI_OUT_TURN_BYTES = 2 * 1024 * 1024 };
 
 /* A file that several answers send from at the same time, by one descriptor. Before each read the file is compared with
- * what it was; when it is not that any more, the connection breaks. So no answer looks whole that is none, and none mixes
- * two states; and what an application has opened under the number of a descriptor of ours that it has closed is never
- * sent. */
+ * what it was; when it is not that any more, the connection breaks. So no answer looks whole that is none, and none
+ * mixes two states; and what an application has opened under the number of a descriptor of ours that it has closed is
+ * never sent. */
 struct oribi_source {
     int fd;
     struct oribi_file_state state;
@@ -47,15 +47,15 @@ int64_t oribi_out_room(const struct oribi_out *out, int64_t memory_max);
  * of the list grows with the parts: callers bound their number. */
 int oribi_out_keep_file(struct oribi_out *out, int fd, int64_t offset, int64_t len);
 
-/* Appends [offset, offset+len) of a source, which is retained until the last of its parts is sent. All sources of a queue
- * must be the same. 0 or ORIBI_ENOMEM. */
+/* Appends [offset, offset+len) of a source, which is retained until the last of its parts is sent. All sources of a
+ * queue must be the same. 0 or ORIBI_ENOMEM. */
 int oribi_out_keep_source(struct oribi_out *out, const struct oribi_source *source, int64_t offset, int64_t len);
 
 /* Closes the descriptors alone, in a child of a process that goes on. */
 void oribi_out_abandon(struct oribi_out *out);
 
-/* Sends what the socket takes. 0: all is sent; 1: ORIBI_OUT_TURN_BYTES are, and the socket may take more;
- * ORIBI_AGAIN; ORIBI_ECLOSED; ORIBI_ESYS (a file came up short, or a source has changed). *sent is increased by the bytes. */
+/* Sends what the socket takes. 0: all is sent; 1: ORIBI_OUT_TURN_BYTES are, and the socket may take more; ORIBI_AGAIN;
+ * ORIBI_ECLOSED; ORIBI_ESYS (a file came up short, or a source has changed). *sent is increased by the bytes. */
 int oribi_out_flush(struct oribi_out *out, int socket_fd, int64_t *sent);
 
 /* Bytes not yet sent. */
