@@ -6,6 +6,12 @@
 
 #include <string.h>
 
+void oribi_backlog_count_dropped(struct oribi_backlog *b, uint64_t lines)
+{
+    b->dropped += lines;
+    atomic_fetch_add_explicit(&b->dropped_ever, lines, memory_order_relaxed);
+}
+
 char *oribi_backlog_reserve(struct oribi_backlog *b, size_t n)
 {
     if (b->cap - b->len < n && b->pos > 0) {
@@ -15,7 +21,7 @@ char *oribi_backlog_reserve(struct oribi_backlog *b, size_t n)
     }
     if (b->cap - b->len >= n)
         return b->text + b->len;
-    b->dropped++;
+    oribi_backlog_count_dropped(b, 1);
     return NULL;
 }
 
@@ -37,7 +43,7 @@ static uint64_t count_lines(const char *p, size_t n)
 /* The sink takes nothing any more: a full disk, a reader that is gone. */
 static void drop_all(struct oribi_backlog *b)
 {
-    b->dropped += count_lines(b->text + b->pos, b->len - b->pos);
+    oribi_backlog_count_dropped(b, count_lines(b->text + b->pos, b->len - b->pos));
     b->torn = b->torn || (b->pos > 0 && b->text[b->pos - 1] != '\n');
     b->pos = b->len = 0;
 }

@@ -251,7 +251,7 @@ static void tell_dropped(void)
 {
     struct line line;
     struct oribi_backlog *backlog = &error_log.backlog;
-    backlog->dropped += atomic_exchange(&error_log.dropped_past, 0);
+    oribi_backlog_count_dropped(backlog, atomic_exchange(&error_log.dropped_past, 0));
     if (backlog->dropped == 0)
         return;
     put_prefix(&line, ORIBI_LOG_WARN);
@@ -292,6 +292,11 @@ static void deliver(const char *p, size_t n)
         atomic_fetch_add(&error_log.dropped_past, 1);
     }
     oribi_os_error_restore(before);
+}
+
+uint64_t oribi_log_dropped(void)
+{
+    return atomic_load_explicit(&error_log.backlog.dropped_ever, memory_order_relaxed);
 }
 
 bool oribi_log_waits(void)

@@ -18,19 +18,6 @@ static uint64_t requests_of(const struct oribi_slot *slot)
     return load(&slot->request_count) + load(&slot->uncalled_count);
 }
 
-void oribi__totals_add(struct oribi__totals *totals, const struct oribi_slot *slot)
-{
-    totals->requests += requests_of(slot);
-    totals->uncalled += load(&slot->uncalled_count);
-    totals->connections += load(&slot->connection_count);
-    totals->bytes_in += load(&slot->bytes_in);
-    totals->bytes_out += load(&slot->bytes_out);
-    totals->evicted += load(&slot->evicted_count);
-    totals->lost += load(&slot->lost_count);
-    for (int i = 0; i < 6; i++)
-        totals->status_class[i] += load(&slot->status_class[i]);
-}
-
 /* Lines are short and ours, so memory is the only thing that can fail; then the rest is missing. */
 __attribute__((format(printf, 2, 3))) static void put(struct oribi_buf *out, const char *format, ...)
 {
@@ -80,12 +67,19 @@ static const char *doing(const struct oribi_policy *policy)
     return policy->up ? "serving" : "starting";
 }
 
-static void sum(const struct oribi_supervisor *supervisor, struct oribi__totals *totals)
+void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS])
 {
-    *totals = supervisor->totals;
+    memcpy(sums, supervisor->totals.ended, sizeof(supervisor->totals.ended));
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
         if (oribi_policy_has_process(&supervisor->policy, i))
-            oribi__totals_add(totals, &supervisor->ties.board.slots[i]);
+            oribi_slot_fold(sums, &supervisor->ties.board.slots[i]);
+}
+
+static void sum(const struct oribi_supervisor *supervisor, struct oribi_slot *all)
+{
+    uint64_t sums[ORIBI_SLOT_COUNTERS];
+    oribi__status_sum(supervisor, sums);
+    oribi_slot_unfold(sums, all);
 }
 
 /* The slot's line may change while it is copied; what a peer chose stays printable and without quotes. */
@@ -147,19 +141,19 @@ static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
 void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out)
 {
     const struct oribi_policy *policy = &supervisor->policy;
-    struct oribi__totals totals;
+    struct oribi_slot all;
     int64_t now_ms = oribi_clock_ms();
-    sum(supervisor, &totals);
+    sum(supervisor, &all);
     put(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->ties.program, supervisor->pid,
         doing(policy), policy->generation, oribi_policy_serving(policy), policy->target,
         oribi_log_plural(policy->target), (long long)(now_ms - supervisor->started_ms) / 1000);
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
         put(out, "listening on %s\n", supervisor->ties.listeners->items[i].text);
-    put(out, "%llu requests", (unsigned long long)totals.requests);
-    if (totals.uncalled > 0)
-        put(out, " (%llu answered without the application)", (unsigned long long)totals.uncalled);
-    put(out, ", %llu connections, %llu worker exits\n\n", (unsigned long long)totals.connections,
-        (unsigned long long)totals.worker_exits);
+    put(out, "%llu requests", (unsigned long long)requests_of(&all));
+    if (all.uncalled_count > 0)
+        put(out, " (%llu answered without the application)", (unsigned long long)all.uncalled_count);
+    put(out, ", %llu connections, %llu worker exits\n\n", (unsigned long long)all.connection_count,
+        (unsigned long long)oribi__totals_exits(&supervisor->totals));
     put(out, "worker      pid  gen  state     requests  open  queued   MB  own  shared   age s  call\n");
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         const struct oribi_worker_record *record = &policy->records[i];
@@ -208,25 +202,49 @@ static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *ou
         record->ready_at ? (long long)(oribi_clock_ms() - record->ready_at) : 0, (long long)call, line);
 }
 
+/* "call_ms":{"count":9,"mean":1.250,"p50":1.024,…}, with a comma behind it. */
+static void put_quantiles(struct oribi_buf *out, const char *name, const struct oribi_histogram *histogram)
+{
+    static const struct {
+        const char *name;
+        double share;
+    } quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}, {"max", 1}};
+    struct oribi_histogram_sum sum_of = {0};
+    oribi_histogram_add(&sum_of, histogram);
+    put(out, "\"%s\":{\"count\":%llu,\"mean\":%.3f", name, (unsigned long long)sum_of.count,
+        sum_of.count ? (double)sum_of.sum_us / (double)sum_of.count / 1000 : 0.0);
+    for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
+        put(out, ",\"%s\":%.3f", quantiles[i].name,
+            (double)oribi_histogram_quantile(&sum_of, quantiles[i].share) / 1000);
+    put(out, "},");
+}
+
+static void put_times(struct oribi_buf *out, const struct oribi_slot *all)
+{
+    put_quantiles(out, "queue_wait_ms", &all->queue_wait);
+    put_quantiles(out, "call_time_ms", &all->call_time);
+    put_quantiles(out, "total_time_ms", &all->total_time);
+}
+
 void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out)
 {
     const struct oribi_policy *policy = &supervisor->policy;
-    struct oribi__totals totals;
-    sum(supervisor, &totals);
+    struct oribi_slot all;
+    sum(supervisor, &all);
     put(out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
         supervisor->ties.program, supervisor->pid, doing(policy), policy->generation, oribi_policy_serving(policy),
         policy->target);
     put(out, "\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
-        (long long)(oribi_clock_ms() - supervisor->started_ms), (unsigned long long)totals.requests,
-        (unsigned long long)totals.connections, (unsigned long long)totals.bytes_in,
-        (unsigned long long)totals.bytes_out);
-    put(out, "\"requests_uncalled\":%llu,", (unsigned long long)totals.uncalled);
-    put(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,", (unsigned long long)totals.evicted,
-        (unsigned long long)totals.lost);
-    put(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu", (unsigned long long)totals.worker_exits,
-        (unsigned long long)totals.status_class[0]);
+        (long long)(oribi_clock_ms() - supervisor->started_ms), (unsigned long long)requests_of(&all),
+        (unsigned long long)all.connection_count, (unsigned long long)all.bytes_in, (unsigned long long)all.bytes_out);
+    put(out, "\"requests_uncalled\":%llu,", (unsigned long long)all.uncalled_count);
+    put(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,", (unsigned long long)all.evicted_count,
+        (unsigned long long)all.lost_count);
+    put_times(out, &all);
+    put(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu",
+        (unsigned long long)oribi__totals_exits(&supervisor->totals), (unsigned long long)all.status_class[0]);
     for (int i = 1; i < 6; i++)
-        put(out, ",\"%dxx\":%llu", i, (unsigned long long)totals.status_class[i]);
+        put(out, ",\"%dxx\":%llu", i, (unsigned long long)all.status_class[i]);
     put(out, "},\"listeners\":[");
     /* an address holds no quotes but in a file's name */
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)

@@ -66,8 +66,7 @@ static void hook(struct oribi_supervisor *supervisor, const char *name, const st
 static void worker_exited(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
     struct oribi_slot *slot = &supervisor->ties.board.slots[action->slot];
-    oribi__totals_add(&supervisor->totals, slot);
-    supervisor->totals.worker_exits++;
+    oribi__totals_exit(&supervisor->totals, slot, action->text ? action->text : "");
     oribi_scoreboard_forget_idle_waiter(&supervisor->ties.board, slot);
     clear_slot(slot); /* siblings must not see an idle worker there */
     oribi_handoff_notify(&supervisor->ties.handoff);
@@ -112,6 +111,7 @@ static void up(struct oribi_supervisor *supervisor, const struct oribi_policy_ac
 static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
     char text[160];
+    oribi__totals_reloaded(&supervisor->totals, action->code != 0, oribi_clock_ms());
     oribi__announced_drop(supervisor); /* no generation is being loaded any more, whichever way this one ended */
     (void)snprintf(text, sizeof(text), "generation %u, %u worker%s", action->generation,
                    oribi_policy_serving(&supervisor->policy),
@@ -244,6 +244,7 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
         stopping(supervisor, action->code != 0);
         return false;
     case ORIBI_ACTION_RELOADING:
+        oribi__totals_reloading(&supervisor->totals, oribi_clock_ms());
         oribi__notify(supervisor, ORIBI__RELOADING_NOTICE, NULL);
         hook(supervisor, "before_reload", action);
         return false;

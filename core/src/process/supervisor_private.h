@@ -23,6 +23,7 @@
 #include "process/events.h"
 #include "process/notify.h"
 #include "process/supervisor.h"
+#include "process/totals.h"
 #include "process/upgrade.h"
 #include "oribi/process/message.h"
 #include "oribi/process/pid_file.h"
@@ -83,19 +84,6 @@ struct oribi__control {
     uint64_t inode;
     struct oribi__client clients[ORIBI__CLIENTS_MAX];
     struct oribi__deferred_reply deferred; /* control.c's alone */
-};
-
-/* Of workers that are gone; those that live have theirs in the scoreboard. */
-struct oribi__totals {
-    uint64_t requests;
-    uint64_t uncalled; /* those of `requests` that were answered without a call */
-    uint64_t connections;
-    uint64_t bytes_in;
-    uint64_t bytes_out;
-    uint64_t status_class[6];
-    uint64_t worker_exits;
-    uint64_t evicted; /* connections closed for new ones */
-    uint64_t lost;    /* … that came from a sibling without their descriptors */
 };
 
 /* A mold that is being started: from the action to oribi__mold_started(). */
@@ -281,7 +269,8 @@ void oribi__control_close(struct oribi_supervisor *supervisor, bool unlink_path)
 /* status.c */
 void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out);
 void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out);
-void oribi__totals_add(struct oribi__totals *totals, const struct oribi_slot *slot);
+/* The server's counters since its start, those of ended workers included. */
+void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS]);
 
 struct oribi_mold {
     struct oribi__ties ties;

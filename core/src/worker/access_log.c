@@ -189,6 +189,11 @@ static void report_resumed(struct oribi_access_log *log)
     log->reported_ms = now_ms;
 }
 
+uint64_t oribi_access_log_dropped(const struct oribi_access_log *log)
+{
+    return log ? atomic_load_explicit(&log->lines.dropped_ever, memory_order_relaxed) : 0;
+}
+
 bool oribi_access_log_waits(const struct oribi_access_log *log)
 {
     return log && (oribi_backlog_waits(&log->lines) || log->full);
@@ -228,6 +233,7 @@ void oribi_access_log_discard(struct oribi_access_log *log)
         return;
     log->lines.pos = log->lines.len = 0;
     log->lines.dropped = 0;
+    atomic_store(&log->lines.dropped_ever, 0);
     log->full = false;
 }
 

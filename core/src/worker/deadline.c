@@ -121,7 +121,8 @@ static void begin_end(struct oribi_thread *thread, struct outcome *outcome)
 static void note_end(const struct oribi__exchange *exchange)
 {
     if (exchange)
-        oribi__count(&exchange->worker->slot->status_class[exchange->aborted ? 0 : exchange->status / 100], 1);
+        oribi_slot_count_answer(exchange->worker->slot, exchange->base.head.method,
+                                exchange->aborted ? 0 : exchange->status);
 }
 
 /* Calls of other threads that have not ended: theirs is no better an end, but an answer. */
@@ -166,6 +167,7 @@ static void tell(struct oribi_thread *thread, int64_t deadline_us)
     if (thread->told_us == deadline_us)
         return;
     thread->told_us = deadline_us;
+    atomic_fetch_add(&thread->worker->slot->overdue_count, 1); /* other threads' calls may be late just now */
     if (thread->worker->setup.deadline_signal > 0)
         (void)pthread_kill(pthread_self(), thread->worker->setup.deadline_signal);
 }

@@ -166,7 +166,7 @@ void oribi__exchange_end(struct oribi__exchange *exchange, int status)
     oribi_reactor_clock(&w->reactor, now_us);
     w->request_count++;
     w->call_lengths.average_us += (call_us - w->call_lengths.average_us) / AVERAGE_OVER;
-    oribi__count(&slot->status_class[is_cut(exchange) ? 0 : status / 100], 1);
+    oribi_slot_count_answer(slot, exchange->base.head.method, is_cut(exchange) ? 0 : status);
     oribi_histogram_count(&slot->queue_wait, exchange->req.queue_us);
     oribi_histogram_count(&slot->call_time, call_us);
     oribi_histogram_count(&slot->total_time, now_us - exchange->base.complete_us);

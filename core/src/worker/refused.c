@@ -104,7 +104,7 @@ void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body
     struct oribi_slice first_line = oribi_parser_first_line(c->buf, c->buf ? c->len : 0);
     bool ours = status == 503 || status == 507; /* the server has no room, the request is good */
     oribi__count(ours ? &w->slot->shed_count : &w->slot->bad_requests, 1);
-    oribi__count(&w->slot->status_class[status / 100], 1);
+    oribi_slot_count_refusal(w->slot, status);
     if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         log_refusal(c, status, reason, first_line);
     if (!w->setup.access_log || status == 0)

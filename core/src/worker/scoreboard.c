@@ -8,11 +8,16 @@
 #include "oribi/base/os_process.h"
 
 #include <assert.h>
+#include <string.h>
 #include <sys/mman.h>
 
 _Static_assert(sizeof(struct oribi_slot) % 128 == 0, "slots of two workers never share a cache line or its neighbour");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "an atomic with a lock inside cannot be shared between processes");
+
+_Static_assert(offsetof(struct oribi_slot, total_time) + sizeof(struct oribi_histogram) ==
+                   offsetof(struct oribi_slot, long_call_us),
+               "the counters end with total_time");
 
 static int map_slots(struct oribi_scoreboard *board, uint32_t count, int flags, int fd)
 {
@@ -52,6 +57,90 @@ void oribi_scoreboard_forget_idle_waiter(const struct oribi_scoreboard *board, s
 {
     if (atomic_exchange(&slot->is_idle_waiter, 0))
         atomic_fetch_sub(&board->slots[0].idle_waiters, 1);
+}
+
+/* --- counters --- */
+
+static const char *const method_names[ORIBI_SLOT_METHODS] = {"GET",   "HEAD",   "POST",    "PUT",
+                                                             "PATCH", "DELETE", "OPTIONS", "other"};
+
+static const int refusal_statuses[ORIBI_SLOT_REFUSALS] = {400, 408, 411, 413, 414, 417, 431, 500, 501, 503, 505, 507};
+
+const char *oribi_slot_method_name(uint32_t i)
+{
+    return method_names[i];
+}
+
+int oribi_slot_refusal_status(uint32_t i)
+{
+    return refusal_statuses[i];
+}
+
+static bool is(struct oribi_slice method, enum oribi_slot_method which)
+{
+    return memcmp(method.p, method_names[which], method.n) == 0;
+}
+
+static enum oribi_slot_method method_of(struct oribi_slice method)
+{
+    switch (method.n) { /* so many bytes have these */
+    case 3:
+        return is(method, ORIBI_SLOT_GET)   ? ORIBI_SLOT_GET
+               : is(method, ORIBI_SLOT_PUT) ? ORIBI_SLOT_PUT
+                                            : ORIBI_SLOT_METHOD_OTHER;
+    case 4:
+        return is(method, ORIBI_SLOT_HEAD)   ? ORIBI_SLOT_HEAD
+               : is(method, ORIBI_SLOT_POST) ? ORIBI_SLOT_POST
+                                             : ORIBI_SLOT_METHOD_OTHER;
+    case 5:
+        return is(method, ORIBI_SLOT_PATCH) ? ORIBI_SLOT_PATCH : ORIBI_SLOT_METHOD_OTHER;
+    case 6:
+        return is(method, ORIBI_SLOT_DELETE) ? ORIBI_SLOT_DELETE : ORIBI_SLOT_METHOD_OTHER;
+    case 7:
+        return is(method, ORIBI_SLOT_OPTIONS) ? ORIBI_SLOT_OPTIONS : ORIBI_SLOT_METHOD_OTHER;
+    default:
+        return ORIBI_SLOT_METHOD_OTHER;
+    }
+}
+
+/* One writer: a plain load and a store. */
+static void count_one(_Atomic uint64_t *counter)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+void oribi_slot_count_answer(struct oribi_slot *slot, struct oribi_slice method, int status)
+{
+    count_one(&slot->status_class[status / 100]);
+    count_one(&slot->method_count[method_of(method)]);
+}
+
+void oribi_slot_count_refusal(struct oribi_slot *slot, int status)
+{
+    uint32_t i = 0;
+    while (i < ORIBI_SLOT_REFUSALS - 1 && refusal_statuses[i] != status)
+        i++;
+    count_one(&slot->status_class[status / 100]);
+    count_one(&slot->refused_count[i]);
+}
+
+static _Atomic uint64_t *counters(struct oribi_slot *slot)
+{
+    return (_Atomic uint64_t *)((char *)slot + offsetof(struct oribi_slot, request_count));
+}
+
+void oribi_slot_fold(uint64_t sums[ORIBI_SLOT_COUNTERS], const struct oribi_slot *slot)
+{
+    const _Atomic uint64_t *from = counters((struct oribi_slot *)(uintptr_t)slot); /* only read */
+    for (uint32_t i = 0; i < ORIBI_SLOT_COUNTERS; i++)
+        sums[i] += atomic_load_explicit(&from[i], memory_order_relaxed);
+}
+
+void oribi_slot_unfold(const uint64_t sums[ORIBI_SLOT_COUNTERS], struct oribi_slot *slot)
+{
+    memset(slot, 0, sizeof(*slot));
+    for (uint32_t i = 0; i < ORIBI_SLOT_COUNTERS; i++)
+        atomic_store_explicit(&counters(slot)[i], sums[i], memory_order_relaxed);
 }
 
 void oribi_scoreboard_destroy(struct oribi_scoreboard *board)

@@ -51,7 +51,7 @@ static void note(struct oribi__site_answer *a, int status, int64_t body_bytes)
     struct oribi_worker *w = a->w;
     bool cut = a->c->broken;
     oribi__count(&w->slot->uncalled_count, 1);
-    oribi__count(&w->slot->status_class[cut ? 0 : status / 100], 1);
+    oribi_slot_count_answer(w->slot, a->c->exchange->head.method, cut ? 0 : status);
     if (!w->setup.access_log)
         return;
     struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;

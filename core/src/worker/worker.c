@@ -14,8 +14,7 @@
 static void on_timed_out(void *self, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
 {
     struct oribi_worker *w = self;
-    if (timeout_class != ORIBI_TIMEOUT_IDLE && timeout_class != ORIBI_TIMEOUT_LINGER)
-        oribi__count(&w->slot->timeouts, 1);
+    oribi__count(&w->slot->timeouts[timeout_class], 1);
 }
 
 static void on_closed(void *self, struct oribi_conn *c)
@@ -168,14 +167,23 @@ bool oribi_worker_done(const struct oribi_worker *w)
 
 /* --- one turn --- */
 
+static int64_t oldest_us(const struct oribi_worker *w)
+{
+    return w->reactor.run_first ? w->reactor.run_first->exchange->complete_us : 0;
+}
+
 static void publish(struct oribi_worker *w)
 {
     atomic_store_explicit(&w->slot->queue_len, w->reactor.queue_len, memory_order_release);
     atomic_store_explicit(&w->slot->connections_open, w->reactor.conn_count, memory_order_release);
     atomic_store_explicit(&w->slot->bytes_in, w->bytes_in, memory_order_release);
     atomic_store_explicit(&w->slot->bytes_out, w->bytes_out, memory_order_release);
+    atomic_store_explicit(&w->slot->queue_oldest_us, oldest_us(w), memory_order_relaxed);
+    atomic_store_explicit(&w->slot->spill_count, w->reactor.budget.spill_count, memory_order_relaxed);
     if (w->setup.access_log)
         oribi_access_log_flush(w->setup.access_log);
+    atomic_store_explicit(&w->slot->unlogged_count, oribi_log_dropped() + oribi_access_log_dropped(w->setup.access_log),
+                          memory_order_relaxed);
     oribi_log_flush(); /* as a rule there is nothing, which is told by a flag */
 }
 

@@ -22,7 +22,7 @@ static void test_silence_after_connecting_closes_silently(void)
     ok_eq(site.worker->reactor.conn_count, 1);
     pass_ms(5000);
     ok(closed_after(&site, c));
-    ok_eq(atomic_load(&site.slot.timeouts), 1);
+    ok_eq(atomic_load(&site.slot.timeouts[ORIBI_TIMEOUT_FIRST]), 1);
     site_close(&site);
 }
 

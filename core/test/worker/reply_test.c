@@ -391,7 +391,7 @@ static void test_a_reader_without_progress_is_closed(void)
     ok_eq(site.worker->reactor.conn_count, 1);
     pass_ms(1000);
     ok(pump_until(&site, nothing_open(&site)));
-    ok_eq(atomic_load(&site.slot.timeouts), 1);
+    ok_eq(atomic_load(&site.slot.timeouts[ORIBI_TIMEOUT_WRITE]), 1);
     site_close(&site);
 }
 

@@ -86,8 +86,32 @@ static void test_who_sleeps_in_the_crowd_is_counted_once(void)
     oribi_scoreboard_destroy(&board);
 }
 
+static void test_answers_are_counted_by_status_and_method(void)
+{
+    static const char *const methods[] = {"GET",    "HEAD",    "POST", "PUT", "PATCH",
+                                          "DELETE", "OPTIONS", "gET",  "TRY", "PROPFIND"};
+    struct oribi_slot slot = {0};
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+        oribi_slot_count_answer(&slot, oribi_slice(methods[i], strlen(methods[i])), i ? 204 : 0);
+    for (uint32_t i = 0; i < ORIBI_SLOT_METHODS; i++)
+        ok_eq(slot.method_count[i], i == ORIBI_SLOT_METHOD_OTHER ? 3 : 1);
+    ok_eq(slot.status_class[0], 1);
+    ok_eq(slot.status_class[2], 9);
+    oribi_slot_count_refusal(&slot, 400);
+    oribi_slot_count_refusal(&slot, 507);
+    oribi_slot_count_refusal(&slot, 418);
+    oribi_slot_count_refusal(&slot, 0);
+    ok_eq(slot.refused_count[0], 1);
+    ok_eq(oribi_slot_refusal_status(0), 400);
+    ok_eq(slot.refused_count[ORIBI_SLOT_REFUSALS - 2], 1);
+    ok_eq(slot.refused_count[ORIBI_SLOT_REFUSALS - 1], 2);
+    ok_eq(slot.status_class[0], 2);
+    ok_eq(slot.status_class[4], 2);
+}
+
 int main(void)
 {
+    test_answers_are_counted_by_status_and_method();
     test_slots_are_zero_and_apart();
     test_what_a_child_writes_the_parent_reads();
     test_a_sleeper_is_woken_by_another_process();

@@ -30,9 +30,11 @@ int oribi_log_reopen(const struct oribi_log_owner *owner);
  * bytes of them; further lines are dropped, and their number is logged when there is room again.
  * waits: are lines kept, or is a number of dropped lines still to be logged?
  * flush: tries to write them; call it about every ORIBI_LOG_RETRY_MS while lines wait.
- * drain: the same for ms at most, before the process ends. */
+ * drain: the same for ms at most, before the process ends.
+ * dropped: how many lines this process has dropped since it logged its first line. */
 enum { ORIBI_LOG_KEPT_MAX = 64 * 1024, ORIBI_LOG_RETRY_MS = 100, ORIBI_LOG_DRAIN_MS = 200 };
 bool oribi_log_waits(void);
+uint64_t oribi_log_dropped(void);
 void oribi_log_flush(void);
 void oribi_log_drain(int64_t ms);
 

@@ -11,6 +11,7 @@ struct oribi_budget {
     int64_t file_max;   /* 0: no maximum; beyond it no byte is kept */
     int64_t memory_used;
     int64_t file_used;
+    uint64_t spill_count; /* holders that have begun to use files */
 };
 
 /* The part of the budget that one body or one output queue (a holder) uses. All-zero: none. */
@@ -25,6 +26,7 @@ static inline void oribi_budget_set(struct oribi_budget *budget, struct oribi_ch
 {
     budget->memory_used += memory - charge->memory;
     budget->file_used += file - charge->file;
+    budget->spill_count += file > 0 && charge->file == 0;
     *charge = (struct oribi_charge){memory, file};
 }
 

@@ -50,6 +50,9 @@ void oribi_access_log_flush(struct oribi_access_log *log);
 /* Is something kept, or to be reported? Then flush should be called about every ORIBI_LOG_RETRY_MS. */
 bool oribi_access_log_waits(const struct oribi_access_log *log);
 
+/* Lines that were dropped since the log was opened or oribi_access_log_discard(). */
+uint64_t oribi_access_log_dropped(const struct oribi_access_log *log);
+
 /* Flushes for ms at most, because the process ends. */
 void oribi_access_log_drain(struct oribi_access_log *log, int64_t ms);
 

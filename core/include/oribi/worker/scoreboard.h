@@ -4,7 +4,9 @@
 #define ORIBI_WORKER_SCOREBOARD_H
 
 #include "oribi/base/histogram.h"
+#include "oribi/base/slice.h"
 #include "oribi/config/options.h"
+#include "oribi/event/timeouts.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -34,6 +36,20 @@ enum {
 enum {
     ORIBI_SLOT_LINE_CAP = 160,
     ORIBI_SLOTS_MAX = 2 * ORIBI_WORKERS_MAX, /* while workers are replaced, the old and the new ones */
+    ORIBI_SLOT_REFUSALS = 13,                /* statuses of the core's own answers that are counted apart */
+};
+
+/* Methods that are counted apart. */
+enum oribi_slot_method {
+    ORIBI_SLOT_GET,
+    ORIBI_SLOT_HEAD,
+    ORIBI_SLOT_POST,
+    ORIBI_SLOT_PUT,
+    ORIBI_SLOT_PATCH,
+    ORIBI_SLOT_DELETE,
+    ORIBI_SLOT_OPTIONS,
+    ORIBI_SLOT_METHOD_OTHER,
+    ORIBI_SLOT_METHODS,
 };
 
 struct oribi_slot {
@@ -45,29 +61,38 @@ struct oribi_slot {
     _Atomic uint32_t state; /* enum oribi_slot_state */
     /* oribi_clock_us(); 0 outside a call. Of several calls that whose deadline comes first */
     _Atomic int64_t call_started_us;
-    _Atomic int64_t call_deadline_us;  /* 0: none */
-    _Atomic uint64_t request_count;    /* answered by a call */
-    _Atomic uint64_t uncalled_count;   /* … and without one: files of mounts, for one */
-    _Atomic uint64_t connection_count; /* accepted since start */
+    _Atomic int64_t call_deadline_us; /* 0: none */
+    _Atomic int64_t queue_oldest_us;  /* when the request that has waited longest was complete; 0: none waits */
     _Atomic uint32_t connections_open;
     _Atomic uint32_t queue_len;
     _Atomic uint32_t threads;      /* calls the worker can make at a time; 0: one */
     _Atomic uint32_t threads_busy; /* of several; the state tells of one */
+    _Atomic uint32_t starved;      /* takes no connections from siblings: it has no descriptors to spare */
+
+    /* Counters: all of 64 bits, from here to the end of total_time. oribi_slot_fold() adds them up as they stand. */
+    _Atomic uint64_t request_count;    /* answered by a call */
+    _Atomic uint64_t uncalled_count;   /* … and without one: files of mounts, for one */
+    _Atomic uint64_t connection_count; /* accepted since start */
     _Atomic uint64_t bytes_in;
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t status_class[6]; /* [1] 1xx … [5] 5xx, [0] cut: without an answer, or before its end */
+    _Atomic uint64_t method_count[ORIBI_SLOT_METHODS];   /* answers, but those of requests that were refused */
+    _Atomic uint64_t refused_count[ORIBI_SLOT_REFUSALS]; /* answers of the core's own, by oribi_slot_refusal_status() */
     _Atomic uint64_t bad_requests;
-    _Atomic uint64_t timeouts;
+    _Atomic uint64_t timeouts[ORIBI_TIMEOUT_CLASSES];
     _Atomic uint64_t shed_count;       /* answered 503 for overload */
     _Atomic uint64_t gone_count;       /* dropped before their call because the client had gone (499) */
     _Atomic uint64_t passed_count;     /* connections given to siblings */
     _Atomic uint64_t taken_count;      /* … and taken from them */
     _Atomic uint64_t evicted_count;    /* connections closed for new ones: connections_max */
     _Atomic uint64_t lost_count;       /* … that came without their descriptors, and were cut or answered 503 */
-    _Atomic uint32_t starved;          /* takes none of them: it has no descriptors to spare */
+    _Atomic uint64_t overdue_count;    /* calls that passed call_timeout */
+    _Atomic uint64_t spill_count;      /* bodies and answers that went to a file */
+    _Atomic uint64_t unlogged_count;   /* lines that the logs had no room for */
     struct oribi_histogram queue_wait; /* of each call: from the whole request to the call, or from X-Request-Start */
     struct oribi_histogram call_time;  /* inside the application */
     struct oribi_histogram total_time; /* of each call: from the whole request to the call's end */
+
     /* when a call ended here that was long enough to expect more (ORIBI_EXPECT_US); 0: none. Outlives the worker */
     _Atomic int64_t long_call_us;
     char line[ORIBI_SLOT_LINE_CAP];  /* "GET /path" of the current or last call, NUL-terminated; may be torn */
@@ -77,6 +102,11 @@ struct oribi_slot {
     /* where they sleep (futex(2)); another number with each wake-up */
     _Atomic uint32_t idle_waiters_wake;
 } __attribute__((aligned(128)));
+
+enum {
+    ORIBI_SLOT_COUNTERS =
+        (offsetof(struct oribi_slot, long_call_us) - offsetof(struct oribi_slot, request_count)) / sizeof(uint64_t),
+};
 
 struct oribi_scoreboard {
     struct oribi_slot *slots;
@@ -96,6 +126,24 @@ int oribi_scoreboard_attach(struct oribi_scoreboard *board, uint32_t count, int 
 /* Counts out the helper of this slot's worker, which sleeps no longer or has died in its sleep. For the helper itself
  * and for the supervisor that has reaped the worker; called twice it counts once. */
 void oribi_scoreboard_forget_idle_waiter(const struct oribi_scoreboard *board, struct oribi_slot *slot);
+
+/* Counts an answer: its method, and its status (0: it was cut). For the worker. Borrows method. */
+void oribi_slot_count_answer(struct oribi_slot *slot, struct oribi_slice method, int status);
+
+/* Counts a request that was refused with this answer of the core's own (0: without an answer). For the worker. */
+void oribi_slot_count_refusal(struct oribi_slot *slot, int status);
+
+/* The status that refused_count[i] counts; 0 for the last, which counts all others. */
+int oribi_slot_refusal_status(uint32_t i);
+
+/* The word for method_count[i]: "GET", "other". */
+const char *oribi_slot_method_name(uint32_t i);
+
+/* Adds the counters of a slot, histograms included, to `sums`. For every reader, also while the worker writes. */
+void oribi_slot_fold(uint64_t sums[ORIBI_SLOT_COUNTERS], const struct oribi_slot *slot);
+
+/* Gives the sums their names: writes them to the counters of `slot`, which is no worker's, and clears its rest. */
+void oribi_slot_unfold(const uint64_t sums[ORIBI_SLOT_COUNTERS], struct oribi_slot *slot);
 
 void oribi_scoreboard_destroy(struct oribi_scoreboard *board);
 
