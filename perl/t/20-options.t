@@ -116,13 +116,20 @@ PERL
         'public?header=X-A:b&symlinks=/e&symlinks=/f', '/g=h?html=on', '/i=j?html=on'
         ];
     is $settings->get('workers'), 3;
-    my $printed = join '', grep {/^static/} split /^/, $settings->core->print;
+    my $printed = join '', grep {/^static /} split /^/, $settings->core->print;
     like $printed, qr{^static 'public', header => 'X-A:b', symlinks => \['/e', '/f'\];$}m;
-    is join('', grep {/^static/} split /^/, $read->($printed)->core->print), $printed, 'what is printed is read again, without a hash behind it';
+    is join('', grep {/^static /} split /^/, $read->($printed)->core->print), $printed, 'what is printed is read again, without a hash behind it';
     is_deeply [settings(static => [['/a', 'b', html => 1], 'c'])->list('static')], ['/a=b?html=on', 'c'], 'from a method call';
     is_deeply [settings(static => ['/a=b', 'c'])->list('static')], ['/a=b', 'c'];
     is_deeply [settings(static => 'c')->list('static')], ['c'];
+    my $words = $read->("workers 3;\nquiet;\nwarmup '/a', '/b';\nenv 'test';\nafter_fork sub { 1 };\n{ idle_timeout => 7 }");
+    is_deeply [map { $words->get($_) } qw(workers quiet warmup env idle_timeout)], ['3', 'on', "/a\n/b", 'test', '7s'], 'options without arguments of their own';
+    ok $words->{hooks}{after_fork}, 'and hooks';
     my %told = (
+        q(workers;) => 'workers needs a value',
+        q(workers 1, 2;) => 'workers takes one value, not 2: "1", "2"',
+        q(check;) => 'check belongs on the command line, not in the configuration file',
+        q(after_fork [];) => 'after_fork: is no code reference',
         q(static;) => 'static needs FOLDER: static [PREFIX, ]FOLDER',
         q(static 'a', 'b';) => 'static: PREFIX must begin with a slash, not "a"',
         q(static '/a', undef;) => 'static: FOLDER must be text',

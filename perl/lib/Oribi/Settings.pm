@@ -78,9 +78,11 @@ sub _set_words {
     return $self;
 }
 
-# The same from the arguments of one word: those that count by their place, then keywords with their values.
+# One word of the configuration file. Of the arguments for the core to compose, those that count by their place come
+# first, then keywords with their values.
 sub set_word {
     my ($self, $source, $name, @places) = @_;
+    return $self->set($source, $name, @places == 1 ? $places[0] : \@places) if @places && !Oribi::Options->composed($name);
     my @settings = ref $places[-1] eq 'HASH' ? _pairs_of(pop @places) : splice @places, Oribi::Options->places($name, scalar @places);
     my (@flat, $place);
     for my $value (@places) {
@@ -94,7 +96,7 @@ sub set_word {
             push @flat, $keyword, $key, _argument_text($one), 0;
         }
     }
-    my $error = $self->{core}->set_arguments($source, $name, @flat);
+    my $error = Oribi::Options->composed($name) ? $self->{core}->set_arguments($source, $name, @flat) : $self->{core}->set_values($source, $name);
     die "$error\n" if defined $error;
     return $self;
 }
@@ -136,8 +138,8 @@ sub _add_socket {
     return $self->set(command => bind => "fd://$fd");
 }
 
-# A Perl file that returns a hash reference of options and hooks; words that take several arguments stand before it, and
-# the last of them may stand for an empty one. What the command line said wins. Dies with all mistakes of the file.
+# A Perl file that returns a hash reference of options and hooks; words stand before it, and the last of them may stand
+# for an empty one. What the command line said wins. Dies with all mistakes of the file.
 sub read_file {
     my ($self, $file) = @_;
     require File::Spec;
@@ -215,12 +217,15 @@ sub run_hook {
     return;
 }
 
-# Configuration files are read in this package: it has a function for each option whose word takes several arguments.
+# Configuration files are read in this package: it has a function for each option and each hook whose name is not one
+# of Perl's own functions.
 package Oribi::Words {
     our $VERSION = '0.100';
     our ($settings, $mistakes, $called);
 
-    for my $name (grep { Oribi::Options->composed($_) } map { $_->{name} } Oribi::Options->table) {
+    my %name = map { $_ => 1 } keys %HOOK_OF, map { $_->{name} } Oribi::Options->table;
+    delete @name{qw(bind chdir eval require)};
+    for my $name (keys %name) {
         no strict 'refs';    ## no critic: the file calls it by its name
         *$name = sub { _set($name, @_) };
     }
