@@ -77,6 +77,12 @@ module E2E
       take(count)
     end
 
+    # One chunk of a body whose head was read; empty: the last.
+    def read_chunk(seconds: DEADLINE)
+      @deadline = E2E.clock + seconds
+      take_chunk
+    end
+
     # All bytes until the server closes; ECONNRESET raises.
     def read_to_end(seconds: DEADLINE)
       @deadline = E2E.clock + seconds
@@ -150,16 +156,21 @@ module E2E
     def read_chunks
       body = +"".b
       loop do
-        line = read_until("\r\n")
-        raise Response::Malformed, "chunk size #{line.inspect}" unless line.match?(/\A\h+\z/)
-
-        size = line.hex
-        data = take(size)
-        raise Response::Malformed, "chunk of #{size} not ended by CRLF" unless take(2) == "\r\n"
-        return body if size.zero?
+        data = take_chunk
+        return body if data.empty?
 
         body << data
       end
+    end
+
+    def take_chunk
+      line = read_until("\r\n")
+      raise Response::Malformed, "chunk size #{line.inspect}" unless line.match?(/\A\h+\z/)
+
+      data = take(line.hex)
+      raise Response::Malformed, "chunk of #{line.hex} not ended by CRLF" unless take(2) == "\r\n"
+
+      data
     end
 
     def take(count)
