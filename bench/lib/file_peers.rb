@@ -18,6 +18,19 @@ module Bench
       Peers.oribi(command, site.dup.tap { |same| same.app ||= HELLO.fetch(kind) }).then { |env, argv| [env, [*argv[0..-2], *mounts, argv.last]] }
     end
 
+    # The same level for all that know the coding, see LEVELS.
+    def compressing(command, kind, coding, site)
+      app = File.join(ROOT, "bench/apps", kind == :rack ? "json.ru" : "json.psgi")
+      env, argv = Peers.oribi(command, site.dup.tap { |same| same.app = app })
+      [env.merge("BENCH_JSON" => FileTree.json_path), [*argv[0..-2], "--compress", coding, "--compress-level", LEVELS.fetch(coding), argv.last]]
+    end
+
+    def nginx_gzip(site)
+      FileTree.json_path
+      path = Peers.config(site.dir, "nginx-gzip.conf", workers: site.workers, listen: site.listen, files: FileTree.path, level: LEVELS.fetch("gzip"))
+      [{}, [Peers::NGINX, "-e", "#{site.dir}/error.log", "-c", path]]
+    end
+
     def nginx(site)
       path = Peers.config(site.dir, "nginx-files.conf", workers: site.workers, listen: site.listen, files: FileTree.path)
       [{}, [Peers::NGINX, "-e", "#{site.dir}/error.log", "-c", path]]
@@ -43,7 +56,20 @@ module Bench
       Peers.puma(mixed(site), workers: 0, threads: 5).then { |env, argv| [env.merge("BENCH_FILES" => FileTree.path), argv] }
     end
 
+    # gzip's own default, and those that take about as long for the others.
+    LEVELS = { "gzip" => 6, "zstd" => 3, "br" => 4 }.freeze
+
+    COMPRESSING = LEVELS.keys.flat_map do |coding|
+      [Peer.new("oribi-#{coding}", "Oribi (Rack), #{coding} level #{LEVELS[coding]}", :compressing, needs: [File.join(ROOT, "ruby/lib/oribi/oribi.so")],
+                package: "make", command: ->(site) { compressing("ruby/exe/oribi", :rack, coding, site) }),
+       Peer.new("oribi-psgi-#{coding}", "Oribi (PSGI), #{coding} level #{LEVELS[coding]}", :compressing, needs: [File.join(ROOT, "perl/blib/arch")],
+                package: "make", command: ->(site) { compressing("perl/bin/oribi-psgi", :psgi, coding, site) })]
+    end
+
     LIST = [
+      *COMPRESSING,
+      Peer.new("nginx-gzip", "nginx, gzip level #{LEVELS["gzip"]} of a file", :compressing, needs: ["/usr/sbin/nginx"], version: ["/usr/sbin/nginx", "-v"],
+                                                                                    stop: :QUIT, command: ->(site) { nginx_gzip(site) }),
       Peer.new("oribi-files", "Oribi (Rack), its files", :files, needs: [File.join(ROOT, "ruby/lib/oribi/oribi.so")], package: "make",
                                                                  command: ->(site) { oribi("ruby/exe/oribi", :rack, site) }),
       Peer.new("oribi-psgi-files", "Oribi (PSGI), its files", :files, needs: [File.join(ROOT, "perl/blib/arch")], package: "make",

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "fileutils"
+require "json"
 require "tmpdir"
 
 module Bench
@@ -17,6 +18,7 @@ module Bench
     # the web (Breslau and others, INFOCOM 1999, found 0.64 to 0.83; nearer to 1 the fewer files matter).
     EXPONENT = 0.8
     DRAWN = 200_000
+    JSON_BYTES = 30 * 1024
     PATTERN = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 
     module_function
@@ -29,6 +31,27 @@ module Bench
         SIZES.each { |name, size| put(File.join(dir, "s", "#{name}.txt"), content(size)) }
         owner = Process.pid
         at_exit { FileUtils.rm_rf(dir) if Process.pid == owner }
+      end
+    end
+
+    # A file of JSON as an interface for programs gives it, of JSON_BYTES.
+    def json_path
+      File.join(path, "s", "30k.json").tap { |name| put(name, json) unless File.exist?(name) }
+    end
+
+    def json
+      @json ||= begin
+        random = Random.new(1)
+        words = %w[lamp chair table shelf mirror carpet clock vase frame basket]
+        rows = Array.new(400) do |i|
+          { id: 10_000 + i, name: "#{words.sample(random: random)} #{words.sample(random: random)}", price: random.rand(100_000) / 100.0,
+            stock: random.rand(500), tags: words.sample(2, random: random), updated: "2024-02-#{format("%02d", random.rand(1..28))}T12:00:00Z" }
+        end
+        text = JSON.generate(rows)
+        raise "too short: #{text.bytesize} bytes of JSON" if text.bytesize < JSON_BYTES
+
+        # Cut behind a row, and filled with white space, which may stand behind JSON.
+        "#{text[0, text.rindex("},", JSON_BYTES - 2) + 1]}]".ljust(JSON_BYTES)
       end
     end
 

@@ -42,6 +42,7 @@ module Bench
     def wrong(answer)
       return "status #{answer.status}" unless answer.status == status
       return "#{answer.body.bytesize} bytes of body, #{answer.length} promised" if answer.length && answer.length != answer.body.bytesize
+      return expected.call(answer.body) if expected.respond_to?(:call)
       return if answer.body == expected
 
       "a body of #{answer.body.bytesize} bytes that is not the one expected (#{expected.bytesize})"

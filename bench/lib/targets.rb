@@ -46,6 +46,9 @@ module Bench
       faster("static-13", "oribi-files", %w[nginx-files], 1.15),
       *%w[static-1k static-10k static-100k static-1m static-304 static-range static-50000].map { |name| faster(name, "oribi-files", %w[nginx-files], 1.0) },
       *%w[static-13 static-1k static-10k static-100k static-1m].map { |name| cheaper(name, "oribi-files", %w[nginx-files], 1.0) },
+      *%w[gzip zstd br].flat_map do |name|
+        %w[oribi oribi-psgi].map { |own| faster("json-#{name}", "#{own}-#{name}", %w[nginx-gzip], 1.0) }
+      end,
       faster("static-and-calls", "oribi-files", %w[iodine-files], 1.2), faster("static-and-calls", "oribi-files", %w[puma-files], 4),
       *APPLICATIONS.map { |workload, own, kind| faster(workload, own, kind, 1.0) },
       *APPLICATIONS.map { |workload, own, kind| quicker(workload, own, kind) },

@@ -55,6 +55,15 @@ module Bench
     def paths = ["/s/10k.txt", "/"]
   end
 
+  # 30 KiB of JSON that is compressed for each answer. What comes must be the JSON again; how long it is differs.
+  class Compressed < FileThroughput
+    private
+
+    def participants = servers(:compressing).select { |peer| [*settings[:app]].include?(peer.key) }
+    def site = super.except(:app)
+    def app_of(_peer) = nil
+  end
+
   # A file on one connection while the only worker is in a call of five seconds on another, one request after the other.
   class BehindACall < Workload
     register "static-behind-a-call", about: "files of 10 KiB while the only worker is in a call of 5 s, one connection", family: "files",
@@ -124,5 +133,20 @@ module Bench
   end
   Throughput.define("static-and-calls", about: "half a file of 10 KiB, half hello, 32 connections", base: FilesAndCalls, quick: false, **files) do
     file.call("10k")
+  end
+
+  # nginx has gzip alone.
+  inflate = { "gzip" => %w[gzip -dc], "zstd" => %w[zstd -dc], "br" => %w[brotli -dc] }
+  inflate.each do |coding, command|
+    wrong = lambda do |body|
+      own = body.start_with?("\x1f\x8b".b) ? inflate.fetch("gzip") : command
+      plain = IO.popen(own, "r+b", err: File::NULL) { |pipe| pipe.write(body) && pipe.close_write.nil? && pipe.read }
+      "a body of #{body.bytesize} bytes that is not the JSON compressed" unless plain == FileTree.json.b
+    end
+    accepted = coding == "gzip" ? coding : "#{coding}, gzip;q=0.5"
+    Throughput.define("json-#{coding}", about: "30 KiB of JSON, #{coding} for each answer, 32 connections", base: Compressed, quick: false,
+                                        app: ["oribi-#{coding}", "oribi-psgi-#{coding}", "nginx-gzip"], kinds: [:compressing], family: "files") do
+      Request.new(path: "/s/30k.json", fields: { "Accept-Encoding" => accepted }, expected: wrong)
+    end
   end
 end
