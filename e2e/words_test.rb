@@ -77,10 +77,16 @@ E2E.suite("words", transports: %i[tcp]) do
     assert_equal [':1: static: PREFIX must begin with a slash, not "a"', ':2: static has no setting "cahce": did you mean cache?'], said
   end
 
+  def test_arguments_in_a_list_are_no_lines
+    config(%(static ["/assets", "public/assets"]\n), %({ static => ['/assets', 'public/assets'] }\n))
+    assert_match(%r{:1: static: each item of a list is a whole line, \[PREFIX=\]FOLDER, which "/assets" is not$}, refusal)
+  end
+
   def test_a_missing_folder_is_refused
     assert_equal "static /assets=nowhere?cache=no-cache: nowhere: no such file or directory\n", refusal("--static", "/assets=nowhere?cache=no-cache")
     assert_equal "static public?symlinks=/no/where: /no/where: no such file or directory\n", refusal("--static", "public?symlinks=/no/where")
     assert_equal "static public/index.html: public/index.html: not a directory\n", refusal("--static", "public/index.html")
+    assert_equal "static a=public: a=public: no such file or directory (a prefix begins with a slash)\n", refusal("--static", "a=public")
     assert_equal "static nowhere: nowhere: no such file or directory\n", refusal("--check", "--static", "nowhere")
   end
 

@@ -182,10 +182,15 @@ static int compose(struct composing *c)
     return 0;
 }
 
-/* One argument and nothing else is a whole line, unless it lacks what must stand behind its first part. */
+/* One argument and nothing else is a whole line, unless it lacks what must stand behind its first part. In a list a
+ * first part that may be left out counts too where the text looks like one: ["/assets", "public/assets"] would else be
+ * two folders for the root. */
 static bool is_line(const struct composing *c, const char *text)
 {
-    return c->form.required <= 1 || strchr(text, oribi__part_end(&c->form, &c->form.parts[0]));
+    const struct oribi__part *first = &c->form.parts[0];
+    char end = oribi__part_end(&c->form, first);
+    bool optional = first->optional && (c->count == 1 || !oribi__part_fits(first, text));
+    return c->form.count == 1 || optional || (c->form.required <= 1 && !first->optional) || strchr(text, end);
 }
 
 static int set_lines(const struct composing *c, struct oribi_options *options, enum oribi_option_source source)
@@ -196,6 +201,9 @@ static int set_lines(const struct composing *c, struct oribi_options *options, e
         const char *text = c->arguments[i].text;
         if (!text)
             return oribi__refuse(c->error, "%s must be text", c->name);
+        if (!is_line(c, text) && c->count > 1)
+            return oribi__refuse(c->error, "%s: each item of a list is a whole line, %s, which \"%.60s\" is not",
+                                 c->name, c->option->argument, text);
         if (!is_line(c, text))
             return refuse_count(c);
         int code = oribi__option_set(options, source, c->option, c->name, text, c->error);

@@ -18,9 +18,11 @@ static int check_mount(const char *text, struct oribi_mount *mount, char *error)
     if (code < 0)
         return code;
     code = oribi_root_create(&root, mount->folder, mount->links, mount->link_count, &bad);
+    bool slash_forgotten = text[0] != '/' && bad < 0 && strchr(mount->folder, '=');
     if (code < 0)
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "static %.80s: %.100s: %s", text,
-                       bad < 0 ? mount->folder : mount->links[bad], oribi_os_error_text());
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "static %.80s: %.100s: %s%s", text,
+                       bad < 0 ? mount->folder : mount->links[bad], oribi_os_error_text(),
+                       slash_forgotten ? " (a prefix begins with a slash)" : "");
     else
         oribi_root_destroy(root);
     return code;

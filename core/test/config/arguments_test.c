@@ -157,11 +157,16 @@ static void test_options_take_words(void)
     const struct oribi_option *option = oribi_options_find("static");
     const struct oribi_argument two[] = {AT(0, "/a"), AT(1, "b"), SET("nosniff", "off")};
     const struct oribi_argument lines[] = {AT(0, "/c=d"), AT(0, "e?index=f")};
+    const struct oribi_argument list[] = {AT(0, "/assets"), AT(0, "public/assets")};
+    const struct oribi_argument folder[] = {AT(0, "/srv/app")};
     const struct oribi_argument bad[] = {AT(0, "/a"), AT(1, "b"), SET("index", "a/b")};
     ok_eq(oribi_options_set_arguments(&options, ORIBI_FROM_FILE, "static", two, 3, error), 0);
     ok_eq(oribi_options_set_arguments(&options, ORIBI_FROM_FILE, "static", lines, 2, error), 0);
     oribi_options_get(&options, option, text, sizeof(text));
     is_str(text, "/a=b?nosniff=off\n/c=d\ne?index=f");
+    ok_eq(oribi_options_set_arguments(&options, ORIBI_FROM_FILE, "static", folder, 1, error), 0);
+    ok_eq(oribi_options_set_arguments(&options, ORIBI_FROM_FILE, "static", list, 2, error), ORIBI_EINVAL);
+    is_str(error, "static: each item of a list is a whole line, [PREFIX=]FOLDER, which \"/assets\" is not");
     ok_eq(oribi_options_set_arguments(&options, ORIBI_FROM_FILE, "static", bad, 3, error), ORIBI_EINVAL);
     is_str(error, "static \"/a=b?index=a/b\" needs index to be a file's name, as index.html");
     ok_eq(oribi_options_set(&options, "static", "/a=b?index=", error), ORIBI_EINVAL);

@@ -73,8 +73,10 @@ sub set {
 # word in each item: static => [['/assets', 'public/assets', cache => 'no-cache'], 'public'].
 sub _set_words {
     my ($self, $source, $name, $value) = @_;
-    my @items = ref $value eq 'ARRAY' ? @$value : $value;
-    $self->set_word($source, $name, ref $_ eq 'ARRAY' ? @$_ : $_) for grep {defined} @items;
+    my @items = grep {defined} ref $value eq 'ARRAY' ? @$value : $value;
+    my $is_lists = grep { ref eq 'ARRAY' } @items;
+    return $self->set_word($source, $name, \@items) if @items && !$is_lists;
+    $self->set_word($source, $name, ref $_ eq 'ARRAY' ? @$_ : $_) for @items;
     return $self;
 }
 
