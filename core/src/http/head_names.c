@@ -68,6 +68,22 @@ static bool is_shadow(const char *p, size_t n)
     return false;
 }
 
+/* Names in which a proxy tells the application how files are sent. Plack::Middleware::XSendfile and older versions of
+ * Rack::Sendfile believe whoever sends them, and then name files of their choice. `_` reads as `-`, as in the
+ * environment. */
+static bool is_sendfile_setting(const struct oribi_field *field)
+{
+    static const char *const names[] = {"x-sendfile-type", "x-accel-mapping"};
+    for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+        size_t i = 0;
+        while (i < field->name_len && dash_fold(field->name[i]) == names[k][i])
+            i++;
+        if (i == field->name_len)
+            return true;
+    }
+    return false;
+}
+
 bool oribi__head_keeps_other(struct oribi_head *head, const struct oribi_field *field,
                              const struct oribi_limits *limits, struct head_facts *facts)
 {
@@ -82,6 +98,10 @@ bool oribi__head_keeps_other(struct oribi_head *head, const struct oribi_field *
     }
     /* RFC 3875 would make it HTTP_PROXY, which HTTP clients of the application take for their own setting. */
     if (field->name_len == 5 && oribi_slice_equal_fold(oribi_slice(field->name, 5), ORIBI_SLICE("proxy"))) {
+        head->dropped_count++;
+        return false;
+    }
+    if (field->name_len == sizeof("x-sendfile-type") - 1 && is_sendfile_setting(field)) {
         head->dropped_count++;
         return false;
     }
