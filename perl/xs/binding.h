@@ -113,6 +113,9 @@ struct psgi_worker {
     struct oribi_title title;      /* of the process */
     struct oribi_warmup *warmup;   /* while it lasts, else NULL */
     bool early_hints;              /* psgix.informational is offered */
+    bool sendfile;                 /* an answer may name a file in a header */
+    const char *sendfile_type;     /* plack.xsendfile.type, or NULL */
+    char *accel_mapping;           /* what X-Accel-Mapping would say, or NULL */
     SV *self;                      /* the scalar that owns this struct; not counted */
     SV *app;                       /* the code reference; counted */
     SV *answer;                    /* code of ours that is called inside an eval; counted */

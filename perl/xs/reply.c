@@ -198,6 +198,15 @@ int psgi_replied(struct psgi_worker *w, int result)
     return PSGI_DONE;
 }
 
+/* A header that names a file, where the options allow it. PSGI_SLOW: none does. */
+static int reply_named(struct psgi_worker *w)
+{
+    if (LIKELY(!w->sendfile))
+        return PSGI_SLOW;
+    int result = oribi_reply_named(w->req, w->status, w->headers, w->header_count);
+    return result == 1 ? PSGI_SLOW : psgi_replied(w, result);
+}
+
 static bool is_array(SV *body)
 {
     return SvROK(body) && SvTYPE(SvRV(body)) == SVt_PVAV;
@@ -227,7 +236,10 @@ int psgi_reply_plain(pTHX_ struct psgi_worker *w, SV *res)
     rc = take_status(aTHX_ w, item(aTHX_ av, 0));
     if (rc == PSGI_DONE)
         rc = take_headers(aTHX_ w, item(aTHX_ av, 1));
-    return rc == PSGI_DONE ? reply_strings(aTHX_ w, body) : rc;
+    if (rc != PSGI_DONE)
+        return rc;
+    rc = reply_named(w);
+    return rc == PSGI_SLOW ? reply_strings(aTHX_ w, body) : rc;
 }
 
 int psgi_reply_headers(pTHX_ struct psgi_worker *w, SV *status, SV *headers)
@@ -282,6 +294,9 @@ static int reply_array(pTHX_ struct psgi_worker *w, AV *av, bool streaming)
         path = psgi_body_path(aTHX_ body);
     int rc = psgi_reply_headers(aTHX_ w, element(aTHX_ av, 0), element(aTHX_ av, 1));
     if (rc != PSGI_DONE)
+        return rc;
+    rc = reply_named(w);
+    if (rc != PSGI_SLOW)
         return rc;
     if (!body)
         return psgi_stream_begin(w);

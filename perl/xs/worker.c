@@ -434,6 +434,20 @@ bool psgi_worker_run(pTHX_ struct psgi_worker *w)
     return wants_mold;
 }
 
+/* What Plack::Middleware::XSendfile looks for. It reads one map, and names files outside of it by their own path: which
+ * of several is meant cannot be said, and then only what the application gives the middleware counts. */
+static void announce_sendfile(pTHX_ struct psgi_worker *w, const struct oribi_options *options)
+{
+    char mapping[ORIBI_SENDFILE_MAPPING_CAP];
+    w->sendfile = options->sendfile_root.count + options->sendfile_map.count > 0;
+    if (oribi_sendfile_mapping(options, false, mapping, sizeof mapping))
+        w->accel_mapping = savepv(mapping);
+    if (options->sendfile_root.count > 0)
+        w->sendfile_type = "X-Sendfile";
+    else if (w->accel_mapping)
+        w->sendfile_type = "X-Accel-Redirect";
+}
+
 struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, const struct oribi_options *options, SV *self,
                                     SV *app, bool multiprocess)
 {
@@ -441,6 +455,7 @@ struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, const struc
     Newxz(w, 1, struct psgi_worker);
     w->core = core;
     w->early_hints = options->early_hints;
+    announce_sendfile(aTHX_ w, options);
     w->interpreter = (void *)PERL_GET_THX;
     w->self = self;
     w->app = newSVsv(app);
@@ -456,6 +471,7 @@ void psgi_worker_free(pTHX_ struct psgi_worker *w)
 {
     psgi_signals_watch(NULL);
     psgi_env_deinit(aTHX_ w);
+    Safefree(w->accel_mapping);
     SvREFCNT_dec(w->app);
     SvREFCNT_dec(w->answer);
     SvREFCNT_dec(w->signals);

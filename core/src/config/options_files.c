@@ -28,6 +28,34 @@ static int check_mount(const char *text, struct oribi_mount *mount, char *error)
     return code;
 }
 
+static int check_folder(const char *option, const char *text, const char *folder, char *error)
+{
+    struct oribi_root *root = NULL;
+    int code = oribi_root_create(&root, folder, NULL, 0, NULL);
+    if (code < 0)
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s %.180s: %s", option, text, oribi_os_error_text());
+    else
+        oribi_root_destroy(root);
+    return code;
+}
+
+static int check_sendfile(const struct oribi_options *options, char *error)
+{
+    const struct oribi_text_list *roots = &options->sendfile_root;
+    const struct oribi_text_list *maps = &options->sendfile_map;
+    struct oribi_slice prefix;
+    const char *folder;
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < roots->count; i++)
+        code = check_folder("sendfile_root", roots->items[i], roots->items[i], error);
+    for (size_t i = 0; code == 0 && i < maps->count; i++) {
+        code = oribi_mount_map_read("sendfile_map", maps->items[i], &prefix, &folder, error);
+        if (code == 0)
+            code = check_folder("sendfile_map", maps->items[i], folder, error);
+    }
+    return code;
+}
+
 int oribi_options_check_files(const struct oribi_options *options, char *error)
 {
     int code = 0;
@@ -35,7 +63,7 @@ int oribi_options_check_files(const struct oribi_options *options, char *error)
     for (size_t i = 0; code == 0 && i < options->mounts.count; i++)
         code = check_mount(options->mounts.items[i], mount, error);
     oribi_mem_free(mount);
-    return code;
+    return code < 0 ? code : check_sendfile(options, error);
 }
 
 static void warn_of_second(const struct oribi_mount *first, const struct oribi_mount *second)

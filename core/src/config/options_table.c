@@ -53,6 +53,14 @@ static const struct oribi_option table[] = {
      COMPOSED("[1=]2?", "/PREFIX FOLDER", "cache header index html? fallthrough? symlinks nosniff?"),
      .help = "files that are sent without the application, may be repeated: /assets=public/assets?cache=no-cache, or "
              "public for the root, which goes on to the application where there is no such file"},
+    {LIST(sendfile_root, LISTEN, BOTH), RELOADS, .argument = "FOLDER", .default_note = "none",
+     COMPOSED("1", "FOLDER", NULL),
+     .help = "a folder whose files an answer of the application may name in X-Sendfile, for the server to send them; "
+             "may be repeated"},
+    {LIST(sendfile_map, LISTEN, BOTH), RELOADS, .argument = "PREFIX=FOLDER", .default_note = "none",
+     COMPOSED("1=2", "/PREFIX FOLDER", NULL),
+     .help = "a prefix of the paths that an answer may name in X-Accel-Redirect, and the folder of its files, for the "
+             "server to send them; may be repeated"},
 
     {TEXT(compress, LISTEN, BOTH), RELOADS, .argument = "CODINGS", .default_note = "none",
      .help = "content codings that the application's answers are compressed with, the preferred one first: gzip zstd "

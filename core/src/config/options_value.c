@@ -245,6 +245,13 @@ static const char *text_fault(const struct oribi_option *option, const char *val
     return NULL;
 }
 
+static int check_map(const char *value, char *error)
+{
+    struct oribi_slice prefix;
+    const char *folder;
+    return oribi_mount_map_read("sendfile_map", value, &prefix, &folder, error);
+}
+
 static int check_mount(const char *value, char *error)
 {
     struct oribi_mount mount;
@@ -268,6 +275,10 @@ static int parse_text(const struct oribi_option *option, const char *name, const
         return oribi_address_parse(value, &address, error);
     if (option->offset == offsetof(struct oribi_options, mounts))
         return check_mount(value, error);
+    if (option->offset == offsetof(struct oribi_options, sendfile_map))
+        return check_map(value, error);
+    if (option->offset == offsetof(struct oribi_options, sendfile_root) && strlen(value) >= PATH_MAX)
+        return oribi__refuse(error, "%s has a folder of more than %d bytes", name, PATH_MAX - 1);
     return 0;
 }
 

@@ -224,3 +224,24 @@ int oribi_mount_read(const char *text, struct oribi_mount *mount, char *error)
         mount->fallthrough = mount->prefix[0] == '\0';
     return code;
 }
+
+int oribi_mount_map_read(const char *name, const char *text, struct oribi_slice *prefix, const char **folder,
+                         char *error)
+{
+    const char *fault = NULL;
+    size_t n = strcspn(text, "=");
+    if (text[n] == '\0' || oribi_mount_prefix_read(oribi_slice(text, n), prefix) < 0)
+        fault = "needs a prefix that a path can begin with and a folder, as /private=/srv/private";
+    else if (prefix->n > ORIBI_MOUNT_PREFIX_MAX)
+        fault = "has a prefix of more than 255 bytes";
+    else if (text[n + 1] == '\0')
+        fault = "needs a folder, as /private=/srv/private";
+    else if (strlen(text + n + 1) >= PATH_MAX)
+        fault = "has a folder of more than 4095 bytes";
+    if (fault) {
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s \"%.100s\" %s", name, text, fault);
+        return ORIBI_EINVAL;
+    }
+    *folder = text + n + 1;
+    return 0;
+}

@@ -31,6 +31,7 @@ void oribi_worker_abandon(struct oribi_worker *w)
     w->abandoned = true;
     oribi_reactor_abandon(&w->reactor);
     oribi__site_abandon(w->site);
+    oribi__sendfile_abandon(w->sendfile);
     for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
         if (!w->acceptor.watches[i].closed)
             oribi_os_close(w->acceptor.watches[i].listener->fd);
@@ -143,6 +144,7 @@ static void free_worker(struct oribi_worker *w)
     oribi_mem_free(w->placement.buf);
     oribi__site_destroy(w->site);
     oribi__compression_destroy(w->compression);
+    oribi__sendfile_destroy(w->sendfile);
     oribi_mem_free(w);
 }
 
@@ -191,6 +193,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     if (oribi__site_create(w->options, &w->site, ignored) < 0)
         oribi_log(ORIBI_LOG_ERROR, "%s; its files are the application's to serve", ignored);
     w->compression = oribi__compression_create(w->options);
+    w->sendfile = oribi__sendfile_create(w->options);
     struct oribi_reactor_config config;
     set_config(w->options, &config);
     const struct oribi_reactor_hooks hooks = oribi__worker_hooks(w);

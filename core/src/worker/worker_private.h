@@ -15,6 +15,7 @@
 #include "worker/overload.h"
 #include "worker/own.h"
 #include "worker/placement.h"
+#include "worker/sendfile.h"
 #include "worker/site.h"
 #include "worker/threads_private.h"
 
@@ -46,6 +47,7 @@ struct oribi_worker {
     struct oribi__compression *compression; /* NULL: answers go as they are */
     struct oribi_slot *slot;                /* the caller's, or own_board's */
     struct oribi_scoreboard own_board;      /* one slot, when the caller gave none */
+    struct oribi__sendfile *sendfile;       /* options->sendfile_root, sendfile_map; NULL: none */
     int owner_pid;
     bool abandoned;        /* this is a child that the application forked */
     int64_t blocks_before; /* of memory, when it was created: what a worker of a supervisor has to itself */

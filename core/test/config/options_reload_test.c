@@ -36,9 +36,10 @@ static void other_value(const struct oribi_options *options, const struct oribi_
         break;
     default:
         snprintf(dst, cap, "%s",
-                 option->choices                                          ? "json"
-                 : option->offset == offsetof(struct oribi_options, bind) ? "unix:///run/other"
-                                                                          : "/other");
+                 option->choices                                                  ? "json"
+                 : option->offset == offsetof(struct oribi_options, bind)         ? "unix:///run/other"
+                 : option->offset == offsetof(struct oribi_options, sendfile_map) ? "/other=/other"
+                                                                                  : "/other");
     }
 }
 

@@ -386,7 +386,18 @@ void ext_env_close(struct ext_call *call)
         rb_io_close(call->input); /* closing twice is allowed: the application may have done it */
 }
 
-void ext_env_prepare(struct ext_worker *worker, VALUE extra)
+/* What Rack::Sendfile looks for. It takes the mapping only where the application has given it "X-Accel-Redirect", so
+ * that a server with maps alone announces no type. */
+static void announce_sendfile(VALUE constants, const struct oribi_options *options)
+{
+    char mapping[ORIBI_SENDFILE_MAPPING_CAP];
+    if (options->sendfile_root.count > 0)
+        rb_hash_aset(constants, intern_text("sendfile.type"), intern_text("X-Sendfile"));
+    if (oribi_sendfile_mapping(options, true, mapping, sizeof(mapping)))
+        rb_hash_aset(constants, intern_text("HTTP_X_ACCEL_MAPPING"), intern_text(mapping));
+}
+
+void ext_env_prepare(struct ext_worker *worker, const struct oribi_options *options, VALUE extra)
 {
     VALUE constants = rb_hash_new();
     rb_hash_aset(constants, intern_text("SCRIPT_NAME"), text_empty);
@@ -395,6 +406,7 @@ void ext_env_prepare(struct ext_worker *worker, VALUE extra)
     rb_hash_aset(constants, intern_text("rack.multiprocess"), Qtrue);
     rb_hash_aset(constants, intern_text("rack.run_once"), Qfalse);
     rb_hash_aset(constants, intern_text("rack.hijack?"), Qtrue);
+    announce_sendfile(constants, options);
     rb_hash_foreach(extra, copy_entry, constants);
     RB_OBJ_WRITE(worker->self, &worker->constants, constants);
     RB_OBJ_WRITE(worker->self, &worker->server_name, text_localhost);

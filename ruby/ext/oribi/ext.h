@@ -102,6 +102,7 @@ struct ext_worker {
     VALUE templates[ORIBI_SHAPES]; /* environments of these shapes; Qfalse: none */
     bool running;
     bool early_hints; /* offered to the application */
+    bool sendfile;    /* an answer may name a file in a header */
 };
 
 /* ext.c */
@@ -161,7 +162,7 @@ void ext_threads_setup(void);
 void ext_env_setup(void);
 
 /* Fills the worker's templates; `extra` is a Hash of further constant entries. */
-void ext_env_prepare(struct ext_worker *worker, VALUE extra);
+void ext_env_prepare(struct ext_worker *worker, const struct oribi_options *options, VALUE extra);
 
 /* Gives the environment of call->req and fills call->env, input and finished. */
 void ext_env_build(struct ext_call *call);

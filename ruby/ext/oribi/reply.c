@@ -1,7 +1,7 @@
 /* What the application returned becomes an answer.
  *
  *   Array           one writev straight from the strings; the same for a proxy around one, and where to_ary gives one
- *   File, to_path   sendfile
+ *   File, to_path   sendfile; the same for a file that a header names, whatever the body is
  *   each            streamed, one write per part
  *   call            streamed through a Stream (stream.c), or called with the socket once rack.protocol has changed
  *                   the protocol
@@ -162,6 +162,17 @@ static bool try_send_io(struct ext_call *call)
     ext_headers_collect(&headers, call->headers);
     int fd = rb_io_descriptor(call->body);
     int result = oribi_reply_rest_of_file(call->req, call->code, headers.items, headers.count, fd, offset);
+    RB_GC_GUARD(headers.holder);
+    RB_GC_GUARD(headers.strings);
+    return sent_file(call, result);
+}
+
+/* A header that names a file, where the options allow it: the body is closed, and not looked at. */
+static bool try_send_named(struct ext_call *call)
+{
+    struct ext_headers headers;
+    ext_headers_collect(&headers, call->headers);
+    int result = oribi_reply_named(call->req, call->code, headers.items, headers.count);
     RB_GC_GUARD(headers.holder);
     RB_GC_GUARD(headers.strings);
     return sent_file(call, result);
@@ -375,6 +386,8 @@ void ext_reply_send(struct ext_call *call)
         send_upgrade(call, protocol);
     else if (RB_UNLIKELY(RTEST(hijack)))
         send_detached(call, hijack);
+    else if (RB_UNLIKELY(call->worker->sendfile) && try_send_named(call))
+        return;
     else if (RB_TYPE_P(call->body, T_ARRAY))
         send_array(call, call->body);
     else

@@ -146,9 +146,10 @@ void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup 
         rb_raise(ext_error, "the worker is open already");
     Check_Type(environment, T_HASH);
     worker->threads_wanted = setup->options->threads;
-    ext_env_prepare(worker, environment);
+    ext_env_prepare(worker, setup->options, environment);
     plan_collections(worker, setup->options);
     worker->early_hints = setup->options->early_hints;
+    worker->sendfile = setup->options->sendfile_root.count + setup->options->sendfile_map.count > 0;
     struct oribi_worker_setup with_signal = *setup;
     if (setup->options->call_timeout_ms)
         with_signal.deadline_signal = ext_deadline_watch(worker);

@@ -117,7 +117,9 @@ struct oribi_options {
     bool reuse_port;
     bool proxy_protocol; /* on every listener; bind has ?proxy=on for one */
     struct oribi_text_list trusted_proxies;
-    struct oribi_text_list mounts; /* lines of files/mount.h */
+    struct oribi_text_list mounts;        /* lines of files/mount.h */
+    struct oribi_text_list sendfile_root; /* folders */
+    struct oribi_text_list sendfile_map;  /* PREFIX=FOLDER, see oribi_mount_map_read() */
 
     /* oribi_options_compress_rules() reads them */
     char *compress; /* codings, the preferred one first; NULL: answers go as they are */

@@ -56,4 +56,9 @@ struct oribi_mount {
  * is unspecified then. Borrows `text`. */
 int oribi_mount_read(const char *text, struct oribi_mount *mount, char *error);
 
+/* Reads PREFIX=FOLDER, without settings: the prefix as oribi_mount_prefix_read() gives it, and the folder, both parts
+ * of `text`. 0, or ORIBI_EINVAL with one line in `error` that begins with `name` (of the option). */
+int oribi_mount_map_read(const char *name, const char *text, struct oribi_slice *prefix, const char **folder,
+                         char *error);
+
 #endif

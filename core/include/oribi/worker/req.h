@@ -27,6 +27,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+struct oribi_options;
+
 struct oribi_req {
     struct oribi_head *head;
     /* CGI view (RFC 3875 4.1). SERVER_NAME: host of the request, else the listener's; SERVER_PORT: the listener's
@@ -87,6 +89,18 @@ int oribi_reply_rest_of_file(struct oribi_req *req, int status, const struct ori
 /* The same with the whole file of that name (borrowed, NUL-terminated). 1 also when it cannot be opened. */
 int oribi_reply_path(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                      const char *path);
+
+/* Where the options have sendfile_root or sendfile_map: answers with the file that one of the headers (X-Sendfile,
+ * X-Lighttpd-Send-File, X-Accel-Redirect) names, in the place of the application's body. 1: none of them does, nothing
+ * has happened, and the answer is sent as usual. A file that may not or cannot be sent is logged, and answered with 500
+ * (0). Else as oribi_reply_file. */
+int oribi_reply_named(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count);
+
+/* Writes what X-Accel-Mapping would say for sendfile_map, "FOLDER/=PREFIX/,…", NUL-terminated; maps whose texts have a
+ * comma or an equals sign are left out. False: there is none, it is longer than cap, or, without `several`, there are
+ * several. */
+bool oribi_sendfile_mapping(const struct oribi_options *options, bool several, char *dst, size_t cap);
+enum { ORIBI_SENDFILE_MAPPING_CAP = 16 * 1024 };
 
 /* As body_len of oribi_reply_begin(): only the head is ours, the application writes the rest to the socket it gets
  * from oribi_req_detach() (partial hijack, 101). Its Connection, Upgrade and Transfer-Encoding headers are then sent
