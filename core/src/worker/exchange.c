@@ -178,9 +178,10 @@ void oribi__exchange_end(struct oribi__exchange *exchange, int status)
     if (w->setup.access_log)
         oribi__log_access(exchange, status, now_us);
     oribi_buf_deinit(&exchange->held);
-    oribi__framed_free(exchange);
-    if (__builtin_expect(exchange->coder != NULL, 0))
+    if (__builtin_expect((uintptr_t)exchange->framed | (uintptr_t)exchange->coder, 0)) { /* one comparison for both */
+        oribi__framed_free(exchange);
         oribi__compress_give_back(exchange);
+    }
     oribi__call_took(w, call_us, now_us);
     if (w->request_limit && w->request_count == w->request_limit && !oribi__retiring(w))
         oribi_worker_stop(w);
