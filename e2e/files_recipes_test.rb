@@ -137,6 +137,7 @@ E2E.suite("files_recipes", transports: %i[tcp]) do
           config.hosts.clear
           config.assets.paths << root.join("app/assets/javascripts")
           config.public_file_server.headers = { "X-Sent-By" => "Rails" }
+          config.force_ssl = ENV.key?("SITE_SSL")
           config.logger = Logger.new($stderr, level: :warn)
           routes.append { root to: "home#show" }
         end
@@ -169,6 +170,18 @@ E2E.suite("files_recipes", transports: %i[tcp]) do
       bare = served("-E", "production", "-C", "/dev/null", env: env)
       assert_equal "Rails", bare.get("/robots.txt")["x-sent-by"], "without mounts it is Rails that sends"
       assert_match(/can be sent without/, bare.stderr)
+    end
+
+    # As the page says: what its middleware does to all answers is not done to files, unless the mount has it.
+    def test_rails_with_force_ssl
+      rails_application
+      header = page[/`header: "(Strict-Transport-Security: [^"]+)"`/, 1]
+      file("config/oribi.rb", "static 'public', header: '#{header}'\nstatic '/bare', 'public'\n")
+      file("public/robots.txt", "all")
+      one = served("-E", "production", env: { "RAILS_ENV" => "production", "SITE_SSL" => "1" })
+      assert_equal 301, one.get("/").status
+      assert_equal ["all", "max-age=63072000"], one.get("/robots.txt").then { |answer| [answer.body, answer["strict-transport-security"]] }
+      assert_equal ["all", nil], one.get("/bare/robots.txt").then { |answer| [answer.body, answer["strict-transport-security"]] }
     end
 
     def test_rails_in_development_starts_without_the_folders
