@@ -106,10 +106,11 @@ E2E.suite("sendfile") do
     assert_equal "/x", named(client, "/x")["X-Sendfile"]
   end
 
-  def test_answers_of_strings_and_delayed_ones
-    skip "PSGI only" if E2E::RUBY
-    _, client = rooted
-    %w[plain delayed].each { |at| assert_equal "0123456789", named(client, "#{@files}/a.txt", at: at).body }
+  unless E2E::RUBY
+    def test_answers_of_strings_and_delayed_ones
+      _, client = rooted
+      %w[plain delayed].each { |at| assert_equal "0123456789", named(client, "#{@files}/a.txt", at: at).body }
+    end
   end
 
   # Without a line in the application.
@@ -140,23 +141,24 @@ E2E.suite("sendfile") do
     assert_equal [206, "23"], ask(client, "/framework", { "Range" => "bytes=2-3" })
   end
 
-  def test_rails
-    skip "Rack only" unless E2E::RUBY
-    begin
-      gem "railties"
-    rescue Gem::LoadError
-      skip "no Rails here"
+  if E2E::RUBY
+    def test_rails
+      begin
+        gem "railties"
+      rescue Gem::LoadError
+        skip "no Rails here"
+      end
+      _, client = launch("--sendfile-root", @files, env: { "E2E_RAILS" => "1" })
+      answer = client.get("/rails")
+      assert_equal [200, "0123456789", "text/x-mine"], [answer.status, answer.body, answer["Content-Type"]]
+      assert_match(/\Aattachment/, answer["Content-Disposition"])
+      assert_nil answer["X-Sendfile"]
+      assert_equal [206, "23"], ask(client, "/rails", { "Range" => "bytes=2-3" })
+      assert_equal 304, client.get("/rails", { "If-None-Match" => answer["ETag"] }).status
+      answer = client.get("/disk")
+      assert_equal [200, "0123456789", nil], [answer.status, answer.body, answer["X-Sendfile"]]
+      assert_equal [206, "23"], ask(client, "/disk", { "Range" => "bytes=2-3" })
     end
-    _, client = launch("--sendfile-root", @files, env: { "E2E_RAILS" => "1" })
-    answer = client.get("/rails")
-    assert_equal [200, "0123456789", "text/x-mine"], [answer.status, answer.body, answer["Content-Type"]]
-    assert_match(/\Aattachment/, answer["Content-Disposition"])
-    assert_nil answer["X-Sendfile"]
-    assert_equal [206, "23"], ask(client, "/rails", { "Range" => "bytes=2-3" })
-    assert_equal 304, client.get("/rails", { "If-None-Match" => answer["ETag"] }).status
-    answer = client.get("/disk")
-    assert_equal [200, "0123456789", nil], [answer.status, answer.body, answer["X-Sendfile"]]
-    assert_equal [206, "23"], ask(client, "/disk", { "Range" => "bytes=2-3" })
   end
 
   def announced(option)

@@ -1,5 +1,5 @@
-/* Files named in a header of the application's answer; see the header. Reading order: oribi_reply_named, open_named,
- * open_below, send_named. */
+/* Files named in a header of the application's answer; see the header. Reading order: oribi_reply_named, answer,
+ * open_named, describe. */
 #include "worker/sendfile.h"
 
 #include "worker/exchange.h"
@@ -51,10 +51,12 @@ enum way {
 struct named {
     const struct oribi_header *header;
     enum way way;
-    const char *path; /* NUL-terminated, where there is a file */
+    const char *path; /* NUL-terminated, where there is a file; the worker's, until another thread has the reactor */
     int fd;
     struct oribi_file_info info;
     const char *fault; /* why there is no file */
+    char tag[TAG_BYTES];
+    struct oribi__file file;
 };
 
 /* --- life --- */
@@ -247,21 +249,18 @@ static uint32_t other_headers(const struct oribi__sendfile *s, const struct orib
     return kept;
 }
 
-static int send_named(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
-                      uint32_t header_count, const struct named *named)
+/* What is said of the file by its path, while that is still this answer's. */
+static void describe(const struct oribi__sendfile *s, struct named *named)
 {
-    char tag[TAG_BYTES];
-    const struct oribi__sendfile *s = exchange->worker->sendfile;
-    make_tag(named->path, tag);
-    const struct oribi__file file = {
+    make_tag(named->path, named->tag);
+    named->file = (struct oribi__file){
         .fd = named->fd,
         .len = named->info.size,
         .mtime_s = named->info.mtime_s,
         .delegated = true,
         .type = oribi_types_find(s->types, named->path),
-        .tag = oribi_slice(tag, sizeof(tag)),
+        .tag = oribi_slice(named->tag, sizeof(named->tag)),
     };
-    return oribi__reply_file(exchange, status, headers, header_count, &file);
 }
 
 static int answer(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
@@ -277,12 +276,14 @@ static int answer(struct oribi__exchange *exchange, int status, const struct ori
     if (named->fault)
         oribi__log_app(exchange, "%.*s names %.*s: %s; answered with 500", (int)named->header->name_len,
                        named->header->name, shown, named->header->value, named->fault);
+    else
+        describe(w->sendfile, named);
     oribi__leave(w);
     if (named->fault) {
         oribi_reply_error(&exchange->req, 500);
         return 0;
     }
-    int result = send_named(exchange, status, headers, header_count, named);
+    int result = oribi__reply_file(exchange, status, headers, header_count, &named->file);
     oribi_os_close(named->fd);
     return result;
 }
