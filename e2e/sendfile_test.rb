@@ -133,6 +133,13 @@ E2E.suite("sendfile") do
     assert_equal [200, "0123456789", nil], [answer.status, answer.body, answer["ETag"]]
   end
 
+  # The body that the middleware compresses is empty, and not sent.
+  def test_middleware_that_compresses_around_it
+    _, client = rooted
+    answer = client.get("/deflated?a.txt", { "Accept-Encoding" => "gzip" })
+    assert_equal [200, "0123456789", nil], [answer.status, answer.body, answer["Content-Encoding"]]
+  end
+
   def test_frameworks
     _, client = rooted
     answer = client.get("/framework")

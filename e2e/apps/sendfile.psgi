@@ -44,6 +44,7 @@ builder {
     mount '/middleware' => builder { enable 'XSendfile'; sub { files($_[0]{QUERY_STRING}) } };
     mount '/accel'      => builder { enable 'XSendfile', variation => 'X-Accel-Redirect'; sub { files($_[0]{QUERY_STRING}) } };
     mount '/static'     => builder { enable 'XSendfile'; Plack::App::File->new(root => $FILES)->to_app };
+    mount '/deflated'   => builder { enable 'Deflater'; enable 'XSendfile'; sub { files($_[0]{QUERY_STRING}) } };
     mount '/framework'  => $framework if $framework;
     mount '/plain'      => sub { [200, named($_[0]), ['body']] };
     mount '/delayed'    => sub { my ($env) = @_; sub { $_[0]->([200, named($env), ['body']]) } };

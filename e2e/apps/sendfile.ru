@@ -27,6 +27,7 @@ map("/handle") { run ->(env) { [200, { "content-type" => "text/plain" }, File.op
 map("/named") { run ->(env) { [200, NAMED.call(env), PathBody.new("#{FILES}/a.txt")] } }
 map("/middleware") { run Rack::Sendfile.new(ANSWER.call) }
 map("/accel") { run Rack::Sendfile.new(ANSWER.call, "X-Accel-Redirect") }
+map("/deflated") { run Rack::Deflater.new(Rack::Sendfile.new(ANSWER.call)) }
 map("/static") { run Rack::Sendfile.new(Rack::Files.new(FILES)) }
 map("/env") { run ->(env) { [200, { "content-type" => "application/json" }, [JSON.generate(env.select { |_, value| value.is_a?(String) })]] } }
 

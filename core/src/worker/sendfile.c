@@ -235,17 +235,34 @@ static void make_tag(const char *path, char tag[TAG_BYTES])
         tag[i] = "0123456789abcdef"[hash >> 4 * i & 15];
 }
 
-/* Those that name a file, and the length of a body that is not sent. */
+static bool is_called(const struct oribi_header *header, struct oribi_slice name)
+{
+    return oribi_slice_equal_fold(oribi_slice(header->name, header->name_len), name);
+}
+
+/* Those that name a file, and what frames a body that is not sent. */
 static uint32_t other_headers(const struct oribi__sendfile *s, const struct oribi_header *headers, uint32_t count,
                               struct oribi_header *dst)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (way_of(&headers[i], s) == NONE &&
-            !oribi_slice_equal_fold(oribi_slice(headers[i].name, headers[i].name_len), ORIBI_SLICE("content-length")) &&
-            !oribi_slice_equal_fold(oribi_slice(headers[i].name, headers[i].name_len),
-                                    ORIBI_SLICE("transfer-encoding")))
+        if (way_of(&headers[i], s) == NONE && !is_called(&headers[i], ORIBI_SLICE("content-length")) &&
+            !is_called(&headers[i], ORIBI_SLICE("transfer-encoding")))
             dst[kept++] = headers[i];
+    return kept;
+}
+
+/* A middleware may have compressed the body that is not sent (Plack::Middleware::Deflater does, although that is
+ * empty): Content-Encoding is believed of a file that is called so. */
+static uint32_t without_coding(const char *path, struct oribi_header *headers, uint32_t count)
+{
+    const char *dot = strrchr(path, '.');
+    uint32_t kept = 0;
+    if (dot && (strcmp(dot, ".gz") == 0 || strcmp(dot, ".br") == 0 || strcmp(dot, ".zst") == 0))
+        return count;
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_called(&headers[i], ORIBI_SLICE("content-encoding")))
+            headers[kept++] = headers[i];
     return kept;
 }
 
@@ -263,8 +280,8 @@ static void describe(const struct oribi__sendfile *s, struct named *named)
     };
 }
 
-static int answer(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
-                  uint32_t header_count, struct named *named)
+static int answer(struct oribi__exchange *exchange, int status, struct oribi_header *headers, uint32_t header_count,
+                  struct named *named)
 {
     struct oribi_worker *w = exchange->worker;
     if (!oribi_status_has_body(status)) /* a middleware has made it a 304 */
@@ -273,11 +290,13 @@ static int answer(struct oribi__exchange *exchange, int status, const struct ori
     refresh(w->sendfile, w->reactor.now_ms);
     open_named(w->sendfile, named);
     int shown = named->header->value_len < SHOWN_MAX ? (int)named->header->value_len : SHOWN_MAX;
-    if (named->fault)
+    if (named->fault) {
         oribi__log_app(exchange, "%.*s names %.*s: %s; answered with 500", (int)named->header->name_len,
                        named->header->name, shown, named->header->value, named->fault);
-    else
+    } else {
+        header_count = without_coding(named->path, headers, header_count);
         describe(w->sendfile, named);
+    }
     oribi__leave(w);
     if (named->fault) {
         oribi_reply_error(&exchange->req, 500);

@@ -41,6 +41,7 @@ static void make_tree(void)
     put("root/a.txt", "0123456789");
     put("root/b.txt", "abcdefghij");
     put("root/a b.css", "css");
+    put("root/z.css.gz", "zip");
     put("root/.hidden", "secret");
     put("other/o.txt", "other");
     put("outside.txt", "secret");
@@ -52,9 +53,9 @@ static void make_tree(void)
 
 static void remove_tree(void)
 {
-    static const char *const names[] = {
-        "root/a.txt", "root/b.txt", "root/a b.css", "root/.hidden", "other/o.txt", "outside.txt", "root/out",
-        "root/in",    "root/fifo",  "current",      "root/sub",     "root",        "other",       ""};
+    static const char *const names[] = {"root/a.txt",  "root/z.css.gz", "root/b.txt", "root/a b.css", "root/.hidden",
+                                        "other/o.txt", "outside.txt",   "root/out",   "root/in",      "root/fifo",
+                                        "current",     "root/sub",      "root",       "other",        ""};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         ok_eq(remove(at(names[i])), 0);
 }
@@ -270,6 +271,17 @@ static void test_headers_of_the_application(void)
     app_count = 4;
     answer = asked(&site, c, GET("/"), 200, "abcdefghij");
     ok(!memmem(answer.head, answer.head_len, "X-", 2));
+    name_it("X-Sendfile", "%/root/a.txt");
+    app_headers[1] = header("content-encoding", "gzip"); /* of the body that is not sent */
+    answer = asked(&site, c, FIELDS("/", "Range: bytes=1-2\r\n"), 206, "12");
+    ok(!memmem(answer.head, answer.head_len, "gzip", 4));
+    name_it("X-Sendfile", "%/root/z.css.gz");
+    app_headers[1] = header("content-encoding", "gzip");
+    answer = asked(&site, c, FIELDS("/", "Range: bytes=1-2\r\n"), 200, "zip");
+    ok(has_line(&answer, "content-encoding: gzip"));
+    name_it("X-Accel-Redirect", "/private/b.txt");
+    app_headers[3] = header("X-Sendfile", "%/root/a.txt");
+    app_count = 4;
     app_headers[0].value = NULL;
     (void)asked(&site, c, GET("/"), 200, "0123456789");
     close_with(&site);
