@@ -66,7 +66,7 @@ static const struct oribi_option table[] = {
      .help = "content codings that the application's answers are compressed with, the preferred one first: gzip zstd "
              "br, as far as --version names them"},
     {COUNT(compress_level, LISTEN, BOTH), RELOADS, .max = ORIBI_COMPRESS_LEVEL_MAX, .default_text = "0",
-     .help = "1 is fast, 9 is small; 0 takes a level for each coding: gzip 5, zstd 3, br 4"},
+     .help = "1 is fast, 9 is small; 0 takes a level for each coding: gzip 5, zstd 3, br 5"},
     {SIZE(compress_min, LISTEN, BOTH), RELOADS, .max = 1 << 30, .default_text = "1K",
      .help = "a shorter answer is not compressed, where its length is known"},
     {LIST(compress_types, LISTEN, BOTH), RELOADS, .argument = "TYPES",

@@ -10,7 +10,9 @@
 #include <stdio.h>
 
 enum {
-    LEVEL_DEFAULT = 4,
+    LEVEL_DEFAULT = 5,
+    /* 64 KiB. With more, qualities 8 and 9 clear megabytes of tables for each stream: 5 ms for 30 KiB, not 0.6. */
+    WINDOW_BITS = 16,
     BLOCK_BYTES_MIN = 64,
     KEPT_MAX = 64,                     /* blocks that are kept; more are given back to the heap */
     KEPT_BYTES_MAX = 16 * 1024 * 1024, /* all of them together */
@@ -21,6 +23,9 @@ union block {
     size_t cap;
     max_align_t align;
 };
+
+/* Qualities that take about the time of zlib at that level: for 30 KiB of JSON 50 µs at level 1, 0.6 ms at 9. */
+static const uint32_t qualities[ORIBI_COMPRESS_LEVEL_MAX + 1] = {0, 1, 1, 2, 3, 4, 4, 5, 7, 8};
 
 struct brotli {
     struct oribi_compressor base;
@@ -134,8 +139,8 @@ static int begin(struct oribi_compressor *compressor, size_t padding)
     brotli->encoder = BrotliEncoderCreateInstance(take_memory, give_memory, brotli);
     if (!brotli->encoder)
         return ORIBI_ENOMEM;
-    if (!BrotliEncoderSetParameter(brotli->encoder, BROTLI_PARAM_QUALITY, brotli->level) ||
-        !BrotliEncoderSetParameter(brotli->encoder, BROTLI_PARAM_LGWIN, ORIBI_COMPRESS_WINDOW_BITS))
+    if (!BrotliEncoderSetParameter(brotli->encoder, BROTLI_PARAM_QUALITY, qualities[brotli->level]) ||
+        !BrotliEncoderSetParameter(brotli->encoder, BROTLI_PARAM_LGWIN, WINDOW_BITS))
         return ORIBI_ESYS;
     brotli->padding = padding;
     return 0;

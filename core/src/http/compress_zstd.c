@@ -13,6 +13,7 @@
 
 enum {
     LEVEL_DEFAULT = 3,
+    WINDOW_BITS = 17,     /* 128 KiB, and tables to match: a high level alone would take 13 MiB and more */
     FRAME_HEAD_BYTES = 8, /* of a skippable frame: magic number and length, little-endian */
 };
 
@@ -46,7 +47,8 @@ static struct oribi_compressor *create(uint32_t level)
         return NULL;
     zstd->context = ZSTD_createCCtx();
     if (!zstd->context || !set(zstd, ZSTD_c_compressionLevel, (int)level) ||
-        !set(zstd, ZSTD_c_windowLog, ORIBI_COMPRESS_WINDOW_BITS)) {
+        !set(zstd, ZSTD_c_windowLog, WINDOW_BITS) || !set(zstd, ZSTD_c_hashLog, WINDOW_BITS) ||
+        !set(zstd, ZSTD_c_chainLog, WINDOW_BITS)) {
         destroy(&zstd->base);
         return NULL;
     }

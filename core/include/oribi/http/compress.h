@@ -20,8 +20,6 @@ enum {
     ORIBI_COMPRESS_PIECE_BYTES = 64 * 1024,
     /* … and it appends at most so many beyond twice that: what was held back, the library's own framing, padding. */
     ORIBI_COMPRESS_HELD_BYTES_MAX = 512 * 1024,
-    /* Distance of the farthest match, as a power of two: what zstd and brotli keep of a stream. zlib has 15. */
-    ORIBI_COMPRESS_WINDOW_BITS = 17,
     ORIBI_COMPRESS_PADDING_BYTES_MAX = 255,
 };
 
@@ -42,7 +40,8 @@ bool oribi_compress_has(enum oribi_coding coding);
 void oribi_compress_describe(char *dst, size_t cap);
 
 /* Gives a compressor of a coding that oribi_compress_has(). level: 1 (fast) … ORIBI_COMPRESS_LEVEL_MAX (small), or 0
- * for the coding's own default: gzip 5, zstd 3, br 4. 0 or ORIBI_ENOMEM. */
+ * for the coding's own default: gzip 5, zstd 3, br 5. A level of gzip is zlib's, of zstd libzstd's; of br it is a
+ * quality that takes about gzip's time. 0 or ORIBI_ENOMEM. */
 int oribi_compressor_create(enum oribi_coding coding, uint32_t level, struct oribi_compressor **out);
 void oribi_compressor_destroy(struct oribi_compressor *compressor); /* NULL is allowed */
 
