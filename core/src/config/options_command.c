@@ -258,6 +258,8 @@ static int check_combinations(const struct oribi_options *options, char *error)
     struct oribi_compress_rules rules;
     int code = check_proxies(options, error);
     if (code == 0)
+        code = oribi__options_check_answers(options, error);
+    if (code == 0)
         code = oribi_options_compress_rules(options, &rules, error);
     return code < 0 ? code : check_warmup(options, error);
 }

@@ -1,7 +1,7 @@
 /* Shared by the options sources: options_table.c (the table), options.c (names, defaults, ranks), options_value.c (text
  * to value and back), options_command.c (command line, finish), options_environment.c (variables), options_foreign.c
  * (names of other servers), options_reload.c (what a reload takes over), options_files.c (what options name on the
- * disk), options_text.c (help and documentation). */
+ * disk), options_answers.c (lines of answers of the server's own), options_text.c (help and documentation). */
 #ifndef ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
 #define ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
 
@@ -50,6 +50,11 @@ int oribi__option_assign(struct oribi_options *options, const struct oribi_optio
 
 /* The same check without a change. */
 int oribi__option_check(const struct oribi_option *option, const char *name, const char *value, char *error);
+
+/* Checks the line of an option for answers of the server's own: answer, redirect, health. 0 for any other option, or
+ * ORIBI_EINVAL. And what such lines must not say together. */
+int oribi__option_check_answer(const struct oribi_option *option, const char *line, char *error);
+int oribi__options_check_answers(const struct oribi_options *options, char *error);
 
 /* on off true false yes no 1 0, in any case; empty is off. False for any other text. */
 bool oribi__option_read_switch(const char *text, bool *on);

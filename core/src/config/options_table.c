@@ -3,6 +3,7 @@
 #include "config/options_private.h"
 
 #include "oribi/base/limits.h"
+#include "oribi/files/fixed.h"
 #include "oribi/http/compress.h"
 
 #include <stdint.h>
@@ -75,6 +76,16 @@ static const struct oribi_option table[] = {
     {SWITCH(compress_private, LISTEN, BOTH), RELOADS, .default_text = "off",
      .help = "compress answers with Set-Cookie, Cache-Control: private or no-store as well, with padding of random "
              "length"},
+
+    {OPTION(LIST, answer, LISTEN, BOTH, answers), RELOADS, .argument = "PATH=STATUS[:TEXT]", .default_note = "none",
+     .max = ORIBI_FIXED_MAX, COMPOSED("1=2[:3]", "/PATH #STATUS *TEXT", NULL),
+     .help = "answer that is given without the application, may be repeated: /robots.txt=200:User-agent: *"},
+    {OPTION(LIST, redirect, LISTEN, BOTH, redirects), RELOADS, .argument = "FROM=[STATUS:]TO", .default_note = "none",
+     .max = ORIBI_FIXED_MAX, COMPOSED("1=[3:]2", "/FROM TO #STATUS", NULL),
+     .help = "redirect without the application, 301 unless it says 302, 303, 307 or 308, may be repeated: /old=/new, "
+             "/was/*=308:/is/*"},
+    {TEXT(health, LISTEN, BOTH), RELOADS, .argument = "PATH", .default_note = "none", COMPOSED("1", "/PATH", NULL),
+     .help = "path that answers 200 while the server serves and 503 once its end begins, without the application"},
 
     /* ORIBI_GROUP_PROCESS */
     {COUNT(workers, PROCESS, BOTH), RELOADS, .short_flag = "w", .max = ORIBI_WORKERS_MAX,

@@ -279,7 +279,7 @@ static int parse_text(const struct oribi_option *option, const char *name, const
         return check_map(value, error);
     if (option->offset == offsetof(struct oribi_options, sendfile_root) && strlen(value) >= PATH_MAX)
         return oribi__refuse(error, "%s has a folder of more than %d bytes", name, PATH_MAX - 1);
-    return 0;
+    return *value ? oribi__option_check_answer(option, value, error) : 0;
 }
 
 /* What a value parses to; text stays where it is. */
@@ -350,11 +350,16 @@ void oribi__option_replace_text(char **field, const char *value)
     *field = copy;
 }
 
-static void add_item(struct oribi_text_list *list, const char *value)
+static size_t items_max(const struct oribi_option *option)
+{
+    return option->max ? (size_t)option->max : ORIBI_OPTION_ITEMS_MAX;
+}
+
+static void add_item(const struct oribi_option *option, struct oribi_text_list *list, const char *value)
 {
     if (!list->items)
-        list->items = oribi_mem_alloc(ORIBI_OPTION_ITEMS_MAX, sizeof(*list->items));
-    assert(list->count < ORIBI_OPTION_ITEMS_MAX);
+        list->items = oribi_mem_alloc(items_max(option), sizeof(*list->items));
+    assert(list->count < items_max(option));
     oribi__option_replace_text(&list->items[list->count], value);
     list->count++;
 }
@@ -384,9 +389,9 @@ int oribi__option_assign(struct oribi_options *options, const struct oribi_optio
         oribi__option_replace_text(field, *value ? value : NULL);
         break;
     case ORIBI_OPTION_LIST:
-        if (((struct oribi_text_list *)field)->count >= ORIBI_OPTION_ITEMS_MAX)
-            return oribi__refuse(error, "%s is given more than %d times", name, ORIBI_OPTION_ITEMS_MAX);
-        add_item(field, value);
+        if (((struct oribi_text_list *)field)->count >= items_max(option))
+            return oribi__refuse(error, "%s is given more than %zu times", name, items_max(option));
+        add_item(option, field, value);
         break;
     case ORIBI_OPTION_BOOL:
         *(bool *)field = parsed.on;

@@ -10,8 +10,11 @@
 
 bool oribi__site_claims(void *self, struct oribi_conn *c)
 {
+    struct oribi__site *site = ((struct oribi_worker *)self)->site;
     const struct oribi_head *head = &c->exchange->head;
-    return head->is_head || oribi_slice_equal(head->method, ORIBI_SLICE("GET"));
+    if (site->count > 0 && (head->is_head || oribi_slice_equal(head->method, ORIBI_SLICE("GET"))))
+        return true;
+    return site->fixed && oribi__site_find_fixed(site, head->path) != NULL;
 }
 
 bool oribi__site_answer(void *self, struct oribi_conn *c)
@@ -19,6 +22,11 @@ bool oribi__site_answer(void *self, struct oribi_conn *c)
     struct oribi_worker *w = self;
     struct oribi__site *site = w->site;
     struct oribi__site_answer a = {.w = w, .site = site, .c = c};
+    const struct oribi_fixed *fixed = site->fixed ? oribi__site_find_fixed(site, c->exchange->head.path) : NULL;
+    if (fixed) {
+        oribi__site_answer_fixed(&a, fixed);
+        return true;
+    }
     a.now = (struct oribi_cache_now){.ms = w->reactor.now_ms, .wall_s = oribi_clock_wall_s()};
     enum oribi_path_verdict verdict = oribi_path_read(c->exchange->head.path, &site->path);
     return verdict == ORIBI_PATH_OK ? oribi__site_answer_file(&a) : oribi__site_refuse_path(&a, verdict);
@@ -44,15 +52,19 @@ int oribi__site_create(const struct oribi_options *options, struct oribi__site *
     const struct oribi_cache_limits limits = {options->static_open_max, ORIBI_CACHE_MISSING_DEFAULT,
                                               (uint64_t)options->static_memory_max};
     uint32_t count = (uint32_t)options->mounts.count;
+    const struct oribi_fixed_lines lines = oribi_options_fixed_lines(options);
+    struct oribi_fixed_set *fixed;
     *out = NULL;
-    if (count == 0)
-        return 0;
+    int code = oribi_fixed_set_create(&lines, &fixed, error);
+    if (code < 0 || (count == 0 && !fixed))
+        return code;
     struct oribi__site *site = oribi_mem_alloc(1, sizeof(*site) + count * sizeof(site->mounts[0]));
     site->types = oribi_types_create("utf-8");
     (void)oribi_types_read_file(site->types, ORIBI_TYPES_SYSTEM_FILE); /* where there is one */
     site->cache = oribi_cache_create(&limits, site->types);
+    site->fixed = fixed;
     for (uint32_t i = 0; i < count; i++) {
-        int code = open_mount(&site->mounts[i], options->mounts.items[i], error);
+        code = open_mount(&site->mounts[i], options->mounts.items[i], error);
         if (code < 0) {
             oribi__site_destroy(site);
             return code;
@@ -79,6 +91,7 @@ void oribi__site_destroy(struct oribi__site *site)
         return;
     oribi_cache_destroy(site->cache);
     oribi_types_destroy(site->types);
+    oribi_fixed_set_destroy(site->fixed);
     for (uint32_t i = 0; i < site->count; i++)
         oribi_root_destroy(site->mounts[i].root);
     oribi_mem_free(site);

@@ -1,5 +1,5 @@
-/* What a worker answers without the application: files of mounts. The reactor asks for each complete request (hooks
- * claims and answer), whoever turns it, so that files are answered while the worker is in a call. */
+/* What a worker answers without the application: fixed answers and files of mounts. The reactor asks for each complete
+ * request (hooks claims and answer), whoever turns it, so that they are answered while the worker is in a call. */
 #ifndef ORIBI_WORKER_SITE_H
 #define ORIBI_WORKER_SITE_H
 

@@ -1,5 +1,5 @@
 /* What the sources of a worker's site share: site.c (which part answers a request), site_files.c (files of mounts),
- * site_send.c (an answer's bytes, its line in the access log). */
+ * site_fixed.c (fixed answers), site_send.c (an answer's bytes, its line in the access log). */
 #ifndef ORIBI_WORKER_SITE_PRIVATE_H
 #define ORIBI_WORKER_SITE_PRIVATE_H
 
@@ -7,6 +7,7 @@
 #include "worker/site.h"
 
 #include "oribi/files/cache.h"
+#include "oribi/files/fixed.h"
 #include "oribi/files/mount.h"
 #include "oribi/files/path.h"
 #include "oribi/files/root.h"
@@ -26,11 +27,13 @@ struct oribi__site_mount {
 struct oribi__site {
     struct oribi_types *types;
     struct oribi_cache *cache;
+    struct oribi_fixed_set *fixed; /* NULL: none */
     int64_t refreshed_ms;
     uint32_t count;
     struct oribi_slice prefixes[ORIBI_MOUNTS_MAX];
     struct oribi_path path;               /* of the request at hand */
     char tried[ORIBI_PATH_BYTES_MAX + 1]; /* a path made of it */
+    char location[ORIBI_FIXED_LOCATION_MAX];
     struct oribi__site_mount mounts[];
 };
 
@@ -71,8 +74,16 @@ void oribi__site_send_body(struct oribi__site_answer *answer, int status, const 
 /* The same with a body from memory. */
 void oribi__site_send(struct oribi__site_answer *answer, int status, struct oribi_slice memory);
 
-/* The server's own short answer of this status, with none of the headers added so far. */
+/* The server's own short answer of this status, with none of the headers added so far. A 405 allows GET and HEAD. */
 void oribi__site_send_error(struct oribi__site_answer *answer, int status);
+
+/* --- site_fixed.c --- */
+
+/* The fixed answer of a request's path; NULL: none. Reads the path into site->path. */
+const struct oribi_fixed *oribi__site_find_fixed(struct oribi__site *site, struct oribi_slice path);
+
+/* Answers with it. */
+void oribi__site_answer_fixed(struct oribi__site_answer *answer, const struct oribi_fixed *fixed);
 
 /* --- site_files.c --- */
 

@@ -116,6 +116,8 @@ void oribi__site_send_error(struct oribi__site_answer *a, int status)
     a->header_count = 0;
     int n = snprintf(body, sizeof(body), "%d %.*s\n", status, (int)phrase.n, phrase.p);
     oribi__site_add_text(a, "Content-Type", "text/plain");
+    if (status == 405)
+        oribi__site_add_text(a, "Allow", "GET, HEAD");
     if (status == 503)
         oribi__site_add_text(a, "Retry-After", "1");
     oribi__site_send(a, status, oribi_slice(body, (size_t)n));

@@ -57,7 +57,8 @@ static void test_every_entry_is_complete_and_every_name_is_one_options_own(void)
                  "%s has its fields", o->name);
         ok_named((o->argument != NULL) == (o->type != ORIBI_OPTION_BOOL),
                  "%s: an argument's name unless it is a switch", o->name);
-        ok_named(numeric ? o->max > 0 && o->min <= o->max : o->max == 0, "%s: bounds where there are numbers", o->name);
+        bool counted = numeric || o->type == ORIBI_OPTION_LIST; /* its items */
+        ok_named(numeric ? o->max > 0 && o->min <= o->max : counted || o->max == 0, "%s: its bounds", o->name);
         ok_named(oribi_options_find(o->name) == o, "%s is found by its name", o->name);
         if (o->short_flag)
             ok_named(oribi_options_find(o->short_flag) == o, "-%s is %s", o->short_flag, o->name);

@@ -6,6 +6,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/limits.h"
+#include "oribi/files/fixed.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,7 +69,7 @@ struct oribi_option {
     bool reloads;
     struct oribi_option_composed composed;
     int64_t min;
-    int64_t max;
+    int64_t max;     /* of a list: items, 0 is ORIBI_OPTION_ITEMS_MAX */
     uint16_t offset; /* private: of the field in struct oribi_options */
     uint16_t width;  /* private: of the field in bytes */
 };
@@ -84,8 +85,8 @@ struct oribi_range {
 };
 
 enum {
-    ORIBI_OPTIONS_MAX = 80,      /* entries of the table */
-    ORIBI_OPTION_ITEMS_MAX = 64, /* of one list */
+    ORIBI_OPTIONS_MAX = 96,      /* entries of the table */
+    ORIBI_OPTION_ITEMS_MAX = 64, /* of one list whose entry says nothing else */
     ORIBI_OPTION_TEXT_MAX = 64 * 1024,
     ORIBI_WORKERS_MAX = 512,
 };
@@ -120,6 +121,10 @@ struct oribi_options {
     struct oribi_text_list mounts;        /* lines of files/mount.h */
     struct oribi_text_list sendfile_root; /* folders */
     struct oribi_text_list sendfile_map;  /* PREFIX=FOLDER, see oribi_mount_map_read() */
+
+    struct oribi_text_list answers;   /* lines of files/fixed.h */
+    struct oribi_text_list redirects; /* the same */
+    char *health;                     /* the same */
 
     /* oribi_options_compress_rules() reads them */
     char *compress; /* codings, the preferred one first; NULL: answers go as they are */
@@ -289,6 +294,9 @@ int oribi_options_check_files(const struct oribi_options *options, char *error);
 
 /* Logs a warning for each mount that has the prefix of one before it. */
 void oribi_options_warn_of_files(const struct oribi_options *options);
+
+/* The lines of answers, redirects and health, borrowed from the options. */
+struct oribi_fixed_lines oribi_options_fixed_lines(const struct oribi_options *options);
 
 /* Fills in which answers are compressed; `rules` borrows texts of the options. offered_count is 0 where none are. Same
  * results as set; after finish it cannot fail. */
