@@ -407,6 +407,55 @@ static void test_slow_clients_share_what_is_sent(void)
     close_with(&site);
 }
 
+/* The first descriptor whose name in /proc is this one, or -1. */
+static int descriptor_of(const char *path)
+{
+    for (int fd = 3; fd < 1024; fd++) {
+        char name[32];
+        char target[256];
+        (void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(name, target, sizeof(target) - 1);
+        if (n == (ssize_t)strlen(path) && memcmp(target, path, (size_t)n) == 0)
+            return fd;
+    }
+    return -1;
+}
+
+/* The application closes what is ours, and opens something of its own under the number. */
+static void test_what_the_application_takes_is_opened_again(void)
+{
+    struct site site;
+    struct answer answer;
+    make_tree();
+    put_large("large", LARGE);
+    put("secret", "nobody may have this");
+    ok_eq(truncate(path_of("secret"), LARGE), 0);
+    site_init(&site);
+    struct client *c = open_again(&site, (const char *const[]){"/s=%"}, 1);
+    (void)asked(&site, c, GET("/s/large"), 200, NULL);
+    int secret = open(path_of("secret"), O_RDONLY);
+    int fd = descriptor_of(path_of("large"));
+    ok(secret >= 0 && fd >= 0);
+    ok_eq(dup2(secret, fd), fd);
+    ok(is_big_text(asked(&site, c, GET("/s/large"), 200, NULL).body, LARGE - 1)); /* of the file, opened again */
+    struct client *slow = client_open(&site);
+    slow->paused = true;
+    client_hold_little(slow);
+    ok(client_send(&site, slow, GET("/s/large")));
+    ok(pump_until(&site, site.slot.uncalled_count == 3));
+    int again = descriptor_of(path_of("large"));
+    ok(again >= 0 && again != fd);
+    ok_eq(dup2(secret, again), again);
+    slow->paused = false;
+    ok(!next_answer(&site, slow, &answer)); /* cut: nothing of the other file is sent */
+    ok_eq(close(descriptor_of(root)), 0);
+    (void)asked(&site, c, GET("/s/a.txt"), 200, "0123456789");
+    ok_eq(fcntl(fd, F_GETFD) < 0 || fcntl(again, F_GETFD) < 0, 0); /* those are not ours to close */
+    ok_eq(close(secret) | close(fd) | close(again), 0);
+    ok_eq(remove(path_of("large")) | remove(path_of("secret")), 0);
+    close_with(&site);
+}
+
 /* What the application forks keeps nothing of the tree open: files, the root, folders that links may lead to. */
 static void test_a_forked_child_lets_go(void)
 {
@@ -603,6 +652,7 @@ static void run_all(void)
     test_a_file_that_has_changed_before_it_is_sent();
     test_several_ranges();
     test_slow_clients_share_what_is_sent();
+    test_what_the_application_takes_is_opened_again();
     test_what_is_no_file();
     test_other_methods_are_the_applications();
     test_a_prefix_without_its_slash();
