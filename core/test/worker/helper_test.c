@@ -521,6 +521,47 @@ static void test_newcomers_ask_for_files_during_a_call(void)
     ok(unlink(path) == 0 && rmdir(folder) == 0);
 }
 
+/* Both threads answer from one cache, in turn, while the files change. */
+static void test_files_beside_calls_of_many_lengths(void)
+{
+    enum { CLIENTS = 12, ROUNDS = 15, BYTES = 200000 };
+    struct stage stage;
+    struct client *c[CLIENTS];
+    char folder[] = "/tmp/oribi-helper-XXXXXX";
+    char mount[64];
+    char *mounts[] = {mount};
+    char path[2][64];
+    ok(mkdtemp(folder) != NULL);
+    (void)snprintf(mount, sizeof(mount), "/s=%s", folder);
+    for (int i = 0; i < 2; i++)
+        (void)snprintf(path[i], sizeof(path[i]), "%s/%s", folder, i ? "next" : "a");
+    char *text = big_text(BYTES);
+    stage_init(&stage);
+    stage.site.options.mounts = (struct oribi_text_list){mounts, 1};
+    stage_open(&stage, true);
+    stage_start(&stage);
+    for (int i = 0; i < CLIENTS; i++)
+        c[i] = client_open(&stage.site);
+    for (int round = 0; round < ROUNDS; round++) {
+        int fd = open(path[1], O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        ok(fd >= 0 && write(fd, text, BYTES) == BYTES && close(fd) == 0 && rename(path[1], path[0]) == 0);
+        for (int i = 0; i < CLIENTS; i++) {
+            char call[64];
+            (void)snprintf(call, sizeof(call), "GET /sleep/%d HTTP/1.1\r\nHost: a\r\n\r\n", 100 << i % 7);
+            ok(say(c[i], i % 3 ? GET("/s/a") : call));
+        }
+        for (int i = 0; i < CLIENTS; i++) {
+            struct answer answer;
+            ok_eq(heard(c[i], &answer), 200);
+            ok(i % 3 == 0 || (answer.body_len == BYTES && is_big_text(answer.body, BYTES)));
+        }
+    }
+    free(text);
+    stage.site.options.mounts = (struct oribi_text_list){0};
+    stage_close(&stage);
+    ok(unlink(path[0]) == 0 && rmdir(folder) == 0);
+}
+
 static void test_the_worker_goes_on_without_waiting_for_the_helper(void)
 {
     struct stage stage;
@@ -633,6 +674,7 @@ int main(void)
     run_everywhere(test_complete_requests_go_to_a_sibling_that_becomes_idle);
     run_everywhere(test_newcomers_wait_for_whoever_is_free);
     run_everywhere(test_newcomers_ask_for_files_during_a_call);
+    run_everywhere(test_files_beside_calls_of_many_lengths);
     run_everywhere(test_the_worker_goes_on_without_waiting_for_the_helper);
     run_everywhere(test_a_fork_inside_a_long_call);
     run_everywhere(test_many_durations_around_a_millisecond);
