@@ -1,5 +1,6 @@
 /* Answers of several pieces: text and parts of a file, in order through a socket that takes little, and the end of the
  * connection where the file comes up short. */
+#include "base/mem_counted.h"
 #include "reactor_lab.h"
 
 #include "oribi/base/error.h"
@@ -153,11 +154,42 @@ static void test_a_file_that_is_short_ends_the_connection(void)
     check_short(true);
 }
 
+/* Each allocation of a queue of pieces fails once: the connection breaks, and nothing stays behind. */
+static void test_no_memory_for_the_queue_breaks_the_connection(void)
+{
+    struct oribi_piece pieces[PIECES];
+    char *expected = malloc(PIECES * 50030);
+    int result = ORIBI_ENOMEM;
+    int failures = 0;
+    for (uint64_t n = 1; result < 0 && n < 50; n++) {
+        int before = descriptors();
+        int far;
+        int fd = file_with_text();
+        struct oribi_conn *c = called(&far);
+        (void)make_pieces(pieces, 50000, expected);
+        allocations_tried = 0;
+        fail_at = n;
+        result = oribi_conn_send_pieces(&r, c, fd, pieces, PIECES);
+        fail_at = 0;
+        failures += result < 0;
+        ok(result == 0 || (result == ORIBI_ENOMEM && c->broken));
+        oribi_conn_abort(&r, c, false);
+        oribi_os_close(fd);
+        close(far);
+        end();
+        ok_eq(descriptors(), before);
+    }
+    ok_eq(result, 0);
+    ok_named(failures >= 4, "%d allocations", failures); /* the queue, its text, its list twice */
+    free(expected);
+}
+
 static void run_all(void)
 {
     test_pieces_arrive_in_order();
     test_no_file_is_needed_for_text();
     test_a_file_that_is_short_ends_the_connection();
+    test_no_memory_for_the_queue_breaks_the_connection();
 }
 
 int main(void)
