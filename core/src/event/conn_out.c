@@ -13,18 +13,19 @@
 struct file {
     int fd;
     const struct oribi_source *source; /* NULL: a file that may change, whose descriptor is copied */
+    bool looked;                       /* at the source, a moment ago */
 };
 
 static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip);
-static int send_pieces(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file,
+static int send_pieces(struct oribi_reactor *r, struct oribi_conn *c, struct file *file,
                        const struct oribi_piece *pieces, size_t count);
 static int keep_text(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip);
 static int flush_kept(struct oribi_reactor *r, struct oribi_conn *c);
-static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file, struct oribi_piece *rest,
+static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, struct file *file, struct oribi_piece *rest,
                       bool more, int64_t *turn);
-static int keep_pieces(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file,
-                       const struct oribi_piece *rest, const struct oribi_piece *pieces, size_t count);
-static int keep_piece(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file, int *copy,
+static int keep_pieces(struct oribi_reactor *r, struct oribi_conn *c, struct file *file, const struct oribi_piece *rest,
+                       const struct oribi_piece *pieces, size_t count);
+static int keep_piece(struct oribi_reactor *r, struct oribi_conn *c, struct file *file, int *copy,
                       const struct oribi_piece *piece);
 static void charge_out(struct oribi_reactor *r, struct oribi_conn *c);
 static bool have_out(struct oribi_conn *c);
@@ -92,16 +93,17 @@ int oribi_conn_send_file(struct oribi_reactor *r, struct oribi_conn *c, int fd, 
 int oribi_conn_send_pieces(struct oribi_reactor *r, struct oribi_conn *c, int fd, const struct oribi_piece *pieces,
                            size_t count)
 {
-    return send_pieces(r, c, &(struct file){fd, NULL}, pieces, count);
+    return send_pieces(r, c, &(struct file){.fd = fd}, pieces, count);
 }
 
 int oribi_conn_send_source(struct oribi_reactor *r, struct oribi_conn *c, const struct oribi_source *source,
                            const struct oribi_piece *pieces, size_t count)
 {
-    return send_pieces(r, c, &(struct file){source->fd, source}, pieces, count);
+    return send_pieces(r, c, &(struct file){.fd = source->fd, .source = source, .looked = source->looked}, pieces,
+                       count);
 }
 
-static int send_pieces(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file,
+static int send_pieces(struct oribi_reactor *r, struct oribi_conn *c, struct file *file,
                        const struct oribi_piece *pieces, size_t count)
 {
     if (c->broken)
@@ -120,7 +122,7 @@ static int send_pieces(struct oribi_reactor *r, struct oribi_conn *c, const stru
 
 /* Takes from `rest` what the socket takes. 0: that was all; ORIBI_AGAIN: the socket is full, or *turn is used up;
  * another error breaks the connection. */
-static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file, struct oribi_piece *rest,
+static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, struct file *file, struct oribi_piece *rest,
                       bool more, int64_t *turn)
 {
     int socket_fd = c->watch.fd;
@@ -139,8 +141,9 @@ static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, const struc
     while (rest->len > 0) {
         if (*turn == 0)
             return ORIBI_AGAIN;
-        if (file->source && !oribi_os_file_is(file->fd, &file->source->state))
+        if (file->source && !file->looked && !oribi_os_file_is(file->fd, &file->source->state))
             return break_off(c, ORIBI_ESYS);
+        file->looked = false;
         ssize_t sent = oribi_os_send_file(socket_fd, file->fd, &rest->offset, rest->len < *turn ? rest->len : *turn);
         if (sent == ORIBI_AGAIN)
             return ORIBI_AGAIN;
@@ -155,8 +158,8 @@ static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, const struc
 
 /* Keeps what is left of one piece and those behind it, then tries once more like keep_rest(). One copy of the
  * descriptor does for all of them. */
-static int keep_pieces(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file,
-                       const struct oribi_piece *rest, const struct oribi_piece *pieces, size_t count)
+static int keep_pieces(struct oribi_reactor *r, struct oribi_conn *c, struct file *file, const struct oribi_piece *rest,
+                       const struct oribi_piece *pieces, size_t count)
 {
     int copy = -1;
     int result = keep_piece(r, c, file, &copy, rest);
@@ -165,7 +168,7 @@ static int keep_pieces(struct oribi_reactor *r, struct oribi_conn *c, const stru
     return result < 0 ? result : flush_kept(r, c);
 }
 
-static int keep_piece(struct oribi_reactor *r, struct oribi_conn *c, const struct file *file, int *copy,
+static int keep_piece(struct oribi_reactor *r, struct oribi_conn *c, struct file *file, int *copy,
                       const struct oribi_piece *piece)
 {
     if (!have_out(c))

@@ -236,6 +236,7 @@ void oribi_file_source(const struct oribi_file *file, const struct oribi_file_co
     const struct oribi_file_info *info = &content->info;
     *source = (struct oribi_source){
         .fd = content->fd,
+        .looked = true,
         .state = {{info->device, info->inode}, info->size, info->mtime_s, info->mtime_ns},
         .owner = (void *)file,
         .retain = retain_owner,

@@ -22,6 +22,7 @@ enum { ORIBI_OUT_TURN_BYTES = 2 * 1024 * 1024 };
  * never sent. */
 struct oribi_source {
     int fd;
+    bool looked; /* the sender has just compared them, for the first read */
     struct oribi_file_state state;
     void *owner;
     void (*retain)(void *owner);  /* the descriptor is needed longer … */

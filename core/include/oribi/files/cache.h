@@ -96,8 +96,9 @@ void oribi_cache_forget(struct oribi_cache *cache, const struct oribi_root *root
  * oribi_file_source() does the same. */
 bool oribi_file_unchanged(const struct oribi_file_content *content);
 
-/* Fills `source` for sending from the descriptor of a content of this file, which is retained as long as that takes. A
- * file that is replaced or removed meanwhile is sent to its end; one that is written to is not. */
+/* Fills `source` for sending from the descriptor of a content of this file, after oribi_file_unchanged() and at once;
+ * the file is retained as long as that takes. A file that is replaced or removed meanwhile is sent to its end; one that
+ * is written to is not. */
 void oribi_file_source(const struct oribi_file *file, const struct oribi_file_content *content,
                        struct oribi_source *source);
 
