@@ -391,13 +391,24 @@ pid_t oribi_process_ended(void)
     return code < 0 ? ORIBI_ESYS : info.si_pid;
 }
 
-void oribi_process_poll(const int *fds, size_t count, int64_t timeout_ms)
+static nfds_t watch(struct pollfd polled[ORIBI_POLL_MAX], nfds_t n, const int *fds, size_t count, short events)
 {
-    struct pollfd polled[ORIBI_POLL_MAX];
-    nfds_t n = 0;
     for (size_t i = 0; i < count && n < ORIBI_POLL_MAX; i++)
         if (fds[i] >= 0)
-            polled[n++] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+            polled[n++] = (struct pollfd){.fd = fds[i], .events = events};
+    return n;
+}
+
+void oribi_process_poll(const int *fds, size_t count, int64_t timeout_ms)
+{
+    oribi_process_poll_both(fds, count, NULL, 0, timeout_ms);
+}
+
+void oribi_process_poll_both(const int *fds, size_t count, const int *out_fds, size_t out_count, int64_t timeout_ms)
+{
+    struct pollfd polled[ORIBI_POLL_MAX];
+    nfds_t n = watch(polled, 0, fds, count, POLLIN);
+    n = watch(polled, n, out_fds, out_count, POLLOUT);
     if (timeout_ms > INT_MAX)
         timeout_ms = INT_MAX;
     (void)poll(polled, n, (int)timeout_ms); /* whatever ends it, the caller looks at everything */

@@ -1,7 +1,8 @@
 /* Shared by the options sources: options_table.c (the table), options.c (names, defaults, ranks), options_value.c (text
  * to value and back), options_command.c (command line, finish), options_environment.c (variables), options_foreign.c
  * (names of other servers), options_reload.c (what a reload takes over), options_files.c (what options name on the
- * disk), options_answers.c (lines of answers of the server's own), options_text.c (help and documentation). */
+ * disk), options_answers.c (lines of answers of the server's own), options_status.c (who may ask the status listener),
+ * options_text.c (help and documentation). */
 #ifndef ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
 #define ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H
 
@@ -78,6 +79,9 @@ void oribi__option_format_number(enum oribi_option_type type, int64_t value, cha
 
 /* Replaces a text the struct owns by a copy of `value` (NULL: none). */
 void oribi__option_replace_text(char **field, const char *value);
+
+/* Whether `status` is an address that may be listened on. 0 or ORIBI_EINVAL. */
+int oribi__options_check_status(const struct oribi_options *options, char *error);
 
 /* Fills `error` (ORIBI_ERROR_TEXT_CAP, cut where a user's text is long) and returns ORIBI_EINVAL. For everything
  * that configures. */

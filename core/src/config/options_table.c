@@ -122,6 +122,12 @@ static const struct oribi_option table[] = {
     {TEXT(control, PROCESS, BOTH), .argument = "PATH", .default_note = "none",
      .help = "unix socket for the ctl command: reload, upgrade, stop, status, workers"},
 
+    {TEXT(status, PROCESS, BOTH), .argument = "ADDR", .default_note = "none",
+     .help = "address that answers with metrics and the server's state, served by the supervisor also while every "
+             "worker is stuck: host:port on loopback, or /path of a unix socket; any other needs status_token"},
+    {TEXT(status_token, PROCESS, BOTH), .argument = "TEXT", .default_note = "none", .secret = true,
+     .help = "what clients of status must send, as Authorization: Bearer TEXT"},
+
     /* ORIBI_GROUP_TIMEOUT */
     {TIME(head_timeout, TIMEOUT, BOTH), RELOADS, .min = 1, .max = HOURS_24,
      .help = "time for a whole request head, from its first byte on; then 408", .default_text = "10s",

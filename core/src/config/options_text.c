@@ -207,6 +207,8 @@ void oribi_options_print(struct oribi_buf *out, const struct oribi_options *opti
             continue;
         }
         (void)oribi_options_get(options, &table[i], value, sizeof(value)); /* longer ones are cut: this is for eyes */
+        if (table[i].secret && *value)
+            (void)snprintf(value, sizeof(value), "(not shown)");
         char *line = value;
         do {
             size_t n = strcspn(line, "\n");

@@ -260,7 +260,7 @@ static void answer_status(struct oribi_supervisor *supervisor, struct oribi__cli
     struct oribi_buf out = {0};
     (void)oribi_buf_try_append(&out, "ok\n", 3); /* a few bytes into nothing */
     if (json)
-        oribi__status_json(supervisor, &out);
+        oribi__status_json(supervisor, &out, false);
     else
         oribi__status_text(supervisor, &out);
     send_all(client->fd, out.p, out.len);

@@ -219,6 +219,7 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
         supervisor->molds[i].fd = -1;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
         supervisor->control.clients[i].fd = -1;
+    oribi__status_init(&supervisor->status);
 }
 
 static void close_own(struct oribi_supervisor *supervisor, int keep_fd)
@@ -257,6 +258,7 @@ static void let_go(void *owner)
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
         oribi__close(&supervisor->molds[i].fd);
     oribi__control_close(supervisor, false);
+    oribi__status_close(supervisor, false);
 }
 
 void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
@@ -264,6 +266,7 @@ void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
     oribi__children_let_go(NULL, NULL);
     close_own(supervisor, keep_fd);
     oribi__control_close(supervisor, false);
+    oribi__status_close(supervisor, false);
     oribi_pid_file_forget(&supervisor->pid_file);
     if (supervisor->ties.listeners != &supervisor->no_listeners)
         oribi_mem_free(supervisor); /* else the mold goes on using the empty list in it */
@@ -345,6 +348,7 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
     oribi_os_close(supervisor->ties.life_fd);
     oribi_handoff_close(&supervisor->ties.handoff);
     oribi__control_close(supervisor, true);
+    oribi__status_close(supervisor, true);
     oribi_pid_file_remove(&supervisor->pid_file);
     if (supervisor->ties.access_log)
         oribi_access_log_close(supervisor->ties.access_log);
@@ -374,6 +378,8 @@ static int open_named(struct oribi_supervisor *supervisor, char *error)
     if (code == 0)
         code = oribi__open_logs(&supervisor->ties, error);
     if (code == 0)
+        code = oribi__status_open(supervisor, error);
+    if (code == 0)
         oribi_options_warn_of_files(options);
     return code;
 }
@@ -385,6 +391,7 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     no_descriptors(supervisor);
     supervisor->pid = getpid();
     supervisor->started_ms = oribi_clock_ms();
+    supervisor->started_wall_ms = oribi_clock_wall_ms();
     supervisor->daemonize = options->daemonize;
     supervisor->ties.options = options;
     supervisor->ties.listeners = setup->listeners ? setup->listeners : &supervisor->no_listeners;
@@ -436,6 +443,7 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     oribi__release_starter(supervisor, 1);
     oribi__control_stopped(supervisor);
     oribi__control_close(supervisor, true);
+    oribi__status_close(supervisor, true);
     oribi__close_listeners(supervisor, true);
     close_own(supervisor, -1);
     oribi_os_close(supervisor->ties.message_fd);

@@ -30,7 +30,7 @@ __attribute__((format(printf, 2, 3))) static void put(struct oribi_buf *out, con
         (void)oribi_buf_try_append(out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
 }
 
-static const char *state_of(const struct oribi_worker_record *record, const struct oribi_slot *slot)
+const char *oribi__worker_state(const struct oribi_worker_record *record, const struct oribi_slot *slot)
 {
     switch (record->state) {
     case ORIBI_RECORD_SPAWNING:
@@ -118,8 +118,7 @@ static long long in_mb(int64_t bytes)
     return (long long)(bytes >> 20);
 }
 
-/* Calls being made and calls that can be made at a time. */
-static void count_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads)
+void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads)
 {
     *threads = atomic_load(&slot->threads);
     *busy = atomic_load(&slot->threads_busy);
@@ -133,7 +132,7 @@ static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
 {
     uint32_t busy;
     uint32_t threads;
-    count_threads(slot, &busy, &threads);
+    oribi__worker_threads(slot, &busy, &threads);
     if (threads > 1)
         put(out, "  %u/%u threads", busy, threads);
 }
@@ -158,7 +157,7 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         const struct oribi_worker_record *record = &policy->records[i];
         const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
-        const char *state = state_of(record, slot);
+        const char *state = oribi__worker_state(record, slot);
         char line[ORIBI_SLOT_LINE_CAP] = "";
         struct memory memory;
         if (!state)
@@ -178,7 +177,24 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     }
 }
 
-static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i, const char *state)
+/* Shares of memory (PSS) take a look at every page of a worker, for which the worker may have to wait; `quick` leaves
+ * them out. */
+static void put_memory(struct oribi_buf *out, const struct oribi_worker_record *record, bool quick)
+{
+    struct memory memory;
+    int64_t resident_bytes;
+    int64_t cpu_ms;
+    oribi_process_usage(record->pid, &resident_bytes, &cpu_ms);
+    put(out, "\"memory_resident_bytes\":%lld,\"cpu_ms\":%lld,", (long long)resident_bytes, (long long)cpu_ms);
+    if (quick)
+        return;
+    measure(record, &memory);
+    put(out, "\"memory_bytes\":%lld,\"memory_own_bytes\":%lld,\"memory_shared_bytes\":%lld,", (long long)memory.bytes,
+        (long long)memory.own, (long long)memory.shared);
+}
+
+static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i, const char *state,
+                       bool quick)
 {
     const struct oribi_worker_record *record = &supervisor->policy.records[i];
     const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
@@ -188,16 +204,14 @@ static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *ou
         copy_line(slot, line);
     uint32_t busy;
     uint32_t threads;
-    count_threads(slot, &busy, &threads);
+    oribi__worker_threads(slot, &busy, &threads);
     put(out, "{\"worker\":%u,\"pid\":%d,\"generation\":%u,\"state\":\"%s\",\"requests\":%llu,\"connections_open\":%u,",
         i, record->pid, record->generation, state, (unsigned long long)requests_of(slot),
         atomic_load(&slot->connections_open));
     put(out, "\"requests_uncalled\":%llu,", (unsigned long long)load(&slot->uncalled_count));
     put(out, "\"threads\":%u,\"threads_busy\":%u,", threads, busy);
-    struct memory memory;
-    measure(record, &memory);
-    put(out, "\"queued\":%u,\"memory_bytes\":%lld,\"memory_own_bytes\":%lld,\"memory_shared_bytes\":%lld,",
-        atomic_load(&slot->queue_len), (long long)memory.bytes, (long long)memory.own, (long long)memory.shared);
+    put(out, "\"queued\":%u,", atomic_load(&slot->queue_len));
+    put_memory(out, record, quick);
     put(out, "\"age_ms\":%lld,\"call_ms\":%lld,\"call\":\"%s\"}",
         record->ready_at ? (long long)(oribi_clock_ms() - record->ready_at) : 0, (long long)call, line);
 }
@@ -226,7 +240,7 @@ static void put_times(struct oribi_buf *out, const struct oribi_slot *all)
     put_quantiles(out, "total_time_ms", &all->total_time);
 }
 
-void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out)
+void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out, bool quick)
 {
     const struct oribi_policy *policy = &supervisor->policy;
     struct oribi_slot all;
@@ -254,12 +268,12 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     put(out, "],\"processes\":[");
     bool first = true;
     for (uint32_t i = 0; i < policy->slot_count; i++) {
-        const char *state = state_of(&policy->records[i], &supervisor->ties.board.slots[i]);
+        const char *state = oribi__worker_state(&policy->records[i], &supervisor->ties.board.slots[i]);
         if (!state)
             continue;
         put(out, "%s", first ? "" : ",");
         first = false;
-        put_worker(supervisor, out, i, state);
+        put_worker(supervisor, out, i, state, quick);
     }
     put(out, "]}\n");
 }

@@ -316,6 +316,7 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     oribi__upgrade_relieve(supervisor);
     oribi__listening_turn(supervisor);
     oribi__control_deferred_turn(supervisor);
+    oribi__status_turn(supervisor);
     pat_watchdog(supervisor);
     oribi__notify_turn(supervisor);
     oribi_log_flush();
@@ -335,6 +336,7 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
 {
     int64_t now_ms = oribi_clock_ms();
     int64_t at = earlier(oribi_policy_deadline(&supervisor->policy, now_ms), oribi__control_deadline(supervisor));
+    at = earlier(at, oribi__status_deadline(supervisor));
     if (supervisor->watchdog_ms)
         at = earlier(at, supervisor->watchdog_at);
     if (supervisor->shutdown.look_at)
@@ -349,7 +351,10 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
         at = earlier(at, now_ms + ORIBI_LOG_RETRY_MS);
     int fds[ORIBI_POLL_MAX] = {supervisor->signal_fds[0], supervisor->message_fd, supervisor->upgrade.successor_fd};
     size_t count = 3 + oribi__control_fds(supervisor, fds + 3);
-    oribi_process_poll(fds, count, at == INT64_MAX ? -1 : at > now_ms ? at - now_ms : 0);
+    int out_fds[ORIBI__STATUS_CLIENTS_MAX];
+    size_t out_count;
+    count += oribi__status_fds(supervisor, fds + count, out_fds, &out_count);
+    oribi_process_poll_both(fds, count, out_fds, out_count, at == INT64_MAX ? -1 : at > now_ms ? at - now_ms : 0);
 }
 
 void oribi_supervisor_wake(struct oribi_supervisor *supervisor)

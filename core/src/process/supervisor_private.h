@@ -6,6 +6,8 @@
  *   announced.c            what a new generation says of itself
  *   upgrade.c              the successor
  *   control.c, status.c    the control socket with all its replies; what it shows
+ *   status_listener.c      the status listener: HTTP for those who watch the server
+ *   metrics.c, totals.c    what it says; counters that outlive workers
  *   listener_shutdown.c    the end of the listeners at the server's end
  *   notify.c               what the service manager hears
  *   start.c                create, destroy, daemon, logs
@@ -22,6 +24,7 @@
 #include "process/announced.h"
 #include "process/events.h"
 #include "process/notify.h"
+#include "process/status_listener.h"
 #include "process/supervisor.h"
 #include "process/totals.h"
 #include "process/upgrade.h"
@@ -132,6 +135,7 @@ struct oribi_supervisor {
     struct oribi__ties ties;
     pid_t pid;
     int64_t started_ms;
+    int64_t started_wall_ms;
     struct oribi_start start;
     struct oribi_policy policy;
     struct oribi__events events; /* the policy hears of them before anything else */
@@ -150,6 +154,7 @@ struct oribi_supervisor {
     struct oribi__waiting_notice waiting_notice;
     struct oribi__starter starter;
     struct oribi__control control;
+    struct oribi__status_listener status;
     struct oribi__totals totals;
     struct oribi__measure measure;
     struct oribi__listener_shutdown shutdown;
@@ -268,7 +273,12 @@ void oribi__control_close(struct oribi_supervisor *supervisor, bool unlink_path)
 
 /* status.c */
 void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out);
-void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out);
+/* `quick`: without what takes long to find out, which is how memory is shared. */
+void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out, bool quick);
+/* "starting", "idle", "busy", "draining", "killed", "held"; NULL: there is no worker. */
+const char *oribi__worker_state(const struct oribi_worker_record *record, const struct oribi_slot *slot);
+/* Calls being made and calls that can be made at a time. */
+void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads);
 /* The server's counters since its start, those of ended workers included. */
 void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS]);
 

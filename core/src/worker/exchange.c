@@ -111,7 +111,7 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
 
     struct oribi_slot *slot = w->slot;
     oribi__note_line(thread->line, &exchange->base.head);
-    atomic_store_explicit(&slot->queue_len, w->reactor.queue_len, memory_order_relaxed); /* without this one */
+    oribi__publish_queue(w); /* without this one */
     oribi__clock_begin(thread, w->options->call_timeout_ms, now_us);
     if (oribi__shared(w))
         oribi__thread_begin(thread);

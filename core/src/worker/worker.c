@@ -167,18 +167,12 @@ bool oribi_worker_done(const struct oribi_worker *w)
 
 /* --- one turn --- */
 
-static int64_t oldest_us(const struct oribi_worker *w)
-{
-    return w->reactor.run_first ? w->reactor.run_first->exchange->complete_us : 0;
-}
-
 static void publish(struct oribi_worker *w)
 {
-    atomic_store_explicit(&w->slot->queue_len, w->reactor.queue_len, memory_order_release);
+    oribi__publish_queue(w);
     atomic_store_explicit(&w->slot->connections_open, w->reactor.conn_count, memory_order_release);
     atomic_store_explicit(&w->slot->bytes_in, w->bytes_in, memory_order_release);
     atomic_store_explicit(&w->slot->bytes_out, w->bytes_out, memory_order_release);
-    atomic_store_explicit(&w->slot->queue_oldest_us, oldest_us(w), memory_order_relaxed);
     atomic_store_explicit(&w->slot->spill_count, w->reactor.budget.spill_count, memory_order_relaxed);
     if (w->setup.access_log)
         oribi_access_log_flush(w->setup.access_log);

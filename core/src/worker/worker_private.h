@@ -146,6 +146,14 @@ static inline bool oribi__shared(const struct oribi_worker *w)
     return w->threads.count > 1;
 }
 
+/* How many requests wait, and since when the oldest of them. */
+static inline void oribi__publish_queue(const struct oribi_worker *w)
+{
+    const struct oribi_conn *first = w->reactor.run_first;
+    atomic_store_explicit(&w->slot->queue_oldest_us, first ? first->exchange->complete_us : 0, memory_order_relaxed);
+    atomic_store_explicit(&w->slot->queue_len, w->reactor.queue_len, memory_order_release);
+}
+
 /* Counters of the slot have one writer: a plain load and a release store are enough, and need no locked instruction. */
 static inline void oribi__count(_Atomic uint64_t *counter, uint64_t n)
 {

@@ -1,5 +1,5 @@
 /* What this process is and how it was started: command line, environment, working directory, user; and waiting for
- * children. The source for Linux is os_process_linux.c. */
+ * children. The sources for Linux are os_process_linux.c and os_usage_linux.c. */
 #ifndef ORIBI_BASE_OS_PROCESS_H
 #define ORIBI_BASE_OS_PROCESS_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { ORIBI_POLL_MAX = 24 };
+enum { ORIBI_POLL_MAX = 48 };
 
 /* How to start the same command again. */
 struct oribi_start {
@@ -69,6 +69,9 @@ bool oribi_process_is_below(pid_t pid);
  * the time is over (-1: never). Returns at a signal as well. */
 void oribi_process_poll(const int *fds, size_t count, int64_t timeout_ms);
 
+/* The same; also until one of `out_fds` takes bytes or is at its end. At most ORIBI_POLL_MAX in all. */
+void oribi_process_poll_both(const int *fds, size_t count, const int *out_fds, size_t out_count, int64_t timeout_ms);
+
 /* True when standard input is a terminal whose other side has hung up. */
 bool oribi_process_terminal_gone(void);
 
@@ -81,6 +84,10 @@ int oribi_process_shared_memory(size_t bytes, int *fd);
 /* Memory of a process in bytes: proportional set size, or where the kernel does not give it (no permission, old
  * kernel) the resident set. 0 when the process is gone. */
 int64_t oribi_process_memory(pid_t pid);
+
+/* What a process uses: memory that is resident, in bytes, and processor time since its start, of all its threads. One
+ * read of a small file, for which the process need not stop. Both are 0 when the process is gone. */
+void oribi_process_usage(pid_t pid, int64_t *resident_bytes, int64_t *cpu_ms);
 
 /* The bytes of it that this process alone has mapped, and those that other processes have too; 0 where the kernel does
  * not tell. */

@@ -67,6 +67,7 @@ struct oribi_option {
     /* Does a reload take a changed value over? The new generation's workers have it, and its supervisor. Otherwise only
      * a restart does, and a reload warns. */
     bool reloads;
+    bool secret; /* log lines and --print-config show no value */
     struct oribi_option_composed composed;
     int64_t min;
     int64_t max;     /* of a list: items, 0 is ORIBI_OPTION_ITEMS_MAX */
@@ -148,6 +149,8 @@ struct oribi_options {
     uint32_t roll_max_unavailable; /* workers replaced at a time; 0: a tenth, at least one */
     int64_t drain_delay_ms;
     char *control; /* path of the control socket; NULL: none */
+    char *status;  /* address of the status listener; NULL: none */
+    char *status_token;
 
     int64_t head_timeout_ms;
     int64_t body_timeout_ms;

@@ -1,0 +1,444 @@
+/* One table names every metric with its kind, its unit and its place in the slot, or the function that writes it.
+ * Reading order: the table, oribi__metrics at the end. */
+#include "process/metrics.h"
+
+#include "process/supervisor_private.h"
+
+#include "oribi/base/clock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum kind { COUNTER, GAUGE, HISTOGRAM };
+
+struct metric;
+
+/* What a scrape works with. */
+struct scrape {
+    const struct oribi_supervisor *supervisor;
+    struct oribi_buf *out;
+    bool open_metrics;
+    struct oribi_slot all; /* counters of the server since its start */
+};
+
+struct metric {
+    const char *name; /* a counter's samples have _total behind it */
+    const char *unit; /* also the end of the name; NULL: none */
+    const char *help;
+    const char *label; /* of the samples; NULL: one sample without */
+    enum kind kind;
+    uint32_t count;                                      /* of counters behind each other in the slot */
+    size_t offset;                                       /* of the first */
+    const char *(*value_of)(uint32_t i, char text[16]);  /* the label's value; NULL: this one is not shown */
+    void (*put)(struct scrape *, const struct metric *); /* in the place of all three */
+};
+
+/* --- text --- */
+
+__attribute__((format(printf, 2, 3))) static void put(struct scrape *scrape, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    if (n > 0) /* the rest is missing when memory is out */
+        (void)oribi_buf_try_append(scrape->out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
+}
+
+static const char *suffix_of(const struct metric *metric)
+{
+    return metric->kind == COUNTER ? "_total" : "";
+}
+
+/* A sample without a label's value, or with it. */
+static void put_count(struct scrape *scrape, const struct metric *metric, const char *value, uint64_t n)
+{
+    if (value)
+        put(scrape, "%s%s{%s=\"%s\"} %llu\n", metric->name, suffix_of(metric), metric->label, value,
+            (unsigned long long)n);
+    else
+        put(scrape, "%s%s %llu\n", metric->name, suffix_of(metric), (unsigned long long)n);
+}
+
+static void put_seconds(struct scrape *scrape, const struct metric *metric, const char *value, int64_t us)
+{
+    long long whole = us / 1000000;
+    int rest = (int)(us % 1000000);
+    if (value)
+        put(scrape, "%s%s{%s=\"%s\"} %lld.%06d\n", metric->name, suffix_of(metric), metric->label, value, whole, rest);
+    else
+        put(scrape, "%s%s %lld.%06d\n", metric->name, suffix_of(metric), whole, rest);
+}
+
+/* --- the slots' counters --- */
+
+static const char *class_of(uint32_t i, char text[16])
+{
+    (void)snprintf(text, 16, "%uxx", i); /* fits */
+    return i ? text : "cut";
+}
+
+static const char *method_of(uint32_t i, char text[16])
+{
+    return oribi_slot_method_name(i);
+}
+
+static const char *refusal_of(uint32_t i, char text[16])
+{
+    int status = oribi_slot_refusal_status(i);
+    (void)snprintf(text, 16, "%d", status); /* fits */
+    return status ? text : "other";
+}
+
+static const char *timeout_of(uint32_t i, char text[16])
+{
+    static const char *const names[ORIBI_TIMEOUT_CLASSES] = {
+        [ORIBI_TIMEOUT_FIRST] = "first", [ORIBI_TIMEOUT_HEAD] = "head",   [ORIBI_TIMEOUT_BODY] = "body",
+        [ORIBI_TIMEOUT_IDLE] = "idle",   [ORIBI_TIMEOUT_WRITE] = "write", [ORIBI_TIMEOUT_LINGER] = "linger",
+    };
+    return names[i];
+}
+
+static void put_counters(struct scrape *scrape, const struct metric *metric)
+{
+    const _Atomic uint64_t *counters = (const _Atomic uint64_t *)((const char *)&scrape->all + metric->offset);
+    for (uint32_t i = 0; i < metric->count; i++) {
+        char text[16];
+        const char *value = metric->value_of ? metric->value_of(i, text) : NULL;
+        if (value || !metric->value_of)
+            put_count(scrape, metric, value, counters[i]);
+    }
+}
+
+static void put_histogram(struct scrape *scrape, const struct metric *metric)
+{
+    static const struct {
+        const char *text;
+        int64_t us;
+    } bounds[] = {
+        {"0.0001", 100},    {"0.00025", 250},   {"0.0005", 500},    {"0.001", 1000},      {"0.0025", 2500},
+        {"0.005", 5000},    {"0.01", 10000},    {"0.025", 25000},   {"0.05", 50000},      {"0.1", 100000},
+        {"0.25", 250000},   {"0.5", 500000},    {"1.0", 1000000},   {"2.5", 2500000},     {"5.0", 5000000},
+        {"10.0", 10000000}, {"30.0", 30000000}, {"60.0", 60000000}, {"300.0", 300000000},
+    };
+    struct oribi_histogram_sum sum = {0};
+    oribi_histogram_add(&sum, (const struct oribi_histogram *)((const char *)&scrape->all + metric->offset));
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+        put(scrape, "%s_bucket{le=\"%s\"} %llu\n", metric->name, bounds[i].text,
+            (unsigned long long)oribi_histogram_up_to(&sum, bounds[i].us));
+    put(scrape, "%s_bucket{le=\"+Inf\"} %llu\n", metric->name, (unsigned long long)sum.count);
+    put(scrape, "%s_sum %llu.%06llu\n", metric->name, (unsigned long long)sum.sum_us / 1000000,
+        (unsigned long long)sum.sum_us % 1000000);
+    put(scrape, "%s_count %llu\n", metric->name, (unsigned long long)sum.count);
+}
+
+/* --- what workers do now --- */
+
+static const struct oribi_slot *slot_of(const struct scrape *scrape, uint32_t i)
+{
+    return &scrape->supervisor->ties.board.slots[i];
+}
+
+static bool lives(const struct scrape *scrape, uint32_t i)
+{
+    return oribi_policy_has_process(&scrape->supervisor->policy, i);
+}
+
+static void put_workers(struct scrape *scrape, const struct metric *metric)
+{
+    static const char *const states[] = {"starting", "idle", "busy", "draining", "killed", "held"};
+    const struct oribi_policy *policy = &scrape->supervisor->policy;
+    for (size_t k = 0; k < sizeof(states) / sizeof(states[0]); k++) {
+        uint64_t count = 0;
+        for (uint32_t i = 0; i < policy->slot_count; i++) {
+            const char *state = oribi__worker_state(&policy->records[i], slot_of(scrape, i));
+            count += state && strcmp(state, states[k]) == 0;
+        }
+        put_count(scrape, metric, states[k], count);
+    }
+}
+
+static void put_wanted(struct scrape *scrape, const struct metric *metric)
+{
+    put_count(scrape, metric, NULL, scrape->supervisor->policy.target);
+}
+
+static void put_threads(struct scrape *scrape, const struct metric *metric)
+{
+    uint64_t sums[2] = {0};
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
+        uint32_t busy;
+        uint32_t threads;
+        if (scrape->supervisor->policy.records[i].state != ORIBI_RECORD_SERVING)
+            continue;
+        oribi__worker_threads(slot_of(scrape, i), &busy, &threads);
+        sums[0] += busy < threads ? threads - busy : 0;
+        sums[1] += busy;
+    }
+    put_count(scrape, metric, "idle", sums[0]);
+    put_count(scrape, metric, "busy", sums[1]);
+}
+
+static void put_open(struct scrape *scrape, const struct metric *metric)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
+        if (lives(scrape, i))
+            sum += atomic_load_explicit(&slot_of(scrape, i)->connections_open, memory_order_relaxed);
+    put_count(scrape, metric, NULL, sum);
+}
+
+static void put_waiting(struct scrape *scrape, const struct metric *metric)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
+        if (lives(scrape, i))
+            sum += atomic_load_explicit(&slot_of(scrape, i)->queue_len, memory_order_relaxed);
+    put_count(scrape, metric, NULL, sum);
+}
+
+static void put_oldest(struct scrape *scrape, const struct metric *metric)
+{
+    int64_t now_us = oribi_clock_us();
+    int64_t longest_us = 0;
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
+        int64_t since_us = atomic_load_explicit(&slot_of(scrape, i)->queue_oldest_us, memory_order_relaxed);
+        if (lives(scrape, i) && since_us && now_us - since_us > longest_us)
+            longest_us = now_us - since_us;
+    }
+    put_seconds(scrape, metric, NULL, longest_us);
+}
+
+/* For each worker by the number of its slot, which its successor takes over. */
+static void put_each(struct scrape *scrape, const struct metric *metric, int64_t (*us_of)(struct scrape *, uint32_t))
+{
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
+        char text[16];
+        if (!lives(scrape, i))
+            continue;
+        (void)snprintf(text, sizeof(text), "%u", i); /* fits */
+        put_seconds(scrape, metric, text, us_of(scrape, i));
+    }
+}
+
+static int64_t call_us_of(struct scrape *scrape, uint32_t i)
+{
+    int64_t started_us = atomic_load_explicit(&slot_of(scrape, i)->call_started_us, memory_order_relaxed);
+    int64_t now_us = oribi_clock_us();
+    return started_us && now_us > started_us ? now_us - started_us : 0;
+}
+
+static int64_t cpu_us_of(struct scrape *scrape, uint32_t i)
+{
+    int64_t bytes;
+    int64_t cpu_ms;
+    oribi_process_usage(scrape->supervisor->policy.records[i].pid, &bytes, &cpu_ms);
+    return cpu_ms * 1000;
+}
+
+static void put_call_ages(struct scrape *scrape, const struct metric *metric)
+{
+    put_each(scrape, metric, call_us_of);
+}
+
+static void put_cpu(struct scrape *scrape, const struct metric *metric)
+{
+    put_each(scrape, metric, cpu_us_of);
+}
+
+static void put_resident(struct scrape *scrape, const struct metric *metric)
+{
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
+        char text[16];
+        int64_t bytes;
+        int64_t cpu_ms;
+        if (!lives(scrape, i))
+            continue;
+        (void)snprintf(text, sizeof(text), "%u", i); /* fits */
+        oribi_process_usage(scrape->supervisor->policy.records[i].pid, &bytes, &cpu_ms);
+        put_count(scrape, metric, text, (uint64_t)bytes);
+    }
+}
+
+/* --- the supervisor's own --- */
+
+static void put_exits(struct scrape *scrape, const struct metric *metric)
+{
+    for (uint32_t i = 0; i < ORIBI__EXIT_REASONS; i++)
+        put_count(scrape, metric, oribi__exit_reason_name(i), scrape->supervisor->totals.exits[i]);
+}
+
+static void put_reloads(struct scrape *scrape, const struct metric *metric)
+{
+    put_count(scrape, metric, "done", scrape->supervisor->totals.reloads_done);
+    put_count(scrape, metric, "failed", scrape->supervisor->totals.reloads_failed);
+}
+
+static void put_reload_time(struct scrape *scrape, const struct metric *metric)
+{
+    put_seconds(scrape, metric, NULL, scrape->supervisor->totals.reload_ms * 1000);
+}
+
+static void put_generation(struct scrape *scrape, const struct metric *metric)
+{
+    put_count(scrape, metric, NULL, scrape->supervisor->policy.generation);
+}
+
+static void put_start(struct scrape *scrape, const struct metric *metric)
+{
+    put_seconds(scrape, metric, NULL, scrape->supervisor->started_wall_ms * 1000);
+}
+
+/* --- the table --- */
+
+#define SLOT(field, n)          .count = (n), .offset = offsetof(struct oribi_slot, field)
+#define LABEL(called, function) .label = called, .value_of = function
+#define TIMES(field)            .kind = HISTOGRAM, .unit = "seconds", .offset = offsetof(struct oribi_slot, field)
+
+static const struct metric table[] = {
+    {"oribi_requests", LABEL("method", method_of), SLOT(method_count, ORIBI_SLOT_METHODS),
+     .help = "requests answered, without those that were refused"},
+    {"oribi_answers", LABEL("class", class_of), SLOT(status_class, 6),
+     .help = "answers by class of their status, refusals included; cut: without an answer, or ended before its end"},
+    {"oribi_calls", SLOT(request_count, 1), .help = "requests answered by the application"},
+    {"oribi_requests_uncalled", SLOT(uncalled_count, 1),
+     .help = "requests answered without the application: files, for one"},
+    {"oribi_refusals", LABEL("status", refusal_of), SLOT(refused_count, ORIBI_SLOT_REFUSALS),
+     .help = "requests that the server itself refused, by status; other: closed without an answer, for one"},
+    {"oribi_shed", SLOT(shed_count, 1), .help = "requests refused because the server has no room: 503 and 507"},
+    {"oribi_clients_gone", SLOT(gone_count, 1),
+     .help = "requests dropped before their call, because the client had gone"},
+    {"oribi_timeouts", LABEL("class", timeout_of), SLOT(timeouts, ORIBI_TIMEOUT_CLASSES),
+     .help = "connections closed because a timeout passed; idle is the usual end of a connection"},
+    {"oribi_calls_overdue", SLOT(overdue_count, 1), .help = "calls that passed call_timeout"},
+    {"oribi_queue_wait_seconds", TIMES(queue_wait),
+     .help = "what a request waits for its call, from the proxy on where X-Request-Start tells"},
+    {"oribi_call_seconds", TIMES(call_time), .help = "time inside the application"},
+    {"oribi_request_seconds", TIMES(total_time), .help = "from the whole request to the end of its call"},
+    {"oribi_requests_waiting", .kind = GAUGE, .put = put_waiting, .help = "whole requests that wait for a call now"},
+    {"oribi_oldest_wait_seconds", .unit = "seconds", .kind = GAUGE, .put = put_oldest,
+     .help = "how long the oldest of them has waited"},
+    {"oribi_connections", SLOT(connection_count, 1), .help = "connections accepted"},
+    {"oribi_connections_open", .kind = GAUGE, .put = put_open, .help = "connections open now"},
+    {"oribi_connections_evicted", SLOT(evicted_count, 1), .help = "connections closed for new ones (connections_max)"},
+    {"oribi_connections_lost", SLOT(lost_count, 1),
+     .help = "connections that came from a sibling without their descriptors, and were ended"},
+    {"oribi_handoffs_given", SLOT(passed_count, 1), .help = "connections that workers passed on to siblings"},
+    {"oribi_handoffs_taken", SLOT(taken_count, 1), .help = "connections that workers took over from siblings"},
+    {"oribi_received_bytes", .unit = "bytes", SLOT(bytes_in, 1), .help = "bytes read from clients"},
+    {"oribi_sent_bytes", .unit = "bytes", SLOT(bytes_out, 1), .help = "bytes sent to clients"},
+    {"oribi_spill_files", SLOT(spill_count, 1), .help = "bodies and answers too large for memory, kept in a file"},
+    {"oribi_log_lines_dropped", SLOT(unlogged_count, 1),
+     .help = "lines of workers that the logs had no room for, because they were not read or the disk was full"},
+    {"oribi_workers", LABEL("state", NULL), .kind = GAUGE, .put = put_workers, .help = "workers by what they do"},
+    {"oribi_workers_wanted", .kind = GAUGE, .put = put_wanted, .help = "workers that there should be"},
+    {"oribi_threads", LABEL("state", NULL), .kind = GAUGE, .put = put_threads,
+     .help = "calls that workers could make now, and calls that they make now"},
+    {"oribi_worker_call_seconds", LABEL("worker", NULL), .unit = "seconds", .kind = GAUGE, .put = put_call_ages,
+     .help = "age of the worker's call under way; 0: none"},
+    {"oribi_worker_resident_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = GAUGE, .put = put_resident,
+     .help = "memory of the worker that is resident, what it shares with others included"},
+    {"oribi_worker_cpu_seconds", LABEL("worker", NULL), .unit = "seconds", .put = put_cpu,
+     .help = "processor time of the worker; begins at 0 with each new process"},
+    {"oribi_worker_exits", LABEL("reason", NULL), .put = put_exits, .help = "workers that ended"},
+    {"oribi_reloads", LABEL("result", NULL), .put = put_reloads, .help = "reloads that have ended"},
+    {"oribi_last_reload_seconds", .unit = "seconds", .kind = GAUGE, .put = put_reload_time,
+     .help = "how long the last reload took"},
+    {"oribi_generation", .kind = GAUGE, .put = put_generation, .help = "generation of the application that serves"},
+    {"oribi_start_time_seconds", .unit = "seconds", .kind = GAUGE, .put = put_start,
+     .help = "when this supervisor was started, in seconds since the epoch; all counters began then"},
+};
+
+enum { METRICS = sizeof(table) / sizeof(table[0]) };
+
+static const char *const kinds[] = {[COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram"};
+
+static void put_family(struct scrape *scrape, const struct metric *metric)
+{
+    const char *suffix = scrape->open_metrics ? "" : suffix_of(metric);
+    put(scrape, "# HELP %s%s %s\n", metric->name, suffix, metric->help);
+    put(scrape, "# TYPE %s%s %s\n", metric->name, suffix, kinds[metric->kind]);
+    if (metric->unit && scrape->open_metrics)
+        put(scrape, "# UNIT %s %s\n", metric->name, metric->unit);
+    if (metric->put)
+        metric->put(scrape, metric);
+    else if (metric->kind == HISTOGRAM)
+        put_histogram(scrape, metric);
+    else
+        put_counters(scrape, metric);
+}
+
+void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf *out, bool open_metrics)
+{
+    struct scrape scrape = {.supervisor = supervisor, .out = out, .open_metrics = open_metrics};
+    uint64_t sums[ORIBI_SLOT_COUNTERS];
+    oribi__status_sum(supervisor, sums);
+    oribi_slot_unfold(sums, &scrape.all);
+    for (size_t i = 0; i < METRICS; i++)
+        put_family(&scrape, &table[i]);
+    if (open_metrics)
+        put(&scrape, "# EOF\n");
+}
+
+void oribi__metrics_doc(struct oribi_buf *out)
+{
+    struct scrape scrape = {.out = out};
+    for (size_t i = 0; i < METRICS; i++)
+        put(&scrape, "| `%s%s` | %s | %s%s%s | %s |\n", table[i].name, suffix_of(&table[i]), kinds[table[i].kind],
+            table[i].label ? "`" : "", table[i].label ? table[i].label : "", table[i].label ? "`" : "", table[i].help);
+}
+
+/* --- the choice of the format --- */
+
+/* The weight of a media range in thousandths, RFC 9110 12.4.2; 1000 without one. */
+static int weight_of(struct oribi_slice range)
+{
+    const char *q = memmem(range.p, range.n, ";q=", 3);
+    const char *end = range.p + range.n;
+    if (!q)
+        return 1000;
+    int weight = 0;
+    int place = 1000;
+    for (q += 3; q < end && place > 0; q++) {
+        if (*q == '.')
+            continue;
+        if (*q < '0' || *q > '9')
+            break;
+        weight += (*q - '0') * place;
+        place /= 10;
+    }
+    return weight;
+}
+
+static bool begins_with(struct oribi_slice text, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return text.n >= n && memcmp(text.p, prefix, n) == 0;
+}
+
+static struct oribi_slice next_range(struct oribi_slice *rest)
+{
+    while (rest->n > 0 && (*rest->p == ' ' || *rest->p == '\t' || *rest->p == ','))
+        *rest = oribi_slice(rest->p + 1, rest->n - 1);
+    const char *comma = rest->n ? memchr(rest->p, ',', rest->n) : NULL;
+    struct oribi_slice range = oribi_slice(rest->p, comma ? (size_t)(comma - rest->p) : rest->n);
+    *rest = oribi_slice(range.p + range.n, rest->n - range.n);
+    return range;
+}
+
+bool oribi__metrics_open_wanted(struct oribi_slice accept)
+{
+    int open = 0;
+    int plain = 0;
+    while (accept.n > 0) {
+        struct oribi_slice range = next_range(&accept);
+        int *best = begins_with(range, "application/openmetrics-text") ? &open
+                    : begins_with(range, "text/plain")                 ? &plain
+                                                                       : NULL;
+        if (best && weight_of(range) > *best)
+            *best = weight_of(range);
+    }
+    return open > 0 && open >= plain;
+}

@@ -1,0 +1,72 @@
+/* The status listener: a few connections at a time, one GET or HEAD on each, answered by the supervisor between its
+ * other work. Nothing here waits; a turn accepts, reads and sends what is there, and makes one answer at most.
+ *
+ *            ┌─── read ◄───┐                     ┌──────────► closed
+ *   accept ──┴► head not whole ── whole ──► answer made ── all sent: our side is shut ──► the client's side is closed
+ *                    └── a mistake ────────────────┘
+ *
+ * Whatever a client does, its connection ends after ORIBI__STATUS_MS; a newcomer that finds all of them taken takes the
+ * place of the oldest that waits for its client. */
+#ifndef ORIBI_PROCESS_STATUS_LISTENER_H
+#define ORIBI_PROCESS_STATUS_LISTENER_H
+
+#include "oribi/base/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ORIBI__STATUS_CLIENTS_MAX = 16,
+    ORIBI__STATUS_HEAD_BYTES_MAX = 8192,
+    ORIBI__STATUS_MS = 5000,       /* a connection, from its beginning to its end */
+    ORIBI__STATUS_RETRY_MS = 100,  /* between two tries of a successor to open the address of its predecessor */
+    ORIBI__STATUS_TRIES_SAID = 50, /* after so many tries the log says so */
+};
+
+struct oribi_supervisor;
+
+struct oribi__status_client {
+    int fd;        /* -1: none */
+    int64_t until; /* when it is closed whatever it does */
+    bool unread;   /* bytes may be in `in` that were not looked at, because another answer was made in that turn */
+    bool ended;    /* the answer is sent: only the client's close is waited for */
+    struct oribi_buf in;
+    struct oribi_buf out;
+    size_t sent; /* bytes of out */
+};
+
+struct oribi__status_listener {
+    int fd;           /* -1: none */
+    bool is_unix;     /* then its file is: */
+    uint64_t device;  /* … so that another's under the same name stays */
+    uint64_t inode;   /* … */
+    int64_t retry_at; /* when to try again to open the address; 0: not */
+    uint32_t tries;
+    struct oribi__status_client clients[ORIBI__STATUS_CLIENTS_MAX];
+};
+
+/* All-zero becomes: no listener, no client. */
+void oribi__status_init(struct oribi__status_listener *status);
+
+/* Opens the address of the option `status`; does nothing without it. A successor of an upgrade opens the address later,
+ * when its predecessor has left it. 0 or a code with `error` (ORIBI_ERROR_TEXT_CAP). */
+int oribi__status_open(struct oribi_supervisor *supervisor, char *error);
+
+/* Accepts, reads, answers, sends; never waits. */
+void oribi__status_turn(struct oribi_supervisor *supervisor);
+
+/* What the next turn waits for: descriptors to be read (room for 1 + ORIBI__STATUS_CLIENTS_MAX) and those to be written
+ * (room for ORIBI__STATUS_CLIENTS_MAX), whose count goes to *out_count; gives the count of the former. */
+size_t oribi__status_fds(const struct oribi_supervisor *supervisor, int *fds, int *out_fds, size_t *out_count);
+
+/* When a turn is wanted at the latest, oribi_clock_ms(); INT64_MAX: when there is something to read or send. */
+int64_t oribi__status_deadline(const struct oribi_supervisor *supervisor);
+
+/* Closes everything; `unlink_path` removes the socket file if it is ours. */
+void oribi__status_close(struct oribi_supervisor *supervisor, bool unlink_path);
+
+/* status_answer.c: reads one request (borrowed) and appends the answer to it, head and body. True when there is an
+ * answer; false when more bytes are wanted. */
+bool oribi__status_answer(struct oribi_supervisor *supervisor, const char *request, size_t n, struct oribi_buf *out);
+
+#endif

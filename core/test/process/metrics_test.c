@@ -1,0 +1,218 @@
+/* The metrics: their text, their table in doc/monitoring.md, which samples move. */
+#include "process/metrics.c"
+
+#include "tap.h"
+
+#include "oribi/base/mem.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { WORKERS = 64, SLOTS = 2 * WORKERS };
+
+static struct oribi_supervisor *supervisor;
+static struct oribi_buf text;
+
+static void begin(void)
+{
+    struct oribi_policy_config config = {.workers = WORKERS, .workers_max = WORKERS};
+    supervisor = oribi_mem_alloc(1, sizeof(*supervisor));
+    ok_eq(oribi_scoreboard_create(&supervisor->ties.board, SLOTS), 0);
+    oribi_policy_init(&supervisor->policy, &config, supervisor->ties.board.slots, SLOTS);
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        supervisor->policy.records[i].state = ORIBI_RECORD_SERVING;
+        supervisor->policy.records[i].pid = getpid();
+    }
+}
+
+static void end(void)
+{
+    oribi_scoreboard_destroy(&supervisor->ties.board);
+    oribi_mem_free(supervisor);
+    oribi_buf_deinit(&text);
+}
+
+static void scrape(bool open_metrics)
+{
+    text.len = 0;
+    oribi__metrics(supervisor, &text, open_metrics);
+    *oribi_buf_reserve(&text, 1) = '\0';
+}
+
+/* The value of the sample that begins so, -1: there is none. */
+static double sample(const char *name)
+{
+    char line[160];
+    (void)snprintf(line, sizeof(line), "\n%s ", name);
+    const char *at = strstr(text.p, line);
+    return at ? strtod(at + strlen(line), NULL) : -1;
+}
+
+static bool has(const char *words)
+{
+    return strstr(text.p, words) != NULL;
+}
+
+static void test_counters_of_the_living_and_the_dead_are_one_number(void)
+{
+    begin();
+    struct oribi_slot *slots = supervisor->ties.board.slots;
+    slots[0].request_count = 5;
+    slots[63].request_count = 7;
+    slots[64].request_count = 1000; /* no worker is there */
+    slots[1].method_count[ORIBI_SLOT_POST] = 3;
+    slots[1].status_class[0] = 2;
+    slots[1].refused_count[ORIBI_SLOT_REFUSALS - 1] = 4;
+    slots[1].timeouts[ORIBI_TIMEOUT_HEAD] = 6;
+    oribi__totals_exit(&supervisor->totals, &slots[0], "signal 9");
+    memset(&slots[0], 0, offsetof(struct oribi_slot, is_idle_waiter)); /* as the supervisor does then */
+    scrape(false);
+    ok_eq(sample("oribi_calls_total"), 12);
+    ok_eq(sample("oribi_requests_total{method=\"POST\"}"), 3);
+    ok_eq(sample("oribi_answers_total{class=\"cut\"}"), 2);
+    ok_eq(sample("oribi_refusals_total{status=\"other\"}"), 4);
+    ok_eq(sample("oribi_timeouts_total{class=\"head\"}"), 6);
+    ok_eq(sample("oribi_worker_exits_total{reason=\"signal\"}"), 1);
+    ok_eq(sample("oribi_worker_exits_total{reason=\"asked\"}"), 0);
+    ok_eq(sample("oribi_workers{state=\"idle\"}"), WORKERS);
+    end();
+}
+
+static void test_histograms_have_buckets_that_grow(void)
+{
+    begin();
+    struct oribi_slot *slot = supervisor->ties.board.slots;
+    oribi_histogram_count(&slot->call_time, 900);
+    oribi_histogram_count(&slot->call_time, 80000);
+    oribi_histogram_count(&slot->call_time, (int64_t)3600 * 1000000);
+    scrape(false);
+    ok_eq(sample("oribi_call_seconds_bucket{le=\"0.0005\"}"), 0);
+    ok_eq(sample("oribi_call_seconds_bucket{le=\"0.001\"}"), 1);
+    ok_eq(sample("oribi_call_seconds_bucket{le=\"0.1\"}"), 2);
+    ok_eq(sample("oribi_call_seconds_bucket{le=\"300.0\"}"), 2);
+    ok_eq(sample("oribi_call_seconds_bucket{le=\"+Inf\"}"), 3);
+    ok_eq(sample("oribi_call_seconds_count"), 3);
+    ok(has("\noribi_call_seconds_sum 3600.080900\n"));
+    end();
+}
+
+static void test_what_waits_now(void)
+{
+    begin();
+    struct oribi_slot *slots = supervisor->ties.board.slots;
+    slots[2].queue_len = 3;
+    slots[2].queue_oldest_us = oribi_clock_us() - 7000000;
+    slots[3].queue_len = 1;
+    slots[3].queue_oldest_us = oribi_clock_us();
+    slots[2].connections_open = 9;
+    slots[2].threads = 4;
+    slots[2].threads_busy = 4;
+    slots[2].call_started_us = oribi_clock_us() - 2000000;
+    scrape(false);
+    ok_eq(sample("oribi_requests_waiting"), 4);
+    ok(sample("oribi_oldest_wait_seconds") >= 7);
+    ok_eq(sample("oribi_connections_open"), 9);
+    ok_eq(sample("oribi_threads{state=\"busy\"}"), 4);
+    ok_eq(sample("oribi_threads{state=\"idle\"}"), WORKERS - 1);
+    ok(sample("oribi_worker_call_seconds{worker=\"2\"}") >= 2);
+    ok(sample("oribi_worker_call_seconds{worker=\"3\"}") == 0);
+    ok(sample("oribi_worker_resident_memory_bytes{worker=\"2\"}") > 100000);
+    ok(sample("oribi_worker_cpu_seconds_total{worker=\"2\"}") >= 0);
+    ok_eq(sample("oribi_worker_cpu_seconds_total{worker=\"64\"}"), -1);
+    end();
+}
+
+/* Lines of one family stand together under its HELP and TYPE, and OpenMetrics ends with EOF. */
+static void test_both_formats(void)
+{
+    begin();
+    scrape(false);
+    ok(has("# TYPE oribi_requests_total counter\n") && has("# HELP oribi_requests_total "));
+    ok(!has("# EOF") && !has("# UNIT"));
+    scrape(true);
+    ok(has("# TYPE oribi_requests counter\n") && !has("# TYPE oribi_requests_total"));
+    ok(has("# UNIT oribi_queue_wait_seconds seconds\n") && has("# UNIT oribi_sent_bytes bytes\n"));
+    ok(text.len > 6 && strcmp(text.p + text.len - 6, "# EOF\n") == 0);
+    for (size_t i = 0; i < METRICS; i++) {
+        char line[96];
+        size_t unit_n = table[i].unit ? strlen(table[i].unit) : 0;
+        size_t n = strlen(table[i].name);
+        (void)snprintf(line, sizeof(line), "\n%s%s", table[i].name, suffix_of(&table[i]));
+        ok_named(has(line), "%s has a sample", table[i].name);
+        ok_named(unit_n == 0 || strcmp(table[i].name + n - unit_n, table[i].unit) == 0, "%s ends with its unit",
+                 table[i].name);
+    }
+    end();
+}
+
+static void test_the_size_hangs_on_the_number_of_workers_alone(void)
+{
+    begin();
+    scrape(false);
+    size_t lines = 0;
+    for (const char *p = text.p; (p = strchr(p, '\n')) != NULL; p++)
+        lines++;
+    for (int i = 0; i < 10000; i++)
+        oribi__totals_exit(&supervisor->totals, &supervisor->ties.board.slots[i % WORKERS], "exit code 0");
+    int64_t began_us = oribi_clock_us();
+    scrape(false);
+    diag("a scrape of %d workers took %lld us and has %zu bytes", WORKERS, (long long)(oribi_clock_us() - began_us),
+         text.len);
+    for (const char *p = text.p; (p = strchr(p, '\n')) != NULL; p++)
+        lines--;
+    ok_eq(lines, 0);
+    ok_eq(sample("oribi_worker_exits_total{reason=\"recycled\"}"), 10000);
+    end();
+}
+
+static void test_the_client_chooses_the_format(void)
+{
+    static const struct {
+        const char *accept;
+        bool open;
+    } cases[] = {
+        {"", false},
+        {"*/*", false},
+        {"text/plain", false},
+        {"application/openmetrics-text", true},
+        {"application/openmetrics-text;q=0", false},
+        {"application/openmetrics-text; version=1.0.0;q=0.5, text/plain;version=0.0.4;q=0.6", false},
+        {"application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,"
+         "text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+         true},
+        {",, ,", false},
+        {"application/openmetrics-text;q=", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        ok_named(oribi__metrics_open_wanted(oribi_slice(cases[i].accept, strlen(cases[i].accept))) == cases[i].open,
+                 "%s", cases[i].accept);
+}
+
+/* The page has exactly the rows that the table in the source gives. */
+static void test_the_page_has_the_table(void)
+{
+    static char page[64 * 1024];
+    FILE *file = fopen("../doc/monitoring.md", "re");
+    if (!ok(file != NULL))
+        return;
+    page[fread(page, 1, sizeof(page) - 1, file)] = '\0';
+    (void)fclose(file);
+    text.len = 0;
+    oribi__metrics_doc(&text);
+    *oribi_buf_reserve(&text, 1) = '\0';
+    if (!ok(strstr(page, text.p) != NULL))
+        diag("doc/monitoring.md should have:\n%s", text.p);
+    oribi_buf_deinit(&text);
+}
+
+int main(void)
+{
+    test_counters_of_the_living_and_the_dead_are_one_number();
+    test_histograms_have_buckets_that_grow();
+    test_what_waits_now();
+    test_both_formats();
+    test_the_size_hangs_on_the_number_of_workers_alone();
+    test_the_client_chooses_the_format();
+    test_the_page_has_the_table();
+    return done_testing();
+}

@@ -1,0 +1,278 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require_relative "support/workspace"
+
+# The status listener and its metrics: every number moves as it must under a known load, none is lost when workers end,
+# and no client of the listener delays supervision.
+E2E.suite("metrics", transports: %i[tcp]) do
+  include E2E::InWorkspace
+
+  HANGING = 1000
+
+  def setup
+    super
+    @status = "127.0.0.1:#{E2E::Server.free_port}"
+  end
+
+  def serve(*options, **more)
+    start("--status", @status, "--control", @space.control, *options, app: @space.app, **more).tap do |one|
+      wait_until("the server to be ready") { ready? }
+    end
+  end
+
+  # The listener is opened after those for requests.
+  def answers?
+    !ask("/").status.nil?
+  rescue Errno::ECONNREFUSED
+    false
+  end
+
+  def ready?
+    ask("/ready").status == 200
+  rescue Errno::ECONNREFUSED
+    false
+  end
+
+  def status_client(address = @status)
+    E2E::Client.new(address.include?("/") ? address : address.split(":")).tap { |client| @clients << client }
+  end
+
+  def ask(path, fields = {})
+    status_client.get(path, fields)
+  end
+
+  # Name with labels => number.
+  def metrics
+    lines = ask("/metrics").body.lines(chomp: true).reject { |line| line.start_with?("#") }
+    lines.to_h { |line| line.rpartition(" ").values_at(0, 2) }.transform_values(&:to_f)
+  end
+
+  def wait_for_metric(name, value) = wait_until("#{name} to be #{value}") { metrics[name] == value }
+
+  def sum(all, family) = all.sum { |name, value| name.start_with?("#{family}{") ? value : 0 }
+
+  # Pids, once so many serve.
+  def workers(count)
+    wait_for_metric('oribi_workers{state="idle"}', count)
+    JSON.parse(ask("/status.json").body)["processes"].map { |worker| worker["pid"] }
+  end
+
+  def ctl(*words)
+    one = E2E::Server.new(argv: [E2E::Server.binary, "ctl", "--control", @space.control, *words])
+    @servers << one
+    one.run_to_end
+    one.status.exitstatus
+  end
+
+  # So many answers, each on a connection of its own; the counts are there when the answers are.
+  def load_with(one, count)
+    count.times { assert_equal 200, one.get("/calls").status }
+  end
+
+  def assert_calls(count)
+    wait_for_metric("oribi_calls_total", count)
+    all = metrics
+    assert_equal count, all['oribi_requests_total{method="GET"}']
+    assert_equal count, all['oribi_answers_total{class="2xx"}']
+    %w[queue_wait call request].each { |name| assert_equal count, all["oribi_#{name}_seconds_count"], name }
+  end
+
+  def test_counts_are_exact_over_kills_recycling_and_reloads
+    one = serve("--workers", "3")
+    load_with(one, 50)
+    assert_calls(50)
+    victims = workers(3)
+    victims.each { |pid| Process.kill(:KILL, pid) }
+    wait_for_metric('oribi_worker_exits_total{reason="signal"}', victims.size)
+    wait_for_metric('oribi_workers{state="idle"}', 3)
+    assert_calls(50)
+    load_with(one, 25)
+    assert_calls(75)
+    assert_equal 0, ctl("reload")
+    assert_equal 1, metrics['oribi_reloads_total{result="done"}']
+    assert_equal 2, metrics["oribi_generation"]
+    load_with(one, 25)
+    assert_calls(100)
+    @space.break_app("told not to load")
+    assert_equal 1, ctl("reload")
+    assert_equal 1, metrics['oribi_reloads_total{result="failed"}']
+    assert_calls(100)
+  end
+
+  def test_counts_are_exact_over_recycling
+    one = serve("--workers", "2", "--requests-max", "3")
+    load_with(one, 40)
+    assert_calls(40)
+    all = metrics
+    assert_operator all['oribi_worker_exits_total{reason="recycled"}'], :>, 5
+    assert_equal 0, all['oribi_worker_exits_total{reason="signal"}']
+  end
+
+  def test_each_kind_of_request_is_counted
+    FileUtils.mkdir("#{@space.dir}/files")
+    File.write("#{@space.dir}/files/a.txt", "a" * 1000)
+    one = serve("--static", "/files=#{@space.dir}/files", "--head-timeout", "100ms", "--idle-timeout", "100ms", "--body-memory-max", "1K")
+    client = connect(one)
+    client.get("/")
+    client.head("/")
+    client.post("/", "x" * 10_000)
+    assert_equal 1000, client.get("/files/a.txt").body.size
+    assert_equal 404, client.get("/files/b.txt").status
+    client.request("PROPFIND", "/").read_response
+    assert_equal 500, client.get("/raise").status
+    assert_refused 400, "nonsense\r\n\r\n", to: one
+    assert_refused 501, "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", to: one
+    assert_refused 408, "GET / HT", to: one
+    wait_for_metric('oribi_timeouts_total{class="idle"}', 1)
+    all = metrics
+    expected = { 'oribi_requests_total{method="GET"}' => 4, 'oribi_requests_total{method="HEAD"}' => 1,
+                 'oribi_requests_total{method="POST"}' => 1, 'oribi_requests_total{method="other"}' => 1,
+                 'oribi_answers_total{class="2xx"}' => 5, 'oribi_answers_total{class="4xx"}' => 3,
+                 'oribi_answers_total{class="5xx"}' => 2, "oribi_calls_total" => 5, "oribi_requests_uncalled_total" => 2,
+                 'oribi_refusals_total{status="400"}' => 1, 'oribi_refusals_total{status="501"}' => 1,
+                 'oribi_refusals_total{status="408"}' => 1, 'oribi_timeouts_total{class="head"}' => 1,
+                 "oribi_spill_files_total" => 1, "oribi_shed_total" => 0, "oribi_calls_overdue_total" => 0 }
+    assert_equal expected, all.slice(*expected.keys)
+    assert_equal sum(all, "oribi_answers_total"), sum(all, "oribi_requests_total") + sum(all, "oribi_refusals_total")
+    assert_operator all["oribi_received_bytes_total"], :>, 10_000
+    assert_operator all["oribi_sent_bytes_total"], :>, 1000
+    assert_operator all["oribi_connections_total"], :>=, 4
+  end
+
+  def test_calls_under_way_and_requests_that_wait_are_seen
+    one = serve
+    gates = Array.new(3) { connect(one).tap { |client| client.request("GET", "/gate") } }
+    wait_for_metric("oribi_requests_waiting", 2)
+    wait_until("the oldest to have waited") { metrics["oribi_oldest_wait_seconds"] > 0.01 }
+    all = metrics
+    assert_equal 1, all['oribi_workers{state="busy"}']
+    assert_equal 1, all['oribi_threads{state="busy"}']
+    assert_operator all['oribi_worker_call_seconds{worker="0"}'], :>, 0
+    assert_equal 3, all["oribi_connections_open"]
+    @space.open_gate
+    gates.each { |client| assert_equal "passed", client.read_response.body }
+    wait_for_metric("oribi_requests_waiting", 0)
+    all = metrics
+    assert_equal 0, all["oribi_oldest_wait_seconds"]
+    assert_operator all["oribi_queue_wait_seconds_sum"], :>, 0.02
+    assert_equal 1, all['oribi_queue_wait_seconds_bucket{le="0.005"}']
+  end
+
+  # The first call is told to end, and does so only when its worker is ended.
+  def test_calls_over_their_deadline_are_counted
+    one = serve("--call-timeout", "100ms")
+    assert_includes 500..504, one.get("/gate").status
+    wait_until("the late call") { metrics["oribi_calls_overdue_total"] == 1 }
+    pass
+  end
+
+  # The three ways in which workers cannot say anything themselves.
+  def test_the_listener_answers_while_every_worker_is_stuck_stopped_or_dead
+    one = serve("--workers", "2", "--err-respawn-interval", "60s")
+    pids = workers(2)
+    gates = Array.new(2) { connect(one).tap { |client| client.request("GET", "/gate") } }
+    wait_for_metric('oribi_threads{state="busy"}', 2)
+    pids.each { |pid| Process.kill(:STOP, pid) }
+    assert_equal 200, ask("/healthz").status
+    assert_equal 2, metrics['oribi_workers{state="busy"}']
+    assert_equal 2, JSON.parse(ask("/status.json").body)["processes"].count { |worker| worker["call"] == "GET /gate" }
+    pids.each { |pid| Process.kill(:KILL, pid) }
+    wait_for_metric('oribi_worker_exits_total{reason="signal"}', 2)
+    assert_equal 200, ask("/healthz").status
+    assert_operator metrics["oribi_connections_total"], :>=, 2
+    gates.each(&:close)
+  end
+
+  # They connect and send nothing, or a part of a request, and never leave by themselves.
+  def test_hanging_clients_delay_no_supervision
+    one = serve("--workers", "1")
+    hanging = Array.new(HANGING) do |i|
+      status_client.tap { |client| client.send_raw("GET /metrics HT") if i.odd? }
+    rescue Errno::EPIPE, Errno::ECONNRESET
+      nil # another one has taken its place already
+    end
+    pid = one.worker_pid
+    Process.kill(:KILL, pid)
+    wait_until("another worker") { one.worker_pid != pid }
+    assert_equal 0, ctl("reload")
+    assert_equal 200, ask("/healthz").status
+    assert_equal 1, metrics['oribi_worker_exits_total{reason="signal"}']
+    refute_empty hanging.compact
+  end
+
+  def test_both_formats
+    serve
+    plain = ask("/metrics")
+    assert_equal "text/plain; version=0.0.4; charset=utf-8", plain["content-type"]
+    open = ask("/metrics", "Accept" => "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2")
+    assert_equal "application/openmetrics-text; version=1.0.0; charset=utf-8", open["content-type"]
+    assert open.body.end_with?("\n# EOF\n")
+    skip "no promtool here (Debian: prometheus, 96 MB)" unless system("command -v promtool >/dev/null")
+    IO.popen(%w[promtool check metrics], "r+", err: %i[child out]) do |promtool|
+      promtool.write(plain.body)
+      promtool.close_write
+      assert_equal "", promtool.read
+    end
+  end
+
+  def test_a_unix_socket_is_the_owners_alone
+    path = "#{@space.dir}/status"
+    one = start("--status", path, app: @space.app)
+    wait_until("the socket") { File.socket?(path) }
+    assert_equal 0o600, File.stat(path).mode & 0o777
+    assert_equal 200, status_client(path).get("/healthz").status
+    one.stop
+    refute_path_exists path
+  end
+
+  def test_addresses_that_others_reach_need_a_token
+    one = run_to_end("--status", "0.0.0.0:9394", app: @space.app)
+    refute_equal 0, one.status.exitstatus
+    assert_equal ["#{E2E::COMMAND}: status on tcp://0.0.0.0:9394 can be reached from elsewhere and needs status_token; without it " \
+                  "only loopback addresses and unix sockets are allowed\n"], one.stderr.lines
+    shown = run_to_end("--status", @status, "--status-token", "s3cret", "--print-config", app: @space.app)
+    assert_match(/^status_token = \(not shown\)$/, shown.stdout)
+    refute_match(/s3cret/, shown.stdout)
+    start("--status", @status, "--status-token", "s3cret", app: @space.app)
+    wait_until("the listener") { answers? }
+    assert_equal 401, ask("/metrics").status
+    assert_equal 200, ask("/metrics", "Authorization" => "Bearer s3cret").status
+  end
+
+  def test_an_address_in_use_refuses_the_start
+    serve
+    one = run_to_end("--status", @status, app: @space.app)
+    refute_equal 0, one.status.exitstatus
+    assert_equal ["#{E2E::COMMAND}: status: cannot listen on tcp://#{@status}: address already in use\n"], one.stderr.lines
+  end
+
+  def test_a_reload_warns_of_another_address_and_shows_no_token
+    @space.write_config({ control: @space.control, status: @status, status_token: "s3cret" })
+    one = start("--config", @space.config, app: @space.app)
+    wait_until("the listener") { answers? }
+    @space.write_config({ control: @space.control, status: @status, status_token: "0ther" })
+    assert_equal 0, ctl("reload")
+    assert_match(/warn: reload: status_token: another value takes effect at a restart/, one.stderr)
+    refute_match(/s3cret|0ther/, one.stderr)
+    assert_equal 200, ask("/healthz", "Authorization" => "Bearer s3cret").status
+  end
+
+  def test_a_successor_takes_the_address_over
+    one = serve("--pid-file", "#{@space.dir}/pid", group: true)
+    load_with(one, 3)
+    assert_calls(3)
+    assert_equal 0, ctl("upgrade")
+    successor = File.read("#{@space.dir}/pid").to_i
+    refute_equal one.pid, successor
+    wait_until("the successor to answer") do
+      JSON.parse(ask("/status.json").body)["pid"] == successor
+    rescue Errno::ECONNREFUSED, Errno::ECONNRESET, E2E::Client::Closed, EOFError
+      nil
+    end
+    load_with(one, 2)
+    assert_calls(2)
+    assert_equal 0, ctl("stop")
+    wait_until("the successor to end") { one.group.empty? }
+  end
+end
