@@ -184,6 +184,18 @@ E2E.suite("files_recipes", transports: %i[tcp]) do
       assert_equal ["all", nil], one.get("/bare/robots.txt").then { |answer| [answer.body, answer["strict-transport-security"]] }
     end
 
+    def test_check_says_where_health_stands_before_the_applications_own_route
+      rails_application
+      site = File.join(@home, "config/application.rb")
+      File.write(site, File.read(site).sub("routes.append {", "routes.append { get '/up', to: 'home#show';"))
+      argv = [E2E::Server.binary, "--check", "--health"]
+      { "/up" => /^health "\/up" stands before the application's own route \/up \(home#show\)$/, "/none" => /\Aconfig.ru: / }.each do |path, said|
+        one = E2E::Server.new(argv: [*argv, path], env: { "E2E_CHDIR" => @home, **library, "RAILS_ENV" => "production" }).tap { |it| @servers << it }.run_to_end
+        assert_equal 0, one.status.exitstatus, one.stderr
+        assert_match said, one.stdout
+      end
+    end
+
     def test_rails_in_development_starts_without_the_folders
       rails_application
       recipe("Rails with Propshaft, Sprockets or Vite")
@@ -209,6 +221,16 @@ E2E.suite("files_recipes", transports: %i[tcp]) do
       assert_equal [200, "p{}", "public, max-age=300"], body_and_cache(one.get("/a.css"))
       assert_equal ["hello", 404], [one.get("/").body, one.get("/none.css").status]
     end
+  end
+
+  def test_fixed_answers
+    recipe("Fixed answers")
+    app("app")
+    one = served
+    assert_equal [200, "User-agent: *\nDisallow: /admin\n"], one.get("/robots.txt").then { |answer| [answer.status, answer.body] }
+    assert_equal [[410, nil], [301, "/new"], [308, "/is/x/y?z"]],
+                 %w[/xmlrpc.php /old /was/x/y?z].map { |path| one.get(path).then { |answer| [answer.status, answer["location"]] } }
+    assert_equal "app", one.get("/old/").body
   end
 
   def test_a_single_page_application

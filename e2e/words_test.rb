@@ -71,6 +71,31 @@ E2E.suite("words", transports: %i[tcp]) do
     assert_equal ["static = "], File.unlink(File.join(@home, "config/oribi#{E2E::RUBY ? ".rb" : ".pl"}")).then { printed }
   end
 
+  # Texts of several lines, optional arguments, and words of one.
+  def test_fixed_answers_are_printed_as_words_and_read_again
+    words = ["answer '/robots.txt', 200, \"User-agent: *\\nDisallow: /\\n\"", "answer '/ping', 204", "redirect '/old', '/new'",
+             "redirect '/was/*', '/is/*', 308", "health '/up'"]
+    config(*[words.map { |word| "#{word};\n" }.join] * 2)
+    shown = launched("--print-config").run_to_end.stdout.lines.grep(/\A(answer|redirect|health) /)
+    expected = E2E::RUBY ? words.map { |word| word.tr("'", '"') } : words.map { |word| "#{word};" }
+    assert_equal expected, shown.map(&:chomp)
+    config(*[shown.join] * 2)
+    assert_equal shown, launched("--print-config").run_to_end.stdout.lines.grep(/\A(answer|redirect|health) /)
+    one = launched.start
+    assert_equal [200, "User-agent: *\nDisallow: /\n"], one.get("/robots.txt").then { |answer| [answer.status, answer.body] }
+    assert_equal [[204, nil], [301, "/new"], [308, "/is/x?y"], [200, nil]],
+                 %w[/ping /old /was/x?y /up].map { |path| one.get(path).then { |answer| [answer.status, answer["location"]] } }
+    one.stop
+  end
+
+  def test_mistakes_in_words_of_fixed_answers
+    config(*["redirect '/x';\nanswer 200, '/a';\nredirect '/a', 301, '/b';\nhealth 'up';\nhealth '/a', '/b';\nanswer '/c', 200, 'd', 'e';\n"] * 2)
+    assert_equal ["redirect needs TO: redirect FROM, TO[, STATUS]", 'answer: PATH must begin with a slash, not "200"',
+                  'redirect: STATUS must be a number, not "/b"', 'health "up" needs a path that begins with a slash',
+                  "health takes at most 1 argument, not 2: health PATH", "answer takes at most 3 arguments, not 4: answer PATH, STATUS[, TEXT]"],
+                 refusal.lines(chomp: true).map { |line| line[/:\d+: (.*)/, 1] }
+  end
+
   def test_all_mistakes_are_told_with_their_lines
     config(%(static "a", "b"\nstatic "/a", "b", cahce: "c"\n), %(static 'a', 'b';\nstatic '/a', 'b', cahce => 'c';\n{}\n))
     said = refusal.lines(chomp: true).map { |line| line[/:\d+: .*/] }

@@ -35,8 +35,8 @@ static int refuse_count(const struct composing *c)
     char signature[ORIBI__SIGNATURE_CAP];
     oribi__form_signature(c->option, &c->form, signature);
     if (c->places > c->form.count)
-        return oribi__refuse(c->error, "%s takes at most %u arguments, not %u: %s", c->name, c->form.count, c->places,
-                             signature);
+        return oribi__refuse(c->error, "%s takes at most %u argument%s, not %u: %s", c->name, c->form.count,
+                             c->form.count == 1 ? "" : "s", c->places, signature);
     uint32_t missing = 0;
     while (missing < c->places || c->form.parts[c->form.part_of[missing]].optional)
         missing++; /* ends: fewer than the required ones are there */
