@@ -120,12 +120,14 @@ if E2E::RUBY
     # It takes an address, no socket path.
     if transport == :tcp
       def test_with_rails_server
+        FileUtils.mkdir_p("#{@app}/public/assets")
         one = E2E::Server.new(argv: ["ruby", "bin/rails", "server", "-u", "oribi", "-b", "127.0.0.1", "-p", "%{port}", "-e", "production"],
                               env: { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "E2E_CHDIR" => @app, "RAILS_ENV" => "production" })
         @servers << one
         one.start
         assert_answers(one)
         refute_empty one.descendants, "no worker below: another server answered"
+        assert_equal 1, one.stderr.scan(/this Rails application's assets can be sent without it/).size
       end
 
       # Rails writes a pid file without a word on the command line too (until 7.1 always), and does not start where it

@@ -287,6 +287,9 @@ static void put_words(struct oribi_buf *out)
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
     put_format(out, "### Words with several arguments, in the configuration file\n\n"
+                    "What stands in square brackets may be left out. Settings are keywords: `cache: \"no-cache\"` in\n"
+                    "Ruby, `cache => 'no-cache'` in Perl; in the line they follow a question mark, joined with `&`. A\n"
+                    "line is taken in the place of the arguments, too.\n\n"
                     "| word | as one line | settings |\n|---|---|---|\n");
     for (size_t i = 0; i < count; i++) {
         const struct oribi_option_composed *composed = &table[i].composed;
