@@ -61,10 +61,12 @@ void psgi_log_failure(pTHX_ const struct psgi_worker *w, const char *what)
     const char *end = p + n;
     SV *head = sv_2mortal(newSVpvf("%s: %s: %s%s", psgi_line(w), what, named ? "" : class, named ? "" : ": "));
     sv_catpvn(head, p, newline ? (STRLEN)(newline - p) : n);
+    oribi_thread_log_about(oribi_thread(w->core, 0));
     if (newline)
         oribi_log_block(ORIBI_LOG_ERROR, SvPV_nolen(head), newline + 1, (uint32_t)(end - newline - 1));
     else
         oribi_log(ORIBI_LOG_ERROR, "%s", SvPV_nolen(head));
+    oribi_thread_log_about(NULL);
 }
 
 /* --- the call's end --- */
@@ -117,8 +119,11 @@ static void failed_with_exception(pTHX_ struct psgi_worker *w)
 
 static void failed_with_reason(struct psgi_worker *w)
 {
-    if (w->reason[0])
+    if (w->reason[0]) {
+        oribi_thread_log_about(oribi_thread(w->core, 0));
         oribi_log(ORIBI_LOG_ERROR, "%s: bad response: %s", psgi_line(w), w->reason);
+        oribi_thread_log_about(NULL);
+    }
     fail_call(w, 500);
 }
 
@@ -151,7 +156,9 @@ static void loop_left(pTHX_ void *data)
     come_back(w);
     if (w->state == PSGI_NONE || oribi_worker_abandoned(w->core))
         return;
+    oribi_thread_log_about(oribi_thread(w->core, 0));
     oribi_log(ORIBI_LOG_ERROR, "%s: the application called exit", psgi_line(w));
+    oribi_thread_log_about(NULL);
     oribi_reply_abort(w->req);
     psgi_call_ended(w);
 }

@@ -1,4 +1,4 @@
-/* Error log lines. A line is put together on the stack and leaves in one write(2), so that lines of several
+/* The error log. A line is put together on the stack (log_line.c) and leaves in one write(2), so that lines of several
  * processes that share the descriptor do not mix (O_APPEND, or a pipe up to PIPE_BUF). What there is no room for
  * waits in a queue of bounded length (sink.h, backlog.h).
  *
@@ -8,10 +8,11 @@
  * oribi_log, deliver, lock; oribi_log_open. */
 #include "oribi/base/log.h"
 
+#include "base/log_line.h"
+
 #include "oribi/base/backlog.h"
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
-#include "oribi/base/escape.h"
 #include "oribi/base/os.h"
 
 #include <limits.h>
@@ -25,7 +26,7 @@
 #include <unistd.h>
 
 enum {
-    LINE_CAP = 8 * 1024,
+    LINE_CAP = ORIBI__LOG_LINE_CAP,
     LIMIT_WINDOW_MS = 10 * 1000,
     LOCK_TRIES = 1000,
     DRAIN_LOOK_MS = 10,
@@ -36,7 +37,10 @@ static char kept[ORIBI_LOG_KEPT_MAX];
 /* Lines go through a copy of the descriptor that is ours alone: whatever becomes of standard error, they do not
  * follow it into a client's connection. */
 static struct {
-    _Atomic int level;  /* written by the thread that opens the log, read by all */
+    _Atomic int level; /* written by the thread that opens the log, read by all, as are the next three */
+    atomic_bool json;
+    _Atomic uint32_t worker; /* its number and one; 0: the process is none */
+    _Atomic uint32_t generation;
     atomic_bool waits;  /* the queue is not empty, or lines that were dropped are to be told; read by all */
     _Atomic pid_t lock; /* thread that holds the fields below; 0: none */
     pid_t pid;          /* whose queue it is: a child's copy is its parent's to write */
@@ -51,10 +55,9 @@ static struct {
                .sink = {.fd = STDERR_FILENO, .way = ORIBI_SINK_POLL, .via = {-1, -1}},
                .backlog = {.text = kept, .cap = sizeof(kept)}};
 
-struct line {
-    size_t len;
-    char text[LINE_CAP];
-};
+/* The request that lines of this thread concern; see oribi_log_about(). Signal handlers read it, too, so the first use
+ * in a thread must not allocate it. */
+static _Thread_local struct oribi_slice about __attribute__((tls_model("initial-exec")));
 
 /* --- the way out --- */
 
@@ -108,6 +111,27 @@ static void write_to(int fd, bool own)
 void oribi_log_set_level(enum oribi_log_level level)
 {
     atomic_store(&error_log.level, (int)level);
+}
+
+void oribi_log_set_json(bool json)
+{
+    atomic_store(&error_log.json, json);
+}
+
+bool oribi_log_is_json(void)
+{
+    return atomic_load_explicit(&error_log.json, memory_order_relaxed);
+}
+
+void oribi_log_identify(int worker, uint32_t generation)
+{
+    atomic_store(&error_log.worker, (uint32_t)(worker + 1));
+    atomic_store(&error_log.generation, generation);
+}
+
+void oribi_log_about(struct oribi_slice request_id)
+{
+    about = request_id;
 }
 
 void oribi_log_init(int fd, enum oribi_log_level level)
@@ -184,82 +208,36 @@ static bool dropped(enum oribi_log_level level)
     return (int)level < atomic_load_explicit(&error_log.level, memory_order_relaxed);
 }
 
-/* Room is always kept for the final newline. */
-static void put_byte(struct line *line, char c)
+static struct oribi__log_frame frame_of(enum oribi_log_level level)
 {
-    if (line->len < LINE_CAP - 1)
-        line->text[line->len++] = c;
-}
-
-/* \xNN; one that does not fit is left out whole. */
-static void put_number(struct line *line, unsigned char byte)
-{
-    static const char hex[] = "0123456789abcdef";
-    if (line->len + 4 > LINE_CAP - 1)
-        return;
-    put_byte(line, '\\');
-    put_byte(line, 'x');
-    put_byte(line, hex[byte >> 4]);
-    put_byte(line, hex[byte & 15]);
-}
-
-/* U+0080 to U+009F are controls too: a terminal may obey U+009B as it obeys ESC [. */
-static bool is_c1(const char *p)
-{
-    return p[0] == '\xc2' && (unsigned char)p[1] < 0xa0;
-}
-
-/* Writes [p, p+n), but controls other than those in `allowed`, and what is no UTF-8, as numbers. */
-static void put_escaped(struct line *line, const char *p, size_t n, const char *allowed)
-{
-    while (n > 0) {
-        unsigned char byte = (unsigned char)*p;
-        size_t len = byte < 0x80 ? 1 : oribi_utf8_len(p, n);
-        bool plain = len > 0 && !is_c1(p);
-        if (byte < 0x20 || byte == 0x7f)
-            plain = byte && strchr(allowed, byte);
-        if (!plain)
-            put_number(line, byte);
-        else if (line->len + len <= LINE_CAP - 1)
-            for (size_t i = 0; i < len; i++)
-                put_byte(line, p[i]);
-        len = plain ? len : 1;
-        p += len;
-        n -= len;
-    }
-}
-
-static void put_text(struct line *line, const char *text)
-{
-    put_escaped(line, text, strlen(text), "");
-}
-
-static void put_prefix(struct line *line, enum oribi_log_level level)
-{
-    static const char *const names[] = {"debug", "info", "warn", "error"};
-    int64_t now_ms = oribi_clock_wall_ms();
-    time_t seconds = (time_t)(now_ms / 1000);
-    struct tm utc = {0};
-    (void)gmtime_r(&seconds, &utc); /* fails for years beyond int only */
-    int n = snprintf(line->text, LINE_CAP, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ oribi[%ld] %s: ", utc.tm_year + 1900,
-                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(now_ms % 1000),
-                     (long)getpid(), names[level]);
-    line->len = n > 0 ? (size_t)n : 0;
+    return (struct oribi__log_frame){
+        .json = atomic_load_explicit(&error_log.json, memory_order_relaxed),
+        .level = level,
+        .wall_ms = oribi_clock_wall_ms(),
+        .pid = (long)getpid(),
+        .worker = atomic_load_explicit(&error_log.worker, memory_order_relaxed) - 1L,
+        .generation = atomic_load_explicit(&error_log.generation, memory_order_relaxed),
+        .request_id = about,
+    };
 }
 
 static void tell_dropped(void)
 {
-    struct line line;
+    struct oribi__log_line line;
     struct oribi_backlog *backlog = &error_log.backlog;
     oribi_backlog_count_dropped(backlog, atomic_exchange(&error_log.dropped_past, 0));
     if (backlog->dropped == 0)
         return;
-    put_prefix(&line, ORIBI_LOG_WARN);
-    int n = snprintf(line.text + line.len, LINE_CAP - line.len, "%llu line%s of this log %s dropped: %s\n",
-                     (unsigned long long)backlog->dropped, oribi_log_plural(backlog->dropped),
-                     backlog->dropped == 1 ? "was" : "were",
+    char text[192];
+    struct oribi__log_frame frame = frame_of(ORIBI_LOG_WARN);
+    frame.request_id.n = 0;
+    int n = snprintf(text, sizeof(text), "%llu line%s of this log %s dropped: %s", (unsigned long long)backlog->dropped,
+                     oribi_log_plural(backlog->dropped), backlog->dropped == 1 ? "was" : "were",
                      error_log.reason[0] ? error_log.reason : "its reader did not read in time");
-    if (n > 0 && oribi_sink_write(&error_log.sink, line.text, line.len + (size_t)n) > 0) {
+    oribi__log_line_begin(&line, &frame);
+    oribi__log_line_put(&line, text, n > 0 ? strlen(text) : 0);
+    oribi__log_line_end(&line, &frame);
+    if (oribi_sink_write(&error_log.sink, line.text, line.len) > 0) {
         backlog->dropped = 0;
         error_log.reason[0] = '\0';
     }
@@ -321,9 +299,9 @@ void oribi_log_drain(int64_t ms)
         (void)poll(NULL, 0, DRAIN_LOOK_MS);
 }
 
-static void write_line(struct line *line)
+static void write_line(struct oribi__log_line *line, const struct oribi__log_frame *frame)
 {
-    line->text[line->len++] = '\n';
+    oribi__log_line_end(line, frame);
     deliver(line->text, line->len);
 }
 
@@ -339,10 +317,11 @@ void oribi_log(enum oribi_log_level level, const char *format, ...)
     if (n < 0)
         return;
 
-    struct line line;
-    put_prefix(&line, level);
-    put_text(&line, text);
-    write_line(&line);
+    struct oribi__log_line line;
+    struct oribi__log_frame frame = frame_of(level);
+    oribi__log_line_begin(&line, &frame);
+    oribi__log_line_put(&line, text, strlen(text));
+    write_line(&line, &frame);
 }
 
 /* The first line carries `head`; each line of the text follows on its own, four spaces in, so that a reader of the
@@ -351,22 +330,19 @@ void oribi_log_block(enum oribi_log_level level, const char *head, const char *t
 {
     if (dropped(level))
         return;
-    struct line line;
-    put_prefix(&line, level);
-    put_text(&line, head);
+    struct oribi__log_line line;
+    struct oribi__log_frame frame = frame_of(level);
+    oribi__log_line_begin(&line, &frame);
+    oribi__log_line_put(&line, head, strlen(head));
     while (n > 0 && text[n - 1] == '\n')
         n--;
     const char *end = text + n;
     for (const char *p = n > 0 ? text : NULL; p;) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
-        if (line.len + 5 <= LINE_CAP - 1) {
-            memcpy(line.text + line.len, "\n    ", 5);
-            line.len += 5;
-        }
-        put_escaped(&line, p, (size_t)((newline ? newline : end) - p), "\t");
+        oribi__log_line_detail(&line, &frame, p, (size_t)((newline ? newline : end) - p));
         p = newline ? newline + 1 : NULL;
     }
-    write_line(&line);
+    write_line(&line, &frame);
 }
 
 /* Through a pipe of ours, because the sink may have no room and the C library's function waits for it. What that

@@ -287,6 +287,7 @@ int oribi_options_finish(struct oribi_options *options, char *error)
         options->early_hints = options->lang == ORIBI_LANG_PERL;
     if (is_development(options) && !is_given(options, "call_timeout")) /* a developer stops in the middle of a call */
         options->call_timeout_ms = 0;
+    options->request_id |= options->request_id_header != NULL;
     if (!options->access_log)
         oribi__option_replace_text(&options->access_log, is_production(options) ? "off" : "-");
     return 0;

@@ -223,10 +223,25 @@ static const struct oribi_option table[] = {
     /* ORIBI_GROUP_LOG */
     {TEXT(access_log, LOG, BOTH), RELOADS, .argument = "FILE",
      .help = "one line for each answer; - is standard output, off is none", .default_note = "-; off in production"},
-    {TEXT(access_log_format, LOG, BOTH), RELOADS, .argument = "NAME", .default_text = "combined",
-     .choices = "common combined json", .help = "common, combined or json"},
+    {TEXT(access_log_format, LOG, BOTH), RELOADS, .argument = "FORMAT", .default_text = "combined",
+     .help = "common, combined, json, or a format of one's own with directives in the manner of Apache "
+             "('%h %t \"%r\" %>s %b') or nginx ('$remote_addr \"$request\" $status')"},
+    {LIST(access_log_skip, LOG, BOTH), RELOADS, .argument = "PATH", .default_note = "none",
+     .help = "path whose requests have no line in the access log, may be repeated: /up, or /health/* for all that "
+             "begin so"},
+    {COUNT(access_log_sample, LOG, BOTH), RELOADS, .min = 1, .max = INT32_MAX, .default_text = "1",
+     .help = "of so many answers below 400 of a worker one has a line in the access log; those from 400 on all have"},
+    {SWITCH(request_id, LOG, BOTH), RELOADS, .default_text = "off",
+     .help = "give each request an id: X-Request-Id of a trusted proxy where that is well-formed, else a new one. The "
+             "application finds it as HTTP_X_REQUEST_ID, and lines of the logs have it"},
+    {TEXT(request_id_header, LOG, BOTH), RELOADS, .argument = "NAME", .default_note = "none",
+     .help = "header of each answer that says the request's id, such as X-Request-Id, unless the application sets it; "
+             "turns request_id on"},
     {TEXT(error_log, LOG, BOTH), RELOADS, .argument = "FILE", .default_text = "-",
      .help = "where standard error goes, the server's and the application's; - leaves it alone"},
+    {TEXT(error_log_format, LOG, BOTH), RELOADS, .argument = "NAME", .default_text = "text", .choices = "text json",
+     .help = "the server's own lines as text, or as JSON with worker, generation and request id; what the application "
+             "prints stays as it is"},
     {SWITCH(quiet, LOG, BOTH), RELOADS, .short_flag = "q", .default_text = "off",
      .help = "log warnings and errors only"},
     {SWITCH(verbose, LOG, BOTH), RELOADS, .short_flag = "v", .default_text = "off", .help = "log debugging lines too"},

@@ -4,6 +4,7 @@
 
 #include "oribi/base/buf.h"
 #include "oribi/config/arguments.h"
+#include "oribi/config/log_format.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -349,6 +350,7 @@ void oribi_options_doc(struct oribi_buf *out)
         put(out, "\n", 1);
     }
     put_words(out);
+    oribi_log_format_doc(out);
     put_variables(out);
     const struct oribi_option_alias *aliases = oribi_options_aliases(&count);
     put_format(out, "### Names that do more than rename\n\n| name | effect |\n|---|---|\n");

@@ -5,7 +5,9 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/config/address.h"
+#include "oribi/config/log_format.h"
 #include "oribi/files/mount.h"
+#include "oribi/http/scan.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -258,6 +260,23 @@ static int check_mount(const char *value, char *error)
     return oribi_mount_read(value, &mount, error);
 }
 
+/* A token, and none of the fields that the server writes by itself. */
+static bool may_carry_id(const char *name)
+{
+    static const char *const own[] = {"connection", "content-length",    "date",   "keep-alive",
+                                      "server",     "transfer-encoding", "upgrade"};
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        if (equal_fold(name, own[i]))
+            return false;
+    return strlen(name) <= ORIBI_LOG_NAME_BYTES_MAX && oribi_scan_is_token(name, strlen(name));
+}
+
+static int check_log_format(const char *value, char *error)
+{
+    struct oribi_log_format format;
+    return oribi_log_format_read(value, &format, error);
+}
+
 static int parse_text(const struct oribi_option *option, const char *name, const char *value, char *error)
 {
     char quoted[QUOTE_CAP];
@@ -267,6 +286,14 @@ static int parse_text(const struct oribi_option *option, const char *name, const
         return oribi__refuse(error, "%s %s: \"%s\"", name, fault, quote(value, quoted));
     if (strlen(value) > ORIBI_OPTION_TEXT_MAX)
         return oribi__refuse(error, "%s is longer than %d bytes", name, ORIBI_OPTION_TEXT_MAX);
+    if (option->offset == offsetof(struct oribi_options, access_log_format) && *value &&
+        !is_choice("common combined json", value))
+        return check_log_format(value, error);
+    if (option->offset == offsetof(struct oribi_options, request_id_header) && *value && !may_carry_id(value))
+        return oribi__refuse(error, "%s must be the name of a header that is not the server's own, not \"%s\"", name,
+                             quote(value, quoted));
+    if (option->offset == offsetof(struct oribi_options, access_log_skip) && *value != '/')
+        return oribi__refuse(error, "%s takes paths such as /up or /health/*, not \"%s\"", name, quote(value, quoted));
     if (option->choices && *value && !is_choice(option->choices, value))
         return oribi__refuse(error, "%s must be one of: %s; not \"%s\"", name, option->choices, quote(value, quoted));
     if (option->type == ORIBI_OPTION_LIST && !*value)

@@ -15,6 +15,7 @@
 #include "oribi/http/status.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* Names the writer treats as its own. */
 enum own_name {
@@ -365,6 +366,16 @@ static char *put_checked(struct oribi_response *res, uint32_t index, char *out, 
     return written ? put_header(out, header) : out;
 }
 
+/* Has the application set the extra field itself? */
+static bool has_extra(const struct oribi_response *res)
+{
+    for (uint32_t i = 0; i < res->header_count; i++)
+        if (res->headers[i].value && res->headers[i].name_len == res->extra.name_len &&
+            strncasecmp(res->headers[i].name, res->extra.name, res->extra.name_len) == 0)
+            return true;
+    return false;
+}
+
 ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap)
 {
     struct wishes wishes = {.content_length = -1};
@@ -378,7 +389,8 @@ ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap)
         return refuse(res, "too many headers", UINT32_MAX);
 
     /* Room for everything that is not the application's is set aside first. */
-    size_t own = 64 + sizeof("Date: \r\n") + ORIBI_DATE_LEN + sizeof("Server: \r\n") + res->server.n + TAIL_CAP;
+    size_t own = 64 + sizeof("Date: \r\n") + ORIBI_DATE_LEN + sizeof("Server: \r\n") + res->server.n + TAIL_CAP +
+                 header_bytes(&res->extra);
     if (cap > ORIBI_RESPONSE_HEAD_BYTES_MAX)
         cap = ORIBI_RESPONSE_HEAD_BYTES_MAX;
     if (cap < own)
@@ -405,6 +417,8 @@ ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap)
         out = put(out, res->server);
         out = put(out, ORIBI_SLICE("\r\n"));
     }
+    if (__builtin_expect(res->extra.name != NULL, 0) && !has_extra(res))
+        out = put_header(out, &res->extra);
     return put_tail(out, res, &wishes) - dst;
 }
 

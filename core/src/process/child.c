@@ -157,6 +157,7 @@ static struct oribi_child *child_new(const struct oribi__ties *ties, uint32_t in
     struct oribi_slot *slot = oribi_child_slot(child);
     atomic_store(&slot->pid, child->pid);
     atomic_store(&slot->generation, child->generation);
+    oribi_log_identify((int)child->index, child->generation);
     if (oribi_wake_create(&child->wake) < 0) {
         child->wake = (struct oribi_wake){-1, -1};
         oribi_log(ORIBI_LOG_WARN, "worker %u: cannot make its wake descriptor: %s", child->index,

@@ -51,6 +51,7 @@ int oribi__open_logs(struct oribi__ties *ties, char *error)
     const struct oribi_options *options = ties->options;
     oribi_os_fill_standard_streams(); /* before anything looks where they lead */
     oribi_log_init(STDERR_FILENO, oribi__log_level(options));
+    oribi_log_set_json(options->error_log_format && strcmp(options->error_log_format, "json") == 0);
     const struct oribi_log_owner *owner = log_owner(ties);
     bool off = !options->access_log || strcmp(options->access_log, "off") == 0;
     if (!off) {
@@ -58,6 +59,7 @@ int oribi__open_logs(struct oribi__ties *ties, char *error)
             oribi_access_log_open(options->access_log, options->access_log_format, owner, &ties->access_log, error);
         if (code < 0)
             return code;
+        oribi_access_log_choose(ties->access_log, &options->access_log_skip, options->access_log_sample);
     }
     if (!is_file(options->error_log) || oribi_log_open(options->error_log, owner) == 0)
         return 0;

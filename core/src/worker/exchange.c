@@ -8,6 +8,7 @@
 #include "worker/ownership.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/base/mem.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -102,12 +103,16 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
     exchange->aborted = false;
     exchange->cut = false;
     exchange->unframed = false;
+    oribi__logged_begin(exchange);
     req->head = &exchange->base.head;
     req->last = false;
+    req->request_id.n = 0;
     set_body(exchange);
     set_addresses(exchange);
     if (__builtin_expect(w->compression != NULL, 0))
         oribi__compress_request(exchange);
+    if (__builtin_expect(w->names_requests, 0))
+        oribi__id_begin(exchange);
 
     struct oribi_slot *slot = w->slot;
     oribi__note_line(thread->line, &exchange->base.head);
@@ -141,19 +146,68 @@ static bool is_cut(const struct oribi__exchange *exchange)
     return exchange->aborted || exchange->base.conn->broken;
 }
 
-void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now_us)
+/* --- the access log --- */
+
+void oribi__logged_head(struct oribi__exchange *exchange, struct oribi_slice head)
 {
-    bool cut = is_cut(exchange);
-    struct oribi_access_entry entry = {
+    if (!(exchange->worker->log_wants & ORIBI_ACCESS_WANTS_SENT))
+        return;
+    oribi__logged_end(exchange); /* a head that was made once more */
+    size_t n = head.n < ORIBI_LOGGED_SENT_MAX ? head.n : ORIBI_LOGGED_SENT_MAX;
+    char *copy = oribi_mem_try_alloc(n, 1);
+    if (!copy)
+        return; /* the line shows dashes */
+    memcpy(copy, head.p, n);
+    exchange->sent = oribi_slice(copy, n);
+}
+
+void oribi__logged_end(struct oribi__exchange *exchange)
+{
+    if (!exchange->sent.p)
+        return;
+    oribi_mem_free((char *)exchange->sent.p);
+    exchange->sent = oribi_slice(NULL, 0);
+}
+
+/* The body behind the head in the connection's buffer counts as used. */
+static int64_t bytes_in(const struct oribi_exchange *base)
+{
+    return (int64_t)base->used + (base->in_place.n ? 0 : base->body.len);
+}
+
+struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, bool cut, int64_t now_us)
+{
+    const struct oribi_worker *w = exchange->worker;
+    const struct oribi_conn *c = exchange->base.conn;
+    const struct oribi_listener *listener = c->listener;
+    return (struct oribi_access_entry){
         .head = &exchange->base.head,
         .remote_addr = exchange->req.remote_addr,
-        .status = status,
+        .remote_port = exchange->req.remote_port,
+        .scheme = exchange->req.scheme,
+        .port = oribi_slice(listener->port, strlen(listener->port)),
+        .listener = oribi_slice(listener->text, strlen(listener->text)),
+        .worker = w->setup.board ? (uint32_t)(w->slot - w->setup.board->slots) : 0,
+        .connection_requests = c->request_count,
+        .request_id = w->log_wants & ORIBI_ACCESS_WANTS_ID ? oribi__request_id(exchange) : oribi_slice("", 0),
+        .sent_head = exchange->sent,
         .cut = cut,
-        .body_bytes = cut ? oribi__body_taken(exchange) : exchange->body_sent,
-        .call_us = now_us - exchange->started_us,
+        .bytes_in = bytes_in(&exchange->base),
         .total_us = now_us - exchange->base.complete_us,
         .wall_ms = oribi_clock_wall_ms(),
     };
+}
+
+void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now_us)
+{
+    bool cut = is_cut(exchange);
+    struct oribi_access_entry entry = oribi__logged_entry(exchange, cut, now_us);
+    entry.status = status;
+    entry.closes = exchange->closes;
+    entry.body_bytes = cut ? oribi__body_taken(exchange) : exchange->body_sent;
+    entry.bytes_out = entry.body_bytes + (exchange->phase == ORIBI_PHASE_STARTED ? exchange->overhead : 0);
+    entry.queue_us = exchange->req.queue_us;
+    entry.call_us = now_us - exchange->started_us;
     oribi_access_log_add(exchange->worker->setup.access_log, &entry);
 }
 
@@ -177,6 +231,7 @@ void oribi__exchange_end(struct oribi__exchange *exchange, int status)
     atomic_store_explicit(&slot->request_count, w->request_count, memory_order_release);
     if (w->setup.access_log)
         oribi__log_access(exchange, status, now_us);
+    oribi__logged_end(exchange);
     oribi_buf_deinit(&exchange->held);
     if (__builtin_expect((uintptr_t)exchange->framed | (uintptr_t)exchange->coder, 0)) { /* one comparison for both */
         oribi__framed_free(exchange);

@@ -5,6 +5,7 @@
 
 #include "oribi/event/conn.h"
 #include "oribi/worker/req.h"
+#include "worker/request_id.h"
 #include "worker/worker_private.h"
 
 #include <stdbool.h>
@@ -46,6 +47,9 @@ struct oribi__exchange {
     bool app_frames;
     bool unframed; /* … or has been, before it */
     char length_text[24];
+    struct oribi_slice id;   /* what the request is called; n 0: it was not asked for yet: oribi__request_id() */
+    struct oribi_slice sent; /* a copy of the head that was sent, on the heap, where the access log wants it */
+    char id_text[ORIBI__ID_LEN];
 };
 
 static inline struct oribi__exchange *oribi__exchange_of(const struct oribi_req *req)
@@ -77,6 +81,33 @@ int64_t oribi__body_taken(const struct oribi__exchange *exchange);
 
 /* Writes "GET /path" of a request as far as there is room. */
 void oribi__note_line(char line[ORIBI_SLOT_LINE_CAP], const struct oribi_head *head);
+
+/* What the logs tell of the exchange has its beginning: neither id nor head of another one. */
+static inline void oribi__logged_begin(struct oribi__exchange *exchange)
+{
+    exchange->id.n = 0;
+    exchange->sent.p = NULL;
+    exchange->sent.n = 0;
+}
+
+/* Keeps the head that is sent, where the access log wants it. */
+void oribi__logged_head(struct oribi__exchange *exchange, struct oribi_slice head);
+
+/* What every entry of the access log has of its exchange; status, bytes of the body and times of the call are the
+ * caller's to add. */
+struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, bool cut, int64_t now_us);
+
+/* Frees what was kept for the log. */
+void oribi__logged_end(struct oribi__exchange *exchange);
+
+/* Do lines of the error log have the ids of their requests? */
+static inline bool oribi__logs_ids(const struct oribi_worker *w)
+{
+    return w->names_requests;
+}
+
+/* What this thread logs concerns the exchange; NULL ends that. Call it with the reactor. */
+void oribi__log_about(struct oribi__exchange *exchange);
 
 /* One line of the access log. */
 void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now_us);

@@ -104,7 +104,12 @@ static void drop(struct oribi_worker *w, struct oribi__exchange *exchange, int64
     exchange->started_us = now_us;
     exchange->body_sent = 0;
     exchange->aborted = false;
-    exchange->req.remote_addr = oribi_slice(exchange->base.conn->addr, exchange->base.conn->addr_len);
+    exchange->phase = ORIBI_PHASE_OPEN;
+    exchange->closes = true;
+    exchange->req.head = &exchange->base.head;
+    exchange->req.queue_us = now_us - exchange->base.complete_us;
+    oribi__logged_begin(exchange);
+    oribi__peer_of(exchange);
     if (w->setup.access_log)
         oribi__log_access(exchange, 499, now_us);
     oribi_conn_abort(&w->reactor, exchange->base.conn, false);

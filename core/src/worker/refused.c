@@ -58,7 +58,8 @@ static void describe(char *dst, size_t cap, struct oribi_slice line, const char 
                    part.p + part.n < line.p + line.n ? "..." : "", empty ? "" : "\"");
 }
 
-static void log_refusal(const struct oribi_conn *c, int status, const char *reason, struct oribi_slice first_line)
+static void log_refusal(const struct oribi_conn *c, int status, const char *reason, struct oribi_slice first_line,
+                        struct oribi_slice id)
 {
     static const struct oribi_fault none;
     const struct oribi_fault *fault = c->exchange ? &c->exchange->parser.fault : &none;
@@ -67,8 +68,10 @@ static void log_refusal(const struct oribi_conn *c, int status, const char *reas
         describe(detail, sizeof(detail), fault->field, fault->at, "field ");
     else
         describe(detail, sizeof(detail), first_line, fault->at, "");
+    oribi_log_about(id);
     oribi_log(ORIBI_LOG_WARN, "request from %.*s refused with %d: %s%s; closing its connection",
               c->addr_len ? c->addr_len : 13, c->addr_len ? c->addr : "a unix socket", status, reason, detail);
+    oribi_log_about(oribi_slice(NULL, 0));
 }
 
 int64_t oribi__body_taken(const struct oribi__exchange *exchange)
@@ -105,17 +108,31 @@ void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body
     bool ours = status == 503 || status == 507; /* the server has no room, the request is good */
     oribi__count(ours ? &w->slot->shed_count : &w->slot->bad_requests, 1);
     oribi_slot_count_refusal(w->slot, status);
+    char id_text[ORIBI__ID_LEN];
+    struct oribi_slice id = oribi_slice(id_text, ORIBI__ID_LEN);
+    oribi__id_make(&w->ids, w->reactor.now_us, id_text);
     if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
-        log_refusal(c, status, reason, first_line);
+        log_refusal(c, status, reason, first_line, oribi__logs_ids(w) ? id : oribi_slice(NULL, 0));
     if (!w->setup.access_log || status == 0)
         return;
+    const struct oribi_listener *listener = c->listener;
     static const struct oribi_head nothing; /* a head of which not even the first line is known */
     struct oribi_access_entry entry = {
         .head = c->exchange ? &c->exchange->head : &nothing,
         .raw_line = first_line,
         .remote_addr = oribi_slice(c->addr, c->addr_len),
+        .remote_port = oribi_slice(c->port, c->port_len),
+        .scheme = c->proxy_tls ? ORIBI_SLICE("https") : ORIBI_SLICE("http"),
+        .port = oribi_slice(listener->port, strlen(listener->port)),
+        .listener = oribi_slice(listener->text, strlen(listener->text)),
+        .worker = w->setup.board ? (uint32_t)(w->slot - w->setup.board->slots) : 0,
+        .connection_requests = c->request_count,
+        .request_id = id,
         .status = status,
+        .closes = true,
         .body_bytes = (int64_t)body_bytes,
+        .bytes_in = c->buf ? c->len : 0,
+        .bytes_out = (int64_t)body_bytes,
         .wall_ms = oribi_clock_wall_ms(),
     };
     oribi_access_log_add(w->setup.access_log, &entry);

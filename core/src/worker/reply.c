@@ -29,7 +29,9 @@ void oribi__log_app(struct oribi__exchange *exchange, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args); /* cut when too long */
     va_end(args);
+    oribi__log_about(exchange);
     oribi_log(ORIBI_LOG_ERROR, "%s: %s", exchange->thread->line, text);
+    oribi__log_about(NULL);
 }
 
 void oribi__head_text_free(struct oribi__head_text *head)
@@ -65,8 +67,10 @@ static void log_mended(struct oribi__exchange *exchange, const struct oribi_resp
             continue;
         const struct oribi_header *header = &res->headers[res->mended_index[kind]];
         int shown = header->name_len < 64 ? (int)header->name_len : 64;
+        oribi__log_about(exchange);
         oribi_log(ORIBI_LOG_WARN, "%s: header %.*s of the answer %s", exchange->thread->line, shown, header->name,
                   deeds[kind]);
+        oribi__log_about(NULL);
     }
 }
 
@@ -99,6 +103,8 @@ int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct
         .server = r->config.server,
         .reason_index = UINT32_MAX,
     };
+    if (__builtin_expect(exchange->worker->options->request_id_header != NULL, 0))
+        res.extra = oribi__id_header(exchange);
     *head = (struct oribi__head_text){r->scratch, 0, false};
     ssize_t n = oribi_response_head(&res, r->scratch, ORIBI_SCRATCH_BYTES);
     if (n == ORIBI_ELIMIT) {
@@ -121,6 +127,7 @@ int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct
         oribi__log_app(exchange, "dropped %u header(s) of the application: framing and persistence are the server's",
                        res.dropped_count);
     head->n = (size_t)n;
+    oribi__logged_head(exchange, oribi_slice(head->p, head->n));
     exchange->overhead = n;
     exchange->sent_before = exchange->base.conn->sent_bytes + oribi_conn_pending(exchange->base.conn);
     exchange->status = status;

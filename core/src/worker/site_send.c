@@ -39,42 +39,46 @@ static bool keeps(const struct oribi__site_answer *a)
 static void begin(struct oribi__site_answer *a, int64_t head_bytes)
 {
     struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
-    exchange->worker = a->w;
     exchange->thread = NULL;
     exchange->phase = ORIBI_PHASE_STARTED;
     exchange->sent_before = a->c->sent_bytes + oribi_conn_pending(a->c);
     exchange->overhead = head_bytes;
+    oribi__logged_head(exchange, oribi_slice(a->w->reactor.scratch, (size_t)head_bytes));
 }
 
-static void note(struct oribi__site_answer *a, int status, int64_t body_bytes)
+static void log_access(struct oribi__site_answer *a, int status, int64_t body_bytes, bool cut, bool closes)
+{
+    struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
+    exchange->req.head = &exchange->base.head;
+    oribi__peer_of(exchange);
+    struct oribi_access_entry entry = oribi__logged_entry(exchange, cut, oribi_clock_us());
+    entry.status = status;
+    entry.closes = closes;
+    entry.body_bytes = cut ? oribi__body_taken(exchange) : body_bytes;
+    entry.bytes_out = entry.body_bytes + exchange->overhead;
+    oribi_access_log_add(a->w->setup.access_log, &entry);
+    oribi__logged_end(exchange);
+}
+
+static void note(struct oribi__site_answer *a, int status, int64_t body_bytes, bool closes)
 {
     struct oribi_worker *w = a->w;
     bool cut = a->c->broken;
     oribi__count(&w->slot->uncalled_count, 1);
     oribi_slot_count_answer(w->slot, a->c->exchange->head.method, cut ? 0 : status);
-    if (!w->setup.access_log)
-        return;
-    struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
-    exchange->req.head = &exchange->base.head;
-    oribi__peer_of(exchange);
-    struct oribi_access_entry entry = {
-        .head = &exchange->base.head,
-        .remote_addr = exchange->req.remote_addr,
-        .status = status,
-        .cut = cut,
-        .body_bytes = cut ? oribi__body_taken(exchange) : body_bytes,
-        .total_us = oribi_clock_us() - exchange->base.complete_us,
-        .wall_ms = oribi_clock_wall_ms(),
-    };
-    oribi_access_log_add(w->setup.access_log, &entry);
+    if (w->setup.access_log)
+        log_access(a, status, body_bytes, cut, closes);
 }
 
 void oribi__site_send_body(struct oribi__site_answer *a, int status, const struct oribi__site_body *body)
 {
     static const struct oribi__site_body empty;
     struct oribi_reactor *r = &a->w->reactor;
+    struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
     if (!body)
         body = &empty;
+    exchange->worker = a->w;
+    oribi__logged_begin(exchange);
     struct oribi_response res = {
         .status = status,
         .headers = a->headers,
@@ -87,6 +91,8 @@ void oribi__site_send_body(struct oribi__site_answer *a, int status, const struc
         .server = r->config.server,
         .reason_index = UINT32_MAX,
     };
+    if (a->w->options->request_id_header)
+        res.extra = oribi__id_header(exchange);
     ssize_t n = oribi_response_head(&res, r->scratch, ORIBI_SCRATCH_BYTES); /* heads of ours fit */
     begin(a, n > 0 ? n : 0);
     bool bodyless = res.framing == ORIBI_FRAMING_NONE || body->len == 0;
@@ -99,7 +105,7 @@ void oribi__site_send_body(struct oribi__site_answer *a, int status, const struc
     int result = oribi_conn_send(r, a->c, vec, 1 + count, from_source);
     if (result == 0 && from_source)
         (void)oribi_conn_send_source(r, a->c, body->source, body->pieces, body->piece_count); /* a->c->broken tells */
-    note(a, status, bodyless ? 0 : body->len);
+    note(a, status, bodyless ? 0 : body->len, res.closes || n <= 0);
     oribi_conn_finish(r, a->c, res.closes || n <= 0);
 }
 

@@ -4,6 +4,7 @@
 
 #include "oribi/base/os.h"
 #include "oribi/http/compressible.h"
+#include "oribi/worker/access_log.h"
 #include "oribi/worker/scoreboard.h"
 #include "oribi/worker/threads.h"
 
@@ -38,6 +39,8 @@ struct oribi_thread {
     char own_line[ORIBI_SLOT_LINE_CAP];
     char none_match[ORIBI_COMPRESS_EXPANDED_BYTES_MAX]; /* of its call, see compress.h */
     struct oribi_wake own_wake;
+    uint8_t id_len; /* of the call's request, or the last one's; 0: requests are not named */
+    char id[ORIBI_REQUEST_ID_MAX];
 };
 
 /* A member of struct oribi_worker. Without the threads of oribi_threads_open() there is one, `single`. */

@@ -184,6 +184,9 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     w->owner_pid = getpid();
     oribi__threads_init(w);
     w->request_limit = oribi_options_draw_limit(w->options);
+    oribi__ids_seed(&w->ids);
+    w->names_requests = w->options->request_id || oribi_log_is_json();
+    w->log_wants = oribi_access_log_wants(setup->access_log);
     w->refuse_log_limit.burst = LOG_BURST;
     w->app_log_limit.burst = LOG_BURST;
     w->mended_log_limit.burst = MENDED_BURST;

@@ -14,6 +14,7 @@
 #include "worker/helper_private.h"
 #include "worker/overload.h"
 #include "worker/own.h"
+#include "worker/request_id.h"
 #include "worker/placement.h"
 #include "worker/sendfile.h"
 #include "worker/site.h"
@@ -74,6 +75,9 @@ struct oribi_worker {
     uint64_t request_limit; /* 0: none */
     uint64_t bytes_in;
     uint64_t bytes_out;
+    struct oribi__id_source ids;
+    bool names_requests; /* each request has its id from the begin of its call on */
+    uint32_t log_wants;  /* bits of enum oribi_access_wants */
     struct oribi_log_limit refuse_log_limit;
     struct oribi_log_limit app_log_limit;
     struct oribi_log_limit mended_log_limit; /* what was put right in answers */

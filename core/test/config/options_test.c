@@ -483,10 +483,14 @@ static void test_texts_are_one_line(void)
     ok(options.server_header == NULL);
     set_ok(&options, "eval", "sub {\n    [200, [], []]\n}\n");
     is_str(options.eval, "sub {\n    [200, [], []]\n}\n");
+    set_fails(&options, "access_log_skip", "up", "access_log_skip takes paths such as /up or /health/*, not \"up\"");
+    set_fails(&options, "error_log_format", "xml", "error_log_format must be one of: text json; not \"xml\"");
+    set_fails(&options, "request_id_header", "content-Length",
+              "request_id_header must be the name of a header that is not the server's own, not \"content-Length\"");
     set_fails(&options, "access_log_format", "xml",
-              "access_log_format must be one of: common combined json; not \"xml\"");
-    set_fails(&options, "access_log_format", "common combined",
-              "access_log_format must be one of: common combined json; not \"common combined\"");
+              "access_log_format must be common, combined, json or a format with directives such as %h or "
+              "$remote_addr, not \"xml\"");
+    set_fails(&options, "access_log_format", "%h %z", "access_log_format: unknown directive %z; did you mean %h");
     set_ok(&options, "access_log_format", "json");
     oribi_options_deinit(&options);
 }

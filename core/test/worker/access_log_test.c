@@ -1,6 +1,9 @@
 /* Access log lines: their shapes, what cannot be forged, rotation, full disks. */
 #include "worker/access_log.c"
 
+#include "oribi/base/escape.h"
+#include "oribi/http/fields.h"
+
 #include "child.h"
 #include "tap.h"
 
@@ -9,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 
 static char error[ORIBI_ERROR_TEXT_CAP];
 static char dir[] = "/tmp/oribi-access-XXXXXX";
@@ -70,6 +74,16 @@ static struct oribi_access_entry entry_for(const char *target, const char *refer
                                        .body_bytes = 13,
                                        .call_us = 250,
                                        .total_us = 300,
+                                       .queue_us = 40,
+                                       .bytes_in = 70,
+                                       .bytes_out = 113,
+                                       .worker = 3,
+                                       .connection_requests = 2,
+                                       .remote_port = slice("51234"),
+                                       .scheme = slice("http"),
+                                       .port = slice("9292"),
+                                       .listener = slice("tcp://127.0.0.1:9292"),
+                                       .request_id = slice("019c"),
                                        .wall_ms = 1769860800123}; /* 2026-01-31T12:00:00.123Z */
 }
 
@@ -114,7 +128,8 @@ static void test_json_lines(void)
            "{\"time\":\"2026-01-31T12:00:00.123Z\",\"remote_addr\":\"192.0.2.7\",\"method\":\"GET\",\"target\":\"/\","
            "\"protocol\":\"HTTP/"
            "1.1\",\"host\":\"example.com\",\"status\":200,\"bytes\":13,\"call_us\":250,\"total_us\":300,"
-           "\"referer\":\"http://r/\",\"user_agent\":\"curl/8\"}\n");
+           "\"referer\":\"http://r/\",\"user_agent\":\"curl/8\",\"request_id\":\"019c\",\"queue_us\":40,"
+           "\"bytes_in\":70,\"bytes_out\":113,\"worker\":3,\"listener\":\"tcp://127.0.0.1:9292\"}\n");
 }
 
 static void test_a_request_that_was_not_understood_has_a_line(void)
@@ -219,9 +234,11 @@ static void test_long_fields_are_cut_at_their_maximum(void)
     entry.remote_addr = slice(text);
     head.host = slice(text);
     head.method = slice(text);
+    struct oribi__line_style style;
+    ok_eq(oribi__line_style_init(&style, "json", error), 0);
     size_t n = strlen(line_of("json", &entry));
-    ok_named(n > 6 * (ORIBI_LOGGED_TARGET_MAX + 4 * ORIBI_LOGGED_FIELD_MAX) && n < LINE_MAX_BYTES,
-             "%zu bytes, room for %d", n, LINE_MAX_BYTES);
+    ok_named(n > 6 * (ORIBI_LOGGED_TARGET_MAX + 4 * ORIBI_LOGGED_FIELD_MAX) && n < style.bytes_max,
+             "%zu bytes, room for %zu", n, style.bytes_max);
     memset(text, 'x', sizeof(text) - 1);
     entry = entry_for(text, NULL, NULL);
     const char *got = strstr(line_of("common", &entry), "GET ");
@@ -236,10 +253,52 @@ static void test_mistakes_of_the_operator_are_named(void)
 {
     struct oribi_access_log *log = NULL;
     ok_eq(oribi_access_log_open("-", "xml", NULL, &log, error), ORIBI_EINVAL);
-    is_str(error, "access log format must be common, combined or json, not xml");
+    is_str(error,
+           "access_log_format must be common, combined, json or a format with directives such as %h or $remote_addr, "
+           "not \"xml\"");
     ok_eq(oribi_access_log_open("/nonexistent/log", "common", NULL, &log, error), ORIBI_ESYS);
     is_str(error, "cannot open the access log /nonexistent/log: no such file or directory");
     ok(log == NULL);
+}
+
+/* Lines of these requests, GET each, with a status. */
+static const char *lines_of(const char *const *skip, uint32_t sample, int status, const char *const *paths)
+{
+    struct oribi_text_list list = {0};
+    struct oribi_access_log *log;
+    while (skip[list.count])
+        list.count++;
+    list.items = (char **)skip;
+    unlink(in_dir("chosen"));
+    ok_eq(oribi_access_log_open(in_dir("chosen"), "%U", NULL, &log, error), 0);
+    oribi_access_log_choose(log, &list, sample);
+    for (; *paths; paths++) {
+        struct oribi_access_entry entry = entry_for(*paths, NULL, NULL);
+        head.path = slice(*paths);
+        entry.status = status;
+        oribi_access_log_add(log, &entry);
+    }
+    oribi_access_log_close(log);
+    read_file(in_dir("chosen"));
+    unlink(in_dir("chosen"));
+    return content;
+}
+
+static void test_paths_that_are_skipped_have_no_line(void)
+{
+    static const char *const skip[] = {"/up", "/health/*", NULL};
+    static const char *const paths[] = {"/up", "/up/", "/u", "/upper", "/health/", "/health/x", "/health", NULL};
+    is_str(lines_of(skip, 1, 200, paths), "/up/\n/u\n/upper\n/health\n");
+    is_str(lines_of(skip + 2, 1, 200, paths + 5), "/health/x\n/health\n");
+}
+
+static void test_of_so_many_answers_one_has_a_line_but_each_mistake(void)
+{
+    static const char *const none[] = {NULL};
+    static const char *const paths[] = {"/1", "/2", "/3", "/4", NULL};
+    is_str(lines_of(none, 3, 200, paths), "/1\n/4\n");
+    is_str(lines_of(none, 3, 399, paths), "/1\n/4\n");
+    is_str(lines_of(none, 3, 400, paths), "/1\n/2\n/3\n/4\n");
 }
 
 static void test_off_is_a_log_that_drops_its_lines(void)
@@ -501,6 +560,8 @@ int main(void)
     test_json_passes_whole_utf8_and_nothing_that_looks_like_it();
     test_long_fields_are_cut_at_their_maximum();
     test_mistakes_of_the_operator_are_named();
+    test_paths_that_are_skipped_have_no_line();
+    test_of_so_many_answers_one_has_a_line_but_each_mistake();
     test_off_is_a_log_that_drops_its_lines();
     test_lines_wait_for_the_flush_unless_many_gather();
     test_a_rotated_log_continues_in_the_new_file();

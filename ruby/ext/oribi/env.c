@@ -61,6 +61,7 @@ static VALUE env_keys[ENV_COUNT];
 static VALUE field_keys[ORIBI_FIELD_COUNT];
 static VALUE key_http_version;
 static VALUE key_url_scheme;
+static VALUE key_request_id;
 static VALUE key_trailers;
 static VALUE key_protocols;
 
@@ -374,6 +375,8 @@ void ext_env_build(struct ext_call *call)
         rb_hash_aset(env, key_http_version, text_http10);
     if (RB_UNLIKELY(call->req->scheme.n == 5))
         rb_hash_aset(env, key_url_scheme, text_https);
+    if (RB_UNLIKELY(call->req->request_id.n > 0))
+        rb_hash_aset(env, key_request_id, ext_bytes(call->req->request_id));
     if (RB_UNLIKELY(call->req->trailer_count > 0))
         rb_hash_aset(env, key_trailers, trailers_of(call->req));
     if (RB_UNLIKELY(head->upgrade))
@@ -424,6 +427,7 @@ void ext_env_setup(void)
         method_texts[i] = intern_text(method_names[i]);
     key_http_version = intern_text("HTTP_VERSION");
     key_url_scheme = intern_text("rack.url_scheme");
+    key_request_id = intern_text("oribi.request_id");
     key_trailers = intern_text("oribi.trailers");
     key_protocols = intern_text("rack.protocol");
     text_empty = intern_text("");

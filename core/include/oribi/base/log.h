@@ -1,8 +1,10 @@
-/* Error log lines. One line is one write(2): `2026-01-31T12:00:00.123Z oribi[4711] warn: text`. */
+/* Error log lines. One line is one write(2): `2026-01-31T12:00:00.123Z oribi[4711] warn: text`, or an object of
+ * JSON. */
 #ifndef ORIBI_BASE_LOG_H
 #define ORIBI_BASE_LOG_H
 
 #include "oribi/base/log_file.h"
+#include "oribi/base/slice.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,6 +17,17 @@ void oribi_log_init(int fd, enum oribi_log_level level);
 
 /* From now on lines below `level` are dropped. */
 void oribi_log_set_level(enum oribi_log_level level);
+
+/* From now on lines are objects of JSON, one a line, or text again. */
+void oribi_log_set_json(bool json);
+bool oribi_log_is_json(void);
+
+/* Which worker this process is (-1: none) and of which generation (0: not known). Lines of JSON have both. */
+void oribi_log_identify(int worker, uint32_t generation);
+
+/* What this thread logs from now on concerns the request with this id, and says so; an empty one ends that. Borrows the
+ * id until then. */
+void oribi_log_about(struct oribi_slice request_id);
 
 /* Logs to the file `path`, opened for appending (log_file.h, also for `owner`), and points standard error there, so
  * that what the application and its libraries print lands in the same file. Standard error stays as it is where it

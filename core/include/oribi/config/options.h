@@ -86,7 +86,7 @@ struct oribi_range {
 };
 
 enum {
-    ORIBI_OPTIONS_MAX = 96,      /* entries of the table */
+    ORIBI_OPTIONS_MAX = 112,     /* entries of the table */
     ORIBI_OPTION_ITEMS_MAX = 64, /* of one list whose entry says nothing else */
     ORIBI_OPTION_TEXT_MAX = 64 * 1024,
     ORIBI_WORKERS_MAX = 512,
@@ -178,9 +178,14 @@ struct oribi_options {
     struct oribi_range oob_gc_requests;
     int64_t oob_gc_idle_ms; /* 0: by the number of requests */
 
-    char *access_log;        /* path, "-" for stdout, "off"; never NULL after finish */
-    char *access_log_format; /* common, combined, json */
-    char *error_log;         /* path, or "-" for stderr */
+    char *access_log;                       /* path, "-" for stdout, "off"; never NULL after finish */
+    char *access_log_format;                /* common, combined, json, or what config/log_format.h reads */
+    struct oribi_text_list access_log_skip; /* paths; with a star at the end all that begin so */
+    uint32_t access_log_sample;             /* of so many answers below 400 one is logged; 1: all */
+    bool request_id;                        /* the application gets the request's id as X-Request-Id */
+    char *request_id_header;                /* field of the answer that has it; NULL: none */
+    char *error_log_format;                 /* text, json */
+    char *error_log;                        /* path, or "-" for stderr */
     bool quiet;
     bool verbose;
 

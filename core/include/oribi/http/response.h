@@ -49,6 +49,7 @@ struct oribi_response {
     int64_t body_len; /* what will be sent when known (or would be, for HEAD); -1 when not known */
     const char *date; /* 29 bytes */
     struct oribi_slice server; /* value of Server unless the application sets one; empty: none */
+    struct oribi_header extra; /* one more field, unless the application sets it; name NULL: none */
 
     /* out */
     enum oribi_framing framing;
@@ -70,9 +71,9 @@ struct oribi_response {
  * Rules: exactly one of Content-Length and chunked, or close-delimited where neither can be; none on 1xx and 204; for
  * 304 and HEAD the application's Content-Length is kept. An application Content-Length that differs from a known
  * body_len of a non-HEAD answer: the smaller is written when the body is longer (the caller cuts), the application's
- * when it is shorter (the caller aborts). Date and Server are added unless the application gives them. `Connection:
- * close` of the application closes; other Connection, Keep-Alive and Transfer-Encoding of the application are dropped.
- * HTTP/1.0 kept alive says `Connection: keep-alive`. */
+ * when it is shorter (the caller aborts). Date, Server and `extra` are added unless the application gives them.
+ * `Connection: close` of the application closes; other Connection, Keep-Alive and Transfer-Encoding of the
+ * application are dropped. HTTP/1.0 kept alive says `Connection: keep-alive`. */
 ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap);
 
 /* True when Transfer-Encoding: chunked is among them. */

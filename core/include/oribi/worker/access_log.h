@@ -1,9 +1,11 @@
-/* Access log: Common, Combined or JSON lines, formatted into a buffer and written once a turn. */
+/* Access log: Common, Combined, JSON lines or those of a format of the operator's own (config/log_format.h), formatted
+ * into a buffer and written once a turn. */
 #ifndef ORIBI_WORKER_ACCESS_LOG_H
 #define ORIBI_WORKER_ACCESS_LOG_H
 
 #include "oribi/base/log_file.h"
 #include "oribi/base/slice.h"
+#include "oribi/config/options.h"
 #include "oribi/http/head.h"
 
 #include <stdbool.h>
@@ -13,11 +15,19 @@ enum {
     /* Longer ones are cut in the log. */
     ORIBI_LOGGED_TARGET_MAX = 4096,
     ORIBI_LOGGED_FIELD_MAX = 1024,
+    ORIBI_LOGGED_SENT_MAX = 16 * 1024,   /* bytes of an answer's head that fields to be logged are looked for in */
+    ORIBI_REQUEST_ID_MAX = 128,          /* bytes of a request id that a proxy has chosen */
     ORIBI_ACCESS_BUFFER_MAX = 64 * 1024, /* written at once when more has gathered */
     ORIBI_ACCESS_KEPT_MAX = 256 * 1024,  /* bytes kept while the reader does not read; then lines are dropped */
 };
 
 struct oribi_access_log;
+
+/* What lines show that is not there without being asked for. Bits. */
+enum oribi_access_wants {
+    ORIBI_ACCESS_WANTS_ID = 1,   /* the request's id */
+    ORIBI_ACCESS_WANTS_SENT = 2, /* the head that was sent */
+};
 
 struct oribi_access_entry {
     /* borrowed; without a method when the request line was malformed or is not whole … */
@@ -25,19 +35,38 @@ struct oribi_access_entry {
     struct oribi_slice raw_line; /* … and then this is what came of it; may be empty */
     struct oribi_slice remote_addr;
     int status;
-    bool cut;           /* the answer broke off */
-    int64_t body_bytes; /* that were sent */
-    int64_t call_us;    /* time inside the application */
-    int64_t total_us;   /* from the last byte of the request to the answer's hand-over to the socket */
-    int64_t wall_ms;    /* when the answer was handed over */
+    bool cut;                     /* the answer broke off */
+    bool closes;                  /* the connection closes behind it */
+    int64_t body_bytes;           /* that were sent */
+    int64_t bytes_in;             /* of the request: its head, and its body without framing */
+    int64_t bytes_out;            /* of the answer: head, framing and body */
+    int64_t queue_us;             /* from the last byte of the request to its call */
+    int64_t call_us;              /* time inside the application */
+    int64_t total_us;             /* from the last byte of the request to the answer's hand-over to the socket */
+    int64_t wall_ms;              /* when the answer was handed over */
+    uint32_t worker;              /* its number */
+    uint32_t connection_requests; /* on its connection, this one counted */
+    struct oribi_slice remote_port;
+    struct oribi_slice scheme;
+    struct oribi_slice port;       /* the listener's */
+    struct oribi_slice listener;   /* "tcp://127.0.0.1:9292" */
+    struct oribi_slice request_id; /* where the log wants it */
+    struct oribi_slice sent_head;  /* where the log wants it */
 };
 
 /* Opens `path` for appending (log_file.h, also for `owner`; "-" is standard output as it is now, of which this keeps
  * a copy of its own; "off" gives NULL, which every function here takes for a log that drops its lines).
- * format: "common", "combined", "json". 0, or ORIBI_EINVAL or a code of os.h with one line in `error`
- * (ORIBI_ERROR_TEXT_CAP). */
+ * format: "common", "combined", "json", or one that config/log_format.h reads. 0, or ORIBI_EINVAL or a code of os.h
+ * with one line in `error` (ORIBI_ERROR_TEXT_CAP). */
 int oribi_access_log_open(const char *path, const char *format, const struct oribi_log_owner *owner,
                           struct oribi_access_log **out, char *error);
+
+/* From now on requests for these paths have no line (a star at the end of one: all that begin so), and of `sample`
+ * answers below 400 one has. Borrows the list for the log's life. Nothing for NULL. */
+void oribi_access_log_choose(struct oribi_access_log *log, const struct oribi_text_list *skip, uint32_t sample);
+
+/* Bits of enum oribi_access_wants; 0 for NULL. */
+uint32_t oribi_access_log_wants(const struct oribi_access_log *log);
 
 /* Adds a line, in local time (json: UTC); bytes a peer chose are escaped so that no line can be forged. */
 void oribi_access_log_add(struct oribi_access_log *log, const struct oribi_access_entry *entry);

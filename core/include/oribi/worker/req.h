@@ -49,7 +49,8 @@ struct oribi_req {
     uint32_t trailer_count; /* nearly always 0 */
     /* From the arrival of the request's last byte to take; from X-Request-Start where that says it was longer. */
     int64_t queue_us;
-    bool last; /* the connection closes after this answer whatever the application does */
+    struct oribi_slice request_id; /* with the option of that name, else empty; a field of the head says it, too */
+    bool last;                     /* the connection closes after this answer whatever the application does */
     /* private to the core: src/worker/exchange.h */
 };
 

@@ -71,6 +71,10 @@ int64_t oribi_thread_overdue(const struct oribi_thread *thread);
  * next call. */
 const char *oribi_thread_line(const struct oribi_thread *thread);
 
+/* What the calling thread logs from now on concerns the current or last call of `thread`, and says the id of its
+ * request where requests have one (request_id, error_log_format json); NULL ends that. */
+void oribi_thread_log_about(const struct oribi_thread *thread);
+
 /* Calls being made by all threads. Thread-safe. */
 uint32_t oribi_threads_busy(const struct oribi_worker *worker);
 

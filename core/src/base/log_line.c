@@ -1,0 +1,131 @@
+/* Lines of the error log:
+ *
+ *   2026-01-31T12:00:00.123Z oribi[4711] warn: text (request 019c13f6-...)
+ *   {"time":"2026-01-31T12:00:00.123Z","level":"warn","pid":4711,"worker":2,"generation":1,"message":"text",
+ *    "detail":"several\u000alines","request_id":"019c13f6-..."}
+ */
+#include "base/log_line.h"
+
+#include "oribi/base/escape.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { TEXT_END_ROOM = 1, JSON_END_ROOM = 3 }; /* newline; quote, brace, newline */
+
+static const char *level_name(enum oribi_log_level level)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    return names[level];
+}
+
+/* All of it, or nothing. */
+static void put_raw(struct oribi__log_line *line, const char *p, size_t n)
+{
+    size_t end_room = line->json ? JSON_END_ROOM : TEXT_END_ROOM;
+    if (line->len + n > ORIBI__LOG_LINE_CAP - end_room)
+        return;
+    memcpy(line->text + line->len, p, n);
+    line->len += n;
+}
+
+void oribi__log_line_begin(struct oribi__log_line *line, const struct oribi__log_frame *frame)
+{
+    time_t seconds = (time_t)(frame->wall_ms / 1000);
+    struct tm utc = {0};
+    char time_text[96];
+    char who[64] = "";
+    (void)gmtime_r(&seconds, &utc); /* fails for years beyond int only */
+    (void)snprintf(time_text, sizeof(time_text), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900,
+                   utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)(frame->wall_ms % 1000));
+    int n = 0;
+    if (frame->json && frame->worker >= 0)
+        n = snprintf(who, sizeof(who), ",\"worker\":%ld", frame->worker);
+    if (frame->json && frame->generation)
+        (void)snprintf(who + n, sizeof(who) - (size_t)n, ",\"generation\":%u", frame->generation); /* both fit */
+    line->json = frame->json;
+    line->detailed = false;
+    n = frame->json
+            ? snprintf(line->text, sizeof(line->text), "{\"time\":\"%s\",\"level\":\"%s\",\"pid\":%ld%s,\"message\":\"",
+                       time_text, level_name(frame->level), frame->pid, who)
+            : snprintf(line->text, sizeof(line->text), "%s oribi[%ld] %s: ", time_text, frame->pid,
+                       level_name(frame->level));
+    line->len = n > 0 ? (size_t)n : 0;
+}
+
+/* U+0080 to U+009F are controls too: a terminal may obey U+009B as it obeys ESC [. */
+static bool is_c1(const char *p)
+{
+    return p[0] == '\xc2' && (unsigned char)p[1] < 0xa0;
+}
+
+/* Characters one by one, so that none is cut in two. */
+static void put_escaped(struct oribi__log_line *line, const char *p, size_t n, const char *allowed)
+{
+    char escaped[4 * ORIBI_ESCAPE_JSON_GROWTH];
+    while (n > 0) {
+        unsigned char byte = (unsigned char)*p;
+        size_t len = byte < 0x80 ? 1 : oribi_utf8_len(p, n);
+        bool plain = len > 0 && !is_c1(p);
+        if (byte < 0x20 || byte == 0x7f)
+            plain = byte && strchr(allowed, byte);
+        len = plain ? len : 1;
+        if (line->json)
+            put_raw(line, escaped, (size_t)(oribi_escape_json(escaped, oribi_slice(p, len)) - escaped));
+        else if (plain)
+            put_raw(line, p, len);
+        else
+            put_raw(line, escaped, (size_t)snprintf(escaped, sizeof(escaped), "\\x%02x", byte));
+        p += len;
+        n -= len;
+    }
+}
+
+void oribi__log_line_put(struct oribi__log_line *line, const char *p, size_t n)
+{
+    put_escaped(line, p, n, "");
+}
+
+static void put_request(struct oribi__log_line *line, const struct oribi__log_frame *frame)
+{
+    if (!frame->request_id.n)
+        return;
+    put_raw(line, " (request ", 10);
+    put_escaped(line, frame->request_id.p, frame->request_id.n, "");
+    put_raw(line, ")", 1);
+}
+
+void oribi__log_line_detail(struct oribi__log_line *line, const struct oribi__log_frame *frame, const char *p, size_t n)
+{
+    if (frame->json) {
+        put_raw(line, line->detailed ? "\\u000a" : "\",\"detail\":\"", line->detailed ? 6 : 12);
+    } else {
+        if (!line->detailed)
+            put_request(line, frame);
+        put_raw(line, "\n    ", 5);
+    }
+    line->detailed = true;
+    put_escaped(line, p, n, "\t");
+}
+
+void oribi__log_line_end(struct oribi__log_line *line, const struct oribi__log_frame *frame)
+{
+    if (!frame->json) {
+        if (!line->detailed)
+            put_request(line, frame);
+        line->text[line->len++] = '\n';
+        return;
+    }
+    line->text[line->len++] = '"';
+    size_t before = line->len;
+    put_raw(line, ",\"request_id\":\"", 15);
+    size_t opened = line->len;
+    put_escaped(line, frame->request_id.p, frame->request_id.n, "");
+    size_t closed = line->len;
+    put_raw(line, "\"", 1);
+    if (opened == before || closed == opened || line->len == closed) /* none, or no room for all of it */
+        line->len = before;
+    line->text[line->len++] = '}';
+    line->text[line->len++] = '\n';
+}

@@ -1,0 +1,161 @@
+/* Request ids; see the header. The generator is xoshiro256** (Blackman, Vigna): ids must not meet, they are no
+ * secrets. */
+#include "worker/request_id.h"
+
+#include "worker/exchange.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/config/trust.h"
+#include "oribi/http/fields.h"
+
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { OFFSET_INTERVAL_MS = 1000 };
+
+void oribi__ids_seed(struct oribi__id_source *ids)
+{
+    *ids = (struct oribi__id_source){.offset_ms = INT64_MIN / 2};
+    if (getrandom(ids->state, sizeof(ids->state), GRND_NONBLOCK) == (ssize_t)sizeof(ids->state))
+        return;
+    ids->state[0] = (uint64_t)oribi_clock_us(); /* a machine that has only just booted: time and process differ */
+    ids->state[1] = (uint64_t)getpid();
+    ids->state[2] = (uint64_t)oribi_clock_wall_ms();
+    ids->state[3] = 1; /* a state of zeros gives zeros for ever */
+}
+
+static uint64_t turned(uint64_t x, int bits)
+{
+    return (x << bits) | (x >> (64 - bits));
+}
+
+static uint64_t next(uint64_t s[4])
+{
+    uint64_t result = turned(s[1] * 5, 7) * 9;
+    uint64_t shifted = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= shifted;
+    s[3] = turned(s[3], 45);
+    return result;
+}
+
+/* `digits` hex digits, the most significant of `value` first. */
+static char *put_hex(char *dst, uint64_t value, int digits)
+{
+    static const char hex[] = "0123456789abcdef";
+    for (int i = digits - 1; i >= 0; i--, value >>= 4)
+        dst[i] = hex[value & 15];
+    return dst + digits;
+}
+
+static int64_t wall_ms(struct oribi__id_source *ids, int64_t now_us)
+{
+    int64_t now_ms = now_us / 1000;
+    if (now_ms - ids->offset_ms >= OFFSET_INTERVAL_MS) {
+        ids->offset_ms = now_ms;
+        ids->wall_offset_ms = oribi_clock_wall_ms() - oribi_clock_us() / 1000;
+    }
+    return now_ms + ids->wall_offset_ms;
+}
+
+/* 48 bits of time, version 7, 12 bits at random, variant 10, 62 bits at random. */
+void oribi__id_make(struct oribi__id_source *ids, int64_t now_us, char dst[ORIBI__ID_LEN])
+{
+    uint64_t ms = (uint64_t)wall_ms(ids, now_us);
+    uint64_t first = next(ids->state);
+    uint64_t second = (next(ids->state) & 0x3fffffffffffffffu) | 0x8000000000000000u;
+    dst = put_hex(dst, ms >> 16, 8);
+    *dst++ = '-';
+    dst = put_hex(dst, ms & 0xffff, 4);
+    *dst++ = '-';
+    dst = put_hex(dst, 0x7000 | (first & 0xfff), 4);
+    *dst++ = '-';
+    dst = put_hex(dst, second >> 48, 4);
+    *dst++ = '-';
+    (void)put_hex(dst, second, 12);
+}
+
+bool oribi__id_is_good(struct oribi_slice text)
+{
+    if (text.n == 0 || text.n > ORIBI_REQUEST_ID_MAX)
+        return false;
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        bool alnum = (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+        if (!alnum && (!c || !strchr("-._~+/=:@", c)))
+            return false;
+    }
+    return true;
+}
+
+static bool is_from_proxy(const struct oribi__exchange *exchange)
+{
+    const struct oribi_trust *trust = &exchange->worker->trust;
+    const struct oribi_conn *c = exchange->base.conn;
+    return (trust->count || trust->unix_peers) && oribi_trust_has(trust, oribi_slice(c->addr, c->addr_len));
+}
+
+struct oribi_slice oribi__request_id(struct oribi__exchange *exchange)
+{
+    if (exchange->id.n)
+        return exchange->id;
+    const struct oribi_field *field = oribi_head_field(&exchange->base.head, ORIBI_FIELD_X_REQUEST_ID);
+    struct oribi_slice given = field ? oribi_slice(field->value, field->value_len) : oribi_slice("", 0);
+    if (field && oribi__id_is_good(given) && is_from_proxy(exchange)) {
+        exchange->id = given;
+    } else {
+        oribi__id_make(&exchange->worker->ids, exchange->base.complete_us, exchange->id_text);
+        exchange->id = oribi_slice(exchange->id_text, ORIBI__ID_LEN);
+    }
+    return exchange->id;
+}
+
+void oribi__log_about(struct oribi__exchange *exchange)
+{
+    bool named = exchange && oribi__logs_ids(exchange->worker);
+    oribi_log_about(named ? oribi__request_id(exchange) : oribi_slice(NULL, 0));
+}
+
+struct oribi_header oribi__id_header(struct oribi__exchange *exchange)
+{
+    const char *name = exchange->worker->options->request_id_header;
+    struct oribi_slice id = oribi__request_id(exchange);
+    return (struct oribi_header){name, id.p, (uint32_t)strlen(name), (uint32_t)id.n};
+}
+
+static void put_into_head(struct oribi__exchange *exchange)
+{
+    struct oribi_head *head = &exchange->base.head;
+    struct oribi_slice id = exchange->id;
+    uint32_t i = 0;
+    while (i < head->field_count && head->fields[i].id != ORIBI_FIELD_X_REQUEST_ID)
+        i++;
+    if (i == ORIBI_FIELDS_CAP)
+        return;
+    if (i == head->field_count)
+        head->fields[head->field_count++] =
+            (struct oribi_field){.name = "X-Request-Id", .name_len = 12, .id = ORIBI_FIELD_X_REQUEST_ID};
+    head->fields[i].value = id.p;
+    head->fields[i].value_len = (uint32_t)id.n;
+}
+
+void oribi__id_begin(struct oribi__exchange *exchange)
+{
+    struct oribi_thread *thread = exchange->thread;
+    struct oribi_slice id = oribi__request_id(exchange);
+    memcpy(thread->id, id.p, id.n);
+    thread->id_len = (uint8_t)id.n;
+    if (!exchange->worker->options->request_id)
+        return;
+    exchange->req.request_id = id;
+    put_into_head(exchange);
+}
+
+void oribi_thread_log_about(const struct oribi_thread *thread)
+{
+    oribi_log_about(thread ? oribi_slice(thread->id, thread->id_len) : oribi_slice(NULL, 0));
+}

@@ -1,0 +1,139 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require "open3"
+require "tmpdir"
+
+# Formats of one's own for the access log, request ids, and the error log as JSON.
+E2E.suite("log_formats") do
+  uuid = /\A\h{8}-\h{4}-7\h{3}-[89ab]\h{3}-\h{12}\z/
+  trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+  define_method(:start_logging) do |format, *more|
+    dir = Dir.mktmpdir("oribi-e2e")
+    @log_dirs = [*@log_dirs, dir]
+    start("--access-log", "#{dir}/access.log", "--access-log-format", format, *more, dir: dir)
+  end
+
+  define_method(:log_of) do |one, lines|
+    path = "#{one.dir}/access.log"
+    wait_until("#{lines} log lines; #{one.stderr}") { File.exist?(path) && File.read(path).lines.size >= lines }
+    File.read(path).lines.map(&:chomp)
+  end
+
+  define_method(:env_of) { |client, fields = {}| JSON.parse(client.get("/env", fields).body) }
+
+  define_method(:teardown) do
+    super()
+    [*@log_dirs].each { |dir| FileUtils.remove_entry(dir) }
+  end
+
+  define_method(:test_in_the_manner_of_apache) do
+    one = start_logging('%m %U%q %>s %B "%{X-Thing}i" "%{Content-Type}o" %{Content-Length}o %k %X %I')
+    client = connect(one)
+    client.get("/?a=1", { "X-Thing" => 'a"b' })
+    client.get("/nowhere")
+    first, second = log_of(one, 2)
+    assert_match(/\AGET \/\?a=1 200 13 "a\\"b" "text\/plain[^"]*" 13 0 \+ \d\d+\z/, first)
+    assert_match(/\AGET \/nowhere 404 9 "-" "text\/plain[^"]*" 9 1 \+ \d\d+\z/, second)
+  end
+
+  define_method(:test_in_the_manner_of_nginx) do
+    one = start_logging('{"status":$status,"path":"$uri","time":$request_time,"agent":"$http_user_agent",' \
+                        '"id":"$request_id","trace":"$trace_id","out":$bytes_sent}')
+    answer = connect(one).get("/", { "User-Agent" => "a\"b\\", "traceparent" => trace })
+    entry = JSON.parse(log_of(one, 1).first)
+    assert_equal [200, "/", "a\"b\\", trace[3, 32]], entry.values_at("status", "path", "agent", "trace")
+    assert_match uuid, entry["id"]
+    assert_operator entry["out"], :>, answer.body.bytesize
+  end
+
+  define_method(:test_an_unknown_directive_ends_the_start) do
+    _out, error, status = Open3.capture3(E2E::Server.binary, "--check", "--access-log-format", "%h %{cs}T")
+    refute status.success?
+    assert_includes error, "access_log_format: unknown directive %{cs}T; did you mean %{us}T"
+  end
+
+  define_method(:test_json_tells_where_and_how_long) do
+    one = start_logging("json", "--workers", "1")
+    connect(one).send_raw("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").read_response
+    entry = JSON.parse(log_of(one, 1).first)
+    assert_match uuid, entry["request_id"]
+    refute entry.key?("trace_id")
+    assert_equal "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello".bytesize, entry["bytes_in"]
+    assert_operator entry["bytes_out"], :>, entry["bytes"]
+    assert_equal 0, entry["worker"]
+    assert_match(/\A(tcp|unix):/, entry["listener"])
+    assert_operator entry["queue_us"] + entry["call_us"], :<=, entry["total_us"]
+  end
+
+  define_method(:test_skipped_paths_and_samples) do
+    one = start_logging("%U", "--access-log-skip", "/env", "--access-log-skip", "/stat*", "--access-log-sample", "2")
+    client = connect(one)
+    %w[/env /status/200 / / / /nowhere /nowhere].each { |path| client.get(path) }
+    assert_equal %w[/ / /nowhere /nowhere], log_of(one, 4)
+  end
+
+  define_method(:test_no_id_unless_asked_for) do
+    env = env_of(connect(start), { "X-Request-Id" => "theirs" })
+    assert_equal "theirs", env["HTTP_X_REQUEST_ID"] # a field as any other
+    refute env.key?("oribi.request_id")
+  end
+
+  define_method(:test_an_id_in_the_environment_the_answer_and_the_log) do
+    one = start_logging("$request_id", "--request-id-header", "X-Request-Id")
+    client = connect(one)
+    answers = [client.get("/env"), client.get("/env", { "X-Request-Id" => "forged" })]
+    ids = answers.map { |answer| answer["x-request-id"] }
+    assert_equal ids, log_of(one, 2)
+    assert_equal ids, ids.uniq
+    ids.each { |id| assert_match uuid, id }
+    answers.zip(ids) do |answer, id|
+      assert_equal [id, id], JSON.parse(answer.body).values_at("HTTP_X_REQUEST_ID", "oribi.request_id")
+    end
+  end
+
+  define_method(:test_workers_make_different_ids) do
+    one = start_logging("$request_id", "--workers", "4", "--request-id")
+    clients = Array.new(8) { connect(one) }
+    25.times { clients.each { |client| client.get("/") } }
+    assert_equal 200, log_of(one, 200).uniq.size
+  end
+
+  define_method(:test_the_id_of_a_trusted_proxy_is_kept) do
+    one = start("--trusted-proxies", "127.0.0.0/8 unix", "--request-id-header", "X-Id")
+    client = connect(one)
+    [["a-b._~+/=:@9", true], ["x" * 128, true], ["x" * 129, false], ["a b", false], ["a\"b", false], ["", false]].each do |id, kept|
+      answer = client.get("/env", { "X-Request-Id" => id })
+      assert_equal answer["x-id"], JSON.parse(answer.body)["HTTP_X_REQUEST_ID"]
+      kept ? assert_equal(id, answer["x-id"]) : assert_match(uuid, answer["x-id"])
+    end
+    env = env_of(client, { "traceparent" => trace })
+    assert_equal trace, env["HTTP_TRACEPARENT"]
+  end
+
+  define_method(:test_errors_of_the_application_say_the_id) do
+    one = start("--request-id-header", "X-Request-Id")
+    id = connect(one).get("/raise")["x-request-id"]
+    assert_match uuid, id
+    wait_until("the error; #{one.stderr}") { one.stderr.match?(%r{error: GET /raise: .*told to fail.*\(request #{id}\)}) }
+    refused = connect(one).send_raw("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").read_response
+    assert_equal 400, refused.status
+    wait_until("the refusal; #{one.stderr}") { one.stderr.match?(/refused with 400: .*\(request \h{8}-[-\h]+\)/) }
+  end
+
+  define_method(:test_the_error_log_as_json) do
+    dir = Dir.mktmpdir("oribi-e2e")
+    @log_dirs = [dir]
+    one = start_logging("json", "--error-log-format", "json", "--error-log", path = "#{dir}/error.log")
+    connect(one).get("/raise")
+    found = nil
+    wait_until("the error; #{File.read(path)}") do
+      found = File.read(path).lines.filter_map { |line| JSON.parse(line) if line.start_with?("{") }.find { |line| line["message"].include?("told to fail") }
+    end
+    assert_equal ["error", 1], found.values_at("level", "generation")
+    assert_kind_of Integer, found["worker"]
+    assert_equal JSON.parse(log_of(one, 1).first)["request_id"], found["request_id"]
+    assert_match(/\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\z/, found["time"])
+  end
+end
