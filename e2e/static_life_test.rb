@@ -177,8 +177,9 @@ E2E.suite("static_life") do
     one = mounted("--write-timeout", "1s", "--control", "#{@dir}/control")
     client = connect(one, receive_buffer: 4096)
     client.request("GET", "/s/large")
-    wait_until("the connection") { status["processes"].first["connections_open"] == 1 }
-    wait_until("the connection to be closed") { status["processes"].first["connections_open"].zero? }
+    open = -> { status["processes"].sum { |process| process["connections_open"] } }
+    wait_until("the connection") { open.call == 1 }
+    wait_until("the connection to be closed") { open.call.zero? }
     assert_operator client.read_to_end.bytesize, :<, 20_000_000
   end
 
@@ -236,6 +237,17 @@ E2E.suite("static_life") do
     write.call("t")
     assert_match(/generation 2/, ctl("reload"))
     assert_equal "of t", connect(one).get("/s/a").body
+  end
+
+  define_method(:test_a_download_outlives_a_reload) do
+    put("s/large", "x" * 20_000_000)
+    one = mounted("--control", "#{@dir}/control")
+    client = connect(one, receive_buffer: 4096)
+    client.request("GET", "/s/large")
+    client.read_head
+    assert_match(/generation 2/, ctl("reload"))
+    assert_equal "x" * 20_000_000, client.read_bytes(20_000_000)
+    assert_equal 206, connect(one).get("/s/large", { "Range" => "bytes=0-0" }).status
   end
 
   define_method(:test_files_are_sent_to_their_end_when_the_server_stops) do

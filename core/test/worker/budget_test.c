@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -115,12 +116,17 @@ static int trace(pid_t pid)
     return status;
 }
 
+static char mount[64]; /* of the worker that is counted; empty: none */
+
 /* 0, or 77 when this machine does not let us trace. */
 static int count_calls(const char *request, int *allocated)
 {
     struct site site;
     site_init(&site);
+    char *mounts[] = {mount};
     site.options.keepalive_requests_max = 0;
+    if (mount[0])
+        site.options.mounts = (struct oribi_text_list){mounts, 1};
     memset(calls_of, 0, sizeof(calls_of));
     char error[ORIBI_ERROR_TEXT_CAP] = "";
     char bind_text[160] = "tcp://127.0.0.1:0";
@@ -137,6 +143,8 @@ static int count_calls(const char *request, int *allocated)
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
             _exit(101);
         (void)raise(SIGSTOP);
+        if (mount[0])
+            hold_clock(true); /* files are compared with the disk once a second */
         struct oribi_worker_setup setup = {
             .options = &site.options, .listeners = &site.listeners, .slot = &site.slot, .life_fd = -1};
         if (oribi_worker_create(&setup, &site.worker) < 0)
@@ -152,6 +160,7 @@ static int count_calls(const char *request, int *allocated)
         (void)kill(client, SIGKILL);
     (void)waitpid(client, &client_status, 0);
     oribi_listeners_close(&site.listeners, true);
+    site.options.mounts = (struct oribi_text_list){0};
     oribi_options_deinit(&site.options);
     if (status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 101))
         return 77;
@@ -199,6 +208,26 @@ static void test_calls_and_allocations_of_a_kept_alive_request(void)
         "POST", "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nContent-Length: 11\r\n\r\nhello world");
     check_budget("chunked",
                  "POST /hello HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\n\r\n");
+}
+
+static void test_calls_and_allocations_of_a_file_in_memory(void)
+{
+    char folder[] = "/tmp/oribi-budget-XXXXXX";
+    char path[64];
+    const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    ok(mkdtemp(folder) != NULL);
+    (void)snprintf(path, sizeof(path), "%s/a.txt", folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    ok(fd >= 0 && write(fd, "0123456789", 10) == 10 && futimens(fd, old) == 0 && close(fd) == 0);
+    (void)snprintf(mount, sizeof(mount), "/s=%s", folder);
+    check_budget("file", "GET /s/a.txt HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n");
+    check_budget("range", "GET /s/a.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\n\r\n");
+    check_budget("several ranges", "GET /s/a.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2,-1\r\n\r\n");
+    check_budget("not modified", "GET /s/a.txt HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n");
+    check_budget("no such file", "GET /s/none HTTP/1.1\r\nHost: a\r\n\r\n");
+    check_budget("beside files", "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n");
+    mount[0] = '\0';
+    ok(unlink(path) == 0 && rmdir(folder) == 0);
 }
 
 /* ---- memory of a connection that rests ---- */
@@ -344,6 +373,7 @@ int main(void)
 {
     quiet_log();
     run_everywhere(test_calls_and_allocations_of_a_kept_alive_request);
+    run_everywhere(test_calls_and_allocations_of_a_file_in_memory);
     run_everywhere(test_an_idle_connection_takes_512_bytes_at_most);
     run_everywhere(test_every_allocation_may_fail);
     return done_testing();
