@@ -369,6 +369,74 @@ static void test_every_allocation_may_fail(void)
     ok_eq(memory_in_use, 0);
 }
 
+/* Files by their descriptor and from memory, to clients that read late, with what the cache needs for them. True when
+ * all was answered as it should be. */
+static bool send_files(struct site *site)
+{
+    static const struct {
+        const char *request;
+        int status;
+    } asked[] = {
+        {"GET /s/large HTTP/1.1\r\nHost: a\r\n\r\n", 200},
+        {"GET /s/large HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2999999,4000000-4000009\r\n\r\n", 206},
+        {"GET /s/a.txt HTTP/1.1\r\nHost: a\r\nAccept-Encoding: x\r\nAccept-Encoding: gzip\r\n\r\n", 200},
+        {"GET /s/none HTTP/1.1\r\nHost: a\r\n\r\n", 404},
+    };
+    bool all = true;
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+        struct client *c = client_open(site);
+        struct answer answer = {0};
+        client_hold_little(c);
+        c->paused = true;
+        all &= client_send(site, c, asked[i].request);
+        settle(site);
+        c->paused = false;
+        bool there = next_answer(site, c, &answer);
+        if (there && answer.status != asked[i].status && answer.status != 503)
+            fail("%s: status %d", where_name, answer.status);
+        all &= there && answer.status == asked[i].status;
+        client_close(site, c);
+    }
+    return all;
+}
+
+static void test_every_allocation_for_files_may_fail(void)
+{
+    char folder[] = "/tmp/oribi-budget-XXXXXX";
+    char line[64];
+    char *mounts[] = {line};
+    const char *const names[] = {"large", "a.txt"};
+    char path[2][64];
+    ok(mkdtemp(folder) != NULL);
+    (void)snprintf(line, sizeof(line), "/s=%s", folder);
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(path[i], sizeof(path[i]), "%s/%s", folder, names[i]);
+        int fd = open(path[i], O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        ok(fd >= 0 && ftruncate(fd, i == 0 ? 5000000 : 10) == 0 && close(fd) == 0);
+    }
+    bool all = false;
+    uint32_t failed = 0;
+    for (uint32_t n = 1; n < 100 && !all; n++) {
+        struct site site;
+        site_init(&site);
+        site.options.mounts = (struct oribi_text_list){mounts, 1};
+        site_open(&site, route);
+        fail_at = allocations_tried + n;
+        all = send_files(&site);
+        bool reached = allocations_tried >= fail_at;
+        fail_at = 0;
+        failed += reached;
+        all = all && !reached;
+        if (!send_files(&site))
+            fail("%s: after failure %u the files are sent", where_name, n);
+        site.options.mounts = (struct oribi_text_list){0};
+        site_close(&site);
+    }
+    ok_named(all && failed > 5, "%s: %u allocations for files failed, each was lived through", where_name, failed);
+    ok_eq(memory_in_use, 0);
+    ok(unlink(path[0]) == 0 && unlink(path[1]) == 0 && rmdir(folder) == 0);
+}
+
 int main(void)
 {
     quiet_log();
@@ -376,5 +444,6 @@ int main(void)
     run_everywhere(test_calls_and_allocations_of_a_file_in_memory);
     run_everywhere(test_an_idle_connection_takes_512_bytes_at_most);
     run_everywhere(test_every_allocation_may_fail);
+    run_everywhere(test_every_allocation_for_files_may_fail);
     return done_testing();
 }
