@@ -64,7 +64,8 @@ static void route_text(struct oribi_req *req)
         }
         ok_eq(oribi_reply(req, 200, &text_type, 1, parts, count), 0);
     } else if ((n = path_number(req, "/file/")) >= 0) {
-        ok_eq(oribi_reply_file(req, 200, &text_type, 1, text_fd, 0, n), 0);
+        if (oribi_reply_file(req, 200, &text_type, 1, text_fd, 0, n) == ORIBI_EAPP)
+            oribi_reply_error(req, 500);
     } else if ((n = path_number(req, "/stream/")) >= 0) {
         if (oribi_reply_begin(req, 200, &text_type, 1, -1) < 0) { /* without memory */
             oribi_reply_error(req, 500);
@@ -178,10 +179,16 @@ static ssize_t decode_so_far(struct client *c, enum oribi_coding coding, bool *e
 {
     static char body[TEXT_BYTES];
     size_t len = 0;
-    char *p = memmem(c->got, c->got_len, "\r\n\r\n", 4);
+    char *p = c->got_len > 0 ? memmem(c->got, c->got_len, "\r\n\r\n", 4) : NULL;
     const char *end = c->got + c->got_len;
-    for (p = p ? p + 4 : c->got + c->got_len; p < end;) {
-        char *data = (char *)memmem(p, (size_t)(end - p), "\r\n", 2) + 2;
+    *ends = false;
+    if (!p)
+        return 0;
+    for (p += 4; p < end;) {
+        char *line = memmem(p, (size_t)(end - p), "\r\n", 2);
+        if (!line)
+            break;
+        char *data = line + 2;
         size_t size = strtoul(p, NULL, 16);
         if (size == 0 || (size_t)(end - data) < size)
             break;
