@@ -167,6 +167,15 @@ E2E.suite("metrics", transports: %i[tcp]) do
     pass
   end
 
+  def test_log_lines_that_are_lost_are_counted
+    one = serve("--access-log", "/dev/full")
+    load_with(one, 5)
+    wait_for_metric("oribi_log_lines_dropped_total", 5)
+    Process.kill(:KILL, workers(1).first)
+    wait_for_metric('oribi_worker_exits_total{reason="signal"}', 1)
+    assert_equal 5, metrics["oribi_log_lines_dropped_total"]
+  end
+
   # The three ways in which workers cannot say anything themselves.
   def test_the_listener_answers_while_every_worker_is_stuck_stopped_or_dead
     one = serve("--workers", "2", "--err-respawn-interval", "60s")
