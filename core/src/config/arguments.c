@@ -57,14 +57,17 @@ static int64_t place_of(const struct composing *c, const struct oribi__part *par
 
 static int check_text(const struct composing *c, const struct oribi__part *part, const char *text)
 {
+    char quoted[OPTION_QUOTE_CAP];
     char end = oribi__part_end(&c->form, part);
     if (!text)
         return oribi__refuse(c->error, "%s: %s must be text", c->name, part->name);
     if (!oribi__part_fits(part, text))
-        return oribi__refuse(c->error, "%s: %s must %s, not \"%.60s\"", c->name, part->name,
-                             part->kind == '/' ? "begin with a slash" : "be a number", text);
+        return oribi__refuse(c->error, "%s: %s must %s, not \"%s\"", c->name, part->name,
+                             part->kind == '/' ? "begin with a slash" : "be a number",
+                             oribi__option_quote(text, quoted));
     if (end && strchr(text, end))
-        return oribi__refuse(c->error, "%s: %s must not contain \"%c\": \"%.60s\"", c->name, part->name, end, text);
+        return oribi__refuse(c->error, "%s: %s must not contain \"%c\": \"%s\"", c->name, part->name, end,
+                             oribi__option_quote(text, quoted));
     return 0;
 }
 
@@ -98,12 +101,14 @@ static int refuse_setting(const struct composing *c, const char *keyword)
 {
     char nearest[ORIBI_SUGGEST_WORD_MAX + 1] = "";
     char known[128] = "";
+    char quoted[OPTION_QUOTE_CAP];
     uint32_t best = UINT32_MAX;
     size_t len = 0;
     if (!c->option->composed.settings) {
         char signature[ORIBI__SIGNATURE_CAP];
         oribi__form_signature(c->option, &c->form, signature);
-        return oribi__refuse(c->error, "%s has no settings, such as %.40s: %s", c->name, keyword, signature);
+        return oribi__refuse(c->error, "%s has no settings, such as %s: %s", c->name,
+                             oribi__option_quote(keyword, quoted), signature);
     }
     for (const char *p = c->option->composed.settings; *p;) {
         char word[ORIBI_SUGGEST_WORD_MAX + 1];
@@ -119,8 +124,10 @@ static int refuse_setting(const struct composing *c, const char *keyword)
         p += *p == ' ';
     }
     if (oribi_suggest_likely(keyword, best))
-        return oribi__refuse(c->error, "%s has no setting \"%.40s\": did you mean %s?", c->name, keyword, nearest);
-    return oribi__refuse(c->error, "%s has no setting \"%.40s\" (known: %s)", c->name, keyword, known);
+        return oribi__refuse(c->error, "%s has no setting \"%s\": did you mean %s?", c->name,
+                             oribi__option_quote(keyword, quoted), nearest);
+    return oribi__refuse(c->error, "%s has no setting \"%s\" (known: %s)", c->name,
+                         oribi__option_quote(keyword, quoted), known);
 }
 
 /* What would end the value is escaped; so are control characters, which no line may have. */
@@ -136,6 +143,7 @@ static void put_escaped(struct oribi_buf *out, const char *text)
 
 static int put_setting(struct composing *c, const struct oribi_argument *argument)
 {
+    char quoted[OPTION_QUOTE_CAP];
     bool is_switch = false;
     bool on = false;
     const char *text = argument->text;
@@ -144,7 +152,8 @@ static int put_setting(struct composing *c, const struct oribi_argument *argumen
     if (!text)
         return oribi__refuse(c->error, "%s: %s must be text", c->name, argument->keyword);
     if (is_switch && !oribi__option_read_switch(text, &on))
-        return oribi__refuse(c->error, "%s: %s must be on or off, not \"%.60s\"", c->name, argument->keyword, text);
+        return oribi__refuse(c->error, "%s: %s must be on or off, not \"%s\"", c->name, argument->keyword,
+                             oribi__option_quote(text, quoted));
     if (is_switch)
         text = on ? "on" : "off";
     put(&c->line, argument->keyword, strlen(argument->keyword));
@@ -198,12 +207,13 @@ static int set_lines(const struct composing *c, struct oribi_options *options, e
     if (c->count > 1 && c->option->type != ORIBI_OPTION_LIST)
         return oribi__refuse(c->error, "%s takes one value, not %zu", c->name, c->count);
     for (size_t i = 0; i < c->count; i++) {
+        char quoted[OPTION_QUOTE_CAP];
         const char *text = c->arguments[i].text;
         if (!text)
             return oribi__refuse(c->error, "%s must be text", c->name);
         if (!is_line(c, text) && c->count > 1)
-            return oribi__refuse(c->error, "%s: each item of a list is a whole line, %s, which \"%.60s\" is not",
-                                 c->name, c->option->argument, text);
+            return oribi__refuse(c->error, "%s: each item of a list is a whole line, %s, which \"%s\" is not", c->name,
+                                 c->option->argument, oribi__option_quote(text, quoted));
         if (!is_line(c, text))
             return refuse_count(c);
         int code = oribi__option_set(options, source, c->option, c->name, text, c->error);

@@ -77,6 +77,10 @@ void oribi__option_clear(struct oribi_options *options, const struct oribi_optio
 enum { OPTION_NUMBER_CAP = 32 };
 void oribi__option_format_number(enum oribi_option_type type, int64_t value, char dst[OPTION_NUMBER_CAP]);
 
+/* A value as an error shows it: one line, cut. Returns dst. */
+enum { OPTION_QUOTE_CAP = 64 };
+const char *oribi__option_quote(const char *value, char dst[OPTION_QUOTE_CAP]);
+
 /* Replaces a text the struct owns by a copy of `value` (NULL: none). */
 void oribi__option_replace_text(char **field, const char *value);
 

@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { QUOTE_CAP = 64 };
-
 struct unit {
     char suffix[3]; /* lower case */
     int64_t factor;
@@ -34,11 +32,10 @@ int oribi__refuse(char *error, const char *format, ...)
     return ORIBI_EINVAL;
 }
 
-/* A value as an error shows it: one line, cut. */
-static const char *quote(const char *value, char dst[QUOTE_CAP])
+const char *oribi__option_quote(const char *value, char dst[OPTION_QUOTE_CAP])
 {
     size_t n = 0;
-    for (; value[n] && n < QUOTE_CAP - 4; n++)
+    for (; value[n] && n < OPTION_QUOTE_CAP - 4; n++)
         dst[n] = (unsigned char)value[n] < 0x20 || value[n] == 0x7f ? '?' : value[n];
     memcpy(dst + n, value[n] ? "..." : "", value[n] ? 4 : 1);
     return dst;
@@ -205,7 +202,7 @@ static int refuse_bounds(const struct oribi_option *option, const char *name, co
 {
     char min[OPTION_NUMBER_CAP];
     char max[OPTION_NUMBER_CAP];
-    char quoted[QUOTE_CAP];
+    char quoted[OPTION_QUOTE_CAP];
     const char *what = "";
     const char *example = "";
     oribi__option_format_number(option->type, option->min, min);
@@ -229,7 +226,7 @@ static int refuse_bounds(const struct oribi_option *option, const char *name, co
         assert(0); /* the others have no bounds */
     }
     return oribi__refuse(error, "%s must be %s from %s to %s%s, not \"%s\"", name, what, min, max, example,
-                         quote(value, quoted));
+                         oribi__option_quote(value, quoted));
 }
 
 /* Words for a text that its option does not take, or NULL. */
@@ -279,11 +276,11 @@ static int check_log_format(const char *value, char *error)
 
 static int parse_text(const struct oribi_option *option, const char *name, const char *value, char *error)
 {
-    char quoted[QUOTE_CAP];
+    char quoted[OPTION_QUOTE_CAP];
     struct oribi_address address;
     const char *fault = text_fault(option, value);
     if (fault)
-        return oribi__refuse(error, "%s %s: \"%s\"", name, fault, quote(value, quoted));
+        return oribi__refuse(error, "%s %s: \"%s\"", name, fault, oribi__option_quote(value, quoted));
     if (strlen(value) > ORIBI_OPTION_TEXT_MAX)
         return oribi__refuse(error, "%s is longer than %d bytes", name, ORIBI_OPTION_TEXT_MAX);
     if (option->offset == offsetof(struct oribi_options, access_log_format) && *value &&
@@ -291,11 +288,13 @@ static int parse_text(const struct oribi_option *option, const char *name, const
         return check_log_format(value, error);
     if (option->offset == offsetof(struct oribi_options, request_id_header) && *value && !may_carry_id(value))
         return oribi__refuse(error, "%s must be the name of a header that is not the server's own, not \"%s\"", name,
-                             quote(value, quoted));
+                             oribi__option_quote(value, quoted));
     if (option->offset == offsetof(struct oribi_options, access_log_skip) && *value != '/')
-        return oribi__refuse(error, "%s takes paths such as /up or /health/*, not \"%s\"", name, quote(value, quoted));
+        return oribi__refuse(error, "%s takes paths such as /up or /health/*, not \"%s\"", name,
+                             oribi__option_quote(value, quoted));
     if (option->choices && *value && !is_choice(option->choices, value))
-        return oribi__refuse(error, "%s must be one of: %s; not \"%s\"", name, option->choices, quote(value, quoted));
+        return oribi__refuse(error, "%s must be one of: %s; not \"%s\"", name, option->choices,
+                             oribi__option_quote(value, quoted));
     if (option->type == ORIBI_OPTION_LIST && !*value)
         return oribi__refuse(error, "%s must not be empty", name);
     if (option->offset == offsetof(struct oribi_options, bind))
@@ -319,7 +318,7 @@ struct parsed {
 static int parse(const struct oribi_option *option, const char *name, const char *value, struct parsed *out,
                  char *error)
 {
-    char quoted[QUOTE_CAP];
+    char quoted[OPTION_QUOTE_CAP];
     bool fits = false;
     switch (option->type) {
     case ORIBI_OPTION_TEXT:
@@ -329,7 +328,7 @@ static int parse(const struct oribi_option *option, const char *name, const char
     case ORIBI_OPTION_BOOL:
         if (oribi__option_read_switch(value, &out->on))
             return 0;
-        return oribi__refuse(error, "%s must be on or off, not \"%s\"", name, quote(value, quoted));
+        return oribi__refuse(error, "%s must be on or off, not \"%s\"", name, oribi__option_quote(value, quoted));
     case ORIBI_OPTION_COUNT:
         fits = parse_count(value, &out->number);
         if (!fits && option->offset == offsetof(struct oribi_options, workers) && equal_fold(value, "auto")) {

@@ -107,6 +107,7 @@ static void test_mistakes_name_the_word_and_the_argument(void)
     is_str(LINE("mount", AT(0, "a?b"), SET("cache", "c")), "mount: FOLDER must not contain \"?\": \"a?b\"");
     is_str(LINE("header", AT(0, "X:"), AT(1, "b")), "header: NAME must not contain \":\": \"X:\"");
     is_str(LINE("redirect", AT(0, "/a"), AT(1, "301"), AT(2, "/b")), "redirect: STATUS must be a number, not \"/b\"");
+    is_str(LINE("answer", AT(0, "a\nb"), AT(1, "200")), "answer: PATH must begin with a slash, not \"a?b\"");
     is_str(LINE("answer", AT(0, "/a"), AT(1, NULL)), "answer: STATUS must be text");
     is_str(LINE("answer", AT(0, "/a"), AT(1, "200"), AT(2, "b"), AT(2, "c")),
            "answer: TEXT must be one text, not a list");
