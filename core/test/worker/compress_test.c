@@ -308,7 +308,6 @@ static void test_private_answers_are_padded(void)
     struct answer answer = get(&site, c, "/", "gzip");
     ok_eq(answer.content_length, 30000);
     site_close(&site);
-    site_init(&site);
     c = open_site(&site, with_cookie, "gzip");
     site.worker->compression->rules.private_too = true;
     int64_t least = INT64_MAX;
