@@ -4,6 +4,7 @@
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
+#include "oribi/files/error_pages.h"
 #include "oribi/files/mount.h"
 #include "oribi/files/root.h"
 
@@ -56,6 +57,14 @@ static int check_sendfile(const struct oribi_options *options, char *error)
     return code;
 }
 
+static int check_error_pages(const struct oribi_options *options, char *error)
+{
+    struct oribi_error_pages *pages = NULL;
+    int code = oribi_error_pages_create(options->error_pages.items, options->error_pages.count, &pages, error);
+    oribi_error_pages_destroy(pages);
+    return code;
+}
+
 int oribi_options_check_files(const struct oribi_options *options, char *error)
 {
     int code = 0;
@@ -63,7 +72,9 @@ int oribi_options_check_files(const struct oribi_options *options, char *error)
     for (size_t i = 0; code == 0 && i < options->mounts.count; i++)
         code = check_mount(options->mounts.items[i], mount, error);
     oribi_mem_free(mount);
-    return code < 0 ? code : check_sendfile(options, error);
+    if (code == 0)
+        code = check_sendfile(options, error);
+    return code < 0 ? code : check_error_pages(options, error);
 }
 
 static void warn_of_second(const struct oribi_mount *first, const struct oribi_mount *second)

@@ -52,8 +52,8 @@ int oribi__option_assign(struct oribi_options *options, const struct oribi_optio
 /* The same check without a change. */
 int oribi__option_check(const struct oribi_option *option, const char *name, const char *value, char *error);
 
-/* Checks the line of an option for answers of the server's own: answer, redirect, health. 0 for any other option, or
- * ORIBI_EINVAL. And what such lines must not say together. */
+/* Checks the line of an option for answers of the server's own: answer, redirect, health, header, error_page. 0 for
+ * any other option, or ORIBI_EINVAL. And what such lines must not say together. */
 int oribi__option_check_answer(const struct oribi_option *option, const char *line, char *error);
 int oribi__options_check_answers(const struct oribi_options *options, char *error);
 

@@ -87,6 +87,14 @@ static const struct oribi_option table[] = {
     {TEXT(health, LISTEN, BOTH), RELOADS, .argument = "PATH", .default_note = "none", COMPOSED("1", "/PATH", NULL),
      .help = "path that answers 200 while the server serves and 503 once its end begins, without the application"},
 
+    {OPTION(LIST, header, LISTEN, BOTH, headers), RELOADS, .argument = "NAME:TEXT", .default_note = "none",
+     COMPOSED("1:2", "NAME TEXT", NULL),
+     .help = "header of every answer that does not have one of this name, may be repeated: X-Frame-Options:DENY"},
+    {OPTION(LIST, error_page, LISTEN, BOTH, error_pages), RELOADS, .argument = "STATUS[,STATUS]=FILE",
+     .default_note = "none", COMPOSED("1=2", "#STATUS FILE", NULL),
+     .help = "file that the server's own answers of these statuses have as their body, may be repeated: "
+             "500,502=public/500.html"},
+
     /* ORIBI_GROUP_PROCESS */
     {COUNT(workers, PROCESS, BOTH), RELOADS, .short_flag = "w", .max = ORIBI_WORKERS_MAX,
      .help = "worker processes; auto or 0 starts one for each CPU this process may use", .default_text = "auto",

@@ -22,7 +22,9 @@ static void await_head(struct oribi_reactor *r, struct oribi_conn *c);
 
 /* From the answer to the next request. */
 static void go_on(struct oribi_reactor *r, struct oribi_conn *c);
-static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size_t n);
+static size_t write_own(struct oribi_reactor *r, struct oribi_conn *c, int status, uint32_t retry_after_s,
+                        struct oribi_slice *page);
+static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size_t n, struct oribi_slice page);
 static void tell_refused(struct oribi_reactor *r, struct oribi_conn *c, int status, size_t n, const char *reason);
 static void keep_next_bytes(struct oribi_reactor *r, struct oribi_conn *c);
 static void begin_linger(struct oribi_reactor *r, struct oribi_conn *c);
@@ -158,37 +160,59 @@ void oribi_conn_finish(struct oribi_reactor *r, struct oribi_conn *c, bool close
     go_on(r, c);
 }
 
+/* Length of the body in an answer of our own. */
+static size_t body_bytes(const char *answer, size_t n)
+{
+    const char *end = memmem(answer, n, "\r\n\r\n", 4);
+    return end ? (size_t)(answer + n - end) - 4 : 0;
+}
+
 void oribi__conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error, const char *reason)
 {
     int status = oribi_error_status(error);
-    bool is_head = c->exchange && c->exchange->head.is_head;
-    size_t n = status == 0 ? 0
-                           : oribi_response_error(status, oribi_reactor_date(r), r->config.server, is_head, r->scratch,
-                                                  ORIBI_SCRATCH_BYTES);
-    tell_refused(r, c, status, n, reason ? reason : oribi_error_text(error));
+    struct oribi_slice page = {0};
+    size_t n = status == 0 ? 0 : write_own(r, c, status, 0, &page);
+    tell_refused(r, c, status, body_bytes(r->scratch, n) + page.n, reason ? reason : oribi_error_text(error));
     if (status == 0)
         oribi__conn_close(r, c);
     else
-        answer_and_close(r, c, n);
+        answer_and_close(r, c, n, page);
 }
 
 void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint32_t retry_after_s, const char *reason)
 {
+    struct oribi_slice page = {0};
     assert(c->state >= ORIBI_CONN_HEAD && c->state <= ORIBI_CONN_CALL);
     if (c->state == ORIBI_CONN_QUEUED)
         oribi__reactor_unqueue(r, c);
     c->state = ORIBI_CONN_CALL;
-    size_t n = oribi_response_busy(503, retry_after_s, oribi_reactor_date(r), r->config.server,
-                                   c->exchange->head.is_head, r->scratch, ORIBI_SCRATCH_BYTES);
-    tell_refused(r, c, 503, n, reason);
-    answer_and_close(r, c, n);
+    size_t n = write_own(r, c, 503, retry_after_s, &page);
+    tell_refused(r, c, 503, body_bytes(r->scratch, n) + page.n, reason);
+    answer_and_close(r, c, n, page);
 }
 
-/* Sends an answer of our own, `n` bytes in the scratch buffer, and closes. */
-static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size_t n)
+/* An answer of our own in the scratch buffer. Gives its length, and the page that follows it. */
+static size_t write_own(struct oribi_reactor *r, struct oribi_conn *c, int status, uint32_t retry_after_s,
+                        struct oribi_slice *page)
 {
-    struct iovec vec = {r->scratch, n};
-    (void)oribi_conn_send(r, c, &vec, 1, false); /* a broken connection is closed below */
+    struct oribi_own_answer own = {.status = status,
+                                   .is_head = c->exchange && c->exchange->head.is_head,
+                                   .retry_after_s = retry_after_s,
+                                   .date = oribi_reactor_date(r),
+                                   .server = r->config.server,
+                                   .added = r->config.added};
+    if (r->hooks.page)
+        own.page = r->hooks.page(r->hooks.self, status, &own.type);
+    if (!own.is_head)
+        *page = own.page;
+    return oribi_response_own(&own, r->scratch, ORIBI_SCRATCH_BYTES);
+}
+
+/* Sends an answer of our own, `n` bytes in the scratch buffer and a page, and closes. */
+static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size_t n, struct oribi_slice page)
+{
+    struct iovec vec[2] = {{r->scratch, n}, {(void *)page.p, page.n}};
+    (void)oribi_conn_send(r, c, vec, page.n ? 2 : 1, false); /* a broken connection is closed below */
     c->closes = true;
     c->lingers = true;
     if (c->exchange)
@@ -198,17 +222,10 @@ static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size
     go_on(r, c);
 }
 
-/* Length of the body in an answer of our own. */
-static size_t body_bytes(const char *answer, size_t n)
-{
-    const char *end = memmem(answer, n, "\r\n\r\n", 4);
-    return end ? (size_t)(answer + n - end) - 4 : 0;
-}
-
 static void tell_refused(struct oribi_reactor *r, struct oribi_conn *c, int status, size_t n, const char *reason)
 {
     if (r->hooks.refused)
-        r->hooks.refused(r->hooks.self, c, status, body_bytes(r->scratch, n), reason);
+        r->hooks.refused(r->hooks.self, c, status, n, reason);
 }
 
 /* The answer is written: drops the exchange at once, so that a slow reader holds nothing but its output. */

@@ -8,6 +8,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/limits.h"
+#include "oribi/http/added.h"
 #include "oribi/http/chunked.h"
 #include "oribi/http/date.h"
 #include "oribi/http/mend.h"
@@ -15,7 +16,6 @@
 #include "oribi/http/status.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* Names the writer treats as its own. */
 enum own_name {
@@ -366,16 +366,6 @@ static char *put_checked(struct oribi_response *res, uint32_t index, char *out, 
     return written ? put_header(out, header) : out;
 }
 
-/* Has the application set the extra field itself? */
-static bool has_extra(const struct oribi_response *res)
-{
-    for (uint32_t i = 0; i < res->header_count; i++)
-        if (res->headers[i].value && res->headers[i].name_len == res->extra.name_len &&
-            strncasecmp(res->headers[i].name, res->extra.name, res->extra.name_len) == 0)
-            return true;
-    return false;
-}
-
 ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap)
 {
     struct wishes wishes = {.content_length = -1};
@@ -407,6 +397,11 @@ ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap)
         out = end;
     }
     decide(res, &wishes);
+    if (__builtin_expect(res->added != NULL, 0) && res->status >= 200) {
+        if (res->added->bytes > left)
+            return too_small(res, cap);
+        out = oribi_added_put(out, res);
+    }
     if (!wishes.date) {
         out = put(out, ORIBI_SLICE("Date: "));
         out = put(out, oribi_slice(res->date, ORIBI_DATE_LEN));
@@ -417,7 +412,8 @@ ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap)
         out = put(out, res->server);
         out = put(out, ORIBI_SLICE("\r\n"));
     }
-    if (__builtin_expect(res->extra.name != NULL, 0) && !has_extra(res))
+    if (__builtin_expect(res->extra.name != NULL, 0) &&
+        !oribi_added_is_among(&res->extra, res->headers, res->header_count))
         out = put_header(out, &res->extra);
     return put_tail(out, res, &wishes) - dst;
 }
@@ -462,36 +458,38 @@ ssize_t oribi_response_interim(int status, const struct oribi_header *headers, u
 size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst,
                             size_t cap)
 {
-    return oribi_response_busy(status, 0, date, server, is_head, dst, cap);
+    return oribi_response_own(
+        &(struct oribi_own_answer){.status = status, .is_head = is_head, .date = date, .server = server}, dst, cap);
 }
 
-size_t oribi_response_busy(int status, uint32_t retry_after_s, const char *date, struct oribi_slice server,
-                           bool is_head, char *dst, size_t cap)
+size_t oribi_response_own(const struct oribi_own_answer *own, char *dst, size_t cap)
 {
     char body[64];
-    char *end = put_number(body, (uint64_t)status);
-    struct oribi_slice reason = oribi_status_reason(status);
+    char seconds[24];
+    char *end = put_number(body, (uint64_t)own->status);
+    char *seconds_end = put_number(seconds, own->retry_after_s);
+    struct oribi_slice reason = oribi_status_reason(own->status);
+    struct oribi_slice type = own->page.p ? own->type : ORIBI_SLICE("text/plain");
     if (reason.n) {
         *end++ = ' ';
         end = put(end, reason);
     }
     *end++ = '\n';
-    char seconds[24];
-    char *seconds_end = put_number(seconds, retry_after_s);
-    const struct oribi_header headers[] = {{"Content-Type", "text/plain", 12, 10},
+    const struct oribi_header headers[] = {{"Content-Type", type.p, 12, (uint32_t)type.n},
                                            {"Retry-After", seconds, 11, (uint32_t)(seconds_end - seconds)}};
-    struct oribi_response res = {.status = status,
+    struct oribi_response res = {.status = own->status,
                                  .headers = headers,
-                                 .header_count = retry_after_s ? 2 : 1,
+                                 .header_count = own->retry_after_s ? 2 : 1,
                                  .minor = 1,
-                                 .is_head = is_head,
-                                 .body_len = end - body,
-                                 .date = date,
-                                 .server = server.n <= 128 ? server : oribi_slice(NULL, 0)};
+                                 .is_head = own->is_head,
+                                 .body_len = own->page.p ? (int64_t)own->page.n : end - body,
+                                 .date = own->date,
+                                 .server = own->server.n <= 128 ? own->server : oribi_slice(NULL, 0),
+                                 .added = own->added};
     ssize_t len = oribi_response_head(&res, dst, cap);
     if (len < 0 || cap - (size_t)len < (size_t)(end - body))
         return 0; /* only with a status or a cap that the contract excludes */
-    if (res.framing != ORIBI_FRAMING_NONE)
+    if (res.framing != ORIBI_FRAMING_NONE && !own->page.p)
         len = put(dst + len, oribi_slice(body, (size_t)(end - body))) - dst;
     return (size_t)len;
 }

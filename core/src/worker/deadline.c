@@ -41,8 +41,13 @@ struct outcome {
 static bool answer(struct oribi_worker *w, struct oribi__exchange *exchange)
 {
     char date[ORIBI_DATE_LEN];
-    char text[512];
+    char text[ORIBI__OWN_HEAD_CAP];
     struct oribi_conn *c = exchange->base.conn;
+    struct oribi_own_answer own = {.status = 504,
+                                   .is_head = exchange->base.head.is_head,
+                                   .date = date,
+                                   .server = w->reactor.config.server,
+                                   .added = w->reactor.config.added};
     exchange->aborted = true;
     if (exchange->phase == ORIBI_PHASE_STARTED)
         return false;
@@ -53,12 +58,13 @@ static bool answer(struct oribi_worker *w, struct oribi__exchange *exchange)
         return false; /* earlier answers stand before it, and are not taken yet */
     exchange->phase = ORIBI_PHASE_STARTED;
     oribi_date_format(oribi_clock_wall_s(), date);
-    size_t n =
-        oribi_response_error(504, date, w->reactor.config.server, exchange->base.head.is_head, text, sizeof(text));
-    struct iovec vec = {text, n};
-    bool sent = oribi_os_send_vec(c->watch.fd, &vec, 1) == (ssize_t)n;
+    own.page = oribi__own_page(w, 504, &own.type);
+    size_t n = oribi_response_own(&own, text, sizeof(text));
+    struct iovec vec[2] = {{text, n}, {(void *)own.page.p, own.is_head ? 0 : own.page.n}};
+    size_t total = n + vec[1].iov_len;
+    bool sent = oribi_os_send_vec(c->watch.fd, vec, 2) == (ssize_t)total;
     const char *end = sent ? memmem(text, n, "\r\n\r\n", 4) : NULL;
-    exchange->body_sent = end ? text + n - end - 4 : 0;
+    exchange->body_sent = end ? text + total - end - 4 : 0;
     exchange->aborted = !sent;
     (void)shutdown(c->watch.fd, SHUT_WR); /* a child of the application's may have a copy that would keep it open */
     return sent;

@@ -383,15 +383,18 @@ void oribi__look_for_descriptors(struct oribi_worker *w)
 /* Another thread has opened something since we looked. */
 static void lose(struct oribi_worker *w, const struct oribi_handoff_item *item)
 {
-    char text[512];
+    char text[512]; /* without added headers, which need more */
+    const struct oribi_own_answer own = {.status = 503,
+                                         .retry_after_s = ORIBI__RETRY_AFTER_S,
+                                         .date = oribi_reactor_date(&w->reactor),
+                                         .server = w->reactor.config.server};
     oribi__count(&w->slot->lost_count, 1);
     oribi_log(ORIBI_LOG_ERROR, "out of file descriptors: a connection of another worker came without %s: %s",
               item->fd < 0 ? "its socket" : "the body of its request",
               item->fd < 0 ? "its client is cut" : "its client is answered 503");
     if (item->fd < 0)
         return;
-    struct iovec vec = {text, oribi_response_busy(503, ORIBI__RETRY_AFTER_S, oribi_reactor_date(&w->reactor),
-                                                  w->reactor.config.server, false, text, sizeof(text))};
+    struct iovec vec = {text, oribi_response_own(&own, text, sizeof(text))};
     (void)oribi_os_send_vec(item->fd, &vec, 1); /* a client that has gone is answered by the close */
     oribi_os_close(item->fd);
 }

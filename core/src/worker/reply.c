@@ -101,6 +101,7 @@ int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct
         .body_len = body_len < 0 ? -1 : body_len,
         .date = oribi_reactor_date(r),
         .server = r->config.server,
+        .added = r->config.added,
         .reason_index = UINT32_MAX,
     };
     if (__builtin_expect(exchange->worker->options->request_id_header != NULL, 0))
@@ -301,11 +302,11 @@ void oribi_reply_error(struct oribi_req *req, int status)
         return;
     }
     exchange->phase = ORIBI_PHASE_OPEN; /* a head that was begun and held back never existed */
-    struct oribi_slice phrase = oribi_status_reason(status);
-    char text[64];
-    int n = snprintf(text, sizeof(text), "%d %.*s\n", status, (int)phrase.n, phrase.p);
-    struct iovec body = {text, (size_t)n};
-    const struct oribi_header type = {"Content-Type", "text/plain", 12, 10};
+    char text[ORIBI__OWN_TEXT_CAP];
+    struct oribi_slice type_text;
+    struct oribi_slice content = oribi__own_body(exchange->worker, status, text, &type_text);
+    struct iovec body = {(void *)content.p, content.n};
+    const struct oribi_header type = {"Content-Type", type_text.p, 12, (uint32_t)type_text.n};
     /* Our own head is valid, and a client that has gone needs no answer. */
     (void)oribi_reply(req, status, &type, 1, &body, 1);
 }

@@ -89,6 +89,7 @@ void oribi__site_send_body(struct oribi__site_answer *a, int status, const struc
         .body_len = body->len,
         .date = oribi_reactor_date(r),
         .server = r->config.server,
+        .added = r->config.added,
         .reason_index = UINT32_MAX,
     };
     if (a->w->options->request_id_header)
@@ -117,14 +118,14 @@ void oribi__site_send(struct oribi__site_answer *a, int status, struct oribi_sli
 
 void oribi__site_send_error(struct oribi__site_answer *a, int status)
 {
-    char body[64];
-    struct oribi_slice phrase = oribi_status_reason(status);
+    char text[ORIBI__OWN_TEXT_CAP];
+    struct oribi_slice type;
+    struct oribi_slice body = oribi__own_body(a->w, status, text, &type);
     a->header_count = 0;
-    int n = snprintf(body, sizeof(body), "%d %.*s\n", status, (int)phrase.n, phrase.p);
-    oribi__site_add_text(a, "Content-Type", "text/plain");
+    oribi__site_add(a, "Content-Type", type.p, type.n);
     if (status == 405)
         oribi__site_add_text(a, "Allow", "GET, HEAD");
     if (status == 503)
         oribi__site_add_text(a, "Retry-After", "1");
-    oribi__site_send(a, status, oribi_slice(body, (size_t)n));
+    oribi__site_send(a, status, body);
 }

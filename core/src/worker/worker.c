@@ -86,6 +86,7 @@ struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *w)
     return (struct oribi_reactor_hooks){
         .self = w,
         .refused = oribi__on_refused,
+        .page = w->own_answers.pages ? oribi__own_page : NULL,
         .timed_out = on_timed_out,
         .closed = on_closed,
         .read = on_read,

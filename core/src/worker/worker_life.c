@@ -143,6 +143,7 @@ static void free_worker(struct oribi_worker *w)
     oribi_mem_free(w->acceptor.watches);
     oribi_mem_free(w->placement.buf);
     oribi__site_destroy(w->site);
+    oribi__own_answers_close(&w->own_answers);
     oribi__compression_destroy(w->compression);
     oribi__sendfile_destroy(w->sendfile);
     oribi_mem_free(w);
@@ -199,6 +200,8 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     w->sendfile = oribi__sendfile_create(w->options);
     struct oribi_reactor_config config;
     set_config(w->options, &config);
+    oribi__own_answers_open(&w->own_answers, w->options);
+    config.added = w->own_answers.added;
     const struct oribi_reactor_hooks hooks = oribi__worker_hooks(w);
     int result = oribi_reactor_init(&w->reactor, &config, &hooks, ORIBI_LOOP_BEST);
     if (result < 0) {

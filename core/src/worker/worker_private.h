@@ -14,8 +14,9 @@
 #include "worker/helper_private.h"
 #include "worker/overload.h"
 #include "worker/own.h"
-#include "worker/request_id.h"
+#include "worker/own_answers.h"
 #include "worker/placement.h"
+#include "worker/request_id.h"
 #include "worker/sendfile.h"
 #include "worker/site.h"
 #include "worker/threads_private.h"
@@ -46,9 +47,10 @@ struct oribi_worker {
     struct oribi_trust trust;               /* options->trusted_proxies */
     struct oribi__site *site;               /* options->mounts; NULL: none */
     struct oribi__compression *compression; /* NULL: answers go as they are */
-    struct oribi_slot *slot;                /* the caller's, or own_board's */
-    struct oribi_scoreboard own_board;      /* one slot, when the caller gave none */
-    struct oribi__sendfile *sendfile;       /* options->sendfile_root, sendfile_map; NULL: none */
+    struct oribi__own_answers own_answers;
+    struct oribi_slot *slot;           /* the caller's, or own_board's */
+    struct oribi_scoreboard own_board; /* one slot, when the caller gave none */
+    struct oribi__sendfile *sendfile;  /* options->sendfile_root, sendfile_map; NULL: none */
     int owner_pid;
     bool abandoned;        /* this is a child that the application forked */
     int64_t blocks_before; /* of memory, when it was created: what a worker of a supervisor has to itself */

@@ -123,9 +123,11 @@ struct oribi_options {
     struct oribi_text_list sendfile_root; /* folders */
     struct oribi_text_list sendfile_map;  /* PREFIX=FOLDER, see oribi_mount_map_read() */
 
-    struct oribi_text_list answers;   /* lines of files/fixed.h */
-    struct oribi_text_list redirects; /* the same */
-    char *health;                     /* the same */
+    struct oribi_text_list answers;     /* lines of files/fixed.h */
+    struct oribi_text_list redirects;   /* the same */
+    char *health;                       /* the same */
+    struct oribi_text_list headers;     /* lines of http/added.h */
+    struct oribi_text_list error_pages; /* lines of files/error_pages.h */
 
     /* oribi_options_compress_rules() reads them */
     char *compress; /* codings, the preferred one first; NULL: answers go as they are */

@@ -9,6 +9,7 @@
 #include "oribi/event/loop.h"
 #include "oribi/event/timeouts.h"
 #include "oribi/http/date.h"
+#include "oribi/http/response.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,8 +31,9 @@ struct oribi_reactor_config {
     int64_t response_memory_max;
     int64_t buffers_memory_max; /* budget.h */
     int64_t buffers_file_max;
-    struct oribi_slice server; /* Server header of our own answers; may be empty */
-    size_t exchange_bytes;     /* size of the layer above's exchange, at least sizeof(struct oribi_exchange) */
+    struct oribi_slice server;       /* Server header of our own answers; may be empty */
+    const struct oribi_added *added; /* headers of all answers; NULL: none. Borrowed */
+    size_t exchange_bytes;           /* size of the layer above's exchange, at least sizeof(struct oribi_exchange) */
 };
 
 /* Events that the layer above is told of; each may be NULL. */
@@ -40,6 +42,8 @@ struct oribi_reactor_hooks {
     /* A request is refused with `status` (0: closed without an answer) and a body of `body_bytes`.
      * conn->exchange may be NULL. */
     void (*refused)(void *self, struct oribi_conn *conn, int status, size_t body_bytes, const char *reason);
+    /* The page of an answer of our own, and its media type; p is NULL for none. */
+    struct oribi_slice (*page)(void *self, int status, struct oribi_slice *type);
     void (*timed_out)(void *self, struct oribi_conn *conn, enum oribi_timeout_class timeout_class);
     void (*closed)(void *self, struct oribi_conn *conn);
     void (*read)(void *self, int64_t bytes);

@@ -35,6 +35,13 @@ enum oribi_mended {
 
 enum { ORIBI_MENDED_KINDS = 4 };
 
+/* Headers of an operator (added.h). */
+struct oribi_added {
+    const struct oribi_header *headers;
+    uint32_t count;
+    uint32_t bytes; /* as lines */
+};
+
 struct oribi_response {
     /* in */
     int status;                         /* 200 … 599; 101 only with `detached` */
@@ -48,8 +55,9 @@ struct oribi_response {
     bool unframed;    /* the application has framed its body, and that has been taken off: body_len is the content's */
     int64_t body_len; /* what will be sent when known (or would be, for HEAD); -1 when not known */
     const char *date; /* 29 bytes */
-    struct oribi_slice server; /* value of Server unless the application sets one; empty: none */
-    struct oribi_header extra; /* one more field, unless the application sets it; name NULL: none */
+    struct oribi_slice server;       /* value of Server unless the application sets one; empty: none */
+    struct oribi_header extra;       /* one more field, unless the application sets it; name NULL: none */
+    const struct oribi_added *added; /* written from status 200 on, unless the application sets them; NULL: none */
 
     /* out */
     enum oribi_framing framing;
@@ -84,14 +92,25 @@ bool oribi_response_is_framed(const struct oribi_header *headers, uint32_t heade
 ssize_t oribi_response_interim(int status, const struct oribi_header *headers, uint32_t header_count, char *dst,
                                size_t cap, const char **reason);
 
-/* Writes a whole small answer of our own for a protocol error: status line, Date, Content-Length, text/plain body
- * with the status and reason phrase, Connection: close. cap of 512 always suffices. `is_head` leaves the body bytes
- * out. */
+/* An answer of our own, such as to a protocol error: Connection: close, and a text/plain body with the status and
+ * reason phrase, or a page. */
+struct oribi_own_answer {
+    int status;
+    bool is_head;           /* leaves the body bytes out */
+    uint32_t retry_after_s; /* a Retry-After field (RFC 9110 10.2.3); 0: none */
+    const char *date;
+    struct oribi_slice server;
+    const struct oribi_added *added; /* or NULL */
+    struct oribi_slice page;         /* p NULL: none */
+    struct oribi_slice type;         /* of the page */
+};
+
+/* Writes it, or its head alone where it has a page, which follows unless is_head. cap of 512 and the bytes of `added`
+ * and `type` always suffice. */
+size_t oribi_response_own(const struct oribi_own_answer *answer, char *dst, size_t cap);
+
+/* The same of these few facts. */
 size_t oribi_response_error(int status, const char *date, struct oribi_slice server, bool is_head, char *dst,
                             size_t cap);
-
-/* The same with a Retry-After field (RFC 9110 10.2.3), unless retry_after_s is 0. */
-size_t oribi_response_busy(int status, uint32_t retry_after_s, const char *date, struct oribi_slice server,
-                           bool is_head, char *dst, size_t cap);
 
 #endif
