@@ -18,9 +18,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const formats[] = {"common", "combined", "json"};
-static struct oribi_access_log *logs[3];
-static int fds[3];
+enum { FORMATS = 5, JSON = 2, OWN = 3, OWN_JSON = 4 };
+
+static const char *const formats[FORMATS] = {
+    "common", "combined", "json", "\"%r\" %m %U%q \"%{User-Agent}i\" \"%{referer}i\" %v %{trace_id}x",
+    "{\"a\":\"$request\",\"b\":\"$http_user_agent $host $uri $args\",\"c\":$status}"};
+static struct oribi_access_log *logs[FORMATS];
+static int fds[FORMATS];
 
 static void expect(bool condition)
 {
@@ -30,7 +34,7 @@ static void expect(bool condition)
 
 static void start(void)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < FORMATS; i++) {
         char path[] = "/tmp/oribi-fuzz-XXXXXX";
         char error[ORIBI_ERROR_TEXT_CAP];
         fds[i] = mkstemp(path);
@@ -73,12 +77,12 @@ static void check_line(int format, const char *p, size_t n)
 {
     expect(n > 1 && p[n - 1] == '\n');
     for (size_t i = 0; i + 1 < n; i++) /* JSON lets UTF-8 through */
-        expect(p[i] < 0 ? format == 2 : p[i] >= ' ' && p[i] < 0x7f);
+        expect(p[i] < 0 ? format == JSON || format == OWN_JSON : p[i] >= ' ' && p[i] < 0x7f);
     int quotes = bare_quotes(p, n - 1);
-    if (format == 2) {
+    if (format == JSON || format == OWN_JSON) {
         expect(p[0] == '{' && p[n - 2] == '}' && quotes % 2 == 0);
     } else {
-        expect(quotes == (format == 0 ? 2 : 6));
+        expect(quotes == (format == 0 ? 2 : 6)); /* three pairs in the format of one's own, too */
     }
 }
 
@@ -96,9 +100,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     oribi_limits_init(&limits);
     if (oribi_parser_head(&parser, &limits, p, size - 1, &head) <= 0)
         make_head(&head, p, size - 1);
-    int format = data[0] % 3;
-    struct oribi_access_entry entry = {
-        .head = &head, .remote_addr = oribi_slice("::1", 3), .status = 200, .wall_ms = 1};
+    int format = data[0] % FORMATS;
+    struct oribi_access_entry entry = {.head = &head,
+                                       .remote_addr = oribi_slice("::1", 3),
+                                       .request_id = oribi_slice("id", 2),
+                                       .status = 200,
+                                       .wall_ms = 1};
     entry.cut = data[0] & 32;
     if (data[0] & 64) { /* as a request line that was refused */
         head.method = oribi_slice(NULL, 0);

@@ -37,7 +37,7 @@ static void note_event(struct oribi_policy *policy, const struct oribi_policy_ev
         oribi__policy_mold_started(policy, event, now_ms);
         break;
     case ORIBI_EVENT_MOLD_READY:
-        oribi__policy_mold_ready(policy, event);
+        oribi__policy_mold_ready(policy, event, now_ms);
         break;
     case ORIBI_EVENT_MOLD_FAILED:
         oribi__policy_mold_failed(policy, event, now_ms);
@@ -163,6 +163,9 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
         if (policy->molds[i].state != ORIBI_MOLD_IS_FREE)
             at = earlier_set(at, policy->molds[i].until);
+    for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
+        if (policy->molds[i].state == ORIBI_MOLD_IS_LOADING)
+            at = earlier_set(at, policy->molds[i].tell_at);
     if (alive && policy->config.watch)
         at = earlier(at, policy->watched_at + ORIBI_WATCH_MS);
     if (!policy->stopping)

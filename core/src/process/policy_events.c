@@ -42,6 +42,8 @@ void oribi__policy_mold_started(struct oribi_policy *policy, const struct oribi_
         *mold = (struct oribi_mold_record){.state = ORIBI_MOLD_IS_LOADING,
                                            .generation = event->generation,
                                            .pid = event->pid,
+                                           .started_at = now_ms,
+                                           .tell_at = now_ms + ORIBI_LOADING_TOLD_MS,
                                            .until = oribi__deadline_in(policy->config.boot_timeout_ms, now_ms)};
         if (event->pid >= 0)
             return;
@@ -55,13 +57,16 @@ void oribi__policy_mold_started(struct oribi_policy *policy, const struct oribi_
     }
 }
 
-void oribi__policy_mold_ready(struct oribi_policy *policy, const struct oribi_policy_event *event)
+void oribi__policy_mold_ready(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {
     struct oribi_mold_record *mold = oribi__policy_mold_of_pid(policy, event->pid);
     if (!mold || mold->state != ORIBI_MOLD_IS_LOADING)
         return;
+    int64_t took_ms = now_ms - mold->started_at;
     mold->state = ORIBI_MOLD_IS_READY;
     mold->until = 0;
+    say(policy, ORIBI_LOG_INFO, "generation %u: the application has loaded in %lld.%02lld s", mold->generation,
+        (long long)(took_ms / 1000), (long long)(took_ms % 1000 / 10));
     policy->mold_failures = 0;
     if (mold->generation != policy->next_generation || !event->config)
         return;

@@ -102,6 +102,18 @@ static bool own_deadline_expired(struct oribi_policy *policy, int64_t now_ms)
     return false;
 }
 
+/* An operator sees that a start goes on, and until when it may. */
+static bool tell_of_loading(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms)
+{
+    int64_t loading_ms = now_ms - mold->started_at;
+    if (mold->state != ORIBI_MOLD_IS_LOADING || !mold->tell_at || mold->tell_at > now_ms)
+        return false;
+    mold->tell_at = mold->started_at + (loading_ms / ORIBI_LOADING_TOLD_AGAIN_MS + 1) * ORIBI_LOADING_TOLD_AGAIN_MS;
+    say(policy, ORIBI_LOG_INFO, "generation %u: the application has been loading for %lld s (mold, pid %d); waiting",
+        mold->generation, (long long)(loading_ms / 1000), mold->pid);
+    return true;
+}
+
 bool oribi__policy_step_deadlines(struct oribi_policy *policy, int64_t now_ms)
 {
     for (uint32_t i = 0; i < policy->slot_count; i++) {
@@ -114,6 +126,8 @@ bool oribi__policy_step_deadlines(struct oribi_policy *policy, int64_t now_ms)
         struct oribi_mold_record *mold = &policy->molds[i];
         if (mold->state != ORIBI_MOLD_IS_FREE && mold->until && mold->until <= now_ms &&
             mold_expired(policy, mold, now_ms))
+            return true;
+        if (tell_of_loading(policy, mold, now_ms))
             return true;
     }
     return own_deadline_expired(policy, now_ms);

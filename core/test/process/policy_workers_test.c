@@ -321,6 +321,26 @@ static void test_a_mold_that_dies_while_loading_ends_with_1(void)
     ok(logged("ended while it loaded the application: signal 11"));
 }
 
+static void test_loading_is_told_after_5_s_and_each_10_s(void)
+{
+    begin(2);
+    w.molds_load = false;
+    just(ORIBI_EVENT_START);
+    feed((struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_STARTED, .generation = 1, .pid = MOLD_PID_FIRST});
+    pass_ms(4999);
+    ok(!logged("has been loading"));
+    pass_ms(1);
+    ok(logged("generation 1: the application has been loading for 5 s (mold, pid"));
+    pass_ms(5000);
+    ok(logged("has been loading for 10 s"));
+    pass_ms(9999);
+    ok(!logged("has been loading for 20 s") && !logged("for 19 s"));
+    pass_ms(1);
+    ok(logged("has been loading for 20 s"));
+    feed((struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_READY, .generation = 1, .pid = MOLD_PID_FIRST});
+    ok(logged("generation 1: the application has loaded in 20.00 s"));
+}
+
 static void test_loading_longer_than_boot_timeout_ends_with_1(void)
 {
     begin(2);
@@ -468,6 +488,7 @@ int main(void)
     test_boot_timeout_kills_once();
     test_a_load_failure_at_the_start_ends_with_1();
     test_a_mold_that_dies_while_loading_ends_with_1();
+    test_loading_is_told_after_5_s_and_each_10_s();
     test_loading_longer_than_boot_timeout_ends_with_1();
     test_no_worker_ever_ready_ends_with_1();
     test_once_up_it_never_gives_up();

@@ -54,7 +54,9 @@ enum {
     ORIBI_CALL_GRACE_MS = 4000,
     ORIBI_KILL_MS =
         1000, /* from "stop now" to the kill; also what a worker gets beyond shutdown_timeout to leave by itself */
-    ORIBI_UNKILLABLE_MS = 10000,    /* the supervisor does not wait longer than this for a killed process */
+    ORIBI_UNKILLABLE_MS = 10000,         /* the supervisor does not wait longer than this for a killed process */
+    ORIBI_LOADING_TOLD_MS = 5000,        /* an application that loads for so long is logged … */
+    ORIBI_LOADING_TOLD_AGAIN_MS = 10000, /* … and again each time so much of its loading has passed */
     ORIBI_UPGRADE_SPARE_MS = 10000, /* beyond twice boot_timeout (loading, first worker) for a successor to come up */
     ORIBI_MOLD_STOP_MS = 5000,      /* a mold only has to leave its loop */
     ORIBI_LOST_MS = 30000,          /* how long the report of a fork by a mold that died may take */
@@ -211,6 +213,8 @@ struct oribi_mold_record {
     uint32_t generation;
     int32_t pid;
     int64_t until;
+    int64_t started_at;
+    int64_t tell_at; /* when the log is told next that it still loads */
     bool reopen;
 };
 
