@@ -88,6 +88,19 @@ E2E.suite("words", transports: %i[tcp]) do
     one.stop
   end
 
+  def test_headers_and_error_pages_are_printed_as_words_and_read_again
+    file("public/down.html", "down")
+    words = ["header 'X-Frame-Options', 'DENY'", "error_page 500, 'public/down.html'", "error_page [404, 503], 'public/down.html'"]
+    config(*[words.map { |word| "#{word};\n" }.join] * 2)
+    shown = launched("--print-config").run_to_end.stdout.lines(chomp: true).grep(/\A(header|error_page) /)
+    assert_equal E2E::RUBY ? words.map { |word| word.tr("'", '"') } : words.map { |word| "#{word};" }, shown.sort_by { |line| line[0] == "h" ? 0 : 1 }
+    one = launched("--static", "/a=public").start
+    assert_equal [404, "down", "DENY"], one.get("/a/none").then { |answer| [answer.status, answer.body, answer["x-frame-options"]] }
+    assert_equal ["app", "DENY"], one.get("/").then { |answer| [answer.body, answer["x-frame-options"]] }
+    one.stop
+    assert_equal "error_page 404=none.html: none.html: no such file or directory\n", refusal("--error-page", "404=none.html")
+  end
+
   def test_mistakes_in_words_of_fixed_answers
     config(*["redirect '/x';\nanswer 200, '/a';\nredirect '/a', 301, '/b';\nhealth 'up';\nhealth '/a', '/b';\nanswer '/c', 200, 'd', 'e';\n"] * 2)
     assert_equal ["redirect needs TO: redirect FROM, TO[, STATUS]", 'answer: PATH must begin with a slash, not "200"',
