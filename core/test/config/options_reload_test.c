@@ -17,6 +17,20 @@ static const char *logged_since(off_t from)
     return text;
 }
 
+/* Texts of options that take not any. */
+static const char *other_text(const struct oribi_option *option)
+{
+    static const char *const texts[][2] = {
+        {"bind", "unix:///run/other"},       {"sendfile_map", "/other=/other"}, {"answer", "/other=200:other"},
+        {"redirect", "/other=/else"},        {"header", "X-Other:other"},       {"error_page", "500=/other"},
+        {"request_id_header", "X-Other-Id"}, {"access_log_format", "json"},
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcmp(option->name, texts[i][0]) == 0)
+            return texts[i][1];
+    return option->choices ? "json" : "/other";
+}
+
 /* A value that the option takes and does not have. */
 static void other_value(const struct oribi_options *options, const struct oribi_option *option, char *dst, size_t cap)
 {
@@ -35,11 +49,7 @@ static void other_value(const struct oribi_options *options, const struct oribi_
         snprintf(dst, cap, "17..%lld", (long long)option->max);
         break;
     default:
-        snprintf(dst, cap, "%s",
-                 option->choices                                                  ? "json"
-                 : option->offset == offsetof(struct oribi_options, bind)         ? "unix:///run/other"
-                 : option->offset == offsetof(struct oribi_options, sendfile_map) ? "/other=/other"
-                                                                                  : "/other");
+        snprintf(dst, cap, "%s", other_text(option));
     }
 }
 

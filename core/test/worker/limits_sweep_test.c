@@ -4,6 +4,10 @@
 #include "worker/overload.c"
 
 #include "worker/client.h"
+#include "worker/site_private.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #define GET(target) "GET " target " HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -249,6 +253,74 @@ static bool try_response_memory_max(struct site *site, bool beyond)
     return kept;
 }
 
+/* --- files of a mount --- */
+
+enum { FILE_NAMES = 3 };
+
+static char folder[] = "/tmp/oribi-limits-XXXXXX";
+static char mount[64];
+
+static void name_file(char dst[96], int i)
+{
+    (void)snprintf(dst, 96, "%s/%c", folder, 'a' + i);
+}
+
+static void make_folder(void)
+{
+    ok(mkdtemp(folder) != NULL);
+    (void)snprintf(mount, sizeof(mount), "/s=%s", folder);
+}
+
+static void remove_folder(void)
+{
+    char path[96];
+    for (int i = 0; i < FILE_NAMES; i++) {
+        name_file(path, i);
+        ok_eq(unlink(path), 0);
+    }
+    ok_eq(rmdir(folder), 0);
+}
+
+/* Asks for file number i, of so many bytes. */
+static void ask_file(struct site *site, struct client *c, int i, size_t bytes)
+{
+    char path[96];
+    char request[64];
+    name_file(path, i);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    ok(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && close(fd) == 0);
+    (void)snprintf(request, sizeof(request), "GET /s/%c HTTP/1.1\r\nHost: a\r\n\r\n", 'a' + i);
+    ok(client_send(site, c, request));
+    ok_eq(status_of(site, c), 200);
+}
+
+/* As the cache of the mount counts. */
+static struct oribi_cache_counts cached(struct site *site)
+{
+    struct oribi_cache_counts counts;
+    oribi_cache_count(site->worker->site->cache, &counts);
+    return counts;
+}
+
+/* Each entry takes what its file is long, and as much more as every other with a name of one byte. */
+static bool try_static_memory_max(struct site *site, bool beyond)
+{
+    struct client *c = client_open(site);
+    ask_file(site, c, 0, 1000);
+    size_t taken = (size_t)cached(site).memory_bytes;
+    ask_file(site, c, 1, 20000 - taken - (taken - 1000) + beyond);
+    return cached(site).files == 2;
+}
+
+static bool try_static_open_max(struct site *site, bool beyond)
+{
+    struct client *c = client_open(site);
+    int count = 2 + beyond;
+    for (int i = 0; i < count; i++)
+        ask_file(site, c, i, ORIBI_CACHE_BODY_BYTES_MAX + 1);
+    return cached(site).open == (uint32_t)count;
+}
+
 /* --- the cases --- */
 
 static const struct limit_case {
@@ -272,6 +344,8 @@ static const struct limit_case {
     {"response_memory_max", "4M", try_response_memory_max, {0}},
     {"buffers_memory_max", "100000", try_buffers_memory_max, {"body_memory_max", "1M"}},
     {"buffers_file_max", "50000", try_buffers_file_max, {"body_memory_max", "1K"}},
+    {"static_memory_max", "20000", try_static_memory_max, {"static", mount}},
+    {"static_open_max", "2", try_static_open_max, {"static", mount}},
     {"connections_max", "2", try_connections_max, {0}},
     {"queue_max", "2", try_queue_max, {0}},
     {"keepalive_requests_max", "2", try_keepalive_requests_max, {0}},
@@ -322,6 +396,8 @@ int main(void)
 {
     quiet_log();
     alarm(120);
+    make_folder();
     run_everywhere(test_every_limit_of_the_table_holds_at_its_value_and_one_beyond);
+    remove_folder();
     return done_testing();
 }
