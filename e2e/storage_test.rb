@@ -40,9 +40,9 @@ E2E.suite("storage") do
     connect(one).send_raw("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: #{size}\r\n\r\n#{"x" * size}")
   end
 
-  def assert_refused_with(status, one, words)
+  def assert_refused_with(status, one, words, size: STORAGE_MEGABYTE)
     before = one.worker_pid
-    response = post(one, STORAGE_MEGABYTE).tap { |client| @last = client }.read_response
+    response = post(one, size).tap { |client| @last = client }.read_response
     assert_equal [status, "close"], [response.status, response["Connection"]]
     assert @last.closed?
     assert_match(/request from \S.* refused with #{status}: request body cannot be stored in #{@space}\S*: #{words}: "POST/, one.stderr)
@@ -89,9 +89,10 @@ E2E.suite("storage") do
     assert_equal "x" * 700_000, post(one, 700_000).read_response.body
   end
 
+  # 2 MiB, in blocks of 512 bytes: room for the scoreboard, which the limit holds for as well.
   def test_a_limit_of_file_sizes
-    one = launch(@space, before: ["sh", "-c", 'ulimit -f 200; exec "$@"', "sh"])
-    assert_refused_with(507, one, "file too large")
+    one = launch(@space, before: ["sh", "-c", 'ulimit -f 4096; exec "$@"', "sh"])
+    assert_refused_with(507, one, "file too large", size: 4 * STORAGE_MEGABYTE)
     assert_cut(one, "file too large")
   end
 
