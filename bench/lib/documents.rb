@@ -9,6 +9,7 @@ module Bench
   # The results of bench/run as the tables of README.md and doc/benchmarks.md.
   class Documents
     README = Document::README
+    WIDTH = 120
     DOC = Document::PAGE
     ROUNDS_MIN = 5
     # What a reader of README.md knows; the page has all of them.
@@ -34,7 +35,11 @@ module Bench
     private
 
     # A document without the mark is left alone, and so is one when nothing was measured for it.
-    def put(path, mark, lines) = lines.empty? || Document.put(path, mark, lines)
+    def put(path, mark, lines) = lines.empty? || Document.put(path, mark, lines.flat_map { |line| wrapped(line) })
+
+    # Prose in lines of the width that all documents have; tables and pictures stay.
+    def wrapped(line) = line.length <= WIDTH || line.start_with?("|", "!") ? [line] : line.gsub(/(.{1,#{WIDTH}})(?:\s+|\z)/, "\\1\n").lines(chomp: true)
+
     def table(...) = Document.table(...)
     def machine = Machine.line(@findings.machine, @findings.run[:run][0, 10])
 
@@ -68,8 +73,8 @@ module Bench
     end
 
     def report_lines(folder)
-      ["How many requests per second every server answers for each one of Oribi's in the same language. `bench/report` makes the page with every",
-       "workload and every figure from [the data](#{folder}/run.jsonl).", "",
+      ["How many requests per second every server answers for each one of Oribi's in the same language. " \
+       "`bench/report` makes the page with every workload and every figure from [the data](#{folder}/run.jsonl).", "",
        "![Requests per second of every server for each one of Oribi's](#{folder}/plots/overview.svg)"]
     end
 
