@@ -79,6 +79,15 @@ static const char *end_in(const struct oribi__form *form, const struct oribi__pa
     return oribi__part_fits(part, first) ? at : NULL;
 }
 
+/* Numbers are printed as they are, so nothing else may stand there. */
+static bool fits(const struct oribi__part *part, struct oribi_slice text)
+{
+    for (size_t i = 0; part->kind == '#' && i < text.n; i++)
+        if (text.p[i] != ',' && (text.p[i] < '0' || text.p[i] > '9'))
+            return false;
+    return true;
+}
+
 /* Finds each argument's text, by place; p is NULL for those left out. False: the line has another form. */
 static bool take_apart(const struct oribi__form *form, const char *line, size_t n,
                        struct oribi_slice texts[ORIBI__PARTS_MAX])
@@ -97,6 +106,8 @@ static bool take_apart(const struct oribi__form *form, const char *line, size_t 
         if (!end)
             continue;
         texts[part->place] = oribi_slice(p, (size_t)(end - p));
+        if (!fits(part, texts[part->place]))
+            return false;
         p = end + (part->after != '\0');
     }
     return p == stop;

@@ -128,6 +128,7 @@ static void test_a_line_becomes_a_word(void)
     is_str(word_of("mount", "/a=b?header=X:y&html=on&header=Z:%09"),
            "mount \"/a\", \"b\", header: [\"X:y\", \"Z:\\x09\"], html: true / "
            "mount '/a', 'b', header => ['X:y', \"Z:\\x09\"], html => 'on';");
+    is_str(word_of("answer", "/a=405\n/b=405"), "answer \"/a=405\\n/b=405\" / answer \"/a=405\\n/b=405\";"); /* two */
     is_str(word_of("answer", "/a=200:$b:\n"), "answer \"/a\", 200, \"$b:\\n\" / answer '/a', 200, \"\\$b:\\n\";");
     is_str(word_of("answer", "/a=204"), "answer \"/a\", 204 / answer '/a', 204;");
     is_str(word_of("answer", "/a=204:"), "answer \"/a\", 204, \"\" / answer '/a', 204, '';");
