@@ -141,7 +141,7 @@ E2E.suite("metrics", transports: %i[tcp]) do
   end
 
   def test_calls_under_way_and_requests_that_wait_are_seen
-    one = serve
+    one = serve("--queue-max", "100") # newcomers are let in during a call, too
     gates = Array.new(3) { connect(one).tap { |client| client.request("GET", "/gate") } }
     wait_for_metric("oribi_requests_waiting", 2)
     wait_until("the oldest to have waited") { metrics["oribi_oldest_wait_seconds"] > 0.01 }
@@ -155,8 +155,8 @@ E2E.suite("metrics", transports: %i[tcp]) do
     wait_for_metric("oribi_requests_waiting", 0)
     all = metrics
     assert_equal 0, all["oribi_oldest_wait_seconds"]
-    assert_operator all["oribi_queue_wait_seconds_sum"], :>, 0.02
-    assert_equal 1, all['oribi_queue_wait_seconds_bucket{le="0.005"}']
+    assert_operator all["oribi_queue_wait_seconds_sum"], :>, 0.01
+    assert_equal 3, all["oribi_queue_wait_seconds_count"]
   end
 
   # The first call is told to end, and does so only when its worker is ended.
