@@ -93,8 +93,9 @@ E2E.suite("fixed") do
     assert_equal "ok\n", kept.get("/up").body
     one.signal(:TERM)
     answer = nil
-    wait_until("health to turn red: #{one.stderr}") { (answer = kept.get("/up")).status == 503 }
-    assert answer.close?
+    # The worker may hear of the stop a moment before its slot says that the server ends: then the last 200 closes.
+    wait_until("the stop: #{one.stderr}") { (answer = kept.get("/up")).close? }
+    assert_includes [200, 503], answer.status
     open_gate(one, "call")
     assert_equal 200, client.read_response.status
     one.wait
