@@ -129,16 +129,19 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
 
 /* --- the end of a call --- */
 
+bool oribi__conn_keeps(const struct oribi_worker *w, const struct oribi_conn *c)
+{
+    uint32_t max = w->options->keepalive_requests_max;
+    if (!c->exchange->head.keep_alive || oribi__stop_asked(w) || (w->stopping && !oribi__retiring(w)))
+        return false; /* a worker that retires passes the connection on */
+    return max == 0 || c->request_count < max;
+}
+
 bool oribi__exchange_keeps(const struct oribi__exchange *exchange)
 {
     const struct oribi_worker *w = exchange->worker;
-    uint32_t max = w->options->keepalive_requests_max;
-    if (!exchange->base.head.keep_alive || exchange->req.last || oribi__stop_asked(w) ||
-        (w->stopping && !oribi__retiring(w)))
-        return false; /* a worker that retires passes the connection on */
-    if (w->request_limit && w->request_count + 1 >= w->request_limit)
-        return false;
-    return max == 0 || exchange->base.conn->request_count < max;
+    bool is_last = exchange->req.last || (w->request_limit && w->request_count + 1 >= w->request_limit);
+    return !is_last && oribi__conn_keeps(w, exchange->base.conn);
 }
 
 static bool is_cut(const struct oribi__exchange *exchange)

@@ -72,7 +72,11 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
 /* Books the end of a call; the connection is finished or aborted by the caller. */
 void oribi__exchange_end(struct oribi__exchange *exchange, int status);
 
-/* True if the connection may be kept after this answer. */
+/* True if the connection may be kept after the answer of its current request, as far as request, worker and
+ * keepalive_requests_max say; for answers with a call and without. */
+bool oribi__conn_keeps(const struct oribi_worker *worker, const struct oribi_conn *conn);
+
+/* The same for the answer of a call, which the application or requests_max may have made the last one. */
 bool oribi__exchange_keeps(const struct oribi__exchange *exchange);
 
 /* Body bytes of an answer that the socket has taken, when the answer broke off. At most so many: what framed those

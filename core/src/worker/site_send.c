@@ -27,14 +27,6 @@ struct oribi_slice oribi__site_field(const struct oribi__site_answer *a, uint16_
     return oribi_slice(NULL, 0);
 }
 
-static bool keeps(const struct oribi__site_answer *a)
-{
-    const struct oribi_worker *w = a->w;
-    uint32_t max = w->options->keepalive_requests_max;
-    return a->c->exchange->head.keep_alive && !oribi__stop_asked(w) && (!w->stopping || oribi__retiring(w)) &&
-           (max == 0 || a->c->request_count < max);
-}
-
 /* What tells of an answer that breaks off: oribi__on_unkept(), oribi__body_taken(). */
 static void begin(struct oribi__site_answer *a, int64_t head_bytes)
 {
@@ -85,7 +77,7 @@ void oribi__site_send_body(struct oribi__site_answer *a, int status, const struc
         .header_count = a->header_count,
         .minor = a->c->exchange->head.minor,
         .is_head = a->c->exchange->head.is_head,
-        .keep_alive = keeps(a),
+        .keep_alive = oribi__conn_keeps(a->w, a->c),
         .body_len = body->len,
         .date = oribi_reactor_date(r),
         .server = r->config.server,
