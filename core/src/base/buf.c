@@ -61,6 +61,14 @@ int oribi_buf_try_append(struct oribi_buf *buf, const void *p, size_t n)
     return 0;
 }
 
+void oribi_buf_append(struct oribi_buf *buf, const void *p, size_t n)
+{
+    if (n == 0)
+        return;
+    memcpy(oribi_buf_reserve(buf, n), p, n);
+    buf->len += n;
+}
+
 void oribi_buf_consume(struct oribi_buf *buf, size_t n)
 {
     assert(n <= buf->len);

@@ -23,9 +23,9 @@ struct composing {
 /* NUL-terminated after each call. */
 static void put(struct oribi_buf *out, const char *text, size_t n)
 {
-    memcpy(oribi_buf_reserve(out, n + 1), text, n);
-    out->len += n;
-    out->p[out->len] = '\0';
+    char *end = oribi_buf_reserve(out, n + 1) + n;
+    *end = '\0';
+    oribi_buf_append(out, text, n);
 }
 
 /* --- arguments by their place --- */

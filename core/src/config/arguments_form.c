@@ -95,9 +95,7 @@ void oribi_option_print_signature(struct oribi_buf *out, const struct oribi_opti
     struct oribi__form form;
     oribi__form_read(&option->composed, &form);
     oribi__form_signature(option, &form, text);
-    size_t n = strlen(text);
-    memcpy(oribi_buf_reserve(out, n), text, n);
-    out->len += n;
+    oribi_buf_append(out, text, strlen(text));
 }
 
 size_t oribi_option_places(const struct oribi_option *option, size_t count)

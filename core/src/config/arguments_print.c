@@ -8,15 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put(struct oribi_buf *out, const char *text, size_t n)
-{
-    memcpy(oribi_buf_reserve(out, n), text, n);
-    out->len += n;
-}
-
 static void put_text(struct oribi_buf *out, const char *text)
 {
-    put(out, text, strlen(text));
+    oribi_buf_append(out, text, strlen(text));
 }
 
 /* --- literals --- */
@@ -37,7 +31,7 @@ static void put_char(struct oribi_buf *out, char c, const char *escaped)
     else if (is_control(c))
         put_text(out, hex);
     else
-        put(out, &c, 1);
+        oribi_buf_append(out, &c, 1);
 }
 
 /* Perl's have single quotes unless a control character is among them. */
@@ -58,7 +52,7 @@ static void put_numbers(struct oribi_buf *out, struct oribi_slice text)
     bool list = memchr(text.p, ',', text.n) != NULL;
     put_text(out, list ? "[" : "");
     for (size_t i = 0; i < text.n; i++)
-        put(out, text.p[i] == ',' ? ", " : text.p + i, text.p[i] == ',' ? 2 : 1);
+        oribi_buf_append(out, text.p[i] == ',' ? ", " : text.p + i, text.p[i] == ',' ? 2 : 1);
     put_text(out, list ? "]" : "");
 }
 

@@ -267,24 +267,18 @@ bool oribi_log_format_has(const struct oribi_log_format *format, enum oribi_log_
 
 /* --- documentation --- */
 
-static void put(struct oribi_buf *out, const char *text, size_t n)
-{
-    memcpy(oribi_buf_reserve(out, n), text, n);
-    out->len += n;
-}
-
 void oribi_log_format_doc(struct oribi_buf *out)
 {
     char row[256];
     static const char head[] = "### Directives of access_log_format\n\n| Apache | nginx | meaning |\n|---|---|---|\n";
-    put(out, head, sizeof(head) - 1);
+    oribi_buf_append(out, head, sizeof(head) - 1);
     for (int i = 0; i < DIRECTIVES; i++) {
         const struct directive *directive = &directives[i];
         int n = snprintf(row, sizeof(row), "| %s%s%s | %s%s%s | %s |\n", directive->apache ? "`%" : "",
                          directive->apache ? directive->apache : "", directive->apache ? "`" : "",
                          directive->nginx ? "`$" : "", directive->nginx ? directive->nginx : "",
                          directive->nginx ? "`" : "", directive->meaning);
-        put(out, row, n > 0 && n < (int)sizeof(row) ? (size_t)n : 0);
+        oribi_buf_append(out, row, n > 0 && n < (int)sizeof(row) ? (size_t)n : 0);
     }
-    put(out, "\n", 1);
+    oribi_buf_append(out, "\n", 1);
 }

@@ -51,12 +51,6 @@ enum oribi_option_source oribi_option_source_named(const char *name)
     return ORIBI_FROM_DEFAULT;
 }
 
-static void put(struct oribi_buf *out, const char *text, size_t n)
-{
-    memcpy(oribi_buf_reserve(out, n), text, n);
-    out->len += n;
-}
-
 __attribute__((format(printf, 2, 3))) static void put_format(struct oribi_buf *out, const char *format, ...)
 {
     char piece[PIECE_CAP];
@@ -65,20 +59,20 @@ __attribute__((format(printf, 2, 3))) static void put_format(struct oribi_buf *o
     int n = vsnprintf(piece, sizeof(piece), format, args);
     va_end(args);
     if (n > 0)
-        put(out, piece, (size_t)n < sizeof(piece) ? (size_t)n : sizeof(piece) - 1);
+        oribi_buf_append(out, piece, (size_t)n < sizeof(piece) ? (size_t)n : sizeof(piece) - 1);
 }
 
 static void put_spaces(struct oribi_buf *out, size_t n)
 {
     while (n-- > 0)
-        put(out, " ", 1);
+        oribi_buf_append(out, " ", 1);
 }
 
 /* Name as the command line writes it. */
 static void put_dashed(struct oribi_buf *out, const char *name)
 {
     for (; *name; name++)
-        put(out, *name == '_' ? "-" : name, 1);
+        oribi_buf_append(out, *name == '_' ? "-" : name, 1);
 }
 
 /* Breaks `text` at blanks so that no line passes HELP_WIDTH; lines after the first start at HELP_INDENT. */
@@ -89,17 +83,17 @@ static void put_wrapped(struct oribi_buf *out, const char *text)
         size_t n = strcspn(text, " ");
         if (column > HELP_INDENT) {
             bool fits = column + 1 + n <= HELP_WIDTH;
-            put(out, fits ? " " : "\n", 1);
+            oribi_buf_append(out, fits ? " " : "\n", 1);
             column = fits ? column + 1 : HELP_INDENT;
             if (!fits)
                 put_spaces(out, HELP_INDENT);
         }
-        put(out, text, n);
+        oribi_buf_append(out, text, n);
         column += n;
         text += n;
         text += strspn(text, " ");
     }
-    put(out, "\n", 1);
+    oribi_buf_append(out, "\n", 1);
 }
 
 static const char *shown_default(const struct oribi_option *option)
@@ -140,7 +134,7 @@ static void put_help_option(struct oribi_buf *out, const struct oribi_option *op
         put_format(out, " %s", option->argument);
     size_t width = out->len - start;
     if (width + 2 > HELP_INDENT) {
-        put(out, "\n", 1);
+        oribi_buf_append(out, "\n", 1);
         width = 0;
     }
     put_spaces(out, HELP_INDENT - width);
@@ -191,7 +185,7 @@ static void print_words(struct oribi_buf *out, const struct oribi_options *optio
     const struct oribi_text_list *list = option->type == ORIBI_OPTION_LIST ? field : &one;
     for (size_t i = 0; i < list->count; i++) {
         oribi_option_print_word(out, option, list->items[i], options->lang);
-        put(out, "\n", 1);
+        oribi_buf_append(out, "\n", 1);
     }
 }
 
@@ -224,11 +218,11 @@ static void put_cell(struct oribi_buf *out, const char *text)
 {
     for (; *text; text++) {
         if (strchr("|\\`", *text))
-            put(out, "\\", 1);
+            oribi_buf_append(out, "\\", 1);
         if (*text == '<')
-            put(out, "&lt;", 4);
+            oribi_buf_append(out, "&lt;", 4);
         else
-            put(out, text, 1);
+            oribi_buf_append(out, text, 1);
     }
 }
 
@@ -280,7 +274,7 @@ static void put_doc_option(struct oribi_buf *out, const struct oribi_option *opt
         put_format(out, "%s`%s%.*s`", p == option->aliases ? "" : " ", n == 1 ? "-" : "", (int)n, p);
         p += n + (p[n] == ' ');
     }
-    put(out, " |\n", 3);
+    oribi_buf_append(out, " |\n", 3);
 }
 
 static void put_words(struct oribi_buf *out)
@@ -296,15 +290,15 @@ static void put_words(struct oribi_buf *out)
         const struct oribi_option_composed *composed = &table[i].composed;
         if (!composed->form)
             continue;
-        put(out, "| `", 3);
+        oribi_buf_append(out, "| `", 3);
         oribi_option_print_signature(out, &table[i]);
         put_format(out, "` | `%s` | ", table[i].argument);
         for (const char *p = composed->settings; p && *p; p++)
             if (*p != '?')
-                put(out, *p == ' ' ? ", " : p, *p == ' ' ? 2 : 1);
-        put(out, " |\n", 3);
+                oribi_buf_append(out, *p == ' ' ? ", " : p, *p == ' ' ? 2 : 1);
+        oribi_buf_append(out, " |\n", 3);
     }
-    put(out, "\n", 1);
+    oribi_buf_append(out, "\n", 1);
 }
 
 static void put_variables(struct oribi_buf *out)
@@ -316,7 +310,7 @@ static void put_variables(struct oribi_buf *out)
     put_format(out, "### Variables of the environment\n\n| variable | sets | in |\n|---|---|---|\n");
     for (size_t i = 0; i < count; i++)
         put_format(out, "| `%s` | `%s` | %s |\n", variables[i].name, variables[i].option, commands[variables[i].lang]);
-    put(out, "\n", 1);
+    oribi_buf_append(out, "\n", 1);
 }
 
 static void put_foreign_names(struct oribi_buf *out)
@@ -331,7 +325,7 @@ static void put_foreign_names(struct oribi_buf *out)
             put_format(out, "`%s`", names[i].here);
         else
             put_format(out, "%s", names[i].advice);
-        put(out, " |\n", 3);
+        oribi_buf_append(out, " |\n", 3);
     }
 }
 
@@ -347,7 +341,7 @@ void oribi_options_doc(struct oribi_buf *out)
             if ((int)table[i].group == group)
                 put_doc_option(out, &table[i]);
         }
-        put(out, "\n", 1);
+        oribi_buf_append(out, "\n", 1);
     }
     put_words(out);
     oribi_log_format_doc(out);

@@ -24,6 +24,9 @@ char *oribi_buf_reserve(struct oribi_buf *buf, size_t more);
 /* Appends a copy of [p, p+n). Returns 0 or ORIBI_ENOMEM. */
 int oribi_buf_try_append(struct oribi_buf *buf, const void *p, size_t n);
 
+/* As above for sizes that are ours, as oribi_buf_reserve(). */
+void oribi_buf_append(struct oribi_buf *buf, const void *p, size_t n);
+
 /* Drops the first n bytes, moving the rest to the front. */
 void oribi_buf_consume(struct oribi_buf *buf, size_t n);
 
