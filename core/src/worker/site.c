@@ -14,7 +14,8 @@ bool oribi__site_claims(void *self, struct oribi_conn *c)
     const struct oribi_head *head = &c->exchange->head;
     if (site->count > 0 && (head->is_head || oribi_slice_equal(head->method, ORIBI_SLICE("GET"))))
         return true;
-    return site->fixed && oribi__site_find_fixed(site, head->path) != NULL;
+    return site->fixed && oribi_path_read(head->path, &site->path) == ORIBI_PATH_OK &&
+           oribi_fixed_find(site->fixed, &site->path) != NULL;
 }
 
 bool oribi__site_answer(void *self, struct oribi_conn *c)
@@ -22,17 +23,20 @@ bool oribi__site_answer(void *self, struct oribi_conn *c)
     struct oribi_worker *w = self;
     struct oribi__site *site = w->site;
     struct oribi__site_answer a = {.w = w, .site = site, .c = c};
-    const struct oribi_fixed *fixed = site->fixed ? oribi__site_find_fixed(site, c->exchange->head.path) : NULL;
+    enum oribi_path_verdict verdict = oribi_path_read(c->exchange->head.path, &site->path);
+    const struct oribi_fixed *fixed =
+        site->fixed && verdict == ORIBI_PATH_OK ? oribi_fixed_find(site->fixed, &site->path) : NULL;
     if (fixed) {
         oribi__site_answer_fixed(&a, fixed);
         return true;
     }
     a.now = (struct oribi_cache_now){.ms = w->reactor.now_ms, .wall_s = oribi_clock_wall_s()};
-    enum oribi_path_verdict verdict = oribi_path_read(c->exchange->head.path, &site->path);
     return verdict == ORIBI_PATH_OK ? oribi__site_answer_file(&a) : oribi__site_refuse_path(&a, verdict);
 }
 
 /* --- life --- */
+
+_Static_assert((int)ORIBI_OPTION_ITEMS_MAX <= (int)ORIBI_MOUNTS_MAX, "as many mounts as the option static takes");
 
 static int open_mount(struct oribi__site_mount *mount, const char *text, char *error)
 {

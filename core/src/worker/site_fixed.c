@@ -8,11 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct oribi_fixed *oribi__site_find_fixed(struct oribi__site *site, struct oribi_slice path)
-{
-    return oribi_path_read(path, &site->path) == ORIBI_PATH_OK ? oribi_fixed_find(site->fixed, &site->path) : NULL;
-}
-
 /* Redirects that keep the method take any; for others a client would change it to GET, and lose its body. */
 static bool takes_method(const struct oribi_fixed *fixed, const struct oribi_head *head)
 {

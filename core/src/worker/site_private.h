@@ -53,8 +53,8 @@ struct oribi__site_answer {
 void oribi__site_add(struct oribi__site_answer *answer, const char *name, const char *value, size_t n);
 void oribi__site_add_text(struct oribi__site_answer *answer, const char *name, const char *value);
 
-/* A field of the request, repeats not joined; p is NULL where there is none. */
-struct oribi_slice oribi__site_field(const struct oribi__site_answer *answer, uint16_t id);
+/* The value of a field of the request, repeats joined (oribi_head_field()); p is NULL where there is none. */
+struct oribi_slice oribi__site_field(const struct oribi__site_answer *answer, enum oribi_field_id id);
 
 enum { ORIBI__SITE_VECS_MAX = 2 * (ORIBI_RANGES_MAX + 1) };
 
@@ -79,10 +79,7 @@ void oribi__site_send_error(struct oribi__site_answer *answer, int status);
 
 /* --- site_fixed.c --- */
 
-/* The fixed answer of a request's path; NULL: none. Reads the path into site->path. */
-const struct oribi_fixed *oribi__site_find_fixed(struct oribi__site *site, struct oribi_slice path);
-
-/* Answers with it. */
+/* Answers with the fixed answer of the request's path. */
 void oribi__site_answer_fixed(struct oribi__site_answer *answer, const struct oribi_fixed *fixed);
 
 /* --- site_files.c --- */

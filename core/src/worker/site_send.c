@@ -2,6 +2,7 @@
 #include "worker/site_private.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/http/fields.h"
 #include "oribi/http/response.h"
 #include "oribi/http/status.h"
 
@@ -18,13 +19,10 @@ void oribi__site_add_text(struct oribi__site_answer *a, const char *name, const 
     oribi__site_add(a, name, value, strlen(value));
 }
 
-struct oribi_slice oribi__site_field(const struct oribi__site_answer *a, uint16_t id)
+struct oribi_slice oribi__site_field(const struct oribi__site_answer *a, enum oribi_field_id id)
 {
-    const struct oribi_head *head = &a->c->exchange->head;
-    for (uint32_t i = 0; i < head->field_count; i++)
-        if (head->fields[i].id == id)
-            return oribi_slice(head->fields[i].value, head->fields[i].value_len);
-    return oribi_slice(NULL, 0);
+    const struct oribi_field *field = oribi_head_field(&a->c->exchange->head, id);
+    return field ? oribi_slice(field->value, field->value_len) : oribi_slice(NULL, 0);
 }
 
 /* What tells of an answer that breaks off: oribi__on_unkept(), oribi__body_taken(). */
