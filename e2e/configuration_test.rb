@@ -6,22 +6,7 @@ require_relative "support/workspace"
 # Where values come from: command line over configuration file over environment over defaults, and what launchers add to
 # that.
 E2E.suite("configuration", transports: %i[tcp]) do
-  def setup
-    super
-    @home = File.realpath(Dir.mktmpdir("oribi-home"))
-  end
-
-  def teardown
-    super
-    FileUtils.remove_entry(@home)
-  end
-
-  def file(path, text)
-    File.join(@home, path).tap do |full|
-      FileUtils.mkdir_p(File.dirname(full))
-      File.write(full, text)
-    end
-  end
+  include E2E::Home
 
   # A configuration file of these options, in the command's language.
   def config(path: "config/oribi#{E2E::RUBY ? ".rb" : ".pl"}", **options)

@@ -8,22 +8,7 @@ E2E.suite("files_recipes", transports: %i[tcp]) do
   page = File.read(File.join(E2E::ROOT, "doc/files.md"))
   define_method(:page) { page }
 
-  def setup
-    super
-    @home = File.realpath(Dir.mktmpdir("oribi-recipe"))
-  end
-
-  def teardown
-    super
-    FileUtils.remove_entry(@home)
-  end
-
-  def file(path, text)
-    File.join(@home, path).tap do |full|
-      FileUtils.mkdir_p(File.dirname(full))
-      File.write(full, text)
-    end
-  end
+  include E2E::Home
 
   # Name => text of the blocks below a heading.
   def blocks(heading)

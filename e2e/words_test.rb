@@ -5,24 +5,13 @@ require_relative "support"
 # Words of the configuration file that take several arguments, what --print-config makes of them, and what is said of
 # folders that are not there.
 E2E.suite("words", transports: %i[tcp]) do
+  include E2E::Home
+
   def setup
     super
-    @home = File.realpath(Dir.mktmpdir("oribi-words"))
     file("public/assets/app.js", "one")
     file("public/index.html", "<p>")
     file(E2E::RUBY ? "config.ru" : "app.psgi", E2E::RUBY ? 'run ->(_) { [200, {}, ["app"]] }' : "sub { [200, [], ['app']] }")
-  end
-
-  def teardown
-    super
-    FileUtils.remove_entry(@home)
-  end
-
-  def file(path, text)
-    File.join(@home, path).tap do |full|
-      FileUtils.mkdir_p(File.dirname(full))
-      File.write(full, text)
-    end
   end
 
   def config(ruby, perl) = file("config/oribi#{E2E::RUBY ? ".rb" : ".pl"}", E2E::RUBY ? ruby : perl)

@@ -125,7 +125,7 @@ static void is_file(int64_t size, int64_t mtime_s, int64_t now_s, const char *co
     struct oribi_validators validators;
     oribi_validators_of_file(size, mtime_s, now_s, oribi_slice(coding, strlen(coding)), dst.p, &validators);
     is_slice(validators.etag, etag);
-    struct etag tag;
+    struct etag tag = {0};
     ok(read_etag(validators.etag, &tag) && tag.weak == (mtime_s > now_s - 2));
     ok(validators.exists && validators.has_last_modified && validators.last_modified_strong == !tag.weak);
     ok_eq(validators.last_modified_s, mtime_s < 0 ? 0 : mtime_s > now_s ? now_s : mtime_s);
