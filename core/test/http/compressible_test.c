@@ -236,6 +236,49 @@ static void test_a_header_without_a_value(void)
     ok(decision.varies && !decision.weakens);
 }
 
+/* An answer with this ETag and this Vary, decided. */
+static uint32_t decided(struct oribi_slice etag, struct oribi_slice vary, struct oribi_compress_decision *decision,
+                        struct oribi_compress_texts *texts, struct oribi_header *written)
+{
+    struct oribi_header given[] = {{"Content-Type", "text/plain", 12, 10},
+                                   {"ETag", etag.p, 4, (uint32_t)etag.n},
+                                   {"Vary", vary.p, 4, (uint32_t)vary.n}};
+    rules = (struct oribi_compress_rules){.offered = {ORIBI_CODING_GZIP, ORIBI_CODING_IDENTITY}, .offered_count = 2};
+    ok_eq(oribi_compress_rules_types(&rules, oribi_compress_types_default, error), 0);
+    memset(&head, 0, sizeof(head));
+    head.fields[head.field_count++] =
+        (struct oribi_field){"Accept-Encoding", "gzip", 4, 15, ORIBI_FIELD_ACCEPT_ENCODING};
+    struct oribi_compress_question question = {
+        .rules = &rules, .head = &head, .status = 200, .headers = given, .header_count = 3, .body_len = 9000};
+    oribi_compress_decide(&question, decision);
+    return decision->changes ? oribi_compress_headers(&question, decision, texts, written) : 0;
+}
+
+static void test_the_longest_tag_and_vary_and_one_byte_more(void)
+{
+    static char tag[ORIBI_COMPRESS_ETAG_BYTES_MAX + 1];
+    static char names[ORIBI_COMPRESS_VARY_BYTES_MAX];
+    struct oribi_compress_decision decision;
+    struct oribi_compress_texts texts;
+    struct oribi_header written[3 + ORIBI_COMPRESS_HEADERS_ADDED_MAX];
+    const size_t more = sizeof(", Accept-Encoding") - 1;
+    memset(tag, 'x', sizeof(tag));
+    memset(names, 'y', sizeof(names));
+    tag[0] = tag[sizeof(tag) - 2] = '"';
+    uint32_t count = decided(oribi_slice(tag, sizeof(tag) - 1), ORIBI_SLICE("Accept"), &decision, &texts, written);
+    ok(decision.coding == ORIBI_CODING_GZIP && decision.weakens && count == 4);
+    ok_eq(written[1].value_len, ORIBI_COMPRESS_ETAG_BYTES_MAX + 2);
+    tag[sizeof(tag) - 2] = 'x';
+    tag[sizeof(tag) - 1] = '"';
+    (void)decided(oribi_slice(tag, sizeof(tag)), ORIBI_SLICE("Accept"), &decision, &texts, written);
+    ok_eq(decision.coding, ORIBI_CODING_IDENTITY);
+
+    count = decided(ORIBI_SLICE("\"a\""), oribi_slice(names, sizeof(names) - more), &decision, &texts, written);
+    ok(count == 4 && written[2].value_len == ORIBI_COMPRESS_VARY_BYTES_MAX);
+    count = decided(ORIBI_SLICE("\"a\""), oribi_slice(names, sizeof(names) - more + 1), &decision, &texts, written);
+    ok(count == 5 && written[2].value == names); /* a line of its own */
+}
+
 int main(void)
 {
     run_case_folder("compress", run_case);
@@ -243,5 +286,6 @@ int main(void)
     test_words_of_the_operator();
     test_types_of_the_operator();
     test_a_header_without_a_value();
+    test_the_longest_tag_and_vary_and_one_byte_more();
     return done_testing();
 }

@@ -255,6 +255,35 @@ static void test_a_stream_against_its_content_length(void)
     site_close(&site);
 }
 
+/* ---- headers ---- */
+
+static uint32_t header_total;
+
+static void with_headers(struct oribi_req *req)
+{
+    static struct oribi_header many[ORIBI__COMPRESS_HEADERS_MAX + 1];
+    struct iovec body = {text, 9000};
+    many[0] = (struct oribi_header){"Content-Type", "text/plain", 12, 10};
+    for (uint32_t i = 1; i < header_total; i++)
+        many[i] = (struct oribi_header){"X-One", "1", 5, 1};
+    ok_eq(oribi_reply(req, 200, many, header_total, &body, 1), 0);
+}
+
+static void test_the_most_headers_and_one_more(void)
+{
+    for (uint32_t more = 0; more < 2; more++) {
+        struct site site;
+        header_total = ORIBI__COMPRESS_HEADERS_MAX + more;
+        struct client *c = open_site(&site, with_headers, "gzip");
+        struct answer answer = get(&site, c, "/", "gzip");
+        if (more)
+            ok(!has_line(&answer, "Content-Encoding: gzip") && answer.body_len == 9000);
+        else
+            ok(is_text(&answer, ORIBI_CODING_GZIP, 9000));
+        site_close(&site);
+    }
+}
+
 /* ---- conditions ---- */
 
 static char seen[256];
@@ -422,6 +451,7 @@ int main(void)
     run_everywhere(test_http_1_0_and_head);
     run_everywhere(test_each_write_is_seen_at_once);
     run_everywhere(test_a_stream_against_its_content_length);
+    test_the_most_headers_and_one_more();
     run_everywhere(test_tags_are_weak_and_come_back);
     test_private_answers_are_padded();
     run_everywhere(test_an_answer_allocates_nothing);

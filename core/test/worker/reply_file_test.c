@@ -1,4 +1,5 @@
 /* Conditions and ranges of files that the application answers with, and what it may say to be left alone. */
+#include "worker/byteranges.h"
 #include "worker/client.h"
 
 #include <stdarg.h>
@@ -161,6 +162,26 @@ static void test_several_ranges(void)
              3);
     (void)asked(&site, c, GET("/"), 200, "0123456789");
     done(&site);
+}
+
+/* Of a type that is longer than parts repeat, the parts have none. */
+static void test_the_longest_type_of_parts_and_one_byte_more(void)
+{
+    static char type[ORIBI__PART_TYPE_BYTES_MAX + 1];
+    struct oribi_ranges ranges;
+    struct oribi__byteranges body;
+    memset(type, 't', sizeof(type));
+    ok_eq(oribi_ranges_read(ORIBI_SLICE("bytes=0-0,2-2"), 10, &ranges), ORIBI_RANGES_PART);
+    for (size_t more = 0; more < 2; more++) {
+        struct oribi_slice given = oribi_slice(type, ORIBI__PART_TYPE_BYTES_MAX + more);
+        ok(oribi__byteranges_make(&body, &ranges, given, 0, 10));
+        const struct iovec *text = &body.pieces[0].text;
+        ok_eq(memmem(text->iov_base, text->iov_len, "Content-Type", 12) != NULL, more == 0);
+        int64_t len = 2; /* of the ranges */
+        for (size_t i = 0; i < body.count; i++)
+            len += (int64_t)body.pieces[i].text.iov_len;
+        ok_eq(len, body.len);
+    }
 }
 
 static void test_many_large_ranges_to_a_slow_client(void)
@@ -335,6 +356,7 @@ static void run_all(void)
     test_one_range();
     test_a_range_that_is_not_there();
     test_several_ranges();
+    test_the_longest_type_of_parts_and_one_byte_more();
     test_many_large_ranges_to_a_slow_client();
     test_the_validators_of_the_application();
     test_no_validator_is_made_up();
