@@ -14,7 +14,7 @@ void oribi__own_answers_open(struct oribi__own_answers *own, const struct oribi_
     (void)oribi_added_create(options->headers.items, options->headers.count, &own->added,
                              error); /* oribi_options_finish() has checked it */
     if (oribi_error_pages_create(options->error_pages.items, options->error_pages.count, &own->pages, error) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "%s; the server's own answers are short texts", error);
+        oribi_log(ORIBI_LOG_ERROR, "%s; this worker does without error pages", error);
 }
 
 void oribi__own_answers_close(struct oribi__own_answers *own)

@@ -17,7 +17,7 @@ struct oribi__own_answers {
     struct oribi_error_pages *pages; /* or NULL */
 };
 
-/* A file that cannot be read any more is a line in the log, and its answers are short texts. Borrows the options. */
+/* A page that cannot be read any more is a line in the log, and then there are none. Borrows the options. */
 void oribi__own_answers_open(struct oribi__own_answers *own, const struct oribi_options *options);
 void oribi__own_answers_close(struct oribi__own_answers *own);
 

@@ -51,33 +51,31 @@ static int open_mount(struct oribi__site_mount *mount, const char *text, char *e
     return code;
 }
 
-int oribi__site_create(const struct oribi_options *options, struct oribi__site **out, char *error)
+struct oribi__site *oribi__site_create(const struct oribi_options *options)
 {
     const struct oribi_cache_limits limits = {options->static_open_max, ORIBI_CACHE_MISSING_DEFAULT,
                                               (uint64_t)options->static_memory_max};
-    uint32_t count = (uint32_t)options->mounts.count;
     const struct oribi_fixed_lines lines = oribi_options_fixed_lines(options);
-    struct oribi_fixed_set *fixed;
-    *out = NULL;
-    int code = oribi_fixed_set_create(&lines, &fixed, error);
-    if (code < 0 || (count == 0 && !fixed))
-        return code;
-    struct oribi__site *site = oribi_mem_alloc(1, sizeof(*site) + count * sizeof(site->mounts[0]));
+    struct oribi_fixed_set *fixed = NULL;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    if (oribi_fixed_set_create(&lines, &fixed, error) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "%s; this worker does without fixed answers", error);
+    if (options->mounts.count == 0 && !fixed)
+        return NULL;
+    struct oribi__site *site = oribi_mem_alloc(1, sizeof(*site) + options->mounts.count * sizeof(site->mounts[0]));
     site->types = oribi_types_create("utf-8");
     (void)oribi_types_read_file(site->types, ORIBI_TYPES_SYSTEM_FILE); /* where there is one */
     site->cache = oribi_cache_create(&limits, site->types);
     site->fixed = fixed;
-    for (uint32_t i = 0; i < count; i++) {
-        code = open_mount(&site->mounts[i], options->mounts.items[i], error);
-        if (code < 0) {
-            oribi__site_destroy(site);
-            return code;
+    for (size_t i = 0; i < options->mounts.count; i++) {
+        struct oribi__site_mount *mount = &site->mounts[site->count];
+        if (open_mount(mount, options->mounts.items[i], error) < 0) {
+            oribi_log(ORIBI_LOG_ERROR, "%s; this worker does without the mount", error);
+            continue;
         }
-        site->prefixes[i] = oribi_slice(site->mounts[i].spec.prefix, strlen(site->mounts[i].spec.prefix));
-        site->count++;
+        site->prefixes[site->count++] = oribi_slice(mount->spec.prefix, strlen(mount->spec.prefix));
     }
-    *out = site;
-    return 0;
+    return site;
 }
 
 void oribi__site_abandon(struct oribi__site *site)

@@ -11,9 +11,11 @@ struct oribi_conn;
 struct oribi_worker;
 struct oribi__site;
 
-/* Gives the site of these options, NULL when they have none. Opens the roots: 0, or ORIBI_EINVAL or a code of os.h with
- * one line in `error` (ORIBI_ERROR_TEXT_CAP). Borrows the options. destroy: takes it, and NULL. */
-int oribi__site_create(const struct oribi_options *options, struct oribi__site **site, char *error);
+/* Gives the site of these options, NULL when they have none. Opens the roots. A start and a reload have looked at the
+ * folders (oribi_options_check_files()); one that has gone since is a line in the log, and its mount is left out: a
+ * worker that replaces another must not lose health and the other mounts with it. Borrows the options. destroy: takes
+ * it, and NULL. */
+struct oribi__site *oribi__site_create(const struct oribi_options *options);
 void oribi__site_destroy(struct oribi__site *site);
 
 /* Closes the descriptors alone, in a child that the application has forked. NULL: nothing. */

@@ -164,6 +164,25 @@ static void try_temp_dir(const struct oribi_worker *w)
     oribi_os_close(fd);
 }
 
+/* What the options say of answers, each NULL or empty where they say nothing. */
+static void open_answers(struct oribi_worker *w)
+{
+    w->site = oribi__site_create(w->options);
+    w->compression = oribi__compression_create(w->options);
+    w->sendfile = oribi__sendfile_create(w->options);
+    oribi__own_answers_open(&w->own_answers, w->options);
+}
+
+/* After open_answers(), on which its hooks depend. */
+static int open_reactor(struct oribi_worker *w)
+{
+    struct oribi_reactor_config config;
+    const struct oribi_reactor_hooks hooks = oribi__worker_hooks(w);
+    set_config(w->options, &config);
+    config.added = w->own_answers.added;
+    return oribi_reactor_init(&w->reactor, &config, &hooks, ORIBI_LOOP_BEST);
+}
+
 int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_worker **out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -194,16 +213,8 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     char ignored[ORIBI_ERROR_TEXT_CAP];
     (void)oribi_trust_parse(&w->options->trusted_proxies, &w->trust,
                             ignored); /* oribi_options_finish() has checked it */
-    if (oribi__site_create(w->options, &w->site, ignored) < 0)
-        oribi_log(ORIBI_LOG_ERROR, "%s; its files are the application's to serve", ignored);
-    w->compression = oribi__compression_create(w->options);
-    w->sendfile = oribi__sendfile_create(w->options);
-    struct oribi_reactor_config config;
-    set_config(w->options, &config);
-    oribi__own_answers_open(&w->own_answers, w->options);
-    config.added = w->own_answers.added;
-    const struct oribi_reactor_hooks hooks = oribi__worker_hooks(w);
-    int result = oribi_reactor_init(&w->reactor, &config, &hooks, ORIBI_LOOP_BEST);
+    open_answers(w);
+    int result = open_reactor(w);
     if (result < 0) {
         free_worker(w);
         return result;

@@ -642,8 +642,26 @@ static void test_a_young_file_has_a_weak_tag(void)
     close_with(&site);
 }
 
+/* A folder can go between the start, which looks at it, and a worker that replaces another. */
+static void test_a_folder_that_has_gone_takes_only_its_mount_away(void)
+{
+    struct site site;
+    make_tree();
+    site_init(&site);
+    site.options.health = "/up";
+    struct client *c = open_again(&site, (const char *const[]){"/gone=%/gone", "/s=%"}, 2);
+    (void)asked(&site, c, GET("/s/a.txt"), 200, "0123456789");
+    (void)asked(&site, c, GET("/up"), 200, "ok\n");
+    ok_eq(site.calls, 0);
+    (void)asked(&site, c, GET("/gone/hello"), 200, NULL);
+    ok_eq(site.calls, 1);
+    site.options.health = NULL;
+    close_with(&site);
+}
+
 static void run_all(void)
 {
+    test_a_folder_that_has_gone_takes_only_its_mount_away();
     test_every_answer_is_counted_and_logged();
     test_keepalive_requests_max_counts_files();
     test_an_answer_whose_rest_cannot_be_kept_is_cut();
