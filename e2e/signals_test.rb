@@ -168,7 +168,7 @@ E2E.suite("handlers_of_the_application") do
   def enter(path, gate)
     client = connect(@server)
     client.request("GET", "#{path}/#{gate}")
-    wait_until("the call") { File.exist?("#{@server.dir}/#{gate}.entered") }
+    wait_until("the call") { File.size?("#{@server.dir}/#{gate}.entered") } # its pid is in it
     client
   end
 
