@@ -61,7 +61,9 @@ class Request
   def slower = 1 + @busy
 
   def whole(parts)
-    parts.flat_map { |part| Parts::PARTS.fetch(part).last.map { |name, commands| Suite.new(name, slower: slower, &commands) } }
+    parts.flat_map do |part|
+      Parts::PARTS.fetch(part).last.map { |name, commands| Suite.new(name, slower: slower, width: Parts::WIDTHS.fetch(name, 1), &commands) }
+    end
   end
 
   # One suite for all files, so that they run in the order in which they were named.

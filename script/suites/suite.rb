@@ -8,8 +8,8 @@ Command = Struct.new(:argv, :count, :dir, :env, :picked, keyword_init: true) do
   def name = [*env&.values, argv.join(" ")].join(" ").gsub("#{ROOT}/", "")
 end
 
-# Runs the commands of one part after another, each with a deadline, and tells how they went. All that they print goes
-# to build/test/NAME.log.
+# Runs the commands of one part, `width` at a time, each with a deadline, and tells how they went. All that they print
+# goes to build/test/NAME.log, command by command.
 class Suite
   SECONDS = 540 # for one command on a machine that has nothing else to do
   SECONDS_TO_END = 10
@@ -29,12 +29,13 @@ class Suite
   attr_reader :name, :tally, :failures
 
   # The block gives the commands, and may build what they need first. slower: how many times as long they may take.
-  # told: all they print is shown too.
-  def initialize(name, slower: 1, told: false, &commands)
+  # told: all they print is shown too. width: for commands that wait more than they compute.
+  def initialize(name, slower: 1, told: false, width: 1, &commands)
     @name = name
     @commands = commands
     @seconds_max = SECONDS * slower
     @told = told
+    @width = width
     forget
   end
 
@@ -43,12 +44,15 @@ class Suite
 
   def run
     started = clock
-    File.open(log_path, "w") { |log| @commands.call.each { |command| run_command(command, log) } }
+    commands = Queue.new
+    File.write(log_path, "")
+    @commands.call.each { |command| commands << command }
+    commands.close
+    Array.new(@width) { |place| Thread.new { run_commands(commands, place) } }.each(&:join)
     @seconds = clock - started
     self
   rescue StandardError => e
-    @tally += Tally.new(failed: 1)
-    @failures << "#{e.class}: #{e.message}"
+    fail_with(e)
     self
   end
 
@@ -68,6 +72,7 @@ class Suite
   protected
 
   def forget
+    @lock = Mutex.new
     @tally = Tally.new
     @failures = []
   end
@@ -76,16 +81,33 @@ class Suite
 
   def clock = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-  def run_command(command, log)
-    log.puts "$ #{command.name}"
-    log.flush
-    offset = log.size
-    status = spawn_with_deadline(command, log)
-    output = File.binread(log_path, nil, offset).to_s.force_encoding("UTF-8").scrub
+  def run_commands(commands, place)
+    while (command = commands.pop)
+      run_command(command, "#{log_path}.#{place}")
+    end
+  rescue StandardError => e
+    @lock.synchronize { fail_with(e) }
+  end
+
+  def fail_with(error)
+    @tally += Tally.new(failed: 1)
+    @failures << "#{error.class}: #{error.message}"
+  end
+
+  # `path` has the output until the command has ended.
+  def run_command(command, path)
+    status = File.open(path, "w") { |log| spawn_with_deadline(command, log) }
+    output = File.binread(path).force_encoding("UTF-8").scrub
+    File.unlink(path)
     one = Tally.public_send(command.count, output, status&.success?)
     one = Tally.new if command.picked && output.match?(/^0 runs, 0 assertions, 0 failures, 0 errors/)
-    @failures << [command.name, *telling_lines(output)].join("\n") unless @told || one.failed.zero?
-    @tally += one
+    @lock.synchronize { add(command, one, output) }
+  end
+
+  def add(command, tally, output)
+    File.write(log_path, "$ #{command.name}\n#{output}", mode: "a")
+    @failures << [command.name, *telling_lines(output)].join("\n") unless @told || tally.failed.zero?
+    @tally += tally
     $stdout.puts "$ #{command.name}", output if @told
   end
 
