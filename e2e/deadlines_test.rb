@@ -98,7 +98,7 @@ E2E.suite("where_calls_stand", transports: %i[tcp]) do
 
   define_method(:setup) do
     super()
-    @server = start("--workers", "1", "--call-timeout", "300ms", app: app)
+    @server = start("--workers", "1", "--call-timeout", "300ms", "--request-id-header", "X-Id", app: app)
   end
 
   def assert_stands_in(function)
@@ -118,7 +118,8 @@ E2E.suite("where_calls_stand", transports: %i[tcp]) do
       connect(@server).get("/#{path}")
       wait_until("the post-mortem") { @server.stderr.include?("where the call stands") }
       assert_stands_in(function)
-      frames = @server.stderr[/where the call stands, innermost first\n((?:    .*\n)*)/, 1].lines
+      id = @server.stderr[/call deadline: GET .* \(request (\h{8}-[-\h]+)\)$/, 1]
+      frames = @server.stderr[/where the call stands, innermost first \(request #{id}\)\n((?:    .*\n)*)/, 1].lines
       native, own = frames.partition { |line| line.start_with?("    C: ") }
       assert_operator own.size, :<=, 20
       assert_equal 20, own.size if path == "deep"

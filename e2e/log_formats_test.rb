@@ -122,6 +122,52 @@ E2E.suite("log_formats") do
     wait_until("the refusal; #{one.stderr}") { one.stderr.match?(/refused with 400: .*\(request \h{8}-[-\h]+\)/) }
   end
 
+  # Not well-formed, two of them, of a request that the core refuses: when is a proxy's id kept?
+  define_method(:test_ids_of_refused_requests) do
+    one = start_logging("$status $request_id", "--trusted-proxies", "127.0.0.0/8 unix", "--body-bytes-max", "10", "--request-id")
+    client = connect(one)
+    refused = client.send_raw("POST /echo HTTP/1.1\r\nHost: a\r\nX-Request-Id: theirs\r\nTransfer-Encoding: chunked\r\n\r\n99\r\n").read_response
+    assert_equal 413, refused.status
+    connect(one).send_raw("GET /a<b HTTP/1.1\r\nHost: a\r\nX-Request-Id: theirs\r\n\r\n").read_response
+    env = JSON.parse(connect(one).send_raw("GET /env HTTP/1.1\r\nHost: a\r\nX-Request-Id: a\r\nX-Request-Id: b\r\n\r\n").read_response.body)
+    lines = log_of(one, 3)
+    assert_equal "413 theirs", lines[0]
+    assert_match(/\A400 \h{8}-/, lines[1])
+    assert_equal "200 #{env["HTTP_X_REQUEST_ID"]}", lines[2]
+    assert_match uuid, env["HTTP_X_REQUEST_ID"]
+    wait_until("the refusal; #{one.stderr}") { one.stderr.match?(/refused with 413: .* \(request theirs\)$/) }
+  end
+
+  # Whoever finds an id in the access log finds it in the error log.
+  define_method(:test_a_log_with_ids_gives_them_to_the_error_log) do
+    one = start_logging("json")
+    connect(one).get("/raise", { "traceparent" => trace })
+    entry = JSON.parse(log_of(one, 1).first)
+    assert_equal trace[3, 32], entry["trace_id"]
+    wait_until("the error; #{one.stderr}") do
+      one.stderr.include?("told to fail") && one.stderr.include?("(request #{entry["request_id"]}, trace #{entry["trace_id"]})")
+    end
+  end
+
+  define_method(:test_whatever_a_client_sends_is_valid_json) do
+    one = start_logging("json", "--error-log-format", "json", "--error-log", path = File.join(Dir.tmpdir, "oribi-e2e-#{$$}.log"))
+    random = Random.new(7)
+    40.times do
+      noise = random.bytes(60)
+      connect(one).send_raw("GET /#{noise} HTTP/1.1\r\nHost: a\r\n\r\n").tap { |client| client.half_close }.read_to_end
+      fields = "User-Agent: #{noise.delete("\r\n\0")}\r\nX-Request-Id: #{noise}\r\n"
+      connect(one).send_raw("GET / HTTP/1.1\r\nHost: a\r\n#{fields}\r\n").tap(&:half_close).read_to_end
+    end
+    lines = log_of(one, 60) + File.read(path).lines
+    lines.each do |line|
+      text = line.dup.force_encoding("UTF-8")
+      assert_predicate text, :valid_encoding?
+      assert_kind_of Hash, JSON.parse(text)
+    end
+  ensure
+    FileUtils.rm_f(path) if path
+  end
+
   define_method(:test_the_error_log_as_json) do
     dir = Dir.mktmpdir("oribi-e2e")
     @log_dirs = [dir]

@@ -68,4 +68,17 @@ E2E.suite("syscalls", options: ["--access-log", "off"]) do
 
   # Also over a unix socket, which would tell each time that the peer has read, were its room waited for.
   def test_few_calls_for_a_lone_client = per_request("/") { 4 }
+
+  # Ids come from the worker's own generator, the time of day from memory: no call more than with neither.
+  def test_an_id_costs_no_call
+    skip_without_strace
+    one = start("--access-log", "off", "--request-id-header", "X-Request-Id", "--error-log-format", "json")
+    client = connect(one)
+    10.times { client.get("/") }
+    fields = { "traceparent" => "00-#{"a" * 32}-#{"b" * 16}-01" }
+    lines = traced(one, pid: one.worker_pid) { COUNTED_REQUESTS.times { assert client.get("/", fields)["x-request-id"] } }
+    names = lines.filter_map { |line| name_of(line) }.tally
+    assert_equal 0, names.fetch("getrandom", 0)
+    assert_operator names.values.sum, :<=, 5 * COUNTED_REQUESTS, names.inspect
+  end
 end

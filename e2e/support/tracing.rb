@@ -16,11 +16,11 @@ module E2E
       skip refused if refused
     end
 
-    # Lines of strace of the worker, all its threads, while the block runs.
-    def traced(server = self.server)
+    # Lines of strace of the worker (or pid), all its threads, while the block runs.
+    def traced(server = self.server, pid: worker)
       log = File.join(server.dir, "strace")
-      tracer = spawn("strace", "-f", "-qq", "-o", log, "-p", worker.to_s, in: File::NULL, err: File::NULL)
-      E2E.wait_until("strace to attach") { File.read("/proc/#{worker}/status")[/^TracerPid:\s+(\d+)/, 1].to_i == tracer }
+      tracer = spawn("strace", "-f", "-qq", "-o", log, "-p", pid.to_s, in: File::NULL, err: File::NULL)
+      E2E.wait_until("strace to attach") { File.read("/proc/#{pid}/status")[/^TracerPid:\s+(\d+)/, 1].to_i == tracer }
       yield
       Process.kill(:INT, tracer)
       Process.wait(tracer)

@@ -57,7 +57,10 @@ static struct {
 
 /* The request that lines of this thread concern; see oribi_log_about(). Signal handlers read it, too, so the first use
  * in a thread must not allocate it. */
-static _Thread_local struct oribi_slice about __attribute__((tls_model("initial-exec")));
+static _Thread_local struct about {
+    struct oribi_slice request_id;
+    struct oribi_slice trace_id;
+} about __attribute__((tls_model("initial-exec")));
 
 /* --- the way out --- */
 
@@ -129,9 +132,10 @@ void oribi_log_identify(int worker, uint32_t generation)
     atomic_store(&error_log.generation, generation);
 }
 
-void oribi_log_about(struct oribi_slice request_id)
+void oribi_log_about(struct oribi_slice request_id, struct oribi_slice trace_id)
 {
-    about = request_id;
+    about.request_id = request_id;
+    about.trace_id = trace_id;
 }
 
 void oribi_log_init(int fd, enum oribi_log_level level)
@@ -217,7 +221,8 @@ static struct oribi__log_frame frame_of(enum oribi_log_level level)
         .pid = (long)getpid(),
         .worker = atomic_load_explicit(&error_log.worker, memory_order_relaxed) - 1L,
         .generation = atomic_load_explicit(&error_log.generation, memory_order_relaxed),
-        .request_id = about,
+        .request_id = about.request_id,
+        .trace_id = about.trace_id,
     };
 }
 
@@ -230,7 +235,7 @@ static void tell_dropped(void)
         return;
     char text[192];
     struct oribi__log_frame frame = frame_of(ORIBI_LOG_WARN);
-    frame.request_id.n = 0;
+    frame.request_id.n = frame.trace_id.n = 0;
     int n = snprintf(text, sizeof(text), "%llu line%s of this log %s dropped: %s", (unsigned long long)backlog->dropped,
                      oribi_log_plural(backlog->dropped), backlog->dropped == 1 ? "was" : "were",
                      error_log.reason[0] ? error_log.reason : "its reader did not read in time");

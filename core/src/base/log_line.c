@@ -1,8 +1,8 @@
 /* Lines of the error log:
  *
- *   2026-01-31T12:00:00.123Z oribi[4711] warn: text (request 019c13f6-...)
+ *   2026-01-31T12:00:00.123Z oribi[4711] warn: text (request 019c13f6-..., trace 0af76519...)
  *   {"time":"2026-01-31T12:00:00.123Z","level":"warn","pid":4711,"worker":2,"generation":1,"message":"text",
- *    "detail":"several\u000alines","request_id":"019c13f6-..."}
+ *    "detail":"several\u000alines","request_id":"019c13f6-...","trace_id":"0af76519..."}
  */
 #include "base/log_line.h"
 
@@ -93,6 +93,10 @@ static void put_request(struct oribi__log_line *line, const struct oribi__log_fr
         return;
     put_raw(line, " (request ", 10);
     put_escaped(line, frame->request_id.p, frame->request_id.n, "");
+    if (frame->trace_id.n) {
+        put_raw(line, ", trace ", 8);
+        put_escaped(line, frame->trace_id.p, frame->trace_id.n, "");
+    }
     put_raw(line, ")", 1);
 }
 
@@ -109,6 +113,19 @@ void oribi__log_line_detail(struct oribi__log_line *line, const struct oribi__lo
     put_escaped(line, p, n, "\t");
 }
 
+/* A member behind the message; none where there is no room for all of it. */
+static void put_last_member(struct oribi__log_line *line, const char *key, struct oribi_slice value)
+{
+    size_t before = line->len;
+    put_raw(line, key, strlen(key));
+    size_t opened = line->len;
+    put_escaped(line, value.p, value.n, "");
+    size_t closed = line->len;
+    put_raw(line, "\"", 1);
+    if (opened == before || closed == opened || line->len == closed)
+        line->len = before;
+}
+
 void oribi__log_line_end(struct oribi__log_line *line, const struct oribi__log_frame *frame)
 {
     if (!frame->json) {
@@ -118,14 +135,8 @@ void oribi__log_line_end(struct oribi__log_line *line, const struct oribi__log_f
         return;
     }
     line->text[line->len++] = '"';
-    size_t before = line->len;
-    put_raw(line, ",\"request_id\":\"", 15);
-    size_t opened = line->len;
-    put_escaped(line, frame->request_id.p, frame->request_id.n, "");
-    size_t closed = line->len;
-    put_raw(line, "\"", 1);
-    if (opened == before || closed == opened || line->len == closed) /* none, or no room for all of it */
-        line->len = before;
+    put_last_member(line, ",\"request_id\":\"", frame->request_id);
+    put_last_member(line, ",\"trace_id\":\"", frame->trace_id);
     line->text[line->len++] = '}';
     line->text[line->len++] = '\n';
 }

@@ -21,6 +21,7 @@ struct oribi__log_frame {
     long worker;                   /* -1: the process is none */
     uint32_t generation;           /* 0: not known */
     struct oribi_slice request_id; /* n 0: the line concerns no request */
+    struct oribi_slice trace_id;   /* of that request; n 0: none */
 };
 
 struct oribi__log_line {

@@ -10,6 +10,8 @@
  * for room: every text is cut at its maximum, and the line's room is counted with all of them. */
 #include "worker/access_line.h"
 
+#include "worker/request_id.h"
+
 #include "oribi/base/error.h"
 #include "oribi/base/escape.h"
 #include "oribi/base/mem.h"
@@ -23,9 +25,8 @@
 
 enum {
     NUMBER_CAP = 20,
-    TRACE_ID_LEN = 32,
     LINE_FIXED_MAX = 1024, /* names, numbers, punctuation and time of one line */
-    FIELDS_MAX = 5 * ORIBI_LOGGED_FIELD_MAX + ORIBI_REQUEST_ID_MAX + ORIBI_ADDRESS_TEXT_CAP + TRACE_ID_LEN,
+    FIELDS_MAX = 5 * ORIBI_LOGGED_FIELD_MAX + ORIBI_REQUEST_ID_MAX + ORIBI_ADDRESS_TEXT_CAP + ORIBI_TRACE_ID_LEN,
     LINE_MAX_BYTES = LINE_FIXED_MAX + ORIBI_ESCAPE_JSON_GROWTH * (ORIBI_LOGGED_TARGET_MAX + FIELDS_MAX),
     /* the longest of one directive: a request line */
     PIECE_MAX_BYTES = ORIBI_ESCAPE_JSON_GROWTH * (ORIBI_LOGGED_TARGET_MAX + ORIBI_LOGGED_FIELD_MAX) + 16,
@@ -158,18 +159,6 @@ static struct oribi_slice sent_value(struct oribi_slice head, struct oribi_slice
     return oribi_slice("", 0);
 }
 
-/* Of a traceparent field, 00-<trace id>-<parent>-<flags> (W3C Trace Context 3.2); empty when it is none. */
-static struct oribi_slice trace_id(const struct oribi_head *head)
-{
-    struct oribi_slice value = other_value(head, ORIBI_SLICE("traceparent"));
-    if (value.n < 55 || value.p[2] != '-' || value.p[35] != '-' || value.p[52] != '-')
-        return oribi_slice("", 0);
-    for (size_t i = 3; i < 3 + TRACE_ID_LEN; i++)
-        if (!strchr("0123456789abcdef", value.p[i]) || !value.p[i])
-            return oribi_slice("", 0);
-    return oribi_slice(value.p + 3, TRACE_ID_LEN);
-}
-
 /* Formatted once a second. JSON has milliseconds behind it, which put_json adds. */
 static void update_time(struct oribi__line_style *style, int64_t second)
 {
@@ -262,10 +251,10 @@ static char *put_common(char *dst, const struct oribi__line_style *style, const 
 /* Where it was answered and what it is called: keys that came later, behind those that programs know. */
 static char *put_json_more(char *dst, const struct oribi_access_entry *entry)
 {
-    struct oribi_slice trace = trace_id(entry->head);
+    struct oribi_slice trace = oribi__trace_id(entry->head);
     PUT_MEMBER(dst, "request_id", entry->request_id, ORIBI_REQUEST_ID_MAX);
     if (trace.n)
-        PUT_MEMBER(dst, "trace_id", trace, TRACE_ID_LEN);
+        PUT_MEMBER(dst, "trace_id", trace, ORIBI_TRACE_ID_LEN);
     PUT_NUMBER(dst, "queue_us", entry->queue_us);
     PUT_NUMBER(dst, "bytes_in", entry->bytes_in);
     PUT_NUMBER(dst, "bytes_out", entry->bytes_out);
@@ -399,7 +388,7 @@ static struct oribi_slice text_of(const struct oribi__line_style *style, const s
     case ORIBI_LOG_REQUEST_ID:
         return entry->request_id;
     case ORIBI_LOG_TRACE_ID:
-        return trace_id(head);
+        return oribi__trace_id(head);
     case ORIBI_LOG_LISTENER:
         return entry->listener;
     case ORIBI_LOG_CONNECTION:

@@ -153,6 +153,7 @@ static _Noreturn void give_up(struct oribi_thread *thread, struct outcome *outco
     end_others(thread, outcome);
     pass_all(w, outcome);
     note_end(thread->exchange);
+    oribi_thread_log_about(thread); /* to the end of the process */
     log_end(thread, outcome);
     if (w->setup.access_log) {
         for (uint32_t i = 0; i < w->threads.count; i++)

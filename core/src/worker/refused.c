@@ -68,10 +68,10 @@ static void log_refusal(const struct oribi_conn *c, int status, const char *reas
         describe(detail, sizeof(detail), fault->field, fault->at, "field ");
     else
         describe(detail, sizeof(detail), first_line, fault->at, "");
-    oribi_log_about(id);
+    oribi_log_about(id, c->exchange ? oribi__trace_id(&c->exchange->head) : oribi_slice(NULL, 0));
     oribi_log(ORIBI_LOG_WARN, "request from %.*s refused with %d: %s%s; closing its connection",
               c->addr_len ? c->addr_len : 13, c->addr_len ? c->addr : "a unix socket", status, reason, detail);
-    oribi_log_about(oribi_slice(NULL, 0));
+    oribi_log_about(oribi_slice(NULL, 0), oribi_slice(NULL, 0));
 }
 
 int64_t oribi__body_taken(const struct oribi__exchange *exchange)
@@ -86,7 +86,7 @@ int64_t oribi__body_taken(const struct oribi__exchange *exchange)
 void oribi__on_unkept(void *self, struct oribi_conn *c, int error)
 {
     struct oribi_worker *w = self;
-    const struct oribi__exchange *exchange = (const struct oribi__exchange *)c->exchange;
+    struct oribi__exchange *exchange = (struct oribi__exchange *)c->exchange;
     char reason[REASON_CAP] = "no memory for the rest";
     if (error == ORIBI_ELIMIT)
         (void)snprintf(reason, sizeof(reason), "no room for the rest: buffers_file_max is used up");
@@ -96,9 +96,12 @@ void oribi__on_unkept(void *self, struct oribi_conn *c, int error)
     char line[ORIBI_SLOT_LINE_CAP];
     if (!exchange->thread)
         oribi__note_line(line, &exchange->base.head);
-    if (oribi_log_limit_allows(&w->app_log_limit, w->reactor.now_ms))
-        oribi_log(ORIBI_LOG_ERROR, "%s: answer cut after %lld bytes of its body: %s; closing its connection",
-                  exchange->thread ? exchange->thread->line : line, (long long)oribi__body_taken(exchange), reason);
+    if (!oribi_log_limit_allows(&w->app_log_limit, w->reactor.now_ms))
+        return;
+    oribi__log_about(exchange);
+    oribi_log(ORIBI_LOG_ERROR, "%s: answer cut after %lld bytes of its body: %s; closing its connection",
+              exchange->thread ? exchange->thread->line : line, (long long)oribi__body_taken(exchange), reason);
+    oribi__log_about(NULL);
 }
 
 void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body_bytes, const char *reason)
@@ -109,8 +112,11 @@ void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body
     oribi__count(ours ? &w->slot->shed_count : &w->slot->bad_requests, 1);
     oribi_slot_count_refusal(w->slot, status);
     char id_text[ORIBI__ID_LEN];
-    struct oribi_slice id = oribi_slice(id_text, ORIBI__ID_LEN);
-    oribi__id_make(&w->ids, w->reactor.now_us, id_text);
+    struct oribi_slice id = oribi__id_given(w, c); /* a head that is not well-formed has no fields */
+    if (!id.n) {
+        oribi__id_make(&w->ids, w->reactor.now_us, id_text);
+        id = oribi_slice(id_text, ORIBI__ID_LEN);
+    }
     if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         log_refusal(c, status, reason, first_line, oribi__logs_ids(w) ? id : oribi_slice(NULL, 0));
     if (!w->setup.access_log || status == 0)

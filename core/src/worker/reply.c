@@ -79,9 +79,12 @@ int oribi_req_read_status(struct oribi_req *req, struct oribi_slice text)
     struct oribi__exchange *exchange = oribi__exchange_of(req);
     struct oribi_worker *w = exchange->worker;
     int status = oribi_status_read(text);
-    if (status >= 0 && text.n > 3 && oribi_log_limit_allows(&w->mended_log_limit, w->reactor.now_ms))
+    if (status >= 0 && text.n > 3 && oribi_log_limit_allows(&w->mended_log_limit, w->reactor.now_ms)) {
+        oribi_thread_log_about(exchange->thread);
         oribi_log(ORIBI_LOG_WARN, "%s: the status '%.*s' of the answer is taken for %d", exchange->thread->line,
                   text.n < 64 ? (int)text.n : 64, text.p, status);
+        oribi_thread_log_about(NULL);
+    }
     return status;
 }
 

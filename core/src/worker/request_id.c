@@ -5,21 +5,21 @@
 #include "worker/exchange.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/base/os.h"
 #include "oribi/config/trust.h"
 #include "oribi/http/fields.h"
 
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-enum { OFFSET_INTERVAL_MS = 1000 };
+enum { OFFSET_INTERVAL_MS = 1000, TRACEPARENT_NAME_LEN = 11, TRACEPARENT_LEN = 55 };
 
 void oribi__ids_seed(struct oribi__id_source *ids)
 {
     *ids = (struct oribi__id_source){.offset_ms = INT64_MIN / 2};
-    if (getrandom(ids->state, sizeof(ids->state), GRND_NONBLOCK) == (ssize_t)sizeof(ids->state))
+    if (oribi_os_random(ids->state, sizeof(ids->state)) == 0)
         return;
-    ids->state[0] = (uint64_t)oribi_clock_us(); /* a machine that has only just booted: time and process differ */
+    ids->state[0] = (uint64_t)oribi_clock_us(); /* a kernel or a filter without getrandom(2): time and process differ */
     ids->state[1] = (uint64_t)getpid();
     ids->state[2] = (uint64_t)oribi_clock_wall_ms();
     ids->state[3] = 1; /* a state of zeros gives zeros for ever */
@@ -92,22 +92,77 @@ bool oribi__id_is_good(struct oribi_slice text)
     return true;
 }
 
-static bool is_from_proxy(const struct oribi__exchange *exchange)
+/* --- traceparent --- */
+
+static bool is_hex(struct oribi_slice text)
 {
-    const struct oribi_trust *trust = &exchange->worker->trust;
-    const struct oribi_conn *c = exchange->base.conn;
-    return (trust->count || trust->unix_peers) && oribi_trust_has(trust, oribi_slice(c->addr, c->addr_len));
+    for (size_t i = 0; i < text.n; i++)
+        if (!((text.p[i] >= '0' && text.p[i] <= '9') || (text.p[i] >= 'a' && text.p[i] <= 'f')))
+            return false;
+    return true;
+}
+
+static bool is_zero(struct oribi_slice text)
+{
+    for (size_t i = 0; i < text.n; i++)
+        if (text.p[i] != '0')
+            return false;
+    return true;
+}
+
+/* Of a name outside the core's table; NULL where there is none, or more than one, which may not be believed. */
+static const struct oribi_field *only_traceparent(const struct oribi_head *head)
+{
+    const struct oribi_field *found = NULL;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct oribi_field *field = &head->fields[i];
+        if (field->id != ORIBI_FIELD_OTHER || field->name_len != TRACEPARENT_NAME_LEN ||
+            !oribi_slice_equal_fold(oribi_slice(field->name, field->name_len), ORIBI_SLICE("traceparent")))
+            continue;
+        if (found)
+            return NULL;
+        found = field;
+    }
+    return found;
+}
+
+/* version "-" trace id "-" parent id "-" flags, in lower case; neither id is zero, and ff is no version. What stands
+ * behind a dash after the flags belongs to versions that are still to come (3.2, 4.3). */
+struct oribi_slice oribi__trace_id(const struct oribi_head *head)
+{
+    const struct oribi_field *field = only_traceparent(head);
+    const char *p = field ? field->value : "";
+    size_t n = field ? field->value_len : 0;
+    if (n < TRACEPARENT_LEN || p[2] != '-' || p[35] != '-' || p[52] != '-')
+        return oribi_slice("", 0);
+    struct oribi_slice version = oribi_slice(p, 2);
+    struct oribi_slice trace = oribi_slice(p + 3, ORIBI_TRACE_ID_LEN);
+    struct oribi_slice parent = oribi_slice(p + 36, 16);
+    bool whole = n == TRACEPARENT_LEN || (!is_zero(version) && p[TRACEPARENT_LEN] == '-');
+    bool good = whole && is_hex(version) && memcmp(p, "ff", 2) != 0 && is_hex(trace) && !is_zero(trace) &&
+                is_hex(parent) && !is_zero(parent) && is_hex(oribi_slice(p + 53, 2));
+    return good ? trace : oribi_slice("", 0);
+}
+
+/* --- the id --- */
+
+struct oribi_slice oribi__id_given(const struct oribi_worker *w, const struct oribi_conn *c)
+{
+    const struct oribi_trust *trust = &w->trust;
+    const struct oribi_field *field =
+        c->exchange ? oribi_head_field(&c->exchange->head, ORIBI_FIELD_X_REQUEST_ID) : NULL;
+    struct oribi_slice given = field ? oribi_slice(field->value, field->value_len) : oribi_slice(NULL, 0);
+    bool kept = field && oribi__id_is_good(given) && (trust->count || trust->unix_peers) &&
+                oribi_trust_has(trust, oribi_slice(c->addr, c->addr_len));
+    return kept ? given : oribi_slice(NULL, 0);
 }
 
 struct oribi_slice oribi__request_id(struct oribi__exchange *exchange)
 {
     if (exchange->id.n)
         return exchange->id;
-    const struct oribi_field *field = oribi_head_field(&exchange->base.head, ORIBI_FIELD_X_REQUEST_ID);
-    struct oribi_slice given = field ? oribi_slice(field->value, field->value_len) : oribi_slice("", 0);
-    if (field && oribi__id_is_good(given) && is_from_proxy(exchange)) {
-        exchange->id = given;
-    } else {
+    exchange->id = oribi__id_given(exchange->worker, exchange->base.conn);
+    if (!exchange->id.n) {
         oribi__id_make(&exchange->worker->ids, exchange->base.complete_us, exchange->id_text);
         exchange->id = oribi_slice(exchange->id_text, ORIBI__ID_LEN);
     }
@@ -117,7 +172,8 @@ struct oribi_slice oribi__request_id(struct oribi__exchange *exchange)
 void oribi__log_about(struct oribi__exchange *exchange)
 {
     bool named = exchange && oribi__logs_ids(exchange->worker);
-    oribi_log_about(named ? oribi__request_id(exchange) : oribi_slice(NULL, 0));
+    oribi_log_about(named ? oribi__request_id(exchange) : oribi_slice(NULL, 0),
+                    named ? oribi__trace_id(&exchange->base.head) : oribi_slice(NULL, 0));
 }
 
 struct oribi_header oribi__id_header(struct oribi__exchange *exchange)
@@ -149,6 +205,9 @@ void oribi__id_begin(struct oribi__exchange *exchange)
     struct oribi_slice id = oribi__request_id(exchange);
     memcpy(thread->id, id.p, id.n);
     thread->id_len = (uint8_t)id.n;
+    struct oribi_slice trace = oribi__trace_id(&exchange->base.head);
+    memcpy(thread->trace, trace.p, trace.n);
+    thread->trace_len = (uint8_t)trace.n;
     if (!exchange->worker->options->request_id)
         return;
     exchange->req.request_id = id;
@@ -157,5 +216,6 @@ void oribi__id_begin(struct oribi__exchange *exchange)
 
 void oribi_thread_log_about(const struct oribi_thread *thread)
 {
-    oribi_log_about(thread ? oribi_slice(thread->id, thread->id_len) : oribi_slice(NULL, 0));
+    oribi_log_about(thread ? oribi_slice(thread->id, thread->id_len) : oribi_slice(NULL, 0),
+                    thread ? oribi_slice(thread->trace, thread->trace_len) : oribi_slice(NULL, 0));
 }

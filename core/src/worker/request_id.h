@@ -5,12 +5,15 @@
 #define ORIBI_WORKER_REQUEST_ID_H
 
 #include "oribi/base/slice.h"
+#include "oribi/http/head.h"
 #include "oribi/http/response.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct oribi__exchange;
+struct oribi_conn;
+struct oribi_worker;
 
 enum { ORIBI__ID_LEN = 36 };
 
@@ -30,8 +33,15 @@ void oribi__id_make(struct oribi__id_source *ids, int64_t now_us, char dst[ORIBI
 /* 1 to ORIBI_REQUEST_ID_MAX letters, digits and any of -._~+/=:@ */
 bool oribi__id_is_good(struct oribi_slice text);
 
+/* The X-Request-Id of the request at hand, where a trusted proxy has sent it and it is well-formed; else n 0. */
+struct oribi_slice oribi__id_given(const struct oribi_worker *worker, const struct oribi_conn *conn);
+
 /* The id of an exchange whose worker is set. Lives as long as its head. */
 struct oribi_slice oribi__request_id(struct oribi__exchange *exchange);
+
+/* The trace id of the one traceparent field of a head (W3C Trace Context 3.2); n 0 where there is none, or none that is
+ * valid. Points into the head. */
+struct oribi_slice oribi__trace_id(const struct oribi_head *head);
 
 /* The field of the answer that says the id: request_id_header, which is set. */
 struct oribi_header oribi__id_header(struct oribi__exchange *exchange);

@@ -23,6 +23,9 @@ bool oribi__site_answer(void *self, struct oribi_conn *c)
     struct oribi_worker *w = self;
     struct oribi__site *site = w->site;
     struct oribi__site_answer a = {.w = w, .site = site, .c = c};
+    struct oribi__exchange *exchange = (struct oribi__exchange *)c->exchange;
+    exchange->worker = w;
+    oribi__logged_begin(exchange);
     enum oribi_path_verdict verdict = oribi_path_read(c->exchange->head.path, &site->path);
     const struct oribi_fixed *fixed =
         site->fixed && verdict == ORIBI_PATH_OK ? oribi_fixed_find(site->fixed, &site->path) : NULL;

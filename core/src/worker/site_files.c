@@ -235,7 +235,9 @@ static void log_failure(struct oribi__site_answer *a, enum oribi_file_verdict ve
     if (!oribi_log_limit_allows(&w->app_log_limit, w->reactor.now_ms))
         return;
     *oribi_escape_text(shown, oribi_slice(path.p, path.n < SHOWN_MAX ? path.n : SHOWN_MAX)) = '\0';
+    oribi__log_about((struct oribi__exchange *)a->c->exchange);
     oribi_log(ORIBI_LOG_WARN, "%s: the file beneath %s is not sent: %s", shown, a->mount->spec.folder, why);
+    oribi__log_about(NULL);
 }
 
 /* Without a file: 0 is for the application, or for the next mount. A file that may not be read is 403, as elsewhere.

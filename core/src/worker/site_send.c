@@ -67,8 +67,6 @@ void oribi__site_send_body(struct oribi__site_answer *a, int status, const struc
     struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
     if (!body)
         body = &empty;
-    exchange->worker = a->w;
-    oribi__logged_begin(exchange);
     struct oribi_response res = {
         .status = status,
         .headers = a->headers,

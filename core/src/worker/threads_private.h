@@ -41,6 +41,8 @@ struct oribi_thread {
     struct oribi_wake own_wake;
     uint8_t id_len; /* of the call's request, or the last one's; 0: requests are not named */
     char id[ORIBI_REQUEST_ID_MAX];
+    uint8_t trace_len; /* likewise of its traceparent; 0: none */
+    char trace[ORIBI_TRACE_ID_LEN];
 };
 
 /* A member of struct oribi_worker. Without the threads of oribi_threads_open() there is one, `single`. */

@@ -205,8 +205,8 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     oribi__threads_init(w);
     w->request_limit = oribi_options_draw_limit(w->options);
     oribi__ids_seed(&w->ids);
-    w->names_requests = w->options->request_id || oribi_log_is_json();
     w->log_wants = oribi_access_log_wants(setup->access_log);
+    w->names_requests = w->options->request_id || oribi_log_is_json() || (w->log_wants & ORIBI_ACCESS_WANTS_ID) != 0;
     w->refuse_log_limit.burst = LOG_BURST;
     w->app_log_limit.burst = LOG_BURST;
     w->mended_log_limit.burst = MENDED_BURST;

@@ -139,6 +139,36 @@ static void test_a_block_keeps_its_lines_and_indents_them(void)
     ok(strstr(seen, "error: alone\n") != NULL);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text);
+    return n >= strlen(end) && strcmp(text + n - strlen(end), end) == 0;
+}
+
+static void test_a_line_about_a_request_has_its_ids(void)
+{
+    int fd = pipe_log(ORIBI_LOG_INFO);
+    oribi_log_about(ORIBI_SLICE("id-7"), oribi_slice(NULL, 0));
+    oribi_log(ORIBI_LOG_WARN, "text");
+    read_all(fd);
+    ok_named(ends_with(seen, "text (request id-7)\n"), "%s", seen);
+    oribi_log_about(ORIBI_SLICE("id-7"), ORIBI_SLICE("0af7"));
+    oribi_log_block(ORIBI_LOG_WARN, "text", "a\nb", 3);
+    read_all(fd);
+    ok_named(ends_with(seen, "text (request id-7, trace 0af7)\n    a\n    b\n"), "%s", seen);
+    oribi_log_set_json(true);
+    oribi_log_block(ORIBI_LOG_WARN, "text", "a\nb", 3);
+    read_all(fd);
+    static const char end[] =
+        "\"message\":\"text\",\"detail\":\"a\\u000ab\",\"request_id\":\"id-7\",\"trace_id\":\"0af7\"}\n";
+    ok_named(ends_with(seen, end), "%s", seen);
+    oribi_log_about(oribi_slice(NULL, 0), oribi_slice(NULL, 0));
+    oribi_log(ORIBI_LOG_WARN, "text");
+    read_all(fd);
+    ok_named(ends_with(seen, "\"message\":\"text\"}\n"), "%s", seen);
+    oribi_log_set_json(false);
+}
+
 static void test_errno_stays(void)
 {
     int fd = pipe_log(ORIBI_LOG_INFO);
@@ -461,6 +491,7 @@ int main(void)
     test_a_peer_cannot_speak_to_a_terminal();
     test_a_line_is_cut_at_8_kib();
     test_a_block_keeps_its_lines_and_indents_them();
+    test_a_line_about_a_request_has_its_ids();
     test_errno_stays();
     test_a_gate_lets_its_burst_through_and_counts_the_rest();
     test_a_log_without_a_reader_drops_lines_and_counts_them();

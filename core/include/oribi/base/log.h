@@ -25,9 +25,9 @@ bool oribi_log_is_json(void);
 /* Which worker this process is (-1: none) and of which generation (0: not known). Lines of JSON have both. */
 void oribi_log_identify(int worker, uint32_t generation);
 
-/* What this thread logs from now on concerns the request with this id, and says so; an empty one ends that. Borrows the
- * id until then. */
-void oribi_log_about(struct oribi_slice request_id);
+/* What this thread logs from now on concerns the request with this id, and says so; an empty one ends that. trace_id
+ * (n 0: none) is shown beside it. Borrows both until then. */
+void oribi_log_about(struct oribi_slice request_id, struct oribi_slice trace_id);
 
 /* Logs to the file `path`, opened for appending (log_file.h, also for `owner`), and points standard error there, so
  * that what the application and its libraries print lands in the same file. Standard error stays as it is where it
