@@ -182,4 +182,21 @@ E2E.suite("log_formats") do
     assert_equal JSON.parse(log_of(one, 1).first)["request_id"], found["request_id"]
     assert_match(/\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\z/, found["time"])
   end
+
+  # The worker can say nothing any more.
+  define_method(:test_the_supervisor_names_worker_generation_and_request) do
+    one = start("--error-log-format", "json", "--trusted-proxies", "127.0.0.0/8 unix")
+    client = connect(one)
+    client.request("GET", "/exit", { "X-Request-Id" => "the-last" })
+    client.read_to_end
+    entries = nil
+    wait_until("the worker's end; #{one.stderr}") do
+      entries = one.stderr.lines.map { |line| JSON.parse(line) }
+      entries.any? { |entry| entry["message"].include?("during GET /exit") }
+    end
+    ended = entries.find { |entry| entry["message"].include?("during GET /exit") }
+    assert_equal [one.pid, 0, 1, "the-last"], ended.values_at("pid", "worker", "generation", "request_id")
+    assert_equal [1], entries.map { |entry| entry["generation"] }.uniq
+    assert_equal [ended], entries.select { |entry| entry["pid"] == one.pid && (entry["worker"] || entry["request_id"]) }
+  end
 end

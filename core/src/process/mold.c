@@ -63,6 +63,7 @@ static void let_go(void *owner)
 int oribi__mold_take_post(struct oribi_mold *mold)
 {
     mold->pid = getpid();
+    oribi_log_identify(-1, mold->generation);
     if (oribi_wake_create(&mold->wake) < 0)
         return ORIBI_ESYS;
     oribi__children_let_go(let_go, mold);

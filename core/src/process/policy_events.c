@@ -12,6 +12,7 @@
 
 #define push      oribi__policy_push
 #define say       oribi__policy_say
+#define of        oribi__policy_of
 #define record_of oribi__policy_record_of_ticket
 
 const char *oribi__policy_text_of(const struct oribi_policy_event *event)
@@ -157,7 +158,8 @@ void oribi__policy_worker_forked(struct oribi_policy *policy, const struct oribi
     if (!record || (record->state != ORIBI_RECORD_SPAWNING && record->state != ORIBI_RECORD_LOST))
         return; /* the intermediate and the worker both report; the second report is no news */
     if (event->pid < 0) {
-        say(policy, ORIBI_LOG_ERROR, "cannot fork worker %u: %s", event->slot, oribi__policy_text_of(event));
+        of(policy, record,
+           say(policy, ORIBI_LOG_ERROR, "cannot fork worker %u: %s", event->slot, oribi__policy_text_of(event)), false);
         policy->boot_failed_at = now_ms;
         if (record->generation == policy->next_generation)
             oribi__policy_reload_failed(policy, "no worker could be forked");
@@ -196,8 +198,10 @@ void oribi__policy_worker_failed(struct oribi_policy *policy, const struct oribi
     struct oribi_worker_record *record = record_of(policy, event);
     if (!record || record->state != ORIBI_RECORD_BOOTING)
         return;
-    say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) could not start: %s", event->slot, event->pid,
-        oribi__policy_text_of(event));
+    of(policy, record,
+       say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) could not start: %s", event->slot, event->pid,
+           oribi__policy_text_of(event)),
+       false);
     oribi__policy_keep_why(policy, record->generation, event);
 }
 
@@ -257,12 +261,12 @@ static const char *call_text(struct oribi_policy *policy, const struct oribi_wor
 }
 
 static void say_ended(struct oribi_policy *policy, const struct oribi_worker_record *record, bool failed,
-                      const char *what, int64_t wait_ms)
+                      const char *what, int64_t wait_ms, bool call)
 {
     const char *then = "";
     if (failed && record->generation == policy->generation && !policy->stopping)
         then = wait_ms ? oribi__policy_keep(policy, "; replacing it in %lld ms", (long long)wait_ms) : "; replacing it";
-    say(policy, failed ? ORIBI_LOG_WARN : ORIBI_LOG_DEBUG, "%s%s", what, then);
+    of(policy, record, say(policy, failed ? ORIBI_LOG_WARN : ORIBI_LOG_DEBUG, "%s%s", what, then), call);
 }
 
 static void worker_exited(struct oribi_policy *policy, struct oribi_worker_record *record, int status, int64_t now_ms)
@@ -277,7 +281,7 @@ static void worker_exited(struct oribi_policy *policy, struct oribi_worker_recor
     const char *what = oribi__policy_keep(policy, "worker %u (pid %d) ended%s: %s%s", number, record->pid,
                                           never_ready && failed ? " before it was ready" : "", reason, call);
     int64_t wait_ms = respawn_wait_ms(policy, record, failed, reason, now_ms);
-    say_ended(policy, record, failed, what, wait_ms);
+    say_ended(policy, record, failed, what, wait_ms, call[0]);
     struct oribi_policy_action *action = push(policy, ORIBI_ACTION_WORKER_EXIT);
     action->pid = record->pid;
     action->status = status;
@@ -359,6 +363,8 @@ void oribi__policy_measured(struct oribi_policy *policy, const struct oribi_poli
         event->bytes <= policy->config.memory_max)
         return;
     record->retire = "memory_max";
-    say(policy, ORIBI_LOG_INFO, "worker %u (pid %d) has %lld MB, memory_max is %lld MB: it is replaced", event->slot,
-        record->pid, (long long)(event->bytes >> 20), (long long)(policy->config.memory_max >> 20));
+    of(policy, record,
+       say(policy, ORIBI_LOG_INFO, "worker %u (pid %d) has %lld MB, memory_max is %lld MB: it is replaced", event->slot,
+           record->pid, (long long)(event->bytes >> 20), (long long)(policy->config.memory_max >> 20)),
+       false);
 }

@@ -23,8 +23,11 @@ extern const char oribi__cause_mold_ended[];
 struct oribi_policy_action *oribi__policy_push(struct oribi_policy *policy, enum oribi_policy_action_type type);
 const char *oribi__policy_keep(struct oribi_policy *policy, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void oribi__policy_say(struct oribi_policy *policy, enum oribi_log_level level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+struct oribi_policy_action *oribi__policy_say(struct oribi_policy *policy, enum oribi_log_level level,
+                                              const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* What was just said concerns the worker of this record; `call`: and the call that its slot shows. */
+void oribi__policy_of(struct oribi_policy *policy, const struct oribi_worker_record *record,
+                      struct oribi_policy_action *said, bool call);
 void oribi__policy_signal(struct oribi_policy *policy, int32_t pid, int number);
 
 /* looking */

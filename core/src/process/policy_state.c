@@ -48,7 +48,8 @@ const char *oribi__policy_keep(struct oribi_policy *policy, const char *format, 
     return text;
 }
 
-void oribi__policy_say(struct oribi_policy *policy, enum oribi_log_level level, const char *format, ...)
+struct oribi_policy_action *oribi__policy_say(struct oribi_policy *policy, enum oribi_log_level level,
+                                              const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -57,6 +58,18 @@ void oribi__policy_say(struct oribi_policy *policy, enum oribi_log_level level, 
     struct oribi_policy_action *action = oribi__policy_push(policy, ORIBI_ACTION_LOG);
     action->level = level;
     action->text = text;
+    return action;
+}
+
+void oribi__policy_of(struct oribi_policy *policy, const struct oribi_worker_record *record,
+                      struct oribi_policy_action *said, bool call)
+{
+    said->of_worker = true;
+    said->slot = oribi__policy_number(policy, record);
+    said->generation = record->generation;
+    const char *id = policy->slots[said->slot].id;
+    if (call && id[0])
+        said->request_id = oribi__policy_keep(policy, "%.*s", ORIBI_REQUEST_ID_MAX, id); /* may be torn */
 }
 
 void oribi__policy_signal(struct oribi_policy *policy, int32_t pid, int number)

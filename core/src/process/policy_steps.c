@@ -8,8 +8,19 @@
 
 #define push oribi__policy_push
 #define say  oribi__policy_say
+#define of   oribi__policy_of
 
 /* --- deadlines --- */
+
+static void say_late(struct oribi_policy *policy, const struct oribi_worker_record *record)
+{
+    uint32_t number = oribi__policy_number(policy, record);
+    bool call = atomic_load_explicit(&policy->slots[number].call_started_us, memory_order_acquire) != 0;
+    of(policy, record,
+       say(policy, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within shutdown_timeout: killed", number,
+           record->pid),
+       call);
+}
 
 static bool record_expired(struct oribi_policy *policy, struct oribi_worker_record *record, int64_t now_ms)
 {
@@ -33,25 +44,26 @@ static bool record_expired(struct oribi_policy *policy, struct oribi_worker_reco
             oribi__policy_reload_failed(policy, "its mold forks no workers");
         return true;
     case ORIBI_RECORD_BOOTING:
-        say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) was not ready within boot_timeout: killed", number,
-            record->pid);
+        of(policy, record,
+           say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) was not ready within boot_timeout: killed", number,
+               record->pid),
+           false);
         oribi__policy_kill(policy, record, oribi__cause_boot_timeout, now_ms);
         return true;
     case ORIBI_RECORD_LEAVING:
     case ORIBI_RECORD_STOPPING:
         if (!record->interrupted)
-            say(policy, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within shutdown_timeout: killed", number,
-                record->pid);
+            say_late(policy, record);
         oribi__policy_kill(policy, record, record->interrupted ? oribi__cause_asked : oribi__cause_shutdown_timeout,
                            now_ms);
         return true;
     case ORIBI_RECORD_KILLED:
         record->until = 0;
-        say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) was killed and does not end", number, record->pid);
+        of(policy, record,
+           say(policy, ORIBI_LOG_ERROR, "worker %u (pid %d) was killed and does not end", number, record->pid), false);
         return true;
     case ORIBI_RECORD_SERVING: /* the program asked it to end */
-        say(policy, ORIBI_LOG_WARN, "worker %u (pid %d) did not end within shutdown_timeout: killed", number,
-            record->pid);
+        say_late(policy, record);
         oribi__policy_kill(policy, record, oribi__cause_shutdown_timeout, now_ms);
         return true;
     case ORIBI_RECORD_FREE:

@@ -10,6 +10,7 @@
 
 #define push oribi__policy_push
 #define say  oribi__policy_say
+#define of   oribi__policy_of
 
 /* Remembers since when a worker's call has been over its deadline. A look that comes late (the machine slept, we
  * were stopped) forgives
@@ -88,10 +89,12 @@ static bool kill_overdue(struct oribi_policy *policy, int64_t now_ms)
         char line[ORIBI_SLOT_LINE_CAP];
         memcpy(line, policy->slots[i].line, sizeof(line)); /* may be torn: it is only shown */
         line[sizeof(line) - 1] = '\0';
-        say(policy, ORIBI_LOG_ERROR,
-            "worker %u (pid %d) killed: its call is %lld ms old, %lld ms over call_timeout: %s", i, record->pid,
-            (long long)(now_ms - record->call_started / 1000),
-            (long long)(now_ms - policy->slots[i].call_deadline_us / 1000), line);
+        of(policy, record,
+           say(policy, ORIBI_LOG_ERROR,
+               "worker %u (pid %d) killed: its call is %lld ms old, %lld ms over call_timeout: %s", i, record->pid,
+               (long long)(now_ms - record->call_started / 1000),
+               (long long)(now_ms - policy->slots[i].call_deadline_us / 1000), line),
+           true);
         oribi__policy_kill(policy, record, oribi__cause_call_deadline, now_ms);
         return true;
     }

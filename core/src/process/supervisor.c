@@ -256,6 +256,7 @@ static bool begin(struct oribi_supervisor *supervisor)
         return true;
     }
     supervisor->begun = true;
+    oribi_log_identify(-1, 1); /* the first generation */
     char error[ORIBI_ERROR_TEXT_CAP];
     if (supervisor->pid_file.fd >= 0 && oribi_pid_file_write(&supervisor->pid_file, error) < 0) {
         oribi__log_text(supervisor, ORIBI_LOG_ERROR, error);

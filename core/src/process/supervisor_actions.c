@@ -211,12 +211,24 @@ static void stop_alone(struct oribi_supervisor *supervisor, const struct oribi_p
     }
 }
 
+static void log_action(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
+{
+    const char *id = action->request_id;
+    if (action->of_worker)
+        oribi_log_identify((int)action->slot, action->generation);
+    if (id)
+        oribi_log_about(oribi_slice(id, strlen(id)), oribi_slice(NULL, 0));
+    oribi__log_text(supervisor, action->level, action->text);
+    oribi_log_about(oribi_slice(NULL, 0), oribi_slice(NULL, 0));
+    oribi_log_identify(-1, supervisor->policy.generation);
+}
+
 bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action,
                       struct oribi_policy_event *event)
 {
     switch (action->type) {
     case ORIBI_ACTION_LOG:
-        oribi__log_text(supervisor, action->level, action->text);
+        log_action(supervisor, action);
         return false;
     case ORIBI_ACTION_START_MOLD:
         return oribi__start_mold(supervisor, action->generation, action->fresh, event);
@@ -251,6 +263,7 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
         hook(supervisor, "before_reload", action);
         return false;
     case ORIBI_ACTION_COMMITTED:
+        oribi_log_identify(-1, action->generation);
         oribi__announced_commit(supervisor);
         return false;
     case ORIBI_ACTION_RELOADED:

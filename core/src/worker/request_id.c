@@ -204,6 +204,7 @@ void oribi__id_begin(struct oribi__exchange *exchange)
     struct oribi_thread *thread = exchange->thread;
     struct oribi_slice id = oribi__request_id(exchange);
     memcpy(thread->id, id.p, id.n);
+    thread->id[id.n] = '\0';
     thread->id_len = (uint8_t)id.n;
     struct oribi_slice trace = oribi__trace_id(&exchange->base.head);
     memcpy(thread->trace, trace.p, trace.n);

@@ -63,6 +63,8 @@ void oribi__threads_publish(struct oribi_worker *w)
             first = &w->threads.list[i];
     if (first)
         memcpy(w->slot->line, first->line, ORIBI_SLOT_LINE_CAP);
+    if (first && w->names_requests)
+        memcpy(w->slot->id, first->id, first->id_len + 1U);
     atomic_store_explicit(&w->slot->call_deadline_us, first ? atomic_load(first->deadline_us) : 0,
                           memory_order_relaxed);
     atomic_store_explicit(&w->slot->call_started_us, first ? atomic_load(first->started_us) : 0, memory_order_release);
@@ -294,6 +296,7 @@ void oribi__threads_init(struct oribi_worker *w)
     thread->started_us = &w->slot->call_started_us;
     thread->deadline_us = &w->slot->call_deadline_us;
     thread->line = w->slot->line;
+    thread->id = w->slot->id;
     thread->wake = &w->wake;
     w->threads.list = thread;
     w->threads.count = 1;
@@ -332,6 +335,7 @@ static int init_threads(struct oribi_worker *w, struct oribi_thread *threads, ui
         thread->started_us = &thread->own_started_us;
         thread->deadline_us = &thread->own_deadline_us;
         thread->line = thread->own_line;
+        thread->id = thread->own_id;
         thread->wake = &thread->own_wake;
     }
     return 0;

@@ -37,10 +37,11 @@ struct oribi_thread {
     _Atomic int64_t own_started_us; /* what the pointers point to when there are several */
     _Atomic int64_t own_deadline_us;
     char own_line[ORIBI_SLOT_LINE_CAP];
+    char own_id[ORIBI_REQUEST_ID_MAX + 1];
     char none_match[ORIBI_COMPRESS_EXPANDED_BYTES_MAX]; /* of its call, see compress.h */
     struct oribi_wake own_wake;
-    uint8_t id_len; /* of the call's request, or the last one's; 0: requests are not named */
-    char id[ORIBI_REQUEST_ID_MAX];
+    char *id;          /* of the call's request, or the last one's, NUL-terminated … */
+    uint8_t id_len;    /* … and its length; 0: requests are not named */
     uint8_t trace_len; /* likewise of its traceparent; 0: none */
     char trace[ORIBI_TRACE_ID_LEN];
 };

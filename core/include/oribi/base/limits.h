@@ -33,7 +33,8 @@ enum {
     /* a connection that has rested for a shorter time is not closed for a new one: its next request may be on the
      * way */
     ORIBI_ROOM_IDLE_MS_MIN = 100,
-    ORIBI_THREADS_MAX = 64, /* calls at a time in one worker */
+    ORIBI_THREADS_MAX = 64,     /* calls at a time in one worker */
+    ORIBI_REQUEST_ID_MAX = 128, /* bytes of a request id that a proxy has chosen */
 };
 
 #define ORIBI_BODY_BYTES_DEFAULT ((int64_t)1 << 30)

@@ -22,7 +22,8 @@ void oribi_log_set_level(enum oribi_log_level level);
 void oribi_log_set_json(bool json);
 bool oribi_log_is_json(void);
 
-/* Which worker this process is (-1: none) and of which generation (0: not known). Lines of JSON have both. */
+/* Which worker the lines of this process concern (-1: none) and which generation (0: not known): the process itself in
+ * a worker, in a supervisor what it logs of. Lines of JSON have both. */
 void oribi_log_identify(int worker, uint32_t generation);
 
 /* What this thread logs from now on concerns the request with this id, and says so; an empty one ends that. trace_id

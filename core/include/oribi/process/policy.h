@@ -163,7 +163,9 @@ struct oribi_policy_action {
     uint32_t slot;
     uint32_t ticket;
     bool fresh;
-    const char *text; /* lives until the next call */
+    bool of_worker;         /* LOG: the line concerns the worker of this slot and generation … */
+    const char *request_id; /* … and the request of its call; NULL: none. Lives as long as text */
+    const char *text;       /* lives until the next call */
 };
 
 enum oribi_worker_record_state {

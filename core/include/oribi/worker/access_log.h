@@ -16,7 +16,6 @@ enum {
     ORIBI_LOGGED_TARGET_MAX = 4096,
     ORIBI_LOGGED_FIELD_MAX = 1024,
     ORIBI_LOGGED_SENT_MAX = 16 * 1024,   /* bytes of an answer's head that fields to be logged are looked for in */
-    ORIBI_REQUEST_ID_MAX = 128,          /* bytes of a request id that a proxy has chosen */
     ORIBI_TRACE_ID_LEN = 32,             /* of a traceparent field (W3C Trace Context 3.2.2.3) */
     ORIBI_ACCESS_BUFFER_MAX = 64 * 1024, /* written at once when more has gathered */
     ORIBI_ACCESS_KEPT_MAX = 256 * 1024,  /* bytes kept while the reader does not read; then lines are dropped */

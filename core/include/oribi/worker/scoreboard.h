@@ -95,7 +95,9 @@ struct oribi_slot {
 
     /* when a call ended here that was long enough to expect more (ORIBI_EXPECT_US); 0: none. Outlives the worker */
     _Atomic int64_t long_call_us;
-    char line[ORIBI_SLOT_LINE_CAP];  /* "GET /path" of the current or last call, NUL-terminated; may be torn */
+    char line[ORIBI_SLOT_LINE_CAP]; /* "GET /path" of the current or last call, NUL-terminated; may be torn */
+    /* its request's id, likewise; "" where requests are not named (request_id) */
+    char id[ORIBI_REQUEST_ID_MAX + 1];
     _Atomic uint32_t is_idle_waiter; /* its helper sleeps until a sibling is idle, and is counted below */
     /* Of the first slot, for all workers; on a line of their own, since each worker that becomes idle looks at them. */
     _Atomic uint32_t idle_waiters __attribute__((aligned(128))); /* helpers that sleep so */
