@@ -114,8 +114,25 @@ static size_t scalar_lines(const char *p, size_t before, size_t n, uint32_t *mar
     return count;
 }
 
+static inline bool ends_text(char c)
+{
+    return c == '%' || c == '&' || c == '+' || c == ';' || c == '=';
+}
+
+static size_t scalar_form(const char *p, size_t n, uint32_t *marks, size_t cap, size_t *looked)
+{
+    size_t count = 0;
+    size_t at = 0;
+    for (; at < n && cap - count >= ORIBI_SCAN_BLOCK; at++) {
+        marks[count] = (uint32_t)at;
+        count += ends_text(p[at]);
+    }
+    *looked = at;
+    return count;
+}
+
 static const struct oribi_scan scalar = {"scalar",    scalar_token, scalar_target, scalar_strict_target,
-                                         scalar_host, scalar_text,  scalar_lines};
+                                         scalar_host, scalar_text,  scalar_lines,  scalar_form};
 
 /* Set before main by choose(), read-only from then on (tests and benchmarks aside). Every level gives the same results,
  * so a parse before choose() is slow, not wrong. */

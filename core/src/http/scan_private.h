@@ -58,8 +58,22 @@ static inline __attribute__((always_inline)) uint64_t scan_put_mark(uint64_t bit
     return bits & (bits - 1);
 }
 
-/* Adds one block's marks at `out`, which has 64 slots; returns behind the last one. Slots behind it may hold
- * rubbish. */
+/* Stores the places of all set bits at `out`, which has 64 slots; returns behind the last one. Slots behind it may hold
+ * rubbish: four stores without asking are cheaper than a branch per mark, since 64 bytes of a real head or form hold
+ * two to five. */
+static inline __attribute__((always_inline)) uint32_t *scan_put_marks(uint64_t marks, uint32_t base, uint32_t *out)
+{
+    size_t count = (size_t)__builtin_popcountll(marks);
+    marks = scan_put_mark(marks, base, out);
+    marks = scan_put_mark(marks, base, out + 1);
+    marks = scan_put_mark(marks, base, out + 2);
+    marks = scan_put_mark(marks, base, out + 3);
+    for (size_t i = 4; i < count; i++)
+        marks = scan_put_mark(marks, base, out + i);
+    return out + count;
+}
+
+/* Adds one block's marks at `out`, as scan_put_marks() does. */
 static inline __attribute__((always_inline)) uint32_t *scan_walk_block(struct scan_walk *walk, uint64_t ctl,
                                                                        uint64_t non, uint32_t base, uint32_t *out)
 {
@@ -73,16 +87,7 @@ static inline __attribute__((always_inline)) uint32_t *scan_walk_block(struct sc
     walk->starts = ends >> 62;
     walk->control = ctl >> 63;
     walk->ended = (starts & ctl) != 0;
-
-    /* Four stores without asking are cheaper than a branch per mark: 64 bytes of a real head hold two or three. */
-    size_t count = (size_t)__builtin_popcountll(marks);
-    marks = scan_put_mark(marks, base, out);
-    marks = scan_put_mark(marks, base, out + 1);
-    marks = scan_put_mark(marks, base, out + 2);
-    marks = scan_put_mark(marks, base, out + 3);
-    for (size_t i = 4; i < count; i++)
-        marks = scan_put_mark(marks, base, out + i);
-    return out + count;
+    return scan_put_marks(marks, base, out);
 }
 
 #endif

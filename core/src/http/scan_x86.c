@@ -399,10 +399,56 @@ SCAN_DEFINE_LINES(sse42, SCAN_SSE42)
 SCAN_DEFINE_LINES(avx2, SCAN_AVX2)
 SCAN_DEFINE_LINES(avx512, SCAN_AVX512)
 
+/* ---- Forms: one bit for each of 64 bytes ---- */
+
+static const uint8_t form_columns[16] __attribute__((aligned(16))) = {[0x5] = 1, [0x6] = 1, [0xb] = 3, [0xd] = 2};
+static const uint8_t form_rows[16] __attribute__((aligned(16))) = {[0x2] = 1, [0x3] = 2}; /* % & +, ; = */
+
+SCAN_SSE42 SCAN_INLINE uint64_t form_sse42(const char *p)
+{
+    uint64_t marks = 0;
+    for (int i = 0; i < 64; i += 16) {
+        __m128i class = class16(_mm_loadu_si128((const __m128i *)(p + i)), form_columns, form_rows);
+        marks |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpgt_epi8(class, _mm_setzero_si128())) << i;
+    }
+    return marks;
+}
+
+SCAN_AVX2 SCAN_INLINE uint64_t form_avx2(const char *p)
+{
+    __m256i zero = _mm256_setzero_si256();
+    __m256i low = class32(_mm256_loadu_si256((const __m256i *)p), form_columns, form_rows);
+    __m256i high = class32(_mm256_loadu_si256((const __m256i *)(p + 32)), form_columns, form_rows);
+    return (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(low, zero)) |
+           (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(high, zero)) << 32;
+}
+
+/* As above; 64 bytes that are there in part only are copied first. AVX-512 VBMI has nothing to add to AVX2. */
+#define SCAN_DEFINE_FORM(level, attribute)                                                                             \
+    attribute static size_t level##_form(const char *p, size_t n, uint32_t *marks, size_t cap, size_t *looked)         \
+    {                                                                                                                  \
+        uint32_t *out = marks;                                                                                         \
+        const uint32_t *full = marks + cap - ORIBI_SCAN_BLOCK;                                                         \
+        size_t pos = 0;                                                                                                \
+        for (; n - pos >= 64 && out <= full; pos += 64)                                                                \
+            out = scan_put_marks(form_##level(p + pos), (uint32_t)pos, out);                                           \
+        if (pos < n && out <= full) {                                                                                  \
+            char copy[64] = {0};                                                                                       \
+            memcpy(copy, p + pos, n - pos);                                                                            \
+            out = scan_put_marks(form_##level(copy), (uint32_t)pos, out);                                              \
+            pos = n;                                                                                                   \
+        }                                                                                                              \
+        *looked = pos;                                                                                                 \
+        return (size_t)(out - marks);                                                                                  \
+    }
+
+SCAN_DEFINE_FORM(sse42, SCAN_SSE42)
+SCAN_DEFINE_FORM(avx2, SCAN_AVX2)
+
 const struct oribi_scan *oribi__scan_sse42(void)
 {
     static const struct oribi_scan scan = {"sse4.2",   sse42_token, sse42_target, sse42_strict_target,
-                                           sse42_host, sse42_text,  sse42_lines};
+                                           sse42_host, sse42_text,  sse42_lines,  sse42_form};
     __builtin_cpu_init(); /* we may be called from a constructor, before libgcc's own */
     return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt")
                ? &scan
@@ -412,7 +458,7 @@ const struct oribi_scan *oribi__scan_sse42(void)
 const struct oribi_scan *oribi__scan_avx2(void)
 {
     static const struct oribi_scan scan = {"avx2",    avx2_token, avx2_target, avx2_strict_target,
-                                           avx2_host, avx2_text,  avx2_lines};
+                                           avx2_host, avx2_text,  avx2_lines,  avx2_form};
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
                    __builtin_cpu_supports("popcnt")
@@ -423,7 +469,7 @@ const struct oribi_scan *oribi__scan_avx2(void)
 const struct oribi_scan *oribi__scan_avx512(void)
 {
     static const struct oribi_scan scan = {"avx512",    avx512_token, avx512_target, avx512_strict_target,
-                                           avx512_host, avx512_text,  avx512_lines};
+                                           avx512_host, avx512_text,  avx512_lines,  avx2_form};
     return oribi__scan_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi")
                ? &scan

@@ -22,7 +22,7 @@ static uint32_t next_random(void)
 /* Bytes as they come in heads, with a rare surprise. */
 static void fill(char *p, size_t n, uint32_t kind)
 {
-    static const char usual[] = "abcXYZ019-_~/?&=:; ,.%()";
+    static const char usual[] = "abcXYZ019-_~/?&=:; ,.%()+";
     static const char raw[] = "ab/?{|}\\^`\x80\xa9\xc3\xff"; /* what a target may hold unless it must be strict */
     for (size_t i = 0; i < n; i++) {
         uint32_t r = next_random();
@@ -56,6 +56,26 @@ static size_t meaningful(const char *p, size_t n, const uint32_t *marks, size_t 
     return count;
 }
 
+/* The same marks, from as many calls as either wants. */
+static bool agrees_on_forms(const struct oribi_scan *got, const struct oribi_scan *want, const char *p, size_t n)
+{
+    uint32_t got_marks[MARKS];
+    uint32_t want_marks[MARKS];
+    size_t looked;
+    size_t cap = 64 + next_random() % 100;
+    size_t got_count = 0;
+    for (size_t at = 0; at < n; at += looked) {
+        size_t count = got->form(p + at, n - at, got_marks + got_count, cap, &looked);
+        if (count > cap || looked == 0 || looked > n - at)
+            return false;
+        for (size_t end = got_count + count; got_count < end; got_count++)
+            got_marks[got_count] += (uint32_t)at;
+    }
+    size_t want_count = want->form(p, n, want_marks, MARKS, &looked);
+    return looked == n && got_count == want_count &&
+           memcmp(got_marks, want_marks, got_count * sizeof(got_marks[0])) == 0;
+}
+
 static bool agrees(const struct oribi_scan *got, const struct oribi_scan *want, const char *p, size_t before, size_t n)
 {
     size_t got_query;
@@ -68,6 +88,8 @@ static bool agrees(const struct oribi_scan *got, const struct oribi_scan *want, 
     if (got->target(p, n, &got_query) != want->target(p, n, &want_query) || got_query != want_query)
         return false;
     if (got->strict_target(p, n, &got_query) != want->strict_target(p, n, &want_query) || got_query != want_query)
+        return false;
+    if (!agrees_on_forms(got, want, p, n))
         return false;
     size_t cap = 64 + next_random() % 100;
     if (got->lines(p, before, n, got_marks, cap) > cap)
@@ -129,6 +151,7 @@ static void test_classes_are_those_of_the_grammar(void)
     static const char tchar[] = "!#$%&'*+-.^_`|~";
     static const char target[] = "-._~!$&'()*+,;=%:@/?[]";
     static const char host[] = "-._~!$&'()*+,;=";
+    uint32_t marks[ORIBI_SCAN_BLOCK];
     bool good = true;
     for (int c = 0; c < 256; c++) {
         char b = (char)c;
@@ -138,6 +161,7 @@ static void test_classes_are_those_of_the_grammar(void)
         good &= (scalar.strict_target(&b, 1, &query) == 1) == (alnum || (c && strchr(target, c)));
         good &= (scalar.target(&b, 1, &query) == 1) == (c > 0x20 && c != 0x7f && !strchr("\"#<>", c));
         good &= (scalar.host(&b, 1) == 1) == (alnum || (c && strchr(host, c)));
+        good &= (scalar.form(&b, 1, marks, ORIBI_SCAN_BLOCK, &query) == 1) == (c && strchr("%&+;=", c));
         good &= (scalar.text(&b, 1) == 1) == (c == '\t' || (c >= 0x20 && c != 0x7f));
     }
     ok(good);
@@ -175,6 +199,17 @@ static void test_a_level_can_be_forced(void)
     ok(oribi_scan_active == &scalar);
 }
 
+static void test_marks_of_a_form(const struct oribi_scan *scan)
+{
+    uint32_t marks[128];
+    size_t looked;
+    ok_eq(scan->form("a=b&c=%41+;d", 12, marks, 128, &looked), 6);
+    ok_eq(looked, 12);
+    ok(marks[0] == 1 && marks[1] == 3 && marks[2] == 5 && marks[3] == 6 && marks[4] == 9 && marks[5] == 10);
+    ok_eq(scan->form("", 0, marks, 128, &looked), 0);
+    ok_eq(looked, 0);
+}
+
 int main(void)
 {
     test_classes_are_those_of_the_grammar();
@@ -189,6 +224,7 @@ int main(void)
         test_every_byte_has_one_class(scan);
         test_marks_of_a_head(scan);
         test_an_unfinished_name_has_no_mark(scan);
+        test_marks_of_a_form(scan);
     }
     test_a_level_can_be_forced();
     return done_testing();

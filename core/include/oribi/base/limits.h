@@ -35,6 +35,13 @@ enum {
     ORIBI_ROOM_IDLE_MS_MIN = 100,
     ORIBI_THREADS_MAX = 64,     /* calls at a time in one worker */
     ORIBI_REQUEST_ID_MAX = 128, /* bytes of a request id that a proxy has chosen */
+    /* forms and cookies that an application has parsed */
+    ORIBI_FORM_PAIRS_DEFAULT = 65536,
+    ORIBI_FORM_KEY_BYTES_DEFAULT = 1024 * 1024, /* what is no form at all (JSON, say) is one long key */
+    ORIBI_FORM_BYTES_DEFAULT = 64 * 1024 * 1024,
+    ORIBI_FORM_BYTES_CAP = 1024 * 1024 * 1024,
+    ORIBI_FORM_DEPTH_DEFAULT = 32,
+    ORIBI_COOKIE_BYTES_MAX = ORIBI_HEAD_BYTES_CAP, /* of a Cookie field, and of a cookie that is baked */
 };
 
 #define ORIBI_BODY_BYTES_DEFAULT ((int64_t)1 << 30)

@@ -1,5 +1,5 @@
-/* Delimiter search: the only code that looks at a request head byte by byte. Each level offers the same functions
- * with the same results; the best one this CPU has is chosen before main.
+/* Delimiter search: the only code that looks at a request head, a form or a cookie byte by byte. Each level offers the
+ * same functions with the same results; the best one this CPU has is chosen before main.
  *
  * No function reads outside [p, p+n), but for `lines` and its `before`. */
 #ifndef ORIBI_HTTP_SCAN_H
@@ -11,7 +11,7 @@
 
 enum oribi_scan_level { ORIBI_SCAN_SCALAR, ORIBI_SCAN_SSE42, ORIBI_SCAN_AVX2, ORIBI_SCAN_AVX512, ORIBI_SCAN_LEVELS };
 
-/* Slots `lines` wants to be free before it looks at its next 64 bytes, and so the least useful cap. */
+/* Slots `lines` and `form` want to be free before they look at their next 64 bytes, and so the least useful cap. */
 enum { ORIBI_SCAN_BLOCK = 64 };
 
 struct oribi_scan {
@@ -43,6 +43,11 @@ struct oribi_scan {
      * the caller must stop, and in nothing else. `before` bytes in front of p may be read, which makes a short rest
      * cheaper. Returns the number of marks. */
     size_t (*lines)(const char *p, size_t before, size_t n, uint32_t *marks, size_t cap);
+
+    /* Finds what forms and cookies are cut at: each of `% & + ; =`. Writes ascending offsets to marks[0 … cap) and
+     * ends at p+n, or when fewer than 64 slots are left (cap >= 64; slots behind the last mark may hold rubbish). Sets
+     * *looked to the number of bytes whose marks are known. n is at most UINT32_MAX. Returns the number of marks. */
+    size_t (*form)(const char *p, size_t n, uint32_t *marks, size_t cap, size_t *looked);
 };
 
 /* The level in use. Written once by a constructor, and by oribi_scan_level_set(). */

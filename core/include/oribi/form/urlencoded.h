@@ -1,0 +1,83 @@
+/* Forms as application/x-www-form-urlencoded, and query strings: bytes to pairs. One pass over the bytes, no
+ * allocation; pairs without escapes lie where the form lies.
+ *
+ *     struct oribi_form form;
+ *     struct oribi_form_pair pair;
+ *     int code = oribi_form_begin(&form, in, room, ORIBI_FORM_RACK, &limits);
+ *     while (code == 0 && (code = oribi_form_next(&form, &pair)) > 0)
+ *         …
+ *
+ * The way back, pairs to bytes, is form/escape.h. */
+#ifndef ORIBI_FORM_URLENCODED_H
+#define ORIBI_FORM_URLENCODED_H
+
+#include "oribi/base/error.h"
+#include "oribi/base/limits.h"
+#include "oribi/base/slice.h"
+#include "oribi/form/marks.h"
+
+/* What readers of forms differ in. 0: `&` separates, every `&` ends a pair, `+` is a space, and a `%` without two
+ * hexadecimal digits stays as it is. */
+enum oribi_form_rule {
+    ORIBI_FORM_SEMICOLON = 1,   /* `;` separates too */
+    ORIBI_FORM_SKIP_EMPTY = 2,  /* nothing between two separators is no pair */
+    ORIBI_FORM_BLANK = 4,       /* one space in front of a pair is dropped */
+    ORIBI_FORM_BLANKS = 8,      /* all spaces behind a separator are dropped */
+    ORIBI_FORM_STRICT = 16,     /* a `%` without two hexadecimal digits is an error */
+    ORIBI_FORM_PLUS_STAYS = 32, /* `+` is a plus */
+
+    /* as WWW::Form::UrlEncoded::XS 0.28, and as Rack 3.2 */
+    ORIBI_FORM_PERL = ORIBI_FORM_SEMICOLON | ORIBI_FORM_BLANK,
+    ORIBI_FORM_RACK = ORIBI_FORM_SKIP_EMPTY | ORIBI_FORM_BLANKS | ORIBI_FORM_STRICT,
+};
+
+enum oribi_form_fault {
+    ORIBI_FORM_FINE,
+    ORIBI_FORM_LONG,
+    ORIBI_FORM_PAIRS,
+    ORIBI_FORM_KEY,
+    ORIBI_FORM_ESCAPE,
+};
+
+struct oribi_form_limits {
+    size_t pairs_max;
+    size_t key_bytes_max; /* of one key, decoded */
+    size_t bytes_max;     /* of the whole form as it came; at most ORIBI_FORM_BYTES_CAP */
+};
+
+struct oribi_form_pair {
+    struct oribi_slice key;
+    struct oribi_slice value;
+    bool bare; /* there was no `=`; the value is empty */
+};
+
+struct oribi_form {
+    size_t count; /* pairs given so far */
+    /* private */
+    struct oribi_marks marks;
+    struct oribi_form_limits limits;
+    char *room;
+    size_t pos;
+    unsigned rules;
+    enum oribi_form_fault fault;
+    bool ended;
+};
+
+void oribi_form_limits_init(struct oribi_form_limits *limits);
+
+/* Begins with the form `in`, which is borrowed until the last pair has been used, as is `room`: in.n bytes for what has
+ * to be decoded. It may be in.p itself (cast), when those bytes may be overwritten. `rules` are bits of enum
+ * oribi_form_rule. Returns 0, or ORIBI_ELIMIT when `in` is longer than bytes_max. */
+int oribi_form_begin(struct oribi_form *form, struct oribi_slice in, char *room, unsigned rules,
+                     const struct oribi_form_limits *limits);
+
+/* Fills `pair` with the next pair, whose slices lie in the form or in `room` and stay. Returns 1; 0 behind the last
+ * pair; ORIBI_ELIMIT for one of the limits or ORIBI_EBAD for an escape that ORIBI_FORM_STRICT does not take, and then
+ * the same again. */
+int oribi_form_next(struct oribi_form *form, struct oribi_form_pair *pair);
+
+/* Behind an error: the status that answers it, 400 or 413, and what is wrong in a line for the application. */
+int oribi_form_status(const struct oribi_form *form);
+void oribi_form_explain(const struct oribi_form *form, char text[static ORIBI_ERROR_TEXT_CAP]);
+
+#endif
