@@ -37,7 +37,8 @@ module E2E
     def ok? = self["status"] == "ok"
     def again? = self["status"] == "again"
     def status = self["status"].to_i
-    def joined(key) = @pairs.select { |one, _| one == key }.map { |_, value| SpecCase.unescape(value.to_s) }.join
+    def all(key) = @pairs.select { |one, _| one == key }.map { |_, value| SpecCase.unescape(value.to_s) }
+    def joined(key) = all(key).join
     def input = joined("input")
     def rest = joined("rest")
     def head_request? = input.match?(/\A(?:\r\n)*HEAD /)

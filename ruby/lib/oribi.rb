@@ -28,6 +28,7 @@ end
 require_relative "oribi/version"
 require_relative "oribi/empty_input"
 require_relative "oribi/stream"
+require_relative "oribi/form_error"
 require_relative "oribi/trap"
 require "oribi/oribi"
 require_relative "oribi/failure"

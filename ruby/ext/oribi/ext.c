@@ -32,4 +32,5 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_call_setup();
     ext_threads_setup();
     ext_process_setup();
+    ext_multipart_setup();
 }

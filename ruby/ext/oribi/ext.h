@@ -1,7 +1,8 @@
 /* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several
  * threads), call.c (one request), env.c (request to Ruby), reply.c (Ruby to answer), headers.c and stream.c (parts of
  * an answer), deadline.c (calls that take too long), frames.c (where those stand), settings.c (options, listeners,
- * logs), process.c, prefork.c and fork.c (process control), ext.c (setup).
+ * logs), process.c, prefork.c and fork.c (process control), multipart.c (a library for applications), ext.c
+ * (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby
  * code is run under rb_protect in one place, call.c. */
@@ -290,6 +291,11 @@ void ext_process_show_title(struct ext_worker *worker);
 /* prefork.c */
 struct oribi_prefork;
 void ext_prefork_setup(void);
+
+/* multipart.c */
+
+/* Defines Oribi::Multipart::Reader. lib/oribi.rb has defined Oribi::Form::Error. */
+void ext_multipart_setup(void);
 
 /* Adds what a manager was told: [traps, left]. traps [Array<Array(String, String|nil, Numeric)>]: signal, what the
  * workers get, seconds between two of them; left [Array<String>]: signals that the program handles itself. Raises

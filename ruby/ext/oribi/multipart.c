@@ -1,0 +1,292 @@
+/* Oribi::Multipart::Reader: a body of multipart/form-data, piece by piece. What a part becomes is asked of the reader's
+ * sink once for each part; its bytes then go there without a call of Ruby: to a String, or to a descriptor.
+ *
+ * The sink answers three messages:
+ *   part(head)          where the body goes: a String, an Integer (a descriptor, which stays the sink's), nil: nowhere.
+ *                       `head` is an array, see part_array()
+ *   part_end(target, n) the part is complete; its body has n bytes */
+#include "ext.h"
+
+#include "oribi/form/multipart.h"
+
+#include <unistd.h>
+
+enum {
+    APART_BYTES = 16 * 1024, /* as many are written to a file without the VM's lock */
+};
+
+struct reader {
+    struct oribi_form_data form;
+    VALUE sink;
+    VALUE target;    /* of the part at hand */
+    uint64_t size;   /* of its body so far */
+    uint64_t memory; /* of all bodies in Strings so far */
+    uint64_t memory_max;
+    bool begun;
+    bool busy;   /* a call of feed() has not returned */
+    bool broken; /* … or has ended with an exception */
+};
+
+static VALUE error_class;
+static ID id_part;
+static ID id_part_end;
+
+static void reader_mark(void *p)
+{
+    const struct reader *reader = p;
+    rb_gc_mark(reader->sink);
+    rb_gc_mark(reader->target);
+}
+
+static void reader_free(void *p)
+{
+    struct reader *reader = p;
+    oribi_form_data_deinit(&reader->form);
+    ruby_xfree(reader);
+}
+
+static size_t reader_size(const void *p)
+{
+    const struct reader *reader = p;
+    return sizeof(*reader) + reader->form.head.cap;
+}
+
+static const rb_data_type_t reader_type = {
+    .wrap_struct_name = "Oribi::Multipart::Reader",
+    .function = {.dmark = reader_mark, .dfree = reader_free, .dsize = reader_size},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static VALUE reader_alloc(VALUE class)
+{
+    struct reader *reader;
+    VALUE self = TypedData_Make_Struct(class, struct reader, &reader_type, reader);
+    reader->sink = Qnil;
+    reader->target = Qnil;
+    return self;
+}
+
+static struct reader *reader_get(VALUE self)
+{
+    struct reader *reader;
+    TypedData_Get_Struct(self, struct reader, &reader_type, reader);
+    if (!reader->begun)
+        rb_raise(rb_eArgError, "not initialized");
+    return reader;
+}
+
+/* Too much of something is 413, everything else 400. */
+static _Noreturn void fail(int code, const char *reason)
+{
+    if (code == ORIBI_ENOMEM)
+        rb_memerror();
+    bool too_much = code == ORIBI_ELIMIT || code == ORIBI_EHEAD;
+    VALUE arguments[] = {rb_str_new_cstr(reason), INT2FIX(too_much ? 413 : 400)};
+    rb_exc_raise(rb_class_new_instance(2, arguments, error_class));
+}
+
+/* Reader.new(sink, boundary, parts_max, files_max, part_head_bytes_max, memory_max) */
+static VALUE reader_initialize(VALUE self, VALUE sink, VALUE boundary, VALUE parts_max, VALUE files_max, VALUE head_max,
+                               VALUE memory_max)
+{
+    struct reader *reader;
+    struct oribi_form_data_limits limits;
+    TypedData_Get_Struct(self, struct reader, &reader_type, reader);
+    if (reader->begun)
+        rb_raise(rb_eArgError, "already initialized");
+    oribi_form_data_limits_init(&limits);
+    limits.parts_max = NUM2UINT(parts_max);
+    limits.files_max = NUM2UINT(files_max);
+    limits.part_head_bytes_max = NUM2UINT(head_max);
+    reader->memory_max = NUM2ULL(memory_max);
+    StringValue(boundary);
+    int code =
+        oribi_form_data_init(&reader->form, &limits, oribi_slice(RSTRING_PTR(boundary), (size_t)RSTRING_LEN(boundary)));
+    if (code < 0)
+        fail(code, reader->form.reason);
+    RB_OBJ_WRITE(self, &reader->sink, sink);
+    reader->begun = true;
+    return self;
+}
+
+/* --- a part's head --- */
+
+static VALUE text_of(struct oribi_slice text)
+{
+    return text.p ? rb_utf8_str_new(text.p, (long)text.n) : Qnil;
+}
+
+/* Without the backslashes that a quotation mark or another backslash has needed. */
+static VALUE value_of(const struct oribi_part_parameter *parameter)
+{
+    VALUE text = text_of(parameter->value);
+    if (!NIL_P(text) && parameter->quoted && memchr(parameter->value.p, '\\', parameter->value.n))
+        rb_str_set_len(text, (long)oribi_form_data_unescape(parameter->value, RSTRING_PTR(text)));
+    return text;
+}
+
+/* [name, filename, filename*, content type, head]; what is missing is nil. */
+static VALUE part_array(const struct oribi_part *part)
+{
+    return rb_ary_new_from_args(5, value_of(&part->name), value_of(&part->filename), text_of(part->filename_star.value),
+                                text_of(part->content_type), text_of(part->head));
+}
+
+static const char *mistake_of(const struct oribi_part *part)
+{
+    if (part->malformed)
+        return part->malformed;
+    if (!part->is_form_data)
+        return "a part has no Content-Disposition of form-data";
+    if (part->repeats)
+        return "a part has two names, file names or dispositions";
+    return part->name.value.p ? NULL : "a part has no name";
+}
+
+/* --- its body --- */
+
+struct writing {
+    int fd;
+    struct oribi_slice rest;
+    int error; /* errno; 0: none */
+};
+
+static void *write_all(void *p)
+{
+    struct writing *writing = p;
+    while (writing->rest.n > 0) {
+        ssize_t n = write(writing->fd, writing->rest.p, writing->rest.n);
+        if (n < 0) {
+            writing->error = errno;
+            break;
+        }
+        writing->rest = oribi_slice(writing->rest.p + n, writing->rest.n - (size_t)n);
+    }
+    return NULL;
+}
+
+/* The bytes lie in a String that is locked, or in the reader. */
+static void write_out(int fd, struct oribi_slice data)
+{
+    struct writing writing = {.fd = fd, .rest = data};
+    do {
+        writing.error = 0;
+        if (writing.rest.n < APART_BYTES)
+            (void)write_all(&writing);
+        else
+            rb_thread_call_without_gvl(write_all, &writing, RUBY_UBF_IO, NULL);
+        if (writing.error && writing.error != EINTR)
+            rb_syserr_fail(writing.error, "cannot keep an upload");
+        rb_thread_check_ints();
+    } while (writing.rest.n > 0);
+}
+
+static void take_data(struct reader *reader)
+{
+    struct oribi_slice data = reader->form.data;
+    reader->size += data.n;
+    if (RB_INTEGER_TYPE_P(reader->target)) {
+        write_out(NUM2INT(reader->target), data);
+    } else if (!NIL_P(reader->target)) {
+        reader->memory += data.n;
+        if (reader->memory > reader->memory_max)
+            fail(ORIBI_ELIMIT, "the fields are too large for memory");
+        rb_str_cat(reader->target, data.p, (long)data.n);
+    }
+}
+
+static void begin_part(VALUE self, struct reader *reader)
+{
+    const char *mistake = mistake_of(&reader->form.part);
+    if (mistake)
+        fail(ORIBI_EBAD, mistake);
+    VALUE target = rb_funcall(reader->sink, id_part, 1, part_array(&reader->form.part));
+    if (!NIL_P(target) && !RB_INTEGER_TYPE_P(target))
+        Check_Type(target, T_STRING);
+    RB_OBJ_WRITE(self, &reader->target, target);
+    reader->size = 0;
+}
+
+struct feeding {
+    VALUE self;
+    VALUE piece;
+    struct reader *reader;
+};
+
+static VALUE feed_locked(VALUE p)
+{
+    struct feeding *feeding = (struct feeding *)p;
+    struct reader *reader = feeding->reader;
+    struct oribi_slice in = oribi_slice(RSTRING_PTR(feeding->piece), (size_t)RSTRING_LEN(feeding->piece));
+    int event;
+    while ((event = oribi_form_data_next(&reader->form, &in)) > ORIBI_FORM_DATA_MORE) {
+        if (event == ORIBI_FORM_DATA_PART)
+            begin_part(feeding->self, reader);
+        else if (event == ORIBI_FORM_DATA_DATA)
+            take_data(reader);
+        else
+            rb_funcall(reader->sink, id_part_end, 2, reader->target, ULL2NUM(reader->size));
+    }
+    if (event < 0)
+        fail(event, reader->form.reason);
+    reader->broken = false;
+    return Qnil;
+}
+
+static VALUE feed_unlock(VALUE p)
+{
+    struct feeding *feeding = (struct feeding *)p;
+    feeding->reader->busy = false;
+    rb_str_unlocktmp(feeding->piece);
+    return Qnil;
+}
+
+/* #feed(piece): the next bytes. The String cannot be changed meanwhile. */
+static VALUE reader_feed(VALUE self, VALUE piece)
+{
+    struct feeding feeding = {.self = self, .piece = piece, .reader = reader_get(self)};
+    StringValue(feeding.piece);
+    if (feeding.reader->busy)
+        rb_raise(rb_eThreadError, "a reader takes one piece at a time");
+    if (feeding.reader->broken)
+        rb_raise(rb_eArgError, "the reader has failed before");
+    if (OBJ_FROZEN(feeding.piece))
+        feeding.piece = rb_str_dup(feeding.piece); /* shares its bytes; a frozen one cannot be locked */
+    rb_str_locktmp(feeding.piece);
+    feeding.reader->busy = true;
+    feeding.reader->broken = true; /* until the piece is taken */
+    return rb_ensure(feed_locked, (VALUE)&feeding, feed_unlock, (VALUE)&feeding);
+}
+
+/* #finish: after the last piece. */
+static VALUE reader_finish(VALUE self)
+{
+    struct reader *reader = reader_get(self);
+    int code = oribi_form_data_finish(&reader->form);
+    if (code < 0)
+        fail(code, reader->form.reason);
+    return Qnil;
+}
+
+/* Oribi::Multipart.boundary(content_type) → String, or nil when it is no multipart type or has none. */
+static VALUE multipart_boundary(VALUE self, VALUE content_type)
+{
+    StringValue(content_type);
+    struct oribi_slice text = oribi_slice(RSTRING_PTR(content_type), (size_t)RSTRING_LEN(content_type));
+    return text_of(oribi_form_data_boundary(text));
+}
+
+void ext_multipart_setup(void)
+{
+    VALUE module = rb_define_module_under(ext_module, "Multipart");
+    VALUE reader = rb_define_class_under(module, "Reader", rb_cObject);
+    error_class = rb_const_get(rb_const_get(ext_module, rb_intern("Form")), rb_intern("Error"));
+    rb_gc_register_mark_object(error_class);
+    id_part = rb_intern("part");
+    id_part_end = rb_intern("part_end");
+    rb_define_alloc_func(reader, reader_alloc);
+    rb_define_method(reader, "initialize", reader_initialize, 6);
+    rb_define_method(reader, "feed", reader_feed, 1);
+    rb_define_method(reader, "finish", reader_finish, 0);
+    rb_define_singleton_method(module, "boundary", multipart_boundary, 1);
+}
