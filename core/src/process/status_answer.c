@@ -106,10 +106,39 @@ static void answer_ready(const struct oribi_supervisor *supervisor, struct answe
         refuse(answer, 503, policy->up ? "not ready: the server stops, or has no worker\n" : "not ready: starting\n");
 }
 
+/* The number behind `since=` in a query, 0 without it; -1: not a number. */
+static int64_t since_of(struct oribi_slice query)
+{
+    static const char name[] = "since=";
+    enum { DIGITS_MAX = 18 };
+    const char *p = query.n ? memmem(query.p, query.n, name, sizeof(name) - 1) : NULL;
+    const char *end = query.p + query.n;
+    int64_t number = 0;
+    if (!p || (p > query.p && p[-1] != '&'))
+        return 0;
+    const char *first = p += sizeof(name) - 1;
+    while (p < end && *p >= '0' && *p <= '9' && p - first < DIGITS_MAX)
+        number = number * 10 + (*p++ - '0');
+    return p == first || (p < end && *p != '&') ? -1 : number;
+}
+
+static void answer_history(const struct oribi_supervisor *supervisor, const struct oribi_head *head,
+                           struct answer *answer)
+{
+    int64_t since = since_of(head->query);
+    if (since < 0) {
+        refuse(answer, 400, "since is the number of a sample: \"last\" of the answer before\n");
+        return;
+    }
+    answer->type = "application/json";
+    oribi__history_json(supervisor, (uint64_t)since, &answer->body);
+}
+
 static void answer_index(struct answer *answer)
 {
     put(answer, "/metrics      for Prometheus, also as OpenMetrics\n"
                 "/status.json  the server and its workers\n"
+                "/history.json  the last ten minutes; ?since=N: what came after sample N\n"
                 "/healthz      200 while the supervisor answers\n"
                 "/ready        200 while there are workers that serve, else 503\n");
 }
@@ -126,6 +155,8 @@ static void route(struct oribi_supervisor *supervisor, const struct oribi_head *
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/status.json"))) {
         answer->type = "application/json";
         oribi__status_json(supervisor, &answer->body, true);
+    } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/history.json"))) {
+        answer_history(supervisor, head, answer);
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/healthz"))) {
         put(answer, "ok\n");
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/ready"))) {

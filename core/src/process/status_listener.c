@@ -147,6 +147,7 @@ int oribi__status_open(struct oribi_supervisor *supervisor, char *error)
 {
     if (!supervisor->ties.options->status)
         return 0;
+    oribi__history_begin(supervisor);
     if (supervisor->upgrade.predecessor_fd < 0)
         return open_now(supervisor, error);
     supervisor->status.retry_at = oribi_clock_ms() + ORIBI__STATUS_RETRY_MS;
@@ -328,4 +329,5 @@ void oribi__status_close(struct oribi_supervisor *supervisor, bool unlink_path)
     oribi_os_close(status->fd);
     status->fd = -1;
     status->retry_at = 0;
+    oribi__history_end(supervisor);
 }

@@ -48,8 +48,8 @@ struct oribi__status_listener {
 /* All-zero becomes: no listener, no client. */
 void oribi__status_init(struct oribi__status_listener *status);
 
-/* Opens the address of the option `status`; does nothing without it. A successor of an upgrade opens the address later,
- * when its predecessor has left it. 0 or a code with `error` (ORIBI_ERROR_TEXT_CAP). */
+/* Opens the address of the option `status` and begins the history; does nothing without it. A successor of an upgrade
+ * opens the address later, when its predecessor has left it. 0 or a code with `error` (ORIBI_ERROR_TEXT_CAP). */
 int oribi__status_open(struct oribi_supervisor *supervisor, char *error);
 
 /* Accepts, reads, answers, sends; never waits. */
@@ -62,7 +62,7 @@ size_t oribi__status_fds(const struct oribi_supervisor *supervisor, int *fds, in
 /* When a turn is wanted at the latest, oribi_clock_ms(); INT64_MAX: when there is something to read or send. */
 int64_t oribi__status_deadline(const struct oribi_supervisor *supervisor);
 
-/* Closes everything; `unlink_path` removes the socket file if it is ours. */
+/* Closes everything, and ends the history; `unlink_path` removes the socket file if it is ours. */
 void oribi__status_close(struct oribi_supervisor *supervisor, bool unlink_path);
 
 /* status_answer.c: reads one request (borrowed) and appends the answer to it, head and body. True when there is an

@@ -8,6 +8,7 @@
  *   control.c, status.c    the control socket with all its replies; what it shows
  *   status_listener.c      the status listener: HTTP for those who watch the server
  *   metrics.c, totals.c    what it says; counters that outlive workers
+ *   history.c, history_turn.c  its last ten minutes
  *   listener_shutdown.c    the end of the listeners at the server's end
  *   notify.c               what the service manager hears
  *   start.c                create, destroy, daemon, logs
@@ -23,6 +24,7 @@
 #include "oribi/worker/handoff.h"
 #include "process/announced.h"
 #include "process/events.h"
+#include "process/history.h"
 #include "process/notify.h"
 #include "process/status_listener.h"
 #include "process/supervisor.h"
@@ -156,6 +158,7 @@ struct oribi_supervisor {
     struct oribi__control control;
     struct oribi__status_listener status;
     struct oribi__totals totals;
+    struct oribi__history_keeper history;
     struct oribi__measure measure;
     struct oribi__listener_shutdown shutdown;
     struct oribi__next_mold next_mold;

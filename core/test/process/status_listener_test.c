@@ -126,6 +126,39 @@ static void test_paths_and_methods(void)
     close_listener();
 }
 
+static void test_the_history_is_kept_while_the_listener_is_open(void)
+{
+    open_listener("127.0.0.1:0", NULL);
+    ok(oribi__history_deadline(supervisor) <= oribi_clock_ms()); /* the first reading is taken at once */
+    supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
+    supervisor->policy.records[0].pid = getpid();
+    oribi__history_turn(supervisor);
+    int64_t next_ms = supervisor->history.next_ms;
+    ok(next_ms > oribi_clock_ms() && next_ms <= oribi_clock_ms() + ORIBI__HISTORY_MS);
+    oribi__history_turn(supervisor); /* too early */
+    ok_eq(supervisor->history.next_ms, next_ms);
+    ok(begins(ask(GET("/history.json")), "HTTP/1.1 200 OK\r\n") && strstr(answer, "\"samples\":[]"));
+    supervisor->ties.board.slots[0].status_class[2] = 5;
+    supervisor->history.history->last_ms -= ORIBI__HISTORY_MS; /* time passes */
+    supervisor->history.next_ms = 1;
+    oribi__history_turn(supervisor);
+    ok(supervisor->history.next_ms > oribi_clock_ms()); /* what was missed is not made up for */
+    ok(strstr(ask(GET("/history.json?since=0")), ",0,0,5,0,0,0,") != NULL);
+    const struct oribi__history_sample *sample = &supervisor->history.history->samples[0];
+    ok_eq(sample->values[ORIBI__HISTORY_WORKERS], 1);
+    ok_eq(sample->values[ORIBI__HISTORY_THREADS], 1);
+    ok(sample->values[ORIBI__HISTORY_MEMORY] > 0);
+    ok(strstr(ask(GET("/history.json?a=b&since=1&c")), "\"samples\":[]") != NULL);
+    ok(begins(ask(GET("/history.json?since=")), "HTTP/1.1 400 "));
+    ok(begins(ask(GET("/history.json?since=-1")), "HTTP/1.1 400 "));
+    ok(begins(ask(GET("/history.json?since=99999999999999999999")), "HTTP/1.1 400 "));
+    ok(begins(ask(GET("/history.json?since=999999999999999999")), "HTTP/1.1 200 "));
+    oribi__status_close(supervisor, false);
+    ok_eq(oribi__history_deadline(supervisor), INT64_MAX);
+    oribi__history_turn(supervisor);
+    close_listener();
+}
+
 static void test_ready_is_what_the_policy_says(void)
 {
     open_listener("127.0.0.1:0", NULL);
@@ -351,6 +384,7 @@ int main(void)
     (void)signal(SIGPIPE, SIG_IGN);
     oribi_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), ORIBI_LOG_ERROR);
     test_paths_and_methods();
+    test_the_history_is_kept_while_the_listener_is_open();
     test_ready_is_what_the_policy_says();
     test_mistakes_are_refused_and_closed();
     test_a_head_may_come_byte_by_byte();
