@@ -1,8 +1,10 @@
-/* Forms: no input may crash the parser or make it write beyond its room; in place, elsewhere, and on every level of the
- * search it reads the same pairs; and what is built of the pairs is read as these pairs again. */
+/* Forms: no input may crash the parser or make it write beyond its room; in place, elsewhere, and on every level of
+ * the search it reads the same pairs; and what is built of the pairs is read as these pairs again. Every key is taken
+ * for a nested name too, whose steps hold no more than its bytes. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/form/escape.h"
+#include "oribi/form/nested.h"
 #include "oribi/form/urlencoded.h"
 #include "oribi/http/scan.h"
 
@@ -18,6 +20,28 @@ static size_t keep(char *dst, struct oribi_slice text, char kind)
         memcpy(dst, text.p, text.n);
     dst[text.n] = kind;
     return text.n + 1;
+}
+
+static void walk(struct oribi_slice name, uint32_t depth_max)
+{
+    struct oribi_nested nested;
+    struct oribi_nested_step step;
+    struct oribi_slice part;
+    size_t bytes = 0;
+    uint32_t steps = 0;
+    int code;
+    oribi_nested_begin(&nested, name, depth_max);
+    while ((code = oribi_nested_next(&nested, &step)) > 0) {
+        bytes += step.key.n;
+        steps++;
+        size_t parts = 0;
+        while (step.kind == ORIBI_NESTED_ELEMENT && oribi_nested_part(&step.path, &part))
+            parts += part.n;
+        if (parts > name.n)
+            abort();
+    }
+    if (bytes > name.n || steps > depth_max || (code < 0 && code != ORIBI_ELIMIT) || (code == 0 && name.n && !steps))
+        abort();
 }
 
 /* Reads `in`: all keys and values behind one another in `seen`, and the same as a form in `built`. Returns the length
@@ -36,6 +60,7 @@ static size_t read_form(struct oribi_slice in, char *room, unsigned rules, char 
         abort();
     while ((code = oribi_form_next(&form, &pair)) > 0) {
         n += keep(seen + n, pair.key, 'k');
+        walk(pair.key, (uint32_t)pair.value.n);
         n += keep(seen + n, pair.value, 'v');
         p = oribi_form_escape(p, pair.key, ORIBI_ESCAPE_PERL, true);
         *p++ = '=';
