@@ -441,6 +441,15 @@ int oribi_process_shared_memory(size_t bytes, int *fd)
     return 0;
 }
 
+int oribi_process_shared_memory_size(int fd, size_t *bytes)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return oribi_os_fail();
+    *bytes = (size_t)st.st_size;
+    return 0;
+}
+
 /* A line "Name:   123 kB" of one of /proc's files, in bytes; -1 when the file or the line is not there. */
 static int64_t kilobytes(pid_t pid, const char *file, const char *name)
 {

@@ -3,6 +3,7 @@
 #include "config/options_private.h"
 
 #include "oribi/base/limits.h"
+#include "oribi/base/metric_store.h"
 #include "oribi/files/fixed.h"
 #include "oribi/http/compress.h"
 
@@ -135,6 +136,10 @@ static const struct oribi_option table[] = {
              "worker is stuck: host:port on loopback, or /path of a unix socket; any other needs status_token"},
     {TEXT(status_token, PROCESS, BOTH), .argument = "TEXT", .default_note = "none", .secret = true,
      .help = "what clients of status must send, as Authorization: Bearer TEXT"},
+
+    {COUNT(metrics_max, PROCESS, BOTH), .max = ORIBI_METRIC_SERIES_MAX, .default_text = "1000",
+     .help = "series of metrics of the application's own that the server has room for; changes of further ones are "
+             "dropped and counted. Memory is taken by those that there are. 0 keeps none"},
 
     /* ORIBI_GROUP_TIMEOUT */
     {TIME(head_timeout, TIMEOUT, BOTH), RELOADS, .min = 1, .max = HOURS_24,

@@ -2,6 +2,7 @@
  * Reading order: the table, oribi__metrics at the end. */
 #include "process/metrics.h"
 
+#include "process/app_export.h"
 #include "process/supervisor_private.h"
 
 #include "oribi/base/clock.h"
@@ -291,6 +292,40 @@ static void put_start(struct scrape *scrape, const struct metric *metric)
     put_seconds(scrape, metric, NULL, scrape->supervisor->started_wall_ms * 1000);
 }
 
+/* --- of the application's metrics --- */
+
+static void app_counts(const struct scrape *scrape, struct oribi_metric_counts *counts)
+{
+    oribi_metric_store_counts(&scrape->supervisor->ties.board.metrics, counts);
+}
+
+static void put_app_series(struct scrape *scrape, const struct metric *metric)
+{
+    struct oribi_metric_counts counts;
+    app_counts(scrape, &counts);
+    put_count(scrape, metric, NULL, counts.series);
+}
+
+static void put_app_series_max(struct scrape *scrape, const struct metric *metric)
+{
+    put_count(scrape, metric, NULL, scrape->supervisor->ties.board.metrics.max);
+}
+
+static void put_app_series_lost(struct scrape *scrape, const struct metric *metric)
+{
+    struct oribi_metric_counts counts;
+    app_counts(scrape, &counts);
+    put_count(scrape, metric, NULL, counts.lost);
+}
+
+static void put_app_dropped(struct scrape *scrape, const struct metric *metric)
+{
+    struct oribi_metric_counts counts;
+    app_counts(scrape, &counts);
+    put_count(scrape, metric, "no_room", counts.dropped[ORIBI_METRIC_NO_ROOM]);
+    put_count(scrape, metric, "too_long", counts.dropped[ORIBI_METRIC_TOO_LONG]);
+}
+
 /* --- the table --- */
 
 #define SLOT(field, n)          .count = (n), .offset = offsetof(struct oribi_slot, field)
@@ -349,6 +384,14 @@ static const struct metric table[] = {
     {"oribi_generation", .kind = GAUGE, .put = put_generation, .help = "generation of the application that serves"},
     {"oribi_start_time_seconds", .unit = "seconds", .kind = GAUGE, .put = put_start,
      .help = "when this supervisor was started, in seconds since the epoch; all counters began then"},
+    {"oribi_app_series", .kind = GAUGE, .put = put_app_series,
+     .help = "series of the application's own metrics, each worker's part of a gauge included"},
+    {"oribi_app_series_max", .kind = GAUGE, .put = put_app_series_max, .help = "how many there can be (metrics_max)"},
+    {"oribi_app_series_lost", .kind = GAUGE, .put = put_app_series_lost,
+     .help = "series that cannot be used any more: their process was killed while it made one"},
+    {"oribi_app_changes_dropped", LABEL("reason", NULL), .put = put_app_dropped,
+     .help = "changes of the application's metrics that were not kept, because there was no room for the series, or "
+             "because its label values are too long"},
 };
 
 enum { METRICS = sizeof(table) / sizeof(table[0]) };
@@ -378,6 +421,7 @@ void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf 
     oribi_slot_unfold(sums, &scrape.all);
     for (size_t i = 0; i < METRICS; i++)
         put_family(&scrape, &table[i]);
+    oribi__app_export_text(&supervisor->ties.board.metrics, supervisor->policy.generation, open_metrics, out);
     if (open_metrics)
         put(&scrape, "# EOF\n");
 }

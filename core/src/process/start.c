@@ -412,8 +412,9 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
         return fail(supervisor, ORIBI_ESYS, "cannot make pipes", error);
     uint32_t workers_max = setup->prefork ? ORIBI_WORKERS_MAX : workers_ceiling(options);
     /* those who leave and those who come */
-    if (oribi_scoreboard_create_named(&supervisor->ties.board, 2 * workers_max) < 0)
+    if (oribi_scoreboard_create_named(&supervisor->ties.board, 2 * workers_max, options->metrics_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the scoreboard", error);
+    oribi_app_metrics_enter(&supervisor->ties.board.metrics, 1, ORIBI_METRIC_NOBODY); /* the first mold inherits it */
     if (setup->prefork)
         oribi__prefork_begin(supervisor, setup->prefork);
     struct oribi_policy_config config;
@@ -441,6 +442,7 @@ static void leave_signals(const struct oribi_supervisor *supervisor)
 void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
 {
     leave_signals(supervisor);
+    oribi_app_metrics_leave();
     oribi__children_let_go(NULL, NULL);
     oribi__release_starter(supervisor, 1);
     oribi__control_stopped(supervisor);

@@ -1,4 +1,5 @@
 /* What the server is doing, as a table for people and as JSON for programs, from the scoreboard. */
+#include "process/app_export.h"
 #include "process/supervisor_private.h"
 
 #include "oribi/base/log.h"
@@ -275,5 +276,10 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
         first = false;
         put_worker(supervisor, out, i, state, quick);
     }
-    put(out, "]}\n");
+    put(out, "]");
+    if (quick) {
+        put(out, ",\"app\":");
+        oribi__app_export_json(&supervisor->ties.board.metrics, policy->generation, out);
+    }
+    put(out, "}\n");
 }

@@ -33,6 +33,7 @@
 #include "oribi/process/message.h"
 #include "oribi/process/pid_file.h"
 #include "oribi/base/os_process.h"
+#include "oribi/worker/app_metrics.h"
 #include "oribi/worker/scoreboard.h"
 #include "oribi/process/policy.h"
 #include "worker/own.h"

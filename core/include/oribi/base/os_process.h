@@ -81,6 +81,9 @@ bool oribi_process_has_terminal(void);
 /* Gives a descriptor of zeroed memory that processes can map together, with no name. 0 or a code of os.h. */
 int oribi_process_shared_memory(size_t bytes, int *fd);
 
+/* How many bytes it has. 0 or a code of os.h. */
+int oribi_process_shared_memory_size(int fd, size_t *bytes);
+
 /* Memory of a process in bytes: proportional set size, or where the kernel does not give it (no permission, old
  * kernel) the resident set. 0 when the process is gone. */
 int64_t oribi_process_memory(pid_t pid);
