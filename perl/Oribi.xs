@@ -9,6 +9,7 @@
  *   xs/options.xsi, xs/listeners.xsi                            what a server is told
  *   xs/process.xsi, xs/worker.xsi                               its processes; lib/Oribi/Supervisor.pm drives them
  *   xs/signals.c   handlers and traps
+ *   xs/metrics.c   the application's own metrics, with xs/metrics.xsi
  *
  * An object is a blessed scalar that holds a pointer; 0 once it was handed on. What the core borrows for the life of
  * the process is never freed: its scalar is kept by a reference that is never given back. */
@@ -21,6 +22,7 @@
 #include "oribi/process/control_command.h"
 #include "oribi/process/methods.h"
 #include "oribi/process/prefork.h"
+#include "oribi/worker/app_metrics.h"
 
 typedef struct oribi_options *Oribi__Options;
 typedef struct oribi_listeners *Oribi__Listeners;
@@ -227,3 +229,5 @@ INCLUDE: xs/listeners.xsi
 INCLUDE: xs/worker.xsi
 
 INCLUDE: xs/process.xsi
+
+INCLUDE: xs/metrics.xsi

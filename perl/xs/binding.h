@@ -10,6 +10,7 @@
  *   body.c    bodies that are handles or objects, and the writer of streamed answers
  *   frames.c  where a call stands that has to be given up
  *   signals.c the program's own handlers, and the traps of a manager
+ *   metrics.c the application's own metrics
  *
  * Perl code may die or exit at any line that can run it: Perl then jumps over our frames. No core function is ever
  * among them, since the core calls nobody back, and whatever must be undone afterwards stands in struct psgi_worker,
@@ -355,6 +356,19 @@ void psgi_wake_process(void *process);
  * them]; left are names of signals that the program handles itself. Dies for what cannot be trapped or does not
  * exist. */
 void psgi_signals_trap(pTHX_ struct oribi_prefork *prefork, AV *manager);
+
+/* metrics.c: objects of Oribi::Metrics::Metric. Mistakes of the program croak. Arguments are borrowed, results new;
+ * `options` are count names and values. */
+enum psgi_metric_fact { PSGI_METRIC_NAME, PSGI_METRIC_HELP, PSGI_METRIC_TYPE, PSGI_METRIC_LABELS };
+SV *psgi_metric_make(pTHX_ SV *kind, SV *name, SV *help, SV *labels, SV *buckets, SV *aggregate);
+SV *psgi_metric_with(pTHX_ SV *self, SV **pairs, I32 count);
+void psgi_metric_increment(pTHX_ SV *self, SV **options, I32 count);
+
+/* change: enum oribi_app_change; value NULL: what the option `by` says, or 1. */
+void psgi_metric_change(pTHX_ SV *self, int change, SV *value, SV **options, I32 count);
+SV *psgi_metric_get(pTHX_ SV *self, SV **options, I32 count);
+SV *psgi_metric_about(pTHX_ SV *self, int fact);
+void psgi_metric_free(pTHX_ SV *self);
 
 #pragma GCC visibility pop
 

@@ -33,4 +33,5 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_threads_setup();
     ext_process_setup();
     ext_multipart_setup();
+    ext_metrics_setup();
 }

@@ -1,8 +1,8 @@
 /* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several
  * threads), call.c (one request), env.c (request to Ruby), reply.c (Ruby to answer), headers.c and stream.c (parts of
  * an answer), deadline.c (calls that take too long), frames.c (where those stand), settings.c (options, listeners,
- * logs), process.c, prefork.c and fork.c (process control), multipart.c (a library for applications), ext.c
- * (setup).
+ * logs), process.c, prefork.c and fork.c (process control), multipart.c and metrics.c (libraries for applications),
+ * ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby
  * code is run under rb_protect in one place, call.c. */
@@ -197,6 +197,9 @@ struct ext_headers {
  * before anything allocates a Ruby object. Raises for headers that cannot be iterated. */
 void ext_headers_collect(struct ext_headers *list, VALUE headers);
 void ext_headers_setup(void);
+
+/* metrics.c: the application's own */
+void ext_metrics_setup(void);
 
 /* reply.c */
 void ext_reply_setup(void);
