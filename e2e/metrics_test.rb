@@ -267,10 +267,13 @@ E2E.suite("metrics", transports: %i[tcp]) do
     assert_equal 200, ask("/healthz", "Authorization" => "Bearer s3cret").status
   end
 
+  # … and the counters, with what its predecessor's worker still finishes.
   def test_a_successor_takes_the_address_over
     one = serve("--pid-file", "#{@space.dir}/pid", group: true)
     load_with(one, 3)
     assert_calls(3)
+    gate = connect(one).tap { |client| client.request("GET", "/gate") }
+    wait_for_metric('oribi_threads{state="busy"}', 1)
     assert_equal 0, ctl("upgrade")
     successor = File.read("#{@space.dir}/pid").to_i
     refute_equal one.pid, successor
@@ -279,8 +282,13 @@ E2E.suite("metrics", transports: %i[tcp]) do
     rescue Errno::ECONNREFUSED, Errno::ECONNRESET, E2E::Client::Closed, EOFError
       nil
     end
+    assert_operator metrics["oribi_calls_total"], :>=, 3
     load_with(one, 2)
-    assert_calls(2)
+    assert_calls(5)
+    @space.open_gate
+    assert_equal "passed", gate.read_response.body
+    wait_for_metric('oribi_worker_exits_total{reason="asked"}', 1)
+    assert_calls(6)
     assert_equal 0, ctl("stop")
     wait_until("the successor to end") { one.group.empty? }
   end

@@ -20,7 +20,8 @@ struct scrape {
     const struct oribi_supervisor *supervisor;
     struct oribi_buf *out;
     bool open_metrics;
-    struct oribi_slot all; /* counters of the server since its start */
+    struct oribi__totals totals; /* of the server since its start … */
+    struct oribi_slot all;       /* … those of its workers by their names */
 };
 
 struct metric {
@@ -268,13 +269,13 @@ static void put_resident(struct scrape *scrape, const struct metric *metric)
 static void put_exits(struct scrape *scrape, const struct metric *metric)
 {
     for (uint32_t i = 0; i < ORIBI__EXIT_REASONS; i++)
-        put_count(scrape, metric, oribi__exit_reason_name(i), scrape->supervisor->totals.exits[i]);
+        put_count(scrape, metric, oribi__exit_reason_name(i), scrape->totals.exits[i]);
 }
 
 static void put_reloads(struct scrape *scrape, const struct metric *metric)
 {
-    put_count(scrape, metric, "done", scrape->supervisor->totals.reloads_done);
-    put_count(scrape, metric, "failed", scrape->supervisor->totals.reloads_failed);
+    put_count(scrape, metric, "done", scrape->totals.reloads_done);
+    put_count(scrape, metric, "failed", scrape->totals.reloads_failed);
 }
 
 static void put_reload_time(struct scrape *scrape, const struct metric *metric)
@@ -383,7 +384,8 @@ static const struct metric table[] = {
      .help = "how long the last reload took"},
     {"oribi_generation", .kind = GAUGE, .put = put_generation, .help = "generation of the application that serves"},
     {"oribi_start_time_seconds", .unit = "seconds", .kind = GAUGE, .put = put_start,
-     .help = "when this supervisor was started, in seconds since the epoch; all counters began then"},
+     .help =
+         "when this supervisor was started, in seconds since the epoch; an upgrade starts another, and counters go on"},
     {"oribi_app_series", .kind = GAUGE, .put = put_app_series,
      .help = "series of the application's own metrics, each worker's part of a gauge included"},
     {"oribi_app_series_max", .kind = GAUGE, .put = put_app_series_max, .help = "how many there can be (metrics_max)"},
@@ -416,9 +418,8 @@ static void put_family(struct scrape *scrape, const struct metric *metric)
 void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf *out, bool open_metrics)
 {
     struct scrape scrape = {.supervisor = supervisor, .out = out, .open_metrics = open_metrics};
-    uint64_t sums[ORIBI_SLOT_COUNTERS];
-    oribi__status_sum(supervisor, sums);
-    oribi_slot_unfold(sums, &scrape.all);
+    oribi__status_totals(supervisor, &scrape.totals);
+    oribi_slot_unfold(scrape.totals.ended, &scrape.all);
     for (size_t i = 0; i < METRICS; i++)
         put_family(&scrape, &table[i]);
     oribi__app_export_text(&supervisor->ties.board.metrics, supervisor->policy.generation, open_metrics, out);

@@ -221,6 +221,7 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
         supervisor->molds[i].fd = -1;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
         supervisor->control.clients[i].fd = -1;
+    supervisor->inherited.to_fd = -1;
     oribi__status_init(&supervisor->status);
 }
 
@@ -345,6 +346,7 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s: %s", what, oribi_os_error_text());
     oribi__upgrade_tell(supervisor, error);
     oribi__close_listeners(supervisor, true);
+    oribi__inherited_totals_close(&supervisor->inherited);
     close_own(supervisor, -1);
     oribi_os_close(supervisor->ties.message_fd);
     oribi_os_close(supervisor->ties.life_fd);
@@ -446,6 +448,8 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     oribi__children_let_go(NULL, NULL);
     oribi__release_starter(supervisor, 1);
     oribi__control_stopped(supervisor);
+    oribi__bequeath(supervisor);
+    oribi__inherited_totals_close(&supervisor->inherited);
     oribi__control_close(supervisor, true);
     oribi__status_close(supervisor, true);
     oribi__close_listeners(supervisor, true);

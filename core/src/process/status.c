@@ -68,19 +68,35 @@ static const char *doing(const struct oribi_policy *policy)
     return policy->up ? "serving" : "starting";
 }
 
-void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS])
+void oribi__status_totals(const struct oribi_supervisor *supervisor, struct oribi__totals *all)
 {
-    memcpy(sums, supervisor->totals.ended, sizeof(supervisor->totals.ended));
+    *all = supervisor->totals;
+    oribi__inherited_totals_add(&supervisor->inherited, all);
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
         if (oribi_policy_has_process(&supervisor->policy, i))
-            oribi_slot_fold(sums, &supervisor->ties.board.slots[i]);
+            oribi_slot_fold(all->ended, &supervisor->ties.board.slots[i]);
 }
 
-static void sum(const struct oribi_supervisor *supervisor, struct oribi_slot *all)
+void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS])
 {
-    uint64_t sums[ORIBI_SLOT_COUNTERS];
-    oribi__status_sum(supervisor, sums);
-    oribi_slot_unfold(sums, all);
+    struct oribi__totals all;
+    oribi__status_totals(supervisor, &all);
+    memcpy(sums, all.ended, sizeof(all.ended));
+}
+
+void oribi__bequeath(const struct oribi_supervisor *supervisor)
+{
+    struct oribi__totals all;
+    if (!supervisor->inherited.to)
+        return;
+    oribi__status_totals(supervisor, &all);
+    oribi__inherited_totals_write(&supervisor->inherited, &all);
+}
+
+static void sum(const struct oribi_supervisor *supervisor, struct oribi__totals *totals, struct oribi_slot *all)
+{
+    oribi__status_totals(supervisor, totals);
+    oribi_slot_unfold(totals->ended, all);
 }
 
 /* The slot's line may change while it is copied; what a peer chose stays printable and without quotes. */
@@ -141,9 +157,10 @@ static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
 void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out)
 {
     const struct oribi_policy *policy = &supervisor->policy;
+    struct oribi__totals totals;
     struct oribi_slot all;
     int64_t now_ms = oribi_clock_ms();
-    sum(supervisor, &all);
+    sum(supervisor, &totals, &all);
     put(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->ties.program, supervisor->pid,
         doing(policy), policy->generation, oribi_policy_serving(policy), policy->target,
         oribi_log_plural(policy->target), (long long)(now_ms - supervisor->started_ms) / 1000);
@@ -153,7 +170,7 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     if (all.uncalled_count > 0)
         put(out, " (%llu answered without the application)", (unsigned long long)all.uncalled_count);
     put(out, ", %llu connections, %llu worker exits\n\n", (unsigned long long)all.connection_count,
-        (unsigned long long)oribi__totals_exits(&supervisor->totals));
+        (unsigned long long)oribi__totals_exits(&totals));
     put(out, "worker      pid  gen  state     requests  open  queued   MB  own  shared   age s  call\n");
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         const struct oribi_worker_record *record = &policy->records[i];
@@ -244,8 +261,9 @@ static void put_times(struct oribi_buf *out, const struct oribi_slot *all)
 void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out, bool quick)
 {
     const struct oribi_policy *policy = &supervisor->policy;
+    struct oribi__totals totals;
     struct oribi_slot all;
-    sum(supervisor, &all);
+    sum(supervisor, &totals, &all);
     put(out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
         supervisor->ties.program, supervisor->pid, doing(policy), policy->generation, oribi_policy_serving(policy),
         policy->target);
@@ -256,8 +274,8 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     put(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,", (unsigned long long)all.evicted_count,
         (unsigned long long)all.lost_count);
     put_times(out, &all);
-    put(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu",
-        (unsigned long long)oribi__totals_exits(&supervisor->totals), (unsigned long long)all.status_class[0]);
+    put(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu", (unsigned long long)oribi__totals_exits(&totals),
+        (unsigned long long)all.status_class[0]);
     for (int i = 1; i < 6; i++)
         put(out, ",\"%dxx\":%llu", i, (unsigned long long)all.status_class[i]);
     put(out, "},\"listeners\":[");

@@ -319,6 +319,7 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     oribi__control_deferred_turn(supervisor);
     oribi__history_turn(supervisor);
     oribi__status_turn(supervisor);
+    oribi__bequeath(supervisor);
     pat_watchdog(supervisor);
     oribi__notify_turn(supervisor);
     oribi_log_flush();

@@ -149,8 +149,10 @@ static void stopping(struct oribi_supervisor *supervisor, bool handed_over)
     if (!handed_over)
         oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL); /* else the successor is the service */
     oribi__end_listening(supervisor, handed_over);
-    if (handed_over)
+    if (handed_over) {
+        oribi__bequeath(supervisor);
         oribi__status_close(supervisor, true); /* the successor waits for the address */
+    }
     oribi__control_stopping(supervisor);
 }
 

@@ -8,6 +8,7 @@
  *   control.c, status.c    the control socket with all its replies; what it shows
  *   status_listener.c      the status listener: HTTP for those who watch the server
  *   metrics.c, totals.c    what it says; counters that outlive workers
+ *   inherited_totals.c     … and the supervisor, at an upgrade
  *   history.c, history_turn.c  its last ten minutes
  *   listener_shutdown.c    the end of the listeners at the server's end
  *   notify.c               what the service manager hears
@@ -25,6 +26,7 @@
 #include "process/announced.h"
 #include "process/events.h"
 #include "process/history.h"
+#include "process/inherited_totals.h"
 #include "process/notify.h"
 #include "process/status_listener.h"
 #include "process/supervisor.h"
@@ -160,6 +162,7 @@ struct oribi_supervisor {
     struct oribi__status_listener status;
     struct oribi__totals totals;
     struct oribi__history_keeper history;
+    struct oribi__inherited_totals inherited;
     struct oribi__measure measure;
     struct oribi__listener_shutdown shutdown;
     struct oribi__next_mold next_mold;
@@ -283,8 +286,13 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
 const char *oribi__worker_state(const struct oribi_worker_record *record, const struct oribi_slot *slot);
 /* Calls being made and calls that can be made at a time. */
 void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads);
-/* The server's counters since its start, those of ended workers included. */
+/* The server's counters since its start: those of workers, ended ones and predecessors included, and the supervisor's
+ * own. */
+void oribi__status_totals(const struct oribi_supervisor *supervisor, struct oribi__totals *all);
+/* The workers' part of them. */
 void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[ORIBI_SLOT_COUNTERS]);
+/* Writes them where a successor reads them, if there is one. */
+void oribi__bequeath(const struct oribi_supervisor *supervisor);
 
 struct oribi_mold {
     struct oribi__ties ties;

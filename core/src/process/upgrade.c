@@ -37,7 +37,8 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
 {
     char listen[ORIBI_INHERITED_TEXT_CAP + 16];
     char fd_text[48];
-    int keep[ORIBI_LISTENERS_MAX + 1];
+    char totals_text[48] = "ORIBI_TOTALS=";
+    int keep[ORIBI_LISTENERS_MAX + 2];
     int fds[2];
     pid_t pid = -1;
     size_t count = oribi__listeners_to_keep(supervisor, listen, sizeof(listen), keep);
@@ -48,6 +49,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     (void)snprintf(fd_text, sizeof(fd_text), "ORIBI_UPGRADE=%d", fds[1]); /* fits */
     char *extra[] = {fd_text,
                      listen,
+                     totals_text,
                      (char *)"LISTEN_FDS=",
                      (char *)"LISTEN_PID=",
                      (char *)"WATCHDOG_PID=", /* the service manager watches the successor from now on */
@@ -55,6 +57,13 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
                      (char *)"ORIBI_UPGRADE_WHY=1",
                      NULL};
     keep[count++] = fds[1];
+    if (oribi__inherited_totals_make(&supervisor->inherited) < 0) {
+        oribi_log(ORIBI_LOG_WARN, "counters cannot be handed over to the successor: %s", oribi_os_error_text());
+    } else {
+        (void)snprintf(totals_text, sizeof(totals_text), "ORIBI_TOTALS=%d", supervisor->inherited.to_fd); /* fits */
+        keep[count++] = supervisor->inherited.to_fd;
+        oribi__bequeath(supervisor);
+    }
     supervisor->upgrade.why[0] = '\0';
     supervisor->upgrade.why_len = 0;
     supervisor->upgrade.failure_follows = false;
@@ -62,6 +71,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     oribi__children_ours(true);
     int code = oribi_start_again(&supervisor->start, extra, keep, count, &pid);
     oribi__children_ours(false);
+    oribi__inherited_totals_given(&supervisor->inherited);
     oribi_os_close(fds[1]);
     if (code < 0) {
         oribi_os_close(fds[0]);
@@ -124,6 +134,7 @@ void oribi__upgrade_inherit(struct oribi_supervisor *supervisor)
     long fd = text && *text ? strtol(text, &end, 10) : -1;
     const char *why = getenv("ORIBI_UPGRADE_WHY");
     supervisor->upgrade.predecessor_asks_why = why && *why;
+    oribi__inherited_totals_take(&supervisor->inherited);
     (void)unsetenv("ORIBI_UPGRADE"); /* fails for names with `=` only */
     (void)unsetenv("ORIBI_UPGRADE_WHY");
     if (fd < 0 || fd > INT_MAX || *end || oribi_os_set_cloexec((int)fd, true) < 0)

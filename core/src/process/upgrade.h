@@ -2,7 +2,9 @@
  * successor's workers serve. The successor writes to a pipe whose write end it finds in its environment:
  *
  *   ORIBI_UPGRADE      "fd": write "1" there when all workers serve
- *   ORIBI_UPGRADE_WHY  "1": write "E", a line and a NUL there before failing */
+ *   ORIBI_UPGRADE_WHY  "1": write "E", a line and a NUL there before failing
+ *
+ * Counters go to the successor by inherited_totals.h. */
 #ifndef ORIBI_PROCESS_UPGRADE_H
 #define ORIBI_PROCESS_UPGRADE_H
 
