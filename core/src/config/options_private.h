@@ -60,6 +60,9 @@ int oribi__options_check_answers(const struct oribi_options *options, char *erro
 /* on off true false yes no 1 0, in any case; empty is off. False for any other text. */
 bool oribi__option_read_switch(const char *text, bool *on);
 
+/* A time with its unit ("1500ms", "2 s", "1.5m"; without one: seconds) in milliseconds. False for any other text. */
+bool oribi__option_read_time(const char *text, int64_t *ms);
+
 /* Sets one option of the table from a source, with the rules of oribi_options_set_from(). */
 int oribi__option_set(struct oribi_options *options, enum oribi_option_source source, const struct oribi_option *option,
                       const char *name, const char *value, char *error);

@@ -98,7 +98,7 @@ static bool parse_size(const char *text, int64_t *out)
 
 /* Seconds without a suffix. What is more than nothing but less than a millisecond counts as one: 0 often means
  * "none". */
-static bool parse_time(const char *text, int64_t *out)
+bool oribi__option_read_time(const char *text, int64_t *out)
 {
     int64_t whole;
     int64_t fraction = 0; /* in billionths of the unit; digits beyond the ninth only tell it from nothing */
@@ -342,7 +342,7 @@ static int parse(const struct oribi_option *option, const char *name, const char
         fits = parse_size(value, &out->number);
         break;
     case ORIBI_OPTION_TIME:
-        fits = parse_time(value, &out->number);
+        fits = oribi__option_read_time(value, &out->number);
         break;
     case ORIBI_OPTION_RANGE:
         fits = parse_range(value, &out->range);

@@ -1,8 +1,10 @@
 /* The control socket: a few clients at a time, a line each, a reply each. A command that takes time gets its reply when
  * it is done, and a good one to a reload or an upgrade is deferred until no old worker accepts connections any more.
- * Reading order: opening, replies, commands, turns; then the client's side. */
+ * Reading order: opening, replies, commands, turns. The client's side is control_client.c. */
 #include "oribi/process/control.h"
+#include "process/control_client.h"
 #include "process/supervisor_private.h"
+#include "process/top.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -21,7 +23,6 @@ enum {
     PATIENCE_MS = 5000,
     BACKLOG = 16,
     ANSWER_CAP = 512,
-    READ_BYTES = 4096,
     DEFERRED_LOOK_MS = 10,
     /* A worker in a long call sees only after the call that it is to leave. It accepts no connection before. */
     DEFERRED_MS_MAX = 1000,
@@ -33,16 +34,6 @@ static int complain(const char *path, const char *what, char *error)
 {
     (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "control: %.110s: %s", path, what);
     return ORIBI_ESYS;
-}
-
-static bool fill_address(const char *path, struct sockaddr_un *where)
-{
-    *where = (struct sockaddr_un){.sun_family = AF_UNIX};
-    size_t n = strlen(path);
-    if (n == 0 || n >= sizeof(where->sun_path))
-        return false;
-    memcpy(where->sun_path, path, n);
-    return true;
 }
 
 /* A socket file behind which no server answers is stale; `replace` takes over from a predecessor that does answer. */
@@ -68,7 +59,7 @@ int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char 
     const char *path = supervisor->ties.options->control;
     struct sockaddr_un where;
     struct stat entry;
-    if (!fill_address(path, &where))
+    if (!oribi__control_address(path, &where))
         return complain(path, "too long for a socket", error);
     int code = clear_path(path, replace, error);
     if (code < 0)
@@ -255,11 +246,13 @@ void oribi__control_stopped(struct oribi_supervisor *supervisor)
 
 /* --- commands --- */
 
-static void answer_status(struct oribi_supervisor *supervisor, struct oribi__client *client, bool json)
+static void answer_status(struct oribi_supervisor *supervisor, struct oribi__client *client, const char *line)
 {
     struct oribi_buf out = {0};
     (void)oribi_buf_try_append(&out, "ok\n", 3); /* a few bytes into nothing */
-    if (json)
+    if (strcmp(line, "top") == 0)
+        oribi__top_answer(supervisor, &out);
+    else if (strcmp(line, "status json") == 0)
         oribi__status_json(supervisor, &out, false);
     else
         oribi__status_text(supervisor, &out);
@@ -308,8 +301,8 @@ static bool set_command(struct oribi__client *client, enum oribi__command what, 
 static bool command(struct oribi_supervisor *supervisor, struct oribi__client *client, struct oribi_policy_event *event)
 {
     const char *line = client->line;
-    if (strcmp(line, "status") == 0 || strcmp(line, "status json") == 0) {
-        answer_status(supervisor, client, line[6] != '\0');
+    if (strcmp(line, "status") == 0 || strcmp(line, "status json") == 0 || strcmp(line, "top") == 0) {
+        answer_status(supervisor, client, line);
         return false;
     }
     if (supervisor->policy.stopping && strncmp(line, "stop", 4) != 0) {
@@ -335,7 +328,8 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
         answer(client, true, "log files are reopened");
         return true;
     }
-    answer(client, false, "commands: status, status json, reload, upgrade, stop, stop now, workers +N|-N|N, reopen");
+    answer(client, false,
+           "commands: status, status json, top, reload, upgrade, stop, stop now, workers +N|-N|N, reopen");
     return false;
 }
 
@@ -420,63 +414,4 @@ int64_t oribi__control_deadline(const struct oribi_supervisor *supervisor)
             at = client->until;
     }
     return at;
-}
-
-/* --- the client --- */
-
-static int say_failure(struct oribi_buf *out, const char *path, const char *what)
-{
-    char text[256];
-    int n = snprintf(text, sizeof(text), "%.150s: %s", path, what);
-    (void)oribi_buf_try_append(out, text,
-                               n > 0 && (size_t)n < sizeof(text) ? (size_t)n + 1 : 1); /* the code tells as well */
-    if (out->len > 0)
-        out->len--; /* the NUL */
-    return 2;
-}
-
-/* Cuts the first word off; the code is in it. */
-static int judge(struct oribi_buf *out, size_t from)
-{
-    static const struct {
-        const char *word;
-        int code;
-    } words[] = {{"ok", 0}, {"error", 1}};
-    const char *answer_text = out->p + from;
-    size_t len = out->len - from;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        size_t n = strlen(words[i].word);
-        if (len <= n || memcmp(answer_text, words[i].word, n) != 0)
-            continue;
-        memmove(out->p + from, out->p + from + n + 1, len - n - 1);
-        out->len -= n + 1;
-        *oribi_buf_reserve(out, 1) = '\0';
-        return words[i].code;
-    }
-    return 2;
-}
-
-int oribi_control_request(const char *path, const char *command_text, struct oribi_buf *out)
-{
-    struct sockaddr_un where;
-    size_t from = out->len;
-    ssize_t n = 1;
-    if (!fill_address(path, &where))
-        return say_failure(out, path, "too long for a socket");
-    int fd = oribi_os_lift(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (fd < 0 || connect(fd, (struct sockaddr *)&where, sizeof(where)) < 0) {
-        (void)oribi_os_fail();
-        oribi_os_close(fd);
-        return say_failure(out, path, oribi_os_error_text());
-    }
-    const struct iovec line[] = {{(void *)(uintptr_t)command_text, strlen(command_text)},
-                                 {(void *)(uintptr_t) "\n", 1}};
-    if (oribi_os_send_vec(fd, line, 2) < 0)
-        n = 0;
-    while (n > 0) {
-        n = oribi_os_read(fd, oribi_buf_reserve(out, READ_BYTES), READ_BYTES);
-        out->len += n > 0 ? (size_t)n : 0;
-    }
-    oribi_os_close(fd);
-    return out->len > from ? judge(out, from) : say_failure(out, path, "no answer: the server has ended");
 }

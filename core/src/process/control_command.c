@@ -6,6 +6,7 @@
 #include "oribi/process/control.h"
 #include "oribi/config/suggest.h"
 #include "config/options_private.h"
+#include "process/top.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,7 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"status", "--json", false}, {"reload", NULL, false}, {"upgrade", NULL, false},
+    {"status", "--json", false}, {"top", NULL, false},    {"reload", NULL, false}, {"upgrade", NULL, false},
     {"stop", "--now", false},    {"workers", NULL, true}, {"reopen", NULL, false},
 };
 
@@ -28,17 +29,23 @@ static const char help_text[] =
     "Tells a running server what to do, and says how it went.\n"
     "\n"
     "  status [--json]     what every process is doing\n"
+    "  top                 the same live, on a terminal; else once (--interval 1s, --sort age)\n"
     "  reload              new code and new configuration, rolling; ends when all workers are replaced\n"
     "  upgrade             a successor on the same sockets; ends when it serves\n"
     "  stop [--now]        finish what has begun and end; --now: end\n"
     "  workers N           +1, -2 or 4: so many workers more, fewer, or in all\n"
     "  reopen              open log files anew, after a rotation\n"
     "\n"
+    "  --interval TIME     top: the time between two looks, from 100ms to 1h [1s]\n"
+    "  --sort ORDER        top: age (of the call under way), state, requests, rate, memory, cpu or worker [age]\n"
     "  --control PATH      the server's control socket; else the configuration file tells it\n"
     "  -C, --config FILE   configuration file [as for the server]\n"
     "  --chdir DIR         directory to change to first\n"
     "\n"
     "The exit code is 0 when it is done, 1 when it was refused or has failed, 2 when nobody answers.\n";
+
+/* From oribi_control_command_parse() to oribi_control_command_run(): interval in ms, order. */
+#define TOP_FORMAT "top %lld %d"
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -74,7 +81,7 @@ static int unknown(const char *word, const char *nearest, char *error)
 {
     if (nearest)
         return oribi__refuse(error, "ctl: no command %.40s; did you mean %s?", word, nearest);
-    return oribi__refuse(error, "ctl: no command %.40s: status, reload, upgrade, stop, workers or reopen", word);
+    return oribi__refuse(error, "ctl: no command %.40s: status, top, reload, upgrade, stop, workers or reopen", word);
 }
 
 /* One of the server's options at argv[*at], which moves to its last word. */
@@ -103,6 +110,8 @@ struct words {
     const struct command *command;
     const char *flag;
     const char *argument;
+    int64_t interval_ms; /* of top; 0: not given */
+    int sort;            /* enum oribi__top_sort; -1: not given */
 };
 
 static bool is_number(const char *word)
@@ -128,11 +137,55 @@ static int read_word(struct words *words, const char *word, char *error)
     return 0;
 }
 
+/* The value of an option of top's own at argv[*at], which moves to its last word; NULL: it is none. */
+static const char *own_value(const char *name, size_t argc, const char *const *argv, size_t *at)
+{
+    size_t n = strlen(name);
+    const char *word = argv[*at];
+    if (strncmp(word, name, n) != 0 || (word[n] != '=' && word[n] != '\0'))
+        return NULL;
+    if (word[n] == '=')
+        return word + n + 1;
+    return *at + 1 < argc ? argv[++*at] : "";
+}
+
+static int read_interval(struct words *words, const char *value, char *error)
+{
+    if (!oribi__option_read_time(value, &words->interval_ms) || words->interval_ms < ORIBI__TOP_INTERVAL_MS_MIN ||
+        words->interval_ms > ORIBI__TOP_INTERVAL_MS_MAX)
+        return oribi__refuse(error, "ctl: --interval is a time from 100ms to 1h, not '%.40s'", value);
+    return 0;
+}
+
+static int read_sort(struct words *words, const char *value, char *error)
+{
+    for (int i = 0; i < ORIBI__TOP_SORTS; i++)
+        if (strcmp(value, oribi__top_sort_name(i)) == 0)
+            words->sort = i;
+    if (words->sort < 0 || strcmp(value, oribi__top_sort_name(words->sort)) != 0)
+        return oribi__refuse(error, "ctl: --sort is age, state, requests, rate, memory, cpu or worker, not '%.40s'",
+                             value);
+    return 0;
+}
+
+/* 1: the word is no option of top's own. */
+static int read_own_option(struct words *words, size_t argc, const char *const *argv, size_t *at, char *error)
+{
+    const char *value = own_value("--interval", argc, argv, at);
+    if (value)
+        return read_interval(words, value, error);
+    value = own_value("--sort", argc, argv, at);
+    return value ? read_sort(words, value, error) : 1;
+}
+
 static int check(const struct words *words, char *error)
 {
     const struct command *command = words->command;
     if (!command)
-        return oribi__refuse(error, "ctl needs a command: status, reload, upgrade, stop, workers or reopen");
+        return oribi__refuse(error, "ctl needs a command: status, top, reload, upgrade, stop, workers or reopen");
+    bool is_top = strcmp(command->word, "top") == 0;
+    if (!is_top && (words->interval_ms || words->sort >= 0))
+        return oribi__refuse(error, "ctl: %s takes no %s", command->word, words->interval_ms ? "--interval" : "--sort");
     if (words->flag && (!command->flag || strcmp(words->flag, command->flag) != 0))
         return oribi__refuse(error, "ctl: %s takes no %s", command->word, words->flag);
     if (words->argument && !command->has_number)
@@ -150,11 +203,13 @@ static bool is_option(const char *word)
 int oribi_control_command_parse(struct oribi_options *options, size_t argc, const char *const *argv,
                                 char command[ORIBI_CONTROL_COMMAND_CAP], char *error)
 {
-    struct words words = {0};
+    struct words words = {.sort = -1};
     command[0] = '\0';
     for (size_t i = 0; i < argc; i++) {
         const char *word = argv[i];
-        int code = is_option(word) ? read_option(options, argc, argv, &i, error) : read_word(&words, word, error);
+        int code = read_own_option(&words, argc, argv, &i, error);
+        if (code > 0)
+            code = is_option(word) ? read_option(options, argc, argv, &i, error) : read_word(&words, word, error);
         if (code < 0)
             return code;
     }
@@ -163,6 +218,12 @@ int oribi_control_command_parse(struct oribi_options *options, size_t argc, cons
     int code = check(&words, error);
     if (code < 0)
         return code;
+    if (strcmp(words.command->word, "top") == 0) {
+        (void)snprintf(command, ORIBI_CONTROL_COMMAND_CAP, TOP_FORMAT,
+                       (long long)(words.interval_ms ? words.interval_ms : ORIBI__TOP_INTERVAL_MS_DEFAULT),
+                       words.sort >= 0 ? words.sort : ORIBI__TOP_BY_AGE); /* fits */
+        return 0;
+    }
     const char *second = words.flag ? words.flag + 2 : words.argument;
     (void)snprintf(command, ORIBI_CONTROL_COMMAND_CAP, "%s%s%s", words.command->word, second ? " " : "",
                    second ? second : ""); /* short words all of them */
@@ -197,6 +258,10 @@ int oribi_control_command_run(const struct oribi_options *options, const char *c
                       program);
         return 1;
     }
+    long long interval_ms;
+    int sort;
+    if (sscanf(command, TOP_FORMAT, &interval_ms, &sort) == 2)
+        return oribi__top_run(options->control, program, interval_ms, (enum oribi__top_sort)sort);
     int code = oribi_control_request(options->control, command, &out);
     int fd = code == 0 ? STDOUT_FILENO : STDERR_FILENO;
     if (code != 0)

@@ -53,7 +53,7 @@ const char *oribi__worker_state(const struct oribi_worker_record *record, const 
     return NULL;
 }
 
-static const char *doing(const struct oribi_policy *policy)
+const char *oribi__server_state(const struct oribi_policy *policy)
 {
     if (policy->stopping)
         return "stopping";
@@ -162,7 +162,7 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     int64_t now_ms = oribi_clock_ms();
     sum(supervisor, &totals, &all);
     put(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->ties.program, supervisor->pid,
-        doing(policy), policy->generation, oribi_policy_serving(policy), policy->target,
+        oribi__server_state(policy), policy->generation, oribi_policy_serving(policy), policy->target,
         oribi_log_plural(policy->target), (long long)(now_ms - supervisor->started_ms) / 1000);
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
         put(out, "listening on %s\n", supervisor->ties.listeners->items[i].text);
@@ -265,8 +265,8 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     struct oribi_slot all;
     sum(supervisor, &totals, &all);
     put(out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
-        supervisor->ties.program, supervisor->pid, doing(policy), policy->generation, oribi_policy_serving(policy),
-        policy->target);
+        supervisor->ties.program, supervisor->pid, oribi__server_state(policy), policy->generation,
+        oribi_policy_serving(policy), policy->target);
     put(out, "\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
         (long long)(oribi_clock_ms() - supervisor->started_ms), (unsigned long long)requests_of(&all),
         (unsigned long long)all.connection_count, (unsigned long long)all.bytes_in, (unsigned long long)all.bytes_out);

@@ -282,6 +282,8 @@ void oribi__control_close(struct oribi_supervisor *supervisor, bool unlink_path)
 void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out);
 /* `quick`: without what takes long to find out, which is how memory is shared. */
 void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out, bool quick);
+/* What the server does: "serving", "reloading" … */
+const char *oribi__server_state(const struct oribi_policy *policy);
 /* "starting", "idle", "busy", "draining", "killed", "held"; NULL: there is no worker. */
 const char *oribi__worker_state(const struct oribi_worker_record *record, const struct oribi_slot *slot);
 /* Calls being made and calls that can be made at a time. */

@@ -30,6 +30,9 @@ static void test_words_become_the_servers_commands(void)
     is_str(SAID("status"), "status");
     is_str(SAID("status", "--json"), "status json");
     is_str(SAID("--json", "status"), "status json");
+    is_str(SAID("top"), "top 1000 0");
+    is_str(SAID("top", "--interval", "100ms", "--sort=memory"), "top 100 4");
+    is_str(SAID("--sort", "worker", "top", "--interval=1h"), "top 3600000 6");
     is_str(SAID("reload"), "reload");
     is_str(SAID("upgrade"), "upgrade");
     is_str(SAID("stop"), "stop");
@@ -77,11 +80,11 @@ static void test_mistakes_are_told_in_a_line(void)
     struct oribi_options options;
     oribi_options_init(&options);
     ok_eq(oribi_control_command_parse(&options, 0, NULL, command, error), ORIBI_EINVAL);
-    is_str(error, "ctl needs a command: status, reload, upgrade, stop, workers or reopen");
+    is_str(error, "ctl needs a command: status, top, reload, upgrade, stop, workers or reopen");
     oribi_options_deinit(&options);
     is_str(SAID("relaod"), "ctl: no command relaod; did you mean reload?");
     is_str(SAID("restart-everything"),
-           "ctl: no command restart-everything: status, reload, upgrade, stop, workers or reopen");
+           "ctl: no command restart-everything: status, top, reload, upgrade, stop, workers or reopen");
     is_str(SAID("reload", "--json"), "ctl: reload takes no --json");
     is_str(SAID("status", "--now"), "ctl: status takes no --now");
     is_str(SAID("reload", "now"), "ctl: reload takes no argument");
@@ -93,6 +96,16 @@ static void test_mistakes_are_told_in_a_line(void)
     is_str(SAID("status", "--workers", "4"), "ctl: --workers is not for this: --control, --config, --chdir, --help");
     is_str(SAID("status", "--bogus"), "ctl: --bogus is not for this: --control, --config, --chdir, --help");
     is_str(SAID("status", "-qx"), "ctl: what does -qx mean? oribi ctl --help");
+    is_str(SAID("top", "--json"), "ctl: top takes no --json");
+    is_str(SAID("top", "now"), "ctl: top takes no argument");
+    is_str(SAID("status", "--interval", "1s"), "ctl: status takes no --interval");
+    is_str(SAID("reload", "--sort=age"), "ctl: reload takes no --sort");
+    is_str(SAID("top", "--interval", "99ms"), "ctl: --interval is a time from 100ms to 1h, not '99ms'");
+    is_str(SAID("top", "--interval", "3601s"), "ctl: --interval is a time from 100ms to 1h, not '3601s'");
+    is_str(SAID("top", "--interval"), "ctl: --interval is a time from 100ms to 1h, not ''");
+    is_str(SAID("top", "--sort", "size"),
+           "ctl: --sort is age, state, requests, rate, memory, cpu or worker, not 'size'");
+    is_str(SAID("top", "--sorted"), "ctl: --sorted is not for this: --control, --config, --chdir, --help");
     is_str(SAID("status", "--control"), "--control needs a value");
     is_str(SAID("status", "-C"), "-C needs a value");
 }
