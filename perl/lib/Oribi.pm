@@ -33,6 +33,15 @@ package Oribi::CallTimeout {
     }
 }
 
+# What a call dies with whose client has gone, where cancel_gone says so. Not caught it ends the request without an
+# answer and without a line in the error log.
+package Oribi::ClientGone {
+    our $VERSION = '0.100';
+    use overload '""' => sub {'Oribi::ClientGone: the client has left'}, fallback => 1;
+
+    sub new { my ($class) = @_; return bless {}, $class }
+}
+
 # What may run code of the application's, which may die: called from C, inside an eval.
 sub _text { return "$_[0]" }                                               # of an object that overloads ""
 sub _commits { return $_[0]{'psgix.harakiri.commit'} ? 1 : 0 }             # of an environment
@@ -220,6 +229,12 @@ before 1.29 is one.
 =item oribi.queue_us
 
 How many microseconds the request has waited for its call.
+
+=item oribi.gone?
+
+C<< ->() >>: true when the client has left, as of this moment; false once the answer is complete. With C<cancel_gone> a call whose client has left dies
+with an object of class C<Oribi::ClientGone>; not caught it ends the request without an answer and without a line in the error log. See
+F<doc/monitoring.md>.
 
 =item oribi.extend_deadline
 

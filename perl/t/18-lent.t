@@ -24,7 +24,7 @@ use Test::More;
     sub CLOSE { }
 }
 
-my @LENT = qw(psgi.input psgi.version psgi.errors psgix.cleanup.handlers psgix.io psgix.informational oribi.extend_deadline);
+my @LENT = qw(psgi.input psgi.version psgi.errors psgix.cleanup.handlers psgix.io psgix.informational oribi.extend_deadline oribi.gone?);
 
 # A glob's slots, before anything here brings them to life.
 sub slots {

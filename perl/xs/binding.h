@@ -4,12 +4,12 @@
  *   worker.c  the loop: take, call the application, answer; every way out of a call
  *   env.c     the PSGI environment of a request
  *   lent.c    its handles and arrays, lent to one environment after the other
- *   lazy.c    psgix.io, psgix.informational and oribi.extend_deadline, made when they are first looked at; how
- *             closures find their call
+ *   lazy.c    psgix.io, psgix.informational, oribi.extend_deadline and oribi.gone?, made when they are first looked
+ *             at; how closures find their call
  *   reply.c   a response of any shape becomes a reply
  *   body.c    bodies that are handles or objects, and the writer of streamed answers
  *   frames.c  where a call stands that has to be given up
- *   signals.c the program's own handlers, and the traps of a manager
+ *   signals.c the program's own handlers, the traps of a manager, and the deadline's signal
  *   metrics.c the application's own metrics
  *
  * Perl code may die or exit at any line that can run it: Perl then jumps over our frames. No core function is ever
@@ -56,7 +56,7 @@ struct psgi_template {
     bool ordered;                                           /* copies keep that order */
 };
 
-enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_EXTEND, PSGI_LAZY_COUNT };
+enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_EXTEND, PSGI_LAZY_GONE, PSGI_LAZY_COUNT };
 
 /*        take               reply, reply_file, detach
  *  NONE ──────► OPEN ───────────────────────────────────► NONE
@@ -134,6 +134,7 @@ struct psgi_worker {
     bool looked_at[PSGI_LAZY_COUNT]; /* what the application has read of lazy.c's values */
     unsigned classes_loaded;         /* bits of lazy.c's socket_classes, of this interpreter */
     bool responded;                  /* the responder of a delayed answer was called */
+    bool told_gone;                  /* it dies, or has died, because its client has gone */
     IV write_count;                  /* calls of its writer */
     bool harakiri;                   /* the application asked for this worker's end */
     bool harakiri_unclear;           /* … or not: its value died when it was asked; of this call */
@@ -178,9 +179,6 @@ enum {
 /* Serves until the core says that it is done: then false. True in between, when a mold is to be forked off this
  * worker; then call it again. */
 bool psgi_worker_run(pTHX_ struct psgi_worker *w);
-
-/* True while a call runs that is over call_timeout: what the handler of the core's deadline_signal asks. */
-bool psgi_worker_overdue(const struct psgi_worker *w);
 
 /* Makes this the process's title and leaves the value of $0 alone. */
 void psgi_title(pTHX_ const char *text);
@@ -344,6 +342,15 @@ void psgi_signals_guard(pTHX);
 
 /* The deadline's signal is about the calls of this worker; NULL: of none. */
 void psgi_signals_watch(struct psgi_worker *w);
+
+/* True while a call runs that is over call_timeout: what the handler of the core's deadline_signal asks. */
+bool psgi_worker_overdue(const struct psgi_worker *w);
+
+/* True once for a call whose client has gone and which is to end for that (cancel_gone): the same handler asks. */
+bool psgi_worker_take_gone(struct psgi_worker *w);
+
+/* Was the call that has died of Oribi::ClientGone told so, or has its client gone indeed? */
+bool psgi_cancelled(const struct psgi_worker *w);
 
 /* Around a wait in the core, which `wake` ends, and which may be entered only after true: after false a handler of
  * Perl's is to run first. */

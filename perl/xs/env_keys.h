@@ -35,6 +35,7 @@
     X(CLEANUP_HANDLERS, "psgix.cleanup.handlers", true, newRV_inc((SV *)w->lent.cleanup_handlers.array))               \
     X(INFORMATIONAL, "psgix.informational", w->early_hints, lend(w, PSGI_LAZY_INFORMATIONAL))                          \
     X(EXTEND, "oribi.extend_deadline", true, lend(w, PSGI_LAZY_EXTEND))                                                \
+    X(GONE, "oribi.gone?", true, lend(w, PSGI_LAZY_GONE))                                                              \
     X(QUEUE_US, "oribi.queue_us", true, newSViv((IV)req->queue_us))                                                    \
     X(SENDFILE_TYPE, "plack.xsendfile.type", w->sendfile_type != NULL, newSVpv(w->sendfile_type, 0))                   \
     X(ACCEL_MAPPING, "HTTP_X_ACCEL_MAPPING", w->accel_mapping != NULL, newSVpv(w->accel_mapping, 0))                   \

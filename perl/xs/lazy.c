@@ -1,12 +1,13 @@
 /* Values of the environment that are made when the application first reads them, and closures that know which call
  * they belong to.
  *
- * psgix.io costs a descriptor and a handle object, psgix.informational and oribi.extend_deadline a closure each;
- * nearly no request uses any of them. Their scalars in the environment carry "get" magic: the first read makes the
- * value. Reading is not using, so a psgix.io that was looked at leaves the connection where it is: the application's
- * answer is sent as always. Since the core does not know what was said on the socket meanwhile, the connection
- * closes after it; not so when psgix.informational was read too, which is what code does that copies or prints a whole
- * environment. The connection leaves the core when a delayed response returns without having called its responder. */
+ * psgix.io costs a descriptor and a handle object, psgix.informational, oribi.extend_deadline and oribi.gone? a
+ * closure each; nearly no request uses any of them. Their scalars in the environment carry "get" magic: the first
+ * read makes the value. Reading is not using, so a psgix.io that was looked at leaves the connection where it is:
+ * the application's answer is sent as always. Since the core does not know what was said on the socket meanwhile,
+ * the connection closes after it; not so when psgix.informational was read too, which is what code does that copies
+ * or prints a whole environment. The connection leaves the core when a delayed response returns without having
+ * called its responder. */
 #include "xs/binding.h"
 
 #include "oribi/base/os.h"
@@ -117,6 +118,19 @@ XS_INTERNAL(psgi_xs_extend)
     XSRETURN_EMPTY;
 }
 
+/* --- oribi.gone? --- */
+
+XS_INTERNAL(psgi_xs_gone);
+XS_INTERNAL(psgi_xs_gone)
+{
+    dXSARGS;
+    PERL_UNUSED_VAR(items);
+    const struct psgi_worker *w = psgi_bound(aTHX_(SV *) cv);
+    bool gone = w && (w->state == PSGI_GONE || oribi_req_gone(w->req));
+    ST(0) = boolSV(gone);
+    XSRETURN(1);
+}
+
 /* --- the magic --- */
 
 static SV *closure(pTHX_ struct psgi_worker *w, XSUBADDR_t code)
@@ -130,7 +144,9 @@ static SV *make(pTHX_ struct psgi_worker *w, enum psgi_lazy_kind kind)
 {
     if (kind == PSGI_LAZY_IO)
         return socket_handle(aTHX_ w);
-    return closure(aTHX_ w, kind == PSGI_LAZY_EXTEND ? psgi_xs_extend : psgi_xs_inform);
+    return closure(aTHX_ w, kind == PSGI_LAZY_EXTEND ? psgi_xs_extend
+                            : kind == PSGI_LAZY_GONE ? psgi_xs_gone
+                                                     : psgi_xs_inform);
 }
 
 static struct lazy *lazy_in(const MAGIC *mg)
@@ -142,7 +158,8 @@ static int lazy_get(pTHX_ SV *sv, MAGIC *mg)
 {
     struct lazy *lazy = lazy_in(mg);
     struct psgi_worker *w = lazy->w;
-    if (lazy->made || !w || foreign(aTHX_ w) || (w->state != PSGI_OPEN && lazy->kind != PSGI_LAZY_EXTEND))
+    bool lasts = lazy->kind == PSGI_LAZY_EXTEND || lazy->kind == PSGI_LAZY_GONE; /* once the answer has begun */
+    if (lazy->made || !w || foreign(aTHX_ w) || (w->state != PSGI_OPEN && !lasts))
         return 0;
     lazy->made = true; /* before anything that reads the scalar again */
     SV *value = make(aTHX_ w, lazy->kind);

@@ -113,6 +113,27 @@ void psgi_signals_guard(pTHX)
     }
 }
 
+/* --- what the deadline's signal is about --- */
+
+bool psgi_worker_overdue(const struct psgi_worker *w)
+{
+    bool ours = w->interpreter == (void *)PERL_GET_THX && !oribi_worker_abandoned(w->core);
+    return ours && oribi_thread_overdue(oribi_thread(w->core, 0)) != 0;
+}
+
+bool psgi_worker_take_gone(struct psgi_worker *w)
+{
+    bool ours = w->interpreter == (void *)PERL_GET_THX && !oribi_worker_abandoned(w->core);
+    bool gone = ours && oribi_thread_take_gone(oribi_thread(w->core, 0)) && w->state != PSGI_NONE;
+    w->told_gone |= gone;
+    return gone;
+}
+
+bool psgi_cancelled(const struct psgi_worker *w)
+{
+    return w->told_gone || (w->state != PSGI_NONE && oribi_req_gone(w->req));
+}
+
 /* --- waiting in C --- */
 
 typedef void (*action_fn)(int, siginfo_t *, void *);

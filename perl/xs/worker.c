@@ -111,9 +111,14 @@ static void failed_with_exception(pTHX_ struct psgi_worker *w)
 {
     /* before it is printed, which empties $@ */
     bool timed_out = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::CallTimeout");
-    if (w->state != PSGI_GONE)
+    bool cancelled = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::ClientGone") && psgi_cancelled(w);
+    if (w->state != PSGI_GONE && !cancelled)
         psgi_log_failure(aTHX_ w, "the application died");
     CLEAR_ERRSV(); /* an exception object must not live until the next request */
+    if (cancelled && w->state == PSGI_OPEN) {
+        oribi_reply_gone(w->req);
+        psgi_call_ended(w);
+    }
     fail_call(w, timed_out ? 504 : 500);
 }
 
@@ -309,12 +314,6 @@ static void after_reply(pTHX_ struct psgi_worker *w, SV *env)
 
 /* --- the call --- */
 
-bool psgi_worker_overdue(const struct psgi_worker *w)
-{
-    bool ours = w->interpreter == (void *)PERL_GET_THX && !oribi_worker_abandoned(w->core);
-    return ours && oribi_thread_overdue(oribi_thread(w->core, 0)) != 0;
-}
-
 static void open_call(struct psgi_worker *w, struct oribi_req *req)
 {
     w->req = req;
@@ -322,6 +321,7 @@ static void open_call(struct psgi_worker *w, struct oribi_req *req)
     w->serial++;
     memset(w->looked_at, 0, sizeof w->looked_at);
     w->responded = false;
+    w->told_gone = false;
     w->harakiri_unclear = false;
     w->write_count = 0;
 }

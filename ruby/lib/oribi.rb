@@ -15,6 +15,10 @@ module Oribi
   # on the way does not take it for a failure of its own; `ensure` clauses run. Not rescued it becomes a 504.
   CallTimeout = Class.new(Exception) # rubocop:disable Lint/InheritException -- as said
 
+  # Raised in a call whose client has left, where +cancel_gone+ says so. An Exception for the same reason; not rescued
+  # it ends the request without an answer and without a line in the error log.
+  ClientGone = Class.new(Exception) # rubocop:disable Lint/InheritException -- as said
+
   class << self
     # @private the process of this worker
     attr_writer :process

@@ -9,6 +9,7 @@
 #include <limits.h>
 #ifdef __GLIBC__
 #include <malloc.h>
+#include <poll.h>
 #endif
 #include <linux/futex.h>
 #include <linux/sockios.h>
@@ -144,6 +145,19 @@ ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n)
         if (errno != EINTR)
             return oribi_os_fail();
     }
+}
+
+/* POLLRDHUP comes with the FIN, also while bytes before it are unread; POLLERR, with which a read would take the
+ * error away, is looked at first. */
+enum oribi_peer_state oribi_os_peer_state(int socket_fd)
+{
+    struct pollfd state = {.fd = socket_fd, .events = POLLRDHUP};
+    char next;
+    if (poll(&state, 1, 0) <= 0)
+        return ORIBI_PEER_OPEN;
+    if (state.revents & (POLLERR | POLLHUP | POLLNVAL))
+        return ORIBI_PEER_GONE;
+    return recv(socket_fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0 ? ORIBI_PEER_FINISHED : ORIBI_PEER_OPEN;
 }
 
 int64_t oribi_os_send_queue(int socket_fd)

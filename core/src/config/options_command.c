@@ -262,6 +262,8 @@ static int check_combinations(const struct oribi_options *options, char *error)
     if (code == 0)
         code = oribi__options_check_status(options, error);
     if (code == 0)
+        code = oribi__options_check_gone(options, error);
+    if (code == 0)
         code = oribi_options_compress_rules(options, &rules, error);
     return code < 0 ? code : check_warmup(options, error);
 }

@@ -90,6 +90,9 @@ void oribi__option_replace_text(char **field, const char *value);
 /* Whether `status` is an address that may be listened on. 0 or ORIBI_EINVAL. */
 int oribi__options_check_status(const struct oribi_options *options, char *error);
 
+/* Is cancel_gone off, on, or a list of methods (options_gone.c)? */
+int oribi__options_check_gone(const struct oribi_options *options, char *error);
+
 /* Fills `error` (ORIBI_ERROR_TEXT_CAP, cut where a user's text is long) and returns ORIBI_EINVAL. For everything
  * that configures. */
 __attribute__((format(printf, 2, 3))) int oribi__refuse(char *error, const char *format, ...);

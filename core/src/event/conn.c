@@ -117,6 +117,15 @@ int oribi__conn_watch(struct oribi_reactor *r, struct oribi_conn *c)
     return ORIBI_ESYS;
 }
 
+bool oribi_conn_tells_leaving(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (oribi_loop_fd(r->loop) < 0 || c->lost)
+        return false; /* poll(2) as a source tells of no end while nothing is to be read */
+    if (!c->watch.added && oribi_loop_add(r->loop, &c->watch, c->watch.fd, ORIBI_WATCH_STREAM, c->watch.interest) == 0)
+        r->registered_count++;
+    return c->watch.added;
+}
+
 /* True while reading should go on. */
 static bool read_once(struct oribi_reactor *r, struct oribi_conn *c)
 {

@@ -346,6 +346,8 @@ static const struct metric table[] = {
     {"oribi_shed", SLOT(shed_count, 1), .help = "requests refused because the server has no room: 503 and 507"},
     {"oribi_clients_gone", SLOT(gone_count, 1),
      .help = "requests dropped before their call, because the client had gone"},
+    {"oribi_calls_cancelled", SLOT(cancelled_count, 1),
+     .help = "calls told to end because their client had gone (cancel_gone)"},
     {"oribi_timeouts", LABEL("class", timeout_of), SLOT(timeouts, ORIBI_TIMEOUT_CLASSES),
      .help = "connections closed because a timeout passed; idle is the usual end of a connection"},
     {"oribi_calls_overdue", SLOT(overdue_count, 1), .help = "calls that passed call_timeout"},

@@ -1,5 +1,5 @@
-/* Deadlines of calls; see the header. Reading order: on_signal, tell, give_up and what it calls,
- * oribi_deadline_look.
+/* Deadlines of calls; see the header. The signal also tells of clients that have gone (gone.c). Reading order:
+ * on_signal, tell, give_up and what it calls, oribi_deadline_look.
  *
  * give_up() runs in a signal handler, in the middle of whatever the application was doing: it may hold any lock of
  * the C library's. What matters to clients comes first and takes no lock and no memory; the log lines come last, and
@@ -11,6 +11,7 @@
 #include "oribi/http/response.h"
 #include "worker/deadline_private.h"
 #include "worker/exchange.h"
+#include "worker/gone.h"
 #include "worker/ownership.h"
 
 #include <errno.h>
@@ -294,6 +295,8 @@ static void on_signal(int signal_number, siginfo_t *info, void *context)
     struct oribi_thread *thread = own_thread(w);
     if (thread && overdue(thread, now_us))
         act(thread, now_us, oribi_os_interrupted(context));
+    else if (thread && oribi__gone_is_due(thread))
+        oribi__gone_tell(thread);
     else
         forward(w, signal_number, now_us);
     errno = saved;

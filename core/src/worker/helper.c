@@ -9,6 +9,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/signals.h"
 #include "oribi/worker/deadline.h"
+#include "worker/gone.h"
 #include "worker/helper_private.h"
 #include "worker/overload.h"
 #include "worker/ownership.h"
@@ -36,7 +37,7 @@ enum {
     EXPECT_LOOK_US = 10 * 1000, /* between two looks at what siblings have seen */
     PARKED_MS = 1000,           /* a wake-up lost between parking and a call's begin costs at most this */
     PARKED_MS_MIN = 10,
-    PARKED_LIMITED_MS = 100, /* with queue_max, which is not to be passed for long … */
+    PARKED_LIMITED_MS = 100, /* with queue_max, which is not to be passed for long, or cancel_gone … */
     PARKED_SHARE = 4,        /* … and with queue_time_max: so often before it has passed */
     STACK_BYTES = 512 * 1024,
     MEND_US = 20 * 1000, /* between two looks at the handlers of signals that ask us to stop */
@@ -170,6 +171,11 @@ static void mend_signals(struct oribi_helper *h, int64_t now_us)
     oribi_signals_mend(SIGQUIT, false);
 }
 
+static int64_t sooner(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms < b_ms ? a_ms : b_ms;
+}
+
 /* The call is long. */
 static void step(struct oribi_helper *h)
 {
@@ -190,7 +196,7 @@ static void step(struct oribi_helper *h)
     if (!waits && idle > 0)
         oribi__idle_waiter_wake(w); /* we need no sibling, the next may */
     int64_t now_us = oribi_clock_us();
-    int64_t deadline_ms = oribi_deadline_look(w, now_us);
+    int64_t deadline_ms = sooner(oribi_deadline_look(w, now_us), oribi__gone_look(w, now_us));
     mend_signals(h, now_us);
     if (deadline_ms < due_ms)
         due_ms = (int)deadline_ms;
@@ -209,7 +215,8 @@ static int quiet_ms(int quiet)
 static int parked_ms(const struct oribi_worker *w)
 {
     const struct oribi_options *options = w->options;
-    int64_t ms = options->queue_max > 0 || w->site ? PARKED_LIMITED_MS : PARKED_MS;
+    bool limited = options->queue_max > 0 || w->site || w->cancels_gone;
+    int64_t ms = limited ? PARKED_LIMITED_MS : PARKED_MS;
     int64_t share_ms = options->queue_time_max_ms / PARKED_SHARE;
     if (options->queue_time_max_ms > 0 && share_ms < ms)
         ms = share_ms > PARKED_MS_MIN ? share_ms : PARKED_MS_MIN;
@@ -236,7 +243,7 @@ static int64_t away_since_us(const struct oribi_worker *w)
 static void look(struct oribi_helper *h)
 {
     int64_t now_us = oribi_clock_us();
-    int64_t due_ms = oribi_deadline_look(h->worker, now_us);
+    int64_t due_ms = sooner(oribi_deadline_look(h->worker, now_us), oribi__gone_look(h->worker, now_us));
     mend_signals(h, now_us);
     nap(h, false, due_ms < LOOK_BUSY_MS ? (int)due_ms : LOOK_BUSY_MS);
 }
@@ -317,7 +324,7 @@ static bool expects_long(struct oribi_worker *w, int64_t now_us)
 static bool wants_helper(struct oribi_worker *w, int64_t now_us)
 {
     return w->call_lengths.average_us > ORIBI_LONG_US / 2 || oribi__threads_free(&w->threads) == 0 ||
-           (!w->helper && oribi__takes_newcomers_in_call(w)) || expects_long(w, now_us);
+           (!w->helper && (oribi__takes_newcomers_in_call(w) || w->cancels_gone)) || expects_long(w, now_us);
 }
 
 void oribi__note_long(struct oribi_worker *w, int64_t now_us)

@@ -26,10 +26,15 @@ struct oribi_thread {
     char *line; /* "GET /path" of the call */
     /* until when the application has asked for, 0: it has not; written by any of its threads */
     _Atomic int64_t extended_us;
-    atomic_bool waits;             /* the call waits for its client: no deadline; written by its own thread */
-    bool after;                    /* its request is answered, and the application runs on; of the reactor's owner */
-    int64_t told_us;               /* the deadline that the runtime was told of; of its own thread */
-    int64_t signalled_us;          /* when the helper sent the last signal; of the helper */
+    atomic_bool waits;    /* the call waits for its client: no deadline; written by its own thread */
+    bool after;           /* its request is answered, and the application runs on; of the reactor's owner */
+    int64_t told_us;      /* the deadline that the runtime was told of; of its own thread */
+    int64_t signalled_us; /* when the helper sent the last signal; of the helper */
+    /* the start of the call that is to end because its client has gone, until the runtime takes it; else 0. Written by
+     * the helper, taken by any thread of the runtime */
+    _Atomic int64_t gone_us;
+    int64_t gone_seen_us;          /* the start of the last such call; this and the next are of the helper */
+    int64_t gone_signalled_us;     /* when it was signalled last */
     atomic_bool called;            /* by oribi_thread_wake(), taken back by the thread */
     const struct oribi_wake *wake; /* ends its sleep; of a worker of one thread: the worker's */
     struct oribi_thread *next_follower;

@@ -207,6 +207,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     oribi__ids_seed(&w->ids);
     w->log_wants = oribi_access_log_wants(setup->access_log);
     w->names_requests = w->options->request_id || oribi_log_is_json() || (w->log_wants & ORIBI_ACCESS_WANTS_ID) != 0;
+    w->cancels_gone = oribi_options_cancels_any(w->options);
     w->refuse_log_limit.burst = LOG_BURST;
     w->app_log_limit.burst = LOG_BURST;
     w->mended_log_limit.burst = MENDED_BURST;
@@ -233,7 +234,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     try_temp_dir(w);
     (void)pthread_once(&once, register_fork_handler);
     oribi__own_worker = w;
-    if (w->options->call_timeout_ms)
+    if (w->options->call_timeout_ms || w->cancels_gone)
         oribi_deadline_install(w);
     oribi_signals_keep_not(); /* a worker without a supervisor is stopped as its program likes */
     *out = w;

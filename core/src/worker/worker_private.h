@@ -101,6 +101,7 @@ struct oribi_worker {
     struct oribi__thread_set threads;
     struct oribi__call_lengths call_lengths;
     struct oribi__deadlines deadline;
+    bool cancels_gone; /* cancel_gone is not off */
 };
 
 /* This process's worker (worker_life.c), for handlers, which have no argument. */

@@ -6,17 +6,23 @@ use Scalar::Util ();
 
 our $VERSION = '0.100';
 
-# A call that runs for longer than call_timeout dies here.
+# A call that runs for longer than call_timeout dies here, and with cancel_gone one whose client has gone.
 
-# The core raises the signal when a call has run for longer than call_timeout; Perl runs the handler between two
-# operations. Where the signal has waited until the call was over, nothing happens.
+# The core raises the signal when a call has run for longer than call_timeout, or its client has gone; Perl runs the
+# handler between two operations. Where the signal has waited until the call was over, nothing happens.
 sub watch {
     my ($worker) = @_;
     Scalar::Util::weaken($worker);
     $SIG{ Oribi::_deadline_signal() } = sub {
-        return unless $worker && $worker->_overdue;
-        die Oribi::CallTimeout->new($worker->_stands) unless _at_prompt();
-        $worker->_begin_anew;
+        return unless $worker;
+        my $gone = $worker->_take_gone;
+        my $overdue = $worker->_overdue or $gone or return;
+        if (_at_prompt()) {
+            $worker->_begin_anew if $overdue;
+            return;
+        }
+        die Oribi::CallTimeout->new($worker->_stands) if $overdue;
+        die Oribi::ClientGone->new;
     };
     return;
 }
@@ -35,10 +41,10 @@ __END__
 
 =head1 NAME
 
-Oribi::Deadline - ends calls that run for longer than call_timeout
+Oribi::Deadline - ends calls that run for longer than call_timeout, or whose client has gone
 
 =head1 DESCRIPTION
 
-Part of L<Oribi>; see C<call_timeout> in L<oribi-psgi>.
+Part of L<Oribi>; see C<call_timeout> and C<cancel_gone> in L<oribi-psgi>.
 
 =cut

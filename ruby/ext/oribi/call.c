@@ -97,6 +97,12 @@ static VALUE call_and_reply(VALUE arg)
     return Qnil;
 }
 
+static VALUE run_interrupts(VALUE arg)
+{
+    rb_thread_check_ints();
+    return Qnil;
+}
+
 static VALUE gather(VALUE arg)
 {
     ext_call_gather((struct ext_call *)arg);
@@ -168,8 +174,16 @@ static bool note_failure(struct ext_call *call, const char *what)
         rb_set_errinfo(exception);
         return true;
     }
+    if (rb_obj_is_kind_of(exception, ext_client_gone)) {
+        if (call->told_gone && !call->req)
+            return false; /* it came when the answer was complete */
+        /* the application may raise it as well */
+        call->cancelled = call->told_gone || (call->req && oribi_req_gone(call->req));
+    }
     if (NIL_P(call->error))
         call->error = exception;
+    if (call->cancelled)
+        return false; /* a client that leaves is no mistake of the application */
     if (rb_obj_is_kind_of(exception, ext_call_timeout))
         call->timed_out = true;
     if (call->gone && rb_obj_is_kind_of(exception, ext_disconnected))
@@ -267,6 +281,8 @@ int ext_call_serve(struct ext_thread *thread, struct oribi_req *req)
     thread->call = &call;
 
     protect(call_and_reply, &call, "the application died");
+    if (RB_UNLIKELY(call.told_gone)) /* it may not have met the exception: what follows must not */
+        protect(run_interrupts, &call, "an interrupt of the application died");
     while (RB_UNLIKELY(call.away > 0))
         protect(gather, &call, "the end of the answer died");
     ext_reply_fail(&call); /* nothing to do when the request has been answered */

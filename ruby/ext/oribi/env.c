@@ -409,6 +409,7 @@ void ext_env_prepare(struct ext_worker *worker, const struct oribi_options *opti
     rb_hash_aset(constants, intern_text("rack.multiprocess"), Qtrue);
     rb_hash_aset(constants, intern_text("rack.run_once"), Qfalse);
     rb_hash_aset(constants, intern_text("rack.hijack?"), Qtrue);
+    rb_hash_aset(constants, intern_text("oribi.gone?"), ext_gone_new(worker));
     announce_sendfile(constants, options);
     rb_hash_foreach(extra, copy_entry, constants);
     RB_OBJ_WRITE(worker->self, &worker->constants, constants);

@@ -1,8 +1,8 @@
 /* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several
  * threads), call.c (one request), env.c (request to Ruby), reply.c (Ruby to answer), headers.c and stream.c (parts of
- * an answer), deadline.c (calls that take too long), frames.c (where those stand), settings.c (options, listeners,
- * logs), process.c, prefork.c and fork.c (process control), multipart.c and metrics.c (libraries for applications),
- * ext.c (setup).
+ * an answer), deadline.c (calls that take too long, and those whose client has gone), frames.c (where calls stand),
+ * settings.c (options, listeners, logs), process.c, prefork.c and fork.c (process control), multipart.c and metrics.c
+ * (libraries for applications), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby
  * code is run under rb_protect in one place, call.c. */
@@ -64,6 +64,8 @@ struct ext_call {
     bool gone;       /* the peer left */
     bool detached;   /* the socket is the application's */
     bool timed_out;  /* it failed with CallTimeout */
+    bool told_gone;  /* ClientGone was raised in it, perhaps by another thread, and may be on its way … */
+    bool cancelled;  /* … and that is how it failed */
     bool after;      /* the request has ended, and the application runs on */
     int64_t told_us; /* the deadline for which another thread has raised CallTimeout in this one */
     bool ending;     /* the answer ends: threads that wait for room come back */
@@ -207,8 +209,8 @@ void ext_reply_setup(void);
 /* Answers call->req with call->response, or raises; then call->req may still be open. */
 void ext_reply_send(struct ext_call *call);
 
-/* Ends the request after a failure: 500, after a CallTimeout 504, or the connection is cut when part of the answer
- * was sent. Nothing to do when it has ended. */
+/* Ends the request after a failure: 500, after a CallTimeout 504, after a ClientGone no answer, or the connection is
+ * cut when part of the answer was sent. Nothing to do when it has ended. */
 void ext_reply_fail(struct ext_call *call);
 
 /* Begins a streamed answer with call->code and call->headers; body_len as for oribi_reply_begin(). 0, or ORIBI_EAPP:
@@ -247,11 +249,15 @@ static inline struct oribi_thread *ext_thread_core(const struct ext_thread *thre
 
 /* deadline.c */
 extern VALUE ext_call_timeout; /* Oribi::CallTimeout */
+extern VALUE ext_client_gone;  /* Oribi::ClientGone */
 void ext_deadline_setup(void);
 
-/* Sets the trap that raises CallTimeout. Gives the signal for the core's deadline_signal; 0 on another thread than
- * the main one, which runs the traps. */
+/* Sets the trap that raises CallTimeout and ClientGone. Gives the signal for the core's deadline_signal; 0 on another
+ * thread than the main one, which runs the traps. */
 int ext_deadline_watch(struct ext_worker *worker);
+
+/* What oribi.gone? is in every environment of this worker: frozen, one object for all requests. */
+VALUE ext_gone_new(struct ext_worker *worker);
 
 /* oribi.extend_deadline. Raises ArgumentError for what are no seconds. */
 void ext_call_extend(struct ext_call *call, VALUE seconds);

@@ -400,7 +400,10 @@ void ext_reply_fail(struct ext_call *call)
     if (!req)
         return;
     call->req = NULL;
-    oribi_reply_error(req, call->timed_out ? 504 : 500);
+    if (call->cancelled)
+        oribi_reply_gone(req);
+    else
+        oribi_reply_error(req, call->timed_out ? 504 : 500);
 }
 
 void ext_reply_setup(void)

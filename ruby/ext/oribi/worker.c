@@ -151,7 +151,7 @@ void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup 
     worker->early_hints = setup->options->early_hints;
     worker->sendfile = setup->options->sendfile_root.count + setup->options->sendfile_map.count > 0;
     struct oribi_worker_setup with_signal = *setup;
-    if (setup->options->call_timeout_ms)
+    if (setup->options->call_timeout_ms || oribi_options_cancels_any(setup->options))
         with_signal.deadline_signal = ext_deadline_watch(worker);
     int result = oribi_worker_create(&with_signal, &worker->core);
     if (result < 0) {

@@ -64,7 +64,7 @@ module Oribi
     # has not called `raise` itself.
     def trace(error)
       lines = Array(error.backtrace).reject { |line| line.start_with?(*OURS) }
-      lines.shift if error.is_a?(CallTimeout) && lines.first&.match?(/:in [`'](?:Thread#)?raise'\z/)
+      lines.shift if (error.is_a?(CallTimeout) || error.is_a?(ClientGone)) && lines.first&.match?(/:in [`'](?:Thread#)?raise'\z/)
       lines
     end
 

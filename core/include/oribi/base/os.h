@@ -150,6 +150,11 @@ ssize_t oribi_os_write_polled(int fd, const char *p, size_t n);
  * sending. */
 bool oribi_os_peer_gone(int socket_fd);
 
+/* The same in more detail. ORIBI_PEER_FINISHED: it has sent its last byte, and all of them have been read. TCP cannot
+ * tell whether such a peer still reads; of a unix socket's peer it says so. Consumes neither bytes nor errors. */
+enum oribi_peer_state { ORIBI_PEER_OPEN, ORIBI_PEER_FINISHED, ORIBI_PEER_GONE };
+enum oribi_peer_state oribi_os_peer_state(int socket_fd);
+
 /* Sends up to n bytes of the regular file in_fd from *offset on, which moves along; 0 when the file ended before. */
 ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n);
 

@@ -6,6 +6,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/limits.h"
+#include "oribi/base/slice.h"
 #include "oribi/files/fixed.h"
 
 #include <stdbool.h>
@@ -163,6 +164,8 @@ struct oribi_options {
     int64_t call_timeout_ms;
     int64_t queue_time_max_ms; /* 0: none */
     uint32_t queue_max;        /* 0: none */
+    char *cancel_gone;         /* off, on, or methods; oribi_options_cancels() reads it */
+    char *gone_on;             /* auto, fin, reset */
 
     uint32_t keepalive_requests_max; /* answers per connection; 1: no keep-alive, 0: unlimited */
     uint32_t connections_max;        /* open connections per worker */
@@ -312,6 +315,10 @@ struct oribi_fixed_lines oribi_options_fixed_lines(const struct oribi_options *o
 /* Fills in which answers are compressed; `rules` borrows texts of the options. offered_count is 0 where none are. Same
  * results as set; after finish it cannot fail. */
 int oribi_options_compress_rules(const struct oribi_options *options, struct oribi_compress_rules *rules, char *error);
+
+/* Are calls of this method, or of any, ended when their client has gone (cancel_gone)? */
+bool oribi_options_cancels_any(const struct oribi_options *options);
+bool oribi_options_cancels(const struct oribi_options *options, struct oribi_slice method);
 
 /* A reload. Announce: writes what a supervisor has to know of a new generation's options, "name=value" lines,
  * NUL-terminated; lines that do not fit into cap (ORIBI_OPTIONS_ANNOUNCED_CAP is enough) are left out. Returns the

@@ -140,6 +140,10 @@ int oribi_conn_send_pieces(struct oribi_reactor *reactor, struct oribi_conn *con
 int oribi_conn_send_source(struct oribi_reactor *reactor, struct oribi_conn *conn, const struct oribi_source *source,
                            const struct oribi_piece *pieces, size_t count);
 
+/* While a request is called: has the loop tell of a client that leaves, also of a connection that was not watched yet.
+ * False: it cannot, look at the socket. Closes nothing. */
+bool oribi_conn_tells_leaving(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
 /* Bytes queued and not yet sent. */
 int64_t oribi_conn_pending(const struct oribi_conn *conn);
 

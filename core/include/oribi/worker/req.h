@@ -135,6 +135,14 @@ int oribi_reply_end(struct oribi_req *req);
  * complete. If nothing was sent yet it answers 500. Ends the request. */
 void oribi_reply_abort(struct oribi_req *req);
 
+/* Has the client gone, as far as gone_on says? Costs a system call or two. By the thread of the call, or by another
+ * while the call cannot end; until the request has ended. */
+bool oribi_req_gone(const struct oribi_req *req);
+
+/* The application has let itself be cancelled (oribi_thread_take_gone()): nothing is answered, the connection closes,
+ * and the access log says 499. When the answer has already begun: oribi_reply_abort. Ends the request. */
+void oribi_reply_gone(struct oribi_req *req);
+
 /* Interim answer (100, 102-199; 103 Early Hints). Dropped silently for HTTP/1.0 clients and once the answer has
  * begun. 0, ORIBI_EAPP (logged) or ORIBI_ECLOSED; the request stays open in all cases. */
 int oribi_req_inform(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count);

@@ -83,6 +83,7 @@ struct oribi_slot {
     _Atomic uint64_t timeouts[ORIBI_TIMEOUT_CLASSES];
     _Atomic uint64_t shed_count;       /* answered 503 for overload */
     _Atomic uint64_t gone_count;       /* dropped before their call because the client had gone (499) */
+    _Atomic uint64_t cancelled_count;  /* calls that were told to end because the client had gone */
     _Atomic uint64_t passed_count;     /* connections given to siblings */
     _Atomic uint64_t taken_count;      /* … and taken from them */
     _Atomic uint64_t evicted_count;    /* connections closed for new ones: connections_max */

@@ -67,6 +67,11 @@ void oribi_thread_begin_anew(struct oribi_thread *thread);
  * Async-signal-safe. */
 int64_t oribi_thread_overdue(const struct oribi_thread *thread);
 
+/* Is the thread's call to end because its client has gone (cancel_gone)? True once for a call: the runtime raises then.
+ * False when that call has ended. Thread-safe and async-signal-safe; as long as it has not been asked, signals come
+ * again. */
+bool oribi_thread_take_gone(struct oribi_thread *thread);
+
 /* "GET /path?query" of the thread's current or last call, cut and NUL-terminated: for log lines. Lives until its
  * next call. */
 const char *oribi_thread_line(const struct oribi_thread *thread);

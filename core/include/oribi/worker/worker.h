@@ -32,8 +32,8 @@ struct oribi_worker_setup {
     /* borrowed; the hand-off queue shared with the workers on the board, or NULL: none */
     const struct oribi_handoff *handoff;
     struct oribi_access_log *access_log; /* borrowed, or NULL: off */
-    /* raised in the calling thread when call_timeout passes, once a call; 0: none. The runtime's handler throws, if
-     * oribi_thread_overdue() */
+    /* raised in the calling thread when call_timeout passes, once a call, and when its client has gone; 0: none. The
+     * runtime's handler throws, if oribi_thread_overdue() or oribi_thread_take_gone() */
     int deadline_signal;
     /* borrowed: what else the process needs to be open, for what it tells its supervisor; 0: none */
     int report_fd;
