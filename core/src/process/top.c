@@ -98,8 +98,9 @@ __attribute__((format(printf, 3, 4))) static void part(struct screen *screen, en
 
 /* --- the header --- */
 
+/* How often it happens a second; negative: not known yet. */
 #define RATE(screen, member)                                                                                           \
-    ((double)grown((screen)->now->member, (screen)->before ? (screen)->before->member : 0) / (screen)->seconds)
+    ((screen)->before ? (double)grown((screen)->now->member, (screen)->before->member) / (screen)->seconds : -1)
 
 static void put_server(struct screen *screen)
 {
@@ -133,9 +134,10 @@ static void put_errors(struct screen *screen)
     char text[ORIBI__TEXT_CAP];
     double requests = RATE(screen, requests) + RATE(screen, refused);
     double failed = RATE(screen, status_5xx);
+    double percent = requests > 0 && failed > 0 ? 100 * failed / requests : 0;
     put_label(screen, "errors");
     part(screen, failed > 0 ? RED : PLAIN, "5xx %s/s (%.1f %%)", oribi__text_rate(text, failed),
-         requests > 0 ? 100 * (failed < requests ? failed / requests : 1) : 0);
+         percent < 100 ? percent : 100);
     part(screen, PLAIN, "4xx %s/s", oribi__text_rate(text, RATE(screen, status_4xx)));
     part(screen, PLAIN, "cut %s/s", oribi__text_rate(text, RATE(screen, cut)));
 }
@@ -175,8 +177,11 @@ static void put_times(struct screen *screen, const char *label, enum oribi__top_
     for (size_t i = 0; sum.count > 0 && i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
         part(screen, PLAIN, "%s %s", quantiles[i].name,
              oribi__text_duration(text, (uint64_t)oribi_histogram_quantile(&sum, quantiles[i].share)));
-    (void)oribi__text_duration(text, (uint64_t)(screen->seconds * 1e6 + 0.5));
-    part(screen, PLAIN, "%llu call%s in %s", (unsigned long long)sum.count, oribi_log_plural(sum.count), text);
+    if (!screen->before)
+        part(screen, PLAIN, "%llu call%s in all", (unsigned long long)sum.count, oribi_log_plural(sum.count));
+    else
+        part(screen, PLAIN, "%llu call%s in %s", (unsigned long long)sum.count, oribi_log_plural(sum.count),
+             oribi__text_duration(text, (uint64_t)(screen->seconds * 1e6 + 0.5)));
 }
 
 static void put_call_time(struct screen *screen)
@@ -210,7 +215,7 @@ static void put_workers(struct screen *screen)
     part(screen, now->serving < now->wanted ? RED : PLAIN, "%llu of %llu serve", (unsigned long long)now->serving,
          (unsigned long long)now->wanted);
     part(screen, PLAIN, "memory %s", oribi__text_bytes(text, (double)bytes));
-    part(screen, PLAIN, "CPU %s %%", oribi__text_rate(text, cpu));
+    part(screen, PLAIN, "CPU %s %%", oribi__text_rate(text, screen->before ? cpu : -1));
     for (uint32_t i = 0; i < STATES; i++)
         if (counts[i])
             part(screen, PLAIN, "%llu %s", (unsigned long long)counts[i], oribi__top_state_name(i));
@@ -224,6 +229,8 @@ static void put_connections(struct screen *screen)
     put_label(screen, "connections");
     part(screen, PLAIN, "%llu open", (unsigned long long)screen->now->connections_open);
     part(screen, PLAIN, "%s/s new", oribi__text_rate(text, RATE(screen, connections)));
+    if (!screen->before)
+        return;
     part(screen, PLAIN, "in %s/s", oribi__text_bytes(text, RATE(screen, bytes_in)));
     part(screen, PLAIN, "out %s/s", oribi__text_bytes(text, RATE(screen, bytes_out)));
 }
@@ -273,9 +280,7 @@ void oribi__top_render(struct oribi_buf *out, const struct oribi__top_snapshot *
 {
     struct screen screen = {.out = out, .view = view, .now = now};
     screen.before = follows(now, before) ? before : NULL;
-    screen.seconds = screen.before ? (double)(now->taken_us - before->taken_us) / 1e6 : (double)now->up_ms / 1e3;
-    if (screen.seconds <= 0)
-        screen.seconds = 1e-3;
+    screen.seconds = screen.before ? (double)(now->taken_us - before->taken_us) / 1e6 : 1;
     screen.rows = oribi_mem_try_alloc(now->count ? now->count : 1, sizeof(*screen.rows));
     if (!screen.rows)
         return;

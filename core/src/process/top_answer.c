@@ -75,10 +75,11 @@ static uint64_t deaths_of(const struct oribi__totals *totals)
 
 static void look_at_counters(struct oribi__top_snapshot *to, const struct oribi_supervisor *supervisor)
 {
+    struct oribi__totals totals;
     struct oribi_slot all;
-    uint64_t sums[ORIBI_SLOT_COUNTERS];
-    oribi__status_sum(supervisor, sums);
-    oribi_slot_unfold(sums, &all);
+    oribi__status_totals(supervisor, &totals);
+    oribi_slot_unfold(totals.ended, &all);
+    to->deaths = deaths_of(&totals);
     to->requests = all.request_count + all.uncalled_count;
     to->uncalled = all.uncalled_count;
     to->cut = all.status_class[0];
@@ -106,7 +107,6 @@ void oribi__top_answer(const struct oribi_supervisor *supervisor, struct oribi_b
         .generation = policy->generation,
         .serving = oribi_policy_serving(policy),
         .wanted = policy->target,
-        .deaths = deaths_of(&supervisor->totals),
     };
     (void)snprintf(snapshot.program, sizeof(snapshot.program), "%s", supervisor->ties.program); /* fits */
     (void)snprintf(snapshot.state, sizeof(snapshot.state), "%s", oribi__server_state(policy));  /* fits */

@@ -57,7 +57,7 @@ const char *oribi__text_rate(char dst[ORIBI__TEXT_CAP], double rate)
     if (rate >= 9999.5)
         return in_steps(dst, rate / 1e3, 1000, units, 5);
     if (rate <= 0)
-        (void)snprintf(dst, ORIBI__TEXT_CAP, "0"); /* fits */
+        (void)snprintf(dst, ORIBI__TEXT_CAP, rate < 0 ? "-" : "0"); /* fits */
     else
         write_scaled(dst, rate, "");
     return dst;

@@ -14,7 +14,7 @@ const char *oribi__text_duration(char dst[ORIBI__TEXT_CAP], uint64_t us);
 /* How many: "123456", "12.3M". At most 7 columns. */
 const char *oribi__text_count(char dst[ORIBI__TEXT_CAP], uint64_t count);
 
-/* How often: "0", "0.3", "12.3", "1234", "12.3k", "1.2M". At most 6 columns. */
+/* How often: "-" (negative: not known), "0", "0.3", "12.3", "1234", "12.3k", "1.2M". At most 6 columns. */
 const char *oribi__text_rate(char dst[ORIBI__TEXT_CAP], double rate);
 
 /* Bytes: "0 B", "12 KB", "1.2 MB", "512 MB", "1.5 GB"; of 1024 each. */

@@ -24,7 +24,7 @@ struct screen {
     const struct oribi__top_view *view;
     const struct oribi__top_snapshot *now;
     const struct oribi__top_snapshot *before; /* NULL: there is none of this server */
-    double seconds;                           /* between the two; else since the server's start */
+    double seconds;                           /* between the two */
     struct row *rows;
     uint32_t lines; /* written */
     uint32_t at;    /* columns of the line that are written */

@@ -284,10 +284,10 @@ static void test_a_terminal_is_drawn_over(void)
 static void test_without_a_snapshot_before_or_with_anothers(void)
 {
     begin();
-    ok(strstr(screen_of(&(struct oribi__top_view){.columns = 80}, false), "\nrequests     0.1/s  5400 in all"));
-    ok(strstr(text.p, "p99 999 ms  max 999 ms\n"));
+    ok(strstr(screen_of(&(struct oribi__top_view){.columns = 80}, false), "\nrequests     -/s  5400 in all"));
+    ok(strstr(text.p, "p99 999 ms  max 999 ms  900 calls in all\n"));
     before.pid = 98; /* a predecessor's */
-    ok(strstr(SCREEN(.columns = 80), "\nrequests     0.1/s  5400 in all"));
+    ok(strstr(SCREEN(.columns = 80), "\nrequests     -/s  5400 in all"));
     before.pid = 99;
     before.requests = 6000; /* more than now: nothing that ends badly */
     ok(strstr(SCREEN(.columns = 80), "\nrequests     0/s  5400 in all"));
@@ -390,7 +390,7 @@ static void test_numbers(void)
     static const struct {
         double rate;
         const char *text;
-    } rates[] = {{-1, "0"},      {0, "0"},          {0.04, "0.0"},    {99.94, "99.9"}, {99.96, "100"},
+    } rates[] = {{-1, "-"},      {0, "0"},          {0.04, "0.0"},    {99.94, "99.9"}, {99.96, "100"},
                  {9999, "9999"}, {9999.6, "10.0k"}, {123456, "123k"}, {1e6, "1.0M"},   {1e300, "9999P"}};
     char dst[ORIBI__TEXT_CAP];
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
