@@ -327,7 +327,7 @@ The pages of F<doc/> in the distribution are installed beside this module, in F<
 
 =head1 SEE ALSO
 
-L<oribi-psgi>, L<Plack::Handler::Oribi>, L<PSGI>, L<PSGI::Extensions>
+L<oribi-psgi>, L<Oribi::Metrics>, L<Plack::Handler::Oribi>, L<PSGI>, L<PSGI::Extensions>
 
 =head1 LICENSE
 

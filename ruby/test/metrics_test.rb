@@ -37,8 +37,10 @@ class MetricsTest < Minitest::Test
     assert_nil orders.increment(by: 2, labels: {"shop" => :south})
     assert_nil orders.increment(labels: {shop: 7})
     assert_same north, north.with
+    assert_nil orders.with_labels({ shop: "north" }).increment
+    orders.init_label_set(shop: "east")
     [-> { orders.increment }, -> { orders.increment(labels: {}) }, -> { orders.increment(labels: {place: 1}) },
-     -> { orders.increment(labels: {shop: 1, place: 1}) }, -> { orders.with }, -> { north.with(shop: 1) },
+     -> { orders.increment(labels: {shop: 1, place: 1}) }, -> { orders.with }, -> { orders.with({ shop: 1 }, 2) }, -> { north.with(shop: 1) },
      -> { north.increment(labels: {shop: 1}) }, -> { orders.increment(of: 1) }].each { |wrong| assert_raises(ArgumentError, &wrong) }
     assert_raises(TypeError) { orders.increment(labels: "shop") }
   end

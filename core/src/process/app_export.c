@@ -300,8 +300,10 @@ static void put_text(struct gathered *g, const struct oribi_metric *metric, uint
 static void each_family(struct gathered *g, void (*function)(struct gathered *, const struct oribi_metric *, uint32_t))
 {
     for (uint32_t i = 0; i < g->store->max; i++) {
+        if (!g->families[i].shown || g->families[i].first == NONE)
+            continue; /* and its page stays untouched, when no metric was ever there */
         struct oribi_metric metric = g->store->metrics[i].metric;
-        if (g->families[i].shown && g->families[i].first != NONE && is_sane(&metric))
+        if (is_sane(&metric))
             function(g, &metric, g->families[i].first);
     }
 }

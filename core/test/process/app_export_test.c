@@ -3,7 +3,11 @@
 
 #include "tap.h"
 
+#include "oribi/base/os.h"
+#include "oribi/base/os_process.h"
+
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 enum { MAX = 30, NOBODY = ORIBI_METRIC_NOBODY };
 
@@ -68,6 +72,30 @@ static void test_nothing_is_shown_of_nothing(void)
     oribi_metric_store_at(&store, NULL, 0);
     is_str(text(true), "");
     is_str(json(), "{\"series\":0,\"series_max\":0,\"series_lost\":0,\"changes_dropped\":0,\"metrics\":[]}");
+    oribi_buf_deinit(&out);
+}
+
+/* A page that is only read is there from then on, too. */
+static void test_showing_touches_no_more_than_there_is(void)
+{
+    int fd;
+    struct stat before;
+    struct stat after;
+    size_t bytes = oribi_metric_store_bytes(ORIBI_METRIC_SERIES_MAX);
+    ok_eq(oribi_process_shared_memory(bytes, &fd), 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    oribi_metric_store_at(&store, memory, ORIBI_METRIC_SERIES_MAX);
+    declare("gauge", "users", "Users", NULL);
+    oribi_metric_set(series_of(NOBODY, NULL), 1);
+    ok(fstat(fd, &before) == 0);
+    (void)text(false);
+    (void)json();
+    ok(fstat(fd, &after) == 0);
+    off_t index_bytes = 2 * 2 * 4 * ORIBI_METRIC_SERIES_MAX;
+    ok_named((after.st_blocks - before.st_blocks) * 512 <= index_bytes + 4096, "%lld bytes before, %lld after",
+             (long long)before.st_blocks * 512, (long long)after.st_blocks * 512);
+    (void)munmap(memory, bytes);
+    oribi_os_close(fd);
     oribi_buf_deinit(&out);
 }
 
@@ -186,6 +214,7 @@ static void test_a_destroyed_store_is_shown_without_harm(void)
 int main(void)
 {
     test_nothing_is_shown_of_nothing();
+    test_showing_touches_no_more_than_there_is();
     test_counters_in_both_formats();
     test_a_histogram_is_cumulated();
     test_gauges_of_workers_are_folded();

@@ -133,12 +133,13 @@ static struct oribi_app_series *place(struct ext_metric *metric, VALUE labels, s
     return &metric->series;
 }
 
-/* with(shop: "north"): the series with these values, which appears with the value 0. */
+/* with(shop: "north"): the series with these values, which appears with the value 0. The hash may also stand for
+ * itself, as in Prometheus' own client. */
 static VALUE metric_with(int argc, VALUE *argv, VALUE self)
 {
-    VALUE hash;
     struct ext_metric *metric = get(self);
-    rb_scan_args(argc, argv, "0:", &hash);
+    rb_check_arity(argc, 0, 1);
+    VALUE hash = argc > 0 ? argv[0] : Qnil;
     if (metric->bound) {
         struct oribi_app_series unused;
         (void)place(metric, hash, &unused); /* raises where there are labels */
@@ -289,7 +290,8 @@ void ext_metrics_setup(void)
     rb_define_method(base, "type", metric_type_of, 0);
     rb_define_method(base, "labels", metric_labels, 0);
     rb_define_method(base, "with", metric_with, -1);
-    rb_define_method(base, "with_labels", metric_with, -1); /* the name of Prometheus' own client */
+    rb_define_method(base, "with_labels", metric_with, -1); /* the names of Prometheus' own client … */
+    rb_define_method(base, "init_label_set", metric_with, -1);
     rb_define_method(base, "get", metric_get, -1);
     for (int kind = ORIBI_METRIC_COUNTER; kind <= ORIBI_METRIC_GAUGE; kind++)
         rb_define_method(classes[kind], "increment", metric_increment, -1);
