@@ -34,4 +34,5 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_process_setup();
     ext_multipart_setup();
     ext_metrics_setup();
+    ext_form_setup();
 }

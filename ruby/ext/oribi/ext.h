@@ -1,8 +1,8 @@
 /* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several
  * threads), call.c (one request), env.c (request to Ruby), reply.c (Ruby to answer), headers.c and stream.c (parts of
  * an answer), deadline.c (calls that take too long, and those whose client has gone), frames.c (where calls stand),
- * settings.c (options, listeners, logs), process.c, prefork.c and fork.c (process control), multipart.c and metrics.c
- * (libraries for applications), ext.c (setup).
+ * settings.c (options, listeners, logs), process.c, prefork.c and fork.c (process control), form.c, multipart.c and
+ * metrics.c (libraries for applications), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby
  * code is run under rb_protect in one place, call.c. */
@@ -285,6 +285,9 @@ struct oribi_access_log *ext_access_log_get(VALUE self); /* nil: NULL */
 
 /* fork.c */
 void ext_fork_setup(void);
+
+/* form.c: Oribi::Form and Oribi::Cookie. lib/oribi.rb has defined Oribi::Form::Error. */
+void ext_form_setup(void);
 
 /* process.c */
 void ext_process_setup(void);
