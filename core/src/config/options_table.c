@@ -257,6 +257,10 @@ static const struct oribi_option table[] = {
     {TEXT(request_id_header, LOG, BOTH), RELOADS, .argument = "NAME", .default_note = "none",
      .help = "header of each answer that says the request's id, such as X-Request-Id, unless the application sets it; "
              "turns request_id on"},
+    {SWITCH(server_timing, LOG, BOTH), RELOADS, .default_text = "off",
+     .help =
+         "add Server-Timing to the application's answers: time in the queue and in the call, of streams until their "
+         "head. Browsers show it, and so may anybody who asks"},
     {TEXT(error_log, LOG, BOTH), RELOADS, .argument = "FILE", .default_text = "-",
      .help = "where standard error goes, the server's and the application's; - leaves it alone"},
     {TEXT(error_log_format, LOG, BOTH), RELOADS, .argument = "NAME", .default_text = "text", .choices = "text json",

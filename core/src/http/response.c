@@ -380,7 +380,7 @@ ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap)
 
     /* Room for everything that is not the application's is set aside first. */
     size_t own = 64 + sizeof("Date: \r\n") + ORIBI_DATE_LEN + sizeof("Server: \r\n") + res->server.n + TAIL_CAP +
-                 header_bytes(&res->extra);
+                 header_bytes(&res->extra) + res->lines.n;
     if (cap > ORIBI_RESPONSE_HEAD_BYTES_MAX)
         cap = ORIBI_RESPONSE_HEAD_BYTES_MAX;
     if (cap < own)
@@ -415,6 +415,8 @@ ssize_t oribi_response_head(struct oribi_response *res, char *dst, size_t cap)
     if (__builtin_expect(res->extra.name != NULL, 0) &&
         !oribi_added_is_among(&res->extra, res->headers, res->header_count))
         out = put_header(out, &res->extra);
+    if (__builtin_expect(res->lines.n > 0, 0))
+        out = put(out, res->lines);
     return put_tail(out, res, &wishes) - dst;
 }
 

@@ -103,6 +103,7 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
     exchange->aborted = false;
     exchange->cut = false;
     exchange->unframed = false;
+    exchange->streams = false;
     oribi__logged_begin(exchange);
     req->head = &exchange->base.head;
     req->last = false;

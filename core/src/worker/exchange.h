@@ -46,6 +46,7 @@ struct oribi__exchange {
     /* after oribi__reply_head(): the application has framed the body itself, and that is to be taken off … */
     bool app_frames;
     bool unframed; /* … or has been, before it */
+    bool streams;  /* the head being made is that of a streamed answer, whose call goes on */
     char length_text[24];
     struct oribi_slice id;   /* what the request is called; n 0: it was not asked for yet: oribi__request_id() */
     struct oribi_slice sent; /* a copy of the head that was sent, on the heap, where the access log wants it */

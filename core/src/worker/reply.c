@@ -8,6 +8,7 @@
 #include "worker/gather.h"
 #include "worker/ownership.h"
 
+#include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
@@ -18,6 +19,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { TIMING_CAP = 128 };
 
 void oribi__log_app(struct oribi__exchange *exchange, const char *format, ...)
 {
@@ -88,6 +91,17 @@ int oribi_req_read_status(struct oribi_req *req, struct oribi_slice text)
     return status;
 }
 
+/* Server-Timing (W3C), in ms. Of a streamed answer the head leaves before the call has ended. */
+static struct oribi_slice timing_line(const struct oribi__exchange *exchange, char dst[TIMING_CAP])
+{
+    int64_t queue_us = exchange->req.queue_us > 0 ? exchange->req.queue_us : 0;
+    int64_t call_us = oribi_clock_us() - exchange->started_us;
+    int n = snprintf(dst, TIMING_CAP, "Server-Timing: queue;dur=%lld.%03d, %s;dur=%lld.%03d\r\n",
+                     (long long)(queue_us / 1000), (int)(queue_us % 1000), exchange->streams ? "ttfb" : "call",
+                     (long long)(call_us / 1000), (int)(call_us % 1000)); /* fits */
+    return oribi_slice(dst, (size_t)n);
+}
+
 int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct oribi_header *headers,
                       uint32_t header_count, int64_t body_len, struct oribi__head_text *head, int64_t *content_length)
 {
@@ -109,6 +123,9 @@ int oribi__reply_head(struct oribi__exchange *exchange, int status, const struct
     };
     if (__builtin_expect(exchange->worker->options->request_id_header != NULL, 0))
         res.extra = oribi__id_header(exchange);
+    char timing[TIMING_CAP];
+    if (__builtin_expect(exchange->worker->options->server_timing, 0))
+        res.lines = timing_line(exchange, timing);
     *head = (struct oribi__head_text){r->scratch, 0, false};
     ssize_t n = oribi_response_head(&res, r->scratch, ORIBI_SCRATCH_BYTES);
     if (n == ORIBI_ELIMIT) {

@@ -34,7 +34,9 @@ int oribi__stream_begin(struct oribi__exchange *exchange, int status, const stru
 {
     struct oribi__head_text head;
     int64_t promised;
+    exchange->streams = true;
     int result = oribi__reply_head(exchange, status, headers, header_count, body_len, &head, &promised);
+    exchange->streams = false; /* the 500 for a head that is not valid is a whole answer */
     if (result < 0)
         return result;
     if (exchange->app_frames && (result = oribi__framed_begin(exchange)) < 0) {

@@ -190,6 +190,7 @@ struct oribi_options {
     uint32_t access_log_sample;             /* of so many answers below 400 one is logged; 1: all */
     bool request_id;                        /* the application gets the request's id as X-Request-Id */
     char *request_id_header;                /* field of the answer that has it; NULL: none */
+    bool server_timing;                     /* answers of calls say how long they took */
     char *error_log_format;                 /* text, json */
     char *error_log;                        /* path, or "-" for stderr */
     bool quiet;

@@ -57,6 +57,7 @@ struct oribi_response {
     const char *date; /* 29 bytes */
     struct oribi_slice server;       /* value of Server unless the application sets one; empty: none */
     struct oribi_header extra;       /* one more field, unless the application sets it; name NULL: none */
+    struct oribi_slice lines;        /* fields as they are written, each with its CRLF; empty: none */
     const struct oribi_added *added; /* written from status 200 on, unless the application sets them; NULL: none */
 
     /* out */
