@@ -165,8 +165,8 @@ static const struct oribi_option table[] = {
              "GET,HEAD,POST; the request is logged with 499. Needs helper"},
     {TEXT(gone_on, TIMEOUT, BOTH), RELOADS, .argument = "WHAT", .default_text = "auto", .choices = "auto fin reset",
      .help = "what tells that a client has left, for oribi.gone? and cancel_gone. reset: its connection is closed in "
-             "both directions; fin: it has finished sending; auto: that, from a trusted proxy or after a request that "
-             "was to keep the connection"},
+             "both directions; fin: it has finished sending; auto: that, from a proxy or after a request that was to "
+             "keep the connection"},
     {TIME(queue_time_max, TIMEOUT, BOTH), RELOADS, .max = HOURS_24, .default_text = "0",
      .help = "how long a complete request may wait for its call, a proxy's time included that X-Request-Start "
              "tells; then 503 with Retry-After. 0 is for ever"},

@@ -27,6 +27,18 @@
 
 /* --- has it gone? --- */
 
+/* Does the request say that a proxy has sent it? Whether that is true is of no matter: it concerns the client's own
+ * call alone. */
+static bool is_forwarded(const struct oribi_head *head)
+{
+    static const enum oribi_field_id ids[] = {ORIBI_FIELD_X_FORWARDED_FOR, ORIBI_FIELD_X_FORWARDED_PROTO,
+                                              ORIBI_FIELD_X_REAL_IP, ORIBI_FIELD_FORWARDED, ORIBI_FIELD_VIA};
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+        if (oribi_head_field(head, ids[i]))
+            return true;
+    return false;
+}
+
 /* The client has sent all that it will send, and may read on. */
 static bool fin_counts(const struct oribi__exchange *exchange)
 {
@@ -40,7 +52,8 @@ static bool fin_counts(const struct oribi__exchange *exchange)
         return strcmp(gone_on, "fin") == 0;
     if (listener->is_unix)
         return false; /* it would be gone otherwise */
-    return exchange->base.head.keep_alive || oribi_trust_has(&w->trust, oribi_slice(c->addr, c->addr_len));
+    const struct oribi_head *head = &exchange->base.head;
+    return head->keep_alive || is_forwarded(head) || oribi_trust_has(&w->trust, oribi_slice(c->addr, c->addr_len));
 }
 
 static bool is_gone(const struct oribi__exchange *exchange)

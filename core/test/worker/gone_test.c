@@ -59,9 +59,10 @@ static void check(const char *gone_on, const char *trusted, enum what what, cons
     site_close(&site);
 }
 
-#define KEEPS   "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-#define CLOSING "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-#define OLD     "GET / HTTP/1.0\r\n\r\n"
+#define KEEPS     "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+#define CLOSING   "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+#define OLD       "GET / HTTP/1.0\r\n\r\n"
+#define FORWARDED "GET / HTTP/1.0\r\nX-Forwarded-For: 10.0.0.1\r\nConnection: close\r\n\r\n"
 
 static void test_what_counts_as_gone(void)
 {
@@ -79,6 +80,7 @@ static void test_what_counts_as_gone(void)
         check(modes[i], "", FINISHES, KEEPS, fin || likely);
         check(modes[i], "127.0.0.1,unix", FINISHES, OLD, fin || likely);
         check(modes[i], "10.0.0.1", FINISHES, OLD, fin);
+        check(modes[i], "", FINISHES, FORWARDED, fin || likely);
         check(modes[i], "", FINISHES, KEEPS KEEPS, false);
     }
 }
