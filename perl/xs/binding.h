@@ -9,6 +9,7 @@
  *   reply.c   a response of any shape becomes a reply
  *   body.c    bodies that are handles or objects, and the writer of streamed answers
  *   frames.c  where a call stands that has to be given up
+ *   loading.c where an application stands that takes long to load
  *   signals.c the program's own handlers, the traps of a manager, and the deadline's signal
  *   metrics.c the application's own metrics
  *
@@ -323,6 +324,15 @@ size_t psgi_frames(void *worker, uint32_t hand, bool own_thread, char *dst, size
 
 /* The same for a call that is told of its deadline, in the handler of that signal: into worker->stands. */
 void psgi_note_frames(struct psgi_worker *worker);
+
+/* --- loading.c --- */
+
+struct psgi_loading;
+
+/* From here to the end of the watch the supervisor hears of what takes long to load where it stands. NULL: it does
+ * not. In a mold, by the interpreter's thread; end takes the watch, or NULL. */
+struct psgi_loading *psgi_loading_watch(pTHX_ struct oribi_process *process);
+void psgi_loading_end(pTHX_ struct psgi_loading *loading);
 
 /* --- signals.c --- */
 

@@ -310,23 +310,38 @@ static void write_line(struct oribi__log_line *line, const struct oribi__log_fra
     deliver(line->text, line->len);
 }
 
-void oribi_log(enum oribi_log_level level, const char *format, ...)
+static void log_text(enum oribi_log_level level, struct oribi_slice members, const char *format, va_list args)
 {
-    if (dropped(level))
-        return;
     char text[LINE_CAP];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    if (n < 0)
+    if (vsnprintf(text, sizeof(text), format, args) < 0)
         return;
 
     struct oribi__log_line line;
     struct oribi__log_frame frame = frame_of(level);
+    frame.members = members;
     oribi__log_line_begin(&line, &frame);
     oribi__log_line_put(&line, text, strlen(text));
     write_line(&line, &frame);
+}
+
+void oribi_log(enum oribi_log_level level, const char *format, ...)
+{
+    if (dropped(level))
+        return;
+    va_list args;
+    va_start(args, format);
+    log_text(level, oribi_slice(NULL, 0), format, args);
+    va_end(args);
+}
+
+void oribi_log_with(enum oribi_log_level level, struct oribi_slice members, const char *format, ...)
+{
+    if (dropped(level))
+        return;
+    va_list args;
+    va_start(args, format);
+    log_text(level, members, format, args);
+    va_end(args);
 }
 
 /* The first line carries `head`; each line of the text follows on its own, four spaces in, so that a reader of the

@@ -12,7 +12,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { TEXT_END_ROOM = 1, JSON_END_ROOM = 3 }; /* newline; quote, brace, newline */
+enum {
+    TEXT_END_ROOM = 1, /* newline */
+    JSON_END_ROOM = 3, /* quote, brace, newline */
+    MEMBERS_MAX = ORIBI__LOG_LINE_CAP * 3 / 4,
+};
 
 static const char *level_name(enum oribi_log_level level)
 {
@@ -46,12 +50,18 @@ void oribi__log_line_begin(struct oribi__log_line *line, const struct oribi__log
         (void)snprintf(who + n, sizeof(who) - (size_t)n, ",\"generation\":%u", frame->generation); /* both fit */
     line->json = frame->json;
     line->detailed = false;
-    n = frame->json
-            ? snprintf(line->text, sizeof(line->text), "{\"time\":\"%s\",\"level\":\"%s\",\"pid\":%ld%s,\"message\":\"",
-                       time_text, level_name(frame->level), frame->pid, who)
-            : snprintf(line->text, sizeof(line->text), "%s oribi[%ld] %s: ", time_text, frame->pid,
-                       level_name(frame->level));
+    n = frame->json ? snprintf(line->text, sizeof(line->text), "{\"time\":\"%s\",\"level\":\"%s\",\"pid\":%ld%s",
+                               time_text, level_name(frame->level), frame->pid, who)
+                    : snprintf(line->text, sizeof(line->text), "%s oribi[%ld] %s: ", time_text, frame->pid,
+                               level_name(frame->level));
     line->len = n > 0 ? (size_t)n : 0;
+    if (!frame->json)
+        return;
+    if (frame->members.n && frame->members.n < MEMBERS_MAX) {
+        put_raw(line, ",", 1);
+        put_raw(line, frame->members.p, frame->members.n);
+    }
+    put_raw(line, ",\"message\":\"", 12);
 }
 
 /* U+0080 to U+009F are controls too: a terminal may obey U+009B as it obeys ESC [. */

@@ -22,6 +22,7 @@ struct oribi__log_frame {
     uint32_t generation;           /* 0: not known */
     struct oribi_slice request_id; /* n 0: the line concerns no request */
     struct oribi_slice trace_id;   /* of that request; n 0: none */
+    struct oribi_slice members;    /* of JSON, without the comma before them; n 0: none */
 };
 
 struct oribi__log_line {

@@ -1,6 +1,7 @@
 /* Shared by the options sources: options_table.c (the table), options.c (names, defaults, ranks), options_value.c (text
  * to value and back), options_command.c (command line, finish), options_environment.c (variables), options_foreign.c
- * (names of other servers), options_reload.c (what a reload takes over), options_files.c (what options name on the
+ * (names of other servers), options_reload.c (what a reload takes over), options_differing.c (what the log
+ * shows of options), options_files.c (what options name on the
  * disk), options_answers.c (lines of answers of the server's own), options_status.c (who may ask the status listener),
  * options_text.c (help and documentation). */
 #ifndef ORIBI_SRC_CONFIG_OPTIONS_PRIVATE_H

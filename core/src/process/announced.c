@@ -22,12 +22,27 @@ static void tell(struct oribi__ties *ties, struct oribi_message *message, int pa
         oribi_log(ORIBI_LOG_WARN, "reload: the supervisor cannot be told the configuration: %s", oribi_os_error_text());
 }
 
+/* In as many records as it takes. */
+static void announce_differing(struct oribi__ties *ties, struct oribi_message *message)
+{
+    struct oribi_buf lines = {0};
+    oribi_options_differing(ties->options, &lines);
+    message->kind = ORIBI_MESSAGE_MOLD_DIFFERING;
+    for (size_t at = 0; at < lines.len; at += ORIBI_MESSAGE_TEXT_MAX) {
+        size_t left = lines.len - at;
+        oribi_message_set_text(message, lines.p + at, left < ORIBI_MESSAGE_TEXT_MAX ? left : ORIBI_MESSAGE_TEXT_MAX);
+        tell(ties, message, -1);
+    }
+    oribi_buf_deinit(&lines);
+}
+
 void oribi__announce(struct oribi__ties *ties, uint32_t generation)
 {
     struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_OPTIONS, .generation = generation, .pid = getpid()};
     char text[ORIBI_OPTIONS_ANNOUNCED_CAP];
     oribi_message_set_text(&message, text, oribi_options_announce(ties->options, text, sizeof(text)));
     tell(ties, &message, -1);
+    announce_differing(ties, &message);
     message.kind = ORIBI_MESSAGE_MOLD_LISTENER;
     for (uint32_t i = 0; i < ties->listeners->count; i++) {
         const struct oribi_listener *item = &ties->listeners->items[i];
@@ -61,6 +76,7 @@ void oribi__announced_drop(struct oribi_supervisor *supervisor)
     supervisor->announced.error[0] = '\0';
     supervisor->announced.has_config = false;
     supervisor->announced.named_count = 0;
+    oribi__boot_log_drop(supervisor);
     supervisor->announced.adopted_from = supervisor->ties.listeners->count;
 }
 
@@ -94,6 +110,9 @@ void oribi__announced_message(struct oribi_supervisor *supervisor, const struct 
     begin(supervisor, message->pid);
     if (message->kind == ORIBI_MESSAGE_MOLD_OPTIONS) {
         keep_options(supervisor, message->text);
+        oribi_os_close(passed);
+    } else if (message->kind == ORIBI_MESSAGE_MOLD_DIFFERING) {
+        oribi__boot_log_hear(supervisor, message->text, strnlen(message->text, message->text_len));
         oribi_os_close(passed);
     } else {
         keep_listener(supervisor, message->text, passed);
@@ -129,6 +148,7 @@ void oribi__announced_commit(struct oribi_supervisor *supervisor)
     uint32_t kept = 0;
     if (supervisor->announced.has_config)
         oribi_log_set_level(supervisor->announced.log_level);
+    oribi__boot_log_commit(supervisor);
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];
         if (supervisor->announced.named_count > 0 && !is_named(supervisor, item)) {

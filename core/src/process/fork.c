@@ -25,6 +25,8 @@ int oribi_process_create(const struct oribi_process_setup *setup, struct oribi_p
     const struct oribi_supervisor_setup inner = {.options = setup->options,
                                                  .listeners = setup->listeners,
                                                  .program = setup->program,
+                                                 .version = setup->version,
+                                                 .language = setup->language,
                                                  .argv = setup->argv,
                                                  .environ_is_known = setup->environ_is_known,
                                                  .prefork = setup->manager};

@@ -105,6 +105,18 @@ METHOD(failed)
     return 0;
 }
 
+METHOD(loaded_with)
+{
+    oribi_process_loaded_with(p, argument->text, argument->len);
+    return 0;
+}
+
+METHOD(loading_at)
+{
+    oribi_process_loading_at(p, argument->text, argument->len);
+    return 0;
+}
+
 METHOD(role)
 {
     *result = text(roles[oribi_process_role(p)]);
@@ -219,6 +231,8 @@ METHOD(jobs_title)
 static const struct oribi_method methods[] = {
     {"forked", ORIBI_VALUE_NUMBER, ORIBI_VALUE_TEXT, call_forked},
     {"failed", ORIBI_VALUE_TEXT, ORIBI_VALUE_NONE, call_failed},
+    {"loaded_with", ORIBI_VALUE_TEXT, ORIBI_VALUE_NONE, call_loaded_with},
+    {"loading_at", ORIBI_VALUE_TEXT, ORIBI_VALUE_NONE, call_loading_at},
     {"role", ORIBI_VALUE_NONE, ORIBI_VALUE_TEXT, call_role},
     {"title", ORIBI_VALUE_NONE, ORIBI_VALUE_TEXT, call_title},
     {"stopping", ORIBI_VALUE_NONE, ORIBI_VALUE_BOOL, call_stopping},

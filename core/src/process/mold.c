@@ -215,6 +215,19 @@ struct oribi_listeners *oribi_mold_listeners(struct oribi_mold *mold)
     return mold->ties.listeners;
 }
 
+void oribi_mold_loaded_with(struct oribi_mold *mold, const char *text, size_t len)
+{
+    (void)snprintf(mold->frameworks, sizeof(mold->frameworks), "%.*s", (int)len, text);
+}
+
+/* The supervisor may be gone, or have much to read: then a later place tells. */
+void oribi_mold_loading_at(struct oribi_mold *mold, const char *text, size_t len)
+{
+    struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_AT, .generation = mold->generation, .pid = mold->pid};
+    oribi_message_set_text(&message, text, len < ORIBI_MOLD_PLACE_MAX ? len : ORIBI_MOLD_PLACE_MAX);
+    (void)oribi_message_send(mold->ties.message_fd, &message, 0);
+}
+
 /* Workers would have what the mold has, so an application that closes while it loads what is not its own has not
  * loaded. */
 static void check_own(struct oribi_mold *mold)
@@ -242,7 +255,7 @@ void oribi_mold_ready(struct oribi_mold *mold)
     oribi_os_trim_memory();           /* loading leaves much behind that the workers would copy bit by bit */
     if (mold->started_by_exec)
         oribi__announce(&mold->ties, mold->generation);
-    tell(mold, ORIBI_MESSAGE_MOLD_READY, mold->pid, "", 0);
+    tell(mold, ORIBI_MESSAGE_MOLD_READY, mold->pid, mold->frameworks, strlen(mold->frameworks));
 }
 
 /* Socket files of addresses that only this generation would have had. */

@@ -35,6 +35,12 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
 const struct oribi_options *oribi_mold_options(const struct oribi_mold *mold);
 struct oribi_listeners *oribi_mold_listeners(struct oribi_mold *mold);
 
+/* What of frameworks the application has loaded, which ready tells then, as far as there is room. Borrows text. */
+void oribi_mold_loaded_with(struct oribi_mold *mold, const char *text, size_t len);
+
+/* Tells the supervisor where loading stands: "config/environment.rb:5". Borrows text. Thread-safe. */
+void oribi_mold_loading_at(struct oribi_mold *mold, const char *text, size_t len);
+
 /* Tells the supervisor that the application is loaded, or (borrows text) why not: then end the process with code 1. */
 void oribi_mold_ready(struct oribi_mold *mold);
 void oribi_mold_failed(struct oribi_mold *mold, const char *text, size_t len);

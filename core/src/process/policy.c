@@ -42,6 +42,9 @@ static void note_event(struct oribi_policy *policy, const struct oribi_policy_ev
     case ORIBI_EVENT_MOLD_FAILED:
         oribi__policy_mold_failed(policy, event, now_ms);
         break;
+    case ORIBI_EVENT_MOLD_AT:
+        oribi__policy_mold_at(policy, event);
+        break;
     case ORIBI_EVENT_MOLD_PROMOTED:
         oribi__policy_mold_promoted(policy, event, now_ms);
         break;

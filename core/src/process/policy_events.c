@@ -66,8 +66,13 @@ void oribi__policy_mold_ready(struct oribi_policy *policy, const struct oribi_po
     int64_t took_ms = now_ms - mold->started_at;
     mold->state = ORIBI_MOLD_IS_READY;
     mold->until = 0;
-    say(policy, ORIBI_LOG_INFO, "generation %u: the application has loaded in %lld.%02lld s", mold->generation,
-        (long long)(took_ms / 1000), (long long)(took_ms % 1000 / 10));
+    const char *with = event->text && event->text[0] ? event->text : NULL;
+    struct oribi_policy_action *said =
+        say(policy, ORIBI_LOG_INFO, "generation %u: the application has loaded in %lld.%02lld s%s%s%s",
+            mold->generation, (long long)(took_ms / 1000), (long long)(took_ms % 1000 / 10), with ? " (" : "",
+            with ? with : "", with ? ")" : "");
+    said->loaded = true;
+    said->loaded_ms = took_ms;
     policy->mold_failures = 0;
     if (mold->generation != policy->next_generation || !event->config)
         return;
@@ -85,6 +90,13 @@ void oribi__policy_mold_failed(struct oribi_policy *policy, const struct oribi_p
     say(policy, ORIBI_LOG_ERROR, "the application did not load: %s", oribi__policy_text_of(event));
     oribi__policy_keep_why(policy, mold->generation, event);
     mold_lost(policy, mold->generation, "the application did not load", now_ms);
+}
+
+void oribi__policy_mold_at(struct oribi_policy *policy, const struct oribi_policy_event *event)
+{
+    struct oribi_mold_record *mold = oribi__policy_mold_of_pid(policy, event->pid);
+    if (mold && mold->state == ORIBI_MOLD_IS_LOADING)
+        (void)snprintf(mold->place, sizeof(mold->place), "%s", event->text ? event->text : "");
 }
 
 static void mold_exited(struct oribi_policy *policy, struct oribi_mold_record *mold, int status, int64_t now_ms)

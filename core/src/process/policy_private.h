@@ -78,6 +78,7 @@ void oribi__policy_begin_stop(struct oribi_policy *policy, int exit_code);
 void oribi__policy_mold_started(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
 void oribi__policy_mold_ready(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
 void oribi__policy_mold_failed(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
+void oribi__policy_mold_at(struct oribi_policy *policy, const struct oribi_policy_event *event);
 void oribi__policy_mold_promoted(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
 void oribi__policy_worker_forked(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);
 void oribi__policy_worker_ready(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms);

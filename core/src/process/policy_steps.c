@@ -121,8 +121,9 @@ static bool tell_of_loading(struct oribi_policy *policy, struct oribi_mold_recor
     if (mold->state != ORIBI_MOLD_IS_LOADING || !mold->tell_at || mold->tell_at > now_ms)
         return false;
     mold->tell_at = mold->started_at + (loading_ms / ORIBI_LOADING_TOLD_AGAIN_MS + 1) * ORIBI_LOADING_TOLD_AGAIN_MS;
-    say(policy, ORIBI_LOG_INFO, "generation %u: the application has been loading for %lld s (mold, pid %d); waiting",
-        mold->generation, (long long)(loading_ms / 1000), mold->pid);
+    say(policy, ORIBI_LOG_INFO,
+        "generation %u: the application has been loading for %lld s (mold, pid %d)%s%s; waiting", mold->generation,
+        (long long)(loading_ms / 1000), mold->pid, mold->place[0] ? ", it stands at " : "", mold->place);
     return true;
 }
 

@@ -240,6 +240,8 @@ static void close_own(struct oribi_supervisor *supervisor, int keep_fd)
     oribi_start_free(&supervisor->start);
     oribi_mem_free(supervisor->pid_path);
     supervisor->pid_path = NULL;
+    oribi_buf_deinit(&supervisor->boot_log.options);
+    oribi_buf_deinit(&supervisor->boot_log.next_options);
 }
 
 /* In a child of a hook, or of a manager's own code. */
@@ -400,6 +402,10 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     supervisor->ties.options = options;
     supervisor->ties.listeners = setup->listeners ? setup->listeners : &supervisor->no_listeners;
     supervisor->ties.program = setup->program;
+    if (setup->version && setup->language && !setup->prefork) {
+        (void)snprintf(supervisor->boot_log.version, ORIBI__VERSION_CAP, "%s", setup->version);
+        (void)snprintf(supervisor->boot_log.language, ORIBI__LANGUAGE_CAP, "%s", setup->language);
+    }
     supervisor->ties.supervisor = supervisor->pid;
     supervisor->ties.prefork = setup->prefork != NULL;
     supervisor->announced.adopted_from = supervisor->ties.listeners->count;

@@ -65,10 +65,12 @@ static bool message_event(struct oribi_supervisor *supervisor, struct oribi_mess
         [ORIBI_MESSAGE_WORKER_FAILED] = ORIBI_EVENT_WORKER_FAILED,
         [ORIBI_MESSAGE_WORKER_LEAVING] = ORIBI_EVENT_WORKER_LEAVING,
         [ORIBI_MESSAGE_MOLD_PROMOTED] = ORIBI_EVENT_MOLD_PROMOTED,
+        [ORIBI_MESSAGE_MOLD_AT] = ORIBI_EVENT_MOLD_AT,
     };
     switch (message->kind) {
     case ORIBI_MESSAGE_MOLD_OPTIONS:
     case ORIBI_MESSAGE_MOLD_LISTENER:
+    case ORIBI_MESSAGE_MOLD_DIFFERING:
         oribi__announced_message(supervisor, message, passed);
         return false;
     case ORIBI_MESSAGE_MOLD_PROMOTED:
@@ -77,7 +79,8 @@ static bool message_event(struct oribi_supervisor *supervisor, struct oribi_mess
         break;
     default:
         oribi_os_close(passed);
-        if (message->kind < ORIBI_MESSAGE_MOLD_READY || message->kind > ORIBI_MESSAGE_WORKER_LEAVING)
+        if (message->kind != ORIBI_MESSAGE_MOLD_AT &&
+            (message->kind < ORIBI_MESSAGE_MOLD_READY || message->kind > ORIBI_MESSAGE_WORKER_LEAVING))
             return false;
     }
     *event = (struct oribi_policy_event){.type = types[message->kind],
@@ -267,6 +270,7 @@ static bool begin(struct oribi_supervisor *supervisor)
     if (oribi_os_become_subreaper() < 0)
         oribi_log(ORIBI_LOG_WARN, "cannot become the parent of orphaned workers (PR_SET_CHILD_SUBREAPER): %s",
                   oribi_os_error_text());
+    oribi__boot_log_begin(supervisor);
     feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_START});
     return false;
 }

@@ -19,6 +19,8 @@ struct oribi_supervisor_setup {
     /* borrowed for the process's life; NULL or empty: workers that listen to nothing */
     struct oribi_listeners *listeners;
     const char *program; /* borrowed; "oribi", "oribi-psgi" */
+    const char *version; /* borrowed during the call; for the log, as is language; NULL: not said there */
+    const char *language;
     /* Borrowed during the call; command line of later generations, NULL-terminated; they get the environment of this
      * moment. NULL: command line and environment this process was started with, which is right unless a title was
      * written over them before. */

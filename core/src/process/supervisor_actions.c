@@ -81,8 +81,8 @@ static void log_start_line(struct oribi_supervisor *supervisor)
     const struct oribi_listeners *listeners = supervisor->ties.listeners;
     for (uint32_t i = 0; i < listeners->count && n < sizeof(line); i++)
         n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s", i ? ", " : "listening on ", listeners->items[i].text);
-    oribi_log(ORIBI_LOG_INFO, "%s, %u worker%s, pid %d", listeners->count ? line : "started", supervisor->policy.target,
-              oribi_log_plural(supervisor->policy.target), supervisor->pid);
+    oribi__boot_log_say(supervisor);
+    oribi__boot_log_up(supervisor, line);
     oribi__notify(supervisor, ORIBI__READY_NOTICE, line);
 }
 
@@ -217,11 +217,18 @@ static void stop_alone(struct oribi_supervisor *supervisor, const struct oribi_p
 static void log_action(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
     const char *id = action->request_id;
+    if (action->level == ORIBI_LOG_INFO)
+        oribi__boot_log_say(supervisor);
     if (action->of_worker)
         oribi_log_identify((int)action->slot, action->generation);
     if (id)
         oribi_log_about(oribi_slice(id, strlen(id)), oribi_slice(NULL, 0));
-    oribi__log_text(supervisor, action->level, action->text);
+    char members[64];
+    oribi__boot_log_members(action, members, sizeof(members));
+    if (members[0])
+        oribi_log_with(action->level, oribi_slice(members, strlen(members)), "%s", action->text);
+    else
+        oribi__log_text(supervisor, action->level, action->text);
     oribi_log_about(oribi_slice(NULL, 0), oribi_slice(NULL, 0));
     oribi_log_identify(-1, supervisor->policy.generation);
 }

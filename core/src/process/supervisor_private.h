@@ -4,6 +4,7 @@
  *   events.c               the supervisor's own events
  *   generation.c           starts molds
  *   announced.c            what a new generation says of itself
+ *   boot_log.c             what the log says of a start and of a reload
  *   upgrade.c              the successor
  *   control.c, status.c    the control socket with all its replies; what it shows
  *   status_listener.c      the status listener: HTTP for those who watch the server
@@ -24,6 +25,7 @@
 #include "oribi/worker/access_log.h"
 #include "oribi/worker/handoff.h"
 #include "process/announced.h"
+#include "process/boot_log.h"
 #include "process/events.h"
 #include "process/history.h"
 #include "process/inherited_totals.h"
@@ -167,6 +169,7 @@ struct oribi_supervisor {
     struct oribi__listener_shutdown shutdown;
     struct oribi__next_mold next_mold;
     struct oribi__announced announced;
+    struct oribi__boot_log boot_log;
     struct oribi__upgrade upgrade;
     struct oribi__manager manager;
     /* what take returned */
@@ -305,6 +308,7 @@ struct oribi_mold {
     struct oribi_wake wake;
     struct oribi__own own;     /* what the application must have left open when it is loaded */
     _Atomic bool loaded;       /* read by the signal handler */
+    char frameworks[160];      /* that the application has loaded: "rack 3.1.8, rails 8.0.1"; or "" */
     _Atomic bool exit_asked;   /* set by the signal handler */
     _Atomic bool reopen_asked; /* likewise */
     uint32_t slot;             /* of the spawn being carried out */

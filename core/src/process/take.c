@@ -294,6 +294,18 @@ void oribi_process_failed(struct oribi_process *p, const char *text, size_t len)
         oribi_child_failed(p->child, text, len);
 }
 
+void oribi_process_loaded_with(struct oribi_process *p, const char *text, size_t len)
+{
+    if (p->role == ORIBI_ROLE_MOLD && p->mold)
+        oribi_mold_loaded_with(p->mold, text, len);
+}
+
+void oribi_process_loading_at(struct oribi_process *p, const char *text, size_t len)
+{
+    if (p->role == ORIBI_ROLE_MOLD && p->mold)
+        oribi_mold_loading_at(p->mold, text, len);
+}
+
 enum oribi_role oribi_process_role(const struct oribi_process *p)
 {
     return p->role;

@@ -331,14 +331,19 @@ static void test_loading_is_told_after_5_s_and_each_10_s(void)
     ok(!logged("has been loading"));
     pass_ms(1);
     ok(logged("generation 1: the application has been loading for 5 s (mold, pid"));
+    feed((struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_AT, .pid = MOLD_PID_FIRST + 1, .text = "other.rb:1"});
+    feed((struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_AT, .pid = MOLD_PID_FIRST, .text = "a.rb:1"});
+    feed((struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_AT, .pid = MOLD_PID_FIRST, .text = "b.rb:7"});
     pass_ms(5000);
-    ok(logged("has been loading for 10 s"));
+    ok(logged("has been loading for 10 s (mold, pid"));
+    ok(logged("), it stands at b.rb:7; waiting"));
     pass_ms(9999);
     ok(!logged("has been loading for 20 s") && !logged("for 19 s"));
     pass_ms(1);
     ok(logged("has been loading for 20 s"));
-    feed((struct oribi_policy_event){.type = ORIBI_EVENT_MOLD_READY, .generation = 1, .pid = MOLD_PID_FIRST});
-    ok(logged("generation 1: the application has loaded in 20.00 s"));
+    feed((struct oribi_policy_event){
+        .type = ORIBI_EVENT_MOLD_READY, .generation = 1, .pid = MOLD_PID_FIRST, .text = "rack 3"});
+    ok(logged("generation 1: the application has loaded in 20.00 s (rack 3)"));
 }
 
 static void test_loading_longer_than_boot_timeout_ends_with_1(void)

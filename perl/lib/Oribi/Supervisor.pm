@@ -114,16 +114,26 @@ sub _load {
     my ($self) = @_;
     my ($settings, $process) = @$self{qw(settings process)};
     my $handlers = Oribi::_signals_keep();
+    my $mold = $process->role eq 'mold';
+    my $watch = $mold ? $process->loading_begin : 0;
     my $app = eval { Oribi::App::load($settings, $self->{source}) };
     my $error = $@;
+    $process->loading_end($watch);
     Oribi::_signals_restore($handlers);
     die $error unless $app;
     $self->{app} = $app;
-    return if $process->role ne 'mold' || !length $settings->get('warmup');
+    $process->loaded_with(frameworks()) if $mold;
+    return if !$mold || !length $settings->get('warmup');
     my $worker = $process->open($app);
     $worker->run;
     $worker->warmed_up;
     return;
+}
+
+# "plack 1.0048, dancer2 0.400000": what of frameworks the application has loaded.
+sub frameworks {
+    my @loaded = grep { $INC{"$_.pm"} } qw(Plack Dancer2 Dancer Mojolicious Catalyst Kelp Amon2);
+    return join ', ', map { lc() . ' ' . ($_->VERSION // '(no version)') } @loaded;
 }
 
 sub _open {

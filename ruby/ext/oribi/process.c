@@ -51,9 +51,15 @@ static VALUE process_create(VALUE class, VALUE options, VALUE program, VALUE lis
         setup.manager = &prefork;
     }
     setup.program = ruby_strdup(StringValueCStr(program));
+    VALUE version = rb_const_get(ext_module, rb_intern("VERSION"));
+    VALUE language = rb_sprintf("ruby %" PRIsVALUE, rb_const_get(rb_cObject, rb_intern("RUBY_VERSION")));
+    setup.version = StringValueCStr(version);
+    setup.language = StringValueCStr(language);
     if (oribi_process_create(&setup, &process, error) < 0)
         rb_raise(ext_error, "%s", error);
     RB_GC_GUARD(words.holder);
+    RB_GC_GUARD(version);
+    RB_GC_GUARD(language);
     RB_GC_GUARD(words.copies);
     VALUE object = TypedData_Wrap_Struct(process_class, &process_type, process);
     rb_ivar_set(object, rb_intern("options"), options);

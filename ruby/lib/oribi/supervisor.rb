@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "hooks"
+require_relative "loading"
 require_relative "memory"
 require_relative "processes"
 require_relative "rails_advice"
@@ -117,9 +118,10 @@ module Oribi
     # The requests of the warm-up go through a worker of the mold, and what they leave behind is shared by the workers
     # to come.
     def load
-      @app = @loader.load
-      return unless @core.role == "mold"
+      return @app = @loader.load unless @core.role == "mold"
 
+      @app = Loading.watched(@core) { @loader.load }
+      @core.loaded_with(Loading.frameworks)
       warm_up unless @options["warmup"].empty?
       Memory.settle
     end

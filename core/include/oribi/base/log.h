@@ -62,6 +62,11 @@ bool oribi_log_intact(void);
  * terminal; cut at 8 KiB. */
 void oribi_log(enum oribi_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The same with `members` for lines of JSON, which lines of text leave out: "\"workers\":4". Borrows them; what there
+ * is no room for is left out as a whole. */
+void oribi_log_with(enum oribi_log_level level, struct oribi_slice members, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* As oribi_log, but newlines in [text, text+n) are kept and indented, and tabs stay tabs: backtraces. */
 void oribi_log_block(enum oribi_log_level level, const char *head, const char *text, uint32_t n);
 

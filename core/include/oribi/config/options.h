@@ -330,6 +330,17 @@ enum { ORIBI_OPTIONS_ANNOUNCED_CAP = 3000 };
 size_t oribi_options_announce(const struct oribi_options *options, char *dst, size_t cap);
 void oribi_options_take_over(struct oribi_options *into, const char *text);
 
+/* What an operator has set, for the log. Differing: appends a line "name fingerprint value" for each option of the
+ * options' language that was given another value than its default, and a NUL: values shortened, secrets left out;
+ * addresses and the environment have lines of their own. Show: appends "workers 4, call_timeout 30s" of such lines to
+ * `text`, and to `json` the members of an object. Show changes: "workers 2 → 4" of what differs between two such texts
+ * and is taken over by a reload, nothing when they are the same; in JSON pairs. Differing is: is `value` what is shown
+ * of this option? All borrow their texts. */
+void oribi_options_differing(const struct oribi_options *options, struct oribi_buf *out);
+bool oribi_options_differing_is(const char *lines, const char *name, const char *value);
+void oribi_options_show(const char *lines, struct oribi_buf *text, struct oribi_buf *json);
+void oribi_options_show_changes(const char *before, const char *now, struct oribi_buf *text, struct oribi_buf *json);
+
 /* Appends the whole text of --help, at most 100 columns wide but for the last line, for ORIBI_LANG_RUBY or
  * ORIBI_LANG_PERL. `pages` is the folder that doc/ was installed as. */
 void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages);

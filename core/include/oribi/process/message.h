@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum oribi_message_kind {
-    ORIBI_MESSAGE_MOLD_READY = 1, /* pid */
+    ORIBI_MESSAGE_MOLD_READY = 1, /* pid, text: frameworks that the application has loaded; or empty */
     ORIBI_MESSAGE_MOLD_FAILED,    /* pid, text */
     ORIBI_MESSAGE_WORKER_FORKED,  /* slot, ticket, pid; pid < 0: text */
     ORIBI_MESSAGE_WORKER_READY,   /* slot, ticket, pid */
@@ -18,8 +18,10 @@ enum oribi_message_kind {
     ORIBI_MESSAGE_MOLD_OPTIONS,
     /* pid, text: spec of a listener of a new generation; with a descriptor when it has opened it */
     ORIBI_MESSAGE_MOLD_LISTENER,
-    ORIBI_MESSAGE_MOLD_PROMOTED, /* pid; with our end of its command socket */
-    ORIBI_MESSAGE_SPAWN,         /* to a mold: slot, ticket */
+    ORIBI_MESSAGE_MOLD_PROMOTED,  /* pid; with our end of its command socket */
+    ORIBI_MESSAGE_SPAWN,          /* to a mold: slot, ticket */
+    ORIBI_MESSAGE_MOLD_AT,        /* pid, text: where loading stands */
+    ORIBI_MESSAGE_MOLD_DIFFERING, /* pid, text: a part of what oribi_options_differing() says of a new generation */
 };
 
 enum { ORIBI_MESSAGE_TEXT_MAX = 3072 };

@@ -105,6 +105,7 @@ enum oribi_policy_event_type {
     ORIBI_EVENT_REOPEN,        /* log files */
     ORIBI_EVENT_MEASURED,      /* slot, ticket, bytes of memory */
     ORIBI_EVENT_MOLD_PROMOTED, /* generation, pid: forked off a worker, ready */
+    ORIBI_EVENT_MOLD_AT,       /* pid, text: where its loading stands */
     ORIBI_EVENT_RELOAD,
     ORIBI_EVENT_UPGRADE,
     ORIBI_EVENT_UPGRADE_STARTED, /* pid; pid < 0: could not be started, text */
@@ -163,6 +164,8 @@ struct oribi_policy_action {
     uint32_t slot;
     uint32_t ticket;
     bool fresh;
+    bool loaded;            /* LOG: the line tells that an application has loaded … */
+    int64_t loaded_ms;      /* … within so long */
     bool of_worker;         /* LOG: the line concerns the worker of this slot and generation … */
     const char *request_id; /* … and the request of its call; NULL: none. Lives as long as text */
     const char *text;       /* lives until the next call */
@@ -210,13 +213,16 @@ struct oribi_worker_record {
     const char *cause;  /* why we ended it; static text */
 };
 
+enum { ORIBI_MOLD_PLACE_MAX = 300 }; /* bytes of what is told of where loading stands */
+
 struct oribi_mold_record {
     enum oribi_mold_state state;
     uint32_t generation;
     int32_t pid;
     int64_t until;
     int64_t started_at;
-    int64_t tell_at; /* when the log is told next that it still loads */
+    int64_t tell_at;                      /* when the log is told next that it still loads … */
+    char place[ORIBI_MOLD_PLACE_MAX + 1]; /* … and where, as it was last told; "": not known */
     bool reopen;
 };
 

@@ -159,6 +159,9 @@ struct oribi_process_setup {
      * or empty: workers that listen to nothing. */
     struct oribi_listeners *listeners;
     const char *program; /* borrowed for the process's life; "oribi", "oribi-psgi" */
+    /* Borrowed during the call: what the log says at the start, "0.1.0" and "ruby 3.3.8". NULL: it says neither. */
+    const char *version;
+    const char *language;
     /* Borrowed during the call: command line of later generations and successors, NULL-terminated, with the
      * environment of this moment, or with that of the start if environ_is_known. NULL: command line and environment
      * of this process's start, which is right unless a title was written over them before. */
@@ -237,6 +240,13 @@ enum oribi_role oribi_process_forked(struct oribi_process *p, pid_t pid);
 /* Why this mold cannot load, or this worker cannot serve: one line, then the backtrace if one helps; cut at
  * ORIBI_FAILURE_TEXT_MAX. Borrows text. In LOAD, OPEN and a fatal HOOK. */
 void oribi_process_failed(struct oribi_process *p, const char *text, size_t len);
+
+/* In LOAD of a mold, without effect in others. Loaded with: what of frameworks the application uses, for the log:
+ * "rack 3.1.8, rails 8.0.1". Loading at: where loading stands, "/app/config/environment.rb:5", for the log's lines
+ * about an application that loads for long; thread-safe, for a thread that looks from 4 seconds on each second. Both
+ * borrow text. */
+void oribi_process_loaded_with(struct oribi_process *p, const char *text, size_t len);
+void oribi_process_loading_at(struct oribi_process *p, const char *text, size_t len);
 
 enum oribi_role oribi_process_role(const struct oribi_process *p);
 
