@@ -17,8 +17,8 @@ E2E.suite("app_metrics", transports: %i[tcp]) do
     FileUtils.cp("e2e/apps/metrics#{E2E.differing(:app_extension)}", @space.app)
   end
 
-  def serve(*options)
-    start("--status", @status, "--control", @space.control, *options, app: @space.app).tap do
+  def serve(*options, **more)
+    start("--status", @status, "--control", @space.control, *options, app: @space.app, **more).tap do
       wait_until("the server to be ready") { ready? }
     end
   end
@@ -148,6 +148,28 @@ E2E.suite("app_metrics", transports: %i[tcp]) do
     Process.kill(:KILL, holder)
     wait_for_metric("shop_held", 0)
     assert_equal 0, metrics["shop_users"]
+  end
+
+  def test_values_go_on_over_an_upgrade
+    one = serve("--workers", "2", "--pid-file", "#{@space.dir}/pid", group: true)
+    5.times { assert_equal 200, one.get("/").status }
+    one.get("/hold")
+    assert_equal [5, 3], metrics.values_at('shop_answers_total{path="/"}', "shop_held")
+    assert_equal 0, ctl("upgrade")
+    successor = File.read("#{@space.dir}/pid").to_i
+    wait_until("the successor to answer") do
+      JSON.parse(ask("/status.json").body)["pid"] == successor && metrics["shop_held"].zero?
+    rescue *GONE
+      nil
+    end
+    one.get("/hold")
+    3.times { assert_equal 200, one.get("/").status }
+    assert_equal [8, 3, 1, 0], metrics.values_at('shop_answers_total{path="/"}', "shop_held", "shop_loads_total", "oribi_app_series_lost")
+    assert_equal 0, ctl("reload")
+    assert_equal 200, one.get("/").status
+    assert_equal 9, metrics['shop_answers_total{path="/"}']
+    assert_equal 0, ctl("stop")
+    wait_until("the successor to end") { one.group.empty? }
   end
 
   def test_no_metrics_at_all

@@ -25,7 +25,8 @@ struct pool {
 struct oribi_metric_head {
     struct pool metrics;
     struct pool series;
-    _Atomic uint32_t parts; /* workers' parts of gauges there are; 0: nothing to do when a worker ends */
+    _Atomic uint32_t servers; /* that have followed on the first */
+    _Atomic uint32_t parts;   /* workers' parts of gauges there are; 0: nothing to do when a worker ends */
     _Atomic uint64_t dropped[ORIBI_METRIC_DROPS];
 };
 
@@ -67,6 +68,53 @@ void oribi_metric_store_at(struct oribi_metric_store *store, void *memory, uint3
     store->metrics = (struct oribi_metric_record *)(base + records);
     store->series = (struct oribi_metric_series *)(store->metrics + series_max);
     store->max = series_max;
+}
+
+uint32_t oribi_metric_store_layout(void)
+{
+    return 1u << 28 ^ (uint32_t)sizeof(struct oribi_metric_record) << 14 ^ (uint32_t)sizeof(struct oribi_metric_series);
+}
+
+/* --- servers --- */
+
+enum {
+    SERVER_GENERATIONS = 1 << 20, /* more than a server has */
+    SERVER_SLOTS = 1 << 16,       /* likewise */
+    SERVERS = 2,                  /* at a time: a third one takes the numbers of the first, which has ended */
+};
+
+uint32_t oribi_metric_store_generation(const struct oribi_metric_store *store, uint32_t generation)
+{
+    return store->server * SERVER_GENERATIONS + generation;
+}
+
+int32_t oribi_metric_store_worker(const struct oribi_metric_store *store, int32_t slot)
+{
+    return slot == ORIBI_METRIC_NOBODY ? slot : (int32_t)(store->server % SERVERS) * SERVER_SLOTS + slot;
+}
+
+/* Ends the parts of all workers with numbers from `first` to `last`. */
+static void end_workers(const struct oribi_metric_store *store, int32_t first, int32_t last)
+{
+    if (!store->head || !atomic_load_explicit(&store->head->parts, memory_order_relaxed))
+        return;
+    for (uint32_t i = 0; i < store->max * INDEX_ENTRIES; i++) {
+        uint32_t at = atomic_load_explicit(&store->series_index[i], memory_order_acquire);
+        if (at && at <= store->max && store->series[at - 1].worker >= first && store->series[at - 1].worker <= last)
+            oribi_metric_unset(&store->series[at - 1]);
+    }
+}
+
+void oribi_metric_store_worker_ended(const struct oribi_metric_store *store, int32_t worker)
+{
+    end_workers(store, worker, worker);
+}
+
+void oribi_metric_store_take_over(struct oribi_metric_store *store)
+{
+    store->server = atomic_fetch_add(&store->head->servers, 1) + 1;
+    int32_t first = oribi_metric_store_worker(store, 0);
+    end_workers(store, first, first + SERVER_SLOTS - 1); /* of a supervisor that was killed, for one */
 }
 
 /* FNV-1a, and a last step that spreads it: the place in an index comes from the upper bits. */
@@ -364,17 +412,6 @@ struct oribi_metric_series *oribi_metric_store_series(const struct oribi_metric_
         at = find_or_add(store, metric, worker, at, values);
     }
     return at ? &store->series[at - 1] : NULL;
-}
-
-void oribi_metric_store_worker_ended(const struct oribi_metric_store *store, int32_t worker)
-{
-    if (!store->head || !atomic_load_explicit(&store->head->parts, memory_order_relaxed))
-        return;
-    for (uint32_t i = 0; i < store->max * INDEX_ENTRIES; i++) {
-        uint32_t at = atomic_load_explicit(&store->series_index[i], memory_order_acquire);
-        if (at && at <= store->max && store->series[at - 1].worker == worker)
-            oribi_metric_unset(&store->series[at - 1]);
-    }
 }
 
 bool oribi_metric_store_drop(const struct oribi_metric_store *store, enum oribi_metric_drop why)

@@ -311,7 +311,10 @@ static void each_family(struct gathered *g, void (*function)(struct gathered *, 
 void oribi__app_export_text(const struct oribi_metric_store *store, uint32_t generation, bool open_metrics,
                             struct oribi_buf *out)
 {
-    struct gathered g = {.store = store, .generation = generation, .open_metrics = open_metrics, .out = out};
+    struct gathered g = {.store = store,
+                         .generation = oribi_metric_store_generation(store, generation),
+                         .open_metrics = open_metrics,
+                         .out = out};
     if (gather(&g))
         each_family(&g, put_text);
     release(&g);
@@ -393,7 +396,7 @@ static void put_object(struct gathered *g, const struct oribi_metric *metric, ui
 
 void oribi__app_export_json(const struct oribi_metric_store *store, uint32_t generation, struct oribi_buf *out)
 {
-    struct gathered g = {.store = store, .generation = generation, .out = out};
+    struct gathered g = {.store = store, .generation = oribi_metric_store_generation(store, generation), .out = out};
     struct oribi_metric_counts counts;
     char text[160];
     oribi_metric_store_counts(store, &counts);

@@ -158,7 +158,7 @@ static struct oribi_child *child_new(const struct oribi__ties *ties, uint32_t in
     atomic_store(&slot->pid, child->pid);
     atomic_store(&slot->generation, child->generation);
     oribi_log_identify((int)child->index, child->generation);
-    oribi_app_metrics_enter(&ties->board.metrics, child->generation, (int32_t)child->index);
+    oribi_app_metrics_enter(&ties->app.view, child->generation, (int32_t)child->index);
     if (oribi_wake_create(&child->wake) < 0) {
         child->wake = (struct oribi_wake){-1, -1};
         oribi_log(ORIBI_LOG_WARN, "worker %u: cannot make its wake descriptor: %s", child->index,
@@ -325,7 +325,7 @@ struct oribi_mold *oribi_child_promote(struct oribi_child *child)
     mold->ties.handoff = child->spare_handoff;
     oribi_access_log_discard(mold->ties.access_log); /* the worker's to write */
     mold->generation = child->generation;
-    oribi_app_metrics_enter(&mold->ties.board.metrics, mold->generation, ORIBI_METRIC_NOBODY);
+    oribi_app_metrics_enter(&mold->ties.app.view, mold->generation, ORIBI_METRIC_NOBODY);
     atomic_store(&mold->loaded, true);
     oribi_wake_destroy(&child->wake);
     oribi__children_let_go(NULL, NULL);

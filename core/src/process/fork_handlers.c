@@ -53,4 +53,5 @@ void oribi__ties_let_go(struct oribi__ties *ties, bool listeners)
     oribi__close(&ties->message_fd);
     oribi__close(&ties->life_fd);
     oribi__close(&ties->board.fd);
+    oribi__close(&ties->app.fd);
 }

@@ -2,6 +2,7 @@
  * started by exec finds its ties in its environment:
  *
  *   ORIBI_MOLD     "layout generation socket message life board board_count parent take give": it is to become a mold
+ *   ORIBI_METRICS  the application's metrics (app_store.h)
  *   ORIBI_LISTEN   the listening sockets, for a successor too (inherited.h, upgrade.h)
  *
  * Reading order: oribi__start_mold, oribi__mold_started; mold.c goes on in the new process. */
@@ -85,7 +86,8 @@ static int exec_mold(struct oribi_supervisor *supervisor, pid_t *pid)
     char listen[ORIBI_INHERITED_TEXT_CAP + 16];
     char mold[160];
     char handoff[24];
-    int keep[ORIBI_LISTENERS_MAX + 6];
+    char metrics[ORIBI__APP_STORE_TEXT_CAP];
+    int keep[ORIBI_LISTENERS_MAX + 7];
     size_t count = oribi__listeners_to_keep(supervisor, listen, sizeof(listen), keep);
     oribi_handoff_export(&supervisor->ties.handoff, handoff, sizeof(handoff));
     (void)snprintf(mold, sizeof(mold), "ORIBI_MOLD=%u %u %d %d %d %d %u %ld %s", (unsigned)ORIBI__LAYOUT,
@@ -99,7 +101,17 @@ static int exec_mold(struct oribi_supervisor *supervisor, pid_t *pid)
     keep[count++] = supervisor->ties.board.fd;
     keep[count++] = supervisor->ties.handoff.take_fd;
     keep[count++] = supervisor->ties.handoff.give_fd;
-    char *extra[] = {mold, listen, (char *)"LISTEN_FDS=", (char *)"LISTEN_PID=", (char *)"ORIBI_UPGRADE=", NULL};
+    if (supervisor->ties.app.fd >= 0)
+        keep[count++] = supervisor->ties.app.fd;
+    oribi__app_store_text(&supervisor->ties.app, metrics);
+    char *extra[] = {mold,
+                     listen,
+                     metrics,
+                     (char *)"LISTEN_FDS=",
+                     (char *)"LISTEN_PID=",
+                     (char *)"ORIBI_UPGRADE=",
+                     (char *)"ORIBI_TOTALS=",
+                     NULL};
     oribi__children_ours(true);
     int code = oribi_start_again(&supervisor->start, extra, keep, count, pid);
     oribi__children_ours(false);

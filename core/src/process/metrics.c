@@ -297,7 +297,7 @@ static void put_start(struct scrape *scrape, const struct metric *metric)
 
 static void app_counts(const struct scrape *scrape, struct oribi_metric_counts *counts)
 {
-    oribi_metric_store_counts(&scrape->supervisor->ties.board.metrics, counts);
+    oribi_metric_store_counts(&scrape->supervisor->ties.app.view, counts);
 }
 
 static void put_app_series(struct scrape *scrape, const struct metric *metric)
@@ -309,7 +309,7 @@ static void put_app_series(struct scrape *scrape, const struct metric *metric)
 
 static void put_app_series_max(struct scrape *scrape, const struct metric *metric)
 {
-    put_count(scrape, metric, NULL, scrape->supervisor->ties.board.metrics.max);
+    put_count(scrape, metric, NULL, scrape->supervisor->ties.app.view.max);
 }
 
 static void put_app_series_lost(struct scrape *scrape, const struct metric *metric)
@@ -424,7 +424,7 @@ void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf 
     oribi_slot_unfold(scrape.totals.ended, &scrape.all);
     for (size_t i = 0; i < METRICS; i++)
         put_family(&scrape, &table[i]);
-    oribi__app_export_text(&supervisor->ties.board.metrics, supervisor->policy.generation, open_metrics, out);
+    oribi__app_export_text(&supervisor->ties.app.view, supervisor->policy.generation, open_metrics, out);
     if (open_metrics)
         put(&scrape, "# EOF\n");
 }

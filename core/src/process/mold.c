@@ -176,11 +176,13 @@ int oribi_mold_inherit(const struct oribi_supervisor_setup *setup, struct oribi_
                                       .life_fd = from.life_fd};
     if (!mold->ties.listeners) /* lives as long as the process */
         mold->ties.listeners = oribi_mem_alloc(1, sizeof(*mold->ties.listeners));
+    oribi__app_store_inherit(&mold->ties.app);
     if (oribi_scoreboard_attach(&mold->ties.board, from.board_count, from.board_fd) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "cannot map the scoreboard: %s", oribi_os_error_text());
         code = fail(mold, ORIBI_ENOMEM, error);
-    } else
-        oribi_app_metrics_enter(&mold->ties.board.metrics, from.generation, ORIBI_METRIC_NOBODY);
+    }
+    if (code == 0)
+        oribi_app_metrics_enter(&mold->ties.app.view, from.generation, ORIBI_METRIC_NOBODY);
     if (code == 0 && (code = oribi__open_logs(&mold->ties, error)) < 0)
         code = fail(mold, code, error);
     if (code == 0)

@@ -222,6 +222,7 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
         supervisor->control.clients[i].fd = -1;
     supervisor->inherited.to_fd = -1;
+    supervisor->ties.app.fd = -1;
     oribi__status_init(&supervisor->status);
 }
 
@@ -359,6 +360,7 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
     if (supervisor->ties.access_log)
         oribi_access_log_close(supervisor->ties.access_log);
     oribi_scoreboard_destroy(&supervisor->ties.board);
+    oribi__app_store_destroy(&supervisor->ties.app);
     oribi_mem_free(supervisor);
     return code;
 }
@@ -420,9 +422,11 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
         return fail(supervisor, ORIBI_ESYS, "cannot make pipes", error);
     uint32_t workers_max = setup->prefork ? ORIBI_WORKERS_MAX : workers_ceiling(options);
     /* those who leave and those who come */
-    if (oribi_scoreboard_create_named(&supervisor->ties.board, 2 * workers_max, options->metrics_max) < 0)
+    if (oribi_scoreboard_create_named(&supervisor->ties.board, 2 * workers_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the scoreboard", error);
-    oribi_app_metrics_enter(&supervisor->ties.board.metrics, 1, ORIBI_METRIC_NOBODY); /* the first mold inherits it */
+    if (oribi__app_store_create(&supervisor->ties.app, options->metrics_max) < 0)
+        return fail(supervisor, ORIBI_ENOMEM, "cannot map the application's metrics", error);
+    oribi_app_metrics_enter(&supervisor->ties.app.view, 1, ORIBI_METRIC_NOBODY); /* the first mold inherits it */
     if (setup->prefork)
         oribi__prefork_begin(supervisor, setup->prefork);
     struct oribi_policy_config config;
@@ -467,6 +471,7 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     if (supervisor->ties.access_log)
         oribi_access_log_close(supervisor->ties.access_log);
     oribi_scoreboard_destroy(&supervisor->ties.board);
+    oribi__app_store_destroy(&supervisor->ties.app);
     oribi_mem_free(supervisor);
     oribi_log_drain(ORIBI_LOG_DRAIN_MS);
 }

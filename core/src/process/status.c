@@ -297,7 +297,7 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     put(out, "]");
     if (quick) {
         put(out, ",\"app\":");
-        oribi__app_export_json(&supervisor->ties.board.metrics, policy->generation, out);
+        oribi__app_export_json(&supervisor->ties.app.view, policy->generation, out);
     }
     put(out, "}\n");
 }

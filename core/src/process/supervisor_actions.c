@@ -68,7 +68,8 @@ static void worker_exited(struct oribi_supervisor *supervisor, const struct orib
     struct oribi_slot *slot = &supervisor->ties.board.slots[action->slot];
     oribi__totals_exit(&supervisor->totals, slot, action->text ? action->text : "");
     oribi_scoreboard_forget_idle_waiter(&supervisor->ties.board, slot);
-    oribi_metric_store_worker_ended(&supervisor->ties.board.metrics, (int32_t)action->slot);
+    oribi_metric_store_worker_ended(&supervisor->ties.app.view,
+                                    oribi_metric_store_worker(&supervisor->ties.app.view, (int32_t)action->slot));
     clear_slot(slot); /* siblings must not see an idle worker there */
     oribi_handoff_notify(&supervisor->ties.handoff);
     hook(supervisor, "on_worker_exit", action);

@@ -33,6 +33,7 @@
 #include "process/status_listener.h"
 #include "process/supervisor.h"
 #include "process/totals.h"
+#include "process/app_store.h"
 #include "process/upgrade.h"
 #include "oribi/process/message.h"
 #include "oribi/process/pid_file.h"
@@ -50,6 +51,7 @@ struct oribi__ties {
     struct oribi_listeners *listeners; /* never NULL */
     const char *program;
     struct oribi_scoreboard board;
+    struct oribi__app_store app;         /* metrics of the application */
     struct oribi_handoff handoff;        /* all workers of all generations share it */
     struct oribi_access_log *access_log; /* NULL: off */
     struct oribi_log_owner log_owner;    /* the workers' user, while we are root */

@@ -38,7 +38,8 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     char listen[ORIBI_INHERITED_TEXT_CAP + 16];
     char fd_text[48];
     char totals_text[48] = "ORIBI_TOTALS=";
-    int keep[ORIBI_LISTENERS_MAX + 2];
+    char metrics[ORIBI__APP_STORE_TEXT_CAP];
+    int keep[ORIBI_LISTENERS_MAX + 3];
     int fds[2];
     pid_t pid = -1;
     size_t count = oribi__listeners_to_keep(supervisor, listen, sizeof(listen), keep);
@@ -47,9 +48,11 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
         return started(-1, oribi_os_error_text());
     }
     (void)snprintf(fd_text, sizeof(fd_text), "ORIBI_UPGRADE=%d", fds[1]); /* fits */
+    oribi__app_store_text(&supervisor->ties.app, metrics);
     char *extra[] = {fd_text,
                      listen,
                      totals_text,
+                     metrics,
                      (char *)"LISTEN_FDS=",
                      (char *)"LISTEN_PID=",
                      (char *)"WATCHDOG_PID=", /* the service manager watches the successor from now on */
@@ -57,6 +60,8 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
                      (char *)"ORIBI_UPGRADE_WHY=1",
                      NULL};
     keep[count++] = fds[1];
+    if (supervisor->ties.app.fd >= 0)
+        keep[count++] = supervisor->ties.app.fd;
     if (oribi__inherited_totals_make(&supervisor->inherited) < 0) {
         oribi_log(ORIBI_LOG_WARN, "counters cannot be handed over to the successor: %s", oribi_os_error_text());
     } else {

@@ -34,8 +34,8 @@ void oribi_app_metrics_enter(const struct oribi_metric_store *store, uint32_t ge
 {
     here.store = *store;
     here.known = true;
-    here.generation = generation;
-    here.worker = worker;
+    here.generation = oribi_metric_store_generation(store, generation);
+    here.worker = oribi_metric_store_worker(store, worker);
     here.epoch++;
 }
 

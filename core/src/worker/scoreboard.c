@@ -19,36 +19,27 @@ _Static_assert(offsetof(struct oribi_slot, total_time) + sizeof(struct oribi_his
                    offsetof(struct oribi_slot, long_call_us),
                "the counters end with total_time");
 
-/* Slots, and from the next page on the store of metrics. */
-static size_t slots_bytes(uint32_t count)
+static int map_slots(struct oribi_scoreboard *board, uint32_t count, int flags, int fd)
 {
-    enum { PAGE = 4096 }; /* of larger ones both share one */
-    return (count * sizeof(struct oribi_slot) + PAGE - 1) / PAGE * PAGE;
-}
-
-static int map_slots(struct oribi_scoreboard *board, uint32_t count, size_t bytes, int flags, int fd)
-{
-    char *slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+    void *slots = mmap(NULL, count * sizeof(struct oribi_slot), PROT_READ | PROT_WRITE, flags, fd, 0);
     if (slots == MAP_FAILED)
         return ORIBI_ENOMEM;
     *board = (struct oribi_scoreboard){
-        .slots = (struct oribi_slot *)slots, .count = count, .bytes = bytes, .fd = fd}; /* the kernel zeroed it */
-    oribi_metric_store_at(&board->metrics, slots + slots_bytes(count),
-                          oribi_metric_store_max(bytes - slots_bytes(count)));
+        .slots = slots, .count = count, .fd = fd}; /* page-aligned, and the kernel zeroed it */
     return 0;
 }
 
 int oribi_scoreboard_create(struct oribi_scoreboard *board, uint32_t count)
 {
     assert(count > 0 && count <= ORIBI_SLOTS_MAX);
-    return map_slots(board, count, slots_bytes(count), MAP_SHARED | MAP_ANONYMOUS, -1);
+    return map_slots(board, count, MAP_SHARED | MAP_ANONYMOUS, -1);
 }
 
-int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count, uint32_t series_max)
+int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count)
 {
     int fd;
     assert(count > 0 && count <= ORIBI_SLOTS_MAX);
-    int code = oribi_process_shared_memory(slots_bytes(count) + oribi_metric_store_bytes(series_max), &fd);
+    int code = oribi_process_shared_memory(count * sizeof(struct oribi_slot), &fd);
     if (code < 0)
         return code;
     code = oribi_scoreboard_attach(board, count, fd);
@@ -59,11 +50,7 @@ int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count
 
 int oribi_scoreboard_attach(struct oribi_scoreboard *board, uint32_t count, int fd)
 {
-    size_t bytes;
-    int code = oribi_process_shared_memory_size(fd, &bytes);
-    if (code < 0)
-        return code;
-    return bytes >= slots_bytes(count) ? map_slots(board, count, bytes, MAP_SHARED, fd) : ORIBI_EINVAL;
+    return map_slots(board, count, MAP_SHARED, fd);
 }
 
 void oribi_scoreboard_forget_idle_waiter(const struct oribi_scoreboard *board, struct oribi_slot *slot)
@@ -159,7 +146,7 @@ void oribi_slot_unfold(const uint64_t sums[ORIBI_SLOT_COUNTERS], struct oribi_sl
 void oribi_scoreboard_destroy(struct oribi_scoreboard *board)
 {
     if (board->slots) {
-        (void)munmap(board->slots, board->bytes); /* fails for wrong arguments only */
+        (void)munmap(board->slots, board->count * sizeof(struct oribi_slot)); /* fails for wrong arguments only */
         oribi_os_close(board->fd);
     }
     *board = (struct oribi_scoreboard){.fd = -1};

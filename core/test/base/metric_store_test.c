@@ -224,6 +224,39 @@ static void test_a_workers_part_goes_with_it(void)
     end();
 }
 
+/* Both servers of an upgrade have a worker 1 and a generation 1. */
+static void test_a_successor_counts_on_beside_its_predecessor(void)
+{
+    begin(10);
+    struct oribi_metric metric = metric_of("gauge", "busy", NULL);
+    uint32_t number;
+    struct oribi_metric_store second = store;
+    int users = declare("gauge", "users", NULL, oribi_metric_store_generation(&store, 3));
+    ok_eq(oribi_metric_set_aggregate(&metric, ORIBI_SLICE("sum"), error), 0);
+    ok_eq(oribi_metric_store_declare(&store, &metric, 3, &number, error), 0);
+    struct oribi_metric_series *old = series_of((int)number, oribi_metric_store_worker(&store, 1), UINT32_MAX);
+    oribi_metric_set(old, 2);
+    oribi_metric_store_take_over(&second);
+    ok(oribi_metric_store_generation(&second, 1) > oribi_metric_store_generation(&store, 1000));
+    struct oribi_metric_series *new = series_of((int)number, oribi_metric_store_worker(&second, 1), UINT32_MAX);
+    ok(new != old);
+    oribi_metric_set(new, 3);
+    oribi_metric_store_worker_ended(&store, oribi_metric_store_worker(&store, 1));
+    ok_eq(value_of(old), -1);
+    ok_eq(value_of(new), 3);
+    ok_eq(declare("gauge", "users", NULL, oribi_metric_store_generation(&second, 1)), users);
+    ok(oribi_metric_store_shows(&store, (uint32_t)users, oribi_metric_store_generation(&store, 3)));
+    ok(oribi_metric_store_shows(&store, (uint32_t)users, oribi_metric_store_generation(&second, 1)));
+    int other = declare("counter", "users", NULL, oribi_metric_store_generation(&second, 2));
+    ok(other >= 0 && !oribi_metric_store_shows(&store, (uint32_t)other, oribi_metric_store_generation(&store, 4)));
+    oribi_metric_set(old, 7); /* of a worker whose supervisor was killed */
+    oribi_metric_store_take_over(&second);
+    ok_named(value_of(old) == -1 && value_of(new) == 3, "a third server takes the numbers of the first");
+    ok(series_of((int)number, oribi_metric_store_worker(&second, 1), UINT32_MAX) == old);
+    ok_eq(oribi_metric_store_worker(&second, NOBODY), NOBODY);
+    end();
+}
+
 /* --- many processes --- */
 
 static int adds(void *data)
@@ -411,6 +444,7 @@ int main(void)
     test_series_have_a_maximum();
     test_values();
     test_a_workers_part_goes_with_it();
+    test_a_successor_counts_on_beside_its_predecessor();
     test_many_processes_count_exactly();
     test_processes_that_are_killed_leave_a_store_that_works();
     test_a_claim_that_never_ends_blocks_nobody();

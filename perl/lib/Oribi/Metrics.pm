@@ -73,8 +73,8 @@ Oribi::Metrics - metrics of the application's own, for Prometheus
 
 Oribi's status listener (option C<status>) shows these metrics beside the server's own, at C</metrics> and
 C</status.json>. Their values are in memory that all processes of the server share: what all workers count is one
-number, it is exact also when a worker is killed, and it outlives workers and reloads. There are no files, and no lock:
-a change is an atomic operation. A restart and an upgrade begin with 0. F<monitoring.md> of the documentation says more.
+number, it is exact also when a worker is killed, and it outlives workers, reloads and upgrades. There are no files, and
+no lock: a change is an atomic operation. A restart begins with 0. F<monitoring.md> of the documentation says more.
 
 Metrics can be declared and changed anywhere: while the application is loaded, in calls, and in children that it forks.
 In another server, and in a program that is none, the same code runs and nothing is kept; standard error says so once.

@@ -2,8 +2,8 @@
 
 module Oribi
   # Metrics of the application's own, which the status listener shows beside the server's: doc/monitoring.md. Values are
-  # in memory that all processes of the server share; they outlive workers and reloads. In another server they are kept
-  # nowhere, and standard error says so once.
+  # in memory that all processes of the server share; they outlive workers, reloads and upgrades. In another server they
+  # are kept nowhere, and standard error says so once.
   #
   #   ORDERS = Oribi.counter(:orders_total, "Orders placed", labels: [:shop])
   #   ORDERS.increment(labels: {shop: "north"})

@@ -39,7 +39,7 @@ struct oribi_metric_record {
 struct oribi_metric_series {
     uint32_t hash;
     uint32_t metric; /* number of its record */
-    int32_t worker;  /* slot of the worker whose value it is, ORIBI_METRIC_NOBODY */
+    int32_t worker;  /* oribi_metric_store_worker() of the worker whose value it is, ORIBI_METRIC_NOBODY */
     uint32_t group;  /* number of the series that this is a part of; its own otherwise */
     _Atomic uint32_t next_free;
     uint16_t values_len;
@@ -60,6 +60,9 @@ struct oribi_metric_store {
     struct oribi_metric_record *metrics;
     struct oribi_metric_series *series;
     uint32_t max; /* of series, and of metrics */
+    /* Servers follow on each other in an upgrade, and both have workers and generations of the same numbers for a
+     * while: which of them this process is of, from 0 on. */
+    uint32_t server;
 };
 
 /* Bytes of a store for so many series, and back; 0: none. */
@@ -68,6 +71,17 @@ uint32_t oribi_metric_store_max(size_t bytes);
 
 /* The view of a store at `memory`, page-aligned: zeroed, or in use by others. NULL or 0: no store. */
 void oribi_metric_store_at(struct oribi_metric_store *store, void *memory, uint32_t series_max);
+
+/* What makes memory of this build another's. */
+uint32_t oribi_metric_store_layout(void);
+
+/* A successor joins: gives the view a server of its own, for which nothing is left of the one before its predecessor.
+ */
+void oribi_metric_store_take_over(struct oribi_metric_store *store);
+
+/* Generation and worker as the functions below take them, of the numbers that they have in this server. */
+uint32_t oribi_metric_store_generation(const struct oribi_metric_store *store, uint32_t generation);
+int32_t oribi_metric_store_worker(const struct oribi_metric_store *store, int32_t slot);
 
 /* Finds or adds a metric. Gives the number of its record. 0; ORIBI_ELIMIT: there is no room, which is counted with each
  * change; or ORIBI_EINVAL with one line in `error`: this generation of the application has declared the name, or one

@@ -4,7 +4,6 @@
 #define ORIBI_WORKER_SCOREBOARD_H
 
 #include "oribi/base/histogram.h"
-#include "oribi/base/metric_store.h"
 #include "oribi/base/slice.h"
 #include "oribi/config/options.h"
 #include "oribi/event/timeouts.h"
@@ -115,19 +114,16 @@ enum {
 struct oribi_scoreboard {
     struct oribi_slot *slots;
     uint32_t count;
-    struct oribi_metric_store metrics; /* of the application, behind the slots */
-    size_t bytes;                      /* of the mapping */
     int fd; /* by which a program started by exec finds the mapping; -1: none, children by fork only */
 };
 
 /* Maps `count` zeroed slots shared with every later child. 0 or ORIBI_ENOMEM. */
 int oribi_scoreboard_create(struct oribi_scoreboard *board, uint32_t count);
 
-/* The same with a descriptor, and with room for `series_max` series of the application's metrics (0: none), of which no
- * page is touched before there are any. 0, ORIBI_ENOMEM or a code of os.h. */
-int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count, uint32_t series_max);
+/* The same with a descriptor. 0, ORIBI_ENOMEM or a code of os.h. */
+int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count);
 
-/* Maps what another process made so by its descriptor, which is taken on success. The same results. */
+/* Maps the slots of another process by its descriptor, which is taken on success. 0 or ORIBI_ENOMEM. */
 int oribi_scoreboard_attach(struct oribi_scoreboard *board, uint32_t count, int fd);
 
 /* Counts out the helper of this slot's worker, which sleeps no longer or has died in its sleep. For the helper itself
