@@ -120,6 +120,10 @@ E2E.suite("gone") do
     enter("raises", "raises").close
     leave("raises")
     assert_cancelled("raises", "nil Oribi::ClientGone")
+    unless E2E::RUBY
+      enter("io", "io").close
+      assert_cancelled("io", "1 0 0")
+    end
     refute_match(/error:|warn:/, @server.stderr)
     assert_equal "brief", connect(@server).get("/brief").body
   end

@@ -85,6 +85,17 @@ my %CALL = (
             nap(20);
         };
     },
+    io => sub {    # talks to its client itself
+        my ($env, $name) = @_;
+        my $io = $env->{'psgix.io'};
+        return sub {
+            note("$name-entered");
+            vec(my $bits = '', fileno $io, 1) = 1;
+            my $ready = select $bits, undef, undef, 20;
+            my $slept = select undef, undef, undef, 0.15;    # a signal would break this off
+            note("$name-ensured", join ' ', $ready, $slept, sysread $io, my $byte, 1);
+        };
+    },
     late => sub {    # the answer is complete, and its client has gone then
         my ($env, $name) = @_;
         my $gone = $env->{'oribi.gone?'};

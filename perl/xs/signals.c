@@ -124,7 +124,8 @@ bool psgi_worker_overdue(const struct psgi_worker *w)
 bool psgi_worker_take_gone(struct psgi_worker *w)
 {
     bool ours = w->interpreter == (void *)PERL_GET_THX && !oribi_worker_abandoned(w->core);
-    bool gone = ours && oribi_thread_take_gone(oribi_thread(w->core, 0)) && w->state != PSGI_NONE;
+    bool taken = ours && oribi_thread_take_gone(oribi_thread(w->core, 0));
+    bool gone = taken && w->state != PSGI_NONE;
     w->told_gone |= gone;
     return gone;
 }

@@ -85,6 +85,11 @@ static void send_signal(struct oribi_thread *thread, int64_t now_us)
     (void)pthread_kill(atomic_load_explicit(&thread->pthread, memory_order_relaxed), oribi_os_private_signal());
 }
 
+static bool is_never_gone(const struct oribi_thread *thread, int64_t call_us)
+{
+    return atomic_load_explicit(&thread->never_gone_us, memory_order_relaxed) == call_us;
+}
+
 /* A call that nothing is answered to any more, or that waits for its client in the core, hears of it there. */
 static bool may_be_cancelled(const struct oribi_thread *thread)
 {
@@ -100,6 +105,8 @@ static int64_t look_at(struct oribi_thread *thread, int64_t now_us)
     if (!may_be_cancelled(thread))
         return INT64_MAX;
     int64_t call_us = started_us(thread);
+    if (is_never_gone(thread, call_us))
+        return INT64_MAX;
     if (thread->gone_seen_us == call_us) {
         bool taken = atomic_load_explicit(&thread->gone_us, memory_order_acquire) != call_us;
         if (!taken && now_us - thread->gone_signalled_us >= ORIBI__GONE_REPEAT_MS * 1000)
@@ -158,7 +165,12 @@ bool oribi_thread_take_gone(struct oribi_thread *thread)
         return false;
     bool ours = atomic_compare_exchange_strong_explicit(&thread->gone_us, &call_us, 0, memory_order_acq_rel,
                                                         memory_order_relaxed);
-    return ours && call_us == started_us(thread);
+    return ours && call_us == started_us(thread) && !is_never_gone(thread, call_us);
+}
+
+void oribi_thread_never_gone(struct oribi_thread *thread)
+{
+    atomic_store_explicit(&thread->never_gone_us, started_us(thread), memory_order_relaxed);
 }
 
 void oribi_reply_gone(struct oribi_req *req)

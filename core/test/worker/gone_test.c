@@ -130,6 +130,11 @@ static void take(struct oribi_req *req)
     ok(oribi_thread_take_gone(thread));
     ok(!oribi__gone_is_due(thread));
     ok(!oribi_thread_take_gone(thread));
+    if (path_is(req, "/own-socket")) {
+        oribi_thread_never_gone(thread);
+        atomic_store(&thread->gone_us, started_us(thread));
+        ok(!oribi_thread_take_gone(thread));
+    }
     atomic_store(&thread->gone_us, started_us(thread));
     reply_text(req, 200, "taken");
     ok(!oribi_thread_take_gone(thread));
@@ -144,6 +149,10 @@ static void test_one_call_is_told_once(void)
     site_init(&site);
     site_open(&site, take);
     struct client *c = client_open(&site);
+    ok(client_send(&site, c, GET("/")));
+    ok_answer(&site, c, 200, "taken");
+    ok(client_send(&site, c, GET("/own-socket")));
+    ok_answer(&site, c, 200, "taken");
     ok(client_send(&site, c, GET("/")));
     ok_answer(&site, c, 200, "taken");
     site_close(&site);

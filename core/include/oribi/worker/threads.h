@@ -72,6 +72,10 @@ int64_t oribi_thread_overdue(const struct oribi_thread *thread);
  * again. */
 bool oribi_thread_take_gone(struct oribi_thread *thread);
 
+/* The application has the client's socket and talks to the client itself, which will see it leave: this call of the
+ * thread is not cancelled. By the thread of the call. */
+void oribi_thread_never_gone(struct oribi_thread *thread);
+
 /* "GET /path?query" of the thread's current or last call, cut and NUL-terminated: for log lines. Lives until its
  * next call. */
 const char *oribi_thread_line(const struct oribi_thread *thread);
