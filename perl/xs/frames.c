@@ -1,9 +1,10 @@
-/* Where a call stands that nothing can end any more: read from the interpreter's memory in a signal handler. Perl is
- * stopped in the middle of an operation, so what is on its stacks is whole; only what is there already is looked at,
- * and nothing is made. */
+/* Where a call stands, read from the interpreter's memory while Perl is stopped in the middle of an operation: in a
+ * signal handler, or while its thread waits in the kernel. So what is on its stacks is whole; only what is there
+ * already is looked at, and nothing is made. */
 #include "xs/binding.h"
 
-#include <setjmp.h>
+#include "oribi/base/fault.h"
+
 #include <stdio.h>
 
 enum { DEPTH = 10000 }; /* contexts looked at: a recursion may be what the call is stuck in */
@@ -90,27 +91,15 @@ size_t psgi_frames(void *self, uint32_t hand, bool own_thread, char *dst, size_t
     return w.n;
 }
 
-static sigjmp_buf fault;
-
-static void on_fault(int number)
+static void note_frames(void *self)
 {
-    siglongjmp(fault, number);
+    struct psgi_worker *worker = (struct psgi_worker *)self;
+    worker->stands_len = psgi_frames(worker, 0, true, worker->stands, sizeof worker->stands);
 }
 
-/* The call may go on after this, so a fault must end nothing. */
 void psgi_note_frames(struct psgi_worker *worker)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS};
-    struct sigaction kept[2];
-    struct sigaction action;
-    Zero(&action, 1, struct sigaction);
-    action.sa_handler = on_fault;
-    (void)sigemptyset(&action.sa_mask);
-    for (int i = 0; i < 2; i++)
-        (void)sigaction(faults[i], &action, &kept[i]);
     worker->stands_len = 0;
-    if (sigsetjmp(fault, 1) == 0)
-        worker->stands_len = psgi_frames(worker, 0, true, worker->stands, sizeof worker->stands);
-    for (int i = 0; i < 2; i++)
-        (void)sigaction(faults[i], &kept[i], NULL);
+    if (!oribi_fault_guard(note_frames, worker))
+        worker->stands_len = 0;
 }

@@ -241,6 +241,9 @@ static const struct oribi_option table[] = {
              "after a number of them; 0 is off"},
 
     /* ORIBI_GROUP_LOG */
+    {TIME(slow_log, LOG, BOTH), RELOADS, .max = HOURS_24, .default_text = "0", .default_note = "0: off",
+     .help = "a call that has not begun its answer after so long is logged with the line of code where it stands, "
+             "again after twice, four times that and so on, and with its times when it ends"},
     {TEXT(access_log, LOG, BOTH), RELOADS, .argument = "FILE",
      .help = "one line for each answer; - is standard output, off is none", .default_note = "-; off in production"},
     {TEXT(access_log_format, LOG, BOTH), RELOADS, .argument = "FORMAT", .default_text = "combined",

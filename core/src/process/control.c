@@ -246,19 +246,34 @@ void oribi__control_stopped(struct oribi_supervisor *supervisor)
 
 /* --- commands --- */
 
+static void answer_long(struct oribi__client *client, const struct oribi_buf *text)
+{
+    send_all(client->fd, "ok\n", 3);
+    send_all(client->fd, text->p, text->len);
+    drop(client);
+}
+
 static void answer_status(struct oribi_supervisor *supervisor, struct oribi__client *client, const char *line)
 {
     struct oribi_buf out = {0};
-    (void)oribi_buf_try_append(&out, "ok\n", 3); /* a few bytes into nothing */
     if (strcmp(line, "top") == 0)
         oribi__top_answer(supervisor, &out);
     else if (strcmp(line, "status json") == 0)
         oribi__status_json(supervisor, &out, false);
     else
         oribi__status_text(supervisor, &out);
-    send_all(client->fd, out.p, out.len);
+    answer_long(client, &out);
     oribi_buf_deinit(&out);
-    drop(client);
+}
+
+/* The line says "stacks" or "stacks json". */
+void oribi__control_stacks(struct oribi_supervisor *supervisor)
+{
+    for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++) {
+        struct oribi__client *client = &supervisor->control.clients[i];
+        if (client->fd >= 0 && client->command == ORIBI__COMMAND_STACKS)
+            answer_long(client, client->line[6] ? &supervisor->stacks.json : &supervisor->stacks.text);
+    }
 }
 
 /* "+2", "-1" are changes, "4" is the number itself. */
@@ -305,6 +320,11 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
         answer_status(supervisor, client, line);
         return false;
     }
+    if (strcmp(line, "stacks") == 0 || strcmp(line, "stacks json") == 0) {
+        client->command = ORIBI__COMMAND_STACKS;
+        (void)oribi__stacks_ask(supervisor); /* one that is open is answered to all */
+        return false;
+    }
     if (supervisor->policy.stopping && strncmp(line, "stop", 4) != 0) {
         answer(client, false, "the server stops");
         return false;
@@ -329,7 +349,8 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
         return true;
     }
     answer(client, false,
-           "commands: status, status json, top, reload, upgrade, stop, stop now, workers +N|-N|N, reopen");
+           "commands: status, stacks (both also with json), top, reload, upgrade, stop, stop now, workers +N|-N|N, "
+           "reopen");
     return false;
 }
 

@@ -19,9 +19,11 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"status", "--json", false}, {"top", NULL, false},    {"reload", NULL, false}, {"upgrade", NULL, false},
-    {"stop", "--now", false},    {"workers", NULL, true}, {"reopen", NULL, false},
+    {"status", "--json", false}, {"stacks", "--json", false}, {"top", NULL, false},    {"reload", NULL, false},
+    {"upgrade", NULL, false},    {"stop", "--now", false},    {"workers", NULL, true}, {"reopen", NULL, false},
 };
+
+#define ALL "status, stacks, top, reload, upgrade, stop, workers or reopen"
 
 static const char help_text[] =
     " [--control PATH] COMMAND\n"
@@ -30,6 +32,7 @@ static const char help_text[] =
     "\n"
     "  status [--json]     what every process is doing\n"
     "  top                 the same live, on a terminal; else once (--interval 1s, --sort age)\n"
+    "  stacks [--json]     where every call stands now, in the application's code; the calls go on\n"
     "  reload              new code and new configuration, rolling; ends when all workers are replaced\n"
     "  upgrade             a successor on the same sockets; ends when it serves\n"
     "  stop [--now]        finish what has begun and end; --now: end\n"
@@ -81,7 +84,7 @@ static int unknown(const char *word, const char *nearest, char *error)
 {
     if (nearest)
         return oribi__refuse(error, "ctl: no command %.40s; did you mean %s?", word, nearest);
-    return oribi__refuse(error, "ctl: no command %.40s: status, top, reload, upgrade, stop, workers or reopen", word);
+    return oribi__refuse(error, "ctl: no command %.40s: " ALL, word);
 }
 
 /* One of the server's options at argv[*at], which moves to its last word. */
@@ -182,7 +185,7 @@ static int check(const struct words *words, char *error)
 {
     const struct command *command = words->command;
     if (!command)
-        return oribi__refuse(error, "ctl needs a command: status, top, reload, upgrade, stop, workers or reopen");
+        return oribi__refuse(error, "ctl needs a command: " ALL);
     bool is_top = strcmp(command->word, "top") == 0;
     if (!is_top && (words->interval_ms || words->sort >= 0))
         return oribi__refuse(error, "ctl: %s takes no %s", command->word, words->interval_ms ? "--interval" : "--sort");

@@ -273,6 +273,7 @@ void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
     close_own(supervisor, keep_fd);
     oribi__control_close(supervisor, false);
     oribi__status_close(supervisor, false);
+    oribi__stacks_close(supervisor);
     oribi_pid_file_forget(&supervisor->pid_file);
     if (supervisor->ties.listeners != &supervisor->no_listeners)
         oribi_mem_free(supervisor); /* else the mold goes on using the empty list in it */
@@ -462,6 +463,7 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     oribi__inherited_totals_close(&supervisor->inherited);
     oribi__control_close(supervisor, true);
     oribi__status_close(supervisor, true);
+    oribi__stacks_close(supervisor);
     oribi__close_listeners(supervisor, true);
     close_own(supervisor, -1);
     oribi_os_close(supervisor->ties.message_fd);

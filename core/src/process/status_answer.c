@@ -27,6 +27,7 @@ struct answer {
     const char *type;
     const char *name;  /* of one more field; NULL: none */
     const char *value; /* … and its value */
+    bool later;        /* not yet: the workers are being asked */
     struct oribi_buf body;
 };
 
@@ -134,11 +135,27 @@ static void answer_history(const struct oribi_supervisor *supervisor, const stru
     oribi__history_json(supervisor, (uint64_t)since, &answer->body);
 }
 
+/* The first time the workers are asked, the second time there is an answer. */
+static void answer_stacks(struct oribi_supervisor *supervisor, struct answer *answer, bool json)
+{
+    uint32_t *asked = &supervisor->status.asked;
+    answer->later = *asked == 0 || !oribi__stacks_answered(supervisor, *asked);
+    if (*asked == 0)
+        *asked = oribi__stacks_ask(supervisor);
+    if (answer->later)
+        return;
+    const struct oribi_buf *found = json ? &supervisor->stacks.json : &supervisor->stacks.text;
+    if (json)
+        answer->type = "application/json";
+    (void)oribi_buf_try_append(&answer->body, found->p, found->len); /* where memory is out it is empty */
+}
+
 static void answer_index(struct answer *answer)
 {
     put(answer, "/metrics      for Prometheus, also as OpenMetrics\n"
                 "/status.json  the server and its workers\n"
                 "/history.json  the last ten minutes; ?since=N: what came after sample N\n"
+                "/stacks       where every call stands now; /stacks.json the same\n"
                 "/healthz      200 while the supervisor answers\n"
                 "/ready        200 while there are workers that serve, else 503\n");
 }
@@ -157,6 +174,10 @@ static void route(struct oribi_supervisor *supervisor, const struct oribi_head *
         oribi__status_json(supervisor, &answer->body, true);
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/history.json"))) {
         answer_history(supervisor, head, answer);
+    } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/stacks"))) {
+        answer_stacks(supervisor, answer, false);
+    } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/stacks.json"))) {
+        answer_stacks(supervisor, answer, true);
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/healthz"))) {
         put(answer, "ok\n");
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/ready"))) {
@@ -231,6 +252,7 @@ bool oribi__status_answer(struct oribi_supervisor *supervisor, const char *reque
     struct oribi_parser parser = {0};
     struct oribi_head head = {0};
     struct oribi_limits limits;
+    bool answered = true;
     oribi_limits_init(&limits);
     limits.target_bytes_max = TARGET_BYTES_MAX;
     limits.head_bytes_max = ORIBI__STATUS_HEAD_BYTES_MAX;
@@ -243,9 +265,11 @@ bool oribi__status_answer(struct oribi_supervisor *supervisor, const char *reque
     } else {
         struct answer answer = {.status = 200, .type = "text/plain; charset=utf-8"};
         make(supervisor, &head, &answer);
-        put_answer(&answer, &head, out);
+        answered = !answer.later;
+        if (answered)
+            put_answer(&answer, &head, out);
         oribi_buf_deinit(&answer.body);
     }
     oribi_head_release(&head);
-    return true;
+    return answered;
 }

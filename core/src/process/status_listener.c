@@ -226,9 +226,13 @@ static bool serve(struct oribi_supervisor *supervisor, struct oribi__status_clie
     bool answered = false;
     if (client->out.len == 0 && !client->unread)
         read_more(client);
+    if (client->fd >= 0 && client->asked)
+        client->unread = oribi__stacks_answered(supervisor, client->asked);
     if (client->fd >= 0 && client->unread && may_answer) {
         client->unread = false;
+        supervisor->status.asked = client->asked;
         answered = oribi__status_answer(supervisor, client->in.p, client->in.len, &client->out);
+        client->asked = answered ? 0 : supervisor->status.asked;
         if (answered)
             oribi_buf_deinit(&client->in);
     }

@@ -26,10 +26,11 @@ enum {
 struct oribi_supervisor;
 
 struct oribi__status_client {
-    int fd;        /* -1: none */
-    int64_t until; /* when it is closed whatever it does */
-    bool unread;   /* bytes may be in `in` that were not looked at, because another answer was made in that turn */
-    bool ended;    /* the answer is sent: only the client's close is waited for */
+    int fd;         /* -1: none */
+    int64_t until;  /* when it is closed whatever it does */
+    bool unread;    /* bytes may be in `in` that were not looked at, because another answer was made in that turn */
+    uint32_t asked; /* question about stacks whose answer it waits for; 0: none */
+    bool ended;     /* the answer is sent: only the client's close is waited for */
     struct oribi_buf in;
     struct oribi_buf out;
     size_t sent; /* bytes of out */
@@ -42,6 +43,7 @@ struct oribi__status_listener {
     uint64_t inode;   /* … */
     int64_t retry_at; /* when to try again to open the address; 0: not */
     uint32_t tries;
+    uint32_t asked; /* of the client whose request is looked at */
     struct oribi__status_client clients[ORIBI__STATUS_CLIENTS_MAX];
 };
 
@@ -66,7 +68,7 @@ int64_t oribi__status_deadline(const struct oribi_supervisor *supervisor);
 void oribi__status_close(struct oribi_supervisor *supervisor, bool unlink_path);
 
 /* status_answer.c: reads one request (borrowed) and appends the answer to it, head and body. True when there is an
- * answer; false when more bytes are wanted. */
+ * answer; false when more bytes are wanted, or the workers are being asked: then supervisor->status.asked says what. */
 bool oribi__status_answer(struct oribi_supervisor *supervisor, const char *request, size_t n, struct oribi_buf *out);
 
 #endif

@@ -8,6 +8,7 @@
  *   upgrade.c              the successor
  *   control.c, status.c    the control socket with all its replies; what it shows
  *   status_listener.c      the status listener: HTTP for those who watch the server
+ *   stacks.c               where every call stands
  *   metrics.c, totals.c    what it says; counters that outlive workers
  *   inherited_totals.c     … and the supervisor, at an upgrade
  *   history.c, history_turn.c  its last ten minutes
@@ -30,6 +31,7 @@
 #include "process/history.h"
 #include "process/inherited_totals.h"
 #include "process/notify.h"
+#include "process/stacks.h"
 #include "process/status_listener.h"
 #include "process/supervisor.h"
 #include "process/totals.h"
@@ -71,7 +73,13 @@ struct oribi__mold_socket {
 enum { ORIBI__CLIENTS_MAX = 8, ORIBI__COMMAND_CAP = 128 };
 
 /* What a client of the control socket waits for. */
-enum oribi__command { ORIBI__COMMAND_NONE, ORIBI__COMMAND_RELOAD, ORIBI__COMMAND_UPGRADE, ORIBI__COMMAND_STOP };
+enum oribi__command {
+    ORIBI__COMMAND_NONE,
+    ORIBI__COMMAND_RELOAD,
+    ORIBI__COMMAND_UPGRADE,
+    ORIBI__COMMAND_STOP,
+    ORIBI__COMMAND_STACKS,
+};
 
 struct oribi__client {
     int fd; /* -1: no client */
@@ -167,6 +175,7 @@ struct oribi_supervisor {
     struct oribi__totals totals;
     struct oribi__history_keeper history;
     struct oribi__inherited_totals inherited;
+    struct oribi__stacks stacks;
     struct oribi__measure measure;
     struct oribi__listener_shutdown shutdown;
     struct oribi__next_mold next_mold;
@@ -224,7 +233,9 @@ void oribi__supervisor_config(const struct oribi_options *options, uint32_t work
 enum {
     ORIBI__PROTOCOL = 1,
     /* Builds that lay out shared memory differently must not share it. */
-    ORIBI__LAYOUT = ORIBI__PROTOCOL << 28 ^ (int)sizeof(struct oribi_slot) << 14 ^ (int)sizeof(struct oribi_message),
+    ORIBI__LAYOUT = ORIBI__PROTOCOL << 28 ^ (int)sizeof(struct oribi_slot) << 14 ^
+                    (int)sizeof(struct oribi_stacks) << 1 ^ (int)sizeof(struct oribi_stack) << 5 ^
+                    (int)sizeof(struct oribi_message),
 };
 
 struct oribi__mold_socket *oribi__mold_socket_of(struct oribi_supervisor *supervisor, int32_t pid);
@@ -277,6 +288,8 @@ void oribi__control_upgraded(struct oribi_supervisor *supervisor, int code, cons
 void oribi__control_upgrade_refused(struct oribi_supervisor *supervisor, const char *text);
 void oribi__control_stopping(struct oribi_supervisor *supervisor);
 void oribi__control_stopped(struct oribi_supervisor *supervisor);
+/* Where the calls stand, for the clients that wait for it. */
+void oribi__control_stacks(struct oribi_supervisor *supervisor);
 /* Sends a deferred reply whose time has come. */
 void oribi__control_deferred_turn(struct oribi_supervisor *supervisor);
 size_t oribi__control_fds(const struct oribi_supervisor *supervisor, int *fds);

@@ -311,7 +311,6 @@ void oribi_deadline_install(struct oribi_worker *w)
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     (void)sigaction(number, &action, NULL); /* a valid number */
-    oribi_os_backtrace_prepare();
 }
 
 /* --- the helper's part --- */

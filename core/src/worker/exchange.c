@@ -236,6 +236,8 @@ void oribi__exchange_end(struct oribi__exchange *exchange, int status)
     if (w->setup.access_log)
         oribi__log_access(exchange, status, now_us);
     oribi__logged_end(exchange);
+    if (__builtin_expect(call_us > ORIBI_LONG_US, 0))
+        oribi__slow_end(exchange, status, now_us);
     oribi_buf_deinit(&exchange->held);
     if (__builtin_expect((uintptr_t)exchange->framed | (uintptr_t)exchange->coder, 0)) { /* one comparison for both */
         oribi__framed_free(exchange);

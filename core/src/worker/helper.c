@@ -48,7 +48,8 @@ struct oribi_helper {
     pthread_t thread;
     struct oribi_wake wake; /* ends a nap */
     struct oribi_fd_mark wake_mark;
-    sem_t left; /* posted once for each LEAVING */
+    sem_t left;         /* posted once for each LEAVING */
+    sigset_t wait_mask; /* of its waits: all but the signal with which the supervisor asks (stacks.h) */
     int64_t mended_us;
     atomic_bool quit;   /* set by the own thread */
     atomic_bool parked; /* set by the helper, cleared by either */
@@ -85,6 +86,13 @@ static bool has_failed(const struct pollfd *fds, nfds_t count)
     return false;
 }
 
+/* The supervisor's signal ends the wait, and is held back at all other times. */
+static int wait_for(struct oribi_helper *h, struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+    const struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};
+    return oribi__stacks_asked(h->worker->stacks) ? 0 : ppoll(fds, count, &timeout, &h->wait_mask);
+}
+
 static void nap_until(struct oribi_helper *h, bool events, bool newcomers, int timeout_ms)
 {
     int epoll_fd = oribi_loop_fd(h->worker->reactor.loop);
@@ -96,7 +104,7 @@ static void nap_until(struct oribi_helper *h, bool events, bool newcomers, int t
         timeout_ms = TICK_MS; /* poll(2) as a source: readiness is found by looking */
     else if (newcomers)
         count = add_listeners(h->worker, fds, count);
-    if (poll(fds, count, timeout_ms) <= 0)
+    if (wait_for(h, fds, count, timeout_ms) <= 0)
         return;
     bool robbed =
         (fds[1].revents & POLLNVAL) || (fds[0].revents && !oribi_os_is_marked(h->wake.read_fd, &h->wake_mark));
@@ -176,6 +184,13 @@ static int64_t sooner(int64_t a_ms, int64_t b_ms)
     return a_ms < b_ms ? a_ms : b_ms;
 }
 
+/* Without the reactor. Returns for how many ms nothing is due for a call. */
+static int64_t look_at_calls(struct oribi_worker *w, int64_t now_us)
+{
+    int64_t due_ms = sooner(oribi_deadline_look(w, now_us), oribi__gone_look(w, now_us));
+    return sooner(due_ms, oribi__slow_look(w, now_us));
+}
+
 /* The call is long. */
 static void step(struct oribi_helper *h)
 {
@@ -196,7 +211,7 @@ static void step(struct oribi_helper *h)
     if (!waits && idle > 0)
         oribi__idle_waiter_wake(w); /* we need no sibling, the next may */
     int64_t now_us = oribi_clock_us();
-    int64_t deadline_ms = sooner(oribi_deadline_look(w, now_us), oribi__gone_look(w, now_us));
+    int64_t deadline_ms = look_at_calls(w, now_us);
     mend_signals(h, now_us);
     if (deadline_ms < due_ms)
         due_ms = (int)deadline_ms;
@@ -243,7 +258,7 @@ static int64_t away_since_us(const struct oribi_worker *w)
 static void look(struct oribi_helper *h)
 {
     int64_t now_us = oribi_clock_us();
-    int64_t due_ms = sooner(oribi_deadline_look(h->worker, now_us), oribi__gone_look(h->worker, now_us));
+    int64_t due_ms = look_at_calls(h->worker, now_us);
     mend_signals(h, now_us);
     nap(h, false, due_ms < LOOK_BUSY_MS ? (int)due_ms : LOOK_BUSY_MS);
 }
@@ -263,7 +278,10 @@ static void *run(void *self)
     struct oribi_helper *h = self;
     struct oribi_worker *w = h->worker;
     int quiet = 0;
+    oribi__stacks_helper(w->stacks, true);
     while (!atomic_load_explicit(&h->quit, memory_order_acquire)) {
+        if (oribi__stacks_asked(w->stacks))
+            oribi__stacks_answer(w);
         int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_acquire);
         int64_t away_us = away_since_us(w);
         if (long_since(away_us)) {
@@ -289,6 +307,7 @@ static void *run(void *self)
             nap(h, false, is_idle_waiter ? EARLY_MS : quiet_ms(quiet));
         }
     }
+    oribi__stacks_helper(w->stacks, false);
     return NULL;
 }
 
@@ -319,12 +338,14 @@ static bool expects_long(struct oribi_worker *w, int64_t now_us)
     return now_us < w->call_lengths.long_until_us;
 }
 
-/* A limit on waiting holds from the first call on: then the helper is there, and parked it comes by often enough
- * (helper.c). */
+/* A limit on waiting holds from the first call on, as does a question of the supervisor's: then the helper is there,
+ * and parked it comes by often enough (helper.c). */
 static bool wants_helper(struct oribi_worker *w, int64_t now_us)
 {
+    bool is_asked = w->stacks || w->options->slow_log_ms;
     return w->call_lengths.average_us > ORIBI_LONG_US / 2 || oribi__threads_free(&w->threads) == 0 ||
-           (!w->helper && (oribi__takes_newcomers_in_call(w) || w->cancels_gone)) || expects_long(w, now_us);
+           (!w->helper && (is_asked || oribi__takes_newcomers_in_call(w) || w->cancels_gone)) ||
+           expects_long(w, now_us);
 }
 
 void oribi__note_long(struct oribi_worker *w, int64_t now_us)
@@ -375,6 +396,9 @@ static bool start_thread(struct oribi_helper *h)
     sigset_t before;
     pthread_attr_t attributes;
     sigfillset(&all);
+    h->wait_mask = all;
+    if (oribi_os_sample_signal() > 0)
+        (void)sigdelset(&h->wait_mask, oribi_os_sample_signal());
     if (pthread_attr_init(&attributes) != 0)
         return false;
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES); /* a valid size */

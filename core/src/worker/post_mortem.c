@@ -1,19 +1,19 @@
 /* Where a call stands that nothing could end: the frames of its language, which a binding reads from the runtime's
- * memory, then the innermost native ones. The process ends right after; whatever goes wrong here ends it a moment
+ * memory, then the innermost native ones. The process ends right after; whatever else goes wrong here ends it a moment
  * sooner, when its clients have been answered. */
 #include "worker/deadline_private.h"
 
+#include "worker/sample.h"
 #include "worker/worker_private.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum {
-    TEXT_CAP = 6 * 1024, /* two thirds of what a block of the log holds */
-    NATIVE_MAX = 8,
+    TRIES = 3, /* the helper may be taking a sample, for a moment … */
+    TRY_MS = 5 /* … after which the next one is made */
 };
 
 static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
@@ -45,17 +45,17 @@ void oribi_worker_show_frames(struct oribi_worker *w, oribi_frames_fn fn, void *
 
 void oribi__post_mortem(const struct oribi_thread *thread, bool own_thread, const void *interrupted)
 {
-    const struct oribi_worker *w = thread->worker;
-    char text[TEXT_CAP];
-    size_t n = 0;
+    struct oribi__stand stand = {.thread = thread, .own_thread = own_thread, .interrupted = interrupted};
     guard();
-    if (w->deadline.frames)
-        n = w->deadline.frames(w->deadline.frames_self, (uint32_t)(thread - w->threads.list), own_thread, text,
-                               sizeof(text));
-    if (own_thread)
-        n += oribi_os_native_frames(interrupted, NATIVE_MAX, text + n, sizeof(text) - n);
-    if (n > 0)
-        oribi_log_block(ORIBI_LOG_ERROR, "call deadline: where the call stands, innermost first", text, (uint32_t)n);
+    for (int i = 0; i < TRIES && stand.len == 0; i++) {
+        if (i > 0)
+            (void)poll(NULL, 0, TRY_MS);
+        oribi__stand_read(&stand, true);
+    }
+    oribi__stand_name(&stand);
+    if (stand.len > 0)
+        oribi_log_block(ORIBI_LOG_ERROR, "call deadline: where the call stands, innermost first", stand.text,
+                        (uint32_t)stand.len);
     else
         oribi_log(ORIBI_LOG_ERROR,
                   "call deadline: the thread of the call takes no signals: where the call stands is not known");

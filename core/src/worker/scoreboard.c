@@ -19,13 +19,21 @@ _Static_assert(offsetof(struct oribi_slot, total_time) + sizeof(struct oribi_his
                    offsetof(struct oribi_slot, long_call_us),
                "the counters end with total_time");
 
+/* The slots, then the stacks, whose pages are touched when they are asked for and not before. */
+static size_t bytes_of(uint32_t count)
+{
+    return count * (sizeof(struct oribi_slot) + sizeof(struct oribi_stacks));
+}
+
 static int map_slots(struct oribi_scoreboard *board, uint32_t count, int flags, int fd)
 {
-    void *slots = mmap(NULL, count * sizeof(struct oribi_slot), PROT_READ | PROT_WRITE, flags, fd, 0);
+    void *slots = mmap(NULL, bytes_of(count), PROT_READ | PROT_WRITE, flags, fd, 0);
     if (slots == MAP_FAILED)
         return ORIBI_ENOMEM;
-    *board = (struct oribi_scoreboard){
-        .slots = slots, .count = count, .fd = fd}; /* page-aligned, and the kernel zeroed it */
+    *board = (struct oribi_scoreboard){.slots = slots,
+                                       .stacks = (void *)((struct oribi_slot *)slots + count),
+                                       .count = count,
+                                       .fd = fd}; /* page-aligned, and the kernel zeroed it */
     return 0;
 }
 
@@ -39,7 +47,7 @@ int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count
 {
     int fd;
     assert(count > 0 && count <= ORIBI_SLOTS_MAX);
-    int code = oribi_process_shared_memory(count * sizeof(struct oribi_slot), &fd);
+    int code = oribi_process_shared_memory(bytes_of(count), &fd);
     if (code < 0)
         return code;
     code = oribi_scoreboard_attach(board, count, fd);
@@ -146,7 +154,7 @@ void oribi_slot_unfold(const uint64_t sums[ORIBI_SLOT_COUNTERS], struct oribi_sl
 void oribi_scoreboard_destroy(struct oribi_scoreboard *board)
 {
     if (board->slots) {
-        (void)munmap(board->slots, board->count * sizeof(struct oribi_slot)); /* fails for wrong arguments only */
+        (void)munmap(board->slots, bytes_of(board->count)); /* fails for wrong arguments only */
         oribi_os_close(board->fd);
     }
     *board = (struct oribi_scoreboard){.fd = -1};

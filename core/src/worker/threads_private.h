@@ -7,6 +7,7 @@
 #include "oribi/worker/access_log.h"
 #include "oribi/worker/scoreboard.h"
 #include "oribi/worker/threads.h"
+#include "worker/slow_log.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -46,6 +47,7 @@ struct oribi_thread {
     char own_id[ORIBI_REQUEST_ID_MAX + 1];
     char none_match[ORIBI_COMPRESS_EXPANDED_BYTES_MAX]; /* of its call, see compress.h */
     struct oribi_wake own_wake;
+    struct oribi__slow slow;
     char *id;          /* of the call's request, or the last one's, NUL-terminated … */
     uint8_t id_len;    /* … and its length; 0: requests are not named */
     uint8_t trace_len; /* likewise of its traceparent; 0: none */

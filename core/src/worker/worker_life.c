@@ -211,6 +211,8 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     w->refuse_log_limit.burst = LOG_BURST;
     w->app_log_limit.burst = LOG_BURST;
     w->mended_log_limit.burst = MENDED_BURST;
+    w->slow_log_limit.burst = w->slow_end_limit.burst = ORIBI__SLOW_BURST;
+    w->stacks = oribi__stacks_open(w);
     char ignored[ORIBI_ERROR_TEXT_CAP];
     (void)oribi_trust_parse(&w->options->trusted_proxies, &w->trust,
                             ignored); /* oribi_options_finish() has checked it */
@@ -236,6 +238,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     oribi__own_worker = w;
     if (w->options->call_timeout_ms || w->cancels_gone)
         oribi_deadline_install(w);
+    oribi__sample_install();
     oribi_signals_keep_not(); /* a worker without a supervisor is stopped as its program likes */
     *out = w;
     return 0;

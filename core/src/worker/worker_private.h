@@ -17,8 +17,10 @@
 #include "worker/own_answers.h"
 #include "worker/placement.h"
 #include "worker/request_id.h"
+#include "worker/sample.h"
 #include "worker/sendfile.h"
 #include "worker/site.h"
+#include "worker/stacks_private.h"
 #include "worker/threads_private.h"
 
 #include <stdatomic.h>
@@ -48,6 +50,7 @@ struct oribi_worker {
     struct oribi__site *site;               /* options->mounts; NULL: none */
     struct oribi__compression *compression; /* NULL: answers go as they are */
     struct oribi__own_answers own_answers;
+    struct oribi_stacks *stacks;       /* beside the slot; NULL: nobody asks */
     struct oribi_slot *slot;           /* the caller's, or own_board's */
     struct oribi_scoreboard own_board; /* one slot, when the caller gave none */
     struct oribi__sendfile *sendfile;  /* options->sendfile_root, sendfile_map; NULL: none */
@@ -83,6 +86,8 @@ struct oribi_worker {
     struct oribi_log_limit refuse_log_limit;
     struct oribi_log_limit app_log_limit;
     struct oribi_log_limit mended_log_limit; /* what was put right in answers */
+    struct oribi_log_limit slow_log_limit;   /* of the helper */
+    struct oribi_log_limit slow_end_limit;
 
     /* descriptors that the application may close (own.c) */
     bool own_due;            /* a call was made since the last oribi__own_check() … */
@@ -102,6 +107,7 @@ struct oribi_worker {
     struct oribi__call_lengths call_lengths;
     struct oribi__deadlines deadline;
     bool cancels_gone; /* cancel_gone is not off */
+    struct oribi__sampler sampler;
 };
 
 /* This process's worker (worker_life.c), for handlers, which have no argument. */

@@ -151,7 +151,7 @@ static void test_health_tells_of_the_servers_end_alone(void)
     }
     /* a reload: this worker ends, the server does not */
     struct oribi_slot slots[2] = {{.stop_soon = ORIBI_STOP_TOLD}, {0}};
-    site.worker->setup.board = &(struct oribi_scoreboard){slots, 2, -1};
+    site.worker->setup.board = &(struct oribi_scoreboard){.slots = slots, .count = 2, .fd = -1};
     atomic_store(&site.slot.stop_soon, ORIBI_STOP_TOLD);
     ok(!server_ends(site.worker));
     atomic_store(&slots[1].stop_soon, ORIBI_STOP_SOON);

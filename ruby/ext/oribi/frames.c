@@ -1,6 +1,7 @@
-/* Where a call stands that nothing can end any more: read from the VM's memory by the thread of the call, in a
- * signal handler, with the VM's lock or without. Only what is there already is looked at (iseqs, their paths and
- * labels), and no object is made. rb_profile_frames() is made for profilers, which do the same. */
+/* Where a call stands: read from the VM's memory by the thread of the call, in a signal handler, with the VM's lock or
+ * without; Ruby from 3.3 on can be read from another thread too. Only what is there already is
+ * looked at (iseqs, their paths and labels), and no object is made. rb_profile_frames() is made for profilers, which do
+ * the same. */
 #include "ext.h"
 
 #include <ruby/debug.h>

@@ -268,11 +268,20 @@ int oribi_os_runtime_signal(void);
 /* The instruction at which a signal handler interrupted its thread, from the handler's third argument. Never NULL. */
 const void *oribi_os_interrupted(const void *context);
 
-/* Writes the innermost native frames of the calling thread to dst, from `interrupted` on outwards, at most `max`,
- * one a line; returns the length, 0 where the system cannot tell. Takes no memory once prepare was called, so a
- * signal handler may call it. */
+/* A third, with which a thread of ours looks where another one stands, and with which the supervisor wakes the helper;
+ * 0 where there is none. */
+int oribi_os_sample_signal(void);
+
+/* Native frames. Once prepare was called, none of these takes memory.
+ * addresses: gives the innermost of the calling thread, from `interrupted` on outwards, at most `max`; returns how
+ * many, 0 where the system cannot tell. For signal handlers.
+ * name: writes one of them as a line, "C: function (library)"; returns its length, 0 when it does not fit.
+ * is_lockless: neither takes a lock, so that a thread which is to go on may be asked; else the loader's may be taken,
+ * for which a process that ends anyway may wait. */
 void oribi_os_backtrace_prepare(void);
-size_t oribi_os_native_frames(const void *interrupted, int max, char *dst, size_t cap);
+bool oribi_os_backtrace_is_lockless(void);
+int oribi_os_native_addresses(const void *interrupted, void **dst, int max);
+size_t oribi_os_native_name(void *address, char *dst, size_t cap);
 
 /* private: shared by os.c, os_<system>.c and their tests */
 

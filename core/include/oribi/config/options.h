@@ -162,6 +162,7 @@ struct oribi_options {
     int64_t idle_timeout_ms;
     int64_t write_timeout_ms;
     int64_t call_timeout_ms;
+    int64_t slow_log_ms;       /* 0: off */
     int64_t queue_time_max_ms; /* 0: none */
     uint32_t queue_max;        /* 0: none */
     char *cancel_gone;         /* off, on, or methods; oribi_options_cancels() reads it */

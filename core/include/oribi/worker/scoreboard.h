@@ -7,6 +7,7 @@
 #include "oribi/base/slice.h"
 #include "oribi/config/options.h"
 #include "oribi/event/timeouts.h"
+#include "oribi/worker/stacks.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -113,6 +114,7 @@ enum {
 
 struct oribi_scoreboard {
     struct oribi_slot *slots;
+    struct oribi_stacks *stacks; /* of the same worker as the slot with this index */
     uint32_t count;
     int fd; /* by which a program started by exec finds the mapping; -1: none, children by fork only */
 };

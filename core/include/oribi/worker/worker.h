@@ -46,10 +46,10 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
 enum { ORIBI_FRAMES_MAX = 20 };
 
 /* Writes where the call of a thread (0 without several) stands in its language, innermost first, at most
- * ORIBI_FRAMES_MAX frames, each a line that ends with a newline; returns the length. Called once, when nothing else
- * could end the call: in a signal handler on the call's own thread, which may be anywhere in the runtime, or from
- * another thread while that one takes no signals. So it only reads, runs no code of the runtime, takes no memory and
- * no lock. A fault in it ends the process, as its return does. */
+ * ORIBI_FRAMES_MAX frames, each a line that ends with a newline; returns the length. Called in a signal handler on the
+ * call's own thread, which may be anywhere in the runtime, or from another thread while that one waits in the kernel or
+ * takes no signals; 0 where the runtime cannot be read from there. The call may go on. So it only reads, runs no code
+ * of the runtime, takes no memory and no lock. A fault in it leaves it there: what it has written is not used. */
 typedef size_t (*oribi_frames_fn)(void *self, uint32_t thread, bool own_thread, char *dst, size_t cap);
 void oribi_worker_show_frames(struct oribi_worker *worker, oribi_frames_fn fn, void *self);
 
