@@ -10,6 +10,7 @@
  *   xs/process.xsi, xs/worker.xsi                               its processes; lib/Oribi/Supervisor.pm drives them
  *   xs/signals.c   handlers and traps
  *   xs/metrics.c   the application's own metrics, with xs/metrics.xsi
+ *   xs/multipart.c bodies of multipart/form-data, with xs/multipart.xsi
  *
  * An object is a blessed scalar that holds a pointer; 0 once it was handed on. What the core borrows for the life of
  * the process is never freed: its scalar is kept by a reference that is never given back. */
@@ -231,3 +232,5 @@ INCLUDE: xs/worker.xsi
 INCLUDE: xs/process.xsi
 
 INCLUDE: xs/metrics.xsi
+
+INCLUDE: xs/multipart.xsi

@@ -12,6 +12,7 @@
  *   loading.c where an application stands that takes long to load
  *   signals.c the program's own handlers, the traps of a manager, and the deadline's signal
  *   metrics.c the application's own metrics
+ *   multipart.c bodies of multipart/form-data, a library for applications
  *
  * Perl code may die or exit at any line that can run it: Perl then jumps over our frames. No core function is ever
  * among them, since the core calls nobody back, and whatever must be undone afterwards stands in struct psgi_worker,
@@ -386,6 +387,16 @@ void psgi_metric_change(pTHX_ SV *self, int change, SV *value, SV **options, I32
 SV *psgi_metric_get(pTHX_ SV *self, SV **options, I32 count);
 SV *psgi_metric_about(pTHX_ SV *self, int fact);
 void psgi_metric_free(pTHX_ SV *self);
+
+/* multipart.c: objects of Oribi::Multipart::Reader. Mistakes of the body die with an Oribi::Form::Error, which must be
+ * loaded. `open` is a code reference that takes a file name and gives a handle and the name of its file. Arguments are
+ * borrowed, results new. */
+SV *psgi_reader_new(pTHX_ SV *boundary, UV parts_max, UV files_max, UV head_max, UV memory_max, SV *open);
+void psgi_reader_feed(pTHX_ SV *self, SV *piece);
+void psgi_reader_finish(pTHX_ SV *self);
+SV *psgi_reader_list(pTHX_ SV *self, int uploads); /* a reference to the array of fields, or of uploads */
+void psgi_reader_free(pTHX_ SV *self);
+SV *psgi_multipart_boundary(pTHX_ SV *content_type); /* undef: none */
 
 #pragma GCC visibility pop
 

@@ -41,7 +41,7 @@ sub _case {
         } elsif ($key eq 'limit') {
             push @{ $case{limit} }, [split ' ', $value];
         } else {
-            $case{$key} = (exists $case{$key} && $key =~ /\A(?:input|output|body)\z/ ? $case{$key} : '') . unescape($value);
+            $case{$key} = (exists $case{$key} && $key =~ /\A(?:input|output|body|parts)\z/ ? $case{$key} : '') . unescape($value);
         }
     }
     return \%case;

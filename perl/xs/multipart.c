@@ -1,0 +1,277 @@
+/* Oribi::Multipart::Reader: a body of multipart/form-data, piece by piece, to the two lists that HTTP::Entity::Parser
+ * gives. Perl is asked for a file once for each part that has one; its bytes go there without Perl. */
+#include "xs/binding.h"
+
+#include "oribi/form/multipart.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+struct psgi_reader {
+    struct oribi_form_data form;
+    SV *open;    /* code: called with the file name, gives a handle and the file's name */
+    AV *params;  /* name, value, … */
+    AV *uploads; /* name, hash, … */
+    SV *value;   /* of the field at hand; NULL: a file's part, or no part */
+    SV *handle;  /* of the file at hand; NULL: none, its bytes are dropped */
+    HV *upload;  /* the same file, as it is told in the end */
+    int fd;      /* of handle */
+    UV size;     /* bytes of the file at hand */
+    UV memory;   /* of all fields so far */
+    UV memory_max;
+    bool failed; /* an exception has left a piece half read */
+};
+
+static struct oribi_slice bytes_of(pTHX_ SV *sv)
+{
+    STRLEN n;
+    const char *p = SvPVbyte(sv, n);
+    return oribi_slice(p, n);
+}
+
+/* Too much of something is 413, everything else 400. */
+static void fail(pTHX_ int code, const char *reason)
+{
+    dSP;
+    bool too_much = code == ORIBI_ELIMIT || code == ORIBI_EHEAD;
+    if (code == ORIBI_ENOMEM)
+        Perl_croak_no_mem();
+    PUSHMARK(SP);
+    EXTEND(SP, 3);
+    mPUSHs(newSVpvs("Oribi::Form::Error"));
+    mPUSHs(newSVpv(reason, 0));
+    mPUSHi(too_much ? 413 : 400);
+    PUTBACK;
+    (void)call_method("throw", G_VOID); /* comes not back */
+    croak("%s", reason);
+}
+
+SV *psgi_reader_new(pTHX_ SV *boundary, UV parts_max, UV files_max, UV head_max, UV memory_max, SV *open)
+{
+    struct psgi_reader *reader;
+    struct oribi_form_data_limits limits;
+    struct oribi_slice bytes = bytes_of(aTHX_ boundary);
+    oribi_form_data_limits_init(&limits);
+    limits.parts_max = (uint32_t)parts_max;
+    limits.files_max = (uint32_t)files_max;
+    limits.part_head_bytes_max = (uint32_t)head_max;
+    Newxz(reader, 1, struct psgi_reader);
+    SV *self = sv_bless(newRV_noinc(newSViv(PTR2IV(reader))), gv_stashpvs("Oribi::Multipart::Reader", GV_ADD));
+    sv_2mortal(self); /* until nothing can fail */
+    reader->memory_max = memory_max;
+    reader->open = newSVsv(open);
+    reader->params = newAV();
+    reader->uploads = newAV();
+    int code = oribi_form_data_init(&reader->form, &limits, bytes);
+    if (code < 0)
+        fail(aTHX_ code, reader->form.reason);
+    return SvREFCNT_inc_simple_NN(self);
+}
+
+static struct psgi_reader *reader_of(pTHX_ SV *self)
+{
+    if (!sv_derived_from(self, "Oribi::Multipart::Reader"))
+        croak("not an Oribi::Multipart::Reader");
+    return INT2PTR(struct psgi_reader *, SvIV(SvRV(self)));
+}
+
+/* --- a part --- */
+
+/* Without the line ends of folds: a blank stands in the place of each, as in HTTP::MultiPartParser. */
+static SV *field_value(pTHX_ struct oribi_slice value)
+{
+    SV *sv = newSVpvn(value.p, value.n);
+    char *from = SvPVX(sv);
+    char *to = from;
+    const char *end = from + value.n;
+    while (from < end) {
+        if (*from != '\r') {
+            *to++ = *from++;
+            continue;
+        }
+        while (from < end && (*from == '\r' || *from == '\n' || *from == ' ' || *from == '\t'))
+            from++;
+        if (to == SvPVX(sv) || (to[-1] != ' ' && to[-1] != '\t'))
+            *to++ = ' ';
+    }
+    *to = '\0';
+    SvCUR_set(sv, (STRLEN)(to - SvPVX(sv)));
+    return sv;
+}
+
+static SV *headers_of(pTHX_ const struct oribi_part *part)
+{
+    AV *headers = newAV();
+    for (uint32_t i = 0; i < part->field_count; i++) {
+        av_push(headers, newSVpvn(part->fields[i].name.p, part->fields[i].name.n));
+        av_push(headers, field_value(aTHX_ part->fields[i].value));
+    }
+    return newRV_noinc((SV *)headers);
+}
+
+static const char *mistake_of(const struct oribi_part *part)
+{
+    if (part->malformed)
+        return part->malformed;
+    if (!part->is_form_data)
+        return "a part has no Content-Disposition of form-data";
+    if (part->repeats)
+        return "a part has two names, file names or dispositions";
+    return part->name.value.p ? NULL : "a part has no name";
+}
+
+static void store(pTHX_ HV *hash, const char *key, SV *value)
+{
+    (void)hv_store(hash, key, (I32)strlen(key), value, 0);
+}
+
+/* Perl opens the file. What it gives is copied: the stack moves. */
+static void open_file(pTHX_ struct psgi_reader *reader, SV *filename)
+{
+    dSP;
+    ENTER;
+    SAVETMPS;
+    PUSHMARK(SP);
+    XPUSHs(filename);
+    PUTBACK;
+    int count = call_sv(reader->open, G_LIST);
+    SPAGAIN;
+    SV *tempname = count == 2 ? newSVsv(POPs) : NULL;
+    SV *handle = count == 2 ? newSVsv(POPs) : NULL;
+    PUTBACK;
+    FREETMPS;
+    LEAVE;
+    if (!handle)
+        croak("Oribi::Multipart: a handle and a name are wanted for an upload");
+    store(aTHX_ reader->upload, "tempname", tempname);
+    reader->handle = handle;
+    IO *io = sv_2io(handle);
+    reader->fd = io && IoIFP(io) ? PerlIO_fileno(IoIFP(io)) : -1;
+}
+
+static void begin_part(pTHX_ struct psgi_reader *reader)
+{
+    const struct oribi_part *part = &reader->form.part;
+    const char *mistake = mistake_of(part);
+    if (mistake)
+        fail(aTHX_ ORIBI_EBAD, mistake);
+    struct oribi_slice name = part->name.value;
+    struct oribi_slice filename = part->filename.value;
+    reader->size = 0;
+    if (!filename.p) {
+        reader->value = newSVpvs("");
+        av_push(reader->params, newSVpvn(name.p, name.n));
+        av_push(reader->params, reader->value); /* which stays ours to append to */
+    } else if (filename.n > 0) {
+        reader->upload = newHV();
+        store(aTHX_ reader->upload, "name", newSVpvn(name.p, name.n));
+        store(aTHX_ reader->upload, "headers", headers_of(aTHX_ part));
+        SV *given = newSVpvn(filename.p, filename.n);
+        store(aTHX_ reader->upload, "filename", given);
+        open_file(aTHX_ reader, given);
+    }
+}
+
+static void write_out(pTHX_ struct psgi_reader *reader, struct oribi_slice data)
+{
+    while (data.n > 0) {
+        ssize_t n = write(reader->fd, data.p, data.n);
+        if (n < 0 && errno != EINTR)
+            croak("Oribi::Multipart: cannot keep an upload: %s", Strerror(errno));
+        if (n < 0) {
+            PERL_ASYNC_CHECK();
+        } else {
+            data = oribi_slice(data.p + n, data.n - (size_t)n);
+        }
+    }
+}
+
+static void take_data(pTHX_ struct psgi_reader *reader)
+{
+    struct oribi_slice data = reader->form.data;
+    if (reader->value) {
+        reader->memory += data.n;
+        if (reader->memory > reader->memory_max)
+            fail(aTHX_ ORIBI_ELIMIT, "the fields are too large for memory");
+        sv_catpvn(reader->value, data.p, data.n);
+    } else if (reader->handle) {
+        reader->size += data.n;
+        write_out(aTHX_ reader, data);
+    }
+}
+
+static void forget_file(pTHX_ struct psgi_reader *reader)
+{
+    SvREFCNT_dec(reader->handle); /* the last: closes it */
+    SvREFCNT_dec((SV *)reader->upload);
+    reader->handle = NULL;
+    reader->upload = NULL;
+}
+
+static void end_part(pTHX_ struct psgi_reader *reader)
+{
+    reader->value = NULL;
+    if (!reader->upload)
+        return;
+    SV **name = hv_fetchs(reader->upload, "name", 0);
+    store(aTHX_ reader->upload, "size", newSVuv(reader->size));
+    av_push(reader->uploads, newSVsv(*name));
+    av_push(reader->uploads, newRV_inc((SV *)reader->upload));
+    forget_file(aTHX_ reader);
+}
+
+/* --- all of it --- */
+
+void psgi_reader_feed(pTHX_ SV *self, SV *piece)
+{
+    struct psgi_reader *reader = reader_of(aTHX_ self);
+    if (reader->failed)
+        croak("Oribi::Multipart: the reader has failed before");
+    reader->failed = true; /* until the piece is taken */
+    /* Perl code that opens a file may change the variable that the piece is in. */
+    SV *copy = sv_2mortal(newSVsv(piece));
+    struct oribi_slice in = bytes_of(aTHX_ copy);
+    int event;
+    while ((event = oribi_form_data_next(&reader->form, &in)) > ORIBI_FORM_DATA_MORE) {
+        if (event == ORIBI_FORM_DATA_PART)
+            begin_part(aTHX_ reader);
+        else if (event == ORIBI_FORM_DATA_DATA)
+            take_data(aTHX_ reader);
+        else
+            end_part(aTHX_ reader);
+    }
+    if (event < 0)
+        fail(aTHX_ event, reader->form.reason);
+    reader->failed = false;
+}
+
+void psgi_reader_finish(pTHX_ SV *self)
+{
+    struct psgi_reader *reader = reader_of(aTHX_ self);
+    int code = oribi_form_data_finish(&reader->form);
+    if (code < 0)
+        fail(aTHX_ code, reader->form.reason);
+}
+
+SV *psgi_reader_list(pTHX_ SV *self, int uploads)
+{
+    struct psgi_reader *reader = reader_of(aTHX_ self);
+    return newRV_inc((SV *)(uploads ? reader->uploads : reader->params));
+}
+
+void psgi_reader_free(pTHX_ SV *self)
+{
+    struct psgi_reader *reader = reader_of(aTHX_ self);
+    forget_file(aTHX_ reader);
+    SvREFCNT_dec(reader->open);
+    SvREFCNT_dec((SV *)reader->params);
+    SvREFCNT_dec((SV *)reader->uploads);
+    oribi_form_data_deinit(&reader->form);
+    Safefree(reader);
+}
+
+SV *psgi_multipart_boundary(pTHX_ SV *content_type)
+{
+    struct oribi_slice boundary = oribi_form_data_boundary(bytes_of(aTHX_ content_type));
+    return boundary.p ? newSVpvn(boundary.p, boundary.n) : newSV(0);
+}
