@@ -1,7 +1,8 @@
-/* One loop for both kinds; see the header. */
+/* One loop for both kinds; see the header. Reading order: escape, copy_plain. */
 #include "oribi/base/escape.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 size_t oribi_utf8_len(const char *text, size_t n)
@@ -38,22 +39,98 @@ static char *put_number(char *dst, const char *prefix, size_t prefix_len, unsign
     return dst;
 }
 
-static inline char *escape(char *dst, struct oribi_slice text, bool json)
+/* --- plain text --- */
+
+enum { WORD = sizeof(uint64_t) };
+
+static inline uint64_t each(unsigned char byte)
 {
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        size_t sequence = json && c >= 0x80 ? oribi_utf8_len(text.p + i, text.n - i) : 0;
-        if (sequence) {
-            memcpy(dst, text.p + i, sequence);
-            dst += sequence;
-            i += sequence - 1;
-        } else if (c == '"' || c == '\\') {
-            *dst++ = '\\';
-            *dst++ = (char)c;
-        } else if (c >= 0x20 && c < 0x7f) {
-            *dst++ = (char)c;
-        } else {
-            dst = json ? put_number(dst, "\\u00", 4, c) : put_number(dst, "\\x", 2, c);
+    return 0x0101010101010101u * byte;
+}
+
+/* Has the word a byte that is zero? Its high bits tell, but for bytes behind the first one that is. */
+static inline uint64_t zeros(uint64_t word)
+{
+    return (word - each(1)) & ~word;
+}
+
+/* Are these eight bytes printable ASCII without quote and backslash? */
+static inline bool is_plain(uint64_t word)
+{
+    uint64_t low = (word - each(0x20)) & ~word; /* below a space */
+    uint64_t bad = word | low | zeros(word ^ each('"')) | zeros(word ^ each('\\')) | zeros(word ^ each(0x7f));
+    return (bad & each(0x80)) == 0;
+}
+
+/* Nearly all of what is logged is plain: eight bytes at a time. Returns how many were copied. */
+static inline size_t copy_plain(char *dst, const char *src, size_t n)
+{
+    size_t done = 0;
+    for (; n - done >= WORD; done += WORD) {
+        uint64_t word;
+        memcpy(&word, src + done, WORD);
+        if (!is_plain(word))
+            break;
+        memcpy(dst + done, &word, WORD);
+    }
+    return done;
+}
+
+/* The same for fewer bytes than a word has: two overlapping halves of it. False: not all of them are plain. */
+static inline bool copy_short(char *dst, const char *src, size_t n)
+{
+    if (n >= 4) {
+        uint32_t first;
+        uint32_t last;
+        memcpy(&first, src, 4);
+        memcpy(&last, src + n - 4, 4);
+        if (!is_plain(first | (uint64_t)last << 32))
+            return false;
+        memcpy(dst, &first, 4);
+        memcpy(dst + n - 4, &last, 4);
+        return true;
+    }
+    if (n == 0)
+        return true;
+    char first = src[0];
+    char middle = src[n / 2];
+    char last = src[n - 1];
+    if (!is_plain(each('a') << 24 | (uint64_t)(unsigned char)first << 16 | (uint64_t)(unsigned char)middle << 8 |
+                  (unsigned char)last))
+        return false;
+    dst[0] = first;
+    dst[n / 2] = middle;
+    dst[n - 1] = last;
+    return true;
+}
+
+__attribute__((always_inline)) static inline char *escape(char *dst, struct oribi_slice text, bool json)
+{
+    for (size_t i = 0; i < text.n;) {
+        size_t plain = copy_plain(dst, text.p + i, text.n - i);
+        dst += plain;
+        i += plain;
+        if (text.n - i < WORD && copy_short(dst, text.p + i, text.n - i))
+            return dst + (text.n - i);
+        size_t end = text.n - i < WORD ? text.n : i + WORD; /* the word that is not plain, or the rest */
+        while (i < end) {
+            unsigned char c = (unsigned char)text.p[i];
+            size_t sequence = json && c >= 0x80 ? oribi_utf8_len(text.p + i, text.n - i) : 0;
+            if (sequence) {
+                memcpy(dst, text.p + i, sequence);
+                dst += sequence;
+                i += sequence;
+                continue;
+            }
+            i++;
+            if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\') {
+                *dst++ = (char)c;
+            } else if (c == '"' || c == '\\') {
+                *dst++ = '\\';
+                *dst++ = (char)c;
+            } else {
+                dst = json ? put_number(dst, "\\u00", 4, c) : put_number(dst, "\\x", 2, c);
+            }
         }
     }
     return dst;

@@ -44,7 +44,7 @@ static uint64_t next(uint64_t s[4])
 }
 
 /* `digits` hex digits, the most significant of `value` first. */
-static char *put_hex(char *dst, uint64_t value, int digits)
+static inline char *put_hex(char *dst, uint64_t value, int digits)
 {
     static const char hex[] = "0123456789abcdef";
     for (int i = digits - 1; i >= 0; i--, value >>= 4)

@@ -2,6 +2,7 @@
  * has its cases. */
 #include "base/escape.c"
 
+#include "guard.h"
 #include "tap.h"
 
 static char out[64];
@@ -41,10 +42,67 @@ static void test_no_byte_grows_beyond_its_maximum(void)
     ok(good);
 }
 
+/* What escape() was before it looked at eight bytes at a time. */
+static char *slowly(char *dst, struct oribi_slice text, bool json)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        size_t sequence = json && c >= 0x80 ? oribi_utf8_len(text.p + i, text.n - i) : 0;
+        if (sequence) {
+            memcpy(dst, text.p + i, sequence);
+            dst += sequence;
+            i += sequence - 1;
+        } else if (c == '"' || c == '\\') {
+            *dst++ = '\\';
+            *dst++ = (char)c;
+        } else if (c >= 0x20 && c < 0x7f) {
+            *dst++ = (char)c;
+        } else {
+            dst = json ? put_number(dst, "\\u00", 4, c) : put_number(dst, "\\x", 2, c);
+        }
+    }
+    return dst;
+}
+
+static bool agrees(const char *in, size_t n, bool json)
+{
+    static char fast[64 * ORIBI_ESCAPE_JSON_GROWTH];
+    static char slow[64 * ORIBI_ESCAPE_JSON_GROWTH];
+    struct oribi_slice text = oribi_slice(in, n);
+    size_t fast_n = (size_t)(escape(fast, text, json) - fast);
+    return fast_n == (size_t)(slowly(slow, text, json) - slow) && memcmp(fast, slow, fast_n) == 0;
+}
+
+/* Each byte at each place of texts of each length, read up to a guard page. */
+static void test_eight_bytes_at_a_time_are_as_good_as_one(void)
+{
+    for (int json = 0; json < 2; json++) {
+        int wrong = 0;
+        for (size_t n = 0; n <= 26; n++) {
+            struct guard guard = guard_alloc(n);
+            char *text = guard.p;
+            for (size_t at = 0; at < n; at++) {
+                for (int c = 0; c < 256; c++) {
+                    memset(text, '~', n);
+                    text[at] = (char)c;
+                    if (c >= 0x80 && at + 2 < n) {
+                        text[at + 1] = (char)(0x80 | (c & 0x3f));
+                        text[at + 2] = (char)0xa9;
+                    }
+                    wrong += !agrees(text, n, json != 0);
+                }
+            }
+            guard_free(&guard);
+        }
+        ok_eq(wrong, 0);
+    }
+}
+
 int main(void)
 {
     test_text_is_printable_ascii();
     test_json_keeps_utf8();
     test_no_byte_grows_beyond_its_maximum();
+    test_eight_bytes_at_a_time_are_as_good_as_one();
     return done_testing();
 }
