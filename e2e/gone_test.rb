@@ -105,6 +105,9 @@ E2E.suite("gone") do
     assert_cancelled("killed")
     enter("rescues", "rescues").close
     assert_cancelled("rescues")
+    enter("makes-500", "page").close
+    assert_cancelled("page", "500")
+    logged("makes-500/page", 499)
     enter("stream", "stream").close
     assert_cancelled("stream")
     logged("cancel/closed", 499)

@@ -58,6 +58,13 @@ my %CALL = (
         eval { nap(20); 1 } or note("$name-ensured", ref $@);
         return answer('rescued');
     },
+    'makes-500' => sub {    # as frameworks do
+        my ($env, $name) = @_;
+        note("$name-entered");
+        eval { nap(20); 1 } and return answer('not cancelled');
+        note("$name-ensured", '500');
+        return [500, [], ['error']];
+    },
     finishes => sub {    # not to be cancelled
         my ($env, $name) = @_;
         note("$name-entered");

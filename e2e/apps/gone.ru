@@ -39,6 +39,14 @@ run lambda { |env|
       note("#{name}-ensured", error.class.name)
     end
     answer("rescued")
+  when "makes-500" # as frameworks do
+    begin
+      note("#{name}-entered")
+      sleep(20)
+    rescue Exception # rubocop:disable Lint/RescueException
+      note("#{name}-ensured", "500")
+      [500, TEXT, ["error"]]
+    end
   when "finishes" # not to be cancelled
     note("#{name}-entered")
     await("#{name}-left")

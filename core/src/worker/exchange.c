@@ -5,6 +5,7 @@
 #include "worker/call_clock.h"
 #include "worker/compress.h"
 #include "worker/framed.h"
+#include "worker/gone.h"
 #include "worker/ownership.h"
 
 #include "oribi/base/clock.h"
@@ -221,6 +222,8 @@ void oribi__exchange_end(struct oribi__exchange *exchange, int status)
     struct oribi_slot *slot = w->slot;
     int64_t now_us = oribi_clock_us();
     int64_t call_us = now_us - exchange->started_us;
+    if (__builtin_expect(w->cancels_gone, 0))
+        status = oribi__gone_status(exchange, status);
     oribi_reactor_clock(&w->reactor, now_us);
     w->request_count++;
     w->call_lengths.average_us += (call_us - w->call_lengths.average_us) / AVERAGE_OVER;

@@ -173,6 +173,15 @@ void oribi_thread_never_gone(struct oribi_thread *thread)
     atomic_store_explicit(&thread->never_gone_us, started_us(thread), memory_order_relaxed);
 }
 
+/* Frameworks catch every exception and answer 500. */
+int oribi__gone_status(struct oribi__exchange *exchange, int status)
+{
+    if (status < 500 || exchange->thread->gone_seen_us != exchange->started_us)
+        return status;
+    exchange->aborted = true;
+    return 499;
+}
+
 void oribi_reply_gone(struct oribi_req *req)
 {
     struct oribi__exchange *exchange = oribi__exchange_of(req);

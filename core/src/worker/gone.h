@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct oribi__exchange;
 struct oribi_thread;
 
 enum {
@@ -24,5 +25,9 @@ bool oribi__gone_is_due(const struct oribi_thread *thread);
 
 /* Raises the runtime's signal on the calling thread. */
 void oribi__gone_tell(const struct oribi_thread *thread);
+
+/* The status that counts and is logged of a call that ends: 499 in the place of an error that is nothing but what the
+ * application made of being cancelled. With the reactor. */
+int oribi__gone_status(struct oribi__exchange *exchange, int status);
 
 #endif

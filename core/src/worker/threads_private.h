@@ -35,7 +35,7 @@ struct oribi_thread {
      * the helper, taken by any thread of the runtime */
     _Atomic int64_t gone_us;
     _Atomic int64_t never_gone_us; /* the start of a call that is not cancelled; written by its own thread */
-    int64_t gone_seen_us;          /* the start of the last such call; this and the next are of the helper */
+    int64_t gone_seen_us; /* the start of the last such call; read at its end; this and the next are of the helper */
     int64_t gone_signalled_us;     /* when it was signalled last */
     atomic_bool called;            /* by oribi_thread_wake(), taken back by the thread */
     const struct oribi_wake *wake; /* ends its sleep; of a worker of one thread: the worker's */
