@@ -87,6 +87,12 @@ E2E.suite("top", transports: %i[tcp]) do
       assert_restored(terminal)
       refute_match(/\e\[3\dm/, terminal.bytes)
     end
+    stopped = top.tap { |terminal| terminal.await(/serving/) }
+    stopped.type("\x13") # Ctrl-S: the terminal takes nothing more
+    stopped.await_stop
+    stopped.signal(:TERM)
+    assert_equal 143, stopped.wait.exitstatus
+    assert_restored(stopped)
     closed = top.tap { |terminal| terminal.await(/serving/) }
     left = top.tap { |terminal| terminal.await(/serving/) }
     closed.hang_up

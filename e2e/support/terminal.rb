@@ -31,6 +31,15 @@ module E2E
     def await(pattern) = wait_for(pattern) { lines.join("\n") }
     def await_bytes(pattern) = wait_for(pattern) { bytes }
 
+    # The terminal shows nothing more (after Ctrl-S): no frame comes for several intervals.
+    def await_stop
+      E2E.wait_until("the terminal to stop") do
+        before = frames
+        IO.select(nil, nil, nil, 0.3)
+        before == frames
+      end
+    end
+
     def type(keys) = @input.write(keys)
 
     def resize(rows, columns) = @input.winsize = [rows, columns]

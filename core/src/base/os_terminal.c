@@ -27,6 +27,22 @@ bool oribi_terminal_has_input(int fd)
     return poll(&polled, 1, 0) > 0;
 }
 
+static bool takes_output(int fd)
+{
+    struct pollfd polled = {.fd = fd, .events = POLLOUT};
+    return poll(&polled, 1, 0) > 0 && (polled.revents & POLLOUT);
+}
+
+bool oribi_terminal_ready(int fd)
+{
+    if (takes_output(fd))
+        return true;
+    (void)tcflush(fd, TCOFLUSH); /* as the next two: fails where the terminal is gone */
+    (void)tcflow(fd, TCOOFF);    /* on alone takes back an off, but no Ctrl-S */
+    (void)tcflow(fd, TCOON);
+    return takes_output(fd);
+}
+
 int oribi_terminal_begin(struct oribi_terminal *terminal)
 {
     struct termios now;
@@ -38,13 +54,13 @@ int oribi_terminal_begin(struct oribi_terminal *terminal)
     now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     now.c_cc[VMIN] = 1;
     now.c_cc[VTIME] = 0;
-    return tcsetattr(terminal->fd, TCSADRAIN, &now) < 0 ? oribi_os_fail() : 0;
+    return tcsetattr(terminal->fd, TCSANOW, &now) < 0 ? oribi_os_fail() : 0;
 }
 
 void oribi_terminal_end(struct oribi_terminal *terminal)
 {
     if (terminal->is_saved)
-        (void)tcsetattr(terminal->fd, TCSADRAIN, &terminal->saved); /* fails where the terminal is gone */
+        (void)tcsetattr(terminal->fd, TCSANOW, &terminal->saved); /* fails where the terminal is gone */
     terminal->is_saved = false;
 }
 

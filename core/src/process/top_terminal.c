@@ -168,12 +168,14 @@ static void begin(struct top *top)
 {
     if (oribi_terminal_begin(&top->terminal) < 0)
         finish(top, CODE_OF_SIGNAL + SIGHUP);
-    (void)oribi_os_write(STDOUT_FILENO, begin_sequence, strlen(begin_sequence)); /* fails where the terminal is gone */
+    if (oribi_terminal_ready(STDOUT_FILENO))
+        (void)oribi_os_write(STDOUT_FILENO, begin_sequence, strlen(begin_sequence)); /* fails where it is gone */
 }
 
 static void end(struct top *top)
 {
-    (void)oribi_os_write(STDOUT_FILENO, end_sequence, strlen(end_sequence)); /* the same */
+    if (oribi_terminal_ready(STDOUT_FILENO))
+        (void)oribi_os_write(STDOUT_FILENO, end_sequence, strlen(end_sequence)); /* the same */
     oribi_terminal_end(&top->terminal);
 }
 

@@ -21,6 +21,10 @@ void oribi_terminal_size(int fd, uint32_t *rows, uint32_t *columns);
 /* Is there a key to be read, or has the terminal hung up? */
 bool oribi_terminal_has_input(int fd);
 
+/* Can a short text be written without waiting? Where the terminal is full, because its user has stopped it (Ctrl-S) or
+ * its other side reads no more, first drops what it has not shown yet and lets it go on. */
+bool oribi_terminal_ready(int fd);
+
 /* From now on keys come one by one and are not shown; those that make signals still do. Called again it only does so
  * again: what the first call found is what end puts back. Borrows terminal->fd. 0 or a code of os.h: the terminal is
  * gone. */
