@@ -134,6 +134,10 @@ static void app(struct oribi_req *req)
         while (!thrown)
             (void)poll(NULL, 0, 60000); /* broken off by the signal */
         reply_text(req, 503, "timed out");
+    } else if (path_is(req, "/left")) {
+        while (!oribi_thread_take_gone(calling))
+            (void)poll(NULL, 0, 60000); /* broken off by the signal */
+        oribi_reply_gone(req);
     } else if (path_is(req, "/listens-late")) {
         int64_t end = oribi_clock_ms() + 3 * CALL_TIMEOUT_MS;
         while (oribi_clock_ms() < end)
@@ -201,18 +205,25 @@ static void start(struct world *world)
         worker_main(world);
 }
 
-static void world_open(struct world *world, bool helper)
+static void world_open_for(struct world *world, bool helper, bool cancels)
 {
     memset(world, 0, sizeof(*world));
     site_init(&world->site);
-    world->site.options.call_timeout_ms = CALL_TIMEOUT_MS;
+    world->site.options.call_timeout_ms = cancels ? 0 : CALL_TIMEOUT_MS;
     world->site.options.helper = helper;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    ok_eq(oribi_options_set(&world->site.options, "cancel_gone", cancels ? "on" : "off", error), 0);
     site_open(&world->site, route);
     oribi_worker_destroy(world->site.worker);
     (void)oribi_scoreboard_create(&world->board, 2);
     (void)oribi_handoff_create(&world->handoff);
     (void)oribi_os_temp_file(&world->log_fd);
     start(world);
+}
+
+static void world_open(struct world *world, bool helper)
+{
+    world_open_for(world, helper, false);
 }
 
 static void world_close(struct world *world)
@@ -291,6 +302,39 @@ static void test_the_runtime_is_told_at_the_deadline(void)
     is_bytes(answer.body, answer.body_len, "once", 4);
     ask(c, "/hello"); /* and the worker goes on */
     ok_eq(heard(c, &answer), 200);
+    world_close(&world);
+}
+
+static uint64_t cancelled(const struct world *world)
+{
+    return atomic_load(&world->board.slots[0].cancelled_count);
+}
+
+/* One after the other, each on a connection that the loop does not watch yet, and on one that it does. */
+static void test_the_runtime_is_told_of_clients_that_left(void)
+{
+    struct world world;
+    struct answer answer;
+    world_open_for(&world, true, true);
+    struct client *other = ask_new(&world, "/hello");
+    ok_eq(heard(other, &answer), 200);
+    for (uint64_t i = 0; i < 6; i++) {
+        struct client *c = client_open(&world.site);
+        if (i % 2) {
+            ask(c, "/hello");
+            ok_eq(heard(c, &answer), 200);
+        }
+        ask(c, "/left");
+        ok(wait_for(memcmp(world.board.slots[0].line, "GET /left", 9) == 0 &&
+                    atomic_load(&world.board.slots[0].call_started_us)));
+        client_close(&world.site, c);
+        ok(wait_for(cancelled(&world) == i + 1 && !atomic_load(&world.board.slots[0].call_started_us)));
+        ask(other, "/hello");
+        ok_eq(heard(other, &answer), 200);
+    }
+    ok_eq(cancelled(&world), 6);
+    ok_eq(atomic_load(&world.board.slots[0].status_class[0]), 6);
+    ok_eq(atomic_load(&world.board.slots[0].overdue_count), 0);
     world_close(&world);
 }
 
@@ -547,6 +591,7 @@ int main(void)
     test_a_call_that_waits_hides_no_deadline();
     test_a_machine_that_stood_still_is_forgiven();
     test_the_runtime_is_told_at_the_deadline();
+    test_the_runtime_is_told_of_clients_that_left();
     test_an_extended_call_is_left_alone();
     test_a_thread_of_the_application_extends_too();
     test_what_is_written_begins_the_clock_anew();
