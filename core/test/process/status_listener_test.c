@@ -306,7 +306,7 @@ static void test_an_answer_longer_than_the_socket_takes_is_sent_in_parts(void)
     (void)oribi__status_fds(supervisor, fds, out_fds, &out_count);
     ok_eq(out_count, 1);
     size_t n = hear(fd);
-    ok(n > 20000 && strcmp(answer + n - 3, "]}\n") == 0);
+    ok(n > 20000 && strcmp(answer + n - 3, "}}\n") == 0);
     oribi_os_close(fd);
     close_listener();
 }
