@@ -6,7 +6,7 @@
  *
  * Label values may come from clients. Who finds many that share a hash makes a search as long as there are series,
  * which metrics_max bounds. */
-#include "oribi/base/metric_store.h"
+#include "base/metric_private.h"
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -15,25 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Records given out, and those that came back: the number of the first, plus one, and above it a count of changes, by
- * which a compare-and-swap notices that the list was another meanwhile. */
-struct pool {
-    _Atomic uint64_t free;
-    _Atomic uint32_t used;
-};
-
-struct oribi_metric_head {
-    struct pool metrics;
-    struct pool series;
-    _Atomic uint32_t servers; /* that have followed on the first */
-    _Atomic uint32_t parts;   /* workers' parts of gauges there are; 0: nothing to do when a worker ends */
-    _Atomic uint64_t dropped[ORIBI_METRIC_DROPS];
-};
-
 enum {
     HEAD_BYTES = 256,
     ALIGNMENT = 128,
-    INDEX_ENTRIES = 2, /* for each record: a search ends after few steps */
     EACH = sizeof(struct oribi_metric_record) + sizeof(struct oribi_metric_series) + 2 * INDEX_ENTRIES * 4,
 };
 
@@ -73,48 +57,6 @@ void oribi_metric_store_at(struct oribi_metric_store *store, void *memory, uint3
 uint32_t oribi_metric_store_layout(void)
 {
     return 1u << 28 ^ (uint32_t)sizeof(struct oribi_metric_record) << 14 ^ (uint32_t)sizeof(struct oribi_metric_series);
-}
-
-/* --- servers --- */
-
-enum {
-    SERVER_GENERATIONS = 1 << 20, /* more than a server has */
-    SERVER_SLOTS = 1 << 16,       /* likewise */
-    SERVERS = 2,                  /* at a time: a third one takes the numbers of the first, which has ended */
-};
-
-uint32_t oribi_metric_store_generation(const struct oribi_metric_store *store, uint32_t generation)
-{
-    return store->server * SERVER_GENERATIONS + generation;
-}
-
-int32_t oribi_metric_store_worker(const struct oribi_metric_store *store, int32_t slot)
-{
-    return slot == ORIBI_METRIC_NOBODY ? slot : (int32_t)(store->server % SERVERS) * SERVER_SLOTS + slot;
-}
-
-/* Ends the parts of all workers with numbers from `first` to `last`. */
-static void end_workers(const struct oribi_metric_store *store, int32_t first, int32_t last)
-{
-    if (!store->head || !atomic_load_explicit(&store->head->parts, memory_order_relaxed))
-        return;
-    for (uint32_t i = 0; i < store->max * INDEX_ENTRIES; i++) {
-        uint32_t at = atomic_load_explicit(&store->series_index[i], memory_order_acquire);
-        if (at && at <= store->max && store->series[at - 1].worker >= first && store->series[at - 1].worker <= last)
-            oribi_metric_unset(&store->series[at - 1]);
-    }
-}
-
-void oribi_metric_store_worker_ended(const struct oribi_metric_store *store, int32_t worker)
-{
-    end_workers(store, worker, worker);
-}
-
-void oribi_metric_store_take_over(struct oribi_metric_store *store)
-{
-    store->server = atomic_fetch_add(&store->head->servers, 1) + 1;
-    int32_t first = oribi_metric_store_worker(store, 0);
-    end_workers(store, first, first + SERVER_SLOTS - 1); /* of a supervisor that was killed, for one */
 }
 
 /* FNV-1a, and a last step that spreads it: the place in an index comes from the upper bits. */
@@ -350,6 +292,11 @@ bool oribi_metric_store_shows(const struct oribi_metric_store *store, uint32_t n
 
 /* --- series --- */
 
+static uint32_t series_hash(uint32_t metric, int32_t worker, const struct oribi_metric_values *values)
+{
+    return hash_of(metric * 31 + (uint32_t)worker, values->bytes, values->len);
+}
+
 static bool is_series(const struct oribi_metric_series *series, uint32_t hash, uint32_t metric, int32_t worker,
                       const struct oribi_metric_values *values)
 {
@@ -379,20 +326,26 @@ static uint32_t new_series(const struct oribi_metric_store *store, uint32_t hash
     return fresh;
 }
 
+/* The record, plus one; 0: the search has come to its end without one. */
+static uint32_t seek(struct search *search, uint32_t hash, uint32_t metric, int32_t worker,
+                     const struct oribi_metric_values *values)
+{
+    uint32_t at;
+    while ((at = next(search)))
+        if (is_series(&search->store->series[at - 1], hash, metric, worker, values))
+            break;
+    return at;
+}
+
 /* The record of this worker's part, plus one; 0: there is no room. */
 static uint32_t find_or_add(const struct oribi_metric_store *store, uint32_t metric, int32_t worker, uint32_t group,
                             const struct oribi_metric_values *values)
 {
-    uint32_t hash = hash_of(metric * 31 + (uint32_t)worker, values->bytes, values->len);
+    uint32_t hash = series_hash(metric, worker, values);
     uint32_t fresh = 0;
     uint32_t at;
     struct search search = search_from(store, store->series_index, hash);
-    for (;;) {
-        while ((at = next(&search)))
-            if (is_series(&store->series[at - 1], hash, metric, worker, values))
-                break;
-        if (at)
-            break;
+    while (!(at = seek(&search, hash, metric, worker, values))) {
         if (!fresh && !(fresh = new_series(store, hash, metric, worker, group, values)))
             return 0;
         if (publish(&search, fresh))
@@ -411,6 +364,16 @@ struct oribi_metric_series *oribi_metric_store_series(const struct oribi_metric_
         atomic_store_explicit(&store->head->parts, 1, memory_order_relaxed);
         at = find_or_add(store, metric, worker, at, values);
     }
+    return at ? &store->series[at - 1] : NULL;
+}
+
+struct oribi_metric_series *oribi_metric_store_find(const struct oribi_metric_store *store, uint32_t metric,
+                                                    int32_t worker, const struct oribi_metric_values *values)
+{
+    int32_t owner = oribi_metric_is_per_worker(&store->metrics[metric].metric) ? worker : ORIBI_METRIC_NOBODY;
+    uint32_t hash = series_hash(metric, owner, values);
+    struct search search = search_from(store, store->series_index, hash);
+    uint32_t at = seek(&search, hash, metric, owner, values);
     return at ? &store->series[at - 1] : NULL;
 }
 

@@ -240,14 +240,24 @@ const char *oribi_app_series_increment(struct oribi_app_series *series)
     return NULL;
 }
 
+/* Reading makes no series. */
+static const struct oribi_metric_series *look_up(const struct oribi_app_series *series)
+{
+    char unused[ORIBI_ERROR_TEXT_CAP];
+    struct oribi_app_metric *metric = series->metric;
+    if (find_number(metric, unused) < 0 || !metric->has_number || series->too_long)
+        return NULL;
+    return oribi_metric_store_find(&here.store, metric->number, here.worker, &series->values);
+}
+
 double oribi_app_series_value(struct oribi_app_series *series, uint64_t *buckets)
 {
     double value = 0;
     uint32_t count_of = series->metric->declaration.bound_count + 1u;
-    oribi_app_series_touch(series);
+    const struct oribi_metric_series *at = series->epoch == here.epoch ? series->at : look_up(series);
     for (uint32_t i = 0; buckets && i < count_of; i++)
-        buckets[i] = series->at ? atomic_load_explicit(&series->at->buckets[i], memory_order_relaxed) : 0;
-    if (series->at && !oribi_metric_value(series->at, &value))
+        buckets[i] = at ? atomic_load_explicit(&at->buckets[i], memory_order_relaxed) : 0;
+    if (at && !oribi_metric_value(at, &value))
         value = 0;
     return value;
 }

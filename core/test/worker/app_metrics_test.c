@@ -77,8 +77,9 @@ static void test_one_without_labels_is_there_when_it_is_declared(void)
     uint32_t before = counts().series;
     ok(declare("gauge", "zero", NULL) != NULL);
     ok_eq(counts().series, before + 1);
-    ok(declare("gauge", "later", "x") != NULL);
-    ok_eq(counts().series, before + 1);
+    struct oribi_app_series unseen = series_of(declare("gauge", "later", "x"), "unseen");
+    ok(oribi_app_series_value(&unseen, NULL) == 0);
+    ok_named(counts().series == before + 1, "reading makes no series");
 }
 
 static int as_worker(void *data)
@@ -87,6 +88,19 @@ static int as_worker(void *data)
     oribi_app_metrics_enter(&store, 1, 3);
     (void)oribi_app_series_change(series, ORIBI_APP_SET, 5);
     return (int)oribi_app_series_value(series, NULL);
+}
+
+static int reads(void *data)
+{
+    oribi_app_metrics_enter(&store, 1, 4);
+    return (int)oribi_app_series_value(data, NULL);
+}
+
+static void test_a_worker_that_only_reads_sees_what_others_wrote(void)
+{
+    struct oribi_app_series series = series_of(declare("counter", "early", NULL), NULL);
+    ok(oribi_app_series_value(&series, NULL) == 3.5);
+    ok_eq(child_code(reads, &series), 3);
 }
 
 static void test_a_gauge_of_workers_has_a_part_for_each_role(void)
@@ -187,6 +201,7 @@ int main(void)
     test_without_a_server_nothing_is_kept();
     test_a_metric_that_was_declared_early_finds_its_store();
     test_one_without_labels_is_there_when_it_is_declared();
+    test_a_worker_that_only_reads_sees_what_others_wrote();
     test_a_gauge_of_workers_has_a_part_for_each_role();
     test_values_that_cannot_be();
     test_what_has_no_room_is_dropped_and_counted();

@@ -89,9 +89,12 @@ int32_t oribi_metric_store_worker(const struct oribi_metric_store *store, int32_
 int oribi_metric_store_declare(const struct oribi_metric_store *store, const struct oribi_metric *metric,
                                uint32_t generation, uint32_t *number, char *error);
 
-/* Finds or adds a series, whose value is 0 then. NULL: there is no room. Borrows values. */
+/* Finds or adds a series, whose value is 0 then; or finds it only. NULL: there is no room, or no such series. Borrows
+ * values. */
 struct oribi_metric_series *oribi_metric_store_series(const struct oribi_metric_store *store, uint32_t metric,
                                                       int32_t worker, const struct oribi_metric_values *values);
+struct oribi_metric_series *oribi_metric_store_find(const struct oribi_metric_store *store, uint32_t metric,
+                                                    int32_t worker, const struct oribi_metric_values *values);
 
 /* A worker has ended: what it set of gauges that are made of each worker's value counts no more. */
 void oribi_metric_store_worker_ended(const struct oribi_metric_store *store, int32_t worker);
