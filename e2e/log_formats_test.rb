@@ -65,6 +65,9 @@ E2E.suite("log_formats") do
     assert_equal 0, entry["worker"]
     assert_match(/\A(tcp|unix):/, entry["listener"])
     assert_operator entry["queue_us"] + entry["call_us"], :<=, entry["total_us"]
+    refute entry.key?("upstream_us")
+    connect(one).get("/", { "X-Request-Start" => "t=#{Time.now.to_f - 2}" })
+    assert_includes 1_900_000..60_000_000, JSON.parse(log_of(one, 2).last)["upstream_us"]
   end
 
   define_method(:test_skipped_paths_and_samples) do

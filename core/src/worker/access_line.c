@@ -262,6 +262,8 @@ static char *put_json_more(char *dst, const struct oribi_access_entry *entry)
     PUT_CLEAN(dst, "request_id", entry->request_id);
     if (trace.n)
         PUT_CLEAN(dst, "trace_id", trace);
+    if (entry->upstream_us >= 0)
+        PUT_NUMBER(dst, "upstream_us", entry->upstream_us);
     PUT_NUMBER(dst, "queue_us", entry->queue_us);
     PUT_NUMBER(dst, "bytes_in", entry->bytes_in);
     PUT_NUMBER(dst, "bytes_out", entry->bytes_out);
@@ -431,6 +433,10 @@ static char *put_piece(char *dst, const struct oribi__line_style *style, const s
         return put_seconds(dst, entry->call_us / 1000);
     case ORIBI_LOG_BODY_OR_DASH:
         return entry->body_bytes > 0 ? put_number(dst, entry->body_bytes) : PUT(dst, "-");
+    case ORIBI_LOG_UPSTREAM_US:
+        if (entry->upstream_us >= 0)
+            return put_number(dst, entry->upstream_us);
+        return style->format->json ? PUT(dst, "null") : PUT(dst, "-");
     case ORIBI_LOG_QUERY_MARKED:
         if (entry->head->query.n == 0)
             return dst;

@@ -6,6 +6,7 @@
 #include "worker/compress.h"
 #include "worker/framed.h"
 #include "worker/gone.h"
+#include "worker/overload.h"
 #include "worker/ownership.h"
 
 #include "oribi/base/clock.h"
@@ -185,6 +186,8 @@ struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, 
     const struct oribi_worker *w = exchange->worker;
     const struct oribi_conn *c = exchange->base.conn;
     const struct oribi_listener *listener = c->listener;
+    int64_t total_us = now_us - exchange->base.complete_us;
+    int64_t wall_ms = oribi_clock_wall_ms();
     return (struct oribi_access_entry){
         .head = &exchange->base.head,
         .remote_addr = exchange->req.remote_addr,
@@ -198,8 +201,9 @@ struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, 
         .sent_head = exchange->sent,
         .cut = cut,
         .bytes_in = bytes_in(&exchange->base),
-        .total_us = now_us - exchange->base.complete_us,
-        .wall_ms = oribi_clock_wall_ms(),
+        .upstream_us = oribi__upstream_us(&exchange->base.head, wall_ms * 1000 - total_us),
+        .total_us = total_us,
+        .wall_ms = wall_ms,
     };
 }
 

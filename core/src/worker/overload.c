@@ -47,18 +47,33 @@ static int64_t start_us(struct oribi_slice value)
     return whole < 100000000000 ? whole * 1000000 : whole < 100000000000000 ? whole * 1000 : whole;
 }
 
-/* How long ago the proxy in front had the request; -1 when no field says so. */
-static int64_t proxy_age_us(const struct oribi_head *head)
+/* When the proxy in front had the request, by its clock; 0 when no field says so. */
+static int64_t proxy_start_us(const struct oribi_head *head)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct oribi_field *field = &head->fields[i];
         if (field->id != ORIBI_FIELD_X_REQUEST_START)
             continue;
-        int64_t start = start_us(oribi_slice(field->value, field->value_len));
-        int64_t age_us = start ? oribi_clock_wall_ms() * 1000 - start : -1;
-        return age_us <= start_age_us_max ? age_us : -1;
+        return start_us(oribi_slice(field->value, field->value_len));
     }
-    return -1;
+    return 0;
+}
+
+/* How long ago that was; -1 when it is not known, or cannot be. */
+static int64_t proxy_age_us(const struct oribi_head *head)
+{
+    int64_t start = proxy_start_us(head);
+    int64_t age_us = start ? oribi_clock_wall_ms() * 1000 - start : -1;
+    return age_us <= start_age_us_max ? age_us : -1;
+}
+
+int64_t oribi__upstream_us(const struct oribi_head *head, int64_t complete_wall_us)
+{
+    int64_t start = proxy_start_us(head);
+    int64_t waited_us = complete_wall_us - start;
+    if (!start || waited_us > start_age_us_max)
+        return -1;
+    return waited_us > 0 ? waited_us : 0; /* clocks of two machines differ */
 }
 
 static int64_t queue_us(const struct oribi_exchange *exchange, int64_t now_us)

@@ -10,6 +10,7 @@
 
 struct oribi_worker;
 struct oribi__exchange;
+struct oribi_head;
 
 enum { ORIBI__RETRY_AFTER_S = 1 }; /* what 503 for overload says */
 
@@ -25,5 +26,9 @@ void oribi__shed(struct oribi_worker *worker);
 /* Looks at a request just popped: false when it was refused (it has waited too long) or dropped (its client has
  * gone), and is over. Sets queue_us. */
 bool oribi__admit(struct oribi_worker *worker, struct oribi__exchange *exchange, int64_t now_us);
+
+/* How long the proxy in front had a request by its X-Request-Start, until it was complete here, at this time of the
+ * wall clock; -1 when no field says so. */
+int64_t oribi__upstream_us(const struct oribi_head *head, int64_t complete_wall_us);
 
 #endif

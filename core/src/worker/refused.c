@@ -135,6 +135,7 @@ void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body
         .connection_requests = c->request_count,
         .request_id = id,
         .status = status,
+        .upstream_us = -1,
         .closes = true,
         .body_bytes = (int64_t)body_bytes,
         .bytes_in = c->buf ? c->len : 0,

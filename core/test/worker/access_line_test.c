@@ -45,6 +45,7 @@ static struct oribi_access_entry an_entry(void)
         .bytes_in = 70,
         .bytes_out = 113,
         .queue_us = 40,
+        .upstream_us = 2500,
         .call_us = 1250345,
         .total_us = 2034567,
         .wall_ms = 1769860800123, /* 2026-01-31T12:00:00.123Z */
@@ -78,7 +79,7 @@ static void test_directives_of_apache(void)
         {"%m %U %q %H %{scheme}x", "GET /a ?b=1 HTTP/1.1 http"},
         {"%s %B %O %I", "200 13 113 70"},
         {"%D %{us}T %{ms}T %{s}T %T", "2034567 2034567 2034 2 2"},
-        {"%{queue_us}x %{call_us}x", "40 1250345"},
+        {"%{queue_us}x %{call_us}x %{upstream_us}x", "40 1250345 2500"},
         {"%L %{request_id}x %{trace_id}x", "019c-7 019c-7 0af7651916cd43dd8448eb211c80319c"},
         {"%{worker}x %{listener}x %k %X", "3 tcp://127.0.0.1:9292 1 +"},
         {"%{User-Agent}i|%{x-thing}i|%{Missing}i", "curl/8|th\\\"ing|-"},
@@ -110,6 +111,10 @@ static void test_an_answer_without_a_body_and_one_that_broke_off(void)
 {
     struct oribi_access_entry entry = an_entry();
     entry.body_bytes = 0;
+    entry.upstream_us = -1;
+    is_str(line_of("%{upstream_us}x", &entry), "-");
+    is_str(line_of("{\"up\":$upstream_us}", &entry), "{\"up\":null}");
+    ok(strstr(line_of("json", &entry), "upstream_us") == NULL);
     entry.cut = true;
     is_str(line_of("%b %B %X", &entry), "- 0 X");
     is_str(line_of("$request_completion", &entry), "-");

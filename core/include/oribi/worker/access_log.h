@@ -41,6 +41,7 @@ struct oribi_access_entry {
     int64_t bytes_in;             /* of the request: its head, and its body without framing */
     int64_t bytes_out;            /* of the answer: head, framing and body */
     int64_t queue_us;             /* from the last byte of the request to its call */
+    int64_t upstream_us;          /* from the proxy in front, X-Request-Start, to the last byte; < 0: not known */
     int64_t call_us;              /* time inside the application */
     int64_t total_us;             /* from the last byte of the request to the answer's hand-over to the socket */
     int64_t wall_ms;              /* when the answer was handed over */
