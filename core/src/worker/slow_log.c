@@ -52,7 +52,9 @@ static void log_sample(const struct oribi_worker *w, const struct oribi__call_fa
     int place_n = newline && newline - stand->text < HEAD_CAP / 2 ? (int)(newline - stand->text) : 0;
     const char *doing = sample->state.call[0] && strcmp(sample->state.call, "futex") != 0 ? sample->state.call : "";
     const char *waits = doing[0] ? ", waits in " : "";
-    const char *place = place_n ? "at " : "where its thread does not tell";
+    const char *place = place_n == 0                          ? "where its thread does not tell"
+                        : strncmp(stand->text, "C: ", 3) == 0 ? "in "
+                                                              : "at ";
     (void)snprintf(head, sizeof(head), "slow call: %s has run for %s (slow_log %s)%s%s; it stands %s%.*s", facts->line,
                    time_text(now_us - facts->started_us, age), time_text(slow_us(w), limit), waits, doing, place,
                    place_n, stand->text); /* cut when longer: what follows has the place */

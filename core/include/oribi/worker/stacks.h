@@ -25,7 +25,7 @@ struct oribi_stacks {
     _Atomic int32_t helper_tid; /* the thread that the signal goes to; 0: the worker has none */
     _Atomic uint32_t len;       /* of bytes: struct oribi_stack one after the other, each with its frames behind it */
     _Atomic uint32_t left_out;  /* calls that there was no room for */
-    char bytes[ORIBI_STACKS_BYTES - 5 * 4];
+    _Alignas(8) char bytes[ORIBI_STACKS_BYTES - 6 * 4];
 };
 
 /* One call under way. */
