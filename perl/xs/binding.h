@@ -398,6 +398,9 @@ SV *psgi_reader_list(pTHX_ SV *self, int uploads); /* a reference to the array o
 void psgi_reader_free(pTHX_ SV *self);
 SV *psgi_multipart_boundary(pTHX_ SV *content_type); /* undef: none */
 
+/* form.c: defines the functions of Oribi::Form and Oribi::Cookie. */
+void psgi_form_boot(pTHX);
+
 #pragma GCC visibility pop
 
 #endif

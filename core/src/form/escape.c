@@ -6,7 +6,7 @@
 /* P, W, U: the byte stays in PERL, WHATWG, UNRESERVED. */
 enum { P = 1 << ORIBI_ESCAPE_PERL, W = 1 << ORIBI_ESCAPE_WHATWG, U = 1 << ORIBI_ESCAPE_UNRESERVED, A = P | W | U };
 
-static const uint8_t stays[128] = {
+static const uint8_t stays[256] = {
     ['!'] = P, ['\''] = P, ['('] = P, [')'] = P, ['*'] = P | W, ['-'] = A, ['.'] = A, ['0'] = A,     ['1'] = A,
     ['2'] = A, ['3'] = A,  ['4'] = A, ['5'] = A, ['6'] = A,     ['7'] = A, ['8'] = A, ['9'] = A,     ['A'] = A,
     ['B'] = A, ['C'] = A,  ['D'] = A, ['E'] = A, ['F'] = A,     ['G'] = A, ['H'] = A, ['I'] = A,     ['J'] = A,
@@ -20,16 +20,17 @@ static const uint8_t stays[128] = {
 char *oribi_form_escape(char *dst, struct oribi_slice text, enum oribi_form_escape set, bool plus)
 {
     static const char digits[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < text.n; i++) {
-        uint8_t c = (uint8_t)text.p[i];
-        if (c < 128 && stays[c] >> set & 1) {
-            *dst++ = (char)c;
-        } else if (c == ' ' && plus) {
+    const uint8_t mask = (uint8_t)(1 << set);
+    const uint8_t *end = (const uint8_t *)text.p + text.n;
+    for (const uint8_t *p = (const uint8_t *)text.p; p < end; p++) {
+        if (stays[*p] & mask) {
+            *dst++ = (char)*p;
+        } else if (*p == ' ' && plus) {
             *dst++ = '+';
         } else {
             dst[0] = '%';
-            dst[1] = digits[c >> 4];
-            dst[2] = digits[c & 15];
+            dst[1] = digits[*p >> 4];
+            dst[2] = digits[*p & 15];
             dst += 3;
         }
     }
