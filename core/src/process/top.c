@@ -181,7 +181,7 @@ static void put_times(struct screen *screen, const char *label, enum oribi__top_
         part(screen, PLAIN, "%llu call%s in all", (unsigned long long)sum.count, oribi_log_plural(sum.count));
     else
         part(screen, PLAIN, "%llu call%s in %s", (unsigned long long)sum.count, oribi_log_plural(sum.count),
-             oribi__text_duration(text, (uint64_t)(screen->seconds * 1e6 + 0.5)));
+             oribi__text_duration(text, screen->now->taken_us - screen->before->taken_us));
 }
 
 static void put_call_time(struct screen *screen)

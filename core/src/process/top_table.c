@@ -194,6 +194,12 @@ char oribi__top_sort_key(enum oribi__top_sort sort)
     return sorts[sort].key;
 }
 
+/* What no server reaches counts as 1e15; what is not known as nothing. */
+static uint64_t thousandths(double value)
+{
+    return value <= 0 ? 0 : (uint64_t)((value < 1e15 ? value : 1e15) * 1000);
+}
+
 /* The larger, the higher up. */
 static uint64_t key_of(const struct row *row, enum oribi__top_sort sort)
 {
@@ -203,11 +209,11 @@ static uint64_t key_of(const struct row *row, enum oribi__top_sort sort)
     case ORIBI__TOP_BY_REQUESTS:
         return row->worker->requests;
     case ORIBI__TOP_BY_RATE:
-        return row->rate > 0 ? (uint64_t)(row->rate * 1000) : 0;
+        return thousandths(row->rate);
     case ORIBI__TOP_BY_MEMORY:
         return row->worker->memory_bytes;
     case ORIBI__TOP_BY_CPU:
-        return row->cpu > 0 ? (uint64_t)(row->cpu * 1000) : 0;
+        return thousandths(row->cpu);
     case ORIBI__TOP_BY_WORKER:
         return ~row->worker->worker;
     case ORIBI__TOP_BY_AGE:

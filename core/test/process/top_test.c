@@ -294,6 +294,18 @@ static void test_without_a_snapshot_before_or_with_anothers(void)
     end();
 }
 
+static void test_numbers_that_no_server_has(void)
+{
+    begin();
+    now.taken_us = now.requests = UINT64_MAX;
+    ok(strstr(SCREEN(.columns = 80), "400 calls in ages\n"));
+    now.taken_us = before.taken_us + 1;
+    now.workers[1].requests = now.workers[1].cpu_ms = UINT64_MAX;
+    is_str(order(ORIBI__TOP_BY_RATE, false), "102");
+    is_str(order(ORIBI__TOP_BY_CPU, false), "102");
+    end();
+}
+
 static int read_text(const char *line)
 {
     struct oribi__top_snapshot snapshot = {0};
@@ -417,6 +429,7 @@ int main(void)
     test_orders();
     test_a_terminal_is_drawn_over();
     test_without_a_snapshot_before_or_with_anothers();
+    test_numbers_that_no_server_has();
     test_a_reader_takes_what_it_knows();
     test_a_reader_survives_anything();
     test_no_more_workers_are_read_than_there_can_be();
