@@ -145,6 +145,7 @@ class FormTest < BindingTest
     assert_equal "a=; path=/; secure; httponly; samesite=strict", Oribi::Cookie.bake(:a, value: nil, path: "/", secure: true, httponly: true, same_site: true)
     assert_equal "a=1; expires=Thu, 01 Jan 1970 00:00:00 GMT", Oribi::Cookie.bake("a", value: 1, expires: Time.at(0))
     assert_equal "a=1&b", Oribi::Cookie.bake("a", %w[1 b])
+    assert_equal "a=1970-01-01+00%3A00%3A00+UTC", Oribi::Cookie.bake("a", Time.at(0).utc) # which has a to_a
     assert_raises(ArgumentError) { Oribi::Cookie.bake("a", value: 1, same_site: "Laxer") }
     assert_raises(ArgumentError) { Oribi::Cookie.bake("a", value: 1, expires: Time.at(1 << 40)) }
     assert_raises(ArgumentError) { Oribi::Cookie.bake("a\r\n", "1") }

@@ -21,11 +21,13 @@ module Oribi
       # @raise [ArgumentError] for a name that is no token, or an attribute with a semicolon or a control
       def bake(name, cookie)
         cookie = { value: cookie } unless cookie.is_a?(Hash)
-        bake_parts(name.to_s, Array(cookie[:value]).map(&:to_s), text(cookie[:domain]), text(cookie[:path]), expires(cookie[:expires]),
+        bake_parts(name.to_s, values(cookie[:value]), text(cookie[:domain]), text(cookie[:path]), expires(cookie[:expires]),
                    text(cookie[:max_age]), same_site(cookie[:same_site]), cookie[:secure], cookie.fetch(:httponly) { cookie[:http_only] }, cookie[:partitioned])
       end
 
       private
+
+      def values(value) = (value.is_a?(Array) ? value : [value]).map(&:to_s)
 
       def text(value) = value ? value.to_s : nil
 
