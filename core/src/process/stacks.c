@@ -255,7 +255,7 @@ static void put_silent(struct oribi_supervisor *supervisor, uint32_t i, int32_t 
                       : supervisor->ties.prefork ? "is a library's, and makes no calls that the server knows"
                       : starting                 ? "is starting"
                       : started_us               ? "has no helper thread that could tell"
-                                                 : "has made no call yet";
+                                                 : "makes no call";
     put_name(stacks, i, pid, -1);
     const char *does = state_text(known ? state.state : 'X');
     putf(&stacks->text, "%s; its first thread is %s", why, does);
