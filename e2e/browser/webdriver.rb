@@ -49,6 +49,12 @@ module E2E
     def click(selector) = command(:post, "/element/#{find(selector)}/click", {})
     def screenshot(path) = File.binwrite(path, Base64.decode64(command(:get, "/screenshot")))
 
+    # A screen of this width, with the user's wish for dark or light pages (Chromium's own command).
+    def emulate(width:, dark:, height: 800)
+      chromium("Emulation.setDeviceMetricsOverride", width: width, height: height, deviceScaleFactor: 1, mobile: false)
+      chromium("Emulation.setEmulatedMedia", features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }])
+    end
+
     # Windows by their handles; what follows happens in the one switched to last.
     def window = command(:get, "/window")
     def open_window = switch(command(:post, "/window/new", type: "window")["handle"])
@@ -80,6 +86,7 @@ module E2E
       false
     end
 
+    def chromium(name, **params) = command(:post, "/goog/cdp/execute", cmd: name, params: params)
     def find(selector) = command(:post, "/element", using: "css selector", value: selector).fetch(ELEMENT)
     def command(method, path, body = nil) = call(method, "/session/#{@session}#{path}", body)
 

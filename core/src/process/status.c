@@ -2,6 +2,7 @@
 #include "process/app_export.h"
 #include "process/supervisor_private.h"
 
+#include "oribi/base/escape.h"
 #include "oribi/base/log.h"
 #include "oribi/base/clock.h"
 
@@ -202,8 +203,9 @@ static void put_memory(struct oribi_buf *out, const struct oribi_worker_record *
     struct memory memory;
     int64_t resident_bytes;
     int64_t cpu_ms;
-    oribi_process_usage(record->pid, &resident_bytes, &cpu_ms);
-    put(out, "\"memory_resident_bytes\":%lld,\"cpu_ms\":%lld,", (long long)resident_bytes, (long long)cpu_ms);
+    char state = oribi_process_usage(record->pid, &resident_bytes, &cpu_ms);
+    put(out, "\"stopped\":%s,\"memory_resident_bytes\":%lld,\"cpu_ms\":%lld,", state == 'T' ? "true" : "false",
+        (long long)resident_bytes, (long long)cpu_ms);
     if (quick)
         return;
     measure(record, &memory);
@@ -211,15 +213,44 @@ static void put_memory(struct oribi_buf *out, const struct oribi_worker_record *
         (long long)memory.own, (long long)memory.shared);
 }
 
+/* A string of JSON. */
+static void put_string(struct oribi_buf *out, const char *text)
+{
+    size_t n = strlen(text);
+    char *at = oribi_buf_try_reserve(out, n * ORIBI_ESCAPE_JSON_GROWTH + 2);
+    if (!at)
+        return;
+    char *end = at;
+    *end++ = '"';
+    end = oribi_escape_json(end, oribi_slice(text, n));
+    *end++ = '"';
+    out->len += (size_t)(end - at);
+}
+
+/* "call":"GET /","request_id":"…": what may change while it is read, and what a peer chose. */
+static void put_call(struct oribi_buf *out, const struct oribi_slot *slot, int64_t now_us)
+{
+    char line[ORIBI_SLOT_LINE_CAP] = "";
+    char id[sizeof(slot->id)] = "";
+    int64_t deadline_us = atomic_load(&slot->call_deadline_us);
+    int64_t call = call_ms(slot, now_us);
+    if (call > 0) {
+        memcpy(line, slot->line, sizeof(line));
+        memcpy(id, slot->id, sizeof(id));
+        line[sizeof(line) - 1] = id[sizeof(id) - 1] = '\0';
+    }
+    put(out, "\"call_ms\":%lld,\"call_overdue\":%s,\"call\":", (long long)call,
+        call > 0 && deadline_us && now_us > deadline_us ? "true" : "false");
+    put_string(out, line);
+    put(out, ",\"request_id\":");
+    put_string(out, id);
+}
+
 static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i, const char *state,
                        bool quick)
 {
     const struct oribi_worker_record *record = &supervisor->policy.records[i];
     const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
-    char line[ORIBI_SLOT_LINE_CAP] = "";
-    int64_t call = call_ms(slot, oribi_clock_us());
-    if (call > 0)
-        copy_line(slot, line);
     uint32_t busy;
     uint32_t threads;
     oribi__worker_threads(slot, &busy, &threads);
@@ -230,8 +261,10 @@ static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *ou
     put(out, "\"threads\":%u,\"threads_busy\":%u,", threads, busy);
     put(out, "\"queued\":%u,", atomic_load(&slot->queue_len));
     put_memory(out, record, quick);
-    put(out, "\"age_ms\":%lld,\"call_ms\":%lld,\"call\":\"%s\"}",
-        record->ready_at ? (long long)(oribi_clock_ms() - record->ready_at) : 0, (long long)call, line);
+    put(out, "\"busy_ms\":%llu,\"age_ms\":%lld,", (unsigned long long)load(&slot->call_time.sum_us) / 1000,
+        record->ready_at ? (long long)(oribi_clock_ms() - record->ready_at) : 0);
+    put_call(out, slot, oribi_clock_us());
+    put(out, "}");
 }
 
 /* "call_ms":{"count":9,"mean":1.250,"p50":1.024,…}, with a comma behind it. */
@@ -267,7 +300,9 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     put(out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
         supervisor->ties.program, supervisor->pid, oribi__server_state(policy), policy->generation,
         oribi_policy_serving(policy), policy->target);
-    put(out, "\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
+    put(out, "\"version\":");
+    put_string(out, supervisor->boot_log.version);
+    put(out, ",\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
         (long long)(oribi_clock_ms() - supervisor->started_ms), (unsigned long long)requests_of(&all),
         (unsigned long long)all.connection_count, (unsigned long long)all.bytes_in, (unsigned long long)all.bytes_out);
     put(out, "\"requests_uncalled\":%llu,", (unsigned long long)all.uncalled_count);
@@ -279,11 +314,10 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     for (int i = 1; i < 6; i++)
         put(out, ",\"%dxx\":%llu", i, (unsigned long long)all.status_class[i]);
     put(out, "},\"listeners\":[");
-    /* an address holds no quotes but in a file's name */
-    for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
-        put(out, "%s\"%s\"", i ? "," : "",
-            strpbrk(supervisor->ties.listeners->items[i].text, "\"\\") ? "?"
-                                                                       : supervisor->ties.listeners->items[i].text);
+    for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++) {
+        put(out, "%s", i ? "," : "");
+        put_string(out, supervisor->ties.listeners->items[i].text);
+    }
     put(out, "],\"processes\":[");
     bool first = true;
     for (uint32_t i = 0; i < policy->slot_count; i++) {

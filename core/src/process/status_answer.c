@@ -1,6 +1,7 @@
 /* What the status listener answers: one request in, one answer out, with the parser and the writer that workers have.
  * Pure but for what it tells of the server. */
 #include "process/metrics.h"
+#include "process/page.h"
 #include "process/status_listener.h"
 #include "process/supervisor_private.h"
 
@@ -18,16 +19,18 @@ enum {
     TARGET_BYTES_MAX = 1024,
     FIELDS_MAX = 64,
     HEAD_BYTES_MAX = 1024, /* of an answer */
-    HEADERS_MAX = 4,
+    HEADERS_MAX = 5,
+    POLICY_CAP = 256,
 };
 
 /* An answer under assembly. */
 struct answer {
     int status;
     const char *type;
-    const char *name;  /* of one more field; NULL: none */
-    const char *value; /* … and its value */
-    bool later;        /* not yet: the workers are being asked */
+    const char *name;        /* of one more field; NULL: none */
+    const char *value;       /* … and its value */
+    char policy[POLICY_CAP]; /* Content-Security-Policy of the page; "": none */
+    bool later;              /* not yet: the workers are being asked */
     struct oribi_buf body;
 };
 
@@ -80,10 +83,12 @@ static bool names_no_other(const struct oribi_head *head)
     return true;
 }
 
+/* The page holds no data and asks its reader for the token: a browser cannot send one with its first request. */
 static bool may_ask(const struct oribi_supervisor *supervisor, const struct oribi_head *head, struct answer *answer)
 {
     const char *token = supervisor->ties.options->status_token;
-    if (token && !is_token(field_of(head, "authorization"), token)) {
+    bool is_page = oribi_slice_equal(head->path, ORIBI_SLICE("/"));
+    if (token && !is_page && !is_token(field_of(head, "authorization"), token)) {
         answer->name = "WWW-Authenticate";
         answer->value = "Bearer";
         refuse(answer, 401, "this needs Authorization: Bearer and the text of status_token\n");
@@ -150,14 +155,21 @@ static void answer_stacks(struct oribi_supervisor *supervisor, struct answer *an
     (void)oribi_buf_try_append(&answer->body, found->p, found->len); /* where memory is out it is empty */
 }
 
-static void answer_index(struct answer *answer)
+/* The page may run what it brings and ask this listener, and nothing else. */
+static void answer_page(struct answer *answer)
 {
-    put(answer, "/metrics      for Prometheus, also as OpenMetrics\n"
-                "/status.json  the server and its workers\n"
-                "/history.json  the last ten minutes; ?since=N: what came after sample N\n"
-                "/stacks       where every call stands now; /stacks.json the same\n"
-                "/healthz      200 while the supervisor answers\n"
-                "/ready        200 while there are workers that serve, else 503\n");
+    char nonce[ORIBI__PAGE_NONCE_CAP];
+    if (oribi__page_nonce(nonce) < 0) {
+        refuse(answer, 500, "no random numbers here\n");
+        return;
+    }
+    (void)snprintf(
+        answer->policy, sizeof(answer->policy),
+        "default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        nonce, nonce); /* fits */
+    answer->type = "text/html; charset=utf-8";
+    oribi__page(nonce, &answer->body);
 }
 
 static void route(struct oribi_supervisor *supervisor, const struct oribi_head *head, struct answer *answer)
@@ -183,9 +195,11 @@ static void route(struct oribi_supervisor *supervisor, const struct oribi_head *
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/ready"))) {
         answer_ready(supervisor, answer);
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/"))) {
-        answer_index(answer);
+        answer_page(answer);
     } else {
-        refuse(answer, 404, "not found; / has the list\n");
+        refuse(answer, 404,
+               "not found; there are / for browsers, /metrics, /status.json, /history.json, /stacks, /stacks.json, "
+               "/healthz, /ready\n");
     }
 }
 
@@ -217,6 +231,8 @@ static void put_answer(const struct answer *answer, const struct oribi_head *hea
     headers[count++] = header("Content-Type", answer->type);
     headers[count++] = header("Cache-Control", "no-store");
     headers[count++] = header("X-Content-Type-Options", "nosniff");
+    if (answer->policy[0])
+        headers[count++] = header("Content-Security-Policy", answer->policy);
     if (answer->name)
         headers[count++] = header(answer->name, answer->value);
     oribi_date_format(oribi_clock_wall_s(), date);

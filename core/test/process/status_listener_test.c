@@ -213,9 +213,58 @@ static void test_the_token_is_asked_for(void)
     open_listener("127.0.0.1:0", "s3cret");
     ok(begins(ask(GET("/healthz")), "HTTP/1.1 401 "));
     ok(strstr(answer, "\r\nWWW-Authenticate: Bearer\r\n") != NULL);
-    ok(begins(ask("GET / HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer s3cre\r\n\r\n"), "HTTP/1.1 401 "));
-    ok(begins(ask("GET / HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer s3cret2\r\n\r\n"), "HTTP/1.1 401 "));
-    ok(begins(ask("GET / HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer s3cret\r\n\r\n"), "HTTP/1.1 200 "));
+    ok(begins(ask("GET /metrics HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer s3cre\r\n\r\n"), "HTTP/1.1 401 "));
+    ok(begins(ask("GET /metrics HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer s3cret2\r\n\r\n"),
+              "HTTP/1.1 401 "));
+    ok(begins(ask("GET /metrics HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer s3cret\r\n\r\n"),
+              "HTTP/1.1 200 "));
+    ok(begins(ask(GET("/status.json?token=s3cret")), "HTTP/1.1 401 "));
+    ok(begins(ask(GET("/history.json")), "HTTP/1.1 401 "));
+    ok(begins(ask(GET("/none")), "HTTP/1.1 401 "));
+    ok(begins(ask("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"), "HTTP/1.1 200 ")); /* the page asks its reader */
+    ok(strstr(answer, "s3cret") == NULL);
+    close_listener();
+}
+
+/* One more each time, so that no page may run what another one brings. */
+static void test_the_page_may_run_its_own_script_alone(void)
+{
+    static char nonce[64];
+    open_listener("127.0.0.1:0", NULL);
+    for (int i = 0; i < 2; i++) {
+        ok(begins(ask(GET("/")), "HTTP/1.1 200 OK\r\n"));
+        ok(strstr(answer, "\r\nContent-Type: text/html; charset=utf-8\r\n") != NULL);
+        const char *policy = strstr(answer, "\r\nContent-Security-Policy: default-src 'none'; script-src 'nonce-");
+        const char *script = strstr(answer, "<script nonce=\"");
+        if (!ok(policy && script && strstr(answer, "<style nonce=\"")))
+            break;
+        ok(!begins(nonce, script));
+        (void)snprintf(nonce, 49, "%s", script);
+        ok(strncmp(strstr(policy, "nonce-") + 6, script + strlen("<script nonce=\""), 32) == 0);
+        ok(strstr(answer, "{{nonce}}") == NULL && strstr(answer, "</html>\n") != NULL);
+        ok(strstr(answer, "unsafe") == NULL && strstr(answer, "innerHTML") == NULL);
+    }
+    ok(begins(ask("HEAD / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"), "HTTP/1.1 200 OK\r\n"));
+    ok(begins(ask("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"), "HTTP/1.1 421 "));
+    close_listener();
+}
+
+/* A target that is half written, or was never UTF-8, and names of files are strings of JSON all the same. */
+static void test_lines_of_calls_are_valid_json(void)
+{
+    open_listener("127.0.0.1:0", NULL);
+    struct oribi_slot *slot = &supervisor->ties.board.slots[0];
+    supervisor->policy.records[0].state = ORIBI_RECORD_SERVING;
+    supervisor->policy.records[0].pid = getpid();
+    slot->call_started_us = 1;
+    slot->call_deadline_us = 2;
+    memset(slot->line, '\\', sizeof(slot->line)); /* torn: without an end */
+    memcpy(slot->line, "GET /\"<b>\xc3\xa4\xc3\x01\n\xff", 15);
+    memset(slot->id, 'x', sizeof(slot->id));
+    ok(strstr(ask(GET("/status.json")), "\"call\":\"GET /\\\"<b>\xc3\xa4\\u00c3\\u0001\\u000a\\u00ff\\\\") != NULL);
+    ok(strstr(answer, "\"call_overdue\":true") != NULL);
+    ok(strstr(answer, "\"stopped\":false") != NULL);
+    ok(strcmp(answer + strlen(answer) - 2, "}\n") == 0);
     close_listener();
 }
 
@@ -390,6 +439,8 @@ int main(void)
     test_a_head_may_come_byte_by_byte();
     test_other_names_of_this_machine_need_a_token();
     test_the_token_is_asked_for();
+    test_the_page_may_run_its_own_script_alone();
+    test_lines_of_calls_are_valid_json();
     test_a_socket_file_is_the_owners_alone_and_goes();
     test_hanging_clients_keep_no_other_away();
     test_a_silent_client_is_closed_in_time();

@@ -89,8 +89,9 @@ int oribi_process_shared_memory_size(int fd, size_t *bytes);
 int64_t oribi_process_memory(pid_t pid);
 
 /* What a process uses: memory that is resident, in bytes, and processor time since its start, of all its threads. One
- * read of a small file, for which the process need not stop. Both are 0 when the process is gone. */
-void oribi_process_usage(pid_t pid, int64_t *resident_bytes, int64_t *cpu_ms);
+ * read of a small file, for which the process need not stop. Returns the state as proc(5) has it: 'T' for a process
+ * that a signal has stopped. All are 0 when the process is gone. */
+char oribi_process_usage(pid_t pid, int64_t *resident_bytes, int64_t *cpu_ms);
 
 /* The bytes of it that this process alone has mapped, and those that other processes have too; 0 where the kernel does
  * not tell. */
