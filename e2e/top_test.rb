@@ -51,7 +51,7 @@ E2E.suite("top", transports: %i[tcp]) do
     one = serve("--workers", "2")
     gate = connect(one).tap { |client| client.send_raw("GET /gate?\x9b31m\u202e HTTP/1.1\r\nHost: a\r\n\r\n".b) } # C1's CSI
     terminal = top
-    terminal.await(/\A#{E2E::COMMAND}  pid #{one.pid}  serving .*^WORKER +PID STATE +CALL .*REQUEST.*busy .*GET \/gate\?\?31m\?\?\?$/m)
+    terminal.await(/\A#{E2E::COMMAND} [\d.]+  pid #{one.pid}  serving .*^WORKER +PID STATE +CALL .*REQUEST.*busy .*GET \/gate\?\?31m\?\?\?$/m)
     assert_operator terminal.lines.map(&:size).max, :<=, 80
     assert_match(/\A\e\[\?1049h\e\[\?25l\e\[\?7l\e\[H/, terminal.bytes)
     assert_match(/ -icanon .* -echo /m, terminal.modes)
@@ -121,7 +121,7 @@ E2E.suite("top", transports: %i[tcp]) do
     one = serve("--workers", "2")
     code, text, errors = once
     assert_equal [0, ""], [code, errors]
-    assert_match(/\A#{E2E::COMMAND}  pid #{one.pid}  serving  up .*\nWORKER +PID GEN STATE .*REQUEST\n( +[01] .*\n){2}\z/m, text)
+    assert_match(/\A#{E2E::COMMAND} [\d.]+  pid #{one.pid}  serving  up .*\nWORKER +PID GEN STATE .*REQUEST\n( +[01] .*\n){2}\z/m, text)
     refute_match(/[^\x20-\x7e\n]/, text)
     assert_equal [1, "", "#{E2E::COMMAND}: ctl: --interval is a time from 100ms to 1h, not 'soon'\n"], once("--interval", "soon")
     one.stop

@@ -106,7 +106,7 @@ static void put_server(struct screen *screen)
 {
     char up[ORIBI__TEXT_CAP];
     oribi__screen_begin_line(screen);
-    part(screen, PLAIN, "%s", screen->now->program);
+    part(screen, PLAIN, "%s%s%s", screen->now->program, screen->now->version[0] ? " " : "", screen->now->version);
     part(screen, PLAIN, "pid %llu", (unsigned long long)screen->now->pid);
     part(screen, strcmp(screen->now->state, "serving") == 0 ? PLAIN : YELLOW, "%s", screen->now->state);
     part(screen, PLAIN, "up %s", oribi__text_duration(up, screen->now->up_ms * 1000));

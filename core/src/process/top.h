@@ -52,7 +52,8 @@ enum oribi__top_times {
 /* All-zero: nothing is known. Counters count from the start of the supervisor. */
 struct oribi__top_snapshot {
     char program[32];
-    char state[24]; /* "serving", "reloading" */
+    char version[32]; /* "": not known, as of a library's program */
+    char state[24];   /* "serving", "reloading" */
     uint64_t pid;
     uint64_t taken_us; /* by the server's clock; only differences have a meaning */
     uint64_t up_ms;

@@ -29,6 +29,7 @@ struct field {
 
 static const struct field server_fields[] = {
     TEXT(oribi__top_snapshot, program),
+    TEXT(oribi__top_snapshot, version),
     TEXT(oribi__top_snapshot, state),
     OF_SERVER(pid),
     OF_SERVER(taken_us),

@@ -78,6 +78,7 @@ static void begin(void)
     };
     now = (struct oribi__top_snapshot){
         .program = "oribi",
+        .version = "1.2.3",
         .state = "reloading",
         .pid = 99,
         .taken_us = 3000000,
@@ -145,7 +146,7 @@ static void travel(void)
 }
 
 #define HEADER                                                                                                         \
-    "oribi  pid 99  reloading  up 1 d 02 h  generation 2\n"                                                            \
+    "oribi 1.2.3  pid 99  reloading  up 1 d 02 h  generation 2\n"                                                      \
     "requests     200/s  5400 in all  7 waiting  oldest 250 ms\n"                                                      \
     "errors       5xx 2.0/s (1.0 %)  4xx 3.0/s  cut 1.0/s\n"                                                           \
     "call         p50 1.0 ms  p90 1.0 ms  p99 1.0 ms  max 999 ms  400 calls in 2.00 s\n"                               \
@@ -270,7 +271,7 @@ static void test_a_terminal_is_drawn_over(void)
     begin();
     travel();
     const char *screen = SCREEN(.live = true, .color = true, .columns = 60, .rows = 24, .note = "trying again");
-    ok(strncmp(screen, "\x1b[Horibi  pid 99  \x1b[33mreloading\x1b[0m  up ", 40) == 0);
+    ok(strncmp(screen, "\x1b[Horibi 1.2.3  pid 99  \x1b[33mreloading\x1b[0m  up ", 46) == 0);
     ok(strstr(screen, "\r\n\x1b[31mtrying again\x1b[0m\x1b[K\r\n"));
     ok(strstr(screen, "max 999 ms\x1b[K\r\n"));                       /* shorter than the screen */
     ok(strstr(screen, "GET /report??[31m???? \x1b[0m\r\n"));          /* as long as the screen: nothing to erase */
