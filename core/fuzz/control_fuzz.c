@@ -3,11 +3,15 @@
  *
  * Holds for every input: a command line is refused in one line or becomes a command that the server knows; an answer
  * keeps every byte behind its first word. */
-#include "process/control.c"
+#include "process/control_client.h"
 
 #include "ours.h"
 
 #include "oribi/process/control_command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,11 +19,16 @@ enum { WORDS_MAX = 8 };
 
 static bool is_known(const char *command_text)
 {
-    static const char *const known[] = {"status", "status json", "reload", "upgrade", "stop", "stop now", "reopen"};
+    static const char *const known[] = {"status",  "status json", "stacks",   "stacks json", "reload",
+                                        "upgrade", "stop",        "stop now", "reopen"};
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (strcmp(command_text, known[i]) == 0)
             return true;
     char *end;
+    long long interval_ms;
+    int sort;
+    if (sscanf(command_text, "top %lld %d", &interval_ms, &sort) == 2)
+        return interval_ms >= 100 && interval_ms <= 3600 * 1000 && sort >= 0;
     if (strncmp(command_text, "workers ", 8) != 0)
         return false;
     (void)strtol(command_text + 8, &end, 10);
@@ -46,7 +55,7 @@ static void check_answer(const char *text, size_t n)
     static const char before[] = "before";
     (void)oribi_buf_try_append(&out, before, sizeof(before) - 1);
     expect(oribi_buf_try_append(&out, text, n) == 0);
-    int code = judge(&out, sizeof(before) - 1);
+    int code = oribi__control_judge(&out, sizeof(before) - 1, "ctl.sock");
     size_t cut = code == 0 ? 3 : code == 1 ? 6 : 0;
     expect(code >= 0 && code <= 2 && out.len == sizeof(before) - 1 + n - cut);
     expect(memcmp(out.p, before, sizeof(before) - 1) == 0);
