@@ -110,10 +110,10 @@ static void put_server(struct screen *screen)
     part(screen, PLAIN, "pid %llu", (unsigned long long)screen->now->pid);
     part(screen, strcmp(screen->now->state, "serving") == 0 ? PLAIN : YELLOW, "%s", screen->now->state);
     part(screen, PLAIN, "up %s", oribi__text_duration(up, screen->now->up_ms * 1000));
-    part(screen, PLAIN, "generation %llu", (unsigned long long)screen->now->generation);
     if (screen->view->live)
         part(screen, PLAIN, "by %s%s", oribi__top_sort_name(screen->view->sort),
              screen->view->reverse ? ", reversed" : "");
+    part(screen, PLAIN, "generation %llu", (unsigned long long)screen->now->generation);
     if (screen->view->live)
         part(screen, PLAIN, "h: help");
 }
