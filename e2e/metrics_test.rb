@@ -184,7 +184,9 @@ E2E.suite("metrics", transports: %i[tcp]) do
     wait_for_metric('oribi_threads{state="busy"}', 2)
     pids.each { |pid| Process.kill(:STOP, pid) }
     assert_equal 200, ask("/healthz").status
-    assert_equal 2, metrics['oribi_workers{state="busy"}']
+    wait_for_metric('oribi_workers{state="stopped"}', 2)
+    assert_equal 2, metrics['oribi_threads{state="busy"}']
+    assert_equal %w[stopped stopped], JSON.parse(ask("/status.json").body)["processes"].map { |worker| worker["state"] }
     assert_equal 2, JSON.parse(ask("/status.json").body)["processes"].count { |worker| worker["call"] == "GET /gate" }
     pids.each { |pid| Process.kill(:KILL, pid) }
     wait_for_metric('oribi_worker_exits_total{reason="signal"}', 2)

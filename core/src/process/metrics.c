@@ -3,7 +3,7 @@
 #include "process/metrics.h"
 
 #include "process/app_export.h"
-#include "process/supervisor_private.h"
+#include "process/metrics_private.h"
 
 #include "oribi/base/clock.h"
 
@@ -11,34 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { COUNTER, GAUGE, HISTOGRAM };
-
-struct metric;
-
-/* What a scrape works with. */
-struct scrape {
-    const struct oribi_supervisor *supervisor;
-    struct oribi_buf *out;
-    bool open_metrics;
-    struct oribi__totals totals; /* of the server since its start … */
-    struct oribi_slot all;       /* … those of its workers by their names */
-};
-
-struct metric {
-    const char *name; /* a counter's samples have _total behind it */
-    const char *unit; /* also the end of the name; NULL: none */
-    const char *help;
-    const char *label; /* of the samples; NULL: one sample without */
-    enum kind kind;
-    uint32_t count;                                      /* of counters behind each other in the slot */
-    size_t offset;                                       /* of the first */
-    const char *(*value_of)(uint32_t i, char text[16]);  /* the label's value; NULL: this one is not shown */
-    void (*put)(struct scrape *, const struct metric *); /* in the place of all three */
-};
-
 /* --- text --- */
 
-__attribute__((format(printf, 2, 3))) static void put(struct scrape *scrape, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void put(struct oribi__scrape *scrape, const char *format, ...)
 {
     char text[512];
     va_list args;
@@ -49,13 +24,12 @@ __attribute__((format(printf, 2, 3))) static void put(struct scrape *scrape, con
         (void)oribi_buf_try_append(scrape->out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
 }
 
-static const char *suffix_of(const struct metric *metric)
+static const char *suffix_of(const struct oribi__metric *metric)
 {
-    return metric->kind == COUNTER ? "_total" : "";
+    return metric->kind == ORIBI__COUNTER ? "_total" : "";
 }
 
-/* A sample without a label's value, or with it. */
-static void put_count(struct scrape *scrape, const struct metric *metric, const char *value, uint64_t n)
+void oribi__put_count(struct oribi__scrape *scrape, const struct oribi__metric *metric, const char *value, uint64_t n)
 {
     if (value)
         put(scrape, "%s%s{%s=\"%s\"} %llu\n", metric->name, suffix_of(metric), metric->label, value,
@@ -64,7 +38,7 @@ static void put_count(struct scrape *scrape, const struct metric *metric, const 
         put(scrape, "%s%s %llu\n", metric->name, suffix_of(metric), (unsigned long long)n);
 }
 
-static void put_seconds(struct scrape *scrape, const struct metric *metric, const char *value, int64_t us)
+void oribi__put_seconds(struct oribi__scrape *scrape, const struct oribi__metric *metric, const char *value, int64_t us)
 {
     long long whole = us / 1000000;
     int rest = (int)(us % 1000000);
@@ -103,18 +77,18 @@ static const char *timeout_of(uint32_t i, char text[16])
     return names[i];
 }
 
-static void put_counters(struct scrape *scrape, const struct metric *metric)
+static void put_counters(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     const _Atomic uint64_t *counters = (const _Atomic uint64_t *)((const char *)&scrape->all + metric->offset);
     for (uint32_t i = 0; i < metric->count; i++) {
         char text[16];
         const char *value = metric->value_of ? metric->value_of(i, text) : NULL;
         if (value || !metric->value_of)
-            put_count(scrape, metric, value, counters[i]);
+            oribi__put_count(scrape, metric, value, counters[i]);
     }
 }
 
-static void put_histogram(struct scrape *scrape, const struct metric *metric)
+static void put_histogram(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     static const struct {
         const char *text;
@@ -136,204 +110,77 @@ static void put_histogram(struct scrape *scrape, const struct metric *metric)
     put(scrape, "%s_count %llu\n", metric->name, (unsigned long long)sum.count);
 }
 
-/* --- what workers do now --- */
-
-static const struct oribi_slot *slot_of(const struct scrape *scrape, uint32_t i)
-{
-    return &scrape->supervisor->ties.board.slots[i];
-}
-
-static bool lives(const struct scrape *scrape, uint32_t i)
-{
-    return oribi_policy_has_process(&scrape->supervisor->policy, i);
-}
-
-static void put_workers(struct scrape *scrape, const struct metric *metric)
-{
-    static const char *const states[] = {"starting", "idle", "busy", "draining", "killed", "held"};
-    const struct oribi_policy *policy = &scrape->supervisor->policy;
-    for (size_t k = 0; k < sizeof(states) / sizeof(states[0]); k++) {
-        uint64_t count = 0;
-        for (uint32_t i = 0; i < policy->slot_count; i++) {
-            const char *state = oribi__worker_state(&policy->records[i], slot_of(scrape, i));
-            count += state && strcmp(state, states[k]) == 0;
-        }
-        put_count(scrape, metric, states[k], count);
-    }
-}
-
-static void put_wanted(struct scrape *scrape, const struct metric *metric)
-{
-    put_count(scrape, metric, NULL, scrape->supervisor->policy.target);
-}
-
-static void put_threads(struct scrape *scrape, const struct metric *metric)
-{
-    uint64_t sums[2] = {0};
-    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
-        uint32_t busy;
-        uint32_t threads;
-        if (scrape->supervisor->policy.records[i].state != ORIBI_RECORD_SERVING)
-            continue;
-        oribi__worker_threads(slot_of(scrape, i), &busy, &threads);
-        sums[0] += busy < threads ? threads - busy : 0;
-        sums[1] += busy;
-    }
-    put_count(scrape, metric, "idle", sums[0]);
-    put_count(scrape, metric, "busy", sums[1]);
-}
-
-static void put_open(struct scrape *scrape, const struct metric *metric)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
-        if (lives(scrape, i))
-            sum += atomic_load_explicit(&slot_of(scrape, i)->connections_open, memory_order_relaxed);
-    put_count(scrape, metric, NULL, sum);
-}
-
-static void put_waiting(struct scrape *scrape, const struct metric *metric)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
-        if (lives(scrape, i))
-            sum += atomic_load_explicit(&slot_of(scrape, i)->queue_len, memory_order_relaxed);
-    put_count(scrape, metric, NULL, sum);
-}
-
-static void put_oldest(struct scrape *scrape, const struct metric *metric)
-{
-    int64_t now_us = oribi_clock_us();
-    int64_t longest_us = 0;
-    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
-        int64_t since_us = atomic_load_explicit(&slot_of(scrape, i)->queue_oldest_us, memory_order_relaxed);
-        if (lives(scrape, i) && since_us && now_us - since_us > longest_us)
-            longest_us = now_us - since_us;
-    }
-    put_seconds(scrape, metric, NULL, longest_us);
-}
-
-/* For each worker by the number of its slot, which its successor takes over. */
-static void put_each(struct scrape *scrape, const struct metric *metric, int64_t (*us_of)(struct scrape *, uint32_t))
-{
-    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
-        char text[16];
-        if (!lives(scrape, i))
-            continue;
-        (void)snprintf(text, sizeof(text), "%u", i); /* fits */
-        put_seconds(scrape, metric, text, us_of(scrape, i));
-    }
-}
-
-static int64_t call_us_of(struct scrape *scrape, uint32_t i)
-{
-    int64_t started_us = atomic_load_explicit(&slot_of(scrape, i)->call_started_us, memory_order_relaxed);
-    int64_t now_us = oribi_clock_us();
-    return started_us && now_us > started_us ? now_us - started_us : 0;
-}
-
-static int64_t cpu_us_of(struct scrape *scrape, uint32_t i)
-{
-    int64_t bytes;
-    int64_t cpu_ms;
-    oribi_process_usage(scrape->supervisor->policy.records[i].pid, &bytes, &cpu_ms);
-    return cpu_ms * 1000;
-}
-
-static void put_call_ages(struct scrape *scrape, const struct metric *metric)
-{
-    put_each(scrape, metric, call_us_of);
-}
-
-static void put_cpu(struct scrape *scrape, const struct metric *metric)
-{
-    put_each(scrape, metric, cpu_us_of);
-}
-
-static void put_resident(struct scrape *scrape, const struct metric *metric)
-{
-    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
-        char text[16];
-        int64_t bytes;
-        int64_t cpu_ms;
-        if (!lives(scrape, i))
-            continue;
-        (void)snprintf(text, sizeof(text), "%u", i); /* fits */
-        oribi_process_usage(scrape->supervisor->policy.records[i].pid, &bytes, &cpu_ms);
-        put_count(scrape, metric, text, (uint64_t)bytes);
-    }
-}
-
 /* --- the supervisor's own --- */
 
-static void put_exits(struct scrape *scrape, const struct metric *metric)
+static void put_exits(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     for (uint32_t i = 0; i < ORIBI__EXIT_REASONS; i++)
-        put_count(scrape, metric, oribi__exit_reason_name(i), scrape->totals.exits[i]);
+        oribi__put_count(scrape, metric, oribi__exit_reason_name(i), scrape->totals.exits[i]);
 }
 
-static void put_reloads(struct scrape *scrape, const struct metric *metric)
+static void put_reloads(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    put_count(scrape, metric, "done", scrape->totals.reloads_done);
-    put_count(scrape, metric, "failed", scrape->totals.reloads_failed);
+    oribi__put_count(scrape, metric, "done", scrape->totals.reloads_done);
+    oribi__put_count(scrape, metric, "failed", scrape->totals.reloads_failed);
 }
 
-static void put_reload_time(struct scrape *scrape, const struct metric *metric)
+static void put_reload_time(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    put_seconds(scrape, metric, NULL, scrape->supervisor->totals.reload_ms * 1000);
+    oribi__put_seconds(scrape, metric, NULL, scrape->supervisor->totals.reload_ms * 1000);
 }
 
-static void put_generation(struct scrape *scrape, const struct metric *metric)
+static void put_generation(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    put_count(scrape, metric, NULL, scrape->supervisor->policy.generation);
+    oribi__put_count(scrape, metric, NULL, scrape->supervisor->policy.generation);
 }
 
-static void put_start(struct scrape *scrape, const struct metric *metric)
+static void put_start(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    put_seconds(scrape, metric, NULL, scrape->supervisor->started_wall_ms * 1000);
+    oribi__put_seconds(scrape, metric, NULL, scrape->supervisor->started_wall_ms * 1000);
 }
 
 /* --- of the application's metrics --- */
 
-static void app_counts(const struct scrape *scrape, struct oribi_metric_counts *counts)
+static void app_counts(const struct oribi__scrape *scrape, struct oribi_metric_counts *counts)
 {
     oribi_metric_store_counts(&scrape->supervisor->ties.app.view, counts);
 }
 
-static void put_app_series(struct scrape *scrape, const struct metric *metric)
+static void put_app_series(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     struct oribi_metric_counts counts;
     app_counts(scrape, &counts);
-    put_count(scrape, metric, NULL, counts.series);
+    oribi__put_count(scrape, metric, NULL, counts.series);
 }
 
-static void put_app_series_max(struct scrape *scrape, const struct metric *metric)
+static void put_app_series_max(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
-    put_count(scrape, metric, NULL, scrape->supervisor->ties.app.view.max);
+    oribi__put_count(scrape, metric, NULL, scrape->supervisor->ties.app.view.max);
 }
 
-static void put_app_series_lost(struct scrape *scrape, const struct metric *metric)
-{
-    struct oribi_metric_counts counts;
-    app_counts(scrape, &counts);
-    put_count(scrape, metric, NULL, counts.lost);
-}
-
-static void put_app_dropped(struct scrape *scrape, const struct metric *metric)
+static void put_app_series_lost(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     struct oribi_metric_counts counts;
     app_counts(scrape, &counts);
-    put_count(scrape, metric, "no_room", counts.dropped[ORIBI_METRIC_NO_ROOM]);
-    put_count(scrape, metric, "too_long", counts.dropped[ORIBI_METRIC_TOO_LONG]);
+    oribi__put_count(scrape, metric, NULL, counts.lost);
+}
+
+static void put_app_dropped(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    struct oribi_metric_counts counts;
+    app_counts(scrape, &counts);
+    oribi__put_count(scrape, metric, "no_room", counts.dropped[ORIBI_METRIC_NO_ROOM]);
+    oribi__put_count(scrape, metric, "too_long", counts.dropped[ORIBI_METRIC_TOO_LONG]);
 }
 
 /* --- the table --- */
 
-#define SLOT(field, n)          .count = (n), .offset = offsetof(struct oribi_slot, field)
+#define OF(field)               .offset = offsetof(struct oribi_slot, field)
+#define SLOT(field, n)          .count = (n), OF(field)
 #define LABEL(called, function) .label = called, .value_of = function
-#define TIMES(field)            .kind = HISTOGRAM, .unit = "seconds", .offset = offsetof(struct oribi_slot, field)
+#define TIMES(field)            .kind = ORIBI__HISTOGRAM, .unit = "seconds", OF(field)
 
-static const struct metric table[] = {
+static const struct oribi__metric table[] = {
     {"oribi_requests", LABEL("method", method_of), SLOT(method_count, ORIBI_SLOT_METHODS),
      .help = "requests answered, without those that were refused"},
     {"oribi_answers", LABEL("class", class_of), SLOT(status_class, 6),
@@ -355,11 +202,12 @@ static const struct metric table[] = {
      .help = "what a request waits for its call, from the proxy on where X-Request-Start tells"},
     {"oribi_call_seconds", TIMES(call_time), .help = "time inside the application"},
     {"oribi_request_seconds", TIMES(total_time), .help = "from the whole request to the end of its call"},
-    {"oribi_requests_waiting", .kind = GAUGE, .put = put_waiting, .help = "whole requests that wait for a call now"},
-    {"oribi_oldest_wait_seconds", .unit = "seconds", .kind = GAUGE, .put = put_oldest,
+    {"oribi_requests_waiting", .kind = ORIBI__GAUGE, .put = oribi__put_waiting,
+     .help = "whole requests that wait for a call now"},
+    {"oribi_oldest_wait_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = oribi__put_oldest,
      .help = "how long the oldest of them has waited"},
     {"oribi_connections", SLOT(connection_count, 1), .help = "connections accepted"},
-    {"oribi_connections_open", .kind = GAUGE, .put = put_open, .help = "connections open now"},
+    {"oribi_connections_open", .kind = ORIBI__GAUGE, .put = oribi__put_open, .help = "connections open now"},
     {"oribi_connections_evicted", SLOT(evicted_count, 1), .help = "connections closed for new ones (connections_max)"},
     {"oribi_connections_lost", SLOT(lost_count, 1),
      .help = "connections that came from a sibling without their descriptors, and were ended"},
@@ -370,28 +218,45 @@ static const struct metric table[] = {
     {"oribi_spill_files", SLOT(spill_count, 1), .help = "bodies and answers too large for memory, kept in a file"},
     {"oribi_log_lines_dropped", SLOT(unlogged_count, 1),
      .help = "lines of workers that the logs had no room for, because they were not read or the disk was full"},
-    {"oribi_workers", LABEL("state", NULL), .kind = GAUGE, .put = put_workers, .help = "workers by what they do"},
-    {"oribi_workers_wanted", .kind = GAUGE, .put = put_wanted, .help = "workers that there should be"},
-    {"oribi_threads", LABEL("state", NULL), .kind = GAUGE, .put = put_threads,
+    {"oribi_workers", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_workers,
+     .help = "workers by what they do; stopped: by a signal; empty: places without a process, which is to come"},
+    {"oribi_workers_wanted", .kind = ORIBI__GAUGE, .put = oribi__put_wanted, .help = "workers that there should be"},
+    {"oribi_threads", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_threads,
      .help = "calls that workers could make now, and calls that they make now"},
-    {"oribi_worker_call_seconds", LABEL("worker", NULL), .unit = "seconds", .kind = GAUGE, .put = put_call_ages,
-     .help = "age of the worker's call under way; 0: none"},
-    {"oribi_worker_resident_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = GAUGE, .put = put_resident,
-     .help = "memory of the worker that is resident, what it shares with others included"},
-    {"oribi_worker_cpu_seconds", LABEL("worker", NULL), .unit = "seconds", .put = put_cpu,
+    {"oribi_worker_call_seconds", LABEL("worker", NULL), .unit = "seconds", .kind = ORIBI__GAUGE,
+     .put = oribi__put_call_ages, .help = "age of the worker's call under way; 0: none"},
+    {"oribi_worker_resident_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
+     .put = oribi__put_resident, .help = "memory of the worker that is resident, what it shares with others included"},
+    {"oribi_worker_proportional_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
+     .put = oribi__put_proportional,
+     .help =
+         "the same with each page divided by the number of processes that share it (PSS); their sum is what all use"},
+    {"oribi_worker_own_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
+     .put = oribi__put_own, .help = "memory that no other process shares"},
+    {"oribi_worker_shared_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
+     .put = oribi__put_shared, .help = "memory that other processes share: what forking has saved"},
+    {"oribi_worker_descriptors", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_descriptors,
+     .help = "descriptors that the worker has open"},
+    {"oribi_worker_measured_age_seconds", LABEL("worker", NULL), .unit = "seconds", .kind = ORIBI__GAUGE,
+     .put = oribi__put_measured_age, .help = "how long ago the last four were measured"},
+    {"oribi_worker_system_threads", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_system_threads,
+     .help = "threads of the worker that the kernel knows, those of the server and of the language included"},
+    {"oribi_worker_cpu_seconds", LABEL("worker", NULL), .unit = "seconds", .put = oribi__put_cpu,
      .help = "processor time of the worker; begins at 0 with each new process"},
     {"oribi_worker_exits", LABEL("reason", NULL), .put = put_exits, .help = "workers that ended"},
     {"oribi_reloads", LABEL("result", NULL), .put = put_reloads, .help = "reloads that have ended"},
-    {"oribi_last_reload_seconds", .unit = "seconds", .kind = GAUGE, .put = put_reload_time,
+    {"oribi_last_reload_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = put_reload_time,
      .help = "how long the last reload took"},
-    {"oribi_generation", .kind = GAUGE, .put = put_generation, .help = "generation of the application that serves"},
-    {"oribi_start_time_seconds", .unit = "seconds", .kind = GAUGE, .put = put_start,
+    {"oribi_generation", .kind = ORIBI__GAUGE, .put = put_generation,
+     .help = "generation of the application that serves"},
+    {"oribi_start_time_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = put_start,
      .help =
          "when this supervisor was started, in seconds since the epoch; an upgrade starts another, and counters go on"},
-    {"oribi_app_series", .kind = GAUGE, .put = put_app_series,
+    {"oribi_app_series", .kind = ORIBI__GAUGE, .put = put_app_series,
      .help = "series of the application's own metrics, each worker's part of a gauge included"},
-    {"oribi_app_series_max", .kind = GAUGE, .put = put_app_series_max, .help = "how many there can be (metrics_max)"},
-    {"oribi_app_series_lost", .kind = GAUGE, .put = put_app_series_lost,
+    {"oribi_app_series_max", .kind = ORIBI__GAUGE, .put = put_app_series_max,
+     .help = "how many there can be (metrics_max)"},
+    {"oribi_app_series_lost", .kind = ORIBI__GAUGE, .put = put_app_series_lost,
      .help = "series that cannot be used any more: their process was killed while it made one"},
     {"oribi_app_changes_dropped", LABEL("reason", NULL), .put = put_app_dropped,
      .help = "changes of the application's metrics that were not kept, because there was no room for the series, or "
@@ -400,9 +265,10 @@ static const struct metric table[] = {
 
 enum { METRICS = sizeof(table) / sizeof(table[0]) };
 
-static const char *const kinds[] = {[COUNTER] = "counter", [GAUGE] = "gauge", [HISTOGRAM] = "histogram"};
+static const char *const kinds[] = {
+    [ORIBI__COUNTER] = "counter", [ORIBI__GAUGE] = "gauge", [ORIBI__HISTOGRAM] = "histogram"};
 
-static void put_family(struct scrape *scrape, const struct metric *metric)
+static void put_family(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     const char *suffix = scrape->open_metrics ? "" : suffix_of(metric);
     put(scrape, "# HELP %s%s %s\n", metric->name, suffix, metric->help);
@@ -411,7 +277,7 @@ static void put_family(struct scrape *scrape, const struct metric *metric)
         put(scrape, "# UNIT %s %s\n", metric->name, metric->unit);
     if (metric->put)
         metric->put(scrape, metric);
-    else if (metric->kind == HISTOGRAM)
+    else if (metric->kind == ORIBI__HISTOGRAM)
         put_histogram(scrape, metric);
     else
         put_counters(scrape, metric);
@@ -419,9 +285,10 @@ static void put_family(struct scrape *scrape, const struct metric *metric)
 
 void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf *out, bool open_metrics)
 {
-    struct scrape scrape = {.supervisor = supervisor, .out = out, .open_metrics = open_metrics};
+    struct oribi__scrape scrape = {.supervisor = supervisor, .out = out, .open_metrics = open_metrics};
     oribi__status_totals(supervisor, &scrape.totals);
     oribi_slot_unfold(scrape.totals.ended, &scrape.all);
+    oribi__scrape_look(&scrape);
     for (size_t i = 0; i < METRICS; i++)
         put_family(&scrape, &table[i]);
     oribi__app_export_text(&supervisor->ties.app.view, supervisor->policy.generation, open_metrics, out);
@@ -431,7 +298,7 @@ void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf 
 
 void oribi__metrics_doc(struct oribi_buf *out)
 {
-    struct scrape scrape = {.out = out};
+    struct oribi__scrape scrape = {.out = out};
     for (size_t i = 0; i < METRICS; i++)
         put(&scrape, "| `%s%s` | %s | %s%s%s | %s |\n", table[i].name, suffix_of(&table[i]), kinds[table[i].kind],
             table[i].label ? "`" : "", table[i].label ? table[i].label : "", table[i].label ? "`" : "", table[i].help);

@@ -54,6 +54,21 @@ const char *oribi__worker_state(const struct oribi_worker_record *record, const 
     return NULL;
 }
 
+const char *oribi__worker_shown(const struct oribi_worker_record *record, const struct oribi_slot *slot,
+                                const struct oribi_process_look *look)
+{
+    const char *state = oribi__worker_state(record, slot);
+    return state && look->stopped && record->state != ORIBI_RECORD_KILLED ? "stopped" : state;
+}
+
+uint32_t oribi__workers_missing(const struct oribi_policy *policy)
+{
+    uint32_t there = 0;
+    for (uint32_t i = 0; i < policy->slot_count; i++)
+        there += oribi_policy_has_process(policy, i);
+    return there < policy->target ? policy->target - there : 0;
+}
+
 const char *oribi__server_state(const struct oribi_policy *policy)
 {
     if (policy->stopping)
@@ -115,20 +130,11 @@ static int64_t call_ms(const struct oribi_slot *slot, int64_t now_us)
     return started && now_us > started ? (now_us - started) / 1000 : 0;
 }
 
-/* Of one worker, in bytes: its proportional share of everything, what is mapped by it alone, what others map too. */
-struct memory {
-    int64_t bytes;
-    int64_t own;
-    int64_t shared;
-};
-
-static void measure(const struct oribi_worker_record *record, struct memory *memory)
+/* Where the kernel does not tell how memory is shared, the proportional share is all that is resident. */
+static void measure(const struct oribi_process_look *look, pid_t pid, struct oribi_process_shares *shares)
 {
-    *memory = (struct memory){0};
-    if (record->pid <= 0)
-        return;
-    memory->bytes = oribi_process_memory(record->pid);
-    oribi_process_memory_split(record->pid, &memory->own, &memory->shared);
+    if (pid <= 0 || !oribi_process_shares(pid, shares))
+        *shares = (struct oribi_process_shares){.proportional_bytes = look->resident_bytes};
 }
 
 static long long in_mb(int64_t bytes)
@@ -176,18 +182,20 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         const struct oribi_worker_record *record = &policy->records[i];
         const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
-        const char *state = oribi__worker_state(record, slot);
         char line[ORIBI_SLOT_LINE_CAP] = "";
-        struct memory memory;
-        if (!state)
+        struct oribi_process_look look;
+        struct oribi_process_shares shares;
+        if (!oribi__worker_state(record, slot))
             continue;
+        oribi_process_look(record->pid, &look);
+        measure(&look, record->pid, &shares);
         int64_t call = call_ms(slot, oribi_clock_us());
         if (call > 0)
             copy_line(slot, line);
-        measure(record, &memory);
-        put(out, "%6u %8d %4u  %-8s %9llu %5u %7u %4lld %4lld %7lld %7lld", i, record->pid, record->generation, state,
-            (unsigned long long)requests_of(slot), atomic_load(&slot->connections_open), atomic_load(&slot->queue_len),
-            in_mb(memory.bytes), in_mb(memory.own), in_mb(memory.shared),
+        put(out, "%6u %8d %4u  %-8s %9llu %5u %7u %4lld %4lld %7lld %7lld", i, record->pid, record->generation,
+            oribi__worker_shown(record, slot, &look), (unsigned long long)requests_of(slot),
+            atomic_load(&slot->connections_open), atomic_load(&slot->queue_len), in_mb(shares.proportional_bytes),
+            in_mb(shares.own_bytes), in_mb(shares.shared_bytes),
             record->ready_at ? (long long)(now_ms - record->ready_at) / 1000 : 0);
         put_threads(out, slot);
         if (call > 0)
@@ -196,21 +204,37 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     }
 }
 
-/* Shares of memory (PSS) take a look at every page of a worker, for which the worker may have to wait; `quick` leaves
- * them out. */
-static void put_memory(struct oribi_buf *out, const struct oribi_worker_record *record, bool quick)
+/* What is measured now, or in turn with its age (footprint.h); null where nothing is known. */
+static void put_number(struct oribi_buf *out, const char *name, bool known, int64_t n)
 {
-    struct memory memory;
-    int64_t resident_bytes;
-    int64_t cpu_ms;
-    char state = oribi_process_usage(record->pid, &resident_bytes, &cpu_ms);
-    put(out, "\"stopped\":%s,\"memory_resident_bytes\":%lld,\"cpu_ms\":%lld,", state == 'T' ? "true" : "false",
-        (long long)resident_bytes, (long long)cpu_ms);
-    if (quick)
-        return;
-    measure(record, &memory);
-    put(out, "\"memory_bytes\":%lld,\"memory_own_bytes\":%lld,\"memory_shared_bytes\":%lld,", (long long)memory.bytes,
-        (long long)memory.own, (long long)memory.shared);
+    if (known)
+        put(out, "\"%s\":%lld,", name, (long long)n);
+    else
+        put(out, "\"%s\":null,", name);
+}
+
+/* `quick`: no worker is measured for this answer. */
+static void put_memory(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i,
+                       const struct oribi_process_look *look, bool quick)
+{
+    pid_t pid = supervisor->policy.records[i].pid;
+    const struct oribi__footprint *kept = quick ? oribi__footprint_of(supervisor, i) : NULL;
+    struct oribi__footprint footprint = {.descriptors = -1};
+    if (kept)
+        footprint = *kept;
+    if (!quick) {
+        measure(look, pid, &footprint.shares);
+        footprint.shares_known = true;
+        footprint.descriptors = pid > 0 ? oribi_process_descriptors(pid) : -1;
+        footprint.at_ms = oribi_clock_ms();
+    }
+    put(out, "\"memory_resident_bytes\":%lld,\"cpu_ms\":%lld,\"system_threads\":%u,", (long long)look->resident_bytes,
+        (long long)look->cpu_ms, look->threads);
+    put_number(out, "memory_bytes", footprint.shares_known, footprint.shares.proportional_bytes);
+    put_number(out, "memory_own_bytes", footprint.shares_known, footprint.shares.own_bytes);
+    put_number(out, "memory_shared_bytes", footprint.shares_known, footprint.shares.shared_bytes);
+    put_number(out, "descriptors", footprint.descriptors >= 0, footprint.descriptors);
+    put_number(out, "measured_age_ms", !quick || kept, oribi_clock_ms() - footprint.at_ms);
 }
 
 /* A string of JSON. */
@@ -246,21 +270,23 @@ static void put_call(struct oribi_buf *out, const struct oribi_slot *slot, int64
     put_string(out, id);
 }
 
-static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i, const char *state,
-                       bool quick)
+static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i, bool quick)
 {
     const struct oribi_worker_record *record = &supervisor->policy.records[i];
     const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
     uint32_t busy;
     uint32_t threads;
+    struct oribi_process_look look;
+    oribi_process_look(record->pid, &look);
     oribi__worker_threads(slot, &busy, &threads);
     put(out, "{\"worker\":%u,\"pid\":%d,\"generation\":%u,\"state\":\"%s\",\"requests\":%llu,\"connections_open\":%u,",
-        i, record->pid, record->generation, state, (unsigned long long)requests_of(slot),
-        atomic_load(&slot->connections_open));
+        i, record->pid, record->generation, oribi__worker_shown(record, slot, &look),
+        (unsigned long long)requests_of(slot), atomic_load(&slot->connections_open));
     put(out, "\"requests_uncalled\":%llu,", (unsigned long long)load(&slot->uncalled_count));
     put(out, "\"threads\":%u,\"threads_busy\":%u,", threads, busy);
     put(out, "\"queued\":%u,", atomic_load(&slot->queue_len));
-    put_memory(out, record, quick);
+    put(out, "\"stopped\":%s,", look.stopped ? "true" : "false");
+    put_memory(supervisor, out, i, &look, quick);
     put(out, "\"busy_ms\":%llu,\"age_ms\":%lld,", (unsigned long long)load(&slot->call_time.sum_us) / 1000,
         record->ready_at ? (long long)(oribi_clock_ms() - record->ready_at) : 0);
     put_call(out, slot, oribi_clock_us());
@@ -305,7 +331,8 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     put(out, ",\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
         (long long)(oribi_clock_ms() - supervisor->started_ms), (unsigned long long)requests_of(&all),
         (unsigned long long)all.connection_count, (unsigned long long)all.bytes_in, (unsigned long long)all.bytes_out);
-    put(out, "\"requests_uncalled\":%llu,", (unsigned long long)all.uncalled_count);
+    put(out, "\"requests_uncalled\":%llu,\"workers_missing\":%u,", (unsigned long long)all.uncalled_count,
+        oribi__workers_missing(policy));
     put(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,", (unsigned long long)all.evicted_count,
         (unsigned long long)all.lost_count);
     put_times(out, &all);
@@ -321,12 +348,11 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     put(out, "],\"processes\":[");
     bool first = true;
     for (uint32_t i = 0; i < policy->slot_count; i++) {
-        const char *state = oribi__worker_state(&policy->records[i], &supervisor->ties.board.slots[i]);
-        if (!state)
+        if (!oribi__worker_state(&policy->records[i], &supervisor->ties.board.slots[i]))
             continue;
         put(out, "%s", first ? "" : ",");
         first = false;
-        put_worker(supervisor, out, i, state, quick);
+        put_worker(supervisor, out, i, quick);
     }
     put(out, "]");
     if (quick) {

@@ -180,9 +180,11 @@ static void route(struct oribi_supervisor *supervisor, const struct oribi_head *
                             : "text/plain; version=0.0.4; charset=utf-8";
         answer->name = "Vary";
         answer->value = "Accept";
+        oribi__footprints_ask(supervisor);
         oribi__metrics(supervisor, &answer->body, open);
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/status.json"))) {
         answer->type = "application/json";
+        oribi__footprints_ask(supervisor);
         oribi__status_json(supervisor, &answer->body, true);
     } else if (oribi_slice_equal(head->path, ORIBI_SLICE("/history.json"))) {
         answer_history(supervisor, head, answer);

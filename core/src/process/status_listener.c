@@ -334,4 +334,5 @@ void oribi__status_close(struct oribi_supervisor *supervisor, bool unlink_path)
     status->fd = -1;
     status->retry_at = 0;
     oribi__history_end(supervisor);
+    oribi__footprints_end(supervisor);
 }

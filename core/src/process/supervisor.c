@@ -323,6 +323,7 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     oribi__control_deferred_turn(supervisor);
     oribi__history_turn(supervisor);
     oribi__stacks_turn(supervisor);
+    oribi__footprints_turn(supervisor);
     oribi__status_turn(supervisor);
     oribi__bequeath(supervisor);
     pat_watchdog(supervisor);
@@ -347,6 +348,7 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     at = earlier(at, oribi__status_deadline(supervisor));
     at = earlier(at, oribi__history_deadline(supervisor));
     at = earlier(at, oribi__stacks_deadline(supervisor));
+    at = earlier(at, oribi__footprints_deadline(supervisor));
     if (supervisor->watchdog_ms)
         at = earlier(at, supervisor->watchdog_at);
     if (supervisor->shutdown.look_at)

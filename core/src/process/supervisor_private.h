@@ -11,6 +11,7 @@
  *   stacks.c               where every call stands
  *   metrics.c, totals.c    what it says; counters that outlive workers
  *   inherited_totals.c     … and the supervisor, at an upgrade
+ *   metrics_workers.c, footprint.c  of each worker; what is slow to find out
  *   history.c, history_turn.c  its last ten minutes
  *   listener_shutdown.c    the end of the listeners at the server's end
  *   notify.c               what the service manager hears
@@ -28,6 +29,7 @@
 #include "process/announced.h"
 #include "process/boot_log.h"
 #include "process/events.h"
+#include "process/footprint.h"
 #include "process/history.h"
 #include "process/inherited_totals.h"
 #include "process/notify.h"
@@ -174,6 +176,7 @@ struct oribi_supervisor {
     struct oribi__status_listener status;
     struct oribi__totals totals;
     struct oribi__history_keeper history;
+    struct oribi__footprints footprints;
     struct oribi__inherited_totals inherited;
     struct oribi__stacks stacks;
     struct oribi__measure measure;
@@ -304,6 +307,11 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
 const char *oribi__server_state(const struct oribi_policy *policy);
 /* "starting", "idle", "busy", "draining", "killed", "held"; NULL: there is no worker. */
 const char *oribi__worker_state(const struct oribi_worker_record *record, const struct oribi_slot *slot);
+/* The same with what a look at the process says: "stopped", for one that a signal has stopped. */
+const char *oribi__worker_shown(const struct oribi_worker_record *record, const struct oribi_slot *slot,
+                                const struct oribi_process_look *look);
+/* Places of workers that should be there and are not. */
+uint32_t oribi__workers_missing(const struct oribi_policy *policy);
 /* Calls being made and calls that can be made at a time. */
 void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32_t *threads);
 /* The server's counters since its start: those of workers, ended ones and predecessors included, and the supervisor's

@@ -24,12 +24,11 @@ static void copy_call(char dst[ORIBI_SLOT_LINE_CAP], const struct oribi_slot *sl
 static void look_at_worker(struct oribi__top_worker *to, uint32_t i, const struct oribi_worker_record *record,
                            const struct oribi_slot *slot)
 {
-    int64_t resident_bytes;
-    int64_t cpu_ms;
+    struct oribi_process_look look;
     uint32_t busy;
     uint32_t threads;
     oribi__worker_threads(slot, &busy, &threads);
-    oribi_process_usage(record->pid, &resident_bytes, &cpu_ms);
+    oribi_process_look(record->pid, &look);
     *to = (struct oribi__top_worker){
         .worker = i,
         .pid = (uint64_t)(record->pid > 0 ? record->pid : 0),
@@ -40,12 +39,12 @@ static void look_at_worker(struct oribi__top_worker *to, uint32_t i, const struc
         .queued = atomic_load_explicit(&slot->queue_len, memory_order_relaxed),
         .threads = threads,
         .threads_busy = busy,
-        .memory_bytes = (uint64_t)resident_bytes,
-        .cpu_ms = (uint64_t)cpu_ms,
+        .memory_bytes = (uint64_t)look.resident_bytes,
+        .cpu_ms = (uint64_t)look.cpu_ms,
         .up_ms = since(record->ready_at, oribi_clock_ms()),
         .call_us = since(atomic_load_explicit(&slot->call_started_us, memory_order_relaxed), oribi_clock_us()),
     };
-    (void)snprintf(to->state, sizeof(to->state), "%s", oribi__worker_state(record, slot)); /* fits */
+    (void)snprintf(to->state, sizeof(to->state), "%s", oribi__worker_shown(record, slot, &look)); /* fits */
     if (to->call_us > 0)
         copy_call(to->call, slot);
 }

@@ -218,6 +218,20 @@ static void test_memory_of_a_process(void)
     ok_eq(oribi_process_memory(INT_MAX), 0);
     oribi_process_memory_split(getpid(), &private_bytes, &shared_bytes);
     ok(private_bytes > 0);
+    struct oribi_process_shares shares;
+    ok(oribi_process_shares(getpid(), &shares) && shares.own_bytes > 0 &&
+       shares.proportional_bytes >= shares.own_bytes);
+    ok(!oribi_process_shares(INT_MAX, &shares));
+    int64_t before = oribi_process_descriptors(getpid());
+    int fd = dup(0);
+    ok_eq(oribi_process_descriptors(getpid()), before + 1);
+    ok_eq(close(fd), 0);
+    ok_eq(oribi_process_descriptors(INT_MAX), -1);
+    struct oribi_process_look look;
+    oribi_process_look(getpid(), &look);
+    ok(look.resident_bytes > 0 && look.threads == 1 && !look.stopped);
+    oribi_process_look(INT_MAX, &look);
+    ok(look.resident_bytes == 0 && look.threads == 0);
 }
 
 /* Child and grandchild are; parent, init and ourselves are not. */

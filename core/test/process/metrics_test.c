@@ -5,7 +5,9 @@
 
 #include "oribi/base/mem.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { WORKERS = 64, SLOTS = 2 * WORKERS };
@@ -28,6 +30,7 @@ static void begin(void)
 static void end(void)
 {
     oribi_scoreboard_destroy(&supervisor->ties.board);
+    oribi__footprints_end(supervisor);
     oribi_mem_free(supervisor);
     oribi_buf_deinit(&text);
 }
@@ -122,10 +125,82 @@ static void test_what_waits_now(void)
     end();
 }
 
+/* One worker at a time, while somebody asks; no scrape measures. */
+static void test_what_is_slow_to_measure_is_measured_in_turn(void)
+{
+    begin();
+    struct oribi__footprints *footprints = &supervisor->footprints;
+    for (uint32_t i = 0; i < WORKERS; i++)
+        supervisor->ties.board.slots[i].state = ORIBI_SLOT_IDLE;
+    oribi__footprints_turn(supervisor);
+    ok(!footprints->workers && oribi__footprints_deadline(supervisor) == INT64_MAX);
+    oribi__footprints_ask(supervisor);
+    scrape(false);
+    ok_eq(sample("oribi_worker_proportional_memory_bytes{worker=\"0\"}"), -1);
+    ok_eq(sample("oribi_worker_measured_age_seconds{worker=\"0\"}"), -1);
+    oribi__footprints_turn(supervisor);
+    oribi__footprints_turn(supervisor); /* too early for a second one */
+    scrape(false);
+    ok(sample("oribi_worker_proportional_memory_bytes{worker=\"0\"}") > 10000);
+    ok(sample("oribi_worker_own_memory_bytes{worker=\"0\"}") > 10000);
+    ok(sample("oribi_worker_shared_memory_bytes{worker=\"0\"}") >= 0);
+    ok(sample("oribi_worker_descriptors{worker=\"0\"}") >= 3);
+    ok(sample("oribi_worker_measured_age_seconds{worker=\"0\"}") >= 0);
+    ok_eq(sample("oribi_worker_system_threads{worker=\"0\"}"), 1);
+    ok_eq(sample("oribi_worker_descriptors{worker=\"1\"}"), -1);
+    for (int turns = 1; turns < WORKERS; turns++) {
+        ok(footprints->next_ms > footprints->workers[turns - 1].at_ms);
+        footprints->next_ms = 0;
+        oribi__footprints_turn(supervisor);
+    }
+    scrape(false);
+    ok(sample("oribi_worker_descriptors{worker=\"63\"}") >= 3);
+    footprints->next_ms = 0;
+    footprints->workers[5].at_ms -= ORIBI__FOOTPRINT_AGE_MS; /* old, but in a call */
+    supervisor->ties.board.slots[5].state = ORIBI_SLOT_BUSY;
+    footprints->workers[7].at_ms -= ORIBI__FOOTPRINT_AGE_MS;
+    int64_t old_ms = footprints->workers[5].at_ms;
+    oribi__footprints_turn(supervisor);
+    ok(oribi_clock_ms() - footprints->workers[7].at_ms < ORIBI__FOOTPRINT_AGE_MS);
+    ok_eq(footprints->workers[5].at_ms, old_ms);
+    supervisor->policy.records[7].pid = getppid(); /* another process has its place */
+    scrape(false);
+    ok_eq(sample("oribi_worker_descriptors{worker=\"7\"}"), -1);
+    footprints->asked_ms -= ORIBI__FOOTPRINT_ASKED_MS;
+    ok_eq(oribi__footprints_deadline(supervisor), INT64_MAX);
+    end();
+}
+
+static void test_stopped_workers_and_empty_places(void)
+{
+    begin();
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        for (;;)
+            (void)pause();
+    ok_eq(kill(child, SIGSTOP), 0);
+    ok_eq(waitpid(child, &status, WUNTRACED), child);
+    supervisor->policy.records[0].pid = child;
+    supervisor->policy.records[1].state = ORIBI_RECORD_FREE;
+    supervisor->policy.records[2].state = ORIBI_RECORD_HELD;
+    scrape(false);
+    ok_eq(sample("oribi_workers{state=\"stopped\"}"), 1);
+    ok_eq(sample("oribi_workers{state=\"empty\"}"), 2);
+    ok_eq(sample("oribi_workers{state=\"idle\"}"), WORKERS - 3);
+    ok_eq(kill(child, SIGKILL), 0);
+    ok_eq(waitpid(child, &status, 0), child);
+    end();
+}
+
 /* Lines of one family stand together under its HELP and TYPE, and OpenMetrics ends with EOF. */
 static void test_both_formats(void)
 {
     begin();
+    oribi__footprints_ask(supervisor);
+    for (uint32_t i = 0; i < WORKERS; i++)
+        supervisor->ties.board.slots[i].state = ORIBI_SLOT_IDLE;
+    oribi__footprints_turn(supervisor);
     scrape(false);
     ok(has("# TYPE oribi_requests_total counter\n") && has("# HELP oribi_requests_total "));
     ok(!has("# EOF") && !has("# UNIT"));
@@ -210,6 +285,8 @@ int main(void)
     test_counters_of_the_living_and_the_dead_are_one_number();
     test_histograms_have_buckets_that_grow();
     test_what_waits_now();
+    test_what_is_slow_to_measure_is_measured_in_turn();
+    test_stopped_workers_and_empty_places();
     test_both_formats();
     test_the_size_hangs_on_the_number_of_workers_alone();
     test_the_client_chooses_the_format();

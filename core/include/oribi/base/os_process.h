@@ -89,9 +89,30 @@ int oribi_process_shared_memory_size(int fd, size_t *bytes);
 int64_t oribi_process_memory(pid_t pid);
 
 /* What a process uses: memory that is resident, in bytes, and processor time since its start, of all its threads. One
- * read of a small file, for which the process need not stop. Returns the state as proc(5) has it: 'T' for a process
- * that a signal has stopped. All are 0 when the process is gone. */
-char oribi_process_usage(pid_t pid, int64_t *resident_bytes, int64_t *cpu_ms);
+ * read of a small file, for which the process need not stop. Both are 0 when the process is gone. */
+void oribi_process_usage(pid_t pid, int64_t *resident_bytes, int64_t *cpu_ms);
+
+/* The same with more of what the file says. All-zero when the process is gone. */
+struct oribi_process_look {
+    int64_t resident_bytes;
+    int64_t cpu_ms;
+    uint32_t threads; /* of the kernel's: helpers and those of the language are among them */
+    bool stopped;     /* by a signal (SIGSTOP) or a tracer */
+};
+void oribi_process_look(pid_t pid, struct oribi_process_look *look);
+
+/* How the memory of a process is shared, in bytes: its proportional share of all (PSS), what it alone has mapped,
+ * what other processes have mapped too. The kernel visits every page for that: milliseconds for a large process, in
+ * which it waits if it changes its memory map. False where the kernel does not tell (no permission, process gone). */
+struct oribi_process_shares {
+    int64_t proportional_bytes;
+    int64_t own_bytes;
+    int64_t shared_bytes;
+};
+bool oribi_process_shares(pid_t pid, struct oribi_process_shares *shares);
+
+/* How many descriptors a process has open; -1 where the kernel does not tell. */
+int64_t oribi_process_descriptors(pid_t pid);
 
 /* The bytes of it that this process alone has mapped, and those that other processes have too; 0 where the kernel does
  * not tell. */

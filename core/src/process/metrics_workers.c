@@ -1,0 +1,219 @@
+/* What is told of workers: what they do now, and of each what it uses. */
+#include "process/metrics_private.h"
+
+#include "oribi/base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct oribi_slot *slot_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return &scrape->supervisor->ties.board.slots[i];
+}
+
+static bool lives(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return oribi_policy_has_process(&scrape->supervisor->policy, i);
+}
+
+void oribi__scrape_look(struct oribi__scrape *scrape)
+{
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
+        if (lives(scrape, i))
+            oribi_process_look(scrape->supervisor->policy.records[i].pid, &scrape->looks[i]);
+}
+
+void oribi__put_workers(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    static const char *const states[] = {"starting", "idle", "busy", "draining", "stopped", "killed", "held"};
+    const struct oribi_policy *policy = &scrape->supervisor->policy;
+    for (size_t k = 0; k < sizeof(states) / sizeof(states[0]); k++) {
+        uint64_t count = 0;
+        for (uint32_t i = 0; i < policy->slot_count; i++) {
+            const char *state = oribi__worker_shown(&policy->records[i], slot_of(scrape, i), &scrape->looks[i]);
+            count += state && strcmp(state, states[k]) == 0;
+        }
+        oribi__put_count(scrape, metric, states[k], count);
+    }
+    oribi__put_count(scrape, metric, "empty", oribi__workers_missing(policy));
+}
+
+void oribi__put_wanted(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    oribi__put_count(scrape, metric, NULL, scrape->supervisor->policy.target);
+}
+
+void oribi__put_threads(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    uint64_t sums[2] = {0};
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
+        uint32_t busy;
+        uint32_t threads;
+        if (scrape->supervisor->policy.records[i].state != ORIBI_RECORD_SERVING)
+            continue;
+        oribi__worker_threads(slot_of(scrape, i), &busy, &threads);
+        sums[0] += busy < threads ? threads - busy : 0;
+        sums[1] += busy;
+    }
+    oribi__put_count(scrape, metric, "idle", sums[0]);
+    oribi__put_count(scrape, metric, "busy", sums[1]);
+}
+
+void oribi__put_open(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
+        if (lives(scrape, i))
+            sum += atomic_load_explicit(&slot_of(scrape, i)->connections_open, memory_order_relaxed);
+    oribi__put_count(scrape, metric, NULL, sum);
+}
+
+void oribi__put_waiting(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
+        if (lives(scrape, i))
+            sum += atomic_load_explicit(&slot_of(scrape, i)->queue_len, memory_order_relaxed);
+    oribi__put_count(scrape, metric, NULL, sum);
+}
+
+void oribi__put_oldest(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    int64_t now_us = oribi_clock_us();
+    int64_t longest_us = 0;
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
+        int64_t since_us = atomic_load_explicit(&slot_of(scrape, i)->queue_oldest_us, memory_order_relaxed);
+        if (lives(scrape, i) && since_us && now_us - since_us > longest_us)
+            longest_us = now_us - since_us;
+    }
+    oribi__put_seconds(scrape, metric, NULL, longest_us);
+}
+
+/* For each worker by the number of its slot, which its successor takes over. */
+static void put_each(struct oribi__scrape *scrape, const struct oribi__metric *metric,
+                     int64_t (*us_of)(struct oribi__scrape *, uint32_t))
+{
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
+        char text[16];
+        int64_t us = lives(scrape, i) ? us_of(scrape, i) : -1;
+        if (us < 0)
+            continue;
+        (void)snprintf(text, sizeof(text), "%u", i); /* fits */
+        oribi__put_seconds(scrape, metric, text, us);
+    }
+}
+
+static int64_t call_us_of(struct oribi__scrape *scrape, uint32_t i)
+{
+    int64_t started_us = atomic_load_explicit(&slot_of(scrape, i)->call_started_us, memory_order_relaxed);
+    int64_t now_us = oribi_clock_us();
+    return started_us && now_us > started_us ? now_us - started_us : 0;
+}
+
+static int64_t cpu_us_of(struct oribi__scrape *scrape, uint32_t i)
+{
+    return scrape->looks[i].cpu_ms * 1000;
+}
+
+void oribi__put_call_ages(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_each(scrape, metric, call_us_of);
+}
+
+void oribi__put_cpu(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_each(scrape, metric, cpu_us_of);
+}
+
+/* The same for numbers; those below 0 are not known. */
+static void put_numbers(struct oribi__scrape *scrape, const struct oribi__metric *metric,
+                        int64_t (*of)(const struct oribi__scrape *, uint32_t))
+{
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
+        char text[16];
+        int64_t n = lives(scrape, i) ? of(scrape, i) : -1;
+        if (n < 0)
+            continue;
+        (void)snprintf(text, sizeof(text), "%u", i); /* fits */
+        oribi__put_count(scrape, metric, text, (uint64_t)n);
+    }
+}
+
+static int64_t resident_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return scrape->looks[i].resident_bytes;
+}
+
+static int64_t system_threads_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return scrape->looks[i].threads;
+}
+
+static const struct oribi_process_shares *shares_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    static const struct oribi_process_shares unknown = {-1, -1, -1};
+    const struct oribi__footprint *footprint = oribi__footprint_of(scrape->supervisor, i);
+    return footprint && footprint->shares_known ? &footprint->shares : &unknown;
+}
+
+static int64_t proportional_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return shares_of(scrape, i)->proportional_bytes;
+}
+
+static int64_t own_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return shares_of(scrape, i)->own_bytes;
+}
+
+static int64_t shared_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return shares_of(scrape, i)->shared_bytes;
+}
+
+static int64_t descriptors_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    const struct oribi__footprint *footprint = oribi__footprint_of(scrape->supervisor, i);
+    return footprint ? footprint->descriptors : -1;
+}
+
+void oribi__put_resident(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_numbers(scrape, metric, resident_of);
+}
+
+void oribi__put_system_threads(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_numbers(scrape, metric, system_threads_of);
+}
+
+void oribi__put_proportional(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_numbers(scrape, metric, proportional_of);
+}
+
+void oribi__put_own(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_numbers(scrape, metric, own_of);
+}
+
+void oribi__put_shared(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_numbers(scrape, metric, shared_of);
+}
+
+void oribi__put_descriptors(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_numbers(scrape, metric, descriptors_of);
+}
+
+static int64_t measured_age_us_of(struct oribi__scrape *scrape, uint32_t i)
+{
+    const struct oribi__footprint *footprint = oribi__footprint_of(scrape->supervisor, i);
+    return footprint ? (oribi_clock_ms() - footprint->at_ms) * 1000 : -1;
+}
+
+void oribi__put_measured_age(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_each(scrape, metric, measured_age_us_of);
+}
