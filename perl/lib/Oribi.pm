@@ -55,6 +55,8 @@ sub release {
     return join '.', $first, $middle, 0 + $last;
 }
 
+our $RELEASE = release();    # for C
+
 # The process's title, where there is a new one.
 sub show_title { my ($text) = @_; _title($text) if defined $text; return }
 

@@ -34,6 +34,7 @@ sub parser {
     my $parser = Oribi::Multipart->new(buffer_length => delete $options{buffer_length});
     $parser->register('multipart/form-data', 'Oribi::Multipart::MultiPart', \%options);
     $parser->register('application/json', 'Oribi::Multipart::JSON');
+    $parser->register('application/x-www-form-urlencoded', 'Oribi::Multipart::UrlEncoded');
     return $parser;
 }
 
@@ -185,7 +186,13 @@ like "$@", qr{/nowhere}, '… is named';
     is eval { Oribi::Multipart::Reader::_new('b', 1, 1, 100, 100, sub { 1 })->feed(file('f')); 1 }, undef, 'no handle';
 }
 
-# --- JSON ---
+# --- other types ---
+
+for my $most (0, 1, 7) {
+    my $env = env('a=1&b=%c3%a4+x&a', 'application/x-www-form-urlencoded; charset=utf-8', $most);
+    is_deeply [parser()->parse($env)], [['a', '1', 'b', "\xc3\xa4 x", 'a', ''], []], "a form, pieces of $most";
+}
+refused(413, undef, sub { parser()->parse(env('&' x 65_536, 'application/x-www-form-urlencoded')) }, 'a pair too many');
 
 SKIP: {
     skip 'JSON::MaybeXS is not installed', 3 if !eval { require JSON::MaybeXS };

@@ -128,6 +128,7 @@ Oribi::Multipart - bodies of requests: fields and uploads
   use Oribi::Multipart;
 
   my $parser = Oribi::Multipart->new;
+  $parser->register('application/x-www-form-urlencoded', 'Oribi::Multipart::UrlEncoded');
   $parser->register('multipart/form-data', 'Oribi::Multipart::MultiPart');
   $parser->register('application/json',    'Oribi::Multipart::JSON');
 
@@ -156,6 +157,10 @@ The first C<$type> that the request's Content-Type begins with decides. Bodies o
 multipart/form-data (RFC 7578). Options: C<parts_max> (4096), C<files_max> (128), C<part_head_max> (16384 bytes),
 C<memory_max> (16 MiB: all fields that are no files), C<tempdir>, and C<on_error>, which is called with a message in the
 place of an exception; what was read until then is the result.
+
+=item Oribi::Multipart::UrlEncoded
+
+application/x-www-form-urlencoded, by L<Oribi::Form>.
 
 =item Oribi::Multipart::JSON
 
