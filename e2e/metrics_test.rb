@@ -159,6 +159,57 @@ E2E.suite("metrics", transports: %i[tcp]) do
     assert_equal 3, all["oribi_queue_wait_seconds_count"]
   end
 
+  # An application that works for so many milliseconds and says for how many it did.
+  def write_timed_app
+    File.write(@space.app, E2E::RUBY ? <<~RUBY : <<~PERL)
+      now = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
+      run lambda { |env|
+        began = now.call
+        sleep(env["QUERY_STRING"].to_i / 1000.0)
+        [200, { "content-type" => "text/plain" }, [format("%.6f", now.call - began)]]
+      }
+    RUBY
+      use Time::HiRes qw(clock_gettime sleep CLOCK_MONOTONIC);
+      sub {
+          my $began = clock_gettime(CLOCK_MONOTONIC);
+          sleep($_[0]{QUERY_STRING} / 1000);
+          return [200, ['Content-Type' => 'text/plain'], [sprintf '%.6f', clock_gettime(CLOCK_MONOTONIC) - $began]];
+      };
+    PERL
+  end
+
+  # Each time lies between what the application and what its client has measured, however busy the machine is. So do the
+  # sums, and the quantiles within the histograms' error.
+  def assert_between(inner, outer, family, quantiles, all)
+    count = inner.size
+    assert_equal count, all["#{family}_count"]
+    assert_operator all["#{family}_sum"], :>=, inner.sum - count * 0.000001
+    assert_operator all["#{family}_sum"], :<=, outer.sum + count * 0.000001
+    { "p50" => 0.5, "p90" => 0.9, "max" => 1 }.each do |name, share|
+      rank = (share * count).ceil - 1
+      seconds = quantiles[name] / 1000.0
+      assert_operator seconds, :>=, inner.sort[[rank - 1, 0].max] * 0.968, name
+      assert_operator seconds, :<=, outer.sort[[rank + 1, count - 1].min] * 1.033, name
+    end
+  end
+
+  def test_histograms_agree_with_what_application_and_client_measure
+    write_timed_app
+    client = connect(serve)
+    inner, outer = (0...40).map do |i|
+      began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      told = client.get("/?#{i * 7 % 30}").body.to_f
+      [told, Process.clock_gettime(Process::CLOCK_MONOTONIC) - began]
+    end.transpose
+    wait_for_metric("oribi_calls_total", 40)
+    all = metrics
+    json = JSON.parse(ask("/status.json").body)
+    assert_between(inner, outer, "oribi_call_seconds", json["call_time_ms"], all)
+    assert_between(inner, outer, "oribi_request_seconds", json["total_time_ms"], all)
+    assert_equal 40, all["oribi_queue_wait_seconds_count"]
+    assert_operator all["oribi_queue_wait_seconds_sum"], :<=, outer.sum - inner.sum
+  end
+
   # The first call is told to end, and does so only when its worker is ended.
   def test_calls_over_their_deadline_are_counted
     one = serve("--call-timeout", "100ms")
