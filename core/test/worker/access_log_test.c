@@ -75,6 +75,7 @@ static struct oribi_access_entry entry_for(const char *target, const char *refer
                                        .call_us = 250,
                                        .total_us = 300,
                                        .queue_us = 40,
+                                       .upstream_us = -1,
                                        .bytes_in = 70,
                                        .bytes_out = 113,
                                        .worker = 3,
