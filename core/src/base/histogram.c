@@ -34,7 +34,9 @@ int64_t oribi_histogram_quantile(const struct oribi_histogram_sum *sum, double q
     if (sum->count == 0)
         return 0;
     double exact_rank = q * (double)sum->count;
-    uint64_t rank = exact_rank > 0 ? (uint64_t)exact_rank : 0;
+    uint64_t rank = exact_rank > 0 ? sum->count : 0; /* also where the count, as a double, is rounded beyond 2^64 */
+    if (exact_rank > 0 && exact_rank < (double)sum->count)
+        rank = (uint64_t)exact_rank;
     if ((double)rank < exact_rank || rank == 0)
         rank++; /* counted from 1 */
     uint64_t seen = 0;

@@ -82,6 +82,17 @@ static int64_t exact(const int64_t *sorted, double q)
     return sorted[i - 1];
 }
 
+/* Of another process' numbers, which may be any. */
+static void test_a_count_beyond_what_a_double_tells_apart(void)
+{
+    struct oribi_histogram_sum theirs = {.count = UINT64_MAX};
+    theirs.counts[3] = UINT64_MAX;
+    ok_eq(oribi_histogram_quantile(&theirs, 1), 3);
+    ok_eq(oribi_histogram_quantile(&theirs, 0.5), 3);
+    theirs.count = UINT64_MAX - 1;
+    ok_eq(oribi_histogram_quantile(&theirs, 1), 3);
+}
+
 static void check_quantiles(const char *what, int64_t *times)
 {
     static const double shares[] = {0, 0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1};
@@ -177,6 +188,7 @@ int main(void)
     test_buckets_follow_on_each_other_without_a_gap();
     test_the_middle_of_a_bucket_is_in_it();
     test_nothing_counted_has_no_quantile();
+    test_a_count_beyond_what_a_double_tells_apart();
     test_quantiles_are_right_within_their_error();
     test_times_up_to_a_bound_are_counted();
     test_sums_of_several_histograms_are_merged();
