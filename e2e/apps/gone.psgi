@@ -75,9 +75,10 @@ my %CALL = (
     },
     raises => sub {
         my ($env, $name) = @_;
+        # First: where cancel_gone is on, the call may end as soon as its client has left.
+        push @{ $env->{'psgix.cleanup.handlers'} }, sub { note("$name-ensured", 'nil Oribi::ClientGone') };
         note("$name-entered");
         await("$name-left");
-        push @{ $env->{'psgix.cleanup.handlers'} }, sub { note("$name-ensured", 'nil Oribi::ClientGone') };
         die Oribi::ClientGone->new if $env->{'oribi.gone?'}->();
         return answer('still there');
     },

@@ -54,9 +54,10 @@ run lambda { |env|
     note("#{name}-ensured", env["oribi.gone?"].call.to_s)
     answer("finished")
   when "raises"
+    # First: where cancel_gone is on, the call may end as soon as its client has left.
+    env["rack.response_finished"] << ->(_, status, _, error) { note("#{name}-ensured", [status.inspect, error.class].join(" ")) }
     note("#{name}-entered")
     await("#{name}-left")
-    env["rack.response_finished"] << ->(_, status, _, error) { note("#{name}-ensured", [status.inspect, error.class].join(" ")) }
     raise Oribi::ClientGone if env["oribi.gone?"].call
 
     answer("still there")
