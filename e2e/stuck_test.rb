@@ -59,7 +59,7 @@ E2E.suite("stuck", transports: %i[tcp]) do
     assert_equal count, ctl("stacks").scan("GET /gate").size
 
     pids.each { |pid| Process.kill(:STOP, pid) }
-    assert_told("busy", count, call: "GET /gate")
+    assert_told("stopped", count, call: "GET /gate")
     assert_equal count, ctl("stacks").scan("GET /gate").size
 
     molds = @one.descendants - pids
