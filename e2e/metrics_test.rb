@@ -159,6 +159,61 @@ E2E.suite("metrics", transports: %i[tcp]) do
     assert_operator all["oribi_queue_wait_seconds_sum"], :>, 0.01
   end
 
+  # Collections are counted once also when their worker is killed. Perl has no collector.
+  def assert_collections(client)
+    JSON.parse(ask("/status.json").body)["processes"].each { |worker| assert_operator worker["live_objects"], :>, 1000 }
+    wait_until("three collections to be told") do
+      client.get("/")
+      metrics["oribi_gc_runs_total"] >= 3
+    end
+    all = metrics
+    assert_operator all["oribi_gc_seconds_total"], :>, 0
+    assert_operator all['oribi_worker_live_objects{worker="0"}'], :>, 1000
+    assert_operator all['oribi_worker_heap_pages{worker="0"}'], :>, 10
+  end
+
+  # Each call collects once, where the language can.
+  def write_collecting_app
+    @space.write_app("collected", ruby: <<~RUBY)
+      use(Class.new do
+        def initialize(app) = @app = app
+        def call(env)
+          GC.start
+          @app.call(env)
+        end
+      end)
+    RUBY
+  end
+
+  # … though no worker lives for a second. The last one has answered two calls at most, and may not have told yet.
+  def test_collections_are_told_at_a_workers_end
+    write_collecting_app
+    load_with(serve("--requests-max", "3"), 9)
+    wait_for_metric("oribi_calls_total", 9)
+    wait_until("the ended workers' collections") { metrics["oribi_gc_runs_total"] >= (E2E::RUBY ? 7 : 0) }
+    pass
+  end
+
+  def test_garbage_collection_is_told
+    write_collecting_app
+    one = serve
+    client = connect(one)
+    if E2E::RUBY
+      assert_collections(client)
+    else
+      client.get("/")
+      assert_nil JSON.parse(ask("/status.json").body)["processes"].first.fetch("live_objects")
+    end
+    runs = metrics["oribi_gc_runs_total"]
+    Process.kill(:KILL, one.worker_pid)
+    wait_for_metric('oribi_worker_exits_total{reason="signal"}', 1)
+    wait_for_metric('oribi_workers{state="idle"}', 1)
+    all = metrics
+    assert_operator all["oribi_gc_runs_total"], :>=, runs
+    assert_equal E2E::RUBY, all.key?('oribi_worker_live_objects{worker="0"}')
+    assert_equal 0, runs unless E2E::RUBY
+  end
+
   # An application that works for so many milliseconds and says for how many it did.
   def write_timed_app
     File.write(@space.app, E2E::RUBY ? <<~RUBY : <<~PERL)

@@ -53,12 +53,12 @@ static const struct run {
     uint32_t at;
     uint32_t count;
 } runs[] = {
-    SLOT(request_count),    SLOT(uncalled_count), SLOT(connection_count), SLOT(bytes_in),     SLOT(bytes_out),
-    SLOT(status_class),     SLOT(method_count),   SLOT(refused_count),    SLOT(bad_requests), SLOT(timeouts),
-    SLOT(shed_count),       SLOT(gone_count),     SLOT(cancelled_count),  SLOT(passed_count), SLOT(taken_count),
-    SLOT(evicted_count),    SLOT(lost_count),     SLOT(overdue_count),    SLOT(spill_count),  SLOT(unlogged_count),
-    SLOT(queue_wait),       SLOT(call_time),      SLOT(total_time),       TOTALS(exits),      TOTALS(reloads_done),
-    TOTALS(reloads_failed),
+    SLOT(request_count), SLOT(uncalled_count), SLOT(connection_count), SLOT(bytes_in),     SLOT(bytes_out),
+    SLOT(status_class),  SLOT(method_count),   SLOT(refused_count),    SLOT(bad_requests), SLOT(timeouts),
+    SLOT(shed_count),    SLOT(gone_count),     SLOT(cancelled_count),  SLOT(passed_count), SLOT(taken_count),
+    SLOT(evicted_count), SLOT(lost_count),     SLOT(overdue_count),    SLOT(spill_count),  SLOT(unlogged_count),
+    SLOT(gc_count),      SLOT(gc_us),          SLOT(queue_wait),       SLOT(call_time),    SLOT(total_time),
+    TOTALS(exits),       TOTALS(reloads_done), TOTALS(reloads_failed),
 };
 
 enum { RUNS = sizeof(runs) / sizeof(runs[0]) };

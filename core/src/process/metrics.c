@@ -88,6 +88,11 @@ static void put_counters(struct oribi__scrape *scrape, const struct oribi__metri
     }
 }
 
+static void put_gc_time(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    oribi__put_seconds(scrape, metric, NULL, (int64_t)scrape->all.gc_us);
+}
+
 static void put_histogram(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     static const struct {
@@ -243,6 +248,12 @@ static const struct oribi__metric table[] = {
      .help = "threads of the worker that the kernel knows, those of the server and of the language included"},
     {"oribi_worker_cpu_seconds", LABEL("worker", NULL), .unit = "seconds", .put = oribi__put_cpu,
      .help = "processor time of the worker; begins at 0 with each new process"},
+    {"oribi_gc_runs", SLOT(gc_count, 1), .help = "runs of Ruby's garbage collector in workers"},
+    {"oribi_gc_seconds", .unit = "seconds", .put = put_gc_time, .help = "the time that they took"},
+    {"oribi_worker_live_objects", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_live_objects,
+     .help = "Ruby objects of the worker, those included that the next collection frees"},
+    {"oribi_worker_heap_pages", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_heap_pages,
+     .help = "pages of memory in which Ruby keeps them"},
     {"oribi_worker_exits", LABEL("reason", NULL), .put = put_exits, .help = "workers that ended"},
     {"oribi_reloads", LABEL("result", NULL), .put = put_reloads, .help = "reloads that have ended"},
     {"oribi_last_reload_seconds", .unit = "seconds", .kind = ORIBI__GAUGE, .put = put_reload_time,

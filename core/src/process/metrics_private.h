@@ -52,5 +52,7 @@ void oribi__put_shared(struct oribi__scrape *scrape, const struct oribi__metric 
 void oribi__put_descriptors(struct oribi__scrape *scrape, const struct oribi__metric *metric);
 void oribi__put_system_threads(struct oribi__scrape *scrape, const struct oribi__metric *metric);
 void oribi__put_measured_age(struct oribi__scrape *scrape, const struct oribi__metric *metric);
+void oribi__put_live_objects(struct oribi__scrape *scrape, const struct oribi__metric *metric);
+void oribi__put_heap_pages(struct oribi__scrape *scrape, const struct oribi__metric *metric);
 
 #endif

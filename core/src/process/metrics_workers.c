@@ -217,3 +217,30 @@ void oribi__put_measured_age(struct oribi__scrape *scrape, const struct oribi__m
 {
     put_each(scrape, metric, measured_age_us_of);
 }
+
+/* 0 stands for what a worker has not told: Perl's never do. */
+static int64_t told(const _Atomic uint64_t *number)
+{
+    uint64_t n = atomic_load_explicit(number, memory_order_relaxed);
+    return n ? (int64_t)n : -1;
+}
+
+static int64_t live_objects_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return told(&slot_of(scrape, i)->live_objects);
+}
+
+static int64_t heap_pages_of(const struct oribi__scrape *scrape, uint32_t i)
+{
+    return told(&slot_of(scrape, i)->heap_pages);
+}
+
+void oribi__put_live_objects(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_numbers(scrape, metric, live_objects_of);
+}
+
+void oribi__put_heap_pages(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    put_numbers(scrape, metric, heap_pages_of);
+}

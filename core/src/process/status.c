@@ -270,6 +270,16 @@ static void put_call(struct oribi_buf *out, const struct oribi_slot *slot, int64
     put_string(out, id);
 }
 
+static void put_gc(struct oribi_buf *out, const struct oribi_slot *slot)
+{
+    uint64_t objects = load(&slot->live_objects);
+    uint64_t pages = load(&slot->heap_pages);
+    put(out, "\"gc_runs\":%llu,\"gc_ms\":%llu,", (unsigned long long)load(&slot->gc_count),
+        (unsigned long long)load(&slot->gc_us) / 1000);
+    put_number(out, "live_objects", objects > 0, (int64_t)objects);
+    put_number(out, "heap_pages", pages > 0, (int64_t)pages);
+}
+
 static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *out, uint32_t i, bool quick)
 {
     const struct oribi_worker_record *record = &supervisor->policy.records[i];
@@ -284,6 +294,7 @@ static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *ou
         (unsigned long long)requests_of(slot), atomic_load(&slot->connections_open));
     put(out, "\"requests_uncalled\":%llu,", (unsigned long long)load(&slot->uncalled_count));
     put(out, "\"threads\":%u,\"threads_busy\":%u,", threads, busy);
+    put_gc(out, slot);
     put(out, "\"queued\":%u,", atomic_load(&slot->queue_len));
     put(out, "\"stopped\":%s,", look.stopped ? "true" : "false");
     put_memory(supervisor, out, i, &look, quick);
@@ -333,6 +344,8 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
         (unsigned long long)all.connection_count, (unsigned long long)all.bytes_in, (unsigned long long)all.bytes_out);
     put(out, "\"requests_uncalled\":%llu,\"workers_missing\":%u,", (unsigned long long)all.uncalled_count,
         oribi__workers_missing(policy));
+    put(out, "\"gc_runs\":%llu,\"gc_ms\":%llu,", (unsigned long long)all.gc_count,
+        (unsigned long long)all.gc_us / 1000);
     put(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,", (unsigned long long)all.evicted_count,
         (unsigned long long)all.lost_count);
     put_times(out, &all);

@@ -199,6 +199,8 @@ static void look_after_own(struct oribi_worker *w)
     if (__builtin_expect(due || doubted || oribi_loop_lost(w->reactor.loop), 0)) {
         oribi__own_check(w);
         mend_signals(w);
+        if (w->options->status)
+            atomic_store_explicit(&w->gc_due, true, memory_order_relaxed);
     }
 }
 
@@ -328,4 +330,35 @@ void oribi_worker_wake(struct oribi_worker *w)
 uint64_t oribi_worker_request_count(const struct oribi_worker *w)
 {
     return w->request_count;
+}
+
+/* --- the language's garbage collector --- */
+
+bool oribi_worker_gc_due(struct oribi_worker *w)
+{
+    if (__builtin_expect(!atomic_load_explicit(&w->gc_due, memory_order_relaxed), 1))
+        return false;
+    atomic_store_explicit(&w->gc_due, false, memory_order_relaxed);
+    return true;
+}
+
+/* An application may set a collector's clock back. */
+static uint64_t grown(uint64_t now, uint64_t before)
+{
+    return now > before ? now - before : 0;
+}
+
+void oribi_worker_note_gc(struct oribi_worker *w, const struct oribi_gc *now)
+{
+    if (!w->options->status || w->abandoned)
+        return;
+    if (w->gc_noted) {
+        oribi__count(&w->slot->gc_count, grown(now->count, w->gc_count));
+        oribi__count(&w->slot->gc_us, grown(now->us, w->gc_us));
+    }
+    w->gc_noted = true;
+    w->gc_count = now->count;
+    w->gc_us = now->us;
+    atomic_store_explicit(&w->slot->live_objects, now->live_objects, memory_order_relaxed);
+    atomic_store_explicit(&w->slot->heap_pages, now->heap_pages, memory_order_relaxed);
 }

@@ -95,6 +95,12 @@ struct oribi_worker {
     atomic_bool own_doubted; /* the helper met a descriptor of ours that is closed; partner: look_after_own() */
     struct oribi__own own;
 
+    /* what the language's garbage collector has told (oribi_worker_note_gc()) */
+    atomic_bool gc_due; /* set with each look at our descriptors, also by the helper; cleared by the binding */
+    bool gc_noted;      /* once at least: the numbers of then are these */
+    uint64_t gc_count;
+    uint64_t gc_us;
+
     /* who has the reactor */
     _Atomic uint32_t owner; /* enum oribi__owner; partners: oribi__enter() and oribi__leave(), the helper's steps */
     struct oribi_helper *helper; /* NULL until a call was long; written by the own thread */

@@ -171,6 +171,32 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     end();
 }
 
+/* Counters go on when a worker has gone; what it had in memory goes with it. */
+static void test_what_the_collector_has_done(void)
+{
+    begin();
+    struct oribi_slot *slots = supervisor->ties.board.slots;
+    for (uint32_t i = 0; i < 2; i++) {
+        slots[i].gc_count = 2;
+        slots[i].gc_us = 1500;
+        slots[i].live_objects = 30000;
+        slots[i].heap_pages = 70;
+    }
+    scrape(false);
+    ok_eq(sample("oribi_gc_runs_total"), 4);
+    ok(has("\noribi_gc_seconds_total 0.003000\n"));
+    ok_eq(sample("oribi_worker_live_objects{worker=\"0\"}"), 30000);
+    ok_eq(sample("oribi_worker_heap_pages{worker=\"1\"}"), 70);
+    ok_eq(sample("oribi_worker_live_objects{worker=\"2\"}"), -1); /* has not told */
+    oribi__totals_exit(&supervisor->totals, &slots[0], "signal 9");
+    memset(&slots[0], 0, offsetof(struct oribi_slot, is_idle_waiter));
+    scrape(false);
+    ok_eq(sample("oribi_gc_runs_total"), 4);
+    ok_eq(sample("oribi_worker_live_objects{worker=\"0\"}"), -1);
+    ok_eq(sample("oribi_worker_live_objects{worker=\"1\"}"), 30000);
+    end();
+}
+
 static void test_stopped_workers_and_empty_places(void)
 {
     begin();
@@ -197,6 +223,7 @@ static void test_stopped_workers_and_empty_places(void)
 static void test_both_formats(void)
 {
     begin();
+    supervisor->ties.board.slots[0].live_objects = supervisor->ties.board.slots[0].heap_pages = 1;
     oribi__footprints_ask(supervisor);
     for (uint32_t i = 0; i < WORKERS; i++)
         supervisor->ties.board.slots[i].state = ORIBI_SLOT_IDLE;
@@ -286,6 +313,7 @@ int main(void)
     test_histograms_have_buckets_that_grow();
     test_what_waits_now();
     test_what_is_slow_to_measure_is_measured_in_turn();
+    test_what_the_collector_has_done();
     test_stopped_workers_and_empty_places();
     test_both_formats();
     test_the_size_hangs_on_the_number_of_workers_alone();

@@ -589,6 +589,86 @@ static void test_body_bytes_max_is_allowed(void)
     site_close(&site);
 }
 
+/* ---- what the language's garbage collector has done ---- */
+
+static void note_gc(const struct site *site, uint64_t count, uint64_t us, uint64_t live_objects)
+{
+    struct oribi_gc now = {.count = count, .us = us, .live_objects = live_objects, .heap_pages = live_objects / 100};
+    oribi_worker_note_gc(site->worker, &now);
+}
+
+/* Serves one request and lets a second pass. */
+static void serve_for_a_second(struct site *site, struct client *c)
+{
+    ok(client_send(site, c, GET("/hello")));
+    ok_answer(site, c, 200, "hello\n");
+    ok(!oribi_worker_gc_due(site->worker));
+    pass_ms(1000);
+    settle(site);
+}
+
+static void test_the_collector_is_asked_about_once_a_second(void)
+{
+    struct site site;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    site_init(&site);
+    ok_eq(oribi_options_set(&site.options, "status", "127.0.0.1:1", error), 0);
+    site_open(&site, route);
+    struct client *c = client_open(&site);
+    for (int i = 0; i < 2; i++) {
+        serve_for_a_second(&site, c);
+        ok(oribi_worker_gc_due(site.worker));
+        ok(!oribi_worker_gc_due(site.worker));
+    }
+    pass_ms(1000); /* without a call */
+    settle(&site);
+    ok(!oribi_worker_gc_due(site.worker));
+    site_close(&site);
+}
+
+static void test_the_collector_is_not_asked_about_without_a_status_listener(void)
+{
+    struct site site;
+    site_init(&site);
+    site_open(&site, route);
+    struct client *c = client_open(&site);
+    serve_for_a_second(&site, c);
+    ok(!oribi_worker_gc_due(site.worker));
+    note_gc(&site, 1, 1, 1000);
+    ok_eq(site.worker->slot->live_objects, 0);
+    site_close(&site);
+}
+
+static void test_collections_before_the_worker_are_not_counted(void)
+{
+    struct site site;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    site_init(&site);
+    ok_eq(oribi_options_set(&site.options, "status", "127.0.0.1:1", error), 0);
+    site_open(&site, route);
+    const struct oribi_slot *slot = site.worker->slot;
+    note_gc(&site, 40, 9000, 1000);
+    ok_eq(slot->gc_count, 0);
+    ok_eq(slot->gc_us, 0);
+    ok_eq(slot->live_objects, 1000);
+    note_gc(&site, 42, 9500, 800);
+    note_gc(&site, 43, 9600, 700);
+    ok_eq(slot->gc_count, 3);
+    ok_eq(slot->gc_us, 600);
+    ok_eq(slot->live_objects, 700);
+    ok_eq(slot->heap_pages, 7);
+    note_gc(&site, 44, 100, 700); /* set back */
+    note_gc(&site, 45, 150, 700);
+    ok_eq(slot->gc_count, 5);
+    ok_eq(slot->gc_us, 650);
+    site.worker->abandoned = true; /* a child that the application forked has collections of its own */
+    note_gc(&site, 50, 900, 1);
+    site.worker->abandoned = false;
+    ok_eq(slot->gc_count, 5);
+    ok_eq(slot->live_objects, 700);
+    site_close(&site);
+}
+
 int main(void)
 {
     quiet_log();
@@ -609,5 +689,8 @@ int main(void)
     run_everywhere(test_continue_behind_a_full_socket);
     run_everywhere(test_refused_answer_arrives_although_the_client_goes_on_sending);
     run_everywhere(test_body_bytes_max_is_allowed);
+    test_the_collector_is_asked_about_once_a_second();
+    test_the_collector_is_not_asked_about_without_a_status_listener();
+    test_collections_before_the_worker_are_not_counted();
     return done_testing();
 }

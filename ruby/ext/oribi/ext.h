@@ -124,6 +124,11 @@ void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup 
  * worker may sleep, -1: for ever. */
 int64_t ext_worker_rest(struct ext_worker *worker);
 
+/* Tells the core what Ruby's collector has done: when a worker begins and ends, and when oribi_worker_gc_due() says so.
+ * Allocates nothing, calls no Ruby
+ * code and keeps the VM lock. */
+void ext_worker_note_gc(struct ext_worker *worker);
+
 /* Runs `function` without the VM lock; `wake` ends it from any thread and is async-signal-safe: without saying so
  * Ruby would start a thread of its own for every wait. */
 void ext_without_lock(void *(*function)(void *), void *argument, void (*wake)(void *), void *wake_argument);

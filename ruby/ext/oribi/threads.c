@@ -84,6 +84,8 @@ static VALUE run_loop(VALUE arg)
         struct oribi_req *req = oribi_thread_take(thread->core_thread);
         if (!req)
             req = next_request(thread);
+        if (RB_UNLIKELY(oribi_worker_gc_due(worker->core)))
+            ext_worker_note_gc(worker);
         if (req) {
             if (RB_UNLIKELY(oribi_title_in_call(&worker->title)))
                 ext_process_show_title(worker);

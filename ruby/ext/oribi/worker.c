@@ -5,6 +5,10 @@
 #include "oribi/base/clock.h"
 
 static ID id_start;
+static VALUE stat_count; /* keys of GC.stat; Qnil: this Ruby has no such number */
+static VALUE stat_time;
+static VALUE stat_live;
+static VALUE stat_pages;
 
 /* --- the object --- */
 
@@ -140,6 +144,42 @@ static void plan_collections(struct ext_worker *worker, const struct oribi_optio
         worker->gc_every = range->min + rb_genrand_ulong_limited(range->max - range->min);
 }
 
+/* --- what the status listener tells of the collector --- */
+
+static uint64_t gc_stat(VALUE key)
+{
+    return NIL_P(key) ? 0 : rb_gc_stat(key);
+}
+
+void ext_worker_note_gc(struct ext_worker *worker)
+{
+    struct oribi_gc now = {
+        .count = gc_stat(stat_count),
+        .us = gc_stat(stat_time) * 1000,
+        .live_objects = gc_stat(stat_live),
+        .heap_pages = gc_stat(stat_pages),
+    };
+    oribi_worker_note_gc(worker->core, &now);
+}
+
+/* rb_gc_stat() raises for names that it does not know: Ruby before 3.1 has no time, and other collectors may have no
+ * slots. Symbols of C are never collected. */
+static VALUE stat_key(VALUE all, const char *name)
+{
+    VALUE key = ID2SYM(rb_intern(name));
+    return NIL_P(rb_hash_lookup(all, key)) ? Qnil : key;
+}
+
+static void find_stats(void)
+{
+    VALUE all = rb_hash_new();
+    (void)rb_gc_stat(all); /* fills it, and gives 0 */
+    stat_count = stat_key(all, "count");
+    stat_time = stat_key(all, "time");
+    stat_live = stat_key(all, "heap_live_slots");
+    stat_pages = stat_key(all, "heap_allocated_pages");
+}
+
 void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup *setup, VALUE environment)
 {
     if (worker->core)
@@ -159,6 +199,7 @@ void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup 
         rb_raise(ext_error, "cannot start a worker: %s", oribi_error_text(result));
     }
     ext_frames_show(worker);
+    ext_worker_note_gc(worker);
 }
 
 /* A worker over open listeners, for the calling process and thread.
@@ -229,6 +270,8 @@ static VALUE run_loop(VALUE self)
         if (ext_process_leaves(worker))
             return ID2SYM(rb_intern("fork_mold"));
         struct oribi_req *req = oribi_worker_take(worker->core);
+        if (RB_UNLIKELY(oribi_worker_gc_due(worker->core)))
+            ext_worker_note_gc(worker);
         if (req) {
             if (RB_UNLIKELY(oribi_title_in_call(&worker->title)))
                 ext_process_show_title(worker);
@@ -254,6 +297,7 @@ static VALUE run_ended(VALUE self)
     struct ext_worker *worker = ext_worker_get(self);
     worker->running = false;
     worker->first.call = NULL;
+    ext_worker_note_gc(worker); /* what came after the last time; some workers do not live for a second */
     return Qnil;
 }
 
@@ -331,6 +375,7 @@ static VALUE worker_close(VALUE self)
 void ext_worker_setup(void)
 {
     id_start = rb_intern("start");
+    find_stats();
     VALUE class = rb_define_class_under(ext_module, "Worker", rb_cObject);
     rb_define_alloc_func(class, worker_alloc);
     rb_define_method(class, "initialize", worker_initialize, 4);

@@ -91,6 +91,8 @@ struct oribi_slot {
     _Atomic uint64_t overdue_count;    /* calls that passed call_timeout */
     _Atomic uint64_t spill_count;      /* bodies and answers that went to a file */
     _Atomic uint64_t unlogged_count;   /* lines that the logs had no room for */
+    _Atomic uint64_t gc_count;         /* runs of the language's garbage collector (oribi_worker_note_gc()) … */
+    _Atomic uint64_t gc_us;            /* … and the time that they took */
     struct oribi_histogram queue_wait; /* of each call: from the whole request to the call, or from X-Request-Start */
     struct oribi_histogram call_time;  /* inside the application */
     struct oribi_histogram total_time; /* of each call: from the whole request to the call's end */
@@ -100,6 +102,8 @@ struct oribi_slot {
     char line[ORIBI_SLOT_LINE_CAP]; /* "GET /path" of the current or last call, NUL-terminated; may be torn */
     /* its request's id, likewise; "" where requests are not named (request_id) */
     char id[ORIBI_REQUEST_ID_MAX + 1];
+    _Atomic uint64_t live_objects;   /* of the language, when the worker last told; 0: not known */
+    _Atomic uint64_t heap_pages;     /* likewise those of its heap */
     _Atomic uint32_t is_idle_waiter; /* its helper sleeps until a sibling is idle, and is counted below */
     /* Of the first slot, for all workers; on a line of their own, since each worker that becomes idle looks at them. */
     _Atomic uint32_t idle_waiters __attribute__((aligned(128))); /* helpers that sleep so */

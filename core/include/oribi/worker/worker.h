@@ -53,6 +53,24 @@ enum { ORIBI_FRAMES_MAX = 20 };
 typedef size_t (*oribi_frames_fn)(void *self, uint32_t thread, bool own_thread, char *dst, size_t cap);
 void oribi_worker_show_frames(struct oribi_worker *worker, oribi_frames_fn fn, void *self);
 
+/* What a language's garbage collector tells of its process; what it cannot tell is 0. */
+struct oribi_gc {
+    uint64_t count;        /* runs since the process's beginning, those before its fork included … */
+    uint64_t us;           /* … and the time they took */
+    uint64_t live_objects; /* now */
+    uint64_t heap_pages;   /* now */
+};
+
+/* True when oribi_worker_note_gc() is wanted: once a second while calls are made, and once after the last; never
+ * without the option `status`. Then it is false until the next second. Cheap; for the thread that has the VM lock. */
+bool oribi_worker_gc_due(struct oribi_worker *worker);
+
+/* Writes what is new since the last time to the slot's counters, and live_objects and heap_pages as they are. The first
+ * time counts nothing: what a process has collected before it became a worker is no worker's. One thread at a time;
+ * needs neither the reactor nor a clock. Does nothing without the option `status`, and in a child that the application
+ * forked. For when a worker begins, when it ends, and whenever oribi_worker_gc_due() says so. */
+void oribi_worker_note_gc(struct oribi_worker *worker, const struct oribi_gc *now);
+
 /* Closes every connection and frees the worker. In a child forked by the application it only closes descriptors. */
 void oribi_worker_destroy(struct oribi_worker *worker);
 
