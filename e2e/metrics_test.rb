@@ -214,6 +214,51 @@ E2E.suite("metrics", transports: %i[tcp]) do
     assert_equal 0, runs unless E2E::RUBY
   end
 
+  CONNECTION_STATES = %w[idle reading waiting calling writing closing].freeze
+
+  def wait_for_connections(*counts)
+    wanted = CONNECTION_STATES.zip(counts).to_h
+    seen = nil
+    wait_until("connections to be #{wanted}") do
+      all = metrics
+      seen = CONNECTION_STATES.to_h { |state| [state, all["oribi_connections_by_state{state=\"#{state}\"}"]] }
+      seen == wanted
+    end
+  rescue E2E::Timeout
+    flunk "connections were #{seen}, not #{wanted}"
+  end
+
+  # Also while the only thread is in its call, and while the worker is stopped.
+  def test_connections_are_counted_by_what_they_do
+    @space.write_app("x" * 16 * 1024 * 1024)
+    one = serve("--queue-max", "100")
+    wait_until("a connection that lingers") do
+      connect(one).send_raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\nmore")
+      metrics['oribi_connections_by_state{state="closing"}'] >= 1
+    end
+    @clients.each(&:close)
+    connect(one).get("/calls")
+    connect(one) # silent
+    connect(one, receive_buffer: 4096).request("GET", "/large")
+    wait_for_connections(2, 0, 0, 0, 1, 0)
+    calling = connect(one).request("GET", "/gate")
+    wait_for_connections(2, 0, 0, 1, 1, 0)
+    head = connect(one).send_raw("GET /calls HTTP/1.1\r\n")
+    connect(one).send_raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nbody")
+    waiting = connect(one).request("GET", "/calls")
+    wait_for_connections(2, 2, 1, 1, 1, 0)
+    pid = JSON.parse(ask("/status.json").body)["processes"][0]["pid"]
+    Process.kill(:STOP, pid)
+    wait_for_metric('oribi_workers{state="stopped"}', 1)
+    by_state = JSON.parse(ask("/status.json").body)["connections_by_state"]
+    assert_equal CONNECTION_STATES.zip([2, 2, 1, 1, 1, 0]).to_h, by_state
+    Process.kill(:CONT, pid)
+    @space.open_gate
+    head.send_raw("Host: a\r\n\r\n")
+    [calling, waiting, head].each { |client| assert_equal 200, client.read_response.status }
+    wait_for_connections(5, 1, 0, 0, 1, 0)
+  end
+
   # An application that works for so many milliseconds and says for how many it did.
   def write_timed_app
     File.write(@space.app, E2E::RUBY ? <<~RUBY : <<~PERL)

@@ -9,6 +9,24 @@ void oribi_timeouts_init(struct oribi_timeouts *timeouts)
     memset(timeouts, 0, sizeof(*timeouts));
 }
 
+void oribi_timeouts_count_in(struct oribi_timeouts *timeouts, _Atomic uint32_t *counts)
+{
+    for (int c = 0; c < ORIBI_TIMEOUT_CLASSES; c++) {
+        assert(!timeouts->classes[c].first);
+        atomic_store_explicit(&counts[c], 0, memory_order_relaxed);
+    }
+    timeouts->armed = counts;
+}
+
+/* One writer: a load and a store, no locked instruction. */
+static void count(const struct oribi_timeouts *timeouts, uint8_t timeout_class, uint32_t change)
+{
+    if (!timeouts->armed)
+        return;
+    _Atomic uint32_t *armed = &timeouts->armed[timeout_class];
+    atomic_store_explicit(armed, atomic_load_explicit(armed, memory_order_relaxed) + change, memory_order_relaxed);
+}
+
 void oribi_timeouts_set(struct oribi_timeouts *timeouts, enum oribi_timeout_class timeout_class, int64_t length_ms)
 {
     assert(!timeouts->classes[timeout_class].first);
@@ -27,6 +45,7 @@ static void unlink_timer(struct oribi_timeouts *timeouts, struct oribi_timer *ti
         timer->next->prev = timer->prev;
     else
         timeouts->classes[timer->timeout_class].last = timer->prev;
+    count(timeouts, timer->timeout_class, UINT32_MAX);
     timer->prev = timer->next = NULL;
     timer->timeout_class = ORIBI_TIMEOUT_NONE;
 }
@@ -39,6 +58,7 @@ void oribi_timeouts_arm(struct oribi_timeouts *timeouts, struct oribi_timer *tim
     if (timeout_class == ORIBI_TIMEOUT_NONE)
         return;
     timer->timeout_class = (uint8_t)timeout_class;
+    count(timeouts, timer->timeout_class, 1);
     timer->prev = timeouts->classes[timeout_class].last;
     if (timer->prev)
         timer->prev->next = timer;

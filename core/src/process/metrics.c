@@ -213,6 +213,8 @@ static const struct oribi__metric table[] = {
      .help = "how long the oldest of them has waited"},
     {"oribi_connections", SLOT(connection_count, 1), .help = "connections accepted"},
     {"oribi_connections_open", .kind = ORIBI__GAUGE, .put = oribi__put_open, .help = "connections open now"},
+    {"oribi_connections_by_state", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_connections,
+     .help = "the same by what they do; closing: answered, and what the client still sends is dropped"},
     {"oribi_connections_evicted", SLOT(evicted_count, 1), .help = "connections closed for new ones (connections_max)"},
     {"oribi_connections_lost", SLOT(lost_count, 1),
      .help = "connections that came from a sibling without their descriptors, and were ended"},

@@ -41,6 +41,7 @@ void oribi__put_workers(struct oribi__scrape *scrape, const struct oribi__metric
 void oribi__put_wanted(struct oribi__scrape *scrape, const struct oribi__metric *metric);
 void oribi__put_threads(struct oribi__scrape *scrape, const struct oribi__metric *metric);
 void oribi__put_open(struct oribi__scrape *scrape, const struct oribi__metric *metric);
+void oribi__put_connections(struct oribi__scrape *scrape, const struct oribi__metric *metric);
 void oribi__put_waiting(struct oribi__scrape *scrape, const struct oribi__metric *metric);
 void oribi__put_oldest(struct oribi__scrape *scrape, const struct oribi__metric *metric);
 void oribi__put_call_ages(struct oribi__scrape *scrape, const struct oribi__metric *metric);

@@ -68,6 +68,16 @@ void oribi__put_open(struct oribi__scrape *scrape, const struct oribi__metric *m
     oribi__put_count(scrape, metric, NULL, sum);
 }
 
+void oribi__put_connections(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    uint64_t sums[ORIBI_SLOT_CONN_STATES] = {0};
+    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++)
+        if (lives(scrape, i))
+            oribi_slot_add_connections(sums, slot_of(scrape, i));
+    for (uint32_t k = 0; k < ORIBI_SLOT_CONN_STATES; k++)
+        oribi__put_count(scrape, metric, oribi_slot_connections_name(k), sums[k]);
+}
+
 void oribi__put_waiting(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     uint64_t sum = 0;

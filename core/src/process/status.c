@@ -328,6 +328,18 @@ static void put_times(struct oribi_buf *out, const struct oribi_slot *all)
     put_quantiles(out, "total_time_ms", &all->total_time);
 }
 
+static void put_connections(struct oribi_supervisor *supervisor, struct oribi_buf *out)
+{
+    uint64_t sums[ORIBI_SLOT_CONN_STATES] = {0};
+    for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
+        if (oribi_policy_has_process(&supervisor->policy, i))
+            oribi_slot_add_connections(sums, &supervisor->ties.board.slots[i]);
+    put(out, "\"connections_by_state\":{");
+    for (uint32_t k = 0; k < ORIBI_SLOT_CONN_STATES; k++)
+        put(out, "%s\"%s\":%llu", k ? "," : "", oribi_slot_connections_name(k), (unsigned long long)sums[k]);
+    put(out, "},");
+}
+
 void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out, bool quick)
 {
     const struct oribi_policy *policy = &supervisor->policy;
@@ -348,6 +360,7 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
         (unsigned long long)all.gc_us / 1000);
     put(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,", (unsigned long long)all.evicted_count,
         (unsigned long long)all.lost_count);
+    put_connections(supervisor, out);
     put_times(out, &all);
     put(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu", (unsigned long long)oribi__totals_exits(&totals),
         (unsigned long long)all.status_class[0]);

@@ -180,7 +180,10 @@ static int open_reactor(struct oribi_worker *w)
     const struct oribi_reactor_hooks hooks = oribi__worker_hooks(w);
     set_config(w->options, &config);
     config.added = w->own_answers.added;
-    return oribi_reactor_init(&w->reactor, &config, &hooks, ORIBI_LOOP_BEST);
+    int result = oribi_reactor_init(&w->reactor, &config, &hooks, ORIBI_LOOP_BEST);
+    if (result == 0)
+        oribi_timeouts_count_in(&w->reactor.timeouts, w->slot->armed);
+    return result;
 }
 
 int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_worker **out)

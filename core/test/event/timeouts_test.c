@@ -102,6 +102,40 @@ static void test_next_is_the_nearest_of_all_classes(void)
     ok_eq(oribi_timeouts_next_ms(&t, 500), 0); /* overdue is due */
 }
 
+static bool counts_are(const _Atomic uint32_t *counts, uint32_t head, uint32_t idle)
+{
+    uint32_t sum = 0;
+    for (int c = 0; c < ORIBI_TIMEOUT_CLASSES; c++)
+        sum += counts[c];
+    return counts[ORIBI_TIMEOUT_HEAD] == head && counts[ORIBI_TIMEOUT_IDLE] == idle && sum == head + idle;
+}
+
+/* Over each way into a class and out of it; what stood there before is forgotten. */
+static void test_armed_timers_are_counted(void)
+{
+    enum { TIMERS = 10000 };
+    static struct oribi_timer timers[TIMERS];
+    _Atomic uint32_t counts[ORIBI_TIMEOUT_CLASSES] = {7, 7, 7, 7, 7, 7, 7};
+    struct oribi_timeouts t = fresh(100, 30);
+    oribi_timeouts_count_in(&t, counts);
+    ok(counts_are(counts, 0, 0));
+    for (int i = 0; i < TIMERS; i++)
+        oribi_timeouts_arm(&t, &timers[i], ORIBI_TIMEOUT_IDLE, 0);
+    ok(counts_are(counts, 0, TIMERS));
+    oribi_timeouts_arm(&t, &timers[5], ORIBI_TIMEOUT_HEAD, 0);
+    ok(counts_are(counts, 1, TIMERS - 1));
+    oribi_timeouts_arm(&t, &timers[5], ORIBI_TIMEOUT_HEAD, 1); /* again */
+    ok(counts_are(counts, 1, TIMERS - 1));
+    oribi_timeouts_arm(&t, &timers[6], ORIBI_TIMEOUT_NONE, 1);
+    oribi_timeouts_arm(&t, &timers[6], ORIBI_TIMEOUT_NONE, 1);
+    ok(counts_are(counts, 1, TIMERS - 2));
+    while (expired(&t, 30)) {
+    }
+    ok(counts_are(counts, 1, 0));
+    ok(expired(&t, 101) == &timers[5]);
+    ok(counts_are(counts, 0, 0));
+}
+
 int main(void)
 {
     test_expires_exactly_at_its_length();
@@ -109,6 +143,7 @@ int main(void)
     test_arming_again_moves_to_the_end();
     test_changing_class_and_disarming_unlinks();
     test_a_class_of_length_zero_never_expires();
+    test_armed_timers_are_counted();
     test_next_is_the_nearest_of_all_classes();
     return done_testing();
 }

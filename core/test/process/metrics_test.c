@@ -125,6 +125,28 @@ static void test_what_waits_now(void)
     end();
 }
 
+/* Of two workers, one of which has just answered: its numbers do not fit each other, and no sum is below 0. */
+static void test_connections_by_what_they_do(void)
+{
+    begin();
+    struct oribi_slot *slots = supervisor->ties.board.slots;
+    for (int c = ORIBI_TIMEOUT_FIRST; c < ORIBI_TIMEOUT_CLASSES; c++)
+        slots[2].armed[c] = 1U << c;
+    slots[2].queue_len = 3;
+    slots[2].connections_open = 126 + 3 + 4;
+    slots[3].armed[ORIBI_TIMEOUT_IDLE] = 1;
+    slots[3].queue_len = 1;
+    slots[3].connections_open = 1;
+    scrape(false);
+    ok_eq(sample("oribi_connections_by_state{state=\"idle\"}"), 2 + 16 + 1);
+    ok_eq(sample("oribi_connections_by_state{state=\"reading\"}"), 4 + 8);
+    ok_eq(sample("oribi_connections_by_state{state=\"waiting\"}"), 3 + 1);
+    ok_eq(sample("oribi_connections_by_state{state=\"calling\"}"), 4);
+    ok_eq(sample("oribi_connections_by_state{state=\"writing\"}"), 32);
+    ok_eq(sample("oribi_connections_by_state{state=\"closing\"}"), 64);
+    end();
+}
+
 /* One worker at a time, while somebody asks; no scrape measures. */
 static void test_what_is_slow_to_measure_is_measured_in_turn(void)
 {
@@ -312,6 +334,7 @@ int main(void)
     test_counters_of_the_living_and_the_dead_are_one_number();
     test_histograms_have_buckets_that_grow();
     test_what_waits_now();
+    test_connections_by_what_they_do();
     test_what_is_slow_to_measure_is_measured_in_turn();
     test_what_the_collector_has_done();
     test_stopped_workers_and_empty_places();

@@ -3,6 +3,7 @@
 #ifndef ORIBI_EVENT_TIMEOUTS_H
 #define ORIBI_EVENT_TIMEOUTS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 enum oribi_timeout_class {
@@ -30,9 +31,15 @@ struct oribi_timeouts {
         struct oribi_timer *last;
         int64_t length_ms; /* 0: this class never expires */
     } classes[ORIBI_TIMEOUT_CLASSES];
+    _Atomic uint32_t *armed; /* timers of each class, NULL: not counted; oribi_timeouts_count_in() */
 };
 
 void oribi_timeouts_init(struct oribi_timeouts *timeouts);
+
+/* From here on counts[class] is the number of timers armed in a class, always; before, nothing is counted. Any thread
+ * or process may read the ORIBI_TIMEOUT_CLASSES numbers; whoever arms is their one writer. Only while no timer is
+ * armed. Borrows counts for the life of `timeouts`, and sets them to 0. */
+void oribi_timeouts_count_in(struct oribi_timeouts *timeouts, _Atomic uint32_t *counts);
 
 /* Sets the length of a class; only while no timer is armed in it. */
 void oribi_timeouts_set(struct oribi_timeouts *timeouts, enum oribi_timeout_class timeout_class, int64_t length_ms);

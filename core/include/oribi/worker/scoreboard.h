@@ -53,6 +53,17 @@ enum oribi_slot_method {
     ORIBI_SLOT_METHODS,
 };
 
+/* What the open connections of a worker do. Each is in one of these. */
+enum oribi_slot_connections {
+    ORIBI_SLOT_CONN_IDLE,    /* nothing of a request has come: kept alive, or silent since it was accepted */
+    ORIBI_SLOT_CONN_READING, /* a head or a body has begun */
+    ORIBI_SLOT_CONN_WAITING, /* the whole request waits for its call */
+    ORIBI_SLOT_CONN_CALLING, /* its call is under way */
+    ORIBI_SLOT_CONN_WRITING, /* the call has ended, and the client has yet to take the answer */
+    ORIBI_SLOT_CONN_CLOSING, /* the answer is sent; what the client still sends is dropped */
+    ORIBI_SLOT_CONN_STATES,
+};
+
 struct oribi_slot {
     /* identity; written by the process that forks the worker, before it runs */
     _Atomic uint32_t generation;
@@ -66,9 +77,10 @@ struct oribi_slot {
     _Atomic int64_t queue_oldest_us;  /* when the request that has waited longest was complete; 0: none waits */
     _Atomic uint32_t connections_open;
     _Atomic uint32_t queue_len;
-    _Atomic uint32_t threads;      /* calls the worker can make at a time; 0: one */
-    _Atomic uint32_t threads_busy; /* of several; the state tells of one */
-    _Atomic uint32_t starved;      /* takes no connections from siblings: it has no descriptors to spare */
+    _Atomic uint32_t threads;                      /* calls the worker can make at a time; 0: one */
+    _Atomic uint32_t threads_busy;                 /* of several; the state tells of one */
+    _Atomic uint32_t armed[ORIBI_TIMEOUT_CLASSES]; /* connections by their deadline: oribi_slot_add_connections() */
+    _Atomic uint32_t starved; /* takes no connections from siblings: it has no descriptors to spare */
 
     /* Counters: all of 64 bits, from here to the end of total_time. oribi_slot_fold() adds them up as they stand. */
     _Atomic uint64_t request_count;    /* answered by a call */
@@ -147,6 +159,13 @@ int oribi_slot_refusal_status(uint32_t i);
 
 /* The word for method_count[i]: "GET", "other". */
 const char *oribi_slot_method_name(uint32_t i);
+
+/* Adds the open connections of a slot to `sums`, by what they do. For every reader, also while the worker writes: then
+ * a connection on its way between two states may be missing or counted in both. */
+void oribi_slot_add_connections(uint64_t sums[ORIBI_SLOT_CONN_STATES], const struct oribi_slot *slot);
+
+/* The word for sums[i]: "idle", "reading". */
+const char *oribi_slot_connections_name(uint32_t i);
 
 /* Adds the counters of a slot, histograms included, to `sums`. For every reader, also while the worker writes. */
 void oribi_slot_fold(uint64_t sums[ORIBI_SLOT_COUNTERS], const struct oribi_slot *slot);
