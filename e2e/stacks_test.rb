@@ -104,7 +104,8 @@ E2E.suite("stacks", transports: %i[tcp]) do
     Process.kill(:CONT, stopped["pid"])
     wait_until("its answer") { workers.find { |worker| worker["pid"] == stopped["pid"] }["answered"] }
     @space.open_gate
-    assert_equal "done 0 cut short", clients["nap"].read_response.body
+    # A look at a thread that has just gone on may meet it as it falls asleep again, and Perl's sleep then ends early.
+    assert_match(/\Adone [01] cut short\z/, clients["nap"].read_response.body)
     assert_equal "begun ended", clients["stream"].read_response.body
     wait_until("the end") { one.stderr.match?(%r{slow call: GET /nap took}) }
     refute_match(%r{slow call: GET /stream}, one.stderr)

@@ -131,9 +131,9 @@ E2E.suite("top", transports: %i[tcp]) do
   # Everything that could make it wait: workers that are stopped, a supervisor that is.
   def test_it_answers_while_nothing_else_does
     one = serve("--workers", "2", group: true)
-    workers = one.descendants
     terminal = top
     terminal.await(/2 of 2 serve/)
+    workers = one.descendants
     workers.each { |pid| Process.kill(:STOP, pid) }
     seen = terminal.frames
     wait_until("frames") { terminal.frames > seen + 2 }
