@@ -34,6 +34,12 @@ E2E.suite("stuck", transports: %i[tcp]) do
   def metric(name) = metrics[/^#{Regexp.escape(name)} (\S+)$/, 1].to_f
   def status = JSON.parse(assert_few_turns("/status.json") { ask("/status.json").body })
 
+  # A process goes on for a moment after the signal was sent.
+  def halt(pids)
+    pids.each { |pid| Process.kill(:STOP, pid) }
+    wait_until("the stops") { pids.all? { |pid| E2E::Processes.stat(pid)&.first == "T" } }
+  end
+
   # Each question, whose answer shows so many workers with this state (and what they do).
   def assert_told(state, count, call: "")
     assert_equal count, metric("oribi_workers{state=\"#{state}\"}")
@@ -58,12 +64,12 @@ E2E.suite("stuck", transports: %i[tcp]) do
     assert_told("busy", count, call: "GET /gate")
     assert_equal count, ctl("stacks").scan("GET /gate").size
 
-    pids.each { |pid| Process.kill(:STOP, pid) }
+    halt(pids)
     assert_told("stopped", count, call: "GET /gate")
     assert_equal count, ctl("stacks").scan("GET /gate").size
 
     molds = @one.descendants - pids
-    molds.each { |pid| Process.kill(:STOP, pid) } # else the dead are replaced
+    halt(molds) # else the dead are replaced
     pids.each { |pid| Process.kill(:KILL, pid) }
     wait_until("all deaths") { metric('oribi_worker_exits_total{reason="signal"}') == count }
     assert_told("starting", count)
