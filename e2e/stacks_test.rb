@@ -76,7 +76,8 @@ E2E.suite("stacks", transports: %i[tcp]) do
       wait_until("the slow call #{path} in #{one.stderr}") { one.stderr.match?(said) }
       assert(one.stderr.scan(said).any? { |_, frames| frames.match?(frame_of(function)) }, one.stderr)
     end
-    30.times { assert_equal stuck.size, ctl("stacks").scan(/^worker \d+ \(pid \d+\): GET /).size }
+    # On a busy machine a worker may not answer in time; then its call is told all the same.
+    30.times { assert_equal stuck.size, ctl("stacks").scan(/^worker \d+ \(pid \d+\): .*\bGET /).size }
     assert_equal stuck.keys.sort, client_of_status.get("/stacks").body.scan(%r{: GET /(\w+),}).flatten.sort
     assert_end_well(clients)
     stuck.each_key do |path|
