@@ -54,14 +54,13 @@ my %CALL = (
     },
     rescues => sub {
         my ($env, $name) = @_;
-        note("$name-entered");
-        eval { nap(20); 1 } or note("$name-ensured", ref $@);
+        # Inside: once the client knows that the call has begun, the call may end.
+        eval { note("$name-entered"); nap(20); 1 } or note("$name-ensured", ref $@);
         return answer('rescued');
     },
     'makes-500' => sub {    # as frameworks do
         my ($env, $name) = @_;
-        note("$name-entered");
-        eval { nap(20); 1 } and return answer('not cancelled');
+        eval { note("$name-entered"); nap(20); 1 } and return answer('not cancelled');
         note("$name-ensured", '500');
         return [500, [], ['error']];
     },

@@ -32,8 +32,8 @@ run lambda { |env|
       note("#{name}-ensured", $!.class.name)
     end
   when "rescues"
-    note("#{name}-entered")
     begin
+      note("#{name}-entered") # from here on the call may end
       sleep(20)
     rescue Oribi::ClientGone => error
       note("#{name}-ensured", error.class.name)
