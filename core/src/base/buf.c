@@ -6,10 +6,12 @@
 #include "oribi/base/mem.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CAP_MIN = 256 };
+enum { CAP_MIN = 256, PRINT_ROOM = 128 };
 
 void oribi_buf_deinit(struct oribi_buf *buf)
 {
@@ -67,6 +69,23 @@ void oribi_buf_append(struct oribi_buf *buf, const void *p, size_t n)
         return;
     memcpy(oribi_buf_reserve(buf, n), p, n);
     buf->len += n;
+}
+
+void oribi_buf_print(struct oribi_buf *buf, const char *format, ...)
+{
+    size_t room = PRINT_ROOM;
+    int n = 0;
+    do {
+        char *dst = oribi_buf_try_reserve(buf, room);
+        if (!dst)
+            return;
+        va_list args;
+        va_start(args, format);
+        n = vsnprintf(dst, room, format, args);
+        va_end(args);
+        room = n >= (int)room ? (size_t)n + 1 : 0; /* with the NUL; once more at the most */
+    } while (room > 0);
+    buf->len += n > 0 ? (size_t)n : 0;
 }
 
 void oribi_buf_consume(struct oribi_buf *buf, size_t n)

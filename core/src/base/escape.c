@@ -145,3 +145,15 @@ char *oribi_escape_json(char *dst, struct oribi_slice text)
 {
     return escape(dst, text, true);
 }
+
+void oribi_escape_append_json(struct oribi_buf *buf, struct oribi_slice text)
+{
+    char *dst = oribi_buf_try_reserve(buf, text.n * ORIBI_ESCAPE_JSON_GROWTH + 2);
+    if (!dst)
+        return;
+    char *end = dst;
+    *end++ = '"';
+    end = oribi_escape_json(end, text);
+    *end++ = '"';
+    buf->len += (size_t)(end - dst);
+}

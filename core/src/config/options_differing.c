@@ -125,16 +125,6 @@ static void put_slice(struct oribi_buf *out, struct oribi_slice text)
     oribi_buf_append(out, text.p, text.n);
 }
 
-static void put_json(struct oribi_buf *out, struct oribi_slice text)
-{
-    char *dst = oribi_buf_reserve(out, text.n * ORIBI_ESCAPE_JSON_GROWTH + 2);
-    char *end = dst;
-    *end++ = '"';
-    end = oribi_escape_json(end, text);
-    *end++ = '"';
-    out->len += (size_t)(end - dst);
-}
-
 /* A value, or what holds without one. */
 static struct oribi_slice value_of(const struct oribi_option *option, const struct line *line, char room[SHOWN_CAP])
 {
@@ -179,7 +169,7 @@ void oribi_options_show(const char *lines, struct oribi_buf *text, struct oribi_
             continue;
         begin_item(text, json, table[i].name);
         put_slice(text, line.shown);
-        put_json(json, line.shown);
+        oribi_escape_append_json(json, line.shown);
     }
     end_items(text, left_out);
 }
@@ -207,9 +197,9 @@ void oribi_options_show_changes(const char *before, const char *now, struct orib
         put(text, " → ");
         put_slice(text, values[1]);
         put(json, "[");
-        put_json(json, values[0]);
+        oribi_escape_append_json(json, values[0]);
         put(json, ",");
-        put_json(json, values[1]);
+        oribi_escape_append_json(json, values[1]);
         put(json, "]");
     }
     end_items(text, left_out);

@@ -139,18 +139,6 @@ static void put_escaped(struct gathered *g, struct oribi_slice text, bool quotes
     }
 }
 
-static void put_json(struct gathered *g, struct oribi_slice text)
-{
-    char *dst = oribi_buf_try_reserve(g->out, text.n * ORIBI_ESCAPE_JSON_GROWTH + 2);
-    if (!dst)
-        return;
-    char *end = dst;
-    *end++ = '"';
-    end = oribi_escape_json(end, text);
-    *end++ = '"';
-    g->out->len += (size_t)(end - dst);
-}
-
 static struct oribi_slice slice_of(const char *text)
 {
     return oribi_slice(text, strlen(text));
@@ -330,9 +318,9 @@ static void put_labels(struct gathered *g, const struct oribi_metric *metric, co
     put(g, "{\"labels\":{");
     for (uint32_t i = 0; i < metric->label_count && oribi_metric_values_next(series->values, len, &at, &value); i++) {
         put(g, i ? "," : "");
-        put_json(g, slice_of(metric->labels[i]));
+        oribi_escape_append_json(g->out, slice_of(metric->labels[i]));
         put(g, ":");
-        put_json(g, value);
+        oribi_escape_append_json(g->out, value);
     }
     put(g, "},");
 }
@@ -371,7 +359,7 @@ static void put_object(struct gathered *g, const struct oribi_metric *metric, ui
     put(g, "\",\"kind\":\"");
     put(g, oribi_metric_kind_name(metric->kind));
     put(g, "\",\"help\":");
-    put_json(g, slice_of(metric->help));
+    oribi_escape_append_json(g->out, slice_of(metric->help));
     put(g, ",\"series\":[");
     bool any = false;
     for (uint32_t i = first; i != NONE; i = g->entries[i].next) {

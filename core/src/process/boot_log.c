@@ -4,30 +4,16 @@
 #include "oribi/base/escape.h"
 #include "oribi/base/log.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { OPTIONS_BYTES_MAX = 16 * 1024 }; /* of a generation's differing options; more cannot be */
 
-__attribute__((format(printf, 2, 3))) static void put(struct oribi_buf *out, const char *format, ...)
-{
-    char text[256];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    if (n > 0)
-        oribi_buf_append(out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
-}
-
 static void put_json(struct oribi_buf *out, const char *key, const char *text)
 {
-    size_t n = strlen(text);
-    put(out, "\"%s\":\"", key);
-    char *dst = oribi_buf_reserve(out, n * ORIBI_ESCAPE_JSON_GROWTH);
-    out->len += (size_t)(oribi_escape_json(dst, oribi_slice(text, n)) - dst);
-    put(out, "\",");
+    oribi_buf_print(out, "\"%s\":", key);
+    oribi_escape_append_json(out, oribi_slice(text, strlen(text)));
+    oribi_buf_print(out, ",");
 }
 
 static const char *text_of(struct oribi_buf *buf)
@@ -60,9 +46,9 @@ void oribi__boot_log_say(struct oribi_supervisor *supervisor)
     put_json(&json, "version", log->version);
     put_json(&json, "language", log->language);
     put_json(&json, "environment", options->env ? options->env : "");
-    put(&json, "\"options\":{");
+    oribi_buf_print(&json, "\"options\":{");
     oribi_buf_append(&json, values.p ? values.p : "", values.len);
-    put(&json, "}");
+    oribi_buf_print(&json, "}");
     bool any = shown.len > 0;
     oribi_log_with(ORIBI_LOG_INFO, members_of(&json), "%s %s (%s), environment %s, pid %d%s%s",
                    supervisor->ties.program, log->version, log->language, options->env ? options->env : "(none)",
@@ -79,16 +65,13 @@ void oribi__boot_log_up(struct oribi_supervisor *supervisor, const char *line)
     uint32_t workers = supervisor->policy.target;
     uint32_t per_worker = supervisor->ties.options->threads;
     const struct oribi_listeners *listeners = supervisor->ties.listeners;
-    put(&json, "\"addresses\":[");
+    oribi_buf_print(&json, "\"addresses\":[");
     for (uint32_t i = 0; i < listeners->count; i++) {
         const char *text = listeners->items[i].text;
-        size_t n = strlen(text);
-        put(&json, "%s\"", i ? "," : "");
-        char *dst = oribi_buf_reserve(&json, n * ORIBI_ESCAPE_JSON_GROWTH);
-        json.len += (size_t)(oribi_escape_json(dst, oribi_slice(text, n)) - dst);
-        put(&json, "\"");
+        oribi_buf_print(&json, "%s", i ? "," : "");
+        oribi_escape_append_json(&json, oribi_slice(text, strlen(text)));
     }
-    put(&json, "],\"workers\":%u,\"threads\":%u", workers, per_worker);
+    oribi_buf_print(&json, "],\"workers\":%u,\"threads\":%u", workers, per_worker);
     if (per_worker > 1)
         (void)snprintf(threads, sizeof(threads), " × %u threads", per_worker);
     oribi_log_with(ORIBI_LOG_INFO, members_of(&json), "%s, %u worker%s%s, pid %d", listeners->count ? line : "started",
@@ -124,12 +107,12 @@ void oribi__boot_log_commit(struct oribi_supervisor *supervisor)
     log->options = log->next_options;
     log->next_options = (struct oribi_buf){0};
     log->next_told = false;
-    put(&json, "\"changed\":{");
+    oribi_buf_print(&json, "\"changed\":{");
     struct oribi_buf values = {0};
     oribi_log_set_json(oribi_options_differing_is(log->options.p, "error_log_format", "json"));
     oribi_options_show_changes(before.p ? before.p : "", log->options.p, &shown, &values);
     oribi_buf_append(&json, values.p ? values.p : "", values.len);
-    put(&json, "}");
+    oribi_buf_print(&json, "}");
     if (shown.len)
         oribi_log_with(ORIBI_LOG_INFO, members_of(&json), "reload: %s", text_of(&shown));
     oribi_buf_deinit(&before);

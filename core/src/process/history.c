@@ -1,8 +1,6 @@
 /* The ring of samples: pure, with the reader's clock. */
 #include "process/history.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 static const char *const names[ORIBI__HISTORY_FIELDS] = {
@@ -129,41 +127,30 @@ void oribi__history_add(struct oribi__history *history, const struct oribi__hist
 
 /* --- the answer --- */
 
-__attribute__((format(printf, 2, 3))) static void put(struct oribi_buf *out, const char *format, ...)
-{
-    char text[128]; /* for a few numbers or a name */
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    if (n > 0)
-        (void)oribi_buf_try_append(out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
-}
-
 static void put_sample(const struct oribi__history_sample *sample, int64_t origin_ms, struct oribi_buf *out)
 {
-    put(out, "[%lld", (long long)(sample->at_ms - origin_ms));
+    oribi_buf_print(out, "[%lld", (long long)(sample->at_ms - origin_ms));
     for (uint32_t i = 0; i < ORIBI__HISTORY_FIELDS; i++) {
         if (sample->values[i] == ORIBI__HISTORY_NONE)
-            put(out, ",null");
+            oribi_buf_print(out, ",null");
         else
-            put(out, ",%u", sample->values[i]);
+            oribi_buf_print(out, ",%u", sample->values[i]);
     }
-    put(out, "]");
+    oribi_buf_print(out, "]");
 }
 
 void oribi__history_put(const struct oribi__history *history, uint64_t since, int64_t origin_ms, struct oribi_buf *out)
 {
     uint64_t oldest = history->count > ORIBI__HISTORY_SAMPLES ? history->count - ORIBI__HISTORY_SAMPLES + 1 : 1;
     uint64_t first = since < oldest || since > history->count ? oldest : since + 1;
-    put(out, "\"first\":%llu,\"last\":%llu,\"fields\":[\"at_ms\"", (unsigned long long)first,
-        (unsigned long long)history->count);
+    oribi_buf_print(out, "\"first\":%llu,\"last\":%llu,\"fields\":[\"at_ms\"", (unsigned long long)first,
+                    (unsigned long long)history->count);
     for (uint32_t i = 0; i < ORIBI__HISTORY_FIELDS; i++)
-        put(out, ",\"%s\"", names[i]);
-    put(out, "],\"samples\":[");
+        oribi_buf_print(out, ",\"%s\"", names[i]);
+    oribi_buf_print(out, "],\"samples\":[");
     for (uint64_t n = first; n <= history->count; n++) {
-        put(out, "%s", n > first ? "," : "");
+        oribi_buf_print(out, "%s", n > first ? "," : "");
         put_sample(&history->samples[(n - 1) % ORIBI__HISTORY_SAMPLES], origin_ms, out);
     }
-    put(out, "]");
+    oribi_buf_print(out, "]");
 }

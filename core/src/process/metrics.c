@@ -7,22 +7,10 @@
 
 #include "oribi/base/clock.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 /* --- text --- */
-
-__attribute__((format(printf, 2, 3))) static void put(struct oribi__scrape *scrape, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    if (n > 0) /* the rest is missing when memory is out */
-        (void)oribi_buf_try_append(scrape->out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
-}
 
 static const char *suffix_of(const struct oribi__metric *metric)
 {
@@ -32,10 +20,10 @@ static const char *suffix_of(const struct oribi__metric *metric)
 void oribi__put_count(struct oribi__scrape *scrape, const struct oribi__metric *metric, const char *value, uint64_t n)
 {
     if (value)
-        put(scrape, "%s%s{%s=\"%s\"} %llu\n", metric->name, suffix_of(metric), metric->label, value,
-            (unsigned long long)n);
+        oribi_buf_print(scrape->out, "%s%s{%s=\"%s\"} %llu\n", metric->name, suffix_of(metric), metric->label, value,
+                        (unsigned long long)n);
     else
-        put(scrape, "%s%s %llu\n", metric->name, suffix_of(metric), (unsigned long long)n);
+        oribi_buf_print(scrape->out, "%s%s %llu\n", metric->name, suffix_of(metric), (unsigned long long)n);
 }
 
 void oribi__put_seconds(struct oribi__scrape *scrape, const struct oribi__metric *metric, const char *value, int64_t us)
@@ -43,9 +31,10 @@ void oribi__put_seconds(struct oribi__scrape *scrape, const struct oribi__metric
     long long whole = us / 1000000;
     int rest = (int)(us % 1000000);
     if (value)
-        put(scrape, "%s%s{%s=\"%s\"} %lld.%06d\n", metric->name, suffix_of(metric), metric->label, value, whole, rest);
+        oribi_buf_print(scrape->out, "%s%s{%s=\"%s\"} %lld.%06d\n", metric->name, suffix_of(metric), metric->label,
+                        value, whole, rest);
     else
-        put(scrape, "%s%s %lld.%06d\n", metric->name, suffix_of(metric), whole, rest);
+        oribi_buf_print(scrape->out, "%s%s %lld.%06d\n", metric->name, suffix_of(metric), whole, rest);
 }
 
 /* --- the slots' counters --- */
@@ -107,12 +96,12 @@ static void put_histogram(struct oribi__scrape *scrape, const struct oribi__metr
     struct oribi_histogram_sum sum = {0};
     oribi_histogram_add(&sum, (const struct oribi_histogram *)((const char *)&scrape->all + metric->offset));
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
-        put(scrape, "%s_bucket{le=\"%s\"} %llu\n", metric->name, bounds[i].text,
-            (unsigned long long)oribi_histogram_up_to(&sum, bounds[i].us));
-    put(scrape, "%s_bucket{le=\"+Inf\"} %llu\n", metric->name, (unsigned long long)sum.count);
-    put(scrape, "%s_sum %llu.%06llu\n", metric->name, (unsigned long long)sum.sum_us / 1000000,
-        (unsigned long long)sum.sum_us % 1000000);
-    put(scrape, "%s_count %llu\n", metric->name, (unsigned long long)sum.count);
+        oribi_buf_print(scrape->out, "%s_bucket{le=\"%s\"} %llu\n", metric->name, bounds[i].text,
+                        (unsigned long long)oribi_histogram_up_to(&sum, bounds[i].us));
+    oribi_buf_print(scrape->out, "%s_bucket{le=\"+Inf\"} %llu\n", metric->name, (unsigned long long)sum.count);
+    oribi_buf_print(scrape->out, "%s_sum %llu.%06llu\n", metric->name, (unsigned long long)sum.sum_us / 1000000,
+                    (unsigned long long)sum.sum_us % 1000000);
+    oribi_buf_print(scrape->out, "%s_count %llu\n", metric->name, (unsigned long long)sum.count);
 }
 
 /* --- the supervisor's own --- */
@@ -284,10 +273,10 @@ static const char *const kinds[] = {
 static void put_family(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     const char *suffix = scrape->open_metrics ? "" : suffix_of(metric);
-    put(scrape, "# HELP %s%s %s\n", metric->name, suffix, metric->help);
-    put(scrape, "# TYPE %s%s %s\n", metric->name, suffix, kinds[metric->kind]);
+    oribi_buf_print(scrape->out, "# HELP %s%s %s\n", metric->name, suffix, metric->help);
+    oribi_buf_print(scrape->out, "# TYPE %s%s %s\n", metric->name, suffix, kinds[metric->kind]);
     if (metric->unit && scrape->open_metrics)
-        put(scrape, "# UNIT %s %s\n", metric->name, metric->unit);
+        oribi_buf_print(scrape->out, "# UNIT %s %s\n", metric->name, metric->unit);
     if (metric->put)
         metric->put(scrape, metric);
     else if (metric->kind == ORIBI__HISTOGRAM)
@@ -306,15 +295,16 @@ void oribi__metrics(const struct oribi_supervisor *supervisor, struct oribi_buf 
         put_family(&scrape, &table[i]);
     oribi__app_export_text(&supervisor->ties.app.view, supervisor->policy.generation, open_metrics, out);
     if (open_metrics)
-        put(&scrape, "# EOF\n");
+        oribi_buf_print(scrape.out, "# EOF\n");
 }
 
 void oribi__metrics_doc(struct oribi_buf *out)
 {
     struct oribi__scrape scrape = {.out = out};
     for (size_t i = 0; i < METRICS; i++)
-        put(&scrape, "| `%s%s` | %s | %s%s%s | %s |\n", table[i].name, suffix_of(&table[i]), kinds[table[i].kind],
-            table[i].label ? "`" : "", table[i].label ? table[i].label : "", table[i].label ? "`" : "", table[i].help);
+        oribi_buf_print(scrape.out, "| `%s%s` | %s | %s%s%s | %s |\n", table[i].name, suffix_of(&table[i]),
+                        kinds[table[i].kind], table[i].label ? "`" : "", table[i].label ? table[i].label : "",
+                        table[i].label ? "`" : "", table[i].help);
 }
 
 /* --- the choice of the format --- */

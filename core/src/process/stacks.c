@@ -9,8 +9,6 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os_thread.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- asking --- */
@@ -70,17 +68,6 @@ static void put(struct oribi_buf *out, const char *p, size_t n)
     (void)oribi_buf_try_append(out, p, n); /* where memory is out the rest is missing */
 }
 
-__attribute__((format(printf, 2, 3))) static void putf(struct oribi_buf *out, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    if (n > 0)
-        put(out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
-}
-
 /* Bytes that a terminal could take for a command become question marks: controls, also those of two bytes
  * (U+0080 to U+009F), and what is no UTF-8. */
 static void put_plain(struct oribi_buf *out, struct oribi_slice text)
@@ -100,11 +87,8 @@ static void put_plain(struct oribi_buf *out, struct oribi_slice text)
 
 static void put_json(struct oribi_buf *out, const char *key, struct oribi_slice text)
 {
-    putf(out, ",\"%s\":\"", key);
-    char *room = oribi_buf_try_reserve(out, text.n * ORIBI_ESCAPE_JSON_GROWTH);
-    if (room)
-        out->len = (size_t)(oribi_escape_json(room, text) - out->p);
-    put(out, "\"", 1);
+    oribi_buf_print(out, ",\"%s\":", key);
+    oribi_escape_append_json(out, text);
 }
 
 static struct oribi_slice text_of(const char *text, size_t cap)
@@ -141,23 +125,24 @@ static void put_call_text(struct oribi_buf *out, const struct oribi_stack *stack
 {
     struct oribi_slice line;
     put_plain(out, text_of(stack->line, sizeof(stack->line)));
-    putf(out, ", %.3f s", (double)stack->age_us / 1e6);
+    oribi_buf_print(out, ", %.3f s", (double)stack->age_us / 1e6);
     if (stack->id_len > 0) {
-        putf(out, ", request ");
+        oribi_buf_print(out, ", request ");
         put_plain(out, oribi_slice(stack->id, stack->id_len));
     }
     if (stack->after || stack->begun)
-        putf(out, stack->after ? ", after its answer" : ", its answer has begun");
-    putf(out, ", %s", state_text(stack->state));
+        oribi_buf_print(out, stack->after ? ", after its answer" : ", its answer has begun");
+    oribi_buf_print(out, ", %s", state_text(stack->state));
     if (stack->call[0]) {
-        putf(out, " in ");
+        oribi_buf_print(out, " in ");
         put_plain(out, text_of(stack->call, sizeof(stack->call)));
     }
     put(out, "\n", 1);
     if (frames.n == 0)
-        putf(out, "    where it stands is not known: its thread takes no signal, or one would end what it waits for\n");
+        oribi_buf_print(
+            out, "    where it stands is not known: its thread takes no signal, or one would end what it waits for\n");
     while (next_line(&frames, &line)) {
-        putf(out, "    ");
+        oribi_buf_print(out, "    ");
         put_plain(out, line);
         put(out, "\n", 1);
     }
@@ -167,25 +152,22 @@ static void put_call_json(struct oribi_buf *out, const struct oribi_stack *stack
 {
     struct oribi_slice line;
     const char *comma = "";
-    putf(out, "{\"thread\":%u,\"tid\":%d,\"age_ms\":%lld,\"phase\":\"%s\",\"state\":\"%s\"", stack->thread, stack->tid,
-         (long long)stack->age_us / 1000,
-         stack->after   ? "after"
-         : stack->begun ? "answering"
-                        : "call",
-         state_text(stack->state));
+    oribi_buf_print(out, "{\"thread\":%u,\"tid\":%d,\"age_ms\":%lld,\"phase\":\"%s\",\"state\":\"%s\"", stack->thread,
+                    stack->tid, (long long)stack->age_us / 1000,
+                    stack->after   ? "after"
+                    : stack->begun ? "answering"
+                                   : "call",
+                    state_text(stack->state));
     put_json(out, "call", text_of(stack->line, sizeof(stack->line)));
     put_json(out, "request_id", oribi_slice(stack->id, stack->id_len));
     put_json(out, "system_call", text_of(stack->call, sizeof(stack->call)));
-    putf(out, ",\"frames\":[");
+    oribi_buf_print(out, ",\"frames\":[");
     while (next_line(&frames, &line)) {
-        char *room = oribi_buf_try_reserve(out, 2 + line.n * ORIBI_ESCAPE_JSON_GROWTH);
-        putf(out, "%s\"", comma);
-        if (room)
-            out->len = (size_t)(oribi_escape_json(out->p + out->len, line) - out->p);
-        put(out, "\"", 1);
+        oribi_buf_print(out, "%s", comma);
+        oribi_escape_append_json(out, line);
         comma = ",";
     }
-    putf(out, "]}");
+    oribi_buf_print(out, "]}");
 }
 
 /* Copies the call at *at, and moves on. False: there is none, or it is none that this version writes. */
@@ -207,10 +189,10 @@ static bool next_call(const char *bytes, uint32_t len, uint32_t *at, struct orib
 
 static void put_name(struct oribi__stacks *stacks, uint32_t i, int32_t pid, int64_t thread)
 {
-    putf(&stacks->text, "worker %u (pid %d", i, pid);
+    oribi_buf_print(&stacks->text, "worker %u (pid %d", i, pid);
     if (thread >= 0)
-        putf(&stacks->text, ", thread %lld", (long long)thread + 1);
-    putf(&stacks->text, "): ");
+        oribi_buf_print(&stacks->text, ", thread %lld", (long long)thread + 1);
+    oribi_buf_print(&stacks->text, "): ");
 }
 
 static void put_calls(struct oribi_supervisor *supervisor, uint32_t i, int32_t pid, const char *bytes, uint32_t len)
@@ -221,21 +203,21 @@ static void put_calls(struct oribi_supervisor *supervisor, uint32_t i, int32_t p
     struct oribi_slice frames;
     uint32_t at = 0;
     uint32_t count = 0;
-    putf(&stacks->json, ",\"answered\":true,\"calls\":[");
+    oribi_buf_print(&stacks->json, ",\"answered\":true,\"calls\":[");
     for (; next_call(bytes, len, &at, &stack, &frames); count++) {
         put_name(stacks, i, pid, several ? (int64_t)stack.thread : -1);
         put_call_text(&stacks->text, &stack, frames);
-        putf(&stacks->json, "%s", count ? "," : "");
+        oribi_buf_print(&stacks->json, "%s", count ? "," : "");
         put_call_json(&stacks->json, &stack, frames);
     }
     uint32_t left_out = atomic_load(&stacks_of(supervisor, i)->left_out);
-    putf(&stacks->json, "],\"calls_left_out\":%u", left_out);
+    oribi_buf_print(&stacks->json, "],\"calls_left_out\":%u", left_out);
     if (count == 0 || left_out > 0)
         put_name(stacks, i, pid, -1);
     if (left_out > 0)
-        putf(&stacks->text, "%u calls more are left out: there is no room for them\n", left_out);
+        oribi_buf_print(&stacks->text, "%u calls more are left out: there is no room for them\n", left_out);
     else if (count == 0)
-        putf(&stacks->text, "no call\n");
+        oribi_buf_print(&stacks->text, "no call\n");
 }
 
 /* What the kernel and the scoreboard know of a worker that says nothing. */
@@ -258,18 +240,18 @@ static void put_silent(struct oribi_supervisor *supervisor, uint32_t i, int32_t 
                                                  : "makes no call";
     put_name(stacks, i, pid, -1);
     const char *does = state_text(known ? state.state : 'X');
-    putf(&stacks->text, "%s; its first thread is %s", why, does);
-    putf(&stacks->json, ",\"answered\":false,\"why\":\"%s\",\"state\":\"%s\"", why, does);
+    oribi_buf_print(&stacks->text, "%s; its first thread is %s", why, does);
+    oribi_buf_print(&stacks->json, ",\"answered\":false,\"why\":\"%s\",\"state\":\"%s\"", why, does);
     if (known && state.call[0])
-        putf(&stacks->text, " in %s", state.call);
+        oribi_buf_print(&stacks->text, " in %s", state.call);
     if (call.n > 0) {
-        putf(&stacks->text, "; its call: ");
+        oribi_buf_print(&stacks->text, "; its call: ");
         put_plain(&stacks->text, call);
-        putf(&stacks->text, ", %.3f s", (double)age_us / 1e6);
+        oribi_buf_print(&stacks->text, ", %.3f s", (double)age_us / 1e6);
     }
     put(&stacks->text, "\n", 1);
     put_json(&stacks->json, "system_call", known ? text_of(state.call, sizeof(state.call)) : oribi_slice(NULL, 0));
-    putf(&stacks->json, ",\"age_ms\":%lld", (long long)age_us / 1000);
+    oribi_buf_print(&stacks->json, ",\"age_ms\":%lld", (long long)age_us / 1000);
     put_json(&stacks->json, "call", call);
 }
 
@@ -296,19 +278,19 @@ static void make_answer(struct oribi_supervisor *supervisor)
     const char *comma = "";
     oribi_buf_deinit(&stacks->text);
     oribi_buf_deinit(&stacks->json);
-    putf(&stacks->json, "{\"workers\":[");
+    oribi_buf_print(&stacks->json, "{\"workers\":[");
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
         int32_t pid = pid_of(supervisor, i);
         if (pid <= 0)
             continue;
-        putf(&stacks->json, "%s{\"worker\":%u,\"pid\":%d", comma, i, pid);
+        oribi_buf_print(&stacks->json, "%s{\"worker\":%u,\"pid\":%d", comma, i, pid);
         put_worker(supervisor, i, pid, copy);
-        putf(&stacks->json, "}");
+        oribi_buf_print(&stacks->json, "}");
         comma = ",";
     }
     if (!*comma)
-        putf(&stacks->text, "there are no workers now\n");
-    putf(&stacks->json, "]}\n");
+        oribi_buf_print(&stacks->text, "there are no workers now\n");
+    oribi_buf_print(&stacks->json, "]}\n");
     oribi_mem_free(copy);
 }
 

@@ -6,8 +6,6 @@
 #include "oribi/base/log.h"
 #include "oribi/base/clock.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 static uint64_t load(const _Atomic uint64_t *counter)
@@ -18,18 +16,6 @@ static uint64_t load(const _Atomic uint64_t *counter)
 static uint64_t requests_of(const struct oribi_slot *slot)
 {
     return load(&slot->request_count) + load(&slot->uncalled_count);
-}
-
-/* Lines are short and ours, so memory is the only thing that can fail; then the rest is missing. */
-__attribute__((format(printf, 2, 3))) static void put(struct oribi_buf *out, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    if (n > 0)
-        (void)oribi_buf_try_append(out, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
 }
 
 const char *oribi__worker_state(const struct oribi_worker_record *record, const struct oribi_slot *slot)
@@ -158,7 +144,7 @@ static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
     uint32_t threads;
     oribi__worker_threads(slot, &busy, &threads);
     if (threads > 1)
-        put(out, "  %u/%u threads", busy, threads);
+        oribi_buf_print(out, "  %u/%u threads", busy, threads);
 }
 
 void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *out)
@@ -168,17 +154,18 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
     struct oribi_slot all;
     int64_t now_ms = oribi_clock_ms();
     sum(supervisor, &totals, &all);
-    put(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->ties.program, supervisor->pid,
-        oribi__server_state(policy), policy->generation, oribi_policy_serving(policy), policy->target,
-        oribi_log_plural(policy->target), (long long)(now_ms - supervisor->started_ms) / 1000);
+    oribi_buf_print(out, "%s, pid %d, %s, generation %u, %u of %u worker%s, up %lld s\n", supervisor->ties.program,
+                    supervisor->pid, oribi__server_state(policy), policy->generation, oribi_policy_serving(policy),
+                    policy->target, oribi_log_plural(policy->target),
+                    (long long)(now_ms - supervisor->started_ms) / 1000);
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
-        put(out, "listening on %s\n", supervisor->ties.listeners->items[i].text);
-    put(out, "%llu requests", (unsigned long long)requests_of(&all));
+        oribi_buf_print(out, "listening on %s\n", supervisor->ties.listeners->items[i].text);
+    oribi_buf_print(out, "%llu requests", (unsigned long long)requests_of(&all));
     if (all.uncalled_count > 0)
-        put(out, " (%llu answered without the application)", (unsigned long long)all.uncalled_count);
-    put(out, ", %llu connections, %llu worker exits\n\n", (unsigned long long)all.connection_count,
-        (unsigned long long)oribi__totals_exits(&totals));
-    put(out, "worker      pid  gen  state     requests  open  queued   MB  own  shared   age s  call\n");
+        oribi_buf_print(out, " (%llu answered without the application)", (unsigned long long)all.uncalled_count);
+    oribi_buf_print(out, ", %llu connections, %llu worker exits\n\n", (unsigned long long)all.connection_count,
+                    (unsigned long long)oribi__totals_exits(&totals));
+    oribi_buf_print(out, "worker      pid  gen  state     requests  open  queued   MB  own  shared   age s  call\n");
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         const struct oribi_worker_record *record = &policy->records[i];
         const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
@@ -192,15 +179,16 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
         int64_t call = call_ms(slot, oribi_clock_us());
         if (call > 0)
             copy_line(slot, line);
-        put(out, "%6u %8d %4u  %-8s %9llu %5u %7u %4lld %4lld %7lld %7lld", i, record->pid, record->generation,
-            oribi__worker_shown(record, slot, &look), (unsigned long long)requests_of(slot),
-            atomic_load(&slot->connections_open), atomic_load(&slot->queue_len), in_mb(shares.proportional_bytes),
-            in_mb(shares.own_bytes), in_mb(shares.shared_bytes),
-            record->ready_at ? (long long)(now_ms - record->ready_at) / 1000 : 0);
+        oribi_buf_print(out, "%6u %8d %4u  %-8s %9llu %5u %7u %4lld %4lld %7lld %7lld", i, record->pid,
+                        record->generation, oribi__worker_shown(record, slot, &look),
+                        (unsigned long long)requests_of(slot), atomic_load(&slot->connections_open),
+                        atomic_load(&slot->queue_len), in_mb(shares.proportional_bytes), in_mb(shares.own_bytes),
+                        in_mb(shares.shared_bytes),
+                        record->ready_at ? (long long)(now_ms - record->ready_at) / 1000 : 0);
         put_threads(out, slot);
         if (call > 0)
-            put(out, "  %lld ms %s", (long long)call, line);
-        put(out, "\n");
+            oribi_buf_print(out, "  %lld ms %s", (long long)call, line);
+        oribi_buf_print(out, "\n");
     }
 }
 
@@ -208,9 +196,9 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
 static void put_number(struct oribi_buf *out, const char *name, bool known, int64_t n)
 {
     if (known)
-        put(out, "\"%s\":%lld,", name, (long long)n);
+        oribi_buf_print(out, "\"%s\":%lld,", name, (long long)n);
     else
-        put(out, "\"%s\":null,", name);
+        oribi_buf_print(out, "\"%s\":null,", name);
 }
 
 /* `quick`: no worker is measured for this answer. */
@@ -228,8 +216,8 @@ static void put_memory(struct oribi_supervisor *supervisor, struct oribi_buf *ou
         footprint.descriptors = pid > 0 ? oribi_process_descriptors(pid) : -1;
         footprint.at_ms = oribi_clock_ms();
     }
-    put(out, "\"memory_resident_bytes\":%lld,\"cpu_ms\":%lld,\"system_threads\":%u,", (long long)look->resident_bytes,
-        (long long)look->cpu_ms, look->threads);
+    oribi_buf_print(out, "\"memory_resident_bytes\":%lld,\"cpu_ms\":%lld,\"system_threads\":%u,",
+                    (long long)look->resident_bytes, (long long)look->cpu_ms, look->threads);
     put_number(out, "memory_bytes", footprint.shares_known, footprint.shares.proportional_bytes);
     put_number(out, "memory_own_bytes", footprint.shares_known, footprint.shares.own_bytes);
     put_number(out, "memory_shared_bytes", footprint.shares_known, footprint.shares.shared_bytes);
@@ -237,18 +225,9 @@ static void put_memory(struct oribi_supervisor *supervisor, struct oribi_buf *ou
     put_number(out, "measured_age_ms", !quick || kept, oribi_clock_ms() - footprint.at_ms);
 }
 
-/* A string of JSON. */
-static void put_string(struct oribi_buf *out, const char *text)
+static void put_text(struct oribi_buf *out, const char *text)
 {
-    size_t n = strlen(text);
-    char *at = oribi_buf_try_reserve(out, n * ORIBI_ESCAPE_JSON_GROWTH + 2);
-    if (!at)
-        return;
-    char *end = at;
-    *end++ = '"';
-    end = oribi_escape_json(end, oribi_slice(text, n));
-    *end++ = '"';
-    out->len += (size_t)(end - at);
+    oribi_escape_append_json(out, oribi_slice(text, strlen(text)));
 }
 
 /* "call":"GET /","request_id":"…": what may change while it is read, and what a peer chose. */
@@ -263,19 +242,19 @@ static void put_call(struct oribi_buf *out, const struct oribi_slot *slot, int64
         memcpy(id, slot->id, sizeof(id));
         line[sizeof(line) - 1] = id[sizeof(id) - 1] = '\0';
     }
-    put(out, "\"call_ms\":%lld,\"call_overdue\":%s,\"call\":", (long long)call,
-        call > 0 && deadline_us && now_us > deadline_us ? "true" : "false");
-    put_string(out, line);
-    put(out, ",\"request_id\":");
-    put_string(out, id);
+    oribi_buf_print(out, "\"call_ms\":%lld,\"call_overdue\":%s,\"call\":", (long long)call,
+                    call > 0 && deadline_us && now_us > deadline_us ? "true" : "false");
+    put_text(out, line);
+    oribi_buf_print(out, ",\"request_id\":");
+    put_text(out, id);
 }
 
 static void put_gc(struct oribi_buf *out, const struct oribi_slot *slot)
 {
     uint64_t objects = load(&slot->live_objects);
     uint64_t pages = load(&slot->heap_pages);
-    put(out, "\"gc_runs\":%llu,\"gc_ms\":%llu,", (unsigned long long)load(&slot->gc_count),
-        (unsigned long long)load(&slot->gc_us) / 1000);
+    oribi_buf_print(out, "\"gc_runs\":%llu,\"gc_ms\":%llu,", (unsigned long long)load(&slot->gc_count),
+                    (unsigned long long)load(&slot->gc_us) / 1000);
     put_number(out, "live_objects", objects > 0, (int64_t)objects);
     put_number(out, "heap_pages", pages > 0, (int64_t)pages);
 }
@@ -289,19 +268,20 @@ static void put_worker(struct oribi_supervisor *supervisor, struct oribi_buf *ou
     struct oribi_process_look look;
     oribi_process_look(record->pid, &look);
     oribi__worker_threads(slot, &busy, &threads);
-    put(out, "{\"worker\":%u,\"pid\":%d,\"generation\":%u,\"state\":\"%s\",\"requests\":%llu,\"connections_open\":%u,",
+    oribi_buf_print(
+        out, "{\"worker\":%u,\"pid\":%d,\"generation\":%u,\"state\":\"%s\",\"requests\":%llu,\"connections_open\":%u,",
         i, record->pid, record->generation, oribi__worker_shown(record, slot, &look),
         (unsigned long long)requests_of(slot), atomic_load(&slot->connections_open));
-    put(out, "\"requests_uncalled\":%llu,", (unsigned long long)load(&slot->uncalled_count));
-    put(out, "\"threads\":%u,\"threads_busy\":%u,", threads, busy);
+    oribi_buf_print(out, "\"requests_uncalled\":%llu,", (unsigned long long)load(&slot->uncalled_count));
+    oribi_buf_print(out, "\"threads\":%u,\"threads_busy\":%u,", threads, busy);
     put_gc(out, slot);
-    put(out, "\"queued\":%u,", atomic_load(&slot->queue_len));
-    put(out, "\"stopped\":%s,", look.stopped ? "true" : "false");
+    oribi_buf_print(out, "\"queued\":%u,", atomic_load(&slot->queue_len));
+    oribi_buf_print(out, "\"stopped\":%s,", look.stopped ? "true" : "false");
     put_memory(supervisor, out, i, &look, quick);
-    put(out, "\"busy_ms\":%llu,\"age_ms\":%lld,", (unsigned long long)load(&slot->call_time.sum_us) / 1000,
-        record->ready_at ? (long long)(oribi_clock_ms() - record->ready_at) : 0);
+    oribi_buf_print(out, "\"busy_ms\":%llu,\"age_ms\":%lld,", (unsigned long long)load(&slot->call_time.sum_us) / 1000,
+                    record->ready_at ? (long long)(oribi_clock_ms() - record->ready_at) : 0);
     put_call(out, slot, oribi_clock_us());
-    put(out, "}");
+    oribi_buf_print(out, "}");
 }
 
 /* "call_ms":{"count":9,"mean":1.250,"p50":1.024,…}, with a comma behind it. */
@@ -313,12 +293,12 @@ static void put_quantiles(struct oribi_buf *out, const char *name, const struct 
     } quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}, {"max", 1}};
     struct oribi_histogram_sum sum_of = {0};
     oribi_histogram_add(&sum_of, histogram);
-    put(out, "\"%s\":{\"count\":%llu,\"mean\":%.3f", name, (unsigned long long)sum_of.count,
-        sum_of.count ? (double)sum_of.sum_us / (double)sum_of.count / 1000 : 0.0);
+    oribi_buf_print(out, "\"%s\":{\"count\":%llu,\"mean\":%.3f", name, (unsigned long long)sum_of.count,
+                    sum_of.count ? (double)sum_of.sum_us / (double)sum_of.count / 1000 : 0.0);
     for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
-        put(out, ",\"%s\":%.3f", quantiles[i].name,
-            (double)oribi_histogram_quantile(&sum_of, quantiles[i].share) / 1000);
-    put(out, "},");
+        oribi_buf_print(out, ",\"%s\":%.3f", quantiles[i].name,
+                        (double)oribi_histogram_quantile(&sum_of, quantiles[i].share) / 1000);
+    oribi_buf_print(out, "},");
 }
 
 static void put_times(struct oribi_buf *out, const struct oribi_slot *all)
@@ -334,10 +314,11 @@ static void put_connections(struct oribi_supervisor *supervisor, struct oribi_bu
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
         if (oribi_policy_has_process(&supervisor->policy, i))
             oribi_slot_add_connections(sums, &supervisor->ties.board.slots[i]);
-    put(out, "\"connections_by_state\":{");
+    oribi_buf_print(out, "\"connections_by_state\":{");
     for (uint32_t k = 0; k < ORIBI_SLOT_CONN_STATES; k++)
-        put(out, "%s\"%s\":%llu", k ? "," : "", oribi_slot_connections_name(k), (unsigned long long)sums[k]);
-    put(out, "},");
+        oribi_buf_print(out, "%s\"%s\":%llu", k ? "," : "", oribi_slot_connections_name(k),
+                        (unsigned long long)sums[k]);
+    oribi_buf_print(out, "},");
 }
 
 void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *out, bool quick)
@@ -346,44 +327,46 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     struct oribi__totals totals;
     struct oribi_slot all;
     sum(supervisor, &totals, &all);
-    put(out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
+    oribi_buf_print(
+        out, "{\"program\":\"%s\",\"pid\":%d,\"state\":\"%s\",\"generation\":%u,\"workers\":%u,\"workers_wanted\":%u,",
         supervisor->ties.program, supervisor->pid, oribi__server_state(policy), policy->generation,
         oribi_policy_serving(policy), policy->target);
-    put(out, "\"version\":");
-    put_string(out, supervisor->boot_log.version);
-    put(out, ",\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
+    oribi_buf_print(out, "\"version\":");
+    put_text(out, supervisor->boot_log.version);
+    oribi_buf_print(
+        out, ",\"uptime_ms\":%lld,\"requests\":%llu,\"connections\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,",
         (long long)(oribi_clock_ms() - supervisor->started_ms), (unsigned long long)requests_of(&all),
         (unsigned long long)all.connection_count, (unsigned long long)all.bytes_in, (unsigned long long)all.bytes_out);
-    put(out, "\"requests_uncalled\":%llu,\"workers_missing\":%u,", (unsigned long long)all.uncalled_count,
-        oribi__workers_missing(policy));
-    put(out, "\"gc_runs\":%llu,\"gc_ms\":%llu,", (unsigned long long)all.gc_count,
-        (unsigned long long)all.gc_us / 1000);
-    put(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,", (unsigned long long)all.evicted_count,
-        (unsigned long long)all.lost_count);
+    oribi_buf_print(out, "\"requests_uncalled\":%llu,\"workers_missing\":%u,", (unsigned long long)all.uncalled_count,
+                    oribi__workers_missing(policy));
+    oribi_buf_print(out, "\"gc_runs\":%llu,\"gc_ms\":%llu,", (unsigned long long)all.gc_count,
+                    (unsigned long long)all.gc_us / 1000);
+    oribi_buf_print(out, "\"connections_evicted\":%llu,\"connections_lost\":%llu,",
+                    (unsigned long long)all.evicted_count, (unsigned long long)all.lost_count);
     put_connections(supervisor, out);
     put_times(out, &all);
-    put(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu", (unsigned long long)oribi__totals_exits(&totals),
-        (unsigned long long)all.status_class[0]);
+    oribi_buf_print(out, "\"worker_exits\":%llu,\"answers\":{\"cut\":%llu",
+                    (unsigned long long)oribi__totals_exits(&totals), (unsigned long long)all.status_class[0]);
     for (int i = 1; i < 6; i++)
-        put(out, ",\"%dxx\":%llu", i, (unsigned long long)all.status_class[i]);
-    put(out, "},\"listeners\":[");
+        oribi_buf_print(out, ",\"%dxx\":%llu", i, (unsigned long long)all.status_class[i]);
+    oribi_buf_print(out, "},\"listeners\":[");
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++) {
-        put(out, "%s", i ? "," : "");
-        put_string(out, supervisor->ties.listeners->items[i].text);
+        oribi_buf_print(out, "%s", i ? "," : "");
+        put_text(out, supervisor->ties.listeners->items[i].text);
     }
-    put(out, "],\"processes\":[");
+    oribi_buf_print(out, "],\"processes\":[");
     bool first = true;
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         if (!oribi__worker_state(&policy->records[i], &supervisor->ties.board.slots[i]))
             continue;
-        put(out, "%s", first ? "" : ",");
+        oribi_buf_print(out, "%s", first ? "" : ",");
         first = false;
         put_worker(supervisor, out, i, quick);
     }
-    put(out, "]");
+    oribi_buf_print(out, "]");
     if (quick) {
-        put(out, ",\"app\":");
+        oribi_buf_print(out, ",\"app\":");
         oribi__app_export_json(&supervisor->ties.app.view, policy->generation, out);
     }
-    put(out, "}\n");
+    oribi_buf_print(out, "}\n");
 }

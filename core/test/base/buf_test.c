@@ -36,6 +36,21 @@ static void test_bytes_appended_one_by_one_stay_in_order(void)
     oribi_buf_deinit(&buf);
 }
 
+static void test_a_text_is_printed_behind_the_content(void)
+{
+    struct oribi_buf buf = {0};
+    oribi_buf_print(&buf, "%s", "");
+    ok_eq(buf.len, 0);
+    oribi_buf_print(&buf, "%d %s", 42, "words");
+    is_bytes(buf.p, buf.len, "42 words", 8);
+    for (int n = 1; n < 2000; n += 37) { /* the NUL behind it never overflows */
+        size_t before = buf.len;
+        oribi_buf_print(&buf, "%*d", n, 7);
+        ok_named(buf.len == before + (size_t)n && buf.p[buf.len - 1] == '7' && buf.len <= buf.cap, "%d bytes", n);
+    }
+    oribi_buf_deinit(&buf);
+}
+
 static void test_reserve_gives_the_place_behind_the_content(void)
 {
     struct oribi_buf buf = {0};
@@ -78,6 +93,7 @@ int main(void)
 {
     test_an_empty_buffer_needs_no_init();
     test_bytes_appended_one_by_one_stay_in_order();
+    test_a_text_is_printed_behind_the_content();
     test_reserve_gives_the_place_behind_the_content();
     test_consume_moves_the_rest_to_the_front();
     test_a_size_that_cannot_be_had_leaves_the_buffer_alone();

@@ -98,11 +98,21 @@ static void test_eight_bytes_at_a_time_are_as_good_as_one(void)
     }
 }
 
+static void test_a_json_string_is_appended(void)
+{
+    struct oribi_buf buf = {0};
+    oribi_escape_append_json(&buf, oribi_slice(NULL, 0));
+    oribi_escape_append_json(&buf, ORIBI_SLICE("\n\n\n")); /* grows as much as it can */
+    is_bytes(buf.p, buf.len, "\"\"\"\\u000a\\u000a\\u000a\"", 22);
+    oribi_buf_deinit(&buf);
+}
+
 int main(void)
 {
     test_text_is_printable_ascii();
     test_json_keeps_utf8();
     test_no_byte_grows_beyond_its_maximum();
     test_eight_bytes_at_a_time_are_as_good_as_one();
+    test_a_json_string_is_appended();
     return done_testing();
 }

@@ -27,6 +27,10 @@ int oribi_buf_try_append(struct oribi_buf *buf, const void *p, size_t n);
 /* As above for sizes that are ours, as oribi_buf_reserve(). */
 void oribi_buf_append(struct oribi_buf *buf, const void *p, size_t n);
 
+/* Appends a text as printf(3) writes it, without the NUL. For answers to people, of which a part is better than
+ * nothing: where memory is out the whole text is missing. */
+__attribute__((format(printf, 2, 3))) void oribi_buf_print(struct oribi_buf *buf, const char *format, ...);
+
 /* Drops the first n bytes, moving the rest to the front. */
 void oribi_buf_consume(struct oribi_buf *buf, size_t n);
 

@@ -1,7 +1,8 @@
-/* Text of peers, escaped for log lines and JSON strings. Pure. */
+/* Text of peers, escaped for log lines and JSON strings. */
 #ifndef ORIBI_BASE_ESCAPE_H
 #define ORIBI_BASE_ESCAPE_H
 
+#include "oribi/base/buf.h"
 #include "oribi/base/slice.h"
 
 enum {
@@ -16,6 +17,9 @@ char *oribi_escape_text(char *dst, struct oribi_slice text);
 /* For JSON strings: the same, but UTF-8 passes, and any other byte is written as the code point of its number.
  * ORIBI_ESCAPE_JSON_GROWTH. */
 char *oribi_escape_json(char *dst, struct oribi_slice text);
+
+/* Appends the text to `buf` as a JSON string, its quotation marks included; nothing where memory is out. */
+void oribi_escape_append_json(struct oribi_buf *buf, struct oribi_slice text);
 
 /* Bytes of a well-formed UTF-8 sequence at p (RFC 3629 4), which has n > 0 bytes; 0: there is none. ASCII is none. */
 size_t oribi_utf8_len(const char *p, size_t n);
