@@ -25,6 +25,7 @@
 #include "oribi/process/methods.h"
 #include "oribi/process/prefork.h"
 #include "oribi/worker/app_metrics.h"
+#include "oribi/form/multipart.h"
 
 typedef struct oribi_options *Oribi__Options;
 typedef struct oribi_listeners *Oribi__Listeners;

@@ -388,6 +388,9 @@ SV *psgi_metric_get(pTHX_ SV *self, SV **options, I32 count);
 SV *psgi_metric_about(pTHX_ SV *self, int fact);
 void psgi_metric_free(pTHX_ SV *self);
 
+/* form.c: dies with an Oribi::Form::Error, as its `throw` makes it for the place of the call. */
+__attribute__((noreturn)) void psgi_form_fail(pTHX_ int status, const char *text);
+
 /* multipart.c: objects of Oribi::Multipart::Reader. Mistakes of the body die with an Oribi::Form::Error, which must be
  * loaded. `open` is a code reference that takes a file name and gives a handle and the name of its file. Arguments are
  * borrowed, results new. */

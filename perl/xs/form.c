@@ -12,8 +12,7 @@
 
 enum { ROOM_STACK = 4096 }; /* longer texts have the room for what is decoded on the heap */
 
-/* Dies with an Oribi::Form::Error, as its `throw` makes it for the place of the call. */
-__attribute__((noreturn)) static void fail(pTHX_ int status, const char *text)
+void psgi_form_fail(pTHX_ int status, const char *text)
 {
     HV *error = newHV();
     SV *thrown = sv_2mortal(sv_bless(newRV_noinc((SV *)error), gv_stashpv("Oribi::Form::Error", GV_ADD)));
@@ -52,7 +51,7 @@ static void begin(pTHX_ struct oribi_form *form, struct oribi_slice in, char *st
         return;
     char text[ORIBI_ERROR_TEXT_CAP];
     oribi_form_explain(form, text);
-    fail(aTHX_ oribi_form_status(form), text);
+    psgi_form_fail(aTHX_ oribi_form_status(form), text);
 }
 
 static bool next_pair(pTHX_ struct oribi_form *form, struct oribi_form_pair *pair)
@@ -62,7 +61,7 @@ static bool next_pair(pTHX_ struct oribi_form *form, struct oribi_form_pair *pai
         return code > 0;
     char text[ORIBI_ERROR_TEXT_CAP];
     oribi_form_explain(form, text);
-    fail(aTHX_ oribi_form_status(form), text);
+    psgi_form_fail(aTHX_ oribi_form_status(form), text);
 }
 
 XS_INTERNAL(parse_urlencoded)
@@ -236,7 +235,7 @@ XS_INTERNAL(crush_cookie)
         code = 0;
     }
     if (code < 0)
-        fail(aTHX_ 413, "the cookies are too many or too long");
+        psgi_form_fail(aTHX_ 413, "the cookies are too many or too long");
     ST(0) = result;
     XSRETURN(1);
 }

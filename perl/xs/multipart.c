@@ -17,8 +17,6 @@ struct psgi_reader {
     HV *upload;  /* the same file, as it is told in the end */
     int fd;      /* of handle */
     UV size;     /* bytes of the file at hand */
-    UV memory;   /* of all fields so far */
-    UV memory_max;
     bool failed; /* an exception has left a piece half read */
 };
 
@@ -29,21 +27,11 @@ static struct oribi_slice bytes_of(pTHX_ SV *sv)
     return oribi_slice(p, n);
 }
 
-/* Too much of something is 413, everything else 400. */
-static void fail(pTHX_ int code, const char *reason)
+__attribute__((noreturn)) static void fail(pTHX_ int code, const char *reason)
 {
-    dSP;
-    bool too_much = code == ORIBI_ELIMIT || code == ORIBI_EHEAD;
     if (code == ORIBI_ENOMEM)
         Perl_croak_no_mem();
-    PUSHMARK(SP);
-    EXTEND(SP, 3);
-    mPUSHs(newSVpvs("Oribi::Form::Error"));
-    mPUSHs(newSVpv(reason, 0));
-    mPUSHi(too_much ? 413 : 400);
-    PUTBACK;
-    (void)call_method("throw", G_VOID); /* comes not back */
-    croak("%s", reason);
+    psgi_form_fail(aTHX_ oribi_form_data_status(code), reason);
 }
 
 SV *psgi_reader_new(pTHX_ SV *boundary, UV parts_max, UV files_max, UV head_max, UV memory_max, SV *open)
@@ -55,10 +43,10 @@ SV *psgi_reader_new(pTHX_ SV *boundary, UV parts_max, UV files_max, UV head_max,
     limits.parts_max = (uint32_t)parts_max;
     limits.files_max = (uint32_t)files_max;
     limits.part_head_bytes_max = (uint32_t)head_max;
+    limits.memory_max = memory_max;
     Newxz(reader, 1, struct psgi_reader);
     SV *self = sv_bless(newRV_noinc(newSViv(PTR2IV(reader))), gv_stashpvs("Oribi::Multipart::Reader", GV_ADD));
     sv_2mortal(self); /* until nothing can fail */
-    reader->memory_max = memory_max;
     reader->open = newSVsv(open);
     reader->params = newAV();
     reader->uploads = newAV();
@@ -109,17 +97,6 @@ static SV *headers_of(pTHX_ const struct oribi_part *part)
     return newRV_noinc((SV *)headers);
 }
 
-static const char *mistake_of(const struct oribi_part *part)
-{
-    if (part->malformed)
-        return part->malformed;
-    if (!part->is_form_data)
-        return "a part has no Content-Disposition of form-data";
-    if (part->repeats)
-        return "a part has two names, file names or dispositions";
-    return part->name.value.p ? NULL : "a part has no name";
-}
-
 static void store(pTHX_ HV *hash, const char *key, SV *value)
 {
     (void)hv_store(hash, key, (I32)strlen(key), value, 0);
@@ -152,7 +129,7 @@ static void open_file(pTHX_ struct psgi_reader *reader, SV *filename)
 static void begin_part(pTHX_ struct psgi_reader *reader)
 {
     const struct oribi_part *part = &reader->form.part;
-    const char *mistake = mistake_of(part);
+    const char *mistake = oribi_part_mistake(part);
     if (mistake)
         fail(aTHX_ ORIBI_EBAD, mistake);
     struct oribi_slice name = part->name.value;
@@ -160,6 +137,7 @@ static void begin_part(pTHX_ struct psgi_reader *reader)
     reader->size = 0;
     if (!filename.p) {
         reader->value = newSVpvs("");
+        oribi_form_data_keep(&reader->form);
         av_push(reader->params, newSVpvn(name.p, name.n));
         av_push(reader->params, reader->value); /* which stays ours to append to */
     } else if (filename.n > 0) {
@@ -190,9 +168,6 @@ static void take_data(pTHX_ struct psgi_reader *reader)
 {
     struct oribi_slice data = reader->form.data;
     if (reader->value) {
-        reader->memory += data.n;
-        if (reader->memory > reader->memory_max)
-            fail(aTHX_ ORIBI_ELIMIT, "the fields are too large for memory");
         sv_catpvn(reader->value, data.p, data.n);
     } else if (reader->handle) {
         reader->size += data.n;

@@ -4,10 +4,13 @@
  *     PREAMBLE ─delimiter─► BEHIND ─CR─► LINE_END ─LF─► HEAD ─empty line─► BODY ─delimiter─► BEHIND
  *                              └─ - ─► DASH ─ - ─► EPILOGUE
  *
- * Reading order: a part's head and its parameters, the search for the delimiter, the states. */
+ * Reading order: a part's head, the search for the delimiter, the states. part.c reads what stands in a head. */
 #include "oribi/form/multipart.h"
 
+#include "form/part.h"
+
 #include "oribi/base/error.h"
+#include "oribi/base/limits.h"
 
 #include <string.h>
 
@@ -18,174 +21,13 @@ enum { GO_ON = -1000 };
 
 void oribi_form_data_limits_init(struct oribi_form_data_limits *limits)
 {
-    *limits = (struct oribi_form_data_limits){.parts_max = 4096, .files_max = 128, .part_head_bytes_max = 16 * 1024};
+    *limits = (struct oribi_form_data_limits){.parts_max = ORIBI_FORM_PARTS_DEFAULT,
+                                              .files_max = ORIBI_FORM_FILES_DEFAULT,
+                                              .part_head_bytes_max = ORIBI_FORM_PART_HEAD_BYTES_DEFAULT,
+                                              .memory_max = ORIBI_FORM_MEMORY_DEFAULT};
 }
 
 /* --- a part's head --- */
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-static bool is_control(char c)
-{
-    return (unsigned char)c < ' ' && c != '\t';
-}
-
-/* tchar (RFC 9110 5.6.2). */
-static bool is_token_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("!#$%&'*+-.^_`|~", c));
-}
-
-/* A fold's line end is one as well: no other stands in a value. */
-static bool is_space(char c)
-{
-    return is_blank(c) || c == '\r' || c == '\n';
-}
-
-static struct oribi_slice trim(struct oribi_slice text)
-{
-    while (text.n > 0 && is_space(text.p[0])) {
-        text.p++;
-        text.n--;
-    }
-    while (text.n > 0 && is_space(text.p[text.n - 1]))
-        text.n--;
-    return text;
-}
-
-/* Takes the text before `end` from *rest, and `end` with it; all of it where there is no `end`. */
-static struct oribi_slice take_until(struct oribi_slice *rest, char end)
-{
-    const char *at = rest->n ? memchr(rest->p, end, rest->n) : NULL;
-    struct oribi_slice text = oribi_slice(rest->p, at ? (size_t)(at - rest->p) : rest->n);
-    size_t used = text.n + (at ? 1 : 0);
-    *rest = oribi_slice(rest->p + used, rest->n - used);
-    return text;
-}
-
-/* Where the quotation mark stands that closes a quoted string; n when there is none. With `escapes` one behind a
- * backslash does not close it. */
-static size_t closing_mark(struct oribi_slice text, bool escapes)
-{
-    size_t i = 0;
-    while (i < text.n && text.p[i] != '"')
-        i += escapes && text.p[i] == '\\' && i + 1 < text.n && (text.p[i + 1] == '"' || text.p[i + 1] == '\\') ? 2 : 1;
-    return i < text.n ? i : text.n;
-}
-
-/* A backslash at the end of a path stands before the closing mark as well: where no other closes, that does. */
-static bool take_quoted(struct oribi_slice *rest, struct oribi_slice *value)
-{
-    size_t end = closing_mark(*rest, true);
-    if (end == rest->n)
-        end = closing_mark(*rest, false);
-    *value = oribi_slice(rest->p, end);
-    if (end == rest->n)
-        return false;
-    *rest = oribi_slice(rest->p + end + 1, rest->n - end - 1);
-    (void)take_until(rest, ';'); /* nothing should stand before it */
-    return true;
-}
-
-/* Reads `key=value` from the front of *rest, which stands behind a semicolon. False when a quotation mark is never
- * closed. */
-static bool take_parameter(struct oribi_slice *rest, struct oribi_slice *key, struct oribi_part_parameter *parameter)
-{
-    size_t i = 0;
-    while (i < rest->n && rest->p[i] != '=' && rest->p[i] != ';')
-        i++;
-    *key = trim(oribi_slice(rest->p, i));
-    *parameter = (struct oribi_part_parameter){.value = oribi_slice(rest->p + i, 0)};
-    if (i == rest->n || rest->p[i] == ';') {
-        (void)take_until(rest, ';');
-        return true;
-    }
-    *rest = trim(oribi_slice(rest->p + i + 1, rest->n - i - 1));
-    if (rest->n > 0 && rest->p[0] == '"') {
-        *rest = oribi_slice(rest->p + 1, rest->n - 1);
-        parameter->quoted = true;
-        return take_quoted(rest, &parameter->value);
-    }
-    parameter->value = trim(take_until(rest, ';'));
-    return true;
-}
-
-static struct oribi_part_parameter *parameter_of(struct oribi_part *part, struct oribi_slice key)
-{
-    if (oribi_slice_equal_fold(key, ORIBI_SLICE("name")))
-        return &part->name;
-    if (oribi_slice_equal_fold(key, ORIBI_SLICE("filename")))
-        return &part->filename;
-    return oribi_slice_equal_fold(key, ORIBI_SLICE("filename*")) ? &part->filename_star : NULL;
-}
-
-static void read_disposition(struct oribi_part *part, struct oribi_slice rest)
-{
-    part->is_form_data = oribi_slice_equal_fold(trim(take_until(&rest, ';')), ORIBI_SLICE("form-data"));
-    while (rest.n > 0) {
-        struct oribi_slice key;
-        struct oribi_part_parameter parameter;
-        if (!take_parameter(&rest, &key, &parameter)) {
-            part->malformed = "a quotation mark in Content-Disposition is never closed";
-            return;
-        }
-        struct oribi_part_parameter *place = parameter_of(part, key);
-        if (place && place->value.p)
-            part->repeats = true;
-        else if (place)
-            *place = parameter;
-    }
-}
-
-static void keep_known(struct oribi_part *part, const struct oribi_part_field *field)
-{
-    if (oribi_slice_equal_fold(field->name, ORIBI_SLICE("content-disposition"))) {
-        if (part->disposition.p)
-            part->repeats = true;
-        else
-            part->disposition = field->value;
-    } else if (oribi_slice_equal_fold(field->name, ORIBI_SLICE("content-type")) && !part->content_type.p) {
-        part->content_type = field->value;
-    }
-}
-
-/* The length of the first field's line with the lines folded onto it, without the last CRLF. */
-static size_t line_len(struct oribi_slice head)
-{
-    for (size_t from = 0; from < head.n;) {
-        const char *cr = memchr(head.p + from, '\r', head.n - from);
-        if (!cr)
-            break;
-        size_t at = (size_t)(cr - head.p);
-        if (at + 1 < head.n && head.p[at + 1] == '\n' && (at + 2 == head.n || !is_blank(head.p[at + 2])))
-            return at;
-        from = at + 1;
-    }
-    return head.n;
-}
-
-/* What is wrong with a field's line; NULL: nothing. A fold's CRLF is not. */
-static const char *read_field(struct oribi_slice line, struct oribi_part_field *field)
-{
-    size_t n = 0;
-    while (n < line.n && is_token_char(line.p[n]))
-        n++;
-    if (n == 0 || n == line.n || line.p[n] != ':')
-        return "a line of a part's head is no field";
-    for (size_t i = n; i < line.n; i++) {
-        if (line.p[i] == '\r' && i + 2 < line.n && line.p[i + 1] == '\n' && is_blank(line.p[i + 2]))
-            i += 2;
-        else if (is_control(line.p[i]) || line.p[i] == 0x7f)
-            return "a control byte stands in a part's head";
-    }
-    field->name = oribi_slice(line.p, n);
-    field->value = trim(oribi_slice(line.p + n + 1, line.n - n - 1));
-    return NULL;
-}
 
 static int refuse(struct oribi_form_data *form, int error, const char *reason)
 {
@@ -194,34 +36,10 @@ static int refuse(struct oribi_form_data *form, int error, const char *reason)
     return error;
 }
 
-static int read_head(struct oribi_form_data *form, struct oribi_slice head)
-{
-    struct oribi_part *part = &form->part;
-    memset(part, 0, offsetof(struct oribi_part, fields));
-    part->head = head;
-    while (head.n > 0) {
-        size_t n = line_len(head);
-        struct oribi_part_field *field = &part->fields[part->field_count];
-        if (part->field_count == ORIBI_FORM_DATA_FIELDS_MAX)
-            return refuse(form, ORIBI_EHEAD, "a part's head has too many fields");
-        part->malformed = read_field(oribi_slice(head.p, n), field);
-        if (part->malformed)
-            break;
-        part->field_count++;
-        keep_known(part, field);
-        n += head.n - n >= 2 ? 2 : head.n - n;
-        head = oribi_slice(head.p + n, head.n - n);
-    }
-    if (part->disposition.p)
-        read_disposition(part, part->disposition);
-    return 0;
-}
-
 static int begin_part(struct oribi_form_data *form, struct oribi_slice head)
 {
-    int code = read_head(form, head);
-    if (code < 0)
-        return code;
+    if (oribi__part_read(&form->part, head) < 0)
+        return refuse(form, ORIBI_EHEAD, "a part's head has too many fields");
     bool is_file = form->part.filename.value.p || form->part.filename_star.value.p;
     if (form->part_count == form->limits.parts_max)
         return refuse(form, ORIBI_ELIMIT, "too many parts");
@@ -231,7 +49,13 @@ static int begin_part(struct oribi_form_data *form, struct oribi_slice head)
     form->file_count += is_file;
     form->state = BODY;
     form->in_part = true;
+    form->kept = false;
     return ORIBI_FORM_DATA_PART;
+}
+
+void oribi_form_data_keep(struct oribi_form_data *form)
+{
+    form->kept = true;
 }
 
 /* The offset of the empty line's CRLF in text, which begins at a line's beginning; text.n when it is not whole yet. */
@@ -290,7 +114,12 @@ static bool match_on(struct oribi_form_data *form, struct oribi_slice *in)
 static int give(struct oribi_form_data *form, const char *p, size_t n)
 {
     form->data = oribi_slice(p, n);
-    return form->in_part && n > 0 ? ORIBI_FORM_DATA_DATA : GO_ON;
+    if (!form->in_part || n == 0)
+        return GO_ON;
+    if (form->kept && n > form->limits.memory_max - form->memory)
+        return refuse(form, ORIBI_ELIMIT, "the fields are too large for memory");
+    form->memory += form->kept ? n : 0;
+    return ORIBI_FORM_DATA_DATA;
 }
 
 /* The delimiter, as far as it was matched, is data after all. The first two bytes of the body's first delimiter were
@@ -342,7 +171,7 @@ static int longer(struct oribi_form_data *form, size_t n)
 static int on_behind(struct oribi_form_data *form, struct oribi_slice *in)
 {
     char c = in->p[0];
-    if (is_blank(c) && !form->limits.longer_is_data && form->padding < ORIBI_FORM_DATA_PADDING_MAX)
+    if ((c == ' ' || c == '\t') && !form->limits.longer_is_data && form->padding < ORIBI_FORM_DATA_PADDING_MAX)
         form->padding++;
     else if (c == '\r')
         form->state = LINE_END;
@@ -453,33 +282,7 @@ void oribi_form_data_deinit(struct oribi_form_data *form)
     oribi_buf_deinit(&form->head);
 }
 
-/* --- what belongs to it --- */
-
-struct oribi_slice oribi_form_data_boundary(struct oribi_slice content_type)
+int oribi_form_data_status(int error)
 {
-    struct oribi_slice rest = content_type;
-    struct oribi_slice type = trim(take_until(&rest, ';'));
-    struct oribi_slice none = oribi_slice(NULL, 0);
-    if (type.n < 10 || !oribi_slice_equal_fold(oribi_slice(type.p, 10), ORIBI_SLICE("multipart/")))
-        return none;
-    while (rest.n > 0) {
-        struct oribi_slice key;
-        struct oribi_part_parameter parameter;
-        if (!take_parameter(&rest, &key, &parameter))
-            return none;
-        if (oribi_slice_equal_fold(key, ORIBI_SLICE("boundary")))
-            return parameter.value;
-    }
-    return none;
-}
-
-size_t oribi_form_data_unescape(struct oribi_slice value, char *dst)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < value.n; i++) {
-        if (value.p[i] == '\\' && i + 1 < value.n && (value.p[i + 1] == '"' || value.p[i + 1] == '\\'))
-            i++;
-        dst[n++] = value.p[i];
-    }
-    return n;
+    return error == ORIBI_ELIMIT || error == ORIBI_EHEAD ? 413 : 400;
 }

@@ -152,6 +152,48 @@ static void test_blanks_behind_a_delimiter_end(void)
     }
 }
 
+/* Two bodies of three and four bytes, the first of which is kept, then both. */
+static void test_what_is_kept_in_memory_has_its_maximum(void)
+{
+    for (int kept = 1; kept <= 2; kept++)
+        for (uint64_t most = 3; most <= 7; most++) {
+            struct oribi_form_data form;
+            struct oribi_slice in = ORIBI_SLICE("--b\r\n\r\none\r\n--b\r\n\r\nfour\r\n--b--");
+            int event;
+            int parts = 0;
+            limits.memory_max = most - (kept == 1 && most == 3); /* 2 is one byte less than the first */
+            ok_eq(oribi_form_data_init(&form, &limits, ORIBI_SLICE("b")), 0);
+            while ((event = oribi_form_data_next(&form, &in)) > ORIBI_FORM_DATA_MORE)
+                if (event == ORIBI_FORM_DATA_PART && parts++ < kept)
+                    oribi_form_data_keep(&form);
+            uint64_t wanted = kept == 1 ? 3 : 7;
+            ok_eq(event, limits.memory_max < wanted ? ORIBI_ELIMIT : ORIBI_FORM_DATA_MORE);
+            oribi_form_data_deinit(&form);
+        }
+    oribi_form_data_limits_init(&limits);
+}
+
+static void test_errors_have_a_status(void)
+{
+    ok_eq(oribi_form_data_status(ORIBI_EBAD), 400);
+    ok_eq(oribi_form_data_status(ORIBI_EHEAD), 413);
+    ok_eq(oribi_form_data_status(ORIBI_ELIMIT), 413);
+}
+
+static void test_what_makes_a_part_none_of_a_form(void)
+{
+    struct oribi_part part = {.is_form_data = true, .name = {.value = ORIBI_SLICE("a")}};
+    ok(!oribi_part_mistake(&part));
+    part.repeats = true;
+    is_str(oribi_part_mistake(&part), "a part has two names, file names or dispositions");
+    part = (struct oribi_part){.is_form_data = true};
+    is_str(oribi_part_mistake(&part), "a part has no name");
+    part.is_form_data = false;
+    is_str(oribi_part_mistake(&part), "a part has no Content-Disposition of form-data");
+    part.malformed = "told before all others";
+    is_str(oribi_part_mistake(&part), part.malformed);
+}
+
 static void test_an_error_stays(void)
 {
     struct oribi_form_data form;
@@ -244,6 +286,9 @@ int main(void)
     test_a_head_has_its_maximum();
     test_a_head_has_so_many_fields();
     test_blanks_behind_a_delimiter_end();
+    test_what_is_kept_in_memory_has_its_maximum();
+    test_errors_have_a_status();
+    test_what_makes_a_part_none_of_a_form();
     test_an_error_stays();
     test_a_body_is_never_kept();
     test_what_looks_like_a_delimiter_cuts_nothing();

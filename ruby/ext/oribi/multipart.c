@@ -18,10 +18,8 @@ enum {
 struct reader {
     struct oribi_form_data form;
     VALUE sink;
-    VALUE target;    /* of the part at hand */
-    uint64_t size;   /* of its body so far */
-    uint64_t memory; /* of all bodies in Strings so far */
-    uint64_t memory_max;
+    VALUE target;  /* of the part at hand */
+    uint64_t size; /* of its body so far */
     bool begun;
     bool busy;   /* a call of feed() has not returned */
     bool broken; /* … or has ended with an exception */
@@ -75,13 +73,11 @@ static struct reader *reader_get(VALUE self)
     return reader;
 }
 
-/* Too much of something is 413, everything else 400. */
 static _Noreturn void fail(int code, const char *reason)
 {
     if (code == ORIBI_ENOMEM)
         rb_memerror();
-    bool too_much = code == ORIBI_ELIMIT || code == ORIBI_EHEAD;
-    VALUE arguments[] = {rb_str_new_cstr(reason), INT2FIX(too_much ? 413 : 400)};
+    VALUE arguments[] = {rb_str_new_cstr(reason), INT2FIX(oribi_form_data_status(code))};
     rb_exc_raise(rb_class_new_instance(2, arguments, error_class));
 }
 
@@ -98,7 +94,7 @@ static VALUE reader_initialize(VALUE self, VALUE sink, VALUE boundary, VALUE par
     limits.parts_max = NUM2UINT(parts_max);
     limits.files_max = NUM2UINT(files_max);
     limits.part_head_bytes_max = NUM2UINT(head_max);
-    reader->memory_max = NUM2ULL(memory_max);
+    limits.memory_max = NUM2ULL(memory_max);
     StringValue(boundary);
     int code =
         oribi_form_data_init(&reader->form, &limits, oribi_slice(RSTRING_PTR(boundary), (size_t)RSTRING_LEN(boundary)));
@@ -130,17 +126,6 @@ static VALUE part_array(const struct oribi_part *part)
 {
     return rb_ary_new_from_args(5, value_of(&part->name), value_of(&part->filename), text_of(part->filename_star.value),
                                 text_of(part->content_type), text_of(part->head));
-}
-
-static const char *mistake_of(const struct oribi_part *part)
-{
-    if (part->malformed)
-        return part->malformed;
-    if (!part->is_form_data)
-        return "a part has no Content-Disposition of form-data";
-    if (part->repeats)
-        return "a part has two names, file names or dispositions";
-    return part->name.value.p ? NULL : "a part has no name";
 }
 
 /* --- its body --- */
@@ -188,21 +173,20 @@ static void take_data(struct reader *reader)
     if (RB_INTEGER_TYPE_P(reader->target)) {
         write_out(NUM2INT(reader->target), data);
     } else if (!NIL_P(reader->target)) {
-        reader->memory += data.n;
-        if (reader->memory > reader->memory_max)
-            fail(ORIBI_ELIMIT, "the fields are too large for memory");
         rb_str_cat(reader->target, data.p, (long)data.n);
     }
 }
 
 static void begin_part(VALUE self, struct reader *reader)
 {
-    const char *mistake = mistake_of(&reader->form.part);
+    const char *mistake = oribi_part_mistake(&reader->form.part);
     if (mistake)
         fail(ORIBI_EBAD, mistake);
     VALUE target = rb_funcall(reader->sink, id_part, 1, part_array(&reader->form.part));
-    if (!NIL_P(target) && !RB_INTEGER_TYPE_P(target))
+    if (!NIL_P(target) && !RB_INTEGER_TYPE_P(target)) {
         Check_Type(target, T_STRING);
+        oribi_form_data_keep(&reader->form);
+    }
     RB_OBJ_WRITE(self, &reader->target, target);
     reader->size = 0;
 }
@@ -289,4 +273,8 @@ void ext_multipart_setup(void)
     rb_define_method(reader, "feed", reader_feed, 1);
     rb_define_method(reader, "finish", reader_finish, 0);
     rb_define_singleton_method(module, "boundary", multipart_boundary, 1);
+    rb_define_const(module, "PARTS_MAX", INT2FIX(ORIBI_FORM_PARTS_DEFAULT));
+    rb_define_const(module, "FILES_MAX", INT2FIX(ORIBI_FORM_FILES_DEFAULT));
+    rb_define_const(module, "PART_HEAD_MAX", INT2FIX(ORIBI_FORM_PART_HEAD_BYTES_DEFAULT));
+    rb_define_const(module, "MEMORY_MAX", INT2FIX(ORIBI_FORM_MEMORY_DEFAULT));
 }

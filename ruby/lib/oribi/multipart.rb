@@ -13,10 +13,6 @@ module Oribi
   # one that has no name, so that it is gone with the process, however that ends.
   module Multipart
     CHUNK_BYTES = 64 * 1024
-    PARTS_MAX = 4096
-    FILES_MAX = 128
-    PART_HEAD_MAX = 16 * 1024
-    MEMORY_MAX = 16 * 1024 * 1024
 
     module_function
 

@@ -41,6 +41,10 @@ enum {
     ORIBI_FORM_BYTES_DEFAULT = 64 * 1024 * 1024,
     ORIBI_FORM_BYTES_CAP = 1024 * 1024 * 1024,
     ORIBI_FORM_DEPTH_DEFAULT = 32,
+    ORIBI_FORM_PARTS_DEFAULT = 4096,
+    ORIBI_FORM_FILES_DEFAULT = 128,
+    ORIBI_FORM_PART_HEAD_BYTES_DEFAULT = 16 * 1024,
+    ORIBI_FORM_MEMORY_DEFAULT = 16 * 1024 * 1024,  /* bodies of parts that are kept in memory */
     ORIBI_COOKIE_BYTES_MAX = ORIBI_HEAD_BYTES_CAP, /* of a Cookie field, and of a cookie that is baked */
 };
 

@@ -27,12 +27,13 @@ struct oribi_form_data_limits {
     uint32_t parts_max;
     uint32_t files_max;           /* parts with a file name */
     uint32_t part_head_bytes_max; /* from the delimiter's line end to the empty line, both not counted */
+    uint64_t memory_max;          /* bytes of the bodies that the caller keeps in memory: oribi_form_data_keep() */
     /* A delimiter that goes on with something else is data, and blanks behind it are not allowed: as Rack has it. Else
      * it is an error, as RFC 2046 has it: no line of a part may begin with the delimiter. */
     bool longer_is_data;
 };
 
-/* 4,096 parts, 128 files, 16 KiB: what Rack 3.1 and its like allow or more. */
+/* The defaults of base/limits.h. */
 void oribi_form_data_limits_init(struct oribi_form_data_limits *limits);
 
 struct oribi_part_field {
@@ -82,6 +83,8 @@ struct oribi_form_data {
     int error; /* given again by every later call */
     uint8_t state;
     bool in_part;
+    bool kept; /* the body of the part at hand counts against memory_max */
+    uint64_t memory;
     uint8_t matched; /* bytes of the delimiter that the input so far ends with */
     uint8_t padding; /* blanks behind it */
     uint8_t delimiter_len;
@@ -98,9 +101,19 @@ int oribi_form_data_init(struct oribi_form_data *form, const struct oribi_form_d
 /* Goes on in *in, which is moved on by what was taken; an event (>= 0), or with a reason
  *   ORIBI_EBAD   a delimiter is followed by something else than blanks and a line end
  *   ORIBI_EHEAD  a part's head is longer than its maximum, or has more fields
- *   ORIBI_ELIMIT more parts or files than allowed
+ *   ORIBI_ELIMIT more parts or files than allowed, or more in memory
  *   ORIBI_ENOMEM. */
 int oribi_form_data_next(struct oribi_form_data *form, struct oribi_slice *in);
+
+/* Behind ORIBI_FORM_DATA_PART: the caller keeps this part's body in memory, so that it counts against memory_max. */
+void oribi_form_data_keep(struct oribi_form_data *form);
+
+/* Behind ORIBI_FORM_DATA_PART: why this part is none of a form (RFC 7578 4.2), in a few words; NULL: it is one. Static
+ * text. */
+const char *oribi_part_mistake(const struct oribi_part *part);
+
+/* The status that answers an error of the functions here: 413 for what is too much, else 400. */
+int oribi_form_data_status(int error);
 
 /* After the last piece: 0 when the closing delimiter was read, else ORIBI_EBAD with a reason: the body is cut. */
 int oribi_form_data_finish(struct oribi_form_data *form);

@@ -10,7 +10,9 @@ our $VERSION = '0.100';
 # Pointers into C: a new thread gets none of them.
 sub Oribi::Multipart::Reader::CLONE_SKIP {1}
 
-my %DEFAULT = (parts_max => 4096, files_max => 128, part_head_max => 16 * 1024, memory_max => 16 * 1024 * 1024);
+my @LIMITS = qw(parts_max files_max part_head_max memory_max);
+my %DEFAULT;
+@DEFAULT{@LIMITS} = Oribi::Multipart::_defaults();
 
 sub new {
     my ($class, $env, $options) = @_;
@@ -22,7 +24,7 @@ sub new {
         $dir //= _dir($env, $options{tempdir});
         return File::Temp::tempfile('XXXXXXXXXX', DIR => "$dir", UNLINK => 0);
     };
-    my $reader = Oribi::Multipart::Reader::_new($boundary, @options{qw(parts_max files_max part_head_max memory_max)}, $open);
+    my $reader = Oribi::Multipart::Reader::_new($boundary, @options{@LIMITS}, $open);
     return bless { reader => $reader, on_error => $options{on_error} }, $class;
 }
 
