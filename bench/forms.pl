@@ -1,11 +1,13 @@
 #!/usr/bin/env perl
-# What forms and cookies cost in Perl, beside the XS modules of CPAN: perl -Mblib=perl bench/forms.pl. The contestants
-# take turns in short rounds, and medians are printed; results are compared before anything is timed.
+# What forms, cookies and uploads cost in Perl, beside the modules of CPAN: perl -Mblib=perl bench/forms.pl. The
+# contestants take turns in short rounds, and medians are printed; results are compared before anything is timed.
 use strict;
 use warnings;
 use Cookie::Baker::XS ();
 use Oribi::Cookie ();
+use HTTP::Entity::Parser ();
 use Oribi::Form ();
+use Oribi::Multipart ();
 use Time::HiRes ();
 use WWW::Form::UrlEncoded::XS ();
 
@@ -25,23 +27,55 @@ my $plain = join '&', map { "field_name_$_=" . 'plain-value-without-any-escape-'
 my $cookies = join '; ', map { "cookie_$_=" . ($_ % 6 ? 'v' x 21 : 'a%20value%3D' . 'z' x 10) } 1 .. 20;
 my @pairs = WWW::Form::UrlEncoded::XS::parse_urlencoded($form);
 
+# Bodies of multipart/form-data, with a file of so many bytes unless it is 0.
+my $boundary = '----WebKitFormBoundaryABCDEFGHIJKLMNOP';
+my $type = "multipart/form-data; boundary=$boundary";
+srand 1;
+
+sub body {
+    my ($fields, $file_bytes) = @_;
+    my $head = "--$boundary\r\nContent-Disposition: form-data; name=";
+    my $file = join '', map { chr int rand 256 } 1 .. 65_536;
+    my $content = substr $file x ($file_bytes / 65_536 + 1), 0, $file_bytes;
+    my $parts = join '', map {"$head\"field_$_\"\r\n\r\nvalue $_\r\n"} 1 .. $fields;
+    $parts .= "$head\"file\"; filename=\"a.bin\"\r\nContent-Type: image/png\r\n\r\n$content\r\n" if $file_bytes;
+    return "$parts--$boundary--\r\n";
+}
+
+# Names with values, or with the sizes of files, which go with the environment.
+sub parts_by {
+    my ($parser, $class, $body) = @_;
+    $parser->register('multipart/form-data', $class);
+    return sub {
+        open my $input, '<', \$body or die;
+        my %env = (CONTENT_TYPE => $type, CONTENT_LENGTH => length $body, 'psgi.input' => $input, 'psgix.input.buffered' => 1);
+        my ($params, $uploads) = $parser->parse(\%env);
+        return [@$params, map { ref $_ ? $_->{size} : $_ } @$uploads];
+    };
+}
+my $parts = body(1000, 0);
+my $upload = body(20, 10 * 1024 * 1024);
+my ($ours, $theirs) = ('Oribi::Multipart::MultiPart', 'HTTP::Entity::Parser::MultiPart');
+
 my @rows = (
     ['form to a list', length $form, sub { my @p = Oribi::Form::parse_urlencoded($form); \@p }, sub { my @p = WWW::Form::UrlEncoded::XS::parse_urlencoded($form); \@p }],
     ['form to an array', length $form, sub { Oribi::Form::parse_urlencoded_arrayref($form) }, sub { WWW::Form::UrlEncoded::XS::parse_urlencoded_arrayref($form) }],
     ['without escapes', length $plain, sub { Oribi::Form::parse_urlencoded_arrayref($plain) }, sub { WWW::Form::UrlEncoded::XS::parse_urlencoded_arrayref($plain) }],
     ['pairs to a form', length $form, sub { [Oribi::Form::build_urlencoded(@pairs)] }, sub { [WWW::Form::UrlEncoded::XS::build_urlencoded(@pairs)] }],
     ['cookies', length $cookies, sub { Oribi::Cookie::crush_cookie($cookies) }, sub { Cookie::Baker::XS::crush_cookie($cookies) }],
+    ['1,000 small parts', length $parts, parts_by(Oribi::Multipart->new, $ours, $parts), parts_by(HTTP::Entity::Parser->new, $theirs, $parts)],
+    ['20 parts, a file', length $upload, parts_by(Oribi::Multipart->new, $ours, $upload), parts_by(HTTP::Entity::Parser->new, $theirs, $upload)],
 );
 
 sub cpu { return (Time::HiRes::clock()) }
 
 # Microseconds of one call.
 sub timed {
-    my ($function) = @_;
-    my ($count, $start) = (0, cpu());
+    my ($function, $bytes) = @_;
+    my ($count, $start, $times) = (0, cpu(), $bytes < 10_000 ? 20 : 1);
     while (1) {
-        $function->() for 1 .. 20;
-        $count += 20;
+        $function->() for 1 .. $times;
+        $count += $times;
         my $spent = cpu() - $start;
         return $spent / $count * 1e6 if $spent > $SECONDS;
     }
@@ -59,9 +93,9 @@ for my $row (@rows) {
     flat($ours->()) eq flat($theirs->()) or die "$name: the results differ\n";
     my (@us, @them, @ratio);
     for (1 .. $ROUNDS) {
-        push @us, timed($ours);
-        push @them, timed($theirs);
+        push @us, timed($ours, $bytes);
+        push @them, timed($theirs, $bytes);
         push @ratio, $them[-1] / $us[-1];
     }
-    printf "perl  %-18s %5d bytes  Oribi %7.2f us  XS %10.2f us  %5.2f times\n", $name, $bytes, median(@us), median(@them), median(@ratio);
+    printf "perl  %-18s %8d bytes  Oribi %8.2f us  beside it %9.2f us  %5.2f times\n", $name, $bytes, median(@us), median(@them), median(@ratio);
 }

@@ -50,13 +50,8 @@ static int64_t start_us(struct oribi_slice value)
 /* When the proxy in front had the request, by its clock; 0 when no field says so. */
 static int64_t proxy_start_us(const struct oribi_head *head)
 {
-    for (uint32_t i = 0; i < head->field_count; i++) {
-        const struct oribi_field *field = &head->fields[i];
-        if (field->id != ORIBI_FIELD_X_REQUEST_START)
-            continue;
-        return start_us(oribi_slice(field->value, field->value_len));
-    }
-    return 0;
+    const struct oribi_field *field = oribi_head_field(head, ORIBI_FIELD_X_REQUEST_START);
+    return field ? start_us(oribi_slice(field->value, field->value_len)) : 0;
 }
 
 /* How long ago that was; -1 when it is not known, or cannot be. */
