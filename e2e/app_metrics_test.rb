@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/workspace"
+require_relative "support/status"
 
 # Metrics of the application's own: exact whatever happens to workers, over reloads, and wherever they are changed.
 E2E.suite("app_metrics", transports: %i[tcp]) do
   include E2E::InWorkspace
+  include E2E::WithStatus
 
   CLIENTS = 4
   REQUESTS = 150 # of each
@@ -13,44 +14,7 @@ E2E.suite("app_metrics", transports: %i[tcp]) do
 
   def setup
     super
-    @status = "127.0.0.1:#{E2E::Server.free_port}"
     FileUtils.cp("e2e/apps/metrics#{E2E.differing(:app_extension)}", @space.app)
-  end
-
-  def serve(*options, **more)
-    start("--status", @status, "--control", @space.control, *options, app: @space.app, **more).tap do
-      wait_until("the server to be ready") { ready? }
-    end
-  end
-
-  def ask(path, fields = {})
-    client = E2E::Client.new(@status.split(":"))
-    client.get(path, fields)
-  ensure
-    client&.close
-  end
-
-  def ready?
-    ask("/ready").status == 200
-  rescue Errno::ECONNREFUSED
-    false
-  end
-
-  # Name with labels => number.
-  def metrics
-    lines = ask("/metrics").body.lines(chomp: true).reject { |line| line.start_with?("#") }
-    lines.to_h { |line| line.rpartition(" ").values_at(0, 2) }.transform_values(&:to_f)
-  end
-
-  def wait_for_metric(name, value) = wait_until("#{name} to be #{value}") { metrics[name] == value }
-
-  def pids = JSON.parse(ask("/status.json").body)["processes"].map { |worker| worker["pid"] }
-
-  def ctl(*words)
-    one = E2E::Server.new(argv: [E2E::Server.binary, "ctl", "--control", @space.control, *words])
-    @servers << one
-    one.run_to_end
-    one.status.exitstatus
   end
 
   # So many requests of each client, on connections that are kept while they last. Answered and lost.
@@ -142,7 +106,7 @@ E2E.suite("app_metrics", transports: %i[tcp]) do
     assert_equal 1, one.stderr.scan(/warn: shop_lazy: there is no room for another series \(metrics_max 12\)/).size
     promtool(ask("/metrics").body)
     assert_includes ask("/metrics", "Accept" => "application/openmetrics-text").body, "# TYPE shop_answers counter\nshop_answers_total{path=\"/\"} 5\n"
-    app = JSON.parse(ask("/status.json").body)["app"]
+    app = server_status["app"]
     assert_equal [12, 12, 0], app.values_at("series", "series_max", "series_lost")
     assert_includes app["metrics"].find { |metric| metric["name"] == "shop_answers_total" }["series"], { "labels" => { "path" => "/more" }, "value" => 4 }
     Process.kill(:KILL, holder)
@@ -158,7 +122,7 @@ E2E.suite("app_metrics", transports: %i[tcp]) do
     assert_equal 0, ctl("upgrade")
     successor = File.read("#{@space.dir}/pid").to_i
     wait_until("the successor to answer") do
-      JSON.parse(ask("/status.json").body)["pid"] == successor && metrics["shop_held"].zero?
+      server_status["pid"] == successor && metrics["shop_held"].zero?
     rescue *GONE
       nil
     end

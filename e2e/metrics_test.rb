@@ -1,25 +1,15 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/workspace"
+require_relative "support/status"
 
 # The status listener and its metrics: every number moves as it must under a known load, none is lost when workers end,
 # and no client of the listener delays supervision.
 E2E.suite("metrics", transports: %i[tcp]) do
   include E2E::InWorkspace
+  include E2E::WithStatus
 
   HANGING = 1000
-
-  def setup
-    super
-    @status = "127.0.0.1:#{E2E::Server.free_port}"
-  end
-
-  def serve(*options, **more)
-    start("--status", @status, "--control", @space.control, *options, app: @space.app, **more).tap do |one|
-      wait_until("the server to be ready") { ready? }
-    end
-  end
 
   # The listener is opened after those for requests.
   def answers?
@@ -28,41 +18,12 @@ E2E.suite("metrics", transports: %i[tcp]) do
     false
   end
 
-  def ready?
-    ask("/ready").status == 200
-  rescue Errno::ECONNREFUSED
-    false
-  end
-
-  def status_client(address = @status)
-    E2E::Client.new(address.include?("/") ? address : address.split(":")).tap { |client| @clients << client }
-  end
-
-  def ask(path, fields = {})
-    status_client.get(path, fields)
-  end
-
-  # Name with labels => number.
-  def metrics
-    lines = ask("/metrics").body.lines(chomp: true).reject { |line| line.start_with?("#") }
-    lines.to_h { |line| line.rpartition(" ").values_at(0, 2) }.transform_values(&:to_f)
-  end
-
-  def wait_for_metric(name, value) = wait_until("#{name} to be #{value}") { metrics[name] == value }
-
   def sum(all, family) = all.sum { |name, value| name.start_with?("#{family}{") ? value : 0 }
 
   # Pids, once so many serve.
   def workers(count)
     wait_for_metric('oribi_workers{state="idle"}', count)
-    JSON.parse(ask("/status.json").body)["processes"].map { |worker| worker["pid"] }
-  end
-
-  def ctl(*words)
-    one = E2E::Server.new(argv: [E2E::Server.binary, "ctl", "--control", @space.control, *words])
-    @servers << one
-    one.run_to_end
-    one.status.exitstatus
+    pids
   end
 
   # So many answers, each on a connection of its own; the counts are there when the answers are.
@@ -161,7 +122,7 @@ E2E.suite("metrics", transports: %i[tcp]) do
 
   # Collections are counted once also when their worker is killed. Perl has no collector.
   def assert_collections(client)
-    JSON.parse(ask("/status.json").body)["processes"].each { |worker| assert_operator worker["live_objects"], :>, 1000 }
+    server_status["processes"].each { |worker| assert_operator worker["live_objects"], :>, 1000 }
     wait_until("three collections to be told") do
       client.get("/")
       metrics["oribi_gc_runs_total"] >= 3
@@ -202,7 +163,7 @@ E2E.suite("metrics", transports: %i[tcp]) do
       assert_collections(client)
     else
       client.get("/")
-      assert_nil JSON.parse(ask("/status.json").body)["processes"].first.fetch("live_objects")
+      assert_nil server_status["processes"].first.fetch("live_objects")
     end
     runs = metrics["oribi_gc_runs_total"]
     Process.kill(:KILL, one.worker_pid)
@@ -247,10 +208,10 @@ E2E.suite("metrics", transports: %i[tcp]) do
     connect(one).send_raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nbody")
     waiting = connect(one).request("GET", "/calls")
     wait_for_connections(2, 2, 1, 1, 1, 0)
-    pid = JSON.parse(ask("/status.json").body)["processes"][0]["pid"]
+    pid = server_status["processes"][0]["pid"]
     Process.kill(:STOP, pid)
     wait_for_metric('oribi_workers{state="stopped"}', 1)
-    by_state = JSON.parse(ask("/status.json").body)["connections_by_state"]
+    by_state = server_status["connections_by_state"]
     assert_equal CONNECTION_STATES.zip([2, 2, 1, 1, 1, 0]).to_h, by_state
     Process.kill(:CONT, pid)
     @space.open_gate
@@ -303,7 +264,7 @@ E2E.suite("metrics", transports: %i[tcp]) do
     end.transpose
     wait_for_metric("oribi_calls_total", 40)
     all = metrics
-    json = JSON.parse(ask("/status.json").body)
+    json = server_status
     assert_between(inner, outer, "oribi_call_seconds", json["call_time_ms"], all)
     assert_between(inner, outer, "oribi_request_seconds", json["total_time_ms"], all)
     assert_equal 40, all["oribi_queue_wait_seconds_count"]
@@ -337,8 +298,8 @@ E2E.suite("metrics", transports: %i[tcp]) do
     assert_equal 200, ask("/healthz").status
     wait_for_metric('oribi_workers{state="stopped"}', 2)
     assert_equal 2, metrics['oribi_threads{state="busy"}']
-    assert_equal %w[stopped stopped], JSON.parse(ask("/status.json").body)["processes"].map { |worker| worker["state"] }
-    assert_equal 2, JSON.parse(ask("/status.json").body)["processes"].count { |worker| worker["call"] == "GET /gate" }
+    assert_equal %w[stopped stopped], server_status["processes"].map { |worker| worker["state"] }
+    assert_equal 2, server_status["processes"].count { |worker| worker["call"] == "GET /gate" }
     pids.each { |pid| Process.kill(:KILL, pid) }
     wait_for_metric('oribi_worker_exits_total{reason="signal"}', 2)
     assert_equal 200, ask("/healthz").status
@@ -431,7 +392,7 @@ E2E.suite("metrics", transports: %i[tcp]) do
     successor = File.read("#{@space.dir}/pid").to_i
     refute_equal one.pid, successor
     wait_until("the successor to answer") do
-      JSON.parse(ask("/status.json").body)["pid"] == successor
+      server_status["pid"] == successor
     rescue Errno::ECONNREFUSED, Errno::ECONNRESET, E2E::Client::Closed, EOFError
       nil
     end
