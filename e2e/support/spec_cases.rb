@@ -16,7 +16,10 @@ module E2E
     end
 
     def self.in(folder)
-      Dir["#{ROOT}/spec/#{folder}/*.case"].sort.flat_map do |path|
+      paths = Dir["#{ROOT}/spec/#{folder}/*.case"].sort
+      raise "no cases in #{ROOT}/spec/#{folder}" if paths.empty?
+
+      paths.flat_map do |path|
         File.read(path).split(/\n{2,}/).filter_map do |paragraph|
           lines = paragraph.lines(chomp: true).grep_v(/\A#|\A\z/)
           new(folder, lines.map { |line| line.match(/\A([a-z_]+):(?: (.*))?\z/).captures }) unless lines.empty?
@@ -33,11 +36,12 @@ module E2E
 
     def [](key) = @pairs.assoc(key)&.last
     def name = self["name"]
-    def limits = @pairs.select { |key, _| key == "limit" }.map(&:last)
+    def limits = raw("limit")
     def ok? = self["status"] == "ok"
     def again? = self["status"] == "again"
     def status = self["status"].to_i
-    def all(key) = @pairs.select { |one, _| one == key }.map { |_, value| SpecCase.unescape(value.to_s) }
+    def raw(key) = @pairs.select { |one, _| one == key }.map { |_, value| value.to_s }
+    def all(key) = raw(key).map { |value| SpecCase.unescape(value) }
     def joined(key) = all(key).join
     def input = joined("input")
     def rest = joined("rest")

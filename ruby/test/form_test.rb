@@ -3,6 +3,7 @@
 require "support"
 require "json"
 require "set"
+require "spec_cases"
 
 # Oribi::Form and Oribi::Cookie: the cases of spec/, their maxima, and side by side with the installed Rack on random
 # input.
@@ -10,74 +11,49 @@ class FormTest < BindingTest
   ROUNDS = 4000
   SEED = 20_261_123
 
-  SINGLE = { "r" => "\r", "n" => "\n", "t" => "\t", "0" => "\0", "s" => " ", "\\" => "\\" }.freeze
-  TOKEN = /\\\{(?<count>\d+)\*(?<unit>\\x[0-9a-f]{2}|\\[rnts0\\]|.)\}|\\(?:x(?<hex>[0-9a-f]{2})|(?<single>[rnts0\\]))/
-
-  def self.unescape(text)
-    text.b.gsub(TOKEN) do
-      match = $~
-      next unescape(match[:unit]) * match[:count].to_i if match[:count]
-
-      match[:hex] ? match[:hex].hex.chr : SINGLE.fetch(match[:single]).b
-    end
-  end
-
-  # { "name" => ["…"], "input" => ["…"] } for each case, values as they stand.
-  def self.cases(folder)
-    files = Dir["#{ROOT}/spec/#{folder}/*.case"]
-    raise "no cases in #{ROOT}/spec/#{folder}" if files.empty?
-
-    files.flat_map { |path| File.read(path).split(/\n{2,}/) }.filter_map do |paragraph|
-      pairs = paragraph.lines(chomp: true).grep_v(/\A(#|\z)/).map { |line| line.match(/\A([a-z_]+):(?: (.*))?\z/).captures }
-      pairs.group_by(&:first).transform_values { |values| values.map { |_, value| value.to_s } } unless pairs.empty?
-    end
-  end
-
-  def self.value(spec, key) = unescape(spec.fetch(key, []).join)
-
   def self.pairs(spec)
-    bare = value(spec, "bare").split.map(&:to_i)
-    spec.fetch("field", []).each.with_index(1).map do |field, number|
+    bare = spec.joined("bare").split.map(&:to_i)
+    spec.raw("field").each.with_index(1).map do |field, number|
       key, value = field.end_with?(":") && !field.include?(": ") ? [field.delete_suffix(":"), ""] : field.split(": ", 2)
-      [utf8(unescape(key)), bare.include?(number) ? nil : utf8(unescape(value))]
+      [utf8(SpecCase.unescape(key)), bare.include?(number) ? nil : utf8(SpecCase.unescape(value))]
     end
   end
 
   def self.utf8(text) = text.dup.force_encoding(Encoding::UTF_8)
 
-  cases("form").select { |spec| spec["as"] == ["rack"] }.each do |spec|
-    define_method("test_spec_form_#{spec["name"].first.tr(" ", "_")}") do
-      limits = spec.fetch("limit", []).to_h { |line| line.split.then { |name, number| [name.to_sym, number.to_i] } }
-      input = self.class.value(spec, "input")
-      next assert_status(spec["status"].first.to_i) { Oribi::Form.parse(input, **limits) } if spec["status"]
+  SpecCase.in("form").select { |spec| spec["as"] == "rack" }.each do |spec|
+    define_method("test_spec_form_#{spec["name"].tr(" ", "_")}") do
+      limits = spec.limits.to_h { |line| line.split.then { |name, number| [name.to_sym, number.to_i] } }
+      input = spec.joined("input")
+      next assert_status(spec["status"].to_i) { Oribi::Form.parse(input, **limits) } if spec["status"]
 
       assert_equal self.class.pairs(spec), Oribi::Form.parse(input, **limits)
     end
   end
 
-  cases("nested").each do |spec|
-    define_method("test_spec_nested_#{spec["name"].first.tr(" ", "_")}") do
-      input = self.class.value(spec, "input")
-      next assert_status(spec["status"].first.to_i) { Oribi::Form.nested(input) } if spec["status"]
+  SpecCase.in("nested").each do |spec|
+    define_method("test_spec_nested_#{spec["name"].tr(" ", "_")}") do
+      input = spec.joined("input")
+      next assert_status(spec["status"].to_i) { Oribi::Form.nested(input) } if spec["status"]
 
-      assert_equal JSON.parse(self.class.utf8(self.class.value(spec, "json"))), Oribi::Form.nested(input)
+      assert_equal JSON.parse(self.class.utf8(spec.joined("json"))), Oribi::Form.nested(input)
     end
   end
 
-  cases("cookie").select { |spec| spec["as"] == ["rack"] }.each do |spec|
-    define_method("test_spec_cookie_#{spec["name"].first.tr(" ", "_")}") do
-      assert_equal self.class.pairs(spec).reverse.to_h, Oribi::Cookie.parse(self.class.value(spec, "input"))
+  SpecCase.in("cookie").select { |spec| spec["as"] == "rack" }.each do |spec|
+    define_method("test_spec_cookie_#{spec["name"].tr(" ", "_")}") do
+      assert_equal self.class.pairs(spec).reverse.to_h, Oribi::Cookie.parse(spec.joined("input"))
     end
   end
 
-  cases("cookie").select { |spec| spec["style"] == ["rack"] }.each do |spec|
-    define_method("test_spec_bake_#{spec["name"].first.tr(" ", "_")}") do
-      texts = %w[value domain path expires max_age same_site].to_h { |key| [key.to_sym, spec[key] && self.class.value(spec, key)] }
-      flags = %w[secure http_only partitioned].to_h { |key| [key.to_sym, spec[key] == ["yes"]] }
-      bake = -> { Oribi::Cookie.bake(self.class.value(spec, "key"), texts.merge(flags)) }
+  SpecCase.in("cookie").select { |spec| spec["style"] == "rack" }.each do |spec|
+    define_method("test_spec_bake_#{spec["name"].tr(" ", "_")}") do
+      texts = %w[value domain path expires max_age same_site].to_h { |key| [key.to_sym, spec[key] && spec.joined(key)] }
+      flags = %w[secure http_only partitioned].to_h { |key| [key.to_sym, spec[key] == "yes"] }
+      bake = -> { Oribi::Cookie.bake(spec.joined("key"), texts.merge(flags)) }
       next assert_raises(ArgumentError, &bake) if spec["status"]
 
-      assert_equal self.class.value(spec, "output"), bake.call.b
+      assert_equal spec.joined("output"), bake.call.b
     end
   end
 

@@ -4,11 +4,10 @@ require "support"
 require "oribi/multipart"
 require "stringio"
 require "tmpdir"
-require_relative "../../e2e/support/spec_cases"
+require "spec_cases"
 
 # Oribi::Multipart and Oribi::Upload. The grammar's cases are in spec/multipart.
 class MultipartTest < Minitest::Test
-  E2E.const_set(:ROOT, BindingTest::ROOT)
   TYPE = "multipart/form-data; boundary=b"
 
   # An input that gives a byte at a time, whatever it is asked for.
@@ -44,7 +43,7 @@ class MultipartTest < Minitest::Test
   end
 
   def test_the_cases_of_spec
-    cases = E2E::SpecCase.in("multipart").reject { |spec| spec["longer"] }
+    cases = SpecCase.in("multipart").reject { |spec| spec["longer"] }
     assert_operator cases.size, :>, 30
     cases.each do |spec|
       type = "multipart/form-data; boundary=\"#{spec.joined("boundary")}\""

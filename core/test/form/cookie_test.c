@@ -5,7 +5,7 @@
 #include "form/cookie_date.c"
 
 #include "guard.h"
-#include "http/case_folder.h"
+#include "form/field_lines.h"
 #include "oribi/base/mem.h"
 
 enum { TEXT_MAX = 8192 };
@@ -14,25 +14,6 @@ static struct guard arena;
 static struct guard rooms;
 
 /* ---- spec ---- */
-
-static bool is_named_bare(size_t number)
-{
-    char text[16];
-    struct oribi_slice raw = case_raw(&file, "bare");
-    int n = snprintf(text, sizeof(text), "%zu", number);
-    return raw.p && memmem(raw.p, raw.n, text, (size_t)n);
-}
-
-static bool next_field(size_t *line, struct oribi_slice *key, struct oribi_slice *value)
-{
-    static char bytes[TEXT_MAX];
-    while (*line < file.count && strcmp(file.lines[*line].key, "field") != 0)
-        ++*line;
-    if (*line == file.count)
-        return false;
-    case_pair(file.lines[(*line)++].raw, bytes, sizeof(bytes), key, value);
-    return true;
-}
 
 static void run_parse(void)
 {

@@ -3,7 +3,7 @@
 #include "form/urlencoded.c"
 
 #include "guard.h"
-#include "http/case_folder.h"
+#include "form/field_lines.h"
 #include "oribi/base/mem.h"
 
 enum { INPUT_MAX = 4096, HOSTILE_BYTES = 200 * 1000 };
@@ -167,26 +167,6 @@ static void set_limit(const char *name, size_t *value)
 static unsigned rules_of_case(void)
 {
     return case_is(&file, "as", "perl") ? ORIBI_FORM_PERL : case_is(&file, "as", "rack") ? ORIBI_FORM_RACK : 0;
-}
-
-static bool is_named_bare(size_t number)
-{
-    char text[16];
-    struct oribi_slice raw = case_raw(&file, "bare");
-    int n = snprintf(text, sizeof(text), "%zu", number);
-    return raw.p && memmem(raw.p, raw.n, text, (size_t)n);
-}
-
-/* The next `field` line from *line on. */
-static bool next_field(size_t *line, struct oribi_slice *key, struct oribi_slice *value)
-{
-    static char bytes[INPUT_MAX];
-    while (*line < file.count && strcmp(file.lines[*line].key, "field") != 0)
-        ++*line;
-    if (*line == file.count)
-        return false;
-    case_pair(file.lines[(*line)++].raw, bytes, sizeof(bytes), key, value);
-    return true;
 }
 
 static void run_case(void)

@@ -2,19 +2,12 @@ package Oribi::Multipart::JSON;
 use 5.016;
 use strict;
 use warnings;
+use parent 'Oribi::Multipart::Whole';
 use Encode ();
 use JSON::MaybeXS ();
 use Oribi::Form::Error ();
 
 our $VERSION = '0.100';
-
-sub new { return bless { body => '' }, shift }
-
-sub add {
-    my ($self, $bytes) = @_;
-    $self->{body} .= $bytes if defined $bytes;
-    return;
-}
 
 sub finalize {
     my ($self) = @_;

@@ -1,0 +1,17 @@
+package Oribi::Multipart::Whole;
+use 5.016;
+use strict;
+use warnings;
+
+our $VERSION = '0.100';
+
+# What parsers have in common that want the whole body: `finalize` finds it in {body}.
+sub new { return bless { body => '' }, shift }
+
+sub add {
+    my ($self, $bytes) = @_;
+    $self->{body} .= $bytes if defined $bytes;
+    return;
+}
+
+1;
