@@ -5,8 +5,6 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
 
-#include <stdio.h>
-
 void oribi__history_begin(struct oribi_supervisor *supervisor)
 {
     struct oribi__history_keeper *keeper = &supervisor->history;
@@ -110,13 +108,11 @@ int64_t oribi__history_deadline(const struct oribi_supervisor *supervisor)
 
 void oribi__history_json(const struct oribi_supervisor *supervisor, uint64_t since, struct oribi_buf *out)
 {
-    char text[160];
     const struct oribi__history *history = supervisor->history.history;
-    int n = snprintf(text, sizeof(text), "{\"server\":\"%d-%lld\",\"period_ms\":%d,\"kept\":%d,\"uptime_ms\":%lld,",
-                     (int)supervisor->pid, (long long)supervisor->started_wall_ms, ORIBI__HISTORY_MS,
-                     ORIBI__HISTORY_SAMPLES, (long long)(oribi_clock_ms() - supervisor->started_ms));
-    (void)oribi_buf_try_append(out, text, (size_t)n); /* fits */
+    oribi_buf_print(out, "{\"server\":\"%d-%lld\",\"period_ms\":%d,\"kept\":%d,\"uptime_ms\":%lld,",
+                    (int)supervisor->pid, (long long)supervisor->started_wall_ms, ORIBI__HISTORY_MS,
+                    ORIBI__HISTORY_SAMPLES, (long long)(oribi_clock_ms() - supervisor->started_ms));
     if (history)
         oribi__history_put(history, since, supervisor->started_ms, out);
-    (void)oribi_buf_try_append(out, "}\n", 2);
+    oribi_buf_print(out, "}\n");
 }

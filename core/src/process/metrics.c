@@ -220,30 +220,31 @@ static const struct oribi__metric table[] = {
     {"oribi_threads", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_threads,
      .help = "calls that workers could make now, and calls that they make now"},
     {"oribi_worker_call_seconds", LABEL("worker", NULL), .unit = "seconds", .kind = ORIBI__GAUGE,
-     .put = oribi__put_call_ages, .help = "age of the worker's call under way; 0: none"},
+     .of_worker = oribi__call_us_of, .help = "age of the worker's call under way; 0: none"},
     {"oribi_worker_resident_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
-     .put = oribi__put_resident, .help = "memory of the worker that is resident, what it shares with others included"},
+     .of_worker = oribi__resident_of,
+     .help = "memory of the worker that is resident, what it shares with others included"},
     {"oribi_worker_proportional_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
-     .put = oribi__put_proportional,
+     .of_worker = oribi__proportional_of,
      .help =
          "the same with each page divided by the number of processes that share it (PSS); their sum is what all use"},
     {"oribi_worker_own_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
-     .put = oribi__put_own, .help = "memory that no other process shares"},
+     .of_worker = oribi__own_of, .help = "memory that no other process shares"},
     {"oribi_worker_shared_memory_bytes", LABEL("worker", NULL), .unit = "bytes", .kind = ORIBI__GAUGE,
-     .put = oribi__put_shared, .help = "memory that other processes share: what forking has saved"},
-    {"oribi_worker_descriptors", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_descriptors,
+     .of_worker = oribi__shared_of, .help = "memory that other processes share: what forking has saved"},
+    {"oribi_worker_descriptors", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__descriptors_of,
      .help = "descriptors that the worker has open"},
     {"oribi_worker_measured_age_seconds", LABEL("worker", NULL), .unit = "seconds", .kind = ORIBI__GAUGE,
-     .put = oribi__put_measured_age, .help = "how long ago the last four were measured"},
-    {"oribi_worker_system_threads", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_system_threads,
+     .of_worker = oribi__measured_age_us_of, .help = "how long ago the last four were measured"},
+    {"oribi_worker_system_threads", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__system_threads_of,
      .help = "threads of the worker that the kernel knows, those of the server and of the language included"},
-    {"oribi_worker_cpu_seconds", LABEL("worker", NULL), .unit = "seconds", .put = oribi__put_cpu,
+    {"oribi_worker_cpu_seconds", LABEL("worker", NULL), .unit = "seconds", .of_worker = oribi__cpu_us_of,
      .help = "processor time of the worker; begins at 0 with each new process"},
     {"oribi_gc_runs", SLOT(gc_count, 1), .help = "runs of Ruby's garbage collector in workers"},
     {"oribi_gc_seconds", .unit = "seconds", .put = put_gc_time, .help = "the time that they took"},
-    {"oribi_worker_live_objects", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_live_objects,
+    {"oribi_worker_live_objects", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__live_objects_of,
      .help = "Ruby objects of the worker, those included that the next collection frees"},
-    {"oribi_worker_heap_pages", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_heap_pages,
+    {"oribi_worker_heap_pages", LABEL("worker", NULL), .kind = ORIBI__GAUGE, .of_worker = oribi__heap_pages_of,
      .help = "pages of memory in which Ruby keeps them"},
     {"oribi_worker_exits", LABEL("reason", NULL), .put = put_exits, .help = "workers that ended"},
     {"oribi_reloads", LABEL("result", NULL), .put = put_reloads, .help = "reloads that have ended"},
@@ -279,6 +280,8 @@ static void put_family(struct oribi__scrape *scrape, const struct oribi__metric 
         oribi_buf_print(scrape->out, "# UNIT %s %s\n", metric->name, metric->unit);
     if (metric->put)
         metric->put(scrape, metric);
+    else if (metric->of_worker)
+        oribi__put_each(scrape, metric);
     else if (metric->kind == ORIBI__HISTOGRAM)
         put_histogram(scrape, metric);
     else

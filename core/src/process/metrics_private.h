@@ -27,7 +27,9 @@ struct oribi__metric {
     uint32_t count;                                     /* of counters behind each other in the slot */
     size_t offset;                                      /* of the first */
     const char *(*value_of)(uint32_t i, char text[16]); /* the label's value; NULL: this one is not shown */
-    void (*put)(struct oribi__scrape *, const struct oribi__metric *); /* in the place of all three */
+    void (*put)(struct oribi__scrape *, const struct oribi__metric *); /* in the place of all three … */
+    /* … as is this: the number of worker i, in us where the unit is seconds; below 0: not known, and not shown */
+    int64_t (*of_worker)(const struct oribi__scrape *, uint32_t i);
 };
 
 /* A sample without a label's value (NULL), or with it. */
@@ -44,16 +46,19 @@ void oribi__put_open(struct oribi__scrape *scrape, const struct oribi__metric *m
 void oribi__put_connections(struct oribi__scrape *scrape, const struct oribi__metric *metric);
 void oribi__put_waiting(struct oribi__scrape *scrape, const struct oribi__metric *metric);
 void oribi__put_oldest(struct oribi__scrape *scrape, const struct oribi__metric *metric);
-void oribi__put_call_ages(struct oribi__scrape *scrape, const struct oribi__metric *metric);
-void oribi__put_cpu(struct oribi__scrape *scrape, const struct oribi__metric *metric);
-void oribi__put_resident(struct oribi__scrape *scrape, const struct oribi__metric *metric);
-void oribi__put_proportional(struct oribi__scrape *scrape, const struct oribi__metric *metric);
-void oribi__put_own(struct oribi__scrape *scrape, const struct oribi__metric *metric);
-void oribi__put_shared(struct oribi__scrape *scrape, const struct oribi__metric *metric);
-void oribi__put_descriptors(struct oribi__scrape *scrape, const struct oribi__metric *metric);
-void oribi__put_system_threads(struct oribi__scrape *scrape, const struct oribi__metric *metric);
-void oribi__put_measured_age(struct oribi__scrape *scrape, const struct oribi__metric *metric);
-void oribi__put_live_objects(struct oribi__scrape *scrape, const struct oribi__metric *metric);
-void oribi__put_heap_pages(struct oribi__scrape *scrape, const struct oribi__metric *metric);
+
+/* A sample for each worker, by the number of its slot, which its successor takes over: what `of_worker` says. */
+void oribi__put_each(struct oribi__scrape *scrape, const struct oribi__metric *metric);
+int64_t oribi__resident_of(const struct oribi__scrape *scrape, uint32_t i);
+int64_t oribi__system_threads_of(const struct oribi__scrape *scrape, uint32_t i);
+int64_t oribi__proportional_of(const struct oribi__scrape *scrape, uint32_t i);
+int64_t oribi__own_of(const struct oribi__scrape *scrape, uint32_t i);
+int64_t oribi__shared_of(const struct oribi__scrape *scrape, uint32_t i);
+int64_t oribi__descriptors_of(const struct oribi__scrape *scrape, uint32_t i);
+int64_t oribi__live_objects_of(const struct oribi__scrape *scrape, uint32_t i);
+int64_t oribi__heap_pages_of(const struct oribi__scrape *scrape, uint32_t i);
+int64_t oribi__call_us_of(const struct oribi__scrape *scrape, uint32_t i);
+int64_t oribi__cpu_us_of(const struct oribi__scrape *scrape, uint32_t i);
+int64_t oribi__measured_age_us_of(const struct oribi__scrape *scrape, uint32_t i);
 
 #endif

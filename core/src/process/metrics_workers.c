@@ -99,62 +99,39 @@ void oribi__put_oldest(struct oribi__scrape *scrape, const struct oribi__metric 
     oribi__put_seconds(scrape, metric, NULL, longest_us);
 }
 
-/* For each worker by the number of its slot, which its successor takes over. */
-static void put_each(struct oribi__scrape *scrape, const struct oribi__metric *metric,
-                     int64_t (*us_of)(struct oribi__scrape *, uint32_t))
+void oribi__put_each(struct oribi__scrape *scrape, const struct oribi__metric *metric)
 {
     for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
         char text[16];
-        int64_t us = lives(scrape, i) ? us_of(scrape, i) : -1;
-        if (us < 0)
+        int64_t n = lives(scrape, i) ? metric->of_worker(scrape, i) : -1;
+        if (n < 0)
             continue;
         (void)snprintf(text, sizeof(text), "%u", i); /* fits */
-        oribi__put_seconds(scrape, metric, text, us);
+        if (metric->unit && strcmp(metric->unit, "seconds") == 0)
+            oribi__put_seconds(scrape, metric, text, n);
+        else
+            oribi__put_count(scrape, metric, text, (uint64_t)n);
     }
 }
 
-static int64_t call_us_of(struct oribi__scrape *scrape, uint32_t i)
+int64_t oribi__call_us_of(const struct oribi__scrape *scrape, uint32_t i)
 {
     int64_t started_us = atomic_load_explicit(&slot_of(scrape, i)->call_started_us, memory_order_relaxed);
     int64_t now_us = oribi_clock_us();
     return started_us && now_us > started_us ? now_us - started_us : 0;
 }
 
-static int64_t cpu_us_of(struct oribi__scrape *scrape, uint32_t i)
+int64_t oribi__cpu_us_of(const struct oribi__scrape *scrape, uint32_t i)
 {
     return scrape->looks[i].cpu_ms * 1000;
 }
 
-void oribi__put_call_ages(struct oribi__scrape *scrape, const struct oribi__metric *metric)
-{
-    put_each(scrape, metric, call_us_of);
-}
-
-void oribi__put_cpu(struct oribi__scrape *scrape, const struct oribi__metric *metric)
-{
-    put_each(scrape, metric, cpu_us_of);
-}
-
-/* The same for numbers; those below 0 are not known. */
-static void put_numbers(struct oribi__scrape *scrape, const struct oribi__metric *metric,
-                        int64_t (*of)(const struct oribi__scrape *, uint32_t))
-{
-    for (uint32_t i = 0; i < scrape->supervisor->policy.slot_count; i++) {
-        char text[16];
-        int64_t n = lives(scrape, i) ? of(scrape, i) : -1;
-        if (n < 0)
-            continue;
-        (void)snprintf(text, sizeof(text), "%u", i); /* fits */
-        oribi__put_count(scrape, metric, text, (uint64_t)n);
-    }
-}
-
-static int64_t resident_of(const struct oribi__scrape *scrape, uint32_t i)
+int64_t oribi__resident_of(const struct oribi__scrape *scrape, uint32_t i)
 {
     return scrape->looks[i].resident_bytes;
 }
 
-static int64_t system_threads_of(const struct oribi__scrape *scrape, uint32_t i)
+int64_t oribi__system_threads_of(const struct oribi__scrape *scrape, uint32_t i)
 {
     return scrape->looks[i].threads;
 }
@@ -166,66 +143,31 @@ static const struct oribi_process_shares *shares_of(const struct oribi__scrape *
     return footprint && footprint->shares_known ? &footprint->shares : &unknown;
 }
 
-static int64_t proportional_of(const struct oribi__scrape *scrape, uint32_t i)
+int64_t oribi__proportional_of(const struct oribi__scrape *scrape, uint32_t i)
 {
     return shares_of(scrape, i)->proportional_bytes;
 }
 
-static int64_t own_of(const struct oribi__scrape *scrape, uint32_t i)
+int64_t oribi__own_of(const struct oribi__scrape *scrape, uint32_t i)
 {
     return shares_of(scrape, i)->own_bytes;
 }
 
-static int64_t shared_of(const struct oribi__scrape *scrape, uint32_t i)
+int64_t oribi__shared_of(const struct oribi__scrape *scrape, uint32_t i)
 {
     return shares_of(scrape, i)->shared_bytes;
 }
 
-static int64_t descriptors_of(const struct oribi__scrape *scrape, uint32_t i)
+int64_t oribi__descriptors_of(const struct oribi__scrape *scrape, uint32_t i)
 {
     const struct oribi__footprint *footprint = oribi__footprint_of(scrape->supervisor, i);
     return footprint ? footprint->descriptors : -1;
 }
 
-void oribi__put_resident(struct oribi__scrape *scrape, const struct oribi__metric *metric)
-{
-    put_numbers(scrape, metric, resident_of);
-}
-
-void oribi__put_system_threads(struct oribi__scrape *scrape, const struct oribi__metric *metric)
-{
-    put_numbers(scrape, metric, system_threads_of);
-}
-
-void oribi__put_proportional(struct oribi__scrape *scrape, const struct oribi__metric *metric)
-{
-    put_numbers(scrape, metric, proportional_of);
-}
-
-void oribi__put_own(struct oribi__scrape *scrape, const struct oribi__metric *metric)
-{
-    put_numbers(scrape, metric, own_of);
-}
-
-void oribi__put_shared(struct oribi__scrape *scrape, const struct oribi__metric *metric)
-{
-    put_numbers(scrape, metric, shared_of);
-}
-
-void oribi__put_descriptors(struct oribi__scrape *scrape, const struct oribi__metric *metric)
-{
-    put_numbers(scrape, metric, descriptors_of);
-}
-
-static int64_t measured_age_us_of(struct oribi__scrape *scrape, uint32_t i)
+int64_t oribi__measured_age_us_of(const struct oribi__scrape *scrape, uint32_t i)
 {
     const struct oribi__footprint *footprint = oribi__footprint_of(scrape->supervisor, i);
     return footprint ? (oribi_clock_ms() - footprint->at_ms) * 1000 : -1;
-}
-
-void oribi__put_measured_age(struct oribi__scrape *scrape, const struct oribi__metric *metric)
-{
-    put_each(scrape, metric, measured_age_us_of);
 }
 
 /* 0 stands for what a worker has not told: Perl's never do. */
@@ -235,22 +177,12 @@ static int64_t told(const _Atomic uint64_t *number)
     return n ? (int64_t)n : -1;
 }
 
-static int64_t live_objects_of(const struct oribi__scrape *scrape, uint32_t i)
+int64_t oribi__live_objects_of(const struct oribi__scrape *scrape, uint32_t i)
 {
     return told(&slot_of(scrape, i)->live_objects);
 }
 
-static int64_t heap_pages_of(const struct oribi__scrape *scrape, uint32_t i)
+int64_t oribi__heap_pages_of(const struct oribi__scrape *scrape, uint32_t i)
 {
     return told(&slot_of(scrape, i)->heap_pages);
-}
-
-void oribi__put_live_objects(struct oribi__scrape *scrape, const struct oribi__metric *metric)
-{
-    put_numbers(scrape, metric, live_objects_of);
-}
-
-void oribi__put_heap_pages(struct oribi__scrape *scrape, const struct oribi__metric *metric)
-{
-    put_numbers(scrape, metric, heap_pages_of);
 }
