@@ -264,6 +264,8 @@ static void deliver(const char *p, size_t n)
 {
     struct oribi_os_error before = oribi_os_error_save();
     if (lock()) {
+        if (!oribi_backlog_has_room(&error_log.backlog, n))
+            flush(); /* its reader may have read since the last line */
         char *room = oribi_backlog_reserve(&error_log.backlog, n);
         if (room) {
             memcpy(room, p, n);

@@ -148,8 +148,12 @@ static void report_full(struct oribi_access_log *log)
     log->full = true;
 }
 
+/* Where both logs have one reader, the error log has no room yet as a rule: this is told when it has. */
 static void report_resumed(struct oribi_access_log *log)
 {
+    oribi_log_flush();
+    if (oribi_log_waits())
+        return;
     int64_t now_ms = oribi_clock_ms();
     if (log->reported_ms && now_ms - log->reported_ms < RESUMED_INTERVAL_MS)
         return;

@@ -260,6 +260,37 @@ static void test_a_log_without_a_reader_drops_lines_and_counts_them(void)
     }
 }
 
+/* The queue is full, and the reader has read what the pipe held: the next line finds room. */
+static int log_when_read_again(void *data)
+{
+    char filler[4000];
+    (void)data;
+    memset(filler, 'x', sizeof(filler) - 1);
+    filler[sizeof(filler) - 1] = '\0';
+    oribi_log_init(log_pipe[1], ORIBI_LOG_INFO);
+    while (error_log.backlog.dropped == 0)
+        oribi_log(ORIBI_LOG_INFO, "%s", filler);
+    read_all(log_pipe[0]);
+    oribi_log(ORIBI_LOG_INFO, "found room %s", filler);
+    int found = 0;
+    for (int i = 0; i < 100 && oribi_log_waits(); i++) {
+        read_all(log_pipe[0]);
+        found += count_in(seen, "found room");
+        oribi_log_flush();
+    }
+    read_all(log_pipe[0]);
+    return found + count_in(seen, "found room") == 1 ? 0 : 1;
+}
+
+static void test_a_line_finds_room_when_the_reader_reads_again(void)
+{
+    if (pipe2(log_pipe, O_CLOEXEC) < 0 || fcntl(log_pipe[0], F_SETFL, O_NONBLOCK) < 0)
+        exit(2);
+    ok_eq(child_code(log_when_read_again, NULL), 0);
+    close(log_pipe[0]);
+    close(log_pipe[1]);
+}
+
 /* Lines that wait are their process's to write: a child does not write them too. */
 static int fork_with_lines_waiting(void *data)
 {
@@ -495,6 +526,7 @@ int main(void)
     test_errno_stays();
     test_a_gate_lets_its_burst_through_and_counts_the_rest();
     test_a_log_without_a_reader_drops_lines_and_counts_them();
+    test_a_line_finds_room_when_the_reader_reads_again();
     test_lines_that_wait_stay_with_their_process();
     test_a_line_of_a_signal_handler_does_not_wait();
     if (!mkdtemp(dir))

@@ -472,6 +472,55 @@ static void test_a_reader_that_does_not_read_costs_lines_and_no_time(void)
     close(ends[1]);
 }
 
+/* Both logs lead to pipes that nobody reads. The count of lost lines waits until the error log has room for it. */
+static int resume_before_the_error_log(void *data)
+{
+    struct oribi_access_log *log;
+    struct oribi_access_entry entry = entry_for("/kept", NULL, "an agent");
+    const int(*ends)[2] = data;
+    if (dup2(ends[0][1], STDOUT_FILENO) < 0 || oribi_access_log_open("-", "combined", NULL, &log, error) != 0)
+        return 1;
+    oribi_log_init(ends[1][1], ORIBI_LOG_ERROR);
+    while (oribi_log_dropped() == 0)
+        oribi_log(ORIBI_LOG_ERROR, "%0500d", 0);
+    while (!log->full) {
+        oribi_access_log_add(log, &entry);
+        oribi_access_log_flush(log);
+    }
+    for (int i = 0; i < 1000 && oribi_backlog_waits(&log->lines); i++) {
+        while (read(ends[0][0], content, sizeof(content)) > 0)
+            ;
+        oribi_access_log_flush(log);
+    }
+    if (oribi_backlog_waits(&log->lines) || !oribi_access_log_waits(log) || log->lines.dropped == 0)
+        return 2;
+    int told = 0;
+    for (int i = 0; i < 1000 && (oribi_log_waits() || oribi_access_log_waits(log)); i++) {
+        ssize_t n = read(ends[1][0], content, sizeof(content) - 1);
+        content[n > 0 ? n : 0] = '\0';
+        told += strstr(content, " lines lost while its reader did not read; writing goes on\n") != NULL;
+        oribi_access_log_flush(log);
+        oribi_log_flush();
+    }
+    ssize_t n = read(ends[1][0], content, sizeof(content) - 1);
+    content[n > 0 ? n : 0] = '\0';
+    told += strstr(content, " lines lost while its reader did not read; writing goes on\n") != NULL;
+    return told == 1 && log->lines.dropped == 0 ? 0 : 3;
+}
+
+static void test_lost_lines_are_told_when_the_error_log_has_room(void)
+{
+    int ends[2][2];
+    for (int i = 0; i < 2; i++)
+        if (pipe2(ends[i], O_CLOEXEC) < 0 || fcntl(ends[i][0], F_SETFL, O_NONBLOCK) < 0)
+            exit(2);
+    ok_eq(child_code(resume_before_the_error_log, ends), 0);
+    for (int i = 0; i < 2; i++) {
+        close(ends[i][0]);
+        close(ends[i][1]);
+    }
+}
+
 /* The process ends, and nobody reads: it does not wait long. */
 static int close_without_reader(void *data)
 {
@@ -569,6 +618,7 @@ int main(void)
     test_a_pipe_gets_whole_lines();
     test_lines_do_not_follow_a_standard_output_that_is_closed();
     test_a_reader_that_does_not_read_costs_lines_and_no_time();
+    test_lost_lines_are_told_when_the_error_log_has_room();
     test_the_end_waits_a_moment_for_a_reader();
     test_a_full_disk_loses_lines_and_recovers();
     ok_named(rmdir(dir) == 0, "nothing is left behind");

@@ -1,7 +1,7 @@
 /* Oribi::Multipart::Reader: a body of multipart/form-data, piece by piece. What a part becomes is asked of the reader's
  * sink once for each part; its bytes then go there without a call of Ruby: to a String, or to a descriptor.
  *
- * The sink answers three messages:
+ * The sink answers two messages:
  *   part(head)          where the body goes: a String, an Integer (a descriptor, which stays the sink's), nil: nowhere.
  *                       `head` is an array, see part_array()
  *   part_end(target, n) the part is complete; its body has n bytes */

@@ -33,4 +33,10 @@ static inline bool oribi_backlog_waits(const struct oribi_backlog *backlog)
     return backlog->len > backlog->pos;
 }
 
+/* Would a reserve of n bytes succeed? */
+static inline bool oribi_backlog_has_room(const struct oribi_backlog *b, size_t n)
+{
+    return b->cap - (b->len - b->pos) >= n;
+}
+
 #endif
