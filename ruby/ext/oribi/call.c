@@ -103,6 +103,12 @@ static VALUE run_interrupts(VALUE arg)
     return Qnil;
 }
 
+static VALUE settle_input(VALUE arg)
+{
+    ext_input_settle((struct ext_call *)arg);
+    return Qnil;
+}
+
 static VALUE gather(VALUE arg)
 {
     ext_call_gather((struct ext_call *)arg);
@@ -285,6 +291,8 @@ int ext_call_serve(struct ext_thread *thread, struct oribi_req *req)
         protect(run_interrupts, &call, "an interrupt of the application died");
     while (RB_UNLIKELY(call.away > 0))
         protect(gather, &call, "the end of the answer died");
+    if (RB_UNLIKELY(call.req))
+        protect(settle_input, &call, "reading the body died");
     ext_reply_fail(&call); /* nothing to do when the request has been answered */
     if (!RB_TYPE_P(call.response, T_ARRAY) || !is_plain_array(call.body))
         protect(close_body, &call, "close of the body died");

@@ -73,7 +73,6 @@ static VALUE text_localhost;
 static VALUE method_texts[METHODS];
 
 static VALUE empty_input_class;
-static VALUE string_io_class;
 static ID id_for_fd;
 
 /* A frozen, interned string that lives as long as the process. */
@@ -126,16 +125,15 @@ static VALUE field_value(struct ext_worker *worker, const struct oribi_field *fi
     return rb_str_dup(*kept);
 }
 
-/* rack.input for a body: a StringIO over its bytes, or a File over a descriptor of its own; both binary and
- * rewindable. */
-static VALUE input_for(const struct oribi_req *req)
+/* rack.input for a body: an Oribi::Input over the bytes in the core, or a File over a descriptor of its own; both
+ * binary and rewindable. */
+static VALUE input_for(struct ext_call *call)
 {
+    const struct oribi_req *req = call->req;
     if (req->body_len == 0)
         return rb_obj_alloc(empty_input_class); /* one of its own: an application may do with it what Ruby allows */
-    if (req->body_fd < 0) {
-        VALUE bytes = ext_bytes(req->body);
-        return rb_class_new_instance(1, &bytes, string_io_class);
-    }
+    if (req->body_fd < 0)
+        return ext_input_new(call);
     int fd = rb_cloexec_dup(req->body_fd);
     if (fd < 0)
         rb_sys_fail("request body");
@@ -149,7 +147,7 @@ static void fill_values(struct ext_call *call, VALUE *values)
     const struct oribi_req *req = call->req;
     const struct oribi_head *head = req->head;
     call->finished = rb_ary_new();
-    call->input = input_for(req);
+    call->input = input_for(call);
     values[ENV_METHOD] = method_text(head->method);
     values[ENV_PATH_INFO] = ext_bytes(head->path);
     values[ENV_REQUEST_URI] = ext_bytes(head->target);
@@ -439,8 +437,6 @@ void ext_env_setup(void)
 
     id_for_fd = rb_intern("for_fd");
     rb_require("stringio");
-    string_io_class = rb_const_get(rb_cObject, rb_intern("StringIO"));
-    rb_gc_register_mark_object(string_io_class);
     empty_input_class = rb_const_get(ext_module, rb_intern("EmptyInput"));
     rb_gc_register_mark_object(empty_input_class);
 }

@@ -24,6 +24,7 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_fork_setup(); /* before any other fork handler is registered */
     ext_headers_setup();
     ext_env_setup();
+    ext_input_setup();
     ext_reply_setup();
     ext_stream_setup();
     ext_deadline_setup();

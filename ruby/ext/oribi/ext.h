@@ -1,6 +1,7 @@
 /* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several
- * threads), call.c (one request), env.c (request to Ruby), reply.c (Ruby to answer), headers.c and stream.c (parts of
- * an answer), deadline.c (calls that take too long, and those whose client has gone), frames.c (where calls stand),
+ * threads), call.c (one request), env.c (request to Ruby), input.c (bodies in memory), reply.c (Ruby to answer),
+ * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long, and those whose client has gone),
+ * frames.c (where calls stand),
  * settings.c (options, listeners, logs), process.c, prefork.c and fork.c (process control), form.c, multipart.c and
  * metrics.c (libraries for applications), ext.c (setup).
  *
@@ -36,7 +37,8 @@ struct ext_thread {
     struct oribi_thread *core_thread; /* NULL: the worker's only thread */
     struct ext_call *call;            /* the request being served, or NULL */
     VALUE thread;
-    bool ended; /* of several: it is to be replaced, or the worker is done */
+    VALUE fiber; /* that serves */
+    bool ended;  /* of several: it is to be replaced, or the worker is done */
 };
 
 /* One request on its way. Lives on the stack of call.c's ext_call_serve(), so the collector finds and pins every
@@ -177,6 +179,33 @@ void ext_env_build(struct ext_call *call);
 
 /* A new Array of the protocols that a client offers to change to, for a head with `upgrade`. */
 VALUE ext_env_protocols(const struct oribi_head *head);
+
+/* input.c */
+void ext_input_setup(void);
+
+/* rack.input of a call whose body is in memory. */
+VALUE ext_input_new(struct ext_call *call);
+
+/* Before the request ends: an input that nobody has read gets its copy, since the application may have kept it. */
+void ext_input_settle(struct ext_call *call);
+
+/* The same before the core is asked, without the VM lock, for what may end the request: nothing is read there from now
+ * on. */
+void ext_input_part(struct ext_call *call);
+
+/* True for a rack.input whose body lies in the core and of which nothing was read: `bytes` are all of it, and it
+ * stands at its end from now on. They live until Ruby code runs; with ext_input_stays() before it, until the caller
+ * returns. */
+bool ext_input_lies(VALUE object, struct oribi_slice *bytes);
+
+/* True when that is so, and the request cannot end before the caller has returned, whatever Ruby code the caller
+ * runs. */
+bool ext_input_stays(VALUE object);
+
+/* What a parser of whole bodies is given: a String, or a rack.input (or what else can read), which is read to its end.
+ * Gives the bytes, which live until Ruby code runs; a String may take the object's place. Raises TypeError for what is
+ * neither. */
+struct oribi_slice ext_input_bytes(VALUE *object);
 
 /* Closes what ext_env_build opened. */
 void ext_env_close(struct ext_call *call);

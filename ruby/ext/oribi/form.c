@@ -43,7 +43,8 @@ static struct oribi_slice slice_of(VALUE string)
 /* A form being read. No code of the application's runs meanwhile, so the String stays what it is. */
 struct reading {
     struct oribi_form form;
-    VALUE string;
+    VALUE source; /* a String, or rack.input */
+    struct oribi_slice bytes;
     VALUE holder;
     uint32_t depth_max;
 };
@@ -64,13 +65,13 @@ static void fail_form(const struct oribi_form *form)
     fail(oribi_form_status(form), text);
 }
 
-/* `room` has as many bytes as the String. */
+/* `room` has as many bytes as there are to be read. */
 static void begin(struct reading *reading, char *room, VALUE semicolon, VALUE pairs, VALUE key_bytes, VALUE bytes)
 {
     struct oribi_form_limits limits = {
         .pairs_max = size_of(pairs), .key_bytes_max = size_of(key_bytes), .bytes_max = size_of(bytes)};
     unsigned rules = ORIBI_FORM_RACK | (RTEST(semicolon) ? ORIBI_FORM_SEMICOLON : 0);
-    if (oribi_form_begin(&reading->form, slice_of(reading->string), room, rules, &limits) < 0)
+    if (oribi_form_begin(&reading->form, reading->bytes, room, rules, &limits) < 0)
         fail_form(&reading->form);
 }
 
@@ -84,17 +85,18 @@ static bool next_pair(struct reading *reading, struct oribi_form_pair *pair)
 
 static VALUE form_pairs(VALUE self, VALUE string, VALUE semicolon, VALUE pairs_max, VALUE key_bytes, VALUE bytes)
 {
-    struct reading reading = {.string = StringValue(string)};
+    struct reading reading = {.source = string};
     struct oribi_form_pair pair;
     VALUE pairs = rb_ary_new();
-    char *room = ALLOCV_N(char, reading.holder, (size_t)RSTRING_LEN(string) + 1);
+    reading.bytes = ext_input_bytes(&reading.source);
+    char *room = ALLOCV_N(char, reading.holder, reading.bytes.n + 1);
     begin(&reading, room, semicolon, pairs_max, key_bytes, bytes);
     while (next_pair(&reading, &pair)) {
         VALUE key = text_of(pair.key);
         rb_ary_push(pairs, rb_assoc_new(key, value_of(&pair)));
     }
     ALLOCV_END(reading.holder);
-    RB_GC_GUARD(string);
+    RB_GC_GUARD(reading.source);
     return pairs;
 }
 
@@ -194,15 +196,16 @@ static void place(VALUE hash, struct oribi_slice name, VALUE value, uint32_t dep
 static VALUE form_nested(VALUE self, VALUE string, VALUE semicolon, VALUE pairs_max, VALUE key_bytes, VALUE bytes,
                          VALUE depth)
 {
-    struct reading reading = {.string = StringValue(string), .depth_max = NUM2UINT(depth)};
+    struct reading reading = {.source = string, .depth_max = NUM2UINT(depth)};
     struct oribi_form_pair pair;
     VALUE params = rb_hash_new();
-    char *room = ALLOCV_N(char, reading.holder, (size_t)RSTRING_LEN(string) + 1);
+    reading.bytes = ext_input_bytes(&reading.source);
+    char *room = ALLOCV_N(char, reading.holder, reading.bytes.n + 1);
     begin(&reading, room, semicolon, pairs_max, key_bytes, bytes);
     while (next_pair(&reading, &pair))
         place(params, pair.key, value_of(&pair), reading.depth_max);
     ALLOCV_END(reading.holder);
-    RB_GC_GUARD(string);
+    RB_GC_GUARD(reading.source);
     return params;
 }
 

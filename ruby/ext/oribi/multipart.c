@@ -9,10 +9,12 @@
 
 #include "oribi/form/multipart.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     APART_BYTES = 16 * 1024, /* as many are written to a file without the VM's lock */
+    PIECE_BYTES = 64 * 1024, /* read from a file at a time */
 };
 
 struct reader {
@@ -28,6 +30,9 @@ struct reader {
 static VALUE error_class;
 static ID id_part;
 static ID id_part_end;
+static ID id_fileno;
+static ID id_pos;
+static ID id_seek;
 
 static void reader_mark(void *p)
 {
@@ -191,17 +196,20 @@ static void begin_part(VALUE self, struct reader *reader)
     reader->size = 0;
 }
 
+/* --- the pieces --- */
+
 struct feeding {
     VALUE self;
-    VALUE piece;
     struct reader *reader;
+    VALUE piece; /* a String that is locked meanwhile, or the buffer of what is read from fd; or nil */
+    struct oribi_slice bytes;
+    int fd; /* a descriptor of ours, or -1 */
+    off_t offset;
 };
 
-static VALUE feed_locked(VALUE p)
+static void feed_bytes(const struct feeding *feeding, struct oribi_slice in)
 {
-    struct feeding *feeding = (struct feeding *)p;
     struct reader *reader = feeding->reader;
-    struct oribi_slice in = oribi_slice(RSTRING_PTR(feeding->piece), (size_t)RSTRING_LEN(feeding->piece));
     int event;
     while ((event = oribi_form_data_next(&reader->form, &in)) > ORIBI_FORM_DATA_MORE) {
         if (event == ORIBI_FORM_DATA_PART)
@@ -213,33 +221,122 @@ static VALUE feed_locked(VALUE p)
     }
     if (event < 0)
         fail(event, reader->form.reason);
-    reader->broken = false;
+}
+
+struct reading {
+    const struct feeding *feeding;
+    char *buf;
+    ssize_t n;
+    int error;
+};
+
+static void *read_piece(void *p)
+{
+    struct reading *reading = p;
+    reading->n = pread(reading->feeding->fd, reading->buf, PIECE_BYTES, reading->feeding->offset);
+    reading->error = reading->n < 0 ? errno : 0;
+    return NULL;
+}
+
+static void feed_file(struct feeding *feeding)
+{
+    struct reading reading = {.feeding = feeding, .buf = RSTRING_PTR(feeding->piece)};
+    do {
+        rb_thread_call_without_gvl(read_piece, &reading, RUBY_UBF_IO, NULL);
+        if (reading.error && reading.error != EINTR)
+            rb_syserr_fail(reading.error, "cannot read the body");
+        rb_thread_check_ints();
+        if (reading.n > 0) {
+            feeding->offset += reading.n;
+            feed_bytes(feeding, oribi_slice(reading.buf, (size_t)reading.n));
+        }
+    } while (reading.n != 0);
+}
+
+static VALUE feed_all(VALUE p)
+{
+    struct feeding *feeding = (struct feeding *)p;
+    if (feeding->fd >= 0)
+        feed_file(feeding);
+    else
+        feed_bytes(feeding, feeding->bytes);
+    feeding->reader->broken = false;
     return Qnil;
 }
 
-static VALUE feed_unlock(VALUE p)
+static VALUE feed_end(VALUE p)
 {
     struct feeding *feeding = (struct feeding *)p;
     feeding->reader->busy = false;
-    rb_str_unlocktmp(feeding->piece);
+    if (feeding->fd >= 0)
+        (void)close(feeding->fd); /* only read from */
+    if (!NIL_P(feeding->piece))
+        rb_str_unlocktmp(feeding->piece);
     return Qnil;
+}
+
+static void check_free(const struct reader *reader)
+{
+    if (reader->busy)
+        rb_raise(rb_eThreadError, "a reader takes one piece at a time");
+    if (reader->broken)
+        rb_raise(rb_eArgError, "the reader has failed before");
+}
+
+static void feed(struct feeding *feeding)
+{
+    if (!NIL_P(feeding->piece))
+        rb_str_locktmp(feeding->piece);
+    feeding->reader->busy = true;
+    feeding->reader->broken = true; /* until the piece is taken */
+    rb_ensure(feed_all, (VALUE)feeding, feed_end, (VALUE)feeding);
 }
 
 /* #feed(piece): the next bytes. The String cannot be changed meanwhile. */
 static VALUE reader_feed(VALUE self, VALUE piece)
 {
-    struct feeding feeding = {.self = self, .piece = piece, .reader = reader_get(self)};
-    StringValue(feeding.piece);
-    if (feeding.reader->busy)
-        rb_raise(rb_eThreadError, "a reader takes one piece at a time");
-    if (feeding.reader->broken)
-        rb_raise(rb_eArgError, "the reader has failed before");
-    if (OBJ_FROZEN(feeding.piece))
-        feeding.piece = rb_str_dup(feeding.piece); /* shares its bytes; a frozen one cannot be locked */
-    rb_str_locktmp(feeding.piece);
-    feeding.reader->busy = true;
-    feeding.reader->broken = true; /* until the piece is taken */
-    return rb_ensure(feed_locked, (VALUE)&feeding, feed_unlock, (VALUE)&feeding);
+    struct feeding feeding = {.self = self, .reader = reader_get(self), .piece = StringValue(piece), .fd = -1};
+    check_free(feeding.reader);
+    if (OBJ_FROZEN(piece))
+        feeding.piece = rb_str_dup(piece); /* shares its bytes; a frozen one cannot be locked */
+    feeding.bytes = oribi_slice(RSTRING_PTR(feeding.piece), (size_t)RSTRING_LEN(feeding.piece));
+    feed(&feeding);
+    return Qnil;
+}
+
+/* The rest of a plain File of Ruby's from where it stands: false when it is none. */
+static bool begin_file(struct feeding *feeding, VALUE io)
+{
+    struct stat status;
+    if (!RB_TYPE_P(io, T_FILE) || rb_obj_class(io) != rb_cFile)
+        return false;
+    int fd = NUM2INT(rb_funcall(io, id_fileno, 0));
+    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        return false;
+    feeding->offset = (off_t)NUM2LL(rb_funcall(io, id_pos, 0));
+    feeding->piece = rb_str_buf_new(PIECE_BYTES);
+    feeding->fd = rb_cloexec_dup(fd); /* another thread may close the File meanwhile */
+    if (feeding->fd < 0)
+        rb_sys_fail("cannot read the body");
+    return true;
+}
+
+/* #feed_body(io): all of a body where it lies: the rack.input of a body in memory, or a File from where it stands to
+ * its end, which is where both stand behind it. False: it is neither, and #feed is to be called with what it gives. */
+static VALUE reader_feed_body(VALUE self, VALUE io)
+{
+    struct feeding feeding = {.self = self, .reader = reader_get(self), .piece = Qnil, .fd = -1};
+    check_free(feeding.reader);
+    if (ext_input_stays(io))
+        ext_input_lies(io, &feeding.bytes);
+    else if (!begin_file(&feeding, io))
+        return Qfalse;
+    bool is_file = feeding.fd >= 0;
+    feed(&feeding);
+    if (is_file)
+        rb_funcall(io, id_seek, 1, OFFT2NUM(feeding.offset));
+    RB_GC_GUARD(io);
+    return Qtrue;
 }
 
 /* #finish: after the last piece. */
@@ -268,9 +365,13 @@ void ext_multipart_setup(void)
     rb_gc_register_mark_object(error_class);
     id_part = rb_intern("part");
     id_part_end = rb_intern("part_end");
+    id_fileno = rb_intern("fileno");
+    id_pos = rb_intern("pos");
+    id_seek = rb_intern("seek");
     rb_define_alloc_func(reader, reader_alloc);
     rb_define_method(reader, "initialize", reader_initialize, 6);
     rb_define_method(reader, "feed", reader_feed, 1);
+    rb_define_method(reader, "feed_body", reader_feed_body, 1);
     rb_define_method(reader, "finish", reader_finish, 0);
     rb_define_singleton_method(module, "boundary", multipart_boundary, 1);
     rb_define_const(module, "PARTS_MAX", INT2FIX(ORIBI_FORM_PARTS_DEFAULT));

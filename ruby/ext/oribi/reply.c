@@ -371,6 +371,7 @@ static int read_status(struct ext_call *call)
 
 void ext_reply_send(struct ext_call *call)
 {
+    ext_input_settle(call);
     VALUE response = rb_check_array_type(call->response);
     if (NIL_P(response) || RARRAY_LEN(response) < 3)
         rb_raise(rb_eTypeError, "the application returned %" PRIsVALUE ", not [status, headers, body]",

@@ -74,6 +74,7 @@ VALUE ext_stream_detach(struct ext_call *call)
 {
     struct detaching detaching = {.call = call};
     bool is_unix = oribi_req_is_unix(call->req);
+    ext_input_part(call);
     for (;;) { /* without the VM lock: earlier answers on this connection may have to be taken by the peer first */
         ext_call_without_lock(call, detach_blocking, &detaching);
         if (detaching.done)

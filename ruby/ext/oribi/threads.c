@@ -76,6 +76,7 @@ static VALUE run_loop(VALUE arg)
 {
     struct ext_thread *thread = (struct ext_thread *)arg;
     struct ext_worker *worker = thread->worker;
+    RB_OBJ_WRITE(worker->self, &thread->fiber, rb_fiber_current());
     while (!worker->leaving) {
         if (RB_UNLIKELY(is_fork_due(worker))) {
             leave(worker, ID2SYM(rb_intern("fork_mold")));
@@ -185,7 +186,7 @@ VALUE ext_threads_run(struct ext_worker *worker)
         rb_raise(ext_error, "cannot start threads: no descriptors");
     struct ext_thread *threads = ALLOC_N(struct ext_thread, count);
     for (uint32_t i = 0; i < count; i++)
-        threads[i] = (struct ext_thread){.worker = worker, .thread = Qnil};
+        threads[i] = (struct ext_thread){.worker = worker, .thread = Qnil, .fiber = Qnil};
     worker->leaving = false;
     RB_OBJ_WRITE(worker->self, &worker->result, Qnil);
     RB_OBJ_WRITE(worker->self, &worker->ended, rb_class_new_instance(0, NULL, rb_path2class("Thread::Queue")));

@@ -19,8 +19,11 @@ static void each_reference(struct ext_worker *worker, void (*visit)(VALUE *))
     visit(&worker->result);
     visit(&worker->ended);
     visit(&worker->first.thread);
-    for (uint32_t i = 0; worker->threads != &worker->first && i < worker->thread_count; i++)
+    visit(&worker->first.fiber);
+    for (uint32_t i = 0; worker->threads != &worker->first && i < worker->thread_count; i++) {
         visit(&worker->threads[i].thread);
+        visit(&worker->threads[i].fiber);
+    }
     visit(&worker->app);
     visit(&worker->options);
     visit(&worker->listeners);
@@ -124,7 +127,7 @@ static VALUE worker_alloc(VALUE class)
     struct ext_worker *worker;
     VALUE self = TypedData_Make_Struct(class, struct ext_worker, &worker_type, worker);
     worker->self = self;
-    worker->first = (struct ext_thread){.worker = worker, .thread = Qnil};
+    worker->first = (struct ext_thread){.worker = worker, .thread = Qnil, .fiber = Qnil};
     worker->threads = &worker->first;
     worker->thread_count = 1;
     worker->result = worker->ended = Qnil;
@@ -319,6 +322,7 @@ static VALUE worker_run(VALUE self, VALUE app)
         rb_raise(ext_error, "the worker is running already");
     RB_OBJ_WRITE(self, &worker->app, app);
     RB_OBJ_WRITE(self, &worker->first.thread, rb_thread_current());
+    RB_OBJ_WRITE(self, &worker->first.fiber, rb_fiber_current());
     worker->running = true;
     return rb_ensure(run, self, run_ended, self);
 }

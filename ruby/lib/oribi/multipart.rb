@@ -33,7 +33,7 @@ module Oribi
       boundary = boundary(content_type.to_s) or raise Form::Error.new("no boundary in the type of the body", 400)
       pairs = Pairs.new(tempdir)
       reader = Reader.new(pairs, boundary, parts_max, files_max, part_head_max, memory_max)
-      each_piece(io) { |piece| reader.feed(piece) }
+      reader.feed_body(io) or each_piece(io) { |piece| reader.feed(piece) }
       reader.finish
       pairs.list
     rescue Exception

@@ -1,0 +1,240 @@
+/* Oribi::Input: rack.input of a body that the core holds in memory. It has no bytes of its own: what parses a whole
+ * body (Oribi::Form, Oribi::Multipart) reads them where they lie in the core, and so does #read. Any other method
+ * needs a StringIO, which is made then and has a copy.
+ *
+ *   FRESH ─ a method of StringIO ─► OPEN (the StringIO is asked from now on)
+ *     │
+ *     └─ the request ends ─► CLOSED (IOError), unless nothing was read: then it is opened first
+ *
+ * The core's bytes live until the request ends, which happens with the VM lock held, but where the application takes
+ * the socket: ext_input_part(). So whoever reads them without
+ * running Ruby code in between needs no more than that; whoever runs Ruby code must be the call's own fiber, because
+ * the call cannot end under it: ext_input_stays(). */
+#include "ext.h"
+
+struct input {
+    struct ext_worker *worker;
+    VALUE worker_object; /* keeps it */
+    VALUE io;            /* OPEN: the StringIO */
+    uint64_t serial;     /* of the call */
+    bool at_end;         /* all was read where it lies */
+    bool closed;
+};
+
+static VALUE string_io_class;
+static ID id_new;
+static ID id_read;
+static ID id_seek;
+
+static void input_mark(void *p)
+{
+    const struct input *input = p;
+    rb_gc_mark(input->worker_object);
+    rb_gc_mark(input->io);
+}
+
+static size_t input_size(const void *p)
+{
+    return sizeof(struct input);
+}
+
+static const rb_data_type_t input_type = {
+    .wrap_struct_name = "Oribi::Input",
+    .function = {.dmark = input_mark, .dfree = RUBY_DEFAULT_FREE, .dsize = input_size},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+static VALUE input_class;
+
+VALUE ext_input_new(struct ext_call *call)
+{
+    struct input *input;
+    VALUE self = TypedData_Make_Struct(input_class, struct input, &input_type, input);
+    input->worker = call->worker;
+    input->worker_object = call->worker->self;
+    input->io = Qnil;
+    input->serial = call->serial;
+    return self;
+}
+
+static struct input *input_get(VALUE self)
+{
+    return rb_check_typeddata(self, &input_type);
+}
+
+/* The call whose body this is, as long as its bytes are there. */
+static struct ext_call *call_of(const struct input *input)
+{
+    struct ext_call *call = NIL_P(input->io) && !input->closed ? ext_call_find(input->worker, input->serial) : NULL;
+    return call && call->req ? call : NULL;
+}
+
+static struct ext_call *fresh_call(const struct input *input)
+{
+    struct ext_call *call = call_of(input);
+    if (!call)
+        rb_raise(rb_eIOError, "closed stream");
+    return call;
+}
+
+static VALUE input_open(VALUE self)
+{
+    struct input *input = input_get(self);
+    if (!NIL_P(input->io))
+        return input->io;
+    VALUE bytes = ext_bytes(fresh_call(input)->req->body);
+    VALUE io = rb_funcallv(string_io_class, id_new, 1, &bytes);
+    if (input->at_end)
+        rb_funcall(io, id_seek, 1, LONG2NUM(RSTRING_LEN(bytes)));
+    RB_OBJ_WRITE(self, &input->io, io);
+    return io;
+}
+
+void ext_input_settle(struct ext_call *call)
+{
+    if (!rb_typeddata_is_kind_of(call->input, &input_type))
+        return;
+    struct input *input = input_get(call->input);
+    if (!call_of(input))
+        return;
+    if (!input->at_end)
+        (void)input_open(call->input);
+}
+
+void ext_input_part(struct ext_call *call)
+{
+    ext_input_settle(call);
+    if (rb_typeddata_is_kind_of(call->input, &input_type))
+        input_get(call->input)->closed = true;
+}
+
+/* --- where it lies --- */
+
+static struct input *fresh_at_beginning(VALUE object)
+{
+    if (!rb_typeddata_is_kind_of(object, &input_type))
+        return NULL;
+    struct input *input = input_get(object);
+    return !input->at_end && call_of(input) ? input : NULL;
+}
+
+bool ext_input_lies(VALUE object, struct oribi_slice *bytes)
+{
+    struct input *input = fresh_at_beginning(object);
+    if (!input)
+        return false;
+    *bytes = call_of(input)->req->body;
+    input->at_end = true;
+    return true;
+}
+
+bool ext_input_stays(VALUE object)
+{
+    const struct input *input = fresh_at_beginning(object);
+    return input && call_of(input)->thread->fiber == rb_fiber_current();
+}
+
+struct oribi_slice ext_input_bytes(VALUE *object)
+{
+    struct oribi_slice bytes;
+    if (ext_input_lies(*object, &bytes))
+        return bytes;
+    if (!RB_TYPE_P(*object, T_STRING) && rb_respond_to(*object, id_read))
+        *object = rb_funcallv(*object, id_read, 0, NULL);
+    StringValue(*object);
+    return oribi_slice(RSTRING_PTR(*object), (size_t)RSTRING_LEN(*object));
+}
+
+/* --- methods --- */
+
+/* What StringIO does, by the name of the method that was called. What gives the StringIO itself gives the Input. */
+static VALUE input_forward(int argc, VALUE *argv, VALUE self)
+{
+    VALUE io = input_open(self);
+    VALUE block = rb_block_given_p() ? rb_block_proc() : Qnil;
+    VALUE result = rb_funcall_with_block_kw(io, rb_frame_this_func(), argc, argv, block, RB_PASS_CALLED_KEYWORDS);
+    return result == io ? self : result;
+}
+
+/* All of it at once, as nearly every application reads: one copy, and no StringIO. */
+static VALUE input_read(int argc, VALUE *argv, VALUE self)
+{
+    struct oribi_slice bytes;
+    if (argc == 0 || (argc == 1 && NIL_P(argv[0]))) {
+        if (ext_input_lies(self, &bytes))
+            return ext_bytes(bytes);
+    }
+    return input_forward(argc, argv, self);
+}
+
+static VALUE input_rewind(VALUE self)
+{
+    struct input *input = input_get(self);
+    if (!call_of(input))
+        return input_forward(0, NULL, self);
+    input->at_end = false;
+    return INT2FIX(0);
+}
+
+static VALUE input_bytes(VALUE self)
+{
+    const struct ext_call *call = call_of(input_get(self));
+    return call ? LL2NUM(call->req->body_len) : input_forward(0, NULL, self);
+}
+
+static VALUE input_close(VALUE self)
+{
+    struct input *input = input_get(self);
+    if (!NIL_P(input->io))
+        return input_forward(0, NULL, self);
+    input->closed = true;
+    return Qnil;
+}
+
+static VALUE input_is_closed(VALUE self)
+{
+    struct input *input = input_get(self);
+    if (!NIL_P(input->io))
+        return input_forward(0, NULL, self);
+    return call_of(input) ? Qfalse : Qtrue;
+}
+
+static VALUE input_inspect(VALUE self)
+{
+    return rb_sprintf("#<%" PRIsVALUE ">", rb_obj_class(self));
+}
+
+/* Every method that a StringIO has and other objects have not. `dup` is a StringIO. */
+static void define_forwards(void)
+{
+    VALUE names = rb_class_instance_methods(0, NULL, string_io_class);
+    for (long i = 0; i < RARRAY_LEN(names); i++) {
+        ID name = SYM2ID(RARRAY_AREF(names, i));
+        if (!rb_method_boundp(rb_cObject, name, 1))
+            rb_define_method_id(input_class, name, input_forward, -1);
+    }
+    rb_define_method(input_class, "dup", input_forward, -1);
+    rb_define_method(input_class, "clone", input_forward, -1);
+}
+
+void ext_input_setup(void)
+{
+    id_new = rb_intern("new");
+    id_read = rb_intern("read");
+    id_seek = rb_intern("seek");
+    rb_require("stringio");
+    string_io_class = rb_const_get(rb_cObject, rb_intern("StringIO"));
+    rb_gc_register_mark_object(string_io_class);
+    input_class = rb_define_class_under(ext_module, "Input", rb_cObject);
+    rb_gc_register_mark_object(input_class);
+    rb_undef_alloc_func(input_class);
+    rb_include_module(input_class, rb_mEnumerable);
+    define_forwards();
+    rb_define_method(input_class, "read", input_read, -1);
+    rb_define_method(input_class, "rewind", input_rewind, 0);
+    rb_define_method(input_class, "size", input_bytes, 0);
+    rb_define_method(input_class, "length", input_bytes, 0);
+    rb_define_method(input_class, "close", input_close, 0);
+    rb_define_method(input_class, "closed?", input_is_closed, 0);
+    rb_define_method(input_class, "inspect", input_inspect, 0);
+}
