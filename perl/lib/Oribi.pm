@@ -274,6 +274,8 @@ says; there is no C<poll_cb>. C<< $writer->write >> waits while the client is sl
 An application that dies is answered for with 500, and its message is in the log. So is an answer that is none: a status
 that is no number, headers in odd number, CR, LF or NUL in a header value, a body that is a reference to something else,
 characters above 255. The log line says which.
+An L<Oribi::Form::Error> is answered with its own status, 400 or 413, and one line of the level info: the request was at
+fault.
 
 A body that the application has framed itself (C<Transfer-Encoding: chunked>, as Plack::Middleware::Chunked does it) is
 decoded, and its content framed anew; trailer fields are dropped.

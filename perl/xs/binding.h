@@ -207,7 +207,7 @@ void psgi_after(struct psgi_worker *w);
 const char *psgi_line(const struct psgi_worker *w);
 
 /* Logs $@, which is not empty: "GET /path: what: text". Empties $@ where printing it needs Perl code. */
-void psgi_log_failure(pTHX_ const struct psgi_worker *w, const char *what);
+void psgi_log_failure(pTHX_ const struct psgi_worker *w, enum oribi_log_level level, const char *what);
 
 /* The text of an exception or any other value, never dying: an object that cannot be printed is named by its class.
  * Mortal. */
@@ -390,6 +390,9 @@ void psgi_metric_free(pTHX_ SV *self);
 
 /* form.c: dies with an Oribi::Form::Error, as its `throw` makes it for the place of the call. */
 __attribute__((noreturn)) void psgi_form_fail(pTHX_ int status, const char *text);
+
+/* The status of an Oribi::Form::Error, which says that the request was at fault: 400 to 499. 0: `error` is none. */
+int psgi_form_error_status(pTHX_ SV *error);
 
 /* multipart.c: objects of Oribi::Multipart::Reader. Mistakes of the body die with an Oribi::Form::Error, which must be
  * loaded. `open` is a code reference that takes a file name and gives a handle and the name of its file. Arguments are

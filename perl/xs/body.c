@@ -115,7 +115,7 @@ void psgi_body_close(pTHX_ struct psgi_worker *w)
     call_sv(w->close, G_VOID | G_DISCARD | G_EVAL);
     psgi_leave_child(aTHX_ w);
     if (SvROK(ERRSV) || SvCUR(ERRSV) > 0)
-        psgi_log_failure(aTHX_ w, "close of the body died");
+        psgi_log_failure(aTHX_ w, ORIBI_LOG_ERROR, "close of the body died");
     FREETMPS;
     LEAVE;
     SvREFCNT_dec(body);

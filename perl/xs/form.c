@@ -23,6 +23,15 @@ void psgi_form_fail(pTHX_ int status, const char *text)
     croak_sv(thrown);
 }
 
+int psgi_form_error_status(pTHX_ SV *error)
+{
+    if (!SvROK(error) || !sv_derived_from(error, "Oribi::Form::Error") || SvTYPE(SvRV(error)) != SVt_PVHV)
+        return 0;
+    SV **status = hv_fetchs((HV *)SvRV(error), "status", 0);
+    IV value = status && SvIOK(*status) ? SvIVX(*status) : 0;
+    return value >= 400 && value < 500 ? (int)value : 0;
+}
+
 /* The bytes perl has of it, as XS modules see them; undef has none. */
 static struct oribi_slice bytes_of(pTHX_ SV *sv)
 {

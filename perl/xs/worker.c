@@ -2,7 +2,7 @@
  *
  *   take ─► environment ─► application ─► reply ─► close of the body ─► cleanup handlers ─► harakiri ─► take
  *                              │             │
- *                       dies: 500, log    not a response: 500, log
+ *                       dies: 500, log    not a response: 500, log     (an Oribi::Form::Error: its own status)
  *                       exits: 500 for its client, END blocks, the process ends
  *
  * The application is called directly, with one eval around it. What runs Perl code after that (delayed answers,
@@ -48,7 +48,7 @@ const char *psgi_line(const struct psgi_worker *w)
 
 /* "GET /path: what: Class: text"; further lines follow as a block. An object whose text begins with its class names
  * itself. */
-void psgi_log_failure(pTHX_ const struct psgi_worker *w, const char *what)
+void psgi_log_failure(pTHX_ const struct psgi_worker *w, enum oribi_log_level level, const char *what)
 {
     const char *class = sv_isobject(ERRSV) ? sv_reftype(SvRV(ERRSV), 1) : "";
     SV *text = psgi_text(aTHX_ ERRSV);
@@ -63,9 +63,9 @@ void psgi_log_failure(pTHX_ const struct psgi_worker *w, const char *what)
     sv_catpvn(head, p, newline ? (STRLEN)(newline - p) : n);
     oribi_thread_log_about(oribi_thread(w->core, 0));
     if (newline)
-        oribi_log_block(ORIBI_LOG_ERROR, SvPV_nolen(head), newline + 1, (uint32_t)(end - newline - 1));
+        oribi_log_block(level, SvPV_nolen(head), newline + 1, (uint32_t)(end - newline - 1));
     else
-        oribi_log(ORIBI_LOG_ERROR, "%s", SvPV_nolen(head));
+        oribi_log(level, "%s", SvPV_nolen(head));
     oribi_thread_log_about(NULL);
 }
 
@@ -112,14 +112,16 @@ static void failed_with_exception(pTHX_ struct psgi_worker *w)
     /* before it is printed, which empties $@ */
     bool timed_out = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::CallTimeout");
     bool cancelled = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::ClientGone") && psgi_cancelled(w);
+    int refused = psgi_form_error_status(aTHX_ ERRSV);
     if (w->state != PSGI_GONE && !cancelled)
-        psgi_log_failure(aTHX_ w, "the application died");
+        psgi_log_failure(aTHX_ w, refused ? ORIBI_LOG_INFO : ORIBI_LOG_ERROR,
+                         refused ? "the request is refused" : "the application died");
     CLEAR_ERRSV(); /* an exception object must not live until the next request */
     if (cancelled && w->state == PSGI_OPEN) {
         oribi_reply_gone(w->req);
         psgi_call_ended(w);
     }
-    fail_call(w, timed_out ? 504 : 500);
+    fail_call(w, timed_out ? 504 : refused ? refused : 500);
 }
 
 static void failed_with_reason(struct psgi_worker *w)
@@ -218,7 +220,7 @@ static void run_signal_handlers(pTHX_ struct psgi_worker *w)
     call_sv(w->signals, G_VOID | G_DISCARD | G_EVAL);
     psgi_leave_child(aTHX_ w);
     if (exception_pending(aTHX))
-        psgi_log_failure(aTHX_ w, "a signal handler died");
+        psgi_log_failure(aTHX_ w, ORIBI_LOG_ERROR, "a signal handler died");
 }
 
 /* --- after the reply --- */
@@ -238,7 +240,7 @@ static SV *ask(pTHX_ struct psgi_worker *w, const char *function, SV *about, con
     psgi_leave_child(aTHX_ w);
     if (!exception_pending(aTHX))
         return answer;
-    psgi_log_failure(aTHX_ w, failure);
+    psgi_log_failure(aTHX_ w, ORIBI_LOG_ERROR, failure);
     CLEAR_ERRSV();
     return NULL;
 }
@@ -272,7 +274,7 @@ static void run_cleanup_handlers(pTHX_ struct psgi_worker *w, SV *env, AV *handl
         call_sv(*handler, G_VOID | G_DISCARD | G_EVAL);
         psgi_leave_child(aTHX_ w);
         if (exception_pending(aTHX))
-            psgi_log_failure(aTHX_ w, "a cleanup handler died");
+            psgi_log_failure(aTHX_ w, ORIBI_LOG_ERROR, "a cleanup handler died");
     }
 }
 

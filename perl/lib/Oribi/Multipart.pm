@@ -178,8 +178,8 @@ A class of one's own has C<new($env, \%options)>, C<add($bytes)> and C<finalize>
 
 Reads C<psgi.input> and leaves it at its beginning; one that cannot be rewound is replaced by a copy, and
 C<psgix.input.buffered> set. Gives two references to arrays: names and values, names and hashes with C<name>,
-C<filename>, C<size>, C<tempname>, C<headers> (a flat list). Files lie in a folder for the request, which is removed with
-C<$env>.
+C<filename>, C<size>, C<tempname>, C<headers> (a flat list). Files are removed with C<$env>, unless the program has moved
+them; what a process leaves that is killed, the next one removes (L<Oribi::Multipart::Folder>).
 
 Dies with an L<Oribi::Form::Error> when the body is not what its type says or larger than a maximum.
 

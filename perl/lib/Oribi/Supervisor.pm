@@ -24,6 +24,7 @@ sub serve {
     if ($process->role eq 'supervisor') {
         die $error unless defined $code;
         $process->destroy;
+        _sweep_uploads() if eval { require Oribi::Multipart::Folder };    # of workers that were killed on the way out
         return $code;
     }
     Oribi::_log(3, Oribi::App::first_line($error)) unless defined $code;
@@ -64,7 +65,13 @@ sub _drive {
 sub _enter {
     my ($self, $role) = @_;
     srand if $role eq 'worker';                    # else all workers would draw the same numbers
+    _sweep_uploads() if $role eq 'worker';         # of a killed one, whose place it takes
     $Oribi::process = undef if $role eq 'mold';    # it was a worker perhaps
+    return;
+}
+
+sub _sweep_uploads {
+    Oribi::Multipart::Folder::sweep() if $INC{'Oribi/Multipart/Folder.pm'};    # where uploads are parsed
     return;
 }
 

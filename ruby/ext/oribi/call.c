@@ -197,11 +197,13 @@ static bool note_failure(struct ext_call *call, const char *what)
     struct log_arguments log = {exception, oribi_thread_line(ext_thread_core(call->thread)), what};
     int state = 0;
     oribi_thread_log_about(ext_thread_core(call->thread));
-    rb_protect(log_exception, (VALUE)&log, &state);
+    VALUE status = rb_protect(log_exception, (VALUE)&log, &state);
     if (state) {
         rb_set_errinfo(Qnil);
         oribi_log(ORIBI_LOG_ERROR, "%s: %s: an exception of class %s that cannot be printed", log.line, what,
                   rb_obj_classname(exception));
+    } else if (FIXNUM_P(status)) {
+        call->refused = FIX2INT(status);
     }
     oribi_thread_log_about(NULL);
     return false;

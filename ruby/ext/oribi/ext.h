@@ -66,6 +66,7 @@ struct ext_call {
     bool gone;       /* the peer left */
     bool detached;   /* the socket is the application's */
     bool timed_out;  /* it failed with CallTimeout */
+    int refused;     /* it failed with an error of the request that has this status; else 0 */
     bool told_gone;  /* ClientGone was raised in it, perhaps by another thread, and may be on its way … */
     bool cancelled;  /* … and that is how it failed */
     bool after;      /* the request has ended, and the application runs on */

@@ -404,7 +404,7 @@ void ext_reply_fail(struct ext_call *call)
     if (call->cancelled)
         oribi_reply_gone(req);
     else
-        oribi_reply_error(req, call->timed_out ? 504 : 500);
+        oribi_reply_error(req, call->timed_out ? 504 : call->refused ? call->refused : 500);
 }
 
 void ext_reply_setup(void)

@@ -27,9 +27,18 @@ module Oribi
     def lines_of(error) = error.message.lines(chomp: true).map { |line| line.start_with?(" ") ? line : "oribi: #{line}" }
 
     # "GET /path: the application died: RuntimeError: words" and the application's part of the backtrace. `line` is that
-    # of the request, if there is one.
+    # of the request, if there is one. A request that is at fault itself is told in one line; its status is the result.
     def log(error, line, what)
-      Oribi.log(:error, [*line, what, error.class, first_line(error)].map { |part| legible(part) }.join(": "), lines(error).join("\n"))
+      status = status_of(error)
+      what = "the request is refused" if status
+      text = [*line, what, error.class, first_line(error)].map { |part| legible(part) }.join(": ")
+      status ? Oribi.log(:info, text) : Oribi.log(:error, text, lines(error).join("\n"))
+      status
+    end
+
+    # 400 to 499 for an error that says so; nil for mistakes of the application.
+    def status_of(error)
+      error.status if defined?(Form::Error) && error.is_a?(Form::Error) && (400..499).cover?(error.status)
     end
 
     def first_line(error)
@@ -71,9 +80,9 @@ module Oribi
     def cause_lines(cause)
       cause ? ["caused by #{cause.class}: #{first_line(cause)}", *trace(cause)] : []
     end
-    private_class_method :legible, :lines, :trace, :cause_lines
+    private_class_method :status_of, :legible, :lines, :trace, :cause_lines
   end
 
-  # Called by the extension. @private
+  # Called by the extension. Gives the status that answers, where the exception says which. @private
   def self.log_exception(error, line, what) = Failure.log(error, line, what)
 end

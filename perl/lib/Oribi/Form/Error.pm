@@ -45,7 +45,8 @@ What is wrong, in one line without a line number. As a string the object has the
 
 =item status
 
-What answers such a request: 400, or 413 for more than a maximum.
+What answers such a request: 400, or 413 for more than a maximum. An Oribi server does so when the application lets the
+exception through.
 
 =item throw($message, $status)
 

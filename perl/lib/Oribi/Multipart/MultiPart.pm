@@ -2,8 +2,8 @@ package Oribi::Multipart::MultiPart;
 use 5.016;
 use strict;
 use warnings;
-use File::Temp ();
 use Oribi::Multipart ();
+use Oribi::Multipart::Folder ();
 
 our $VERSION = '0.100';
 
@@ -19,21 +19,13 @@ sub new {
     my %options = (%DEFAULT, %{ $options // {} });
     my $boundary = Oribi::Multipart::boundary($env->{CONTENT_TYPE} // '');
     Oribi::Form::Error->throw('no boundary in the type of the body', 400) if !defined $boundary;
-    my $dir;
+    my $files;    # which go with $env
     my $open = sub {
-        $dir //= _dir($env, $options{tempdir});
-        return File::Temp::tempfile('XXXXXXXXXX', DIR => "$dir", UNLINK => 0);
+        push @{ $env->{'oribi.multipart.files'} }, $files = Oribi::Multipart::Folder::Files->new if !$files;
+        return $files->open($options{tempdir});
     };
     my $reader = Oribi::Multipart::Reader::_new($boundary, @options{@LIMITS}, $open);
     return bless { reader => $reader, on_error => $options{on_error} }, $class;
-}
-
-# Goes with $env, and takes its files with it.
-sub _dir {
-    my ($env, $parent) = @_;
-    my $dir = File::Temp->newdir('oribi-XXXXXXXXXX', defined $parent ? (DIR => $parent) : (TMPDIR => 1), CLEANUP => 1);
-    push @{ $env->{'oribi.multipart.tempdir'} }, $dir;
-    return $dir;
 }
 
 sub _try {
