@@ -91,14 +91,57 @@ E2E.suite("metrics", transports: %i[tcp]) do
                  'oribi_requests_total{method="POST"}' => 1, 'oribi_requests_total{method="other"}' => 1,
                  'oribi_answers_total{class="2xx"}' => 5, 'oribi_answers_total{class="4xx"}' => 3,
                  'oribi_answers_total{class="5xx"}' => 2, "oribi_calls_total" => 5, "oribi_requests_uncalled_total" => 2,
-                 'oribi_refusals_total{status="400"}' => 1, 'oribi_refusals_total{status="501"}' => 1,
-                 'oribi_refusals_total{status="408"}' => 1, 'oribi_timeouts_total{class="head"}' => 1,
-                 "oribi_spill_files_total" => 1, "oribi_shed_total" => 0, "oribi_calls_overdue_total" => 0 }
+                 'oribi_refusals_total{status="400",reason="request_line"}' => 1,
+                 'oribi_refusals_total{status="501",reason="connect"}' => 1,
+                 'oribi_refusals_total{status="408",reason="head_timeout"}' => 1,
+                 'oribi_timeouts_total{class="head"}' => 1,
+                 "oribi_spill_files_total" => 1, "oribi_spilled_bytes_total" => 10_000,
+                 "oribi_spill_files_open" => 0, "oribi_spill_open_bytes" => 0, "oribi_shed_total" => 0, "oribi_calls_overdue_total" => 0 }
     assert_equal expected, all.slice(*expected.keys)
     assert_equal sum(all, "oribi_answers_total"), sum(all, "oribi_requests_total") + sum(all, "oribi_refusals_total")
     assert_operator all["oribi_received_bytes_total"], :>, 10_000
     assert_operator all["oribi_sent_bytes_total"], :>, 1000
     assert_operator all["oribi_connections_total"], :>=, 4
+  end
+
+  # Reason => status and bytes.
+  REFUSED = {
+    "request_line" => [400, "GET /a<b HTTP/1.1\r\n\r\n"],
+    "field" => [400, "GET / HTTP/1.1\r\nHost : a\r\n\r\n"],
+    "host" => [400, "GET / HTTP/1.1\r\n\r\n"],
+    "framing" => [400, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\n"],
+    "chunked" => [400, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"],
+    "proxy_header" => [400, "PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n"],
+    "body_timeout" => [408, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx"],
+    "body_bytes_max" => [413, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n"],
+    "target_bytes_max" => [414, "GET /#{'a' * 2000} HTTP/1.1\r\nHost: a\r\n\r\n"],
+    "expect" => [417, "GET / HTTP/1.1\r\nHost: a\r\nExpect: much\r\n\r\n"],
+    "head_bytes_max" => [431, "GET / HTTP/1.1\r\nHost: a\r\nX: #{'a' * 2000}"],
+    "fields_max" => [431, "GET / HTTP/1.1\r\nHost: a\r\n#{"A:\r\n" * 9}\r\n"],
+    "transfer_coding" => [501, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n"],
+    "buffers_file_max" => [503, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n#{'a' * 60_000}"],
+    "version" => [505, "GET / HTTP/2.0\r\nHost: a\r\n\r\n"],
+  }.freeze
+
+  # An answer of the application is no refusal, whatever its status.
+  def test_refusals_are_counted_by_their_reason_and_survive_workers_and_reloads
+    one = serve("--body-timeout", "100ms", "--body-bytes-max", "100K", "--target-bytes-max", "1K", "--head-bytes-max", "1K",
+                "--fields-max", "8", "--body-memory-max", "1K", "--buffers-file-max", "2K",
+                "--access-log", log = "#{@space.dir}/access.log", "--access-log-format", "json")
+    names = REFUSED.to_h { |reason, (status, _)| [reason, %(oribi_refusals_total{status="#{status}",reason="#{reason}"})] }
+    REFUSED.each_value { |status, bytes| assert_refused(status, bytes, to: one) }
+    assert_equal 500, one.get("/raise").status
+    assert_equal names.values.to_h { [_1, 1] }, metrics.slice(*names.values)
+    assert_equal REFUSED.size, sum(metrics, "oribi_refusals_total")
+    Process.kill(:KILL, one.worker_pid)
+    wait_for_metric('oribi_worker_exits_total{reason="signal"}', 1)
+    assert_equal 0, ctl("reload")
+    REFUSED.each_value { |status, bytes| assert_refused(status, bytes, to: one) }
+    assert_equal names.values.to_h { [_1, 2] }, metrics.slice(*names.values)
+    wait_until("the lines") { File.foreach(log).count > 2 * REFUSED.size }
+    lines = File.foreach(log).map { JSON.parse(_1) }
+    assert_equal REFUSED.transform_values { |status, _| [status] * 2 },
+                 lines.group_by { _1["refused"] }.except(nil).transform_values { |of| of.map { _1["status"] } }
   end
 
   def test_calls_under_way_and_requests_that_wait_are_seen

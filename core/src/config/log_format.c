@@ -71,6 +71,8 @@ static const struct directive directives[] = {
     {ORIBI_LOG_KEPT, "k", NULL, true, "requests on this connection before this one"},
     {ORIBI_LOG_CONNECTION_REQUESTS, NULL, "connection_requests", true, "the same, this one counted"},
     {ORIBI_LOG_CONNECTION, "X", NULL, false, "`X`: the answer broke off; `+`: connection kept; `-`: closed"},
+    {ORIBI_LOG_REFUSED, "{refused}x", "refused", false,
+     "why the server itself refused the request, a reason of `oribi_refusals_total`; `-`: it did not"},
     {ORIBI_LOG_COMPLETION, NULL, "request_completion", false, "`OK` unless the answer broke off"},
     {ORIBI_LOG_FIELD, "{NAME}i", "http_NAME", false, "header field of the request"},
     {ORIBI_LOG_SENT_FIELD, "{NAME}o", "sent_http_NAME", false, "header field of the answer"},

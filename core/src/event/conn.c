@@ -222,7 +222,8 @@ static void refuse_for_room(struct oribi_reactor *r, struct oribi_conn *c)
         return;
     }
     look_at_head_again(r, c);
-    oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "no memory for a long head: buffers_memory_max");
+    oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, ORIBI_REFUSAL_BUFFERS_MEMORY,
+                           "no memory for a long head: buffers_memory_max");
 }
 
 /* Parses an unfinished head once more, for the log line: its slices point into the buffer as it was when the head
@@ -249,10 +250,10 @@ void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum 
             break;
         }
         look_at_head_again(r, c);
-        oribi__conn_refuse(r, c, ORIBI_ETIMEOUT, "head not finished in time");
+        oribi__conn_refuse(r, c, ORIBI_REFUSAL_HEAD_TIMEOUT, "head not finished in time");
         break;
     case ORIBI_TIMEOUT_BODY:
-        oribi__conn_refuse(r, c, ORIBI_ETIMEOUT, "body without progress");
+        oribi__conn_refuse(r, c, ORIBI_REFUSAL_BODY_TIMEOUT, "body without progress");
         break;
     default: /* closed already as idle, or the peer does not read: closing says it all */
         oribi__conn_close(r, c);
@@ -278,7 +279,8 @@ bool oribi__conn_close_head(struct oribi_reactor *r, struct oribi_conn *c)
     on_readable(r, c);
     if (c->state == ORIBI_CONN_HEAD && c->exchange) {
         look_at_head_again(r, c);
-        oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "head not finished, and a new connection needs room");
+        oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, ORIBI_REFUSAL_CONNECTIONS,
+                               "head not finished, and a new connection needs room");
         oribi__conn_close(r, c);              /* does not linger: that would take as much room */
     } else if (c->state == ORIBI_CONN_HEAD) { /* not even its PROXY header has come */
         oribi__conn_close(r, c);

@@ -71,7 +71,7 @@ static bool too_slow(const struct oribi_reactor *r, const struct oribi_exchange 
 static void body_progress(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (too_slow(r, c->exchange))
-        oribi__conn_refuse(r, c, ORIBI_ETIMEOUT, "body slower than the minimum rate");
+        oribi__conn_refuse(r, c, ORIBI_REFUSAL_BODY_RATE, "body slower than the minimum rate");
     else
         oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
 }
@@ -81,12 +81,12 @@ static void storing_failed(struct oribi_reactor *r, struct oribi_conn *c, int er
 {
     char reason[STORING_CAP];
     if (error == ORIBI_ENOMEM) {
-        oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "no memory for the request body");
+        oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, ORIBI_REFUSAL_MEMORY, "no memory for the request body");
         return;
     }
     (void)snprintf(reason, sizeof(reason), "request body cannot be stored in %.100s: %s", oribi_os_temp_dir(),
                    oribi_os_error_text());
-    oribi__conn_refuse(r, c, error, reason);
+    oribi__conn_refuse(r, c, oribi_refusal_of(error, ORIBI_REFUSAL_OTHER), reason);
 }
 
 static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const char *p, size_t n)
@@ -98,7 +98,8 @@ static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const cha
     bool to_file = body->fd >= 0 || body->memory.len + n > memory_max;
     int64_t file_bytes = (int64_t)(body->fd >= 0 ? n : body->memory.len + n);
     if (to_file && !oribi_budget_file(&r->budget, file_bytes)) {
-        oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, "buffers_file_max is used up");
+        oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, ORIBI_REFUSAL_BUFFERS_FILE,
+                               "buffers_file_max is used up");
         return false;
     }
     int error = oribi_body_append(body, p, n, memory_max, batch_max(r));
@@ -158,7 +159,7 @@ static void chunked_input(struct oribi_reactor *r, struct oribi_conn *c, char *p
     size_t used = 0;
     int result = oribi_chunked_decode(&exchange->chunked, &r->config.limits, p, &len, &used);
     if (result < 0) {
-        oribi__conn_refuse(r, c, result, exchange->chunked.reason);
+        oribi__conn_refuse(r, c, oribi_refusal_of(result, ORIBI_REFUSAL_CHUNKED), exchange->chunked.reason);
         return;
     }
     if (!append_body(r, c, p, len))
@@ -183,7 +184,7 @@ void oribi__conn_chunked_begin(struct oribi_reactor *r, struct oribi_conn *c, si
     size_t used = 0;
     int result = oribi_chunked_decode(&exchange->chunked, &r->config.limits, p, &len, &used);
     if (result < 0) {
-        oribi__conn_refuse(r, c, result, exchange->chunked.reason);
+        oribi__conn_refuse(r, c, oribi_refusal_of(result, ORIBI_REFUSAL_CHUNKED), exchange->chunked.reason);
         return;
     }
     if (exchange->chunked.done) {

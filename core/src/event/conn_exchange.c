@@ -25,7 +25,8 @@ static void go_on(struct oribi_reactor *r, struct oribi_conn *c);
 static size_t write_own(struct oribi_reactor *r, struct oribi_conn *c, int status, uint32_t retry_after_s,
                         struct oribi_slice *page);
 static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size_t n, struct oribi_slice page);
-static void tell_refused(struct oribi_reactor *r, struct oribi_conn *c, int status, size_t n, const char *reason);
+static void tell_refused(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_refusal refusal, size_t n,
+                         const char *text);
 static void keep_next_bytes(struct oribi_reactor *r, struct oribi_conn *c);
 static void begin_linger(struct oribi_reactor *r, struct oribi_conn *c);
 
@@ -43,7 +44,7 @@ void oribi__conn_begin(struct oribi_reactor *r, struct oribi_conn *c)
     if (result > 0)
         head_done(r, c, (size_t)result);
     else if (result != ORIBI_AGAIN)
-        oribi__conn_refuse(r, c, (int)result, exchange->parser.fault.reason);
+        oribi__conn_refuse(r, c, exchange->parser.fault.refusal, exchange->parser.fault.reason);
     else
         await_head(r, c);
 }
@@ -61,7 +62,7 @@ static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c)
         return false;
     }
     if (n < 0) {
-        oribi__conn_refuse(r, c, (int)n, proxy.reason);
+        oribi__conn_refuse(r, c, oribi_refusal_of((int)n, ORIBI_REFUSAL_PROXY_HEADER), proxy.reason);
         return false;
     }
     c->proxy_awaited = false;
@@ -167,27 +168,28 @@ static size_t body_bytes(const char *answer, size_t n)
     return end ? (size_t)(answer + n - end) - 4 : 0;
 }
 
-void oribi__conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, int error, const char *reason)
+void oribi__conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_refusal refusal, const char *text)
 {
-    int status = oribi_error_status(error);
+    int status = oribi_refusal_status(refusal);
     struct oribi_slice page = {0};
     size_t n = status == 0 ? 0 : write_own(r, c, status, 0, &page);
-    tell_refused(r, c, status, body_bytes(r->scratch, n) + page.n, reason ? reason : oribi_error_text(error));
+    tell_refused(r, c, refusal, body_bytes(r->scratch, n) + page.n, text);
     if (status == 0)
         oribi__conn_close(r, c);
     else
         answer_and_close(r, c, n, page);
 }
 
-void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint32_t retry_after_s, const char *reason)
+void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint32_t retry_after_s,
+                            enum oribi_refusal refusal, const char *text)
 {
     struct oribi_slice page = {0};
     assert(c->state >= ORIBI_CONN_HEAD && c->state <= ORIBI_CONN_CALL);
     if (c->state == ORIBI_CONN_QUEUED)
         oribi__reactor_unqueue(r, c);
     c->state = ORIBI_CONN_CALL;
-    size_t n = write_own(r, c, 503, retry_after_s, &page);
-    tell_refused(r, c, 503, body_bytes(r->scratch, n) + page.n, reason);
+    size_t n = write_own(r, c, oribi_refusal_status(refusal), retry_after_s, &page);
+    tell_refused(r, c, refusal, body_bytes(r->scratch, n) + page.n, text);
     answer_and_close(r, c, n, page);
 }
 
@@ -222,10 +224,11 @@ static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size
     go_on(r, c);
 }
 
-static void tell_refused(struct oribi_reactor *r, struct oribi_conn *c, int status, size_t n, const char *reason)
+static void tell_refused(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_refusal refusal, size_t n,
+                         const char *text)
 {
     if (r->hooks.refused)
-        r->hooks.refused(r->hooks.self, c, status, n, reason);
+        r->hooks.refused(r->hooks.self, c, refusal, n, text);
 }
 
 /* The answer is written: drops the exchange at once, so that a slow reader holds nothing but its output. */

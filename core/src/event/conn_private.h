@@ -81,9 +81,10 @@ void oribi__conn_begin(struct oribi_reactor *reactor, struct oribi_conn *conn);
 /* The request is whole: appends the connection to the run queue. */
 void oribi__conn_complete(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
-/* Answers a malformed or late request with the status of `error` and closes; an error without a status only closes.
- * `reason` is for the log; NULL: the text of the error. */
-void oribi__conn_refuse(struct oribi_reactor *reactor, struct oribi_conn *conn, int error, const char *reason);
+/* Answers a malformed or late request with the status of `refusal` and closes; without a status it only closes. `text`
+ * is for the log. */
+void oribi__conn_refuse(struct oribi_reactor *reactor, struct oribi_conn *conn, enum oribi_refusal refusal,
+                        const char *text);
 
 /* Gives the exchange back, if there is one; the bytes of the next request stay, at the front of the buffer. */
 void oribi__conn_drop_exchange(struct oribi_reactor *reactor, struct oribi_conn *conn);

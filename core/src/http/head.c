@@ -233,6 +233,7 @@ int oribi__head_finish(struct oribi_head *head, const struct oribi_limits *limit
     if (facts->shadow.p) {
         fault->reason = "field name imitates a framing field";
         fault->field = facts->shadow;
+        fault->refusal = ORIBI_REFUSAL_FRAMING;
         return ORIBI_EBAD;
     }
     if (facts->repeated || facts->others_repeated) {
@@ -246,13 +247,18 @@ int oribi__head_finish(struct oribi_head *head, const struct oribi_limits *limit
         for (uint32_t i = 0; i < head->field_count; i++)
             facts->index_of[head->fields[i].id] = (uint8_t)i;
 
+    enum oribi_refusal bad = ORIBI_REFUSAL_HOST;
     int error = decide_host(head, facts, fault);
-    if (!error)
+    if (!error) {
+        bad = ORIBI_REFUSAL_FRAMING;
         error = decide_framing(head, limits, facts, fault);
+    }
     if (!error)
         error = decide_expect(head, facts, fault);
-    if (error)
+    if (error) {
+        fault->refusal = oribi_refusal_of(error, bad);
         return error;
+    }
     decide_connection(head, facts);
     fault->reason = NULL;
     return 0;

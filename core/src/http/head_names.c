@@ -136,6 +136,7 @@ int oribi__head_fold_repeats(struct oribi_head *head, struct oribi_fault *fault)
         head->joined = oribi_mem_try_alloc(total, 1);
         if (!head->joined) {
             fault->reason = "out of memory";
+            fault->refusal = ORIBI_REFUSAL_OTHER;
             return ORIBI_ENOMEM;
         }
     }
@@ -187,6 +188,13 @@ static bool find_owners(const struct oribi_head *head, uint16_t *owner)
     return found;
 }
 
+static enum oribi_refusal refusal_of_repeat(enum oribi_field_id id)
+{
+    if (FIELD_BIT(id) & (BIT(CONTENT_LENGTH) | BIT(TRANSFER_ENCODING)))
+        return ORIBI_REFUSAL_FRAMING;
+    return id == ORIBI_FIELD_HOST ? ORIBI_REFUSAL_HOST : ORIBI_REFUSAL_FIELD;
+}
+
 static int check_singletons(const struct oribi_head *head, const uint16_t *owner, struct oribi_fault *fault)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
@@ -200,6 +208,7 @@ static int check_singletons(const struct oribi_head *head, const uint16_t *owner
         if (field->id != ORIBI_FIELD_OTHER && refused) {
             fault->reason = "field may not be repeated";
             fault->field = oribi_slice(field->name, field->name_len);
+            fault->refusal = refusal_of_repeat(field->id);
             return ORIBI_EBAD;
         }
     }

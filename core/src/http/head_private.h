@@ -28,24 +28,25 @@ struct head_facts {
     struct oribi_slice shadow;           /* a name that imitates a framing field with `_`; .p NULL: none */
 };
 
-/* What a head is refused for. Gives `error`. */
+/* What a head is refused for. Gives `error`; ORIBI_EBAD is a mistake in the request line. */
 static inline int fault_set(struct oribi_fault *fault, int error, const char *text)
 {
-    *fault = (struct oribi_fault){.reason = text};
+    *fault = (struct oribi_fault){.reason = text, .refusal = oribi_refusal_of(error, ORIBI_REFUSAL_REQUEST_LINE)};
     return error;
 }
 
 /* The same for the one byte at `at`, in the request line. */
 static inline int fault_byte(struct oribi_fault *fault, const char *at, const char *text)
 {
-    *fault = (struct oribi_fault){.reason = text, .at = at};
+    *fault = (struct oribi_fault){.reason = text, .at = at, .refusal = ORIBI_REFUSAL_REQUEST_LINE};
     return ORIBI_EBAD;
 }
 
 /* The same for a field line, of which [name, name+n) may be shown: values can be secrets. */
 static inline int fault_field(struct oribi_fault *fault, const char *name, size_t n, const char *at, const char *text)
 {
-    *fault = (struct oribi_fault){.reason = text, .field = oribi_slice(name, n), .at = at};
+    *fault =
+        (struct oribi_fault){.reason = text, .field = oribi_slice(name, n), .at = at, .refusal = ORIBI_REFUSAL_FIELD};
     return ORIBI_EBAD;
 }
 
@@ -61,7 +62,7 @@ int oribi__head_fold_repeats(struct oribi_head *head, struct oribi_fault *fault)
  * (head_names.c) */
 void oribi__head_drop_ambiguous(struct oribi_head *head);
 
-/* Folds repeats and decides Host, framing, persistence, Expect and Upgrade. Returns 0 or ORIBI_E* with fault->reason
+/* Folds repeats and decides Host, framing, persistence, Expect and Upgrade. Returns 0 or ORIBI_E* with `fault`
  * set. */
 int oribi__head_finish(struct oribi_head *head, const struct oribi_limits *limits, struct head_facts *facts,
                        struct oribi_fault *fault);

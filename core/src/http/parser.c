@@ -102,6 +102,7 @@ static int check_field_line(const char *p, size_t n, struct oribi_fault *fault)
         return fault_field(fault, p, name, p + name, "field name is not a token");
     if (name > ORIBI_FIELD_NAME_BYTES_MAX) {
         (void)fault_field(fault, p, name, NULL, "field name over 1024 bytes");
+        fault->refusal = ORIBI_REFUSAL_HEAD_BYTES;
         return ORIBI_EHEAD;
     }
     return 0;
@@ -131,8 +132,10 @@ static ssize_t advance_fields(struct oribi_parser *parser, const struct oribi_li
             return refuse_control(p, p + len, &parser->fault);
         if (len == 0)
             return (ssize_t)parser->pos + 2;
-        if (parser->line_count == fields_max(limits))
-            return fault_set(&parser->fault, ORIBI_EHEAD, "more fields than fields_max");
+        if (parser->line_count == fields_max(limits)) {
+            parser->fault = (struct oribi_fault){"more fields than fields_max", .refusal = ORIBI_REFUSAL_FIELDS};
+            return ORIBI_EHEAD;
+        }
         int error = check_field_line(p, len, &parser->fault);
         if (error)
             return error;

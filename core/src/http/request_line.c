@@ -60,8 +60,11 @@ int oribi__request_line_scan(const char *p, size_t n, uint32_t *scanned, const s
     }
     if (method == 0 || p[method] != ' ')
         return fault_byte(fault, p + method, "method is not a token");
-    if (method == 5 && memcmp(p, "PROXY", 5) == 0)
-        return fault_set(fault, ORIBI_EBAD, "PROXY header where proxy_protocol and trusted_proxies expect none");
+    if (method == 5 && memcmp(p, "PROXY", 5) == 0) {
+        (void)fault_set(fault, ORIBI_EBAD, "PROXY header where proxy_protocol and trusted_proxies expect none");
+        fault->refusal = ORIBI_REFUSAL_PROXY_HEADER;
+        return ORIBI_EBAD;
+    }
 
     size_t start = method + 1;
     const char *target = p + start;

@@ -68,8 +68,8 @@ static void put_counters(uint32_t *values, const struct oribi_slot *all)
     uint64_t refused = 0;
     for (int i = 0; i < ORIBI__HISTORY_REFUSED - ORIBI__HISTORY_CUT; i++)
         values[ORIBI__HISTORY_CUT + i] = cut_to_32(all->status_class[i]);
-    for (uint32_t i = 0; i < ORIBI_SLOT_REFUSALS; i++)
-        refused += all->refused_count[i];
+    for (uint32_t i = 0; i < ORIBI_REFUSALS; i++)
+        refused += all->refusals[i];
     values[ORIBI__HISTORY_REFUSED] = cut_to_32(refused);
     values[ORIBI__HISTORY_CALLS] = cut_to_32(counts_of(&all->call_time));
     put_quantiles(values + ORIBI__HISTORY_QUEUE_P50, &all->queue_wait);

@@ -50,13 +50,6 @@ static const char *method_of(uint32_t i, char text[16])
     return oribi_slot_method_name(i);
 }
 
-static const char *refusal_of(uint32_t i, char text[16])
-{
-    int status = oribi_slot_refusal_status(i);
-    (void)snprintf(text, 16, "%d", status); /* fits */
-    return status ? text : "other";
-}
-
 static const char *timeout_of(uint32_t i, char text[16])
 {
     static const char *const names[ORIBI_TIMEOUT_CLASSES] = {
@@ -74,6 +67,17 @@ static void put_counters(struct oribi__scrape *scrape, const struct oribi__metri
         const char *value = metric->value_of ? metric->value_of(i, text) : NULL;
         if (value || !metric->value_of)
             oribi__put_count(scrape, metric, value, counters[i]);
+    }
+}
+
+static void put_refusals(struct oribi__scrape *scrape, const struct oribi__metric *metric)
+{
+    for (enum oribi_refusal i = 0; i < ORIBI_REFUSALS; i++) {
+        char status[16] = "none";
+        if (oribi_refusal_status(i))
+            (void)snprintf(status, sizeof(status), "%d", oribi_refusal_status(i)); /* fits */
+        oribi_buf_print(scrape->out, "%s%s{status=\"%s\",reason=\"%s\"} %llu\n", metric->name, suffix_of(metric),
+                        status, oribi_refusal_name(i), (unsigned long long)scrape->all.refusals[i]);
     }
 }
 
@@ -182,8 +186,8 @@ static const struct oribi__metric table[] = {
     {"oribi_calls", SLOT(request_count, 1), .help = "requests answered by the application"},
     {"oribi_requests_uncalled", SLOT(uncalled_count, 1),
      .help = "requests answered without the application: files, for one"},
-    {"oribi_refusals", LABEL("status", refusal_of), SLOT(refused_count, ORIBI_SLOT_REFUSALS),
-     .help = "requests that the server itself refused, by status; other: closed without an answer, for one"},
+    {"oribi_refusals", LABEL("status, reason", NULL), .put = put_refusals,
+     .help = "requests that the server itself refused, by status and reason; none: closed without an answer"},
     {"oribi_shed", SLOT(shed_count, 1), .help = "requests refused because the server has no room: 503 and 507"},
     {"oribi_clients_gone", SLOT(gone_count, 1),
      .help = "requests dropped before their call, because the client had gone"},
@@ -212,6 +216,10 @@ static const struct oribi__metric table[] = {
     {"oribi_received_bytes", .unit = "bytes", SLOT(bytes_in, 1), .help = "bytes read from clients"},
     {"oribi_sent_bytes", .unit = "bytes", SLOT(bytes_out, 1), .help = "bytes sent to clients"},
     {"oribi_spill_files", SLOT(spill_count, 1), .help = "bodies and answers too large for memory, kept in a file"},
+    {"oribi_spilled_bytes", .unit = "bytes", SLOT(spilled_bytes, 1), .help = "bytes that went to such files"},
+    {"oribi_spill_files_open", .kind = ORIBI__GAUGE, .put = oribi__put_spill_files, .help = "such files open now"},
+    {"oribi_spill_open_bytes", .unit = "bytes", .kind = ORIBI__GAUGE, .put = oribi__put_spill_bytes,
+     .help = "bytes in them"},
     {"oribi_log_lines_dropped", SLOT(unlogged_count, 1),
      .help = "lines of workers that the logs had no room for, because they were not read or the disk was full"},
     {"oribi_workers", LABEL("state", NULL), .kind = ORIBI__GAUGE, .put = oribi__put_workers,

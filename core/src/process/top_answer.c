@@ -84,8 +84,8 @@ static void look_at_counters(struct oribi__top_snapshot *to, const struct oribi_
     to->cut = all.status_class[0];
     to->status_4xx = all.status_class[4];
     to->status_5xx = all.status_class[5];
-    for (uint32_t i = 0; i < ORIBI_SLOT_REFUSALS; i++)
-        to->refused += all.refused_count[i];
+    for (uint32_t i = 0; i < ORIBI_REFUSALS; i++)
+        to->refused += all.refusals[i];
     to->shed = all.shed_count;
     to->overdue = all.overdue_count;
     to->connections = all.connection_count;

@@ -262,6 +262,8 @@ static char *put_json_more(char *dst, const struct oribi_access_entry *entry)
     PUT_CLEAN(dst, "request_id", entry->request_id);
     if (trace.n)
         PUT_CLEAN(dst, "trace_id", trace);
+    if (entry->refused)
+        PUT_CLEAN(dst, "refused", oribi_slice(entry->refused, strlen(entry->refused)));
     if (entry->upstream_us >= 0)
         PUT_NUMBER(dst, "upstream_us", entry->upstream_us);
     PUT_NUMBER(dst, "queue_us", entry->queue_us);
@@ -402,6 +404,8 @@ static struct oribi_slice text_of(const struct oribi__line_style *style, const s
         return entry->listener;
     case ORIBI_LOG_CONNECTION:
         return entry->cut ? ORIBI_SLICE("X") : entry->closes ? ORIBI_SLICE("-") : ORIBI_SLICE("+");
+    case ORIBI_LOG_REFUSED:
+        return oribi_slice(entry->refused, entry->refused ? strlen(entry->refused) : 0);
     case ORIBI_LOG_COMPLETION:
         return entry->cut ? ORIBI_SLICE("") : ORIBI_SLICE("OK");
     case ORIBI_LOG_FIELD:

@@ -91,7 +91,8 @@ void oribi__shed(struct oribi_worker *w)
     uint32_t max = w->options->queue_max;
     while (w->options->queue_time_max_ms > 0 && r->run_first &&
            too_late(w, queue_us(r->run_first->exchange, r->now_us)))
-        oribi_conn_refuse_busy(r, r->run_first, ORIBI__RETRY_AFTER_S, "waited longer than queue_time_max");
+        oribi_conn_refuse_busy(r, r->run_first, ORIBI__RETRY_AFTER_S, ORIBI_REFUSAL_QUEUE_TIME,
+                               "waited longer than queue_time_max");
     if (max == 0 || r->queue_len <= max)
         return;
     struct oribi_conn *c = r->run_first;
@@ -99,7 +100,7 @@ void oribi__shed(struct oribi_worker *w)
         c = c->run_next;
     while (c) {
         struct oribi_conn *next = c->run_next;
-        oribi_conn_refuse_busy(r, c, ORIBI__RETRY_AFTER_S, "more requests than queue_max wait");
+        oribi_conn_refuse_busy(r, c, ORIBI__RETRY_AFTER_S, ORIBI_REFUSAL_QUEUE, "more requests than queue_max wait");
         c = next;
     }
 }
@@ -136,6 +137,7 @@ bool oribi__admit(struct oribi_worker *w, struct oribi__exchange *exchange, int6
     exchange->req.queue_us = queue_us(&exchange->base, now_us);
     if (!too_late(w, exchange->req.queue_us))
         return true;
-    oribi_conn_refuse_busy(&w->reactor, c, ORIBI__RETRY_AFTER_S, "waited longer than queue_time_max");
+    oribi_conn_refuse_busy(&w->reactor, c, ORIBI__RETRY_AFTER_S, ORIBI_REFUSAL_QUEUE_TIME,
+                           "waited longer than queue_time_max");
     return false;
 }

@@ -284,7 +284,7 @@ static bool retire_conn(struct oribi_worker *w, struct oribi_conn *c)
         oribi__count(&w->slot->passed_count, 1);
     } else if (c->exchange) { /* no other worker will answer it, nor will we */
         const char *reason = "the worker ends, and the request cannot be passed on";
-        oribi_conn_refuse_busy(&w->reactor, c, ORIBI__RETRY_AFTER_S, reason);
+        oribi_conn_refuse_busy(&w->reactor, c, ORIBI__RETRY_AFTER_S, ORIBI_REFUSAL_WORKER_END, reason);
     } else {
         oribi_conn_abort(&w->reactor, c, false);
     }

@@ -104,13 +104,15 @@ void oribi__on_unkept(void *self, struct oribi_conn *c, int error)
     oribi__log_about(NULL);
 }
 
-void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body_bytes, const char *reason)
+void oribi__on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refusal, size_t body_bytes,
+                       const char *text)
 {
+    int status = oribi_refusal_status(refusal);
     struct oribi_worker *w = self;
     struct oribi_slice first_line = oribi_parser_first_line(c->buf, c->buf ? c->len : 0);
     bool ours = status == 503 || status == 507; /* the server has no room, the request is good */
     oribi__count(ours ? &w->slot->shed_count : &w->slot->bad_requests, 1);
-    oribi_slot_count_refusal(w->slot, status);
+    oribi_slot_count_refusal(w->slot, refusal);
     char id_text[ORIBI__ID_LEN];
     struct oribi_slice id = oribi__id_given(w, c); /* a head that is not well-formed has no fields */
     if (!id.n) {
@@ -118,7 +120,7 @@ void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body
         id = oribi_slice(id_text, ORIBI__ID_LEN);
     }
     if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
-        log_refusal(c, status, reason, first_line, oribi__logs_ids(w) ? id : oribi_slice(NULL, 0));
+        log_refusal(c, status, text, first_line, oribi__logs_ids(w) ? id : oribi_slice(NULL, 0));
     if (!w->setup.access_log || status == 0)
         return;
     const struct oribi_listener *listener = c->listener;
@@ -135,6 +137,7 @@ void oribi__on_refused(void *self, struct oribi_conn *c, int status, size_t body
         .connection_requests = c->request_count,
         .request_id = id,
         .status = status,
+        .refused = oribi_refusal_name(refusal),
         .upstream_us = -1,
         .closes = true,
         .body_bytes = (int64_t)body_bytes,

@@ -72,16 +72,9 @@ void oribi_scoreboard_forget_idle_waiter(const struct oribi_scoreboard *board, s
 static const char *const method_names[ORIBI_SLOT_METHODS] = {"GET",   "HEAD",   "POST",    "PUT",
                                                              "PATCH", "DELETE", "OPTIONS", "other"};
 
-static const int refusal_statuses[ORIBI_SLOT_REFUSALS] = {400, 408, 411, 413, 414, 417, 431, 500, 501, 503, 505, 507};
-
 const char *oribi_slot_method_name(uint32_t i)
 {
     return method_names[i];
-}
-
-int oribi_slot_refusal_status(uint32_t i)
-{
-    return refusal_statuses[i];
 }
 
 static bool is(struct oribi_slice method, enum oribi_slot_method which)
@@ -123,13 +116,10 @@ void oribi_slot_count_answer(struct oribi_slot *slot, struct oribi_slice method,
     count_one(&slot->method_count[method_of(method)]);
 }
 
-void oribi_slot_count_refusal(struct oribi_slot *slot, int status)
+void oribi_slot_count_refusal(struct oribi_slot *slot, enum oribi_refusal refusal)
 {
-    uint32_t i = 0;
-    while (i < ORIBI_SLOT_REFUSALS - 1 && refusal_statuses[i] != status)
-        i++;
-    count_one(&slot->status_class[status / 100]);
-    count_one(&slot->refused_count[i]);
+    count_one(&slot->status_class[oribi_refusal_status(refusal) / 100]);
+    count_one(&slot->refusals[refusal]);
 }
 
 /* Those without a deadline wait or are in a call. */

@@ -12,6 +12,7 @@ static struct oribi_conn *lingering(int *far)
     send_text(*far, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n");
     turn();
     ok_eq(refused_status, 400);
+    is_str(refused_as, "framing");
     ok_eq(c->state, ORIBI_CONN_LINGER);
     ok(read(*far, answer, sizeof(answer)) > 0);
     ok_eq(read(*far, answer, sizeof(answer)), 0);

@@ -19,12 +19,15 @@ static int64_t bytes_read;
 static int64_t bytes_sent;
 static int closed_count;
 static int refused_status;
+static const char *refused_as; /* the reason's word */
 static size_t refused_bytes;
 static int lost_count;
 
-static inline void on_refused(void *self, struct oribi_conn *c, int status, size_t body_bytes, const char *reason)
+static inline void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refusal, size_t body_bytes,
+                              const char *text)
 {
-    refused_status = status;
+    refused_status = oribi_refusal_status(refusal);
+    refused_as = oribi_refusal_name(refusal);
     refused_bytes = body_bytes;
 }
 

@@ -206,6 +206,7 @@ static void test_no_connection_times_out_before_its_input_is_read(void)
                 (void)shutdown(far[i], SHUT_WR);
     }
     ok_eq(refused_status, 408);
+    is_str(refused_as, "body_timeout");
     ok_eq(refused_bytes, sizeof("408 Request Timeout\n") - 1);
     ok_eq(r.conn_count, 0);
     for (int i = 0; i < MANY; i++)
@@ -332,6 +333,7 @@ static void test_room_is_made_by_the_connection_that_has_rested_longest(void)
     ok_eq(head->state, ORIBI_CONN_CLOSED);
     ok(room.head && room.age_ms == 170);
     ok_eq(refused_status, 503);
+    is_str(refused_as, "connections_max");
     ok(!oribi_reactor_make_room(&r, &room));
     ok_eq(oribi_reactor_room_ms(&r), -1);
     for (int i = 0; i < 3; i++)

@@ -50,8 +50,8 @@ static void test_a_sample_is_the_difference_of_two_readings(void)
     all.status_class[0] = 1;
     all.status_class[2] += 7;
     all.status_class[5] = 2;
-    all.refused_count[0] = 1;
-    all.refused_count[ORIBI_SLOT_REFUSALS - 1] = 2;
+    all.refusals[0] = 1;
+    all.refusals[ORIBI_REFUSALS - 1] = 2;
     for (int i = 1; i <= 100; i++)
         oribi_histogram_count(&all.call_time, i <= 95 ? 10 : 20);
     oribi_histogram_count(&all.queue_wait, 3);

@@ -65,7 +65,7 @@ static void test_counters_of_the_living_and_the_dead_are_one_number(void)
     slots[64].request_count = 1000; /* no worker is there */
     slots[1].method_count[ORIBI_SLOT_POST] = 3;
     slots[1].status_class[0] = 2;
-    slots[1].refused_count[ORIBI_SLOT_REFUSALS - 1] = 4;
+    slots[1].refusals[ORIBI_REFUSAL_WORKER_END] = 4;
     slots[1].timeouts[ORIBI_TIMEOUT_HEAD] = 6;
     oribi__totals_exit(&supervisor->totals, &slots[0], "signal 9");
     memset(&slots[0], 0, offsetof(struct oribi_slot, is_idle_waiter)); /* as the supervisor does then */
@@ -73,7 +73,7 @@ static void test_counters_of_the_living_and_the_dead_are_one_number(void)
     ok_eq(sample("oribi_calls_total"), 12);
     ok_eq(sample("oribi_requests_total{method=\"POST\"}"), 3);
     ok_eq(sample("oribi_answers_total{class=\"cut\"}"), 2);
-    ok_eq(sample("oribi_refusals_total{status=\"other\"}"), 4);
+    ok_eq(sample("oribi_refusals_total{status=\"503\",reason=\"worker_end\"}"), 4);
     ok_eq(sample("oribi_timeouts_total{class=\"head\"}"), 6);
     ok_eq(sample("oribi_worker_exits_total{reason=\"signal\"}"), 1);
     ok_eq(sample("oribi_worker_exits_total{reason=\"asked\"}"), 0);

@@ -108,7 +108,12 @@ static void check_files(size_t len, int want)
     ok_eq(answer.status, want);
     if (want == 503)
         ok(has_line(&answer, "Retry-After: 5") && answer.closes);
+    ok_eq(site.slot.refusals[ORIBI_REFUSAL_BUFFERS_FILE], want == 503);
     ok(pump_until(&site, nothing_used(&site)));
+    ok(pump_until(&site, site.slot.spill_open == 0 && site.slot.spill_bytes == 0)); /* what the metrics tell */
+    ok_eq(site.slot.spill_count, want == 200);
+    if (want == 200)
+        ok_eq(site.slot.spilled_bytes, len);
     free(body);
     site_close(&site);
 }
@@ -139,6 +144,8 @@ static void check_output(int64_t file_max, bool whole)
     ok(budget->memory_used <= 100000);
     ok(budget->file_used <= file_max);
     ok_eq(budget->file_used > 0, whole);
+    ok_eq(site.slot.spill_open, whole);
+    ok_eq(site.slot.spill_bytes, budget->file_used);
     c->paused = false;
     ok_eq(next_answer(&site, c, &answer), whole);
     if (whole)
@@ -173,6 +180,7 @@ static void test_long_heads_count(void)
     ok_eq(answer.status, 503);
     ok(has_line(&answer, "Retry-After: 5") && answer.closes);
     ok_eq(site.slot.shed_count, 1);
+    ok_eq(site.slot.refusals[ORIBI_REFUSAL_BUFFERS_MEMORY], 1);
     ok(client_send(&site, a, "\r\n\r\n"));
     ok_answer(&site, a, 200, "hello\n");
     ok(nothing_used(&site));

@@ -65,6 +65,7 @@ static void test_time_at_the_proxy_counts(void)
     struct answer answer = ok_answer(&site, c, 503, NULL);
     ok(has_line(&answer, "Retry-After: 1"));
     ok(answer.closes);
+    ok_eq(atomic_load(&site.slot.refusals[ORIBI_REFUSAL_QUEUE_TIME]), 1);
     site_close(&site);
 }
 
@@ -94,6 +95,7 @@ static void check_queue_max(uint32_t waiting, uint32_t max, int want_refused)
     ok_eq(refused, want_refused);
     ok_eq(served, (int)waiting - want_refused);
     ok_eq(atomic_load(&site.slot.shed_count), (uint64_t)want_refused);
+    ok_eq(atomic_load(&site.slot.refusals[ORIBI_REFUSAL_QUEUE]), (uint64_t)want_refused);
     site_close(&site);
 }
 

@@ -179,6 +179,7 @@ static void test_what_cannot_travel_is_refused_by_a_worker_that_retires(void)
     struct answer answer = ok_answer(&two.site, c[0], 503, NULL);
     ok(answer.closes && has_line(&answer, "Retry-After: 1"));
     ok_eq(retired_calls, 0);
+    ok_eq(two.site.board.slots[0].refusals[ORIBI_REFUSAL_WORKER_END], 1);
     two_close(&two);
     free(text);
 }

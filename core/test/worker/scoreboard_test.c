@@ -97,16 +97,16 @@ static void test_answers_are_counted_by_status_and_method(void)
         ok_eq(slot.method_count[i], i == ORIBI_SLOT_METHOD_OTHER ? 3 : 1);
     ok_eq(slot.status_class[0], 1);
     ok_eq(slot.status_class[2], 9);
-    oribi_slot_count_refusal(&slot, 400);
-    oribi_slot_count_refusal(&slot, 507);
-    oribi_slot_count_refusal(&slot, 418);
-    oribi_slot_count_refusal(&slot, 0);
-    ok_eq(slot.refused_count[0], 1);
-    ok_eq(oribi_slot_refusal_status(0), 400);
-    ok_eq(slot.refused_count[ORIBI_SLOT_REFUSALS - 2], 1);
-    ok_eq(slot.refused_count[ORIBI_SLOT_REFUSALS - 1], 2);
+    oribi_slot_count_refusal(&slot, ORIBI_REFUSAL_HOST);
+    oribi_slot_count_refusal(&slot, ORIBI_REFUSAL_HOST);
+    oribi_slot_count_refusal(&slot, ORIBI_REFUSAL_DISK_FULL);
+    oribi_slot_count_refusal(&slot, ORIBI_REFUSAL_OTHER);
+    ok_eq(slot.refusals[ORIBI_REFUSAL_HOST], 2);
+    ok_eq(slot.refusals[ORIBI_REFUSAL_DISK_FULL], 1);
+    ok_eq(slot.refusals[ORIBI_REFUSAL_OTHER], 1);
     ok_eq(slot.status_class[0], 2);
     ok_eq(slot.status_class[4], 2);
+    ok_eq(slot.status_class[5], 1);
 }
 
 int main(void)

@@ -60,6 +60,7 @@ enum oribi_log_item {
     ORIBI_LOG_CONNECTION_REQUESTS,
     ORIBI_LOG_CONNECTION,
     ORIBI_LOG_COMPLETION,
+    ORIBI_LOG_REFUSED,
     ORIBI_LOG_FIELD,      /* of the request; `text` is its name */
     ORIBI_LOG_SENT_FIELD, /* of the answer */
     ORIBI_LOG_ITEM_COUNT,

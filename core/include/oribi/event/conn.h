@@ -162,9 +162,9 @@ void oribi_conn_finish(struct oribi_reactor *reactor, struct oribi_conn *conn, b
 void oribi_conn_abort(struct oribi_reactor *reactor, struct oribi_conn *conn, bool reset);
 
 /* Answers a request that will not be called (its head or body takes more than the budget has left, it is queued, or it
- * was just popped) with 503 and Retry-After, and closes. `reason` is for the log. */
+ * was just popped) with 503 and Retry-After, and closes. `refusal` has the limit, `text` is for the log. */
 void oribi_conn_refuse_busy(struct oribi_reactor *reactor, struct oribi_conn *conn, uint32_t retry_after_s,
-                            const char *reason);
+                            enum oribi_refusal refusal, const char *text);
 
 /* Withdraws the socket from the reactor: gives the descriptor, and what was read behind the request in *rest
  * (borrowed until oribi_conn_release()). ORIBI_ECLOSED when writing has failed. Output must have been drained. */

@@ -4,6 +4,7 @@
 
 #include "oribi/base/limits.h"
 #include "oribi/base/slice.h"
+#include "oribi/http/refusal.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,7 +47,8 @@ struct oribi_fault {
     /* the part of a field line that a log may show: the name, and the value where it frames or routes; NULL: the fault
      * is in the request line, or in no line */
     struct oribi_slice field;
-    const char *at; /* the first byte that such a line may not hold; NULL: the fault is not one byte */
+    const char *at;             /* the first byte that such a line may not hold; NULL: the fault is not one byte */
+    enum oribi_refusal refusal; /* what it counts as */
 };
 
 /* Frees what folding allocated; the head may be parsed into again. A zeroed head may be released. */

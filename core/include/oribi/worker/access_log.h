@@ -35,6 +35,7 @@ struct oribi_access_entry {
     struct oribi_slice raw_line; /* … and then this is what came of it; may be empty */
     struct oribi_slice remote_addr;
     int status;
+    const char *refused;          /* the word for the reason (http/refusal.h); NULL: it was not refused */
     bool cut;                     /* the answer broke off */
     bool closes;                  /* the connection closes behind it */
     int64_t body_bytes;           /* that were sent */

@@ -7,6 +7,7 @@
 #include "oribi/base/slice.h"
 #include "oribi/config/options.h"
 #include "oribi/event/timeouts.h"
+#include "oribi/http/refusal.h"
 #include "oribi/worker/stacks.h"
 
 #include <stdatomic.h>
@@ -37,7 +38,6 @@ enum {
 enum {
     ORIBI_SLOT_LINE_CAP = 160,
     ORIBI_SLOTS_MAX = 2 * ORIBI_WORKERS_MAX, /* while workers are replaced, the old and the new ones */
-    ORIBI_SLOT_REFUSALS = 13,                /* statuses of the core's own answers that are counted apart */
 };
 
 /* Methods that are counted apart. */
@@ -76,6 +76,8 @@ struct oribi_slot {
     _Atomic int64_t call_deadline_us; /* 0: none */
     _Atomic int64_t queue_oldest_us;  /* when the request that has waited longest was complete; 0: none waits */
     _Atomic uint32_t connections_open;
+    _Atomic uint32_t spill_open; /* bodies and answers that have a file … */
+    _Atomic int64_t spill_bytes; /* … and what is in their files */
     _Atomic uint32_t queue_len;
     _Atomic uint32_t threads;                      /* calls the worker can make at a time; 0: one */
     _Atomic uint32_t threads_busy;                 /* of several; the state tells of one */
@@ -89,8 +91,8 @@ struct oribi_slot {
     _Atomic uint64_t bytes_in;
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t status_class[6]; /* [1] 1xx … [5] 5xx, [0] cut: without an answer, or before its end */
-    _Atomic uint64_t method_count[ORIBI_SLOT_METHODS];   /* answers, but those of requests that were refused */
-    _Atomic uint64_t refused_count[ORIBI_SLOT_REFUSALS]; /* answers of the core's own, by oribi_slot_refusal_status() */
+    _Atomic uint64_t method_count[ORIBI_SLOT_METHODS]; /* answers, but those of requests that were refused */
+    _Atomic uint64_t refusals[ORIBI_REFUSALS];         /* answers of the core's own, by enum oribi_refusal */
     _Atomic uint64_t bad_requests;
     _Atomic uint64_t timeouts[ORIBI_TIMEOUT_CLASSES];
     _Atomic uint64_t shed_count;       /* answered 503 for overload */
@@ -102,6 +104,7 @@ struct oribi_slot {
     _Atomic uint64_t lost_count;       /* … that came without their descriptors, and were cut or answered 503 */
     _Atomic uint64_t overdue_count;    /* calls that passed call_timeout */
     _Atomic uint64_t spill_count;      /* bodies and answers that went to a file */
+    _Atomic uint64_t spilled_bytes;    /* … and their bytes */
     _Atomic uint64_t unlogged_count;   /* lines that the logs had no room for */
     _Atomic uint64_t gc_count;         /* runs of the language's garbage collector (oribi_worker_note_gc()) … */
     _Atomic uint64_t gc_us;            /* … and the time that they took */
@@ -151,11 +154,8 @@ void oribi_scoreboard_forget_idle_waiter(const struct oribi_scoreboard *board, s
 /* Counts an answer: its method, and its status (0: it was cut). For the worker. Borrows method. */
 void oribi_slot_count_answer(struct oribi_slot *slot, struct oribi_slice method, int status);
 
-/* Counts a request that was refused with this answer of the core's own (0: without an answer). For the worker. */
-void oribi_slot_count_refusal(struct oribi_slot *slot, int status);
-
-/* The status that refused_count[i] counts; 0 for the last, which counts all others. */
-int oribi_slot_refusal_status(uint32_t i);
+/* Counts a request that the core itself has refused. For the worker. */
+void oribi_slot_count_refusal(struct oribi_slot *slot, enum oribi_refusal refusal);
 
 /* The word for method_count[i]: "GET", "other". */
 const char *oribi_slot_method_name(uint32_t i);
