@@ -35,23 +35,34 @@ struct oribi__totals_page {
     _Atomic uint64_t counters[COUNTERS_MAX];
 };
 
-/* A field of a slot, or of the supervisor's own totals. New ones are added here; a name never changes its meaning. */
+/* How a run may differ from version to version. A name never changes its meaning, and no place in a run does. */
+enum grows {
+    GROWS_AT_END,     /* new counters stand at the end */
+    GROWS_BEFORE_END, /* … before the last, which counts all that has none of its own */
+    GROWS_NOT,        /* of another length it is something else: a histogram */
+};
+
+/* A field of a slot, or of the supervisor's own totals. New ones are added here. */
 #define SLOT_AT(field)                                                                                                 \
     ((offsetof(struct oribi_slot, field) - offsetof(struct oribi_slot, request_count)) / sizeof(uint64_t))
-#define SLOT(field)                                                                                                    \
+#define SLOT_RUN(field, how)                                                                                           \
     {                                                                                                                  \
-#field, SLOT_AT(field), sizeof(((struct oribi_slot *)0)->field) / sizeof(uint64_t)                             \
+#field, SLOT_AT(field), sizeof(((struct oribi_slot *)0)->field) / sizeof(uint64_t), how                        \
     }
-#define TOTALS(field)                                                                                                  \
+#define TOTALS_RUN(field, how)                                                                                         \
     {                                                                                                                  \
 #field, offsetof(struct oribi__totals, field) / sizeof(uint64_t),                                              \
-            sizeof(((struct oribi__totals *)0)->field) / sizeof(uint64_t)                                              \
+            sizeof(((struct oribi__totals *)0)->field) / sizeof(uint64_t), how                                         \
     }
+#define SLOT(field)      SLOT_RUN(field, GROWS_AT_END)
+#define HISTOGRAM(field) SLOT_RUN(field, GROWS_NOT)
+#define TOTALS(field)    TOTALS_RUN(field, GROWS_AT_END)
 
 static const struct run {
     const char *name;
     uint32_t at;
     uint32_t count;
+    enum grows grows;
 } runs[] = {
     SLOT(request_count),
     SLOT(uncalled_count),
@@ -59,7 +70,7 @@ static const struct run {
     SLOT(bytes_in),
     SLOT(bytes_out),
     SLOT(status_class),
-    SLOT(method_count),
+    SLOT_RUN(method_count, GROWS_BEFORE_END),
     SLOT(refusals),
     SLOT(bad_requests),
     SLOT(timeouts),
@@ -76,10 +87,10 @@ static const struct run {
     SLOT(unlogged_count),
     SLOT(gc_count),
     SLOT(gc_us),
-    SLOT(queue_wait),
-    SLOT(call_time),
-    SLOT(total_time),
-    TOTALS(exits),
+    HISTOGRAM(queue_wait),
+    HISTOGRAM(call_time),
+    HISTOGRAM(total_time),
+    TOTALS_RUN(exits, GROWS_BEFORE_END),
     TOTALS(reloads_done),
     TOTALS(reloads_failed),
 };
@@ -165,15 +176,30 @@ void oribi__inherited_totals_take(struct oribi__inherited_totals *inherited)
     (void)unsetenv("ORIBI_TOTALS"); /* fails for names with `=` only */
 }
 
+/* Where counter k of theirs, of a run with `count` of them, belongs in ours; UINT32_MAX: nowhere. */
+static uint32_t place_in(const struct run *ours, uint32_t k, uint32_t count)
+{
+    if (count == ours->count)
+        return k;
+    if (ours->grows == GROWS_BEFORE_END)
+        return k == count - 1 || k >= ours->count - 1 ? ours->count - 1 : k;
+    return ours->grows == GROWS_AT_END && k < ours->count ? k : UINT32_MAX;
+}
+
 static void add_run(const struct oribi__totals_page *from, uint32_t which, uint64_t *counters)
 {
+    uint32_t at = from->runs[which].at;
+    uint32_t count = from->runs[which].count;
+    if (count > COUNTERS_MAX || at > COUNTERS_MAX - count)
+        return;
     for (uint32_t i = 0; i < RUNS; i++) {
-        uint32_t at = from->runs[which].at;
-        if (strncmp(from->runs[which].name, runs[i].name, NAME_CAP) != 0 || from->runs[which].count != runs[i].count ||
-            at > COUNTERS_MAX - runs[i].count)
+        if (strncmp(from->runs[which].name, runs[i].name, NAME_CAP) != 0)
             continue;
-        for (uint32_t k = 0; k < runs[i].count; k++)
-            counters[runs[i].at + k] += atomic_load_explicit(&from->counters[at + k], memory_order_relaxed);
+        for (uint32_t k = 0; k < count; k++) {
+            uint32_t to = place_in(&runs[i], k, count);
+            if (to != UINT32_MAX)
+                counters[runs[i].at + to] += atomic_load_explicit(&from->counters[at + k], memory_order_relaxed);
+        }
     }
 }
 

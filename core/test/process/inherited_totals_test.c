@@ -73,17 +73,26 @@ static void test_what_the_predecessor_still_counts_is_seen(void)
     end();
 }
 
-/* The predecessor is of another version: it lacks a counter, has one of another size, has one that is not known here,
- * and has them in another order. */
+/* The predecessor is of another version: it lacks a counter, has a longer array and a shorter one, a histogram of
+ * another kind, one that is not known here, and has them in another order. */
 static void test_counters_go_by_their_names(void)
 {
     begin();
     struct oribi__totals_page *page = old.to;
     memset(page->runs, 0, sizeof(page->runs));
-    page->run_count = 4;
-    static const struct run theirs[] = {
-        {"reloads_done", 1, 1}, {"exits", 2, ORIBI__EXIT_REASONS + 1}, {"unheard_of", 40, 1}, {"bytes_in", 50, 1}};
-    for (uint32_t i = 0; i < 4; i++) {
+    static const struct {
+        const char *name;
+        uint32_t at;
+        uint32_t count;
+    } theirs[] = {{"reloads_done", 1, 1},
+                  {"exits", 2, ORIBI__EXIT_REASONS + 1},
+                  {"unheard_of", 40, 1},
+                  {"bytes_in", 50, 1},
+                  {"refusals", 60, 3},
+                  {"method_count", 80, 3},
+                  {"call_time", 90, sizeof(struct oribi_histogram) / sizeof(uint64_t) - 1}};
+    page->run_count = sizeof(theirs) / sizeof(theirs[0]);
+    for (uint32_t i = 0; i < page->run_count; i++) {
         (void)snprintf(page->runs[i].name, NAME_CAP, "%s", theirs[i].name);
         page->runs[i].at = theirs[i].at;
         page->runs[i].count = theirs[i].count;
@@ -97,7 +106,16 @@ static void test_counters_go_by_their_names(void)
     oribi_slot_unfold(got.ended, &slot);
     ok_eq(got.reloads_done, 1001);
     ok_eq(slot.bytes_in, 1050);
-    ok_eq(got.exits[0], 0);
+    ok_eq(got.exits[0], 1002);
+    ok_eq(got.exits[ORIBI__EXIT_REASONS - 2], 1000 + ORIBI__EXIT_REASONS);
+    ok_eq(got.exits[ORIBI__EXIT_REASONS - 1], 2003 + 2 * ORIBI__EXIT_REASONS); /* the last of theirs, and one unknown */
+    ok_eq(slot.method_count[1], 1081);
+    ok_eq(slot.method_count[2], 0);
+    ok_eq(slot.method_count[ORIBI_SLOT_METHOD_OTHER], 1082);
+    ok_eq(got.reloads_failed, 0);
+    ok_eq(slot.refusals[2], 1062);
+    ok_eq(slot.refusals[3], 0);
+    ok_eq(*(uint64_t *)&slot.call_time, 0);
     ok_eq(slot.request_count, 0);
     end();
 }
