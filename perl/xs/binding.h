@@ -141,7 +141,11 @@ struct psgi_worker {
     bool harakiri;                   /* the application asked for this worker's end */
     bool harakiri_unclear;           /* … or not: its value died when it was asked; of this call */
     bool after;                      /* the request has ended, and the application runs on */
-    SV *open_body;                   /* an object whose close() is owed; counted */
+    struct {
+        GV *glob; /* psgi.input of a body in memory; both counted … */
+        SV *data; /* … with its bytes, which are the core's; NULL: none, or no longer */
+    } input;
+    SV *open_body; /* an object whose close() is owed; counted */
 
     /* env.c */
     /* of our keys alone: whether the client has an address, whether a few fields have room or a browser's */
@@ -235,6 +239,32 @@ SV *psgi_lent_input(pTHX_ struct psgi_worker *w, const struct oribi_req *req);
 
 /* After the environment was freed, or kept by the application: whatever it has changed, or still holds, is replaced. */
 void psgi_lent_recycle(pTHX_ struct psgi_worker *w);
+
+/* --- input.c --- */
+
+/* psgi.input of a request with a body, counted; undef when a descriptor cannot be had. */
+SV *psgi_input_new(pTHX_ struct psgi_worker *w, const struct oribi_req *req);
+
+/* Before the answer: the bytes of a body in memory are about to end. The application gets a copy where it can still
+ * read its input; `keeps`: it may, whatever can be seen. */
+void psgi_input_settle(pTHX_ struct psgi_worker *w, bool keeps);
+
+/* The same when the application has returned `res`. */
+void psgi_input_answered(pTHX_ struct psgi_worker *w, SV *env, SV *res);
+
+/* A glob with a handle that reads: of `fp`, which it takes (NULL gives NULL), and of a string, which it shares. */
+GV *psgi_input_handle(pTHX_ PerlIO *fp);
+GV *psgi_input_on_string(pTHX_ SV *data);
+
+/* A reference, mortal, to the bytes of a psgi.input in memory, wherever the handle stands; nobody can change them, and
+ * they live until the application returns. NULL: it is none, or has layers. */
+SV *psgi_input_lies(pTHX_ SV *input);
+
+/* True for what such a reference refers to. */
+bool psgi_input_is_ours(pTHX_ SV *data);
+
+/* The descriptor (borrowed) of a plain handle on a regular file, else -1. */
+int psgi_input_file(pTHX_ SV *input);
 
 /* --- lazy.c --- */
 
@@ -399,6 +429,10 @@ int psgi_form_error_status(pTHX_ SV *error);
  * borrowed, results new. */
 SV *psgi_reader_new(pTHX_ SV *boundary, UV parts_max, UV files_max, UV head_max, UV memory_max, SV *open);
 void psgi_reader_feed(pTHX_ SV *self, SV *piece);
+
+/* The first n bytes of a plain handle on a file, not through the handle, which stays where it is. False: it is none, or
+ * has fewer, and some may have been taken. */
+bool psgi_reader_feed_file(pTHX_ SV *self, SV *input, UV n);
 void psgi_reader_finish(pTHX_ SV *self);
 SV *psgi_reader_list(pTHX_ SV *self, int uploads); /* a reference to the array of fields, or of uploads */
 void psgi_reader_free(pTHX_ SV *self);

@@ -11,7 +11,6 @@
  * it a layer is a thing that an application does to its process, here as under other servers. */
 #include "xs/binding.h"
 
-#include <fcntl.h>
 #include <perliol.h>
 
 /* --- globs --- */
@@ -40,47 +39,6 @@ static inline bool glob_is_as_made(const struct psgi_glob *kept)
 
 /* --- psgi.input --- */
 
-/* A glob with a handle that reads. Takes fp; NULL gives NULL. */
-static GV *handle_of(pTHX_ PerlIO *fp)
-{
-    if (!fp)
-        return NULL;
-    GV *glob = new_glob(aTHX_ gv_stashpvs("Oribi::Input", GV_ADD), "input");
-    IO *io = GvIOn(glob);
-    IoTYPE(io) = IoTYPE_RDONLY;
-    IoIFP(io) = fp;
-    return glob;
-}
-
-/* A handle that reads `data` and can seek in it; it has a reference of its own to it. */
-static GV *handle_on_string(pTHX_ SV *data)
-{
-    SV *ref = newRV_inc(data);
-    PerlIO *fp = PerlIO_openn(aTHX_ NULL, "r", -1, 0, 0, NULL, 1, &ref);
-    SvREFCNT_dec(ref);
-    return handle_of(aTHX_ fp);
-}
-
-/* A handle on the core's unlinked file, which stands at 0. The application may keep it longer than the request
- * lives. */
-static GV *handle_on_file(pTHX_ int fd)
-{
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (copy < 0)
-        return NULL;
-    return handle_of(aTHX_ PerlIO_fdopen(copy, "r"));
-}
-
-static GV *handle_on_body(pTHX_ const struct oribi_req *req)
-{
-    if (req->body_fd >= 0)
-        return handle_on_file(aTHX_ req->body_fd);
-    SV *data = newSVpvn(req->body.p, req->body.n);
-    GV *glob = handle_on_string(aTHX_ data);
-    SvREFCNT_dec(data);
-    return glob;
-}
-
 /* The empty string is ours as well. Nothing but the handle's layer has another reference to it, so that the count
  * tells whether that layer is still
  * there: an address alone does not, since another layer may have been allocated in its place. */
@@ -88,7 +46,7 @@ static void open_empty_input(pTHX_ struct psgi_input *input)
 {
     SV *data = newSVpvs("");
     SvREADONLY_on(data);
-    GV *glob = handle_on_string(aTHX_ data);
+    GV *glob = psgi_input_on_string(aTHX_ data);
     if (!glob)
         croak("Oribi: no in-memory file handle for psgi.input: %s", Strerror(errno));
     IO *io = GvIOp(glob);
@@ -131,8 +89,7 @@ SV *psgi_lent_input(pTHX_ struct psgi_worker *w, const struct oribi_req *req)
 {
     if (req->body_fd < 0 && req->body.n == 0)
         return newRV_inc((SV *)w->lent.input.glob.glob);
-    GV *glob = handle_on_body(aTHX_ req);
-    return glob ? newRV_noinc((SV *)glob) : newSV(0);
+    return psgi_input_new(aTHX_ w, req);
 }
 
 /* --- psgi.errors --- */

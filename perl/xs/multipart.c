@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+enum { PIECE_BYTES = 64 * 1024 }; /* read from a file at a time */
+
 struct psgi_reader {
     struct oribi_form_data form;
     SV *open;    /* code: called with the file name, gives a handle and the file's name */
@@ -197,16 +199,12 @@ static void end_part(pTHX_ struct psgi_reader *reader)
 
 /* --- all of it --- */
 
-void psgi_reader_feed(pTHX_ SV *self, SV *piece)
+static void feed(pTHX_ struct psgi_reader *reader, struct oribi_slice in)
 {
-    struct psgi_reader *reader = reader_of(aTHX_ self);
+    int event;
     if (reader->failed)
         croak("Oribi::Multipart: the reader has failed before");
     reader->failed = true; /* until the piece is taken */
-    /* Perl code that opens a file may change the variable that the piece is in. */
-    SV *copy = sv_2mortal(newSVsv(piece));
-    struct oribi_slice in = bytes_of(aTHX_ copy);
-    int event;
     while ((event = oribi_form_data_next(&reader->form, &in)) > ORIBI_FORM_DATA_MORE) {
         if (event == ORIBI_FORM_DATA_PART)
             begin_part(aTHX_ reader);
@@ -218,6 +216,36 @@ void psgi_reader_feed(pTHX_ SV *self, SV *piece)
     if (event < 0)
         fail(aTHX_ event, reader->form.reason);
     reader->failed = false;
+}
+
+/* Perl code that opens a file may change the variable that the piece is in. */
+void psgi_reader_feed(pTHX_ SV *self, SV *piece)
+{
+    struct psgi_reader *reader = reader_of(aTHX_ self);
+    SV *kept = psgi_input_is_ours(aTHX_ piece) ? SvREFCNT_inc_simple_NN(piece) : newSVsv(piece);
+    feed(aTHX_ reader, bytes_of(aTHX_ sv_2mortal(kept)));
+}
+
+bool psgi_reader_feed_file(pTHX_ SV *self, SV *input, UV n)
+{
+    struct psgi_reader *reader = reader_of(aTHX_ self);
+    int fd = psgi_input_file(aTHX_ input);
+    if (fd < 0)
+        return false;
+    char *buf = SvPVX(sv_2mortal(newSV(PIECE_BYTES)));
+    UV offset = 0;
+    while (offset < n) {
+        ssize_t got = pread(fd, buf, n - offset < PIECE_BYTES ? n - offset : PIECE_BYTES, (off_t)offset);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return false;
+        if (got < 0) {
+            PERL_ASYNC_CHECK();
+            continue;
+        }
+        offset += (UV)got;
+        feed(aTHX_ reader, oribi_slice(buf, (size_t)got));
+    }
+    return true;
 }
 
 void psgi_reader_finish(pTHX_ SV *self)

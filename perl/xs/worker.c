@@ -109,6 +109,7 @@ static void fail_call(struct psgi_worker *w, int status)
 /* A client that left while the application streamed to it is no failure of the application: write() died to tell it. */
 static void failed_with_exception(pTHX_ struct psgi_worker *w)
 {
+    psgi_input_settle(aTHX_ w, true);
     /* before it is printed, which empties $@ */
     bool timed_out = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::CallTimeout");
     bool cancelled = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::ClientGone") && psgi_cancelled(w);
@@ -160,6 +161,7 @@ static void leave_child_quietly(pTHX_ struct psgi_worker *w)
 static void loop_left(pTHX_ void *data)
 {
     struct psgi_worker *w = (struct psgi_worker *)data;
+    psgi_input_settle(aTHX_ w, true);
     come_back(w);
     if (w->state == PSGI_NONE || oribi_worker_abandoned(w->core))
         return;
@@ -328,8 +330,9 @@ static void open_call(struct psgi_worker *w, struct oribi_req *req)
     w->write_count = 0;
 }
 
-static void before_reply(pTHX_ struct psgi_worker *w, SV *env)
+static void before_reply(pTHX_ struct psgi_worker *w, SV *env, SV *res)
 {
+    psgi_input_answered(aTHX_ w, env, res);
     psgi_socket_back(w);
     heed_harakiri(aTHX_ w, env);
 }
@@ -350,7 +353,7 @@ static void call_app(pTHX_ struct psgi_worker *w, SV *env)
         failed_with_exception(aTHX_ w);
         return;
     }
-    before_reply(aTHX_ w, env);
+    before_reply(aTHX_ w, env, res);
     int rc = psgi_reply_plain(aTHX_ w, res);
     if (rc == PSGI_SLOW)
         answer_with_perl(aTHX_ w, res);

@@ -49,6 +49,7 @@ sub parse {
     my $input = $env->{'psgi.input'} or return ([], []);
     my $copy;
     if ($env->{'psgix.input.buffered'}) {
+        return $parser->finalize if _take_where_it_lies($parser, $input, $env->{CONTENT_LENGTH});
         $input->seek(0, 0);
     } else {
         require Stream::Buffered;
@@ -71,6 +72,22 @@ sub parse {
         $input->seek(0, 0);
     }
     return $parser->finalize;
+}
+
+# The body of an Oribi server, not through its handle, which stands at its beginning then: bytes in the server's memory
+# are not copied, a file is read in C.
+sub _take_where_it_lies {
+    my ($parser, $input, $length) = @_;
+    return 0 if !$length || ref $input ne 'GLOB';
+    my $bytes = _lying($input);
+    if ($bytes && length $$bytes == $length) {
+        if   ($parser->can('add_ref')) { $parser->add_ref($bytes) }
+        else                           { $parser->add($$bytes) }
+    } elsif (!$parser->can('add_file') || !$parser->add_file($input, $length)) {
+        return 0;
+    }
+    seek $input, 0, 0;
+    return 1;
 }
 
 sub _read_length {

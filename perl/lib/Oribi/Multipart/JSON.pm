@@ -11,7 +11,7 @@ our $VERSION = '0.100';
 
 sub finalize {
     my ($self) = @_;
-    my $value = eval { JSON::MaybeXS::decode_json($self->{body}) };
+    my $value = eval { JSON::MaybeXS::decode_json(${ $self->body }) };
     Oribi::Form::Error->throw('the body is no JSON: ' . ($@ =~ s/ at \S+ line \d+\.?\n\z//r), 400) if $@;
     return ([], []) if ref $value ne 'HASH';
     return ([map { (_bytes($_), _bytes($value->{$_})) } keys %$value], []);

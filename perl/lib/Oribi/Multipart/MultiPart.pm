@@ -45,6 +45,14 @@ sub add {
     return;
 }
 
+# The first bytes of a handle on a plain file; false when it is none.
+sub add_file {
+    my ($self, $input, $length) = @_;
+    my $taken = 0;
+    $self->_try(sub { $taken = $self->{reader}->feed_file($input, $length) });
+    return $taken || $self->{aborted};
+}
+
 sub finalize {
     my ($self) = @_;
     $self->_try(sub { $self->{reader}->finish });

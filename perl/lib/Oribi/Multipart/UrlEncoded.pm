@@ -7,6 +7,6 @@ use Oribi::Form ();
 
 our $VERSION = '0.100';
 
-sub finalize { return (Oribi::Form::parse_urlencoded_arrayref($_[0]{body}), []) }
+sub finalize { return (Oribi::Form::parse_urlencoded_arrayref(${ $_[0]->body }), []) }
 
 1;
