@@ -26,7 +26,7 @@ module E2E
 
     def initialize(width: 900, height: 1000)
       @profile = Dir.mktmpdir("oribi-browser")
-      port = TCPServer.open("127.0.0.1", 0) { |socket| socket.addr[1] }
+      port = Server.free_port
       # TMPDIR inside the profile, so that what Chromium leaves there goes with it.
       @pid = spawn({ "TMPDIR" => @profile }, "chromedriver", "--port=#{port}", in: File::NULL, out: File::NULL, err: File::NULL)
       @http = Net::HTTP.new("127.0.0.1", port, nil)

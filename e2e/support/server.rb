@@ -10,8 +10,20 @@ module E2E
     # Variables that would set options.
     VARIABLES = %w[PORT RACK_ENV RAILS_ENV APP_ENV PLACK_ENV DANCER_ENVIRONMENT MOJO_MODE WEB_CONCURRENCY RAILS_MAX_THREADS].freeze
 
-    # A port that nothing listens on; the kernel hands them out in turn, so that it stays free for a moment.
-    def self.free_port(host = "127.0.0.1") = TCPServer.open(host, 0) { |socket| socket.addr[1] }
+    # Below the ports that the kernel gives to connections: one of those could take a port before the server does.
+    PORTS = (10_240..32_000).to_a.freeze
+
+    # A port that nothing listens on. Each process of a run begins at another place.
+    def self.free_port(host = "127.0.0.1")
+      @next_port ||= Process.pid * 101
+      PORTS.size.times do
+        port = PORTS[(@next_port += 1) % PORTS.size]
+        return TCPServer.open(host, port) { port }
+      rescue Errno::EADDRINUSE
+        next
+      end
+      raise "no free port"
+    end
 
     # 280 KiB of text that shows where a byte went missing; served by /file and /handle.
     def self.numbers = @numbers ||= (1..50_000).map { |i| "#{i}\n" }.join
