@@ -148,7 +148,7 @@ end
 # SERVER_NAME and REMOTE_ADDR of the other address family.
 E2E.suite("ipv6", transports: %i[tcp]) do
   def test_environment_over_ipv6
-    port = E2E::Server.free_port("::1")
+    port = E2E.free_port("::1")
     start_serving("--bind", "tcp://[::1]:#{port}")
     client = E2E::Client.new(["::1", port])
     @clients << client

@@ -153,7 +153,7 @@ E2E.suite("configuration", transports: %i[tcp]) do
     one&.stop
   end
 
-  def free_port = E2E::Server.free_port
+  def free_port = E2E.free_port
 
   def test_a_launchers_port_and_host_are_weaker_than_the_files
     app("x")

@@ -31,7 +31,7 @@ E2E.suite("deploy", transports: %i[tcp]) do
   def command = File.join(@bin, E2E::COMMAND)
   def file(path) = File.read(File.join(self.class::DEPLOY, path))
   def title = self.class::NAME
-  def port = @port ||= E2E::Server.free_port
+  def port = @port ||= E2E.free_port
   def address = ["127.0.0.1", port]
   def path = { "PATH" => "#{@bin}:#{ENV.fetch("PATH")}" }
 
@@ -153,7 +153,7 @@ E2E.suite("deploy", transports: %i[tcp]) do
 
   def test_start_server_replaces_the_server_below_two_ports_and_a_path
     need("start_server")
-    admin = E2E::Server.free_port
+    admin = E2E.free_port
     env = { "BOARD_PORT" => "127.0.0.1:#{port}", "BOARD_ADMIN" => "127.0.0.1:#{admin}", "BOARD_SOCKET" => "#{@dir}/socket",
             "BOARD_PID_FILE" => "#{@dir}/pid", "BOARD_INTERVAL" => "1", "BOARD_DIR" => self.class::DEPLOY, "KILL_OLD_DELAY" => "0" }
     one = run_command([File.join(self.class::DEPLOY, "start_server/run-#{E2E::COMMAND}")], env: env)

@@ -264,7 +264,7 @@ E2E.suite("files_recipes", transports: %i[tcp]) do
     one = served("--static", "public?header=X-Sent-By:us")
     blocks("nginx in front, and none").each do |name, text|
       text = text.gsub("127.0.0.1:9292", one.bind).gsub("/srv/app/public", File.join(@home, "public"))
-      port = E2E::Server.free_port
+      port = E2E.free_port
       conf = file("nginx.conf", <<~CONF)
         daemon off; worker_processes 1; pid #{@home}/nginx.pid; error_log #{@home}/nginx.log; #{"user root;" if Process.uid.zero?}
         events {}

@@ -74,7 +74,7 @@ E2E.suite("forks", transports: %i[tcp]) do
   end
 
   def test_no_child_keeps_what_is_the_servers
-    one = serve(E2E::Server.free_port)
+    one = serve(E2E.free_port)
     assert_nothing_kept(one, "load", *HOOKS)
     one.signal(:HUP)
     wait_until("the second generation") { children["load"].size == 2 && one.stderr.include?("reload done") }
@@ -127,7 +127,7 @@ E2E.suite("forks", transports: %i[tcp]) do
   end
 
   def test_an_address_that_a_reload_drops_is_free
-    kept, dropped = Array.new(2) { E2E::Server.free_port }
+    kept, dropped = Array.new(2) { E2E.free_port }
     one = serve(kept, dropped)
     wait_until("the child") { children["load"] }
     write_files(kept)

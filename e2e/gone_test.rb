@@ -154,7 +154,7 @@ E2E.suite("gone_on", transports: %i[tcp]) do
   variants = E2E::RUBY ? { "one" => [], "five" => %w[--threads 5] } : { "one" => [] }
   variants.each do |called, options|
     define_method(:"test_#{called}_thread") do
-      status = "127.0.0.1:#{E2E::Server.free_port}"
+      status = "127.0.0.1:#{E2E.free_port}"
       serve("--cancel-gone", "on", "--status", status, *options)
       stays = Array.new(2) { connect(@server) }
       done = false

@@ -48,7 +48,7 @@ E2E.suite("haproxy", transports: %i[tcp]) do
 
   def test_no_request_is_lost_when_servers_reload_and_one_ends
     servers = Array.new(2) { start("--workers", "2", "--health", "/up", "--drain-delay", "3s") }
-    port = E2E::Server.free_port
+    port = E2E.free_port
     start_haproxy(port, servers)
     askers = E2E::Askers.new(up(port))
     servers.each { |one| wait_until("all workers") { one.stderr.include?("listening on") } }

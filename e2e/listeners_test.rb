@@ -11,8 +11,8 @@ E2E.suite("listeners", transports: %i[tcp]) do
   end
 
   def test_tcp_v4_v6_and_unix_at_once
-    other = E2E::Server.free_port
-    six = E2E::Server.free_port("::1")
+    other = E2E.free_port
+    six = E2E.free_port("::1")
     one = start_serving("--bind", "tcp://127.0.0.1:#{other}", "--bind", "tcp://[::1]:#{six}")
     [["127.0.0.1", other], ["::1", six], one.address].each { |address| assert_equal "Hello, World!", hello(address) }
   end
@@ -29,7 +29,7 @@ E2E.suite("listeners", transports: %i[tcp]) do
   end
 
   def test_server_port_is_that_of_the_listener
-    other = E2E::Server.free_port
+    other = E2E.free_port
     start_serving("--bind", "127.0.0.1:#{other}")
     client = E2E::Client.new(["127.0.0.1", other])
     @clients << client
@@ -37,7 +37,7 @@ E2E.suite("listeners", transports: %i[tcp]) do
   end
 
   def spelled(*options)
-    port = E2E::Server.free_port
+    port = E2E.free_port
     words = options.map { |word| word.gsub("PORT", port.to_s) }
     one = E2E::Server.new(argv: [E2E::Server.binary, "--workers", "1", *words, E2E.differing(:app)])
     @servers << one

@@ -89,7 +89,7 @@ E2E.suite("monitoring", transports: %i[tcp]) do
   def test_a_prometheus_scrapes_and_evaluates
     wants_prometheus
     prometheus = E2E::Prometheus.new
-    @status = "127.0.0.1:#{E2E::Server.free_port}"
+    @status = "127.0.0.1:#{E2E.free_port}"
     one = start("--workers", "2", "--status", @status, "--control", @space.control, app: @space.app)
     40.times { assert_equal 200, one.get("/").status }
     follow_the_page(prometheus)

@@ -42,7 +42,7 @@ E2E.suite("proxied", options: ["--trusted-proxies", "10.0.0.0/8"]) do
   end
 
   define_method(:test_a_header_on_one_listener) do
-    one = start_serving("--trusted-proxies", "127.0.0.1", "--trusted-proxies", "unix", "--bind", "127.0.0.1:#{port = E2E::Server.free_port}?proxy=on")
+    one = start_serving("--trusted-proxies", "127.0.0.1", "--trusted-proxies", "unix", "--bind", "127.0.0.1:#{port = E2E.free_port}?proxy=on")
     client = E2E::Client.new(["127.0.0.1", port])
     assert_equal "192.0.2.7", env_of(client.send_raw(line + get))["REMOTE_ADDR"]
     assert_refused 400, line + get, to: one

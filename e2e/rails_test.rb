@@ -162,7 +162,7 @@ if E2E::RUBY
 
       # Rails passes 3000 and its own host on as if somebody had asked for them.
       def test_the_configuration_files_port_is_served_unless_a_flag_says_otherwise
-        port, other = Array.new(2) { E2E::Server.free_port }
+        port, other = Array.new(2) { E2E.free_port }
         File.write("#{@app}/config/oribi.rb", "port #{port}\nhost '127.0.0.1'\n")
         { port => [], other => ["-p", other.to_s] }.each do |expected, flags|
           one = E2E::Server.new(argv: ["ruby", "bin/rails", "server", "-u", "oribi", *flags],

@@ -33,7 +33,7 @@ E2E.suite("stacks", transports: %i[tcp]) do
   end
 
   define_method(:serve) do |*options, workers: 1|
-    @status = "127.0.0.1:#{E2E::Server.free_port}"
+    @status = "127.0.0.1:#{E2E.free_port}"
     env = { "GATE" => @space.gate_path, "PEER" => "#{@space.dir}/peer" }
     start("--workers", workers.to_s, "--control", @space.control, "--status", @status, *options, app: app, env: env)
   end

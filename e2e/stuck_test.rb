@@ -55,7 +55,7 @@ E2E.suite("stuck", transports: %i[tcp]) do
 
   def test_questions_are_answered_whatever_workers_do
     count = self.class::WORKERS
-    @status = "127.0.0.1:#{E2E::Server.free_port}"
+    @status = "127.0.0.1:#{E2E.free_port}"
     @one = start("--workers", count.to_s, "--status", @status, "--control", @space.control, app: @space.app)
     wait_until("all workers") { ctl("status").include?("#{count} of #{count} workers") }
     pids = status["processes"].map { |worker| worker["pid"] }

@@ -22,7 +22,7 @@ class StatusPageTest < Minitest::Test
   def setup
     skip "no chromedriver here" unless system("command -v chromedriver >/dev/null")
     @space = E2E::Workspace.new
-    @address = "127.0.0.1:#{E2E::Server.free_port}"
+    @address = "127.0.0.1:#{E2E.free_port}"
     @space.write_config({ status: @address, status_token: TOKEN })
     @server = E2E::Server.new(options: ["--config", @space.config, "--workers", "3"], app: @space.app).start
     @clients = []

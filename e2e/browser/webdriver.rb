@@ -6,6 +6,7 @@ require "json"
 require "net/http"
 require "socket"
 require "tmpdir"
+require_relative "../support/free_port"
 require_relative "../support/waiting"
 
 module E2E
@@ -26,7 +27,7 @@ module E2E
 
     def initialize(width: 900, height: 1000)
       @profile = Dir.mktmpdir("oribi-browser")
-      port = Server.free_port
+      port = E2E.free_port
       # TMPDIR inside the profile, so that what Chromium leaves there goes with it.
       @pid = spawn({ "TMPDIR" => @profile }, "chromedriver", "--port=#{port}", in: File::NULL, out: File::NULL, err: File::NULL)
       @http = Net::HTTP.new("127.0.0.1", port, nil)

@@ -15,7 +15,7 @@ module E2E
 
     def initialize
       @dir = Dir.mktmpdir("oribi-prometheus")
-      @port = Server.free_port
+      @port = E2E.free_port
       File.write(config, "global: {}\n")
       @pid = spawn("prometheus", "--config.file=#{config}", "--storage.tsdb.path=#{@dir}/data", "--log.level=warn",
                    "--web.listen-address=127.0.0.1:#{@port}", %i[out err] => File.join(@dir, "log"), chdir: @dir)

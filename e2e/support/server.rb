@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "free_port"
+
 module E2E
   # A running command with the processes below it. Started on a free port or socket, ended by pid.
   class Server
@@ -9,21 +11,6 @@ module E2E
 
     # Variables that would set options.
     VARIABLES = %w[PORT RACK_ENV RAILS_ENV APP_ENV PLACK_ENV DANCER_ENVIRONMENT MOJO_MODE WEB_CONCURRENCY RAILS_MAX_THREADS].freeze
-
-    # Below the ports that the kernel gives to connections: one of those could take a port before the server does.
-    PORTS = (10_240..32_000).to_a.freeze
-
-    # A port that nothing listens on. Each process of a run begins at another place.
-    def self.free_port(host = "127.0.0.1")
-      @next_port ||= Process.pid * 101
-      PORTS.size.times do
-        port = PORTS[(@next_port += 1) % PORTS.size]
-        return TCPServer.open(host, port) { port }
-      rescue Errno::EADDRINUSE
-        next
-      end
-      raise "no free port"
-    end
 
     # 280 KiB of text that shows where a byte went missing; served by /file and /handle.
     def self.numbers = @numbers ||= (1..50_000).map { |i| "#{i}\n" }.join
@@ -43,7 +30,7 @@ module E2E
       @dir = dir || Dir.mktmpdir("oribi-e2e")
       @own_dir = dir.nil?
       @transport = transport
-      @address = transport == :unix ? File.join(@dir, "socket") : ["127.0.0.1", Server.free_port]
+      @address = transport == :unix ? File.join(@dir, "socket") : ["127.0.0.1", E2E.free_port]
       @argv = argv&.map { |word| format(word, port: port, path: path) } || command_line(options, app)
       @env = { "E2E_DIR" => @dir, "E2E_FILE" => Server.numbers_file, **VARIABLES.to_h { |name| [name, nil] } }.merge(env)
       SERVERS << self

@@ -7,7 +7,7 @@ module E2E
   module WithStatus
     def setup
       super
-      @status = "127.0.0.1:#{Server.free_port}"
+      @status = "127.0.0.1:#{E2E.free_port}"
     end
 
     # Ready, and with its status listener: that is opened after those for requests.
