@@ -11,9 +11,8 @@
  * at once. */
 #include "oribi/http/parser.h"
 
-#include "http/fields_private.h"
+#include "http/field_lines.h"
 #include "http/head_private.h"
-#include "http/ows.h"
 #include "oribi/base/error.h"
 #include "oribi/http/scan.h"
 #include "http/request_line.h"
@@ -73,76 +72,15 @@ static int advance_start(struct oribi_parser *parser, const struct oribi_limits 
     return 0;
 }
 
-static int refuse_control(const char *line, const char *at, struct oribi_fault *fault)
-{
-    size_t name = oribi_scan_active->token(line, (size_t)(at - line));
-    switch (*at) {
-    case '\n':
-        return fault_field(fault, line, name, at, "bare LF");
-    case '\r':
-        return fault_field(fault, line, name, at, "bare CR");
-    case '\0':
-        return fault_field(fault, line, name, at, "NUL in a field line");
-    default:
-        return fault_field(fault, line, name, at, "control in a field line");
-    }
-}
-
-/* One field line without its CRLF; it holds no controls. */
-static int check_field_line(const char *p, size_t n, struct oribi_fault *fault)
-{
-    size_t name = oribi_scan_active->token(p, n);
-    if (name == 0 && (p[0] == ' ' || p[0] == '\t'))
-        return fault_field(fault, p, 0, p, "field line starts with white space");
-    if (name == n)
-        return fault_field(fault, p, name, NULL, "field line without a colon");
-    if (name && (p[name] == ' ' || p[name] == '\t'))
-        return fault_field(fault, p, name, p + name, "white space behind a field name");
-    if (name == 0 || p[name] != ':')
-        return fault_field(fault, p, name, p + name, "field name is not a token");
-    if (name > ORIBI_FIELD_NAME_BYTES_MAX) {
-        (void)fault_field(fault, p, name, NULL, "field name over 1024 bytes");
-        fault->refusal = ORIBI_REFUSAL_HEAD_BYTES;
-        return ORIBI_EHEAD;
-    }
-    return 0;
-}
-
-static uint32_t fields_max(const struct oribi_limits *limits)
-{
-    return limits->fields_max < ORIBI_FIELDS_CAP ? limits->fields_max : ORIBI_FIELDS_CAP;
-}
-
 /* Accepts field lines up to the empty one. Returns the head's length, ORIBI_AGAIN or an error. */
 static ssize_t advance_fields(struct oribi_parser *parser, const struct oribi_limits *limits, const char *buf, size_t n)
 {
-    for (;;) {
-        const char *p = buf + parser->pos;
-        size_t left = n - parser->pos;
-        size_t len = parser->scanned;
-        len += oribi_scan_active->text(p + len, left - len);
-        parser->scanned = (uint32_t)len;
-        if (len == left)
-            return ORIBI_AGAIN;
-        if (p[len] != '\r')
-            return refuse_control(p, p + len, &parser->fault);
-        if (len + 1 == left)
-            return ORIBI_AGAIN;
-        if (p[len + 1] != '\n')
-            return refuse_control(p, p + len, &parser->fault);
-        if (len == 0)
-            return (ssize_t)parser->pos + 2;
-        if (parser->line_count == fields_max(limits)) {
-            parser->fault = (struct oribi_fault){"more fields than fields_max", .refusal = ORIBI_REFUSAL_FIELDS};
-            return ORIBI_EHEAD;
-        }
-        int error = check_field_line(p, len, &parser->fault);
-        if (error)
-            return error;
-        parser->line_count++;
-        parser->pos += (uint32_t)len + 2;
-        parser->scanned = 0;
-    }
+    struct field_lines lines = {parser->pos, parser->scanned, parser->line_count};
+    ssize_t result = oribi__field_lines_accept(&lines, limits, buf, n, NULL, &parser->fault);
+    parser->pos = lines.pos;
+    parser->scanned = lines.scanned;
+    parser->line_count = lines.count;
+    return result;
 }
 
 static ssize_t advance(struct oribi_parser *parser, const struct oribi_limits *limits, const char *buf, size_t n,
@@ -158,33 +96,6 @@ static ssize_t advance(struct oribi_parser *parser, const struct oribi_limits *l
 
 /* ---- in one pass ---- */
 
-/* Not inline: nearly all values have one space in front and none behind. */
-static __attribute__((noinline)) struct oribi_slice strip(const char *p, const char *end)
-{
-    return strip_ows(p, end);
-}
-
-/* Fills `field` from the line [line, end); `readable` says that FIELD_READ_BYTES may be read from its start. Returns
- * its id. */
-static inline uint32_t take_field(struct oribi_field *field, const char *line, const char *colon, const char *end,
-                                  bool readable)
-{
-    size_t name_len = (size_t)(colon - line);
-    uint32_t id = readable ? field_find_readable(line, name_len) : oribi_field_find(line, name_len);
-    field->name = line;
-    field->value = colon + 2;
-    field->value_len = (uint32_t)(end - colon - 2);
-    field->name_len = (uint16_t)name_len;
-    field->id = (uint16_t)id;
-    /* Controls are out of the question, so what is not above SP is white space, or the CR of an empty value. */
-    if (colon[1] != ' ' || (uint8_t)colon[2] <= ' ' || (uint8_t)end[-1] <= ' ') {
-        struct oribi_slice value = strip(colon + 1, end);
-        field->value = value.p;
-        field->value_len = (uint32_t)value.n;
-    }
-    return id;
-}
-
 /* Takes all field lines from p on, in front of which `before` bytes may be read. Returns how many bytes they take
  * with the empty line, or ORIBI_AGAIN unless all is as it should be. What every line changes is kept in locals: for
  * the compiler, head and facts could alias the bytes. */
@@ -195,7 +106,7 @@ static ssize_t take_fields(const char *p, size_t before, size_t n, const struct 
     size_t count = oribi_scan_active->lines(p, before, n, marks, MARKS_CAP);
     if (count && marks[count - 1] + 1U == n)
         count--; /* from here on each mark has a byte behind it */
-    size_t pairs_end = 2 * (size_t)fields_max(limits);
+    size_t pairs_end = 2 * (size_t)oribi__fields_max(limits);
     if (pairs_end > count)
         pairs_end = count & ~(size_t)1;
     const uint32_t *mark = marks;
@@ -210,7 +121,7 @@ static ssize_t take_fields(const char *p, size_t before, size_t n, const struct 
         const char *end = p + mark[1];
         if (*colon != ':' || (size_t)(colon - line) - 1 >= ORIBI_FIELD_NAME_BYTES_MAX || !is_crlf(end))
             break;
-        uint32_t id = take_field(field, line, colon, end, readable_end - line >= FIELD_READ_BYTES);
+        uint32_t id = oribi__field_take(field, line, colon, end, readable_end - line >= FIELD_READ_BYTES);
         line = end + 2;
         if (id == ORIBI_FIELD_OTHER) {
             bool keep = oribi__head_keeps_other(head, field, limits, facts);

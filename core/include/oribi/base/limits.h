@@ -13,6 +13,7 @@ enum {
     ORIBI_HEAD_BYTES_CAP = 1024 * 1024,
     ORIBI_FIELDS_DEFAULT = 100,
     ORIBI_FIELDS_CAP = 256,
+    ORIBI_STRING_FIELDS_MAX = 128, /* of a head that an application has parsed from a string */
     ORIBI_FIELD_NAME_BYTES_MAX = 1024,
     ORIBI_EMPTY_LINES_MAX = 2,             /* skipped before a request line, RFC 9112 2.2 */
     ORIBI_CHUNK_EXT_BYTES_MAX = 16 * 1024, /* all extensions of one request together */
