@@ -36,4 +36,5 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_multipart_setup();
     ext_metrics_setup();
     ext_form_setup();
+    ext_http_parser_setup();
 }

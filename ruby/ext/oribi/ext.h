@@ -2,8 +2,8 @@
  * threads), call.c (one request), env.c (request to Ruby), input.c (bodies in memory), reply.c (Ruby to answer),
  * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long, and those whose client has gone),
  * frames.c (where calls stand),
- * settings.c (options, listeners, logs), process.c, prefork.c and fork.c (process control), form.c, multipart.c and
- * metrics.c (libraries for applications), ext.c (setup).
+ * settings.c (options, listeners, logs), process.c, prefork.c and fork.c (process control), form.c, http_parser.c,
+ * multipart.c and metrics.c (libraries for applications), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby
  * code is run under rb_protect in one place, call.c. */
@@ -323,6 +323,9 @@ void ext_fork_setup(void);
 
 /* form.c: Oribi::Form and Oribi::Cookie. lib/oribi.rb has defined Oribi::Form::Error. */
 void ext_form_setup(void);
+
+/* http_parser.c: Oribi::HTTPParser. */
+void ext_http_parser_setup(void);
 
 /* process.c */
 void ext_process_setup(void);
