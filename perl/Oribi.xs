@@ -12,6 +12,7 @@
  *   xs/metrics.c   the application's own metrics, with xs/metrics.xsi
  *   xs/multipart.c bodies of multipart/form-data, with xs/multipart.xsi
  *   xs/form.c      forms and cookies
+ *   xs/http_parser.c                                            heads from strings
  *
  * An object is a blessed scalar that holds a pointer; 0 once it was handed on. What the core borrows for the life of
  * the process is never freed: its scalar is kept by a reference that is never given back. */
@@ -175,6 +176,7 @@ BOOT:
     psgi_writer_boot(aTHX);
     psgi_signals_boot(aTHX);
     psgi_form_boot(aTHX);
+    psgi_http_parser_boot(aTHX);
 
 void
 _log(level, text)

@@ -441,6 +441,9 @@ SV *psgi_multipart_boundary(pTHX_ SV *content_type); /* undef: none */
 /* form.c: defines the functions of Oribi::Form and Oribi::Cookie. */
 void psgi_form_boot(pTHX);
 
+/* http_parser.c: defines the functions of Oribi::HTTPParser. */
+void psgi_http_parser_boot(pTHX);
+
 #pragma GCC visibility pop
 
 #endif
