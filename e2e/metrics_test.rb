@@ -39,6 +39,14 @@ E2E.suite("metrics", transports: %i[tcp]) do
     %w[queue_wait call request].each { |name| assert_equal count, all["oribi_#{name}_seconds_count"], name }
   end
 
+  # What the alert OribiWorkersDie, the plots and `ctl top` take for deaths are ends that nobody has asked for.
+  def test_what_is_recycled_has_not_died
+    one = serve("--workers", "2", "--refork-after", "10", "--requests-max", "1000")
+    load_with(one, 20)
+    wait_for_metric('oribi_worker_exits_total{reason="recycled"}', 2)
+    assert_equal 2, sum(metrics, "oribi_worker_exits_total")
+  end
+
   def test_counts_are_exact_over_kills_recycling_and_reloads
     one = serve("--workers", "3")
     load_with(one, 50)

@@ -156,7 +156,7 @@ void oribi__policy_mold_promoted(struct oribi_policy *policy, const struct oribi
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         struct oribi_worker_record *record = &policy->records[i];
         if (oribi__is_member(record->state) && record->generation == policy->generation && !record->retire)
-            record->retire = "refork";
+            record->retire = oribi__cause_refork;
     }
     say(policy, ORIBI_LOG_INFO, "refork: workers of generation %u come from a warm mold (pid %d) now",
         event->generation, event->pid);
@@ -374,7 +374,7 @@ void oribi__policy_measured(struct oribi_policy *policy, const struct oribi_poli
     if (!record || record->state != ORIBI_RECORD_SERVING || record->retire || !policy->config.memory_max ||
         event->bytes <= policy->config.memory_max)
         return;
-    record->retire = "memory_max";
+    record->retire = oribi__cause_memory_max;
     of(policy, record,
        say(policy, ORIBI_LOG_INFO, "worker %u (pid %d) has %lld MB, memory_max is %lld MB: it is replaced", event->slot,
            record->pid, (long long)(event->bytes >> 20), (long long)(policy->config.memory_max >> 20)),

@@ -49,7 +49,7 @@ static void look_at_age(struct oribi_policy *policy, struct oribi_worker_record 
         atomic_load(&policy->slots[oribi__policy_number(policy, record)].state) == ORIBI_SLOT_STARTING)
         return;
     if (now_ms - record->ready_at >= age_max_of(policy, record))
-        record->retire = "age_max";
+        record->retire = oribi__cause_age_max;
 }
 
 static void look(struct oribi_policy *policy, int64_t now_ms)

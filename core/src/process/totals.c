@@ -5,32 +5,38 @@
 
 #include <string.h>
 
-/* The beginnings of the policy's lines, in the order of enum oribi__exit_reason: the first that fits counts. */
+static const char *const names[ORIBI__EXIT_REASONS] = {
+    "asked", "recycled", "call_deadline", "boot_timeout", "shutdown_timeout", "signal", "exit_code", "other"};
+
+/* The beginnings of the policy's lines: the first that fits counts. */
 static const struct {
-    const char *name;
     const char *line;
-} reasons[ORIBI__EXIT_REASONS] = {
-    {"asked", oribi__cause_asked},
-    {"recycled", "exit code 0"},
-    {"call_deadline", oribi__cause_call_deadline},
-    {"boot_timeout", oribi__cause_boot_timeout},
-    {"shutdown_timeout", oribi__cause_shutdown_timeout},
-    {"signal", "signal "},
-    {"exit_code", "exit code "},
-    {"other", ""},
+    enum oribi__exit_reason reason;
+} lines[] = {
+    {oribi__cause_asked, ORIBI__EXIT_ASKED},
+    {"exit code 0", ORIBI__EXIT_RECYCLED},
+    {oribi__cause_age_max, ORIBI__EXIT_RECYCLED},
+    {oribi__cause_memory_max, ORIBI__EXIT_RECYCLED},
+    {oribi__cause_refork, ORIBI__EXIT_RECYCLED},
+    {oribi__cause_call_deadline, ORIBI__EXIT_CALL_DEADLINE},
+    {oribi__cause_boot_timeout, ORIBI__EXIT_BOOT_TIMEOUT},
+    {oribi__cause_shutdown_timeout, ORIBI__EXIT_SHUTDOWN_TIMEOUT},
+    {"signal ", ORIBI__EXIT_SIGNAL},
+    {"exit code ", ORIBI__EXIT_CODE},
+    {"", ORIBI__EXIT_OTHER},
 };
 
 const char *oribi__exit_reason_name(uint32_t i)
 {
-    return reasons[i].name;
+    return names[i];
 }
 
 void oribi__totals_exit(struct oribi__totals *totals, const struct oribi_slot *slot, const char *reason)
 {
-    uint32_t i = 0;
-    while (strncmp(reason, reasons[i].line, strlen(reasons[i].line)) != 0)
+    size_t i = 0;
+    while (strncmp(reason, lines[i].line, strlen(lines[i].line)) != 0)
         i++; /* the last one fits every line */
-    totals->exits[i]++;
+    totals->exits[lines[i].reason]++;
     oribi_slot_fold(totals->ended, slot);
 }
 

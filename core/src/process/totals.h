@@ -10,7 +10,7 @@
 /* Why workers end. */
 enum oribi__exit_reason {
     ORIBI__EXIT_ASKED,    /* by an operator, a reload, a stop … */
-    ORIBI__EXIT_RECYCLED, /* … or by itself, with code 0: requests_max, and what else recycles */
+    ORIBI__EXIT_RECYCLED, /* … or by itself, with code 0: requests_max; or for age_max, memory_max or a refork */
     ORIBI__EXIT_CALL_DEADLINE,
     ORIBI__EXIT_BOOT_TIMEOUT,
     ORIBI__EXIT_SHUTDOWN_TIMEOUT,

@@ -43,9 +43,18 @@ static void test_the_reason_of_an_end_is_counted(void)
         const char *line;
         const char *name;
     } cases[] = {
-        {"asked to stop", "asked"},       {"exit code 0", "recycled"}, {"call deadline", "call_deadline"},
-        {"boot_timeout", "boot_timeout"}, {"signal 9", "signal"},      {"shutdown_timeout", "shutdown_timeout"},
-        {"exit code 70", "exit_code"},    {"its mold ended", "other"}, {"", "other"},
+        {"asked to stop", "asked"},
+        {"exit code 0", "recycled"},
+        {"call deadline", "call_deadline"},
+        {"boot_timeout", "boot_timeout"},
+        {"signal 9", "signal"},
+        {"shutdown_timeout", "shutdown_timeout"},
+        {"exit code 70", "exit_code"},
+        {"its mold ended", "other"},
+        {"", "other"},
+        {oribi__cause_age_max, "recycled"},
+        {oribi__cause_memory_max, "recycled"},
+        {oribi__cause_refork, "recycled"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         clear();
