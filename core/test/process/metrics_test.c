@@ -329,6 +329,39 @@ static void test_the_page_has_the_table(void)
     oribi_buf_deinit(&text);
 }
 
+/* oribi_x_total{label="value"}: the page has a row "| `oribi_x_total` `label` | … `value` …", but for numbers of
+ * workers, bounds, and what a section of its own lists. */
+static void look_up(const char *page, const char *sample, size_t n)
+{
+    char name[64];
+    char label[32];
+    char value[32];
+    char want[128];
+    if (sscanf(sample, "%63[a-z0-9_]{%31[a-z]=\"%31[^\"]\"", name, label, value) != 3 || strcmp(label, "worker") == 0 ||
+        strcmp(label, "le") == 0 || strcmp(name, "oribi_refusals_total") == 0)
+        return;
+    (void)snprintf(want, sizeof(want), "\n| `%s` `%s` | ", name, label);
+    const char *row = strstr(page, want);
+    (void)snprintf(want, sizeof(want), "`%s`", value);
+    const char *found = row ? strstr(row, want) : NULL;
+    ok_named(found && found < row + 1 + strcspn(row + 1, "\n"), "doc/monitoring.md has %.*s", (int)n, sample);
+}
+
+static void test_the_page_has_the_values_of_labels(void)
+{
+    static char page[64 * 1024];
+    FILE *file = fopen("../doc/monitoring.md", "re");
+    if (!ok(file != NULL))
+        return;
+    page[fread(page, 1, sizeof(page) - 1, file)] = '\0';
+    (void)fclose(file);
+    begin();
+    scrape(false);
+    for (const char *line = text.p; *line; line += strcspn(line, "\n") + 1)
+        look_up(page, line, strcspn(line, " \n"));
+    end();
+}
+
 int main(void)
 {
     test_counters_of_the_living_and_the_dead_are_one_number();
@@ -342,5 +375,6 @@ int main(void)
     test_the_size_hangs_on_the_number_of_workers_alone();
     test_the_client_chooses_the_format();
     test_the_page_has_the_table();
+    test_the_page_has_the_values_of_labels();
     return done_testing();
 }
