@@ -12,7 +12,7 @@
 #define NOT_THERE "not there and not needed: "
 #define BUFFERED  NOT_THERE "a body is always read before the application is called"
 #define BY_FORK   NOT_THERE "a reload (HUP, ctl reload) starts the command anew, with the libraries of that moment"
-#define NO_FILES  "files are served by the application or by a proxy"
+#define FILES     "static sends files without the application, as in: static /assets=public/assets"
 #define MIDDLE    NOT_THERE "no middleware is added to an application"
 #define THREADS   "there is no hook for threads; what a thread needs is made at its first use"
 
@@ -30,9 +30,10 @@ static const struct oribi__foreign_name names[] = {
     {"before_worker_shutdown", "Puma", "before_worker_exit", NULL},
     {"bind_to_activated_sockets", "Puma", NULL, NOT_THERE "sockets of systemd are found by themselves"},
     {"clean_thread_locals", "Puma", NULL, "not there: thread variables stay from call to call"},
-    {"control_token", "Puma", NULL, "not there: every user who may open the socket of `control` may command"},
+    {"control_token", "Puma", NULL,
+     "not there: root and the user of the server may command, over the socket of `control`"},
     {"control_url", "Puma", "control", NULL},
-    {"custom_logger", "Puma", NULL, "error_log takes a file; the lines have one format"},
+    {"custom_logger", "Puma", NULL, "error_log takes a file; error_log_format json makes objects of its lines"},
     {"default_host", "Puma", "host", NULL},
     {"debug", "Puma, Unicorn", "verbose", NULL},
     {"directory", "Puma", "chdir", NULL},
@@ -47,7 +48,8 @@ static const struct oribi__foreign_name names[] = {
     {"fork_worker", "Puma", "refork_after", NULL},
     {"http_content_length_limit", "Puma", "body_bytes_max", NULL},
     {"io_selector_backend", "Puma", NULL, NOT_THERE "epoll is used"},
-    {"log_formatter", "Puma", NULL, "access_log_format chooses the format of the access log; other lines have one"},
+    {"log_formatter", "Puma", NULL,
+     "access_log_format is that of the access log, error_log_format of other lines: text or json"},
     {"log_requests", "Puma", "access_log", NULL},
     {"lowlevel_error_handler", "Puma", NULL,
      "not there: what the application raises is a 500 and a line with its backtrace in error_log"},
@@ -165,7 +167,7 @@ static const struct oribi__foreign_name names[] = {
     {"auto_procname", "uWSGI", NULL, NOT_THERE "process titles are always set"},
     {"buffer_size", "uWSGI", "head_bytes_max", NULL},
     {"cheaper", "uWSGI", NULL, "not there: the number of workers is changed by `ctl workers` or TTIN and TTOU"},
-    {"check_static", "uWSGI", NULL, NO_FILES},
+    {"check_static", "uWSGI", NULL, FILES},
     {"die_on_term", "uWSGI", NULL, NOT_THERE "TERM is a graceful stop"},
     {"disable_logging", "uWSGI", NULL, "access_log off does that"},
     {"emperor", "uWSGI", NULL, "not there: each application is a service of its own"},
@@ -200,8 +202,8 @@ static const struct oribi__foreign_name names[] = {
     {"single_interpreter", "uWSGI", NULL, NOT_THERE "a process has one interpreter"},
     {"so_keepalive", "uWSGI", NULL, NOT_THERE "idle_timeout ends connections that rest"},
     {"socket_timeout", "uWSGI", "write_timeout", NULL},
-    {"static_map", "uWSGI", NULL, NO_FILES},
-    {"stats", "uWSGI", NULL, "control PATH makes the socket that `ctl status` talks to"},
+    {"static_map", "uWSGI", NULL, FILES},
+    {"stats", "uWSGI", NULL, "status ADDR answers with metrics and /status.json over HTTP"},
     {"strict", "uWSGI", NULL, NOT_THERE "an unknown option is always an error"},
     {"thunder_lock", "uWSGI", NULL, NOT_THERE "one worker is woken for a connection"},
     {"touch_reload", "uWSGI", NULL, "files are not watched: ctl reload, or HUP, loads the application anew"},

@@ -158,7 +158,7 @@ void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, cons
     bool ruby = lang == ORIBI_LANG_RUBY;
     put_format(out,
                "Usage: %s [options] [%s]\n"
-               "       %s ctl [--control PATH] status|reload|upgrade|stop|workers|reopen\n"
+               "       %s ctl [--control PATH] status|top|stacks|reload|upgrade|stop|workers|reopen\n"
                "\n"
                "Serves a %s application over HTTP/1.1. With ctl: tells a running server what to do.\n",
                command, ruby ? "config.ru" : "app.psgi", command, ruby ? "Rack" : "PSGI");
