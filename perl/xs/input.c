@@ -146,6 +146,11 @@ static PerlIO *plain_layer(pTHX_ SV *input, const char *name)
     return strcmp(PerlIOBase(fp)->tab->name, name) == 0 ? fp : NULL;
 }
 
+bool psgi_input_is_ours(pTHX_ SV *data)
+{
+    return SvTYPE(data) >= SVt_PVMG && mg_findext(data, PERL_MAGIC_ext, &body_magic);
+}
+
 SV *psgi_input_lies(pTHX_ SV *input)
 {
     PerlIO *fp = plain_layer(aTHX_ input, "scalar");
@@ -155,12 +160,7 @@ SV *psgi_input_lies(pTHX_ SV *input)
     if (!ref)
         return NULL;
     sv_2mortal(ref);
-    return SvROK(ref) && mg_findext(SvRV(ref), PERL_MAGIC_ext, &body_magic) ? ref : NULL;
-}
-
-bool psgi_input_is_ours(pTHX_ SV *data)
-{
-    return SvTYPE(data) >= SVt_PVMG && mg_findext(data, PERL_MAGIC_ext, &body_magic);
+    return SvROK(ref) && psgi_input_is_ours(aTHX_ SvRV(ref)) ? ref : NULL;
 }
 
 int psgi_input_file(pTHX_ SV *input)
