@@ -1,7 +1,9 @@
 /* Oribi::Form and Oribi::Cookie: text to pairs and hashes, and back. lib/Oribi/Form.pm and Cookie.pm say what users may
  * expect; the functions are defined here as they are called, without code of Perl's between.
  *
- * Text may be an object whose overloaded "" dies, so nothing is held across SvPV but what perl itself frees. */
+ * Text may be an object with an overloaded "", or tied: then reading it runs code of the program's, which may die, free
+ * or change every other argument, and move perl's stack. So nothing is held across it but what perl itself frees, what
+ * is read later is kept() first, and arguments are found by their place on the stack. */
 #include "xs/binding.h"
 
 #include "oribi/form/cookie.h"
@@ -32,7 +34,19 @@ int psgi_form_error_status(pTHX_ SV *error)
     return value >= 400 && value < 500 ? (int)value : 0;
 }
 
-/* The bytes perl has of it, as XS modules see them; undef has none. */
+/* Does reading it run code of the program's? */
+static bool is_live(SV *sv)
+{
+    return SvROK(sv) || SvGMAGICAL(sv);
+}
+
+/* It lives on until the statement ends. */
+static SV *kept(pTHX_ SV *sv)
+{
+    return sv_2mortal(SvREFCNT_inc_simple_NN(sv));
+}
+
+/* The bytes perl has of it, as XS modules see them; undef has none. They stay while no code of the program's runs. */
 static struct oribi_slice bytes_of(pTHX_ SV *sv)
 {
     STRLEN n;
@@ -82,6 +96,7 @@ XS_INTERNAL(parse_urlencoded)
     if (items != 1)
         croak_xs_usage(cv, "text");
     struct oribi_slice in = bytes_of(aTHX_ ST(0));
+    SPAGAIN;
     SP -= items;
     begin(aTHX_ & form, in, stack);
     while (next_pair(aTHX_ & form, &pair)) {
@@ -136,6 +151,8 @@ static bool is_ascii(struct oribi_slice text)
 /* Text as it is to be escaped. The UTF-8 of a text is made of a copy, so that the program's own stays what it is. */
 static struct oribi_slice text_of(pTHX_ const struct building *building, SV *sv)
 {
+    if (is_live(sv))
+        sv = sv_mortalcopy(sv); /* its own code may free it */
     struct oribi_slice text = bytes_of(aTHX_ sv);
     if (!building->utf8 || SvUTF8(sv) || is_ascii(text))
         return text;
@@ -147,6 +164,8 @@ static struct oribi_slice text_of(pTHX_ const struct building *building, SV *sv)
 static void append_pair(pTHX_ struct building *building, SV *key, SV *value)
 {
     SV *out = building->out;
+    if (is_live(key))
+        value = kept(aTHX_ value);
     struct oribi_slice between = building->begun ? building->delimiter : oribi_slice("", 0);
     struct oribi_slice text = text_of(aTHX_ building, key);
     char *p = SvGROW(out, SvCUR(out) + between.n + ORIBI_FORM_GROWTH * text.n + 2) + SvCUR(out);
@@ -154,17 +173,17 @@ static void append_pair(pTHX_ struct building *building, SV *key, SV *value)
     p = oribi_form_escape(p + between.n, text, ORIBI_ESCAPE_PERL, true);
     *p++ = '=';
     SvCUR_set(out, (STRLEN)(p - SvPVX(out)));
-    text = text_of(aTHX_ building, value); /* may run code of the program's */
+    text = text_of(aTHX_ building, value);
     p = SvGROW(out, SvCUR(out) + ORIBI_FORM_GROWTH * text.n + 1) + SvCUR(out);
     p = oribi_form_escape(p, text, ORIBI_ESCAPE_PERL, true);
     SvCUR_set(out, (STRLEN)(p - SvPVX(out)));
     building->begun = true;
 }
 
-static AV *array_of(pTHX_ SV *sv)
+/* The array or hash that it refers to, kept; or NULL. Magic has been got. */
+static SV *behind(pTHX_ SV *sv, svtype type)
 {
-    SvGETMAGIC(sv);
-    return SvROK(sv) && SvTYPE(SvRV(sv)) == SVt_PVAV ? (AV *)SvRV(sv) : NULL;
+    return SvROK(sv) && SvTYPE(SvRV(sv)) == type ? kept(aTHX_ SvRV(sv)) : NULL;
 }
 
 static SV *element(pTHX_ AV *array, SSize_t at)
@@ -176,37 +195,70 @@ static SV *element(pTHX_ AV *array, SSize_t at)
 /* A pair for each value of an array. */
 static void append_values(pTHX_ struct building *building, SV *key, SV *value)
 {
-    AV *values = array_of(aTHX_ value);
+    AV *values = NULL;
+    if (is_live(value)) {
+        key = kept(aTHX_ key);
+        value = sv_mortalcopy(value);
+        values = (AV *)behind(aTHX_ value, SVt_PVAV);
+    }
     if (!values)
         append_pair(aTHX_ building, key, value);
     for (SSize_t i = 0; values && i <= av_len(values); i++)
         append_pair(aTHX_ building, key, element(aTHX_ values, i));
 }
 
-/* A list with an odd number of parts ends with the delimiter, but for a key alone; a reference has it behind. */
-static SV *build(pTHX_ SV **parts, I32 count, bool utf8)
+static void append_hash(pTHX_ struct building *building, HV *hash)
+{
+    HE *entry;
+    hv_iterinit(hash);
+    while ((entry = hv_iternext(hash)))
+        append_values(aTHX_ building, hv_iterkeysv(entry), hv_iterval(hash, entry));
+}
+
+static void append_list(pTHX_ struct building *building, I32 ax, I32 count)
+{
+    bool live = false;
+    for (I32 i = 0; i < count; i++)
+        live = live || is_live(ST(i));
+    for (I32 i = 0; live && i < count; i++)
+        (void)kept(aTHX_ ST(i));
+    for (I32 i = 0; i < count; i += 2)
+        append_values(aTHX_ building, ST(i), i + 1 < count ? ST(i + 1) : &PL_sv_undef);
+}
+
+/* A copy, because all pairs have it between them. */
+static void set_delimiter(pTHX_ struct building *building, SV *sv)
+{
+    SV *given = sv_mortalcopy(sv);
+    struct oribi_slice text = text_of(aTHX_ building, given);
+    if (SvOK(given))
+        building->delimiter = text;
+}
+
+/* The arguments stand on the stack at `ax`. A list with an odd number of parts ends with the delimiter, but for a key
+ * alone; a reference has it behind. */
+static SV *build(pTHX_ I32 ax, I32 count, bool utf8)
 {
     struct building building = {.out = newSVpvn_flags("", 0, SVs_TEMP), .delimiter = oribi_slice("&", 1), .utf8 = utf8};
-    AV *array = count ? array_of(aTHX_ parts[0]) : NULL;
-    HV *hash = count && SvROK(parts[0]) && SvTYPE(SvRV(parts[0])) == SVt_PVHV ? (HV *)SvRV(parts[0]) : NULL;
-    SV *delimiter = array || hash ? (count > 1 ? parts[1] : NULL) : count > 1 && count % 2 ? parts[--count] : NULL;
-    if (delimiter) {
-        struct oribi_slice text = text_of(aTHX_ & building, delimiter);
-        if (SvOK(delimiter))
-            building.delimiter = text;
+    AV *array = NULL;
+    HV *hash = NULL;
+    if (count && is_live(ST(0))) {
+        SV *first = sv_mortalcopy(ST(0));
+        array = (AV *)behind(aTHX_ first, SVt_PVAV);
+        hash = (HV *)behind(aTHX_ first, SVt_PVHV);
     }
-    if (hash) {
-        HE *entry;
-        hv_iterinit(hash);
-        while ((entry = hv_iternext(hash)))
-            append_values(aTHX_ & building, hv_iterkeysv(entry), hv_iterval(hash, entry));
-    } else if (array) {
-        for (SSize_t i = 0; i <= av_len(array); i += 2)
-            append_values(aTHX_ & building, element(aTHX_ array, i), element(aTHX_ array, i + 1));
-    } else {
-        for (I32 i = 0; i < count; i += 2)
-            append_values(aTHX_ & building, parts[i], i + 1 < count ? parts[i + 1] : &PL_sv_undef);
-    }
+    bool list = !array && !hash;
+    if (count > 1 && (!list || count % 2))
+        set_delimiter(aTHX_ & building, ST(list ? --count : 1));
+    if (hash)
+        append_hash(aTHX_ & building, hash);
+    else if (array)
+        for (SSize_t i = 0; i <= av_len(array); i += 2) {
+            SV *key = kept(aTHX_ element(aTHX_ array, i)); /* a tied array's code runs for the other */
+            append_values(aTHX_ & building, key, element(aTHX_ array, i + 1));
+        }
+    else
+        append_list(aTHX_ & building, ax, count);
     *SvEND(building.out) = 0;
     return building.out;
 }
@@ -216,7 +268,7 @@ XS_INTERNAL(build_urlencoded)
 {
     dXSARGS;
     dXSI32;
-    SV *built = build(aTHX_ & ST(0), items, ix);
+    SV *built = build(aTHX_ ax, items, ix);
     ST(0) = built;
     XSRETURN(1);
 }
@@ -249,26 +301,37 @@ XS_INTERNAL(crush_cookie)
     XSRETURN(1);
 }
 
-/* The value of a key that is there and defined, or NULL. */
+/* Text that no code of the program's changes any more. */
+static SV *settled(pTHX_ SV *sv)
+{
+    if (!is_live(sv))
+        return kept(aTHX_ sv);
+    SV *copy = sv_mortalcopy(sv);
+    if (SvROK(copy)) {
+        struct oribi_slice text = bytes_of(aTHX_ copy);
+        copy = newSVpvn_flags(text.p, text.n, SVs_TEMP | (SvUTF8(copy) ? SVf_UTF8 : 0));
+    }
+    return copy;
+}
+
+/* The value of a key that is there and defined, settled, or NULL. */
 static SV *option(pTHX_ HV *options, const char *key)
 {
     SV **found = options ? hv_fetch(options, key, (I32)strlen(key), 0) : NULL;
-    if (!found)
-        return NULL;
-    SvGETMAGIC(*found);
-    return SvOK(*found) ? *found : NULL;
+    SV *value = found ? settled(aTHX_ * found) : NULL;
+    return value && SvOK(value) ? value : NULL;
 }
 
-static bool is_true(pTHX_ SV *sv)
+static bool is_set(pTHX_ HV *options, const char *key)
 {
-    return sv && SvTRUE(sv);
+    SV **found = options ? hv_fetch(options, key, (I32)strlen(key), 0) : NULL;
+    return found && SvTRUE(*found);
 }
 
 /* An attribute that is left out when it is false. */
-static struct oribi_slice attribute(pTHX_ HV *options, const char *key)
+static struct oribi_slice attribute(pTHX_ SV *sv)
 {
-    SV *sv = option(aTHX_ options, key);
-    return is_true(aTHX_ sv) ? bytes_of(aTHX_ sv) : oribi_slice(NULL, 0);
+    return sv && SvTRUE(sv) ? bytes_of(aTHX_ sv) : oribi_slice(NULL, 0);
 }
 
 /* What is escaped byte by byte. */
@@ -338,24 +401,33 @@ XS_INTERNAL(bake_cookie)
         ST(0) = sv_2mortal(newSVpvs(""));
         XSRETURN(1);
     }
-    HV *options = SvROK(ST(1)) && SvTYPE(SvRV(ST(1))) == SVt_PVHV ? (HV *)SvRV(ST(1)) : NULL;
-    if (SvROK(ST(1)) && !options && !SvAMAGIC(ST(1)))
+    SV *given = sv_mortalcopy(ST(1));
+    HV *options = (HV *)behind(aTHX_ given, SVt_PVHV);
+    if (SvROK(given) && !options && !SvAMAGIC(given))
         croak("Oribi::Cookie: a cookie is a value or a reference to a hash");
-    struct oribi_slice value = octets(aTHX_ options ? option(aTHX_ options, "value") : ST(1), "value");
+    /* Code of the program's runs here, */
+    SV *name = settled(aTHX_ ST(0));
+    SV *content = options ? option(aTHX_ options, "value") : settled(aTHX_ given);
+    SV *domain = option(aTHX_ options, "domain");
+    SV *path = option(aTHX_ options, "path");
+    SV *expires = option(aTHX_ options, "expires");
     SV *max_age = option(aTHX_ options, "max-age");
+    SV *same_site = option(aTHX_ options, "samesite");
     struct oribi_cookie cookie = {
-        .name = octets(aTHX_ ST(0), "name"),
-        .values = &value,
-        .value_count = 1,
-        .domain = attribute(aTHX_ options, "domain"),
-        .path = attribute(aTHX_ options, "path"),
-        .expires = expires_of(aTHX_ option(aTHX_ options, "expires"), date),
-        .max_age = max_age ? bytes_of(aTHX_ max_age) : oribi_slice(NULL, 0),
-        .same_site = same_site_of(aTHX_ option(aTHX_ options, "samesite")),
-        .secure = is_true(aTHX_ option(aTHX_ options, "secure")),
-        .http_only = is_true(aTHX_ option(aTHX_ options, "httponly")),
-        .partitioned = is_true(aTHX_ option(aTHX_ options, "partitioned")),
+        .secure = is_set(aTHX_ options, "secure"),
+        .http_only = is_set(aTHX_ options, "httponly"),
+        .partitioned = is_set(aTHX_ options, "partitioned"),
     };
+    /* and none from here on. */
+    struct oribi_slice value = octets(aTHX_ content, "value");
+    cookie.name = octets(aTHX_ name, "name");
+    cookie.values = &value;
+    cookie.value_count = 1;
+    cookie.domain = attribute(aTHX_ domain);
+    cookie.path = attribute(aTHX_ path);
+    cookie.expires = expires_of(aTHX_ expires, date);
+    cookie.max_age = max_age ? bytes_of(aTHX_ max_age) : oribi_slice(NULL, 0);
+    cookie.same_site = same_site_of(aTHX_ same_site);
     if (cookie.partitioned)
         cookie.same_site = ORIBI_SAME_SITE_NONE;
     if (cookie.same_site == ORIBI_SAME_SITE_NONE)

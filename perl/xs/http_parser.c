@@ -41,6 +41,12 @@ static struct oribi_slice bytes_of(pTHX_ SV *sv)
     return oribi_slice(SvPVX(copy), SvCUR(copy));
 }
 
+/* Bytes that stay while code of the program's runs, which may change the string. */
+static struct oribi_slice own_copy(pTHX_ struct oribi_slice in)
+{
+    return oribi_slice(SvPVX(newSVpvn_flags(in.p, in.n, SVs_TEMP)), in.n);
+}
+
 /* Behind a store of `value`, which the hash has taken if there is a slot. A tied one has to be told. */
 static void settle(pTHX_ HV *hash, const void *slot, SV *value)
 {
@@ -114,7 +120,9 @@ XS_INTERNAL(parse_http_request)
     struct oribi_slice in = bytes_of(aTHX_ ST(0));
     if (!SvROK(ST(1)) || SvTYPE(SvRV(ST(1))) != SVt_PVHV)
         croak("second param to parse_http_request should be a hashref");
-    HV *env = (HV *)SvRV(ST(1));
+    HV *env = (HV *)sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(ST(1))));
+    if (SvRMAGICAL(env))
+        in = own_copy(aTHX_ in);
     ssize_t result = oribi_from_string_request(in.p, in.n, &head);
     if (result > 0) {
         SV *path_info = path_info_of(aTHX_ head.path);
@@ -193,16 +201,22 @@ XS_INTERNAL(parse_http_response)
         croak("Oribi::HTTPParser: there is no header format %" IVdf, form);
     if (rest && (!SvROK(rest) || SvTYPE(SvRV(rest)) != SVt_PVHV))
         croak("Oribi::HTTPParser: special_headers is not a reference to a hash");
-    SP -= items;
+    HV *special = rest ? (HV *)sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(rest))) : NULL;
+    if (special)
+        in = own_copy(aTHX_ in);
     ssize_t result = oribi_from_string_response(in.p, in.n, &head);
+    SPAGAIN;
+    SP -= items;
     if (result < 0) {
         mXPUSHi((IV)result);
         XSRETURN(1);
     }
     SV *headers = form == HEADERS_NONE ? NULL : form == HEADERS_AS_HASHREF ? (SV *)newHV() : (SV *)newAV();
     SV *given = headers ? sv_2mortal(newRV_noinc(headers)) : &PL_sv_undef;
-    if (headers || rest)
-        store_headers(aTHX_ & head, headers, rest ? (HV *)SvRV(rest) : NULL);
+    if (headers || special)
+        store_headers(aTHX_ & head, headers, special);
+    SPAGAIN; /* tied values have run code */
+    SP -= items;
     EXTEND(SP, 5);
     mPUSHi((IV)result);
     mPUSHi(head.minor);

@@ -14,7 +14,7 @@ struct psgi_reader {
     SV *open;    /* code: called with the file name, gives a handle and the file's name */
     AV *params;  /* name, value, … */
     AV *uploads; /* name, hash, … */
-    SV *value;   /* of the field at hand; NULL: a file's part, or no part */
+    SV *value;   /* of the field at hand, which the program may have dropped; NULL: a file's part, or no part */
     SV *handle;  /* of the file at hand; NULL: none, its bytes are dropped */
     HV *upload;  /* the same file, as it is told in the end */
     int fd;      /* of handle */
@@ -141,7 +141,7 @@ static void begin_part(pTHX_ struct psgi_reader *reader)
         reader->value = newSVpvs("");
         oribi_form_data_keep(&reader->form);
         av_push(reader->params, newSVpvn(name.p, name.n));
-        av_push(reader->params, reader->value); /* which stays ours to append to */
+        av_push(reader->params, SvREFCNT_inc_simple_NN(reader->value));
     } else if (filename.n > 0) {
         reader->upload = newHV();
         store(aTHX_ reader->upload, "name", newSVpvn(name.p, name.n));
@@ -177,24 +177,27 @@ static void take_data(pTHX_ struct psgi_reader *reader)
     }
 }
 
-static void forget_file(pTHX_ struct psgi_reader *reader)
+static void forget_part(pTHX_ struct psgi_reader *reader)
 {
+    SvREFCNT_dec(reader->value);
     SvREFCNT_dec(reader->handle); /* the last: closes it */
     SvREFCNT_dec((SV *)reader->upload);
+    reader->value = NULL;
     reader->handle = NULL;
     reader->upload = NULL;
 }
 
 static void end_part(pTHX_ struct psgi_reader *reader)
 {
-    reader->value = NULL;
-    if (!reader->upload)
+    if (!reader->upload) {
+        forget_part(aTHX_ reader);
         return;
+    }
     SV **name = hv_fetchs(reader->upload, "name", 0);
     store(aTHX_ reader->upload, "size", newSVuv(reader->size));
     av_push(reader->uploads, newSVsv(*name));
     av_push(reader->uploads, newRV_inc((SV *)reader->upload));
-    forget_file(aTHX_ reader);
+    forget_part(aTHX_ reader);
 }
 
 /* --- all of it --- */
@@ -218,17 +221,25 @@ static void feed(pTHX_ struct psgi_reader *reader, struct oribi_slice in)
     reader->failed = false;
 }
 
-/* Perl code that opens a file may change the variable that the piece is in. */
-void psgi_reader_feed(pTHX_ SV *self, SV *piece)
+/* Perl code that opens a file may drop the reader meanwhile. */
+static struct psgi_reader *kept_reader(pTHX_ SV *self)
 {
     struct psgi_reader *reader = reader_of(aTHX_ self);
+    sv_2mortal(SvREFCNT_inc_simple_NN(SvRV(self)));
+    return reader;
+}
+
+/* The same code may change the variable that the piece is in. */
+void psgi_reader_feed(pTHX_ SV *self, SV *piece)
+{
+    struct psgi_reader *reader = kept_reader(aTHX_ self);
     SV *kept = psgi_input_is_ours(aTHX_ piece) ? SvREFCNT_inc_simple_NN(piece) : newSVsv(piece);
     feed(aTHX_ reader, bytes_of(aTHX_ sv_2mortal(kept)));
 }
 
 bool psgi_reader_feed_file(pTHX_ SV *self, SV *input, UV n)
 {
-    struct psgi_reader *reader = reader_of(aTHX_ self);
+    struct psgi_reader *reader = kept_reader(aTHX_ self);
     int fd = psgi_input_file(aTHX_ input);
     if (fd < 0)
         return false;
@@ -265,7 +276,7 @@ SV *psgi_reader_list(pTHX_ SV *self, int uploads)
 void psgi_reader_free(pTHX_ SV *self)
 {
     struct psgi_reader *reader = reader_of(aTHX_ self);
-    forget_file(aTHX_ reader);
+    forget_part(aTHX_ reader);
     SvREFCNT_dec(reader->open);
     SvREFCNT_dec((SV *)reader->params);
     SvREFCNT_dec((SV *)reader->uploads);

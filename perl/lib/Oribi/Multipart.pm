@@ -95,7 +95,7 @@ sub _read_length {
     my $empty = 0;
     while ($left > 0) {
         my $read = $input->read(my $piece, $left < $self->{buffer_length} ? $left : $self->{buffer_length});
-        if (!$read) {
+        if (!$read || !length $piece) {
             Carp::croak("Bad Content-Length: maybe client disconnect? ($left bytes remaining)") if ++$empty > $EMPTY_READS_MAX;
             next;
         }
@@ -111,8 +111,9 @@ sub _read_chunked {
     my ($buffer, $length, $empty) = ('', 0, 0);
     my $more = sub {
         my $read = $input->read(my $piece, $self->{buffer_length});
-        Carp::croak('Malformed chunked request') if !$read && ++$empty > $EMPTY_READS_MAX || length $buffer > 2 * $self->{buffer_length};
-        $buffer .= $piece if $read;
+        my $some = $read && length $piece;
+        Carp::croak('Malformed chunked request') if !$some && ++$empty > $EMPTY_READS_MAX || length $buffer > 2 * $self->{buffer_length};
+        $buffer .= $piece if $some;
     };
     while (1) {
         $more->() until $buffer =~ /\n/;
