@@ -3,6 +3,7 @@ use warnings;
 use lib 't/lib';
 use Data::Dumper ();
 use File::Temp ();
+use Hash::Util ();
 use IO::Handle ();
 use OribiTest;
 use Scalar::Util qw(blessed readonly reftype weaken);
@@ -22,6 +23,12 @@ use Test::More;
     sub STORE { }
     sub EOF { return 1 }
     sub CLOSE { }
+}
+
+{
+    package Ends;
+    our $count = 0;
+    sub DESTROY { $count++; die 'not heard' }
 }
 
 my @LENT = qw(psgi.input psgi.version psgi.errors psgix.cleanup.handlers psgix.io psgix.informational oribi.extend_deadline oribi.gone?);
@@ -159,6 +166,25 @@ my @CASES = (
     ['… kept and changed later' => sub { my ($env) = @_; $kept = [map { \$_ } grep { !ref } values %$env] }, sub { $$_ .= $secret for @$kept }],
     ['the environment is emptied' => sub { %{ $_[0] } = () }],
     ['the environment is blessed and kept' => sub { $kept = bless $_[0], 'Some::Class' }, sub { $kept->{'psgi.version'}[0] = 5 }],
+    ['a key is deleted' => sub { delete $_[0]{'psgi.version'} }],
+    ['a key is deleted and stored again' => sub { my $old = delete $_[0]{SERVER_NAME}; $_[0]{SERVER_NAME} = $old }],
+    ['a key is added' => sub { $_[0]{secret} = $secret }],
+    ['a key is added, another is deleted' => sub { delete $_[0]{SERVER_NAME}; $_[0]{secret} = $secret }],
+    ['a key is added and deleted' => sub { $_[0]{secret} = $secret; delete $_[0]{secret} }],
+    ['a thousand keys are added and deleted' => sub { my ($env) = @_; my @keys = map {"secret$_"} 1 .. 1000; @$env{@keys} = @keys; delete @$env{@keys} }],
+    ['a key is local' => sub { local $_[0]{SERVER_NAME} = $secret; local $_[0]{secret} = $secret }],
+    ['values are undefined' => sub { my ($env) = @_; undef $env->{$_} for qw(SERVER_NAME psgi.version psgix.io PATH_INFO) }],
+    ['the keys are locked' => sub { Hash::Util::lock_ref_keys($_[0]) }],
+    ['the hash is locked' => sub { Hash::Util::lock_hashref($_[0]) }],
+    ['… unlocked after a key was deleted' => sub { Hash::Util::lock_ref_keys($_[0]); delete $_[0]{SERVER_NAME}; Hash::Util::unlock_ref_keys($_[0]) }],
+    ['an iterator stands in the environment' => sub { my @pair = each %{ $_[0] } }],
+    ['… on a key that was deleted' => sub { my ($key) = each %{ $_[0] }; delete $_[0]{$key} }],
+    ['the environment is kept' => sub { $kept = $_[0] }, sub { $kept->{SERVER_NAME} = $secret; $kept->{secret} = $secret }],
+    ['the environment is kept weakly' => sub { weaken($kept = $_[0]) }, sub { $kept->{SERVER_NAME} = $secret if $kept }],
+    ['the environment is kept by a value of its own' => sub { $_[0]{SERVER_NAME} = $_[0] }],
+    ['the environment is kept by a closure' => sub { my ($env) = @_; $kept = sub { $env->{SERVER_NAME} = $secret } }, sub { $kept->() if $kept }],
+    ['the environment is blessed' => sub { bless $_[0], 'Some::Class' }],
+    ['a value is an object whose end looks for the environment' => sub { $_[0]{SERVER_NAME} = bless [$_[0]{PATH_INFO}], 'Ends' }],
     ['the environment is tied' => sub { require Tie::Hash; tie %{ $_[0] }, 'Tie::StdHash' }],
 );
 
@@ -191,6 +217,26 @@ for my $number (0 .. $#CASES) {
     }
 }
 is get($server, '/?look')->{body}, $first, 'the last one';
+
+subtest 'values end with their request, and what is kept of an environment stays' => sub {
+    my @kept;
+    my %turn = (
+        '/object' => sub { $_[0]{'psgi.url_scheme'} = bless [], 'Ends' },
+        '/keep' => sub { push @kept, $_[0] },
+        '/value' => sub { push @kept, \$_[0]{QUERY_STRING} },
+        '/kept' => sub { join ' ', map { ref eq 'HASH' ? "$_->{PATH_INFO}$_->{QUERY_STRING}$_->{'psgi.url_scheme'}" : $$_ } @kept },
+        '/die' => sub { die "now\n" },
+    );
+    my $app = sub { my ($env) = @_; my $ended = $Ends::count; my $said = $turn{ $env->{PATH_INFO} }->($env); [200, ['Content-Type' => 'text/plain'], ["$ended $said"]] };
+    my $server = serve($app, lint => 0);
+    get($server, "/object?$_") for 1 .. 3;
+    get($server, '/die');
+    get($server, "/keep?$_") for 1 .. 2;
+    get($server, "/value?$_") for 3 .. 4;
+    get($server, '/object?4');
+    is get($server, '/kept')->{body}, '4 /keep1http /keep2http 3 4';
+    is $server->stop, 0;
+};
 
 # The handle in psgi.errors is STDERR's, also when the application gives STDERR another.
 subtest 'psgi.errors is STDERR' => sub {

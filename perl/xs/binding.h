@@ -56,6 +56,8 @@ struct psgi_template {
     HV *env;                                                /* NULL: none was made */
     uint8_t order[PSGI_KEY_COUNT + ORIBI_SHAPE_FIELDS_MAX]; /* env.c's number of each entry, as they lie in the table */
     bool ordered;                                           /* copies keep that order */
+    HV *kept;  /* a copy that a request has used and left as it was made; its values are gone. NULL: none */
+    U32 flags; /* of a copy as it is made */
 };
 
 enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_EXTEND, PSGI_LAZY_GONE, PSGI_LAZY_COUNT };
@@ -152,6 +154,7 @@ struct psgi_worker {
     struct psgi_template templates[2][2];
     struct oribi_shapes shapes;
     struct psgi_template shape_templates[ORIBI_SHAPES]; /* of these shapes */
+    struct psgi_template *used;                         /* whose copy the last environment is; NULL: none */
     uint32_t small_fields;                              /* so many fields have room in a table of SMALL_ROOM */
     bool multiprocess;
     SV *keys[PSGI_KEY_COUNT];
@@ -225,6 +228,10 @@ void psgi_env_deinit(pTHX_ struct psgi_worker *w);
 /* Gives the environment of a request; NULL for a path with a bad percent escape, which the core has answered. Runs
  * no Perl code. */
 HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req);
+
+/* The request has ended. Keeps the environment for the next one if it is a copy of the template (NULL: of none), and
+ * only the caller has a reference to it: then its values are freed now. */
+void psgi_env_end(pTHX_ struct psgi_template *template, HV *env);
 
 /* The value of one of our keys in an environment, or NULL. */
 SV *psgi_env_get(pTHX_ struct psgi_worker *w, HV *env, enum psgi_key key);

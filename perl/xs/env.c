@@ -13,6 +13,9 @@
  * keys: copying one allocates no buffer, and an application that writes to its copy gets a text of its own. Nothing
  * is read-only.
  *
+ * An application that leaves the copy as it was made, but for values, leaves it to the next request of that kind: its
+ * values are freed with the request, and the next ones are set without a copy.
+ *
  * Handles, arrays and closures are lent to one environment after the other: lent.c. */
 #include "xs/binding.h"
 
@@ -54,6 +57,8 @@ static inline void store(pTHX_ struct psgi_worker *w, HV *env, enum psgi_key key
 
 SV *psgi_env_get(pTHX_ struct psgi_worker *w, HV *env, enum psgi_key key)
 {
+    if (UNLIKELY(SvREADONLY((SV *)env)) && !hv_exists_ent(env, w->keys[key], SvSHARED_HASH(w->keys[key])))
+        return NULL; /* the application has locked the keys: to fetch another one would die */
     HE *entry = hv_fetch_ent(env, w->keys[key], 0, SvSHARED_HASH(w->keys[key]));
     return entry ? HeVAL(entry) : NULL;
 }
@@ -199,8 +204,8 @@ static uint8_t number_of(const struct psgi_worker *w, const struct oribi_shape *
     return 0; /* there are no other keys */
 }
 
-/* Perl promises no order; that a copy has its template's is tried once. */
-static bool copies_keep_order(pTHX_ HV *env)
+/* Perl promises no order; that a copy has its template's is tried once. Gives a copy's flags. */
+static bool copies_keep_order(pTHX_ HV *env, U32 *flags)
 {
     HV *copy = newHVhv(env);
     bool same = HvMAX(copy) == HvMAX(env);
@@ -210,6 +215,7 @@ static bool copies_keep_order(pTHX_ HV *env)
             same = b && HeKEY_hek(a) == HeKEY_hek(b);
         same = same && !b;
     }
+    *flags = SvFLAGS(copy);
     SvREFCNT_dec((SV *)copy);
     return same;
 }
@@ -229,7 +235,7 @@ static void make_template(pTHX_ const struct psgi_worker *w, const struct oribi_
     for (STRLEN i = 0; i <= HvMAX(env); i++)
         for (HE *entry = HvARRAY(env)[i]; entry; entry = HeNEXT(entry))
             *next++ = number_of(w, shape, HeKEY_hek(entry));
-    template->ordered = copies_keep_order(aTHX_ env);
+    template->ordered = copies_keep_order(aTHX_ env, &template->flags);
 }
 
 /* Rooms of the tables for requests with few fields, and with a browser's. */
@@ -240,8 +246,15 @@ static bool is_small(const struct psgi_worker *w, const struct oribi_head *head)
     return head->field_count <= w->small_fields;
 }
 
+static void drop_template(pTHX_ struct psgi_template *template)
+{
+    SvREFCNT_dec((SV *)template->env);
+    SvREFCNT_dec((SV *)template->kept);
+    template->env = template->kept = NULL;
+}
+
 /* The template for these fields, or NULL. */
-static const struct psgi_template *find_template(pTHX_ struct psgi_worker *w, const struct oribi_req *req)
+static struct psgi_template *find_template(pTHX_ struct psgi_worker *w, const struct oribi_req *req)
 {
     bool met;
     int slot = oribi_shapes_find(&w->shapes, req->head, has_address(req), &met);
@@ -249,8 +262,7 @@ static const struct psgi_template *find_template(pTHX_ struct psgi_worker *w, co
         return NULL;
     struct psgi_template *template = &w->shape_templates[slot];
     if (!met) {
-        SvREFCNT_dec((SV *)template->env);
-        template->env = NULL;
+        drop_template(aTHX_ template);
         return NULL;
     }
     if (!template->env)
@@ -260,9 +272,11 @@ static const struct psgi_template *find_template(pTHX_ struct psgi_worker *w, co
 }
 
 /* A copy with its values, which it takes. */
-static HV *fill_template(pTHX_ const struct psgi_template *template, SV **values)
+static HV *fill_template(pTHX_ struct psgi_worker *w, struct psgi_template *template, SV **values)
 {
-    HV *env = newHVhv(template->env);
+    HV *env = template->kept ? template->kept : newHVhv(template->env);
+    template->kept = NULL;
+    w->used = template;
     const uint8_t *next = template->order;
     for (STRLEN i = 0; i <= HvMAX(env); i++) {
         for (HE *entry = HvARRAY(env)[i]; entry; entry = HeNEXT(entry)) {
@@ -278,9 +292,9 @@ static HV *fill_template(pTHX_ const struct psgi_template *template, SV **values
 static HV *fill_plain(pTHX_ struct psgi_worker *w, const struct oribi_req *req, SV **values)
 {
     bool addressed = has_address(req);
-    const struct psgi_template *template = &w->templates[addressed][is_small(w, req->head)];
+    struct psgi_template *template = &w->templates[addressed][is_small(w, req->head)];
     if (template->ordered)
-        return fill_template(aTHX_ template, values);
+        return fill_template(aTHX_ w, template, values);
     HV *env = newHV();
     for (int i = 0; i < PSGI_KEY_COUNT; i++)
         if (in_every_env(w, (enum psgi_key)i, addressed))
@@ -296,14 +310,15 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     if (!path_info)
         return NULL;
     set_values(aTHX_ w, values, path_info, req);
-    const struct psgi_template *template = find_template(aTHX_ w, req);
+    w->used = NULL;
+    struct psgi_template *template = find_template(aTHX_ w, req);
     HV *env;
     if (template) {
         uint32_t count = PSGI_KEY_COUNT;
         for (uint32_t i = 0; i < head->field_count; i++)
             if (head->fields[i].id != ORIBI_FIELD_OTHER)
                 values[count++] = newSVpvn(head->fields[i].value, head->fields[i].value_len);
-        env = fill_template(aTHX_ template, values);
+        env = fill_template(aTHX_ w, template, values);
     } else {
         env = fill_plain(aTHX_ w, req, values);
     }
@@ -315,6 +330,38 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     if (head->upgrade)
         store_unread(aTHX_ w, env, req);
     return env;
+}
+
+/* --- after the request --- */
+
+/* Is this a copy as it was made, but for its values, and is ours the only reference to it? Iterators and weak
+ * references show in the flags; keys are compared, since one can be deleted and another stored. */
+static bool is_as_made(const struct psgi_template *template, HV *env)
+{
+    if (SvREFCNT((SV *)env) != 1 || SvFLAGS(env) != template->flags || SvMAGIC((SV *)env) ||
+        HvTOTALKEYS(env) != HvTOTALKEYS(template->env) || HvMAX(env) != HvMAX(template->env))
+        return false;
+    for (STRLEN i = 0; i <= HvMAX(env); i++) {
+        HE *b = HvARRAY(template->env)[i];
+        for (HE *a = HvARRAY(env)[i]; a; a = HeNEXT(a), b = HeNEXT(b))
+            if (!b || HeKEY_hek(a) != HeKEY_hek(b))
+                return false;
+    }
+    return true; /* as many keys in all, so no chain of the template is longer */
+}
+
+void psgi_env_end(pTHX_ struct psgi_template *template, HV *env)
+{
+    if (!template || !template->env || template->kept || !is_as_made(template, env))
+        return;
+    for (STRLEN i = 0; i <= HvMAX(env); i++) {
+        for (HE *entry = HvARRAY(env)[i]; entry; entry = HeNEXT(entry)) {
+            SV *value = HeVAL(entry);
+            HeVAL(entry) = &PL_sv_undef;
+            SvREFCNT_dec(value);
+        }
+    }
+    template->kept = (HV *)SvREFCNT_inc_simple_NN((SV *)env);
 }
 
 /* --- once per worker --- */
@@ -355,9 +402,9 @@ void psgi_env_deinit(pTHX_ struct psgi_worker *w)
         SvREFCNT_dec(w->followed[i]);
     psgi_lent_deinit(aTHX_ w);
     for (int i = 0; i < 2; i++) {
-        SvREFCNT_dec((SV *)w->templates[i][false].env);
-        SvREFCNT_dec((SV *)w->templates[i][true].env);
+        drop_template(aTHX_ & w->templates[i][false]);
+        drop_template(aTHX_ & w->templates[i][true]);
     }
     for (int i = 0; i < ORIBI_SHAPES; i++)
-        SvREFCNT_dec((SV *)w->shape_templates[i].env);
+        drop_template(aTHX_ & w->shape_templates[i]);
 }

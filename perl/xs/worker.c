@@ -97,13 +97,11 @@ static void come_back(struct psgi_worker *w)
  * after that. */
 static void fail_call(struct psgi_worker *w, int status)
 {
-    if (w->state == PSGI_OPEN) {
+    if (w->state == PSGI_OPEN)
         oribi_reply_error(w->req, status);
-        psgi_call_ended(w);
-    } else if (w->state != PSGI_NONE) {
+    else if (w->state != PSGI_NONE)
         oribi_reply_abort(w->req);
-        psgi_call_ended(w);
-    }
+    psgi_call_ended(w);
 }
 
 /* A client that left while the application streamed to it is no failure of the application: write() died to tell it. */
@@ -368,13 +366,18 @@ static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     open_call(w, req);
     HV *env = psgi_env_build(aTHX_ w, req);
     if (env) {
-        SV *ref = sv_2mortal(newRV_noinc((SV *)env));
+        struct psgi_template *template = w->used;
+        ENTER;
+        SAVEFREESV(env);
+        SV *ref = sv_2mortal(newRV_inc((SV *)env));
         call_app(aTHX_ w, ref);
         after_reply(aTHX_ w, ref);
+        FREETMPS; /* references to the environment, unless they are kept */
+        psgi_env_end(aTHX_ template, env);
+        LEAVE;
     } else {
         psgi_call_ended(w); /* with 400, by the core: the path has a bad percent escape */
     }
-    FREETMPS; /* the environment, unless it is kept */
     psgi_lent_recycle(aTHX_ w);
     FREETMPS; /* what stood in the slots of a glob that was replaced: Perl makes it mortal */
     LEAVE;
