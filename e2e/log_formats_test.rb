@@ -54,6 +54,16 @@ E2E.suite("log_formats") do
     assert_includes error, "access_log_format: unknown directive %{cs}T; did you mean %{us}T"
   end
 
+  define_method(:test_bytes_out_are_those_that_the_client_got) do
+    one = start_logging("json", "--answer", "/robots.txt=200:nobody", "--body-bytes-max", "4")
+    ["GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n",
+     "GET /raise HTTP/1.0\r\n\r\n", "GET /robots.txt HTTP/1.0\r\n\r\n", "GET /env HTTP/1.0\r\n\r\n"].each.with_index(1) do |request, line|
+      got = connect(one).send_raw(request).read_to_end
+      sizes = [got.bytesize, got.partition("\r\n\r\n").last.bytesize]
+      assert_equal sizes, JSON.parse(log_of(one, line).last).values_at("bytes_out", "bytes"), got
+    end
+  end
+
   define_method(:test_json_tells_where_and_how_long) do
     one = start_logging("json", "--workers", "1")
     connect(one).send_raw("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").read_response

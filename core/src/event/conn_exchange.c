@@ -26,7 +26,7 @@ static size_t write_own(struct oribi_reactor *r, struct oribi_conn *c, int statu
                         struct oribi_slice *page);
 static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size_t n, struct oribi_slice page);
 static void tell_refused(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_refusal refusal, size_t n,
-                         const char *text);
+                         struct oribi_slice page, const char *text);
 static void keep_next_bytes(struct oribi_reactor *r, struct oribi_conn *c);
 static void begin_linger(struct oribi_reactor *r, struct oribi_conn *c);
 
@@ -173,7 +173,7 @@ void oribi__conn_refuse(struct oribi_reactor *r, struct oribi_conn *c, enum orib
     int status = oribi_refusal_status(refusal);
     struct oribi_slice page = {0};
     size_t n = status == 0 ? 0 : write_own(r, c, status, 0, &page);
-    tell_refused(r, c, refusal, body_bytes(r->scratch, n) + page.n, text);
+    tell_refused(r, c, refusal, n, page, text);
     if (status == 0)
         oribi__conn_close(r, c);
     else
@@ -189,7 +189,7 @@ void oribi_conn_refuse_busy(struct oribi_reactor *r, struct oribi_conn *c, uint3
         oribi__reactor_unqueue(r, c);
     c->state = ORIBI_CONN_CALL;
     size_t n = write_own(r, c, oribi_refusal_status(refusal), retry_after_s, &page);
-    tell_refused(r, c, refusal, body_bytes(r->scratch, n) + page.n, text);
+    tell_refused(r, c, refusal, n, page, text);
     answer_and_close(r, c, n, page);
 }
 
@@ -225,10 +225,11 @@ static void answer_and_close(struct oribi_reactor *r, struct oribi_conn *c, size
 }
 
 static void tell_refused(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_refusal refusal, size_t n,
-                         const char *text)
+                         struct oribi_slice page, const char *text)
 {
+    size_t body = body_bytes(r->scratch, n);
     if (r->hooks.refused)
-        r->hooks.refused(r->hooks.self, c, refusal, n, text);
+        r->hooks.refused(r->hooks.self, c, refusal, n - body, body + page.n, text);
 }
 
 /* The answer is written: drops the exchange at once, so that a slow reader holds nothing but its output. */

@@ -104,8 +104,8 @@ void oribi__on_unkept(void *self, struct oribi_conn *c, int error)
     oribi__log_about(NULL);
 }
 
-void oribi__on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refusal, size_t body_bytes,
-                       const char *text)
+void oribi__on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refusal, size_t head_bytes,
+                       size_t body_bytes, const char *text)
 {
     int status = oribi_refusal_status(refusal);
     struct oribi_worker *w = self;
@@ -142,7 +142,7 @@ void oribi__on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refu
         .closes = true,
         .body_bytes = (int64_t)body_bytes,
         .bytes_in = c->buf ? c->len : 0,
-        .bytes_out = (int64_t)body_bytes,
+        .bytes_out = (int64_t)(head_bytes + body_bytes),
         .wall_ms = oribi_clock_wall_ms(),
     };
     oribi_access_log_add(w->setup.access_log, &entry);

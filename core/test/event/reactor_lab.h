@@ -23,8 +23,8 @@ static const char *refused_as; /* the reason's word */
 static size_t refused_bytes;
 static int lost_count;
 
-static inline void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refusal, size_t body_bytes,
-                              const char *text)
+static inline void on_refused(void *self, struct oribi_conn *c, enum oribi_refusal refusal, size_t head_bytes,
+                              size_t body_bytes, const char *text)
 {
     refused_status = oribi_refusal_status(refusal);
     refused_as = oribi_refusal_name(refusal);

@@ -39,10 +39,10 @@ struct oribi_reactor_config {
 /* Events that the layer above is told of; each may be NULL. */
 struct oribi_reactor_hooks {
     void *self;
-    /* A request is refused; the answer's body has `body_bytes`. `text` says more than the reason's word.
+    /* A request is refused; the answer has `head_bytes` and `body_bytes`. `text` says more than the reason's word.
      * conn->exchange may be NULL. */
-    void (*refused)(void *self, struct oribi_conn *conn, enum oribi_refusal refusal, size_t body_bytes,
-                    const char *text);
+    void (*refused)(void *self, struct oribi_conn *conn, enum oribi_refusal refusal, size_t head_bytes,
+                    size_t body_bytes, const char *text);
     /* The page of an answer of our own, and its media type; p is NULL for none. */
     struct oribi_slice (*page)(void *self, int status, struct oribi_slice *type);
     void (*timed_out)(void *self, struct oribi_conn *conn, enum oribi_timeout_class timeout_class);
