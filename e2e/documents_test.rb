@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require_relative "support/status"
+require "open3"
+
+# What the documents name is what the server has: keys of JSON, metrics, and blocks of code, which run as they stand
+# there. Metrics' tables are compared by core/test/process/metrics_test.c, options by core/test/config.
+E2E.suite("documents", transports: %i[tcp]) do
+  include E2E::InWorkspace
+  include E2E::WithStatus
+
+  def page(name) = File.read(File.join(E2E::ROOT, name))
+
+  # The text of a section, from its heading to the next one of its level or above.
+  def section(name, heading)
+    level = heading[/\A#+/].size
+    page(name)[/^#{Regexp.escape(heading)}\n(.*?)(?=^\#{1,#{level}} |\z)/m, 1] or flunk "#{name} has no #{heading}"
+  end
+
+  # Names in the first cells of the table that begins so.
+  def first_cells(text, head)
+    rows = text[/^\| #{head} \|.*?\n((?:\|.*\n)+)/, 1] or flunk "no table | #{head} |"
+    rows.lines.drop(1).flat_map { |row| row.split("|")[1].scan(/`(\w+)`/).flatten }
+  end
+
+  def test_keys_of_status_json
+    serve("--workers", "1")
+    keys = section("doc/monitoring.md", "### The keys of /status.json")
+    status = server_status
+    assert_equal status.keys.sort, first_cells(keys, "key").sort
+    assert_equal status["processes"].first.keys.sort, first_cells(keys, "key of a worker").sort
+    ctl = E2E::Server.new(argv: [E2E::Server.binary, "ctl", "--control", @space.control, "status", "--json"]).tap(&:run_to_end)
+    assert_equal status.keys - ["app"], JSON.parse(ctl.stdout).keys
+    inner = keys[/^\| `queue_wait_ms`.*$/].split("|")[2].scan(/`(\w+)`/).flatten
+    assert_equal status["call_time_ms"].keys, inner
+    states = keys[/^\| `state` .*$/].scan(/`([a-z ]+)`/).flatten
+    assert_includes states, status["state"]
+  end
+
+  def test_fields_of_history_json
+    serve("--workers", "1")
+    table = section("doc/monitoring.md", "## History")
+    cells = table[/^\| field \|.*?\n((?:\|.*\n)+)/, 1].lines.drop(1).map { |row| row.split("|")[1] }.join(";")
+    spelled = cells.gsub(/`(\w+)_p50_us`, `_p95_us`, `_p99_us`; `call_…`, `total_…`/) do
+      %w[queue_wait call total].product(%w[50 95 99]).map { |name, share| "`#{name}_p#{share}_us`" }.join(",")
+    end
+    spelled = spelled.sub("`1xx` … `5xx`", (1..5).map { |digit| "`#{digit}xx`" }.join(","))
+    assert_equal JSON.parse(ask("/history.json").body)["fields"].sort, spelled.scan(/`(\w+)`/).flatten.sort
+  end
+
+  def test_keys_of_the_access_log
+    log = File.join(@space.dir, "access.log")
+    one = start("--access-log", log, "--access-log-format", "json", app: @space.app)
+    one.get("/", { "traceparent" => "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "X-Request-Start" => "t=#{Time.now.to_f - 1}" })
+    connect(one).send_raw("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").read_response
+    connect(one).send_raw("nothing\r\n\r\n").read_response
+    lines = wait_until("three lines") { File.exist?(log) && (all = File.readlines(log)).size == 3 && all }
+    keys = first_cells(section("doc/logs.md", "## The access log"), "key")
+    assert_equal keys.sort, (lines.flat_map { |line| JSON.parse(line).keys } | ["cut"]).sort
+  end
+
+  # Of the server; `oribi_meta` and the like of an operator's own are not there.
+  def test_metrics_named_anywhere_are_there
+    known = page("doc/monitoring.md").scan(/^\| `(oribi_\w+)` \| (\w+) \|/).flat_map do |name, kind|
+      kind == "histogram" ? [name, *%w[_bucket _sum _count].map { |end_of| name + end_of }] : [name]
+    end
+    Dir.glob("{*.md,doc/*.md,examples/*/*.md,ruby/man/*,perl/lib/**/*.p{m,od},perl/bin/*}", base: E2E::ROOT).each do |name|
+      named = page(name).scan(/\boribi_[a-z_]+_(?:total|seconds|bytes|bucket|sum|count|open|max|lost)\b/)
+      assert_empty named.uniq - known, name
+    end
+  end
+end
