@@ -69,7 +69,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos fuzz-all
+soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos soak-perl fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # Out of memory at every single allocation of a start.
@@ -82,6 +82,11 @@ CHAOS_N ?= 1000000
 soak-chaos:
 	@for command in oribi oribi-psgi; do E2E_COMMAND=$$command CHAOS_REQUESTS=$$(($(CHAOS_N) / 4)) ruby -Ie2e e2e/chaos_test.rb || exit 1; done
 	@echo "soak: chaos passed"
+
+# Forms, cookies, bodies and Plack::Request beside the modules of CPAN, ten minutes from another seed each time.
+soak-perl: perl
+	@cd perl && ORIBI_SOAK_S=600 $(PERL) -Mblib t/55-beside.t
+	@echo "soak: Perl's forms are those of its other modules"
 
 fuzz:
 	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz
@@ -110,4 +115,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl test asan tsan sanitize soak-core soak-crowd soak-scarcity valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean
+.PHONY: all core ruby perl test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean

@@ -83,7 +83,8 @@ SKIP: {
     my $ran = 0;
     for my $case (cases("$folder/multipart/parts.case")) {
         next if $case->{longer};
-        my $expected = $case->{status} eq 'ok' ? expected($case->{parts} // '') : undef;
+        my $strict = $case->{name} =~ /\Aparameters without quotation marks|\Aa name without a value/;    # refused here, as there
+        my $expected = $case->{status} eq 'ok' && !$strict ? expected($case->{parts} // '') : undef;
         for my $most (0, 1, 7) {
             my $env = env($case->{input}, "multipart/form-data; boundary=\"$case->{boundary}\"", $most);
             my $parse = sub { told(parser()->parse($env)) };

@@ -226,12 +226,12 @@ static void append_list(pTHX_ struct building *building, I32 ax, I32 count)
         append_values(aTHX_ building, ST(i), i + 1 < count ? ST(i + 1) : &PL_sv_undef);
 }
 
-/* A copy, because all pairs have it between them. */
-static void set_delimiter(pTHX_ struct building *building, SV *sv)
+/* A copy, because all pairs have it between them. undef is none in a list, and the usual one behind a reference. */
+static void set_delimiter(pTHX_ struct building *building, SV *sv, bool in_list)
 {
     SV *given = sv_mortalcopy(sv);
     struct oribi_slice text = text_of(aTHX_ building, given);
-    if (SvOK(given))
+    if (SvOK(given) || in_list)
         building->delimiter = text;
 }
 
@@ -249,7 +249,7 @@ static SV *build(pTHX_ I32 ax, I32 count, bool utf8)
     }
     bool list = !array && !hash;
     if (count > 1 && (!list || count % 2))
-        set_delimiter(aTHX_ & building, ST(list ? --count : 1));
+        set_delimiter(aTHX_ & building, ST(list ? --count : 1), list);
     if (hash)
         append_hash(aTHX_ & building, hash);
     else if (array)

@@ -130,8 +130,8 @@ static void open_file(pTHX_ struct psgi_reader *reader, SV *filename)
 
 static void begin_part(pTHX_ struct psgi_reader *reader)
 {
-    const struct oribi_part *part = &reader->form.part;
-    const char *mistake = oribi_part_mistake(part);
+    struct oribi_part *part = &reader->form.part;
+    const char *mistake = oribi_part_read_strictly(part);
     if (mistake)
         fail(aTHX_ ORIBI_EBAD, mistake);
     struct oribi_slice name = part->name.value;
@@ -140,13 +140,13 @@ static void begin_part(pTHX_ struct psgi_reader *reader)
     if (!filename.p) {
         reader->value = newSVpvs("");
         oribi_form_data_keep(&reader->form);
-        av_push(reader->params, newSVpvn(name.p, name.n));
+        av_push(reader->params, field_value(aTHX_ name));
         av_push(reader->params, SvREFCNT_inc_simple_NN(reader->value));
     } else if (filename.n > 0) {
         reader->upload = newHV();
-        store(aTHX_ reader->upload, "name", newSVpvn(name.p, name.n));
+        store(aTHX_ reader->upload, "name", field_value(aTHX_ name));
         store(aTHX_ reader->upload, "headers", headers_of(aTHX_ part));
-        SV *given = newSVpvn(filename.p, filename.n);
+        SV *given = field_value(aTHX_ filename);
         store(aTHX_ reader->upload, "filename", given);
         open_file(aTHX_ reader, given);
     }

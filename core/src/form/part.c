@@ -95,6 +95,8 @@ static struct oribi_part_parameter *parameter_of(struct oribi_part *part, struct
     return oribi_slice_equal_fold(key, ORIBI_SLICE("filename*")) ? &part->filename_star : NULL;
 }
 
+static const char never_closed[] = "a quotation mark in Content-Disposition is never closed";
+
 static void read_disposition(struct oribi_part *part, struct oribi_slice rest)
 {
     part->is_form_data = oribi_slice_equal_fold(trim(take_until(&rest, ';')), ORIBI_SLICE("form-data"));
@@ -102,7 +104,7 @@ static void read_disposition(struct oribi_part *part, struct oribi_slice rest)
         struct oribi_slice key;
         struct oribi_part_parameter parameter;
         if (!take_parameter(&rest, &key, &parameter)) {
-            part->malformed = "a quotation mark in Content-Disposition is never closed";
+            part->malformed = part->malformed ? part->malformed : never_closed;
             return;
         }
         struct oribi_part_parameter *place = parameter_of(part, key);
@@ -188,6 +190,94 @@ const char *oribi_part_mistake(const struct oribi_part *part)
         return "a part has no Content-Disposition of form-data";
     if (part->repeats)
         return "a part has two names, file names or dispositions";
+    return part->name.value.p ? NULL : "a part has no name";
+}
+
+/* --- the same, strictly --- */
+
+static size_t spaces(struct oribi_slice text, size_t at)
+{
+    size_t end = at;
+    while (end < text.n && is_space(text.p[end]))
+        end++;
+    return end - at;
+}
+
+/* Bytes from `at` on that are neither a space nor one of `others`. */
+static size_t plain(struct oribi_slice text, size_t at, const char *others)
+{
+    size_t end = at;
+    while (end < text.n && !is_space(text.p[end]) && !strchr(others, text.p[end]))
+        end++;
+    return end - at;
+}
+
+static bool ends_here(struct oribi_slice text, size_t at)
+{
+    return at == text.n || text.p[at] == ';';
+}
+
+/* Where the quotation mark stands that a semicolon or the end follows; n when there is none, or when one stands before
+ * it without a backslash. */
+static size_t last_mark(struct oribi_slice text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] != '"')
+            continue;
+        if (ends_here(text, i + 1 + spaces(text, i + 1)))
+            return i;
+        if (i == 0 || text.p[i - 1] != '\\')
+            break;
+    }
+    return text.n;
+}
+
+/* The value at the front of *rest, and the semicolon behind it. */
+static bool take_value_strictly(struct oribi_slice *rest, struct oribi_part_parameter *parameter)
+{
+    bool quoted = rest->n > 0 && rest->p[0] == '"';
+    struct oribi_slice text = oribi_slice(rest->p + quoted, rest->n - quoted);
+    size_t n = quoted ? last_mark(text) : plain(text, 0, "\";");
+    if (quoted && n == text.n)
+        return false;
+    size_t end = n + quoted + spaces(text, n + quoted);
+    if (!ends_here(text, end))
+        return false;
+    *parameter = (struct oribi_part_parameter){.value = oribi_slice(text.p, n), .quoted = quoted};
+    end += end < text.n;
+    *rest = oribi_slice(text.p + end, text.n - end);
+    return true;
+}
+
+const char *oribi_part_read_strictly(struct oribi_part *part)
+{
+    static const char *const mistake = "something in Content-Disposition is no parameter";
+    struct oribi_slice rest = part->disposition;
+    const char *other = part->malformed == never_closed ? NULL : oribi_part_mistake(part);
+    if (other)
+        return other;
+    part->name.value.p = part->filename.value.p = NULL;
+    (void)take_until(&rest, ';');
+    while ((rest = trim(rest)).n > 0) {
+        size_t n = plain(rest, 0, "\"=;");
+        size_t end = n + spaces(rest, n);
+        struct oribi_slice key = oribi_slice(rest.p, n);
+        if (end < rest.n && rest.p[end] == ';') { /* a word without a value */
+            rest = oribi_slice(rest.p + end + 1, rest.n - end - 1);
+            continue;
+        }
+        if (n == 0 || end == rest.n || rest.p[end] != '=')
+            return mistake;
+        rest = trim(oribi_slice(rest.p + end + 1, rest.n - end - 1));
+        struct oribi_part_parameter parameter;
+        if (!take_value_strictly(&rest, &parameter))
+            return mistake;
+        struct oribi_part_parameter *place = parameter_of(part, key);
+        if (place && place != &part->filename_star && place->value.p)
+            return "a part has two names or file names";
+        if (place && place != &part->filename_star)
+            *place = parameter;
+    }
     return part->name.value.p ? NULL : "a part has no name";
 }
 

@@ -194,6 +194,48 @@ static void test_what_makes_a_part_none_of_a_form(void)
     is_str(oribi_part_mistake(&part), part.malformed);
 }
 
+/* A disposition that is read strictly gives this "name|filename", or is this mistake. */
+static void read_strictly(const char *disposition, const char *expected)
+{
+    char line[256];
+    char got[256];
+    struct oribi_part part;
+    (void)snprintf(line, sizeof line, "Content-Disposition: %s", disposition);
+    struct guard head = guard_str(line);
+    ok_eq(oribi__part_read(&part, oribi_slice(head.p, head.n)), 0);
+    const char *mistake = oribi_part_read_strictly(&part);
+    struct oribi_slice name = part.name.value;
+    struct oribi_slice filename = part.filename.value.p ? part.filename.value : ORIBI_SLICE("-");
+    (void)snprintf(got, sizeof got, "%.*s|%.*s", (int)name.n, name.p, (int)filename.n, filename.p);
+    is_str(mistake ? mistake : got, expected);
+    guard_free(&head);
+}
+
+static void test_a_disposition_is_read_strictly(void)
+{
+    static const char *const table[][2] = {
+        {"form-data; name=\"a\"", "a|-"},
+        {"form-data; NAME = a ; x; ;filename=b", "a|b"},
+        {"form-data; name=\"a\\\"b\"; filename=\"\"", "a\\\"b|"},
+        {"form-data; name=\"a\\\"; filename=\"C:\\\"", "a\\|C:\\"},
+        {"form-data; name=\"a;b\" ; filename*=x;", "a;b|-"},
+        {"form-data; name=", "|-"},
+        {"form-data; name=\"a\" filename=\"b\"", "something in Content-Disposition is no parameter"},
+        {"form-data; name=\"a\"b\"", "something in Content-Disposition is no parameter"},
+        {"form-data; name=\"a", "something in Content-Disposition is no parameter"},
+        {"form-data; name=\"a\\\"b", "something in Content-Disposition is no parameter"},
+        {"form-data; name=a b", "something in Content-Disposition is no parameter"},
+        {"form-data; =x; name=a", "something in Content-Disposition is no parameter"},
+        {"form-data; na me=b; name=a", "something in Content-Disposition is no parameter"},
+        {"form-data; name=a; x", "something in Content-Disposition is no parameter"},
+        {"form-data; name=a; name=b", "a part has two names, file names or dispositions"},
+        {"form-data; filename=a", "a part has no name"},
+        {"attachment; name=a", "a part has no Content-Disposition of form-data"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        read_strictly(table[i][0], table[i][1]);
+}
+
 static void test_an_error_stays(void)
 {
     struct oribi_form_data form;
@@ -289,6 +331,7 @@ int main(void)
     test_what_is_kept_in_memory_has_its_maximum();
     test_errors_have_a_status();
     test_what_makes_a_part_none_of_a_form();
+    test_a_disposition_is_read_strictly();
     test_an_error_stays();
     test_a_body_is_never_kept();
     test_what_looks_like_a_delimiter_cuts_nothing();

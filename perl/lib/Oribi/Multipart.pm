@@ -203,8 +203,12 @@ Dies with an L<Oribi::Form::Error> when the body is not what its type says or la
 
 =head1 DIFFERENCES TO HTTP::Entity::Parser
 
-A delimiter is one at the beginning of a line only, also in a preamble. The line end behind the closing delimiter may be
-missing, and an epilogue is ignored (RFC 2046 5.1.1). A boundary is 70 bytes at most. Parts, files, heads and fields in
-memory have maxima. Errors are objects.
+Taken here: a body without the line end behind its closing delimiter, with an epilogue (RFC 2046 5.1.1), with blanks
+behind a delimiter or at the end of a disposition. Refused here: a delimiter that goes on with something else, a control
+byte or a name that is no token in a part's head, two Content-Dispositions in it.
+
+A delimiter is one at the beginning of a line only, also in a preamble. A folded line goes on with the field before it,
+also with a colon in it. Blanks at the end of a part's field are no part of its value. A boundary is 70 bytes at most.
+Parts, files, heads and fields in memory have maxima. Errors are objects.
 
 =cut
