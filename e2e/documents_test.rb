@@ -70,4 +70,57 @@ E2E.suite("documents", transports: %i[tcp]) do
       assert_empty named.uniq - known, name
     end
   end
+
+  # Not those for who works on the server.
+  def test_the_perl_module_names_the_documents
+    pages = Dir.glob("*.md", base: File.join(E2E::ROOT, "doc")) - %w[ruby.md releasing.md]
+    named = page("perl/lib/Oribi.pm")[/^=head1 DOCUMENTS\n(.*?)^=head1/m, 1].scan(/^    (\S+\.md) /).flatten
+    assert_equal pages.sort, named.sort
+  end
+
+  # What blocks of code have around them.
+  BODY = "--x\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--x--\r\n"
+  RUBY_AROUND = <<~'RUBY'
+    require "stringio"
+    body, type = *CODE.include?("Multipart") ? [ENV.fetch("BODY"), "multipart/form-data; boundary=x"] : ["a=1", "application/x-www-form-urlencoded"]
+    env = { "QUERY_STRING" => "a=1&b[]=2", "HTTP_COOKIE" => "a=1", "CONTENT_TYPE" => type, "rack.input" => StringIO.new(body) }
+    buffer = "GET / HTTP/1.1\r\n\r\n"
+    eval(CODE)
+  RUBY
+  PERL_AROUND = <<~'PERL'
+    my $body = $ENV{BODY};
+    open my $input, '<', \$body or die;
+    our $env = { QUERY_STRING => 'a=1&b=2', HTTP_COOKIE => 'a=1', CONTENT_TYPE => 'multipart/form-data; boundary=x',
+        CONTENT_LENGTH => length $body, 'psgi.input' => $input };
+    our $buffer = "GET / HTTP/1.1\r\n\r\n";
+  PERL
+
+  def blocks(name, language) = page(name).scan(/^```#{language}\n(.*?)^```$/m).flatten
+
+  def interpreter
+    return %W[ruby -W1 -I#{E2E::ROOT}/ruby/lib] if E2E::RUBY
+
+    %W[perl -I#{E2E::ROOT}/perl/blib/lib -I#{E2E::ROOT}/perl/blib/arch]
+  end
+
+  def runs(name, code)
+    code = E2E::RUBY ? "CODE = #{code.dump}\n#{RUBY_AROUND}" : "use strict; use warnings FATAL => 'all';\n#{PERL_AROUND}#{code}"
+    there = E2E::RUBY && name == "doc/monitoring.md" ? %w[-roribi/metrics] : [] # as under oribi
+    output, status = Open3.capture2e({ "BODY" => BODY }, *interpreter, *there, "-", stdin_data: code)
+    assert status.success?, "#{name}: #{code}\n#{output}"
+  end
+
+  # Blocks of these pages stand for themselves; those of others are parts of something, and are compiled. Those of
+  # doc/files.md are e2e/files_recipes_test.rb's.
+  def test_blocks_of_code
+    alone = %w[doc/forms.md doc/http-parser.md doc/monitoring.md]
+    (Dir.glob("doc/*.md", base: E2E::ROOT).sort - ["doc/files.md"]).each do |name|
+      blocks(name, E2E::RUBY ? "ruby" : "perl").each do |code|
+        next runs(name, code) if alone.include?(name) && !code.match?(/^\s*(?:run|use|status|class)\b(?! Oribi)/)
+
+        output, status = Open3.capture2e(*interpreter, "-c", "-", stdin_data: code)
+        assert status.success?, "#{name}: #{code}\n#{output}"
+      end
+    end
+  end
 end

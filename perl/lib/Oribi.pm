@@ -321,17 +321,24 @@ See L<Oribi::Supervisor>. The title of a process says what it is; C<$0> keeps th
 The pages of F<doc/> in the distribution are installed beside this module, in F<Oribi/doc>; C<oribi-psgi --help> ends with the path:
 
     options.md        every option, what wins over what, names of other servers
-    files.md          files without the application, with recipes
     operations.md     signals, reload, upgrade, recycling, logs, who the client is
-    deployment.md     systemd, start_server, containers, nginx
-    streaming.md      streams, WebSockets, server-sent events
+    monitoring.md     metrics, the application's own metrics, where calls stand, alerts, what to do about them
+    logs.md           access log, error log, request ids, rotation
+    forms.md          forms, cookies and uploads; Plack::Request with Oribi's parsers
+    http-parser.md    heads of requests and responses from strings
+    files.md          files without the application, with recipes
     compression.md    compressed answers
+    streaming.md      streams, WebSockets, server-sent events
+    deployment.md     systemd, start_server, containers, nginx
     prefork.md        the supervisor as a library
     compatibility.md  what was tried with what, and what was changed for whom
+    conformance.md    HTTP: what was tried, and what is left to the application
+    benchmarks.md     how fast it is, beside others, and how that was measured
 
 =head1 SEE ALSO
 
-L<oribi-psgi>, L<Oribi::Metrics>, L<Plack::Handler::Oribi>, L<PSGI>, L<PSGI::Extensions>
+L<oribi-psgi>, L<Oribi::Metrics>, L<Oribi::Form>, L<Oribi::Cookie>, L<Oribi::Multipart>, L<Oribi::Plack>,
+L<Oribi::HTTPParser>, L<Oribi::Prefork>, L<Plack::Handler::Oribi>, L<PSGI>, L<PSGI::Extensions>
 
 =head1 LICENSE
 
