@@ -324,6 +324,10 @@ void ext_fork_setup(void);
 /* form.c: Oribi::Form and Oribi::Cookie. lib/oribi.rb has defined Oribi::Form::Error. */
 void ext_form_setup(void);
 
+/* A maximum that a program gives. Raises for what is no number, negative or, of ext_maximum(), beyond 32 bits. */
+size_t ext_size(VALUE number);
+uint32_t ext_maximum(VALUE number);
+
 /* http_parser.c: Oribi::HTTPParser. */
 void ext_http_parser_setup(void);
 

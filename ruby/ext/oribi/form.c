@@ -49,12 +49,20 @@ struct reading {
     uint32_t depth_max;
 };
 
-static size_t size_of(VALUE number)
+size_t ext_size(VALUE number)
 {
     long size = NUM2LONG(number);
     if (size < 0)
         rb_raise(rb_eArgError, "a maximum is negative: %ld", size);
     return (size_t)size;
+}
+
+uint32_t ext_maximum(VALUE number)
+{
+    size_t size = ext_size(number);
+    if (size > UINT32_MAX)
+        rb_raise(rb_eRangeError, "a maximum is too large: %zu", size);
+    return (uint32_t)size;
 }
 
 NORETURN(static void fail_form(const struct oribi_form *form));
@@ -65,13 +73,21 @@ static void fail_form(const struct oribi_form *form)
     fail(oribi_form_status(form), text);
 }
 
-/* `room` has as many bytes as there are to be read. */
-static void begin(struct reading *reading, char *room, VALUE semicolon, VALUE pairs, VALUE key_bytes, VALUE bytes)
+/* Before the bytes are looked at: a number may be an object with code of its own. */
+static struct oribi_form_limits limits_of(VALUE pairs, VALUE key_bytes, VALUE bytes)
 {
-    struct oribi_form_limits limits = {
-        .pairs_max = size_of(pairs), .key_bytes_max = size_of(key_bytes), .bytes_max = size_of(bytes)};
+    struct oribi_form_limits limits;
+    limits.pairs_max = ext_size(pairs);
+    limits.key_bytes_max = ext_size(key_bytes);
+    limits.bytes_max = ext_size(bytes);
+    return limits;
+}
+
+/* `room` has as many bytes as there are to be read. */
+static void begin(struct reading *reading, char *room, VALUE semicolon, const struct oribi_form_limits *limits)
+{
     unsigned rules = ORIBI_FORM_RACK | (RTEST(semicolon) ? ORIBI_FORM_SEMICOLON : 0);
-    if (oribi_form_begin(&reading->form, reading->bytes, room, rules, &limits) < 0)
+    if (oribi_form_begin(&reading->form, reading->bytes, room, rules, limits) < 0)
         fail_form(&reading->form);
 }
 
@@ -87,10 +103,11 @@ static VALUE form_pairs(VALUE self, VALUE string, VALUE semicolon, VALUE pairs_m
 {
     struct reading reading = {.source = string};
     struct oribi_form_pair pair;
+    const struct oribi_form_limits limits = limits_of(pairs_max, key_bytes, bytes);
     VALUE pairs = rb_ary_new();
     reading.bytes = ext_input_bytes(&reading.source);
     char *room = ALLOCV_N(char, reading.holder, reading.bytes.n + 1);
-    begin(&reading, room, semicolon, pairs_max, key_bytes, bytes);
+    begin(&reading, room, semicolon, &limits);
     while (next_pair(&reading, &pair)) {
         VALUE key = text_of(pair.key);
         rb_ary_push(pairs, rb_assoc_new(key, value_of(&pair)));
@@ -196,12 +213,13 @@ static void place(VALUE hash, struct oribi_slice name, VALUE value, uint32_t dep
 static VALUE form_nested(VALUE self, VALUE string, VALUE semicolon, VALUE pairs_max, VALUE key_bytes, VALUE bytes,
                          VALUE depth)
 {
-    struct reading reading = {.source = string, .depth_max = NUM2UINT(depth)};
+    struct reading reading = {.source = string, .depth_max = ext_maximum(depth)};
     struct oribi_form_pair pair;
+    const struct oribi_form_limits limits = limits_of(pairs_max, key_bytes, bytes);
     VALUE params = rb_hash_new();
     reading.bytes = ext_input_bytes(&reading.source);
     char *room = ALLOCV_N(char, reading.holder, reading.bytes.n + 1);
-    begin(&reading, room, semicolon, pairs_max, key_bytes, bytes);
+    begin(&reading, room, semicolon, &limits);
     while (next_pair(&reading, &pair))
         place(params, pair.key, value_of(&pair), reading.depth_max);
     ALLOCV_END(reading.holder);

@@ -96,10 +96,10 @@ static VALUE reader_initialize(VALUE self, VALUE sink, VALUE boundary, VALUE par
     if (reader->begun)
         rb_raise(rb_eArgError, "already initialized");
     oribi_form_data_limits_init(&limits);
-    limits.parts_max = NUM2UINT(parts_max);
-    limits.files_max = NUM2UINT(files_max);
-    limits.part_head_bytes_max = NUM2UINT(head_max);
-    limits.memory_max = NUM2ULL(memory_max);
+    limits.parts_max = ext_maximum(parts_max);
+    limits.files_max = ext_maximum(files_max);
+    limits.part_head_bytes_max = ext_maximum(head_max);
+    limits.memory_max = ext_size(memory_max);
     StringValue(boundary);
     int code =
         oribi_form_data_init(&reader->form, &limits, oribi_slice(RSTRING_PTR(boundary), (size_t)RSTRING_LEN(boundary)));

@@ -15,8 +15,8 @@ module Oribi
     class << self
       # @param name [#to_s] a token (RFC 9110, 5.6.2)
       # @param cookie [Hash, #to_s] the value, or a hash with +value+ and any of +domain+, +path+, +max_age+, +expires+
-      #   (a Time, or a date as it is to be written), +secure+, +http_only+ (or +httponly+), +same_site+ (:lax, :strict,
-      #   :none, true for :strict) and +partitioned+. An array of values has `&` between them
+      #   (a Time, a Date, or a date as it is to be written), +secure+, +http_only+ (or +httponly+), +same_site+ (:lax,
+      #   :strict, :none, true for :strict) and +partitioned+. An array of values has `&` between them
       # @return [String] for a set-cookie header
       # @raise [ArgumentError] for a name that is no token, or an attribute with a semicolon or a control
       def bake(name, cookie)
@@ -31,7 +31,14 @@ module Oribi
 
       def text(value) = value ? value.to_s : nil
 
-      def expires(value) = value.respond_to?(:to_i) && !value.is_a?(String) && value ? date(value.to_i) : value
+      def expires(value)
+        return value || nil if !value || value.is_a?(String)
+
+        value = value.to_time if value.respond_to?(:to_time)
+        raise ArgumentError, "expires is a Time, a Date or a String, not #{value.class}" unless value.respond_to?(:to_i)
+
+        date(value.to_i)
+      end
 
       def same_site(value)
         return 0 unless value

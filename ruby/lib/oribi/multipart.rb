@@ -41,12 +41,16 @@ module Oribi
       raise
     end
 
+    # A piece is locked while it is read: what is the program's is duplicated, which shares the bytes. An input need not
+    # use the buffer.
     def each_piece(io)
-      return yield(io) if io.is_a?(String)
-      return yield(rest_of(io)) if defined?(StringIO) && io.instance_of?(StringIO)
+      return yield(io.dup) if io.is_a?(String)
+      return yield(rest_of(io).dup) if defined?(StringIO) && io.instance_of?(StringIO)
 
       buffer = String.new(capacity: CHUNK_BYTES)
-      yield buffer while io.read(CHUNK_BYTES, buffer)
+      until (piece = io.read(CHUNK_BYTES, buffer)).nil? || piece == ""
+        yield piece
+      end
     end
     private_class_method :each_piece
 
@@ -72,7 +76,7 @@ module Oribi
         if filename || extended
           return if filename&.empty? && extended.nil?
 
-          @upload = Upload.create(Upload.extended(extended) || filename, type, fields, @tempdir)
+          @upload = Upload.create(Upload.extended(extended) || filename || extended, type, fields, @tempdir)
           @list << [name, @upload]
           @upload.file.fileno
         else

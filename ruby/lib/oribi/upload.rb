@@ -6,7 +6,8 @@ module Oribi
   # A file that was sent in a form. It lies on the disk without a name: it is gone when it is closed, collected, or its
   # process has ended.
   class Upload
-    # What the client calls it, tagged as UTF-8: no path to be trusted. `basename` has none.
+    # What the client calls it, tagged as UTF-8: no path to be trusted. `basename` has none. A name in another charset
+    # (`filename*`) that comes alone stays as it was sent.
     attr_reader :filename
 
     # The Content-Type that the client has sent, or nil: no more to be trusted.
@@ -35,7 +36,9 @@ module Oribi
 
     # @private The text of an extended parameter (RFC 8187): UTF-8''na%C3%AFve.txt; nil when it is none.
     def self.extended(value)
-      charset, _, text = value&.split("'", 3)
+      return unless value&.valid_encoding?
+
+      charset, _, text = value.split("'", 3)
       return unless text&.match?(/\A(?:[^%]|%\h\h)*\z/) && charset.match?(/\Autf-8\z/i)
 
       text = text.b.gsub(/%(\h\h)/) { $1.hex.chr }.force_encoding(Encoding::UTF_8)
