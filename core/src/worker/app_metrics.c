@@ -139,7 +139,8 @@ static void tell_once(void)
     if (here.told)
         return;
     here.told = true;
-    oribi_log(ORIBI_LOG_WARN, "this process is of no Oribi server: changes of Oribi's metrics are kept nowhere");
+    oribi_log(ORIBI_LOG_WARN,
+              "no Oribi server runs this process yet: changes of Oribi's metrics that it makes now are kept nowhere");
 }
 
 static void drop(const struct oribi_app_series *series)
