@@ -186,6 +186,23 @@ like "$@", qr{/nowhere}, '… is named';
     is eval { Oribi::Multipart::Reader::_new('b', 1, 1, 100, 100, sub { 1 })->feed(file('f')); 1 }, undef, 'no handle';
 }
 
+{
+    my $piece = file('f') . '--b--';
+    my $reader = Oribi::Multipart::Reader::_new('b', 1, 1, 100, 100, sub { $piece = 'gone' });
+    ok !eval { $reader->feed($piece); 1 }, 'bytes that are read cannot be changed meanwhile';
+    like $@, qr/read-only/, '… as perl says';
+    ok eval { $piece .= 'x'; 1 }, '… and behind it they can';
+    my $body = file('f') . field('a', "\xe4") . '--b--';
+    utf8::upgrade(my $text = $body);
+    open my $in, '<', \$body or die;
+    my $env = { CONTENT_TYPE => $TYPE, CONTENT_LENGTH => length $body, 'psgi.input' => $in, 'psgix.input.buffered' => 1 };
+    read $in, my $some, 10;
+    is_deeply [(parser()->parse($env))[0]], [['a', "\xe4"]], 'a handle on a string, wherever it stands';
+    is tell $in, 0, '… stands at its beginning then';
+    open $env->{'psgi.input'}, '<', \$text or die;
+    is_deeply [(parser()->parse($env))[0]], [['a', "\xe4"]], 'a string that perl keeps as UTF-8';
+}
+
 # --- other types ---
 
 for my $most (0, 1, 7) {

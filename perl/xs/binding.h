@@ -263,12 +263,14 @@ void psgi_input_answered(pTHX_ struct psgi_worker *w, SV *env, SV *res);
 GV *psgi_input_handle(pTHX_ PerlIO *fp);
 GV *psgi_input_on_string(pTHX_ SV *data);
 
-/* A reference, mortal, to the bytes of a psgi.input in memory, wherever the handle stands; nobody can change them, and
- * they live until the application returns. NULL: it is none, or has layers. */
+/* A reference, mortal, to the bytes of a psgi.input in memory, wherever the handle stands. Of ours, which nobody can
+ * change, and which live until the application returns; or of a plain string of the program's. NULL: it is neither, or
+ * has layers. */
 SV *psgi_input_lies(pTHX_ SV *input);
 
-/* True for what such a reference refers to. */
+/* What such a reference refers to: bytes of ours; bytes of the program's without code behind them, some. */
 bool psgi_input_is_ours(pTHX_ SV *data);
+bool psgi_input_is_plain(SV *data);
 
 /* The descriptor (borrowed) of a plain handle on a regular file, else -1. */
 int psgi_input_file(pTHX_ SV *input);

@@ -151,6 +151,11 @@ bool psgi_input_is_ours(pTHX_ SV *data)
     return SvTYPE(data) >= SVt_PVMG && mg_findext(data, PERL_MAGIC_ext, &body_magic);
 }
 
+bool psgi_input_is_plain(SV *data)
+{
+    return SvPOK(data) && !SvUTF8(data) && !SvROK(data) && !SvMAGICAL(data) && SvCUR(data) > 0;
+}
+
 SV *psgi_input_lies(pTHX_ SV *input)
 {
     PerlIO *fp = plain_layer(aTHX_ input, "scalar");
@@ -160,7 +165,7 @@ SV *psgi_input_lies(pTHX_ SV *input)
     if (!ref)
         return NULL;
     sv_2mortal(ref);
-    return SvROK(ref) && psgi_input_is_ours(aTHX_ SvRV(ref)) ? ref : NULL;
+    return SvROK(ref) && (psgi_input_is_ours(aTHX_ SvRV(ref)) || psgi_input_is_plain(SvRV(ref))) ? ref : NULL;
 }
 
 int psgi_input_file(pTHX_ SV *input)

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 64 * 1024 }; /* read from a file at a time */
+enum { PIECE_BYTES = 256 * 1024 }; /* read from a file at a time */
 
 struct psgi_reader {
     struct oribi_form_data form;
@@ -229,12 +229,30 @@ static struct psgi_reader *kept_reader(pTHX_ SV *self)
     return reader;
 }
 
-/* The same code may change the variable that the piece is in. */
+static void unlock(pTHX_ void *piece)
+{
+    SvREADONLY_off((SV *)piece);
+}
+
+/* The same code may change the variable that the piece is in: bytes are locked meanwhile, anything else is copied. */
+static SV *kept_piece(pTHX_ SV *piece)
+{
+    bool plain = psgi_input_is_plain(piece);
+    if (!plain && !psgi_input_is_ours(aTHX_ piece))
+        return sv_2mortal(newSVsv(piece));
+    if (plain && !SvREADONLY(piece)) {
+        SvREADONLY_on(piece);
+        SAVEDESTRUCTOR_X(unlock, piece);
+    }
+    return sv_2mortal(SvREFCNT_inc_simple_NN(piece));
+}
+
 void psgi_reader_feed(pTHX_ SV *self, SV *piece)
 {
     struct psgi_reader *reader = kept_reader(aTHX_ self);
-    SV *kept = psgi_input_is_ours(aTHX_ piece) ? SvREFCNT_inc_simple_NN(piece) : newSVsv(piece);
-    feed(aTHX_ reader, bytes_of(aTHX_ sv_2mortal(kept)));
+    ENTER;
+    feed(aTHX_ reader, bytes_of(aTHX_ kept_piece(aTHX_ piece)));
+    LEAVE;
 }
 
 bool psgi_reader_feed_file(pTHX_ SV *self, SV *input, UV n)

@@ -40,8 +40,9 @@ sub _try {
 }
 
 sub add {
-    my ($self, $bytes) = @_;
-    $self->_try(sub { $self->{reader}->feed($bytes) }) if defined $bytes;
+    my $self = $_[0];
+    my $bytes = \$_[1];    # not copied: it may be the whole body
+    $self->_try(sub { $self->{reader}->feed($$bytes) }) if defined $$bytes;
     return;
 }
 
