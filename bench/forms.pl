@@ -1,12 +1,14 @@
 #!/usr/bin/env perl
 # What forms, cookies and uploads cost in Perl, beside the modules of CPAN: perl -Mblib=perl bench/forms.pl. The
 # contestants take turns in short rounds, and medians are printed; results are compared before anything is timed.
+# --json: a line of JSON each, with all rounds.
 use strict;
 use warnings;
 use Cookie::Baker::XS ();
 use Oribi::Cookie ();
 use HTTP::Entity::Parser ();
 use Oribi::Form ();
+use JSON::PP ();
 use Oribi::Multipart ();
 use Time::HiRes ();
 use WWW::Form::UrlEncoded::XS ();
@@ -14,7 +16,7 @@ use WWW::Form::UrlEncoded::XS ();
 my $ROUNDS = 31;
 my $SECONDS = 0.02;    # of one round
 
-# The same as in bench/forms.rb.
+# The same as in bench/lib/form_bodies.rb.
 sub value {
     my ($i) = @_;
     return 'J%C3%B6rg+M%C3%BCller+%26+Co.+KG+in+Z%C3%BCrich' if $i % 5 == 0;
@@ -24,7 +26,7 @@ sub value {
 }
 my $form = join '&', map { "field_name_$_=" . value($_) } 1 .. 20;
 my $plain = join '&', map { "field_name_$_=" . 'plain-value-without-any-escape-' . 'y' x 7 } 1 .. 20;
-my $cookies = join '; ', map { "cookie_$_=" . ($_ % 6 ? 'v' x 21 : 'a%20value%3D' . 'z' x 10) } 1 .. 20;
+my $cookies = join '; ', map { "cookie_$_=" . ($_ % 6 ? 'v' x 22 : 'a%20value%3D' . 'z' x 12) } 1 .. 20;
 my @pairs = WWW::Form::UrlEncoded::XS::parse_urlencoded($form);
 
 # Bodies of multipart/form-data, with a file of so many bytes unless it is 0.
@@ -57,14 +59,33 @@ my $parts = body(1000, 0);
 my $upload = body(20, 10 * 1024 * 1024);
 my ($ours, $theirs) = ('Oribi::Multipart::MultiPart', 'HTTP::Entity::Parser::MultiPart');
 
+my $form_xs = "WWW::Form::UrlEncoded::XS $WWW::Form::UrlEncoded::XS::VERSION";
+my $cookie_xs = "Cookie::Baker::XS $Cookie::Baker::XS::VERSION";
+my $entity = "HTTP::Entity::Parser $HTTP::Entity::Parser::VERSION";
+
+# name, bytes, ours, theirs, their name
 my @rows = (
-    ['form to a list', length $form, sub { my @p = Oribi::Form::parse_urlencoded($form); \@p }, sub { my @p = WWW::Form::UrlEncoded::XS::parse_urlencoded($form); \@p }],
-    ['form to an array', length $form, sub { Oribi::Form::parse_urlencoded_arrayref($form) }, sub { WWW::Form::UrlEncoded::XS::parse_urlencoded_arrayref($form) }],
-    ['without escapes', length $plain, sub { Oribi::Form::parse_urlencoded_arrayref($plain) }, sub { WWW::Form::UrlEncoded::XS::parse_urlencoded_arrayref($plain) }],
-    ['pairs to a form', length $form, sub { [Oribi::Form::build_urlencoded(@pairs)] }, sub { [WWW::Form::UrlEncoded::XS::build_urlencoded(@pairs)] }],
-    ['cookies', length $cookies, sub { Oribi::Cookie::crush_cookie($cookies) }, sub { Cookie::Baker::XS::crush_cookie($cookies) }],
-    ['1,000 small parts', length $parts, parts_by(Oribi::Multipart->new, $ours, $parts), parts_by(HTTP::Entity::Parser->new, $theirs, $parts)],
-    ['20 parts, a file', length $upload, parts_by(Oribi::Multipart->new, $ours, $upload), parts_by(HTTP::Entity::Parser->new, $theirs, $upload)],
+    ['form to a list', length $form,
+        sub { my @p = Oribi::Form::parse_urlencoded($form); \@p },
+        sub { my @p = WWW::Form::UrlEncoded::XS::parse_urlencoded($form); \@p }, $form_xs],
+    ['form to an array', length $form,
+        sub { Oribi::Form::parse_urlencoded_arrayref($form) },
+        sub { WWW::Form::UrlEncoded::XS::parse_urlencoded_arrayref($form) }, $form_xs],
+    ['without escapes', length $plain,
+        sub { Oribi::Form::parse_urlencoded_arrayref($plain) },
+        sub { WWW::Form::UrlEncoded::XS::parse_urlencoded_arrayref($plain) }, $form_xs],
+    ['pairs to a form', length $form,
+        sub { [Oribi::Form::build_urlencoded(@pairs)] },
+        sub { [WWW::Form::UrlEncoded::XS::build_urlencoded(@pairs)] }, $form_xs],
+    ['cookies', length $cookies,
+        sub { Oribi::Cookie::crush_cookie($cookies) },
+        sub { Cookie::Baker::XS::crush_cookie($cookies) }, $cookie_xs],
+    ['1,000 small parts', length $parts,
+        parts_by(Oribi::Multipart->new, $ours, $parts),
+        parts_by(HTTP::Entity::Parser->new, $theirs, $parts), $entity],
+    ['20 parts, a file', length $upload,
+        parts_by(Oribi::Multipart->new, $ours, $upload),
+        parts_by(HTTP::Entity::Parser->new, $theirs, $upload), $entity],
 );
 
 sub cpu { return (Time::HiRes::clock()) }
@@ -88,14 +109,20 @@ sub flat {
     return join "\0", ref $of eq 'HASH' ? map { $_, $of->{$_} } sort keys %$of : @$of;
 }
 
+my $json = @ARGV == 1 && $ARGV[0] eq '--json';
 for my $row (@rows) {
-    my ($name, $bytes, $ours, $theirs) = @$row;
+    my ($name, $bytes, $ours, $theirs, $beside) = @$row;
     flat($ours->()) eq flat($theirs->()) or die "$name: the results differ\n";
-    my (@us, @them, @ratio);
+    my (@us, @them);
     for (1 .. $ROUNDS) {
         push @us, timed($ours, $bytes);
         push @them, timed($theirs, $bytes);
-        push @ratio, $them[-1] / $us[-1];
     }
-    printf "perl  %-18s %8d bytes  Oribi %8.2f us  beside it %9.2f us  %5.2f times\n", $name, $bytes, median(@us), median(@them), median(@ratio);
+    if ($json) {
+        my %found = (language => 'Perl', what => $name, bytes => $bytes, us => \@us, beside => $beside, beside_us => \@them);
+        print JSON::PP->new->canonical->encode(\%found), "\n";
+        next;
+    }
+    my $ratio = median(map { $them[$_] / $us[$_] } 0 .. $#us);
+    printf "perl  %-18s %8d bytes  Oribi %8.2f us  beside it %9.2f us  %5.2f times\n", $name, $bytes, median(@us), median(@them), $ratio;
 }

@@ -2,42 +2,22 @@
 
 # What forms, cookies and uploads cost in Ruby, beside the installed Rack: ruby -Iruby/lib bench/forms.rb. The
 # contestants take turns in short rounds, and medians are printed; inputs are fixed, and results are compared before
-# anything is timed. bench/forms.pl is the same for Perl.
+# anything is timed. bench/forms.pl is the same for Perl; bench/forms runs both and makes the table of doc/forms.md.
+# --json: a line of JSON each, with all rounds.
+require "json"
 require "rack"
 require "rack/multipart"
 require "rack/utils"
 require "stringio"
 require "oribi"
 require "oribi/multipart"
+require_relative "lib/form_bodies"
 
 ROUNDS = 31
 SECONDS = 0.02 # of one round
 
-# 1 KiB with 20 fields, some of them with escapes, as a browser sends an address form.
-FIELDS = (1..20).map do |i|
-  value = case i % 5
-          when 0 then "J%C3%B6rg+M%C3%BCller+%26+Co.+KG+in+Z%C3%BCrich"
-          when 1 then "42"
-          when 2 then "Main+Street+#{i}%2C+Springfield%2C+#{"x" * 20}"
-          else "plain-value-without-any-escape-#{"y" * 14}#{i}"
-          end
-  "field_name_#{i}=#{value}"
-end
-FORM = FIELDS.join("&").freeze
-NESTED = (1..20).map { |i| FIELDS[i - 1].sub(/\A\w+/, i % 4 == 0 ? "order%5Bitems%5D%5B%5D%5Bname%5D" : "order%5Baddress%5D%5Bline_#{i}%5D") }.join("&").freeze
-COOKIES = (1..20).map { |i| "cookie_#{i}=#{i % 6 == 0 ? "a%20value%3D#{"z" * 10}" : "v" * 21}" }.join("; ").freeze
-
-# Bodies of multipart/form-data, with a file of so many bytes unless it is 0.
-BOUNDARY = "----WebKitFormBoundaryABCDEFGHIJKLMNOP"
-TYPE = "multipart/form-data; boundary=#{BOUNDARY}".freeze
-FILE_BYTES = 10 * 1024 * 1024
-
-def body(fields, file_bytes)
-  head = "--#{BOUNDARY}\r\nContent-Disposition: form-data; name="
-  file = "#{head}\"file\"; filename=\"a.bin\"\r\nContent-Type: image/png\r\n\r\n".b << Random.new(1).bytes(file_bytes) << "\r\n"
-  parts = (1..fields).map { |i| "#{head}\"field_#{i}\"\r\n\r\nvalue #{i}\r\n" }.join
-  "#{parts.b}#{file if file_bytes.positive?}--#{BOUNDARY}--\r\n".freeze
-end
+INPUTS = Bench::FormBodies
+TYPE = INPUTS::MULTIPART
 
 # Names with values, or with the sizes of files, which are closed.
 def parts_by_oribi(body)
@@ -59,11 +39,11 @@ end
 
 # name => input, ours, theirs
 ROWS = {
-  "form to pairs" => [FORM, Oribi::Form.method(:parse), Rack::Utils.default_query_parser.method(:parse_query_pairs)],
-  "nested parameters" => [NESTED, Oribi::Form.method(:nested), Rack::Utils.method(:parse_nested_query)],
-  "cookies" => [COOKIES, Oribi::Cookie.method(:parse), Rack::Utils.method(:parse_cookies_header)],
-  "1,000 small parts" => [body(1000, 0), method(:parts_by_oribi), method(:parts_by_rack)],
-  "20 parts, a file" => [body(20, FILE_BYTES), method(:parts_by_oribi), method(:parts_by_rack)]
+  "form to pairs" => [INPUTS.urlencoded(20), Oribi::Form.method(:parse), Rack::Utils.default_query_parser.method(:parse_query_pairs)],
+  "nested parameters" => [INPUTS.nested, Oribi::Form.method(:nested), Rack::Utils.method(:parse_nested_query)],
+  "cookies" => [INPUTS.cookies, Oribi::Cookie.method(:parse), Rack::Utils.method(:parse_cookies_header)],
+  "1,000 small parts" => [INPUTS.multipart(1000, 0), method(:parts_by_oribi), method(:parts_by_rack)],
+  "20 parts, a file" => [INPUTS.multipart(20, INPUTS::FILE_BYTES), method(:parts_by_oribi), method(:parts_by_rack)]
 }.freeze
 
 def clock = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
@@ -84,8 +64,11 @@ def median(values) = values.sort[values.size / 2]
 
 ROWS.each do |name, (input, ours, theirs)|
   abort "#{name}: the results differ" unless ours.call(input) == theirs.call(input)
-  times = Array.new(ROUNDS) { [round(ours, input), round(theirs, input)] }
-  us, them = times.transpose.map { |values| median(values) }
-  ratio = median(times.map { |a, b| b / a })
-  puts format("ruby  %-18s %8d bytes  Oribi %8.2f us  Rack %s %9.2f us  %5.1f times", name, input.bytesize, us, Rack.release, them, ratio)
+  us, them = Array.new(ROUNDS) { [round(ours, input), round(theirs, input)] }.transpose
+  if ARGV == ["--json"]
+    puts JSON.generate(language: "Ruby", what: name, bytes: input.bytesize, us: us, beside: "Rack #{Rack.release}", beside_us: them)
+    next
+  end
+  ratio = median(us.zip(them).map { |a, b| b / a })
+  puts format("ruby  %-18s %8d bytes  Oribi %8.2f us  Rack %s %9.2f us  %5.1f times", name, input.bytesize, median(us), Rack.release, median(them), ratio)
 end

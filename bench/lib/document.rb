@@ -27,10 +27,10 @@ module Bench
       rows = rows.map { |row| row.map(&:to_s) }
       widths = rows.transpose.map { |column| column.map(&:size).max }
       lines = rows.map do |row|
-        cells = row.zip(widths).each_with_index.map { |(cell, width), index| right.cover?(index) ? cell.rjust(width) : cell.ljust(width) }
+        cells = row.zip(widths).each_with_index.map { |(cell, width), index| right.include?(index) ? cell.rjust(width) : cell.ljust(width) }
         "| #{cells.join(" | ")} |"
       end
-      rule = widths.each_with_index.map { |width, index| right.cover?(index) ? "#{"-" * (width - 1)}:" : "-" * [width, 3].max }
+      rule = widths.each_with_index.map { |width, index| right.include?(index) ? "#{"-" * (width - 1)}:" : "-" * [width, 3].max }
       lines.insert(1, "| #{rule.join(" | ")} |")
     end
   end

@@ -14,6 +14,12 @@ module Bench
     ROUNDS_MIN = 5
     # What a reader of README.md knows; the page has all of them.
     KNOWN = %w[oribi oribi-psgi bare nginx-file iodine rhebok unicorn puma falcon starlet uwsgi starman].freeze
+    # Oribi's configurations with the servers that they are compared with.
+    OWN = { "oribi" => "rack", "oribi-rack" => "rack", "oribi-psgi" => "psgi", "oribi-plack" => "psgi" }.freeze
+    # What README.md shows of forms, in plain words: a workload, then the languages.
+    FORMS = { "form-1k" => "form, 1 KiB, 20 fields", "form-16k" => "form, 16 KiB, 300 fields", "upload" => "upload, 10 MiB and 20 fields",
+              "cookie" => "20 cookies, 675 bytes" }.freeze
+    LINES = [["Rack", "oribi", "oribi-rack"], ["PSGI", "oribi-psgi", "oribi-plack"]].freeze
     BUSY_MIN = 0.6 # a server that uses less of its core than this waits for something
 
     def initialize(findings) = @findings = findings
@@ -26,6 +32,7 @@ module Bench
         put(README, mark, hello(workload, only: KNOWN))
         put(DOC, mark, hello(workload))
       end
+      put(README, "forms", forms)
       put(README, "report", report_lines("bench/results"))
       put(DOC, "report", report_lines("../bench/results"))
       put(DOC, "targets", targets)
@@ -85,20 +92,45 @@ module Bench
       rows.empty? ? [] : table([["workload", "Oribi", "to", "figure", "ratio", "wanted", ""], *rows], right: 4..5)
     end
 
+    # Processor time of a request with and without the line, beside the server that needs the least of it.
+    def forms
+      rows = FORMS.keys.product(LINES).filter_map { |workload, (language, own, line)| form_row(workload, language, own, line) }
+      return [] if rows.empty?
+
+      title = "CPU µs of one request, whose application reads one parameter through Rack::Request or Plack::Request, " \
+              "medians of rounds in turn. #{machine}."
+      [title, "", *table([["request", "", "Oribi", "with the line", "saves", "best other server", "its CPU µs"], *rows], right: [2, 3, 4, 6])]
+    end
+
+    def form_row(workload, language, own, line)
+      mine, with = [own, line].map { |server| cpu_of(workload, server) }
+      return unless mine && with
+
+      best = others_of(workload, OWN.fetch(own), "cpu_us_per_request").min_by { |row| row[:median] }
+      saved = ((1 - ratio_of(workload, line, own)) * 100).round
+      [FORMS.fetch(workload), language, figure(mine), figure(with), "#{saved} %", best ? @findings.name_of(best[:server]) : "", figure(best)]
+    end
+
+    def cpu_of(workload, server) = @findings.find(workload, server, "cpu_us_per_request")&.then { |row| row unless row[:values].empty? }
+    def ratio_of(workload, one, other) = @findings.ratio(workload, one, other, "cpu_us_per_request")
+
+    # Results of servers of that kind, Oribi's left out.
+    def others_of(workload, kind, metric)
+      @findings.of(workload).select do |row|
+        row[:metric] == metric && row[:variant].nil? && !row[:values].empty? && !row[:server].start_with?("oribi") &&
+          @findings.servers.dig(row[:server].to_sym, :kind) == kind
+      end
+    end
+
     # For every workload: Oribi, and the best of the others in each language.
     def workloads
-      rows = @findings.workloads.keys.map(&:to_s).flat_map { |workload| %w[rack psgi].filter_map { |kind| against_best(workload, kind) } }
+      rows = @findings.workloads.keys.map(&:to_s).flat_map { |workload| OWN.filter_map { |own, kind| against_best(workload, own, kind) } }
       rows.empty? ? [] : table([["workload", "Oribi", "best other", "its requests/s", "Oribi's", "Oribi is", "its CPU"], *rows], right: 3..6)
     end
 
-    def against_best(workload, kind)
-      own = kind == "rack" ? "oribi" : "oribi-psgi"
+    def against_best(workload, own, kind)
       mine = @findings.find(workload, own, "requests_per_second")
-      others = @findings.of(workload).select do |row|
-        row[:metric] == "requests_per_second" && row[:variant].nil? && !row[:values].empty? && row[:server] != own &&
-          @findings.servers.dig(row[:server].to_sym, :kind) == kind
-      end
-      best = others.max_by { |row| row[:median] }
+      best = others_of(workload, kind, "requests_per_second").max_by { |row| row[:median] }
       return if mine.nil? || mine[:values].empty? || best.nil?
 
       times = ratio(workload, own, best[:server], "requests_per_second")

@@ -67,6 +67,10 @@ module Bench
       [{}, [File.join(ROOT, command), *ORIBI_OPTIONS, "--workers", site.workers, *threads, "--bind", url(site).delete_prefix("tcp://"), site.app]]
     end
 
+    # With the one line in the application (bench/apps/forms.ru, forms.psgi) that makes Rack's or Plack's request object
+    # parse in C.
+    def with_line(command, site) = oribi(command, site).then { |env, argv| [env.merge("BENCH_LINE" => "1"), argv] }
+
     def puma(site, workers:, threads:)
       [environment(site, BENCH_LISTEN: url(site), BENCH_WORKERS: workers.to_s, BENCH_THREADS: (site.threads || threads).to_s),
        ["puma", "-C", File.join(CONFIGS, "puma.rb"), site.app]]
@@ -109,6 +113,12 @@ module Bench
       Peer.new("oribi-psgi", "Oribi (PSGI)", :psgi, needs: [File.join(ROOT, "perl/bin/oribi-psgi"), File.join(ROOT, "perl/blib/arch")],
                                                     package: "make", version: [File.join(ROOT, "perl/bin/oribi-psgi"), "--version"], reload: :HUP,
                                                     command: ->(site) { oribi("perl/bin/oribi-psgi", site) }),
+      Peer.new("oribi-rack", 'Oribi, require "oribi/rack"', :rack_line, needs: [File.join(ROOT, "ruby/exe/oribi"), File.join(ROOT, "ruby/lib/oribi/rack.rb")],
+                                                                        package: "make", variant_of: "oribi",
+                                                                        command: ->(site) { with_line("ruby/exe/oribi", site) }),
+      Peer.new("oribi-plack", "Oribi, use Oribi::Plack", :psgi_line, needs: [File.join(ROOT, "perl/bin/oribi-psgi"), File.join(ROOT, "perl/blib/arch")],
+                                                                     package: "make", variant_of: "oribi-psgi",
+                                                                     command: ->(site) { with_line("perl/bin/oribi-psgi", site) }),
       Peer.new("bare", "bare C loop", :reference, needs: ["cc"], package: "script/setup run", lacks: %i[unix workers],
                                                   command: lambda { |site|
                                                     [{ "BARE_CLOSE" => site.close ? "1" : nil }, [compiled("bare", "bench/bare.c"), site.port]]

@@ -43,6 +43,8 @@ module Bench
       end,
       faster("nginx-keep-alive", "oribi", :rack, 1.3), faster("nginx-keep-alive", "oribi-psgi", :psgi, 1.3),
       *%w[parts-1k parts-64k parts-1m].flat_map { |name| [faster(name, "oribi", :rack, 2), faster(name, "oribi-psgi", :psgi, 2)] },
+      *%w[form-1k form-16k].flat_map { |name| [faster(name, "oribi-rack", :rack, 3), faster(name, "oribi-plack", :psgi, 1.5)] },
+      faster("upload", "oribi-rack", :rack, 2),
       faster("static-13", "oribi-files", %w[nginx-files], 1.15),
       *%w[static-1k static-10k static-100k static-1m static-304 static-range static-50000].map { |name| faster(name, "oribi-files", %w[nginx-files], 1.0) },
       *%w[static-13 static-1k static-10k static-100k static-1m].map { |name| cheaper(name, "oribi-files", %w[nginx-files], 1.0) },

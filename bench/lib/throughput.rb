@@ -10,6 +10,9 @@ module Bench
   HELLO_APPS = { rack: File.join(ROOT, "bench/apps/hello.ru"), psgi: File.join(ROOT, "bench/apps/hello.psgi") }.freeze
   HELLO_LENGTH_APPS = { rack: File.join(ROOT, "bench/apps/hello-length.ru"), psgi: File.join(ROOT, "bench/apps/hello-length.psgi") }.freeze
   BODIES_APPS = { rack: File.join(ROOT, "bench/apps/bodies.ru"), psgi: File.join(ROOT, "bench/apps/bodies.psgi") }.freeze
+  # The last two are for Oribi with the one line.
+  FORMS_APPS = { rack: "forms.ru", psgi: "forms.psgi", rack_line: "forms.ru", psgi_line: "forms.psgi" }
+               .transform_values { |name| File.join(ROOT, "bench/apps", name) }.freeze
 
   # As many requests as a server takes in short rounds, the servers by turns so that the machine's moods meet all alike;
   # each round begins with another one. Requests per second, and processor time of the server's process tree per
@@ -42,7 +45,8 @@ module Bench
     class << self
       attr_reader :settings
 
-      # kinds, only: which servers. app: HELLO_APPS or BODIES_APPS. connections, pipeline, close: how they are asked.
+      # kinds, only: which servers. app: HELLO_APPS, BODIES_APPS or FORMS_APPS. connections, pipeline, close: how they
+      # are asked.
       # variants: every configuration of one server. references: which of those, if their kind is asked for. round_min:
       # seconds of the shortest round.
       # needs: what a server may lack (Peer#lacks). The block makes the Request.

@@ -5,6 +5,7 @@
 require "minitest/autorun"
 require "open3"
 require "tmpdir"
+require "uri"
 require_relative "../lib/document"
 require_relative "../lib/findings"
 require_relative "../lib/targets"
@@ -96,6 +97,18 @@ class BenchRunTest < Minitest::Test
     assert_match(/takes \d+ % of a core when nobody asks it anything/, of(results, "busy")[:note])
     assert_equal [2, 2], %w[busy good].map { |name| of(results, name)[:values].size }
     refute of(results, "good")[:note]
+  end
+
+  def test_forms_that_are_sent_are_as_large_as_is_said_and_hold_what_is_expected
+    forms = Bench::FormBodies
+    { 20 => 1024, 300 => 16_384 }.each do |count, bytes|
+      body = forms.urlencoded(count)
+      assert_in_delta bytes, body.bytesize, bytes / 20
+      pairs = URI.decode_www_form(body)
+      assert_equal [count, forms::ESCAPED], [pairs.size, pairs.to_h.fetch("field_name_20")]
+    end
+    cookies = forms.cookies.split("; ").to_h { |pair| pair.split("=", 2) }
+    assert_equal [675, 20, forms::COOKIE], [forms.cookies.bytesize, cookies.size, URI.decode_www_form_component(cookies.fetch("cookie_18"))]
   end
 
   def test_a_missing_peer_is_named_with_the_reason

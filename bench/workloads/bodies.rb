@@ -2,7 +2,7 @@
 
 require_relative "../lib/throughput"
 
-# Answers of three sizes in three shapes, streams, forms and uploads.
+# Answers of three sizes in three shapes, streams, and a body that the application reads itself.
 module Bench
   PATTERN = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
   pattern = ->(size) { (PATTERN * (size / PATTERN.bytesize + 1))[0, size] }
@@ -20,22 +20,6 @@ module Bench
   Throughput.define("stream", about: "100 chunks of 1 KiB without a length, 32 connections", family: "responses", app: BODIES_APPS) do
     Request.new(path: "/stream", expected: Array.new(100) { |i| format("%-1023d\n", i) }.join)
   end
-
-  # Twenty fields, names of two letters and values that fill it up, a few characters of them escaped as browsers do.
-  form = lambda do |size|
-    names = ("aa".."at").to_a
-    room = size / names.size - 4
-    fields = names.map { |name| "#{name}=#{("caf%C3%A9+and+" + "x" * room)[0, room]}" }.join("&")
-    body = fields + "x" * (size - fields.bytesize)
-    plain = body.tr("+", " ").gsub(/%(\h\h)/) { $1.hex.chr }
-    bytes = plain.split("&").sum { |field| field.bytesize - 1 }
-    Request.new(path: "/form", verb: "POST", fields: { "Content-Type" => "application/x-www-form-urlencoded" }, body: body,
-                expected: "#{names.size} #{bytes}")
-  end
-  Throughput.define("form-1k", about: "POST of a form of 1 KiB, parsed by Rack::Request or Plack::Request",
-                             family: "requests", app: BODIES_APPS) { form.call(1024) }
-  Throughput.define("form-16k", about: "POST of a form of 16 KiB, parsed by Rack::Request or Plack::Request",
-                              family: "requests", app: BODIES_APPS, quick: false) { form.call(16_384) }
 
   Throughput.define("upload-10m", about: "POST of 10 MiB, read by the application, 4 connections", family: "requests", app: BODIES_APPS,
                                   connections: 4, round_min: 1.0, quick: false) do
