@@ -412,7 +412,7 @@ int oribi__option_assign(struct oribi_options *options, const struct oribi_optio
     switch (option->type) {
     case ORIBI_OPTION_TEXT:
     case ORIBI_OPTION_CODE:
-        oribi__option_replace_text(field, *value ? value : NULL);
+        oribi__option_replace_text(field, *value ? value : option->default_text); /* empty: as if not given */
         break;
     case ORIBI_OPTION_LIST:
         if (((struct oribi_text_list *)field)->count >= items_max(option))

@@ -137,8 +137,35 @@ static void test_types_and_sources_have_names(void)
     ok_eq(oribi_option_source_named("somebody"), ORIBI_FROM_DEFAULT);
 }
 
+/* ORIBI_ACCESS_LOG_FORMAT= of a container, for one. */
+static void test_an_empty_text_is_as_if_not_given(void)
+{
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
+    size_t count;
+    size_t tried = 0;
+    const struct oribi_option *table = oribi_options_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        struct oribi_options options;
+        if (table[i].type != ORIBI_OPTION_TEXT)
+            continue;
+        oribi_options_init(&options);
+        char **field = (char **)((char *)&options + table[i].offset);
+        ok_named((*field == NULL) == (table[i].default_text == NULL), "%s has its default", table[i].name);
+        ok_named(oribi_options_set(&options, table[i].name, "", error) == 0, "%s may be empty: %s", table[i].name,
+                 error);
+        if (table[i].default_text)
+            is_str(*field, table[i].default_text);
+        else
+            ok(*field == NULL);
+        tried++;
+        oribi_options_deinit(&options);
+    }
+    ok(tried > 10);
+}
+
 int main(void)
 {
+    test_an_empty_text_is_as_if_not_given();
     test_types_and_sources_have_names();
     test_help_has_every_option_of_its_language();
     test_print_config_shows_what_is_set();
