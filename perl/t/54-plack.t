@@ -138,6 +138,19 @@ subtest 'cookies of answers' => sub {
 
 # --- uploads on the disk ---
 
+# Dancer2 wants a text for what a request dies of, and answers 400 with it.
+subtest 'malformed bodies in Dancer2' => sub {
+    plan skip_all => 'Dancer2 is not there' if !eval { require Dancer2 };
+    my $app = eval q{package T::Dancer; use Dancer2; set logger => 'null'; post '/' => sub { upload('f')->size }; T::Dancer->to_app} or die $@;
+    my @server = (SERVER_NAME => 'a', SERVER_PORT => 80, SERVER_PROTOCOL => 'HTTP/1.1', 'psgi.url_scheme' => 'http', 'psgi.version' => [1, 1], 'psgi.errors' => \*STDERR);
+    my $answer = sub { my ($body) = @_; my $answer = $app->(env($body, $PARTS, @server)); return "$answer->[0] " . join '', @{ $answer->[2] } };
+    is $answer->(upload()), '200 4', 'a good one';
+    like $answer->('junk'), qr/\A400 /, 'a malformed one';
+    is join('', with(sub { $answer->(upload()) })), '200 4', 'a good one, with Oribi::Plack';
+    like join('', with(sub { $answer->('junk') })), qr/\A400 .*the body ends before/s, 'a malformed one';
+    like join('', with(sub { $answer->(upload()) }, files_max => 0)), qr/\A400 .*too many files/s, 'too much';
+};
+
 subtest 'what programs do with an upload' => sub {
     my $dir = File::Temp->newdir(DIR => $TMP);
     for my $way (

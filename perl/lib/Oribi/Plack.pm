@@ -73,7 +73,8 @@ sub _replace {
 
 sub _build_body_parser {
     my ($self) = @_;
-    my $parser = Oribi::Multipart->new(buffer_length => $self->_buffer_length_for($self->env));
+    my $class = $self->isa('Dancer2::Core::Request') ? 'Oribi::Plack::TextErrors' : 'Oribi::Multipart';
+    my $parser = $class->new(buffer_length => $self->_buffer_length_for($self->env));
     $parser->register($FORM, 'Oribi::Multipart::UrlEncoded');
     $parser->register($PARTS, 'Oribi::Multipart::MultiPart', \%GIVEN);
     return $parser;
@@ -87,6 +88,19 @@ sub _cookies {
     return $parsed if $parsed && $env->{'plack.cookie.string'} eq $field;
     $env->{'plack.cookie.string'} = $field;
     return $env->{'plack.cookie.parsed'} = Oribi::Cookie::crush_cookie($field);
+}
+
+# Dancer2 catches what a request dies of and answers 400 with it, but only takes a text.
+package Oribi::Plack::TextErrors {
+    our @ISA = ('Oribi::Multipart');
+
+    sub parse {
+        my ($self, $env) = @_;
+        my @parsed;
+        return @parsed if eval { @parsed = $self->SUPER::parse($env); 1 };
+        my $error = $@;
+        die "$error";
+    }
 }
 
 # --- Plack::Response ---
@@ -205,7 +219,8 @@ What C<WWW::Form::UrlEncoded::XS> and C<Cookie::Baker::XS> do counts, also where
 something else: a space at the beginning of a form is dropped, and spaces around the C<=> of a cookie are.
 
 A malformed body dies with an Oribi::Form::Error of status 400 where HTTP::Entity::Parser dies with a string, which a
-server answers with 500. L<Oribi::Multipart> lists which bodies are malformed here and not there.
+server answers with 500. Dancer2 catches it and answers 400 itself, also for too much. L<Oribi::Multipart> lists which
+bodies are malformed here and not there.
 
 =head1 SEE ALSO
 
