@@ -110,3 +110,23 @@ bool oribi_nested_part(struct oribi_slice *path, struct oribi_slice *key)
     *path = from(*path, key->n);
     return key->n > 0;
 }
+
+bool oribi_nested_is_plain(struct oribi_slice name)
+{
+    bool was_empty = false;
+    const char *mark = first_bracket(name);
+    struct oribi_slice rest = mark ? from(name, (size_t)(mark - name.p)) : from(name, name.n);
+    if (rest.n == name.n || (name.n && memchr(name.p, '\n', name.n)))
+        return false;
+    while (rest.n > 0) {
+        mark = rest.p[0] == '[' ? first_bracket(from(rest, 1)) : NULL;
+        if (!mark || *mark != ']')
+            return false;
+        bool is_empty = mark == rest.p + 1;
+        rest = from(rest, (size_t)(mark - rest.p) + 1);
+        if (was_empty && is_empty)
+            return rest.n == 0;
+        was_empty = is_empty;
+    }
+    return true;
+}

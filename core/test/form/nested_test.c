@@ -109,6 +109,18 @@ static void test_parts_of_a_path(void)
     ok(!oribi_nested_part(&path, &key));
 }
 
+static void test_names_that_all_releases_of_rack_read_alike(void)
+{
+    static const char *const plain[] = {"a",        "a[b]",  "a[]",      "a[][b]",    "a[b][]",
+                                        "a[][b][]", "a[][]", "a[b][][]", "a[b][c][d]"};
+    static const char *const odd[] = {"",       "[a]", "a]",   "a[",       "a[b",     "a[b]c",  "a[[b]]",
+                                      "a[][]b", "[]",  "a[]b", "a[][][b]", "a[][][]", "a[b\n]", "a\nb[c]"};
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+        ok_named(oribi_nested_is_plain(oribi_slice(plain[i], strlen(plain[i]))), "%s", plain[i]);
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
+        ok_named(!oribi_nested_is_plain(oribi_slice(odd[i], strlen(odd[i]))), "%s", odd[i]);
+}
+
 /* Every name of up to seven of these bytes, laid against the guard page. */
 static void test_all_short_names_end(void)
 {
@@ -119,8 +131,11 @@ static void test_all_short_names_end(void)
         size_t sum;
         for (size_t i = 0; i < sizeof(text); i++)
             text[i] = bytes[code >> 2 * i & 3];
-        for (size_t n = 0; n <= sizeof(text); n++)
-            all &= count_steps(oribi_slice(guard_place(&arena, text, n), n), 32, &sum) >= 0 && sum <= n;
+        for (size_t n = 0; n <= sizeof(text); n++) {
+            struct oribi_slice name = oribi_slice(guard_place(&arena, text, n), n);
+            all &= count_steps(name, 32, &sum) >= 0 && sum <= n;
+            all &= !oribi_nested_is_plain(name) || memchr("ab", text[0], 2);
+        }
     }
     ok(all);
 }
@@ -132,6 +147,7 @@ int main(void)
     test_the_deepest_name_and_one_deeper();
     test_keys_of_deep_names_are_no_longer_than_the_name();
     test_parts_of_a_path();
+    test_names_that_all_releases_of_rack_read_alike();
     test_all_short_names_end();
     return done_testing();
 }

@@ -37,4 +37,5 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_metrics_setup();
     ext_form_setup();
     ext_http_parser_setup();
+    ext_for_rack_setup();
 }

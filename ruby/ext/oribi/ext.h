@@ -331,6 +331,9 @@ uint32_t ext_maximum(VALUE number);
 /* http_parser.c: Oribi::HTTPParser. */
 void ext_http_parser_setup(void);
 
+/* for_rack.c: what `require "oribi/rack"` puts in the place of Rack's parsers. */
+void ext_for_rack_setup(void);
+
 /* process.c */
 void ext_process_setup(void);
 

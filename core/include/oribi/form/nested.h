@@ -52,4 +52,8 @@ int oribi_nested_next(struct oribi_nested *nested, struct oribi_nested_step *ste
  * there is no more. */
 bool oribi_nested_part(struct oribi_slice *path, struct oribi_slice *key);
 
+/* True for a name that Rack 2.2 cuts as Rack 3 does: a key and then groups in brackets, none of them `[][` before
+ * another `]`, unless that ends the name; without a line end. */
+bool oribi_nested_is_plain(struct oribi_slice name);
+
 #endif
