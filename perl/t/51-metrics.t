@@ -63,6 +63,41 @@ package Name {
 $small->increment(by => 1, labels => { shop => bless [], 'Name' });
 $small->with(shop => bless [], 'Name')->increment(by => 1);
 
+# Objects that are numbers, and tied variables, whose code may free the others.
+package Number {
+    use overload '0+' => sub { $_[0][0]->() }, fallback => 1;
+    sub TIESCALAR { return $_[1] }
+    sub FETCH     { return $_[0][0]->() }
+}
+sub number_is { my ($value) = @_; return bless [ref $value ? $value : sub {$value}], 'Number' }
+my $level = Oribi::Metrics->gauge('perl_level', 'Level');
+for my $value (2.5, '1e3', ' 7 ') {
+    ok eval { $level->set(number_is($value)); 1 }, "an object that is $value";
+}
+dies('this is no number: x', sub { $level->set(number_is('x')) });
+dies('this is no number: undef', sub { $level->set(number_is(undef)) });
+dies('this is no number: ARRAY.*', sub { $level->set([]) });
+dies('this is no number: Text=.*', sub { $level->set(bless [], 'Text') });
+is eval { $level->set(number_is(sub { die "gone\n" })); 1 }, undef;
+is $@, "gone\n", 'an object that dies';
+my @read;
+tie my $tied, 'Number', number_is(sub { push @read, 1; 5 });
+$level->set($tied);
+$north->increment(by => $tied);
+$small->increment(labels => { shop => $tied });
+$small->with(shop => $tied);
+is scalar @read, 4, 'a tied variable is read each time, once';
+tie my $nothing, 'Number', number_is(undef);
+dies('this is no number: undef', sub { $level->set($nothing) });
+dies($these, sub { $small->with(shop => $nothing) });
+my %labels;
+%labels = (shop => number_is(sub { %labels = (); 'x' }), kind => 'y' x 100);
+$orders->increment(labels => \%labels);
+is_deeply \%labels, {}, 'labels that go while they are read';
+for my $bound ('x', undef, [], '') {
+    dies('this is no number.*', sub { Oribi::Metrics->histogram('perl_b', 'B', buckets => [$bound]) });
+}
+
 is_deeply(Oribi::Metrics->linear_buckets(1, 2, 3), [1, 3, 5], 'linear buckets');
 is_deeply(Oribi::Metrics->exponential_buckets(1, 10, 3), [1, 10, 100], 'exponential buckets');
 is_deeply [sort keys %{ Oribi::Metrics->histogram('perl_times', 'Times', buckets => [0.5, 1])->get }], ['+Inf', '0.5', '1', 'sum'],

@@ -23,9 +23,30 @@ static struct oribi_slice text(pTHX_ SV *sv)
     return oribi_slice(p, n);
 }
 
+/* The same; NULL: it is undef. */
+static struct oribi_slice text_or_none(pTHX_ SV *sv)
+{
+    STRLEN n;
+    SvGETMAGIC(sv);
+    if (!SvOK(sv))
+        return oribi_slice(NULL, 0);
+    const char *p = SvPV_nomg_const(sv, n);
+    return oribi_slice(p, n);
+}
+
 static const struct oribi_metric *declaration(const struct psgi_metric *metric)
 {
     return oribi_app_metric_declaration(metric->series.metric);
+}
+
+/* An object's or a tied variable's own code may free the others. */
+static void keep(pTHX_ const struct arguments *arguments)
+{
+    bool live = false;
+    for (I32 i = 0; i < arguments->count; i++)
+        live = live || SvROK(arguments->at[i]) || SvGMAGICAL(arguments->at[i]);
+    for (I32 i = 0; live && i < arguments->count; i++)
+        sv_2mortal(SvREFCNT_inc_simple_NN(arguments->at[i]));
 }
 
 static struct arguments copied(pTHX_ SV **from, I32 count)
@@ -35,6 +56,7 @@ static struct arguments copied(pTHX_ SV **from, I32 count)
         croak("Oribi::Metrics: options come in pairs, as by => 2, labels => {...}, and labels as name => value");
     for (I32 i = 0; i < count; i++)
         arguments.at[i] = from[i];
+    keep(aTHX_ & arguments);
     return arguments;
 }
 
@@ -46,6 +68,20 @@ static SV *wrap(pTHX_ const char *class, struct oribi_app_metric *metric, bool b
     new->bound = bound;
     *out = new;
     return sv_bless(newRV_noinc(newSViv(PTR2IV(new))), gv_stashpv(class, GV_ADD));
+}
+
+/* Also of an object that says what number it is, as Math::BigInt's do. */
+static double number(pTHX_ SV *sv)
+{
+    SV *plain = NULL;
+    SvGETMAGIC(sv);
+    if (SvAMAGIC(sv))
+        plain = AMG_CALLunary(sv, numer_amg);
+    if (!plain || SvROK(plain))
+        plain = sv;
+    if (SvROK(plain) || !looks_like_number(plain))
+        croak("Oribi::Metrics: this is no number: %s", SvOK(plain) ? SvPV_nomg_nolen(plain) : "undef");
+    return SvNV_nomg(plain);
 }
 
 /* A mistake of the program is told with the line that made it. */
@@ -78,7 +114,7 @@ SV *psgi_metric_make(pTHX_ SV *kind, SV *name, SV *help, SV *labels, SV *buckets
     AV *bounds = SvOK(buckets) ? list(aTHX_ buckets, "buckets") : NULL;
     for (SSize_t i = 0; bounds && i <= av_len(bounds); i++) {
         SV **bound = av_fetch(bounds, i, 0);
-        check(aTHX_ oribi_metric_add_bound(&wanted, bound ? SvNV(*bound) : 0, error), error);
+        check(aTHX_ oribi_metric_add_bound(&wanted, number(aTHX_ bound ? *bound : &PL_sv_undef), error), error);
     }
     if (SvOK(aggregate))
         check(aTHX_ oribi_metric_set_aggregate(&wanted, text(aTHX_ aggregate), error), error);
@@ -128,9 +164,10 @@ static void name_series(pTHX_ const struct psgi_metric *metric, struct oribi_app
         I32 at = 0;
         while (at < pairs->count && !oribi_slice_equal(text(aTHX_ pairs->at[at]), name))
             at += 2;
-        if (at == pairs->count || !SvOK(pairs->at[at + 1]))
+        struct oribi_slice value = at < pairs->count ? text_or_none(aTHX_ pairs->at[at + 1]) : oribi_slice(NULL, 0);
+        if (!value.p)
             wrong_labels(aTHX_ declared);
-        oribi_app_series_add(series, text(aTHX_ pairs->at[at + 1]));
+        oribi_app_series_add(series, value);
     }
 }
 
@@ -149,6 +186,7 @@ static void name_series_by_hash(pTHX_ const struct psgi_metric *metric, struct o
         pairs.at[pairs.count++] = hv_iterkeysv(entry);
         pairs.at[pairs.count++] = hv_iterval(hash, entry);
     }
+    keep(aTHX_ & pairs);
     name_series(aTHX_ metric, series, &pairs);
 }
 
@@ -197,13 +235,6 @@ static SV *options_of(pTHX_ SV **from, I32 count, SV **by)
             croak("Oribi::Metrics: no option is called %s", SvPV_nolen(options.at[i]));
     }
     return labels;
-}
-
-static double number(pTHX_ SV *sv)
-{
-    if (!looks_like_number(sv))
-        croak("Oribi::Metrics: this is no number: %s", SvOK(sv) ? SvPV_nolen(sv) : "undef");
-    return SvNV(sv);
 }
 
 void psgi_metric_change(pTHX_ SV *self, int change, SV *value, SV **options, I32 count)
