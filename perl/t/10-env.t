@@ -83,6 +83,25 @@ subtest 'unix socket' => sub {
     is env_of(request($server, "GET / HTTP/1.1\r\nHost: test:8080\r\n\r\n"))->{SERVER_PORT}, 8080;
 };
 
+# Keys that hang on an option, in environments that are copied, used again (as they were left) and made anew.
+subtest 'request ids' => sub {
+    for my $on (0, 1) {
+        my $last;
+        my $app = sub { my ($env) = @_; my $same = $last; $last = $env if $env->{PATH_INFO} eq '/keep'; [200, [@TEXT], [join '|', map { $_ // '' } @$env{qw(oribi.request_id HTTP_X_REQUEST_ID PATH_INFO)}]] };
+        my $server = serve($app, lint => 0, $on ? (request_id => 'on') : ());
+        my $client = $server->connect;
+        my %met;
+        for my $path ('/a', '/b', '/keep', '/c', '/keep', '/d') {
+            $client->send("GET $path HTTP/1.1\r\nHost: test\r\n\r\n");
+            my ($id, $field, $seen) = split /\|/, $client->response->{body}, -1;
+            is $seen, $path;
+            is $field, $id;
+            $on ? like $id, qr/\A[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\z/ : is $id, '';
+            ok !$on || !$met{$id}++;
+        }
+    }
+};
+
 # The templates of environments with and without an address: each shape is met three times, so that it is made, copied
 # and met again.
 subtest 'unix socket behind a trusted proxy' => sub {

@@ -118,6 +118,7 @@ struct psgi_worker {
     struct oribi_title title;      /* of the process */
     struct oribi_warmup *warmup;   /* while it lasts, else NULL */
     bool early_hints;              /* psgix.informational is offered */
+    bool request_ids;              /* each request has one: request_id */
     bool sendfile;                 /* an answer may name a file in a header */
     const char *sendfile_type;     /* plack.xsendfile.type, or NULL */
     char *accel_mapping;           /* what X-Accel-Mapping would say, or NULL */

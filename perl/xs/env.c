@@ -323,8 +323,6 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
         env = fill_plain(aTHX_ w, req, values);
     }
     store_fields(aTHX_ w, env, head, !template);
-    if (req->request_id.n > 0)
-        store(aTHX_ w, env, PSGI_KEY_REQUEST_ID, text_of(aTHX_ req->request_id));
     if (req->trailer_count > 0)
         store_trailers(aTHX_ w, env, req);
     if (head->upgrade)

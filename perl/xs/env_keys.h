@@ -39,7 +39,7 @@
     X(QUEUE_US, "oribi.queue_us", true, newSViv((IV)req->queue_us))                                                    \
     X(SENDFILE_TYPE, "plack.xsendfile.type", w->sendfile_type != NULL, newSVpv(w->sendfile_type, 0))                   \
     X(ACCEL_MAPPING, "HTTP_X_ACCEL_MAPPING", w->accel_mapping != NULL, newSVpv(w->accel_mapping, 0))                   \
-    X(REQUEST_ID, "oribi.request_id", false, NULL)                                                                     \
+    X(REQUEST_ID, "oribi.request_id", w->request_ids, text_of(aTHX_ req->request_id))                                  \
     X(TRAILERS, "oribi.trailers", false, NULL)                                                                         \
     X(UNREAD, "oribi.unread", false, NULL)
 /* clang-format on */

@@ -470,6 +470,7 @@ struct psgi_worker *psgi_worker_new(pTHX_ struct oribi_worker *core, const struc
     Newxz(w, 1, struct psgi_worker);
     w->core = core;
     w->early_hints = options->early_hints;
+    w->request_ids = options->request_id;
     announce_sendfile(aTHX_ w, options);
     w->interpreter = (void *)PERL_GET_THX;
     w->self = self;

@@ -172,6 +172,26 @@ class EnvTest < BindingTest
     end
   end
 
+  # Entries that hang on an option or a transport, in environments made key by key and copied from a template.
+  def test_entries_that_only_some_environments_have
+    [false, true].product([false, true], %i[unix tcp]).each do |request_id, early_hints, transport|
+      env_of(transport: transport, request_id: request_id, early_hints: early_hints) do |client, seen|
+        5.times { |i| client.get("/#{i}", { "Accept" => "x", "User-Agent" => "y" * 40 }) }
+        seen.each_with_index do |env, i|
+          assert_equal request_id, env.key?("oribi.request_id")
+          assert_same env["oribi.request_id"], env["HTTP_X_REQUEST_ID"]
+          assert_match(/\A\h{8}-\h{4}-7\h{3}-[89ab]\h{3}-\h{12}\z/, env["oribi.request_id"]) if request_id
+          assert_equal early_hints, env.key?("rack.early_hints")
+          assert_respond_to env["rack.early_hints"], :call if early_hints
+          assert_equal transport == :tcp, env.key?("REMOTE_PORT")
+          assert_equal ["/#{i}", "x", "y" * 40, Integer], [*env.values_at("PATH_INFO", "HTTP_ACCEPT", "HTTP_USER_AGENT"), env["oribi.queue_us"].class]
+          refute env.value?(nil), env.key(nil)
+        end
+        assert_equal seen.size, seen.map { |env| env["oribi.request_id"] }.uniq.size if request_id
+      end
+    end
+  end
+
   # Long values that come again share their bytes; whoever changes one in place changes nobody else's.
   def test_repeated_long_values_are_nobody_elses
     agent = "agent #{"x" * 100}"

@@ -43,13 +43,23 @@ static uint64_t next(uint64_t s[4])
     return result;
 }
 
-/* `digits` hex digits, the most significant of `value` first. */
-static inline char *put_hex(char *dst, uint64_t value, int digits)
+/* Eight hex digits, the most significant first: each gets a byte of a word, all at a time. */
+static inline void put_hex(char dst[8], uint32_t value)
 {
-    static const char hex[] = "0123456789abcdef";
-    for (int i = digits - 1; i >= 0; i--, value >>= 4)
-        dst[i] = hex[value & 15];
-    return dst + digits;
+    uint64_t digits = value;
+    digits = (digits << 16 | digits) & 0x0000ffff0000ffffu;
+    digits = (digits << 8 | digits) & 0x00ff00ff00ff00ffu;
+    digits = (digits << 4 | digits) & 0x0f0f0f0f0f0f0f0fu;
+    uint64_t letters = (digits + 0x0606060606060606u) >> 4 & 0x0101010101010101u; /* 1 for those from ten on */
+    digits += 0x3030303030303030u + letters * ('a' - '0' - 10);
+    dst[0] = (char)(digits >> 56); /* all eight are one store; a loop would be eight */
+    dst[1] = (char)(digits >> 48);
+    dst[2] = (char)(digits >> 40);
+    dst[3] = (char)(digits >> 32);
+    dst[4] = (char)(digits >> 24);
+    dst[5] = (char)(digits >> 16);
+    dst[6] = (char)(digits >> 8);
+    dst[7] = (char)digits;
 }
 
 static int64_t wall_ms(struct oribi__id_source *ids, int64_t now_us)
@@ -68,15 +78,15 @@ void oribi__id_make(struct oribi__id_source *ids, int64_t now_us, char dst[ORIBI
     uint64_t ms = (uint64_t)wall_ms(ids, now_us);
     uint64_t first = next(ids->state);
     uint64_t second = (next(ids->state) & 0x3fffffffffffffffu) | 0x8000000000000000u;
-    dst = put_hex(dst, ms >> 16, 8);
-    *dst++ = '-';
-    dst = put_hex(dst, ms & 0xffff, 4);
-    *dst++ = '-';
-    dst = put_hex(dst, 0x7000 | (first & 0xfff), 4);
-    *dst++ = '-';
-    dst = put_hex(dst, second >> 48, 4);
-    *dst++ = '-';
-    (void)put_hex(dst, second, 12);
+    char middle[8];
+    put_hex(dst, (uint32_t)(ms >> 16));
+    put_hex(middle, (uint32_t)(ms << 16 | 0x7000 | (first & 0xfff)));
+    put_hex(dst + 19, (uint32_t)(second >> 32)); /* its second half is moved on by the dash before it */
+    put_hex(dst + 28, (uint32_t)second);
+    memcpy(dst + 9, middle, 4);
+    memcpy(dst + 14, middle + 4, 4);
+    memmove(dst + 24, dst + 23, 4);
+    dst[8] = dst[13] = dst[18] = dst[23] = '-';
 }
 
 bool oribi__id_is_good(struct oribi_slice text)

@@ -21,8 +21,8 @@ enum {
 };
 
 /* The entries that are set anew for each request, in this order: name here and key. Their values are in fill_values().
- * REMOTE_PORT is absent for peers on unix sockets, which have shapes of their own; EARLY_HINTS is absent unless the
- * option is on. */
+ * REMOTE_PORT is absent for peers on unix sockets, which have shapes of their own; REQUEST_ID and EARLY_HINTS are
+ * absent unless their options are on. */
 #define ENV_KEYS(X)                                                                                                    \
     X(METHOD, "REQUEST_METHOD")                                                                                        \
     X(PATH_INFO, "PATH_INFO")                                                                                          \
@@ -38,6 +38,7 @@ enum {
     X(HIJACK, "rack.hijack")                                                                                           \
     X(EXTEND, "oribi.extend_deadline")                                                                                 \
     X(QUEUE_US, "oribi.queue_us")                                                                                      \
+    X(REQUEST_ID, "oribi.request_id")                                                                                  \
     X(EARLY_HINTS, "rack.early_hints")
 
 enum env_index {
@@ -61,7 +62,6 @@ static VALUE env_keys[ENV_COUNT];
 static VALUE field_keys[ORIBI_FIELD_COUNT];
 static VALUE key_http_version;
 static VALUE key_url_scheme;
-static VALUE key_request_id;
 static VALUE key_trailers;
 static VALUE key_protocols;
 
@@ -108,12 +108,16 @@ static VALUE kept_text(struct ext_worker *worker, VALUE *kept, struct oribi_slic
 }
 
 /* The value of a known field. Long ones come again and again (User-Agent, Accept, cookies of a busy client), and a
- * copy of a kept String shares its bytes until the application writes to it. To be kept, a value must be met on a 16th
+ * copy of a kept String shares its bytes until the application writes to it. The request's id is one String under its
+ * two keys. To be kept, a value must be met on a 16th
  * request: learning each would cost what it saves. */
-static VALUE field_value(struct ext_worker *worker, const struct oribi_field *field)
+static VALUE field_value(struct ext_call *call, const struct oribi_field *field)
 {
+    struct ext_worker *worker = call->worker;
     if (field->value_len < ENV_SHARED_BYTES_MIN)
         return rb_str_new(field->value, field->value_len);
+    if (field->id == ORIBI_FIELD_X_REQUEST_ID) /* no two are alike */
+        return call->request_id != Qundef ? call->request_id : rb_str_new(field->value, field->value_len);
     VALUE *kept = &worker->values[field->id];
     struct oribi_slice slice = {field->value, field->value_len};
     if (*kept == Qfalse || !text_is(*kept, slice)) {
@@ -159,6 +163,7 @@ static void fill_values(struct ext_call *call, VALUE *values)
     values[ENV_FINISHED] = call->finished;
     values[ENV_HIJACK] = values[ENV_EXTEND] = call->tie = ext_tie_new(call);
     values[ENV_QUEUE_US] = LL2NUM(req->queue_us);
+    values[ENV_REQUEST_ID] = call->request_id = worker->request_ids ? ext_bytes(req->request_id) : Qundef;
     values[ENV_EARLY_HINTS] = worker->early_hints ? ext_early_hints_new(call) : Qundef;
     if (req->remote_addr.n) {
         values[ENV_REMOTE_ADDR] = kept_text(worker, &worker->remote_addr, req->remote_addr);
@@ -253,7 +258,8 @@ static int copy_entry(VALUE key, VALUE value, VALUE template)
 /* True for an entry that this environment has. */
 static bool has_entry(const struct ext_worker *worker, int index, bool addressed)
 {
-    return (index != ENV_REMOTE_PORT || addressed) && (index != ENV_EARLY_HINTS || worker->early_hints);
+    return (index != ENV_REMOTE_PORT || addressed) && (index != ENV_EARLY_HINTS || worker->early_hints) &&
+           (index != ENV_REQUEST_ID || worker->request_ids);
 }
 
 /* The Hash of a shape: our entries, fields, constants, with values still to be set for the first two. */
@@ -315,13 +321,17 @@ static VALUE fill_template(struct ext_call *call, VALUE template)
     uint32_t count = ENV_COUNT;
     if (values[ENV_EARLY_HINTS] == Qundef) /* the last one */
         count--;
+    if (values[ENV_REQUEST_ID] == Qundef) { /* the one before */
+        count--;
+        values[ENV_REQUEST_ID] = values[ENV_EARLY_HINTS];
+    }
     if (values[ENV_REMOTE_PORT] == Qundef) {
         count--;
         memmove(&values[ENV_REMOTE_PORT], &values[ENV_REMOTE_PORT + 1], (count - ENV_REMOTE_PORT) * sizeof(VALUE));
     }
     for (uint32_t i = 0; i < head->field_count; i++) {
         if (head->fields[i].id)
-            values[count++] = field_value(call->worker, &head->fields[i]);
+            values[count++] = field_value(call, &head->fields[i]);
     }
     VALUE env = rb_hash_dup(template);
     struct filling filling = {env, values, values + count};
@@ -356,7 +366,7 @@ static VALUE build_plainly(struct ext_call *call)
     }
     for (uint32_t i = 0; i < head->field_count; i++) {
         if (head->fields[i].id)
-            rb_hash_aset(env, field_keys[head->fields[i].id], field_value(call->worker, &head->fields[i]));
+            rb_hash_aset(env, field_keys[head->fields[i].id], field_value(call, &head->fields[i]));
     }
     return env;
 }
@@ -373,8 +383,6 @@ void ext_env_build(struct ext_call *call)
         rb_hash_aset(env, key_http_version, text_http10);
     if (RB_UNLIKELY(call->req->scheme.n == 5))
         rb_hash_aset(env, key_url_scheme, text_https);
-    if (RB_UNLIKELY(call->req->request_id.n > 0))
-        rb_hash_aset(env, key_request_id, ext_bytes(call->req->request_id));
     if (RB_UNLIKELY(call->req->trailer_count > 0))
         rb_hash_aset(env, key_trailers, trailers_of(call->req));
     if (RB_UNLIKELY(head->upgrade))
@@ -426,7 +434,6 @@ void ext_env_setup(void)
         method_texts[i] = intern_text(method_names[i]);
     key_http_version = intern_text("HTTP_VERSION");
     key_url_scheme = intern_text("rack.url_scheme");
-    key_request_id = intern_text("oribi.request_id");
     key_trailers = intern_text("oribi.trailers");
     key_protocols = intern_text("rack.protocol");
     text_empty = intern_text("");

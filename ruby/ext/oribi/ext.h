@@ -48,9 +48,10 @@ struct ext_call {
     struct ext_thread *thread;
     struct oribi_req *req; /* NULL once the request has ended in the core */
     VALUE env;
-    VALUE input;    /* rack.input */
-    VALUE finished; /* rack.response_finished, as we made it */
-    VALUE callback; /* one of them, being called */
+    VALUE input;      /* rack.input */
+    VALUE finished;   /* rack.response_finished, as we made it */
+    VALUE request_id; /* in env, which holds it; Qundef: none */
+    VALUE callback;   /* one of them, being called */
     VALUE response;
     VALUE status;
     VALUE headers;
@@ -108,6 +109,7 @@ struct ext_worker {
     VALUE templates[ORIBI_SHAPES]; /* environments of these shapes; Qfalse: none */
     bool running;
     bool early_hints; /* offered to the application */
+    bool request_ids; /* each request has one: request_id */
     bool sendfile;    /* an answer may name a file in a header */
 };
 

@@ -192,6 +192,7 @@ void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup 
     ext_env_prepare(worker, setup->options, environment);
     plan_collections(worker, setup->options);
     worker->early_hints = setup->options->early_hints;
+    worker->request_ids = setup->options->request_id;
     worker->sendfile = setup->options->sendfile_root.count + setup->options->sendfile_map.count > 0;
     struct oribi_worker_setup with_signal = *setup;
     if (setup->options->call_timeout_ms || oribi_options_cancels_any(setup->options))
