@@ -62,14 +62,15 @@ static int parse_short(struct oribi_options *options, size_t argc, const char *c
     return 0;
 }
 
-/* `oribi restart`, as pumactl and start scripts have it, where no application has that name. */
-static int refuse_command(const char *word, char *error)
+/* `oribi restart`, as pumactl and start scripts have it, and `--helper off`, where no application has that name. */
+static int refuse_word(const char *word, char *error)
 {
     static const char *const commands[][2] = {
-        {"status", "status"},  {"reload", "reload"},         {"upgrade", "upgrade"},
-        {"stop", "stop"},      {"workers", "workers N"},     {"reopen", "reopen"},
-        {"restart", "reload"}, {"phased-restart", "reload"}, {"halt", "stop --now"},
+        {"status", "status"},     {"reload", "reload"}, {"upgrade", "upgrade"}, {"stop", "stop"},
+        {"workers", "workers N"}, {"reopen", "reopen"}, {"restart", "reload"},  {"phased-restart", "reload"},
+        {"halt", "stop --now"},   {"stacks", "stacks"}, {"top", "top"},
     };
+    static const char *const switches[] = {"on", "off", "yes", "no", "true", "false"};
     if (access(word, F_OK) == 0)
         return 0;
     if (strcmp(word, "start") == 0)
@@ -78,6 +79,10 @@ static int refuse_command(const char *word, char *error)
         if (strcmp(word, commands[i][0]) == 0)
             return oribi__refuse(error, "%s: no such file; a running server is told by the command ctl: ctl %s", word,
                                  commands[i][1]);
+    }
+    for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++) {
+        if (strcmp(word, switches[i]) == 0)
+            return oribi__refuse(error, "%s: no such file; a switch is --NAME, --no-NAME or --NAME=%s", word, word);
     }
     return 0;
 }
@@ -95,10 +100,12 @@ int oribi_options_parse(struct oribi_options *options, size_t argc, const char *
         } else if (!ended && argument[0] == '-' && argument[1]) {
             code = parse_short(options, argc, argv, &i, error);
         } else {
+            code = refuse_word(argument, error);
+            if (code < 0)
+                return code;
             if (options->app)
                 return oribi__refuse(error, "only one application can be served, not %.60s and %.60s", options->app,
                                      argument);
-            code = refuse_command(argument, error);
             oribi__option_replace_text(&options->app, argument);
         }
         if (code < 0)

@@ -99,6 +99,10 @@ static void test_mistakes_are_named_as_they_were_typed(void)
     check_refused("unknown option --wrokers: did you mean --workers?", PARSE(&options, "--wrokers=3"));
     check_refused("unknown option -Z: --help lists all", PARSE(&options, "-Z"));
     check_refused("only one application can be served, not a.ru and b.ru", PARSE(&options, "a.ru", "b.ru"));
+    check_refused("off: no such file; a switch is --NAME, --no-NAME or --NAME=off", PARSE(&options, "--helper", "off"));
+    check_refused("yes: no such file; a switch is --NAME, --no-NAME or --NAME=yes",
+                  PARSE(&options, "--server-timing", "yes"));
+    check_refused("top: no such file; a running server is told by the command ctl: ctl top", PARSE(&options, "top"));
     check_refused("--preload must be on or off, not \"maybe\"", PARSE(&options, "--preload=maybe"));
     oribi_options_deinit(&options);
 }
