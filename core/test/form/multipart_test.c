@@ -1,10 +1,24 @@
 /* Limits, boundaries, hostile inputs; the grammar's cases are in spec/multipart. */
+#include <string.h>
+
+/* The search, counting the bytes that it looks at. */
+static size_t bytes_searched;
+
+static void *count_memmem(const void *p, size_t n, const void *needle, size_t needle_n)
+{
+    char *at = memmem(p, n, needle, needle_n);
+    bytes_searched += at ? (size_t)(at - (const char *)p) + needle_n : n;
+    return at;
+}
+
+#define memmem count_memmem
 #include "form/multipart.c"
+#undef memmem
 
 #include "form/multipart_cuts.h"
 #include "http/case_folder.h"
 
-enum { INPUT_MAX = 256 * 1024, TOLD_MAX = 8 * INPUT_MAX + 4096 };
+enum { INPUT_MAX = 256 * 1024, TOLD_MAX = 8 * INPUT_MAX + 4096, HOSTILE_BYTES = 64 * 1024 };
 
 static struct guard arena;
 static char text[INPUT_MAX];
@@ -317,6 +331,61 @@ static void test_backslashes_before_a_mark_and_a_backslash_go(void)
     ok_eq(oribi_form_data_unescape(oribi_slice(NULL, 0), dst), 0);
 }
 
+/* Of a body that repeats `unit`, fed in pieces: how many events there were. */
+static size_t count_events(const char *unit, size_t piece)
+{
+    struct oribi_form_data form;
+    size_t events = 0;
+    size_t unit_n = strlen(unit);
+    text_len = 0;
+    add("--bbbbbbbb\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n");
+    while (text_len + unit_n < HOSTILE_BYTES)
+        add(unit);
+    ok_eq(oribi_form_data_init(&form, &limits, ORIBI_SLICE("bbbbbbbb")), 0);
+    bytes_searched = 0;
+    int event = 0;
+    for (size_t used = 0; used < text_len && event >= 0; used += piece) {
+        size_t n = text_len - used < piece ? text_len - used : piece;
+        struct oribi_slice in = oribi_slice(text + used, n);
+        while ((event = oribi_form_data_next(&form, &in)) > ORIBI_FORM_DATA_MORE)
+            events++;
+    }
+    oribi_form_data_deinit(&form);
+    return events;
+}
+
+/* Each byte is searched once; a delimiter twice, the second time when the data in front of it were given, and three
+ * bytes that may begin a head's end. Events are no more than two for each unit and each piece. */
+static void test_the_work_of_hostile_bodies_is_linear(void)
+{
+    static const char *const units[] = {"b",
+                                        "-",
+                                        "\r",
+                                        "\r\n",
+                                        "\r\n-",
+                                        "\r\n--",
+                                        "--bbbbbbbb",
+                                        "\r\n--b",
+                                        "\r\n--bbbbbbb",
+                                        "\r\n--bbbbbbbbb",
+                                        "\r\n--bbbbbbbb-",
+                                        "\r\n--bbbbbbbb\r",
+                                        "\r\n--bbbbbbbb\r\n",
+                                        "\r\n--bbbbbbbb\r\n\r\n"};
+    static const size_t pieces[] = {1, 7, 64, HOSTILE_BYTES};
+    oribi_form_data_limits_init(&limits);
+    limits.longer_is_data = true;
+    limits.parts_max = HOSTILE_BYTES;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        for (size_t k = 0; k < sizeof(pieces) / sizeof(pieces[0]); k++) {
+            size_t events = count_events(units[i], pieces[k]);
+            size_t cuts = text_len / pieces[k] + 1;
+            ok_named(bytes_searched <= 2 * text_len + 3 * cuts &&
+                         events <= 2 * (text_len / strlen(units[i]) + cuts) + 2,
+                     "unit %zu, pieces of %zu: each byte is searched once or twice", i, pieces[k]);
+        }
+}
+
 int main(void)
 {
     arena = guard_alloc(INPUT_MAX);
@@ -337,6 +406,7 @@ int main(void)
     test_what_looks_like_a_delimiter_cuts_nothing();
     test_the_boundary_of_a_type();
     test_backslashes_before_a_mark_and_a_backslash_go();
+    test_the_work_of_hostile_bodies_is_linear();
     guard_free(&arena);
     return done_testing();
 }
