@@ -38,6 +38,20 @@ E2E.suite("documents", transports: %i[tcp]) do
     assert_includes states, status["state"]
   end
 
+  def test_keys_of_stacks_json
+    one = serve("--workers", "2")
+    hanging = connect(one).send_raw("GET /gate HTTP/1.1\r\nHost: a\r\n\r\n")
+    told = wait_until("the call") do
+      workers = JSON.parse(ask("/stacks.json").body)["workers"]
+      workers if workers.any? { |worker| worker["calls"]&.any? } && workers.any? { |worker| !worker["answered"] }
+    end
+    keys = section("doc/monitoring.md", "## Stuck and slow calls")
+    assert_equal told.flat_map(&:keys).uniq.sort, first_cells(keys, "key").sort
+    assert_equal told.flat_map { |worker| worker["calls"] || [] }.first.keys.sort, first_cells(keys, "key of a call").sort
+    @space.open_gate
+    assert_equal 200, hanging.read_response.status
+  end
+
   def test_fields_of_history_json
     serve("--workers", "1")
     table = section("doc/monitoring.md", "## History")
