@@ -22,6 +22,7 @@
 #include "oribi/base/os.h"
 #include "oribi/config/arguments.h"
 #include "oribi/http/compress.h"
+#include "oribi/process/completion.h"
 #include "oribi/process/control_command.h"
 #include "oribi/process/methods.h"
 #include "oribi/process/prefork.h"

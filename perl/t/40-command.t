@@ -39,6 +39,11 @@ subtest 'what is not serving' => sub {
     ($code, $out) = run_command('--help');
     is $code, 0;
     like $out, qr/^Usage: oribi-psgi \[options\] \[app\.psgi\]$/m;
+    ($code, $out) = run_command('--completion', 'bash');
+    is $code, 0;
+    like $out, qr/^complete -o filenames -F _oribi_psgi oribi-psgi$/m;
+    ($code, undef, $err) = run_command('--completion', 'tcsh');
+    is "$code $err", qq{1 oribi-psgi: --completion must be one of: bash zsh fish; not "tcsh"\n};
     ($code, $out) = run_command('--print-config', '--workers', 3, $hello);
     is $code, 0;
     like $out, qr/^workers = 3$/m;

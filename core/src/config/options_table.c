@@ -304,6 +304,8 @@ static const struct oribi_option table[] = {
     {SWITCH(check, COMMAND, BOTH), .default_text = "off",
      .help = "load the configuration and the application, say whether that worked, and end"},
     {SWITCH(print_config, COMMAND, BOTH), .default_text = "off", .help = "print every option with its value and end"},
+    {TEXT(completion, COMMAND, BOTH), .argument = "SHELL", .choices = "bash zsh fish",
+     .help = "print a script that completes this command's words in a shell, bash, zsh or fish, and end"},
     {SWITCH(version, COMMAND, BOTH), .default_text = "off", .help = "print the version and end"},
     {SWITCH(help, COMMAND, BOTH), .short_flag = "h", .default_text = "off", .help = "print this text and end"},
 };

@@ -6,38 +6,32 @@
 #include "oribi/process/control.h"
 #include "oribi/config/suggest.h"
 #include "config/options_private.h"
+#include "process/control_words.h"
 #include "process/top.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-struct command {
-    const char *word;
-    const char *flag; /* that it may have: "--json"; or NULL */
-    bool has_number;  /* that it needs */
+const struct oribi__control_word oribi__control_words[] = {
+    {"status", "--json", false, "what every process is doing"},
+    {"top", NULL, false, "the same live, on a terminal; else once (--interval 1s, --sort age)"},
+    {"stacks", "--json", false, "where every call stands now, in the application's code; the calls go on"},
+    {"reload", NULL, false, "new code and new configuration, rolling; ends when all workers are replaced"},
+    {"upgrade", NULL, false, "a successor on the same sockets; ends when it serves"},
+    {"stop", "--now", false, "finish what has begun and end; --now: end"},
+    {"workers", NULL, true, "+1, -2 or 4: so many workers more, fewer, or in all"},
+    {"reopen", NULL, false, "open log files anew, after a rotation"},
 };
 
-static const struct command commands[] = {
-    {"status", "--json", false}, {"stacks", "--json", false}, {"top", NULL, false},    {"reload", NULL, false},
-    {"upgrade", NULL, false},    {"stop", "--now", false},    {"workers", NULL, true}, {"reopen", NULL, false},
-};
+#define ALL "status, top, stacks, reload, upgrade, stop, workers or reopen"
 
-#define ALL "status, stacks, top, reload, upgrade, stop, workers or reopen"
+static const char help_begin[] = " [--control PATH] COMMAND\n"
+                                 "\n"
+                                 "Tells a running server what to do, and says how it went.\n"
+                                 "\n";
 
-static const char help_text[] =
-    " [--control PATH] COMMAND\n"
-    "\n"
-    "Tells a running server what to do, and says how it went.\n"
-    "\n"
-    "  status [--json]     what every process is doing\n"
-    "  top                 the same live, on a terminal; else once (--interval 1s, --sort age)\n"
-    "  stacks [--json]     where every call stands now, in the application's code; the calls go on\n"
-    "  reload              new code and new configuration, rolling; ends when all workers are replaced\n"
-    "  upgrade             a successor on the same sockets; ends when it serves\n"
-    "  stop [--now]        finish what has begun and end; --now: end\n"
-    "  workers N           +1, -2 or 4: so many workers more, fewer, or in all\n"
-    "  reopen              open log files anew, after a rotation\n"
+static const char help_end[] =
     "\n"
     "  --interval TIME     top: the time between two looks, from 100ms to 1h [1s]\n"
     "  --sort ORDER        top: age (of the call under way), state, requests, rate, memory, cpu or worker [age]\n"
@@ -49,8 +43,6 @@ static const char help_text[] =
 
 /* From oribi_control_command_parse() to oribi_control_command_run(): interval in ms, order. */
 #define TOP_FORMAT "top %lld %d"
-
-enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 /* Options of the server that mean something here as well. */
 static const char *const own_options[] = {"control", "config", "chdir", "help"};
@@ -65,16 +57,16 @@ static bool is_own(const struct oribi_option *option)
 
 /* --- reading --- */
 
-static const struct command *find(const char *word, const char **nearest)
+static const struct oribi__control_word *find(const char *word, const char **nearest)
 {
     uint32_t best = UINT32_MAX;
-    for (size_t i = 0; i < COMMANDS; i++) {
-        uint32_t distance = oribi_suggest_distance(word, commands[i].word);
+    for (size_t i = 0; i < ORIBI__CONTROL_WORDS; i++) {
+        uint32_t distance = oribi_suggest_distance(word, oribi__control_words[i].word);
         if (distance == 0)
-            return &commands[i];
+            return &oribi__control_words[i];
         if (distance < best && oribi_suggest_likely(word, distance)) {
             best = distance;
-            *nearest = commands[i].word;
+            *nearest = oribi__control_words[i].word;
         }
     }
     return NULL;
@@ -110,7 +102,7 @@ static int read_option(struct oribi_options *options, size_t argc, const char *c
 }
 
 struct words {
-    const struct command *command;
+    const struct oribi__control_word *command;
     const char *flag;
     const char *argument;
     int64_t interval_ms; /* of top; 0: not given */
@@ -183,7 +175,7 @@ static int read_own_option(struct words *words, size_t argc, const char *const *
 
 static int check(const struct words *words, char *error)
 {
-    const struct command *command = words->command;
+    const struct oribi__control_word *command = words->command;
     if (!command)
         return oribi__refuse(error, "ctl needs a command: " ALL);
     bool is_top = strcmp(command->word, "top") == 0;
@@ -235,11 +227,30 @@ int oribi_control_command_parse(struct oribi_options *options, size_t argc, cons
 
 /* --- telling --- */
 
+enum { HELP_LINE_CAP = 160, HELP_INDENT = 22 };
+
+/* Without memory the rest is missing. */
+static void put(struct oribi_buf *out, const char *text)
+{
+    (void)oribi_buf_try_append(out, text, strlen(text));
+}
+
 void oribi_control_command_help(struct oribi_buf *out, const char *program)
 {
-    const char *const parts[] = {"Usage: ", program, " ctl", help_text};
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        (void)oribi_buf_try_append(out, parts[i], strlen(parts[i])); /* without memory the rest is missing */
+    put(out, "Usage: ");
+    put(out, program);
+    put(out, " ctl");
+    put(out, help_begin);
+    for (size_t i = 0; i < ORIBI__CONTROL_WORDS; i++) {
+        const struct oribi__control_word *command = &oribi__control_words[i];
+        char line[HELP_LINE_CAP];
+        (void)snprintf(line, sizeof(line), "  %s%s%s%s%s", command->word, command->has_number ? " N" : "",
+                       command->flag ? " [" : "", command->flag ? command->flag : "", command->flag ? "]" : "");
+        put(out, line);
+        (void)snprintf(line, sizeof(line), "%*s%s\n", HELP_INDENT - (int)strlen(line), "", command->help);
+        put(out, line);
+    }
+    put(out, help_end);
 }
 
 static void write_all(int fd, const char *p, size_t n)

@@ -36,6 +36,7 @@ sub _run {
     die "$error\n" if defined $error;
     return _say(Oribi::Options->help) if $settings->is_on('help');
     return _say(_version()) if $settings->is_on('version');
+    return _say(Oribi::Options->completion($settings->get('completion'))) if length $settings->get('completion');
     prepare($settings);
     return _say($settings->core->print) if $settings->is_on('print_config');
     return _check($settings) if $settings->is_on('check');

@@ -1,9 +1,9 @@
 /* What the sources of the extension share. Reading order: worker.c (the loop), threads.c (the same with several
  * threads), call.c (one request), env.c (request to Ruby), input.c (bodies in memory), reply.c (Ruby to answer),
  * headers.c and stream.c (parts of an answer), deadline.c (calls that take too long, and those whose client has gone),
- * frames.c (where calls stand),
- * settings.c (options, listeners, logs), process.c, prefork.c and fork.c (process control), form.c, http_parser.c,
- * multipart.c and metrics.c (libraries for applications), ext.c (setup).
+ * frames.c (where calls stand), settings.c (options, listeners, logs), texts.c (what the command prints), process.c,
+ * prefork.c and fork.c (process control), form.c, http_parser.c, multipart.c and metrics.c (libraries for
+ * applications), ext.c (setup).
  *
  * The core never calls into Ruby, so no core frame ever lies under a Ruby frame and exceptions unwind freely. Ruby
  * code is run under rb_protect in one place, call.c. */
@@ -301,6 +301,9 @@ void ext_call_extend(struct ext_call *call, VALUE seconds);
 
 /* frames.c: from here on a call that has to be given up shows where it stands. */
 void ext_frames_show(struct ext_worker *worker);
+
+/* texts.c: what Oribi::Options can print. */
+void ext_texts_init(VALUE options);
 
 /* settings.c */
 

@@ -291,38 +291,6 @@ static VALUE options_check_files(VALUE self)
     return self;
 }
 
-static VALUE taken_text(struct oribi_buf *buf)
-{
-    VALUE text = rb_utf8_str_new(buf->p, (long)buf->len);
-    oribi_buf_deinit(buf);
-    return text;
-}
-
-/* @param pages [String] the folder of the documents
- * @return [String] the text of --help */
-static VALUE options_help(VALUE class, VALUE pages)
-{
-    struct oribi_buf buf = {0};
-    oribi_options_help(&buf, ORIBI_LANG_RUBY, "oribi", StringValueCStr(pages));
-    return taken_text(&buf);
-}
-
-/* @return [String] the text of `oribi ctl --help` */
-static VALUE options_control_help(VALUE class)
-{
-    struct oribi_buf buf = {0};
-    oribi_control_command_help(&buf, "oribi");
-    return taken_text(&buf);
-}
-
-/* @return [String] every option with its value, a line each */
-static VALUE options_to_s(VALUE self)
-{
-    struct oribi_buf buf = {0};
-    oribi_options_print(&buf, ext_options_get(self));
-    return taken_text(&buf);
-}
-
 /* --- Oribi::Listeners --- */
 
 static void listeners_free(void *p)
@@ -468,8 +436,7 @@ void ext_settings_setup(void)
     rb_define_alloc_func(options, options_alloc);
     rb_define_singleton_method(options, "table", options_table, 0);
     rb_define_singleton_method(options, "find", options_find, 1);
-    rb_define_singleton_method(options, "help_text", options_help, 1);
-    rb_define_singleton_method(options, "control_help", options_control_help, 0);
+    ext_texts_init(options);
     rb_define_private_method(options, "set_texts", options_set_texts, 3);
     rb_define_singleton_method(options, "composed?", options_composed, 1);
     rb_define_private_method(options, "set_arguments", options_set_arguments, 3);
@@ -479,7 +446,6 @@ void ext_settings_setup(void)
     rb_define_method(options, "app", options_app, 0);
     rb_define_method(options, "include", options_include, 0);
     rb_define_method(options, "require", options_require, 0);
-    rb_define_method(options, "to_s", options_to_s, 0);
     rb_define_method(options, "[]", options_get, 1);
     rb_define_method(options, "enter_dir", options_enter_dir, 0);
     rb_define_method(options, "finish", options_finish, 0);

@@ -211,6 +211,7 @@ struct oribi_options {
 
     bool check;
     bool print_config;
+    char *completion; /* a shell; NULL: none is asked for */
     bool help;
     bool version;
 
