@@ -1,5 +1,5 @@
-/* What the levels of scan (scan.c, scan_x86.c) share: the walk over the bit masks of 64 bytes, and the tables of
- * characters.
+/* What the levels of scan (scan.c, scan_x86.c, scan_avx512.c) share: the walk over the bit masks of 64 bytes, and the
+ * tables of characters.
  *
  * Each level turns 64 bytes into two masks, bit i for byte i: `ctl` (controls other than TAB) and `non` (no tchar).
  * Line ends are starts of runs of controls, the next line starts two bytes later, and its name ends at the first
@@ -16,6 +16,8 @@
 #define ORIBI_HTTP_SCAN_INTERNAL_H
 
 #include "oribi/http/scan.h"
+
+#define SCAN_INLINE static inline __attribute__((always_inline))
 
 /* Reached without the detour that position-independent code takes for symbols from elsewhere. */
 #define ORIBI__HIDDEN __attribute__((visibility("hidden")))
@@ -34,6 +36,10 @@ extern ORIBI__HIDDEN const uint8_t oribi__scan_class[256];
 const struct oribi_scan *oribi__scan_sse42(void);
 const struct oribi_scan *oribi__scan_avx2(void);
 const struct oribi_scan *oribi__scan_avx512(void);
+
+/* `form` of these levels, which must be there. */
+size_t oribi__scan_sse42_form(const char *p, size_t n, uint32_t *marks, size_t cap, size_t *looked);
+size_t oribi__scan_avx2_form(const char *p, size_t n, uint32_t *marks, size_t cap, size_t *looked);
 
 struct scan_walk {
     uint64_t starts;  /* line starts in the coming block that the last one already knows */
@@ -73,21 +79,48 @@ static inline __attribute__((always_inline)) uint32_t *scan_put_marks(uint64_t m
     return out + count;
 }
 
-/* Adds one block's marks at `out`, as scan_put_marks() does. */
-static inline __attribute__((always_inline)) uint32_t *scan_walk_block(struct scan_walk *walk, uint64_t ctl,
-                                                                       uint64_t non, uint32_t base, uint32_t *out)
+/* One block's marks. */
+static inline __attribute__((always_inline)) uint64_t scan_walk_block(struct scan_walk *walk, uint64_t ctl,
+                                                                      uint64_t non)
 {
+    uint64_t sum;
     uint64_t ends = ctl & ~((ctl << 1) | walk->control);
     uint64_t starts = (ends << 2) | walk->starts;
-    uint64_t sum;
-    bool over = __builtin_add_overflow(~non, starts, &sum);
-    over |= __builtin_add_overflow(sum, walk->carry, &sum);
+    uint64_t carry = __builtin_add_overflow(~non, walk->carry, &sum);
+    carry |= __builtin_add_overflow(sum, starts, &sum);
     uint64_t marks = (sum & non) | ends;
-    walk->carry = over;
+    walk->carry = carry;
     walk->starts = ends >> 62;
     walk->control = ctl >> 63;
     walk->ended = (starts & ctl) != 0;
-    return scan_put_marks(marks, base, out);
+    return marks;
 }
+
+/* `lines` of a level, from its masks_<level>(), rest_<level>() and put_marks_<level>(). A block that begins and ends
+ * within a value has no marks. */
+#define SCAN_DEFINE_LINES(level, attribute)                                                                            \
+    attribute static size_t level##_lines(const char *p, size_t before, size_t n, uint32_t *marks, size_t cap)         \
+    {                                                                                                                  \
+        struct scan_walk walk = SCAN_WALK_INIT;                                                                        \
+        uint32_t *out = marks;                                                                                         \
+        const uint32_t *full = marks + cap - ORIBI_SCAN_BLOCK;                                                         \
+        size_t pos = 0;                                                                                                \
+        uint64_t ctl;                                                                                                  \
+        uint64_t non;                                                                                                  \
+        for (; n - pos >= 64; pos += 64) {                                                                             \
+            if (walk.ended || out > full)                                                                              \
+                return (size_t)(out - marks);                                                                          \
+            masks_##level(p + pos, &ctl, &non);                                                                        \
+            if (!(ctl | walk.starts | walk.carry)) { /* within a value */                                              \
+                walk.control = 0;                                                                                      \
+                continue;                                                                                              \
+            }                                                                                                          \
+            out = put_marks_##level(scan_walk_block(&walk, ctl, non), (uint32_t)pos, out);                             \
+        }                                                                                                              \
+        if (pos == n || walk.ended || out > full)                                                                      \
+            return (size_t)(out - marks);                                                                              \
+        rest_##level(p, before, n, n - pos, &ctl, &non);                                                               \
+        return (size_t)(put_marks_##level(scan_walk_block(&walk, ctl, non), (uint32_t)pos, out) - marks);              \
+    }
 
 #endif

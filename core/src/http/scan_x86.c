@@ -1,10 +1,9 @@
-/* The x86-64 levels of scan: SSE4.2 (16 bytes at a time), AVX2 (32), AVX-512 VBMI (64). One of the files that may
- * ask for a platform: elsewhere it offers the same three functions, which then say that the level is not there.
+/* Two x86-64 levels of scan: SSE4.2 (16 bytes at a time), AVX2 (32). One of the files that may ask for a platform:
+ * elsewhere it offers the same functions, which then say that the level is not there.
  *
  * Classes come from two 16-entry table lookups, one by the low and one by the high half of each byte: a byte is in
  * the class when the entries have a bit in common. A bit stands for a set of rows (high halves) that allow the same
- * columns (low halves). 0x80-0xff look up as zero. AVX-512 VBMI looks the 128 ASCII entries of oribi__scan_class up
- * directly. */
+ * columns (low halves). 0x80-0xff look up as zero. */
 #include "http/scan_private.h"
 
 #if defined(__x86_64__)
@@ -12,10 +11,8 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define SCAN_SSE42  __attribute__((target("ssse3,sse4.2,popcnt")))
-#define SCAN_AVX2   __attribute__((target("avx2,bmi,bmi2,popcnt")))
-#define SCAN_AVX512 __attribute__((target("avx2,bmi,bmi2,popcnt,avx512f,avx512bw,avx512vl,avx512vbmi")))
-#define SCAN_INLINE static inline __attribute__((always_inline))
+#define SCAN_SSE42 __attribute__((target("ssse3,sse4.2,popcnt")))
+#define SCAN_AVX2  __attribute__((target("avx2,bmi,bmi2,popcnt")))
 
 /* One bit per row. */
 static const uint8_t row_bits[16] __attribute__((aligned(16))) = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};
@@ -276,128 +273,31 @@ SCAN_AVX2 SCAN_INLINE void masks_avx2(const char *p, uint64_t *ctl, uint64_t *no
 
 SCAN_DEFINE_REST(avx2, SCAN_AVX2)
 
-/* ---- AVX-512 VBMI ---- */
-
-/* Lanes beyond n are not read and count as outside. Which of 64 bytes have no bit of `class`. */
-SCAN_AVX512 SCAN_INLINE uint64_t outside64(const char *p, size_t n, uint8_t class)
+/* As scan_put_mark(): TZCNT has an answer where there is no bit. */
+SCAN_AVX2 SCAN_INLINE uint64_t put_mark_avx2(uint64_t marks, uint32_t base, uint32_t *out)
 {
-    __mmask64 lanes = n >= 64 ? ~(uint64_t)0 : (((uint64_t)1 << n) - 1);
-    __m512i bytes = _mm512_maskz_loadu_epi8(lanes, p);
-    __m512i entries = _mm512_permutex2var_epi8(_mm512_loadu_si512(oribi__scan_class), bytes,
-                                               _mm512_loadu_si512(oribi__scan_class + 64));
-    uint64_t inside = _mm512_test_epi8_mask(entries, _mm512_set1_epi8((char)class));
-    uint64_t high = _mm512_movepi8_mask(bytes);
-    bool high_too = class == SCAN_TEXT || class == SCAN_TARGET;
-    return ~(high_too ? (inside | high) & lanes : inside & ~high & lanes);
+    *(volatile uint32_t *)out = base + (uint32_t)_tzcnt_u64(marks);
+    return _blsr_u64(marks);
 }
 
-SCAN_AVX512 SCAN_INLINE size_t span64(const char *p, size_t n, uint8_t class)
+SCAN_AVX2 SCAN_INLINE uint32_t *put_marks_avx2(uint64_t marks, uint32_t base, uint32_t *out)
 {
-    for (size_t i = 0; i < n; i += 64) {
-        uint64_t outside = outside64(p + i, n - i, class);
-        if (outside) {
-            i += (size_t)__builtin_ctzll(outside);
-            return i < n ? i : n;
-        }
-    }
-    return n;
-}
-
-SCAN_AVX512 static size_t avx512_token(const char *p, size_t n)
-{
-    return span64(p, n, SCAN_TOKEN);
-}
-
-SCAN_AVX512 static size_t avx512_host(const char *p, size_t n)
-{
-    return span64(p, n, SCAN_HOST);
-}
-
-SCAN_AVX512 static size_t avx512_text(const char *p, size_t n)
-{
-    return span64(p, n, SCAN_TEXT);
-}
-
-SCAN_AVX512 SCAN_INLINE size_t target64(const char *p, size_t n, size_t *query, uint8_t class)
-{
-    size_t mark = SIZE_MAX;
-    for (size_t i = 0; i < n; i += 64) {
-        size_t left = n - i;
-        __mmask64 lanes = left >= 64 ? ~(uint64_t)0 : (((uint64_t)1 << left) - 1);
-        uint64_t marks = _mm512_cmpeq_epi8_mask(_mm512_maskz_loadu_epi8(lanes, p + i), _mm512_set1_epi8('?'));
-        uint64_t outside = outside64(p + i, left, class);
-        if (marks && mark == SIZE_MAX)
-            mark = i + (size_t)__builtin_ctzll(marks);
-        if (outside) {
-            i += (size_t)__builtin_ctzll(outside);
-            *query = mark < i ? mark : i;
-            return i;
-        }
-    }
-    *query = mark < n ? mark : n;
-    return n;
-}
-
-SCAN_AVX512 static size_t avx512_target(const char *p, size_t n, size_t *query)
-{
-    return target64(p, n, query, SCAN_TARGET);
-}
-
-SCAN_AVX512 static size_t avx512_strict_target(const char *p, size_t n, size_t *query)
-{
-    return target64(p, n, query, SCAN_STRICT_TARGET);
-}
-
-SCAN_AVX512 SCAN_INLINE void classes_avx512(__m512i bytes, uint64_t *ctl, uint64_t *non)
-{
-    __m512i entries = _mm512_permutex2var_epi8(_mm512_loadu_si512(oribi__scan_class), bytes,
-                                               _mm512_loadu_si512(oribi__scan_class + 64));
-    uint64_t high = _mm512_movepi8_mask(bytes);
-    *ctl = _mm512_testn_epi8_mask(entries, _mm512_set1_epi8(SCAN_TEXT)) & ~high;
-    *non = _mm512_testn_epi8_mask(entries, _mm512_set1_epi8(SCAN_TOKEN)) | high;
-}
-
-SCAN_AVX512 SCAN_INLINE void masks_avx512(const char *p, uint64_t *ctl, uint64_t *non)
-{
-    classes_avx512(_mm512_loadu_si512(p), ctl, non);
-}
-
-SCAN_AVX512 SCAN_INLINE void rest_avx512(const char *p, size_t before, size_t n, size_t rest, uint64_t *ctl,
-                                         uint64_t *non)
-{
-    __mmask64 lanes = ((uint64_t)1 << rest) - 1;
-    (void)before;
-    classes_avx512(_mm512_maskz_loadu_epi8(lanes, p + n - rest), ctl, non);
-    *ctl &= lanes;
-    *non &= lanes;
+    size_t count = (size_t)_mm_popcnt_u64(marks);
+    marks = put_mark_avx2(marks, base, out);
+    marks = put_mark_avx2(marks, base, out + 1);
+    marks = put_mark_avx2(marks, base, out + 2);
+    marks = put_mark_avx2(marks, base, out + 3);
+    for (size_t i = 4; __builtin_expect(i < count, 0); i++)
+        marks = put_mark_avx2(marks, base, out + i);
+    return out + count;
 }
 
 /* ---- The walk, once per level ---- */
 
-#define SCAN_DEFINE_LINES(level, attribute)                                                                            \
-    attribute static size_t level##_lines(const char *p, size_t before, size_t n, uint32_t *marks, size_t cap)         \
-    {                                                                                                                  \
-        struct scan_walk walk = SCAN_WALK_INIT;                                                                        \
-        uint32_t *out = marks;                                                                                         \
-        const uint32_t *full = marks + cap - ORIBI_SCAN_BLOCK;                                                         \
-        size_t pos = 0;                                                                                                \
-        uint64_t ctl;                                                                                                  \
-        uint64_t non;                                                                                                  \
-        for (; n - pos >= 64; pos += 64) {                                                                             \
-            if (walk.ended || out > full)                                                                              \
-                return (size_t)(out - marks);                                                                          \
-            masks_##level(p + pos, &ctl, &non);                                                                        \
-            out = scan_walk_block(&walk, ctl, non, (uint32_t)pos, out);                                                \
-        }                                                                                                              \
-        if (pos == n || walk.ended || out > full)                                                                      \
-            return (size_t)(out - marks);                                                                              \
-        rest_##level(p, before, n, n - pos, &ctl, &non);                                                               \
-        return (size_t)(scan_walk_block(&walk, ctl, non, (uint32_t)pos, out) - marks);                                 \
-    }
+#define put_marks_sse42 scan_put_marks
 
 SCAN_DEFINE_LINES(sse42, SCAN_SSE42)
 SCAN_DEFINE_LINES(avx2, SCAN_AVX2)
-SCAN_DEFINE_LINES(avx512, SCAN_AVX512)
 
 /* ---- Forms: one bit for each of 64 bytes ---- */
 
@@ -423,9 +323,9 @@ SCAN_AVX2 SCAN_INLINE uint64_t form_avx2(const char *p)
            (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi8(high, zero)) << 32;
 }
 
-/* As above; 64 bytes that are there in part only are copied first. AVX-512 VBMI has nothing to add to AVX2. */
+/* As above; 64 bytes that are there in part only are copied first. */
 #define SCAN_DEFINE_FORM(level, attribute)                                                                             \
-    attribute static size_t level##_form(const char *p, size_t n, uint32_t *marks, size_t cap, size_t *looked)         \
+    attribute size_t oribi__scan_##level##_form(const char *p, size_t n, uint32_t *marks, size_t cap, size_t *looked)  \
     {                                                                                                                  \
         uint32_t *out = marks;                                                                                         \
         const uint32_t *full = marks + cap - ORIBI_SCAN_BLOCK;                                                         \
@@ -448,7 +348,7 @@ SCAN_DEFINE_FORM(avx2, SCAN_AVX2)
 const struct oribi_scan *oribi__scan_sse42(void)
 {
     static const struct oribi_scan scan = {"sse4.2",   sse42_token, sse42_target, sse42_strict_target,
-                                           sse42_host, sse42_text,  sse42_lines,  sse42_form};
+                                           sse42_host, sse42_text,  sse42_lines,  oribi__scan_sse42_form};
     __builtin_cpu_init(); /* we may be called from a constructor, before libgcc's own */
     return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt")
                ? &scan
@@ -458,20 +358,10 @@ const struct oribi_scan *oribi__scan_sse42(void)
 const struct oribi_scan *oribi__scan_avx2(void)
 {
     static const struct oribi_scan scan = {"avx2",    avx2_token, avx2_target, avx2_strict_target,
-                                           avx2_host, avx2_text,  avx2_lines,  avx2_form};
+                                           avx2_host, avx2_text,  avx2_lines,  oribi__scan_avx2_form};
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
                    __builtin_cpu_supports("popcnt")
-               ? &scan
-               : NULL;
-}
-
-const struct oribi_scan *oribi__scan_avx512(void)
-{
-    static const struct oribi_scan scan = {"avx512",    avx512_token, avx512_target, avx512_strict_target,
-                                           avx512_host, avx512_text,  avx512_lines,  avx2_form};
-    return oribi__scan_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi")
                ? &scan
                : NULL;
 }
@@ -484,11 +374,6 @@ const struct oribi_scan *oribi__scan_sse42(void)
 }
 
 const struct oribi_scan *oribi__scan_avx2(void)
-{
-    return 0;
-}
-
-const struct oribi_scan *oribi__scan_avx512(void)
 {
     return 0;
 }
