@@ -34,6 +34,24 @@ static const char browser[] = "GET /articles/2026/01/how-fast-is-fast-enough?utm
                               "Cookie: session=0123456789abcdef0123456789abcdef\r\n"
                               "\r\n";
 
+/* Long values, of which two thirds of the bytes are one Cookie and one User-Agent. */
+static const char cookies[] =
+    "GET /gallery/2026/03/lighthouse-at-dusk-seen-from-the-harbour.jpg HTTP/1.1\r\n"
+    "Host: pictures.example.org\r\n"
+    "User-Agent: Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:121.0; de-CH) Gecko/20100101 "
+    "Firefox/121.0 Feedreader/1.9 Extra/0.1\r\n"
+    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n"
+    "Accept-Language: de-ch,en-us;q=0.7,en;q=0.3\r\n"
+    "Accept-Encoding: gzip,deflate\r\n"
+    "Accept-Charset: ISO-8859-1,utf-8;q=0.7,*;q=0.7\r\n"
+    "Keep-Alive: 115\r\n"
+    "Connection: keep-alive\r\n"
+    "Cookie: gallery_visits=2; gallery_visit_lasttime=0123456789; "
+    "_track_a=012345678.0123456789.0123456789.0123456789.0123456789.0; "
+    "_track_z=012345678.0123456789.1.1.source=(referral)|from=reader.example.net|"
+    "path=/unread/|medium=referral\r\n"
+    "\r\n";
+
 static const char small[] = "GET / HTTP/1.1\r\n"
                             "Host: 127.0.0.1:9292\r\n"
                             "User-Agent: bench/1.0\r\n"
@@ -140,6 +158,7 @@ int main(void)
     if (peer_name())
         entries[count++] = (struct entry){.name = peer_name()};
     run("browser", browser, sizeof(browser) - 1, entries, count);
+    run("cookies", cookies, sizeof(cookies) - 1, entries, count);
     run("proxied", proxied, sizeof(proxied) - 1, entries, count);
     run("small", small, sizeof(small) - 1, entries, count);
     return 0;

@@ -22,8 +22,8 @@
 
 enum { STATE_START, STATE_FIELDS };
 
-/* Marks of a head with the most fields we ever keep, and a block to spare. */
-enum { MARKS_CAP = 2 * ORIBI_FIELDS_CAP + 2 + 2 * ORIBI_SCAN_BLOCK };
+/* Marks of a request line, the most fields we ever keep and the empty line, and a block to spare. */
+enum { MARKS_CAP = 2 + 2 * ORIBI_FIELDS_CAP + 2 + 2 * ORIBI_SCAN_BLOCK };
 
 static inline bool is_crlf(const char *p)
 {
@@ -96,21 +96,17 @@ static ssize_t advance(struct oribi_parser *parser, const struct oribi_limits *l
 
 /* ---- in one pass ---- */
 
-/* Takes all field lines from p on, in front of which `before` bytes may be read. Returns how many bytes they take
- * with the empty line, or ORIBI_AGAIN unless all is as it should be. What every line changes is kept in locals: for
- * the compiler, head and facts could alias the bytes. */
-static ssize_t take_fields(const char *p, size_t before, size_t n, const struct oribi_limits *limits,
-                           struct oribi_head *head, struct head_facts *facts)
+/* Takes the field lines of the head [p, p+n), whose first line ends at marks[1]. Returns the head's length with the
+ * empty line, or ORIBI_AGAIN unless all is as it should be. What every line changes is kept in locals: for the
+ * compiler, head and facts could alias the bytes. */
+static ssize_t take_fields(const char *p, size_t n, const uint32_t *marks, size_t count,
+                           const struct oribi_limits *limits, struct oribi_head *head, struct head_facts *facts)
 {
-    uint32_t marks[MARKS_CAP];
-    size_t count = oribi_scan_active->lines(p, before, n, marks, MARKS_CAP);
-    if (count && marks[count - 1] + 1U == n)
-        count--; /* from here on each mark has a byte behind it */
-    size_t pairs_end = 2 * (size_t)oribi__fields_max(limits);
+    size_t pairs_end = 2 + 2 * (size_t)oribi__fields_max(limits);
     if (pairs_end > count)
         pairs_end = count & ~(size_t)1;
-    const uint32_t *mark = marks;
-    const char *line = p;
+    const uint32_t *mark = marks + 2;
+    const char *line = p + marks[1] + 2;
     const char *readable_end = p + n;
     struct oribi_field *field = head->fields;
     uint64_t seen = 0;
@@ -142,14 +138,54 @@ static ssize_t take_fields(const char *p, size_t before, size_t n, const struct 
     return line + 2 - p;
 }
 
-/* Returns the head's length, what is wrong with its meaning, or ORIBI_AGAIN for everything advance() must look at. */
+/* Takes the request line that nearly all requests have, "GET /target HTTP/1.1", also with another method of three, four
+ * or six letters; method and line are known to end so far from p. Fills the head as oribi__request_line_take() does.
+ * False for all others. */
+static inline bool take_usual_line(const char *p, size_t method_len, size_t line_len, const struct oribi_limits *limits,
+                                   struct oribi_head *head)
+{
+    static const char version[] = " HTTP/1.1\r\n";
+    enum { VERSION_LEN = sizeof(version) - 1 };
+    const char *target = p + method_len + 1;
+    size_t query;
+    if ((method_len != 3 && method_len != 4 && method_len != 6) || line_len + 2 < method_len + 2 + VERSION_LEN)
+        return false;
+    size_t len = line_len + 2 - VERSION_LEN - method_len - 1;
+    if (target[-1] != ' ' || target[0] != '/' || memcmp(target + len, version, VERSION_LEN) != 0 ||
+        len > limits->target_bytes_max)
+        return false;
+    size_t good = limits->strict_target ? oribi_scan_active->strict_target(target, len, &query)
+                                        : oribi_scan_active->target(target, len, &query);
+    if (good != len)
+        return false;
+    head->method = oribi_slice(p, method_len);
+    head->target = oribi_slice(target, len);
+    head->path = oribi_slice(target, query);
+    head->query = query < len ? oribi_slice(target + query + 1, len - query - 1) : oribi_slice(target + len, 0);
+    head->minor = 1;
+    head->is_head = method_len == 4 && memcmp(p, "HEAD", 4) == 0;
+    return true;
+}
+
+/* Any request line that ends so far from p; false for those that advance() must look at. */
+static bool take_line(const char *p, size_t n, size_t line_len, const struct oribi_limits *limits,
+                      struct oribi_head *head, struct head_facts *facts)
+{
+    struct request_line line;
+    struct oribi_fault ignored;
+    uint32_t scanned = 0;
+    return oribi__request_line_scan(p, n, &scanned, limits, &line, &ignored) == 0 && line.len == line_len + 2 &&
+           oribi__request_line_take(p, &line, limits, head, facts, &ignored) == 0;
+}
+
+/* Returns the head's length, what is wrong with its meaning, or ORIBI_AGAIN for everything advance() must look at. The
+ * head has been cleared. One search finds the ends of the request line and of all names and values: what follows does
+ * not wait for the target to be looked at. */
 static ssize_t parse_whole(const struct oribi_limits *limits, const char *buf, size_t n, struct oribi_head *head,
                            struct oribi_fault *fault)
 {
-    struct request_line line;
+    uint32_t marks[MARKS_CAP];
     struct head_facts facts;
-    struct oribi_fault ignored;
-    uint32_t scanned = 0;
     size_t pos = 0;
     facts.end = buf + n;
     facts.has_authority = facts.others_repeated = facts.underscores = false;
@@ -157,15 +193,19 @@ static ssize_t parse_whole(const struct oribi_limits *limits, const char *buf, s
     facts.shadow = oribi_slice(NULL, 0);
     while (pos < 2 * ORIBI_EMPTY_LINES_MAX && n - pos > 1 && is_crlf(buf + pos))
         pos += 2;
-    if (pos == n || oribi__request_line_scan(buf + pos, n - pos, &scanned, limits, &line, &ignored) != 0 ||
-        oribi__request_line_take(buf + pos, &line, limits, head, &facts, &ignored) != 0)
+    const char *p = buf + pos;
+    size_t left = n - pos;
+    size_t count = oribi_scan_active->lines(p, pos, left, marks, MARKS_CAP);
+    if (count && marks[count - 1] + 1U == left)
+        count--; /* from here on each mark has a byte behind it */
+    if (count < 2 ||
+        (!take_usual_line(p, marks[0], marks[1], limits, head) && !take_line(p, left, marks[1], limits, head, &facts)))
         return ORIBI_AGAIN;
-    pos += line.len;
-    ssize_t fields_len = take_fields(buf + pos, pos, n - pos, limits, head, &facts);
-    if (fields_len < 0)
-        return fields_len;
+    ssize_t len = take_fields(p, left, marks, count, limits, head, &facts);
+    if (len < 0)
+        return len;
     int error = oribi__head_finish(head, limits, &facts, fault);
-    return error ? error : (ssize_t)pos + fields_len;
+    return error ? error : (ssize_t)pos + len;
 }
 
 /* After an error: no fields, nothing allocated, but method, target and version if the request line is whole and

@@ -103,9 +103,12 @@ static size_t scalar_lines(const char *p, size_t before, size_t n, uint32_t *mar
         if (at == n)
             break;
         marks[count++] = (uint32_t)at;
-        if (p[at] != ':')
+        if (p[at] != ':' && count > 1) /* the first line may be a request line */
             break;
-        at += scalar_text(p + at, n - at);
+        size_t text = scalar_text(p + at, n - at);
+        if (text == 0)
+            break;
+        at += text;
         if (at == n)
             break;
         marks[count++] = (uint32_t)at;

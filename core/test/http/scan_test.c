@@ -42,12 +42,15 @@ static void fill(char *p, size_t n, uint32_t kind)
     }
 }
 
-/* How many marks mean something: up to the first that is no colon or no CR where one belongs. */
+/* How many marks mean something: up to the first that is no colon or no CR where one belongs. The name of the first
+ * line may end with another byte than a colon, but no control. */
 static size_t meaningful(const char *p, size_t n, const uint32_t *marks, size_t count)
 {
     size_t start = 0;
     for (size_t i = 0; i < count; i += 2) {
-        if (p[marks[i]] != ':' || marks[i] == start || i + 1 == count)
+        bool text = oribi__scan_class[(uint8_t)p[marks[i]]] & SCAN_TEXT;
+        bool ends_name = p[marks[i]] == ':' || (i == 0 && text);
+        if (!ends_name || (i > 0 && marks[i] == start) || i + 1 == count)
             return i + 1;
         start = marks[i + 1] + 2;
         if (start > n || memcmp(p + marks[i + 1], "\r\n", 2) != 0)
@@ -183,6 +186,18 @@ static void test_marks_of_a_head(const struct oribi_scan *scan)
     ok_eq(marks[6], marks[5] + 2);
 }
 
+static void test_marks_of_a_request_line(const struct oribi_scan *scan)
+{
+    static const char text[] = "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n";
+    uint32_t marks[128];
+    ok(scan->lines(text, 0, sizeof(text) - 1, marks, 128) >= 5);
+    ok_eq(marks[0], 7);
+    ok_eq(marks[1], 18);
+    ok_eq(marks[2], 24);
+    ok_eq(marks[3], 27);
+    ok_eq(marks[4], 29);
+}
+
 static void test_an_unfinished_name_has_no_mark(const struct oribi_scan *scan)
 {
     uint32_t marks[128];
@@ -223,6 +238,7 @@ int main(void)
         test_nothing_is_read_in_front(scan);
         test_every_byte_has_one_class(scan);
         test_marks_of_a_head(scan);
+        test_marks_of_a_request_line(scan);
         test_an_unfinished_name_has_no_mark(scan);
         test_marks_of_a_form(scan);
     }

@@ -38,10 +38,11 @@ struct oribi_scan {
      * for each line its first byte that is no tchar, and its first control; when both are the same byte, once. A
      * line is taken to end two bytes after its control, so a caller that finds anything but `:` and CRLF at the
      * marks must stop there: what follows is then meaningless. Well-formed lines give: colon, CR, colon, CR, … and
-     * the CR of the empty line alone. Ends soon after a line that starts with a control, at p+n, or when fewer than
-     * 64 slots are left (cap >= 64). Levels may differ in how many meaningless marks they add behind the place where
-     * the caller must stop, and in nothing else. `before` bytes in front of p may be read, which makes a short rest
-     * cheaper. Returns the number of marks. */
+     * the CR of the empty line alone. The first line may be a request line, whose first mark is the method's end.
+     * Ends soon after a line that starts with a control, at p+n, or when fewer than 64 slots are left (cap >= 64).
+     * Levels may differ in how many meaningless marks they add behind the place where the caller must stop, and in
+     * nothing else. `before` bytes in front of p may be read, which makes a short rest cheaper. Returns the number of
+     * marks. */
     size_t (*lines)(const char *p, size_t before, size_t n, uint32_t *marks, size_t cap);
 
     /* Finds what forms and cookies are cut at: each of `% & + ; =`. Writes ascending offsets to marks[0 … cap) and
