@@ -204,13 +204,13 @@ static VALUE input_inspect(VALUE self)
     return rb_sprintf("#<%" PRIsVALUE ">", rb_obj_class(self));
 }
 
-/* Every method that a StringIO has and other objects have not. `dup` is a StringIO. */
+/* Every method that a StringIO has and an input has not by now. `dup` is a StringIO. */
 static void define_forwards(void)
 {
     VALUE names = rb_class_instance_methods(0, NULL, string_io_class);
     for (long i = 0; i < RARRAY_LEN(names); i++) {
         ID name = SYM2ID(RARRAY_AREF(names, i));
-        if (!rb_method_boundp(rb_cObject, name, 1))
+        if (!rb_method_boundp(input_class, name, 1))
             rb_define_method_id(input_class, name, input_forward, -1);
     }
     rb_define_method(input_class, "dup", input_forward, -1);
@@ -229,7 +229,6 @@ void ext_input_setup(void)
     rb_gc_register_mark_object(input_class);
     rb_undef_alloc_func(input_class);
     rb_include_module(input_class, rb_mEnumerable);
-    define_forwards();
     rb_define_method(input_class, "read", input_read, -1);
     rb_define_method(input_class, "rewind", input_rewind, 0);
     rb_define_method(input_class, "size", input_bytes, 0);
@@ -237,4 +236,5 @@ void ext_input_setup(void)
     rb_define_method(input_class, "close", input_close, 0);
     rb_define_method(input_class, "closed?", input_is_closed, 0);
     rb_define_method(input_class, "inspect", input_inspect, 0);
+    define_forwards();
 }
