@@ -12,11 +12,14 @@
 enum {
     ORIBI__FOOTPRINT_ASKED_MS = 60 * 1000, /* so long after an answer measuring goes on */
     ORIBI__FOOTPRINT_AGE_MS = 10 * 1000,   /* a worker is measured again after this … */
-    ORIBI__FOOTPRINT_BUSY_MS = 30 * 1000,  /* … and in a call, which may have to wait for the kernel, after this */
+    ORIBI__FOOTPRINT_BUSY = 3,             /* … and in a call, which may have to wait for the kernel, after so many */
+    ORIBI__FOOTPRINT_FEW_MS = 1000,        /* memory_max: a few workers are measured more often, each after so long
+                                            * for each of them */
     ORIBI__FOOTPRINT_PAUSE_MS = 50,        /* between two workers at least … */
     ORIBI__FOOTPRINT_PART = 20,            /* … and so many times as long as the last one took */
 };
 
+struct oribi_policy_event;
 struct oribi_supervisor;
 
 struct oribi__footprint {
@@ -38,8 +41,8 @@ struct oribi__footprints {
 /* Somebody asks: from now on workers are measured. */
 void oribi__footprints_ask(struct oribi_supervisor *supervisor);
 
-/* Measures one worker, if it is time. */
-void oribi__footprints_turn(struct oribi_supervisor *supervisor);
+/* Measures one worker, if it is time. True: the policy is to hear of it, by *event (memory_max). */
+bool oribi__footprints_turn(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
 
 /* When the next turn is wanted, oribi_clock_ms(); INT64_MAX: nobody asks. */
 int64_t oribi__footprints_deadline(const struct oribi_supervisor *supervisor);

@@ -16,12 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    MEASURE_MS = 1000,   /* between two looks at the memory of a part of the workers */
-    MEASURE_ROUNDS = 10, /* so many looks see all of them */
-    PASSED_OVER_MAX = 3, /* so many looks in a row leave a worker alone because it is in a call */
-};
-
 /* --- signals: signal_table.h has what follows from each --- */
 
 /* Number 0 is oribi_supervisor_wake(). */
@@ -155,49 +149,6 @@ static bool next_death(struct oribi_supervisor *supervisor)
     return true;
 }
 
-/* Reading a process's memory map makes it wait if it wants to change the map just then, so a worker in a call is
- * passed over; but one that is always found in a call must not grow for ever. One that has not said yet whether it
- * is in a job might be struck in the middle of it. */
-static bool may_be_measured(struct oribi_supervisor *supervisor, uint32_t i)
-{
-    const struct oribi_worker_record *record = &supervisor->policy.records[i];
-    uint32_t state = atomic_load(&supervisor->ties.board.slots[i].state);
-    if (record->state != ORIBI_RECORD_SERVING || record->retire ||
-        (supervisor->ties.prefork && state == ORIBI_SLOT_STARTING))
-        return false;
-    if (state == ORIBI_SLOT_BUSY && supervisor->measure.passed_over[i]++ < PASSED_OVER_MAX)
-        return false;
-    supervisor->measure.passed_over[i] = 0;
-    return true;
-}
-
-/* A part of the workers at a time, in turn. */
-static bool next_measure(struct oribi_supervisor *supervisor)
-{
-    struct oribi_policy *policy = &supervisor->policy;
-    int64_t now_ms = oribi_clock_ms();
-    if (!policy->config.memory_max || policy->stopping)
-        return false;
-    if (now_ms - supervisor->measure.at >= MEASURE_MS) {
-        supervisor->measure.at = now_ms;
-        supervisor->measure.left = oribi_policy_serving(policy) / MEASURE_ROUNDS + 1;
-        supervisor->measure.looks = policy->slot_count;
-    }
-    while (supervisor->measure.left > 0 && supervisor->measure.looks > 0) {
-        uint32_t i = supervisor->measure.next++ % policy->slot_count;
-        supervisor->measure.looks--;
-        if (!may_be_measured(supervisor, i))
-            continue;
-        supervisor->measure.left--;
-        feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_MEASURED,
-                                                      .slot = i,
-                                                      .ticket = policy->records[i].ticket,
-                                                      .bytes = oribi_process_memory(policy->records[i].pid)});
-        return true;
-    }
-    return false;
-}
-
 /* A manager is its own mold, which is ready as soon as it is started. */
 static bool next_own(struct oribi_supervisor *supervisor)
 {
@@ -237,7 +188,11 @@ static bool next_event(struct oribi_supervisor *supervisor)
         feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_RELEASE_MOLDS, .pid = supervisor->pid});
         return true;
     }
-    return next_measure(supervisor);
+    if (oribi__footprints_turn(supervisor, &event)) {
+        feed(supervisor, &event);
+        return true;
+    }
+    return false;
 }
 
 /* As long as this loop turns, the service manager hears of it. */
@@ -323,7 +278,6 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     oribi__control_deferred_turn(supervisor);
     oribi__history_turn(supervisor);
     oribi__stacks_turn(supervisor);
-    oribi__footprints_turn(supervisor);
     oribi__status_turn(supervisor);
     oribi__bequeath(supervisor);
     pat_watchdog(supervisor);
@@ -355,8 +309,6 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
         at = earlier(at, supervisor->shutdown.look_at);
     if (supervisor->waiting_notice.notice != ORIBI__NO_NOTICE)
         at = earlier(at, supervisor->waiting_notice.at);
-    if (supervisor->policy.config.memory_max && !supervisor->policy.stopping)
-        at = earlier(at, supervisor->measure.at + MEASURE_MS);
     if (ms >= 0)
         at = earlier(at, now_ms + ms);
     if (oribi_log_waits())

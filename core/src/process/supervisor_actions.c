@@ -163,13 +163,12 @@ static void log_memory(struct oribi_supervisor *supervisor, const char *when)
     int64_t shared_sum = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
-        int64_t private_bytes;
-        int64_t shared_bytes;
-        if (supervisor->policy.records[i].state != ORIBI_RECORD_SERVING)
+        struct oribi_process_shares shares;
+        if (supervisor->policy.records[i].state != ORIBI_RECORD_SERVING ||
+            !oribi_process_shares(supervisor->policy.records[i].pid, &shares))
             continue;
-        oribi_process_memory_split(supervisor->policy.records[i].pid, &private_bytes, &shared_bytes);
-        private_sum += private_bytes;
-        shared_sum += shared_bytes;
+        private_sum += shares.own_bytes;
+        shared_sum += shares.shared_bytes;
         count++;
     }
     if (count > 0)

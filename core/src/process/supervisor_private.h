@@ -122,15 +122,6 @@ struct oribi__starter {
     bool heard; /* … and that was all */
 };
 
-/* memory_max: a part of the workers is measured at a time. */
-struct oribi__measure {
-    int64_t at;     /* when the last look began */
-    uint32_t next;  /* index of the record that is looked at next */
-    uint32_t left;  /* workers still to be measured by this look … */
-    uint32_t looks; /* … and records still to be looked at */
-    uint8_t passed_over[ORIBI_SLOTS_MAX];
-};
-
 struct oribi__listener_shutdown {
     int64_t look_at;    /* while the listeners end; 0: they do not */
     int64_t held_until; /* until then connections that the kernel holds back are waited for */
@@ -179,7 +170,6 @@ struct oribi_supervisor {
     struct oribi__footprints footprints;
     struct oribi__inherited_totals inherited;
     struct oribi__stacks stacks;
-    struct oribi__measure measure;
     struct oribi__listener_shutdown shutdown;
     struct oribi__next_mold next_mold;
     struct oribi__announced announced;

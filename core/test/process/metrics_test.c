@@ -3,6 +3,7 @@
 
 #include "tap.h"
 
+#include "oribi/base/clock.h"
 #include "oribi/base/mem.h"
 
 #include <signal.h>
@@ -147,21 +148,56 @@ static void test_connections_by_what_they_do(void)
     end();
 }
 
+/* memory_max asks always, and hears of each; few workers are measured more often than many. */
+static void test_a_limit_of_memory_has_workers_measured(void)
+{
+    begin();
+    struct oribi_policy_event event = {0};
+    struct oribi__footprints *footprints = &supervisor->footprints;
+    for (uint32_t i = 0; i < WORKERS; i++)
+        supervisor->ties.board.slots[i].state = ORIBI_SLOT_IDLE;
+    supervisor->policy.config.memory_max = 1 << 30;
+    ok_eq(oribi__footprints_deadline(supervisor), 0);
+    ok(oribi__footprints_turn(supervisor, &event));
+    ok_eq(event.type, ORIBI_EVENT_MEASURED);
+    ok_eq(event.slot, 0);
+    ok_eq(event.ticket, supervisor->policy.records[0].ticket);
+    ok(event.bytes > 10000 && event.bytes == footprints->workers[0].shares.proportional_bytes);
+    ok(!oribi__footprints_turn(supervisor, &event)); /* too early for a second one */
+    ok_eq(oribi__footprints_deadline(supervisor), footprints->next_ms);
+    for (uint32_t i = 2; i < WORKERS; i++) {
+        supervisor->policy.records[i].state = ORIBI_RECORD_STOPPING;
+        footprints->workers[i] =
+            (struct oribi__footprint){supervisor->policy.records[i].pid, .at_ms = oribi_clock_ms()};
+    }
+    footprints->workers[1] = footprints->workers[2]; /* fresh, as all are but the first */
+    footprints->workers[0].at_ms -= 2 * ORIBI__FOOTPRINT_FEW_MS;
+    footprints->next_ms = 0;
+    ok(oribi__footprints_turn(supervisor, &event));
+    ok_eq(event.slot, 0);
+    supervisor->policy.stopping = true;
+    footprints->next_ms = 0;
+    ok(!oribi__footprints_turn(supervisor, &event));
+    ok_eq(oribi__footprints_deadline(supervisor), INT64_MAX);
+    end();
+}
+
 /* One worker at a time, while somebody asks; no scrape measures. */
 static void test_what_is_slow_to_measure_is_measured_in_turn(void)
 {
     begin();
+    struct oribi_policy_event event;
     struct oribi__footprints *footprints = &supervisor->footprints;
     for (uint32_t i = 0; i < WORKERS; i++)
         supervisor->ties.board.slots[i].state = ORIBI_SLOT_IDLE;
-    oribi__footprints_turn(supervisor);
+    oribi__footprints_turn(supervisor, &event);
     ok(!footprints->workers && oribi__footprints_deadline(supervisor) == INT64_MAX);
     oribi__footprints_ask(supervisor);
     scrape(false);
     ok_eq(sample("oribi_worker_proportional_memory_bytes{worker=\"0\"}"), -1);
     ok_eq(sample("oribi_worker_measured_age_seconds{worker=\"0\"}"), -1);
-    oribi__footprints_turn(supervisor);
-    oribi__footprints_turn(supervisor); /* too early for a second one */
+    oribi__footprints_turn(supervisor, &event);
+    oribi__footprints_turn(supervisor, &event); /* too early for a second one */
     scrape(false);
     ok(sample("oribi_worker_proportional_memory_bytes{worker=\"0\"}") > 10000);
     ok(sample("oribi_worker_own_memory_bytes{worker=\"0\"}") > 10000);
@@ -173,7 +209,7 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     for (int turns = 1; turns < WORKERS; turns++) {
         ok(footprints->next_ms > footprints->workers[turns - 1].at_ms);
         footprints->next_ms = 0;
-        oribi__footprints_turn(supervisor);
+        oribi__footprints_turn(supervisor, &event);
     }
     scrape(false);
     ok(sample("oribi_worker_descriptors{worker=\"63\"}") >= 3);
@@ -182,7 +218,7 @@ static void test_what_is_slow_to_measure_is_measured_in_turn(void)
     supervisor->ties.board.slots[5].state = ORIBI_SLOT_BUSY;
     footprints->workers[7].at_ms -= ORIBI__FOOTPRINT_AGE_MS;
     int64_t old_ms = footprints->workers[5].at_ms;
-    oribi__footprints_turn(supervisor);
+    oribi__footprints_turn(supervisor, &event);
     ok(oribi_clock_ms() - footprints->workers[7].at_ms < ORIBI__FOOTPRINT_AGE_MS);
     ok_eq(footprints->workers[5].at_ms, old_ms);
     supervisor->policy.records[7].pid = getppid(); /* another process has its place */
@@ -246,10 +282,11 @@ static void test_both_formats(void)
 {
     begin();
     supervisor->ties.board.slots[0].live_objects = supervisor->ties.board.slots[0].heap_pages = 1;
+    struct oribi_policy_event event;
     oribi__footprints_ask(supervisor);
     for (uint32_t i = 0; i < WORKERS; i++)
         supervisor->ties.board.slots[i].state = ORIBI_SLOT_IDLE;
-    oribi__footprints_turn(supervisor);
+    oribi__footprints_turn(supervisor, &event);
     scrape(false);
     ok(has("# TYPE oribi_requests_total counter\n") && has("# HELP oribi_requests_total "));
     ok(!has("# EOF") && !has("# UNIT"));
@@ -368,6 +405,7 @@ int main(void)
     test_histograms_have_buckets_that_grow();
     test_what_waits_now();
     test_connections_by_what_they_do();
+    test_a_limit_of_memory_has_workers_measured();
     test_what_is_slow_to_measure_is_measured_in_turn();
     test_what_the_collector_has_done();
     test_stopped_workers_and_empty_places();

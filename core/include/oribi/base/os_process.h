@@ -84,10 +84,6 @@ int oribi_process_shared_memory(size_t bytes, int *fd);
 /* How many bytes it has. 0 or a code of os.h. */
 int oribi_process_shared_memory_size(int fd, size_t *bytes);
 
-/* Memory of a process in bytes: proportional set size, or where the kernel does not give it (no permission, old
- * kernel) the resident set. 0 when the process is gone. */
-int64_t oribi_process_memory(pid_t pid);
-
 /* What a process uses: memory that is resident, in bytes, and processor time since its start, of all its threads. One
  * read of a small file, for which the process need not stop. Both are 0 when the process is gone. */
 void oribi_process_usage(pid_t pid, int64_t *resident_bytes, int64_t *cpu_ms);
@@ -113,9 +109,5 @@ bool oribi_process_shares(pid_t pid, struct oribi_process_shares *shares);
 
 /* How many descriptors a process has open; -1 where the kernel does not tell. */
 int64_t oribi_process_descriptors(pid_t pid);
-
-/* The bytes of it that this process alone has mapped, and those that other processes have too; 0 where the kernel does
- * not tell. */
-void oribi_process_memory_split(pid_t pid, int64_t *private_bytes, int64_t *shared_bytes);
 
 #endif
