@@ -157,7 +157,7 @@ refused(413, 'too many files', sub { parser(files_max => 1)->parse(env($files)) 
 my $head = 'Content-Disposition: form-data; name=a';
 is_deeply [parser(part_head_max => length $head)->parse(env(part($head) . '--b--'))], [['a', 'x'], []], 'as long a head as allowed';
 refused(413, "a part's head is too long", sub { parser(part_head_max => length($head) - 1)->parse(env(part($head) . '--b--')) }, 'a longer one');
-refused(400, 'no boundary in the type of the body', sub { parser()->parse(env('--b--', 'multipart/form-data')) }, 'no boundary');
+refused(400, 'Invalid boundary in content_type: multipart/form-data', sub { parser()->parse(env('--b--', 'multipart/form-data')) }, 'no boundary');
 refused(400, 'the boundary is longer than 70 bytes', sub { parser()->parse(env('x', 'multipart/form-data; boundary=' . 'b' x 71)) }, 'a long one');
 
 {

@@ -121,8 +121,8 @@ subtest 'options' => sub {
     is $status->(env($two, $PARTS), part_head_max => 10), 413, 'a longer head';
     is $status->(env('a' . '&' x 65_536, $FORM)), 413, 'a pair more';
     is $status->(env('', undef, QUERY_STRING => '&' x 65_536)), 'taken', 'which is looked at when it is asked for';
-    is $status->(env('--b', $PARTS)), 400, 'a cut body';
-    is $status->(env('x', 'multipart/form-data')), 400, 'no boundary';
+    like $status->(env('--b', $PARTS)), qr/\A\w.* at \S+ line \d+\.\n\z/, 'a cut body dies with a string, as there';
+    like $status->(env('x', 'multipart/form-data')), qr/\AInvalid boundary in content_type: multipart\/form-data at /, 'no boundary, too';
     like $status->({}, file_max => 1), qr/\AOribi::Plack: no option file_max at \S+54-plack\.t line/, 'an unknown option';
     like $status->({}, files_max => 'many'), qr/files_max is no number/, 'a word';
     my $other = File::Temp->newdir;
@@ -134,6 +134,30 @@ subtest 'cookies of answers' => sub {
     is_deeply [with(sub { $answer->('/') }, ':response'), $answer->('/')], ['a=b%20c; path=/', 'a=b%20c; path=/'], 'baked here and there';
     ok !eval { with(sub { $answer->("/\r\nSet-Cookie: x=y") }, ':response'); 1 }, 'none becomes two fields';
     ok eval { with(sub { $answer->('/;x') }); 1 }, 'without :response they are left alone';
+};
+
+subtest 'Dancer2' => sub {
+    plan skip_all => 'Dancer2 is not installed' if !eval { require Dancer2 };
+    my $dir = File::Temp->newdir(DIR => $TMP);
+    eval sprintf <<'APP', "$dir" or die $@;
+        package Own::Dancer;
+        use Dancer2;
+        set logger => 'null';
+        post '/' => sub {
+            my $upload = upload('f');
+            return join '|', body_parameters->get('a'), query_parameters->get('q'), cookie('c')->value, $upload->content,
+                $upload->link_to('%1$s/link'), $upload->copy_to('%1$s/copy'), $upload->basename;
+        };
+        1;
+APP
+    my $app = Own::Dancer->to_app;
+    my $ask = sub { my $response = $app->(env($_[0], $_[1] // $PARTS, QUERY_STRING => 'q=2', HTTP_COOKIE => 'c=3', 'psgi.url_scheme' => 'http')); [$response->[0], ref $response->[2] eq 'ARRAY' ? $response->[2][0] : ''] };
+    with(sub {
+        is_deeply $ask->(part('a', '1', '') . upload('text')), [200, '1|2|3|text|1|1|C:\\dir\\a b.txt'], 'fields, cookies, and what it does with an upload';
+        is $ask->('--b')->[0], 400, 'a cut body';
+        is $ask->('x', 'multipart/form-data')->[0], 400, 'no boundary';
+    });
+    is_deeply [map { slurped("$dir/$_") } qw(link copy)], ['text', 'text'], 'which outlives the request';
 };
 
 # --- uploads on the disk ---

@@ -7,6 +7,7 @@ use Oribi::Cookie ();
 use Oribi::Form ();
 use Oribi::Multipart ();
 use Oribi::Multipart::Folder ();
+use Oribi::Multipart::MultiPart ();
 use Plack::Request ();
 use Scalar::Util ();
 
@@ -76,8 +77,27 @@ sub _build_body_parser {
     my $class = $self->isa('Dancer2::Core::Request') ? 'Oribi::Plack::TextErrors' : 'Oribi::Multipart';
     my $parser = $class->new(buffer_length => $self->_buffer_length_for($self->env));
     $parser->register($FORM, 'Oribi::Multipart::UrlEncoded');
-    $parser->register($PARTS, 'Oribi::Multipart::MultiPart', \%GIVEN);
+    $parser->register($PARTS, 'Oribi::Plack::MultiPart', \%GIVEN);
     return $parser;
+}
+
+# What a malformed body dies with is a string, as with HTTP::Entity::Parser. Too much of something, of which that knows
+# nothing, stays an object.
+package Oribi::Plack::MultiPart {
+    our @ISA = 'Oribi::Multipart::MultiPart';
+
+    sub _plainly {
+        my ($code) = @_;
+        my @result;
+        return @result if eval { @result = $code->(); 1 };
+        my $error = $@;
+        die $error if !Scalar::Util::blessed($error) || !$error->isa('Oribi::Form::Error') || $error->status != 400;
+        die $error->text;
+    }
+
+    sub new { my @arguments = @_; return (_plainly(sub { Oribi::Multipart::MultiPart::new(@arguments) }))[0] }
+
+    sub _try { my ($self, $code) = @_; _plainly(sub { $self->SUPER::_try($code) }); return }
 }
 
 sub _cookies {
@@ -218,9 +238,9 @@ Forms and query strings have 65,536 pairs and 64 MiB at most, cookies 65,536 and
 What C<WWW::Form::UrlEncoded::XS> and C<Cookie::Baker::XS> do counts, also where their Perl twins are installed and do
 something else: a space at the beginning of a form is dropped, and spaces around the C<=> of a cookie are.
 
-A malformed body dies with an Oribi::Form::Error of status 400 where HTTP::Entity::Parser dies with a string, which a
-server answers with 500. Dancer2 catches it and answers 400 itself, also for too much. L<Oribi::Multipart> lists which
-bodies are malformed here and not there.
+A malformed body dies with a string, as with HTTP::Entity::Parser, in other words but for a boundary that is missing.
+Dancer2, which takes strings alone for messages, gets one for too much of something as well: it answers 400 for both.
+L<Oribi::Multipart> lists which bodies are malformed here and not there, and the other way round.
 
 =head1 SEE ALSO
 

@@ -17,8 +17,9 @@ my %DEFAULT;
 sub new {
     my ($class, $env, $options) = @_;
     my %options = (%DEFAULT, %{ $options // {} });
-    my $boundary = Oribi::Multipart::boundary($env->{CONTENT_TYPE} // '');
-    Oribi::Form::Error->throw('no boundary in the type of the body', 400) if !defined $boundary;
+    my $type = $env->{CONTENT_TYPE} // '';
+    my $boundary = Oribi::Multipart::boundary($type);
+    Oribi::Form::Error->throw("Invalid boundary in content_type: $type", 400) if !defined $boundary;
     my $files;    # which go with $env
     my $open = sub {
         push @{ $env->{'oribi.multipart.files'} }, $files = Oribi::Multipart::Folder::Files->new if !$files;
