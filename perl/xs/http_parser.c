@@ -100,7 +100,8 @@ static void store_fields(pTHX_ const struct parser_keys *keys, HV *env, const st
 
 static void store_request(pTHX_ const struct parser_keys *keys, HV *env, const struct oribi_head *head, SV *path_info)
 {
-    hv_ksplit(env, (IV)(HvUSEDKEYS(env) + KEY_COUNT + head->field_count));
+    if (head->field_count > 2) /* beyond the eight places that every hash has */
+        hv_ksplit(env, (IV)(HvUSEDKEYS(env) + KEY_COUNT + head->field_count));
     store(aTHX_ env, keys->of[KEY_METHOD], text_of(aTHX_ head->method));
     store(aTHX_ env, keys->of[KEY_URI], text_of(aTHX_ head->target));
     store(aTHX_ env, keys->of[KEY_SCRIPT], newSVpvs(""));
@@ -142,49 +143,55 @@ XS_INTERNAL(parse_http_request)
 
 /* --- responses --- */
 
-/* The name in lower case, as a key. */
+/* The name in lower case, as a key; the caller's. */
 static SV *key_of(pTHX_ const struct oribi_field *field)
 {
     char name[ORIBI_FIELD_NAME_BYTES_MAX];
     for (uint32_t i = 0; i < field->name_len; i++)
         name[i] = (char)toLOWER(field->name[i]);
-    return sv_2mortal(newSVpvn_share(name, (I32)field->name_len, 0));
+    return newSVpvn_share(name, (I32)field->name_len, 0);
 }
 
 /* A name that comes again has a reference to an array of its values. */
 static void add_to_hash(pTHX_ HV *hash, SV *key, SV *value)
 {
-    HE *entry = hv_fetch_ent(hash, key, 0, SvSHARED_HASH(key));
-    if (!entry) {
-        store(aTHX_ hash, key, value);
-    } else if (SvROK(HeVAL(entry))) {
-        av_push((AV *)SvRV(HeVAL(entry)), value);
+    HE *entry = hv_fetch_ent(hash, key, 1, SvSHARED_HASH(key));
+    SV *known = HeVAL(entry);
+    if (!SvOK(known)) {
+        HeVAL(entry) = value;
+        SvREFCNT_dec_NN(known);
+    } else if (SvROK(known)) {
+        av_push((AV *)SvRV(known), value);
     } else {
         AV *values = newAV();
-        av_push(values, HeVAL(entry)); /* takes it */
+        av_push(values, known); /* takes it */
         av_push(values, value);
         HeVAL(entry) = newRV_noinc((SV *)values);
     }
 }
 
-/* Stores the headers as it is wanted; those that `special` has keys of are stored there too. */
-static void store_headers(pTHX_ const struct oribi_response_head *head, SV *headers, HV *special)
+/* Stores the headers in the hash or the array that is wanted; those that `special` has keys of are stored there too. */
+static void store_headers(pTHX_ const struct oribi_response_head *head, HV *hash, AV *list, HV *special)
 {
+    if (list && head->field_count)
+        av_extend(list, 2 * (SSize_t)head->field_count - 1);
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct oribi_field *field = &head->fields[i];
         SV *key = key_of(aTHX_ field);
-        HE *wanted = special ? hv_fetch_ent(special, key, 0, SvSHARED_HASH(key)) : NULL;
-        if (wanted)
-            sv_setpvn_mg(HeVAL(wanted), field->value, field->value_len);
-        if (!headers)
-            continue;
-        SV *value = newSVpvn(field->value, field->value_len);
-        if (SvTYPE(headers) == SVt_PVHV) {
-            add_to_hash(aTHX_(HV *) headers, key, value);
-        } else {
-            av_push((AV *)headers, SvREFCNT_inc_simple_NN(key));
-            av_push((AV *)headers, value);
+        if (special) {
+            sv_2mortal(SvREFCNT_inc_simple_NN(key)); /* what follows may be the program's own code */
+            HE *wanted = hv_fetch_ent(special, key, 0, SvSHARED_HASH(key));
+            if (wanted)
+                sv_setpvn_mg(HeVAL(wanted), field->value, field->value_len);
         }
+        if (list) {
+            av_push(list, key);
+            av_push(list, newSVpvn(field->value, field->value_len));
+            continue;
+        }
+        if (hash)
+            add_to_hash(aTHX_ hash, key, newSVpvn(field->value, field->value_len));
+        SvREFCNT_dec_NN(key);
     }
 }
 
@@ -211,12 +218,11 @@ XS_INTERNAL(parse_http_response)
         mXPUSHi((IV)result);
         XSRETURN(1);
     }
-    SV *headers = form == HEADERS_NONE ? NULL : form == HEADERS_AS_HASHREF ? (SV *)newHV() : (SV *)newAV();
-    SV *given = headers ? sv_2mortal(newRV_noinc(headers)) : &PL_sv_undef;
-    if (headers || special)
-        store_headers(aTHX_ & head, headers, special);
-    SPAGAIN; /* tied values have run code */
-    SP -= items;
+    HV *hash = form == HEADERS_AS_HASHREF ? newHV() : NULL;
+    AV *list = form == HEADERS_AS_ARRAYREF ? newAV() : NULL;
+    SV *given = form == HEADERS_NONE ? &PL_sv_undef : sv_2mortal(newRV_noinc(hash ? (SV *)hash : (SV *)list));
+    if (given != &PL_sv_undef || rest)
+        store_headers(aTHX_ & head, hash, list, rest ? (HV *)SvRV(rest) : NULL);
     EXTEND(SP, 5);
     mPUSHi((IV)result);
     mPUSHi(head.minor);
