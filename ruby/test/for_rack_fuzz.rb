@@ -90,6 +90,7 @@ class ForRackFuzz
     limits[:bytesize_limit] = @random.rand(200) if chance(10)
     limits[:params_limit] = @random.rand(8) if chance(10)
     spaces = RACK < 3 ? [chance(10) ? @random.rand(12) : 65_536] : []
+    limits.clear if Rack::QueryParser.method(:make_default).parameters.none? { |kind,| kind == :keyrest } # earlier releases
     theirs = Rack::QueryParser.make_default(*spaces, depth, **limits)
     [theirs, Oribi::ForRack::QueryParser.like(theirs)]
   end
@@ -184,7 +185,7 @@ class ForRackFuzz
   def both_bodies(body, arguments)
     theirs, ours = parsers
     list = Rack::Multipart.const_defined?(:ParamList) && chance(2) && Rack::Multipart::ParamList
-    limits = chance(8) ? [@random.rand(4), @random.rand(5)] : nil
+    limits = chance(8) && Rack::Utils.respond_to?(:multipart_total_part_limit) ? [@random.rand(4), @random.rand(5)] : nil
     [[RackParser, theirs], [Rack::Multipart::Parser, ours]].map do |parser, nesting|
       io = StringIO.new(body)
       result = with_limits(limits) { outcome { parser.parse(io, *arguments, list || nesting) } }
@@ -193,11 +194,13 @@ class ForRackFuzz
   end
 
   def with_limits(limits)
+    return yield unless limits
+
     old = [Rack::Utils.multipart_part_limit, Rack::Utils.multipart_total_part_limit]
-    Rack::Utils.multipart_part_limit, Rack::Utils.multipart_total_part_limit = limits || old
+    Rack::Utils.multipart_part_limit, Rack::Utils.multipart_total_part_limit = limits
     yield
   ensure
-    Rack::Utils.multipart_part_limit, Rack::Utils.multipart_total_part_limit = old
+    Rack::Utils.multipart_part_limit, Rack::Utils.multipart_total_part_limit = old if limits
   end
 end
 

@@ -35,7 +35,7 @@ module Oribi
       end
 
       def self.install
-        return false unless WANTED.all? { |name| private_method_defined?(name) }
+        return false unless WANTED.all? { |name| private_method_defined?(name) } && ::Rack::Utils.respond_to?(:multipart_total_part_limit)
 
         ::Rack::Multipart::Parser.singleton_class.prepend(Entrance)
         true

@@ -9,11 +9,12 @@ module Oribi
       include QueryPairs if method_defined?(:parse_query_pairs)
       include Names if ::Rack::QueryParser::Params <= Hash
 
-      # Makes it Rack's default. A parser of another class, which the application has set, stays.
+      # Makes it Rack's default. A parser of another class, which the application has set, stays, and so does one of the
+      # first releases of Rack 3.0, which reads `a[]` as a text.
       # @return [Boolean] is it?
       def self.install
         stock = ::Rack::Utils.default_query_parser
-        ::Rack::Utils.default_query_parser = like(stock) if stock.instance_of?(::Rack::QueryParser)
+        ::Rack::Utils.default_query_parser = like(stock) if stock.instance_of?(::Rack::QueryParser) && stock.parse_nested_query("a[]") == { "a" => [nil] }
         ::Rack::Utils.default_query_parser.is_a?(self)
       end
 
