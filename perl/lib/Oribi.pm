@@ -10,6 +10,7 @@ require IO::File;
 require PerlIO::scalar;
 XSLoader::load('Oribi', $VERSION);
 
+require Oribi::PartedInput;
 require Oribi::Settings;
 require Oribi::Supervisor;
 
@@ -204,7 +205,7 @@ this machine set C<trusted_proxies> to C<unix>, and the proxy to write C<X-Forwa
 =item psgi.input
 
 A handle that ends where the body ends and can seek: the body has been read before the application is called. Small bodies are in memory, longer ones
-in an unlinked file.
+in an unlinked file. With C<multipart_stream> a long form is tied to L<Oribi::PartedInput>.
 
 =item psgi.errors
 

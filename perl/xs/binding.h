@@ -145,8 +145,9 @@ struct psgi_worker {
     bool harakiri_unclear;           /* … or not: its value died when it was asked; of this call */
     bool after;                      /* the request has ended, and the application runs on */
     struct {
-        GV *glob; /* psgi.input of a body in memory; both counted … */
-        SV *data; /* … with its bytes, which are the core's; NULL: none, or no longer */
+        GV *glob;     /* psgi.input of a body in memory; both counted … */
+        SV *data;     /* … with its bytes, which are the core's; NULL: none, or no longer */
+        bool feeding; /* its parts are being read */
     } input;
     SV *open_body; /* an object whose close() is owed; counted */
 
@@ -259,6 +260,12 @@ void psgi_input_settle(pTHX_ struct psgi_worker *w, bool keeps);
 
 /* The same when the application has returned `res`. */
 void psgi_input_answered(pTHX_ struct psgi_worker *w, SV *env, SV *res);
+
+/* Of an Oribi::PartedInput (a reference): the request, while its body is in parts; else NULL. And a new descriptor of
+ * the whole body in a file, -1: there is none, or no longer. */
+struct oribi_req *psgi_input_parts(pTHX_ SV *object);
+struct psgi_worker *psgi_input_worker(pTHX_ SV *object);
+int psgi_input_join(pTHX_ SV *object);
 
 /* A glob with a handle that reads: of `fp`, which it takes (NULL gives NULL), and of a string, which it shares. */
 GV *psgi_input_handle(pTHX_ PerlIO *fp);
@@ -435,14 +442,17 @@ __attribute__((noreturn)) void psgi_form_fail(pTHX_ int status, const char *text
 int psgi_form_error_status(pTHX_ SV *error);
 
 /* multipart.c: objects of Oribi::Multipart::Reader. Mistakes of the body die with an Oribi::Form::Error, which must be
- * loaded. `open` is a code reference that takes a file name and gives a handle and the name of its file. Arguments are
- * borrowed, results new. */
+ * loaded. `open` is a code reference that takes a file name, and for an upload that is a file already its descriptor;
+ * it gives a handle and the name of its file. Arguments are borrowed, results new. */
 SV *psgi_reader_new(pTHX_ SV *boundary, UV parts_max, UV files_max, UV head_max, UV memory_max, SV *open);
 void psgi_reader_feed(pTHX_ SV *self, SV *piece);
 
 /* The first n bytes of a plain handle on a file, not through the handle, which stays where it is. False: it is none, or
  * has fewer, and some may have been taken. */
 bool psgi_reader_feed_file(pTHX_ SV *self, SV *input, UV n);
+
+/* The body of an Oribi::PartedInput. False: it is no longer in parts. */
+bool psgi_reader_feed_parts(pTHX_ SV *self, SV *object);
 void psgi_reader_finish(pTHX_ SV *self);
 SV *psgi_reader_list(pTHX_ SV *self, int uploads); /* a reference to the array of fields, or of uploads */
 void psgi_reader_free(pTHX_ SV *self);

@@ -75,10 +75,49 @@ static SV *lying_bytes(pTHX_ struct oribi_slice bytes)
     return data;
 }
 
+/* A handle that is tied to an Oribi::PartedInput, which knows the call. */
+static GV *on_parts(pTHX_ struct psgi_worker *w)
+{
+    GV *glob = (GV *)newSV(0);
+    HV *self = newHV();
+    SV *object = sv_bless(newRV_noinc((SV *)self), gv_stashpvs("Oribi::PartedInput", GV_ADD));
+    psgi_bind(aTHX_ w, (SV *)self);
+    gv_init_pvn(glob, gv_stashpvs("Oribi::Input", GV_ADD), "input", 5, 0);
+    sv_magic((SV *)GvIOn(glob), object, PERL_MAGIC_tiedscalar, NULL, 0);
+    SvREFCNT_dec(object);
+    return glob;
+}
+
+struct psgi_worker *psgi_input_worker(pTHX_ SV *object)
+{
+    struct psgi_worker *w = SvROK(object) ? psgi_bound(aTHX_ SvRV(object)) : NULL;
+    return w && w->req ? w : NULL;
+}
+
+struct oribi_req *psgi_input_parts(pTHX_ SV *object)
+{
+    struct psgi_worker *w = psgi_input_worker(aTHX_ object);
+    return w && w->req->parted ? w->req : NULL;
+}
+
+/* While a parser reads the parts, they stay: code that runs meanwhile gets a copy. */
+int psgi_input_join(pTHX_ SV *object)
+{
+    struct psgi_worker *w = psgi_input_worker(aTHX_ object);
+    int fd = -1;
+    if (!w)
+        return -1;
+    if (w->req->parted && w->input.feeding)
+        return oribi_req_copy_body(w->req, &fd) < 0 ? -1 : fd;
+    return oribi_req_join(w->req) < 0 ? -1 : fcntl(w->req->body_fd, F_DUPFD_CLOEXEC, 3);
+}
+
 SV *psgi_input_new(pTHX_ struct psgi_worker *w, const struct oribi_req *req)
 {
     GV *glob;
-    if (req->body_fd >= 0) {
+    if (req->parted) {
+        glob = on_parts(aTHX_ w);
+    } else if (req->body_fd >= 0) {
         glob = on_file(aTHX_ req->body_fd);
     } else {
         SV *data = lying_bytes(aTHX_ req->body);

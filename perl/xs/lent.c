@@ -87,7 +87,7 @@ static void drop_input(pTHX_ struct psgi_input *input)
 
 SV *psgi_lent_input(pTHX_ struct psgi_worker *w, const struct oribi_req *req)
 {
-    if (req->body_fd < 0 && req->body.n == 0)
+    if (req->body_fd < 0 && req->body.n == 0 && !req->parted)
         return newRV_inc((SV *)w->lent.input.glob.glob);
     return psgi_input_new(aTHX_ w, req);
 }

@@ -2,6 +2,8 @@
  * gives. Perl is asked for a file once for each part that has one; its bytes go there without Perl. */
 #include "xs/binding.h"
 
+#include "oribi/base/os.h"
+#include "oribi/event/parts.h"
 #include "oribi/form/multipart.h"
 
 #include <errno.h>
@@ -19,7 +21,8 @@ struct psgi_reader {
     HV *upload;  /* the same file, as it is told in the end */
     int fd;      /* of handle */
     UV size;     /* bytes of the file at hand */
-    bool failed; /* an exception has left a piece half read */
+    const struct oribi_body_piece *next; /* a file that follows the bytes at hand; NULL: none, or it is taken */
+    bool failed;                         /* an exception has left a piece half read */
 };
 
 static struct oribi_slice bytes_of(pTHX_ SV *sv)
@@ -105,13 +108,15 @@ static void store(pTHX_ HV *hash, const char *key, SV *value)
 }
 
 /* Perl opens the file. What it gives is copied: the stack moves. */
-static void open_file(pTHX_ struct psgi_reader *reader, SV *filename)
+static void open_file(pTHX_ struct psgi_reader *reader, SV *filename, int fd)
 {
     dSP;
     ENTER;
     SAVETMPS;
     PUSHMARK(SP);
     XPUSHs(filename);
+    if (fd >= 0)
+        XPUSHs(sv_2mortal(newSViv(fd)));
     PUTBACK;
     int count = call_sv(reader->open, G_LIST);
     SPAGAIN;
@@ -128,7 +133,9 @@ static void open_file(pTHX_ struct psgi_reader *reader, SV *filename)
     reader->fd = io && IoIFP(io) ? PerlIO_fileno(IoIFP(io)) : -1;
 }
 
-static void begin_part(pTHX_ struct psgi_reader *reader)
+/* `ends`: its head was the last of the bytes at hand. The file that follows is an upload's then; a part that is no file
+ * to this reader reads it. */
+static void begin_part(pTHX_ struct psgi_reader *reader, bool ends)
 {
     struct oribi_part *part = &reader->form.part;
     const char *mistake = oribi_part_read_strictly(part);
@@ -136,6 +143,9 @@ static void begin_part(pTHX_ struct psgi_reader *reader)
         fail(aTHX_ ORIBI_EBAD, mistake);
     struct oribi_slice name = part->name.value;
     struct oribi_slice filename = part->filename.value;
+    const struct oribi_body_piece *file = ends && filename.p ? reader->next : NULL;
+    if (file)
+        reader->next = NULL;
     reader->size = 0;
     if (!filename.p) {
         reader->value = newSVpvs("");
@@ -148,7 +158,9 @@ static void begin_part(pTHX_ struct psgi_reader *reader)
         store(aTHX_ reader->upload, "headers", headers_of(aTHX_ part));
         SV *given = field_value(aTHX_ filename);
         store(aTHX_ reader->upload, "filename", given);
-        open_file(aTHX_ reader, given);
+        open_file(aTHX_ reader, given, file ? file->fd : -1);
+        if (file)
+            reader->size = (UV)file->len;
     }
 }
 
@@ -210,7 +222,7 @@ static void feed(pTHX_ struct psgi_reader *reader, struct oribi_slice in)
     reader->failed = true; /* until the piece is taken */
     while ((event = oribi_form_data_next(&reader->form, &in)) > ORIBI_FORM_DATA_MORE) {
         if (event == ORIBI_FORM_DATA_PART)
-            begin_part(aTHX_ reader);
+            begin_part(aTHX_ reader, in.n == 0);
         else if (event == ORIBI_FORM_DATA_DATA)
             take_data(aTHX_ reader);
         else
@@ -255,25 +267,52 @@ void psgi_reader_feed(pTHX_ SV *self, SV *piece)
     LEAVE;
 }
 
-bool psgi_reader_feed_file(pTHX_ SV *self, SV *input, UV n)
+/* False: there are fewer. */
+static bool feed_range(pTHX_ struct psgi_reader *reader, int fd, int64_t offset, int64_t n)
 {
-    struct psgi_reader *reader = kept_reader(aTHX_ self);
-    int fd = psgi_input_file(aTHX_ input);
-    if (fd < 0)
-        return false;
+    const struct oribi_body_piece *next = reader->next;
     char *buf = SvPVX(sv_2mortal(newSV(PIECE_BYTES)));
-    UV offset = 0;
-    while (offset < n) {
-        ssize_t got = pread(fd, buf, n - offset < PIECE_BYTES ? n - offset : PIECE_BYTES, (off_t)offset);
-        if (got == 0 || (got < 0 && errno != EINTR))
+    while (n > 0) {
+        ssize_t got = oribi_os_read_at(fd, buf, n < PIECE_BYTES ? (size_t)n : PIECE_BYTES, offset);
+        if (got <= 0)
             return false;
-        if (got < 0) {
-            PERL_ASYNC_CHECK();
-            continue;
-        }
-        offset += (UV)got;
+        offset += got;
+        n -= got;
+        reader->next = n == 0 ? next : NULL; /* it follows the last bytes */
         feed(aTHX_ reader, oribi_slice(buf, (size_t)got));
     }
+    return true;
+}
+
+bool psgi_reader_feed_file(pTHX_ SV *self, SV *input, UV n)
+{
+    int fd = psgi_input_file(aTHX_ input);
+    return fd >= 0 && feed_range(aTHX_ kept_reader(aTHX_ self), fd, 0, (int64_t)n);
+}
+
+bool psgi_reader_feed_parts(pTHX_ SV *self, SV *object)
+{
+    struct psgi_reader *reader = kept_reader(aTHX_ self);
+    struct oribi_req *req = psgi_input_parts(aTHX_ object);
+    struct oribi_body_piece piece;
+    struct oribi_body_piece next;
+    if (!req)
+        return false;
+    ENTER;
+    SAVEBOOL(psgi_input_worker(aTHX_ object)->input.feeding);
+    psgi_input_worker(aTHX_ object)->input.feeding = true;
+    bool takes = oribi_req_parted_by(req, &reader->form);
+    for (uint32_t i = 0; oribi_req_piece(req, i, &piece); i++) {
+        bool offers = takes && oribi_req_piece(req, i + 1, &next) && next.is_part;
+        reader->next = offers ? &next : NULL;
+        if (piece.fd < 0)
+            feed(aTHX_ reader, piece.bytes);
+        else if (!feed_range(aTHX_ reader, piece.fd, piece.offset, piece.len))
+            croak("Oribi::Multipart: cannot read the body: %s", Strerror(errno));
+        i += offers && !reader->next;
+        reader->next = NULL;
+    }
+    LEAVE;
     return true;
 }
 

@@ -160,6 +160,25 @@ enum oribi_peer_state oribi_os_peer_state(int socket_fd)
     return recv(socket_fd, &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0 ? ORIBI_PEER_FINISHED : ORIBI_PEER_OPEN;
 }
 
+/* File systems that can share blocks do (copy_file_range(2)); between two of them, and where a kernel or a seccomp
+ * filter knows no such call, sendfile(2) copies. */
+ssize_t oribi_os_copy_range(int from_fd, int64_t from, int to_fd, size_t n)
+{
+    size_t want = n < SENDFILE_MAX ? n : SENDFILE_MAX;
+    off_t at = (off_t)from;
+    ssize_t copied;
+    do
+        copied = copy_file_range(from_fd, &at, to_fd, NULL, want, 0);
+    while (copied < 0 && errno == EINTR);
+    if (copied > 0 || (copied < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO)))
+        return copied < 0 ? oribi_os_fail() : copied;
+    at = (off_t)from;
+    do
+        copied = sendfile(to_fd, from_fd, &at, want);
+    while (copied < 0 && errno == EINTR);
+    return copied < 0 ? oribi_os_fail() : copied;
+}
+
 int64_t oribi_os_send_queue(int socket_fd)
 {
     int bytes = 0;
@@ -168,9 +187,26 @@ int64_t oribi_os_send_queue(int socket_fd)
 
 int oribi__os_open_unnamed(const char *dir)
 {
-    int fd = oribi_os_lift(
-        open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600)); /* not every file system can, open(2) */
+    int fd = oribi_os_lift(open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)); /* not every file system can, open(2) */
     return fd < 0 ? oribi_os_fail() : fd;
+}
+
+int oribi_os_reopen(int fd)
+{
+    char path[32];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int copy = oribi_os_lift(open(path, O_RDWR | O_CLOEXEC));
+    if (copy < 0)
+        copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return copy < 0 ? oribi_os_fail() : copy;
+}
+
+/* Only of a file that has never had a name: O_TMPFILE. */
+int oribi_os_link(int fd, const char *path)
+{
+    char link_path[32];
+    (void)snprintf(link_path, sizeof(link_path), "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, link_path, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0 ? oribi_os_fail() : 0;
 }
 
 int oribi_wake_create(struct oribi_wake *wake)

@@ -182,6 +182,10 @@ static const struct oribi_option table[] = {
      .help = "longest request body; beyond it 413", .default_text = "1G"},
     {OPTION(SIZE, body_memory_max, LIMIT, BOTH, limits.body_memory_max), RELOADS, .argument = "SIZE", .min = 1024,
      .max = 1 << 30, .help = "a longer request body is kept in an unlinked file in TMPDIR", .default_text = "128K"},
+    {SWITCH(multipart_stream, LIMIT, BOTH), RELOADS, .default_text = "off",
+     .help =
+         "take a form apart while it arrives that is longer than body_memory_max: its large files are written once, "
+         "to unlinked files that Oribi::Multipart hands to the application; a malformed form is refused with 400"},
     {SIZE(response_memory_max, LIMIT, BOTH), RELOADS, .min = 1024, .max = 1 << 30,
      .help = "more unsent output of one connection is kept in an unlinked file", .default_text = "1M"},
     {SIZE(buffers_memory_max, LIMIT, BOTH), RELOADS, .max = TERABYTE,

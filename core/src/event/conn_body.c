@@ -5,6 +5,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
+#include "oribi/http/fields.h"
 
 #include "event/conn_private.h"
 
@@ -32,14 +33,19 @@ static uint32_t batch_max(const struct oribi_reactor *r)
 void oribi__conn_charge_body(struct oribi_reactor *r, struct oribi_exchange *exchange)
 {
     size_t memory = exchange->body.memory.cap + exchange->rest.cap + exchange->chunked.trailers.cap;
-    oribi_budget_set(&r->budget, &exchange->charge, (int64_t)memory, exchange->body.fd >= 0 ? exchange->body.len : 0);
+    int64_t file = exchange->body.fd >= 0 ? exchange->body.len : 0;
+    if (exchange->parts) {
+        memory += oribi_parts_memory(exchange->parts);
+        file += exchange->parts->file_bytes;
+    }
+    oribi_budget_set(&r->budget, &exchange->charge, (int64_t)memory, file);
 }
 
 /* Reserves the announced length only after DIRECT_FROM_BYTES have arrived; before that the bytes are copied. Clients
  * that announce much and send little would tie up memory. */
 static char *body_room(struct oribi_reactor *r, struct oribi_exchange *exchange, size_t room)
 {
-    if (exchange->body_file || exchange->body.memory.len < DIRECT_FROM_BYTES)
+    if (exchange->body_file || exchange->parts || exchange->body.memory.len < DIRECT_FROM_BYTES)
         return NULL;
     char *p = oribi_body_try_room(&exchange->body, room, body_memory_max(r, exchange));
     oribi__conn_charge_body(r, exchange); /* also when the next read brings no byte */
@@ -51,7 +57,7 @@ char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_exchange *exch
     *room = ORIBI_SCRATCH_BYTES;
     if (exchange->head.chunked)
         return r->scratch;
-    int64_t left = exchange->head.content_length - exchange->body.len;
+    int64_t left = exchange->head.content_length - oribi_exchange_body_len(exchange);
     if (left < ORIBI_SCRATCH_BYTES)
         *room = (size_t)left;
     char *direct = body_room(r, exchange, *room);
@@ -65,7 +71,7 @@ static bool too_slow(const struct oribi_reactor *r, const struct oribi_exchange 
     int64_t elapsed_ms = r->now_ms - exchange->body_started_ms;
     if (r->config.body_rate_min == 0 || r->config.body_timeout_ms == 0 || elapsed_ms <= r->config.body_timeout_ms)
         return false;
-    return exchange->body.len * 1000 / elapsed_ms < (int64_t)r->config.body_rate_min;
+    return oribi_exchange_body_len(exchange) * 1000 / elapsed_ms < (int64_t)r->config.body_rate_min;
 }
 
 static void body_progress(struct oribi_reactor *r, struct oribi_conn *c)
@@ -89,31 +95,101 @@ static void storing_failed(struct oribi_reactor *r, struct oribi_conn *c, int er
     oribi__conn_refuse(r, c, oribi_refusal_of(error, ORIBI_REFUSAL_OTHER), reason);
 }
 
+/* The body that was to be stored, or that was stored, is no form, or not one that is allowed. */
+static void form_failed(struct oribi_reactor *r, struct oribi_conn *c, int error, const char *reason)
+{
+    char text[STORING_CAP];
+    (void)snprintf(text, sizeof(text), "multipart: %s", reason); /* fits: the reasons are ours */
+    oribi__conn_refuse(r, c, error == ORIBI_EBODY ? ORIBI_REFUSAL_MULTIPART_MAX : ORIBI_REFUSAL_MULTIPART, text);
+}
+
+static void appending_failed(struct oribi_reactor *r, struct oribi_conn *c, int error)
+{
+    const struct oribi_parts *parts = c->exchange->parts;
+    if (parts && (error == ORIBI_EBAD || error == ORIBI_EBODY))
+        form_failed(r, c, error, parts->reason);
+    else
+        storing_failed(r, c, error);
+}
+
+static int append_parts(struct oribi_reactor *r, struct oribi_exchange *exchange, const char *p, size_t n)
+{
+    int64_t own = exchange->charge.memory;
+    struct oribi_parts_room room = {
+        .frame_memory_max = (uint32_t)oribi_budget_memory(&r->budget, own, r->config.limits.body_memory_max),
+        .part_memory_max = (uint32_t)oribi_budget_memory(&r->budget, own, ORIBI_PARTS_FILE_BYTES),
+        .batch_max = batch_max(r),
+    };
+    return oribi_parts_append(exchange->parts, &exchange->body, &room, p, n);
+}
+
+/* The type of a form that is to be taken apart; p is NULL for other bodies. */
+static struct oribi_slice form_type(const struct oribi_reactor *r, const struct oribi_head *head)
+{
+    for (uint32_t i = 0; r->config.multipart_stream && i < head->field_count; i++) {
+        struct oribi_slice value = oribi_slice(head->fields[i].value, head->fields[i].value_len);
+        if (head->fields[i].id == ORIBI_FIELD_CONTENT_TYPE)
+            return oribi_parts_wanted(value) ? value : oribi_slice(NULL, 0);
+    }
+    return oribi_slice(NULL, 0);
+}
+
+/* A body is about to go to a file. When it is a form to be taken apart: what has come so far is. False: it was
+ * refused. */
+static bool begin_parts(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_exchange *exchange = c->exchange;
+    struct oribi_slice type = form_type(r, &exchange->head);
+    const char *reason = NULL;
+    if (!type.p)
+        return true;
+    int error = oribi_parts_create(type, &exchange->parts, &reason);
+    if (error < 0) {
+        if (reason)
+            form_failed(r, c, error, reason);
+        else
+            storing_failed(r, c, error);
+        return false;
+    }
+    struct oribi_body so_far = exchange->body;
+    oribi_body_init(&exchange->body);
+    error = append_parts(r, exchange, so_far.memory.p, so_far.memory.len);
+    oribi_body_deinit(&so_far);
+    if (error < 0)
+        appending_failed(r, c, error);
+    return error == 0;
+}
+
 static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const char *p, size_t n)
 {
     struct oribi_body *body = &c->exchange->body;
     if (n == 0)
         return true;
     uint32_t memory_max = body_memory_max(r, c->exchange);
-    bool to_file = body->fd >= 0 || body->memory.len + n > memory_max;
-    int64_t file_bytes = (int64_t)(body->fd >= 0 ? n : body->memory.len + n);
+    bool to_file = body->fd >= 0 || c->exchange->parts || body->memory.len + n > memory_max;
+    int64_t file_bytes = (int64_t)(body->fd >= 0 || c->exchange->parts ? n : body->memory.len + n);
     if (to_file && !oribi_budget_file(&r->budget, file_bytes)) {
         oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, ORIBI_REFUSAL_BUFFERS_FILE,
                                "buffers_file_max is used up");
         return false;
     }
-    int error = oribi_body_append(body, p, n, memory_max, batch_max(r));
+    if (to_file && body->fd < 0 && !c->exchange->parts && !begin_parts(r, c))
+        return false;
+    int error = c->exchange->parts ? append_parts(r, c->exchange, p, n)
+                                   : oribi_body_append(body, p, n, memory_max, batch_max(r));
     oribi__conn_charge_body(r, c->exchange);
     if (error < 0)
-        storing_failed(r, c, error);
+        appending_failed(r, c, error);
     return error == 0;
 }
 
 static void body_done(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    int error = oribi_body_finish(&c->exchange->body);
+    struct oribi_exchange *exchange = c->exchange;
+    int error =
+        exchange->parts ? oribi_parts_finish(exchange->parts, &exchange->body) : oribi_body_finish(&exchange->body);
     if (error < 0) {
-        storing_failed(r, c, error);
+        appending_failed(r, c, error);
         return;
     }
     oribi__conn_charge_body(r, c->exchange);
@@ -209,7 +285,7 @@ void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char 
         oribi_body_grown(&exchange->body, n);
     else if (!append_body(r, c, p, n))
         return;
-    if (exchange->body.len == exchange->head.content_length)
+    if (oribi_exchange_body_len(exchange) == exchange->head.content_length)
         body_done(r, c);
     else
         body_progress(r, c);

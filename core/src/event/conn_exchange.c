@@ -260,6 +260,8 @@ void oribi__conn_drop_exchange(struct oribi_reactor *r, struct oribi_conn *c)
         oribi_buf_deinit(&exchange->rest);
     if (exchange->body.len > 0 || exchange->body.fd >= 0 || exchange->body.memory.cap)
         oribi_body_deinit(&exchange->body);
+    if (exchange->parts)
+        oribi_parts_destroy(exchange->parts);
     if (exchange->chunked.trailers.cap) {
         oribi_buf_deinit(&exchange->chunked.trailers);
         oribi_trailers_release(&exchange->trailers);

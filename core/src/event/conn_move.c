@@ -86,10 +86,47 @@ void oribi_conn_wire(const struct oribi_conn *c, struct oribi_wire *wire)
         add_sized(c, wire);
 }
 
+void oribi_conn_joined(struct oribi_reactor *r, struct oribi_conn *c, int fd)
+{
+    struct oribi_exchange *exchange = c->exchange;
+    if (fd >= 0) {
+        int64_t len = exchange->parts->len;
+        oribi_parts_destroy(exchange->parts);
+        exchange->parts = NULL;
+        oribi_body_deinit(&exchange->body);
+        exchange->body.fd = fd;
+        exchange->body.len = len;
+    }
+    oribi__conn_charge_body(r, exchange);
+}
+
+bool oribi_conn_may_join(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_exchange *exchange = c->exchange;
+    int64_t len = exchange->parts->len;
+    if (!oribi_budget_file(&r->budget, len))
+        return false;
+    oribi_budget_set(&r->budget, &exchange->charge, exchange->charge.memory, exchange->charge.file + len);
+    return true;
+}
+
+/* A body that was taken apart travels in one piece. */
+static int join(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    int fd = -1;
+    if (!oribi_conn_may_join(r, c))
+        return ORIBI_ELIMIT;
+    int error = oribi_parts_join(c->exchange->parts, &c->exchange->body, &fd);
+    oribi_conn_joined(r, c, error < 0 ? -1 : fd);
+    return error;
+}
+
 int oribi_conn_spool(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_exchange *exchange = c->exchange;
     assert(c->state == ORIBI_CONN_QUEUED);
+    if (exchange->parts)
+        return join(r, c);
     if (exchange->body.fd >= 0 || exchange->body.len == 0)
         return 0;
     if (!oribi_budget_file(&r->budget, exchange->body.len))

@@ -159,6 +159,22 @@ static int on_body(struct oribi_form_data *form, struct oribi_slice *in)
     return GO_ON;
 }
 
+struct oribi_slice oribi_form_data_held(const struct oribi_form_data *form)
+{
+    return oribi_slice(form->delimiter, form->state == BODY && form->in_part ? form->matched : 0);
+}
+
+bool oribi_form_data_delimited(const struct oribi_form_data *form)
+{
+    return form->state != BODY;
+}
+
+bool oribi_form_data_same(const struct oribi_form_data *form, const struct oribi_form_data *other)
+{
+    return form->delimiter_len == other->delimiter_len &&
+           memcmp(form->delimiter, other->delimiter, form->delimiter_len) == 0;
+}
+
 /* What stands behind the delimiter is not what may stand there. `n` bytes of the delimiter, a dash counted, were
  * taken. */
 static int longer(struct oribi_form_data *form, size_t n)

@@ -36,6 +36,8 @@ static const struct {
     [ORIBI_REFUSAL_STORAGE] = {"storage", 503},
     [ORIBI_REFUSAL_DISK_FULL] = {"disk_full", 507},
     [ORIBI_REFUSAL_WORKER_END] = {"worker_end", 503},
+    [ORIBI_REFUSAL_MULTIPART] = {"multipart", 400},
+    [ORIBI_REFUSAL_MULTIPART_MAX] = {"multipart_max", 413},
 };
 
 enum oribi_refusal oribi_refusal_of(int error, enum oribi_refusal bad)

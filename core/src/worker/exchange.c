@@ -41,7 +41,12 @@ static void set_body(struct oribi__exchange *exchange)
     struct oribi_req *req = &exchange->req;
     struct oribi_exchange *base = &exchange->base;
     req->body_fd = base->body.fd;
-    if (base->body.fd >= 0) {
+    req->parted = base->parts != NULL;
+    if (__builtin_expect(req->parted, 0)) {
+        req->body_fd = -1;
+        req->body = oribi_slice(NULL, 0);
+        req->body_len = base->parts->len;
+    } else if (base->body.fd >= 0) {
         (void)lseek(base->body.fd, 0, SEEK_SET); /* a regular file of ours: cannot fail */
         req->body = oribi_slice(NULL, 0);
         req->body_len = base->body.len;
@@ -178,7 +183,7 @@ void oribi__logged_end(struct oribi__exchange *exchange)
 /* The body behind the head in the connection's buffer counts as used. */
 static int64_t bytes_in(const struct oribi_exchange *base)
 {
-    return (int64_t)base->used + (base->in_place.n ? 0 : base->body.len);
+    return (int64_t)base->used + (base->in_place.n ? 0 : oribi_exchange_body_len(base));
 }
 
 struct oribi_access_entry oribi__logged_entry(struct oribi__exchange *exchange, bool cut, int64_t now_us)

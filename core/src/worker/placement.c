@@ -13,13 +13,14 @@
 #include <string.h>
 
 enum {
-    TAKE_MAX = 16,        /* messages a turn: connections without a request cost next to nothing */
-    TAKE_FDS = 2,         /* a message's: a connection, and a request's body in a file */
-    PASS_IDLE_BATCH = 64, /* a turn while stopping */
-    LEAVE_US = 2000,      /* how long something that waits is left to a sleeper */
-    BALANCE_US = 10000,   /* between two comparisons of connections */
-    SHARE_FREE = 1,       /* connections that a worker may have more than the others */
-    ROOM_MS_MAX = 10,     /* a wait for room in the hand-off queue: other events are due too */
+    TAKE_MAX = 16,                       /* messages a turn: connections without a request cost next to nothing */
+    TAKE_FDS = 2,                        /* a message's: a connection, and a request's body in a file */
+    PASS_IDLE_BATCH = 64,                /* a turn while stopping */
+    LEAVE_US = 2000,                     /* how long something that waits is left to a sleeper */
+    BALANCE_US = 10000,                  /* between two comparisons of connections */
+    SHARE_FREE = 1,                      /* connections that a worker may have more than the others */
+    PASS_PARTS_BYTES = 32 * 1024 * 1024, /* of a body that would have to be put together first */
+    ROOM_MS_MAX = 10,                    /* a wait for room in the hand-off queue: other events are due too */
 };
 
 /* --- the scoreboard --- */
@@ -112,6 +113,11 @@ static int give(struct oribi_worker *w, struct oribi_conn *c)
     const struct oribi_listener *listener = c->listener;
     bool queued = c->state == ORIBI_CONN_QUEUED;
     struct oribi_wire wire;
+    if (queued && c->exchange->parts) {
+        int error = oribi_conn_spool(&w->reactor, c); /* where it goes, it is a body like any other */
+        if (error < 0)
+            return error;
+    }
     oribi_conn_wire(c, &wire);
     struct oribi_handoff_item item = {
         .fd = c->watch.fd,
@@ -136,6 +142,12 @@ bool oribi__pass_conn(struct oribi_worker *w, struct oribi_conn *c)
     return w->placement.queue.give_fd >= 0 && oribi_conn_movable(c) && give(w, c) == 0;
 }
 
+/* Putting it together would keep all connections of this worker waiting. */
+static bool is_long_form(const struct oribi_conn *c)
+{
+    return c->exchange->parts && c->exchange->parts->len > PASS_PARTS_BYTES;
+}
+
 uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
 {
     if (w->placement.queue.give_fd < 0 || w->reactor.queue_len <= keep || w->stopping)
@@ -147,7 +159,7 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
         struct oribi_conn *next = c->run_next;
         if (keep > 0) {
             keep--;
-        } else if (oribi__pass_conn(w, c)) {
+        } else if (!is_long_form(c) && oribi__pass_conn(w, c)) {
             oribi_conn_leave(&w->reactor, c);
             passed++;
         }

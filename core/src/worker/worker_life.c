@@ -106,6 +106,7 @@ static void set_config(const struct oribi_options *options, struct oribi_reactor
         .idle_timeout_ms = options->idle_timeout_ms,
         .write_timeout_ms = options->write_timeout_ms,
         .body_rate_min = options->body_rate_min,
+        .multipart_stream = options->multipart_stream,
         .response_memory_max = options->response_memory_max,
         .buffers_memory_max = options->buffers_memory_max,
         .buffers_file_max = options->buffers_file_max,

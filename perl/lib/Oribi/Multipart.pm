@@ -79,6 +79,9 @@ sub parse {
 sub _take_where_it_lies {
     my ($parser, $input, $length) = @_;
     return 0 if !$length || ref $input ne 'GLOB';
+    if (my $parts = tied *$input) {
+        return ref $parts eq 'Oribi::PartedInput' && $parser->can('add_parts') && $parser->add_parts($parts);
+    }
     my $bytes = _lying($input);
     if ($bytes && length $$bytes == $length) {
         if   ($parser->can('add_ref')) { $parser->add_ref($bytes) }

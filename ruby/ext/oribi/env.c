@@ -391,8 +391,7 @@ void ext_env_build(struct ext_call *call)
 
 void ext_env_close(struct ext_call *call)
 {
-    if (RB_TYPE_P(call->input, T_FILE))
-        rb_io_close(call->input); /* closing twice is allowed: the application may have done it */
+    ext_input_close(call);
 }
 
 /* What Rack::Sendfile looks for. It takes the mapping only where the application has given it "X-Accel-Redirect", so

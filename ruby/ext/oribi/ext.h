@@ -72,6 +72,8 @@ struct ext_call {
     bool cancelled;  /* … and that is how it failed */
     bool after;      /* the request has ended, and the application runs on */
     int64_t told_us; /* the deadline for which another thread has raised CallTimeout in this one */
+    bool feeding;    /* the parts of its body are being read … */
+    bool joining;    /* … or put together without the VM lock */
     bool ending;     /* the answer ends: threads that wait for room come back */
     uint32_t away;   /* threads that are in the core for this call without the VM lock */
 };
@@ -204,6 +206,14 @@ bool ext_input_lies(VALUE object, struct oribi_slice *bytes);
 /* True when that is so, and the request cannot end before the caller has returned, whatever Ruby code the caller
  * runs. */
 bool ext_input_stays(VALUE object);
+
+/* The call, for oribi_req_piece(), of a rack.input that was taken apart and of which nothing was read; else NULL. It
+ * stands at its end from now on, and the request does not end before the caller has returned. While call->feeding is
+ * set, the parts stay. */
+struct ext_call *ext_input_parts(VALUE object);
+
+/* At the call's end: closes the File that rack.input is, or has become. */
+void ext_input_close(struct ext_call *call);
 
 /* What a parser of whole bodies is given: a String, or a rack.input (or what else can read), which is read to its end.
  * Gives the bytes, which live until Ruby code runs; a String may take the object's place. Raises TypeError for what is

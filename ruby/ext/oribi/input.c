@@ -2,6 +2,9 @@
  * body (Oribi::Form, Oribi::Multipart) reads them where they lie in the core, and so does #read. Any other method
  * needs a StringIO, which is made then and has a copy.
  *
+ * Oribi::PartedInput is the same of a form that the core has taken apart (multipart_stream): Oribi::Multipart takes its
+ * parts, any method has it put together in a file first, and reads that.
+ *
  *   FRESH ─ a method of StringIO ─► OPEN (the StringIO is asked from now on)
  *     │
  *     └─ the request ends ─► CLOSED (IOError), unless nothing was read: then it is opened first
@@ -22,6 +25,7 @@ struct input {
 };
 
 static VALUE string_io_class;
+static ID id_for_fd;
 static ID id_new;
 static ID id_read;
 static ID id_seek;
@@ -45,11 +49,13 @@ static const rb_data_type_t input_type = {
 };
 
 static VALUE input_class;
+static VALUE parted_class;
 
 VALUE ext_input_new(struct ext_call *call)
 {
     struct input *input;
-    VALUE self = TypedData_Make_Struct(input_class, struct input, &input_type, input);
+    VALUE self =
+        TypedData_Make_Struct(call->req->parted ? parted_class : input_class, struct input, &input_type, input);
     input->worker = call->worker;
     input->worker_object = call->worker->self;
     input->io = Qnil;
@@ -77,15 +83,75 @@ static struct ext_call *fresh_call(const struct input *input)
     return call;
 }
 
+struct joining {
+    struct oribi_req *req;
+    int error;
+};
+
+static void *join_parts(void *p)
+{
+    struct joining *joining = p;
+    joining->error = oribi_req_join(joining->req);
+    return NULL;
+}
+
+/* The parts are read by a parser, or by another thread or fiber, which the call might not outlive without the VM lock:
+ * a copy of its own. */
+static int copy_joined(struct ext_call *call, int *fd)
+{
+    uint64_t serial = call->serial;
+    const struct ext_worker *worker = call->worker;
+    while (call && call->joining) {
+        rb_thread_schedule();
+        call = ext_call_find(worker, serial);
+    }
+    if (!call || !call->req)
+        rb_raise(rb_eIOError, "closed stream");
+    if (call->req->parted)
+        return oribi_req_copy_body(call->req, fd);
+    *fd = rb_cloexec_dup(call->req->body_fd);
+    return *fd < 0 ? ORIBI_ESTORE : 0;
+}
+
+/* The body in one file, which stays the request's. */
+static int join(struct ext_call *call, int *fd)
+{
+    struct joining joining = {.req = call->req};
+    call->joining = true;
+    rb_thread_call_without_gvl(join_parts, &joining, NULL, NULL);
+    call->joining = false;
+    if (joining.error == 0)
+        *fd = rb_cloexec_dup(call->req->body_fd);
+    return joining.error ? joining.error : *fd < 0 ? ORIBI_ESTORE : 0;
+}
+
+static VALUE open_joined(struct input *input)
+{
+    struct ext_call *call = fresh_call(input);
+    int fd = -1;
+    bool own = call->thread->fiber == rb_fiber_current() && !call->feeding;
+    int error = own && call->req->parted ? join(call, &fd) : copy_joined(call, &fd);
+    if (error < 0)
+        rb_raise(rb_eIOError, "the body cannot be put together in a file: %s", oribi_error_text(error));
+    rb_update_max_fd(fd);
+    return rb_funcall(rb_cFile, id_for_fd, 2, INT2NUM(fd), rb_str_new_cstr("rb"));
+}
+
 static VALUE input_open(VALUE self)
 {
     struct input *input = input_get(self);
     if (!NIL_P(input->io))
         return input->io;
-    VALUE bytes = ext_bytes(fresh_call(input)->req->body);
-    VALUE io = rb_funcallv(string_io_class, id_new, 1, &bytes);
+    struct oribi_req *req = fresh_call(input)->req;
+    VALUE io;
+    if (rb_obj_class(self) == parted_class) {
+        io = open_joined(input);
+    } else {
+        VALUE bytes = ext_bytes(req->body);
+        io = rb_funcallv(string_io_class, id_new, 1, &bytes);
+    }
     if (input->at_end)
-        rb_funcall(io, id_seek, 1, LONG2NUM(RSTRING_LEN(bytes)));
+        rb_funcall(io, id_seek, 1, LL2NUM(req->body_len));
     RB_OBJ_WRITE(self, &input->io, io);
     return io;
 }
@@ -97,8 +163,17 @@ void ext_input_settle(struct ext_call *call)
     struct input *input = input_get(call->input);
     if (!call_of(input))
         return;
-    if (!input->at_end)
+    if (!input->at_end && !call->req->parted) /* a File would be closed anyway */
         (void)input_open(call->input);
+}
+
+void ext_input_close(struct ext_call *call)
+{
+    VALUE io = call->input;
+    if (rb_typeddata_is_kind_of(io, &input_type))
+        io = input_get(io)->io;
+    if (RB_TYPE_P(io, T_FILE))
+        rb_io_close(io); /* closing twice is allowed: the application may have done it */
 }
 
 void ext_input_part(struct ext_call *call)
@@ -121,7 +196,7 @@ static struct input *fresh_at_beginning(VALUE object)
 bool ext_input_lies(VALUE object, struct oribi_slice *bytes)
 {
     struct input *input = fresh_at_beginning(object);
-    if (!input)
+    if (!input || call_of(input)->req->parted)
         return false;
     *bytes = call_of(input)->req->body;
     input->at_end = true;
@@ -132,6 +207,18 @@ bool ext_input_stays(VALUE object)
 {
     const struct input *input = fresh_at_beginning(object);
     return input && call_of(input)->thread->fiber == rb_fiber_current();
+}
+
+struct ext_call *ext_input_parts(VALUE object)
+{
+    if (!ext_input_stays(object))
+        return NULL;
+    struct input *input = input_get(object);
+    struct ext_call *call = call_of(input);
+    if (!call->req->parted)
+        return NULL;
+    input->at_end = true;
+    return call;
 }
 
 struct oribi_slice ext_input_bytes(VALUE *object)
@@ -204,37 +291,47 @@ static VALUE input_inspect(VALUE self)
     return rb_sprintf("#<%" PRIsVALUE ">", rb_obj_class(self));
 }
 
-/* Every method that a StringIO has and an input has not by now. `dup` is a StringIO. */
-static void define_forwards(void)
+static VALUE define_class(const char *name)
 {
-    VALUE names = rb_class_instance_methods(0, NULL, string_io_class);
+    VALUE class = rb_define_class_under(ext_module, name, rb_cObject);
+    rb_gc_register_mark_object(class);
+    rb_undef_alloc_func(class);
+    rb_include_module(class, rb_mEnumerable);
+    rb_define_method(class, "rewind", input_rewind, 0);
+    rb_define_method(class, "size", input_bytes, 0);
+    rb_define_method(class, "close", input_close, 0);
+    rb_define_method(class, "closed?", input_is_closed, 0);
+    rb_define_method(class, "inspect", input_inspect, 0);
+    return class;
+}
+
+/* Every method that `model` has and an input has not by now. `dup` is a StringIO, or a File. */
+static void define_forwards(VALUE class, VALUE model)
+{
+    VALUE names = rb_class_instance_methods(0, NULL, model);
     for (long i = 0; i < RARRAY_LEN(names); i++) {
-        ID name = SYM2ID(RARRAY_AREF(names, i));
-        if (!rb_method_boundp(input_class, name, 1))
-            rb_define_method_id(input_class, name, input_forward, -1);
+        ID id = SYM2ID(RARRAY_AREF(names, i));
+        if (!rb_method_boundp(class, id, 1))
+            rb_define_method_id(class, id, input_forward, -1);
     }
-    rb_define_method(input_class, "dup", input_forward, -1);
-    rb_define_method(input_class, "clone", input_forward, -1);
+    rb_define_method(class, "dup", input_forward, -1);
+    rb_define_method(class, "clone", input_forward, -1);
 }
 
 void ext_input_setup(void)
 {
+    id_for_fd = rb_intern("for_fd");
     id_new = rb_intern("new");
     id_read = rb_intern("read");
     id_seek = rb_intern("seek");
     rb_require("stringio");
     string_io_class = rb_const_get(rb_cObject, rb_intern("StringIO"));
     rb_gc_register_mark_object(string_io_class);
-    input_class = rb_define_class_under(ext_module, "Input", rb_cObject);
-    rb_gc_register_mark_object(input_class);
-    rb_undef_alloc_func(input_class);
-    rb_include_module(input_class, rb_mEnumerable);
+    input_class = define_class("Input");
     rb_define_method(input_class, "read", input_read, -1);
-    rb_define_method(input_class, "rewind", input_rewind, 0);
-    rb_define_method(input_class, "size", input_bytes, 0);
     rb_define_method(input_class, "length", input_bytes, 0);
-    rb_define_method(input_class, "close", input_close, 0);
-    rb_define_method(input_class, "closed?", input_is_closed, 0);
-    rb_define_method(input_class, "inspect", input_inspect, 0);
-    define_forwards();
+    define_forwards(input_class, string_io_class);
+    parted_class = define_class("PartedInput");
+    rb_define_method(parted_class, "to_io", input_open, 0);
+    define_forwards(parted_class, rb_cFile);
 }

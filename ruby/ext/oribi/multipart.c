@@ -4,9 +4,14 @@
  * The sink answers two messages:
  *   part(head)          where the body goes: a String, an Integer (a descriptor, which stays the sink's), nil: nowhere.
  *                       `head` is an array, see part_array()
- *   part_end(target, n) the part is complete; its body has n bytes */
+ *   part_end(target, n) the part is complete; its body has n bytes
+ * and may answer a fourth, in the place of `part`:
+ *   part_file(head, file) the body is in a File of its own (multipart_stream), open at its beginning for reading and
+ *                         writing, which is the sink's from now on. Gives the target for part_end() */
 #include "ext.h"
 
+#include "oribi/base/os.h"
+#include "oribi/event/parts.h"
 #include "oribi/form/multipart.h"
 
 #include <sys/stat.h>
@@ -30,6 +35,8 @@ struct reader {
 static VALUE error_class;
 static ID id_part;
 static ID id_part_end;
+static ID id_part_file;
+static ID id_for_fd;
 static ID id_fileno;
 static ID id_pos;
 static ID id_seek;
@@ -201,18 +208,41 @@ static void begin_part(VALUE self, struct reader *reader)
 struct feeding {
     VALUE self;
     struct reader *reader;
-    VALUE piece; /* a String that is locked meanwhile, or the buffer of what is read from fd; or nil */
+    VALUE piece; /* a String that is locked meanwhile, or the buffer of what is read from files; or nil */
     struct oribi_slice bytes;
     int fd; /* a descriptor of ours, or -1 */
     off_t offset;
+    struct ext_call *call;               /* of a body that was taken apart, or NULL */
+    const struct oribi_body_piece *next; /* the file that follows the bytes at hand, if the sink takes files; or NULL */
 };
 
-static void feed_bytes(const struct feeding *feeding, struct oribi_slice in)
+/* A head is followed by a file that has all of the part's body: the sink takes it, and it is not read. */
+static void give_file(struct feeding *feeding)
+{
+    struct reader *reader = feeding->reader;
+    const char *mistake = oribi_part_mistake(&reader->form.part);
+    if (mistake)
+        fail(ORIBI_EBAD, mistake);
+    VALUE head = part_array(&reader->form.part);
+    int fd = oribi_os_reopen(feeding->next->fd); /* each parse gives files of its own */
+    if (fd < 0)
+        rb_sys_fail("cannot keep an upload");
+    rb_update_max_fd(fd);
+    VALUE file = rb_funcall(rb_cFile, id_for_fd, 2, INT2NUM(fd), rb_str_new_cstr("r+b"));
+    VALUE target = rb_funcall(reader->sink, id_part_file, 2, head, file);
+    RB_OBJ_WRITE(feeding->self, &reader->target, target);
+    reader->size = (uint64_t)feeding->next->len;
+    feeding->next = NULL; /* it is taken */
+}
+
+static void feed_bytes(struct feeding *feeding, struct oribi_slice in)
 {
     struct reader *reader = feeding->reader;
     int event;
     while ((event = oribi_form_data_next(&reader->form, &in)) > ORIBI_FORM_DATA_MORE) {
-        if (event == ORIBI_FORM_DATA_PART)
+        if (event == ORIBI_FORM_DATA_PART && in.n == 0 && feeding->next)
+            give_file(feeding);
+        else if (event == ORIBI_FORM_DATA_PART)
             begin_part(feeding->self, reader);
         else if (event == ORIBI_FORM_DATA_DATA)
             take_data(reader);
@@ -224,8 +254,10 @@ static void feed_bytes(const struct feeding *feeding, struct oribi_slice in)
 }
 
 struct reading {
-    const struct feeding *feeding;
+    int fd;
     char *buf;
+    size_t wanted;
+    off_t offset;
     ssize_t n;
     int error;
 };
@@ -233,31 +265,57 @@ struct reading {
 static void *read_piece(void *p)
 {
     struct reading *reading = p;
-    reading->n = pread(reading->feeding->fd, reading->buf, PIECE_BYTES, reading->feeding->offset);
+    reading->n = pread(reading->fd, reading->buf, reading->wanted, reading->offset);
     reading->error = reading->n < 0 ? errno : 0;
     return NULL;
 }
 
-static void feed_file(struct feeding *feeding)
+/* `len` bytes, or all there are; gives where it has ended. */
+static off_t feed_file(struct feeding *feeding, int fd, off_t offset, int64_t len)
 {
-    struct reading reading = {.feeding = feeding, .buf = RSTRING_PTR(feeding->piece)};
+    const struct oribi_body_piece *next = feeding->next;
+    struct reading reading = {.fd = fd, .buf = RSTRING_PTR(feeding->piece), .offset = offset};
     do {
+        reading.wanted = len < PIECE_BYTES ? (size_t)len : PIECE_BYTES;
         rb_thread_call_without_gvl(read_piece, &reading, RUBY_UBF_IO, NULL);
         if (reading.error && reading.error != EINTR)
             rb_syserr_fail(reading.error, "cannot read the body");
         rb_thread_check_ints();
         if (reading.n > 0) {
-            feeding->offset += reading.n;
+            reading.offset += reading.n;
+            len -= reading.n;
+            feeding->next = len == 0 ? next : NULL; /* it follows the last bytes */
             feed_bytes(feeding, oribi_slice(reading.buf, (size_t)reading.n));
         }
-    } while (reading.n != 0);
+    } while (reading.n != 0 && len > 0);
+    return reading.offset;
+}
+
+static void feed_parts(struct feeding *feeding)
+{
+    struct oribi_body_piece piece;
+    struct oribi_body_piece next;
+    bool takes = rb_respond_to(feeding->reader->sink, id_part_file) &&
+                 oribi_req_parted_by(feeding->call->req, &feeding->reader->form);
+    for (uint32_t i = 0; oribi_req_piece(feeding->call->req, i, &piece); i++) {
+        bool offers = takes && oribi_req_piece(feeding->call->req, i + 1, &next) && next.is_part;
+        feeding->next = offers ? &next : NULL;
+        if (piece.fd < 0)
+            feed_bytes(feeding, piece.bytes);
+        else
+            (void)feed_file(feeding, piece.fd, (off_t)piece.offset, piece.len);
+        i += offers && !feeding->next; /* the file was given away */
+        feeding->next = NULL;
+    }
 }
 
 static VALUE feed_all(VALUE p)
 {
     struct feeding *feeding = (struct feeding *)p;
-    if (feeding->fd >= 0)
-        feed_file(feeding);
+    if (feeding->call)
+        feed_parts(feeding);
+    else if (feeding->fd >= 0)
+        feeding->offset = feed_file(feeding, feeding->fd, feeding->offset, INT64_MAX);
     else
         feed_bytes(feeding, feeding->bytes);
     feeding->reader->broken = false;
@@ -268,6 +326,8 @@ static VALUE feed_end(VALUE p)
 {
     struct feeding *feeding = (struct feeding *)p;
     feeding->reader->busy = false;
+    if (feeding->call)
+        feeding->call->feeding = false;
     if (feeding->fd >= 0)
         (void)close(feeding->fd); /* only read from */
     if (!NIL_P(feeding->piece))
@@ -321,16 +381,21 @@ static bool begin_file(struct feeding *feeding, VALUE io)
     return true;
 }
 
-/* #feed_body(io): all of a body where it lies: the rack.input of a body in memory, or a File from where it stands to
- * its end, which is where both stand behind it. False: it is neither, and #feed is to be called with what it gives. */
+/* #feed_body(io): all of a body where it lies: the rack.input of a body in memory or of one that was taken apart, or a
+ * File from where it stands to its end, which is where all of them stand behind it. False: it is none of these,
+ * and #feed is to be called with what it gives. */
 static VALUE reader_feed_body(VALUE self, VALUE io)
 {
     struct feeding feeding = {.self = self, .reader = reader_get(self), .piece = Qnil, .fd = -1};
     check_free(feeding.reader);
-    if (ext_input_stays(io))
+    if ((feeding.call = ext_input_parts(io))) {
+        feeding.piece = rb_str_buf_new(PIECE_BYTES);
+        feeding.call->feeding = true;
+    } else if (ext_input_stays(io)) {
         ext_input_lies(io, &feeding.bytes);
-    else if (!begin_file(&feeding, io))
+    } else if (!begin_file(&feeding, io)) {
         return Qfalse;
+    }
     bool is_file = feeding.fd >= 0;
     feed(&feeding);
     if (is_file)
@@ -365,6 +430,8 @@ void ext_multipart_setup(void)
     rb_gc_register_mark_object(error_class);
     id_part = rb_intern("part");
     id_part_end = rb_intern("part_end");
+    id_part_file = rb_intern("part_file");
+    id_for_fd = rb_intern("for_fd");
     id_fileno = rb_intern("fileno");
     id_pos = rb_intern("pos");
     id_seek = rb_intern("seek");

@@ -87,6 +87,14 @@ module Oribi
         end
       end
 
+      def part_file(head, file)
+        name, filename, extended, type, fields = head
+        return file.close if filename&.empty? && extended.nil?
+
+        @list << [name, @upload = Upload.new(Upload.extended(extended) || filename, type, fields, file)]
+        nil
+      end
+
       def part_end(target, _size)
         return @upload.file.rewind if @upload
         return unless target

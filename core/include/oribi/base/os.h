@@ -84,6 +84,7 @@ void oribi_os_word_wake(_Atomic uint32_t *word);
 ssize_t oribi_os_read(int fd, void *dst, size_t n);
 ssize_t oribi_os_read_at(int fd, void *dst, size_t n, int64_t offset); /* pread(2) */
 ssize_t oribi_os_write(int fd, const void *p, size_t n);
+ssize_t oribi_os_copy_range(int from_fd, int64_t from, int to_fd, size_t n); /* in the kernel; of regular files */
 ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count);
 ssize_t oribi_os_send_vec(int socket_fd, const struct iovec *vec, size_t count);
 
@@ -183,6 +184,13 @@ void oribi_os_listen_end(int listen_fd);
 /* Does a process listen on the unix socket file at `path` (at most 107 bytes)? 1; 0: the file is stale or gone; or a
  * code. */
 int oribi_os_unix_answers(const char *path);
+
+/* Gives another descriptor for reading and writing of a file of ours, which may be unlinked, with an offset of its own;
+ * where there is no /proc, one that shares its offset. A descriptor, or ORIBI_ESYS. */
+int oribi_os_reopen(int fd);
+
+/* Gives an unlinked file of ours a name, where its file system can. 0, or ORIBI_ESYS. */
+int oribi_os_link(int fd, const char *path);
 
 /* Gives an unlinked file, empty, for reading and writing, in oribi_os_temp_dir(). */
 int oribi_os_temp_file(int *fd);

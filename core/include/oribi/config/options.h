@@ -158,6 +158,7 @@ struct oribi_options {
 
     int64_t head_timeout_ms;
     int64_t body_timeout_ms;
+    bool multipart_stream;  /* forms are taken apart while they arrive: event/parts.h */
     uint32_t body_rate_min; /* bytes per second over the whole body, after body_timeout; 0: none */
     int64_t idle_timeout_ms;
     int64_t write_timeout_ms;

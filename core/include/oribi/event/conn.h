@@ -24,6 +24,7 @@
 #include "oribi/event/budget.h"
 #include "oribi/event/loop.h"
 #include "oribi/event/out.h"
+#include "oribi/event/parts.h"
 #include "oribi/event/timeouts.h"
 #include "oribi/http/chunked.h"
 #include "oribi/http/head.h"
@@ -56,6 +57,7 @@ struct oribi_exchange {
     struct oribi_parser parser;
     struct oribi_chunked chunked;
     struct oribi_body body;      /* a body that does not fit behind the head in the connection's buffer */
+    struct oribi_parts *parts;   /* of a form that is taken apart: `body` is its frame then; else NULL */
     struct oribi_slice in_place; /* a body that does */
     struct oribi_trailers trailers;
     struct oribi_buf rest; /* bytes of the next request that were read with the end of a chunked body */
@@ -66,6 +68,12 @@ struct oribi_exchange {
     bool body_file;             /* the body goes to a file from its first byte on */
     struct oribi_head head;
 };
+
+/* Bytes of a body that is not in_place, so far. */
+static inline int64_t oribi_exchange_body_len(const struct oribi_exchange *exchange)
+{
+    return exchange->parts ? exchange->parts->len : exchange->body.len;
+}
 
 enum { ORIBI_CONN_ADDR_CAP = ORIBI_PROXY_ADDR_CAP, ORIBI_CONN_PORT_CAP = ORIBI_PROXY_PORT_CAP };
 
@@ -197,8 +205,15 @@ struct oribi_wire {
 /* Gives those bytes, which are borrowed until the connection changes. Allocates nothing. */
 void oribi_conn_wire(const struct oribi_conn *conn, struct oribi_wire *wire);
 
-/* Moves the body of a queued request from memory to a file, so that fewer bytes travel. 0, also when there is
- * nothing to move; ORIBI_ELIMIT (buffers_file_max) or ORIBI_ESYS: the body may be lost, refuse the request. */
+/* Puts a body that was taken apart together again, in three steps, of which the second needs no reactor: books the file
+ * (false: buffers_file_max is used up); oribi_parts_join(); and puts the file in the place of the parts (takes fd; -1:
+ * there is none, and nothing changes). */
+bool oribi_conn_may_join(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi_conn_joined(struct oribi_reactor *reactor, struct oribi_conn *conn, int fd);
+
+/* Moves the body of a queued request from memory to a file, so that fewer bytes travel; one that was taken apart is
+ * put together. 0, also when there is nothing to move; ORIBI_ELIMIT (buffers_file_max), ORIBI_ESYS, ORIBI_EFULL or
+ * ORIBI_ESTORE: the body may be lost, refuse the request. */
 int oribi_conn_spool(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* The connection has arrived in another process: closes our descriptor and forgets the connection. */

@@ -28,6 +28,7 @@ struct oribi_reactor_config {
     int64_t idle_timeout_ms;
     int64_t write_timeout_ms;
     uint32_t body_rate_min; /* bytes per second once body_timeout has passed; 0: none */
+    bool multipart_stream;
     int64_t response_memory_max;
     int64_t buffers_memory_max; /* budget.h */
     int64_t buffers_file_max;

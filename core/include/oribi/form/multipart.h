@@ -105,6 +105,16 @@ int oribi_form_data_init(struct oribi_form_data *form, const struct oribi_form_d
  *   ORIBI_ENOMEM. */
 int oribi_form_data_next(struct oribi_form_data *form, struct oribi_slice *in);
 
+/* Bytes at the end of what was taken that belong to the body of the part at hand or to the delimiter behind it, which
+ * the next bytes will tell: the beginning of that delimiter. Borrowed until the next call; empty between parts. */
+struct oribi_slice oribi_form_data_held(const struct oribi_form_data *form);
+
+/* Has the parser met a delimiter since the last part's head, as far as its boundary? */
+bool oribi_form_data_delimited(const struct oribi_form_data *form);
+
+/* Do both look for the same delimiter? */
+bool oribi_form_data_same(const struct oribi_form_data *form, const struct oribi_form_data *other);
+
 /* Behind ORIBI_FORM_DATA_PART: the caller keeps this part's body in memory, so that it counts against memory_max. */
 void oribi_form_data_keep(struct oribi_form_data *form);
 

@@ -28,6 +28,8 @@
 #include <sys/uio.h>
 
 struct oribi_options;
+struct oribi_body_piece;
+struct oribi_form_data;
 
 struct oribi_req {
     struct oribi_head *head;
@@ -39,10 +41,12 @@ struct oribi_req {
     struct oribi_slice remote_port; /* "" for a unix-socket peer */
     struct oribi_slice scheme;      /* "http" or "https" */
     /* Decoded request body. Either in memory, or (body_fd >= 0) in an unlinked file positioned at 0, owned by the
-     * request: dup it to keep it. body_len 0 when there is none. */
+     * request: dup it to keep it. body_len 0 when there is none. Or (`parted`) it is a form that was taken apart: body
+     * is empty and body_fd -1, see oribi_req_piece() and oribi_req_join(). */
     struct oribi_slice body;
     int body_fd;
     int64_t body_len;
+    bool parted;
     /* Fields behind a chunked body that may be known there, see oribi/http/trailers.h: lower-case names, none of
      * them in `head`. */
     const struct oribi_field *trailers;
@@ -53,6 +57,24 @@ struct oribi_req {
     bool last;                     /* the connection closes after this answer whatever the application does */
     /* private to the core: src/worker/exchange.h */
 };
+
+/* --- a body that was taken apart (req_body.c) --- */
+
+/* The piece of this number, from 0 on, see event/parts.h; false: there are no more. They
+ * live until the request ends or is joined. */
+bool oribi_req_piece(const struct oribi_req *req, uint32_t index, struct oribi_body_piece *piece);
+
+/* True when such a body was taken apart at the delimiters that this parser looks for, so that the data of its parts
+ * has none of them. */
+bool oribi_req_parted_by(const struct oribi_req *req, const struct oribi_form_data *form);
+
+/* Puts such a body together: body_fd is its file from now on, and there are no pieces. May take long: call it without
+ * the VM lock. 0, ORIBI_ELIMIT (buffers_file_max), ORIBI_EFULL or ORIBI_ESTORE. */
+int oribi_req_join(struct oribi_req *req);
+
+/* Gives an unlinked file with all of it, which stands at 0, and leaves the request as it is; booked nowhere. The same
+ * results. */
+int oribi_req_copy_body(const struct oribi_req *req, int *fd);
 
 /* Answers with a head and a body from memory. 0: the answer is sent or will be, and the request has ended; what the
  * socket did not take has been copied, so the iovecs are free. ORIBI_ECLOSED: the peer is gone, and the request has

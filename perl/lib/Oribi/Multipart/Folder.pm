@@ -30,8 +30,8 @@ package Oribi::Multipart::Folder::Files {
 
     # An open handle and its path.
     sub open {
-        my ($self, $around) = @_;
-        my ($handle, $path) = Oribi::Multipart::Folder::_create($around);
+        my ($self, $around, $fd) = @_;
+        my ($handle, $path) = Oribi::Multipart::Folder::_create($around, $fd);
         push @{ $self->{paths} }, $path;
         return ($handle, $path);
     }
@@ -50,15 +50,20 @@ sub _around {
     return $AROUND{$around} //= File::Spec->rel2abs($around);
 }
 
+# With the descriptor of a file that has no name: that file, or a copy where it cannot get one.
 sub _create {
-    my ($around) = @_;
+    my ($around, $fd) = @_;
     $around = _around($around);
     for (1 .. $TRIES_MAX) {
         my $folder = $FOLDER{$around};
         $folder = $FOLDER{$around} = _make($around) if !$folder || $folder->{pid} != $$;
         my $path = "$folder->{path}/$folder->{word}" . ++$folder->{count};
+        return (_open($path, O_RDWR), $path) if defined $fd && Oribi::Multipart::_link($fd, $path);
         my $handle = _open($path, O_RDWR | O_CREAT | O_EXCL);
-        return ($handle, $path) if $handle;
+        if ($handle) {
+            Carp::croak("cannot write $path: $!") if defined $fd && !Oribi::Multipart::_copy($fd, fileno $handle);
+            return ($handle, $path);
+        }
         Carp::croak("cannot create $path: $!") if !$!{ENOENT} && !$!{EEXIST};
         delete $FOLDER{$around} if !-d $folder->{path};    # a cleaner of old files has taken it
     }

@@ -22,8 +22,9 @@ sub new {
     Oribi::Form::Error->throw("Invalid boundary in content_type: $type", 400) if !defined $boundary;
     my $files;    # which go with $env
     my $open = sub {
+        my (undef, $fd) = @_;
         push @{ $env->{'oribi.multipart.files'} }, $files = Oribi::Multipart::Folder::Files->new if !$files;
-        return $files->open($options{tempdir});
+        return $files->open($options{tempdir}, $fd);
     };
     my $reader = Oribi::Multipart::Reader::_new($boundary, @options{@LIMITS}, $open);
     return bless { reader => $reader, on_error => $options{on_error} }, $class;
@@ -52,6 +53,14 @@ sub add_file {
     my ($self, $input, $length) = @_;
     my $taken = 0;
     $self->_try(sub { $taken = $self->{reader}->feed_file($input, $length) });
+    return $taken || $self->{aborted};
+}
+
+# The parts that an Oribi server has taken a body apart to; false when there are none any more.
+sub add_parts {
+    my ($self, $input) = @_;
+    my $taken = 0;
+    $self->_try(sub { $taken = $self->{reader}->feed_parts($input) });
     return $taken || $self->{aborted};
 }
 

@@ -1,0 +1,221 @@
+/* Multipart bodies taken apart; see the header. Reading order: oribi_parts_append, place, end_file; then the readers.
+ *
+ * A piece of input may end with the beginning of a delimiter. Those bytes are `held`: of the file when the input goes
+ * on with something else, of the frame when it goes on with the rest of the delimiter. The parser knows them, since
+ * they are the delimiter's. */
+#include "oribi/event/parts.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
+
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+bool oribi_parts_wanted(struct oribi_slice type)
+{
+    static const char wanted[] = "multipart/form-data";
+    size_t n = sizeof(wanted) - 1;
+    if (type.n < n || strncasecmp(type.p, wanted, n) != 0)
+        return false;
+    return type.n == n || type.p[n] == ';' || type.p[n] == ' ' || type.p[n] == '\t';
+}
+
+int oribi_parts_create(struct oribi_slice content_type, struct oribi_parts **out, const char **reason)
+{
+    struct oribi_form_data_limits limits;
+    struct oribi_parts *parts = oribi_mem_try_alloc(1, sizeof(*parts));
+    if (!parts)
+        return ORIBI_ENOMEM;
+    memset(parts, 0, offsetof(struct oribi_parts, files));
+    oribi_body_init(&parts->part);
+    oribi_form_data_limits_init(&limits);
+    int error = oribi_form_data_init(&parts->form, &limits, oribi_form_data_boundary(content_type));
+    if (error < 0) {
+        *reason = parts->form.reason;
+        oribi_parts_destroy(parts);
+        return error;
+    }
+    *out = parts;
+    return 0;
+}
+
+void oribi_parts_destroy(struct oribi_parts *parts)
+{
+    if (!parts)
+        return;
+    for (uint32_t i = 0; i < parts->file_count; i++)
+        oribi_os_close(parts->files[i].fd);
+    oribi_body_deinit(&parts->part);
+    oribi_form_data_deinit(&parts->form);
+    oribi_mem_free(parts);
+}
+
+size_t oribi_parts_memory(const struct oribi_parts *parts)
+{
+    return sizeof(*parts) + parts->part.memory.cap + parts->form.head.cap;
+}
+
+/* --- writing --- */
+
+static int refuse(struct oribi_parts *parts, int error, const char *reason)
+{
+    parts->reason = reason;
+    if (error == ORIBI_ENOMEM)
+        return error;
+    return oribi_form_data_status(error) == 413 ? ORIBI_EBODY : ORIBI_EBAD;
+}
+
+static int append_frame(struct oribi_body *frame, const struct oribi_parts_room *room, struct oribi_slice bytes)
+{
+    return bytes.n ? oribi_body_append(frame, bytes.p, bytes.n, room->frame_memory_max, room->batch_max) : 0;
+}
+
+static int append_data(struct oribi_parts *parts, const struct oribi_parts_room *room, struct oribi_slice data)
+{
+    struct oribi_body *part = &parts->part;
+    int64_t before = part->fd >= 0 ? part->len : 0;
+    int error = oribi_body_append(part, data.p, data.n, room->part_memory_max, room->batch_max);
+    parts->file_bytes += part->fd >= 0 ? part->len - before : 0;
+    return error;
+}
+
+/* The data is whole: a small one goes to the frame, where it was. */
+static int end_file(struct oribi_parts *parts, struct oribi_body *frame, const struct oribi_parts_room *room)
+{
+    struct oribi_body *part = &parts->part;
+    int error = 0;
+    parts->in_file = false;
+    if (part->fd < 0) {
+        error = append_frame(frame, room, oribi_slice(part->memory.p, part->memory.len));
+        part->memory.len = 0;
+        part->len = 0;
+        return error;
+    }
+    error = oribi_body_finish(part);
+    parts->files[parts->file_count++] = (struct oribi_parts_file){part->fd, part->len, frame->len};
+    (void)lseek(part->fd, 0, SEEK_SET); /* a regular file of ours: cannot fail */
+    oribi_body_init(part);
+    return error;
+}
+
+/* Puts what the parser has taken where it belongs: `held` and then `taken`. */
+static int place(struct oribi_parts *parts, struct oribi_body *frame, const struct oribi_parts_room *room, int event,
+                 struct oribi_slice held, struct oribi_slice taken)
+{
+    if (parts->in_file && event == ORIBI_FORM_DATA_DATA)
+        return append_data(parts, room, parts->form.data);
+    if (parts->in_file && oribi_form_data_held(&parts->form).n > 0)
+        return 0; /* both are its beginning still */
+    int error = parts->in_file && oribi_form_data_delimited(&parts->form) ? end_file(parts, frame, room) : 0;
+    if (error == 0)
+        error = append_frame(frame, room, held);
+    if (error == 0)
+        error = append_frame(frame, room, taken);
+    if (event != ORIBI_FORM_DATA_PART)
+        return error;
+    bool is_file = parts->form.part.filename.value.p || parts->form.part.filename_star.value.p;
+    parts->in_file = is_file && parts->file_count < ORIBI_PARTS_FILES_MAX;
+    if (!is_file)
+        oribi_form_data_keep(&parts->form); /* a field: limits.h has a maximum for all of them */
+    return error;
+}
+
+int oribi_parts_append(struct oribi_parts *parts, struct oribi_body *frame, const struct oribi_parts_room *room,
+                       const char *p, size_t n)
+{
+    struct oribi_slice in = oribi_slice(p, n);
+    int event;
+    parts->len += (int64_t)n;
+    do {
+        struct oribi_slice held = parts->in_file ? oribi_form_data_held(&parts->form) : oribi_slice(NULL, 0);
+        const char *from = in.p;
+        event = oribi_form_data_next(&parts->form, &in);
+        if (event < 0)
+            return refuse(parts, event, parts->form.reason);
+        int error = place(parts, frame, room, event, held, oribi_slice(from, (size_t)(in.p - from)));
+        if (error < 0)
+            return error;
+    } while (event != ORIBI_FORM_DATA_MORE);
+    return 0;
+}
+
+int oribi_parts_finish(struct oribi_parts *parts, struct oribi_body *frame)
+{
+    int error = oribi_form_data_finish(&parts->form);
+    if (error < 0)
+        return refuse(parts, error, parts->form.reason);
+    oribi_body_deinit(&parts->part); /* the last file's memory */
+    oribi_form_data_deinit(&parts->form);
+    return oribi_body_finish(frame);
+}
+
+/* --- reading --- */
+
+static struct oribi_body_piece frame_piece(const struct oribi_body *frame, int64_t from, int64_t to)
+{
+    if (frame->fd >= 0)
+        return (struct oribi_body_piece){.fd = frame->fd, .offset = from, .len = to - from};
+    return (struct oribi_body_piece){
+        .bytes = oribi_slice(frame->memory.p + from, (size_t)(to - from)), .fd = -1, .len = to - from};
+}
+
+/* Frame, file, frame, file, …, frame: a head stands before each file, and a delimiter behind it, so that none is
+ * empty. */
+bool oribi_parts_piece(const struct oribi_parts *parts, const struct oribi_body *frame, uint32_t index,
+                       struct oribi_body_piece *piece)
+{
+    if (index > 2 * parts->file_count)
+        return false;
+    const struct oribi_parts_file *file = parts->files + index / 2;
+    if (index % 2) {
+        *piece = (struct oribi_body_piece){.fd = file->fd, .len = file->len, .is_part = true};
+    } else {
+        int64_t from = index ? file[-1].at : 0;
+        int64_t to = index / 2 < parts->file_count ? file->at : frame->len;
+        *piece = frame_piece(frame, from, to);
+    }
+    return true;
+}
+
+static int write_bytes(int fd, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t written = oribi_os_write(fd, p, n);
+        if (written <= 0)
+            return oribi_os_store_failed();
+        p += written;
+        n -= (size_t)written;
+    }
+    return 0;
+}
+
+static int copy_piece(int to, const struct oribi_body_piece *piece)
+{
+    if (piece->fd < 0)
+        return write_bytes(to, piece->bytes.p, piece->bytes.n);
+    for (int64_t done = 0; done < piece->len;) {
+        ssize_t n = oribi_os_copy_range(piece->fd, piece->offset + done, to, (size_t)(piece->len - done));
+        if (n <= 0)
+            return oribi_os_store_failed();
+        done += n;
+    }
+    return 0;
+}
+
+int oribi_parts_join(const struct oribi_parts *parts, const struct oribi_body *frame, int *out)
+{
+    struct oribi_body_piece piece;
+    int fd = -1;
+    int error = oribi_os_temp_file(&fd) < 0 ? oribi_os_store_failed() : 0;
+    for (uint32_t i = 0; error == 0 && oribi_parts_piece(parts, frame, i, &piece); i++)
+        error = copy_piece(fd, &piece);
+    if (error < 0) {
+        oribi_os_close(fd);
+        return error;
+    }
+    (void)lseek(fd, 0, SEEK_SET); /* a regular file of ours: cannot fail */
+    *out = fd;
+    return 0;
+}

@@ -1,0 +1,59 @@
+/* The body of a request that was taken apart (event/parts.h), for the bindings; see req.h. Only the thread of the call
+ * touches the body, so that the reactor is needed for the books alone. */
+#include "worker/exchange.h"
+
+#include "worker/ownership.h"
+
+#include "oribi/base/error.h"
+
+bool oribi_req_piece(const struct oribi_req *req, uint32_t index, struct oribi_body_piece *piece)
+{
+    const struct oribi_exchange *base = &oribi__exchange_of(req)->base;
+    return base->parts && oribi_parts_piece(base->parts, &base->body, index, piece);
+}
+
+bool oribi_req_parted_by(const struct oribi_req *req, const struct oribi_form_data *form)
+{
+    const struct oribi_exchange *base = &oribi__exchange_of(req)->base;
+    return base->parts && oribi_form_data_same(&base->parts->form, form);
+}
+
+int oribi_req_copy_body(const struct oribi_req *req, int *fd)
+{
+    const struct oribi_exchange *base = &oribi__exchange_of(req)->base;
+    return oribi_parts_join(base->parts, &base->body, fd);
+}
+
+static int join_in_child(struct oribi_req *req, const struct oribi_exchange *base)
+{
+    int error = oribi_parts_join(base->parts, &base->body, &req->body_fd);
+    req->parted = error < 0;
+    return error;
+}
+
+/* In a child of the application's the reactor is not ours, and nothing is booked. */
+int oribi_req_join(struct oribi_req *req)
+{
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    struct oribi_exchange *base = &exchange->base;
+    struct oribi_worker *w = exchange->worker;
+    int fd = -1;
+    if (!req->parted)
+        return 0;
+    if (oribi__call_is_abandoned(exchange))
+        return join_in_child(req, base);
+    oribi__enter(w);
+    bool may = oribi_conn_may_join(&w->reactor, base->conn);
+    oribi__leave(w);
+    if (!may)
+        return ORIBI_ELIMIT;
+    int error = oribi_parts_join(base->parts, &base->body, &fd);
+    oribi__enter(w);
+    oribi_conn_joined(&w->reactor, base->conn, fd);
+    oribi__leave(w);
+    if (error == 0) {
+        req->body_fd = fd;
+        req->parted = false;
+    }
+    return error;
+}
