@@ -164,6 +164,8 @@ sub explained {
     my ($given, $error) = @_;
     return 1 if begins_elsewhere($given->[0]) || $given->[0] =~ $FIELD_THERE;
     return 1 if defined $error->[0] && !defined $error->[1] && $error->[0] =~ $REFUSED_HERE;
+    # all of a disposition in its commonest spelling is one name there, if it is no two
+    return 1 if ($error->[0] // '') =~ /is no parameter/ && !defined $error->[1] && $given->[0] =~ /name="[^"\r]*\\"; filename=/;
     return 1 if !defined $error->[0] && defined $error->[1] && $error->[1] =~ $TAKEN_HERE;
     return 1 if !defined $error->[0] && ($error->[1] // '') =~ /'name' is missing/ && $given->[0] =~ $IGNORED_HERE;
     return;
