@@ -1,5 +1,5 @@
-/* A request body while it arrives: in memory up to a limit, then in an unlinked file. Small pieces are collected before
- * they are written: each write(2) may have to wait for the file system. */
+/* A request body while it arrives: in memory up to a limit, then in an unlinked file. Pieces are collected
+ * and written in whole batches: each write(2) may have to wait for the file system, and aligned ones cost it less. */
 #ifndef ORIBI_EVENT_BODY_H
 #define ORIBI_EVENT_BODY_H
 
