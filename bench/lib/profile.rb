@@ -2,6 +2,7 @@
 
 require "fileutils"
 require "json"
+require_relative "flame"
 require_relative "throughput"
 
 module Bench
@@ -15,7 +16,9 @@ module Bench
     VALGRIND_START_S = 120
     PERF_START_S = 10
 
-    def initialize(context, peer, workload)
+    # svg: a folder for the flame graph as a small picture, or nil.
+    def initialize(context, peer, workload, svg: nil)
+      @svg = svg
       @context = context
       @peer = peer
       @workload = workload
@@ -120,12 +123,18 @@ module Bench
     def write(stacks, title)
       base = File.join(FOLDER, "#{@workload.name_of}-#{@peer.key}")
       File.write("#{base}.folded", stacks.sort.map { |stack, count| "#{stack} #{count}\n" }.join)
-      raise "flame graphs want d3-flame-graph (script/setup bench)" unless File.exist?(FLAME)
+      return picture(stacks, title) if @svg
+      raise "flame graphs want d3-flame-graph (script/setup bench), or --svg" unless File.exist?(FLAME)
 
       page = File.read(FLAME)
       page = page.sub("/** @flamegraph_json **/") { JSON.generate(tree(stacks), max_nesting: 0) }
       page = page.sub("/** @options_json **/") { JSON.generate({ title: title }) }
       "#{base}.html".tap { |path| File.write(path, page) }
+    end
+
+    def picture(stacks, title)
+      FileUtils.mkdir_p(@svg)
+      File.expand_path("#{@workload.name_of}-#{@peer.key}.svg", @svg).tap { |path| File.write(path, Flame.new(stacks, title).to_s) }
     end
 
     def tree(stacks)
