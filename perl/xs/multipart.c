@@ -70,25 +70,12 @@ static struct psgi_reader *reader_of(pTHX_ SV *self)
 
 /* --- a part --- */
 
-/* Without the line ends of folds: a blank stands in the place of each, as in HTTP::MultiPartParser. */
+/* Without the line ends of folds. */
 static SV *field_value(pTHX_ struct oribi_slice value)
 {
     SV *sv = newSVpvn(value.p, value.n);
-    char *from = SvPVX(sv);
-    char *to = from;
-    const char *end = from + value.n;
-    while (from < end) {
-        if (*from != '\r') {
-            *to++ = *from++;
-            continue;
-        }
-        while (from < end && (*from == '\r' || *from == '\n' || *from == ' ' || *from == '\t'))
-            from++;
-        if (to == SvPVX(sv) || (to[-1] != ' ' && to[-1] != '\t'))
-            *to++ = ' ';
-    }
-    *to = '\0';
-    SvCUR_set(sv, (STRLEN)(to - SvPVX(sv)));
+    SvCUR_set(sv, (STRLEN)oribi_form_data_unfold(value, SvPVX(sv)));
+    *SvEND(sv) = '\0';
     return sv;
 }
 

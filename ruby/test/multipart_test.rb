@@ -94,6 +94,15 @@ class MultipartTest < Minitest::Test
     assert_equal "f.txt", Oribi::Upload.new("C:\\dir/x\\f.txt", nil, nil, File.open(File::NULL)).basename
   end
 
+  def test_names_on_folded_lines
+    body = "--b\r\nContent-Disposition: form-data; name=\"a\r\n b\"; filename=\"c\r\n\td\"\r\n" \
+           "Content-Type: text/plain;\r\n charset=utf-8\r\n\r\nx\r\n--b--"
+    name, upload = Oribi::Multipart.parse(StringIO.new(body), "multipart/form-data; boundary=b").first
+    assert_equal ["a b", "c d", "text/plain; charset=utf-8"], [name, upload.filename, upload.type]
+  ensure
+    upload&.close
+  end
+
   def test_a_file_field_without_a_file_is_left_out
     assert_equal [%w[a x]], parse("#{part("Content-Disposition: form-data; name=f; filename=\"\"", "")}#{field("a")}--b--")
   end

@@ -309,3 +309,19 @@ size_t oribi_form_data_unescape(struct oribi_slice value, char *dst)
     }
     return n;
 }
+
+size_t oribi_form_data_unfold(struct oribi_slice value, char *dst)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < value.n;) {
+        if (value.p[i] != '\r') {
+            dst[n++] = value.p[i++];
+            continue;
+        }
+        while (i < value.n && (is_space(value.p[i]) || value.p[i] == '\r' || value.p[i] == '\n'))
+            i++;
+        if (n == 0 || !is_space(dst[n - 1]))
+            dst[n++] = ' ';
+    }
+    return n;
+}

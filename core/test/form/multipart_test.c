@@ -329,6 +329,11 @@ static void test_backslashes_before_a_mark_and_a_backslash_go(void)
     is_bytes(dst, oribi_form_data_unescape(ORIBI_SLICE("C:\\dir\\f"), dst), "C:\\dir\\f", 8);
     is_bytes(dst, oribi_form_data_unescape(ORIBI_SLICE("end\\"), dst), "end\\", 4);
     ok_eq(oribi_form_data_unescape(oribi_slice(NULL, 0), dst), 0);
+    is_bytes(dst, oribi_form_data_unfold(ORIBI_SLICE("a\r\n b\r\n\t\r\n c"), dst), "a b c", 5);
+    is_bytes(dst, oribi_form_data_unfold(ORIBI_SLICE("a \r\n\tb\r\n "), dst), "a b ", 4);
+    ok_eq(oribi_form_data_unfold(oribi_slice(NULL, 0), dst), 0);
+    char own[] = "a\r\n b";
+    is_bytes(own, oribi_form_data_unfold(ORIBI_SLICE(own), own), "a b", 3);
 }
 
 /* Of a body that repeats `unit`, fed in pieces: how many events there were. */

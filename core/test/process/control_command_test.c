@@ -70,8 +70,8 @@ static void test_help_needs_no_command(void)
     oribi_options_deinit(&options);
     oribi_control_command_help(&out, "oribi-psgi");
     ok(oribi_buf_try_append(&out, "", 1) == 0 && strncmp(out.p, "Usage: oribi-psgi ctl ", 22) == 0);
-    for (size_t i = 0; i < COMMANDS; i++)
-        ok_named(strstr(out.p, commands[i].word), "help says %s", commands[i].word);
+    for (size_t i = 0; i < ORIBI__CONTROL_WORDS; i++)
+        ok_named(strstr(out.p, oribi__control_words[i].word), "help says %s", oribi__control_words[i].word);
     oribi_buf_deinit(&out);
 }
 

@@ -124,20 +124,34 @@ static VALUE text_of(struct oribi_slice text)
     return text.p ? rb_utf8_str_new(text.p, (long)text.n) : Qnil;
 }
 
-/* Without the backslashes that a quotation mark or another backslash has needed. */
+static struct oribi_slice bytes_of(VALUE string)
+{
+    return oribi_slice(RSTRING_PTR(string), (size_t)RSTRING_LEN(string));
+}
+
+/* Without the line ends of folds. */
+static VALUE unfolded(struct oribi_slice value)
+{
+    VALUE text = text_of(value);
+    if (!NIL_P(text) && memchr(value.p, '\r', value.n))
+        rb_str_set_len(text, (long)oribi_form_data_unfold(value, RSTRING_PTR(text)));
+    return text;
+}
+
+/* Nor the backslashes that a quotation mark or another backslash has needed. */
 static VALUE value_of(const struct oribi_part_parameter *parameter)
 {
-    VALUE text = text_of(parameter->value);
+    VALUE text = unfolded(parameter->value);
     if (!NIL_P(text) && parameter->quoted && memchr(parameter->value.p, '\\', parameter->value.n))
-        rb_str_set_len(text, (long)oribi_form_data_unescape(parameter->value, RSTRING_PTR(text)));
+        rb_str_set_len(text, (long)oribi_form_data_unescape(bytes_of(text), RSTRING_PTR(text)));
     return text;
 }
 
 /* [name, filename, filename*, content type, head]; what is missing is nil. */
 static VALUE part_array(const struct oribi_part *part)
 {
-    return rb_ary_new_from_args(5, value_of(&part->name), value_of(&part->filename), text_of(part->filename_star.value),
-                                text_of(part->content_type), text_of(part->head));
+    return rb_ary_new_from_args(5, value_of(&part->name), value_of(&part->filename),
+                                unfolded(part->filename_star.value), unfolded(part->content_type), text_of(part->head));
 }
 
 /* --- its body --- */

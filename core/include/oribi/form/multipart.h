@@ -138,8 +138,12 @@ void oribi_form_data_deinit(struct oribi_form_data *form);
  * multipart/… or has no boundary. A boundary that is given twice is the first one. */
 struct oribi_slice oribi_form_data_boundary(struct oribi_slice content_type);
 
-/* Copies a quoted parameter to dst, which has room for all of it, without the backslashes before `"` and `\`; gives the
- * length. Other backslashes stay: they are a path's. */
+/* Copies a quoted parameter to dst, which has room for all of it or is value.p, without the backslashes before `"` and
+ * `\`; gives the length. Other backslashes stay: they are a path's. */
 size_t oribi_form_data_unescape(struct oribi_slice value, char *dst);
+
+/* Writes `value` without the line ends of folds to dst, which has room for all of it or is value.p: one blank stands
+ * for a fold and the blanks behind it, none where one stands before it already. Returns the length. */
+size_t oribi_form_data_unfold(struct oribi_slice value, char *dst);
 
 #endif
