@@ -48,7 +48,11 @@ module Bench
     def wrapped(line) = line.length <= WIDTH || line.start_with?("|", "!") ? [line] : line.gsub(/(.{1,#{WIDTH}})(?:\s+|\z)/, "\\1\n").lines(chomp: true)
 
     def table(...) = Document.table(...)
-    def machine = Machine.line(@findings.machine, @findings.run[:run][0, 10])
+    # Where and when this workload was measured last.
+    def machine(workload)
+      again = [*@findings.run[:again]].reverse.find { |one| one[:workloads].include?(workload.to_s) }
+      Machine.line(again&.dig(:machine) || @findings.machine, (again || @findings.run)[:run][0, 10])
+    end
 
     def figure(row) = row ? Table.figure(row[:median]) + (row[:errors].to_i.positive? ? " !" : "") : ""
     def ratio(...) = @findings.ratio(...)&.then { |value| format("%.2f", value) }.to_s
@@ -62,7 +66,7 @@ module Bench
       rows = servers.map { |server| hello_row(workload, server) }
       one = @findings.find(workload, servers.first, "requests_per_second")
       rounds = "#{one[:rounds]} rounds of #{(one[:seconds] / one[:rounds]).round(1)} s in turn, medians"
-      title = "#{@findings.workloads.dig(workload.to_sym, :about)}: #{rounds}. #{machine}."
+      title = "#{@findings.workloads.dig(workload.to_sym, :about)}: #{rounds}. #{machine(workload)}."
       [title, "", *table([["server", "requests/s", "to nginx", "CPU µs/request", "to bare loop", "remark"], *rows], right: 1..4)]
     end
 
@@ -98,7 +102,7 @@ module Bench
       return [] if rows.empty?
 
       title = "CPU µs of one request, whose application reads one parameter through Rack::Request or Plack::Request, " \
-              "medians of rounds in turn. #{machine}."
+              "medians of rounds in turn. #{machine(FORMS.keys.first)}."
       [title, "", *table([["request", "", "Oribi", "with the line", "saves", "best other server", "its CPU µs"], *rows], right: [2, 3, 4, 6])]
     end
 

@@ -73,8 +73,7 @@ module Bench
       "#{Table.figure(row[:median])}#{spread && " ±#{spread} %"}#{" ⚠" if row[:errors].to_i.positive?}"
     end
 
-    def machine
-      one = @findings.machine
+    def machine(one = @findings.machine)
       ["#{one[:processor]}#{" (virtual machine)" if one[:hypervisor]}", "#{one[:cores]} cores, #{one[:memory_mb] / 1024} GB",
        "Linux #{one[:kernel]}, #{one[:system]}",
        "Ruby #{one[:ruby]}, Perl #{one[:perl]}, wrk #{one[:wrk]}", "commit #{one[:commit]}"]
@@ -84,7 +83,10 @@ module Bench
       run = @findings.run
       pinned = run[:pinned] ? "servers pinned to core #{run[:server_core]}, load generators to core #{run[:client_core]}" : "nothing pinned: too few cores"
       rounds = run[:quick] ? "quick run, #{run[:rounds_min]} rounds: look at the shape, not at the figures" : "at least #{run[:rounds_min]} rounds"
-      again = [*run[:again]].map { |one| "measured again at #{one[:run]}, every server: #{one[:workloads].join(", ")}" }
+      again = [*run[:again]].map do |one|
+        where = " on #{machine(one[:machine]).first}" if one[:machine]
+        "measured again at #{one[:run]}#{where}, every server: #{one[:workloads].join(", ")}"
+      end
       [run[:run], rounds, pinned, *again].join(" · ")
     end
   end

@@ -84,6 +84,7 @@ class BenchRunTest < Minitest::Test
     refute_equal before, of(results.reject { |one| one == other }, "good")[:values]
     again = Bench::Findings.new(@results).run[:again]
     assert_equal [["hello"]], again.map { |one| one[:workloads] }
+    assert_equal Bench::Machine.describe[:processor], again.first[:machine][:processor]
     assert_path_exists @results
     refute_path_exists "#{@results}.again"
   end
