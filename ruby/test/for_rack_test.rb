@@ -233,9 +233,7 @@ class ForRackTest < BindingTest
   def test_all_of_this_with_rack_2
     return unless RACK3
 
-    home = ENV["ORIBI_RACK2_HOME"] || File.join(ROOT, "build/rack2")
-    rack2 = Dir["#{home}/gems/rack-2.2*/lib"].max_by { |path| Gem::Version.new(path[/rack-([\d.]+)/, 1]) } or skip "no rack 2.2 in #{home}"
-    output, status = Open3.capture2e({ "RUBYOPT" => nil }, RUBY, "-W0", "-I#{rack2}", "-I#{ROOT}/ruby/lib", "-I#{__dir__}", __FILE__)
+    output, status = with_rack2(__FILE__)
     assert status.success?, output
     assert_match(/ 0 failures, 0 errors, 0 skips/, output)
   end

@@ -10,6 +10,7 @@
 require "minitest/autorun"
 require "rack"
 require "rack/lint"
+require "open3"
 require "socket"
 require "stringio"
 require "timeout"
@@ -195,6 +196,13 @@ class BindingTest < Minitest::Test
       Thread.pass
     end
     result
+  end
+
+  # A test file once more in a process with Rack 2.2: its output and status.
+  def with_rack2(file)
+    home = ENV["ORIBI_RACK2_HOME"] || File.join(ROOT, "build/rack2")
+    rack2 = Dir["#{home}/gems/rack-2.2*/lib"].max_by { |path| Gem::Version.new(path[/rack-([\d.]+)/, 1]) } or skip "no rack 2.2 in #{home}"
+    Open3.capture2e({ "RUBYOPT" => nil }, RUBY, "-W0", "-I#{rack2}", "-I#{ROOT}/ruby/lib", "-I#{__dir__}", file)
   end
 
   def text(body, headers = {}, status: 200) = [status, { "content-type" => "text/plain" }.merge(headers), body]

@@ -32,7 +32,8 @@ static int write_both(int fd, struct oribi_slice first, struct oribi_slice secon
             return oribi_os_store_failed();
         for (size_t i = 0; i < 2; i++) {
             size_t used = (size_t)written < vec[i].iov_len ? (size_t)written : vec[i].iov_len;
-            vec[i].iov_base = (char *)vec[i].iov_base + used;
+            if (used > 0) /* an empty piece may have no address */
+                vec[i].iov_base = (char *)vec[i].iov_base + used;
             vec[i].iov_len -= used;
             written -= (ssize_t)used;
         }

@@ -257,6 +257,63 @@ static VALUE file_piece(VALUE self, VALUE tail, VALUE piece, VALUE delimiter_tex
     return rest;
 }
 
+/* --- bodies that the core has taken apart --- */
+
+/* Is the body in parts at this boundary? */
+static bool is_parted_at(const struct ext_call *call, VALUE boundary)
+{
+    static const struct oribi_form_data_limits limits; /* of a parser that reads nothing */
+    struct oribi_form_data form;
+    struct oribi_slice text = oribi_slice(RSTRING_PTR(boundary), (size_t)RSTRING_LEN(boundary));
+    if (oribi_form_data_init(&form, &limits, text) < 0)
+        return false;
+    bool same = oribi_req_parted_by(call->req, &form);
+    oribi_form_data_deinit(&form);
+    return same;
+}
+
+static VALUE file_of(int fd, const char *mode)
+{
+    if (fd < 0)
+        rb_sys_fail("cannot read the body");
+    rb_update_max_fd(fd);
+    return rb_funcall(rb_cFile, rb_intern("for_fd"), 2, INT2NUM(fd), rb_str_new_cstr(mode));
+}
+
+/* pieces_of(input, boundary): a rack.input that the core has taken apart, and of which nothing was read, in the order
+ * of its bytes: a String, or [File, offset, length] for a stretch of a file, or a File, at its beginning, for the data
+ * of one part. Each File is the caller's. The input stands at its end then. nil: it is none, or its boundary is not
+ * this one. */
+static VALUE pieces_of(VALUE self, VALUE input, VALUE boundary)
+{
+    struct ext_call *call = ext_input_parts(input);
+    struct oribi_body_piece piece;
+    VALUE pieces = rb_ary_new();
+    StringValue(boundary);
+    if (!call || !is_parted_at(call, boundary))
+        return Qnil;
+    call->feeding = true; /* the parts stay: File.for_fd may be the application's */
+    for (uint32_t i = 0; oribi_req_piece(call->req, i, &piece); i++) {
+        if (piece.fd < 0)
+            rb_ary_push(pieces, ext_bytes(piece.bytes));
+        else if (piece.is_part)
+            rb_ary_push(pieces, file_of(oribi_os_reopen(piece.fd), "r+b"));
+        else
+            rb_ary_push(pieces, rb_ary_new_from_args(3, file_of(rb_cloexec_dup(piece.fd), "rb"), LL2NUM(piece.offset),
+                                                     LL2NUM(piece.len)));
+    }
+    call->feeding = false;
+    RB_GC_GUARD(input);
+    return pieces;
+}
+
+/* link_to(file, path): gives an unlinked file of the core's that name; false where its file system cannot. */
+static VALUE link_to(VALUE self, VALUE file, VALUE path)
+{
+    int fd = NUM2INT(rb_funcall(file, rb_intern("fileno"), 0));
+    return oribi_os_link(fd, StringValueCStr(path)) == 0 ? Qtrue : Qfalse;
+}
+
 void ext_for_rack_parts_setup(VALUE module)
 {
     id_pairs_of_part = rb_intern("pairs_of_part");
@@ -265,6 +322,8 @@ void ext_for_rack_parts_setup(VALUE module)
     rb_define_singleton_method(module, "plain_parts", plain_parts, -1);
     rb_define_singleton_method(module, "body_to_file", body_to_file, 5);
     rb_define_singleton_method(module, "file_piece", file_piece, 5);
+    rb_define_singleton_method(module, "pieces_of", pieces_of, 2);
+    rb_define_singleton_method(module, "link_to", link_to, 2);
     rb_define_const(module, "ODD", INT2FIX(ODD));
     rb_define_const(module, "MORE", INT2FIX(MORE));
 }

@@ -24,6 +24,7 @@ end
 require_relative "for_rack/query_parser"
 require_relative "for_rack/cookies"
 require_relative "for_rack/uploads"
+require_relative "for_rack/frame"
 require_relative "for_rack/parser"
 
 Oribi::ForRack::QueryParser.install

@@ -18,7 +18,8 @@ module Oribi
       DEPTH = ::Rack.release.to_i < 3 # Rack 2.2 passes it
       DECODES = private_method_defined?(:handle_dummy_encoding)
       BufferPart = const_get(:Collector)::BufferPart
-      private_constant :WANTED, :RETAINED_MAX, :PARTS_MAX, :PLAIN_BOUNDARY, :LIST, :DEPTH, :DECODES, :BufferPart
+      LIMITED = const_defined?(:PARSER_BYTESIZE_LIMIT)
+      private_constant :LIMITED, :WANTED, :RETAINED_MAX, :PARTS_MAX, :PLAIN_BOUNDARY, :LIST, :DEPTH, :DECODES, :BufferPart
 
       # Goes before Rack::Multipart::Parser.parse, for which Rack has no hook. A subclass of the application's is not
       # touched.
@@ -27,10 +28,13 @@ module Oribi
           return super unless content_type&.match?(/\Amultipart/i) && equal?(::Rack::Multipart::Parser)
 
           uploads = Uploads.new if tempfile.equal?(::Rack::Multipart::Parser::TEMPFILE_FACTORY)
-          Parser.parse(io, content_length, content_type, uploads || tempfile, bufsize, query_parser)
+          frame = Parser.frame_of(io, content_type, content_length, uploads)
+          Parser.parse(frame || io, content_length, content_type, uploads || tempfile, bufsize, query_parser)
         rescue Exception
           uploads&.discard
           raise
+        ensure
+          frame&.close
         end
       end
 
@@ -41,8 +45,16 @@ module Oribi
         true
       end
 
-      def initialize(boundary, *)
+      # Rack counts what it reads where it has a limit of its own and the body no length.
+      def self.frame_of(io, content_type, content_length, uploads)
+        return unless uploads && Oribi::PartedInput === io && (content_length || !LIMITED)
+
+        Frame.of(io, parse_boundary(content_type), uploads)
+      end
+
+      def initialize(boundary, tempfile, *)
         super
+        tempfile.parser = self if tempfile.is_a?(Uploads)
         @retained_size ||= 0
         @delimiter = "\r\n--#{boundary}".b if boundary.match?(PLAIN_BOUNDARY)
         @parts = @collector.instance_variable_get(:@mime_parts)
@@ -57,6 +69,15 @@ module Oribi
       def on_read(content)
         rest = content && file && next_piece(@sbuf.rest, content)
         rest ? @sbuf.string = rest : super
+      end
+
+      # The Tempfile that the body goes to, when the next bytes are some of it; nil: they are not, or it is something
+      # else, which wants each piece by `<<`.
+      def file
+        return unless @state == :MIME_BODY && @delimiter
+
+        body = @parts[@mime_index].body
+        body if body.instance_of?(Tempfile) && !body.closed?
       end
 
       private
@@ -104,15 +125,6 @@ module Oribi
       def parts_max
         limit = ::Rack::Utils.multipart_total_part_limit
         limit&.positive? ? limit - 1 : PARTS_MAX
-      end
-
-      # The Tempfile that the body goes to, when the next bytes are some of it; nil: they are not, or it is something
-      # else, which wants each piece by `<<`.
-      def file
-        return unless @state == :MIME_BODY && @delimiter
-
-        body = @parts[@mime_index].body
-        body if body.instance_of?(Tempfile) && !body.closed?
       end
 
       def handle_mime_body

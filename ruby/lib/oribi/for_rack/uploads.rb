@@ -78,12 +78,32 @@ module Oribi
         end
       end
 
+      # The parser that the files are made for.
+      attr_writer :parser
+
       def initialize = @files = []
 
       # What Rack's parser calls for a file.
       def call(filename, _content_type)
         extension = File.extname(filename.gsub("\0", "%00"))[0..EXTENSION_MAX]
         Tempfile.new(["RackMultipart", extension], Uploads.folder).tap { |file| @files << file }
+      end
+
+      # Makes the Tempfile whose data comes next a file that holds all of that data and has no name.
+      # @return [Boolean] false: what comes next is of no Tempfile of ours
+      def adopt(file)
+        tempfile = @parser.file
+        return false unless tempfile && tempfile.equal?(@files.last)
+
+        name = "#{tempfile.path}.new"
+        if ForRack.link_to(file, name)
+          File.rename(name, tempfile.path)
+          tempfile.open # anew, by its path
+          tempfile.binmode
+        else
+          IO.copy_stream(file, tempfile)
+        end
+        true
       end
 
       # The request was refused: nobody has seen its files.
