@@ -84,6 +84,7 @@ sub _build_body_parser {
 # What a malformed body dies with is a string, as with HTTP::Entity::Parser. Too much of something, of which that knows
 # nothing, stays an object.
 package Oribi::Plack::MultiPart {
+    our $VERSION = '0.100';
     our @ISA = 'Oribi::Multipart::MultiPart';
 
     sub _plainly {
@@ -112,6 +113,7 @@ sub _cookies {
 
 # Dancer2 catches what a request dies of and answers 400 with it, but only takes a text.
 package Oribi::Plack::TextErrors {
+    our $VERSION = '0.100';
     our @ISA = ('Oribi::Multipart');
 
     sub parse {

@@ -24,6 +24,7 @@ sub CLONE { %FOLDER = (); return }    # a new thread has a folder of its own
 
 # The files of one request: removed with the object, by the process that made them.
 package Oribi::Multipart::Folder::Files {
+    our $VERSION = '0.100';
     sub CLONE_SKIP {1}
 
     sub new { return bless { pid => $$, paths => [] }, shift }
