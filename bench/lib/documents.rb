@@ -102,7 +102,7 @@ module Bench
       return [] if rows.empty?
 
       title = "CPU µs of one request, whose application reads one parameter through Rack::Request or Plack::Request, " \
-              "medians of rounds in turn. With the line, `multipart_stream` is on, too. #{machine(FORMS.keys.first)}."
+              "medians of rounds in turn. #{machine(FORMS.keys.first)}."
       [title, "", *table([["request", "", "Oribi", "with the line", "saves", "best other server", "its CPU µs"], *rows], right: [2, 3, 4, 6])]
     end
 

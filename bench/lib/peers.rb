@@ -68,8 +68,8 @@ module Bench
     end
 
     # With the one line in the application (bench/apps/forms.ru, forms.psgi) that makes Rack's or Plack's request object
-    # parse in C, and with the option that hands uploads to it without writing them twice.
-    def with_line(command, site) = oribi(command, site).then { |env, argv| [env.merge("BENCH_LINE" => "1"), [*argv, "--multipart-stream"]] }
+    # parse in C.
+    def with_line(command, site) = oribi(command, site).then { |env, argv| [env.merge("BENCH_LINE" => "1"), argv] }
 
     def puma(site, workers:, threads:)
       [environment(site, BENCH_LISTEN: url(site), BENCH_WORKERS: workers.to_s, BENCH_THREADS: (site.threads || threads).to_s),
