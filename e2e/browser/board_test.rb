@@ -11,9 +11,26 @@ class BoardBrowserTest < Minitest::Test
   PIXEL = ["89504e470d0a1a0a0000000d49484452000000010000000108020000009077 53de0000000c4944415408d763f8cfc000000301010018dd8db00000000049454e44ae426082"
              .delete(" ")].pack("H*")
 
-  def setup = serve_example("board", "BOARD_DB", "board.sqlite3")
+  def serve(**env) = serve_example("board", "BOARD_DB", "board.sqlite3", env.transform_keys(&:to_s))
+
+  # Both workers meet a file that is not there yet: one of them fills it.
+  def test_a_new_board_has_messages
+    serve
+    E2E::Browser.open do |browser|
+      2.times do
+        browser.visit(@home)
+        assert_equal [4, "4 messages"], [browser.count("article"), browser.text_of(".count")]
+      end
+      assert_match(/\AEvening at the pier/, browser.text_of("article .body"))
+      E2E.wait_until("the picture") { browser.script("const i = document.querySelector('article img'); return i.complete && i.naturalWidth") == 640 }
+      browser.click("article .delete")
+      E2E.wait_until("the message to go") { browser.count("article") == 3 }
+    end
+    assert_equal 0, @server.stop.exitstatus, @server.stderr
+  end
 
   def test_the_board_in_a_browser
+    serve(BOARD_SEEDS: "off")
     File.binwrite("#{@dir}/pixel.png", PIXEL)
     E2E::Browser.open do |browser|
       browser.visit(@home)

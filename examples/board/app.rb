@@ -23,7 +23,9 @@ module Board
       set :root, __dir__
       set :server, false
       set :static, true
-      set :store, Store.new(ENV.fetch("BOARD_DB", File.join(__dir__, "tmp/board.sqlite3")))
+      # BOARD_DB: the file of the messages. BOARD_SEEDS=off: a new board opens empty.
+      seeds = File.join(__dir__, "seeds") unless ENV["BOARD_SEEDS"] == "off"
+      set :store, Store.new(ENV.fetch("BOARD_DB", File.join(__dir__, "tmp/board.sqlite3")), seeds: seeds)
     end
 
     helpers do

@@ -1,14 +1,16 @@
 # frozen_string_literal: true
 
 require "fileutils"
+require "json"
 require "sqlite3"
 
 module Board
   # The messages, in one SQLite file. A connection must not cross a fork, so each process opens its own when it first
-  # needs one; within a process the threads take turns.
+  # needs one; within a process the threads take turns. A new file gets the messages of the folder `seeds`, if one is
+  # given.
   class Store
     SCHEMA = <<~SQL
-      create table if not exists messages(
+      create table messages(
         id integer primary key autoincrement,
         nick text not null,
         body text not null,
@@ -20,8 +22,9 @@ module Board
     COLUMNS = "id, nick, body, picture_type, created_at"
     PAGE_SIZE = 50
 
-    def initialize(path)
+    def initialize(path, seeds: nil)
       @path = path
+      @seeds = seeds
       @lock = Mutex.new
     end
 
@@ -36,16 +39,18 @@ module Board
     # The picture and its type, or nil.
     def picture(id) = query("select picture, picture_type from messages where id = ? and picture is not null", id).first
 
-    def add(nick:, body:, picture: nil, picture_type: nil)
-      query("insert into messages(nick, body, picture, picture_type, created_at) values(?, ?, ?, ?, ?)",
-            nick, body, picture && SQLite3::Blob.new(picture), picture_type, Time.now.to_i)
-    end
+    def add(**message) = @lock.synchronize { insert(database, **message) }
 
     def delete(id) = query("delete from messages where id = ?", id)
 
     private
 
     def query(sql, *values) = @lock.synchronize { database.execute(sql, values) }
+
+    def insert(database, nick:, body:, picture: nil, picture_type: nil, created_at: Time.now.to_i)
+      database.execute("insert into messages(nick, body, picture, picture_type, created_at) values(?, ?, ?, ?, ?)",
+                       [nick, body, picture && SQLite3::Blob.new(picture), picture_type, created_at])
+    end
 
     def database
       return @database if @pid == Process.pid
@@ -55,8 +60,25 @@ module Board
       @database = SQLite3::Database.new(@path, results_as_hash: true)
       @database.busy_timeout(5000)
       @database.execute("pragma journal_mode = wal")
-      @database.execute(SCHEMA)
+      @database.transaction(:immediate) { prepare(@database) }
       @database
+    end
+
+    # Only one process finds no table: the others wait for its transaction.
+    def prepare(database)
+      return unless database.execute("select 1 from sqlite_master where name = 'messages'").empty?
+
+      database.execute(SCHEMA)
+      seeds.each { |message| insert(database, **message) }
+    end
+
+    def seeds
+      return [] unless @seeds
+
+      JSON.parse(File.read(File.join(@seeds, "messages.json"))).map do |seed|
+        { nick: seed["nick"], body: seed["body"], created_at: Time.now.to_i - seed["minutes_ago"] * 60, picture_type: seed["picture_type"],
+          picture: seed["picture"] && File.binread(File.join(@seeds, seed["picture"])) }
+      end
     end
   end
 end

@@ -35,7 +35,9 @@ set static_handler => 1;
 set logger => 'console';
 set log => 'warning';
 
-my $store = Board::Store->new($ENV{BOARD_DB} || "$ROOT/tmp/board.sqlite3");
+# BOARD_DB: the file of the messages. BOARD_SEEDS=off: a new board opens empty.
+my $seeds = ($ENV{BOARD_SEEDS} // '') eq 'off' ? undef : "$ROOT/seeds";
+my $store = Board::Store->new($ENV{BOARD_DB} || "$ROOT/tmp/board.sqlite3", seeds => $seeds);
 
 # The template engine escapes nothing, so everything that came from a person is escaped here, before it gets there.
 sub escape {

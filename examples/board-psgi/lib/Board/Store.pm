@@ -4,12 +4,13 @@ use warnings;
 use DBI ();
 use File::Basename ();
 use File::Path ();
+use JSON::PP ();
 
 # The messages, in one SQLite file. A connection must not cross a fork, so each process opens its own when it first
-# needs one.
+# needs one. A new file gets the messages of the folder `seeds`, if one is given.
 
 my $SCHEMA = <<'SQL';
-create table if not exists messages(
+create table messages(
   id integer primary key autoincrement,
   nick text not null,
   body text not null,
@@ -22,8 +23,8 @@ my $COLUMNS = 'id, nick, body, picture_type, created_at';
 my $PAGE_SIZE = 50;
 
 sub new {
-    my ($class, $path) = @_;
-    return bless { path => $path, pid => 0 }, $class;
+    my ($class, $path, %more) = @_;
+    return bless { path => $path, pid => 0, seeds => $more{seeds} }, $class;
 }
 
 # The newest messages first, without their pictures.
@@ -43,22 +44,53 @@ sub picture {
     return $self->_database->selectrow_array('select picture, picture_type from messages where id = ? and picture is not null', undef, $id);
 }
 
-sub add {
-    my ($self, %message) = @_;
-    my $insert = $self->_database->prepare('insert into messages(nick, body, picture, picture_type, created_at) values(?, ?, ?, ?, ?)');
-    $insert->bind_param(1, $message{nick});
-    $insert->bind_param(2, $message{body});
-    $insert->bind_param(3, $message{picture}, DBI::SQL_BLOB());
-    $insert->bind_param(4, $message{picture_type});
-    $insert->bind_param(5, time);
-    return $insert->execute;
-}
+sub add { my ($self, %message) = @_; return _insert($self->_database, %message) }
 
 sub delete { return $_[0]->_database->do('delete from messages where id = ?', undef, $_[1]) }
 
 sub _rows {
     my ($self, $sql, @values) = @_;
     return @{ $self->_database->selectall_arrayref($sql, { Slice => {} }, @values) };
+}
+
+sub _insert {
+    my ($database, %message) = @_;
+    my $insert = $database->prepare('insert into messages(nick, body, picture, picture_type, created_at) values(?, ?, ?, ?, ?)');
+    $insert->bind_param(1, $message{nick});
+    $insert->bind_param(2, $message{body});
+    $insert->bind_param(3, $message{picture}, DBI::SQL_BLOB());
+    $insert->bind_param(4, $message{picture_type});
+    $insert->bind_param(5, $message{created_at} // time);
+    return $insert->execute;
+}
+
+# Only one process finds no table: the others wait for its transaction.
+sub _prepare {
+    my ($self, $database) = @_;
+    $database->do('begin immediate');
+    if (!$database->selectrow_array(q{select 1 from sqlite_master where name = 'messages'})) {
+        $database->do($SCHEMA);
+        _insert($database, %$_) for $self->_seeds;
+    }
+    return $database->do('commit');
+}
+
+sub _seeds {
+    my ($self) = @_;
+    my $folder = $self->{seeds} // return;
+    my $seeds = JSON::PP::decode_json(_bytes_of("$folder/messages.json"));
+    for my $seed (@$seeds) {
+        $seed->{created_at} = time - 60 * delete $seed->{minutes_ago};
+        $seed->{picture} = _bytes_of("$folder/$seed->{picture}") if $seed->{picture};
+    }
+    return @$seeds;
+}
+
+sub _bytes_of {
+    my ($path) = @_;
+    open my $in, '<:raw', $path or die "$path: $!\n";
+    local $/;
+    return scalar <$in>;
 }
 
 sub _database {
@@ -69,7 +101,7 @@ sub _database {
     $self->{database} = DBI->connect("dbi:SQLite:dbname=$self->{path}", '', '', { RaiseError => 1, PrintError => 0, sqlite_unicode => 1 });
     $self->{database}->sqlite_busy_timeout(5000);
     $self->{database}->do('pragma journal_mode = wal');
-    $self->{database}->do($SCHEMA);
+    $self->_prepare($self->{database});
     $self->{pid} = $$;
     return $self->{database};
 }
