@@ -255,17 +255,26 @@ static void spell(const char *option, bool as_flag, char dst[OPTION_NAME_CAP + 2
         *p = *p == '_' ? '-' : *p;
 }
 
+bool oribi_options_find_foreign(const char *name, struct oribi_option_foreign *found)
+{
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (!is_meant(names[i].name, name))
+            continue;
+        *found =
+            (struct oribi_option_foreign){.server = names[i].server, .here = names[i].here, .advice = names[i].advice};
+        return true;
+    }
+    return false;
+}
+
 int oribi__options_refuse_foreign(const char *typed, char *error)
 {
-    bool as_flag = typed[0] == '-';
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        char here[OPTION_NAME_CAP + 2];
-        if (!is_meant(names[i].name, typed))
-            continue;
-        if (!names[i].here)
-            return oribi__refuse(error, "unknown option %.48s (%s): %s", typed, names[i].server, names[i].advice);
-        spell(names[i].here, as_flag, here);
-        return oribi__refuse(error, "unknown option %.48s (%s): here it is %s", typed, names[i].server, here);
-    }
-    return 0;
+    struct oribi_option_foreign found;
+    char here[OPTION_NAME_CAP + 2];
+    if (!oribi_options_find_foreign(typed, &found))
+        return 0;
+    if (!found.here)
+        return oribi__refuse(error, "unknown option %.48s (%s): %s", typed, found.server, found.advice);
+    spell(found.here, typed[0] == '-', here);
+    return oribi__refuse(error, "unknown option %.48s (%s): here it is %s", typed, found.server, here);
 }

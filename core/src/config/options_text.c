@@ -159,9 +159,11 @@ void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, cons
     put_format(out,
                "Usage: %s [options] [%s]\n"
                "       %s ctl [--control PATH] status|top|stacks|reload|upgrade|stop|workers|reopen\n"
+               "       %s import FILE\n"
                "\n"
-               "Serves a %s application over HTTP/1.1. With ctl: tells a running server what to do.\n",
-               command, ruby ? "config.ru" : "app.psgi", command, ruby ? "Rack" : "PSGI");
+               "Serves a %s application over HTTP/1.1. With ctl: tells a running server what to do. With\n"
+               "import: prints a configuration file made from another server's.\n",
+               command, ruby ? "config.ru" : "app.psgi", command, command, ruby ? "Rack" : "PSGI");
     for (int group = 0; group < ORIBI_GROUP_COUNT; group++) {
         put_format(out, "\n%s\n", group_titles[group]);
         for (size_t i = 0; i < count; i++) {

@@ -200,34 +200,6 @@ static void test_names_of_other_servers_are_answered_with_what_they_are_here(voi
     oribi_options_deinit(&options);
 }
 
-static bool is_hook(const char *name)
-{
-    const char *names = oribi__options_hook_names();
-    const char *at = strstr(names, name);
-    return at && (at == names || at[-1] == ' ') && strchr(" ", at[strlen(name)]);
-}
-
-static void test_the_table_of_other_servers_names_points_to_what_is_there(void)
-{
-    size_t count;
-    const struct oribi__foreign_name *names = oribi__options_foreign(&count);
-    for (size_t i = 0; i < count; i++) {
-        const char *name = names[i].name;
-        struct oribi__option_name found = oribi__options_resolve(name);
-        enum oribi_option_lang lang = found.option ? found.option->lang : found.alias ? found.alias->lang : 0;
-        ok_named(lang != ORIBI_LANG_BOTH && !is_hook(name), "%s is no name of both commands", name);
-        ok_named(names[i].here ? !names[i].advice && (oribi_options_find(names[i].here) || is_hook(names[i].here) ||
-                                                      oribi__options_resolve(names[i].here).alias)
-                               : names[i].advice != NULL,
-                 "%s: what is here, or advice", name);
-        ok_named(oribi__options_refuse_foreign(name, error) < 0 && strlen(error) < 220, "%s", error);
-        for (size_t k = 0; k < i; k++) {
-            if (oribi__options_same_name(names[k].name, name))
-                fail("%s stands there twice", name);
-        }
-    }
-}
-
 static void set_values(struct oribi_options *options, const char *expected, const char *name, const char *const *values,
                        size_t count)
 {
@@ -772,7 +744,6 @@ int main(void)
     test_dashes_underscores_and_camel_case_are_one_name();
     test_an_unknown_name_gets_the_nearest_known_one();
     test_names_of_other_servers_are_answered_with_what_they_are_here();
-    test_the_table_of_other_servers_names_points_to_what_is_there();
     test_one_value_where_one_is_meant();
     test_options_of_the_other_language_say_so();
     test_times_have_units_and_fractions();

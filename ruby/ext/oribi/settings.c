@@ -85,6 +85,21 @@ static VALUE options_find(VALUE class, VALUE name)
     return option && (option->lang & ORIBI_LANG_RUBY) ? text_or_nil(option->name) : Qnil;
 }
 
+/* What another server's name is here.
+ *
+ * @return [Hash, nil] with the keys :server, :here (option or hook, or nil), :advice (where there is none) */
+static VALUE options_find_foreign(VALUE class, VALUE name)
+{
+    struct oribi_option_foreign found;
+    if (!oribi_options_find_foreign(StringValueCStr(name), &found))
+        return Qnil;
+    VALUE hash = rb_hash_new();
+    rb_hash_aset(hash, ID2SYM(rb_intern("server")), text_or_nil(found.server));
+    rb_hash_aset(hash, ID2SYM(rb_intern("here")), text_or_nil(found.here));
+    rb_hash_aset(hash, ID2SYM(rb_intern("advice")), text_or_nil(found.advice));
+    return hash;
+}
+
 static VALUE check(int result, const char *error)
 {
     if (result < 0)
@@ -436,6 +451,7 @@ void ext_settings_setup(void)
     rb_define_alloc_func(options, options_alloc);
     rb_define_singleton_method(options, "table", options_table, 0);
     rb_define_singleton_method(options, "find", options_find, 1);
+    rb_define_singleton_method(options, "find_foreign", options_find_foreign, 1);
     ext_texts_init(options);
     rb_define_private_method(options, "set_texts", options_set_texts, 3);
     rb_define_singleton_method(options, "composed?", options_composed, 1);

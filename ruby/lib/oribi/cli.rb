@@ -7,8 +7,8 @@ require_relative "rails_advice"
 require_relative "supervisor"
 
 module Oribi
-  # The `oribi` command: options, config file, then the supervisor; or `oribi ctl`. A user's mistakes are a line each
-  # and exit code 1.
+  # The `oribi` command: options, config file, then the supervisor; or `oribi ctl` and `oribi import`. A user's mistakes
+  # are a line each and exit code 1.
   class CLI
     def initialize(out: $stdout, err: $stderr)
       @out = out
@@ -19,6 +19,7 @@ module Oribi
     # @return [Integer] exit code
     def run(argv)
       return control(argv.drop(1)) if argv.first == "ctl"
+      return import(argv.drop(1)) if argv.first == "import"
 
       options = Options.new.parse(argv)
       return say(Options.help) if options["help"] == "on"
@@ -43,6 +44,14 @@ module Oribi
       Config.load(options) if options["control"].empty?
       trap(:INT, "SYSTEM_DEFAULT") # the answer may take long, and nothing of Ruby is to run meanwhile
       options.control(command)
+    end
+
+    def import(argv)
+      raise Error, "import takes one file, as in: oribi import config/puma.rb" unless argv.one?
+      return say("Usage: oribi import FILE\n\nPrints a configuration file made from another server's.\n") if %w[-h --help].include?(argv.first)
+
+      require_relative "import"
+      say(Import.text(argv.first))
     end
 
     def configure(options)

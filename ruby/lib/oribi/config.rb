@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "hook_objects"
 require_relative "hooks"
 
 module Oribi
@@ -44,10 +45,12 @@ module Oribi
     end
 
     Hooks::NAMES.each do |name|
-      define_method(name) do |callable = nil, &block|
+      define_method(name) do |callable = nil, objects: false, &block|
         at_place do
-          Hooks.check(name, block || callable)
-          @hooks.add(name, block || callable)
+          hook = block || callable
+          hook = HookObjects.around(name, hook, @options) if objects
+          Hooks.check(name, hook)
+          @hooks.add(name, hook)
         end
       end
     end

@@ -276,6 +276,17 @@ int oribi_options_parse(struct oribi_options *options, size_t argc, const char *
 /* The table entry for a name in any of those spellings, or NULL (also for those of oribi_options_aliases()). */
 const struct oribi_option *oribi_options_find(const char *name);
 
+/* What another server's name is here. */
+struct oribi_option_foreign {
+    const char *server; /* the servers that have it */
+    const char *here;   /* option or hook that does the same; NULL: advice says what to do */
+    const char *advice;
+};
+
+/* Fills `found` for a name of another server that is no name here, in any spelling; its texts are static. False for
+ * any other name. */
+bool oribi_options_find_foreign(const char *name, struct oribi_option_foreign *found);
+
 /* "text", "code", "list", "bool", "count", "size", "time", "range": what a value of this type is, in one word. */
 const char *oribi_option_type_name(enum oribi_option_type type);
 

@@ -1,0 +1,56 @@
+/* Names of other servers: the table points to what is there, and one name is found in it. */
+#include "config/options_foreign.c"
+
+#include "tap.h"
+
+static char error[ORIBI_ERROR_TEXT_CAP];
+
+static bool is_hook(const char *name)
+{
+    const char *hooks = oribi__options_hook_names();
+    const char *at = strstr(hooks, name);
+    return at && (at == hooks || at[-1] == ' ') && strchr(" ", at[strlen(name)]);
+}
+
+static void test_the_table_of_other_servers_names_points_to_what_is_there(void)
+{
+    size_t count;
+    const struct oribi__foreign_name *all = oribi__options_foreign(&count);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = all[i].name;
+        struct oribi__option_name found = oribi__options_resolve(name);
+        enum oribi_option_lang lang = found.option ? found.option->lang : found.alias ? found.alias->lang : 0;
+        ok_named(lang != ORIBI_LANG_BOTH && !is_hook(name), "%s is no name of both commands", name);
+        ok_named(all[i].here ? !all[i].advice && (oribi_options_find(all[i].here) || is_hook(all[i].here) ||
+                                                  oribi__options_resolve(all[i].here).alias)
+                             : all[i].advice != NULL,
+                 "%s: what is here, or advice", name);
+        ok_named(oribi__options_refuse_foreign(name, error) < 0 && strlen(error) < 220, "%s", error);
+        for (size_t k = 0; k < i; k++) {
+            if (oribi__options_same_name(all[k].name, name))
+                fail("%s stands there twice", name);
+        }
+    }
+}
+
+static void test_what_another_servers_name_is_here(void)
+{
+    struct oribi_option_foreign found;
+    ok(oribi_options_find_foreign("worker_processes", &found));
+    is_str(found.here, "workers");
+    is_str(found.server, "Unicorn, Pitchfork");
+    ok(!found.advice);
+    ok(oribi_options_find_foreign("--WorkerProcesses", &found));
+    ok(oribi_options_find_foreign("ssl_bind", &found));
+    ok(!found.here && found.advice);
+    ok(!oribi_options_find_foreign("workers", &found)); /* a name of ours */
+    ok(!oribi_options_find_foreign("zzz", &found));
+    ok(!oribi_options_find_foreign("", &found));
+}
+
+int main(void)
+{
+    test_the_table_of_other_servers_names_points_to_what_is_there();
+    test_what_another_servers_name_is_here();
+    return done_testing();
+}

@@ -1,0 +1,272 @@
+# frozen_string_literal: true
+
+require_relative "sexp"
+
+module Oribi
+  module Import
+    # A configuration file in Ruby: statement by statement, conditions taken apart, other Ruby kept.
+    class RubyFile
+      FOREIGN_CONSTANTS = %w[Puma Unicorn Pitchfork Rhebok].freeze
+      EVALS = %w[eval instance_eval class_eval module_eval].freeze
+      BRANCH = /\A\s*(else|elsif|when|in)\b/
+
+      def initialize(path, source)
+        @path = path
+        @source = source.sub(/\A#!.*\n/, "\n")
+        @left = @taken = 0
+        refuse_what_cannot_be_read
+        @server = server
+        @words = Words.new(@server)
+      end
+
+      def text
+        body = section(lines_of_code, 1).join
+        mistake = Sexp.mistake(body)
+        raise Error, "#{@path}: cannot be taken apart: Oribi's own line #{mistake.first} would be no Ruby" if mistake
+
+        "#{Import.head(@path, @server, @taken, @left, "oribi --check --config FILE")}#{body.sub(/\A\n+/, "")}#{data}"
+      end
+
+      private
+
+      def refuse_what_cannot_be_read
+        mistake = Sexp.mistake(@source)
+        raise Error, "#{@path}:#{mistake.first}: #{mistake.last.lines.first.chomp}" if mistake
+
+        Ripper.lex(@source).each do |(line, _), kind, token, _|
+          next unless kind == :on_ident && EVALS.include?(token)
+
+          raise Error, "#{@path}:#{line}: #{token}: import evaluates nothing; write out what it makes, then import that"
+        end
+      end
+
+      # Told by the file's name, else by the words that it has.
+      def server
+        named = SERVERS.keys.find { |name| File.basename(@path).include?(name) }
+        return SERVERS.fetch(named) if named
+
+        owners = names.filter_map { |name| Options.find_foreign(name)&.fetch(:server) }.flat_map { |text| text.split(", ") } & SERVERS.values
+        return owners.first if owners.any?
+        return "Rhebok" if names.any? { |name| Words.known?(name) }
+
+        raise Error, "#{@path}: has no word of Puma, Unicorn, Pitchfork or Rhebok"
+      end
+
+      def names
+        @names ||= [].tap do |found|
+          Sexp.each(Ripper.sexp(@source), :command, :vcall, :fcall) { |node| found << node[1][1] if node[1][0] == :@ident }
+          found.sort_by!.with_index { |name, place| [-@source.scan(/\b#{Regexp.escape(name)}/).size, place] }
+        end
+      end
+
+      # Local variables and methods of the file are no words of a server.
+      def own_names
+        @own_names ||= [].tap do |found|
+          tree = Ripper.sexp(@source)
+          Sexp.each(tree, :var_field) { |node| found << node[1][1] if node[1] }
+          Sexp.each(tree, :def) { |node| found << node[1][1] }
+        end
+      end
+
+      def lines_of_code = @source.lines.take_while { |line| line.chomp != "__END__" }.map { |line| "#{line.chomp}\n" }
+      def data = @source.lines.drop_while { |line| line.chomp != "__END__" }.join
+
+      # @param lines [Array<String>]
+      # @param number [Integer] of the first line
+      # @return [Array<String>, nil] nil: these lines are no statements
+      def section(lines, number)
+        out = []
+        until lines.empty?
+          chunk = chunk_of(lines) or return nil
+          out.concat(statement(chunk, number))
+          number += chunk.size
+          lines = lines.drop(chunk.size)
+        end
+        out
+      end
+
+      # The first lines that are complete, with those that go on with a leading dot.
+      def chunk_of(lines)
+        return lines.first(1) if lines.first.match?(BRANCH) || lines.first.match?(/\A\s*(#|\z)/)
+
+        (1..lines.size).each do |count|
+          following = lines.drop(count).find { |line| !line.match?(/\A\s*(#|\z)/) }
+          next if following&.match?(/\A\s*(&\.|\.(?!\.))/)
+          return lines.first(count) if Sexp.statements(lines.first(count).join)
+        end
+        nil
+      end
+
+      def statement(chunk, number)
+        source = chunk.join
+        return chunk if chunk.first.match?(BRANCH) || source.match?(/\A\s*(#.*)?\n?\z/)
+
+        nodes = Sexp.statements(source).reject { |node| node == [:void_stmt] }
+        return chunk if nodes.empty?
+
+        node = nodes.one? ? nodes.first : [:several, nodes]
+        branches(chunk, node, number) || word(chunk, node, number) || ruby(chunk, node, number)
+      end
+
+      # if, unless and case over lines: the conditions stay, what stands in them is taken apart.
+      def branches(chunk, node, number)
+        return unless %i[if unless case].include?(node.first) && chunk.size > 2 && chunk.last.match?(/\A\s*end\s*\z/)
+        return unless Sexp.statements("#{chunk.first}#{"when 1\n" if node.first == :case}end\n")
+        return if chunk.any? { |line| line.match?(BRANCH) && line.match?(/\bthen\b/) } || foreign_words(node[1], false).any?
+
+        taken, left = @taken, @left
+        inner = section(chunk[1..-2], number + 1)
+        return [chunk.first, *inner, chunk.last] if inner
+
+        @taken, @left = taken, left
+        nil
+      end
+
+      def word(chunk, node, number)
+        inner = %i[if_mod unless_mod].include?(node.first) ? node[2] : node
+        call = Sexp.call(inner)
+        return if call.nil? || own_names.include?(call.name)
+        return unless Words.known?(call.name) || !Object.private_method_defined?(call.name)
+
+        hook = Words.hook(call.name)
+        return hook(chunk, call, hook, number) if hook && call.block
+        return leave(chunk, "#{hook || call.name} takes a block here", number) if hook
+        return leave(chunk, "its values can only be told by evaluating them", number) unless call.plain?
+
+        result = @words.map(call.name, values(chunk, call))
+        return leave(chunk, result.reason, number) if result.reason
+
+        take(chunk, call, result, inner.equal?(node) ? "" : parts(chunk, call).last, number)
+      end
+
+      def take(chunk, call, result, condition, number)
+        indent = chunk.first[/\A\s*/]
+        lines = result.taken.map { |line| "#{indent}#{line}#{condition}\n" }
+        return leave(chunk, "it is written in a way that import does not take apart", number) unless Sexp.statements(lines.join)
+
+        @taken += 1
+        remarks = Ripper.lex(chunk.join).filter_map { |_, kind, token, _| "#{indent}#{token.chomp}\n" if kind == :on_comment }
+        renamed = lines.first[/\w+!?/] == call.name ? nil : "#{call.name} in #{@server}"
+        note = [renamed, result.note].compact.join("; ")
+        [*remarks, *(Import.comment("#{indent}# ", note) unless note.empty?), *lines]
+      end
+
+      # The values' texts: what stands between the commas.
+      def values(chunk, call)
+        texts, = parts(chunk, call)
+        call.values.each_with_index.map do |node, place|
+          value = Sexp.value(node)
+          Words::Value.new(texts[place].to_s, Sexp.known?(value), Sexp.known?(value) ? value : nil)
+        end
+      end
+
+      # The values' texts, and " if ..." behind them as it stands.
+      def parts(chunk, call)
+        tokens = Ripper.lex(chunk.join).drop_while { |place, *| (place <=> [call.line, call.column]) <= 0 }.map { |_, kind, token, _| [kind, token] }
+        tokens.shift if (wrapped = tokens.first&.first == :on_lparen)
+        texts, rest = split(tokens, call.values.size)
+        rest.shift if wrapped
+        [texts.map(&:strip), rest.reject { |kind, _| kind == :on_comment }.map(&:last).join.strip.then { |text| text.empty? ? "" : " #{text}" }]
+      end
+
+      def split(tokens, count)
+        texts, depth = [+""], 0
+        while (kind, token = tokens.first)
+          depth += opens?(kind) ? 1 : closes?(kind) ? -1 : 0
+          break if depth.negative? || depth.zero? && (kind == :on_nl || kind == :on_kw && %w[if unless].include?(token))
+
+          tokens.shift
+          next if kind == :on_comment
+
+          kind == :on_comma && depth.zero? && texts.size < count ? texts << +"" : texts.last << token
+        end
+        [texts, tokens]
+      end
+
+      def opens?(kind)
+        %i[on_lparen on_lbracket on_lbrace on_tlambeg on_embexpr_beg on_tstring_beg on_backtick on_qwords_beg on_words_beg on_symbols_beg
+           on_qsymbols_beg on_regexp_beg].include?(kind)
+      end
+
+      def closes?(kind) = %i[on_rparen on_rbracket on_rbrace on_embexpr_end on_tstring_end on_regexp_end].include?(kind)
+
+      # The block stays as it is; its head gets Oribi's name.
+      def hook(chunk, call, hook, number)
+        given = Hooks::ARGUMENTS.fetch(hook.to_sym)
+        parameters = Sexp.parameters(call.block)
+        objects = parameters.any? && %w[Unicorn Pitchfork].include?(@server)
+        missing = objects ? missing_methods(call.block, parameters, given) : []
+        return leave(chunk, "#{missing.join(", ")}: not known in #{hook}, see doc/moving.md", number) if missing.any?
+        return leave(chunk, foreign_constant(call.block), number) if foreign_constant(call.block)
+        return leave(chunk, "#{hook} is called with #{given.empty? ? "no arguments" : given.join(", ")}", number) if !objects && parameters.size > given.size
+
+        @taken += 1
+        line = chunk.first.sub(call.name, objects ? head_with_objects(hook, call.block) : hook)
+        note = [(called(call, parameters) if call.name != hook || objects), traps(call.block)].compact.join("; ")
+        [*(Import.comment("#{line[/\A\s*/]}# ", note) unless note.empty?), line, *chunk.drop(1)]
+      end
+
+      def called(call, parameters) = "#{call.name} in #{@server}#{", called with #{parameters.join(", ")}" if parameters.any?}"
+
+      def traps(block)
+        found = false
+        Sexp.each(block, :@ident) { |node| found ||= node[1] == "trap" }
+        "look at its trap: TERM and QUIT are graceful stops here, and a handler runs beside them" if found
+      end
+
+      def head_with_objects(hook, block) = block.first == :do_block ? "#{hook} objects: true" : "#{hook}(objects: true)"
+
+      # A worker's place is known where the hook is called with it.
+      def missing_methods(block, parameters, given)
+        there = [HookObjects::Server::METHODS, given.include?("index") ? %i[nr index pid] : %i[pid], HookObjects::Status.instance_methods(false)]
+        parameters.each_with_index.flat_map do |name, place|
+          Sexp.called_on(block, name).reject { |method| there[place]&.include?(method.to_sym) || Object.method_defined?(method) }
+              .map { |method| "#{name}.#{method}" }
+        end
+      end
+
+      def foreign_constant(node)
+        Sexp.each(node, :@const) { |const| return "#{const[1]} is not loaded under Oribi" if FOREIGN_CONSTANTS.include?(const[1]) }
+        nil
+      end
+
+      # Ruby that is no word: kept, unless it has words in it that mean something else here.
+      def ruby(chunk, node, number)
+        reason = foreign_constant(node) || foreign_library(node)
+        words = foreign_words(node, true)
+        reason ||= "#{words.join(", ")}: within Ruby that import does not take apart" if words.any?
+        reason ? leave(chunk, reason, number) : chunk
+      end
+
+      def foreign_library(node)
+        case Sexp.call(node)
+        in Sexp::Call[name: "require", values: [value]]
+          library = Sexp.value(value)
+          "#{library} is a library of another server" if library.is_a?(String) && library.match?(%r{\A(puma|unicorn|pitchfork|rhebok)(/|\z)})
+        else nil
+        end
+      end
+
+      # Names that are another server's, or options of ours that mean another thing there.
+      def foreign_words(node, with_own)
+        return [] if %i[def class module].include?(node&.first)
+
+        found = []
+        Sexp.each(node, :command, :vcall, :fcall) do |call|
+          name = call[1][1]
+          next if call[1][0] != :@ident || own_names.include?(name)
+
+          found << name if (!Options.find(name) && Options.find_foreign(name)) || Words.hook(name) || (with_own && Words::OWN.key?(name))
+        end
+        found.uniq
+      end
+
+      def leave(chunk, reason, number)
+        @left += 1
+        indent = chunk.first[/\A\s*/]
+        kept = chunk.map { |line| "#{"#{indent}#   #{line.delete_prefix(indent)}".rstrip}\n" }
+        [*Import.comment("#{indent}# ", "Not taken over (line #{number}): #{reason}"), *kept]
+      end
+    end
+  end
+end

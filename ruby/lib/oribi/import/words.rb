@@ -1,0 +1,189 @@
+# frozen_string_literal: true
+
+module Oribi
+  module Import
+    # What a word of another server's configuration is here. Names come from the core's tables (Options.find,
+    # Options.find_foreign); here are those whose values have another form, or whose meaning another one.
+    class Words
+      # What is to be written: lines of the configuration file (`taken`), or none and the reason. A note goes with both.
+      Result = Struct.new(:taken, :reason, :note)
+
+      # A value: its source text, and what it is where that can be seen without evaluating it.
+      Value = Struct.new(:source, :known, :value) do
+        def hash? = source.start_with?("{") || source.match?(/\A(:?\w+:?\s*=>|\w+:(?!:))/)
+      end
+
+      # Server, name => the method here that knows better than the tables.
+      OWN = {
+        "workers" => :workers, "worker_processes" => :workers, "port" => :port, "user" => :user, "listen" => :listen, "timeout" => :timeout,
+        "stdout_redirect" => :stdout_redirect, "log_requests" => :log_requests, "quiet" => :quiet, "refork_after" => :refork_after,
+        "idle_timeout" => :idle_timeout, "fork_worker" => :fork_worker, "out_of_band" => :out_of_band, "control_url" => :control_url, "logger" => :logger
+      }.freeze
+
+      # @param server [String] "Puma", "Unicorn", "Pitchfork", "Rhebok", "rackup"
+      def initialize(server) = @server = server
+
+      # @return [String, nil] the hook of Oribi that this name is
+      def self.hook(name)
+        here = Options.find_foreign(name)&.fetch(:here) || name
+        here if Hooks::NAMES.include?(here.to_sym)
+      end
+
+      # Is this a word of some server's configuration?
+      def self.known?(name)
+        return false if Config::RUBY_WORDS.include?(name)
+
+        !!(hook(name) || Options.find(name) || Options.find_foreign(name) || switch_or_alias?(name))
+      end
+
+      # Names that the core resolves though they are no options: `timeout`, `keepalive`, `no_preload`.
+      def self.switch_or_alias?(name)
+        Options.new.set_values(name, [], source: :file)
+        true
+      rescue Error => e
+        !e.message.start_with?("unknown option")
+      end
+
+      # @param name [String]
+      # @param values [Array<Value>]
+      # @return [Result]
+      def map(name, values)
+        own = OWN[name]
+        result = send(own, name, values) if own
+        result || plain(name, values)
+      end
+
+      private
+
+      def puma? = @server == "Puma"
+      def unicorn? = %w[Unicorn Pitchfork].include?(@server)
+
+      def plain(name, values)
+        foreign = Options.find(name) ? nil : Options.find_foreign(name)
+        return Result.new(nil, foreign[:advice]) if foreign && !foreign[:here]
+
+        here = foreign ? foreign[:here] : Options.find(name) || name
+        take(here, values)
+      end
+
+      # The line, if the core takes what can be seen of its values.
+      def take(here, values, note = nil)
+        refusal = refused(here, values)
+        return Result.new(nil, refusal) if refusal
+
+        Result.new([[here, values.map(&:source).join(", ")].reject(&:empty?).join(" ")], nil, note)
+      end
+
+      def refused(here, values)
+        known = values.all?(&:known)
+        values = values.map(&:value)
+        values = [values.join(":")] if here == "threads" && values.size == 2
+        probe = Options.new
+        known ? probe.set_values(here, values, source: :file) : probe_name(probe, here)
+        nil
+      rescue Error => e
+        e.message
+      end
+
+      # Only the name can be looked at: what has no value says so, what is not there says that.
+      def probe_name(probe, here)
+        probe.set_values(here, [], source: :file)
+      rescue Error => e
+        raise if e.message.start_with?("unknown option")
+      end
+
+      def text(string) = Value.new(string.inspect, true, string)
+
+      # 0 is Puma's one process, and here one for each CPU.
+      def workers(_name, values)
+        take("workers", [Value.new("1", true, 1)], "0 is a single process in Puma; here it would be one for each CPU") if puma? && values.map(&:value) == [0]
+      end
+
+      def port(_name, values)
+        return unless values.size == 2
+
+        both([take("port", values.first(1)), take("host", values.last(1))])
+      end
+
+      def user(_name, values)
+        both([take("user", values.first(1)), take("group", values.last(1))]) if values.size == 2
+      end
+
+      def both(results)
+        results.find(&:reason) || Result.new(results.flat_map(&:taken), nil, nil)
+      end
+
+      def listen(_name, values)
+        address, settings = values
+        return unless settings&.hash?
+
+        set = settings.known ? settings.value : {}
+        kept = set.slice("backlog", "umask").reject { |_, value| value.nil? }
+        dropped = settings.known ? set.keys - kept.keys : [settings.source]
+        note = "not there and not needed, or the system's: #{dropped.join(", ")}" if dropped.any?
+        return take("bind", [address], note) if kept.empty?
+        query = kept.map { |key, value| "#{key}=#{key == "umask" && value.is_a?(Integer) ? format("%03o", value) : value}" }
+        take("bind", [with_query(address, query.join("&"))], note)
+      end
+
+      def with_query(address, query)
+        address.known ? text("#{address.value}?#{query}") : Value.new("\"\#{#{address.source}}?#{query}\"", false, nil)
+      end
+
+      # The application's time in Unicorn; the client's in Rhebok, as here.
+      def timeout(_name, values)
+        return unless unicorn?
+
+        note = "Oribi::CallTimeout is raised in the call, and two seconds later its worker is replaced: cleanup has no counterpart" if values.size > 1
+        take("call_timeout", values.first(1), note)
+      end
+
+      def stdout_redirect(_name, values)
+        return if values.size < 2 || values[1].value.nil? && values[1].known
+
+        take("error_log", [values[1]], "what the application prints goes to standard output; access_log takes the requests; both append")
+      end
+
+      def log_requests(_name, values)
+        off = values.first&.known && !values.first.value
+        take("access_log", [text(off ? "off" : "-")]) if values.all?(&:known)
+      end
+
+      def quiet(_name, values)
+        take("access_log", [text(values.first&.value == false ? "-" : "off")], "quiet is about warnings here; in Puma it is about requests") if puma?
+      end
+
+      def refork_after(_name, values)
+        first = values.first
+        return unless first&.known && first.value.is_a?(Array) && first.value.first.is_a?(Integer)
+
+        number = first.value.first
+        take("refork_after", [Value.new(number.to_s, true, number)], "one number here: the first of #{first.source}")
+      end
+
+      def idle_timeout(_name, _values)
+        Result.new(nil, "Puma ends itself when it has nothing to do; here idle_timeout is how long a connection may rest") if puma?
+      end
+
+      def fork_worker(_name, values)
+        take("refork_after", [Value.new("1000", true, 1000)], "1000 is Puma's default") if values.empty?
+      end
+
+      def out_of_band(_name, _values)
+        take("oob_gc", [], "garbage is collected while no request waits; a block for other work has no counterpart")
+      end
+
+      # A path here: the socket's.
+      def control_url(_name, values)
+        return unless values.one? && values.first.known
+
+        path = values.first.value.to_s[%r{\A(?:unix://)?(/.*)\z}, 1]
+        path ? take("control", [text(path)]) : Result.new(nil, "control takes the absolute path of a unix socket")
+      end
+
+      def logger(_name, values)
+        Result.new(nil, "error_log takes a file, not an object; error_log_format json makes objects of its lines") unless values.all?(&:known)
+      end
+    end
+  end
+end

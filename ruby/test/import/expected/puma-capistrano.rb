@@ -1,0 +1,36 @@
+# Oribi's configuration, made by `oribi import` from puma-capistrano.rb (Puma).
+# Settings taken over: 10; left as comments: 3. Look for "Not taken over".
+# Look through it, then: oribi --check --config FILE
+
+# directory in Puma
+chdir '/'
+# Not taken over (line 2): the application is the command's argument, as in: oribi config.ru, oribi-psgi app.psgi
+#   rackup "/dev/null"
+# environment in Puma
+env 'production'
+
+# pidfile in Puma
+pid_file "/tmp/puma.pid"
+# Not taken over (line 6): there is no state file: control PATH makes the socket that `ctl` talks to
+#   state_path "/tmp/puma.state"
+# stdout_redirect in Puma; what the application prints goes to standard output; access_log takes the requests; both
+# append
+error_log '/tmp/puma_error.log'
+
+threads 0, 16
+workers 4
+# worker_timeout in Puma
+call_timeout 60
+
+bind 'unix:///tmp/puma.sock'
+bind 'tcp://127.0.0.1:9293'
+
+# Not taken over (line 16): not there and not needed: a reload (HUP, ctl reload) starts the command anew, with the
+# libraries of that moment
+#   prune_bundler
+
+# on_restart in Puma
+before_reload do
+  puts 'Refreshing Gemfile'
+  ENV["BUNDLE_GEMFILE"] = ""
+end

@@ -1,0 +1,25 @@
+# Oribi's configuration, made by `oribi import` from puma-errors.rb (Puma).
+# Settings taken over: 2; left as comments: 6. Look for "Not taken over".
+# Look through it, then: oribi --check --config FILE
+
+# Not taken over (line 1): puma/null_io is a library of another server
+#   require "puma/null_io"
+workers :auto
+# Not taken over (line 3): not there: what the application raises is a 500 and a line with its backtrace in error_log
+#   lowlevel_error_handler do |e, env|
+#     Sentry.capture_exception(e)
+#     [500, {}, ["An error has occurred\n"]]
+#   end
+# Not taken over (line 7): the application is the command's argument, as in: oribi config.ru, oribi-psgi app.psgi
+#   app do |env|
+#     [200, {}, ["hello"]]
+#   end
+# Not taken over (line 10): control PATH makes the socket that `ctl` talks to
+#   activate_control_app 'unix:///tmp/pumactl.sock', { auth_token: '12345' }
+# Not taken over (line 11): not there and not needed: a body is always read before the application is called
+#   queue_requests false
+# log_requests in Puma
+access_log "-"
+# Not taken over (line 13): Puma ends itself when it has nothing to do; here idle_timeout is how long a connection
+# may rest
+#   idle_timeout 600

@@ -1,0 +1,22 @@
+# Oribi's configuration, made by `oribi import` from puma-metrics.rb (Puma).
+# Settings taken over: 3; left as comments: 3. Look for "Not taken over".
+# Look through it, then: oribi --check --config FILE
+
+# Prometheus beside the workers
+# Not taken over (line 2): there are none: for tmp_restart there is `ctl reload`, for systemd and solid_queue their
+# own services
+#   plugin 'metrics'
+# Not taken over (line 3): unknown option metrics_url: did you mean metrics_max?
+#   metrics_url 'tcp://0.0.0.0:9395'
+# before_worker_boot in Puma
+after_fork do
+  SemanticLogger.reopen if defined?(SemanticLogger)
+end
+# before_worker_shutdown in Puma
+before_worker_exit do
+  puts "leaving"
+end
+# out_of_band in Puma; garbage is collected while no request waits; a block for other work has no counterpart
+oob_gc
+# Not taken over (line 11): not there and not needed: nothing is warned of
+#   silence_single_worker_warning

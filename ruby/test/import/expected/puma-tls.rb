@@ -1,0 +1,18 @@
+# Oribi's configuration, made by `oribi import` from puma-tls.rb (Puma).
+# Settings taken over: 2; left as comments: 3. Look for "Not taken over".
+# Look through it, then: oribi --check --config FILE
+
+# Not taken over (line 1): let a proxy in front speak TLS; bind takes host:port
+#   ssl_bind '127.0.0.1', '9292', {
+#     key: '/etc/ssl/app.key',
+#     cert: '/etc/ssl/app.pem',
+#     verify_mode: 'none'
+#   }
+# Not taken over (line 6): address "ssl://127.0.0.1:9293?key=k&cert=c" asks for TLS: let a proxy in front speak it,
+# and bind host:port here
+#   bind 'ssl://127.0.0.1:9293?key=k&cert=c'
+bind 'tcp://127.0.0.1:9294'
+# quiet in Puma; quiet is about warnings here; in Puma it is about requests
+access_log "off"
+# Not taken over (line 9): not there: process titles name the program, its generation and the worker
+#   tag 'board'

@@ -1,0 +1,49 @@
+# Oribi's configuration, made by `oribi import` from unicorn-classic.rb (Unicorn).
+# Settings taken over: 10; left as comments: 3. Look for "Not taken over".
+# Look through it, then: oribi --check --config FILE
+
+# Sample verbose configuration file for a site behind nginx
+app_dir = "/"
+# worker_processes in Unicorn
+workers 4
+user "www-data"
+group "www-data"
+# working_directory in Unicorn
+chdir app_dir
+# listen in Unicorn
+bind "/tmp/.sock?backlog=64"
+# listen in Unicorn; not there and not needed, or the system's: tcp_nopush
+bind 8080
+# timeout in Unicorn
+call_timeout 30
+# pid in Unicorn
+pid_file "/tmp/unicorn.pid"
+# stderr_path in Unicorn
+error_log "/tmp/unicorn.stderr.log"
+# Not taken over (line 11): access_log takes the requests; what the application prints goes to standard output
+#   stdout_path "/tmp/unicorn.stdout.log"
+# preload_app in Unicorn
+preload true
+GC.respond_to?(:copy_on_write_friendly=) and
+  GC.copy_on_write_friendly = true
+# Not taken over (line 15): not there and not needed: a client that left is noticed while the request waits
+#   check_client_connection false
+
+# Not taken over (line 17): worker.nr: not known in before_fork, see doc/moving.md
+#   before_fork do |server, worker|
+#     old_pid = "#{server.config[:pid]}.oldbin"
+#     if File.exist?(old_pid) && server.pid != old_pid
+#       begin
+#         sig = (worker.nr + 1) >= server.worker_processes ? :QUIT : :TTOU
+#         Process.kill(sig, File.read(old_pid).to_i)
+#       rescue Errno::ENOENT, Errno::ESRCH
+#         server.logger.info "gone already"
+#       end
+#     end
+#   end
+
+# after_fork in Unicorn, called with server, worker
+after_fork objects: true do |server, worker|
+  server.logger.info("worker=#{worker.nr} up")
+  srand
+end

@@ -1,0 +1,21 @@
+# Oribi's configuration, made by `oribi import` from unicorn-listeners.rb (Unicorn).
+# Settings taken over: 4; left as comments: 3. Look for "Not taken over".
+# Look through it, then: oribi --check --config FILE
+
+# listen in Unicorn
+bind "127.0.0.1:8080"
+# listen in Unicorn
+bind ENV["UNICORN_SOCKET"] if ENV["UNICORN_SOCKET"]
+# worker_processes in Unicorn
+workers 2
+# Not taken over (line 4): server.listen: not known in after_fork, see doc/moving.md
+#   after_fork do |server, worker|
+#     addr = "127.0.0.1:#{9293 + worker.nr}"
+#     server.listen(addr, tries: -1, delay: 5, tcp_nopush: true)
+#   end
+# Not taken over (line 8): error_log takes a file, not an object; error_log_format json makes objects of its lines
+#   logger Logger.new($stdout)
+# client_body_buffer_size in Unicorn
+body_memory_max 65536
+# Not taken over (line 10): not there and not needed: a body is always read before the application is called
+#   rewindable_input false
