@@ -31,6 +31,7 @@ sub _version {
 sub _run {
     my (@argv) = @_;
     return _control(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'ctl';
+    return _import(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'import';
     my $settings = Oribi::Settings->new;
     my $error = $settings->core->_parse(@argv);
     die "$error\n" if defined $error;
@@ -52,6 +53,15 @@ sub _control {
     $settings->enter_dir;
     _read_config($settings) unless length $settings->get('control');
     return $settings->core->_control($command);
+}
+
+# oribi-psgi import: the modules are loaded for it alone.
+sub _import {
+    my (@argv) = @_;
+    die "import takes one file, as in: oribi-psgi import Procfile\n" if @argv != 1;
+    return _say("Usage: oribi-psgi import FILE\n\nPrints a configuration file made from another server's.\n") if $argv[0] =~ /\A(?:-h|--help)\z/;
+    require Oribi::Import;
+    return _say(Oribi::Import::text($argv[0]));
 }
 
 sub _read_config {

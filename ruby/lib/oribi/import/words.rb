@@ -59,11 +59,16 @@ module Oribi
       def unicorn? = %w[Unicorn Pitchfork].include?(@server)
 
       def plain(name, values)
-        foreign = Options.find(name) ? nil : Options.find_foreign(name)
+        foreign = Options.find(name) ? nil : foreign(name)
         return Result.new(nil, foreign[:advice]) if foreign && !foreign[:here]
 
         here = foreign ? foreign[:here] : Options.find(name) || name
         take(here, values)
+      end
+
+      # Also for a name with no_ before it, where there is none of that here.
+      def foreign(name)
+        Options.find_foreign(name) || (Options.find_foreign(name.delete_prefix("no_"))&.then { |found| found unless found[:here] } if name.start_with?("no_"))
       end
 
       # The line, if the core takes what can be seen of its values.

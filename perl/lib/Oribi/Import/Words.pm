@@ -1,0 +1,171 @@
+package Oribi::Import::Words;
+use strict;
+use warnings;
+use Oribi ();
+use Oribi::Settings ();
+
+our $VERSION = '0.100';
+
+# What a configuration file is made of: settings that Oribi takes, with the name that they had, and comments. Names come
+# from the core's tables; what it refuses becomes a comment with the reason.
+
+sub new {
+    my ($class, $path) = @_;
+    return bless { path => $path, entries => [], place_of => {}, taken => 0, left => 0 }, $class;
+}
+
+my %TYPE = map { $_->{name} => $_->{type} } Oribi::Options->table;
+
+# Does a flag of this name take a value, as far as the tables tell?
+sub takes_value {
+    my ($name) = @_;
+    my $here = here($name);
+    return $name !~ /\A(?:no|disable|enable)_/ && (!defined $here || ($TYPE{$here} || '') ne 'bool');
+}
+
+# The name of the option here, or undef.
+sub here {
+    my ($name) = @_;
+    my $found = Oribi::Options->find($name);
+    return $found if defined $found;
+    return (Oribi::Options->find_foreign($name))[1];
+}
+
+# One setting: the words that it was, its name there, its value (undef for a switch), the name here where the caller
+# knows better.
+sub setting {
+    my ($self, $words, $name, $value, $note) = @_;
+    my ($server, $here, $advice) = defined Oribi::Options->find($name) ? () : _foreign($name);
+    return $self->leave($words, $advice) if defined $server && !defined $here;
+    my $option = Oribi::Options->find($name);
+    $here = defined $option ? $option : $name unless defined $here;
+    my $refusal = _refusal($here, $value);
+    return $self->leave($words, $refusal) if defined $refusal;
+    return $self->take($here, $value, join '; ', $words, grep {defined} $note);
+}
+
+# Also for a name with no_ or disable_ before it, where there is none of that here.
+sub _foreign {
+    my ($name) = @_;
+    my @found = Oribi::Options->find_foreign($name);
+    return @found if @found || $name !~ /\A(?:no|disable)_(.*)\z/s;
+    @found = Oribi::Options->find_foreign($1);
+    return @found && !defined $found[1] ? @found : ();
+}
+
+# An unknown value cannot be looked at before it is there.
+sub _refusal {
+    my ($here, $value) = @_;
+    local $@;
+    my $given = !defined $value ? 1 : ref $value ? undef : $value;
+    return if eval { Oribi::Settings->new->set(file => $here, defined $given ? $given : _example($here)); 1 };
+    chomp(my $text = $@);
+    return $text;
+}
+
+sub _example {
+    my ($here) = @_;
+    my $type = $TYPE{$here} || '';
+    return $type =~ /\A(?:count|size|time|range|bool)\z/ ? 1 : $here eq 'bind' ? ':9292' : '/x';
+}
+
+# Values of a list are kept together, at the first one's place.
+sub take {
+    my ($self, $here, $value, $note) = @_;
+    my $source = !defined $value ? 1 : ref $value ? $$value : quoted($value);
+    $self->{taken}++;
+    if (($TYPE{$here} || '') eq 'list' && defined(my $place = $self->{place_of}{$here})) {
+        push @{ $self->{entries}[$place]{values} }, $source;
+        push @{ $self->{entries}[$place]{notes} }, $note;
+        return;
+    }
+    if (defined(my $place = $self->{place_of}{$here})) {
+        $self->{entries}[$place]{values} = [$source];    # the last one counts, as on command lines
+        push @{ $self->{entries}[$place]{notes} }, $note;
+        return;
+    }
+    $self->{place_of}{$here} = @{ $self->{entries} };
+    push @{ $self->{entries} }, { name => $here, values => [$source], notes => [$note] };
+    return;
+}
+
+sub has { my ($self, @names) = @_; return scalar grep { defined $self->{place_of}{$_} } @names }
+
+sub leave {
+    my ($self, $words, $reason) = @_;
+    $self->{left}++;
+    push @{ $self->{entries} }, { comment => "Not taken over: $reason", kept => $words };
+    return;
+}
+
+sub remark {
+    my ($self, $text) = @_;
+    push @{ $self->{entries} }, { comment => $text };
+    return;
+}
+
+sub quoted {
+    my ($text) = @_;
+    return $text if $text =~ /\A(?:0|[1-9][0-9]{0,14})\z/;
+    $text =~ s/([\\'])/\\$1/g;
+    return "'$text'";
+}
+
+# $NAME, ${NAME} and ${NAME:-other} as a reference to Perl's source text, any other text as it is.
+sub value_of {
+    my ($self, $text) = @_;
+    return $text if !defined $text || $text !~ /\$/;
+    my @parts;
+    while ($text =~ /\G(?:\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\}|\((\w+)\))|([^\$]+))/gc) {
+        my ($name, $other, $plain) = (defined $1 ? $1 : defined $2 ? $2 : $4, $3, $5);
+        push @parts, defined $plain ? quoted_text($plain) : "(\$ENV{$name} // " . (defined $other ? quoted($other) : qq{die "$name is not set\\n"}) . ')';
+    }
+    die "$self->{path}: cannot tell what the shell makes of $text\n" if (pos $text || 0) < length $text;
+    my $source = join ' . ', @parts;
+    return \$source;
+}
+
+sub quoted_text { my ($text) = @_; $text =~ s/([\\'])/\\$1/g; return "'$text'" }
+
+# The file's text.
+sub print {    ## no critic: it is what it does
+    my ($self, $server, $start) = @_;
+    my $rest = $self->{left} ? "; left as comments: $self->{left}. Look for \"Not taken over\"." : '.';
+    my $text = "# Oribi's configuration, made by `oribi-psgi import` from $self->{path} ($server).\n"
+        . "# Settings taken over: $self->{taken}$rest\n# Look through it, then: $start\n\n+{\n";
+    $text .= _entry($_) for @{ $self->{entries} };
+    return "$text}\n";
+}
+
+sub _entry {
+    my ($entry) = @_;
+    if (!defined $entry->{name}) {
+        my $kept = $entry->{kept};
+        return join '', _comment($entry->{comment}), defined $kept ? map {"    #   $_\n"} split /\n/, $kept : ();
+    }
+    my @values = @{ $entry->{values} };
+    my $value = @values > 1 ? '[' . join(', ', @values) . ']' : $values[0];
+    return join '', (map { _comment($_) } @{ $entry->{notes} }), "    $entry->{name} => $value,\n";
+}
+
+sub _comment {
+    my ($text) = @_;
+    $text =~ s/\s+/ /g;
+    my @lines;
+    push @lines, "    # $1\n" while $text =~ /\G\s*(\S.{0,110}(?=\s|\z)|\S+)/gc;
+    return @lines;
+}
+
+1;
+
+__END__
+
+=head1 NAME
+
+Oribi::Import::Words - the configuration file that import makes
+
+=head1 DESCRIPTION
+
+Part of L<Oribi>; see C<oribi-psgi import> in L<oribi-psgi>.
+
+=cut
