@@ -40,21 +40,36 @@ static int check_folder(const char *option, const char *text, const char *folder
     return code;
 }
 
-static int check_sendfile(const struct oribi_options *options, char *error)
+/* Every look, one after the other, until the teller has heard enough. */
+struct look {
+    oribi__files_tell tell;
+    void *self;
+    int code; /* of the last thing that is wrong */
+    bool goes_on;
+};
+
+static void note(struct look *look, int code, const char *error)
+{
+    if (code == 0)
+        return;
+    look->code = code;
+    look->goes_on = look->tell(look->self, error);
+}
+
+static void look_at_sendfile(struct look *look, const struct oribi_options *options, char *error)
 {
     const struct oribi_text_list *roots = &options->sendfile_root;
     const struct oribi_text_list *maps = &options->sendfile_map;
     struct oribi_slice prefix;
     const char *folder;
-    int code = 0;
-    for (size_t i = 0; code == 0 && i < roots->count; i++)
-        code = check_folder("sendfile_root", roots->items[i], roots->items[i], error);
-    for (size_t i = 0; code == 0 && i < maps->count; i++) {
-        code = oribi_mount_map_read("sendfile_map", maps->items[i], &prefix, &folder, error);
+    for (size_t i = 0; look->goes_on && i < roots->count; i++)
+        note(look, check_folder("sendfile_root", roots->items[i], roots->items[i], error), error);
+    for (size_t i = 0; look->goes_on && i < maps->count; i++) {
+        int code = oribi_mount_map_read("sendfile_map", maps->items[i], &prefix, &folder, error);
         if (code == 0)
             code = check_folder("sendfile_map", maps->items[i], folder, error);
+        note(look, code, error);
     }
-    return code;
 }
 
 static int check_error_pages(const struct oribi_options *options, char *error)
@@ -65,16 +80,29 @@ static int check_error_pages(const struct oribi_options *options, char *error)
     return code;
 }
 
+int oribi__options_each_file(const struct oribi_options *options, oribi__files_tell tell, void *self)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    struct look look = {tell, self, 0, true};
+    struct oribi_mount *mount = oribi_mem_alloc(1, sizeof(*mount));
+    for (size_t i = 0; look.goes_on && i < options->mounts.count; i++)
+        note(&look, check_mount(options->mounts.items[i], mount, error), error);
+    oribi_mem_free(mount);
+    look_at_sendfile(&look, options, error);
+    if (look.goes_on)
+        note(&look, check_error_pages(options, error), error);
+    return look.code;
+}
+
+static bool keep_first(void *self, const char *error)
+{
+    (void)snprintf(self, ORIBI_ERROR_TEXT_CAP, "%s", error); /* of the same size */
+    return false;
+}
+
 int oribi_options_check_files(const struct oribi_options *options, char *error)
 {
-    int code = 0;
-    struct oribi_mount *mount = oribi_mem_alloc(1, sizeof(*mount));
-    for (size_t i = 0; code == 0 && i < options->mounts.count; i++)
-        code = check_mount(options->mounts.items[i], mount, error);
-    oribi_mem_free(mount);
-    if (code == 0)
-        code = check_sendfile(options, error);
-    return code < 0 ? code : check_error_pages(options, error);
+    return oribi__options_each_file(options, keep_first, error);
 }
 
 static void warn_of_second(const struct oribi_mount *first, const struct oribi_mount *second)

@@ -91,6 +91,14 @@ void oribi__option_replace_text(char **field, const char *value);
 /* Whether `status` is an address that may be listened on. 0 or ORIBI_EINVAL. */
 int oribi__options_check_status(const struct oribi_options *options, char *error);
 
+/* Is the host of an address this machine's own, in numbers or as localhost? */
+bool oribi__options_is_loopback(const char *host);
+
+/* Tells of each thing on the disk that is missing, or cannot be used, one line each; `tell` gives false for no more of
+ * them. 0, or the code of the last one. */
+typedef bool (*oribi__files_tell)(void *self, const char *error);
+int oribi__options_each_file(const struct oribi_options *options, oribi__files_tell tell, void *self);
+
 /* Is cancel_gone off, on, or a list of methods (options_gone.c)? */
 int oribi__options_check_gone(const struct oribi_options *options, char *error);
 

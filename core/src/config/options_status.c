@@ -6,7 +6,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-static bool is_loopback(const char *host)
+bool oribi__options_is_loopback(const char *host)
 {
     struct in_addr v4;
     struct in6_addr v6;
@@ -38,7 +38,7 @@ int oribi__options_check_status(const struct oribi_options *options, char *error
         return 0;
     if (!is_number(address.name))
         return oribi__refuse(error, "status takes an address in numbers, or localhost: %.80s is a name", address.name);
-    if (!is_loopback(address.name) && !options->status_token)
+    if (!oribi__options_is_loopback(address.name) && !options->status_token)
         return oribi__refuse(error,
                              "status on %.100s can be reached from elsewhere and needs status_token; without it "
                              "only loopback addresses and unix sockets are allowed",

@@ -195,6 +195,14 @@ static int draft(struct oribi_pid_file *file, const char *path, char *error)
     return file->path && file->wanted ? 0 : no_memory(file, path, error);
 }
 
+int oribi_pid_file_look(const char *path, char *error)
+{
+    int stale;
+    int code = look_at(path, &stale, error);
+    oribi_os_close(stale);
+    return code;
+}
+
 int oribi_pid_file_lock(struct oribi_pid_file *file, const char *path, char *error)
 {
     int stale;

@@ -165,6 +165,12 @@ static void try_temp_dir(const struct oribi_worker *w)
     oribi_os_close(fd);
 }
 
+uint64_t oribi_worker_descriptors(const struct oribi_options *options)
+{
+    bool has_site = options->mounts.count || options->answers.count || options->redirects.count || options->health;
+    return (uint64_t)options->connections_max + SPARE_FDS + (has_site ? options->static_open_max : 0);
+}
+
 /* What the options say of answers, each NULL or empty where they say nothing. */
 static void open_answers(struct oribi_worker *w)
 {
@@ -228,8 +234,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     }
     /* Soft limits are low (1024) for the sake of programs that use select(2); running out is lived with, see
      * out_of_descriptors(). */
-    (void)oribi_os_want_descriptors((uint64_t)w->options->connections_max + SPARE_FDS +
-                                    (w->site ? w->options->static_open_max : 0));
+    (void)oribi_os_want_descriptors(oribi_worker_descriptors(w->options));
     result = watch_all(w);
     if (result < 0) {
         oribi_worker_destroy(w);

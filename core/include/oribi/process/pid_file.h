@@ -16,6 +16,9 @@ struct oribi_pid_file {
  * one line in `error` (ORIBI_ERROR_TEXT_CAP). */
 int oribi_pid_file_lock(struct oribi_pid_file *file, const char *path, char *error);
 
+/* Would a lock be given, as far as what is at the path tells? Nothing is written. Same results. */
+int oribi_pid_file_look(const char *path, char *error);
+
 /* Writes the calling process's id and gives the file its name, replacing a stale one. 0, or with a line in
  * `error` and nothing of ours left behind: ORIBI_ELIMIT when another process was faster since the lock, ORIBI_ESYS. */
 int oribi_pid_file_write(struct oribi_pid_file *file, char *error);

@@ -40,6 +40,9 @@ struct oribi_worker_setup {
     int life_fd; /* reaches EOF when the supervisor dies: then drain and end; -1: none */
 };
 
+/* How many descriptors a worker with these options wants to be allowed. */
+uint64_t oribi_worker_descriptors(const struct oribi_options *options);
+
 /* Gives a worker owned by the calling process and thread. 0, ORIBI_ENOMEM or ORIBI_ESYS. Call after fork. */
 int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_worker **out);
 
