@@ -22,6 +22,7 @@
 #include "oribi/base/os.h"
 #include "oribi/config/arguments.h"
 #include "oribi/http/compress.h"
+#include "oribi/process/check.h"
 #include "oribi/process/completion.h"
 #include "oribi/process/control_command.h"
 #include "oribi/process/methods.h"
@@ -34,7 +35,10 @@ typedef struct oribi_listeners *Oribi__Listeners;
 typedef struct psgi_worker *Oribi__Worker;
 typedef struct oribi_process *Oribi__Core__Process;
 
-enum { OPTION_TEXT_CAP = 64 * 1024 };
+enum {
+    OPTION_TEXT_CAP = 64 * 1024,
+    FINDING_WORDS = 5, /* level, id, what, why, what to do */
+};
 
 static SV *object_of(pTHX_ const char *class, void *p)
 {

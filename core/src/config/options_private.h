@@ -106,4 +106,15 @@ int oribi__options_check_gone(const struct oribi_options *options, char *error);
  * that configures. */
 __attribute__((format(printf, 2, 3))) int oribi__refuse(char *error, const char *format, ...);
 
+/* What the first word of the command line may be beside the application: for --help and for shells. */
+struct oribi__subcommand {
+    const char *word;
+    const char *arguments; /* for --help */
+    const char *help;      /* one line */
+};
+
+enum { ORIBI__SUBCOMMANDS = 3 };
+
+extern const struct oribi__subcommand oribi__subcommands[ORIBI__SUBCOMMANDS];
+
 #endif

@@ -151,19 +151,24 @@ const char *oribi_options_group_title(enum oribi_option_group group)
     return group_titles[group];
 }
 
+const struct oribi__subcommand oribi__subcommands[] = {
+    {"ctl", "[--control PATH] status|top|stacks|reload|upgrade|stop|workers|reopen",
+     "tells a running server what to do"},
+    {"check", "[--json] [--strict] [options] [application]", "tells everything that is wrong or risky, starts nothing"},
+    {"import", "FILE", "prints a configuration file made from another server's"},
+};
+
 void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages)
 {
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
     bool ruby = lang == ORIBI_LANG_RUBY;
-    put_format(out,
-               "Usage: %s [options] [%s]\n"
-               "       %s ctl [--control PATH] status|top|stacks|reload|upgrade|stop|workers|reopen\n"
-               "       %s import FILE\n"
-               "\n"
-               "Serves a %s application over HTTP/1.1. With ctl: tells a running server what to do. With\n"
-               "import: prints a configuration file made from another server's.\n",
-               command, ruby ? "config.ru" : "app.psgi", command, command, ruby ? "Rack" : "PSGI");
+    put_format(out, "Usage: %s [options] [%s]\n", command, ruby ? "config.ru" : "app.psgi");
+    for (size_t i = 0; i < ORIBI__SUBCOMMANDS; i++)
+        put_format(out, "       %s %s %s\n", command, oribi__subcommands[i].word, oribi__subcommands[i].arguments);
+    put_format(out, "\nServes a %s application over HTTP/1.1; or\n", ruby ? "Rack" : "PSGI");
+    for (size_t i = 0; i < ORIBI__SUBCOMMANDS; i++)
+        put_format(out, "  %-8s  %s\n", oribi__subcommands[i].word, oribi__subcommands[i].help);
     for (int group = 0; group < ORIBI_GROUP_COUNT; group++) {
         put_format(out, "\n%s\n", group_titles[group]);
         for (size_t i = 0; i < count; i++) {

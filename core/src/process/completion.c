@@ -137,6 +137,14 @@ static void put_bash_case(struct script *s, const struct oribi_option *option)
     }
 }
 
+static void put_subcommands(struct script *s)
+{
+    for (size_t i = 0; i < ORIBI__SUBCOMMANDS; i++) {
+        put(s, i ? " " : "");
+        put(s, oribi__subcommands[i].word);
+    }
+}
+
 static void put_bash_ctl(struct script *s)
 {
     put(s, "    if [[ ${COMP_WORDS[1]} == ctl && $COMP_CWORD -gt 1 ]]; then\n"
@@ -173,9 +181,12 @@ static void put_bash(struct script *s)
            "        COMPREPLY=($(compgen -W '");
     each_option(s, put_bash_names);
     put(s, "' -- \"$word\"))\n"
+           "        [[ ${COMP_WORDS[1]} == check ]] && COMPREPLY+=($(compgen -W '--json --strict' -- \"$word\"))\n"
            "    else\n"
            "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
-           "        [[ $COMP_CWORD -eq 1 ]] && COMPREPLY+=($(compgen -W ctl -- \"$word\"))\n"
+           "        [[ $COMP_CWORD -eq 1 ]] && COMPREPLY+=($(compgen -W '");
+    put_subcommands(s);
+    put(s, "' -- \"$word\"))\n"
            "    fi\n"
            "}\n"
            "complete -o filenames -F _");
@@ -255,7 +266,10 @@ static void put_zsh(struct script *s)
            "    fi\n"
            "    _arguments \\\n");
     each_option(s, put_zsh_option);
-    put(s, "        '*:application:{_alternative \"commands:command:(ctl)\" \"files:application:_files\"}'\n"
+    put(s, "        '--json[check\\: as JSON]' '--strict[check\\: risks make the exit code 1]' \\\n"
+           "        '*:application:{_alternative \"commands:command:(");
+    put_subcommands(s);
+    put(s, ")\" \"files:application:_files\"}'\n"
            "}\n"
            "if [[ $funcstack[1] == _");
     put_identifier(s);
@@ -314,9 +328,19 @@ static void put_fish_option(struct script *s, const struct oribi_option *option)
 
 static void put_fish(struct script *s)
 {
+    for (size_t i = 0; i < ORIBI__SUBCOMMANDS; i++) {
+        put(s, "complete -c ");
+        put(s, s->program);
+        put(s, " -n __fish_use_subcommand -a ");
+        put(s, oribi__subcommands[i].word);
+        put_fish_help(s, oribi__subcommands[i].help);
+    }
     put(s, "complete -c ");
     put(s, s->program);
-    put(s, " -n __fish_use_subcommand -a ctl -d 'tell a running server what to do'\n");
+    put(s, " -n '__fish_seen_subcommand_from check' -l json -d 'as JSON'\n");
+    put(s, "complete -c ");
+    put(s, s->program);
+    put(s, " -n '__fish_seen_subcommand_from check' -l strict -d 'risks make the exit code 1'\n");
     for (size_t i = 0; i < ORIBI__CONTROL_WORDS; i++) {
         put_fish_begin(s, true);
         put(s, " -f -a ");

@@ -32,6 +32,7 @@ sub _run {
     my (@argv) = @_;
     return _control(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'ctl';
     return _import(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'import';
+    return _check_all(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'check';
     my $settings = Oribi::Settings->new;
     my $error = $settings->core->_parse(@argv);
     die "$error\n" if defined $error;
@@ -64,6 +65,18 @@ sub _import {
     return _say(Oribi::Import::text($argv[0]));
 }
 
+# oribi-psgi check: everything that is wrong or risky, and 1 when something is wrong.
+sub _check_all {
+    my (@argv) = @_;
+    require Oribi::Check;
+    my $settings = Oribi::Settings->new;
+    my ($json, $strict) = $settings->core->_parse_check(@argv);
+    return _say(Oribi::Options->check_help) if $settings->is_on('help');
+    my ($text, $code) = Oribi::Check::report($settings, \&_read_config, $json, $strict);
+    _say($text);
+    return $code;
+}
+
 sub _read_config {
     my ($settings) = @_;
     my $config = $settings->get('config');
@@ -93,7 +106,9 @@ sub _check {
     my ($settings) = @_;
     my $error = $settings->core->_check_files;
     die "$error\n" if defined $error;
-    Oribi::App::load($settings, undef);
+    require Oribi::Check;
+    my ($failure) = Oribi::Trial::run(sub { Oribi::Check::failure($settings) });
+    die "$failure\n" if defined $failure;
     my $name = length $settings->get('eval') ? '-e' : $settings->core->app;
     return _say((defined $name ? $name : 'app.psgi') . ": application and configuration load\n");
 }

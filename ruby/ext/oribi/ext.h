@@ -314,6 +314,7 @@ void ext_frames_show(struct ext_worker *worker);
 
 /* texts.c: what Oribi::Options can print. */
 void ext_texts_init(VALUE options);
+void ext_check_init(VALUE options);
 
 /* settings.c */
 

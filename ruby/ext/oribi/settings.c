@@ -453,6 +453,7 @@ void ext_settings_setup(void)
     rb_define_singleton_method(options, "find", options_find, 1);
     rb_define_singleton_method(options, "find_foreign", options_find_foreign, 1);
     ext_texts_init(options);
+    ext_check_init(options);
     rb_define_private_method(options, "set_texts", options_set_texts, 3);
     rb_define_singleton_method(options, "composed?", options_composed, 1);
     rb_define_private_method(options, "set_arguments", options_set_arguments, 3);

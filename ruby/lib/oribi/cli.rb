@@ -2,13 +2,15 @@
 
 require "oribi"
 require_relative "app_loader"
+require_relative "check"
 require_relative "config"
 require_relative "rails_advice"
 require_relative "supervisor"
+require_relative "trial"
 
 module Oribi
-  # The `oribi` command: options, config file, then the supervisor; or `oribi ctl` and `oribi import`. A user's mistakes
-  # are a line each and exit code 1.
+  # The `oribi` command: options, config file, then the supervisor; or a sub-command (`oribi ctl`, `oribi check`,
+  # `oribi import`). A user's mistakes are a line each and exit code 1.
   class CLI
     def initialize(out: $stdout, err: $stderr)
       @out = out
@@ -20,6 +22,7 @@ module Oribi
     def run(argv)
       return control(argv.drop(1)) if argv.first == "ctl"
       return import(argv.drop(1)) if argv.first == "import"
+      return check_all(argv.drop(1)) if argv.first == "check"
 
       options = Options.new.parse(argv)
       return say(Options.help) if options["help"] == "on"
@@ -54,6 +57,16 @@ module Oribi
       say(Import.text(argv.first))
     end
 
+    def check_all(argv)
+      options = Options.new
+      json, strict = options.parse_check(argv)
+      return say(Options.check_help) if options["help"] == "on"
+
+      text, code = Check.new(options).report(json: json, strict: strict)
+      say(text)
+      code
+    end
+
     def configure(options)
       options.enter_dir
       hooks = Config.load(options)
@@ -68,15 +81,20 @@ module Oribi
 
     def check(loader, options)
       options.check_files
-      loader.load
-      say([*RailsAdvice.of_health(options), "#{loader.path}: application and configuration load"].map { |line| "#{line}\n" }.join)
-    rescue Error
-      raise
-    # rubocop:disable Lint/RescueException -- as a start would, this reports whatever keeps the application from loading
-    rescue Exception => e
-      raise if e.is_a?(SignalException)
+      failure, *advice = Trial.run { loaded(loader, options) }
+      raise Error, failure unless failure.empty?
 
-      raise Error, Failure.text(e, file: loader.path, details: options["verbose"] == "on")
+      say([*advice, "#{loader.path}: application and configuration load"].map { |line| "#{line}\n" }.join)
+    end
+
+    # What keeps the application from loading, or nothing, and what is to be said of it.
+    def loaded(loader, options)
+      loader.load
+      ["", *RailsAdvice.of_health(options)]
+    rescue Error => e
+      [e.message]
+    rescue Exception => e # rubocop:disable Lint/RescueException -- as a start would
+      [Failure.text(e, file: loader.path, details: options["verbose"] == "on")]
     end
 
     def say(text)
