@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require_relative "support/follower"
+
+# The pages for the first day, followed in a fresh folder as they stand there: README.md.
+E2E.suite("tutorial", transports: %i[tcp]) do
+  def setup
+    super
+    @ports = [9292, 9394, 80].to_h { |port| [port, E2E.free_port] }
+    @follower = E2E::Follower.new(ports: @ports)
+  end
+
+  def teardown
+    @follower.end_all
+    super
+  end
+
+  def get(path = "/", port: 9292) = E2E::Client.new(["127.0.0.1", @ports[port]]).get(path, { "Connection" => "close" })
+
+  APP = E2E::RUBY ? %(run ->(_) { [200, { "content-type" => "text/plain" }, ["hello"]] }\n) : "sub { [200, ['Content-Type' => 'text/plain'], ['hello']] };\n"
+
+  def write_app
+    @follower.write(E2E::RUBY ? "config.ru" : "app.psgi", APP)
+    %w[log tmp public/assets].each { |name| FileUtils.mkdir_p(File.join(@follower.home, name)) }
+    @follower.write("public/assets/a.css", "p {}\n")
+  end
+
+  # Blocks of both commands, for the one at hand.
+  def for_command(blocks)
+    return blocks.reject { |block| block.text.match?(/oribi-psgi|cpanm|\bperl\b/) || block.file&.end_with?(".pl") } if E2E::RUBY
+
+    blocks.reject { |block| block.text.match?(/^gem install/) || block.file&.end_with?(".rb") }
+          .map { |block| block.dup.tap { |one| one.text = one.text.gsub(/\boribi\b(?=[ \n])(?!-psgi)/, "oribi-psgi") } }
+  end
+
+  def readme = @readme ||= E2E::Page.new("README.md")
+
+  def test_readme_to_a_running_server
+    write_app
+    installing = readme.blocks("sh", under: "Install and run").reject { |block| block.text.include?("script/server") }
+    assert_equal 2, installing.size
+    installing.each { |block| assert_equal 2, block.commands.size, "a server after two commands" }
+    @follower.follow(for_command(installing))
+    assert_equal [200, "hello"], get.then { |answer| [answer.status, answer.body] }
+  end
+
+  def test_readme_from_production_to_monitoring
+    write_app
+    @follower.follow(for_command(readme.blocks("sh", under: "Put it on a server").first(1)))
+    assert_equal 200, get.status
+    config = for_command(readme.blocks(under: "Put it on a server").select(&:file))
+    assert_equal ["config/oribi.#{E2E::RUBY ? "rb" : "pl"}"], config.map(&:file)
+    @follower.follow(config)
+    @follower.run(E2E::Page::Command.new(text: E2E::COMMAND))
+    assert_equal "p {}\n", get("/assets/a.css").body
+    @follower.follow(for_command(readme.blocks("sh", under: "Put it on a server").drop(1)))
+    wait_until("the status listener of the successor") { get("/ready", port: 9394).status == 200 rescue nil }
+    @follower.follow(for_command(readme.blocks("sh", under: "Monitor")))
+    assert_equal 9, @follower.ran.size
+  end
+
+  def test_readme_behind_nginx
+    skip "no nginx here" unless system("command -v nginx >/dev/null")
+    write_app
+    temp = %w[client_body proxy fastcgi uwsgi scgi].map { |kind| "#{kind}_temp_path #{@follower.home}/#{kind};" }.join(" ")
+    @follower.write("nginx.conf", <<~CONF)
+      worker_processes 1; pid nginx.pid; error_log stderr; #{"user root;" if Process.uid.zero?} events { worker_connections 64; }
+      http { access_log off; #{temp} server { listen 127.0.0.1:80; #{readme.blocks("nginx").first.text} } }
+    CONF
+    @follower.run(E2E::Page::Command.new(text: "#{E2E::COMMAND} --trusted-proxies 127.0.0.1"))
+    nginx = spawn("nginx", "-e", "stderr", "-g", "daemon off;", "-p", @follower.home, "-c", "#{@follower.home}/nginx.conf", err: "#{@follower.home}/nginx.log")
+    wait_until("nginx") { get(port: 80).status rescue nil }
+    assert_equal "hello", get(port: 80).body
+  ensure
+    nginx && Process.kill(:TERM, nginx) && Process.wait(nginx)
+  end
+
+  # The very script, told another port and where the messages go.
+  def test_readme_the_board
+    words = ["--psgi"].reject { E2E::RUBY } + ["--bind 127.0.0.1:9292"]
+    @follower.write("script/server", "#!/bin/sh\nBOARD_DB='#{@follower.home}/board.sqlite3' exec '#{E2E::ROOT}/script/server' #{words.join(" ")}\n")
+    File.chmod(0o755, File.join(@follower.home, "script/server"))
+    @follower.follow(readme.blocks("sh", under: "Install and run").last(1))
+    assert_includes get.body, "Is this thing on?"
+  end
+end
