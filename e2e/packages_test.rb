@@ -4,8 +4,8 @@ require_relative "support"
 require "open3"
 require "rubygems/package"
 
-# What tools/package-gem and tools/package-dist make: everything that is pointed to is inside, and other systems get a
-# clear word. Nothing is compiled.
+# What tools/package-gem and tools/package-dist make: everything that is pointed to is inside, other systems get a clear
+# word, and plain make compiles several sources at a time. Nothing is really compiled.
 E2E.suite("packages", transports: %i[tcp]) do
   def self.target = @target ||= Dir.mktmpdir("oribi-package").tap { |dir| Minitest.after_run { FileUtils.remove_entry(dir) } }
 
@@ -39,6 +39,36 @@ E2E.suite("packages", transports: %i[tcp]) do
         assert File.exist?(File.expand_path(address, File.dirname(File.join(folder, page)))), "#{page} points to #{address}"
       end
     end
+  end
+
+  # A compiler that waits for a second one beside it; then both fail, which ends make.
+  COMPILER = <<~'SH'
+    #!/bin/sh
+    case "$*" in *-MMD*) ;; *) exit 0 ;; esac
+    touch "$HALL/$$"
+    i=0
+    while [ $i -lt 300 ] && [ "$(ls "$HALL" | wc -l)" -lt 2 ]; do sleep 0.1; i=$((i + 1)); done
+    exit 1
+  SH
+
+  # What `command` has configured is built by make as RubyGems and CPAN's clients call it; the number of compilers that
+  # ran at a time.
+  def compilers(command)
+    Dir.mktmpdir("oribi-jobs") do |dir|
+      FileUtils.cp_r("#{folder}/.", "#{dir}/built")
+      FileUtils.mkdir("#{dir}/hall")
+      File.write("#{dir}/cc", COMPILER, perm: 0o755)
+      built = E2E::RUBY ? "#{dir}/built/ext/oribi" : "#{dir}/built"
+      output, code = run!(*command, dir: built)
+      assert_equal 0, code, output
+      _, code = run!("make", "DESTDIR=", "CC=#{dir}/cc", dir: built, env: { "HALL" => "#{dir}/hall", "MAKEFLAGS" => nil })
+      refute_equal 0, code
+      Dir.children("#{dir}/hall").size
+    end
+  end
+
+  def test_sources_are_compiled_side_by_side
+    assert_operator compilers(E2E::RUBY ? %w[ruby extconf.rb] : %w[perl Makefile.PL]), :>=, 2
   end
 
   # The page that people read: every option, and nothing that the formatter stumbles over.

@@ -2,6 +2,7 @@
 
 # Writes the Makefile of the extension: the core becomes a static library in the build folder and is linked in. In a
 # checkout the core is the repository's; a packaged gem carries its own copy beside this file.
+require "etc"
 require "mkmf"
 
 # What the core asks of the kernel (epoll, memfd, the death of a parent) only Linux has; CRuby's C API is what the
@@ -42,9 +43,17 @@ $LOCAL_LIBS << " core/liboribi.a -pthread"
 
 create_makefile("oribi/oribi")
 
+# RubyGems and Bundler call make without -j: this Makefile asks for jobs by itself, unless the caller has said how many.
+# More than eight save no time that anybody would notice, and each takes up to 100 MiB.
+JOBS = Etc.nprocessors.clamp(2, 8)
+
 # The core's own Makefile knows when it must be built anew, so it is always asked; the library changes only if a source
 # did.
 File.write("Makefile", <<~MAKEFILE, mode: "a")
+
+  ifeq ($(MAKECMDGOALS)$(shell printenv MAKEFLAGS | grep -E '(^-?| -)[a-zA-Z]*j|--jobs'),)
+  MAKEFLAGS += -j#{JOBS}
+  endif
 
   CORE = #{core}
 
