@@ -42,6 +42,32 @@ E2E.suite("control", transports: %i[tcp]) do
     assert_equal "passed", client.read_response.body
   end
 
+  # No option names a socket: a name made of the folder does, over an upgrade too.
+  def test_the_server_of_a_folder_is_found_by_itself
+    here = ["--chdir", @space.dir]
+    assert_match(/\A#{E2E::COMMAND}: ctl: no server of this user/, ctl(*here, "status", socket: nil)[2])
+    one = start(*here, app: @space.app)
+    wait_until("the socket") { ctl(*here, "status", socket: nil)[0].zero? }
+    assert_match(/\A#{E2E::COMMAND}, pid #{one.pid}, /, ctl(*here, "status", socket: nil)[1])
+    code, text, = ctl(*here, "upgrade", socket: nil)
+    assert_equal 0, code, text
+    successor = text[/\d+/].to_i
+    wait_until("the old server's end") { one.ended? }
+    assert_match(/\A#{E2E::COMMAND}, pid #{successor}, /, ctl(*here, "status", socket: nil)[1])
+    two = start(*here, app: @space.app)
+    wait_until("two servers") { ctl(*here, "status", socket: nil)[0] == 2 }
+    names = ctl(*here, "status", socket: nil)[2].scan(%r{--control (/\S+)}).flatten
+    assert_equal 2, names.size
+    names.each { |name| assert_equal 0, ctl("stop", socket: name)[0] }
+    wait_until("their end") { two.ended? && names.none? { |name| File.exist?(name) } }
+  end
+
+  def test_none_is_no_socket
+    here = ["--chdir", @space.dir]
+    assert_serves("first", start(*here, "--control", "none", app: @space.app))
+    assert_equal 2, ctl(*here, "status", socket: nil)[0]
+  end
+
   def test_reload_ends_when_the_new_code_serves
     one = serve
     @space.write_app("second")
@@ -184,7 +210,8 @@ E2E.suite("control", transports: %i[tcp]) do
     code, text, = ctl("-C", @space.config, "status", socket: nil)
     assert_equal 0, code
     assert_match(/serving/, text)
-    assert_equal [1, ""], ctl("status", socket: nil).first(2)
+    Dir.mkdir("#{@space.dir}/empty")
+    assert_equal [2, ""], ctl("--chdir", "#{@space.dir}/empty", "status", socket: nil).first(2)
   end
 
   def test_mistakes

@@ -128,8 +128,10 @@ static const struct oribi_option table[] = {
      .help = "workers that are replaced at a time by a reload or by recycling; new ones are started first"},
     {TIME(drain_delay, PROCESS, BOTH), RELOADS, .max = HOURS_24, .default_text = "0",
      .help = "how long a graceful stop is only announced, so that a load balancer can send requests elsewhere first"},
-    {TEXT(control, PROCESS, BOTH), .argument = "PATH", .default_note = "none",
-     .help = "unix socket for the ctl command: reload, upgrade, stop, status, workers"},
+    {TEXT(control, PROCESS, BOTH), .argument = "PATH", .default_note = "in /tmp/oribi-<uid>",
+     .help =
+         "unix socket for the ctl command: reload, upgrade, stop, status, workers; where it is not given, ctl finds "
+         "the server from the folder in which it runs; none for no socket"},
 
     {TEXT(status, PROCESS, BOTH), .argument = "ADDR", .default_note = "none",
      .help = "address that answers with metrics and the server's state, served by the supervisor also while every "

@@ -56,7 +56,7 @@ static int clear_path(const char *path, bool replace, char *error)
 int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error)
 {
     struct oribi__control *control = &supervisor->control;
-    const char *path = supervisor->ties.options->control;
+    const char *path = control->path;
     struct sockaddr_un where;
     struct stat entry;
     if (!oribi__control_address(path, &where))
@@ -82,11 +82,48 @@ int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char 
     return 0;
 }
 
+/* Servers that nobody gave a place serve without one as well: no /tmp, or none that can be written. */
+static void begin_in_folder(struct oribi_supervisor *supervisor, bool is_successor)
+{
+    struct oribi__control *control = &supervisor->control;
+    char error[ORIBI_ERROR_TEXT_CAP];
+    const char *inherited = is_successor ? getenv("ORIBI_CONTROL_PATH") : NULL;
+    int code = 0;
+    if (inherited && *inherited)
+        (void)snprintf(control->path, sizeof(control->path), "%s", inherited); /* the predecessor's own text */
+    else
+        code = oribi__control_place(ORIBI__CONTROL_ROOT, supervisor->ties.options, control->path);
+    if (code < 0)
+        (void)snprintf(error, sizeof(error), "%s", oribi_os_error_text());
+    else
+        code = oribi__control_open(supervisor, is_successor, error);
+    if (code < 0) {
+        oribi_log(ORIBI_LOG_DEBUG, "ctl cannot find this server by its folder: %s", error);
+        control->path[0] = '\0';
+    }
+}
+
+int oribi__control_begin(struct oribi_supervisor *supervisor, char *error)
+{
+    struct oribi__control *control = &supervisor->control;
+    const char *path = supervisor->ties.options->control;
+    bool is_successor = supervisor->upgrade.predecessor_fd >= 0;
+    if (!path && !supervisor->ties.prefork)
+        begin_in_folder(supervisor, is_successor);
+    (void)unsetenv("ORIBI_CONTROL_PATH"); /* fails for names with `=` only */
+    if (!path || strcmp(path, "none") == 0)
+        return 0;
+    if (strlen(path) >= sizeof(control->path))
+        return complain(path, "too long for a socket", error);
+    (void)snprintf(control->path, sizeof(control->path), "%s", path); /* fits */
+    return oribi__control_open(supervisor, is_successor, error);
+}
+
 void oribi__control_close(struct oribi_supervisor *supervisor, bool unlink_path)
 {
     struct oribi__control *control = &supervisor->control;
     struct stat entry;
-    const char *path = supervisor->ties.options->control;
+    const char *path = control->path;
     if (control->fd >= 0 && unlink_path && lstat(path, &entry) == 0 && (uint64_t)entry.st_dev == control->device &&
         (uint64_t)entry.st_ino == control->inode)
         (void)unlink(path); /* one that is left is stale, and replaced by the next start */

@@ -6,6 +6,7 @@
 #include "oribi/process/control.h"
 #include "oribi/config/suggest.h"
 #include "config/options_private.h"
+#include "process/control_place.h"
 #include "process/control_words.h"
 #include "process/top.h"
 
@@ -24,6 +25,8 @@ const struct oribi__control_word oribi__control_words[] = {
     {"reopen", NULL, false, "open log files anew, after a rotation"},
 };
 
+enum { NO_SERVER = 2 }; /* exit code */
+
 #define ALL "status, top, stacks, reload, upgrade, stop, workers or reopen"
 
 static const char help_begin[] = " [--control PATH] COMMAND\n"
@@ -35,7 +38,8 @@ static const char help_end[] =
     "\n"
     "  --interval TIME     top: the time between two looks, from 100ms to 1h [1s]\n"
     "  --sort ORDER        top: age (of the call under way), state, requests, rate, memory, cpu or worker [age]\n"
-    "  --control PATH      the server's control socket; else the configuration file tells it\n"
+    "  --control PATH      the server's control socket; else the configuration file tells it, or\n"
+    "                      the folder in which the server runs\n"
     "  -C, --config FILE   configuration file [as for the server]\n"
     "  --chdir DIR         directory to change to first\n"
     "\n"
@@ -264,19 +268,40 @@ static void write_all(int fd, const char *p, size_t n)
     }
 }
 
+/* The server of this folder; NULL, and lines on standard error, where there is none, or more than one. */
+static const char *only_one(const struct oribi_options *options, struct oribi__control_found *found,
+                            const char *program)
+{
+    oribi__control_find(ORIBI__CONTROL_ROOT, options, found);
+    if (found->count == 1)
+        return found->paths[0];
+    if (found->count == 0)
+        (void)dprintf(STDERR_FILENO,
+                      "%s: ctl: no server of this user was started in this folder; go to its folder, or give --control "
+                      "PATH\n",
+                      program);
+    else
+        (void)dprintf(STDERR_FILENO, "%s: ctl: %zu servers run in this folder; give one of\n", program, found->count);
+    for (size_t i = 0; i < found->count && i < ORIBI__CONTROL_FOUND_MAX; i++)
+        (void)dprintf(STDERR_FILENO, "  --control %s\n", found->paths[i]);
+    return NULL;
+}
+
 int oribi_control_command_run(const struct oribi_options *options, const char *command, const char *program)
 {
     struct oribi_buf out = {0};
-    if (!options->control) {
-        (void)dprintf(STDERR_FILENO, "%s: ctl: which server? Give --control PATH, or set control in its config file\n",
-                      program);
-        return 1;
+    struct oribi__control_found found;
+    const char *path = options->control;
+    if (!path || strcmp(path, "none") == 0) {
+        path = only_one(options, &found, program);
+        if (!path)
+            return NO_SERVER;
     }
     long long interval_ms;
     int sort;
     if (sscanf(command, TOP_FORMAT, &interval_ms, &sort) == 2)
-        return oribi__top_run(options->control, program, interval_ms, (enum oribi__top_sort)sort);
-    int code = oribi_control_request(options->control, command, &out);
+        return oribi__top_run(path, program, interval_ms, (enum oribi__top_sort)sort);
+    int code = oribi_control_request(path, command, &out);
     int fd = code == 0 ? STDOUT_FILENO : STDERR_FILENO;
     if (code != 0)
         (void)dprintf(fd, "%s: ", program);

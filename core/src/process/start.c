@@ -382,8 +382,8 @@ static int open_named(struct oribi_supervisor *supervisor, char *error)
             memcpy(supervisor->pid_path, name, n);
         }
     }
-    if (code == 0 && options->control)
-        code = oribi__control_open(supervisor, supervisor->upgrade.predecessor_fd >= 0, error);
+    if (code == 0)
+        code = oribi__control_begin(supervisor, error);
     if (code == 0)
         code = oribi__open_logs(&supervisor->ties, error);
     if (code == 0)

@@ -39,6 +39,7 @@
 #include "process/totals.h"
 #include "process/app_store.h"
 #include "process/upgrade.h"
+#include "process/control_place.h"
 #include "oribi/process/message.h"
 #include "oribi/process/pid_file.h"
 #include "oribi/base/os_process.h"
@@ -101,8 +102,9 @@ struct oribi__deferred_reply {
 };
 
 struct oribi__control {
-    int fd;          /* listens; -1: none */
-    uint64_t device; /* of its file, so that a successor's under the same name stays */
+    int fd;                             /* listens; -1: none */
+    char path[ORIBI__CONTROL_PATH_CAP]; /* of its file; "": none */
+    uint64_t device;                    /* of its file, so that a successor's under the same name stays */
     uint64_t inode;
     struct oribi__client clients[ORIBI__CLIENTS_MAX];
     struct oribi__deferred_reply deferred; /* control.c's alone */
@@ -271,6 +273,10 @@ void oribi__mold_start_failed(const char *text);
 
 /* control.c */
 int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error);
+
+/* At the start: where the option says; else where ctl finds it from the folder, and a failure is not told then but in
+ * verbose lines. ORIBI_CONTROL_PATH in a successor's environment is the place of its predecessor's. */
+int oribi__control_begin(struct oribi_supervisor *supervisor, char *error);
 bool oribi__control_turn(struct oribi_supervisor *supervisor, struct oribi_policy_event *event); /* true: feed it */
 /* To every client that waits for this command. */
 void oribi__control_answer(struct oribi_supervisor *supervisor, enum oribi__command command, int code,

@@ -38,6 +38,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     char listen[ORIBI_INHERITED_TEXT_CAP + 16];
     char fd_text[48];
     char totals_text[48] = "ORIBI_TOTALS=";
+    char control_text[ORIBI__CONTROL_PATH_CAP + 24];
     char metrics[ORIBI__APP_STORE_TEXT_CAP];
     int keep[ORIBI_LISTENERS_MAX + 3];
     int fds[2];
@@ -47,9 +48,11 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
         (void)oribi_os_fail();
         return started(-1, oribi_os_error_text());
     }
-    (void)snprintf(fd_text, sizeof(fd_text), "ORIBI_UPGRADE=%d", fds[1]); /* fits */
+    (void)snprintf(fd_text, sizeof(fd_text), "ORIBI_UPGRADE=%d", fds[1]);                                  /* fits */
+    (void)snprintf(control_text, sizeof(control_text), "ORIBI_CONTROL_PATH=%s", supervisor->control.path); /* fits */
     oribi__app_store_text(&supervisor->ties.app, metrics);
     char *extra[] = {fd_text,
+                     control_text,
                      listen,
                      totals_text,
                      metrics,
@@ -125,7 +128,7 @@ void oribi__upgrade_failed(struct oribi_supervisor *supervisor)
     supervisor->upgrade.successor_fd = -1;
     if (supervisor->pid_file.fd >= 0 && oribi_pid_file_rename(&supervisor->pid_file, supervisor->pid_path) < 0)
         oribi_log(ORIBI_LOG_WARN, "pid_file: cannot be renamed back: %s", oribi_os_error_text());
-    if (supervisor->ties.options->control && oribi__control_open(supervisor, true, error) < 0)
+    if (supervisor->control.path[0] && oribi__control_open(supervisor, true, error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "%s", error);
 }
 

@@ -3,6 +3,7 @@
  *
  *   ORIBI_UPGRADE      "fd": write "1" there when all workers serve
  *   ORIBI_UPGRADE_WHY  "1": write "E", a line and a NUL there before failing
+ *   ORIBI_CONTROL_PATH  where the control socket is that the predecessor's options do not name
  *
  * Counters go to the successor by inherited_totals.h. */
 #ifndef ORIBI_PROCESS_UPGRADE_H

@@ -27,8 +27,10 @@ int oribi_control_command_parse(struct oribi_options *options, size_t argc, cons
 /* Appends the text of `ctl --help`. Borrows `program`: "oribi", "oribi-psgi". */
 void oribi_control_command_help(struct oribi_buf *out, const char *program);
 
-/* Asks the server at options->control; prints the answer, a refusal on stderr. Blocks until the server answers.
- * Returns the exit code: 0 done, 1 refused, failed or no control socket known, 2 no server answers there. */
+/* Asks the server at options->control, or the only one of this user that runs in the working directory (or `chdir`);
+ * prints the answer, a refusal on stderr. Blocks until the server answers.
+ * Returns the exit code: 0 done, 1 refused or failed, 2 no server answers there, or it is
+ * not clear which. */
 int oribi_control_command_run(const struct oribi_options *options, const char *command, const char *program);
 
 #endif
