@@ -175,12 +175,12 @@ sends its requests elsewhere before the server stops accepting them. Not exporte
 
 Code references, given to new() or in the configuration file. One that dies is logged, and nothing else comes of it.
 
-    before_fork                                    in the mold, before each worker
+    before_fork($index)                            in the mold, before each worker
     after_fork($index, $generation)                in a new worker
     after_worker_ready($index, $generation)        in a worker that serves
     before_refork($index, $generation)             in a worker that a mold is to be forked off (refork_after)
     before_worker_exit($server, $app, $index, $generation)   in a worker that ends in good order; also named child_exit
-    on_worker_exit($pid, $status, $reason)         in the supervisor; also named after_exit
+    on_worker_exit($pid, $status, $reason, $index) in the supervisor; also named after_exit
     before_reload, server_ready                    in the supervisor
 
 The I<mold> is the process that has loaded the application. Connections to databases and the like are opened in C<after_fork>, or at first use; what

@@ -134,11 +134,11 @@ subtest 'configuration file and hooks' => sub {
         sub note { open my \$fh, '>>', '$dir/hooks' or die; syswrite \$fh, "\@_\\n" }
         {
             env => 'fromfile',
-            before_fork => sub { note('before_fork') },
+            before_fork => sub { note("before_fork \@_") },
             after_fork => sub { note("after_fork \@_"); \$main::forked = 'forked' },
             after_worker_ready => sub { note("after_worker_ready \@_") },
             before_worker_exit => sub { note('before_worker_exit ' . ref(\$_[0]) . ' ' . ref \$_[1]) },
-            after_exit => sub { note('after_exit ' . (\$_[0] > 1) . " \$_[1]") },
+            after_exit => sub { note('after_exit ' . (\$_[0] > 1) . " \$_[1] \$_[3]") },
             server_ready => sub { note("server_ready \$_[0]{host} \$_[0]{proto}") },
             before_reload => sub { die "hook that dies\\n" },
         };
@@ -151,8 +151,8 @@ CONFIG
     my %times;
     $times{$_}++ for split /\n/, slurp("$dir/hooks");
     is_deeply \%times, {
-        'before_fork' => 1, 'after_fork 0 1' => 1, 'after_worker_ready 0 1' => 1, 'before_worker_exit Oribi::Supervisor CODE' => 1,
-        'after_exit 1 0' => 1, 'server_ready 127.0.0.1 http' => 1,
+        'before_fork 0' => 1, 'after_fork 0 1' => 1, 'after_worker_ready 0 1' => 1, 'before_worker_exit Oribi::Supervisor CODE' => 1,
+        'after_exit 1 0 0' => 1, 'server_ready 127.0.0.1 http' => 1,
     };
 };
 

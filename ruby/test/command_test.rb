@@ -108,11 +108,11 @@ class CommandTest < BindingTest
       note = ->(text) { File.write('#{@dir}/log', "\#{text} \#{$$}\\n", mode: "a") }
       at_exit { note.("config") }
       server_ready { note.("server_ready") }
-      before_fork { note.("before_fork") }
+      before_fork { |index| note.("before_fork \#{index}") }
       after_fork { |index| note.("after_fork \#{index}") }
       after_worker_ready { |index| note.("after_worker_ready \#{index}") }
       before_worker_exit { |index| note.("before_worker_exit \#{index}") }
-      on_worker_exit { |pid, status, reason| note.("on_worker_exit \#{pid} \#{status} \#{reason.inspect}") }
+      on_worker_exit { |pid, status, reason, index| note.("on_worker_exit \#{pid} \#{status} \#{index} \#{reason.inspect}") }
     RUBY
     worker = supervisor = nil
     start(*COMMAND, "-p", "0", "-w", "1") do |client, _, pid|
@@ -122,9 +122,9 @@ class CommandTest < BindingTest
     lines = File.readlines(File.join(@dir, "log"), chomp: true)
     ["server_ready #{supervisor}", "after_fork 0 #{worker}", "after_worker_ready 0 #{worker}", "before_worker_exit 0 #{worker}",
      "at_exit #{worker}", "config #{supervisor}"].each { |line| assert_equal 1, lines.count(line), "#{line} in #{lines}" }
-    assert_equal 1, lines.grep(/\Abefore_fork/).size
+    assert_equal 1, lines.grep(/\Abefore_fork 0/).size
     assert_equal 1, lines.grep(/\Aat_exit/).size, "only in the worker: #{lines}"
-    assert_equal 1, lines.grep(/\Aon_worker_exit #{worker} 0 /).size
+    assert_equal 1, lines.grep(/\Aon_worker_exit #{worker} 0 0 /).size
     assert_equal 1, lines.grep(/\Aconfig/).size, "only in the supervisor: #{lines}"
   end
 

@@ -215,7 +215,7 @@ class OptionsTest < BindingTest
       idle_timeout "5s"
       after_fork { |server, worker| }
       after_fork ->(a, b) {}
-      before_fork { |server| }
+      before_fork { |server, worker, more| }
       listen "/run/app.sock", backlog: 64, tcp_nopush: true
       listen ":80", umask: 0o077
       timeout 20, cleanup: 2
@@ -234,9 +234,9 @@ class OptionsTest < BindingTest
       6 => /: unknown option on_worker_boot \(Puma\): here it is after_fork$/,
       7 => /: unknown option state_path \(Puma\): /,
       8 => /: workers needs a value$/,
-      10 => /: after_fork is called with index; this block wants 2, as other servers give$/,
+      10 => /: after_fork is called with index; this block wants 2, as other servers give; after_fork objects: true calls it with a server and a worker$/,
       11 => /: after_fork is called with index; this block wants 2,/,
-      12 => /: before_fork is called with no arguments; this block wants 1,/,
+      12 => /: before_fork is called with index; this block wants 3, as other servers give$/,
       13 => /: listen takes its options behind a question mark, as in listen "\/run\/app\.sock\?backlog=64"; tcp_nopush cannot be set$/,
       14 => /: listen takes .*":80\?umask=077"$/,
       15 => /: timeout takes no options of its own, such as cleanup:$/,

@@ -53,10 +53,10 @@ static size_t hook_values(const struct oribi_process *p, const struct oribi_step
         values[count++] = number(step->status);
         values[count++] = text(step->reason);
     }
-    if (p->role == ORIBI_ROLE_WORKER) {
+    if (step->has_index)
         values[count++] = number(step->index);
+    if (p->role == ORIBI_ROLE_WORKER)
         values[count++] = number(step->generation);
-    }
     return count;
 }
 

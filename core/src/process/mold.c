@@ -296,6 +296,11 @@ enum oribi_mold_action oribi_mold_take(struct oribi_mold *mold)
     return ORIBI_MOLD_SPAWN;
 }
 
+uint32_t oribi_mold_worker_index(const struct oribi_mold *mold)
+{
+    return mold->slot;
+}
+
 void oribi_mold_wait(struct oribi_mold *mold)
 {
     const int fds[] = {mold->socket_fd, mold->wake.read_fd};

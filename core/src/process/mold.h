@@ -54,6 +54,9 @@ enum oribi_mold_action {
 /* The next thing to do; never blocks. */
 enum oribi_mold_action oribi_mold_take(struct oribi_mold *mold);
 
+/* After SPAWN: the number of the record that the worker is to have. */
+uint32_t oribi_mold_worker_index(const struct oribi_mold *mold);
+
 /* Blocks until there may be something to take. Safe without the VM lock. */
 void oribi_mold_wait(struct oribi_mold *mold);
 

@@ -48,6 +48,7 @@ struct oribi_supervisor_action {
         *reason;   /* on_worker_exit: one line, such as "exit code 1", "signal 9", "call deadline", "asked to stop" */
     pid_t pid;     /* on_worker_exit */
     int status;    /* on_worker_exit: as waitpid(2) gives it */
+    uint32_t index; /* on_worker_exit: the worker's record */
     int exit_code; /* EXIT */
     int signal;    /* TRAPPED; EXIT: the signal to raise again now that no worker is left, 0: none */
 };

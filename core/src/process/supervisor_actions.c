@@ -60,7 +60,8 @@ static void hook(struct oribi_supervisor *supervisor, const char *name, const st
                                                           .hook = name,
                                                           .reason = supervisor->reason,
                                                           .pid = action->pid,
-                                                          .status = action->status};
+                                                          .status = action->status,
+                                                          .index = action->slot};
 }
 
 static void worker_exited(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)

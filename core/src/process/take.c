@@ -40,6 +40,7 @@ static const struct oribi_step *hook(struct oribi_process *p, const char *name)
 {
     struct oribi_step step = {.type = ORIBI_STEP_HOOK, .hook = name};
     if (p->child) {
+        step.has_index = true;
         step.index = oribi_child_index(p->child);
         step.generation = oribi_child_generation(p->child);
     }
@@ -64,7 +65,9 @@ static const struct oribi_step *supervisor_hook(struct oribi_process *p, const s
                                        .hook = action->hook,
                                        .pid = action->pid,
                                        .status = action->status,
-                                       .reason = action->pid ? action->reason : NULL});
+                                       .reason = action->pid ? action->reason : NULL,
+                                       .index = action->index,
+                                       .has_index = action->pid && !p->manager});
 }
 
 static const struct oribi_step *supervisor_exit(struct oribi_process *p, const struct oribi_supervisor_action *action)
@@ -149,7 +152,10 @@ static const struct oribi_step *take_mold(struct oribi_process *p)
         return give_type(p, ORIBI_STEP_WAIT);
     case ORIBI_MOLD_SPAWN:
         p->stage = ORIBI__HOOKED;
-        return hook(p, "before_fork");
+        (void)hook(p, "before_fork");
+        p->step.index = oribi_mold_worker_index(p->mold);
+        p->step.has_index = !p->manager;
+        return &p->step;
     case ORIBI_MOLD_EXIT:
         break;
     }

@@ -64,8 +64,13 @@ static void test_hooks_hold_what_their_role_knows(void)
     step = (struct oribi_step){
         .type = ORIBI_STEP_HOOK, .hook = "on_worker_exit", .pid = 7, .status = 256, .reason = "exit code 1"};
     is_str(as_text(ORIBI_ROLE_SUPERVISOR, step), "\"hook\" \"on_worker_exit\" false 7 256 \"exit code 1\"");
-    step =
-        (struct oribi_step){.type = ORIBI_STEP_HOOK, .hook = "after_fork", .fatal = true, .index = 0, .generation = 2};
+    step.index = 3;
+    step.has_index = true;
+    is_str(as_text(ORIBI_ROLE_SUPERVISOR, step), "\"hook\" \"on_worker_exit\" false 7 256 \"exit code 1\" 3");
+    step = (struct oribi_step){.type = ORIBI_STEP_HOOK, .hook = "before_fork", .has_index = true, .index = 5};
+    is_str(as_text(ORIBI_ROLE_MOLD, step), "\"hook\" \"before_fork\" false 5");
+    step = (struct oribi_step){
+        .type = ORIBI_STEP_HOOK, .hook = "after_fork", .fatal = true, .has_index = true, .generation = 2};
     is_str(as_text(ORIBI_ROLE_WORKER, step), "\"hook\" \"after_fork\" true 0 2");
 }
 

@@ -29,7 +29,7 @@ module Oribi
       def text(name) = @options[name].then { |value| value.empty? ? nil : value }
     end
 
-    # A worker as a hook sees it: its place is known in hooks that run in workers, its pid in those and on_worker_exit.
+    # A worker as a hook sees it: its index is known in every hook that concerns a worker, its pid from the fork on.
     Worker = Struct.new(:nr, :pid) do
       alias_method :index, :nr
     end
@@ -49,15 +49,22 @@ module Oribi
       raise Error, "#{name} needs a block" unless hook.respond_to?(:call)
 
       server = Server.new(options)
-      given = Hooks::ARGUMENTS.fetch(name)
       lambda do |*values|
-        hook.call(*fitting(hook, given.include?("pid") ? ended(server, *values) : [server, Worker.new(values.first, Process.pid)]))
+        hook.call(*fitting(hook, objects(name, server, values)))
       end
     end
 
-    def self.ended(server, pid, status, _reason) = [server, Worker.new(nil, pid), Status.new(pid, status)]
+    def self.objects(name, server, values)
+      case name
+      when :on_worker_exit
+        pid, status, _reason, index = values
+        [server, Worker.new(index, pid), Status.new(pid, status)]
+      when :server_ready, :before_reload then [server]
+      else [server, Worker.new(values.first, name == :before_fork ? nil : Process.pid)]
+      end
+    end
 
     def self.fitting(hook, values) = hook.respond_to?(:arity) && hook.arity >= 0 ? values.first(hook.arity) : values
-    private_class_method :ended, :fitting
+    private_class_method :objects, :fitting
   end
 end

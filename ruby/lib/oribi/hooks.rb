@@ -5,8 +5,8 @@ module Oribi
   #
   #   server_ready                              supervisor, once it serves
   #   before_reload                             supervisor, before a new generation is loaded
-  #   on_worker_exit { |pid, status, reason| }  supervisor; status is a Process::Status value as an Integer
-  #   before_fork                               mold, before each worker; close what must not be shared
+  #   on_worker_exit { |pid, status, reason, index| }  supervisor; status is a Process::Status value as an Integer
+  #   before_fork { |index| }                   mold, before each worker; close what must not be shared
   #   after_fork { |index| }                    worker, before it serves; open what was closed
   #   after_worker_ready { |index| }            worker, once it serves
   #   before_refork { |index| }                 worker, before a mold is forked off it: end threads, close sockets
@@ -14,7 +14,7 @@ module Oribi
   class Hooks
     # With what they are called.
     ARGUMENTS = {
-      server_ready: [], before_reload: [], on_worker_exit: %w[pid status reason], before_fork: [], after_fork: %w[index],
+      server_ready: [], before_reload: [], on_worker_exit: %w[pid status reason index], before_fork: %w[index], after_fork: %w[index],
       after_worker_ready: %w[index], before_refork: %w[index], before_worker_exit: %w[index]
     }.freeze
     NAMES = ARGUMENTS.keys.freeze
@@ -31,7 +31,8 @@ module Oribi
       given = ARGUMENTS.fetch(name)
       return if wanted <= given.size
 
-      raise Error, "#{name} is called with #{given.empty? ? "no arguments" : given.join(", ")}; this block wants #{wanted}, as other servers give"
+      raise Error, "#{name} is called with #{given.empty? ? "no arguments" : given.join(", ")}; this block wants #{wanted}, as other servers give" \
+                   "#{"; #{name} objects: true calls it with a server and a worker" if wanted == 2}"
     end
 
     def initialize = @blocks = Hash.new { |blocks, name| blocks[name] = [] }

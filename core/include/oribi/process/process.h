@@ -194,7 +194,10 @@ struct oribi_step {
     pid_t pid;                 /* HOOK: on_worker_exit, a manager's after_fork */
     int status;                /* HOOK on_worker_exit: as waitpid(2) gives it */
     const char *reason;        /* HOOK on_worker_exit: "exit code 1", "signal 9", "asked to stop" …; else NULL */
-    uint32_t index;            /* HOOK in a worker: the number of its record, from 0, used again by later workers */
+    /* HOOK of a server in or about a worker (before_fork, on_worker_exit): has_index, and the number of the worker's
+     * record, from 0, used again by later workers */
+    uint32_t index;
+    bool has_index;
     uint32_t generation;       /* HOOK in a worker: 1 at the start, one more for each reload */
     int code;                  /* EXIT */
     bool at_once;              /* EXIT: by _exit(2) */
