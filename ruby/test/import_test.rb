@@ -3,6 +3,7 @@
 require "support"
 require "oribi/cli"
 require "oribi/import"
+require "fileutils"
 require "stringio"
 require "tmpdir"
 
@@ -37,32 +38,49 @@ class ImportTest < Minitest::Test
   end
 
   def test_there_are_ten_of_puma_and_eight_of_the_others
-    assert_equal [10, 8, 5], [CASES.grep(/\Apuma/).size, CASES.grep(/\A(unicorn|pitchfork|rhebok)/).size, CASES.grep(/lines/).size]
+    assert_operator CASES.grep(/\Apuma/).size, :>=, 10
+    assert_operator CASES.grep(/\A(unicorn|pitchfork|rainbows|rhebok)/).size, :>=, 8
+    assert_operator CASES.grep(/lines/).size, :>=, 12
   end
+
+  # Case => what --print-config says of the configuration that is printed for it.
+  VALUES = {
+    "puma-cluster.rb" => ["workers = 2", "threads = 6", "boot_timeout = 30s", "shutdown_timeout = 25s", "idle_timeout = 20s", "head_timeout = 15s",
+                          "refork_after = 500"],
+    "puma-mastodon.rb" => ["idle_timeout = 20s", "threads = 5", "bind = tcp://127.0.0.1:3000", "workers = 2", "preload = on", "env = development"],
+    "puma-gitlab.rb" => ["pid_file = /tmp/puma.pid", "error_log = /tmp/puma.stderr.log", "threads = 4", "call_timeout = 1m", "shutdown_timeout = 63s", "workers = 3"],
+    "puma-rails8.rb" => ["threads = 3", "port = 3000", "workers = 1"],
+    "unicorn-capistrano.rb" => ["workers = 2", "call_timeout = 2m", "bind = /tmp/unicorn.sock?backlog=1024&umask=007"],
+    "unicorn-classic.rb" => ["workers = 4", "user = www-data", "group = www-data", "call_timeout = 30s", "pid_file = /tmp/unicorn.pid"],
+    "pitchfork.conf.rb" => ["workers = 4", "call_timeout = 20s"],
+    "rainbows.conf.rb" => ["workers = 2", "bind = 8080"],
+    "lines/thin-line" => ["host = 127.0.0.1", "port = 4567", "workers = 2", "env = production", "connections_max = 512", "daemonize = on"],
+    "lines/passenger.procfile" => ["host = 0.0.0.0", "port = 3000", "workers = 3", "memory_max = 512M"],
+    "lines/Dockerfile" => ["host = 0.0.0.0", "port = 3000"],
+    "lines/Dockerfile.shell" => ["bind = tcp://0.0.0.0:3000", "workers = 2", "threads = 5", "access_log = -"],
+    "lines/rhebok.procfile" => ["port = 3000", "workers = 10", "requests_max = 800..1000", "oob_gc = on", "env = production"],
+    "lines/unicorn.service" => ["bind = 127.0.0.1:8080", "workers = 1", "env = production", "daemonize = off"]
+  }.freeze
 
   CASES.each do |name|
     define_method("test_#{name}") do
       printed = import(name)
       assert_equal File.read("#{FOLDER}/expected/#{File.basename(name)}"), printed
-      Dir.mktmpdir do |dir|
-        File.write("#{dir}/oribi.rb", printed)
-        with_env("PORT" => "3000") do
-          here = Dir.pwd
-          code, out, err = run_cli("--print-config", "--config", "#{dir}/oribi.rb")
-          Dir.chdir(here) # some have a working directory
-          assert_equal [0, ""], [code, err]
-          assert_match(/^workers = /, out)
-        end
-      end
+      lines = options_of(printed)
+      assert_includes lines.join("\n"), "workers = "
+      assert_empty VALUES.fetch(name, []) - lines
     end
   end
 
-  def test_values_arrive
+  # Options as a server with this configuration would have them.
+  def options_of(printed)
     Dir.mktmpdir do |dir|
-      File.write("#{dir}/oribi.rb", import("puma-cluster.rb"))
-      _, out, = run_cli("--print-config", "--config", "#{dir}/oribi.rb")
-      ["workers = 2", "threads = 6", "boot_timeout = 30s", "shutdown_timeout = 25s", "idle_timeout = 20s", "head_timeout = 15s",
-       "refork_after = 500"].each { |line| assert_includes out.lines(chomp: true), line }
+      File.write("#{dir}/oribi.rb", printed)
+      here = Dir.pwd
+      code, out, err = with_env("PORT" => "3000") { run_cli("--print-config", "--config", "#{dir}/oribi.rb") }
+      Dir.chdir(here) # some have a working directory
+      assert_equal [0, ""], [code, err]
+      out.lines(chomp: true)
     end
   end
 
@@ -79,24 +97,66 @@ class ImportTest < Minitest::Test
 
   def test_bad_input_is_one_line
     assert_match(/\Aoribi: puma\.rb:2: syntax error/, refused("puma.rb", "workers 2\nthreads (\n"))
-    assert_equal "oribi: puma.rb:2: eval: import evaluates nothing; write out what it makes, then import that",
-                 refused("puma.rb", "workers 2\neval File.read('x')\n")
-    assert_match(/\Aoribi: puma\.rb:1: instance_eval: /, refused("puma.rb", "instance_eval(File.read('x'))\n"))
     assert_equal "oribi: puma.rb: is a binary file", refused("puma.rb", "workers 2\n\0")
-    assert_equal "oribi: puma.rb: is a binary file", refused("puma.rb", "workers 2 # \xff\n")
+    assert_equal "oribi: puma.rb: is empty", refused("puma.rb", "\uFEFF\n")
     assert_equal "oribi: puma.rb: is empty", refused("puma.rb", "\n")
-    assert_match(/\Aoribi: puma\.rb: is longer than 65536 bytes/, refused("puma.rb", "#" * 65_537))
-    assert_equal "oribi: other.rb: has no word of Puma, Unicorn, Pitchfork or Rhebok", refused("other.rb", "foo 1\n")
-    assert_equal "oribi: Procfile: has no command of Puma, Unicorn, Pitchfork, Rhebok, rackup", refused("Procfile", "web: thin start\n")
+    assert_match(/\Aoribi: puma\.rb: is longer than 1048576 bytes/, refused("puma.rb", "#" * 1_048_577))
+    assert_equal "oribi: other.rb: has no word of Puma, Unicorn, Pitchfork, Rainbows or Rhebok", refused("other.rb", "foo 1\n")
+    assert_match(/\Aoribi: Procfile: starts no server that import knows, which are Puma, .*; its first command is falcon serve$/,
+                 refused("Procfile", "web: falcon serve\n"))
+    assert_match(/\Aoribi: Procfile: iodine is no server that import knows, which are Puma, /, refused("Procfile", "web: rackup -s iodine\n"))
+    assert_equal "oribi: Procfile: has no command", refused("Procfile", "# web: puma\n")
     assert_match(/\Aoribi: Procfile: starman serves Perl: oribi-psgi import /, refused("Procfile", "web: starman app.psgi\n"))
     assert_match(/\Aoribi: uwsgi\.ini: an ini file is uWSGI's: oribi-psgi import /, refused("uwsgi.ini", "[uwsgi]\npsgi = app.psgi\n"))
     assert_match(/\Aoribi: Procfile: a quote that is not closed/, refused("Procfile", "web: puma -p '3\n"))
-    assert_match(/\Aoribi: Procfile: what the shell would run/, refused("Procfile", "web: puma -w $(nproc)\n"))
-    assert_match(/\Aoribi: Procfile: import reads one command a line/, refused("Procfile", "web: puma && true\n"))
+    assert_match(/\Aoribi: Dockerfile: starts no server that import knows/, refused("Dockerfile", "CMD [\"nginx\"]\n"))
+  end
+
+  def import_text(name, content)
+    Dir.mktmpdir do |dir|
+      File.binwrite("#{dir}/#{name}", content)
+      Oribi::Import.text("#{dir}/#{name}")
+    end
   end
 
   def test_a_file_of_the_largest_size_is_read
-    assert_includes Dir.mktmpdir { |dir| File.write("#{dir}/puma.rb", "workers 2\n#{"#" * 65_525}\n") && Oribi::Import.text("#{dir}/puma.rb") }, "workers 2\n"
+    assert_includes import_text("puma.rb", "workers 2\n#{"#" * 1_048_565}\n"), "workers 2\n"
+  end
+
+  def test_line_ends_marks_and_encodings
+    assert_includes import_text("puma.rb", "\uFEFFworkers 2\r\nport 3000\r\n"), "workers 2\nport 3000\n"
+    text = import_text("puma.rb", "# caf\xe9\nworkers 2\n".b)
+    assert_includes text, "# The file was Latin-1; this one is UTF-8.\n"
+    assert_includes text, "# café\nworkers 2\n"
+    assert_includes import_text("puma.rb", "# -*- coding: latin-1 -*-\nworkers 2 # \xe9\n".b), "# -*- encoding: utf-8 -*-\n# é\nworkers 2\n"
+  end
+
+  def test_what_is_evaluated_stays_as_a_comment
+    text = import_text("puma.rb", "folder = eval('1')\nworkers eval('2')\ninstance_eval(File.read('x'))\nchdir folder\nport 80\ndef at = folder\n")
+    assert_equal <<~TEXT, text.lines.drop(4).join
+      # Not taken over (line 1): eval: import evaluates nothing; write out what it makes, then import that
+      #   folder = eval('1')
+      # Not taken over (line 2): eval: import evaluates nothing; write out what it makes, then import that
+      #   workers eval('2')
+      # Not taken over (line 3): instance_eval: import evaluates nothing; write out what it makes, then import that
+      #   instance_eval(File.read('x'))
+      # Not taken over (line 4): it needs folder, which is not taken over
+      #   chdir folder
+      port 80
+      # Not taken over (line 6): it needs folder, which is not taken over
+      #   def at = folder
+
+      # What Puma does unless told otherwise:
+      threads 5 unless ENV["RAILS_MAX_THREADS"]
+    TEXT
+  end
+
+  def test_addresses_that_meet
+    text = import_text("puma.rb", "workers 1\nthreads 1\nport ENV['PORT'] || 80\nbind 'tcp://0.0.0.0:81'\nbind '0.0.0.0:81'\nport 82, '::1'\n")
+    assert_includes text, %(bind "0.0.0.0:\#{ENV['PORT'] || 80}"\n)
+    assert_includes text, "# Not taken over (line 5): the same address is bound above\n"
+    assert_includes text, %(bind "[::1]:82"\n)
+    assert_includes options_of(text), "bind = [::1]:82"
   end
 
   # Statement => what is printed for it, behind the head.
@@ -107,7 +167,8 @@ class ImportTest < Minitest::Test
     "preload_app!(false)" => "# preload_app! in Puma\npreload false",
     "quiet if ENV['Q'] && (a unless b)" =>
       "# quiet in Puma; quiet is about warnings here; in Puma it is about requests\naccess_log \"off\" if ENV['Q'] && (a unless b)",
-    "workers 0" => "# 0 is a single process in Puma; here it would be one for each CPU\nworkers 1",
+    "workers 0" => "# 0 is a single process in Puma, and one worker for each CPU here\nworkers 1",
+    "workers ENV.fetch('W', 0)" => "# 0 is a single process in Puma, and one worker for each CPU here: give it 1\nworkers ENV.fetch('W', 0)",
     "listen ENV['A'], backlog: 5" => "# listen in Puma\nbind \"\#{ENV['A']}?backlog=5\"",
     "workers = 3" => "workers = 3",
     "user *%w[a b]" => "# Not taken over (line 1): its values can only be told by evaluating them\n#   user *%w[a b]",
@@ -120,7 +181,7 @@ class ImportTest < Minitest::Test
     Dir.mktmpdir do |dir|
       STATEMENTS.each do |source, printed|
         File.write("#{dir}/puma.rb", "#{source}\n")
-        assert_equal "#{printed}\n", Oribi::Import.text("#{dir}/puma.rb").lines.drop(4).join
+        assert_equal "#{printed}\n", Oribi::Import.text("#{dir}/puma.rb").lines.drop(4).join.sub(/\n# What Puma does.*\z/m, "")
       end
     end
   end
@@ -147,7 +208,57 @@ class ImportTest < Minitest::Test
     assert_equal [1, "", "oribi: /nowhere/puma.rb: cannot be read: no such file or directory\n"], [code, out, err]
     code, out, err = run_cli("import")
     assert_equal [1, "", "oribi: import takes one file, as in: oribi import config/puma.rb\n"], [code, out, err]
+    assert_equal "oribi: import: unknown option -x: there are -o FILE, --force and --help\n", run_cli("import", "-x", "puma.rb").last
     assert_match(/: is a directory$/, run_cli("import", "/tmp").last)
+  end
+
+  def test_a_command_line_as_arguments
+    code, out, = run_cli("import", "--", "bundle", "exec", "puma", "-w", "3", "-b", "unix:///tmp/a b.sock", "-t", "1:5")
+    assert_equal 0, code
+    assert_includes out, "# Start: bundle exec oribi\n"
+    assert_includes options_of(out), "bind = unix:///tmp/a b.sock"
+    assert_match(/\Aoribi: the command line: starts no server that import knows.*; its first command is falcon serve$/, run_cli("import", "--", "falcon", "serve").last)
+  end
+
+  def test_output_to_a_file
+    Dir.mktmpdir do |dir|
+      FileUtils.cp("#{FOLDER}/puma-rails8.rb", "#{dir}/puma.rb")
+      code, out, err = run_cli("import", "-o", "#{dir}/new.rb", "#{dir}/puma.rb")
+      assert_equal [0, "#{dir}/new.rb: 3 settings taken over, 2 left as comments. Next: oribi --check --config #{dir}/new.rb\n", ""], [code, out, err]
+      assert_includes File.read("#{dir}/new.rb"), "# Try it: oribi --check --config #{dir}/new.rb\n"
+      File.write("#{dir}/new.rb", "mine\n")
+      assert_equal "oribi: #{dir}/new.rb: exists already; --force overwrites it\n", run_cli("import", "-o", "#{dir}/new.rb", "#{dir}/puma.rb").last
+      assert_equal "mine\n", File.read("#{dir}/new.rb")
+      assert_equal 0, run_cli("import", "--force", "-o", "#{dir}/new.rb", "#{dir}/puma.rb").first
+      assert_includes File.read("#{dir}/new.rb"), "threads "
+      assert_equal "oribi: #{dir}/none/x.rb: cannot be written: no such file or directory\n", run_cli("import", "--output=#{dir}/none/x.rb", "#{dir}/puma.rb").last
+    end
+  end
+
+  # Line => the new one, where config/puma.rb is there.
+  COMMANDS = {
+    "web: cd app && bundle exec puma -t 5:5 -p ${PORT:-3000} -C config/puma.rb 2>&1" =>
+      "web: cd app && bundle exec oribi --threads 5:5 --port ${PORT:-3000} 2>&1",
+    "web: bundle exec puma" => "web: bundle exec oribi",
+    "web: sh -c 'exec bundle exec puma -C /srv/app/config/puma.rb app.ru'" => "web: sh -c 'exec bundle exec oribi app.ru'",
+    "web: A=1 bin/rails s -p 5000 -b '0.0.0.0'" => "web: A=1 bundle exec oribi --port 5000 --host 0.0.0.0",
+    "web: /usr/local/bin/puma -w $(nproc) -e staging | tee log" => "web: /usr/local/bin/oribi --env staging | tee log",
+    "web: bin/puma -b 'unix:///tmp/a b' --preload" => "web: bin/oribi --bind 'unix:///tmp/a b' --preload"
+  }.freeze
+
+  def test_a_file_that_a_line_names_is_read_and_the_line_stays_a_line
+    Dir.mktmpdir do |dir|
+      Dir.mkdir("#{dir}/config")
+      File.write("#{dir}/config/puma.rb", "workers 3\nthreads 2\n__END__\nx\n")
+      COMMANDS.each do |line, start|
+        File.write("#{dir}/Procfile", "#{line}\njobs: sidekiq\n")
+        text = Oribi::Import.text("#{dir}/Procfile")
+        assert_includes text, "# Start: #{start}\n"
+        assert_includes text, "# Left as it is: jobs: sidekiq\n"
+        assert_includes text, "workers 3\nthreads 2\n"
+        refute_includes text, "__END__"
+      end
+    end
   end
 
   def test_hooks_with_a_server_and_a_worker
@@ -157,7 +268,7 @@ class ImportTest < Minitest::Test
     source = <<~RUBY
       before_fork(objects: true) { |server, worker| $seen << [server.pid, server.config[:pid], server.config[:timeout], worker.nr] }
       after_fork(objects: true) { |server, worker| $seen << [server.worker_processes, worker.nr, worker.index, worker.pid] }
-      on_worker_exit(objects: true) { |server, worker, status| $seen << [worker.pid, status.success?, status.exitstatus, status.signaled?] }
+      on_worker_exit(objects: true) { |server, worker, status| $seen << [worker.pid, worker.nr, status.success?, status.exitstatus, status.signaled?] }
       server_ready objects: true do |server| $seen << server.logger.class end
     RUBY
     $seen = seen
@@ -167,11 +278,11 @@ class ImportTest < Minitest::Test
       options.set("config", "#{dir}/oribi.rb")
       Oribi::Config.load(options, hooks)
     end
-    hooks.run!(:before_fork)
+    hooks.run!(:before_fork, 1)
     hooks.run!(:after_fork, 2)
-    hooks.run!(:on_worker_exit, 77, 9, "killed")
-    hooks.run!(:on_worker_exit, 78, 256, "exited")
+    hooks.run!(:on_worker_exit, 77, 9, "killed", 4)
+    hooks.run!(:on_worker_exit, 78, 256, "exited", 5)
     hooks.run!(:server_ready)
-    assert_equal [["/tmp/x.pid", "/tmp/x.pid", 20, nil], [3, 2, 2, Process.pid], [77, nil, nil, true], [78, false, 1, false], Logger], seen
+    assert_equal [["/tmp/x.pid", "/tmp/x.pid", 20, 1], [3, 2, 2, Process.pid], [77, 4, nil, nil, true], [78, 5, false, 1, false], Logger], seen
   end
 end

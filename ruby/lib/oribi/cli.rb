@@ -50,11 +50,8 @@ module Oribi
     end
 
     def import(argv)
-      raise Error, "import takes one file, as in: oribi import config/puma.rb" unless argv.one?
-      return say("Usage: oribi import FILE\n\nPrints a configuration file made from another server's.\n") if %w[-h --help].include?(argv.first)
-
       require_relative "import"
-      say(Import.text(argv.first))
+      say(Import.run(argv))
     end
 
     def check_all(argv)

@@ -1,37 +1,83 @@
 # frozen_string_literal: true
 
-require_relative "hook_objects"
-require_relative "hooks"
+require_relative "config"
+require_relative "import/source"
 require_relative "import/words"
 require_relative "import/ruby_file"
 require_relative "import/command_line"
 
 module Oribi
   # `oribi import FILE`: another server's configuration file or command line as a commented config/oribi.rb. Nothing of
-  # the file is evaluated, and nothing is printed before all of it has been understood.
+  # the file is evaluated, and nothing is printed before all of it has been read.
   #
   #   FILE ──Ruby──► RubyFile ──┐
   #        ──lines─► CommandLine┴─► Words: what a name and its values are here ──► text
   module Import
-    # A longer file is no configuration.
-    BYTES_MAX = 64 * 1024
-    SERVERS = { "puma" => "Puma", "unicorn" => "Unicorn", "pitchfork" => "Pitchfork", "rhebok" => "Rhebok", "rackup" => "rackup" }.freeze
+    # Programs whose files and command lines are read: what is typed, and the name that people know.
+    SERVERS = {
+      "puma" => "Puma", "pumactl" => "Puma", "rails" => "Rails", "unicorn" => "Unicorn", "unicorn_rails" => "Unicorn", "rainbows" => "Rainbows",
+      "pitchfork" => "Pitchfork", "rhebok" => "Rhebok", "rackup" => "rackup", "thin" => "Thin", "passenger" => "Passenger"
+    }.freeze
+    KNOWN = "Puma, Unicorn, Pitchfork, Rainbows, Rhebok, Thin, Passenger, rackup, rails server"
+
+    HELP = <<~TEXT
+      Usage: oribi import [-o FILE [--force]] FILE
+             oribi import [-o FILE [--force]] -- COMMAND ...
+
+      Prints a configuration file made from another server's: a configuration of Puma, Unicorn, Pitchfork, Rainbows or
+      Rhebok, a Procfile, a unit of systemd, a Dockerfile, or a command line of those servers, of Thin, Passenger,
+      rackup or rails server. "-" reads standard input. Nothing of it is evaluated; what Oribi does not take over stays
+      as a comment with the reason.
+
+        -o, --output FILE   write to FILE, which must not exist
+            --force         overwrite it
+    TEXT
+
+    # What came of a file: the server's name, the configuration's text, how many settings it has and how many lines
+    # are comments now, the new command line and what else is to be done (both may be nil).
+    Outcome = Struct.new(:path, :server, :body, :taken, :left, :command, :steps) do
+      def counts = "#{taken} #{taken == 1 ? "setting" : "settings"} taken over#{", #{left} left as #{left == 1 ? "a comment" : "comments"}" if left.positive?}"
+
+      # @param file [String] what the configuration is to be
+      def text(file = Config::DEFAULT)
+        look = left.zero? ? "." : ": look for \"Not taken over\"."
+        keep = file == Config::DEFAULT ? "Keep it as #{file}, which oribi reads by itself, and try it: oribi --check" : "Try it: oribi --check --config #{file}"
+        "# Configuration of Oribi, made by `oribi import` from #{path} (#{server}).\n# #{counts}#{look}\n" \
+          "#{Import.comment("# ", keep).join}#{"# Start: #{command}\n" if command}" \
+          "#{steps.to_a.flat_map { |step| Import.comment("# ", step) }.join}\n#{body.sub(/\A\n+/, "")}"
+      end
+    end
+
+    # @param argv [Array<String>] what follows `oribi import`
+    # @return [String] what to print
+    # @raise [Error] one line
+    def self.run(argv)
+      arguments = argv.dup
+      output = force = nil
+      while arguments.first&.match?(/\A-./) && arguments.first != "--"
+        case word = arguments.shift
+        when "-h", "--help" then return HELP
+        when "--force" then force = true
+        when "-o", "--output" then output = arguments.shift or raise Error, "import: #{word} needs a file"
+        when /\A--output=(.+)/ then output = $1
+        else raise Error, "import: unknown option #{word}: there are -o FILE, --force and --help"
+        end
+      end
+      outcome = read(arguments, output || Config::DEFAULT)
+      output ? write(output, outcome, force) : outcome.text
+    end
 
     # @return [String] the text of a configuration file
     # @raise [Error] one line
-    def self.text(path)
-      source = read(path)
-      return CommandLine.new(path, source).text if commands?(path, source)
-      raise Error, "#{path}: an ini file is uWSGI's: oribi-psgi import #{path} reads it" if path.end_with?(".ini") || source.match?(/^\[uwsgi\]/)
+    def self.text(path) = outcome(Source.file(path)).text
 
-      RubyFile.new(path, source).text
-    end
+    # @param file [String] what the configuration is to be
+    # @return [Outcome]
+    def self.outcome(source, file = Config::DEFAULT)
+      return CommandLine.new(source, file == Config::DEFAULT ? [] : ["--config", file]).outcome if source.commands?
+      raise Error, "#{source.path}: an ini file is uWSGI's: oribi-psgi import #{source.path} reads it" if source.ini?
 
-    # The first lines of what is printed.
-    def self.head(path, server, taken, left, start)
-      rest = left.zero? ? "." : "; left as comments: #{left}. Look for \"Not taken over\"."
-      "# Oribi's configuration, made by `oribi import` from #{path} (#{server}).\n" \
-        "# Settings taken over: #{taken}#{rest}\n# Look through it, then: #{start}\n\n"
+      RubyFile.new(source.path, source.text, source.note).outcome
     end
 
     # Lines of a comment, each of which begins with `start`.
@@ -39,29 +85,22 @@ module Oribi
       text.gsub(/\s+/, " ").scan(/\S.{0,#{[116 - start.size, 40].max}}(?=\s|\z)|\S+/).map { |line| "#{start}#{line}\n" }
     end
 
-    def self.read(path)
-      raise Error, "#{path}: is a directory" if File.directory?(path)
+    def self.read(arguments, file)
+      return outcome(Source.command(arguments.drop(1)), file) if arguments.first == "--" && arguments.size > 1
+      raise Error, "import takes one file, as in: oribi import config/puma.rb" unless arguments.one? && arguments != ["--"]
 
-      source = File.binread(path, BYTES_MAX + 1) || ""
-      raise Error, "#{path}: is longer than #{BYTES_MAX} bytes, which no configuration file is" if source.bytesize > BYTES_MAX
+      outcome(Source.file(arguments.first), file)
+    end
 
-      source.force_encoding(Encoding::UTF_8)
-      raise Error, "#{path}: is a binary file" if source.include?("\0") || !source.valid_encoding?
-      raise Error, "#{path}: is empty" if source.strip.empty?
-
-      source.gsub("\r\n", "\n")
+    def self.write(path, outcome, force)
+      mode = File::WRONLY | File::CREAT | (force ? File::TRUNC : File::EXCL)
+      File.open(path, mode) { |file| file.write(outcome.text(path)) }
+      "#{path}: #{outcome.counts}. Next: oribi --check#{" --config #{path}" unless path == Config::DEFAULT}\n"
+    rescue Errno::EEXIST
+      raise Error, "#{path}: exists already; --force overwrites it"
     rescue SystemCallError => e
-      raise Error, "#{path}: cannot be read: #{Failure.reason(e)}"
+      raise Error, "#{path}: cannot be written: #{Failure.reason(e)}"
     end
-
-    # A Procfile, a unit of systemd, or the line itself.
-    def self.commands?(path, source)
-      name = File.basename(path)
-      return true if name.start_with?("Procfile") || name.end_with?(".service")
-      return false if name.end_with?(".rb", ".ini")
-
-      source.match?(/^ExecStart\s*=/) || CommandLine.command?(source)
-    end
-    private_class_method :read, :commands?
+    private_class_method :read, :write
   end
 end

@@ -1,162 +1,200 @@
 # frozen_string_literal: true
 
-require "shellwords"
+require "json"
+require_relative "flags"
+require_relative "shell"
 
 module Oribi
   module Import
-    # Lines that start servers: of a Procfile, of a unit of systemd, or alone in a file. Variables of the shell become
-    # ENV.fetch; everything else of the shell is refused.
+    # Lines that start servers: of a Procfile, a unit of systemd, a Dockerfile, or alone. The first one that starts a
+    # known server is taken; what stands around it stays in the new line. A configuration file that the line names is
+    # read, too: then what the line says stays on the line, which wins over the file in Oribi as well.
     class CommandLine
-      # Letters that mean something else than in Oribi.
-      LETTERS = {
-        "Puma" => { "b" => "bind", "p" => "port", "C" => "config", "e" => "environment", "t" => "threads", "w" => "workers", "I" => "include",
-                    "q" => "quiet", "v" => "verbose", "S" => "state" },
-        "Unicorn" => { "c" => "config", "E" => "environment", "D" => "daemonize", "l" => "listen", "p" => "port", "o" => "host", "I" => "include",
-                       "r" => "require", "N" => "default_middleware", "d" => "debug", "w" => "verbose" },
-        "rackup" => { "p" => "port", "o" => "host", "E" => "environment", "D" => "daemonize", "P" => "pid", "I" => "include", "r" => "require",
-                      "q" => "quiet", "d" => "debug", "w" => "verbose", "s" => "server" }
-      }.tap { |letters| letters["Pitchfork"] = letters["Rhebok"] = letters["Unicorn"] }.freeze
-      # Flags without a value that the option table does not know as such.
-      SWITCHES = %w[debug default_middleware prune_bundler preload_app! silent].freeze
       OF_PERL = %w[starman starlet plackup start_server gazelle monoceros twiggy uwsgi].freeze
-      PREFIXES = %w[exec bundle env sudo rbenv nice].freeze
+      # Words that have a server's name behind them without starting it.
+      OTHERS = %w[echo kill pkill killall gem apt apt-get rm cp mv ln mkdir touch cat tail test printf chown chmod systemctl service].freeze
+      SHELLS = %w[sh bash dash ash zsh].freeze
+      # Servers that read this file without being told.
+      UNTOLD = { "Puma" => "config/puma.rb", "Rails" => "config/puma.rb" }.freeze
+
+      # A line of the file: its name there (web, ExecStart, CMD or nil), the text, and is it a list in JSON?
+      Line = Struct.new(:name, :text, :list) do
+        def to_s = [name, text].compact.join(name&.match?(/\AExec/) ? "=" : name&.match?(/\A[A-Z]/) ? " " : ": ")
+      end
 
       # Does the text begin with a command of a server that is known here or in Perl?
       def self.command?(source)
-        line = source.lines.map(&:strip).find { |text| !text.empty? && !text.start_with?("#") }.to_s.sub(/\A[\w-]+:\s+/, "")
-        words = line.split
-        words.shift while words.any? && (PREFIXES.include?(words.first) || words.first.match?(/\A\w+=/))
-        (SERVERS.keys + OF_PERL).include?(File.basename(words.first.to_s)) && !line.match?(/\A\w+\s*=[^=]/)
+        line = source.lines.map(&:strip).find { |text| !text.empty? && !text.start_with?("#") }.to_s
+        return false if line.match?(/\A\w+\s*=[^=]/) && !line.match?(/\A[A-Z_]+=\S*\s/)
+
+        words, = Shell.words(Shell.commands(line.sub(/\A[\w-]+:\s+/, "")).first.first)
+        !place_of_program(words, SERVERS.keys + OF_PERL).nil?
+      rescue Error
+        false
       end
 
-      def initialize(path, source)
-        @path = path
+      # Which of the words is the server's program?
+      def self.place_of_program(words, programs)
+        return if OTHERS.include?(File.basename(words.first.to_s))
+
+        words.each_with_index.find do |word, place|
+          program = File.basename(Shell.plain(word))
+          programs.include?(program) && starts?(program, words[place + 1..]) && !(place.positive? && words[place - 1].match?(/\A-[^-]/))
+        end&.last
+      end
+
+      def self.starts?(program, rest)
+        case program
+        when "rails" then %w[s server].include?(rest.first)
+        when "thin", "passenger" then rest.include?("start")
+        else true
+        end
+      end
+
+      # @param config [Array<String>] words that name the new configuration file
+      def initialize(source, config)
         @source = source
-        @out = []
-        @left = @taken = 0
-        @settings = nil
+        @config = config
+        @path = source.path
+        @others = []
       end
 
-      def text
-        commands.each { |name, line| command(name, line) }
-        raise Error, "#{@path}: has no command of #{SERVERS.values.join(", ")}" unless @settings
-
-        Import.head(@path, @server, @taken, @left, start) + @out.join
+      # @return [Outcome]
+      def outcome
+        lines.each { |line| look_at(line) }
+        refuse unless @server
+        @flags = Flags.new(@path, @server, @rest, unit: @source.unit?, served: @source.procfile? || @source.unit? || @source.dockerfile?)
+        file = @flags.config || (UNTOLD[@server] unless @flags.config == "-")
+        found = found_file(file)
+        found ? with_file(found) : alone(file)
       end
 
       private
 
-      def start = ["oribi --config FILE", @app].compact.join(" ")
+      # --- lines ---
 
-      # [name or nil, command] of each line; a unit's other lines say nothing to a server.
-      def commands
-        lines = @source.gsub(/\\\n\s*/, " ").lines.map(&:strip).reject { |line| line.empty? || line.start_with?("#", ";") }
-        return lines.filter_map { |line| line[/\AExecStart\s*=\s*[-@+!:]*(.*)/, 1]&.then { |command| [nil, command] } } if unit?
+      def lines
+        texts = @source.text.gsub(/\\\n\s*/, " ").lines.map(&:strip).reject { |line| line.empty? || line.start_with?("#", ";") }
+        return texts.filter_map { |line| line[/\AExecStart\s*=\s*[-@+!:]*(.+)/, 1]&.then { |text| Line.new("ExecStart", text) } } if @source.unit?
+        return of_docker(texts) if @source.dockerfile?
 
-        lines.map { |line| line.match(/\A([\w-]+):\s+(.*)\z/)&.captures || [nil, line] }
+        texts.map { |line| Line.new(*(line.match(/\A([\w-]+):\s+(.*)\z/)&.captures || [nil, line])) }
       end
 
-      def unit? = @path.end_with?(".service") || @source.match?(/^ExecStart\s*=/)
+      # The last CMD and the last ENTRYPOINT count, and CMD may hold the flags of ENTRYPOINT's program.
+      def of_docker(texts)
+        found = texts.filter_map { |line| line.match(/\A(CMD|ENTRYPOINT)\s+(.+)\z/i)&.captures }.to_h { |name, text| [name.upcase, text] }
+        both = found.transform_values { |text| (JSON.parse(text) if text.start_with?("[")) rescue nil } # rubocop:disable Style/RescueModifier
+        texts_of = found.to_h { |name, text| [name, both[name]&.map { |word| Shell.quoted(word.to_s) }&.join(" ") || text] }
+        entry, command = texts_of.values_at("ENTRYPOINT", "CMD")
+        alone = entry && CommandLine.place_of_program(Shell.words(entry).first, SERVERS.keys + OF_PERL)
+        return [Line.new("ENTRYPOINT", [entry, command].compact.join(" "), both["ENTRYPOINT"])] if alone
 
-      def command(name, line)
-        words = split(line)
-        words.shift while words.any? && prefix?(words)
-        program = File.basename(words.first.to_s)
-        raise Error, "#{@path}: #{program} serves Perl: oribi-psgi import #{@path} reads it" if OF_PERL.include?(program)
-
-        server = SERVERS[program]
-        return @out << "# Left where it is: #{[name, line].compact.join(": ")}\n" if server.nil? || @settings
-
-        @server = server
-        @words = Words.new(server)
-        @settings = flags(words.drop(1))
+        [*([Line.new("ENTRYPOINT", entry, both["ENTRYPOINT"])] if entry), *([Line.new("CMD", command, both["CMD"])] if command)]
       end
 
-      def prefix?(words)
-        first = words.first
-        return false unless PREFIXES.include?(File.basename(first)) || first.match?(/\A[A-Za-z_]\w*=/)
+      def look_at(line)
+        parts = Shell.commands(line.text)
+        return @others << line if @server
 
-        words.delete_at(1) if words[1] == "exec" && %w[bundle rbenv].include?(File.basename(first))
-        @out << "# Set in the environment: #{first}\n" if first.include?("=")
-        true
-      end
-
-      def split(line)
-        raise Error, "#{@path}: what the shell would run (`...`, $(...)) cannot be read: #{line[0, 60]}" if line.match?(/`|\$\(/)
-
-        words = Shellwords.split(line)
-        stop = words.index { |word| word.match?(/\A(\||\|\||&|&&|;|\d?>>?.*|<.*)\z/) }
-        raise Error, "#{@path}: import reads one command a line, and this has \"#{words[stop]}\"" if stop
-
-        words
-      rescue ArgumentError
-        raise Error, "#{@path}: a quote that is not closed: #{line[0, 60]}"
-      end
-
-      def flags(words)
-        until words.empty?
-          word = words.shift
-          next positional(word) unless word.start_with?("-") && word != "-"
-
-          name, value = name_and_value(word)
-          value ||= words.shift if takes_value?(name) && !words.first.to_s.match?(/\A-[^\d]/)
-          flag(word, name, value)
+        parts.each_with_index do |(text, _), place|
+          words, redirections = Shell.words(inside_of_shell(text))
+          at = CommandLine.place_of_program(words, SERVERS.keys + OF_PERL)
+          return take(line, parts, place, words, redirections, at) if at
         end
-        true
+        @first ||= parts.first.first.strip
+        @others << line
+      rescue Error => e
+        raise Error, "#{@path}: #{e.message}"
       end
 
-      # "--name=value", "-p3000", "-p".
-      def name_and_value(word)
-        return word.delete_prefix("--").split("=", 2).then { |name, value| [name.tr("-", "_"), value] } if word.start_with?("--")
-
-        [LETTERS.fetch(@server).fetch(word[1], word[1]), word.size > 2 ? word[2..] : nil]
+      # sh -c '...'
+      def inside_of_shell(text)
+        words, = Shell.words(text)
+        words.shift if words.first == "exec"
+        shell = SHELLS.include?(File.basename(words.first.to_s)) && words[1].to_s.match?(/\A-\w*c\z/) && words[2]
+        shell ? Shell.commands(Shell.plain(words[2])).map(&:first).find { |part| CommandLine.place_of_program(Shell.words(part).first, SERVERS.keys + OF_PERL) } || text : text
       end
 
-      def takes_value?(name)
-        here = Options.find(name)
-        here ||= Options.find_foreign(name)&.fetch(:here)
-        entry = Options.table.find { |option| option[:name] == here }
-        !(SWITCHES.include?(name) || entry && entry[:type] == :bool || name.start_with?("no_"))
+      def take(line, parts, place, words, redirections, at)
+        program = File.basename(Shell.plain(words[at]))
+        raise Error, "#{program} serves Perl: oribi-psgi import #{@path} reads it" if OF_PERL.include?(program)
+
+        @server = SERVERS.fetch(program)
+        @line, @parts, @place = line, parts, place
+        @before, @program, @rest, @behind = words.first(at), words[at], words.drop(at + 1), redirections
       end
 
-      # The application, or another one's configuration.
-      def positional(word)
-        @app = word
+      def refuse
+        raise Error, "#{@path}: has no command" unless @first
+
+        raise Error, "#{@path}: starts no server that import knows, which are #{KNOWN}; its first command is #{@first[0, 60]}"
       end
 
-      def flag(word, name, value)
-        return config(value) if name == "config" && value
+      # --- the configuration file that it names ---
 
-        values = value ? [value_of(name, value)] : []
-        result = @words.map(name, values)
-        return left([word, value].compact.uniq.join(" "), result.reason) if result.reason
+      def found_file(name)
+        return if name.nil? || name.match?(/[\$%]/) || !name.end_with?(".rb", ".conf", ".ru")
 
-        @taken += 1
-        @out.concat(Import.comment("# ", "#{word.split("=").first} of the command#{"; #{result.note}" if result.note}"))
-        result.taken.each { |line| @out << "#{line}\n" }
+        folder = @source.text[/^WorkingDirectory\s*=\s*-?(\S+)/, 1]
+        parts = name.split("/").reject(&:empty?)
+        names = [name, *([File.join(folder, name)] if folder), *parts.size.times.map { |n| File.join(folder_of_path, *parts.drop(n)) }]
+        names.find { |file| File.file?(file) }&.then { |file| file.delete_prefix("./") }
       end
 
-      def config(file)
-        @out << "# Its configuration file is another matter: oribi import #{file}\n"
+      def folder_of_path = File.file?(@path) ? File.dirname(@path) : "."
+
+      def with_file(file)
+        source = Source.file(file)
+        inner = RubyFile.new(file, source.text, source.note, @server == "Rails" ? "Puma" : @server).outcome
+        text = inner.body.sub(/^__END__\n.*\z/m, "")
+        left = @flags.left_lines
+        text = "#{text}\n# --- from the command line ---\n#{left}" unless left.empty?
+        Outcome.new("#{@path} and #{file}", inner.server, text, inner.taken + @flags.taken, inner.left + @flags.left, command(@flags.words_here), steps)
       end
 
-      def left(words, reason)
-        @left += 1
-        @out.concat(Import.comment("# ", "Not taken over: #{reason}")) << "#   #{words}\n"
+      def alone(file)
+        missing = file && file != "-" && (@flags.config || @server == "Rails")
+        body = [*@flags.lines(defaults: !missing)]
+        body.concat(Import.comment("# ", "Its configuration file is not here; import it by itself: oribi import #{file}")) if missing
+        Outcome.new(@path, @server, body.join, @flags.taken, @flags.left, command([]), steps)
       end
 
-      # $NAME, ${NAME} and ${NAME:-other} are asked of the environment when the file is read.
-      def value_of(_name, text)
-        return Words::Value.new(text.match?(/\A\d+\z/) ? text : text.inspect, true, text) unless text.include?("$")
+      # --- the new line ---
 
-        whole = text.match?(/\A(\$\w+|\$\{\w+(:?-[^}]*)?\})\z/)
-        ruby = text.gsub(/\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})/) do
-          fetch = "ENV.fetch(#{[$1 || $2, $3].compact.map(&:inspect).join(", ")})"
-          whole ? fetch : "\#{#{fetch}}"
-        end
-        raise Error, "#{@path}: cannot tell what the shell makes of #{text}" if ruby.include?("$")
+      # @param flags [Array<String>] words that stay on the line
+      def command(flags)
+        words = [*@before, program, *@config, *flags, *@flags.app, *@behind]
+        parts = @parts.dup
+        inside = inside_of_shell(@parts[@place].first)
+        fresh = words.join(" ")
+        text = @parts[@place].first
+        start, rest = text[/\A\s*/], text[/\s*\z/]
+        fresh = inside.equal?(text) ? fresh : text.strip.sub(inside.strip) { fresh }
+        parts[@place] = ["#{start}#{fresh}#{rest}", @parts[@place].last]
+        as_there(parts.map { |part, operator| "#{part}#{operator}" }.join.strip)
+      end
 
-        Words::Value.new(whole ? ruby : "\"#{ruby}\"", false, nil)
+      def as_there(text)
+        return Line.new(@line.name, text).to_s unless @line.list
+
+        list = Shell.words(text).first.map { |word| Shell.plain(word) }
+        "#{@line.name} #{JSON.generate(list).gsub('","', '", "')}"
+      end
+
+      def program
+        return "oribi" if @server == "Rails" && @before.include?("exec")
+        return "bundle exec oribi" if @server == "Rails"
+
+        folder = File.dirname(Shell.plain(@program))
+        folder == "." ? "oribi" : File.join(folder, "oribi")
+      end
+
+      def steps
+        folder = File.dirname(Shell.plain(@program))
+        [*("In the unit: Type=notify, ExecReload=/bin/kill -HUP $MAINPID, KillMode=mixed; without PIDFile and ExecStop." if @source.unit?),
+         *("`bundle binstubs oribi` makes #{File.join(folder, "oribi")}." if @server != "Rails" && folder.match?(%r{\A(\./)?bin\z})),
+         *(@others.map { |line| "Left as it is: #{line.to_s[0, 90]}" } if @others.any?)]
       end
     end
   end

@@ -6,38 +6,38 @@ module Oribi
   module Import
     # A configuration file in Ruby: statement by statement, conditions taken apart, other Ruby kept.
     class RubyFile
-      FOREIGN_CONSTANTS = %w[Puma Unicorn Pitchfork Rhebok].freeze
+      FOREIGN_CONSTANTS = %w[Puma Unicorn Pitchfork Rainbows Rhebok].freeze
       EVALS = %w[eval instance_eval class_eval module_eval].freeze
       BRANCH = /\A\s*(else|elsif|when|in)\b/
 
-      def initialize(path, source)
+      # @param server [String, nil] a value of SERVERS, where it is known
+      def initialize(path, source, note = nil, server = nil)
         @path = path
         @source = source.sub(/\A#!.*\n/, "\n")
+        @note = note
         @left = @taken = 0
-        refuse_what_cannot_be_read
-        @server = server
-        @words = Words.new(@server)
+        @lost = []
+        @bound = []
+        refuse_what_is_no_ruby
+        @server = server || self.server
+        @words = Words.new(@server, binds: names.intersect?(%w[bind listen]))
       end
 
-      def text
+      # @return [Outcome]
+      def outcome
         body = section(lines_of_code, 1).join
         mistake = Sexp.mistake(body)
         raise Error, "#{@path}: cannot be taken apart: Oribi's own line #{mistake.first} would be no Ruby" if mistake
 
-        "#{Import.head(@path, @server, @taken, @left, "oribi --check --config FILE")}#{body.sub(/\A\n+/, "")}#{data}"
+        body = "#{body}#{@words.defaults(names.map { |name| here(name) }).join}#{data}"
+        Outcome.new(@path, @server, body, @taken, @left, nil, @note && [@note])
       end
 
       private
 
-      def refuse_what_cannot_be_read
+      def refuse_what_is_no_ruby
         mistake = Sexp.mistake(@source)
         raise Error, "#{@path}:#{mistake.first}: #{mistake.last.lines.first.chomp}" if mistake
-
-        Ripper.lex(@source).each do |(line, _), kind, token, _|
-          next unless kind == :on_ident && EVALS.include?(token)
-
-          raise Error, "#{@path}:#{line}: #{token}: import evaluates nothing; write out what it makes, then import that"
-        end
       end
 
       # Told by the file's name, else by the words that it has.
@@ -47,10 +47,14 @@ module Oribi
 
         owners = names.filter_map { |name| Options.find_foreign(name)&.fetch(:server) }.flat_map { |text| text.split(", ") } & SERVERS.values
         return owners.first if owners.any?
+        return "Unicorn" if names.intersect?(%w[preload_app listen pid])
         return "Rhebok" if names.any? { |name| Words.known?(name) }
 
-        raise Error, "#{@path}: has no word of Puma, Unicorn, Pitchfork or Rhebok"
+        raise Error, "#{@path}: has no word of Puma, Unicorn, Pitchfork, Rainbows or Rhebok"
       end
+
+      # The option that a name is here.
+      def here(name) = Options.find(name) || Options.find_foreign(name)&.fetch(:here) || name
 
       def names
         @names ||= [].tap do |found|
@@ -63,6 +67,7 @@ module Oribi
       def own_names
         @own_names ||= [].tap do |found|
           tree = Ripper.sexp(@source)
+          found.push("__dir__", "__method__")
           Sexp.each(tree, :var_field) { |node| found << node[1][1] if node[1] }
           Sexp.each(tree, :def) { |node| found << node[1][1] }
         end
@@ -97,6 +102,9 @@ module Oribi
         nil
       end
 
+      EVAL = "import evaluates nothing; write out what it makes, then import that"
+      private_constant :EVAL
+
       def statement(chunk, number)
         source = chunk.join
         return chunk if chunk.first.match?(BRANCH) || source.match?(/\A\s*(#.*)?\n?\z/)
@@ -105,7 +113,24 @@ module Oribi
         return chunk if nodes.empty?
 
         node = nodes.one? ? nodes.first : [:several, nodes]
-        branches(chunk, node, number) || word(chunk, node, number) || ruby(chunk, node, number)
+        done = branches(chunk, node, number) and return done
+        lost = lost_names(node)
+        return leave(chunk, "it needs #{lost.join(", ")}, which #{lost.one? ? "is" : "are"} not taken over", number, node) if lost.any?
+
+        word(chunk, node, number) || ruby(chunk, node, number)
+      end
+
+      # Variables and methods of statements that are comments now.
+      def lost_names(node)
+        found = []
+        Sexp.each(node, :@ident) { |ident| found << ident[1] if @lost.include?(ident[1]) } unless @lost.empty?
+        found.uniq
+      end
+
+      def evals(node)
+        found = nil
+        Sexp.each(node, :@ident) { |ident| found ||= ident[1] if EVALS.include?(ident[1]) }
+        found && "#{found}: #{EVAL}"
       end
 
       # if, unless and case over lines: the conditions stay, what stands in them is taken apart.
@@ -113,6 +138,7 @@ module Oribi
         return unless %i[if unless case].include?(node.first) && chunk.size > 2 && chunk.last.match?(/\A\s*end\s*\z/)
         return unless Sexp.statements("#{chunk.first}#{"when 1\n" if node.first == :case}end\n")
         return if chunk.any? { |line| line.match?(BRANCH) && line.match?(/\bthen\b/) } || foreign_words(node[1], false).any?
+        return if evals(node[1]) || lost_names(node[1]).any?
 
         taken, left = @taken, @left
         inner = section(chunk[1..-2], number + 1)
@@ -132,6 +158,7 @@ module Oribi
         return hook(chunk, call, hook, number) if hook && call.block
         return leave(chunk, "#{hook || call.name} takes a block here", number) if hook
         return leave(chunk, "its values can only be told by evaluating them", number) unless call.plain?
+        return leave(chunk, evals(node), number) if evals(node)
 
         result = @words.map(call.name, values(chunk, call))
         return leave(chunk, result.reason, number) if result.reason
@@ -141,7 +168,10 @@ module Oribi
 
       def take(chunk, call, result, condition, number)
         indent = chunk.first[/\A\s*/]
-        lines = result.taken.map { |line| "#{indent}#{line}#{condition}\n" }
+        again = bound_again(result, indent, condition)
+        return leave(chunk, again, number) if again
+
+        lines = result.taken.map { |pair| "#{indent}#{pair.reject(&:empty?).join(" ")}#{condition}\n" }
         return leave(chunk, "it is written in a way that import does not take apart", number) unless Sexp.statements(lines.join)
 
         @taken += 1
@@ -149,6 +179,17 @@ module Oribi
         renamed = lines.first[/\w+!?/] == call.name ? nil : "#{call.name} in #{@server}"
         note = [renamed, result.note].compact.join("; ")
         [*remarks, *(Import.comment("#{indent}# ", note) unless note.empty?), *lines]
+      end
+
+      # Two servers' worth of addresses in one file: an address can be bound once.
+      def bound_again(result, indent, condition)
+        return unless result.taken.map(&:first) == ["bind"] && indent.empty? && condition.empty?
+
+        address = result.taken.first.last.delete_prefix("'").delete_suffix("'").delete_prefix('"').delete_suffix('"').delete_prefix("tcp://")
+        return "the same address is bound above" if @bound.include?(address)
+
+        @bound << address
+        nil
       end
 
       # The values' texts: what stands between the commas.
@@ -190,23 +231,34 @@ module Oribi
 
       def closes?(kind) = %i[on_rparen on_rbracket on_rbrace on_embexpr_end on_tstring_end on_regexp_end].include?(kind)
 
+      # What methods of a hook's objects are here, in the usual names of these.
+      ADVICE = {
+        "worker.user" => "user and group say whose the workers are", "server.listen" => "bind takes every address; there is none for one worker",
+        "server.listener_opts" => "the addresses are those of bind", "server.after_fork" => "a hook may be given several times"
+      }.freeze
+      private_constant :ADVICE
+
       # The block stays as it is; its head gets Oribi's name.
       def hook(chunk, call, hook, number)
         given = Hooks::ARGUMENTS.fetch(hook.to_sym)
         parameters = Sexp.parameters(call.block)
-        objects = parameters.any? && %w[Unicorn Pitchfork].include?(@server)
+        objects = parameters.any? && %w[Unicorn Pitchfork Rainbows].include?(@server)
         missing = objects ? missing_methods(call.block, parameters, given) : []
-        return leave(chunk, "#{missing.join(", ")}: not known in #{hook}, see doc/moving.md", number) if missing.any?
+        return leave(chunk, "#{missing.join(", ")}: #{ADVICE[missing.first] || "not known in #{hook}"}", number) if missing.any?
         return leave(chunk, foreign_constant(call.block), number) if foreign_constant(call.block)
         return leave(chunk, "#{hook} is called with #{given.empty? ? "no arguments" : given.join(", ")}", number) if !objects && parameters.size > given.size
 
         @taken += 1
         line = chunk.first.sub(call.name, objects ? head_with_objects(hook, call.block) : hook)
-        note = [(called(call, parameters) if call.name != hook || objects), traps(call.block)].compact.join("; ")
+        note = [(called(call, parameters) if call.name != hook || objects), traps(call.block), (ONCE if call.name == "before_fork" && @server == "Puma"), (OLDBIN if chunk.join.include?(".oldbin"))].compact.join("; ")
         [*(Import.comment("#{line[/\A\s*/]}# ", note) unless note.empty?), line, *chunk.drop(1)]
       end
 
       def called(call, parameters) = "#{call.name} in #{@server}#{", called with #{parameters.join(", ")}" if parameters.any?}"
+
+      OLDBIN = "there is no .oldbin here: HUP and USR2 replace all workers by themselves, so what it does with the old server may go"
+      ONCE = "runs once in Puma, and before each worker here"
+      private_constant :OLDBIN, :ONCE
 
       def traps(block)
         found = false
@@ -218,7 +270,7 @@ module Oribi
 
       # A worker's place is known where the hook is called with it.
       def missing_methods(block, parameters, given)
-        there = [HookObjects::Server::METHODS, given.include?("index") ? %i[nr index pid] : %i[pid], HookObjects::Status.instance_methods(false)]
+        there = [HookObjects::Server::METHODS, given.include?("index") ? %i[nr index pid] : [], HookObjects::Status.instance_methods(false)]
         parameters.each_with_index.flat_map do |name, place|
           Sexp.called_on(block, name).reject { |method| there[place]&.include?(method.to_sym) || Object.method_defined?(method) }
               .map { |method| "#{name}.#{method}" }
@@ -232,17 +284,17 @@ module Oribi
 
       # Ruby that is no word: kept, unless it has words in it that mean something else here.
       def ruby(chunk, node, number)
-        reason = foreign_constant(node) || foreign_library(node)
+        reason = evals(node) || foreign_constant(node) || foreign_library(node)
         words = foreign_words(node, true)
         reason ||= "#{words.join(", ")}: within Ruby that import does not take apart" if words.any?
-        reason ? leave(chunk, reason, number) : chunk
+        reason ? leave(chunk, reason, number, node) : chunk
       end
 
       def foreign_library(node)
         case Sexp.call(node)
         in Sexp::Call[name: "require", values: [value]]
           library = Sexp.value(value)
-          "#{library} is a library of another server" if library.is_a?(String) && library.match?(%r{\A(puma|unicorn|pitchfork|rhebok)(/|\z)})
+          "#{library} is a library of another server" if library.is_a?(String) && library.match?(%r{\A(puma|unicorn|pitchfork|rainbows|rhebok)(/|\z)})
         else nil
         end
       end
@@ -261,8 +313,10 @@ module Oribi
         found.uniq
       end
 
-      def leave(chunk, reason, number)
+      def leave(chunk, reason, number, node = nil)
         @left += 1
+        Sexp.each(node, :var_field) { |field| @lost << field[1][1] if field[1] }
+        Sexp.each(node, :def) { |method| @lost << method[1][1] }
         indent = chunk.first[/\A\s*/]
         kept = chunk.map { |line| "#{"#{indent}#   #{line.delete_prefix(indent)}".rstrip}\n" }
         [*Import.comment("#{indent}# ", "Not taken over (line #{number}): #{reason}"), *kept]

@@ -5,7 +5,8 @@ module Oribi
     # What a word of another server's configuration is here. Names come from the core's tables (Options.find,
     # Options.find_foreign); here are those whose values have another form, or whose meaning another one.
     class Words
-      # What is to be written: lines of the configuration file (`taken`), or none and the reason. A note goes with both.
+      # What is to be written: names and values of the configuration file (`taken`), or none and the reason. A note goes
+      # with both.
       Result = Struct.new(:taken, :reason, :note)
 
       # A value: its source text, and what it is where that can be seen without evaluating it.
@@ -17,11 +18,34 @@ module Oribi
       OWN = {
         "workers" => :workers, "worker_processes" => :workers, "port" => :port, "user" => :user, "listen" => :listen, "timeout" => :timeout,
         "stdout_redirect" => :stdout_redirect, "log_requests" => :log_requests, "quiet" => :quiet, "refork_after" => :refork_after,
-        "idle_timeout" => :idle_timeout, "fork_worker" => :fork_worker, "out_of_band" => :out_of_band, "control_url" => :control_url, "logger" => :logger
+        "idle_timeout" => :idle_timeout, "fork_worker" => :fork_worker, "out_of_band" => :out_of_band, "control_url" => :control_url, "logger" => :logger,
+        "plugin" => :plugin, "Rainbows!" => :rainbows, "memory_limit" => :memory_limit
       }.freeze
 
-      # @param server [String] "Puma", "Unicorn", "Pitchfork", "Rhebok", "rackup"
-      def initialize(server) = @server = server
+      # What a server does where its configuration says nothing, and Oribi does another thing: names here that would
+      # say it, and the line.
+      DEFAULTS = {
+        "Puma" => [[%w[workers], 'workers 1 unless ENV["WEB_CONCURRENCY"]'], [%w[threads], 'threads 5 unless ENV["RAILS_MAX_THREADS"]']],
+        "Unicorn" => [[%w[workers], "workers 1"], [%w[bind], 'bind "0.0.0.0:8080"']],
+        "Rhebok" => [[%w[workers], "workers 5"]],
+        "Thin" => [[%w[workers], "workers 1"], [%w[bind socket port], "port 3000"], [%w[bind socket host], 'host "0.0.0.0"']],
+        "Passenger" => [[%w[workers], "workers 6"], [%w[bind socket port], "port 3000"], [%w[bind socket host], 'host "0.0.0.0"']],
+        "Rails" => [[%w[bind port], 'port ENV.fetch("PORT", 3000)']]
+      }.tap { |all| all["Rainbows"] = all["Pitchfork"] = all["Unicorn"] }.freeze
+
+      # @param server [String] a value of SERVERS
+      # @param binds [Boolean] the configuration has addresses, so that a port is one more
+      def initialize(server, binds: false)
+        @server = server
+        @binds = binds
+      end
+
+      # @param names [Array<String>] options that the configuration sets
+      # @return [Array<String>] lines
+      def defaults(names)
+        lines = DEFAULTS.fetch(@server, []).reject { |here, _| (here & names).any? }.map { |_, line| "#{line}\n" }
+        lines.empty? ? [] : ["\n# What #{@server} does unless told otherwise:\n", *lines]
+      end
 
       # @return [String, nil] the hook of Oribi that this name is
       def self.hook(name)
@@ -55,8 +79,8 @@ module Oribi
 
       private
 
-      def puma? = @server == "Puma"
-      def unicorn? = %w[Unicorn Pitchfork].include?(@server)
+      def puma? = %w[Puma Rails].include?(@server)
+      def unicorn? = %w[Unicorn Pitchfork Rainbows].include?(@server)
 
       def plain(name, values)
         foreign = Options.find(name) ? nil : foreign(name)
@@ -76,7 +100,7 @@ module Oribi
         refusal = refused(here, values)
         return Result.new(nil, refusal) if refusal
 
-        Result.new([[here, values.map(&:source).join(", ")].reject(&:empty?).join(" ")], nil, note)
+        Result.new([[here, values.map(&:source).join(", ")]], nil, note)
       end
 
       def refused(here, values)
@@ -101,13 +125,22 @@ module Oribi
 
       # 0 is Puma's one process, and here one for each CPU.
       def workers(_name, values)
-        take("workers", [Value.new("1", true, 1)], "0 is a single process in Puma; here it would be one for each CPU") if puma? && values.map(&:value) == [0]
+        return unless puma?
+        return take("workers", [Value.new("1", true, 1)], "0 is a single process in Puma, and one worker for each CPU here") if ["0", 0].include?(values.first&.value)
+        take("workers", values, "0 is a single process in Puma, and one worker for each CPU here: give it 1") if values.one? && values.first.source.match?(/\b0\b/)
       end
 
+      # A port is one more address in Puma; here it is looked at where no address is given.
       def port(_name, values)
-        return unless values.size == 2
+        return take("bind", [address_of(*values)], "an address more in Puma, and here only where there is no bind") if @binds && values.size.between?(1, 2)
 
-        both([take("port", values.first(1)), take("host", values.last(1))])
+        both([take("port", values.first(1)), take("host", values.last(1))]) if values.size == 2
+      end
+
+      def address_of(port, host = text("0.0.0.0"))
+        return text("#{host.value.to_s.include?(":") ? "[#{host.value}]" : host.value}:#{port.value}") if host.known && port.known
+
+        Value.new("\"#{[host, port].map { |value| value.known ? value.value : "\#{#{value.source}}" }.join(":")}\"", false, nil)
       end
 
       def user(_name, values)
@@ -139,7 +172,7 @@ module Oribi
       def timeout(_name, values)
         return unless unicorn?
 
-        note = "Oribi::CallTimeout is raised in the call, and two seconds later its worker is replaced: cleanup has no counterpart" if values.size > 1
+        note = "Oribi::CallTimeout is raised in the call, and two seconds later its worker is replaced: without cleanup" if values.size > 1
         take("call_timeout", values.first(1), note)
       end
 
@@ -184,6 +217,30 @@ module Oribi
 
         path = values.first.value.to_s[%r{\A(?:unix://)?(/.*)\z}, 1]
         path ? take("control", [text(path)]) : Result.new(nil, "control takes the absolute path of a unix socket")
+      end
+
+      PLUGINS = {
+        "solid_queue" => "give it a process of its own, as in a line of the Procfile: jobs: bin/jobs",
+        "systemd" => "not there and not needed: the server tells systemd by itself (Type=notify)",
+        "tmp_restart" => "there is `oribi ctl reload`, or HUP",
+        "yabeda" => "status ADDR answers with metrics for Prometheus",
+        "statsd" => "status ADDR answers with metrics for Prometheus"
+      }.freeze
+      private_constant :PLUGINS
+
+      def plugin(_name, values)
+        reason = PLUGINS[values.first&.value.to_s]
+        Result.new(nil, reason) if reason
+      end
+
+      def rainbows(_name, _values)
+        Result.new(nil, "threads N are calls at a time in one worker, for each `use`; idle_timeout is its keepalive_timeout")
+      end
+
+      # Passenger's is a number of megabytes.
+      def memory_limit(_name, values)
+        value = values.first
+        take("memory_max", [text("#{value.value}M")]) if value&.known && value.value.to_s.match?(/\A\d+\z/)
       end
 
       def logger(_name, values)

@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from pitchfork-oob.rb (Pitchfork).
-# Settings taken over: 5; left as comments: 3. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from pitchfork-oob.rb (Pitchfork).
+# 5 settings taken over, 3 left as comments: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 # frozen_string_literal: true
 
@@ -23,3 +23,6 @@ before_worker_exit(objects: true) { |server, worker| puts worker.nr }
 # Not taken over (line 13): not there and not needed: process groups are left as they are
 #   setpgid true
 early_hints true
+
+# What Pitchfork does unless told otherwise:
+bind "0.0.0.0:8080"

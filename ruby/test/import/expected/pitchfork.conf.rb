@@ -1,11 +1,11 @@
-# Oribi's configuration, made by `oribi import` from pitchfork.conf.rb (Pitchfork).
-# Settings taken over: 8; left as comments: 2. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from pitchfork.conf.rb (Pitchfork).
+# 8 settings taken over, 2 left as comments: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 # worker_processes in Pitchfork
 workers 4
 # timeout in Pitchfork; Oribi::CallTimeout is raised in the call, and two seconds later its worker is replaced:
-# cleanup has no counterpart
+# without cleanup
 call_timeout 20
 # one number here: the first of [50, 100, 1000]
 refork_after 50
@@ -25,7 +25,7 @@ end
 #   after_mold_fork do |server, mold|
 #     Process.warmup
 #   end
-# Not taken over (line 14): worker.generation: not known in after_fork, see doc/moving.md
+# Not taken over (line 14): worker.generation: not known in after_fork
 #   after_worker_fork do |server, worker|
 #     server.logger.info("worker=#{worker.nr} gen=#{worker.generation}")
 #   end

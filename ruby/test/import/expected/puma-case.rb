@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from puma-case.rb (Puma).
-# Settings taken over: 6; left as comments: 1. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from puma-case.rb (Puma).
+# 6 settings taken over, 1 left as a comment: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 case ENV["RACK_ENV"]
 when "production"
@@ -10,11 +10,13 @@ when "production"
   bind "unix:///tmp/app.sock"
 else
   workers 1
-  # Not taken over (line 8): there are none: for tmp_restart there is `ctl reload`, for systemd and solid_queue their
-  # own services
+  # Not taken over (line 8): there is `oribi ctl reload`, or HUP
   #   plugin :tmp_restart
-  port 3000
-  host "127.0.0.1"
+  # port in Puma; an address more in Puma, and here only where there is no bind
+  bind "127.0.0.1:3000"
 end
 # max_fast_inline in Puma
 keepalive_requests_max 10
+
+# What Puma does unless told otherwise:
+threads 5 unless ENV["RAILS_MAX_THREADS"]

@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from puma-cluster.rb (Puma).
-# Settings taken over: 12; left as comments: 2. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from puma-cluster.rb (Puma).
+# 12 settings taken over, 2 left as comments: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 workers 2
 threads 1, 6
@@ -21,6 +21,7 @@ head_timeout 15
 # fork_worker in Puma
 refork_after 500
 
+# runs once in Puma, and before each worker here
 before_fork do
   $before = true
 end

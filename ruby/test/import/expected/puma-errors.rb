@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from puma-errors.rb (Puma).
-# Settings taken over: 2; left as comments: 6. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from puma-errors.rb (Puma).
+# 2 settings taken over, 6 left as comments: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 # Not taken over (line 1): puma/null_io is a library of another server
 #   require "puma/null_io"
@@ -23,3 +23,6 @@ access_log "-"
 # Not taken over (line 13): Puma ends itself when it has nothing to do; here idle_timeout is how long a connection
 # may rest
 #   idle_timeout 600
+
+# What Puma does unless told otherwise:
+threads 5 unless ENV["RAILS_MAX_THREADS"]

@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from puma-heroku.rb (Puma).
-# Settings taken over: 6; left as comments: 1. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from puma-heroku.rb (Puma).
+# 6 settings taken over, 1 left as a comment: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 workers Integer(ENV['WEB_CONCURRENCY'] || 2)
 threads_count = Integer(ENV['RAILS_MAX_THREADS'] || 5)

@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from puma-kubernetes.rb (Puma).
-# Settings taken over: 6; left as comments: 3. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from puma-kubernetes.rb (Puma).
+# 6 settings taken over, 3 left as comments: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 =begin
 Numbers as agreed with the platform team.

@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from puma-metrics.rb (Puma).
-# Settings taken over: 3; left as comments: 3. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from puma-metrics.rb (Puma).
+# 3 settings taken over, 3 left as comments: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 # Prometheus beside the workers
 # Not taken over (line 2): there are none: for tmp_restart there is `ctl reload`, for systemd and solid_queue their
@@ -20,3 +20,7 @@ end
 oob_gc
 # Not taken over (line 11): not there and not needed: nothing is warned of
 #   silence_single_worker_warning
+
+# What Puma does unless told otherwise:
+workers 1 unless ENV["WEB_CONCURRENCY"]
+threads 5 unless ENV["RAILS_MAX_THREADS"]

@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from puma-rails.rb (Puma).
-# Settings taken over: 5; left as comments: 1. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from puma-rails.rb (Puma).
+# 5 settings taken over, 1 left as a comment: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 # The file that `rails new` writes.
 max_threads_count = ENV.fetch("RAILS_MAX_THREADS") { 5 }
@@ -17,6 +17,8 @@ env ENV.fetch("RAILS_ENV") { "development" }
 pid_file ENV.fetch("PIDFILE") { "tmp/pids/server.pid" }
 
 # Allow puma to be restarted by `bin/rails restart` command.
-# Not taken over (line 13): there are none: for tmp_restart there is `ctl reload`, for systemd and solid_queue their
-# own services
+# Not taken over (line 13): there is `oribi ctl reload`, or HUP
 #   plugin :tmp_restart
+
+# What Puma does unless told otherwise:
+workers 1 unless ENV["WEB_CONCURRENCY"]

@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from puma-tls.rb (Puma).
-# Settings taken over: 2; left as comments: 3. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from puma-tls.rb (Puma).
+# 2 settings taken over, 3 left as comments: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 # Not taken over (line 1): let a proxy in front speak TLS; bind takes host:port
 #   ssl_bind '127.0.0.1', '9292', {
@@ -16,3 +16,7 @@ bind 'tcp://127.0.0.1:9294'
 access_log "off"
 # Not taken over (line 9): not there: process titles name the program, its generation and the worker
 #   tag 'board'
+
+# What Puma does unless told otherwise:
+workers 1 unless ENV["WEB_CONCURRENCY"]
+threads 5 unless ENV["RAILS_MAX_THREADS"]

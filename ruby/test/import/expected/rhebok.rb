@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from rhebok.rb (Rhebok).
-# Settings taken over: 10.
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from rhebok.rb (Rhebok).
+# 10 settings taken over.
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 host '127.0.0.1'
 port 9292

@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from unicorn-classic.rb (Unicorn).
-# Settings taken over: 10; left as comments: 3. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from unicorn-classic.rb (Unicorn).
+# 11 settings taken over, 2 left as comments: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 # Sample verbose configuration file for a site behind nginx
 app_dir = "/"
@@ -29,18 +29,19 @@ GC.respond_to?(:copy_on_write_friendly=) and
 # Not taken over (line 15): not there and not needed: a client that left is noticed while the request waits
 #   check_client_connection false
 
-# Not taken over (line 17): worker.nr: not known in before_fork, see doc/moving.md
-#   before_fork do |server, worker|
-#     old_pid = "#{server.config[:pid]}.oldbin"
-#     if File.exist?(old_pid) && server.pid != old_pid
-#       begin
-#         sig = (worker.nr + 1) >= server.worker_processes ? :QUIT : :TTOU
-#         Process.kill(sig, File.read(old_pid).to_i)
-#       rescue Errno::ENOENT, Errno::ESRCH
-#         server.logger.info "gone already"
-#       end
-#     end
-#   end
+# before_fork in Unicorn, called with server, worker; there is no .oldbin here: HUP and USR2 replace all workers by
+# themselves, so what it does with the old server may go
+before_fork objects: true do |server, worker|
+  old_pid = "#{server.config[:pid]}.oldbin"
+  if File.exist?(old_pid) && server.pid != old_pid
+    begin
+      sig = (worker.nr + 1) >= server.worker_processes ? :QUIT : :TTOU
+      Process.kill(sig, File.read(old_pid).to_i)
+    rescue Errno::ENOENT, Errno::ESRCH
+      server.logger.info "gone already"
+    end
+  end
+end
 
 # after_fork in Unicorn, called with server, worker
 after_fork objects: true do |server, worker|

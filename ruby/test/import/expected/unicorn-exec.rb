@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from unicorn-exec.rb (Unicorn).
-# Settings taken over: 3; left as comments: 2. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from unicorn-exec.rb (Unicorn).
+# 3 settings taken over, 2 left as comments: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 # worker_processes in Unicorn
 workers 2
@@ -18,3 +18,6 @@ on_worker_exit objects: true do |server, worker, status|
 end
 # Not taken over (line 11): not there and not needed: workers are forked from the loaded application
 #   worker_exec true
+
+# What Unicorn does unless told otherwise:
+bind "0.0.0.0:8080"

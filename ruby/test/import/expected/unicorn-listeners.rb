@@ -1,6 +1,6 @@
-# Oribi's configuration, made by `oribi import` from unicorn-listeners.rb (Unicorn).
-# Settings taken over: 4; left as comments: 3. Look for "Not taken over".
-# Look through it, then: oribi --check --config FILE
+# Configuration of Oribi, made by `oribi import` from unicorn-listeners.rb (Unicorn).
+# 4 settings taken over, 3 left as comments: look for "Not taken over".
+# Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 # listen in Unicorn
 bind "127.0.0.1:8080"
@@ -8,7 +8,7 @@ bind "127.0.0.1:8080"
 bind ENV["UNICORN_SOCKET"] if ENV["UNICORN_SOCKET"]
 # worker_processes in Unicorn
 workers 2
-# Not taken over (line 4): server.listen: not known in after_fork, see doc/moving.md
+# Not taken over (line 4): server.listen: bind takes every address; there is none for one worker
 #   after_fork do |server, worker|
 #     addr = "127.0.0.1:#{9293 + worker.nr}"
 #     server.listen(addr, tries: -1, delay: 5, tcp_nopush: true)
