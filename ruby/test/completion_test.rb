@@ -38,6 +38,8 @@ class CompletionTest < Minitest::Test
     assert_includes bash("c"), "ctl"
     assert_includes bash("c"), "config.ru"
     assert_equal %w[reload reopen], bash("ctl", "re")
+    assert_equal %w[import], bash("imp")
+    assert_equal %w[--output], bash("import", "--o")
     assert_equal %w[memory], bash("ctl", "top", "--sort", "m")
   end
 
@@ -46,6 +48,7 @@ class CompletionTest < Minitest::Test
     assert_equal %w[json text], fish("oribi --error-log-format ")
     assert_equal %w[reload reopen], fish("oribi ctl re")
     assert_includes fish("oribi c"), "ctl"
+    assert_includes fish("oribi import --"), "--output"
     assert_includes fish("oribi c"), "config.ru"
   end
 

@@ -48,7 +48,8 @@ class ImportTest < Minitest::Test
     "puma-cluster.rb" => ["workers = 2", "threads = 6", "boot_timeout = 30s", "shutdown_timeout = 25s", "idle_timeout = 20s", "head_timeout = 15s",
                           "refork_after = 500"],
     "puma-mastodon.rb" => ["idle_timeout = 20s", "threads = 5", "bind = tcp://127.0.0.1:3000", "workers = 2", "preload = on", "env = development"],
-    "puma-gitlab.rb" => ["pid_file = /tmp/puma.pid", "error_log = /tmp/puma.stderr.log", "threads = 4", "call_timeout = 1m", "shutdown_timeout = 63s", "workers = 3"],
+    "puma-gitlab.rb" => ["pid_file = /tmp/puma.pid", "error_log = /tmp/puma.stderr.log", "threads = 4", "call_timeout = 1m", "shutdown_timeout = 63s",
+                         "workers = 3"],
     "puma-rails8.rb" => ["threads = 3", "port = 3000", "workers = 1"],
     "unicorn-capistrano.rb" => ["workers = 2", "call_timeout = 2m", "bind = /tmp/unicorn.sock?backlog=1024&umask=007"],
     "unicorn-classic.rb" => ["workers = 4", "user = www-data", "group = www-data", "call_timeout = 30s", "pid_file = /tmp/unicorn.pid"],
@@ -217,7 +218,8 @@ class ImportTest < Minitest::Test
     assert_equal 0, code
     assert_includes out, "# Start: bundle exec oribi\n"
     assert_includes options_of(out), "bind = unix:///tmp/a b.sock"
-    assert_match(/\Aoribi: the command line: starts no server that import knows.*; its first command is falcon serve$/, run_cli("import", "--", "falcon", "serve").last)
+    assert_match(/\Aoribi: the command line: starts no server that import knows.*; its first command is falcon serve$/,
+                 run_cli("import", "--", "falcon", "serve").last)
   end
 
   def test_output_to_a_file
@@ -231,7 +233,8 @@ class ImportTest < Minitest::Test
       assert_equal "mine\n", File.read("#{dir}/new.rb")
       assert_equal 0, run_cli("import", "--force", "-o", "#{dir}/new.rb", "#{dir}/puma.rb").first
       assert_includes File.read("#{dir}/new.rb"), "threads "
-      assert_equal "oribi: #{dir}/none/x.rb: cannot be written: no such file or directory\n", run_cli("import", "--output=#{dir}/none/x.rb", "#{dir}/puma.rb").last
+      assert_equal "oribi: #{dir}/none/x.rb: cannot be written: no such file or directory\n",
+                   run_cli("import", "--output=#{dir}/none/x.rb", "#{dir}/puma.rb").last
     end
   end
 

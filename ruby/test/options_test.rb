@@ -245,8 +245,17 @@ class OptionsTest < BindingTest
       18 => /: unknown option run \(rackup\): this looks like a rackup file: /,
       19 => /uninitialized constant .*Nowhere/
     }
+    assert_match(/config\.rb: looks like another server's: `oribi import \S+config\.rb` prints one for Oribi\z/, messages.pop)
     assert_equal(expected.keys, messages.map { |line| line[/config\.rb:(\d+):/, 1].to_i })
     expected.values.zip(messages) { |pattern, line| assert_match(pattern, line) }
+  end
+
+  def test_a_file_of_another_server_by_its_name
+    File.write("#{@log}/unicorn.rb", "worker_proceses 2\n")
+    lines = assert_raises(Oribi::Error) { Oribi::Config.load(options.set("config", "#{@log}/unicorn.rb")) }.message.lines(chomp: true)
+    assert_equal 2, lines.size
+    assert_equal "#{@log}/unicorn.rb: looks like another server's: `oribi import #{@log}/unicorn.rb` prints one for Oribi", lines.last
+    assert_equal 1, assert_raises(Oribi::Error) { config("worker 2\n") }.message.lines.size
   end
 
   def test_hooks_may_take_less_than_they_are_given

@@ -155,7 +155,7 @@ const struct oribi__subcommand oribi__subcommands[] = {
     {"ctl", "[--control PATH] status|top|stacks|reload|upgrade|stop|workers|reopen",
      "tells a running server what to do"},
     {"check", "[--json] [--strict] [options] [application]", "tells everything that is wrong or risky, starts nothing"},
-    {"import", "FILE", "prints a configuration file made from another server's"},
+    {"import", "[-o FILE [--force]] FILE|-|-- COMMAND", "prints a configuration file made from another server's"},
 };
 
 void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages)

@@ -180,11 +180,13 @@ static void put_bash(struct script *s)
            "    if [[ $word == -* ]]; then\n"
            "        COMPREPLY=($(compgen -W '");
     each_option(s, put_bash_names);
-    put(s, "' -- \"$word\"))\n"
-           "        [[ ${COMP_WORDS[1]} == check ]] && COMPREPLY+=($(compgen -W '--json --strict' -- \"$word\"))\n"
-           "    else\n"
-           "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
-           "        [[ $COMP_CWORD -eq 1 ]] && COMPREPLY+=($(compgen -W '");
+    put(s,
+        "' -- \"$word\"))\n"
+        "        [[ ${COMP_WORDS[1]} == check ]] && COMPREPLY+=($(compgen -W '--json --strict' -- \"$word\"))\n"
+        "        [[ ${COMP_WORDS[1]} == import ]] && COMPREPLY=($(compgen -W '--output --force --help' -- \"$word\"))\n"
+        "    else\n"
+        "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+        "        [[ $COMP_CWORD -eq 1 ]] && COMPREPLY+=($(compgen -W '");
     put_subcommands(s);
     put(s, "' -- \"$word\"))\n"
            "    fi\n"
@@ -267,6 +269,7 @@ static void put_zsh(struct script *s)
            "    _arguments \\\n");
     each_option(s, put_zsh_option);
     put(s, "        '--json[check\\: as JSON]' '--strict[check\\: risks make the exit code 1]' \\\n"
+           "        '--output[import\\: file to write]:FILE:_files' '--force[import\\: overwrite it]' \\\n"
            "        '*:application:{_alternative \"commands:command:(");
     put_subcommands(s);
     put(s, ")\" \"files:application:_files\"}'\n"
@@ -341,6 +344,12 @@ static void put_fish(struct script *s)
     put(s, "complete -c ");
     put(s, s->program);
     put(s, " -n '__fish_seen_subcommand_from check' -l strict -d 'risks make the exit code 1'\n");
+    put(s, "complete -c ");
+    put(s, s->program);
+    put(s, " -n '__fish_seen_subcommand_from import' -s o -l output -r -F -d 'file to write'\n");
+    put(s, "complete -c ");
+    put(s, s->program);
+    put(s, " -n '__fish_seen_subcommand_from import' -l force -d 'overwrite it'\n");
     for (size_t i = 0; i < ORIBI__CONTROL_WORDS; i++) {
         put_fish_begin(s, true);
         put(s, " -f -a ");

@@ -45,12 +45,12 @@ struct oribi_supervisor_action {
     enum oribi_supervisor_action_type type;
     const char *hook; /* HOOK: "server_ready", "before_reload", "on_worker_exit" */
     const char
-        *reason;   /* on_worker_exit: one line, such as "exit code 1", "signal 9", "call deadline", "asked to stop" */
-    pid_t pid;     /* on_worker_exit */
-    int status;    /* on_worker_exit: as waitpid(2) gives it */
+        *reason;    /* on_worker_exit: one line, such as "exit code 1", "signal 9", "call deadline", "asked to stop" */
+    pid_t pid;      /* on_worker_exit */
+    int status;     /* on_worker_exit: as waitpid(2) gives it */
     uint32_t index; /* on_worker_exit: the worker's record */
-    int exit_code; /* EXIT */
-    int signal;    /* TRAPPED; EXIT: the signal to raise again now that no worker is left, 0: none */
+    int exit_code;  /* EXIT */
+    int signal;     /* TRAPPED; EXIT: the signal to raise again now that no worker is left, 0: none */
 };
 
 /* In a command that ends with `text` before it has become a supervisor or a mold: the server that started it for a

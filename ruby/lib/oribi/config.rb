@@ -39,7 +39,10 @@ module Oribi
     # @private
     def read(path)
       evaluate(File.read(path), File.expand_path(path))
-      raise Error, @mistakes.join("\n") if @mistakes.any?
+      return if @mistakes.empty?
+
+      @mistakes << "#{path}: looks like another server's: `oribi import #{path}` prints one for Oribi" if foreign?(path)
+      raise Error, @mistakes.join("\n")
     rescue SystemCallError => e
       raise Error, "config file #{path}: #{Failure.reason(e)}"
     end
@@ -76,6 +79,12 @@ module Oribi
     end
 
     private
+
+    FOREIGN_NAME = /puma|unicorn|pitchfork|rainbows|rhebok|\A(Procfile|Dockerfile)|\.(service|ini)\z/
+    FOREIGN_WORD = /: unknown option \S+ \((?!rackup\))/
+    private_constant :FOREIGN_NAME, :FOREIGN_WORD
+
+    def foreign?(path) = File.basename(path).match?(FOREIGN_NAME) || @mistakes.any? { |line| line.match?(FOREIGN_WORD) }
 
     # What ends the reading is the last mistake of the file.
     def evaluate(source, path)

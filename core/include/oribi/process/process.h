@@ -198,10 +198,10 @@ struct oribi_step {
      * record, from 0, used again by later workers */
     uint32_t index;
     bool has_index;
-    uint32_t generation;       /* HOOK in a worker: 1 at the start, one more for each reload */
-    int code;                  /* EXIT */
-    bool at_once;              /* EXIT: by _exit(2) */
-    int signal; /* TRAPPED; a manager's EXIT: the signal to raise again now that no worker is left, 0: none */
+    uint32_t generation; /* HOOK in a worker: 1 at the start, one more for each reload */
+    int code;            /* EXIT */
+    bool at_once;        /* EXIT: by _exit(2) */
+    int signal;          /* TRAPPED; a manager's EXIT: the signal to raise again now that no worker is left, 0: none */
 };
 
 /* True in a command that a running server has started to become its next mold. Changes nothing. */

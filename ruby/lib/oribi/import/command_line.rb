@@ -112,8 +112,10 @@ module Oribi
       def inside_of_shell(text)
         words, = Shell.words(text)
         words.shift if words.first == "exec"
-        shell = SHELLS.include?(File.basename(words.first.to_s)) && words[1].to_s.match?(/\A-\w*c\z/) && words[2]
-        shell ? Shell.commands(Shell.plain(words[2])).map(&:first).find { |part| CommandLine.place_of_program(Shell.words(part).first, SERVERS.keys + OF_PERL) } || text : text
+        return text unless SHELLS.include?(File.basename(words.first.to_s)) && words[1].to_s.match?(/\A-\w*c\z/) && words[2]
+
+        commands = Shell.commands(Shell.plain(words[2])).map(&:first)
+        commands.find { |command| CommandLine.place_of_program(Shell.words(command).first, SERVERS.keys + OF_PERL) } || text
       end
 
       def take(line, parts, place, words, redirections, at)

@@ -11,11 +11,11 @@ module Oribi
       UNICORN = { "c" => "config", "E" => "environment", "D" => "daemonize", "l" => "listen", "p" => "port", "o" => "host", "I" => "include",
                   "r" => "require", "N" => "default_middleware", "d" => "debug", "w" => "verbose" }.freeze
       LETTERS = {
-        "Puma" => { "b" => "bind", "p" => "port", "C" => "config", "F" => "config", "e" => "environment", "t" => "threads", "w" => "workers", "I" => "include",
-                    "q" => "quiet", "v" => "verbose", "S" => "state" },
+        "Puma" => { "b" => "bind", "p" => "port", "C" => "config", "F" => "config", "e" => "environment", "t" => "threads", "w" => "workers",
+                    "I" => "include", "q" => "quiet", "v" => "verbose", "S" => "state" },
         "Unicorn" => UNICORN, "Pitchfork" => UNICORN, "Rainbows" => UNICORN, "Rhebok" => UNICORN,
-        "Rails" => { "p" => "port", "b" => "host", "binding" => "host", "e" => "environment", "d" => "daemonize", "P" => "pid", "u" => "server", "using" => "server",
-                     "c" => "rackup", "config" => "rackup", "C" => "dev_caching" },
+        "Rails" => { "p" => "port", "b" => "host", "binding" => "host", "e" => "environment", "d" => "daemonize", "P" => "pid", "u" => "server",
+                     "using" => "server", "c" => "rackup", "config" => "rackup", "C" => "dev_caching" },
         "rackup" => { "p" => "port", "o" => "host", "E" => "environment", "D" => "daemonize", "P" => "pid", "I" => "include", "r" => "require",
                       "q" => "quiet", "d" => "debug", "w" => "verbose", "s" => "server", "O" => "option" },
         "Thin" => { "a" => "host", "address" => "host", "p" => "port", "S" => "socket", "A" => "adapter", "R" => "rackup", "c" => "chdir", "s" => "servers",
@@ -171,8 +171,9 @@ module Oribi
         flag = "--#{name.tr("_", "-")}"
         return flag if source.empty?
 
-        raw = source.include?("ENV.fetch") ? entry.was[/(?<=[ =])\S*\$.*\z/] || entry.was.sub(/\A-\w/, "") : Shell.quoted(source.start_with?("\"") ? source[1..-2].gsub(/\\(.)/, "\\1") : source)
-        "#{flag} #{raw}"
+        return "#{flag} #{entry.was[/(?<=[ =])\S*\$.*\z/] || entry.was.sub(/\A-\w/, "")}" if source.include?("ENV.fetch")
+
+        "#{flag} #{Shell.quoted(source.start_with?("\"") ? source[1..-2].gsub(/\\(.)/, "\\1") : source)}"
       end
     end
   end

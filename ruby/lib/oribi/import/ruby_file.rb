@@ -250,7 +250,7 @@ module Oribi
 
         @taken += 1
         line = chunk.first.sub(call.name, objects ? head_with_objects(hook, call.block) : hook)
-        note = [(called(call, parameters) if call.name != hook || objects), traps(call.block), (ONCE if call.name == "before_fork" && @server == "Puma"), (OLDBIN if chunk.join.include?(".oldbin"))].compact.join("; ")
+        note = [(called(call, parameters) if call.name != hook || objects), traps(call.block), *warnings(call, chunk)].compact.join("; ")
         [*(Import.comment("#{line[/\A\s*/]}# ", note) unless note.empty?), line, *chunk.drop(1)]
       end
 
@@ -259,6 +259,10 @@ module Oribi
       OLDBIN = "there is no .oldbin here: HUP and USR2 replace all workers by themselves, so what it does with the old server may go"
       ONCE = "runs once in Puma, and before each worker here"
       private_constant :OLDBIN, :ONCE
+
+      def warnings(call, chunk)
+        [*(ONCE if call.name == "before_fork" && @server == "Puma"), *(OLDBIN if chunk.join.include?(".oldbin"))]
+      end
 
       def traps(block)
         found = false

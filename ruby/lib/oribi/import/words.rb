@@ -123,11 +123,13 @@ module Oribi
 
       def text(string) = Value.new(string.inspect, true, string)
 
-      # 0 is Puma's one process, and here one for each CPU.
+      ZERO = "0 is a single process in Puma, and one worker for each CPU here"
+      private_constant :ZERO
+
       def workers(_name, values)
         return unless puma?
-        return take("workers", [Value.new("1", true, 1)], "0 is a single process in Puma, and one worker for each CPU here") if ["0", 0].include?(values.first&.value)
-        take("workers", values, "0 is a single process in Puma, and one worker for each CPU here: give it 1") if values.one? && values.first.source.match?(/\b0\b/)
+        return take("workers", [Value.new("1", true, 1)], ZERO) if ["0", 0].include?(values.first&.value)
+        take("workers", values, "#{ZERO}: give it 1") if values.one? && values.first.source.match?(/\b0\b/)
       end
 
       # A port is one more address in Puma; here it is looked at where no address is given.
