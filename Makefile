@@ -26,6 +26,10 @@ perl:
 	@cd perl && { [ Makefile -nt Makefile.PL ] && [ -z "$$(find lib bin -type d -newer Makefile)" ] || $(PERL) Makefile.PL; }
 	@$(MAKE) --no-print-directory -C perl
 
+# Manual pages of both commands, of ctl and of the configuration files, in build/man.
+man:
+	@tools/man-pages all $(BUILD)/man
+
 test:
 	@script/test
 
@@ -121,4 +125,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean
+.PHONY: all core ruby perl man test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean

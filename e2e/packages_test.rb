@@ -71,18 +71,34 @@ E2E.suite("packages", transports: %i[tcp]) do
     assert_operator compilers(E2E::RUBY ? %w[ruby extconf.rb] : %w[perl Makefile.PL]), :>=, 2
   end
 
-  # The page that people read: every option, and nothing that the formatter stumbles over.
-  def assert_page(path)
+  # The page as people read it, which the formatter does not stumble over.
+  def page_text(path)
     env = { "MANWIDTH" => "120", "LC_ALL" => "C.UTF-8", "MAN_KEEP_FORMATTING" => nil }
     text, code = run!("man", "--warnings", "-E", "UTF-8", "-P", "cat", "-l", path, env: env)
     assert_equal 0, code, text
     refute_match(/warning|error|POD ERRORS/i, text.lines.grep(/troff|mdoc|<standard input>|POD ERRORS/).join)
-    plain = text.gsub(/\e\[[\d;]*m|.\x08/, "").gsub(/\s+/, " ")
-    help, = run!(E2E::Server.binary, "--help", dir: E2E::ROOT)
-    options = help.scan(/^ +(?:-\w, |    )(--\S+)/).flatten
-    assert_operator options.size, :>, 50
-    assert_empty(options.reject { |option| plain.include?(option) })
-    plain
+    text.gsub(/\e\[[\d;]*m|.\x08/, "").gsub(/\s+/, " ")
+  end
+
+  def printed(*words) = run!(E2E::Server.binary, *words, dir: self.class.target).first
+
+  def assert_all_in(page, words, at_least:)
+    assert_operator words.size, :>=, at_least
+    assert_empty(words.reject { |word| page.include?(word) })
+  end
+
+  # Of each command the folder has its manual pages: the command's own, that of ctl, that of the configuration file.
+  def assert_pages(dir, file, hooks)
+    program = E2E::RUBY ? "oribi" : "oribi-psgi"
+    assert_equal ["#{file}.5", "#{program}-ctl.1", "#{program}.1"].sort, Dir.children(dir).sort
+    command, ctl, config = ["#{program}.1", "#{program}-ctl.1", "#{file}.5"].map { |name| page_text(File.join(dir, name)) }
+    assert_all_in command, printed("--help").scan(/^ +(?:-\w, |    )(--\S+)/).flatten, at_least: 50
+    assert_all_in ctl, printed("ctl", "--help").scan(/^  (--\S+|\w+) /).flatten, at_least: 12
+    assert_all_in config, printed("--print-config").scan(/^(\w+) =/).flatten.uniq, at_least: 50
+    assert_all_in config, hooks, at_least: 7
+    assert_includes ctl, "#{program} ctl workers +2"
+    [command, ctl, config].each { |page| refute_match(/@[A-Z]+@|=item|[EBCIF]</, page) }
+    command
   end
 
   def skip_without_man
@@ -90,15 +106,17 @@ E2E.suite("packages", transports: %i[tcp]) do
   end
 
   if E2E::RUBY
-    def test_man_page
+    def test_man_pages
       skip_without_man
-      page = assert_page(File.join(folder, "man/oribi.1"))
-      assert_empty(["RACK_ENV, RAILS_ENV, APP_ENV", "WEB_CONCURRENCY", "USR2", "on_worker_exit"].reject { |words| page.include?(words) })
+      hooks = File.read(File.join(folder, "lib/oribi/hooks.rb"))[/ARGUMENTS = {(.*?)}/m, 1].scan(/(\w+):/).flatten
+      page = assert_pages(File.join(folder, "man"), "oribi.rb", hooks)
+      assert_all_in page, ["RACK_ENV, RAILS_ENV, APP_ENV", "WEB_CONCURRENCY", "USR2", "on_worker_exit"], at_least: 4
     end
 
     def test_help_points_into_the_gem
-      program = 'module Oribi; class Options; end; end; load "lib/oribi/options.rb"; puts Oribi::Options::PAGES'
-      assert_equal ["#{File.realpath(folder)}/doc\n", 0], run!("ruby", "-e", program)
+      program = 'module Oribi; class Options; def self.help_text(pages) = "#{pages}\n"; end; end; load "lib/oribi/options.rb"; puts Oribi::Options.help'
+      output, code = run!("ruby", "-e", program)
+      assert_equal ["#{File.realpath(folder)}/doc", "  man -l #{File.realpath(folder)}/man/oribi.1", 0], output.lines(chomp: true).values_at(0, -1) + [code]
     end
 
     def test_another_system
@@ -133,19 +151,23 @@ E2E.suite("packages", transports: %i[tcp]) do
       assert_equal ["https://opensource.org/licenses/MIT"], meta.dig("resources", "license")
     end
 
-    def test_man_page
+    def test_man_pages
       skip_without_man
-      path = File.join(self.class.target, "oribi-psgi.1")
-      assert_equal 0, run!("podchecker", "bin/oribi-psgi").last
-      assert_equal 0, run!("pod2man", "--section=1", "--name=ORIBI-PSGI", "bin/oribi-psgi", path).last
-      page = assert_page(path)
-      assert_empty(["PLACK_ENV, DANCER_ENVIRONMENT, MOJO_MODE", "USR2", "options.md"].reject { |words| page.include?(words) })
+      dir = File.join(self.class.target, "man")
+      output, code = run!(File.join(E2E::ROOT, "tools/man-pages"), "perl", dir)
+      assert_equal 0, code, output
+      hooks = File.read(File.join(folder, "lib/Oribi.pm"))[/^=head1 HOOKS(.*?)^=head1/m, 1].scan(/^    ([a-z_]+)/).flatten
+      page = assert_pages(dir, "oribi.pl", hooks)
+      assert_all_in page, ["PLACK_ENV, DANCER_ENVIRONMENT, MOJO_MODE", "USR2", "options.md"], at_least: 3
     end
 
     def test_pages_are_installed_and_found
       output, code = run!("perl", "Makefile.PL")
       assert_equal 0, code, output
       rules = File.read(File.join(folder, "Makefile"))
+      assert_match(/"\$\(INST_MAN5DIR\)" "\$\(patsubst %1,%5,\$\(DESTINSTALLSITEMAN1DIR\)\)"/, rules)
+      assert_match(%r{man/oribi-psgi-ctl\.pod \$\(INST_MAN1DIR\)/oribi-psgi-ctl\.}, rules)
+      assert_equal 0, run!("make", "blib/man5/oribi.pl.5").last
       assert_match(%r{doc/options\.md'?\s+'?(\$\(INST_LIB\)|blib/lib)/Oribi/doc/options\.md}, rules)
       home = File.join(self.class.target, "installed/lib/Oribi")
       FileUtils.mkdir_p(home)
@@ -154,7 +176,7 @@ E2E.suite("packages", transports: %i[tcp]) do
       program = "require '#{home}/Settings.pm'; print Oribi::Settings::pages()"
       assert_equal [File.realpath("#{home}/doc"), 0], run!("perl", "-X", "-Iblib/lib", "-Iblib/arch", "-e", program, dir: File.join(E2E::ROOT, "perl"))
     ensure
-      FileUtils.rm_f(%w[Makefile MYMETA.json MYMETA.yml].map { |name| File.join(folder, name) })
+      FileUtils.rm_rf(%w[blib Makefile MYMETA.json MYMETA.yml].map { |name| File.join(folder, name) })
     end
 
     def test_another_system

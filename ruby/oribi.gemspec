@@ -15,7 +15,7 @@ Gem::Specification.new do |spec|
   # ext/oribi/core, doc and man are there only while tools/package-gem builds the gem: core and doc live once, at the
   # top of the repository.
   spec.files = Dir.chdir(__dir__) do
-    Dir["lib/**/*.rb", "exe/*", "ext/oribi/*.{c,h,rb}", "ext/oribi/core/**/*", "man/*.1", "doc/**/*", "*.md", "LICENSE"].select { |path| File.file?(path) }
+    Dir["lib/**/*.rb", "exe/*", "ext/oribi/*.{c,h,rb}", "ext/oribi/core/**/*", "man/*.[15]", "doc/**/*", "*.md", "LICENSE"].select { |path| File.file?(path) }
   end
   spec.bindir = "exe"
   spec.executables = ["oribi"]

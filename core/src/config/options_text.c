@@ -181,8 +181,9 @@ void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, cons
                "and variables of the environment. The command line wins over the configuration file, the file over\n"
                "the environment, the environment over defaults. The configuration file uses the same names with\n"
                "underscores.\n\n"
+               "Manual pages: %s(1), %s-ctl(1), oribi.%s(5).\n"
                "All details, and the names of other servers' options that are understood:\n  %s/options.md\n",
-               pages);
+               command, command, ruby ? "rb" : "pl", pages);
 }
 
 static void print_words(struct oribi_buf *out, const struct oribi_options *options, const struct oribi_option *option)
@@ -233,7 +234,7 @@ static void put_cell(struct oribi_buf *out, const char *text)
     }
 }
 
-static const char *type_words(const struct oribi_option *option, char dst[PIECE_CAP])
+const char *oribi_option_value_text(const struct oribi_option *option, char dst[ORIBI_OPTION_VALUE_TEXT_CAP])
 {
     static const char *const words[] = {
         [ORIBI_OPTION_TEXT] = "text",    [ORIBI_OPTION_CODE] = "source text", [ORIBI_OPTION_LIST] = "text, repeatable",
@@ -248,7 +249,7 @@ static const char *type_words(const struct oribi_option *option, char dst[PIECE_
         return words[option->type];
     oribi__option_format_number(option->type, option->min, min);
     oribi__option_format_number(option->type, option->max, max);
-    (void)snprintf(dst, PIECE_CAP, "%s, %s to %s", words[option->type], min, max); /* short */
+    (void)snprintf(dst, ORIBI_OPTION_VALUE_TEXT_CAP, "%s, %s to %s", words[option->type], min, max); /* short */
     return dst;
 }
 
@@ -269,11 +270,11 @@ static const char *change_words(const struct oribi_option *option)
 
 static void put_doc_option(struct oribi_buf *out, const struct oribi_option *option)
 {
-    char type[PIECE_CAP];
+    char type[ORIBI_OPTION_VALUE_TEXT_CAP];
     const char *shown = shown_default(option);
     put_format(out, "| `%s`%s%s%s | %s | %s | ", option->name, option->short_flag ? " `-" : "",
-               option->short_flag ? option->short_flag : "", option->short_flag ? "`" : "", type_words(option, type),
-               shown ? shown : "");
+               option->short_flag ? option->short_flag : "", option->short_flag ? "`" : "",
+               oribi_option_value_text(option, type), shown ? shown : "");
     put_cell(out, option->help);
     put_format(out, "%s | %s | ", only_words(option->lang), change_words(option));
     for (const char *p = option->aliases; p && *p;) {

@@ -26,13 +26,14 @@ static bool has_line(const char *text, const char *line)
     return false;
 }
 
-static void check_help(enum oribi_option_lang lang, const char *usage)
+static void check_help(enum oribi_option_lang lang, const char *usage, const char *pages)
 {
     struct oribi_buf buf = {0};
     size_t count;
     const struct oribi_option *table = oribi_options_table(&count);
     oribi_options_help(&buf, lang, lang == ORIBI_LANG_RUBY ? "oribi" : "oribi-psgi", "/pages");
     ok(strstr(text_of(&buf), "\n  /pages/options.md\n") != NULL);
+    ok(has_line(text_of(&buf), pages));
     char *help = text_of(&buf);
     ok_named(has_line(help, usage), "%s", usage);
     for (size_t i = 0; i < count; i++) {
@@ -56,8 +57,10 @@ static void check_help(enum oribi_option_lang lang, const char *usage)
 
 static void test_help_has_every_option_of_its_language(void)
 {
-    check_help(ORIBI_LANG_RUBY, "Usage: oribi [options] [config.ru]");
-    check_help(ORIBI_LANG_PERL, "Usage: oribi-psgi [options] [app.psgi]");
+    check_help(ORIBI_LANG_RUBY, "Usage: oribi [options] [config.ru]",
+               "Manual pages: oribi(1), oribi-ctl(1), oribi.rb(5).");
+    check_help(ORIBI_LANG_PERL, "Usage: oribi-psgi [options] [app.psgi]",
+               "Manual pages: oribi-psgi(1), oribi-psgi-ctl(1), oribi.pl(5).");
 }
 
 static void test_print_config_shows_what_is_set(void)

@@ -7,8 +7,11 @@ module Oribi
     # The documents: of the gem, or of the source tree.
     PAGES = [File.expand_path("../../doc", __dir__), File.expand_path("../../../doc", __dir__)].find { |dir| File.directory?(dir) } || "doc"
 
+    # The manual page that the gem has, which man does not find by its name.
+    MANUAL = [File.expand_path("../../man/oribi.1", __dir__)].find { |page| File.file?(page) }
+
     # @return [String] the text of --help
-    def self.help = help_text(PAGES)
+    def self.help = (MANUAL ? "#{help_text(PAGES)}The manual page of this gem, with two others beside it:\n  man -l #{MANUAL}\n" : help_text(PAGES))
 
     # Sets an option from a Ruby value: text, a number, true or false, a Range for limits that are drawn, an Array for
     # lists. nil is no value.

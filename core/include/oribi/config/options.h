@@ -366,6 +366,10 @@ const char *oribi_options_group_title(enum oribi_option_group group);
  * NUL-terminated, cut at cap - 1; empty for an option that is not set then. */
 void oribi_options_default_text(const struct oribi_option *option, enum oribi_option_lang lang, char *dst, size_t cap);
 
+/* What an option takes, for documents: "number, 0 to 512", "on, off". Text of the table, or written to `dst`. */
+enum { ORIBI_OPTION_VALUE_TEXT_CAP = 128 };
+const char *oribi_option_value_text(const struct oribi_option *option, char dst[ORIBI_OPTION_VALUE_TEXT_CAP]);
+
 /* Appends "name = value" lines of every option that the options' language has: --print-config. Options whose word takes
  * several arguments are shown as the configuration file has them, a line each. */
 void oribi_options_print(struct oribi_buf *out, const struct oribi_options *options);
