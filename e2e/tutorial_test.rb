@@ -3,7 +3,8 @@
 require_relative "support"
 require_relative "support/follower"
 
-# The pages for the first day, followed in a fresh folder as they stand there: README.md.
+# The pages for the first day, followed in a fresh folder as they stand there: README.md, doc/tutorial-ruby.md and
+# doc/tutorial-perl.md.
 E2E.suite("tutorial", transports: %i[tcp]) do
   def setup
     super
@@ -63,7 +64,7 @@ E2E.suite("tutorial", transports: %i[tcp]) do
   def test_readme_behind_nginx
     skip "no nginx here" unless system("command -v nginx >/dev/null")
     write_app
-    temp = %w[client_body proxy fastcgi uwsgi scgi].map { |kind| "#{kind}_temp_path #{@follower.home}/#{kind};" }.join(" ")
+    temp = %w[client_body proxy fastcgi uwsgi scgi].map { |kind| "#{kind}_temp_path #{kind};" }.join(" ")
     @follower.write("nginx.conf", <<~CONF)
       worker_processes 1; pid nginx.pid; error_log stderr; #{"user root;" if Process.uid.zero?} events { worker_connections 64; }
       http { access_log off; #{temp} server { listen 127.0.0.1:80; #{readme.blocks("nginx").first.text} } }
@@ -83,5 +84,17 @@ E2E.suite("tutorial", transports: %i[tcp]) do
     File.chmod(0o755, File.join(@follower.home, "script/server"))
     @follower.follow(readme.blocks("sh", under: "Install and run").last(1))
     assert_includes get.body, "Is this thing on?"
+  end
+
+  # --- the tutorials: every block, in the page's order ---
+
+  def test_tutorial
+    skip "no ab here" unless system("command -v ab >/dev/null")
+    page = E2E::Page.new(E2E::RUBY ? "doc/tutorial-ruby.md" : "doc/tutorial-perl.md")
+    @follower.follow(page.blocks)
+    assert_operator @follower.ran.size, :>, 30
+    assert_equal 4, page.files.size
+    lines = readme.blocks("nginx").first.text.lines.map(&:strip)
+    assert_empty lines - page.files["/etc/nginx/conf.d/hello.conf"].lines.map(&:strip), "those that were tried with nginx above"
   end
 end

@@ -10,17 +10,17 @@ require_relative "unit"
 
 module E2E
   # Follows a page as a reader would, in a fresh folder: writes its files, runs its commands one by one, and compares
-  # what they print with what the page shows. Reading order: follow, run, installed programs, serve, comparison.
+  # what they print with what the page shows. Reading order: follow, run, run_shell, serve, matches?.
   #
-  # Other than on the reader's machine: ports are free ones; /etc, /srv, /run and /var lie below the folder; installing
-  # is looking whether the thing is here; systemctl is a Unit. A command that is a server goes on until the next server
-  # or the end, which the page calls Ctrl-C.
+  # Other than on the reader's machine: ports are free ones; /etc, /srv and the like lie below the folder; installing
+  # is looking whether the thing is here; systemctl is a Unit. A command that is a server goes on until ^C, the next
+  # server or the end.
   class Follower
     Mismatch = Class.new(StandardError)
 
     SERVER = %r{\A(?:\w+=\S+\ |bundle\ exec\ |carton\ exec\ )*(?:oribi|oribi-psgi|script/server|rackup|plackup|puma|unicorn|starman)(?!\S)
                 (?!\ +(?:ctl|check|import|init)\b)(?!.*(?:--version|--help|--check|--print-config|--completion|\||\ >))}x
-    ROOTS = %r{(?<![\w./~-])/(etc|srv|run|var)/}
+    ROOTS = %r{(?<![\w./~-])/(etc|srv|run|var|tmp)/}
     # What differs from run to run, in output.
     VARYING = [/\d{4}-\d\d-\d\dT[\d:.]+Z/, /(?<=oribi\[)\d+/, /(?<=pid )\d+/, %r{\d\d/\w{3}/\d{4}:[\d:]+ [+-]\d{4}}, /\w{3}, \d\d \w{3} \d{4} [\d:]+ GMT/,
                /\d+\.\d+(?= s\b)/, /(?<=oribi |oribi-psgi |ruby |perl |rack |curl\/)\d+\.\d+[\d.]*/].freeze
@@ -32,11 +32,10 @@ module E2E
       @top = File.realpath(Dir.mktmpdir("oribi-page"))
       @home = File.join(@top, "home")
       @bin = File.join(@top, "bin")
-      FileUtils.mkdir_p([@home, @bin, *%w[etc srv run var].map { |name| File.join(@top, name) }])
+      FileUtils.mkdir_p([@home, @bin, *%w[etc srv run var tmp].map { |name| File.join(@top, name) }])
       @ports = ports.transform_keys(&:to_s)
       @env = { **Server::VARIABLES.to_h { |name| [name, nil] }, "PORT" => @ports["9292"]&.to_s, "NO_COLOR" => "1", "LC_ALL" => "C.UTF-8",
                "PATH" => "#{@bin}:#{ENV.fetch("PATH")}", "HOME" => @home, **Follower.libraries, **env }
-      @directory = @home
       @ran = []
       install_programs
     end
@@ -59,20 +58,21 @@ module E2E
 
     def write(path, text)
       path = here(path)
-      FileUtils.mkdir_p(File.dirname(File.expand_path(path, @directory)))
-      File.write(File.expand_path(path, @directory), here(text))
+      FileUtils.mkdir_p(File.dirname(File.expand_path(path, directory)))
+      File.write(File.expand_path(path, directory), here(text))
     end
 
     def run(command)
       text = here(command.text)
       @ran << command.text
       case text
+      when "^C" then stop
       when /\A(?:sudo )?systemctl (.*)/ then show(command, unit_answer($1.sub(/ +#.*/, "").shellsplit))
       when /\A(?:sudo )?journalctl\b.*-u (\S+)/ then show(command, units.fetch($1).journal)
       when SERVER then serve(text, command)
       else
-        output, status = run_shell(text)
-        raise Mismatch, "#{command.text}: exit code #{status.exitstatus}\n#{output}" unless status.success? || command.output
+        output, code = run_shell(text)
+        raise Mismatch, "#{command.text}: exit code #{code}\n#{output}" unless code.zero? || command.output
 
         show(command, output)
       end
@@ -82,10 +82,15 @@ module E2E
       stop
       units.each_value(&:stop)
     ensure
+      end_shell
       FileUtils.remove_entry(@top)
     end
 
-    def here(text) = text.gsub(ROOTS) { "#{@top}/#{$1}/" }.gsub(/(?<![\w.])(?:#{@ports.keys.join("|")})(?!\w)/) { |port| @ports.fetch(port, port).to_s }
+    # The page's text, for this machine.
+    def here(text)
+      ports = text.gsub(/(?<![\w.])(?:#{@ports.keys.join("|")})(?!\w)/) { |port| @ports.fetch(port).to_s }
+      ports.gsub(ROOTS) { "#{@top}/#{$1}/" }
+    end
 
     private
 
@@ -95,6 +100,7 @@ module E2E
       "gem" => 'case "$1" in install|update) shift; for name; do case $name in -*|oribi) ;; *) ruby -e \'gem ARGV[0]\' "$name" || exit 1;; esac; done;; esac',
       "cpanm" => 'for name; do case $name in -*|Oribi) ;; *) perl -e \'eval "require $ARGV[0]" or die $@\' "$name" || exit 1;; esac; done',
       "sudo" => 'exec "$@"',
+      "chown" => ":",
     }.freeze
 
     def install_programs
@@ -106,20 +112,25 @@ module E2E
       end
     end
 
-    # In a shell that ends in the folder where the next command begins.
+    # --- the reader's shell: one, so that its folder and its jobs last ---
+
     def run_shell(text)
-      where = File.join(@top, "where")
-      script = "#{text}\ncode=$?\npwd > '#{where}'\nexit $code"
-      output = File.join(@top, "output")
-      pid = spawn(@env, "bash", "-c", script, chdir: @directory, in: File::NULL, out: output, err: %i[child out], pgroup: true)
-      status = nil
-      E2E.wait_until("#{text} to end") { (_, status = Process.waitpid2(pid, Process::WNOHANG)) && status }
-      @directory = File.read(where).chomp if File.exist?(where)
-      [File.read(output), status]
-    rescue Timeout
-      Process.kill(:KILL, -pid)
-      Process.wait(pid)
-      raise
+      @shell ||= IO.popen([@env, "bash", { chdir: @home, out: File::NULL, err: File::NULL, pgroup: true }], "w")
+      output, code = %w[output code].map { |name| File.join(@top, name) }
+      FileUtils.rm_f(code)
+      @shell.puts "{ #{text}\n} >'#{output}' 2>&1 </dev/null; echo $? >'#{code}.new'; mv '#{code}.new' '#{code}'"
+      @shell.flush
+      E2E.wait_until("#{text} to end") { File.exist?(code) }
+      [File.read(output), File.read(code).to_i]
+    end
+
+    def directory = @shell ? File.readlink("/proc/#{@shell.pid}/cwd") : @home
+
+    def end_shell
+      return unless @shell
+
+      Process.kill(:KILL, -@shell.pid) # with what still runs below it
+      @shell.close
     end
 
     # --- servers ---
@@ -127,10 +138,12 @@ module E2E
     def serve(text, command)
       stop
       log = File.join(@top, "server.log")
-      @pid = spawn(@env, "bash", "-c", "exec #{text}", chdir: @directory, in: File::NULL, out: log, err: %i[child out], pgroup: true)
+      @pid = spawn(@env, "bash", "-c", "exec #{text}", chdir: directory, in: File::NULL, out: log, err: %i[child out], pgroup: true)
       E2E.wait_until("what #{command.text} shows; it wrote #{File.read(log)}") do
         if Process.waitpid(@pid, Process::WNOHANG)
           @pid = nil
+          break if !command.output.to_s.empty? && matches?(command.output, File.read(log)) # the page shows why it does not start
+
           raise Mismatch, "#{command.text} ended:\n#{File.read(log)}"
         end
         command.output.to_s.empty? ? listening? : matches?(command.output, File.read(log))

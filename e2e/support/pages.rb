@@ -6,7 +6,8 @@ module E2E
   #
   #   a block whose first line is a comment with nothing but a file's name    that file
   #   a block of `sh`                                                         commands, one a line
-  #   a block of `console`                                                    commands behind "$ ", and what they print
+  #   a block of `console`                                                    commands behind "$ ", and what they print;
+  #                                                                           ^C is the key, for the server that runs
   #
   # A line that ends in a backslash goes on. In output, "…" stands for anything.
   class Page
@@ -18,12 +19,16 @@ module E2E
       def commands
         case language
         when "sh" then joined(text.lines).map { |line| Command.new(text: line.chomp, output: nil) }.reject { |one| one.text.match?(/\A\s*(#|\z)/) }
-        when "console" then joined(text.lines).slice_before(/\A\$ /).map { |line, *rest| Command.new(text: line.delete_prefix("$ ").chomp, output: rest.join) }
+        when "console" then shown(joined(text.lines))
         else []
         end
       end
 
       private
+
+      def shown(lines)
+        lines.slice_before(/\A(?:\$ |\^C)/).map { |line, *rest| Command.new(text: line.delete_prefix("$ ").chomp, output: rest.join) }
+      end
 
       def joined(lines) = lines.slice_when { |line, _| !line.end_with?("\\\n") }.map { |parts| parts.join.gsub(/\\\n\s*/, "") }
     end

@@ -62,6 +62,7 @@ module E2E
 
       Process.kill(:TERM, @pid)
       E2E.wait_until("#{@name} to end") { !alive? }
+      @pid = nil
       @socket.close
       File.unlink(@notify)
       ""
