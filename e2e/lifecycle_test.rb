@@ -53,7 +53,9 @@ E2E.suite("lifecycle", transports: %i[tcp]) do
     killed = wait_until("the new worker") { pid = one.get("/pid").body.to_i; pid if pid != worker }
     one.signal(:KILL, killed)
     wait_for_note("on_worker_exit", 2)
-    assert_equal [one.pid, killed.to_s, "9", "signal", "9"], notes("on_worker_exit").last
+    *ended, index = notes("on_worker_exit").last
+    assert_equal [one.pid, killed.to_s, "9", "signal", "9"], ended
+    assert_includes notes("before_fork").map(&:last), index, "on_worker_exit is told the index, as before_fork was"
   end
 
   # --- warm-up ---

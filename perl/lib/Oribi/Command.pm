@@ -59,10 +59,8 @@ sub _control {
 # oribi-psgi import: the modules are loaded for it alone.
 sub _import {
     my (@argv) = @_;
-    die "import takes one file, as in: oribi-psgi import Procfile\n" if @argv != 1;
-    return _say("Usage: oribi-psgi import FILE\n\nPrints a configuration file made from another server's.\n") if $argv[0] =~ /\A(?:-h|--help)\z/;
     require Oribi::Import;
-    return _say(Oribi::Import::text($argv[0]));
+    return _say(Oribi::Import::run(@argv));
 }
 
 # oribi-psgi check: everything that is wrong or risky, and 1 when something is wrong.

@@ -147,6 +147,9 @@ sub read_file {
     require File::Spec;
     my $path = File::Spec->rel2abs($file);
     die "config file $file: is a directory\n" if -d $path;
+    if ($file =~ m{(?:\.(ru|rb)|\.ini|\.service|(?:\A|/)(?:Procfile|Dockerfile)[^/]*)\z}) {
+        die "config file $file: is no file in Perl; `" . (defined $1 ? 'oribi' : 'oribi-psgi') . " import $file` makes Oribi's from another server's\n";
+    }
     die "config file $file: cannot be read: $!\n" unless open my $fh, '<', $path;
     close $fh;
     my @mistakes;

@@ -52,18 +52,20 @@ module Oribi
     # @return [String] what to print
     # @raise [Error] one line
     def self.run(argv)
-      arguments = argv.dup
-      output = force = nil
-      while arguments.first&.match?(/\A-./) && arguments.first != "--"
-        case word = arguments.shift
+      words = argv.take_while { |word| word != "--" }
+      command = argv.drop(words.size)
+      files, output, force = [], nil, nil
+      until words.empty?
+        case word = words.shift
         when "-h", "--help" then return HELP
         when "--force" then force = true
-        when "-o", "--output" then output = arguments.shift or raise Error, "import: #{word} needs a file"
+        when "-o", "--output" then output = words.shift or raise Error, "import: #{word} needs a file"
         when /\A--output=(.+)/ then output = $1
-        else raise Error, "import: unknown option #{word}: there are -o FILE, --force and --help"
+        when /\A-./ then raise Error, "import: unknown option #{word}: there are -o FILE, --force and --help"
+        else files << word
         end
       end
-      outcome = read(arguments, output || Config::DEFAULT)
+      outcome = read(files, command, output || Config::DEFAULT)
       output ? write(output, outcome, force) : outcome.text
     end
 
@@ -85,11 +87,11 @@ module Oribi
       text.gsub(/\s+/, " ").scan(/\S.{0,#{[116 - start.size, 40].max}}(?=\s|\z)|\S+/).map { |line| "#{start}#{line}\n" }
     end
 
-    def self.read(arguments, file)
-      return outcome(Source.command(arguments.drop(1)), file) if arguments.first == "--" && arguments.size > 1
-      raise Error, "import takes one file, as in: oribi import config/puma.rb" unless arguments.one? && arguments != ["--"]
+    def self.read(files, command, file)
+      return outcome(Source.command(command.drop(1)), file) if files.empty? && command.size > 1
+      raise Error, "import takes one file, as in: oribi import config/puma.rb" unless files.one? && command.empty?
 
-      outcome(Source.file(arguments.first), file)
+      outcome(Source.file(files.first), file)
     end
 
     def self.write(path, outcome, force)

@@ -2,6 +2,7 @@ package Oribi::Import::Words;
 use strict;
 use warnings;
 use Oribi ();
+use Oribi::Import::Shell ();
 use Oribi::Settings ();
 
 our $VERSION = '0.100';
@@ -10,8 +11,8 @@ our $VERSION = '0.100';
 # from the core's tables; what it refuses becomes a comment with the reason.
 
 sub new {
-    my ($class, $path) = @_;
-    return bless { path => $path, entries => [], place_of => {}, taken => 0, left => 0 }, $class;
+    my ($class, $path, $config) = @_;
+    return bless { path => $path, config => $config, entries => [], place_of => {}, taken => 0, left => 0 }, $class;
 }
 
 my %TYPE = map { $_->{name} => $_->{type} } Oribi::Options->table;
@@ -60,7 +61,7 @@ sub _refusal {
     my $given = !defined $value ? 1 : ref $value ? undef : $value;
     return if eval { Oribi::Settings->new->set(file => $here, defined $given ? $given : _example($here)); 1 };
     chomp(my $text = $@);
-    return $text;
+    return $text =~ /\Aunknown option/ ? 'not an option that import knows' : $text;
 }
 
 sub _example {
@@ -111,7 +112,18 @@ sub quoted {
     return "'$text'";
 }
 
-# $NAME, ${NAME} and ${NAME:-other} as a reference to Perl's source text, any other text as it is.
+# A setting whose value is a word of a command line (undefined for a switch).
+sub from_shell {
+    my ($self, $was, $name, $word) = @_;
+    return $self->setting($was, $name) unless defined $word;
+    return $self->leave($was, 'only the shell can tell what that is') if Oribi::Import::Shell::runs($word);
+    my $value = $self->value_of(Oribi::Import::Shell::plain($word));
+    return $self->leave($was, 'a value that import cannot tell') if ref $value && !defined $$value;
+    return $self->setting($was, $name, $value);
+}
+
+# $NAME, ${NAME}, ${NAME:-other} and $(NAME) as a reference to Perl's source text (to undef: in another form), any other
+# text as it is.
 sub value_of {
     my ($self, $text) = @_;
     return $text if !defined $text || $text !~ /\$/;
@@ -120,19 +132,41 @@ sub value_of {
         my ($name, $other, $plain) = (defined $1 ? $1 : defined $2 ? $2 : $4, $3, $5);
         push @parts, defined $plain ? quoted_text($plain) : "(\$ENV{$name} // " . (defined $other ? quoted($other) : qq{die "$name is not set\\n"}) . ')';
     }
-    die "$self->{path}: cannot tell what the shell makes of $text\n" if (pos $text || 0) < length $text;
+    return \undef if (pos $text || 0) < length $text;
     my $source = join ' . ', @parts;
     return \$source;
 }
 
 sub quoted_text { my ($text) = @_; $text =~ s/([\\'])/\\$1/g; return "'$text'" }
 
+# The server's name, and the new command line, which may be undefined.
+sub started {
+    my ($self, $server, $command) = @_;
+    @$self{qw(server command)} = ($server, $command);
+    return $self;
+}
+
+# What else is to be done, one sentence each.
+sub step { my ($self, $text) = @_; push @{ $self->{steps} }, $text; return }
+
+sub counts {
+    my ($self) = @_;
+    my $left = $self->{left} ? ", $self->{left} left as " . ($self->{left} == 1 ? 'a comment' : 'comments') : '';
+    return "$self->{taken} " . ($self->{taken} == 1 ? 'setting' : 'settings') . " taken over$left";
+}
+
 # The file's text.
-sub print {    ## no critic: it is what it does
-    my ($self, $server, $start) = @_;
-    my $rest = $self->{left} ? "; left as comments: $self->{left}. Look for \"Not taken over\"." : '.';
-    my $text = "# Oribi's configuration, made by `oribi-psgi import` from $self->{path} ($server).\n"
-        . "# Settings taken over: $self->{taken}$rest\n# Look through it, then: $start\n\n+{\n";
+sub text {
+    my ($self) = @_;
+    my $keep =
+        $self->{config} eq 'config/oribi.pl'
+        ? "Keep it as $self->{config}, which oribi-psgi reads by itself, and try it: oribi-psgi --check"
+        : "Try it: oribi-psgi --check --config $self->{config}";
+    my $text = "# Configuration of Oribi, made by `oribi-psgi import` from $self->{path} ($self->{server}).\n# "
+        . $self->counts . ($self->{left} ? ": look for \"Not taken over\".\n" : ".\n") . join '', _comment($keep, '# ');
+    $text .= "# Start: $self->{command}\n" if defined $self->{command};
+    $text .= join '', map { _comment($_, '# ') } @{ $self->{steps} || [] };
+    $text .= "\n+{\n";
     $text .= _entry($_) for @{ $self->{entries} };
     return "$text}\n";
 }
@@ -149,10 +183,11 @@ sub _entry {
 }
 
 sub _comment {
-    my ($text) = @_;
+    my ($text, $start) = @_;
+    $start = '    # ' unless defined $start;
     $text =~ s/\s+/ /g;
     my @lines;
-    push @lines, "    # $1\n" while $text =~ /\G\s*(\S.{0,110}(?=\s|\z)|\S+)/gc;
+    push @lines, "$start$1\n" while $text =~ /\G\s*(\S.{0,110}(?=\s|\z)|\S+)/gc;
     return @lines;
 }
 

@@ -17,8 +17,9 @@ module Oribi
       # Servers that read this file without being told.
       UNTOLD = { "Puma" => "config/puma.rb", "Rails" => "config/puma.rb" }.freeze
 
-      # A line of the file: its name there (web, ExecStart, CMD or nil), the text, and is it a list in JSON?
-      Line = Struct.new(:name, :text, :list) do
+      # A line of the file: its name there (web, ExecStart, CMD or nil), the text, is it a list in JSON, and the name of
+      # the line that had only flags for it.
+      Line = Struct.new(:name, :text, :list, :flags) do
         def to_s = [name, text].compact.join(name&.match?(/\AExec/) ? "=" : name&.match?(/\A[A-Z]/) ? " " : ": ")
       end
 
@@ -88,7 +89,7 @@ module Oribi
         texts_of = found.to_h { |name, text| [name, both[name]&.map { |word| Shell.quoted(word.to_s) }&.join(" ") || text] }
         entry, command = texts_of.values_at("ENTRYPOINT", "CMD")
         alone = entry && CommandLine.place_of_program(Shell.words(entry).first, SERVERS.keys + OF_PERL)
-        return [Line.new("ENTRYPOINT", [entry, command].compact.join(" "), both["ENTRYPOINT"])] if alone
+        return [Line.new("ENTRYPOINT", [entry, command].compact.join(" "), both["ENTRYPOINT"], command && "CMD")] if alone
 
         [*([Line.new("ENTRYPOINT", entry, both["ENTRYPOINT"])] if entry), *([Line.new("CMD", command, both["CMD"])] if command)]
       end
@@ -196,6 +197,7 @@ module Oribi
         folder = File.dirname(Shell.plain(@program))
         [*("In the unit: Type=notify, ExecReload=/bin/kill -HUP $MAINPID, KillMode=mixed; without PIDFile and ExecStop." if @source.unit?),
          *("`bundle binstubs oribi` makes #{File.join(folder, "oribi")}." if @server != "Rails" && folder.match?(%r{\A(\./)?bin\z})),
+         *("#{@line.flags} has only its flags, and may go." if @line.flags),
          *(@others.map { |line| "Left as it is: #{line.to_s[0, 90]}" } if @others.any?)]
       end
     end

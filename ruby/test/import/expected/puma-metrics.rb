@@ -6,7 +6,7 @@
 # Not taken over (line 2): there are none: for tmp_restart there is `ctl reload`, for systemd and solid_queue their
 # own services
 #   plugin 'metrics'
-# Not taken over (line 3): unknown option metrics_url: did you mean metrics_max?
+# Not taken over (line 3): not an option that import knows
 #   metrics_url 'tcp://0.0.0.0:9395'
 # before_worker_boot in Puma
 after_fork do
