@@ -48,7 +48,8 @@ struct oribi_helper {
     pthread_t thread;
     struct oribi_wake wake; /* ends a nap */
     struct oribi_fd_mark wake_mark;
-    sem_t left;         /* posted once for each LEAVING */
+    struct oribi_fd_mark worker_wake_mark; /* of the worker's own */
+    sem_t left;                            /* posted once for each LEAVING */
     sigset_t wait_mask; /* of its waits: all but the signal with which the supervisor asks (stacks.h) */
     int64_t mended_us;
     atomic_bool quit;   /* set by the own thread */
@@ -59,10 +60,12 @@ struct oribi_helper {
 
 /* A descriptor of ours was closed: the thread that has the reactor looks what is left, because it can pass connections
  * on. That is this thread itself if a call is long. */
-static void doubt(struct oribi_worker *w, int timeout_ms)
+static void doubt(const struct oribi_helper *h, int timeout_ms)
 {
+    struct oribi_worker *w = h->worker;
     atomic_store_explicit(&w->own_doubted, true, memory_order_release);
-    oribi_wake_notify(&w->wake);
+    if (oribi_os_is_marked(w->wake.write_fd, &h->worker_wake_mark)) /* else a file of the application's would grow */
+        oribi_wake_notify(&w->wake);
     (void)poll(NULL, 0, timeout_ms < TICK_MS ? timeout_ms : TICK_MS);
 }
 
@@ -109,7 +112,7 @@ static void nap_until(struct oribi_helper *h, bool events, bool newcomers, int t
     bool robbed =
         (fds[1].revents & POLLNVAL) || (fds[0].revents && !oribi_os_is_marked(h->wake.read_fd, &h->wake_mark));
     if (robbed || (count > 2 && has_failed(fds + 2, count - 2)))
-        doubt(h->worker, timeout_ms);
+        doubt(h, timeout_ms);
     else if (fds[0].revents)
         (void)oribi_wake_clear(&h->wake);
 }
@@ -432,6 +435,7 @@ static void start(struct oribi_worker *w)
         return;
     }
     oribi_os_mark(h->wake.read_fd, &h->wake_mark);
+    oribi_os_mark(w->wake.write_fd, &h->worker_wake_mark);
     oribi__own_add(&w->own, h->wake.read_fd, "helper's wake");
     w->helper = h;
     if (start_thread(h))
