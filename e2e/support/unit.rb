@@ -36,6 +36,7 @@ module E2E
       @socket = Socket.new(:UNIX, :DGRAM).tap { |socket| socket.bind(Addrinfo.unix(@notify)) }
       folders
       @pid = spawn(environment, *words("ExecStart"), chdir: setting("WorkingDirectory"), in: File::NULL, out: log, err: %i[child out], pgroup: true)
+      Process.detach(@pid)
       hear("READY=1")
       ""
     end
@@ -78,17 +79,11 @@ module E2E
     def words(key) = setting(key).gsub("/usr/local/bin/", "#{@top}/bin/").gsub("$MAINPID", @pid.to_s).shellsplit
     def environment = { **@env, "PORT" => nil, "NOTIFY_SOCKET" => @notify, **all("Environment").flat_map(&:shellsplit).to_h { |pair| pair.split("=", 2) } }
 
-    # The upgrade's successor is not our child: the pid file of the unit is what MAINPID says.
     def alive?
       return false unless @pid
 
       read_notifications
-      Process.waitpid(@pid, Process::WNOHANG)
-      File.read("/proc/#{@pid}/stat")[/.*\) (\S)/m, 1] != "Z"
-    rescue Errno::ECHILD
-      File.exist?("/proc/#{@pid}")
-    rescue Errno::ENOENT, Errno::ESRCH
-      false
+      E2E::Processes.alive?(@pid) # the successor of an upgrade is no child of ours
     end
 
     def folders

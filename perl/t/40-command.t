@@ -53,6 +53,9 @@ subtest 'what is not serving' => sub {
 };
 
 subtest 'user mistakes' => sub {
+    my $dancer = "$dir/dancer";
+    mkdir $_ or die "$_: $!" for $dancer, "$dancer/bin";
+    file('dancer/bin/app.psgi', 'sub { }');
     my $no_code = file('no_code.psgi', '"text"');
     my $false = file('false.psgi', '0');
     my $dies = file('dies.psgi', 'die "told to\n";');
@@ -64,6 +67,8 @@ subtest 'user mistakes' => sub {
         ['an unknown option' => qr/--wrokers.*--workers/, '--wrokers', 2],
         ['a bad value' => qr/workers.*many/, '--workers', 'many'],
         ['no such file' => qr/no\.psgi: no such file/, 'no.psgi'],
+        ['no file given' => qr/app\.psgi: no such file; .*: oribi-psgi PATH\/app\.psgi$/m, '--chdir', "$dir"],
+        ['a framework\'s file' => qr/app\.psgi: no such file; .*: oribi-psgi bin\/app\.psgi$/m, '--chdir', $dancer],
         ['a rackup file' => qr/config\.ru: is a rackup file: oribi serves those/, file('config.ru', 'run ->(env) { }')],
         ['a configuration file' => qr/settings\.pl: is a configuration file: give it with -C/, file('settings.pl', '{ workers => 2 }')],
         ['a directory' => qr/is a directory/, "$dir"],

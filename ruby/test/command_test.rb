@@ -163,7 +163,8 @@ class CommandTest < BindingTest
   end
 
   def test_mistakes
-    assert_equal "oribi: config.ru: no such file", mistake
+    assert_equal "oribi: config.ru: no such file; start oribi in the folder of the application, or name its file: oribi PATH/config.ru", mistake
+    assert_equal "oribi: other.ru: no such file", mistake("other.ru")
     assert_match(/\Aoribi: .*--wrokers.*--workers/, mistake("--wrokers", "3"))
     assert_equal "oribi: .: is a directory", mistake(".")
     assert_match(/\Aoribi: chdir nowhere: no such file or directory\z/, mistake("--chdir", "nowhere"))

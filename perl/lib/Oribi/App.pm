@@ -64,7 +64,7 @@ sub _from_source {
 sub _from_file {
     my ($file) = @_;
     my $is_class = $file =~ /\A[A-Za-z0-9_:]+\z/ && !-e $file;
-    die "$file: no such file\n" unless $is_class || -e $file;
+    die "$file: no such file" . ($file eq 'app.psgi' ? _hint() : '') . "\n" unless $is_class || -e $file;
     die "$file: is a directory\n" if -d $file;
     die "$file: is a rackup file: oribi serves those\n" if $file =~ /\.ru\z/;
     die "$file: cannot be read: $!\n" unless $is_class || open my $fh, '<', $file;
@@ -75,6 +75,12 @@ sub _from_file {
     die "$file: returns no code reference, but " . (defined $app ? ref $app ? 'a reference to ' . ref $app : "'$app'" : 'nothing') . "\n"
         unless _is_code($app);
     return $app;
+}
+
+# For whoever gave no file: frameworks have theirs in these places.
+sub _hint {
+    my ($there) = grep { -f } 'bin/app.psgi', 'script/app.psgi', glob('script/*');
+    return '; start oribi-psgi in the folder of the application, or name its file: oribi-psgi ' . ($there // 'PATH/app.psgi');
 }
 
 # A module that is not there is the commonest reason of all, and Perl's own line about it is long.

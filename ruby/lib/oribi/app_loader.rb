@@ -8,6 +8,7 @@ module Oribi
   # around it.
   class AppLoader
     DEFAULT = "config.ru"
+    HINT = "; start oribi in the folder of the application, or name its file: oribi PATH/#{DEFAULT}"
 
     NO_APPLICATION = "is no rackup file (its name would end in .ru) and no Ruby file (.rb)"
     OTHERS = { ".psgi" => "is a PSGI application: oribi-psgi serves those" }.freeze
@@ -33,7 +34,7 @@ module Oribi
     #
     # @raise [Error]
     def find
-      raise Error, "#{path}: no such file" unless File.exist?(path)
+      raise Error, "#{path}: no such file#{HINT unless @options.app}" unless File.exist?(path)
       raise Error, "#{path}: is a directory" if File.directory?(path)
       raise Error, "#{path}: not readable" unless File.readable?(path)
       raise Error, "#{path}: #{OTHERS.fetch(File.extname(path), NO_APPLICATION)}" unless %w[.ru .rb].include?(File.extname(path))
