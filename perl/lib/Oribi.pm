@@ -324,6 +324,7 @@ The pages of F<doc/> in the distribution are installed beside this module, in F<
     tutorial-perl.md  from cpanm to a systemd service with reloads, step by step
     options.md        every option, what wins over what, names of other servers
     operations.md     signals, reload, upgrade, recycling, logs, who the client is
+    packages.md       Debian packages: building, installing, upgrading and removing them
     monitoring.md     metrics, the application's own metrics, where calls stand, alerts, what to do about them
     logs.md           access log, error log, request ids, rotation
     forms.md          forms, cookies and uploads; Plack::Request with Oribi's parsers

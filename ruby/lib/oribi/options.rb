@@ -4,8 +4,9 @@ module Oribi
   # Every setting of a server, checked by the core as it is set. The stronger source wins, in whatever order they are
   # read: the command line over the config file over the environment over the defaults.
   class Options
-    # The documents: of the gem, or of the source tree.
-    PAGES = [File.expand_path("../../doc", __dir__), File.expand_path("../../../doc", __dir__)].find { |dir| File.directory?(dir) } || "doc"
+    # The documents: of the Debian package, of the gem, or of the source tree.
+    PAGES = %w[doc ../../doc ../../../doc].map { |dir| File.expand_path(dir, __dir__) }.find { |dir| File.directory?(dir) }
+                                          &.then { |dir| File.realpath(dir) } || "doc"
 
     # The manual page that the gem has, which man does not find by its name.
     MANUAL = [File.expand_path("../../man/oribi.1", __dir__)].find { |page| File.file?(page) }
