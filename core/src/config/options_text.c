@@ -272,9 +272,11 @@ static void put_doc_option(struct oribi_buf *out, const struct oribi_option *opt
 {
     char type[ORIBI_OPTION_VALUE_TEXT_CAP];
     const char *shown = shown_default(option);
-    put_format(out, "| `%s`%s%s%s | %s | %s | ", option->name, option->short_flag ? " `-" : "",
+    put_format(out, "| `%s`%s%s%s | %s | ", option->name, option->short_flag ? " `-" : "",
                option->short_flag ? option->short_flag : "", option->short_flag ? "`" : "",
-               oribi_option_value_text(option, type), shown ? shown : "");
+               oribi_option_value_text(option, type));
+    put_cell(out, shown ? shown : "");
+    oribi_buf_append(out, " | ", 3);
     put_cell(out, option->help);
     put_format(out, "%s | %s | ", only_words(option->lang), change_words(option));
     for (const char *p = option->aliases; p && *p;) {
