@@ -31,6 +31,7 @@ class SiteTest < Minitest::Test
       assert_empty page.errors.map(&:to_s), path
       assert_equal ids[path].uniq, ids[path], path
       assert_equal 1, page.css("h1").size, path
+      assert page.at_css("main > h1 + p"), "#{path}: no paragraph says for whom the page is" if path.start_with?("doc/")
       refute_empty page.at_css("meta[name=description]")["content"], path
       assert_equal pages.size, page.css("#menu li a").size, path
       assert_links(path, page, ids)
@@ -57,11 +58,12 @@ class SiteTest < Minitest::Test
   end
 
   def test_faults
-    script = tree("README.md" => "# Top\n\n[a](doc/logs.md#none) [b](doc/none.md) [c](script/site) [d](doc/logs.md#at-all)\n",
+    script = tree("README.md" => "# Top\n\n[a](doc/logs.md#none) [b](doc/none.md) ![e](doc/none.png) [c](script/site) [d](doc/logs.md#at-all)\n",
                   "doc/logs.md" => "# Logs\n\n## At all\n\n```sh\n<oribi> # x\n```\n", "doc/lost.md" => "# Lost\n")
     _, faults, status = site("#{@home}/out", script: script)
     assert_equal 1, status.exitstatus
     assert_equal ["README.md links to doc/logs.md#none, a heading that is not there", "README.md links to doc/none.md, which is not there",
+                  "README.md links to doc/none.png, which is not there",
                   "doc/lost.md is in no group of tools/site/navigation.yml"], faults.lines(chomp: true).map { |line| line.delete_prefix("script/site: ") }
     home = File.read("#{@home}/out/index.html")
     assert_includes home, %(<span class="file">c</span> <a href="doc/logs.html#at-all">d</a>)
