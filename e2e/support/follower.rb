@@ -72,7 +72,8 @@ module E2E
       when SERVER then serve(text, command)
       else
         output, code = run_shell(text)
-        raise Mismatch, "#{command.text}: exit code #{code}\n#{output}" unless code.zero? || command.output
+        failing = code != 0 && command.output.to_s.empty? # a page that shows a failure shows its words
+        raise Mismatch, "#{command.text}: exit code #{code}\n#{output}" if failing
 
         show(command, output)
       end
@@ -173,7 +174,9 @@ module E2E
 
     def unit_answer(words)
       verb, name = words.grep_v(/\A-/)
-      verb == "daemon-reload" ? Unit.verify(File.join(@top, "etc/systemd/system"), @top) : units[name.delete_suffix(".service")].public_send(verb.tr("-", "_"))
+      return units[name.delete_suffix(".service")].public_send(verb.tr("-", "_")) unless verb == "daemon-reload"
+
+      Unit.verify(File.join(@top, "etc/systemd/system"), @top).tap { |found| raise Mismatch, "systemd says #{found}" unless found.empty? }
     end
 
     # --- comparison ---
