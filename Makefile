@@ -52,6 +52,11 @@ valgrind: all
 	@for command in oribi oribi-psgi; do E2E_COMMAND=$$command ruby -Ie2e e2e/memcheck/memcheck_test.rb -v || exit 1; done
 	@echo "valgrind: $$(command -v valgrind >/dev/null && echo both servers passed || echo skipped, it is not installed)"
 
+# The gems, installed as users do and asked for an answer; the precompiled ones without a compiler in PATH.
+gems:
+	@ruby -Ie2e e2e/packages/gems_test.rb -v
+	@echo "gems: each was installed and has answered"
+
 # What takes minutes: a million hand-offs, and a minute of calls around a millisecond, plain and under ThreadSanitizer.
 SOAKED = worker/handoff_test worker/handoff_death_test worker/helper_test
 soak-core:
@@ -73,7 +78,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos soak-perl soak-rack fuzz-all
+soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos soak-perl soak-rack gems fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -125,4 +130,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl man test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean
+.PHONY: all core ruby perl man gems test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean

@@ -16,10 +16,13 @@ E2E.suite("packages", transports: %i[tcp]) do
       raise "not packaged: #{output}" unless status.success?
 
       package = output.lines.last.chomp
+      @packed = File.size(package)
       E2E::RUBY ? unpack_gem(package) : system("tar", "xzf", package, "-C", target, exception: true)
       Dir["#{target}/*/"].first
     end
   end
+
+  def self.packed = folder && @packed
 
   def self.unpack_gem(package) = Gem::Package.new(package).extract_files(File.join(target, "unpacked"))
 
@@ -39,6 +42,32 @@ E2E.suite("packages", transports: %i[tcp]) do
         assert File.exist?(File.expand_path(address, File.dirname(File.join(folder, page)))), "#{page} points to #{address}"
       end
     end
+  end
+
+  # Where the sources of a folder are in the package.
+  OWN = E2E::RUBY ? { "ruby/lib" => "lib", "ruby/exe" => "exe", "ruby/ext/oribi" => "ext/oribi" } :
+                    { "perl/lib" => "lib", "perl/bin" => "bin", "perl/t" => "t", "perl/xs" => "xs", "spec" => "spec" }
+  CORE = %w[core/include core/src core/Makefile].to_h { |path| [path, E2E::RUBY ? "ext/oribi/#{path}" : path] }
+  PLACES = { **OWN, **CORE }.freeze
+  ALONE = (E2E::RUBY ? %w[man/oribi.1 man/oribi-ctl.1 man/oribi.rb.5 README.md] :
+                       %w[man/oribi-psgi-ctl.pod man/oribi.pl.pod Oribi.xs Makefile.PL MANIFEST Changes typemap README META.json META.yml]).freeze
+
+  # The documents, but for their images.
+  def documents(sources) = sources.grep(%r{\Adoc/}).grep_v(/\.(png|svg)\z/) + %w[CHANGES.md LICENSE ARCHITECTURE.md]
+
+  def test_the_files_are_those_of_the_sources
+    sources, status = Open3.capture2("git", "ls-files", "-co", "--exclude-standard", chdir: E2E::ROOT, err: File::NULL)
+    skip "the sources are no clone" unless status.success?
+
+    sources = sources.lines(chomp: true).select { |path| File.file?(File.join(E2E::ROOT, path)) }
+    moved = PLACES.flat_map { |from, to| sources.select { |path| path == from || path.start_with?("#{from}/") }.map { |path| path.sub(from, to) } }
+    packed = Dir.glob("**/*", File::FNM_DOTMATCH, base: folder).select { |path| File.file?(File.join(folder, path)) }
+    wanted = moved + documents(sources) + ALONE
+    assert_equal [[], []], [wanted - packed, packed - wanted]
+  end
+
+  def test_the_package_is_small
+    assert_operator self.class.packed, :<, E2E::RUBY ? 1 << 20 : 5 << 18
   end
 
   # A compiler that waits for a second one beside it; then both fail, which ends make.
@@ -117,6 +146,28 @@ E2E.suite("packages", transports: %i[tcp]) do
       program = 'module Oribi; class Options; def self.help_text(pages) = "#{pages}\n"; end; end; load "lib/oribi/options.rb"; puts Oribi::Options.help'
       output, code = run!("ruby", "-e", program)
       assert_equal ["#{File.realpath(folder)}/doc", "  man -l #{File.realpath(folder)}/man/oribi.1", 0], output.lines(chomp: true).values_at(0, -1) + [code]
+    end
+
+    # As a precompiled gem has it: the library of this Ruby, or one of another system.
+    def test_a_library_for_this_ruby_counts
+      library = File.join(folder, "lib/oribi", RUBY_VERSION[/\A\d+\.\d+/], "oribi.so")
+      FileUtils.mkdir_p(File.dirname(library))
+      FileUtils.cp(File.join(E2E::ROOT, "ruby/lib/oribi/oribi.so"), library)
+      loaded = 'require "oribi"; puts $LOADED_FEATURES.grep(%r{/oribi\.so})'
+      assert_equal ["#{File.realpath(library)}\n", 0], run!("ruby", "-Ilib", "-e", loaded)
+      File.write(library, "of another system")
+      output, code = run!("ruby", "exe/oribi", "--version")
+      assert_equal 1, code
+      assert_match(/\Aoribi: .*: this gem is precompiled for another system; gem install oribi --platform ruby compiles one for this system\n\z/, output)
+    ensure
+      FileUtils.rm_rf(File.dirname(library))
+    end
+
+    def test_platforms_that_gems_are_compiled_for
+      assert_equal ["platform-gem: no platform 'sparc-linux': aarch64-linux or x86_64-linux\n", 1],
+                   run!(File.join(E2E::ROOT, "tools/platform-gem"), "sparc-linux")
+      tasks, = run!("rake", "-T", dir: E2E::ROOT)
+      assert_equal %w[gem gem:aarch64-linux gem:all gem:x86_64-linux], tasks.scan(/^rake (\S+)/).flatten
     end
 
     def test_another_system
