@@ -29,6 +29,7 @@ class SiteTest < Minitest::Test
     ids = pages.transform_values { |page| page.css("[id]").map { |node| node["id"] } }
     pages.each do |path, page|
       assert_empty page.errors.map(&:to_s), path
+      assert_empty page.css("[align], [style], [onclick]"), path
       assert_equal ids[path].uniq, ids[path], path
       assert_equal 1, page.css("h1").size, path
       assert page.at_css("main > h1 + p"), "#{path}: no paragraph says for whom the page is" if path.start_with?("doc/")
