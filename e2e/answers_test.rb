@@ -143,7 +143,8 @@ E2E.suite("errors") do
   def test_an_exception_is_a_500_with_a_log_line_and_the_worker_lives_on
     client = connect
     log_grows_by(/told to fail/) { assert_equal 500, client.get("/raise").status }
-    refute_match(/told to fail/, client.get("/raise").body)
+    assert_match(/told to fail/, client.get("/raise").body, "in development")
+    refute_match(/fail/, start("--env", "production").get("/raise").body)
     assert_equal worker, client.get("/pid").body.to_i
   end
 

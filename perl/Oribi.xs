@@ -10,6 +10,7 @@
  *   xs/process.xsi, xs/worker.xsi                               its processes; lib/Oribi/Supervisor.pm drives them
  *   xs/signals.c   handlers and traps
  *   xs/metrics.c   the application's own metrics, with xs/metrics.xsi
+ *   xs/failure.c   what is said of a failed call
  *   xs/multipart.c bodies of multipart/form-data, with xs/multipart.xsi
  *   xs/form.c      forms and cookies
  *   xs/http_parser.c                                            heads from strings
@@ -25,6 +26,7 @@
 #include "oribi/process/check.h"
 #include "oribi/process/completion.h"
 #include "oribi/process/control_command.h"
+#include "oribi/process/failure_page.h"
 #include "oribi/process/methods.h"
 #include "oribi/process/prefork.h"
 #include "oribi/worker/app_metrics.h"
@@ -38,6 +40,7 @@ typedef struct oribi_process *Oribi__Core__Process;
 enum {
     OPTION_TEXT_CAP = 64 * 1024,
     FINDING_WORDS = 5, /* level, id, what, why, what to do */
+    FACT_WORDS = 3,    /* kind, name, value */
 };
 
 static SV *object_of(pTHX_ const char *class, void *p)
@@ -67,6 +70,14 @@ static SV *text_of_buf(pTHX_ struct oribi_buf *buf)
     SV *text = newSVpvn(buf->len ? buf->p : "", buf->len);
     oribi_buf_deinit(buf);
     return text;
+}
+
+/* The bytes as they lie there: UTF-8 with Perl's flag, and most often without. */
+static struct oribi_slice slice_of(pTHX_ SV *text)
+{
+    STRLEN n;
+    const char *p = SvPV(text, n);
+    return oribi_slice(p, n);
 }
 
 /* The words of the last system call are worth more than that it failed; other codes come without one. */

@@ -8,6 +8,7 @@
  *             at; how closures find their call
  *   reply.c   a response of any shape becomes a reply
  *   body.c    bodies that are handles or objects, and the writer of streamed answers
+ *   failure.c what is said of a failed call: log, and in development a page
  *   frames.c  where a call stands that has to be given up
  *   loading.c where an application stands that takes long to load
  *   signals.c the program's own handlers, the traps of a manager, and the deadline's signal
@@ -127,6 +128,8 @@ struct psgi_worker {
     SV *answer;                    /* code of ours that is called inside an eval; counted */
     SV *signals;                   /* the same */
     SV *close;                     /* the same */
+    SV *failure_page;              /* in development: Perl code that gives the page of an error; counted … */
+    SV *die_handler;               /* … and what keeps the frames of a die; counted. NULL: production */
     void *interpreter;
     void *stack;       /* the PERL_SI on which it calls the application */
     char stands[4096]; /* where the call stood when its deadline passed, innermost first … */
@@ -214,13 +217,6 @@ void psgi_after(struct psgi_worker *w);
 
 /* "GET /path" of the current or last request, for log lines. */
 const char *psgi_line(const struct psgi_worker *w);
-
-/* Logs $@, which is not empty: "GET /path: what: text". Empties $@ where printing it needs Perl code. */
-void psgi_log_failure(pTHX_ const struct psgi_worker *w, enum oribi_log_level level, const char *what);
-
-/* The text of an exception or any other value, never dying: an object that cannot be printed is named by its class.
- * Mortal. */
-SV *psgi_text(pTHX_ SV *sv);
 
 /* --- env.c --- */
 
@@ -440,6 +436,26 @@ __attribute__((noreturn)) void psgi_form_fail(pTHX_ int status, const char *text
 
 /* The status of an Oribi::Form::Error, which says that the request was at fault: 400 to 499. 0: `error` is none. */
 int psgi_form_error_status(pTHX_ SV *error);
+
+/* --- failure.c --- */
+
+/* Logs $@, which is not empty: "GET /path: what: text". Empties $@ where printing it needs Perl code. */
+void psgi_log_failure(pTHX_ const struct psgi_worker *w, enum oribi_log_level level, const char *what);
+
+/* The text of an exception or any other value, never dying: an object that cannot be printed is named by its class.
+ * Mortal. */
+SV *psgi_text(pTHX_ SV *sv);
+
+/* From here on failed calls of this worker are answered with pages: `page` gives them, `die_handler` is $SIG{__DIE__}
+ * of each call. */
+void psgi_failure_show(pTHX_ struct psgi_worker *w, SV *page, SV *die_handler);
+
+/* $SIG{__DIE__} until the end of the scope. Call it where failure_page is set. */
+void psgi_failure_watch(pTHX_ struct psgi_worker *w);
+
+/* Answers the call, which has not begun its answer, with the page of this error and ends it. False: it does not, and
+ * the log knows why. Call it where failure_page is set. */
+bool psgi_failure_answer(pTHX_ struct psgi_worker *w, SV *error, SV *env, int status);
 
 /* multipart.c: objects of Oribi::Multipart::Reader. Mistakes of the body die with an Oribi::Form::Error, which must be
  * loaded. `open` is a code reference that takes a file name, and for an upload that is a file already its descriptor;

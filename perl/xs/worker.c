@@ -16,26 +16,6 @@
 
 enum { CLEANUP_MAX = 1024 }; /* handlers of one request: each may add another */
 
-/* --- words for the log --- */
-
-SV *psgi_text(pTHX_ SV *sv)
-{
-    SV *copy = sv_2mortal(newSVsv(sv)); /* sv may be $@, which the eval below empties */
-    if (!SvROK(copy) || !SvAMAGIC(copy))
-        return copy;
-    dSP;
-    PUSHMARK(SP);
-    XPUSHs(copy);
-    PUTBACK;
-    int count = call_pv("Oribi::_text", G_SCALAR | G_EVAL);
-    SPAGAIN;
-    SV *text = count == 1 ? POPs : NULL;
-    PUTBACK;
-    if (text && SvPOK(text))
-        return text;
-    return sv_2mortal(newSVpvf("an exception of class %s that cannot be printed", sv_reftype(SvRV(copy), 1)));
-}
-
 static bool exception_pending(pTHX)
 {
     return SvROK(ERRSV) || (SvPOK(ERRSV) && SvCUR(ERRSV) > 0);
@@ -44,29 +24,6 @@ static bool exception_pending(pTHX)
 const char *psgi_line(const struct psgi_worker *w)
 {
     return oribi_thread_line(oribi_thread(w->core, 0));
-}
-
-/* "GET /path: what: Class: text"; further lines follow as a block. An object whose text begins with its class names
- * itself. */
-void psgi_log_failure(pTHX_ const struct psgi_worker *w, enum oribi_log_level level, const char *what)
-{
-    const char *class = sv_isobject(ERRSV) ? sv_reftype(SvRV(ERRSV), 1) : "";
-    SV *text = psgi_text(aTHX_ ERRSV);
-    STRLEN n;
-    const char *p = SvPV(text, n);
-    bool named = !*class || instr(p, class);
-    while (n > 0 && p[n - 1] == '\n')
-        n--;
-    const char *newline = (const char *)memchr(p, '\n', n);
-    const char *end = p + n;
-    SV *head = sv_2mortal(newSVpvf("%s: %s: %s%s", psgi_line(w), what, named ? "" : class, named ? "" : ": "));
-    sv_catpvn(head, p, newline ? (STRLEN)(newline - p) : n);
-    oribi_thread_log_about(oribi_thread(w->core, 0));
-    if (newline)
-        oribi_log_block(level, SvPV_nolen(head), newline + 1, (uint32_t)(end - newline - 1));
-    else
-        oribi_log(level, "%s", SvPV_nolen(head));
-    oribi_thread_log_about(NULL);
 }
 
 /* --- the call's end --- */
@@ -105,13 +62,14 @@ static void fail_call(struct psgi_worker *w, int status)
 }
 
 /* A client that left while the application streamed to it is no failure of the application: write() died to tell it. */
-static void failed_with_exception(pTHX_ struct psgi_worker *w)
+static void failed_with_exception(pTHX_ struct psgi_worker *w, SV *env)
 {
     psgi_input_settle(aTHX_ w, true);
     /* before it is printed, which empties $@ */
     bool timed_out = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::CallTimeout");
     bool cancelled = SvROK(ERRSV) && sv_derived_from(ERRSV, "Oribi::ClientGone") && psgi_cancelled(w);
     int refused = psgi_form_error_status(aTHX_ ERRSV);
+    SV *error = w->failure_page ? sv_mortalcopy(ERRSV) : NULL;
     if (w->state != PSGI_GONE && !cancelled)
         psgi_log_failure(aTHX_ w, refused ? ORIBI_LOG_INFO : ORIBI_LOG_ERROR,
                          refused ? "the request is refused" : "the application died");
@@ -120,16 +78,24 @@ static void failed_with_exception(pTHX_ struct psgi_worker *w)
         oribi_reply_gone(w->req);
         psgi_call_ended(w);
     }
+    if (UNLIKELY(error && !cancelled && !refused) && psgi_failure_answer(aTHX_ w, error, env, timed_out ? 504 : 500))
+        return;
     fail_call(w, timed_out ? 504 : refused ? refused : 500);
 }
 
-static void failed_with_reason(struct psgi_worker *w)
+static void failed_with_reason(pTHX_ struct psgi_worker *w, SV *env)
 {
+    SV *error = NULL;
+
     if (w->reason[0]) {
         oribi_thread_log_about(oribi_thread(w->core, 0));
         oribi_log(ORIBI_LOG_ERROR, "%s: bad response: %s", psgi_line(w), w->reason);
         oribi_thread_log_about(NULL);
     }
+    if (w->failure_page)
+        error = sv_2mortal(newSVpvf("bad response: %s", w->reason[0] ? w->reason : "see the log"));
+    if (error && psgi_failure_answer(aTHX_ w, error, env, 500))
+        return;
     fail_call(w, 500);
 }
 
@@ -172,7 +138,7 @@ static void loop_left(pTHX_ void *data)
 
 /* --- what may die --- */
 
-/* Oribi::Worker::_answer(worker, response): the part of a reply that runs Perl code. */
+/* Oribi::Worker::_answer(worker, response, environment): the part of a reply that runs Perl code. */
 XS_INTERNAL(psgi_xs_answer);
 XS_INTERNAL(psgi_xs_answer)
 {
@@ -180,10 +146,11 @@ XS_INTERNAL(psgi_xs_answer)
     PERL_UNUSED_VAR(items);
     struct psgi_worker *w = INT2PTR(struct psgi_worker *, SvIV(ST(0)));
     SV *res = ST(1);
-    SP -= 2;
+    SV *env = ST(2);
+    SP -= 3;
     PUTBACK;
     if (psgi_reply_any(aTHX_ w, res) != PSGI_DONE)
-        failed_with_reason(w);
+        failed_with_reason(aTHX_ w, env);
     XSRETURN_EMPTY;
 }
 
@@ -197,18 +164,19 @@ XS_INTERNAL(psgi_xs_signals)
     XSRETURN_EMPTY;
 }
 
-static void answer_with_perl(pTHX_ struct psgi_worker *w, SV *res)
+static void answer_with_perl(pTHX_ struct psgi_worker *w, SV *env, SV *res)
 {
     dSP;
     PUSHMARK(SP);
-    EXTEND(SP, 2);
+    EXTEND(SP, 3);
     PUSHs(sv_2mortal(newSViv(PTR2IV(w))));
     PUSHs(res);
+    PUSHs(env);
     PUTBACK;
     call_sv(w->answer, G_VOID | G_DISCARD | G_EVAL);
     psgi_leave_child(aTHX_ w);
     if (exception_pending(aTHX))
-        failed_with_exception(aTHX_ w);
+        failed_with_exception(aTHX_ w, env);
     psgi_body_close(aTHX_ w);
 }
 
@@ -348,15 +316,15 @@ static void call_app(pTHX_ struct psgi_worker *w, SV *env)
     PUTBACK;
     psgi_leave_child(aTHX_ w);
     if (UNLIKELY(exception_pending(aTHX))) {
-        failed_with_exception(aTHX_ w);
+        failed_with_exception(aTHX_ w, env);
         return;
     }
     before_reply(aTHX_ w, env, res);
     int rc = psgi_reply_plain(aTHX_ w, res);
     if (rc == PSGI_SLOW)
-        answer_with_perl(aTHX_ w, res);
+        answer_with_perl(aTHX_ w, env, res);
     else if (rc == PSGI_BAD)
-        failed_with_reason(w);
+        failed_with_reason(aTHX_ w, env);
 }
 
 static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
@@ -370,6 +338,8 @@ static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
         ENTER;
         SAVEFREESV(env);
         SV *ref = sv_2mortal(newRV_inc((SV *)env));
+        if (UNLIKELY(w->failure_page))
+            psgi_failure_watch(aTHX_ w);
         call_app(aTHX_ w, ref);
         after_reply(aTHX_ w, ref);
         FREETMPS; /* references to the environment, unless they are kept */
@@ -492,6 +462,8 @@ void psgi_worker_free(pTHX_ struct psgi_worker *w)
     SvREFCNT_dec(w->answer);
     SvREFCNT_dec(w->signals);
     SvREFCNT_dec(w->close);
+    SvREFCNT_dec(w->failure_page);
+    SvREFCNT_dec(w->die_handler);
     SvREFCNT_dec(w->open_body);
     Safefree(w->headers);
     Safefree(w->iov);

@@ -331,6 +331,28 @@ void oribi_reply_error(struct oribi_req *req, int status)
     (void)oribi_reply(req, status, &type, 1, &body, 1);
 }
 
+void oribi_reply_failure(struct oribi_req *req, int status, const char *type, struct oribi_slice page)
+{
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    if (exchange->phase == ORIBI_PHASE_STARTED) {
+        oribi_reply_abort(req);
+        return;
+    }
+    struct oribi_slice own_type;
+    if (oribi__own_page(exchange->worker, status, &own_type).p) {
+        oribi_reply_error(req, status);
+        return;
+    }
+    exchange->phase = ORIBI_PHASE_OPEN; /* as above */
+    struct iovec body = {(void *)page.p, page.n};
+    const struct oribi_header headers[] = {
+        {"Content-Type", type, 12, (uint32_t)strlen(type)},
+        {"Cache-Control", "no-store", 13, 8},
+        {"X-Content-Type-Options", "nosniff", 22, 7},
+    };
+    (void)oribi_reply(req, status, headers, sizeof(headers) / sizeof(headers[0]), &body, page.n > 0);
+}
+
 void oribi_req_close_after(struct oribi_req *req)
 {
     req->last = true;

@@ -5,6 +5,8 @@ use Scalar::Util ();
 
 our $VERSION = '0.100';
 
+our $failure;    # what an application died with while it was loaded, before it became a line; Oribi::Development shows it
+
 # Loads the application that options and arguments name, and says in one line why that failed.
 
 # What is worth reading of an exception: its first line, without the list of directories that were searched.
@@ -86,6 +88,7 @@ sub _hint {
 # A module that is not there is the commonest reason of all, and Perl's own line about it is long.
 sub _failed {
     my ($file, $error) = @_;
+    $failure = $error;
     if (!ref $error) {
         $error =~ s/\AError while loading [^\n]*?: (?=\S)//;
         if ($error =~ /\ACan't locate (\S+)\.pm in \@INC.*? at (\S.*? line \d+)/s) {

@@ -143,10 +143,19 @@ sub frameworks {
     return join ', ', map { lc() . ' ' . ($_->VERSION // '(no version)') } @loaded;
 }
 
+# Calls that fail are answered with pages. The folders of the application are this one and that of its file.
+sub _show_failures {
+    my ($self) = @_;
+    require Oribi::Development;
+    $self->{worker}->_show_failures(Oribi::Development::for_calls($self->{settings}->core->app));
+    return;
+}
+
 sub _open {
     my ($self) = @_;
     $self->{worker} = $self->{process}->open($self->{app});
     Oribi::Deadline::watch($self->{worker});
+    $self->_show_failures if $self->{settings}->get('env') eq 'development';
     $Oribi::process = $self->{process};    # Oribi::stopping asks it
     return;
 }

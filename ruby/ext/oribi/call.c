@@ -7,6 +7,7 @@
 
 static ID id_call;
 static ID id_close;
+static ID id_failure_page;
 static ID id_log_exception;
 static VALUE key_finished;
 
@@ -209,6 +210,23 @@ static bool note_failure(struct ext_call *call, const char *what)
     return false;
 }
 
+/* In development a failed call is answered with a page (lib/oribi/development.rb). Nil: it is not. */
+static VALUE show_failure(VALUE arg)
+{
+    struct ext_call *call = (struct ext_call *)arg;
+    VALUE arguments[] = {call->error, call->env};
+    VALUE page = rb_funcallv(ext_module, id_failure_page, 2, arguments);
+    if (!NIL_P(page) && call->req)
+        ext_reply_page(call, rb_ary_entry(page, 0), rb_ary_entry(page, 1));
+    return Qnil;
+}
+
+static bool can_show_failure(const struct ext_call *call)
+{
+    return call->req && !call->cancelled && !call->refused && !call->gone && !NIL_P(call->env) &&
+           RTEST(rb_obj_is_kind_of(call->error, rb_eException));
+}
+
 static VALUE exit_quietly(VALUE nothing)
 {
     rb_exit(EXIT_SUCCESS);
@@ -295,6 +313,8 @@ int ext_call_serve(struct ext_thread *thread, struct oribi_req *req)
         protect(gather, &call, "the end of the answer died");
     if (RB_UNLIKELY(call.req))
         protect(settle_input, &call, "reading the body died");
+    if (RB_UNLIKELY(call.req) && can_show_failure(&call))
+        protect(show_failure, &call, "the page of this error cannot be made");
     ext_reply_fail(&call); /* nothing to do when the request has been answered */
     if (!RB_TYPE_P(call.response, T_ARRAY) || !is_plain_array(call.body))
         protect(close_body, &call, "close of the body died");
@@ -319,6 +339,7 @@ void ext_call_setup(void)
 {
     id_call = rb_intern("call");
     id_close = rb_intern("close");
+    id_failure_page = rb_intern("failure_page");
     id_log_exception = rb_intern("log_exception");
     key_finished = rb_enc_interned_str_cstr("rack.response_finished", rb_utf8_encoding());
     rb_gc_register_mark_object(key_finished);

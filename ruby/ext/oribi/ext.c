@@ -38,4 +38,5 @@ RUBY_FUNC_EXPORTED void Init_oribi(void)
     ext_form_setup();
     ext_http_parser_setup();
     ext_for_rack_setup();
+    ext_failure_setup();
 }

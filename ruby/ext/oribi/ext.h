@@ -260,6 +260,12 @@ void ext_reply_send(struct ext_call *call);
  * cut when part of the answer was sent. Nothing to do when it has ended. */
 void ext_reply_fail(struct ext_call *call);
 
+/* The same with a page and its content type, both Strings. May raise before the request has ended. */
+void ext_reply_page(struct ext_call *call, VALUE type, VALUE page);
+
+/* What status such an end has. */
+int ext_reply_failure_status(const struct ext_call *call);
+
 /* Begins a streamed answer with call->code and call->headers; body_len as for oribi_reply_begin(). 0, or ORIBI_EAPP:
  * it was answered with 500. */
 int ext_reply_begin(struct ext_call *call, int64_t body_len);
@@ -349,6 +355,9 @@ void ext_http_parser_setup(void);
 
 /* for_rack.c: what `require "oribi/rack"` puts in the place of Rack's parsers. */
 void ext_for_rack_setup(void);
+
+/* failure.c */
+void ext_failure_setup(void);
 
 /* process.c */
 void ext_process_setup(void);

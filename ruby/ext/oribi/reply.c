@@ -395,6 +395,23 @@ void ext_reply_send(struct ext_call *call)
         send_object(call);
 }
 
+void ext_reply_page(struct ext_call *call, VALUE type, VALUE page)
+{
+    struct oribi_req *req = call->req;
+    const char *text = StringValueCStr(type);
+    StringValue(page);
+    call->req = NULL;
+    oribi_reply_failure(req, ext_reply_failure_status(call), text,
+                        oribi_slice(RSTRING_PTR(page), (size_t)RSTRING_LEN(page)));
+    RB_GC_GUARD(type);
+    RB_GC_GUARD(page);
+}
+
+int ext_reply_failure_status(const struct ext_call *call)
+{
+    return call->timed_out ? 504 : call->refused ? call->refused : 500;
+}
+
 void ext_reply_fail(struct ext_call *call)
 {
     struct oribi_req *req = call->req;
@@ -404,7 +421,7 @@ void ext_reply_fail(struct ext_call *call)
     if (call->cancelled)
         oribi_reply_gone(req);
     else
-        oribi_reply_error(req, call->timed_out ? 504 : call->refused ? call->refused : 500);
+        oribi_reply_error(req, ext_reply_failure_status(call));
 }
 
 void ext_reply_setup(void)

@@ -80,9 +80,17 @@ module Oribi
     def cause_lines(cause)
       cause ? ["caused by #{cause.class}: #{first_line(cause)}", *trace(cause)] : []
     end
-    private_class_method :status_of, :legible, :lines, :trace, :cause_lines
+    private_class_method :status_of, :lines, :trace, :cause_lines
   end
 
   # Called by the extension. Gives the status that answers, where the exception says which. @private
   def self.log_exception(error, line, what) = Failure.log(error, line, what)
+
+  class << self
+    # @private in development what answers a failed call with a page; nil: the core's plain answer does
+    attr_writer :development
+
+    # Called by the extension, also to find out that there is none: nil.
+    def failure_page(error, env) = @development&.call_failure(error, env)
+  end
 end

@@ -29,6 +29,7 @@ module Oribi
     # @return [Integer] exit code
     # @raise [Error] when it cannot start
     def run
+      show_failures if @options["env"] == "development"
       @core = Core::Process.create(@options, "oribi", Listeners.new(@options), @command, nil)
       enter(@core.role)
       RailsAdvice.log_suggestion(@options) if @core.role == "supervisor"
@@ -36,6 +37,13 @@ module Oribi
     end
 
     private
+
+    # Answers of calls that fail are pages. The folders of the application are this one and that of its file.
+    def show_failures
+      require_relative "development"
+      file = @loader.path
+      Oribi.development = Development.new([Dir.pwd, (File.dirname(File.expand_path(file)) if file)].compact.uniq)
+    end
 
     # @return [Integer] exit code
     def drive

@@ -47,6 +47,13 @@ enum {
     ORIBI_FORM_PART_HEAD_BYTES_DEFAULT = 16 * 1024,
     ORIBI_FORM_MEMORY_DEFAULT = 16 * 1024 * 1024,  /* bodies of parts that are kept in memory */
     ORIBI_COOKIE_BYTES_MAX = ORIBI_HEAD_BYTES_CAP, /* of a Cookie field, and of a cookie that is baked */
+    /* the page of an error in development */
+    ORIBI_FAILURE_FACTS_MAX = 1024, /* frames, fields, parameters and whatever else a binding tells */
+    ORIBI_FAILURE_VALUE_BYTES_MAX = 2048,
+    ORIBI_FAILURE_MESSAGE_BYTES_MAX = 16 * 1024,
+    ORIBI_FAILURE_LINE_BYTES_MAX = 400, /* of a line of source */
+    ORIBI_FAILURE_SOURCE_BYTES_MAX = 4 * 1024 * 1024,
+    ORIBI_FAILURE_SHOWN_FRAMES_MAX = 8, /* of the application's frames have their source in the page */
 };
 
 #define ORIBI_BODY_BYTES_DEFAULT ((int64_t)1 << 30)

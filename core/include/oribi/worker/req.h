@@ -98,6 +98,10 @@ ssize_t oribi_req_decode_path(struct oribi_req *req, char *dst);
  * oribi_reply_abort. Ends the request. */
 void oribi_reply_error(struct oribi_req *req, int status);
 
+/* The same with a page of the binding's, for development, unless an operator has chosen a page for this status: `type`
+ * is its content type. No cache may keep it. Borrows the page. */
+void oribi_reply_failure(struct oribi_req *req, int status, const char *type, struct oribi_slice page);
+
 /* As oribi_reply; the body is [offset, offset+len) of a regular file. Borrows fd (duplicated if the rest must wait for
  * the peer). An answer of 200 becomes 206, 304, 412 or 416 where the request asks for that and the application has not
  * said otherwise: src/worker/reply_file.h. 1: the application has framed the file's content (Transfer-Encoding:
