@@ -63,6 +63,32 @@ class ImportTest < Minitest::Test
     "lines/unicorn.service" => ["bind = 127.0.0.1:8080", "workers = 1", "env = production", "daemonize = off"]
   }.freeze
 
+  PARSERS = [Oribi::Import::Parser::OfRipper, *(Oribi::Import::Parser::OfPrism if Oribi::Import::Parser::OfPrism.load)].freeze
+
+  def with_parser(parser)
+    before = Oribi::Import::Parser.current
+    Oribi::Import::Parser.current = parser
+    yield
+  ensure
+    Oribi::Import::Parser.current = before
+  end
+
+  def test_both_parsers_give_the_same
+    skip "Prism is not installed (gem install prism)" unless PARSERS.size == 2
+    CASES.grep(/rb\z/).each do |name|
+      assert_equal with_parser(PARSERS.first) { import(name) }, with_parser(PARSERS.last) { import(name) }, name
+    end
+  end
+
+  def test_mistakes_have_their_line
+    PARSERS.each do |parser|
+      with_parser(parser) do
+        assert_match(/\Aoribi: puma\.rb:3: syntax error/, refused("puma.rb", "workers 2\n\nthreads 1 2\n"))
+        assert_match(/\Aoribi: puma\.rb:[23]: syntax error/, refused("puma.rb", "workers 2\nthreads (\n"))
+      end
+    end
+  end
+
   CASES.each do |name|
     define_method("test_#{name}") do
       printed = import(name)
@@ -97,7 +123,6 @@ class ImportTest < Minitest::Test
   end
 
   def test_bad_input_is_one_line
-    assert_match(/\Aoribi: puma\.rb:2: syntax error/, refused("puma.rb", "workers 2\nthreads (\n"))
     assert_equal "oribi: puma.rb: is a binary file", refused("puma.rb", "workers 2\n\0")
     assert_equal "oribi: puma.rb: is empty", refused("puma.rb", "\uFEFF\n")
     assert_equal "oribi: puma.rb: is empty", refused("puma.rb", "\n")
@@ -118,6 +143,11 @@ class ImportTest < Minitest::Test
       File.binwrite("#{dir}/#{name}", content)
       Oribi::Import.text("#{dir}/#{name}")
     end
+  end
+
+  def test_a_file_that_takes_too_long
+    assert_equal "oribi: puma.rb: is too long to be taken apart", refused("puma.rb", "before_fork do\n#{"x\n" * 20_000}end\n")
+    assert_includes import_text("puma.rb", "before_fork do\n#{"  x\n" * 2000}end\nworkers 7\n"), "workers 7\n"
   end
 
   def test_a_file_of_the_largest_size_is_read
@@ -172,6 +202,10 @@ class ImportTest < Minitest::Test
     "workers ENV.fetch('W', 0)" => "# 0 is a single process in Puma, and one worker for each CPU here: give it 1\nworkers ENV.fetch('W', 0)",
     "listen ENV['A'], backlog: 5" => "# listen in Puma\nbind \"\#{ENV['A']}?backlog=5\"",
     "workers = 3" => "workers = 3",
+    "max_fast_inline Float::INFINITY" => "# max_fast_inline in Puma; 0 is no limit\nkeepalive_requests_max 0",
+    "if Puma.stats\n  quiet\nend" => "# Not taken over (line 1): Puma is not loaded under Oribi\n#   if Puma.stats\n#     quiet\n#   end",
+    "bind \"tcp://0.0.0.0:\#{ENV['P']}\"\nport ENV['P'].to_i" => "bind \"tcp://0.0.0.0:\#{ENV['P']}\"\n" \
+      "# Not taken over (line 2): the same address is bound above\n#   port ENV['P'].to_i",
     "user *%w[a b]" => "# Not taken over (line 1): its values can only be told by evaluating them\n#   user *%w[a b]",
     "before_fork &block" => "# Not taken over (line 1): before_fork takes a block here\n#   before_fork &block",
     "workers 2; threads 1" => "# Not taken over (line 1): workers: within Ruby that import does not take apart\n#   workers 2; threads 1",
@@ -180,7 +214,8 @@ class ImportTest < Minitest::Test
 
   def test_statements
     Dir.mktmpdir do |dir|
-      STATEMENTS.each do |source, printed|
+      STATEMENTS.to_a.product(PARSERS).each do |(source, printed), parser|
+        Oribi::Import::Parser.current = parser
         File.write("#{dir}/puma.rb", "#{source}\n")
         assert_equal "#{printed}\n", Oribi::Import.text("#{dir}/puma.rb").lines.drop(4).join.sub(/\n# What Puma does.*\z/m, "")
       end
@@ -195,7 +230,7 @@ class ImportTest < Minitest::Test
     Dir.mktmpdir do |dir|
       200.times do
         File.write("#{dir}/puma.rb", Array.new(random.rand(1..6)) { lines.sample(random: random) }.join)
-        assert Ripper.sexp(Oribi::Import.text("#{dir}/puma.rb")), File.read("#{dir}/puma.rb")
+        assert Oribi::Import::Sexp.statements(Oribi::Import.text("#{dir}/puma.rb")), File.read("#{dir}/puma.rb")
         made += 1
       rescue Oribi::Error => e
         assert_equal 1, e.message.lines.size

@@ -59,7 +59,7 @@ sub file {
     my ($self, $source) = @_;
     my $name = File::Basename::basename($self->{path});
     $self->{unit} = $name =~ /\.service\z/ || $source =~ /^ExecStart\s*=/m;
-    $self->{docker} = $name =~ /\A(?:Dockerfile|Containerfile)|\.(?:dockerfile|containerfile)\z/i;
+    $self->{docker} = $name =~ /\A(?:Dockerfile|Containerfile)|\.(?:dockerfile|containerfile)\z/i || $source =~ /^FROM \S/m && $source =~ /^(?:CMD|ENTRYPOINT) /m;
     $self->{kept} = $self->{unit} || $self->{docker} || $name =~ /\AProcfile|\.procfile\z/i;
     my $first;
     for my $line ($self->_lines($source)) {

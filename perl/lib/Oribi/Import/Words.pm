@@ -128,7 +128,7 @@ sub value_of {
     my ($self, $text) = @_;
     return $text if !defined $text || $text !~ /\$/;
     my @parts;
-    while ($text =~ /\G(?:\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\}|\((\w+)\))|([^\$]+))/gc) {
+    while ($text =~ /\G(?:\$(?:(\w+)|\{(\w+)(?::?-([^}\$]*))?\}|\((\w+)\))|([^\$]+))/gc) {
         my ($name, $other, $plain) = (defined $1 ? $1 : defined $2 ? $2 : $4, $3, $5);
         push @parts, defined $plain ? quoted_text($plain) : "(\$ENV{$name} // " . (defined $other ? quoted($other) : qq{die "$name is not set\\n"}) . ')';
     }

@@ -8,6 +8,8 @@ module Oribi
     class RubyFile
       FOREIGN_CONSTANTS = %w[Puma Unicorn Pitchfork Rainbows Rhebok].freeze
       EVALS = %w[eval instance_eval class_eval module_eval].freeze
+      # Lines that are parsed, again and again, to find where statements end.
+      LINES_READ_MAX = 50_000
       BRANCH = /\A\s*(else|elsif|when|in)\b/
 
       # @param server [String, nil] a value of SERVERS, where it is known
@@ -16,6 +18,7 @@ module Oribi
         @source = source.sub(/\A#!.*\n/, "\n")
         @note = note
         @left = @taken = 0
+        @lines_read = 0
         @lost = []
         @bound = []
         refuse_what_is_no_ruby
@@ -38,6 +41,8 @@ module Oribi
       def refuse_what_is_no_ruby
         mistake = Sexp.mistake(@source)
         raise Error, "#{@path}:#{mistake.first}: #{mistake.last.lines.first.chomp}" if mistake
+
+        @tree = Sexp.statements(@source)
       end
 
       # Told by the file's name, else by the words that it has.
@@ -58,18 +63,19 @@ module Oribi
 
       def names
         @names ||= [].tap do |found|
-          Sexp.each(Ripper.sexp(@source), :command, :vcall, :fcall) { |node| found << node[1][1] if node[1][0] == :@ident }
-          found.sort_by!.with_index { |name, place| [-@source.scan(/\b#{Regexp.escape(name)}/).size, place] }
+          Sexp.each(@tree, :command, :vcall, :fcall) { |node| found << node[1][1] if node[1][0] == :@ident }
+          often = found.tally
+          found.uniq!
+          found.sort_by!.with_index { |name, place| [-often[name], place] }
         end
       end
 
       # Local variables and methods of the file are no words of a server.
       def own_names
         @own_names ||= [].tap do |found|
-          tree = Ripper.sexp(@source)
           found.push("__dir__", "__method__")
-          Sexp.each(tree, :var_field) { |node| found << node[1][1] if node[1] }
-          Sexp.each(tree, :def) { |node| found << node[1][1] }
+          Sexp.each(@tree, :var_field) { |node| found << node[1][1] if node[1] }
+          Sexp.each(@tree, :def) { |node| found << node[1][1] }
         end
       end
 
@@ -94,7 +100,9 @@ module Oribi
       def chunk_of(lines)
         return lines.first(1) if lines.first.match?(BRANCH) || lines.first.match?(/\A\s*(#|\z)/)
 
-        (1..lines.size).each do |count|
+        counts(lines).each do |count|
+          raise Error, "#{@path}: is too long to be taken apart" if (@lines_read += count) > LINES_READ_MAX
+
           following = lines.drop(count).find { |line| !line.match?(/\A\s*(#|\z)/) }
           next if following&.match?(/\A\s*(&\.|\.(?!\.))/)
           return lines.first(count) if Sexp.statements(lines.first(count).join)
@@ -104,6 +112,13 @@ module Oribi
 
       EVAL = "import evaluates nothing; write out what it makes, then import that"
       private_constant :EVAL
+
+      # Of how many lines a statement may be: those before a line that is not indented more than the first, then any.
+      def counts(lines)
+        indent = lines.first[/\A\s*/].size
+        likely = (1..lines.size).lazy.select { |count| count == lines.size || lines[count].match?(/\A(\s*\z|\s{0,#{indent}}\S)/) }
+        Enumerator.new { |out| [likely, 1..lines.size].each { |all| all.each { |count| out << count } } }
+      end
 
       def statement(chunk, number)
         source = chunk.join
@@ -138,7 +153,7 @@ module Oribi
         return unless %i[if unless case].include?(node.first) && chunk.size > 2 && chunk.last.match?(/\A\s*end\s*\z/)
         return unless Sexp.statements("#{chunk.first}#{"when 1\n" if node.first == :case}end\n")
         return if chunk.any? { |line| line.match?(BRANCH) && line.match?(/\bthen\b/) } || foreign_words(node[1], false).any?
-        return if evals(node[1]) || lost_names(node[1]).any?
+        return if evals(node[1]) || foreign_constant(node[1]) || lost_names(node[1]).any?
 
         taken, left = @taken, @left
         inner = section(chunk[1..-2], number + 1)
@@ -175,7 +190,7 @@ module Oribi
         return leave(chunk, "it is written in a way that import does not take apart", number) unless Sexp.statements(lines.join)
 
         @taken += 1
-        remarks = Ripper.lex(chunk.join).filter_map { |_, kind, token, _| "#{indent}#{token.chomp}\n" if kind == :on_comment }
+        remarks = Sexp.tokens(chunk.join).filter_map { |_, kind, token, _| "#{indent}#{token.chomp}\n" if kind == :on_comment }
         renamed = lines.first[/\w+!?/] == call.name ? nil : "#{call.name} in #{@server}"
         note = [renamed, result.note].compact.join("; ")
         [*remarks, *(Import.comment("#{indent}# ", note) unless note.empty?), *lines]
@@ -185,7 +200,7 @@ module Oribi
       def bound_again(result, indent, condition)
         return unless result.taken.map(&:first) == ["bind"] && indent.empty? && condition.empty?
 
-        address = result.taken.first.last.delete_prefix("'").delete_suffix("'").delete_prefix('"').delete_suffix('"').delete_prefix("tcp://")
+        address = result.taken.first.last.delete("'\" ").delete_prefix("tcp://").gsub(".to_i", "")
         return "the same address is bound above" if @bound.include?(address)
 
         @bound << address
@@ -203,7 +218,7 @@ module Oribi
 
       # The values' texts, and " if ..." behind them as it stands.
       def parts(chunk, call)
-        tokens = Ripper.lex(chunk.join).drop_while { |place, *| (place <=> [call.line, call.column]) <= 0 }.map { |_, kind, token, _| [kind, token] }
+        tokens = Sexp.tokens(chunk.join).drop_while { |place, *| (place <=> [call.line, call.column]) <= 0 }.map { |_, kind, token, _| [kind, token] }
         tokens.shift if (wrapped = tokens.first&.first == :on_lparen)
         texts, rest = split(tokens, call.values.size)
         rest.shift if wrapped

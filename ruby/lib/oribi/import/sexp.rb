@@ -1,22 +1,11 @@
 # frozen_string_literal: true
 
-require "ripper"
+require_relative "parser"
 
 module Oribi
   module Import
-    # What can be seen in what Ripper makes of a piece of Ruby.
+    # What can be seen in what Ruby's parser makes of a piece of Ruby: in the form of Ripper, whichever parser it was.
     module Sexp
-      # The line and the message of what is wrong with a source.
-      class Check < Ripper
-        attr_reader :mistake
-
-        def on_parse_error(message) = @mistake ||= [lineno, message]
-        alias compile_error on_parse_error
-        %i[alias_error assign_error class_name_error param_error].each do |event|
-          define_method("on_#{event}") { |message, _| @mistake ||= [lineno, message] }
-        end
-      end
-
       # A call without a receiver: name, where that stands, the nodes of its values, its block.
       Call = Struct.new(:name, :line, :column, :values, :block) do
         # Values that import can look at one by one: no splat, no block that is passed on.
@@ -27,15 +16,14 @@ module Oribi
 
       module_function
 
-      # @return [Array(Integer, String), nil]
-      def mistake(source)
-        check = Check.new(source)
-        check.parse
-        check.mistake || ([check.lineno, "syntax error"] if check.error?)
-      end
+      # @return [Array(Integer, String), nil] the line and the message of what is wrong with a source
+      def mistake(source) = Parser.current.mistake(source)
 
       # @return [Array, nil] statements; nil: this is no complete piece of Ruby
-      def statements(source) = Ripper.sexp(source)&.at(1)
+      def statements(source) = Parser.current.tree(source)&.at(1)
+
+      # @return [Array<Array(Array(Integer, Integer), Symbol, String, Object)>] line and column, kind, text, state
+      def tokens(source) = Ripper.lex(source)
 
       # @return [Call, nil]
       def call(node)
@@ -96,7 +84,8 @@ module Oribi
         in [:unary, :-@, inner] then negative(value(inner))
         in [:var_ref, [:@kw, "true" | "false" | "nil" => word, _]] then { "true" => true, "false" => false }[word]
         in [:array, items] then list((items || []).map { |item| value(item) })
-        in [:paren, [inner]] then value(inner)
+        in [:paren, [[Symbol, *] => inner]] then value(inner) # one statement: of Ruby before 3.4
+        in [:paren, [Symbol, *] => inner] then value(inner)
         in [:dot2, from, to] then range(value(from), value(to))
         in [:bare_assoc_hash, pairs] then hash(pairs)
         in [:hash, nil] then {}

@@ -9,7 +9,7 @@ module Oribi
       REDIRECTION = /\A\d*(>>?|<)(&\d|\s*\S+)?/
       WORD = /(?:#{PIECE}|[^\s'"`\\])+/m
       # $NAME, ${NAME}, ${NAME:-other}
-      VARIABLE = /\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})/
+      VARIABLE = /\$(?:(\w+)|\{(\w+)(?::?-([^}$]*))?\})/
       BARE = %r{\A[\w@%+=:,./~\[\]?*!{}\$"-]+\z}
 
       module_function

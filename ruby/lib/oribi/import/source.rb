@@ -51,7 +51,11 @@ module Oribi
 
       def procfile? = name.match?(/\AProcfile|\.procfile\z/i)
       def unit? = name.end_with?(".service") || (!name.end_with?(".rb") && @text.match?(/^ExecStart\s*=/))
-      def dockerfile? = name.match?(/\A(Dockerfile|Containerfile)|\.(dockerfile|containerfile)\z/i)
+
+      def dockerfile?
+        @text.match?(/^FROM \S/) && @text.match?(/^(CMD|ENTRYPOINT) /) || name.match?(/\A(Dockerfile|Containerfile)|\.(dockerfile|containerfile)\z/i)
+      end
+
       def ini? = name.end_with?(".ini") || @text.match?(/^\[uwsgi\]/)
 
       private

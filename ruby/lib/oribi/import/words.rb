@@ -98,6 +98,7 @@ module Oribi
       # The line, if the core takes what can be seen of its values.
       def take(here, values, note = nil)
         refusal = refused(here, values)
+        return take(here, [Value.new("0", true, 0)], "0 is no limit") if refusal.nil? && values.map(&:source) == ["Float::INFINITY"]
         return Result.new(nil, refusal) if refusal
 
         Result.new([[here, values.map(&:source).join(", ")]], nil, note)
