@@ -78,7 +78,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos soak-perl soak-rack gems fuzz-all
+soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos soak-perl soak-rack gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -86,6 +86,10 @@ soak-rack: all
 	@for lib in "" $(wildcard $(BUILD)/rack2/gems/rack-2*/lib); do \
 	  ruby -W0 $${lib:+-I$$lib} -Iruby/lib ruby/test/for_rack_fuzz.rb $(or $(S),600) || exit 1; done
 	@echo "soak: oribi/rack and Rack agree"
+
+# Debian packages in clean Debians, and the image of the board. Needs root; says what it skips, and why.
+packages: all
+	@script/packages-test
 
 # Out of memory at every single allocation of a start.
 soak-scarcity: all
@@ -130,4 +134,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl man gems test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean
+.PHONY: all core ruby perl man gems test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean
