@@ -42,6 +42,10 @@ subtest 'what is not serving' => sub {
     ($code, $out) = run_command('--completion', 'bash');
     is $code, 0;
     like $out, qr/^complete -o filenames -F _oribi_psgi oribi-psgi$/m;
+    open my $bash, '|-', 'bash', '--norc', '-c', 'eval "$(cat)"; COMP_WORDS=(oribi-psgi ctl re); COMP_CWORD=2; _oribi_psgi; [[ "${COMPREPLY[*]}" == "reload reopen" ]]'
+        or die "bash: $!\n";
+    print {$bash} $out;
+    ok close $bash, 'bash completes the commands of ctl';
     ($code, undef, $err) = run_command('--completion', 'tcsh');
     is "$code $err", qq{1 oribi-psgi: --completion must be one of: bash zsh fish; not "tcsh"\n};
     ($code, $out) = run_command('--print-config', '--workers', 3, $hello);

@@ -35,7 +35,8 @@ static void test_all_that_is_there(const char *const *shell, enum oribi_option_l
     ok_eq(oribi_completion(&script, lang, program, shell[0], error), 0);
     for (size_t i = 0; i < count; i++) {
         const char *name = dashed(shell[1], table[i].name, shell[2]);
-        ok_named(has(&script, name) == ((table[i].lang & lang) != 0), "%s: %s", shell[0], name);
+        bool is_there = has(&script, name) || has(&script, dashed(shell[1], table[i].name, "=["));
+        ok_named(is_there == ((table[i].lang & lang) != 0), "%s: %s", shell[0], table[i].name);
     }
     for (size_t i = 0; i < ORIBI__CONTROL_WORDS; i++)
         ok_named(has(&script, oribi__control_words[i].word), "%s: %s", shell[0], oribi__control_words[i].word);
@@ -44,15 +45,31 @@ static void test_all_that_is_there(const char *const *shell, enum oribi_option_l
     oribi_buf_deinit(&script);
 }
 
-/* Options that look at paths are in the table under the names that completion.c has. */
-static void test_options_with_paths_exist(void)
+/* What completion.c knows about values is said of options that exist; the words are values that they take. */
+static void test_options_with_known_values_exist(void)
 {
-    size_t count;
-    size_t paths = 0;
-    const struct oribi_option *table = oribi_options_table(&count);
-    for (size_t i = 0; i < count; i++)
-        paths += value_of(&table[i]) == VALUE_FILE || value_of(&table[i]) == VALUE_FOLDER;
-    ok_eq(paths, 8);
+    struct oribi_options options;
+    oribi_options_init(&options);
+    for (size_t i = 0; i < KNOWN_VALUES; i++) {
+        const struct oribi_option *option = oribi_options_find(known_values[i].option);
+        ok_named(option && !option->choices && strcmp(option->name, known_values[i].option) == 0, "%s",
+                 known_values[i].option);
+        const char *words = known_values[i].values.words;
+        char word[64];
+        for (int n = 0; option && words && sscanf(words, "%63s%n", word, &n) == 1; words += n)
+            ok_named(oribi_options_set(&options, option->name, word, error) == 0, "%s %s", option->name, word);
+    }
+    oribi_options_deinit(&options);
+}
+
+static void test_flags_are_those_of_subcommands(void)
+{
+    for (size_t i = 0; i < FLAGS; i++) {
+        bool is_there = false;
+        for (size_t j = 0; j < ORIBI__SUBCOMMANDS; j++)
+            is_there = is_there || strcmp(flags[i].command, oribi__subcommands[j].word) == 0;
+        ok_named(is_there, "%s --%s", flags[i].command, flags[i].name);
+    }
 }
 
 static void test_another_shell(void)
@@ -70,7 +87,8 @@ int main(void)
         test_all_that_is_there(shells[i], ORIBI_LANG_RUBY, "oribi");
         test_all_that_is_there(shells[i], ORIBI_LANG_PERL, "oribi-psgi");
     }
-    test_options_with_paths_exist();
+    test_options_with_known_values_exist();
+    test_flags_are_those_of_subcommands();
     test_another_shell();
     return done_testing();
 }

@@ -1,7 +1,8 @@
 /* Completion of the command line for a shell, written from the table of options and the words of ctl:
  *
  *   oribi --completion bash >/etc/bash_completion.d/oribi
- */
+ *
+ * completion.c has the tables, completion_bash.c, completion_zsh.c and completion_fish.c write the scripts. */
 #ifndef ORIBI_PROCESS_COMPLETION_H
 #define ORIBI_PROCESS_COMPLETION_H
 
