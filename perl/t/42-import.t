@@ -74,6 +74,9 @@ sub printed {
 
 subtest 'lines' => sub {
     like printed('starman -p 80 --no-default-middleware a.psgi'), qr/Not taken over: not there and not needed: no middleware is added.*\n    #   --no-default/;
+    like printed('plackup -s Gazelle -workers=20 -E test'), qr/workers => 20,.*env => 'test',/s, 'one dash';
+    like Oribi::Import::text(file('shop.conf', "[program:shop]\ncommand=/srv/env.sh carton exec -- start_server --port 80 -- plackup -s Starlet a.psgi\nuser=x\n")),
+        qr/^# Start: command=\/srv\/env\.sh carton exec -- oribi-psgi a\.psgi\n/m, 'supervisord';
     like printed('plackup -r app.psgi'), qr/#   -r\n/, '-r has no value';
     like printed('starman -l "/a\'b"'), qr/bind => '\/a\\'b',/, 'quotes';
     like printed('starman --workers $(nproc) --port ${PORT%%x}'), qr/only the shell can tell.*\$\(nproc\)\n.*a value that import cannot tell/s;

@@ -102,6 +102,25 @@ class CommandTest < BindingTest
     end
   end
 
+  # As a file of Unicorn that `oribi import` has written.
+  def test_hooks_with_objects
+    file("config.ru", "run ->(_) { [200, {}, [$$.to_s]] }")
+    file("unicorn.rb", <<~RUBY)
+      worker_processes 1
+      pid "#{@dir}/pid"
+      note = ->(text) { File.write('#{@dir}/log', "\#{text}\\n", mode: "a") }
+      before_fork do |server, worker|
+        note.("before \#{server.config[:pid]}.oldbin \#{worker.nr + 1 >= server.worker_processes}")
+      end
+      after_fork { |server, worker| note.("after \#{worker.nr} \#{worker.pid == Process.pid} \#{server.pid}"); server.logger.info("it is up") }
+      after_worker_exit { |_server, worker, status| note.("exit \#{worker.nr} \#{worker.pid} \#{status.success?}") }
+    RUBY
+    assert_empty IO.popen([*COMMAND, "import", File.join(@dir, "unicorn.rb"), "-o", File.join(@dir, "oribi.rb")], &:read)[/Not taken over/].to_s
+    worker = nil
+    start(*COMMAND, "-p", "0", "--config", "oribi.rb") { |client, *| worker = client.get("/").body }
+    assert_equal ["before #{@dir}/pid.oldbin true", "after 0 true #{@dir}/pid", "exit 0 #{worker} true"], File.readlines(File.join(@dir, "log"), chomp: true)
+  end
+
   def test_hooks_and_at_exit
     file("config.ru", "at_exit { File.write('#{@dir}/log', \"at_exit #{'#{$$}'}\\n\", mode: 'a') }\nrun ->(_) { [200, {}, [$$.to_s]] }")
     file("config/oribi.rb", <<~RUBY)

@@ -202,6 +202,11 @@ class ImportTest < Minitest::Test
     "workers ENV.fetch('W', 0)" => "# 0 is a single process in Puma, and one worker for each CPU here: give it 1\nworkers ENV.fetch('W', 0)",
     "listen ENV['A'], backlog: 5" => "# listen in Puma\nbind \"\#{ENV['A']}?backlog=5\"",
     "workers = 3" => "workers = 3",
+    "workers((ENV['W'] || 2).to_i)" => "workers((ENV['W'] || 2).to_i)",
+    "workers Etc.nprocessors # all" => "require \"etc\" # Puma has it loaded\n# all\nworkers Etc.nprocessors",
+    "before_fork do\n  PumaWorkerKiller.start\nend" =>
+      "# Not taken over (line 1): PumaWorkerKiller is about Puma's workers: memory_max replaces those that grow\n" \
+      "#   before_fork do\n#     PumaWorkerKiller.start\n#   end",
     "max_fast_inline Float::INFINITY" => "# max_fast_inline in Puma; 0 is no limit\nkeepalive_requests_max 0",
     "if Puma.stats\n  quiet\nend" => "# Not taken over (line 1): Puma is not loaded under Oribi\n#   if Puma.stats\n#     quiet\n#   end",
     "bind \"tcp://0.0.0.0:\#{ENV['P']}\"\nport ENV['P'].to_i" => "bind \"tcp://0.0.0.0:\#{ENV['P']}\"\n" \
@@ -246,6 +251,12 @@ class ImportTest < Minitest::Test
     assert_equal [1, "", "oribi: import takes one file, as in: oribi import config/puma.rb\n"], [code, out, err]
     assert_equal "oribi: import: unknown option -x: there are -o FILE, --force and --help\n", run_cli("import", "-x", "puma.rb").last
     assert_match(/: is a directory$/, run_cli("import", "/tmp").last)
+  end
+
+  def test_a_program_of_supervisord
+    text = import_text("shop.conf", "[program:shop]\ncommand=/srv/env.sh bundle exec unicorn -E production -D -c none.rb\nuser=x\n")
+    assert_includes text, "# Start: command=/srv/env.sh bundle exec oribi\n"
+    assert_includes text, "# Not taken over: what starts it keeps it in the foreground\n#   -D\n"
   end
 
   def test_a_command_line_as_arguments

@@ -82,6 +82,13 @@ module Oribi
       RubyFile.new(source.path, source.text, source.note).outcome
     end
 
+    # A setting of the configuration file, of its name and the source text of its values.
+    def self.line(name, source)
+      return name if source.empty?
+
+      source.start_with?("(") ? "#{name}(#{source})" : "#{name} #{source}"
+    end
+
     # Lines of a comment, each of which begins with `start`.
     def self.comment(start, text)
       text.gsub(/\s+/, " ").scan(/\S.{0,#{[116 - start.size, 40].max}}(?=\s|\z)|\S+/).map { |line| "#{start}#{line}\n" }

@@ -9,8 +9,8 @@ use Oribi::Import::Words ();
 
 our $VERSION = '0.100';
 
-# Lines that start servers: of a Procfile, of a unit of systemd, of a Dockerfile, of a script. The first one that starts
-# a known server is taken; what stands around it stays in the new line.
+# Lines that start servers: of a Procfile, of a unit of systemd, of supervisord, of a Dockerfile, of a script. The first
+# one that starts a known server is taken; what stands around it stays in the new line.
 
 my %SERVER = map { lc $_ => $_ } qw(Starlet Starman Gazelle Monoceros Twiggy plackup start_server uWSGI);
 my %OF_RUBY = map { $_ => 1 } qw(puma pumactl unicorn pitchfork rainbows rackup rhebok);
@@ -58,9 +58,10 @@ sub new {
 sub file {
     my ($self, $source) = @_;
     my $name = File::Basename::basename($self->{path});
+    $self->{supervisord} = $source =~ /^\[program:/m;
     $self->{unit} = $name =~ /\.service\z/ || $source =~ /^ExecStart\s*=/m;
     $self->{docker} = $name =~ /\A(?:Dockerfile|Containerfile)|\.(?:dockerfile|containerfile)\z/i || $source =~ /^FROM \S/m && $source =~ /^(?:CMD|ENTRYPOINT) /m;
-    $self->{kept} = $self->{unit} || $self->{docker} || $name =~ /\AProcfile|\.procfile\z/i;
+    $self->{kept} = $self->{unit} || $self->{supervisord} || $self->{docker} || $name =~ /\AProcfile|\.procfile\z/i;
     my $first;
     for my $line ($self->_lines($source)) {
         next if !$self->{server} && eval { $self->_take($line) || do { $first = $line->{text} unless defined $first; 0 } };
@@ -81,6 +82,7 @@ sub _lines {
     $source =~ s/\\\n\s*/ /g;
     my @lines = grep { /\S/ && !/\A[#;]/ } map { s/\A\s+|\s+\z//gr } split /\n/, $source;
     return map { /\AExecStart\s*=\s*[-@+!:]*(.+)/s ? { name => 'ExecStart', text => $1 } : () } @lines if $self->{unit};
+    return map { /\Acommand\s*=\s*(.+)/s ? { name => 'command', text => $1 } : () } @lines if $self->{supervisord};
     return _docker_lines(@lines) if $self->{docker};
     return map { /\A([\w-]+):\s+(.*)\z/s ? { name => $1, text => $2 } : { text => $_ } } @lines;
 }
@@ -102,7 +104,7 @@ sub _shown {
     my ($line) = @_;
     my $name = $line->{name};
     return $line->{text} unless defined $name;
-    return $name . ($name eq 'ExecStart' ? '=' : $name =~ /\A[A-Z]+\z/ ? ' ' : ': ') . $line->{text};
+    return $name . ($name =~ /\A(?:ExecStart|command)\z/ ? '=' : $name =~ /\A[A-Z]+\z/ ? ' ' : ': ') . $line->{text};
 }
 
 # Which of the words is the server's program?
@@ -232,9 +234,10 @@ sub _flags {
     return;
 }
 
-# "--name=value", "-p3000", "-p".
+# "--name=value", "-p3000", "-p"; and "-name=value", as plackup takes it.
 sub _name_and_value {
     my ($word) = @_;
+    $word = "-$word" if $word =~ /\A-([A-Za-z][\w-]{2,})=/ && Oribi::Import::Words::here($1);
     return (($1 =~ tr/-/_/r), $2) if $word =~ /\A--([\w-]+)(?:=(.*))?\z/s;
     my ($letter, $rest) = $word =~ /\A-(.)(.*)\z/s;
     return ($LETTER{$letter} || $letter, length $rest ? $rest : undef);

@@ -6,9 +6,9 @@ require_relative "shell"
 
 module Oribi
   module Import
-    # Lines that start servers: of a Procfile, a unit of systemd, a Dockerfile, or alone. The first one that starts a
-    # known server is taken; what stands around it stays in the new line. A configuration file that the line names is
-    # read, too: then what the line says stays on the line, which wins over the file in Oribi as well.
+    # Lines that start servers: of a Procfile, a unit of systemd, supervisord, a Dockerfile, or alone. The first one
+    # that starts a known server is taken; what stands around it stays in the new line. A configuration file that the
+    # line names is read, too: then what the line says stays on the line, which wins over the file in Oribi as well.
     class CommandLine
       OF_PERL = %w[starman starlet plackup start_server gazelle monoceros twiggy uwsgi].freeze
       # Words that have a server's name behind them without starting it.
@@ -20,7 +20,7 @@ module Oribi
       # A line of the file: its name there (web, ExecStart, CMD or nil), the text, is it a list in JSON, and the name of
       # the line that had only flags for it.
       Line = Struct.new(:name, :text, :list, :flags) do
-        def to_s = [name, text].compact.join(name&.match?(/\AExec/) ? "=" : name&.match?(/\A[A-Z]/) ? " " : ": ")
+        def to_s = [name, text].compact.join(name&.match?(/\A(Exec|command\z)/) ? "=" : name&.match?(/\A[A-Z]/) ? " " : ": ")
       end
 
       # Does the text begin with a command of a server that is known here or in Perl?
@@ -64,7 +64,7 @@ module Oribi
       def outcome
         lines.each { |line| look_at(line) }
         refuse unless @server
-        @flags = Flags.new(@path, @server, @rest, unit: @source.unit?, served: @source.procfile? || @source.unit? || @source.dockerfile?)
+        @flags = Flags.new(@path, @server, @rest, unit: @source.unit?, served: @source.served?)
         file = @flags.config || (UNTOLD[@server] unless @flags.config == "-")
         found = found_file(file)
         found ? with_file(found) : alone(file)
@@ -77,6 +77,7 @@ module Oribi
       def lines
         texts = @source.text.gsub(/\\\n\s*/, " ").lines.map(&:strip).reject { |line| line.empty? || line.start_with?("#", ";") }
         return texts.filter_map { |line| line[/\AExecStart\s*=\s*[-@+!:]*(.+)/, 1]&.then { |text| Line.new("ExecStart", text) } } if @source.unit?
+        return texts.filter_map { |line| line[/\Acommand\s*=\s*(.+)/, 1]&.then { |text| Line.new("command", text) } } if @source.supervisord?
         return of_docker(texts) if @source.dockerfile?
 
         texts.map { |line| Line.new(*(line.match(/\A([\w-]+):\s+(.*)\z/)&.captures || [nil, line])) }

@@ -163,7 +163,7 @@ module Oribi
         return [*Import.comment("# ", "Not taken over: #{entry.reason}"), "#   #{entry.was}\n"] unless entry.result
 
         note = [entry.was, entry.result.note].compact.join("; ")
-        [*Import.comment("# ", note), *entry.result.taken.map { |name, source| "#{[name, source].reject(&:empty?).join(" ")}\n" }]
+        [*Import.comment("# ", note), *entry.result.taken.map { |name, source| "#{Import.line(name, source)}\n" }]
       end
 
       # A value as it stood on the line, where it is the same one.

@@ -6,7 +6,9 @@ module Oribi
   module Import
     # A configuration file in Ruby: statement by statement, conditions taken apart, other Ruby kept.
     class RubyFile
-      FOREIGN_CONSTANTS = %w[Puma Unicorn Pitchfork Rainbows Rhebok].freeze
+      FOREIGN_CONSTANTS = %w[Puma Unicorn Pitchfork Rainbows Rhebok PumaWorkerKiller].freeze
+      # What other servers have loaded when they read their configuration.
+      LIBRARIES = { "Etc" => "etc", "FileUtils" => "fileutils", "JSON" => "json", "Socket" => "socket", "Tempfile" => "tempfile", "URI" => "uri" }.freeze
       EVALS = %w[eval instance_eval class_eval module_eval].freeze
       # Lines that are parsed, again and again, to find where statements end.
       LINES_READ_MAX = 50_000
@@ -32,11 +34,17 @@ module Oribi
         mistake = Sexp.mistake(body)
         raise Error, "#{@path}: cannot be taken apart: Oribi's own line #{mistake.first} would be no Ruby" if mistake
 
-        body = "#{body}#{@words.defaults(names.map { |name| here(name) }).join}#{data}"
+        body = "#{libraries(body)}#{body}#{@words.defaults(names.map { |name| here(name) }).join}#{data}"
         Outcome.new(@path, @server, body, @taken, @left, nil, @note && [@note])
       end
 
       private
+
+      # require for libraries that the other server had loaded.
+      def libraries(body)
+        missing = LIBRARIES.reject { |name, library| !body.match?(/^[^#]*\b#{name}\./) || body.match?(/^\s*require\s*\(?["']#{library}["']/) }
+        missing.map { |_, library| "require \"#{library}\" # #{@server} has it loaded\n" }.join
+      end
 
       def refuse_what_is_no_ruby
         mistake = Sexp.mistake(@source)
@@ -186,7 +194,7 @@ module Oribi
         again = bound_again(result, indent, condition)
         return leave(chunk, again, number) if again
 
-        lines = result.taken.map { |pair| "#{indent}#{pair.reject(&:empty?).join(" ")}#{condition}\n" }
+        lines = result.taken.map { |name, source| "#{indent}#{Import.line(name, source)}#{condition}\n" }
         return leave(chunk, "it is written in a way that import does not take apart", number) unless Sexp.statements(lines.join)
 
         @taken += 1
@@ -297,7 +305,10 @@ module Oribi
       end
 
       def foreign_constant(node)
-        Sexp.each(node, :@const) { |const| return "#{const[1]} is not loaded under Oribi" if FOREIGN_CONSTANTS.include?(const[1]) }
+        Sexp.each(node, :@const) do |const|
+          return "PumaWorkerKiller is about Puma's workers: memory_max replaces those that grow" if const[1] == "PumaWorkerKiller"
+          return "#{const[1]} is not loaded under Oribi" if FOREIGN_CONSTANTS.include?(const[1])
+        end
         nil
       end
 
@@ -313,7 +324,7 @@ module Oribi
         case Sexp.call(node)
         in Sexp::Call[name: "require", values: [value]]
           library = Sexp.value(value)
-          "#{library} is a library of another server" if library.is_a?(String) && library.match?(%r{\A(puma|unicorn|pitchfork|rainbows|rhebok)(/|\z)})
+          "#{library} is a library of another server" if library.is_a?(String) && library.match?(%r{\A(puma|unicorn|pitchfork|rainbows|rhebok)([/_-]|\z)})
         else nil
         end
       end

@@ -40,7 +40,7 @@ module Oribi
 
       # A Procfile, a unit of systemd, a Dockerfile, or the line itself.
       def commands?
-        return true if procfile? || unit? || dockerfile? || command?
+        return true if served? || command?
         return false if name.end_with?(".rb", ".ini")
 
         CommandLine.command?(@text)
@@ -49,6 +49,10 @@ module Oribi
       # A command itself, not a file with one.
       def command? = @path == COMMAND
 
+      # Does something else keep the server in the foreground?
+      def served? = procfile? || unit? || dockerfile? || supervisord?
+
+      def supervisord? = @text.match?(/^\[program:/)
       def procfile? = name.match?(/\AProcfile|\.procfile\z/i)
       def unit? = name.end_with?(".service") || (!name.end_with?(".rb") && @text.match?(/^ExecStart\s*=/))
 

@@ -4,7 +4,7 @@
 
 rails_env = ENV['RAILS_ENV'] || 'production'
 # worker_processes in Unicorn
-workers (rails_env == 'production' ? 16 : 4)
+workers((rails_env == 'production' ? 16 : 4))
 # preload_app in Unicorn
 preload true
 # timeout in Unicorn
