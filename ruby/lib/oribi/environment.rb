@@ -15,6 +15,6 @@ module Oribi
     end
 
     # Rack before 3 wants its version, and the protocol's under a second name.
-    def rack2? = Gem::Version.new(Rack.release) < Gem::Version.new("3")
+    def rack2? = Rack.release.to_i < 3
   end
 end
