@@ -77,6 +77,9 @@ subtest 'lines' => sub {
     like printed('plackup -s Gazelle -workers=20 -E test'), qr/workers => 20,.*env => 'test',/s, 'one dash';
     like Oribi::Import::text(file('shop.conf', "[program:shop]\ncommand=/srv/env.sh carton exec -- start_server --port 80 -- plackup -s Starlet a.psgi\nuser=x\n")),
         qr/^# Start: command=\/srv\/env\.sh carton exec -- oribi-psgi a\.psgi\n/m, 'supervisord';
+    like printed('starman ${OPTS} --workers 2 a.psgi'), qr/the shell makes more words.*\n    #   \$\{OPTS\}\n/, 'flags in a variable';
+    like Oribi::Import::text(file('c.ini', "[uwsgi]\nif-env = PORT\nhttp = :80\nendif =\nworkers = 2\n")),
+        qr/does not decide "if-env = PORT".*\n    #   if-env = PORT\n.*    #   http = :80\n.*workers => 2,/s, 'conditions';
     like printed('plackup -r app.psgi'), qr/#   -r\n/, '-r has no value';
     like printed('starman -l "/a\'b"'), qr/bind => '\/a\\'b',/, 'quotes';
     like printed('starman --workers $(nproc) --port ${PORT%%x}'), qr/only the shell can tell.*\$\(nproc\)\n.*a value that import cannot tell/s;
@@ -94,7 +97,8 @@ subtest 'bad input is one line' => sub {
         [Procfile => "web: hypnotoad app\n", qr/Procfile: starts no server that import knows, which are Starman, .*; its first command is hypnotoad app/],
         [Procfile => "# web: starman\n", qr/Procfile: has no command$/m],
         [Procfile => "web: plackup -s Feersum\n", qr/Procfile: Feersum is no server that import knows, which are Starman, /],
-        [Procfile => "web: start_server --port 80 -- thin\n", qr/Procfile: start_server starts thin, which is no server that import knows/],
+        [Procfile => "web: start_server --port 80 -- thin\n", qr/Procfile: start_server starts thin, which is no server that import knows \(Starman, .*; if it is a script, import that/],
+        [Dockerfile => qq{CMD ["sh", "-c", "a\\nb"]\n}, qr/its first command is sh -c 'a b'$/m],
         [Dockerfile => qq{CMD ["nginx"]\n}, qr/Dockerfile: starts no server that import knows/],
         [Procfile => "web: start_server --port 80\n", qr/Procfile: start_server starts nothing,/],
         [Procfile => "web: starman -p '3\n", qr/Procfile: a quote that is not closed/],

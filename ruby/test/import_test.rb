@@ -259,6 +259,21 @@ class ImportTest < Minitest::Test
     assert_includes text, "# Not taken over: what starts it keeps it in the foreground\n#   -D\n"
   end
 
+  # Found by files that were changed at random.
+  def test_odd_words
+    assert_includes import_text("Procfile", "web: puma -p 3 -- config.ru\n"), "# Start: web: oribi config.ru"
+    assert_nil Oribi::Import::Sexp.mistake(import_text("Dockerfile", %(CMD ["puma", "-b", "0\\n.0.0", "a\\nb.ru"]\n)))
+    assert_match(/its first command is sh -c 'a b'\z/, refused("Dockerfile", %(CMD ["sh", "-c", "a\\nb"]\n)))
+    assert_match(/puma\.rb: cannot be taken apart: line/, refused("puma.rb", "max_keep_alive Float:\n"))
+    assert_includes import_text("puma.rb", "bind 'unix:///tmp/é%zz?x=é'\nport 80\n"), "é"
+  end
+
+  def test_variables_that_are_flags
+    text = import_text("Procfile", "web: puma $PUMA_OPTS -w 3 config.ru\n")
+    assert_includes text, "# Start: web: oribi config.ru\n"
+    assert_match(/^# Not taken over: the shell makes more words of it.*\n#   \$PUMA_OPTS\n/, text)
+  end
+
   def test_a_command_line_as_arguments
     code, out, = run_cli("import", "--", "bundle", "exec", "puma", "-w", "3", "-b", "unix:///tmp/a b.sock", "-t", "1:5")
     assert_equal 0, code

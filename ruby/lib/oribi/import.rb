@@ -43,7 +43,7 @@ module Oribi
         look = left.zero? ? "." : ": look for \"Not taken over\"."
         keep = file == Config::DEFAULT ? "Keep it as #{file}, which oribi reads by itself, and try it: oribi --check" : "Try it: oribi --check --config #{file}"
         "# Configuration of Oribi, made by `oribi import` from #{path} (#{server}).\n# #{counts}#{look}\n" \
-          "#{Import.comment("# ", keep).join}#{"# Start: #{command}\n" if command}" \
+          "#{Import.comment("# ", keep).join}#{"# Start: #{command.gsub("\n", "\n#   ")}\n" if command}" \
           "#{steps.to_a.flat_map { |step| Import.comment("# ", step) }.join}\n#{body.sub(/\A\n+/, "")}"
       end
     end

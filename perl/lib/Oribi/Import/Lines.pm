@@ -69,7 +69,7 @@ sub file {
         push @{ $self->{others} }, $line;
     }
     die "$self->{path}: has no command\n" unless $self->{server} || defined $first;
-    die "$self->{path}: starts no server that import knows, which are $KNOWN; its first command is " . substr($first, 0, 60) . "\n" unless $self->{server};
+    die "$self->{path}: starts no server that import knows, which are $KNOWN; its first command is " . substr($first, 0, 60) =~ tr/\n/ /r . "\n" unless $self->{server};
     $self->_steps;
     return $self->{words}->started($self->{server}, $self->_command);
 }
@@ -191,14 +191,15 @@ sub _starter {
         $value = shift @words if !defined $value && !$STARTER_SWITCH{$name};
         my $was = join ' ', "--$flag", grep {defined} $value;
         my $what = $STARTER{$name};
-        if (ref $what) { $what->($self, $value, "$was of start_server") }
+        if (!defined $value && !$STARTER_SWITCH{$name}) { $self->{words}->leave($was, 'it has no value') }
+        elsif (ref $what) { $what->($self, $value, "$was of start_server") }
         elsif (!defined $what || $what =~ / /) { $self->{words}->leave($was, defined $what ? $what : 'not an option of start_server that import knows') }
         else { $self->_setting("$was of start_server", $what, $value) }
     }
     shift @words if @words && $words[0] eq '--';
     my $at = _place_of_program(@words);
     my $program = defined $at ? File::Basename::basename(Oribi::Import::Shell::plain($words[$at])) : @words ? $words[0] : 'nothing';
-    die "start_server starts $program, which is no server that import knows, which are $KNOWN\n" unless $SERVER{$program} && $program !~ /start_server|uwsgi/;
+    die "start_server starts $program, which is no server that import knows ($KNOWN); if it is a script, import that\n" unless $SERVER{$program} && $program !~ /start_server|uwsgi/;
     my @before = splice @words, 0, $at;
     shift @words;
     push @{ $self->{before} }, @{ $self->_without_perl(@before) };
@@ -223,14 +224,18 @@ sub _starter_log {
 
 sub _flags {
     my ($self, @words) = @_;
+    my @places;
     while (@words) {
         my $word = shift @words;
-        if ($word !~ /\A-./) { $self->{app} = $word; next }
+        if ($word !~ /\A-./) { push @places, $word; next }
         my ($name, $value) = _name_and_value($word);
         my $takes = !$SWITCH{$name} && !$SWITCH{$word} && Oribi::Import::Words::takes_value($name);
         $value = shift @words if !defined $value && $takes && @words && $words[0] !~ /\A-\D/;
         $self->_flag($word, $name, $value);
     }
+    return unless @places;
+    $self->{app} = pop @places;
+    $self->{words}->leave($_, 'the shell makes more words of it: write them in Oribi\'s names on the new line') for grep {/\$/} @places;
     return;
 }
 

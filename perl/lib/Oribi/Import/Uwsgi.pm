@@ -62,13 +62,17 @@ sub file {
 
 sub _read {
     my ($self, $path, $source) = @_;
-    my ($section, $found, $number) = ('', 0, 0);
+    my ($section, $found, $number, $condition) = ('', 0, 0, undef);
     for my $line (split /\n/, $source) {
         $number++;
         next if $line =~ /\A\s*(?:[#;].*)?\z/;
         if ($line =~ /\A\s*\[([^\]]*)\]\s*\z/) { $section = $1; $found ||= $section eq 'uwsgi'; next }
         die "$path:$number: neither a section nor a line as in name = value\n" unless $line =~ /\A\s*([\w.-]+)\s*=\s*(.*?)\s*\z/;
-        push @{ $self->{options} }, [$1, $2, "$1 = $2"] if $section eq 'uwsgi';
+        next if $section ne 'uwsgi';
+        my ($name, $value) = ($1, $2);
+        $condition = "$name = $value" if $name =~ /\A(?:if-|for\b|for-)/;
+        push @{ $self->{options} }, [$name, $value, "$name = $value", $condition];
+        $condition = undef if $name =~ /\Aend(?:if|for)\z/;
     }
     die "$path: has no section [uwsgi]\n" unless $found;
     return;
@@ -125,9 +129,10 @@ sub _address {
 }
 
 sub _option {
-    my ($self, $name, $value, $was) = @_;
+    my ($self, $name, $value, $was, $condition) = @_;
     my $words = $self->{words};
     $name =~ tr/-/_/;
+    return $words->leave($was, "import does not decide \"$condition\": the configuration file is Perl, and may ask %ENV") if defined $condition;
     return $self->{app} = $value if $name eq 'psgi' && $value !~ /%/;
     $self->{other} = 1 if $name =~ /\A(?:rack|module|wsgi_file|wsgi)\z/;
     return $words->leave($was, 'a placeholder of uWSGI, which only uWSGI fills in') if $value =~ /\%[a-zA-Z(]/ && $name ne 'log_format';
@@ -142,7 +147,6 @@ sub _option {
     my ($here, $convert) = $own ? @$own : ($name);
     $value = $convert->($value) if $convert;
     $value = $words->value_of($value);
-    return $words->leave($was, 'a value that import cannot tell') if ref $value && !defined $$value;
     return $words->setting($was, $here, $value);
 }
 

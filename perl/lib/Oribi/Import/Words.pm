@@ -36,6 +36,7 @@ sub here {
 # knows better.
 sub setting {
     my ($self, $words, $name, $value, $note) = @_;
+    return $self->leave($words, 'a value that import cannot tell') if ref $value && !defined $$value;
     my ($server, $here, $advice) = defined Oribi::Options->find($name) ? () : _foreign($name);
     return $self->leave($words, $advice) if defined $server && !defined $here;
     my $option = Oribi::Options->find($name);
@@ -118,7 +119,6 @@ sub from_shell {
     return $self->setting($was, $name) unless defined $word;
     return $self->leave($was, 'only the shell can tell what that is') if Oribi::Import::Shell::runs($word);
     my $value = $self->value_of(Oribi::Import::Shell::plain($word));
-    return $self->leave($was, 'a value that import cannot tell') if ref $value && !defined $$value;
     return $self->setting($was, $name, $value);
 }
 
@@ -164,7 +164,7 @@ sub text {
         : "Try it: oribi-psgi --check --config $self->{config}";
     my $text = "# Configuration of Oribi, made by `oribi-psgi import` from $self->{path} ($self->{server}).\n# "
         . $self->counts . ($self->{left} ? ": look for \"Not taken over\".\n" : ".\n") . join '', _comment($keep, '# ');
-    $text .= "# Start: $self->{command}\n" if defined $self->{command};
+    $text .= '# Start: ' . $self->{command} =~ s/\n/\n#   /gr . "\n" if defined $self->{command};
     $text .= join '', map { _comment($_, '# ') } @{ $self->{steps} || [] };
     $text .= "\n+{\n";
     $text .= _entry($_) for @{ $self->{entries} };

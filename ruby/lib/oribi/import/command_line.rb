@@ -132,7 +132,7 @@ module Oribi
       def refuse
         raise Error, "#{@path}: has no command" unless @first
 
-        raise Error, "#{@path}: starts no server that import knows, which are #{KNOWN}; its first command is #{@first[0, 60]}"
+        raise Error, "#{@path}: starts no server that import knows, which are #{KNOWN}; its first command is #{@first[0, 60].tr("\n", " ")}"
       end
 
       # --- the configuration file that it names ---

@@ -77,11 +77,21 @@ module Oribi
         @socket = %w[Thin Passenger].include?(@server) && binds?(words)
         until words.empty?
           word = words.shift
+          next if word == "--"
           next @app << word unless word.start_with?("-") && word != "-"
 
           name, value = name_and_value(word)
           value ||= words.shift if takes_value?(name) && !words.first.to_s.match?(/\A-[^\d]/)
           flag(word, name, value)
+        end
+        leave_variables
+      end
+
+      # Words that only the shell can take apart; one alone is the application.
+      def leave_variables
+        @app[0...-1].grep(/\$/).each do |word|
+          @left += 1
+          @out << Entry.new(word, nil, "the shell makes more words of it: write them in Oribi's names on the new line")
         end
       end
 
@@ -94,7 +104,7 @@ module Oribi
         letters = LETTERS.fetch(@server)
         if word.start_with?("--")
           name, value = word.delete_prefix("--").split("=", 2)
-          return [letters.fetch(name, name).tr("-", "_"), value]
+          return [letters.fetch(name.to_s, name.to_s).tr("-", "_"), value]
         end
         [letters.fetch(word[1], word[1]), word.size > 2 ? word[2..] : nil]
       end
@@ -160,7 +170,7 @@ module Oribi
       end
 
       def entry_lines(entry)
-        return [*Import.comment("# ", "Not taken over: #{entry.reason}"), "#   #{entry.was}\n"] unless entry.result
+        return [*Import.comment("# ", "Not taken over: #{entry.reason}"), *entry.was.lines.map { |line| "#   #{line.chomp}\n" }] unless entry.result
 
         note = [entry.was, entry.result.note].compact.join("; ")
         [*Import.comment("# ", note), *entry.result.taken.map { |name, source| "#{Import.line(name, source)}\n" }]

@@ -31,11 +31,11 @@ module Oribi
       # @return [Outcome]
       def outcome
         body = section(lines_of_code, 1).join
+        body = "#{libraries(body)}#{body}#{@words.defaults(names.map { |name| here(name) }).join}"
         mistake = Sexp.mistake(body)
-        raise Error, "#{@path}: cannot be taken apart: Oribi's own line #{mistake.first} would be no Ruby" if mistake
+        raise Error, "#{@path}: cannot be taken apart: line #{mistake.first} of what it makes would be no Ruby" if mistake
 
-        body = "#{libraries(body)}#{body}#{@words.defaults(names.map { |name| here(name) }).join}#{data}"
-        Outcome.new(@path, @server, body, @taken, @left, nil, @note && [@note])
+        Outcome.new(@path, @server, body + data, @taken, @left, nil, @note && [@note])
       end
 
       private

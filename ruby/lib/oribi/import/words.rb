@@ -112,7 +112,7 @@ module Oribi
         known ? probe.set_values(here, values, source: :file) : probe_name(probe, here)
         nil
       rescue Error => e
-        e.message.start_with?("unknown option") ? "not an option that import knows" : e.message
+        e.message.start_with?("unknown option") ? "not an option that import knows" : e.message.dup.force_encoding(Encoding::UTF_8).scrub
       end
 
       # Only the name can be looked at: what has no value says so, what is not there says that.
