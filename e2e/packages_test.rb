@@ -177,6 +177,12 @@ E2E.suite("packages", transports: %i[tcp]) do
       assert_equal ["oribi: OS unsupported: the server runs on Linux, and this is freebsd14.\n", 1], [output, code]
     end
 
+    # RubyGems makes ri of them, one after the other, unless it is told not to.
+    def test_an_installation_reads_one_page
+      assert_path_exists folder
+      assert_equal %w[README.md], Gem::Package.new(Dir["#{self.class.target}/*.gem"].first).spec.extra_rdoc_files
+    end
+
     def test_addresses_of_a_public_repository
       program = 'spec = Gem::Specification.load("ruby/oribi.gemspec"); p spec.homepage, spec.metadata["bug_tracker_uri"]'
       { nil => "nil\nnil\n", "https://example.org/o.git" => %("https://example.org/o"\n"https://example.org/o/issues"\n) }.each do |address, printed|
