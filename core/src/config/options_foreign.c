@@ -13,12 +13,14 @@
 #define BUFFERED  NOT_THERE "a body is always read before the application is called"
 #define BY_FORK   NOT_THERE "a reload (HUP, ctl reload) starts the command anew, with the libraries of that moment"
 #define FILES     "static sends files without the application, as in: static /assets=public/assets"
+#define NO_STATE  "there is no state file: `ctl` finds the server of its folder by itself"
 #define MIDDLE    NOT_THERE "no middleware is added to an application"
 #define THREADS   "there is no hook for threads; what a thread needs is made at its first use"
 
 static const struct oribi__foreign_name names[] = {
     /* Puma */
-    {"activate_control_app", "Puma", NULL, "control PATH makes the socket that `ctl` talks to"},
+    {"activate_control_app", "Puma", NULL,
+     "`ctl` finds the server of its folder by itself; control names another socket"},
     {"after_booted", "Puma", "server_ready", NULL},
     {"after_refork", "Puma", "server_ready", NULL},
     {"after_worker_boot", "Puma", NULL, "after_worker_ready is the nearest: it runs in the worker, once that serves"},
@@ -88,16 +90,15 @@ static const struct oribi__foreign_name names[] = {
     {"redirect_stderr", "Puma", "error_log", NULL},
     {"redirect_stdout", "Puma", "access_log", NULL},
     {"restart_command", "Puma", NULL, BY_FORK},
-    {"S", "Puma", NULL,
-     "there is no state file: control PATH makes the socket that `ctl` talks to; a socket to serve on is --bind"},
+    {"S", "Puma", NULL, NO_STATE "; a socket to serve on is --bind"},
     {"set_remote_address", "Puma", NULL, "trusted_proxies names the proxies whose X-Forwarded-For decides it"},
     {"shutdown_debug", "Puma", NULL, "not there: what is killed after shutdown_timeout is named in error_log"},
     {"silence_fork_callback_warning", "Puma", NULL, NOT_THERE "nothing is warned of"},
     {"silent", "Puma", "quiet", NULL},
     {"silence_single_worker_warning", "Puma", NULL, NOT_THERE "nothing is warned of"},
-    {"state", "Puma", NULL, "there is no state file: control PATH makes the socket that `ctl` talks to"},
-    {"state_path", "Puma", NULL, "there is no state file: control PATH makes the socket that `ctl` talks to"},
-    {"state_permission", "Puma", NULL, "there is no state file: control PATH makes the socket that `ctl` talks to"},
+    {"state", "Puma", NULL, NO_STATE},
+    {"state_path", "Puma", NULL, NO_STATE},
+    {"state_permission", "Puma", NULL, NO_STATE},
     {"stdout_redirect", "Puma", NULL,
      "error_log takes what goes to standard error, access_log the requests; both append"},
     {"supported_http_methods", "Puma", NULL,

@@ -173,13 +173,13 @@ static void test_names_of_other_servers_are_answered_with_what_they_are_here(voi
     set_fails(&options, "on_worker_boot", "", "unknown option on_worker_boot (Puma): here it is after_fork");
     set_fails(
         &options, "state_path", "x",
-        "unknown option state_path (Puma): there is no state file: control PATH makes the socket that `ctl` talks to");
+        "unknown option state_path (Puma): there is no state file: `ctl` finds the server of its folder by itself");
     set_fails(&options, "-c", "x", "unknown option -c (Unicorn): here it is --config");
     set_fails(&options, "--harakiri", "30", "unknown option --harakiri (uWSGI): here it is --call-timeout");
     set_fails(&options, "-e", "production",
               "unknown option -e (Puma, Unicorn): Puma's -e is --env (-E); source text is nothing that oribi serves");
     set_fails(&options, "-S", "tmp/puma.state",
-              "unknown option -S (Puma): there is no state file: control PATH makes the socket that `ctl` talks to; a "
+              "unknown option -S (Puma): there is no state file: `ctl` finds the server of its folder by itself; a "
               "socket to "
               "serve on is --bind");
     set_fails(&options, "-t", "5:5", "-t is the time that a call may take; Puma's -t 5:5 is --threads 5:5");

@@ -21,8 +21,9 @@ Usage: oribi-psgi import [-o FILE [--force]] FILE
        oribi-psgi import [-o FILE [--force]] -- COMMAND ...
 
 Prints a configuration file made from another server's: an ini file of uWSGI with psgi, a Procfile, a unit of systemd,
-a Dockerfile, or a command line of starman, plackup (Starlet, Starman, Gazelle, Monoceros, Twiggy), start_server or
-uwsgi. "-" reads standard input. Nothing of it is run; what Oribi does not take over stays as a comment with the reason.
+a program of supervisord, a Dockerfile, or a command line of starman, plackup (Starlet, Starman, Gazelle, Monoceros,
+Twiggy), start_server or uwsgi. "-" reads standard input. Nothing of it is run; what Oribi does not take over stays as a
+comment with the reason.
 
   -o, --output FILE   write to FILE, which must not exist
       --force         overwrite it

@@ -25,9 +25,9 @@ module Oribi
              oribi import [-o FILE [--force]] -- COMMAND ...
 
       Prints a configuration file made from another server's: a configuration of Puma, Unicorn, Pitchfork, Rainbows or
-      Rhebok, a Procfile, a unit of systemd, a Dockerfile, or a command line of those servers, of Thin, Passenger,
-      rackup or rails server. "-" reads standard input. Nothing of it is evaluated; what Oribi does not take over stays
-      as a comment with the reason.
+      Rhebok, a Procfile, a unit of systemd, a program of supervisord, a Dockerfile, or a command line of those servers,
+      of Thin, Passenger, rackup or rails server. "-" reads standard input. Nothing of it is evaluated; what Oribi does
+      not take over stays as a comment with the reason.
 
         -o, --output FILE   write to FILE, which must not exist
             --force         overwrite it

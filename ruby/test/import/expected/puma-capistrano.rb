@@ -11,7 +11,7 @@ env 'production'
 
 # pidfile in Puma
 pid_file "/tmp/puma.pid"
-# Not taken over (line 6): there is no state file: control PATH makes the socket that `ctl` talks to
+# Not taken over (line 6): there is no state file: `ctl` finds the server of its folder by itself
 #   state_path "/tmp/puma.state"
 # stdout_redirect in Puma; what the application prints goes to standard output; access_log takes the requests; both
 # append

@@ -14,7 +14,7 @@ workers :auto
 #   app do |env|
 #     [200, {}, ["hello"]]
 #   end
-# Not taken over (line 10): control PATH makes the socket that `ctl` talks to
+# Not taken over (line 10): `ctl` finds the server of its folder by itself; control names another socket
 #   activate_control_app 'unix:///tmp/pumactl.sock', { auth_token: '12345' }
 # Not taken over (line 11): not there and not needed: a body is always read before the application is called
 #   queue_requests false

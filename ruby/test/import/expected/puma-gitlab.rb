@@ -11,7 +11,7 @@ require_relative 'lib/cluster/lifecycle' if File.exist?("#{__dir__}/lib/cluster/
 #   rackup 'config.ru'
 # pidfile in Puma
 pid_file "#{ENV.fetch('APP_RUN_DIR', '/tmp')}/puma.pid"
-# Not taken over (line 8): there is no state file: control PATH makes the socket that `ctl` talks to
+# Not taken over (line 8): there is no state file: `ctl` finds the server of its folder by itself
 #   state_path "#{ENV.fetch('APP_RUN_DIR', '/tmp')}/puma.state"
 
 # stdout_redirect in Puma; what the application prints goes to standard output; access_log takes the requests; both
