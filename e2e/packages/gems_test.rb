@@ -89,6 +89,8 @@ class GemsTest < Minitest::Test
     assert_empty names.grep(%r{\Aext/|\.[cho]\z})
     assert_includes names, "licenses/libzstd" if names.any? { |name| name.start_with?("licenses/") }
     assert_operator File.size(file), :<, 2 << 20
+    Gem::Package.new(file).extract_files("#{@dir}/inside")
+    refute_match(%r{/oribi-platform|#{Regexp.escape(E2E::ROOT)}/}, File.binread("#{@dir}/inside/lib/oribi/#{MINOR}/oribi.so"))
   end
 
   # Which glibc the documents promise.
