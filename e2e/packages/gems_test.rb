@@ -6,7 +6,7 @@ require "rubygems/package"
 
 # The gems as users install them: into an empty folder, by RubyGems as it is; the precompiled ones with nothing in PATH
 # that could compile. Each then serves a request. That of aarch64 runs under qemu's user emulation, with Debian's Ruby
-# for that processor. It takes two minutes: make gems.
+# for that processor. It takes a minute or two: make gems.
 class GemsTest < Minitest::Test
   FOLDER = File.join(E2E::ROOT, "build/gems")
   ARM = File.join(E2E::ROOT, "build/gems/arm64")
