@@ -64,9 +64,19 @@ sub _drive {
 # In a child: what its role needs before anything of the program's runs in it.
 sub _enter {
     my ($self, $role) = @_;
+    _share_debugger() if defined &DB::DB;
     srand if $role eq 'worker';                    # else all workers would draw the same numbers
     _sweep_uploads() if $role eq 'worker';         # of a killed one, whose place it takes
     $Oribi::process = undef if $role eq 'mold';    # it was a worker perhaps
+    return;
+}
+
+# Under perl -d the supervisor waits in C, so a child may have its terminal, without perl5db's warning about two that
+# read from it; and a child ends without a prompt.
+sub _share_debugger {
+    no warnings 'once';
+    $DB::fork_TTY //= POSIX::ttyname(0) // '/dev/tty';
+    $DB::inhibit_exit = 0;
     return;
 }
 
