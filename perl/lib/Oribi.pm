@@ -336,6 +336,7 @@ The pages of F<doc/> in the distribution are installed beside this module, in F<
     prefork.md        the supervisor as a library
     compatibility.md  what was tried with what, and what was changed for whom
     conformance.md    HTTP: what was tried, and what is left to the application
+    development.md    pages of errors, the request log, Ctrl-C and debuggers in development
     benchmarks.md     how fast it is, beside others, and how that was measured
 
 =head1 SEE ALSO

@@ -5,12 +5,21 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 bool oribi_terminal_is(int fd)
 {
     return isatty(fd);
+}
+
+bool oribi_terminal_shows_colours(int fd)
+{
+    const char *refused = getenv("NO_COLOR");
+    const char *kind = getenv("TERM");
+    return isatty(fd) && !(refused && *refused) && !(kind && strcmp(kind, "dumb") == 0);
 }
 
 void oribi_terminal_size(int fd, uint32_t *rows, uint32_t *columns)

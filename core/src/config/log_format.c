@@ -243,10 +243,11 @@ int oribi_log_format_read(const char *text, struct oribi_log_format *format, cha
     const char *first = strpbrk(text, "%$");
     struct reading r = {.format = format, .p = text, .error = error, .sign = first ? *first : '%'};
     if (!first)
-        return oribi__refuse(error,
-                             "access_log_format must be common, combined, json or a format with directives such as "
-                             "%%h or $remote_addr, not \"%.60s\"",
-                             text);
+        return oribi__refuse(
+            error,
+            "access_log_format must be common, combined, json, dev or a format with directives such as "
+            "%%h or $remote_addr, not \"%.60s\"",
+            text);
     if (strlen(text) > ORIBI_LOG_FORMAT_BYTES_MAX)
         return oribi__refuse(error, "access_log_format is longer than %d bytes", ORIBI_LOG_FORMAT_BYTES_MAX);
     format->json = *text == '{';

@@ -3,6 +3,8 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
+#include "oribi/base/os_process.h"
+#include "oribi/base/os_terminal.h"
 #include "oribi/config/address.h"
 #include "oribi/config/trust.h"
 #include "oribi/http/compress.h"
@@ -275,6 +277,11 @@ static int check_combinations(const struct oribi_options *options, char *error)
     return code < 0 ? code : check_warmup(options, error);
 }
 
+bool oribi_options_at_terminal(const struct oribi_options *options)
+{
+    return options->env && is_development(options) && !options->daemonize && oribi_process_has_terminal();
+}
+
 int oribi_options_finish(struct oribi_options *options, char *error)
 {
     int code;
@@ -299,5 +306,8 @@ int oribi_options_finish(struct oribi_options *options, char *error)
     options->request_id |= options->request_id_header != NULL;
     if (!options->access_log)
         oribi__option_replace_text(&options->access_log, is_production(options) ? "off" : "-");
+    if (is_development(options) && !is_given(options, "access_log_format") && !options->daemonize &&
+        strcmp(options->access_log, "-") == 0 && oribi_terminal_is(STDOUT_FILENO))
+        oribi__option_replace_text(&options->access_log_format, "dev");
     return 0;
 }

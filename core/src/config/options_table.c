@@ -253,7 +253,8 @@ static const struct oribi_option table[] = {
     {TEXT(access_log, LOG, BOTH), RELOADS, .argument = "FILE",
      .help = "one line for each answer; - is standard output, off is none", .default_note = "-; off in production"},
     {TEXT(access_log_format, LOG, BOTH), RELOADS, .argument = "FORMAT", .default_text = "combined",
-     .help = "common, combined, json, or a format of one's own with directives in the manner of Apache "
+     .default_note = "combined; dev in development on a terminal",
+     .help = "common, combined, json, dev (for eyes), or a format of one's own with directives in the manner of Apache "
              "('%h %t \"%r\" %>s %b') or nginx ('$remote_addr \"$request\" $status')"},
     {LIST(access_log_skip, LOG, BOTH), RELOADS, .argument = "PATH", .default_note = "none",
      .help = "path whose requests have no line in the access log, may be repeated: /up, or /health/* for all that "
@@ -309,6 +310,8 @@ static const struct oribi_option table[] = {
      .default_note = "config/oribi.rb or config/oribi.pl when there is one"},
     {SWITCH(check, COMMAND, BOTH), .default_text = "off",
      .help = "load the configuration and the application, say whether that worked, and end"},
+    {SWITCH(open, COMMAND, BOTH), .default_text = "off",
+     .help = "in development start a browser once the server is up: the command in BROWSER, or xdg-open on a display"},
     {SWITCH(print_config, COMMAND, BOTH), .default_text = "off", .help = "print every option with its value and end"},
     {TEXT(completion, COMMAND, BOTH), .argument = "SHELL", .choices = "bash zsh fish",
      .help = "print a script that completes this command's words in a shell, bash, zsh or fish, and end"},

@@ -284,7 +284,7 @@ static int parse_text(const struct oribi_option *option, const char *name, const
     if (strlen(value) > ORIBI_OPTION_TEXT_MAX)
         return oribi__refuse(error, "%s is longer than %d bytes", name, ORIBI_OPTION_TEXT_MAX);
     if (option->offset == offsetof(struct oribi_options, access_log_format) && *value &&
-        !is_choice("common combined json", value))
+        !is_choice("common combined json dev", value))
         return check_log_format(value, error);
     if (option->offset == offsetof(struct oribi_options, request_id_header) && *value && !may_carry_id(value))
         return oribi__refuse(error, "%s must be the name of a header that is not the server's own, not \"%s\"", name,

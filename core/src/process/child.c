@@ -26,13 +26,15 @@ struct oribi_child {
     struct oribi_wake wake;
     /* Read by the signal handler, so written in the order that suits it. */
     _Atomic(struct oribi_worker *) worker;
-    _Atomic bool serving;    /* until then a stop ends the process in the handler */
-    _Atomic bool left;       /* from then on it has nothing left to stop */
-    _Atomic bool stop_asked; /* set by the handler */
-    _Atomic uint32_t asked;  /* likewise: REOPEN, MOLD; one load tells the worker's loop of both */
-    int wait_fd;             /* oribi_child_wake_fd; -1: not asked for yet */
-    uint64_t jobs_limit;     /* 0: none */
-    int64_t titled_ms;       /* oribi_child_job_title */
+    _Atomic bool serving;     /* until then a stop ends the process in the handler */
+    _Atomic bool left;        /* from then on it has nothing left to stop */
+    _Atomic bool stop_asked;  /* set by the handler */
+    bool at_terminal;         /* whose Ctrl-C goes to all processes: the first one drains */
+    _Atomic bool interrupted; /* by that first one; set by the handler */
+    _Atomic uint32_t asked;   /* likewise: REOPEN, MOLD; one load tells the worker's loop of both */
+    int wait_fd;              /* oribi_child_wake_fd; -1: not asked for yet */
+    uint64_t jobs_limit;      /* 0: none */
+    int64_t titled_ms;        /* oribi_child_job_title */
     bool titled_busy;
     bool leaving_reported;
     bool worker_has_sockets;       /* listeners and hand-off socket: its own fork handler closes them (worker_life.c) */
@@ -47,6 +49,8 @@ static void on_signal(void *self, int number)
     bool job_worker = child->ties.prefork;
     enum oribi__effect effect = oribi__signal_effect(number, job_worker ? ORIBI__IN_JOB_WORKER : ORIBI__IN_WORKER);
     struct oribi_worker *worker = atomic_load(&child->worker);
+    if (number == SIGINT && child->at_terminal && !atomic_exchange(&child->interrupted, true))
+        effect = ORIBI__DRAINS;
     if (effect == ORIBI__DRAINS && atomic_load(&child->left))
         return; /* sent twice, as by a signal to the whole process group and then by the supervisor */
     if (effect == ORIBI__DRAINS && !atomic_load(&child->serving))
@@ -152,6 +156,7 @@ static struct oribi_child *child_new(const struct oribi__ties *ties, uint32_t in
     child->index = index;
     child->ticket = ticket;
     child->generation = generation;
+    child->at_terminal = !ties->prefork && oribi_options_at_terminal(ties->options);
     if (ties->prefork)
         choose_signals(ties->usr1_foreign);
     struct oribi_slot *slot = oribi_child_slot(child);

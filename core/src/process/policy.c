@@ -67,6 +67,9 @@ static void note_event(struct oribi_policy *policy, const struct oribi_policy_ev
     case ORIBI_EVENT_STOP_NOW:
         oribi__policy_stop_asked(policy, event->type == ORIBI_EVENT_STOP_NOW, now_ms);
         break;
+    case ORIBI_EVENT_INTERRUPT:
+        oribi__policy_interrupted(policy, now_ms);
+        break;
     case ORIBI_EVENT_RESIZE:
         oribi__policy_resize(policy, event->delta);
         break;
@@ -173,6 +176,8 @@ int64_t oribi_policy_deadline(const struct oribi_policy *policy, int64_t now_ms)
         at = earlier(at, policy->watched_at + ORIBI_WATCH_MS);
     if (!policy->stopping)
         at = earlier_set(at, policy->stop_at);
+    if (!policy->stopping_now)
+        at = earlier_set(at, policy->hurry_at);
     at = earlier_set(earlier_set(at, policy->upgrade_until), policy->refork_until);
     if (oribi__policy_tally(policy).current < oribi__policy_wanted(policy) && policy->mold_not_before > now_ms)
         at = earlier(at, policy->mold_not_before);

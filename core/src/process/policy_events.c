@@ -354,6 +354,19 @@ void oribi__policy_stop_asked(struct oribi_policy *policy, bool now, int64_t now
     }
 }
 
+/* Nobody waits for a drain_delay at a terminal. */
+void oribi__policy_interrupted(struct oribi_policy *policy, int64_t now_ms)
+{
+    bool now = policy->stopping || policy->stop_at;
+    if (now) {
+        oribi__policy_stop_asked(policy, true, now_ms);
+        return;
+    }
+    say(policy, ORIBI_LOG_INFO, "stopping");
+    policy->hurry_at = now_ms + ORIBI_INTERRUPT_MS;
+    oribi__policy_begin_stop(policy, 0);
+}
+
 void oribi__policy_exited(struct oribi_policy *policy, const struct oribi_policy_event *event, int64_t now_ms)
 {
     struct oribi_mold_record *mold = oribi__policy_mold_of_pid(policy, event->pid);

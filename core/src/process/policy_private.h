@@ -92,6 +92,7 @@ void oribi__policy_exited(struct oribi_policy *policy, const struct oribi_policy
 void oribi__policy_resize(struct oribi_policy *policy, int32_t delta);
 void oribi__policy_reopen(struct oribi_policy *policy);
 void oribi__policy_stop_asked(struct oribi_policy *policy, bool now, int64_t now_ms);
+void oribi__policy_interrupted(struct oribi_policy *policy, int64_t now_ms);
 const char *oribi__policy_text_of(const struct oribi_policy_event *event); /* or "no reason given" */
 
 /* policy_steps.c: each does one thing and is true, or has nothing to do. */

@@ -105,6 +105,10 @@ static bool own_deadline_expired(struct oribi_policy *policy, int64_t now_ms)
         oribi__policy_begin_stop(policy, 0);
         return true;
     }
+    if (policy->hurry_at && !policy->stopping_now && now_ms >= policy->hurry_at) {
+        oribi__policy_stop_asked(policy, true, now_ms);
+        return true;
+    }
     if (oribi__policy_upgrade_expired(policy, now_ms))
         return true;
     if (policy->refork_until && now_ms >= policy->refork_until) {

@@ -3,6 +3,7 @@
  * what. Beginning and end are in start.c. */
 #include "process/signal_table.h"
 #include "process/supervisor_private.h"
+#include "process/terminal.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -101,7 +102,8 @@ static bool next_signal(struct oribi_supervisor *supervisor)
         if (only_wakes(byte))
             atomic_store(&supervisor->wakes_up, false); /* before the look for what it was about */
         enum oribi__effect effect = oribi__signal_effect(byte, ORIBI__IN_SUPERVISOR);
-        if (!(supervisor->ties.prefork ? oribi__prefork_signal(supervisor, byte, &event)
+        if (!oribi__terminal_interrupt(supervisor, byte, &event) &&
+            !(supervisor->ties.prefork ? oribi__prefork_signal(supervisor, byte, &event)
                                        : oribi__signal_event(effect, &event)))
             continue;
         feed(supervisor, &event);

@@ -1,6 +1,7 @@
 /* How the policy's actions are carried out. Reading order: oribi__carry_out at the end, then what
  * it calls. */
 #include "process/supervisor_private.h"
+#include "process/terminal.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/log.h"
@@ -107,6 +108,7 @@ static void up(struct oribi_supervisor *supervisor, const struct oribi_policy_ac
 {
     log_start_line(supervisor);
     log_timeout_hint(supervisor->ties.options);
+    oribi__terminal_up(supervisor);
     oribi__release_starter(supervisor, 0);
     hook(supervisor, "server_ready", action);
 }

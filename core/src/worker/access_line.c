@@ -3,6 +3,7 @@
  *   common     127.0.0.1 - - [31/Jan/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 13
  *   combined   the same, then "referer" "user agent"
  *   json       {"time":"2026-01-31T12:00:00.123Z","remote_addr":"127.0.0.1","method":"GET",...}
+ *   dev        for eyes: access_line_dev.c
  *   own        pieces that config/log_format.c has read
  *
  * Behind an answer that broke off stands ` cut`, or "cut":true behind its bytes. What a peer chose stands between
@@ -63,9 +64,9 @@ static int read_own(struct oribi__line_style *style, const char *text, char *err
 
 int oribi__line_style_init(struct oribi__line_style *style, const char *format, char *error)
 {
-    static const char *const names[] = {"common", "combined", "json"};
+    static const char *const names[] = {"common", "combined", "json", "dev"};
     *style = (struct oribi__line_style){.second = INT64_MIN, .bytes_max = LINE_MAX_BYTES};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         if (strcmp(format, names[i]) != 0)
             continue;
         style->kind = (enum oribi__line_kind)i;
@@ -472,6 +473,8 @@ char *oribi__access_line(struct oribi__line_style *style, char *dst, const struc
         dst = put_json(dst, style, entry);
     else if (style->kind == ORIBI__LINE_OWN)
         dst = put_own(dst, style, entry);
+    else if (style->kind == ORIBI__LINE_DEV)
+        dst = oribi__access_line_dev(style, dst, entry);
     else
         dst = put_common(dst, style, entry);
     *dst++ = '\n';

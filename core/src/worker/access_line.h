@@ -12,10 +12,17 @@
 
 enum { ORIBI__LINE_TIME_CAP = 40 };
 
-enum oribi__line_kind { ORIBI__LINE_COMMON, ORIBI__LINE_COMBINED, ORIBI__LINE_JSON, ORIBI__LINE_OWN };
+enum oribi__line_kind {
+    ORIBI__LINE_COMMON,
+    ORIBI__LINE_COMBINED,
+    ORIBI__LINE_JSON,
+    ORIBI__LINE_DEV,
+    ORIBI__LINE_OWN,
+};
 
 struct oribi__line_style {
     enum oribi__line_kind kind;
+    bool colours;                    /* of ORIBI__LINE_DEV, on a terminal */
     struct oribi_log_format *format; /* of ORIBI__LINE_OWN, on the heap */
     size_t bytes_max;                /* of a line, with its newline */
     uint32_t wants;                  /* bits of enum oribi_access_wants */
@@ -30,5 +37,8 @@ void oribi__line_style_deinit(struct oribi__line_style *style);
 
 /* Writes the line at dst, which has room for bytes_max; returns its end. */
 char *oribi__access_line(struct oribi__line_style *style, char *dst, const struct oribi_access_entry *entry);
+
+/* The same of ORIBI__LINE_DEV without its newline: access_line_dev.c. */
+char *oribi__access_line_dev(const struct oribi__line_style *style, char *dst, const struct oribi_access_entry *entry);
 
 #endif

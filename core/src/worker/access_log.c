@@ -8,6 +8,7 @@
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
+#include "oribi/base/os_terminal.h"
 #include "worker/access_line.h"
 
 #include <limits.h>
@@ -49,6 +50,7 @@ static int open_path(struct oribi_access_log *log, const struct oribi_log_owner 
                        *log->path ? log->path : "-", oribi_os_error_text());
         return code;
     }
+    log->style.colours = !*log->path && oribi_terminal_shows_colours(STDOUT_FILENO);
     oribi_sink_close(&log->sink);
     oribi_sink_open(&log->sink, fd);
     log->stalled = false;

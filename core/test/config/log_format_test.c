@@ -94,7 +94,7 @@ static void test_unknown_directives_are_named_with_the_nearest(void)
     is_str(pieces_of("%{a b}i"), "access_log_format: a b is no name of a header field");
     ok(strncmp(pieces_of("%{}i"), "access_log_format: unknown directive %{}i", 41) == 0);
     ok(strncmp(pieces_of("$http_"), "access_log_format: unknown directive $http_", 43) == 0);
-    ok(strstr(pieces_of("jsn"), "must be common, combined, json or a format") != NULL);
+    ok(strstr(pieces_of("jsn"), "must be common, combined, json, dev or a format") != NULL);
 }
 
 static void test_texts_in_json_stand_in_quotes(void)

@@ -460,7 +460,7 @@ static void test_texts_are_one_line(void)
     set_fails(&options, "request_id_header", "content-Length",
               "request_id_header must be the name of a header that is not the server's own, not \"content-Length\"");
     set_fails(&options, "access_log_format", "xml",
-              "access_log_format must be common, combined, json or a format with directives such as %h or "
+              "access_log_format must be common, combined, json, dev or a format with directives such as %h or "
               "$remote_addr, not \"xml\"");
     set_fails(&options, "access_log_format", "%h %z", "access_log_format: unknown directive %z; did you mean %h");
     set_ok(&options, "access_log_format", "json");

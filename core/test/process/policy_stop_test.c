@@ -47,6 +47,34 @@ static void test_a_second_stop_is_now(void)
     ok_eq(count_signalled(SIGKILL), 0); /* INT was enough */
 }
 
+static void test_an_interrupt_waits_for_a_second_and_no_drain_delay(void)
+{
+    start(2);
+    w.policy.config.drain_delay_ms = 5000;
+    w.workers_obey = false;
+    just(ORIBI_EVENT_INTERRUPT);
+    ok(w.policy.stopping && !w.policy.stopping_now);
+    pass_ms(ORIBI_INTERRUPT_MS - 1);
+    ok(!w.policy.stopping_now);
+    ok_eq(w.exits, 0);
+    pass_ms(1);
+    ok(w.policy.stopping_now);
+    settle();
+    ok_eq(w.exits, 1);
+    ok_eq(count_signalled(SIGKILL), 0);
+}
+
+static void test_a_second_interrupt_is_now(void)
+{
+    start(2);
+    w.workers_obey = false;
+    just(ORIBI_EVENT_INTERRUPT);
+    just(ORIBI_EVENT_INTERRUPT);
+    ok(w.policy.stopping_now);
+    settle();
+    ok_eq(w.exits, 1);
+}
+
 static void test_stop_now_kills_after_a_second(void)
 {
     start(1);
@@ -264,6 +292,8 @@ int main(void)
     test_stop_drains_and_ends_with_0();
     test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline();
     test_a_second_stop_is_now();
+    test_an_interrupt_waits_for_a_second_and_no_drain_delay();
+    test_a_second_interrupt_is_now();
     test_stop_now_kills_after_a_second();
     test_stop_while_loading_ends_the_mold();
     test_a_worker_forked_during_the_stop_is_stopped_too();

@@ -176,7 +176,7 @@ static bool run_random(uint32_t seed)
     for (uint32_t i = 0; i < 300 && !w.exits && !broken; i++) {
         report();
         if (i == stop_at)
-            just(rnd(2) ? ORIBI_EVENT_STOP : ORIBI_EVENT_STOP_NOW);
+            just(rnd(2) ? ORIBI_EVENT_STOP : rnd(2) ? ORIBI_EVENT_STOP_NOW : ORIBI_EVENT_INTERRUPT);
         else
             random_event();
         check_bounds(&broken);

@@ -4,6 +4,7 @@
 #include "tap.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 static char error[ORIBI_ERROR_TEXT_CAP];
 static struct oribi_head head;
@@ -186,10 +187,55 @@ static void test_styles_say_what_they_want(void)
     }
 }
 
+static void test_a_line_for_eyes(void)
+{
+    struct oribi_access_entry entry = an_entry();
+    is_str(line_of("dev", &entry), "12:00:00 GET     200 2034.6 ms    13 B   /a?b=1");
+    entry.total_us = 1400;
+    entry.body_bytes = 1649;
+    entry.status = 500;
+    is_str(line_of("dev", &entry), "12:00:00 GET     500    1.4 ms   1.6 kB  /a?b=1");
+    entry.total_us = 72 * 1000000;
+    entry.body_bytes = 999999;
+    head.method = slice("PROPPATCH");
+    is_str(line_of("dev", &entry), "12:00:00 PROPPATCH 500   72.0 s    1.0 MB  /a?b=1");
+    entry.body_bytes = 210000;
+    entry.cut = true;
+    head.method = slice("GET");
+    head.target = slice("/\x1b[31m\x9b\n200 GET /");
+    is_str(line_of("dev", &entry), "12:00:00 GET     500   72.0 s    210 kB  /\\x1b[31m\\x9b\\x0a200 GET / cut");
+    head.method = slice("");
+    entry.cut = false;
+    entry.body_bytes = 0;
+    entry.total_us = -1;
+    entry.raw_line = slice("\x16\x03");
+    is_str(line_of("dev", &entry), "12:00:00 -       500    0.0 ms     0 B   \\x16\\x03");
+}
+
+static void test_colours_of_a_line(void)
+{
+    static const char *const colours[] = {"\x1b[32m200\x1b[0m", "\x1b[36m304\x1b[0m", "\x1b[33m404\x1b[0m",
+                                          "\x1b[31m503\x1b[0m"};
+    static const int statuses[] = {200, 304, 404, 503};
+    struct oribi__line_style style;
+    char line[LINE_MAX_BYTES];
+    ok_eq(oribi__line_style_init(&style, "dev", error), 0);
+    style.colours = true;
+    for (int i = 0; i < 4; i++) {
+        struct oribi_access_entry entry = an_entry();
+        entry.status = statuses[i];
+        *oribi__access_line(&style, line, &entry) = '\0';
+        ok_named(strstr(line, colours[i]) != NULL, "%d has its colour", statuses[i]);
+    }
+    oribi__line_style_deinit(&style);
+}
+
 int main(void)
 {
     setenv("TZ", "UTC", 1);
     tzset();
+    test_a_line_for_eyes();
+    test_colours_of_a_line();
     test_directives_of_apache();
     test_directives_of_nginx();
     test_an_answer_without_a_body_and_one_that_broke_off();

@@ -254,9 +254,10 @@ static void test_mistakes_of_the_operator_are_named(void)
 {
     struct oribi_access_log *log = NULL;
     ok_eq(oribi_access_log_open("-", "xml", NULL, &log, error), ORIBI_EINVAL);
-    is_str(error,
-           "access_log_format must be common, combined, json or a format with directives such as %h or $remote_addr, "
-           "not \"xml\"");
+    is_str(
+        error,
+        "access_log_format must be common, combined, json, dev or a format with directives such as %h or $remote_addr, "
+        "not \"xml\"");
     ok_eq(oribi_access_log_open("/nonexistent/log", "common", NULL, &log, error), ORIBI_ESYS);
     is_str(error, "cannot open the access log /nonexistent/log: no such file or directory");
     ok(log == NULL);

@@ -142,6 +142,7 @@ struct oribi_options {
     bool preload;
     bool helper;
     bool daemonize;
+    bool open; /* start a browser when the server is up; development alone */
     char *pid_file;
     char *user;
     char *group;
@@ -187,7 +188,7 @@ struct oribi_options {
     int64_t oob_gc_idle_ms; /* 0: by the number of requests */
 
     char *access_log;                       /* path, "-" for stdout, "off"; never NULL after finish */
-    char *access_log_format;                /* common, combined, json, or what config/log_format.h reads */
+    char *access_log_format;                /* common, combined, json, dev, or what config/log_format.h reads */
     struct oribi_text_list access_log_skip; /* paths; with a star at the end all that begin so */
     uint32_t access_log_sample;             /* of so many answers below 400 one is logged; 1: all */
     bool request_id;                        /* the application gets the request's id as X-Request-Id */
@@ -315,6 +316,9 @@ int oribi_options_enter_dir(struct oribi_options *options, char *error);
  * address) unless a bind of the same or a stronger source is there; access_log from env. Then checks combinations.
  * Same results as set. */
 int oribi_options_finish(struct oribi_options *options, char *error);
+
+/* After that: does a developer sit at a terminal from which the server was started, and which it did not leave? */
+bool oribi_options_at_terminal(const struct oribi_options *options);
 
 /* Looks at what the options name on the disk: the folders of `static`, and those that its links may lead to. 0, or a
  * code of os.h with one line in `error` that names the option and the folder. For the process that the files are read

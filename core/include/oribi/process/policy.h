@@ -38,6 +38,7 @@
 #include <stdint.h>
 
 enum {
+    ORIBI_INTERRUPT_MS = 1000,          /* of calls under way at a Ctrl-C in development */
     ORIBI_MOLDS_MAX = 8,                /* of all generations, leaving ones included */
     ORIBI_BOOT_FAILURES_MAX = 3,        /* in a row, before any worker was ever ready: then give up */
     ORIBI_RESPAWN_DELAY_MS_MAX = 30000, /* doubling of err_respawn_interval ends here */
@@ -100,6 +101,7 @@ enum oribi_policy_event_type {
     ORIBI_EVENT_EXITED,         /* pid, status: any reaped child */
     ORIBI_EVENT_STOP,           /* graceful; a second one is STOP_NOW */
     ORIBI_EVENT_STOP_NOW,
+    ORIBI_EVENT_INTERRUPT,     /* graceful for ORIBI_INTERRUPT_MS at most; a second one is STOP_NOW */
     ORIBI_EVENT_RESIZE,        /* delta */
     ORIBI_EVENT_WINCH,         /* no workers until the next RESIZE or RELOAD */
     ORIBI_EVENT_REOPEN,        /* log files */
@@ -256,6 +258,7 @@ struct oribi_policy {
     int64_t watched_at; /* last look at the scoreboard */
     bool started;
     bool up;             /* a worker was ready once */
+    int64_t hurry_at;    /* a graceful stop becomes STOP_NOW; 0: it does not */
     int64_t stop_at;     /* end of drain_delay; 0: not announced */
     int32_t upgrade_pid; /* the successor that is starting; 0: none, -1: asked for */
     int64_t upgrade_until;

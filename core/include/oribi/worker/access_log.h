@@ -58,7 +58,7 @@ struct oribi_access_entry {
 
 /* Opens `path` for appending (log_file.h, also for `owner`; "-" is standard output as it is now, of which this keeps
  * a copy of its own; "off" gives NULL, which every function here takes for a log that drops its lines).
- * format: "common", "combined", "json", or one that config/log_format.h reads. 0, or ORIBI_EINVAL or a code of os.h
+ * format: a name of access_log_format, or one that config/log_format.h reads. 0, or ORIBI_EINVAL or a code of os.h
  * with one line in `error` (ORIBI_ERROR_TEXT_CAP). */
 int oribi_access_log_open(const char *path, const char *format, const struct oribi_log_owner *owner,
                           struct oribi_access_log **out, char *error);
