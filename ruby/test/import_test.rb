@@ -47,10 +47,11 @@ class ImportTest < Minitest::Test
   VALUES = {
     "puma-cluster.rb" => ["workers = 2", "threads = 6", "boot_timeout = 30s", "shutdown_timeout = 25s", "idle_timeout = 20s", "head_timeout = 15s",
                           "refork_after = 500"],
-    "puma-mastodon.rb" => ["idle_timeout = 20s", "threads = 5", "bind = tcp://127.0.0.1:3000", "workers = 2", "preload = on", "env = development"],
+    "puma-social.rb" => ["idle_timeout = 20s", "threads = 5", "bind = tcp://127.0.0.1:3000", "workers = 2", "preload = on", "env = development"],
     "puma-gitlab.rb" => ["pid_file = /tmp/puma.pid", "error_log = /tmp/puma.stderr.log", "threads = 4", "call_timeout = 1m", "shutdown_timeout = 63s",
                          "workers = 3"],
     "puma-rails8.rb" => ["threads = 3", "port = 3000", "workers = 1"],
+    "unicorn-rails.rb" => ["workers = 3", "call_timeout = 15s", "bind = 0.0.0.0:8080", "preload = on"],
     "unicorn-capistrano.rb" => ["workers = 2", "call_timeout = 2m", "bind = /tmp/unicorn.sock?backlog=1024&umask=007"],
     "unicorn-classic.rb" => ["workers = 4", "user = www-data", "group = www-data", "call_timeout = 30s", "pid_file = /tmp/unicorn.pid"],
     "pitchfork.conf.rb" => ["workers = 4", "call_timeout = 20s"],

@@ -16,6 +16,6 @@ bind 'tcp://127.0.0.1:9293'
 prune_bundler
 
 on_restart do
-  puts 'Refreshing Gemfile'
-  ENV["BUNDLE_GEMFILE"] = ""
+  puts 'the gems of the new release count'
+  ENV.delete("BUNDLE_GEMFILE")
 end

@@ -2,7 +2,7 @@ require "puma/null_io"
 workers :auto
 lowlevel_error_handler do |e, env|
   Sentry.capture_exception(e)
-  [500, {}, ["An error has occurred\n"]]
+  [500, {}, ["Something went wrong\n"]]
 end
 app do |env|
   [200, {}, ["hello"]]

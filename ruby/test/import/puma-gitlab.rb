@@ -1,52 +1,42 @@
 # frozen_string_literal: true
 
-# A large application behind its own proxy, several workers with memory watched from outside.
-require_relative 'lib/cluster/lifecycle' if File.exist?("#{__dir__}/lib/cluster/lifecycle.rb")
+# A large application behind its own proxy; a file of its own watches over the workers.
+require_relative 'lib/forge/boot' if File.exist?("#{__dir__}/lib/forge/boot.rb")
+run_dir = ENV.fetch('FORGE_RUN_DIR', '/tmp')
 
 rackup 'config.ru'
-pidfile "#{ENV.fetch('APP_RUN_DIR', '/tmp')}/puma.pid"
-state_path "#{ENV.fetch('APP_RUN_DIR', '/tmp')}/puma.state"
-
-stdout_redirect "/tmp/puma.stdout.log", "/tmp/puma.stderr.log", true
-
-threads 1, (ENV['PUMA_MAX_THREADS'] || 4).to_i
-queue_requests false
-
-bind 'unix:///tmp/app.socket?umask=0177'
+bind "unix:///tmp/forge.socket?umask=0177"
 port 9999, '127.0.0.1'
+pidfile "#{run_dir}/puma.pid"
+state_path "#{run_dir}/puma.state"
+stdout_redirect "/tmp/forge.out.log", "/tmp/puma.stderr.log", true
 
 workers 3
+threads 1, (ENV['FORGE_THREADS'] || 4).to_i
+preload_app!
+tag 'forge web'
+worker_timeout 60
+queue_requests false
+wait_for_less_busy_worker ENV.fetch('FORGE_WAIT', 0.001).to_f
+nakayoshi_fork unless ENV['FORGE_NO_COMPACT'] == '1'
+worker_culling_strategy :oldest
 
-on_restart do
-  Cluster::Lifecycle.restart if defined?(Cluster)
-end
+longest_call = ENV.fetch('FORGE_LONGEST_CALL', 60).to_i
+worker_shutdown_timeout longest_call + 3
 
-before_fork do
-  Cluster::Lifecycle.before_fork if defined?(Cluster)
-end
-
-before_worker_boot { Cluster::Lifecycle.start if defined?(Cluster) }
+on_restart         { Forge::Boot.again if defined?(Forge) }
+before_fork        { Forge::Boot.let_go if defined?(Forge) }
+before_worker_boot { Forge::Boot.worker if defined?(Forge) }
 
 on_worker_shutdown do
-  Cluster::Lifecycle.stop if defined?(Cluster)
+  Forge::Boot.leave if defined?(Forge)
 end
 
-preload_app!
-
-tag 'app-puma-worker'
-worker_timeout 60
-wait_for_less_busy_worker ENV.fetch('PUMA_WAIT', 0.001).to_f
-nakayoshi_fork unless ENV['DISABLE_NAKAYOSHI'] == 'true'
-
-log_formatter do |str|
-  { at: Time.now.utc.to_s, pid: Process.pid, message: str }.inspect
+log_formatter do |line|
+  "#{Time.now.utc} #{Process.pid} #{line}"
 end
 
-lowlevel_error_handler do |ex, env|
-  warn ex.message
-  [500, {}, ["unavailable\n"]]
+lowlevel_error_handler do |error, _env|
+  warn error.message
+  [500, {}, ["sorry\n"]]
 end
-
-rack_timeout = ENV.fetch('RACK_TIMEOUT', 60).to_i
-worker_shutdown_timeout rack_timeout + 3
-worker_culling_strategy :oldest

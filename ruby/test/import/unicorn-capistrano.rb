@@ -1,43 +1,40 @@
-# Set the paths as the deployment lays them out
-app_path = "/tmp"
-shared   = "#{app_path}/shared"
-rails_env = ENV['RAILS_ENV'] || 'production'
+# Releases lie in folders with their time; "current" points to the one that is served.
+root  = "/tmp"
+links = "#{root}/shared"
+stage = ENV['RAILS_ENV'] || 'production'
 
-working_directory app_path
-pid               "#{app_path}/unicorn.pid"
-stderr_path       "#{app_path}/unicorn.err"
-stdout_path       "#{app_path}/unicorn.out"
-
-listen "#{app_path}/unicorn.sock", :backlog => 1024, :umask => 0o007
 worker_processes Integer(ENV['UNICORN_WORKERS'] || 2)
+listen "#{root}/unicorn.sock", :backlog => 1024, :umask => 0o007
+working_directory root
+pid               "#{root}/unicorn.pid"
+stderr_path       "#{root}/unicorn.err"
+stdout_path       "#{root}/unicorn.out"
 timeout 120
-preload_app true
 rewindable_input false
+preload_app true
 
-# the Gemfile of the release that is current then
-before_exec do |server|
-  ENV['BUNDLE_GEMFILE'] = "#{app_path}/Gemfile"
+# an upgrade needs the gems of the new release
+before_exec do |_server|
+  ENV['BUNDLE_GEMFILE'] = "#{root}/Gemfile"
 end
 
 before_fork do |server, worker|
-  ActiveRecord::Base.connection.disconnect! if defined?(ActiveRecord::Base)
-  Redis.current.quit if defined?(Redis)
-
-  old_pid = "#{server.config[:pid]}.oldbin"
-  if old_pid != server.pid
+  Shop::Database.hang_up if defined?(Shop)
+  # one old worker goes for each new one, and the old master with the last
+  forebear = "#{server.config[:pid]}.oldbin"
+  if forebear != server.pid && File.exist?(forebear)
+    last = worker.nr + 1 >= server.worker_processes
     begin
-      sig = worker.nr + 1 >= server.worker_processes ? :QUIT : :TTOU
-      Process.kill(sig, File.read(old_pid).to_i)
-    rescue Errno::ENOENT, Errno::ESRCH
+      Process.kill(last ? :QUIT : :TTOU, File.read(forebear).to_i)
+    rescue SystemCallError => e
+      server.logger.warn "the old one is gone already: #{e.message}"
     end
   end
-  sleep 0.1
 end
 
 after_fork do |server, worker|
-  child_pid = server.config[:pid].sub('.pid', ".#{worker.nr}.pid")
-  server.logger.debug "pid file #{child_pid}, environment #{rails_env}, #{shared}"
-  ActiveRecord::Base.establish_connection if defined?(ActiveRecord::Base)
+  server.logger.debug "worker #{worker.nr} of #{server.config[:pid]}, #{stage}, #{links}"
+  Shop::Database.call_again if defined?(Shop)
 end
 
 after_worker_exit do |server, worker, status|

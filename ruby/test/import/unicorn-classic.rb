@@ -1,4 +1,4 @@
-# Sample verbose configuration file for a site behind nginx
+# The site behind nginx
 app_dir = "/"
 worker_processes 4
 user "www-data", "www-data"
@@ -15,14 +15,13 @@ GC.respond_to?(:copy_on_write_friendly=) and
 check_client_connection false
 
 before_fork do |server, worker|
-  old_pid = "#{server.config[:pid]}.oldbin"
-  if File.exist?(old_pid) && server.pid != old_pid
-    begin
-      sig = (worker.nr + 1) >= server.worker_processes ? :QUIT : :TTOU
-      Process.kill(sig, File.read(old_pid).to_i)
-    rescue Errno::ENOENT, Errno::ESRCH
-      server.logger.info "gone already"
-    end
+  before = "#{server.config[:pid]}.oldbin"
+  next unless File.exist?(before) && server.pid != before
+
+  begin
+    Process.kill(worker.nr + 1 < server.worker_processes ? :TTOU : :QUIT, Integer(File.read(before)))
+  rescue Errno::ESRCH
+    server.logger.info "gone already"
   end
 end
 

@@ -6,6 +6,8 @@ module Oribi
   module Import
     # A configuration file in Ruby: statement by statement, conditions taken apart, other Ruby kept.
     class RubyFile
+      # Servers whose configuration is Ruby, as their files are called.
+      CONFIGURED = %w[puma unicorn pitchfork rainbows rhebok].freeze
       FOREIGN_CONSTANTS = %w[Puma Unicorn Pitchfork Rainbows Rhebok PumaWorkerKiller].freeze
       # What other servers have loaded when they read their configuration.
       LIBRARIES = { "Etc" => "etc", "FileUtils" => "fileutils", "JSON" => "json", "Socket" => "socket", "Tempfile" => "tempfile", "URI" => "uri" }.freeze
@@ -55,7 +57,7 @@ module Oribi
 
       # Told by the file's name, else by the words that it has.
       def server
-        named = SERVERS.keys.find { |name| File.basename(@path).include?(name) }
+        named = CONFIGURED.find { |name| File.basename(@path).include?(name) }
         return SERVERS.fetch(named) if named
 
         owners = names.filter_map { |name| Options.find_foreign(name)&.fetch(:server) }.flat_map { |text| text.split(", ") } & SERVERS.values

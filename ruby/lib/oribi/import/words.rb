@@ -19,7 +19,7 @@ module Oribi
         "workers" => :workers, "worker_processes" => :workers, "port" => :port, "user" => :user, "listen" => :listen, "timeout" => :timeout,
         "stdout_redirect" => :stdout_redirect, "log_requests" => :log_requests, "quiet" => :quiet, "refork_after" => :refork_after,
         "idle_timeout" => :idle_timeout, "fork_worker" => :fork_worker, "out_of_band" => :out_of_band, "control_url" => :control_url, "logger" => :logger,
-        "plugin" => :plugin, "Rainbows!" => :rainbows, "memory_limit" => :memory_limit
+        "plugin" => :plugin, "Rainbows!" => :rainbows, "set_remote_address" => :set_remote_address, "memory_limit" => :memory_limit
       }.freeze
 
       # What a server does where its configuration says nothing, and Oribi does another thing: names here that would
@@ -238,6 +238,12 @@ module Oribi
 
       def rainbows(_name, _values)
         Result.new(nil, "threads N are calls at a time in one worker, for each `use`; idle_timeout is its keepalive_timeout")
+      end
+
+      def set_remote_address(_name, values)
+        return unless values.first&.source&.match?(/proxy_protocol/)
+
+        Result.new(nil, "proxy_protocol on reads the PROXY line of those that trusted_proxies names")
       end
 
       # Passenger's is a number of megabytes.

@@ -31,6 +31,6 @@ bind 'tcp://127.0.0.1:9293'
 
 # on_restart in Puma
 before_reload do
-  puts 'Refreshing Gemfile'
-  ENV["BUNDLE_GEMFILE"] = ""
+  puts 'the gems of the new release count'
+  ENV.delete("BUNDLE_GEMFILE")
 end

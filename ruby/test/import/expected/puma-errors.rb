@@ -8,7 +8,7 @@ workers :auto
 # Not taken over (line 3): not there: what the application raises is a 500 and a line with its backtrace in error_log
 #   lowlevel_error_handler do |e, env|
 #     Sentry.capture_exception(e)
-#     [500, {}, ["An error has occurred\n"]]
+#     [500, {}, ["Something went wrong\n"]]
 #   end
 # Not taken over (line 7): the application is the command's argument, as in: oribi config.ru, oribi-psgi app.psgi
 #   app do |env|

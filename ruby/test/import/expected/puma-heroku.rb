@@ -2,18 +2,17 @@
 # 6 settings taken over, 1 left as a comment: look for "Not taken over".
 # Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
-workers Integer(ENV['WEB_CONCURRENCY'] || 2)
-threads_count = Integer(ENV['RAILS_MAX_THREADS'] || 5)
-threads threads_count, threads_count
-
+# On a platform that says how many.
 # preload_app! in Puma
 preload
-
-# Not taken over (line 7): the application is the command's argument, as in: oribi config.ru, oribi-psgi app.psgi
-#   rackup      DefaultRackup if defined?(DefaultRackup)
-port ENV['PORT']     || 3000
+workers Integer(ENV['WEB_CONCURRENCY'] || 2)
+at_a_time = Integer(ENV['RAILS_MAX_THREADS'] || 5)
+threads at_a_time, at_a_time
 # environment in Puma
 env ENV['RACK_ENV'] || 'development'
+port ENV['PORT']     || 3000
+# Not taken over (line 8): the application is the command's argument, as in: oribi config.ru, oribi-psgi app.psgi
+#   rackup      DefaultRackup if defined?(DefaultRackup)
 
 # on_worker_boot in Puma
 after_fork do

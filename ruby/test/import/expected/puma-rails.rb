@@ -16,7 +16,7 @@ env ENV.fetch("RAILS_ENV") { "development" }
 # pidfile in Puma
 pid_file ENV.fetch("PIDFILE") { "tmp/pids/server.pid" }
 
-# Allow puma to be restarted by `bin/rails restart` command.
+# `bin/rails restart` touches a file
 # Not taken over (line 13): there is `oribi ctl reload`, or HUP
 #   plugin :tmp_restart
 

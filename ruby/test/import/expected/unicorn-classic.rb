@@ -2,7 +2,7 @@
 # 11 settings taken over, 2 left as comments: look for "Not taken over".
 # Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
-# Sample verbose configuration file for a site behind nginx
+# The site behind nginx
 app_dir = "/"
 # worker_processes in Unicorn
 workers 4
@@ -32,14 +32,13 @@ GC.respond_to?(:copy_on_write_friendly=) and
 # before_fork in Unicorn, called with server, worker; there is no .oldbin here: HUP and USR2 replace all workers by
 # themselves, so what it does with the old server may go
 before_fork objects: true do |server, worker|
-  old_pid = "#{server.config[:pid]}.oldbin"
-  if File.exist?(old_pid) && server.pid != old_pid
-    begin
-      sig = (worker.nr + 1) >= server.worker_processes ? :QUIT : :TTOU
-      Process.kill(sig, File.read(old_pid).to_i)
-    rescue Errno::ENOENT, Errno::ESRCH
-      server.logger.info "gone already"
-    end
+  before = "#{server.config[:pid]}.oldbin"
+  next unless File.exist?(before) && server.pid != before
+
+  begin
+    Process.kill(worker.nr + 1 < server.worker_processes ? :TTOU : :QUIT, Integer(File.read(before)))
+  rescue Errno::ESRCH
+    server.logger.info "gone already"
   end
 end
 

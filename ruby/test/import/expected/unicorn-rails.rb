@@ -1,29 +1,29 @@
-# Configuration of Oribi, made by `oribi import` from unicorn-rails.rb (Rails).
-# 3 settings taken over, 2 left as comments: look for "Not taken over".
+# Configuration of Oribi, made by `oribi import` from unicorn-rails.rb (Unicorn).
+# 5 settings taken over.
 # Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
-# worker_processes in Rails
-workers Integer(ENV["WEB_CONCURRENCY"] || 3)
-timeout 15
-# preload_app in Rails
+# timeout in Unicorn
+call_timeout 15
+# preload_app in Unicorn
 preload true
+# worker_processes in Unicorn
+workers Integer(ENV["WEB_CONCURRENCY"] || 3)
 
-# Not taken over (line 5): before_fork is called with index
-#   before_fork do |server, worker|
-#     Signal.trap 'TERM' do
-#       puts 'Unicorn master intercepting TERM and sending myself QUIT instead'
-#       Process.kill 'QUIT', Process.pid
-#     end
-#
-#     defined?(ActiveRecord::Base) and
-#       ActiveRecord::Base.connection.disconnect!
-#   end
+# before_fork in Unicorn, called with server, worker; look at its trap: TERM and QUIT are graceful stops here, and a
+# handler runs beside them
+before_fork objects: true do |server, worker|
+  Signal.trap 'TERM' do
+    puts 'the platform sends TERM, a slow stop is QUIT here'
+    Process.kill 'QUIT', Process.pid
+  end
 
-# Not taken over (line 15): after_fork is called with index
-#   after_fork do |server, worker|
-#     defined?(ActiveRecord::Base) and
-#       ActiveRecord::Base.establish_connection
-#   end
+  ActiveRecord::Base.connection.disconnect! if defined?(ActiveRecord::Base)
+end
 
-# What Rails does unless told otherwise:
-port ENV.fetch("PORT", 3000)
+# after_fork in Unicorn, called with server, worker
+after_fork objects: true do |server, worker|
+  ActiveRecord::Base.establish_connection if defined?(ActiveRecord::Base)
+end
+
+# What Unicorn does unless told otherwise:
+bind "0.0.0.0:8080"
