@@ -84,10 +84,10 @@ E2E.suite("packages", transports: %i[tcp]) do
   # ran at a time.
   def compilers(command)
     Dir.mktmpdir("oribi-jobs") do |dir|
-      FileUtils.cp_r("#{folder}/.", "#{dir}/built")
+      FileUtils.cp_r("#{folder}/.", "#{dir}/its folder")
       FileUtils.mkdir("#{dir}/hall")
       File.write("#{dir}/cc", COMPILER, perm: 0o755)
-      built = E2E::RUBY ? "#{dir}/built/ext/oribi" : "#{dir}/built"
+      built = E2E::RUBY ? "#{dir}/its folder/ext/oribi" : "#{dir}/its folder"
       output, code = run!(*command, dir: built)
       assert_equal 0, code, output
       _, code = run!("make", "DESTDIR=", "CC=#{dir}/cc", dir: built, env: { "HALL" => "#{dir}/hall", "MAKEFLAGS" => nil })

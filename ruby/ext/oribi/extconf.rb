@@ -14,6 +14,9 @@ abort "oribi: the extension needs CRuby, and this is #{RUBY_ENGINE}." unless RUB
 core = [File.join(__dir__, "core"), File.expand_path("../../../core", __dir__)].find { |path| File.file?(File.join(path, "Makefile")) }
 abort "oribi: the C core is missing beside #{__dir__}" unless core
 
+# A gem is compiled beside its sources: names without the path of the gem's folder, which may have blanks.
+core, out = File.identical?(core, "core") ? ["core", "../core"] : [core, "$(CURDIR)/core"]
+
 $INCFLAGS << " -I#{core}/include"
 $CPPFLAGS << " -D_GNU_SOURCE"
 $CFLAGS << " -fvisibility=hidden -fno-strict-aliasing"
@@ -61,7 +64,7 @@ File.write("Makefile", <<~MAKEFILE, mode: "a")
   $(OBJS): $(wildcard $(CORE)/include/oribi/*/*.h)
 
   core/liboribi.a: ask-the-core
-  \t@$(MAKE) --no-print-directory -C $(CORE) OUT=$(CURDIR)/core CC="$(CC)" CODINGS="#{CODINGS.join(" ")}" all
+  \t@$(MAKE) --no-print-directory -C $(CORE) OUT=#{out} CC="$(CC)" CODINGS="#{CODINGS.join(" ")}" all
 
   ask-the-core:
 
