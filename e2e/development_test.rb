@@ -89,6 +89,30 @@ E2E.suite("development", transports: [:tcp]) do
     assert_equal "500 Internal Server Error\n", one.get("/body", { "Accept" => "text/html" }).body
   end
 
+  # What answers with a page of its own in development, and what the words of that page are; one that has none.
+  frameworks = E2E::RUBY ? {
+    "sinatra" => ["require 'sinatra/base'\nApp = Class.new(Sinatra::Base) { set :environment, :development\nget('/') { raise 'own' } }\nrun App",
+                  /BACKTRACE/],
+    "roda" => ["require 'roda'\nApp = Class.new(Roda) { route { |r| r.root { raise 'own' } } }\nrun App.freeze.app", /<footer>oribi/],
+    "show_exceptions" => ["use Rack::ShowExceptions\nrun ->(_env) { raise 'own' }", /Rack::ShowExceptions/],
+  } : {
+    "dancer2" => ["package App; use Dancer2; set show_errors => 1; get '/' => sub { die 'own' }; App->to_app;", /Powered by .*Dancer2/],
+    "mojolicious" => ["use Mojolicious::Lite; get '/' => sub { die 'own' }; app->start('psgi');", /development mode/],
+    "stack_trace" => ["use Plack::Builder; builder { enable 'StackTrace'; sub { die 'own' } };", /Error: own at/],
+    "plain" => ["sub { die 'own' }", /<footer>oribi-psgi/],
+  }
+
+  frameworks.each do |name, (source, words)|
+    define_method(:"test_the_page_of_#{name}") do
+      File.write(path = write_app, source)
+      page = start("--env", "development", app: path).get("/", { "Accept" => "text/html" })
+      assert_equal 500, page.status
+      assert_match(words, page.body)
+      assert_equal 1, page.body.scan(/<!doctype/i).size
+      assert_equal words.source.include?("oribi"), page.body.include?("<footer>oribi")
+    end
+  end
+
   define_method(:on_terminal) do |*words, before: [], env: {}|
     @port = E2E.free_port
     path = write_app

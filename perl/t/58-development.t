@@ -96,7 +96,9 @@ like $answer->[2][0], qr/\A<b> at /, 'plain text';
     is_deeply \@by_name, ["named\n"], 'also by its name';
 
     ($type, $text) = $page->((bless [], 'No::Text'), { REQUEST_METHOD => 'GET' });
-    like $text, qr/\ANo::Text: No::Text=ARRAY/, 'an object';
+    like $text, qr/\ANo::Text: bless\( \[\]/, 'an object without a text';
+    ($type, $text) = $page->({ code => 42 }, { REQUEST_METHOD => 'GET' });
+    like $text, qr/\A\{\n\s+'code' => 42\n/, 'a reference to data';
 }
 
 done_testing;

@@ -6,6 +6,7 @@ use File::Basename ();
 use File::Spec ();
 use Oribi ();
 use Oribi::App ();
+use overload ();
 use Scalar::Util ();
 
 our $VERSION = '0.100';
@@ -110,8 +111,8 @@ sub _call_failure {
 # A text names its places itself: " at app.psgi line 3.", and more of them where a module could not be compiled.
 sub _error {
     my ($error, $frames) = @_;
-    my $text = eval {"$error"} // 'the message of this exception cannot be read';
     my $class = Scalar::Util::blessed($error);
+    my $text = eval { _is_plain($error) ? _dumped($error) : "$error" } // 'the message of this exception cannot be read';
     my @places;
     @places = map { [$_, ''] } _places($text) if !@$frames;
     $text =~ s/\s+\z//;
@@ -120,6 +121,18 @@ sub _error {
         (defined $class ? (class => '', $class) : ()),
         message => '', $text, map { ('frame', $_->[1], $_->[0]) } @places, @$frames,
     );
+}
+
+# A reference to data says nothing as a text, nor does an object without one.
+sub _is_plain {
+    my ($error) = @_;
+    return ref $error && !overload::Method($error, '""') && (Scalar::Util::reftype($error) // '') =~ /\A(?:HASH|ARRAY|SCALAR)\z/;
+}
+
+sub _dumped {
+    my ($error) = @_;
+    require Data::Dumper;
+    return Data::Dumper->new([$error])->Terse(1)->Indent(1)->Sortkeys(1)->Maxdepth(3)->Dump;
 }
 
 sub _places {
