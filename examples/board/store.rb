@@ -56,12 +56,22 @@ module Board
       return @database if @pid == Process.pid
 
       FileUtils.mkdir_p(File.dirname(@path))
+      opened = SQLite3::Database.new(@path, results_as_hash: true)
+      opened.busy_timeout(5000)
+      write_ahead(opened)
+      opened.transaction(:immediate) { prepare(opened) }
       @pid = Process.pid
-      @database = SQLite3::Database.new(@path, results_as_hash: true)
-      @database.busy_timeout(5000)
-      @database.execute("pragma journal_mode = wal")
-      @database.transaction(:immediate) { prepare(@database) }
-      @database
+      @database = opened
+    end
+
+    # Of several processes that do this to a new file at once SQLite refuses all but one, and waits for none of them.
+    def write_ahead(database, tries: 500)
+      database.execute("pragma journal_mode = wal")
+    rescue SQLite3::BusyException
+      raise if (tries -= 1).zero?
+
+      sleep 0.01
+      retry
     end
 
     # Only one process finds no table: the others wait for its transaction.

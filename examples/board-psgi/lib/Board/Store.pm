@@ -93,6 +93,17 @@ sub _bytes_of {
     return scalar <$in>;
 }
 
+# Of several processes that do this to a new file at once SQLite refuses all but one, and waits for none of them.
+sub _write_ahead {
+    my ($database) = @_;
+    for (1 .. 500) {
+        return if eval { $database->do('pragma journal_mode = wal') };
+        die $@ if $@ !~ /locked/;
+        select undef, undef, undef, 0.01;
+    }
+    die $@;
+}
+
 sub _database {
     my ($self) = @_;
     return $self->{database} if $self->{pid} == $$;
@@ -100,7 +111,7 @@ sub _database {
     $self->{database}{InactiveDestroy} = 1 if $self->{database};    # the parent's: it stays the parent's to close
     $self->{database} = DBI->connect("dbi:SQLite:dbname=$self->{path}", '', '', { RaiseError => 1, PrintError => 0, sqlite_unicode => 1 });
     $self->{database}->sqlite_busy_timeout(5000);
-    $self->{database}->do('pragma journal_mode = wal');
+    _write_ahead($self->{database});
     $self->_prepare($self->{database});
     $self->{pid} = $$;
     return $self->{database};
