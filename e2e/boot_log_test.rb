@@ -34,7 +34,7 @@ E2E.suite("boot_log", transports: [:tcp]) do
     wait_until("the reload's beginning; #{one.stderr}") { one.stderr.include?("listening on") }
     language = E2E::RUBY ? "ruby" : "perl"
     assert_match(/info: \S+ \d\S* \(#{language} \d+\.\d+\.\d+\), environment development, pid #{one.pid}: header X-A:b, .*workers 1, /, one.stderr)
-    assert_match(/ status_token \(not shown\), call_timeout 30s, chdir /, one.stderr)
+    assert_match(/ status_token \(not shown\), call_timeout 30s, dev off, chdir /, one.stderr)
     refute_includes one.stderr, "s3cret"
     assert_match(%r{has been loading for 5 s \(mold, pid \d+\), it stands at #{@app}:#{E2E::RUBY ? 1 : 2}; waiting}, one.stderr)
     assert_match(/the application has loaded in 5\.\d\d s#{" \\(rack [\\d.]+\\)" if E2E::RUBY}$/, one.stderr)

@@ -134,8 +134,10 @@ module E2E
 
     private
 
+    # The cases write into the folders of their applications, and development would load those anew.
     def command_line(options, app)
-      [Server.binary, "--bind", bind, "--workers", "1", *options, File.expand_path(app || E2E.differing(:app), ROOT)]
+      still = options.include?("--dev") ? [] : ["--no-dev"]
+      [Server.binary, "--bind", bind, "--workers", "1", *still, *options, File.expand_path(app || E2E.differing(:app), ROOT)]
     end
 
     def spawn_command

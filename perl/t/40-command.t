@@ -98,7 +98,7 @@ subtest 'user mistakes' => sub {
         is $out, '';
     }
     for my $preload ('--preload', '--no-preload') {
-        my ($code, $out, $err) = run_command('--bind', '127.0.0.1:0', $preload, '--workers', 1, '--err-respawn-interval', '10ms', $dies);
+        my ($code, $out, $err) = run_command('--no-dev', '--bind', '127.0.0.1:0', $preload, '--workers', 1, '--err-respawn-interval', '10ms', $dies);
         is $code, 1, "serving, $preload: exit code 1";
         like $err, qr/dies\.psgi: told to/;
     }
@@ -197,7 +197,7 @@ PSGI
 
 subtest 'reload' => sub {
     my $app = file('reload.psgi', 'sub { [200, ["Content-Type" => "text/plain"], ["old"]] }');
-    my $server = start_command('tcp', $app);
+    my $server = start_command('tcp', '--no-dev', $app);
     is get($server, '/')->{body}, 'old';
     wait_until('the supervisor', sub { $server->log_text =~ /listening on/ });
     file('reload.psgi', 'sub { [200, ["Content-Type" => "text/plain"], ["new"]] }');

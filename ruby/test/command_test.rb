@@ -157,7 +157,7 @@ class CommandTest < BindingTest
 
   def test_an_application_that_fails_in_the_worker
     file("config.ru", "raise 'told to fail' unless $PROGRAM_NAME.nil?")
-    code, _, error = oribi("--no-preload", "-p", "0", "-w", "1")
+    code, _, error = oribi("--no-dev", "--no-preload", "-p", "0", "-w", "1")
     assert_equal 1, code
     assert_match(/config\.ru:1: told to fail \(RuntimeError\)/, error)
   end
@@ -194,7 +194,7 @@ class CommandTest < BindingTest
       "undefined_thing" => /config\.ru:1: undefined local variable or method `undefined_thing'/, "" => /config\.ru: / }.each do |source, message|
       file("config.ru", source)
       assert_match(message, mistake("--check"))
-      assert_match(message, mistake("-p", "0"))
+      assert_match(message, mistake("--no-dev", "-p", "0")) # in development it is a page
     end
   end
 

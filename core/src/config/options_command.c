@@ -262,6 +262,8 @@ static int check_combinations(const struct oribi_options *options, char *error)
             error, "group needs user: a process that switches its group alone keeps the other rights of root");
     if (options->eval && options->app)
         return oribi__refuse(error, "eval and an application file exclude each other");
+    if (options->dev && options->daemonize)
+        return oribi__refuse(error, "dev and daemonize exclude each other: errors are to be seen");
     if (options->requests_jitter > 0 && options->requests_max.max == 0)
         return oribi__refuse(error, "requests_jitter needs requests_max");
     struct oribi_compress_rules rules;
@@ -303,6 +305,8 @@ int oribi_options_finish(struct oribi_options *options, char *error)
         options->early_hints = options->lang == ORIBI_LANG_PERL;
     if (is_development(options) && !is_given(options, "call_timeout")) /* a developer stops in the middle of a call */
         options->call_timeout_ms = 0;
+    if (is_development(options) && !is_given(options, "dev") && !options->daemonize)
+        options->dev = true;
     options->request_id |= options->request_id_header != NULL;
     if (!options->access_log)
         oribi__option_replace_text(&options->access_log, is_production(options) ? "off" : "-");

@@ -287,6 +287,12 @@ static const struct oribi_option table[] = {
     {TEXT(env, APP, BOTH), RELOADS, .short_flag = "E", .argument = "NAME", .aliases = "environment",
      .help = "environment that the application is to see; production and deployment change defaults",
      .default_note = "development"},
+    {SWITCH(dev, APP, BOTH), .default_text = "off", .default_note = "on in development, but under rackup and plackup",
+     .help = "development: loads the application anew when a file of it changes; one that does not load is a page with "
+             "the error, not the end of the server"},
+    {LIST(watch, APP, BOTH), .argument = "PATH",
+     .help = "with dev: file, folder or pattern (\"views\", \"config/*.yml\", \"lib/**/*.tt\") whose changes load the "
+             "application anew too, beside what it was loaded from; may be repeated"},
     {TEXT(chdir, APP, BOTH), RELOADS, .argument = "DIR",
      .help =
          "directory to change to before anything else is looked for; in the configuration file, before what it names"},

@@ -284,6 +284,11 @@ static void close_spare(struct oribi_child *child)
     oribi_handoff_close(&child->spare_handoff);
 }
 
+const struct oribi__ties *oribi__child_ties(const struct oribi_child *child)
+{
+    return &child->ties;
+}
+
 void oribi_child_before_fork(struct oribi_child *child)
 {
     const struct oribi_listeners *listeners = child->ties.listeners;

@@ -117,6 +117,12 @@ METHOD(loading_at)
     return 0;
 }
 
+METHOD(files)
+{
+    oribi_process_files(p, argument->text, argument->len);
+    return 0;
+}
+
 METHOD(role)
 {
     *result = text(roles[oribi_process_role(p)]);
@@ -233,6 +239,7 @@ static const struct oribi_method methods[] = {
     {"failed", ORIBI_VALUE_TEXT, ORIBI_VALUE_NONE, call_failed},
     {"loaded_with", ORIBI_VALUE_TEXT, ORIBI_VALUE_NONE, call_loaded_with},
     {"loading_at", ORIBI_VALUE_TEXT, ORIBI_VALUE_NONE, call_loading_at},
+    {"files", ORIBI_VALUE_TEXT, ORIBI_VALUE_NONE, call_files},
     {"role", ORIBI_VALUE_NONE, ORIBI_VALUE_TEXT, call_role},
     {"title", ORIBI_VALUE_NONE, ORIBI_VALUE_TEXT, call_title},
     {"stopping", ORIBI_VALUE_NONE, ORIBI_VALUE_BOOL, call_stopping},

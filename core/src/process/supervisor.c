@@ -68,6 +68,9 @@ static bool message_event(struct oribi_supervisor *supervisor, struct oribi_mess
     case ORIBI_MESSAGE_MOLD_DIFFERING:
         oribi__announced_message(supervisor, message, passed);
         return false;
+    case ORIBI_MESSAGE_FILES:
+        oribi__watch_message(supervisor, passed);
+        return false;
     case ORIBI_MESSAGE_MOLD_PROMOTED:
         if (!oribi__mold_promoted(supervisor, message, passed))
             return false;
@@ -176,6 +179,10 @@ static bool next_event(struct oribi_supervisor *supervisor)
         feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_UPGRADE_READY});
         return true;
     }
+    if (oribi__watch_event(supervisor, &event)) {
+        feed(supervisor, &event);
+        return true;
+    }
     if (oribi__control_turn(supervisor, &event)) {
         if (!supervisor->ties.prefork || oribi__prefork_command(supervisor, &event))
             feed(supervisor, &event);
@@ -227,6 +234,8 @@ static bool begin(struct oribi_supervisor *supervisor)
     if (oribi_os_become_subreaper() < 0)
         oribi_log(ORIBI_LOG_WARN, "cannot become the parent of orphaned workers (PR_SET_CHILD_SUBREAPER): %s",
                   oribi_os_error_text());
+    if (supervisor->ties.options->dev && !supervisor->ties.prefork)
+        oribi__watch_begin(&supervisor->watch, &supervisor->ties.options->watch);
     oribi__boot_log_begin(supervisor);
     feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_START});
     return false;
@@ -305,6 +314,8 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     at = earlier(at, oribi__history_deadline(supervisor));
     at = earlier(at, oribi__stacks_deadline(supervisor));
     at = earlier(at, oribi__footprints_deadline(supervisor));
+    if (supervisor->policy.up) /* else the turn would not look */
+        at = earlier(at, oribi__watch_deadline(&supervisor->watch));
     if (supervisor->watchdog_ms)
         at = earlier(at, supervisor->watchdog_at);
     if (supervisor->shutdown.look_at)
@@ -315,8 +326,9 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
         at = earlier(at, now_ms + ms);
     if (oribi_log_waits())
         at = earlier(at, now_ms + ORIBI_LOG_RETRY_MS);
-    int fds[ORIBI_POLL_MAX] = {supervisor->signal_fds[0], supervisor->message_fd, supervisor->upgrade.successor_fd};
-    size_t count = 3 + oribi__control_fds(supervisor, fds + 3);
+    int fds[ORIBI_POLL_MAX] = {supervisor->signal_fds[0], supervisor->message_fd, supervisor->upgrade.successor_fd,
+                               supervisor->policy.up ? oribi__watch_fd(&supervisor->watch) : -1};
+    size_t count = 4 + oribi__control_fds(supervisor, fds + 4);
     int out_fds[ORIBI__STATUS_CLIENTS_MAX];
     size_t out_count;
     count += oribi__status_fds(supervisor, fds + count, out_fds, &out_count);

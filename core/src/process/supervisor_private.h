@@ -39,6 +39,7 @@
 #include "process/totals.h"
 #include "process/app_store.h"
 #include "process/upgrade.h"
+#include "process/watch.h"
 #include "process/control_place.h"
 #include "oribi/process/message.h"
 #include "oribi/process/pid_file.h"
@@ -177,6 +178,7 @@ struct oribi_supervisor {
     struct oribi__announced announced;
     struct oribi__boot_log boot_log;
     struct oribi__upgrade upgrade;
+    struct oribi__watch watch;
     struct oribi__manager manager;
     /* what take returned */
     struct oribi_supervisor_action action;
@@ -273,6 +275,16 @@ void oribi__mold_start_failed(const char *text);
 
 /* control.c */
 int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char *error);
+
+/* child.c */
+struct oribi_child;
+const struct oribi__ties *oribi__child_ties(const struct oribi_child *child);
+
+/* watch_event.c. Takes the descriptor with the paths that an application was loaded from. */
+void oribi__watch_message(struct oribi_supervisor *supervisor, int fd);
+
+/* True when a file has changed: the event is a reload. */
+bool oribi__watch_event(struct oribi_supervisor *supervisor, struct oribi_policy_event *event);
 
 /* At the start: where the option says; else where ctl finds it from the folder, and a failure is not told then but in
  * verbose lines. ORIBI_CONTROL_PATH in a successor's environment is the place of its predecessor's. */

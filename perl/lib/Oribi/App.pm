@@ -63,9 +63,20 @@ sub _from_source {
     return $app;
 }
 
+sub _is_class { my ($file) = @_; return $file =~ /\A[A-Za-z0-9_:]+\z/ && !-e $file }
+
+# Tells the operator of a wrong name before anything is started.
+sub find {
+    my ($settings, $app) = @_;
+    return if _is_code($app) || $settings->{psgi_app_builder} || length $settings->get('eval');
+    my $file = $app // $settings->core->app // 'app.psgi';
+    die "$file: no such file" . ($file eq 'app.psgi' ? _hint() : '') . "\n" unless _is_class($file) || -e $file;
+    return;
+}
+
 sub _from_file {
     my ($file) = @_;
-    my $is_class = $file =~ /\A[A-Za-z0-9_:]+\z/ && !-e $file;
+    my $is_class = _is_class($file);
     die "$file: no such file" . ($file eq 'app.psgi' ? _hint() : '') . "\n" unless $is_class || -e $file;
     die "$file: is a directory\n" if -d $file;
     die "$file: is a rackup file: oribi serves those\n" if $file =~ /\.ru\z/;

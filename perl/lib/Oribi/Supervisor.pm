@@ -16,6 +16,7 @@ our $VERSION = '0.100';
 sub serve {
     my ($settings, $app) = @_;
     my $core = $settings->core;
+    Oribi::App::find($settings, $app) if $settings->is_on('dev');
     my $listeners = Oribi::Listeners->open($core);
     my $process = Oribi::Core::Process->create($core, 'oribi-psgi', $listeners, undef, command_line());
     my $self = bless { settings => $settings, source => $app, listeners => $listeners, process => $process }, __PACKAGE__;
@@ -133,7 +134,7 @@ sub _load {
     my $handlers = Oribi::_signals_keep();
     my $mold = $process->role eq 'mold';
     my $watch = $mold ? $process->loading_begin : 0;
-    my $app = eval { Oribi::App::load($settings, $self->{source}) };
+    my $app = eval { $self->_load_application };
     my $error = $@;
     $process->loading_end($watch);
     Oribi::_signals_restore($handlers);
@@ -145,6 +146,23 @@ sub _load {
     $worker->run;
     $worker->warmed_up;
     return;
+}
+
+# In development the supervisor is told which files that took, and what keeps the application from loading is a page.
+sub _load_application {
+    my ($self) = @_;
+    my ($settings, $process) = @$self{qw(settings process)};
+    return Oribi::App::load($settings, $self->{source}) if !$settings->is_on('dev');
+    require Oribi::LoadedFiles;
+    my $file = ref $self->{source} || length $settings->get('eval') ? undef : $self->{source} // $settings->core->app // 'app.psgi';
+    my $files = Oribi::LoadedFiles->new(sub { $process->files($_[0]) }, $file, $settings->get('config') || 'config/oribi.pl');
+    my $app = eval { Oribi::App::load($settings, $self->{source}) };
+    my $error = $@;
+    $files->tell_all($app ? undef : $error);
+    return $files->around($app) if $app;
+    Oribi::_log(3, ($file // 'the application') . ' does not load, and answers with this until a file changes: ' . Oribi::App::first_line($error));
+    require Oribi::Development;
+    return Oribi::Development::load_failure($error, $file);
 }
 
 # "plack 1.0048, dancer2 0.400000": what of frameworks the application has loaded.

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "hooks"
+require_relative "loaded_files"
 require_relative "loading"
 require_relative "memory"
 require_relative "processes"
@@ -126,12 +127,32 @@ module Oribi
     # The requests of the warm-up go through a worker of the mold, and what they leave behind is shared by the workers
     # to come.
     def load
-      return @app = @loader.load unless @core.role == "mold"
+      return @app = load_application unless @core.role == "mold"
 
-      @app = Loading.watched(@core) { @loader.load }
+      @app = Loading.watched(@core) { load_application }
       @core.loaded_with(Loading.frameworks)
       warm_up unless @options["warmup"].empty?
       Memory.settle
+    end
+
+    # In development the supervisor is told which files that took, and what keeps the application from loading is a
+    # page.
+    def load_application
+      return @loader.load if @options["dev"] != "on"
+
+      files = LoadedFiles.new(@core, [@loader.path, @options["config"].empty? ? Config::DEFAULT : @options["config"]])
+      app = files.gather { @loader.load }
+      files.tell
+      files.around(app)
+    rescue SignalException
+      raise
+    rescue Exception => e # rubocop:disable Lint/RescueException -- whatever it is, the developer is to see it
+      raise unless files
+
+      files.tell(e)
+      Failure.log(e, nil, "#{@loader.path || "the application"} does not load, and answers with this until a file changes")
+      require_relative "development"
+      Development.load_failure(e, @loader.path)
     end
 
     def warm_up

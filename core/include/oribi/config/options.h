@@ -87,7 +87,7 @@ struct oribi_range {
 };
 
 enum {
-    ORIBI_OPTIONS_MAX = 112,     /* entries of the table */
+    ORIBI_OPTIONS_MAX = 120,     /* entries of the table */
     ORIBI_OPTION_ITEMS_MAX = 64, /* of one list whose entry says nothing else */
     ORIBI_OPTION_TEXT_MAX = 64 * 1024,
     ORIBI_WORKERS_MAX = 512,
@@ -203,6 +203,8 @@ struct oribi_options {
     char *config;
     char *chdir;
     char *server_header;           /* NULL: none */
+    bool dev;                      /* reloads when a file changes; errors while loading are shown, not fatal */
+    struct oribi_text_list watch;  /* files, folders and patterns, beside what the application was loaded from */
     bool early_hints;              /* the binding offers interim answers to the application */
     char *eval;                    /* Perl: source of the application */
     char *child_exit;              /* Perl: source of a hook */

@@ -22,6 +22,7 @@ enum oribi_message_kind {
     ORIBI_MESSAGE_SPAWN,          /* to a mold: slot, ticket */
     ORIBI_MESSAGE_MOLD_AT,        /* pid, text: where loading stands */
     ORIBI_MESSAGE_MOLD_DIFFERING, /* pid, text: a part of what oribi_options_differing() says of a new generation */
+    ORIBI_MESSAGE_FILES,          /* pid; with a descriptor of memory: paths of what was loaded, each with NUL */
 };
 
 enum { ORIBI_MESSAGE_TEXT_MAX = 3072 };

@@ -251,6 +251,11 @@ void oribi_process_failed(struct oribi_process *p, const char *text, size_t len)
 void oribi_process_loaded_with(struct oribi_process *p, const char *text, size_t len);
 void oribi_process_loading_at(struct oribi_process *p, const char *text, size_t len);
 
+/* With `dev`: paths of files that the application was loaded from, each followed by NUL; what is named once stays
+ * watched. In LOAD, also where it has failed, and in a worker whenever there are more. Borrows the list.
+ * Thread-safe. */
+void oribi_process_files(struct oribi_process *p, const char *list, size_t len);
+
 enum oribi_role oribi_process_role(const struct oribi_process *p);
 
 /* What the process title should say now ("oribi supervisor, generation 1, 4 workers"), NUL-terminated, cut at cap.
