@@ -77,8 +77,10 @@ E2E.suite("changes", transports: %i[tcp]) do
     answer = one.get("/")
     assert_equal 500, answer.status
     assert_match(/#{LIBRARY}/, answer.body)
+    assert_match(/the application has loaded in \S+ s \(with an error, which every request gets\)/, one.stderr)
     words("mended")
     wait_for(one, "mended")
+    assert_equal 1, one.stderr.scan("with an error").size
     save(LIBRARY, broken)
     wait_until("the page") { one.get("/").status == 500 }
     words("mended again")

@@ -140,7 +140,7 @@ sub _load {
     Oribi::_signals_restore($handlers);
     die $error unless $app;
     $self->{app} = $app;
-    $process->loaded_with(frameworks()) if $mold;
+    $process->loaded_with($self->{broken} ? 'with an error, which every request gets' : frameworks()) if $mold;
     return if !$mold || !length $settings->get('warmup');
     my $worker = $process->open($app);
     $worker->run;
@@ -161,6 +161,7 @@ sub _load_application {
     $files->tell_all($app ? undef : $error);
     return $files->around($app) if $app;
     Oribi::_log(3, ($file // 'the application') . ' does not load, and answers with this until a file changes: ' . Oribi::App::first_line($error));
+    $self->{broken} = 1;
     require Oribi::Development;
     return Oribi::Development::load_failure($error, $file);
 }
@@ -183,7 +184,7 @@ sub _open {
     my ($self) = @_;
     $self->{worker} = $self->{process}->open($self->{app});
     Oribi::Deadline::watch($self->{worker});
-    $self->_show_failures if $self->{settings}->get('env') eq 'development';
+    $self->_show_failures if $self->{settings}->is_on('dev') || $self->{settings}->get('env') eq 'development';
     $Oribi::process = $self->{process};    # Oribi::stopping asks it
     return;
 }

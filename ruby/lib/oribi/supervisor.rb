@@ -30,7 +30,7 @@ module Oribi
     # @return [Integer] exit code
     # @raise [Error] when it cannot start
     def run
-      show_failures if @options["env"] == "development"
+      show_failures if @options["env"] == "development" || @options["dev"] == "on"
       @core = Core::Process.create(@options, "oribi", Listeners.new(@options), @command, nil)
       enter(@core.role)
       RailsAdvice.log_suggestion(@options) if @core.role == "supervisor"
@@ -130,7 +130,7 @@ module Oribi
       return @app = load_application unless @core.role == "mold"
 
       @app = Loading.watched(@core) { load_application }
-      @core.loaded_with(Loading.frameworks)
+      @core.loaded_with(@broken ? "with an error, which every request gets" : Loading.frameworks)
       warm_up unless @options["warmup"].empty?
       Memory.settle
     end
@@ -151,6 +151,7 @@ module Oribi
 
       files.tell(e)
       Failure.log(e, nil, "#{@loader.path || "the application"} does not load, and answers with this until a file changes")
+      @broken = true
       require_relative "development"
       Development.load_failure(e, @loader.path)
     end
