@@ -45,7 +45,11 @@ static void poll_from_now_on(struct oribi__watch *watch, const char *why)
     if (watch->polls)
         return;
     watch->polls = true;
-    oribi_log(ORIBI_LOG_WARN, "files cannot be watched (%s): they are looked at once a second", why);
+    oribi_log(
+        ORIBI_LOG_WARN,
+        "files cannot be watched (%s; the limits are fs.inotify.max_user_watches and max_user_instances): they are "
+        "looked at once a second",
+        why);
 }
 
 static void tell_of_maximum(struct oribi__watch *watch, const char *what, size_t max)
