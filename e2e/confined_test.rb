@@ -5,8 +5,8 @@ require_relative "support/tracing"
 
 # What a worker asks of the kernel once it serves: everything it calls under mixed traffic is on this list, and what it
 # opens are files for bodies and what the application itself opens. It makes no socket, connects to nobody, starts
-# nothing, and changes no right, owner or name of a file.
-E2E.suite("confined", options: ["--body-memory-max", "64K"]) do
+# nothing, and changes no right, owner or name of a file. (In development the page of an error reads sources.)
+E2E.suite("confined", options: ["--body-memory-max", "64K", "--env", "none"]) do
   include E2E::Tracing
 
   const_set(:WAITING, %w[epoll_wait epoll_pwait epoll_pwait2 epoll_ctl poll ppoll pselect6 select futex sched_yield restart_syscall].freeze)

@@ -43,7 +43,7 @@ E2E.suite("deb", transports: %i[tcp]) do
   def environment(kind)
     folders = kind.library_folders(root(kind))
     assert(folders.all? { |folder| File.directory?(folder) }, folders.inspect)
-    { kind.library_variable => folders.join(":"), "GEM_PATH" => nil }
+    { kind.library_variable => folders.join(":"), "GEM_PATH" => nil, **%w[RACK_ENV PLACK_ENV].to_h { |name| [name, "production"] } } # as in the units
   end
 
   def run!(*words, env: {})
