@@ -35,7 +35,13 @@ E2E.suite("stacks", transports: %i[tcp]) do
   define_method(:serve) do |*options, workers: 1|
     @status = "127.0.0.1:#{E2E.free_port}"
     env = { "GATE" => @space.gate_path, "PEER" => "#{@space.dir}/peer" }
-    start("--workers", workers.to_s, "--control", @space.control, "--status", @status, *options, app: app, env: env)
+    start("--workers", workers.to_s, "--control", @space.control, "--status", @status, *options, app: app, env: env).tap do
+      wait_until("the control socket") do # which is opened after the others
+        UNIXSocket.open(@space.control).close || true
+      rescue Errno::ENOENT, Errno::ECONNREFUSED
+        nil
+      end
+    end
   end
 
   # One word to the control socket, as ctl sends it, and what it prints.
