@@ -19,6 +19,7 @@ E2E.suite("changes", transports: %i[tcp]) do
       run lambda { |env|
         require_relative "lib/later" if env["PATH_INFO"] == "/later"
         sleep 0.01 until File.exist?("gate") if env["PATH_INFO"] == "/gate"
+        sleep 1.5 if env["PATH_INFO"] == "/long"
         [200, { "content-type" => "text/plain" }, [env["PATH_INFO"] == "/later" ? Later::TEXT : Words::TEXT]]
       }
     RUBY
@@ -28,6 +29,8 @@ E2E.suite("changes", transports: %i[tcp]) do
           my $path = $_[0]{PATH_INFO};
           if ($path eq '/later') { require Later; return [200, [], [$Later::TEXT]] }
           if ($path eq '/gate') { select undef, undef, undef, 0.01 until -e 'gate' }
+          my $until = time + 2; # whatever signals come
+          if ($path eq '/long') { select undef, undef, undef, 0.05 until time >= $until }
           return [200, ['Content-Type' => 'text/plain'], [$Words::TEXT]];
       };
     PERL
@@ -86,6 +89,16 @@ E2E.suite("changes", transports: %i[tcp]) do
     words("mended again")
     wait_for(one, "mended again")
     refute one.ended?
+  end
+
+  # One at a debugger's prompt may last: the server's own end alone has shutdown_timeout, and kills a second after it.
+  def test_a_call_that_runs_longer_than_shutdown_timeout_ends_where_it_is
+    one = serve("--shutdown-timeout", "100ms", *(RB ? %w[--threads 2] : %w[--workers 2]))
+    client = connect(one)
+    client.request("GET", "/long")
+    words("second")
+    wait_for(one, "second")
+    assert_equal "first", client.read_response.body
   end
 
   # A broken file that is saved while a request runs: that request ends where it is.

@@ -244,7 +244,8 @@ int64_t oribi__deadline_in(int64_t timeout_ms, int64_t now_ms)
 
 int64_t oribi__policy_stop_deadline(const struct oribi_policy *policy, int64_t now_ms)
 {
-    return policy->config.shutdown_timeout_ms ? now_ms + policy->config.shutdown_timeout_ms + ORIBI_KILL_MS : 0;
+    bool bounded = policy->config.shutdown_timeout_ms > 0 && (policy->stopping || !policy->config.reload_waits);
+    return bounded ? now_ms + policy->config.shutdown_timeout_ms + ORIBI_KILL_MS : 0;
 }
 
 bool oribi__policy_spawn_paced(const struct oribi_policy *policy, int64_t now_ms)

@@ -197,8 +197,19 @@ static bool anything_left(const struct oribi_policy *policy)
     return false;
 }
 
+/* Workers that reloads have replaced may have had no deadline until the server stops (reload_waits). */
+static void bound_all(struct oribi_policy *policy, int64_t now_ms)
+{
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        struct oribi_worker_record *record = &policy->records[i];
+        if ((record->state == ORIBI_RECORD_STOPPING || record->state == ORIBI_RECORD_LEAVING) && !record->until)
+            record->until = oribi__policy_stop_deadline(policy, now_ms);
+    }
+}
+
 bool oribi__policy_step_stop(struct oribi_policy *policy, int64_t now_ms)
 {
+    bound_all(policy, now_ms);
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++) {
         struct oribi_mold_record *mold = &policy->molds[i];
         if (mold->state == ORIBI_MOLD_IS_LOADING || mold->state == ORIBI_MOLD_IS_READY) {

@@ -319,6 +319,7 @@ void oribi__supervisor_config(const struct oribi_options *options, uint32_t work
         .roll_max = options->roll_max_unavailable,
         .boot_timeout_ms = options->boot_timeout_ms,
         .shutdown_timeout_ms = options->shutdown_timeout_ms,
+        .reload_waits = options->dev,
         .spawn_interval_ms = options->spawn_interval_ms,
         .err_respawn_interval_ms = options->err_respawn_interval_ms,
         .drain_delay_ms = options->drain_delay_ms,

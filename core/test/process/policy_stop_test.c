@@ -34,6 +34,26 @@ static void test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline(void)
     ok_eq(w.exit_code, 0);
 }
 
+static void test_in_development_the_servers_own_end_alone_has_a_deadline(void)
+{
+    start(2);
+    w.policy.config.reload_waits = true;
+    w.workers_obey = false;
+    just(ORIBI_EVENT_RELOAD);
+    settle();
+    ok_eq(count_signalled(SIGTERM), 2);
+    pass_ms(24LL * 60 * 60 * 1000);
+    ok_eq(count_signalled(SIGKILL), 0);
+    ok_eq(w.exits, 0);
+    just(ORIBI_EVENT_STOP);
+    settle();
+    pass_ms(30999);
+    ok_eq(count_signalled(SIGKILL), 0);
+    pass_ms(1);
+    ok_eq(count_signalled(SIGKILL), 4);
+    ok_eq(w.exits, 1);
+}
+
 static void test_a_second_stop_is_now(void)
 {
     start(2);
@@ -291,6 +311,7 @@ int main(void)
 {
     test_stop_drains_and_ends_with_0();
     test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline();
+    test_in_development_the_servers_own_end_alone_has_a_deadline();
     test_a_second_stop_is_now();
     test_an_interrupt_waits_for_a_second_and_no_drain_delay();
     test_a_second_interrupt_is_now();

@@ -73,6 +73,7 @@ struct oribi_policy_config {
     uint32_t roll_max;           /* workers replaced at a time; 0: a tenth, at least one */
     int64_t boot_timeout_ms;     /* 0: none */
     int64_t shutdown_timeout_ms; /* 0: none */
+    bool reload_waits; /* development: shutdown_timeout counts from the server's stop alone, not from a reload */
     int64_t spawn_interval_ms;
     int64_t err_respawn_interval_ms;
     int64_t drain_delay_ms; /* how long a graceful stop is only announced */
