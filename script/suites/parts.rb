@@ -7,9 +7,9 @@ module Parts
   E2E_COMMANDS = ENV.key?("E2E_COMMAND") ? [ENV["E2E_COMMAND"]] : %w[oribi oribi-psgi]
   # What runs with oribi alone: files about Ruby; and one whose subject is the same C code in both commands, and which
   # waits for another server (Prometheus looks for its targets every 5 seconds); and the site of the documents;
-  # and Debian packages, of which one build makes both.
+  # and Debian packages, of which one build makes both; and the pages for users of Ruby servers.
   RUBY_ONLY = %w[e2e/rails_test.rb e2e/rack_line_test.rb e2e/cable_test.rb e2e/debugger_test.rb e2e/monitoring_test.rb
-                 e2e/site_test.rb e2e/browser/site_test.rb e2e/deb_test.rb].freeze
+                 e2e/site_test.rb e2e/browser/site_test.rb e2e/deb_test.rb e2e/moving_test.rb].freeze
 
   module_function
 
