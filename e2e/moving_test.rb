@@ -21,7 +21,12 @@ E2E.suite("moving", transports: %i[tcp]) do
 
   def worker = E2E::Client.new(["127.0.0.1", @ports[9292]]).get("/", { "Connection" => "close" }).body.to_i
   def supervisor = File.read(File.join(@follower.home, "server.pid")).to_i
-  def children(pid) = File.read("/proc/#{pid}/task/#{pid}/children").split.size
+
+  # That they are all up is part of the wait: the first answers before the second is there.
+  def workers
+    children = File.read("/proc/#{supervisor}/task/#{supervisor}/children").split
+    children.count { |pid| File.read("/proc/#{pid}/cmdline").match?(/worker \d/) rescue false }
+  end
 
   def gone?(pid) = File.read("/proc/#{pid}/stat")[/.*\) (\w)/m, 1] == "Z" rescue true
 
@@ -32,11 +37,11 @@ E2E.suite("moving", transports: %i[tcp]) do
 
   # More and fewer workers, new ones, and a graceful end, by the signals of the page's table.
   def assert_signals
-    before = children(supervisor)
+    wait_until("the page's workers") { workers == 2 }
     Process.kill(:TTIN, supervisor)
-    wait_until("one worker more") { children(supervisor) > before }
+    wait_until("one worker more") { workers == 3 }
     Process.kill(:TTOU, supervisor)
-    wait_until("one worker less") { children(supervisor) == before }
+    wait_until("one worker less") { workers == 2 }
     old = worker
     Process.kill(:HUP, supervisor)
     wait_until("the old worker to leave") { !File.exist?("/proc/#{old}") }
