@@ -106,7 +106,7 @@ is ask('/kept'), 'closed';
 
 is ask('/kind'), 'parts';
 is ask('/kind', part('a', 'x') . '--b--'), 'memory';
-is ask('/kind', $body, 'multipart/mixed; boundary=b'), 'file';
+is ask('/kind', $body, 'multipart/mixed; boundary=b'), 'memory', 'no form, and there is memory';
 is ask('/parse', substr($body, 0, -8)), 400, 'cut';
 is ask('/parse', $body, 'multipart/form-data'), 400, 'without a boundary';
 is ask('/parse', part('f', 'x' x 600, 'f') x 129 . part('g', $big) . '--b--'), 413, 'too many files';

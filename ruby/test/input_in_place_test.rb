@@ -14,9 +14,9 @@ class InputInPlaceTest < BindingTest
   end
 
   # What the application gives for each body.
-  def answers(*bodies, &app)
+  def answers(*bodies, **options, &app)
     results = nil
-    serve(->(env) { text([app.call(env["rack.input"]).inspect]) }, lint: false) do |client|
+    serve(->(env) { text([app.call(env["rack.input"]).inspect]) }, lint: false, **options) do |client|
       results = bodies.map { |body| client.post("/", body).body }
     end
     results
@@ -32,6 +32,35 @@ class InputInPlaceTest < BindingTest
       [input.size, input.read, input.read, input.read(1), input.rewind, input.read(nil), input.rewind, input.gets, input.pos]
     end
     assert_equal ['[3, "abc", "", nil, 0, "abc", 0, "abc", 3]'], given
+  end
+
+  def test_reading_in_pieces
+    given = answers("abcdefgh") do |input|
+      buffer = +"ü"
+      pieces = [input.read(3), input.read(3, buffer).equal?(buffer), buffer.dup, buffer.encoding.to_s, input.read(0), input.read(3)]
+      pieces << input.read(3) << input.read(0) << input.read(1, buffer) << buffer.dup << input.read(nil, buffer) << input.rewind << input.read(2)
+      pieces << input.gets << (input.read(-1) rescue $!.class) << input.pos # rubocop:disable Style/RescueModifier
+    end
+    assert_equal ['["abc", true, "def", "ASCII-8BIT", "", "gh", nil, "", nil, "", "", 0, "ab", "cdefgh", ArgumentError, 8]'], given
+  end
+
+  def test_a_frozen_buffer_and_other_mistakes_are_as_with_a_string_io
+    given = answers("abc") do |input|
+      [["", -1], [1, "x".freeze], [1, 2], [1, nil, 3]].map do |args|
+        [input, StringIO.new("abc")].map { |io| io.read(*args) rescue $!.class }.uniq.size # rubocop:disable Style/RescueModifier
+      end
+    end
+    assert_equal ["[1, 1, 1, 1]"], given
+  end
+
+  # A copy of many megabytes at each request, for an application that has kept its input, is too much: a File would be
+  # closed too.
+  def test_only_a_small_body_that_was_not_read_is_copied_at_the_end
+    inputs = []
+    answers("x" * 131_072, "x" * 131_073, "") { |input| inputs << input }
+    assert_equal 131_072, inputs.first.read.bytesize
+    assert inputs[1].closed?
+    assert_raises(IOError) { inputs[1].read }
   end
 
   def test_it_stands_at_the_end_for_other_methods_too
@@ -90,7 +119,7 @@ class InputInPlaceTest < BindingTest
   end
 
   def test_multipart_in_memory_and_in_a_file
-    given = answers(multipart, multipart("y" * 300_000)) do |input|
+    given = answers(multipart, multipart("y" * 300_000), body_memory_max: "128K") do |input|
       pairs = Oribi::Multipart.parse(input, TYPE)
       [input.class, pairs.map { |name, value| [name, value.is_a?(String) ? value : value.size] }, input.read, input.rewind, input.read.bytesize]
     end

@@ -57,9 +57,9 @@ class InputTest < BindingTest
       same = parts.join == first && first.encoding == Encoding::BINARY && input.external_encoding == Encoding::BINARY
       text(["#{same} #{Digest::SHA256.hexdigest(first)}"])
     end
-    [10, 128 * 1024, 128 * 1024 + 1, 1024 * 1024].each do |size|
+    [10, 128 * 1024, 128 * 1024 + 1, 1024 * 1024].product(%w[128K 16M]).each do |size, max|
       body = Random.bytes(size)
-      serve(app, lint: false) { |client| assert_equal "true #{Digest::SHA256.hexdigest(body)}", client.post("/", body).body, size }
+      serve(app, lint: false, body_memory_max: max) { |client| assert_equal "true #{Digest::SHA256.hexdigest(body)}", client.post("/", body).body, size }
     end
   end
 
@@ -69,7 +69,7 @@ class InputTest < BindingTest
       inputs << env["rack.input"]
       text([env["rack.input"].class.name])
     end
-    serve(app, lint: false) do |client|
+    serve(app, lint: false, body_memory_max: "128K") do |client|
       assert_equal "Oribi::Input", client.post("/", "x" * 128 * 1024).body
       assert_equal "File", client.post("/", "x" * (128 * 1024 + 1)).body
       assert_equal "File", client.post("/", "x" * (128 * 1024 + 1)).body

@@ -154,7 +154,8 @@ class PartedInputTest < BindingTest
 
   def test_what_stays_as_it_is
     assert_equal("Oribi::Input", told("#{part("a", "1")}--b--") { |input, _| input.class })
-    assert_equal("File", told(type: "multipart/mixed; boundary=b") { |input, _| input.class })
-    assert_equal("File", told(multipart_stream: "off") { |input, _| input.class })
+    assert_equal("File", told(type: "multipart/mixed; boundary=b", body_memory_max: "128K") { |input, _| input.class })
+    assert_equal("Oribi::Input", told(multipart_stream: "off") { |input, _| input.class })
+    assert_equal("File", told(multipart_stream: "off", body_memory_max: "128K") { |input, _| input.class })
   end
 end

@@ -183,11 +183,15 @@ static const struct oribi_option table[] = {
     {OPTION(SIZE, body_bytes_max, LIMIT, BOTH, limits.body_bytes_max), RELOADS, .argument = "SIZE", .max = TERABYTE,
      .help = "longest request body; beyond it 413", .default_text = "1G"},
     {OPTION(SIZE, body_memory_max, LIMIT, BOTH, limits.body_memory_max), RELOADS, .argument = "SIZE", .min = 1024,
-     .max = 1 << 30, .help = "a longer request body is kept in an unlinked file in TMPDIR", .default_text = "128K"},
+     .max = 1 << 30,
+     .help = "a longer request body is kept in an unlinked file in TMPDIR; from 128K on only while three quarters of "
+             "buffers_memory_max suffice for all",
+     .default_text = "16M"},
     {SWITCH(multipart_stream, LIMIT, BOTH), RELOADS, .default_text = "off",
      .help =
-         "take a form apart while it arrives that is longer than body_memory_max: its large files are written once, "
-         "to unlinked files that Oribi::Multipart hands to the application; a malformed form is refused with 400"},
+         "take a form apart while it arrives that is longer than 128K (body_memory_max, if less): its large files are "
+         "written once, to unlinked files that Oribi::Multipart hands to the application; a malformed form is refused "
+         "with 400"},
     {SIZE(response_memory_max, LIMIT, BOTH), RELOADS, .min = 1024, .max = 1 << 30,
      .help = "more unsent output of one connection is kept in an unlinked file", .default_text = "1M"},
     {SIZE(buffers_memory_max, LIMIT, BOTH), RELOADS, .max = TERABYTE,

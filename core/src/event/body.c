@@ -3,6 +3,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
+#include "oribi/base/os_process.h"
 #include "oribi/base/slice.h"
 
 #include <assert.h>
@@ -49,7 +50,8 @@ static int write_out(struct oribi_body *body)
     return result;
 }
 
-int oribi_body_spool(struct oribi_body *body)
+/* From memory to a file in TMPDIR. On an error with fd >= 0 its bytes are lost. */
+static int move_to_file(struct oribi_body *body)
 {
     int fd;
     assert(body->fd < 0);
@@ -57,6 +59,22 @@ int oribi_body_spool(struct oribi_body *body)
         return oribi_os_store_failed();
     body->fd = fd;
     return oribi_body_finish(body);
+}
+
+int oribi_body_spool(struct oribi_body *body)
+{
+    int fd;
+    assert(body->fd < 0);
+    if (oribi_process_shared_memory(0, &fd) < 0 && oribi_os_temp_file(&fd) < 0)
+        return oribi_os_store_failed();
+    int result = write_both(fd, oribi_slice(body->memory.p, body->memory.len), oribi_slice(NULL, 0));
+    if (result < 0) {
+        oribi_os_close(fd);
+        return result;
+    }
+    oribi_buf_deinit(&body->memory);
+    body->fd = fd;
+    return 0;
 }
 
 /* Writes whole batches, which begin at multiples of batch_max in the file, and collects what is left of the piece: file
@@ -85,7 +103,7 @@ static int append_to_file(struct oribi_body *body, const char *p, size_t n, uint
 int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max, uint32_t batch_max)
 {
     if (body->fd < 0 && body->memory.len + n > memory_max) {
-        int result = oribi_body_spool(body);
+        int result = move_to_file(body);
         if (result < 0)
             return result;
     }

@@ -11,14 +11,17 @@
 
 #include <stdio.h>
 
-enum { DIRECT_FROM_BYTES = 16 * 1024, STORING_CAP = 320 };
+enum {
+    DIRECT_FROM_BYTES = 16 * 1024,
+    DIRECT_FROM_PART = 64, /* of a body's length */
+    STORING_CAP = 320,
+};
 
 /* How much of the body may be in memory, its own limit and the worker's budget considered. */
 static uint32_t body_memory_max(const struct oribi_reactor *r, const struct oribi_exchange *exchange)
 {
-    if (exchange->body_file)
-        return 0;
-    return (uint32_t)oribi_budget_memory(&r->budget, exchange->charge.memory, r->config.limits.body_memory_max);
+    return (uint32_t)oribi_budget_large(&r->budget, exchange->charge.memory, exchange->body_memory_max,
+                                        ORIBI_SMALL_BODY_BYTES);
 }
 
 /* How many bytes of a body in a file are collected for one write. Bodies in memory need the budget more: its second
@@ -41,13 +44,18 @@ void oribi__conn_charge_body(struct oribi_reactor *r, struct oribi_exchange *exc
     oribi_budget_set(&r->budget, &exchange->charge, (int64_t)memory, file);
 }
 
-/* Reserves the announced length only after DIRECT_FROM_BYTES have arrived; before that the bytes are copied. Clients
- * that announce much and send little would tie up memory. */
+/* Reserves the announced length only after DIRECT_FROM_BYTES have arrived, and one DIRECT_FROM_PARTth of it; before
+ * that the bytes are copied. Clients that announce much and send little would tie up memory. */
 static char *body_room(struct oribi_reactor *r, struct oribi_exchange *exchange, size_t room)
 {
-    if (exchange->body_file || exchange->parts || exchange->body.memory.len < DIRECT_FROM_BYTES)
+    int64_t len = (int64_t)exchange->body.memory.len;
+    int64_t announced = exchange->head.content_length;
+    if (exchange->parts || exchange->body.fd >= 0 || len < DIRECT_FROM_BYTES || len < announced / DIRECT_FROM_PART)
         return NULL;
-    char *p = oribi_body_try_room(&exchange->body, room, body_memory_max(r, exchange));
+    uint32_t memory_max = body_memory_max(r, exchange);
+    char *p = oribi_body_try_room(&exchange->body, (size_t)(announced - len), memory_max);
+    if (!p)
+        p = oribi_body_try_room(&exchange->body, room, memory_max);
     oribi__conn_charge_body(r, exchange); /* also when the next read brings no byte */
     return p;
 }
@@ -112,11 +120,19 @@ static void appending_failed(struct oribi_reactor *r, struct oribi_conn *c, int 
         storing_failed(r, c, error);
 }
 
+/* Of a form that is to be taken apart: a long one goes to files although there is memory, where the application wants
+ * its parts. */
+static uint32_t frame_memory_max(const struct oribi_reactor *r)
+{
+    uint32_t max = r->config.limits.body_memory_max;
+    return max < ORIBI_SMALL_BODY_BYTES ? max : ORIBI_SMALL_BODY_BYTES;
+}
+
 static int append_parts(struct oribi_reactor *r, struct oribi_exchange *exchange, const char *p, size_t n)
 {
     int64_t own = exchange->charge.memory;
     struct oribi_parts_room room = {
-        .frame_memory_max = (uint32_t)oribi_budget_memory(&r->budget, own, r->config.limits.body_memory_max),
+        .frame_memory_max = (uint32_t)oribi_budget_memory(&r->budget, own, frame_memory_max(r)),
         .part_memory_max = (uint32_t)oribi_budget_memory(&r->budget, own, ORIBI_PARTS_FILE_BYTES),
         .batch_max = batch_max(r),
     };
@@ -199,6 +215,8 @@ static void body_done(struct oribi_reactor *r, struct oribi_conn *c)
 static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
 {
     c->state = ORIBI_CONN_BODY;
+    c->exchange->body_memory_max =
+        form_type(r, &c->exchange->head).p ? frame_memory_max(r) : r->config.limits.body_memory_max;
     c->exchange->body_started_ms = r->now_ms;
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
     if (c->exchange->head.expect_continue && !c->moving_in) {
@@ -213,9 +231,12 @@ static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
 void oribi__conn_body_begin(struct oribi_reactor *r, struct oribi_conn *c, size_t rest)
 {
     struct oribi_exchange *exchange = c->exchange;
-    exchange->body_file = exchange->head.content_length > (int64_t)r->config.limits.body_memory_max;
     c->len = exchange->used;
     begin_body(r, c);
+    int64_t announced = exchange->head.content_length;
+    if (announced > (int64_t)exchange->body_memory_max ||
+        (announced > ORIBI_SMALL_BODY_BYTES && announced > (int64_t)body_memory_max(r, exchange)))
+        exchange->body_memory_max = 0; /* in a file from its first byte on */
     (void)append_body(r, c, c->buf + exchange->used, rest);
 }
 

@@ -137,9 +137,19 @@ static int give(struct oribi_worker *w, struct oribi_conn *c)
     return oribi_handoff_give(&w->placement.queue, &item, wire.vec, wire.count);
 }
 
+/* A body that is too large for a message travels in a file. */
+static int give_spooled(struct oribi_worker *w, struct oribi_conn *c)
+{
+    int result = oribi_conn_movable(c) ? give(w, c) : ORIBI_EBAD;
+    if (result != ORIBI_ELIMIT || c->state != ORIBI_CONN_QUEUED || c->exchange->body.fd >= 0 || c->exchange->parts)
+        return result;
+    result = oribi_conn_spool(&w->reactor, c);
+    return result < 0 ? result : give(w, c);
+}
+
 bool oribi__pass_conn(struct oribi_worker *w, struct oribi_conn *c)
 {
-    return w->placement.queue.give_fd >= 0 && oribi_conn_movable(c) && give(w, c) == 0;
+    return w->placement.queue.give_fd >= 0 && give_spooled(w, c) == 0;
 }
 
 /* Putting it together would keep all connections of this worker waiting. */
@@ -274,16 +284,6 @@ bool oribi__pass_idle(struct oribi_worker *w)
 }
 
 /* --- a worker that retires --- */
-
-/* A body that is too large for a message travels in a file. */
-static int give_spooled(struct oribi_worker *w, struct oribi_conn *c)
-{
-    int result = oribi_conn_movable(c) ? give(w, c) : ORIBI_EBAD;
-    if (result != ORIBI_ELIMIT || c->state != ORIBI_CONN_QUEUED || c->exchange->body.fd >= 0)
-        return result;
-    result = oribi_conn_spool(&w->reactor, c);
-    return result < 0 ? result : give(w, c);
-}
 
 /* False: the hand-off queue is full. */
 static bool retire_conn(struct oribi_worker *w, struct oribi_conn *c)

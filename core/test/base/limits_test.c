@@ -17,7 +17,7 @@ static void test_init_fills_every_field(void)
     ok_eq(a.head_bytes_max, 64 * 1024);
     ok_eq(a.fields_max, 100);
     ok_eq(a.body_bytes_max, 1LL << 30);
-    ok_eq(a.body_memory_max, 128 * 1024);
+    ok_eq(a.body_memory_max, 16 << 20);
     ok(!a.underscores_allow && !a.strict_target && !a.connect_allow);
     ok(a.fields_max == b.fields_max && a.body_bytes_max == b.body_bytes_max);
 }

@@ -97,7 +97,7 @@ static void test_defaults_are_those_that_are_documented(void)
         {"target_bytes_max", "16K"},
         {"fields_max", "100"},
         {"body_bytes_max", "1G"},
-        {"body_memory_max", "128K"},
+        {"body_memory_max", "16M"},
         {"requests_max", "0"},
         {"requests_jitter", "0"},
         {"err_respawn_interval", "1s"},

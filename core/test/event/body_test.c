@@ -245,6 +245,29 @@ static void test_no_room_is_told_from_other_failures(void)
     oribi_body_deinit(&body);
 }
 
+/* On its way to another process: no disk is waited for, and what cannot be moved stays. */
+static void test_a_body_moves_to_a_file_in_memory(void)
+{
+    struct oribi_body body;
+    char *before = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
+    setenv("TMPDIR", "/nonexistent/nowhere", 1);
+    oribi_body_init(&body);
+    ok_eq(oribi_body_append(&body, text, 2000, 4000, 0), 0);
+    writes_left = 0;
+    ok(oribi_body_spool(&body) < 0);
+    writes_left = SIZE_MAX;
+    ok(body.fd < 0 && body.len == 2000 && holds_pattern(body.memory.p, 2000));
+    ok_eq(oribi_body_spool(&body), 0);
+    ok(body.fd >= 0 && body.len == 2000 && body.memory.cap == 0);
+    ok(file_holds_pattern(body.fd, 2000));
+    oribi_body_deinit(&body);
+    if (before)
+        setenv("TMPDIR", before, 1);
+    else
+        unsetenv("TMPDIR");
+    free(before);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof(text); i++)
@@ -259,5 +282,6 @@ int main(void)
     test_a_batch_is_full_at_its_limit();
     test_a_full_disk_is_seen_at_the_end_at_the_latest();
     test_no_room_is_told_from_other_failures();
+    test_a_body_moves_to_a_file_in_memory();
     return done_testing();
 }

@@ -7,7 +7,7 @@
  *
  *   FRESH ─ a method of StringIO ─► OPEN (the StringIO is asked from now on)
  *     │
- *     └─ the request ends ─► CLOSED (IOError), unless nothing was read: then it is opened first
+ *     └─ the request ends ─► CLOSED (IOError); a small body of which not all was read is opened first
  *
  * The core's bytes live until the request ends, which happens with the VM lock held, but where the application takes
  * the socket: ext_input_part(). So whoever reads them without
@@ -20,7 +20,7 @@ struct input {
     VALUE worker_object; /* keeps it */
     VALUE io;            /* OPEN: the StringIO */
     uint64_t serial;     /* of the call */
-    bool at_end;         /* all was read where it lies */
+    int64_t pos;         /* so much was read where it lies */
     bool closed;
 };
 
@@ -150,21 +150,28 @@ static VALUE input_open(VALUE self)
         VALUE bytes = ext_bytes(req->body);
         io = rb_funcallv(string_io_class, id_new, 1, &bytes);
     }
-    if (input->at_end)
-        rb_funcall(io, id_seek, 1, LL2NUM(req->body_len));
+    if (input->pos > 0)
+        rb_funcall(io, id_seek, 1, LL2NUM(input->pos));
     RB_OBJ_WRITE(self, &input->io, io);
     return io;
 }
 
-void ext_input_settle(struct ext_call *call)
+/* A body of up to `bytes_max` bytes of which not all was read. One that was taken apart becomes a File, which would be
+ * closed anyway. */
+static void open_unread(struct ext_call *call, int64_t bytes_max)
 {
     if (!rb_typeddata_is_kind_of(call->input, &input_type))
         return;
-    struct input *input = input_get(call->input);
-    if (!call_of(input))
+    const struct input *input = input_get(call->input);
+    if (!call_of(input) || call->req->parted)
         return;
-    if (!input->at_end && !call->req->parted) /* a File would be closed anyway */
+    if (input->pos < call->req->body_len && call->req->body_len <= bytes_max)
         (void)input_open(call->input);
+}
+
+void ext_input_settle(struct ext_call *call)
+{
+    open_unread(call, ORIBI_SMALL_BODY_BYTES);
 }
 
 void ext_input_close(struct ext_call *call)
@@ -178,7 +185,7 @@ void ext_input_close(struct ext_call *call)
 
 void ext_input_part(struct ext_call *call)
 {
-    ext_input_settle(call);
+    open_unread(call, INT64_MAX);
     if (rb_typeddata_is_kind_of(call->input, &input_type))
         input_get(call->input)->closed = true;
 }
@@ -190,7 +197,7 @@ static struct input *fresh_at_beginning(VALUE object)
     if (!rb_typeddata_is_kind_of(object, &input_type))
         return NULL;
     struct input *input = input_get(object);
-    return !input->at_end && call_of(input) ? input : NULL;
+    return input->pos == 0 && call_of(input) ? input : NULL;
 }
 
 bool ext_input_lies(VALUE object, struct oribi_slice *bytes)
@@ -199,7 +206,7 @@ bool ext_input_lies(VALUE object, struct oribi_slice *bytes)
     if (!input || call_of(input)->req->parted)
         return false;
     *bytes = call_of(input)->req->body;
-    input->at_end = true;
+    input->pos = (int64_t)bytes->n;
     return true;
 }
 
@@ -217,7 +224,7 @@ struct ext_call *ext_input_parts(VALUE object)
     struct ext_call *call = call_of(input);
     if (!call->req->parted)
         return NULL;
-    input->at_end = true;
+    input->pos = call->req->body_len;
     return call;
 }
 
@@ -243,15 +250,39 @@ static VALUE input_forward(int argc, VALUE *argv, VALUE self)
     return result == io ? self : result;
 }
 
-/* All of it at once, as nearly every application reads: one copy, and no StringIO. */
+/* read(length = nil, buffer = nil) as all applications call it; StringIO knows what to say of anything else. */
+static bool reads_plainly(int argc, const VALUE *argv)
+{
+    if (argc > 2 || (argc > 0 && !NIL_P(argv[0]) && !(FIXNUM_P(argv[0]) && FIX2LONG(argv[0]) >= 0)))
+        return false;
+    return argc < 2 || NIL_P(argv[1]) || (RB_TYPE_P(argv[1], T_STRING) && !RB_OBJ_FROZEN(argv[1]));
+}
+
+static VALUE into_buffer(VALUE buffer, struct oribi_slice bytes)
+{
+    rb_str_modify(buffer);
+    rb_str_resize(buffer, (long)bytes.n);
+    if (bytes.n > 0)
+        memcpy(RSTRING_PTR(buffer), bytes.p, bytes.n);
+    rb_enc_associate(buffer, rb_ascii8bit_encoding());
+    return buffer;
+}
+
+/* All of it at once, or piece by piece: one copy, and no StringIO. */
 static VALUE input_read(int argc, VALUE *argv, VALUE self)
 {
-    struct oribi_slice bytes;
-    if (argc == 0 || (argc == 1 && NIL_P(argv[0]))) {
-        if (ext_input_lies(self, &bytes))
-            return ext_bytes(bytes);
-    }
-    return input_forward(argc, argv, self);
+    struct input *input = input_get(self);
+    const struct ext_call *call = call_of(input);
+    if (!call || call->req->parted || !reads_plainly(argc, argv))
+        return input_forward(argc, argv, self);
+    VALUE buffer = argc > 1 ? argv[1] : Qnil;
+    bool all = argc == 0 || NIL_P(argv[0]);
+    int64_t left = call->req->body_len - input->pos;
+    int64_t n = all || FIX2LONG(argv[0]) > left ? left : FIX2LONG(argv[0]);
+    struct oribi_slice bytes = oribi_slice(call->req->body.p + input->pos, (size_t)n);
+    VALUE read = NIL_P(buffer) ? ext_bytes(bytes) : into_buffer(buffer, bytes);
+    input->pos += n;
+    return n == 0 && !all && FIX2LONG(argv[0]) > 0 ? Qnil : read;
 }
 
 static VALUE input_rewind(VALUE self)
@@ -259,7 +290,7 @@ static VALUE input_rewind(VALUE self)
     struct input *input = input_get(self);
     if (!call_of(input))
         return input_forward(0, NULL, self);
-    input->at_end = false;
+    input->pos = 0;
     return INT2FIX(0);
 }
 

@@ -19,7 +19,8 @@ enum {
     ORIBI_CHUNK_EXT_BYTES_MAX = 16 * 1024, /* all extensions of one request together */
     ORIBI_CHUNK_SIZE_DIGITS_MAX = 16,      /* after leading zeros */
     ORIBI_TRAILER_BYTES_MAX = 16 * 1024,
-    ORIBI_BODY_MEMORY_DEFAULT = 128 * 1024,
+    ORIBI_BODY_MEMORY_DEFAULT = 16 * 1024 * 1024,
+    ORIBI_SMALL_BODY_BYTES = 128 * 1024, /* a longer body stays in memory only while the budget is far from full */
     /* Lingering: after the last answer input is read and dropped, so that no reset overtakes the answer. It ends when
      * the peer closes, is silent for so long, has taken this long altogether, or has sent so many bytes: the sender of
      * a refused upload may not look for the answer before its upload is through. */

@@ -25,7 +25,8 @@ void oribi_body_deinit(struct oribi_body *body);
  * file cannot be made or written. */
 int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max, uint32_t batch_max);
 
-/* Moves a body from memory to a file. 0, or ORIBI_ESYS: with fd < 0 nothing has changed, else its bytes are lost. */
+/* Moves a body from memory to a file that is in memory too, and can be given to another process: no disk is waited for.
+ * 0, or ORIBI_EFULL or ORIBI_ESTORE: nothing has changed. */
 int oribi_body_spool(struct oribi_body *body);
 
 /* The body is complete: writes the collected bytes. 0, ORIBI_EFULL or ORIBI_ESTORE. */

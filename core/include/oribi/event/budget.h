@@ -46,6 +46,20 @@ static inline int64_t oribi_budget_memory(const struct oribi_budget *budget, int
     return all < own_max ? all : own_max;
 }
 
+/* The same for a holder that may become large: beyond small_max it leaves a quarter of the budget to small ones. */
+static inline int64_t oribi_budget_large(const struct oribi_budget *budget, int64_t own, int64_t own_max,
+                                         int64_t small_max)
+{
+    if (own_max <= small_max || budget->memory_max == 0)
+        return oribi_budget_memory(budget, own, own_max);
+    int64_t small = oribi_budget_memory(budget, own, small_max);
+    int64_t left = budget->memory_max - budget->memory_max / 4 - budget->memory_used;
+    int64_t all = own + (left > 0 ? left : 0);
+    if (left < 0 || all < small)
+        return small;
+    return all < own_max ? all : own_max;
+}
+
 /* True if n more bytes may go to files. */
 static inline bool oribi_budget_file(const struct oribi_budget *budget, int64_t n)
 {

@@ -65,7 +65,7 @@ struct oribi_exchange {
     struct oribi_charge charge; /* what body, rest and trailers take of the worker's budget */
     int64_t complete_us;        /* oribi_clock_us() when the last byte had been read */
     uint32_t used;              /* bytes at the front of the connection's buffer that belong to this request */
-    bool body_file;             /* the body goes to a file from its first byte on */
+    uint32_t body_memory_max;   /* of this body; 0: it goes to a file from its first byte on */
     struct oribi_head head;
 };
 
@@ -212,8 +212,8 @@ bool oribi_conn_may_join(struct oribi_reactor *reactor, struct oribi_conn *conn)
 void oribi_conn_joined(struct oribi_reactor *reactor, struct oribi_conn *conn, int fd);
 
 /* Moves the body of a queued request from memory to a file, so that fewer bytes travel; one that was taken apart is
- * put together. 0, also when there is nothing to move; ORIBI_ELIMIT (buffers_file_max), ORIBI_ESYS, ORIBI_EFULL or
- * ORIBI_ESTORE: the body may be lost, refuse the request. */
+ * put together. 0, also when there is nothing to move; ORIBI_ELIMIT (buffers_file_max), ORIBI_EFULL or ORIBI_ESTORE:
+ * nothing has changed. */
 int oribi_conn_spool(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* The connection has arrived in another process: closes our descriptor and forgets the connection. */
