@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
+require "open3"
 require_relative "support"
+require_relative "support/pages"
 
 RAILS_FILES = {
   "config.ru" => <<~RUBY,
@@ -151,6 +153,40 @@ if E2E::RUBY
         Process.kill(:TERM, second)
         wait_until("the end: #{one.stderr}") { one.group.empty? && Dir.glob("#{pid_file}*").empty? }
         refute_match(/already running/, one.stderr + one.stdout)
+      end
+
+      # A Gemfile's line loads the gem so. Puma's is here too, whose name comes first among those that Rails tries.
+      def test_the_gem_alone_is_what_rails_server_starts
+        File.write("#{@app}/config/application.rb", "require \"oribi\"\n", mode: "a")
+        one = E2E::Server.new(argv: ["ruby", "bin/rails", "server", "-b", "127.0.0.1", "-p", "%{port}", "-e", "production"],
+                              env: { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "E2E_CHDIR" => @app, "RAILS_ENV" => "production" })
+        @servers << one
+        one.start
+        assert_answers(one)
+        refute_empty one.descendants, "no worker below: another server answered"
+        assert_match(/^=> Booting Oribi$/, one.stdout)
+      end
+
+      def rails(*words) = Open3.capture2e({ "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "RAILS_ENV" => "test" }, "ruby", "bin/rails", *words, chdir: @app)
+
+      def test_the_generator_does_what_init_does
+        File.write("#{@app}/config/application.rb", "require \"oribi\"\n", mode: "a")
+        File.write("#{@app}/Gemfile", "gem \"rails\"\n")
+        page = E2E::Page.new("doc/rails.md").blocks("sh", under: "Begin").first.commands.map { |command| command.text.split }
+        assert_equal [%w[bundle add oribi], ["bin/rails", "server"]], page.values_at(0, 2)
+        output, status = rails(*page[1].drop(1), "--pretend")
+        assert_predicate status, :success?, output
+        refute_path_exists "#{@app}/config/oribi.rb"
+        output, status = rails(*page[1].drop(1))
+        assert_predicate status, :success?, output
+        assert_match(/^ +create  config.oribi\.rb$/, output)
+        assert_equal "gem \"rails\"\ngem \"oribi\"\n", File.read("#{@app}/Gemfile")
+        assert_equal "web: bin/oribi\n", File.read("#{@app}/Procfile.dev")
+        assert_includes File.read("#{@app}/config/oribi.rb"), "/assets=public/assets"
+        FileUtils.rm_r(["#{@app}/config.ru"])
+        output, status = rails("generate", "oribi:install")
+        assert_match(/^oribi: no config\.ru in /, output)
+        refute_predicate status, :success?
       end
 
       def answer_with(one, word)

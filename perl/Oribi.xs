@@ -24,6 +24,7 @@
 #include "oribi/config/arguments.h"
 #include "oribi/http/compress.h"
 #include "oribi/process/check.h"
+#include "oribi/process/init.h"
 #include "oribi/process/completion.h"
 #include "oribi/process/control_command.h"
 #include "oribi/process/failure_page.h"

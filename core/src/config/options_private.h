@@ -113,7 +113,7 @@ struct oribi__subcommand {
     const char *help;      /* one line */
 };
 
-enum { ORIBI__SUBCOMMANDS = 3 };
+enum { ORIBI__SUBCOMMANDS = 4 };
 
 extern const struct oribi__subcommand oribi__subcommands[ORIBI__SUBCOMMANDS];
 

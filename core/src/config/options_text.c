@@ -156,6 +156,8 @@ const struct oribi__subcommand oribi__subcommands[] = {
      "tells a running server what to do"},
     {"check", "[--json] [--strict] [options] [application]", "tells everything that is wrong or risky, starts nothing"},
     {"import", "[-o FILE [--force]] FILE|-|-- COMMAND", "prints a configuration file made from another server's"},
+    {"init", "[--psgi|--rack] [--pretend] [--force] [FOLDER]",
+     "makes a configuration file, and what else a folder's application needs"},
 };
 
 void oribi_options_help(struct oribi_buf *out, enum oribi_option_lang lang, const char *command, const char *pages)

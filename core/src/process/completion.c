@@ -46,6 +46,11 @@ static const struct oribi__flag flags[] = {
     {"import", "o", "output", "FILE", {ORIBI__VALUE_FILE, NULL}, "file to write"},
     {"import", NULL, "force", NULL, {ORIBI__VALUE_NONE, NULL}, "overwrite it"},
     {"import", "h", "help", NULL, {ORIBI__VALUE_NONE, NULL}, "print the help"},
+    {"init", NULL, "psgi", NULL, {ORIBI__VALUE_NONE, NULL}, "for a PSGI application"},
+    {"init", NULL, "rack", NULL, {ORIBI__VALUE_NONE, NULL}, "for a Rack application"},
+    {"init", NULL, "pretend", NULL, {ORIBI__VALUE_NONE, NULL}, "write nothing, tell only"},
+    {"init", NULL, "force", NULL, {ORIBI__VALUE_NONE, NULL}, "write files that differ anew, keep them as NAME.old"},
+    {"init", "h", "help", NULL, {ORIBI__VALUE_NONE, NULL}, "print the help"},
 };
 
 enum { FLAGS = sizeof(flags) / sizeof(flags[0]) };

@@ -33,6 +33,7 @@ sub _run {
     return _control(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'ctl';
     return _import(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'import';
     return _check_all(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'check';
+    return _init(@argv[1 .. $#argv]) if @argv && $argv[0] eq 'init';
     my $settings = Oribi::Settings->new;
     my $error = $settings->core->_parse(@argv);
     die "$error\n" if defined $error;
@@ -73,6 +74,15 @@ sub _check_all {
     my ($text, $code) = Oribi::Check::report($settings, \&_read_config, $json, $strict);
     _say($text);
     return $code;
+}
+
+# oribi-psgi init: what was done before it failed is said as well.
+sub _init {
+    my (@argv) = @_;
+    my ($text, $failure) = Oribi::Options->_init_files(@argv);
+    _say($text);
+    die "$failure\n" if defined $failure;
+    return 0;
 }
 
 sub _read_config {

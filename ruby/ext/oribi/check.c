@@ -1,8 +1,9 @@
-/* `oribi check`: the core's list of findings as arrays of strings. */
+/* `oribi check`: the core's list of findings as arrays of strings; and `oribi init`. */
 #include "ext.h"
 
 #include "oribi/base/buf.h"
 #include "oribi/process/check.h"
+#include "oribi/process/init.h"
 
 enum { FINDING_WORDS = 5 }; /* level, id, what, why, what to do */
 
@@ -88,10 +89,29 @@ static VALUE options_check_help(VALUE class)
     return text;
 }
 
+/* Does what `oribi init` is asked for.
+ *
+ * @param argv [Array<String>] what follows the word init
+ * @return [Array] what is to be printed, and nil or what went wrong */
+static VALUE options_init_files(VALUE class, VALUE argv)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    struct oribi_buf out = {0};
+    struct ext_words words;
+    ext_words_take(&words, argv);
+    int code = oribi_init_run(ORIBI_LANG_RUBY, "oribi", words.count, words.texts, &out, error);
+    RB_GC_GUARD(words.holder);
+    RB_GC_GUARD(words.copies);
+    VALUE text = rb_utf8_str_new(out.p, (long)out.len);
+    oribi_buf_deinit(&out);
+    return rb_ary_new_from_args(2, text, code < 0 ? rb_utf8_str_new_cstr(error) : Qnil);
+}
+
 void ext_check_init(VALUE options)
 {
     rb_define_method(options, "parse_check", options_parse_check, 1);
     rb_define_method(options, "check_machine", options_check_machine, 0);
     rb_define_singleton_method(options, "check_report", options_check_report, 4);
     rb_define_singleton_method(options, "check_help", options_check_help, 0);
+    rb_define_singleton_method(options, "init_files", options_init_files, 1);
 }

@@ -10,7 +10,7 @@ require_relative "trial"
 
 module Oribi
   # The `oribi` command: options, config file, then the supervisor; or a sub-command (`oribi ctl`, `oribi check`,
-  # `oribi import`). A user's mistakes are a line each and exit code 1.
+  # `oribi import`, `oribi init`). A user's mistakes are a line each and exit code 1.
   class CLI
     def initialize(out: $stdout, err: $stderr)
       @out = out
@@ -23,6 +23,7 @@ module Oribi
       return control(argv.drop(1)) if argv.first == "ctl"
       return import(argv.drop(1)) if argv.first == "import"
       return check_all(argv.drop(1)) if argv.first == "check"
+      return init(argv.drop(1)) if argv.first == "init"
 
       options = Options.new.parse(argv)
       return say(Options.help) if options["help"] == "on"
@@ -62,6 +63,13 @@ module Oribi
       text, code = Check.new(options).report(json: json, strict: strict)
       say(text)
       code
+    end
+
+    # What was done before it failed is said as well.
+    def init(argv)
+      text, failure = Options.init_files(argv)
+      say(text)
+      failure ? raise(Error, failure) : 0
     end
 
     def configure(options)

@@ -21,6 +21,9 @@ module Oribi
     HOOKS = { BeforeFork: :before_fork, AfterFork: :after_fork }.freeze
 
     class << self
+      # What `rails server` says that it boots.
+      def to_s = "Oribi"
+
       # Serves until told to stop; then ends the process unless all went well.
       #
       # @param app [#call]
