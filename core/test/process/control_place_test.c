@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 static char root[32];    /* stands for /tmp */
-static char own[48];     /* the user's folder in it */
+static char own[64];     /* the user's folder in it */
 static char app[48];     /* where the server runs */
 static char by_link[48]; /* a symbolic link to it */
 
