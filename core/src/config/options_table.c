@@ -111,6 +111,9 @@ static const struct oribi_option table[] = {
      .help = "go to the background once the server is up"},
     {TEXT(pid_file, PROCESS, BOTH), .short_flag = "P", .argument = "FILE", .aliases = "pid",
      .help = "write the supervisor's process id there; removed at the end"},
+    {TEXT(restart_file, PROCESS, BOTH), RELOADS, .argument = "FILE", .default_note = "none",
+     .help = "reload when this file is touched, such as tmp/restart.txt of Passenger, Puma and bin/rails restart; it "
+             "need not be there yet, and is looked for from the application's folder"},
     {TEXT(user, PROCESS, BOTH), RELOADS, .argument = "NAME",
      .help = "user that the workers run as, by name or number; needs a start as root"},
     {TEXT(group, PROCESS, BOTH), RELOADS, .argument = "NAME", .help = "group that the workers run as",

@@ -36,6 +36,15 @@ static void announce_differing(struct oribi__ties *ties, struct oribi_message *m
     oribi_buf_deinit(&lines);
 }
 
+static void announce_restart_file(struct oribi__ties *ties, struct oribi_message *message)
+{
+    char path[ORIBI__RESTART_PATH_CAP];
+    oribi__restart_path(ties->options, path);
+    message->kind = ORIBI_MESSAGE_MOLD_RESTART_FILE;
+    oribi_message_set_text(message, path, strlen(path));
+    tell(ties, message, -1);
+}
+
 void oribi__announce(struct oribi__ties *ties, uint32_t generation)
 {
     struct oribi_message message = {.kind = ORIBI_MESSAGE_MOLD_OPTIONS, .generation = generation, .pid = getpid()};
@@ -43,6 +52,7 @@ void oribi__announce(struct oribi__ties *ties, uint32_t generation)
     oribi_message_set_text(&message, text, oribi_options_announce(ties->options, text, sizeof(text)));
     tell(ties, &message, -1);
     announce_differing(ties, &message);
+    announce_restart_file(ties, &message);
     message.kind = ORIBI_MESSAGE_MOLD_LISTENER;
     for (uint32_t i = 0; i < ties->listeners->count; i++) {
         const struct oribi_listener *item = &ties->listeners->items[i];
@@ -75,6 +85,7 @@ void oribi__announced_drop(struct oribi_supervisor *supervisor)
     supervisor->announced.mold = 0;
     supervisor->announced.error[0] = '\0';
     supervisor->announced.has_config = false;
+    supervisor->announced.has_restart_file = false;
     supervisor->announced.named_count = 0;
     oribi__boot_log_drop(supervisor);
     supervisor->announced.adopted_from = supervisor->ties.listeners->count;
@@ -89,6 +100,12 @@ static void keep_options(struct oribi_supervisor *supervisor, const char *text)
     supervisor->announced.config.no_reopen = supervisor->ties.usr1_foreign;
     supervisor->announced.log_level = oribi__log_level(&options);
     supervisor->announced.has_config = true;
+}
+
+static void keep_restart_file(struct oribi_supervisor *supervisor, const char *path)
+{
+    int n = snprintf(supervisor->announced.restart_file, ORIBI__RESTART_PATH_CAP, "%s", path);
+    supervisor->announced.has_restart_file = n < ORIBI__RESTART_PATH_CAP && (path[0] == '/' || path[0] == '\0');
 }
 
 static void keep_listener(struct oribi_supervisor *supervisor, const char *spec, int passed)
@@ -113,6 +130,9 @@ void oribi__announced_message(struct oribi_supervisor *supervisor, const struct 
         oribi_os_close(passed);
     } else if (message->kind == ORIBI_MESSAGE_MOLD_DIFFERING) {
         oribi__boot_log_hear(supervisor, message->text, strnlen(message->text, message->text_len));
+        oribi_os_close(passed);
+    } else if (message->kind == ORIBI_MESSAGE_MOLD_RESTART_FILE) {
+        keep_restart_file(supervisor, message->text);
         oribi_os_close(passed);
     } else {
         keep_listener(supervisor, message->text, passed);
@@ -148,6 +168,8 @@ void oribi__announced_commit(struct oribi_supervisor *supervisor)
     uint32_t kept = 0;
     if (supervisor->announced.has_config)
         oribi_log_set_level(supervisor->announced.log_level);
+    if (supervisor->announced.has_restart_file)
+        oribi__restart_watch(&supervisor->restart_file, supervisor->announced.restart_file);
     oribi__boot_log_commit(supervisor);
     for (uint32_t i = 0; i < listeners->count; i++) {
         struct oribi_listener *item = &listeners->items[i];

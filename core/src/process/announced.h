@@ -13,6 +13,7 @@
 #include "oribi/config/listener.h"
 #include "oribi/process/message.h"
 #include "oribi/process/policy.h"
+#include "process/restart_file.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +27,8 @@ struct oribi__announced {
     bool has_config;
     struct oribi_policy_config config;
     enum oribi_log_level log_level;
+    bool has_restart_file;
+    char restart_file[ORIBI__RESTART_PATH_CAP];
     uint32_t named_count;
     char named[ORIBI_LISTENERS_MAX][ORIBI_ADDRESS_TEXT_CAP]; /* specs of its listeners */
     uint32_t adopted_from; /* from this index on the supervisor's listeners are those that the generation has opened */

@@ -24,6 +24,7 @@ static const struct {
     {"group", {ORIBI__VALUE_GROUP, NULL}},
     {"include", {ORIBI__VALUE_FOLDER, NULL}},
     {"pid_file", {ORIBI__VALUE_FILE, NULL}},
+    {"restart_file", {ORIBI__VALUE_FILE, NULL}},
     {"sendfile_root", {ORIBI__VALUE_FOLDER, NULL}},
     {"static", {ORIBI__VALUE_FOLDER, NULL}},
     {"user", {ORIBI__VALUE_USER, NULL}},

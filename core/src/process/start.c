@@ -217,7 +217,7 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
         -1;
     supervisor->next_mold.fds[0] = supervisor->next_mold.fds[1] = supervisor->pid_file.fd = -1;
     supervisor->upgrade.predecessor_fd = supervisor->upgrade.successor_fd = supervisor->control.fd = -1;
-    supervisor->watch.os.fd = -1;
+    supervisor->watch.os.fd = supervisor->restart_file.watch.os.fd = -1;
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
         supervisor->molds[i].fd = -1;
     for (uint32_t i = 0; i < ORIBI__CLIENTS_MAX; i++)
@@ -233,7 +233,7 @@ static void close_own(struct oribi_supervisor *supervisor, int keep_fd)
         supervisor->message_fd,           supervisor->life_write_fd,    supervisor->signal_fds[0],
         supervisor->signal_fds[1],        supervisor->starter.fds[0],   supervisor->starter.fds[1],
         supervisor->next_mold.fds[0],     supervisor->next_mold.fds[1], supervisor->upgrade.predecessor_fd,
-        supervisor->upgrade.successor_fd, supervisor->watch.os.fd};
+        supervisor->upgrade.successor_fd, supervisor->watch.os.fd,      supervisor->restart_file.watch.os.fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] != keep_fd)
             oribi_os_close(fds[i]);
@@ -259,6 +259,7 @@ static void let_go(void *owner)
                   &supervisor->upgrade.predecessor_fd,
                   &supervisor->upgrade.successor_fd,
                   &supervisor->watch.os.fd,
+                  &supervisor->restart_file.watch.os.fd,
                   &supervisor->pid_file.fd};
     oribi__ties_let_go(&supervisor->ties, true);
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
@@ -468,6 +469,7 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     oribi__status_close(supervisor, true);
     oribi__stacks_close(supervisor);
     oribi__watch_end(&supervisor->watch);
+    oribi__restart_end(&supervisor->restart_file);
     oribi__close_listeners(supervisor, true);
     close_own(supervisor, -1);
     oribi_os_close(supervisor->ties.message_fd);

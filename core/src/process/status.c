@@ -160,6 +160,8 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
                     (long long)(now_ms - supervisor->started_ms) / 1000);
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
         oribi_buf_print(out, "listening on %s\n", supervisor->ties.listeners->items[i].text);
+    if (supervisor->restart_file.path[0])
+        oribi_buf_print(out, "a touch of %s reloads\n", supervisor->restart_file.path);
     oribi_buf_print(out, "%llu requests", (unsigned long long)requests_of(&all));
     if (all.uncalled_count > 0)
         oribi_buf_print(out, " (%llu answered without the application)", (unsigned long long)all.uncalled_count);
@@ -354,7 +356,9 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
         oribi_buf_print(out, "%s", i ? "," : "");
         put_text(out, supervisor->ties.listeners->items[i].text);
     }
-    oribi_buf_print(out, "],\"processes\":[");
+    oribi_buf_print(out, "],\"restart_file\":");
+    put_text(out, supervisor->restart_file.path);
+    oribi_buf_print(out, ",\"processes\":[");
     bool first = true;
     for (uint32_t i = 0; i < policy->slot_count; i++) {
         if (!oribi__worker_state(&policy->records[i], &supervisor->ties.board.slots[i]))

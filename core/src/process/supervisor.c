@@ -66,6 +66,7 @@ static bool message_event(struct oribi_supervisor *supervisor, struct oribi_mess
     case ORIBI_MESSAGE_MOLD_OPTIONS:
     case ORIBI_MESSAGE_MOLD_LISTENER:
     case ORIBI_MESSAGE_MOLD_DIFFERING:
+    case ORIBI_MESSAGE_MOLD_RESTART_FILE:
         oribi__announced_message(supervisor, message, passed);
         return false;
     case ORIBI_MESSAGE_FILES:
@@ -179,7 +180,7 @@ static bool next_event(struct oribi_supervisor *supervisor)
         feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_UPGRADE_READY});
         return true;
     }
-    if (oribi__watch_event(supervisor, &event)) {
+    if (oribi__watch_event(supervisor, &event) || oribi__restart_event(supervisor, &event)) {
         feed(supervisor, &event);
         return true;
     }
@@ -236,6 +237,11 @@ static bool begin(struct oribi_supervisor *supervisor)
                   oribi_os_error_text());
     if (supervisor->ties.options->dev && !supervisor->ties.prefork)
         oribi__watch_begin(&supervisor->watch, &supervisor->ties.options->watch);
+    if (!supervisor->ties.prefork) {
+        char path[ORIBI__RESTART_PATH_CAP];
+        oribi__restart_path(supervisor->ties.options, path);
+        oribi__restart_watch(&supervisor->restart_file, path);
+    }
     oribi__boot_log_begin(supervisor);
     feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_START});
     return false;
@@ -314,8 +320,10 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     at = earlier(at, oribi__history_deadline(supervisor));
     at = earlier(at, oribi__stacks_deadline(supervisor));
     at = earlier(at, oribi__footprints_deadline(supervisor));
-    if (supervisor->policy.up) /* else the turn would not look */
+    bool watches = supervisor->policy.up && !supervisor->policy.stopping; /* else the turn would not look */
+    if (watches)
         at = earlier(at, oribi__watch_deadline(&supervisor->watch));
+    at = earlier(at, oribi__restart_deadline(supervisor));
     if (supervisor->watchdog_ms)
         at = earlier(at, supervisor->watchdog_at);
     if (supervisor->shutdown.look_at)
@@ -327,8 +335,8 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     if (oribi_log_waits())
         at = earlier(at, now_ms + ORIBI_LOG_RETRY_MS);
     int fds[ORIBI_POLL_MAX] = {supervisor->signal_fds[0], supervisor->message_fd, supervisor->upgrade.successor_fd,
-                               supervisor->policy.up ? oribi__watch_fd(&supervisor->watch) : -1};
-    size_t count = 4 + oribi__control_fds(supervisor, fds + 4);
+                               watches ? oribi__watch_fd(&supervisor->watch) : -1, oribi__restart_fd(supervisor)};
+    size_t count = 5 + oribi__control_fds(supervisor, fds + 5);
     int out_fds[ORIBI__STATUS_CLIENTS_MAX];
     size_t out_count;
     count += oribi__status_fds(supervisor, fds + count, out_fds, &out_count);

@@ -15,6 +15,8 @@
  *   history.c, history_turn.c  its last ten minutes
  *   listener_shutdown.c    the end of the listeners at the server's end
  *   notify.c               what the service manager hears
+ *   watch_event.c          files of the application that change, in development
+ *   restart_file.c         a file that asks for a reload when it is touched
  *   start.c                create, destroy, daemon, logs
  *   mold.c, child.c        the other processes
  *   fork_handlers.c        what children that the application forks must not keep
@@ -39,6 +41,7 @@
 #include "process/totals.h"
 #include "process/app_store.h"
 #include "process/upgrade.h"
+#include "process/restart_file.h"
 #include "process/watch.h"
 #include "process/control_place.h"
 #include "oribi/process/message.h"
@@ -179,6 +182,7 @@ struct oribi_supervisor {
     struct oribi__boot_log boot_log;
     struct oribi__upgrade upgrade;
     struct oribi__watch watch;
+    struct oribi__restart_file restart_file;
     struct oribi__manager manager;
     /* what take returned */
     struct oribi_supervisor_action action;

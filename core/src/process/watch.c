@@ -42,9 +42,10 @@ static bool is_same(const struct oribi__watched_state *a, const struct oribi__wa
 
 static void poll_from_now_on(struct oribi__watch *watch, const char *why)
 {
-    if (watch->polls)
-        return;
     watch->polls = true;
+    if (watch->told)
+        return;
+    watch->told = true;
     oribi_log(
         ORIBI_LOG_WARN,
         "files cannot be watched (%s; the limits are fs.inotify.max_user_watches and max_user_instances): they are "
@@ -105,6 +106,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct oribi__watched_file *)a)->path, ((const struct oribi__watched_file *)b)->path);
 }
 
+/* Of a file that is touched, the folder may come later. */
 static uint32_t folder_of(struct oribi__watch *watch, const char *path)
 {
     char folder[1024];
@@ -117,7 +119,7 @@ static uint32_t folder_of(struct oribi__watch *watch, const char *path)
     memcpy(folder, path, n);
     folder[n] = '\0';
     struct oribi__watched_state state;
-    if (!oribi__watched_state(folder, &state))
+    if (!watch->touches && !oribi__watched_state(folder, &state))
         return ORIBI__WATCH_NO_FOLDER; /* such as config/ where there is no configuration: not worth a look a second */
     return oribi__watch_folder(watch, folder, NULL, false);
 }
@@ -192,6 +194,11 @@ static void change(struct oribi__watch *watch, const char *path)
         (void)snprintf(watch->changed, sizeof(watch->changed), "%s", path); /* cut when longer: for the log */
 }
 
+static bool is_touched(const struct oribi__watched_state *now, const struct oribi__watched_state *before)
+{
+    return now->mtime_ns != 0 && now->mtime_ns != before->mtime_ns;
+}
+
 static void look_at_files(struct oribi__watch *watch)
 {
     struct oribi__watched_state state;
@@ -200,7 +207,7 @@ static void look_at_files(struct oribi__watch *watch)
         if (!watch->folders[file->folder].dirty)
             continue;
         (void)oribi__watched_state(file->path, &state);
-        if (is_same(&state, &file->state))
+        if (is_same(&state, &file->state) || (watch->touches && !is_touched(&state, &file->state)))
             continue;
         file->state = state;
         change(watch, file->path);
@@ -271,6 +278,8 @@ static bool poll_turn(struct oribi__watch *watch, int64_t now_ms)
 {
     if ((!watch->polls && !watch->lost_count) || now_ms < watch->poll_ms)
         return false;
+    if (watch->touches && watch->due_ms)
+        return false; /* touches in a row are one */
     watch->poll_ms = now_ms + ORIBI__WATCH_POLL_MS;
     bool any = watch->polls;
     for (size_t i = 0; i < watch->folder_count; i++) {
@@ -288,14 +297,14 @@ static bool poll_turn(struct oribi__watch *watch, int64_t now_ms)
 
 int oribi__watch_fd(const struct oribi__watch *watch)
 {
-    return watch->on ? watch->os.fd : -1;
+    return watch->on && !watch->due_ms ? watch->os.fd : -1; /* a storm of reports wakes the process once a pause */
 }
 
 int64_t oribi__watch_deadline(const struct oribi__watch *watch)
 {
     int64_t at = watch->due_ms ? watch->due_ms : INT64_MAX;
     bool polls = watch->on && (watch->polls || watch->lost_count);
-    return polls && watch->poll_ms < at ? watch->poll_ms : at;
+    return polls && watch->poll_ms < at && !(watch->touches && watch->due_ms) ? watch->poll_ms : at;
 }
 
 const char *oribi__watch_turn(struct oribi__watch *watch, int64_t now_ms)
@@ -311,12 +320,24 @@ const char *oribi__watch_turn(struct oribi__watch *watch, int64_t now_ms)
 
 /* --- beginning and end --- */
 
-void oribi__watch_begin(struct oribi__watch *watch, const struct oribi_text_list *patterns)
+static void begin(struct oribi__watch *watch, size_t folders_max)
 {
     watch->on = true;
-    watch->folders = oribi_mem_alloc(ORIBI__WATCH_FOLDERS_MAX, sizeof(*watch->folders));
+    watch->folders = oribi_mem_alloc(folders_max, sizeof(*watch->folders));
     if (oribi_os_watch_open(&watch->os) < 0)
         poll_from_now_on(watch, oribi_os_error_text());
+}
+
+void oribi__watch_begin_touch(struct oribi__watch *watch, const char *path)
+{
+    begin(watch, 1);
+    watch->touches = watch->polls = true;
+    oribi__watch_files(watch, path, strlen(path) + 1);
+}
+
+void oribi__watch_begin(struct oribi__watch *watch, const struct oribi_text_list *patterns)
+{
+    begin(watch, ORIBI__WATCH_FOLDERS_MAX);
     for (size_t i = 0; i < patterns->count; i++)
         oribi__watch_pattern(watch, patterns->items[i]);
     count_lost(watch);
@@ -335,5 +356,5 @@ void oribi__watch_end(struct oribi__watch *watch)
     }
     oribi_mem_free(watch->files);
     oribi_mem_free(watch->folders);
-    *watch = (struct oribi__watch){0};
+    *watch = (struct oribi__watch){.os = {-1}};
 }

@@ -10,7 +10,11 @@
  *           reload
  *   }
  *
- * Without inotify, or where its watches are used up, all files are looked at once a second, and a line says so. */
+ * Without inotify, or where its watches are used up, all files are looked at once a second, and a line says so.
+ *
+ * A watch of one file that is touched (oribi__watch_begin_touch) does both: inotify tells at once, and the look once a
+ * second sees what inotify does not: the file behind a symbolic link, a folder of the path that is a link and now leads
+ * elsewhere, a file system that others write to over the network. */
 #ifndef ORIBI_PROCESS_WATCH_H
 #define ORIBI_PROCESS_WATCH_H
 
@@ -56,7 +60,9 @@ struct oribi__watched_folder {
 struct oribi__watch {
     bool on;
     bool polls;
-    bool full; /* a maximum was told of */
+    bool touches; /* of the time of change alone, of a file that is there */
+    bool told;    /* that inotify is not to be had */
+    bool full;    /* a maximum was told of */
     struct oribi_os_watch os;
     struct oribi__watched_file *files; /* sorted by path */
     size_t count;
@@ -78,11 +84,17 @@ struct oribi__watch {
 void oribi__watch_begin(struct oribi__watch *watch, const struct oribi_text_list *patterns);
 void oribi__watch_end(struct oribi__watch *watch);
 
+/* A watch of one file, absolute and shorter than 1024 bytes, that need not be there, nor its folder. The file has
+ * changed when it has another time of change than the last one seen (at the beginning: than now): removed is no change,
+ * nor made again with its old time, nor is another inode with that time, since network file systems forget inodes. A
+ * folder of that name has no time. Borrowed. */
+void oribi__watch_begin_touch(struct oribi__watch *watch, const char *path);
+
 /* Adds paths, each followed by NUL, of files that are there or may come into a folder that is there; those that are
  * known stay as they are. */
 void oribi__watch_files(struct oribi__watch *watch, const char *list, size_t len);
 
-/* Readable when there are reports; -1: none. */
+/* Readable when there are reports; -1: none, or the time to look at them is set already (oribi__watch_deadline()). */
 int oribi__watch_fd(const struct oribi__watch *watch);
 
 /* When there is something to do at the latest, on oribi_clock_ms(); INT64_MAX: never. */

@@ -6,11 +6,13 @@
 #include "oribi/base/os_process.h"
 #include "tap.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static char root[32];
@@ -214,6 +216,157 @@ static void test_maxima(void)
     end();
 }
 
+/* --- one file that is touched --- */
+
+static int64_t now_ms = 1; /* of a clock of its own */
+
+static void begin_touch(const char *name)
+{
+    begin(NULL);
+    oribi__watch_end(&watch);
+    oribi__watch_begin_touch(&watch, at(name));
+}
+
+/* How often in the next two seconds and a half the file is found touched. */
+static int touches(void)
+{
+    int count = 0;
+    for (int64_t end_ms = now_ms + 2500; now_ms < end_ms; now_ms += 10)
+        count += oribi__watch_turn(&watch, now_ms) != NULL;
+    return count;
+}
+
+static void set_time(const char *name, time_t seconds)
+{
+    const struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+    if (utimensat(AT_FDCWD, at(name), times, 0) < 0)
+        exit(1);
+}
+
+static void test_a_file_that_is_touched(void)
+{
+    begin_touch("lib/a.rb");
+    ok_eq(touches(), 0);
+    set_time("lib/a.rb", 1000);
+    ok_eq(touches(), 1);
+    set_time("lib/a.rb", 1000);
+    ok_eq(touches(), 0); /* the same time again */
+    set_time("lib/b.rb", 1000);
+    ok_eq(touches(), 0);
+    for (int i = 0; i < 100; i++)
+        set_time("lib/a.rb", 2000 + i);
+    ok_eq(touches(), 1);
+    ok_eq(chmod(at("lib/a.rb"), 0), 0);
+    ok_eq(touches(), 0);
+    end();
+}
+
+/* Nor its folder; both go and come. */
+static void test_a_file_to_touch_need_not_be_there(void)
+{
+    begin_touch("tmp/restart.txt");
+    ok_eq(touches(), 0);
+    make_folder("tmp");
+    ok_eq(touches(), 0);
+    put("tmp/restart.txt", "");
+    ok_eq(touches(), 1);
+    set_time("tmp/restart.txt", 1000);
+    ok_eq(touches(), 1);
+    ok_eq(unlink(at("tmp/restart.txt")), 0);
+    ok_eq(touches(), 0);
+    put("tmp/restart.txt", "");
+    set_time("tmp/restart.txt", 1000);
+    ok_eq(touches(), 0); /* back with its old time: restored, not touched */
+    ok_eq(rename(at("tmp"), at("old")), 0);
+    ok_eq(touches(), 0);
+    make_folder("tmp");
+    put("tmp/restart.txt", "");
+    set_time("tmp/restart.txt", 3000);
+    ok_eq(touches(), 1);
+    set_time("old/restart.txt", 5000);
+    ok_eq(touches(), 0);
+    put("tmp/new", "");
+    set_time("tmp/new", 7000);
+    ok_eq(rename(at("tmp/new"), at("tmp/restart.txt")), 0);
+    ok_eq(touches(), 1);
+    end();
+}
+
+/* inotify says nothing of these; the look once a second sees them. */
+static void test_what_links_lead_to_is_touched(void)
+{
+    begin_touch("current/a.rb");
+    set_time("lib/b.rb", 3000); /* else all may be of the same tick of the kernel's clock */
+    ok_eq(symlink("lib", at("current")), 0);
+    ok_eq(touches(), 1);
+    set_time("lib/a.rb", 1000);
+    ok_eq(touches(), 1);
+    put("views/a.rb", "the next release");
+    ok_eq(symlink("views", at("next")), 0);
+    ok_eq(rename(at("next"), at("current")), 0);
+    ok_eq(touches(), 1);
+    ok_eq(unlink(at("views/a.rb")), 0);
+    ok_eq(symlink("../lib/b.rb", at("views/a.rb")), 0);
+    ok_eq(touches(), 1);
+    set_time("lib/b.rb", 2000);
+    ok_eq(touches(), 1);
+    end();
+}
+
+static void test_what_is_no_file_is_touched(void)
+{
+    begin_touch("lib/a.rb");
+    ok_eq(unlink(at("lib/a.rb")), 0);
+    make_folder("lib/a.rb");
+    ok_eq(touches(), 0);
+    put("lib/a.rb/c", "");
+    ok_eq(touches(), 0);
+    ok_eq(unlink(at("lib/a.rb/c")), 0);
+    ok_eq(rmdir(at("lib/a.rb")), 0);
+    ok_eq(mkfifo(at("lib/a.rb"), 0600), 0); /* is not opened, which would wait for a writer */
+    set_time("lib/a.rb", 1000);
+    ok_eq(touches(), 1);
+    ok_eq(unlink(at("lib/a.rb")), 0);
+    put("lib/a.rb", "");
+    ok_eq(truncate(at("lib/a.rb"), (off_t)1 << 40), 0);
+    set_time("lib/a.rb", 2000);
+    ok_eq(touches(), 1);
+    end();
+}
+
+static void test_without_inotify_a_file_is_looked_at(void)
+{
+    begin_touch("lib/a.rb");
+    oribi_os_watch_close(&watch.os);
+    ok_eq(oribi__watch_fd(&watch), -1);
+    ok_eq(touches(), 0);
+    set_time("lib/a.rb", 1000);
+    ok_eq(touches(), 1);
+    ok(oribi__watch_deadline(&watch) <= now_ms + ORIBI__WATCH_POLL_MS);
+    end();
+}
+
+/* A thousand touches a second for ten seconds: found once a second, and the process is woken a few times for each. */
+static void test_a_storm_of_touches(void)
+{
+    int found = 0;
+    int woken = 0;
+    begin_touch("lib/a.rb");
+    ok_eq(touches(), 0);
+    for (int i = 0; i < 10000; i++, now_ms++) {
+        struct pollfd fd = {.fd = oribi__watch_fd(&watch), .events = POLLIN};
+        set_time("lib/a.rb", 1000 + i);
+        if (oribi__watch_deadline(&watch) > now_ms && !(fd.fd >= 0 && poll(&fd, 1, 0) == 1))
+            continue;
+        woken++;
+        found += oribi__watch_turn(&watch, now_ms) != NULL;
+    }
+    ok(found >= 9 && found <= 10);
+    ok(woken <= 12 * 10);
+    ok_eq(touches(), 1);
+    end();
+}
+
 /* A watch that is off has no deadline and no descriptor. */
 static void test_off(void)
 {
@@ -234,6 +387,12 @@ int main(void)
     test_patterns();
     test_without_inotify_files_are_looked_at();
     test_maxima();
+    test_a_file_that_is_touched();
+    test_a_file_to_touch_need_not_be_there();
+    test_what_links_lead_to_is_touched();
+    test_what_is_no_file_is_touched();
+    test_without_inotify_a_file_is_looked_at();
+    test_a_storm_of_touches();
     test_off();
     return done_testing();
 }

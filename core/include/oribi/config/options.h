@@ -144,6 +144,7 @@ struct oribi_options {
     bool daemonize;
     bool open; /* start a browser when the server is up; development alone */
     char *pid_file;
+    char *restart_file; /* reloads when it is touched; NULL: none */
     char *user;
     char *group;
     int64_t shutdown_timeout_ms;

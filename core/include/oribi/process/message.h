@@ -18,11 +18,12 @@ enum oribi_message_kind {
     ORIBI_MESSAGE_MOLD_OPTIONS,
     /* pid, text: spec of a listener of a new generation; with a descriptor when it has opened it */
     ORIBI_MESSAGE_MOLD_LISTENER,
-    ORIBI_MESSAGE_MOLD_PROMOTED,  /* pid; with our end of its command socket */
-    ORIBI_MESSAGE_SPAWN,          /* to a mold: slot, ticket */
-    ORIBI_MESSAGE_MOLD_AT,        /* pid, text: where loading stands */
-    ORIBI_MESSAGE_MOLD_DIFFERING, /* pid, text: a part of what oribi_options_differing() says of a new generation */
-    ORIBI_MESSAGE_FILES,          /* pid; with a descriptor of memory: paths of what was loaded, each with NUL */
+    ORIBI_MESSAGE_MOLD_PROMOTED,     /* pid; with our end of its command socket */
+    ORIBI_MESSAGE_SPAWN,             /* to a mold: slot, ticket */
+    ORIBI_MESSAGE_MOLD_AT,           /* pid, text: where loading stands */
+    ORIBI_MESSAGE_MOLD_DIFFERING,    /* pid, text: a part of what oribi_options_differing() says of a new generation */
+    ORIBI_MESSAGE_FILES,             /* pid; with a descriptor of memory: paths of what was loaded, each with NUL */
+    ORIBI_MESSAGE_MOLD_RESTART_FILE, /* pid, text: restart_file of a new generation as an absolute path, "" for none */
 };
 
 enum { ORIBI_MESSAGE_TEXT_MAX = 3072 };

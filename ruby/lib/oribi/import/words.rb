@@ -225,14 +225,15 @@ module Oribi
       PLUGINS = {
         "solid_queue" => "give it a process of its own, as in a line of the Procfile: jobs: bin/jobs",
         "systemd" => "not there and not needed: the server tells systemd by itself (Type=notify)",
-        "tmp_restart" => "there is `oribi ctl reload`, or HUP",
         "yabeda" => "status ADDR answers with metrics for Prometheus",
         "statsd" => "status ADDR answers with metrics for Prometheus"
       }.freeze
       private_constant :PLUGINS
 
       def plugin(_name, values)
-        reason = PLUGINS[values.first&.value.to_s]
+        name = values.first&.value.to_s
+        return take("restart_file", [text("tmp/restart.txt")], "a touch of tmp/restart.txt is a reload, as by bin/rails restart") if name == "tmp_restart"
+        reason = PLUGINS[name]
         Result.new(nil, reason) if reason
       end
 

@@ -1,5 +1,5 @@
 # Configuration of Oribi, made by `oribi import` from puma-case.rb (Puma).
-# 6 settings taken over, 1 left as a comment: look for "Not taken over".
+# 7 settings taken over.
 # Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 case ENV["RACK_ENV"]
@@ -10,8 +10,8 @@ when "production"
   bind "unix:///tmp/app.sock"
 else
   workers 1
-  # Not taken over (line 8): there is `oribi ctl reload`, or HUP
-  #   plugin :tmp_restart
+  # plugin in Puma; a touch of tmp/restart.txt is a reload, as by bin/rails restart
+  restart_file "tmp/restart.txt"
   # port in Puma; an address more in Puma, and here only where there is no bind
   bind "127.0.0.1:3000"
 end

@@ -3,8 +3,8 @@
 # Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 # Prometheus beside the workers
-# Not taken over (line 2): there are none: for tmp_restart there is `ctl reload`, for systemd and solid_queue their
-# own services
+# Not taken over (line 2): there are none: tmp_restart is restart_file "tmp/restart.txt", for systemd and solid_queue
+# their own services
 #   plugin 'metrics'
 # Not taken over (line 3): not an option that import knows
 #   metrics_url 'tcp://0.0.0.0:9395'

@@ -1,5 +1,5 @@
 # Configuration of Oribi, made by `oribi import` from puma-rails.rb (Puma).
-# 5 settings taken over, 1 left as a comment: look for "Not taken over".
+# 6 settings taken over.
 # Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 # The file that `rails new` writes.
@@ -17,8 +17,8 @@ env ENV.fetch("RAILS_ENV") { "development" }
 pid_file ENV.fetch("PIDFILE") { "tmp/pids/server.pid" }
 
 # `bin/rails restart` touches a file
-# Not taken over (line 13): there is `oribi ctl reload`, or HUP
-#   plugin :tmp_restart
+# plugin in Puma; a touch of tmp/restart.txt is a reload, as by bin/rails restart
+restart_file "tmp/restart.txt"
 
 # What Puma does unless told otherwise:
 workers 1 unless ENV["WEB_CONCURRENCY"]

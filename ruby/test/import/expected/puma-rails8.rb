@@ -1,5 +1,5 @@
 # Configuration of Oribi, made by `oribi import` from puma-rails8.rb (Puma).
-# 3 settings taken over, 2 left as comments: look for "Not taken over".
+# 4 settings taken over, 1 left as a comment: look for "Not taken over".
 # Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 threads_count = ENV.fetch("RAILS_MAX_THREADS", 3)
@@ -7,8 +7,8 @@ threads threads_count, threads_count
 
 port ENV.fetch("PORT", 3000)
 
-# Not taken over (line 6): there is `oribi ctl reload`, or HUP
-#   plugin :tmp_restart
+# plugin in Puma; a touch of tmp/restart.txt is a reload, as by bin/rails restart
+restart_file "tmp/restart.txt"
 # Not taken over (line 7): give it a process of its own, as in a line of the Procfile: jobs: bin/jobs
 #   plugin :solid_queue if ENV["SOLID_QUEUE_IN_PUMA"]
 

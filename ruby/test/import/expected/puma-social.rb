@@ -1,5 +1,5 @@
 # Configuration of Oribi, made by `oribi import` from puma-social.rb (Puma).
-# 10 settings taken over, 2 left as comments: look for "Not taken over".
+# 11 settings taken over, 1 left as a comment: look for "Not taken over".
 # Keep it as config/oribi.rb, which oribi reads by itself, and try it: oribi --check
 
 # A social network of one town: many short calls, a socket in production.
@@ -36,5 +36,5 @@ after_fork { Town::Streams.reconnect if defined?(Town) }
 
 # Not taken over (line 27): proxy_protocol on reads the PROXY line of those that trusted_proxies names
 #   set_remote_address(proxy_protocol: :v1) if ENV['BEHIND_HAPROXY']
-# Not taken over (line 28): there is `oribi ctl reload`, or HUP
-#   plugin :tmp_restart
+# plugin in Puma; a touch of tmp/restart.txt is a reload, as by bin/rails restart
+restart_file "tmp/restart.txt"
