@@ -18,7 +18,7 @@ module E2E
   class Follower
     Mismatch = Class.new(StandardError)
 
-    SERVER = %r{\A(?:\w+=\S+\ |bundle\ exec\ |carton\ exec\ )*(?:oribi|oribi-psgi|script/server|rackup|plackup|puma|unicorn|starman)(?!\S)
+    SERVER = %r{\A(?:\w+=\S+\ |bundle\ exec\ |carton\ exec\ )*(?:oribi|oribi-psgi|script/server|rackup|plackup|puma|unicorn|starman|start_server|uwsgi)(?!\S)
                 (?!\ +(?:ctl|check|import|init)\b)(?!.*(?:--version|--help|--check|--print-config|--completion|\||\ >))}x
     ROOTS = %r{(?<![\w./~-])/(etc|srv|run|var|tmp)/}
     # What differs from run to run, in output.

@@ -326,7 +326,7 @@ The pages of F<doc/> in the distribution are installed beside this module, in F<
     operations.md     signals, reload, upgrade, recycling, logs, who the client is
     packages.md       Debian packages: building, installing, upgrading and removing them
     monitoring.md     metrics, the application's own metrics, where calls stand, alerts, what to do about them
-    moving.md         from Puma, Unicorn and Pitchfork, step by step
+    moving.md         from other servers, step by step
     logs.md           access log, error log, request ids, rotation
     forms.md          forms, cookies and uploads; Plack::Request with Oribi's parsers
     http-parser.md    heads of requests and responses from strings

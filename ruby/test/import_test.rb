@@ -292,6 +292,9 @@ class ImportTest < Minitest::Test
       assert_includes File.read("#{dir}/new.rb"), "# Try it: oribi --check --config #{dir}/new.rb\n"
       File.write("#{dir}/new.rb", "mine\n")
       assert_equal "oribi: #{dir}/new.rb: exists already; --force overwrites it\n", run_cli("import", "-o", "#{dir}/new.rb", "#{dir}/puma.rb").last
+      Dir.chdir(dir) do # the folder is made
+        assert_match(%r{\Aconfig/oribi\.rb: \d+ settings}, run_cli("import", "-o", "config/oribi.rb", "puma.rb")[1])
+      end
       assert_equal "mine\n", File.read("#{dir}/new.rb")
       assert_equal 0, run_cli("import", "--force", "-o", "#{dir}/new.rb", "#{dir}/puma.rb").first
       assert_includes File.read("#{dir}/new.rb"), "threads "

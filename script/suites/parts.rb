@@ -10,6 +10,7 @@ module Parts
   # and Debian packages, of which one build makes both; and the pages for users of Ruby servers.
   RUBY_ONLY = %w[e2e/rails_test.rb e2e/rack_line_test.rb e2e/cable_test.rb e2e/debugger_test.rb e2e/monitoring_test.rb
                  e2e/site_test.rb e2e/browser/site_test.rb e2e/deb_test.rb e2e/moving_test.rb].freeze
+  PERL_ONLY = %w[e2e/moving_perl_test.rb].freeze
 
   module_function
 
@@ -70,7 +71,7 @@ module Parts
   # --- whole servers ---
 
   def e2e(command, files = Dir["e2e/*_test.rb"].sort, pattern: nil)
-    files -= RUBY_ONLY unless command == "oribi"
+    files -= command == "oribi" ? PERL_ONLY : RUBY_ONLY
     files.map { |file| minitest("-Ie2e", file, pattern: pattern, env: { "E2E_COMMAND" => command }) }
   end
 

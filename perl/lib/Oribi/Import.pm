@@ -25,7 +25,7 @@ a program of supervisord, a Dockerfile, or a command line of starman, plackup (S
 Twiggy), start_server or uwsgi. "-" reads standard input. Nothing of it is run; what Oribi does not take over stays as a
 comment with the reason.
 
-  -o, --output FILE   write to FILE, which must not exist
+  -o, --output FILE   write to FILE, which must not exist; stands before the command, which may have a -o of its own
       --force         overwrite it
 TEXT
 
@@ -93,6 +93,7 @@ sub read_file {
 sub _write {
     my ($path, $made, $force) = @_;
     require Fcntl;
+    mkdir 'config' if $path eq $CONFIG;    # it may be there, and what keeps it from being made is told below
     my $mode = Fcntl::O_WRONLY() | Fcntl::O_CREAT() | ($force ? Fcntl::O_TRUNC() : Fcntl::O_EXCL());
     if (!sysopen my $fh, $path, $mode) {
         die "$path: exists already; --force overwrites it\n" if $!{EEXIST};

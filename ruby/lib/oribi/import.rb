@@ -29,7 +29,7 @@ module Oribi
       of Thin, Passenger, rackup or rails server. "-" reads standard input. Nothing of it is evaluated; what Oribi does
       not take over stays as a comment with the reason.
 
-        -o, --output FILE   write to FILE, which must not exist
+        -o, --output FILE   write to FILE, which must not exist; stands before the command, which may have a -o of its own
             --force         overwrite it
     TEXT
 
@@ -102,6 +102,7 @@ module Oribi
     end
 
     def self.write(path, outcome, force)
+      Dir.mkdir("config") if path == Config::DEFAULT && !File.exist?("config")
       mode = File::WRONLY | File::CREAT | (force ? File::TRUNC : File::EXCL)
       File.open(path, mode) { |file| file.write(outcome.text(path)) }
       "#{path}: #{outcome.counts}. Next: oribi --check#{" --config #{path}" unless path == Config::DEFAULT}\n"
