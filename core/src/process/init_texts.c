@@ -27,6 +27,7 @@ static const struct proposal proposals[] = {
     {"status", "127.0.0.1:9394", "metrics for Prometheus, and a page of the server's state", false},
     {"access_log", "log/access.log", "off in production unless told", false},
     {"pid_file", "tmp/server.pid", "none unless told", false},
+    {"restart_file", "tmp/restart.txt", "a touch of it is a reload", false},
 };
 
 static bool is_number(const char *text)
