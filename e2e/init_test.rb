@@ -120,6 +120,7 @@ E2E.suite("init", transports: %i[tcp]) do
     output = init("--psgi", "a shop")
     assert_equal "create", done(output)["config/oribi.pl"]
     assert_includes output, "  web: oribi-psgi bin/app.psgi --env production\n"
+    assert_includes output, "  oribi-psgi check bin/app.psgi  "
     assert_equal "web: oribi\n", read("a shop/Procfile.dev")
     { "my_app.psgi" => "sub {}", "script/my_app" => "use Mojolicious::Commands;" }.each do |name, text|
       FileUtils.remove_entry("#{@home}/a shop")

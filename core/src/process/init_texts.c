@@ -132,9 +132,9 @@ void oribi__init_next(const struct oribi__init *run, bool needs_install, struct 
         oribi_buf_print(out, "  %s\n", perl ? "carton install, or cpanm --installdeps ." : "bundle install");
     oribi_buf_print(out, "  ");
     put_words(run, out);
-    oribi_buf_print(out,
-                    "    serves on http://127.0.0.1:9292, or on PORT\n  %s%s check    tells what is wrong or risky\n",
-                    bundled(run), run->program);
+    oribi_buf_print(
+        out, "    serves on http://127.0.0.1:9292, or on PORT\n  %s%s check%s%s    tells what is wrong or risky\n",
+        bundled(run), run->program, *named_app(run) ? " " : "", named_app(run));
     oribi_buf_print(out, "\nIn a Procfile for production:\n  web: ");
     put_words(run, out);
     oribi_buf_print(out, " --env production\nIn a Dockerfile:\n  EXPOSE 9292\n  CMD ");
