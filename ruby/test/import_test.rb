@@ -10,7 +10,7 @@ require "tmpdir"
 # Configurations of other servers as people have them, and what is printed for them: import/ and import/expected/.
 class ImportTest < Minitest::Test
   FOLDER = File.expand_path("import", __dir__)
-  CASES = Dir.chdir(FOLDER) { Dir["*.rb", "lines/*"].sort }
+  CASES = Dir.chdir(FOLDER) { Dir["*.rb", "lines/*", "settings/*"].sort }
 
   def import(name) = Dir.chdir(FOLDER) { Oribi::Import.text(name) }
 
@@ -58,6 +58,10 @@ class ImportTest < Minitest::Test
     "rainbows.conf.rb" => ["workers = 2", "bind = 8080"],
     "lines/thin-line" => ["host = 127.0.0.1", "port = 4567", "workers = 2", "env = production", "connections_max = 512", "daemonize = on"],
     "lines/passenger.procfile" => ["host = 0.0.0.0", "port = 3000", "workers = 3", "memory_max = 512M"],
+    "settings/thin.yml" => ["host = 127.0.0.1", "port = 3000", "workers = 3", "connections_max = 1024", "chdir = /", "daemonize = on"],
+    "settings/thin-socket.yml" => ["user = www-data", "workers = 2", "threads = 20", "bind = unix:///tmp/thin.sock"],
+    "settings/Passengerfile.json" => ["host = 0.0.0.0", "port = 80", "workers = 6", "memory_max = 512M", "restart_file = tmp/restart.txt"],
+    "settings/passenger-socket.json" => ["threads = 8", "call_timeout = 1m", "queue_max = 200", "restart_file = shared/restart.txt"],
     "lines/Dockerfile" => ["host = 0.0.0.0", "port = 3000"],
     "lines/Dockerfile.shell" => ["bind = tcp://0.0.0.0:3000", "workers = 2", "threads = 5", "access_log = -"],
     "lines/rhebok.procfile" => ["port = 3000", "workers = 10", "requests_max = 800..1000", "oob_gc = on", "env = production"],
@@ -93,7 +97,7 @@ class ImportTest < Minitest::Test
   CASES.each do |name|
     define_method("test_#{name}") do
       printed = import(name)
-      assert_equal File.read("#{FOLDER}/expected/#{File.basename(name)}"), printed
+      assert_equal File.read("#{FOLDER}/expected/#{File.basename(name).sub(/(yml|json)\z/, "\\1.rb")}"), printed
       lines = options_of(printed)
       assert_includes lines.join("\n"), "workers = "
       assert_empty VALUES.fetch(name, []) - lines
@@ -143,6 +147,64 @@ class ImportTest < Minitest::Test
     Dir.mktmpdir do |dir|
       File.binwrite("#{dir}/#{name}", content)
       Oribi::Import.text("#{dir}/#{name}")
+    end
+  end
+
+  def test_settings_that_are_bad_are_one_line
+    assert_equal "oribi: thin.yml:2: syntax error: did not find expected node content while parsing a flow node", refused("thin.yml", "port: 3\nuser: [,\n")
+    assert_equal "oribi: thin.yml: is a list, not a mapping of settings", refused("thin.yml", "- port\n- 3\n")
+    assert_equal "oribi: thin.yml: is one value, not a mapping of settings", refused("thin.yml", "port\n")
+    assert_equal "oribi: thin.yml: has no setting of Thin", refused("thin.yml", "services:\n  web: thin\n")
+    assert_equal "oribi: thin.yml: has aliases (*name), which import does not follow: write out what they stand for",
+                 refused("thin.yml", "a: &a\n  port: 3\nb: *a\n")
+    assert_match(/\Aoribi: thin\.yml: has a value of Ruby's class \S+, which import does not make: write it as text\z/,
+                 refused("thin.yml", "port: !ruby/object:Object {}\n"))
+    assert_match(/class Date, which import does not make/, refused("thin.yml", "port: 2026-01-01\n"))
+    assert_equal "oribi: thin.yml: has several documents, of which Thin reads one", refused("thin.yml", "port: 1\n---\nport: 2\n")
+    assert_equal "oribi: Passengerfile.json: is nothing, not a mapping of settings", refused("Passengerfile.json", "null")
+    assert_equal "oribi: Passengerfile.json: has no setting of Passenger", refused("Passengerfile.json", "{}")
+    assert_match(/\Aoribi: Passengerfile\.json: syntax error: \S/, refused("Passengerfile.json", %({"port": 3,\n)))
+    %w[thin.yml Passengerfile.json].each do |name|
+      assert_equal "oribi: #{name}: is nested more than 20 deep, which no configuration is", refused(name, "#{"[" * 50_000}#{"]" * 50_000}")
+    end
+  end
+
+  # Values of types that do not fit, and names that would end the comment they stand in.
+  def test_settings_that_do_not_fit_stay_as_comments
+    settings = %({"port": {"a": 1}, "user": ["a", ["b"]], "max_pool_size": "many", "log_file": null, "x\\nexit!": 1, "address": ""})
+    text = import_text("Passengerfile.json", settings)
+    assert_equal <<~TEXT, text.lines[4..].join[/.*?(?=\n# What)/m]
+      # Not taken over: a mapping, where one value is meant
+      #   port: {"a":1}
+      # Not taken over: a list of lists or mappings
+      #   user: ["a",["b"]]
+      # Not taken over: workers must be a whole number from 0 to 512, not "many"
+      #   max_pool_size: "many"
+      # Not taken over: it has no value
+      #   log_file: null
+      # Not taken over: not an option that import knows
+      #   "x\\nexit!": 1
+      # address: ""
+      host ""
+    TEXT
+    assert_includes import_text("thin.yml", "port: '<%= 1); exit!; (2 %>'\n"), "# Not taken over: what stands between <% and %>"
+    assert_includes import_text("thin.yml", "? \"port\\nexit!\"\n: 1\nport: 2\n"), %(#   "port\\nexit!": 1\n)
+  end
+
+  def test_settings_that_a_line_names
+    Dir.mktmpdir do |dir|
+      Dir.mkdir("#{dir}/config")
+      File.write("#{dir}/config/thin.yml", "port: 4000\nservers: 2\n")
+      File.write("#{dir}/Procfile", "web: bundle exec thin start -C config/thin.yml -e production\n")
+      text = Oribi::Import.text("#{dir}/Procfile")
+      assert_includes text, "# Start: web: bundle exec oribi --env production\n"
+      assert_includes text, "port 4000\n"
+      File.write("#{dir}/Passengerfile.json", %({"max_pool_size": 3}))
+      File.write("#{dir}/Procfile", "web: passenger start -p 80\n")
+      text = Oribi::Import.text("#{dir}/Procfile")
+      assert_includes text, "# Start: web: oribi --port 80\n"
+      assert_includes text, "workers 3\n"
+      refute_includes text, "port 3000"
     end
   end
 

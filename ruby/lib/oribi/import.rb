@@ -4,14 +4,16 @@ require_relative "config"
 require_relative "import/source"
 require_relative "import/words"
 require_relative "import/ruby_file"
+require_relative "import/settings_file"
 require_relative "import/command_line"
 
 module Oribi
   # `oribi import FILE`: another server's configuration file or command line as a commented config/oribi.rb. Nothing of
   # the file is evaluated, and nothing is printed before all of it has been read.
   #
-  #   FILE ──Ruby──► RubyFile ──┐
-  #        ──lines─► CommandLine┴─► Words: what a name and its values are here ──► text
+  #   FILE ──Ruby──────► RubyFile ────┐
+  #        ──YAML,JSON─► SettingsFile ┼─► Words: what a name and its values are here ──► text
+  #        ──lines─────► CommandLine ─┘
   module Import
     # Programs whose files and command lines are read: what is typed, and the name that people know.
     SERVERS = {
@@ -25,9 +27,9 @@ module Oribi
              oribi import [-o FILE [--force]] -- COMMAND ...
 
       Prints a configuration file made from another server's: a configuration of Puma, Unicorn, Pitchfork, Rainbows or
-      Rhebok, a Procfile, a unit of systemd, a program of supervisord, a Dockerfile, or a command line of those servers,
-      of Thin, Passenger, rackup or rails server. "-" reads standard input. Nothing of it is evaluated; what Oribi does
-      not take over stays as a comment with the reason.
+      Rhebok, Thin's YAML, Passengerfile.json, a Procfile, a unit of systemd, a program of supervisord, a Dockerfile, or a
+      command line of those servers, of rackup or rails server. "-" reads standard input. Nothing of it is evaluated;
+      what Oribi does not take over stays as a comment with the reason.
 
         -o, --output FILE   write to FILE, which must not exist; stands before the command, which may have a -o of its own
             --force         overwrite it
@@ -79,7 +81,8 @@ module Oribi
       return CommandLine.new(source, file == Config::DEFAULT ? [] : ["--config", file]).outcome if source.commands?
       raise Error, "#{source.path}: an ini file is uWSGI's: oribi-psgi import #{source.path} reads it" if source.ini?
 
-      RubyFile.new(source.path, source.text, source.note).outcome
+      server = SettingsFile.server_of(source)
+      server ? SettingsFile.new(source, server).outcome : RubyFile.new(source.path, source.text, source.note).outcome
     end
 
     # A setting of the configuration file, of its name and the source text of its values.

@@ -15,7 +15,7 @@ module Oribi
       OTHERS = %w[echo kill pkill killall gem apt apt-get rm cp mv ln mkdir touch cat tail test printf chown chmod systemctl service].freeze
       SHELLS = %w[sh bash dash ash zsh].freeze
       # Servers that read this file without being told.
-      UNTOLD = { "Puma" => "config/puma.rb", "Rails" => "config/puma.rb" }.freeze
+      UNTOLD = { "Puma" => "config/puma.rb", "Rails" => "config/puma.rb", "Passenger" => "Passengerfile.json" }.freeze
 
       # A line of the file: its name there (web, ExecStart, CMD or nil), the text, is it a list in JSON, and the name of
       # the line that had only flags for it.
@@ -138,7 +138,7 @@ module Oribi
       # --- the configuration file that it names ---
 
       def found_file(name)
-        return if name.nil? || name.match?(/[\$%]/) || !name.end_with?(".rb", ".conf", ".ru")
+        return if name.nil? || name.match?(/[\$%]/) || !name.end_with?(".rb", ".conf", ".ru", ".yml", ".yaml", ".json")
 
         folder = @source.text[/^WorkingDirectory\s*=\s*-?(\S+)/, 1]
         parts = name.split("/").reject(&:empty?)
@@ -150,11 +150,17 @@ module Oribi
 
       def with_file(file)
         source = Source.file(file)
-        inner = RubyFile.new(file, source.text, source.note, @server == "Rails" ? "Puma" : @server).outcome
+        inner = of_file(source)
         text = inner.body.sub(/^__END__\n.*\z/m, "")
         left = @flags.left_lines
         text = "#{text}\n# --- from the command line ---\n#{left}" unless left.empty?
         Outcome.new("#{@path} and #{file}", inner.server, text, inner.taken + @flags.taken, inner.left + @flags.left, command(@flags.words_here), steps)
+      end
+
+      def of_file(source)
+        return SettingsFile.new(source, @server, given: @flags.names).outcome if SettingsFile::SERVERS.key?(@server)
+
+        RubyFile.new(source.path, source.text, source.note, @server == "Rails" ? "Puma" : @server).outcome
       end
 
       def alone(file)

@@ -50,9 +50,11 @@ module Oribi
       # @param defaults [Boolean] with what the server does where nothing is said
       # @return [Array<String>] lines of the configuration file
       def lines(defaults:)
-        names = @out.flat_map { |entry| entry.result&.taken.to_a.map(&:first) }
         [*@out.flat_map { |entry| entry_lines(entry) }, *(@words.defaults(names) if defaults)]
       end
+
+      # @return [Array<String>] options that they set
+      def names = @out.flat_map { |entry| entry.result&.taken.to_a.map(&:first) }
 
       # @return [Array<String>] flags of Oribi's for a command line
       def words_here
@@ -119,7 +121,7 @@ module Oribi
       def flag(word, name, value)
         return option(value) if name == "option" && value
         return server(value) if name == "server" && value
-        return @config = Shell.plain(value) if name == "config" && value && @server != "Thin"
+        return @config = Shell.plain(value) if name == "config" && value
 
         was = [word, *(value unless word.end_with?(value.to_s))].join(" ")
         reason = reason_against(name, value)
@@ -148,7 +150,6 @@ module Oribi
         return "a specifier of systemd, which only systemd fills in" if @unit && value&.match?(/%[a-zA-Z]/)
         return "what starts it keeps it in the foreground" if name == "daemonize" && @served
         return "a socket takes the place of the port" if name == "port" && @socket
-        return "import does not read Thin's YAML; give it the settings as flags" if name == "config"
 
         "a value that import cannot tell" if value && value_of(value).nil?
       end

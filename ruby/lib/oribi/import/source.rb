@@ -41,7 +41,7 @@ module Oribi
       # A Procfile, a unit of systemd, a Dockerfile, or the line itself.
       def commands?
         return true if served? || command?
-        return false if name.end_with?(".rb", ".ini")
+        return false if name.end_with?(".rb", ".ini", ".yml", ".yaml", ".json")
 
         CommandLine.command?(@text)
       end

@@ -19,7 +19,8 @@ module Oribi
         "workers" => :workers, "worker_processes" => :workers, "port" => :port, "user" => :user, "listen" => :listen, "timeout" => :timeout,
         "stdout_redirect" => :stdout_redirect, "log_requests" => :log_requests, "quiet" => :quiet, "refork_after" => :refork_after,
         "idle_timeout" => :idle_timeout, "fork_worker" => :fork_worker, "out_of_band" => :out_of_band, "control_url" => :control_url, "logger" => :logger,
-        "plugin" => :plugin, "Rainbows!" => :rainbows, "set_remote_address" => :set_remote_address, "memory_limit" => :memory_limit
+        "plugin" => :plugin, "Rainbows!" => :rainbows, "set_remote_address" => :set_remote_address, "memory_limit" => :memory_limit,
+        "servers" => :servers, "restart_dir" => :restart_dir, "spawn_method" => :spawn_method
       }.freeze
 
       # What a server does where its configuration says nothing, and Oribi does another thing: names here that would
@@ -29,7 +30,8 @@ module Oribi
         "Unicorn" => [[%w[workers], "workers 1"], [%w[bind], 'bind "0.0.0.0:8080"']],
         "Rhebok" => [[%w[workers], "workers 5"]],
         "Thin" => [[%w[workers], "workers 1"], [%w[bind socket port], "port 3000"], [%w[bind socket host], 'host "0.0.0.0"']],
-        "Passenger" => [[%w[workers], "workers 6"], [%w[bind socket port], "port 3000"], [%w[bind socket host], 'host "0.0.0.0"']],
+        "Passenger" => [[%w[workers], "workers 6"], [%w[bind socket port], "port 3000"], [%w[bind socket host], 'host "0.0.0.0"'],
+                        [%w[restart_file], 'restart_file "tmp/restart.txt"']],
         "Rails" => [[%w[bind port], 'port ENV.fetch("PORT", 3000)']]
       }.tap { |all| all["Rainbows"] = all["Pitchfork"] = all["Unicorn"] }.freeze
 
@@ -251,6 +253,20 @@ module Oribi
       def memory_limit(_name, values)
         value = values.first
         take("memory_max", [text("#{value.value}M")]) if value&.known && value.value.to_s.match?(/\A\d+\z/)
+      end
+
+      def servers(_name, values)
+        take("workers", values, "all on one address; in Thin each has its own") unless values.map(&:source) == ["1"]
+      end
+
+      def spawn_method(_name, values)
+        take("preload", [Value.new(values.first.value == "smart" ? "true" : "false", true, true)]) if %w[smart direct].include?(values.first&.value)
+      end
+
+      # Where Passenger looks for restart.txt.
+      def restart_dir(_name, values)
+        folder = values.first
+        take("restart_file", [text("#{folder.value.to_s.chomp("/")}/restart.txt")]) if folder&.known
       end
 
       def logger(_name, values)
