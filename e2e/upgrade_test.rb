@@ -3,6 +3,7 @@
 # Connections that outlive their request: WebSockets, server-sent events, long streams. The applications are
 # examples/chat and its Perl twin, and for streams inside a call e2e/apps/streams.
 require "support"
+require "support/tracing"
 require "support/web_socket"
 
 # What the suites here share.
@@ -272,6 +273,7 @@ end
 
 E2E.suite("long_stream") do
   include Upgrade
+  include E2E::Tracing
 
   def gate(server, name) = File.join(server.dir, name)
 
@@ -336,6 +338,40 @@ E2E.suite("long_stream") do
     stream, pid = open_stream(one)
     stream.close
     assert_equal pid, one.worker_pid
+  end
+
+  # The application goes on when the client has what was written, and stands still in C until then: in Ruby with the
+  # lock of the VM.
+  def test_no_piece_waits_for_the_next
+    one = start(app: Upgrade::STREAMS)
+    pipes = Array.new(2) { |i| gate(one, "pipe#{i}").tap { |path| File.mkfifo(path) } }
+    2.times do
+      client = connect(one).request("GET", "/confirmed")
+      client.read_head
+      pipes.each_with_index do |pipe, i|
+        assert_equal ["one #{i}\n", "two #{i}\n"], Array.new(2) { client.read_chunk }
+        File.open(pipe, "w").close
+      end
+      assert_empty client.read_chunk
+    end
+  end
+
+  def sends_of(one, target)
+    client = connect(one)
+    lines = traced(one, pid: one.worker_pid) { 5.times { assert_equal 102_400, client.get(target).body.bytesize } }
+    calls = lines.filter_map { |line| name_of(line) }.tally
+    [calls.fetch("write", 0), %w[sendmsg sendto writev].sum { |name| calls.fetch(name, 0) }]
+  end
+
+  # 100 pieces in a burst are 8 sends, some more where the machine has interrupted the application; events are messages
+  # and leave one by one. A burst has no system call of its own.
+  def test_pieces_in_a_burst_leave_together
+    skip_without_strace
+    one = start(app: Upgrade::STREAMS)
+    wakes, sends = sends_of(one, "/hundred")
+    assert_operator sends, :<=, 5 * 20
+    assert_operator wakes, :<=, 5 * 3
+    assert_operator sends_of(one, "/hundred-events").last, :>=, 5 * 100
   end
 
   def test_a_stop_waits_for_the_stream_and_no_longer

@@ -27,13 +27,14 @@ struct oribi__exchange {
     struct oribi_worker *worker;
     struct oribi_thread *thread; /* whose call this is; NULL: answered without one */
     int64_t started_us;
-    int64_t body_sent;       /* body bytes given to the connection, framing not counted */
-    int64_t sent_before;     /* bytes of the connection that stand in front of this answer */
-    int64_t overhead;        /* of this answer: its head and what frames its body */
-    int64_t left;            /* of a known length; -1 when not known */
-    int64_t waited_pending;  /* what was queued when oribi_reply_wait() last saw it change … */
-    int64_t waited_since_ms; /* … and when that was */
-    struct oribi_buf held;
+    int64_t body_sent;             /* body bytes given to the connection, framing not counted */
+    int64_t sent_before;           /* bytes of the connection that stand in front of this answer */
+    int64_t overhead;              /* of this answer: its head and what frames its body */
+    int64_t left;                  /* of a known length; -1 when not known */
+    int64_t waited_pending;        /* what was queued when oribi_reply_wait() last saw it change … */
+    int64_t waited_since_ms;       /* … and when that was */
+    struct oribi_buf held;         /* of a stream: its head until that is sent, then what burst.h gathers */
+    int64_t piece_us;              /* of a stream: when its last piece was written */
     struct oribi__framed *framed;  /* of a stream that the application frames itself, else NULL */
     struct oribi__coder *coder;    /* of an answer that is compressed, else NULL */
     struct oribi_slice none_match; /* If-None-Match as it came, where the application sees it expanded; else NULL */
@@ -46,6 +47,7 @@ struct oribi__exchange {
     /* after oribi__reply_head(): the application has framed the body itself, and that is to be taken off … */
     bool app_frames;
     bool unframed; /* … or has been, before it */
+    bool by_piece; /* of a stream: nothing is gathered */
     bool streams;  /* the head being made is that of a streamed answer, whose call goes on */
     char length_text[24];
     struct oribi_slice id;   /* what the request is called; n 0: it was not asked for yet: oribi__request_id() */

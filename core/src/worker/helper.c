@@ -92,7 +92,8 @@ static bool has_failed(const struct pollfd *fds, nfds_t count)
 /* The supervisor's signal ends the wait, and is held back at all other times. */
 static int wait_for(struct oribi_helper *h, struct pollfd *fds, nfds_t count, int timeout_ms)
 {
-    const struct timespec timeout = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};
+    int64_t us = oribi__bursts_look(h->worker, (int64_t)timeout_ms * 1000, false);
+    const struct timespec timeout = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000L};
     return oribi__stacks_asked(h->worker->stacks) ? 0 : ppoll(fds, count, &timeout, &h->wait_mask);
 }
 
@@ -165,10 +166,11 @@ static void wait_for_idle(struct oribi_helper *h, int64_t due_ms)
 {
     if (h->worker->site && due_ms > BUSY_SITE_MS)
         due_ms = BUSY_SITE_MS;
-    if (!oribi__has_siblings(h->worker))
+    int ms = due_ms < BUSY_MS ? (int)due_ms : BUSY_MS;
+    if (!oribi__has_siblings(h->worker) || oribi__bursts_look(h->worker, ms * 1000, true) < ms * 1000)
         nap(h, false, due_ms < ALONE_MS ? (int)due_ms : ALONE_MS);
     else
-        oribi__idle_waiter_sleep(h->worker, due_ms < BUSY_MS ? (int)due_ms : BUSY_MS);
+        oribi__idle_waiter_sleep(h->worker, ms);
 }
 
 /* A handler that the call has put in the place of ours is called beside ours from here on, and the default, which
@@ -453,6 +455,11 @@ void oribi_helper_need(struct oribi_worker *w)
     } else if (atomic_exchange(&w->helper->parked, false)) {
         oribi_wake_notify(&w->helper->wake);
     }
+}
+
+void oribi__helper_wake(struct oribi_worker *w)
+{
+    oribi_wake_notify(&w->helper->wake);
 }
 
 bool oribi_helper_parked(const struct oribi_worker *w)

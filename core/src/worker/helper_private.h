@@ -27,6 +27,9 @@ void oribi__call_took(struct oribi_worker *worker, int64_t us, int64_t now_us);
 /* A call was long: notes it on the scoreboard, where it outlives the worker. Async-signal-safe. */
 void oribi__note_long(struct oribi_worker *worker, int64_t now_us);
 
+/* Ends the helper's sleep, of which oribi__bursts_look() was told, for one look. There is one. */
+void oribi__helper_wake(struct oribi_worker *worker);
+
 /* The end of a helper's step: gives the reactor back, or to the own thread where that waits for it. */
 void oribi__helper_give_back(struct oribi_worker *worker);
 

@@ -51,6 +51,7 @@ int oribi__stream_begin(struct oribi__exchange *exchange, int status, const stru
     }
     exchange->left = exchange->framing == ORIBI_FRAMING_LENGTH ? promised : -1;
     exchange->phase = ORIBI_PHASE_BEGUN;
+    oribi__burst_begin(exchange, headers, header_count);
     return 0;
 }
 
@@ -69,30 +70,57 @@ int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_head
     return result;
 }
 
-/* Sends [held head] before, data, after; `before` and `after` are chunk framing. */
-static int send_framed(struct oribi__exchange *exchange, struct oribi_slice before, const struct iovec *vec,
-                       size_t count, struct oribi_slice after)
+/* A piece with the framing around it. */
+struct piece {
+    struct oribi_slice before;
+    const struct iovec *vec;
+    size_t count;
+    struct oribi_slice after;
+    int64_t total; /* bytes of the vector */
+};
+
+/* Sends what is held (the head, or pieces before) and this one; NULL: nothing more. */
+static int send_piece(struct oribi__exchange *exchange, const struct piece *piece)
 {
-    struct iovec front[2] = {{exchange->held.p, exchange->phase == ORIBI_PHASE_BEGUN ? exchange->held.len : 0},
-                             {(char *)before.p, before.n}};
-    struct iovec back = {(char *)after.p, after.n};
+    struct iovec front[2] = {{exchange->held.p, exchange->held.len}, {(char *)piece->before.p, piece->before.n}};
+    struct iovec back = {(char *)piece->after.p, piece->after.n};
     struct oribi__gathering g;
     exchange->phase = ORIBI_PHASE_STARTED;
-    exchange->overhead += (int64_t)(before.n + after.n);
-    exchange->held.len = 0; /* its bytes stay where they are */
+    exchange->overhead += (int64_t)(piece->before.n + piece->after.n);
+    oribi__burst_sent(exchange);
     oribi__gather_begin(&g, &exchange->worker->reactor, exchange->base.conn, 0);
     int result = oribi__gather(&g, front, 2);
     if (result == 0)
-        result = oribi__gather(&g, vec, count);
+        result = oribi__gather(&g, piece->vec, piece->count);
     if (result == 0)
         result = oribi__gather(&g, &back, 1);
     return result < 0 ? result : oribi__gather_send(&g, false);
 }
 
+static const struct piece no_piece = {{"", 0}, NULL, 0, {"", 0}, 0};
+
+/* Sends a piece, or puts it to others of its burst. */
+static int write_piece(struct oribi__exchange *exchange, const struct piece *piece)
+{
+    size_t bytes = piece->before.n + (size_t)piece->total + piece->after.n;
+    bool complete = exchange->framing == ORIBI_FRAMING_LENGTH && exchange->left == 0;
+    if (exchange->base.conn->broken)
+        return ORIBI_ECLOSED;
+    if (!oribi__burst_takes(exchange, bytes) || exchange->phase == ORIBI_PHASE_BEGUN || complete)
+        return send_piece(exchange, piece);
+    struct oribi_buf *held = &exchange->held;
+    oribi_buf_append(held, piece->before.p, piece->before.n);
+    for (size_t i = 0; i < piece->count; i++)
+        oribi_buf_append(held, piece->vec[i].iov_base, piece->vec[i].iov_len);
+    oribi_buf_append(held, piece->after.p, piece->after.n);
+    exchange->overhead += (int64_t)(piece->before.n + piece->after.n);
+    return oribi__burst_gathered(exchange);
+}
+
 static int outcome(const struct oribi__exchange *exchange, int result)
 {
     const struct oribi_conn *c = exchange->base.conn;
-    if (result < 0)
+    if (result < 0 || c->broken)
         return ORIBI_ECLOSED;
     return oribi_conn_pending(c) > high_water(exchange) || oribi_conn_spilled(c) > 0 ? 1 : 0;
 }
@@ -103,7 +131,7 @@ static int write_known(struct oribi__exchange *exchange, const struct iovec *vec
     if (total <= exchange->left) {
         exchange->left -= total;
         exchange->body_sent += total;
-        return send_framed(exchange, ORIBI_SLICE(""), vec, count, ORIBI_SLICE(""));
+        return write_piece(exchange, &(struct piece){.vec = vec, .count = count, .total = total});
     }
     if (!exchange->cut)
         oribi__log_app(exchange, "body is longer than its Content-Length: cut");
@@ -114,18 +142,17 @@ static int write_known(struct oribi__exchange *exchange, const struct iovec *vec
             part.iov_len = (size_t)exchange->left;
         exchange->left -= (int64_t)part.iov_len;
         exchange->body_sent += (int64_t)part.iov_len;
-        int result = send_framed(exchange, ORIBI_SLICE(""), &part, 1, ORIBI_SLICE(""));
+        int result = write_piece(exchange, &(struct piece){.vec = &part, .count = 1, .total = (int64_t)part.iov_len});
         if (result < 0)
             return result;
     }
     return 0;
 }
 
-static int flush_head(struct oribi__exchange *exchange)
+/* The head, or pieces that were gathered. */
+static int send_held(struct oribi__exchange *exchange)
 {
-    if (exchange->phase != ORIBI_PHASE_BEGUN)
-        return outcome(exchange, 0);
-    return outcome(exchange, send_framed(exchange, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE("")));
+    return exchange->phase == ORIBI_PHASE_BEGUN ? send_piece(exchange, &no_piece) : oribi__burst_send(exchange);
 }
 
 int oribi__stream_write(struct oribi__exchange *exchange, const struct iovec *vec, size_t count, int64_t total)
@@ -133,19 +160,19 @@ int oribi__stream_write(struct oribi__exchange *exchange, const struct iovec *ve
     int result;
     switch (exchange->framing) {
     case ORIBI_FRAMING_NONE:
-        return exchange->phase == ORIBI_PHASE_BEGUN ? flush_head(exchange) : 0;
+        return exchange->phase == ORIBI_PHASE_BEGUN ? outcome(exchange, send_held(exchange)) : 0;
     case ORIBI_FRAMING_LENGTH:
         result = write_known(exchange, vec, count, total);
         break;
     case ORIBI_FRAMING_CHUNKED: {
         char size[ORIBI_CHUNK_HEAD_CAP];
         size_t n = oribi_chunk_head(size, (uint64_t)total);
-        result = send_framed(exchange, oribi_slice(size, n), vec, count, ORIBI_CHUNK_TAIL);
+        result = write_piece(exchange, &(struct piece){oribi_slice(size, n), vec, count, ORIBI_CHUNK_TAIL, total});
         exchange->body_sent += total;
         break;
     }
     default:
-        result = send_framed(exchange, ORIBI_SLICE(""), vec, count, ORIBI_SLICE(""));
+        result = write_piece(exchange, &(struct piece){.vec = vec, .count = count, .total = total});
         exchange->body_sent += total;
     }
     return outcome(exchange, result);
@@ -212,7 +239,7 @@ int oribi_reply_flush(struct oribi_req *req)
         return ORIBI_ECLOSED;
     note_length(exchange);
     oribi__enter(exchange->worker);
-    int result = flush_head(exchange);
+    int result = outcome(exchange, send_held(exchange));
     oribi__clock_anew(exchange->thread);
     oribi__leave(exchange->worker);
     return result;
@@ -284,6 +311,11 @@ int oribi_reply_wait(struct oribi_req *req)
     struct oribi__exchange *exchange = oribi__exchange_of(req);
     if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
+    if (atomic_load_explicit(&exchange->thread->burst_us, memory_order_relaxed)) {
+        oribi__enter(exchange->worker);
+        (void)oribi__burst_send(exchange);
+        oribi__leave(exchange->worker);
+    }
     if (oribi_conn_pending(exchange->base.conn) > low_water(exchange)) {
         int result = wait_for_client(exchange, -1);
         if (result != 0)
@@ -306,13 +338,16 @@ static int send_end(struct oribi__exchange *exchange, const struct iovec *last)
         char size[ORIBI_CHUNK_HEAD_CAP];
         size_t n = oribi_chunk_head(size, last->iov_len);
         exchange->body_sent += (int64_t)last->iov_len;
-        return send_framed(exchange, oribi_slice(size, n), last, 1, ORIBI_CHUNK_TAIL_LAST);
+        return send_piece(exchange, &(struct piece){.before = oribi_slice(size, n),
+                                                    .vec = last,
+                                                    .count = 1,
+                                                    .after = ORIBI_CHUNK_TAIL_LAST,
+                                                    .total = (int64_t)last->iov_len});
     }
     if (exchange->framing == ORIBI_FRAMING_CHUNKED)
-        return send_framed(exchange, ORIBI_SLICE(""), NULL, 0, ORIBI_CHUNK_LAST);
-    if (last->iov_len > 0)
-        return oribi__stream_write(exchange, last, 1, (int64_t)last->iov_len);
-    return exchange->phase == ORIBI_PHASE_BEGUN ? send_framed(exchange, ORIBI_SLICE(""), NULL, 0, ORIBI_SLICE("")) : 0;
+        return send_piece(exchange, &(struct piece){.before = ORIBI_CHUNK_LAST});
+    int result = last->iov_len > 0 ? oribi__stream_write(exchange, last, 1, (int64_t)last->iov_len) : 0;
+    return result < 0 ? result : send_held(exchange);
 }
 
 int oribi_reply_end(struct oribi_req *req)
@@ -333,6 +368,7 @@ int oribi_reply_end(struct oribi_req *req)
         return 0;
     }
     int result = send_end(exchange, &last);
+    oribi__burst_sent(exchange); /* or lost with the connection */
     if (exchange->framing == ORIBI_FRAMING_LENGTH && exchange->left > 0) {
         oribi__log_app(exchange, "body is %lld bytes shorter than its Content-Length: connection cut",
                        (long long)exchange->left);
@@ -352,6 +388,7 @@ void oribi_reply_abort(struct oribi_req *req)
         return;
     }
     oribi__enter(exchange->worker);
+    (void)oribi__burst_send(exchange); /* as far as it was written before it failed */
     oribi__cut(exchange);
 }
 

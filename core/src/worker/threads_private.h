@@ -39,6 +39,9 @@ struct oribi_thread {
     int64_t gone_signalled_us;     /* when it was signalled last */
     atomic_bool called;            /* by oribi_thread_wake(), taken back by the thread */
     const struct oribi_wake *wake; /* ends its sleep; of a worker of one thread: the worker's */
+    /* when the first of the pieces was written that lie in `held` of its exchange, 0: none do; written by the reactor's
+     * owner, read by the helper */
+    _Atomic int64_t burst_us;
     struct oribi_thread *next_follower;
     bool away;                      /* in a call, or not back from its end yet */
     _Atomic int64_t own_started_us; /* what the pointers point to when there are several */

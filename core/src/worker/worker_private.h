@@ -9,6 +9,7 @@
 #include "oribi/event/reactor.h"
 #include "oribi/worker/worker.h"
 #include "worker/accept.h"
+#include "worker/burst.h"
 #include "worker/compress.h"
 #include "worker/deadline_private.h"
 #include "worker/helper_private.h"
@@ -104,6 +105,7 @@ struct oribi_worker {
     /* who has the reactor */
     _Atomic uint32_t owner; /* enum oribi__owner; partners: oribi__enter() and oribi__leave(), the helper's steps */
     struct oribi_helper *helper; /* NULL until a call was long; written by the own thread */
+    struct oribi__bursts bursts; /* what it does for streams */
     bool helper_failed;          /* no thread could be had: do not try again */
     bool forking;                /* the fork handler took the reactor */
 

@@ -9,8 +9,8 @@
 #include <time.h>
 
 /* Weak: a test and its laboratory have one clock. */
-__attribute__((weak)) int64_t clock_ahead_us;
-__attribute__((weak)) int64_t clock_held_us; /* 0: the clock runs */
+__attribute__((weak)) _Atomic int64_t clock_ahead_us;
+__attribute__((weak)) _Atomic int64_t clock_held_us; /* 0: the clock runs */
 
 /* What the clock on the wall says, for the deadlines of tests themselves. */
 static int64_t real_us(void)

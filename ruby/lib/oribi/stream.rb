@@ -26,7 +26,7 @@ module Oribi
       buffer ? @input.read(length, buffer) : @input.read(length)
     end
 
-    # Sends each part at once.
+    # Sends the parts: the first at once, those that follow fast together, within a millisecond.
     #
     # @return [Integer] bytes written
     # @raise [Oribi::DisconnectError] an IOError: the client has left
@@ -39,7 +39,7 @@ module Oribi
       self
     end
 
-    # Sends the head of the answer even before its first byte.
+    # Sends what was written now, or the head of the answer even before its first byte.
     def flush
       @lock.synchronize { sink.flush }
       self

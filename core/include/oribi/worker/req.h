@@ -139,13 +139,15 @@ enum { ORIBI_SENDFILE_MAPPING_CAP = 16 * 1024 };
 int oribi_reply_begin(struct oribi_req *req, int status, const struct oribi_header *headers, uint32_t header_count,
                       int64_t body_len);
 
-/* Sends or queues these bytes. With Transfer-Encoding: chunked among the headers they are what the application has
- * framed itself, and their content is sent; that framing being malformed is ORIBI_EAPP (logged; call _abort). 0; 1:
- * queued output is above the high-water mark, call oribi_reply_wait() before more; ORIBI_ECLOSED: the peer is gone (the
- * request stays open: call _end or _abort). Bytes beyond a known length are cut. */
+/* Sends or queues these bytes; those that come fast behind others may wait for up to a millisecond, or until more of
+ * them have come, the stream is flushed, or ends (src/worker/burst.h). With Transfer-Encoding: chunked among the
+ * headers they are what the application has framed itself, and their content is sent; that framing being malformed is
+ * ORIBI_EAPP (logged; call _abort). 0; 1: queued output is above the high-water mark, call oribi_reply_wait() before
+ * more; ORIBI_ECLOSED: the peer is gone (the request stays open: call _end or _abort). Bytes beyond a known length are
+ * cut. */
 int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t count);
 
-/* Sends the head now if it is still held back. Same results. */
+/* Sends now what is still held back: the head, or bytes before. Same results. */
 int oribi_reply_flush(struct oribi_req *req);
 
 /* Blocks until queued output is below the low-water mark (0), until the peer is gone or write_timeout has passed
