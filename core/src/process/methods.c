@@ -142,6 +142,12 @@ METHOD(stopping)
     return 0;
 }
 
+METHOD(stop)
+{
+    oribi_process_stop(p);
+    return 0;
+}
+
 METHOD(signalled)
 {
     oribi_process_signalled(p, (int)argument->number);
@@ -243,6 +249,7 @@ static const struct oribi_method methods[] = {
     {"role", ORIBI_VALUE_NONE, ORIBI_VALUE_TEXT, call_role},
     {"title", ORIBI_VALUE_NONE, ORIBI_VALUE_TEXT, call_title},
     {"stopping", ORIBI_VALUE_NONE, ORIBI_VALUE_BOOL, call_stopping},
+    {"stop", ORIBI_VALUE_NONE, ORIBI_VALUE_NONE, call_stop},
     {"signalled", ORIBI_VALUE_NUMBER, ORIBI_VALUE_NONE, call_signalled},
     {"resume", ORIBI_VALUE_NONE, ORIBI_VALUE_NONE, call_resume},
     {"configure", ORIBI_VALUE_NONE, ORIBI_VALUE_NONE, call_configure},

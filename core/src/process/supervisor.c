@@ -19,6 +19,8 @@
 
 /* --- signals: signal_table.h has what follows from each --- */
 
+enum { STOP_ONCE = 127 }; /* among the numbers of signals: oribi_supervisor_stop() */
+
 /* Number 0 is oribi_supervisor_wake(). */
 static bool only_wakes(int number)
 {
@@ -98,6 +100,21 @@ static void feed(struct oribi_supervisor *supervisor, const struct oribi_policy_
     oribi_policy_feed(&supervisor->policy, event, oribi_clock_ms());
 }
 
+/* What follows from a byte of the pipe, if anything does. A stop that is asked for once stands behind the signals that
+ * came before it. */
+static bool signal_event(struct oribi_supervisor *supervisor, char byte, struct oribi_policy_event *event)
+{
+    if (byte == STOP_ONCE) {
+        *event = (struct oribi_policy_event){.type = ORIBI_EVENT_STOP};
+        return !supervisor->policy.stopping && !supervisor->policy.stop_at;
+    }
+    if (oribi__terminal_interrupt(supervisor, byte, event))
+        return true;
+    if (supervisor->ties.prefork)
+        return oribi__prefork_signal(supervisor, byte, event);
+    return oribi__signal_event(oribi__signal_effect(byte, ORIBI__IN_SUPERVISOR), event);
+}
+
 static bool next_signal(struct oribi_supervisor *supervisor)
 {
     char byte;
@@ -105,10 +122,7 @@ static bool next_signal(struct oribi_supervisor *supervisor)
     while (oribi_os_read(supervisor->signal_fds[0], &byte, 1) == 1) {
         if (only_wakes(byte))
             atomic_store(&supervisor->wakes_up, false); /* before the look for what it was about */
-        enum oribi__effect effect = oribi__signal_effect(byte, ORIBI__IN_SUPERVISOR);
-        if (!oribi__terminal_interrupt(supervisor, byte, &event) &&
-            !(supervisor->ties.prefork ? oribi__prefork_signal(supervisor, byte, &event)
-                                       : oribi__signal_event(effect, &event)))
+        if (!signal_event(supervisor, byte, &event))
             continue;
         feed(supervisor, &event);
         return true;
@@ -346,6 +360,11 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
 void oribi_supervisor_wake(struct oribi_supervisor *supervisor)
 {
     oribi__supervisor_signal(supervisor, 0);
+}
+
+void oribi_supervisor_stop(struct oribi_supervisor *supervisor)
+{
+    oribi__supervisor_signal(supervisor, STOP_ONCE);
 }
 
 void oribi_supervisor_forked(struct oribi_supervisor *supervisor, pid_t pid)

@@ -75,6 +75,10 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms);
 /* Ends a current or the next oribi_supervisor_wait(). Async-signal-safe and thread-safe. */
 void oribi_supervisor_wake(struct oribi_supervisor *supervisor);
 
+/* Asks for a graceful stop, once: nothing follows where the server is about to stop, also by a signal that came before
+ * and has not been looked at. From any thread and signal handler. */
+void oribi_supervisor_stop(struct oribi_supervisor *supervisor);
+
 /* In the parent, after the fork asked for by ORIBI_SUPERVISOR_FORK_MOLD; pid < 0: the fork failed with errno. */
 void oribi_supervisor_forked(struct oribi_supervisor *supervisor, pid_t pid);
 

@@ -39,6 +39,12 @@ void oribi_process_signalled(struct oribi_process *p, int number)
         oribi_child_signal(p->child, number);
 }
 
+void oribi_process_stop(struct oribi_process *p)
+{
+    if (p->role == ORIBI_ROLE_SUPERVISOR && p->supervisor && !p->over)
+        oribi_supervisor_stop(p->supervisor);
+}
+
 bool oribi_process_stopping(struct oribi_process *p)
 {
     return oribi_child_stopping(p->child);

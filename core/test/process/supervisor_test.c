@@ -21,6 +21,27 @@ static void test_ends_of_children_leave_room_for_a_stop(void)
     close(supervisor.signal_fds[1]);
 }
 
+/* Sinatra's own handler of TERM calls it, too. */
+static void test_a_stop_that_is_asked_for_once_is_no_second_one(void)
+{
+    static struct oribi_supervisor supervisor;
+    if (!ok(pipe2(supervisor.signal_fds, O_NONBLOCK | O_CLOEXEC) == 0))
+        return;
+    oribi_supervisor_stop(&supervisor);
+    oribi_supervisor_stop(&supervisor);
+    struct oribi_policy_event event;
+    char byte = 0;
+    ok(read(supervisor.signal_fds[0], &byte, 1) == 1 && signal_event(&supervisor, byte, &event));
+    ok_eq(event.type, ORIBI_EVENT_STOP);
+    supervisor.policy.stopping = true;
+    ok(read(supervisor.signal_fds[0], &byte, 1) == 1 && !signal_event(&supervisor, byte, &event));
+    supervisor.policy.stopping = false;
+    supervisor.policy.stop_at = 1;
+    ok(!signal_event(&supervisor, byte, &event));
+    (void)close(supervisor.signal_fds[0]);
+    (void)close(supervisor.signal_fds[1]);
+}
+
 static void test_starts_and_stops_in_order(void)
 {
     lab_prepare(3);
@@ -429,6 +450,7 @@ int main(int argc, char **argv)
 {
     lab_main(argc, argv);
     test_ends_of_children_leave_room_for_a_stop();
+    test_a_stop_that_is_asked_for_once_is_no_second_one();
     test_starts_and_stops_in_order();
     test_a_killed_worker_is_replaced();
     test_a_call_that_ends_with_its_worker_counts_as_long();

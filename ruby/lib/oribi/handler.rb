@@ -21,8 +21,9 @@ module Oribi
     HOOKS = { BeforeFork: :before_fork, AfterFork: :after_fork }.freeze
 
     class << self
-      # What `rails server` says that it boots.
+      # What `rails server` says that it boots, and Sinatra that it has backup from.
       def to_s = "Oribi"
+      alias name to_s
 
       # Serves until told to stop; then ends the process unless all went well.
       #

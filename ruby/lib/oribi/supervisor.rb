@@ -37,6 +37,12 @@ module Oribi
       drive
     end
 
+    # What programs call that have started a server (Sinatra's `quit!`): a graceful stop, unless one is under way. Does
+    # nothing in the server's other processes and after the end.
+    def stop
+      @core.stop if @core && !@left
+    end
+
     private
 
     # Answers of calls that fail are pages. The folders of the application are this one and that of its file.

@@ -301,6 +301,10 @@ bool oribi_process_stop_soon(const struct oribi_process *p);
  * roles. Async-signal-safe. */
 void oribi_process_signalled(struct oribi_process *p, int number);
 
+/* Asks the server for a graceful stop, once (supervisor.h): for the program that has started it and holds its
+ * supervisor. Does nothing in other roles and after the end. */
+void oribi_process_stop(struct oribi_process *p);
+
 /* True once a signal has asked the worker to stop (TERM, QUIT), or the supervisor is gone. */
 bool oribi_process_stopping(struct oribi_process *p);
 
