@@ -30,9 +30,9 @@ module Bench
     # { [path or "all", "time", "wait", "ideal" or "least"] => Series }, as bench/load/load.c tells of them; empty when
     # the server was too far behind.
     # paths: with shares and numbers to draw, as it takes them. servers: those of the one queue that "ideal" and "least"
-    # come from. tail_s: how long answers are waited for after the end.
-    def series(address, rate:, seconds:, connections:, warm_s: WARM_S, paths: "/", seed: nil, servers: nil, tail_s: nil)
-      options = { "-r" => rate, "-c" => connections, "-d" => seconds.round(2), "-w" => warm_s, "-p" => paths, "-s" => seed, "-k" => servers,
+    # come from. tail_s: how long answers are waited for after the end. trace: a file for arrivals and calls.
+    def series(address, rate:, seconds:, connections:, warm_s: WARM_S, paths: "/", seed: nil, servers: nil, tail_s: nil, trace: nil)
+      options = { "-r" => rate, "-c" => connections, "-d" => seconds.round(2), "-w" => warm_s, "-p" => paths, "-s" => seed, "-k" => servers, "-o" => trace,
                   "-t" => tail_s || (@context.quick? ? QUICK_TAIL_S : nil) }
       argv = [OpenLoop.program, address, *options.compact.flatten, "-j"].map(&:to_s)
       lines = IO.popen(@pinned ? @context.on_client_core(argv) : argv, err: @context.log, &:readlines)

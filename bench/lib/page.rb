@@ -3,13 +3,13 @@
 require "cgi"
 require "erb"
 require "fileutils"
+require_relative "plots"
 require_relative "targets"
 
 module Bench
   # The page: everything inline, so that it can be sent as one file; and each plot as a file of its own.
   class Page
     TEMPLATE = File.join(ROOT, "bench/page/page.html.erb")
-    STYLE = File.join(ROOT, "bench/page/palette.css")
     FAMILIES = { "hello" => "Hello world", "behind nginx" => "Behind nginx", "connections" => "Connections", "latency" => "Latency",
                  "requests" => "Forms and uploads", "responses" => "Responses", "files" => "Files",
                  "memory" => "Memory", "times" => "Start, reload, stop", "placement" => "Waiting behind long calls",
@@ -25,20 +25,14 @@ module Bench
       plots = File.join(folder, "plots")
       FileUtils.rm_rf(plots)
       FileUtils.mkdir_p(plots)
-      @drawn.each { |name, svg| File.write(File.join(plots, "#{name}.svg"), "#{alone(svg)}\n") }
+      @drawn.each { |name, svg| File.write(File.join(plots, "#{name}.svg"), "#{Plots.alone(svg)}\n") }
       File.join(folder, "report.html").tap { |path| File.write(path, ERB.new(File.read(TEMPLATE), trim_mode: "-").result(binding)) }
     end
 
     private
 
     def h(text) = CGI.escapeHTML(text.to_s)
-    def palette = File.read(STYLE)
-
-    # A plot as a file brings the palette with it; within the page it is the page's.
-    def alone(svg)
-      style = palette.gsub(":root", "svg").gsub(/\s+/, " ")
-      svg.sub(/(<svg[^>]*>)/) { "#{$1}<style>#{style} svg{background:var(--paper);font-family:system-ui,sans-serif}</style>" }
-    end
+    def palette = File.read(Plots::STYLE)
 
     # [heading, [workload, ...]] in the order of reading.
     def sections

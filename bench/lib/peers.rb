@@ -25,8 +25,8 @@ module Bench
     def compiled(name, source, *libraries)
       binary = File.join(ROOT, "build/bench", name)
       source = File.join(ROOT, source)
-      shared = File.join(ROOT, "bench/load/http_client.h")
-      unless File.exist?(binary) && File.mtime(binary) > [source, shared].map { |path| File.mtime(path) }.max
+      shared = [File.join(ROOT, "bench/load/http_client.h"), *Dir[File.join(File.dirname(source), "*.h")]]
+      unless File.exist?(binary) && File.mtime(binary) > [source, *shared].map { |path| File.mtime(path) }.max
         FileUtils.mkdir_p(File.dirname(binary))
         system("cc", "-O2", "-o", binary, source, *libraries) or raise "#{source} did not compile"
       end

@@ -46,6 +46,11 @@ module Bench
       end
     end
 
+    # One load on one server, with its arrivals and calls in a file; what OpenLoop#series gives.
+    def record(peer, load, seconds:, trace:)
+      with(peer) { |address| drive(address.listen, load, seconds, trace: trace) }
+    end
+
     private
 
     # What was found, for each load; a server that cannot start or dies has its reason for errors.
@@ -60,9 +65,9 @@ module Bench
       LOADS.map { { errors: e.message } }
     end
 
-    def drive(listen, load, seconds)
+    def drive(listen, load, seconds, trace: nil)
       OpenLoop.new(@context, pinned: false).series(listen, rate: load.rate, seconds: seconds, connections: CONNECTIONS, warm_s: WARM_S,
-                                                           paths: load.paths, seed: SEED, servers: WORKERS)
+                                                           paths: load.paths, seed: SEED, servers: WORKERS, trace: trace)
     end
 
     # The server with its workers, on all cores, and what stands before it.

@@ -10,6 +10,7 @@ module Bench
   class Plots
     INK, ORIBI, PSGI, PEER, REFERENCE, PSGI_PEER = %w[#010101 #040404 #050505 #060606 #070707 #090909]
     SERIES = (1..8).map { |i| "#11110#{i}" }.freeze
+    STYLE = File.join(ROOT, "bench/page/palette.css")
     WIDTH = 305
     CURVE_HEIGHT = 300
     NAME_APART = 0.62 # two names on one line need dots whose logarithms differ by this much
@@ -25,6 +26,12 @@ module Bench
       raise "bench/page/plot.mjs failed" unless status.success?
 
       JSON.parse(output)
+    end
+
+    # A plot as a file brings the palette with it; within the page it is the page's.
+    def self.alone(svg)
+      style = File.read(STYLE).gsub(":root", "svg").gsub(/\s+/, " ")
+      svg.sub(/(<svg[^>]*>)/) { "#{$1}<style>#{style} svg{background:var(--paper);font-family:system-ui,sans-serif}</style>" }
     end
 
     def initialize(findings) = @findings = findings

@@ -23,6 +23,15 @@ module Bench
       end
     end
 
+    # For work whose time nobody knows before: the time that is left follows from the share that is done.
+    def done(share, text)
+      @started ||= now
+      return unless share.positive?
+
+      @end = now + (now - @started) * (1 - share) / share
+      call(text)
+    end
+
     def clear = @terminal && $stderr.print("\r\e[K")
 
     private

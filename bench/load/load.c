@@ -3,7 +3,7 @@
  * from when it was due, so a server that stalls cannot slow down its own measurement.
  *
  *     load ADDRESS[:PORT] -r RATE [-c 64] [-d SECONDS] [-w SECONDS] [-p PATH[,PATH:SHARE...]] [-s SEED]
- *          [-k SERVERS] [-t SECONDS] [-j]
+ *          [-k SERVERS] [-t SECONDS] [-o FILE] [-j]
  *
  * ADDRESS is 127.0.0.1:9292 or the path of a unix socket. Several paths are mixed by their shares: -p /1ms,/500ms:0.01.
  * In a path ~20 stands for a number drawn from an exponential distribution with that mean: the same seed gives the same
@@ -14,10 +14,13 @@
  * (of the monotonic clock, when the call began) is also given how many requests that were sent later were begun sooner
  * ("overtaken"): none, in one queue; and a machine that stands still changes nothing in that. Answers may come for -t
  * seconds after the end (15); what has none by then, sent or still waiting for a connection, is an error, and its time
- * is what it has waited so far: left out, it would make a server look better for the requests that it fails. One line a
- * path and one for all: count, errors, mean, p50, p90, p99, p99.9, max in ms; -j: in JSON, with more percentiles. */
+ * is what it has waited so far: left out, it would make a server look better for the requests that it fails. -o writes
+ * arrivals and calls as a trace for bench/simulate: a line "ARRIVAL SERVICE" in seconds for each request that the
+ * server gave a time in the application. One line a path and one for all: count, errors, mean, p50, p90, p99, p99.9,
+ * max in ms; -j: in JSON, with more percentiles. */
 #define _GNU_SOURCE
 #include "http_client.h"
+#include "rows.h"
 
 #include <math.h>
 #include <sys/epoll.h>
@@ -72,7 +75,8 @@ static struct {
     char paths[PATHS_MAX][256];
     double shares[PATHS_MAX];
     uint64_t seed;
-    double tail_s; /* for answers after the end */
+    double tail_s;     /* for answers after the end */
+    const char *trace; /* a file for arrivals and calls; NULL: none */
     bool json;
 } setup = {
     .seconds = 10, .warm_s = 1, .tail_s = 15, .conns = 64, .path_count = 1, .paths = {"/"}, .shares = {1}, .seed = 1};
@@ -254,26 +258,6 @@ static void on_readable(int i)
     free_conns[free_count++] = i;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static void print_row(const char *name, const char *what, double *values, size_t n, size_t errors)
-{
-    double sum = 0;
-    qsort(values, n, sizeof(*values), by_size);
-    for (size_t i = 0; i < n; i++)
-        sum += values[i];
-    if (n == 0) {
-        printf("%-16s %-8s %8zu %6zu\n", name, what, n, errors);
-        return;
-    }
-    printf("%-16s %-8s %8zu %6zu %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f\n", name, what, n, errors, sum / (double)n,
-           values[n / 2], values[n * 9 / 10], values[n * 99 / 100], values[n * 999 / 1000], values[n - 1]);
-}
-
 static int by_due(const void *a, const void *b)
 {
     double x = ((const struct past *)a)->due, y = ((const struct past *)b)->due;
@@ -302,6 +286,18 @@ static void play_ideal(struct series *ideal)
     free(free_at);
 }
 
+static void write_trace(void)
+{
+    FILE *file = fopen(setup.trace, "w");
+    qsort(pasts, past_count, sizeof(*pasts), by_due);
+    for (size_t i = 0; file && i < past_count; i++)
+        fprintf(file, "%.6f %.6f\n", pasts[i].due - pasts[0].due, pasts[i].service_ms / 1e3);
+    if (!file || fclose(file) != 0) {
+        perror(setup.trace);
+        exit(1);
+    }
+}
+
 static int by_sent(const void *a, const void *b)
 {
     double x = ((const struct past *)a)->sent, y = ((const struct past *)b)->sent;
@@ -323,24 +319,6 @@ static void count_overtaken(struct series *overtaken)
     }
 }
 
-static const double percentiles[] = {1, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 100};
-
-/* The same as a line of JSON: "curve" is pairs of percentile and ms. */
-static void print_json(const char *name, const char *what, double *values, size_t n, size_t errors)
-{
-    double sum = 0;
-    qsort(values, n, sizeof(*values), by_size);
-    for (size_t i = 0; i < n; i++)
-        sum += values[i];
-    printf("{\"path\":\"%s\",\"what\":\"%s\",\"count\":%zu,\"errors\":%zu,", name, what, n, errors);
-    printf("\"mean\":%.4f,\"curve\":[", n ? sum / (double)n : 0);
-    for (size_t i = 0; n > 0 && i < sizeof(percentiles) / sizeof(*percentiles); i++) {
-        size_t at = (size_t)((double)n * percentiles[i] / 100);
-        printf("%s[%g,%.4f]", i ? "," : "", percentiles[i], values[at < n ? at : n - 1]);
-    }
-    printf("]}\n");
-}
-
 static void read_paths(char *text)
 {
     setup.path_count = 0;
@@ -357,7 +335,7 @@ static void read_paths(char *text)
 static void read_arguments(int argc, char **argv)
 {
     int option;
-    while ((option = getopt(argc, argv, "r:c:d:w:p:s:k:t:j")) != -1) {
+    while ((option = getopt(argc, argv, "r:c:d:w:p:s:k:t:o:j")) != -1) {
         switch (option) {
         case 'r':
             setup.rate = strtod(optarg, NULL);
@@ -383,6 +361,9 @@ static void read_arguments(int argc, char **argv)
         case 't':
             setup.tail_s = strtod(optarg, NULL);
             break;
+        case 'o':
+            setup.trace = optarg;
+            break;
         case 'j':
             setup.json = true;
             break;
@@ -392,7 +373,7 @@ static void read_arguments(int argc, char **argv)
     }
     if (optind != argc - 1 || setup.rate <= 0 || setup.conns < 1 || setup.conns > CONNS_MAX || setup.path_count < 1) {
         fprintf(stderr, "usage: load ADDRESS -r RATE [-c CONNECTIONS] [-d SECONDS] [-w WARM-UP SECONDS] [-p "
-                        "PATH,PATH:SHARE] [-s SEED] [-k SERVERS] [-t SECONDS] [-j]\n");
+                        "PATH,PATH:SHARE] [-s SEED] [-k SERVERS] [-t SECONDS] [-o FILE] [-j]\n");
         exit(2);
     }
     setup.name = argv[optind];
@@ -477,6 +458,8 @@ int main(int argc, char **argv)
     if (!setup.json)
         printf("%-16s %-8s %8s %6s %9s %9s %9s %9s %9s %9s\n", "path", "ms", "count", "errors", "mean", "p50", "p90",
                "p99", "p99.9", "max");
+    if (setup.trace)
+        write_trace();
     struct series ideal[PATHS_MAX + 1] = {0};
     if (setup.servers > 0)
         play_ideal(ideal);
