@@ -85,6 +85,28 @@ E2E.suite("mishaps") do
     assert_empty [pid_file, @space.control].select { |path| File.exist?(path) }
   end
 
+  # As with Unicorn: the new one is given up, the old one goes on. `ctl stop` means the server, and so both.
+  def test_a_stop_of_the_successor
+    pid_file = "#{@space.dir}/pid"
+    one = serve("--pid-file", pid_file, "--control", @space.control, group: true)
+    successor = lambda do
+      one.signal(:USR2)
+      wait_until("the successor") { File.exist?("#{pid_file}.old") && File.exist?(pid_file) && File.read(pid_file).to_i.positive? }
+      File.read(pid_file).to_i
+    end
+    @space.write_app("second", ruby: "IO.select(nil, nil, nil, 0.005) until File.exist?(#{@space.gate_path.inspect})",
+                               perl: "select undef, undef, undef, 0.005 until -e '#{@space.gate_path}';")
+    Process.kill(:QUIT, successor.call)
+    assert said?(one, /error: upgrade failed, this server goes on: the successor ended: exit code 0/)
+    assert_serves("first", one)
+    wait_until("the pid file to be back") { !File.exist?("#{pid_file}.old") }
+    successor.call
+    assert_equal "ok stopped\n", UNIXSocket.open(@space.control) { |socket| socket.write("stop\n") && socket.read }
+    assert_equal 0, one.wait.exitstatus
+    wait_until("both to end") { one.group.empty? }
+    assert_empty [pid_file, "#{pid_file}.old", @space.control].select { |path| File.exist?(path) }
+  end
+
   # As in a container: with the first process all others of its namespace end, a successor among them.
   def test_usr2_to_process_1
     inside = %w[unshare --pid --fork --mount-proc --kill-child]

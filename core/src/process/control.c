@@ -374,10 +374,16 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
     if (strcmp(line, "upgrade") == 0)
         return set_command(client, ORIBI__COMMAND_UPGRADE, supervisor->policy.upgrade_pid != 0, ORIBI_EVENT_UPGRADE,
                            event);
+    if (strcmp(line, "stop") == 0 && oribi__upgrade_hand_stop(supervisor, false)) {
+        client->command = ORIBI__COMMAND_STOP; /* the predecessor tells this server to stop */
+        return false;
+    }
     if (strcmp(line, "stop") == 0)
         return set_command(client, ORIBI__COMMAND_STOP, false, ORIBI_EVENT_STOP, event);
-    if (strcmp(line, "stop now") == 0)
+    if (strcmp(line, "stop now") == 0) {
+        (void)oribi__upgrade_hand_stop(supervisor, true);
         return set_command(client, ORIBI__COMMAND_STOP, false, ORIBI_EVENT_STOP_NOW, event);
+    }
     if (strncmp(line, "workers ", 8) == 0)
         return resize(supervisor, client, line + 8, event);
     if (strcmp(line, "reopen") == 0) {

@@ -194,6 +194,10 @@ static bool next_event(struct oribi_supervisor *supervisor)
         feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_UPGRADE_READY});
         return true;
     }
+    if (oribi__upgrade_stop(supervisor, &event)) {
+        feed(supervisor, &event);
+        return true;
+    }
     if (oribi__watch_event(supervisor, &event) || oribi__restart_event(supervisor, &event)) {
         feed(supervisor, &event);
         return true;

@@ -60,7 +60,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
                      (char *)"LISTEN_PID=",
                      (char *)"WATCHDOG_PID=", /* the service manager watches the successor from now on */
                      (char *)"ORIBI_MOLD=",
-                     (char *)"ORIBI_UPGRADE_WHY=1",
+                     (char *)"ORIBI_UPGRADE_WHY=2",
                      NULL};
     keep[count++] = fds[1];
     if (supervisor->ties.app.fd >= 0)
@@ -75,6 +75,7 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     supervisor->upgrade.why[0] = '\0';
     supervisor->upgrade.why_len = 0;
     supervisor->upgrade.failure_follows = false;
+    supervisor->upgrade.stop = 0;
     step_aside(supervisor);
     oribi__children_ours(true);
     int code = oribi_start_again(&supervisor->start, extra, keep, count, &pid);
@@ -111,6 +112,8 @@ bool oribi__upgrade_ready(struct oribi_supervisor *supervisor)
             keep_why(supervisor, byte);
         else if (byte == 'E')
             supervisor->upgrade.failure_follows = true;
+        else if (byte == 'S' || byte == 'N')
+            supervisor->upgrade.stop = byte;
         else
             break;
     }
@@ -120,6 +123,15 @@ bool oribi__upgrade_ready(struct oribi_supervisor *supervisor)
     supervisor->upgrade.successor_fd = -1;
     return n == 1;
 }
+
+bool oribi__upgrade_stop(struct oribi_supervisor *supervisor, struct oribi_policy_event *event)
+{
+    char stop = supervisor->upgrade.stop;
+    supervisor->upgrade.stop = 0;
+    *event = (struct oribi_policy_event){.type = stop == 'N' ? ORIBI_EVENT_STOP_NOW : ORIBI_EVENT_STOP};
+    return stop != 0;
+}
+
 void oribi__upgrade_failed(struct oribi_supervisor *supervisor)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
@@ -142,6 +154,7 @@ void oribi__upgrade_inherit(struct oribi_supervisor *supervisor)
     long fd = text && *text ? strtol(text, &end, 10) : -1;
     const char *why = getenv("ORIBI_UPGRADE_WHY");
     supervisor->upgrade.predecessor_asks_why = why && *why;
+    supervisor->upgrade.predecessor_stops = why && *why == '2';
     oribi__inherited_totals_take(&supervisor->inherited);
     (void)unsetenv("ORIBI_UPGRADE"); /* fails for names with `=` only */
     (void)unsetenv("ORIBI_UPGRADE_WHY");
@@ -166,9 +179,18 @@ void oribi__upgrade_tell(struct oribi_supervisor *supervisor, const char *text)
         tell_predecessor(supervisor->upgrade.predecessor_fd, text);
 }
 
+bool oribi__upgrade_hand_stop(struct oribi_supervisor *supervisor, bool now)
+{
+    if (supervisor->upgrade.predecessor_fd < 0 || !supervisor->upgrade.predecessor_stops ||
+        oribi_os_write(supervisor->upgrade.predecessor_fd, now ? "N" : "S", 1) != 1)
+        return false;
+    return supervisor->upgrade.stop_handed = true;
+}
+
 void oribi__upgrade_relieve(struct oribi_supervisor *supervisor)
 {
-    if (supervisor->upgrade.predecessor_fd < 0 || !supervisor->policy.up ||
+    if (supervisor->upgrade.predecessor_fd < 0 || !supervisor->policy.up || supervisor->policy.stopping ||
+        supervisor->policy.stop_at || supervisor->upgrade.stop_handed ||
         oribi_policy_serving(&supervisor->policy) < supervisor->policy.target)
         return;
     (void)oribi_os_write(supervisor->upgrade.predecessor_fd, "1", 1); /* a predecessor that is gone needs no word */
