@@ -1,17 +1,33 @@
 # frozen_string_literal: true
 
 require "json"
+require "net/http"
+require "yaml"
 require_relative "support"
 require_relative "support/follower"
 
-# The pages for users of other servers, followed as they stand there: doc/moving/*.md. Their servers are of Ruby, and
-# so is the command.
+# The pages for users of other servers, followed as they stand there: doc/moving/*.md. From the other server to Oribi
+# and back in one folder, on one port; the signals of the page's table; every block of its deployment. Their servers are
+# of Ruby, and so is the command.
 E2E.suite("moving", transports: %i[tcp]) do
+  # The page, and what the application sees of the other server.
+  const_set(:PAGES, { "puma" => %w[Puma], "unicorn" => %w[Unicorn Pitchfork] })
+  const_set(:APP, <<~RUBY)
+    SERVER = %w[Puma Unicorn Pitchfork PhusionPassenger Oribi].find { |name| Object.const_defined?(name) }
+    run(lambda do |env|
+      if env["PATH_INFO"] == "/slow"
+        File.write("begun", "")
+        sleep 0.01 until File.exist?("go")
+      end
+      [200, { "content-type" => "text/plain" }, ["\#{SERVER} \#{Process.pid} \#{Dir.pwd}"]]
+    end)
+  RUBY
+
   def setup
     super
     @ports = { 9292 => E2E.free_port }
     @follower = E2E::Follower.new(ports: @ports)
-    @follower.write("config.ru", %(run ->(_) { [200, { "content-type" => "text/plain" }, [Process.pid.to_s]] }\n))
+    @follower.write("config.ru", self.class::APP)
   end
 
   def teardown
@@ -19,8 +35,16 @@ E2E.suite("moving", transports: %i[tcp]) do
     super
   end
 
-  def worker = E2E::Client.new(["127.0.0.1", @ports[9292]]).get("/", { "Connection" => "close" }).body.to_i
-  def supervisor = File.read(File.join(@follower.home, "server.pid")).to_i
+  def page(name) = E2E::Page.new("doc/moving/#{name}.md")
+  def command(text) = E2E::Page::Command.new(text: text)
+  def in_home(name) = File.join(@follower.home, name)
+  def client = E2E::Client.new(["127.0.0.1", @ports[9292]])
+  def get(path = "/") = client.get(path, { "Connection" => "close" })
+  # Puma sends no Date, which our client minds.
+  def server = Net::HTTP.get("127.0.0.1", "/", @ports[9292])[/\A\w+/]
+  def worker = get.body[/\d+/].to_i
+  def supervisor = File.read(in_home("server.pid")).to_i
+  def gone?(pid) = File.read("/proc/#{pid}/stat")[/.*\) (\w)/m, 1] == "Z" rescue true
 
   # That they are all up is part of the wait: the first answers before the second is there.
   def workers
@@ -28,47 +52,212 @@ E2E.suite("moving", transports: %i[tcp]) do
     children.count { |pid| File.read("/proc/#{pid}/cmdline").match?(/worker \d/) rescue false }
   end
 
-  def gone?(pid) = File.read("/proc/#{pid}/stat")[/.*\) (\w)/m, 1] == "Z" rescue true
+  # --- there and back ---
 
-  def follow_import(page)
-    @follower.follow(page.blocks("ruby", "console", "sh", under: "Import"))
-    assert_operator worker, :>, 0
+  # @param old [Array<String>] what the application sees of the other servers
+  def follow_there_and_back(name, old)
+    old.each { |one| skip "no #{one} here" unless Gem::Specification.any? { |spec| spec.name == one.downcase } }
+    seen = page(name).blocks("ruby", "json", "console", "sh", under: "Import").flat_map { |block| servers_of(block) }
+    assert_equal old.flat_map { |one| [one, "Oribi"] }, seen
+    seen = page(name).blocks("console", "sh", under: "Back").flat_map { |block| servers_of(block) }
+    assert_equal old, seen
   end
 
-  # More and fewer workers, new ones, and a graceful end, by the signals of the page's table.
-  def assert_signals
-    wait_until("the page's workers") { workers == 2 }
-    Process.kill(:TTIN, supervisor)
-    wait_until("one worker more") { workers == 3 }
-    Process.kill(:TTOU, supervisor)
-    wait_until("one worker less") { workers == 2 }
-    old = worker
-    Process.kill(:HUP, supervisor)
-    wait_until("the old worker to leave") { !File.exist?("/proc/#{old}") }
-    first = supervisor
-    Process.kill(:USR2, first)
-    wait_until("the successor's pid file") { supervisor != first rescue false }
-    wait_until("the old server to leave") { gone?(first) }
-    assert_operator worker, :>, 0
-    last = supervisor
-    Process.kill(:QUIT, last)
-    wait_until("the graceful end") { gone?(last) }
+  # @return [Array<String>] the server after each command that is one
+  def servers_of(block)
+    @follower.write(block.file, block.text) if block.file
+    return [] if block.file
+
+    block.commands.filter_map do |one|
+      @follower.run(one)
+      wait_until("an answer after #{one.text}") { server rescue nil } if E2E::Follower::SERVER.match?(one.text)
+    end
+  end
+
+  self::PAGES.each do |name, old|
+    define_method("test_#{name}_there_and_back") { follow_there_and_back(name, old) }
+  end
+
+  # --- signals: what the pages' tables say of Oribi ---
+
+  def start_imported(name)
+    page(name).blocks("ruby", under: "Import").first(1).each { |block| @follower.write(block.file, block.text) }
+    @follower.follow(page(name).blocks("console", under: "Import").first(1))
+    @follower.run(command("oribi -E production --error-log err.log"))
+    wait_until("both workers") { workers == 2 rescue false }
+  end
+
+  # @return [Array<String>] the signals in the last cell of the row that begins so
+  def signals(name, row)
+    line = page(name).text[/^## Signals$.*/m][/^\| #{Regexp.escape(row)}.*$/] or flunk "#{name} has no row #{row}"
+    line.split("|").last.scan(/`([A-Z\d]+)`/).flatten.map(&:to_sym)
+  end
+
+  def log = File.read(in_home("err.log"))
+
+  # A request that goes on until the file `go` is there.
+  def slow
+    %w[go begun].each { |name| FileUtils.rm_f(in_home(name)) }
+    Thread.new { get("/slow").status rescue :cut }.tap { wait_until("the call") { File.exist?(in_home("begun")) } }
+  end
+
+  def assert_ends(pid, request, status)
+    wait_until("the end") { gone?(pid) }
+    assert_equal status, request.value
+  end
+
+  def assert_graceful(signal)
+    pid, request = supervisor, slow
+    Process.kill(signal, pid)
+    wait_until("the stop") { log.include?("stopping") }
+    FileUtils.touch(in_home("go"))
+    assert_ends(pid, request, 200)
     assert_raises(Errno::ECONNREFUSED) { TCPSocket.open("127.0.0.1", @ports[9292]).close }
   end
 
-  def assert_commands(page)
-    lines = page.blocks("procfile").map { |block| block.text[/\Aweb: (.*)/, 1] } +
-            page.blocks("dockerfile").map { |block| JSON.parse(block.text[/\ACMD (.*)/, 1]).join(" ") }
-    refute_empty lines
-    lines.each { |line| @follower.run(E2E::Page::Command.new(text: line.sub(/\Aoribi/, "oribi --print-config"))) }
+  def assert_at_once(*signals)
+    pid, request = supervisor, slow
+    signals.each_with_index do |signal, place|
+      wait_until("the first one") { log.include?("stopping") } if place.positive?
+      Process.kill(signal, pid)
+    end
+    assert_ends(pid, request, :cut)
   end
 
-  %w[puma unicorn].each do |name|
-    define_method("test_#{name}") do
-      page = E2E::Page.new("doc/moving/#{name}.md")
-      follow_import(page)
-      assert_signals
-      assert_commands(page)
+  def again
+    File.unlink(in_home("err.log"))
+    @follower.run(command("oribi -E production --error-log err.log"))
+    wait_until("both workers") { workers == 2 rescue false }
+  end
+
+  self::PAGES.each_key do |name|
+    define_method("test_#{name}_signals") do
+      start_imported(name)
+      assert_equal %i[TTIN TTOU], signals(name, "a worker more")
+      { TTIN: 3, TTOU: 2 }.each do |signal, count|
+        Process.kill(signal, supervisor)
+        wait_until("#{count} workers") { workers == count }
+      end
+      assert_equal %i[HUP], signals(name, "new code")
+      old = worker
+      Process.kill(:HUP, supervisor)
+      wait_until("the old worker to leave") { !File.exist?("/proc/#{old}") }
+      assert_equal %i[USR1], signals(name, "log files")
+      assert_reopens
+      assert_equal %i[USR2], signals(name, "another version")
+      first = supervisor
+      Process.kill(:USR2, first)
+      wait_until("the successor's pid file") { supervisor != first rescue false }
+      wait_until("the old server to leave") { gone?(first) }
+      assert_operator worker, :>, 0
+      assert_graceful(:QUIT)
+      assert_equal %i[TERM QUIT], signals(name, "graceful stop")
+      assert_equal %i[INT TERM], signals(name, "stop at once")
     end
+  end
+
+  def assert_reopens
+    @follower.run(command("mv err.log err.log.1"))
+    Process.kill(:USR1, supervisor)
+    wait_until("the file anew") { File.exist?(in_home("err.log")) }
+  end
+
+  def test_signals_that_stop
+    start_imported("puma")
+    assert_graceful(:TERM)
+    again
+    assert_at_once(:INT)
+    again
+    assert_at_once(:TERM, :TERM)
+    again
+    Process.kill(:WINCH, supervisor)
+    wait_until("no worker") { workers.zero? }
+    Process.kill(:TTIN, supervisor)
+    wait_until("one worker") { workers.positive? }
+    assert_operator worker, :>, 0
+  end
+
+  # --- deployment: every block of it ---
+
+  self::PAGES.each_key do |name|
+    define_method("test_#{name}_deployment") do
+      lines = page(name).blocks("procfile", "dockerfile", "yaml", under: "Deployment").flat_map { |block| lines_of(block) }
+      assert_operator lines.size, :>, 3
+      lines.each do |line, health|
+        @follower.run(command(line.sub(/(oribi\b.*)/, "\\1 --workers 1 --control none")))
+        assert_equal "Oribi", server, line
+        assert_draining(health) if health
+      end
+    end
+
+    define_method("test_#{name}_unit_and_capistrano") { follow_unit(name) }
+  end
+
+  # @return [Array<Array>] commands, each with its path of health
+  def lines_of(block)
+    case block.language
+    when "procfile" then [[block.text[/\Aweb: (.*)/, 1]]]
+    when "dockerfile" then block.text.scan(/^CMD (.*)/).map { |list,| [Shellwords.join(JSON.parse(list))] }
+    else YAML.load_stream(block.text).flat_map { |document| document["kind"] ? of_kubernetes(document) : of_kamal(document) }
+    end
+  end
+
+  def of_kamal(document)
+    assert_equal 9292, document.dig("proxy", "app_port")
+    [[document.dig("servers", "web", "cmd"), document.dig("proxy", "healthcheck", "path")]]
+  end
+
+  def of_kubernetes(document)
+    pod = document.dig("spec", "template", "spec")
+    pod["containers"].map do |one|
+      assert_equal [9292], one["ports"].map { |port| port["containerPort"] }
+      line = Shellwords.join(one.values_at("command", "args").flatten)
+      assert_operator pod["terminationGracePeriodSeconds"], :>, line[/--drain-delay (\d+)s/, 1].to_i + 30
+      [line, one.dig("readinessProbe", "httpGet", "path")]
+    end
+  end
+
+  # Green; and red while the drain is announced and requests are served, where it is.
+  def assert_draining(path)
+    assert_equal 200, get(path).status
+    return unless @follower.ran.last.include?("--drain-delay")
+
+    Process.kill(:TERM, @follower.pid)
+    wait_until("red") { get(path).status == 503 }
+    assert_equal "Oribi", server
+  end
+
+  # --- systemd and Capistrano ---
+
+  # What a task of Capistrano says, on this machine.
+  const_set(:Task, Struct.new(:follower) do
+    def namespace(_name) = yield
+    def task(_name) = yield
+    def on(_hosts) = yield
+    def roles(name) = [name]
+    def after(*) = nil
+    def current_path = "/srv/app/current"
+    def within(folder) = (@folder = folder) && yield
+    def execute(*words) = follower.run(E2E::Page::Command.new(text: "(cd #{@folder} && #{words.join(" ")})"))
+  end)
+
+  def release(name)
+    @follower.write("/srv/app/releases/#{name}/config.ru", self.class::APP)
+    @follower.run(command("ln -sfn /srv/app/releases/#{name} /srv/app/current"))
+  end
+
+  def follow_unit(name)
+    release("one")
+    @follower.follow(page(name).blocks("ini", "sh", under: "systemd"))
+    assert_includes get.body, "releases/one"
+    rake = page(name).blocks("ruby", under: "Capistrano")
+    assert_equal 1, rake.size
+    release("two")
+    self.class::Task.new(@follower).instance_eval(rake.first.text)
+    assert_includes get.body, "releases/two"
+    File.write(@follower.here("/srv/app/current/config.ru"), "no(")
+    failed = assert_raises(E2E::Follower::Mismatch) { self.class::Task.new(@follower).instance_eval(rake.first.text) }
+    assert_match(/config.ru/, failed.message)
+    assert_includes get.body, "releases/two"
   end
 end

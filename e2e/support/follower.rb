@@ -18,14 +18,16 @@ module E2E
   class Follower
     Mismatch = Class.new(StandardError)
 
-    SERVER = %r{\A(?:\w+=\S+\ |bundle\ exec\ |carton\ exec\ )*(?:oribi|oribi-psgi|script/server|rackup|plackup|puma|unicorn|starman|start_server|uwsgi)(?!\S)
+    SERVER = %r{\A(?:\w+=\S+\ |bundle\ exec\ |carton\ exec\ )*(?:oribi|oribi-psgi|script/server|rackup|plackup|puma|unicorn|pitchfork|passenger\ start|
+                starman|start_server|uwsgi)(?!\S)
                 (?!\ +(?:ctl|check|import|init)\b)(?!.*(?:--version|--help|--check|--print-config|--completion|\||\ >))}x
     ROOTS = %r{(?<![\w./~-])/(etc|srv|run|var|tmp)/}
     # What differs from run to run, in output.
     VARYING = [/\d{4}-\d\d-\d\dT[\d:.]+Z/, /(?<=oribi\[)\d+/, /(?<=pid )\d+/, %r{\d\d/\w{3}/\d{4}:[\d:]+ [+-]\d{4}}, /\w{3}, \d\d \w{3} \d{4} [\d:]+ GMT/,
                /\d+\.\d+(?= s\b)/, /(?<=oribi |oribi-psgi |ruby |perl |rack |curl\/)\d+\.\d+[\d.]*/].freeze
 
-    attr_reader :home, :ran
+    # pid: of the server that runs.
+    attr_reader :home, :ran, :pid
 
     # @param ports [Hash] port of the page => port here, for all that the page names
     def initialize(ports: {}, env: {})
@@ -101,6 +103,7 @@ module E2E
       "gem" => 'case "$1" in install|update) shift; for name; do case $name in -*|oribi) ;; *) ruby -e \'gem ARGV[0]\' "$name" || exit 1;; esac; done;; esac',
       "cpanm" => 'for name; do case $name in -*|Oribi) ;; *) perl -e \'eval "require $ARGV[0]" or die $@\' "$name" || exit 1;; esac; done',
       "sudo" => 'exec "$@"',
+      "bundle" => '[ "$1" = exec ] && shift && exec "$@"',
       "chown" => ":",
     }.freeze
 

@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+require "support"
+require "oribi/import"
+
+# The tables of doc/moving/*.md: each line of another server's configuration becomes what the page says, and every word
+# that the server has is in them.
+class MovingPagesTest < Minitest::Test
+  FOLDER = File.expand_path("../../doc/moving", __dir__)
+  # Page, the configuration file as people name it, and the class that has a method for each word, in a file of the gem.
+  SERVERS = [
+    ["puma", nil, "config/puma.rb", "puma", "lib/puma/dsl.rb"],
+    ["unicorn", "Unicorn", "config/unicorn.rb", "unicorn", "lib/unicorn/configurator.rb"],
+    ["unicorn", "Pitchfork", "config/pitchfork.conf.rb", "pitchfork", "lib/pitchfork/configurator.rb"]
+  ].freeze
+  # Methods that are no words of a configuration.
+  OTHERS = %w[initialize get inject reload load commit! listeners expand_addr set_int canonicalize_tcp set_path check_bool set_bool set_hook
+              parse_rackup_file add_pem_values_to_options_store process_hook warn_if_in_single_mode [] _load_from _offer_plugins
+              self.ssl_bind_str].freeze
+
+  # @param title [String, nil] of tables: those with another title are about another server
+  # @return [Array<Array>] lines, and what they become or nil
+  def rows(page, title)
+    text = File.read("#{FOLDER}/#{page}.md")
+    %w[Options Hooks].flat_map do |heading|
+      text[/^## #{heading}$.*?(?=^## |\z)/m].split("\n\n").grep(/\A\| .*#{title}/).flat_map { |table| table.lines.drop(2) }
+    end.map { |line| line.split(/(?<!\\)\|/).values_at(1, 2).map { |cell| cell.gsub("\\|", "|").scan(/`([^`]+)`/).flatten } }
+  end
+
+  # The lines of a configuration without its comments.
+  def imported(file, line)
+    body = Oribi::Import.outcome(Oribi::Import::Source.new(file, line)).body
+    body.sub(/^# What .* unless told otherwise:\n.*/m, "").lines.reject { |one| one.start_with?("#") || one.strip.empty? }.map(&:chomp)
+  end
+
+  SERVERS.each do |page, title, file, gem, source|
+    define_method("test_#{gem}_lines_become_what_the_page_says") do
+      found = rows(page, title)
+      assert_operator found.size, :>, 15
+      found.each { |lines, here| lines.each { |line| assert_equal here, imported(file, line), line } }
+    end
+
+    define_method("test_#{page}_page_has_every_word_of_#{gem}") do
+      spec = Gem::Specification.find { |one| one.name == gem }
+      skip "no #{gem} here" unless spec
+      words = File.read(File.join(spec.full_gem_path, source)).scan(/^ +def ([\w.]+[!?]?|\[\])/).flatten - OTHERS
+      assert_operator words.size, :>, 10
+      assert_empty words.uniq - rows(page, title).flat_map(&:first).map { |line| line[/\A[\w!]+/] }
+    end
+  end
+end
