@@ -322,6 +322,31 @@ bool oribi__policy_start_mold(struct oribi_policy *policy, uint32_t generation, 
     return false; /* killed ones that do not end take all the room: nothing to do but wait */
 }
 
+/* Where workers that reloads have replaced may stay as long as they like (reload_waits): the oldest ends when they use
+ * all records. One at a time: it leaves its record when it has ended. */
+static bool make_room(struct oribi_policy *policy, int64_t now_ms)
+{
+    struct oribi_worker_record *oldest = NULL;
+    for (uint32_t i = 0; i < policy->slot_count; i++) {
+        struct oribi_worker_record *record = &policy->records[i];
+        if (record->state == ORIBI_RECORD_KILLED && record->until)
+            return false;
+        if ((record->state == ORIBI_RECORD_STOPPING || record->state == ORIBI_RECORD_LEAVING) &&
+            (!oldest || record->generation < oldest->generation))
+            oldest = record;
+    }
+    if (!oldest)
+        return false;
+    of(policy, oldest,
+       say(policy, ORIBI_LOG_WARN,
+           "worker %u (pid %d) of generation %u is still in a call, and there is no room for more: "
+           "killed",
+           oribi__policy_number(policy, oldest), oldest->pid, oldest->generation),
+       true);
+    oribi__policy_kill(policy, oldest, oribi__cause_shutdown_timeout, now_ms);
+    return true;
+}
+
 bool oribi__policy_spawn(struct oribi_policy *policy, struct oribi_mold_record *mold, int64_t now_ms)
 {
     for (uint32_t i = 0; i < policy->slot_count; i++) {
@@ -342,7 +367,7 @@ bool oribi__policy_spawn(struct oribi_policy *policy, struct oribi_mold_record *
         action->ticket = record->ticket;
         return true;
     }
-    return false; /* workers that are leaving use all records */
+    return policy->config.reload_waits && make_room(policy, now_ms); /* workers that are leaving use all records */
 }
 
 /* Commands the mold has not carried out yet; more would only fill its socket. */

@@ -54,6 +54,21 @@ static void test_in_development_the_servers_own_end_alone_has_a_deadline(void)
     ok_eq(w.exits, 1);
 }
 
+static void test_in_development_the_oldest_call_ends_when_there_is_no_room(void)
+{
+    start(1);
+    w.policy.config.reload_waits = true;
+    w.workers_obey = false;
+    uint32_t room = w.policy.slot_count - 2; /* the one that serves, and one that comes */
+    for (uint32_t i = 0; i < 3 * room; i++) {
+        just(ORIBI_EVENT_RELOAD);
+        settle();
+        ok_eq(oribi_policy_serving(&w.policy), 1);
+        ok(!w.policy.next_generation && !w.policy.rolling);
+        ok_eq(count_signalled(SIGKILL), i > room ? i - room : 0);
+    }
+}
+
 static void test_a_second_stop_is_now(void)
 {
     start(2);
@@ -312,6 +327,7 @@ int main(void)
     test_stop_drains_and_ends_with_0();
     test_a_worker_that_ignores_the_stop_is_killed_at_the_deadline();
     test_in_development_the_servers_own_end_alone_has_a_deadline();
+    test_in_development_the_oldest_call_ends_when_there_is_no_room();
     test_a_second_stop_is_now();
     test_an_interrupt_waits_for_a_second_and_no_drain_delay();
     test_a_second_interrupt_is_now();
