@@ -95,8 +95,8 @@ static void keep_options(struct oribi_supervisor *supervisor, const char *text)
 {
     struct oribi_options options = *supervisor->ties.options;
     oribi_options_take_over(&options, text);
-    oribi__supervisor_config(&options, supervisor->policy.config.workers_max, &supervisor->announced.config);
-    supervisor->announced.config.patient = supervisor->ties.prefork;
+    oribi__supervisor_config(&options, supervisor->policy.config.workers_max, supervisor->ties.prefork,
+                             &supervisor->announced.config);
     supervisor->announced.config.no_reopen = supervisor->ties.usr1_foreign;
     supervisor->announced.log_level = oribi__log_level(&options);
     supervisor->announced.has_config = true;

@@ -235,8 +235,7 @@ void oribi_supervisor_configure(struct oribi_supervisor *supervisor)
     struct oribi_policy *policy = &supervisor->policy;
     uint32_t before = policy->config.workers;
     uint32_t most = policy->config.workers_max;
-    oribi__supervisor_config(supervisor->ties.options, most, &policy->config);
-    policy->config.patient = true;
+    oribi__supervisor_config(supervisor->ties.options, most, true, &policy->config);
     policy->config.no_reopen = supervisor->ties.usr1_foreign;
     if (policy->config.workers != before)
         policy->target = policy->config.workers;

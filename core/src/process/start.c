@@ -311,7 +311,7 @@ static uint32_t workers_ceiling(const struct oribi_options *options)
     return options->workers + spare < ORIBI_WORKERS_MAX ? options->workers + spare : ORIBI_WORKERS_MAX;
 }
 
-void oribi__supervisor_config(const struct oribi_options *options, uint32_t workers_max,
+void oribi__supervisor_config(const struct oribi_options *options, uint32_t workers_max, bool prefork,
                               struct oribi_policy_config *config)
 {
     *config = (struct oribi_policy_config){
@@ -320,7 +320,8 @@ void oribi__supervisor_config(const struct oribi_options *options, uint32_t work
         .roll_max = options->roll_max_unavailable,
         .boot_timeout_ms = options->boot_timeout_ms,
         .shutdown_timeout_ms = options->shutdown_timeout_ms,
-        .reload_waits = options->dev,
+        .reload_waits = options->dev && !prefork,
+        .patient = prefork,
         .spawn_interval_ms = options->spawn_interval_ms,
         .err_respawn_interval_ms = options->err_respawn_interval_ms,
         .drain_delay_ms = options->drain_delay_ms,
@@ -435,8 +436,7 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     if (setup->prefork)
         oribi__prefork_begin(supervisor, setup->prefork);
     struct oribi_policy_config config;
-    oribi__supervisor_config(options, workers_max, &config);
-    config.patient = supervisor->ties.prefork;
+    oribi__supervisor_config(options, workers_max, supervisor->ties.prefork, &config);
     config.no_reopen = supervisor->ties.usr1_foreign;
     oribi_policy_init(&supervisor->policy, &config, supervisor->ties.board.slots, supervisor->ties.board.count);
     oribi_signals_install(oribi__supervisor_signal, supervisor, 1);

@@ -227,7 +227,7 @@ size_t oribi__title_changed(const char *title, char *last, size_t last_cap, char
 
 /* In a child: closes what belongs to the supervisor alone and frees it. `keep_fd` stays open. */
 void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd);
-void oribi__supervisor_config(const struct oribi_options *options, uint32_t workers_max,
+void oribi__supervisor_config(const struct oribi_options *options, uint32_t workers_max, bool prefork,
                               struct oribi_policy_config *config);
 
 /* generation.c, in the supervisor; ORIBI_MOLD begins with the layout */
