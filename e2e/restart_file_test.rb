@@ -90,6 +90,22 @@ E2E.suite("restart_file", transports: %i[tcp]) do
     wait_for(one, "fourth")
   end
 
+  # As Capistrano does: the new release has a file of its own behind the link.
+  def test_the_file_of_the_release_that_the_link_leads_to
+    releases = %w[one two].map { |release| File.join(@space.dir, release).tap { |folder| FileUtils.mkdir_p("#{folder}/tmp") } }
+    FileUtils.cp(@space.app, releases.first)
+    @space.write_app("second")
+    FileUtils.cp(@space.app, releases.last)
+    File.symlink(releases.first, "#{@space.dir}/current")
+    one = start("--chdir", "#{@space.dir}/current", "--restart-file", "tmp/restart.txt", app: "#{@space.dir}/current/#{File.basename(@space.app)}")
+    assert_equal "first", one.get("/").body
+    File.symlink(releases.last, "#{@space.dir}/next")
+    File.rename("#{@space.dir}/next", "#{@space.dir}/current")
+    FileUtils.rm_r(releases.first)
+    FileUtils.touch("#{@space.dir}/current/tmp/restart.txt")
+    wait_for(one, "second")
+  end
+
   def test_a_successor_goes_on_watching
     one = serve("--restart-file", "tmp/restart.txt", group: true)
     one.signal(:USR2)

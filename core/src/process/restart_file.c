@@ -17,7 +17,7 @@ void oribi__restart_path(const struct oribi_options *options, char path[ORIBI__R
     const char *file = options->restart_file;
     const char *below = options->chdir && options->start_dir ? options->chdir : "";
     path[0] = '\0';
-    if (!file)
+    if (!file || !*file)
         return;
     char *here = below[0] || file[0] == '/' ? NULL : oribi_process_dir();
     const char *start = here ? here : options->start_dir;

@@ -142,6 +142,7 @@ sub _option {
     return $self->_address($value, $was) if $name eq 'http_socket';
     return $words->setting($was, access_log => 'off') if $name eq 'disable_logging' && $TRUE{$value};
     return $words->setting($was, preload => 'off') if $name =~ /\Alazy(?:_apps)?\z/ && $TRUE{$value};
+    return $words->leave($was, 'restart_file is one file, named above') if $name =~ /\Atouch_(?:chain_|workers_)?reload\z/ && $self->{touched}++;
     my $own = $OWN{$name};
     return $words->leave($was, $own) if defined $own && !ref $own;
     my ($here, $convert) = $own ? @$own : ($name);
