@@ -11,7 +11,7 @@ require_relative "support/follower"
 # of Ruby, and so is the command.
 E2E.suite("moving", transports: %i[tcp]) do
   # The page, and what the application sees of the other server.
-  const_set(:PAGES, { "puma" => %w[Puma], "unicorn" => %w[Unicorn Pitchfork] })
+  const_set(:PAGES, { "puma" => %w[Puma], "unicorn" => %w[Unicorn Pitchfork], "passenger" => %w[PhusionPassenger] })
   const_set(:APP, <<~RUBY)
     SERVER = %w[Puma Unicorn Pitchfork PhusionPassenger Oribi].find { |name| Object.const_defined?(name) }
     run(lambda do |env|
@@ -56,17 +56,18 @@ E2E.suite("moving", transports: %i[tcp]) do
 
   # @param old [Array<String>] what the application sees of the other servers
   def follow_there_and_back(name, old)
-    old.each { |one| skip "no #{one} here" unless Gem::Specification.any? { |spec| spec.name == one.downcase } }
+    old.each { |one| skip "no #{one} here" unless one == "PhusionPassenger" ? passenger? : Gem::Specification.any? { |spec| spec.name == one.downcase } }
     seen = page(name).blocks("ruby", "json", "console", "sh", under: "Import").flat_map { |block| servers_of(block) }
     assert_equal old.flat_map { |one| [one, "Oribi"] }, seen
     seen = page(name).blocks("console", "sh", under: "Back").flat_map { |block| servers_of(block) }
     assert_equal old, seen
   end
 
+  def passenger? = system("command -v passenger >/dev/null")
+
   # @return [Array<String>] the server after each command that is one
   def servers_of(block)
-    @follower.write(block.file, block.text) if block.file
-    return [] if block.file
+    return write(block) && [] if file_of(block)
 
     block.commands.filter_map do |one|
       @follower.run(one)
@@ -78,10 +79,14 @@ E2E.suite("moving", transports: %i[tcp]) do
     define_method("test_#{name}_there_and_back") { follow_there_and_back(name, old) }
   end
 
+  # JSON has no comments.
+  def file_of(block) = block.language == "json" ? "Passengerfile.json" : block.file
+  def write(block) = @follower.write(file_of(block), block.text)
+
   # --- signals: what the pages' tables say of Oribi ---
 
   def start_imported(name)
-    page(name).blocks("ruby", under: "Import").first(1).each { |block| @follower.write(block.file, block.text) }
+    page(name).blocks("ruby", "json", under: "Import").first(1).each { |block| write(block) }
     @follower.follow(page(name).blocks("console", under: "Import").first(1))
     @follower.run(command("oribi -E production --error-log err.log"))
     wait_until("both workers") { workers == 2 rescue false }
@@ -130,30 +135,27 @@ E2E.suite("moving", transports: %i[tcp]) do
     wait_until("both workers") { workers == 2 rescue false }
   end
 
-  self::PAGES.each_key do |name|
-    define_method("test_#{name}_signals") do
-      start_imported(name)
-      assert_equal %i[TTIN TTOU], signals(name, "a worker more")
-      { TTIN: 3, TTOU: 2 }.each do |signal, count|
-        Process.kill(signal, supervisor)
-        wait_until("#{count} workers") { workers == count }
-      end
-      assert_equal %i[HUP], signals(name, "new code")
-      old = worker
-      Process.kill(:HUP, supervisor)
-      wait_until("the old worker to leave") { !File.exist?("/proc/#{old}") }
-      assert_equal %i[USR1], signals(name, "log files")
-      assert_reopens
-      assert_equal %i[USR2], signals(name, "another version")
-      first = supervisor
-      Process.kill(:USR2, first)
-      wait_until("the successor's pid file") { supervisor != first rescue false }
-      wait_until("the old server to leave") { gone?(first) }
-      assert_operator worker, :>, 0
-      assert_graceful(:QUIT)
-      assert_equal %i[TERM QUIT], signals(name, "graceful stop")
-      assert_equal %i[INT TERM], signals(name, "stop at once")
+  # What each page says, and the tests below do.
+  const_set(:ROWS, { "graceful stop" => %i[TERM QUIT], "stop at once" => %i[INT TERM], "new code" => %i[HUP], "another version" => %i[USR2],
+           "log files" => %i[USR1], "a worker more" => %i[TTIN TTOU], "no workers until" => %i[WINCH] }.freeze)
+
+  def test_signals_that_replace
+    self.class::PAGES.each_key { |name| self.class::ROWS.each { |row, expected| assert_equal expected, signals(name, row), "#{name}: #{row}" } }
+    start_imported("unicorn")
+    { TTIN: 3, TTOU: 2 }.each do |signal, count|
+      Process.kill(signal, supervisor)
+      wait_until("#{count} workers") { workers == count }
     end
+    old = worker
+    Process.kill(:HUP, supervisor)
+    wait_until("the old worker to leave") { !File.exist?("/proc/#{old}") }
+    assert_reopens
+    first = supervisor
+    Process.kill(:USR2, first)
+    wait_until("the successor's pid file") { supervisor != first rescue false }
+    wait_until("the old server to leave") { gone?(first) }
+    assert_operator worker, :>, 0
+    assert_graceful(:QUIT)
   end
 
   def assert_reopens
@@ -225,6 +227,21 @@ E2E.suite("moving", transports: %i[tcp]) do
     Process.kill(:TERM, @follower.pid)
     wait_until("red") { get(path).status == 503 }
     assert_equal "Oribi", server
+  end
+
+  def test_passenger_nginx
+    skip "no nginx here" unless system("command -v nginx >/dev/null")
+    port = E2E.free_port
+    temp = %w[client_body proxy fastcgi uwsgi scgi].map { |kind| "#{kind}_temp_path #{kind};" }.join(" ")
+    @follower.write("nginx.conf", <<~CONF)
+      worker_processes 1; pid nginx.pid; error_log stderr; #{"user root;" if Process.uid.zero?} events { worker_connections 64; }
+      http { access_log off; #{temp} server { listen 127.0.0.1:#{port}; #{page("passenger").blocks("nginx").first.text} } }
+    CONF
+    @follower.run(command("oribi --trusted-proxies 127.0.0.1"))
+    nginx = spawn("nginx", "-e", "stderr", "-g", "daemon off;", "-p", @follower.home, "-c", in_home("nginx.conf"), err: in_home("nginx.log"))
+    wait_until("nginx") { E2E::Client.new(["127.0.0.1", port]).get("/").body.start_with?("Oribi") rescue nil }
+  ensure
+    nginx && Process.kill(:TERM, nginx) && Process.wait(nginx)
   end
 
   # --- systemd and Capistrano ---

@@ -11,7 +11,9 @@ class MovingPagesTest < Minitest::Test
   SERVERS = [
     ["puma", nil, "config/puma.rb", "puma", "lib/puma/dsl.rb"],
     ["unicorn", "Unicorn", "config/unicorn.rb", "unicorn", "lib/unicorn/configurator.rb"],
-    ["unicorn", "Pitchfork", "config/pitchfork.conf.rb", "pitchfork", "lib/pitchfork/configurator.rb"]
+    ["unicorn", "Pitchfork", "config/pitchfork.conf.rb", "pitchfork", "lib/pitchfork/configurator.rb"],
+    ["passenger", "Passengerfile", "Passengerfile.json", "passenger",
+     "/usr/lib/ruby/vendor_ruby/phusion_passenger/standalone/config_options_list.rb"]
   ].freeze
   # Methods that are no words of a configuration.
   OTHERS = %w[initialize get inject reload load commit! listeners expand_addr set_int canonicalize_tcp set_path check_bool set_bool set_hook
@@ -29,8 +31,25 @@ class MovingPagesTest < Minitest::Test
 
   # The lines of a configuration without its comments.
   def imported(file, line)
+    return imported_json(file, line) if file.end_with?(".json")
+
     body = Oribi::Import.outcome(Oribi::Import::Source.new(file, line)).body
     body.sub(/^# What .* unless told otherwise:\n.*/m, "").lines.reject { |one| one.start_with?("#") || one.strip.empty? }.map(&:chomp)
+  end
+
+  # Beside a setting that tells whose file it is.
+  def imported_json(file, line)
+    body = Oribi::Import.outcome(Oribi::Import::Source.new(file, %({ "address": "::9", #{line} }))).body
+    body.sub(/^# What .* unless told otherwise:\n.*/m, "").lines.grep(/\A[^#\n]/).map(&:chomp) - ['host "::9"']
+  end
+
+  # @return [Array<String>, nil] the words that the server has, of a gem or of Debian's package
+  def words_of(gem, source)
+    path = source.start_with?("/") ? source : File.join(Gem::Specification.find { |one| one.name == gem }&.full_gem_path.to_s, source)
+    return unless File.file?(path)
+
+    text = File.read(path)
+    path.include?("options_list") ? text.scan(/:name +=> :(\w+)/).flatten : text.scan(/^ +def ([\w.]+[!?]?|\[\])/).flatten - OTHERS
   end
 
   SERVERS.each do |page, title, file, gem, source|
@@ -41,11 +60,9 @@ class MovingPagesTest < Minitest::Test
     end
 
     define_method("test_#{page}_page_has_every_word_of_#{gem}") do
-      spec = Gem::Specification.find { |one| one.name == gem }
-      skip "no #{gem} here" unless spec
-      words = File.read(File.join(spec.full_gem_path, source)).scan(/^ +def ([\w.]+[!?]?|\[\])/).flatten - OTHERS
+      words = words_of(gem, source) or skip "no #{gem} here"
       assert_operator words.size, :>, 10
-      assert_empty words.uniq - rows(page, title).flat_map(&:first).map { |line| line[/\A[\w!]+/] }
+      assert_empty words.uniq - rows(page, title).flat_map(&:first).map { |line| line[/[\w!]+/] }
     end
   end
 end
