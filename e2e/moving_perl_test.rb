@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-require "json"
 require "net/http"
 require "open3"
 require "shellwords"
 require_relative "support"
+require_relative "support/deployments"
 require_relative "support/follower"
 
 # The pages for users of Perl's servers, followed as they stand there: doc/moving/*.md with oribi-psgi.
@@ -57,12 +57,27 @@ E2E.suite("moving_perl", transports: %i[tcp]) do
     assert_raises(Errno::ECONNREFUSED) { TCPSocket.open("127.0.0.1", @ports[9292]).close }
   end
 
-  # Lines of a deployment are ones that the command takes.
-  def assert_commands(page)
-    lines = page.blocks("procfile", under: "Deployment").map { |block| block.text[/^web: (.*)/, 1] } +
-            page.blocks("dockerfile").map { |block| JSON.parse(block.text[/\ACMD (.*)/, 1]).join(" ") }
-    assert_equal 2, lines.size
-    lines.each { |line| @follower.run(E2E::Page::Command.new(text: line.sub(/\Aoribi-psgi/, "oribi-psgi --print-config"))) }
+  # Each line of a deployment serves; where a check of health goes with it, that turns red before the end.
+  def assert_deployment(page)
+    lines = page.blocks("procfile", "dockerfile", "yaml", under: "Deployment").flat_map { |block| E2E::Deployments.lines_of(block) }
+    assert_operator lines.size, :>, 1
+    lines.each do |line|
+      @follower.run(E2E::Page::Command.new(text: line.text.sub("oribi-psgi", "oribi-psgi --workers 1 --control none")))
+      wait_until("an answer to #{line.text}") { answer rescue nil }
+      assert_health(line) if line.path
+    end
+  end
+
+  def assert_health(line)
+    assert_equal 9292, line.port
+    status = -> { Net::HTTP.get_response("127.0.0.1", line.path, @ports[9292]).code }
+    assert_equal "200", status.call
+    return unless (drain = line.text[/--drain-delay (\d+)s/, 1])
+
+    assert_operator line.grace, :>, drain.to_i + 30
+    Process.kill(:TERM, @follower.pid)
+    wait_until("red") { status.call == "503" }
+    answer
   end
 
   def import(command)
@@ -96,7 +111,7 @@ E2E.suite("moving_perl", transports: %i[tcp]) do
     follow(page, "procfile", "console", "sh", under: "Import")
     assert_match(/oribi-psgi worker/, title(worker))
     assert_signals
-    assert_commands(page)
+    assert_deployment(page)
     follow(page, "sh", under: "Back")
     refute_match(/oribi/, title(worker))
     assert_options(page, "Options of Starman", "starman %s app.psgi")
@@ -104,13 +119,24 @@ E2E.suite("moving_perl", transports: %i[tcp]) do
     assert_options(page, "Options of start_server", "start_server --log-file x %s -- starman app.psgi")
   end
 
+  def release(name, text = "sub { [200, [], ['#{name}']] };\n")
+    @follower.write("/srv/app/releases/#{name}/app.psgi", text)
+    @follower.run(E2E::Page::Command.new(text: "ln -sfn /srv/app/releases/#{name} /srv/app/current"))
+  end
+
+  # Releases behind a link, and one that does not load.
   def test_starmans_page_below_systemd
-    page = page("starman")
-    FileUtils.mkdir_p("#{@follower.here("/srv/app")}")
-    @follower.write("/srv/app/app.psgi", "sub { [200, [], ['unit']] };\n")
-    follow(page, "ini", under: "Deployment")
-    %w[daemon-reload start\ app reload\ app].each { |words| @follower.run(E2E::Page::Command.new(text: "systemctl #{words}")) }
-    assert_equal "unit", answer.body
+    release("one")
+    follow(page("starman"), "ini", "sh", under: "systemd")
+    assert_equal "one", answer.body
+    rake = page("starman").blocks("ruby", under: "systemd").first.text
+    release("two")
+    E2E::Deployments::Task.new(@follower).instance_eval(rake)
+    assert_equal "two", answer.body
+    release("three", "no(")
+    failed = assert_raises(E2E::Follower::Mismatch) { E2E::Deployments::Task.new(@follower).instance_eval(rake) }
+    assert_match(/app\.psgi/, failed.message)
+    assert_equal "two", answer.body
   end
 
   def test_hypnotoads_application
@@ -123,7 +149,7 @@ E2E.suite("moving_perl", transports: %i[tcp]) do
     page = page("gazelle")
     follow(page, "console", "sh", under: "Import")
     assert_match(/oribi-psgi worker/, title(worker))
-    assert_commands(page)
+    assert_deployment(page)
     assert_options(page, "Options", "plackup -s Gazelle %s app.psgi")
   end
 
@@ -135,7 +161,7 @@ E2E.suite("moving_perl", transports: %i[tcp]) do
     follow(page, "console", "sh", under: "Import")
     assert_match(/oribi-psgi worker/, title(worker))
     assert_signals
-    assert_commands(page)
+    assert_deployment(page)
     follow(page, "sh", under: "Back")
     refute_match(/oribi/, title(worker))
     assert_options(page, "Options", "uwsgi --psgi app.psgi %s")
