@@ -58,14 +58,19 @@ static int write_text(struct oribi_req *req, const char *text)
     return oribi_reply_write(req, &vec, 1);
 }
 
+static bool has(const char *text)
+{
+    return app_client->got && memmem(app_client->got, app_client->got_len, text, strlen(text));
+}
+
 /* The client has this text, sooner or later. */
 static bool arrives(const char *text)
 {
     int64_t end = real_ms() + PUMP_MS_MAX;
-    while (!memmem(app_client->got, app_client->got_len, text, strlen(text)) && real_ms() < end)
+    while (!has(text) && real_ms() < end)
         if (!client_read(app_client))
             (void)poll(&(struct pollfd){.fd = app_client->fd, .events = POLLIN}, 1, 10);
-    return memmem(app_client->got, app_client->got_len, text, strlen(text)) != NULL;
+    return has(text);
 }
 
 /* ---- counts ---- */
