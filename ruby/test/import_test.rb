@@ -253,6 +253,17 @@ class ImportTest < Minitest::Test
     assert_includes options_of(text), "bind = [::1]:82"
   end
 
+  # Beside an address a host is an error here.
+  def test_a_host_beside_an_address_is_a_comment
+    text = import_text("puma.rb", "default_host '::1'\nset_default_host '::2'\nbind 'tcp://0.0.0.0:81'\n")
+    assert_equal 2, text.scan("the addresses of bind say their hosts").size
+    assert_includes options_of(text), "bind = tcp://0.0.0.0:81"
+    text = import_text("Passengerfile.json", '{ "address": "127.0.0.1", "port": 81, "socket_file": "/tmp/a.sock" }')
+    assert_includes text, "a socket takes the place of the host"
+    assert_includes options_of(text), "bind = unix:///tmp/a.sock"
+    assert_includes options_of(import_text("puma.rb", "set_default_host '::1'\n")), "host = ::1"
+  end
+
   # Statement => what is printed for it, behind the head.
   STATEMENTS = {
     "threads(1, 5)" => "threads 1, 5",

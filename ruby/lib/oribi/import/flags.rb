@@ -149,7 +149,7 @@ module Oribi
         return "only the shell can tell what that is" if value && Shell.runs?(value)
         return "a specifier of systemd, which only systemd fills in" if @unit && value&.match?(/%[a-zA-Z]/)
         return "what starts it keeps it in the foreground" if name == "daemonize" && @served
-        return "a socket takes the place of the port" if name == "port" && @socket
+        return "a socket takes the place of the #{name}" if %w[host port].include?(name) && @socket
 
         "a value that import cannot tell" if value && value_of(value).nil?
       end

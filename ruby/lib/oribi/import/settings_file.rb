@@ -118,7 +118,7 @@ module Oribi
         return "it has no value" if value.nil? || value == []
         return "#{kind(value)}, where one value is meant" if value.is_a?(Hash) && name != "envvars"
         return "a list of lists or mappings" if value.is_a?(Array) && value.any? { |one| one.is_a?(Enumerable) }
-        return "a socket takes the place of the port" if @socket && name == "port"
+        return "a socket takes the place of the #{here(name)}" if @socket && %w[host port].include?(here(name))
         return "what stands between <% and %> is not the whole value: write it as Ruby" if [*value].any? { |one| one.to_s.include?("<%") && !expression(one) }
 
         "the flag is off, which is so by itself" if value == false && !Options.find(name)

@@ -20,7 +20,8 @@ module Oribi
         "stdout_redirect" => :stdout_redirect, "log_requests" => :log_requests, "quiet" => :quiet, "refork_after" => :refork_after,
         "idle_timeout" => :idle_timeout, "fork_worker" => :fork_worker, "out_of_band" => :out_of_band, "control_url" => :control_url, "logger" => :logger,
         "plugin" => :plugin, "Rainbows!" => :rainbows, "set_remote_address" => :set_remote_address, "memory_limit" => :memory_limit,
-        "servers" => :servers, "restart_dir" => :restart_dir, "spawn_method" => :spawn_method
+        "servers" => :servers, "restart_dir" => :restart_dir, "spawn_method" => :spawn_method,
+        "default_host" => :host, "set_default_host" => :host
       }.freeze
 
       # What a server does where its configuration says nothing, and Oribi does another thing: names here that would
@@ -140,6 +141,11 @@ module Oribi
         return take("bind", [address_of(*values)], "an address more in Puma, and here only where there is no bind") if @binds && values.size.between?(1, 2)
 
         both([take("port", values.first(1)), take("host", values.last(1))]) if values.size == 2
+      end
+
+      # Puma's is for ports without a host; beside addresses here a host is an error.
+      def host(_name, values)
+        @binds ? Result.new(nil, "the addresses of bind say their hosts") : take("host", values)
       end
 
       def address_of(port, host = text("0.0.0.0"))
