@@ -69,6 +69,18 @@ E2E.suite("syscalls", options: ["--access-log", "off"]) do
   # Also over a unix socket, which would tell each time that the peer has read, were its room waited for.
   def test_few_calls_for_a_lone_client = per_request("/") { 4 }
 
+  # A long body is read in large pieces into memory, where the application reads it: no file is made, written or read.
+  def test_an_upload_costs_reads_and_nothing_else
+    skip_without_strace
+    body = "x" * 10_485_760
+    uploads = 3
+    client = connect
+    2.times { client.post("/unread", body) }
+    counts = counting(uploads * 20) { uploads.times { assert_equal "ignored", client.post("/unread", body).body } }
+    assert_empty counts.keys & %w[open openat lseek pread64 pwrite64 ftruncate write], counts.inspect
+    assert_operator counts.values.sum, :<=, 500 * uploads, counts.inspect
+  end
+
   # Ids come from the worker's own generator, the time of day from memory: no call more than with neither.
   def test_an_id_costs_no_call
     skip_without_strace
