@@ -1,9 +1,8 @@
 # frozen_string_literal: true
 
-require "json"
 require "net/http"
-require "yaml"
 require_relative "support"
+require_relative "support/deployments"
 require_relative "support/follower"
 
 # The pages for users of other servers, followed as they stand there: doc/moving/*.md. From the other server to Oribi
@@ -183,49 +182,27 @@ E2E.suite("moving", transports: %i[tcp]) do
 
   self::PAGES.each_key do |name|
     define_method("test_#{name}_deployment") do
-      lines = page(name).blocks("procfile", "dockerfile", "yaml", under: "Deployment").flat_map { |block| lines_of(block) }
+      lines = page(name).blocks("procfile", "dockerfile", "yaml", under: "Deployment").flat_map { |block| E2E::Deployments.lines_of(block) }
       assert_operator lines.size, :>, 3
-      lines.each do |line, health|
-        @follower.run(command(line.sub(/(oribi\b.*)/, "\\1 --workers 1 --control none")))
-        assert_equal "Oribi", server, line
-        assert_draining(health) if health
+      lines.each do |line|
+        @follower.run(command(line.text.sub(/(oribi\b.*)/, "\\1 --workers 1 --control none")))
+        assert_equal "Oribi", server, line.text
+        assert_draining(line) if line.path
       end
     end
 
     define_method("test_#{name}_unit_and_capistrano") { follow_unit(name) }
   end
 
-  # @return [Array<Array>] commands, each with its path of health
-  def lines_of(block)
-    case block.language
-    when "procfile" then [[block.text[/\Aweb: (.*)/, 1]]]
-    when "dockerfile" then block.text.scan(/^CMD (.*)/).map { |list,| [Shellwords.join(JSON.parse(list))] }
-    else YAML.load_stream(block.text).flat_map { |document| document["kind"] ? of_kubernetes(document) : of_kamal(document) }
-    end
-  end
-
-  def of_kamal(document)
-    assert_equal 9292, document.dig("proxy", "app_port")
-    [[document.dig("servers", "web", "cmd"), document.dig("proxy", "healthcheck", "path")]]
-  end
-
-  def of_kubernetes(document)
-    pod = document.dig("spec", "template", "spec")
-    pod["containers"].map do |one|
-      assert_equal [9292], one["ports"].map { |port| port["containerPort"] }
-      line = Shellwords.join(one.values_at("command", "args").flatten)
-      assert_operator pod["terminationGracePeriodSeconds"], :>, line[/--drain-delay (\d+)s/, 1].to_i + 30
-      [line, one.dig("readinessProbe", "httpGet", "path")]
-    end
-  end
-
   # Green; and red while the drain is announced and requests are served, where it is.
-  def assert_draining(path)
-    assert_equal 200, get(path).status
-    return unless @follower.ran.last.include?("--drain-delay")
+  def assert_draining(line)
+    assert_equal 9292, line.port
+    assert_equal 200, get(line.path).status
+    return unless (drain = line.text[/--drain-delay (\d+)s/, 1])
 
+    assert_operator line.grace, :>, drain.to_i + 30
     Process.kill(:TERM, @follower.pid)
-    wait_until("red") { get(path).status == 503 }
+    wait_until("red") { get(line.path).status == 503 }
     assert_equal "Oribi", server
   end
 
@@ -246,18 +223,6 @@ E2E.suite("moving", transports: %i[tcp]) do
 
   # --- systemd and Capistrano ---
 
-  # What a task of Capistrano says, on this machine.
-  const_set(:Task, Struct.new(:follower) do
-    def namespace(_name) = yield
-    def task(_name) = yield
-    def on(_hosts) = yield
-    def roles(name) = [name]
-    def after(*) = nil
-    def current_path = "/srv/app/current"
-    def within(folder) = (@folder = folder) && yield
-    def execute(*words) = follower.run(E2E::Page::Command.new(text: "(cd #{@folder} && #{words.join(" ")})"))
-  end)
-
   def release(name)
     @follower.write("/srv/app/releases/#{name}/config.ru", self.class::APP)
     @follower.run(command("ln -sfn /srv/app/releases/#{name} /srv/app/current"))
@@ -270,10 +235,10 @@ E2E.suite("moving", transports: %i[tcp]) do
     rake = page(name).blocks("ruby", under: "Capistrano")
     assert_equal 1, rake.size
     release("two")
-    self.class::Task.new(@follower).instance_eval(rake.first.text)
+    E2E::Deployments::Task.new(@follower).instance_eval(rake.first.text)
     assert_includes get.body, "releases/two"
     File.write(@follower.here("/srv/app/current/config.ru"), "no(")
-    failed = assert_raises(E2E::Follower::Mismatch) { self.class::Task.new(@follower).instance_eval(rake.first.text) }
+    failed = assert_raises(E2E::Follower::Mismatch) { E2E::Deployments::Task.new(@follower).instance_eval(rake.first.text) }
     assert_match(/config.ru/, failed.message)
     assert_includes get.body, "releases/two"
   end
