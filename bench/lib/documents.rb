@@ -20,6 +20,8 @@ module Bench
     FORMS = { "form-1k" => "form, 1 KiB, 20 fields", "form-16k" => "form, 16 KiB, 300 fields", "upload" => "upload, 10 MiB and 20 fields",
               "cookie" => "20 cookies, 675 bytes" }.freeze
     LINES = [["Rack", "oribi", "oribi-rack"], ["PSGI", "oribi-psgi", "oribi-plack"]].freeze
+    TROUBLES = { "reloading" => "a reload each second", "hanging" => "1 % of the calls hang", "slow-senders" => "1,000 slow senders" }.freeze
+    TROUBLED = [*KNOWN, "puma-cluster", "pitchfork"].freeze
     BUSY_MIN = 0.6 # a server that uses less of its core than this waits for something
 
     def initialize(findings) = @findings = findings
@@ -33,6 +35,8 @@ module Bench
         put(DOC, mark, hello(workload))
       end
       put(README, "forms", forms)
+      put(README, "trouble", troubles)
+      put(DOC, "trouble", troubles(only: nil))
       put(README, "report", report_lines("bench/results"))
       put(DOC, "report", report_lines("../bench/results"))
       put(DOC, "targets", targets)
@@ -113,6 +117,23 @@ module Bench
       best = others_of(workload, OWN.fetch(own), "cpu_us_per_request").min_by { |row| row[:median] }
       saved = ((1 - ratio_of(workload, line, own)) * 100).round
       [FORMS.fetch(workload), language, figure(mine), figure(with), "#{saved} %", best ? @findings.name_of(best[:server]) : "", figure(best)]
+    end
+
+    # What servers still do while something goes wrong: requests per second and p99. only: the servers to show.
+    def troubles(only: TROUBLED)
+      servers = TROUBLES.keys.flat_map { |workload| @findings.of(workload) }.map { |row| row[:server] }.uniq
+      servers &= only if only
+      return [] if servers.empty?
+
+      heads = TROUBLES.values.flat_map { |words| ["#{words}: requests/s", "p99, ms"] }
+      rows = servers.map { |server| [@findings.name_of(server), *TROUBLES.keys.flat_map { |workload| trouble_cells(workload, server) }] }
+      ["What a server with four workers on one core still does while something goes wrong. #{machine(TROUBLES.keys.first)}.", "",
+       *table([["server", *heads], *rows])]
+    end
+
+    def trouble_cells(workload, server)
+      rows = [@findings.find(workload, server, "requests_per_second"), @findings.find(workload, server, "latency_ms", "p99")]
+      rows.map { |row| row.nil? || row[:values].empty? ? "" : figure(row) }
     end
 
     def cpu_of(workload, server) = @findings.find(workload, server, "cpu_us_per_request")&.then { |row| row unless row[:values].empty? }

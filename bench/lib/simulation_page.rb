@@ -11,7 +11,7 @@ module Bench
     PAGE = File.join(ROOT, "doc/internals/placement.md")
     NAMES = { "ideal" => "one ideal queue", "random" => "random", "round-robin" => "round robin", "least" => "least connections",
               "two-choices" => "two choices", "idle" => "idle worker first", "weights" => "weights", "ours" => "Oribi, kept connections",
-              "ours-new" => "Oribi, a connection for each request" }.freeze
+              "ours-new" => "Oribi, new connections" }.freeze
     SERVICE_NAMES = { "constant" => "constant", "exponential" => "exponential", "pareto" => "heavy tail", "mix" => "2 ms and 500 ms" }.freeze
     # Of our rules a request costs so much. The hand-off was measured; the others are assumptions, of the order of what
     # a futex, a look and a cache line take.
@@ -210,7 +210,7 @@ module Bench
       axis = { field: "x", type: "quantitative", title: "#{x} (logarithmic)", scale: { type: "log", nice: false },
                axis: { values: data.map { |one| one[:x] }.uniq } }
       y = { field: "y", type: "quantitative", title: "#{name || "ms"} (logarithmic)", scale: { type: "log" }, axis: { format: "~g", grid: true, tickCount: 5 } }
-      color = { field: "name", type: "nominal", scale: { domain: names, range: names.map { |one| colors[one] } }, legend: { title: nil, labelLimit: 300 } }
+      color = { field: "name", type: "nominal", scale: { domain: names, range: names.map { |one| colors[one] } }, legend: { title: nil, labelLimit: 500 } }
       { width: 560, height: 300, title: title, data: { values: data },
         layer: [{ mark: { type: "line", strokeWidth: 2 }, encoding: { x: axis, y: y, color: color } },
                 { mark: { type: "point", filled: true, size: 30 }, encoding: { x: axis, y: y, color: color } }] }

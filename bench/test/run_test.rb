@@ -7,6 +7,7 @@ require "open3"
 require "tmpdir"
 require "uri"
 require_relative "../lib/document"
+require_relative "../lib/documents"
 require_relative "../lib/findings"
 require_relative "../lib/targets"
 load File.expand_path("../run", __dir__)
@@ -256,6 +257,42 @@ class BenchRunTest < Minitest::Test
     found = rows.map { |row| row.values_at(:workload, :other, :found, :wanted, :verdict, :marked) }
     assert_equal [["hello", "Bare", 1.5, "≤ 1.35", "missed (-11 %)", false], ["rails", "Puma", 0.89, "< 1", "reached (+11 %)", false],
                   ["rails-memory", "Unicorn", 1.0, "< 1", "missed (less than 1 %)", false]], found
+  end
+
+  def test_reloads_come_while_the_load_runs_and_end_with_it
+    signals = Queue.new
+    running = Struct.new(:peer, :alive?).new(Bench::Peers.find("puma-cluster"), true)
+    running.define_singleton_method(:signal) { |name| signals << name }
+    seen = Bench::Trouble.reload_each_second(running) { Array.new(2) { signals.pop } }
+    assert_equal %i[USR1 USR1], seen
+    assert_empty signals
+  end
+
+  def test_who_cannot_be_reloaded_while_it_serves_is_named_with_the_reason
+    assert_match(/has no reload/, Bench::Trouble.reloadable(Bench::Peers.find("agoo")))
+    starter = Bench::Trouble.starter(Bench::Peers.find("starlet"))
+    site = Bench::Site.new(listen: "127.0.0.1:9", app: "app.psgi", workers: 4)
+    assert_equal %w[start_server --port=127.0.0.1:9 -- plackup], starter.command(site).last.first(4)
+    assert_equal :HUP, starter.reload
+  end
+
+  def test_slow_clients_that_a_server_does_not_take_are_told
+    context = self.context
+    server = TCPServer.new("127.0.0.1", 0)
+    server.listen(1100)
+    address = Struct.new(:listen).new("127.0.0.1:#{server.addr[1]}")
+    assert_equal 7, Bench::Trouble.beside_slow(context, address) { 7 }
+  ensure
+    server&.close
+  end
+
+  def test_what_goes_wrong_has_a_table_of_its_own
+    rows = findings(["reloading", "oribi", "requests_per_second", nil, [20.0]], ["reloading", "oribi", "latency_ms", "p99", [2.0]],
+                    ["slow-senders", "puma", "requests_per_second", nil, [0.0], 3])
+    rows.define_singleton_method(:machine) { Bench::Machine.describe }
+    table = Bench::Documents.new(rows).send(:troubles).grep(/\A\|/)
+    assert_equal ["Oribi", "20.0", "2.00", "", "", "", ""], table[2].split("|").drop(1).map(&:strip)[0, 7]
+    assert_match(/\| Puma .* 0.00 ! /, table[3])
   end
 
   def test_one_core_pins_nothing
