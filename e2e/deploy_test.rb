@@ -73,7 +73,10 @@ E2E.suite("deploy", transports: %i[tcp]) do
   def setting(key, kind = "service") = unit(kind)[/^#{key}=(.*)$/, 1]
 
   # The words of an Exec line, for this machine.
-  def exec_words(key) = adapted(setting(key), "/usr/local/bin/#{E2E::COMMAND}" => command, "/run/board/control" => "#{@dir}/control").split
+  def exec_words(key, release: self.class::DEPLOY)
+    text = adapted(setting(key), "/usr/local/bin/#{E2E::COMMAND}" => command, "/run/board/control" => "#{@dir}/control")
+    text.gsub("--chdir /srv/board/current", "--chdir #{release}").split
+  end
 
   def seconds_of(words, option) = words[words.index(option) + 1].delete_suffix("s").to_i
 
@@ -119,18 +122,29 @@ E2E.suite("deploy", transports: %i[tcp]) do
     end
   end
 
+  # As Capistrano makes one.
+  def release(name)
+    FileUtils.cp_r(self.class::DEPLOY, "#{@dir}/#{name}")
+    File.symlink(name, "#{@dir}/next")
+    File.rename("#{@dir}/next", "#{@dir}/current")
+  end
+
+  def release_that_serves = File.readlink("/proc/#{answer.body[/\d+/]}/cwd")
+
   def test_the_service_starts_reloads_and_stops_as_systemd_does_it
     manager = Manager.new("#{@dir}/notify")
     env = { "NOTIFY_SOCKET" => "#{@dir}/notify", "WATCHDOG_USEC" => "300000", "PORT" => port.to_s }
-    one = run_command(exec_words("ExecStart"), env: env)
+    release("one")
+    one = run_command(exec_words("ExecStart", release: "#{@dir}/current"), env: env, chdir: "/")
     manager.hear("READY=1")
-    assert_serves
+    assert_equal "#{@dir}/one", release_that_serves
     manager.hear("WATCHDOG=1")
+    release("two")
     assert system(*exec_words("ExecReload"), out: File::NULL), "ExecReload failed: #{one.stderr}"
     manager.hear("RELOADING=1")
     manager.hear(/\AMONOTONIC_USEC=\d+\z/)
     manager.hear("READY=1")
-    assert_serves
+    assert_equal "#{@dir}/two", release_that_serves
     one.signal(:TERM)
     manager.hear("STOPPING=1")
     assert_equal 0, one.wait.exitstatus
