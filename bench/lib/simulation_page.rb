@@ -148,17 +148,25 @@ module Bench
     # Of each trace: who waits least, and by how much more than one queue.
     def summary
       traces = @one.group_by { |line| line.values_at("arrivals", "service", "load", "workers") }.values
-      ours = traces.map { |lines| lines.find { |line| line["rule"] == "ours" } }
-      extra = ours.map { |line| beyond(line, "mean_ms") }.sort
-      tail = ours.select { |line| line["ideal_p99_ms"] > 1 }.map { |line| line["p99_ms"] / line["ideal_p99_ms"] }.sort
+      ours = traces.map { |lines| own(lines) }
+      extra = ours.sort_by { |line| beyond(line, "mean_ms") }
+      tail = ours.select { |line| line["ideal_p99_ms"] > 1 }.sort_by { |line| times(line) }
       best = traces.count { |lines| lines.reject { |line| line["rule"].start_with?("ours") }.all? { |line| line["mean_ms"] >= own(lines)["mean_ms"] } }
       random = traces.map { |lines| lines.find { |line| line["rule"] == "random" }["mean_ms"] / own(lines)["mean_ms"] }.sort
       ["Over all #{traces.size} traces (seed #{@setup["seed"]}, #{@setup["requests"]} requests each):", "",
-       "- On kept connections requests wait #{ms(extra[extra.size / 2])} ms longer than in one ideal queue by the median of the traces, " \
-       "#{ms(extra.last)} ms at most.",
-       "- Where one queue's p99 is above a millisecond, ours is #{ms(tail[tail.size / 2])} times that by the median, #{ms(tail.last)} times at most.",
+       "- On kept connections requests wait #{ms(beyond(extra[extra.size / 2], "mean_ms"))} ms longer than in one ideal queue by the median of the " \
+       "traces, #{ms(beyond(extra.last, "mean_ms"))} ms at most (#{trace_of(extra.last)}, where one queue waits #{ms(extra.last["ideal_mean_ms"])} ms).",
+       "- Where one queue's p99 is above a millisecond, ours is #{ms(times(tail[tail.size / 2]))} times that by the median, " \
+       "#{ms(times(tail.last))} times at most (#{trace_of(tail.last)}).",
        "- The mean is the best of all rules, but for one queue, in #{best} of #{traces.size} traces; random placement waits " \
        "#{ms(random[random.size / 2])} times as long by the median."].flat_map { |line| wrap(line) }
+    end
+
+    def times(line) = line["p99_ms"] / line["ideal_p99_ms"]
+
+    def trace_of(line)
+      arrivals = { "poisson" => "Poisson", "bursty" => "bursty" }.fetch(line["arrivals"])
+      "#{SERVICE_NAMES[line["service"]]}, #{arrivals}, load #{line["load"]}, #{line["workers"]} workers"
     end
 
     def own(lines) = lines.find { |line| line["rule"] == "ours" }

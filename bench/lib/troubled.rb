@@ -36,7 +36,7 @@ module Bench
       def define(name, about:, app: HELLO_APPS, path: "/", paths: path, by_turns: nil, env: {}, more: [], peer: ->(one) { one }, **options, &trouble)
         Class.new(self) do
           @settings = { app: app, path: path, paths: paths, by_turns: by_turns, env: env, more: more, peer: peer, trouble: trouble }.freeze
-          register name, about: about, family: "trouble", weight: 2, quick: false, **options
+          register name, about: about, family: "trouble", weight: 4, quick: false, **options
         end
       end
     end
