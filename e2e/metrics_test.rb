@@ -393,7 +393,7 @@ E2E.suite("metrics", transports: %i[tcp]) do
   def test_a_unix_socket_is_the_owners_alone
     path = "#{@space.dir}/status"
     one = start("--status", path, app: @space.app)
-    wait_until("the socket") { File.socket?(path) }
+    wait_until("the socket") { UNIXSocket.open(path) { true } rescue false }
     assert_equal 0o600, File.stat(path).mode & 0o777
     assert_equal 200, status_client(path).get("/healthz").status
     one.stop
