@@ -81,6 +81,15 @@ module E2E
       end
     end
 
+    # As Ctrl-C does it: the signal goes to the group.
+    def stop
+      return unless @pid
+
+      Process.kill(:INT, -@pid)
+      E2E.wait_until("the server to end") { Process.waitpid(@pid, Process::WNOHANG) }
+      @pid = nil
+    end
+
     def end_all
       stop
       units.each_value(&:stop)
@@ -160,15 +169,6 @@ module E2E
       TCPSocket.open("127.0.0.1", @ports.fetch("9292")) { true }
     rescue Errno::ECONNREFUSED
       false
-    end
-
-    # As Ctrl-C does it: the signal goes to the group.
-    def stop
-      return unless @pid
-
-      Process.kill(:INT, -@pid)
-      E2E.wait_until("the server to end") { Process.waitpid(@pid, Process::WNOHANG) }
-      @pid = nil
     end
 
     # --- systemd ---
