@@ -167,6 +167,38 @@ if E2E::RUBY
         assert_match(/^=> Booting Oribi$/, one.stdout)
       end
 
+      # As doc/rails.md says of Rails' own flags; and the way back to Puma.
+      def test_rails_servers_own_flags_hold
+        File.write("#{@app}/config/application.rb", "require \"oribi\"\n", mode: "a")
+        port, pid_file = E2E.free_port, "#{@app}/own.pid"
+        output, status = rails("server", "-b", "127.0.0.1", "-p", port.to_s, "-e", "production", "-d", "-P", pid_file)
+        assert_predicate status, :success?, output
+        # Rails goes to the background before it starts a server.
+        wait_until("an answer") { TCPSocket.open("127.0.0.1", port).close || true rescue false }
+        daemon = File.read(pid_file).to_i
+        assert_match(/\AHello from Rails/, E2E::Client.new(["127.0.0.1", port]).get("/hello/Ann", { "Connection" => "close" }).body)
+        assert_match(/oribi supervisor/, E2E::Processes.title(daemon))
+      ensure
+        if daemon
+          Process.kill(:TERM, daemon)
+          wait_until("the end") { !E2E::Processes.alive?(daemon) }
+        end
+      end
+
+      def test_another_server_that_is_named_is_started
+        skip "no puma here" unless Gem::Specification.any? { |spec| spec.name == "puma" }
+        File.write("#{@app}/config/application.rb", "require \"oribi\"\n", mode: "a")
+        { ["-u", "puma"] => {}, [] => { "RACKUP_HANDLER" => "puma" } }.each do |flags, env|
+          one = E2E::Server.new(argv: ["ruby", "bin/rails", "server", *flags, "-b", "127.0.0.1", "-p", "%{port}", "-e", "production"],
+                                env: { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "E2E_CHDIR" => @app, "RAILS_ENV" => "production", **env })
+          @servers << one
+          one.start
+          assert_match(/^=> Booting Puma$/, one.stdout)
+          one.signal(:INT)
+          one.wait
+        end
+      end
+
       def rails(*words) = Open3.capture2e({ "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "RAILS_ENV" => "test" }, "ruby", "bin/rails", *words, chdir: @app)
 
       def test_the_generator_does_what_init_does
