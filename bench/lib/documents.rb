@@ -21,7 +21,10 @@ module Bench
               "cookie" => "20 cookies, 675 bytes" }.freeze
     LINES = [["Rack", "oribi", "oribi-rack"], ["PSGI", "oribi-psgi", "oribi-plack"]].freeze
     TROUBLES = { "reloading" => "a reload each second", "hanging" => "1 % of the calls hang", "slow-senders" => "1,000 slow senders" }.freeze
-    TROUBLED = [*KNOWN, "puma-cluster", "pitchfork"].freeze
+    TROUBLES_READ = "\"!\": requests were left without an answer; an empty place: the server has no reload that loads new code while " \
+                    "it serves, or was not asked. With calls that hang, a worker with threads or fibers makes more calls at a time than one without; " \
+                    "the p99 is that of the other calls."
+    TROUBLED = [*KNOWN, "Oribi (Rack), 5 threads", "puma-cluster", "pitchfork"].freeze
     BUSY_MIN = 0.6 # a server that uses less of its core than this waits for something
 
     def initialize(findings) = @findings = findings
@@ -127,7 +130,7 @@ module Bench
 
       heads = TROUBLES.values.flat_map { |words| ["#{words}: requests/s", "p99, ms"] }
       rows = servers.map { |server| [@findings.name_of(server), *TROUBLES.keys.flat_map { |workload| trouble_cells(workload, server) }] }
-      ["What a server with four workers on one core still does while something goes wrong. #{machine(TROUBLES.keys.first)}.", "",
+      ["What a server with four workers on one core still does while something goes wrong. #{machine(TROUBLES.keys.first)}. #{TROUBLES_READ}", "",
        *table([["server", *heads], *rows])]
     end
 
