@@ -16,6 +16,7 @@ E2E.suite("haproxy", transports: %i[tcp]) do
         bind 127.0.0.1:%d
         default_backend back
     backend back
+        timeout check 5s # else 100 ms, which a loaded machine takes for an answer
         option httpchk GET /up
         http-check expect status 200
         server one 127.0.0.1:%d check inter 100ms fall 2 rise 1

@@ -194,7 +194,7 @@ if E2E::RUBY
           @servers << one
           one.start
           assert_match(/^=> Booting Puma$/, one.stdout)
-          one.signal(:INT)
+          one.signal(:KILL) # Puma may not have its handlers yet
           one.wait
         end
       end
