@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "json"
 require "open3"
 require_relative "support"
 require_relative "support/pages"
@@ -219,6 +220,25 @@ if E2E::RUBY
         output, status = rails("generate", "oribi:install")
         assert_match(/^oribi: no config\.ru in /, output)
         refute_predicate status, :success?
+      end
+
+      # The page's other blocks: Puma's settings are taken over, and the command of the Dockerfile serves.
+      def test_the_pages_import_and_command
+        page = E2E::Page.new("doc/rails.md")
+        FileUtils.mkdir_p("#{@app}/config")
+        File.write("#{@app}/config/puma.rb", "threads 2, 2\nplugin :tmp_restart\n")
+        import = page.blocks("sh", under: "Begin").last.commands.map { |command| command.text.split }
+        assert_equal [%w[oribi import config/puma.rb -o config/oribi.rb --force]], import
+        env = { "RUBYLIB" => File.join(E2E::ROOT, "ruby/lib"), "E2E_CHDIR" => @app, "RAILS_ENV" => "production" }
+        output, status = Open3.capture2e(env, E2E::Server.binary, *import.first.drop(1), chdir: @app)
+        assert_predicate status, :success?, output
+        words = JSON.parse(page.blocks("dockerfile").first.text[/^CMD (.*)/, 1])
+        assert_equal ["./bin/oribi", "3000"], words.values_at(0, -1)
+        one = E2E::Server.new(argv: [E2E::Server.binary, *words[1..-2], "%{port}"], env: env)
+        @servers << one
+        one.start
+        assert_answers(one)
+        assert_match(/ × 2 threads/, one.stderr)
       end
 
       def answer_with(one, word)
