@@ -98,9 +98,12 @@ module Bench
 
     def targets
       rows = Targets.check(@findings).map do |one|
-        [*one.values_at(:workload, :own, :other, :what), "#{format("%.2f", one[:found])}#{" !" if one[:marked]}", one[:wanted], one[:verdict]]
+        figures = one[:figures].map { |value| Table.figure(value) }
+        [*one.values_at(:workload, :own), figures[0], one[:other], figures[1], one[:what], "#{format("%.2f", one[:found])}#{" !" if one[:marked]}",
+         one[:interval].map { |value| format("%.2f", value) }.join(" to "), *one.values_at(:wanted, :verdict)]
       end
-      rows.empty? ? [] : table([["workload", "Oribi", "to", "figure", "ratio", "wanted", ""], *rows], right: 4..5)
+      heads = ["workload", "Oribi", "its figure", "to", "its figure", "figure", "ratio", "95 % interval", "wanted", ""]
+      rows.empty? ? [] : table([heads, *rows], right: [2, 4, 6, 7, 8])
     end
 
     # Processor time of a request with and without the line, beside the server that needs the least of it.

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "comparison"
 require_relative "workload"
 
 module Bench
@@ -36,13 +37,13 @@ module Bench
     end
 
     # How often one is the other: the median of each round's ratio, since what the machine did in a round it did to
-    # both.
-    def ratio(workload, server, other, metric, variant = nil)
-      one, base = [server, other].map { |key| find(workload, key, metric, variant)&.fetch(:values) }
-      return if [one, base].any? { |values| values.nil? || values.empty? } || base.any?(&:zero?)
-      return Workload.median(one) / Workload.median(base) if one.size != base.size
+    # both. nil where one of them was not measured.
+    def ratio(...) = compare(...)&.ratio
 
-      Workload.median(one.zip(base).map { |a, b| a.to_f / b })
+    # The same with both figures and the 95 % interval of the ratio.
+    def compare(workload, server, other, metric, variant = nil)
+      one, base = [server, other].map { |key| find(workload, key, metric, variant)&.fetch(:values) }
+      Comparison.of(one, base)
     end
   end
 end

@@ -26,7 +26,9 @@ module Bench
     # Shorter ones are for --quick: in them the beginning of a round weighs as much as the rest, and servers look alike.
     FULL_ROUND_SECONDS = 0.6
     WARM_SECONDS = 0.3
-    ROUNDS_MAX = 9
+    # More and shorter rounds narrow the interval of a ratio; fewer and longer ones do not.
+    ROUNDS_MAX = 15
+    WANTED_ROUND_SECONDS = 0.8
     # A round without a single answer is tried once more, as long as this, before it counts against the server; that it
     # was is noted.
     SECOND_CHANCE_S = 2
@@ -167,7 +169,7 @@ module Bench
       left = [share_s - count * (START_COST_S + WARM_SECONDS), 1].max
       rounds = context.rounds_min
       seconds = left / [count, 1].max / rounds - ROUND_COST_S
-      while rounds < ROUNDS_MAX && seconds > 1.5 && !context.quick?
+      while rounds < ROUNDS_MAX && seconds > WANTED_ROUND_SECONDS && !context.quick?
         rounds += 1
         seconds = left / count / rounds - ROUND_COST_S
       end

@@ -254,9 +254,39 @@ class BenchRunTest < Minitest::Test
                                   ["rails-memory", "unicorn", "memory_mb", "worker PSS, warm", [30.0, 30.0]],
                                   ["memory", "oribi", "memory_mb", "worker PSS, warm", [1.0]], ["memory", "unicorn", "memory_mb", "worker PSS, warm", [2.0]]
                                 ))
-    found = rows.map { |row| row.values_at(:workload, :other, :found, :wanted, :verdict, :marked) }
-    assert_equal [["hello", "Bare", 1.5, "≤ 1.35", "missed (-11 %)", false], ["rails", "Puma", 0.89, "< 1", "reached (+11 %)", false],
-                  ["rails-memory", "Unicorn", 1.0, "< 1", "missed (less than 1 %)", false]], found
+    found = rows.map { |row| row.values_at(:workload, :other, :figures, :found, :wanted, :verdict, :marked) }
+    assert_equal [["hello", "Bare", [3.0, 2.0], 1.5, "≤ 1.2", "missed (-25 %)", false],
+                  ["rails", "Puma", [8.0, 9.0], 0.89, "within its interval", "reached", false],
+                  ["rails-memory", "Unicorn", [30.0, 30.0], 1.0, "< 1", "missed (less than 1 %)", false],
+                  ["all 1 rows of p99", "the best of each", [], 0.89, "≤ 0.95", "reached", false]], found
+  end
+
+  def test_a_target_is_reached_or_missed_only_where_the_interval_says_so
+    rates = { "hello" => [5.0, 6.0, 7.0, 5.5, 4.9], "stream" => [1.1, 1.2, 1.1, 1.3, 1.2], "parts-1k" => [1.0, 1.1, 0.9, 1.2, 1.0] }
+    measured = rates.flat_map do |workload, ratios|
+      [[workload, "oribi", "requests_per_second", nil, ratios.map { |ratio| ratio * 100 }], [workload, "puma", "requests_per_second", nil, [100.0] * 5]]
+    end
+    rows = Bench::Targets.check(findings(*measured)).to_h { |row| [row[:workload], row.values_at(:verdict, :interval)] }
+    assert_equal({ "hello" => ["open", [4.9, 7.0]], "parts-1k" => ["missed (-50 %)", [0.9, 1.2]], "stream" => ["reached (+20 %)", [1.1, 1.3]] }, rows)
+  end
+
+  def test_a_latency_is_held_against_the_interval_of_the_others
+    late = Bench::DrivenWorkload::OPEN_VARIANT
+    row = lambda do |own|
+      rows = findings(["rails", "oribi", "latency_ms", late, [own] * 5], ["rails", "puma", "latency_ms", late, [9.0, 8.0, 12.0, 10.0, 7.0]])
+      Bench::Targets.check(rows).map { |one| one[:state] }
+    end
+    assert_equal %i[reached missed], row.call(12.0)
+    assert_equal %i[missed missed], row.call(12.1)
+  end
+
+  def test_the_ratio_is_that_of_the_rounds_and_its_interval_is_the_same_each_time
+    found = Bench::Comparison.of([10.0, 40.0, 90.0], [10.0, 20.0, 30.0])
+    assert_equal [40.0, 20.0, 2.0, 1.0, 3.0], found.to_a
+    assert_equal found, Bench::Comparison.of([10.0, 40.0, 90.0], [10.0, 20.0, 30.0])
+    assert_equal 3.0, Bench::Comparison.of([30.0] * 4, [10.0, 10.0, 10.0]).ratio
+    assert_nil Bench::Comparison.of([1.0], [0.0])
+    assert_nil Bench::Comparison.of([1.0], nil)
   end
 
   def test_reloads_come_while_the_load_runs_and_end_with_it
