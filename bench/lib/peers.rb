@@ -11,7 +11,7 @@ module Bench
     CONFIGS = File.join(ROOT, "bench/peers")
     MANY = "1000000000"
     # The default of 10,000 connections is filled by the workload that has as many silent ones.
-    ORIBI_OPTIONS = %w[--no-dev --quiet --access-log off --connections-max 16384].freeze
+    ORIBI_OPTIONS = %w[--no-dev --env production --quiet --access-log off --connections-max 16384].freeze
     NGINX = "/usr/sbin/nginx"
     STARLET = "/usr/share/perl5/Plack/Handler/Starlet.pm"
 
