@@ -1,0 +1,158 @@
+/* See oribi/redis/retry.h. */
+#include "oribi/redis/retry.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* In the order of their bytes. */
+static const char *const REPEATABLE[] = {
+    "AUTH",
+    "BITCOUNT",
+    "BITFIELD_RO",
+    "BITPOS",
+    "DBSIZE",
+    "DUMP",
+    "ECHO",
+    "EVALSHA_RO",
+    "EVAL_RO",
+    "EXISTS",
+    "EXPIRETIME",
+    "FCALL_RO",
+    "GEODIST",
+    "GEOHASH",
+    "GEOPOS",
+    "GEORADIUSBYMEMBER_RO",
+    "GEORADIUS_RO",
+    "GEOSEARCH",
+    "GET",
+    "GETBIT",
+    "GETRANGE",
+    "HELLO",
+    "HEXISTS",
+    "HGET",
+    "HGETALL",
+    "HKEYS",
+    "HLEN",
+    "HMGET",
+    "HRANDFIELD",
+    "HSCAN",
+    "HSTRLEN",
+    "HVALS",
+    "INFO",
+    "KEYS",
+    "LCS",
+    "LINDEX",
+    "LLEN",
+    "LOLWUT",
+    "LPOS",
+    "LRANGE",
+    "LTRIM",
+    "MGET",
+    "MSET",
+    "PEXPIRETIME",
+    "PFCOUNT",
+    "PING",
+    "PTTL",
+    "RANDOMKEY",
+    "ROLE",
+    "SCAN",
+    "SCARD",
+    "SDIFF",
+    "SELECT",
+    "SINTER",
+    "SINTERCARD",
+    "SISMEMBER",
+    "SMEMBERS",
+    "SMISMEMBER",
+    "SORT_RO",
+    "SRANDMEMBER",
+    "SSCAN",
+    "STRLEN",
+    "SUBSTR",
+    "SUNION",
+    "TIME",
+    "TOUCH",
+    "TTL",
+    "TYPE",
+    "XINFO",
+    "XLEN",
+    "XPENDING",
+    "XRANGE",
+    "XREAD",
+    "XREVRANGE",
+    "ZCARD",
+    "ZCOUNT",
+    "ZDIFF",
+    "ZINTER",
+    "ZINTERCARD",
+    "ZLEXCOUNT",
+    "ZMSCORE",
+    "ZRANDMEMBER",
+    "ZRANGE",
+    "ZRANGEBYLEX",
+    "ZRANGEBYSCORE",
+    "ZRANK",
+    "ZREVRANGE",
+    "ZREVRANGEBYLEX",
+    "ZREVRANGEBYSCORE",
+    "ZREVRANK",
+    "ZSCAN",
+    "ZSCORE",
+    "ZUNION",
+};
+
+enum { NAME_MAX = 24 };
+
+static bool is_listed(struct oribi_slice name)
+{
+    char upper[NAME_MAX];
+    if (name.n == 0 || name.n >= sizeof(upper))
+        return false;
+    for (size_t i = 0; i < name.n; i++)
+        upper[i] = (char)(name.p[i] >= 'a' && name.p[i] <= 'z' ? name.p[i] - 32 : name.p[i]);
+    upper[name.n] = '\0';
+    size_t low = 0;
+    size_t high = sizeof(REPEATABLE) / sizeof(REPEATABLE[0]);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(upper, REPEATABLE[middle]);
+        if (order == 0)
+            return true;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return false;
+}
+
+bool oribi_redis_repeatable(const struct oribi_slice *arguments, uint64_t count)
+{
+    if (count == 0)
+        return false;
+    /* With options it may answer otherwise the second time (NX, GET), or count a time from then (EX). */
+    if (oribi_slice_equal_fold(arguments[0], ORIBI_SLICE("set")))
+        return count == 3;
+    return is_listed(arguments[0]);
+}
+
+int64_t oribi_redis_backoff_ms(uint32_t attempt, int64_t base_ms, int64_t max_ms, uint32_t random)
+{
+    int64_t all = base_ms < 0 ? 0 : base_ms;
+    for (uint32_t i = 1; i < attempt && all < max_ms; i++)
+        all *= 2;
+    if (all > max_ms)
+        all = max_ms < 0 ? 0 : max_ms;
+    return all / 2 + (int64_t)(((uint64_t)(all - all / 2) * random) >> 32);
+}
+
+bool oribi_redis_later(struct oribi_slice text)
+{
+    static const char *const WORDS[] = {"LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN"};
+    for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
+        size_t n = strlen(WORDS[i]);
+        if (text.n >= n && memcmp(text.p, WORDS[i], n) == 0 && (text.n == n || text.p[n] == ' '))
+            return true;
+    }
+    return false;
+}
