@@ -164,6 +164,32 @@ my @CASES = (
     ['every string of the environment is changed' => sub { my ($env) = @_; for (values %$env) { $_ .= $secret if !ref } }],
     ['… in place' => sub { my ($env) = @_; for (values %$env) { tr/a-z0-9/A-ZA-J/ if !ref } }],
     ['… kept and changed later' => sub { my ($env) = @_; $kept = [map { \$_ } grep { !ref } values %$env] }, sub { $$_ .= $secret for @$kept }],
+    ['… assigned' => sub { my ($env) = @_; for (values %$env) { $_ = $secret if !ref } }],
+    ['… by slot' => sub { my ($env) = @_; $env->{$_} = $secret for grep { !ref $env->{$_} } keys %$env }],
+    ['… as characters' => sub { my ($env) = @_; for (values %$env) { utf8::upgrade($_) if !ref } }],
+    ['… read as a number' => sub { my ($env) = @_; my $sum = 0; $sum += $_ for grep { !ref } values %$env }],
+    ['… read as a text' => sub { my ($env) = @_; my $all = join '', grep { !ref } values %$env }],
+    ['… with a position' => sub { my ($env) = @_; pos($_) = 0 for grep { !ref } values %$env }],
+    ['… shortened in front' => sub { my ($env) = @_; for (values %$env) { s/\A.// if !ref } }],
+    ['… shortened by substr' => sub { my ($env) = @_; for (values %$env) { substr($_, 0, 1, '') if !ref && length } }],
+    ['… matched' => sub { my ($env) = @_; for (values %$env) { $kept = $1 if !ref && /(.+)/s } }],
+    ['… made references' => sub { my ($env) = @_; for (values %$env) { $_ = [$secret] if !ref } }],
+    ['… blessed' => sub { my ($env) = @_; for (values %$env) { bless \$_, 'Some::Class' if !ref } }],
+    ['… blessed objects' => sub { my ($env) = @_; for (values %$env) { $_ = bless [], 'Ends' if !ref } }],
+    ['… tied' => sub { my ($env) = @_; for (values %$env) { tie $_, 'Tied' if !ref } }],
+    ['… globs' => sub { my ($env) = @_; for (values %$env) { $_ = *STDOUT if !ref } }],
+    ['… read-only' => sub { my ($env) = @_; for (values %$env) { Internals::SvREADONLY($_, 1) if !ref } }],
+    ['… version objects' => sub { my ($env) = @_; for (values %$env) { $_ = v1.2.3 if !ref } }],
+    ['… long' => sub { my ($env) = @_; for (values %$env) { $_ = 'x' x 5000 if !ref } }],
+    ['… kept weakly' => sub { my ($env) = @_; $kept = []; for (grep { !ref } values %$env) { push @$kept, \$_; weaken $kept->[-1] } }, sub { for (@$kept) { $$_ = $secret if $_ } }],
+    ['… kept as copies' => sub { my ($env) = @_; $kept = [grep { !ref } values %$env] }, sub { $_ .= $secret for @$kept }],
+    ['numbers are counted up' => sub { my ($env) = @_; $env->{$_}++ for grep {/multi|run_once|nonbl|harakiri|cleanup\z/} keys %$env }],
+    ['references are exchanged' => sub { my ($env) = @_; @$env{qw(psgi.errors psgi.version)} = @$env{qw(psgi.version psgi.errors)} }],
+    ['a reference is weak' => sub { weaken($_[0]{'psgi.errors'}); weaken($_[0]{'psgi.version'}) }],
+    ['references are kept' => sub { $kept = \$_[0]{'psgi.version'} }, sub { $$kept = $secret }],
+    ['references refer to something else' => sub { $_[0]{'psgi.errors'} = \$secret; $_[0]{'psgi.version'} = sub { }; $_[0]{'psgi.input'} = [] }],
+    ['references are undefined' => sub { $_[0]{$_} = undef for qw(psgi.errors psgi.version psgi.input psgix.cleanup.handlers) }],
+    ['references to an object with an end' => sub { $_[0]{$_} = bless {}, 'Ends' for qw(psgi.errors psgi.version psgi.input psgi.run_once) }],
     ['the environment is emptied' => sub { %{ $_[0] } = () }],
     ['the environment is blessed and kept' => sub { $kept = bless $_[0], 'Some::Class' }, sub { $kept->{'psgi.version'}[0] = 5 }],
     ['a key is deleted' => sub { delete $_[0]{'psgi.version'} }],
@@ -235,6 +261,47 @@ subtest 'values end with their request, and what is kept of an environment stays
     get($server, "/value?$_") for 3 .. 4;
     get($server, '/object?4');
     is get($server, '/kept')->{body}, '4 /keep1http /keep2http 3 4';
+    is $server->stop, 0;
+};
+
+# What is left alone goes to the next request, and only that.
+subtest 'scalars are used again' => sub {
+    my @keys = qw(REQUEST_METHOD PATH_INFO QUERY_STRING SERVER_NAME REMOTE_PORT HTTP_HOST HTTP_X_ONE psgi.version psgi.errors psgi.run_once psgi.input);
+    my (@kept, @copies);
+    my %turn = (
+        '/keep' => sub { push @kept, \$_[0]{$_} for qw(PATH_INFO QUERY_STRING HTTP_ACCEPT) },
+        '/copy' => sub { push @copies, @{ $_[0] }{qw(PATH_INFO QUERY_STRING HTTP_ACCEPT)} },
+        '/kept' => sub { join ' ', map {$$_} @kept },
+        '/copies' => sub { join ' ', @copies },
+    );
+    my $app = sub {
+        my ($env) = @_;
+        my $said = ($turn{ $env->{PATH_INFO} } || sub { join ' ', map { 0 + \$env->{$_} } grep { exists $env->{$_} } @keys })->($env);
+        return [200, ['Content-Type' => 'text/plain'], [join '|', $said, @$env{qw(PATH_INFO REQUEST_URI QUERY_STRING HTTP_ACCEPT)}]];
+    };
+    my $server = serve($app, lint => 0);
+    my $client = $server->connect;
+    my $ask = sub {
+        my ($path, $query, $accept) = @_;
+        $client->send("GET $path?$query HTTP/1.1\r\nHost: test\r\nAccept: $accept\r\n\r\n");
+        my ($said, @values) = split /\|/, $client->response->{body}, -1;
+        (my $decoded = $path) =~ s/%41/A/;
+        is_deeply \@values, [$decoded, "$path?$query", $query, $accept], "$path: its own values";
+        return $said;
+    };
+    $ask->('/warm', $_, 'a') for 1 .. 3;
+    my $places = $ask->('/x', 1, 'b');
+    is $ask->("/x$_", $_ x 3, "b$_"), $places, 'the same scalars' for 1 .. 3;
+    for my $length (1, 14, 15, 16, 17, 100, 500, 511, 512, 513, 4000, 1) {
+        $ask->('/' . 'p' x $length, 'q' x $length, 'a' x $length) for 1 .. 2;
+    }
+    $ask->('/%41', 'q', 'a');
+    $ask->('/B', 'q', 'a');
+    $ask->('/keep', "q$_", "a$_") for 1 .. 2;
+    $ask->('/copy', "q$_" x 1000, "a$_") for 1 .. 2;
+    $ask->('/after', 'x' x $_, 'y' x $_) for 1, 2000;
+    is $ask->('/kept', '', ''), '/keep q1 a1 /keep q2 a2';
+    is $ask->('/copies', '', ''), join ' ', map { ('/copy', "q$_" x 1000, "a$_") } 1 .. 2;
     is $server->stop, 0;
 };
 

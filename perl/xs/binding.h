@@ -2,7 +2,7 @@
  * reply of the core.
  *
  *   worker.c  the loop: take, call the application, answer; every way out of a call
- *   env.c     the PSGI environment of a request
+ *   env.c     the PSGI environment of a request; values.h: its scalars, used again
  *   lent.c    its handles and arrays, lent to one environment after the other
  *   lazy.c    psgix.io, psgix.informational, oribi.extend_deadline and oribi.gone?, made when they are first looked
  *             at; how closures find their call
@@ -36,6 +36,7 @@
 #include "oribi/worker/worker.h"
 
 #include "xs/env_keys.h"
+#include "xs/template.h"
 
 /* Ours alone: nothing but the entry that perl looks for is exported. */
 #pragma GCC visibility push(hidden)
@@ -51,15 +52,6 @@ enum psgi_key {
 #define PSGI_METHODS "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 enum { PSGI_METHOD_COUNT = sizeof(const char *[]){PSGI_METHODS} / sizeof(const char *) };
-
-/* The environment of requests of one shape: all keys and no value yet. */
-struct psgi_template {
-    HV *env;                                                /* NULL: none was made */
-    uint8_t order[PSGI_KEY_COUNT + ORIBI_SHAPE_FIELDS_MAX]; /* env.c's number of each entry, as they lie in the table */
-    bool ordered;                                           /* copies keep that order */
-    HV *kept;  /* a copy that a request has used and left as it was made; its values are gone. NULL: none */
-    U32 flags; /* of a copy as it is made */
-};
 
 enum psgi_lazy_kind { PSGI_LAZY_IO, PSGI_LAZY_INFORMATIONAL, PSGI_LAZY_EXTEND, PSGI_LAZY_GONE, PSGI_LAZY_COUNT };
 
@@ -168,6 +160,7 @@ struct psgi_worker {
     SV *protocols[2];
     SV *empty;
     SV *followed[PSGI_FOLLOWED_COUNT]; /* as in the last request; shared texts */
+    struct psgi_made made;
     struct psgi_lent lent;
 
     /* reply.c: grown, never shrunk */
@@ -228,8 +221,9 @@ void psgi_env_deinit(pTHX_ struct psgi_worker *w);
 HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req);
 
 /* The request has ended. Keeps the environment for the next one if it is a copy of the template (NULL: of none), and
- * only the caller has a reference to it: then its values are freed now. */
-void psgi_env_end(pTHX_ struct psgi_template *template, HV *env);
+ * only the caller has a reference to it: then the values that something else refers to, or that the application has
+ * changed, end now. */
+void psgi_env_end(pTHX_ struct psgi_worker *w, struct psgi_template *template, HV *env);
 
 /* The value of one of our keys in an environment, or NULL. */
 SV *psgi_env_get(pTHX_ struct psgi_worker *w, HV *env, enum psgi_key key);
@@ -239,8 +233,11 @@ SV *psgi_env_get(pTHX_ struct psgi_worker *w, HV *env, enum psgi_key key);
 void psgi_lent_init(pTHX_ struct psgi_worker *w);
 void psgi_lent_deinit(pTHX_ struct psgi_worker *w);
 
-/* psgi.input of a request, counted; undef when a descriptor cannot be had. */
-SV *psgi_lent_input(pTHX_ struct psgi_worker *w, const struct oribi_req *req);
+/* The glob for the psgi.input of a request without a body; the caller counts its own reference. */
+static inline SV *psgi_lent_input(const struct psgi_worker *w)
+{
+    return (SV *)w->lent.input.glob.glob;
+}
 
 /* After the environment was freed, or kept by the application: whatever it has changed, or still holds, is replaced. */
 void psgi_lent_recycle(pTHX_ struct psgi_worker *w);

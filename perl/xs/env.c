@@ -13,11 +13,11 @@
  * keys: copying one allocates no buffer, and an application that writes to its copy gets a text of its own. Nothing
  * is read-only.
  *
- * An application that leaves the copy as it was made, but for values, leaves it to the next request of that kind: its
- * values are freed with the request, and the next ones are set without a copy.
+ * An application that leaves the copy as it was made, but for values, leaves it to the next request of that kind, which
+ * sets its values without a copy, and into the same scalars where they were left alone: values.h.
  *
  * Handles, arrays and closures are lent to one environment after the other: lent.c. */
-#include "xs/binding.h"
+#include "xs/values.h"
 
 static const char *const key_names[PSGI_KEY_COUNT] = {
 #define PSGI_KEY_NAME(id, key, when, value) [PSGI_KEY_##id] = key,
@@ -30,12 +30,6 @@ static const char *const method_names[] = {PSGI_METHODS};
 static SV *shared_text(pTHX_ const char *text)
 {
     return newSVpvn_share(text, (I32)strlen(text), 0);
-}
-
-/* A new scalar with the text of `shared`, which came from newSVpvn_share(). */
-static inline SV *copy_shared(pTHX_ SV *shared)
-{
-    return newSVhek(SvSHARED_HEK_FROM_PV(SvPVX_const(shared)));
 }
 
 static inline SV *text_of(pTHX_ struct oribi_slice slice)
@@ -55,8 +49,26 @@ static inline void store(pTHX_ struct psgi_worker *w, HV *env, enum psgi_key key
     store_under(aTHX_ env, w->keys[key], value);
 }
 
+/* What hv_fetch_ent() does, for a table without magic: our keys lie in Perl's table of keys, so that nearly always the
+ * addresses are equal. The text is compared for keys that were stored as characters. */
+static SV *find_plain(pTHX_ HV *env, SV *key)
+{
+    const HEK *wanted = SvSHARED_HEK_FROM_PV(SvPVX_const(key));
+    HE *entry = HvARRAY(env) ? HvARRAY(env)[HEK_HASH(wanted) & HvMAX(env)] : NULL;
+    for (; entry; entry = HeNEXT(entry)) {
+        const HEK *found = HeKEY_hek(entry);
+        if (found != wanted && (HEK_HASH(found) != HEK_HASH(wanted) || HEK_LEN(found) != HEK_LEN(wanted) ||
+                                HEK_UTF8(found) || memcmp(HEK_KEY(found), HEK_KEY(wanted), HEK_LEN(wanted)) != 0))
+            continue;
+        return HeVAL(entry) == &PL_sv_placeholder ? NULL : HeVAL(entry);
+    }
+    return NULL;
+}
+
 SV *psgi_env_get(pTHX_ struct psgi_worker *w, HV *env, enum psgi_key key)
 {
+    if (LIKELY(!SvMAGICAL((SV *)env)))
+        return find_plain(aTHX_ env, w->keys[key]);
     if (UNLIKELY(SvREADONLY((SV *)env)) && !hv_exists_ent(env, w->keys[key], SvSHARED_HASH(w->keys[key])))
         return NULL; /* the application has locked the keys: to fetch another one would die */
     HE *entry = hv_fetch_ent(env, w->keys[key], 0, SvSHARED_HASH(w->keys[key]));
@@ -65,54 +77,85 @@ SV *psgi_env_get(pTHX_ struct psgi_worker *w, HV *env, enum psgi_key key)
 
 /* --- values --- */
 
-/* Decoded once, a decoded NUL stays a NUL. NULL: it cannot be, and the core has answered. */
-static SV *path_info_of(pTHX_ struct oribi_req *req)
+/* The decoded path where it differs from the one that was sent: decoded once, a decoded NUL stays a NUL. False: it
+ * cannot be, and the core has answered. */
+static bool decode_path(pTHX_ struct oribi_req *req, SV **decoded)
 {
     struct oribi_slice path = req->head->path;
-    SV *sv = text_of(aTHX_ path);
+    *decoded = NULL;
     if (path.n == 0 || !memchr(path.p, '%', path.n))
-        return sv;
+        return true;
+    SV *sv = text_of(aTHX_ path);
     ssize_t n = oribi_req_decode_path(req, SvPVX(sv));
     if (n < 0) {
         SvREFCNT_dec(sv);
-        return NULL;
+        return false;
     }
     SvCUR_set(sv, (STRLEN)n);
     *SvEND(sv) = '\0';
-    return sv;
+    *decoded = sv;
+    return true;
+}
+
+/* --- values: each takes `old` --- */
+
+static SV *path_info_of(pTHX_ const struct psgi_worker *w, SV *old, const struct oribi_head *head, SV *decoded)
+{
+    return decoded ? psgi_put(aTHX_ old, decoded) : psgi_put_text(aTHX_ w, old, head->path);
 }
 
 /* The target without scheme and authority, which PSGI keeps out of REQUEST_URI. */
-static SV *request_uri_of(pTHX_ const struct oribi_head *head)
+static SV *request_uri_of(pTHX_ const struct psgi_worker *w, SV *old, const struct oribi_head *head)
 {
     struct oribi_slice target = head->target;
     if (target.n > 0 && (target.p[0] == '/' || target.p[0] == '*'))
-        return text_of(aTHX_ target);
+        return psgi_put_text(aTHX_ w, old, target);
     SV *sv = text_of(aTHX_ head->path);
     if (head->query.n > 0) {
         sv_catpvn(sv, "?", 1);
         sv_catpvn(sv, head->query.p, head->query.n);
     }
-    return sv;
+    return psgi_put(aTHX_ old, sv);
 }
 
-static SV *method_of(pTHX_ struct psgi_worker *w, struct oribi_slice method)
+static SV *query_of(pTHX_ const struct psgi_worker *w, SV *old, const struct oribi_head *head)
 {
+    return head->query.n ? psgi_put_text(aTHX_ w, old, head->query) : psgi_put_shared(aTHX_ w, old, w->empty);
+}
+
+static SV *method_of(pTHX_ const struct psgi_worker *w, SV *old, struct oribi_slice method)
+{
+    if (psgi_has_shared(w, old, method))
+        return old;
     for (int i = 0; i < PSGI_METHOD_COUNT; i++)
         if (SvCUR(w->methods[i]) == method.n && memcmp(SvPVX_const(w->methods[i]), method.p, method.n) == 0)
-            return copy_shared(aTHX_ w->methods[i]);
-    return text_of(aTHX_ method);
+            return psgi_put_shared(aTHX_ w, old, w->methods[i]);
+    return psgi_put_text(aTHX_ w, old, method);
 }
 
 /* What is nearly always as in the request before is not made anew. */
-static SV *follow(pTHX_ struct psgi_worker *w, enum psgi_followed followed, struct oribi_slice slice)
+static SV *follow(pTHX_ struct psgi_worker *w, SV *old, enum psgi_followed followed, struct oribi_slice slice)
 {
+    if (psgi_has_shared(w, old, slice))
+        return old;
     SV *known = w->followed[followed];
     if (!known || SvCUR(known) != slice.n || memcmp(SvPVX_const(known), slice.p, slice.n) != 0) {
         SvREFCNT_dec(known);
         known = w->followed[followed] = newSVpvn_share(slice.n ? slice.p : "", (I32)slice.n, 0);
     }
-    return copy_shared(aTHX_ known);
+    return psgi_put_shared(aTHX_ w, old, known);
+}
+
+static SV *input_of(pTHX_ struct psgi_worker *w, SV *old, const struct oribi_req *req)
+{
+    if (req->body_fd < 0 && req->body.n == 0 && !req->parted)
+        return psgi_put_reference(aTHX_ w, old, psgi_lent_input(w));
+    return psgi_put(aTHX_ old, psgi_input_new(aTHX_ w, req));
+}
+
+static SV *lend(pTHX_ struct psgi_worker *w, SV *old, enum psgi_lazy_kind kind)
+{
+    return psgi_put(aTHX_ old, SvREFCNT_inc_simple_NN(w->lent.lazy[kind]));
 }
 
 /* A peer on a unix socket has none. */
@@ -152,19 +195,29 @@ static void store_trailers(pTHX_ struct psgi_worker *w, HV *env, const struct or
     store(aTHX_ w, env, PSGI_KEY_TRAILERS, newRV_noinc((SV *)trailers));
 }
 
-static SV *lend(struct psgi_worker *w, enum psgi_lazy_kind kind)
+/* What stands in an entry of ours: left by a request before, or nothing yet. */
+static inline SV *left_in(pTHX_ const HE *entry)
 {
-    return SvREFCNT_inc_simple_NN(w->lent.lazy[kind]);
+    return HeVAL(entry) == &PL_sv_undef ? NULL : HeVAL(entry);
 }
 
-/* A value for each key of ours that the environment has. */
-static void set_values(pTHX_ struct psgi_worker *w, SV **values, SV *path_info, const struct oribi_req *req)
+#define TEXT(slice)         psgi_put_text(aTHX_ w, old, slice)
+#define CONSTANT(text)      psgi_put_text(aTHX_ w, old, oribi_slice(text, strlen(text)))
+#define SHARED(sv)          psgi_put_shared(aTHX_ w, old, sv)
+#define NUMBER(number)      psgi_put_number(aTHX_ w, old, number)
+#define REFERENCE(referred) psgi_put_reference(aTHX_ w, old, (SV *)(referred))
+
+/* Sets each key of ours that the environment has. Takes `path_info`. */
+static void set_values(pTHX_ struct psgi_worker *w, HE *const *entries, SV *path_info, const struct oribi_req *req)
 {
     const struct oribi_head *head = req->head;
     bool addressed = has_address(req);
 #define PSGI_SET_VALUE(id, key, when, value)                                                                           \
-    if (when)                                                                                                          \
-        values[PSGI_KEY_##id] = value;
+    if (when) {                                                                                                        \
+        SV *old = left_in(aTHX_ entries[PSGI_KEY_##id]);                                                               \
+        PERL_UNUSED_VAR(old);                                                                                          \
+        HeVAL(entries[PSGI_KEY_##id]) = value;                                                                         \
+    }
     PSGI_KEYS(PSGI_SET_VALUE)
 #undef PSGI_SET_VALUE
 }
@@ -193,14 +246,14 @@ static bool in_every_env(const struct psgi_worker *w, enum psgi_key key, bool ad
     }
 }
 
-static uint8_t number_of(const struct psgi_worker *w, const struct oribi_shape *shape, const HEK *key)
+static uint32_t number_of(const struct psgi_worker *w, const struct oribi_shape *shape, const HEK *key)
 {
-    for (uint8_t i = 0; i < PSGI_KEY_COUNT; i++)
+    for (uint32_t i = 0; i < PSGI_KEY_COUNT; i++)
         if (SvSHARED_HEK_FROM_PV(SvPVX_const(w->keys[i])) == key)
             return i;
     for (uint32_t i = 0; shape && i < shape->field_count; i++)
         if (SvSHARED_HEK_FROM_PV(SvPVX_const(w->field_keys[shape->ids[i]])) == key)
-            return (uint8_t)(PSGI_KEY_COUNT + i);
+            return PSGI_KEY_COUNT + i;
     return 0; /* there are no other keys */
 }
 
@@ -231,10 +284,12 @@ static void make_template(pTHX_ const struct psgi_worker *w, const struct oribi_
             store_under(aTHX_ env, w->keys[i], &PL_sv_undef);
     for (uint32_t i = 0; shape && i < shape->field_count; i++)
         store_under(aTHX_ env, w->field_keys[shape->ids[i]], &PL_sv_undef);
-    uint8_t *next = template->order;
+    Newxz(template->entries, PSGI_KEY_COUNT + (shape ? shape->field_count : 0), HE *);
+    Newx(template->places, HvTOTALKEYS(env), struct psgi_place);
+    struct psgi_place *next = template->places;
     for (STRLEN i = 0; i <= HvMAX(env); i++)
         for (HE *entry = HvARRAY(env)[i]; entry; entry = HeNEXT(entry))
-            *next++ = number_of(w, shape, HeKEY_hek(entry));
+            *next++ = (struct psgi_place){HeKEY_hek(entry), number_of(w, shape, HeKEY_hek(entry))};
     template->ordered = copies_keep_order(aTHX_ env, &template->flags);
 }
 
@@ -251,6 +306,10 @@ static void drop_template(pTHX_ struct psgi_template *template)
     SvREFCNT_dec((SV *)template->env);
     SvREFCNT_dec((SV *)template->kept);
     template->env = template->kept = NULL;
+    Safefree(template->places);
+    Safefree(template->entries);
+    template->places = NULL;
+    template->entries = NULL;
 }
 
 /* The template for these fields, or NULL. */
@@ -271,57 +330,72 @@ static struct psgi_template *find_template(pTHX_ struct psgi_worker *w, const st
     return template->ordered ? template : NULL;
 }
 
-/* A copy with its values, which it takes. */
-static HV *fill_template(pTHX_ struct psgi_worker *w, struct psgi_template *template, SV **values)
+/* A copy of the template, or the one that was kept: template->entries are its. */
+static HV *take_copy(pTHX_ struct psgi_worker *w, struct psgi_template *template)
 {
-    HV *env = template->kept ? template->kept : newHVhv(template->env);
-    template->kept = NULL;
+    HV *env = template->kept;
     w->used = template;
-    const uint8_t *next = template->order;
-    for (STRLEN i = 0; i <= HvMAX(env); i++) {
-        for (HE *entry = HvARRAY(env)[i]; entry; entry = HeNEXT(entry)) {
-            if (HeVAL(entry) != &PL_sv_undef)
-                SvREFCNT_dec(HeVAL(entry)); /* a Perl that copies it */
-            HeVAL(entry) = values[*next++];
-        }
-    }
+    template->kept = NULL;
+    if (env)
+        return env;
+    env = newHVhv(template->env);
+    const struct psgi_place *next = template->places;
+    for (STRLEN i = 0; i <= HvMAX(env); i++)
+        for (HE *entry = HvARRAY(env)[i]; entry; entry = HeNEXT(entry))
+            template->entries[next++->number] = entry;
+    return env;
+}
+
+static HV *build_unordered(pTHX_ struct psgi_worker *w, SV *path_info, const struct oribi_req *req)
+{
+    HE *entries[PSGI_KEY_COUNT] = {NULL};
+    HV *env = newHV();
+    bool addressed = has_address(req);
+    for (int i = 0; i < PSGI_KEY_COUNT; i++)
+        if (in_every_env(w, (enum psgi_key)i, addressed))
+            entries[i] = hv_store_ent(env, w->keys[i], &PL_sv_undef, SvSHARED_HASH(w->keys[i]));
+    set_values(aTHX_ w, entries, path_info, req);
     return env;
 }
 
 /* The values by number where Perl allows it, else by key. */
-static HV *fill_plain(pTHX_ struct psgi_worker *w, const struct oribi_req *req, SV **values)
+static HV *build_plain(pTHX_ struct psgi_worker *w, SV *path_info, const struct oribi_req *req)
 {
-    bool addressed = has_address(req);
-    struct psgi_template *template = &w->templates[addressed][is_small(w, req->head)];
-    if (template->ordered)
-        return fill_template(aTHX_ w, template, values);
-    HV *env = newHV();
-    for (int i = 0; i < PSGI_KEY_COUNT; i++)
-        if (in_every_env(w, (enum psgi_key)i, addressed))
-            store(aTHX_ w, env, (enum psgi_key)i, values[i]);
+    struct psgi_template *template = &w->templates[has_address(req)][is_small(w, req->head)];
+    if (!template->ordered)
+        return build_unordered(aTHX_ w, path_info, req);
+    HV *env = take_copy(aTHX_ w, template);
+    set_values(aTHX_ w, template->entries, path_info, req);
+    return env;
+}
+
+/* With the known fields. */
+static HV *build_shaped(pTHX_ struct psgi_worker *w, struct psgi_template *template, SV *path_info,
+                        const struct oribi_req *req)
+{
+    const struct oribi_head *head = req->head;
+    HV *env = take_copy(aTHX_ w, template);
+    set_values(aTHX_ w, template->entries, path_info, req);
+    HE **next = template->entries + PSGI_KEY_COUNT;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct oribi_field *field = &head->fields[i];
+        if (field->id == ORIBI_FIELD_OTHER)
+            continue;
+        HE *entry = *next++;
+        HeVAL(entry) = psgi_put_text(aTHX_ w, left_in(aTHX_ entry), oribi_slice(field->value, field->value_len));
+    }
     return env;
 }
 
 HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
 {
-    SV *values[PSGI_KEY_COUNT + ORIBI_SHAPE_FIELDS_MAX];
     const struct oribi_head *head = req->head;
-    SV *path_info = path_info_of(aTHX_ req);
-    if (!path_info)
+    SV *path_info;
+    if (!decode_path(aTHX_ req, &path_info))
         return NULL;
-    set_values(aTHX_ w, values, path_info, req);
     w->used = NULL;
     struct psgi_template *template = find_template(aTHX_ w, req);
-    HV *env;
-    if (template) {
-        uint32_t count = PSGI_KEY_COUNT;
-        for (uint32_t i = 0; i < head->field_count; i++)
-            if (head->fields[i].id != ORIBI_FIELD_OTHER)
-                values[count++] = newSVpvn(head->fields[i].value, head->fields[i].value_len);
-        env = fill_template(aTHX_ w, template, values);
-    } else {
-        env = fill_plain(aTHX_ w, req, values);
-    }
+    HV *env = template ? build_shaped(aTHX_ w, template, path_info, req) : build_plain(aTHX_ w, path_info, req);
     store_fields(aTHX_ w, env, head, !template);
     if (req->trailer_count > 0)
         store_trailers(aTHX_ w, env, req);
@@ -332,31 +406,33 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
 
 /* --- after the request --- */
 
-/* Is this a copy as it was made, but for its values, and is ours the only reference to it? Iterators and weak
- * references show in the flags; keys are compared, since one can be deleted and another stored. */
-static bool is_as_made(const struct psgi_template *template, HV *env)
+/* Can this be a copy as it was made, but for its values, and is ours the only reference to it? Iterators and weak
+ * references show in the flags. */
+static bool looks_as_made(const struct psgi_template *template, HV *env)
 {
-    if (SvREFCNT((SV *)env) != 1 || SvFLAGS(env) != template->flags || SvMAGIC((SV *)env) ||
-        HvTOTALKEYS(env) != HvTOTALKEYS(template->env) || HvMAX(env) != HvMAX(template->env))
-        return false;
-    for (STRLEN i = 0; i <= HvMAX(env); i++) {
-        HE *b = HvARRAY(template->env)[i];
-        for (HE *a = HvARRAY(env)[i]; a; a = HeNEXT(a), b = HeNEXT(b))
-            if (!b || HeKEY_hek(a) != HeKEY_hek(b))
-                return false;
-    }
-    return true; /* as many keys in all, so no chain of the template is longer */
+    return SvREFCNT((SV *)env) == 1 && SvFLAGS(env) == template->flags && !SvMAGIC((SV *)env) &&
+           HvTOTALKEYS(env) == HvTOTALKEYS(template->env) && HvMAX(env) == HvMAX(template->env);
 }
 
-void psgi_env_end(pTHX_ struct psgi_template *template, HV *env)
+/* Keys are compared, since one can be deleted and another stored: there are as many as the template has, and where one
+ * differs, the environment ends with its request after all. */
+void psgi_env_end(pTHX_ struct psgi_worker *w, struct psgi_template *template, HV *env)
 {
-    if (!template || !template->env || template->kept || !is_as_made(template, env))
+    if (!template || !template->env || template->kept || !looks_as_made(template, env))
         return;
+    const struct psgi_made made = w->made;
+    const struct psgi_place *place = template->places;
     for (STRLEN i = 0; i <= HvMAX(env); i++) {
-        for (HE *entry = HvARRAY(env)[i]; entry; entry = HeNEXT(entry)) {
+        for (HE *entry = HvARRAY(env)[i]; entry; entry = HeNEXT(entry), place++) {
+            if (UNLIKELY(HeKEY_hek(entry) != place->key))
+                return;
+            template->entries[place->number] = entry;
             SV *value = HeVAL(entry);
+            if (LIKELY(psgi_value_stays(&made, value)))
+                continue;
             HeVAL(entry) = &PL_sv_undef;
-            SvREFCNT_dec(value);
+            if (psgi_value_leave(aTHX_ & made, value))
+                HeVAL(entry) = value;
         }
     }
     template->kept = (HV *)SvREFCNT_inc_simple_NN((SV *)env);
@@ -375,6 +451,7 @@ void psgi_env_init(pTHX_ struct psgi_worker *w, bool multiprocess)
     w->protocols[0] = shared_text(aTHX_ "HTTP/1.0");
     w->protocols[1] = shared_text(aTHX_ "HTTP/1.1");
     w->empty = shared_text(aTHX_ "");
+    psgi_values_init(aTHX_ w);
     w->multiprocess = multiprocess;
     for (int i = 0; i < 2; i++) {
         make_template(aTHX_ w, NULL, i, LARGE_ROOM, &w->templates[i][false]);

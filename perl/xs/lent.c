@@ -85,13 +85,6 @@ static void drop_input(pTHX_ struct psgi_input *input)
     SvREFCNT_dec(input->data);
 }
 
-SV *psgi_lent_input(pTHX_ struct psgi_worker *w, const struct oribi_req *req)
-{
-    if (req->body_fd < 0 && req->body.n == 0 && !req->parted)
-        return newRV_inc((SV *)w->lent.input.glob.glob);
-    return psgi_input_new(aTHX_ w, req);
-}
-
 /* --- psgi.errors --- */
 
 static IO *stderr_io(pTHX)

@@ -343,7 +343,7 @@ static void serve(pTHX_ struct psgi_worker *w, struct oribi_req *req)
         call_app(aTHX_ w, ref);
         after_reply(aTHX_ w, ref);
         FREETMPS; /* references to the environment, unless they are kept */
-        psgi_env_end(aTHX_ template, env);
+        psgi_env_end(aTHX_ w, template, env);
         LEAVE;
     } else {
         psgi_call_ended(w); /* with 400, by the core: the path has a bad percent escape */
