@@ -21,11 +21,13 @@ static struct machine *ours__machine(struct cluster *c, uint32_t worker)
     return &c->machines[c->workers[worker].machine];
 }
 
-/* oribi__idle_siblings: reads the slot of every worker. */
-static uint32_t ours__idle_siblings(struct cluster *c, uint32_t worker)
+/* oribi__idle_siblings: reads the slots of idle workers, since all others are skipped, and no more than are wanted. */
+static uint32_t ours__idle_siblings(struct cluster *c, uint32_t worker, uint32_t wanted)
 {
-    c->slots += c->worker_count;
-    return ours__machine(c, worker)->idle_count - (c->workers[worker].running == NONE);
+    uint32_t idle = ours__machine(c, worker)->idle_count - (c->workers[worker].running == NONE);
+    uint32_t found = idle < wanted ? idle : wanted;
+    c->slots += found;
+    return found;
 }
 
 static void ours__look_at(struct cluster *c, uint32_t worker, enum helper_state state, double after_ms)
@@ -69,7 +71,7 @@ static uint32_t ours__pass_on(struct cluster *c, uint32_t worker, uint32_t keep)
     uint32_t passed = 0;
     if (queue->count <= keep)
         return 0;
-    uint32_t idle = ours__idle_siblings(c, worker);
+    uint32_t idle = ours__idle_siblings(c, worker, queue->count - keep);
     struct fifo kept = fifo_empty;
     if (keep > 0)
         fifo_push(&kept, c->next, fifo_pop(queue, c->next));
@@ -110,7 +112,7 @@ static void ours__accept(struct cluster *c, uint32_t worker, bool woken)
     struct worker *w = &c->workers[worker];
     if (m->backlog.count == 0)
         return;
-    bool idle_elsewhere = ours__idle_siblings(c, worker) > 0;
+    bool idle_elsewhere = ours__idle_siblings(c, worker, 1) > 0;
     uint32_t budget = idle_elsewhere ? 1 : OURS_ACCEPT_BATCH;
     if (idle_elsewhere && !woken && m->waking_count > 0)
         return; /* it is left to the sleeper that was woken for it */
@@ -124,7 +126,8 @@ static void ours__accept(struct cluster *c, uint32_t worker, bool woken)
 static void ours__take(struct cluster *c, uint32_t worker, bool woken)
 {
     struct machine *m = ours__machine(c, worker);
-    bool left = !woken && m->queue.count > 0 && ours__idle_siblings(c, worker) > 0 && m->waking_count >= m->queue.count;
+    bool left =
+        !woken && m->queue.count > 0 && ours__idle_siblings(c, worker, 1) > 0 && m->waking_count >= m->queue.count;
     if (m->queue.count > 0 && !left)
         fifo_push(&c->workers[worker].queue, c->next, fifo_pop(&m->queue, c->next));
 }
@@ -174,7 +177,7 @@ static void ours_worker_wakes(struct cluster *c, uint32_t worker)
 
 static void ours__wait_for_idle(struct cluster *c, uint32_t worker)
 {
-    if (ours__idle_siblings(c, worker) > 0) {
+    if (ours__idle_siblings(c, worker, 1) > 0) {
         ours__look_at(c, worker, HELPER_NAP, c->handoff_ms);
         return;
     }
@@ -187,7 +190,7 @@ static void ours__step(struct cluster *c, uint32_t worker)
     const struct worker *w = &c->workers[worker];
     (void)ours__pass_on(c, worker, 0);
     bool waits = w->queue.count > 0;
-    uint32_t idle = ours__idle_siblings(c, worker);
+    uint32_t idle = ours__idle_siblings(c, worker, 1);
     if (!waits && idle > 0)
         ours__wake_waiter(c, ours__machine(c, worker));
     if (waits && idle == 0)
@@ -208,7 +211,7 @@ static void ours__look_at_short_call(struct cluster *c, uint32_t worker)
         return;
     }
     double nap_ms = w->quiet < OURS_QUIET_SLOWER ? 1 : w->quiet < 2 * OURS_QUIET_SLOWER ? 2 : 4;
-    bool is_idle_waiter = busy && ours__idle_siblings(c, worker) == 0;
+    bool is_idle_waiter = busy && ours__idle_siblings(c, worker, 1) == 0;
     ours__look_at(c, worker, HELPER_NAP, is_idle_waiter ? OURS_EARLY_MS : nap_ms * OURS_TICK_MS);
 }
 
@@ -225,7 +228,7 @@ static void ours_helper_looks(struct cluster *c, uint32_t worker, uint32_t versi
         return;
     }
     w->quiet = 0;
-    if (age_ms >= OURS_BUSY_MS || ours__idle_siblings(c, worker) > 0)
+    if (age_ms >= OURS_BUSY_MS || ours__idle_siblings(c, worker, 1) > 0)
         ours__step(c, worker);
     else
         ours__wait_for_idle(c, worker);

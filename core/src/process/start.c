@@ -430,6 +430,8 @@ int oribi_supervisor_create(const struct oribi_supervisor_setup *setup, struct o
     /* those who leave and those who come */
     if (oribi_scoreboard_create_named(&supervisor->ties.board, 2 * workers_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the scoreboard", error);
+    for (uint32_t i = 0; i < supervisor->ties.board.count; i++)
+        oribi_scoreboard_skip(&supervisor->ties.board, &supervisor->ties.board.slots[i], true); /* none is there */
     if (oribi__app_store_create(&supervisor->ties.app, options->metrics_max) < 0)
         return fail(supervisor, ORIBI_ENOMEM, "cannot map the application's metrics", error);
     oribi_app_metrics_enter(&supervisor->ties.app.view, 1, ORIBI_METRIC_NOBODY); /* the first mold inherits it */

@@ -13,7 +13,7 @@
 
 /* What calls are like here is the application's doing, not the worker's: the next one starts with a helper at hand.
  * A call that ended with its worker was long if it had run for long: only the supervisor can note that. */
-static void clear_slot(struct oribi_slot *slot)
+static void clear_slot(const struct oribi_scoreboard *board, struct oribi_slot *slot)
 {
     int64_t now_us = oribi_clock_us();
     int64_t started_us = atomic_load(&slot->call_started_us);
@@ -21,6 +21,7 @@ static void clear_slot(struct oribi_slot *slot)
         started_us && now_us - started_us >= ORIBI_EXPECT_US ? now_us : atomic_load(&slot->long_call_us);
     memset(slot, 0, offsetof(struct oribi_slot, is_idle_waiter)); /* what follows is other workers' too */
     atomic_store(&slot->long_call_us, long_call_us);
+    oribi_scoreboard_skip(board, slot, true); /* until a worker there is idle */
 }
 
 /* No process writes to the slot now: its last worker was reaped, the next is not forked. A manager is its own mold, so
@@ -28,7 +29,7 @@ static void clear_slot(struct oribi_slot *slot)
 static void spawn(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
     struct oribi_slot *slot = &supervisor->ties.board.slots[action->slot];
-    clear_slot(slot);
+    clear_slot(&supervisor->ties.board, slot);
     atomic_store(&slot->generation, action->generation);
     atomic_store(&slot->state, ORIBI_SLOT_STARTING);
     atomic_store(&slot->stop_soon, supervisor->policy.stop_at != 0 ? ORIBI_STOP_SOON : ORIBI_STOP_NONE);
@@ -72,7 +73,7 @@ static void worker_exited(struct oribi_supervisor *supervisor, const struct orib
     oribi_scoreboard_forget_idle_waiter(&supervisor->ties.board, slot);
     oribi_metric_store_worker_ended(&supervisor->ties.app.view,
                                     oribi_metric_store_worker(&supervisor->ties.app.view, (int32_t)action->slot));
-    clear_slot(slot); /* siblings must not see an idle worker there */
+    clear_slot(&supervisor->ties.board, slot); /* siblings must not see an idle worker there */
     oribi_handoff_notify(&supervisor->ties.handoff);
     hook(supervisor, "on_worker_exit", action);
 }

@@ -148,7 +148,7 @@ bool oribi__make_room(struct oribi_worker *w)
 static void no_room(struct oribi_worker *w)
 {
     oribi__listener_watches_unwatch(w);
-    if (oribi__idle_siblings(w) > 0)
+    if (oribi__idle_siblings(w, 1) > 0)
         oribi_handoff_notify(&w->placement.queue);
     if (oribi_log_limit_allows(&w->refuse_log_limit, w->reactor.now_ms))
         oribi_log(ORIBI_LOG_WARN,
@@ -172,7 +172,7 @@ static void out_of_descriptors(struct oribi_worker *w)
 {
     struct oribi_room room;
     uint32_t closed = 0;
-    if (oribi__idle_siblings(w) > 0) {
+    if (oribi__idle_siblings(w, 1) > 0) {
         leave_to_siblings(w);
         return;
     }
@@ -305,7 +305,7 @@ bool oribi__last_call(struct oribi_worker *w)
 bool oribi__wants_newcomers_in_call(const struct oribi_worker *w)
 {
     bool paused = w->stopping || oribi__retiring(w) || w->reactor.now_ms < w->acceptor.pause_until_ms;
-    return !paused && oribi__takes_newcomers_in_call(w) && has_room(w) && oribi__idle_siblings(w) == 0;
+    return !paused && oribi__takes_newcomers_in_call(w) && has_room(w) && oribi__idle_siblings(w, 1) == 0;
 }
 
 void oribi__accept_in_call(struct oribi_worker *w)
@@ -323,7 +323,7 @@ void oribi__accept_in_call(struct oribi_worker *w)
 static uint32_t accept_budget(const struct oribi_worker *w)
 {
     uint32_t budget;
-    bool idle_elsewhere = oribi__idle_siblings(w) > 0; /* the kernel wakes one of them instead */
+    bool idle_elsewhere = oribi__idle_siblings(w, 1) > 0; /* the kernel wakes one of them instead */
     if (oribi__leave_to_sleepers(w, w->acceptor.ready_us))
         return 0;
     if (w->reactor.queue_len > 0)

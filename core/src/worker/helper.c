@@ -138,6 +138,8 @@ void oribi__helper_give_back(struct oribi_worker *w)
  * nothing is due. */
 static int work(struct oribi_worker *w)
 {
+    if (!oribi__shared(w))
+        oribi__skip(w, true); /* of several threads one may be free */
     if (!w->accept_sources_closed)
         oribi__accept_sources_close(w);
     if (oribi_worker_stopping(w))
@@ -211,7 +213,7 @@ static void step(struct oribi_helper *h)
     bool waits = w->reactor.queue_len > 0 && w->placement.queue.give_fd >= 0 && !w->acceptor.last_call && due_ms > 0;
     bool newcomers = oribi__wants_newcomers_in_call(w);
     oribi__helper_give_back(w);
-    uint32_t idle = oribi__idle_siblings(w);
+    uint32_t idle = oribi__idle_siblings(w, 1);
     bool is_idle_waiter = waits && idle == 0;
     if (!waits && idle > 0)
         oribi__idle_waiter_wake(w); /* we need no sibling, the next may */
@@ -275,7 +277,7 @@ static bool long_since(int64_t since_us)
 
 static bool worth_taking_over(const struct oribi_worker *w, int64_t since_us)
 {
-    return w->site || oribi_clock_us() - since_us >= BUSY_US || oribi__idle_siblings(w) > 0;
+    return w->site || oribi_clock_us() - since_us >= BUSY_US || oribi__idle_siblings(w, 1) > 0;
 }
 
 static void *run(void *self)
@@ -308,7 +310,7 @@ static void *run(void *self)
         if (quiet >= QUIET_PARK) {
             quiet = park(h) ? 0 : QUIET_PARK; /* after a time-out one look is enough */
         } else {
-            bool is_idle_waiter = started_us && oribi__has_siblings(w) && oribi__idle_siblings(w) == 0;
+            bool is_idle_waiter = started_us && oribi__has_siblings(w) && oribi__idle_siblings(w, 1) == 0;
             nap(h, false, is_idle_waiter ? EARLY_MS : quiet_ms(quiet));
         }
     }
@@ -361,6 +363,8 @@ void oribi__note_long(struct oribi_worker *w, int64_t now_us)
 
 void oribi__call_begins(struct oribi_worker *w, int64_t now_us)
 {
+    if (w->call_lengths.average_us > ORIBI_PASS_US && !oribi__shared(w))
+        oribi__skip(w, true);
     if (oribi_helper_asleep(w) && wants_helper(w, now_us))
         oribi_helper_need(w);
 }

@@ -18,81 +18,9 @@ enum {
     PASS_IDLE_BATCH = 64,                /* a turn while stopping */
     LEAVE_US = 2000,                     /* how long something that waits is left to a sleeper */
     BALANCE_US = 10000,                  /* between two comparisons of connections */
-    SHARE_FREE = 1,                      /* connections that a worker may have more than the others */
     PASS_PARTS_BYTES = 32 * 1024 * 1024, /* of a body that would have to be put together first */
     ROOM_MS_MAX = 10,                    /* a wait for room in the hand-off queue: other events are due too */
 };
-
-/* --- the scoreboard --- */
-
-static uint32_t state_of(const struct oribi_slot *slot)
-{
-    return atomic_load_explicit(&slot->state, memory_order_acquire); /* partner: the release stores of its worker */
-}
-
-/* True for a worker that sleeps and takes what it is given. */
-static bool is_free(const struct oribi_slot *slot)
-{
-    return state_of(slot) == ORIBI_SLOT_IDLE && !atomic_load_explicit(&slot->starved, memory_order_relaxed);
-}
-
-/* Threads that are free at an idle worker. */
-static uint32_t free_at(const struct oribi_slot *slot)
-{
-    uint32_t threads = atomic_load_explicit(&slot->threads, memory_order_relaxed);
-    uint32_t busy = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
-    return threads == 0 ? 1 : busy < threads ? threads - busy : 0;
-}
-
-uint32_t oribi__idle_siblings(const struct oribi_worker *w)
-{
-    const struct oribi_scoreboard *board = w->setup.board;
-    uint32_t own = oribi__shared(w) ? free_at(w->slot) : 0; /* from the slot: the helper asks without the lock */
-    own -= own > 0;
-    uint32_t count = 0;
-    for (uint32_t i = 0; board && i < board->count; i++) {
-        if (&board->slots[i] == w->slot || !is_free(&board->slots[i]))
-            continue;
-        uint32_t there = free_at(&board->slots[i]);
-        count += there > own ? there - own : 0; /* beside what one of our own threads will take next */
-    }
-    return count;
-}
-
-bool oribi__has_siblings(const struct oribi_worker *w)
-{
-    const struct oribi_scoreboard *board = w->setup.board;
-    for (uint32_t i = 0; board && i < board->count; i++) {
-        if (&board->slots[i] == w->slot)
-            continue;
-        uint32_t state = state_of(&board->slots[i]);
-        if (state == ORIBI_SLOT_IDLE || state == ORIBI_SLOT_BUSY)
-            return true;
-    }
-    return false;
-}
-
-/* --- waiting for a sibling --- */
-
-void oribi__idle_waiter_sleep(struct oribi_worker *w, int timeout_ms)
-{
-    struct oribi_slot *first = w->setup.board->slots;
-    atomic_fetch_add(&first->idle_waiters, 1);
-    atomic_store(&w->slot->is_idle_waiter, 1);
-    uint32_t seen = atomic_load(&first->idle_waiters_wake);
-    if (oribi__idle_siblings(w) == 0)
-        oribi_os_word_wait(&first->idle_waiters_wake, seen, timeout_ms);
-    oribi_scoreboard_forget_idle_waiter(w->setup.board, w->slot);
-}
-
-void oribi__idle_waiter_wake(const struct oribi_worker *w)
-{
-    struct oribi_slot *first = w->setup.board ? w->setup.board->slots : NULL;
-    if (!first || atomic_load_explicit(&first->idle_waiters, memory_order_relaxed) == 0)
-        return;
-    atomic_fetch_add(&first->idle_waiters_wake, 1);
-    oribi_os_word_wake(&first->idle_waiters_wake);
-}
 
 /* --- giving --- */
 
@@ -162,7 +90,7 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
 {
     if (w->placement.queue.give_fd < 0 || w->reactor.queue_len <= keep || w->stopping)
         return 0;
-    uint32_t idle = oribi__idle_siblings(w);
+    uint32_t idle = oribi__idle_siblings(w, w->reactor.queue_len - keep);
     uint32_t passed = 0;
     struct oribi_conn *c = w->reactor.run_first;
     while (c && passed < idle) {
@@ -180,33 +108,12 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
     return passed;
 }
 
-/* More connections than the others hold on average times eighths / 8, and one more, while one of them sleeps. */
-static bool holds_more_than(const struct oribi_worker *w, uint32_t eighths)
-{
-    const struct oribi_scoreboard *board = w->setup.board;
-    uint64_t total = 0;
-    uint32_t serving = 0;
-    uint32_t idle = 0;
-    if (w->placement.queue.give_fd < 0 || w->reactor.conn_count <= SHARE_FREE)
-        return false;
-    for (uint32_t i = 0; i < board->count; i++) {
-        uint32_t state = state_of(&board->slots[i]);
-        if (&board->slots[i] == w->slot || (state != ORIBI_SLOT_IDLE && state != ORIBI_SLOT_BUSY))
-            continue;
-        serving++;
-        idle += is_free(&board->slots[i]);
-        total += atomic_load_explicit(&board->slots[i].connections_open, memory_order_relaxed);
-    }
-    return idle > 0 &&
-           (uint64_t)w->reactor.conn_count * serving * 8 > total * eighths + (uint64_t)SHARE_FREE * serving * 8;
-}
-
 /* An awake worker is quicker at the listener than those who sleep, and what it collects in a burst of newcomers
  * would keep it busy, and them idle, for as long as the connections live. Closing the listener watches instead would
  * leave a connection that the kernel told us alone about. */
 static bool holds_too_many(const struct oribi_worker *w)
 {
-    return holds_more_than(w, 9);
+    return oribi__holds_more_than(w, 9);
 }
 
 /* Short calls are not worth a hand-off each, but their connections stay where they go: once is enough, when clients
@@ -218,7 +125,7 @@ bool oribi__should_pass(struct oribi_worker *w)
     if (w->reactor.now_us - w->placement.balanced_us < BALANCE_US)
         return false;
     w->placement.balanced_us = w->reactor.now_us;
-    return holds_more_than(w, 8);
+    return oribi__holds_more_than(w, 8);
 }
 
 /* The kernel reports a waiting connection to all workers that are awake, and wakes one sleeper besides. A worker that
@@ -228,7 +135,7 @@ bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
     if (w->woken || w->placement.queue.give_fd < 0 || (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
         return false;
     if (w->call_lengths.average_us > ORIBI_PASS_US)
-        return oribi__idle_siblings(w) > 0;
+        return oribi__idle_siblings(w, 1) > 0;
     return holds_too_many(w);
 }
 
@@ -241,22 +148,9 @@ void oribi__share(struct oribi_worker *w, struct oribi_conn *c)
     oribi__count(&w->slot->passed_count, 1);
 }
 
-/* True if another worker that sleeps may hold one more. */
-static bool has_room_elsewhere(const struct oribi_worker *w)
-{
-    const struct oribi_scoreboard *board = w->setup.board;
-    for (uint32_t i = 0; board && i < board->count; i++) {
-        const struct oribi_slot *slot = &board->slots[i];
-        uint32_t open = atomic_load_explicit(&slot->connections_open, memory_order_relaxed);
-        if (slot != w->slot && is_free(slot) && open < w->options->connections_max)
-            return true;
-    }
-    return false;
-}
-
 bool oribi__share_beyond(struct oribi_worker *w, struct oribi_conn *c)
 {
-    if (!has_room_elsewhere(w) || !oribi__pass_conn(w, c))
+    if (!oribi__has_room_elsewhere(w) || !oribi__pass_conn(w, c))
         return false;
     oribi_conn_leave(&w->reactor, c);
     w->acceptor.rotate_due = true;

@@ -7,6 +7,7 @@
 #include "oribi/event/conn.h"
 #include "oribi/event/loop.h"
 #include "oribi/worker/handoff.h"
+#include "worker/siblings.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,24 +26,12 @@ struct oribi__placement {
     bool watched;
     bool ready;          /* messages wait in the queue */
     bool starved;        /* no descriptors to spare: the queue is left alone */
+    bool skipped;        /* what oribi__skip() has told last */
     bool queue_full;     /* connections are left that go into the queue as soon as there is room */
     char *buf;           /* ORIBI_HANDOFF_BUF_BYTES, NULL without a queue */
     int64_t ready_us;    /* since when messages wait there that we leave to others; 0: none */
     int64_t balanced_us; /* when our connections were last compared with the others' for the sake of short calls */
 };
-
-/* Siblings that sleep in their event loop; of those with several threads, how many are free there beyond our own
- * free ones. */
-uint32_t oribi__idle_siblings(const struct oribi_worker *worker);
-
-/* True while another worker serves and will go on to. */
-bool oribi__has_siblings(const struct oribi_worker *worker);
-
-/* oribi__idle_waiter_sleep(): a helper that has no sibling to give to sleeps until one may be idle, for timeout_ms at
- * most. oribi__idle_waiter_wake(): a worker that becomes idle wakes one such helper; that helper wakes the next when
- * it needs no sibling. A wake-up that is lost costs the time-out. */
-void oribi__idle_waiter_sleep(struct oribi_worker *worker, int timeout_ms);
-void oribi__idle_waiter_wake(const struct oribi_worker *worker);
 
 /* Puts complete requests into the hand-off queue, the oldest first but for the first `keep`, one for each idle
  * sibling. Returns how many went. */

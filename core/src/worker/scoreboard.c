@@ -12,17 +12,18 @@
 #include <sys/mman.h>
 
 _Static_assert(sizeof(struct oribi_slot) % 128 == 0, "slots of two workers never share a cache line or its neighbour");
-_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_CHAR_LOCK_FREE == 2,
                "an atomic with a lock inside cannot be shared between processes");
 
 _Static_assert(offsetof(struct oribi_slot, total_time) + sizeof(struct oribi_histogram) ==
                    offsetof(struct oribi_slot, long_call_us),
                "the counters end with total_time");
 
-/* The slots, then the stacks, whose pages are touched when they are asked for and not before. */
+/* The slots, then the stacks, whose pages are touched when they are asked for and not before, then the skips: a slot
+ * has some kilobytes, so that looking through a thousand of them is a thousand pages, but of skips a quarter of one. */
 static size_t bytes_of(uint32_t count)
 {
-    return count * (sizeof(struct oribi_slot) + sizeof(struct oribi_stacks));
+    return count * (sizeof(struct oribi_slot) + sizeof(struct oribi_stacks) + sizeof(_Atomic uint8_t));
 }
 
 static int map_slots(struct oribi_scoreboard *board, uint32_t count, int flags, int fd)
@@ -30,8 +31,10 @@ static int map_slots(struct oribi_scoreboard *board, uint32_t count, int flags, 
     void *slots = mmap(NULL, bytes_of(count), PROT_READ | PROT_WRITE, flags, fd, 0);
     if (slots == MAP_FAILED)
         return ORIBI_ENOMEM;
+    struct oribi_stacks *stacks = (void *)((struct oribi_slot *)slots + count);
     *board = (struct oribi_scoreboard){.slots = slots,
-                                       .stacks = (void *)((struct oribi_slot *)slots + count),
+                                       .stacks = stacks,
+                                       .skips = (_Atomic uint8_t *)(stacks + count),
                                        .count = count,
                                        .fd = fd}; /* page-aligned, and the kernel zeroed it */
     return 0;
@@ -59,6 +62,13 @@ int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count
 int oribi_scoreboard_attach(struct oribi_scoreboard *board, uint32_t count, int fd)
 {
     return map_slots(board, count, MAP_SHARED, fd);
+}
+
+/* Relaxed: nothing else is read because of it but the slot, whose state has an order of its own. Whoever sees it late
+ * reads a slot in vain, or misses a worker that has become idle just now, as it does who has looked just before. */
+void oribi_scoreboard_skip(const struct oribi_scoreboard *board, const struct oribi_slot *slot, bool skip)
+{
+    atomic_store_explicit(&board->skips[slot - board->slots], skip, memory_order_relaxed);
 }
 
 void oribi_scoreboard_forget_idle_waiter(const struct oribi_scoreboard *board, struct oribi_slot *slot)

@@ -33,6 +33,7 @@ static void publish_state(struct oribi_worker *w)
         return;
     bool idle = oribi__threads_free(&w->threads) > 0;
     atomic_store_explicit(&w->slot->state, idle ? ORIBI_SLOT_IDLE : ORIBI_SLOT_BUSY, memory_order_release);
+    oribi__skip(w, !idle);
     if (idle)
         oribi__idle_waiter_wake(w);
 }

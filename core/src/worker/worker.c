@@ -316,6 +316,7 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
         oribi__accept_sources_open(w);
     if (!w->stopping) {
         atomic_store_explicit(&w->slot->state, ORIBI_SLOT_IDLE, memory_order_release);
+        oribi__skip(w, false);
         oribi__idle_waiter_wake(w);
     }
     int64_t bound_ms = oribi__wait_bound_ms(w);

@@ -36,7 +36,7 @@ static void test_the_pool_is_left_alone_without_descriptors(void)
         ok(!oribi_worker_take(two.workers[1]));
     ok_eq(two.workers[1]->reactor.conn_count, 0);
     ok(starved(&two, 1));
-    ok_eq(oribi__idle_siblings(two.workers[0]), 0); /* nobody gives it anything */
+    ok_eq(oribi__idle_siblings(two.workers[0], 1), 0); /* nobody gives it anything */
     ok(!two.workers[1]->placement.watched);
     struct oribi_event events[8];
     ok_eq(oribi_loop_poll(two.workers[1]->reactor.loop, 0, events, 8), 0); /* and what is there keeps it not awake */

@@ -497,11 +497,11 @@ static void test_placement_counts_free_hands(void)
     atomic_store(&board.slots[1].threads, 5);
     atomic_store(&board.slots[1].threads_busy, 2);
     atomic_store(&board.slots[2].state, ORIBI_SLOT_BUSY);
-    ok_eq(oribi__idle_siblings(w), 4);
+    ok_eq(oribi__idle_siblings(w, 9), 4);
     ok_eq(oribi_threads_open(w, 3), 0); /* two more beside the one that takes the next */
-    ok_eq(oribi__idle_siblings(w), 1);
+    ok_eq(oribi__idle_siblings(w, 9), 1);
     atomic_store(&w->slot->threads_busy, 3);
-    ok_eq(oribi__idle_siblings(w), 4);
+    ok_eq(oribi__idle_siblings(w, 9), 4);
     atomic_store(&w->slot->threads_busy, 0);
     oribi_threads_close(w);
     w->setup.board = NULL;

@@ -11,6 +11,7 @@
 #include "oribi/worker/stacks.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
 
@@ -134,6 +135,9 @@ enum {
 struct oribi_scoreboard {
     struct oribi_slot *slots;
     struct oribi_stacks *stacks; /* of the same worker as the slot with this index */
+    /* One for each slot, side by side: not 0 where no idle worker is, so that whoever looks for one need not read that
+     * slot. 0 says nothing: the slot does. See oribi_scoreboard_skip(). */
+    _Atomic uint8_t *skips;
     uint32_t count;
     int fd; /* by which a program started by exec finds the mapping; -1: none, children by fork only */
 };
@@ -146,6 +150,11 @@ int oribi_scoreboard_create_named(struct oribi_scoreboard *board, uint32_t count
 
 /* Maps the slots of another process by its descriptor, which is taken on success. 0 or ORIBI_ENOMEM. */
 int oribi_scoreboard_attach(struct oribi_scoreboard *board, uint32_t count, int fd);
+
+/* Says whether whoever looks for an idle worker may pass by this slot, which is the board's. For the slot's worker,
+ * with its reactor, and while there is none for the supervisor: a worker that is killed leaves what it said last, which
+ * costs others at most the look at a slot that says it all. */
+void oribi_scoreboard_skip(const struct oribi_scoreboard *board, const struct oribi_slot *slot, bool skip);
 
 /* Counts out the helper of this slot's worker, which sleeps no longer or has died in its sleep. For the helper itself
  * and for the supervisor that has reaped the worker; called twice it counts once. */
