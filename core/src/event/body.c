@@ -17,10 +17,11 @@ void oribi_body_init(struct oribi_body *body)
 void oribi_body_deinit(struct oribi_body *body)
 {
     oribi_buf_deinit(&body->memory);
-    if (body->fd >= 0)
+    if (body->spill)
+        oribi_spill_release(body->spill); /* with fd */
+    else if (body->fd >= 0)
         oribi_os_close(body->fd);
-    body->fd = -1;
-    body->len = 0;
+    oribi_body_init(body);
 }
 
 /* Writes both pieces, one behind the other. */
@@ -100,8 +101,81 @@ static int append_to_file(struct oribi_body *body, const char *p, size_t n, uint
     return write_both(body->fd, oribi_slice(p + n - rest, rest), oribi_slice(NULL, 0));
 }
 
+/* --- with a spill --- */
+
+void oribi_body_divert(struct oribi_body *body, struct oribi_spill *spill)
+{
+    assert(!oribi_body_in_file(body));
+    body->spill = spill;
+    spill->bytes = body->memory;
+    body->memory = (struct oribi_buf){0};
+}
+
+int oribi_body_stored(const struct oribi_body *body)
+{
+    const struct oribi_spill *spill = body->spill;
+    if (!spill || spill->busy || spill->error == 0)
+        return 0;
+    (void)oribi_os_fail_saying("%s", spill->reason);
+    return spill->error;
+}
+
+bool oribi_body_settled(struct oribi_body *body)
+{
+    if (body->fd >= 0 || !body->spill)
+        return true;
+    if (body->spill->busy || body->spill->fd < 0 || body->spill->bytes.len > 0)
+        return false;
+    oribi_buf_deinit(&body->spill->bytes);
+    body->fd = body->spill->fd;
+    return true;
+}
+
+/* A whole batch is written. Without memory for one (batch_max is 0) none is kept for the next. */
+static int push_batch(struct oribi_body *body, uint32_t batch_max)
+{
+    struct oribi_spill *spill = body->spill;
+    if (spill->bytes.len < batch_max || spill->busy)
+        return 0;
+    return oribi_spill_push(spill) < 0 ? oribi_body_stored(body) : 0;
+}
+
+static int append_to_spill(struct oribi_body *body, const char *p, size_t n, uint32_t batch_max)
+{
+    if (oribi_buf_try_append(&body->spill->bytes, p, n) < 0)
+        return ORIBI_ENOMEM;
+    body->len += (int64_t)n;
+    return push_batch(body, batch_max);
+}
+
+char *oribi_body_try_batch(struct oribi_body *body, size_t *n, uint32_t batch_min, uint32_t batch_max)
+{
+    struct oribi_buf *bytes = &body->spill->bytes;
+    if (bytes->len >= batch_max)
+        return NULL;
+    if (*n > batch_max - bytes->len)
+        *n = batch_max - bytes->len;
+    return bytes->len < batch_min ? NULL : oribi_buf_try_reserve(bytes, *n);
+}
+
+int oribi_body_batched(struct oribi_body *body, size_t n, uint32_t batch_max)
+{
+    body->spill->bytes.len += n;
+    body->len += (int64_t)n;
+    return push_batch(body, batch_max);
+}
+
+size_t oribi_body_memory(const struct oribi_body *body)
+{
+    return body->memory.cap + (body->spill ? oribi_spill_memory(body->spill) : 0);
+}
+
+/* --- */
+
 int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t memory_max, uint32_t batch_max)
 {
+    if (body->spill)
+        return append_to_spill(body, p, n, batch_max);
     if (body->fd < 0 && body->memory.len + n > memory_max) {
         int result = move_to_file(body);
         if (result < 0)
@@ -116,6 +190,8 @@ int oribi_body_append(struct oribi_body *body, const char *p, size_t n, uint32_t
 
 int oribi_body_finish(struct oribi_body *body)
 {
+    if (body->spill)
+        return oribi_body_settled(body) || oribi_spill_push(body->spill) == 0 ? 0 : oribi_body_stored(body);
     if (body->fd < 0)
         return 0;
     int result = write_out(body);
@@ -125,7 +201,7 @@ int oribi_body_finish(struct oribi_body *body)
 
 char *oribi_body_try_room(struct oribi_body *body, size_t n, uint32_t memory_max)
 {
-    if (body->fd >= 0 || body->memory.len + n > memory_max)
+    if (oribi_body_in_file(body) || body->memory.len + n > memory_max)
         return NULL;
     return oribi_buf_try_reserve(&body->memory, n);
 }

@@ -239,6 +239,10 @@ void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum 
     bool idle = timeout_class == ORIBI_TIMEOUT_IDLE || timeout_class == ORIBI_TIMEOUT_FIRST;
     if (timeout_class == ORIBI_TIMEOUT_WRITE && oribi__conn_reads(r, c))
         return;
+    if (c->state == ORIBI_CONN_STORE) { /* it waits for us */
+        oribi_timeouts_arm(&r->timeouts, &c->timer, timeout_class, r->now_ms);
+        return;
+    }
     if (idle && !oribi__conn_close_idle(r, c))
         return;
     if (r->hooks.timed_out)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 enum {
+    LARGE_BATCH_BYTES = 4 * ORIBI_BODY_BATCH_BYTES,
     DIRECT_FROM_BYTES = 16 * 1024,
     DIRECT_FROM_PART = 64, /* of a body's length */
     STORING_CAP = 320,
@@ -28,15 +29,18 @@ static uint32_t body_memory_max(const struct oribi_reactor *r, const struct orib
  * half is theirs alone. */
 static uint32_t batch_max(const struct oribi_reactor *r)
 {
-    return r->budget.memory_max == 0 || r->budget.memory_used < r->budget.memory_max / 2 ? ORIBI_BODY_BATCH_BYTES : 0;
+    int64_t max = r->budget.memory_max;
+    if (max == 0 || r->budget.memory_used < max / 4)
+        return LARGE_BATCH_BYTES;
+    return r->budget.memory_used < max / 2 ? ORIBI_BODY_BATCH_BYTES : 0;
 }
 
 /* Charges the capacity taken from the heap, not the bytes that have arrived; with the body, the bytes that came behind
  * a chunked one. */
 void oribi__conn_charge_body(struct oribi_reactor *r, struct oribi_exchange *exchange)
 {
-    size_t memory = exchange->body.memory.cap + exchange->rest.cap + exchange->chunked.trailers.cap;
-    int64_t file = exchange->body.fd >= 0 ? exchange->body.len : 0;
+    size_t memory = oribi_body_memory(&exchange->body) + exchange->rest.cap + exchange->chunked.trailers.cap;
+    int64_t file = oribi_body_in_file(&exchange->body) ? exchange->body.len : 0;
     if (exchange->parts) {
         memory += oribi_parts_memory(exchange->parts);
         file += exchange->parts->file_bytes;
@@ -50,13 +54,22 @@ static char *body_room(struct oribi_reactor *r, struct oribi_exchange *exchange,
 {
     int64_t len = (int64_t)exchange->body.memory.len;
     int64_t announced = exchange->head.content_length;
-    if (exchange->parts || exchange->body.fd >= 0 || len < DIRECT_FROM_BYTES || len < announced / DIRECT_FROM_PART)
+    if (exchange->parts || oribi_body_in_file(&exchange->body) || len < DIRECT_FROM_BYTES ||
+        len < announced / DIRECT_FROM_PART)
         return NULL;
     uint32_t memory_max = body_memory_max(r, exchange);
     char *p = oribi_body_try_room(&exchange->body, (size_t)(announced - len), memory_max);
     if (!p)
         p = oribi_body_try_room(&exchange->body, room, memory_max);
     oribi__conn_charge_body(r, exchange); /* also when the next read brings no byte */
+    return p;
+}
+
+/* The same for a body on its way to a file: the next batch. */
+static char *batch_room(struct oribi_reactor *r, struct oribi_exchange *exchange, size_t *room)
+{
+    char *p = oribi_body_try_batch(&exchange->body, room, DIRECT_FROM_BYTES, batch_max(r));
+    oribi__conn_charge_body(r, exchange);
     return p;
 }
 
@@ -68,7 +81,12 @@ char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_exchange *exch
     int64_t left = exchange->head.content_length - oribi_exchange_body_len(exchange);
     if (left < ORIBI_SCRATCH_BYTES)
         *room = (size_t)left;
-    char *direct = body_room(r, exchange, *room);
+    bool batches = exchange->body.spill && !exchange->parts;
+    if (batches && exchange->body.spill->bytes.len >= DIRECT_FROM_BYTES)
+        *room = left < LARGE_BATCH_BYTES ? (size_t)left : LARGE_BATCH_BYTES;
+    char *direct = batches ? batch_room(r, exchange, room) : body_room(r, exchange, *room);
+    if (!direct && *room > ORIBI_SCRATCH_BYTES)
+        *room = ORIBI_SCRATCH_BYTES; /* no memory for it */
     return direct ? direct : r->scratch;
 }
 
@@ -86,7 +104,7 @@ static void body_progress(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (too_slow(r, c->exchange))
         oribi__conn_refuse(r, c, ORIBI_REFUSAL_BODY_RATE, "body slower than the minimum rate");
-    else
+    else if (!oribi__conn_store(r, c))
         oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
 }
 
@@ -176,20 +194,41 @@ static bool begin_parts(struct oribi_reactor *r, struct oribi_conn *c)
     return error == 0;
 }
 
+/* From here on the body goes to a file. False: it was refused. */
+static bool divert(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_spill *spill;
+    if (!begin_parts(r, c))
+        return false;
+    if (c->exchange->parts)
+        return true;
+    if (!(spill = oribi__conn_spill(r, c))) {
+        storing_failed(r, c, ORIBI_ENOMEM);
+        return false;
+    }
+    oribi_body_divert(&c->exchange->body, spill);
+    return true;
+}
+
+static bool may_store(struct oribi_reactor *r, struct oribi_conn *c, int64_t n)
+{
+    if (oribi_budget_file(&r->budget, n))
+        return true;
+    oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, ORIBI_REFUSAL_BUFFERS_FILE, "buffers_file_max is used up");
+    return false;
+}
+
 static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const char *p, size_t n)
 {
     struct oribi_body *body = &c->exchange->body;
     if (n == 0)
         return true;
     uint32_t memory_max = body_memory_max(r, c->exchange);
-    bool to_file = body->fd >= 0 || c->exchange->parts || body->memory.len + n > memory_max;
-    int64_t file_bytes = (int64_t)(body->fd >= 0 || c->exchange->parts ? n : body->memory.len + n);
-    if (to_file && !oribi_budget_file(&r->budget, file_bytes)) {
-        oribi_conn_refuse_busy(r, c, ORIBI__FULL_RETRY_AFTER_S, ORIBI_REFUSAL_BUFFERS_FILE,
-                               "buffers_file_max is used up");
+    bool in_file = oribi_body_in_file(body) || c->exchange->parts;
+    bool to_file = in_file || body->memory.len + n > memory_max;
+    if (to_file && !may_store(r, c, (int64_t)(in_file ? n : body->memory.len + n)))
         return false;
-    }
-    if (to_file && body->fd < 0 && !c->exchange->parts && !begin_parts(r, c))
+    if (to_file && !in_file && !divert(r, c))
         return false;
     int error = c->exchange->parts ? append_parts(r, c->exchange, p, n)
                                    : oribi_body_append(body, p, n, memory_max, batch_max(r));
@@ -204,12 +243,44 @@ static void body_done(struct oribi_reactor *r, struct oribi_conn *c)
     struct oribi_exchange *exchange = c->exchange;
     int error =
         exchange->parts ? oribi_parts_finish(exchange->parts, &exchange->body) : oribi_body_finish(&exchange->body);
+    exchange->body_whole = true;
     if (error < 0) {
         appending_failed(r, c, error);
         return;
     }
+    bool settled = oribi_body_settled(&exchange->body);
+    oribi__conn_charge_body(r, exchange);
+    if (settled)
+        oribi__conn_complete(r, c);
+    else
+        (void)oribi__conn_store(r, c);
+}
+
+void oribi__conn_body_stored(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_exchange *exchange = c->exchange;
+    int error = oribi_body_stored(&exchange->body);
+    if (batch_max(r) == 0 && exchange->body.spill->bytes.len == 0)
+        oribi_buf_deinit(&exchange->body.spill->bytes);
+    oribi__conn_charge_body(r, exchange);
+    if (error < 0)
+        appending_failed(r, c, error);
+    else if (exchange->body_whole)
+        body_done(r, c);
+    else
+        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
+}
+
+/* Bytes of a file's batch have come. */
+static bool batch_input(struct oribi_reactor *r, struct oribi_conn *c, size_t n)
+{
+    if (!may_store(r, c, (int64_t)n))
+        return false;
+    int error = oribi_body_batched(&c->exchange->body, n, batch_max(r));
     oribi__conn_charge_body(r, c->exchange);
-    oribi__conn_complete(r, c);
+    if (error < 0)
+        appending_failed(r, c, error);
+    return error == 0;
 }
 
 static void begin_body(struct oribi_reactor *r, struct oribi_conn *c)
@@ -237,7 +308,8 @@ void oribi__conn_body_begin(struct oribi_reactor *r, struct oribi_conn *c, size_
     if (announced > (int64_t)exchange->body_memory_max ||
         (announced > ORIBI_SMALL_BODY_BYTES && announced > (int64_t)body_memory_max(r, exchange)))
         exchange->body_memory_max = 0; /* in a file from its first byte on */
-    (void)append_body(r, c, c->buf + exchange->used, rest);
+    if (append_body(r, c, c->buf + exchange->used, rest))
+        (void)oribi__conn_store(r, c);
 }
 
 static void chunked_done(struct oribi_reactor *r, struct oribi_conn *c)
@@ -292,7 +364,8 @@ void oribi__conn_chunked_begin(struct oribi_reactor *r, struct oribi_conn *c, si
     }
     c->len = exchange->used;
     begin_body(r, c);
-    (void)append_body(r, c, p, len);
+    if (append_body(r, c, p, len))
+        (void)oribi__conn_store(r, c);
 }
 
 void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char *p, size_t n)
@@ -302,7 +375,10 @@ void oribi__conn_body_input(struct oribi_reactor *r, struct oribi_conn *c, char 
         chunked_input(r, c, p, n);
         return;
     }
-    if (p != r->scratch)
+    if (p != r->scratch && exchange->body.spill) {
+        if (!batch_input(r, c, n))
+            return;
+    } else if (p != r->scratch)
         oribi_body_grown(&exchange->body, n);
     else if (!append_body(r, c, p, n))
         return;

@@ -258,7 +258,7 @@ void oribi__conn_drop_exchange(struct oribi_reactor *r, struct oribi_conn *c)
     keep_next_bytes(r, c);
     if (exchange->rest.cap)
         oribi_buf_deinit(&exchange->rest);
-    if (exchange->body.len > 0 || exchange->body.fd >= 0 || exchange->body.memory.cap)
+    if (exchange->body.len > 0 || oribi_body_in_file(&exchange->body) || exchange->body.memory.cap)
         oribi_body_deinit(&exchange->body);
     if (exchange->parts)
         oribi_parts_destroy(exchange->parts);

@@ -3,6 +3,7 @@
  *   conn.c           life and input: open, readable, timed out, closed
  *   conn_exchange.c  an exchange: begin, complete, finish or refuse, continue; the read buffer
  *   conn_body.c      request bodies, sized and chunked
+ *   conn_store.c     bodies on their way to a file, and the writer
  *   conn_out.c       output: what the socket takes, and what it leaves
  *   conn_move.c      to another process and from one
  *   reactor.c        events, timeouts, the run queue
@@ -71,6 +72,17 @@ void oribi__conn_charge_body(struct oribi_reactor *reactor, struct oribi_exchang
 
 /* The whole body in a file, from a sibling. Takes body_fd. */
 void oribi__conn_body_inject(struct oribi_reactor *reactor, struct oribi_conn *conn, int body_fd, int64_t body_len);
+
+/* Bytes of the body were written, well or not, and none are on their way now: the connection is in BODY again. */
+void oribi__conn_body_stored(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* --- conn_store.c --- */
+
+/* A file for bytes of the connection; starts the writer with the first one. NULL: out of memory. */
+struct oribi_spill *oribi__conn_spill(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* BODY becomes STORE while bytes of the body are on their way to a file, if they are. True when they are. */
+bool oribi__conn_store(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* --- conn_exchange.c --- */
 

@@ -409,6 +409,8 @@ void oribi_reactor_deinit(struct oribi_reactor *r)
         r->adrift = c->run_next;
         oribi_pool_put(&r->conn_pool, c);
     }
+    if (r->writer)
+        oribi_writer_stop(r->writer);
     oribi_mem_free(r->by_fd);
     oribi_pool_deinit(&r->conn_pool);
     oribi_pool_deinit(&r->buf_pool);
@@ -424,5 +426,7 @@ void oribi_reactor_abandon(struct oribi_reactor *r)
         if (c->out)
             oribi_out_abandon(c->out);
     }
+    if (r->writer)
+        oribi_writer_forget(r->writer);
     oribi_os_close(oribi_loop_fd(r->loop));
 }

@@ -81,6 +81,16 @@ static void on_lost(void *self, struct oribi_conn *c)
     oribi_worker_stop(w);
 }
 
+static void on_writer(void *self, int read_fd)
+{
+    struct oribi_worker *w = self;
+    oribi__own_add(&w->own, read_fd, "wake of the thread that writes files");
+    if (read_fd < 0)
+        oribi_log(ORIBI_LOG_WARN,
+                  "cannot start the thread that writes files: %s; on a slow disk requests wait for others' bodies",
+                  oribi_os_error_text());
+}
+
 struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *w)
 {
     return (struct oribi_reactor_hooks){
@@ -95,6 +105,7 @@ struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *w)
         .lost = on_lost,
         .claims = w->site ? oribi__site_claims : NULL,
         .answer = oribi__site_answer,
+        .writer = on_writer,
     };
 }
 

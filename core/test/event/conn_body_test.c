@@ -3,7 +3,13 @@
 
 #include "event/reactor_lab.h"
 
+#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
+
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <sys/uio.h>
 
 /* Room made for bytes that do not come counts like any other. */
@@ -31,12 +37,40 @@ static void test_room_for_a_body_counts_before_it_is_filled(void)
     end();
 }
 
-/* Stands in for the one of base/os.c, and counts the writes to a body's file. */
-static int file_writes;
+/* Stands in for the one of base/os.c: counts the writes to a body's file, and holds them or lets them fail. */
+static _Atomic int file_writes;
+static _Atomic int own_writes; /* by the thread of the test, which is the reactor's */
+static _Atomic int writes_left = -1;
+static _Atomic bool held; /* each write posts `begun` and waits for `gate` */
+static sem_t gate;
+static sem_t begun;
+static pthread_t reactor_thread;
 ssize_t oribi_os_write_vec(int fd, const struct iovec *vec, size_t count)
 {
-    file_writes += lseek(fd, 0, SEEK_CUR) >= 0;
+    if (lseek(fd, 0, SEEK_CUR) >= 0) {
+        file_writes++;
+        own_writes += pthread_equal(pthread_self(), reactor_thread) != 0;
+        if (held) {
+            (void)sem_post(&begun);
+            (void)sem_wait(&gate);
+        }
+        if (writes_left == 0) {
+            errno = ENOSPC;
+            return oribi_os_fail();
+        }
+        writes_left -= writes_left > 0;
+    }
     return writev(fd, vec, (int)count);
+}
+
+/* A turn, and as many more as writes that are under way need. */
+static void turn_stored(const struct oribi_conn *c)
+{
+    turn();
+    while (c->state == ORIBI_CONN_STORE || oribi_reactor_goes_on(&r)) {
+        oribi_reactor_wait(&r, 1000);
+        turn();
+    }
 }
 
 /* Sends a body that goes to a file in pieces of a TCP segment, a turn each; true when all of it is there. */
@@ -54,7 +88,7 @@ static bool spill_body(size_t len, int *writes)
         size_t n = len - at < sizeof(part) ? len - at : sizeof(part);
         if (write(far, part, n) != (ssize_t)n)
             fail("write");
-        turn();
+        turn_stored(c);
     }
     *writes = file_writes;
     struct oribi_exchange *exchange = oribi_reactor_pop(&r);
@@ -132,7 +166,7 @@ static struct oribi_conn *begin_body_of(int *far, const char *fields, size_t len
         size_t n = sent - at < sizeof(part) ? sent - at : sizeof(part);
         if (write(*far, part, n) != (ssize_t)n)
             fail("write");
-        turn();
+        turn_stored(c);
     }
     return c;
 }
@@ -180,12 +214,12 @@ static void test_a_long_body_makes_room(void)
             r.budget.memory_used += 3500000;
         for (size_t at = 0; at < sizeof(part); at += 10000) {
             ok_eq(write(far, part, 10000), 10000);
-            turn();
+            turn_stored(c);
         }
-        ok_eq(c->exchange->body.fd >= 0, i >= 5);
+        ok_eq(oribi_body_in_file(&c->exchange->body), i >= 5);
     }
     send_text(far, "\r\n0\r\n\r\n");
-    turn();
+    turn_stored(c);
     struct oribi_exchange *exchange = oribi_reactor_pop(&r);
     ok(exchange && lseek(exchange->body.fd, 0, SEEK_END) == 1000000);
     oribi_conn_finish(&r, c, true);
@@ -233,6 +267,194 @@ static void test_long_forms_are_taken_apart_although_there_is_memory(void)
     end();
 }
 
+/* --- while a write is under way --- */
+
+enum { STORED_LEN = 100000, STORED_MAX = 1024 };
+
+/* A body of STORED_LEN bytes goes to a file whose first write is under way, and waits; `sent` of its bytes were sent.
+ * Without a budget for batches, each piece is a write. */
+static struct oribi_conn *begin_store(int *far, size_t sent)
+{
+    file_writes = own_writes = 0;
+    held = true;
+    r.config.limits.body_memory_max = STORED_MAX;
+    r.budget.memory_max = 40000;
+    r.budget.memory_used = 30000;
+    struct oribi_conn *c = open_conn(far);
+    char text[STORED_LEN + 100];
+    int n = snprintf(text, sizeof(text), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", STORED_LEN);
+    memset(text + n, 'a', sent);
+    if (write(*far, text, (size_t)n + sent) != n + (ssize_t)sent)
+        fail("write");
+    turn();
+    (void)sem_wait(&begun);
+    return c;
+}
+
+static void let_go(void)
+{
+    held = false;
+    (void)sem_post(&gate);
+}
+
+static void end_store(int far)
+{
+    close(far);
+    turn();
+    ok_eq(r.budget.memory_used, 30000);
+    ok_eq(r.budget.file_used, 0);
+    ok_eq(own_writes, 0);
+    r.budget.memory_used = 0;
+    end();
+    while (sem_trywait(&begun) == 0 || sem_trywait(&gate) == 0)
+        continue;
+}
+
+static void test_nothing_is_read_while_a_write_is_under_way(void)
+{
+    int far;
+    begin();
+    struct oribi_conn *c = begin_store(&far, 5000);
+    ok_eq(c->state, ORIBI_CONN_STORE);
+    int64_t before = bytes_read;
+    static const char part[STORED_LEN];
+    ok_eq(write(far, part, STORED_LEN - 5000), STORED_LEN - 5000);
+    turn();
+    turn();
+    ok_eq(bytes_read, before);
+    ok(!oribi_conn_movable(c));
+    ok(r.budget.memory_used > 30000);
+    let_go();
+    turn_stored(c);
+    ok_eq(c->state, ORIBI_CONN_QUEUED);
+    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    ok(exchange && lseek(exchange->body.fd, 0, SEEK_END) == STORED_LEN);
+    oribi_conn_finish(&r, c, false);
+    end_store(far);
+}
+
+/* Other connections have their turns meanwhile. */
+static void test_others_go_on_while_a_write_is_under_way(void)
+{
+    int far, other;
+    begin();
+    struct oribi_conn *c = begin_store(&far, 5000);
+    struct oribi_conn *o = open_conn(&other);
+    send_text(other, REQUEST);
+    turn();
+    ok(oribi_reactor_pop(&r) == o->exchange);
+    ok_eq(c->state, ORIBI_CONN_STORE);
+    oribi_conn_finish(&r, o, true);
+    close(other);
+    let_go();
+    turn_stored(c);
+    end_store(far);
+}
+
+/* The disk is late, not the client: neither its silence nor its rate counts while it may not send. */
+static void test_a_slow_disk_is_not_the_clients_fault(void)
+{
+    int far;
+    begin();
+    r.config.body_rate_min = 1000;
+    struct oribi_conn *c = begin_store(&far, 5000);
+    for (int i = 0; i < 4; i++) {
+        r.now_ms += 6000;
+        struct oribi_timer *timer;
+        enum oribi_timeout_class class;
+        while ((timer = oribi_timeouts_expired(&r.timeouts, r.now_ms, &class)) != NULL)
+            oribi__conn_on_timeout(&r, c, class);
+    }
+    ok_eq(c->state, ORIBI_CONN_STORE);
+    ok_eq(refused_status, 0);
+    c->exchange->store_started_ms -= 100000; /* it has taken so long */
+    c->exchange->body_started_ms -= 100000;
+    let_go();
+    turn_stored(c);
+    ok_eq(c->state, ORIBI_CONN_BODY);
+    send_text(far, "x");
+    turn_stored(c);
+    ok_eq(refused_status, 0);
+    c->exchange->body_started_ms -= 100000; /* … and this is the client's */
+    send_text(far, "x");
+    turn_stored(c);
+    ok_eq(refused_status, 408);
+    end_store(far);
+}
+
+static void check_failed_write(size_t sent)
+{
+    int far;
+    char answer[1000];
+    begin();
+    writes_left = 0;
+    struct oribi_conn *c = begin_store(&far, sent);
+    ok_eq(refused_status, 0);
+    let_go();
+    turn_stored(c);
+    ok_eq(refused_status, 507);
+    ssize_t n = read(far, answer, sizeof(answer) - 1);
+    answer[n > 0 ? n : 0] = '\0';
+    ok(strncmp(answer, "HTTP/1.1 507 ", 13) == 0);
+    ok(strstr(answer + 1, "HTTP/1.1") == NULL); /* one answer */
+    ok_eq(file_writes, 1);
+    writes_left = -1;
+    end_store(far);
+}
+
+static void test_a_write_that_fails_is_answered_once(void)
+{
+    check_failed_write(5000);
+    check_failed_write(STORED_LEN);
+}
+
+/* What leads to its end is seen when it may read again. */
+static void test_a_client_that_leaves_while_a_write_is_under_way(void)
+{
+    int far;
+    begin();
+    struct oribi_conn *c = begin_store(&far, 5000);
+    close(far);
+    turn();
+    ok_eq(closed_count, 0);
+    let_go();
+    for (int i = 0; i < 1000 && closed_count == 0; i++) {
+        oribi_reactor_wait(&r, 1000);
+        turn();
+    }
+    ok_eq(closed_count, 1);
+    (void)c;
+    end_store(-1);
+}
+
+static void test_a_connection_closed_while_a_write_is_under_way(void)
+{
+    int far;
+    begin();
+    struct oribi_conn *c = begin_store(&far, 5000);
+    int64_t before = oribi_mem_blocks();
+    oribi_conn_abort(&r, c, false);
+    turn();
+    ok_eq(closed_count, 1);
+    let_go();
+    end_store(far);
+    ok(oribi_mem_blocks() < before);
+}
+
+/* Where the system gives no thread, the reactor's writes. */
+static void test_without_a_writer_the_body_is_written_all_the_same(void)
+{
+    int writes;
+    begin();
+    own_writes = 0;
+    r.writer_failed = true;
+    r.config.limits.body_memory_max = 128 * 1024;
+    ok(spill_body(1 << 20, &writes));
+    ok(writes > 0 && own_writes == writes);
+    ok(r.writer == NULL);
+    end();
+}
+
 static void run_all(void)
 {
     test_a_long_body_stays_in_memory_while_the_budget_is_far_from_full();
@@ -243,9 +465,19 @@ static void run_all(void)
     test_a_slow_body_takes_few_writes();
     test_batches_leave_half_of_the_memory();
     test_bytes_behind_a_chunked_body_count();
+    test_nothing_is_read_while_a_write_is_under_way();
+    test_others_go_on_while_a_write_is_under_way();
+    test_a_slow_disk_is_not_the_clients_fault();
+    test_a_write_that_fails_is_answered_once();
+    test_a_client_that_leaves_while_a_write_is_under_way();
+    test_a_connection_closed_while_a_write_is_under_way();
+    test_without_a_writer_the_body_is_written_all_the_same();
 }
 
 int main(void)
 {
+    reactor_thread = pthread_self();
+    (void)sem_init(&gate, 0, 0);
+    (void)sem_init(&begun, 0, 0);
     return run_with_both_sources(run_all);
 }

@@ -1,6 +1,8 @@
 /* One client connection, and the exchange that is under way on it.
  *
- *               bytes              head complete, body to come          all there
+ *                                                   STORE (a part of the body is being written to its file)
+ *                                                    ▲ │
+ *               bytes              head complete,    │ ▼                all there
  *    ┌──► IDLE ───────► HEAD ───────────────────────► BODY ──────────────────────┐
  *    │                   └─────────────────────── no body, or all in one read ───┤
  *    │                                                                           ▼
@@ -13,8 +15,8 @@
  *         through when nothing is pending)
  *
  * An idle connection has no buffer and no exchange: the reactor lends both when bytes arrive and takes them back when
- * the answer is written. Reading stops while a request is queued or called; pipelined bytes wait in the buffer and the
- * kernel.
+ * the answer is written. Reading stops while a request is queued or called, and while bytes of its body are written to
+ * a file; what comes meanwhile waits in the buffer and the kernel.
  *
  * This header is what the layer above uses; what the sources of the connection share is in conn_private.h. */
 #ifndef ORIBI_EVENT_CONN_H
@@ -43,6 +45,7 @@ enum oribi_conn_state {
     ORIBI_CONN_IDLE,
     ORIBI_CONN_HEAD,
     ORIBI_CONN_BODY,
+    ORIBI_CONN_STORE,
     ORIBI_CONN_QUEUED,
     ORIBI_CONN_CALL,
     ORIBI_CONN_FLUSH,
@@ -60,12 +63,14 @@ struct oribi_exchange {
     struct oribi_parts *parts;   /* of a form that is taken apart: `body` is its frame then; else NULL */
     struct oribi_slice in_place; /* a body that does */
     struct oribi_trailers trailers;
-    struct oribi_buf rest; /* bytes of the next request that were read with the end of a chunked body */
-    int64_t body_started_ms;
+    struct oribi_buf rest;      /* bytes of the next request that were read with the end of a chunked body */
+    int64_t body_started_ms;    /* time in STORE not counted */
+    int64_t store_started_ms;   /* in state STORE: since when */
     struct oribi_charge charge; /* what body, rest and trailers take of the worker's budget */
     int64_t complete_us;        /* oribi_clock_us() when the last byte had been read */
     uint32_t used;              /* bytes at the front of the connection's buffer that belong to this request */
     uint32_t body_memory_max;   /* of this body; 0: it goes to a file from its first byte on */
+    bool body_whole;            /* every byte has come, and is to be stored */
     struct oribi_head head;
 };
 

@@ -62,6 +62,9 @@ struct oribi_reactor_hooks {
      * oribi_conn_finish() or oribi_conn_abort(). False: it has done nothing, the request needs its call. One of each
      * connection a turn. */
     bool (*answer)(void *self, struct oribi_conn *conn);
+    /* The writer's thread has been started; read_fd is its wake descriptor. -1: the system has given none, with the
+     * reason in oribi_os_error_text(); files are written in the reactor's thread then. Once. */
+    void (*writer)(void *self, int read_fd);
 };
 
 struct oribi_reactor {
@@ -99,6 +102,9 @@ struct oribi_reactor {
     int event_count;
     uint32_t full_turns; /* turns in a row without deadlines */
     bool sleeping;       /* between sleep_begin and sleep_end */
+    bool writer_failed;
+    struct oribi_writer *writer; /* NULL until the first file */
+    struct oribi_watch writer_watch;
 };
 
 /* Gives a reactor in caller's memory. 0, or a code of base/os.h: the loop cannot be made. */

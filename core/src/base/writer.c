@@ -1,0 +1,336 @@
+/* The writer thread; see the header. Reading order: run, carry_out; then what the owner calls.
+ *
+ * The lock is held for list operations alone, never around a system call that may wait for a disk. A spill belongs to
+ * the thread from the push to the collect, but for `released`: what its owner has given up is not written any more, and
+ * is closed and freed by the thread. */
+#include "oribi/base/writer.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+
+enum { STACK_BYTES = 256 * 1024 };
+
+struct list {
+    struct oribi_spill *first;
+    struct oribi_spill *last;
+};
+
+struct oribi_writer {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work;  /* the queue has something, or quit */
+    pthread_cond_t ended; /* a write has */
+    struct list queue;
+    struct list done;
+    uint64_t ended_count;
+    uint32_t waiting; /* threads in oribi_writer_wait() */
+    bool quit;
+    struct oribi_wake wake;
+    struct oribi_fd_mark wake_mark;
+};
+
+static void append(struct list *list, struct oribi_spill *spill)
+{
+    spill->next = NULL;
+    if (list->last)
+        list->last->next = spill;
+    else
+        list->first = spill;
+    list->last = spill;
+}
+
+static struct oribi_spill *take_first(struct list *list)
+{
+    struct oribi_spill *spill = list->first;
+    if (!spill)
+        return NULL;
+    list->first = spill->next;
+    if (!list->first)
+        list->last = NULL;
+    return spill;
+}
+
+/* --- the thread --- */
+
+static int store(struct oribi_spill *spill)
+{
+    struct oribi_buf *bytes = &spill->job.bytes;
+    if (spill->job.fd < 0 && oribi_os_temp_file(&spill->job.fd) < 0)
+        return oribi_os_store_failed();
+    for (size_t done = 0; done < bytes->len;) {
+        struct iovec rest = {bytes->p + done, bytes->len - done};
+        ssize_t written = oribi_os_write_vec(spill->job.fd, &rest, 1);
+        if (written <= 0)
+            return oribi_os_store_failed();
+        done += (size_t)written;
+        spill->job.written += written;
+    }
+    return 0;
+}
+
+static void carry_out(struct oribi_spill *spill)
+{
+    spill->job.error = store(spill);
+    if (spill->job.error < 0)
+        (void)snprintf(spill->job.reason, sizeof(spill->job.reason), "%s", oribi_os_error_text());
+    spill->job.bytes.len = 0;
+}
+
+static void destroy(struct oribi_spill *spill)
+{
+    oribi_os_close(spill->job.fd);
+    oribi_buf_deinit(&spill->job.bytes);
+    oribi_buf_deinit(&spill->bytes);
+    oribi_mem_free(spill);
+}
+
+/* An application that has closed our descriptor may have a file of its own under the number. */
+static void notify(const struct oribi_writer *w)
+{
+    if (oribi_os_is_marked(w->wake.write_fd, &w->wake_mark))
+        oribi_wake_notify(&w->wake);
+}
+
+static void lock(struct oribi_writer *w)
+{
+    (void)pthread_mutex_lock(&w->lock); /* of the default kind, and not held by this thread: cannot fail */
+}
+
+static void unlock(struct oribi_writer *w)
+{
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
+static void *run(void *self)
+{
+    struct oribi_writer *w = self;
+    lock(w);
+    for (;;) {
+        struct oribi_spill *spill = take_first(&w->queue);
+        if (!spill && w->quit)
+            break;
+        if (!spill) {
+            (void)pthread_cond_wait(&w->work, &w->lock);
+            continue;
+        }
+        bool wanted = !spill->released;
+        unlock(w);
+        if (wanted)
+            carry_out(spill);
+        lock(w);
+        w->ended_count++;
+        if (w->waiting > 0)
+            (void)pthread_cond_broadcast(&w->ended);
+        bool released = spill->released;
+        bool first = !w->done.first;
+        if (!released)
+            append(&w->done, spill);
+        unlock(w);
+        if (released)
+            destroy(spill);
+        else if (first)
+            notify(w);
+        lock(w);
+    }
+    unlock(w);
+    return NULL;
+}
+
+/* --- its owner --- */
+
+static bool start_thread(struct oribi_writer *w)
+{
+    sigset_t all;
+    sigset_t before;
+    pthread_attr_t attributes;
+    sigfillset(&all);
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES); /* a valid size */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int result = pthread_create(&w->thread, &attributes, run, w);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attributes);
+    return result == 0;
+}
+
+struct oribi_writer *oribi_writer_try_start(void)
+{
+    struct oribi_writer *w = oribi_mem_try_alloc(1, sizeof(*w));
+    pthread_condattr_t clock;
+    if (!w)
+        return NULL;
+    if (oribi_wake_create(&w->wake) < 0) {
+        oribi_mem_free(w);
+        return NULL;
+    }
+    oribi_os_mark(w->wake.write_fd, &w->wake_mark);
+    (void)pthread_mutex_init(&w->lock, NULL); /* these cannot fail with the C libraries that we know */
+    (void)pthread_condattr_init(&clock);
+    (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&w->work, NULL);
+    (void)pthread_cond_init(&w->ended, &clock);
+    (void)pthread_condattr_destroy(&clock);
+    if (start_thread(w))
+        return w;
+    oribi_wake_destroy(&w->wake);
+    oribi_mem_free(w);
+    (void)oribi_os_fail_saying("the system gives no thread");
+    return NULL;
+}
+
+void oribi_writer_stop(struct oribi_writer *w)
+{
+    struct oribi_spill *spill = oribi_writer_collect(w); /* gives those that were released to the thread */
+    assert(!spill);
+    lock(w);
+    w->quit = true;
+    (void)pthread_cond_signal(&w->work);
+    unlock(w);
+    (void)pthread_join(w->thread, NULL); /* joinable, and not us */
+    while ((spill = take_first(&w->done)) != NULL)
+        destroy(spill);
+    oribi_wake_destroy(&w->wake);
+    (void)pthread_cond_destroy(&w->work);
+    (void)pthread_cond_destroy(&w->ended);
+    (void)pthread_mutex_destroy(&w->lock);
+    oribi_mem_free(w);
+}
+
+void oribi_writer_forget(struct oribi_writer *w)
+{
+    oribi_wake_destroy(&w->wake);
+}
+
+int oribi_writer_fd(const struct oribi_writer *w)
+{
+    return w->wake.read_fd;
+}
+
+void oribi_writer_clear(struct oribi_writer *w)
+{
+    (void)oribi_wake_clear(&w->wake);
+}
+
+static void enqueue(struct oribi_writer *w, struct oribi_spill *spill)
+{
+    append(&w->queue, spill);
+    (void)pthread_cond_signal(&w->work);
+}
+
+/* What the thread has done becomes the owner's. */
+static void settle(struct oribi_spill *spill)
+{
+    spill->busy = false;
+    spill->fd = spill->job.fd;
+    spill->stored = spill->job.written;
+    spill->under_way = 0;
+    spill->error = spill->job.error;
+    memcpy(spill->reason, spill->job.reason, sizeof(spill->reason));
+    if (!spill->bytes.p) { /* its memory serves again */
+        spill->bytes = spill->job.bytes;
+        spill->job.bytes = (struct oribi_buf){0};
+    } else {
+        oribi_buf_deinit(&spill->job.bytes);
+    }
+}
+
+struct oribi_spill *oribi_writer_collect(struct oribi_writer *w)
+{
+    struct oribi_spill *spill;
+    lock(w);
+    while ((spill = take_first(&w->done)) != NULL && spill->released)
+        enqueue(w, spill); /* to be closed */
+    unlock(w);
+    if (spill)
+        settle(spill);
+    return spill;
+}
+
+uint64_t oribi_writer_ended(struct oribi_writer *w)
+{
+    lock(w);
+    uint64_t count = w->ended_count;
+    unlock(w);
+    return count;
+}
+
+void oribi_writer_wait(struct oribi_writer *w, uint64_t seen, int timeout_ms)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until); /* exists everywhere */
+    int64_t ns = until.tv_nsec + (int64_t)(timeout_ms % 1000) * 1000000;
+    until.tv_sec += timeout_ms / 1000 + (time_t)(ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    lock(w);
+    w->waiting++;
+    for (int result = 0; result == 0 && w->ended_count == seen;)
+        result = pthread_cond_timedwait(&w->ended, &w->lock, &until);
+    w->waiting--;
+    unlock(w);
+}
+
+/* --- a spill --- */
+
+struct oribi_spill *oribi_spill_try_create(struct oribi_writer *w, void *owner)
+{
+    struct oribi_spill *spill = oribi_mem_try_alloc(1, sizeof(*spill));
+    if (!spill)
+        return NULL;
+    spill->owner = owner;
+    spill->writer = w;
+    spill->fd = spill->job.fd = -1;
+    return spill;
+}
+
+int oribi_spill_push(struct oribi_spill *spill)
+{
+    struct oribi_writer *w = spill->writer;
+    if (spill->busy || spill->error < 0)
+        return spill->busy ? 0 : spill->error;
+    spill->busy = true;
+    spill->job.bytes = spill->bytes;
+    spill->under_way = spill->bytes.cap;
+    spill->bytes = (struct oribi_buf){0};
+    if (w) {
+        lock(w);
+        enqueue(w, spill);
+        unlock(w);
+        return 0;
+    }
+    carry_out(spill);
+    settle(spill);
+    return spill->error;
+}
+
+size_t oribi_spill_memory(const struct oribi_spill *spill)
+{
+    return sizeof(*spill) + spill->bytes.cap + spill->under_way;
+}
+
+void oribi_spill_release(struct oribi_spill *spill)
+{
+    if (!spill)
+        return;
+    struct oribi_writer *w = spill->writer;
+    if (!w || (!spill->busy && spill->fd < 0)) {
+        destroy(spill);
+        return;
+    }
+    lock(w);
+    spill->released = true;
+    if (!spill->busy) {
+        spill->busy = true;
+        enqueue(w, spill);
+    }
+    unlock(w);
+}

@@ -1,0 +1,77 @@
+/* Connection: bytes on their way to a file, and the writer of the reactor. Reading order: oribi__conn_spill,
+ * oribi__conn_store, on_ended. */
+#include "oribi/event/conn.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/os.h"
+#include "oribi/event/reactor.h"
+
+#include "event/conn_private.h"
+
+#include <stddef.h>
+
+static void on_ended(void *self, struct oribi_watch *watch);
+
+static void tell_writer(const struct oribi_reactor *r, int read_fd)
+{
+    if (r->hooks.writer)
+        r->hooks.writer(r->hooks.self, read_fd);
+}
+
+static void start_writer(struct oribi_reactor *r)
+{
+    r->writer = oribi_writer_try_start();
+    int fd = r->writer ? oribi_writer_fd(r->writer) : -1;
+    if (r->writer) {
+        r->writer_watch.handler = on_ended;
+        if (oribi_loop_add(r->loop, &r->writer_watch, fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0) {
+            oribi_writer_stop(r->writer);
+            r->writer = NULL;
+        }
+    }
+    r->writer_failed = !r->writer;
+    tell_writer(r, r->writer ? fd : -1);
+}
+
+struct oribi_spill *oribi__conn_spill(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (!r->writer && !r->writer_failed)
+        start_writer(r);
+    return oribi_spill_try_create(r->writer, c);
+}
+
+/* The client is not late while our disk is: the timer is set anew when it runs out (conn.c). */
+bool oribi__conn_store(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (!oribi_body_busy(&c->exchange->body))
+        return false;
+    c->state = ORIBI_CONN_STORE;
+    c->exchange->store_started_ms = r->now_ms;
+    oribi_loop_interest(r->loop, &c->watch, 0);
+    oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_BODY, r->now_ms);
+    return true;
+}
+
+static void body_stored(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    c->state = ORIBI_CONN_BODY;
+    c->exchange->body_started_ms += r->now_ms - c->exchange->store_started_ms;
+    oribi_loop_interest(r->loop, &c->watch, c->out ? ORIBI_READ | ORIBI_WRITE : ORIBI_READ);
+    oribi__conn_body_stored(r, c);
+    /* What has come meanwhile is in `ready`, and will not be reported once more. */
+    if (c->state == ORIBI_CONN_BODY && oribi__conn_register(r, c) == 0 && c->watch.ready)
+        oribi__reactor_again(r, c);
+}
+
+/* A spill whose connection has gone is not collected (base/writer.h). */
+static void on_ended(void *self, struct oribi_watch *watch)
+{
+    struct oribi_reactor *r = (struct oribi_reactor *)((char *)watch - offsetof(struct oribi_reactor, writer_watch));
+    struct oribi_spill *spill;
+    oribi_writer_clear(r->writer);
+    while ((spill = oribi_writer_collect(r->writer)) != NULL) {
+        struct oribi_conn *c = spill->owner;
+        if (c->state == ORIBI_CONN_STORE)
+            body_stored(r, c);
+    }
+}
