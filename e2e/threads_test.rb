@@ -117,6 +117,16 @@ if E2E::RUBY
       end
     end
 
+    # Calls shorter than a change of threads are left to the thread that is there.
+    def test_short_calls_change_threads_seldom
+      client = connect(serve(app: "e2e/apps/threads.ru"))
+      names = Array.new(25) do
+        client.send_raw("GET /name HTTP/1.1\r\nHost: a\r\n\r\n" * 40)
+        Array.new(40) { client.read_response.body }
+      end.flatten
+      assert_operator names.each_cons(2).count { |one, other| one != other }, :<, 500
+    end
+
     # Two workers of two threads: whoever has a free one takes what the other cannot.
     def test_free_threads_count_for_placement
       one = start("--workers", "2", "--threads", "2")

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Calls that are over their deadline, in ways that differ in what other threads can do meanwhile.
+# Who calls, and calls that are over their deadline, in ways that differ in what other threads can do meanwhile.
 TEXT = { "content-type" => "text/plain" }.freeze
 
 def answer(text) = [200, TEXT, [text.to_s]]
@@ -10,6 +10,7 @@ run lambda { |env|
   case path
   when "sleep" then sleep(number.to_f / 1000)
   when "spin" then loop {}
+  when "name" then next answer(Thread.current.name)
   when "deaf" then Thread.handle_interrupt(Exception => :never) { sleep }
   # Half an hour in a function of the C library's, with the VM's lock held.
   when "stuck" then "password".crypt("$6$rounds=999999999$salt$")

@@ -22,20 +22,19 @@
 
 enum {
     TICK_MS = 1,
-    LOOK_MS_MAX = 50, /* in a long call, when nothing else is due */
-    QUIET_SLOWER = 8, /* looks without a long call before they come half as often, twice that: a quarter */
-    QUIET_PARK = 24,  /* … and before parking */
-    QUIET_IDLE = 4,   /* a look at an idle worker counts as so many */
-    LOOK_BUSY_MS = 2, /* with several threads, when some are in long calls and one may join them any time */
-    BUSY_US =
-        10000,    /* age of a call that is taken over though no sibling is idle: there is more to do than to pass on */
-    BUSY_MS = 10, /* between two looks while no sibling is idle, unless one wakes us */
-    BUSY_SITE_MS = 2,           /* the same where some requests need no call, and wait for nobody but us */
-    NAP_LISTENERS_MAX = 16,     /* watched in a nap; where there are more, newcomers wait for the next look */
-    EARLY_MS = 4,               /* the same before the call is long */
-    ALONE_MS = 2,               /* the same where there are no siblings */
-    EXPECT_LOOK_US = 10 * 1000, /* between two looks at what siblings have seen */
-    PARKED_MS = 1000,           /* a wake-up lost between parking and a call's begin costs at most this */
+    LOOK_MS_MAX = 50,       /* in a long call, when nothing else is due */
+    QUIET_SLOWER = 8,       /* looks without a long call before they come half as often, twice that: a quarter */
+    QUIET_PARK = 24,        /* … and before parking */
+    QUIET_IDLE = 4,         /* a look at an idle worker counts as so many */
+    WATCH_MIN = 2,          /* answers since the last look, with several threads: it does not count */
+    LOOK_BUSY_MS = 2,       /* with several threads, when some are in long calls and one may join them any time */
+    BUSY_US = 10000,        /* age of a call that is taken over though no sibling is idle: not only to pass on */
+    BUSY_MS = 10,           /* between two looks while no sibling is idle, unless one wakes us */
+    BUSY_SITE_MS = 2,       /* the same where some requests need no call, and wait for nobody but us */
+    NAP_LISTENERS_MAX = 16, /* watched in a nap; where there are more, newcomers wait for the next look */
+    EARLY_MS = 4,           /* the same before the call is long */
+    ALONE_MS = 2,           /* the same where there are no siblings */
+    PARKED_MS = 1000,       /* a wake-up lost between parking and a call's begin costs at most this */
     PARKED_MS_MIN = 10,
     PARKED_LIMITED_MS = 100, /* with queue_max, which is not to be passed for long, or cancel_gone … */
     PARKED_SHARE = 4,        /* … and with queue_time_max: so often before it has passed */
@@ -245,20 +244,20 @@ static int parked_ms(const struct oribi_worker *w)
     return (int)ms;
 }
 
+/* Since when no thread of the worker's own has turned the reactor: its only thread is in a call, or none of several
+ * leads. */
+static int64_t away_since_us(const struct oribi_worker *w)
+{
+    return atomic_load(oribi__shared(w) ? &w->threads.unled_us : &w->slot->call_started_us);
+}
+
 /* True when the own thread has ended it: a call has begun that may be long. */
 static bool park(struct oribi_helper *h)
 {
     atomic_store(&h->parked, true);
-    nap(h, false, parked_ms(h->worker));
+    if (!oribi__shared(h->worker) || !away_since_us(h->worker)) /* else leave_unled() counts on us */
+        nap(h, false, parked_ms(h->worker));
     return !atomic_exchange(&h->parked, false);
-}
-
-/* Since when no thread of the worker's own has turned the reactor: its only thread is in a call, or all of several
- * are. */
-static int64_t away_since_us(const struct oribi_worker *w)
-{
-    const _Atomic int64_t *since_us = oribi__shared(w) ? &w->threads.all_busy_us : &w->slot->call_started_us;
-    return atomic_load_explicit(since_us, memory_order_acquire);
 }
 
 /* One of several threads is free and turns the reactor; the others' calls have deadlines all the same. */
@@ -285,6 +284,7 @@ static void *run(void *self)
     struct oribi_helper *h = self;
     struct oribi_worker *w = h->worker;
     int quiet = 0;
+    uint64_t seen = 0;
     oribi__stacks_helper(w->stacks, true);
     while (!atomic_load_explicit(&h->quit, memory_order_acquire)) {
         if (oribi__stacks_asked(w->stacks))
@@ -293,7 +293,9 @@ static void *run(void *self)
         int64_t away_us = away_since_us(w);
         if (long_since(away_us)) {
             quiet = 0;
-            if (worth_taking_over(w, away_us))
+            if (oribi__threads_relieve(w))
+                nap(h, false, TICK_MS);
+            else if (worth_taking_over(w, away_us))
                 step(h);
             else
                 wait_for_idle(h, BUSY_MS);
@@ -306,7 +308,10 @@ static void *run(void *self)
         }
         if (!started_us)
             oribi__idle_waiter_wake(w); /* whom the end of our own call woke may have been ourselves */
-        quiet += started_us ? 1 : QUIET_IDLE;
+        uint64_t before = seen;
+        seen = atomic_load_explicit(&w->slot->request_count, memory_order_relaxed);
+        bool watches = oribi__shared(w) && seen - before >= WATCH_MIN; /* leave_unled() wants us awake */
+        quiet = watches ? 0 : quiet + (started_us ? 1 : QUIET_IDLE);
         if (quiet >= QUIET_PARK) {
             quiet = park(h) ? 0 : QUIET_PARK; /* after a time-out one look is enough */
         } else {
@@ -316,65 +321,6 @@ static void *run(void *self)
     }
     oribi__stacks_helper(w->stacks, false);
     return NULL;
-}
-
-/* --- how long calls are --- */
-
-/* When the worker of this slot last had a long call: now, if it is in one; 0: never. */
-static int64_t last_long_us(const struct oribi_slot *slot, int64_t now_us)
-{
-    int64_t started_us = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed);
-    if (started_us && now_us - started_us >= ORIBI_EXPECT_US)
-        return now_us;
-    return atomic_load_explicit(&slot->long_call_us, memory_order_relaxed);
-}
-
-/* One call in a hundred may be long, and cannot be told from the others when it begins: where there are such, here
- * or at a sibling, the helper is awake for all. */
-static bool expects_long(struct oribi_worker *w, int64_t now_us)
-{
-    if (now_us - w->call_lengths.looked_us >= EXPECT_LOOK_US) {
-        const struct oribi_scoreboard *board = w->setup.board;
-        w->call_lengths.looked_us = now_us;
-        for (uint32_t i = 0; board && i < board->count; i++) {
-            int64_t seen_us = last_long_us(&board->slots[i], now_us);
-            if (seen_us && seen_us + ORIBI_EXPECT_FOR_US > w->call_lengths.long_until_us)
-                w->call_lengths.long_until_us = seen_us + ORIBI_EXPECT_FOR_US;
-        }
-    }
-    return now_us < w->call_lengths.long_until_us;
-}
-
-/* A limit on waiting holds from the first call on, as does a question of the supervisor's: then the helper is there,
- * and parked it comes by often enough (helper.c). */
-static bool wants_helper(struct oribi_worker *w, int64_t now_us)
-{
-    bool is_asked = w->stacks || w->options->slow_log_ms;
-    return w->call_lengths.average_us > ORIBI_LONG_US / 2 || oribi__threads_free(&w->threads) == 0 ||
-           (!w->helper && (is_asked || oribi__takes_newcomers_in_call(w) || w->cancels_gone)) ||
-           expects_long(w, now_us);
-}
-
-void oribi__note_long(struct oribi_worker *w, int64_t now_us)
-{
-    w->call_lengths.long_until_us = now_us + ORIBI_EXPECT_FOR_US;
-    atomic_store_explicit(&w->slot->long_call_us, now_us, memory_order_relaxed); /* a hint: no partner */
-}
-
-void oribi__call_begins(struct oribi_worker *w, int64_t now_us)
-{
-    if (w->call_lengths.average_us > ORIBI_PASS_US && !oribi__shared(w))
-        oribi__skip(w, true);
-    if (oribi_helper_asleep(w) && wants_helper(w, now_us))
-        oribi_helper_need(w);
-}
-
-void oribi__call_took(struct oribi_worker *w, int64_t us, int64_t now_us)
-{
-    if (us > ORIBI_LONG_US)
-        oribi_helper_need(w);
-    if (us > ORIBI_EXPECT_US)
-        oribi__note_long(w, now_us);
 }
 
 /* --- the own thread --- */
@@ -468,7 +414,7 @@ void oribi__helper_wake(struct oribi_worker *w)
 
 bool oribi_helper_parked(const struct oribi_worker *w)
 {
-    return w->helper && atomic_load_explicit(&w->helper->parked, memory_order_relaxed);
+    return w->helper && atomic_load(&w->helper->parked);
 }
 
 bool oribi_helper_asleep(const struct oribi_worker *w)

@@ -1,10 +1,11 @@
 /* What the worker's sources tell the helper of, beside oribi/worker/helper.h: when a call begins and ends, and
- * whether calls are long here. */
+ * whether calls are long here (call_lengths.c). */
 #ifndef ORIBI_WORKER_HELPER_PRIVATE_H
 #define ORIBI_WORKER_HELPER_PRIVATE_H
 
 #include "oribi/worker/helper.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -23,6 +24,9 @@ struct oribi__call_lengths {
  * the reactor. */
 void oribi__call_begins(struct oribi_worker *worker, int64_t now_us);
 void oribi__call_took(struct oribi_worker *worker, int64_t us, int64_t now_us);
+
+/* True if calls are long on average. With the reactor. */
+bool oribi__are_calls_long(const struct oribi_worker *worker);
 
 /* A call was long: notes it on the scoreboard, where it outlives the worker. Async-signal-safe. */
 void oribi__note_long(struct oribi_worker *worker, int64_t now_us);

@@ -1,9 +1,9 @@
-/* Several threads that make calls; see the header. Reading order: oribi_thread_next, lead, follow, then
- * oribi__thread_begin and oribi__leave_shared, which say which thread is woken when.
+/* Several threads that make calls; see the header. Reading order: oribi_thread_wait, lead, follow, then leave_unled
+ * and oribi__leave_shared, which say which thread is woken when.
  *
  * Everything here happens with the reactor but two sleeps: the leader's in the loop, and the followers', each at its
  * own wake. So at any moment every free thread sees the same queue, and one rule is enough: a thread that leaves
- * the reactor with something to do for others wakes one of them. */
+ * the reactor with something to do for others wakes one of them, or leaves that to a helper that is awake. */
 #include "oribi/worker/threads.h"
 
 #include "oribi/base/clock.h"
@@ -22,6 +22,8 @@ enum {
     LEADER_MS_MAX = 1000, /* deadlines further off need not wake it: nearly all are */
     FOLLOWER_MS_MAX = 1000 * 1000,
     END_LOOK_MS = 20,
+    OFTEN = 8,       /* so many wake-ups of followers within … */
+    OFTEN_US = 4000, /* … are worth a helper that looks each millisecond */
 };
 
 /* --- what others see --- */
@@ -93,6 +95,32 @@ static void promote(struct oribi_worker *w)
     oribi_wake_notify(thread->wake);
 }
 
+/* From here on no thread looks after the connections. A wake-up for each call would cost more than short calls do, so
+ * a helper that is awake sees whether the call lasts. Where calls are long on average, or the helper is not awake, a
+ * follower leads at once. */
+static void leave_unled(struct oribi_worker *w, int64_t now_us)
+{
+    struct oribi__thread_set *threads = &w->threads;
+    if (threads->leader)
+        return;
+    atomic_store(&threads->unled_us, now_us); /* before the look at the helper, which looks at it before it parks */
+    bool watched = w->helper && !oribi_helper_parked(w);
+    if ((watched && !oribi__are_calls_long(w)) || !threads->followers)
+        return;
+    promote(w);
+    if (now_us - threads->promoted_us > OFTEN_US) {
+        threads->promoted_us = now_us;
+        threads->promoted_count = 0;
+    }
+    if (++threads->promoted_count == OFTEN)
+        oribi_helper_need(w);
+}
+
+static bool is_unled(const struct oribi_worker *w)
+{
+    return atomic_load_explicit(&w->threads.unled_us, memory_order_relaxed) != 0;
+}
+
 static void unfollow(struct oribi_thread *thread)
 {
     struct oribi_thread **at = &thread->worker->threads.followers;
@@ -102,9 +130,15 @@ static void unfollow(struct oribi_thread *thread)
         *at = thread->next_follower;
 }
 
+/* True while a request waits that no thread is on its way to. */
+static bool is_one_unclaimed(const struct oribi_worker *w)
+{
+    return w->reactor.queue_len > w->threads.coming_count && !oribi__retiring(w);
+}
+
 static bool much_to_do(const struct oribi_worker *w)
 {
-    return (w->reactor.queue_len > 0 && !oribi__retiring(w)) || oribi_reactor_goes_on(&w->reactor);
+    return is_one_unclaimed(w) || oribi_reactor_goes_on(&w->reactor);
 }
 
 /* A deadline armed while the leader sleeps may be due before it looks again. */
@@ -116,8 +150,8 @@ static bool leader_would_oversleep(const struct oribi_worker *w)
 
 void oribi__leave_shared(struct oribi_worker *w)
 {
-    if (!w->threads.leader && much_to_do(w))
-        promote(w);
+    if (!w->threads.leader && !is_unled(w) && much_to_do(w))
+        leave_unled(w, w->reactor.now_us);
     else if (w->threads.leader && (much_to_do(w) || leader_would_oversleep(w)))
         oribi_wake_notify(&w->wake);
     atomic_signal_fence(memory_order_seq_cst);
@@ -130,6 +164,22 @@ void oribi_thread_wake(struct oribi_thread *thread)
     atomic_store(&thread->called, true);
     oribi_wake_notify(thread->wake);
     oribi_wake_notify(&thread->worker->wake); /* it may be the one that leads */
+}
+
+bool oribi__threads_relieve(struct oribi_worker *w)
+{
+    uint32_t expected = ORIBI_OWNER_CALL;
+    if (!oribi__shared(w) || !atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER,
+                                                                      memory_order_acquire, memory_order_relaxed))
+        return false;
+    bool others_take = w->reactor.queue_len > 0 && oribi__idle_siblings(w, 1) > 0; /* the helper's step passes it on */
+    bool relieved = !others_take && !w->threads.leader && w->threads.followers && is_unled(w);
+    if (relieved) {
+        promote(w);
+        atomic_store(&w->threads.unled_us, oribi_clock_us()); /* the same time for that one to come */
+    }
+    oribi__helper_give_back(w);
+    return relieved;
 }
 
 /* Nothing will come any more: all threads are to see it. */
@@ -148,11 +198,9 @@ void oribi__thread_begin(struct oribi_thread *thread)
     struct oribi_worker *w = thread->worker;
     thread->away = true;
     w->threads.busy_count++;
-    if (oribi__threads_free(&w->threads) == 0)
-        atomic_store_explicit(&w->threads.all_busy_us, thread->exchange->started_us, memory_order_release);
     oribi__threads_publish(w);
     publish_state(w);
-    promote(w);
+    leave_unled(w, thread->exchange->started_us);
 }
 
 /* Back from a call, which ended when it was answered: what the application did after that kept the thread as busy. */
@@ -163,8 +211,23 @@ static void come_back(struct oribi_thread *thread)
         return;
     thread->away = false;
     w->threads.busy_count--;
-    atomic_store_explicit(&w->threads.all_busy_us, 0, memory_order_release);
+    atomic_store_explicit(&w->threads.unled_us, 0, memory_order_release); /* this thread looks */
     publish_state(w);
+}
+
+/* On its way to a request, for which it needs the VM's lock first, and there. */
+static void come(struct oribi_thread *thread)
+{
+    thread->worker->threads.coming_count++;
+    thread->coming = true;
+    leave_unled(thread->worker, oribi_clock_us());
+}
+
+static void arrive(struct oribi_thread *thread)
+{
+    if (thread->coming)
+        thread->worker->threads.coming_count--;
+    thread->coming = false;
 }
 
 /* --- waiting --- */
@@ -185,6 +248,7 @@ static void lead(struct oribi_thread *thread, int64_t until_ms)
     int sleep_ms = oribi_reactor_sleep_begin(&w->reactor, ms_until(until_ms, now_ms, max));
     bool left = w->acceptor.ready_us || w->placement.ready_us; /* as in oribi_worker_wait_for() */
     w->threads.leader = thread;
+    atomic_store_explicit(&w->threads.unled_us, 0, memory_order_release);
     w->threads.leader_until_ms = now_ms + sleep_ms;
     oribi__leave(w);
     if (left)
@@ -221,6 +285,7 @@ struct oribi_req *oribi_thread_take(struct oribi_thread *thread)
         return NULL;
     oribi__enter(w);
     come_back(thread);
+    arrive(thread);
     int64_t now_us = oribi_clock_us();
     bool nobody_looks = !w->reactor.queue_len && (!w->threads.leader || oribi_reactor_goes_on(&w->reactor));
     if (nobody_looks || now_us - w->turned_us > ORIBI__TURN_EVERY_US) {
@@ -246,19 +311,19 @@ static void end(struct oribi_thread *thread)
     oribi__enter(w);
 }
 
-struct oribi_req *oribi_thread_next(struct oribi_thread *thread, int64_t ms)
+bool oribi_thread_wait(struct oribi_thread *thread, int64_t ms)
 {
     struct oribi_worker *w = thread->worker;
     if (__builtin_expect(w->abandoned, 0))
-        return NULL;
+        return false;
     int64_t until_ms = ms < 0 ? INT64_MAX : oribi_clock_ms() + ms;
+    bool coming = false;
     oribi__enter(w);
     come_back(thread);
+    arrive(thread);
     while (!atomic_exchange(&thread->called, false) && !oribi_worker_done(w)) {
-        struct oribi_req *req = w->threads.ending ? NULL : oribi__take_queued(w, thread, oribi_clock_us());
-        if (req)
-            return req;
-        if (w->threads.notified || oribi_clock_ms() >= until_ms)
+        coming = !w->threads.ending && is_one_unclaimed(w);
+        if (coming || w->threads.notified || (ms >= 0 && oribi_clock_ms() >= until_ms))
             break;
         if (w->threads.ending)
             end(thread);
@@ -270,12 +335,14 @@ struct oribi_req *oribi_thread_next(struct oribi_thread *thread, int64_t ms)
             follow(thread, until_ms);
     }
     w->threads.notified = false;
-    if (oribi_worker_done(w))
+    if (coming)
+        come(thread);
+    else if (oribi_worker_done(w))
         wake_all(w);
     else
         promote(w); /* this thread may have been the one to lead */
     oribi__leave(w);
-    return NULL;
+    return coming;
 }
 
 bool oribi_thread_done(struct oribi_thread *thread)
@@ -358,9 +425,9 @@ int oribi_threads_open(struct oribi_worker *w, uint32_t count)
     w->threads.count = count;
     for (uint32_t i = 0; i < count; i++)
         oribi__own_add(&w->own, threads[i].own_wake.read_fd, "thread's wake");
-    w->threads.busy_count = 0;
+    w->threads.busy_count = w->threads.coming_count = 0;
     w->threads.leader = w->threads.followers = NULL;
-    atomic_store(&w->threads.all_busy_us, 0);
+    atomic_store(&w->threads.unled_us, 0);
     atomic_store_explicit(&w->slot->threads, count, memory_order_release);
     publish_state(w);
     oribi_helper_need(w); /* a worker with several threads has long calls */
@@ -379,7 +446,7 @@ void oribi_threads_close(struct oribi_worker *w)
     w->threads.list = &w->threads.single;
     w->threads.count = 1;
     w->threads.busy_count = 0;
-    atomic_store(&w->threads.all_busy_us, 0);
+    atomic_store(&w->threads.unled_us, 0);
     atomic_store_explicit(&w->slot->threads, 0, memory_order_release);
     atomic_store_explicit(&w->slot->threads_busy, 0, memory_order_release);
     (void)pthread_mutex_unlock(&w->threads.lock); /* `owner` stays ours, as it is with one thread */

@@ -44,6 +44,7 @@ struct oribi_thread {
     _Atomic int64_t burst_us;
     struct oribi_thread *next_follower;
     bool away;                      /* in a call, or not back from its end yet */
+    bool coming;                    /* on its way to take a request; of the reactor's owner */
     _Atomic int64_t own_started_us; /* what the pointers point to when there are several */
     _Atomic int64_t own_deadline_us;
     char own_line[ORIBI_SLOT_LINE_CAP];
@@ -68,8 +69,13 @@ struct oribi__thread_set {
     int64_t leader_until_ms;        /* when the leader looks again by itself */
     bool notified;                  /* oribi_worker_wake() was called: the binding has something to do */
     bool ending;                    /* a call's hard deadline has passed: nothing is begun any more */
-    _Atomic int64_t all_busy_us;    /* since when every thread is in a call, 0: one is free; partner: the helper */
-    pthread_mutex_t lock;           /* the reactor's, between threads; taken before the owner's word */
+    uint32_t coming_count;          /* threads that are coming: no other is woken for as many requests */
+    uint32_t promoted_count;        /* followers woken to lead since … */
+    int64_t promoted_us;            /* … then */
+    /* since when no thread leads and some are in calls or coming, 0: one leads, or looks itself; partner: the helper,
+     * which does not park meanwhile */
+    _Atomic int64_t unled_us;
+    pthread_mutex_t lock; /* the reactor's, between threads; taken before the owner's word */
 };
 
 void oribi__threads_init(struct oribi_worker *worker);
@@ -77,6 +83,10 @@ void oribi__threads_forget(struct oribi_worker *worker); /* in a forked child: c
 
 /* One thread of several begins a call: what the helper, siblings and supervisor are to see of it. */
 void oribi__thread_begin(struct oribi_thread *thread);
+
+/* By the helper, when no thread has led for a while: wakes one to do so. False: it need not, or none is free, or one
+ * looks after the connections now. */
+bool oribi__threads_relieve(struct oribi_worker *worker);
 
 /* What the supervisor sees of several calls: the one whose deadline comes first, else the oldest. */
 void oribi__threads_publish(struct oribi_worker *worker);

@@ -17,10 +17,13 @@ struct stage {
 };
 
 static struct stage *on_stage;
-static atomic_int in_call; /* calls of /hold and /sleep */
-static atomic_int most;    /* … at a time */
-static atomic_int let_go;  /* how many /hold may end */
-static atomic_int told[4]; /* calls of /overdue/N whose thread was told */
+static atomic_int in_call;          /* calls of /hold and /sleep */
+static atomic_int most;             /* … at a time */
+static atomic_int let_go;           /* how many /hold may end */
+static atomic_int told[4];          /* calls of /overdue/N whose thread was told */
+static atomic_int waits;            /* waits for requests that have begun */
+static atomic_int changes;          /* calls by another thread than the one before */
+static struct oribi_thread *served; /* whose the last call was; of the VM's lock */
 static _Thread_local int own_number = -1;
 
 static void enter_call(void)
@@ -108,6 +111,16 @@ static void fork_inside(struct oribi_req *req)
     reply_text(req, 200, WIFEXITED(status) && WEXITSTATUS(status) == 7 ? "good" : "bad");
 }
 
+/* Computes: the VM's lock is never given up. */
+static void grip(struct oribi_req *req)
+{
+    enter_call();
+    while (atomic_load(&let_go) == 0)
+        (void)poll(NULL, 0, 1);
+    atomic_fetch_sub(&in_call, 1);
+    reply_text(req, 200, "gripped");
+}
+
 static void be_overdue(struct oribi_req *req, int number)
 {
     own_number = number;
@@ -124,6 +137,9 @@ static void be_overdue(struct oribi_req *req, int number)
 static void app(struct oribi_req *req)
 {
     long us;
+    if (served != oribi__exchange_of(req)->thread)
+        atomic_fetch_add(&changes, 1);
+    served = oribi__exchange_of(req)->thread;
     if ((us = path_number(req, "/sleep/")) >= 0) {
         enter_call();
         sleep_outside(us);
@@ -135,6 +151,8 @@ static void app(struct oribi_req *req)
         be_overdue(req, (int)us);
     } else if (path_is(req, "/hold")) {
         hold(req);
+    } else if (path_is(req, "/grip")) {
+        grip(req);
     } else if (path_is(req, "/hijack")) {
         hijack(req);
     } else if (path_is(req, "/fork")) {
@@ -150,14 +168,15 @@ static void *serve(void *self)
     vm_lock();
     for (;;) {
         struct oribi_req *req = oribi_thread_take(thread);
-        if (!req) {
-            vm_unlock();
-            req = oribi_thread_next(thread, -1);
-            vm_lock();
-        }
-        if (req)
+        if (req) {
             app(req);
-        else if (oribi_thread_done(thread))
+            continue;
+        }
+        vm_unlock();
+        atomic_fetch_add(&waits, 1);
+        bool comes = oribi_thread_wait(thread, -1);
+        vm_lock();
+        if (!comes && oribi_thread_done(thread))
             break;
     }
     vm_unlock();
@@ -173,6 +192,9 @@ static void stage_init(struct stage *stage)
     atomic_store(&let_go, 0);
     atomic_store(&in_call, 0);
     atomic_store(&most, 0);
+    atomic_store(&waits, 0);
+    atomic_store(&changes, 0);
+    served = NULL;
 }
 
 static void stage_start(struct stage *stage)
@@ -294,6 +316,109 @@ static void test_the_helper_has_the_reactor_when_no_hand_is_free(void)
     stage_close(&stage);
 }
 
+static void ask_often(struct client *c, int count)
+{
+    int wrong = 0;
+    for (int i = 0; i < count; i++)
+        wrong += !say(c, GET("/hello")) || status_of(c) != 200;
+    ok_eq(wrong, 0);
+}
+
+/* A wake-up for each would cost more than such a call itself. */
+static void test_short_calls_in_a_row_are_one_hands(void)
+{
+    enum { REQUESTS = 1000 };
+    struct stage stage;
+    stage_init(&stage);
+    stage.site.options.helper = true;
+    stage_start(&stage);
+    struct client *c = client_open(&stage.site);
+    ask_often(c, 100);
+    atomic_store(&changes, 0);
+    ask_often(c, REQUESTS);
+    ok_named(atomic_load(&changes) < REQUESTS / 4, "another thread %d times", atomic_load(&changes));
+    stage_close(&stage);
+}
+
+/* ... and when one of them lasts, as none before, another thread leads. */
+static void test_a_call_that_lasts_is_seen(void)
+{
+    struct stage stage;
+    struct client *held[THREADS - 1];
+    stage_init(&stage);
+    stage.site.options.helper = true;
+    stage_start(&stage);
+    struct client *c = client_open(&stage.site);
+    for (int i = 0; i < THREADS - 1; i++) {
+        ask_often(c, 100);
+        held[i] = ask(&stage, GET("/hold"));
+        ok(wait_for(atomic_load(&in_call) == i + 1));
+    }
+    ask_often(c, 100);
+    ok_eq(atomic_load(&in_call), THREADS - 1);
+    atomic_store(&let_go, THREADS - 1);
+    for (int i = 0; i < THREADS - 1; i++)
+        ok(is_answer(held[i], "held"));
+    stage_close(&stage);
+}
+
+/* A thread that must wait for the VM's lock takes no request with it into its wait. */
+static void test_a_request_is_taken_with_the_lock(bool helper)
+{
+    struct stage stage;
+    struct client *c[THREADS - 1];
+    stage_init(&stage);
+    stage.site.options.helper = helper;
+    stage_start(&stage);
+    ok(wait_for(atomic_load(&waits) >= THREADS)); /* the start of a thread needs the lock, too */
+    struct client *gripped = ask(&stage, GET("/grip"));
+    ok(wait_for(atomic_load(&in_call) == 1));
+    for (int i = 0; i < THREADS - 1; i++)
+        c[i] = ask(&stage, GET("/hello"));
+    ok(wait_for(atomic_load(&stage.site.slot.queue_len) == THREADS - 1));
+    ok_eq(oribi_threads_busy(stage.site.worker), 1);
+    atomic_store(&let_go, 1);
+    ok(is_answer(gripped, "gripped"));
+    for (int i = 0; i < THREADS - 1; i++)
+        ok_eq(status_of(c[i]), 200);
+    stage_close(&stage);
+}
+
+static void test_a_request_is_taken_with_the_lock_and_a_helper(void)
+{
+    test_a_request_is_taken_with_the_lock(true);
+}
+
+static void test_a_request_is_taken_with_the_lock_and_no_helper(void)
+{
+    test_a_request_is_taken_with_the_lock(false);
+}
+
+/* A thread that was to come and has ended instead, as one that is killed, keeps no request from the others. */
+static void test_a_hand_that_does_not_come(void)
+{
+    struct stage stage;
+    stage_init(&stage);
+    site_open(&stage.site, app);
+    struct oribi_worker *w = stage.site.worker;
+    ok_eq(oribi_threads_open(w, 2), 0);
+    struct client *c = ask(&stage, GET("/hello"));
+    ok(oribi_thread_wait(oribi_thread(w, 0), PUMP_MS_MAX));
+    ok_eq(w->threads.coming_count, 1);
+    ok(!oribi_thread_wait(oribi_thread(w, 1), 1));          /* it is another's */
+    ok(oribi_thread_wait(oribi_thread(w, 0), PUMP_MS_MAX)); /* its successor waits before it takes */
+    struct oribi_req *req = oribi_thread_take(oribi_thread(w, 0));
+    ok(req != NULL);
+    ok_eq(w->threads.coming_count, 0);
+    route(req);
+    ok(!oribi_thread_take(oribi_thread(w, 0)));
+    ok_eq(status_of(c), 200);
+    close_clients(&stage.site);
+    oribi_worker_stop(w);
+    ok(wait_for(!oribi_thread_take(oribi_thread(w, 0)) && oribi_thread_done(oribi_thread(w, 0))));
+    stage_destroy(&stage);
+}
+
 static void test_answers_of_one_connection_keep_their_order(void)
 {
     enum { REQUESTS = 40 };
@@ -405,7 +530,7 @@ static void test_requests_max_is_counted_once_for_all(void)
 
 static void *wait_for_once(void *self)
 {
-    return oribi_thread_next(self, -1);
+    return oribi_thread_wait(self, -1) ? self : NULL;
 }
 
 static void test_a_hand_is_woken_whether_it_leads_or_follows(void)
@@ -430,7 +555,7 @@ static void test_a_hand_is_woken_whether_it_leads_or_follows(void)
     oribi_worker_wake(w);
     pthread_join(threads[0], &result);
     ok(!result);
-    ok(!oribi_thread_next(oribi_thread(w, 0), 1)); /* and comes back by itself when its time is over */
+    ok(!oribi_thread_wait(oribi_thread(w, 0), 1)); /* and comes back by itself when its time is over */
     oribi_worker_stop(w);
     ok(wait_for(!oribi_thread_take(oribi_thread(w, 0)) && oribi_thread_done(oribi_thread(w, 0))));
     stage_destroy(&stage);
@@ -594,6 +719,11 @@ int main(void)
     run_everywhere(test_as_many_calls_as_hands_at_a_time);
     run_everywhere(test_one_free_hand_serves_the_others_connections);
     run_everywhere(test_the_helper_has_the_reactor_when_no_hand_is_free);
+    run_everywhere(test_short_calls_in_a_row_are_one_hands);
+    run_everywhere(test_a_call_that_lasts_is_seen);
+    run_everywhere(test_a_request_is_taken_with_the_lock_and_a_helper);
+    run_everywhere(test_a_request_is_taken_with_the_lock_and_no_helper);
+    run_everywhere(test_a_hand_that_does_not_come);
     run_everywhere(test_answers_of_one_connection_keep_their_order);
     run_everywhere(test_streams_and_hijacked_sockets);
     run_everywhere(test_a_slow_reader_holds_its_own_hand_only);

@@ -15,26 +15,26 @@ static ID id_push;
 
 struct waiting {
     struct ext_thread *thread;
-    struct oribi_req *req;
     int64_t ms;
+    bool coming;
 };
 
 static void *wait_request(void *p)
 {
     struct waiting *waiting = p;
-    waiting->req = oribi_thread_next(waiting->thread->core_thread, waiting->ms);
+    waiting->coming = oribi_thread_wait(waiting->thread->core_thread, waiting->ms);
     return NULL;
 }
 
-/* The VM lock is taken again whatever has happened meanwhile, so a request that came is not lost. */
-static struct oribi_req *next_request(struct ext_thread *thread)
+/* True if there is a request to take, unless another thread takes it while this one waits for the VM lock. */
+static bool await_request(struct ext_thread *thread)
 {
     struct ext_worker *worker = thread->worker;
     struct waiting waiting = {.thread = thread, .ms = -1};
     if (oribi_threads_busy(worker->core) == 0)
         waiting.ms = ext_worker_rest(worker);
     ext_without_lock(wait_request, &waiting, ext_thread_wake, thread);
-    return waiting.req;
+    return waiting.coming;
 }
 
 /* All threads end after their calls. */
@@ -46,19 +46,24 @@ static void leave(struct ext_worker *worker, VALUE result)
         ext_thread_wake(&worker->threads[i]);
 }
 
-static VALUE check_interrupts(VALUE nothing)
+/* Where others are in calls, those that wait for the VM's lock have it before this thread's next call. */
+static VALUE check_interrupts(VALUE others)
 {
-    rb_thread_check_ints();
+    if (RTEST(others))
+        rb_thread_schedule();
+    else
+        rb_thread_check_ints();
     return Qnil;
 }
 
 /* A CallTimeout whose call has ended meanwhile is dropped. All other exceptions are the thread's: it ends with
  * it. */
-static void run_interrupts(void)
+static void run_interrupts(const struct ext_worker *worker)
 {
     int state = 0;
+    VALUE others = oribi_threads_busy(worker->core) > 1 ? Qtrue : Qfalse;
     do {
-        rb_protect(check_interrupts, Qnil, &state);
+        rb_protect(check_interrupts, others, &state);
         VALUE exception = state ? rb_errinfo() : Qnil;
         if (state && (RB_SPECIAL_CONST_P(exception) || !RB_TYPE_P(exception, T_OBJECT) ||
                       !rb_obj_is_kind_of(exception, ext_call_timeout)))
@@ -83,8 +88,6 @@ static VALUE run_loop(VALUE arg)
             break;
         }
         struct oribi_req *req = oribi_thread_take(thread->core_thread);
-        if (!req)
-            req = next_request(thread);
         if (RB_UNLIKELY(oribi_worker_gc_due(worker->core)))
             ext_worker_note_gc(worker);
         if (req) {
@@ -93,10 +96,10 @@ static VALUE run_loop(VALUE arg)
             int tag = ext_call_serve(thread, req);
             if (RB_UNLIKELY(tag))
                 rb_jump_tag(tag);
-        } else if (oribi_thread_done(thread->core_thread)) {
+        } else if (!await_request(thread) && oribi_thread_done(thread->core_thread)) {
             leave(worker, Qnil);
         }
-        run_interrupts();
+        run_interrupts(worker);
     }
     return Qnil;
 }

@@ -1,16 +1,18 @@
 /* Several calls at a time in one worker: struct oribi_thread is one of its application threads. Threads take turns at
- * leading: the leader sleeps in the event loop, takes the first complete request, and wakes another thread to lead
- * before it answers that. doc/internals/placement.md has the drawing.
+ * leading: the leader sleeps in the event loop, and leaves it for the first complete request. While that is short
+ * no thread leads; once it lasts, another one does. doc/internals/placement.md has the drawing.
  *
  *   oribi_threads_open(worker, n);
  *   each application thread, with its `thread`:
  *       for (;;) {
- *           req = oribi_thread_take(thread);                   // waits for no event, as oribi_worker_take()
- *           if (!req) req = without_vm_lock(oribi_thread_next);  // blocks
+ *           req = oribi_thread_take(thread);           // waits for no event, as oribi_worker_take()
  *           if (req) ... answer it (req.h)
- *           else if (oribi_thread_done(thread)) break;
+ *           else if (!without_vm_lock(oribi_thread_wait) && oribi_thread_done(thread)) break;
  *       }
  *   oribi_threads_close(worker);                             // when all of them have ended
+ *
+ * A request is taken with the VM's lock only: a thread that took one and then had to wait for the lock would keep it
+ * from the thread that has the lock.
  *
  * Between open and close oribi_worker_take() and oribi_worker_wait_for() are not called. Everything in req.h may be
  * called by the thread that has the request. */
@@ -37,14 +39,15 @@ struct oribi_thread *oribi_thread(struct oribi_worker *worker, uint32_t index);
  * event. */
 struct oribi_req *oribi_thread_take(struct oribi_thread *thread);
 
-/* Blocks until there is a request for this thread. NULL: oribi_thread_wake() or, by one of those that wait,
- * oribi_worker_wake() was called, the worker is done, or `ms` have passed (< 0: no bound). */
-struct oribi_req *oribi_thread_next(struct oribi_thread *thread, int64_t ms);
+/* Blocks until there is a request for this thread: true, and oribi_thread_take() is called next, which gives it unless
+ * another thread was there before. False: oribi_thread_wake() or, by one of those that wait, oribi_worker_wake() was
+ * called, the worker is done, or `ms` have passed (< 0: no bound). */
+bool oribi_thread_wait(struct oribi_thread *thread, int64_t ms);
 
 /* As oribi_worker_done(), while threads are open. */
 bool oribi_thread_done(struct oribi_thread *thread);
 
-/* Ends a current or the next oribi_thread_next() of this thread, and a current oribi_reply_wait() of its call.
+/* Ends a current or the next oribi_thread_wait() of this thread, and a current oribi_reply_wait() of its call.
  * Async-signal-safe and thread-safe. */
 void oribi_thread_wake(struct oribi_thread *thread);
 
