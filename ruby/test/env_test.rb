@@ -250,6 +250,18 @@ class EnvTest < BindingTest
     end
   end
 
+  def test_ports_of_many_connections
+    app = ->(env) { text([env.values_at("REMOTE_ADDR", "REMOTE_PORT", "SERVER_PORT").join(" "), " ", env["REMOTE_PORT"].frozen?.to_s]) }
+    serve(app, transport: :tcp) do |client|
+      600.times do # more than are kept, each met twice
+        socket = client.socket
+        want = "127.0.0.1 #{socket.local_address.ip_port} #{socket.remote_address.ip_port} true"
+        2.times { assert_equal want, client.get("/").body }
+        client.reconnect
+      end
+    end
+  end
+
   def test_ipv4_peer
     env_of(transport: :tcp) do |client, seen|
       client.get("/")

@@ -296,6 +296,21 @@ class FailureTest < BindingTest
     assert_empty logged
   end
 
+  # The server looks first where it has put the key.
+  def test_response_finished_in_another_place
+    assert_equal %i[a], finished { |env, call| env[FINISHED] = env.delete(FINISHED) << call[:a] }
+    assert_equal %i[b], finished { |env, call| env[FINISHED] = env.delete(FINISHED) && [call[:b]] }
+    assert_equal %i[a], finished { |env, call| env.replace({ "x" => 1, FINISHED => [call[:a]] }) }
+    assert_equal %i[a], finished { |env, call| env.clear.merge!(FINISHED => [call[:a]]) }
+    assert_equal %i[b], finished { |env, call| env.clear && 40.times { |i| env["key#{i}"] = i } && env[FINISHED] = [call[:b]] }
+    assert_equal %i[a], finished { |env, call| env.shift && env.rehash && env[FINISHED] << call[:a] }
+    assert_equal %i[a], finished { |env, call| 5000.times { |i| env["key#{i}"] = i } && 5000.times { |i| env.delete("key#{i}") } && env[FINISHED] << call[:a] }
+    assert_equal %i[a], finished { |env, call| env.to_a.first(12).each { |key, _| env.delete(key) } && env[FINISHED] = [call[:a]] }
+    assert_equal %i[a], finished { |env, call| env.compare_by_identity && env.each_key { |key| env[key] = [call[:a]] if key == FINISHED } }
+    assert_empty finished { |env, _| env.keep_if { |key, _| key == FINISHED } && env.delete(FINISHED) && env["x"] = 1 }
+    assert_empty logged
+  end
+
   def test_response_finished_replaced_by_what_is_no_array
     ["text", 1, {}, ->(*) {}].each do |other|
       assert_equal %i[a], finished { |env, call| (env[FINISHED] << call[:a]) && env[FINISHED] = other }

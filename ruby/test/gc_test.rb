@@ -102,6 +102,31 @@ class GcTest < BindingTest
     end
   end
 
+  # Environments are made while the collector marks step by step, and are kept until they are old.
+  def test_kept_environments_have_their_values
+    kept = []
+    app = lambda do |env|
+      GC.start(full_mark: true, immediate_mark: false, immediate_sweep: false) if kept.size % 3 == 0
+      kept << env
+      text([env["REQUEST_URI"]])
+    end
+    capture_log do
+      serve(app, lint: false) do |client|
+        200.times do |i|
+          fields = { "User-Agent" => "agent #{i} #{"u" * 50}", "Accept" => "a#{i}" }
+          assert_equal "/p#{i}?q#{i}", client.get("/p#{i}?q#{i}", fields).body
+        end
+      end
+      3.times { GC.start }
+      GC.verify_internal_consistency if GC.respond_to?(:verify_internal_consistency)
+    end
+    kept.each_with_index do |env, i|
+      keys = %w[PATH_INFO QUERY_STRING REQUEST_URI HTTP_USER_AGENT HTTP_ACCEPT rack.response_finished]
+      assert_equal ["/p#{i}", "q#{i}", "/p#{i}?q#{i}", "agent #{i} #{"u" * 50}", "a#{i}", []], env.values_at(*keys)
+      assert_equal "", env["rack.input"].read.to_s
+    end
+  end
+
   # What requests leave behind is collected: nothing of the binding holds on to them.
   def test_requests_leave_nothing_behind
     kept = ObjectSpace::WeakMap.new

@@ -296,6 +296,30 @@ class StreamTest < BindingTest
     end
   end
 
+  def test_copies_of_a_hijack
+    kept = []
+    app = lambda do |env|
+      kept << env["rack.hijack"].dup << env["rack.hijack"].clone(freeze: true) << env["rack.hijack"].freeze
+      return text(["kept"]) if env["PATH_INFO"] == "/keep"
+
+      assert_equal env["rack.hijack"].class, kept.last.class
+      kept[0..2].each { |hijack| assert_raises(Oribi::Error) { hijack.call } } if kept.size > 3
+      io = kept[env["QUERY_STRING"].to_i - 3].call
+      io.write("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhijacked")
+      io.close
+      [-1, {}, []]
+    end
+    serve(app, lint: false) do |client|
+      2.times { assert_equal "kept", client.get("/keep").body }
+      3.times do |copy|
+        assert_equal "hijacked", client.get("/?#{copy}").body
+        client.reconnect
+      end
+    end
+    assert_equal "Oribi::Call", kept.last.class.name
+    assert_raises(NoMethodError) { kept.last.class.new }
+  end
+
   def test_socket_classes
     classes = []
     app = lambda do |env|
@@ -367,12 +391,29 @@ class StreamTest < BindingTest
       end
       [200, { "content-type" => "text/plain", "rack.hijack" => hijack }, []]
     end
-    serve(app) do |client|
+    assert_hijacks(app)
+  end
+
+  def assert_hijacks(app, **settings)
+    serve(app, **settings) do |client|
       client.send_raw("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
       head, body = client.read_eof.split("\r\n\r\n", 2)
       assert_match(/\AHTTP\/1.1 200 /, head)
       refute_match(/rack\.hijack|chunked|content-length/i, head)
       assert_equal "from the socket", body
+    end
+  end
+
+  # The header is found wherever it stands, beside headers that are no Strings, and where its name is another String.
+  def test_partial_hijack_among_odd_headers
+    hijack = ->(io) { io.write("from the socket") && io.close }
+    many = 60.times.to_h { |i| ["x-#{i}", "v"] }
+    [{ "rack.hijack" => hijack, "x-number" => 5 }, { "x-number" => 5, "rack.hijack" => hijack }, { sym: 1, "rack.hijack" => hijack },
+     many.merge(+"rack.hijack" => hijack), { "rack.other" => 1, "rack.hijack" => hijack }].each do |headers|
+      assert_hijacks(->(_) { [200, headers, []] }, lint: false)
+    end
+    [{ "rack.hijack" => nil, "x-number" => 5 }, { "rack.hijack" => false }, { "rack.other" => hijack, :a => 1 }].each do |headers|
+      serve(->(_) { [200, headers, ["body"]] }, lint: false) { |client| assert_equal "body", client.get("/").body }
     end
   end
 

@@ -9,7 +9,6 @@ static ID id_call;
 static ID id_close;
 static ID id_failure_page;
 static ID id_log_exception;
-static VALUE key_finished;
 
 enum { FINISHED_MAX = 1024 }; /* callbacks of one request: each may add another */
 
@@ -263,7 +262,7 @@ static VALUE finished_list(const struct ext_call *call)
 {
     if (NIL_P(call->env)) /* it could not be made */
         return Qnil;
-    VALUE list = rb_hash_lookup(call->env, key_finished);
+    VALUE list = ext_env_finished(call);
     if (RB_LIKELY(RB_TYPE_P(list, T_ARRAY)))
         return list;
     if (!NIL_P(list))
@@ -318,7 +317,7 @@ int ext_call_serve(struct ext_thread *thread, struct oribi_req *req)
     ext_reply_fail(&call); /* nothing to do when the request has been answered */
     if (!RB_TYPE_P(call.response, T_ARRAY) || !is_plain_array(call.body))
         protect(close_body, &call, "close of the body died");
-    if (!NIL_P(call.input))
+    if (RB_UNLIKELY(RB_TYPE_P(call.input, T_DATA) || RB_TYPE_P(call.input, T_FILE))) /* not one without a body */
         protect(close_input, &call, "close of the input died");
     if (call.gone && NIL_P(call.error))
         call.error = rb_exc_new_cstr(ext_disconnected, "the client has left");
@@ -341,6 +340,4 @@ void ext_call_setup(void)
     id_close = rb_intern("close");
     id_failure_page = rb_intern("failure_page");
     id_log_exception = rb_intern("log_exception");
-    key_finished = rb_enc_interned_str_cstr("rack.response_finished", rb_utf8_encoding());
-    rb_gc_register_mark_object(key_finished);
 }

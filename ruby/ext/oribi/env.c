@@ -11,9 +11,8 @@
  * Fields that are not in the core's table, and requests whose shape is not kept, go the ordinary way, key by key.
  * Keys are interned once; values are new binary strings, because applications may change them in place. What is the
  * same object in two requests is frozen: nothing that one does can be seen by the next. */
-#include "ext.h"
+#include "entries.h"
 
-#include <ruby/st.h>
 #include <unistd.h>
 
 enum {
@@ -73,6 +72,7 @@ static VALUE text_localhost;
 static VALUE method_texts[METHODS];
 
 static VALUE empty_input_class;
+static rb_alloc_func_t alloc_empty_input;
 static ID id_for_fd;
 
 /* A frozen, interned string that lives as long as the process. */
@@ -99,12 +99,26 @@ static VALUE method_text(struct oribi_slice method)
     return ext_bytes(method);
 }
 
-/* What hardly changes from one request to the next is kept, frozen. */
+/* What hardly changes from one request to the next is kept, frozen. Of clients' ports there is one for each connection,
+ * so several are kept. */
+static VALUE kept_new(struct ext_worker *worker, VALUE *kept, struct oribi_slice slice)
+{
+    RB_OBJ_WRITE(worker->self, kept, rb_obj_freeze(ext_bytes(slice)));
+    return *kept;
+}
+
 static VALUE kept_text(struct ext_worker *worker, VALUE *kept, struct oribi_slice slice)
 {
-    if (!text_is(*kept, slice))
-        RB_OBJ_WRITE(worker->self, kept, rb_obj_freeze(ext_bytes(slice)));
-    return *kept;
+    return text_is(*kept, slice) ? *kept : kept_new(worker, kept, slice);
+}
+
+static VALUE port_text(struct ext_worker *worker, struct oribi_slice port)
+{
+    uint32_t number = 0;
+    for (size_t i = 0; i < port.n; i++)
+        number = number * 10 + (unsigned char)port.p[i];
+    VALUE *kept = &worker->ports[(number ^ number >> 8) & (EXT_PORTS - 1)];
+    return *kept == Qfalse ? kept_new(worker, kept, port) : kept_text(worker, kept, port);
 }
 
 /* The value of a known field. Long ones come again and again (User-Agent, Accept, cookies of a busy client), and a
@@ -135,7 +149,8 @@ static VALUE input_for(struct ext_call *call)
 {
     const struct oribi_req *req = call->req;
     if (req->body_len == 0)
-        return rb_obj_alloc(empty_input_class); /* one of its own: an application may do with it what Ruby allows */
+        return alloc_empty_input(
+            empty_input_class); /* one of its own: an application may do with it what Ruby allows */
     if (req->body_fd < 0)
         return ext_input_new(call);
     int fd = rb_cloexec_dup(req->body_fd);
@@ -167,7 +182,7 @@ static void fill_values(struct ext_call *call, VALUE *values)
     values[ENV_EARLY_HINTS] = worker->early_hints ? ext_early_hints_new(call) : Qundef;
     if (req->remote_addr.n) {
         values[ENV_REMOTE_ADDR] = kept_text(worker, &worker->remote_addr, req->remote_addr);
-        values[ENV_REMOTE_PORT] = ext_bytes(req->remote_port);
+        values[ENV_REMOTE_PORT] = port_text(worker, req->remote_port);
     } else { /* a peer on a unix socket has no address; frameworks expect one, and it is on this machine */
         values[ENV_REMOTE_ADDR] = text_localhost;
         values[ENV_REMOTE_PORT] = Qundef;
@@ -262,18 +277,24 @@ static bool has_entry(const struct ext_worker *worker, int index, bool addressed
            (index != ENV_REQUEST_ID || worker->request_ids);
 }
 
-/* The Hash of a shape: our entries, fields, constants, with values still to be set for the first two. */
+/* The Hash of a shape: our entries, fields, constants, with values still to be set for the first two. Qfalse where this
+ * Ruby's entries lie otherwise. */
 static VALUE make_template(const struct ext_worker *worker, const struct oribi_shape *shape, bool addressed)
 {
-    VALUE template = rb_hash_new();
+    VALUE keys[ENV_COUNT + ORIBI_SHAPE_FIELDS_MAX];
+    uint32_t count = 0;
     for (int i = 0; i < ENV_COUNT; i++) {
         if (has_entry(worker, i, addressed))
-            rb_hash_aset(template, env_keys[i], Qnil);
+            keys[count++] = env_keys[i];
     }
     for (uint32_t i = 0; i < shape->field_count; i++)
-        rb_hash_aset(template, field_keys[shape->ids[i]], Qnil);
+        keys[count++] = field_keys[shape->ids[i]];
+    VALUE template = rb_hash_new();
+    for (uint32_t i = 0; i < count; i++)
+        rb_hash_aset(template, keys[i], Qnil);
     rb_hash_foreach(worker->constants, copy_entry, template);
-    return template;
+    VALUE copy = rb_hash_dup(template);
+    return ext_entries_are(template, keys, count) && ext_entries_are(copy, keys, count) ? template : Qfalse;
 }
 
 /* The template for this request, or Qfalse. */
@@ -281,7 +302,7 @@ static VALUE find_template(struct ext_worker *worker, const struct oribi_req *re
 {
     bool met;
     bool addressed = req->remote_addr.n > 0;
-    int slot = oribi_shapes_find(&worker->shapes, req->head, addressed, &met);
+    int slot = worker->plain ? -1 : oribi_shapes_find(&worker->shapes, req->head, addressed, &met);
     if (slot < 0)
         return Qfalse;
     VALUE *template = &worker->templates[slot];
@@ -289,27 +310,8 @@ static VALUE find_template(struct ext_worker *worker, const struct oribi_req *re
         *template = Qfalse;
     else if (*template == Qfalse)
         RB_OBJ_WRITE(worker->self, template, make_template(worker, &worker->shapes.slots[slot], addressed));
+    worker->plain = met && *template == Qfalse;
     return *template;
-}
-
-struct filling {
-    VALUE env;
-    const VALUE *next;
-    const VALUE *end;
-};
-
-static int fill_more(st_data_t key, st_data_t value, st_data_t arg, int error)
-{
-    const struct filling *filling = (const struct filling *)arg;
-    return filling->next == filling->end ? ST_STOP : ST_REPLACE;
-}
-
-static int fill_entry(st_data_t *key, st_data_t *value, st_data_t arg, int existing)
-{
-    struct filling *filling = (struct filling *)arg;
-    *value = *filling->next++;
-    RB_OBJ_WRITTEN(filling->env, Qundef, *value);
-    return ST_CONTINUE;
 }
 
 /* Copies the template and sets its first entries in order. */
@@ -334,8 +336,7 @@ static VALUE fill_template(struct ext_call *call, VALUE template)
             values[count++] = field_value(call, &head->fields[i]);
     }
     VALUE env = rb_hash_dup(template);
-    struct filling filling = {env, values, values + count};
-    st_foreach_with_replace(RHASH_TBL(env), fill_more, fill_entry, (st_data_t)&filling);
+    ext_entries_fill(env, values, count);
     return env;
 }
 
@@ -394,6 +395,20 @@ void ext_env_close(struct ext_call *call)
     ext_input_close(call);
 }
 
+/* Absent keys are behind it, but for one. */
+VALUE ext_env_finished(const struct ext_call *call)
+{
+    VALUE key = env_keys[ENV_FINISHED];
+#ifdef HAVE_RB_HASH_TBL
+    for (uint32_t number = ENV_FINISHED; number + 1 >= ENV_FINISHED; number--) {
+        VALUE value = ext_entries_at(call->env, number, key);
+        if (value != Qundef)
+            return value;
+    }
+#endif
+    return rb_hash_lookup(call->env, key);
+}
+
 /* What Rack::Sendfile looks for. It takes the mapping only where the application has given it "X-Accel-Redirect", so
  * that a server with maps alone announces no type. */
 static void announce_sendfile(VALUE constants, const struct oribi_options *options)
@@ -445,4 +460,5 @@ void ext_env_setup(void)
     rb_require("stringio");
     empty_input_class = rb_const_get(ext_module, rb_intern("EmptyInput"));
     rb_gc_register_mark_object(empty_input_class);
+    alloc_empty_input = rb_get_alloc_func(empty_input_class);
 }

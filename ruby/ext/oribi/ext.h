@@ -25,7 +25,8 @@
 #include "oribi/worker/worker.h"
 
 enum {
-    EXT_KEYS = 256, /* environment keys kept for fields that are not in the core's table; a power of two */
+    EXT_PORTS = 256, /* clients' ports whose text is kept; a power of two */
+    EXT_KEYS = 256,  /* environment keys kept for fields that are not in the core's table; a power of two */
 };
 
 struct ext_worker;
@@ -105,10 +106,13 @@ struct ext_worker {
     VALUE server_name; /* of the request before, and so on */
     VALUE server_port;
     VALUE remote_addr;
+    VALUE tie_class;                 /* of this worker: what ext_tie_new() makes */
+    VALUE ports[EXT_PORTS];          /* Qfalse: none */
     VALUE values[ORIBI_FIELD_COUNT]; /* long values of known fields; Qfalse: none */
     VALUE keys[EXT_KEYS];            /* Qfalse: empty */
     struct oribi_shapes shapes;
     VALUE templates[ORIBI_SHAPES]; /* environments of these shapes; Qfalse: none */
+    bool plain; /* environments are made key by key, since this Ruby's entries lie otherwise than entries.h says */
     bool running;
     bool early_hints; /* offered to the application */
     bool request_ids; /* each request has one: request_id */
@@ -220,6 +224,9 @@ void ext_input_close(struct ext_call *call);
  * neither. */
 struct oribi_slice ext_input_bytes(VALUE *object);
 
+/* What stands under rack.response_finished in the environment of a call that has one; nil: nothing. */
+VALUE ext_env_finished(const struct ext_call *call);
+
 /* Closes what ext_env_build opened. */
 void ext_env_close(struct ext_call *call);
 
@@ -236,6 +243,8 @@ struct ext_headers {
     struct oribi_header *items;
     uint32_t count;
     uint32_t cap;
+    VALUE hijack;  /* under rack.hijack in a Hash; nil: nothing */
+    bool special;  /* private: a name that is not sent was met */
     bool plain;    /* private: every name and value met so far is a String (or an Array of them) */
     VALUE holder;  /* private: keeps `items` when they do not fit on the stack */
     VALUE strings; /* private: keeps converted names and values */
@@ -280,7 +289,8 @@ void ext_reply_finish(struct ext_call *call);
 /* stream.c */
 void ext_stream_setup(void);
 
-/* What ties an application to its call: rack.hijack and oribi.extend_deadline. */
+/* What ties an application to its call: rack.hijack and oribi.extend_deadline. Its class belongs to the worker. */
+VALUE ext_tie_class_new(const struct ext_worker *worker);
 VALUE ext_tie_new(struct ext_call *call);
 
 /* The call that an object of this file belongs to, or NULL when it is over. */

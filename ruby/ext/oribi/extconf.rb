@@ -30,6 +30,13 @@ append_ldflags(%w[-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack])
 # Lets environments be filled by place; without it they are built key by key.
 have_func("rb_hash_tbl", "ruby.h")
 
+# The same within the collector's write barrier.
+have_func("rb_hash_tbl_raw")
+have_func("rb_gc_writebarrier_remember")
+
+# Looks at an answer's headers without a frame for code that might raise meanwhile: there is none.
+have_func("rb_hash_stlike_foreach")
+
 # The frames of another thread than the one that looks (Ruby 3.3).
 have_func("rb_profile_thread_frames", "ruby/debug.h")
 

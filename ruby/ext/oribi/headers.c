@@ -2,7 +2,14 @@
  * the core validates. */
 #include "ext.h"
 
+#include <ruby/st.h>
+
 static ID id_each;
+static VALUE key_hijack;
+
+#ifdef HAVE_RB_HASH_STLIKE_FOREACH
+int rb_hash_stlike_foreach(VALUE hash, st_foreach_callback_func *function, st_data_t argument); /* internal/hash.h */
+#endif
 
 static void add_line(struct ext_headers *list, VALUE name, const char *value, size_t len)
 {
@@ -74,13 +81,16 @@ static int stop_unplain(struct ext_headers *list)
     return ST_STOP;
 }
 
+/* Runs no Ruby code and allocates nothing. */
 static int collect_pair(VALUE name, VALUE value, VALUE arg)
 {
     struct ext_headers *list = (struct ext_headers *)arg;
     if (!RB_TYPE_P(name, T_STRING))
         return stop_unplain(list);
-    if (is_special(name))
+    if (is_special(name)) {
+        list->special = true;
         return ST_CONTINUE;
+    }
     if (RB_TYPE_P(value, T_STRING)) {
         add_value(list, name, value);
         return ST_CONTINUE;
@@ -98,7 +108,11 @@ static void collect_all(struct ext_headers *list, VALUE headers)
     list->count = 0;
     list->plain = true;
     if (list->strings == Qnil) {
+#ifdef HAVE_RB_HASH_STLIKE_FOREACH
+        rb_hash_stlike_foreach(headers, collect_pair, (st_data_t)list);
+#else
         rb_hash_foreach(headers, collect_pair, (VALUE)list);
+#endif
         return;
     }
     for (long i = 0; i < RARRAY_LEN(list->strings); i += 2)
@@ -140,9 +154,14 @@ void ext_headers_collect(struct ext_headers *list, VALUE headers)
     list->cap = EXT_HEADERS_STACK;
     list->holder = Qnil;
     list->strings = Qnil;
+    list->hijack = Qnil;
+    list->special = false;
     list->plain = RB_TYPE_P(headers, T_HASH);
-    if (list->plain)
+    if (list->plain) {
         collect_all(list, headers);
+        if (RB_UNLIKELY(list->special || !list->plain))
+            list->hijack = rb_hash_lookup(headers, key_hijack);
+    }
     if (!list->plain) {
         if (!rb_respond_to(headers, id_each))
             rb_raise(rb_eTypeError, "response headers are %" PRIsVALUE ", not a Hash", rb_obj_class(headers));
@@ -164,4 +183,6 @@ void ext_headers_collect(struct ext_headers *list, VALUE headers)
 void ext_headers_setup(void)
 {
     id_each = rb_intern("each");
+    key_hijack = rb_enc_interned_str_cstr("rack.hijack", rb_utf8_encoding());
+    rb_gc_register_mark_object(key_hijack);
 }

@@ -103,7 +103,8 @@ static void send_head_only(struct ext_call *call)
         ext_reply_finish(call);
 }
 
-static void send_array(struct ext_call *call, VALUE parts)
+/* False, and nothing has happened: the headers hijack the socket, if they are `asked` that. */
+static bool send_array(struct ext_call *call, VALUE parts, bool asked)
 {
     struct iovec stack[PARTS_STACK];
     struct iovec *vec = stack;
@@ -117,12 +118,15 @@ static void send_array(struct ext_call *call, VALUE parts)
     }
     struct ext_headers headers;
     ext_headers_collect(&headers, call->headers);
+    if (RB_UNLIKELY(asked && RTEST(headers.hijack)))
+        return false;
     size_t count = fill_parts(vec, cap, parts);
     settle(call, oribi_reply(call->req, call->code, headers.items, headers.count, vec, count));
     RB_GC_GUARD(parts);
     RB_GC_GUARD(holder);
     RB_GC_GUARD(headers.holder);
     RB_GC_GUARD(headers.strings);
+    return true;
 }
 
 /* What oribi_reply_rest_of_file() or oribi_reply_path() said. */
@@ -343,7 +347,7 @@ static void send_object(struct ext_call *call)
     }
     VALUE parts = known_parts(body);
     if (!NIL_P(parts)) {
-        send_array(call, parts);
+        (void)send_array(call, parts, false);
         return;
     }
     bool each = rb_respond_to(body, id_each);
@@ -381,8 +385,12 @@ void ext_reply_send(struct ext_call *call)
     call->body = RARRAY_AREF(response, 2);
     call->code = FIXNUM_P(call->status) ? FIX2INT(call->status) : read_status(call);
 
+    bool upgrade = call->req->head->upgrade;
+    if (RB_LIKELY(RB_TYPE_P(call->body, T_ARRAY) && !upgrade && !call->worker->sendfile) &&
+        send_array(call, call->body, true))
+        return;
     VALUE hijack = special_of(call->headers, key_hijack);
-    VALUE protocol = RB_UNLIKELY(call->req->head->upgrade) ? special_of(call->headers, key_protocol) : Qnil;
+    VALUE protocol = RB_UNLIKELY(upgrade) ? special_of(call->headers, key_protocol) : Qnil;
     if (RB_UNLIKELY(RTEST(protocol)))
         send_upgrade(call, protocol);
     else if (RB_UNLIKELY(RTEST(hijack)))
@@ -390,7 +398,7 @@ void ext_reply_send(struct ext_call *call)
     else if (RB_UNLIKELY(call->worker->sendfile) && try_send_named(call))
         return;
     else if (RB_TYPE_P(call->body, T_ARRAY))
-        send_array(call, call->body);
+        (void)send_array(call, call->body, false);
     else
         send_object(call);
 }

@@ -25,8 +25,39 @@ static VALUE tie(VALUE class, struct ext_call *call)
     return object;
 }
 
+/* Each request has one of these, so it is the cheapest object that Ruby has: the serial number stands in the place of
+ * the pointer, and its class, which is the worker's own, knows the worker. */
+static const rb_data_type_t tie_type = {
+    .wrap_struct_name = "Oribi::Call",
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED,
+};
+
+static VALUE tie_alloc(VALUE class)
+{
+    return rb_data_typed_object_wrap(class, NULL, &tie_type); /* of no request, or a copy */
+}
+
+static VALUE tie_initialize_copy(VALUE self, VALUE original)
+{
+    if (rb_typeddata_is_kind_of(original, &tie_type))
+        RTYPEDDATA_DATA(self) = RTYPEDDATA_DATA(original);
+    return self;
+}
+
+VALUE ext_tie_class_new(const struct ext_worker *worker)
+{
+    VALUE class = rb_class_new_instance(1, &tie_class, rb_cClass);
+    rb_ivar_set(class, id_worker, worker->self);
+    rb_set_class_path(class, ext_module, "Call");
+    return class;
+}
+
 struct ext_call *ext_tied_call(VALUE tied)
 {
+    if (rb_typeddata_is_kind_of(tied, &tie_type)) {
+        const struct ext_worker *worker = ext_worker_get(rb_ivar_get(rb_obj_class(tied), id_worker));
+        return ext_call_find(worker, (uintptr_t)RTYPEDDATA_DATA(tied));
+    }
     struct ext_worker *worker = ext_worker_get(rb_ivar_get(tied, id_worker));
     uint64_t serial = NUM2ULL(rb_ivar_get(tied, id_serial));
     return ext_call_find(worker, serial);
@@ -34,7 +65,7 @@ struct ext_call *ext_tied_call(VALUE tied)
 
 VALUE ext_tie_new(struct ext_call *call)
 {
-    return tie(tie_class, call);
+    return rb_data_typed_object_wrap(call->worker->tie_class, (void *)(uintptr_t)call->serial, &tie_type);
 }
 
 VALUE ext_early_hints_new(struct ext_call *call)
@@ -231,6 +262,8 @@ void ext_stream_setup(void)
     rb_gc_register_mark_object(unix_class);
 
     tie_class = private_class("Call");
+    rb_define_alloc_func(tie_class, tie_alloc);
+    rb_define_method(tie_class, "initialize_copy", tie_initialize_copy, 1);
     rb_define_method(tie_class, "call", tie_call, -1);
     early_hints_class = private_class("EarlyHints");
     rb_define_method(early_hints_class, "call", early_hints_call, 1);

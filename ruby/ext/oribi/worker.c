@@ -32,6 +32,9 @@ static void each_reference(struct ext_worker *worker, void (*visit)(VALUE *))
     visit(&worker->server_name);
     visit(&worker->server_port);
     visit(&worker->remote_addr);
+    visit(&worker->tie_class);
+    for (int i = 0; i < EXT_PORTS; i++)
+        visit(&worker->ports[i]);
     for (int i = 0; i < ORIBI_FIELD_COUNT; i++)
         visit(&worker->values[i]);
     for (int i = 0; i < EXT_KEYS; i++)
@@ -132,7 +135,7 @@ static VALUE worker_alloc(VALUE class)
     worker->thread_count = 1;
     worker->result = worker->ended = Qnil;
     worker->app = worker->options = worker->listeners = worker->access_log = Qnil;
-    worker->constants = Qnil;
+    worker->constants = worker->tie_class = Qnil;
     worker->server_name = worker->server_port = worker->remote_addr = Qnil;
     return self;
 }
@@ -190,6 +193,7 @@ void ext_worker_open(struct ext_worker *worker, const struct oribi_worker_setup 
     Check_Type(environment, T_HASH);
     worker->threads_wanted = setup->options->threads;
     ext_env_prepare(worker, setup->options, environment);
+    RB_OBJ_WRITE(worker->self, &worker->tie_class, ext_tie_class_new(worker));
     plan_collections(worker, setup->options);
     worker->early_hints = setup->options->early_hints;
     worker->request_ids = setup->options->request_id;
