@@ -7,8 +7,8 @@ BUILD ?= $(CURDIR)/build
 T     ?= parser
 S     ?= 60
 
-all: core ruby perl
-	@echo "built: core, ruby extension, perl extension"
+all: core ruby perl redis-perl
+	@echo "built: core, ruby extension, perl extension, redis client"
 
 core:
 	@$(MAKE) --no-print-directory -C core -j$(JOBS) OUT=$(BUILD)/core
@@ -25,6 +25,11 @@ ruby:
 perl:
 	@cd perl && { [ Makefile -nt Makefile.PL ] && [ -z "$$(find lib bin -type d -newer Makefile)" ] || $(PERL) Makefile.PL; }
 	@$(MAKE) --no-print-directory -C perl
+
+# The Redis client's distribution; its C is built for it.
+redis-perl:
+	@cd redis/perl && { [ Makefile -nt Makefile.PL ] && [ -z "$$(find lib -type d -newer Makefile)" ] || $(PERL) Makefile.PL; }
+	@$(MAKE) --no-print-directory -C redis/perl
 
 # Manual pages of both commands, of ctl and of the configuration files, in build/man.
 man:
@@ -129,9 +134,11 @@ ci: lint all
 
 clean:
 	@rm -rf $(BUILD)/core $(BUILD)/ruby $(BUILD)/asan $(BUILD)/tsan $(BUILD)/fuzz $(BUILD)/bench ruby/lib/oribi/*.so
+	@rm -rf redis/core/build*
+	@if [ -f redis/perl/Makefile ]; then $(MAKE) --no-print-directory -C redis/perl distclean >/dev/null 2>&1 || true; fi
 	@if [ -f perl/Makefile ]; then $(MAKE) --no-print-directory -C perl distclean >/dev/null 2>&1 || true; fi
 	@echo "clean: build products removed"
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl man gems test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean
+.PHONY: all core ruby perl redis-perl man gems test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean

@@ -27,7 +27,7 @@ class Request
     @named = named(paths)
     check
     @suites = [*whole(parts), *picked]
-    @builds = words.empty? ? %w[core ruby perl] : (parts + @named.map { |_, part, _| part }).flat_map { |part| Parts::PARTS.fetch(part).first }.uniq
+    @builds = words.empty? ? %w[core ruby perl redis-perl] : (parts + @named.map { |_, part, _| part }).flat_map { |part| Parts::PARTS.fetch(part).first }.uniq
   rescue OptionParser::ParseError => e
     abort "script/test: #{e.message}"
   end
@@ -76,7 +76,8 @@ end
 
 class Runner
   # The machine's cores are few, and the browser wants one for itself.
-  LANES = [%w[lint core core-asan], %w[ruby perl bench], %w[fuzz sanitize], %w[e2e-oribi], %w[e2e-psgi], %w[browser], %w[files]].freeze
+  LANES = [%w[lint core core-asan], %w[ruby perl redis-core redis-perl redis-ruby bench],
+           %w[fuzz sanitize], %w[e2e-oribi], %w[e2e-psgi], %w[browser], %w[files]].freeze
   LANE_COUNT = 2
 
   def initialize(request)

@@ -68,6 +68,16 @@ module Parts
   def perl = [Command.new(argv: ["make", "test", "TEST_VERBOSE=1"], count: :tap, dir: "#{ROOT}/perl")]
   def perl_file(file) = [Command.new(argv: ["perl", "-Mblib", file.delete_prefix("perl/")], count: :tap, dir: "#{ROOT}/perl")]
 
+  # --- the Redis client ---
+
+  # Against a redis-server of each test's own; then as users have it.
+  def redis_perl
+    [Command.new(argv: ["make", "test", "TEST_VERBOSE=1"], count: :tap, dir: "#{ROOT}/redis/perl"),
+     Command.new(argv: ["redis/perl/packaged"], count: :exit_code)]
+  end
+
+  def redis_perl_file(file) = [Command.new(argv: ["perl", "-Mblib", file.delete_prefix("redis/perl/")], count: :tap, dir: "#{ROOT}/redis/perl")]
+
   # --- whole servers ---
 
   def e2e(command, files = Dir["e2e/*_test.rb"].sort, pattern: nil)
@@ -93,6 +103,7 @@ module Parts
     "fuzz" => [[], { "fuzz" => -> { fuzz } }],
     "ruby" => [%w[ruby], { "ruby" => -> { ruby } }],
     "perl" => [%w[perl], { "perl" => -> { perl } }],
+    "redis" => [%w[redis-perl], { "redis-perl" => -> { redis_perl } }],
     "e2e" => [%w[ruby perl], E2E_COMMANDS.to_h { |command| ["e2e-#{command.delete_prefix("oribi-")}", -> { e2e(command) }] }],
     "sanitize" => [[], { "sanitize" => -> { sanitize } }],
     "bench" => [%w[ruby perl], { "bench" => -> { bench } }],
@@ -108,6 +119,7 @@ module Parts
     %r{\Acore/fuzz/\w+_fuzz\.c\z} => ["fuzz", ->(file, _) { fuzz([file], seconds: "60") }],
     %r{\Aruby/test/.*_test\.rb\z} => ["ruby", ->(file, pattern) { ruby([file], pattern: pattern) }],
     %r{\Aperl/t/.*\.t\z} => ["perl", ->(file, _) { perl_file(file) }],
+    %r{\Aredis/perl/t/.*\.t\z} => ["redis", ->(file, _) { redis_perl_file(file) }],
     %r{\Ae2e/browser/.*_test\.rb\z} => ["browser", ->(file, pattern) { E2E_COMMANDS.flat_map { |command| e2e(command, [file], pattern: pattern) } }],
     %r{\Ae2e/.*_test\.rb\z} => ["e2e", ->(file, pattern) { E2E_COMMANDS.flat_map { |command| e2e(command, [file], pattern: pattern) } }],
     %r{\Abench/.*_test\.rb\z} => ["bench", ->(file, pattern) { [minitest(file, pattern: pattern)] }],
