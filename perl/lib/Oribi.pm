@@ -335,6 +335,7 @@ The pages of F<doc/> in the distribution are installed beside this module, in F<
     streaming.md      streams, WebSockets, server-sent events
     deployment.md     systemd, start_server, containers, nginx
     prefork.md        the supervisor as a library
+    redis.md          a client of Redis, a distribution of its own
     compatibility.md  what was tried with what, and what was changed for whom
     conformance.md    HTTP: what was tried, and what is left to the application
     development.md    pages of errors, the request log, Ctrl-C and debuggers in development
