@@ -31,7 +31,7 @@ static struct oribi_supervisor *prepare(uint8_t flags, struct oribi_options *opt
     supervisor->ties.options = options;
     supervisor->ties.listeners = &supervisor->no_listeners;
     supervisor->ties.program = "fuzz";
-    supervisor->status.is_unix = flags & UNIX;
+    supervisor->status.side.is_unix = flags & UNIX;
     supervisor->policy.up = flags & UP;
     for (uint32_t i = 0; i < (uint32_t)flags >> WORKERS_SHIFT; i++)
         supervisor->policy.records[i].state = ORIBI_RECORD_SERVING;

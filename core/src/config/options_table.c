@@ -141,6 +141,11 @@ static const struct oribi_option table[] = {
              "worker is stuck: host:port on loopback, or /path of a unix socket; any other needs status_token"},
     {TEXT(status_token, PROCESS, BOTH), .argument = "TEXT", .default_note = "none", .secret = true,
      .help = "what clients of status must send, as Authorization: Bearer TEXT"},
+    {TEXT(agent, PROCESS, BOTH), .argument = "ADDR", .default_note = "none",
+     .help =
+         "address that tells a load balancer's agent check how this server is, in one line: up ready with the share "
+         "of its weight that it should get, maint while it starts, drain when it is about to stop; host:port in "
+         "numbers, or /path of a unix socket"},
 
     {COUNT(metrics_max, PROCESS, BOTH), .max = ORIBI_METRIC_SERIES_MAX, .default_text = "1000",
      .help = "series of metrics of the application's own that the server has room for; changes of further ones are "

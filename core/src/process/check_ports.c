@@ -102,6 +102,8 @@ void oribi__check_ports(struct oribi_check *check, const struct oribi_options *o
         look_at(check, options, "bind", options->bind.items[i], is_running);
     if (options->status)
         look_at(check, options, "status", options->status, is_running);
+    if (options->agent)
+        look_at(check, options, "agent", options->agent, is_running);
     if (options->control && strlen(options->control) <= ORIBI_ADDRESS_PATH_MAX)
         look_at_unix(check, "control", options->control, is_running);
 }

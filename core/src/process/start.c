@@ -225,6 +225,7 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
     supervisor->inherited.to_fd = -1;
     supervisor->ties.app.fd = -1;
     oribi__status_init(&supervisor->status);
+    oribi__agent_init(&supervisor->agent);
 }
 
 static void close_own(struct oribi_supervisor *supervisor, int keep_fd)
@@ -267,6 +268,7 @@ static void let_go(void *owner)
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
         oribi__close(&supervisor->molds[i].fd);
     oribi__control_close(supervisor, false);
+    oribi__agent_close(supervisor, false);
     oribi__status_close(supervisor, false);
 }
 
@@ -275,6 +277,7 @@ void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
     oribi__children_let_go(NULL, NULL);
     close_own(supervisor, keep_fd);
     oribi__control_close(supervisor, false);
+    oribi__agent_close(supervisor, false);
     oribi__status_close(supervisor, false);
     oribi__stacks_close(supervisor);
     oribi_pid_file_forget(&supervisor->pid_file);
@@ -361,6 +364,7 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
     oribi_os_close(supervisor->ties.life_fd);
     oribi_handoff_close(&supervisor->ties.handoff);
     oribi__control_close(supervisor, true);
+    oribi__agent_close(supervisor, true);
     oribi__status_close(supervisor, true);
     oribi_pid_file_remove(&supervisor->pid_file);
     if (supervisor->ties.access_log)
@@ -393,6 +397,8 @@ static int open_named(struct oribi_supervisor *supervisor, char *error)
         code = oribi__open_logs(&supervisor->ties, error);
     if (code == 0)
         code = oribi__status_open(supervisor, error);
+    if (code == 0)
+        code = oribi__agent_open(supervisor, error);
     if (code == 0)
         oribi_options_warn_of_files(options);
     return code;
@@ -468,6 +474,7 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     oribi__bequeath(supervisor);
     oribi__inherited_totals_close(&supervisor->inherited);
     oribi__control_close(supervisor, true);
+    oribi__agent_close(supervisor, true);
     oribi__status_close(supervisor, true);
     oribi__stacks_close(supervisor);
     oribi__watch_end(&supervisor->watch);

@@ -94,7 +94,7 @@ static bool may_ask(const struct oribi_supervisor *supervisor, const struct orib
         refuse(answer, 401, "this needs Authorization: Bearer and the text of status_token\n");
         return false;
     }
-    if (!token && !supervisor->status.is_unix && !names_no_other(head)) {
+    if (!token && !supervisor->status.side.is_unix && !names_no_other(head)) {
         refuse(answer, 421, "ask for this by an address in numbers or as localhost, or set status_token\n");
         return false;
     }

@@ -1,4 +1,4 @@
-/* Connections of the status listener. What is answered is in status_answer.c. Reading order: opening, one client, the
+/* Connections of the status listener. What is answered is in status_answer.c. Reading order: one client, the
  * turn. */
 #include "process/status_listener.h"
 
@@ -6,141 +6,18 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
-#include "oribi/base/log.h"
-#include "oribi/config/address.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-enum {
-    BACKLOG = 64,
-    ACCEPTS_MAX = ORIBI__STATUS_CLIENTS_MAX, /* of one turn */
-    OWNER_ALONE = 0177,                      /* umask of a socket file for which none was asked */
-};
+enum { ACCEPTS_MAX = ORIBI__STATUS_CLIENTS_MAX /* of one turn */ };
 
 void oribi__status_init(struct oribi__status_listener *status)
 {
-    status->fd = -1;
+    oribi__side_init(&status->side, "status");
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
         status->clients[i].fd = -1;
-}
-
-/* --- opening --- */
-
-static int complain(const char *address, const char *what, char *error)
-{
-    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "status: cannot listen on %.110s: %s", address, what);
-    return ORIBI_ESYS;
-}
-
-static socklen_t fill_tcp(const struct oribi_address *address, struct sockaddr_storage *where)
-{
-    const char *host = strcmp(address->name, "localhost") == 0 ? "127.0.0.1" : address->name;
-    struct sockaddr_in *v4 = (struct sockaddr_in *)where;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)where;
-    if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(address->port);
-        return sizeof(*v4);
-    }
-    (void)inet_pton(AF_INET6, host, &v6->sin6_addr); /* oribi_options_finish() has looked at it */
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(address->port);
-    return sizeof(*v6);
-}
-
-static socklen_t fill_unix(const struct oribi_address *address, struct sockaddr_storage *where)
-{
-    struct sockaddr_un *un = (struct sockaddr_un *)where;
-    un->sun_family = AF_UNIX;
-    memcpy(un->sun_path, address->name, strlen(address->name)); /* at most ORIBI_ADDRESS_PATH_MAX */
-    return sizeof(*un);
-}
-
-/* A socket file on which no server answers is stale. */
-static int clear_path(const struct oribi_address *address, char *error)
-{
-    struct stat entry;
-    if (lstat(address->name, &entry) < 0)
-        return 0; /* bind() will say what is wrong, if anything */
-    if (!S_ISSOCK(entry.st_mode))
-        return complain(address->text, "there is a file that is not a socket", error);
-    int answers = oribi_os_unix_answers(address->name);
-    if (answers < 0)
-        return complain(address->text, oribi_os_error_text(), error);
-    if (answers)
-        return complain(address->text, "address already in use", error);
-    (void)unlink(address->name); /* bind() will say what is wrong, if anything */
-    return 0;
-}
-
-static bool bind_with_umask(int fd, const struct sockaddr_storage *where, socklen_t n, mode_t mask)
-{
-    mode_t saved = umask(mask); /* of the whole process: no threads yet that create files */
-    bool bound = bind(fd, (const struct sockaddr *)where, n) == 0;
-    (void)umask(saved);
-    return bound;
-}
-
-static int open_parsed(struct oribi__status_listener *status, const struct oribi_address *address, bool umask_given,
-                       char *error)
-{
-    struct sockaddr_storage where = {0};
-    struct stat entry = {0};
-    int on = 1;
-    bool is_unix = address->type == ORIBI_ADDRESS_UNIX;
-    socklen_t n = is_unix ? fill_unix(address, &where) : fill_tcp(address, &where);
-    int code = is_unix ? clear_path(address, error) : 0;
-    if (code < 0)
-        return code;
-    int fd = oribi_os_lift(socket(where.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    bool failed = fd < 0 || (!is_unix && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0) ||
-                  !bind_with_umask(fd, &where, n, umask_given ? (mode_t)address->umask : OWNER_ALONE) ||
-                  listen(fd, BACKLOG) < 0 || (is_unix && lstat(address->name, &entry) < 0);
-    if (failed) {
-        (void)oribi_os_fail();
-        code = complain(address->text, oribi_os_error_text(), error);
-        oribi_os_close(fd);
-        return code;
-    }
-    status->fd = fd;
-    status->is_unix = is_unix;
-    status->device = (uint64_t)entry.st_dev;
-    status->inode = (uint64_t)entry.st_ino;
-    return 0;
-}
-
-/* With the port that the kernel chose. */
-static void log_opened(const struct oribi__status_listener *status, const struct oribi_address *address)
-{
-    struct sockaddr_storage bound = {0};
-    socklen_t n = sizeof(bound);
-    char text[ORIBI_ADDRESS_TEXT_CAP];
-    (void)snprintf(text, sizeof(text), "%s", address->text);
-    if (address->port == 0 && !status->is_unix && getsockname(status->fd, (struct sockaddr *)&bound, &n) == 0) {
-        in_port_t port = bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                                     : ((struct sockaddr_in *)&bound)->sin_port;
-        (void)oribi_address_format_tcp(address->name, ntohs(port), text, sizeof(text));
-    }
-    oribi_log(ORIBI_LOG_INFO, "status on %s", text);
-}
-
-static int open_now(struct oribi_supervisor *supervisor, char *error)
-{
-    struct oribi_address address;
-    const char *text = supervisor->ties.options->status;
-    int code = oribi_address_parse(text, &address, error);
-    if (code == 0)
-        code = open_parsed(&supervisor->status, &address, strstr(text, "umask=") || strstr(text, "mode="), error);
-    if (code == 0)
-        log_opened(&supervisor->status, &address);
-    return code;
 }
 
 int oribi__status_open(struct oribi_supervisor *supervisor, char *error)
@@ -148,27 +25,7 @@ int oribi__status_open(struct oribi_supervisor *supervisor, char *error)
     if (!supervisor->ties.options->status)
         return 0;
     oribi__history_begin(supervisor);
-    if (supervisor->upgrade.predecessor_fd < 0)
-        return open_now(supervisor, error);
-    supervisor->status.retry_at = oribi_clock_ms() + ORIBI__STATUS_RETRY_MS;
-    return 0;
-}
-
-/* The predecessor leaves the address when it hears that this server serves. */
-static void retry(struct oribi_supervisor *supervisor)
-{
-    struct oribi__status_listener *status = &supervisor->status;
-    char error[ORIBI_ERROR_TEXT_CAP];
-    int64_t now_ms = oribi_clock_ms();
-    if (now_ms < status->retry_at)
-        return;
-    status->retry_at = now_ms + ORIBI__STATUS_RETRY_MS;
-    if (supervisor->upgrade.predecessor_fd >= 0)
-        return;
-    if (open_now(supervisor, error) == 0)
-        status->retry_at = 0;
-    else if (++status->tries == ORIBI__STATUS_TRIES_SAID)
-        oribi_log(ORIBI_LOG_ERROR, "%s; trying again until it is free", error);
+    return oribi__side_open(supervisor, &supervisor->status.side, supervisor->ties.options->status, error);
 }
 
 /* --- one client --- */
@@ -263,9 +120,8 @@ void oribi__status_turn(struct oribi_supervisor *supervisor)
 {
     struct oribi__status_listener *status = &supervisor->status;
     bool answered = false;
-    if (status->retry_at)
-        retry(supervisor);
-    if (status->fd < 0)
+    oribi__side_turn(supervisor, &status->side);
+    if (status->side.fd < 0)
         return;
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
         if (status->clients[i].fd >= 0)
@@ -273,7 +129,7 @@ void oribi__status_turn(struct oribi_supervisor *supervisor)
     for (uint32_t i = 0; i < ACCEPTS_MAX; i++) {
         struct oribi__status_client *client = place_for_newcomer(status);
         int fd;
-        if (!client || oribi_os_accept(status->fd, &fd, NULL, NULL) < 0)
+        if (!client || oribi_os_accept(status->side.fd, &fd, NULL, NULL) < 0)
             return;
         if (client->fd >= 0)
             drop(client);
@@ -287,7 +143,7 @@ size_t oribi__status_fds(const struct oribi_supervisor *supervisor, int *fds, in
     const struct oribi__status_listener *status = &supervisor->status;
     size_t count = 0;
     *out_count = 0;
-    fds[count++] = status->fd;
+    fds[count++] = status->side.fd;
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
         const struct oribi__status_client *client = &status->clients[i];
         if (client->fd < 0)
@@ -303,7 +159,7 @@ size_t oribi__status_fds(const struct oribi_supervisor *supervisor, int *fds, in
 int64_t oribi__status_deadline(const struct oribi_supervisor *supervisor)
 {
     const struct oribi__status_listener *status = &supervisor->status;
-    int64_t at = status->retry_at ? status->retry_at : INT64_MAX;
+    int64_t at = oribi__side_deadline(&status->side);
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++) {
         const struct oribi__status_client *client = &status->clients[i];
         if (client->fd < 0)
@@ -319,20 +175,10 @@ int64_t oribi__status_deadline(const struct oribi_supervisor *supervisor)
 void oribi__status_close(struct oribi_supervisor *supervisor, bool unlink_path)
 {
     struct oribi__status_listener *status = &supervisor->status;
-    struct oribi_address address;
-    struct stat entry;
-    char error[ORIBI_ERROR_TEXT_CAP];
     for (uint32_t i = 0; i < ORIBI__STATUS_CLIENTS_MAX; i++)
         if (status->clients[i].fd >= 0)
             drop(&status->clients[i]);
-    if (status->fd >= 0 && status->is_unix && unlink_path &&
-        oribi_address_parse(supervisor->ties.options->status, &address, error) == 0 &&
-        lstat(address.name, &entry) == 0 && (uint64_t)entry.st_dev == status->device &&
-        (uint64_t)entry.st_ino == status->inode)
-        (void)unlink(address.name); /* gone is what it is to be */
-    oribi_os_close(status->fd);
-    status->fd = -1;
-    status->retry_at = 0;
+    oribi__side_close(&status->side, unlink_path);
     oribi__history_end(supervisor);
     oribi__footprints_end(supervisor);
 }

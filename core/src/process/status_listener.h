@@ -11,6 +11,7 @@
 #define ORIBI_PROCESS_STATUS_LISTENER_H
 
 #include "oribi/base/buf.h"
+#include "process/side_listener.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,9 +19,7 @@
 enum {
     ORIBI__STATUS_CLIENTS_MAX = 16,
     ORIBI__STATUS_HEAD_BYTES_MAX = 8192,
-    ORIBI__STATUS_MS = 5000,       /* a connection, from its beginning to its end */
-    ORIBI__STATUS_RETRY_MS = 100,  /* between two tries of a successor to open the address of its predecessor */
-    ORIBI__STATUS_TRIES_SAID = 50, /* after so many tries the log says so */
+    ORIBI__STATUS_MS = 5000, /* a connection, from its beginning to its end */
 };
 
 struct oribi_supervisor;
@@ -37,12 +36,7 @@ struct oribi__status_client {
 };
 
 struct oribi__status_listener {
-    int fd;           /* -1: none */
-    bool is_unix;     /* then its file is: */
-    uint64_t device;  /* … so that another's under the same name stays */
-    uint64_t inode;   /* … */
-    int64_t retry_at; /* when to try again to open the address; 0: not */
-    uint32_t tries;
+    struct oribi__side_listener side;
     uint32_t asked; /* of the client whose request is looked at */
     struct oribi__status_client clients[ORIBI__STATUS_CLIENTS_MAX];
 };

@@ -314,6 +314,7 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
     oribi__history_turn(supervisor);
     oribi__stacks_turn(supervisor);
     oribi__status_turn(supervisor);
+    oribi__agent_turn(supervisor);
     oribi__bequeath(supervisor);
     pat_watchdog(supervisor);
     oribi__notify_turn(supervisor);
@@ -335,6 +336,7 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     int64_t now_ms = oribi_clock_ms();
     int64_t at = earlier(oribi_policy_deadline(&supervisor->policy, now_ms), oribi__control_deadline(supervisor));
     at = earlier(at, oribi__status_deadline(supervisor));
+    at = earlier(at, oribi__agent_deadline(supervisor));
     at = earlier(at, oribi__history_deadline(supervisor));
     at = earlier(at, oribi__stacks_deadline(supervisor));
     at = earlier(at, oribi__footprints_deadline(supervisor));
@@ -357,6 +359,7 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     size_t count = 5 + oribi__control_fds(supervisor, fds + 5);
     int out_fds[ORIBI__STATUS_CLIENTS_MAX];
     size_t out_count;
+    count += oribi__agent_fds(supervisor, fds + count);
     count += oribi__status_fds(supervisor, fds + count, out_fds, &out_count);
     oribi_process_poll_both(fds, count, out_fds, out_count, at == INT64_MAX ? -1 : at > now_ms ? at - now_ms : 0);
 }

@@ -156,6 +156,7 @@ static void stopping(struct oribi_supervisor *supervisor, bool handed_over)
     oribi__end_listening(supervisor, handed_over);
     if (handed_over) {
         oribi__bequeath(supervisor);
+        oribi__agent_close(supervisor, true);
         oribi__status_close(supervisor, true); /* the successor waits for the address */
     }
     oribi__control_stopping(supervisor);

@@ -8,6 +8,8 @@
  *   upgrade.c              the successor
  *   control.c, status.c    the control socket with all its replies; what it shows
  *   status_listener.c      the status listener: HTTP for those who watch the server
+ *   side_listener.c        the address of it, and of:
+ *   agent.c                what a load balancer is told
  *   stacks.c               where every call stands
  *   metrics.c, totals.c    what it says; counters that outlive workers
  *   inherited_totals.c     … and the supervisor, at an upgrade
@@ -28,6 +30,7 @@
 #include "oribi/base/os.h"
 #include "oribi/worker/access_log.h"
 #include "oribi/worker/handoff.h"
+#include "process/agent.h"
 #include "process/announced.h"
 #include "process/boot_log.h"
 #include "process/events.h"
@@ -171,6 +174,7 @@ struct oribi_supervisor {
     struct oribi__starter starter;
     struct oribi__control control;
     struct oribi__status_listener status;
+    struct oribi__agent agent;
     struct oribi__totals totals;
     struct oribi__history_keeper history;
     struct oribi__footprints footprints;

@@ -5,8 +5,10 @@
 
 #include "oribi/base/mem.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 enum { WORKERS = 64, SLOTS = 2 * WORKERS, FLOOD = 1000, ANSWER_CAP = 1 << 20 };
 
@@ -55,7 +57,7 @@ static int dial_with(int room)
 {
     struct sockaddr_storage where = {0};
     socklen_t n = sizeof(where);
-    (void)getsockname(supervisor->status.fd, (struct sockaddr *)&where, &n);
+    (void)getsockname(supervisor->status.side.fd, (struct sockaddr *)&where, &n);
     int fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (room)
         (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
@@ -343,7 +345,7 @@ static void test_an_answer_longer_than_the_socket_takes_is_sent_in_parts(void)
     int out_fds[ORIBI__STATUS_CLIENTS_MAX];
     size_t out_count;
     open_listener("127.0.0.1:0", NULL);
-    (void)setsockopt(supervisor->status.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+    (void)setsockopt(supervisor->status.side.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
     for (uint32_t i = 0; i < SLOTS; i++) {
         supervisor->policy.records[i].state = ORIBI_RECORD_SERVING;
         supervisor->policy.records[i].pid = getpid();
@@ -369,7 +371,7 @@ static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(voi
     first = supervisor;
     struct sockaddr_in where;
     socklen_t n = sizeof(where);
-    (void)getsockname(first->status.fd, (struct sockaddr *)&where, &n);
+    (void)getsockname(first->status.side.fd, (struct sockaddr *)&where, &n);
     (void)snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(where.sin_port));
     struct oribi_supervisor *second = oribi_mem_alloc(1, sizeof(*second));
     struct oribi_options others;
@@ -382,16 +384,16 @@ static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(voi
     ok(strstr(error, "address already in use") != NULL);
     second->upgrade.predecessor_fd = 0; /* it runs */
     ok_eq(oribi__status_open(second, error), 0);
-    ok_eq(second->status.fd, -1);
+    ok_eq(second->status.side.fd, -1);
     second->upgrade.predecessor_fd = -1; /* it was told to end … */
-    second->status.retry_at = 1;
+    second->status.side.retry_at = 1;
     oribi__status_turn(second);
-    ok_eq(second->status.fd, -1);
+    ok_eq(second->status.side.fd, -1);
     oribi__status_close(first, true); /* … and leaves */
-    second->status.retry_at = 1;
+    second->status.side.retry_at = 1;
     oribi__status_turn(second);
-    ok(second->status.fd >= 0);
-    ok_eq(second->status.retry_at, 0);
+    ok(second->status.side.fd >= 0);
+    ok_eq(second->status.side.retry_at, 0);
     oribi__status_close(second, true);
     oribi_options_deinit(&others);
     oribi_mem_free(second);

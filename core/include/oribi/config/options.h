@@ -156,6 +156,7 @@ struct oribi_options {
     char *control; /* path of the control socket; NULL: none */
     char *status;  /* address of the status listener; NULL: none */
     char *status_token;
+    char *agent;          /* address that tells a load balancer how much to send; NULL: none */
     uint32_t metrics_max; /* series of the application's own; 0: none */
 
     int64_t head_timeout_ms;
