@@ -90,7 +90,7 @@ module Bench
     end
 
     def start_target(peer)
-      running = Running.new(peer, context, app: apps, workers: workers, listen: listen, close: true, env: environment, chdir: chdir)
+      running = Running.new(peer, context, app: apps, workers: workers, threads: threads, listen: listen, close: true, env: environment, chdir: chdir)
       running.start
       await_answer(running)
       Target.new(peer: peer, running: running, front: front(running), rounds: [])
@@ -100,6 +100,8 @@ module Bench
     end
 
     def chdir = nil
+    # Of one worker; nil: the peer's own.
+    def threads = nil
 
     # Some listen while the application is still being loaded.
     def await_answer(running)

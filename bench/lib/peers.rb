@@ -62,8 +62,9 @@ module Bench
 
     def url(site) = site.unix? ? "unix://#{site.listen}" : "tcp://#{site.listen}"
 
-    def oribi(command, site)
-      threads = site.threads ? ["--threads", site.threads] : []
+    def oribi(command, site, threads: nil)
+      threads = site.threads || threads
+      threads = threads ? ["--threads", threads] : []
       [{}, [File.join(ROOT, command), *ORIBI_OPTIONS, "--workers", site.workers, *threads, "--bind", url(site).delete_prefix("tcp://"), site.app]]
     end
 
@@ -110,6 +111,9 @@ module Bench
       Peer.new("oribi", "Oribi (Rack)", :rack, needs: [File.join(ROOT, "ruby/exe/oribi"), File.join(ROOT, "ruby/lib/oribi/oribi.so")],
                                                package: "make", version: [File.join(ROOT, "ruby/exe/oribi"), "--version"], reload: :HUP,
                                                command: ->(site) { oribi("ruby/exe/oribi", site) }),
+      Peer.new("oribi-threads", "Oribi (Rack), 5 threads", :rack, needs: [File.join(ROOT, "ruby/exe/oribi"), File.join(ROOT, "ruby/lib/oribi/oribi.so")],
+                                                                  package: "make", variant_of: "oribi", reload: :HUP,
+                                                                  command: ->(site) { oribi("ruby/exe/oribi", site, threads: 5) }),
       Peer.new("oribi-psgi", "Oribi (PSGI)", :psgi, needs: [File.join(ROOT, "perl/bin/oribi-psgi"), File.join(ROOT, "perl/blib/arch")],
                                                     package: "make", version: [File.join(ROOT, "perl/bin/oribi-psgi"), "--version"], reload: :HUP,
                                                     command: ->(site) { oribi("perl/bin/oribi-psgi", site) }),

@@ -27,7 +27,8 @@ module Bench
     RACK = Peers.find("oribi")
     PSGI = Peers.find("oribi-psgi")
     PEERS = [
-      RACK, RACK.with("oribi-alone", "#{RACK.name}, helper off", "--no-helper"), *%w[puma-cluster-1 puma-cluster unicorn].map { |key| Peers.find(key) },
+      RACK, RACK.with("oribi-alone", "#{RACK.name}, helper off", "--no-helper"),
+      *%w[oribi-threads puma-cluster-1 puma-cluster unicorn].map { |key| Peers.find(key) },
       PSGI, PSGI.with("oribi-psgi-alone", "#{PSGI.name}, helper off", "--no-helper"), *%w[starlet starman].map { |key| Peers.find(key) }
     ].freeze
 

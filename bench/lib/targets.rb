@@ -44,6 +44,9 @@ module Bench
     LIST = [
       faster("hello", "oribi", %w[nginx-file], 1.0), cheaper("hello", "oribi", %w[bare], 1.2), faster("hello", "oribi", %w[iodine], 1.5),
       faster("hello", "oribi", %w[puma puma-1 puma-cluster puma-cluster-1], 5),
+      cheaper("hello", "oribi-threads", %w[oribi], 1.15), faster("rails-threads", "oribi", %w[puma-cluster], 1.05),
+      Target.new(workloads: ["placement"], own: "Oribi (Rack), 5 threads", others: ["Puma cluster, 5 threads"], metric: "latency_ms",
+                 variant: "sleep, mean wait", most: 1.0),
       faster("hello", "oribi", %w[unicorn], 4), faster("hello", "oribi", %w[rhebok], 4),
       cheaper("hello-headers", "oribi", %w[bare], 1.35), cheaper("hello-headers", "oribi-psgi", %w[bare], 1.35),
       cheaper("hello", "oribi-psgi", %w[bare], 1.25), faster("hello", "oribi-psgi", %w[starlet], 3),

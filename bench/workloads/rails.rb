@@ -30,6 +30,18 @@ module Bench
     end
   end
 
+  # The same with the threads that Rails itself advises, where a server has any.
+  class RailsThreads < RailsWorkload
+    register "rails-threads", about: "the Rails scaffold, three threads in each of two workers", weight: 2.0, quick: false
+
+    THREADED = %w[oribi puma-cluster iodine].freeze
+
+    private
+
+    def threads = 3
+    def peers = servers(*kinds, only: THREADED)
+  end
+
   # What a worker of it takes: by itself (RSS), and with shared pages divided among those who share them (PSS). Cold is
   # loaded and not yet asked.
   class RailsMemory < RailsWorkload

@@ -98,7 +98,7 @@ module Bench
   Troubled.define("hanging", about: "one call in a hundred takes #{Trouble::HANG_MS / 1000} s, the others no time, 4 workers; p99 of the others",
                              app: Placement::APP, path: "/sleep/0", paths: "/sleep/0:0.99,/sleep/#{Trouble::HANG_MS}:0.01",
                              by_turns: ["/sleep/#{Trouble::HANG_MS}", *["/sleep/0"] * 99],
-                             more: [Peers.find("oribi").with("oribi-threads", "Oribi (Rack), 5 threads", "--threads", "5")]) { |_, _, _, &block| block.call }
+                             more: [Peers.find("oribi-threads")]) { |_, _, _, &block| block.call }
 
   Troubled.define("slow-senders", about: "13 bytes beside #{Trouble::SLOW_HEADS + Trouble::SLOW_BODIES} clients that send heads and bodies slowly, " \
                                          "4 workers") do |workload, _, address, &block|
