@@ -67,7 +67,7 @@ E2E.suite("agent", transports: %i[tcp]) do
 
   def test_the_life_of_a_server
     server, port = serve("--drain-delay", "2s")
-    wait_until("a worker") { told(port) == "up ready 100%\n" }
+    wait_until("a worker") { told_now(port) == "up ready 100%\n" }
     server.signal(:HUP)
     wait_until("the reload") { server.stderr.include?("reload done") }
     assert_equal "up ready 100%\n", told(port)
@@ -85,13 +85,13 @@ E2E.suite("agent", transports: %i[tcp]) do
     server.launch
     wait_until("the agent") { told_now(port) == "maint\n" }
     go
-    wait_until("a worker") { told(port) == "up ready 100%\n" }
+    wait_until("a worker") { told_now(port) == "up ready 100%\n" }
     assert_equal "here", server.get("/").body
   end
 
   def test_an_upgrade_hands_the_address_over
     server, port = serve
-    wait_until("a worker") { told(port) == "up ready 100%\n" }
+    wait_until("a worker") { told_now(port) == "up ready 100%\n" }
     server.signal(:USR2)
     wait_until("the successor") { server.stderr.scan(/agent on/).size == 2 }
     assert_equal "up ready 100%\n", told(port)
