@@ -34,7 +34,9 @@ ssize_t oribi_redis_socket_receive(struct oribi_redis_conn *conn, const struct i
         setsockopt(conn->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
         conn->timeout_ms = timeout_ms;
     }
-    ssize_t got = recvmsg(conn->fd, &message, timeout_ms == 0 ? MSG_DONTWAIT : 0);
+    int flags = timeout_ms == 0 ? MSG_DONTWAIT : 0;
+    ssize_t got =
+        n == 1 ? recv(conn->fd, pieces->iov_base, pieces->iov_len, flags) : recvmsg(conn->fd, &message, flags);
     if (got > 0)
         return got;
     if (got < 0)
@@ -46,7 +48,9 @@ ssize_t oribi_redis_socket_receive(struct oribi_redis_conn *conn, const struct i
 ssize_t oribi_redis_socket_send(struct oribi_redis_conn *conn, const struct iovec *pieces, int n)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)pieces, .msg_iovlen = (size_t)n};
-    ssize_t sent = sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+    ssize_t sent =
+        n == 1 ? send(conn->fd, pieces->iov_base, pieces->iov_len, flags) : sendmsg(conn->fd, &message, flags);
     return sent >= 0 ? sent : reason(conn, "cannot write");
 }
 

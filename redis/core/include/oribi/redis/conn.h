@@ -94,6 +94,7 @@ struct oribi_redis_conn {
     int64_t deadline_ms; /* of the reply that is awaited; 0: none is */
     size_t progress;     /* bytes since it was set */
     int timeout_ms;      /* SO_RCVTIMEO of the socket */
+    int64_t begun_ms;    /* the last operation */
     bool in_push;        /* its first event was told and its last was not */
     bool in_reply;       /* the same of a reply */
     char why[ORIBI_REDIS_WHY_BYTES];
@@ -115,7 +116,8 @@ void oribi_redis_conn_attach(struct oribi_redis_conn *conn, int fd);
 
 /* Begins an operation. 0: the connection is idle, its peer was there a moment ago, and nothing that nobody asked for
  * has come. 1: the same, but something has come: pushes, which are to be read first (oribi_redis_conn_push() until it
- * gives 0). ORIBI_ECLOSED: not connected, left in an operation, another process's, or closed by the peer; it is closed
+ * gives 0). Right behind another operation, up to 2 ms after its beginning, only what has been read already is looked
+ * at. ORIBI_ECLOSED: not connected, left in an operation, another process's, or closed by the peer; it is closed
  * now, and nothing was sent: connect, and begin again. ORIBI_EBAD: a reply that nobody asked for; closed as well. */
 int oribi_redis_conn_begin(struct oribi_redis_conn *conn);
 
