@@ -395,7 +395,11 @@ int oribi_os_store_failed(void)
 /* Unlinked at birth, so that nothing is left behind however the process ends. */
 int oribi_os_temp_file(int *fd)
 {
-    const char *dir = oribi_os_temp_dir();
+    return oribi_os_temp_file_in(oribi_os_temp_dir(), fd);
+}
+
+int oribi_os_temp_file_in(const char *dir, int *fd)
+{
     int unnamed = oribi__os_open_unnamed(dir);
     if (unnamed < 0)
         return open_named(dir, fd);

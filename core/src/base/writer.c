@@ -64,7 +64,7 @@ static struct oribi_spill *take_first(struct list *list)
 static int store(struct oribi_spill *spill)
 {
     struct oribi_buf *bytes = &spill->job.bytes;
-    if (spill->job.fd < 0 && oribi_os_temp_file(&spill->job.fd) < 0)
+    if (spill->job.fd < 0 && oribi_os_temp_file_in(spill->dir, &spill->job.fd) < 0)
         return oribi_os_store_failed();
     for (size_t done = 0; done < bytes->len;) {
         struct iovec rest = {bytes->p + done, bytes->len - done};
@@ -283,9 +283,12 @@ void oribi_writer_wait(struct oribi_writer *w, uint64_t seen, int timeout_ms)
 
 struct oribi_spill *oribi_spill_try_create(struct oribi_writer *w, void *owner)
 {
-    struct oribi_spill *spill = oribi_mem_try_alloc(1, sizeof(*spill));
+    const char *dir = oribi_os_temp_dir();
+    size_t n = strlen(dir) + 1;
+    struct oribi_spill *spill = oribi_mem_try_alloc(1, sizeof(*spill) + n);
     if (!spill)
         return NULL;
+    memcpy(spill->dir, dir, n);
     spill->owner = owner;
     spill->writer = w;
     spill->fd = spill->job.fd = -1;
@@ -314,7 +317,7 @@ int oribi_spill_push(struct oribi_spill *spill)
 
 size_t oribi_spill_memory(const struct oribi_spill *spill)
 {
-    return sizeof(*spill) + spill->bytes.cap + spill->under_way;
+    return spill->bytes.cap + spill->under_way;
 }
 
 void oribi_spill_release(struct oribi_spill *spill)

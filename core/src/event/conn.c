@@ -82,14 +82,9 @@ void oribi__conn_on_event(struct oribi_reactor *r, struct oribi_conn *c)
         if (c->watch.ready & ORIBI_READ)
             on_readable(r, c);
         break;
-    case ORIBI_CONN_FLUSH: {
-        int result = oribi_conn_flush(r, c);
-        if (result == 0)
-            oribi__conn_continue(r, c);
-        else if (result != ORIBI_AGAIN)
-            oribi__conn_close(r, c);
+    case ORIBI_CONN_FLUSH:
+        oribi__conn_flush_on(r, c);
         break;
-    }
     default: /* queued, called or closed: readiness is remembered in the watch */
         break;
     }

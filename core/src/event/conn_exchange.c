@@ -232,22 +232,47 @@ static void tell_refused(struct oribi_reactor *r, struct oribi_conn *c, enum ori
         r->hooks.refused(r->hooks.self, c, refusal, n - body, body + page.n, text);
 }
 
-/* The answer is written: drops the exchange at once, so that a slow reader holds nothing but its output. */
+/* The answer is written: drops the exchange at once, so that a slow reader holds nothing but its output. Only where
+ * that is on its way to a file the exchange stays until it is there: whether the answer broke off is known then. */
 static void go_on(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    oribi__conn_drop_exchange(r, c);
+    if (__builtin_expect(!c->out, 1)) {
+        oribi__conn_drop_exchange(r, c);
+        if (c->broken)
+            oribi__conn_close(r, c);
+        else
+            oribi__conn_continue(r, c);
+        return;
+    }
+    if (!c->unstored)
+        oribi__conn_drop_exchange(r, c);
     if (c->broken) {
         oribi__conn_close(r, c);
         return;
     }
-    if (!c->out) {
-        oribi__conn_continue(r, c);
-        return;
-    }
     c->state = ORIBI_CONN_FLUSH;
-    oribi_loop_interest(r->loop, &c->watch, ORIBI_WRITE);
+    oribi_loop_interest(r->loop, &c->watch, oribi_out_waits(c->out) ? 0 : ORIBI_WRITE);
     oribi__conn_arm_write(r, c);
     (void)oribi__conn_register(r, c); /* closes the connection itself when it fails */
+}
+
+/* While it is the writer's turn, readiness of the socket is of no interest: poll(2) would report it at once. */
+void oribi__conn_flush_on(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    int result = oribi_conn_flush(r, c);
+    if (result != 0 && result != ORIBI_AGAIN) {
+        oribi__conn_close(r, c);
+        return;
+    }
+    if (c->exchange && !c->unstored) {
+        if (r->hooks.stored)
+            r->hooks.stored(r->hooks.self, c);
+        oribi__conn_drop_exchange(r, c);
+    }
+    if (result == 0)
+        oribi__conn_continue(r, c);
+    else
+        oribi_loop_interest(r->loop, &c->watch, oribi_out_waits(c->out) ? 0 : ORIBI_WRITE);
 }
 
 void oribi__conn_drop_exchange(struct oribi_reactor *r, struct oribi_conn *c)

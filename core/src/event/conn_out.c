@@ -2,12 +2,16 @@
 #include "oribi/event/conn.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
 
 #include "event/conn_private.h"
 
 #include <limits.h>
+#include <string.h>
+
+enum { LONG_BYTES = 1024 * 1024 }; /* of text that is kept at a time */
 
 /* What pieces are sent from. */
 struct file {
@@ -20,6 +24,9 @@ static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct
 static int send_pieces(struct oribi_reactor *r, struct oribi_conn *c, struct file *file,
                        const struct oribi_piece *pieces, size_t count);
 static int keep_text(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip);
+static bool divert_out(struct oribi_reactor *r, struct oribi_conn *c);
+static int keep_long(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip);
+static int keep_slice(struct oribi_reactor *r, struct oribi_conn *c, const char *p, size_t n);
 static int flush_kept(struct oribi_reactor *r, struct oribi_conn *c);
 static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, struct file *file, struct oribi_piece *rest,
                       bool more, int64_t *turn);
@@ -62,8 +69,42 @@ int oribi_conn_send(struct oribi_reactor *r, struct oribi_conn *c, const struct 
  * report room later. */
 static int keep_rest(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip)
 {
-    int result = keep_text(r, c, vec, count, skip);
+    bool is_long = oribi_vec_len(vec, count) - (int64_t)skip > LONG_BYTES && r->hooks.await;
+    int result = is_long ? keep_long(r, c, vec, count, skip) : keep_text(r, c, vec, count, skip);
     return result < 0 ? result : flush_kept(r, c);
+}
+
+/* In slices, so that the copies that wait for the writer are bounded. Where pieces lie in the scratch buffer it is
+ * copied first: others have it when the reactor is given away. */
+static int keep_long(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip)
+{
+    int64_t more = oribi_vec_len(vec, count) - (int64_t)skip;
+    if (more > oribi_budget_memory(&r->budget, 0, r->config.response_memory_max) &&
+        !oribi_budget_file(&r->budget, more))
+        return break_unkept(r, c, ORIBI_ELIMIT);
+    char *scratch = oribi_mem_try_alloc(1, ORIBI_SCRATCH_BYTES);
+    int result = scratch ? 0 : break_unkept(r, c, ORIBI_ENOMEM);
+    if (scratch)
+        memcpy(scratch, r->scratch, ORIBI_SCRATCH_BYTES);
+    for (size_t i = 0; i < count && result == 0; i++) {
+        const char *p = vec[i].iov_base;
+        size_t len = vec[i].iov_len;
+        if (p >= r->scratch && p < r->scratch + ORIBI_SCRATCH_BYTES)
+            p = scratch + (p - r->scratch);
+        for (size_t at = skip < len ? skip : len; at < len && result == 0; at += LONG_BYTES)
+            result = keep_slice(r, c, p + at, len - at < LONG_BYTES ? len - at : LONG_BYTES);
+        skip -= skip < len ? skip : len;
+    }
+    oribi_mem_free(scratch);
+    return result;
+}
+
+static int keep_slice(struct oribi_reactor *r, struct oribi_conn *c, const char *p, size_t n)
+{
+    int result = keep_text(r, c, &(struct iovec){(char *)p, n}, 1, 0);
+    if (result == 0 && r->unstored > oribi_reactor_unstored_max(r) && c->state == ORIBI_CONN_CALL)
+        r->hooks.await(r->hooks.self, c);
+    return c->broken ? ORIBI_ECLOSED : result;
 }
 
 static int keep_text(struct oribi_reactor *r, struct oribi_conn *c, const struct iovec *vec, size_t count, size_t skip)
@@ -75,8 +116,21 @@ static int keep_text(struct oribi_reactor *r, struct oribi_conn *c, const struct
     bool to_file = more > oribi_out_room(c->out, memory_max);
     if (to_file && !oribi_budget_file(&r->budget, more))
         return break_unkept(r, c, ORIBI_ELIMIT);
+    if (to_file && !oribi_out_spill(c->out) && !divert_out(r, c))
+        return break_unkept(r, c, ORIBI_ENOMEM);
     int result = oribi_out_keep(c->out, vec, count, skip, memory_max);
-    return result < 0 ? break_unkept(r, c, result) : 0;
+    if (result < 0)
+        return break_unkept(r, c, result);
+    charge_out(r, c);
+    return 0;
+}
+
+static bool divert_out(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_spill *spill = oribi__conn_spill(r, c);
+    if (spill)
+        oribi_out_divert(c->out, spill);
+    return spill != NULL;
 }
 
 static int flush_kept(struct oribi_reactor *r, struct oribi_conn *c)
@@ -206,7 +260,7 @@ int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
     if (result == ORIBI_AGAIN || result > 0) {
         if (result > 0)
             oribi__reactor_again(r, c); /* the socket has room and will not tell */
-        else
+        else if (!oribi_out_waits(c->out))
             c->watch.ready &= (uint8_t)~ORIBI_WRITE;
         if (sent > 0 && c->timer.timeout_class == ORIBI_TIMEOUT_WRITE)
             oribi__conn_arm_write(r, c);
@@ -220,7 +274,26 @@ int oribi_conn_flush(struct oribi_reactor *r, struct oribi_conn *c)
 
 static void charge_out(struct oribi_reactor *r, struct oribi_conn *c)
 {
+    int64_t unstored = oribi_out_unstored(c->out);
+    r->unstored += unstored - c->unstored_bytes;
+    c->unstored_bytes = unstored;
+    c->unstored = unstored > 0;
     oribi_budget_set(&r->budget, oribi_out_charge(c->out), oribi_out_memory(c->out), oribi_out_spilled(c->out));
+}
+
+void oribi__conn_out_stored(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    int error = c->broken ? 0 : oribi_out_stored(c->out);
+    charge_out(r, c);
+    if (error < 0)
+        (void)break_unkept(r, c, error);
+    if (c->state == ORIBI_CONN_FLUSH)
+        oribi__conn_flush_on(r, c);
+    else if (c->state == ORIBI_CONN_BODY || c->state == ORIBI_CONN_STORE) {
+        int result = oribi_conn_flush(r, c);
+        if (result < 0 && result != ORIBI_AGAIN)
+            oribi__conn_close(r, c);
+    } /* else its call looks at the output, which is not ours meanwhile */
 }
 
 static void count_sent(struct oribi_reactor *r, struct oribi_conn *c, int64_t bytes)
@@ -238,7 +311,7 @@ static int break_off(struct oribi_conn *c, int error)
 
 static int break_unkept(struct oribi_reactor *r, struct oribi_conn *c, int error)
 {
-    if (r->hooks.unkept && c->state == ORIBI_CONN_CALL)
+    if (r->hooks.unkept && (c->state == ORIBI_CONN_CALL || (c->state == ORIBI_CONN_FLUSH && c->exchange)))
         r->hooks.unkept(r->hooks.self, c, error);
     return break_off(c, error);
 }
@@ -251,7 +324,7 @@ void oribi__conn_arm_write(struct oribi_reactor *r, struct oribi_conn *c)
 
 bool oribi__conn_reads(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    if (!c->out || !oribi_out_taken(c->out, c->watch.fd))
+    if (!c->out || !(oribi_out_taken(c->out, c->watch.fd) || oribi_out_waits(c->out)))
         return false;
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
     return true;
@@ -262,6 +335,9 @@ void oribi__conn_drop_out(struct oribi_reactor *r, struct oribi_conn *c)
     if (!c->out)
         return;
     oribi_budget_set(&r->budget, oribi_out_charge(c->out), 0, 0);
+    r->unstored -= c->unstored_bytes;
+    c->unstored_bytes = 0;
+    c->unstored = false;
     oribi_out_destroy(c->out);
     c->out = NULL;
 }

@@ -104,6 +104,9 @@ void oribi__conn_drop_exchange(struct oribi_reactor *reactor, struct oribi_conn 
 /* The answer is drained, or there was none: reads the next request, or lingers and closes. */
 void oribi__conn_continue(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
+/* In state FLUSH: sends on, and goes on where that was all. */
+void oribi__conn_flush_on(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
 /* The read buffer, lent from the first byte on. False: out of memory, nothing has changed; the connection stays
  * open. */
 bool oribi__conn_lend_buf(struct oribi_reactor *reactor, struct oribi_conn *conn);
@@ -119,6 +122,9 @@ bool oribi__conn_reads(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* The peer has until the write timeout to take something of conn->out, be it from the kernel or from us. */
 void oribi__conn_arm_write(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
+/* A write of the output's file has ended, well or not. */
+void oribi__conn_out_stored(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
 /* Frees unsent output, if there is any. */
 void oribi__conn_drop_out(struct oribi_reactor *reactor, struct oribi_conn *conn);

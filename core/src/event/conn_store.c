@@ -10,6 +10,8 @@
 
 #include <stddef.h>
 
+enum { UNSTORED_MAX = 8 * 1024 * 1024 };
+
 static void on_ended(void *self, struct oribi_watch *watch);
 
 static void tell_writer(const struct oribi_reactor *r, int read_fd)
@@ -64,14 +66,27 @@ static void body_stored(struct oribi_reactor *r, struct oribi_conn *c)
 }
 
 /* A spill whose connection has gone is not collected (base/writer.h). */
+void oribi_reactor_stored(struct oribi_reactor *r)
+{
+    struct oribi_spill *spill;
+    while (r->writer && (spill = oribi_writer_collect(r->writer)) != NULL) {
+        struct oribi_conn *c = spill->owner;
+        if (c->out && oribi_out_spill(c->out) == spill)
+            oribi__conn_out_stored(r, c);
+        else if (c->state == ORIBI_CONN_STORE)
+            body_stored(r, c);
+    }
+}
+
 static void on_ended(void *self, struct oribi_watch *watch)
 {
     struct oribi_reactor *r = (struct oribi_reactor *)((char *)watch - offsetof(struct oribi_reactor, writer_watch));
-    struct oribi_spill *spill;
     oribi_writer_clear(r->writer);
-    while ((spill = oribi_writer_collect(r->writer)) != NULL) {
-        struct oribi_conn *c = spill->owner;
-        if (c->state == ORIBI_CONN_STORE)
-            body_stored(r, c);
-    }
+    oribi_reactor_stored(r);
+}
+
+int64_t oribi_reactor_unstored_max(const struct oribi_reactor *r)
+{
+    int64_t quarter = r->budget.memory_max / 4;
+    return quarter > UNSTORED_MAX ? quarter : UNSTORED_MAX;
 }

@@ -14,13 +14,13 @@
 #include <string.h>
 
 enum {
-    SPILL_PIECES = 256, /* pieces of a vector in one write */
-    FEW_PARTS = 3,      /* memory, spill file and a file: more are rare */
-    FROM_MEMORY = -1,   /* in the place of a part's descriptor */
+    FEW_PARTS = 3,    /* memory, spill file and a file: more are rare */
+    FROM_MEMORY = -1, /* in the place of a part's descriptor */
+    FROM_SPILL = -2,
 };
 
 struct part {
-    int fd;      /* of a file, or FROM_MEMORY */
+    int fd;      /* of a file, FROM_MEMORY or FROM_SPILL */
     bool closes; /* fd is closed, or the source released, when the part is sent: it is the last one of its file */
     bool shared; /* of the source */
     int64_t offset;
@@ -35,9 +35,9 @@ struct oribi_out {
     struct part few[FEW_PARTS];
     struct oribi_buf memory;
     size_t memory_pos;
-    int64_t send_queue; /* of the kernel, when oribi_out_taken() looked */
-    int spill_fd;       /* -1: none */
-    int64_t spill_len;
+    int64_t send_queue;         /* of the kernel, when oribi_out_taken() looked */
+    struct oribi_spill *spill;  /* NULL: none */
+    int64_t spill_len;          /* stored or not */
     struct oribi_source source; /* of the parts that are shared */
     struct oribi_charge charge;
 };
@@ -56,7 +56,6 @@ struct oribi_out *oribi_out_try_create(void)
     if (!out)
         return NULL;
     out->send_queue = INT64_MAX;
-    out->spill_fd = -1;
     out->parts = out->few;
     out->cap = FEW_PARTS;
     return out;
@@ -75,7 +74,8 @@ void oribi_out_abandon(struct oribi_out *out)
     for (uint32_t i = out->first; i < out->count; i++)
         if (out->parts[i].closes && (!out->parts[i].shared || oribi_os_file_is(out->source.fd, &out->source.state)))
             oribi_os_close(out->parts[i].fd);
-    oribi_os_close(out->spill_fd);
+    if (out->spill)
+        oribi_os_close(out->spill->fd);
 }
 
 void oribi_out_destroy(struct oribi_out *out)
@@ -85,7 +85,7 @@ void oribi_out_destroy(struct oribi_out *out)
     if (out->parts != out->few)
         oribi_mem_free(out->parts);
     oribi_buf_deinit(&out->memory);
-    oribi_os_close(out->spill_fd);
+    oribi_spill_release(out->spill);
     oribi_mem_free(out);
 }
 
@@ -133,30 +133,6 @@ static void skip_pieces(const struct iovec **vec, size_t *count, size_t *skip)
     }
 }
 
-/* Writes the strings of an answer together: there may be thousands, and each write(2) may have to wait for the file
- * system. */
-static int spill(struct oribi_out *out, const struct iovec *vec, size_t count, size_t skip)
-{
-    struct iovec some[SPILL_PIECES];
-    if (out->spill_fd < 0 && oribi_os_temp_file(&out->spill_fd) < 0)
-        return oribi_os_store_failed();
-    struct part *part = last_part(out, out->spill_fd, out->spill_len);
-    if (!part)
-        return ORIBI_ENOMEM;
-    for (skip_pieces(&vec, &count, &skip); count > 0; skip_pieces(&vec, &count, &skip)) {
-        size_t n = count < SPILL_PIECES ? count : SPILL_PIECES;
-        memcpy(some, vec, n * sizeof(some[0]));
-        some[0] = (struct iovec){(char *)vec->iov_base + skip, vec->iov_len - skip};
-        ssize_t written = oribi_os_write_vec(out->spill_fd, some, n);
-        if (written <= 0)
-            return oribi_os_store_failed();
-        part->left += written;
-        out->spill_len += written;
-        skip += (size_t)written;
-    }
-    return 0;
-}
-
 /* Drops the sent bytes once they are at least half of the buffer. The bytes that move are never more than the bytes
  * sent since the last time, and a reader that is always a little behind does not make the buffer grow for ever. */
 static void forget_sent(struct oribi_out *out)
@@ -180,10 +156,67 @@ static void copy_pieces(struct oribi_buf *buf, const struct iovec *vec, size_t s
     }
 }
 
+void oribi_out_divert(struct oribi_out *out, struct oribi_spill *spill)
+{
+    assert(!out->spill);
+    out->spill = spill;
+}
+
+struct oribi_spill *oribi_out_spill(struct oribi_out *out)
+{
+    return out->spill;
+}
+
+static int spill_failed(const struct oribi_spill *spill)
+{
+    (void)oribi_os_fail_saying("%s", spill->reason);
+    return spill->error;
+}
+
+int oribi_out_stored(struct oribi_out *out)
+{
+    struct oribi_spill *spill = out->spill;
+    if (spill->busy)
+        return 0;
+    if (spill->error < 0 || (spill->bytes.len > 0 && oribi_spill_push(spill) < 0))
+        return spill_failed(spill);
+    if (spill->bytes.len == 0)
+        oribi_buf_deinit(&spill->bytes); /* an answer is kept once */
+    return 0;
+}
+
+int64_t oribi_out_unstored(const struct oribi_out *out)
+{
+    const struct oribi_spill *spill = out->spill;
+    return spill && (spill->busy || spill->bytes.len > 0) ? (int64_t)oribi_spill_memory(spill) : 0;
+}
+
+bool oribi_out_waits(const struct oribi_out *out)
+{
+    const struct part *part = &out->parts[out->first];
+    return out->first < out->count && part->fd == FROM_SPILL && part->offset >= out->spill->stored;
+}
+
+/* The strings of an answer are written together: there may be thousands, and each write(2) costs the file system. */
+static int spill(struct oribi_out *out, const struct iovec *vec, size_t skip, size_t n)
+{
+    if (!out->spill)
+        out->spill = oribi_spill_try_create(NULL, NULL);
+    if (!out->spill || !oribi_buf_try_reserve(&out->spill->bytes, n))
+        return ORIBI_ENOMEM;
+    struct part *part = last_part(out, FROM_SPILL, out->spill_len);
+    if (!part)
+        return ORIBI_ENOMEM;
+    copy_pieces(&out->spill->bytes, vec, skip, n);
+    part->left += (int64_t)n;
+    out->spill_len += (int64_t)n;
+    return oribi_out_stored(out);
+}
+
 int64_t oribi_out_room(const struct oribi_out *out, int64_t memory_max)
 {
     int64_t room = memory_max - (int64_t)(out->memory.len - out->memory_pos);
-    return out->spill_fd < 0 && room > 0 ? room : 0;
+    return out->spill_len == 0 && room > 0 ? room : 0;
 }
 
 static int keep_in_memory(struct oribi_out *out, const struct iovec *vec, size_t skip, size_t n)
@@ -212,7 +245,8 @@ int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count,
         skip += (size_t)now;
         left -= now;
     }
-    return left > 0 ? spill(out, vec, count, skip) : 0;
+    skip_pieces(&vec, &count, &skip);
+    return left > 0 ? spill(out, vec, skip, (size_t)left) : 0;
 }
 
 static struct part *last_of_file(struct oribi_out *out, int fd)
@@ -294,13 +328,39 @@ static int flush_file(const struct oribi_out *out, struct part *part, int socket
     return 0;
 }
 
+/* What is stored of a part of the spill. */
+static int flush_spill(const struct oribi_out *out, struct part *part, int socket_fd, int64_t *turn, int64_t *sent)
+{
+    while (part->left > 0) {
+        int64_t stored = out->spill->stored - part->offset;
+        struct part now = {.fd = out->spill->fd, .offset = part->offset};
+        if (stored <= 0)
+            return ORIBI_AGAIN;
+        now.left = stored < part->left ? stored : part->left;
+        int result = flush_file(out, &now, socket_fd, turn, sent);
+        part->left -= now.offset - part->offset;
+        part->offset = now.offset;
+        if (result != 0)
+            return result;
+    }
+    return 0;
+}
+
+static int flush_part(struct oribi_out *out, struct part *part, int socket_fd, int64_t *turn, int64_t *sent)
+{
+    if (part->fd == FROM_MEMORY)
+        return flush_memory(out, part, socket_fd, out->first + 1 < out->count, sent);
+    if (part->fd == FROM_SPILL)
+        return flush_spill(out, part, socket_fd, turn, sent);
+    return flush_file(out, part, socket_fd, turn, sent);
+}
+
 int oribi_out_flush(struct oribi_out *out, int socket_fd, int64_t *sent)
 {
     int64_t turn = ORIBI_OUT_TURN_BYTES;
     for (; out->first < out->count; out->first++) {
         struct part *part = &out->parts[out->first];
-        int result = part->fd == FROM_MEMORY ? flush_memory(out, part, socket_fd, out->first + 1 < out->count, sent)
-                                             : flush_file(out, part, socket_fd, &turn, sent);
+        int result = flush_part(out, part, socket_fd, &turn, sent);
         if (result != 0)
             return result;
         end_part(out, part);
@@ -331,7 +391,7 @@ bool oribi_out_taken(struct oribi_out *out, int socket_fd)
 
 int64_t oribi_out_memory(const struct oribi_out *out)
 {
-    return (int64_t)out->memory.cap;
+    return (int64_t)out->memory.cap + (out->spill ? (int64_t)oribi_spill_memory(out->spill) : 0);
 }
 
 struct oribi_charge *oribi_out_charge(struct oribi_out *out)

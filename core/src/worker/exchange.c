@@ -225,7 +225,7 @@ void oribi__log_access(struct oribi__exchange *exchange, int status, int64_t now
     oribi_access_log_add(exchange->worker->setup.access_log, &entry);
 }
 
-void oribi__exchange_end(struct oribi__exchange *exchange, int status)
+static inline __attribute__((always_inline)) void end_call(struct oribi__exchange *exchange, int status, bool logged)
 {
     struct oribi_worker *w = exchange->worker;
     struct oribi_slot *slot = w->slot;
@@ -236,7 +236,8 @@ void oribi__exchange_end(struct oribi__exchange *exchange, int status)
     oribi_reactor_clock(&w->reactor, now_us);
     w->request_count++;
     w->call_lengths.average_us += (call_us - w->call_lengths.average_us) / AVERAGE_OVER;
-    oribi_slot_count_answer(slot, exchange->base.head.method, is_cut(exchange) ? 0 : status);
+    if (logged)
+        oribi_slot_count_answer(slot, exchange->base.head.method, is_cut(exchange) ? 0 : status);
     oribi_histogram_count(&slot->queue_wait, exchange->req.queue_us);
     oribi_histogram_count(&slot->call_time, call_us);
     oribi_histogram_count(&slot->total_time, now_us - exchange->base.complete_us);
@@ -245,9 +246,10 @@ void oribi__exchange_end(struct oribi__exchange *exchange, int status)
     if (oribi__shared(w))
         oribi__threads_publish(w);
     atomic_store_explicit(&slot->request_count, w->request_count, memory_order_release);
-    if (w->setup.access_log)
+    if (logged && w->setup.access_log)
         oribi__log_access(exchange, status, now_us);
-    oribi__logged_end(exchange);
+    if (logged)
+        oribi__logged_end(exchange);
     if (__builtin_expect(call_us > ORIBI_LONG_US, 0))
         oribi__slow_end(exchange, status, now_us);
     oribi_buf_deinit(&exchange->held);
@@ -258,4 +260,35 @@ void oribi__exchange_end(struct oribi__exchange *exchange, int status)
     oribi__call_took(w, call_us, now_us);
     if (w->request_limit && w->request_count == w->request_limit && !oribi__retiring(w))
         oribi_worker_stop(w);
+}
+
+void oribi__exchange_end(struct oribi__exchange *exchange, int status)
+{
+    end_call(exchange, status, true);
+}
+
+void oribi__exchange_end_unstored(struct oribi__exchange *exchange, int status)
+{
+    end_call(exchange, status, false);
+    oribi__exchange_unstored(exchange, status);
+}
+
+void oribi__exchange_unstored(struct oribi__exchange *exchange, int status)
+{
+    exchange->base.unlogged = true;
+    exchange->ended_us = exchange->worker->reactor.now_us;
+    exchange->status = status;
+    exchange->thread = NULL; /* it has other calls */
+}
+
+void oribi__exchange_stored(struct oribi__exchange *exchange)
+{
+    struct oribi_worker *w = exchange->worker;
+    if (!exchange->base.unlogged)
+        return;
+    oribi_slot_count_answer(w->slot, exchange->base.head.method, is_cut(exchange) ? 0 : exchange->status);
+    if (w->setup.access_log)
+        oribi__log_access(exchange, exchange->status, exchange->ended_us);
+    oribi__logged_end(exchange);
+    exchange->base.unlogged = false;
 }

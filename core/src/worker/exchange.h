@@ -42,8 +42,9 @@ struct oribi__exchange {
     enum oribi_framing framing;
     int status;
     bool closes;
-    bool aborted; /* ended before all of the answer was given to the connection */
-    bool cut;     /* the application's body ran past its Content-Length */
+    bool aborted;     /* ended before all of the answer was given to the connection */
+    int64_t ended_us; /* the call, where base.unlogged: whether the answer breaks off is not known yet */
+    bool cut;         /* the application's body ran past its Content-Length */
     /* after oribi__reply_head(): the application has framed the body itself, and that is to be taken off … */
     bool app_frames;
     bool unframed; /* … or has been, before it */
@@ -74,6 +75,12 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
 
 /* Books the end of a call; the connection is finished or aborted by the caller. */
 void oribi__exchange_end(struct oribi__exchange *exchange, int status);
+
+/* The same while output is on its way to a file: the answer is counted and logged by oribi__exchange_stored(), when it
+ * is there or has broken off. */
+void oribi__exchange_end_unstored(struct oribi__exchange *exchange, int status);
+void oribi__exchange_unstored(struct oribi__exchange *exchange, int status); /* … of one that was no call */
+void oribi__exchange_stored(struct oribi__exchange *exchange);
 
 /* True if the connection may be kept after the answer of its current request, as far as request, worker and
  * keepalive_requests_max say; for answers with a call and without. */

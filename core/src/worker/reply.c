@@ -1,5 +1,6 @@
 /* Whole answers: head and body leave in one sendmsg; what the socket does not take is kept by the connection. */
 #include "worker/reply.h"
+#include "worker/unstored.h"
 
 #include "worker/call_clock.h"
 #include "worker/compress.h"
@@ -169,13 +170,33 @@ void oribi__cut(struct oribi__exchange *exchange)
     oribi__end(w);
 }
 
+/* An answer that is broken, or of which a part is on its way to a file. */
+static __attribute__((noinline)) void finish_odd(struct oribi__exchange *exchange)
+{
+    struct oribi_conn *c = exchange->base.conn;
+    struct oribi_worker *w = exchange->worker;
+    if (c->unstored)
+        oribi__await_writer(w, c);
+    if (c->broken && !c->lost) {
+        oribi__cut(exchange);
+        return;
+    }
+    bool closes = exchange->closes;
+    if (c->unstored)
+        oribi__exchange_end_unstored(exchange, exchange->status);
+    else
+        oribi__exchange_end(exchange, exchange->status);
+    oribi_conn_finish(&w->reactor, c, closes);
+    oribi__end(w);
+}
+
 void oribi__finish(struct oribi__exchange *exchange)
 {
     struct oribi_conn *c = exchange->base.conn;
     struct oribi_worker *w = exchange->worker;
     bool closes = exchange->closes;
-    if (__builtin_expect(c->broken && !c->lost, 0)) {
-        oribi__cut(exchange);
+    if (__builtin_expect(c->broken | c->unstored, 0)) {
+        finish_odd(exchange);
         return;
     }
     oribi__exchange_end(exchange, exchange->status);

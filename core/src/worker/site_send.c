@@ -50,11 +50,29 @@ static void log_access(struct oribi__site_answer *a, int status, int64_t body_by
     oribi__logged_end(exchange);
 }
 
+/* A part of it is on its way to a file: whether it breaks off is not known yet. */
+static void note_later(struct oribi__site_answer *a, int status, int64_t body_bytes, bool closes)
+{
+    struct oribi__exchange *exchange = (struct oribi__exchange *)a->c->exchange;
+    exchange->req.head = &exchange->base.head;
+    exchange->req.queue_us = 0;
+    oribi__peer_of(exchange);
+    exchange->aborted = false;
+    exchange->body_sent = body_bytes;
+    exchange->closes = closes;
+    exchange->started_us = a->w->reactor.now_us; /* there is no call */
+    oribi__exchange_unstored(exchange, status);
+}
+
 static void note(struct oribi__site_answer *a, int status, int64_t body_bytes, bool closes)
 {
     struct oribi_worker *w = a->w;
     bool cut = a->c->broken;
     oribi__count(&w->slot->uncalled_count, 1);
+    if (a->c->unstored && !cut) {
+        note_later(a, status, body_bytes, closes);
+        return;
+    }
     oribi_slot_count_answer(w->slot, a->c->exchange->head.method, cut ? 0 : status);
     if (w->setup.access_log)
         log_access(a, status, body_bytes, cut, closes);

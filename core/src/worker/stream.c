@@ -7,6 +7,7 @@
 #include "worker/gather.h"
 #include "worker/ownership.h"
 #include "worker/reply.h"
+#include "worker/unstored.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -262,6 +263,20 @@ static int wait_left_ms(struct oribi__exchange *exchange)
     return left < 0 ? 0 : left < INT32_MAX ? (int)left : INT32_MAX;
 }
 
+/* The same for the writer, where output is on its way to a file: as long as it takes. */
+static int wait_unstored(struct oribi__exchange *exchange)
+{
+    struct oribi_worker *w = exchange->worker;
+    struct oribi_conn *c = exchange->base.conn;
+    bool woken = oribi__wait_stored(w, exchange->thread->wake, -1);
+    oribi__enter(w);
+    oribi_reactor_stored(&w->reactor);
+    int result = oribi_conn_flush(&w->reactor, c);
+    exchange->waited_since_ms = oribi_clock_ms();
+    oribi__leave(w);
+    return result == ORIBI_ECLOSED || c->broken ? ORIBI_ECLOSED : woken;
+}
+
 /* Waits for the socket without the reactor, so that the helper can go on with the others; 1 woken, 0 something
  * moved, ORIBI_ECLOSED too late or gone. */
 static int wait_writable(struct oribi__exchange *exchange)
@@ -272,6 +287,8 @@ static int wait_writable(struct oribi__exchange *exchange)
     struct pollfd fds[2] = {{.fd = c->watch.fd, .events = POLLOUT}, {.fd = wake->read_fd, .events = POLLIN}};
     if (c->broken)
         return ORIBI_ECLOSED;
+    if (c->unstored)
+        return wait_unstored(exchange);
     int left_ms = wait_left_ms(exchange);
     int ready = poll(fds, 2, left_ms);
     bool woken = ready < 0 || (fds[1].revents && oribi_wake_clear(wake));

@@ -4,6 +4,7 @@
 #include "worker/overload.h"
 #include "worker/ownership.h"
 #include "worker/refused.h"
+#include "worker/unstored.h"
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
@@ -20,6 +21,11 @@ static void on_timed_out(void *self, struct oribi_conn *c, enum oribi_timeout_cl
 static void on_closed(void *self, struct oribi_conn *c)
 {
     struct oribi_worker *w = self;
+    struct oribi__exchange *exchange = (struct oribi__exchange *)c->exchange;
+    if (__builtin_expect(exchange && exchange->base.unlogged, 0)) {
+        c->broken = true;
+        oribi__exchange_stored(exchange);
+    }
     atomic_store_explicit(&w->slot->connections_open, w->reactor.conn_count - 1, memory_order_release);
 }
 
@@ -106,6 +112,8 @@ struct oribi_reactor_hooks oribi__worker_hooks(struct oribi_worker *w)
         .claims = w->site ? oribi__site_claims : NULL,
         .answer = oribi__site_answer,
         .writer = on_writer,
+        .await = oribi__await_writer,
+        .stored = oribi__on_stored,
     };
 }
 

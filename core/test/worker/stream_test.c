@@ -320,7 +320,7 @@ static void waits_for_a_slow_reader(struct oribi_req *req)
     app_client->paused = false;
     app_client->slice = 1000000;
     int i;
-    for (i = 0; i < 200 && result == 1; i++) {
+    for (i = 0; i < 200 && result == 1; i += !app_site->worker->reactor.conns->unstored) {
         oribi_worker_wake(app_site->worker);
         result = oribi_reply_wait(req);
         pass_ms(30000);
@@ -400,11 +400,13 @@ static void no_place(struct oribi_req *req)
     ok_eq(oribi_reply_begin(req, 200, NULL, 0, STREAM_BYTES), 0);
     app_client->paused = true;
     setenv("TMPDIR", "/nonexistent/nowhere", 1);
-    ok_eq(oribi_reply_write(req, &vec, 1), ORIBI_ECLOSED);
+    int result = oribi_reply_write(req, &vec, 1);
     unsetenv("TMPDIR");
     free(text);
     int64_t start = real_ms();
-    ok_eq(oribi_reply_wait(req), ORIBI_ECLOSED);
+    while (result == 0 || result == 1)
+        result = oribi_reply_wait(req);
+    ok_eq(result, ORIBI_ECLOSED);
     ok(real_ms() - start < 1000);
     ok_eq(oribi_reply_end(req), ORIBI_ECLOSED);
 }

@@ -195,6 +195,10 @@ int oribi_os_link(int fd, const char *path);
 /* Gives an unlinked file, empty, for reading and writing, in oribi_os_temp_dir(). */
 int oribi_os_temp_file(int *fd);
 
+/* The same in a folder of the caller's choice: for a thread that must not look at the environment, which another may be
+ * changing (getenv(3)). */
+int oribi_os_temp_file_in(const char *dir, int *fd);
+
 /* TMPDIR, or /tmp. Lives until the environment changes. */
 const char *oribi_os_temp_dir(void);
 

@@ -21,7 +21,7 @@ struct oribi_writer;
 
 enum { ORIBI_SPILL_REASON_CAP = 96 };
 
-/* A file in oribi_os_temp_dir(), made with its first write. */
+/* A file in the oribi_os_temp_dir() of when the spill is created; made with its first write. */
 struct oribi_spill {
     /* the owner's */
     struct oribi_buf bytes; /* for the next write */
@@ -46,6 +46,7 @@ struct oribi_spill {
         int error;
         char reason[ORIBI_SPILL_REASON_CAP];
     } job;
+    char dir[]; /* oribi_os_temp_dir() when the spill was made */
 };
 
 /* Starts the thread, with all signals blocked. NULL, with the reason in oribi_os_error_text() where the system has told
@@ -77,7 +78,7 @@ struct oribi_spill *oribi_spill_try_create(struct oribi_writer *writer, void *ow
  * error, at once or of an earlier write. */
 int oribi_spill_push(struct oribi_spill *spill);
 
-/* Bytes of memory held. */
+/* Bytes of memory held, beside the struct. */
 size_t oribi_spill_memory(const struct oribi_spill *spill);
 
 /* Closes the file and frees the spill, behind its write under way; what waits is not written. The caller duplicates

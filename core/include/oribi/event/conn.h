@@ -71,6 +71,7 @@ struct oribi_exchange {
     uint32_t used;              /* bytes at the front of the connection's buffer that belong to this request */
     uint32_t body_memory_max;   /* of this body; 0: it goes to a file from its first byte on */
     bool body_whole;            /* every byte has come, and is to be stored */
+    bool unlogged;              /* the layer above waits for hooks.stored or hooks.closed */
     struct oribi_head head;
 };
 
@@ -97,6 +98,7 @@ struct oribi_conn {
     uint32_t linger_left;     /* bytes */
     uint32_t linger_since_ms; /* of the reactor's clock, cut to what wraps around after 49 days */
     uint32_t request_count;   /* begun on this connection */
+    int64_t unstored_bytes;   /* memory of `out` that waits for the writer */
     int64_t sent_bytes;       /* that the socket has taken since the connection was opened */
     const void *listener;     /* opaque to this layer */
     uint8_t state;
@@ -104,6 +106,7 @@ struct oribi_conn {
     bool lingers : 1;  /* before closing, read and drop what the peer still sends */
     bool in_again : 1; /* on the list of again_next */
     bool broken : 1;   /* writing failed: no more bytes can be sent */
+    bool unstored : 1; /* unstored_bytes > 0: until then the exchange of a finished answer stays */
     bool claimed : 1;  /* queued, but not for a call */
     bool lost : 1;     /* the application has closed the descriptor: its number is not ours to close */
     /* the first bytes are a PROXY header, and replace addr and port; set before oribi_conn_start() */

@@ -1,11 +1,15 @@
 /* Output that the socket did not take: copied out of application memory, so that the application can free its objects
  * and the worker is free while a slow client reads. Bytes go to memory first, then to an unlinked file; parts of files
- * may stand before, between and behind them. All leave in the order in which they were given. */
+ * may stand before, between and behind them. All leave in the order in which they were given.
+ *
+ * With a spill (base/writer.h) the bytes for the file are copied, and its writer writes them: they can be sent when
+ * they are stored, which oribi_out_stored() is called for. Without one they are written at once. */
 #ifndef ORIBI_EVENT_OUT_H
 #define ORIBI_EVENT_OUT_H
 
 #include "oribi/base/buf.h"
 #include "oribi/base/os.h"
+#include "oribi/base/writer.h"
 #include "oribi/event/budget.h"
 
 #include <stdbool.h>
@@ -40,6 +44,20 @@ void oribi_out_destroy(struct oribi_out *out);
  * queue is to be destroyed. */
 int oribi_out_keep(struct oribi_out *out, const struct iovec *vec, size_t count, size_t skip, int64_t memory_max);
 
+/* Takes the spill for bytes that go to a file; before the first of them. */
+void oribi_out_divert(struct oribi_out *out, struct oribi_spill *spill);
+struct oribi_spill *oribi_out_spill(struct oribi_out *out); /* borrowed; NULL: none */
+
+/* A write of the spill has ended, well or not; begins the next one where there is more. 0, or the error of the writing:
+ * ORIBI_EFULL or ORIBI_ESTORE, whose words oribi_os_error_text() has then. */
+int oribi_out_stored(struct oribi_out *out);
+
+/* Bytes of memory that wait for the writer. */
+int64_t oribi_out_unstored(const struct oribi_out *out);
+
+/* True if what is to be sent next waits for the writer. */
+bool oribi_out_waits(const struct oribi_out *out);
+
 /* How many more bytes would be kept in memory; 0 once the file has begun. */
 int64_t oribi_out_room(const struct oribi_out *out, int64_t memory_max);
 
@@ -55,7 +73,8 @@ int oribi_out_keep_source(struct oribi_out *out, const struct oribi_source *sour
 /* Closes the descriptors alone, in a child of a process that goes on. */
 void oribi_out_abandon(struct oribi_out *out);
 
-/* Sends what the socket takes. 0: all is sent; 1: ORIBI_OUT_TURN_BYTES are, and the socket may take more; ORIBI_AGAIN;
+/* Sends what the socket takes. 0: all is sent; 1: ORIBI_OUT_TURN_BYTES are, and the socket may take more; ORIBI_AGAIN
+ * (also where oribi_out_waits());
  * ORIBI_ECLOSED; ORIBI_ESYS (a file came up short, or a source has changed). *sent is increased by the bytes. */
 int oribi_out_flush(struct oribi_out *out, int socket_fd, int64_t *sent);
 

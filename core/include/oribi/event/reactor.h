@@ -50,7 +50,12 @@ struct oribi_reactor_hooks {
     void (*closed)(void *self, struct oribi_conn *conn);
     void (*read)(void *self, int64_t bytes);
     void (*sent)(void *self, int64_t bytes);
-    /* Output of a call cannot be kept: ORIBI_EFULL, _ESTORE (oribi_os_error_text() has the reason), _ENOMEM, or
+    /* More output of a call waits for the writer than oribi_reactor_unstored_max(): to give the reactor to others until
+     * there is less, or the connection breaks. `conn` is in state CALL; the scratch buffer is not in use. */
+    void (*await)(void *self, struct oribi_conn *conn);
+    /* All output of an answer that is finished is stored: its exchange, which has stayed, goes now. */
+    void (*stored)(void *self, struct oribi_conn *conn);
+    /* Output of an answer cannot be kept: ORIBI_EFULL, _ESTORE (oribi_os_error_text() has the reason), _ENOMEM, or
      * _ELIMIT for buffers_file_max. No more bytes are sent on the connection. */
     void (*unkept)(void *self, struct oribi_conn *conn, int error);
     void (*lost)(void *self,
@@ -81,7 +86,8 @@ struct oribi_reactor {
     struct oribi_timeouts timeouts;
     struct oribi_date_cache date;
     struct oribi_budget budget;
-    char *scratch; /* ORIBI_SCRATCH_BYTES, for any function of this layer until it returns */
+    int64_t unstored; /* bytes of output, of all connections, that wait for the writer; of the budget's memory */
+    char *scratch;    /* ORIBI_SCRATCH_BYTES, for any function of this layer until it returns */
 
     /* private */
     struct oribi_conn *conns;
@@ -151,6 +157,13 @@ struct oribi_room {
     bool head;      /* it had begun a request head; else it was idle */
     int64_t age_ms; /* since the head's first byte, or since it was idle */
 };
+
+/* How much output, of all connections, may wait for the writer: 8 MiB, or a quarter of buffers_memory_max if that is
+ * more. */
+int64_t oribi_reactor_unstored_max(const struct oribi_reactor *reactor);
+
+/* What the writer has ended since: as the turn does that follows, for a thread that waits for room (unstored). */
+void oribi_reactor_stored(struct oribi_reactor *reactor);
 
 /* Closes one connection for a new one: the connection that has been idle longest, kept alive or silent since it was
  * accepted; else the connection whose unfinished head was begun first, which is answered 503. Never a connection with a
