@@ -51,6 +51,7 @@ tsan:
 # Both extensions too, under all sanitizers, with their suites and a part of e2e: a quarter of an hour.
 sanitize:
 	@script/sanitize
+	@redis/perl/sanitized
 
 # Both servers with all their processes under valgrind: three minutes.
 valgrind: all

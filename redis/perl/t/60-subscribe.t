@@ -5,6 +5,7 @@ use lib 't/lib';
 use BadServer;
 use RedisServer;
 use Oribi::Redis;
+use POSIX ();
 use Time::HiRes ();
 
 my $server = RedisServer->start or plan skip_all => 'redis-server is not installed';
@@ -40,8 +41,26 @@ for my $protocol (2, 3) {
         $redis->command('CLIENT', 'KILL', 'TYPE', 'pubsub');
         ok !eval { $subscription->next; 1 };
         isa_ok $@, 'Oribi::Redis::Error::Connection', 'the end of the connection';
+        ok !eval { $subscription->subscribe('c'); 1 };
+        isa_ok $@, 'Oribi::Redis::Error::Connection', '... ends the subscription';
     };
 }
+
+subtest 'another process' => sub {
+    my $redis        = Oribi::Redis->new(path => $server->path);
+    my $subscription = $redis->subscribe('a');
+    $subscription->next_event;
+    $redis->command('PUBLISH', 'a', 'for the parent');
+    my $pid = fork // die "fork: $!";
+    if (!$pid) {
+        my $right = !eval { $subscription->next(1000); 1 } && ref $@ eq 'Oribi::Redis::Error::Connection';
+        undef $subscription;
+        POSIX::_exit($right ? 0 : 1);
+    }
+    waitpid $pid, 0;
+    is $?, 0, 'does not take what is the parent\'s';
+    is $subscription->next(5000)->{message}, 'for the parent';
+};
 
 subtest 'refused' => sub {
     my $bad = BadServer->start(BadServer::says("-NOPERM this user has no permissions\r\n"));

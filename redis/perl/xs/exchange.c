@@ -403,7 +403,11 @@ SV *redis_next_push(pTHX_ struct redis_client *c, int64_t limit_ms)
     ENTER;
     begin(aTHX_ c);
     c->stage = REDIS_READING;
-    int code = c->conn.state == ORIBI_REDIS_CLOSED ? ORIBI_ECLOSED : 0;
+    int code = 0;
+    if (c->conn.state == ORIBI_REDIS_CLOSED || c->pid != getpid()) {
+        oribi_redis_conn_fail(&c->conn, "the subscription has ended, or is another process's");
+        code = ORIBI_ECLOSED;
+    }
     SV *push = NULL;
     while (!code && !push) {
         code = oribi_redis_conn_push(&c->conn);

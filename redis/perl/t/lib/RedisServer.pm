@@ -30,6 +30,7 @@ sub run {
     my %config = (port => $self->{port}, bind => '127.0.0.1', unixsocket => $self->{path}, dir => "$self->{dir}", save => '', %{ $self->{config} });
     $self->{pid} = fork // die "fork: $!";
     if (!$self->{pid}) {
+        delete $ENV{LD_PRELOAD};    # a sanitizer's, which is for perl alone
         open STDOUT, '>', "$self->{dir}/log";
         open STDERR, '>&', \*STDOUT;
         exec $self->{program}, map { ("--$_", $config{$_}) } sort keys %config or POSIX::_exit(127);

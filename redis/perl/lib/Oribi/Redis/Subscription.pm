@@ -8,14 +8,21 @@ our $VERSION = '0.100';
 # A connection that listens: made by Oribi::Redis::subscribe and psubscribe.
 sub new {
     my ($class, $connection, @words) = @_;
-    my $self = bless { connection => $connection, waiting => [] }, $class;
     $connection->_listen(@words);
+    return bless { connection => $connection }, $class;
+}
+
+# A connection that is made anew would not listen to what the first one did: a subscription ends with its own.
+sub listen {    ## no critic (ProhibitBuiltinHomonyms)
+    my ($self, @words) = @_;
+    Oribi::Redis::Error::Connection->throw("the subscription has ended, or is another process's") if !$self->{connection}->is_connected;
+    $self->{connection}->_listen(@words);
     return $self;
 }
 
 for my $name (qw(subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe)) {
     no strict 'refs';    ## no critic (ProhibitNoStrict)
-    *{$name} = sub { my ($self, @channels) = @_; $self->{connection}->_listen(uc $name, @channels); return $self };
+    *{$name} = sub { my ($self, @channels) = @_; return $self->listen(uc $name, @channels) };
 }
 
 # The next message within so many milliseconds (none: any time), as Redis has sent it: ['message', CHANNEL, TEXT],
