@@ -2,6 +2,8 @@
  * left in it. What is sent again after a failure, and what never is, is decided in attempt(). */
 #include "xs/redis.h"
 
+#include "oribi/base/os.h"
+
 #include <unistd.h>
 
 /* --- errors --- */
@@ -162,7 +164,8 @@ static int open_once(pTHX_ struct redis_client *c)
 static void back_off(pTHX_ struct redis_client *c, int64_t *tries)
 {
     uint32_t attempt = (uint32_t)(c->options.attempts - (*tries)-- + 1);
-    uint32_t random = (uint32_t)(Drand01() * 4294967295.0);
+    uint32_t random = 0; /* not perl's: forked children would all wait alike */
+    (void)oribi_os_random(&random, sizeof(random));
     redis_pause(aTHX_ oribi_redis_backoff_ms(attempt, c->options.delay_ms, c->options.delay_max_ms, random));
 }
 

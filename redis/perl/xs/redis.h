@@ -20,6 +20,17 @@
 #include "perl.h"
 #include "XSUB.h"
 
+/* Of perls before 5.36. */
+#ifndef G_LIST
+#define G_LIST G_ARRAY
+#endif
+#ifndef TAINTING_get
+#define TAINTING_get (PL_tainting)
+#endif
+#ifndef is_utf8_invariant_string
+#define is_utf8_invariant_string(p, n) is_ascii_string(p, n)
+#endif
+
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -150,6 +150,8 @@ static void tls_close(struct oribi_redis_conn *conn, bool quiet)
     c->tls = NULL;
     conn->transport = &redis_plain;
     oribi_redis_socket_close(conn, quiet); /* the handle has a copy */
+    if (PL_dirty)                          /* perl ends: its code may be gone */
+        return;
     ENTER;
     SAVETMPS;
     (void)call_tls(aTHX_ "Oribi::Redis::TLS::stop", tls, boolSV(quiet), G_KEEPERR);
