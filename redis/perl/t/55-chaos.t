@@ -14,7 +14,7 @@ use Time::HiRes ();
 my $server = RedisServer->start or plan skip_all => 'redis-server is not installed';
 my $seed = defined $ENV{ORIBI_SEED} ? srand $ENV{ORIBI_SEED} : srand;
 my $until = time + ($ENV{ORIBI_SOAK_S} // 4);
-my $within = 0;    # an eval that catches it
+our $within = 0;    # an eval that catches it
 local $SIG{ALRM} = sub { die "alarm\n" if $within };
 
 my @clients = map { Oribi::Redis->new(path => $server->path, protocol => $_, reconnect_delay_ms => 1, reconnect_attempts => 10, read_timeout_ms => 3000) } 2, 3;
@@ -49,13 +49,11 @@ sub some {
         my $client = $clients[rand @clients];
         my $deed   = $deeds[rand @deeds];
         eval {
-            $within = 1;
+            local $within = 1;
             Time::HiRes::ualarm(50 + rand 3000) if rand() < 0.3;
             $deed->($client);
-            $within = 0;
             1;
         } or $failed{ ref $@ || $@ }++;
-        $within = 0;
         Time::HiRes::ualarm(0);
     }
     return;
