@@ -188,6 +188,53 @@ class ThreadsTest < BindingTest
     assert_equal THREADS, meeting.most
   end
 
+  # Requests have come while a call had Ruby's lock, and threads are on their way to them when they are killed.
+  def test_threads_that_are_killed_before_they_take_a_request_keep_none
+    others = -> { Thread.list.select { |thread| thread.name&.start_with?("oribi ") } - [Thread.current] }
+    app = lambda do |env|
+      if env["PATH_INFO"] == "/kill"
+        began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        nil until Process.clock_gettime(Process::CLOCK_MONOTONIC) - began > 0.05 # Ruby's lock is kept
+        others.call.each(&:kill)
+      end
+      text([env["PATH_INFO"]])
+    end
+    threaded(app) do |client|
+      clients(client, THREADS) do |all|
+        5.times do
+          all.each_with_index { |one, i| one.send_raw("GET /#{i.zero? ? "kill" : "beside"} HTTP/1.1\r\nHost: a\r\n\r\n") }
+          statuses = all.map { |one| one.read_response.status }
+          assert_empty statuses - [200, 500], "500 is for those that were in their call already"
+          assert_equal 200, statuses.first
+          assert_equal ["/beside"] * THREADS, ask_all(all, "/beside").map(&:body)
+        end
+      end
+      wait_until("threads in their places") { others.call.count(&:alive?) == THREADS }
+    end
+  end
+
+  # What a call leaves in its thread is the next call's, as anywhere; what it raises or times out is not.
+  def test_timeouts_and_exceptions_stay_in_their_call
+    app = lambda do |env|
+      case env["PATH_INFO"]
+      when "/timeout" then Timeout.timeout(0.01) { sleep }
+      when "/throw" then throw :nowhere
+      end
+      text([Thread.current.report_on_exception.inspect, Thread.current.pending_interrupt?.inspect])
+    rescue Timeout::Error
+      text(["in time"])
+    end
+    threaded(app) do |client|
+      clients(client, THREADS) do |all|
+        5.times do
+          assert_equal ["in time"] * THREADS, ask_all(all, "/timeout").map(&:body)
+          assert_equal [500] * THREADS, ask_all(all, "/throw").map(&:status)
+          assert_equal ["falsefalse"] * THREADS, ask_all(all, "/").map(&:body)
+        end
+      end
+    end
+  end
+
   def test_a_stop_lets_all_calls_finish
     entered = Queue.new
     gate = Queue.new

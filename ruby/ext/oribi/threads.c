@@ -83,6 +83,7 @@ static VALUE run_loop(VALUE arg)
     struct ext_worker *worker = thread->worker;
     RB_OBJ_WRITE(worker->self, &thread->fiber, rb_fiber_current());
     while (!worker->leaving) {
+        run_interrupts(worker); /* before a request is taken: an exception may have come before the thread began */
         if (RB_UNLIKELY(is_fork_due(worker))) {
             leave(worker, ID2SYM(rb_intern("fork_mold")));
             break;
@@ -99,7 +100,6 @@ static VALUE run_loop(VALUE arg)
         } else if (!await_request(thread) && oribi_thread_done(thread->core_thread)) {
             leave(worker, Qnil);
         }
-        run_interrupts(worker);
     }
     return Qnil;
 }
