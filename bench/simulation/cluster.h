@@ -10,8 +10,10 @@ struct worker {
     struct fifo queue; /* requests on its connections */
     uint32_t running;  /* the request in its call, or NONE */
     uint32_t machine;
-    double call_at; /* when its call began */
-    bool waking;    /* a wake-up is on its way */
+    double call_at;    /* when its call began */
+    double average_ms; /* of its calls, as they are remembered; */
+    double expects_ms; /* … and when this one began */
+    bool waking;       /* a wake-up is on its way */
     enum helper_state helper;
     uint32_t version; /* of the helper's next look */
     int quiet;

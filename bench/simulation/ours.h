@@ -8,13 +8,20 @@
 
 #include "cluster.h"
 
-#define OURS_LONG_MS  1.0 /* ORIBI_LONG_US */
-#define OURS_BUSY_MS  10.0
-#define OURS_EARLY_MS 4.0
-#define OURS_TICK_MS  1.0
-#define OURS_LOOK_MS  50.0
+#define OURS_LONG_MS   1.0 /* ORIBI_LONG_US */
+#define OURS_EXPECT_MS 5.0 /* ORIBI_EXPECT_US */
+#define OURS_BUSY_MS   10.0
+#define OURS_EARLY_MS  4.0
+#define OURS_TICK_MS   1.0
+#define OURS_LOOK_MS   50.0
 
-enum { OURS_QUIET_SLOWER = 8, OURS_QUIET_PARK = 24, OURS_QUIET_IDLE = 4, OURS_ACCEPT_BATCH = 16 };
+enum {
+    OURS_QUIET_SLOWER = 8,
+    OURS_QUIET_PARK = 24,
+    OURS_QUIET_IDLE = 4,
+    OURS_ACCEPT_BATCH = 16,
+    OURS_AVERAGE_OVER = 8
+};
 
 static struct machine *ours__machine(struct cluster *c, uint32_t worker)
 {
@@ -63,6 +70,13 @@ static void ours__wake_sleeper(struct cluster *c, struct machine *m, double afte
     events_add(&c->events, c->now + after_ms + c->wake_ms, EVENT_WORKER_WAKES, worker, 0);
 }
 
+/* oribi__waits_for_any */
+static bool ours__waits_for_any(const struct cluster *c, uint32_t worker)
+{
+    const struct worker *w = &c->workers[worker];
+    return w->expects_ms >= OURS_EXPECT_MS || c->now - w->call_at >= OURS_EXPECT_MS;
+}
+
 /* oribi__pass_on, keep: 0 or 1. Returns how many went. */
 static uint32_t ours__pass_on(struct cluster *c, uint32_t worker, uint32_t keep)
 {
@@ -73,9 +87,10 @@ static uint32_t ours__pass_on(struct cluster *c, uint32_t worker, uint32_t keep)
         return 0;
     uint32_t idle = ours__idle_siblings(c, worker, queue->count - keep);
     struct fifo kept = fifo_empty;
+    bool waits = ours__waits_for_any(c, worker);
     if (keep > 0)
         fifo_push(&kept, c->next, fifo_pop(queue, c->next));
-    for (; queue->count > 0 && passed < idle; passed++) {
+    for (; queue->count > 0 && (passed < idle || waits); passed++) {
         fifo_push(&m->queue, c->next, fifo_pop(queue, c->next));
         c->handoffs++;
         ours__wake_sleeper(c, m, c->handoff_ms * (passed + 1));
@@ -98,6 +113,7 @@ static void ours__begin_next(struct cluster *c, uint32_t worker, bool was_idle)
         ours__machine(c, worker)->idle_count--;
         line_leave(&ours__machine(c, worker)->sleepers, c->sleeping, worker);
     }
+    w->expects_ms = w->average_ms;
     begin_call(c, worker, fifo_pop(&w->queue, c->next));
     if (w->helper == HELPER_PARKED) {
         w->quiet = 0;
@@ -142,6 +158,8 @@ static void ours__sleep(struct cluster *c, uint32_t worker)
 static void ours_call_ends(struct cluster *c, uint32_t worker)
 {
     struct machine *m = ours__machine(c, worker);
+    struct worker *w = &c->workers[worker];
+    w->average_ms += (c->now - w->call_at - w->average_ms) / OURS_AVERAGE_OVER;
     uint32_t request = end_call(c, worker);
     if (c->rule == RULE_OURS) {
         struct connections *connections = &m->connections;
@@ -149,8 +167,8 @@ static void ours_call_ends(struct cluster *c, uint32_t worker)
         connections->free[connections->free_count++] = c->conn[request];
     }
     c->workers[worker].running = worker; /* not idle yet */
-    ours__accept(c, worker, false);
     ours__take(c, worker, false);
+    ours__accept(c, worker, false);
     c->workers[worker].running = NONE;
     if (c->workers[worker].queue.count > 0) {
         m->idle_count++;
@@ -165,8 +183,8 @@ static void ours_worker_wakes(struct cluster *c, uint32_t worker)
 {
     c->workers[worker].waking = false;
     ours__machine(c, worker)->waking_count--;
-    ours__accept(c, worker, true);
     ours__take(c, worker, true);
+    ours__accept(c, worker, true);
     if (c->workers[worker].queue.count > 0)
         ours__begin_next(c, worker, true);
     else
@@ -228,7 +246,7 @@ static void ours_helper_looks(struct cluster *c, uint32_t worker, uint32_t versi
         return;
     }
     w->quiet = 0;
-    if (age_ms >= OURS_BUSY_MS || ours__idle_siblings(c, worker, 1) > 0)
+    if (age_ms >= OURS_BUSY_MS || ours__waits_for_any(c, worker) || ours__idle_siblings(c, worker, 1) > 0)
         ours__step(c, worker);
     else
         ours__wait_for_idle(c, worker);

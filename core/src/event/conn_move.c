@@ -170,8 +170,10 @@ void oribi_conn_resume(struct oribi_reactor *r, struct oribi_conn *c, struct ori
         oribi_os_close(body_fd);
     if (c->state == ORIBI_CONN_CLOSED)
         return;
-    if (c->state == ORIBI_CONN_QUEUED && complete_us > 0 && complete_us < c->exchange->complete_us)
+    if (c->state == ORIBI_CONN_QUEUED && complete_us > 0 && complete_us < c->exchange->complete_us) {
         c->exchange->complete_us = complete_us;
+        oribi__reactor_queue_by_age(r, c);
+    }
     /* Registered at once: the connection was kept alive before and will be again, and the loop sees a client that
      * leaves while its request waits. */
     if (oribi__conn_register(r, c) < 0)

@@ -136,6 +136,9 @@ void oribi__reactor_queue(struct oribi_reactor *reactor, struct oribi_conn *conn
 void oribi__reactor_queue_claimed(struct oribi_reactor *reactor, struct oribi_conn *conn);
 void oribi__reactor_unqueue(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
+/* Moves a connection that is queued to its place by age, because it waited elsewhere before. */
+void oribi__reactor_queue_by_age(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
 /* Gives the connection another go in the next turn, without an event. */
 void oribi__reactor_again(struct oribi_reactor *reactor, struct oribi_conn *conn);
 

@@ -180,6 +180,24 @@ void oribi__reactor_queue(struct oribi_reactor *r, struct oribi_conn *c)
     r->queue_len++;
 }
 
+void oribi__reactor_queue_by_age(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (c->claimed || !unlink_from(&r->run_first, &r->run_last, c))
+        return;
+    struct oribi_conn *before = NULL;
+    struct oribi_conn *at = r->run_first;
+    while (at && at->exchange->complete_us <= c->exchange->complete_us) {
+        before = at;
+        at = at->run_next;
+    }
+    if (!at) {
+        append(&r->run_first, &r->run_last, c);
+        return;
+    }
+    c->run_next = at;
+    *(before ? &before->run_next : &r->run_first) = c;
+}
+
 void oribi__reactor_queue_claimed(struct oribi_reactor *r, struct oribi_conn *c)
 {
     c->state = ORIBI_CONN_QUEUED;

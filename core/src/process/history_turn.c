@@ -29,6 +29,15 @@ static uint32_t at_least(uint32_t value, int64_t other)
     return other > (int64_t)value ? (uint32_t)(other < UINT32_MAX - 1 ? other : UINT32_MAX - 1) : value;
 }
 
+static void read_handed_off(const struct oribi_supervisor *supervisor, int64_t now_us,
+                            struct oribi__history_reading *reading)
+{
+    int64_t wait;
+    reading->values[ORIBI__HISTORY_WAITING] += oribi__handed_off(supervisor, &wait);
+    if (wait)
+        reading->values[ORIBI__HISTORY_OLDEST_WAIT] = at_least(0, (now_us - wait) / 1000);
+}
+
 static void read_slot(const struct oribi_slot *slot, int64_t now_us, struct oribi__history_reading *reading)
 {
     uint32_t *values = reading->values;
@@ -73,6 +82,7 @@ static void take(struct oribi_supervisor *supervisor, int64_t now_ms)
     int64_t memory_bytes = 0;
     int64_t now_us = oribi_clock_us();
     oribi__status_sum(supervisor, sums);
+    read_handed_off(supervisor, now_us, &reading);
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++) {
         if (!oribi_policy_has_process(&supervisor->policy, i))
             continue;

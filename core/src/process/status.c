@@ -138,6 +138,14 @@ void oribi__worker_threads(const struct oribi_slot *slot, uint32_t *busy, uint32
     *busy = atomic_load(&slot->call_started_us) ? 1 : 0;
 }
 
+uint32_t oribi__handed_off(const struct oribi_supervisor *supervisor, int64_t *oldest_us)
+{
+    if (!oribi_handoff_waiting(&supervisor->ties.handoff, oldest_us))
+        return 0;
+    int32_t count = atomic_load_explicit(&supervisor->ties.board.slots->handed_off, memory_order_relaxed);
+    return count > 0 ? (uint32_t)count : 1;
+}
+
 static void put_threads(struct oribi_buf *out, const struct oribi_slot *slot)
 {
     uint32_t busy;
@@ -316,6 +324,8 @@ static void put_connections(struct oribi_supervisor *supervisor, struct oribi_bu
     for (uint32_t i = 0; i < supervisor->policy.slot_count; i++)
         if (oribi_policy_has_process(&supervisor->policy, i))
             oribi_slot_add_connections(sums, &supervisor->ties.board.slots[i]);
+    int64_t oldest_us;
+    sums[ORIBI_SLOT_CONN_WAITING] += oribi__handed_off(supervisor, &oldest_us);
     oribi_buf_print(out, "\"connections_by_state\":{");
     for (uint32_t k = 0; k < ORIBI_SLOT_CONN_STATES; k++)
         oribi_buf_print(out, "%s\"%s\":%llu", k ? "," : "", oribi_slot_connections_name(k),

@@ -52,7 +52,10 @@ static void look_at_worker(struct oribi__top_worker *to, uint32_t i, const struc
 static void look_at_workers(struct oribi__top_snapshot *to, const struct oribi_supervisor *supervisor)
 {
     const struct oribi_policy *policy = &supervisor->policy;
+    int64_t oldest_us;
     to->workers = oribi_mem_try_alloc(policy->slot_count, sizeof(*to->workers));
+    to->waiting = oribi__handed_off(supervisor, &oldest_us);
+    to->oldest_us = since(oldest_us, oribi_clock_us());
     for (uint32_t i = 0; to->workers && i < policy->slot_count; i++) {
         const struct oribi_slot *slot = &supervisor->ties.board.slots[i];
         if (!oribi__worker_state(&policy->records[i], slot))

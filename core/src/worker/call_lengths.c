@@ -53,8 +53,11 @@ void oribi__note_long(struct oribi_worker *w, int64_t now_us)
 
 void oribi__call_begins(struct oribi_worker *w, int64_t now_us)
 {
+    bool is_long = w->call_lengths.average_us >= ORIBI_EXPECT_US;
     if (w->call_lengths.average_us > ORIBI_PASS_US && !oribi__shared(w))
         oribi__skip(w, true);
+    if (atomic_load_explicit(&w->placement.expects_long, memory_order_relaxed) != is_long)
+        atomic_store_explicit(&w->placement.expects_long, is_long, memory_order_relaxed);
     if (oribi_helper_asleep(w) && wants_helper(w, now_us))
         oribi_helper_need(w);
 }

@@ -243,6 +243,20 @@ int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap,
 
 /* --- the supervisor's part --- */
 
+bool oribi_handoff_waiting(const struct oribi_handoff *queue, int64_t *complete_us)
+{
+    struct message_head head = {0};
+    *complete_us = 0;
+    if (queue->take_fd < 0)
+        return false;
+    ssize_t got = recv(queue->take_fd, &head, sizeof(head), MSG_PEEK | MSG_DONTWAIT); /* the kernel keeps the sockets */
+    if (got < 0)
+        return false;
+    if (got == sizeof(head) && head.version == VERSION)
+        *complete_us = head.complete_us;
+    return true;
+}
+
 /* A nudge is a head alone: its wake-up is what counts, and the worker that takes it goes on to the next message. */
 void oribi_handoff_notify(const struct oribi_handoff *queue)
 {

@@ -276,7 +276,8 @@ static bool long_since(int64_t since_us)
 
 static bool worth_taking_over(const struct oribi_worker *w, int64_t since_us)
 {
-    return w->site || oribi_clock_us() - since_us >= BUSY_US || oribi__idle_siblings(w, 1) > 0;
+    int64_t age_us = oribi_clock_us() - since_us;
+    return w->site || age_us >= BUSY_US || oribi__waits_for_any(w, age_us) || oribi__idle_siblings(w, 1) > 0;
 }
 
 static void *run(void *self)

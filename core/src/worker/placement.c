@@ -62,7 +62,10 @@ static int give(struct oribi_worker *w, struct oribi_conn *c)
     };
     memcpy(item.addr, c->addr, sizeof(item.addr));
     memcpy(item.port, c->port, sizeof(item.port));
-    return oribi_handoff_give(&w->placement.queue, &item, wire.vec, wire.count);
+    int result = oribi_handoff_give(&w->placement.queue, &item, wire.vec, wire.count);
+    if (result == 0)
+        atomic_fetch_add_explicit(&w->setup.board->slots->handed_off, 1, memory_order_relaxed); /* to be shown */
+    return result;
 }
 
 /* A body that is too large for a message travels in a file. */
@@ -86,14 +89,31 @@ static bool is_long_form(const struct oribi_conn *c)
     return c->exchange->parts && c->exchange->parts->len > PASS_PARTS_BYTES;
 }
 
+/* Behind a long call a request waits for whichever worker is free first. In the hand-off queue it need not be found
+ * then: that worker takes what has waited longest, of all workers. Limits on waiting count what a worker has itself. */
+bool oribi__waits_for_any(const struct oribi_worker *w, int64_t age_us)
+{
+    bool long_calls =
+        age_us >= ORIBI_EXPECT_US || atomic_load_explicit(&w->placement.expects_long, memory_order_relaxed);
+    return long_calls && w->placement.queue.give_fd >= 0 && !oribi__limits_waiting(w->options) &&
+           oribi__has_siblings(w);
+}
+
+static int64_t call_age_us(const struct oribi_worker *w)
+{
+    int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_relaxed);
+    return started_us ? w->reactor.now_us - started_us : 0;
+}
+
 uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
 {
     if (w->placement.queue.give_fd < 0 || w->reactor.queue_len <= keep || w->stopping)
         return 0;
-    uint32_t idle = oribi__idle_siblings(w, w->reactor.queue_len - keep);
+    uint32_t wanted = w->reactor.queue_len - keep;
+    uint32_t takers = oribi__waits_for_any(w, call_age_us(w)) ? wanted : oribi__idle_siblings(w, wanted);
     uint32_t passed = 0;
     struct oribi_conn *c = w->reactor.run_first;
-    while (c && passed < idle) {
+    while (c && passed < takers) {
         struct oribi_conn *next = c->run_next;
         if (keep > 0) {
             keep--;
@@ -103,8 +123,10 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
         }
         c = next;
     }
-    if (passed)
+    if (passed) {
         oribi__count(&w->slot->passed_count, passed);
+        oribi__publish_queue(w);
+    }
     return passed;
 }
 
@@ -315,6 +337,8 @@ static bool take_one(struct oribi_worker *w)
         return false;
     }
     int result = oribi_handoff_take(&w->placement.queue, w->placement.buf, ORIBI_HANDOFF_BUF_BYTES, &item);
+    if (result == 0 || result == ORIBI_ELIMIT)
+        atomic_fetch_sub_explicit(&w->setup.board->slots->handed_off, 1, memory_order_relaxed);
     if (result == ORIBI_HANDOFF_NUDGE)
         oribi__listener_watches_rotate(w); /* a newcomer may wait there, whose wake-up went to another worker */
     if (result == ORIBI_ELIMIT)

@@ -9,6 +9,7 @@
 #include "oribi/worker/handoff.h"
 #include "worker/siblings.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,17 +25,22 @@ struct oribi__placement {
     struct oribi_handoff queue; /* -1, -1: none */
     struct oribi_watch watch;   /* of the queue */
     bool watched;
-    bool ready;          /* messages wait in the queue */
-    bool starved;        /* no descriptors to spare: the queue is left alone */
-    bool skipped;        /* what oribi__skip() has told last */
-    bool queue_full;     /* connections are left that go into the queue as soon as there is room */
-    char *buf;           /* ORIBI_HANDOFF_BUF_BYTES, NULL without a queue */
-    int64_t ready_us;    /* since when messages wait there that we leave to others; 0: none */
-    int64_t balanced_us; /* when our connections were last compared with the others' for the sake of short calls */
+    bool ready;               /* messages wait in the queue */
+    bool starved;             /* no descriptors to spare: the queue is left alone */
+    atomic_bool expects_long; /* calls take ORIBI_EXPECT_US and more on average; a hint for the helper */
+    bool skipped;             /* what oribi__skip() has told last */
+    bool queue_full;          /* connections are left that go into the queue as soon as there is room */
+    char *buf;                /* ORIBI_HANDOFF_BUF_BYTES, NULL without a queue */
+    int64_t ready_us;         /* since when messages wait there that we leave to others; 0: none */
+    int64_t balanced_us;      /* when our connections were last compared with the others' for the sake of short calls */
 };
 
+/* True while a request behind a call of that age is best left to whichever worker is free first, though none is
+ * idle. */
+bool oribi__waits_for_any(const struct oribi_worker *worker, int64_t age_us);
+
 /* Puts complete requests into the hand-off queue, the oldest first but for the first `keep`, one for each idle
- * sibling. Returns how many went. */
+ * sibling, all of them if oribi__waits_for_any(). Returns how many went. */
 uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
 
 /* True if what is queued behind the next request is better passed on: calls are long on average, or too many

@@ -151,6 +151,18 @@ static void begin_stop(struct oribi_worker *w)
     atomic_store_explicit(&w->slot->state, ORIBI_SLOT_DRAINING, memory_order_release);
 }
 
+/* What waits for any worker is for those that are left. When the server ends these are only the ones that end too, of
+ * which the last may be in a call for long. */
+static bool empties_queue(const struct oribi_worker *w)
+{
+    int64_t complete_us;
+    if (w->reactor.conn_count > 0)
+        return false;
+    bool last = atomic_load_explicit(&w->slot->stop_soon, memory_order_acquire) == ORIBI_STOP_LAST;
+    return !oribi__has_siblings(w) ||
+           (last && oribi_handoff_waiting(&w->placement.queue, &complete_us) && complete_us > 0);
+}
+
 static void drain_turn(struct oribi_worker *w)
 {
     w->acceptor.last_call = oribi__last_call(w);
@@ -165,8 +177,8 @@ static void drain_turn(struct oribi_worker *w)
     }
     if (!oribi__pass_idle(w) && w->reactor.now_ms - w->stop_ms >= ORIBI_DRAIN_GRACE_MS)
         (void)oribi_reactor_close_idle(&w->reactor, UINT32_MAX);
-    if (w->reactor.conn_count == 0 && !oribi__has_siblings(w))
-        oribi__handoff_turn(w); /* the last worker empties the queue */
+    if (empties_queue(w))
+        oribi__handoff_turn(w);
 }
 
 static bool deadline_passed(const struct oribi_worker *w)
@@ -255,11 +267,11 @@ void oribi__turn(struct oribi_worker *w)
     restore_sources(w);                    /* listeners, hand-off queue and wake descriptor are watched again */
     (void)oribi_reactor_turn(&w->reactor); /* events, readers and writers cut short, deadlines, deferred free */
     w->turned_us = w->reactor.now_us;
-    look_after_own(w);     /* ends the process if a descriptor of ours was closed */
-    stop_turn(w);          /* begins or continues the drain */
-    oribi__accept_turn(w); /* newcomers, unless the worker stops */
+    look_after_own(w); /* ends the process if a descriptor of ours was closed */
+    stop_turn(w);      /* begins or continues the drain */
     if (w->placement.ready)
-        oribi__handoff_turn(w); /* requests that siblings have passed on */
+        oribi__handoff_turn(w); /* requests that siblings have passed on, which are older than … */
+    oribi__accept_turn(w);      /* … newcomers, unless the worker stops */
     w->woken = false;
     oribi__shed(w); /* requests beyond queue_max and queue_time_max */
     publish(w);     /* scoreboard and logs */

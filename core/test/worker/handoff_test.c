@@ -49,7 +49,13 @@ static void test_an_item_arrives_as_it_was_given(void)
                                       .addr = "127.0.0.1",
                                       .port = "80"};
     struct iovec vec[2] = {{(char *)"GET / ", 6}, {(char *)"HTTP/1.1", 8}};
+    int64_t oldest_us = 1;
+    ok(!oribi_handoff_waiting(&queue, &oldest_us));
+    ok_eq(oldest_us, 0);
     ok_eq(oribi_handoff_give(&queue, &item, vec, 2), 0);
+    ok(oribi_handoff_waiting(&queue, &oldest_us));
+    ok_eq(oldest_us, 4711);
+    ok(oribi_handoff_waiting(&queue, &oldest_us)); /* nothing was taken */
     struct oribi_handoff_item got;
     ok_eq(oribi_handoff_take(&queue, buf, sizeof(buf), &got), 0);
     ok(got.fd >= 0 && got.fd != pair[0] && got.body_fd >= 0);
@@ -275,6 +281,42 @@ static void test_surplus_goes_to_an_idle_sibling(void)
     two_close(&two);
 }
 
+/* What comes through the queue has waited elsewhere, and may be older than what is here. */
+static void test_the_oldest_is_called_first_wherever_it_waited(void)
+{
+    struct two two;
+    struct client *c[2];
+    two_open(&two);
+    accept_all(&two, c, 2, GET("/hello"));
+    struct oribi_reactor *from = &two.workers[0]->reactor;
+    struct oribi_reactor *to = &two.workers[1]->reactor;
+    while (from->queue_len < 2)
+        oribi__turn_connections(two.workers[0]);
+    struct oribi_conn *older = from->run_first;
+    struct oribi_conn *newer = older->run_next;
+    int64_t older_us = newer->exchange->complete_us - 1000;
+    older->exchange->complete_us = older_us;
+    struct oribi_conn *const order[2] = {newer, older};
+    for (int i = 0; i < 2; i++) {
+        ok(oribi__pass_conn(two.workers[0], order[i]));
+        oribi_conn_leave(from, order[i]);
+    }
+    struct oribi_slot *first = two.site.board.slots;
+    ok_eq(atomic_load(&first->handed_off), 2); /* for those who show what waits */
+    atomic_store(&first->state, ORIBI_SLOT_BUSY);
+    for (int i = 0; i < 100 && to->queue_len < 2; i++)
+        oribi__turn(two.workers[1]);
+    ok_eq(to->queue_len, 2);
+    ok_eq(to->run_first->exchange->complete_us, older_us);
+    ok(to->run_last == to->run_first->run_next);
+    ok(!to->run_last->run_next && to->run_last->exchange->complete_us > older_us);
+    ok_eq(atomic_load(&first->handed_off), 0);
+    two.site.worker = two.workers[1];
+    ok_answer(&two.site, c[0], 200, "hello\n");
+    ok_answer(&two.site, c[1], 200, "hello\n");
+    two_close(&two);
+}
+
 static void test_nothing_is_passed_to_busy_siblings_or_for_fast_calls(void)
 {
     struct two two;
@@ -299,6 +341,30 @@ static void test_nothing_is_passed_to_busy_siblings_or_for_fast_calls(void)
 
 /* Short calls: not for the call's sake, but who holds more connections than the others lets one go at a time, and
  * not with every request. */
+/* In a queue of its own a request would wait for this worker, though another is free before. */
+static void test_surplus_of_long_calls_waits_for_any_worker(void)
+{
+    struct two two;
+    struct client *c[4];
+    two_open(&two);
+    accept_all(&two, c, 4, GET("/hello"));
+    atomic_store(&two.site.board.slots[1].state, ORIBI_SLOT_BUSY);
+    atomic_store(&two.workers[0]->placement.expects_long, true);
+    struct oribi_req *req = oribi_worker_take(two.workers[0]);
+    ok_eq(two.workers[0]->reactor.queue_len, 0);
+    ok_eq(atomic_load(&two.site.board.slots[0].passed_count), 3);
+    two.site.options.queue_max = 10; /* a limit counts what a worker has itself */
+    for (int i = 0; i < 3; i++)
+        oribi__turn(two.workers[0]);
+    ok_eq(two.workers[0]->reactor.queue_len, 3);
+    ok_eq(oribi__pass_on(two.workers[0], 0), 0);
+    two.site.options.queue_max = 0;
+    reply_text(req, 200, "x");
+    for (int i = 0; i < 4; i++)
+        ok_answer(&two.site, c[i], 200, NULL);
+    two_close(&two);
+}
+
 static void test_connections_of_short_calls_even_out(void)
 {
     struct two two;
@@ -312,6 +378,7 @@ static void test_connections_of_short_calls_even_out(void)
         ok(client_send(&two.site, c[i], GET("/hello")));
     set_idle(&two, 1);
     two.workers[0]->call_lengths.average_us = 10;
+    atomic_store(&two.workers[0]->placement.expects_long, false); /* as the next call will find */
     two.workers[0]->placement.balanced_us = 0;
     struct oribi_req *req = oribi_worker_take(two.workers[0]);
     ok_eq(atomic_load(&two.site.board.slots[0].passed_count), 1);
@@ -456,7 +523,7 @@ static void test_idle_connections_move_when_a_worker_stops(void)
     two_close(&two);
 }
 
-static void test_the_last_worker_empties_the_queue(void)
+static void check_emptied(uint32_t sibling_state, uint32_t stop)
 {
     struct two two;
     struct client *c[2];
@@ -464,7 +531,8 @@ static void test_the_last_worker_empties_the_queue(void)
     accept_all(&two, c, 2, GET("/hello"));
     set_idle(&two, 1);
     struct oribi_req *req = oribi_worker_take(two.workers[0]); /* passes the other on */
-    atomic_store(&two.site.board.slots[1].state, ORIBI_SLOT_DRAINING);
+    atomic_store(&two.site.board.slots[1].state, sibling_state);
+    atomic_store(&two.site.board.slots[0].stop_soon, stop);
     oribi_worker_stop(two.workers[0]);
     reply_text(req, 200, "x");
     ok_answer(&two.site, c[0], 200, "x");
@@ -472,6 +540,17 @@ static void test_the_last_worker_empties_the_queue(void)
     struct answer answer = ok_answer(&two.site, c[1], 200, "hello\n");
     ok(answer.closes);
     two_close(&two);
+}
+
+static void test_the_last_worker_empties_the_queue(void)
+{
+    check_emptied(ORIBI_SLOT_DRAINING, ORIBI_STOP_TOLD);
+}
+
+/* The last one may be in a call for as long as it may take. */
+static void test_when_the_server_ends_each_worker_empties_the_queue(void)
+{
+    check_emptied(ORIBI_SLOT_BUSY, ORIBI_STOP_LAST);
 }
 
 /* Each client has a request under way that says its number; before it is answered it changes workers several times. */
@@ -548,13 +627,16 @@ int main(void)
     test_what_nobody_will_take_is_answered_503();
     test_a_queue_passes_an_exec_by_name();
     run_everywhere(test_surplus_goes_to_an_idle_sibling);
+    run_everywhere(test_the_oldest_is_called_first_wherever_it_waited);
     run_everywhere(test_nothing_is_passed_to_busy_siblings_or_for_fast_calls);
+    run_everywhere(test_surplus_of_long_calls_waits_for_any_worker);
     run_everywhere(test_connections_of_short_calls_even_out);
     run_everywhere(test_bodies_move_with_their_requests);
     run_everywhere(test_large_bodies_move_in_memory_or_as_a_file);
     run_everywhere(test_idle_connections_move_when_a_worker_stops);
     run_everywhere(test_trailers_move_with_their_requests);
     run_everywhere(test_the_last_worker_empties_the_queue);
+    run_everywhere(test_when_the_server_ends_each_worker_empties_the_queue);
     test_many_hand_offs_keep_bytes_and_order();
     return done_testing();
 }

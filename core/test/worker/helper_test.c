@@ -431,10 +431,45 @@ static void test_a_slow_reader_is_served_during_a_call(void)
     stage_close(&stage);
 }
 
+/* Nobody is idle, and who is free first is not known: so the hand-off queue has them, and not one worker. */
+static void test_behind_a_long_call_requests_wait_for_any_worker(void)
+{
+    enum { COUNT = 3 };
+    struct stage stage;
+    struct client *c[COUNT];
+    stage_init(&stage);
+    stage_open(&stage, true);
+    stage_start(&stage);
+    warm_up(&stage);
+    for (int i = 0; i < COUNT; i++) {
+        c[i] = client_open(&stage.site);
+        ok(say(c[i], GET("/hello")));
+        ok_eq(status_of(c[i]), 200);
+    }
+    struct oribi_slot *slots = stage.site.board.slots;
+    atomic_store(&slots[1].state, ORIBI_SLOT_BUSY);
+    struct client *held = hold(&stage);
+    static char buf[ORIBI_HANDOFF_BUF_BYTES];
+    for (int i = 0; i < COUNT; i++) {
+        struct oribi_handoff_item item = {.fd = -1};
+        ok(say(c[i], GET("/hello")));
+        ok(wait_for(atomic_load(&slots[0].passed_count) == (uint64_t)i + 1));
+        ok_eq(oribi_handoff_take(&stage.handoff, buf, sizeof(buf), &item), 0); /* no busy worker took it back */
+        is_slice(item.bytes, GET("/hello"));
+        oribi_os_close(item.fd);
+    }
+    ok_eq(atomic_load(&slots[0].queue_len), 0);
+    ok_eq(atomic_load(&slots[0].idle_waiters), 0); /* so nobody has to be woken when one becomes idle */
+    release(held);
+    stage_close(&stage);
+}
+
+/* Where what waits is limited, which counts what each worker has itself. */
 static void test_complete_requests_go_to_a_sibling_that_becomes_idle(void)
 {
     struct stage stage;
     stage_init(&stage);
+    stage.site.options.queue_max = 100;
     stage_open(&stage, true);
     stage_start(&stage);
     warm_up(&stage);
@@ -672,6 +707,7 @@ int main(void)
     test_it_parks_when_calls_are_fast_again();
     run_everywhere(test_mistakes_are_answered_during_a_call);
     run_everywhere(test_a_slow_reader_is_served_during_a_call);
+    run_everywhere(test_behind_a_long_call_requests_wait_for_any_worker);
     run_everywhere(test_complete_requests_go_to_a_sibling_that_becomes_idle);
     run_everywhere(test_newcomers_wait_for_whoever_is_free);
     run_everywhere(test_newcomers_ask_for_files_during_a_call);

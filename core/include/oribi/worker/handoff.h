@@ -71,6 +71,10 @@ enum { ORIBI_HANDOFF_NUDGE = 1 };
  * cut; ORIBI_ESYS. Look before with oribi_os_can_open(…, 2). */
 int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap, struct oribi_handoff_item *item);
 
+/* What waits in the queue, for whoever shows that: true unless it is empty. Gives the time when the oldest request was
+ * complete (oribi_clock_us()); 0: the first message is none. Takes nothing out, wakes nobody. */
+bool oribi_handoff_waiting(const struct oribi_handoff *queue, int64_t *complete_us);
+
 /* Wakes a worker that sleeps, which takes the oldest message there is and looks at its listeners: called after a
  * wake-up for a message or a newcomer may have gone to a worker that died, or that can take neither. */
 void oribi_handoff_notify(const struct oribi_handoff *queue);

@@ -125,6 +125,9 @@ struct oribi_slot {
     _Atomic uint32_t idle_waiters __attribute__((aligned(128))); /* helpers that sleep so */
     /* where they sleep (futex(2)); another number with each wake-up */
     _Atomic uint32_t idle_waiters_wake;
+    /* messages in the hand-off queue; a worker that is killed right behind sendmsg(2) or recvmsg(2) leaves it wrong by
+     * one, so oribi_handoff_waiting() asks the queue itself whether it is empty */
+    _Atomic int32_t handed_off;
 } __attribute__((aligned(128)));
 
 enum {
