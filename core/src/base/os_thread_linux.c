@@ -64,6 +64,11 @@ pid_t oribi_os_thread_self(void)
 
 /* A clock of a thread has the thread's number in it (the kernel's encoding, which pthread_getcpuclockid(3) gives away
  * for any thread, and gettid(2) only for the caller). */
+void oribi_os_thread_name(const char *name)
+{
+    (void)pthread_setname_np(pthread_self(), name); /* without a name it works as well */
+}
+
 pid_t oribi_os_thread_id(pthread_t thread)
 {
     clockid_t clock;

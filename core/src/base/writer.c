@@ -8,6 +8,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
+#include "oribi/base/os_thread.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -113,6 +114,7 @@ static void unlock(struct oribi_writer *w)
 static void *run(void *self)
 {
     struct oribi_writer *w = self;
+    oribi_os_thread_name("oribi-writer");
     lock(w);
     for (;;) {
         struct oribi_spill *spill = take_first(&w->queue);

@@ -38,4 +38,8 @@ int oribi_os_thread_signal(pid_t pid, pid_t tid, int signal_number);
 /* The calling thread's kernel number. */
 pid_t oribi_os_thread_self(void);
 
+/* Names the calling thread for ps(1), top(1) and debuggers: 15 bytes at most, the process keeps its title
+ * (pthread_setname_np(3)). */
+void oribi_os_thread_name(const char *name);
+
 #endif

@@ -49,8 +49,8 @@ struct oribi_spill {
     char dir[]; /* oribi_os_temp_dir() when the spill was made */
 };
 
-/* Starts the thread, with all signals blocked. NULL, with the reason in oribi_os_error_text() where the system has told
- * it, when there is no memory, descriptor or thread. */
+/* Starts the thread, "oribi-writer", with all signals blocked. NULL, with the reason in oribi_os_error_text() where the
+ * system has told it, when there is no memory, descriptor or thread. */
 struct oribi_writer *oribi_writer_try_start(void);
 
 /* Ends the thread, behind the write under way, and frees the writer. All its spills were released. */

@@ -1,0 +1,245 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require_relative "support/native"
+
+# A disk that is slow, full or stands still (load/slow_disk.c): only those wait for it whose bytes go there, and no
+# thread but the writer's ever writes.
+module SlowDisk
+  SOURCE = File.join(E2E::ROOT, "e2e/load/slow_disk.c")
+  LIBRARY = File.join(E2E::ROOT, "build/e2e/slow_disk.so")
+  BODY = 200_000
+  ANSWER = 8 << 20
+
+  # What the processes share with load/slow_disk.c.
+  class Plan
+    WORDS = 255
+    FIELDS = %i[held error delay_ms begun ended].freeze
+
+    def initialize(path)
+      @path = path
+      File.binwrite(path, "\0" * (8 * WORDS))
+    end
+
+    FIELDS.each_with_index do |name, i|
+      define_method(name) { File.binread(@path, 8, 8 * i).unpack1("Q") }
+      define_method(:"#{name}=") { |value| File.open(@path, "r+b") { |file| file.pwrite([value].pack("Q"), 8 * i) } }
+    end
+
+    def threads = File.binread(@path).unpack("Q*").drop(FIELDS.size).reject(&:zero?)
+  end
+end
+
+E2E.suite("slow_disk") do
+  def setup
+    super
+    @dir = Dir.mktmpdir("oribi-e2e")
+    @plan = SlowDisk::Plan.new("#{@dir}/plan")
+    E2E::Native.build(SlowDisk::SOURCE, SlowDisk::LIBRARY, "-shared", "-fPIC", "-ldl")
+  end
+
+  def teardown
+    @plan.held = 0
+    super
+    FileUtils.remove_entry(@dir)
+  end
+
+  def launch(*options, **more)
+    env = { "LD_PRELOAD" => [ENV["LD_PRELOAD"], SlowDisk::LIBRARY].compact.join(":"), "SLOW_DISK" => "#{@dir}/plan", "TMPDIR" => @dir }
+    start("--workers", "1", "--body-memory-max", "16K", "--response-memory-max", "64K", *options, env: env, **more)
+  end
+
+  def post(one, size = SlowDisk::BODY)
+    connect(one).send_raw("POST /digest HTTP/1.1\r\nHost: a\r\nContent-Length: #{size}\r\n\r\n#{"x" * size}")
+  end
+
+  def assert_stored(client, size = SlowDisk::BODY)
+    assert_equal "#{size} #{size} #{Digest::SHA256.hexdigest("x" * size)}", client.read_response.body
+  end
+
+  def ask_big(one)
+    connect(one, receive_buffer: 65_536).send_raw("GET /big?size=#{SlowDisk::ANSWER} HTTP/1.1\r\nHost: a\r\n\r\n")
+  end
+
+  def assert_big(client) = assert_equal(SlowDisk::ANSWER, client.read_response.body.bytesize)
+
+  def await_write(count = 1) = wait_until("a write to begin") { @plan.begun >= count }
+
+  def names(pid) = Dir["/proc/#{pid}/task/*/comm"].map { |path| File.read(path).chomp }
+  def writers(pid) = Dir["/proc/#{pid}/task/*/comm"].select { |path| File.read(path) == "oribi-writer\n" }.map { |path| path[%r{task/(\d+)}, 1].to_i }
+
+  # `pid` is the only one that has written.
+  def assert_only_the_writer_wrote(pid)
+    assert_operator @plan.begun, :>, 0
+    assert_equal writers(pid), @plan.threads, "threads that wrote, of #{names(pid)}"
+  end
+
+  # Unlinked files of a worker.
+  def files(pid) = E2E::Processes.descriptors(pid).values.select { |name| name.start_with?("#{@dir}/") && name.end_with?(" (deleted)") }
+
+  def assert_others_served(one)
+    20.times { assert_alive(one) }
+    assert_equal "y" * 10_000, connect(one).post("/echo", "y" * 10_000).body
+  end
+
+  def test_without_a_file_there_is_no_thread
+    one = launch
+    assert_others_served(one)
+    assert_empty writers(one.worker_pid)
+    assert_equal 0, @plan.begun
+  end
+
+  def test_a_disk_that_stands_still_and_a_body
+    one = launch
+    @plan.held = 1
+    clients = Array.new(5) { post(one) }
+    await_write
+    assert_others_served(one)
+    assert_equal 0, @plan.ended
+    @plan.held = 0
+    clients.each { |client| assert_stored(client) }
+    assert_only_the_writer_wrote(one.worker_pid)
+  end
+
+  def test_a_disk_that_stands_still_and_an_answer
+    one = launch
+    @plan.held = 1
+    client = ask_big(one)
+    await_write
+    assert_others_served(one)
+    assert_equal 0, @plan.ended
+    @plan.held = 0
+    assert_big(client)
+    assert_only_the_writer_wrote(one.worker_pid)
+  end
+
+  # The helper has the reactor while the call is long.
+  def test_a_disk_that_stands_still_beside_a_long_call
+    one = launch
+    gated = self.class.enter_gate(one, "slow-disk")
+    @plan.held = 1
+    client = post(one)
+    await_write
+    self.class.open_gate(one, "slow-disk")
+    gated.read_response
+    assert_others_served(one)
+    @plan.held = 0
+    assert_stored(client)
+    assert_only_the_writer_wrote(one.worker_pid)
+  ensure
+    gated&.close
+  end
+
+  def test_every_write_takes_50_ms
+    one = launch
+    @plan.delay_ms = 50
+    bodies = Array.new(8) { post(one) }
+    answers = Array.new(3) { ask_big(one) }
+    chunked = connect(one)
+    chunked.request("POST", "/digest", { "Transfer-Encoding" => "chunked" }, "#{"x" * 50_000}".then { |part| "c350\r\n#{part}\r\n" * 4 + "0\r\n\r\n" })
+    assert_others_served(one)
+    bodies.each { |client| assert_stored(client) }
+    assert_stored(chunked)
+    answers.each { |client| assert_big(client) }
+    assert_only_the_writer_wrote(one.worker_pid)
+  end
+
+  # More than may wait for the disk: calls wait, and everything arrives.
+  def test_many_long_answers
+    one = launch("--buffers-memory-max", "1M")
+    @plan.delay_ms = 50
+    answers = Array.new(6) { ask_big(one) }
+    answers.each { |client| assert_big(client) }
+    assert_alive(one)
+    assert_only_the_writer_wrote(one.worker_pid)
+  end
+
+  { "full" => [Errno::ENOSPC::Errno, 507], "broken" => [Errno::EIO::Errno, 503] }.each do |what, (number, status)|
+    define_method(:"test_a_disk_that_is_#{what}") do
+      one = launch
+      @plan.error = number
+      [SlowDisk::BODY, 20_000].each do |size|
+        client = post(one, size)
+        assert_equal status, client.read_response.status
+        assert client.closed?, "bytes behind the #{status}"
+      end
+      client = ask_big(one)
+      wait_until("the line; #{one.stderr}") { one.stderr.match?(/answer cut after/) }
+      assert_operator client.socket.read.bytesize, :<, SlowDisk::ANSWER
+      @plan.error = 0
+      assert_stored(post(one))
+      assert_only_the_writer_wrote(one.worker_pid)
+    end
+  end
+
+  def test_clients_that_leave_meanwhile
+    one = launch
+    assert_stored(post(one))
+    pid = one.worker_pid
+    @plan.held = 1
+    clients = [post(one), ask_big(one)]
+    await_write(@plan.ended + 1)
+    refute_empty files(pid)
+    clients.each(&:close)
+    assert_others_served(one)
+    @plan.held = 0
+    wait_until("files to be closed") { files(pid).empty? }
+    assert_stored(post(one))
+  end
+
+  def test_a_stop
+    one = launch
+    @plan.held = 1
+    client = post(one)
+    await_write
+    one.signal(:TERM)
+    wait_until("the stop; #{one.stderr}") { E2E::Processes.title(one.descendants.last).match?(/drain|stop/i) || one.stderr.match?(/stop|TERM/i) }
+    @plan.held = 0
+    assert_stored(client)
+    assert_equal 0, one.wait.exitstatus
+    assert_memory_given_back(one)
+  end
+
+  def test_a_reload
+    one = launch
+    worker = one.worker_pid
+    @plan.held = 1
+    client = post(one)
+    answer = ask_big(one)
+    await_write
+    one.signal(:HUP)
+    wait_until("a new worker") { one.worker_pid != worker }
+    @plan.held = 0
+    assert_stored(client)
+    assert_big(answer)
+    wait_until("the old worker to end") { !E2E::Processes.alive?(worker) }
+    assert_stored(post(one))
+    assert_memory_given_back(one)
+  end
+
+  def test_an_upgrade
+    one = launch
+    worker = one.worker_pid
+    @plan.held = 1
+    client = post(one)
+    await_write
+    one.signal(:USR2)
+    wait_until("the successor's worker") { one.worker_pid != worker }
+    @plan.held = 0
+    assert_stored(client)
+    assert_stored(post(one))
+  end
+
+  def test_a_worker_that_is_killed
+    one = launch("--err-respawn-interval", "0")
+    worker = one.worker_pid
+    @plan.held = 1
+    client = post(one)
+    await_write
+    Process.kill(:KILL, worker)
+    assert client.closed?
+    @plan.held = 0
+    assert_stored(post(one))
+    refute_equal worker, one.worker_pid
+  end
+end
