@@ -127,6 +127,28 @@ class GcTest < BindingTest
     end
   end
 
+  COUNTS = '->(_) { [200, {}, [GC.stat(:total_allocated_objects).to_s]] }'
+
+  # The environment, its path, target and fields, the Array of callbacks, the input, and rack.hijack; what the
+  # application makes (three and a String) comes on top.
+  def test_objects_of_a_request
+    path = File.join(@log, "app.rb")
+    File.write(path, COUNTS)
+    listen = File.join(@log, "objects")
+    IO.popen([RUBY, "-I#{ROOT}/ruby/lib", "-e", SERVER, listen, path, "", "1", err: File::NULL]) do |output|
+      assert_equal "ready\n", output.gets
+      client = Client.new { UNIXSocket.new(listen) }
+      { { "Host" => "a" } => 7, { "Host" => "a", "Accept" => "b", "User-Agent" => "c" } => 9 }.each do |fields, count|
+        40.times { client.get("/x", fields) } # templates are made, values are learnt
+        seen = Array.new(9) { client.get("/x", fields).body.to_i }
+        assert_operator seen.each_cons(2).map { |one, two| two - one }.max, :<=, count + 4, fields.inspect
+      end
+    ensure
+      Process.kill(:TERM, output.pid)
+      client&.close
+    end
+  end
+
   # What requests leave behind is collected: nothing of the binding holds on to them.
   def test_requests_leave_nothing_behind
     kept = ObjectSpace::WeakMap.new
