@@ -97,7 +97,7 @@ static void ended(pTHX_ void *p)
     struct redis_client *c = p;
     HV *self = c->held;
     c->held = NULL;
-    if (c->complete)
+    if (c->complete && !c->demoted)
         c->unread = c->conn.quiet;
     else
         redis_close(aTHX_ c);
@@ -118,7 +118,7 @@ static void begin(pTHX_ struct redis_client *c)
 {
     redis_must_be_free(c);
     c->busy = true;
-    c->complete = false;
+    c->complete = c->demoted = false;
     c->failure = REDIS_FINE;
     c->conn.read_ms = c->options.read_ms;
     c->held = (HV *)SvREFCNT_inc_simple_NN((SV *)c->self);
@@ -141,12 +141,30 @@ static int greet(pTHX_ struct redis_client *c, const char *p, size_t n, int64_t 
     return code;
 }
 
+/* Does the server know that it is the master? Sentinels may name one before it does. */
+static int check_role(pTHX_ struct redis_client *c)
+{
+    static const char ROLE[] = "*1\r\n$4\r\nROLE\r\n";
+    struct iovec piece = {(char *)ROLE, sizeof(ROLE) - 1};
+    int code = oribi_redis_conn_send_pieces(&c->conn, &piece, 1, 0, 1);
+    SV *reply = code ? NULL : redis_reply(aTHX_ c, &code, NULL);
+    if (code)
+        return code;
+    AV *role = SvROK(reply) && SvTYPE(SvRV(reply)) == SVt_PVAV ? (AV *)SvRV(reply) : NULL;
+    if (role && AvFILLp(role) >= 0 && strcmp(SvPV_nolen(AvARRAY(role)[0]), "master") == 0)
+        return 0;
+    oribi_redis_conn_fail(&c->conn, "the server that the Sentinels name is no master");
+    return ORIBI_ESYS;
+}
+
 /* A new connection, and what it begins with: TLS; HELLO or AUTH, and SELECT; what command() has sent of those since. */
 static int open_once(pTHX_ struct redis_client *c)
 {
     int64_t read_ms = c->conn.read_ms;
     c->pid = getpid();
-    int code = oribi_redis_conn_connect(&c->conn, &c->options.place);
+    int code = c->options.sentinels ? redis_ask_sentinels(aTHX_ c) : 0;
+    if (!code)
+        code = oribi_redis_conn_connect(&c->conn, &c->options.place);
     if (!code && c->options.place.tls)
         code = redis_start_tls(aTHX_ c);
     if (!code)
@@ -157,6 +175,8 @@ static int open_once(pTHX_ struct redis_client *c)
     for (int i = 0; i < REDIS_KEPT_COUNT && !code; i++)
         if (c->kept[i].p)
             code = greet(aTHX_ c, c->kept[i].p, c->kept[i].n, 1);
+    if (!code && c->options.sentinels)
+        code = check_role(aTHX_ c);
     c->conn.read_ms = read_ms;
     return code;
 }
@@ -237,6 +257,8 @@ static int attempt(pTHX_ struct redis_client *c, SV **one, AV *replies, SSize_t 
             c->stage = REDIS_READING;
         for (SSize_t i = 0; i < wanted && !code; i++) {
             SV *reply = redis_reply(aTHX_ c, &code, NULL);
+            if (reply && c->options.sentinels && redis_is_error(aTHX_ reply))
+                c->demoted |= strncmp(SvPV_nolen(redis_error_text(aTHX_ reply)), "READONLY", 8) == 0;
             if (reply && one)
                 *one = reply;
             else if (reply)

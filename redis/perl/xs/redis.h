@@ -6,7 +6,7 @@
  *   reply.c      the core's events to Perl's values
  *   names.c      what must be known of a command by its name
  *   client.c     the object
- *   waiting.c    signal handlers in the middle of a wait, and TLS
+ *   waiting.c    signal handlers in the middle of a wait, TLS, and Sentinels
  *   ../Redis.xs  the methods
  *
  * An object is a blessed hash with magic that holds a struct redis_client. Perl code may die at every place that can
@@ -87,6 +87,7 @@ struct redis_options {
     int64_t attempts, delay_ms, delay_max_ms;
     int resend;          /* enum redis_resend */
     bool utf8;           /* arguments are characters, and so are replies that are UTF-8 */
+    bool sentinels;      /* say where the server is */
     bool lax;            /* without utf8: characters that are no bytes are sent as UTF-8 (Jet) */
     SV *hello;           /* the bytes sent first on each connection, or NULL */
     int64_t hello_count; /* commands in there */
@@ -102,6 +103,7 @@ struct redis_client {
     bool busy;     /* an operation is under way */
     bool complete; /* … and has left nothing behind */
     bool pinned;   /* within a transaction */
+    bool demoted;  /* the server is no master any more: close the connection */
     bool pins;     /* … behind the request that is being made */
 
     struct oribi_buf request; /* kept for another try; conn.out is not used */
@@ -167,6 +169,7 @@ extern const struct oribi_redis_transport redis_plain;
 void redis_wait_readable(pTHX_ const struct redis_client *c, int timeout_ms);
 void redis_pause(pTHX_ int64_t ms);
 int redis_start_tls(pTHX_ struct redis_client *c);
+int redis_ask_sentinels(pTHX_ struct redis_client *c);
 
 #pragma GCC visibility pop
 

@@ -60,9 +60,8 @@ void redis_pause(pTHX_ int64_t ms)
     run_signals(aTHX);
 }
 
-/* Calls a function of Oribi::Redis::TLS with the handle and an argument. Gives its result, mortal; what it dies of
- * stays in ERRSV. */
-static SV *call_tls(pTHX_ const char *name, SV *handle, SV *argument, I32 keep)
+/* Calls a function of Oribi::Redis::TLS with the handle and an argument. Gives its result, mortal. */
+static SV *call_tls(pTHX_ const char *name, SV *handle, SV *argument, I32 flags)
 {
     dSP;
     PUSHMARK(SP);
@@ -70,7 +69,7 @@ static SV *call_tls(pTHX_ const char *name, SV *handle, SV *argument, I32 keep)
     PUSHs(handle);
     PUSHs(argument);
     PUTBACK;
-    int count = call_pv(name, G_SCALAR | G_EVAL | keep);
+    int count = call_pv(name, G_SCALAR | flags);
     SPAGAIN;
     SV *result = count == 1 ? POPs : &PL_sv_undef;
     PUTBACK;
@@ -79,10 +78,10 @@ static SV *call_tls(pTHX_ const char *name, SV *handle, SV *argument, I32 keep)
 
 enum { WANTS_READ = -1, WANTS_WRITE = -2, AT_END = 0 };
 
-/* A number of bytes, or one of these; undef with ERRSV. */
+/* A number of bytes, or one of these; or a text. */
 static ssize_t outcome(pTHX_ struct oribi_redis_conn *conn, SV *result, short *events)
 {
-    IV number = SvOK(result) ? SvIV(result) : WANTS_WRITE - 1;
+    IV number = looks_like_number(result) ? SvIV(result) : WANTS_WRITE - 1;
     *events = number == WANTS_WRITE ? POLLOUT : POLLIN;
     if (number == WANTS_READ || number == WANTS_WRITE)
         return ORIBI_AGAIN;
@@ -91,7 +90,7 @@ static ssize_t outcome(pTHX_ struct oribi_redis_conn *conn, SV *result, short *e
     if (number == AT_END)
         oribi_redis_conn_fail(conn, "the server closed the connection");
     else
-        oribi_redis_conn_fail(conn, "TLS: %.200s", SvPV_nolen(ERRSV));
+        oribi_redis_conn_fail(conn, "TLS: %.200s", SvPV_nolen(result));
     return number == AT_END ? ORIBI_ECLOSED : ORIBI_ESYS;
 }
 
@@ -154,7 +153,7 @@ static void tls_close(struct oribi_redis_conn *conn, bool quiet)
         return;
     ENTER;
     SAVETMPS;
-    (void)call_tls(aTHX_ "Oribi::Redis::TLS::stop", tls, boolSV(quiet), G_KEEPERR);
+    (void)call_tls(aTHX_ "Oribi::Redis::TLS::stop", tls, boolSV(quiet), G_EVAL | G_KEEPERR);
     SvREFCNT_dec(tls);
     FREETMPS;
     LEAVE;
@@ -175,9 +174,43 @@ int redis_start_tls(pTHX_ struct redis_client *c)
         c->tls = SvREFCNT_inc_simple_NN(tls);
         c->conn.transport = &TLS;
     } else {
-        oribi_redis_conn_fail(&c->conn, "TLS: %.200s", SvPV_nolen(ERRSV));
+        oribi_redis_conn_fail(&c->conn, "TLS: %.200s", SvPV_nolen(tls));
         code = ORIBI_ESYS;
     }
+    FREETMPS;
+    LEAVE;
+    return code;
+}
+
+/* Where the master is, by Oribi::Redis::Sentinel. 0, or ORIBI_ESYS. */
+int redis_ask_sentinels(pTHX_ struct redis_client *c)
+{
+    int code = ORIBI_ESYS;
+    ENTER;
+    SAVETMPS;
+    dSP;
+    PUSHMARK(SP);
+    mXPUSHs(newRV_inc((SV *)c->self));
+    PUTBACK;
+    int count = call_pv("Oribi::Redis::Sentinel::find", G_LIST);
+    SPAGAIN;
+    SP -= count;
+    I32 ax = (I32)(SP - PL_stack_base) + 1;
+    struct oribi_redis_place *place = &c->options.place;
+    if (count == 2) {
+        STRLEN n;
+        const char *host = SvPV(ST(0), n);
+        if (n > 0 && n < sizeof(place->host) && SvUV(ST(1)) <= UINT16_MAX) {
+            memcpy(place->host, host, n + 1);
+            place->path[0] = 0;
+            place->port = (uint16_t)SvUV(ST(1));
+            code = 0;
+        }
+    }
+    if (code)
+        oribi_redis_conn_fail(&c->conn, "no Sentinel knows the master: %.180s",
+                              count == 1 ? SvPV_nolen(ST(0)) : "no address");
+    PUTBACK;
     FREETMPS;
     LEAVE;
     return code;

@@ -15,7 +15,7 @@ XSLoader::load(__PACKAGE__, $VERSION);
 
 my %KNOWN = map { $_ => 1 } qw(
     url host port path db user password client_name protocol utf8 tls connect_timeout_ms read_timeout_ms write_timeout_ms
-    reconnect_attempts reconnect_delay_ms reconnect_delay_max_ms resend
+    reconnect_attempts reconnect_delay_ms reconnect_delay_max_ms resend sentinels service sentinel_user sentinel_password
 );
 
 sub new {
@@ -25,7 +25,13 @@ sub new {
     for my $name (sort keys %options) {
         Oribi::Redis::Error::Usage->throw("Oribi::Redis has no option $name") if !$KNOWN{$name};
     }
-    $options{url} //= $ENV{REDIS_URL} if !defined $options{host} && !defined $options{path};
+    if ($options{sentinels}) {
+        my $right = ref $options{sentinels} eq 'ARRAY' && @{ $options{sentinels} } && defined $options{service};
+        Oribi::Redis::Error::Usage->throw('sentinels is an array of addresses, and service the name that they know') if !$right;
+        $options{sentinels} = [@{ $options{sentinels} }];
+        require Oribi::Redis::Sentinel;
+    }
+    $options{url} //= $ENV{REDIS_URL} if !defined $options{host} && !defined $options{path} && !$options{sentinels};
     require Oribi::Redis::TLS if $options{tls} || ($options{url} // '') =~ /\Arediss:/i;
     my $self = bless { options => \%options }, $class;
     $self->_attach(\%options);
@@ -36,6 +42,14 @@ sub new {
 }
 
 sub _is_error { my ($value) = @_; return Scalar::Util::blessed($value) && $value->isa('Oribi::Redis::Error') }
+
+# Options for an address: host:port, [address]:port, or the path of a unix socket.
+sub _place {
+    my ($address, $port_else) = @_;
+    return (path => $address) if $address =~ m{/};
+    my ($host, $port) = $address =~ /\A(?:\[(.+)\]|([^:]*)):([0-9]+)\z/ ? ($1 // $2, $3) : ($address, $port_else);
+    return (host => length $host ? $host : '127.0.0.1', port => $port);
+}
 
 # Another client of the same place, with a connection of its own.
 sub another {
@@ -179,6 +193,13 @@ Does not connect: the first command does.
     reconnect_attempts      3 after the first
     reconnect_delay_ms, reconnect_delay_max_ms                50, doubled each time up to 1000; of that a half is random
     resend                  safe, always or never; see above
+    sentinels, service      addresses of Sentinels (host:port), and the name of the master that they watch
+    sentinel_user, sentinel_password                          for these
+
+With C<sentinels> they are asked for the master before each connection, one after the other; the others that they name are added. A server that does not say
+it is the master is not used, and one that answers C<READONLY> is left. While there is no master, a command fails when its C<reconnect_attempts> are over: a
+fail-over takes seconds, so that a program that is to wait for it wants more than 3. Redis copies writes to its replicas behind its answers: those that it had answered
+right before its end may be missing on the new master.
 
 =head2 command(NAME, ARGUMENT, ...)
 

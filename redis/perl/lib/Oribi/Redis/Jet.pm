@@ -22,13 +22,6 @@ my %DEFAULTS = (
 
 sub _ms { return int($_[0] * 1000 + 0.5) }
 
-sub _place {
-    my ($server) = @_;
-    return (path => $server) if $server =~ m{/};
-    my ($host, $port) = $server =~ /\A(?:\[(.+)\]|([^:]*)):([0-9]+)\z/ ? ($1 // $2, $3) : ($server, 6379);
-    return (host => length $host ? $host : '127.0.0.1', port => $port);
-}
-
 sub new {
     my ($class, @arguments) = @_;
     my %options = (%DEFAULTS, ref $arguments[0] ? %{ $arguments[0] } : @arguments);
@@ -37,7 +30,7 @@ sub new {
     }
     my $self = bless { server => $options{server}, noreply => $options{noreply}, options => \%options }, $class;
     $self->Oribi::Redis::_attach({
-        _place($options{server}),
+        Oribi::Redis::_place($options{server}, 6379),
         protocol               => 2,
         lax                    => 1,
         resend                 => 'never',

@@ -6,16 +6,17 @@ use IO::Socket::IP  ();
 
 our $VERSION = '0.100';
 
-# What the C of Oribi::Redis calls for encrypted connections. Results of get and put: bytes, or these.
+# What the C of Oribi::Redis calls for encrypted connections. Results of get and put: bytes, or these, or a text that
+# says what is wrong. Exceptions are those of signal handlers, and pass.
 use constant { WANTS_READ => -1, WANTS_WRITE => -2, AT_END => 0 };
 
-# A handle over a copy of the descriptor, after the handshake; dies of what is wrong.
+# A handle over a copy of the descriptor, after the handshake, or a text.
 sub start {
     my ($client, $fd) = @_;
     my $options = $client->{options};
     my $host    = $client->_host;
-    open my $copy, '+<&', $fd or die "$!\n";
-    my $socket  = IO::Socket::IP->new_from_fd(fileno $copy, '+<') or die "$!\n";
+    open my $copy, '+<&', $fd or return "$!";
+    my $socket  = IO::Socket::IP->new_from_fd(fileno $copy, '+<') or return "$!";
     my $seconds = ($options->{connect_timeout_ms} // 1000) / 1000;
     my $tls     = IO::Socket::SSL->start_SSL(
         $socket,
@@ -23,7 +24,7 @@ sub start {
         ($host eq '' ? () : (SSL_hostname => $host, SSL_verifycn_name => $host, SSL_verifycn_scheme => 'default')),
         ($seconds ? (Timeout => $seconds) : ()),
         %{ $options->{tls_options} // {} },
-    ) or die "$IO::Socket::SSL::SSL_ERROR\n";
+    ) or return "$IO::Socket::SSL::SSL_ERROR";
     $tls->blocking(0);
     ${*$tls}{oribi_copy} = $copy;    # its number stays taken
     return $tls;
@@ -32,7 +33,7 @@ sub start {
 sub outcome {
     return WANTS_READ  if $IO::Socket::SSL::SSL_ERROR == IO::Socket::SSL::SSL_WANT_READ();
     return WANTS_WRITE if $IO::Socket::SSL::SSL_ERROR == IO::Socket::SSL::SSL_WANT_WRITE();
-    die "$IO::Socket::SSL::SSL_ERROR\n";
+    return "$IO::Socket::SSL::SSL_ERROR";
 }
 
 # A reference to at most $most bytes.
