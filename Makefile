@@ -7,7 +7,7 @@ BUILD ?= $(CURDIR)/build
 T     ?= parser
 S     ?= 60
 
-all: core ruby perl redis-perl
+all: core ruby perl redis-perl redis-ruby
 	@echo "built: core, ruby extension, perl extension, redis client"
 
 core:
@@ -27,6 +27,12 @@ perl:
 	@$(MAKE) --no-print-directory -C perl
 
 # The Redis client's distribution; its C is built for it.
+redis-ruby:
+	@mkdir -p $(BUILD)/redis-ruby
+	@cd $(BUILD)/redis-ruby && { [ Makefile -nt $(CURDIR)/redis/ruby/ext/oribi_redis ] && [ Makefile -nt $(CURDIR)/redis/ruby/ext/oribi_redis/extconf.rb ] || $(RUBY) $(CURDIR)/redis/ruby/ext/oribi_redis/extconf.rb; }
+	@$(MAKE) --no-print-directory -C $(BUILD)/redis-ruby
+	@for lib in $(BUILD)/redis-ruby/*.so; do cmp -s $$lib redis/ruby/lib/oribi/redis/$${lib##*/} || cp --remove-destination $$lib redis/ruby/lib/oribi/redis/; done
+
 redis-perl:
 	@cd redis/perl && { [ Makefile -nt Makefile.PL ] && [ -z "$$(find lib -type d -newer Makefile)" ] || $(PERL) Makefile.PL; }
 	@$(MAKE) --no-print-directory -C redis/perl
@@ -142,4 +148,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl redis-perl man gems test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean
+.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean

@@ -27,7 +27,8 @@ class Request
     @named = named(paths)
     check
     @suites = [*whole(parts), *picked]
-    @builds = words.empty? ? %w[core ruby perl redis-perl] : (parts + @named.map { |_, part, _| part }).flat_map { |part| Parts::PARTS.fetch(part).first }.uniq
+    @builds = words.empty? ? %w[core ruby perl redis-perl redis-ruby] :
+              (parts + @named.map { |_, part, _| part }).flat_map { |part| Parts::PARTS.fetch(part).first }.uniq
   rescue OptionParser::ParseError => e
     abort "script/test: #{e.message}"
   end

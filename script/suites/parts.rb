@@ -76,6 +76,11 @@ module Parts
      Command.new(argv: ["redis/perl/packaged"], count: :exit_code)]
   end
 
+  def redis_ruby(files = Dir["redis/ruby/test/*_test.rb"].sort, pattern: nil)
+    files.map { |file| minitest("-W1", "-Iredis/ruby/lib", "-Iredis/ruby/test", file, pattern: pattern) }
+  end
+
+  def redis_ruby_all = [*redis_ruby, Command.new(argv: ["redis/ruby/packaged"], count: :exit_code)]
   def redis_perl_file(file) = [Command.new(argv: ["perl", "-Mblib", file.delete_prefix("redis/perl/")], count: :tap, dir: "#{ROOT}/redis/perl")]
 
   # --- whole servers ---
@@ -103,7 +108,7 @@ module Parts
     "fuzz" => [[], { "fuzz" => -> { fuzz } }],
     "ruby" => [%w[ruby], { "ruby" => -> { ruby } }],
     "perl" => [%w[perl], { "perl" => -> { perl } }],
-    "redis" => [%w[redis-perl], { "redis-perl" => -> { redis_perl } }],
+    "redis" => [%w[redis-perl redis-ruby], { "redis-perl" => -> { redis_perl }, "redis-ruby" => -> { redis_ruby_all } }],
     "e2e" => [%w[ruby perl], E2E_COMMANDS.to_h { |command| ["e2e-#{command.delete_prefix("oribi-")}", -> { e2e(command) }] }],
     "sanitize" => [[], { "sanitize" => -> { sanitize } }],
     "bench" => [%w[ruby perl], { "bench" => -> { bench } }],
@@ -119,6 +124,7 @@ module Parts
     %r{\Acore/fuzz/\w+_fuzz\.c\z} => ["fuzz", ->(file, _) { fuzz([file], seconds: "60") }],
     %r{\Aruby/test/.*_test\.rb\z} => ["ruby", ->(file, pattern) { ruby([file], pattern: pattern) }],
     %r{\Aperl/t/.*\.t\z} => ["perl", ->(file, _) { perl_file(file) }],
+    %r{\Aredis/ruby/test/.*_test\.rb\z} => ["redis", ->(file, pattern) { redis_ruby([file], pattern: pattern) }],
     %r{\Aredis/perl/t/.*\.t\z} => ["redis", ->(file, _) { redis_perl_file(file) }],
     %r{\Ae2e/browser/.*_test\.rb\z} => ["browser", ->(file, pattern) { E2E_COMMANDS.flat_map { |command| e2e(command, [file], pattern: pattern) } }],
     %r{\Ae2e/.*_test\.rb\z} => ["e2e", ->(file, pattern) { E2E_COMMANDS.flat_map { |command| e2e(command, [file], pattern: pattern) } }],

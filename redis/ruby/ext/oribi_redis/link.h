@@ -1,0 +1,64 @@
+/* What the C files of Oribi::Redis::Link share. Suggested reading order:
+ *
+ *   link.c       the class: an operation from its beginning to its end, and what becomes of failures
+ *   request.c    Ruby's values to a command's bytes
+ *   reply.c      the reader's events to Ruby's values
+ *   transport.c  waiting with the VM's lock given up, fibers of a scheduler, TLS
+ *
+ * A link is one connection. Ruby code may raise at every place that can run it: interrupts of a wait, methods of
+ * arguments. An operation that is left so leaves the connection busy, and Oribi::Redis::Link closes it. */
+#ifndef ORIBI_REDIS_RUBY_LINK_H
+#define ORIBI_REDIS_RUBY_LINK_H
+
+#include <ruby.h>
+
+#include "oribi/redis/conn.h"
+
+#include <stdbool.h>
+
+/* Ours alone: nothing but Init_ is exported. */
+#pragma GCC visibility push(hidden)
+
+enum {
+    LINK_APART_BYTES = 32 * 1024, /* an argument this long is sent from where it lies */
+    LINK_PUSHES_MAX = 10000,      /* kept until somebody asks for them; more are dropped and counted */
+};
+
+/* An argument that is sent from where it lies, behind conn.out.p[0, at). */
+struct link_apart {
+    size_t at;
+    VALUE text; /* frozen */
+};
+
+struct link {
+    struct oribi_redis_conn conn; /* conn.context: this */
+    VALUE self;
+    VALUE errors; /* whose parse(text) makes the value of an error */
+    VALUE io;     /* of TLS, an OpenSSL::SSL::SSLSocket; nil: a plain socket */
+    VALUE waiter; /* IO over the descriptor, for a scheduler; nil: none was needed */
+    VALUE pushes; /* nil: none came */
+    uint64_t pushes_dropped;
+    VALUE kept; /* Array: the texts of apart[] */
+    struct link_apart *apart;
+    size_t apart_count, apart_cap;
+};
+
+/* request.c. Appends a command, an Array, to conn.out. Raises TypeError or ArgumentError with conn.out as it was. */
+void link_put_command(struct link *link, VALUE command);
+void link_forget_request(struct link *link);
+/* Sends what was put; as oribi_redis_conn_send(). */
+int link_send(struct link *link, uint64_t quiet, uint64_t replies);
+
+/* reply.c. The next reply, or with is_push also a push; Qundef after a failure, whose code is in *code. Pushes before
+ * it are kept. */
+VALUE link_reply(struct link *link, int *code, bool *is_push);
+/* The rest of a push whose first event is known, kept. */
+void link_keep_push(struct link *link, struct oribi_redis_event *event, int *code);
+
+/* transport.c */
+extern const struct oribi_redis_transport link_plain;
+extern const struct oribi_redis_transport link_tls;
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,161 @@
+/* Values: String in UTF-8 (binary where the bytes are none), Integer, Float, true and false, nil, Array (sets too),
+ * Hash; an error of the server is what `errors` makes of its text, in its place. */
+#include "link.h"
+
+#include <ruby/encoding.h>
+
+#include <math.h>
+
+static VALUE text_of(VALUE text)
+{
+    rb_enc_associate(text, rb_utf8_encoding());
+    if (rb_enc_str_coderange(text) == ENC_CODERANGE_BROKEN)
+        rb_enc_associate(text, rb_ascii8bit_encoding());
+    return text;
+}
+
+enum { SHORT_BYTES = 64 };
+
+static bool is_ascii(const char *p, size_t n)
+{
+    uint64_t all = 0;
+    for (; n >= sizeof(all); p += sizeof(all), n -= sizeof(all)) {
+        uint64_t word;
+        memcpy(&word, p, sizeof(word));
+        all |= word;
+    }
+    for (; n > 0; p++, n--)
+        all |= (unsigned char)*p;
+    return (all & 0x8080808080808080) == 0;
+}
+
+/* Most texts are short and ASCII: known here, it need not be found out for each. */
+static VALUE new_text(struct oribi_slice slice)
+{
+    if (slice.n > SHORT_BYTES || !is_ascii(slice.p, slice.n))
+        return text_of(rb_str_new(slice.p, (long)slice.n));
+    VALUE text = rb_utf8_str_new(slice.p, (long)slice.n);
+    ENC_CODERANGE_SET(text, ENC_CODERANGE_7BIT);
+    return text;
+}
+
+/* The reader has seen that it is one; strtod(3) would look at the locale. */
+static VALUE float_of(struct oribi_slice text)
+{
+    bool minus = text.n && text.p[0] == '-';
+    struct oribi_slice rest = minus ? oribi_slice(text.p + 1, text.n - 1) : text;
+    if (oribi_slice_equal(rest, ORIBI_SLICE("inf")))
+        return DBL2NUM(minus ? -INFINITY : INFINITY);
+    if (oribi_slice_equal(rest, ORIBI_SLICE("nan")))
+        return DBL2NUM(NAN);
+    return DBL2NUM(rb_str_to_dbl(rb_str_new(text.p, (long)text.n), 0));
+}
+
+static VALUE error_of(struct link *link, struct oribi_slice text)
+{
+    return rb_funcall(link->errors, rb_intern("parse"), 1, new_text(text));
+}
+
+static VALUE long_text(struct link *link, uint64_t n, int *code)
+{
+    VALUE text = rb_str_new(NULL, (long)n);
+    *code = oribi_redis_conn_body(&link->conn, RSTRING_PTR(text), (size_t)n);
+    return *code ? Qundef : text_of(text);
+}
+
+static VALUE build(struct link *link, const struct oribi_redis_event *event, int *code);
+
+static VALUE next_value(struct link *link, int *code)
+{
+    struct oribi_redis_event event;
+    *code = oribi_redis_conn_next(&link->conn, &event);
+    return *code ? Qundef : build(link, &event, code);
+}
+
+static VALUE array_of(struct link *link, uint64_t count, int *code)
+{
+    VALUE array = rb_ary_new_capa((long)oribi_redis_likely(&link->conn.reader, count));
+    for (uint64_t i = 0; i < count; i++) {
+        VALUE value = next_value(link, code);
+        if (value == Qundef)
+            return Qundef;
+        rb_ary_push(array, value);
+    }
+    return array;
+}
+
+static VALUE hash_of(struct link *link, uint64_t count, int *code)
+{
+    VALUE hash = rb_hash_new();
+    for (uint64_t i = 0; i < count; i++) {
+        VALUE key = next_value(link, code);
+        VALUE value = key == Qundef ? Qundef : next_value(link, code);
+        if (value == Qundef)
+            return Qundef;
+        if (RB_TYPE_P(key, T_STRING))
+            rb_obj_freeze(key); /* a hash would make a copy of it */
+        rb_hash_aset(hash, key, value);
+        RB_GC_GUARD(key);
+    }
+    return hash;
+}
+
+/* Depth is the reader's to limit: ORIBI_REDIS_DEPTH_MAX. */
+static VALUE build(struct link *link, const struct oribi_redis_event *event, int *code)
+{
+    switch (event->kind) {
+    case ORIBI_REDIS_NULL:
+        return Qnil;
+    case ORIBI_REDIS_BOOLEAN:
+        return event->integer ? Qtrue : Qfalse;
+    case ORIBI_REDIS_INTEGER:
+        return LL2NUM(event->integer);
+    case ORIBI_REDIS_DOUBLE:
+        return float_of(event->text);
+    case ORIBI_REDIS_BIG:
+        return rb_str_to_inum(rb_str_new(event->text.p, (long)event->text.n), 10, 0);
+    case ORIBI_REDIS_ERROR:
+        return error_of(link, event->text);
+    case ORIBI_REDIS_LONG:
+        return long_text(link, event->count, code);
+    case ORIBI_REDIS_MAP:
+        return hash_of(link, event->count, code);
+    case ORIBI_REDIS_ARRAY:
+    case ORIBI_REDIS_SET:
+    case ORIBI_REDIS_PUSH:
+        return array_of(link, event->count, code);
+    default:
+        return new_text(event->text);
+    }
+}
+
+void link_keep_push(struct link *link, struct oribi_redis_event *event, int *code)
+{
+    VALUE push = build(link, event, code);
+    if (push == Qundef)
+        return;
+    if (NIL_P(link->pushes))
+        RB_OBJ_WRITE(link->self, &link->pushes, rb_ary_new());
+    if (RARRAY_LEN(link->pushes) < LINK_PUSHES_MAX)
+        rb_ary_push(link->pushes, push);
+    else
+        link->pushes_dropped++;
+}
+
+VALUE link_reply(struct link *link, int *code, bool *is_push)
+{
+    for (;;) {
+        struct oribi_redis_event event;
+        *code = oribi_redis_conn_next(&link->conn, &event);
+        if (*code)
+            return Qundef;
+        bool push = event.kind == ORIBI_REDIS_PUSH;
+        if (is_push)
+            *is_push = push;
+        if (!push || is_push)
+            return build(link, &event, code);
+        link_keep_push(link, &event, code);
+        if (*code)
+            return Qundef;
+    }
+}

@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+require_relative "oribi_redis"
+
+module Oribi
+  class Redis
+    # Where a Redis is, and who asks there.
+    class Place
+      PARTS = %i[host port path db user password].freeze
+
+      attr_reader :host, :port, :path, :user, :password, :db
+
+      # url: nil is REDIS_URL, where neither host nor path is given.
+      def initialize(url, parts)
+        url ||= ENV["REDIS_URL"] unless parts[:host] || parts[:path]
+        @tls, @host, @port, @path, @user, @password, @db = Link.parse_url(url || "redis://127.0.0.1:6379")
+        @host, @path = parts[:host], parts[:path] if parts[:host] || parts[:path]
+        @port = parts[:port] || @port
+        @user = parts[:user] || @user
+        @password = parts[:password] || @password
+        @db = parts[:db] || @db
+        raise UsageError, "path and host exclude each other" if @host && @path
+        raise UsageError, "port is a number from 1 to 65535" unless @port.is_a?(Integer) && @port.between?(1, 65_535)
+      rescue ArgumentError => e
+        raise UsageError, e.message
+      end
+
+      def tls? = @tls
+      def to_s = @path || "#{@host}:#{@port}"
+    end
+
+    # A connection: Link's operations with this client's errors.
+    class Connection < Link
+      KINDS = { connection: ConnectionError, read_timeout: TimeoutError, write_timeout: TimeoutError, protocol: ProtocolError }.freeze
+
+      attr_reader :maybe_done
+
+      def initialize(place, options)
+        super(CommandError)
+        @place = place
+        @options = options
+        self.read_ms = options[:read_timeout_ms]
+        self.write_ms = options[:write_timeout_ms]
+      end
+
+      # Connects and greets: TLS, HELLO or AUTH, SELECT, the client's name.
+      def open
+        connect(@place.path, @place.host, @place.port, @options[:connect_timeout_ms])
+        start_tls if @place.tls? || @options[:tls]
+        greet
+      rescue Error
+        close
+        raise
+      end
+
+      # Called by Link: raises.
+      def failed(kind, text, maybe_done)
+        @maybe_done = maybe_done
+        raise KINDS.fetch(kind), text
+      end
+
+      private
+
+      def greetings
+        auth = @place.password && [@place.user || "default", @place.password]
+        hello = if @options[:protocol] == 3
+                  ["HELLO", 3, *(["AUTH", *auth] if auth), *(["SETNAME", @options[:client_name]] if @options[:client_name])]
+                end
+        plain = [auth && ["AUTH", *(@place.user ? auth : auth.drop(1))], @options[:client_name] && ["CLIENT", "SETNAME", @options[:client_name]]]
+        [*(hello ? [hello] : plain.compact), *([["SELECT", @place.db]] unless @place.db.zero?)]
+      end
+
+      def greet
+        commands = greetings
+        return if commands.empty?
+
+        call_all(commands, commands.map { @options[:connect_timeout_ms] }).each do |reply|
+          raise ConnectionError, "the server refuses the connection: #{reply.message}" if reply.is_a?(CommandError)
+        end
+      end
+
+      def start_tls
+        require_relative "tls"
+        limit_ms = @options[:connect_timeout_ms]
+        socket = TLS.start(fileno, @place.host, TLS.context(@options[:tls]), limit_ms)
+        attach(socket || raise(TimeoutError, "no TLS handshake within #{limit_ms} ms"))
+      rescue OpenSSL::SSL::SSLError, SystemCallError => e
+        failed(:connection, "TLS: #{e.message}", false)
+      end
+    end
+  end
+end

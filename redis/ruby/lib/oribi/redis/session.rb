@@ -1,0 +1,210 @@
+# frozen_string_literal: true
+
+module Oribi
+  class Redis
+    # One connection for as long as its user has it, and the rules of what is sent again. Oribi::Redis#with gives one.
+    class Session
+      include Commands
+
+      REFUSED = %w[SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE MONITOR RESET QUIT SYNC PSYNC].freeze
+      # Between these and the end of the transaction a lost connection cannot be replaced.
+      PINS = %w[WATCH MULTI].freeze
+      UNPINS = %w[EXEC DISCARD UNWATCH].freeze
+
+      attr_accessor :age
+
+      def initialize(place, options)
+        @options = options
+        @link = Connection.new(place, options)
+        @quiet = 0 # commands of noreply that settle has not told
+        @owed = 0  # … whose replies were not read, after the last operation that went well
+        @lost = 0  # … whose replies went with their connection
+        @pinned = false
+      end
+
+      def command(*words) = result(perform(words))
+
+      def blocking(limit_ms, *words)
+        usual = @link.read_ms
+        @link.read_ms = limit_ms
+        result(perform(words))
+      ensure
+        @link.read_ms = usual if usual
+      end
+
+      def pipeline(*commands)
+        commands = commands.map { |one| Array(one) }
+        perform_all(commands) { @link.call_all(commands, nil) }
+      end
+
+      def noreply(*commands)
+        commands = commands.first.is_a?(Array) ? commands : [commands]
+        perform_all(commands) { @link.send_quietly(commands) }
+        @quiet += commands.size
+        @owed = @link.quiet
+        commands.size
+      end
+
+      def settle
+        failure = nil
+        begin
+          @link.settle if @link.open? && @link.quiet.positive?
+          @owed = 0
+        rescue ConnectionError, TimeoutError, ProtocolError => e
+          lose
+          failure = e
+        end
+        count, texts = @link.quiet_errors
+        errors = texts.map { |text| CommandError.new(text) }
+        errors << CommandError.new("#{count - texts.size} more errors") if count > texts.size
+        errors << ConnectionError.new("#{@lost} replies were lost: #{failure || "the connection has ended"}") if @lost.positive?
+        told = @quiet
+        @quiet = @lost = 0
+        [told, *errors]
+      end
+
+      # What the block says to the queue, as a transaction; see Oribi::Redis#multi.
+      def multi(watch: [])
+        queue = Queue.new
+        command("WATCH", *watch) if watch.any?
+        begin
+          yield queue, self
+        rescue Exception
+          command("UNWATCH") if watch.any? && @link.open? && !@link.busy?
+          raise
+        end
+        return unwatched(watch) if queue.commands.empty?
+
+        *queued, results = pipeline(["MULTI"], *queue.commands, ["EXEC"])
+        raise queued.grep(CommandError).first || results if results.is_a?(CommandError)
+
+        results
+      end
+
+      def hello(protocol = nil) = command("HELLO", *protocol)
+
+      def close
+        @pinned = false
+        lose
+        @link.close
+      end
+
+      # What is left in the middle of something is not given to the next user.
+      def reset
+        close if @pinned || @link.busy?
+      end
+
+      attr_reader :link
+
+      # Connects unless it is, for a subscription.
+      def ready
+        @link.open
+        @link
+      rescue ConnectionError => e
+        again(e, []) { @link }
+      end
+
+      # The commands of a transaction.
+      class Queue
+        attr_reader :commands
+
+        def initialize = @commands = []
+
+        def command(*words)
+          @commands << words
+          self
+        end
+      end
+
+      private
+
+      def lose
+        @lost += @owed
+        @owed = 0
+      end
+
+      def unwatched(watch)
+        command("UNWATCH") if watch.any?
+        []
+      end
+
+      def result(reply) = reply.is_a?(CommandError) ? raise(reply) : reply
+      def name_of(words) = words.first.to_s.upcase
+
+      # No name of the lists above is shorter.
+      ORDINARY_SIZE_MAX = 3
+
+      def perform(words)
+        name = words.first
+        special = name.nil? || name.size > ORDINARY_SIZE_MAX
+        refuse(words) if special && (name.nil? || REFUSED.include?(name_of(words)))
+        reply = begin
+          @link.call(words)
+        rescue ConnectionError => e
+          again(e, [words]) { @link.call(words) }
+        end
+        @owed = @link.quiet if @quiet.positive?
+        note(words) if special
+        reply
+      rescue TypeError, ArgumentError => e
+        raise UsageError, e.message
+      end
+
+      def perform_all(commands)
+        commands.each { |words| refuse(words) if words.empty? || REFUSED.include?(name_of(words)) }
+        replies = begin
+          yield
+        rescue ConnectionError => e
+          again(e, commands) { yield }
+        end
+        @owed = @link.quiet if @quiet.positive?
+        commands.each { |words| note(words) }
+        replies
+      rescue TypeError, ArgumentError => e
+        raise UsageError, e.message
+      end
+
+      def refuse(words)
+        raise UsageError, "a command has at least one word" if words.empty? || words.first.nil?
+
+        raise UsageError, "#{words.first} is no command with one reply; see subscribe and close"
+      end
+
+      def note(words)
+        name = name_of(words)
+        @pinned = true if PINS.include?(name)
+        @pinned = false if UNPINS.include?(name)
+      end
+
+      def repeatable?(words) = @options[:resend] == :always || @options[:resend] == :safe && Link.repeatable?(words)
+
+      # After a failure: on a new connection once more, where that is right; at once where a connection had only grown
+      # old, then after longer and longer times.
+      def again(failure, commands)
+        attempt = 0
+        begin
+          was_pinned = @pinned
+          close
+          raise ConnectionError, "the connection of the transaction is lost" if was_pinned
+          raise failure if attempt > @options[:reconnect_attempts] || @link.maybe_done && !commands.all? { |words| repeatable?(words) }
+
+          pause(attempt)
+          @link.open
+          yield
+        rescue ConnectionError => e
+          raise if was_pinned || e.equal?(failure)
+
+          failure = e
+          attempt += 1
+          retry
+        end
+      end
+
+      def pause(attempt)
+        return if attempt.zero?
+
+        sleep(Link.backoff_ms(attempt, @options[:reconnect_delay_ms], @options[:reconnect_delay_max_ms], rand(1 << 32)) / 1000.0)
+      end
+    end
+  end
+end
