@@ -2,6 +2,7 @@ use strict;
 use warnings;
 use Test::More;
 use lib 't/lib';
+use BadServer;
 use RedisServer;
 use Oribi::Redis;
 use POSIX ();
@@ -52,6 +53,17 @@ is $redis->command('CLIENT', 'ID'), $id, "... and leaves the parent's alone";
     is $redis->command('GET', 'k'), 'v', 'the next command is right';
     ok !eval { $redis->blocking(50, 'BLPOP', 'nothing', 0); 1 };
     isa_ok $@, 'Oribi::Redis::Error::Timeout';
+}
+
+{
+    my $mute = BadServer->start(sub { my ($client) = @_; 1 while sysread $client, my $bytes, 65536 });
+    my $waiting = Oribi::Redis->new(path => $mute->path, tls => 1, connect_timeout_ms => 10_000);
+    local $SIG{ALRM} = sub { die "alarm\n" };
+    ok !eval { Time::HiRes::ualarm(50_000); $waiting->command('PING'); 1 };
+    is $@, "alarm\n", 'an exception in the middle of a handshake';
+    my $short = Oribi::Redis->new(path => $mute->path, tls => 1, connect_timeout_ms => 50, reconnect_attempts => 0);
+    ok !eval { $short->command('PING'); 1 };
+    isa_ok $@, 'Oribi::Redis::Error', 'a handshake that does not end';
 }
 
 my $subscription = $redis->subscribe('channel');

@@ -211,6 +211,7 @@ in a client without C<utf8>. Long arguments are sent from where they lie, and lo
 
 C<SELECT>, C<AUTH> and C<HELLO> that were sent here are repeated on the next connection. Behind C<WATCH> and C<MULTI> a lost connection is an error, and not replaced, until
 C<EXEC>, C<DISCARD> or C<UNWATCH>. C<SUBSCRIBE> and the like, C<MONITOR>, C<RESET> and C<CLIENT REPLY OFF> are refused: they are no commands with one reply.
+Pushes that were asked for by C<CLIENT TRACKING> are read and dropped.
 
 =head2 blocking(MILLISECONDS, NAME, ARGUMENT, ...)
 
