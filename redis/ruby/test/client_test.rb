@@ -6,6 +6,7 @@ class ClientTest < RedisTest
   def test_each_kind_of_reply
     r = redis
     assert_equal "OK", r.command("SET", "a", "b")
+    assert_predicate r.command("SET", "a", "b"), :frozen?
     assert_equal "b", r.command(:get, "a")
     assert_nil r.command("GET", "none")
     assert_equal [1, -2], [r.command("INCR", "n"), r.command("INCRBY", "n", -3)]
@@ -125,6 +126,14 @@ class ClientTest < RedisTest
       session.command("SET", "a", "never")
     end
     assert_equal "y", r.command("GET", "a")
+  end
+
+  def test_ractors_have_clients_of_their_own
+    verbose, $VERBOSE = $VERBOSE, nil # that Ractor is experimental
+    ractor = Ractor.new(server.path.dup.freeze) { |path| Oribi::Redis.new(path: path).command("ECHO", "words") }
+    assert_equal "words", ractor.take
+  ensure
+    $VERBOSE = verbose
   end
 
   def test_iterators_and_scripts

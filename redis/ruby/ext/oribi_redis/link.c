@@ -403,6 +403,7 @@ void Init_oribi_redis(void);
 
 void Init_oribi_redis(void)
 {
+    rb_ext_ractor_safe(true); /* no state but each object's */
     VALUE redis = rb_define_class_under(rb_define_module("Oribi"), "Redis", rb_cObject);
     VALUE link = rb_define_class_under(redis, "Link", rb_cObject);
     rb_define_alloc_func(link, link_alloc);

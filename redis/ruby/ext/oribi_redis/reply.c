@@ -116,6 +116,8 @@ static VALUE build(struct link *link, const struct oribi_redis_event *event, int
         return rb_str_to_inum(rb_str_new(event->text.p, (long)event->text.n), 10, 0);
     case ORIBI_REDIS_ERROR:
         return error_of(link, event->text);
+    case ORIBI_REDIS_STATUS: /* nearly always "OK": one frozen object */
+        return rb_enc_interned_str(event->text.p, (long)event->text.n, rb_utf8_encoding());
     case ORIBI_REDIS_LONG:
         return long_text(link, event->count, code);
     case ORIBI_REDIS_MAP:
