@@ -224,12 +224,14 @@ class ThreadsTest < BindingTest
     rescue Timeout::Error
       text(["in time"])
     end
-    threaded(app) do |client|
-      clients(client, THREADS) do |all|
-        5.times do
-          assert_equal ["in time"] * THREADS, ask_all(all, "/timeout").map(&:body)
-          assert_equal [500] * THREADS, ask_all(all, "/throw").map(&:status)
-          assert_equal ["falsefalse"] * THREADS, ask_all(all, "/").map(&:body)
+    capture_log do
+      threaded(app) do |client|
+        clients(client, THREADS) do |all|
+          5.times do
+            assert_equal ["in time"] * THREADS, ask_all(all, "/timeout").map(&:body)
+            assert_equal [500] * THREADS, ask_all(all, "/throw").map(&:status)
+            assert_equal ["falsefalse"] * THREADS, ask_all(all, "/").map(&:body)
+          end
         end
       end
     end
