@@ -253,15 +253,14 @@ static int string(struct oribi_redis_reader *reader, char type, struct oribi_sli
     }
     if ((uint64_t)n > reader->string_max)
         return wrong(reader, ORIBI_ELIMIT, "a string is too long");
+    /* Errors are told whole, and what nobody is told is not worth another way. */
+    if (type == '!' && n > ORIBI_REDIS_LINE_MAX)
+        return wrong(reader, ORIBI_ELIMIT, "an error is too long");
     size_t have = reader->in.len - behind;
     if (have < (uint64_t)n + 2) {
-        /* Errors are told whole, and what nobody is told is not worth another way. */
-        if (type == '!' && (uint64_t)n > ORIBI_REDIS_LINE_MAX)
-            return wrong(reader, ORIBI_ELIMIT, "an error is too long");
-        bool whole =
-            n <= ORIBI_REDIS_WHOLE_MAX || type == '!' || in_attribute(reader) || (type == '=' && have < FORMAT_BYTES);
-        if (whole) {
-            reader->awaited = behind - reader->at + (uint64_t)n + 2;
+        bool whole = n <= ORIBI_REDIS_WHOLE_MAX || type == '!' || in_attribute(reader);
+        if (whole || (type == '=' && have < FORMAT_BYTES)) {
+            reader->awaited = behind - reader->at + (whole ? (uint64_t)n + 2 : FORMAT_BYTES);
             return ORIBI_AGAIN;
         }
         if (type == '=') {

@@ -1,65 +1,9 @@
 #include "src/reader.c"
 
-#include "guard.h"
+#include "told.h"
+
 #include "oribi/base/mem.h"
 #include "tap.h"
-
-#include <stdio.h>
-
-/* What a reply becomes, as text: the notation of spec/redis. */
-struct told {
-    char text[8192];
-    size_t n;
-};
-
-__attribute__((format(printf, 2, 3))) static void say(struct told *told, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int n = vsnprintf(told->text + told->n, sizeof(told->text) - told->n, format, arguments);
-    va_end(arguments);
-    if (n > 0 && told->n + (size_t)n < sizeof(told->text))
-        told->n += (size_t)n;
-}
-
-static void say_text(struct told *told, const char *what, struct oribi_slice text)
-{
-    if (text.n > 40)
-        say(told, "%s%.*s...%zu", what, 8, text.p, text.n);
-    else
-        say(told, "%s%.*s", what, (int)text.n, text.p);
-}
-
-static void tell(struct told *told, const struct oribi_redis_event *event)
-{
-    static const char *const WORDS[] = {"null", "bool ",  "int ",    "double ", "big ", "status ", "string ",
-                                        "",     "error ", "string ", "array ",  "set ", "map ",    "push "};
-    if (told->n)
-        say(told, ", ");
-    switch (event->kind) {
-    case ORIBI_REDIS_NULL:
-        say(told, "null");
-        break;
-    case ORIBI_REDIS_BOOLEAN:
-    case ORIBI_REDIS_INTEGER:
-        say(told, "%s%lld", WORDS[event->kind], (long long)event->integer);
-        break;
-    case ORIBI_REDIS_ARRAY:
-    case ORIBI_REDIS_SET:
-    case ORIBI_REDIS_MAP:
-    case ORIBI_REDIS_PUSH:
-        say(told, "%s%llu", WORDS[event->kind], (unsigned long long)event->count);
-        break;
-    case ORIBI_REDIS_VERBATIM:
-        say(told, "%s:", event->format);
-        say_text(told, "", event->text);
-        break;
-    default:
-        say_text(told, WORDS[event->kind], event->text);
-    }
-    if (event->ends)
-        say(told, ".");
-}
 
 /* Reads all of it in pieces of so many bytes; each behind a guard page by the allocation of its own size. Returns 0, or
  * the error. */
@@ -211,6 +155,17 @@ static void test_maxima(void)
     check("$536870912\r\n", 12, ORIBI_AGAIN, "string .");
     check("*2147483648\r\n", 13, ORIBI_ELIMIT, "");
     check("*2147483647\r\n", 13, ORIBI_AGAIN, "array 2147483647");
+
+    /* A bulk error of more than a line's bytes, whole and in pieces. */
+    for (size_t more = 0; more < 2; more++) {
+        struct oribi_buf error = {0};
+        oribi_buf_print(&error, "!%zu\r\n", ORIBI_REDIS_LINE_MAX + more);
+        for (size_t i = 0; i < ORIBI_REDIS_LINE_MAX + more; i++)
+            oribi_buf_append(&error, "e", 1);
+        oribi_buf_append(&error, "\r\n", 2);
+        check(error.p, error.len, more ? ORIBI_ELIMIT : ORIBI_AGAIN, more ? "" : "error eeeeeeee...65536.");
+        oribi_buf_deinit(&error);
+    }
 
     struct oribi_buf deep = {0};
     for (int i = 0; i < ORIBI_REDIS_DEPTH_MAX; i++)
