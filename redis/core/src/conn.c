@@ -195,7 +195,8 @@ static int sort(struct oribi_redis_conn *conn, struct oribi_redis_event *event)
     }
     if (conn->in_push) {
         conn->in_push = !event->ends;
-        if (event->ends)
+        /* The time limit of a reply that is awaited goes on: a server may push for ever, and never answer. */
+        if (event->ends && conn->quiet == 0 && conn->owed == 0)
             conn->deadline_ms = 0;
         return 1;
     }
@@ -324,9 +325,15 @@ int oribi_redis_conn_begin(struct oribi_redis_conn *conn)
     int64_t now_ms = oribi_clock_ms();
     bool looks = now_ms - conn->begun_ms >= LOOK_AFTER_MS || !oribi_redis_reader_idle(&conn->reader);
     conn->begun_ms = now_ms;
-    int found = conn->quiet == 0 && looks ? oribi_redis_conn_push(conn) : 0;
+    int found = 0;
+    if (conn->quiet == 0 && looks) {
+        conn->state = ORIBI_REDIS_BUSY; /* hooks may leave by an exception, and with a part of a push */
+        found = oribi_redis_conn_push(conn);
+    }
     if (found < 0)
         return found == ORIBI_EBAD ? found : ORIBI_ECLOSED;
+    if (found == 0)
+        conn->state = ORIBI_REDIS_IDLE;
     conn->sent = false;
     conn->out.len = 0;
     return found;

@@ -118,6 +118,8 @@ static const char *read_host(struct oribi_redis_place *place, struct oribi_slice
         const char *end = memchr(text.p, ']', text.n);
         if (!end)
             return "a [ in the host is not closed";
+        if (end == text.p + 1)
+            return "there is no address between [ and ]";
         host = oribi_slice(text.p + 1, (size_t)(end - text.p) - 1);
         port = oribi_slice(end + 1, text.n - host.n - 2);
         has_port = port.n > 0;
@@ -133,7 +135,7 @@ static const char *read_host(struct oribi_redis_place *place, struct oribi_slice
     if (has_port && (!read_number(port, UINT16_MAX, &number) || number == 0))
         return "the port is no number from 1 to 65535";
     if (host.n && !unescape(host, place->host, sizeof(place->host)))
-        return "the host is too long";
+        return "the host is too long, or a % in it is not followed by two hexadecimal digits";
     place->port = (uint16_t)number;
     return NULL;
 }
@@ -154,7 +156,8 @@ static const char *read_unix(struct oribi_redis_place *place, struct oribi_slice
     }
     place->host[0] = '\0';
     if (!unescape(oribi_slice(slash, rest.n - (size_t)(slash - rest.p)), place->path, sizeof(place->path)))
-        return "the path is too long for a unix socket (107 bytes)";
+        return "the path is too long for a unix socket (107 bytes), or a % in it is not followed by two hexadecimal "
+               "digits";
     return NULL;
 }
 

@@ -46,7 +46,6 @@ static const char *const REPEATABLE[] = {
     "LOLWUT",
     "LPOS",
     "LRANGE",
-    "LTRIM",
     "MGET",
     "MSET",
     "PEXPIRETIME",
@@ -139,8 +138,8 @@ bool oribi_redis_repeatable(const struct oribi_slice *arguments, uint64_t count)
 int64_t oribi_redis_backoff_ms(uint32_t attempt, int64_t base_ms, int64_t max_ms, uint32_t random)
 {
     int64_t all = base_ms < 0 ? 0 : base_ms;
-    for (uint32_t i = 1; i < attempt && all < max_ms; i++)
-        all *= 2;
+    for (uint32_t i = 1; i < attempt && all > 0 && all < max_ms; i++)
+        all = all > max_ms / 2 ? max_ms : all * 2;
     if (all > max_ms)
         all = max_ms < 0 ? 0 : max_ms;
     return all / 2 + (int64_t)(((uint64_t)(all - all / 2) * random) >> 32);

@@ -29,7 +29,8 @@ static int reason(struct oribi_redis_conn *conn, const char *what)
 ssize_t oribi_redis_socket_receive(struct oribi_redis_conn *conn, const struct iovec *pieces, int n, int timeout_ms)
 {
     struct msghdr message = {.msg_iov = (struct iovec *)pieces, .msg_iovlen = (size_t)n};
-    if (timeout_ms > 0 && (timeout_ms < conn->timeout_ms || conn->timeout_ms == 0)) {
+    /* A shorter wait than the last counts; a longer one is worth a system call where it spares others. */
+    if (timeout_ms > 0 && (timeout_ms < conn->timeout_ms || timeout_ms / 2 >= conn->timeout_ms)) {
         struct timeval limit = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
         setsockopt(conn->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
         conn->timeout_ms = timeout_ms;
@@ -117,6 +118,8 @@ static int connect_one(const struct sockaddr *address, socklen_t size, int64_t u
         *error = await_connect(fd, until_ms);
     if (*error == 0 && fcntl(fd, F_SETFL, 0) == 0)
         return fd;
+    if (*error == 0)
+        *error = ORIBI_ESYS;
     int why = errno;
     oribi_os_close(fd);
     errno = why;

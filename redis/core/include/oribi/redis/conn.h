@@ -116,9 +116,10 @@ void oribi_redis_conn_attach(struct oribi_redis_conn *conn, int fd);
 
 /* Begins an operation. 0: the connection is idle, its peer was there a moment ago, and nothing that nobody asked for
  * has come. 1: the same, but something has come: pushes, which are to be read first (oribi_redis_conn_push() until it
- * gives 0). Right behind another operation, up to 2 ms after its beginning, only what has been read already is looked
- * at. ORIBI_ECLOSED: not connected, left in an operation, another process's, or closed by the peer; it is closed
- * now, and nothing was sent: connect, and begin again. ORIBI_EBAD: a reply that nobody asked for; closed as well. */
+ * gives 0); the connection is busy then until oribi_redis_conn_end(). Right behind another operation, up to 2 ms after
+ * its beginning, only what has been read already is looked at. ORIBI_ECLOSED: not connected, left in an operation,
+ * another process's, or closed by the peer; it is closed now, and nothing was sent: connect, and begin again.
+ * ORIBI_EBAD: a reply that nobody asked for; closed as well. */
 int oribi_redis_conn_begin(struct oribi_redis_conn *conn);
 
 /* Sends conn->out, then pieces[0, n) if there are any (conn->out then holds what stands before the first piece; see
@@ -132,7 +133,8 @@ int oribi_redis_conn_send_pieces(struct oribi_redis_conn *conn, const struct iov
 
 /* The next event of a reply or a push, after reading what is needed; replies of quiet commands are passed over first,
  * their errors counted. event->kind is PUSH at the beginning of a push; a push is no reply and does not count. The time
- * limit is read_ms for each reply, and begins anew whenever ORIBI_REDIS_PROGRESS_BYTES have come.
+ * limit is read_ms for each reply, and begins anew whenever ORIBI_REDIS_PROGRESS_BYTES have come; a push does not do
+ * that while a reply is owed.
  * Errors close the connection: ORIBI_ETIMEOUT; ORIBI_ECLOSED; ORIBI_EBAD and ORIBI_ELIMIT (see reader.h; also a reply
  * when none is owed); ORIBI_ENOMEM; ORIBI_ESYS; what the transport returned. */
 int oribi_redis_conn_next(struct oribi_redis_conn *conn, struct oribi_redis_event *event);
@@ -162,7 +164,7 @@ const char *oribi_redis_conn_why(const struct oribi_redis_conn *conn);
 __attribute__((format(printf, 2, 3))) void oribi_redis_conn_fail(struct oribi_redis_conn *conn, const char *format,
                                                                  ...);
 
-/* Those of plain sockets: recvmsg(2) with SO_RCVTIMEO, sendmsg(2), poll(2), close(2). */
+/* Those of plain sockets (socket.c): recvmsg(2) with SO_RCVTIMEO, sendmsg(2), poll(2), close(2). */
 ssize_t oribi_redis_socket_receive(struct oribi_redis_conn *conn, const struct iovec *pieces, int n, int timeout_ms);
 ssize_t oribi_redis_socket_send(struct oribi_redis_conn *conn, const struct iovec *pieces, int n);
 int oribi_redis_socket_wait(struct oribi_redis_conn *conn, bool for_read, int timeout_ms);
