@@ -12,6 +12,7 @@ all: core ruby perl redis-perl redis-ruby
 
 core:
 	@$(MAKE) --no-print-directory -C core -j$(JOBS) OUT=$(BUILD)/core
+	@$(MAKE) --no-print-directory -C redis/core -j$(JOBS) OUT=$(BUILD)/redis
 
 # extconf.rb builds the core itself, so that a packaged gem builds the same way; the folder keeps objects out of the
 # sources. The library is replaced, not overwritten: running servers have the old one mapped.
@@ -46,12 +47,15 @@ test:
 
 # The C tests once more under AddressSanitizer and UndefinedBehaviorSanitizer, then under ThreadSanitizer.
 SANITIZED = $(MAKE) --no-print-directory -C core -j$(JOBS) HARDEN= OPTIM="-O1 -g -fno-omit-frame-pointer"
+SANITIZED_REDIS = $(subst -C core,-C redis/core,$(SANITIZED))
 asan:
 	@$(SANITIZED) OUT=$(BUILD)/asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" test
+	@$(SANITIZED_REDIS) OUT=$(BUILD)/redis-asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" test
 	@echo "asan: C tests passed under AddressSanitizer and UndefinedBehaviorSanitizer"
 
 tsan:
 	@$(SANITIZED) OUT=$(BUILD)/tsan SANITIZE="-fsanitize=thread" test
+	@$(SANITIZED_REDIS) OUT=$(BUILD)/redis-tsan SANITIZE="-fsanitize=thread" test
 	@echo "tsan: C tests passed under ThreadSanitizer"
 
 # Both extensions too, under all sanitizers, with their suites and a part of e2e: a quarter of an hour.
@@ -122,6 +126,10 @@ soak-perl: perl
 fuzz:
 	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz
 
+# The same for the targets of redis/core.
+redis-fuzz:
+	@$(MAKE) --no-print-directory -C redis/core fuzz T=$(T) S=$(S) OUT=$(BUILD)/redis-fuzz
+
 # What the target's runs have found becomes its seeds, as few and as short as will do.
 fuzz-merge:
 	@$(MAKE) --no-print-directory -C core fuzz-merge T=$(T) OUT=$(BUILD)/fuzz
@@ -133,7 +141,10 @@ fuzz-all:
 	@$(MAKE) --no-print-directory -C core -j$(JOBS) fuzzers OUT=$(BUILD)/fuzz
 	@for target in $(BUILD)/fuzz/fuzz/*_fuzz; do name=$${target##*/}; \
 	    $(MAKE) --no-print-directory fuzz T=$${name%_fuzz} S=$(ALL_S) || exit 1; done
-	@tools/fuzz-report $(if $(W),--write) $(BUILD)/fuzz/fuzz/*.log
+	@$(MAKE) --no-print-directory -C redis/core -j$(JOBS) fuzzers OUT=$(BUILD)/redis-fuzz
+	@for target in $(BUILD)/redis-fuzz/fuzz/*_fuzz; do name=$${target##*/}; \
+	    $(MAKE) --no-print-directory redis-fuzz T=$${name%_fuzz} S=$(ALL_S) || exit 1; done
+	@tools/fuzz-report $(if $(W),--write) $(BUILD)/fuzz/fuzz/*.log $(BUILD)/redis-fuzz/fuzz/*.log
 	@echo "fuzz-all: every target ran for $(ALL_S) s and found nothing"
 
 ci: lint all
@@ -141,11 +152,11 @@ ci: lint all
 
 clean:
 	@rm -rf $(BUILD)/core $(BUILD)/ruby $(BUILD)/asan $(BUILD)/tsan $(BUILD)/fuzz $(BUILD)/bench ruby/lib/oribi/*.so
-	@rm -rf redis/core/build*
+	@rm -rf redis/core/build* $(BUILD)/redis $(BUILD)/redis-asan $(BUILD)/redis-tsan $(BUILD)/redis-fuzz
 	@if [ -f redis/perl/Makefile ]; then $(MAKE) --no-print-directory -C redis/perl distclean >/dev/null 2>&1 || true; fi
 	@if [ -f perl/Makefile ]; then $(MAKE) --no-print-directory -C perl distclean >/dev/null 2>&1 || true; fi
 	@echo "clean: build products removed"
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz fuzz-merge fuzz-all ci clean
+.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean

@@ -28,14 +28,35 @@ module Parts
   def c_test(build, file) = Command.new(argv: ["#{ROOT}/build/#{build}/#{file[%r{\Acore/(test/.*)\.c\z}, 1]}"], count: :tap, dir: "#{ROOT}/core")
   def c_tests(build) = Dir["core/test/*/*_test.c"].sort.map { |file| c_test(build, file) }
 
+  SANITIZED = { HARDEN: "", OPTIM: "-O1 -g -fno-omit-frame-pointer", SANITIZE: "-fsanitize=address,undefined -fno-sanitize-recover=all" }.freeze
+
   def core
     core_make("core", "tests")
-    c_tests("core")
+    redis_core_make("redis", "tests")
+    c_tests("core") + redis_c_tests("redis")
   end
 
   def core_asan
-    core_make("asan", "tests", HARDEN: "", OPTIM: "-O1 -g -fno-omit-frame-pointer", SANITIZE: "-fsanitize=address,undefined -fno-sanitize-recover=all")
-    c_tests("asan").each { |command| command.env = { "UBSAN_OPTIONS" => "print_stacktrace=1" } }
+    core_make("asan", "tests", **SANITIZED)
+    redis_core_make("redis-asan", "tests", **SANITIZED)
+    (c_tests("asan") + redis_c_tests("redis-asan")).each { |command| command.env = { "UBSAN_OPTIONS" => "print_stacktrace=1" } }
+  end
+
+  # The Redis client's C.
+  def redis_core_make(build, *targets, **variables)
+    built("make", "-C", "redis/core", "-j2", "OUT=#{ROOT}/build/#{build}", *variables.map { |name, value| "#{name}=#{value}" }, *targets)
+  end
+
+  def redis_c_test(build, file)
+    Command.new(argv: ["#{ROOT}/build/#{build}/test/#{File.basename(file, ".c")}"], count: :tap, dir: "#{ROOT}/redis/core")
+  end
+
+  def redis_c_tests(build) = Dir["redis/core/test/*_test.c"].sort.map { |file| redis_c_test(build, file) }
+
+  def redis_core_file(file)
+    command = redis_c_test("redis", file)
+    redis_core_make("redis", *command.argv)
+    [command]
   end
 
   def core_file(file)
@@ -47,10 +68,12 @@ module Parts
   FUZZ_SECONDS = 120
 
   # Two minutes for all targets among everything else, one for a target asked for by name; FUZZ_SECONDS says otherwise.
-  def fuzz(files = Dir["core/fuzz/*_fuzz.c"].sort, seconds: [FUZZ_SECONDS / files.size, 2].max.to_s)
+  def fuzz(files = Dir["{core,redis/core}/fuzz/*_fuzz.c"].sort, seconds: [FUZZ_SECONDS / files.size, 2].max.to_s)
     core_make("fuzz", "fuzzers") if files.size > 1
+    redis_core_make("redis-fuzz", "fuzzers") if files.size > 1
     files.map do |file|
-      Command.new(argv: ["make", "-s", "fuzz", "T=#{File.basename(file, "_fuzz.c")}", "S=#{ENV.fetch("FUZZ_SECONDS", seconds)}"], count: :exit_code)
+      target = file.start_with?("redis/") ? "redis-fuzz" : "fuzz"
+      Command.new(argv: ["make", "-s", target, "T=#{File.basename(file, "_fuzz.c")}", "S=#{ENV.fetch("FUZZ_SECONDS", seconds)}"], count: :exit_code)
     end
   end
 
@@ -121,7 +144,8 @@ module Parts
   # Which file => [part, its commands]. Of whole servers there are two to run it against.
   FILES = {
     %r{\Acore/test/\w+/\w+_test\.c\z} => ["core", ->(file, _) { core_file(file) }],
-    %r{\Acore/fuzz/\w+_fuzz\.c\z} => ["fuzz", ->(file, _) { fuzz([file], seconds: "60") }],
+    %r{\Aredis/core/test/\w+_test\.c\z} => ["core", ->(file, _) { redis_core_file(file) }],
+    %r{\A(redis/)?core/fuzz/\w+_fuzz\.c\z} => ["fuzz", ->(file, _) { fuzz([file], seconds: "60") }],
     %r{\Aruby/test/.*_test\.rb\z} => ["ruby", ->(file, pattern) { ruby([file], pattern: pattern) }],
     %r{\Aperl/t/.*\.t\z} => ["perl", ->(file, _) { perl_file(file) }],
     %r{\Aredis/ruby/test/.*_test\.rb\z} => ["redis", ->(file, pattern) { redis_ruby([file], pattern: pattern) }],
