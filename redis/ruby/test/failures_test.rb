@@ -200,6 +200,43 @@ class FailuresTest < RedisTest
     GC.stress = false
   end
 
+  # A Sentinel of a script: who the master is, and which others there are.
+  def sentinel(master, others = [])
+    scripted do |socket|
+      while (command = read_command(socket))
+        words = command[1] == "SENTINELS" ? others.map { |port| ["ip", "127.0.0.1", "port", port.to_s] } : master.call&.then { |port| ["127.0.0.1", port.to_s] }
+        socket.write(words ? resp(words) : "*-1\r\n")
+      end
+    end
+  end
+
+  def resp(value) = value.is_a?(Array) ? "*#{value.size}\r\n#{value.map { |one| resp(one) }.join}" : "$#{value.bytesize}\r\n#{value}\r\n"
+
+  def test_sentinels_say_where_the_master_is
+    one, two = Array.new(2) { Support::Server.new.tap { |server| @ends << server } }
+    now = one
+    last = sentinel(-> { now.port })
+    first = sentinel(-> { now.port }, [last.port])
+    dead = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+    r = Oribi::Redis.new(sentinels: ["127.0.0.1:#{dead}", "127.0.0.1:#{first.port}"], service: "main", reconnect_delay_ms: 1, reconnect_attempts: 20)
+    r.command("SET", "a", "one")
+    now = two
+    one.kill
+    assert_nil r.command("GET", "a")
+    first.stop
+    two.kill
+    two.start
+    assert_equal "OK", r.command("SET", "a", "two")
+    Oribi::Redis.new(path: two.path).command("REPLICAOF", "127.0.0.1", dead)
+    r.close
+    unknown = Oribi::Redis.new(sentinels: ["127.0.0.1:#{last.port}"], service: "main", reconnect_attempts: 0)
+    assert_match(/no master/, assert_raises(Oribi::Redis::ConnectionError) { unknown.command("GET", "a") }.message)
+    last = sentinel(-> {})
+    nobody = Oribi::Redis.new(sentinels: ["127.0.0.1:#{last.port}"], service: "main", reconnect_attempts: 0)
+    assert_match(/knows no master of main/, assert_raises(Oribi::Redis::ConnectionError) { nobody.command("GET", "a") }.message)
+    assert_raises(Oribi::Redis::UsageError) { Oribi::Redis.new(sentinels: []) }
+  end
+
   def test_the_server_s_own_refusals_are_errors_with_a_code
     { "-LOADING Redis is loading\r\n" => "LOADING", "-READONLY You can't write\r\n" => "READONLY", "-OOM command not allowed\r\n" => "OOM",
       "-NOPERM this user\r\n" => "NOPERM" }.each do |bytes, code|

@@ -7,6 +7,7 @@ require_relative "redis/commands"
 require_relative "redis/session"
 require_relative "redis/scan"
 require_relative "redis/script"
+require_relative "redis/sentinel"
 require_relative "redis/subscription"
 
 module Oribi
@@ -43,11 +44,14 @@ module Oribi
 
     DEFAULTS = { db: nil, user: nil, password: nil, client_name: nil, protocol: 3, tls: nil, connect_timeout_ms: 1000, read_timeout_ms: 1000,
                  write_timeout_ms: 1000, reconnect_attempts: 3, reconnect_delay_ms: 50, reconnect_delay_max_ms: 1000, resend: :safe,
-                 connections_max: 64 }.freeze
+                 connections_max: 64, sentinels: nil, service: nil, sentinel_user: nil, sentinel_password: nil }.freeze
     RESEND = %i[safe always never].freeze
 
-    # Does not connect: the first command does. url: as REDIS_URL has it; the other options take the place of its parts.
-    # tls: true, or a Hash of OpenSSL::SSL::SSLContext#set_params. Raises UsageError for what cannot be.
+    # Does not connect: the first command does. Raises UsageError for what cannot be.
+    #
+    # url: as REDIS_URL has it; the other options take the place of its parts. tls: true, or a Hash of
+    # OpenSSL::SSL::SSLContext#set_params. sentinels: addresses of Sentinels ("host:port"), which are asked for the
+    # master of `service` before each connection; a server that says it is none is not taken.
     def initialize(url = nil, **options)
       @place = Place.new(url, options)
       unknown = options.keys - DEFAULTS.keys - Place::PARTS
@@ -56,6 +60,7 @@ module Oribi
       @options = DEFAULTS.merge(options)
       raise UsageError, "resend is one of #{RESEND.join(", ")}" unless RESEND.include?(@options[:resend])
 
+      @sentinel = Sentinel.new(@options[:sentinels], @options[:service], @options) if @options[:sentinels]
       @idle = []
       @made = 0
       @pid = Process.pid
@@ -134,7 +139,7 @@ module Oribi
 
     private
 
-    def new_session = Session.new(@place, @options)
+    def new_session = Session.new(@place, @options, @sentinel)
 
     def take
       after_fork if @pid != Process.pid

@@ -10,9 +10,9 @@ module Oribi
 
       attr_reader :host, :port, :path, :user, :password, :db
 
-      # url: nil is REDIS_URL, where neither host nor path is given.
+      # url: nil is REDIS_URL, where neither host, path nor Sentinels are given.
       def initialize(url, parts)
-        url ||= ENV["REDIS_URL"] unless parts[:host] || parts[:path]
+        url ||= ENV["REDIS_URL"] unless parts[:host] || parts[:path] || parts[:sentinels]
         @tls, @host, @port, @path, @user, @password, @db = Link.parse_url(url || "redis://127.0.0.1:6379")
         @host, @path = parts[:host], parts[:path] if parts[:host] || parts[:path]
         @port = parts[:port] || @port
@@ -35,19 +35,22 @@ module Oribi
 
       attr_reader :maybe_done
 
-      def initialize(place, options)
+      def initialize(place, options, sentinel)
         super(CommandError)
         @place = place
         @options = options
+        @sentinel = sentinel
         self.read_ms = options[:read_timeout_ms]
         self.write_ms = options[:write_timeout_ms]
       end
 
       # Connects and greets: TLS, HELLO or AUTH, SELECT, the client's name.
       def open
-        connect(@place.path, @place.host, @place.port, @options[:connect_timeout_ms])
+        @host, port = @sentinel ? @sentinel.master : [@place.host, @place.port]
+        connect(@sentinel ? nil : @place.path, @host, port, @options[:connect_timeout_ms])
         start_tls if @place.tls? || @options[:tls]
         greet
+        check_role if @sentinel
       rescue Error
         close
         raise
@@ -79,10 +82,16 @@ module Oribi
         end
       end
 
+      # A master that was replaced may not know it yet.
+      def check_role
+        role, = call(["ROLE"])
+        failed(:connection, "the server that the Sentinel named is no master: #{role}", false) unless role == "master"
+      end
+
       def start_tls
         require_relative "tls"
         limit_ms = @options[:connect_timeout_ms]
-        socket = TLS.start(fileno, @place.host, TLS.context(@options[:tls]), limit_ms)
+        socket = TLS.start(fileno, @host, TLS.context(@options[:tls]), limit_ms)
         attach(socket || raise(TimeoutError, "no TLS handshake within #{limit_ms} ms"))
       rescue OpenSSL::SSL::SSLError, SystemCallError => e
         failed(:connection, "TLS: #{e.message}", false)

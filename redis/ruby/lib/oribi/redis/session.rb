@@ -13,9 +13,9 @@ module Oribi
 
       attr_accessor :age
 
-      def initialize(place, options)
+      def initialize(place, options, sentinel = nil)
         @options = options
-        @link = Connection.new(place, options)
+        @link = Connection.new(place, options, sentinel)
         @quiet = 0 # commands of noreply that settle has not told
         @owed = 0  # … whose replies were not read, after the last operation that went well
         @lost = 0  # … whose replies went with their connection
