@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/resource.h>
 
 /* CPUs of quota/period microseconds, rounded up; 0 for no quota ("max", -1, unreadable). */
 static uint32_t quota_cpus(long long quota, long long period)
@@ -71,4 +72,10 @@ uint32_t oribi_os_cpu_count(void)
     if (quota && quota < count)
         count = quota;
     return count > 0 ? count : 1;
+}
+
+int64_t oribi_os_thread_waits(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : -1;
 }

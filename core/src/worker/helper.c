@@ -269,9 +269,11 @@ static void look(struct oribi_helper *h)
     nap(h, false, due_ms < LOOK_BUSY_MS ? (int)due_ms : LOOK_BUSY_MS);
 }
 
-static bool long_since(int64_t since_us)
+/* Where workers share one processor, and calls compute, one of a millisecond or two has waited for the processor. */
+static bool long_since(const struct oribi_worker *w, int64_t since_us)
 {
-    return since_us && oribi_clock_us() - since_us >= ORIBI_LONG_US;
+    bool computes = atomic_load_explicit(&w->slot->computes, memory_order_relaxed);
+    return since_us && oribi_clock_us() - since_us >= (computes ? (int)ORIBI_EXPECT_US : (int)ORIBI_LONG_US);
 }
 
 static bool worth_taking_over(const struct oribi_worker *w, int64_t since_us)
@@ -292,7 +294,7 @@ static void *run(void *self)
             oribi__stacks_answer(w);
         int64_t started_us = atomic_load_explicit(&w->slot->call_started_us, memory_order_acquire);
         int64_t away_us = away_since_us(w);
-        if (long_since(away_us)) {
+        if (long_since(w, away_us)) {
             quiet = 0;
             if (oribi__threads_relieve(w))
                 nap(h, false, TICK_MS);
@@ -302,7 +304,7 @@ static void *run(void *self)
                 wait_for_idle(h, BUSY_MS);
             continue;
         }
-        if (oribi__shared(w) && long_since(started_us)) {
+        if (oribi__shared(w) && long_since(w, started_us)) {
             quiet = 0;
             look(h);
             continue;

@@ -135,13 +135,15 @@ uint32_t oribi__pass_on(struct oribi_worker *w, uint32_t keep)
  * leave a connection that the kernel told us alone about. */
 static bool holds_too_many(const struct oribi_worker *w)
 {
-    return oribi__holds_more_than(w, 9);
+    return !w->placement.way.computes && oribi__holds_more_than(w, 9);
 }
 
 /* Short calls are not worth a hand-off each, but their connections stay where they go: once is enough, when clients
  * that left elsewhere have left the rest here. Looking at every slot is not for every request. */
 bool oribi__should_pass(struct oribi_worker *w)
 {
+    if (w->placement.way.computes)
+        return false; /* a sibling on the same processor is no help */
     if (w->call_lengths.average_us > ORIBI_PASS_US)
         return true;
     if (w->reactor.now_us - w->placement.balanced_us < BALANCE_US)
@@ -154,7 +156,8 @@ bool oribi__should_pass(struct oribi_worker *w)
  * goes to sleep looks once more, so leaving is safe; the bound is for a sleeper that was killed just then. */
 bool oribi__leave_to_sleepers(const struct oribi_worker *w, int64_t ready_us)
 {
-    if (w->woken || w->placement.queue.give_fd < 0 || (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
+    if (w->woken || w->placement.way.computes || w->placement.queue.give_fd < 0 ||
+        (ready_us && w->reactor.now_us - ready_us > LEAVE_US))
         return false;
     if (w->call_lengths.average_us > ORIBI_PASS_US)
         return oribi__idle_siblings(w, 1) > 0;

@@ -7,6 +7,7 @@
 #include "oribi/event/conn.h"
 #include "oribi/event/loop.h"
 #include "oribi/worker/handoff.h"
+#include "worker/make_way.h"
 #include "worker/siblings.h"
 
 #include <stdatomic.h>
@@ -32,7 +33,8 @@ struct oribi__placement {
     bool queue_full;          /* connections are left that go into the queue as soon as there is room */
     char *buf;                /* ORIBI_HANDOFF_BUF_BYTES, NULL without a queue */
     int64_t ready_us;         /* since when messages wait there that we leave to others; 0: none */
-    int64_t balanced_us;      /* when our connections were last compared with the others' for the sake of short calls */
+    struct oribi__way way;
+    int64_t balanced_us; /* when our connections were last compared with the others' for the sake of short calls */
 };
 
 /* True while a request behind a call of that age is best left to whichever worker is free first, though none is

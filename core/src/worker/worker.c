@@ -272,6 +272,8 @@ void oribi__turn(struct oribi_worker *w)
     if (w->placement.ready)
         oribi__handoff_turn(w); /* requests that siblings have passed on, which are older than … */
     oribi__accept_turn(w);      /* … newcomers, unless the worker stops */
+    if (w->placement.way.one_cpu)
+        oribi__make_way(w); /* connections go where one worker is enough for all */
     w->woken = false;
     oribi__shed(w); /* requests beyond queue_max and queue_time_max */
     publish(w);     /* scoreboard and logs */
@@ -330,6 +332,8 @@ int64_t oribi__wait_bound_ms(const struct oribi_worker *w)
         bound_ms = sooner(bound_ms, ORIBI__OWN_CHECK_US / 1000); /* the look after the last call */
     if (w->placement.starved)
         bound_ms = sooner(bound_ms, ORIBI__STARVED_LOOK_MS);
+    if (w->placement.way.away_until_us)
+        bound_ms = sooner(bound_ms, ORIBI__AWAY_MS);
     if (oribi_log_waits() || oribi_access_log_waits(w->setup.access_log))
         bound_ms = sooner(bound_ms, ORIBI_LOG_RETRY_MS);
     return bound_ms;

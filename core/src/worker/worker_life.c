@@ -208,6 +208,7 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
     }
     w->slot = setup->slot ? setup->slot : w->own_board.slots;
     w->placement.queue = setup->handoff && setup->board ? *setup->handoff : (struct oribi_handoff){-1, -1};
+    oribi__way_init(w);
     w->placement.skipped = true; /* as long as this worker has not said that it is idle */
     if (w->placement.queue.take_fd >= 0)
         w->placement.buf = oribi_mem_alloc(1, ORIBI_HANDOFF_BUF_BYTES);

@@ -240,6 +240,10 @@ void oribi_wake_destroy(struct oribi_wake *wake);
 /* CPUs this process may use: affinity, cut by the CPU quota of its control group rounded up. At least 1. */
 uint32_t oribi_os_cpu_count(void);
 
+/* How often the calling thread has given up the processor because it waited for something, since it began
+ * (getrusage(2), RUSAGE_THREAD: ru_nvcsw). -1: not known. A system call. */
+int64_t oribi_os_thread_waits(void);
+
 /* The longest accept queue the kernel grants (listen(2) cuts longer ones silently); 4096 where it cannot be read. */
 uint32_t oribi_os_backlog_max(void);
 
