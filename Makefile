@@ -94,7 +94,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos soak-perl soak-rack gems packages fuzz-all
+soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos soak-perl soak-redis soak-rack gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -122,6 +122,11 @@ soak-chaos:
 soak-perl: perl
 	@cd perl && ORIBI_SOAK_S=600 $(PERL) -Mblib t/55-beside.t
 	@echo "soak: Perl's forms are those of its other modules"
+
+# The Redis client beside killed connections, exceptions in handlers, forks and restarts, ten minutes.
+soak-redis: redis-perl
+	@cd redis/perl && ORIBI_SOAK_S=$(or $(S_REDIS),600) $(PERL) -Mblib t/55-chaos.t
+	@echo "soak: no reply of Redis was another's"
 
 fuzz:
 	@$(MAKE) --no-print-directory -C core fuzz T=$(T) S=$(S) OUT=$(BUILD)/fuzz
@@ -159,4 +164,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean
+.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis
