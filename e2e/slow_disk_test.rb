@@ -44,9 +44,9 @@ E2E.suite("slow_disk") do
     FileUtils.remove_entry(@dir)
   end
 
-  def launch(*options, **more)
-    env = { "LD_PRELOAD" => [ENV["LD_PRELOAD"], SlowDisk::LIBRARY].compact.join(":"), "SLOW_DISK" => "#{@dir}/plan", "TMPDIR" => @dir }
-    start("--workers", "1", "--body-memory-max", "16K", "--response-memory-max", "64K", *options, env: env, **more)
+  def launch(*options, more: {}, **others)
+    env = { **more, "LD_PRELOAD" => [ENV["LD_PRELOAD"], SlowDisk::LIBRARY].compact.join(":"), "SLOW_DISK" => "#{@dir}/plan", "TMPDIR" => @dir }
+    start("--workers", "1", "--body-memory-max", "16K", "--response-memory-max", "64K", *options, env: env, **others)
   end
 
   def post(one, size = SlowDisk::BODY)
@@ -141,6 +141,23 @@ E2E.suite("slow_disk") do
     bodies.each { |client| assert_stored(client) }
     assert_stored(chunked)
     answers.each { |client| assert_big(client) }
+    assert_only_the_writer_wrote(one.worker_pid)
+  end
+
+  def test_files_of_a_form
+    library = E2E::RUBY ? {} : { "PERL5LIB" => "#{E2E::ROOT}/perl/blib/lib:#{E2E::ROOT}/perl/blib/arch" }
+    one = launch("--multipart-stream", app: "e2e/apps/multipart_stream#{E2E.differing(:app_extension)}", more: library)
+    file = "0123456789abcde\n" * 20_000
+    form = %w[f g].map { |name| "--b\r\nContent-Disposition: form-data; name=\"#{name}\"; filename=\"#{name}.bin\"\r\n\r\n#{file}\r\n" }.join + "--b--\r\n"
+    @plan.held = 1
+    client = connect(one)
+    fields = { "Content-Type" => "multipart/form-data; boundary=b", "Content-Length" => form.bytesize.to_s }
+    sender = Thread.new { client.request("POST", "/", fields, form) } # nothing is read while the write is held
+    await_write
+    5.times { assert_equal 200, one.get("/pid").status }
+    @plan.held = 0
+    sender.join
+    assert_equal "f:f.bin:320000 g:g.bin:320000", client.read_response.body
     assert_only_the_writer_wrote(one.worker_pid)
   end
 

@@ -146,13 +146,28 @@ static uint32_t frame_memory_max(const struct oribi_reactor *r)
     return max < ORIBI_SMALL_BODY_BYTES ? max : ORIBI_SMALL_BODY_BYTES;
 }
 
+/* Whose part goes to a file. */
+struct origin {
+    struct oribi_reactor *reactor;
+    struct oribi_conn *conn;
+};
+
+static struct oribi_spill *spill_of_part(void *self)
+{
+    const struct origin *origin = self;
+    return oribi__conn_spill(origin->reactor, origin->conn);
+}
+
 static int append_parts(struct oribi_reactor *r, struct oribi_exchange *exchange, const char *p, size_t n)
 {
     int64_t own = exchange->charge.memory;
+    struct origin origin = {r, exchange->conn};
     struct oribi_parts_room room = {
         .frame_memory_max = (uint32_t)oribi_budget_memory(&r->budget, own, frame_memory_max(r)),
         .part_memory_max = (uint32_t)oribi_budget_memory(&r->budget, own, ORIBI_PARTS_FILE_BYTES),
         .batch_max = batch_max(r),
+        .spill = spill_of_part,
+        .self = &origin,
     };
     return oribi_parts_append(exchange->parts, &exchange->body, &room, p, n);
 }
@@ -241,14 +256,20 @@ static bool append_body(struct oribi_reactor *r, struct oribi_conn *c, const cha
 static void body_done(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_exchange *exchange = c->exchange;
-    int error =
-        exchange->parts ? oribi_parts_finish(exchange->parts, &exchange->body) : oribi_body_finish(&exchange->body);
+    int error = 0;
+    if (!exchange->parts)
+        error = oribi_body_finish(&exchange->body);
+    else if (!exchange->body_whole)
+        error = oribi_parts_finish(exchange->parts, &exchange->body);
+    if (error == 0 && exchange->parts)
+        error = oribi_parts_stored(exchange->parts, &exchange->body);
     exchange->body_whole = true;
     if (error < 0) {
         appending_failed(r, c, error);
         return;
     }
-    bool settled = oribi_body_settled(&exchange->body);
+    bool settled =
+        exchange->parts ? oribi_parts_settled(exchange->parts, &exchange->body) : oribi_body_settled(&exchange->body);
     oribi__conn_charge_body(r, exchange);
     if (settled)
         oribi__conn_complete(r, c);
@@ -259,12 +280,16 @@ static void body_done(struct oribi_reactor *r, struct oribi_conn *c)
 void oribi__conn_body_stored(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_exchange *exchange = c->exchange;
-    int error = oribi_body_stored(&exchange->body);
-    if (batch_max(r) == 0 && exchange->body.spill->bytes.len == 0)
-        oribi_buf_deinit(&exchange->body.spill->bytes);
+    struct oribi_spill *spill = exchange->body.spill;
+    int error =
+        exchange->parts ? oribi_parts_stored(exchange->parts, &exchange->body) : oribi_body_stored(&exchange->body);
+    if (spill && !spill->busy && batch_max(r) == 0 && spill->bytes.len == 0)
+        oribi_buf_deinit(&spill->bytes);
     oribi__conn_charge_body(r, exchange);
     if (error < 0)
         appending_failed(r, c, error);
+    else if (oribi__conn_store(r, c)) /* others of its parts are under way */
+        return;
     else if (exchange->body_whole)
         body_done(r, c);
     else

@@ -116,7 +116,7 @@ static int join(struct oribi_reactor *r, struct oribi_conn *c)
     int fd = -1;
     if (!oribi_conn_may_join(r, c))
         return ORIBI_ELIMIT;
-    int error = oribi_parts_join(c->exchange->parts, &c->exchange->body, &fd);
+    int error = oribi_parts_spool(c->exchange->parts, &c->exchange->body, &fd);
     oribi_conn_joined(r, c, error < 0 ? -1 : fd);
     return error;
 }

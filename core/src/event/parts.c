@@ -8,6 +8,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
+#include "oribi/base/os_process.h"
 
 #include <string.h>
 #include <strings.h>
@@ -46,7 +47,7 @@ void oribi_parts_destroy(struct oribi_parts *parts)
     if (!parts)
         return;
     for (uint32_t i = 0; i < parts->file_count; i++)
-        oribi_os_close(parts->files[i].fd);
+        oribi_body_deinit(&parts->files[i].body);
     oribi_body_deinit(&parts->part);
     oribi_form_data_deinit(&parts->form);
     oribi_mem_free(parts);
@@ -54,7 +55,10 @@ void oribi_parts_destroy(struct oribi_parts *parts)
 
 size_t oribi_parts_memory(const struct oribi_parts *parts)
 {
-    return sizeof(*parts) + parts->part.memory.cap + parts->form.head.cap;
+    size_t files = 0;
+    for (uint32_t i = 0; i < parts->file_count; i++)
+        files += oribi_body_memory(&parts->files[i].body);
+    return sizeof(*parts) + oribi_body_memory(&parts->part) + parts->form.head.cap + files;
 }
 
 /* --- writing --- */
@@ -67,18 +71,35 @@ static int refuse(struct oribi_parts *parts, int error, const char *reason)
     return oribi_form_data_status(error) == 413 ? ORIBI_EBODY : ORIBI_EBAD;
 }
 
+static int append_to(struct oribi_body *body, const struct oribi_parts_room *room, uint32_t memory_max,
+                     struct oribi_slice bytes)
+{
+    if (room->spill && !oribi_body_in_file(body) && body->memory.len + bytes.n > memory_max) {
+        struct oribi_spill *spill = room->spill(room->self);
+        if (!spill)
+            return ORIBI_ENOMEM;
+        oribi_body_divert(body, spill);
+    }
+    return oribi_body_append(body, bytes.p, bytes.n, memory_max, room->batch_max);
+}
+
 static int append_frame(struct oribi_body *frame, const struct oribi_parts_room *room, struct oribi_slice bytes)
 {
-    return bytes.n ? oribi_body_append(frame, bytes.p, bytes.n, room->frame_memory_max, room->batch_max) : 0;
+    return bytes.n ? append_to(frame, room, room->frame_memory_max, bytes) : 0;
 }
 
 static int append_data(struct oribi_parts *parts, const struct oribi_parts_room *room, struct oribi_slice data)
 {
     struct oribi_body *part = &parts->part;
-    int64_t before = part->fd >= 0 ? part->len : 0;
-    int error = oribi_body_append(part, data.p, data.n, room->part_memory_max, room->batch_max);
-    parts->file_bytes += part->fd >= 0 ? part->len - before : 0;
+    int64_t before = oribi_body_in_file(part) ? part->len : 0;
+    int error = append_to(part, room, room->part_memory_max, data);
+    parts->file_bytes += oribi_body_in_file(part) ? part->len - before : 0;
     return error;
+}
+
+static void rewind_file(const struct oribi_body *file)
+{
+    (void)lseek(file->fd, 0, SEEK_SET); /* a regular file of ours: cannot fail */
 }
 
 /* The data is whole: a small one goes to the frame, where it was. */
@@ -87,16 +108,18 @@ static int end_file(struct oribi_parts *parts, struct oribi_body *frame, const s
     struct oribi_body *part = &parts->part;
     int error = 0;
     parts->in_file = false;
-    if (part->fd < 0) {
+    if (!oribi_body_in_file(part)) {
         error = append_frame(frame, room, oribi_slice(part->memory.p, part->memory.len));
         part->memory.len = 0;
         part->len = 0;
         return error;
     }
     error = oribi_body_finish(part);
-    parts->files[parts->file_count++] = (struct oribi_parts_file){part->fd, part->len, frame->len};
-    (void)lseek(part->fd, 0, SEEK_SET); /* a regular file of ours: cannot fail */
+    struct oribi_parts_file *file = &parts->files[parts->file_count++];
+    *file = (struct oribi_parts_file){*part, frame->len};
     oribi_body_init(part);
+    if (!file->body.spill)
+        rewind_file(&file->body);
     return error;
 }
 
@@ -151,6 +174,43 @@ int oribi_parts_finish(struct oribi_parts *parts, struct oribi_body *frame)
     return oribi_body_finish(frame);
 }
 
+/* --- while the writer writes --- */
+
+bool oribi_parts_busy(const struct oribi_parts *parts, const struct oribi_body *frame)
+{
+    bool busy = oribi_body_busy(frame) || oribi_body_busy(&parts->part);
+    for (uint32_t i = 0; i < parts->file_count && !busy; i++)
+        busy = oribi_body_busy(&parts->files[i].body);
+    return busy;
+}
+
+int oribi_parts_stored(struct oribi_parts *parts, struct oribi_body *frame)
+{
+    int error = oribi_body_stored(frame);
+    if (error == 0)
+        error = oribi_body_stored(&parts->part);
+    for (uint32_t i = 0; i < parts->file_count && error == 0; i++) {
+        struct oribi_body *file = &parts->files[i].body;
+        error = oribi_body_stored(file);
+        if (error == 0 && file->fd < 0)
+            error = oribi_body_finish(file); /* what was collected behind its last batch */
+    }
+    return error;
+}
+
+bool oribi_parts_settled(struct oribi_parts *parts, struct oribi_body *frame)
+{
+    bool settled = oribi_body_settled(frame) || (oribi_body_finish(frame) == 0 && oribi_body_settled(frame));
+    for (uint32_t i = 0; i < parts->file_count; i++) {
+        struct oribi_body *file = &parts->files[i].body;
+        if (oribi_body_settled(file))
+            rewind_file(file);
+        else
+            settled = false;
+    }
+    return settled;
+}
+
 /* --- reading --- */
 
 static struct oribi_body_piece frame_piece(const struct oribi_body *frame, int64_t from, int64_t to)
@@ -170,7 +230,7 @@ bool oribi_parts_piece(const struct oribi_parts *parts, const struct oribi_body 
         return false;
     const struct oribi_parts_file *file = parts->files + index / 2;
     if (index % 2) {
-        *piece = (struct oribi_body_piece){.fd = file->fd, .len = file->len, .is_part = true};
+        *piece = (struct oribi_body_piece){.fd = file->body.fd, .len = file->body.len, .is_part = true};
     } else {
         int64_t from = index ? file[-1].at : 0;
         int64_t to = index / 2 < parts->file_count ? file->at : frame->len;
@@ -204,11 +264,10 @@ static int copy_piece(int to, const struct oribi_body_piece *piece)
     return 0;
 }
 
-int oribi_parts_join(const struct oribi_parts *parts, const struct oribi_body *frame, int *out)
+static int join(const struct oribi_parts *parts, const struct oribi_body *frame, int fd, int *out)
 {
     struct oribi_body_piece piece;
-    int fd = -1;
-    int error = oribi_os_temp_file(&fd) < 0 ? oribi_os_store_failed() : 0;
+    int error = fd < 0 ? oribi_os_store_failed() : 0;
     for (uint32_t i = 0; error == 0 && oribi_parts_piece(parts, frame, i, &piece); i++)
         error = copy_piece(fd, &piece);
     if (error < 0) {
@@ -218,4 +277,17 @@ int oribi_parts_join(const struct oribi_parts *parts, const struct oribi_body *f
     (void)lseek(fd, 0, SEEK_SET); /* a regular file of ours: cannot fail */
     *out = fd;
     return 0;
+}
+
+int oribi_parts_join(const struct oribi_parts *parts, const struct oribi_body *frame, int *out)
+{
+    int fd;
+    return join(parts, frame, oribi_os_temp_file(&fd) < 0 ? -1 : fd, out);
+}
+
+int oribi_parts_spool(const struct oribi_parts *parts, const struct oribi_body *frame, int *out)
+{
+    int fd;
+    bool made = oribi_process_shared_memory(0, &fd) == 0 || oribi_os_temp_file(&fd) == 0;
+    return join(parts, frame, made ? fd : -1, out);
 }

@@ -18,7 +18,7 @@ enum {
     PASS_IDLE_BATCH = 64,                /* a turn while stopping */
     LEAVE_US = 2000,                     /* how long something that waits is left to a sleeper */
     BALANCE_US = 10000,                  /* between two comparisons of connections */
-    PASS_PARTS_BYTES = 32 * 1024 * 1024, /* of a body that would have to be put together first */
+    PASS_PARTS_BYTES = 16 * 1024 * 1024, /* of a body that would have to be put together first, in memory */
     ROOM_MS_MAX = 10,                    /* a wait for room in the hand-off queue: other events are due too */
 };
 

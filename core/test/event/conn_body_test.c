@@ -441,6 +441,100 @@ static void test_a_connection_closed_while_a_write_is_under_way(void)
     ok(oribi_mem_blocks() < before);
 }
 
+/* --- forms that are taken apart --- */
+
+enum { FORM_FILES = 3, FORM_FILE_BYTES = 300000 };
+
+/* Sends a form with three large files; turns until it rests. */
+static struct oribi_conn *send_form(int *far)
+{
+    static const char type[] = "Content-Type: multipart/form-data; boundary=b\r\n";
+    static char form[FORM_FILES * (FORM_FILE_BYTES + 200)];
+    size_t len = 0;
+    for (int i = 0; i < FORM_FILES; i++) {
+        len += (size_t)snprintf(form + len, 200,
+                                "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"%d\"\r\n\r\n", i);
+        memset(form + len, 'a' + i, FORM_FILE_BYTES);
+        len += FORM_FILE_BYTES;
+        len += (size_t)snprintf(form + len, 3, "\r\n");
+    }
+    len += (size_t)snprintf(form + len, 6, "--b--");
+    char text[200];
+    struct oribi_conn *c = open_conn(far);
+    (void)snprintf(text, sizeof(text), "POST / HTTP/1.1\r\nHost: a\r\n%sContent-Length: %zu\r\n\r\n", type, len);
+    send_text(*far, text);
+    for (size_t at = 0; at < len && refused_status == 0; at += 50000) {
+        size_t n = len - at < 50000 ? len - at : 50000;
+        if (write(*far, form + at, n) != (ssize_t)n)
+            fail("write");
+        turn_stored(c);
+    }
+    return c;
+}
+
+static bool is_file_of(const struct oribi_body_piece *piece, char what)
+{
+    static char back[FORM_FILE_BYTES + 1];
+    if (piece->len != FORM_FILE_BYTES || lseek(piece->fd, 0, SEEK_CUR) != 0 ||
+        pread(piece->fd, back, sizeof(back), 0) != FORM_FILE_BYTES)
+        return false;
+    for (size_t i = 0; i < FORM_FILE_BYTES; i++)
+        if (back[i] != what)
+            return false;
+    return true;
+}
+
+static void check_form(bool writer)
+{
+    int far;
+    begin();
+    r.config.multipart_stream = true;
+    r.writer_failed = !writer;
+    file_writes = own_writes = 0;
+    struct oribi_conn *c = send_form(&far);
+    ok_eq(c->state, ORIBI_CONN_QUEUED);
+    struct oribi_exchange *exchange = oribi_reactor_pop(&r);
+    ok(exchange && exchange->parts && exchange->parts->file_count == FORM_FILES);
+    struct oribi_body_piece piece;
+    for (uint32_t i = 0; i < FORM_FILES; i++)
+        ok(oribi_parts_piece(exchange->parts, &exchange->body, 2 * i + 1, &piece) && is_file_of(&piece, 'a' + (char)i));
+    ok(file_writes >= FORM_FILES);
+    ok_eq(own_writes, writer ? 0 : file_writes);
+    oribi_conn_finish(&r, c, true);
+    turn();
+    ok_eq(r.budget.memory_used, 0);
+    ok_eq(r.budget.file_used, 0);
+    close(far);
+    end();
+}
+
+static void test_files_of_a_form_are_written_by_the_writer(void)
+{
+    check_form(true);
+    check_form(false);
+}
+
+static void test_a_file_of_a_form_that_cannot_be_written(void)
+{
+    for (int left = 0; left < 4; left++) {
+        int far;
+        begin();
+        int64_t before = oribi_mem_blocks();
+        r.config.multipart_stream = true;
+        writes_left = left;
+        own_writes = 0;
+        (void)send_form(&far);
+        ok_eq(refused_status, 507);
+        ok_eq(own_writes, 0);
+        writes_left = -1;
+        close(far);
+        turn();
+        ok_eq(r.budget.memory_used, 0);
+        end();
+        ok(oribi_mem_blocks() < before);
+    }
+}
+
 /* Where the system gives no thread, the reactor's writes. */
 static void test_without_a_writer_the_body_is_written_all_the_same(void)
 {
@@ -471,6 +565,8 @@ static void run_all(void)
     test_a_write_that_fails_is_answered_once();
     test_a_client_that_leaves_while_a_write_is_under_way();
     test_a_connection_closed_while_a_write_is_under_way();
+    test_files_of_a_form_are_written_by_the_writer();
+    test_a_file_of_a_form_that_cannot_be_written();
     test_without_a_writer_the_body_is_written_all_the_same();
 }
 

@@ -56,9 +56,9 @@ static size_t read_all(int fd, char *dst, size_t cap)
 static bool file_is(const struct oribi_parts *parts, uint32_t index, const char *text)
 {
     char back[TEXT_CAP];
-    size_t n = read_all(parts->files[index].fd, back, sizeof(back));
-    return n == strlen(text) && memcmp(back, text, n) == 0 && parts->files[index].len == (int64_t)n &&
-           lseek(parts->files[index].fd, 0, SEEK_CUR) == 0;
+    size_t n = read_all(parts->files[index].body.fd, back, sizeof(back));
+    return n == strlen(text) && memcmp(back, text, n) == 0 && parts->files[index].body.len == (int64_t)n &&
+           lseek(parts->files[index].body.fd, 0, SEEK_CUR) == 0;
 }
 
 static bool frame_is(const struct oribi_body *frame, const char *text)

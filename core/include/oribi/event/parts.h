@@ -26,9 +26,8 @@ enum {
 };
 
 struct oribi_parts_file {
-    int fd;      /* its offset is 0 when the body is complete */
-    int64_t len; /* bytes of data */
-    int64_t at;  /* offset in the frame where they belong */
+    struct oribi_body body; /* its file's offset is 0 when it is settled; private but for fd and len */
+    int64_t at;             /* offset in the frame where the data belong */
 };
 
 struct oribi_parts {
@@ -47,6 +46,9 @@ struct oribi_parts_room {
     uint32_t frame_memory_max;
     uint32_t part_memory_max;
     uint32_t batch_max;
+    struct oribi_spill *(*spill)(
+        void *self); /* a new one for a file, NULL: no memory; NULL: files are written at once */
+    void *self;
 };
 
 /* Is a value of Content-Type (borrowed) that of a form with parts? */
@@ -66,8 +68,17 @@ void oribi_parts_destroy(struct oribi_parts *parts);
 int oribi_parts_append(struct oribi_parts *parts, struct oribi_body *frame, const struct oribi_parts_room *room,
                        const char *p, size_t n);
 
-/* After the last byte: the same results; ORIBI_EBAD when the body is cut. Everything is in its place then. */
+/* After the last byte: the same results; ORIBI_EBAD when the body is cut. Without spills everything is in its place
+ * then. */
 int oribi_parts_finish(struct oribi_parts *parts, struct oribi_body *frame);
+
+/* With spills: is a write under way? When one has ended, well or not: begins the next where there is more. 0,
+ * ORIBI_EFULL or ORIBI_ESTORE. */
+bool oribi_parts_busy(const struct oribi_parts *parts, const struct oribi_body *frame);
+int oribi_parts_stored(struct oribi_parts *parts, struct oribi_body *frame);
+
+/* After oribi_parts_finish(), while none is under way: true when everything is in its place, else writes are begun. */
+bool oribi_parts_settled(struct oribi_parts *parts, struct oribi_body *frame);
 
 /* Capacity that was taken from the heap. */
 size_t oribi_parts_memory(const struct oribi_parts *parts);
@@ -90,5 +101,8 @@ bool oribi_parts_piece(const struct oribi_parts *parts, const struct oribi_body 
 /* Writes the whole body to a new unlinked file, which stands at 0; gives its descriptor. 0, ORIBI_EFULL or
  * ORIBI_ESTORE. */
 int oribi_parts_join(const struct oribi_parts *parts, const struct oribi_body *frame, int *fd);
+
+/* The same, to a file that is in memory where the system has such: no disk is waited for. */
+int oribi_parts_spool(const struct oribi_parts *parts, const struct oribi_body *frame, int *fd);
 
 #endif
