@@ -73,7 +73,7 @@ void oribi_redis_conn_close(struct oribi_redis_conn *conn)
     /* Closed before the hook is called: it may leave by an exception. */
     conn->state = ORIBI_REDIS_CLOSED;
     conn->owed = conn->quiet = 0;
-    conn->subscribed = conn->in_push = conn->in_reply = false;
+    conn->subscribed = conn->in_push = conn->in_reply = conn->has_held = false;
     conn->deadline_ms = 0;
     conn->out.len = 0;
     oribi_redis_reader_reset(&conn->reader);
@@ -245,6 +245,11 @@ int oribi_redis_conn_next(struct oribi_redis_conn *conn, struct oribi_redis_even
 {
     if (conn->state == ORIBI_REDIS_CLOSED)
         return ORIBI_ECLOSED;
+    if (conn->has_held) {
+        *event = conn->held;
+        conn->has_held = false;
+        return 0;
+    }
     for (;;) {
         int found = have(conn, event);
         if (found != ORIBI_AGAIN)
@@ -284,6 +289,8 @@ int oribi_redis_conn_body(struct oribi_redis_conn *conn, char *p, size_t n)
 int oribi_redis_conn_settle(struct oribi_redis_conn *conn, struct oribi_redis_event *event)
 {
     assert(conn->owed == 0);
+    if (conn->has_held)
+        return oribi_redis_conn_next(conn, event) == 0;
     while (conn->quiet > 0 || conn->reader.in_body) {
         int found = have(conn, event);
         if (found == 1)
@@ -307,6 +314,8 @@ int oribi_redis_conn_push(struct oribi_redis_conn *conn)
 {
     if (conn->state == ORIBI_REDIS_CLOSED)
         return ORIBI_ECLOSED;
+    if (conn->has_held)
+        return 1;
     assert(!conn->in_push && !conn->in_reply);
     if (conn->quiet > 0)
         return 0;
@@ -326,12 +335,16 @@ int oribi_redis_conn_begin(struct oribi_redis_conn *conn)
     bool looks = now_ms - conn->begun_ms >= LOOK_AFTER_MS || !oribi_redis_reader_idle(&conn->reader);
     conn->begun_ms = now_ms;
     int found = 0;
-    if (conn->quiet == 0 && looks) {
+    if (conn->quiet >= ORIBI_REDIS_QUIET_MAX) {
         conn->state = ORIBI_REDIS_BUSY; /* hooks may leave by an exception, and with a part of a push */
+        found = oribi_redis_conn_settle(conn, &conn->held);
+        conn->has_held = found == 1;
+    } else if (conn->quiet == 0 && looks) {
+        conn->state = ORIBI_REDIS_BUSY;
         found = oribi_redis_conn_push(conn);
     }
     if (found < 0)
-        return found == ORIBI_EBAD ? found : ORIBI_ECLOSED;
+        return found == ORIBI_EBAD || found == ORIBI_ETIMEOUT ? found : ORIBI_ECLOSED;
     if (found == 0)
         conn->state = ORIBI_REDIS_IDLE;
     conn->sent = false;

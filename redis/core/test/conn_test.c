@@ -282,6 +282,82 @@ static void test_quiet_commands(void)
     close_pair();
 }
 
+static void *answer_quietly(void *data)
+{
+    struct oribi_buf text = {0};
+    for (int i = 0; i < ORIBI_REDIS_QUIET_MAX; i++)
+        oribi_buf_append(&text, i == 5000 ? ">1\r\n+p\r\n:1\r\n" : ":1\r\n", i == 5000 ? 12 : 4);
+    oribi_buf_append(&text, "+PONG\r\n", 7);
+    for (size_t at = 0; at < text.len;) {
+        ssize_t n = send(peer, text.p + at, text.len - at, MSG_NOSIGNAL);
+        if (n < 0)
+            break;
+        at += (size_t)n;
+    }
+    oribi_buf_deinit(&text);
+    return NULL;
+}
+
+static void test_quiet_replies_have_a_maximum(void)
+{
+    pthread_t server;
+    struct oribi_redis_event event;
+    open_pair();
+    ok_eq(oribi_redis_conn_begin(&conn), 0);
+    conn.out.len = 0;
+    oribi_buf_append(&conn.out, "x", 1);
+    ok_eq(oribi_redis_conn_send(&conn, ORIBI_REDIS_QUIET_MAX - 1, 0), 0);
+    oribi_redis_conn_end(&conn);
+    ok_eq(oribi_redis_conn_begin(&conn), 0);
+    ok_eq(conn.quiet, ORIBI_REDIS_QUIET_MAX - 1);
+    oribi_buf_append(&conn.out, "x", 1);
+    ok_eq(oribi_redis_conn_send(&conn, 1, 0), 0);
+    oribi_redis_conn_end(&conn);
+    /* They are waited for, and the push among them is told. */
+    pthread_create(&server, NULL, answer_quietly, NULL);
+    ok_eq(oribi_redis_conn_begin(&conn), 1);
+    ok_eq(conn.quiet, ORIBI_REDIS_QUIET_MAX - 5000);
+    ok_eq(oribi_redis_conn_push(&conn), 1);
+    ok_eq(oribi_redis_conn_next(&conn, &event), 0);
+    ok_eq(event.kind, ORIBI_REDIS_PUSH);
+    ok_eq(oribi_redis_conn_next(&conn, &event), 0);
+    is_slice(event.text, "p");
+    ok_eq(oribi_redis_conn_push(&conn), 0);
+    ok_eq(send_ping(0, 1), 0);
+    ok_eq(oribi_redis_conn_next(&conn, &event), 0);
+    is_slice(event.text, "PONG");
+    oribi_redis_conn_end(&conn);
+    pthread_join(server, NULL);
+    close_pair();
+
+    open_pair();
+    conn.read_ms = SHORT_MS;
+    ok_eq(oribi_redis_conn_begin(&conn), 0);
+    oribi_buf_append(&conn.out, "x", 1);
+    ok_eq(oribi_redis_conn_send(&conn, ORIBI_REDIS_QUIET_MAX, 0), 0);
+    oribi_redis_conn_end(&conn);
+    ok_eq(oribi_redis_conn_begin(&conn), ORIBI_ETIMEOUT);
+    ok_eq(conn.state, ORIBI_REDIS_CLOSED);
+    close_pair();
+
+    /* settle() tells that push as any other. */
+    open_pair();
+    ok_eq(oribi_redis_conn_begin(&conn), 0);
+    oribi_buf_append(&conn.out, "x", 1);
+    ok_eq(oribi_redis_conn_send(&conn, ORIBI_REDIS_QUIET_MAX, 0), 0);
+    oribi_redis_conn_end(&conn);
+    pthread_create(&server, NULL, answer_quietly, NULL);
+    ok_eq(oribi_redis_conn_begin(&conn), 1);
+    ok_eq(oribi_redis_conn_settle(&conn, &event), 1);
+    ok_eq(event.kind, ORIBI_REDIS_PUSH);
+    ok_eq(oribi_redis_conn_next(&conn, &event), 0);
+    ok_eq(oribi_redis_conn_settle(&conn, &event), 0);
+    ok_eq(conn.quiet, 0);
+    oribi_redis_conn_end(&conn);
+    pthread_join(server, NULL);
+    close_pair();
+}
+
 /* Answers each command of 100 bytes with 4 KiB, and does not read while it cannot write: the worst server. */
 enum { COMMANDS = 3000, COMMAND_BYTES = 1000, REPLY_BYTES = 4096 };
 static void *answer_greedily(void *data)
@@ -599,6 +675,7 @@ int main(void)
     test_pushes_do_not_shift_replies();
     test_pushes_do_not_stand_for_a_reply();
     test_quiet_commands();
+    test_quiet_replies_have_a_maximum();
     test_a_pipeline_larger_than_the_buffers_of_both();
     test_a_server_that_takes_nothing();
     test_a_child_leaves_the_connection_alone();

@@ -376,6 +376,8 @@ int redis_settle(pTHX_ struct redis_client *c)
     c->stage = REDIS_READING;
     struct oribi_redis_event event;
     int code = oribi_redis_conn_begin(&c->conn);
+    if (code == 1) /* a push among many replies; settle() tells it */
+        code = 0;
     while (code == 0 && (code = oribi_redis_conn_settle(&c->conn, &event)) == 1) /* a push begins */
         redis_pass_push(aTHX_ c, &event, &code);
     if (code)

@@ -32,7 +32,7 @@ enum {
     ORIBI_REDIS_ERRORS_KEPT = 16,           /* errors of quiet commands whose text is kept; the others are counted */
     ORIBI_REDIS_ERROR_BYTES = 256,          /* of each of these texts */
     ORIBI_REDIS_WHY_BYTES = 256,            /* of what oribi_redis_conn_why() says */
-    ORIBI_REDIS_QUIET_MAX = 10000,          /* replies of quiet commands that may be unread; then they are waited for */
+    ORIBI_REDIS_QUIET_MAX = 10000,          /* replies of quiet commands unread: begin() waits for them */
     ORIBI_REDIS_BACKLOG_MAX = 64 * 1024 * 1024, /* replies read while a pipeline is still being sent */
     ORIBI_REDIS_NO_LIMIT = 0,                   /* of a time limit in milliseconds */
     ORIBI_REDIS_SLICE_MS = 1000,                /* of a wait: a signal that came just before one is seen after this */
@@ -97,6 +97,8 @@ struct oribi_redis_conn {
     int64_t begun_ms;    /* the last operation */
     bool in_push;        /* its first event was told and its last was not */
     bool in_reply;       /* the same of a reply */
+    bool has_held;       /* held: the beginning of a push that begin() met and next() will tell */
+    struct oribi_redis_event held;
     char why[ORIBI_REDIS_WHY_BYTES];
 };
 
@@ -119,7 +121,8 @@ void oribi_redis_conn_attach(struct oribi_redis_conn *conn, int fd);
  * gives 0); the connection is busy then until oribi_redis_conn_end(). Right behind another operation, up to 2 ms after
  * its beginning, only what has been read already is looked at. ORIBI_ECLOSED: not connected, left in an operation,
  * another process's, or closed by the peer; it is closed now, and nothing was sent: connect, and begin again.
- * ORIBI_EBAD: a reply that nobody asked for; closed as well. */
+ * ORIBI_EBAD: a reply that nobody asked for; closed as well. Waits only where ORIBI_REDIS_QUIET_MAX replies of quiet
+ * commands or more are unread: for these, within the time limits of next(); ORIBI_ETIMEOUT then. */
 int oribi_redis_conn_begin(struct oribi_redis_conn *conn);
 
 /* Sends conn->out, then pieces[0, n) if there are any (conn->out then holds what stands before the first piece; see
