@@ -440,11 +440,16 @@ static struct {
     const char *text;
     size_t n, at, first, step;
     bool throws; /* instead of silence */
+    bool drips;  /* each piece takes a millisecond */
     jmp_buf out;
 } script;
 
 static ssize_t scripted(struct oribi_redis_conn *c, const struct iovec *pieces, int n, int timeout_ms)
 {
+    if (script.drips && timeout_ms == 0)
+        return ORIBI_AGAIN;
+    if (script.drips)
+        poll(NULL, 0, 1);
     size_t step = script.at < script.first ? script.first - script.at : script.step;
     size_t done = 0;
     for (int i = 0; i < n; i++) {
@@ -522,12 +527,15 @@ static void test_a_drip_does_not_extend_the_time(void)
     int found = oribi_redis_conn_begin(&conn);
     if (found == 0)
         found = send_ping(0, 1);
-    script.n = 1000;
+    script.n = 2000;
+    script.drips = true;
     struct oribi_redis_event event;
     char body[60000];
     if (found == 0 && (found = oribi_redis_conn_next(&conn, &event)) == 0)
         found = oribi_redis_conn_body(&conn, body, sizeof(body));
     ok_eq(found, ORIBI_ETIMEOUT);
+    ok_named(script.at < script.n, "after %zu bytes", script.at);
+    script.drips = false;
     close_pair();
 }
 
