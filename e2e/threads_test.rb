@@ -141,6 +141,22 @@ if E2E::RUBY
       end
     end
 
+    # Behind a call that keeps Ruby's lock, free threads of its worker are none: another worker has them.
+    def test_a_call_that_computes_keeps_no_request_of_another_workers
+      one = start("--workers", "2", "--threads", "5", app: "e2e/apps/threads.ru")
+      clients = Array.new(8) { connect(one) }
+      pid, others = clients.group_by { |client| client.get("/").body }.find { |_, list| list.size > 1 }
+      busy, *behind = others
+      passed = 8.times.count do
+        busy.request("GET", "/compute/80") # less than the 100 ms after which Ruby lets another thread run
+        other = behind.first.get("/").body != pid
+        busy.read_response
+        pid, (busy, *behind) = clients.group_by { |client| client.get("/").body }.find { |_, list| list.size > 1 }
+        other
+      end
+      assert_operator passed, :>, 4
+    end
+
     def test_requests_max_replaces_the_worker
       one = serve("--requests-max", "20")
       first = one.worker_pid

@@ -9,9 +9,10 @@ require_relative "running"
 
 module Bench
   # What the slowest requests of Rails are made of, at 80 % of what the server can do, with two workers on one
-  # processor: the wait for a worker, and of the call its processor time, the garbage collector, the processor's run
-  # queue, and sleep. bench/apps/tail.ru around the application notes all of that for each call. The wait is split by
-  # what the workers did meanwhile: one that was in no call had nothing to do, or waited for the processor itself.
+  # processor, as the workload `rails` has them: the wait for a worker, and of the call its processor time, the
+  # garbage collector, the processor's run queue, and sleep. bench/apps/tail.ru around the application notes all of
+  # that for each call. The wait is split by what the workers did meanwhile: one that was in no call had nothing to
+  # do, or waited for the processor itself.
   class Tail
     APP = File.join(ROOT, "bench/apps/tail.ru")
     WORKERS = 2
@@ -39,14 +40,14 @@ module Bench
     # For how long of [from, to] at least one of so many workers was in no call.
     def self.idle_within(calls, from, to, workers)
       edges = calls.select { |call| call.began < to && call.ended > from }
-                   .flat_map { |call| [[[call.began, from].max, 1], [[call.ended, to].min, -1]] }.sort
-      busy = 0
+                   .flat_map { |call| [[[call.began, from].max, 1, call.worker], [[call.ended, to].min, -1, call.worker]] }.sort
+      under_way = Hash.new(0) # by worker, which may have several threads
       last = from
       idle = 0
-      [*edges, [to, 0]].each do |at, step|
-        idle += at - last if busy < workers
+      [*edges, [to, 0, nil]].each do |at, step, worker|
+        idle += at - last if under_way.values.count(&:positive?) < workers
         last = at
-        busy += step
+        under_way[worker] += step
       end
       idle
     end

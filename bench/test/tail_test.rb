@@ -23,6 +23,7 @@ class TailTest < Minitest::Test
     assert_equal 0, Bench::Tail.idle_within(calls, 20, 50, 2)
     assert_equal 30, Bench::Tail.idle_within(calls, 40, 100, 2)
     assert_equal 10, Bench::Tail.idle_within([], 0, 10, 2)
+    assert_equal 60, Bench::Tail.idle_within([call("1", 0, 0, 100), call("1", 0, 10, 60), call("2", 0, 20, 60)], 0, 100, 2)
     assert_equal 0, Bench::Tail.idle_within(calls, 60, 60, 2)
   end
 

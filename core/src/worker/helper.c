@@ -266,6 +266,7 @@ static void look(struct oribi_helper *h)
     int64_t now_us = oribi_clock_us();
     int64_t due_ms = look_at_calls(h->worker, now_us);
     mend_signals(h, now_us);
+    oribi__threads_pass_on(h->worker, now_us);
     nap(h, false, due_ms < LOOK_BUSY_MS ? (int)due_ms : LOOK_BUSY_MS);
 }
 

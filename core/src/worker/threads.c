@@ -22,6 +22,7 @@ enum {
     LEADER_MS_MAX = 1000, /* deadlines further off need not wake it: nearly all are */
     FOLLOWER_MS_MAX = 1000 * 1000,
     END_LOOK_MS = 20,
+    FREER = 2,       /* free threads of siblings, beyond ours but one: else a request would come back as it went */
     OFTEN = 8,       /* so many wake-ups of followers within … */
     OFTEN_US = 4000, /* … are worth a helper that looks each millisecond */
 };
@@ -180,6 +181,19 @@ bool oribi__threads_relieve(struct oribi_worker *w)
     }
     oribi__helper_give_back(w);
     return relieved;
+}
+
+void oribi__threads_pass_on(struct oribi_worker *w, int64_t now_us)
+{
+    uint32_t expected = ORIBI_OWNER_CALL;
+    int64_t oldest_us = atomic_load_explicit(&w->slot->queue_oldest_us, memory_order_relaxed);
+    if (atomic_load_explicit(&w->slot->queue_len, memory_order_acquire) == 0 || now_us - oldest_us < ORIBI_LONG_US ||
+        oribi__idle_siblings(w, FREER) < FREER ||
+        !atomic_compare_exchange_strong_explicit(&w->owner, &expected, ORIBI_OWNER_HELPER, memory_order_acquire,
+                                                 memory_order_relaxed))
+        return;
+    (void)oribi__pass_on(w, 0);
+    oribi__helper_give_back(w);
 }
 
 /* Nothing will come any more: all threads are to see it. */

@@ -88,6 +88,10 @@ void oribi__thread_begin(struct oribi_thread *thread);
  * looks after the connections now. */
 bool oribi__threads_relieve(struct oribi_worker *worker);
 
+/* By the helper, while one of several threads leads: what has waited for a millisecond waits for the VM's lock, which a
+ * call keeps, and goes to siblings that have more threads free. */
+void oribi__threads_pass_on(struct oribi_worker *worker, int64_t now_us);
+
 /* What the supervisor sees of several calls: the one whose deadline comes first, else the oldest. */
 void oribi__threads_publish(struct oribi_worker *worker);
 
