@@ -2,6 +2,7 @@
 
 #include "told.h"
 
+#include "http/case_file.h"
 #include "oribi/base/mem.h"
 #include "tap.h"
 
@@ -229,9 +230,36 @@ static void test_room_is_made_for_what_can_have_come(void)
     oribi_redis_reader_deinit(&reader);
 }
 
+static void test_cases_of_spec(void)
+{
+    static const struct {
+        const char *word;
+        int error;
+    } STATUSES[] = {{"again", ORIBI_AGAIN}, {"bad", ORIBI_EBAD}, {"limit", ORIBI_ELIMIT}};
+    static struct case_file file;
+    static char input[128 * 1024];
+    static char events[8192];
+    size_t cases = 0;
+    ok(case_file_open(&file, "../../spec/redis/replies.case"));
+    for (; case_next(&file); cases++) {
+        struct oribi_slice status = case_raw(&file, "status");
+        int want = 0;
+        for (size_t i = 0; i < sizeof(STATUSES) / sizeof(STATUSES[0]); i++)
+            if (oribi_slice_equal(status, oribi_slice(STATUSES[i].word, strlen(STATUSES[i].word))))
+                want = STATUSES[i].error;
+        size_t n = case_unescape(case_raw(&file, "input"), input, sizeof(input) - 1);
+        input[n] = '\0';
+        events[case_unescape(case_raw(&file, "events"), events, sizeof(events) - 1)] = '\0';
+        check(input, n, want, events);
+    }
+    ok(cases >= 14);
+    case_file_close(&file);
+}
+
 int main(void)
 {
     int64_t before = oribi_mem_blocks();
+    test_cases_of_spec();
     test_each_kind();
     test_aggregates();
     test_attributes_are_passed_over();
