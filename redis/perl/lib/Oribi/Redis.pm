@@ -148,7 +148,9 @@ Oribi::Redis - client of Redis that never gives a wrong answer
 =item *
 
 B<A reply is the reply to its command.> A connection that saw a time limit, an exception in the middle of a command (C<die> in a signal handler), a fork or
-bytes that are no reply is closed and never used again. So is one on which a reply arrives that nobody asked for. The next command opens a new one.
+bytes that are no reply is closed and never used again. So is one on which a reply has come that nobody asked for: behind
+another reply, or before a command that is sent 2 ms after the last one or later. What a broken server sends in between cannot be told from an answer.
+The next command opens a new one.
 
 =item *
 

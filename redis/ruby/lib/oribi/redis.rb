@@ -27,7 +27,9 @@ module Oribi
   #
   # * A reply is the reply to its command. A connection that saw a time limit, an exception in the middle of a command
   #   (Timeout.timeout, Thread#raise, a signal handler that raises), a fork, or bytes that are no reply is closed and
-  #   never used again. So is one on which a reply arrives that nobody asked for.
+  #   never used again. So is one on which a reply has come that nobody asked for: behind another reply, or before a
+  #   command that is sent 2 ms after the last one or later. What a broken server sends in between cannot be told from
+  #   an answer.
   # * A command that may have been carried out is not sent again, unless a second time changes nothing (commands that
   #   only read, SET without options) or `resend: :always` says so. What has certainly not been sent is tried again,
   #   `reconnect_attempts` times, after a growing and partly random time. After a time limit nothing is sent again.
