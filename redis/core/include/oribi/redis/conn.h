@@ -12,8 +12,8 @@
  * to nobody. A process that was forked closes its copy of the descriptor and nothing else.
  *
  * Waiting is the caller's where it likes, and so are encrypted connections: struct oribi_redis_transport. A command
- * over a plain socket is three system calls: a look whether anything came unasked, sendmsg(2), and a recvmsg(2) that
- * waits. */
+ * over a plain socket is four system calls: getpid(2), a look whether anything came unasked (spared right behind
+ * another command), send(2), and a recv(2) that waits. */
 #ifndef ORIBI_REDIS_CONN_H
 #define ORIBI_REDIS_CONN_H
 
