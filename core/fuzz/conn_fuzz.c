@@ -119,11 +119,25 @@ static bool read_some(struct exchange *x)
     return n >= 0;
 }
 
+/* The connection of this run, while the reactor has one. */
+static struct oribi_conn *current;
+
+/* Bytes are on their way to a file, by another thread. */
+static bool is_storing(void)
+{
+    if (worker->reactor.conn_count == 0)
+        return false;
+    const struct oribi_spill *answer = current->out ? oribi_out_spill(current->out) : NULL;
+    return current->state == ORIBI_CONN_STORE || (answer && answer->busy);
+}
+
 /* Turns until nothing happens any more. */
 static void settle(struct exchange *x)
 {
     for (int quiet = 0; quiet < 3; quiet++) {
         struct oribi_req *req;
+        for (; is_storing(); oribi_reactor_stored(&worker->reactor))
+            oribi_writer_wait(worker->reactor.writer, oribi_writer_ended(worker->reactor.writer), 1);
         while ((req = oribi_worker_take(worker)) != NULL) {
             answer(x, req);
             quiet = 0;
@@ -239,6 +253,7 @@ static void run(struct exchange *x, const char *p, size_t n, uint32_t seed)
     x->fd = fds[0];
     struct oribi_conn *c = oribi_conn_open(&worker->reactor, fds[1], &listener);
     expect(c != NULL);
+    current = c;
     c->proxy_awaited = x->flags & PROXIED;
     oribi_conn_start(&worker->reactor, c);
     send_pieces(x, p, n, seed);
