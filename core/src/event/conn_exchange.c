@@ -261,7 +261,7 @@ void oribi__conn_flush_on(struct oribi_reactor *r, struct oribi_conn *c)
 {
     int result = oribi_conn_flush(r, c);
     if (result != 0 && result != ORIBI_AGAIN) {
-        oribi__conn_close(r, c);
+        oribi_conn_abort(r, c, c->exchange && c->exchange->unlogged && c->exchange->reset_when_cut);
         return;
     }
     if (c->exchange && !c->unstored) {

@@ -276,6 +276,7 @@ void oribi__exchange_end_unstored(struct oribi__exchange *exchange, int status)
 void oribi__exchange_unstored(struct oribi__exchange *exchange, int status)
 {
     exchange->base.unlogged = true;
+    exchange->base.reset_when_cut = exchange->framing == ORIBI_FRAMING_CLOSE;
     exchange->ended_us = exchange->worker->reactor.now_us;
     exchange->status = status;
     exchange->thread = NULL; /* it has other calls */

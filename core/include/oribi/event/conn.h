@@ -72,6 +72,7 @@ struct oribi_exchange {
     uint32_t body_memory_max;   /* of this body; 0: it goes to a file from its first byte on */
     bool body_whole;            /* every byte has come, and is to be stored */
     bool unlogged;              /* the layer above waits for hooks.stored or hooks.closed */
+    bool reset_when_cut;        /* with unlogged: only a reset tells the client that a part is missing */
     struct oribi_head head;
 };
 
