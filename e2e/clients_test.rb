@@ -9,7 +9,7 @@ E2E.suite("clients") do
     before = server.stderr
     20.times { yield }
     assert_alive
-    wait_until("the connections to go") { E2E::Processes.descriptors(worker).size <= self.class.descriptors.size }
+    wait_until("the connections to go") { descriptors_back? }
     assert_idle(worker)
     assert_empty server.stderr.delete_prefix(before).lines.grep_v(/\bdebug\b/)
   end

@@ -114,7 +114,7 @@ E2E.suite("documents", transports: %i[tcp]) do
   def interpreter
     return %W[ruby -W1 -I#{E2E::ROOT}/ruby/lib] if E2E::RUBY
 
-    %W[perl -I#{E2E::ROOT}/perl/blib/lib -I#{E2E::ROOT}/perl/blib/arch]
+    ["perl", *%w[perl redis/perl].flat_map { |folder| %W[-I#{E2E::ROOT}/#{folder}/blib/lib -I#{E2E::ROOT}/#{folder}/blib/arch] }]
   end
 
   def runs(name, code)

@@ -162,7 +162,7 @@ E2E.suite("timeouts", options: ["--head-timeout", "300ms", "--body-timeout", "30
     client = connect(receive_buffer: 4096)
     client.request("GET", "/big?size=20000000")
     assert_equal 200, client.read_head.status
-    wait_until("the server to drop the connection") { E2E::Processes.descriptors(worker).size <= self.class.descriptors.size }
+    wait_until("the server to drop the connection") { descriptors_back? }
     assert_raises(Errno::ECONNRESET, E2E::Client::Closed) { client.read_bytes(20_000_000) }
   end
 

@@ -166,13 +166,19 @@ module E2E
       (eventfds.first - eventfds.last).clamp(0, 1)
     end
 
+    # The class's server holds no more descriptors than when it had started.
+    def descriptors_back?
+      before = self.class.descriptors
+      Processes.descriptors(worker).size <= before.size + started(before)
+    end
+
     def check_worker_and_descriptors
       return pass unless self.class.server?
 
       assert_equal worker, server.worker_pid, "the worker was replaced: #{server.stderr}"
       before = self.class.descriptors
       begin
-        wait_until("descriptors to be back at #{before.size}") { Processes.descriptors(worker).size <= before.size + started(before) }
+        wait_until("descriptors to be back at #{before.size}") { descriptors_back? }
         pass
       rescue Timeout
         flunk "descriptors left over: #{Processes.descriptors(worker).reject { |fd, name| before[fd] == name }}"
