@@ -55,6 +55,7 @@ static HV *socket_stash(pTHX_ struct psgi_worker *w, unsigned class)
 static SV *socket_handle(pTHX_ struct psgi_worker *w)
 {
     oribi_thread_never_gone(oribi_thread(w->core, 0));
+    oribi_req_lend_fd(w->req);
     HV *stash = socket_stash(aTHX_ w, socket_class(oribi_req_fd(w->req)));
     int fd = fcntl(oribi_req_fd(w->req), F_DUPFD_CLOEXEC, 3);
     if (fd < 0)

@@ -28,7 +28,7 @@ void oribi__burst_begin(struct oribi__exchange *exchange, const struct oribi_hea
 {
     atomic_store_explicit(&exchange->thread->burst_us, 0, memory_order_relaxed);
     exchange->piece_us = 0;
-    exchange->by_piece = !exchange->worker->options->helper;
+    exchange->by_piece = !exchange->worker->options->helper || exchange->lends_fd;
     for (uint32_t i = 0; i < header_count && !exchange->by_piece; i++)
         exchange->by_piece = is_event_stream(&headers[i]);
 }
@@ -43,11 +43,11 @@ bool oribi__burst_takes(struct oribi__exchange *exchange, size_t bytes)
 {
     if (exchange->by_piece)
         return false;
-    int64_t now_us = oribi_clock_us();
+    int64_t now_us = exchange->now_us;
     int64_t before_us = exchange->piece_us;
     exchange->piece_us = now_us;
-    if (now_us - before_us >= ORIBI__GAP_US || bytes > ORIBI__BURST_BYTES - exchange->held.len ||
-        lies_too_long(exchange, now_us))
+    if (now_us - before_us >= ORIBI__GAP_US || bytes > ORIBI__BURST_PIECE_BYTES ||
+        bytes > ORIBI__BURST_BYTES - exchange->held.len || lies_too_long(exchange, now_us))
         return false;
     return exchange->held.cap >= ORIBI__BURST_BYTES ||
            oribi_buf_try_reserve(&exchange->held, ORIBI__BURST_BYTES - exchange->held.len);

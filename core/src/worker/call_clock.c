@@ -42,13 +42,19 @@ static void wind(struct oribi_thread *thread, int64_t now_us)
     } while (atomic_load(&thread->extended_us) != extended_us);
 }
 
-void oribi__clock_anew(struct oribi_thread *thread)
+void oribi__clock_anew_at(struct oribi_thread *thread, int64_t now_us)
 {
     if (!has_clock(thread))
         return;
-    wind(thread, oribi_clock_us());
+    wind(thread, now_us);
     if (oribi__shared(thread->worker))
         oribi__threads_publish(thread->worker);
+}
+
+void oribi__clock_anew(struct oribi_thread *thread)
+{
+    if (has_clock(thread))
+        oribi__clock_anew_at(thread, oribi_clock_us());
 }
 
 void oribi_thread_begin_anew(struct oribi_thread *thread)

@@ -23,8 +23,9 @@ static inline void oribi__clock_end(struct oribi_thread *thread)
     atomic_store_explicit(thread->deadline_us, 0, memory_order_relaxed);
 }
 
-/* The call's deadline is call_timeout from now. With the reactor. */
+/* The call's deadline is call_timeout from now, or from a moment just gone that the caller knows. With the reactor. */
 void oribi__clock_anew(struct oribi_thread *thread);
+void oribi__clock_anew_at(struct oribi_thread *thread, int64_t now_us);
 
 /* The call waits for its client, and has done so. Without the reactor. */
 void oribi__clock_stop(struct oribi_thread *thread);

@@ -304,7 +304,7 @@ static int pass_on(struct oribi__exchange *exchange)
     struct iovec made = {exchange->coder->out.p, exchange->coder->out.len};
     oribi__enter(exchange->worker);
     int result = oribi__stream_write(exchange, &made, 1, (int64_t)made.iov_len);
-    oribi__clock_anew(exchange->thread);
+    oribi__clock_anew_at(exchange->thread, exchange->now_us);
     oribi__leave(exchange->worker);
     exchange->coder->out.len = 0;
     return result;

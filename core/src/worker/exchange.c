@@ -111,6 +111,7 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
     exchange->cut = false;
     exchange->unframed = false;
     exchange->streams = false;
+    exchange->lends_fd = false;
     oribi__logged_begin(exchange);
     req->head = &exchange->base.head;
     req->last = false;

@@ -34,7 +34,8 @@ struct oribi__exchange {
     int64_t waited_pending;        /* what was queued when oribi_reply_wait() last saw it change … */
     int64_t waited_since_ms;       /* … and when that was */
     struct oribi_buf held;         /* of a stream: its head until that is sent, then what burst.h gathers */
-    int64_t piece_us;              /* of a stream: when its last piece was written */
+    int64_t now_us;                /* of a stream: when the application began the write that goes on … */
+    int64_t piece_us;              /* … and when the piece before was written */
     struct oribi__framed *framed;  /* of a stream that the application frames itself, else NULL */
     struct oribi__coder *coder;    /* of an answer that is compressed, else NULL */
     struct oribi_slice none_match; /* If-None-Match as it came, where the application sees it expanded; else NULL */
@@ -49,6 +50,7 @@ struct oribi__exchange {
     bool app_frames;
     bool unframed; /* … or has been, before it */
     bool by_piece; /* of a stream: nothing is gathered */
+    bool lends_fd; /* the application has a handle of its own for the connection's socket */
     bool streams;  /* the head being made is that of a streamed answer, whose call goes on */
     char length_text[24];
     struct oribi_slice id;   /* what the request is called; n 0: it was not asked for yet: oribi__request_id() */

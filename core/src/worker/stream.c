@@ -16,6 +16,7 @@
 
 #include <assert.h>
 #include <poll.h>
+#include <string.h>
 
 /* Queued output above this makes the application wait … */
 static int64_t high_water(const struct oribi__exchange *exchange)
@@ -100,6 +101,13 @@ static int send_piece(struct oribi__exchange *exchange, const struct piece *piec
 
 static const struct piece no_piece = {{"", 0}, NULL, 0, {"", 0}, 0};
 
+static char *put(char *end, const void *p, size_t n)
+{
+    if (n > 0) /* an empty string may have no address */
+        memcpy(end, p, n);
+    return end + n;
+}
+
 /* Sends a piece, or puts it to others of its burst. */
 static int write_piece(struct oribi__exchange *exchange, const struct piece *piece)
 {
@@ -109,11 +117,11 @@ static int write_piece(struct oribi__exchange *exchange, const struct piece *pie
         return ORIBI_ECLOSED;
     if (!oribi__burst_takes(exchange, bytes) || exchange->phase == ORIBI_PHASE_BEGUN || complete)
         return send_piece(exchange, piece);
-    struct oribi_buf *held = &exchange->held;
-    oribi_buf_append(held, piece->before.p, piece->before.n);
+    char *end = exchange->held.p + exchange->held.len; /* oribi__burst_takes() has made room */
+    end = put(end, piece->before.p, piece->before.n);
     for (size_t i = 0; i < piece->count; i++)
-        oribi_buf_append(held, piece->vec[i].iov_base, piece->vec[i].iov_len);
-    oribi_buf_append(held, piece->after.p, piece->after.n);
+        end = put(end, piece->vec[i].iov_base, piece->vec[i].iov_len);
+    exchange->held.len = (size_t)(put(end, piece->after.p, piece->after.n) - exchange->held.p);
     exchange->overhead += (int64_t)(piece->before.n + piece->after.n);
     return oribi__burst_gathered(exchange);
 }
@@ -209,7 +217,7 @@ static void note_length(const struct oribi__exchange *exchange)
         return;
     /* ours: written by this thread */
     int64_t started_us = atomic_load_explicit(exchange->thread->started_us, memory_order_relaxed);
-    if (started_us && oribi_clock_us() - started_us >= ORIBI_LONG_US)
+    if (started_us && exchange->now_us - started_us >= ORIBI_LONG_US)
         oribi_helper_need(w);
 }
 
@@ -222,13 +230,14 @@ int oribi_reply_write(struct oribi_req *req, const struct iovec *vec, size_t cou
     int64_t total = oribi_vec_len(vec, count);
     if (total == 0) /* an empty chunk would end the body */
         return 0;
+    exchange->now_us = oribi_clock_us();
     note_length(exchange);
     if (exchange->coder)
         return oribi__compress_write(exchange, vec, count, total);
     oribi__enter(exchange->worker);
     int result =
         exchange->framed ? write_unframed(exchange, vec, count) : oribi__stream_write(exchange, vec, count, total);
-    oribi__clock_anew(exchange->thread);
+    oribi__clock_anew_at(exchange->thread, exchange->now_us);
     oribi__leave(exchange->worker);
     return result;
 }
@@ -238,10 +247,11 @@ int oribi_reply_flush(struct oribi_req *req)
     struct oribi__exchange *exchange = oribi__exchange_of(req);
     if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
+    exchange->now_us = oribi_clock_us();
     note_length(exchange);
     oribi__enter(exchange->worker);
     int result = outcome(exchange, send_held(exchange));
-    oribi__clock_anew(exchange->thread);
+    oribi__clock_anew_at(exchange->thread, exchange->now_us);
     oribi__leave(exchange->worker);
     return result;
 }
@@ -413,6 +423,20 @@ bool oribi_req_is_unix(const struct oribi_req *req)
 {
     const struct oribi_listener *listener = oribi__exchange_of(req)->base.conn->listener;
     return listener->is_unix;
+}
+
+void oribi_req_lend_fd(struct oribi_req *req)
+{
+    struct oribi__exchange *exchange = oribi__exchange_of(req);
+    if (oribi__call_is_abandoned(exchange))
+        return;
+    exchange->lends_fd = true;
+    exchange->by_piece = true;
+    if (atomic_load_explicit(&exchange->thread->burst_us, memory_order_relaxed)) {
+        oribi__enter(exchange->worker);
+        (void)oribi__burst_send(exchange); /* the next write finds the connection broken */
+        oribi__leave(exchange->worker);
+    }
 }
 
 int oribi_req_fd(const struct oribi_req *req)

@@ -11,6 +11,7 @@
 /* Weak: a test and its laboratory have one clock. */
 __attribute__((weak)) _Atomic int64_t clock_ahead_us;
 __attribute__((weak)) _Atomic int64_t clock_held_us; /* 0: the clock runs */
+__attribute__((weak)) _Thread_local uint64_t clock_reads;
 
 /* What the clock on the wall says, for the deadlines of tests themselves. */
 static int64_t real_us(void)
@@ -32,6 +33,7 @@ __attribute__((unused)) static void pass_ms(int64_t ms)
 
 int64_t oribi_clock_us(void)
 {
+    clock_reads++;
     return clock_held_us ? clock_held_us : real_us() + clock_ahead_us;
 }
 

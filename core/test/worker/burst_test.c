@@ -19,9 +19,10 @@ enum { PIECES = 100, PIECE_BYTES = 1024, PIECE_CHUNKED_BYTES = PIECE_BYTES + 7 }
 static struct site *app_site;
 static struct client *app_client;
 static const char *app_type = "text/plain";
-static int64_t app_gap_us; /* between two pieces */
-static bool app_flushes;   /* after each piece */
-static atomic_int sends;   /* that the socket took something of */
+static int64_t app_gap_us;        /* between two pieces */
+static bool app_flushes;          /* after each piece */
+static uint64_t most_clock_reads; /* for one piece */
+static atomic_int sends;          /* that the socket took something of */
 static void (*count_bytes)(void *self, int64_t bytes);
 
 static void count_send(void *self, int64_t bytes)
@@ -83,7 +84,9 @@ static void pieces(struct oribi_req *req)
     ok_eq(begin(req, path_is(req, "/known") ? PIECES * PIECE_BYTES : -1), 0);
     for (int i = 0; i < PIECES; i++) {
         struct iovec vec = {text + (size_t)i * PIECE_BYTES, PIECE_BYTES};
+        uint64_t reads = clock_reads;
         ok_eq(oribi_reply_write(req, &vec, 1), 0);
+        most_clock_reads = clock_reads - reads > most_clock_reads ? clock_reads - reads : most_clock_reads;
         clock_held_us += app_gap_us;
         (void)client_read(app_client); /* a unix socket has room for few small ones */
         if (app_flushes)
@@ -117,12 +120,48 @@ static void test_a_burst_is_few_sends(void)
 {
     struct site site;
     (void)open_site(&site, pieces, true);
-    ok(sends_of(PIECE_CHUNKED_BYTES) == 8);
+    ok(sends_of(PIECE_CHUNKED_BYTES) == 3);
+    most_clock_reads = 0;
     check_sends(&site, GET("/unknown"), sends_of(PIECE_CHUNKED_BYTES));
     ok(site.worker->helper != NULL);
     check_sends(&site, GET("/known"), sends_of(PIECE_BYTES));
     check_sends(&site, GET("/unknown"), sends_of(PIECE_CHUNKED_BYTES));
     check_sends(&site, GET_1_0("/unknown"), sends_of(PIECE_BYTES));
+    ok_eq(most_clock_reads, 1);
+    site_close(&site);
+}
+
+/* At the longest piece that is gathered, and one byte beyond. */
+static void long_pieces(struct oribi_req *req)
+{
+    char *text = big_text(ORIBI__BURST_PIECE_BYTES + 1);
+    atomic_store(&sends, 0);
+    hold_clock(true);
+    ok_eq(begin(req, 1 + 2 * ORIBI__BURST_PIECE_BYTES + 1 + 1), 0);
+    struct iovec small = {text, 1};
+    struct iovec longest = {text, ORIBI__BURST_PIECE_BYTES};
+    struct iovec longer = {text, ORIBI__BURST_PIECE_BYTES + 1};
+    ok_eq(oribi_reply_write(req, &small, 1), 0);
+    ok_eq(atomic_load(&sends), 1);
+    ok_eq(oribi_reply_write(req, &longest, 1), 0);
+    ok_eq(atomic_load(&sends), 1);
+    (void)client_read(app_client);
+    ok_eq(oribi_reply_write(req, &longer, 1), 0);
+    ok_eq(atomic_load(&sends), 2);
+    hold_clock(false);
+    (void)client_read(app_client);
+    ok_eq(oribi_reply_write(req, &small, 1), 0);
+    ok_eq(oribi_reply_end(req), 0);
+    free(text);
+}
+
+static void test_a_long_piece_is_not_gathered(void)
+{
+    struct site site;
+    struct answer answer = {0};
+    struct client *c = open_site(&site, long_pieces, true);
+    ok(client_send(&site, c, GET("/")));
+    ok(next_answer(&site, c, &answer) && answer.body_len == 2 * ORIBI__BURST_PIECE_BYTES + 3);
     site_close(&site);
 }
 
@@ -242,6 +281,51 @@ static void test_a_complete_answer_waits_for_nothing(void)
     site_close(&site);
 }
 
+/* The application has a handle for the socket, by which it writes itself. */
+static void writes_beside(struct oribi_req *req)
+{
+    hold_clock(true);
+    ok_eq(begin(req, -1), 0);
+    ok_eq(write_text(req, "one"), 0);
+    ok_eq(write_text(req, "two"), 0);
+    ok(!has("two"));
+    oribi_req_lend_fd(req);
+    ok(arrives("two"));
+    ok_eq(write_text(req, "three"), 0);
+    ok(arrives("three"));
+    hold_clock(false);
+    ok_eq(oribi_reply_end(req), 0);
+}
+
+static void lends_before(struct oribi_req *req)
+{
+    bool lends = path_is(req, "/lends");
+    hold_clock(true);
+    if (lends)
+        oribi_req_lend_fd(req);
+    ok_eq(begin(req, -1), 0);
+    ok_eq(write_text(req, "one"), 0);
+    int before = atomic_load(&sends);
+    ok_eq(write_text(req, "two"), 0);
+    ok_eq(atomic_load(&sends) - before, lends ? 1 : 0);
+    hold_clock(false);
+    ok_eq(oribi_reply_end(req), 0);
+}
+
+static void test_nothing_lies_beside_a_handle_of_the_application(void)
+{
+    struct site site;
+    struct client *c = open_site(&site, writes_beside, true);
+    ok(client_send(&site, c, GET("/")));
+    ok_answer(&site, c, 200, "onetwothree");
+    site_close(&site);
+    c = open_site(&site, lends_before, true);
+    ok(client_send(&site, c, GET("/lends") GET("/")));
+    ok_answer(&site, c, 200, "onetwo");
+    ok_answer(&site, c, 200, "onetwo");
+    site_close(&site);
+}
+
 static void breaks_off(struct oribi_req *req)
 {
     ok_eq(begin(req, -1), 0);
@@ -350,6 +434,7 @@ int main(void)
 {
     quiet_log();
     run_everywhere(test_a_burst_is_few_sends);
+    run_everywhere(test_a_long_piece_is_not_gathered);
     run_everywhere(test_pieces_with_gaps_leave_one_by_one);
     run_everywhere(test_events_leave_one_by_one);
     run_everywhere(test_without_a_helper_pieces_leave_one_by_one);
@@ -357,6 +442,7 @@ int main(void)
     run_everywhere(test_a_flush_sends_what_lies_there);
     run_everywhere(test_no_piece_waits_for_what_the_application_does);
     run_everywhere(test_a_complete_answer_waits_for_nothing);
+    run_everywhere(test_nothing_lies_beside_a_handle_of_the_application);
     run_everywhere(test_what_was_written_before_an_abort_arrives);
     run_everywhere(test_the_application_is_told_that_its_client_has_left);
     run_everywhere(test_back_pressure);

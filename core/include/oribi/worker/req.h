@@ -186,6 +186,10 @@ void oribi_req_detached(struct oribi_req *req);
  * will take the connection over. Borrowed; it stays the core's. */
 int oribi_req_fd(const struct oribi_req *req);
 
+/* The application gets such a duplicate, and may write to it between two pieces of a streamed answer: what has been
+ * gathered of that answer is sent now, and each later piece at once, so that the bytes keep their order. */
+void oribi_req_lend_fd(struct oribi_req *req);
+
 /* Is it the socket of a client on a unix socket? What remote_addr says may be a client's behind it. */
 bool oribi_req_is_unix(const struct oribi_req *req);
 
