@@ -58,11 +58,11 @@ E2E.suite("agent", transports: %i[tcp]) do
 
   def go = FileUtils.touch("#{@dir}/go")
 
-  def serve(*options)
+  def serve(*options, **more)
     port = E2E.free_port
     write_app
     go
-    [start("--agent", "127.0.0.1:#{port}", "--health", "/up", *options, app: app), port]
+    [start("--agent", "127.0.0.1:#{port}", "--health", "/up", *options, app: app, **more), port]
   end
 
   def test_the_life_of_a_server
@@ -90,7 +90,7 @@ E2E.suite("agent", transports: %i[tcp]) do
   end
 
   def test_an_upgrade_hands_the_address_over
-    server, port = serve
+    server, port = serve(group: true) # the successor ends with it
     wait_until("a worker") { told_now(port) == "up ready 100%\n" }
     server.signal(:USR2)
     wait_until("the successor") { server.stderr.scan(/agent on/).size == 2 }
