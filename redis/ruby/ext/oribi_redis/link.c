@@ -14,7 +14,6 @@ static void link_mark(void *p)
     rb_gc_mark(link->errors);
     rb_gc_mark(link->io);
     rb_gc_mark(link->waiter);
-    rb_gc_mark(link->pushes);
     rb_gc_mark(link->kept);
 }
 
@@ -49,7 +48,7 @@ static VALUE link_alloc(VALUE class)
     struct link *link;
     VALUE self = TypedData_Make_Struct(class, struct link, &link_type, link);
     oribi_redis_conn_init(&link->conn, 0);
-    link->errors = link->io = link->waiter = link->pushes = link->kept = Qnil;
+    link->errors = link->io = link->waiter = link->kept = Qnil;
     link->self = self;
     link->conn.context = link;
     link->conn.transport = &link_plain;
@@ -154,7 +153,7 @@ static VALUE link_close(VALUE self)
 
 /* --- operations --- */
 
-/* Reads pushes that came in between; false: not connected any more. */
+/* Passes over pushes that came in between. 0, or the error of oribi_redis_conn_begin() or of reading them. */
 static int begin(struct link *link)
 {
     int code = oribi_redis_conn_begin(&link->conn);
@@ -162,7 +161,7 @@ static int begin(struct link *link)
         struct oribi_redis_event event;
         code = oribi_redis_conn_next(&link->conn, &event);
         if (code == 0)
-            link_keep_push(link, &event, &code);
+            link_pass_push(link, &event, &code);
         if (code == 0)
             code = oribi_redis_conn_push(&link->conn);
     }
@@ -252,7 +251,7 @@ static VALUE link_settle(VALUE self)
     int code = 0;
     while (code == 0 && (code = oribi_redis_conn_settle(&link->conn, &event)) == 1) {
         code = 0;
-        link_keep_push(link, &event, &code);
+        link_pass_push(link, &event, &code);
         if (code)
             break;
     }
@@ -289,37 +288,24 @@ static VALUE link_listen(VALUE self, VALUE command)
     return Qnil;
 }
 
-/* next_push: what the server sent without being asked, or what was kept of it; a time limit raises by failed. */
+/* next_push: what the server sent without being asked; a time limit raises by failed. */
 static VALUE link_next_push(VALUE self)
 {
     struct link *link = link_of(self);
     int code = 0;
     bool is_push;
-    if (!NIL_P(link->pushes) && RARRAY_LEN(link->pushes) > 0)
-        return rb_ary_shift(link->pushes);
     link->conn.sent = false;
     VALUE push = link_reply(link, &code, &is_push);
     return push == Qundef ? fail(link, code, false) : push;
 }
 
-/* wait_for_push(milliseconds): whether one can be read. A connection on which nothing came stays usable. */
+/* push?: whether one can be read. Does not wait, and a connection on which nothing came stays usable. */
 static VALUE link_has_push(VALUE self)
 {
     struct link *link = link_of(self);
-    if (!NIL_P(link->pushes) && RARRAY_LEN(link->pushes) > 0)
-        return Qtrue;
     link->conn.sent = false;
     int code = oribi_redis_conn_push(&link->conn);
     return code < 0 ? fail(link, code, false) : code ? Qtrue : Qfalse;
-}
-
-/* pushes: those that came meanwhile, and forgets them; nil: none. */
-static VALUE link_pushes(VALUE self)
-{
-    struct link *link = link_of(self);
-    VALUE pushes = link->pushes;
-    link->pushes = Qnil;
-    return pushes;
 }
 
 /* --- what is so --- */
@@ -419,7 +405,6 @@ void Init_oribi_redis(void)
     rb_define_method(link, "listen", link_listen, 1);
     rb_define_method(link, "next_push", link_next_push, 0);
     rb_define_method(link, "push?", link_has_push, 0);
-    rb_define_method(link, "pushes", link_pushes, 0);
     rb_define_method(link, "open?", link_is_open, 0);
     rb_define_method(link, "busy?", link_is_busy, 0);
     rb_define_method(link, "quiet", link_quiet, 0);

@@ -21,7 +21,6 @@
 
 enum {
     LINK_APART_BYTES = 32 * 1024, /* an argument this long is sent from where it lies */
-    LINK_PUSHES_MAX = 10000,      /* kept until somebody asks for them; more are dropped and counted */
 };
 
 /* An argument that is sent from where it lies, behind conn.out.p[0, at). */
@@ -36,9 +35,7 @@ struct link {
     VALUE errors; /* whose parse(text) makes the value of an error */
     VALUE io;     /* of TLS, an OpenSSL::SSL::SSLSocket; nil: a plain socket */
     VALUE waiter; /* IO over the descriptor, for a scheduler; nil: none was needed */
-    VALUE pushes; /* nil: none came */
-    uint64_t pushes_dropped;
-    VALUE kept; /* Array: the texts of apart[] */
+    VALUE kept;   /* Array: the texts of apart[] */
     struct link_apart *apart;
     size_t apart_count, apart_cap;
 };
@@ -49,11 +46,11 @@ void link_forget_request(struct link *link);
 /* Sends what was put; as oribi_redis_conn_send(). */
 int link_send(struct link *link, uint64_t quiet, uint64_t replies);
 
-/* reply.c. The next reply, or with is_push also a push; Qundef after a failure, whose code is in *code. Pushes before
- * it are kept. */
+/* reply.c. The next reply, or with is_push also a push; Qundef after a failure, whose code is in *code. Other pushes
+ * before it are passed over: nobody here asks for them, and they are no replies. */
 VALUE link_reply(struct link *link, int *code, bool *is_push);
-/* The rest of a push whose first event is known, kept. */
-void link_keep_push(struct link *link, struct oribi_redis_event *event, int *code);
+/* Reads the rest of a push whose first event is known. */
+void link_pass_push(struct link *link, const struct oribi_redis_event *event, int *code);
 
 /* transport.c */
 extern const struct oribi_redis_transport link_plain;

@@ -131,17 +131,9 @@ static VALUE build(struct link *link, const struct oribi_redis_event *event, int
     }
 }
 
-void link_keep_push(struct link *link, struct oribi_redis_event *event, int *code)
+void link_pass_push(struct link *link, const struct oribi_redis_event *event, int *code)
 {
-    VALUE push = build(link, event, code);
-    if (push == Qundef)
-        return;
-    if (NIL_P(link->pushes))
-        RB_OBJ_WRITE(link->self, &link->pushes, rb_ary_new());
-    if (RARRAY_LEN(link->pushes) < LINK_PUSHES_MAX)
-        rb_ary_push(link->pushes, push);
-    else
-        link->pushes_dropped++;
+    (void)build(link, event, code);
 }
 
 VALUE link_reply(struct link *link, int *code, bool *is_push)
@@ -156,7 +148,7 @@ VALUE link_reply(struct link *link, int *code, bool *is_push)
             *is_push = push;
         if (!push || is_push)
             return build(link, &event, code);
-        link_keep_push(link, &event, code);
+        link_pass_push(link, &event, code);
         if (*code)
             return Qundef;
     }
