@@ -2,9 +2,12 @@
 
 require_relative "support"
 require_relative "support/askers"
+require_relative "support/haproxy"
 
 # `agent`: what a load balancer's agent check is told, and a real HAProxy that follows it.
 E2E.suite("agent", transports: %i[tcp]) do
+  include E2E::HAProxy
+
   const_set(:CONFIG, <<~TEXT)
     global
         stats socket %<dir>s/stats mode 600 level admin
@@ -24,21 +27,6 @@ E2E.suite("agent", transports: %i[tcp]) do
         server one 127.0.0.1:%<one>d weight 100 check inter 200ms agent-check agent-port %<agent_one>d agent-inter 200ms
         server two 127.0.0.1:%<two>d weight 100 check inter 200ms agent-check agent-port %<agent_two>d agent-inter 200ms agent-send two\\n
   TEXT
-
-  def setup
-    super
-    @dir = Dir.mktmpdir("oribi-agent")
-  end
-
-  def teardown
-    super
-  ensure
-    if @haproxy
-      Process.kill(:TERM, @haproxy)
-      Process.wait(@haproxy)
-    end
-    FileUtils.remove_entry(@dir)
-  end
 
   def told(port) = TCPSocket.open("127.0.0.1", port, &:read)
   def told_now(port) = (told(port) rescue "nothing")
@@ -100,11 +88,7 @@ E2E.suite("agent", transports: %i[tcp]) do
   def haproxy(servers, agents)
     port = E2E.free_port
     values = { dir: @dir, port: port, one: servers[0].port, two: servers[1].port, agent_one: agents[0], agent_two: agents[1] }
-    File.write("#{@dir}/cfg", format(self.class::CONFIG, values))
-    @haproxy = spawn("haproxy", "-db", "-f", "#{@dir}/cfg", %i[out err] => "#{@dir}/log")
-    front = ["127.0.0.1", port]
-    wait_until("HAProxy") { E2E::Client.new(front).then { |client| client.get("/").status == 200 && !client.close } rescue false }
-    front
+    run_haproxy(format(self.class::CONFIG, values), port)
   end
 
   # { "one" => ["UP", 100], ... }

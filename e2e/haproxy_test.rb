@@ -2,9 +2,12 @@
 
 require_relative "support"
 require_relative "support/askers"
+require_relative "support/haproxy"
 
 # A real HAProxy that asks for `health`: it leaves a server that drains, and never sees a reload.
 E2E.suite("haproxy", transports: %i[tcp]) do
+  include E2E::HAProxy
+
   const_set(:CONFIG, <<~TEXT)
     defaults
         mode http
@@ -23,35 +26,12 @@ E2E.suite("haproxy", transports: %i[tcp]) do
         server two 127.0.0.1:%d check inter 100ms fall 2 rise 1
   TEXT
 
-  def setup
-    super
-    @dir = Dir.mktmpdir("oribi-haproxy")
-  end
-
-  def teardown
-    super
-  ensure
-    if @haproxy
-      Process.kill(:TERM, @haproxy)
-      Process.wait(@haproxy)
-    end
-    FileUtils.remove_entry(@dir)
-  end
-
   def log = File.read("#{@dir}/log")
-  def up(port) = ["127.0.0.1", port]
-
-  def start_haproxy(port, servers)
-    File.write("#{@dir}/cfg", format(self.class::CONFIG, port, *servers.map(&:port)))
-    @haproxy = spawn("haproxy", "-db", "-f", "#{@dir}/cfg", %i[out err] => "#{@dir}/log")
-    wait_until("HAProxy") { E2E::Client.new(up(port)).then { |client| client.get("/").status == 200 && !client.close } rescue false }
-  end
-
   def test_no_request_is_lost_when_servers_reload_and_one_ends
     servers = Array.new(2) { start("--workers", "2", "--health", "/up", "--drain-delay", "3s") }
     port = E2E.free_port
-    start_haproxy(port, servers)
-    askers = E2E::Askers.new(up(port))
+    front = run_haproxy(format(self.class::CONFIG, port, *servers.map(&:port)), port)
+    askers = E2E::Askers.new(front)
     servers.each { |one| wait_until("all workers") { one.stderr.include?("listening on") } }
     servers.each { |one| one.signal(:HUP) }
     servers.each { |one| wait_until("a reload: #{one.stderr}") { one.stderr.include?("reload done") } }
