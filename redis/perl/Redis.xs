@@ -138,7 +138,7 @@ static void set_options(pTHX_ struct redis_client *c, HV *options)
     SV *utf8 = option(aTHX_ options, "utf8");
     c->options.utf8 = utf8 && SvTRUE(utf8);
     c->options.lax = option(aTHX_ options, "lax") != NULL;
-    c->options.sentinels = option(aTHX_ options, "sentinels") != NULL;
+    c->options.sentinels = c->conn.follows = option(aTHX_ options, "sentinels") != NULL;
     (void)text_option(aTHX_ options, "client_name", name, sizeof(name));
     int64_t protocol = count_option(aTHX_ options, "protocol", 3);
     if (protocol != 2 && protocol != 3)
@@ -288,7 +288,7 @@ bool
 is_connected(SV *self)
   CODE:
     struct redis_client *c = redis_client_of(aTHX_ self);
-    RETVAL = c->conn.state != ORIBI_REDIS_CLOSED && c->pid == getpid();
+    RETVAL = c->conn.state != ORIBI_REDIS_CLOSED && !c->conn.left && c->pid == getpid();
   OUTPUT:
     RETVAL
 

@@ -2,6 +2,7 @@
 #include "oribi/redis/conn.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/redis/retry.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -62,6 +63,7 @@ void oribi_redis_conn_attach(struct oribi_redis_conn *conn, int fd)
     conn->pid = getpid();
     conn->timeout_ms = 0;
     conn->begun_ms = 0;
+    conn->left = false;
     conn->state = ORIBI_REDIS_IDLE;
     conn->why[0] = '\0';
 }
@@ -207,6 +209,8 @@ static int sort(struct oribi_redis_conn *conn, struct oribi_redis_event *event)
         return 1;
     if (conn->quiet == 0 && conn->owed == 0)
         return unasked(conn);
+    if (first && conn->follows && event->kind == ORIBI_REDIS_ERROR)
+        conn->left |= oribi_redis_not_master(event->text);
     bool mine = conn->quiet == 0;
     conn->in_reply = !event->ends;
     if (event->ends) {
@@ -334,6 +338,10 @@ int oribi_redis_conn_begin(struct oribi_redis_conn *conn)
 {
     if (conn->state == ORIBI_REDIS_CLOSED || conn->state == ORIBI_REDIS_BUSY || conn->pid != getpid())
         return failed(conn, ORIBI_ECLOSED);
+    if (conn->left) {
+        oribi_redis_conn_fail(conn, "the server has said that it is no master");
+        return failed(conn, ORIBI_ECLOSED);
+    }
     int64_t now_ms = oribi_clock_ms();
     bool looks = now_ms - conn->begun_ms >= LOOK_AFTER_MS || !oribi_redis_reader_idle(&conn->reader);
     conn->begun_ms = now_ms;

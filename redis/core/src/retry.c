@@ -145,13 +145,25 @@ int64_t oribi_redis_backoff_ms(uint32_t attempt, int64_t base_ms, int64_t max_ms
     return all / 2 + (int64_t)(((uint64_t)(all - all / 2) * random) >> 32);
 }
 
-bool oribi_redis_later(struct oribi_slice text)
+/* Is the first word of the text one of these? */
+static bool begins_with_one_of(struct oribi_slice text, const char *const *words, size_t count)
 {
-    static const char *const WORDS[] = {"LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN"};
-    for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
-        size_t n = strlen(WORDS[i]);
-        if (text.n >= n && memcmp(text.p, WORDS[i], n) == 0 && (text.n == n || text.p[n] == ' '))
+    for (size_t i = 0; i < count; i++) {
+        size_t n = strlen(words[i]);
+        if (text.n >= n && memcmp(text.p, words[i], n) == 0 && (text.n == n || text.p[n] == ' '))
             return true;
     }
     return false;
+}
+
+bool oribi_redis_later(struct oribi_slice text)
+{
+    static const char *const WORDS[] = {"LOADING", "BUSY", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN"};
+    return begins_with_one_of(text, WORDS, sizeof(WORDS) / sizeof(WORDS[0]));
+}
+
+bool oribi_redis_not_master(struct oribi_slice text)
+{
+    static const char *const WORDS[] = {"READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED"};
+    return begins_with_one_of(text, WORDS, sizeof(WORDS) / sizeof(WORDS[0]));
 }

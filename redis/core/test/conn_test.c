@@ -652,6 +652,30 @@ static void test_signals_end_no_wait(void)
     close_pair();
 }
 
+static void test_a_server_that_is_no_master_is_left(void)
+{
+    static const char *const ERROR = "-READONLY no\r\n";
+    for (int i = 0; i < 4; i++) { /* a reply; within an array; without follows; to a quiet command */
+        struct told told = {.n = 0};
+        open_pair();
+        conn.follows = i != 2;
+        conn.begun_ms = oribi_clock_ms();
+        if (i == 3)
+            ok_eq(oribi_redis_conn_begin(&conn) + send_ping(1, 0), 0);
+        oribi_redis_conn_end(&conn);
+        answer(i == 1 ? "*1\r\n" : "");
+        answer(ERROR);
+        answer(i == 3 ? "+PONG\r\n" : "");
+        conn.begun_ms = oribi_clock_ms();
+        ok_eq(ask(1 + (i == 1), &told), 0);
+        bool leaves = i == 0 || i == 3;
+        ok_eq(conn.left, leaves);
+        ok_eq(oribi_redis_conn_begin(&conn), leaves ? ORIBI_ECLOSED : 0);
+        ok_eq(conn.state, leaves ? ORIBI_REDIS_CLOSED : ORIBI_REDIS_IDLE);
+        close_pair();
+    }
+}
+
 static int64_t limit_ms(void)
 {
     struct timeval limit = {0, 0};
@@ -693,6 +717,7 @@ int main(void)
     test_long_strings_go_where_they_will_lie();
     test_signals_end_no_wait();
     test_a_short_wait_does_not_make_all_others_short();
+    test_a_server_that_is_no_master_is_left();
     ok_eq(oribi_mem_blocks(), before);
     return done_testing();
 }

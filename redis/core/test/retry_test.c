@@ -102,11 +102,27 @@ static void test_errors_that_say_not_now(void)
     ok(!oribi_redis_later(ORIBI_SLICE("")));
 }
 
+static void test_errors_of_a_server_that_is_no_master(void)
+{
+    ok(oribi_redis_not_master(ORIBI_SLICE("READONLY You can't write against a read only replica.")));
+    ok(oribi_redis_not_master(ORIBI_SLICE("LOADING Redis is loading the dataset in memory")));
+    ok(oribi_redis_not_master(
+        ORIBI_SLICE("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is 'no'.")));
+    ok(oribi_redis_not_master(ORIBI_SLICE("NOREPLICAS Not enough good replicas to write.")));
+    ok(oribi_redis_not_master(ORIBI_SLICE("UNBLOCKED force unblock from blocking operation")));
+    ok(!oribi_redis_not_master(ORIBI_SLICE("READONLYX")));
+    ok(!oribi_redis_not_master(ORIBI_SLICE("READONL")));
+    ok(!oribi_redis_not_master(ORIBI_SLICE("ERR READONLY")));
+    ok(!oribi_redis_not_master(ORIBI_SLICE("BUSY Redis is busy running a script")));
+    ok(!oribi_redis_not_master(ORIBI_SLICE("")));
+}
+
 int main(void)
 {
     test_the_list_is_in_order();
     test_what_may_be_sent_again();
     test_waits_grow_to_their_maximum();
     test_errors_that_say_not_now();
+    test_errors_of_a_server_that_is_no_master();
     return done_testing();
 }

@@ -41,6 +41,7 @@ static struct redis_client *copy_of(pTHX_ const struct redis_client *old)
     struct redis_client *c = redis_client_create();
     c->conn.connect_ms = old->conn.connect_ms;
     c->conn.write_ms = old->conn.write_ms;
+    c->conn.follows = old->conn.follows;
     c->options = old->options;
     for (int i = 0; i < REDIS_KEPT_COUNT; i++) {
         c->kept[i].p = old->kept[i].p ? savepvn(old->kept[i].p, (I32)old->kept[i].n) : NULL;

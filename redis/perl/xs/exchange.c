@@ -97,7 +97,7 @@ static void ended(pTHX_ void *p)
     struct redis_client *c = p;
     HV *self = c->held;
     c->held = NULL;
-    if (c->complete && !c->demoted)
+    if (c->complete)
         c->unread = c->conn.quiet;
     else
         redis_close(aTHX_ c);
@@ -118,7 +118,7 @@ static void begin(pTHX_ struct redis_client *c)
 {
     redis_must_be_free(c);
     c->busy = true;
-    c->complete = c->demoted = false;
+    c->complete = false;
     c->failure = REDIS_FINE;
     c->conn.read_ms = c->options.read_ms;
     c->held = (HV *)SvREFCNT_inc_simple_NN((SV *)c->self);
@@ -257,8 +257,6 @@ static int attempt(pTHX_ struct redis_client *c, SV **one, AV *replies, SSize_t 
             c->stage = REDIS_READING;
         for (SSize_t i = 0; i < wanted && !code; i++) {
             SV *reply = redis_reply(aTHX_ c, &code, NULL);
-            if (reply && c->options.sentinels && redis_is_error(aTHX_ reply))
-                c->demoted |= strncmp(SvPV_nolen(redis_error_text(aTHX_ reply)), "READONLY", 8) == 0;
             if (reply && one)
                 *one = reply;
             else if (reply)

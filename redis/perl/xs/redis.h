@@ -103,7 +103,6 @@ struct redis_client {
     bool busy;     /* an operation is under way */
     bool complete; /* … and has left nothing behind */
     bool pinned;   /* within a transaction */
-    bool demoted;  /* the server is no master any more: close the connection */
     bool pins;     /* … behind the request that is being made */
 
     struct oribi_buf request; /* kept for another try; conn.out is not used */

@@ -237,6 +237,34 @@ class FailuresTest < RedisTest
     assert_raises(Oribi::Redis::UsageError) { Oribi::Redis.new(sentinels: []) }
   end
 
+  # The server does not close the connection when it is made a replica by hand.
+  def test_a_server_that_says_it_is_no_master_is_left
+    one, two = Array.new(2) { Support::Server.new.tap { |server| @ends << server } }
+    now = one
+    asked = sentinel(-> { now.port })
+    r = Oribi::Redis.new(sentinels: ["127.0.0.1:#{asked.port}"], service: "main", reconnect_delay_ms: 1)
+    r.command("SET", "a", "one")
+    Oribi::Redis.new(path: one.path).command("REPLICAOF", "127.0.0.1", two.port)
+    now = two
+    assert_equal "READONLY", assert_raises(Oribi::Redis::CommandError) { r.command("SET", "a", "1") }.code
+    assert_equal "OK", r.command("SET", "a", "two")
+    assert_equal "two", Oribi::Redis.new(path: two.path).command("GET", "a")
+    Oribi::Redis.new(path: two.path).command("REPLICAOF", "127.0.0.1", "1")
+    now = one.tap { Oribi::Redis.new(path: one.path).command("REPLICAOF", "NO", "ONE") }
+    r.noreply("INCR", "n") # its error is read before the next command's reply
+    assert_nil r.command("GET", "n")
+    assert_equal 1, r.command("INCR", "n")
+    assert_equal [1, "READONLY"], r.settle.then { |count, error| [count, error.code] }
+    Oribi::Redis.new(path: one.path).command("REPLICAOF", "127.0.0.1", "1")
+    assert_equal "READONLY", assert_raises(Oribi::Redis::CommandError) { r.multi { |queue| queue.command("SET", "a", "1") } }.code
+    now = two.tap { Oribi::Redis.new(path: two.path).command("REPLICAOF", "NO", "ONE") }
+    assert_equal "OK", r.command("SET", "a", "three")
+    plain = Oribi::Redis.new(host: "127.0.0.1", port: one.port)
+    before = plain.command("CLIENT", "ID")
+    assert_raises(Oribi::Redis::CommandError) { plain.command("SET", "a", 1) }
+    assert_equal before, plain.command("CLIENT", "ID"), "without Sentinels it is kept"
+  end
+
   def test_the_server_s_own_refusals_are_errors_with_a_code
     { "-LOADING Redis is loading\r\n" => "LOADING", "-READONLY You can't write\r\n" => "READONLY", "-OOM command not allowed\r\n" => "OOM",
       "-NOPERM this user\r\n" => "NOPERM" }.each do |bytes, code|

@@ -199,7 +199,7 @@ Does not connect: the first command does.
     sentinel_user, sentinel_password                          for these
 
 With C<sentinels> they are asked for the master before each connection, one after the other; the others that they name are added. A server that does not say
-it is the master is not used, and one that answers C<READONLY> is left. While there is no master, a command fails when its C<reconnect_attempts> are over: a
+it is the master is not used, and one that answers C<READONLY>, C<LOADING>, C<MASTERDOWN>, C<NOREPLICAS> or C<UNBLOCKED> is left before the next command. While there is no master, a command fails when its C<reconnect_attempts> are over: a
 fail-over takes seconds, so that a program that is to wait for it wants more than 3. Redis copies writes to its replicas behind its answers: those that it had answered
 right before its end may be missing on the new master.
 

@@ -347,6 +347,13 @@ static VALUE link_set_write_ms(VALUE self, VALUE ms)
     return ms;
 }
 
+/* follows = true: a server that says it is no master is left before the next command (conn.h). */
+static VALUE link_set_follows(VALUE self, VALUE follows)
+{
+    link_of(self)->conn.follows = RTEST(follows);
+    return follows;
+}
+
 /* Link.parse_url(text): [tls, host or nil, port, path or nil, user, password, db]; raises ArgumentError. */
 static VALUE link_parse_url(VALUE class, VALUE text)
 {
@@ -412,6 +419,7 @@ void Init_oribi_redis(void)
     rb_define_method(link, "read_ms", link_read_ms, 0);
     rb_define_method(link, "read_ms=", link_set_read_ms, 1);
     rb_define_method(link, "write_ms=", link_set_write_ms, 1);
+    rb_define_method(link, "follows=", link_set_follows, 1);
     rb_define_singleton_method(link, "parse_url", link_parse_url, 1);
     rb_define_singleton_method(link, "repeatable?", link_is_repeatable, 1);
     rb_define_singleton_method(link, "backoff_ms", link_backoff_ms, 4);

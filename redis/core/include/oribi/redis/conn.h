@@ -70,6 +70,8 @@ struct oribi_redis_conn {
     int64_t connect_ms, read_ms, write_ms;         /* time limits; ORIBI_REDIS_NO_LIMIT */
     const struct oribi_redis_transport *transport; /* NULL: a plain socket */
     void *context;                                 /* of the transport */
+    bool follows; /* only a master is wanted: after an error of one that is none (oribi_redis_not_master()), also to a
+                     quiet command, the next begin() closes */
 
     /* Commands that oribi_redis_conn_send() will send. It empties this. */
     struct oribi_buf out;
@@ -82,6 +84,7 @@ struct oribi_redis_conn {
     bool subscribed; /* the caller's to set: arrays are pushes too (RESP2), errors are told, and for SUBSCRIBE and
                         UNSUBSCRIBE nothing is owed */
     bool sent;       /* a byte of the operation left: it may have been executed */
+    bool left;       /* such an error came: the next begin() closes */
 
     /* Errors of quiet commands since oribi_redis_conn_forget_errors(). */
     uint64_t quiet_errors;
@@ -120,9 +123,9 @@ void oribi_redis_conn_attach(struct oribi_redis_conn *conn, int fd);
  * has come. 1: the same, but something has come: pushes, which are to be read first (oribi_redis_conn_push() until it
  * gives 0); the connection is busy then until oribi_redis_conn_end(). Right behind another operation, up to 2 ms after
  * its beginning, only what has been read already is looked at. ORIBI_ECLOSED: not connected, left in an operation,
- * another process's, or closed by the peer; it is closed now, and nothing was sent: connect, and begin again.
- * ORIBI_EBAD: a reply that nobody asked for; closed as well. Waits only where ORIBI_REDIS_QUIET_MAX replies of quiet
- * commands or more are unread: for these, within the time limits of next(); ORIBI_ETIMEOUT then. */
+ * another process's, to be left (follows), or closed by the peer; it is closed now, and nothing was sent: connect, and
+ * begin again. ORIBI_EBAD: a reply that nobody asked for; closed as well. Waits only where ORIBI_REDIS_QUIET_MAX
+ * replies of quiet commands or more are unread: for these, within the time limits of next(); ORIBI_ETIMEOUT then. */
 int oribi_redis_conn_begin(struct oribi_redis_conn *conn);
 
 /* Sends conn->out, then pieces[0, n) if there are any (conn->out then holds what stands before the first piece; see

@@ -22,4 +22,9 @@ int64_t oribi_redis_backoff_ms(uint32_t attempt, int64_t base_ms, int64_t max_ms
  * `text`: as of an ERROR event. */
 bool oribi_redis_later(struct oribi_slice text);
 
+/* An error of a server that is not, not yet or not surely the master: -READONLY, -LOADING, -MASTERDOWN, -NOREPLICAS
+ * (min-replicas-to-write: it may be cut off from the others), -UNBLOCKED (it became a replica behind a BLPOP). A client
+ * of Sentinels leaves the connection. `text`: as of an ERROR event. */
+bool oribi_redis_not_master(struct oribi_slice text);
+
 #endif

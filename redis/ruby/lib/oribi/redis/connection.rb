@@ -42,6 +42,7 @@ module Oribi
         @sentinel = sentinel
         self.read_ms = options[:read_timeout_ms]
         self.write_ms = options[:write_timeout_ms]
+        self.follows = !sentinel.nil?
       end
 
       # Connects and greets: TLS, HELLO or AUTH, SELECT, the client's name.
