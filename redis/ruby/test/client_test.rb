@@ -42,6 +42,27 @@ class ClientTest < RedisTest
     assert_equal ["a" * 40_000, big, "b"], r.command("LRANGE", "l", 0, -1)
   end
 
+  def test_one_byte_of_a_text_decides_wherever_it_stands
+    r = redis
+    [1, 7, 8, 31, 32, 33, 4095, 4096, 4097, 4096 + 41].each do |size|
+      texts = [0, size / 2, size - 1].uniq.map { |at| ("a" * size).b.tap { |text| text.setbyte(at, 0xff) } }
+      umlauts = [0, size / 2].uniq.map { |at| "#{"a" * at}ä#{"a" * (size - at)}" }
+      r.command("DEL", "l")
+      r.command("RPUSH", "l", *texts, *umlauts, "a" * size)
+      found = r.command("LRANGE", "l", 0, -1)
+      assert_equal [*texts, *umlauts, "a" * size], found
+      assert_equal [*texts.map { Encoding::BINARY }, *umlauts.map { Encoding::UTF_8 }, Encoding::UTF_8], found.map(&:encoding)
+      assert_equal [*[false] * (texts + umlauts).size, true], found.map(&:ascii_only?)
+      assert(found.drop(texts.size).all?(&:valid_encoding?))
+    end
+  end
+
+  def test_arrays_of_any_length
+    r = redis
+    lua = "local t = {} for i = 1, ARGV[1] do t[i] = i end return t"
+    [0, 1, 15, 16, 17, 32, 33, 1000].each { |count| assert_equal [*1..count], r.command("EVAL", lua, 0, count) }
+  end
+
   def test_what_cannot_be_sent_is_refused_and_the_connection_goes_on
     r = redis
     r.command("SET", "a", "b")
