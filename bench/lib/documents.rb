@@ -6,7 +6,7 @@ require_relative "machine"
 require_relative "targets"
 
 module Bench
-  # The results of bench/run as the tables of README.md and doc/benchmarks.md.
+  # The results of bench/run as the tables of README.md, doc/benchmarks.md and doc/redis.md.
   class Documents
     README = Document::README
     WIDTH = 120
@@ -25,6 +25,10 @@ module Bench
                     "it serves, or was not asked. With calls that hang, a worker with threads or fibers makes more calls at a time than one without; " \
                     "the p99 is that of the other calls."
     TROUBLED = [*KNOWN, "Oribi (Rack), 5 threads", "puma-cluster", "pitchfork"].freeze
+    REDIS = File.join(ROOT, "doc/redis.md")
+    # Clients of Redis that stand beside each other.
+    REDIS_PAIRS = [[Targets::PERL, "Redis::Fast"], [Targets::PERL, "hiredis in C"], [Targets::PERL, "Oribi::Redis (Perl), pipeline"],
+                   [Targets::RUBY, "redis-client, hiredis"], ["redis-client, oribi", "redis-client, hiredis"]].freeze
     BUSY_MIN = 0.6 # a server that uses less of its core than this waits for something
 
     def initialize(findings) = @findings = findings
@@ -44,6 +48,7 @@ module Bench
       put(DOC, "report", report_lines("../bench/results"))
       put(DOC, "targets", targets)
       put(DOC, "workloads", workloads)
+      put(REDIS, "redis", redis)
     end
 
     private
@@ -135,6 +140,25 @@ module Bench
       rows = servers.map { |server| [@findings.name_of(server), *TROUBLES.keys.flat_map { |workload| trouble_cells(workload, server) }] }
       ["What a server with four workers on one core still does while something goes wrong. #{machine(TROUBLES.keys.first)}. #{TROUBLES_READ}", "",
        *table([["server", *heads], *rows])]
+    end
+
+    # How many commands one client of Redis does for each one of another, and the processor time of both.
+    def redis
+      subjects = @findings.workloads.keys.map(&:to_s).grep(/\Aredis-\w+\z/)
+      rows = subjects.product(REDIS_PAIRS).filter_map { |workload, (own, other)| redis_row(workload, own, other) }
+      return [] if rows.empty?
+
+      title = "Commands per second of one client for each of another, medians of rounds in turn, with a redis-server on a core of its own; " \
+              "CPU µs of one command of the client, by unix socket. #{machine(subjects.first)}."
+      [title, "", *table([["", "client", "beside", "unix socket", "TCP", "its CPU", "CPU beside"], *rows], right: 3..6)]
+    end
+
+    def redis_row(workload, own, other)
+      times = [workload, "#{workload}-tcp"].map { |name| ratio(name, own, other, "requests_per_second") }
+      return if times.all?(&:empty?)
+
+      about = @findings.workloads.dig(workload.to_sym, :about)[/\ARedis: (.+), unix socket\z/, 1]
+      [about, own, other, *times, *[own, other].map { |server| figure(cpu_of(workload, server)) }]
     end
 
     def trouble_cells(workload, server)

@@ -13,7 +13,8 @@ module Bench
     FAMILIES = { "hello" => "Hello world", "behind nginx" => "Behind nginx", "connections" => "Connections", "latency" => "Latency",
                  "requests" => "Forms and uploads", "responses" => "Responses", "files" => "Files",
                  "memory" => "Memory", "times" => "Start, reload, stop", "placement" => "Waiting behind long calls", "trouble" => "While something goes wrong",
-                 "isucon4" => "A real application: the ISUCON4 qualifier", "rails" => "A Rails scaffold", "frameworks" => "Frameworks" }.freeze
+                 "isucon4" => "A real application: the ISUCON4 qualifier", "rails" => "A Rails scaffold", "frameworks" => "Frameworks",
+                 "redis" => "The Redis client" }.freeze
 
     def initialize(findings, plots, drawn)
       @findings = findings

@@ -41,6 +41,14 @@ module Bench
                       [[name, "oribi", :rack, 1.0], [name, "oribi-psgi", :psgi, 1.0]]
                     end].freeze
 
+    # The clients of Redis (bench/workloads/redis.rb), by both kinds of socket.
+    PERL, RUBY = "Oribi::Redis (Perl)", "Oribi::Redis (Ruby)"
+    REDIS = { "get" => [[PERL, "Redis::Fast", 1.2], [PERL, "hiredis in C, and an empty call of Perl", 0.95], [RUBY, "redis-client, hiredis", 1.15]],
+              "pipeline" => [[PERL, "Redis::Fast", 2], [RUBY, "redis-client, hiredis", 1.5]],
+              "noreply" => [[PERL, "Oribi::Redis (Perl), pipeline", 1.3]],
+              "list" => [[PERL, "Redis::Fast", 1.2], [RUBY, "redis-client, hiredis", 1.2]],
+              "hash" => [[PERL, "Redis::Fast", 1.2], [RUBY, "redis-client, hiredis", 1.2]] }.freeze
+
     LIST = [
       faster("hello", "oribi", %w[nginx-file], 1.0), cheaper("hello", "oribi", %w[bare], 1.2), faster("hello", "oribi", %w[iodine], 1.5),
       faster("hello", "oribi", %w[puma puma-1 puma-cluster puma-cluster-1], 5),
@@ -70,6 +78,7 @@ module Bench
       faster("static-and-calls", "oribi-files", %w[iodine-files], 1.2), faster("static-and-calls", "oribi-files", %w[puma-files], 4),
       *APPLICATIONS.map { |workload, own, kind, least| faster(workload, own, kind, least) },
       *APPLICATIONS.map { |workload, own, kind, _| quicker(workload, own, kind) },
+      *REDIS.flat_map { |subject, rows| rows.product(["", "-tcp"]).map { |row, place| faster("redis-#{subject}#{place}", row[0], [row[1]], row[2]) } },
       *["RSS, cold", "RSS, warm", "PSS, cold", "PSS, warm"].map { |what| smaller("worker #{what}", "oribi", %w[unicorn]) },
     ].freeze
 
