@@ -123,9 +123,13 @@ soak-perl: perl
 	@cd perl && ORIBI_SOAK_S=600 $(PERL) -Mblib t/55-beside.t
 	@echo "soak: Perl's forms are those of its other modules"
 
-# The Redis client beside killed connections, exceptions in handlers, forks and restarts, ten minutes.
-soak-redis: redis-perl
+# The Redis client beside killed connections, exceptions in handlers, forks and restarts, ten minutes; and twenty other
+# masters for each server, five minutes each.
+FAILOVERS ?= 20
+soak-redis: all
 	@cd redis/perl && ORIBI_SOAK_S=$(or $(S_REDIS),600) $(PERL) -Mblib t/55-chaos.t
+	@for command in oribi oribi-psgi; do \
+	  E2E_COMMAND=$$command FAILOVERS=$(FAILOVERS) ruby -Ie2e e2e/redis_failover_test.rb || exit 1; done
 	@echo "soak: no reply of Redis was another's"
 
 fuzz:

@@ -132,7 +132,7 @@ module Parts
     "ruby" => [%w[ruby], { "ruby" => -> { ruby } }],
     "perl" => [%w[perl], { "perl" => -> { perl } }],
     "redis" => [%w[redis-perl redis-ruby], { "redis-perl" => -> { redis_perl }, "redis-ruby" => -> { redis_ruby_all } }],
-    "e2e" => [%w[ruby perl redis-perl], E2E_COMMANDS.to_h { |command| ["e2e-#{command.delete_prefix("oribi-")}", -> { e2e(command) }] }],
+    "e2e" => [%w[ruby perl redis-perl redis-ruby], E2E_COMMANDS.to_h { |command| ["e2e-#{command.delete_prefix("oribi-")}", -> { e2e(command) }] }],
     "sanitize" => [[], { "sanitize" => -> { sanitize } }],
     "bench" => [%w[ruby perl], { "bench" => -> { bench } }],
     "browser" => [%w[ruby perl], { "browser" => -> { browser } }],
