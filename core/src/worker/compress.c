@@ -335,7 +335,9 @@ int oribi__compress_write(struct oribi__exchange *exchange, const struct iovec *
                                           cursor.left > 0 ? ORIBI_COMPRESS_GO_ON : ORIBI_COMPRESS_FLUSH, &coder->out);
         if (code < 0) {
             log_failed(exchange, code);
+            oribi__enter(exchange->worker);
             exchange->base.conn->broken = true; /* what has been sent cannot be completed */
+            oribi__leave(exchange->worker);
             return ORIBI_ECLOSED;
         }
         if (coder->out.len > 0)

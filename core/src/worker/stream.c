@@ -274,21 +274,29 @@ static int wait_left_ms(struct oribi__exchange *exchange)
 }
 
 /* The same for the writer, where output is on its way to a file: as long as it takes. */
+static bool poll_writer(const struct oribi__exchange *exchange)
+{
+    struct oribi_worker *w = exchange->worker;
+    oribi__leave(w);
+    bool woken = oribi__wait_stored(w, exchange->thread->wake, -1);
+    oribi__enter(w);
+    return woken;
+}
+
 static int wait_unstored(struct oribi__exchange *exchange)
 {
     struct oribi_worker *w = exchange->worker;
     struct oribi_conn *c = exchange->base.conn;
-    bool woken = oribi__wait_stored(w, exchange->thread->wake, -1);
-    oribi__enter(w);
+    bool woken = poll_writer(exchange);
     oribi_reactor_stored(&w->reactor);
     int result = oribi_conn_flush(&w->reactor, c);
     exchange->waited_since_ms = oribi_clock_ms();
-    oribi__leave(w);
     return result == ORIBI_ECLOSED || c->broken ? ORIBI_ECLOSED : woken;
 }
 
-/* Waits for the socket without the reactor, so that the helper can go on with the others; 1 woken, 0 something
- * moved, ORIBI_ECLOSED too late or gone. */
+/* Waits for the socket without the reactor, so that the helper can go on with the others, and takes it again: what the
+ * connection has is the helper's meanwhile, also for a look. 1 woken, 0 something moved, ORIBI_ECLOSED too late or
+ * gone. */
 static int wait_writable(struct oribi__exchange *exchange)
 {
     struct oribi_worker *w = exchange->worker;
@@ -300,34 +308,32 @@ static int wait_writable(struct oribi__exchange *exchange)
     if (c->unstored)
         return wait_unstored(exchange);
     int left_ms = wait_left_ms(exchange);
+    oribi__leave(w);
     int ready = poll(fds, 2, left_ms);
     bool woken = ready < 0 || (fds[1].revents && oribi_wake_clear(wake));
-    if (fds[1].revents && !woken) {
-        oribi__enter(w);
+    oribi__enter(w);
+    if (fds[1].revents && !woken)
         oribi__own_check(w);
-        oribi__leave(w);
-    }
     if (woken && left_ms != 0)
         return 1;
     int result = 0;
-    oribi__enter(w);
     if (ready > 0 && fds[0].revents)
         result = oribi_conn_flush(&w->reactor, c);
     else if (oribi_out_taken(c->out, c->watch.fd)) /* it reads, but there is no room yet */
         exchange->waited_since_ms = oribi_clock_ms();
     else
         c->broken = true; /* nothing moved for write_timeout */
-    oribi__leave(w);
     return result == ORIBI_ECLOSED || c->broken ? ORIBI_ECLOSED : woken;
 }
 
 /* Until no more than `most` is queued, low_water() for -1. The application does nothing meanwhile, and its clock
- * stands still. */
+ * stands still. The caller has the reactor, and has it again after. */
 static int wait_for_client(struct oribi__exchange *exchange, int64_t most)
 {
+    const struct oribi_conn *c = exchange->base.conn;
     int result = 0;
     oribi__clock_stop(exchange->thread);
-    while (result == 0 && oribi_conn_pending(exchange->base.conn) > (most < 0 ? low_water(exchange) : most))
+    while (result == 0 && oribi_conn_pending(c) > (most < 0 ? low_water(exchange) : most))
         result = wait_writable(exchange);
     oribi__clock_go_on(exchange->thread);
     return result;
@@ -336,19 +342,16 @@ static int wait_for_client(struct oribi__exchange *exchange, int64_t most)
 int oribi_reply_wait(struct oribi_req *req)
 {
     struct oribi__exchange *exchange = oribi__exchange_of(req);
+    const struct oribi_conn *c = exchange->base.conn;
     if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
-    if (atomic_load_explicit(&exchange->thread->burst_us, memory_order_relaxed)) {
-        oribi__enter(exchange->worker);
-        (void)oribi__burst_send(exchange);
-        oribi__leave(exchange->worker);
-    }
-    if (oribi_conn_pending(exchange->base.conn) > low_water(exchange)) {
-        int result = wait_for_client(exchange, -1);
-        if (result != 0)
-            return result;
-    }
-    return exchange->base.conn->broken ? ORIBI_ECLOSED : 0;
+    oribi__enter(exchange->worker);
+    (void)oribi__burst_send(exchange);
+    int result = oribi_conn_pending(c) > low_water(exchange) ? wait_for_client(exchange, -1) : 0;
+    if (result == 0 && c->broken)
+        result = ORIBI_ECLOSED;
+    oribi__leave(exchange->worker);
+    return result;
 }
 
 static int finish(struct oribi__exchange *exchange, int result)
@@ -458,9 +461,9 @@ int oribi_req_detach(struct oribi_req *req, int *fd, struct oribi_slice *rest)
     if (oribi__call_is_abandoned(exchange))
         return ORIBI_ECLOSED;
     int result = oribi_reply_flush(req);
+    oribi__enter(w);
     while (result >= 0 && oribi_conn_pending(c) > 0)
         result = wait_for_client(exchange, 0);
-    oribi__enter(w);
     int given = result < 0 ? ORIBI_ECLOSED : oribi_conn_withdraw(&w->reactor, c, rest);
     if (given < 0) {
         oribi__exchange_end(exchange, exchange->status);
