@@ -4,8 +4,14 @@
 #define ORIBI_TEST_HUGE_H
 
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
 
 const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+const char *__tsan_default_options(void)
 {
     return "allocator_may_return_null=1";
 }

@@ -57,6 +57,9 @@ __attribute__((format(printf, 4, 5), unused)) static bool tap_ok_(bool passed, c
         if (*p < ' ' || *p == '#') /* a line break would end the line, a # could read as a directive */
             *p = '.';
     printf("%sok %d - %s\n", passed ? "" : "not ", ++tap_count_, text);
+#ifdef __SANITIZE_THREAD__ /* its _exit() writes what is buffered, in children too */
+    (void)fflush(stdout);
+#endif
     if (!passed) {
         tap_failed_++;
         fflush(stdout);

@@ -5,15 +5,16 @@
 #include "oribi/base/mem.h"
 
 #include <malloc.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static uint64_t allocations;       /* of any kind, since a test set it to 0 */
-static uint64_t allocations_tried; /* those that may fail */
-static uint64_t fail_at;           /* the allocations_tried-th fails; 0: none */
-static int64_t memory_in_use;      /* blocks */
-static int64_t memory_bytes;       /* … and what the allocator spends on them, its own fields included */
+static uint64_t allocations;          /* of any kind, since a test set it to 0 */
+static uint64_t allocations_tried;    /* those that may fail */
+static uint64_t fail_at;              /* the allocations_tried-th fails; 0: none */
+static _Atomic int64_t memory_in_use; /* blocks; the writer's thread frees some */
+static _Atomic int64_t memory_bytes;  /* … and what the allocator spends on them, its own fields included */
 
 static void *counted_(void *p, int sign)
 {

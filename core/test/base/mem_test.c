@@ -71,7 +71,7 @@ static int use_all_memory(void *data)
     struct rlimit no_core = {0, 0};
     (void)data;
     setrlimit(RLIMIT_CORE, &no_core);
-#ifndef __SANITIZE_ADDRESS__ /* its shadow memory alone is larger; its allocator refuses this size by itself */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their shadow memory alone is larger */
     setrlimit(RLIMIT_AS, &limit);
 #endif
     oribi_log_init(open("/dev/null", O_WRONLY), ORIBI_LOG_ERROR);
