@@ -385,7 +385,7 @@ behaves 'a service manager hears what is going on' => sub {
     };
     my $pid = run_manager("my \$pm = Oribi::Prefork->new(max_workers => 1);\n$LOOP", undef, NOTIFY_SOCKET => "$dir/notify");
     $hear->('READY=1');
-    is count('up'), 1, 'ready is: a worker is';
+    wait_for(sub { count('up') == 1 });    # told as its code begins
     $told = '';
     kill HUP => $pid;
     $hear->('RELOADING=1');
