@@ -3,11 +3,13 @@
 require "support"
 require "support/crowd"
 require "support/open_loop"
+require "support/slow_disk"
 
 # Crowds beside an ordinary client: slow heads, slow bodies and slow readers, and connections that just stay. Short
 # here, where an ordinary request is to be answered while all of the crowd are still under way, however long it takes on
 # a busy machine; bench/crowd runs the same with CROWD_SLOW=2000 (of each kind) and CROWD_IDLE=10000 on a quiet machine,
-# asks for the strict bounds on times and keeps the figures (CROWD_RESULTS).
+# asks for the strict bounds on times and keeps the figures (CROWD_RESULTS); CROWD_WRITE_DELAY is what a write to the disk
+# takes then, in ms.
 module Crowds
   LONG = ENV.key?("CROWD_SLOW")
   SLOW = ENV.fetch("CROWD_SLOW", "100").to_i
@@ -18,6 +20,7 @@ module Crowds
   ROUNDS = LONG ? 15 : 3
   ROUND_REQUESTS = LONG ? 4000 : 300
   P99_RATIO_MAX = 2 # of a long run
+  WRITE_DELAY = ENV.fetch("CROWD_WRITE_DELAY", "0").to_i
   CPU_RATIO_MAX = LONG ? 1.05 : 1.5
   BUDGET_BYTES = 4 << 20
   MEMBER_BYTES = 12_288 # a buffer of 4 KiB, a call with its head, a connection, what has come of a body
@@ -34,9 +37,20 @@ module Crowds
 
   def crowd(server, **kinds) = E2E::Crowd.new(server.address, **kinds).tap { |one| (@crowds ||= []) << one }
 
+  # Of a server whose disk is slow, where that is asked for.
+  def disk_env
+    return {} if Crowds::WRITE_DELAY.zero?
+
+    @dir = Dir.mktmpdir("oribi-crowd")
+    disk = E2E::SlowDisk.new(@dir)
+    disk.plan.delay_ms = Crowds::WRITE_DELAY
+    disk.env
+  end
+
   def teardown
     @crowds&.each(&:stop)
     super
+    FileUtils.remove_entry(@dir) if @dir
   end
 
   # Memory that is the process's own.
@@ -66,7 +80,7 @@ E2E.suite("slow_clients") do
 
   def test_an_ordinary_client_beside_slow_ones
     server = start("--connections-max", "20000", "--buffers-memory-max", Crowds::BUDGET_BYTES.to_s, "--head-timeout", "5m", "--fields-max", "200",
-                   "--write-timeout", "5m")
+                   "--write-timeout", "5m", env: disk_env)
     worker = server.worker_pid
     alone = ordinary(server)
     count = E2E::Crowd.possible(Crowds::SLOW * 3) / 3

@@ -1,41 +1,21 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require_relative "support/native"
+require_relative "support/slow_disk"
 
 # A disk that is slow, full or stands still (load/slow_disk.c): only those wait for it whose bytes go there, and no
 # thread but the writer's ever writes.
 module SlowDisk
-  SOURCE = File.join(E2E::ROOT, "e2e/load/slow_disk.c")
-  LIBRARY = File.join(E2E::ROOT, "build/e2e/slow_disk.so")
   BODY = 200_000
   ANSWER = 8 << 20
-
-  # What the processes share with load/slow_disk.c.
-  class Plan
-    WORDS = 255
-    FIELDS = %i[held error delay_ms begun ended].freeze
-
-    def initialize(path)
-      @path = path
-      File.binwrite(path, "\0" * (8 * WORDS))
-    end
-
-    FIELDS.each_with_index do |name, i|
-      define_method(name) { File.binread(@path, 8, 8 * i).unpack1("Q") }
-      define_method(:"#{name}=") { |value| File.open(@path, "r+b") { |file| file.pwrite([value].pack("Q"), 8 * i) } }
-    end
-
-    def threads = File.binread(@path).unpack("Q*").drop(FIELDS.size).reject(&:zero?)
-  end
 end
 
 E2E.suite("slow_disk") do
   def setup
     super
     @dir = Dir.mktmpdir("oribi-e2e")
-    @plan = SlowDisk::Plan.new("#{@dir}/plan")
-    E2E::Native.build(SlowDisk::SOURCE, SlowDisk::LIBRARY, "-shared", "-fPIC", "-ldl")
+    @disk = E2E::SlowDisk.new(@dir)
+    @plan = @disk.plan
   end
 
   def teardown
@@ -45,8 +25,7 @@ E2E.suite("slow_disk") do
   end
 
   def launch(*options, more: {}, **others)
-    env = { **more, "LD_PRELOAD" => [ENV["LD_PRELOAD"], SlowDisk::LIBRARY].compact.join(":"), "SLOW_DISK" => "#{@dir}/plan", "TMPDIR" => @dir }
-    start("--workers", "1", "--body-memory-max", "16K", "--response-memory-max", "64K", *options, env: env, **others)
+    start("--workers", "1", "--body-memory-max", "16K", "--response-memory-max", "64K", *options, env: { **more, **@disk.env }, **others)
   end
 
   def post(one, size = SlowDisk::BODY)
