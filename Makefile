@@ -94,7 +94,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos soak-perl soak-redis soak-rack gems packages fuzz-all
+soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -111,6 +111,12 @@ packages: all
 soak-scarcity: all
 	@for command in oribi oribi-psgi; do E2E_COMMAND=$$command SCARCITY=full ruby -Ie2e e2e/scarcity_test.rb || exit 1; done
 	@echo "soak: every allocation has failed once"
+
+# A fleet behind HAProxy and nginx, 100,000 requests a case.
+soak-fleet: all
+	@for command in oribi oribi-psgi; do \
+	  E2E_COMMAND=$$command FLEET_REQUESTS=$(or $(N),100000) FLEET_RATE=0 ruby -Ie2e e2e/fleet_test.rb || exit 1; done
+	@echo "soak: no request of the fleet was lost"
 
 # A million requests of clients that behave at random, each answer known beforehand.
 CHAOS_N ?= 1000000
@@ -168,4 +174,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-crowd soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis
+.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-crowd soak-fleet soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis

@@ -8,8 +8,8 @@ require "support/slow_disk"
 # Crowds beside an ordinary client: slow heads, slow bodies and slow readers, and connections that just stay. Short
 # here, where an ordinary request is to be answered while all of the crowd are still under way, however long it takes on
 # a busy machine; bench/crowd runs the same with CROWD_SLOW=2000 (of each kind) and CROWD_IDLE=10000 on a quiet machine,
-# asks for the strict bounds on times and keeps the figures (CROWD_RESULTS); CROWD_WRITE_DELAY is what a write to the disk
-# takes then, in ms.
+# asks for the strict bounds on times and keeps the figures (CROWD_RESULTS); CROWD_WRITE_DELAY is what a write to the
+# disk takes then, in ms.
 module Crowds
   LONG = ENV.key?("CROWD_SLOW")
   SLOW = ENV.fetch("CROWD_SLOW", "100").to_i

@@ -32,6 +32,12 @@ module E2E
       end
     end
 
+    # Ends clients that have no end of their own (requests: 0), each after its answer.
+    def finish(seconds = DEADLINE)
+      @io.close_write
+      raise Timeout, "the clients do not end" unless done_within?(seconds)
+    end
+
     # After that: {"answered", "lost", "connections", "found_closed", "seconds", "slowest_ms"}.
     def summary = JSON.parse(@output.lines.last)
 
