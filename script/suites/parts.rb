@@ -118,7 +118,7 @@ module Parts
   # The applications of the benchmark keep their rules, and its driver sees when one is broken.
   def bench
     bank = %w[rack psgi].map { |app| minitest("bench/isucon4/test/behaviour_test.rb", env: { "ISUCON4_APP" => app }) }
-    bank + %w[isucon4/test/client isucon4/test/driver test/run test/simulate].map { |name| minitest("bench/#{name}_test.rb") }
+    bank + %w[isucon4/test/client isucon4/test/driver test/run test/simulate test/redis].map { |name| minitest("bench/#{name}_test.rb") }
   end
 
   def lint = [["script/lint"], ["tools/conformance", "--names"]].map { |argv| Command.new(argv: argv, count: :exit_code) }
@@ -134,7 +134,7 @@ module Parts
     "redis" => [%w[redis-perl redis-ruby], { "redis-perl" => -> { redis_perl }, "redis-ruby" => -> { redis_ruby_all } }],
     "e2e" => [%w[ruby perl redis-perl redis-ruby], E2E_COMMANDS.to_h { |command| ["e2e-#{command.delete_prefix("oribi-")}", -> { e2e(command) }] }],
     "sanitize" => [[], { "sanitize" => -> { sanitize } }],
-    "bench" => [%w[ruby perl], { "bench" => -> { bench } }],
+    "bench" => [%w[ruby perl redis-perl redis-ruby], { "bench" => -> { bench } }],
     "browser" => [%w[ruby perl], { "browser" => -> { browser } }],
   }.freeze
 
