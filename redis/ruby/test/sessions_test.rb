@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+require "support"
+
+# The example in the checkout; the gem does not have it.
+class SessionsTest < RedisTest
+  EXAMPLE = File.expand_path("../../../examples/sessions", __dir__)
+
+  def setup
+    super
+    skip "the example is in the repository alone" unless File.directory?(EXAMPLE)
+    begin
+      require "rack"
+      require "rack/session"
+      require "rack/mock"
+    rescue LoadError => e
+      skip "#{e.message} (script/setup redis)"
+    end
+    ENV["REDIS_URL"] = "unix://#{server.path}"
+    @app, = Rack::Builder.parse_file(File.join(EXAMPLE, "config.ru"))
+  end
+
+  def teardown
+    ENV.delete("REDIS_URL")
+    super
+  end
+
+  def ask(cookie = nil) = Rack::MockRequest.new(@app).get("/", { "HTTP_COOKIE" => cookie }.compact)
+
+  def test_visits_are_counted_and_names_are_not_the_browsers_to_choose
+    first = ask
+    cookie = first["set-cookie"][/\A[^;]+/]
+    assert_equal ["visit 1\n", "visit 2\n", "visit 1\n"], [first.body, ask(cookie).body, ask.body]
+    keys = redis.command("KEYS", "*")
+    assert_equal 2, keys.size
+    assert(keys.none? { |key| key.include?(cookie[/=(\h+)/, 1]) })
+    assert(keys.all? { |key| redis.command("TTL", key).between?(1, 3600) })
+    chosen = ask("rack.session=0123456789abcdef")
+    assert_equal "visit 1\n", chosen.body
+    refute_includes chosen["set-cookie"], "0123456789abcdef"
+    server.kill
+    assert_raises(Oribi::Redis::ConnectionError) { ask(cookie) }
+    server.start
+    assert_equal "visit 1\n", ask(cookie).body
+  end
+end
