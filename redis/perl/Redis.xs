@@ -110,17 +110,17 @@ static void set_hello(pTHX_ struct redis_client *c, int64_t protocol, const char
     }
 }
 
-static int resend_of(pTHX_ HV *options)
+static enum oribi_redis_resend resend_of(pTHX_ HV *options)
 {
     SV *value = option(aTHX_ options, "resend");
     const char *word = value ? SvPV_nolen(value) : "safe";
     if (strcmp(word, "safe") == 0)
-        return REDIS_RESEND_SAFE;
+        return ORIBI_REDIS_RESEND_SAFE;
     if (strcmp(word, "always") == 0)
-        return REDIS_RESEND_ALWAYS;
+        return ORIBI_REDIS_RESEND_ALWAYS;
     if (strcmp(word, "never") != 0)
         redis_throw_usage("resend is safe, always or never");
-    return REDIS_RESEND_NEVER;
+    return ORIBI_REDIS_RESEND_NEVER;
 }
 
 static void set_options(pTHX_ struct redis_client *c, HV *options)
@@ -131,10 +131,10 @@ static void set_options(pTHX_ struct redis_client *c, HV *options)
     c->conn.connect_ms = count_option(aTHX_ options, "connect_timeout_ms", LIMIT_MS);
     c->conn.write_ms = count_option(aTHX_ options, "write_timeout_ms", LIMIT_MS);
     c->options.read_ms = count_option(aTHX_ options, "read_timeout_ms", LIMIT_MS);
-    c->options.attempts = count_option(aTHX_ options, "reconnect_attempts", ATTEMPTS);
-    c->options.delay_ms = count_option(aTHX_ options, "reconnect_delay_ms", DELAY_MS);
-    c->options.delay_max_ms = count_option(aTHX_ options, "reconnect_delay_max_ms", DELAY_MAX_MS);
-    c->options.resend = resend_of(aTHX_ options);
+    c->options.tries.max = count_option(aTHX_ options, "reconnect_attempts", ATTEMPTS);
+    c->options.tries.delay_ms = count_option(aTHX_ options, "reconnect_delay_ms", DELAY_MS);
+    c->options.tries.delay_max_ms = count_option(aTHX_ options, "reconnect_delay_max_ms", DELAY_MAX_MS);
+    c->options.tries.resend = resend_of(aTHX_ options);
     SV *utf8 = option(aTHX_ options, "utf8");
     c->options.utf8 = utf8 && SvTRUE(utf8);
     c->options.lax = option(aTHX_ options, "lax") != NULL;

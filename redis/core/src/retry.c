@@ -145,6 +145,35 @@ int64_t oribi_redis_backoff_ms(uint32_t attempt, int64_t base_ms, int64_t max_ms
     return all / 2 + (int64_t)(((uint64_t)(all - all / 2) * random) >> 32);
 }
 
+const char oribi_redis_transaction_lost[] = "the connection of the transaction is lost";
+
+static bool is_lost(int code)
+{
+    return code != ORIBI_ETIMEOUT && code != ORIBI_EBAD && code != ORIBI_ELIMIT && code != ORIBI_ENOMEM;
+}
+
+int64_t oribi_redis_tries_after(struct oribi_redis_tries *tries, const struct oribi_redis_failed *failed,
+                                uint32_t random)
+{
+    bool asking = failed->stage == ORIBI_REDIS_ASKING;
+    if (failed->code == ORIBI_ENOMEM || (asking && !is_lost(failed->code)))
+        return ORIBI_REDIS_GIVE_UP;
+    if (failed->stage == ORIBI_REDIS_BEGINNING && (failed->code == ORIBI_EBAD || failed->code == ORIBI_ELIMIT))
+        return ORIBI_REDIS_GIVE_UP;
+    if (failed->pinned)
+        return ORIBI_REDIS_TRANSACTION_LOST;
+    if (failed->stage == ORIBI_REDIS_BEGINNING)
+        return 0;
+    if (asking && failed->sent && tries->resend != ORIBI_REDIS_RESEND_ALWAYS &&
+        !(tries->resend == ORIBI_REDIS_RESEND_SAFE && failed->repeats))
+        return ORIBI_REDIS_GIVE_UP;
+    if (tries->used >= tries->max)
+        return ORIBI_REDIS_GIVE_UP;
+    tries->used++;
+    uint32_t attempt = tries->used < UINT32_MAX ? (uint32_t)tries->used : UINT32_MAX;
+    return oribi_redis_backoff_ms(attempt, tries->delay_ms, tries->delay_max_ms, random);
+}
+
 /* Is the first word of the text one of these? */
 static bool begins_with_one_of(struct oribi_slice text, const char *const *words, size_t count)
 {

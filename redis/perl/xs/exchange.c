@@ -1,5 +1,5 @@
 /* An operation: its request is written, sent, and its replies are read, on a connection that is ours and has nothing
- * left in it. What is sent again after a failure, and what never is, is decided in attempt(). */
+ * left in it. What is sent again after a failure, and what never is, retry.h decides. */
 #include "xs/redis.h"
 
 #include "oribi/base/os.h"
@@ -181,16 +181,27 @@ static int open_once(pTHX_ struct redis_client *c)
     return code;
 }
 
-static void back_off(pTHX_ struct redis_client *c, int64_t *tries)
+/* What follows from a failure, by retry.h: waits and gives 0, or -1 for the end, of which c->text tells. */
+static int again(pTHX_ struct redis_client *c, struct oribi_redis_tries *tries, enum oribi_redis_stage stage, int code)
 {
-    uint32_t attempt = (uint32_t)(c->options.attempts - (*tries)-- + 1);
+    struct oribi_redis_failed failed = {stage, code, c->conn.sent, false, c->pinned};
+    failed.repeats = stage == ORIBI_REDIS_ASKING && failed.sent && redis_request_repeats(c);
     uint32_t random = 0; /* not perl's: forked children would all wait alike */
     (void)oribi_os_random(&random, sizeof(random));
-    redis_pause(aTHX_ oribi_redis_backoff_ms(attempt, c->options.delay_ms, c->options.delay_max_ms, random));
+    int64_t wait_ms = oribi_redis_tries_after(tries, &failed, random);
+    note_lost(c);
+    oribi_redis_conn_close(&c->conn);
+    if (wait_ms == ORIBI_REDIS_TRANSACTION_LOST)
+        return fail(c, REDIS_CONNECTION, oribi_redis_transaction_lost);
+    if (wait_ms < 0)
+        return -1;
+    if (wait_ms > 0)
+        redis_pause(aTHX_ wait_ms);
+    return 0;
 }
 
 /* A connection in the middle of an operation: the one there is, or a new one. Nothing was sent yet. */
-static int connected(pTHX_ struct redis_client *c, int64_t *tries)
+static int connected(pTHX_ struct redis_client *c, struct oribi_redis_tries *tries)
 {
     c->stage = REDIS_CONNECTING;
     int code = oribi_redis_conn_begin(&c->conn);
@@ -201,21 +212,16 @@ static int connected(pTHX_ struct redis_client *c, int64_t *tries)
     }
     if (code == 0)
         return 0;
-    if (code == ORIBI_EBAD || code == ORIBI_ELIMIT)
-        return fail_code(c, code);
-    note_lost(c);
-    if (c->pinned)
-        return fail(c, REDIS_CONNECTION, "the connection of the transaction is lost");
-    for (;;) {
-        code = open_once(aTHX_ c);
-        if (code == 0)
-            return 0;
+    fail_code(c, code);
+    if (again(aTHX_ c, tries, ORIBI_REDIS_BEGINNING, code) < 0)
+        return -1;
+    while ((code = open_once(aTHX_ c)) != 0) {
         fail_code(c, code);
-        oribi_redis_conn_close(&c->conn);
-        if (*tries <= 0)
+        if (again(aTHX_ c, tries, ORIBI_REDIS_OPENING, code) < 0)
             return -1;
-        back_off(aTHX_ c, tries);
     }
+    c->failure = REDIS_FINE;
+    return 0;
 }
 
 /* --- requests --- */
@@ -243,12 +249,11 @@ static int send_request(pTHX_ struct redis_client *c, uint64_t quiet, uint64_t r
     return oribi_redis_conn_send_pieces(&c->conn, pieces, count, quiet, replies);
 }
 
-/* Sends the request and reads its replies: into *one, or `wanted` of them into `replies`. It is sent again when the
- * connection broke and nothing of it had left, or all of it may be carried out twice, or the user said so. Not after a
- * time limit: the caller has waited long enough. */
+/* Sends the request and reads its replies: into *one, or `wanted` of them into `replies`; again as retry.h
+ * says. */
 static int attempt(pTHX_ struct redis_client *c, SV **one, AV *replies, SSize_t wanted)
 {
-    int64_t tries = c->options.attempts;
+    struct oribi_redis_tries tries = c->options.tries;
     for (;;) {
         if (connected(aTHX_ c, &tries) < 0)
             return -1;
@@ -265,16 +270,10 @@ static int attempt(pTHX_ struct redis_client *c, SV **one, AV *replies, SSize_t 
         if (!code)
             return 0;
         fail_code(c, code);
-        if (c->failure != REDIS_CONNECTION || tries <= 0 || c->pinned)
+        if (again(aTHX_ c, &tries, ORIBI_REDIS_ASKING, code) < 0)
             return -1;
-        if (c->conn.sent && c->options.resend != REDIS_RESEND_ALWAYS &&
-            (c->options.resend != REDIS_RESEND_SAFE || !redis_request_repeats(c)))
-            return -1;
-        note_lost(c);
-        oribi_redis_conn_close(&c->conn);
         if (replies)
             av_clear(replies);
-        back_off(aTHX_ c, &tries);
     }
 }
 
@@ -346,7 +345,7 @@ int redis_noreply(pTHX_ struct redis_client *c, SV **args, SSize_t count, bool o
     redis_put_commands(aTHX_ c, one ? &command : args, one ? 1 : count);
     uint64_t commands = one ? 1 : (uint64_t)count;
     begin(aTHX_ c);
-    int64_t tries = c->options.attempts;
+    struct oribi_redis_tries tries = c->options.tries;
     int code = connected(aTHX_ c, &tries);
     if (!code) {
         code = send_request(aTHX_ c, commands, 0);
@@ -390,7 +389,7 @@ int redis_connect(pTHX_ struct redis_client *c)
 {
     ENTER;
     begin(aTHX_ c);
-    int64_t tries = c->options.attempts;
+    struct oribi_redis_tries tries = c->options.tries;
     int code = connected(aTHX_ c, &tries);
     finish(aTHX_ c, code);
     LEAVE;
@@ -407,7 +406,7 @@ int redis_listen(pTHX_ struct redis_client *c, SV **args, SSize_t count)
     begin(aTHX_ c);
     redis_forget_request(aTHX_ c);
     redis_put_command(aTHX_ c, args, count);
-    int64_t tries = c->options.attempts;
+    struct oribi_redis_tries tries = c->options.tries;
     int code = c->conn.subscribed ? 0 : connected(aTHX_ c, &tries);
     if (!code) {
         c->conn.subscribed = true;

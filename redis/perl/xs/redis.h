@@ -59,9 +59,6 @@ enum redis_failure {
 
 enum redis_stage { REDIS_CONNECTING, REDIS_SENDING, REDIS_READING };
 
-/* Which commands are sent again after the connection broke behind them. */
-enum redis_resend { REDIS_RESEND_NEVER, REDIS_RESEND_SAFE, REDIS_RESEND_ALWAYS };
-
 /* Commands after which a connection is not what it was. */
 enum redis_special {
     REDIS_ORDINARY,
@@ -83,14 +80,13 @@ struct redis_apart {
 
 struct redis_options {
     struct oribi_redis_place place;
-    int64_t read_ms; /* conn.read_ms, but for one command */
-    int64_t attempts, delay_ms, delay_max_ms;
-    int resend;          /* enum redis_resend */
-    bool utf8;           /* arguments are characters, and so are replies that are UTF-8 */
-    bool sentinels;      /* say where the server is */
-    bool lax;            /* without utf8: characters that are no bytes are sent as UTF-8 (Jet) */
-    SV *hello;           /* the bytes sent first on each connection, or NULL */
-    int64_t hello_count; /* commands in there */
+    int64_t read_ms;                /* conn.read_ms, but for one command */
+    struct oribi_redis_tries tries; /* none used */
+    bool utf8;                      /* arguments are characters, and so are replies that are UTF-8 */
+    bool sentinels;                 /* say where the server is */
+    bool lax;                       /* without utf8: characters that are no bytes are sent as UTF-8 (Jet) */
+    SV *hello;                      /* the bytes sent first on each connection, or NULL */
+    int64_t hello_count;            /* commands in there */
 };
 
 struct redis_client {

@@ -78,6 +78,25 @@ class FailuresTest < RedisTest
     assert_equal "done", r.command("INCR", "n")
   end
 
+  # The greeting was sent, and nothing of the command.
+  def test_a_greeting_that_fails_is_made_again
+    seen = Queue.new
+    r, server = against(protocol: 3, connect_timeout_ms: 100, reconnect_attempts: 2) do |socket, number|
+      seen << read_command(socket).first
+      next socket.close if number.zero?
+      next if number == 1 # silence, until the time limit
+
+      socket.write("*0\r\n")
+      seen << read_command(socket).first
+      socket.write(":1\r\n")
+    end
+    assert_equal 1, r.command("INCR", "n")
+    assert_equal [%w[HELLO HELLO HELLO INCR], 3], [Array.new(4) { seen.pop }, server.accepted]
+    r, server = against(protocol: 3, reconnect_attempts: 2) { |socket| socket.close }
+    assert_raises(Oribi::Redis::ConnectionError) { r.command("INCR", "n") }
+    wait_until("three connections") { server.accepted == 3 }
+  end
+
   def test_a_connection_that_the_server_has_closed_is_replaced_before_anything_is_sent
     r = redis(connections_max: 1)
     r.command("SET", "n", 1)

@@ -2,8 +2,6 @@
  * end; `failed` (Ruby's) raises what a failure is to its user. */
 #include "link.h"
 
-#include "oribi/redis/retry.h"
-
 #include <ruby/thread.h>
 
 /* --- the object --- */
@@ -75,14 +73,16 @@ static VALUE kind_of(const struct link *link, int code, bool sending)
     return ID2SYM(rb_intern(name));
 }
 
-/* Does not return: failed(kind, text, whether the server may have carried something out) raises. */
+/* Does not return: failed(kind, text) raises. */
 static VALUE fail(struct link *link, int code, bool sending)
 {
     if (code == ORIBI_ENOMEM)
         rb_raise(rb_eNoMemError, "no memory for a reply");
     const char *why = oribi_redis_conn_why(&link->conn);
-    rb_funcall(link->self, rb_intern("failed"), 3, kind_of(link, code, sending),
-               rb_utf8_str_new_cstr(*why ? why : "not connected"), link->conn.sent ? Qtrue : Qfalse);
+    link->failed.code = code;
+    link->failed.sent = link->conn.sent;
+    rb_funcall(link->self, rb_intern("failed"), 2, kind_of(link, code, sending),
+               rb_utf8_str_new_cstr(*why ? why : "not connected"));
     rb_raise(rb_eRuntimeError, "failed did not raise");
 }
 
@@ -171,9 +171,11 @@ static int begin(struct link *link)
 static void begin_or_fail(struct link *link)
 {
     link->conn.sent = false;
+    link->failed.stage = link->opening ? ORIBI_REDIS_OPENING : ORIBI_REDIS_BEGINNING;
     int code = begin(link);
     if (code)
         fail(link, code, true);
+    link->failed.stage = link->opening ? ORIBI_REDIS_OPENING : ORIBI_REDIS_ASKING;
 }
 
 /* call(command): its reply; an error of the server is a value. */
@@ -373,21 +375,65 @@ static VALUE link_parse_url(VALUE class, VALUE text)
     return rb_ary_new_from_values(7, words);
 }
 
-/* Link.repeatable?(command): retry.h. */
-static VALUE link_is_repeatable(VALUE class, VALUE command)
+/* May the command be carried out twice? retry.h. */
+static bool is_repeatable(VALUE command)
 {
     Check_Type(command, T_ARRAY);
     VALUE name = RARRAY_LEN(command) ? rb_obj_as_string(RARRAY_AREF(command, 0)) : rb_str_new(NULL, 0);
     struct oribi_slice first = oribi_slice(RSTRING_PTR(name), (size_t)RSTRING_LEN(name));
     bool found = oribi_redis_repeatable(&first, (uint64_t)RARRAY_LEN(command));
     RB_GC_GUARD(name);
-    return found ? Qtrue : Qfalse;
+    return found;
 }
 
-/* Link.backoff_ms(attempt, base, max, random). */
-static VALUE link_backoff_ms(VALUE class, VALUE attempt, VALUE base_ms, VALUE max_ms, VALUE random)
+/* --- what follows from failures (retry.h) --- */
+
+/* set_tries(attempts, delay_ms, delay_max_ms, resend), the last one 0 for never, 1 for safe, 2 for always. */
+static VALUE link_set_tries(VALUE self, VALUE attempts, VALUE delay_ms, VALUE delay_max_ms, VALUE resend)
 {
-    return LL2NUM(oribi_redis_backoff_ms(NUM2UINT(attempt), NUM2LL(base_ms), NUM2LL(max_ms), NUM2UINT(random)));
+    int which = NUM2INT(resend);
+    if (which < ORIBI_REDIS_RESEND_NEVER || which > ORIBI_REDIS_RESEND_ALWAYS)
+        rb_raise(rb_eArgError, "resend is 0, 1 or 2");
+    link_of(self)->tries = (struct oribi_redis_tries){.max = NUM2LL(attempts),
+                                                      .delay_ms = NUM2LL(delay_ms),
+                                                      .delay_max_ms = NUM2LL(delay_max_ms),
+                                                      .resend = (enum oribi_redis_resend)which};
+    return Qnil;
+}
+
+/* A new operation: all of its attempts are before it. */
+static VALUE link_forget_tries(VALUE self)
+{
+    link_of(self)->tries.used = 0;
+    return Qnil;
+}
+
+/* opening = true, and false when the connection is ready. Failures in between that Ruby raises count as the link's. */
+static VALUE link_set_opening(VALUE self, VALUE opening)
+{
+    struct link *link = link_of(self);
+    link->opening = RTEST(opening);
+    if (link->opening) {
+        link->failed.stage = ORIBI_REDIS_OPENING;
+        link->failed.code = ORIBI_ESYS;
+    }
+    return opening;
+}
+
+/* again_ms(commands, pinned, random): milliseconds until the operation of these commands is made again after the last
+ * failure; nil: not at all; a String: the same, and what is said instead. */
+static VALUE link_again_ms(VALUE self, VALUE commands, VALUE pinned, VALUE random)
+{
+    struct link *link = link_of(self);
+    Check_Type(commands, T_ARRAY);
+    link->failed.pinned = RTEST(pinned);
+    link->failed.repeats = true;
+    for (long i = 0; i < RARRAY_LEN(commands) && link->failed.sent; i++)
+        link->failed.repeats = link->failed.repeats && is_repeatable(RARRAY_AREF(commands, i));
+    int64_t wait_ms = oribi_redis_tries_after(&link->tries, &link->failed, NUM2UINT(random));
+    if (wait_ms == ORIBI_REDIS_TRANSACTION_LOST)
+        return rb_utf8_str_new_cstr(oribi_redis_transaction_lost);
+    return wait_ms < 0 ? Qnil : LL2NUM(wait_ms);
 }
 
 #pragma GCC visibility push(default)
@@ -421,6 +467,8 @@ void Init_oribi_redis(void)
     rb_define_method(link, "write_ms=", link_set_write_ms, 1);
     rb_define_method(link, "follows=", link_set_follows, 1);
     rb_define_singleton_method(link, "parse_url", link_parse_url, 1);
-    rb_define_singleton_method(link, "repeatable?", link_is_repeatable, 1);
-    rb_define_singleton_method(link, "backoff_ms", link_backoff_ms, 4);
+    rb_define_method(link, "set_tries", link_set_tries, 4);
+    rb_define_method(link, "forget_tries", link_forget_tries, 0);
+    rb_define_method(link, "opening=", link_set_opening, 1);
+    rb_define_method(link, "again_ms", link_again_ms, 3);
 }

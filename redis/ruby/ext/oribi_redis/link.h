@@ -13,6 +13,7 @@
 #include <ruby.h>
 
 #include "oribi/redis/conn.h"
+#include "oribi/redis/retry.h"
 
 #include <stdbool.h>
 
@@ -36,6 +37,9 @@ struct link {
     VALUE io;     /* of TLS, an OpenSSL::SSL::SSLSocket; nil: a plain socket */
     VALUE waiter; /* IO over the descriptor, for a scheduler; nil: none was needed */
     VALUE kept;   /* Array: the texts of apart[] */
+    struct oribi_redis_tries tries;
+    struct oribi_redis_failed failed; /* the last failure; `stage` is kept up to date */
+    bool opening;                     /* what is sent belongs to a new connection's beginning */
     struct link_apart *apart;
     size_t apart_count, apart_cap;
 };

@@ -47,7 +47,6 @@ module Oribi
     DEFAULTS = { db: nil, user: nil, password: nil, client_name: nil, protocol: 3, tls: nil, connect_timeout_ms: 1000, read_timeout_ms: 1000,
                  write_timeout_ms: 1000, reconnect_attempts: 3, reconnect_delay_ms: 50, reconnect_delay_max_ms: 1000, resend: :safe,
                  connections_max: 64, sentinels: nil, service: nil, sentinel_user: nil, sentinel_password: nil }.freeze
-    RESEND = %i[safe always never].freeze
 
     # Does not connect: the first command does. Raises UsageError for what cannot be.
     #
@@ -60,7 +59,7 @@ module Oribi
       raise UsageError, "Oribi::Redis has no option #{unknown.first}" if unknown.any?
 
       @options = DEFAULTS.merge(options)
-      raise UsageError, "resend is one of #{RESEND.join(", ")}" unless RESEND.include?(@options[:resend])
+      raise UsageError, "resend is one of #{Connection::RESEND.join(", ")}" unless Connection::RESEND.include?(@options[:resend])
 
       @sentinel = Sentinel.new(@options[:sentinels], @options[:service], @options) if @options[:sentinels]
       @idle = []

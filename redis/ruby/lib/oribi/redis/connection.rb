@@ -32,8 +32,7 @@ module Oribi
     # A connection: Link's operations with this client's errors.
     class Connection < Link
       KINDS = { connection: ConnectionError, read_timeout: TimeoutError, write_timeout: TimeoutError, protocol: ProtocolError }.freeze
-
-      attr_reader :maybe_done
+      RESEND = %i[never safe always].freeze # as Link counts them
 
       def initialize(place, options, sentinel)
         super(CommandError)
@@ -43,10 +42,12 @@ module Oribi
         self.read_ms = options[:read_timeout_ms]
         self.write_ms = options[:write_timeout_ms]
         self.follows = !sentinel.nil?
+        set_tries(options[:reconnect_attempts], options[:reconnect_delay_ms], options[:reconnect_delay_max_ms], RESEND.index(options[:resend]))
       end
 
       # Connects and greets: TLS, HELLO or AUTH, SELECT, the client's name.
       def open
+        self.opening = true
         @host, port = @sentinel ? @sentinel.master : [@place.host, @place.port]
         connect(@sentinel ? nil : @place.path, @host, port, @options[:connect_timeout_ms])
         start_tls if @place.tls? || @options[:tls]
@@ -55,11 +56,12 @@ module Oribi
       rescue Error
         close
         raise
+      ensure
+        self.opening = false
       end
 
       # Called by Link: raises.
-      def failed(kind, text, maybe_done)
-        @maybe_done = maybe_done
+      def failed(kind, text)
         raise KINDS.fetch(kind), text
       end
 
@@ -86,7 +88,7 @@ module Oribi
       # A master that was replaced may not know it yet.
       def check_role
         role, = call(["ROLE"])
-        failed(:connection, "the server that the Sentinel named is no master: #{role}", false) unless role == "master"
+        failed(:connection, "the server that the Sentinel named is no master: #{role}") unless role == "master"
       end
 
       def start_tls
@@ -95,7 +97,7 @@ module Oribi
         socket = TLS.start(fileno, @host, TLS.context(@options[:tls]), limit_ms)
         attach(socket || raise(TimeoutError, "no TLS handshake within #{limit_ms} ms"))
       rescue OpenSSL::SSL::SSLError, SystemCallError => e
-        failed(:connection, "TLS: #{e.message}", false)
+        failed(:connection, "TLS: #{e.message}")
       end
     end
   end

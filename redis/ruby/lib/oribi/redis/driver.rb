@@ -24,7 +24,7 @@ module Oribi
 
         attr_writer :driver
 
-        def failed(kind, text, _maybe_done) = @driver.failed(KINDS.fetch(kind), text)
+        def failed(kind, text) = @driver.failed(KINDS.fetch(kind), text)
       end
 
       class << self

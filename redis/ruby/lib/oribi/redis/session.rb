@@ -11,6 +11,9 @@ module Oribi
       PINS = %w[WATCH MULTI].freeze
       UNPINS = %w[EXEC DISCARD UNWATCH].freeze
 
+      # Of a connection, behind which an operation may be made again.
+      FAILURES = [ConnectionError, TimeoutError, ProtocolError].freeze
+
       attr_accessor :age
 
       def initialize(place, options, sentinel = nil)
@@ -50,7 +53,7 @@ module Oribi
         begin
           @link.settle if @link.open? && @link.quiet.positive?
           @owed = 0
-        rescue ConnectionError, TimeoutError, ProtocolError => e
+        rescue *FAILURES => e
           lose
           failure = e
         end
@@ -100,7 +103,7 @@ module Oribi
       def ready
         @link.open
         @link
-      rescue ConnectionError => e
+      rescue *FAILURES => e
         again(e, []) { @link }
       end
 
@@ -140,7 +143,7 @@ module Oribi
         refuse(words) if special && (name.nil? || REFUSED.include?(name_of(words)))
         reply = begin
           @link.call(words)
-        rescue ConnectionError => e
+        rescue *FAILURES => e
           again(e, [words]) { @link.call(words) }
         end
         @owed = @link.quiet if @quiet.positive?
@@ -154,7 +157,7 @@ module Oribi
         commands.each { |words| refuse(words) if words.empty? || REFUSED.include?(name_of(words)) }
         replies = begin
           yield
-        rescue ConnectionError => e
+        rescue *FAILURES => e
           again(e, commands) { yield }
         end
         @owed = @link.quiet if @quiet.positive?
@@ -176,34 +179,28 @@ module Oribi
         @pinned = false if UNPINS.include?(name)
       end
 
-      def repeatable?(words) = @options[:resend] == :always || @options[:resend] == :safe && Link.repeatable?(words)
-
-      # After a failure: on a new connection once more, where that is right; at once where a connection had only grown
-      # old, then after longer and longer times.
+      # After a failure: what the block gives, on a new connection, where and when it is right to make the operation of
+      # these commands again. What is right is said in C (retry.h).
       def again(failure, commands)
-        attempt = 0
-        begin
-          was_pinned = @pinned
-          close
-          raise ConnectionError, "the connection of the transaction is lost" if was_pinned
-          raise failure if attempt > @options[:reconnect_attempts] || @link.maybe_done && !commands.all? { |words| repeatable?(words) }
-
-          pause(attempt)
-          @link.open
-          yield
-        rescue ConnectionError => e
-          raise if was_pinned || e.equal?(failure)
-
-          failure = e
-          attempt += 1
-          retry
+        @link.forget_tries
+        loop do
+          wait_or_raise(failure, commands)
+          begin
+            @link.open
+            return yield
+          rescue *FAILURES => e
+            failure = e
+          end
         end
       end
 
-      def pause(attempt)
-        return if attempt.zero?
+      def wait_or_raise(failure, commands)
+        wait_ms = @link.again_ms(commands, @pinned, rand(1 << 32))
+        close
+        raise failure unless wait_ms
+        raise ConnectionError, wait_ms if wait_ms.is_a?(String)
 
-        sleep(Link.backoff_ms(attempt, @options[:reconnect_delay_ms], @options[:reconnect_delay_max_ms], rand(1 << 32)) / 1000.0)
+        sleep(wait_ms / 1000.0) if wait_ms.positive?
       end
     end
   end
