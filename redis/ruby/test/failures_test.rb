@@ -97,6 +97,18 @@ class FailuresTest < RedisTest
     wait_until("three connections") { server.accepted == 3 }
   end
 
+  # The exception comes between connect(2) and the greeting, which selects the database.
+  def test_a_connection_whose_opener_was_raised_out_of_it_is_not_used
+    redis(db: 1).command("SET", "a", "in 1")
+    redis(db: 0).command("SET", "a", "in 0")
+    redis(db: 1).with do |session|
+      session.link.define_singleton_method(:greet) { raise IndexError }
+      assert_raises(IndexError) { session.command("GET", "a") }
+      session.link.singleton_class.remove_method(:greet)
+      assert_equal "in 1", session.command("GET", "a")
+    end
+  end
+
   def test_a_connection_that_the_server_has_closed_is_replaced_before_anything_is_sent
     r = redis(connections_max: 1)
     r.command("SET", "n", 1)

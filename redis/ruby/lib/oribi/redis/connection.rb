@@ -47,17 +47,17 @@ module Oribi
 
       # Connects and greets: TLS, HELLO or AUTH, SELECT, the client's name.
       def open
+        ready = false
         self.opening = true
         @host, port = @sentinel ? @sentinel.master : [@place.host, @place.port]
         connect(@sentinel ? nil : @place.path, @host, port, @options[:connect_timeout_ms])
         start_tls if @place.tls? || @options[:tls]
         greet
         check_role if @sentinel
-      rescue Error
-        close
-        raise
-      ensure
+        ready = true
+      ensure # also when a thread is raised out of it: a connection without its greeting is in another database
         self.opening = false
+        close unless ready
       end
 
       # Called by Link: raises.
