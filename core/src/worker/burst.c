@@ -1,6 +1,7 @@
 /* See the header. */
 #include "worker/burst.h"
 
+#include "worker/compress.h"
 #include "worker/exchange.h"
 #include "worker/ownership.h"
 
@@ -43,14 +44,15 @@ bool oribi__burst_takes(struct oribi__exchange *exchange, size_t bytes)
 {
     if (exchange->by_piece)
         return false;
+    struct oribi_buf *pieces = exchange->coder ? oribi__compress_pieces(exchange) : &exchange->held;
+    size_t cap = exchange->coder ? ORIBI__BURST_CODED_BYTES : ORIBI__BURST_BYTES;
     int64_t now_us = exchange->now_us;
     int64_t before_us = exchange->piece_us;
     exchange->piece_us = now_us;
-    if (now_us - before_us >= ORIBI__GAP_US || bytes > ORIBI__BURST_PIECE_BYTES ||
-        bytes > ORIBI__BURST_BYTES - exchange->held.len || lies_too_long(exchange, now_us))
+    if (now_us - before_us >= ORIBI__GAP_US || bytes > ORIBI__BURST_PIECE_BYTES || bytes > cap - pieces->len ||
+        lies_too_long(exchange, now_us))
         return false;
-    return exchange->held.cap >= ORIBI__BURST_BYTES ||
-           oribi_buf_try_reserve(&exchange->held, ORIBI__BURST_BYTES - exchange->held.len);
+    return pieces->cap >= cap || oribi_buf_try_reserve(pieces, cap - pieces->len);
 }
 
 /* Will the helper look in time? Else it is woken, or started, if that helps. */
@@ -87,6 +89,8 @@ void oribi__burst_sent(struct oribi__exchange *exchange)
 
 int oribi__burst_send(struct oribi__exchange *exchange)
 {
+    if (exchange->phase == ORIBI_PHASE_STARTED && exchange->coder)
+        return oribi__compress_burst(exchange);
     if (exchange->phase != ORIBI_PHASE_STARTED || exchange->held.len == 0)
         return 0;
     struct iovec vec = {exchange->held.p, exchange->held.len};

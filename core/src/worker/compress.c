@@ -1,6 +1,7 @@
 /* Reading order: plan, oribi__compress_reply, oribi__compress_begin and what follows it; then coders, options. */
 #include "worker/compress.h"
 
+#include "worker/burst.h"
 #include "worker/call_clock.h"
 #include "worker/exchange.h"
 #include "worker/ownership.h"
@@ -22,7 +23,8 @@ struct oribi__coder {
     struct oribi__coder *next; /* while it is kept */
     struct oribi_compressor *compressor;
     struct oribi_buf out;
-    int64_t left; /* of the Content-Length that the application has given a stream; -1: none */
+    struct oribi_buf pieces; /* of a stream: gathered, see burst.h; with the reactor */
+    int64_t left;            /* of the Content-Length that the application has given a stream; -1: none */
 };
 
 struct oribi__compression {
@@ -115,6 +117,7 @@ static void destroy_coder(struct oribi__coder *coder)
 {
     oribi_compressor_destroy(coder->compressor);
     oribi_buf_deinit(&coder->out);
+    oribi_buf_deinit(&coder->pieces);
     oribi_mem_free(coder);
 }
 
@@ -131,7 +134,7 @@ static int take_coder(struct oribi__exchange *exchange, const struct plan *plan)
         return ORIBI_ENOMEM;
     exchange->coder = coder;
     coder->left = -1;
-    coder->out.len = 0;
+    coder->out.len = coder->pieces.len = 0;
     size_t padding = plan->decision.is_private ? draw_padding(compression) : 0;
     int result = oribi_compressor_begin(coder->compressor, padding);
     if (result < 0)
@@ -316,6 +319,67 @@ static void log_failed(struct oribi__exchange *exchange, int error)
                    error == ORIBI_ENOMEM ? "out of memory" : "the library fails");
 }
 
+static int fail(struct oribi__exchange *exchange, int error)
+{
+    log_failed(exchange, error);
+    exchange->base.conn->broken = true; /* what has been sent cannot be completed */
+    return ORIBI_ECLOSED;
+}
+
+/* Nothing of the burst is left to be sent by others. */
+static struct iovec take_burst(struct oribi__exchange *exchange)
+{
+    struct oribi_buf *pieces = &exchange->coder->pieces;
+    struct iovec burst = {pieces->p, pieces->len};
+    pieces->len = 0; /* the bytes stay where they are */
+    atomic_store_explicit(&exchange->thread->burst_us, 0, memory_order_relaxed);
+    return burst;
+}
+
+struct oribi_buf *oribi__compress_pieces(struct oribi__exchange *exchange)
+{
+    return &exchange->coder->pieces;
+}
+
+int oribi__compress_burst(struct oribi__exchange *exchange)
+{
+    struct oribi__coder *coder = exchange->coder;
+    struct iovec burst = take_burst(exchange);
+    if (burst.iov_len == 0 || exchange->base.conn->broken)
+        return 0;
+    int result =
+        oribi_compressor_write(coder->compressor, burst.iov_base, burst.iov_len, ORIBI_COMPRESS_FLUSH, &coder->out);
+    if (result < 0)
+        return fail(exchange, result);
+    struct iovec made = {coder->out.p, coder->out.len};
+    coder->out.len = 0;
+    return oribi__stream_write(exchange, &made, 1, (int64_t)made.iov_len);
+}
+
+/* True: the piece waits for others of its burst, and `result` is what the application is told. False: `burst` is what
+ * was gathered before it. Then the compressor is the caller's: nothing lies there that the helper could send. */
+static bool gather(struct oribi__exchange *exchange, struct cursor *cursor, struct iovec *burst, int *result)
+{
+    struct oribi__coder *coder = exchange->coder;
+    bool begun = exchange->phase == ORIBI_PHASE_BEGUN;
+    if (exchange->base.conn->broken) {
+        *result = ORIBI_ECLOSED;
+        return true;
+    }
+    if (!oribi__burst_takes(exchange, (size_t)cursor->left) || begun || coder->left == 0) {
+        *burst = take_burst(exchange);
+        return false;
+    }
+    while (cursor->left > 0) {
+        struct iovec piece = next_piece(cursor);
+        memcpy(coder->pieces.p + coder->pieces.len, piece.iov_base, piece.iov_len);
+        coder->pieces.len += piece.iov_len;
+    }
+    *result = oribi__stream_outcome(exchange, oribi__burst_gathered(exchange));
+    oribi__clock_anew_at(exchange->thread, exchange->now_us);
+    return true;
+}
+
 int oribi__compress_write(struct oribi__exchange *exchange, const struct iovec *vec, size_t count, int64_t total)
 {
     struct oribi__coder *coder = exchange->coder;
@@ -325,24 +389,33 @@ int oribi__compress_write(struct oribi__exchange *exchange, const struct iovec *
         exchange->cut = true;
         total = coder->left;
     }
+    if (total == 0)
+        return 0;
     if (coder->left >= 0)
         coder->left -= total;
     struct cursor cursor = {vec, 0, total};
+    struct iovec burst;
     int result = 0;
-    while (cursor.left > 0 && result >= 0) {
+    oribi__enter(exchange->worker);
+    bool gathered = gather(exchange, &cursor, &burst, &result);
+    oribi__leave(exchange->worker);
+    if (gathered)
+        return result;
+    int code = burst.iov_len == 0 ? 0
+                                  : oribi_compressor_write(coder->compressor, burst.iov_base, burst.iov_len,
+                                                           ORIBI_COMPRESS_GO_ON, &coder->out);
+    while (code == 0 && cursor.left > 0 && result >= 0) {
         struct iovec piece = next_piece(&cursor);
-        int code = oribi_compressor_write(coder->compressor, piece.iov_base, piece.iov_len,
-                                          cursor.left > 0 ? ORIBI_COMPRESS_GO_ON : ORIBI_COMPRESS_FLUSH, &coder->out);
-        if (code < 0) {
-            log_failed(exchange, code);
-            oribi__enter(exchange->worker);
-            exchange->base.conn->broken = true; /* what has been sent cannot be completed */
-            oribi__leave(exchange->worker);
-            return ORIBI_ECLOSED;
-        }
-        if (coder->out.len > 0)
+        code = oribi_compressor_write(coder->compressor, piece.iov_base, piece.iov_len,
+                                      cursor.left > 0 ? ORIBI_COMPRESS_GO_ON : ORIBI_COMPRESS_FLUSH, &coder->out);
+        if (code == 0 && coder->out.len > 0)
             result = pass_on(exchange);
     }
+    if (code == 0)
+        return result;
+    oribi__enter(exchange->worker);
+    result = fail(exchange, code);
+    oribi__leave(exchange->worker);
     return result;
 }
 
@@ -354,7 +427,14 @@ int oribi__compress_end(struct oribi__exchange *exchange, struct iovec *last)
                        (long long)coder->left);
         return ORIBI_EAPP;
     }
-    int result = oribi_compressor_write(coder->compressor, NULL, 0, ORIBI_COMPRESS_END, &coder->out);
+    oribi__enter(exchange->worker);
+    struct iovec burst = take_burst(exchange);
+    bool broken = exchange->base.conn->broken;
+    oribi__leave(exchange->worker);
+    if (broken) /* also by a compressor that has failed: the end finds it so */
+        return 0;
+    int result =
+        oribi_compressor_write(coder->compressor, burst.iov_base, burst.iov_len, ORIBI_COMPRESS_END, &coder->out);
     if (result < 0) {
         log_failed(exchange, result);
         return ORIBI_EAPP;

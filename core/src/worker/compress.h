@@ -6,8 +6,11 @@
  * and thread at most, and in steady state an answer allocates nothing.
  *
  * Whole answers up to ORIBI__COMPRESS_WHOLE_BYTES_MAX are compressed before their head is written, and have a
- * Content-Length; longer ones become streams. Of a stream each write of the application is flushed, so that the client
- * has at once what the application has given. Compressing is done without the reactor. */
+ * Content-Length; longer ones become streams. Of a stream the compressor is flushed where plain pieces would be sent
+ * (burst.h): behind each write that comes after a silence, and once for those that come fast, which are gathered as the
+ * application has written them, so that the client has what was written at once, or within the millisecond. Compressing
+ * is done without the reactor, but for a burst that the helper, a flush or a wait sends: at most
+ * ORIBI__BURST_CODED_BYTES. */
 #ifndef ORIBI_WORKER_COMPRESS_H
 #define ORIBI_WORKER_COMPRESS_H
 
@@ -62,6 +65,13 @@ int oribi__compress_begin(struct oribi__exchange *exchange, int status, const st
 
 /* oribi_reply_write() of a stream with a coder; `total` is more than 0. */
 int oribi__compress_write(struct oribi__exchange *exchange, const struct iovec *vec, size_t count, int64_t total);
+
+/* What is gathered of a stream with a coder, with the reactor. */
+struct oribi_buf *oribi__compress_pieces(struct oribi__exchange *exchange);
+
+/* Compresses, flushes and sends that, if there is something. 0, 1 as oribi_reply_write(), or ORIBI_ECLOSED. By any
+ * thread that has the reactor. */
+int oribi__compress_burst(struct oribi__exchange *exchange);
 
 /* The last bytes of a stream with a coder, which live until the coder is given back. ORIBI_EAPP (logged): the stream is
  * shorter than its Content-Length, or cannot be ended. */

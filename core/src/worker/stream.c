@@ -115,7 +115,7 @@ static int write_piece(struct oribi__exchange *exchange, const struct piece *pie
     bool complete = exchange->framing == ORIBI_FRAMING_LENGTH && exchange->left == 0;
     if (exchange->base.conn->broken)
         return ORIBI_ECLOSED;
-    if (!oribi__burst_takes(exchange, bytes) || exchange->phase == ORIBI_PHASE_BEGUN || complete)
+    if (exchange->coder || !oribi__burst_takes(exchange, bytes) || exchange->phase == ORIBI_PHASE_BEGUN || complete)
         return send_piece(exchange, piece);
     char *end = exchange->held.p + exchange->held.len; /* oribi__burst_takes() has made room */
     end = put(end, piece->before.p, piece->before.n);
@@ -126,7 +126,7 @@ static int write_piece(struct oribi__exchange *exchange, const struct piece *pie
     return oribi__burst_gathered(exchange);
 }
 
-static int outcome(const struct oribi__exchange *exchange, int result)
+int oribi__stream_outcome(const struct oribi__exchange *exchange, int result)
 {
     const struct oribi_conn *c = exchange->base.conn;
     if (result < 0 || c->broken)
@@ -169,7 +169,7 @@ int oribi__stream_write(struct oribi__exchange *exchange, const struct iovec *ve
     int result;
     switch (exchange->framing) {
     case ORIBI_FRAMING_NONE:
-        return exchange->phase == ORIBI_PHASE_BEGUN ? outcome(exchange, send_held(exchange)) : 0;
+        return exchange->phase == ORIBI_PHASE_BEGUN ? oribi__stream_outcome(exchange, send_held(exchange)) : 0;
     case ORIBI_FRAMING_LENGTH:
         result = write_known(exchange, vec, count, total);
         break;
@@ -184,13 +184,13 @@ int oribi__stream_write(struct oribi__exchange *exchange, const struct iovec *ve
         result = write_piece(exchange, &(struct piece){.vec = vec, .count = count, .total = total});
         exchange->body_sent += total;
     }
-    return outcome(exchange, result);
+    return oribi__stream_outcome(exchange, result);
 }
 
 /* The same without the framing that the application has given its body. */
 static int write_unframed(struct oribi__exchange *exchange, const struct iovec *vec, size_t count)
 {
-    int result = outcome(exchange, 0);
+    int result = oribi__stream_outcome(exchange, 0);
     for (size_t i = 0; i < count; i++) {
         const char *p = vec[i].iov_base;
         const char *end = p + vec[i].iov_len;
@@ -200,7 +200,7 @@ static int write_unframed(struct oribi__exchange *exchange, const struct iovec *
             if (result < 0)
                 return result;
             result = content.iov_len > 0 ? oribi__stream_write(exchange, &content, 1, (int64_t)content.iov_len)
-                                         : outcome(exchange, 0);
+                                         : oribi__stream_outcome(exchange, 0);
             if (result < 0)
                 return result;
         }
@@ -250,7 +250,7 @@ int oribi_reply_flush(struct oribi_req *req)
     exchange->now_us = oribi_clock_us();
     note_length(exchange);
     oribi__enter(exchange->worker);
-    int result = outcome(exchange, send_held(exchange));
+    int result = oribi__stream_outcome(exchange, send_held(exchange));
     oribi__clock_anew_at(exchange->thread, exchange->now_us);
     oribi__leave(exchange->worker);
     return result;

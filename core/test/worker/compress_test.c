@@ -1,6 +1,13 @@
 /* Compressed answers over the wire: whole ones, streams, files; what they allocate; what happens when something
  * fails. Which answers are compressed is in spec/compress. */
+#include "oribi/http/compress.h"
+
+/* Counts flushes. */
+static int counting_write(struct oribi_compressor *compressor, const void *p, size_t n, enum oribi_compress_then then,
+                          struct oribi_buf *out);
+#define oribi_compressor_write counting_write
 #include "worker/compress.c"
+#undef oribi_compressor_write
 
 #include "base/mem_counted.h"
 #include "http/decode.h"
@@ -14,9 +21,30 @@
 enum { WHOLE = ORIBI__COMPRESS_WHOLE_BYTES_MAX, TEXT_BYTES = 3 * WHOLE };
 
 static struct site *app_site;
+static struct client *app_client;
 static struct oribi_req *kept_req;
+static bool with_helper;
+static bool fail_flushes;
+static atomic_int flushes;
+static atomic_int sends; /* that the socket took something of */
+static void (*count_bytes)(void *self, int64_t bytes);
 static char *text;
 static int text_fd;
+
+static int counting_write(struct oribi_compressor *compressor, const void *p, size_t n, enum oribi_compress_then then,
+                          struct oribi_buf *out)
+{
+    atomic_fetch_add(&flushes, then == ORIBI_COMPRESS_FLUSH);
+    if (fail_flushes)
+        return ORIBI_ESYS;
+    return oribi_compressor_write(compressor, p, n, then, out);
+}
+
+static void count_send(void *self, int64_t bytes)
+{
+    atomic_fetch_add(&sends, 1);
+    count_bytes(self, bytes);
+}
 
 static void make_text(void)
 {
@@ -36,6 +64,7 @@ static struct client *open_site(struct site *site, void (*app)(struct oribi_req 
     site_init(site);
     ok_eq(oribi_options_set(&site->options, "compress", codings, error), 0);
     site->options.keepalive_requests_max = 0;
+    site->options.helper = with_helper;
     app_site = site;
     site_open(site, app);
     return client_open(site);
@@ -229,6 +258,149 @@ static void at_once(struct site *site, struct client *c, enum oribi_coding codin
 static void test_each_write_is_seen_at_once(void)
 {
     each_coding(at_once);
+}
+
+/* ---- bursts ---- */
+
+enum { PIECES = 100, PIECE_BYTES = 1000 };
+
+/* /gaps: each after a silence; /flushes; else as fast as it can, while the clock stands still. */
+static void bursts(struct oribi_req *req)
+{
+    bool flushing = path_is(req, "/flushes");
+    int64_t gap_us = path_is(req, "/gaps") ? ORIBI__GAP_US : 0;
+    hold_clock(true);
+    atomic_store(&flushes, 0);
+    atomic_store(&sends, 0);
+    ok_eq(oribi_reply_begin(req, 200, &text_type, 1, -1), 0);
+    for (int i = 0; i < PIECES; i++) {
+        struct iovec piece = {text + (ptrdiff_t)i * PIECE_BYTES, PIECE_BYTES};
+        ok_eq(oribi_reply_write(req, &piece, 1), 0);
+        clock_held_us += gap_us;
+        (void)client_read(app_client); /* a unix socket has room for few small ones */
+        if (flushing)
+            ok_eq(oribi_reply_flush(req), 0);
+    }
+    ok_eq(oribi_reply_end(req), 0);
+    hold_clock(false);
+}
+
+static struct client *open_bursts(struct site *site, bool helper)
+{
+    with_helper = helper;
+    (void)open_site(site, bursts, "gzip, zstd, br");
+    with_helper = false;
+    count_bytes = site->worker->reactor.hooks.sent;
+    site->worker->reactor.hooks.sent = count_send;
+    app_client = client_open(site);
+    return app_client;
+}
+
+static void check_burst(struct site *site, enum oribi_coding coding, const char *name, const char *path, int want)
+{
+    struct answer answer = get(site, app_client, path, name);
+    ok_named(is_text(&answer, coding, (size_t)PIECES * PIECE_BYTES), "%s: %s: %s: the body", where_name, name, path);
+    ok_named(atomic_load(&flushes) == want && atomic_load(&sends) == want + 1,
+             "%s: %s: %s: %d flushes and %d sends, not %d", where_name, name, path, atomic_load(&flushes),
+             atomic_load(&sends), want);
+}
+
+/* The first piece; then as many as fill ORIBI__BURST_CODED_BYTES, with the one that has no room any more; the rest with
+ * the end. */
+static void test_a_burst_is_flushed_once(void)
+{
+    enum { TOGETHER = ORIBI__BURST_CODED_BYTES / PIECE_BYTES + 1 };
+    static const enum oribi_coding codings[] = {ORIBI_CODING_GZIP, ORIBI_CODING_ZSTD, ORIBI_CODING_BR};
+    struct site site;
+    (void)open_bursts(&site, true);
+    for (int i = 0; i < 3; i++) {
+        const char *name = oribi_coding_name(codings[i]).p;
+        if (!oribi_compress_has(codings[i]))
+            continue;
+        check_burst(&site, codings[i], name, "/", 1 + (PIECES - 1) / TOGETHER);
+        check_burst(&site, codings[i], name, "/gaps", PIECES);
+        check_burst(&site, codings[i], name, "/flushes", PIECES);
+    }
+    site_close(&site);
+}
+
+static void test_without_a_helper_each_write_is_flushed(void)
+{
+    struct site site;
+    (void)open_bursts(&site, false);
+    check_burst(&site, ORIBI_CODING_GZIP, "gzip", "/", PIECES);
+    site_close(&site);
+}
+
+/* What fails in the middle of a burst: the application hears of it, the client sees that the answer is cut. */
+static void breaks_off(struct oribi_req *req)
+{
+    struct iovec piece = {text, PIECE_BYTES};
+    hold_clock(true);
+    ok_eq(oribi_reply_begin(req, 200, &text_type, 1, -1), 0);
+    for (int i = 0; i < 3; i++)
+        ok_eq(oribi_reply_write(req, &piece, 1), 0);
+    hold_clock(false);
+    if (path_is(req, "/abort")) {
+        oribi_reply_abort(req);
+        return;
+    }
+    fail_flushes = true;
+    ok_eq(oribi_reply_flush(req), ORIBI_ECLOSED);
+    fail_flushes = false;
+    ok_eq(oribi_reply_write(req, &piece, 1), ORIBI_ECLOSED);
+    ok_eq(oribi_reply_end(req), ORIBI_ECLOSED);
+}
+
+static void test_a_burst_that_breaks_off(void)
+{
+    static const char *const paths[] = {"/abort", "/fails"};
+    for (int i = 0; i < 2; i++) {
+        bool ends;
+        struct site site;
+        struct answer answer = {0};
+        with_helper = true;
+        struct client *c = open_site(&site, breaks_off, "gzip");
+        with_helper = false;
+        char request[100];
+        snprintf(request, sizeof(request), GET("%s"), paths[i]);
+        ok(client_send(&site, c, request));
+        ok(!next_answer(&site, c, &answer));
+        ok(pump_until(&site, c->eof || c->error));
+        ssize_t want = i == 0 ? 3 * PIECE_BYTES : PIECE_BYTES;
+        ok_eq(decode_so_far(c, ORIBI_CODING_GZIP, &ends), want);
+        ok(!ends);
+        site_close(&site);
+    }
+}
+
+/* Each time the application goes on when the client has the piece before: the helper compresses and sends it. */
+static void asks_and_waits(struct oribi_req *req)
+{
+    ok_eq(oribi_reply_begin(req, 200, &text_type, 1, -1), 0);
+    for (ssize_t i = 0; i < 60; i++) {
+        bool ends;
+        struct iovec piece = {text + i * PIECE_BYTES, PIECE_BYTES};
+        ok_eq(oribi_reply_write(req, &piece, 1), 0);
+        int64_t deadline = real_ms() + PUMP_MS_MAX;
+        while (i % 3 == 2 && decode_so_far(app_client, ORIBI_CODING_GZIP, &ends) < (i + 1) * PIECE_BYTES &&
+               real_ms() < deadline)
+            if (!client_read(app_client))
+                (void)poll(&(struct pollfd){.fd = app_client->fd, .events = POLLIN}, 1, 10);
+        ok_named(i % 3 < 2 || decode_so_far(app_client, ORIBI_CODING_GZIP, &ends) == (i + 1) * PIECE_BYTES,
+                 "%s: piece %zd", where_name, i);
+    }
+    ok_eq(oribi_reply_end(req), 0);
+}
+
+static void test_no_piece_of_a_burst_waits_for_the_application(void)
+{
+    struct site site;
+    struct client *c = open_bursts(&site, true);
+    site.app = asks_and_waits;
+    struct answer answer = get(&site, c, "/", "gzip");
+    ok(is_text(&answer, ORIBI_CODING_GZIP, (size_t)60 * PIECE_BYTES));
+    site_close(&site);
 }
 
 /* Writes 2000 bytes, then 1500: of a Content-Length of 3000. */
@@ -450,6 +622,10 @@ int main(void)
     run_everywhere(test_every_kind_of_answer);
     run_everywhere(test_http_1_0_and_head);
     run_everywhere(test_each_write_is_seen_at_once);
+    run_everywhere(test_a_burst_is_flushed_once);
+    run_everywhere(test_without_a_helper_each_write_is_flushed);
+    run_everywhere(test_a_burst_that_breaks_off);
+    run_everywhere(test_no_piece_of_a_burst_waits_for_the_application);
     run_everywhere(test_a_stream_against_its_content_length);
     test_the_most_headers_and_one_more();
     run_everywhere(test_tags_are_weak_and_come_back);
