@@ -3,6 +3,7 @@
 require_relative "document"
 require_relative "findings"
 require_relative "machine"
+require_relative "table"
 require_relative "targets"
 
 module Bench
