@@ -57,6 +57,20 @@ class ClientTest < RedisTest
     end
   end
 
+  def test_names_in_a_pipeline_are_looked_at_in_any_case
+    r = redis
+    ["SUBSCRIBE", "Monitor", :quit, "sync"].each do |name|
+      assert_raises(Oribi::Redis::UsageError, name.inspect) { r.pipeline(["GET", "a"], [name, "x"]) }
+      assert_raises(Oribi::Redis::UsageError, name.inspect) { r.noreply(["INCR", "a"], [name, "x"]) }
+    end
+    assert_nil r.command("GET", "a")
+    link = Oribi::Redis::Link
+    assert_equal [false, true, true, true], [[["GET"]], [["Exec"]], [[]], [[1]]].map { |commands| link.any_named?(commands, %w[EXEC]) }
+    id = r.command("CLIENT", "ID")
+    r.with { |one| one.pipeline(%w[GET a], %w[wAtch a]) }
+    refute_equal id, r.command("CLIENT", "ID"), "what is watched is not the next user's"
+  end
+
   def test_arrays_of_any_length
     r = redis
     lua = "local t = {} for i = 1, ARGV[1] do t[i] = i end return t"

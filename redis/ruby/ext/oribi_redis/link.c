@@ -466,6 +466,7 @@ void Init_oribi_redis(void)
     rb_define_method(link, "read_ms=", link_set_read_ms, 1);
     rb_define_method(link, "write_ms=", link_set_write_ms, 1);
     rb_define_method(link, "follows=", link_set_follows, 1);
+    rb_define_singleton_method(link, "any_named?", link_any_named, 2);
     rb_define_singleton_method(link, "parse_url", link_parse_url, 1);
     rb_define_method(link, "set_tries", link_set_tries, 4);
     rb_define_method(link, "forget_tries", link_forget_tries, 0);

@@ -50,6 +50,10 @@ void link_forget_request(struct link *link);
 /* Sends what was put; as oribi_redis_conn_send(). */
 int link_send(struct link *link, uint64_t quiet, uint64_t replies);
 
+/* Link.any_named?(commands, names): whether one of the commands, an Array, has one of these names, an Array of String,
+ * in any case. True also of what is no command, or whose name is neither String nor Symbol. Raises TypeError. */
+VALUE link_any_named(VALUE class, VALUE commands, VALUE names);
+
 /* reply.c. The next reply, or with is_push also a push; Qundef after a failure, whose code is in *code. Other pushes
  * before it are passed over: nobody here asks for them, and they are no replies. */
 VALUE link_reply(struct link *link, int *code, bool *is_push);

@@ -1,6 +1,8 @@
 /* Commands: arrays of String, Symbol, Integer and Float. Everything else is refused before a byte is sent. */
 #include "link.h"
 
+#include <strings.h>
+
 void link_forget_request(struct link *link)
 {
     link->conn.out.len = 0;
@@ -107,4 +109,32 @@ int link_send(struct link *link, uint64_t quiet, uint64_t replies)
     int code = oribi_redis_conn_send_pieces(&link->conn, pieces, n, quiet, replies);
     ALLOCV_END(held);
     return code;
+}
+
+/* The name of a command; nil where it is none that can be said at once. */
+static VALUE name_of(VALUE command)
+{
+    if (!RB_TYPE_P(command, T_ARRAY) || RARRAY_LEN(command) == 0)
+        return Qnil;
+    VALUE name = RARRAY_AREF(command, 0);
+    return RB_TYPE_P(name, T_STRING) ? name : RB_TYPE_P(name, T_SYMBOL) ? rb_sym2str(name) : Qnil;
+}
+
+VALUE link_any_named(VALUE class, VALUE commands, VALUE names)
+{
+    Check_Type(commands, T_ARRAY);
+    Check_Type(names, T_ARRAY);
+    for (long i = 0; i < RARRAY_LEN(commands); i++) {
+        VALUE name = name_of(RARRAY_AREF(commands, i));
+        if (NIL_P(name))
+            return Qtrue;
+        for (long j = 0; j < RARRAY_LEN(names); j++) {
+            VALUE one = RARRAY_AREF(names, j);
+            Check_Type(one, T_STRING);
+            if (RSTRING_LEN(one) == RSTRING_LEN(name) &&
+                strncasecmp(RSTRING_PTR(one), RSTRING_PTR(name), (size_t)RSTRING_LEN(one)) == 0)
+                return Qtrue;
+        }
+    }
+    return Qfalse;
 }

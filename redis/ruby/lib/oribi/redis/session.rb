@@ -14,6 +14,8 @@ module Oribi
       # Of a connection, behind which an operation may be made again.
       FAILURES = [ConnectionError, TimeoutError, ProtocolError].freeze
 
+      SPECIAL = [*REFUSED, *PINS, *UNPINS].map(&:freeze).freeze
+
       attr_accessor :age
 
       def initialize(place, options, sentinel = nil)
@@ -36,7 +38,7 @@ module Oribi
       end
 
       def pipeline(*commands)
-        commands = commands.map { |one| Array(one) }
+        commands = commands.map { |one| Array(one) } unless commands.all?(Array)
         perform_all(commands) { @link.call_all(commands, nil) }
       end
 
@@ -139,7 +141,7 @@ module Oribi
 
       def perform(words)
         name = words.first
-        special = name.nil? || name.size > ORDINARY_SIZE_MAX
+        special = name.nil? || name.size > ORDINARY_SIZE_MAX && Link.any_named?([words], SPECIAL)
         refuse(words) if special && (name.nil? || REFUSED.include?(name_of(words)))
         reply = begin
           @link.call(words)
@@ -154,14 +156,15 @@ module Oribi
       end
 
       def perform_all(commands)
-        commands.each { |words| refuse(words) if words.empty? || REFUSED.include?(name_of(words)) }
+        special = Link.any_named?(commands, SPECIAL)
+        commands.each { |words| refuse(words) if words.empty? || REFUSED.include?(name_of(words)) } if special
         replies = begin
           yield
         rescue *FAILURES => e
           again(e, commands) { yield }
         end
         @owed = @link.quiet if @quiet.positive?
-        commands.each { |words| note(words) }
+        commands.each { |words| note(words) } if special
         replies
       rescue TypeError, ArgumentError => e
         raise UsageError, e.message
