@@ -123,6 +123,32 @@ static enum oribi_redis_resend resend_of(pTHX_ HV *options)
     return ORIBI_REDIS_RESEND_NEVER;
 }
 
+/* sentinels is an array of addresses. */
+static void set_sentinels(pTHX_ struct redis_client *c, HV *options)
+{
+    SV *value = option(aTHX_ options, "sentinels");
+    if (!value)
+        return;
+    struct redis_sentinels *sentinels;
+    Newxz(sentinels, 1, struct redis_sentinels);
+    c->options.sentinels = sentinels;
+    c->conn.follows = true;
+    if (!SvROK(value) || SvTYPE(SvRV(value)) != SVt_PVAV ||
+        !text_option(aTHX_ options, "service", sentinels->service, sizeof(sentinels->service)))
+        redis_throw_usage("sentinels is an array of addresses, and service the name that they know");
+    AV *addresses = (AV *)SvRV(value);
+    for (SSize_t i = 0; i <= av_len(addresses); i++) {
+        SV **one = av_fetch(addresses, i, 0);
+        STRLEN n = 0;
+        const char *p = one ? SvPV(*one, n) : "";
+        const char *wrong = oribi_redis_sentinels_add(&sentinels->list, oribi_slice(p, n));
+        if (wrong)
+            redis_throw_usage("sentinels: %s", wrong);
+    }
+    (void)text_option(aTHX_ options, "sentinel_user", sentinels->user, sizeof(sentinels->user));
+    (void)text_option(aTHX_ options, "sentinel_password", sentinels->password, sizeof(sentinels->password));
+}
+
 static void set_options(pTHX_ struct redis_client *c, HV *options)
 {
     enum { LIMIT_MS = 1000, ATTEMPTS = 3, DELAY_MS = 50, DELAY_MAX_MS = 1000, NAME_CAP = 256 };
@@ -138,7 +164,7 @@ static void set_options(pTHX_ struct redis_client *c, HV *options)
     SV *utf8 = option(aTHX_ options, "utf8");
     c->options.utf8 = utf8 && SvTRUE(utf8);
     c->options.lax = option(aTHX_ options, "lax") != NULL;
-    c->options.sentinels = c->conn.follows = option(aTHX_ options, "sentinels") != NULL;
+    set_sentinels(aTHX_ c, options);
     (void)text_option(aTHX_ options, "client_name", name, sizeof(name));
     int64_t protocol = count_option(aTHX_ options, "protocol", 3);
     if (protocol != 2 && protocol != 3)

@@ -14,13 +14,14 @@ subtest 'Sentinels that do not help' => sub {
     my $redis = Oribi::Redis->new(sentinels => [$none->path, $mute->path], service => 'main', reconnect_attempts => 0);
     ok !eval { $redis->command('PING'); 1 };
     isa_ok $@, 'Oribi::Redis::Error::Connection';
-    like $@, qr/no Sentinel knows the master: .*knows no master of main; .*closed/;
+    like $@, qr/no Sentinel knows the master of main: .*knows no master of that name; .*closed/;
     my $silent = BadServer->start(BadServer::says(''));
     local $SIG{ALRM} = sub { die "alarm\n" };
     my $waiting = Oribi::Redis->new(sentinels => [$silent->path], service => 'main');
     ok !eval { Time::HiRes::ualarm(30_000); $waiting->command('PING'); 1 };
     is $@, "alarm\n", 'an exception in a signal handler passes';
-    for my $wrong ([sentinels => 'x', service => 'main'], [sentinels => [], service => 'main'], [sentinels => ['x']]) {
+    for my $wrong ([sentinels => 'x', service => 'main'], [sentinels => [], service => 'main'], [sentinels => ['x']], [sentinels => ['x:0'], service => 'main'],
+        [sentinels => [map { "x:$_" } 1 .. 33], service => 'main'], [sentinels => ['x'], service => 'x' x 256]) {
         ok !eval { Oribi::Redis->new(@$wrong); 1 };
         isa_ok $@, 'Oribi::Redis::Error::Usage';
     }
@@ -58,7 +59,6 @@ ok until_true(sub { Oribi::Redis->new(path => $replica->path)->command('INFO', '
 my $redis = Oribi::Redis->new(sentinels => ['127.0.0.1:1', "127.0.0.1:$port"], service => 'main', reconnect_attempts => 20);
 is $redis->command('SET', 'k', 'v'), 'OK';
 is((Oribi::Redis->new(path => $master->path)->command('GET', 'k')), 'v', 'on the master');
-is $redis->{options}{sentinels}[0], "127.0.0.1:$port", 'the one that answered is the first';
 ok until_true(sub { (Oribi::Redis->new(path => $replica->path)->command('GET', 'k') // '') eq 'v' });
 
 $master->stop('KILL');

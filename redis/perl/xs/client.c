@@ -21,6 +21,7 @@ static int destroyed(pTHX_ SV *sv, MAGIC *magic)
     for (int i = 0; i < REDIS_KEPT_COUNT; i++)
         Safefree(c->kept[i].p);
     Safefree(c->apart);
+    Safefree(c->options.sentinels);
     Safefree(c);
     return 0;
 }
@@ -43,6 +44,10 @@ static struct redis_client *copy_of(pTHX_ const struct redis_client *old)
     c->conn.write_ms = old->conn.write_ms;
     c->conn.follows = old->conn.follows;
     c->options = old->options;
+    if (old->options.sentinels) {
+        Newx(c->options.sentinels, 1, struct redis_sentinels);
+        *c->options.sentinels = *old->options.sentinels;
+    }
     for (int i = 0; i < REDIS_KEPT_COUNT; i++) {
         c->kept[i].p = old->kept[i].p ? savepvn(old->kept[i].p, (I32)old->kept[i].n) : NULL;
         c->kept[i].n = old->kept[i].n;

@@ -221,6 +221,7 @@ static int connected(pTHX_ struct redis_client *c, struct oribi_redis_tries *tri
             return -1;
     }
     c->failure = REDIS_FINE;
+    c->conn.sent = false; /* of the operation nothing was */
     return 0;
 }
 

@@ -37,6 +37,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/redis/conn.h"
 #include "oribi/redis/retry.h"
+#include "oribi/redis/sentinel.h"
 
 /* Ours alone: nothing but the entry that perl looks for is exported. */
 #pragma GCC visibility push(hidden)
@@ -78,15 +79,22 @@ struct redis_apart {
     SV *sv; /* a copy of ours (most often perl's copy on write), so that no signal handler changes it meanwhile */
 };
 
+struct redis_sentinels {
+    struct oribi_redis_sentinels list;
+    char service[ORIBI_REDIS_SERVICE_MAX + 1];
+    char user[ORIBI_REDIS_USER_MAX + 1]; /* "": none */
+    char password[ORIBI_REDIS_PASSWORD_MAX + 1];
+};
+
 struct redis_options {
     struct oribi_redis_place place;
-    int64_t read_ms;                /* conn.read_ms, but for one command */
-    struct oribi_redis_tries tries; /* none used */
-    bool utf8;                      /* arguments are characters, and so are replies that are UTF-8 */
-    bool sentinels;                 /* say where the server is */
-    bool lax;                       /* without utf8: characters that are no bytes are sent as UTF-8 (Jet) */
-    SV *hello;                      /* the bytes sent first on each connection, or NULL */
-    int64_t hello_count;            /* commands in there */
+    int64_t read_ms;                   /* conn.read_ms, but for one command */
+    struct oribi_redis_tries tries;    /* none used */
+    bool utf8;                         /* arguments are characters, and so are replies that are UTF-8 */
+    struct redis_sentinels *sentinels; /* say where the server is; ours, or NULL */
+    bool lax;                          /* without utf8: characters that are no bytes are sent as UTF-8 (Jet) */
+    SV *hello;                         /* the bytes sent first on each connection, or NULL */
+    int64_t hello_count;               /* commands in there */
 };
 
 struct redis_client {

@@ -182,36 +182,29 @@ int redis_start_tls(pTHX_ struct redis_client *c)
     return code;
 }
 
-/* Where the master is, by Oribi::Redis::Sentinel. 0, or ORIBI_ESYS. */
+static struct oribi_slice text_of(const char *text)
+{
+    return oribi_slice(text, strlen(text));
+}
+
+/* Where the master is, over the connection that will be the master's; closed again behind each Sentinel. 0, or
+ * ORIBI_ESYS. */
 int redis_ask_sentinels(pTHX_ struct redis_client *c)
 {
-    int code = ORIBI_ESYS;
-    ENTER;
-    SAVETMPS;
-    dSP;
-    PUSHMARK(SP);
-    mXPUSHs(newRV_inc((SV *)c->self));
-    PUTBACK;
-    int count = call_pv("Oribi::Redis::Sentinel::find", G_LIST);
-    SPAGAIN;
-    SP -= count;
-    I32 ax = (I32)(SP - PL_stack_base) + 1;
-    struct oribi_redis_place *place = &c->options.place;
-    if (count == 2) {
-        STRLEN n;
-        const char *host = SvPV(ST(0), n);
-        if (n > 0 && n < sizeof(place->host) && SvUV(ST(1)) <= UINT16_MAX) {
-            memcpy(place->host, host, n + 1);
-            place->path[0] = 0;
-            place->port = (uint16_t)SvUV(ST(1));
-            code = 0;
-        }
+    struct redis_sentinels *sentinels = c->options.sentinels;
+    struct oribi_redis_asking asking;
+    struct oribi_redis_place place;
+    c->conn.read_ms = c->options.read_ms;
+    oribi_redis_asking_begin(&asking, &sentinels->list, text_of(sentinels->service));
+    while (oribi_redis_asking_next(&asking, &place)) {
+        run_signals(aTHX);
+        int code = oribi_redis_conn_connect(&c->conn, &place);
+        code = oribi_redis_asking_ask(&asking, &c->conn, code, text_of(sentinels->user), text_of(sentinels->password),
+                                      &c->options.place);
+        oribi_redis_conn_close(&c->conn);
+        if (code == 0)
+            return 0;
     }
-    if (code)
-        oribi_redis_conn_fail(&c->conn, "no Sentinel knows the master: %.180s",
-                              count == 1 ? SvPV_nolen(ST(0)) : "no address");
-    PUTBACK;
-    FREETMPS;
-    LEAVE;
-    return code;
+    oribi_redis_conn_fail(&c->conn, "%s", asking.why);
+    return ORIBI_ESYS;
 }

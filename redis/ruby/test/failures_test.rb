@@ -264,8 +264,12 @@ class FailuresTest < RedisTest
     assert_match(/no master/, assert_raises(Oribi::Redis::ConnectionError) { unknown.command("GET", "a") }.message)
     last = sentinel(-> {})
     nobody = Oribi::Redis.new(sentinels: ["127.0.0.1:#{last.port}"], service: "main", reconnect_attempts: 0)
-    assert_match(/knows no master of main/, assert_raises(Oribi::Redis::ConnectionError) { nobody.command("GET", "a") }.message)
-    assert_raises(Oribi::Redis::UsageError) { Oribi::Redis.new(sentinels: []) }
+    assert_match(/knows no master of that name/, assert_raises(Oribi::Redis::ConnectionError) { nobody.command("GET", "a") }.message)
+    [{ sentinels: [] }, { sentinels: ["x"] }, { sentinels: ["x:0"], service: "main" }, { sentinels: ["x"], service: "x" * 256 },
+     { sentinels: Array.new(33) { |i| "x:#{i + 1}" }, service: "main" }].each do |options|
+      assert_raises(Oribi::Redis::UsageError, options.inspect) { Oribi::Redis.new(**options) }
+    end
+    assert Oribi::Redis.new(sentinels: Array.new(32) { |i| "x:#{i + 1}" }, service: "x" * 255)
   end
 
   # The server does not close the connection when it is made a replica by hand.

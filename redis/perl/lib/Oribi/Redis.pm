@@ -28,14 +28,13 @@ sub new {
     if ($options{sentinels}) {
         my $right = ref $options{sentinels} eq 'ARRAY' && @{ $options{sentinels} } && defined $options{service};
         Oribi::Redis::Error::Usage->throw('sentinels is an array of addresses, and service the name that they know') if !$right;
-        $options{sentinels} = [@{ $options{sentinels} }];
-        require Oribi::Redis::Sentinel;
     }
     $options{url} //= $ENV{REDIS_URL} if !defined $options{host} && !defined $options{path} && !$options{sentinels};
     require Oribi::Redis::TLS if $options{tls} || ($options{url} // '') =~ /\Arediss:/i;
     my $self = bless { options => \%options }, $class;
     $self->_attach(\%options);
     delete $options{password};    # not for dumps; what is sent at a connection's beginning is kept apart
+    delete $options{sentinel_password};
     delete $options{url};
     $self->{options}{tls_options} = $options{tls} if ref $options{tls};
     return $self;

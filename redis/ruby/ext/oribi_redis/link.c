@@ -36,7 +36,7 @@ static const rb_data_type_t link_type = {.wrap_struct_name = "Oribi::Redis::Link
                                          .function = {.dmark = link_mark, .dfree = link_free, .dsize = link_size},
                                          .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED};
 
-static struct link *link_of(VALUE self)
+struct link *link_of(VALUE self)
 {
     return rb_check_typeddata(self, &link_type);
 }
@@ -74,7 +74,7 @@ static VALUE kind_of(const struct link *link, int code, bool sending)
 }
 
 /* Does not return: failed(kind, text) raises. */
-static VALUE fail(struct link *link, int code, bool sending)
+VALUE link_fail(struct link *link, int code, bool sending)
 {
     if (code == ORIBI_ENOMEM)
         rb_raise(rb_eNoMemError, "no memory for a reply");
@@ -101,6 +101,17 @@ static void *connect_unlocked(void *p)
     return NULL;
 }
 
+int link_connect_to(struct link *link, const struct oribi_redis_place *place)
+{
+    oribi_redis_conn_close(&link->conn);
+    link->conn.transport = &link_plain;
+    link->conn.sent = false;
+    link->waiter = Qnil;
+    struct connecting connecting = {&link->conn, place, 0};
+    rb_thread_call_without_gvl(connect_unlocked, &connecting, NULL, NULL);
+    return connecting.code;
+}
+
 static void put_path(char *to, size_t cap, VALUE text, const char *what)
 {
     const char *p = StringValueCStr(text);
@@ -114,10 +125,6 @@ static VALUE link_connect(VALUE self, VALUE path, VALUE host, VALUE port, VALUE 
 {
     struct link *link = link_of(self);
     struct oribi_redis_place place;
-    oribi_redis_conn_close(&link->conn);
-    link->conn.transport = &link_plain;
-    link->conn.sent = false;
-    link->waiter = Qnil;
     oribi_redis_place_init(&place);
     if (NIL_P(path)) {
         put_path(place.host, sizeof(place.host), host, "host");
@@ -126,10 +133,9 @@ static VALUE link_connect(VALUE self, VALUE path, VALUE host, VALUE port, VALUE 
         put_path(place.path, sizeof(place.path), path, "path of a unix socket");
     }
     link->conn.connect_ms = NUM2LL(limit_ms);
-    struct connecting connecting = {&link->conn, &place, 0};
-    rb_thread_call_without_gvl(connect_unlocked, &connecting, NULL, NULL);
-    if (connecting.code)
-        fail(link, connecting.code, true);
+    int code = link_connect_to(link, &place);
+    if (code)
+        link_fail(link, code, true);
     return Qnil;
 }
 
@@ -174,7 +180,7 @@ static void begin_or_fail(struct link *link)
     link->failed.stage = link->opening ? ORIBI_REDIS_OPENING : ORIBI_REDIS_BEGINNING;
     int code = begin(link);
     if (code)
-        fail(link, code, true);
+        link_fail(link, code, true);
     link->failed.stage = link->opening ? ORIBI_REDIS_OPENING : ORIBI_REDIS_ASKING;
 }
 
@@ -187,10 +193,10 @@ static VALUE link_call(VALUE self, VALUE command)
     link_put_command(link, command);
     int code = link_send(link, 0, 1);
     if (code)
-        return fail(link, code, true);
+        return link_fail(link, code, true);
     VALUE reply = link_reply(link, &code, NULL);
     if (reply == Qundef)
-        return fail(link, code, false);
+        return link_fail(link, code, false);
     oribi_redis_conn_end(&link->conn);
     return reply;
 }
@@ -216,7 +222,7 @@ static VALUE link_call_all(VALUE self, VALUE commands, VALUE limits)
         return replies;
     int code = link_send(link, 0, (uint64_t)count);
     if (code)
-        return fail(link, code, true);
+        return link_fail(link, code, true);
     int64_t usual_ms = link->conn.read_ms;
     for (long i = 0; i < count; i++) {
         VALUE limit = NIL_P(limits) ? Qnil : rb_ary_entry(limits, i);
@@ -224,7 +230,7 @@ static VALUE link_call_all(VALUE self, VALUE commands, VALUE limits)
         VALUE reply = link_reply(link, &code, NULL);
         link->conn.read_ms = usual_ms;
         if (reply == Qundef)
-            return fail(link, code, false);
+            return link_fail(link, code, false);
         rb_ary_push(replies, reply);
     }
     oribi_redis_conn_end(&link->conn);
@@ -239,7 +245,7 @@ static VALUE link_send_quietly(VALUE self, VALUE commands)
     put_commands(link, commands);
     int code = link_send(link, (uint64_t)RARRAY_LEN(commands), 0);
     if (code)
-        return fail(link, code, true);
+        return link_fail(link, code, true);
     oribi_redis_conn_end(&link->conn);
     return Qnil;
 }
@@ -258,7 +264,7 @@ static VALUE link_settle(VALUE self)
             break;
     }
     if (code)
-        return fail(link, code, false);
+        return link_fail(link, code, false);
     oribi_redis_conn_end(&link->conn);
     return Qnil;
 }
@@ -286,7 +292,7 @@ static VALUE link_listen(VALUE self, VALUE command)
     link_put_command(link, command);
     int code = link_send(link, 0, 0);
     if (code)
-        return fail(link, code, true);
+        return link_fail(link, code, true);
     return Qnil;
 }
 
@@ -298,7 +304,7 @@ static VALUE link_next_push(VALUE self)
     bool is_push;
     link->conn.sent = false;
     VALUE push = link_reply(link, &code, &is_push);
-    return push == Qundef ? fail(link, code, false) : push;
+    return push == Qundef ? link_fail(link, code, false) : push;
 }
 
 /* push?: whether one can be read. Does not wait, and a connection on which nothing came stays usable. */
@@ -307,7 +313,7 @@ static VALUE link_has_push(VALUE self)
     struct link *link = link_of(self);
     link->conn.sent = false;
     int code = oribi_redis_conn_push(&link->conn);
-    return code < 0 ? fail(link, code, false) : code ? Qtrue : Qfalse;
+    return code < 0 ? link_fail(link, code, false) : code ? Qtrue : Qfalse;
 }
 
 /* --- what is so --- */
@@ -449,6 +455,7 @@ void Init_oribi_redis(void)
     rb_define_method(link, "initialize", link_initialize, 1);
     rb_define_method(link, "connect", link_connect, 4);
     rb_define_method(link, "attach", link_attach, 1);
+    sentinel_define(redis, link);
     rb_define_method(link, "close", link_close, 0);
     rb_define_method(link, "call", link_call, 1);
     rb_define_method(link, "call_all", link_call_all, 2);

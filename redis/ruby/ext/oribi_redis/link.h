@@ -3,6 +3,7 @@
  *   link.c       the class: an operation from its beginning to its end, and what becomes of failures
  *   request.c    Ruby's values to a command's bytes
  *   reply.c      the reader's events to Ruby's values
+ *   sentinel.c   where the master is
  *   transport.c  waiting with the VM's lock given up, fibers of a scheduler, TLS
  *
  * A link is one connection. Ruby code may raise at every place that can run it: interrupts of a wait, methods of
@@ -43,6 +44,15 @@ struct link {
     struct link_apart *apart;
     size_t apart_count, apart_cap;
 };
+
+/* link.c. link_fail() does not return. */
+struct link *link_of(VALUE self);
+VALUE link_fail(struct link *link, int code, bool sending);
+/* As oribi_redis_conn_connect(), with the VM's lock given up; what was open is closed. */
+int link_connect_to(struct link *link, const struct oribi_redis_place *place);
+
+/* sentinel.c. Defines Oribi::Redis::Sentinel, and what asks it. */
+void sentinel_define(VALUE redis, VALUE link);
 
 /* request.c. Appends a command, an Array, to conn.out. Raises TypeError or ArgumentError with conn.out as it was. */
 void link_put_command(struct link *link, VALUE command);

@@ -6,7 +6,7 @@
 #include <ruby/io.h>
 #include <ruby/thread.h>
 
-static struct link *link_of(struct oribi_redis_conn *conn)
+static struct link *link_behind(struct oribi_redis_conn *conn)
 {
     return conn->context;
 }
@@ -55,7 +55,7 @@ static ssize_t plain_receive(struct oribi_redis_conn *conn, const struct iovec *
     if (!NIL_P(scheduler)) {
         ssize_t got = oribi_redis_socket_receive(conn, pieces, n, 0);
         if (got == ORIBI_AGAIN)
-            (void)wait_by(scheduler, link_of(conn), RUBY_IO_READABLE, timeout_ms);
+            (void)wait_by(scheduler, link_behind(conn), RUBY_IO_READABLE, timeout_ms);
         return got == ORIBI_AGAIN ? oribi_redis_socket_receive(conn, pieces, n, 0) : got;
     }
     struct receive receive = {conn, pieces, n, timeout_ms, 0};
@@ -83,7 +83,7 @@ static int plain_wait(struct oribi_redis_conn *conn, bool for_read, int timeout_
 {
     VALUE scheduler = scheduler_of();
     if (!NIL_P(scheduler))
-        return wait_by(scheduler, link_of(conn), RUBY_IO_WRITABLE | (for_read ? RUBY_IO_READABLE : 0), timeout_ms);
+        return wait_by(scheduler, link_behind(conn), RUBY_IO_WRITABLE | (for_read ? RUBY_IO_READABLE : 0), timeout_ms);
     struct waiting waiting = {conn, for_read, timeout_ms, 0};
     rb_thread_call_without_gvl(wait_unlocked, &waiting, RUBY_UBF_IO, NULL);
     if (waiting.found == ORIBI_AGAIN)
@@ -127,7 +127,7 @@ static bool is_waiting(VALUE found, bool *for_write)
 
 static ssize_t tls_receive(struct oribi_redis_conn *conn, const struct iovec *pieces, int n, int timeout_ms)
 {
-    struct link *link = link_of(conn);
+    struct link *link = link_behind(conn);
     VALUE words[] = {SIZET2NUM(pieces[0].iov_len), no_exception()};
     bool for_write;
     VALUE found = rb_funcallv_kw(link->io, id_of("read_nonblock"), 2, words, RB_PASS_KEYWORDS);
@@ -146,7 +146,7 @@ static ssize_t tls_receive(struct oribi_redis_conn *conn, const struct iovec *pi
 
 static ssize_t tls_send(struct oribi_redis_conn *conn, const struct iovec *pieces, int n)
 {
-    struct link *link = link_of(conn);
+    struct link *link = link_behind(conn);
     VALUE words[] = {rb_str_new(pieces[0].iov_base, (long)pieces[0].iov_len), no_exception()};
     bool for_write;
     VALUE found = rb_funcallv_kw(link->io, id_of("write_nonblock"), 2, words, RB_PASS_KEYWORDS);
@@ -155,13 +155,13 @@ static ssize_t tls_send(struct oribi_redis_conn *conn, const struct iovec *piece
 
 static int tls_wait(struct oribi_redis_conn *conn, bool for_read, int timeout_ms)
 {
-    wait_io(link_of(conn), true, timeout_ms);
+    wait_io(link_behind(conn), true, timeout_ms);
     return 0;
 }
 
 static void tls_close(struct oribi_redis_conn *conn, bool quiet)
 {
-    struct link *link = link_of(conn);
+    struct link *link = link_behind(conn);
     VALUE io = link->io;
     link->io = Qnil;
     if (!NIL_P(io))

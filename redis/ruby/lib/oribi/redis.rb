@@ -7,7 +7,6 @@ require_relative "redis/commands"
 require_relative "redis/session"
 require_relative "redis/scan"
 require_relative "redis/script"
-require_relative "redis/sentinel"
 require_relative "redis/subscription"
 
 module Oribi
@@ -61,13 +60,15 @@ module Oribi
       @options = DEFAULTS.merge(options)
       raise UsageError, "resend is one of #{Connection::RESEND.join(", ")}" unless Connection::RESEND.include?(@options[:resend])
 
-      @sentinel = Sentinel.new(@options[:sentinels], @options[:service], @options) if @options[:sentinels]
+      @sentinel = Sentinel.new(*@options.values_at(:sentinels, :service, :sentinel_user, :sentinel_password)) if @options[:sentinels]
       @idle = []
       @made = 0
       @pid = Process.pid
       @age = 0
       @lock = Mutex.new
       @given_back = ConditionVariable.new
+    rescue ArgumentError => e
+      raise UsageError, e.message
     end
 
     # Sends one command, gives its reply: String (UTF-8, or binary where it is none), Integer, Float, true, false, nil,

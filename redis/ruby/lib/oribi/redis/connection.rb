@@ -49,7 +49,7 @@ module Oribi
       def open
         ready = false
         self.opening = true
-        @host, port = @sentinel ? @sentinel.master : [@place.host, @place.port]
+        @host, port = @sentinel ? master : [@place.host, @place.port]
         connect(@sentinel ? nil : @place.path, @host, port, @options[:connect_timeout_ms])
         start_tls if @place.tls? || @options[:tls]
         greet
@@ -66,6 +66,15 @@ module Oribi
       end
 
       private
+
+      # Asked over this connection.
+      def master
+        usual = read_ms
+        self.read_ms = @options[:read_timeout_ms]
+        find_master(@sentinel, @options[:connect_timeout_ms])
+      ensure
+        self.read_ms = usual
+      end
 
       def greetings
         auth = @place.password && [@place.user || "default", @place.password]
