@@ -10,6 +10,8 @@ enum {
     FORMAT_BYTES = 4,        /* "txt:" before a verbatim string */
     LIKELY_BYTES = 3,        /* the shortest element: "_ CR LF" */
     LIKELY_MORE = 16,
+    SHORT_LINE = 8,   /* bytes of a line looked at one by one */
+    SAFE_DIGITS = 18, /* fit a uint64_t whatever they are */
 };
 
 void oribi_redis_reader_init(struct oribi_redis_reader *reader, uint64_t string_max, uint64_t count_max)
@@ -63,12 +65,22 @@ static int wrong(struct oribi_redis_reader *reader, int error, const char *why)
     return error;
 }
 
+/* The first CR in p[from, n), or NULL. Most lines are lengths of few digits, for which a call costs more than they. */
+static const char *find_cr(const char *p, size_t from, size_t n)
+{
+    size_t near = from + SHORT_LINE < n ? from + SHORT_LINE : n;
+    for (; from < near; from++)
+        if (p[from] == '\r')
+            return p + from;
+    return from < n ? memchr(p + from, '\r', n - from) : NULL;
+}
+
 /* The line at `at`, without its type and CR LF; *behind is where the next begins. */
 static int line(struct oribi_redis_reader *reader, struct oribi_slice *text, size_t *behind)
 {
     const char *p = reader->in.p + reader->at;
     size_t n = reader->in.len - reader->at;
-    const char *cr = n > reader->scanned ? memchr(p + reader->scanned, '\r', n - reader->scanned) : NULL;
+    const char *cr = find_cr(p, reader->scanned, n);
     if (!cr || (size_t)(cr - p) + 1 == n) {
         reader->scanned = cr ? (size_t)(cr - p) : n;
         if (reader->scanned > ORIBI_REDIS_LINE_MAX + 1)
@@ -95,7 +107,7 @@ static bool integer_of(struct oribi_slice text, int64_t *value)
         return false;
     for (; i < text.n; i++) {
         unsigned digit = (unsigned)(unsigned char)text.p[i] - '0';
-        if (digit > 9 || found > (UINT64_MAX - digit) / 10)
+        if (digit > 9 || (i >= SAFE_DIGITS && found > (UINT64_MAX - digit) / 10))
             return false;
         found = found * 10 + digit;
     }

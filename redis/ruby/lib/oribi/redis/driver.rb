@@ -83,6 +83,8 @@ module Oribi
       def call_pipelined(commands, timeouts, exception: true)
         limits = timeouts&.map { |timeout| timeout.nil? ? nil : milliseconds(connection_timeout(timeout)) }
         results = @link.call_all(commands, limits)
+        return results unless results.any?(RedisClient::Error) || results.any?(Array)
+
         errors = results.each_with_index.filter_map do |result, index|
           next about(result, commands[index]) if result.is_a?(RedisClient::Error)
 
