@@ -122,6 +122,28 @@ class ClientTest < RedisTest
     assert_equal 1, r.command("INCR", "n")
   end
 
+  # Its next connection is in the same database, and the next user's is not.
+  def test_a_database_that_was_selected_is_its_user_s
+    r = redis(connections_max: 1)
+    r.command("SET", "a", "in 0")
+    assert_equal "OK", r.command("SELECT", 1)
+    assert_equal "in 0", r.command("GET", "a")
+    r.with do |session|
+      session.pipeline(["SELECT", 1], ["SET", "a", "in 1"])
+      Oribi::Redis.new(path: server.path).command("CLIENT", "KILL", "ID", session.command("CLIENT", "ID"))
+      assert_equal "in 1", session.command("GET", "a")
+      assert_raises(Oribi::Redis::CommandError) { session.command("SELECT", 100_000) }
+      Oribi::Redis.new(path: server.path).command("CLIENT", "KILL", "ID", session.command("CLIENT", "ID"))
+      assert_equal "in 1", session.command("GET", "a")
+    end
+    assert_equal "in 0", r.command("GET", "a")
+    r.noreply(["SELECT", 1], *Array.new(1000) { %w[INCR n] })
+    assert_equal ["in 0", nil, [1001]], [r.command("GET", "a"), r.command("GET", "n"), r.settle]
+    assert_equal "1000", redis(db: 1).command("GET", "n")
+    id = r.command("CLIENT", "ID")
+    assert_equal id, r.command("CLIENT", "ID"), "others are used again"
+  end
+
   def test_lost_replies_are_told
     one = scripted { |socket| 5.times { read_command(socket) }; socket.close }
     r = Oribi::Redis.new(host: "127.0.0.1", port: one.port, protocol: 2)

@@ -107,7 +107,8 @@ module Oribi
     def multi(watch: [], &block) = with { |session| session.multi(watch: watch, &block) }
 
     # Gives the block a connection of its own for as long as it lasts: for WATCH, MULTI and what else a connection
-    # remembers. A Session has command, blocking, pipeline, noreply, settle, multi, hello.
+    # remembers. A Session has command, blocking, pipeline, noreply, settle, multi, hello. SELECT, AUTH and HELLO that
+    # it was given are repeated on its new connections, and do not reach the next user's.
     def with
       session = @idle.pop || take
       yield session

@@ -34,11 +34,15 @@ module Oribi
       KINDS = { connection: ConnectionError, read_timeout: TimeoutError, write_timeout: TimeoutError, protocol: ProtocolError }.freeze
       RESEND = %i[never safe always].freeze # as Link counts them
 
+      # name => command that each new connection repeats, in the order in which they were first sent.
+      attr_reader :kept
+
       def initialize(place, options, sentinel)
         super(CommandError)
         @place = place
         @options = options
         @sentinel = sentinel
+        @kept = {}
         self.read_ms = options[:read_timeout_ms]
         self.write_ms = options[:write_timeout_ms]
         self.follows = !sentinel.nil?
@@ -82,7 +86,7 @@ module Oribi
                   ["HELLO", 3, *(["AUTH", *auth] if auth), *(["SETNAME", @options[:client_name]] if @options[:client_name])]
                 end
         plain = [auth && ["AUTH", *(@place.user ? auth : auth.drop(1))], @options[:client_name] && ["CLIENT", "SETNAME", @options[:client_name]]]
-        [*(hello ? [hello] : plain.compact), *([["SELECT", @place.db]] unless @place.db.zero?)]
+        [*(hello ? [hello] : plain.compact), *([["SELECT", @place.db]] unless @place.db.zero?), *@kept.values]
       end
 
       def greet

@@ -14,7 +14,9 @@ module Oribi
       # Of a connection, behind which an operation may be made again.
       FAILURES = [ConnectionError, TimeoutError, ProtocolError].freeze
 
-      SPECIAL = [*REFUSED, *PINS, *UNPINS].map(&:freeze).freeze
+      # Sent again on each new connection of the same user; the next user gets one without them.
+      KEPT = %w[HELLO AUTH SELECT].freeze
+      SPECIAL = [*REFUSED, *PINS, *UNPINS, *KEPT].map(&:freeze).freeze
 
       attr_accessor :age
 
@@ -51,14 +53,7 @@ module Oribi
       end
 
       def settle
-        failure = nil
-        begin
-          @link.settle if @link.open? && @link.quiet.positive?
-          @owed = 0
-        rescue *FAILURES => e
-          lose
-          failure = e
-        end
+        failure = read_quiet
         count, texts = @link.quiet_errors
         errors = texts.map { |text| CommandError.new(text) }
         errors << CommandError.new("#{count - texts.size} more errors") if count > texts.size
@@ -96,6 +91,8 @@ module Oribi
 
       # What is left in the middle of something is not given to the next user.
       def reset
+        return close_kept if @link.kept.any?
+
         close if @pinned || @link.busy?
       end
 
@@ -123,6 +120,24 @@ module Oribi
 
       private
 
+      # Replies that were not waited for are read first: a close before them may take their commands along.
+      def close_kept
+        read_quiet unless @link.busy?
+      ensure
+        @link.kept.clear
+        close
+      end
+
+      # What has failed, or nil.
+      def read_quiet
+        @link.settle if @link.open? && @link.quiet.positive?
+        @owed = 0
+        nil
+      rescue *FAILURES => e
+        lose
+        e
+      end
+
       def lose
         @lost += @owed
         @owed = 0
@@ -149,7 +164,7 @@ module Oribi
           again(e, [words]) { @link.call(words) }
         end
         @owed = @link.quiet if @quiet.positive?
-        note(words) if special
+        note(words, reply) if special
         reply
       rescue TypeError, ArgumentError => e
         raise UsageError, e.message
@@ -164,7 +179,7 @@ module Oribi
           again(e, commands) { yield }
         end
         @owed = @link.quiet if @quiet.positive?
-        commands.each { |words| note(words) } if special
+        commands.each_with_index { |words, index| note(words, replies&.at(index)) } if special
         replies
       rescue TypeError, ArgumentError => e
         raise UsageError, e.message
@@ -176,8 +191,10 @@ module Oribi
         raise UsageError, "#{words.first} is no command with one reply; see subscribe and close"
       end
 
-      def note(words)
+      # What a command that was carried out means for those behind it.
+      def note(words, reply)
         name = name_of(words)
+        @link.kept[name] = words if KEPT.include?(name) && words.size > 1 && !reply.is_a?(CommandError)
         @pinned = true if PINS.include?(name)
         @pinned = false if UNPINS.include?(name)
       end
