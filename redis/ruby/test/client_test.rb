@@ -57,6 +57,27 @@ class ClientTest < RedisTest
     end
   end
 
+  def test_a_text_that_is_only_announced_takes_no_room
+    room_kb = -> { File.read("/proc/self/status")[/^VmPeak:\s+(\d+)/, 1].to_i }
+    one, = against(read_timeout_ms: 20_000, reconnect_attempts: 0) do |socket|
+      read_command(socket)
+      socket.write("$#{512 << 20}\r\n", "x" * 100_000)
+      socket.close
+    end
+    before = room_kb.call
+    assert_raises(Oribi::Redis::ConnectionError) { one.command("GET", "a") }
+    assert_operator room_kb.call - before, :<, 200 << 10
+  end
+
+  def test_texts_longer_than_what_is_reserved_at_first
+    r = redis
+    [(16 << 20) - 1, 16 << 20, (16 << 20) + 1, 33 << 20].each do |size|
+      text = ("0123456789abcdefg" * (size / 17 + 1))[0, size]
+      r.command("SET", "a", text)
+      assert r.command("GET", "a") == text, size
+    end
+  end
+
   def test_names_in_a_pipeline_are_looked_at_in_any_case
     r = redis
     ["SUBSCRIBE", "Monitor", :quit, "sync"].each do |name|

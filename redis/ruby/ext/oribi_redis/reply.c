@@ -7,9 +7,10 @@
 #include <math.h>
 
 enum {
-    ASCII_STEP = 32,    /* bytes looked at together */
-    ASCII_BLOCK = 4096, /* ... before it is known whether to go on */
-    TOGETHER = 16,      /* elements of an array put there at once */
+    ASCII_STEP = 32,          /* bytes looked at together */
+    ASCII_BLOCK = 4096,       /* ... before it is known whether to go on */
+    RESERVE_BYTES = 16 << 20, /* reserved at first for an announced text; the rest when so much has come */
+    TOGETHER = 16,            /* elements of an array put there at once */
 };
 
 static uint64_t word_at(const char *p)
@@ -75,11 +76,20 @@ static VALUE error_of(struct link *link, struct oribi_slice text)
     return rb_funcall(link->errors, rb_intern("parse"), 1, new_text(text));
 }
 
+/* Straight to where it will lie. Room for all of it is made when a part has come. */
 static VALUE long_text(struct link *link, uint64_t n, int *code)
 {
-    VALUE text = rb_str_new(NULL, (long)n);
-    *code = oribi_redis_conn_body(&link->conn, RSTRING_PTR(text), (size_t)n);
-    return *code ? Qundef : text_of(text);
+    size_t room = n < RESERVE_BYTES ? (size_t)n : RESERVE_BYTES;
+    VALUE text = rb_str_new(NULL, (long)room);
+    for (size_t have = 0; have < n; room = n - have < have ? (size_t)n : 2 * have) {
+        if (have > 0)
+            rb_str_resize(text, (long)room);
+        *code = oribi_redis_conn_body(&link->conn, RSTRING_PTR(text) + have, room - have);
+        if (*code)
+            return Qundef;
+        have = room;
+    }
+    return text_of(text);
 }
 
 static VALUE build(struct link *link, const struct oribi_redis_event *event, int *code);
