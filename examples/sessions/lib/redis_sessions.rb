@@ -2,6 +2,7 @@
 
 require "json"
 require "oribi/redis"
+require "rack/session" # the gem rack-session, where an older rack with a folder of that name is installed too
 require "rack/session/abstract/id"
 
 # Sessions of rack-session in Redis, as JSON: use RedisSessions, redis: client, ttl_s: 3600. A session that is not used
