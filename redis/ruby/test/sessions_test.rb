@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "open3"
 require "support"
 
 # The example in the checkout; the gem does not have it.
@@ -23,6 +24,13 @@ class SessionsTest < RedisTest
   end
 
   def ask(cookie = nil) = Rack::MockRequest.new(@app).get("/", { "HTTP_COOKIE" => cookie }.compact)
+
+  # Nothing else has loaded rack-session there, and rack 2 may be installed too, which has files of the same names.
+  def test_it_loads_in_a_process_of_its_own
+    env = { "RUBYLIB" => File.expand_path("../lib", __dir__) }
+    output, status = Open3.capture2e(env, RbConfig.ruby, "-rrack", "-e", "Rack::Builder.parse_file(ARGV[0])", File.join(EXAMPLE, "config.ru"))
+    assert status.success?, output
+  end
 
   def test_visits_are_counted_and_names_are_not_the_browsers_to_choose
     first = ask
