@@ -8,9 +8,7 @@ require_relative "support/slow_disk"
 module SlowDisk
   BODY = 200_000
   ANSWER = 8 << 20
-end
 
-E2E.suite("slow_disk") do
   def setup
     super
     @dir = Dir.mktmpdir("oribi-e2e")
@@ -28,19 +26,19 @@ E2E.suite("slow_disk") do
     start("--workers", "1", "--body-memory-max", "16K", "--response-memory-max", "64K", *options, env: { **more, **@disk.env }, **others)
   end
 
-  def post(one, size = SlowDisk::BODY)
+  def post(one, size = BODY)
     connect(one).send_raw("POST /digest HTTP/1.1\r\nHost: a\r\nContent-Length: #{size}\r\n\r\n#{"x" * size}")
   end
 
-  def assert_stored(client, size = SlowDisk::BODY)
+  def assert_stored(client, size = BODY)
     assert_equal "#{size} #{size} #{Digest::SHA256.hexdigest("x" * size)}", client.read_response.body
   end
 
   def ask_big(one)
-    connect(one, receive_buffer: 65_536).send_raw("GET /big?size=#{SlowDisk::ANSWER} HTTP/1.1\r\nHost: a\r\n\r\n")
+    connect(one, receive_buffer: 65_536).send_raw("GET /big?size=#{ANSWER} HTTP/1.1\r\nHost: a\r\n\r\n")
   end
 
-  def assert_big(client) = assert_equal(SlowDisk::ANSWER, client.read_response.body.bytesize)
+  def assert_big(client) = assert_equal(ANSWER, client.read_response.body.bytesize)
 
   def await_write(count = 1) = wait_until("a write to begin") { @plan.begun >= count }
 
@@ -60,6 +58,10 @@ E2E.suite("slow_disk") do
     20.times { assert_alive(one) }
     assert_equal "y" * 10_000, connect(one).post("/echo", "y" * 10_000).body
   end
+end
+
+E2E.suite("slow_disk") do
+  include SlowDisk
 
   def test_without_a_file_there_is_no_thread
     one = launch
@@ -237,5 +239,113 @@ E2E.suite("slow_disk") do
     @plan.held = 0
     assert_stored(post(one))
     refute_equal worker, one.worker_pid
+  end
+end
+
+# What becomes of a worker while a write to its disk is under way.
+E2E.suite("slow_disk_life", transports: %i[tcp]) do
+  include SlowDisk
+
+  # A body and an answer that wait for the disk.
+  def hold(one)
+    @plan.held = 1
+    held = [post(one), ask_big(one)]
+    await_write(@plan.ended + 1)
+    held
+  end
+
+  # They are served to the last byte when the disk goes on.
+  def release(body, answer)
+    @plan.held = 0
+    assert_stored(body)
+    assert_big(answer)
+  end
+
+  # The worker has ended by itself, and the next has nothing of it.
+  def assert_replaced(one, worker)
+    wait_until("worker #{worker} to end: #{one.stderr}") { !E2E::Processes.alive?(worker) }
+    assert_stored(post(one))
+    refute_equal worker, one.worker_pid
+    wait_until("files to be closed") { files(one.worker_pid).empty? }
+    assert_memory_given_back(one)
+    refute_match(/killed|signal \d|error:/, one.stderr)
+  end
+
+  def test_a_worker_that_has_had_its_requests
+    one = launch("--requests-max", "8")
+    worker = one.worker_pid
+    held = hold(one)
+    wait_until("a new worker: #{one.stderr}") { one.get("/") && one.worker_pid != worker }
+    release(*held)
+    assert_replaced(one, worker)
+  end
+
+  # The worker has to stand still to become the mold: its writer ends before, and is there again after.
+  def test_a_mold_made_of_a_worker
+    one = launch("--refork-after", "8")
+    first = one.worker_pid
+    assert_stored(post(one)) # its writer is there
+    held = hold(one)
+    12.times { assert_alive(one) }
+    release(*held)
+    wait_until("the warm mold: #{one.stderr}") { one.get("/") && one.stderr.include?("come from a warm mold") }
+    wait_until("a worker that is forked off it") { one.worker_pid != first }
+    worker = one.worker_pid
+    before = files(worker)
+    assert_empty before
+    @plan.delay_ms = 20
+    clients = Array.new(3) { post(one) }
+    answer = ask_big(one)
+    clients.each { |client| assert_stored(client) }
+    assert_big(answer)
+    assert_equal 1, writers(worker).size
+    wait_until("files to be closed") { files(worker).empty? }
+    assert_memory_given_back(one)
+  end
+
+  def test_scaling_down
+    one = launch("--workers", "3", "--control", "#{@dir}/control")
+    wait_until("three workers") { workers(one).size == 3 }
+    @plan.held = 1
+    bodies = Array.new(9) { post(one) }
+    answer = ask_big(one) # of more than one, calls would wait (UNSTORED_MAX in event/conn_store.c)
+    await_write
+    [2, 1].each do |count|
+      one.signal(:TTOU)
+      wait_until("the line: #{one.stderr}") { one.stderr.include?("workers: #{count}, were") }
+    end
+    assert_others_served(one)
+    @plan.held = 0
+    bodies.each { |client| assert_stored(client) }
+    assert_big(answer)
+    wait_until("one worker: #{one.stderr}") { workers(one).size == 1 }
+    wait_until("files to be closed") { files(workers(one).first).empty? }
+    refute_match(/killed|error:/, one.stderr)
+  end
+
+  def workers(one) = one.descendants.select { |pid| E2E::Processes.title(pid).match?(/ worker \d/) }
+
+  if E2E::RUBY
+    # Calls that wait for the disk beside calls that do not; the application's threads are Ruby's.
+    def test_threads
+      one = launch("--threads", "5", "--buffers-memory-max", "1M")
+      @plan.delay_ms = 10
+      bodies = Array.new(10) { post(one) }
+      answers = Array.new(10) { ask_big(one) }
+      assert_others_served(one)
+      bodies.each { |client| assert_stored(client) }
+      answers.map { |client| Thread.new { assert_big(client) } }.each(&:join)
+      assert_only_the_writer_wrote(one.worker_pid)
+      wait_until("files to be closed") { files(one.worker_pid).empty? }
+    end
+
+    def test_threads_and_a_worker_that_has_had_its_requests
+      one = launch("--threads", "5", "--requests-max", "8")
+      worker = one.worker_pid
+      held = hold(one)
+      wait_until("a new worker: #{one.stderr}") { one.get("/") && one.worker_pid != worker }
+      release(*held)
+      assert_replaced(one, worker)
+    end
   end
 end
