@@ -26,8 +26,8 @@ module SlowDisk
     start("--workers", "1", "--body-memory-max", "16K", "--response-memory-max", "64K", *options, env: { **more, **@disk.env }, **others)
   end
 
-  def post(one, size = BODY)
-    connect(one).send_raw("POST /digest HTTP/1.1\r\nHost: a\r\nContent-Length: #{size}\r\n\r\n#{"x" * size}")
+  def post(one, size = BODY, client = connect(one))
+    client.send_raw("POST /digest HTTP/1.1\r\nHost: a\r\nContent-Length: #{size}\r\n\r\n#{"x" * size}")
   end
 
   def assert_stored(client, size = BODY)
@@ -97,10 +97,13 @@ E2E.suite("slow_disk") do
   # The helper has the reactor while the call is long.
   def test_a_disk_that_stands_still_beside_a_long_call
     one = launch
+    client = connect(one) # newcomers wait at the listener, where a worker without siblings is in a call
+    client.get("/")
     gated = self.class.enter_gate(one, "slow-disk")
     @plan.held = 1
-    client = post(one)
+    post(one, SlowDisk::BODY, client)
     await_write
+    refute gated.socket.wait_readable(0), "the call has ended before the write began"
     self.class.open_gate(one, "slow-disk")
     gated.read_response
     assert_others_served(one)
