@@ -41,8 +41,9 @@ struct lab {
     int config_broken; /* the command ends before it is anything */
     /* what is seen and asked */
     _Atomic int mold_count;
-    _Atomic int worker_count; /* ever ready */
-    _Atomic int reopened;     /* turns taken by workers after USR1 */
+    _Atomic int workers_ready; /* numbers taken */
+    _Atomic int worker_count;  /* ever ready; worker_pids[] has them all */
+    _Atomic int reopened;      /* turns taken by workers after USR1 */
     _Atomic int hooks_up;
     _Atomic int hooks_exit;
     _Atomic int hooks_before_fork;
@@ -83,7 +84,8 @@ void lab_pause_ms(int ms);
             lab_pause_ms(1);                                                                                           \
             until_met_ = (condition);                                                                                  \
         }                                                                                                              \
-        ok_named(until_met_, "%s: in the end %s", __func__, #condition);                                               \
+        if (!ok_named(until_met_, "%s: in the end %s", __func__, #condition))                                          \
+            diag("the log: %s", lab_log_text());                                                                       \
     } while (0)
 
 /* --- the test's side --- */
