@@ -9,17 +9,20 @@ module Bench
   # rule. For bench/simulate.
   class Simulation
     RULES = %w[random round-robin least two-choices idle ours ours-new].freeze
-    BALANCERS = %w[random round-robin least two-choices idle weights].freeze
+    BALANCERS = %w[random round-robin least two-choices idle weights agent agent-least].freeze
+    AGENTS = %w[agent agent-least].freeze # weights as `agent` tells them
     INFORMED = %w[least two-choices idle weights].freeze # those that look at how machines stand
     SERVICES = %w[constant exponential pareto mix].freeze
     ARRIVALS = %w[poisson bursty].freeze
     LOADS = [0.5, 0.8, 0.95].freeze
     WORKERS = [2, 4, 8, 16, 32, 64, 128, 256, 512].freeze
-    MACHINES = [1, 10, 100, 1000].freeze
+    MACHINES = [1, 3, 10, 100, 1000].freeze
     MACHINE_WORKERS = 4
     INFORM_MS = 1000
+    AGENT_MS = 2000
     REQUESTS = 200_000
     REQUESTS_A_WORKER = 300 # at least, so that a run takes several reports of a machine
+    AGENT_REQUESTS_A_WORKER = 2000 # … and several times what an agent's weight follows from, ten seconds
     WORKER_FLAGS = { machines: "-m", workers: "-n", load: "-l", arrivals: "-a", service: "-s", requests: "-c", seed: "-e", connections: "-k",
                      inform_ms: "-i", trace: "-f", wake_us: "-w", handoff_us: "-h" }.freeze
     # Of a line that simulation.c prints: what a run's header says already.
@@ -55,7 +58,9 @@ module Bench
                 requests: [requests, REQUESTS_A_WORKER * count * MACHINE_WORKERS].max, seed: seed }
       return [known.merge(balancers: ["random"])] if count == 1
 
-      [known.merge(balancers: BALANCERS - ["weights"], inform_ms: 0), known.merge(balancers: INFORMED, inform_ms: INFORM_MS)]
+      agents = known.merge(balancers: AGENTS, inform_ms: AGENT_MS, rules: ["ours"],
+                           requests: [requests, AGENT_REQUESTS_A_WORKER * count * MACHINE_WORKERS].max)
+      [known.merge(balancers: BALANCERS - ["weights"] - AGENTS, inform_ms: 0), known.merge(balancers: INFORMED, inform_ms: INFORM_MS), agents]
     end
 
     # What a setup costs, in requests placed; for the time that is left.

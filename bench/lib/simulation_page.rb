@@ -10,7 +10,8 @@ module Bench
   class SimulationPage
     PAGE = File.join(ROOT, "doc/internals/placement.md")
     NAMES = { "ideal" => "one ideal queue", "random" => "random", "round-robin" => "round robin", "least" => "least connections",
-              "two-choices" => "two choices", "idle" => "idle worker first", "weights" => "weights", "ours" => "Oribi, kept connections",
+              "two-choices" => "two choices", "idle" => "idle worker first", "weights" => "weights", "agent" => "agents' weights",
+              "agent-least" => "least connections, agents' weights", "ours" => "Oribi, kept connections",
               "ours-new" => "Oribi, new connections" }.freeze
     SERVICE_NAMES = { "constant" => "constant", "exponential" => "exponential", "pareto" => "heavy tail", "mix" => "2 ms and 500 ms" }.freeze
     # Of our rules a request costs so much. The hand-off was measured; the others are assumptions, of the order of what
@@ -129,7 +130,8 @@ module Bench
       keys = @fleets.map { |line| line.values_at("balancer", "inform_ms") }.uniq
       rows = keys.map do |balancer, inform_ms|
         name = NAMES[balancer]
-        name = { "idle" => "machine with an idle worker", "weights" => "weights by idle workers" }.fetch(balancer, name)
+        name = { "idle" => "machine with an idle worker", "weights" => "weights by idle workers", "agent" => "weights of `agent`, every two seconds",
+                 "agent-least" => "least connections with weights of `agent`" }.fetch(balancer, name)
         name += inform_ms.to_f.positive? ? ", told each second" : ", known" if Simulation::INFORMED.include?(balancer)
         [name, *sizes.flat_map { |size| fleet_cells(size, balancer, inform_ms) }]
       end
@@ -202,6 +204,8 @@ module Bench
     end
 
     def fleet_name(line)
+      return NAMES[line["balancer"]] if Simulation::AGENTS.include?(line["balancer"])
+
       told = line["inform_ms"].to_f.positive? ? ", told each second" : ""
       "#{NAMES[line["balancer"]].sub("worker", "machine")}#{told}"
     end

@@ -3,6 +3,7 @@
 #ifndef SIMULATION_RULES_H
 #define SIMULATION_RULES_H
 
+#include "../../core/src/process/agent_weight.h"
 #include "trace.h"
 
 enum rule {
@@ -13,14 +14,26 @@ enum rule {
     RULE_TWO,
     RULE_IDLE,
     RULE_WEIGHTS,
+    RULE_AGENT,
+    RULE_AGENT_LEAST,
     RULE_OURS,
     RULE_OURS_NEW
 };
 
-static const char *const rule_names[] = {"ideal", "random",  "round-robin", "least",   "two-choices",
-                                         "idle",  "weights", "ours",        "ours-new"};
+static const char *const rule_names[] = {"ideal",   "random", "round-robin", "least", "two-choices", "idle",
+                                         "weights", "agent",  "agent-least", "ours",  "ours-new"};
 
-enum { RULES = sizeof(rule_names) / sizeof(*rule_names) };
+enum { RULES = sizeof(rule_names) / sizeof(*rule_names), AGENT_SAMPLES = 5 };
+
+/* What a machine's agent knows of itself: time in calls and time in the queue, of the sample under way and of the last
+ * ones (core/src/process/agent.h). */
+struct agent {
+    double at;
+    double ran, waited;
+    double rans[AGENT_SAMPLES], waiteds[AGENT_SAMPLES];
+    uint32_t samples;
+    double weight; /* per cent, as the balancer was told */
+};
 
 struct chooser {
     enum rule rule;
@@ -31,7 +44,9 @@ struct chooser {
     uint32_t *idle; /* places with room, in no order, when told is count; RULE_IDEAL and RULE_IDLE have it */
     uint32_t *idle_at;
     uint32_t idle_count;
-    double *sums; /* of weights up to each place */
+    double *sums;         /* of weights up to each place */
+    struct agent *agents; /* RULE_AGENT, RULE_AGENT_LEAST */
+    double told_at;
     uint32_t cursor;
     uint64_t seed;
     uint64_t looks; /* at what is told of a place */
@@ -68,8 +83,46 @@ static void chooser__weigh(struct chooser *c)
     }
 }
 
-/* Tells the chooser how things stand. */
-static void chooser_tell(struct chooser *c)
+/* To be called before what is at a place changes. */
+static void chooser_pass(struct chooser *c, uint32_t place, double now)
+{
+    if (!c->agents)
+        return;
+    struct agent *a = &c->agents[place];
+    int32_t running = c->count[place] < c->width ? c->count[place] : c->width;
+    a->ran += running * (now - a->at);
+    a->waited += (c->count[place] - running) * (now - a->at);
+    a->at = now;
+}
+
+/* The agents close a sample, and tell. */
+static void chooser__agents_tell(struct chooser *c, double now)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct agent *a = &c->agents[i];
+        chooser_pass(c, i, now);
+        if (now > c->told_at) {
+            a->rans[a->samples % AGENT_SAMPLES] = a->ran;
+            a->waiteds[a->samples++ % AGENT_SAMPLES] = a->waited;
+            a->ran = a->waited = 0;
+        }
+        uint32_t count = a->samples < AGENT_SAMPLES ? a->samples : AGENT_SAMPLES;
+        double ran = 0, waited = 0;
+        for (uint32_t k = 0; k < count; k++) {
+            ran += a->rans[k];
+            waited += a->waiteds[k];
+        }
+        double time = (now - c->told_at) * count * c->width;
+        a->weight = time > 0 ? oribi__agent_weight(ran / time, waited > 0 ? waited / (waited + ran) : 0) : 100;
+        sum += a->weight;
+        c->sums[i] = sum;
+    }
+    c->told_at = now;
+}
+
+/* Tells the chooser how things stand; at equal intervals. */
+static void chooser_tell(struct chooser *c, double now)
 {
     if (c->told != c->count)
         memcpy(c->told, c->count, c->n * sizeof(*c->told));
@@ -77,6 +130,8 @@ static void chooser_tell(struct chooser *c)
         chooser__set_idle(c, i, chooser__has_room(c, i));
     if (c->rule == RULE_WEIGHTS)
         chooser__weigh(c);
+    if (c->agents)
+        chooser__agents_tell(c, now);
     c->looks += c->n;
 }
 
@@ -94,13 +149,17 @@ static void *chooser__memory(size_t count, size_t size)
 static void chooser_init(struct chooser *c, enum rule rule, uint32_t n, int32_t width, bool informed, uint64_t seed)
 {
     *c = (struct chooser){.rule = rule, .n = n, .width = width, .seed = seed};
+    if (rule == RULE_AGENT || rule == RULE_AGENT_LEAST) {
+        c->agents = chooser__memory(n, sizeof(*c->agents));
+        informed = true; /* of its own requests; the weights are what it is told */
+    }
     c->count = chooser__memory(n, sizeof(*c->count));
     c->told = informed ? c->count : chooser__memory(n, sizeof(*c->told));
     c->idle = chooser__memory(n, sizeof(*c->idle));
     c->idle_at = chooser__memory(n, sizeof(*c->idle_at));
     c->sums = chooser__memory(n, sizeof(*c->sums));
     memset(c->idle_at, 0xff, n * sizeof(*c->idle_at));
-    chooser_tell(c);
+    chooser_tell(c, 0);
     c->looks = 0;
 }
 
@@ -112,6 +171,7 @@ static void chooser_deinit(struct chooser *c)
     free(c->idle);
     free(c->idle_at);
     free(c->sums);
+    free(c->agents);
 }
 
 static void chooser_add(struct chooser *c, uint32_t place, int32_t change)
@@ -128,6 +188,20 @@ static uint32_t chooser__least(struct chooser *c)
     for (uint32_t i = 1; i < c->n; i++) {
         uint32_t place = c->cursor + i < c->n ? c->cursor + i : c->cursor + i - c->n;
         if (c->told[place] < c->told[best])
+            best = place;
+    }
+    c->cursor = best + 1 < c->n ? best + 1 : 0;
+    c->looks += c->n;
+    return best;
+}
+
+/* HAProxy's leastconn: the fewest requests for its weight. */
+static uint32_t chooser__least_weighed(struct chooser *c)
+{
+    uint32_t best = c->cursor;
+    for (uint32_t i = 1; i < c->n; i++) {
+        uint32_t place = c->cursor + i < c->n ? c->cursor + i : c->cursor + i - c->n;
+        if (c->count[place] * c->agents[best].weight < c->count[best] * c->agents[place].weight)
             best = place;
     }
     c->cursor = best + 1 < c->n ? best + 1 : 0;
@@ -167,7 +241,10 @@ static uint32_t chooser_choose(struct chooser *c)
         return chooser__least(c);
     case RULE_TWO:
         return chooser__two(c);
+    case RULE_AGENT_LEAST:
+        return chooser__least_weighed(c);
     case RULE_WEIGHTS:
+    case RULE_AGENT:
         return chooser__weighted(c);
     case RULE_IDLE:
         c->looks++;

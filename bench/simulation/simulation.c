@@ -7,7 +7,8 @@
  * One line of JSON for each pair of a balancer and a rule. RULE, of the workers of a machine: ideal (one queue),
  * random, round-robin, least, two-choices, idle (an idle worker if there is one, else any), ours (on kept
  * connections, -k for each worker) and ours-new (each request on a connection of its own). BALANCER, of machines:
- * random, round-robin, least, two-choices, idle, weights; it knows how machines stand, or with -i as they stood when
+ * random, round-robin, least, two-choices, idle, weights, agent, agent-least; it knows how machines stand, or
+ * with -i as they stood when
  * they last said so. -f: arrivals and calls of a file (trace.h) in the place of drawn ones.
  *
  * Waits are from the arrival to the begin of the call, in ms, without the first tenth of the requests; `ideal_*` are
@@ -94,6 +95,7 @@ static void arrive(struct cluster *c, uint32_t request)
 {
     uint32_t at = c->machine_count > 1 ? chooser_choose(&c->balancer) : 0;
     struct machine *m = &c->machines[at];
+    chooser_pass(&c->balancer, at, c->now);
     chooser_add(&c->balancer, at, 1);
     if (is_ours(c))
         ours_arrive(c, m, request);
@@ -105,6 +107,7 @@ static void happen(struct cluster *c, const struct event *event)
 {
     switch (event->kind) {
     case EVENT_CALL_ENDS:
+        chooser_pass(&c->balancer, c->workers[event->id].machine, c->now);
         chooser_add(&c->balancer, c->workers[event->id].machine, -1);
         if (is_ours(c))
             ours_call_ends(c, event->id);
@@ -118,7 +121,7 @@ static void happen(struct cluster *c, const struct event *event)
         ours_helper_looks(c, event->id, event->version);
         break;
     case EVENT_TELL:
-        chooser_tell(&c->balancer);
+        chooser_tell(&c->balancer, c->now);
         events_add(&c->events, c->now + c->inform_ms, EVENT_TELL, 0, 0);
         break;
     }
@@ -282,7 +285,7 @@ static void print(const struct trace *trace, const char *balancer, const char *r
 static enum rule rule_named(const char *name, bool balancer)
 {
     for (int i = 0; i < RULES; i++) {
-        bool fits = balancer ? i != RULE_IDEAL && i < RULE_OURS : i != RULE_WEIGHTS;
+        bool fits = balancer ? i != RULE_IDEAL && i < RULE_OURS : i < RULE_WEIGHTS || i >= RULE_OURS;
         if (fits && strcmp(rule_names[i], name) == 0)
             return (enum rule)i;
     }
@@ -409,7 +412,7 @@ static void read_option(int option)
 static void check(void)
 {
     for (const char **balancer = setup.balancers; *balancer; balancer++)
-        if (strcmp(*balancer, "weights") == 0 && !(setup.inform_ms > 0))
+        if ((strcmp(*balancer, "weights") == 0 || strncmp(*balancer, "agent", 5) == 0) && !(setup.inform_ms > 0))
             refuse("weights are what machines say now and then: -i");
     if (setup.machines > WORKERS_MAX / setup.workers)
         refuse("more than 65536 workers");

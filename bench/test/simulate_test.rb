@@ -122,9 +122,19 @@ class SimulateTest < Minitest::Test
     assert_operator random, :<, told
   end
 
+  # What `agent` tells changes slowly, so it does no harm among equal machines, to a balancer that counts least of all.
+  def test_the_weights_of_agents_do_no_harm
+    common = { workers: 4, machines: 10, load: 0.8, rules: ["ours"] }
+    random, drawn, least, weighed = [["random", 0], ["agent", 2000], ["least", 0], ["agent-least", 2000]].map do |balancer, inform_ms|
+      simulate(**common, balancers: [balancer], inform_ms: inform_ms).first["mean_ms"]
+    end
+    assert_in_delta random, drawn, random * 0.25
+    assert_in_delta least, weighed, least * 0.15
+  end
+
   def test_what_cannot_be_played_is_refused
     { { workers: 0 } => /out of range/, { load: 1.0 } => /below 1/, { service: "slow" } => /-s is/, { rules: ["best"] } => /no rule 'best'/,
-      { balancers: ["ours"] } => /no balancer 'ours'/, { machines: 2, balancers: ["weights"] } => /-i/,
+      { balancers: ["ours"] } => /no balancer 'ours'/, { machines: 2, balancers: ["weights"] } => /-i/, { machines: 2, balancers: ["agent"] } => /-i/,
       { machines: 65_536, workers: 2 } => /more than 65536/ }.each do |setup, message|
       error = assert_raises(Bench::Simulation::Failed) { Bench::Simulation.run(rules: ["ideal"], **setup) }
       assert_match message, error.message

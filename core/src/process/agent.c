@@ -12,12 +12,6 @@
 
 /* --- the weight --- */
 
-uint32_t oribi__agent_weight(double utilisation, double wait_share)
-{
-    double weight = 100 * (1 - utilisation * utilisation / 2) * (1 - wait_share / 2);
-    return weight < ORIBI__AGENT_WEIGHT_MIN ? ORIBI__AGENT_WEIGHT_MIN : weight > 100 ? 100 : (uint32_t)(weight + 0.5);
-}
-
 uint32_t oribi__agent_weight_of(const struct oribi__history *history)
 {
     double utilisation = 0;

@@ -13,6 +13,7 @@
 #ifndef ORIBI_PROCESS_AGENT_H
 #define ORIBI_PROCESS_AGENT_H
 
+#include "process/agent_weight.h"
 #include "process/history.h"
 #include "process/side_listener.h"
 
@@ -21,9 +22,8 @@
 
 enum {
     ORIBI__AGENT_CLIENTS_MAX = 8,
-    ORIBI__AGENT_MS = 1000,      /* until a client that does not close is closed */
-    ORIBI__AGENT_SAMPLES = 5,    /* of the history, which the weight follows from */
-    ORIBI__AGENT_WEIGHT_MIN = 5, /* per cent; a server that serves always gets something, else it could not recover */
+    ORIBI__AGENT_MS = 1000,   /* until a client that does not close is closed */
+    ORIBI__AGENT_SAMPLES = 5, /* of the history, which the weight follows from */
     ORIBI__AGENT_LINE_CAP = 32,
 };
 
@@ -39,12 +39,7 @@ struct oribi__agent {
     struct oribi__agent_client clients[ORIBI__AGENT_CLIENTS_MAX];
 };
 
-/* Per cent of the usual weight, ORIBI__AGENT_WEIGHT_MIN to 100. utilisation: time in calls of the time there was for
- * calls, 0 to 1. wait_share: what requests waited of what they waited and ran, 0 to 1. Pure; the simulation of
- * placement uses it too. */
-uint32_t oribi__agent_weight(double utilisation, double wait_share);
-
-/* The same of the last samples; 100 when there are none yet. */
+/* The weight of the last samples; 100 when there are none yet. */
 uint32_t oribi__agent_weight_of(const struct oribi__history *history);
 
 /* All-zero becomes: no listener, no client. */
