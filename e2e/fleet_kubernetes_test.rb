@@ -34,7 +34,7 @@ E2E.suite("fleet_kubernetes", transports: %i[tcp]) do
   def option(name)
     words = container["args"][0..-2].map { |word| word.sub("$(STATUS_TOKEN)", "secret") }
     @settings ||= IO.popen([E2E::Server.binary, *words, "--print-config", { err: %i[child out], chdir: E2E::ROOT }], &:read)
-    @settings[/^#{name}(?: =)? "?(.*?)"?$/, 1] or flunk(@settings)
+    @settings[/^#{name}(?: =)? ["']?(.*?)["';]*$/, 1] or flunk(@settings)
   end
 
   def validated(objects)

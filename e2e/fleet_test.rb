@@ -23,6 +23,7 @@ module Fleets
     @load&.stop
     @network&.stop
     @fleet&.stop
+    E2E::Namespaces::Machine::ALL.dup.each(&:remove) # of a fleet that did not come up
     super
   ensure
     FileUtils.remove_entry(@dir) if @dir

@@ -351,7 +351,7 @@ class PreforkTest < Minitest::Test
     end
     pid = run_manager("pm = Oribi::Prefork.new(max_workers: 1)\n#{LOOP}", "NOTIFY_SOCKET" => "#{@dir}/notify")
     hear.("READY=1")
-    assert_equal 1, count("up"), "ready is: a worker is"
+    wait_for { count("up") == 1 } # told as its code begins
     told.clear
     kill(:HUP, pid)
     hear.("RELOADING=1")
