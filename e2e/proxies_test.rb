@@ -58,7 +58,12 @@ E2E.suite("proxied", options: ["--trusted-proxies", "10.0.0.0/8"]) do
 
   define_method(:test_without_a_header_nothing_is_waited_for_in_vain) do
     one = start("--trusted-proxies", "127.0.0.0/8 unix", "--proxy-protocol", "--head-timeout", "200ms")
-    assert connect(one).send_raw("PROXY TCP4").closed?
+    ["PROXY TCP4", "\r\n\r\n\0\r\nQUIT\n", "\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00".b].each do |half|
+      assert connect(one).send_raw(half).closed?, half
+    end
+    client = connect(one).send_raw("\r\n\r\n\0\r\nQUIT\n\x21\x11".b)
+    client.socket.close_write
+    assert_predicate client, :closed?, "half a header, and the balancer is gone"
   end
 
   define_method(:test_forwarded_fields_of_a_trusted_peer) do
