@@ -167,7 +167,7 @@ module E2E
 
     def stop
       if @balancer
-        Process.kill(:KILL, @balancer)
+        Process.kill(:TERM, @balancer) # its workers go with it
         Process.wait(@balancer)
       end
       @nodes.each { |node| node.machine.remove }
