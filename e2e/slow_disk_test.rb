@@ -274,8 +274,10 @@ E2E.suite("slow_disk_life", transports: %i[tcp]) do
     refute_match(/killed|signal \d|error:/, one.stderr)
   end
 
-  def test_a_worker_that_has_had_its_requests
-    one = launch("--requests-max", "8")
+  def test_a_worker_that_has_had_its_requests = check_recycling
+
+  def check_recycling(*options)
+    one = launch("--requests-max", "8", *options)
     worker = one.worker_pid
     held = hold(one)
     wait_until("a new worker: #{one.stderr}") { one.get("/") && one.worker_pid != worker }
@@ -342,13 +344,6 @@ E2E.suite("slow_disk_life", transports: %i[tcp]) do
       wait_until("files to be closed") { files(one.worker_pid).empty? }
     end
 
-    def test_threads_and_a_worker_that_has_had_its_requests
-      one = launch("--threads", "5", "--requests-max", "8")
-      worker = one.worker_pid
-      held = hold(one)
-      wait_until("a new worker: #{one.stderr}") { one.get("/") && one.worker_pid != worker }
-      release(*held)
-      assert_replaced(one, worker)
-    end
+    def test_threads_and_a_worker_that_has_had_its_requests = check_recycling("--threads", "5")
   end
 end
