@@ -225,6 +225,8 @@ int oribi_h2_feed(struct oribi_h2 *h2, const char *p, size_t n, int64_t now_ms)
     h2->depth++;
     while (n > 0 && !h2->over) {
         size_t len = take(h2, p, n);
+        if (h2->phase == H2_AT_HEAD && h2->depth == 1)
+            oribi__h2_sweep_between(h2);
         p += len;
         n -= len;
     }

@@ -168,6 +168,7 @@ struct oribi_h2 {
     struct h2_stream **streams;
     uint32_t stream_count;
     uint32_t stream_cap;
+    uint32_t dead_count; /* closed and released, and not yet freed */
     struct h2_stream *free_streams;
     uint32_t depth; /* of our functions that have called an event: no stream is freed meanwhile */
     struct h2_list ready[8];
@@ -238,6 +239,9 @@ void oribi__h2_fail(struct oribi_h2 *h2, uint32_t code, const char *reason);
 
 /* Frees what is closed and released, unless an event is being told. */
 void oribi__h2_sweep(struct oribi_h2 *h2);
+
+/* The same between two frames, where nobody has a stream in hand. */
+void oribi__h2_sweep_between(struct oribi_h2 *h2);
 
 /* The windows get n bytes back: that of the connection, and the stream's unless it is NULL. */
 void oribi__h2_give_back(struct oribi_h2 *h2, struct h2_stream *stream, int64_t n);

@@ -112,6 +112,7 @@ void oribi__h2_close(struct h2_stream *stream, bool tell, uint32_t code)
     if (stream->closed)
         return;
     stream->closed = true;
+    h2->dead_count += !stream->held;
     oribi__h2_unlist(stream);
     if (h2->data == stream) { /* the rest of the frame at hand is thrown away */
         h2->data = NULL;
@@ -132,9 +133,16 @@ void oribi__h2_close_if_ended(struct h2_stream *stream)
 
 void oribi__h2_sweep(struct oribi_h2 *h2)
 {
+    if (h2->depth == 0)
+        oribi__h2_sweep_between(h2);
+}
+
+void oribi__h2_sweep_between(struct oribi_h2 *h2)
+{
     uint32_t kept = 0;
-    if (h2->depth > 0)
+    if (h2->dead_count == 0)
         return;
+    h2->dead_count = 0;
     for (uint32_t i = 0; i < h2->stream_count; i++) {
         struct h2_stream *stream = h2->streams[i];
         if (!stream->closed || stream->held) {
@@ -211,6 +219,7 @@ void oribi_h2_release(struct oribi_h2_stream *to)
     struct oribi_h2 *h2 = to->h2;
     assert(stream->held);
     stream->held = false;
+    h2->dead_count += stream->closed;
     if (!stream->closed) {
         oribi__h2_put_reset(h2, to->id, ORIBI_H2_CANCEL);
         oribi__h2_close(stream, false, ORIBI_H2_CANCEL);
