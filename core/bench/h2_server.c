@@ -106,6 +106,11 @@ static void on_refused(void *self, struct oribi_h2_stream *stream, int error, co
     answer(call, oribi_error_status(error));
 }
 
+static void on_malformed(void *self, uint32_t id, const char *reason)
+{
+    fprintf(stderr, "malformed: %s\n", reason);
+}
+
 static void on_data(void *self, struct oribi_h2_stream *stream, const char *p, size_t n)
 {
     struct call *call = stream->user;
@@ -154,7 +159,8 @@ static size_t on_pull(void *self, struct oribi_h2_stream *stream, char *dst, siz
     return n;
 }
 
-static const struct oribi_h2_events events = {on_request, on_refused, on_data, on_trailers, on_end, on_reset, on_pull};
+static const struct oribi_h2_events events = {on_request,  on_refused, on_malformed, on_data,
+                                              on_trailers, on_end,     on_reset,     on_pull};
 
 /* Frees the calls whose answer is through, or all of them. */
 static void end_calls(struct client *client, bool all)

@@ -127,6 +127,10 @@ struct oribi_h2_events {
     void (*refused)(void *self, struct oribi_h2_stream *stream, int error, const struct oribi_fault *fault,
                     bool is_head);
 
+    /* No request, and no stream to answer: it is not well-formed (RFC 9113 8.1.1) and is reset. For the log; `reason`
+     * is static words. */
+    void (*malformed)(void *self, uint32_t id, const char *reason);
+
     /* The next bytes of the body, borrowed. Say oribi_h2_stored() when they are stored. */
     void (*data)(void *self, struct oribi_h2_stream *stream, const char *p, size_t n);
 

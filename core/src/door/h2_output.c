@@ -11,6 +11,14 @@ void oribi_h2_ready(struct oribi_h2_stream *to)
         oribi__h2_list(stream);
 }
 
+void oribi__h2_rest(struct oribi_h2 *h2)
+{
+    if (h2->stream_count == 0 && h2_unsent(h2) == 0 && h2->out.cap > H2_BUFFER_KEPT) {
+        oribi_buf_deinit(&h2->out);
+        h2->sent = 0;
+    }
+}
+
 /* ---- one frame ---- */
 
 /* The body ends otherwise than its head said: the client must not take it for whole. */
@@ -152,6 +160,5 @@ void oribi_h2_sent(struct oribi_h2 *h2, size_t n)
     if (h2_unsent(h2) > 0)
         return;
     h2->sent = h2->out.len = 0;
-    if (h2->out.cap > 2 * (H2_FRAME_MAX + H2_FRAME_HEAD) && !h2->stream_count)
-        oribi_buf_deinit(&h2->out);
+    oribi__h2_rest(h2);
 }

@@ -300,6 +300,11 @@ bool oribi__h2_is_connection_field(struct oribi_slice name);
 /* Reads a Priority field, RFC 9218 4 and 8; what it does not say stays as it is. */
 void oribi__h2_priority_read(struct oribi_slice text, uint8_t *urgency, bool *incremental);
 
+/* ---- h2_output.c ---- */
+
+/* Gives up room for DATA when nobody is there who might send any. */
+void oribi__h2_rest(struct oribi_h2 *h2);
+
 /* ---- h2_answer.c ---- */
 
 /* Appends a frame's head to the output and makes room for its payload, which the caller writes there. */

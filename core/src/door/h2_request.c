@@ -251,6 +251,13 @@ static void refuse(struct oribi_h2 *h2, int error, const struct oribi_fault *fau
     h2->events->refused(h2->self, &stream->to, error, fault, stream->is_head);
 }
 
+/* RFC 9113 8.1.1. */
+static void refuse_malformed(struct oribi_h2 *h2, const char *reason)
+{
+    h2->events->malformed(h2->self, h2->block.id, reason);
+    oribi__h2_stream_error(h2, h2->block.id, ORIBI_H2_PROTOCOL_ERROR);
+}
+
 void oribi__h2_request_complete(struct oribi_h2 *h2)
 {
     struct h2_block *block = &h2->block;
@@ -260,7 +267,7 @@ void oribi__h2_request_complete(struct oribi_h2 *h2)
     if (!block->malformed)
         block->malformed = fault_of_request(block);
     if (block->malformed) {
-        oribi__h2_stream_error(h2, block->id, ORIBI_H2_PROTOCOL_ERROR);
+        refuse_malformed(h2, block->malformed);
         return;
     }
     if (block->too_large || !write_head(block, &framing)) {
@@ -271,8 +278,8 @@ void oribi__h2_request_complete(struct oribi_h2 *h2)
     int error = read_head(h2, &parsed, &fault);
     if (error) {
         refuse(h2, error, &fault);
-    } else if (block->ends && parsed.content_length > 0) { /* RFC 9113 8.1.1 */
-        oribi__h2_stream_error(h2, block->id, ORIBI_H2_PROTOCOL_ERROR);
+    } else if (block->ends && parsed.content_length > 0) {
+        refuse_malformed(h2, "no body of the length that was promised");
     } else {
         struct h2_stream *stream = open_stream(h2);
         if (stream) {

@@ -155,6 +155,7 @@ void oribi__h2_sweep_between(struct oribi_h2 *h2)
         h2->free_streams = stream;
     }
     h2->stream_count = kept;
+    oribi__h2_rest(h2);
 }
 
 /* ---- errors ---- */

@@ -46,6 +46,7 @@ struct lab {
     struct oribi_buf events;
     struct oribi_buf frames;
     struct oribi_buf bytes; /* of a frame that is not complete */
+    const char *malformed;  /* why a request was that was not told */
     uint64_t data_bytes;    /* of all DATA that was sent */
     size_t skip_frames;
     uint32_t last_data; /* stream of the event at the end of `events`, when that is data */
@@ -166,6 +167,12 @@ static void lab_on_refused(void *self, struct oribi_h2_stream *stream, int error
     lab_auto(lab, mine, oribi_error_status(error), is_head);
 }
 
+static void lab_on_malformed(void *self, uint32_t id, const char *reason)
+{
+    struct lab *lab = self;
+    lab->malformed = reason;
+}
+
 static void lab_on_data(void *self, struct oribi_h2_stream *stream, const char *p, size_t n)
 {
     struct lab *lab = self;
@@ -221,8 +228,8 @@ static size_t lab_on_pull(void *self, struct oribi_h2_stream *stream, char *dst,
     return n;
 }
 
-static const struct oribi_h2_events lab_events = {lab_on_request, lab_on_refused, lab_on_data, lab_on_trailers,
-                                                  lab_on_end,     lab_on_reset,   lab_on_pull};
+static const struct oribi_h2_events lab_events = {lab_on_request,  lab_on_refused, lab_on_malformed, lab_on_data,
+                                                  lab_on_trailers, lab_on_end,     lab_on_reset,     lab_on_pull};
 
 /* ---- the client ---- */
 

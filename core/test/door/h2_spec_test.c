@@ -150,6 +150,10 @@ static void run_cut(size_t piece)
     lab_drain(&lab, 1 << 20);
     compare("frame", &lab.frames, piece);
     compare("event", &lab.events, piece);
+    if (case_has(&file, "malformed") && (!lab.malformed || !case_is(&file, "malformed", lab.malformed))) {
+        complain("malformed");
+        diag("got %s", lab.malformed ? lab.malformed : "nothing");
+    }
     if (case_has(&file, "over") && case_is(&file, "over", "yes") != oribi_h2_is_over(lab.h2))
         complain("over");
     if (oribi_h2_is_over(lab.h2) != (feed_result == ORIBI_ECLOSED) && !case_has(&file, "do"))
