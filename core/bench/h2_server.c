@@ -43,7 +43,7 @@ struct client {
 };
 
 static struct oribi_h2_limits limits;
-static struct client clients[CLIENTS_MAX];
+static struct client *clients[CLIENTS_MAX];
 static struct pollfd polled[CLIENTS_MAX + 1];
 static size_t client_count;
 static volatile sig_atomic_t stopping;
@@ -207,13 +207,14 @@ static bool read_in(struct client *client)
 static void drop(size_t at)
 {
     const char *reason;
-    uint32_t code = oribi_h2_error(clients[at].h2, &reason);
+    uint32_t code = oribi_h2_error(clients[at]->h2, &reason);
     if (reason)
         fprintf(stderr, "ended with %u: %s\n", code, reason);
-    (void)write_out(&clients[at]);
-    end_calls(&clients[at], true);
-    oribi_h2_destroy(clients[at].h2);
-    close(clients[at].fd);
+    (void)write_out(clients[at]);
+    end_calls(clients[at], true);
+    oribi_h2_destroy(clients[at]->h2);
+    close(clients[at]->fd);
+    oribi_mem_free(clients[at]);
     clients[at] = clients[--client_count];
 }
 
@@ -224,9 +225,9 @@ static void take_client(int listener)
     if (fd < 0)
         return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    struct client *client = &clients[client_count++];
+    struct client *client = oribi_mem_alloc(1, sizeof(*client));
+    clients[client_count++] = client;
     client->fd = fd;
-    client->calls = NULL;
     client->h2 = oribi_h2_create(&limits, &events, client, oribi_clock_ms());
 }
 
@@ -234,15 +235,15 @@ static void turn(int listener)
 {
     polled[0] = (struct pollfd){listener, client_count < CLIENTS_MAX ? POLLIN : 0, 0};
     for (size_t i = 0; i < client_count; i++) {
-        bool unsent = oribi_h2_output(clients[i].h2, 0, oribi_clock_ms()).n > 0;
-        bool reads = oribi_h2_wants_input(clients[i].h2);
-        polled[i + 1] = (struct pollfd){clients[i].fd, (short)((reads ? POLLIN : 0) | (unsent ? POLLOUT : 0)), 0};
+        bool unsent = oribi_h2_output(clients[i]->h2, 0, oribi_clock_ms()).n > 0;
+        bool reads = oribi_h2_wants_input(clients[i]->h2);
+        polled[i + 1] = (struct pollfd){clients[i]->fd, (short)((reads ? POLLIN : 0) | (unsent ? POLLOUT : 0)), 0};
     }
     size_t count = client_count;
     if (poll(polled, count + 1, 1000) < 0)
         return;
     for (size_t i = count; i-- > 0;) {
-        struct client *client = &clients[i];
+        struct client *client = clients[i];
         bool fine = true;
         if (polled[i + 1].revents & (POLLIN | POLLHUP | POLLERR))
             fine = read_in(client);

@@ -13,12 +13,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char begin[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0\0\0\0\4\1\0\0\0\0";
 
-enum { RAW = 1, ACTS = 2, SMALL = 4, SLEEPS = 8, KEEPS = 16, CALM = 32 };
+enum { RAW = 1, ACTS = 2, SMALL = 4, SLEEPS = 8, KEEPS = 16, CALM = 32, NO_TABLE = 64 };
 
 static void set_up(struct lab *lab, uint8_t options)
 {
     lab_init(lab);
     lab->limits.sleeps = options & SLEEPS;
+    if (options & NO_TABLE)
+        lab->limits.table_bytes = 0;
     lab->stores = !(options & KEEPS);
     if (options & SMALL) {
         lab->limits.streams_max = 2;

@@ -23,6 +23,7 @@ void oribi_h2_limits_init(struct oribi_h2_limits *limits)
         .resets_per_s = ORIBI_H2_RESETS_PER_S_DEFAULT,
         .frames_max = ORIBI_H2_FRAMES_DEFAULT,
         .frames_per_s = ORIBI_H2_FRAMES_PER_S_DEFAULT,
+        .table_bytes = ORIBI_H2_TABLE_BYTES_MAX,
     };
     oribi_limits_init(&limits->http);
 }
@@ -38,6 +39,7 @@ struct oribi_h2 *oribi_h2_create(const struct oribi_h2_limits *limits, const str
     assert(limits->streams_max > 0 && limits->streams_max <= ORIBI_H2_STREAMS_CAP);
     assert(limits->stream_window >= ORIBI_H2_WINDOW_MIN && limits->stream_window <= H2_WINDOW_MAX);
     assert(limits->connection_window >= ORIBI_H2_WINDOW_MIN && limits->connection_window <= H2_WINDOW_MAX);
+    assert(limits->table_bytes <= ORIBI_H2_TABLE_BYTES_MAX);
     struct oribi_h2 *h2 = oribi_mem_try_alloc(1, sizeof(*h2));
     if (!h2)
         return NULL;
@@ -50,7 +52,7 @@ struct oribi_h2 *oribi_h2_create(const struct oribi_h2_limits *limits, const str
     h2->send_window = H2_WINDOW_INITIAL;
     h2->recv_window = H2_WINDOW_INITIAL;
     h2->peer_window = H2_WINDOW_INITIAL;
-    h2->peer_table = H2_TABLE_BYTES;
+    h2->peer_table = ORIBI_H2_TABLE_BYTES_MAX;
     h2->resets = full_rate(limits->resets_max, now_ms);
     h2->frames = full_rate(limits->frames_max, now_ms);
     h2->updates = full_rate(limits->frames_max, now_ms);
@@ -62,7 +64,7 @@ struct oribi_h2 *oribi_h2_create(const struct oribi_h2_limits *limits, const str
     return h2;
 }
 
-static void let_go(struct oribi_h2 *h2)
+void oribi__h2_let_go(struct oribi_h2 *h2)
 {
     if (h2->inflater)
         nghttp2_hd_inflate_del(h2->inflater);
@@ -93,17 +95,9 @@ void oribi_h2_destroy(struct oribi_h2 *h2)
         oribi_buf_deinit(&h2->streams[i]->trailers);
         oribi_mem_free(h2->streams[i]);
     }
-    let_go(h2);
+    oribi__h2_let_go(h2);
+    oribi_buf_deinit(&h2->remembered);
     oribi_mem_free(h2);
-}
-
-bool oribi_h2_sleep(struct oribi_h2 *h2)
-{
-    if (!h2->limits->sleeps || h2->stream_count || h2->phase != H2_AT_HEAD || h2->got || h2->block.open ||
-        h2_unsent(h2) || h2->settings_due || h2->goaway_ms || h2->over)
-        return false;
-    let_go(h2);
-    return true;
 }
 
 uint32_t oribi_h2_streams(const struct oribi_h2 *h2)

@@ -21,7 +21,7 @@
  * The frames and streams are ours; HPACK (RFC 7541) is nghttp2's. Sources: h2.c (life, bytes to frames), h2_frames.c
  * (what each frame does), h2_stream.c (streams and their errors), h2_block.c (field blocks), h2_request.c (fields to a
  * request head), h2_priority.c (RFC 9218), h2_answer.c (answers to frames), h2_output.c (whose data goes first),
- * h2_clock.c (what takes too long, and sleep).
+ * h2_clock.c (what takes too long), h2_sleep.c (rest).
  *
  * Not here: server push, Upgrade: h2c, the priority trees of RFC 7540, extended CONNECT (RFC 8441). */
 #ifndef ORIBI_DOOR_H2_H
@@ -47,6 +47,7 @@ enum {
     ORIBI_H2_RESETS_PER_S_DEFAULT = 33,
     ORIBI_H2_FRAMES_DEFAULT = 1000,
     ORIBI_H2_FRAMES_PER_S_DEFAULT = 100,
+    ORIBI_H2_TABLE_BYTES_MAX = 4096, /* of a dynamic table, RFC 7541 4.2; also the default */
     /* A field block may be so many times head_bytes_max, decoded; up to there the answer is 431, beyond it the
      * connection ends, since decoding costs more than sending. */
     ORIBI_H2_BLOCK_TIMES = 4,
@@ -87,7 +88,10 @@ struct oribi_h2_limits {
     uint32_t resets_per_s;      /* … and how fast they are forgiven */
     uint32_t frames_max;        /* PING, SETTINGS, WINDOW_UPDATE, empty and other such frames, at once … */
     uint32_t frames_per_s;      /* … and how fast; four WINDOW_UPDATE are free for each frame of DATA sent */
-    bool sleeps;                /* oribi_h2_sleep() works: no dynamic tables in either direction */
+    /* The client's dynamic table, 0 … ORIBI_H2_TABLE_BYTES_MAX. Less than the maximum ends connections of clients that
+     * do not heed it (RFC 9113 4.3.1). */
+    uint32_t table_bytes;
+    bool sleeps; /* oribi_h2_sleep() works; answers are encoded without a dynamic table */
 };
 
 /* Fills in the defaults above, and those of oribi_limits_init(). */
@@ -197,8 +201,9 @@ void oribi_h2_shutdown(struct oribi_h2 *h2, int64_t now_ms);
 /* Ends it at once, with a GOAWAY. */
 void oribi_h2_fail(struct oribi_h2 *h2, uint32_t code);
 
-/* The session lets go of all memory but a few hundred bytes, and takes it again when the client speaks. Needs
- * limits.sleeps, no stream, nothing half read and nothing unsent. Returns whether it sleeps. */
+/* The session lets go of all memory but 850 bytes and what the client's dynamic table holds (table_bytes at the most),
+ * and takes it again when the client speaks. Needs limits.sleeps, no stream, nothing half read and nothing unsent.
+ * Returns whether it sleeps. */
 bool oribi_h2_sleep(struct oribi_h2 *h2);
 
 /* ---- a stream's answer: each returns 0; ORIBI_ECLOSED when the stream is over, which is no mistake; ORIBI_EAPP for a

@@ -30,7 +30,7 @@ void oribi__h2_put_settings(struct oribi_h2 *h2)
         uint16_t id;
         uint32_t value;
     } settings[] = {
-        {NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, h2->limits->sleeps ? 0 : H2_TABLE_BYTES},
+        {NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, h2->limits->table_bytes},
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, h2->limits->streams_max},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, h2->limits->stream_window},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, h2->limits->http.head_bytes_max},
@@ -70,7 +70,7 @@ void oribi__h2_put_goaway(struct oribi_h2 *h2, uint32_t last_id, uint32_t code)
 
 static int make_encoder(struct oribi_h2 *h2)
 {
-    size_t table = h2->limits->sleeps ? 0 : H2_TABLE_BYTES;
+    size_t table = h2->limits->sleeps ? 0 : ORIBI_H2_TABLE_BYTES_MAX;
     if (h2->deflater)
         return 0;
     if (nghttp2_hd_deflate_new2(&h2->deflater, table, oribi__h2_mem()) != 0)

@@ -34,14 +34,13 @@ nghttp2_mem *oribi__h2_mem(void)
 
 /* ---- the decoder ---- */
 
-/* A block that says nothing but that the table has 0 bytes: the client has said it, to a decoder that we gave up. */
-static int settle_decoder(nghttp2_hd_inflater *inflater)
+/* Below RFC 7541's 4096 bytes the client has to confirm the size in its next block (RFC 9113 4.3.1). */
+static int set_table(struct oribi_h2 *h2)
 {
-    static const uint8_t table_size_0[] = {0x20};
-    nghttp2_nv nv;
-    int flags = 0;
-    ssize_t len = nghttp2_hd_inflate_hd2(inflater, &nv, &flags, table_size_0, 1, 1);
-    return len == 1 ? nghttp2_hd_inflate_end_headers(inflater) : ORIBI_EBAD;
+    if (h2->settings_due || h2->limits->table_bytes == ORIBI_H2_TABLE_BYTES_MAX)
+        return 0;
+    h2->table_due = nghttp2_hd_inflate_get_max_dynamic_table_size(h2->inflater) > h2->limits->table_bytes;
+    return nghttp2_hd_inflate_change_table_size(h2->inflater, h2->limits->table_bytes) == 0 ? 0 : ORIBI_ENOMEM;
 }
 
 static int make_decoder(struct oribi_h2 *h2)
@@ -50,17 +49,13 @@ static int make_decoder(struct oribi_h2 *h2)
         return 0;
     if (nghttp2_hd_inflate_new2(&h2->inflater, oribi__h2_mem()) != 0)
         return ORIBI_ENOMEM;
-    if (!h2->limits->sleeps || h2->settings_due)
-        return 0;
-    if (nghttp2_hd_inflate_change_table_size(h2->inflater, 0) != 0)
-        return ORIBI_ENOMEM;
-    return h2->table_settled ? settle_decoder(h2->inflater) : 0;
+    int error = oribi__h2_recall(h2);
+    return error ? error : set_table(h2);
 }
 
 void oribi__h2_block_settled(struct oribi_h2 *h2)
 {
-    if (h2->limits->sleeps && h2->settings_due == 0 && h2->inflater &&
-        nghttp2_hd_inflate_change_table_size(h2->inflater, 0) != 0)
+    if (h2->inflater && set_table(h2) != 0)
         oribi__h2_fail(h2, ORIBI_H2_INTERNAL_ERROR, "out of memory");
 }
 
@@ -190,7 +185,7 @@ void oribi__h2_block_end(struct oribi_h2 *h2)
         return;
     block->open = false;
     block->since_ms = 0;
-    h2->table_settled = h2->settings_due == 0;
+    h2->table_due = false; /* else the decoder had refused it */
     switch (block->use) {
     case H2_USE_REQUEST:
         oribi__h2_request_complete(h2);

@@ -196,7 +196,7 @@ static void take_setting(struct oribi_h2 *h2, uint32_t id, uint32_t value)
 {
     switch (id) {
     case NGHTTP2_SETTINGS_HEADER_TABLE_SIZE:
-        h2->peer_table = value < H2_TABLE_BYTES ? value : H2_TABLE_BYTES;
+        h2->peer_table = value < ORIBI_H2_TABLE_BYTES_MAX ? value : ORIBI_H2_TABLE_BYTES_MAX;
         if (h2->deflater && !h2->limits->sleeps &&
             nghttp2_hd_deflate_change_table_size(h2->deflater, h2->peer_table) != 0)
             fail(h2, ORIBI_H2_INTERNAL_ERROR, "out of memory");
@@ -315,6 +315,13 @@ static void ping(struct oribi_h2 *h2)
         memcpy(p, h2->small, 8);
 }
 
+/* Trees of priorities are ignored (RFC 9113 5.3.2), but for what never was one (RFC 7540 5.3.1). */
+static void check_dependency(struct oribi_h2 *h2, const char *p)
+{
+    if ((h2_read32(p) & H2_WINDOW_MAX) == h2->id)
+        fail(h2, ORIBI_H2_PROTOCOL_ERROR, "stream that depends on itself");
+}
+
 static void begin_goaway(struct oribi_h2 *h2)
 {
     if (h2->id)
@@ -408,8 +415,11 @@ void oribi__h2_frame_prefix(struct oribi_h2 *h2)
             check_data(h2);
         break;
     case H2_HEADERS:
-        (void)take_padding(h2);
+        if (take_padding(h2) && h2->flags & H2_WITH_PRIORITY)
+            check_dependency(h2, h2->small + h2->prefix_len - 5);
         break;
+    case H2_PRIORITY:
+        return check_dependency(h2, h2->small);
     case H2_RST_STREAM:
         return rst_stream(h2);
     case H2_SETTINGS:
@@ -420,7 +430,7 @@ void oribi__h2_frame_prefix(struct oribi_h2 *h2)
         return window_update(h2);
     case H2_PRIORITY_UPDATE:
         return priority_update(h2);
-    default: /* PRIORITY: its trees are ignored, RFC 9113 5.3.2 */
+    default:
         break;
     }
 }

@@ -30,7 +30,6 @@ enum {
     H2_FRAME_MAX = 16384, /* payload; we neither allow more nor send more */
     H2_WINDOW_MAX = 0x7fffffff,
     H2_WINDOW_INITIAL = 65535,
-    H2_TABLE_BYTES = 4096,  /* dynamic tables, RFC 7541 4.2: the default, and the most we use */
     H2_PRIORITY_BYTES = 64, /* of a priority that is looked at */
     H2_PREFIX_MAX = 4 + H2_PRIORITY_BYTES,
     H2_RECENT = 256,           /* streams whose end we remember */
@@ -113,7 +112,6 @@ struct h2_stream {
     bool refused;       /* the body is thrown away */
     bool listed;        /* among the ready ones */
     bool asked;         /* pulled without room since it became ready */
-    bool pulling;
 };
 
 struct h2_list {
@@ -149,9 +147,9 @@ struct oribi_h2 {
     int64_t recv_window;
     int64_t owed;          /* bytes that no WINDOW_UPDATE of the connection has told of yet */
     uint32_t peer_window;  /* the client's INITIAL_WINDOW_SIZE */
-    uint32_t peer_table;   /* its HEADER_TABLE_SIZE, at most H2_TABLE_BYTES */
+    uint32_t peer_table;   /* its HEADER_TABLE_SIZE, at most ORIBI_H2_TABLE_BYTES_MAX */
     uint32_t settings_due; /* our SETTINGS that are not acknowledged */
-    bool table_settled;    /* limits->sleeps: the client's encoder has given its table up */
+    bool table_due;        /* the client's next field block has to say that its table is smaller */
     bool over;
     uint32_t error;
     const char *reason;
@@ -172,6 +170,8 @@ struct oribi_h2 {
     struct h2_stream *free_streams;
     uint32_t depth; /* of our functions that have called an event: no stream is freed meanwhile */
     struct h2_list ready[8];
+
+    struct oribi_buf remembered; /* asleep: the block that makes the decoder's table */
 
     /* what sleep lets go of */
     nghttp2_hd_inflater *inflater;
@@ -263,6 +263,16 @@ void oribi__h2_frame_body(struct oribi_h2 *h2, const char *p, size_t n);
 
 /* All of it has been seen. */
 void oribi__h2_frame_end(struct oribi_h2 *h2);
+
+/* ---- h2.c ---- */
+
+/* Frees what can be made again. */
+void oribi__h2_let_go(struct oribi_h2 *h2);
+
+/* ---- h2_sleep.c ---- */
+
+/* Gives a new decoder the table that was remembered. 0 or ORIBI_ENOMEM. */
+int oribi__h2_recall(struct oribi_h2 *h2);
 
 /* ---- h2_clock.c ---- */
 

@@ -364,6 +364,7 @@ static bool run(uint64_t from)
     corrupt = false;
     oribi_h2_limits_init(&limits);
     limits.sleeps = any(2);
+    limits.table_bytes = any(2) ? ORIBI_H2_TABLE_BYTES_MAX : any(2) ? 0 : any(ORIBI_H2_TABLE_BYTES_MAX);
     limits.stream_window = any(2) ? 65535 : 100000;
     limits.connection_window = any(2) ? 65535 : 1024 * 1024;
     limits.frames_max = 1000 * 1000; /* pieces of a byte want many frames */

@@ -39,6 +39,8 @@ static void set_limit(struct oribi_slice raw)
         lab.limits.write_timeout_ms = value;
     else if (frame_is(word, "head_timeout_ms"))
         lab.limits.head_timeout_ms = value;
+    else if (frame_is(word, "table_bytes"))
+        lab.limits.table_bytes = (uint32_t)value;
     else if (frame_is(word, "connect_allow"))
         lab.limits.http.connect_allow = value != 0;
     else if (frame_is(word, "sleeps"))
