@@ -147,11 +147,12 @@ static void decode(struct oribi_h2 *h2, const char *p, size_t n, bool last)
 
 void oribi__h2_block_piece(struct oribi_h2 *h2, const char *p, size_t n)
 {
-    h2->block.encoded += n;
-    if (h2->block.encoded > (uint64_t)ORIBI_H2_BLOCK_TIMES * h2->limits->http.head_bytes_max)
+    uint64_t room = (uint64_t)ORIBI_H2_BLOCK_TIMES * h2->limits->http.head_bytes_max - h2->block.encoded;
+    size_t len = n < room ? n : (size_t)room; /* which error comes first must not depend on the cuts */
+    h2->block.encoded += len;
+    decode(h2, p, len, false);
+    if (len < n && !h2->over)
         oribi__h2_fail(h2, ORIBI_H2_ENHANCE_YOUR_CALM, "field block far over head_bytes_max");
-    else
-        decode(h2, p, n, false);
 }
 
 static void complete_trailers(struct oribi_h2 *h2)
