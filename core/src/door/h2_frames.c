@@ -104,7 +104,7 @@ static void data_piece(struct oribi_h2 *h2, const char *p, size_t n)
     if (!stream)
         return; /* the window has it back already */
     if (stream->refused) {
-        oribi__h2_give_back(h2, stream, (int64_t)n);
+        oribi__h2_give_back(h2, NULL, (int64_t)n); /* not the stream's: nobody waits for more */
         return;
     }
     stream->unstored += (int64_t)n;
