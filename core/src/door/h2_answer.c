@@ -75,9 +75,11 @@ static int make_encoder(struct oribi_h2 *h2)
         return 0;
     if (nghttp2_hd_deflate_new2(&h2->deflater, table, oribi__h2_mem()) != 0)
         return ORIBI_ENOMEM;
-    if (h2->peer_table < table && nghttp2_hd_deflate_change_table_size(h2->deflater, h2->peer_table) != 0)
-        return ORIBI_ENOMEM;
-    return 0;
+    if (h2->peer_table >= table || nghttp2_hd_deflate_change_table_size(h2->deflater, h2->peer_table) == 0)
+        return 0;
+    nghttp2_hd_deflate_del(h2->deflater);
+    h2->deflater = NULL;
+    return ORIBI_ENOMEM;
 }
 
 /* Encodes the fields as HEADERS, and as CONTINUATION where they are longer than a frame. What is encoded changes the
