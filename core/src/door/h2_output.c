@@ -42,6 +42,8 @@ static void send_piece(struct h2_stream *stream, size_t cap)
 {
     struct oribi_h2 *h2 = stream->to.h2;
     bool last = false;
+    if (stream->answer_left >= 0 && (size_t)stream->answer_left < cap) /* one more, to see that it is too long */
+        cap = (size_t)stream->answer_left + 1;
     char *p = oribi_buf_reserve(&h2->out, H2_FRAME_HEAD + cap) + H2_FRAME_HEAD;
     size_t n = h2->events->pull(h2->self, &stream->to, p, cap, &last);
     if (cap == 0 && !last) { /* it waits for a window, or has nothing */

@@ -1,6 +1,6 @@
 /* A session with nghttp2's as its client, in memory: requests with bodies, answers with bodies and trailers, windows,
- * resets and settings at random, cut into pieces at random, some sessions sleeping in between. nghttp2 checks every
- * frame that it gets; here the bytes of every body are checked at both ends. */
+ * resets and settings at random, cut into pieces at random, some sessions sleeping in between, some ended without a
+ * loss. nghttp2 checks every frame that it gets; here the bytes of every body are checked at both ends. */
 #include "door/h2.h"
 #include "oribi/base/buf.h"
 #include "oribi/base/error.h"
@@ -25,6 +25,8 @@ struct exchange {
     bool ended;     /* the request has, at the server */
     bool answered;  /* the head has gone */
     bool cancelled; /* by the client */
+    bool seen;      /* by the server */
+    bool unsent;    /* the client had heard of the shutdown before */
     bool closed;    /* at the client */
     uint32_t error;
     int status;
@@ -36,7 +38,9 @@ static uint64_t seed;
 static struct oribi_h2 *h2;
 static nghttp2_session *client;
 static bool corrupt;
+static bool shutting_down;
 static uint32_t sleeps;
+static uint32_t shutdowns;
 
 static uint32_t any(uint32_t below)
 {
@@ -103,6 +107,7 @@ static void on_request(void *self, struct oribi_h2_stream *stream, const struct 
     struct exchange *exchange = &exchanges[number];
     stream->user = exchange;
     exchange->stream = stream;
+    exchange->seen = true;
     if (request->ended != (exchange->up == 0) || (exchange->has_length && request->body_len != (int64_t)exchange->up))
         corrupt = true;
     if (exchange->early)
@@ -203,6 +208,15 @@ static int on_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const u
     return 0;
 }
 
+static int on_unsent(nghttp2_session *session, const nghttp2_frame *frame, int error, void *self)
+{
+    if (frame->hd.type == NGHTTP2_HEADERS)
+        for (uint32_t i = 0; i < next_exchange; i++)
+            if (exchanges[i].id == frame->hd.stream_id)
+                exchanges[i].unsent = exchanges[i].closed = true;
+    return 0;
+}
+
 static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *self)
 {
     struct exchange *exchange = exchange_of(id);
@@ -257,8 +271,9 @@ static void submit(void)
         fields[count++] = nv_of("content-length", length);
     nghttp2_data_provider body = {.source.ptr = exchange, .read_callback = read_body};
     exchange->id = nghttp2_submit_request(client, NULL, fields, count, exchange->up ? &body : NULL, exchange);
-    if (exchange->id < 0)
-        corrupt = true;
+    if (exchange->id < 0) /* the client may open no more */
+        exchange->unsent = exchange->closed = true;
+    corrupt = corrupt || (exchange->id < 0 && !shutting_down);
 }
 
 static void make_client(void)
@@ -271,6 +286,7 @@ static void make_client(void)
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_chunk);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, on_unsent);
     nghttp2_option_new(&option);
     nghttp2_session_client_new2(&client, callbacks, NULL, option);
     nghttp2_submit_settings(client, NGHTTP2_FLAG_NONE, settings, 2);
@@ -291,7 +307,7 @@ static bool move_up(int64_t now_ms)
         oribi_buf_append(&up, p, (size_t)n);
     size_t piece = up.len ? any((uint32_t)up.len) + 1 : 0;
     if (piece && oribi_h2_wants_input(h2)) {
-        if (oribi_h2_feed(h2, up.p, piece, now_ms) != 0)
+        if (oribi_h2_feed(h2, up.p, piece, now_ms) != 0 && !shutting_down)
             return false;
         oribi_buf_consume(&up, piece);
     }
@@ -342,10 +358,19 @@ static bool all_closed(void)
     return true;
 }
 
+static bool is_through(void)
+{
+    return next_exchange == REQUESTS && all_closed() && (!shutting_down || oribi_h2_is_over(h2));
+}
+
 static bool is_right(const struct exchange *exchange)
 {
-    if (exchange->cancelled || exchange->early)
-        return exchange->cancelled || (exchange->error == 0 && exchange->down_seen == exchange->down);
+    if (exchange->cancelled)
+        return true;
+    if (exchange->unsent || (shutting_down && !exchange->seen))
+        return shutting_down && !exchange->seen && exchange->down_seen == 0;
+    if (exchange->early)
+        return (exchange->error == 0 && exchange->down_seen == exchange->down);
     return exchange->error == 0 && exchange->status == 200 && exchange->down_seen == exchange->down &&
            exchange->up_seen == exchange->up && exchange->trailers_seen == exchange->trailers &&
            exchange->hints_seen == exchange->hints;
@@ -370,11 +395,18 @@ static bool run(uint64_t from)
     limits.frames_max = 1000 * 1000; /* pieces of a byte want many frames */
     h2 = oribi_h2_create(&limits, &events, NULL, now_ms);
     make_client();
-    while (fine && (next_exchange < REQUESTS || !all_closed()) && turns++ < 400 * 1000) {
+    bool shuts_down = any(3) == 0;
+    shutting_down = false;
+    while (fine && !is_through() && turns++ < 400 * 1000) {
         if (next_exchange < REQUESTS && any(4) == 0)
             submit();
         fine = move_up(now_ms) && move_down(now_ms);
         attend();
+        if (shuts_down && !shutting_down && any(500) == 0) {
+            oribi_h2_shutdown(h2, now_ms);
+            shutting_down = true;
+            shutdowns++;
+        }
         if (oribi_h2_streams(h2) == 0 && oribi_h2_sleep(h2))
             sleeps++;
         now_ms += any(3);
@@ -389,6 +421,10 @@ static bool run(uint64_t from)
         diag("seed %llu: request %u is wrong: error %u, status %d, %zu of %zu up, %zu of %zu down",
              (unsigned long long)from, i, exchanges[i].error, exchanges[i].status, exchanges[i].up_seen,
              exchanges[i].up, exchanges[i].down_seen, exchanges[i].down);
+        fine = false;
+    }
+    if (shutting_down && !oribi_h2_is_over(h2)) {
+        diag("seed %llu: the shutdown does not end", (unsigned long long)from);
         fine = false;
     }
     oribi_h2_destroy(h2);
@@ -406,6 +442,7 @@ int main(void)
     for (uint64_t i = 1; i <= count; i++)
         ok_named(run(i * 7919), "seed %llu", (unsigned long long)(i * 7919));
     ok(sleeps > 0);
+    ok(shutdowns > 0);
     ok_eq(oribi_mem_blocks(), blocks);
     return done_testing();
 }
