@@ -15,6 +15,9 @@
  *        │  reset: over, whoever wanted that; nothing more comes and nothing is sent
  *        └──► oribi_h2_release()       always, and last: until then the stream counts against streams_max
  *
+ * Where the answer has ended before the request has, the rest of the request is thrown away, within its window and for
+ * two seconds; then the stream is reset with NO_ERROR (RFC 9113 8.1).
+ *
  * So a client that resets its streams, or has us reset them (CVE-2023-44487, CVE-2025-8671), has no more calls at a
  * time than one that waits for its answers.
  *

@@ -259,9 +259,10 @@ bool oribi_h2_is_answered(const struct oribi_h2_stream *stream)
 void oribi__h2_answer_ended(struct h2_stream *stream)
 {
     stream->answer_ended = true;
-    if (!stream->request_ended) { /* the rest of the request is not wanted, RFC 9113 8.1 */
-        oribi__h2_put_reset(stream->to.h2, stream->to.id, ORIBI_H2_NO_ERROR);
-        oribi__h2_close(stream, false, ORIBI_H2_NO_ERROR);
+    if (!stream
+             ->request_ended) { /* the rest is not wanted; a reset at once would overtake the answer in some clients */
+        stream->refused = true;
+        stream->linger_ms = stream->to.h2->now_ms ? stream->to.h2->now_ms : 1;
     }
     oribi__h2_close_if_ended(stream);
 }

@@ -23,8 +23,13 @@ int64_t oribi_h2_deadline(const struct oribi_h2 *h2)
         return INT64_MAX;
     int64_t at = sooner(input_due(h2), h2->goaway_ms ? h2->goaway_ms : INT64_MAX);
     at = sooner(at, due(h2->blocked_ms, h2->limits->write_timeout_ms));
-    for (uint32_t i = 0; i < h2->stream_count; i++)
-        at = sooner(at, due(h2->streams[i]->closed ? 0 : h2->streams[i]->blocked_ms, h2->limits->write_timeout_ms));
+    for (uint32_t i = 0; i < h2->stream_count; i++) {
+        const struct h2_stream *stream = h2->streams[i];
+        if (stream->closed)
+            continue;
+        at = sooner(at, due(stream->blocked_ms, h2->limits->write_timeout_ms));
+        at = sooner(at, due(stream->linger_ms, ORIBI_LINGER_SILENCE_MS_MAX));
+    }
     return at;
 }
 
@@ -41,6 +46,18 @@ static void reset_blocked(struct oribi_h2 *h2)
     }
     if (all)
         h2->blocked_ms = 0;
+}
+
+/* Uploads that go on behind their answer, RFC 9113 8.1. */
+static void end_lingering(struct oribi_h2 *h2)
+{
+    for (uint32_t i = 0; i < h2->stream_count && !h2->over; i++) {
+        struct h2_stream *stream = h2->streams[i];
+        if (stream->closed || due(stream->linger_ms, ORIBI_LINGER_SILENCE_MS_MAX) > h2->now_ms)
+            continue;
+        oribi__h2_put_reset(h2, stream->to.id, ORIBI_H2_NO_ERROR);
+        oribi__h2_close(stream, false, ORIBI_H2_NO_ERROR);
+    }
 }
 
 void oribi__h2_go_away(struct oribi_h2 *h2)
@@ -63,6 +80,7 @@ void oribi_h2_tick(struct oribi_h2 *h2, int64_t now_ms)
                        h2->settings_seen ? "frame or field block not finished within head_timeout"
                                          : "no connection preface within head_timeout");
     reset_blocked(h2);
+    end_lingering(h2);
     h2->depth--;
     oribi__h2_sweep(h2);
 }

@@ -98,6 +98,7 @@ struct h2_stream {
     int64_t owed;           /* bytes stored that no WINDOW_UPDATE of this stream has told of yet */
     int64_t answer_left;    /* as body_left */
     int64_t blocked_ms;     /* since when data waits for the stream's window; 0: it does not */
+    int64_t linger_ms;      /* since when only the client has not ended; 0: it has, or we have not */
     struct h2_stream *next; /* in a list of ready ones, or of free ones */
     struct h2_stream *previous;
     struct oribi_buf trailers; /* of the answer: name NUL value NUL … */

@@ -118,7 +118,7 @@ void oribi__h2_close(struct h2_stream *stream, bool tell, uint32_t code)
         h2->data = NULL;
         oribi__h2_give_back(h2, NULL, h2->phase == H2_AT_PREFIX ? h2->len : h2->body_left);
     }
-    if (tell && stream->held) {
+    if (tell && stream->held && !stream->answer_ended) {
         h2->depth++;
         h2->events->reset(h2->self, &stream->to, code);
         h2->depth--;
@@ -221,7 +221,7 @@ void oribi_h2_release(struct oribi_h2_stream *to)
     assert(stream->held);
     stream->held = false;
     h2->dead_count += stream->closed;
-    if (!stream->closed) {
+    if (!stream->closed && !stream->answer_ended) {
         oribi__h2_put_reset(h2, to->id, ORIBI_H2_CANCEL);
         oribi__h2_close(stream, false, ORIBI_H2_CANCEL);
     }
