@@ -70,8 +70,11 @@ static void act(struct oribi_slice raw)
     struct oribi_slice first = frame_next_word(&raw);
     uint32_t id = (uint32_t)frame_number(first);
     if (frame_is(verb, "time")) {
+        int64_t deadline = oribi_h2_deadline(lab.h2);
         lab.now_ms += (int64_t)id;
         oribi_h2_tick(lab.h2, lab.now_ms);
+        if ((oribi_h2_output(lab.h2, 0, lab.now_ms).n > 0) != (deadline <= lab.now_ms))
+            complain("deadline");
     } else if (frame_is(verb, "answer")) {
         struct oribi_slice status = frame_next_word(&raw);
         if (lab_answer(&lab, id, (int)frame_number(status), raw.n ? frame_number(raw) : SIZE_MAX) != 0)
