@@ -12,6 +12,8 @@
 #include "oribi/base/buf.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/http/fields.h"
+#include "oribi/http/parser.h"
 
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>
@@ -149,10 +151,38 @@ static void lab_auto(struct lab *lab, struct lab_stream *mine, int status, bool 
         lab_release(lab, mine->id);
 }
 
+/* What must hold of every request's head, whatever the client sent: a worker reads it as the session has. */
+static void lab_check_head(const struct lab *lab, const struct oribi_h2_request *request)
+{
+    struct oribi_parser parser = {0};
+    struct oribi_head again;
+    struct oribi_limits limits = lab->limits.http;
+    struct oribi_slice head = request->head;
+    struct oribi_slice framing = oribi_slice(head.p + request->framing, head.n - request->framing);
+    limits.connect_allow = true;
+    bool good = oribi_parser_head(&parser, &limits, head.p, head.n, &again) == (ssize_t)head.n && again.minor == 1 &&
+                again.chunked == (request->body_len < 0) && !again.upgrade && again.keep_alive &&
+                (again.chunked || again.content_length == request->body_len) &&
+                oribi_head_field(&again, ORIBI_FIELD_HOST) && !oribi_head_field(&again, ORIBI_FIELD_CONNECTION) &&
+                again.target.p[0] != 'h' && (!request->ended || request->body_len == 0);
+    if (again.chunked)
+        good = good && oribi_slice_equal(framing, ORIBI_SLICE("transfer-encoding: chunked\r\n\r\n"));
+    else if (again.has_body)
+        good = good && framing.n > 16 && memcmp(framing.p, "content-length: ", 16) == 0;
+    else
+        good = good && oribi_slice_equal(framing, ORIBI_SLICE("\r\n"));
+    oribi_head_release(&again);
+    if (good)
+        return;
+    fprintf(stderr, "a head that a worker would read otherwise: %.*s\n", (int)head.n, head.p);
+    abort();
+}
+
 static void lab_on_request(void *self, struct oribi_h2_stream *stream, const struct oribi_h2_request *request)
 {
     struct lab *lab = self;
     (void)lab_take(lab, stream);
+    lab_check_head(lab, request);
     oribi_buf_print(&lab->events, "request %u ", stream->id);
     lab_note_text(lab, request->head);
 }
