@@ -208,6 +208,27 @@ E2E.suite("stops") do
     5.times { assert_alive(one) }
   end
 
+  # The first server still answers what it had begun when the second is replaced, and has the pid file's other name.
+  def test_an_upgrade_while_the_server_before_still_ends
+    Dir.mktmpdir("oribi-e2e") do |dir|
+      pid_file = "#{dir}/pid"
+      one = start("--pid-file", pid_file, group: true)
+      client = enter_gate(one, "upgrade")
+      one.signal(:USR2)
+      wait_until("the second to serve: #{one.stderr}") { one.stderr.include?("has taken over") }
+      second = File.read(pid_file).to_i
+      Process.kill(:USR2, second)
+      wait_until("the third to serve: #{one.stderr}") { one.stderr.scan("has taken over").size == 2 }
+      assert_equal one.pid, File.read("#{pid_file}.old").to_i
+      refute_includes [one.pid, second], File.read(pid_file).to_i
+      wait_until("the second to leave") { !File.exist?("#{pid_file}.old.#{second}") && !E2E::Processes.alive?(second) }
+      open_gate(one, "upgrade")
+      assert_equal "gate passed", client.read_response.body
+      assert_equal 0, one.wait.exitstatus
+      5.times { assert_alive(one) }
+    end
+  end
+
   # One that is told to stop before it serves leaves the sockets to the server that started it. It is told until it
   # ends: Ruby's VM can lose a signal in its first milliseconds, before any line of ours runs.
   def test_a_successor_that_is_stopped_early_leaves_the_sockets_alone

@@ -18,13 +18,19 @@
 
 /* --- in the predecessor --- */
 
+/* Our own predecessor may still have the first name, while it answers what it had begun. */
 static void step_aside(struct oribi_supervisor *supervisor)
 {
     char path[4096];
     if (supervisor->pid_file.fd < 0)
         return;
     (void)snprintf(path, sizeof(path), "%s.old", supervisor->pid_path); /* a path of the file system fits */
-    if (oribi_pid_file_rename(&supervisor->pid_file, path) < 0)
+    int code = oribi_pid_file_rename(&supervisor->pid_file, path);
+    if (code < 0) {
+        (void)snprintf(path, sizeof(path), "%s.old.%ld", supervisor->pid_path, (long)supervisor->pid);
+        code = oribi_pid_file_rename(&supervisor->pid_file, path);
+    }
+    if (code < 0)
         oribi_log(ORIBI_LOG_WARN, "pid_file: cannot be renamed: %s", oribi_os_error_text());
 }
 
