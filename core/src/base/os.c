@@ -23,6 +23,10 @@ static _Thread_local int last_errno;
 static _Thread_local char error_text[128];
 static _Thread_local char own_words[256]; /* count while last_errno is SAID */
 
+#ifndef MSG_MORE
+#define MSG_MORE 0 /* only Linux has it */
+#endif
+
 enum { SAID = -1 };
 
 int oribi_os_fail(void)
@@ -343,15 +347,15 @@ int oribi_os_unix_answers(const char *path)
     size_t n = strlen(path);
     assert(n < sizeof(address.sun_path));
     memcpy(address.sun_path, path, n);
-    int fd = oribi_os_lift(socket(AF_UNIX, SOCK_STREAM, 0));
+    int fd = oribi_os_socket(AF_UNIX, SOCK_STREAM, true);
     if (fd < 0)
-        return oribi_os_fail();
-    int result = oribi_os_set_nonblock(fd, true);
-    if (result == 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    int result = 0;
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
         result = 1;
-    else if (result == 0 && (errno == EAGAIN || errno == EPROTOTYPE))
+    else if (errno == EAGAIN || errno == EPROTOTYPE)
         result = 1;
-    else if (result == 0 && errno != ECONNREFUSED && errno != ENOENT)
+    else if (errno != ECONNREFUSED && errno != ENOENT)
         result = oribi_os_fail();
     oribi_os_close(fd);
     return result;
@@ -366,7 +370,7 @@ static int open_named(const char *dir, int *fd)
         errno = ENAMETOOLONG;
         return oribi_os_fail();
     }
-    int named = mkostemp(path, O_CLOEXEC);
+    int named = oribi__os_make_named(path);
     if (named < 0)
         return oribi_os_fail();
     int removed = unlink(path);

@@ -1,6 +1,8 @@
 /* posix_spawn(3) of a browser, and getifaddrs(3). */
 #include "oribi/base/os_browser.h"
 
+#include "oribi/base/os.h"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -65,7 +67,7 @@ static int spawn(char **words)
     failed |= posix_spawnattr_setsigdefault(&attributes, &all);
     failed |= posix_spawnattr_setsigmask(&attributes, &none);
     failed |=
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | oribi__os_spawn_apart());
     if (!failed)
         failed = posix_spawnp(&pid, words[0], &files, &attributes, words, environ);
     (void)posix_spawnattr_destroy(&attributes);

@@ -9,11 +9,14 @@
 #include <limits.h>
 #ifdef __GLIBC__
 #include <malloc.h>
-#include <poll.h>
 #endif
 #include <linux/futex.h>
 #include <linux/sockios.h>
+#include <poll.h>
+#include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -84,25 +87,64 @@ bool oribi_os_can_splice(void)
     return true;
 }
 
-int oribi_os_small_pipe(int fds[2])
+int oribi_os_socket(int family, int type, bool nonblock)
+{
+    int fd = oribi_os_lift(socket(family, type | SOCK_CLOEXEC | (nonblock ? SOCK_NONBLOCK : 0), 0));
+    return fd < 0 ? oribi_os_fail() : fd;
+}
+
+int oribi_os_socket_pair(int type, bool nonblock, int fds[2])
+{
+    int made = socketpair(AF_UNIX, type | SOCK_CLOEXEC | (nonblock ? SOCK_NONBLOCK : 0), 0, fds);
+    return oribi_os_lift_pair(made, fds) < 0 ? oribi_os_fail() : 0;
+}
+
+ssize_t oribi_os_receive(int socket_fd, struct msghdr *message)
+{
+    for (;;) {
+        ssize_t got = recvmsg(socket_fd, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        if (got >= 0)
+            return got;
+        if (errno != EINTR)
+            return oribi_os_fail();
+    }
+}
+
+int oribi_os_poll_masked(struct pollfd *fds, size_t count, int64_t timeout_us, const sigset_t *mask)
+{
+    const struct timespec timeout = {.tv_sec = timeout_us / 1000000, .tv_nsec = timeout_us % 1000000 * 1000L};
+    return ppoll(fds, count, &timeout, mask);
+}
+
+void *oribi_os_memmem(const void *in, size_t n, const void *what, size_t what_n)
+{
+    return memmem(in, n, what, what_n);
+}
+
+void *oribi_os_memrchr(const void *in, int byte, size_t n)
+{
+    return memrchr(in, byte, n);
+}
+
+int oribi_os_pipe(int fds[2])
 {
     return oribi_os_lift_pair(pipe2(fds, O_CLOEXEC | O_NONBLOCK), fds) < 0 ? oribi_os_fail() : 0;
 }
 
 /* What is at most PIPE_BUF long lies on one page of the small pipe, and pages move whole. */
-ssize_t oribi_os_splice_now(const int small_pipe[2], int pipe_fd, const char *p, size_t n)
+ssize_t oribi_os_splice_now(const int pipe_fds[2], int pipe_fd, const char *p, size_t n)
 {
     char rest[PIPE_BUF];
-    ssize_t kept = oribi_os_write(small_pipe[1], p, n);
+    ssize_t kept = oribi_os_write(pipe_fds[1], p, n);
     if (kept <= 0)
         return kept;
     ssize_t moved;
     do
-        moved = splice(small_pipe[0], NULL, pipe_fd, NULL, (size_t)kept, SPLICE_F_NONBLOCK);
+        moved = splice(pipe_fds[0], NULL, pipe_fd, NULL, (size_t)kept, SPLICE_F_NONBLOCK);
     while (moved < 0 && errno == EINTR);
     int code = moved < 0 ? oribi_os_fail() : 0;
     if (moved < kept)
-        (void)!read(small_pipe[0], rest, sizeof(rest)); /* it is empty for the next one */
+        (void)!read(pipe_fds[0], rest, sizeof(rest)); /* it is empty for the next one */
     return moved < 0 ? code : moved;
 }
 
@@ -183,6 +225,16 @@ int64_t oribi_os_send_queue(int socket_fd)
 {
     int bytes = 0;
     return ioctl(socket_fd, SIOCOUTQ, &bytes) < 0 ? oribi_os_fail() : bytes; /* tcp(7), unix(7) */
+}
+
+short oribi__os_spawn_apart(void)
+{
+    return POSIX_SPAWN_SETSID;
+}
+
+int oribi__os_make_named(char *path)
+{
+    return mkostemp(path, O_CLOEXEC);
 }
 
 int oribi__os_open_unnamed(const char *dir)

@@ -2,6 +2,7 @@
 #include "oribi/base/sink.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/os.h"
 
 #include <limits.h>
 #include <string.h>
@@ -63,7 +64,7 @@ static ssize_t write_spliced(struct oribi_sink *sink, const char *p, size_t n)
 {
     if (sink->via_pid != getpid()) {
         close_via(sink); /* our copies of the parent's */
-        int code = oribi_os_small_pipe(sink->via);
+        int code = oribi_os_pipe(sink->via);
         if (code < 0)
             return code;
         sink->via_pid = getpid();
@@ -90,6 +91,6 @@ size_t oribi_sink_piece(const struct oribi_sink *sink, const char *p, size_t n)
 {
     if (sink->way == ORIBI_SINK_FILE || n <= PIPE_BUF)
         return n;
-    const char *end = memrchr(p, '\n', PIPE_BUF);
+    const char *end = oribi_os_memrchr(p, '\n', PIPE_BUF);
     return end ? (size_t)(end - p) + 1 : PIPE_BUF;
 }

@@ -71,7 +71,7 @@ static int read_starter(struct oribi_inherited *inherited, const char *text, cha
     while (*text) {
         struct oribi_inherited_item item = {.origin = ORIBI_ORIGIN_STARTER};
         size_t n = strcspn(text, ";");
-        const char *equals = memrchr(text, '=', n);
+        const char *equals = oribi_os_memrchr(text, '=', n);
         const char *end;
         if (!equals || equals == text || !take_number(equals + 1, &item.fd, &end) || end != text + n)
             return oribi__refuse(error, "SERVER_STARTER_PORT cannot be read: \"%.80s\"", text);

@@ -112,7 +112,7 @@ static int open_tcp_one(struct opening *opening, const struct oribi_address *add
     else
         ((struct sockaddr_in *)&where)->sin_port = htons(port);
 
-    item.fd = oribi_os_lift(socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    item.fd = oribi_os_socket(info->ai_family, SOCK_STREAM, true);
     if (item.fd < 0)
         return refuse_system(opening->error, address->text);
     bool failed = set_option(item.fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0;
@@ -205,7 +205,7 @@ static int open_unix(struct opening *opening, const struct oribi_address *addres
     if (code < 0)
         return code;
     memcpy(where.sun_path, address->name, strlen(address->name));
-    item.fd = oribi_os_lift(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    item.fd = oribi_os_socket(AF_UNIX, SOCK_STREAM, true);
     if (item.fd < 0)
         return refuse_system(opening->error, address->text);
     mode_t saved = umask((mode_t)address->umask); /* of the whole process: no threads yet that create files */

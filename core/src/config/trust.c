@@ -2,6 +2,7 @@
 #include "oribi/config/trust.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/os.h"
 #include "config/options_private.h"
 
 #include <arpa/inet.h>
@@ -139,7 +140,7 @@ struct oribi_slice oribi_trust_client(const struct oribi_trust *trust, struct or
     struct oribi_slice left = forwarded_for;
     bool more = left.n > 0;
     while (more) {
-        const char *comma = left.n ? memrchr(left.p, ',', left.n) : NULL;
+        const char *comma = left.n ? oribi_os_memrchr(left.p, ',', left.n) : NULL;
         const char *start = comma ? comma + 1 : left.p;
         struct oribi_slice one = without_port(trim(oribi_slice(start, (size_t)(left.p + left.n - start))));
         uint8_t addr[16];

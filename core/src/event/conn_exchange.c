@@ -5,6 +5,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
 #include "oribi/http/response.h"
 
@@ -164,7 +165,7 @@ void oribi_conn_finish(struct oribi_reactor *r, struct oribi_conn *c, bool close
 /* Length of the body in an answer of our own. */
 static size_t body_bytes(const char *answer, size_t n)
 {
-    const char *end = memmem(answer, n, "\r\n\r\n", 4);
+    const char *end = oribi_os_memmem(answer, n, "\r\n\r\n", 4);
     return end ? (size_t)(answer + n - end) - 4 : 0;
 }
 

@@ -3,8 +3,6 @@
  * afterwards: a TCP socket reports room only after a short write, but a unix socket wakes its epoll with EPOLLOUT every
  * time the peer has read, which is once a request. Adding it reports room that is already there,
  * as any EPOLL_CTL_MOD does, so no edge is missed. */
-#ifdef __linux__
-
 #include "event/loop_source.h"
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
@@ -158,9 +156,3 @@ static const struct oribi_loop_ops ops = {
     .collect = source_collect,
 };
 const struct oribi_loop_ops *const oribi__loop_native = &ops;
-
-#else
-#include "event/loop_source.h"
-#include <stddef.h>
-const struct oribi_loop_ops *const oribi__loop_native = NULL;
-#endif

@@ -1,5 +1,5 @@
-/* Opening beneath a folder: openat2(2) where the kernel has it, else one openat(2) for each part of the path. Reading
- * order: verdict_of, open_at_once, open_steps, then what is no file. */
+/* Opening beneath a folder: in one call where the system has one (os_beneath_linux.c, os_beneath_portable.c), else one
+ * openat(2) for each part of the path. Reading order: verdict_of, open_steps, then what is no file. */
 #include "files/os_beneath.h"
 
 #include "oribi/base/error.h"
@@ -11,27 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-#ifdef SYS_openat2
-#include <linux/openat2.h>
-#endif
-
-/* O_NONBLOCK: a fifo does not wait for its writer. O_NOCTTY: a terminal does not become ours. O_PATH asks for no right
- * on the folders but to go through them. */
-enum {
-    READ_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-    LOOK_FLAGS = O_PATH | O_CLOEXEC,
-    FOLDER_FLAGS = O_PATH | O_DIRECTORY | O_CLOEXEC,
-};
-
-static int flags_for(enum oribi__beneath_for purpose)
-{
-    return purpose == ORIBI__FOR_READING ? READ_FLAGS : LOOK_FLAGS;
-}
 
 /* A socket and a device without a driver give ENXIO or ENODEV: the caller looks which it is. */
-static int verdict_of_errno(void)
+int oribi__beneath_verdict(void)
 {
     switch (errno) {
     case ENOENT:
@@ -58,48 +41,6 @@ static int verdict_of_errno(void)
     }
 }
 
-/* --- in one call --- */
-
-#ifdef SYS_openat2
-static int open_at_once(int folder_fd, const char *path, int flags, uint64_t resolve, int *fd)
-{
-    const struct open_how how = {.flags = (uint64_t)flags, .resolve = resolve};
-    int got;
-    do
-        got = oribi_os_lift((int)syscall(SYS_openat2, folder_fd, path, &how, sizeof(how)));
-    while (got < 0 && errno == EINTR);
-    if (got >= 0) {
-        *fd = got;
-        return ORIBI_FILE_OK;
-    }
-    /* Filters answer EPERM for calls they do not know; of a file that is refused with it the steps say the same. */
-    if (errno == ENOSYS || errno == EPERM)
-        return ORIBI__BENEATH_ABSENT;
-    return errno == EXDEV ? ORIBI__BENEATH_LINK : verdict_of_errno();
-}
-
-int oribi__beneath_follow(int folder_fd, const char *path, enum oribi__beneath_for purpose, int *fd)
-{
-    return open_at_once(folder_fd, path, flags_for(purpose), RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS, fd);
-}
-
-/* Without O_NOFOLLOW, which would let O_PATH open a link itself; so a link is an error here. */
-static int open_unlinked(int folder_fd, const char *path, int flags, int *fd)
-{
-    return open_at_once(folder_fd, path, flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, fd);
-}
-#else
-int oribi__beneath_follow(int folder_fd, const char *path, enum oribi__beneath_for purpose, int *fd)
-{
-    return ORIBI__BENEATH_ABSENT;
-}
-
-static int open_unlinked(int folder_fd, const char *path, int flags, int *fd)
-{
-    return ORIBI__BENEATH_ABSENT;
-}
-#endif
-
 /* --- step by step --- */
 
 /* With O_DIRECTORY a link is ENOTDIR like a file; only looking tells them apart. */
@@ -110,20 +51,20 @@ static int open_step(int folder_fd, const char *name, int flags, int *fd)
         got = oribi_os_lift(openat(folder_fd, name, flags | O_NOFOLLOW));
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        return errno == ENOTDIR ? ORIBI__BENEATH_LINK : verdict_of_errno();
+        return errno == ENOTDIR ? ORIBI__BENEATH_LINK : oribi__beneath_verdict();
     *fd = got;
     return ORIBI_FILE_OK;
 }
 
-/* O_PATH | O_NOFOLLOW opens a link itself. */
-static int open_last(int folder_fd, const char *name, int flags, int *fd)
+/* On Linux looking opens a link itself: O_PATH | O_NOFOLLOW. */
+static int open_last(int folder_fd, const char *name, int flags, enum oribi__beneath_for purpose, int *fd)
 {
     struct stat file;
     int got;
     int code = open_step(folder_fd, name, flags, &got);
     if (code != ORIBI_FILE_OK)
         return code;
-    if ((flags & O_PATH) && fstat(got, &file) == 0 && S_ISLNK(file.st_mode)) {
+    if (purpose == ORIBI__FOR_LOOKING && fstat(got, &file) == 0 && S_ISLNK(file.st_mode)) {
         oribi_os_close(got);
         return ORIBI__BENEATH_LINK;
     }
@@ -137,15 +78,16 @@ static bool is_plain_name(const char *name)
 }
 
 /* The folder at hand is the caller's for the first step, then ours. */
-static int open_steps(int folder_fd, const char *path, int flags, int *fd)
+static int open_steps(int folder_fd, const char *path, enum oribi__beneath_for purpose, int *fd)
 {
+    int flags = oribi__beneath_flags(purpose);
     char name[NAME_MAX + 1];
     int at = folder_fd;
     int code = ORIBI_FILE_OK;
     for (;;) {
         size_t n = strcspn(path, "/");
         bool is_last = path[n + (path[n] == '/')] == '\0';
-        int own_flags = !is_last ? FOLDER_FLAGS : path[n] == '/' ? flags | O_DIRECTORY : flags;
+        int own_flags = !is_last ? oribi__beneath_folder_flags() : path[n] == '/' ? flags | O_DIRECTORY : flags;
         int next = -1;
         if (n > NAME_MAX) {
             code = ORIBI_FILE_MISSING;
@@ -154,7 +96,7 @@ static int open_steps(int folder_fd, const char *path, int flags, int *fd)
         memcpy(name, path, n);
         name[n] = '\0';
         code = !is_plain_name(name) ? ORIBI__BENEATH_LINK
-               : is_last            ? open_last(at, name, own_flags, &next)
+               : is_last            ? open_last(at, name, own_flags, purpose, &next)
                                     : open_step(at, name, own_flags, &next);
         if (code != ORIBI_FILE_OK)
             break;
@@ -183,11 +125,10 @@ bool oribi__beneath_has_openat2(int folder_fd)
 
 int oribi__beneath_open(int folder_fd, const char *path, enum oribi__beneath_for purpose, bool openat2, int *fd)
 {
-    int flags = flags_for(purpose);
     if (strcmp(path, ".") == 0)
-        return open_step(folder_fd, path, flags, fd);
-    int code = openat2 ? open_unlinked(folder_fd, path, flags, fd) : ORIBI__BENEATH_ABSENT;
-    return code == ORIBI__BENEATH_ABSENT ? open_steps(folder_fd, path, flags, fd) : code;
+        return open_step(folder_fd, path, oribi__beneath_flags(purpose), fd);
+    int code = openat2 ? oribi__beneath_unlinked(folder_fd, path, purpose, fd) : ORIBI__BENEATH_ABSENT;
+    return code == ORIBI__BENEATH_ABSENT ? open_steps(folder_fd, path, purpose, fd) : code;
 }
 
 /* --- what is there --- */
@@ -213,7 +154,7 @@ static int look_failed(void)
 {
     if (errno == EINVAL)
         return ORIBI_FILE_CHANGING;
-    int code = verdict_of_errno();
+    int code = oribi__beneath_verdict();
     return code == ORIBI__BENEATH_LINK ? ORIBI_FILE_CHANGING : code;
 }
 
@@ -283,7 +224,7 @@ int oribi__beneath_folder(const char *path, int *fd, char *real, size_t cap)
     assert(cap >= PATH_MAX);
     for (int attempt = 0; attempt < ORIBI_ROOT_ATTEMPTS_MAX; attempt++) {
         struct oribi_fd_mark mark;
-        int got = oribi_os_lift(open(path, FOLDER_FLAGS));
+        int got = oribi_os_lift(open(path, oribi__beneath_folder_flags()));
         if (got < 0)
             return oribi_os_fail();
         if (!realpath(path, real)) {

@@ -1,5 +1,5 @@
 /* Private to files/: the system calls below root.c. errno becomes a verdict in os_beneath.c, which is one of the files
- * that read it. */
+ * that read it; os_beneath_linux.c and os_beneath_portable.c have what systems do not have in common. */
 #ifndef ORIBI_FILES_OS_BENEATH_H
 #define ORIBI_FILES_OS_BENEATH_H
 
@@ -19,6 +19,16 @@ enum oribi__beneath_for { ORIBI__FOR_READING, ORIBI__FOR_LOOKING };
 
 /* Opens `path` beneath the folder in one call, following links that stay beneath it. A verdict, or one of the above. */
 int oribi__beneath_follow(int folder_fd, const char *path, enum oribi__beneath_for purpose, int *fd);
+
+/* The same through real folders only. */
+int oribi__beneath_unlinked(int folder_fd, const char *path, enum oribi__beneath_for purpose, int *fd);
+
+/* Flags of open(2) for a file, and for a folder on the way to one. */
+int oribi__beneath_flags(enum oribi__beneath_for purpose);
+int oribi__beneath_folder_flags(void);
+
+/* What errno says of a file that could not be opened: a verdict, or ORIBI__BENEATH_LINK. */
+int oribi__beneath_verdict(void);
 
 /* Does the call above work here at all? */
 bool oribi__beneath_has_openat2(int folder_fd);

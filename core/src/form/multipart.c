@@ -11,6 +11,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/limits.h"
+#include "oribi/base/os.h"
 
 #include <string.h>
 
@@ -63,7 +64,7 @@ static size_t find_head_end(struct oribi_slice text, size_t from)
 {
     if (text.n >= 2 && text.p[0] == '\r' && text.p[1] == '\n')
         return 0;
-    const char *at = text.n > from ? memmem(text.p + from, text.n - from, "\r\n\r\n", 4) : NULL;
+    const char *at = text.n > from ? oribi_os_memmem(text.p + from, text.n - from, "\r\n\r\n", 4) : NULL;
     return at ? (size_t)(at - text.p) + 2 : text.n;
 }
 
@@ -135,11 +136,11 @@ static int give_matched(struct oribi_form_data *form, size_t n)
  * begin such a beginning: no other byte of the delimiter is one. */
 static size_t find_delimiter(const struct oribi_form_data *form, struct oribi_slice in)
 {
-    const char *at = memmem(in.p, in.n, form->delimiter, form->delimiter_len);
+    const char *at = oribi_os_memmem(in.p, in.n, form->delimiter, form->delimiter_len);
     if (at)
         return (size_t)(at - in.p);
     size_t tail = in.n < form->delimiter_len ? in.n : form->delimiter_len - 1u;
-    const char *cr = memrchr(in.p + in.n - tail, '\r', tail);
+    const char *cr = oribi_os_memrchr(in.p + in.n - tail, '\r', tail);
     size_t left = cr ? (size_t)(in.p + in.n - cr) : 0;
     return cr && memcmp(cr, form->delimiter, left) == 0 ? in.n - left : in.n;
 }

@@ -2,6 +2,8 @@
  * however deep it is. */
 #include "oribi/form/nested.h"
 
+#include "oribi/base/os.h"
+
 static struct oribi_slice from(struct oribi_slice text, size_t at)
 {
     return oribi_slice(text.p + at, text.n - at);
@@ -97,7 +99,7 @@ int oribi_nested_next(struct oribi_nested *nested, struct oribi_nested_step *ste
     step->path = child_of(after);
     if (step->path.n == 2 && begins_list(step->path))
         return nested->depth + 1 >= nested->depth_max ? ORIBI_ELIMIT : end(nested, step, ORIBI_NESTED_LIST);
-    step->shared = memmem(step->path.p, step->path.n, "[]", 2) != NULL;
+    step->shared = oribi_os_memmem(step->path.p, step->path.n, "[]", 2) != NULL;
     return go_on(nested, step, ORIBI_NESTED_ELEMENT, step->path);
 }
 

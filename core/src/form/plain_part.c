@@ -1,6 +1,8 @@
 /* Text fields of a multipart body, read where they lie. */
 #include "oribi/form/plain_part.h"
 
+#include "oribi/base/os.h"
+
 #include <string.h>
 
 static struct oribi_slice from(struct oribi_slice text, size_t at)
@@ -26,7 +28,7 @@ size_t oribi_plain_find(struct oribi_slice in, const struct oribi_plain_delimite
     if (*bare)
         return 0;
     for (size_t at = 0; at < in.n;) {
-        const char *found = memmem(in.p + at, in.n - at, wanted.p, wanted.n);
+        const char *found = oribi_os_memmem(in.p + at, in.n - at, wanted.p, wanted.n);
         if (!found)
             break;
         at = (size_t)(found - in.p);

@@ -64,7 +64,7 @@ int oribi__control_open(struct oribi_supervisor *supervisor, bool replace, char 
     int code = clear_path(path, replace, error);
     if (code < 0)
         return code;
-    int fd = oribi_os_lift(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    int fd = oribi_os_socket(AF_UNIX, SOCK_STREAM, true);
     mode_t saved = umask(0177); /* of the whole process: no threads yet that create files */
     bool failed = fd < 0 || bind(fd, (struct sockaddr *)&where, sizeof(where)) < 0;
     (void)umask(saved);

@@ -61,7 +61,7 @@ int oribi__control_ask(const char *path, const char *command, bool nonblocking, 
         (void)oribi__control_fail(out, path, "too long for a socket");
         return -1;
     }
-    int fd = oribi_os_lift(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0), 0));
+    int fd = oribi_os_socket(AF_UNIX, SOCK_STREAM, nonblocking);
     if (fd < 0 || connect(fd, (struct sockaddr *)&where, sizeof(where)) < 0) {
         (void)oribi_os_fail();
         oribi_os_close(fd);

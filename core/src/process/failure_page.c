@@ -4,6 +4,7 @@
 
 #include "oribi/base/escape.h"
 #include "oribi/base/limits.h"
+#include "oribi/base/os.h"
 #include "oribi/form/urlencoded.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ static bool is_text(struct oribi_slice slice, const char *text)
 
 static const char *find(struct oribi_slice text, const char *part)
 {
-    return text.n > 0 ? memmem(text.p, text.n, part, strlen(part)) : NULL;
+    return text.n > 0 ? oribi_os_memmem(text.p, text.n, part, strlen(part)) : NULL;
 }
 
 /* --- facts --- */
@@ -65,7 +66,7 @@ bool oribi__failure_frame(const struct oribi__failure *failure, size_t index, st
     if (!is_text(fact->kind, "frame"))
         return false;
     struct oribi_slice at = cut(fact->value, ORIBI_FAILURE_VALUE_BYTES_MAX);
-    const char *colon = at.n ? memrchr(at.p, ':', at.n) : NULL;
+    const char *colon = at.n ? oribi_os_memrchr(at.p, ':', at.n) : NULL;
     *frame = (struct oribi__failure_frame){.path = at, .name = cut(fact->name, ORIBI_FAILURE_VALUE_BYTES_MAX)};
     if (colon) {
         frame->path.n = (size_t)(colon - at.p);

@@ -2,6 +2,8 @@
  * within addresses. A name too many hides a value that was harmless; one too few is seen over a shoulder. */
 #include "process/failure_private.h"
 
+#include "oribi/base/os.h"
+
 #include <string.h>
 
 static const char hidden[] = "[hidden]";
@@ -126,13 +128,13 @@ static void show_pairs(struct oribi_slice text, const char *separators, bool all
  * password of https://name:password@host are none of a page's. */
 static void show_address(struct oribi_slice text, struct oribi_buf *out)
 {
-    const char *scheme = memmem(text.p, text.n, "://", 3);
+    const char *scheme = oribi_os_memmem(text.p, text.n, "://", 3);
     if (scheme) {
         size_t from = (size_t)(scheme - text.p) + 3;
         size_t end = from;
         while (end < text.n && !strchr("/?#", text.p[end]))
             end++;
-        const char *at = memrchr(text.p + from, '@', end - from);
+        const char *at = oribi_os_memrchr(text.p + from, '@', end - from);
         if (at) {
             append(out, text.p, from);
             append(out, hidden, sizeof(hidden) - 1);
@@ -178,7 +180,7 @@ void oribi__failure_show(struct oribi_slice name, struct oribi_slice value, stru
         append(out, hidden, sizeof(hidden) - 1);
     else if (is_one_of(name, queries))
         show_pairs(value, "&;", false, out);
-    else if (memmem(value.p, value.n, "://", 3) || memchr(value.p, '?', value.n))
+    else if (oribi_os_memmem(value.p, value.n, "://", 3) || memchr(value.p, '?', value.n))
         show_address(value, out);
     else
         append(out, value.p, value.n);

@@ -3,6 +3,7 @@
 #include "process/init_private.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/os.h"
 
 #include <dirent.h>
 #include <stdarg.h>
@@ -46,7 +47,7 @@ static void only_one(const struct oribi__init *run, const char *below, const cha
 static bool has_text(struct oribi__init *run, const char *path, const char *word)
 {
     struct oribi_buf text = {0};
-    bool found = oribi__init_read(run, path, &text) == 0 && memmem(text.p, text.len, word, strlen(word));
+    bool found = oribi__init_read(run, path, &text) == 0 && oribi_os_memmem(text.p, text.len, word, strlen(word));
     oribi_buf_deinit(&text);
     return found;
 }
@@ -135,7 +136,7 @@ static bool has_web(const struct oribi_buf *text)
 
 static bool mentions(const struct oribi_buf *text, const char *word)
 {
-    return text->len > 0 && memmem(text->p, text->len, word, strlen(word));
+    return text->len > 0 && oribi_os_memmem(text->p, text->len, word, strlen(word));
 }
 
 /* The file that names what the application needs. `*added`: it needs to be installed. */

@@ -15,8 +15,7 @@ enum { MAGIC = 0x0b1b0000 + (int)sizeof(struct oribi_message) };
 
 int oribi_message_pair(int fds[2])
 {
-    int made = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds);
-    return oribi_os_lift_pair(made, fds) < 0 ? oribi_os_fail() : 0;
+    return oribi_os_socket_pair(SOCK_SEQPACKET, false, fds);
 }
 
 void oribi_message_set_text(struct oribi_message *message, const char *text, size_t len)
@@ -81,16 +80,11 @@ int oribi_message_receive(int fd, struct oribi_message *message, int *passed)
     struct iovec vec = {message, sizeof(*message) - 1};
     struct msghdr record = {
         .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
-    ssize_t n;
-    do
-        n = recvmsg(fd, &record, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    ssize_t n = oribi_os_receive(fd, &record);
     if (passed)
         *passed = -1;
-    if (n < 0) {
-        int code = oribi_os_fail();
-        return code == ORIBI_AGAIN ? 0 : code;
-    }
+    if (n < 0)
+        return n == ORIBI_AGAIN ? 0 : (int)n;
     int got = passed_fd(&record);
     size_t head = offsetof(struct oribi_message, text);
     bool whole = (record.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;

@@ -6,6 +6,7 @@
 #include "process/metrics_private.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/base/os.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -323,7 +324,7 @@ void oribi__metrics_doc(struct oribi_buf *out)
 /* The weight of a media range in thousandths, RFC 9110 12.4.2; 1000 without one. */
 static int weight_of(struct oribi_slice range)
 {
-    const char *q = memmem(range.p, range.n, ";q=", 3);
+    const char *q = oribi_os_memmem(range.p, range.n, ";q=", 3);
     const char *end = range.p + range.n;
     if (!q)
         return 1000;

@@ -31,7 +31,7 @@ void oribi__page(const char *nonce, struct oribi_buf *out)
     const char *at = (const char *)page;
     const char *end = at + sizeof(page);
     const char *next;
-    while ((next = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1))) {
+    while ((next = oribi_os_memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1))) {
         (void)oribi_buf_try_append(out, at, (size_t)(next - at));
         (void)oribi_buf_try_append(out, nonce, strlen(nonce));
         at = next + sizeof(mark) - 1;

@@ -28,9 +28,9 @@ static int send_message(const char *message)
     if (name[0] == '@')
         where.sun_path[0] = '\0'; /* abstract names have no end but their length, unix(7) */
 
-    int fd = oribi_os_lift(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    int fd = oribi_os_socket(AF_UNIX, SOCK_DGRAM, true);
     if (fd < 0)
-        return oribi_os_fail();
+        return fd;
     socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
     ssize_t sent = sendto(fd, message, strlen(message), MSG_NOSIGNAL, (struct sockaddr *)&where, len);
     int code = sent < 0 ? oribi_os_fail() : 1;

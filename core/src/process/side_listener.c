@@ -93,7 +93,7 @@ static int open_parsed(struct oribi__side_listener *side, const struct oribi_add
     int code = is_unix ? clear_path(side->option, address, error) : 0;
     if (code < 0)
         return code;
-    int fd = oribi_os_lift(socket(where.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    int fd = oribi_os_socket(where.ss_family, SOCK_STREAM, true);
     bool failed = fd < 0 || (!is_unix && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0) ||
                   !bind_with_umask(fd, &where, n, umask_given ? (mode_t)address->umask : OWNER_ALONE) ||
                   listen(fd, BACKLOG) < 0 || (is_unix && lstat(address->name, &entry) < 0);

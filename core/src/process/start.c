@@ -285,11 +285,6 @@ void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
         oribi_mem_free(supervisor); /* else the mold goes on using the empty list in it */
 }
 
-static int pipe_pair(int fds[2])
-{
-    return oribi_os_lift_pair(pipe2(fds, O_CLOEXEC | O_NONBLOCK), fds) < 0 ? oribi_os_fail() : 0;
-}
-
 static int open_pipes(struct oribi_supervisor *supervisor)
 {
     int fds[2];
@@ -297,13 +292,13 @@ static int open_pipes(struct oribi_supervisor *supervisor)
         return ORIBI_ESYS;
     supervisor->message_fd = fds[0];
     supervisor->ties.message_fd = fds[1];
-    if (pipe_pair(fds) < 0)
+    if (oribi_os_pipe(fds) < 0)
         return ORIBI_ESYS;
     supervisor->ties.life_fd = fds[0];
     supervisor->life_write_fd = fds[1];
-    if (pipe_pair(supervisor->signal_fds) < 0)
+    if (oribi_os_pipe(supervisor->signal_fds) < 0)
         return ORIBI_ESYS;
-    if (supervisor->daemonize && pipe_pair(supervisor->starter.fds) < 0)
+    if (supervisor->daemonize && oribi_os_pipe(supervisor->starter.fds) < 0)
         return ORIBI_ESYS;
     return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
+#include "oribi/base/os.h"
 #include "oribi/http/date.h"
 #include "oribi/http/fields.h"
 #include "oribi/http/parser.h"
@@ -117,7 +118,7 @@ static int64_t since_of(struct oribi_slice query)
 {
     static const char name[] = "since=";
     enum { DIGITS_MAX = 18 };
-    const char *p = query.n ? memmem(query.p, query.n, name, sizeof(name) - 1) : NULL;
+    const char *p = query.n ? oribi_os_memmem(query.p, query.n, name, sizeof(name) - 1) : NULL;
     const char *end = query.p + query.n;
     int64_t number = 0;
     if (!p || (p > query.p && p[-1] != '&'))

@@ -50,10 +50,8 @@ struct oribi_policy_event oribi__upgrade_start(struct oribi_supervisor *supervis
     int fds[2];
     pid_t pid = -1;
     size_t count = oribi__listeners_to_keep(supervisor, listen, sizeof(listen), keep);
-    if (oribi_os_lift_pair(pipe2(fds, O_CLOEXEC | O_NONBLOCK), fds) < 0) {
-        (void)oribi_os_fail();
+    if (oribi_os_pipe(fds) < 0)
         return started(-1, oribi_os_error_text());
-    }
     (void)snprintf(fd_text, sizeof(fd_text), "ORIBI_UPGRADE=%d", fds[1]);                                  /* fits */
     (void)snprintf(control_text, sizeof(control_text), "ORIBI_CONTROL_PATH=%s", supervisor->control.path); /* fits */
     oribi__app_store_text(&supervisor->ties.app, metrics);

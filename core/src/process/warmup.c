@@ -94,8 +94,9 @@ static int ask(struct oribi_warmup *warmup, const struct oribi_listener *listene
     struct oribi_worker *w = warmup->worker;
     struct asked *asked = &warmup->asked[warmup->count];
     int fds[2];
-    if (oribi_os_lift_pair(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), fds) < 0)
-        return oribi_os_fail();
+    int code = oribi_os_socket_pair(SOCK_STREAM, true, fds);
+    if (code < 0)
+        return code;
     asked->fd = fds[0];
     warmup->count++;
     const struct iovec request[] = {

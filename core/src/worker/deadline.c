@@ -7,6 +7,7 @@
 #include "oribi/worker/deadline.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/base/os.h"
 #include "oribi/http/date.h"
 #include "oribi/http/response.h"
 #include "worker/deadline_private.h"
@@ -64,7 +65,7 @@ static bool answer(struct oribi_worker *w, struct oribi__exchange *exchange)
     struct iovec vec[2] = {{text, n}, {(void *)own.page.p, own.is_head ? 0 : own.page.n}};
     size_t total = n + vec[1].iov_len;
     bool sent = oribi_os_send_vec(c->watch.fd, vec, 2) == (ssize_t)total;
-    const char *end = sent ? memmem(text, n, "\r\n\r\n", 4) : NULL;
+    const char *end = sent ? oribi_os_memmem(text, n, "\r\n\r\n", 4) : NULL;
     exchange->body_sent = end ? text + total - end - 4 : 0;
     exchange->aborted = !sent;
     (void)shutdown(c->watch.fd, SHUT_WR); /* a child of the application's may have a copy that would keep it open */

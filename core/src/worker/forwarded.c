@@ -3,6 +3,8 @@
  * an effect. */
 #include "worker/exchange.h"
 
+#include "oribi/base/os.h"
+
 #include <string.h>
 
 static struct oribi_slice value_of(const struct oribi_field *field)
@@ -13,7 +15,7 @@ static struct oribi_slice value_of(const struct oribi_field *field)
 /* The last element: what the peer itself has written where proxies append. */
 static struct oribi_slice last_element(struct oribi_slice list)
 {
-    const char *comma = list.n ? memrchr(list.p, ',', list.n) : NULL;
+    const char *comma = list.n ? oribi_os_memrchr(list.p, ',', list.n) : NULL;
     const char *p = comma ? comma + 1 : list.p;
     const char *end = list.p + list.n;
     while (p < end && (*p == ' ' || *p == '\t'))

@@ -44,8 +44,9 @@ struct message_head {
 int oribi_handoff_create(struct oribi_handoff *queue)
 {
     int fds[2];
-    if (oribi_os_lift_pair(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), fds) < 0)
-        return oribi_os_fail();
+    int code = oribi_os_socket_pair(SOCK_SEQPACKET, true, fds);
+    if (code < 0)
+        return code;
     int size = SEND_BUFFER_BYTES;
     (void)setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size,
                      sizeof(size)); /* less room means fewer hand-offs at a time */
@@ -171,13 +172,10 @@ static ssize_t receive_message(int take_fd, char *buf, size_t cap, int fds[2], s
     struct iovec vec = {buf, cap};
     struct msghdr message = {
         .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
-    ssize_t got;
     *fd_count = 0;
-    do
-        got = recvmsg(take_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
+    ssize_t got = oribi_os_receive(take_fd, &message);
     if (got < 0)
-        return errno == EAGAIN ? ORIBI_AGAIN : oribi_os_fail();
+        return got;
     struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
     if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS) {
         *fd_count = (rights->cmsg_len - CMSG_LEN(0)) / sizeof(int);

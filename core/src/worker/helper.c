@@ -92,8 +92,7 @@ static bool has_failed(const struct pollfd *fds, nfds_t count)
 static int wait_for(struct oribi_helper *h, struct pollfd *fds, nfds_t count, int timeout_ms)
 {
     int64_t us = oribi__bursts_look(h->worker, (int64_t)timeout_ms * 1000, false);
-    const struct timespec timeout = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000L};
-    return oribi__stacks_asked(h->worker->stacks) ? 0 : ppoll(fds, count, &timeout, &h->wait_mask);
+    return oribi__stacks_asked(h->worker->stacks) ? 0 : oribi_os_poll_masked(fds, count, us, &h->wait_mask);
 }
 
 static void nap_until(struct oribi_helper *h, bool events, bool newcomers, int timeout_ms)

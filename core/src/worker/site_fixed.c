@@ -4,6 +4,7 @@
 #include "http/list.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/os.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +76,7 @@ static bool server_ends(const struct oribi_worker *w)
 /* A weight of 0: not acceptable (RFC 9110 12.4.2). */
 static bool is_refused(struct oribi_slice parameters)
 {
-    const char *weight = memmem(parameters.p, parameters.n, "q=0", 3);
+    const char *weight = oribi_os_memmem(parameters.p, parameters.n, "q=0", 3);
     const char *end = parameters.p + parameters.n;
     for (; weight && weight < end; weight++)
         if (*weight >= '1' && *weight <= '9')

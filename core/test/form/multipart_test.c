@@ -1,4 +1,6 @@
 /* Limits, boundaries, hostile inputs; the grammar's cases are in spec/multipart. */
+#include "oribi/base/os.h"
+
 #include <string.h>
 
 /* The search, counting the bytes that it looks at. */
@@ -11,9 +13,9 @@ static void *count_memmem(const void *p, size_t n, const void *needle, size_t ne
     return at;
 }
 
-#define memmem count_memmem
+#define oribi_os_memmem count_memmem
 #include "form/multipart.c"
-#undef memmem
+#undef oribi_os_memmem
 
 #include "form/multipart_cuts.h"
 #include "http/case_folder.h"

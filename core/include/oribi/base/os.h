@@ -10,6 +10,7 @@
 #ifndef ORIBI_BASE_OS_H
 #define ORIBI_BASE_OS_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,6 +71,16 @@ uint64_t oribi_os_want_descriptors(uint64_t count);
 /* Fills dst with random bytes (getrandom(2)), at most 256. 0, or ORIBI_ESYS. */
 int oribi_os_random(void *dst, size_t n);
 
+/* memmem(3) and memrchr(3), which not every system has. */
+void *oribi_os_memmem(const void *in, size_t n, const void *what, size_t what_n);
+void *oribi_os_memrchr(const void *in, int byte, size_t n);
+
+/* Waits as poll(2) does, for timeout_us at most, with this signal mask of the calling thread meanwhile. Where the
+ * system cannot do both at once, a signal of the moment before ends nothing. The number of descriptors, or -1: a
+ * signal. */
+struct pollfd;
+int oribi_os_poll_masked(struct pollfd *fds, size_t count, int64_t timeout_us, const sigset_t *mask);
+
 /* Lets another process that is ready have this CPU. */
 void oribi_os_yield(void);
 
@@ -126,6 +137,16 @@ struct flock;
 int oribi_os_lock_query(int fd, struct flock *lock);
 int oribi_os_lock_try(int fd, struct flock *lock);
 
+/* New descriptors, or a negative code; errno stays as the failed call has left it. socket: of this family and type
+ * (socket(2)). socket_pair: two unix sockets, connected to each other. pipe: non-blocking on both ends. */
+int oribi_os_socket(int family, int type, bool nonblock);
+int oribi_os_socket_pair(int type, bool nonblock, int fds[2]);
+int oribi_os_pipe(int fds[2]);
+
+/* Receives without waiting; descriptors that come with it are CLOEXEC, and may be 0 to 2: oribi_os_lift(). The number
+ * of bytes, or a negative code. */
+ssize_t oribi_os_receive(int socket_fd, struct msghdr *message);
+
 /* Gives a second descriptor for the same open file, above those of the standard streams, or a negative code. */
 int oribi_os_dup(int fd);
 
@@ -142,8 +163,7 @@ enum oribi_fd_kind { ORIBI_FD_FILE, ORIBI_FD_PIPE, ORIBI_FD_SOCKET, ORIBI_FD_OTH
 enum oribi_fd_kind oribi_os_fd_kind(int fd);
 int oribi_os_open_again(int fd, int *own);
 bool oribi_os_can_splice(void);
-int oribi_os_small_pipe(int fds[2]);
-ssize_t oribi_os_splice_now(const int small_pipe[2], int pipe_fd, const char *p, size_t n);
+ssize_t oribi_os_splice_now(const int pipe_fds[2], int pipe_fd, const char *p, size_t n);
 ssize_t oribi_os_send_now(int socket_fd, const char *p, size_t n);
 ssize_t oribi_os_write_polled(int fd, const char *p, size_t n);
 
@@ -303,6 +323,13 @@ size_t oribi_os_native_name(void *address, char *dst, size_t cap);
 
 /* CPUs the control group's quota allows, 0 when there is none. `root` stands before /proc and /sys. */
 uint32_t oribi__os_cpu_quota(const char *root);
+
+/* Makes a file of the name that mkstemp(3) completes, CLOEXEC; its descriptor as the system gives it, or -1 with
+ * errno. */
+int oribi__os_make_named(char *path);
+
+/* The flag of posix_spawn(3) for a session of its own, or a process group where that is all there is. */
+short oribi__os_spawn_apart(void);
 
 /* Opens a file in `dir` that never had a name; its descriptor, or negative where that cannot be done. */
 int oribi__os_open_unnamed(const char *dir);
