@@ -330,6 +330,7 @@ The pages of F<doc/> in the distribution are installed beside this module, in F<
     logs.md           access log, error log, request ids, rotation
     forms.md          forms, cookies and uploads; Plack::Request with Oribi's parsers
     http-parser.md    heads of requests and responses from strings
+    platforms.md      systems that the server runs on, and what is missing elsewhere
     files.md          files without the application, with recipes
     compression.md    compressed answers
     streaming.md      streams, WebSockets, server-sent events

@@ -3,6 +3,7 @@
 
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
+#include "oribi/base/os_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/sendfile.h>
@@ -227,6 +229,11 @@ int64_t oribi_os_send_queue(int socket_fd)
     return ioctl(socket_fd, SIOCOUTQ, &bytes) < 0 ? oribi_os_fail() : bytes; /* tcp(7), unix(7) */
 }
 
+void oribi__os_exec(char **argv, char **environment)
+{
+    (void)execvpe(argv[0], argv, environment); /* comes back when it failed */
+}
+
 short oribi__os_spawn_apart(void)
 {
     return POSIX_SPAWN_SETSID;
@@ -306,6 +313,11 @@ int oribi_os_peer(int unix_fd, struct oribi_peer *peer)
     return 0;
 }
 
+bool oribi_os_adopts_orphans(void)
+{
+    return true;
+}
+
 int oribi_os_become_subreaper(void)
 {
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? oribi_os_fail() : 0;
@@ -343,4 +355,18 @@ bool oribi_os_is_main_thread(void)
 int oribi_os_random(void *dst, size_t n)
 {
     return getrandom(dst, n, 0) == (ssize_t)n ? 0 : oribi_os_fail();
+}
+
+int oribi_process_shared_memory(size_t bytes, int *fd)
+{
+    int got = oribi_os_lift(memfd_create("oribi", MFD_CLOEXEC));
+    if (got < 0)
+        return oribi_os_fail();
+    if (ftruncate(got, (off_t)bytes) < 0) {
+        int code = oribi_os_fail();
+        oribi_os_close(got);
+        return code;
+    }
+    *fd = got;
+    return 0;
 }

@@ -1,4 +1,4 @@
-/* What a readiness source (os_epoll.c, loop_poll.c) implements; private to the loop. */
+/* What a readiness source (os_epoll.c, loop_poll.c; loop_none_portable.c: no other) implements; private to the loop. */
 #ifndef ORIBI_EVENT_LOOP_SOURCE_H
 #define ORIBI_EVENT_LOOP_SOURCE_H
 

@@ -1,4 +1,5 @@
 /* A worker's ties to its supervisor: signals, its slot on the scoreboard, what it reports. */
+#include "process/keeper.h"
 #include "process/mold.h"
 #include "process/process_private.h"
 #include "process/signal_table.h"
@@ -113,6 +114,7 @@ struct oribi_child *oribi_child_enter(struct oribi_mold *mold)
     struct oribi_child *child = child_new(&mold->ties, mold->slot, mold->ticket, mold->generation);
     oribi_os_close(mold->socket_fd);
     oribi_wake_destroy(&mold->wake);
+    oribi__keepers_free(&mold->keepers);
     oribi_mem_free(mold);
     return child;
 }
@@ -311,7 +313,7 @@ void oribi_child_after_fork(struct oribi_child *child, pid_t pid)
     }
     oribi__children_ours(false);
     oribi_signals_release();
-    if (pid > 0)
+    if (pid > 0 && oribi_os_adopts_orphans())         /* a keeper stays as long as the mold does */
         (void)oribi_process_reap(pid, true, &status); /* it only forks; an error means that it is reaped already */
     close_spare(child);
 }
@@ -425,7 +427,7 @@ void oribi_child_begin(struct oribi_child *child)
 {
     child->jobs_limit = oribi_options_draw_limit(child->ties.options);
     tell(child, ORIBI_MESSAGE_WORKER_READY, "", 0);
-    if (getppid() != child->ties.supervisor)
+    if (getppid() != child->ties.supervisor && oribi_os_adopts_orphans())
         wait_for_parent(child);
 }
 

@@ -126,6 +126,7 @@ static void forked_in_child(struct oribi_process *p)
     case ORIBI_FORK_INTERMEDIATE:
         p->role = ORIBI_ROLE_INTERMEDIATE;
         p->forked = false;
+        p->forked_pid = 0;
         break;
     case ORIBI_FORK_WORKER:
         become_worker(p);
@@ -153,6 +154,7 @@ static void supervisor_forked(struct oribi_process *p, pid_t pid)
 
 static void intermediate_forked(struct oribi_process *p, pid_t pid)
 {
+    p->forked_pid = pid > 0 ? pid : 0;
     if (p->mold) {
         oribi_mold_intermediate(p->mold, pid);
     } else if (pid < 0) {

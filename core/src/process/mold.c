@@ -1,6 +1,7 @@
 /* The mold forks workers at its supervisor's commands, until its command socket ends. */
 #include "process/mold.h"
 
+#include "process/keeper.h"
 #include "process/signal_table.h"
 #include "process/supervisor_private.h"
 
@@ -331,7 +332,7 @@ void oribi_mold_intermediate(struct oribi_mold *mold, pid_t pid)
     tell_fork(mold, pid);
 }
 
-/* The intermediate has nothing to do but to fork and to report, so that waiting for it is short. */
+/* The intermediate has nothing to do but to fork and to report, so that waiting for it is short; a keeper stays. */
 void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid)
 {
     int status;
@@ -339,7 +340,9 @@ void oribi_mold_after_fork(struct oribi_mold *mold, pid_t pid)
         tell_fork(mold, pid);
     oribi__children_ours(false);
     oribi_signals_release();
-    if (pid > 0)
+    if (pid > 0 && !oribi_os_adopts_orphans())
+        oribi__keepers_add(&mold->keepers, pid);
+    else if (pid > 0)
         (void)oribi_process_reap(pid, true,
                                  &status); /* it reported its result; an error means that it is reaped already */
 }
@@ -361,6 +364,7 @@ void oribi_mold_destroy(struct oribi_mold *mold)
     oribi_os_close(mold->ties.life_fd);
     oribi_handoff_close(&mold->ties.handoff);
     oribi_wake_destroy(&mold->wake);
+    oribi__keepers_free(&mold->keepers);
     oribi_access_log_forget(mold->ties.access_log); /* a mold that was a worker has lines that the worker writes */
     oribi_mem_free(mold);
     oribi_log_drain(ORIBI_LOG_DRAIN_MS);

@@ -37,7 +37,7 @@ struct oribi_process {
     bool refork;            /* oribi_process_turn() has said so */
     bool awaits;            /* oribi_process_await_workers() was called, and DONE not given */
     int64_t await_until_ms; /* INT64_MAX: no bound */
-    pid_t forked_pid;       /* of a manager's new worker, whose hook is due; 0: none */
+    pid_t forked_pid;       /* of a manager's new worker, whose hook is due, or an intermediate's; 0: none */
     struct oribi_step step;
     char text[ORIBI_TITLE_CAP]; /* methods.c: a title that a language is told */
 };

@@ -1,6 +1,7 @@
 /* The supervisor's shell: turns what the system reports into events for the policy (policy.c); supervisor_actions.c
  * carries the actions out. Reading order: oribi_supervisor_take, next_event, what makes an event of
  * what. Beginning and end are in start.c. */
+#include "process/keeper.h"
 #include "process/signal_table.h"
 #include "process/supervisor_private.h"
 #include "process/terminal.h"
@@ -78,6 +79,9 @@ static bool message_event(struct oribi_supervisor *supervisor, struct oribi_mess
         if (!oribi__mold_promoted(supervisor, message, passed))
             return false;
         break;
+    case ORIBI_MESSAGE_ENDED:
+        oribi_os_close(passed);
+        return oribi__keeper_reported(supervisor, message, event);
     default:
         oribi_os_close(passed);
         if (message->kind != ORIBI_MESSAGE_MOLD_AT &&
@@ -169,6 +173,18 @@ static bool next_death(struct oribi_supervisor *supervisor)
     return true;
 }
 
+/* The same of a worker that no process reaps for us: its keeper may have reported since. If not, both are gone, which a
+ * kill is the likeliest reason for. */
+static bool next_missing(struct oribi_supervisor *supervisor)
+{
+    pid_t pid = oribi__keeper_missing(supervisor);
+    if (pid <= 0)
+        return false;
+    if (!next_message(supervisor))
+        feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_EXITED, .pid = pid, .status = SIGKILL});
+    return true;
+}
+
 /* A manager is its own mold, which is ready as soon as it is started. */
 static bool next_own(struct oribi_supervisor *supervisor)
 {
@@ -188,7 +204,7 @@ static bool next_event(struct oribi_supervisor *supervisor)
         return true;
     if (supervisor->manager.trapped)
         return false; /* the language hears of it before anything else happens */
-    if (next_message(supervisor) || next_signal(supervisor) || next_death(supervisor))
+    if (next_message(supervisor) || next_signal(supervisor) || next_death(supervisor) || next_missing(supervisor))
         return true;
     if (oribi__upgrade_ready(supervisor)) {
         feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_UPGRADE_READY});
@@ -250,7 +266,7 @@ static bool begin(struct oribi_supervisor *supervisor)
         supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT, .exit_code = 1};
         return true;
     }
-    if (oribi_os_become_subreaper() < 0)
+    if (oribi_os_adopts_orphans() && oribi_os_become_subreaper() < 0)
         oribi_log(ORIBI_LOG_WARN, "cannot become the parent of orphaned workers (PR_SET_CHILD_SUBREAPER): %s",
                   oribi_os_error_text());
     if (supervisor->ties.options->dev && !supervisor->ties.prefork)
@@ -340,6 +356,7 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     at = earlier(at, oribi__history_deadline(supervisor));
     at = earlier(at, oribi__stacks_deadline(supervisor));
     at = earlier(at, oribi__footprints_deadline(supervisor));
+    at = earlier(at, oribi__keeper_deadline(supervisor));
     bool watches = supervisor->policy.up && !supervisor->policy.stopping; /* else the turn would not look */
     if (watches)
         at = earlier(at, oribi__watch_deadline(&supervisor->watch));

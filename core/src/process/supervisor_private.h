@@ -170,6 +170,7 @@ struct oribi_supervisor {
     bool begun;
     int64_t watchdog_ms; /* interval in which the service manager expects to hear of us; 0: it does not */
     int64_t watchdog_at;
+    int64_t keepers_look_at; /* keeper.h */
     struct oribi__waiting_notice waiting_notice;
     struct oribi__starter starter;
     struct oribi__control control;
@@ -340,6 +341,13 @@ void oribi__status_sum(const struct oribi_supervisor *supervisor, uint64_t sums[
 /* Writes them where a successor reads them, if there is one. */
 void oribi__bequeath(const struct oribi_supervisor *supervisor);
 
+/* Processes of keeper.h that a mold has forked. */
+struct oribi__keepers {
+    pid_t *pids;
+    uint32_t count;
+    uint32_t cap;
+};
+
 struct oribi_mold {
     struct oribi__ties ties;
     pid_t pid;
@@ -352,7 +360,8 @@ struct oribi_mold {
     char frameworks[160];      /* that the application has loaded: "rack 3.1.8, rails 8.0.1"; or "" */
     _Atomic bool exit_asked;   /* set by the signal handler */
     _Atomic bool reopen_asked; /* likewise */
-    uint32_t slot;             /* of the spawn being carried out */
+    struct oribi__keepers keepers;
+    uint32_t slot; /* of the spawn being carried out */
     uint32_t ticket;
     char title[160];
 };

@@ -1,6 +1,7 @@
 /* One handle and one loop for every role of a process: which step comes when. What a role does is in supervisor.c,
  * mold.c and child.c; how a process gets its role is in fork.c. Reading order: oribi_process_take,
  * take_supervisor, take_mold, take_intermediate, take_worker. */
+#include "process/keeper.h"
 #include "process/process_private.h"
 #include "process/supervisor_private.h"
 
@@ -164,6 +165,8 @@ static const struct oribi_step *take_mold(struct oribi_process *p)
 
 static const struct oribi_step *take_intermediate(struct oribi_process *p)
 {
+    if (p->forked && p->forked_pid && !oribi_os_adopts_orphans())
+        oribi__keeper_keep(p->mold ? p->mold->ties.message_fd : oribi__child_ties(p->child)->message_fd, p->forked_pid);
     if (p->forked)
         return leave(p, 0, true);
     p->forked = true;

@@ -218,7 +218,7 @@ static int log_without_reader(void *data)
     memset(filler, 'x', 100);
     filler[100] = '\0';
     oribi_log_init(log_pipe[1], ORIBI_LOG_INFO);
-    if (error_log.sink.way != ORIBI_SINK_OWN)
+    if (way == ORIBI_SINK_OWN && error_log.sink.way != ORIBI_SINK_OWN)
         return 1;
     error_log.sink.way = (enum oribi_sink_way)way;
     if (way == ORIBI_SINK_SPLICE && fcntl(error_log.sink.fd, F_SETFL, 0) < 0) /* as where it cannot be opened again */
@@ -246,6 +246,15 @@ static int log_without_reader(void *data)
     return count_in(seen, "as before") == 1 && !oribi_log_waits() ? 0 : 5;
 }
 
+static bool has_way(enum oribi_sink_way way)
+{
+    struct oribi_sink sink;
+    oribi_sink_open(&sink, oribi_os_dup(log_pipe[1]));
+    bool has = way == ORIBI_SINK_OWN ? sink.way == way : way != ORIBI_SINK_SPLICE || oribi_os_can_splice();
+    oribi_sink_close(&sink);
+    return has;
+}
+
 static void test_a_log_without_a_reader_drops_lines_and_counts_them(void)
 {
     static const int ways[] = {ORIBI_SINK_OWN, ORIBI_SINK_SPLICE, ORIBI_SINK_POLL};
@@ -253,6 +262,10 @@ static void test_a_log_without_a_reader_drops_lines_and_counts_them(void)
         if (pipe2(log_pipe, O_CLOEXEC) < 0 || fcntl(log_pipe[0], F_SETFL, O_NONBLOCK) < 0)
             exit(2);
         int way = ways[i];
+        if (!has_way((enum oribi_sink_way)way)) {
+            tap_skip(1, "this system has no such way to a pipe");
+            continue;
+        }
         ok_named(child_code(log_without_reader, &way) == 0, "way %d", way);
         ok((fcntl(log_pipe[1], F_GETFL) & O_NONBLOCK) == 0); /* what others share is as it was */
         close(log_pipe[0]);
@@ -357,7 +370,10 @@ static void test_a_line_of_a_signal_handler_does_not_wait(void)
 {
     if (pipe2(log_pipe, O_CLOEXEC) < 0 || fcntl(log_pipe[0], F_SETFL, O_NONBLOCK) < 0)
         exit(2);
-    ok_eq(child_code(log_while_locked, NULL), 0);
+    if (has_way(ORIBI_SINK_OWN))
+        ok_eq(child_code(log_while_locked, NULL), 0);
+    else
+        tap_skip(1, "the pipe cannot be filled without waiting");
     close(log_pipe[0]);
     close(log_pipe[1]);
 }

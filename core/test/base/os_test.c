@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include "base/os.c"
-#include "base/os_linux.c"
 
 #include "base/loopback.h"
 #include "child.h"
@@ -298,7 +297,7 @@ static void test_peer_credentials_are_those_of_the_other_end(void)
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0)
         exit(2);
     ok_eq(oribi_os_peer(ends[0], &peer), 0);
-    ok(peer.pid == getpid() && peer.uid == geteuid() && peer.gid == getegid());
+    ok((peer.pid == getpid() || peer.pid == 0) && peer.uid == geteuid() && peer.gid == getegid());
     oribi_os_close(ends[0]);
     oribi_os_close(ends[1]);
     ok(oribi_os_peer(0, &peer) < 0);
@@ -329,7 +328,10 @@ static int adopt_orphan(void *data)
 
 static void test_a_subreaper_gets_its_orphans(void)
 {
-    ok_eq(child_code(adopt_orphan, NULL), 42);
+    if (oribi_os_adopts_orphans())
+        ok_eq(child_code(adopt_orphan, NULL), 42);
+    else
+        tap_skip(1, "this system has no subreaper");
 }
 
 /* The child's parent ends after the child has asked for the signal: the signal ends the child, seen as the end of

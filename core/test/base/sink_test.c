@@ -38,6 +38,19 @@ static int fill_and_go_on(void *data)
     return fill(sink, 100) > 0 && fill(sink, 1) >= 0 && oribi_sink_write(sink, "x", 1) == ORIBI_AGAIN ? 0 : 1;
 }
 
+/* Does this system give an open file of our own for a pipe? */
+static bool has_own(void)
+{
+    int ends[2];
+    int own;
+    bool has = pipe2(ends, O_CLOEXEC) == 0 && oribi_os_open_again(ends[1], &own) == 0;
+    if (has)
+        close(own);
+    close(ends[0]);
+    close(ends[1]);
+    return has;
+}
+
 static void check_pipe(enum oribi_sink_way way)
 {
     int ends[2];
@@ -45,7 +58,7 @@ static void check_pipe(enum oribi_sink_way way)
     if (pipe2(ends, O_CLOEXEC) < 0)
         exit(2);
     oribi_sink_open(&sink, oribi_os_dup(ends[1]));
-    ok_eq(sink.way, ORIBI_SINK_OWN);
+    ok_eq(sink.way, has_own() ? ORIBI_SINK_OWN : ORIBI_SINK_POLL);
     if (way != ORIBI_SINK_OWN) { /* as where the pipe may not be opened again */
         oribi_sink_close(&sink);
         sink.fd = oribi_os_dup(ends[1]);
@@ -139,7 +152,8 @@ static void test_processes_that_share_a_pipe_do_not_wait_for_one_another(void)
     static const enum oribi_sink_way ways[] = {ORIBI_SINK_OWN, ORIBI_SINK_SPLICE};
     for (int i = 0; i < 2; i++) {
         struct writers writers = {.way = ways[i]};
-        if ((ways[i] == ORIBI_SINK_SPLICE && !oribi_os_can_splice()) || pipe2(writers.ends, O_CLOEXEC) < 0)
+        if ((ways[i] == ORIBI_SINK_SPLICE && !oribi_os_can_splice()) || (ways[i] == ORIBI_SINK_OWN && !has_own()) ||
+            pipe2(writers.ends, O_CLOEXEC) < 0)
             continue;
         ok_named(child_code(share_pipe, &writers) == 0, "way %d", ways[i]);
         close(writers.ends[0]);

@@ -1,6 +1,8 @@
 /* Reading order: drive, what it calls for each step, then the test's side. */
 #include "process/lab.h"
 
+#include <sys/prctl.h>
+
 #include <time.h>
 
 struct lab *lab;
@@ -303,7 +305,7 @@ void lab_main(int argc, char **argv)
     if (setenv("LAB_FD", number, 1) < 0 || oribi_os_temp_file(&lab_log_fd) < 0 ||
         fcntl(lab_log_fd, F_SETFL, O_APPEND) < 0)
         exit(skip_all("no temporary file"));
-    if (oribi_os_become_subreaper() < 0)
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         exit(skip_all("no child subreaper on this system"));
     ssize_t n = readlink("/proc/self/exe", self_path, sizeof(self_path) - 1);
     if (n <= 0)

@@ -1,7 +1,8 @@
 /* The operating system, as far as it differs between systems or speaks errno. os.c is POSIX; os_linux.c,
- * os_listen_linux.c, os_cpu_linux.c and os_backtrace_linux.c hold what only Linux has. They turn errno into a code of
- * error.h. errno does not travel: the few other sources that make system calls of their own look at it right behind the
- * call (ERRNO in tools/style names them).
+ * os_listen_linux.c, os_cpu_linux.c and os_backtrace_linux.c hold what only Linux has. A portable build (ORIBI_OS in
+ * the Makefile) has os_portable.c, os_listen_portable.c and os_none_portable.c in their place. All turn errno into a
+ * code of error.h. errno does not travel: the few other sources that make system calls of their own look at it right
+ * behind the call (ERRNO in tools/style names them).
  *
  * Results: 0 or a count >= 0, ORIBI_AGAIN (would block), ORIBI_ECLOSED (the peer is gone), ORIBI_ENOMEM, ORIBI_ELIMIT
  * (out of descriptors), ORIBI_ELOST (EBADF, ENOTSOCK: the application has closed the descriptor), else ORIBI_ESYS.
@@ -284,8 +285,12 @@ int oribi_os_peer(int unix_fd, struct oribi_peer *peer);
 /* Orphans among our descendants become our children instead of init's. */
 int oribi_os_become_subreaper(void);
 
+/* Does this system have such a thing at all? Where not, the process between a mold and its worker stays as the worker's
+ * parent, and reports its end (process/keeper.h). */
+bool oribi_os_adopts_orphans(void);
+
 /* The kernel sends us `signal_number` when the thread that forked us ends. Returns ORIBI_ECLOSED when our parent is
- * already not `parent`. */
+ * already not `parent`. No signal comes where the system has no such thing. */
 int oribi_os_signal_on_parent_death(int signal_number, pid_t parent);
 
 /* Whether the calling thread is the one that the process began with. */
@@ -327,6 +332,9 @@ uint32_t oribi__os_cpu_quota(const char *root);
 /* Makes a file of the name that mkstemp(3) completes, CLOEXEC; its descriptor as the system gives it, or -1 with
  * errno. */
 int oribi__os_make_named(char *path);
+
+/* exec(2) of a command that is looked for in PATH. Comes back when that fails, with errno. */
+void oribi__os_exec(char **argv, char **environment);
 
 /* The flag of posix_spawn(3) for a session of its own, or a process group where that is all there is. */
 short oribi__os_spawn_apart(void);

@@ -1,5 +1,6 @@
 /* What the machine, the limits of this process and its control groups allow, for `check`. Nothing is changed, and no
- * file is written. The sources for Linux are os_machine_linux.c and os_cgroup_linux.c. */
+ * file is written. What only Linux tells is in os_machine_linux.c and os_cgroup_linux.c; elsewhere
+ * os_none_portable.c knows none of it. */
 #ifndef ORIBI_BASE_OS_MACHINE_H
 #define ORIBI_BASE_OS_MACHINE_H
 
@@ -17,7 +18,7 @@ struct oribi_machine {
     uint32_t cpus;            /* oribi_os_cpu_count() */
     uint32_t backlog_max;     /* oribi_os_backlog_max() */
     bool is_group_memory;     /* memory_bytes is a control group's */
-    /* Features of the kernel, which a sandbox may forbid. */
+    /* Features of the kernel, which a sandbox may forbid. True where the server does without. */
     bool has_memfd;
     bool has_subreaper;
     bool has_openat2;
@@ -51,7 +52,7 @@ int oribi_os_user_may(uid_t uid, gid_t gid, const char *path, int may);
 struct addrinfo;
 int oribi_os_may_bind(const struct addrinfo *info, uint16_t port, bool reuse_port);
 
-/* private: shared by os_machine_linux.c, os_cpu_linux.c, os_cgroup_linux.c and their tests */
+/* private: shared by os_machine.c, os_machine_linux.c, os_cpu_linux.c, os_cgroup_linux.c and their tests */
 
 /* A limit in the folder of one group; -1: it has none. */
 typedef int64_t (*oribi__group_fn)(const char *dir, bool is_v2);
@@ -59,6 +60,12 @@ typedef int64_t (*oribi__group_fn)(const char *dir, bool is_v2);
 /* The least limit of all groups that this process is in, and of those above them; -1: there is none. `root` stands
  * before /proc and /sys. */
 int64_t oribi__os_groups_least(const char *root, const char *controller, oribi__group_fn read_limit);
+
+/* Open files of the whole system; UINT64_MAX: not known. */
+uint64_t oribi__os_files_max(void);
+
+/* Sets has_memfd and the features below it. */
+void oribi__machine_features(struct oribi_machine *machine);
 
 /* memory.max, and pids.max less pids.current. */
 int64_t oribi__os_group_memory(const char *root);

@@ -1,5 +1,5 @@
 /* What this process is and how it was started: command line, environment, working directory, user; and waiting for
- * children. The sources for Linux are os_process_linux.c and os_usage_linux.c. */
+ * children. What differs between systems is in os_linux.c, os_usage_linux.c and os_portable.c. */
 #ifndef ORIBI_BASE_OS_PROCESS_H
 #define ORIBI_BASE_OS_PROCESS_H
 
@@ -61,8 +61,14 @@ pid_t oribi_process_reap(pid_t pid, bool wait, int *status);
 /* A child that has ended and is still to be reaped: its pid, 0 when there is none, or ORIBI_ESYS (no child). */
 pid_t oribi_process_ended(void);
 
+/* Waits for the end of a child, which is not reaped yet. Gives its status as waitpid(2) does; false: no such child. */
+bool oribi_process_await(pid_t pid, int *status);
+
+/* There is no process of this number, not even one that is to be reaped; one that another user has is not ours. */
+bool oribi_process_is_gone(pid_t pid);
+
 /* True for a child of this process, or a child's child and so on to a depth that ours have; also where the kernel
- * does not tell (no /proc). */
+ * does not tell (no /proc), and where orphans are adopted by another process than this one. */
 bool oribi_process_is_below(pid_t pid);
 
 /* Waits until one of the descriptors (at most ORIBI_POLL_MAX, negative ones skipped) is readable or at its end, or

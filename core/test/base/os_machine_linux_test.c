@@ -1,4 +1,5 @@
 /* Limits of control groups from files laid out as the kernel does; rights of another user; addresses in use. */
+#include "base/os_machine.c"
 #include "base/os_machine_linux.c"
 
 #include "child.h"

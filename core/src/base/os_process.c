@@ -1,4 +1,4 @@
-/* The processes of this machine as Linux shows them in /proc, and users, children and memory. */
+/* How this process was started, users, children and memory. What /proc tells where there is one is not needed. */
 #include "oribi/base/os_process.h"
 
 #include "oribi/base/buf.h"
@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -191,8 +190,8 @@ static void forget_handlers(void)
     }
 }
 
-/* Between fork and exec only what signal-safety(7) allows; execvpe(3) is the exception every shell-like program
- * relies on. Signals are blocked. */
+/* Between fork and exec only what signal-safety(7) allows; a search through PATH is the exception every shell-like
+ * program relies on. Signals are blocked. */
 static void become(const struct oribi_start *start, char **merged, const int *keep, size_t keep_count)
 {
     for (size_t i = 0; i < keep_count; i++)
@@ -202,7 +201,7 @@ static void become(const struct oribi_start *start, char **merged, const int *ke
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (chdir(start->dir) == 0)
-        (void)execvpe(start->argv[0], start->argv, merged);
+        oribi__os_exec(start->argv, merged);
     static const char text[] = "oribi: the command cannot be started again\n";
     (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
     _exit(127);
@@ -369,7 +368,7 @@ static bool leads_to_us(pid_t pid)
 /* A second look, because an intermediate may have ended between two steps of the first: its child is ours then. */
 bool oribi_process_is_below(pid_t pid)
 {
-    return access("/proc/self/stat", R_OK) < 0 || leads_to_us(pid) || leads_to_us(pid);
+    return !oribi_os_adopts_orphans() || access("/proc/self/stat", R_OK) < 0 || leads_to_us(pid) || leads_to_us(pid);
 }
 
 pid_t oribi_process_reap(pid_t pid, bool wait, int *status)
@@ -389,6 +388,25 @@ pid_t oribi_process_ended(void)
         code = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
     while (code < 0 && errno == EINTR);
     return code < 0 ? ORIBI_ESYS : info.si_pid;
+}
+
+bool oribi_process_await(pid_t pid, int *status)
+{
+    siginfo_t info = {0};
+    int code;
+    do
+        code = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+    while (code < 0 && errno == EINTR);
+    /* What macros such as WIFEXITED() take apart again. */
+    *status = info.si_code == CLD_EXITED   ? (info.si_status & 0xff) << 8
+              : info.si_code == CLD_DUMPED ? info.si_status | 0x80
+                                           : info.si_status;
+    return code == 0;
+}
+
+bool oribi_process_is_gone(pid_t pid)
+{
+    return kill(pid, 0) < 0 && (errno == ESRCH || errno == EPERM);
 }
 
 static nfds_t watch(struct pollfd polled[ORIBI_POLL_MAX], nfds_t n, const int *fds, size_t count, short events)
@@ -426,20 +444,6 @@ bool oribi_process_has_terminal(void)
 }
 
 /* --- memory --- */
-
-int oribi_process_shared_memory(size_t bytes, int *fd)
-{
-    int got = oribi_os_lift(memfd_create("oribi", MFD_CLOEXEC));
-    if (got < 0)
-        return oribi_os_fail();
-    if (ftruncate(got, (off_t)bytes) < 0) {
-        int code = oribi_os_fail();
-        oribi_os_close(got);
-        return code;
-    }
-    *fd = got;
-    return 0;
-}
 
 int oribi_process_shared_memory_size(int fd, size_t *bytes)
 {
