@@ -87,6 +87,16 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
+/* 0 where no instruction tells. */
+static uint64_t cycles_now(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    return 0;
+#endif
+}
+
 static void parse_ours(const char *text, size_t n)
 {
     struct oribi_parser parser = {0};
@@ -101,7 +111,7 @@ static void measure(struct entry *entry, int round, const char *text, size_t n)
     if (entry->scan)
         oribi_scan_active = entry->scan;
     uint64_t ns = now_ns();
-    uint64_t cycles = __builtin_ia32_rdtsc();
+    uint64_t cycles = cycles_now();
     for (int i = 0; i < REPEATS; i++) {
         if (entry->scan)
             parse_ours(text, n);
@@ -109,7 +119,7 @@ static void measure(struct entry *entry, int round, const char *text, size_t n)
             peer_parse(text, n);
         __asm__ volatile("" ::: "memory");
     }
-    entry->cycles[round] = (double)(__builtin_ia32_rdtsc() - cycles) / REPEATS;
+    entry->cycles[round] = (double)(cycles_now() - cycles) / REPEATS;
     entry->ns[round] = (double)(now_ns() - ns) / REPEATS;
 }
 
@@ -138,7 +148,10 @@ static void run(const char *title, const char *text, size_t n, struct entry *ent
         double ns = median(entries[i].ns);
         if (!entries[i].scan)
             peer_ns = ns;
-        printf("  %-14s %7.1f ns  %5.2f bytes/cycle", entries[i].name, ns, (double)n / median(entries[i].cycles));
+        double cycles = median(entries[i].cycles);
+        printf("  %-14s %7.1f ns", entries[i].name, ns);
+        if (cycles > 0)
+            printf("  %5.2f bytes/cycle", (double)n / cycles);
         if (peer_ns > 0 && entries[i].scan)
             printf("  %5.1f times %s", peer_ns / ns, peer_name());
         putchar('\n');

@@ -146,6 +146,8 @@ const struct oribi_scan *oribi_scan_level(enum oribi_scan_level level)
     switch (level) {
     case ORIBI_SCAN_SCALAR:
         return &scalar;
+    case ORIBI_SCAN_NEON:
+        return oribi__scan_neon();
     case ORIBI_SCAN_SSE42:
         return oribi__scan_sse42();
     case ORIBI_SCAN_AVX2:

@@ -1,5 +1,5 @@
-/* What the levels of scan (scan.c, scan_x86.c, scan_avx512.c) share: the walk over the bit masks of 64 bytes, and the
- * tables of characters.
+/* What the levels of scan (scan.c, scan_x86.c, scan_avx512.c, scan_neon.c) share: the walk over the bit masks of 64
+ * bytes, and the classes of characters.
  *
  * Each level turns 64 bytes into two masks, bit i for byte i: `ctl` (controls other than TAB) and `non` (no tchar).
  * Line ends are starts of runs of controls, the next line starts two bytes later, and its name ends at the first
@@ -33,6 +33,7 @@ enum {
 extern ORIBI__HIDDEN const uint8_t oribi__scan_class[256];
 
 /* NULL when the CPU lacks it. */
+const struct oribi_scan *oribi__scan_neon(void);
 const struct oribi_scan *oribi__scan_sse42(void);
 const struct oribi_scan *oribi__scan_avx2(void);
 const struct oribi_scan *oribi__scan_avx512(void);

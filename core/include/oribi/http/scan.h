@@ -9,7 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum oribi_scan_level { ORIBI_SCAN_SCALAR, ORIBI_SCAN_SSE42, ORIBI_SCAN_AVX2, ORIBI_SCAN_AVX512, ORIBI_SCAN_LEVELS };
+enum oribi_scan_level {
+    ORIBI_SCAN_SCALAR,
+    ORIBI_SCAN_NEON,
+    ORIBI_SCAN_SSE42,
+    ORIBI_SCAN_AVX2,
+    ORIBI_SCAN_AVX512,
+    ORIBI_SCAN_LEVELS
+};
 
 /* Slots `lines` and `form` want to be free before they look at their next 64 bytes, and so the least useful cap. */
 enum { ORIBI_SCAN_BLOCK = 64 };
