@@ -77,7 +77,7 @@ static void check_line(int format, const char *p, size_t n)
 {
     expect(n > 1 && p[n - 1] == '\n');
     for (size_t i = 0; i + 1 < n; i++) /* JSON lets UTF-8 through */
-        expect(p[i] < 0 ? format == JSON || format == OWN_JSON : p[i] >= ' ' && p[i] < 0x7f);
+        expect((unsigned char)p[i] >= 0x80 ? format == JSON || format == OWN_JSON : p[i] >= ' ' && p[i] < 0x7f);
     int quotes = bare_quotes(p, n - 1);
     if (format == JSON || format == OWN_JSON) {
         expect(p[0] == '{' && p[n - 2] == '}' && quotes % 2 == 0);

@@ -87,7 +87,7 @@ static void copy_text(char *dst, struct oribi_slice text)
 {
     for (size_t i = 0; i < text.n;) {
         size_t n = oribi_utf8_len(text.p + i, text.n - i);
-        bool ascii = text.p[i] > 0;
+        bool ascii = text.p[i] && (unsigned char)text.p[i] < 0x80;
         if (n == 0)
             dst[i] = ascii ? text.p[i] : '?';
         else

@@ -166,8 +166,9 @@ void oribi_os_trim_memory(void)
 
 void oribi_os_word_wait(_Atomic uint32_t *word, uint32_t seen, int timeout_ms)
 {
-    struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
-    (void)syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL,
+    /* The kernel's own timespec of this call, whatever the C library's time_t is (futex(2)). */
+    const long timeout[2] = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+    (void)syscall(SYS_futex, word, FUTEX_WAIT, seen, timeout, NULL,
                   0); /* the caller looks at the word again, whatever ended the wait */
 }
 

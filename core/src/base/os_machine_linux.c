@@ -100,6 +100,6 @@ int oribi_disk_look(const char *folder, struct oribi_disk *disk)
     if (statfs(folder, &info) < 0)
         return oribi_os_fail();
     disk->free_bytes = (int64_t)info.f_bavail * (int64_t)info.f_bsize;
-    disk->is_memory = info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC;
+    disk->is_memory = (uint32_t)info.f_type == TMPFS_MAGIC || (uint32_t)info.f_type == RAMFS_MAGIC;
     return 0;
 }

@@ -41,9 +41,14 @@ static const struct call calls[] = {
     {SYS_futex, "futex", ORIBI_OS_UNHARMED}, /* locks of the C library's, which go on */
 #ifdef SYS_poll
     {SYS_poll, "poll", ORIBI_OS_REPEATED},
-    {SYS_select, "select", ORIBI_OS_REPEATED},
     {SYS_epoll_wait, "epoll_wait", ORIBI_OS_REPEATED},
     {SYS_pause, "pause", ORIBI_OS_CUT_SHORT},
+#endif
+#ifdef SYS_select
+    {SYS_select, "select", ORIBI_OS_REPEATED},
+#endif
+#ifdef SYS__newselect
+    {SYS__newselect, "select", ORIBI_OS_REPEATED},
 #endif
     {SYS_ppoll, "ppoll", ORIBI_OS_REPEATED},
     {SYS_pselect6, "pselect", ORIBI_OS_REPEATED},
@@ -52,9 +57,25 @@ static const struct call calls[] = {
     {SYS_clock_nanosleep, "clock_nanosleep", ORIBI_OS_CUT_SHORT},
     {SYS_connect, "connect", ORIBI_OS_CUT_SHORT},
     {SYS_accept4, "accept4", ORIBI_OS_CUT_SHORT},
+#ifdef SYS_accept
     {SYS_accept, "accept", ORIBI_OS_CUT_SHORT},
+#endif
     {SYS_rt_sigtimedwait, "sigtimedwait", ORIBI_OS_CUT_SHORT},
     {SYS_rt_sigsuspend, "sigsuspend", ORIBI_OS_CUT_SHORT},
+#ifdef SYS_send
+    {SYS_send, "send", ORIBI_OS_UNHARMED},
+    {SYS_recv, "recv", ORIBI_OS_UNHARMED},
+#endif
+#ifdef SYS_fcntl64
+    {SYS_fcntl64, "fcntl", ORIBI_OS_UNHARMED},
+#endif
+#ifdef SYS_futex_time64 /* a 32-bit processor's calls with times of 64 bits */
+    {SYS_futex_time64, "futex", ORIBI_OS_UNHARMED},
+    {SYS_ppoll_time64, "ppoll", ORIBI_OS_REPEATED},
+    {SYS_pselect6_time64, "pselect", ORIBI_OS_REPEATED},
+    {SYS_clock_nanosleep_time64, "clock_nanosleep", ORIBI_OS_CUT_SHORT},
+    {SYS_rt_sigtimedwait_time64, "sigtimedwait", ORIBI_OS_CUT_SHORT},
+#endif
 };
 
 pid_t oribi_os_thread_self(void)

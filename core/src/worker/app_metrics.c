@@ -182,7 +182,7 @@ void oribi_app_series_touch(struct oribi_app_series *series)
 
 static void count(struct oribi_metric_series *at, double value)
 {
-    if (value < (double)((int64_t)1 << 53) && value == floor(value))
+    if (value >= 0 && value < (double)((int64_t)1 << 53) && value == (double)(uint64_t)value)
         oribi_metric_count(at, (uint64_t)value);
     else
         oribi_metric_add(at, value);

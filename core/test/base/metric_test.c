@@ -224,7 +224,7 @@ static void test_whatever_is_accepted_is_a_name_and_utf_8(void)
         right = right && oribi_metric_values_add(&values, oribi_slice(help, help_n)) == 0 &&
                 oribi_metric_values_next(values.bytes, values.len, &at, &value) && value.n == help_n;
         for (size_t i = 0; i < value.n;) {
-            size_t step = value.p[i] > 0 ? 1 : oribi_utf8_len(value.p + i, value.n - i);
+            size_t step = value.p[i] && (unsigned char)value.p[i] < 0x80 ? 1 : oribi_utf8_len(value.p + i, value.n - i);
             right = right && step > 0;
             i += step ? step : 1;
         }

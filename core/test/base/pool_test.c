@@ -54,7 +54,7 @@ static void test_a_pool_that_keeps_nothing_works(void)
 static void test_memory_that_cannot_be_had_is_null(void)
 {
     struct oribi_pool pool;
-    oribi_pool_init(&pool, SIZE_MAX / 2, 1);
+    oribi_pool_init(&pool, SIZE_MAX / 2 + 1, 1);
     ok(oribi_pool_try_get(&pool) == NULL);
     ok_eq(pool.lent_count, 0);
     oribi_pool_deinit(&pool);

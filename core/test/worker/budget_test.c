@@ -12,6 +12,15 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+/* What the C library calls instead where a processor never had these. */
+#ifndef SYS_epoll_wait
+#define SYS_epoll_wait SYS_epoll_pwait
+#define SYS_poll       SYS_ppoll
+#endif
+#ifndef SYS_mmap
+#define SYS_mmap SYS_mmap2
+#endif
+
 enum { PLACES_MIN = 7, REQUESTS = 1000, CLIENTS = 8, SYSCALLS_MAX = 512 };
 
 /* ---- system calls ---- */
