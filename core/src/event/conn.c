@@ -3,6 +3,7 @@
 #include "oribi/event/conn.h"
 
 #include "oribi/base/error.h"
+#include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 #include "oribi/event/reactor.h"
 
@@ -85,7 +86,11 @@ void oribi__conn_on_event(struct oribi_reactor *r, struct oribi_conn *c)
     case ORIBI_CONN_FLUSH:
         oribi__conn_flush_on(r, c);
         break;
-    default: /* queued, called or closed: readiness is remembered in the watch */
+    case ORIBI_CONN_CALL:
+        if (r->hooks.leaving && (c->watch.ready & ORIBI_HANGUP))
+            r->hooks.leaving(r->hooks.self, c);
+        break;
+    default: /* queued or closed: readiness is remembered in the watch */
         break;
     }
 }
@@ -130,7 +135,7 @@ static bool read_once(struct oribi_reactor *r, struct oribi_conn *c)
         refuse_for_room(r, c);
         return false;
     }
-    ssize_t n = oribi_os_read(c->watch.fd, p, room);
+    ssize_t n = oribi_transport_read(c->transport, c->watch.fd, p, room);
     if (n == ORIBI_AGAIN) {
         c->watch.ready &= (uint8_t)~ORIBI_READ;
         if (c->state == ORIBI_CONN_IDLE)
@@ -158,9 +163,11 @@ static size_t smaller(int64_t a, int64_t b)
 }
 
 /* One byte more than a head may have: the parser must see that there is more to say 431. */
-static size_t head_cap_max(const struct oribi_reactor *r)
+static size_t head_cap_max(const struct oribi_reactor *r, const struct oribi_conn *c)
 {
-    size_t max = (size_t)r->config.limits.head_bytes_max + 1;
+    size_t max = (size_t)oribi__conn_limits(r, c)->head_bytes_max + 1;
+    if (__builtin_expect(c->channel != NULL, 0) && !c->channel->known)
+        max += ORIBI_CHANNEL_HEAD_BYTES_MAX;
     return max > ORIBI_READ_BUF_BYTES ? max : ORIBI_READ_BUF_BYTES + 1;
 }
 
@@ -177,7 +184,7 @@ static char *input_room(struct oribi_reactor *r, struct oribi_conn *c, size_t *r
     if (!c->buf && !oribi__conn_lend_buf(r, c))
         return NULL;
     if (c->len == c->cap) {
-        size_t cap = smaller((int64_t)c->cap * 4, (int64_t)head_cap_max(r));
+        size_t cap = smaller((int64_t)c->cap * 4, (int64_t)head_cap_max(r, c));
         if (oribi_budget_memory(&r->budget, 0, (int64_t)cap) < (int64_t)cap || !oribi__conn_grow_buf(r, c, cap))
             return NULL;
     }
@@ -226,7 +233,8 @@ static void refuse_for_room(struct oribi_reactor *r, struct oribi_conn *c)
 static void look_at_head_again(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_parser parser = {0};
-    (void)oribi_parser_head(&parser, &r->config.limits, c->buf, c->len, &c->exchange->head); /* again not complete */
+    (void)oribi_parser_head(&parser, oribi__conn_limits(r, c), c->buf, c->len,
+                            &c->exchange->head); /* again not complete */
 }
 
 void oribi__conn_on_timeout(struct oribi_reactor *r, struct oribi_conn *c, enum oribi_timeout_class timeout_class)
@@ -296,6 +304,28 @@ void oribi_conn_abort(struct oribi_reactor *r, struct oribi_conn *c, bool reset)
     oribi__conn_close(r, c);
 }
 
+bool oribi_conn_be_channel(struct oribi_reactor *r, struct oribi_conn *c, uint16_t number)
+{
+    c->channel = oribi_mem_try_alloc(1, sizeof(*c->channel));
+    if (!c->channel) {
+        oribi__conn_close(r, c);
+        return false;
+    }
+    c->channel->number = number;
+    r->channel_count++;
+    oribi__conn_arm_rest(r, c, ORIBI_TIMEOUT_NONE);
+    return true;
+}
+
+/* After the hook: who logs the end of a call looks at it. */
+static void drop_channel(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    oribi_buf_deinit(&c->channel->text);
+    oribi_mem_free(c->channel);
+    c->channel = NULL;
+    r->channel_count--;
+}
+
 void oribi__conn_close(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (c->state == ORIBI_CONN_CLOSED)
@@ -309,6 +339,8 @@ void oribi__conn_close(struct oribi_reactor *r, struct oribi_conn *c)
     oribi__conn_drop_out(r, c);
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_NONE, r->now_ms);
     give_up_descriptor(r, c);
+    if (__builtin_expect(c->channel != NULL, 0))
+        drop_channel(r, c);
     oribi__reactor_forget(r, c, queued);
 }
 
@@ -319,6 +351,10 @@ static void give_up_descriptor(struct oribi_reactor *r, struct oribi_conn *c)
     if (c->watch.added)
         c->lost = !oribi_loop_remove(r->loop, &c->watch);
     oribi__reactor_disclaim(r, c);
+    if (__builtin_expect(c->transport != NULL, 0)) {
+        c->transport->release(c->transport);
+        c->transport = NULL;
+    }
     if (!c->lost)
         oribi_os_close(c->watch.fd);
     else if (r->hooks.lost)

@@ -17,6 +17,7 @@
 
 /* From the first byte of a head to the run queue. */
 static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c);
+static bool take_channel_head(struct oribi_reactor *r, struct oribi_conn *c);
 static bool lend_exchange(struct oribi_reactor *r, struct oribi_conn *c);
 static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head_len);
 static void await_head(struct oribi_reactor *r, struct oribi_conn *c);
@@ -35,13 +36,15 @@ void oribi__conn_begin(struct oribi_reactor *r, struct oribi_conn *c)
 {
     if (c->proxy_awaited && !take_proxy(r, c))
         return;
+    if (__builtin_expect(c->channel != NULL, 0) && !c->channel->known && !take_channel_head(r, c))
+        return;
     if (!c->exchange && !lend_exchange(r, c)) {
         oribi__conn_close(r, c);
         return;
     }
     c->state = ORIBI_CONN_HEAD;
     struct oribi_exchange *exchange = c->exchange;
-    ssize_t result = oribi_parser_head(&exchange->parser, &r->config.limits, c->buf, c->len, &exchange->head);
+    ssize_t result = oribi_parser_head(&exchange->parser, oribi__conn_limits(r, c), c->buf, c->len, &exchange->head);
     if (result > 0)
         head_done(r, c, (size_t)result);
     else if (result != ORIBI_AGAIN)
@@ -81,6 +84,31 @@ static bool take_proxy(struct oribi_reactor *r, struct oribi_conn *c)
     return c->len > 0;
 }
 
+/* What stands before each request of a channel; only a door writes there, so anything else ends it. */
+static bool take_channel_head(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    struct oribi_channel *channel = c->channel;
+    c->state = ORIBI_CONN_HEAD;
+    ssize_t n = oribi_channel_head_read(c->buf, c->len, &channel->head);
+    if (n == ORIBI_AGAIN)
+        return false;
+    channel->text.len = 0;
+    if (n < 0 || oribi_buf_try_append(&channel->text, c->buf, (size_t)n) < 0) {
+        oribi__conn_close(r, c);
+        return false;
+    }
+    (void)oribi_channel_head_read(channel->text.p, (size_t)n, &channel->head); /* the same, its slices in `text` */
+    channel->known = true;
+    c->proxy_tls = channel->head.tls;
+    c->addr_len = channel->head.addr_len;
+    c->port_len = channel->head.port_len;
+    memcpy(c->addr, channel->head.addr, sizeof(c->addr));
+    memcpy(c->port, channel->head.port, sizeof(c->port));
+    c->len -= (uint32_t)n;
+    memmove(c->buf, c->buf + n, c->len);
+    return c->len > 0;
+}
+
 static bool lend_exchange(struct oribi_reactor *r, struct oribi_conn *c)
 {
     struct oribi_exchange *exchange = oribi_pool_try_get(&r->exchange_pool);
@@ -104,6 +132,8 @@ static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head
     const struct oribi_head *head = &exchange->head;
     size_t rest = c->len - head_len;
     exchange->used = (uint32_t)head_len;
+    if (__builtin_expect(c->channel != NULL, 0))
+        exchange->head.keep_alive = c->channel->head.keeps; /* what the client has asked for */
     if (head->chunked) {
         oribi__conn_chunked_begin(r, c, rest);
         return;
@@ -134,14 +164,16 @@ static void await_head(struct oribi_reactor *r, struct oribi_conn *c)
     if (armed == ORIBI_TIMEOUT_HEAD)
         return;
     if (head_begun(c))
-        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_HEAD, r->now_ms);
+        oribi__conn_arm_rest(r, c, ORIBI_TIMEOUT_HEAD);
     else if (armed != ORIBI_TIMEOUT_FIRST && armed != ORIBI_TIMEOUT_IDLE)
-        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_IDLE, r->now_ms);
+        oribi__conn_arm_rest(r, c, ORIBI_TIMEOUT_IDLE);
 }
 
 void oribi__conn_complete(struct oribi_reactor *r, struct oribi_conn *c)
 {
     c->exchange->complete_us = r->now_us;
+    if (__builtin_expect(c->channel != NULL, 0) && c->channel->head.complete_us < r->now_us)
+        c->exchange->complete_us = c->channel->head.complete_us; /* it has waited in the door */
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_NONE, r->now_ms);
     oribi_loop_interest(r->loop, &c->watch, 0);
     if (r->hooks.claims && r->hooks.claims(r->hooks.self, c))
@@ -281,6 +313,8 @@ void oribi__conn_drop_exchange(struct oribi_reactor *r, struct oribi_conn *c)
     struct oribi_exchange *exchange = c->exchange;
     if (!exchange)
         return;
+    if (__builtin_expect(c->channel != NULL, 0))
+        c->channel->known = false;
     keep_next_bytes(r, c);
     if (exchange->rest.cap)
         oribi_buf_deinit(&exchange->rest);
@@ -340,7 +374,7 @@ void oribi__conn_continue(struct oribi_reactor *r, struct oribi_conn *c)
         if (!oribi__conn_wants_input(c))
             return;
     } else {
-        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_IDLE, r->now_ms);
+        oribi__conn_arm_rest(r, c, ORIBI_TIMEOUT_IDLE);
     }
     if (oribi__conn_register(r, c) == 0 && (c->watch.ready & ORIBI_READ))
         oribi__reactor_again(r, c);
@@ -349,6 +383,8 @@ void oribi__conn_continue(struct oribi_reactor *r, struct oribi_conn *c)
 /* Closing with unread input resets the connection, and the reset can overtake our answer: RFC 9112 9.6. */
 static void begin_linger(struct oribi_reactor *r, struct oribi_conn *c)
 {
+    if (c->transport)
+        c->transport->shut(c->transport);
     (void)shutdown(c->watch.fd, SHUT_WR); /* fails only if the peer is gone, which the next read tells */
     c->state = ORIBI_CONN_LINGER;
     c->linger_left = ORIBI_LINGER_BYTES_MAX;

@@ -72,6 +72,8 @@ void oribi_conn_wire(const struct oribi_conn *c, struct oribi_wire *wire)
     wire->count = 0;
     wire->body_fd = -1;
     wire->body_len = 0;
+    if (__builtin_expect(c->channel != NULL, 0) && c->channel->known)
+        add(wire, c->channel->text.p, c->channel->text.len);
     if (c->state != ORIBI_CONN_QUEUED) {
         add(wire, c->buf, c->len);
         return;
@@ -179,5 +181,5 @@ void oribi_conn_resume(struct oribi_reactor *r, struct oribi_conn *c, struct ori
     if (oribi__conn_register(r, c) < 0)
         return;
     if (c->state == ORIBI_CONN_IDLE)
-        oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_IDLE, r->now_ms);
+        oribi__conn_arm_rest(r, c, ORIBI_TIMEOUT_IDLE);
 }

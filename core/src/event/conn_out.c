@@ -48,8 +48,7 @@ int oribi_conn_send(struct oribi_reactor *r, struct oribi_conn *c, const struct 
         return keep_rest(r, c, vec, count, 0);
     while (count > 0) {
         size_t batch = count < IOV_MAX ? count : IOV_MAX;
-        ssize_t sent =
-            more ? oribi_os_send_vec_more(c->watch.fd, vec, batch) : oribi_os_send_vec(c->watch.fd, vec, batch);
+        ssize_t sent = oribi_transport_send(c->transport, c->watch.fd, vec, batch, more);
         if (sent == ORIBI_AGAIN)
             sent = 0;
         if (sent < 0) {
@@ -181,8 +180,7 @@ static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, struct file
 {
     int socket_fd = c->watch.fd;
     while (rest->text.iov_len > 0) {
-        ssize_t sent = more || rest->len > 0 ? oribi_os_send_vec_more(socket_fd, &rest->text, 1)
-                                             : oribi_os_send_vec(socket_fd, &rest->text, 1);
+        ssize_t sent = oribi_transport_send(c->transport, socket_fd, &rest->text, 1, more || rest->len > 0);
         if (sent == ORIBI_AGAIN)
             return ORIBI_AGAIN;
         if (sent < 0) {
@@ -198,7 +196,8 @@ static int send_piece(struct oribi_reactor *r, struct oribi_conn *c, struct file
         if (file->source && !file->looked && !oribi_os_file_is(file->fd, &file->source->state))
             return break_off(c, ORIBI_ESYS);
         file->looked = false;
-        ssize_t sent = oribi_os_send_file(socket_fd, file->fd, &rest->offset, rest->len < *turn ? rest->len : *turn);
+        ssize_t sent = oribi_transport_send_file(c->transport, socket_fd, file->fd, &rest->offset,
+                                                 rest->len < *turn ? rest->len : *turn);
         if (sent == ORIBI_AGAIN)
             return ORIBI_AGAIN;
         if (sent <= 0) /* 0: the file is shorter than it was, and the promised length cannot be kept */
@@ -242,8 +241,8 @@ static int keep_piece(struct oribi_reactor *r, struct oribi_conn *c, struct file
 
 static bool have_out(struct oribi_conn *c)
 {
-    if (!c->out)
-        c->out = oribi_out_try_create();
+    if (!c->out && (c->out = oribi_out_try_create()))
+        oribi_out_over(c->out, c->transport);
     return c->out != NULL;
 }
 
@@ -320,6 +319,16 @@ void oribi__conn_arm_write(struct oribi_reactor *r, struct oribi_conn *c)
 {
     (void)oribi_out_taken(c->out, c->watch.fd); /* from here on counts */
     oribi_timeouts_arm(&r->timeouts, &c->timer, ORIBI_TIMEOUT_WRITE, r->now_ms);
+}
+
+void oribi_conn_await_room(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (!c->out || c->state != ORIBI_CONN_CALL)
+        return;
+    oribi_loop_interest(r->loop, &c->watch, oribi_out_waits(c->out) ? 0 : ORIBI_WRITE);
+    if (c->timer.timeout_class != ORIBI_TIMEOUT_WRITE)
+        oribi__conn_arm_write(r, c);
+    (void)oribi__conn_register(r, c); /* closes the connection itself when it fails */
 }
 
 bool oribi__conn_reads(struct oribi_reactor *r, struct oribi_conn *c)

@@ -20,6 +20,24 @@
  * leave. */
 enum { ORIBI__FULL_RETRY_AFTER_S = 5 };
 
+/* What a door adds to a head that it writes anew. */
+enum { ORIBI__CHANNEL_MORE_BYTES = 4096, ORIBI__CHANNEL_MORE_FIELDS = 8 };
+
+static inline const struct oribi_limits *oribi__conn_limits(const struct oribi_reactor *reactor,
+                                                            const struct oribi_conn *conn)
+{
+    return __builtin_expect(conn->channel != NULL, 0) ? &reactor->channel_limits : &reactor->config.limits;
+}
+
+/* Arms the deadline of a connection at rest or in a head, which a channel does not have. */
+static inline void oribi__conn_arm_rest(struct oribi_reactor *reactor, struct oribi_conn *conn,
+                                        enum oribi_timeout_class timeout_class)
+{
+    if (__builtin_expect(conn->channel != NULL, 0))
+        timeout_class = ORIBI_TIMEOUT_NONE;
+    oribi_timeouts_arm(&reactor->timeouts, &conn->timer, timeout_class, reactor->now_ms);
+}
+
 /* --- conn.c --- */
 
 /* The loop has reported the connection, or its last turn was cut short. */

@@ -71,7 +71,7 @@ bool oribi_loop_remove(struct oribi_loop *loop, struct oribi_watch *watch)
 
 bool oribi_loop_holds(struct oribi_loop *loop, struct oribi_watch *watch)
 {
-    return !watch->added || watch->kind != ORIBI_WATCH_STREAM || loop->ops->holds(loop, watch);
+    return !watch->added || !oribi__watch_remembers(watch) || loop->ops->holds(loop, watch);
 }
 
 bool oribi_loop_lost(const struct oribi_loop *loop)

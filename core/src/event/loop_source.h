@@ -38,6 +38,12 @@ struct oribi_loop {
 extern const struct oribi_loop_ops oribi__loop_poll;
 extern const struct oribi_loop_ops *const oribi__loop_native; /* NULL where there is none but poll */
 
+/* Is its readiness remembered, and its registration that of a stream? */
+static inline bool oribi__watch_remembers(const struct oribi_watch *watch)
+{
+    return watch->kind == ORIBI_WATCH_STREAM || watch->kind == ORIBI_WATCH_PEER;
+}
+
 /* Merges newly seen readiness into the watch; true if it is to be delivered. */
 static inline bool oribi__watch_ready(struct oribi_watch *watch, uint8_t ready)
 {

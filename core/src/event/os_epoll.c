@@ -41,6 +41,7 @@ static int source_add(struct oribi_loop *loop, struct oribi_watch *watch)
     struct epoll_event event = {.data.ptr = watch};
     switch (watch->kind) {
     case ORIBI_WATCH_STREAM:
+    case ORIBI_WATCH_PEER:
         event.events = stream_events(watch);
         watch->registered = wants_write(watch);
         break;
@@ -69,7 +70,7 @@ static bool source_holds(struct oribi_loop *loop, struct oribi_watch *watch)
 
 static void source_interest(struct oribi_loop *loop, struct oribi_watch *watch)
 {
-    if (watch->kind != ORIBI_WATCH_STREAM || watch->registered == wants_write(watch))
+    if (!oribi__watch_remembers(watch) || watch->registered == wants_write(watch))
         return;
     struct epoll_event event = {.events = stream_events(watch), .data.ptr = watch};
     (void)epoll_ctl(loop->fd, EPOLL_CTL_MOD, watch->fd, &event); /* takes no memory: fails only if it was not there */

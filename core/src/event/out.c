@@ -35,12 +35,18 @@ struct oribi_out {
     struct part few[FEW_PARTS];
     struct oribi_buf memory;
     size_t memory_pos;
+    struct oribi_transport *transport;
     int64_t send_queue;         /* of the kernel, when oribi_out_taken() looked */
     struct oribi_spill *spill;  /* NULL: none */
     int64_t spill_len;          /* stored or not */
     struct oribi_source source; /* of the parts that are shared */
     struct oribi_charge charge;
 };
+
+void oribi_out_over(struct oribi_out *out, struct oribi_transport *transport)
+{
+    out->transport = transport;
+}
 
 int64_t oribi_vec_len(const struct iovec *vec, size_t count)
 {
@@ -293,7 +299,7 @@ static int flush_memory(struct oribi_out *out, struct part *part, int socket_fd,
 {
     while (part->left > 0) {
         struct iovec vec = {out->memory.p + out->memory_pos, (size_t)part->left};
-        ssize_t n = more ? oribi_os_send_vec_more(socket_fd, &vec, 1) : oribi_os_send_vec(socket_fd, &vec, 1);
+        ssize_t n = oribi_transport_send(out->transport, socket_fd, &vec, 1, more);
         if (n < 0)
             return (int)n;
         out->memory_pos += (size_t)n;
@@ -316,7 +322,8 @@ static int flush_file(const struct oribi_out *out, struct part *part, int socket
             return 1;
         if (part->shared && !oribi_os_file_is(part->fd, &out->source.state))
             return ORIBI_ESYS;
-        ssize_t n = oribi_os_send_file(socket_fd, part->fd, &part->offset, part->left < *turn ? part->left : *turn);
+        ssize_t n = oribi_transport_send_file(out->transport, socket_fd, part->fd, &part->offset,
+                                              part->left < *turn ? part->left : *turn);
         if (n < 0)
             return (int)n;
         if (n == 0)

@@ -36,6 +36,9 @@ int oribi_reactor_init(struct oribi_reactor *r, const struct oribi_reactor_confi
 {
     memset(r, 0, sizeof(*r));
     r->config = *config;
+    r->channel_limits = config->limits;
+    r->channel_limits.head_bytes_max += ORIBI__CHANNEL_MORE_BYTES;
+    r->channel_limits.fields_max += ORIBI__CHANNEL_MORE_FIELDS;
     r->hooks = *hooks;
     r->budget.memory_max = config->buffers_memory_max;
     r->budget.file_max = config->buffers_file_max;
@@ -116,14 +119,15 @@ static void run_connections(struct oribi_reactor *r, int count)
     }
 }
 
-/* These watches are level-triggered: what a handler leaves is reported again. */
+/* These watches are level-triggered, but for peers: what a handler leaves is reported again. */
 static void run_handlers(struct oribi_reactor *r, int count)
 {
     for (int i = 0; i < count; i++) {
         struct oribi_watch *watch = r->events[i].watch;
         if (watch->kind == ORIBI_WATCH_STREAM)
             continue;
-        watch->ready = 0;
+        if (watch->kind != ORIBI_WATCH_PEER)
+            watch->ready = 0;
         watch->handler(r->hooks.self, watch);
     }
 }
@@ -396,6 +400,16 @@ uint32_t oribi_reactor_close_idle(struct oribi_reactor *r, uint32_t count)
 {
     uint32_t closed = close_class(r, ORIBI_TIMEOUT_IDLE, count);
     return closed + close_class(r, ORIBI_TIMEOUT_FIRST, count - closed);
+}
+
+void oribi_reactor_close_channels(struct oribi_reactor *r)
+{
+    struct oribi_conn *next;
+    for (struct oribi_conn *c = r->channel_count ? r->conns : NULL; c; c = next) {
+        next = c->next;
+        if (c->channel && c->state == ORIBI_CONN_IDLE)
+            (void)oribi__conn_close_idle(r, c);
+    }
 }
 
 const char *oribi_reactor_date(struct oribi_reactor *r)

@@ -97,7 +97,7 @@ static void set_address(struct oribi_conn *c, const struct sockaddr_storage *pee
 /* As many connections as connections_max, or more. */
 static bool at_limit(const struct oribi_worker *w)
 {
-    return w->options->connections_max && w->reactor.conn_count >= w->options->connections_max;
+    return w->options->connections_max && oribi__client_count(w) >= w->options->connections_max;
 }
 
 /* Also at the limit, while a connection may go for the new one. Beyond it, where one did not go after all, first
@@ -106,12 +106,12 @@ static bool has_room(const struct oribi_worker *w)
 {
     if (!at_limit(w))
         return true;
-    return w->reactor.conn_count == w->options->connections_max && oribi_reactor_room_ms(&w->reactor) == 0;
+    return oribi__client_count(w) == w->options->connections_max && oribi_reactor_room_ms(&w->reactor) == 0;
 }
 
 static bool beyond_limit(const struct oribi_worker *w)
 {
-    return w->options->connections_max && w->reactor.conn_count > w->options->connections_max;
+    return w->options->connections_max && oribi__client_count(w) > w->options->connections_max;
 }
 
 /* When a connection may be closed that has to go; -1: none has to. */

@@ -66,8 +66,12 @@ static void set_body(struct oribi__exchange *exchange)
 static void set_addresses(struct oribi__exchange *exchange)
 {
     struct oribi_req *req = &exchange->req;
-    const struct oribi_listener *listener = exchange->base.conn->listener;
+    struct oribi_conn *c = exchange->base.conn;
     const struct oribi_head *head = &exchange->base.head;
+    if (__builtin_expect(c->channel != NULL, 0))
+        c->listener = oribi__listener_by(exchange->worker, c->channel->head.listener, c->channel->head.listener_hash);
+    const struct oribi_listener *listener = c->listener;
+    req->client = c->channel ? &c->channel->head : NULL;
     oribi__peer_of(exchange);
     req->server_name = head->host.n ? head->host : oribi_slice(listener->host, strlen(listener->host));
     if (!listener->is_unix)
@@ -141,6 +145,8 @@ struct oribi_req *oribi__exchange_begin(struct oribi__exchange *exchange, struct
 bool oribi__conn_keeps(const struct oribi_worker *w, const struct oribi_conn *c)
 {
     uint32_t max = w->options->keepalive_requests_max;
+    if (__builtin_expect(c->channel != NULL, 0))
+        return true; /* its end is the door's, or it is passed on */
     if (!c->exchange->head.keep_alive || oribi__stop_asked(w) || (w->stopping && !oribi__retiring(w)))
         return false; /* a worker that retires passes the connection on */
     return max == 0 || c->request_count < max;
@@ -149,7 +155,8 @@ bool oribi__conn_keeps(const struct oribi_worker *w, const struct oribi_conn *c)
 bool oribi__exchange_keeps(const struct oribi__exchange *exchange)
 {
     const struct oribi_worker *w = exchange->worker;
-    bool is_last = exchange->req.last || (w->request_limit && w->request_count + 1 >= w->request_limit);
+    bool is_channel = exchange->base.conn->channel != NULL;
+    bool is_last = exchange->req.last || (!is_channel && w->request_limit && w->request_count + 1 >= w->request_limit);
     return !is_last && oribi__conn_keeps(w, exchange->base.conn);
 }
 

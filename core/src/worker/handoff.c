@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 
 enum {
-    VERSION = 1,
+    VERSION = 2,
     MESSAGE_CAP = ORIBI_HANDOFF_BYTES_MAX + 1024,
     SEND_BUFFER_BYTES = 4 * 1024 * 1024, /* asked for; the kernel cuts it to its own maximum */
 };
@@ -37,6 +37,7 @@ struct message_head {
     uint8_t port_len;
     uint8_t proxy_awaited;
     uint8_t proxy_tls;
+    uint16_t channel;
     char addr[ORIBI_CONN_ADDR_CAP];
     char port[6];
 };
@@ -138,6 +139,7 @@ int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_han
         .port_len = item->port_len,
         .proxy_awaited = item->proxy_awaited,
         .proxy_tls = item->proxy_tls,
+        .channel = item->channel,
     };
     memcpy(head.addr, item->addr, sizeof(head.addr));
     memcpy(head.port, item->port, sizeof(head.port));
@@ -228,6 +230,7 @@ int oribi_handoff_take(const struct oribi_handoff *queue, char *buf, size_t cap,
         .request_count = head.request_count,
         .proxy_awaited = head.proxy_awaited != 0,
         .proxy_tls = head.proxy_tls != 0,
+        .channel = head.channel <= ORIBI_CHANNELS_MAX ? head.channel : 0,
         .listener = head.listener,
         .listener_hash = head.listener_hash,
         .addr_len = head.addr_len,

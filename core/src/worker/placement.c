@@ -35,6 +35,15 @@ static uint32_t listener_hash(const struct oribi_listener *listener)
 
 _Static_assert((int)ORIBI_WIRE_VECS_MAX <= (int)ORIBI_HANDOFF_VECS_MAX, "what travels fits into a message");
 
+/* Tells a channel's door whose it is now: ours, or nobody's on its way. */
+static void set_owner(const struct oribi_worker *w, uint16_t number, bool ours)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    uint32_t owner = ours && board ? (uint32_t)(w->slot - board->slots) + 1 : 0;
+    if (board && number <= ORIBI_CHANNELS_MAX)
+        atomic_store_explicit(&board->channels[number], (uint16_t)owner, memory_order_release);
+}
+
 /* 0; ORIBI_AGAIN: the hand-off queue is full; or a code: it cannot travel. */
 static int give(struct oribi_worker *w, struct oribi_conn *c)
 {
@@ -59,10 +68,15 @@ static int give(struct oribi_worker *w, struct oribi_conn *c)
         .port_len = c->port_len,
         .proxy_awaited = c->proxy_awaited,
         .proxy_tls = c->proxy_tls,
+        .channel = c->channel ? c->channel->number : 0,
     };
     memcpy(item.addr, c->addr, sizeof(item.addr));
     memcpy(item.port, c->port, sizeof(item.port));
+    if (c->channel)
+        set_owner(w, c->channel->number, false);
     int result = oribi_handoff_give(&w->placement.queue, &item, wire.vec, wire.count);
+    if (result != 0 && c->channel)
+        set_owner(w, c->channel->number, true); /* it stays */
     if (result == 0)
         atomic_fetch_add_explicit(&w->setup.board->slots->handed_off, 1, memory_order_relaxed); /* to be shown */
     return result;
@@ -245,20 +259,21 @@ void oribi__await_room(const struct oribi_worker *w, int64_t ms)
 
 /* --- taking --- */
 
-static const struct oribi_listener *listener_of(const struct oribi_worker *w, const struct oribi_handoff_item *item)
+const struct oribi_listener *oribi__listener_by(const struct oribi_worker *w, uint32_t index, uint32_t hash)
 {
     const struct oribi_listeners *listeners = w->setup.listeners;
-    if (item->listener < listeners->count && listener_hash(&listeners->items[item->listener]) == item->listener_hash)
-        return &listeners->items[item->listener];
+    if (index < listeners->count && listener_hash(&listeners->items[index]) == hash)
+        return &listeners->items[index];
     for (uint32_t i = 0; i < listeners->count; i++)
-        if (listener_hash(&listeners->items[i]) == item->listener_hash)
+        if (listener_hash(&listeners->items[i]) == hash)
             return &listeners->items[i];
     return &listeners->items[0]; /* accepted at an address that this generation has no more */
 }
 
 static void open_taken(struct oribi_worker *w, const struct oribi_handoff_item *item)
 {
-    struct oribi_conn *c = oribi_conn_open(&w->reactor, item->fd, listener_of(w, item));
+    struct oribi_conn *c =
+        oribi_conn_open(&w->reactor, item->fd, oribi__listener_by(w, item->listener, item->listener_hash));
     if (!c) {
         oribi_os_close(item->body_fd);
         return;
@@ -270,9 +285,16 @@ static void open_taken(struct oribi_worker *w, const struct oribi_handoff_item *
     c->port_len = item->port_len;
     memcpy(c->addr, item->addr, sizeof(c->addr));
     memcpy(c->port, item->port, sizeof(c->port));
+    if (item->channel && !oribi_conn_be_channel(&w->reactor, c, item->channel)) {
+        oribi_os_close(item->body_fd);
+        return;
+    }
+    if (item->channel)
+        set_owner(w, item->channel, true);
     oribi_conn_resume(&w->reactor, c, item->bytes, item->body_fd, item->body_len, item->complete_us);
     oribi__count(&w->slot->taken_count, 1);
-    (void)oribi__make_room(w); /* where it can: what a sibling passes on is taken in any case */
+    if (!item->channel)
+        (void)oribi__make_room(w); /* where it can: what a sibling passes on is taken in any case */
 }
 
 _Static_assert(ORIBI_CONN_ADDR_CAP == sizeof(((struct oribi_handoff_item *)0)->addr), "addresses travel whole");

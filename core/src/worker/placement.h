@@ -78,6 +78,10 @@ void oribi__await_room(const struct oribi_worker *worker, int64_t ms);
 /* While stopping: idle connections go to the siblings. False when no sibling is there to take them. */
 bool oribi__pass_idle(struct oribi_worker *worker);
 
+/* The listener that a message or a channel head names: by its index, or where that is another one's since a reload by
+ * its hash; else the first one. */
+const struct oribi_listener *oribi__listener_by(const struct oribi_worker *worker, uint32_t index, uint32_t hash);
+
 void oribi__handoff_watch(struct oribi_worker *worker, bool on);
 
 /* Takes the accept sources (listeners, hand-off queue, wake descriptor) out of the loop while the own thread is in a

@@ -6,6 +6,7 @@
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
 #include "oribi/base/os_process.h"
+#include "oribi/worker/handoff.h"
 
 #include <assert.h>
 #include <string.h>
@@ -21,9 +22,15 @@ _Static_assert(offsetof(struct oribi_slot, total_time) + sizeof(struct oribi_his
 
 /* The slots, then the stacks, whose pages are touched when they are asked for and not before, then the skips: a slot
  * has some kilobytes, so that looking through a thousand of them is a thousand pages, but of skips a quarter of one. */
+static size_t skip_bytes(uint32_t count)
+{
+    return (count + 63) / 64 * 64;
+}
+
 static size_t bytes_of(uint32_t count)
 {
-    return count * (sizeof(struct oribi_slot) + sizeof(struct oribi_stacks) + sizeof(_Atomic uint8_t));
+    return count * (sizeof(struct oribi_slot) + sizeof(struct oribi_stacks)) + skip_bytes(count) +
+           (ORIBI_CHANNELS_MAX + 1) * sizeof(_Atomic uint16_t);
 }
 
 static int map_slots(struct oribi_scoreboard *board, uint32_t count, int flags, int fd)
@@ -32,9 +39,11 @@ static int map_slots(struct oribi_scoreboard *board, uint32_t count, int flags, 
     if (slots == MAP_FAILED)
         return ORIBI_ENOMEM;
     struct oribi_stacks *stacks = (void *)((struct oribi_slot *)slots + count);
+    char *skips = (char *)(stacks + count);
     *board = (struct oribi_scoreboard){.slots = slots,
                                        .stacks = stacks,
-                                       .skips = (_Atomic uint8_t *)(stacks + count),
+                                       .skips = (_Atomic uint8_t *)skips,
+                                       .channels = (_Atomic uint16_t *)(void *)(skips + skip_bytes(count)),
                                        .count = count,
                                        .fd = fd}; /* page-aligned, and the kernel zeroed it */
     return 0;

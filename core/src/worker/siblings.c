@@ -87,7 +87,7 @@ bool oribi__holds_more_than(const struct oribi_worker *w, uint32_t eighths)
     uint64_t total = 0;
     uint32_t serving = 0;
     uint32_t idle = 0;
-    if (w->placement.queue.give_fd < 0 || w->reactor.conn_count <= SHARE_FREE || oribi__idle_siblings(w, 1) == 0)
+    if (w->placement.queue.give_fd < 0 || oribi__client_count(w) <= SHARE_FREE || oribi__idle_siblings(w, 1) == 0)
         return false;
     for (uint32_t i = 0; i < board->count; i++) {
         uint32_t state = state_of(&board->slots[i]);
@@ -98,7 +98,7 @@ bool oribi__holds_more_than(const struct oribi_worker *w, uint32_t eighths)
         total += atomic_load_explicit(&board->slots[i].connections_open, memory_order_relaxed);
     }
     return idle > 0 &&
-           (uint64_t)w->reactor.conn_count * serving * 8 > total * eighths + (uint64_t)SHARE_FREE * serving * 8;
+           (uint64_t)oribi__client_count(w) * serving * 8 > total * eighths + (uint64_t)SHARE_FREE * serving * 8;
 }
 
 bool oribi__has_room_elsewhere(const struct oribi_worker *w)

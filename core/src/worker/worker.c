@@ -175,8 +175,10 @@ static void drain_turn(struct oribi_worker *w)
         w->placement.queue_full = !oribi__pass_all(w);
         return;
     }
-    if (!oribi__pass_idle(w) && w->reactor.now_ms - w->stop_ms >= ORIBI_DRAIN_GRACE_MS)
+    if (!oribi__pass_idle(w) && w->reactor.now_ms - w->stop_ms >= ORIBI_DRAIN_GRACE_MS) {
         (void)oribi_reactor_close_idle(&w->reactor, UINT32_MAX);
+        oribi_reactor_close_channels(&w->reactor);
+    }
     if (empties_queue(w))
         oribi__handoff_turn(w);
 }
@@ -210,7 +212,7 @@ static void publish_spill(struct oribi_slot *slot, const struct oribi_budget *bu
 static void publish(struct oribi_worker *w)
 {
     oribi__publish_queue(w);
-    atomic_store_explicit(&w->slot->connections_open, w->reactor.conn_count, memory_order_release);
+    atomic_store_explicit(&w->slot->connections_open, oribi__client_count(w), memory_order_release);
     atomic_store_explicit(&w->slot->bytes_in, w->bytes_in, memory_order_release);
     atomic_store_explicit(&w->slot->bytes_out, w->bytes_out, memory_order_release);
     if (w->reactor.budget.spill_count > 0)

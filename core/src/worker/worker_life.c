@@ -126,11 +126,11 @@ static int watch_all(struct oribi_worker *w)
     if (w->setup.life_fd >= 0 &&
         oribi_loop_add(w->reactor.loop, &w->life_watch, w->setup.life_fd, ORIBI_WATCH_SIGNAL, ORIBI_READ) < 0)
         return ORIBI_ESYS;
-    w->acceptor.watch_count = w->setup.listeners ? w->setup.listeners->count : 0;
-    w->acceptor.watches =
-        oribi_mem_alloc(w->acceptor.watch_count ? w->acceptor.watch_count : 1, sizeof(*w->acceptor.watches));
-    for (uint32_t i = 0; i < w->acceptor.watch_count; i++)
-        w->acceptor.watches[i].listener = &w->setup.listeners->items[i];
+    uint32_t count = w->setup.listeners ? w->setup.listeners->count : 0;
+    w->acceptor.watches = oribi_mem_alloc(count ? count : 1, sizeof(*w->acceptor.watches));
+    for (uint32_t i = 0; i < count; i++)
+        if (!w->setup.listeners->items[i].door)
+            w->acceptor.watches[w->acceptor.watch_count++].listener = &w->setup.listeners->items[i];
     oribi__own_begin(w);
     oribi__listener_watches_open(w);
     oribi__handoff_watch(w, true);

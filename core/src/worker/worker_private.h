@@ -167,6 +167,12 @@ static inline bool oribi__shared(const struct oribi_worker *w)
     return w->threads.count > 1;
 }
 
+/* Connections that clients have made: a door's channels are not counted, nor limited. */
+static inline uint32_t oribi__client_count(const struct oribi_worker *w)
+{
+    return w->reactor.conn_count - w->reactor.channel_count;
+}
+
 /* How many requests wait, and since when the oldest of them. */
 static inline void oribi__publish_queue(const struct oribi_worker *w)
 {

@@ -28,6 +28,8 @@
 #include "oribi/event/out.h"
 #include "oribi/event/parts.h"
 #include "oribi/event/timeouts.h"
+#include "oribi/event/transport.h"
+#include "oribi/http/channel_head.h"
 #include "oribi/http/chunked.h"
 #include "oribi/http/head.h"
 #include "oribi/http/parser.h"
@@ -73,6 +75,7 @@ struct oribi_exchange {
     bool body_whole;            /* every byte has come, and is to be stored */
     bool unlogged;              /* the layer above waits for hooks.stored or hooks.closed */
     bool reset_when_cut;        /* with unlogged: only a reset tells the client that a part is missing */
+    void *user;                 /* the layer above's; NULL at first */
     struct oribi_head head;
 };
 
@@ -81,6 +84,15 @@ static inline int64_t oribi_exchange_body_len(const struct oribi_exchange *excha
 {
     return exchange->parts ? exchange->parts->len : exchange->body.len;
 }
+
+/* A connection that is a channel of a door: each request has a channel head before it (http/channel_head.h), which says
+ * whose it is. The door keeps deadlines, and numbers of requests and connections; here it has none. */
+struct oribi_channel {
+    struct oribi_channel_head head; /* of the request that is read, queued or called; slices point into `text` */
+    struct oribi_buf text;          /* its bytes, with which the request travels */
+    uint16_t number;
+    bool known; /* the head has been read */
+};
 
 enum { ORIBI_CONN_ADDR_CAP = ORIBI_PROXY_ADDR_CAP, ORIBI_CONN_PORT_CAP = ORIBI_PROXY_PORT_CAP };
 
@@ -96,12 +108,14 @@ struct oribi_conn {
     char *buf;             /* lent; NULL while idle */
     uint32_t len;
     uint32_t cap;
-    uint32_t linger_left;     /* bytes */
-    uint32_t linger_since_ms; /* of the reactor's clock, cut to what wraps around after 49 days */
-    uint32_t request_count;   /* begun on this connection */
-    int64_t unstored_bytes;   /* memory of `out` that waits for the writer */
-    int64_t sent_bytes;       /* that the socket has taken since the connection was opened */
-    const void *listener;     /* opaque to this layer */
+    uint32_t linger_left;              /* bytes */
+    uint32_t linger_since_ms;          /* of the reactor's clock, cut to what wraps around after 49 days */
+    uint32_t request_count;            /* begun on this connection */
+    int64_t unstored_bytes;            /* memory of `out` that waits for the writer */
+    int64_t sent_bytes;                /* that the socket has taken since the connection was opened */
+    const void *listener;              /* opaque to this layer */
+    struct oribi_channel *channel;     /* owned; NULL for a client's own connection */
+    struct oribi_transport *transport; /* owned; NULL: the socket itself. Set before oribi_conn_start() */
     uint8_t state;
     bool closes : 1;   /* close when the output is drained */
     bool lingers : 1;  /* before closing, read and drop what the peer still sends */
@@ -123,6 +137,9 @@ struct oribi_conn {
 /* Takes fd (non-blocking) and makes it a connection of the reactor. NULL when memory is out (fd closed). The caller
  * fills in the peer's address and then calls oribi_conn_start(). */
 struct oribi_conn *oribi_conn_open(struct oribi_reactor *reactor, int fd, const void *listener);
+
+/* Makes a connection that was just opened the channel of this number. False: no memory, it is closed. */
+bool oribi_conn_be_channel(struct oribi_reactor *reactor, struct oribi_conn *conn, uint16_t number);
 
 /* Reads at once, before any registration: data has usually arrived with the connection, and a connection that is
  * answered and closed right away never costs an epoll_ctl. The connection may be queued or closed when this returns. */
@@ -170,6 +187,11 @@ int64_t oribi_conn_spilled(const struct oribi_conn *conn);
 /* Tries to send the queued bytes. 0: none are left; ORIBI_AGAIN; ORIBI_ECLOSED. */
 int oribi_conn_flush(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
+/* While a request is called and its output waits: has the loop tell when the socket takes more (watch.ready), and arms
+ * the write timeout, at which the connection closes unless its peer reads. Again after each oribi_conn_flush() that
+ * left some. */
+void oribi_conn_await_room(struct oribi_reactor *reactor, struct oribi_conn *conn);
+
 /* The answer is complete: gives the exchange back and goes on to the next request, or closes once the output is
  * drained. */
 void oribi_conn_finish(struct oribi_reactor *reactor, struct oribi_conn *conn, bool closes);
@@ -199,7 +221,7 @@ struct oribi_slice oribi_conn_behind(const struct oribi_conn *conn);
  * idle, in a head or queued, has no output, and its wire bytes are still there. */
 bool oribi_conn_movable(const struct oribi_conn *conn);
 
-enum { ORIBI_WIRE_VECS_MAX = 8 };
+enum { ORIBI_WIRE_VECS_MAX = 9 };
 
 /* The bytes that travel. A chunked body is framed anew, as one chunk without extensions; a chunked body in a file
  * travels beside an empty chunked body. */

@@ -22,6 +22,7 @@ enum oribi_watch_kind {
     /* reported as long as connections wait, but only to one of the processes that sleep on it (EPOLLEXCLUSIVE) */
     ORIBI_WATCH_LISTENER,
     ORIBI_WATCH_SIGNAL, /* wake descriptor or pipe: reported as long as it is readable */
+    ORIBI_WATCH_PEER,   /* remembered readiness as for a stream, with a handler */
 };
 
 /* Embedded in what it watches; the memory must stay until the turn after oribi_loop_remove(). */

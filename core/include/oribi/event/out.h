@@ -11,6 +11,7 @@
 #include "oribi/base/os.h"
 #include "oribi/base/writer.h"
 #include "oribi/event/budget.h"
+#include "oribi/event/transport.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,6 +39,9 @@ struct oribi_out;
 /* Gives an empty queue; NULL when out of memory: a slow reader then costs its own connection and no other. */
 struct oribi_out *oribi_out_try_create(void);
 void oribi_out_destroy(struct oribi_out *out);
+
+/* Sends by this transport from now on; NULL: by the socket. Borrows it. */
+void oribi_out_over(struct oribi_out *out, struct oribi_transport *transport);
 
 /* Appends a copy of the vector without its first `skip` bytes. Up to memory_max bytes are kept in
  * memory, the rest in a file. 0, ORIBI_ENOMEM, ORIBI_EFULL or ORIBI_ESTORE: then a part of it may be queued, and the

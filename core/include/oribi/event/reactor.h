@@ -60,6 +60,9 @@ struct oribi_reactor_hooks {
     void (*unkept)(void *self, struct oribi_conn *conn, int error);
     void (*lost)(void *self,
                  struct oribi_conn *conn); /* the connection ends because the application has closed its descriptor */
+    /* The client of a request that is called has closed its side, or the connection broke; only where
+     * oribi_conn_tells_leaving() was asked for. */
+    void (*leaving)(void *self, struct oribi_conn *conn);
     /* A request is complete. True: it may need no call, so `answer` is called for it before it is queued, in this turn
      * or the next. Looks at the request only. */
     bool (*claims)(void *self, struct oribi_conn *conn);
@@ -77,7 +80,8 @@ struct oribi_reactor {
     struct oribi_loop *loop;
     int64_t now_ms; /* of the current turn, or of the end of the last call */
     int64_t now_us;
-    uint32_t conn_count;
+    uint32_t conn_count;    /* channels included */
+    uint32_t channel_count; /* of these */
     uint32_t queue_len;
     uint32_t registered_count; /* connections ever added to the loop: those that were not answered and closed at once */
     uint32_t lost_count;       /* connections whose descriptor the application has closed; each keeps its memory */
@@ -90,6 +94,7 @@ struct oribi_reactor {
     char *scratch;    /* ORIBI_SCRATCH_BYTES, for any function of this layer until it returns */
 
     /* private */
+    struct oribi_limits channel_limits; /* heads that a door has written anew are a little longer than they were */
     struct oribi_conn *conns;
     struct oribi_conn *run_first;
     struct oribi_conn *run_last;
@@ -178,6 +183,9 @@ int64_t oribi_reactor_room_ms(const struct oribi_reactor *reactor);
 /* Closes up to `count` connections on which no request has begun, those idle longest first; returns how many. Reads
  * each before closing it: a request that has come since the last turn goes to the run queue. */
 uint32_t oribi_reactor_close_idle(struct oribi_reactor *reactor, uint32_t count);
+
+/* Closes the channels on which no request has begun. */
+void oribi_reactor_close_channels(struct oribi_reactor *reactor);
 
 /* The text of Date for this turn, 29 bytes. */
 const char *oribi_reactor_date(struct oribi_reactor *reactor);

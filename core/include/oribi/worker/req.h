@@ -18,6 +18,7 @@
 #ifndef ORIBI_WORKER_REQ_H
 #define ORIBI_WORKER_REQ_H
 
+#include "oribi/http/channel_head.h"
 #include "oribi/http/fields.h"
 #include "oribi/http/head.h"
 #include "oribi/http/response.h"
@@ -54,9 +55,22 @@ struct oribi_req {
     /* From the arrival of the request's last byte to take; from X-Request-Start where that says it was longer. */
     int64_t queue_us;
     struct oribi_slice request_id; /* with the option of that name, else empty; a field of the head says it, too */
-    bool last;                     /* the connection closes after this answer whatever the application does */
+    const struct oribi_channel_head *client; /* what a door says of its client, and of TLS; NULL: it is ours */
+    bool last;                               /* the connection closes after this answer whatever the application does */
     /* private to the core: src/worker/exchange.h */
 };
+
+/* What the environment says of a client that a door holds (client_variables.c): SERVER_PROTOCOL where it is not
+ * HTTP/1.1 (which the request on the channel is), HTTPS, and SSL_PROTOCOL, SSL_CIPHER, SSL_TLS_SNI, SSL_CLIENT_* as
+ * Apache's mod_ssl names and writes them. Fills in those that there are, and returns their number; 0 for a client of
+ * the worker's own. Values live as long as the request. */
+struct oribi_variable {
+    const char *name;
+    struct oribi_slice value;
+};
+enum { ORIBI_CLIENT_VARIABLES_MAX = 12 };
+uint32_t oribi_req_client_variables(const struct oribi_req *req,
+                                    struct oribi_variable variables[ORIBI_CLIENT_VARIABLES_MAX]);
 
 /* --- a body that was taken apart (req_body.c) --- */
 

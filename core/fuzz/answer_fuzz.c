@@ -1,0 +1,49 @@
+/* What workers write, and what doors write before a request: no input may crash a reader, and no cut may change its
+ * verdict. The first byte chooses. */
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/http/answer.h"
+#include "oribi/http/channel_head.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { ROOM = 16 };
+
+static ssize_t read_one(const uint8_t *data, size_t size, bool channel, bool is_head)
+{
+    struct oribi_header headers[ROOM];
+    struct oribi_answer answer = {.headers = headers, .room = ROOM};
+    struct oribi_channel_head head;
+    char *text = oribi_mem_alloc(1, size ? size : 1);
+    memcpy(text, data, size);
+    ssize_t got =
+        channel ? oribi_channel_head_read(text, size, &head) : oribi_answer_head(text, size, is_head, &answer);
+    if (got > (ssize_t)size)
+        abort();
+    if (!channel && got > 0 && (answer.status < 100 || answer.status > 999 || answer.count > ROOM))
+        abort();
+    if (channel && got > 0 && head.addr_len > sizeof(head.addr))
+        abort();
+    oribi_mem_free(text);
+    return got;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 1 || size > 4096)
+        return 0;
+    bool channel = data[0] & 1;
+    bool is_head = data[0] & 2;
+    ssize_t want = read_one(data + 1, size - 1, channel, is_head);
+    for (size_t cut = 0; cut < size - 1; cut++) {
+        ssize_t got = read_one(data + 1, cut, channel, is_head);
+        if (got != ORIBI_AGAIN && got != want)
+            abort();
+        if (got == ORIBI_AGAIN && want > 0 && cut >= (size_t)want)
+            abort();
+    }
+    return 0;
+}
