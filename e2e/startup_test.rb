@@ -71,7 +71,7 @@ E2E.suite("startup") do
   end
 
   def test_an_address_with_tls
-    assert_match(/asks for TLS: let a proxy in front speak it/, mistake("--bind", "127.0.0.1:443:ssl"))
+    assert_match(/asks for TLS: say tls:\/\/host:port/, mistake("--bind", "127.0.0.1:443:ssl"))
   end
 
   def test_another_servers_option_is_answered_with_ours

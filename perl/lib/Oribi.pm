@@ -335,6 +335,7 @@ The pages of F<doc/> in the distribution are installed beside this module, in F<
     compression.md    compressed answers
     streaming.md      streams, WebSockets, server-sent events
     deployment.md     systemd, start_server, containers, nginx
+    tls.md            TLS and HTTP/2 without a proxy
     fleet.md          several nodes behind HAProxy, nginx or Kubernetes
     prefork.md        the supervisor as a library
     redis.md          a client of Redis, a distribution of its own

@@ -195,6 +195,18 @@ static void store_trailers(pTHX_ struct psgi_worker *w, HV *env, const struct or
     store(aTHX_ w, env, PSGI_KEY_TRAILERS, newRV_noinc((SV *)trailers));
 }
 
+/* Of a client that a door holds. */
+static void store_client(pTHX_ HV *env, const struct oribi_req *req)
+{
+    struct oribi_variable variables[ORIBI_CLIENT_VARIABLES_MAX];
+    uint32_t count = oribi_req_client_variables(req, variables);
+    for (uint32_t i = 0; i < count; i++) {
+        SV *value = newSVpvn(variables[i].value.p, variables[i].value.n);
+        if (!hv_store(env, variables[i].name, (I32)strlen(variables[i].name), value, 0))
+            SvREFCNT_dec(value);
+    }
+}
+
 /* What stands in an entry of ours: left by a request before, or nothing yet. */
 static inline SV *left_in(pTHX_ const HE *entry)
 {
@@ -397,6 +409,8 @@ HV *psgi_env_build(pTHX_ struct psgi_worker *w, struct oribi_req *req)
     struct psgi_template *template = find_template(aTHX_ w, req);
     HV *env = template ? build_shaped(aTHX_ w, template, path_info, req) : build_plain(aTHX_ w, path_info, req);
     store_fields(aTHX_ w, env, head, !template);
+    if (UNLIKELY(req->client != NULL))
+        store_client(aTHX_ env, req);
     if (req->trailer_count > 0)
         store_trailers(aTHX_ w, env, req);
     if (head->upgrade)

@@ -60,6 +60,15 @@ static bool is_word(struct cursor in, const char *word)
     return in.n == strlen(word) && memcmp(in.p, word, in.n) == 0;
 }
 
+static struct oribi_slice *file_of(struct oribi_address *address, struct cursor key)
+{
+    static const char *const words[] = {"certificate", "key", "ocsp"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (is_word(key, words[i]))
+            return &address->files[i];
+    return NULL;
+}
+
 static int parse_one_query(struct oribi_address *address, struct cursor key, struct cursor value, const char *text,
                            char *error)
 {
@@ -75,12 +84,22 @@ static int parse_one_query(struct oribi_address *address, struct cursor key, str
     } else if (is_word(key, "backlog") && address->type != ORIBI_ADDRESS_FD) {
         if (!parse_number(value, 10, ORIBI_ADDRESS_BACKLOG_MAX, &address->backlog) || address->backlog == 0)
             return refuse(error, text, "needs a backlog of at least 1");
+    } else if (is_word(key, "door") && address->type != ORIBI_ADDRESS_FD && !address->tls) {
+        address->door = is_word(value, "on");
+        if (!address->door && !is_word(value, "off"))
+            return refuse(error, text, "needs door to be on or off");
+    } else if (address->tls && file_of(address, key)) {
+        if (value.n == 0)
+            return refuse(error, text, "needs a file for %.*s", (int)key.n, key.p);
+        *file_of(address, key) = oribi_slice(value.p, value.n);
     } else if (is_word(key, "proxy")) {
         address->proxy = is_word(value, "on");
         if (!address->proxy && !is_word(value, "off"))
             return refuse(error, text, "needs proxy to be on or off");
     } else {
-        const char *known = is_unix ? "umask, mode, backlog and proxy" : "backlog and proxy";
+        const char *known = is_unix        ? "umask, mode, backlog, door and proxy"
+                            : address->tls ? "certificate, key, ocsp, backlog and proxy"
+                                           : "backlog, door and proxy";
         if (address->type == ORIBI_ADDRESS_FD)
             known = "proxy";
         return refuse(error, text, "has an unknown option \"%.*s\" (known: %s)", key.n > 24 ? 24 : (int)key.n, key.p,
@@ -220,16 +239,19 @@ int oribi_address_parse(const char *text, struct oribi_address *address, char *e
     }
     if (in.n == 0)
         return refuse(error, text, "is empty");
-    if (take_prefix(&in, "tcp://"))
+    if (take_prefix(&in, "tcp://")) {
         code = parse_tcp(&parsed, in, text, error);
-    else if (take_prefix(&in, "unix://") || take_prefix(&in, "unix:"))
+    } else if (take_prefix(&in, "tls://")) {
+        parsed.tls = parsed.door = true;
+        code = parse_tcp(&parsed, in, text, error);
+    } else if (take_prefix(&in, "unix://") || take_prefix(&in, "unix:"))
         code = parse_unix(&parsed, in, text, error);
     else if (take_prefix(&in, "fd://"))
         code = parse_fd(&parsed, in, text, error);
     else if (asks_for_tls(text))
-        code = refuse(error, text, "asks for TLS: let a proxy in front speak it, and bind host:port here");
+        code = refuse(error, text, "asks for TLS: say tls://host:port, and where the certificate is");
     else if (strstr(text, "://"))
-        code = refuse(error, text, "has an unknown scheme (known: tcp, unix and fd)");
+        code = refuse(error, text, "has an unknown scheme (known: tcp, tls, unix and fd)");
     else if (memchr(text, '/', strcspn(text, "?")))
         code = parse_unix(&parsed, in, text, error);
     else

@@ -267,9 +267,13 @@ static int open_address(struct opening *opening, const char *text)
     int code = oribi_address_parse(text, &address, opening->error);
     if (code == 0)
         code = open_parsed(opening, &address);
-    for (uint32_t i = 0; code == 0 && address.proxy && i < opening->listeners->count; i++) {
+    for (uint32_t i = 0; code == 0 && (address.proxy || address.door) && i < opening->listeners->count; i++) {
         struct oribi_listener *item = &opening->listeners->items[i];
-        item->proxy |= i >= before || strcmp(item->spec, address.text) == 0 || strcmp(item->text, address.text) == 0;
+        if (i < before && strcmp(item->spec, address.text) != 0 && strcmp(item->text, address.text) != 0)
+            continue;
+        item->proxy |= address.proxy;
+        item->door |= address.door;
+        item->tls |= address.tls;
     }
     return code;
 }

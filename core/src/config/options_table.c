@@ -51,6 +51,25 @@ static const struct oribi_option table[] = {
      .help = "expect a PROXY header (version 1 or 2) at the start of each connection of a trusted proxy, on every "
              "listener"},
 
+    {OPTION(LIST, certificate, LISTEN, BOTH, certificates), .argument = "CERT[,KEY[,OCSP]]", .default_note = "none",
+     .help =
+         "files of a certificate with its chain, of its key (else it is in the first), and of an OCSP response, for "
+         "all tls:// addresses, may be repeated: the name that a client asks for (SNI) says which one serves"},
+    {TEXT(client_ca, LISTEN, BOTH), .argument = "FILE", .default_note = "none",
+     .help = "certificates of the authorities that sign those of clients, which tls:// addresses then ask for"},
+    {TEXT(client_verify, LISTEN, BOTH), .argument = "HOW", .default_text = "required",
+     .help =
+         "with client_ca: required refuses clients without a good certificate, optional tells the application of it "
+         "in SSL_CLIENT_VERIFY"},
+    {TEXT(tls_min, LISTEN, BOTH), .argument = "VERSION", .default_text = "1.2",
+     .help = "lowest version of TLS: 1.2 or 1.3"},
+    {SWITCH(http2, LISTEN, BOTH), .default_text = "on", .help = "offer HTTP/2 to clients of tls:// addresses (ALPN)"},
+    {OPTION(COUNT, hsts, LISTEN, BOTH, hsts_s), .argument = "SECONDS", .max = INT32_MAX, .default_text = "0",
+     .help = "answers by TLS say for so long to use nothing else (Strict-Transport-Security); 0 says nothing"},
+    {COUNT(doors, LISTEN, BOTH), .max = ORIBI_DOORS_MAX, .default_text = "0", .default_note = "one for four CPUs",
+     .help = "processes that hold the clients of tls:// addresses and of those with ?door=on; 0 starts one for each "
+             "four CPUs"},
+
     {OPTION(LIST, static, LISTEN, BOTH, mounts), RELOADS, .argument = "[PREFIX=]FOLDER", .default_note = "none",
      COMPOSED("[1=]2?", "/PREFIX FOLDER", "cache header index html? fallthrough? symlinks nosniff?"),
      .help = "files that are sent without the application, may be repeated: /assets=public/assets?cache=no-cache, or "

@@ -386,6 +386,15 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
     }
     if (strncmp(line, "workers ", 8) == 0)
         return resize(supervisor, client, line + 8, event);
+    if (strcmp(line, "certificates") == 0) {
+        char error[ORIBI_ERROR_TEXT_CAP];
+        bool done = supervisor->doors.count > 0 && oribi__doors_certificates(supervisor, error) == 0;
+        if (supervisor->doors.count == 0)
+            answer(client, false, "no address speaks TLS");
+        else
+            answer(client, done, done ? "new handshakes have the new certificates" : error);
+        return false;
+    }
     if (strcmp(line, "reopen") == 0) {
         *event = (struct oribi_policy_event){.type = ORIBI_EVENT_REOPEN};
         answer(client, true, "log files are reopened");
@@ -393,7 +402,7 @@ static bool command(struct oribi_supervisor *supervisor, struct oribi__client *c
     }
     answer(client, false,
            "commands: status, stacks (both also with json), top, reload, upgrade, stop, stop now, workers +N|-N|N, "
-           "reopen");
+           "certificates, reopen");
     return false;
 }
 

@@ -22,12 +22,13 @@ const struct oribi__control_word oribi__control_words[] = {
     {"upgrade", NULL, false, "a successor on the same sockets; ends when it serves"},
     {"stop", "--now", false, "finish what has begun and end; --now: end"},
     {"workers", NULL, true, "+1, -2 or 4: so many workers more, fewer, or in all"},
+    {"certificates", NULL, false, "read the files of certificates anew, after a renewal; connections stay"},
     {"reopen", NULL, false, "open log files anew, after a rotation"},
 };
 
 enum { NO_SERVER = 2 }; /* exit code */
 
-#define ALL "status, top, stacks, reload, upgrade, stop, workers or reopen"
+#define ALL "status, top, stacks, reload, upgrade, stop, workers, certificates or reopen"
 
 static const char help_begin[] = " [--control PATH] COMMAND\n"
                                  "\n"

@@ -224,6 +224,7 @@ static void no_descriptors(struct oribi_supervisor *supervisor)
         supervisor->control.clients[i].fd = -1;
     supervisor->inherited.to_fd = -1;
     supervisor->ties.app.fd = -1;
+    oribi__doors_init(&supervisor->doors);
     oribi__status_init(&supervisor->status);
     oribi__agent_init(&supervisor->agent);
 }
@@ -267,6 +268,7 @@ static void let_go(void *owner)
         oribi__close(fds[i]);
     for (uint32_t i = 0; i < ORIBI_MOLDS_MAX; i++)
         oribi__close(&supervisor->molds[i].fd);
+    oribi__doors_close(supervisor, true);
     oribi__control_close(supervisor, false);
     oribi__agent_close(supervisor, false);
     oribi__status_close(supervisor, false);
@@ -276,6 +278,7 @@ void oribi__supervisor_forget(struct oribi_supervisor *supervisor, int keep_fd)
 {
     oribi__children_let_go(NULL, NULL);
     close_own(supervisor, keep_fd);
+    oribi__doors_close(supervisor, true);
     oribi__control_close(supervisor, false);
     oribi__agent_close(supervisor, false);
     oribi__status_close(supervisor, false);
@@ -358,6 +361,7 @@ static int fail(struct oribi_supervisor *supervisor, int code, const char *what,
     oribi_os_close(supervisor->ties.message_fd);
     oribi_os_close(supervisor->ties.life_fd);
     oribi_handoff_close(&supervisor->ties.handoff);
+    oribi__doors_close(supervisor, false);
     oribi__control_close(supervisor, true);
     oribi__agent_close(supervisor, true);
     oribi__status_close(supervisor, true);
@@ -468,6 +472,7 @@ void oribi_supervisor_destroy(struct oribi_supervisor *supervisor)
     oribi__control_stopped(supervisor);
     oribi__bequeath(supervisor);
     oribi__inherited_totals_close(&supervisor->inherited);
+    oribi__doors_close(supervisor, false);
     oribi__control_close(supervisor, true);
     oribi__agent_close(supervisor, true);
     oribi__status_close(supervisor, true);

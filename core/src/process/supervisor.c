@@ -168,6 +168,8 @@ static bool next_death(struct oribi_supervisor *supervisor)
         return true;
     if (oribi_process_reap(pid, false, &status) != pid)
         return false;
+    if (oribi__doors_ended(supervisor, pid, status))
+        return true;
     oribi__mold_socket_close(supervisor, pid);
     feed(supervisor, &(struct oribi_policy_event){.type = ORIBI_EVENT_EXITED, .pid = pid, .status = status});
     return true;
@@ -185,6 +187,18 @@ static bool next_missing(struct oribi_supervisor *supervisor)
     return true;
 }
 
+/* While doors end nothing else happens: the policy has actions to be carried out before it hears of anything. */
+static bool next_door_death(struct oribi_supervisor *supervisor)
+{
+    int status;
+    for (uint32_t i = 0; i < supervisor->doors.count; i++) {
+        pid_t pid = supervisor->doors.items[i].pid;
+        if (pid && oribi_process_reap(pid, false, &status) == pid)
+            return oribi__doors_ended(supervisor, pid, status);
+    }
+    return false;
+}
+
 /* A manager is its own mold, which is ready as soon as it is started. */
 static bool next_own(struct oribi_supervisor *supervisor)
 {
@@ -200,6 +214,8 @@ static bool next_own(struct oribi_supervisor *supervisor)
 static bool next_event(struct oribi_supervisor *supervisor)
 {
     struct oribi_policy_event event;
+    if (oribi__doors_hold(supervisor))
+        return next_door_death(supervisor);
     if (next_own(supervisor))
         return true;
     if (supervisor->manager.trapped)
@@ -266,6 +282,13 @@ static bool begin(struct oribi_supervisor *supervisor)
         supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT, .exit_code = 1};
         return true;
     }
+    if (oribi__doors_begin(supervisor, error) < 0) {
+        oribi__log_text(supervisor, ORIBI_LOG_ERROR, error);
+        oribi__upgrade_tell(supervisor, error);
+        oribi__release_starter(supervisor, 1);
+        supervisor->action = (struct oribi_supervisor_action){.type = ORIBI_SUPERVISOR_EXIT, .exit_code = 1};
+        return true;
+    }
     if (oribi_os_adopts_orphans() && oribi_os_become_subreaper() < 0)
         oribi_log(ORIBI_LOG_WARN, "cannot become the parent of orphaned workers (PR_SET_CHILD_SUBREAPER): %s",
                   oribi_os_error_text());
@@ -294,6 +317,8 @@ static bool next_action(struct oribi_supervisor *supervisor, struct oribi_policy
 {
     if (supervisor->events.count > 0 && supervisor->policy.queue_len == 0)
         return false;
+    if (oribi__doors_hold(supervisor))
+        return false; /* doors that end need the workers */
     return oribi_policy_next(&supervisor->policy, oribi_clock_ms(), action);
 }
 
@@ -324,6 +349,7 @@ const struct oribi_supervisor_action *oribi_supervisor_take(struct oribi_supervi
         if (act(supervisor))
             return &supervisor->action;
     } while (next_event(supervisor));
+    oribi__doors_turn(supervisor);
     oribi__upgrade_relieve(supervisor);
     oribi__listening_turn(supervisor);
     oribi__control_deferred_turn(supervisor);
@@ -353,6 +379,7 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     int64_t at = earlier(oribi_policy_deadline(&supervisor->policy, now_ms), oribi__control_deadline(supervisor));
     at = earlier(at, oribi__status_deadline(supervisor));
     at = earlier(at, oribi__agent_deadline(supervisor));
+    at = earlier(at, oribi__doors_deadline(supervisor));
     at = earlier(at, oribi__history_deadline(supervisor));
     at = earlier(at, oribi__stacks_deadline(supervisor));
     at = earlier(at, oribi__footprints_deadline(supervisor));
@@ -377,6 +404,7 @@ void oribi_supervisor_wait_for(struct oribi_supervisor *supervisor, int64_t ms)
     int out_fds[ORIBI__STATUS_CLIENTS_MAX];
     size_t out_count;
     count += oribi__agent_fds(supervisor, fds + count);
+    count += oribi__doors_fds(supervisor, fds + count);
     count += oribi__status_fds(supervisor, fds + count, out_fds, &out_count);
     oribi_process_poll_both(fds, count, out_fds, out_count, at == INT64_MAX ? -1 : at > now_ms ? at - now_ms : 0);
 }

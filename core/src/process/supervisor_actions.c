@@ -78,13 +78,20 @@ static void worker_exited(struct oribi_supervisor *supervisor, const struct orib
     hook(supervisor, "on_worker_exit", action);
 }
 
+static size_t name_listener(const struct oribi_listener *item, bool more, char *dst, size_t cap)
+{
+    bool tls = item->tls && strncmp(item->text, "tcp://", 6) == 0;
+    return (size_t)snprintf(dst, cap, "%s%s%s%s", more ? ", " : "listening on ", tls ? "tls://" : "",
+                            item->text + (tls ? 6 : 0), item->door && !tls ? " (door)" : "");
+}
+
 static void log_start_line(struct oribi_supervisor *supervisor)
 {
     char line[1024] = "";
     size_t n = 0;
     const struct oribi_listeners *listeners = supervisor->ties.listeners;
     for (uint32_t i = 0; i < listeners->count && n < sizeof(line); i++)
-        n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s", i ? ", " : "listening on ", listeners->items[i].text);
+        n += name_listener(&listeners->items[i], i > 0, line + n, sizeof(line) - n);
     oribi__boot_log_say(supervisor);
     oribi__boot_log_up(supervisor, line);
     oribi__notify(supervisor, ORIBI__READY_NOTICE, line);
@@ -127,6 +134,14 @@ static void reloaded(struct oribi_supervisor *supervisor, const struct oribi_pol
     oribi__control_reloaded(supervisor, action->code, action->code ? action->text : text);
 }
 
+/* A reload has them read anew as well; a bad pair keeps nothing from going on. */
+static void renew_certificates(struct oribi_supervisor *supervisor)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    if (supervisor->doors.count > 0 && oribi__doors_certificates(supervisor, error) < 0)
+        oribi_log(ORIBI_LOG_ERROR, "certificates: %s: those that serve go on", error);
+}
+
 static void upgraded(struct oribi_supervisor *supervisor, const struct oribi_policy_action *action)
 {
     char text[sizeof(supervisor->upgrade.why) + 128];
@@ -153,6 +168,7 @@ static void stopping(struct oribi_supervisor *supervisor, bool handed_over)
 {
     if (!handed_over)
         oribi__notify(supervisor, ORIBI__STOPPING_NOTICE, NULL); /* else the successor is the service */
+    oribi__doors_end(supervisor);
     oribi__end_listening(supervisor, handed_over);
     if (handed_over) {
         oribi__bequeath(supervisor);
@@ -265,6 +281,7 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
         return false;
     case ORIBI_ACTION_REOPEN:
         oribi__reopen_logs(&supervisor->ties);
+        oribi__doors_reopen(supervisor);
         return false;
     case ORIBI_ACTION_STOP_SOON:
         stop_soon(supervisor);
@@ -280,6 +297,7 @@ bool oribi__carry_out(struct oribi_supervisor *supervisor, const struct oribi_po
     case ORIBI_ACTION_COMMITTED:
         oribi_log_identify(-1, action->generation);
         oribi__announced_commit(supervisor);
+        renew_certificates(supervisor);
         return false;
     case ORIBI_ACTION_RELOADED:
         reloaded(supervisor, action);

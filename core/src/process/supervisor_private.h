@@ -10,6 +10,7 @@
  *   status_listener.c      the status listener: HTTP for those who watch the server
  *   side_listener.c        the address of it, and of:
  *   agent.c                what a load balancer is told
+ *   doors.c, door_text.c   processes that hold clients of TLS and HTTP/2
  *   stacks.c               where every call stands
  *   metrics.c, totals.c    what it says; counters that outlive workers
  *   inherited_totals.c     … and the supervisor, at an upgrade
@@ -33,6 +34,7 @@
 #include "process/agent.h"
 #include "process/announced.h"
 #include "process/boot_log.h"
+#include "process/doors.h"
 #include "process/events.h"
 #include "process/footprint.h"
 #include "process/history.h"
@@ -176,6 +178,7 @@ struct oribi_supervisor {
     struct oribi__control control;
     struct oribi__status_listener status;
     struct oribi__agent agent;
+    struct oribi__doors doors;
     struct oribi__totals totals;
     struct oribi__history_keeper history;
     struct oribi__footprints footprints;

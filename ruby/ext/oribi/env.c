@@ -372,6 +372,18 @@ static VALUE build_plainly(struct ext_call *call)
     return env;
 }
 
+/* Of a client that a door holds. */
+static void set_client(const struct ext_call *call, VALUE env)
+{
+    struct oribi_variable variables[ORIBI_CLIENT_VARIABLES_MAX];
+    uint32_t count = oribi_req_client_variables(call->req, variables);
+    for (uint32_t i = 0; i < count; i++)
+        rb_hash_aset(env, rb_enc_interned_str_cstr(variables[i].name, rb_utf8_encoding()),
+                     ext_bytes(variables[i].value));
+    if (rb_hash_lookup2(call->worker->constants, key_http_version, Qundef) != Qundef)
+        rb_hash_aset(env, key_http_version, rb_hash_aref(env, env_keys[ENV_PROTOCOL]));
+}
+
 void ext_env_build(struct ext_call *call)
 {
     struct ext_worker *worker = call->worker;
@@ -384,6 +396,8 @@ void ext_env_build(struct ext_call *call)
         rb_hash_aset(env, key_http_version, text_http10);
     if (RB_UNLIKELY(call->req->scheme.n == 5))
         rb_hash_aset(env, key_url_scheme, text_https);
+    if (RB_UNLIKELY(call->req->client != NULL))
+        set_client(call, env);
     if (RB_UNLIKELY(call->req->trailer_count > 0))
         rb_hash_aset(env, key_trailers, trailers_of(call->req));
     if (RB_UNLIKELY(head->upgrade))

@@ -75,9 +75,14 @@ File.write("Makefile", <<~MAKEFILE, mode: "a")
 
   ask-the-core:
 
+  # The door, where the core has it: a program beside the extension.
+  install-so: install-door
+  install-door: core/liboribi.a
+  \t@test ! -x core/oribi-door || { $(MAKEDIRS) $(RUBYARCHDIR) && $(INSTALL_PROG) core/oribi-door $(RUBYARCHDIR); }
+
   clean: clean-core
   clean-core:
-  \t-$(Q)$(RM_RF) core/obj core/liboribi.a
+  \t-$(Q)$(RM_RF) core/obj core/liboribi.a core/liboribi_door.a core/oribi-door
 
-  .PHONY: ask-the-core clean-core
+  .PHONY: ask-the-core clean-core install-door
 MAKEFILE

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { ORIBI_POLL_MAX = 48 };
+enum { ORIBI_POLL_MAX = 64 };
 
 /* How to start the same command again. */
 struct oribi_start {

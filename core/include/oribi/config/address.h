@@ -4,10 +4,14 @@
  *   unix:///path  unix://relative  /path  ./path  dir/path                 options: ?umask=007  ?mode=660
  *   fd://3  fd://name                                                      name: one of LISTEN_FDNAMES
  *
- * All but fd take ?backlog=N, all take ?proxy=on (a PROXY header is expected from trusted peers); several options
- * are joined with `&`. */
+ *   tls://host:port                        ?certificate=FILE ?key=FILE ?ocsp=FILE, as the option certificate has them
+ *
+ * tcp and unix take ?door=on: a door holds the clients, which may speak HTTP/2 then. All but fd take ?backlog=N, all
+ * take ?proxy=on (a PROXY header is expected from trusted peers); several options are joined with `&`. */
 #ifndef ORIBI_CONFIG_ADDRESS_H
 #define ORIBI_CONFIG_ADDRESS_H
+
+#include "oribi/base/slice.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +34,9 @@ struct oribi_address {
     uint32_t umask;   /* unix; 0 unless given: the file is as open as the directory around it */
     uint32_t backlog; /* 0 when not given */
     bool proxy;
+    bool door;                         /* tls, or door=on */
+    bool tls;                          /* tls://; type and text are those of tcp:// */
+    struct oribi_slice files[3];       /* certificate, key, ocsp: parts of the text that was parsed; n 0: not given */
     char text[ORIBI_ADDRESS_TEXT_CAP]; /* canonical, without options: two spellings of one address are equal here */
 };
 

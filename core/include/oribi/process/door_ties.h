@@ -1,0 +1,53 @@
+/* What a supervisor and its doors say to each other: the text that a door is started with, the first bytes of messages,
+ * and the keys of session tickets that all doors share. The door's side is door/config.c, the supervisor's
+ * process/doors.c and process/door_text.c; both are of one build.
+ *
+ * The text is of records, each "name length\n", so many bytes, and "\n":
+ *
+ *   option NAME       a value; lists have a record for each item
+ *   listener          "fd index hash tls proxy text"
+ *   certificate I     the name of a certificate of listener I; then, in this order:
+ *   chain, key, ocsp  what its files hold
+ *   client_ca         what that file holds
+ *
+ * ORIBI_DOOR in the environment: "version text control board count take give tickets first channels", numbers, of which
+ * text, control, board, take, give and tickets (-1: none) are descriptors. */
+#ifndef ORIBI_PROCESS_DOOR_TIES_H
+#define ORIBI_PROCESS_DOOR_TIES_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum {
+    ORIBI_DOOR_PROTOCOL = 1,
+    ORIBI_DOOR_TEXT_MAX = 64 * 1024 * 1024,
+    ORIBI_DOOR_WORD_MAX = 512,
+    ORIBI_DOOR_FILE_MAX = 1024 * 1024, /* of a certificate, a key, a response */
+    ORIBI_DOOR_CERTIFICATES_MAX = 256, /* of a listener */
+};
+
+/* The first byte of a message on the control socket. */
+enum {
+    ORIBI_DOOR_SAYS_READY = 'Y',
+    ORIBI_DOOR_SAYS_FAILED = 'E', /* and why */
+    ORIBI_DOOR_SAYS_TAKEN = 'c',  /* the certificates; a warning may follow */
+    ORIBI_DOOR_SAYS_REFUSED = 'e',
+    ORIBI_DOOR_TOLD_CERTIFICATES = 'C', /* with a descriptor of such a text */
+    ORIBI_DOOR_TOLD_DRAIN = 'D',
+    ORIBI_DOOR_TOLD_STOP = 'S',
+    ORIBI_DOOR_TOLD_REOPEN = 'R',
+};
+
+enum {
+    ORIBI_TLS_TICKET_KEYS = 3,       /* current, next, last */
+    ORIBI_TLS_TICKET_KEY_BYTES = 80, /* name 16, AES-256 32, HMAC-SHA-256 32 */
+};
+
+/* Keys of session tickets (RFC 5077 4, RFC 8446 4.6.1): a mapping that the supervisor writes to and doors read;
+ * `version` is odd while it does. [0] encrypts, the others only decrypt. All zero: no tickets. */
+struct oribi_tls_tickets {
+    _Atomic uint32_t version;
+    uint8_t keys[ORIBI_TLS_TICKET_KEYS][ORIBI_TLS_TICKET_KEY_BYTES];
+};
+
+#endif

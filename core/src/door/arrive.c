@@ -1,0 +1,372 @@
+/* Clients from the listener until it is known what they speak: TLS shakes hands, and without it the first bytes say
+ * whether HTTP/2 is spoken by prior knowledge (RFC 9113 3.3). */
+#include "door/door_private.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
+#include "oribi/config/trust.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+    ACCEPT_BATCH = 64,
+    PAUSE_MS = 100,      /* without descriptors, or beyond connections_max */
+    LOOK_EVERY_MS = 250, /* at deadlines */
+    FIRST_BYTES = 4096,
+};
+
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+enum { PREFACE_BYTES = sizeof(preface) - 1 };
+
+struct oribi__arrival {
+    struct oribi_watch watch; /* first: the handler casts */
+    struct oribi__door *door;
+    struct oribi__arrival *prev;
+    struct oribi__arrival *next;
+    struct oribi__peer peer;
+    struct oribi_tls_session *session; /* NULL: without TLS */
+    int64_t deadline_ms;
+    uint32_t len; /* bytes of a preface that have come */
+    char first[PREFACE_BYTES];
+};
+
+/* --- a client's socket --- */
+
+ssize_t oribi__peer_read(const struct oribi__peer *peer, void *dst, size_t n)
+{
+    return oribi_transport_read(peer->transport, peer->fd, dst, n);
+}
+
+ssize_t oribi__peer_send(const struct oribi__peer *peer, const struct iovec *vec, size_t count)
+{
+    return oribi_transport_send(peer->transport, peer->fd, vec, count, false);
+}
+
+void oribi__peer_close(struct oribi__peer *peer, bool shut)
+{
+    if (peer->transport && shut)
+        peer->transport->shut(peer->transport);
+    if (peer->transport)
+        peer->transport->release(peer->transport);
+    peer->transport = NULL;
+    oribi_os_close(peer->fd);
+    peer->fd = -1;
+}
+
+/* --- life --- */
+
+static void forget(struct oribi__arrival *arrival)
+{
+    struct oribi__door *door = arrival->door;
+    (void)oribi_loop_remove(door->reactor.loop, &arrival->watch); /* ours */
+    *(arrival->prev ? &arrival->prev->next : &door->arrivals) = arrival->next;
+    if (arrival->next)
+        arrival->next->prev = arrival->prev;
+    arrival->watch.fd = -1;
+    door->arrival_count--;
+    arrival->next = door->closed_arrivals;
+    door->closed_arrivals = arrival;
+}
+
+static void drop(struct oribi__arrival *arrival)
+{
+    oribi_tls_session_destroy(arrival->session);
+    arrival->session = NULL;
+    oribi_os_close(arrival->peer.fd);
+    forget(arrival);
+}
+
+static void become_h1(struct oribi__arrival *arrival, struct oribi_slice first)
+{
+    struct oribi__door *door = arrival->door;
+    struct oribi__peer peer = arrival->peer;
+    const struct oribi_door_listener *listener = &door->config->listeners[peer.listener];
+    forget(arrival);
+    struct oribi_conn *c = oribi_conn_open(&door->reactor, peer.fd, listener);
+    if (!c) {
+        if (peer.transport)
+            peer.transport->release(peer.transport);
+        return;
+    }
+    c->transport = peer.transport;
+    c->addr_len = peer.addr_len;
+    c->port_len = peer.port_len;
+    memcpy(c->addr, peer.addr, sizeof(c->addr));
+    memcpy(c->port, peer.port, sizeof(c->port));
+    c->proxy_awaited = (listener->listener.proxy || door->config->options->proxy_protocol) &&
+                       oribi_trust_has(&door->trust, oribi_slice(c->addr, c->addr_len));
+    if (first.n)
+        oribi_conn_resume(&door->reactor, c, first, -1, 0, 0);
+    if (c->state == ORIBI_CONN_IDLE || c->state == ORIBI_CONN_HEAD || c->state == ORIBI_CONN_BODY)
+        oribi_conn_start(&door->reactor, c);
+}
+
+static void become_h2(struct oribi__arrival *arrival, struct oribi_slice first)
+{
+    struct oribi__peer peer = arrival->peer;
+    struct oribi__door *door = arrival->door;
+    forget(arrival);
+    oribi__h2_begin(door, &peer, first);
+}
+
+/* --- the first bytes --- */
+
+static void look_at_first(struct oribi__arrival *arrival)
+{
+    char first[FIRST_BYTES];
+    memcpy(first, arrival->first, arrival->len);
+    ssize_t n = oribi_os_read(arrival->peer.fd, first + arrival->len, sizeof(first) - arrival->len);
+    if (n == ORIBI_AGAIN) {
+        arrival->watch.ready &= (uint8_t)~ORIBI_READ;
+        return;
+    }
+    if (n <= 0) {
+        drop(arrival);
+        return;
+    }
+    size_t len = arrival->len + (size_t)n;
+    size_t known = len < PREFACE_BYTES ? len : PREFACE_BYTES;
+    if (memcmp(first, preface, known) != 0) {
+        become_h1(arrival, oribi_slice(first, len));
+    } else if (known == PREFACE_BYTES) {
+        become_h2(arrival, oribi_slice(first, len));
+    } else {
+        memcpy(arrival->first, first, len);
+        arrival->len = (uint32_t)len;
+    }
+}
+
+static void answer_plain(const struct oribi__arrival *arrival)
+{
+    static const char answer[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 58\r\n"
+                                 "Connection: close\r\n\r\n"
+                                 "This port speaks HTTPS: use https:// in front of its name\n";
+    char rest[FIRST_BYTES];
+    struct iovec vec = {(void *)answer, sizeof(answer) - 1};
+    (void)oribi_os_send_vec(arrival->peer.fd, &vec, 1); /* who has gone needs no answer */
+    (void)shutdown(arrival->peer.fd, SHUT_WR);
+    while (oribi_os_read(arrival->peer.fd, rest, sizeof(rest)) > 0) /* unread bytes would reset the answer */
+        continue;
+}
+
+static void shake_hands(struct oribi__arrival *arrival)
+{
+    struct oribi__door *door = arrival->door;
+    switch (oribi_tls_handshake(arrival->session)) {
+    case ORIBI_TLS_DONE:
+        arrival->peer.tls = oribi_tls_info(arrival->session);
+        arrival->peer.transport = oribi_tls_transport(arrival->session);
+        arrival->session = NULL;
+        if (arrival->peer.tls->h2)
+            become_h2(arrival, oribi_slice(NULL, 0));
+        else
+            become_h1(arrival, oribi_slice(NULL, 0));
+        return;
+    case ORIBI_TLS_READS:
+        arrival->watch.ready &= (uint8_t)~ORIBI_READ;
+        oribi_loop_interest(door->reactor.loop, &arrival->watch, ORIBI_READ);
+        return;
+    case ORIBI_TLS_WRITES:
+        arrival->watch.ready &= (uint8_t)~ORIBI_WRITE;
+        oribi_loop_interest(door->reactor.loop, &arrival->watch, ORIBI_WRITE);
+        return;
+    case ORIBI_TLS_PLAIN:
+        answer_plain(arrival);
+        break;
+    case ORIBI_TLS_FAILED:
+        if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+            oribi_log(ORIBI_LOG_INFO, "door: a handshake with %.*s failed: %s",
+                      arrival->peer.addr_len ? arrival->peer.addr_len : 4,
+                      arrival->peer.addr_len ? arrival->peer.addr : "unix", oribi_tls_reason(arrival->session));
+        break;
+    case ORIBI_TLS_GONE:
+        break;
+    }
+    drop(arrival);
+}
+
+static void go_on(struct oribi__arrival *arrival)
+{
+    if (arrival->session)
+        shake_hands(arrival);
+    else
+        look_at_first(arrival);
+}
+
+static void on_ready(void *self, struct oribi_watch *watch)
+{
+    if (watch->fd >= 0)
+        go_on((struct oribi__arrival *)watch);
+}
+
+/* --- accepting --- */
+
+static void set_address(struct oribi__peer *peer, const struct sockaddr_storage *from)
+{
+    char text[INET6_ADDRSTRLEN] = "";
+    uint16_t port = 0;
+    if (from->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)from;
+        (void)inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text)); /* cannot fail: family and room are right */
+        port = ntohs(in->sin_port);
+    } else if (from->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)from;
+        (void)inet_ntop(AF_INET6, &in->sin6_addr, text, sizeof(text));
+        port = ntohs(in->sin6_port);
+    } else {
+        return;
+    }
+    char digits[ORIBI_CONN_PORT_CAP + 1];
+    peer->addr_len = (uint8_t)strnlen(text, ORIBI_CONN_ADDR_CAP);
+    memcpy(peer->addr, text, peer->addr_len);
+    peer->port_len = (uint8_t)snprintf(digits, sizeof(digits), "%u", port);
+    memcpy(peer->port, digits, peer->port_len);
+}
+
+static void arrive(struct oribi__door *door, uint32_t index, int fd, const struct sockaddr_storage *from)
+{
+    const struct oribi_door_listener *listener = &door->config->listeners[index];
+    const struct oribi_options *options = door->config->options;
+    struct oribi__arrival *arrival = oribi_mem_try_alloc(1, sizeof(*arrival));
+    if (!arrival) {
+        oribi_os_close(fd);
+        return;
+    }
+    arrival->door = door;
+    arrival->peer = (struct oribi__peer){.fd = fd, .listener = index};
+    arrival->watch.handler = on_ready;
+    set_address(&arrival->peer, from);
+    int64_t patience_ms = listener->tls ? options->head_timeout_ms : options->idle_timeout_ms;
+    arrival->deadline_ms = patience_ms ? door->reactor.now_ms + patience_ms : INT64_MAX;
+    if (listener->tls)
+        arrival->session = oribi_tls_accept(listener->contexts, fd);
+    if ((listener->tls && !arrival->session) ||
+        oribi_loop_add(door->reactor.loop, &arrival->watch, fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
+        oribi_tls_session_destroy(arrival->session);
+        oribi_os_close(fd);
+        oribi_mem_free(arrival);
+        return;
+    }
+    arrival->next = door->arrivals;
+    if (door->arrivals)
+        door->arrivals->prev = arrival;
+    door->arrivals = arrival;
+    door->arrival_count++;
+    go_on(arrival); /* what the client has sent is often there */
+}
+
+static uint32_t held(const struct oribi__door *door)
+{
+    return door->reactor.conn_count + door->client_count + door->arrival_count + door->tunnel_count;
+}
+
+static void pause_accepting(struct oribi__door *door)
+{
+    for (uint32_t i = 0; i < door->config->listener_count; i++)
+        (void)oribi_loop_remove(door->reactor.loop, &door->listener_watches[i]);
+    door->accepting = false;
+    door->accept_pause_until_ms = door->reactor.now_ms + PAUSE_MS;
+}
+
+static void on_listener(void *self, struct oribi_watch *watch)
+{
+    struct oribi__door *door = self;
+    uint32_t index = (uint32_t)(watch - door->listener_watches);
+    uint32_t max = door->config->options->connections_max;
+    struct oribi_room room;
+    for (int i = 0; i < ACCEPT_BATCH && door->accepting; i++) {
+        struct sockaddr_storage from;
+        socklen_t len = sizeof(from);
+        int fd;
+        if (max && held(door) >= max && !oribi_reactor_make_room(&door->reactor, &room)) {
+            pause_accepting(door);
+            return;
+        }
+        int code = oribi_os_accept(watch->fd, &fd, &from, &len);
+        if (code == ORIBI_ECLOSED)
+            continue;
+        if (code == ORIBI_AGAIN)
+            return;
+        if (code < 0) {
+            if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+                oribi_log(ORIBI_LOG_ERROR, "door: cannot accept from %s: %s",
+                          door->config->listeners[index].listener.text, oribi_os_error_text());
+            pause_accepting(door);
+            return;
+        }
+        arrive(door, index, fd, &from);
+    }
+}
+
+static int listen_on(struct oribi__door *door)
+{
+    door->accepting = true;
+    for (uint32_t i = 0; i < door->config->listener_count; i++) {
+        door->listener_watches[i].handler = on_listener;
+        if (oribi_loop_add(door->reactor.loop, &door->listener_watches[i], door->config->listeners[i].listener.fd,
+                           ORIBI_WATCH_LISTENER, ORIBI_READ) < 0)
+            return ORIBI_ESYS;
+    }
+    return 0;
+}
+
+int oribi__arrive_init(struct oribi__door *door)
+{
+    return listen_on(door);
+}
+
+static void free_closed(struct oribi__door *door)
+{
+    while (door->closed_arrivals) {
+        struct oribi__arrival *arrival = door->closed_arrivals;
+        door->closed_arrivals = arrival->next;
+        oribi_mem_free(arrival);
+    }
+}
+
+void oribi__arrive_turn(struct oribi__door *door)
+{
+    int64_t now_ms = door->reactor.now_ms;
+    free_closed(door);
+    if (!door->accepting && !door->draining && now_ms >= door->accept_pause_until_ms)
+        (void)listen_on(door); /* tried again with the next pause */
+    if (now_ms < door->arrivals_look_ms)
+        return;
+    door->arrivals_look_ms = now_ms + LOOK_EVERY_MS;
+    struct oribi__arrival *next;
+    for (struct oribi__arrival *arrival = door->arrivals; arrival; arrival = next) {
+        next = arrival->next;
+        if (now_ms >= arrival->deadline_ms)
+            drop(arrival);
+    }
+}
+
+int64_t oribi__arrive_wait_ms(const struct oribi__door *door)
+{
+    if (!door->accepting && !door->draining)
+        return PAUSE_MS;
+    return door->arrivals ? LOOK_EVERY_MS : -1;
+}
+
+void oribi__arrive_stop(struct oribi__door *door)
+{
+    if (door->accepting)
+        for (uint32_t i = 0; i < door->config->listener_count; i++)
+            (void)oribi_loop_remove(door->reactor.loop, &door->listener_watches[i]);
+    door->accepting = false;
+    for (uint32_t i = 0; i < door->config->listener_count; i++) {
+        oribi_os_close(door->config->listeners[i].listener.fd);
+        door->config->listeners[i].listener.fd = -1;
+    }
+}
+
+void oribi__arrive_close_all(struct oribi__door *door)
+{
+    while (door->arrivals)
+        drop(door->arrivals);
+    free_closed(door);
+}

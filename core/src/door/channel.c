@@ -1,0 +1,448 @@
+/* A channel: one end of a socket pair whose other end a worker has. One call at a time: the request goes out, the
+ * answer is read and handed to the call's client as it comes. */
+#include "door/door_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { SEND_BUFFER_BYTES = 512 * 1024, READS_MAX = 16, VECS_MAX = 4 };
+
+static void on_ready(void *self, struct oribi_watch *watch);
+static void take_bytes(struct oribi__channel *channel, char *p, size_t n);
+static void finish(struct oribi__channel *channel);
+static void ended(struct oribi__channel *channel);
+
+/* --- numbers --- */
+
+int oribi__channels_init(struct oribi__door *door)
+{
+    const struct oribi_door_config *config = door->config;
+    door->free_numbers = oribi_mem_try_alloc(config->channel_count, sizeof(*door->free_numbers));
+    door->out = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->out));
+    door->ended_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->ended_us));
+    door->scratch = oribi_mem_try_alloc(1, ORIBI__DOOR_SCRATCH_BYTES);
+    door->text = oribi_mem_try_alloc(1, ORIBI_RESPONSE_HEAD_BYTES_MAX);
+    if (!door->free_numbers || !door->out || !door->ended_us || !door->scratch || !door->text)
+        return ORIBI_ENOMEM;
+    for (uint32_t i = 0; i < config->channel_count; i++) /* the lowest is lent first */
+        door->free_numbers[i] = (uint16_t)(config->channel_first + config->channel_count - 1 - i);
+    door->free_number_count = config->channel_count;
+    oribi_limits_init(&door->answer_limits);
+    door->answer_limits.body_bytes_max = INT64_MAX;
+    door->answer_limits.fields_max = ORIBI_FIELDS_CAP;
+    return 0;
+}
+
+void oribi__channels_deinit(struct oribi__door *door)
+{
+    while (door->idle_first)
+        oribi__channel_close(door->idle_first);
+    oribi__channels_free_closed(door);
+    oribi_mem_free(door->free_numbers);
+    oribi_mem_free(door->out);
+    oribi_mem_free(door->ended_us);
+    oribi_mem_free(door->scratch);
+    oribi_mem_free(door->text);
+}
+
+/* --- who has it --- */
+
+uint16_t oribi__channel_owner(const struct oribi__channel *channel)
+{
+    return atomic_load_explicit(&channel->door->config->board.channels[channel->number], memory_order_acquire);
+}
+
+void oribi__channel_count(struct oribi__channel *channel)
+{
+    struct oribi__door *door = channel->door;
+    channel->owner = oribi__channel_owner(channel);
+    if (channel->owner > door->config->board.count)
+        channel->owner = 0;
+    if (channel->owner)
+        door->out[channel->owner]++;
+    else
+        door->out_waiting++;
+    door->calls_out++;
+}
+
+void oribi__channel_uncount(struct oribi__channel *channel)
+{
+    struct oribi__door *door = channel->door;
+    if (channel->owner)
+        door->out[channel->owner]--;
+    else
+        door->out_waiting--;
+    channel->owner = 0;
+    door->calls_out--;
+}
+
+/* --- life --- */
+
+struct oribi__channel *oribi__channel_open(struct oribi__door *door, int *far_fd)
+{
+    int fds[2];
+    struct oribi__channel *channel = door->free_number_count > 0 ? oribi_mem_try_alloc(1, sizeof(*channel)) : NULL;
+    if (!channel)
+        return NULL;
+    if (oribi_os_lift_pair(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), fds) < 0) {
+        oribi_mem_free(channel);
+        return NULL;
+    }
+    int size = SEND_BUFFER_BYTES;
+    (void)setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)); /* less room means more turns */
+    (void)setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    channel->door = door;
+    channel->watch.handler = on_ready;
+    if (oribi_loop_add(door->reactor.loop, &channel->watch, fds[0], ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
+        oribi_os_close(fds[0]);
+        oribi_os_close(fds[1]);
+        oribi_mem_free(channel);
+        return NULL;
+    }
+    channel->number = door->free_numbers[--door->free_number_count];
+    atomic_store_explicit(&door->config->board.channels[channel->number], 0, memory_order_release);
+    channel->state = ORIBI__CHANNEL_CLOSED; /* in no list */
+    door->channel_count++;
+    *far_fd = fds[1];
+    return channel;
+}
+
+static void unlink_idle(struct oribi__channel *channel)
+{
+    struct oribi__door *door = channel->door;
+    *(channel->prev ? &channel->prev->next : &door->idle_first) = channel->next;
+    *(channel->next ? &channel->next->prev : &door->idle_last) = channel->prev;
+    channel->prev = channel->next = NULL;
+    door->idle_count--;
+}
+
+int oribi__channel_release(struct oribi__channel *channel)
+{
+    struct oribi__door *door = channel->door;
+    if (channel->state == ORIBI__CHANNEL_IDLE)
+        unlink_idle(channel);
+    if (channel->call) {
+        oribi__channel_uncount(channel);
+        channel->call->channel = NULL;
+        channel->call = NULL;
+    }
+    (void)oribi_loop_remove(door->reactor.loop, &channel->watch); /* ours */
+    int fd = channel->watch.fd;
+    channel->watch.fd = -1;
+    channel->state = ORIBI__CHANNEL_CLOSED;
+    door->free_numbers[door->free_number_count++] = channel->number;
+    door->channel_count--;
+    oribi_buf_deinit(&channel->unsent);
+    oribi_buf_deinit(&channel->read);
+    oribi_buf_deinit(&channel->chunked.trailers);
+    channel->next = door->closed_channels;
+    door->closed_channels = channel;
+    return fd;
+}
+
+void oribi__channel_close(struct oribi__channel *channel)
+{
+    if (channel->watch.fd >= 0)
+        oribi_os_close(oribi__channel_release(channel));
+}
+
+void oribi__channels_free_closed(struct oribi__door *door)
+{
+    while (door->closed_channels) {
+        struct oribi__channel *channel = door->closed_channels;
+        door->closed_channels = channel->next;
+        oribi_mem_free(channel);
+    }
+}
+
+/* --- the request --- */
+
+static size_t request_vec(const struct oribi__call *call, struct iovec vec[VECS_MAX])
+{
+    size_t count = 0;
+    vec[count++] = (struct iovec){call->head.p, call->head.len};
+    if (call->chunk_len)
+        vec[count++] = (struct iovec){(void *)call->chunk, call->chunk_len};
+    if (call->body.n)
+        vec[count++] = (struct iovec){(void *)call->body.p, call->body.n};
+    if (call->tail.len)
+        vec[count++] = (struct iovec){call->tail.p, call->tail.len};
+    return count;
+}
+
+/* What the socket does not take is copied. */
+static bool send_request(struct oribi__channel *channel, const struct oribi__call *call)
+{
+    struct iovec vec[VECS_MAX];
+    size_t count = request_vec(call, vec);
+    ssize_t sent = oribi_os_send_vec(channel->watch.fd, vec, count);
+    if (sent < 0 && sent != ORIBI_AGAIN)
+        return false;
+    size_t skip = sent > 0 ? (size_t)sent : 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t done = skip < vec[i].iov_len ? skip : vec[i].iov_len;
+        skip -= done;
+        if (done < vec[i].iov_len &&
+            oribi_buf_try_append(&channel->unsent, (char *)vec[i].iov_base + done, vec[i].iov_len - done) < 0)
+            return false;
+    }
+    if (channel->unsent.len)
+        oribi_loop_interest(channel->door->reactor.loop, &channel->watch, ORIBI_READ | ORIBI_WRITE);
+    return true;
+}
+
+static bool send_rest(struct oribi__channel *channel)
+{
+    while (channel->unsent.len) {
+        struct iovec vec = {channel->unsent.p, channel->unsent.len};
+        ssize_t sent = oribi_os_send_vec(channel->watch.fd, &vec, 1);
+        if (sent == ORIBI_AGAIN) {
+            channel->watch.ready &= (uint8_t)~ORIBI_WRITE;
+            return true;
+        }
+        if (sent < 0)
+            return false;
+        oribi_buf_consume(&channel->unsent, (size_t)sent);
+    }
+    oribi_buf_deinit(&channel->unsent);
+    oribi_loop_interest(channel->door->reactor.loop, &channel->watch, ORIBI_READ);
+    return true;
+}
+
+bool oribi__channel_call(struct oribi__channel *channel, struct oribi__call *call, bool send)
+{
+    if (send && !send_request(channel, call)) {
+        oribi__channel_close(channel);
+        return false;
+    }
+    if (channel->state == ORIBI__CHANNEL_IDLE)
+        unlink_idle(channel);
+    channel->state = ORIBI__CHANNEL_HEAD;
+    channel->call = call;
+    channel->answered = false;
+    call->channel = channel;
+    call->state = ORIBI__CALL_OUT;
+    oribi__channel_count(channel);
+    if (call->finished)
+        oribi__channel_finish(channel);
+    return true;
+}
+
+void oribi__channel_finish(struct oribi__channel *channel)
+{
+    channel->finished = true;
+    if (!channel->unsent.len)
+        (void)shutdown(channel->watch.fd, SHUT_WR); /* fails only if the worker is gone, which is told elsewhere */
+}
+
+/* --- the answer --- */
+
+static void on_ready(void *self, struct oribi_watch *watch)
+{
+    struct oribi__channel *channel = (struct oribi__channel *)watch;
+    if (watch->fd < 0)
+        return;
+    if (channel->unsent.len && (watch->ready & ORIBI_WRITE) && !send_rest(channel)) {
+        ended(channel);
+        return;
+    }
+    oribi__channel_read(channel);
+}
+
+/* The worker has closed its end, or is dead. */
+static void ended(struct oribi__channel *channel)
+{
+    struct oribi__call *call = channel->call;
+    bool whole = call && channel->state == ORIBI__CHANNEL_BODY && channel->framing == ORIBI_FRAMING_CLOSE;
+    bool answered = channel->answered;
+    oribi__channel_close(channel);
+    if (!call)
+        return;
+    if (whole) {
+        call->state = ORIBI__CALL_ENDED;
+        call->ops->more(call, oribi_slice(NULL, 0), true);
+    } else if (!answered && call->safe && call->tries < 1) {
+        call->tries++;
+        oribi__dispatch_add(call, true);
+    } else {
+        oribi__call_failed(call, 502, "the worker ended in the call");
+    }
+}
+
+void oribi__channel_read(struct oribi__channel *channel)
+{
+    struct oribi__door *door = channel->door;
+    for (int i = 0; i < READS_MAX && channel->watch.fd >= 0 && (channel->watch.ready & ORIBI_READ); i++) {
+        if (channel->call && channel->call->blocked)
+            return;
+        ssize_t n = oribi_os_read(channel->watch.fd, door->scratch, ORIBI__DOOR_SCRATCH_BYTES);
+        if (n == ORIBI_AGAIN) {
+            channel->watch.ready &= (uint8_t)~ORIBI_READ;
+            return;
+        }
+        if (n <= 0) {
+            ended(channel);
+            return;
+        }
+        if ((size_t)n < ORIBI__DOOR_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP))
+            channel->watch.ready &= (uint8_t)~ORIBI_READ;
+        if (!channel->call) { /* nothing was asked */
+            oribi__channel_close(channel);
+            return;
+        }
+        channel->answered = true;
+        take_bytes(channel, door->scratch, (size_t)n);
+    }
+}
+
+static void break_off(struct oribi__channel *channel, const char *reason)
+{
+    struct oribi__call *call = channel->call;
+    oribi__channel_close(channel);
+    oribi__call_failed(call, 502, reason);
+}
+
+/* Bytes of a body go to the client; the first ones with `answer`, else that is NULL. */
+static void take_body(struct oribi__channel *channel, char *p, size_t n, struct oribi_answer *answer)
+{
+    struct oribi__call *call = channel->call;
+    struct oribi_slice body = oribi_slice(p, n);
+    bool last = false;
+    size_t used = n;
+    switch (channel->framing) {
+    case ORIBI_FRAMING_LENGTH:
+        if ((int64_t)n > channel->left)
+            used = body.n = (size_t)channel->left;
+        channel->left -= (int64_t)body.n;
+        last = channel->left == 0;
+        break;
+    case ORIBI_FRAMING_CHUNKED:
+        if (oribi_chunked_decode(&channel->chunked, &channel->door->answer_limits, p, &body.n, &used) < 0) {
+            break_off(channel, channel->chunked.reason);
+            return;
+        }
+        last = channel->chunked.done;
+        break;
+    case ORIBI_FRAMING_CLOSE:
+        break;
+    default:
+        used = body.n = 0;
+        last = true;
+    }
+    if (used < n) { /* more than was asked for */
+        channel->closes = true;
+        if (!last) {
+            break_off(channel, "bytes behind an answer");
+            return;
+        }
+    }
+    if (last)
+        finish(channel);
+    if (answer) {
+        call->begun = true;
+        call->ops->begin(call, answer, body, last);
+    } else if (body.n || last) {
+        call->ops->more(call, body, last);
+    }
+}
+
+/* The answer is whole: the channel is free again before the client hears of it, so that the next request can go out. */
+static void finish(struct oribi__channel *channel)
+{
+    struct oribi__call *call = channel->call;
+    struct oribi__door *door = channel->door;
+    call->tail.len = 0;                /* the request's */
+    if (channel->chunked.trailers.len) /* without memory for them the answer goes without */
+        (void)oribi_buf_try_append(&call->tail, channel->chunked.trailers.p, channel->chunked.trailers.len);
+    call->state = ORIBI__CALL_ENDED;
+    if (channel->closes || channel->finished || channel->unsent.len || (channel->watch.ready & ORIBI_HANGUP)) {
+        oribi__channel_close(channel);
+        return;
+    }
+    uint16_t owner = oribi__channel_owner(channel);
+    if (owner > 0 && owner <= door->config->board.count)
+        door->ended_us[owner] = oribi_clock_us();
+    oribi__channel_uncount(channel);
+    call->channel = NULL;
+    channel->call = NULL;
+    oribi_buf_deinit(&channel->chunked.trailers);
+    memset(&channel->chunked, 0, sizeof(channel->chunked));
+    channel->state = ORIBI__CHANNEL_IDLE;
+    channel->prev = NULL;
+    channel->next = door->idle_first;
+    *(door->idle_first ? &door->idle_first->prev : &door->idle_last) = channel;
+    door->idle_first = channel;
+    door->idle_count++;
+    oribi__dispatch_idle(channel);
+}
+
+static void switch_protocols(struct oribi__channel *channel, struct oribi_answer *answer, struct oribi_slice rest)
+{
+    struct oribi__call *call = channel->call;
+    if (!call->upgrades || !call->ops->tunnel) {
+        break_off(channel, "101 for a request that asks for no upgrade");
+        return;
+    }
+    call->begun = true;
+    call->ops->tunnel(call, answer, rest);
+}
+
+/* Heads, of which interim ones may come first. */
+static void take_head(struct oribi__channel *channel, char *p, size_t n)
+{
+    struct oribi__call *call = channel->call;
+    struct oribi__door *door = channel->door;
+    while (n > 0) {
+        struct oribi_answer answer = {.headers = door->headers, .room = ORIBI_RESPONSE_FIELDS_MAX};
+        ssize_t len = oribi_answer_head(p, n, call->is_head, &answer);
+        if (len == ORIBI_AGAIN)
+            break;
+        if (len < 0) {
+            break_off(channel, answer.reason);
+            return;
+        }
+        char *body = p + len;
+        size_t rest = n - (size_t)len;
+        if (answer.switches) {
+            switch_protocols(channel, &answer, oribi_slice(body, rest));
+            return;
+        }
+        if (answer.status >= 200) {
+            channel->state = ORIBI__CHANNEL_BODY;
+            channel->framing = (uint8_t)answer.framing;
+            channel->closes = answer.closes;
+            channel->left = answer.content_length;
+            take_body(channel, body, rest, &answer);
+            return;
+        }
+        call->ops->interim(call, &answer);
+        if (channel->call != call)
+            return;
+        p = body;
+        n = rest;
+    }
+    if (n > 0 && oribi_buf_try_append(&channel->read, p, n) < 0)
+        break_off(channel, "out of memory");
+}
+
+static void take_bytes(struct oribi__channel *channel, char *p, size_t n)
+{
+    if (channel->state == ORIBI__CHANNEL_BODY) {
+        take_body(channel, p, n, NULL);
+    } else if (channel->read.len == 0) {
+        take_head(channel, p, n);
+    } else if (oribi_buf_try_append(&channel->read, p, n) < 0) {
+        break_off(channel, "out of memory");
+    } else { /* a head in pieces */
+        struct oribi_buf whole = channel->read;
+        channel->read = (struct oribi_buf){0};
+        take_head(channel, whole.p, whole.len);
+        oribi_buf_deinit(&whole);
+    }
+}

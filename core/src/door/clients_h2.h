@@ -1,0 +1,64 @@
+/* Clients of HTTP/2 and their streams, as clients_h2.c and streams_h2.c share them. */
+#ifndef ORIBI_DOOR_CLIENTS_H2_H
+#define ORIBI_DOOR_CLIENTS_H2_H
+
+#include "door/door_private.h"
+#include "oribi/event/body.h"
+
+struct oribi__client {
+    struct oribi_watch watch; /* first: the handler casts */
+    struct oribi__door *door;
+    struct oribi__client *prev;
+    struct oribi__client *next;
+    struct oribi__client *dirty_next;
+    struct oribi__peer peer;
+    struct oribi_h2 *h2;
+    struct oribi__stream *streams;
+    struct oribi__stream *ended; /* may be released once their answers have left */
+    int64_t deadline_ms;         /* in the heap: at the latest then it is looked at */
+    uint32_t heap_at;            /* index + 1; 0: not there */
+    int64_t idle_since_ms;
+    int64_t stuck_since_ms; /* the socket takes nothing; 0: it does */
+    bool has_blocked;       /* streams whose workers wait */
+    bool dirty;
+    bool asleep;
+    bool over; /* to be closed once all is sent */
+};
+
+/* A request, from its head until its answer has left. */
+struct oribi__stream {
+    struct oribi__client *client;
+    struct oribi_h2_stream *h2; /* NULL: reset, and only the call is left */
+    struct oribi__stream *prev;
+    struct oribi__stream *next;
+    struct oribi__stream *ended_next;
+    struct oribi__call *call; /* NULL: over */
+    struct oribi_body body;   /* of the request */
+    struct oribi_charge charge;
+    int64_t data_ms;      /* when bytes of it came last; 0: it is whole */
+    struct oribi_buf out; /* of the answer, from out_at on … */
+    size_t out_at;
+    struct oribi_body file; /* … or, where its length is known and great, in a file */
+    int64_t file_at;
+    uint32_t about_len;
+    bool in_file;
+    bool whole; /* the answer's last byte is in `out` */
+    bool is_ended;
+    bool is_head;
+};
+
+extern const struct oribi_h2_events oribi__stream_events;
+
+/* Something of the client is to be sent or looked at, in this turn. */
+void oribi__client_dirty(struct oribi__client *client);
+
+/* Frees what belongs to the stream; its h2 stream is released or gone. */
+void oribi__stream_destroy(struct oribi__stream *stream);
+
+/* After output: lets workers go on, releases what has been answered. */
+void oribi__streams_turn(struct oribi__client *client);
+
+/* Until when a body has to go on, INT64_MAX: none is on its way; resets those that are late. */
+int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms);
+
+#endif

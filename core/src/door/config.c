@@ -1,0 +1,352 @@
+/* The door's side of its ties to the supervisor: what it was started with, and the messages afterwards. */
+#include "door/config.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
+#include "oribi/base/os_process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* --- records --- */
+
+struct record {
+    struct oribi_slice name;
+    struct oribi_slice value;
+};
+
+/* False at the end, or where the text is no text of records: then at is not its end. */
+static bool next_record(const char **at, const char *end, struct record *record)
+{
+    const char *line = memchr(*at, '\n', (size_t)(end - *at));
+    const char *space = line ? memrchr(*at, ' ', (size_t)(line - *at)) : NULL;
+    if (!space)
+        return false;
+    char *stop;
+    unsigned long n = strtoul(space + 1, &stop, 10);
+    if (stop != line || n >= (size_t)(end - line) || line[1 + n] != '\n')
+        return false;
+    record->name = oribi_slice(*at, (size_t)(space - *at));
+    record->value = oribi_slice(line + 1, n);
+    *at = line + 1 + n + 1;
+    return true;
+}
+
+static bool is(struct oribi_slice name, const char *word)
+{
+    return name.n == strlen(word) && memcmp(name.p, word, name.n) == 0;
+}
+
+/* What follows the word and a space. */
+static bool begins(struct oribi_slice name, const char *word, struct oribi_slice *rest)
+{
+    size_t n = strlen(word);
+    if (name.n <= n || memcmp(name.p, word, n) != 0 || name.p[n] != ' ')
+        return false;
+    *rest = oribi_slice(name.p + n + 1, name.n - n - 1);
+    return true;
+}
+
+static int refuse(char *error, const char *what)
+{
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", what);
+    return ORIBI_EINVAL;
+}
+
+/* NUL-terminated copies, for interfaces that want them. */
+static bool copy(struct oribi_slice text, char *dst, size_t cap)
+{
+    if (text.n >= cap)
+        return false;
+    memcpy(dst, text.p, text.n);
+    dst[text.n] = '\0';
+    return true;
+}
+
+static int set_option(struct oribi_options *options, struct oribi_slice name, struct oribi_slice value, char *error)
+{
+    char word[ORIBI_DOOR_WORD_MAX];
+    char *text = oribi_mem_try_alloc(value.n + 1, 1);
+    if (!text)
+        return ORIBI_ENOMEM;
+    memcpy(text, value.p, value.n);
+    int code = copy(name, word, sizeof(word)) ? oribi_options_set(options, word, text, error)
+                                              : refuse(error, "an option's name is too long");
+    oribi_mem_free(text);
+    return code;
+}
+
+static int add_listener(struct oribi_door_config *config, struct oribi_slice value, char *error)
+{
+    char text[ORIBI_DOOR_WORD_MAX];
+    struct oribi_door_listener *item = &config->listeners[config->listener_count];
+    int tls = 0;
+    int proxy = 0;
+    if (config->listener_count == ORIBI_LISTENERS_MAX || !copy(value, text, sizeof(text)) ||
+        sscanf(text, "%d %u %u %d %d %127s", &item->listener.fd, &item->index, &item->hash, &tls, &proxy,
+               item->listener.text) != 6)
+        return refuse(error, "a listener that cannot be read");
+    item->tls = tls != 0;
+    item->listener.proxy = proxy != 0;
+    item->listener.is_unix = strncmp(item->listener.text, "unix:", 5) == 0;
+    config->listener_count++;
+    return oribi_os_set_cloexec(item->listener.fd, true) < 0 ? refuse(error, "a listener is not open") : 0;
+}
+
+/* --- certificates --- */
+
+struct pairs {
+    struct oribi_tls_certificate items[ORIBI_LISTENERS_MAX][ORIBI_TLS_CERTIFICATES_MAX];
+    uint32_t counts[ORIBI_LISTENERS_MAX];
+    uint32_t current; /* listener of the last certificate */
+    struct oribi_slice client_ca;
+};
+
+static bool add_pair_record(struct pairs *pairs, const struct record *record)
+{
+    struct oribi_slice rest;
+    char number[16];
+    if (begins(record->name, "certificate", &rest) && copy(rest, number, sizeof(number))) {
+        unsigned long i = strtoul(number, NULL, 10);
+        if (i >= ORIBI_LISTENERS_MAX || pairs->counts[i] == ORIBI_TLS_CERTIFICATES_MAX)
+            return false;
+        pairs->current = (uint32_t)i;
+        pairs->items[i][pairs->counts[i]++] = (struct oribi_tls_certificate){.name = record->value};
+        return true;
+    }
+    uint32_t count = pairs->counts[pairs->current];
+    struct oribi_tls_certificate *last = count ? &pairs->items[pairs->current][count - 1] : NULL;
+    if (is(record->name, "client_ca"))
+        pairs->client_ca = record->value;
+    else if (last && is(record->name, "chain"))
+        last->chain = record->value;
+    else if (last && is(record->name, "key"))
+        last->key = record->value;
+    else if (last && is(record->name, "ocsp"))
+        last->ocsp = record->value;
+    else
+        return false;
+    return true;
+}
+
+static enum oribi_tls_verify verify_of(const struct oribi_options *options)
+{
+    return options->client_verify && strcmp(options->client_verify, "optional") == 0 ? ORIBI_TLS_VERIFY_OPTIONAL
+                                                                                     : ORIBI_TLS_VERIFY_REQUIRED;
+}
+
+/* All contexts anew, or none: a bad pair leaves what serves. `error` may hold a warning after 0. */
+static int make_contexts(struct oribi_door_config *config, const struct pairs *pairs, char *error)
+{
+    struct oribi_tls *made[ORIBI_LISTENERS_MAX] = {NULL};
+    char warning[ORIBI_ERROR_TEXT_CAP] = "";
+    int code = 0;
+    for (uint32_t i = 0; i < config->listener_count && code == 0; i++) {
+        struct oribi_tls_config tls = {.certificates = pairs->items[i],
+                                       .count = pairs->counts[i],
+                                       .client_ca = pairs->client_ca,
+                                       .verify = verify_of(config->options),
+                                       .h2 = config->options->http2,
+                                       .tls12 =
+                                           !config->options->tls_min || strcmp(config->options->tls_min, "1.3") != 0};
+        if (!config->listeners[i].tls)
+            continue;
+        code = oribi_tls_create(&tls, config->tickets, &made[i], error);
+        if (code == 0 && error[0])
+            (void)snprintf(warning, sizeof(warning), "%s", error);
+    }
+    for (uint32_t i = 0; i < config->listener_count; i++) {
+        if (!made[i])
+            continue;
+        struct oribi_tls *old = code == 0 ? config->listeners[i].contexts : made[i];
+        if (code == 0)
+            config->listeners[i].contexts = made[i];
+        oribi_tls_release(old);
+    }
+    if (code == 0)
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", warning);
+    return code;
+}
+
+/* --- the text --- */
+
+static int take_records(struct oribi_door_config *config, struct oribi_options *options, const char *p, size_t n,
+                        char *error)
+{
+    const char *at = p;
+    const char *end = p + n;
+    struct record record;
+    struct oribi_slice name;
+    int code = 0;
+    struct pairs *pairs = oribi_mem_try_alloc(1, sizeof(*pairs));
+    if (!pairs)
+        return ORIBI_ENOMEM;
+    while (code == 0 && next_record(&at, end, &record)) {
+        if (options && begins(record.name, "option", &name))
+            code = set_option(options, name, record.value, error);
+        else if (options && is(record.name, "listener"))
+            code = add_listener(config, record.value, error);
+        else if (!add_pair_record(pairs, &record))
+            code = refuse(error, "a record that no supervisor of this version writes");
+    }
+    if (code == 0 && at != end)
+        code = refuse(error, "what the supervisor has written cannot be read");
+    if (code == 0)
+        code = make_contexts(config, pairs, error);
+    oribi_mem_free(pairs);
+    return code;
+}
+
+/* Keys are in it: no copy stays behind. */
+static int take_text(struct oribi_door_config *config, struct oribi_options *options, int fd, char *error)
+{
+    size_t n = 0;
+    if (oribi_process_shared_memory_size(fd, &n) < 0 || n == 0 || n > ORIBI_DOOR_TEXT_MAX)
+        return refuse(error, "what the supervisor has written cannot be read");
+    char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return refuse(error, "what the supervisor has written cannot be mapped");
+    int code = take_records(config, options, p, strnlen(p, n), error);
+    explicit_bzero(p, n);
+    (void)munmap(p, n); /* whole mapping: cannot fail */
+    return code;
+}
+
+/* --- the begin --- */
+
+static int become_user(const struct oribi_options *options, char *error)
+{
+    return geteuid() == 0 && (options->user || options->group)
+               ? oribi_process_switch_user(options->user, options->group, error)
+               : 0;
+}
+
+/* Where the supervisor's goes: standard error, or the file. */
+static void open_log(const struct oribi_options *options)
+{
+    oribi_log_set_level(options->verbose ? ORIBI_LOG_DEBUG : options->quiet ? ORIBI_LOG_WARN : ORIBI_LOG_INFO);
+    oribi_log_set_json(options->error_log_format && strcmp(options->error_log_format, "json") == 0);
+    if (options->error_log && strcmp(options->error_log, "-") != 0 && oribi_log_open(options->error_log, NULL) < 0)
+        oribi_log(ORIBI_LOG_WARN, "door: cannot open %s: %s", options->error_log, oribi_os_error_text());
+}
+
+int oribi_door_config_take(struct oribi_door_config *config, char *error)
+{
+    const char *text = getenv("ORIBI_DOOR");
+    int version = 0;
+    int text_fd = -1;
+    int board_fd = -1;
+    int tickets_fd = -1;
+    unsigned count = 0;
+    int n = sscanf(text ? text : "", "%d %d %d %d %u %d %d %d %u %u", &version, &text_fd, &config->control_fd,
+                   &board_fd, &count, &config->handoff.take_fd, &config->handoff.give_fd, &tickets_fd,
+                   &config->channel_first, &config->channel_count);
+    if (n != 10 || version != ORIBI_DOOR_PROTOCOL || count == 0 || count > ORIBI_SLOTS_MAX ||
+        config->channel_count == 0 || config->channel_first + config->channel_count > ORIBI_CHANNELS_MAX + 1)
+        return refuse(error, "this program is started by a server's supervisor alone");
+    (void)unsetenv("ORIBI_DOOR"); /* fails for names with `=` only */
+    const int fds[] = {text_fd, config->control_fd, board_fd, config->handoff.take_fd, config->handoff.give_fd};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        if (oribi_os_set_cloexec(fds[i], true) < 0)
+            return refuse(error, "a descriptor of the supervisor's is not open");
+    (void)oribi_os_set_nonblock(config->control_fd, true); /* it is open: cannot fail */
+    if (oribi_scoreboard_attach(&config->board, count, board_fd) < 0)
+        return refuse(error, "cannot map the scoreboard");
+    if (tickets_fd >= 0) {
+        void *tickets = mmap(NULL, sizeof(struct oribi_tls_tickets), PROT_READ, MAP_SHARED, tickets_fd, 0);
+        oribi_os_close(tickets_fd);
+        if (tickets == MAP_FAILED)
+            return refuse(error, "cannot map the keys of session tickets");
+        config->tickets = tickets;
+    }
+    struct oribi_options *options = oribi_mem_alloc(1, sizeof(*options)); /* lives as long as the process */
+    oribi_options_init(options);
+    config->options = options;
+    oribi_log_init(STDERR_FILENO, ORIBI_LOG_INFO);
+    int code = take_text(config, options, text_fd, error);
+    oribi_os_close(text_fd);
+    if (code == 0)
+        open_log(options);
+    if (code == 0 && error[0])
+        oribi_log(ORIBI_LOG_WARN, "certificate %s", error);
+    return code < 0 ? code : become_user(options, error);
+}
+
+/* --- messages --- */
+
+static void say(const struct oribi_door_config *config, char kind, const char *text)
+{
+    char line[ORIBI_ERROR_TEXT_CAP + 1];
+    int n = snprintf(line, sizeof(line), "%c%s", kind, text); /* cut when longer */
+    if (n > 0)
+        (void)send(config->control_fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1,
+                   MSG_NOSIGNAL | MSG_DONTWAIT); /* a supervisor that is gone is seen by its end */
+}
+
+void oribi_door_ready(const struct oribi_door_config *config)
+{
+    say(config, ORIBI_DOOR_SAYS_READY, "");
+}
+
+void oribi_door_failed(const struct oribi_door_config *config, const char *text)
+{
+    say(config, ORIBI_DOOR_SAYS_FAILED, text);
+}
+
+static enum oribi_door_command take_certificates(struct oribi_door_config *config, int fd)
+{
+    char error[ORIBI_ERROR_TEXT_CAP] = "";
+    int code = take_text(config, NULL, fd, error);
+    oribi_os_close(fd);
+    say(config, code == 0 ? ORIBI_DOOR_SAYS_TAKEN : ORIBI_DOOR_SAYS_REFUSED, error);
+    return code == 0 ? ORIBI_DOOR_CERTIFICATES : ORIBI_DOOR_NOTHING;
+}
+
+static ssize_t receive(int control_fd, char *kind, int *passed)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec vec = {kind, 1};
+    struct msghdr message = {
+        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+    *passed = -1;
+    ssize_t n = recvmsg(control_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0)
+        return oribi_os_fail();
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+        memcpy(passed, CMSG_DATA(head), sizeof(int));
+    return n;
+}
+
+enum oribi_door_command oribi_door_control_take(struct oribi_door_config *config)
+{
+    char kind = 0;
+    int passed;
+    ssize_t n = receive(config->control_fd, &kind, &passed);
+    if (n == ORIBI_AGAIN)
+        return ORIBI_DOOR_NOTHING;
+    if (n <= 0)
+        return ORIBI_DOOR_ORPHANED;
+    if (kind == ORIBI_DOOR_TOLD_CERTIFICATES && passed >= 0)
+        return take_certificates(config, passed);
+    oribi_os_close(passed);
+    switch (kind) {
+    case ORIBI_DOOR_TOLD_DRAIN:
+        return ORIBI_DOOR_DRAIN;
+    case ORIBI_DOOR_TOLD_STOP:
+        return ORIBI_DOOR_STOP;
+    case ORIBI_DOOR_TOLD_REOPEN:
+        return ORIBI_DOOR_REOPEN;
+    default:
+        return ORIBI_DOOR_NOTHING;
+    }
+}

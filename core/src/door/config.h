@@ -1,0 +1,54 @@
+/* What the supervisor gives a door, and what both say to each other afterwards. config.c is in the door; the
+ * supervisor's side is process/doors.c and process/door_text.c. */
+#ifndef ORIBI_DOOR_CONFIG_H
+#define ORIBI_DOOR_CONFIG_H
+
+#include "door/tls.h"
+#include "oribi/config/listener.h"
+#include "oribi/config/options.h"
+#include "oribi/process/door_ties.h"
+#include "oribi/worker/handoff.h"
+#include "oribi/worker/scoreboard.h"
+
+/* One listener of the door. `index` and `hash` are those of the server's list (hand-off message). */
+struct oribi_door_listener {
+    struct oribi_listener listener; /* fd is open */
+    uint32_t index;
+    uint32_t hash;
+    bool tls;                   /* tls://; else door=on */
+    struct oribi_tls *contexts; /* tls: made of the certificates that came; replaced by oribi_door_control_take() */
+};
+
+struct oribi_door_config {
+    const struct oribi_options *options; /* as the supervisor has them */
+    struct oribi_door_listener listeners[ORIBI_LISTENERS_MAX];
+    uint32_t listener_count;
+    struct oribi_scoreboard board;           /* attached; has the owner table of channels */
+    struct oribi_handoff handoff;            /* only given to */
+    const struct oribi_tls_tickets *tickets; /* NULL: none */
+    uint32_t channel_first;                  /* numbers of this door's channels: … */
+    uint32_t channel_count;
+    int control_fd; /* SOCK_SEQPACKET to the supervisor; its end means that the supervisor is dead */
+};
+
+/* In the executable, first thing: takes what ORIBI_DOOR names, and becomes the user that the options name. 0, or a code
+ * with one line in `error`. All of it lives until the process ends. */
+int oribi_door_config_take(struct oribi_door_config *config, char *error);
+
+enum oribi_door_command {
+    ORIBI_DOOR_NOTHING,
+    ORIBI_DOOR_CERTIFICATES, /* listeners[i].contexts have been replaced (old ones released) */
+    ORIBI_DOOR_DRAIN,        /* end without a loss: stop accepting, close what is idle, GOAWAY, exit 0 when empty */
+    ORIBI_DOOR_STOP,         /* the same within options->shutdown_timeout_ms */
+    ORIBI_DOOR_REOPEN,       /* logs */
+    ORIBI_DOOR_ORPHANED,     /* the supervisor is gone: as DRAIN */
+};
+
+/* The next message on control_fd; never blocks. */
+enum oribi_door_command oribi_door_control_take(struct oribi_door_config *config);
+
+/* Tells the supervisor that this door serves; or why it cannot (then exit with 1). */
+void oribi_door_ready(const struct oribi_door_config *config);
+void oribi_door_failed(const struct oribi_door_config *config, const char *text);
+
+#endif

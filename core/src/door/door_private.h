@@ -1,0 +1,315 @@
+/* The door as its sources share it. One process, one thread, one reactor: clients of HTTP/1.1 are the reactor's own
+ * connections, those of HTTP/2 and those that still shake hands are watched beside them, and so are the channels.
+ *
+ *   main.c         the program: config, user, signals
+ *   door.c         create, turn, drain, end
+ *   arrive.c       listeners, and a client until it is known what it speaks
+ *   clients_h1.c   HTTP/1.1: requests of the reactor become calls, answers go to its connections
+ *   clients_h2.c   HTTP/2: sessions (h2.h) over their sockets
+ *   streams_h2.c   … and their streams as calls
+ *   call.c         calls: what both have in common
+ *   dispatch.c     the queue of complete requests, and which channel gets the next one
+ *   channel.c      a channel: the request out, the answer in
+ *   tunnel.c       bytes both ways, after 101
+ *   canonical.c    a request head written anew
+ *   tls*.c         TLS
+ *   config.c       what the supervisor says */
+#ifndef ORIBI_DOOR_DOOR_PRIVATE_H
+#define ORIBI_DOOR_DOOR_PRIVATE_H
+
+#include "door/config.h"
+#include "door/h2.h"
+#include "door/tls.h"
+#include "oribi/base/buf.h"
+#include "oribi/base/log.h"
+#include "oribi/config/trust.h"
+#include "oribi/event/reactor.h"
+#include "oribi/http/answer.h"
+#include "oribi/http/channel_head.h"
+#include "oribi/http/chunked.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    ORIBI__DOOR_SCRATCH_BYTES = 64 * 1024, /* of an answer, at a time */
+    ORIBI__DOOR_INLINE_BYTES = 128 * 1024, /* of a request's body, beyond it the body goes to a file */
+    ORIBI__DOOR_HIGH_BYTES = 256 * 1024, /* of a streamed answer that the client has not taken: its worker waits … */
+    ORIBI__DOOR_LOW_BYTES = 128 * 1024,  /* … until so much is left */
+    ORIBI__DOOR_RETRY_MS = 5,            /* a full hand-off queue is tried again */
+    ORIBI__DOOR_QUEUE_MAX = 100 * 1000,  /* requests that wait; beyond it 503 */
+    ORIBI__DOOR_CLOSED_KEEP = 64,        /* pooled structs */
+};
+
+struct oribi__door;
+struct oribi__call;
+struct oribi__channel;
+
+/* What a call's client does with its answer. */
+struct oribi__call_ops {
+    void (*interim)(struct oribi__call *call, const struct oribi_answer *answer);
+    /* The head, and the first bytes of the body; last: all of it. headers are borrowed and may be changed. */
+    void (*begin)(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice body, bool last);
+    /* More of it. last: the call ends with this; call->channel is gone then. */
+    void (*more)(struct oribi__call *call, struct oribi_slice body, bool last);
+    /* There is no answer: the client gets this status (502, 503, 504); or, where the answer had begun (call->begun),
+     * sees that its end is missing. Ends the call. */
+    void (*fail)(struct oribi__call *call, int status, const char *reason);
+    /* Bytes of the answer that the client has not taken: the channel is read while they are few. */
+    int64_t (*pending)(const struct oribi__call *call);
+    /* The answer is 101: gives the client's connection to a tunnel; the head is sent. `rest` stands behind it. */
+    void (*tunnel)(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice rest);
+};
+
+enum oribi__call_state {
+    ORIBI__CALL_NEW,
+    ORIBI__CALL_QUEUED, /* in the queue of complete requests */
+    ORIBI__CALL_OUT,    /* on its channel */
+    ORIBI__CALL_ENDED,
+};
+
+/* A complete request and its answer. Made and freed by its client; memory is pooled with the buffer of its head. */
+struct oribi__call {
+    struct oribi__door *door;
+    const struct oribi__call_ops *ops;
+    void *owner; /* the client's */
+    struct oribi__call *prev;
+    struct oribi__call *next;
+    struct oribi__channel *channel; /* while it is out */
+    struct oribi_buf head;          /* the channel head and the request's head, as they go out */
+    struct oribi_slice body;        /* in memory, borrowed from the client … */
+    int body_fd;                    /* … or in a file, borrowed as well; -1: none */
+    int64_t body_len;
+    struct oribi_buf tail; /* behind the body: trailers of a chunked one */
+    char chunk[ORIBI_CHUNK_HEAD_CAP];
+    uint8_t chunk_len; /* in front of the body, when chunked */
+    uint8_t state;
+    uint8_t tries;
+    bool is_head;
+    bool safe;    /* to be made twice */
+    bool begun;   /* the client has the answer's head */
+    bool blocked; /* the channel is not read until the client has taken more */
+    bool upgrades;
+    bool finished;     /* the client will send no more */
+    bool streams;      /* the answer's length was not known at its begin */
+    bool closes;       /* the client's connection, after it */
+    bool listed;       /* clients_h1.c: its output waits for the socket */
+    uint8_t framing;   /* towards the client */
+    uint32_t listener; /* in config->listeners */
+    int64_t complete_us;
+    struct oribi__call *blocked_next;
+    struct oribi__call *listed_prev;
+    struct oribi__call *listed_next;
+};
+
+enum oribi__channel_state {
+    ORIBI__CHANNEL_IDLE,
+    ORIBI__CHANNEL_HEAD, /* the request is out, the answer's head is awaited */
+    ORIBI__CHANNEL_BODY,
+    ORIBI__CHANNEL_CLOSED,
+};
+
+struct oribi__channel {
+    struct oribi_watch watch; /* first: the handler casts */
+    struct oribi__door *door;
+    struct oribi__channel *prev; /* idle ones, the last used first */
+    struct oribi__channel *next;
+    struct oribi__call *call;
+    struct oribi_buf unsent; /* of a request */
+    struct oribi_buf read;   /* the begin of an answer's head */
+    struct oribi_chunked chunked;
+    int64_t left; /* of a body with a length */
+    uint16_t number;
+    uint16_t owner; /* slot + 1 that its calls count for in door->out, 0: none */
+    uint8_t state;
+    uint8_t framing;
+    bool closes;   /* after this answer */
+    bool finished; /* its client will send no more, and it was told so */
+    bool answered; /* a byte of this answer has come */
+};
+
+struct oribi__arrival; /* arrive.c */
+struct oribi__client;  /* clients_h2.c */
+struct oribi__tunnel;
+
+struct oribi__door {
+    struct oribi_reactor reactor;
+    struct oribi_door_config *config;
+    struct oribi_h2_limits h2_limits;
+    struct oribi_limits answer_limits; /* of chunked answers: no maximum of the body */
+    struct oribi_watch control_watch;
+    struct oribi_watch listener_watches[ORIBI_LISTENERS_MAX];
+    bool accepting;
+    bool draining;
+    int64_t accept_pause_until_ms;
+    int64_t drain_since_ms;
+    int64_t drain_until_ms; /* 0: no bound */
+    struct oribi_log_limit log_limit;
+    char hsts[32];
+    struct oribi_header extra_tls; /* Strict-Transport-Security; name NULL: none */
+
+    /* calls */
+    struct oribi__call *spare_calls;
+    uint32_t spare_call_count;
+    struct oribi__call *queue_first;
+    struct oribi__call *queue_last;
+    uint32_t queue_len;
+    uint32_t calls_out;
+    struct oribi__call *blocked;
+    struct oribi__call *listed;
+    struct oribi__call *listed_at; /* where oribi__h1_turn() goes on */
+
+    /* channels */
+    struct oribi__channel *idle_first;
+    struct oribi__channel *idle_last;
+    uint32_t idle_count;
+    uint32_t channel_count;
+    uint16_t *free_numbers;
+    uint32_t free_number_count;
+    uint8_t *out;                           /* calls of ours, by the slot that has their channel */
+    int64_t *ended_us;                      /* when the last of them ended, oribi_clock_us() */
+    uint32_t out_waiting;                   /* … and in the hand-off queue, as far as we know */
+    struct oribi__channel *closed_channels; /* freed at the end of the turn */
+    struct oribi_header headers[ORIBI_RESPONSE_FIELDS_MAX];
+    struct oribi_field fields[ORIBI_RESPONSE_FIELDS_MAX + 1];
+    struct oribi_trust trust;
+    char *scratch; /* ORIBI__DOOR_SCRATCH_BYTES: what comes from a channel */
+    char *text;    /* ORIBI_RESPONSE_HEAD_BYTES_MAX: heads of answers */
+
+    /* clients */
+    struct oribi__arrival *arrivals;
+    uint32_t arrival_count;
+    int64_t arrivals_look_ms; /* when deadlines are looked at again */
+    struct oribi__arrival *closed_arrivals;
+    struct oribi__client *clients;
+    struct oribi__client *dirty; /* have something to send, or to be looked at */
+    struct oribi__client *closed_clients;
+    uint32_t client_count;
+    struct oribi__client **heap; /* by deadline */
+    uint32_t heap_len;
+    uint32_t heap_cap;
+    struct oribi__tunnel *tunnels;
+    struct oribi__tunnel *closed_tunnels;
+    uint32_t tunnel_count;
+    bool tunnels_again; /* one has more to move than a turn may */
+};
+
+/* A client's socket, with or without TLS. */
+struct oribi__peer {
+    int fd;
+    struct oribi_transport *transport;
+    const struct oribi_tls_info *tls; /* of the transport's session; NULL: none */
+    uint32_t listener;                /* in config->listeners */
+    uint8_t addr_len;
+    uint8_t port_len;
+    char addr[ORIBI_CONN_ADDR_CAP];
+    char port[ORIBI_CONN_PORT_CAP];
+};
+
+ssize_t oribi__peer_read(const struct oribi__peer *peer, void *dst, size_t n);
+ssize_t oribi__peer_send(const struct oribi__peer *peer, const struct iovec *vec, size_t count);
+void oribi__peer_close(struct oribi__peer *peer, bool shut);
+
+/* --- call.c --- */
+
+/* NULL: out of memory. */
+struct oribi__call *oribi__call_create(struct oribi__door *door, const struct oribi__call_ops *ops, void *owner);
+
+/* Takes it from the queue or closes its channel, if need be, and frees it. No ops are called. */
+void oribi__call_destroy(struct oribi__call *call);
+
+/* Writes the channel head to call->head, which is empty. 0 or ORIBI_ENOMEM. */
+int oribi__call_about(struct oribi__call *call, const struct oribi__peer *peer, uint8_t protocol, bool keeps);
+
+/* Puts the request, which is complete, into the queue. What of it does not fit fails at once (503). */
+void oribi__call_submit(struct oribi__call *call);
+
+/* The client has taken some of the answer. */
+void oribi__call_taken(struct oribi__call *call);
+
+/* The client does not take the answer as fast as it comes: its channel is left alone until it has. */
+void oribi__call_block(struct oribi__call *call);
+
+/* Its output waits for the client's socket, or no longer. */
+void oribi__call_list(struct oribi__call *call);
+void oribi__call_unlist(struct oribi__call *call);
+
+/* There will be no answer, or none of its rest. */
+void oribi__call_failed(struct oribi__call *call, int status, const char *reason);
+
+/* --- dispatch.c --- */
+
+void oribi__dispatch_add(struct oribi__call *call, bool first);
+void oribi__dispatch_remove(struct oribi__call *call);
+
+/* Gives requests that wait to workers that are free. */
+void oribi__dispatch(struct oribi__door *door);
+
+/* The channel's call is over, and another may go out on it. */
+void oribi__dispatch_idle(struct oribi__channel *channel);
+
+/* Calls that workers can make now and soon. */
+uint32_t oribi__dispatch_hands(const struct oribi__door *door);
+
+/* --- channel.c --- */
+
+int oribi__channels_init(struct oribi__door *door);
+void oribi__channels_deinit(struct oribi__door *door);
+
+/* A channel whose far end is in *far_fd (the caller's). NULL: no descriptors, memory or numbers. */
+struct oribi__channel *oribi__channel_open(struct oribi__door *door, int *far_fd);
+
+/* Makes the call this idle channel's, and sends the request (send: false where it travels with the far end). False: the
+ * channel has ended, and the call is still the caller's. */
+bool oribi__channel_call(struct oribi__channel *channel, struct oribi__call *call, bool send);
+
+void oribi__channel_read(struct oribi__channel *channel); /* goes on with an answer */
+
+/* Closes it; its call is forgotten, not told. */
+void oribi__channel_close(struct oribi__channel *channel);
+
+/* Its client will send no more: the worker sees the end of what comes. */
+void oribi__channel_finish(struct oribi__channel *channel);
+
+/* The same, but gives its descriptor to the caller. */
+int oribi__channel_release(struct oribi__channel *channel);
+void oribi__channels_free_closed(struct oribi__door *door);
+
+/* Counts the channel's call for the worker that has it. */
+void oribi__channel_count(struct oribi__channel *channel);
+void oribi__channel_uncount(struct oribi__channel *channel);
+uint16_t oribi__channel_owner(const struct oribi__channel *channel);
+
+/* --- clients --- */
+
+struct oribi_reactor_hooks oribi__h1_hooks(struct oribi__door *door);
+void oribi__h1_turn(struct oribi__door *door); /* requests that are complete become calls; output that waits */
+
+/* Takes peer. `first`: bytes that were read from it. */
+void oribi__h2_begin(struct oribi__door *door, struct oribi__peer *peer, struct oribi_slice first);
+void oribi__h2_turn(struct oribi__door *door);
+int64_t oribi__h2_wait_ms(const struct oribi__door *door); /* -1: no bound */
+void oribi__h2_drain(struct oribi__door *door);
+void oribi__h2_close_all(struct oribi__door *door);
+
+/* What is left to its caller of a stream's client. */
+int oribi__arrive_init(struct oribi__door *door);
+void oribi__arrive_turn(struct oribi__door *door);
+void oribi__arrive_stop(struct oribi__door *door); /* no new clients */
+void oribi__arrive_close_all(struct oribi__door *door);
+int64_t oribi__arrive_wait_ms(const struct oribi__door *door);
+
+/* tunnel.c. Takes the peer and the channel's descriptor. */
+void oribi__tunnel_begin(struct oribi__door *door, struct oribi__peer *peer, int channel_fd, struct oribi_slice to_peer,
+                         struct oribi_slice to_channel);
+void oribi__tunnel_turn(struct oribi__door *door);
+void oribi__tunnel_close_all(struct oribi__door *door);
+
+/* --- door.c --- */
+
+/* Gives a door in the caller's zeroed memory. */
+int oribi__door_init(struct oribi__door *door, struct oribi_door_config *config, char *error);
+void oribi__door_run(struct oribi__door *door); /* until it has drained */
+void oribi__door_deinit(struct oribi__door *door);
+
+#endif

@@ -1,0 +1,499 @@
+/* Streams of HTTP/2 as calls: requests from h2.h's events, answers from their channels. */
+#include "door/canonical.h"
+#include "door/clients_h2.h"
+
+#include "oribi/base/error.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
+#include "oribi/http/status.h"
+#include "oribi/http/trailers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct oribi__call_ops ops;
+
+static struct oribi__stream *stream_of(const struct oribi__call *call)
+{
+    return call->owner;
+}
+
+/* --- life --- */
+
+static struct oribi__stream *create(struct oribi__client *client, struct oribi_h2_stream *h2)
+{
+    struct oribi__stream *stream = oribi_mem_try_alloc(1, sizeof(*stream));
+    if (!stream)
+        return NULL;
+    stream->client = client;
+    stream->h2 = h2;
+    oribi_body_init(&stream->body);
+    oribi_body_init(&stream->file);
+    stream->next = client->streams;
+    if (client->streams)
+        client->streams->prev = stream;
+    client->streams = stream;
+    h2->user = stream;
+    return stream;
+}
+
+static void unlist_ended(struct oribi__stream *stream)
+{
+    struct oribi__stream **at = &stream->client->ended;
+    if (!stream->is_ended)
+        return;
+    while (*at != stream)
+        at = &(*at)->ended_next;
+    *at = stream->ended_next;
+    stream->is_ended = false;
+}
+
+static void charge(struct oribi__stream *stream)
+{
+    struct oribi_budget *budget = &stream->client->door->reactor.budget;
+    int64_t memory = (int64_t)(oribi_body_memory(&stream->body) + oribi_body_memory(&stream->file) + stream->out.cap);
+    int64_t file = (stream->body.fd >= 0 ? stream->body.len : 0) + (stream->file.fd >= 0 ? stream->file.len : 0);
+    if (memory != stream->charge.memory || file != stream->charge.file)
+        oribi_budget_set(budget, &stream->charge, memory, file);
+}
+
+void oribi__stream_destroy(struct oribi__stream *stream)
+{
+    struct oribi__client *client = stream->client;
+    unlist_ended(stream);
+    if (stream->call) {
+        oribi__call_destroy(stream->call);
+    }
+    oribi_body_deinit(&stream->body);
+    oribi_body_deinit(&stream->file);
+    oribi_buf_deinit(&stream->out);
+    oribi_budget_set(&client->door->reactor.budget, &stream->charge, 0, 0);
+    *(stream->prev ? &stream->prev->next : &client->streams) = stream->next;
+    if (stream->next)
+        stream->next->prev = stream->prev;
+    if (!client->streams)
+        client->idle_since_ms = client->door->reactor.now_ms;
+    oribi_mem_free(stream);
+}
+
+/* No more is to come: it is released when its answer has left. */
+static void ends(struct oribi__stream *stream)
+{
+    if (stream->is_ended)
+        return;
+    stream->is_ended = true;
+    stream->ended_next = stream->client->ended;
+    stream->client->ended = stream;
+    oribi__client_dirty(stream->client);
+}
+
+static void end_call(struct oribi__stream *stream)
+{
+    struct oribi__call *call = stream->call;
+    if (!call)
+        return;
+    stream->call = NULL;
+    oribi__call_destroy(call);
+    stream->data_ms = 0;
+    oribi_body_deinit(&stream->body);
+    oribi_body_init(&stream->body);
+}
+
+/* --- answers --- */
+
+static struct oribi_field field_of(const char *name, const char *value, size_t len)
+{
+    return (struct oribi_field){
+        .name = name, .value = value, .name_len = (uint16_t)strlen(name), .value_len = (uint32_t)len};
+}
+
+static void reset(struct oribi__stream *stream, uint32_t code)
+{
+    oribi_h2_reset(stream->h2, code);
+    end_call(stream);
+    ends(stream);
+}
+
+/* An answer of our own: its status in words. */
+static void answer_own(struct oribi__stream *stream, int status)
+{
+    char text[64];
+    char length[16];
+    struct oribi_slice reason = oribi_status_reason(status);
+    int n = snprintf(text, sizeof(text), "%d %.*s\n", status, (int)reason.n, reason.p);
+    int digits = snprintf(length, sizeof(length), "%d", n);
+    const struct oribi_field fields[] = {field_of("content-type", "text/plain", 10),
+                                         field_of("content-length", length, (size_t)digits),
+                                         field_of("date", oribi_reactor_date(&stream->client->door->reactor), 29)};
+    if (oribi_h2_answer(stream->h2, status, fields, 3, stream->is_head) == 0 && !stream->is_head) {
+        stream->out_at = stream->out.len = 0;
+        oribi_buf_append(&stream->out, text, (size_t)n);
+        oribi_h2_ready(stream->h2);
+    }
+    stream->whole = true;
+    end_call(stream);
+    ends(stream);
+}
+
+static int keep(struct oribi__stream *stream, struct oribi_slice body)
+{
+    int code;
+    if (body.n == 0)
+        return 0;
+    if (stream->in_file)
+        code = oribi_budget_file(&stream->client->door->reactor.budget, (int64_t)body.n)
+                   ? oribi_body_append(&stream->file, body.p, body.n, ORIBI__DOOR_HIGH_BYTES, ORIBI_BODY_BATCH_BYTES)
+                   : ORIBI_ELIMIT;
+    else
+        code = oribi_buf_try_append(&stream->out, body.p, body.n);
+    charge(stream);
+    return code;
+}
+
+/* Fields behind the body, where there are some. */
+static void add_trailers(struct oribi__stream *stream, const struct oribi_buf *lines)
+{
+    struct oribi_trailers trailers = {0};
+    if (!lines->len || oribi_trailers_read(oribi_slice(lines->p, lines->len), &trailers) < 0)
+        return;
+    (void)oribi_h2_trailers(stream->h2, trailers.fields, trailers.count); /* without them the answer is whole as well */
+    oribi_trailers_release(&trailers);
+}
+
+static void more(struct oribi__call *call, struct oribi_slice body, bool last)
+{
+    struct oribi__stream *stream = stream_of(call);
+    if (keep(stream, body) < 0) {
+        reset(stream, ORIBI_H2_INTERNAL_ERROR);
+        return;
+    }
+    if (last) {
+        stream->whole = true;
+        add_trailers(stream, &call->tail);
+        end_call(stream);
+        ends(stream);
+    } else if (!call->blocked && !stream->in_file && stream->out.len - stream->out_at > ORIBI__DOOR_HIGH_BYTES) {
+        oribi__call_block(call);
+        stream->client->has_blocked = true;
+    }
+    oribi_h2_ready(stream->h2);
+    oribi__client_dirty(stream->client);
+}
+
+/* The fields of an answer, in door->fields; returns their number. */
+static uint32_t fields_of(struct oribi__door *door, const struct oribi_answer *answer)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < answer->count; i++) {
+        const struct oribi_header *header = &answer->headers[i];
+        if (header->name_len <= UINT16_MAX)
+            door->fields[count++] = (struct oribi_field){.name = header->name,
+                                                         .value = header->value,
+                                                         .name_len = (uint16_t)header->name_len,
+                                                         .value_len = header->value_len};
+    }
+    return count;
+}
+
+static void begin(struct oribi__call *call, struct oribi_answer *answer, struct oribi_slice body, bool last)
+{
+    struct oribi__stream *stream = stream_of(call);
+    struct oribi__door *door = call->door;
+    struct oribi_field *fields = door->fields;
+    uint32_t count = fields_of(door, answer);
+    if (stream->client->peer.tls && door->extra_tls.name)
+        fields[count++] = (struct oribi_field){.name = door->extra_tls.name,
+                                               .value = door->extra_tls.value,
+                                               .name_len = (uint16_t)door->extra_tls.name_len,
+                                               .value_len = door->extra_tls.value_len};
+    bool bodiless = last && body.n == 0 && !call->tail.len;
+    int code = oribi_h2_answer(stream->h2, answer->status, fields, count, bodiless);
+    if (code == ORIBI_ECLOSED || code == ORIBI_ENOMEM) {
+        reset(stream, ORIBI_H2_INTERNAL_ERROR);
+        return;
+    }
+    if (code < 0) {
+        call->begun = false;
+        oribi__call_failed(call, 502, "an answer that cannot be passed on");
+        return;
+    }
+    if (bodiless) {
+        stream->whole = true;
+        end_call(stream);
+        ends(stream);
+        return;
+    }
+    stream->in_file = answer->content_length > ORIBI__DOOR_HIGH_BYTES;
+    more(call, body, last);
+}
+
+static void interim(struct oribi__call *call, const struct oribi_answer *answer)
+{
+    struct oribi__stream *stream = stream_of(call);
+    if (answer->status == 100)
+        return;
+    uint32_t count = fields_of(call->door, answer);
+    (void)oribi_h2_interim(stream->h2, answer->status, call->door->fields, count); /* the answer itself finds out */
+    oribi__client_dirty(stream->client);
+}
+
+static void fail(struct oribi__call *call, int status, const char *reason)
+{
+    struct oribi__stream *stream = stream_of(call);
+    if (call->begun)
+        reset(stream, ORIBI_H2_INTERNAL_ERROR);
+    else
+        answer_own(stream, status);
+}
+
+static int64_t pending(const struct oribi__call *call)
+{
+    const struct oribi__stream *stream = stream_of(call);
+    return (int64_t)(stream->out.len - stream->out_at);
+}
+
+static const struct oribi__call_ops ops = {
+    .interim = interim, .begin = begin, .more = more, .fail = fail, .pending = pending};
+
+/* --- the answer's bytes --- */
+
+static size_t pull_memory(struct oribi__stream *stream, char *dst, size_t cap)
+{
+    size_t left = stream->out.len - stream->out_at;
+    size_t n = cap < left ? cap : left;
+    if (cap == 0)
+        return left;
+    memcpy(dst, stream->out.p + stream->out_at, n);
+    stream->out_at += n;
+    if (stream->out_at == stream->out.len) {
+        stream->out_at = stream->out.len = 0;
+        if (stream->whole)
+            oribi_buf_deinit(&stream->out);
+    } else if (stream->out_at > ORIBI__DOOR_HIGH_BYTES) {
+        oribi_buf_consume(&stream->out, stream->out_at);
+        stream->out_at = 0;
+    }
+    return n;
+}
+
+/* The end of the body stands in memory until there is a batch of it. */
+static size_t pull_file(struct oribi__stream *stream, char *dst, size_t cap)
+{
+    const struct oribi_body *file = &stream->file;
+    int64_t left = file->len - stream->file_at;
+    int64_t written = file->fd >= 0 ? file->len - (int64_t)file->memory.len : 0;
+    size_t n = (int64_t)cap < left ? cap : (size_t)left;
+    if (cap == 0)
+        return left > 0;
+    if (stream->file_at < written) {
+        n = (int64_t)n < written - stream->file_at ? n : (size_t)(written - stream->file_at);
+        ssize_t got = oribi_os_read_at(file->fd, dst, n, stream->file_at);
+        n = got > 0 ? (size_t)got : 0;
+    } else {
+        memcpy(dst, file->memory.p + (stream->file_at - written), n);
+    }
+    stream->file_at += (int64_t)n;
+    return n;
+}
+
+static size_t on_pull(void *self, struct oribi_h2_stream *h2, char *dst, size_t cap, bool *last)
+{
+    struct oribi__stream *stream = h2->user;
+    size_t n = stream->in_file ? pull_file(stream, dst, cap) : pull_memory(stream, dst, cap);
+    bool empty = stream->in_file ? stream->file_at == stream->file.len : stream->out_at == stream->out.len;
+    *last = stream->whole && empty;
+    return n;
+}
+
+/* --- requests --- */
+
+static void on_request(void *self, struct oribi_h2_stream *h2, const struct oribi_h2_request *request)
+{
+    struct oribi__client *client = self;
+    struct oribi__stream *stream = create(client, h2);
+    struct oribi__call *call = stream ? oribi__call_create(client->door, &ops, stream) : NULL;
+    if (!stream) {
+        oribi_h2_reset(h2, ORIBI_H2_REFUSED_STREAM);
+        oribi_h2_release(h2);
+        return;
+    }
+    stream->is_head = request->parsed->is_head;
+    stream->call = call;
+    if (!call || oribi__call_about(call, &client->peer, 20, true) < 0 ||
+        oribi_buf_try_append(&call->head, request->head.p, request->framing) < 0) {
+        answer_own(stream, 503);
+        return;
+    }
+    call->is_head = request->parsed->is_head;
+    call->safe = oribi_canonical_is_safe(request->parsed->method);
+    stream->data_ms = request->ended ? 0 : client->door->reactor.now_ms;
+    if (request->parsed->expect_continue)
+        (void)oribi_h2_interim(h2, 100, NULL, 0); /* a client that waits in vain sends its body some time */
+}
+
+static void on_refused(void *self, struct oribi_h2_stream *h2, int error, const struct oribi_fault *fault, bool is_head)
+{
+    struct oribi__client *client = self;
+    struct oribi__door *door = client->door;
+    struct oribi__stream *stream = h2->user ? h2->user : create(client, h2);
+    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "door: refused a request of %.*s: %s",
+                  client->peer.addr_len ? client->peer.addr_len : 4, client->peer.addr_len ? client->peer.addr : "unix",
+                  fault && fault->reason ? fault->reason : oribi_error_text(error));
+    if (!stream) {
+        oribi_h2_reset(h2, ORIBI_H2_REFUSED_STREAM);
+        oribi_h2_release(h2);
+        return;
+    }
+    if (stream->call && stream->call->begun) {
+        reset(stream, ORIBI_H2_NO_ERROR);
+        return;
+    }
+    stream->is_head = is_head;
+    int status = oribi_error_status(error);
+    answer_own(stream, status ? status : 400);
+}
+
+static void on_malformed(void *self, uint32_t id, const char *reason)
+{
+    struct oribi__client *client = self;
+    struct oribi__door *door = client->door;
+    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+        oribi_log(ORIBI_LOG_WARN, "door: reset a stream of %.*s: %s", client->peer.addr_len ? client->peer.addr_len : 4,
+                  client->peer.addr_len ? client->peer.addr : "unix", reason);
+}
+
+static void on_data(void *self, struct oribi_h2_stream *h2, const char *p, size_t n)
+{
+    struct oribi__client *client = self;
+    struct oribi__stream *stream = h2->user;
+    if (!stream || !stream->call || stream->call->state != ORIBI__CALL_NEW) {
+        oribi_h2_stored(h2, n);
+        return;
+    }
+    stream->data_ms = client->door->reactor.now_ms;
+    const struct oribi_budget *budget = &client->door->reactor.budget;
+    int64_t memory_max =
+        oribi_budget_memory(budget, (int64_t)oribi_body_memory(&stream->body), ORIBI__DOOR_INLINE_BYTES);
+    int code = oribi_budget_file(budget, (int64_t)n)
+                   ? oribi_body_append(&stream->body, p, n, (uint32_t)memory_max, ORIBI_BODY_BATCH_BYTES)
+                   : ORIBI_ELIMIT;
+    charge(stream);
+    if (code < 0)
+        answer_own(stream, code == ORIBI_EFULL ? 507 : 503);
+    oribi_h2_stored(h2, n);
+}
+
+static void on_trailers(void *self, struct oribi_h2_stream *h2, struct oribi_slice lines)
+{
+    struct oribi__stream *stream = h2->user;
+    if (stream && stream->call && stream->call->state == ORIBI__CALL_NEW)
+        (void)oribi_buf_try_append(&stream->call->tail, lines.p, lines.n); /* without memory: without trailers */
+}
+
+/* What stands in front of the first request byte says when it was complete. */
+static int finish_head(struct oribi__stream *stream)
+{
+    struct oribi__call *call = stream->call;
+    int64_t len = (int64_t)stream->body.len;
+    bool has_body = stream->data_ms != 0 || len > 0;
+    bool trailers = call->tail.len > 0;
+    int code = oribi_body_finish(&stream->body);
+    if (code < 0)
+        return code;
+    call->body_len = len;
+    if (stream->body.fd >= 0)
+        call->body_fd = stream->body.fd;
+    else
+        call->body = oribi_slice(stream->body.memory.p, stream->body.memory.len);
+    if (trailers) {
+        struct oribi_buf lines = call->tail;
+        bool in_memory = call->body.n > 0;
+        call->tail = (struct oribi_buf){0};
+        if (in_memory)
+            call->chunk_len = (uint8_t)oribi_chunk_head(call->chunk, call->body.n);
+        code = oribi_buf_try_append(&call->tail, in_memory ? "\r\n0\r\n" : "0\r\n", in_memory ? 5 : 3);
+        code = code < 0 ? code : oribi_buf_try_append(&call->tail, lines.p, lines.len);
+        code = code < 0 ? code : oribi_buf_try_append(&call->tail, "\r\n", 2);
+        oribi_buf_deinit(&lines);
+    }
+    return code < 0 ? code : oribi_canonical_framing(&call->head, has_body ? len : -1, trailers);
+}
+
+static void on_end(void *self, struct oribi_h2_stream *h2)
+{
+    struct oribi__stream *stream = h2->user;
+    if (!stream || !stream->call || stream->call->state != ORIBI__CALL_NEW)
+        return;
+    int code = finish_head(stream);
+    stream->data_ms = 0;
+    charge(stream);
+    if (code < 0)
+        answer_own(stream, code == ORIBI_EFULL ? 507 : 503);
+    else
+        oribi__call_submit(stream->call);
+}
+
+static void on_reset(void *self, struct oribi_h2_stream *h2, uint32_t code)
+{
+    struct oribi__stream *stream = h2->user;
+    if (!stream) {
+        oribi_h2_release(h2);
+        return;
+    }
+    end_call(stream); /* its worker sees that the client has gone */
+    ends(stream);
+}
+
+const struct oribi_h2_events oribi__stream_events = {
+    .request = on_request,
+    .refused = on_refused,
+    .malformed = on_malformed,
+    .data = on_data,
+    .trailers = on_trailers,
+    .end = on_end,
+    .reset = on_reset,
+    .pull = on_pull,
+};
+
+/* --- turns --- */
+
+static void let_workers_go_on(struct oribi__client *client)
+{
+    client->has_blocked = false;
+    for (struct oribi__stream *stream = client->streams; stream; stream = stream->next) {
+        if (stream->call && stream->call->blocked)
+            oribi__call_taken(stream->call); /* may end the call; the stream stays */
+        client->has_blocked |= stream->call && stream->call->blocked;
+    }
+}
+
+void oribi__streams_turn(struct oribi__client *client)
+{
+    if (client->has_blocked)
+        let_workers_go_on(client);
+    struct oribi__stream *stream = client->ended;
+    while (stream) {
+        struct oribi__stream *next = stream->ended_next;
+        if (oribi_h2_is_answered(stream->h2)) {
+            oribi_h2_release(stream->h2);
+            oribi__stream_destroy(stream);
+        }
+        stream = next;
+    }
+}
+
+int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms)
+{
+    int64_t timeout_ms = client->door->config->options->body_timeout_ms;
+    int64_t deadline_ms = INT64_MAX;
+    for (struct oribi__stream *stream = timeout_ms ? client->streams : NULL; stream; stream = stream->next) {
+        if (!stream->data_ms || !stream->call)
+            continue;
+        if (now_ms >= stream->data_ms + timeout_ms)
+            answer_own(stream, 408);
+        else if (stream->data_ms + timeout_ms < deadline_ms)
+            deadline_ms = stream->data_ms + timeout_ms;
+    }
+    return deadline_ms;
+}

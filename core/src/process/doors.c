@@ -1,0 +1,499 @@
+/* Starting, hearing and ending doors. */
+#include "process/supervisor_private.h"
+
+#include "oribi/base/clock.h"
+#include "oribi/base/error.h"
+#include "oribi/base/log.h"
+#include "oribi/base/mem.h"
+#include "oribi/base/os.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    READY_MS = 30 * 1000,         /* from the start of a door until it serves */
+    CERTIFICATES_MS = 10 * 1000,  /* until a door has taken new ones */
+    BACKOFF_MS = 100,             /* doubled with each failure … */
+    BACKOFF_MS_MAX = 10 * 1000,   /* … up to this */
+    HOLD_MS_MAX = 30 * 1000,      /* workers wait no longer for doors that end */
+    TICKETS_MS = 8 * 3600 * 1000, /* RFC 8446 C.4: keys live for hours */
+    CPUS_PER_DOOR = 4,
+};
+
+/* --- what it is started with --- */
+
+void oribi__doors_init(struct oribi__doors *doors)
+{
+    doors->tickets_fd = -1;
+    for (uint32_t i = 0; i < ORIBI_DOORS_MAX; i++)
+        doors->items[i].control_fd = -1;
+}
+
+/* Beside the extension, where a package has put it. */
+static bool find_program(char *dst, size_t cap)
+{
+    const char *given = getenv("ORIBI_DOOR_PROGRAM");
+    Dl_info info;
+    if (given && *given) {
+        (void)snprintf(dst, cap, "%s", given);
+        return access(dst, X_OK) == 0;
+    }
+    char path[PATH_MAX];
+    if (!dladdr((void *)&oribi__doors_init, &info) || !info.dli_fname || !realpath(info.dli_fname, path))
+        return false;
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return false;
+    *slash = '\0';
+    int n = snprintf(dst, cap, "%s/oribi-door", path);
+    return n > 0 && (size_t)n < cap && access(dst, X_OK) == 0;
+}
+
+static void turn_tickets(struct oribi__doors *doors, int64_t now_ms)
+{
+    struct oribi_tls_tickets *tickets = doors->tickets;
+    uint8_t fresh[ORIBI_TLS_TICKET_KEY_BYTES];
+    if (!tickets || oribi_os_random(fresh, sizeof(fresh)) < 0)
+        return;
+    atomic_fetch_add(&tickets->version, 1);
+    memmove(tickets->keys[1], tickets->keys[0], (ORIBI_TLS_TICKET_KEYS - 1) * sizeof(fresh));
+    memcpy(tickets->keys[0], fresh, sizeof(fresh));
+    atomic_fetch_add(&tickets->version, 1);
+    explicit_bzero(fresh, sizeof(fresh));
+    doors->tickets_at = now_ms + TICKETS_MS;
+}
+
+/* Without them every handshake is a full one. */
+static void make_tickets(struct oribi__doors *doors)
+{
+    void *map = MAP_FAILED;
+    if (oribi_process_shared_memory(sizeof(struct oribi_tls_tickets), &doors->tickets_fd) == 0)
+        map = mmap(NULL, sizeof(struct oribi_tls_tickets), PROT_READ | PROT_WRITE, MAP_SHARED, doors->tickets_fd, 0);
+    if (map == MAP_FAILED) {
+        oribi_log(ORIBI_LOG_WARN, "no memory for the keys of session tickets: clients shake hands anew each time");
+        oribi__close(&doors->tickets_fd);
+        return;
+    }
+    doors->tickets = map;
+    turn_tickets(doors, oribi_clock_ms());
+}
+
+/* A text in memory that has no name. Takes the text. */
+static int text_fd(struct oribi_buf *text, char *error)
+{
+    int fd = -1;
+    if (oribi_process_shared_memory(text->len + 1, &fd) < 0) {
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a door is told: %s", oribi_os_error_text());
+    } else {
+        char *map = mmap(NULL, text->len + 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (map == MAP_FAILED) {
+            (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a door is told");
+            oribi__close(&fd);
+        } else {
+            memcpy(map, text->p, text->len);
+            (void)munmap(map, text->len + 1); /* whole mapping: cannot fail */
+        }
+    }
+    if (text->p)
+        explicit_bzero(text->p, text->len); /* keys */
+    oribi_buf_deinit(text);
+    return fd;
+}
+
+/* --- starting --- */
+
+static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int text, int control, pid_t *pid)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    const struct oribi__ties *ties = &supervisor->ties;
+    char *argv[] = {doors->program, NULL};
+    struct oribi_start start = {.argv = argv, .environ = supervisor->start.environ, .dir = supervisor->start.dir};
+    char env[160];
+    int keep[ORIBI_LISTENERS_MAX + 6] = {text, control, ties->board.fd, ties->handoff.take_fd, ties->handoff.give_fd};
+    size_t count = 5;
+    uint32_t share = ORIBI_CHANNELS_MAX / ORIBI_DOORS_MAX;
+    (void)snprintf(env, sizeof(env), "ORIBI_DOOR=%d %d %d %d %u %d %d %d %u %u", ORIBI_DOOR_PROTOCOL, text, control,
+                   ties->board.fd, ties->board.count, ties->handoff.take_fd, ties->handoff.give_fd, doors->tickets_fd,
+                   1 + i * share, share); /* numbers fit */
+    if (doors->tickets_fd >= 0)
+        keep[count++] = doors->tickets_fd;
+    for (uint32_t k = 0; k < ties->listeners->count; k++)
+        if (ties->listeners->items[k].door)
+            keep[count++] = ties->listeners->items[k].fd;
+    char *extra[] = {env, (char *)"ORIBI_MOLD=", (char *)"ORIBI_UPGRADE=", NULL};
+    oribi__children_ours(true);
+    int code = oribi_start_again(&start, extra, keep, count, pid);
+    oribi__children_ours(false);
+    return code;
+}
+
+static int start_door(struct oribi_supervisor *supervisor, uint32_t i, char *error)
+{
+    struct oribi__door *door = &supervisor->doors.items[i];
+    struct oribi_buf text = {0};
+    int fds[2];
+    int code = oribi__door_text(supervisor->ties.options, supervisor->ties.listeners, &text);
+    if (code < 0)
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
+    else
+        code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &text, error);
+    if (code < 0) {
+        oribi_buf_deinit(&text);
+        return code;
+    }
+    int text_memory = text_fd(&text, error);
+    if (text_memory < 0)
+        return ORIBI_ESYS;
+    if (oribi_message_pair(fds) < 0) {
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "a door cannot be started: %s", oribi_os_error_text());
+        oribi_os_close(text_memory);
+        return ORIBI_ESYS;
+    }
+    (void)oribi_os_set_nonblock(fds[0], true); /* it is open: cannot fail */
+    code = start_program(supervisor, i, text_memory, fds[1], &door->pid);
+    oribi_os_close(text_memory);
+    oribi_os_close(fds[1]);
+    if (code < 0) {
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "a door cannot be started: %s", oribi_os_error_text());
+        oribi_os_close(fds[0]);
+        door->pid = 0;
+        return ORIBI_ESYS;
+    }
+    door->control_fd = fds[0];
+    door->ready = false;
+    door->start_at = 0;
+    door->ready_by = oribi_clock_ms() + READY_MS;
+    return 0;
+}
+
+/* --- hearing --- */
+
+/* One message. False: there is none. */
+static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    char line[ORIBI_ERROR_TEXT_CAP + 2];
+    if (door->control_fd < 0)
+        return false;
+    ssize_t n = oribi_os_read(door->control_fd, line, sizeof(line) - 1);
+    if (n <= 0) {
+        if (n != ORIBI_AGAIN)
+            oribi__close(&door->control_fd); /* its death is told by waitpid(2) */
+        return false;
+    }
+    line[n] = '\0';
+    switch (line[0]) {
+    case ORIBI_DOOR_SAYS_READY:
+        door->ready = true;
+        door->failures = 0;
+        break;
+    case ORIBI_DOOR_SAYS_TAKEN:
+        doors->taken++;
+        if (line[1])
+            oribi_log(ORIBI_LOG_WARN, "certificate %s", line + 1);
+        break;
+    case ORIBI_DOOR_SAYS_FAILED:
+    case ORIBI_DOOR_SAYS_REFUSED:
+        (void)snprintf(doors->error, sizeof(doors->error), "%.*s", (int)sizeof(doors->error) - 1, line + 1);
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
+/* Waits for messages of doors, `ms` at most. */
+static void await(struct oribi_supervisor *supervisor, int64_t ms)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    struct pollfd fds[ORIBI_DOORS_MAX];
+    nfds_t count = 0;
+    for (uint32_t i = 0; i < doors->count; i++)
+        if (doors->items[i].control_fd >= 0)
+            fds[count++] = (struct pollfd){.fd = doors->items[i].control_fd, .events = POLLIN};
+    (void)poll(fds, count, ms > 0 ? (int)ms : 0); /* why it ended does not matter */
+    for (uint32_t i = 0; i < doors->count; i++)
+        while (hear(supervisor, &doors->items[i]))
+            continue;
+}
+
+static uint32_t count_ready(const struct oribi__doors *doors)
+{
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < doors->count; i++)
+        ready += doors->items[i].ready;
+    return ready;
+}
+
+static bool all_open(const struct oribi__doors *doors)
+{
+    for (uint32_t i = 0; i < doors->count; i++)
+        if (doors->items[i].control_fd < 0)
+            return false;
+    return true;
+}
+
+/* --- the begin --- */
+
+static int refuse(char *error, const char *text)
+{
+    (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "%s", text);
+    return ORIBI_EINVAL;
+}
+
+static int await_ready(struct oribi_supervisor *supervisor, char *error)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    int64_t until_ms = oribi_clock_ms() + READY_MS;
+    while (count_ready(doors) < doors->count) {
+        int64_t left_ms = until_ms - oribi_clock_ms();
+        await(supervisor, left_ms);
+        if (doors->error[0])
+            return refuse(error, doors->error);
+        if (!all_open(doors))
+            return refuse(error, "oribi-door has ended at its start");
+        if (left_ms <= 0)
+            return refuse(error, "oribi-door is not ready in time");
+    }
+    return 0;
+}
+
+int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    const struct oribi_options *options = supervisor->ties.options;
+    if (!oribi__doors_wanted(supervisor->ties.listeners) || supervisor->ties.prefork)
+        return 0;
+    if (!find_program(doors->program, sizeof(doors->program)))
+        return refuse(error, "tls:// and ?door=on need the program oribi-door, which is built where OpenSSL 3.0 and "
+                             "nghttp2 1.52 are (Debian: libssl-dev, libnghttp2-dev and pkg-config)");
+    make_tickets(doors);
+    uint32_t cpus = oribi_os_cpu_count();
+    doors->count = options->doors ? options->doors : (cpus + CPUS_PER_DOOR - 1) / CPUS_PER_DOOR;
+    if (doors->count > ORIBI_DOORS_MAX)
+        doors->count = ORIBI_DOORS_MAX;
+    int code = 0;
+    for (uint32_t i = 0; i < doors->count && code == 0; i++)
+        code = start_door(supervisor, i, error);
+    if (code == 0)
+        code = await_ready(supervisor, error);
+    if (code < 0)
+        oribi__doors_close(supervisor, false);
+    return code;
+}
+
+/* --- certificates --- */
+
+static int send_fd(int control_fd, char kind, int fd)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec vec = {&kind, 1};
+    struct msghdr message = {
+        .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control.room)};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(head), &fd, sizeof(int));
+    return sendmsg(control_fd, &message, MSG_NOSIGNAL) < 0 ? oribi_os_fail() : 0;
+}
+
+/* Each door wipes the text that it has read, so each gets its own. */
+static int give_certificates(struct oribi_supervisor *supervisor, struct oribi__door *door, char *error)
+{
+    struct oribi_buf text = {0};
+    int code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &text, error);
+    if (code < 0) {
+        oribi_buf_deinit(&text);
+        return code;
+    }
+    int fd = text_fd(&text, error);
+    if (fd < 0)
+        return ORIBI_ESYS;
+    code = send_fd(door->control_fd, ORIBI_DOOR_TOLD_CERTIFICATES, fd);
+    oribi_os_close(fd);
+    return code < 0 ? refuse(error, "a door does not take messages") : 0;
+}
+
+int oribi__doors_certificates(struct oribi_supervisor *supervisor, char *error)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    uint32_t given = 0;
+    error[0] = '\0';
+    doors->error[0] = '\0';
+    doors->taken = 0;
+    for (uint32_t i = 0; i < doors->count; i++) {
+        struct oribi__door *door = &doors->items[i];
+        if (!door->ready || door->control_fd < 0)
+            continue; /* it reads them itself when it starts */
+        int code = give_certificates(supervisor, door, error);
+        if (code < 0)
+            return code;
+        given++;
+    }
+    int64_t until_ms = oribi_clock_ms() + CERTIFICATES_MS;
+    while (doors->taken < given && !doors->error[0]) {
+        int64_t left_ms = until_ms - oribi_clock_ms();
+        if (left_ms <= 0)
+            return refuse(error, "a door does not answer");
+        await(supervisor, left_ms);
+    }
+    return doors->error[0] ? refuse(error, doors->error) : 0;
+}
+
+/* --- life --- */
+
+static void plan_start(struct oribi__door *door, int64_t now_ms)
+{
+    int64_t wait_ms = BACKOFF_MS;
+    for (uint32_t i = 0; i < door->failures && wait_ms < BACKOFF_MS_MAX; i++)
+        wait_ms *= 2;
+    door->failures++;
+    door->start_at = now_ms + (wait_ms < BACKOFF_MS_MAX ? wait_ms : BACKOFF_MS_MAX);
+}
+
+bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int status)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    for (uint32_t i = 0; i < doors->count; i++) {
+        struct oribi__door *door = &doors->items[i];
+        if (door->pid != pid)
+            continue;
+        while (hear(supervisor, door))
+            continue;
+        oribi__close(&door->control_fd);
+        door->pid = 0;
+        door->ready = false;
+        if (doors->ending)
+            return true;
+        oribi_log(ORIBI_LOG_ERROR, "door %u (pid %d) ended: %s %d%s%s", i, (int)pid,
+                  WIFSIGNALED(status) ? "signal" : "exit code",
+                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), doors->error[0] ? ": " : "",
+                  doors->error);
+        doors->error[0] = '\0';
+        plan_start(door, oribi_clock_ms());
+        return true;
+    }
+    return false;
+}
+
+static void look_at(struct oribi_supervisor *supervisor, uint32_t i, int64_t now_ms)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    struct oribi__door *door = &doors->items[i];
+    char error[ORIBI_ERROR_TEXT_CAP];
+    bool was_ready = door->ready;
+    while (hear(supervisor, door))
+        continue;
+    if (!was_ready && door->ready)
+        oribi_log(ORIBI_LOG_INFO, "door %u (pid %d) serves again", i, (int)door->pid);
+    if (door->pid && !door->ready && now_ms >= door->ready_by && !doors->ending) {
+        oribi_log(ORIBI_LOG_ERROR, "door %u (pid %d) is not ready in time: killed", i, (int)door->pid);
+        door->ready_by = INT64_MAX;
+        (void)kill(door->pid, SIGKILL);
+    }
+    if (door->pid || doors->ending || !door->start_at || now_ms < door->start_at)
+        return;
+    if (start_door(supervisor, i, error) < 0) {
+        oribi_log(ORIBI_LOG_ERROR, "door %u cannot be started: %s", i, error);
+        plan_start(door, now_ms);
+    }
+}
+
+void oribi__doors_turn(struct oribi_supervisor *supervisor)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    int64_t now_ms = oribi_clock_ms();
+    for (uint32_t i = 0; i < doors->count; i++)
+        look_at(supervisor, i, now_ms);
+    if (doors->tickets && now_ms >= doors->tickets_at)
+        turn_tickets(doors, now_ms);
+}
+
+int64_t oribi__doors_deadline(const struct oribi_supervisor *supervisor)
+{
+    const struct oribi__doors *doors = &supervisor->doors;
+    int64_t at = doors->tickets ? doors->tickets_at : INT64_MAX;
+    for (uint32_t i = 0; i < doors->count; i++) {
+        const struct oribi__door *door = &doors->items[i];
+        int64_t own = door->pid == 0 && door->start_at ? door->start_at : door->ready ? INT64_MAX : door->ready_by;
+        if (!doors->ending && own < at)
+            at = own;
+    }
+    return doors->ending && doors->end_by < at ? doors->end_by : at;
+}
+
+size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds)
+{
+    const struct oribi__doors *doors = &supervisor->doors;
+    for (uint32_t i = 0; i < doors->count; i++)
+        fds[i] = doors->items[i].control_fd;
+    return doors->count;
+}
+
+/* --- the end --- */
+
+static void tell_all(struct oribi__doors *doors, char kind)
+{
+    for (uint32_t i = 0; i < doors->count; i++)
+        if (doors->items[i].control_fd >= 0) /* a door that takes no message is killed in time */
+            (void)send(doors->items[i].control_fd, &kind, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void oribi__doors_reopen(struct oribi_supervisor *supervisor)
+{
+    tell_all(&supervisor->doors, ORIBI_DOOR_TOLD_REOPEN);
+}
+
+void oribi__doors_end(struct oribi_supervisor *supervisor)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    int64_t timeout_ms = supervisor->ties.options->shutdown_timeout_ms;
+    if (doors->ending || doors->count == 0)
+        return;
+    doors->ending = true;
+    doors->end_by = oribi_clock_ms() + (timeout_ms && timeout_ms < HOLD_MS_MAX ? timeout_ms : HOLD_MS_MAX);
+    tell_all(doors, ORIBI_DOOR_TOLD_STOP);
+}
+
+bool oribi__doors_hold(const struct oribi_supervisor *supervisor)
+{
+    const struct oribi__doors *doors = &supervisor->doors;
+    if (!doors->ending || oribi_clock_ms() >= doors->end_by)
+        return false;
+    for (uint32_t i = 0; i < doors->count; i++)
+        if (doors->items[i].pid)
+            return true;
+    return false;
+}
+
+void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child)
+{
+    struct oribi__doors *doors = &supervisor->doors;
+    for (uint32_t i = 0; i < doors->count; i++) {
+        struct oribi__door *door = &doors->items[i];
+        oribi__close(&door->control_fd);
+        if (door->pid && !in_child) {
+            (void)kill(door->pid, SIGKILL); /* what has begun had its time */
+            (void)oribi_process_reap(door->pid, true, &(int){0});
+        }
+        door->pid = 0;
+        door->ready = false;
+    }
+    oribi__close(&doors->tickets_fd);
+    if (doors->tickets)
+        (void)munmap(doors->tickets, sizeof(*doors->tickets)); /* ours: cannot fail */
+    doors->tickets = NULL;
+    doors->count = 0;
+}

@@ -1,0 +1,85 @@
+/* doors - processes that hold the clients of tls:// addresses and of those with door=on (door_ties.h). A door is a
+ * place of its own: started before any worker serves, started again when it dies, kept through reloads and recycling;
+ * told to end, and waited for, before the workers are, since it needs them for what it has begun.
+ *
+ * doors.c starts, hears and ends them; door_text.c writes what they are started with. */
+#ifndef ORIBI_PROCESS_DOORS_H
+#define ORIBI_PROCESS_DOORS_H
+
+#include "oribi/base/buf.h"
+#include "oribi/config/listener.h"
+#include "oribi/config/options.h"
+#include "oribi/process/door_ties.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct oribi_supervisor;
+
+struct oribi__door {
+    pid_t pid;      /* 0: none */
+    int control_fd; /* -1: none */
+    bool ready;
+    int64_t start_at;  /* when it is started again; 0: it is there */
+    int64_t ready_by;  /* it is killed then */
+    uint32_t failures; /* in a row */
+};
+
+struct oribi__doors {
+    struct oribi__door items[ORIBI_DOORS_MAX];
+    uint32_t count; /* 0: none are wanted */
+    char program[512];
+    int tickets_fd;
+    struct oribi_tls_tickets *tickets; /* mapped */
+    int64_t tickets_at;                /* when the keys are turned */
+    bool ending;
+    int64_t end_by;  /* while they end: workers are told no later than this */
+    char error[256]; /* of the last that has failed, or refused certificates; "": none */
+    uint32_t taken;  /* doors that have taken new certificates */
+};
+
+void oribi__doors_init(struct oribi__doors *doors);
+
+/* Starts them, and waits until all are ready. 0 also where none are wanted; or a code with one line in `error`. Nothing
+ * of a door is left then. */
+int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error);
+
+/* Reads the files of the certificates and gives them to all doors; waits until they have answered. 0, with a warning in
+ * `error` or ""; or a code with one line: then every door has what it had. */
+int oribi__doors_certificates(struct oribi_supervisor *supervisor, char *error);
+
+/* What their messages say; starts again what has died; turns ticket keys. */
+void oribi__doors_turn(struct oribi_supervisor *supervisor);
+int64_t oribi__doors_deadline(const struct oribi_supervisor *supervisor);
+size_t oribi__doors_fds(const struct oribi_supervisor *supervisor, int *fds); /* at most ORIBI_DOORS_MAX */
+
+/* A child has ended: was it a door? */
+bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int status);
+
+/* Tells them to end: they stop accepting and answer what has begun. */
+void oribi__doors_end(struct oribi_supervisor *supervisor);
+
+/* True while the workers are to go on because doors still end. */
+bool oribi__doors_hold(const struct oribi_supervisor *supervisor);
+
+void oribi__doors_reopen(struct oribi_supervisor *supervisor); /* logs */
+
+/* Closes what is open and ends what still runs. `in_child`: only closes. */
+void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child);
+
+/* --- door_text.c --- */
+
+/* Is there a listener that needs a door? */
+bool oribi__doors_wanted(const struct oribi_listeners *listeners);
+
+/* Appends options and listeners. 0 or ORIBI_ENOMEM. */
+int oribi__door_text(const struct oribi_options *options, const struct oribi_listeners *listeners,
+                     struct oribi_buf *out);
+
+/* Appends certificates, read from their files now. 0, or a code with one line in `error` that names the file. */
+int oribi__door_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
+                                  struct oribi_buf *out, char *error);
+
+#endif

@@ -1,0 +1,221 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require "openssl"
+require "open3"
+
+# The door: TLS, HTTP/2 and connections that outlive reloads. Certificates are made here.
+module DoorServers
+  NAMES = "DNS:localhost,DNS:*.example.test"
+
+  def self.certificate(dir, name, names = NAMES)
+    key = OpenSSL::PKey::EC.generate("prime256v1")
+    cert = OpenSSL::X509::Certificate.new.tap do |x|
+      x.version = 2
+      x.serial = rand(1 << 62)
+      x.subject = x.issuer = OpenSSL::X509::Name.parse("/CN=#{name}")
+      x.public_key = key
+      x.not_before = Time.now - 60
+      x.not_after = Time.now + 86_400
+      extensions = OpenSSL::X509::ExtensionFactory.new(x, x)
+      x.add_extension(extensions.create_extension("subjectAltName", names))
+      x.add_extension(extensions.create_extension("basicConstraints", "CA:TRUE", true))
+      x.sign(key, "SHA256")
+    end
+    File.write("#{dir}/#{name}.key", key.to_pem)
+    File.write("#{dir}/#{name}.pem", cert.to_pem)
+    cert
+  end
+
+  def self.here? = @here ||= File.executable?(File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door"))
+
+  def setup
+    super
+    skip "no oribi-door here: it needs libssl-dev, libnghttp2-dev and pkg-config" unless DoorServers.here?
+    @dir = Dir.mktmpdir("oribi-e2e")
+    DoorServers.certificate(@dir, "site")
+  end
+
+  def teardown
+    @one&.cleanup
+    FileUtils.remove_entry(@dir) if @dir
+    super
+  end
+
+  def bind = "tls://127.0.0.1:%{port}?certificate=#{@dir}/site.pem&key=#{@dir}/site.key"
+
+  def serve(*options, address: bind, app: E2E.differing(:app), **more)
+    argv = [E2E::Server.binary, "--bind", address, "--no-dev", "--control", "#{@dir}/control", *options, File.expand_path(app, E2E::ROOT)]
+    @one = E2E::Server.new(argv: argv, **more).start
+    wait_until("the server to be up: #{@one.stderr}") { @one.stderr.include?("listening on") }
+  end
+
+  def curl(target, *words, name: "localhost", scheme: "https")
+    out, error, status = Open3.capture3("curl", "-sS", "--max-time", "20", "--cacert", "#{@dir}/site.pem", "--resolve",
+                                        "#{name}:#{@one.port}:127.0.0.1", *words, "#{scheme}://#{name}:#{@one.port}#{target}")
+    assert status.success?, "curl #{words.join(" ")} #{target}: #{error}#{@one.stderr}"
+    out
+  end
+
+  def ctl(*words) = Open3.capture2e(E2E::Server.binary, "ctl", "--control", "#{@dir}/control", *words)
+
+  def door = @one.descendants.find { |pid| File.read("/proc/#{pid}/comm").strip == "oribi-door" }
+
+  # Runs h2load until the block is through; gives its counts.
+  def under_load(*words)
+    out = File.join(@dir, "h2load")
+    load = Process.spawn("h2load", *words, "https://127.0.0.1:#{@one.port}/pid", out: out, err: %i[child out])
+    yield
+    Process.kill(:INT, load) if words.include?("--duration")
+    E2E.wait_until("h2load to end", seconds: 60) { Process.waitpid(load, Process::WNOHANG) }
+    File.read(out)[/^requests: .*/].scan(/(\d+) (\w+)/).to_h { |count, word| [word.to_sym, count.to_i] }
+  end
+end
+
+E2E.suite("door", transports: %i[tcp]) do
+  include DoorServers
+  include E2E::Gates
+
+  def test_both_protocols_and_what_the_application_sees
+    serve("--hsts", "300")
+    { "--http1.1" => "HTTP/1.1", "--http2" => "HTTP/2" }.each do |flag, protocol|
+      head = curl("/pid", "-i", flag)
+      assert_match(/\A#{protocol} 200/, head)
+      assert_match(/^strict-transport-security: max-age=300\r$/i, head)
+      env = curl("/env", flag)
+      ["HTTPS", "on", "SSL_PROTOCOL", "TLSv1.3", "SSL_TLS_SNI", "localhost", "https", protocol].each { |word| assert_includes env, word, flag }
+    end
+    assert_equal "x" * 300_000, curl("/echo", "--http2", "--data-binary", "@#{big_file(300_000)}")
+    assert_equal "x" * 1000, curl("/echo", "--http1.1", "-H", "Transfer-Encoding: chunked", "--data-binary", "@#{big_file(1000)}")
+    assert_equal 2_000_000, curl("/big?size=2000000", "--http2").bytesize
+    assert_equal 2_000_000, curl("/big?size=2000000", "--http1.1").bytesize
+  end
+
+  def big_file(size) = "#{@dir}/#{size}".tap { |path| File.write(path, "x" * size) }
+
+  def test_plain_http_is_told_so
+    serve
+    assert_match(/\AHTTP\/1.1 400 .*https:\/\//m, @one.connect.tap { |client| client.send_raw("GET / HTTP/1.1\r\nHost: a\r\n\r\n") }.read_to_end)
+  end
+
+  def test_names_choose_certificates
+    other = DoorServers.certificate(@dir, "other", "DNS:other.test")
+    serve("--certificate", "#{@dir}/other.pem,#{@dir}/other.key")
+    assert_equal other.subject, peer_certificate("other.test").subject
+    assert_equal "/CN=site", peer_certificate("a.example.test").subject.to_s
+    assert_equal "/CN=site", peer_certificate("unknown.test").subject.to_s
+  end
+
+  def peer_certificate(name)
+    tcp = TCPSocket.new("127.0.0.1", @one.port)
+    tls = OpenSSL::SSL::SSLSocket.new(tcp, OpenSSL::SSL::SSLContext.new)
+    tls.hostname = name
+    tls.connect
+    tls.peer_cert
+  ensure
+    tls&.close
+    tcp&.close
+  end
+
+  def test_renewed_certificates_end_no_connection
+    serve
+    before = peer_certificate("localhost").serial
+    kept = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", @one.port)).connect
+    ask(kept)
+    DoorServers.certificate(@dir, "site")
+    output, status = ctl("certificates")
+    assert status.success?, output
+    refute_equal before, peer_certificate("localhost").serial
+    ask(kept)
+    now = peer_certificate("localhost").serial
+    File.write("#{@dir}/site.key", OpenSSL::PKey::EC.generate("prime256v1").to_pem)
+    output, status = ctl("certificates")
+    refute status.success?
+    assert_match(/site\.pem: the key is not this certificate's/, output)
+    assert_equal now, peer_certificate("localhost").serial
+    ask(kept)
+  ensure
+    kept&.close
+  end
+
+  def ask(tls)
+    tls.write("GET /pid HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    head = tls.readpartial(4096)
+    assert_match(/\AHTTP\/1.1 200/, head)
+  end
+
+  def test_wrong_files_end_the_start_with_one_line
+    FileUtils.cp("#{@dir}/site.pem", "#{@dir}/other.pem")
+    DoorServers.certificate(@dir, "third")
+    { "tls://127.0.0.1:%{port}" => /needs a certificate/, "tls://127.0.0.1:%{port}?certificate=#{@dir}/none.pem" => /none\.pem: no such file/,
+      "tls://127.0.0.1:%{port}?certificate=#{@dir}/site.pem" => /site\.pem: its key cannot be read/,
+      "tls://127.0.0.1:%{port}?certificate=#{@dir}/site.pem&key=#{@dir}/third.key" => /site\.pem: the key is not this certificate's/,
+      "tls://127.0.0.1:%{port}?door=on" => /unknown option "door"/ }.each do |address, words|
+      argv = [E2E::Server.binary, "--bind", address, "--no-dev", File.expand_path(E2E.differing(:app), E2E::ROOT)]
+      one = E2E::Server.new(argv: argv).run_to_end
+      assert_equal 1, one.wait.exitstatus, address
+      assert_match words, one.stderr
+      one.cleanup
+    end
+  end
+
+  def test_client_certificates
+    serve("--client-ca", "#{@dir}/site.pem", "--client-verify", "optional")
+    assert_includes curl("/env"), "NONE"
+    env = curl("/env", "--cert", "#{@dir}/site.pem", "--key", "#{@dir}/site.key")
+    %w[SUCCESS SSL_CLIENT_S_DN CN=site].each { |word| assert_includes env, word }
+  end
+
+  def test_http2_by_prior_knowledge_and_http1_on_one_port
+    serve(address: "tcp://127.0.0.1:%{port}?door=on")
+    assert_match(/\A\d+\z/, curl("/pid", "--http2-prior-knowledge", scheme: "http"))
+    assert_match(/\A\d+\z/, curl("/pid", "--http1.1", scheme: "http"))
+  end
+
+  # Connections of HTTP/2 stay through reloads, and a killed worker costs no request whose method is safe.
+  def test_no_request_is_lost_by_reloads_and_killed_workers
+    serve("--workers", "2")
+    counts = under_load("-c", "8", "-m", "4", "-n", ENV["ORIBI_SOAK"] ? "100000" : "12000", "--rps", "400") do
+      3.times do
+        output, status = ctl("reload")
+        assert status.success?, output
+        Process.kill(:KILL, curl("/pid", "--http1.1").to_i)
+      end
+    end
+    assert_equal counts[:total], counts[:succeeded], "#{counts} #{@one.stderr}"
+  end
+
+  def test_a_door_that_dies_is_started_again_and_a_stop_leaves_none
+    serve
+    first = door
+    Process.kill(:KILL, first)
+    E2E.wait_until("another door: #{@one.stderr}") { door && door != first && @one.stderr.include?("serves again") }
+    curl("/pid", "--http2")
+    assert_match(/door 0 \(pid #{first}\) ended: signal 9/, @one.stderr)
+    @one.signal(:TERM)
+    assert_equal 0, @one.wait.exitstatus
+  end
+
+  def test_an_upgrade_ends_the_old_door_without_a_loss
+    serve(group: true)
+    old = door
+    counts = under_load("-c", "4", "-m", "2", "-n", "4000", "--rps", "400") do
+      output, status = ctl("upgrade")
+      assert status.success?, output
+      E2E.wait_until("the old door to end") { !E2E::Processes.alive?(old) }
+    end
+    assert_operator counts[:done], :>, 0
+    assert_equal 0, @one.wait.exitstatus
+    curl("/pid", "--http2")
+  end
+
+  # One connection, two streams, two workers of one call at a time.
+  def test_streams_of_one_connection_run_at_the_same_time
+    serve("--workers", "2")
+    targets = %w[a b].map { |name| "https://127.0.0.1:#{@one.port}/gate?name=#{name}" }
+    load = Process.spawn("h2load", "-n", "2", "-c", "1", "-m", "2", *targets, out: File::NULL, err: File::NULL)
+    wait_until("both calls: #{@one.stderr}") { %w[a b].all? { |name| entered?(@one, name) } }
+    open_gate(@one, "a", "b")
+    wait_until("h2load to end") { Process.waitpid(load, Process::WNOHANG) }
+  end
+end
