@@ -85,6 +85,11 @@ soak-core:
 soak-crowd: all
 	@bench/crowd $(W)
 
+# The core and all of its unit tests for other processors, and with another C library.
+soak-cross:
+	@for target in aarch64 armhf s390x musl; do tools/cross $$target || exit 1; done
+	@echo "soak: the core passed for other processors, or was skipped with a reason"
+
 lint:
 	@script/lint
 
@@ -94,7 +99,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-crowd sanitize valgrind soak-scarcity soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
+soak: all soak-core soak-crowd soak-cross sanitize valgrind soak-scarcity soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -174,4 +179,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-crowd soak-fleet soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis
+.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-crowd soak-cross soak-fleet soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis

@@ -124,10 +124,16 @@ module Parts
   def lint = [["script/lint"], ["tools/conformance", "--names"]].map { |argv| Command.new(argv: argv, count: :exit_code) }
   def sanitize = [Command.new(argv: ["script/sanitize", "--quick", "address"], count: :exit_code)]
 
+  # The core for other processors, as far as it is pure functions and their neighbours; make soak-cross has the rest.
+  CROSS_TARGETS = %w[aarch64 s390x].freeze
+  CROSS_FOLDERS = %w[base http form event].freeze
+  def cross = CROSS_TARGETS.map { |target| Command.new(argv: ["tools/cross", target, *CROSS_FOLDERS], count: :tap) }
+
   # part => [what make builds for it, { suite => its commands }]
   PARTS = {
     "lint" => [[], { "lint" => -> { lint } }],
     "core" => [%w[core], { "core" => -> { core }, "core-asan" => -> { core_asan } }],
+    "cross" => [[], { "cross" => -> { cross } }],
     "fuzz" => [[], { "fuzz" => -> { fuzz } }],
     "ruby" => [%w[ruby], { "ruby" => -> { ruby } }],
     "perl" => [%w[perl], { "perl" => -> { perl } }],
