@@ -38,7 +38,13 @@ module E2E
 
     def port = @transport == :unix ? nil : @address[1]
     def path = @transport == :unix ? @address : nil
-    def bind = @transport == :unix ? "unix://#{@address}" : "127.0.0.1:#{@address[1]}"
+    def bind
+      case @transport
+      when :unix then "unix://#{@address}"
+      when :door then "tcp://127.0.0.1:#{@address[1]}?door=on"
+      else "127.0.0.1:#{@address[1]}"
+      end
+    end
 
     def start
       spawn_command

@@ -180,10 +180,14 @@ static void update_time(struct oribi__line_style *style, int64_t second)
 
 /* --- common, combined --- */
 
-static struct oribi_slice protocol_of(const struct oribi_head *head)
+/* A door's client may have spoken another one than the request's. */
+static struct oribi_slice protocol_of(const struct oribi_access_entry *entry)
 {
+    const struct oribi_head *head = entry->head;
     if (head->method.n == 0)
         return ORIBI_SLICE("");
+    if (entry->client && entry->client->protocol == 20)
+        return ORIBI_SLICE("HTTP/2");
     return head->minor ? ORIBI_SLICE("HTTP/1.1") : ORIBI_SLICE("HTTP/1.0");
 }
 
@@ -205,9 +209,9 @@ static char *put_request(char *dst, const struct oribi_access_entry *entry,
     dst = escape(dst, cut(head->method, ORIBI_LOGGED_FIELD_MAX));
     *dst++ = ' ';
     dst = escape(dst, cut(head->target, ORIBI_LOGGED_TARGET_MAX));
-    dst = PUT(dst, " HTTP/1.");
-    *dst++ = head->minor ? '1' : '0';
-    return dst;
+    *dst++ = ' ';
+    struct oribi_slice protocol = protocol_of(entry);
+    return put_text(dst, protocol.p, protocol.n);
 }
 
 static char *put_common(char *dst, const struct oribi__line_style *style, const struct oribi_access_entry *entry)
@@ -267,6 +271,10 @@ static char *put_json_more(char *dst, const struct oribi_access_entry *entry)
         PUT_CLEAN(dst, "refused", oribi_slice(entry->refused, strlen(entry->refused)));
     if (entry->upstream_us >= 0)
         PUT_NUMBER(dst, "upstream_us", entry->upstream_us);
+    if (entry->client && entry->client->tls) {
+        PUT_MEMBER(dst, "tls_protocol", entry->client->tls_version, ORIBI_LOGGED_FIELD_MAX);
+        PUT_MEMBER(dst, "tls_cipher", entry->client->cipher, ORIBI_LOGGED_FIELD_MAX);
+    }
     PUT_NUMBER(dst, "queue_us", entry->queue_us);
     PUT_NUMBER(dst, "bytes_in", entry->bytes_in);
     PUT_NUMBER(dst, "bytes_out", entry->bytes_out);
@@ -286,7 +294,7 @@ static char *put_json(char *dst, const struct oribi__line_style *style, const st
     PUT_MEMBER(dst, "remote_addr", entry->remote_addr, ORIBI_LOGGED_FIELD_MAX);
     PUT_MEMBER(dst, "method", head->method, ORIBI_METHOD_BYTES_MAX);
     PUT_MEMBER(dst, "target", head->target, ORIBI_LOGGED_TARGET_MAX);
-    PUT_CLEAN(dst, "protocol", protocol_of(head));
+    PUT_CLEAN(dst, "protocol", protocol_of(entry));
     if (head->method.n == 0)
         PUT_MEMBER(dst, "line", entry->raw_line, ORIBI_LOGGED_TARGET_MAX);
     PUT_MEMBER(dst, "host", head->host, ORIBI_LOGGED_FIELD_MAX);
@@ -390,9 +398,13 @@ static struct oribi_slice text_of(const struct oribi__line_style *style, const s
     case ORIBI_LOG_QUERY:
         return head->query;
     case ORIBI_LOG_PROTOCOL:
-        return protocol_of(head);
+        return protocol_of(entry);
     case ORIBI_LOG_SCHEME:
         return entry->scheme;
+    case ORIBI_LOG_TLS_PROTOCOL:
+        return entry->client ? entry->client->tls_version : oribi_slice("", 0);
+    case ORIBI_LOG_TLS_CIPHER:
+        return entry->client ? entry->client->cipher : oribi_slice("", 0);
     case ORIBI_LOG_HOST:
         return head->host;
     case ORIBI_LOG_PORT:

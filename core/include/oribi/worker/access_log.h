@@ -6,6 +6,7 @@
 #include "oribi/base/log_file.h"
 #include "oribi/base/slice.h"
 #include "oribi/config/options.h"
+#include "oribi/http/channel_head.h"
 #include "oribi/http/head.h"
 
 #include <stdbool.h>
@@ -50,10 +51,11 @@ struct oribi_access_entry {
     uint32_t connection_requests; /* on its connection, this one counted */
     struct oribi_slice remote_port;
     struct oribi_slice scheme;
-    struct oribi_slice port;       /* the listener's */
-    struct oribi_slice listener;   /* "tcp://127.0.0.1:9292" */
-    struct oribi_slice request_id; /* where the log wants it */
-    struct oribi_slice sent_head;  /* where the log wants it */
+    const struct oribi_channel_head *client; /* what a door says of it; NULL: it is the worker's own */
+    struct oribi_slice port;                 /* the listener's */
+    struct oribi_slice listener;             /* "tcp://127.0.0.1:9292" */
+    struct oribi_slice request_id;           /* where the log wants it */
+    struct oribi_slice sent_head;            /* where the log wants it */
 };
 
 /* Opens `path` for appending (log_file.h, also for `owner`; "-" is standard output as it is now, of which this keeps
