@@ -81,6 +81,12 @@ soak-core:
 	@ORIBI_SOAK=1 prove -e '' $(SOAKED:%=$(BUILD)/core/test/%) $(SOAKED:%=$(BUILD)/tsan/test/%)
 	@echo "soak: hand-offs and helper passed"
 
+# The C tests of the build for other systems, all of them, and whole servers with it.
+soak-portable: all
+	@$(MAKE) --no-print-directory -C core -j$(JOBS) OUT=$(BUILD)/portable ORIBI_OS=portable test
+	@script/portable
+	@echo "soak: the portable build passed"
+
 # Thousands of slow and idle clients, with the strict bounds: wants a machine with nothing else to do.
 soak-crowd: all
 	@bench/crowd $(W)
@@ -99,7 +105,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-crowd soak-cross sanitize valgrind soak-scarcity soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
+soak: all soak-core soak-portable soak-crowd soak-cross sanitize valgrind soak-scarcity soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -179,4 +185,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-crowd soak-cross soak-fleet soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis
+.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-portable soak-crowd soak-cross soak-fleet soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis

@@ -42,6 +42,16 @@ module Parts
     (c_tests("asan") + redis_c_tests("redis-asan")).each { |command| command.env = { "UBSAN_OPTIONS" => "print_stacktrace=1" } }
   end
 
+  # The build for other systems, on this one: what differs, and what stands on it.
+  PORTABLE = %w[base/log base/os base/os_process base/sink base/writer event/loop event/reactor files/root process/generation
+                process/keeper process/pid_file process/process process/supervisor worker/own].freeze
+
+  def core_portable(files = PORTABLE.map { |name| "core/test/#{name}_test.c" })
+    commands = files.map { |file| c_test("portable", file) }
+    core_make("portable", *commands.map { |command| command.argv.first }, ORIBI_OS: "portable")
+    commands
+  end
+
   # The Redis client's C.
   def redis_core_make(build, *targets, **variables)
     built("make", "-C", "redis/core", "-j2", "OUT=#{ROOT}/build/#{build}", *variables.map { |name, value| "#{name}=#{value}" }, *targets)
@@ -134,6 +144,7 @@ module Parts
     "lint" => [[], { "lint" => -> { lint } }],
     "core" => [%w[core], { "core" => -> { core }, "core-asan" => -> { core_asan } }],
     "cross" => [[], { "cross" => -> { cross } }],
+    "core-portable" => [[], { "core-portable" => -> { core_portable } }],
     "fuzz" => [[], { "fuzz" => -> { fuzz } }],
     "ruby" => [%w[ruby], { "ruby" => -> { ruby } }],
     "perl" => [%w[perl], { "perl" => -> { perl } }],
@@ -145,7 +156,7 @@ module Parts
   }.freeze
 
   # suite => how many of its commands run at a time: these wait for most of their time.
-  WIDTHS = { "core" => 2, "e2e-oribi" => 2, "e2e-psgi" => 2 }.freeze
+  WIDTHS = { "core" => 2, "core-portable" => 2, "e2e-oribi" => 2, "e2e-psgi" => 2 }.freeze
 
   # Which file => [part, its commands]. Of whole servers there are two to run it against.
   FILES = {

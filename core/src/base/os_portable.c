@@ -22,8 +22,9 @@
 
 enum {
     COPY_BYTES = 64 * 1024,
-    NAP_NS = 1000000, /* between two looks at a word */
-    NAMES_MAX = 100,  /* of shared memory, that others may have taken */
+    NAP_NS = 1000000,      /* between two looks at a word */
+    PIPE_READS_MAX = 4096, /* of a pipe of a mebibyte */
+    NAMES_MAX = 100,       /* of shared memory, that others may have taken */
 };
 
 /* --- descriptors: between the call and its flag another thread's fork and exec may pass them on --- */
@@ -160,13 +161,15 @@ void oribi_wake_notify(const struct oribi_wake *wake)
     errno = saved;
 }
 
+/* The application may have put a file without an end in the place of the pipe. */
 bool oribi_wake_clear(const struct oribi_wake *wake)
 {
     char bytes[256];
-    bool was_notified = false;
-    while (oribi_os_read(wake->read_fd, bytes, sizeof(bytes)) > 0)
-        was_notified = true;
-    return was_notified;
+    ssize_t n = sizeof(bytes);
+    int reads = 0;
+    while (n == sizeof(bytes) && reads < PIPE_READS_MAX && (n = oribi_os_read(wake->read_fd, bytes, sizeof(bytes))) > 0)
+        reads++;
+    return reads > 0;
 }
 
 void oribi_wake_destroy(struct oribi_wake *wake)

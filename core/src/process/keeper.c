@@ -2,6 +2,7 @@
 #include "process/keeper.h"
 
 #include "oribi/base/clock.h"
+#include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os_process.h"
 #include "oribi/process/message.h"
@@ -12,6 +13,7 @@
 enum {
     DESCRIPTORS_MAX = 1024, /* what an application has opened above stays open until the worker ends */
     LOOK_MS = 1000,
+    PATIENCE_MS = 1000,
 };
 
 /* --- the keeper --- */
@@ -92,6 +94,21 @@ pid_t oribi__keeper_missing(struct oribi_supervisor *supervisor)
             return policy->records[i].pid;
     supervisor->keepers_look_at = now_ms + LOOK_MS;
     return 0;
+}
+
+/* The end of the socket that all of them report to is theirs. */
+void oribi__keepers_await(struct oribi_supervisor *supervisor)
+{
+    struct oribi_message message;
+    int64_t end_ms = oribi_clock_ms() + PATIENCE_MS;
+    int64_t left_ms = PATIENCE_MS;
+    if (oribi_os_adopts_orphans())
+        return;
+    oribi__close(&supervisor->ties.message_fd);
+    while (left_ms > 0 && oribi_message_receive(supervisor->message_fd, &message, NULL) != ORIBI_ECLOSED) {
+        oribi_process_poll(&supervisor->message_fd, 1, left_ms);
+        left_ms = end_ms - oribi_clock_ms();
+    }
 }
 
 int64_t oribi__keeper_deadline(const struct oribi_supervisor *supervisor)

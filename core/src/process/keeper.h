@@ -29,6 +29,10 @@ bool oribi__keeper_reported(struct oribi_supervisor *supervisor, const struct or
 /* A process that has gone without a report, looked for once a second; 0: none. It may have been reported since. */
 pid_t oribi__keeper_missing(struct oribi_supervisor *supervisor);
 
+/* At the supervisor's end, when all workers have ended: waits until their keepers, which have told it of that, have
+ * ended as well; not for long. */
+void oribi__keepers_await(struct oribi_supervisor *supervisor);
+
 /* When to look next, by oribi_clock_ms(); INT64_MAX: never. */
 int64_t oribi__keeper_deadline(const struct oribi_supervisor *supervisor);
 

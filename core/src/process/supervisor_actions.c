@@ -1,5 +1,6 @@
 /* How the policy's actions are carried out. Reading order: oribi__carry_out at the end, then what
  * it calls. */
+#include "process/keeper.h"
 #include "process/supervisor_private.h"
 #include "process/terminal.h"
 
@@ -203,6 +204,7 @@ static void finish(struct oribi_supervisor *supervisor, const struct oribi_polic
         oribi__log_text(supervisor, ORIBI_LOG_ERROR, action->text);
     oribi__release_starter(supervisor, action->code);
     oribi__control_stopped(supervisor);
+    oribi__keepers_await(supervisor);
     uint32_t refused =
         oribi_handoff_refuse(&supervisor->ties.handoff); /* of workers that were killed before they could empty it */
     if (refused)

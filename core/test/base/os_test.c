@@ -338,6 +338,10 @@ static void test_a_subreaper_gets_its_orphans(void)
  * the pipe. */
 static void test_a_parents_death_is_signalled(void)
 {
+    if (!oribi_os_adopts_orphans()) {
+        tap_skip(1, "the end of a parent is no signal");
+        return;
+    }
     int ends[2];
     char byte;
     if (pipe(ends) < 0)

@@ -3,6 +3,7 @@
 #include "files/root.c"
 
 #include "child.h"
+#include "system.h"
 #include "tap.h"
 #include "tree.h"
 
@@ -95,7 +96,7 @@ static void test_plain_files_and_folders(void)
 {
     make_site();
     struct oribi_root *root = root_of("site", NULL, 0);
-    ok(root->openat2); /* else half of this file is idle: Linux has it since 5.6 */
+    ok_eq(root->openat2, oribi_os_adopts_orphans()); /* else half of this file is idle: Linux has it since 5.6 */
     opens(root, "top", "top");
     opens(root, "a/b/deep", "deep");
     make_file("site/empty", "");
@@ -122,7 +123,7 @@ static void test_special_files(void)
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%.100s", at("site/socket"));
     must(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-    refuses(root, "socket", ORIBI_FILE_SOCKET);
+    refuses(root, "socket", oribi_os_adopts_orphans() ? ORIBI_FILE_SOCKET : ORIBI_FILE_DEVICE); /* it is not opened */
     close(fd);
     make_link("fifo", "site/to-fifo");
     refuses(root, "to-fifo", ORIBI_FILE_FIFO);
@@ -393,7 +394,8 @@ static void test_what_may_not_be_read(void)
     must(chmod(at("site/closed"), 0) == 0 && chmod(at("site/closed-file"), 0) == 0 &&
          chmod(at("site/pass"), 0711) == 0);
     struct oribi_root *root = root_of("site", NULL, 0);
-    ok_eq(child_code(without_rights, root), 0);
+    if (only_on_linux("to look at a file takes the right to read it"))
+        ok_eq(child_code(without_rights, root), 0);
     must(chmod(at("site/closed"), 0755) == 0);
     oribi_root_destroy(root);
     tree_end();
@@ -429,6 +431,8 @@ static int with_filter(void *data)
 
 static void test_a_kernel_or_filter_without_openat2(void)
 {
+    if (!only_on_linux("there is no openat2 to be refused"))
+        return;
     int answers[] = {ENOSYS, EPERM};
     make_site();
     make_link(at("site/top"), "site/link");

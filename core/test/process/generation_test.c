@@ -4,6 +4,7 @@
 #include "process/lab.h"
 
 #include "oribi/process/control.h"
+#include "system.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -374,6 +375,8 @@ static void test_a_killed_supervisor_takes_a_later_generation_along(void)
 
 static void test_a_killed_supervisor_takes_a_loading_generation_along(void)
 {
+    if (!only_on_linux("the end of a parent is no signal"))
+        return;
     prepare_listening(1);
     pid_t pid = lab_start();
     until(lab_logged("listening on"));
@@ -491,6 +494,8 @@ static void test_an_upgrade_works_for_a_daemon(void)
 
 static void test_memory_max_replaces_a_worker_and_loses_nothing(void)
 {
+    if (!only_on_linux("memory of other processes is not known"))
+        return;
     prepare_listening(2);
     lab->memory_max = 24 << 20;
     atomic_store(&lab->ballast_mb, 40);
@@ -522,6 +527,8 @@ static void test_age_max_replaces_workers(void)
 
 static void test_a_warm_worker_becomes_the_mold(void)
 {
+    if (!only_on_linux("memory of other processes is not known"))
+        return;
     prepare_listening(3);
     lab->refork_after = 10;
     pid_t pid = lab_start();

@@ -1,6 +1,7 @@
 #include "process/pid_file.c"
 
 #include "child.h"
+#include "system.h"
 #include "tap.h"
 
 #include <poll.h>
@@ -291,6 +292,8 @@ static void test_a_lock_of_a_reader_keeps_no_server_from_starting(void)
     for (int by_flock = 0; by_flock < 2; by_flock++) {
         struct oribi_pid_file file;
         struct oribi_pid_file second;
+        if (by_flock && !only_on_linux("a server's own lock is such a one"))
+            break;
         char byte;
         begin();
         ok_eq(chmod(dir, 0755), 0);

@@ -3,6 +3,7 @@
 #include "process/prefork.c"
 
 #include "process/lab.h"
+#include "system.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -315,6 +316,8 @@ static void test_workers_come_are_started_again_and_leave(void)
 /* The memory of a worker that is found in a job at every look is looked at nevertheless; the job is not cut short. */
 static void test_a_worker_that_is_always_in_a_job_is_measured_too(void)
 {
+    if (!only_on_linux("memory of other processes is not known"))
+        return;
     static const char *const settings[] = {"max_workers", "1", "memory_max", "32M", NULL};
     lab_prepare(0);
     atomic_store(&lab->ballast_mb, BALLAST_MB);

@@ -3,6 +3,7 @@
 #include "process/supervisor.c"
 
 #include "process/lab.h"
+#include "system.h"
 
 /* A manager may look at its signals once a day, and children end all the time. */
 static void test_ends_of_children_leave_room_for_a_stop(void)
@@ -153,6 +154,8 @@ static void test_when_the_supervisor_is_killed_everything_ends(void)
 
 static void test_when_the_supervisor_is_killed_a_loading_mold_ends(void)
 {
+    if (!only_on_linux("the end of a parent is no signal"))
+        return;
     lab_prepare(1);
     atomic_store(&lab->load_fails, 3);
     pid_t pid = lab_start();

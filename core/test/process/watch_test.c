@@ -4,6 +4,7 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/os.h"
 #include "oribi/base/os_process.h"
+#include "system.h"
 #include "tap.h"
 
 #include <fcntl.h>
@@ -380,6 +381,8 @@ static void test_off(void)
 
 int main(void)
 {
+    if (!only_on_linux("files are looked at once a second"))
+        return done_testing();
     test_files_that_are_saved();
     test_files_that_come();
     test_a_folder_that_is_replaced();

@@ -2,6 +2,7 @@
 #include "worker/sample.c"
 #include "worker/slow_log.c"
 
+#include "system.h"
 #include "tap.h"
 #include "worker/talk.h"
 
@@ -101,13 +102,15 @@ static void test_a_thread_that_runs_tells_itself(void)
     const struct oribi__sample *sample = oribi__sample_take(call);
     ok(begins(sample, "own 1\n"));
     ok(has_native(sample) == oribi_os_backtrace_is_lockless());
-    ok_eq(sample->state.state, 'R');
+    ok_eq(sample->state.state, oribi_os_adopts_orphans() ? 'R' : 0);
     close_call(thread);
 }
 
 /* nanosleep(2) ends at any signal, so that there is none. */
 static void test_a_thread_that_sleeps_is_read_from_outside_and_sleeps_on(void)
 {
+    if (!only_on_linux("what a thread waits in is not known"))
+        return;
     pthread_t thread;
     struct oribi_thread *call = open_call(&thread, rest);
     outside_works = true;
