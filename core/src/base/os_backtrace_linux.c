@@ -40,6 +40,10 @@ const void *oribi_os_interrupted(const void *context)
     return (const void *)at->uc_mcontext.gregs[REG_RIP];
 #elif defined(__aarch64__)
     return (const void *)at->uc_mcontext.pc;
+#elif defined(__arm__)
+    return (const void *)at->uc_mcontext.arm_pc;
+#elif defined(__s390x__)
+    return (const void *)at->uc_mcontext.psw.addr;
 #else
     return at; /* not known */
 #endif

@@ -17,7 +17,7 @@ enum { SYSTEMD_FIRST_FD = 3 };
 /* Digits only, up to INT32_MAX; the end goes to *end. */
 static bool take_number(const char *text, int *out, const char **end)
 {
-    long value = 0;
+    int64_t value = 0;
     const char *p = text;
     for (; *p >= '0' && *p <= '9'; p++) {
         value = value * 10 + (*p - '0');

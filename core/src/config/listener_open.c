@@ -227,7 +227,7 @@ static int open_fd(struct opening *opening, const struct oribi_address *address)
 {
     struct oribi_inherited *inherited = &opening->inherited;
     char *end;
-    long number = strtol(address->name, &end, 10);
+    long long number = strtoll(address->name, &end, 10);
     bool is_number = address->name[strspn(address->name, "0123456789")] == '\0';
     for (uint32_t i = 0; i < inherited->count; i++) {
         struct oribi_inherited_item *from = &inherited->items[i];
