@@ -7,6 +7,7 @@
 #include "base/loopback.h"
 #include "child.h"
 #include "tap.h"
+#include "words.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -41,7 +42,7 @@ static void test_errno_becomes_a_code_with_words(void)
     }
     errno = EADDRINUSE;
     (void)oribi_os_fail();
-    is_str(oribi_os_error_text(), "address already in use");
+    is_str(oribi_os_error_text(), words_of(EADDRINUSE));
     ok(!oribi_os_address_missing());
     errno = EADDRNOTAVAIL;
     (void)oribi_os_fail();

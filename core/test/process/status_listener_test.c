@@ -3,6 +3,7 @@
 
 #include "system.h"
 #include "tap.h"
+#include "words.h"
 
 #include "oribi/base/mem.h"
 
@@ -382,7 +383,7 @@ static void test_an_address_in_use_is_refused_and_tried_again_by_a_successor(voi
     second->ties.options = &others;
     second->upgrade.predecessor_fd = -1;
     ok_eq(oribi__status_open(second, error), ORIBI_ESYS);
-    ok(strstr(error, "address already in use") != NULL);
+    ok(strstr(error, words_of(EADDRINUSE)) != NULL);
     second->upgrade.predecessor_fd = 0; /* it runs */
     ok_eq(oribi__status_open(second, error), 0);
     ok_eq(second->status.side.fd, -1);
