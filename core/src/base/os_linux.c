@@ -5,6 +5,7 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os_process.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -148,6 +149,12 @@ ssize_t oribi_os_splice_now(const int pipe_fds[2], int pipe_fd, const char *p, s
     if (moved < kept)
         (void)!read(pipe_fds[0], rest, sizeof(rest)); /* it is empty for the next one */
     return moved < 0 ? code : moved;
+}
+
+const char *oribi_os_library(void)
+{
+    Dl_info info;
+    return dladdr((void *)&oribi_os_library, &info) ? info.dli_fname : NULL;
 }
 
 enum { SORTS = 4, LARGE_BYTES = 100 * 1024 }; /* below M_MMAP_THRESHOLD, mallopt(3) */

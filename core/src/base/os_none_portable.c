@@ -56,6 +56,11 @@ int oribi_os_either(int first_fd, int second_fd, int *fd)
 
 /* --- os.h: machine and processes --- */
 
+const char *oribi_os_library(void)
+{
+    return NULL;
+}
+
 void oribi_os_trim_memory(void)
 {
 }

@@ -7,7 +7,6 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -41,13 +40,13 @@ void oribi__doors_init(struct oribi__doors *doors)
 static bool find_program(char *dst, size_t cap)
 {
     const char *given = getenv("ORIBI_DOOR_PROGRAM");
-    Dl_info info;
     if (given && *given) {
         (void)snprintf(dst, cap, "%s", given);
         return access(dst, X_OK) == 0;
     }
     char path[PATH_MAX];
-    if (!dladdr((void *)&oribi__doors_init, &info) || !info.dli_fname || !realpath(info.dli_fname, path))
+    const char *library = oribi_os_library();
+    if (!library || !realpath(library, path))
         return false;
     char *slash = strrchr(path, '/');
     if (!slash)

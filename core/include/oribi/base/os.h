@@ -268,6 +268,9 @@ int64_t oribi_os_thread_waits(void);
 /* The longest accept queue the kernel grants (listen(2) cuts longer ones silently); 4096 where it cannot be read. */
 uint32_t oribi_os_backlog_max(void);
 
+/* The file of the program or library that this code is in, as the loader knows it; NULL: not known. */
+const char *oribi_os_library(void);
+
 /* Gives freed memory back to the system, where the C library can: before a fork, so that the children do not copy its
  * pages. */
 void oribi_os_trim_memory(void);
