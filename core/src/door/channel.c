@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { SEND_BUFFER_BYTES = 512 * 1024, READS_MAX = 16, VECS_MAX = 4 };
+enum { SEND_BUFFER_BYTES = 512 * 1024, READS_MAX = 16, VECS_MAX = 4, AVERAGE_US_MAX = 1000 * 1000 };
 
 static void on_ready(void *self, struct oribi_watch *watch);
 static void take_bytes(struct oribi__channel *channel, char *p, size_t n);
@@ -26,10 +26,12 @@ int oribi__channels_init(struct oribi__door *door)
     door->free_numbers = oribi_mem_try_alloc(config->channel_count, sizeof(*door->free_numbers));
     door->out = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->out));
     door->ended_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->ended_us));
+    door->average_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->average_us));
     door->scratch = oribi_mem_try_alloc(1, ORIBI__DOOR_SCRATCH_BYTES);
     door->text = oribi_mem_try_alloc(1, ORIBI_RESPONSE_HEAD_BYTES_MAX);
-    if (!door->free_numbers || !door->out || !door->ended_us || !door->scratch || !door->text)
+    if (!door->free_numbers || !door->out || !door->ended_us || !door->average_us || !door->scratch || !door->text)
         return ORIBI_ENOMEM;
+    memset(door->average_us, 0xff, (config->board.count + 1) * sizeof(*door->average_us));
     for (uint32_t i = 0; i < config->channel_count; i++) /* the lowest is lent first */
         door->free_numbers[i] = (uint16_t)(config->channel_first + config->channel_count - 1 - i);
     door->free_number_count = config->channel_count;
@@ -39,14 +41,19 @@ int oribi__channels_init(struct oribi__door *door)
     return 0;
 }
 
-void oribi__channels_deinit(struct oribi__door *door)
+void oribi__channels_close_idle(struct oribi__door *door)
 {
     while (door->idle_first)
         oribi__channel_close(door->idle_first);
+}
+
+void oribi__channels_deinit(struct oribi__door *door)
+{
     oribi__channels_free_closed(door);
     oribi_mem_free(door->free_numbers);
     oribi_mem_free(door->out);
     oribi_mem_free(door->ended_us);
+    oribi_mem_free(door->average_us);
     oribi_mem_free(door->scratch);
     oribi_mem_free(door->text);
 }
@@ -226,6 +233,7 @@ bool oribi__channel_call(struct oribi__channel *channel, struct oribi__call *cal
     channel->state = ORIBI__CHANNEL_HEAD;
     channel->call = call;
     channel->answered = false;
+    channel->sent_us = oribi_clock_us();
     call->channel = channel;
     call->state = ORIBI__CALL_OUT;
     oribi__channel_count(channel);
@@ -352,6 +360,21 @@ static void take_body(struct oribi__channel *channel, char *p, size_t n, struct 
     }
 }
 
+/* How long the call took: of those that waited behind another in the same worker, from that one's end. */
+static void note_end(const struct oribi__channel *channel)
+{
+    struct oribi__door *door = channel->door;
+    uint16_t owner = oribi__channel_owner(channel);
+    if (owner == 0 || owner > door->config->board.count)
+        return;
+    int64_t now_us = oribi_clock_us();
+    int64_t begun_us = channel->sent_us > door->ended_us[owner] ? channel->sent_us : door->ended_us[owner];
+    int64_t took_us = now_us - begun_us < AVERAGE_US_MAX ? now_us - begun_us : AVERAGE_US_MAX;
+    uint32_t *average_us = &door->average_us[owner];
+    *average_us = *average_us == UINT32_MAX ? (uint32_t)took_us : (uint32_t)((*average_us * 7 + took_us) / 8);
+    door->ended_us[owner] = now_us;
+}
+
 /* The answer is whole: the channel is free again before the client hears of it, so that the next request can go out. */
 static void finish(struct oribi__channel *channel)
 {
@@ -365,9 +388,7 @@ static void finish(struct oribi__channel *channel)
         oribi__channel_close(channel);
         return;
     }
-    uint16_t owner = oribi__channel_owner(channel);
-    if (owner > 0 && owner <= door->config->board.count)
-        door->ended_us[owner] = oribi_clock_us();
+    note_end(channel);
     oribi__channel_uncount(channel);
     call->channel = NULL;
     channel->call = NULL;

@@ -17,7 +17,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { SPOOL_BYTES = 48 * 1024 }; /* a longer body travels through the hand-off queue in a file */
+enum {
+    SPOOL_BYTES = 48 * 1024, /* a longer body travels through the hand-off queue in a file */
+    SHORT_US = 200,          /* of calls may wait in a worker … */
+    SHORT_CALLS = 16,        /* … and so many at most */
+};
 
 /* --- the queue --- */
 
@@ -56,23 +60,35 @@ static bool serves(const struct oribi_slot *slot)
     return state == ORIBI_SLOT_IDLE || state == ORIBI_SLOT_BUSY;
 }
 
-/* How many calls more the worker of this slot can make, ours counted as far as we know them. */
+/* How many requests its worker may have. Of calls so short that a wake-up costs as much it is given several at a time,
+ * which wait less for each other than each would for the wake-up; of longer ones as many as it can make at a time. */
+static uint32_t room_at(const struct oribi__door *door, uint32_t i)
+{
+    uint32_t threads = threads_of(&door->config->board.slots[i]);
+    uint32_t average_us = door->average_us[i + 1];
+    if (threads > 1 || average_us > SHORT_US / 2)
+        return threads;
+    return average_us > SHORT_US / SHORT_CALLS ? SHORT_US / average_us : SHORT_CALLS;
+}
+
+/* How many requests more the worker of this slot can have, ours counted as far as we know them. */
 static uint32_t free_at(const struct oribi__door *door, uint32_t i)
 {
     const struct oribi_slot *slot = &door->config->board.slots[i];
     if (!serves(slot))
         return 0;
-    uint32_t threads = threads_of(slot);
+    uint32_t room = room_at(door, i);
     uint32_t busy = door->out[i + 1];
-    if (threads > 1) {
+    if (threads_of(slot) > 1) {
         uint32_t told = atomic_load_explicit(&slot->threads_busy, memory_order_relaxed);
         busy = told > busy ? told : busy;
     } else if (busy == 0) {
         /* a call that began before our last one ended was that one */
         busy = atomic_load_explicit(&slot->call_started_us, memory_order_relaxed) > door->ended_us[i + 1];
     }
-    busy += atomic_load_explicit(&slot->queue_len, memory_order_relaxed);
-    return busy < threads ? threads - busy : 0;
+    if (busy == 0)
+        busy = atomic_load_explicit(&slot->queue_len, memory_order_relaxed);
+    return busy < room ? room - busy : 0;
 }
 
 uint32_t oribi__dispatch_hands(const struct oribi__door *door)
@@ -80,20 +96,38 @@ uint32_t oribi__dispatch_hands(const struct oribi__door *door)
     uint32_t hands = 0;
     for (uint32_t i = 0; i < door->config->board.count; i++)
         if (serves(&door->config->board.slots[i]))
-            hands += threads_of(&door->config->board.slots[i]);
+            hands += room_at(door, i);
     return hands;
 }
 
 /* --- channels --- */
 
-static struct oribi__channel *free_channel(struct oribi__door *door)
+/* An idle channel of a worker that has room, `idle`: and no request of ours. */
+static struct oribi__channel *free_channel(struct oribi__door *door, bool idle)
 {
     for (struct oribi__channel *channel = door->idle_first; channel; channel = channel->next) {
         uint16_t owner = oribi__channel_owner(channel);
-        if (owner > 0 && owner <= door->config->board.count && free_at(door, owner - 1u) > 0)
+        if (owner > 0 && owner <= door->config->board.count && !(idle && door->out[owner]) &&
+            free_at(door, owner - 1u) > 0)
             return channel;
     }
     return NULL;
+}
+
+/* Does a worker wait for requests that has no channel of ours? */
+static bool waits_elsewhere(const struct oribi__door *door)
+{
+    for (uint32_t i = 0; i < door->config->board.count; i++)
+        if (!door->out[i + 1] && free_at(door, i) > 0)
+            return true;
+    return false;
+}
+
+/* Who has nothing to do comes first, with a channel of ours or without; then who will be done soon. */
+static struct oribi__channel *choose(struct oribi__door *door)
+{
+    struct oribi__channel *channel = free_channel(door, true);
+    return channel || waits_elsewhere(door) ? channel : free_channel(door, false);
 }
 
 /* The request travels with a new channel. ORIBI_AGAIN: not now. */
@@ -187,7 +221,7 @@ void oribi__dispatch(struct oribi__door *door)
 {
     while (door->queue_first) {
         struct oribi__call *call = door->queue_first;
-        struct oribi__channel *channel = call->body_fd < 0 ? free_channel(door) : NULL;
+        struct oribi__channel *channel = call->body_fd < 0 ? choose(door) : NULL;
         if (channel) {
             (void)send_first(door, channel);
             continue;
@@ -216,7 +250,6 @@ void oribi__dispatch_idle(struct oribi__channel *channel)
     if (!door->queue_first || owner == 0 || owner > door->config->board.count)
         return;
     const struct oribi_slot *slot = &door->config->board.slots[owner - 1u];
-    if (serves(slot) && door->out[owner] < threads_of(slot) &&
-        atomic_load_explicit(&slot->queue_len, memory_order_relaxed) == 0)
+    if (serves(slot) && door->out[owner] < room_at(door, owner - 1u))
         (void)send_first(door, channel);
 }

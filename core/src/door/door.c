@@ -78,8 +78,9 @@ void oribi__door_deinit(struct oribi__door *door)
 {
     oribi__arrive_close_all(door);
     oribi__h2_close_all(door);
-    oribi_reactor_deinit(&door->reactor);
     oribi__tunnel_close_all(door);
+    oribi__channels_close_idle(door);
+    oribi_reactor_deinit(&door->reactor); /* closes connections, whose calls close their channels */
     oribi__channels_deinit(door);
     while (door->spare_calls) {
         struct oribi__call *call = door->spare_calls;

@@ -119,6 +119,7 @@ struct oribi__channel {
     struct oribi_buf read;   /* the begin of an answer's head */
     struct oribi_chunked chunked;
     int64_t left; /* of a body with a length */
+    int64_t sent_us;
     uint16_t number;
     uint16_t owner; /* slot + 1 that its calls count for in door->out, 0: none */
     uint8_t state;
@@ -167,6 +168,7 @@ struct oribi__door {
     uint16_t *free_numbers;
     uint32_t free_number_count;
     uint8_t *out;                           /* calls of ours, by the slot that has their channel */
+    uint32_t *average_us;                   /* of its calls, as far as they were ours; UINT32_MAX: not known */
     int64_t *ended_us;                      /* when the last of them ended, oribi_clock_us() */
     uint32_t out_waiting;                   /* … and in the hand-off queue, as far as we know */
     struct oribi__channel *closed_channels; /* freed at the end of the turn */
@@ -254,7 +256,8 @@ uint32_t oribi__dispatch_hands(const struct oribi__door *door);
 /* --- channel.c --- */
 
 int oribi__channels_init(struct oribi__door *door);
-void oribi__channels_deinit(struct oribi__door *door);
+void oribi__channels_close_idle(struct oribi__door *door); /* before the reactor ends … */
+void oribi__channels_deinit(struct oribi__door *door);     /* … and when none is left */
 
 /* A channel whose far end is in *far_fd (the caller's). NULL: no descriptors, memory or numbers. */
 struct oribi__channel *oribi__channel_open(struct oribi__door *door, int *far_fd);
