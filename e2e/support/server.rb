@@ -120,12 +120,21 @@ module E2E
           @killed = true
         end
       end
-      @left = below.select { |pid| Processes.alive?(pid) }
+      @left = left_of(below)
       below.each { |pid| Processes.kill(pid) }
       @status
     end
 
     # What stop() had to end by force: a list of pids, empty when all went by itself.
+    # Keepers of a portable build (doc/platforms.md) end a moment after the server.
+    def left_of(pids)
+      alive = -> { pids.select { |pid| Processes.alive?(pid) } }
+      E2E.wait_until("keepers to end") { alive.call.empty? } if ENV["ORIBI_OS"] == "portable"
+      alive.call
+    rescue Timeout
+      alive.call
+    end
+
     def left_behind = [*(@pid if @killed), *@left]
 
     def cleanup

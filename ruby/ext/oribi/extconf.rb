@@ -8,7 +8,7 @@ require "mkmf"
 # What the core asks of the kernel (epoll, memfd, the death of a parent) only Linux has; CRuby's C API is what the
 # extension is written for.
 host = RbConfig::CONFIG["host_os"]
-abort "oribi: OS unsupported: the server runs on Linux, and this is #{host}." unless host.match?(/linux/)
+abort "oribi: OS unsupported: the server runs on Linux, and this is #{host}; doc/platforms.md says what other systems lack." unless host.match?(/linux/)
 abort "oribi: the extension needs CRuby, and this is #{RUBY_ENGINE}." unless RUBY_ENGINE == "ruby"
 
 core = [File.join(__dir__, "core"), File.expand_path("../../../core", __dir__)].find { |path| File.file?(File.join(path, "Makefile")) }
