@@ -22,15 +22,13 @@
 static void step_aside(struct oribi_supervisor *supervisor)
 {
     char path[4096];
+    char error[ORIBI_ERROR_TEXT_CAP];
     if (supervisor->pid_file.fd < 0)
         return;
     (void)snprintf(path, sizeof(path), "%s.old", supervisor->pid_path); /* a path of the file system fits */
-    int code = oribi_pid_file_rename(&supervisor->pid_file, path);
-    if (code < 0) {
+    if (oribi_pid_file_look(path, error) == ORIBI_ELIMIT)
         (void)snprintf(path, sizeof(path), "%s.old.%ld", supervisor->pid_path, (long)supervisor->pid);
-        code = oribi_pid_file_rename(&supervisor->pid_file, path);
-    }
-    if (code < 0)
+    if (oribi_pid_file_rename(&supervisor->pid_file, path) < 0)
         oribi_log(ORIBI_LOG_WARN, "pid_file: cannot be renamed: %s", oribi_os_error_text());
 }
 

@@ -8,8 +8,8 @@
 #     cert: '/etc/ssl/app.pem',
 #     verify_mode: 'none'
 #   }
-# Not taken over (line 6): address "ssl://127.0.0.1:9293?key=k&cert=c" asks for TLS: say tls://host:port, and where the
-# certificate is
+# Not taken over (line 6): address "ssl://127.0.0.1:9293?key=k&cert=c" asks for TLS: say tls://host:port, and where
+# the certificate is
 #   bind 'ssl://127.0.0.1:9293?key=k&cert=c'
 bind 'tcp://127.0.0.1:9294'
 # quiet in Puma; quiet is about warnings here; in Puma it is about requests
