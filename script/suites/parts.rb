@@ -135,8 +135,8 @@ module Parts
   def sanitize = [Command.new(argv: ["script/sanitize", "--quick", "address"], count: :exit_code)]
 
   # The core for other processors, as far as it is pure functions and their neighbours; make soak-cross has the rest.
-  CROSS_TARGETS = %w[aarch64 s390x].freeze
-  CROSS_FOLDERS = %w[base http form event].freeze
+  CROSS_TARGETS = %w[aarch64].freeze
+  CROSS_FOLDERS = %w[base http].freeze
   def cross = CROSS_TARGETS.map { |target| Command.new(argv: ["tools/cross", target, *CROSS_FOLDERS], count: :tap) }
 
   # part => [what make builds for it, { suite => its commands }]
