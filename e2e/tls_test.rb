@@ -209,6 +209,29 @@ E2E.suite("door", transports: %i[tcp]) do
     curl("/pid", "--http2")
   end
 
+  # A reload cannot give a door another address, and says so; an upgrade does.
+  def test_a_reload_that_changes_a_doors_address_is_refused
+    config = File.join(@dir, E2E::RUBY ? "oribi.rb" : "oribi.pl")
+    write = ->(address) { File.write(config, E2E::RUBY ? "bind #{address.inspect}\n" : "+{ bind => '#{address}' };\n") }
+    port = E2E.free_port
+    write.("127.0.0.1:#{port}")
+    argv = [E2E::Server.binary, "-C", config, "--no-dev", "--control", "#{@dir}/control", File.expand_path(E2E.differing(:app), E2E::ROOT)]
+    @one = E2E::Server.new(argv: argv, group: true)
+    @one.instance_variable_set(:@address, ["127.0.0.1", port])
+    @one.start
+    wait_until("the server to be up") { @one.stderr.include?("listening on") }
+    write.("tcp://127.0.0.1:#{port}?door=on")
+    output, status = ctl("reload")
+    refute status.success?
+    assert_match(/what a door listens on .* is changed by an upgrade/, output)
+    assert_match(/\A\d+\z/, @one.get("/pid").body)
+    output, status = ctl("upgrade")
+    assert status.success?, output
+    assert_match(/\A\d+\z/, curl("/pid", "--http2-prior-knowledge", scheme: "http"))
+    output, = ctl("status")
+    assert_match(/^listening on \S+ \(door\)\ndoor 0, pid \d+, serving$/, output)
+  end
+
   # One connection, two streams, two workers of one call at a time.
   def test_streams_of_one_connection_run_at_the_same_time
     serve("--workers", "2")

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TLS       "let a proxy in front speak TLS; bind takes host:port"
+#define TLS       "bind tls://host:port?certificate=FILE&key=FILE"
 #define AS_APP    "the application is the command's argument, as in: oribi config.ru, oribi-psgi app.psgi"
 #define NOT_THERE "not there and not needed: "
 #define BUFFERED  NOT_THERE "a body is always read before the application is called"

@@ -152,7 +152,7 @@ const char *oribi_options_group_title(enum oribi_option_group group)
 }
 
 const struct oribi__subcommand oribi__subcommands[] = {
-    {"ctl", "[--control PATH] status|top|stacks|reload|upgrade|stop|workers|certificates|reopen",
+    {"ctl", "[OPTIONS] status|top|stacks|reload|upgrade|stop|workers|certificates|reopen",
      "tells a running server what to do"},
     {"check", "[--json] [--strict] [options] [application]", "tells everything that is wrong or risky, starts nothing"},
     {"import", "[-o FILE [--force]] FILE|-|-- COMMAND", "prints a configuration file made from another server's"},

@@ -23,6 +23,12 @@ static void tell(struct oribi__ties *ties, struct oribi_message *message, int pa
 }
 
 /* In as many records as it takes. */
+/* What of a listener a reload cannot change. */
+static uint32_t kind_of(const struct oribi_listener *item)
+{
+    return (uint32_t)item->door | (uint32_t)item->tls << 1;
+}
+
 static void announce_differing(struct oribi__ties *ties, struct oribi_message *message)
 {
     struct oribi_buf lines = {0};
@@ -57,6 +63,7 @@ void oribi__announce(struct oribi__ties *ties, uint32_t generation)
     for (uint32_t i = 0; i < ties->listeners->count; i++) {
         const struct oribi_listener *item = &ties->listeners->items[i];
         oribi_message_set_text(&message, item->spec, strlen(item->spec));
+        message.slot = kind_of(item);
         tell(ties, &message, item->fresh ? item->fd : -1);
     }
 }
@@ -108,9 +115,25 @@ static void keep_restart_file(struct oribi_supervisor *supervisor, const char *p
     supervisor->announced.has_restart_file = n < ORIBI__RESTART_PATH_CAP && (path[0] == '/' || path[0] == '\0');
 }
 
-static void keep_listener(struct oribi_supervisor *supervisor, const char *spec, int passed)
+/* Doors have the addresses that they were started with. */
+static void check_door(struct oribi_supervisor *supervisor, const char *spec, uint32_t kind)
+{
+    const struct oribi_listeners *listeners = supervisor->ties.listeners;
+    uint32_t now = 0;
+    for (uint32_t i = 0; i < supervisor->announced.adopted_from; i++)
+        if (strcmp(listeners->items[i].spec, spec) == 0)
+            now = kind_of(&listeners->items[i]);
+    if (now != kind)
+        (void)snprintf(supervisor->announced.error, sizeof(supervisor->announced.error),
+                       "%.100s: what a door listens on (tls://, ?door=on) is changed by an upgrade (USR2), not by a "
+                       "reload",
+                       spec);
+}
+
+static void keep_listener(struct oribi_supervisor *supervisor, const char *spec, uint32_t kind, int passed)
 {
     char error[ORIBI_ERROR_TEXT_CAP];
+    check_door(supervisor, spec, kind);
     if (supervisor->announced.named_count < ORIBI_LISTENERS_MAX)
         (void)snprintf(supervisor->announced.named[supervisor->announced.named_count++], ORIBI_ADDRESS_TEXT_CAP, "%.*s",
                        ORIBI_ADDRESS_TEXT_CAP - 1, spec);
@@ -135,7 +158,7 @@ void oribi__announced_message(struct oribi_supervisor *supervisor, const struct 
         keep_restart_file(supervisor, message->text);
         oribi_os_close(passed);
     } else {
-        keep_listener(supervisor, message->text, passed);
+        keep_listener(supervisor, message->text, message->slot, passed);
     }
 }
 

@@ -167,7 +167,13 @@ void oribi__status_text(struct oribi_supervisor *supervisor, struct oribi_buf *o
                     policy->target, oribi_log_plural(policy->target),
                     (long long)(now_ms - supervisor->started_ms) / 1000);
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++)
-        oribi_buf_print(out, "listening on %s\n", supervisor->ties.listeners->items[i].text);
+        oribi_buf_print(out, "listening on %s%s\n", supervisor->ties.listeners->items[i].text,
+                        supervisor->ties.listeners->items[i].tls    ? " (door, TLS)"
+                        : supervisor->ties.listeners->items[i].door ? " (door)"
+                                                                    : "");
+    for (uint32_t i = 0; i < supervisor->doors.count; i++)
+        oribi_buf_print(out, "door %u, pid %d, %s\n", i, (int)supervisor->doors.items[i].pid,
+                        supervisor->doors.items[i].ready ? "serving" : "starting");
     if (supervisor->restart_file.path[0])
         oribi_buf_print(out, "a touch of %s reloads\n", supervisor->restart_file.path);
     oribi_buf_print(out, "%llu requests", (unsigned long long)requests_of(&all));
@@ -365,6 +371,12 @@ void oribi__status_json(struct oribi_supervisor *supervisor, struct oribi_buf *o
     for (uint32_t i = 0; i < supervisor->ties.listeners->count; i++) {
         oribi_buf_print(out, "%s", i ? "," : "");
         put_text(out, supervisor->ties.listeners->items[i].text);
+    }
+    if (supervisor->doors.count > 0) {
+        oribi_buf_print(out, "],\"doors\":[");
+        for (uint32_t i = 0; i < supervisor->doors.count; i++)
+            oribi_buf_print(out, "%s{\"pid\":%d,\"ready\":%s}", i ? "," : "", (int)supervisor->doors.items[i].pid,
+                            supervisor->doors.items[i].ready ? "true" : "false");
     }
     oribi_buf_print(out, "],\"restart_file\":");
     put_text(out, supervisor->restart_file.path);

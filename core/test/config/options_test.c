@@ -189,14 +189,14 @@ static void test_names_of_other_servers_are_answered_with_what_they_are_here(voi
     set_ok(&options, "-e", "sub {}");
     set_ok(&options, "-S", "a.sock");
     set_fails(&options, "--ssl-cert-file", "x",
-              "unknown option --ssl-cert-file (Puma, Starman): let a proxy in front speak TLS; bind takes host:port");
+              "unknown option --ssl-cert-file (Puma, Starman): bind tls://host:port?certificate=FILE&key=FILE");
     set_fails(&options, "--net_server-port", "1",
               "unknown option --net_server-port (Starman): not there and not needed: Net::Server is not used");
     set_fails(&options, "--path", "/app",
               "unknown option --path (plackup): mount the application in its own file, with mount of Plack::Builder; a "
               "socket is --bind PATH");
     set_fails(&options, "--enable-ssl", "1",
-              "unknown option --enable-ssl (Starman): let a proxy in front speak TLS; bind takes host:port");
+              "unknown option --enable-ssl (Starman): bind tls://host:port?certificate=FILE&key=FILE");
     oribi_options_deinit(&options);
 }
 

@@ -26,5 +26,5 @@ queue_max 200
 restart_file "shared/restart.txt"
 # Not taken over: the flag is off, which is so by itself
 #   sticky_sessions: false
-# Not taken over: let a proxy in front speak TLS; bind takes host:port
+# Not taken over: bind tls://host:port?certificate=FILE&key=FILE
 #   ssl: true
