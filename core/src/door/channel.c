@@ -11,7 +11,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { SEND_BUFFER_BYTES = 512 * 1024, READS_MAX = 16, VECS_MAX = 4, AVERAGE_US_MAX = 1000 * 1000 };
+enum {
+    SEND_BUFFER_BYTES = 512 * 1024,
+    READS_MAX = 16,
+    VECS_MAX = 4,
+    AVERAGE_US_MAX = 1000 * 1000,
+    SHUNNED_MS = 500,
+    TRIES_MAX = 2
+};
 
 static void on_ready(void *self, struct oribi_watch *watch);
 static void take_bytes(struct oribi__channel *channel, char *p, size_t n);
@@ -27,9 +34,11 @@ int oribi__channels_init(struct oribi__door *door)
     door->out = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->out));
     door->ended_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->ended_us));
     door->average_us = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->average_us));
+    door->shunned_until_ms = oribi_mem_try_alloc(config->board.count + 1, sizeof(*door->shunned_until_ms));
     door->scratch = oribi_mem_try_alloc(1, ORIBI__DOOR_SCRATCH_BYTES);
     door->text = oribi_mem_try_alloc(1, ORIBI_RESPONSE_HEAD_BYTES_MAX);
-    if (!door->free_numbers || !door->out || !door->ended_us || !door->average_us || !door->scratch || !door->text)
+    if (!door->free_numbers || !door->out || !door->ended_us || !door->average_us || !door->shunned_until_ms ||
+        !door->scratch || !door->text)
         return ORIBI_ENOMEM;
     memset(door->average_us, 0xff, (config->board.count + 1) * sizeof(*door->average_us));
     for (uint32_t i = 0; i < config->channel_count; i++) /* the lowest is lent first */
@@ -54,6 +63,7 @@ void oribi__channels_deinit(struct oribi__door *door)
     oribi_mem_free(door->out);
     oribi_mem_free(door->ended_us);
     oribi_mem_free(door->average_us);
+    oribi_mem_free(door->shunned_until_ms);
     oribi_mem_free(door->scratch);
     oribi_mem_free(door->text);
 }
@@ -269,13 +279,15 @@ static void ended(struct oribi__channel *channel)
     struct oribi__call *call = channel->call;
     bool whole = call && channel->state == ORIBI__CHANNEL_BODY && channel->framing == ORIBI_FRAMING_CLOSE;
     bool answered = channel->answered;
+    if (call && !answered) /* dead, most likely: its other channels end one after another */
+        channel->door->shunned_until_ms[channel->owner] = channel->door->reactor.now_ms + SHUNNED_MS;
     oribi__channel_close(channel);
     if (!call)
         return;
     if (whole) {
         call->state = ORIBI__CALL_ENDED;
         call->ops->more(call, oribi_slice(NULL, 0), true);
-    } else if (!answered && call->safe && call->tries < 1) {
+    } else if (!answered && call->safe && call->tries < TRIES_MAX) {
         call->tries++;
         oribi__dispatch_add(call, true);
     } else {

@@ -75,7 +75,7 @@ static uint32_t room_at(const struct oribi__door *door, uint32_t i)
 static uint32_t free_at(const struct oribi__door *door, uint32_t i)
 {
     const struct oribi_slot *slot = &door->config->board.slots[i];
-    if (!serves(slot))
+    if (!serves(slot) || door->reactor.now_ms < door->shunned_until_ms[i + 1])
         return 0;
     uint32_t room = room_at(door, i);
     uint32_t busy = door->out[i + 1];
@@ -250,6 +250,7 @@ void oribi__dispatch_idle(struct oribi__channel *channel)
     if (!door->queue_first || owner == 0 || owner > door->config->board.count)
         return;
     const struct oribi_slot *slot = &door->config->board.slots[owner - 1u];
-    if (serves(slot) && door->out[owner] < room_at(door, owner - 1u))
+    if (serves(slot) && door->reactor.now_ms >= door->shunned_until_ms[owner] &&
+        door->out[owner] < room_at(door, owner - 1u))
         (void)send_first(door, channel);
 }

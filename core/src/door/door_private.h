@@ -168,6 +168,7 @@ struct oribi__door {
     uint16_t *free_numbers;
     uint32_t free_number_count;
     uint8_t *out;                           /* calls of ours, by the slot that has their channel */
+    int64_t *shunned_until_ms;              /* it has ended in a call of ours: nothing is given to it until then */
     uint32_t *average_us;                   /* of its calls, as far as they were ours; UINT32_MAX: not known */
     int64_t *ended_us;                      /* when the last of them ended, oribi_clock_us() */
     uint32_t out_waiting;                   /* … and in the hand-off queue, as far as we know */
