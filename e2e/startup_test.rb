@@ -76,7 +76,7 @@ E2E.suite("startup") do
 
   def test_another_servers_option_is_answered_with_ours
     assert_match(/--worker-processes \(Unicorn, Pitchfork\): here it is --workers/, mistake("--worker-processes", "2"))
-    assert_match(/--enable-ssl \(Starman\): let a proxy/, mistake("--enable-ssl", "1"))
+    assert_match(/--enable-ssl \(Starman\): bind tls:/, mistake("--enable-ssl", "1"))
   end
 
   # Who is not root is told at the start, not by workers that fail one after the other.

@@ -169,7 +169,7 @@ PERL
     my @expected = (
         [3, qr/: workers takes one value, not 2: "2", "7"\z/],
         [4, qr/: unknown option processes \(uWSGI\): here it is workers\z/],
-        [5, qr/: unknown option enable_ssl \(Starman\): let a proxy/],
+        [5, qr/: unknown option enable_ssl \(Starman\): bind tls:/],
         [6, qr/: user takes one value, not 2: .* group "www-data"\z/],
         [7, qr/: unknown option harakiri \(uWSGI\): here it is call_timeout\z/],
         [8, qr/: listen: a HASH reference is no value/],

@@ -240,7 +240,7 @@ class OptionsTest < BindingTest
       13 => /: listen takes its options behind a question mark, as in listen "\/run\/app\.sock\?backlog=64"; tcp_nopush cannot be set$/,
       14 => /: listen takes .*":80\?umask=077"$/,
       15 => /: timeout takes no options of its own, such as cleanup:$/,
-      16 => /: unknown option ssl_bind \(Puma, Starman\): let a proxy/,
+      16 => /: unknown option ssl_bind \(Puma, Starman\): bind tls:/,
       17 => /: listen cannot set tcp_nopush$/,
       18 => /: unknown option run \(rackup\): this looks like a rackup file: /,
       19 => /uninitialized constant .*Nowhere/
