@@ -142,6 +142,16 @@ static bool has_connection_list(const char *p, size_t n)
     return false;
 }
 
+/* It takes a Proxy-Connection for a Connection, which RFC 9112 C.2.2 wants of nobody. */
+static bool has_proxy_connection(const char *p, size_t n)
+{
+    for (size_t i = 0; i + 18 <= n; i++)
+        if (p[i] == '\n' && p[i + 17] == ':' &&
+            oribi_slice_equal_fold(oribi_slice(p + i + 1, 16), ORIBI_SLICE("proxy-connection")))
+            return true;
+    return false;
+}
+
 /* The other parser takes a tab behind a length or a coding for a part of it, though it is white space around a value
  * as a space is (RFC 9110 5.6.3); so it is shown a space for every tab. */
 static char *without_tabs(const char *p, size_t n)
@@ -199,7 +209,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             find("taken by us alone", &ours, &t);
         if (ours.complete && (!same || ours.body_len != theirs->body_len))
             find("taken as another request", &ours, &t);
-        bool known = head.chunked /* it reads Connection as a trailer */ || has_connection_list(text, size);
+        bool known = head.chunked /* it reads Connection as a trailer */ || has_connection_list(text, size) ||
+                     has_proxy_connection(text, size);
         if (ours.complete && ours.keep_alive && !theirs->keep_alive && !known)
             find("kept by us alone", &ours, &t);
         if (ours.waits && theirs->complete) /* a refusal that comes only with the end of a line is no difference */
