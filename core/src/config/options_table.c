@@ -66,6 +66,10 @@ static const struct oribi_option table[] = {
     {SWITCH(http2, LISTEN, BOTH), .default_text = "on", .help = "offer HTTP/2 to clients of tls:// addresses (ALPN)"},
     {OPTION(COUNT, hsts, LISTEN, BOTH, hsts_s), .argument = "SECONDS", .max = INT32_MAX, .default_text = "0",
      .help = "answers by TLS say for so long to use nothing else (Strict-Transport-Security); 0 says nothing"},
+    {OPTION(COUNT, https_redirect, LISTEN, BOTH, https_redirect), RELOADS, .argument = "PORT", .max = UINT16_MAX,
+     .default_text = "0",
+     .help = "requests that did not come by HTTPS are sent to https:// at this port, but for health and "
+             "/.well-known/acme-challenge/; 0 answers them"},
     {COUNT(doors, LISTEN, BOTH), .max = ORIBI_DOORS_MAX, .default_text = "0", .default_note = "one for four CPUs",
      .help = "processes that hold the clients of tls:// addresses and of those with ?door=on; 0 starts one for each "
              "four CPUs"},

@@ -12,6 +12,8 @@ bool oribi__site_claims(void *self, struct oribi_conn *c)
 {
     struct oribi__site *site = ((struct oribi_worker *)self)->site;
     const struct oribi_head *head = &c->exchange->head;
+    if (oribi__site_wants_https(self, c))
+        return true;
     if (site->count > 0 && (head->is_head || oribi_slice_equal(head->method, ORIBI_SLICE("GET"))))
         return true;
     return site->fixed && oribi_path_read(head->path, &site->path) == ORIBI_PATH_OK &&
@@ -26,6 +28,10 @@ bool oribi__site_answer(void *self, struct oribi_conn *c)
     struct oribi__exchange *exchange = (struct oribi__exchange *)c->exchange;
     exchange->worker = w;
     oribi__logged_begin(exchange);
+    if (oribi__site_wants_https(w, c)) {
+        oribi__site_send_https(&a);
+        return true;
+    }
     enum oribi_path_verdict verdict = oribi_path_read(c->exchange->head.path, &site->path);
     const struct oribi_fixed *fixed =
         site->fixed && verdict == ORIBI_PATH_OK ? oribi_fixed_find(site->fixed, &site->path) : NULL;
@@ -63,7 +69,7 @@ struct oribi__site *oribi__site_create(const struct oribi_options *options)
     char error[ORIBI_ERROR_TEXT_CAP];
     if (oribi_fixed_set_create(&lines, &fixed, error) < 0)
         oribi_log(ORIBI_LOG_ERROR, "%s; this worker does without fixed answers", error);
-    if (options->mounts.count == 0 && !fixed)
+    if (options->mounts.count == 0 && !fixed && !options->https_redirect)
         return NULL;
     struct oribi__site *site = oribi_mem_alloc(1, sizeof(*site) + options->mounts.count * sizeof(site->mounts[0]));
     site->types = oribi_types_create("utf-8");

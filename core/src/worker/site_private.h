@@ -1,5 +1,6 @@
 /* What the sources of a worker's site share: site.c (which part answers a request), site_files.c (files of mounts),
- * site_fixed.c (fixed answers), site_send.c (an answer's bytes, its line in the access log). */
+ * site_fixed.c (fixed answers), site_https.c (what should have come by HTTPS), site_send.c (an answer's bytes, its
+ * line in the access log). */
 #ifndef ORIBI_WORKER_SITE_PRIVATE_H
 #define ORIBI_WORKER_SITE_PRIVATE_H
 
@@ -81,6 +82,14 @@ void oribi__site_send_error(struct oribi__site_answer *answer, int status);
 
 /* Answers with the fixed answer of the request's path. */
 void oribi__site_answer_fixed(struct oribi__site_answer *answer, const struct oribi_fixed *fixed);
+
+/* --- site_https.c --- */
+
+/* Did the request come by HTTP, where it should not? Sets the exchange's peer and site->path. */
+bool oribi__site_wants_https(struct oribi_worker *w, struct oribi_conn *c);
+
+/* Sends the client to the same address by HTTPS. */
+void oribi__site_send_https(struct oribi__site_answer *answer);
 
 /* --- site_files.c --- */
 

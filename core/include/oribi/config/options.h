@@ -128,6 +128,7 @@ struct oribi_options {
     char *client_verify;           /* required, optional */
     char *tls_min;                 /* 1.2, 1.3 */
     bool http2;                    /* offered to clients of tls:// */
+    uint32_t https_redirect;       /* port of https:// that other requests are sent to; 0: none */
     uint32_t hsts_s;               /* Strict-Transport-Security, max-age; 0: none */
     uint32_t doors;                /* 0: one for each four CPUs */
     struct oribi_text_list mounts; /* lines of files/mount.h */
