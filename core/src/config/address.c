@@ -2,6 +2,7 @@
 #include "oribi/config/address.h"
 
 #include "oribi/base/error.h"
+#include "oribi/config/certificate.h"
 #include "oribi/config/options.h"
 
 #include <stdarg.h>
@@ -91,6 +92,8 @@ static int parse_one_query(struct oribi_address *address, struct cursor key, str
     } else if (address->tls && file_of(address, key)) {
         if (value.n == 0)
             return refuse(error, text, "needs a file for %.*s", (int)key.n, key.p);
+        if (!oribi_certificate_is_file(oribi_slice(value.p, value.n)))
+            return refuse(error, text, "has no file's name for %.*s; a %% in it is written %%25", (int)key.n, key.p);
         *file_of(address, key) = oribi_slice(value.p, value.n);
     } else if (is_word(key, "proxy")) {
         address->proxy = is_word(value, "on");

@@ -55,6 +55,10 @@ static const struct oribi_option table[] = {
      .help =
          "files of a certificate with its chain, of its key (else it is in the first), and of an OCSP response, for "
          "all tls:// addresses, may be repeated: the name that a client asks for (SNI) says which one serves"},
+    {TEXT(certificate_password_command, LISTEN, BOTH), .argument = "COMMAND", .default_note = "none",
+     .help =
+         "program with its arguments, parted by blanks, that gets the path of an encrypted key as its last argument "
+         "and prints the key's password; no shell reads it"},
     {TEXT(client_ca, LISTEN, BOTH), .argument = "FILE", .default_note = "none",
      .help = "certificates of the authorities that sign those of clients, which tls:// addresses then ask for"},
     {TEXT(client_verify, LISTEN, BOTH), .argument = "HOW", .default_text = "required",
@@ -73,6 +77,10 @@ static const struct oribi_option table[] = {
     {COUNT(doors, LISTEN, BOTH), .max = ORIBI_DOORS_MAX, .default_text = "0", .default_note = "one for four CPUs",
      .help = "processes that hold the clients of tls:// addresses and of those with ?door=on; 0 starts one for each "
              "four CPUs"},
+    {TEXT(door_user, LISTEN, BOTH), .argument = "NAME", .default_note = "user",
+     .help = "user that doors run as, by name or number; needs a start as root"},
+    {SWITCH(door_sandbox, LISTEN, BOTH), .default_text = "on",
+     .help = "forbid doors all system calls that they do not need, opening files among them (seccomp)"},
 
     {OPTION(LIST, static, LISTEN, BOTH, mounts), RELOADS, .argument = "[PREFIX=]FOLDER", .default_note = "none",
      COMPOSED("[1=]2?", "/PREFIX FOLDER", "cache header index html? fallthrough? symlinks nosniff?"),

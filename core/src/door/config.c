@@ -1,6 +1,8 @@
 /* The door's side of its ties to the supervisor: what it was started with, and the messages afterwards. */
 #include "door/config.h"
 
+#include "door/pairs.h"
+
 #include "oribi/base/error.h"
 #include "oribi/base/log.h"
 #include "oribi/base/mem.h"
@@ -13,45 +15,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* --- records --- */
-
-struct record {
-    struct oribi_slice name;
-    struct oribi_slice value;
-};
-
-/* False at the end, or where the text is no text of records: then at is not its end. */
-static bool next_record(const char **at, const char *end, struct record *record)
-{
-    const char *line = memchr(*at, '\n', (size_t)(end - *at));
-    const char *space = line ? memrchr(*at, ' ', (size_t)(line - *at)) : NULL;
-    if (!space)
-        return false;
-    char *stop;
-    unsigned long n = strtoul(space + 1, &stop, 10);
-    if (stop != line || n >= (size_t)(end - line) || line[1 + n] != '\n')
-        return false;
-    record->name = oribi_slice(*at, (size_t)(space - *at));
-    record->value = oribi_slice(line + 1, n);
-    *at = line + 1 + n + 1;
-    return true;
-}
-
-static bool is(struct oribi_slice name, const char *word)
-{
-    return name.n == strlen(word) && memcmp(name.p, word, name.n) == 0;
-}
-
-/* What follows the word and a space. */
-static bool begins(struct oribi_slice name, const char *word, struct oribi_slice *rest)
-{
-    size_t n = strlen(word);
-    if (name.n <= n || memcmp(name.p, word, n) != 0 || name.p[n] != ' ')
-        return false;
-    *rest = oribi_slice(name.p + n + 1, name.n - n - 1);
-    return true;
-}
 
 static int refuse(char *error, const char *what)
 {
@@ -101,40 +64,6 @@ static int add_listener(struct oribi_door_config *config, struct oribi_slice val
 
 /* --- certificates --- */
 
-struct pairs {
-    struct oribi_tls_certificate items[ORIBI_LISTENERS_MAX][ORIBI_TLS_CERTIFICATES_MAX];
-    uint32_t counts[ORIBI_LISTENERS_MAX];
-    uint32_t current; /* listener of the last certificate */
-    struct oribi_slice client_ca;
-};
-
-static bool add_pair_record(struct pairs *pairs, const struct record *record)
-{
-    struct oribi_slice rest;
-    char number[16];
-    if (begins(record->name, "certificate", &rest) && copy(rest, number, sizeof(number))) {
-        unsigned long i = strtoul(number, NULL, 10);
-        if (i >= ORIBI_LISTENERS_MAX || pairs->counts[i] == ORIBI_TLS_CERTIFICATES_MAX)
-            return false;
-        pairs->current = (uint32_t)i;
-        pairs->items[i][pairs->counts[i]++] = (struct oribi_tls_certificate){.name = record->value};
-        return true;
-    }
-    uint32_t count = pairs->counts[pairs->current];
-    struct oribi_tls_certificate *last = count ? &pairs->items[pairs->current][count - 1] : NULL;
-    if (is(record->name, "client_ca"))
-        pairs->client_ca = record->value;
-    else if (last && is(record->name, "chain"))
-        last->chain = record->value;
-    else if (last && is(record->name, "key"))
-        last->key = record->value;
-    else if (last && is(record->name, "ocsp"))
-        last->ocsp = record->value;
-    else
-        return false;
-    return true;
-}
-
 static enum oribi_tls_verify verify_of(const struct oribi_options *options)
 {
     return options->client_verify && strcmp(options->client_verify, "optional") == 0 ? ORIBI_TLS_VERIFY_OPTIONAL
@@ -142,7 +71,7 @@ static enum oribi_tls_verify verify_of(const struct oribi_options *options)
 }
 
 /* All contexts anew, or none: a bad pair leaves what serves. `error` may hold a warning after 0. */
-static int make_contexts(struct oribi_door_config *config, const struct pairs *pairs, char *error)
+static int make_contexts(struct oribi_door_config *config, const struct oribi__pairs *pairs, char *error)
 {
     struct oribi_tls *made[ORIBI_LISTENERS_MAX] = {NULL};
     char warning[ORIBI_ERROR_TEXT_CAP] = "";
@@ -181,18 +110,18 @@ static int take_records(struct oribi_door_config *config, struct oribi_options *
 {
     const char *at = p;
     const char *end = p + n;
-    struct record record;
+    struct oribi__record record;
     struct oribi_slice name;
     int code = 0;
-    struct pairs *pairs = oribi_mem_try_alloc(1, sizeof(*pairs));
+    struct oribi__pairs *pairs = oribi_mem_try_alloc(1, sizeof(*pairs));
     if (!pairs)
         return ORIBI_ENOMEM;
-    while (code == 0 && next_record(&at, end, &record)) {
-        if (options && begins(record.name, "option", &name))
+    while (code == 0 && oribi__record_next(&at, end, &record)) {
+        if (options && oribi__record_begins(&record, "option", &name))
             code = set_option(options, name, record.value, error);
-        else if (options && is(record.name, "listener"))
+        else if (options && oribi__record_is(&record, "listener"))
             code = add_listener(config, record.value, error);
-        else if (!add_pair_record(pairs, &record))
+        else if (!oribi__pairs_add(pairs, &record))
             code = refuse(error, "a record that no supervisor of this version writes");
     }
     if (code == 0 && at != end)
@@ -220,20 +149,22 @@ static int take_text(struct oribi_door_config *config, struct oribi_options *opt
 
 /* --- the begin --- */
 
+/* A user of its own has its own group; else user and group are those of the workers. */
 static int become_user(const struct oribi_options *options, char *error)
 {
+    if (options->door_user)
+        return oribi_process_switch_user(options->door_user, NULL, error);
     return geteuid() == 0 && (options->user || options->group)
                ? oribi_process_switch_user(options->user, options->group, error)
                : 0;
 }
 
-/* Where the supervisor's goes: standard error, or the file. */
-static void open_log(const struct oribi_options *options)
+/* Lines go where the supervisor's do, by a descriptor of its: a door opens no file. */
+static void take_log(const struct oribi_options *options, int fd)
 {
-    oribi_log_set_level(options->verbose ? ORIBI_LOG_DEBUG : options->quiet ? ORIBI_LOG_WARN : ORIBI_LOG_INFO);
+    oribi_log_init(fd, options->verbose ? ORIBI_LOG_DEBUG : options->quiet ? ORIBI_LOG_WARN : ORIBI_LOG_INFO);
     oribi_log_set_json(options->error_log_format && strcmp(options->error_log_format, "json") == 0);
-    if (options->error_log && strcmp(options->error_log, "-") != 0 && oribi_log_open(options->error_log, NULL) < 0)
-        oribi_log(ORIBI_LOG_WARN, "door: cannot open %s: %s", options->error_log, oribi_os_error_text());
+    oribi_os_close(fd);
 }
 
 int oribi_door_config_take(struct oribi_door_config *config, char *error)
@@ -243,11 +174,12 @@ int oribi_door_config_take(struct oribi_door_config *config, char *error)
     int text_fd = -1;
     int board_fd = -1;
     int tickets_fd = -1;
+    int log_fd = -1;
     unsigned count = 0;
-    int n = sscanf(text ? text : "", "%d %d %d %d %u %d %d %d %u %u", &version, &text_fd, &config->control_fd,
-                   &board_fd, &count, &config->handoff.take_fd, &config->handoff.give_fd, &tickets_fd,
+    int n = sscanf(text ? text : "", "%d %d %d %d %u %d %d %d %d %u %u", &version, &text_fd, &config->control_fd,
+                   &board_fd, &count, &config->handoff.take_fd, &config->handoff.give_fd, &tickets_fd, &log_fd,
                    &config->channel_first, &config->channel_count);
-    if (n != 10 || version != ORIBI_DOOR_PROTOCOL || count == 0 || count > ORIBI_SLOTS_MAX ||
+    if (n != 11 || version != ORIBI_DOOR_PROTOCOL || count == 0 || count > ORIBI_SLOTS_MAX ||
         config->channel_count == 0 || config->channel_first + config->channel_count > ORIBI_CHANNELS_MAX + 1)
         return refuse(error, "this program is started by a server's supervisor alone");
     (void)unsetenv("ORIBI_DOOR"); /* fails for names with `=` only */
@@ -271,8 +203,8 @@ int oribi_door_config_take(struct oribi_door_config *config, char *error)
     oribi_log_init(STDERR_FILENO, ORIBI_LOG_INFO);
     int code = take_text(config, options, text_fd, error);
     oribi_os_close(text_fd);
-    if (code == 0)
-        open_log(options);
+    if (log_fd >= 0)
+        take_log(options, log_fd);
     if (code == 0 && error[0])
         oribi_log(ORIBI_LOG_WARN, "certificate %s", error);
     return code < 0 ? code : become_user(options, error);
@@ -338,14 +270,15 @@ enum oribi_door_command oribi_door_control_take(struct oribi_door_config *config
         return ORIBI_DOOR_ORPHANED;
     if (kind == ORIBI_DOOR_TOLD_CERTIFICATES && passed >= 0)
         return take_certificates(config, passed);
-    oribi_os_close(passed);
+    if (kind == ORIBI_DOOR_TOLD_REOPEN && passed >= 0)
+        take_log(config->options, passed);
+    else
+        oribi_os_close(passed);
     switch (kind) {
     case ORIBI_DOOR_TOLD_DRAIN:
         return ORIBI_DOOR_DRAIN;
     case ORIBI_DOOR_TOLD_STOP:
         return ORIBI_DOOR_STOP;
-    case ORIBI_DOOR_TOLD_REOPEN:
-        return ORIBI_DOOR_REOPEN;
     default:
         return ORIBI_DOOR_NOTHING;
     }

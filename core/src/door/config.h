@@ -40,7 +40,6 @@ enum oribi_door_command {
     ORIBI_DOOR_CERTIFICATES, /* listeners[i].contexts have been replaced (old ones released) */
     ORIBI_DOOR_DRAIN,        /* end without a loss: stop accepting, close what is idle, GOAWAY, exit 0 when empty */
     ORIBI_DOOR_STOP,         /* the same within options->shutdown_timeout_ms */
-    ORIBI_DOOR_REOPEN,       /* logs */
     ORIBI_DOOR_ORPHANED,     /* the supervisor is gone: as DRAIN */
 };
 

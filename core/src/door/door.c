@@ -114,10 +114,6 @@ static void take_order(struct oribi__door *door)
         case ORIBI_DOOR_CERTIFICATES:
             oribi_log(ORIBI_LOG_INFO, "door: new certificates serve");
             break;
-        case ORIBI_DOOR_REOPEN:
-            if (oribi_log_reopen(NULL) < 0)
-                oribi_log(ORIBI_LOG_ERROR, "door: error_log cannot be reopened: %s", oribi_os_error_text());
-            break;
         case ORIBI_DOOR_DRAIN:
             drain(door, 0);
             break;

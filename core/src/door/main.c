@@ -1,28 +1,40 @@
 /* oribi-door: holds the clients of tls:// and of listeners with door=on. The supervisor starts it (config.h). */
 #include "door/door_private.h"
+#include "door/os_confine.h"
 
 #include "oribi/base/mem.h"
+#include "oribi/base/os.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
+
+enum { SPARE_FDS = 1024 }; /* bodies in files, and the door's own */
 
 /* Stops come by the supervisor; a terminal's Ctrl-C reaches the whole group. */
 static void settle_signals(void)
 {
-    static const int ignored[] = {SIGINT,  SIGTERM, SIGQUIT, SIGHUP,  SIGUSR1,
-                                  SIGUSR2, SIGPIPE, SIGTTIN, SIGTTOU, SIGWINCH};
+    static const int ignored[] = {SIGINT,  SIGTERM, SIGQUIT, SIGHUP,   SIGUSR1, SIGUSR2,
+                                  SIGPIPE, SIGTTIN, SIGTTOU, SIGWINCH, SIGXFSZ};
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
         (void)signal(ignored[i], SIG_IGN); /* cannot fail for these */
+}
+
+/* Last, since all that opens files is behind it. */
+static void confine(const struct oribi_door_config *config)
+{
+    oribi_confine_memory(); /* a change of user may have undone it */
+    oribi_confine_rights();
+    if (config->options->door_sandbox && oribi_confine_calls(oribi_os_temp_dir()) < 0)
+        oribi_log(ORIBI_LOG_INFO, "door: this kernel forbids no system calls to it (seccomp)");
 }
 
 int main(int argc, char **argv)
 {
     char error[ORIBI_ERROR_TEXT_CAP] = "";
     settle_signals();
-    (void)prctl(PR_SET_DUMPABLE, 0); /* keys are in this memory: no core file, no ptrace(2) by the same user */
+    oribi_confine_memory(); /* keys are in it */
     struct oribi_door_config *config = oribi_mem_alloc(1, sizeof(*config));
     if (oribi_door_config_take(config, error) < 0) {
         if (config->control_fd > 0)
@@ -36,6 +48,8 @@ int main(int argc, char **argv)
         oribi_door_failed(config, error);
         return 1;
     }
+    (void)oribi_os_want_descriptors((uint64_t)config->options->connections_max + config->channel_count + SPARE_FDS);
+    confine(config);
     oribi_door_ready(config);
     oribi__door_run(door);
     oribi__door_deinit(door);

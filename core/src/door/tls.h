@@ -14,10 +14,11 @@ enum { ORIBI_TLS_CERTIFICATES_MAX = ORIBI_DOOR_CERTIFICATES_MAX }; /* of a liste
 
 /* Borrowed during the call. */
 struct oribi_tls_certificate {
-    struct oribi_slice chain; /* PEM: the certificate, then intermediate ones */
-    struct oribi_slice key;   /* PEM, not encrypted */
-    struct oribi_slice ocsp;  /* DER of an OCSP response, n 0: none */
-    struct oribi_slice name;  /* what the file is called, for errors */
+    struct oribi_slice chain;    /* PEM: the certificate, then intermediate ones */
+    struct oribi_slice key;      /* PEM */
+    struct oribi_slice password; /* of the key, where that is encrypted; n 0: none */
+    struct oribi_slice ocsp;     /* DER of an OCSP response, n 0: none */
+    struct oribi_slice name;     /* what the file is called, for errors */
 };
 
 enum oribi_tls_verify { ORIBI_TLS_VERIFY_NONE, ORIBI_TLS_VERIFY_OPTIONAL, ORIBI_TLS_VERIFY_REQUIRED };
@@ -44,6 +45,18 @@ void oribi_tls_release(struct oribi_tls *tls);
 
 /* When the first of its certificates expires, seconds since 1970. For `--check`, metrics. */
 int64_t oribi_tls_expires_s(const struct oribi_tls *tls);
+
+/* What is to be said of one certificate by itself. */
+struct oribi_tls_look {
+    int64_t begins_s; /* seconds since 1970 */
+    int64_t expires_s;
+    int rsa_bits;     /* of its key; 0: it is none of RSA */
+    bool lacks_chain; /* another authority has signed it, and nothing stands behind it */
+    bool lacks_names; /* no subjectAltName */
+};
+
+/* 0; or ORIBI_EINVAL with one line in `error`, as oribi_tls_create(). */
+int oribi_tls_look(const struct oribi_tls_certificate *certificate, struct oribi_tls_look *look, char *error);
 
 struct oribi_tls_session;
 

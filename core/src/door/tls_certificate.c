@@ -66,13 +66,24 @@ static int read_chain(const struct oribi_tls_certificate *certificate, struct pa
     return pair->leaf ? 0 : refuse(certificate, error, "there is no certificate in it (PEM)");
 }
 
+static int give_password(char *buf, int size, int writing, void *self)
+{
+    const struct oribi_slice *password = self;
+    if (password->n == 0 || password->n > (size_t)size)
+        return -1;
+    memcpy(buf, password->p, password->n);
+    return (int)password->n;
+}
+
 static int read_key(const struct oribi_tls_certificate *certificate, struct pair *pair, char *error)
 {
+    struct oribi_slice password = certificate->password;
     BIO *bio = BIO_new_mem_buf(certificate->key.p, (int)certificate->key.n);
-    pair->key = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL) : NULL;
+    pair->key = bio ? PEM_read_bio_PrivateKey(bio, NULL, give_password, &password) : NULL;
     BIO_free(bio);
     if (!pair->key)
-        return refuse(certificate, error, "its key cannot be read: no PEM, or encrypted");
+        return refuse(certificate, error, "its key cannot be read: %s",
+                      password.n ? "its password is another one" : "no PEM, or encrypted");
     if (X509_check_private_key(pair->leaf, pair->key) != 1)
         return refuse(certificate, error, "the key is not this certificate's");
     return 0;
@@ -104,6 +115,32 @@ static void check_time(struct oribi_tls *tls, const struct oribi_tls_certificate
         if (expires_s < tls->expires_s)
             tls->expires_s = expires_s;
     }
+}
+
+static int64_t second_of(const ASN1_TIME *time)
+{
+    struct tm when;
+    return ASN1_TIME_to_tm(time, &when) == 1 ? (int64_t)timegm(&when) : 0;
+}
+
+int oribi_tls_look(const struct oribi_tls_certificate *certificate, struct oribi_tls_look *look, char *error)
+{
+    struct pair pair = {0};
+    int code = read_chain(certificate, &pair, error);
+    if (code == 0)
+        code = read_key(certificate, &pair, error);
+    if (code == 0)
+        code = check_order(certificate, &pair, error);
+    if (code == 0) {
+        *look = (struct oribi_tls_look){
+            .begins_s = second_of(X509_get0_notBefore(pair.leaf)),
+            .expires_s = second_of(X509_get0_notAfter(pair.leaf)),
+            .rsa_bits = EVP_PKEY_get_base_id(pair.key) == EVP_PKEY_RSA ? EVP_PKEY_get_bits(pair.key) : 0,
+            .lacks_chain = sk_X509_num(pair.chain) == 0 && X509_check_issued(pair.leaf, pair.leaf) != X509_V_OK,
+            .lacks_names = X509_get_ext_by_NID(pair.leaf, NID_subject_alt_name, -1) < 0};
+    }
+    free_pair(&pair);
+    return code;
 }
 
 /* --- names --- */

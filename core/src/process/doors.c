@@ -7,7 +7,6 @@
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
 
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,26 +33,6 @@ void oribi__doors_init(struct oribi__doors *doors)
     doors->tickets_fd = -1;
     for (uint32_t i = 0; i < ORIBI_DOORS_MAX; i++)
         doors->items[i].control_fd = -1;
-}
-
-/* Beside the extension, where a package has put it. */
-static bool find_program(char *dst, size_t cap)
-{
-    const char *given = getenv("ORIBI_DOOR_PROGRAM");
-    if (given && *given) {
-        (void)snprintf(dst, cap, "%s", given);
-        return access(dst, X_OK) == 0;
-    }
-    char path[PATH_MAX];
-    const char *library = oribi_os_library();
-    if (!library || !realpath(library, path))
-        return false;
-    char *slash = strrchr(path, '/');
-    if (!slash)
-        return false;
-    *slash = '\0';
-    int n = snprintf(dst, cap, "%s/oribi-door", path);
-    return n > 0 && (size_t)n < cap && access(dst, X_OK) == 0;
 }
 
 static void turn_tickets(struct oribi__doors *doors, int64_t now_ms)
@@ -85,8 +64,8 @@ static void make_tickets(struct oribi__doors *doors)
     turn_tickets(doors, oribi_clock_ms());
 }
 
-/* A text in memory that has no name. Takes the text. */
-static int text_fd(struct oribi_buf *text, char *error)
+/* A copy of the text in memory that has no name; a door wipes it. */
+static int text_fd(const struct oribi_buf *text, char *error)
 {
     int fd = -1;
     if (oribi_process_shared_memory(text->len + 1, &fd) < 0) {
@@ -101,9 +80,6 @@ static int text_fd(struct oribi_buf *text, char *error)
             (void)munmap(map, text->len + 1); /* whole mapping: cannot fail */
         }
     }
-    if (text->p)
-        explicit_bzero(text->p, text->len); /* keys */
-    oribi_buf_deinit(text);
     return fd;
 }
 
@@ -116,12 +92,14 @@ static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int te
     char *argv[] = {doors->program, NULL};
     struct oribi_start start = {.argv = argv, .environ = supervisor->start.environ, .dir = supervisor->start.dir};
     char env[160];
-    int keep[ORIBI_LISTENERS_MAX + 6] = {text, control, ties->board.fd, ties->handoff.take_fd, ties->handoff.give_fd};
-    size_t count = 5;
+    int log_fd = oribi_log_fd();
+    int keep[ORIBI_LISTENERS_MAX + 7] = {text,  control, ties->board.fd, ties->handoff.take_fd, ties->handoff.give_fd,
+                                         log_fd};
+    size_t count = 6;
     uint32_t share = ORIBI_CHANNELS_MAX / ORIBI_DOORS_MAX;
-    (void)snprintf(env, sizeof(env), "ORIBI_DOOR=%d %d %d %d %u %d %d %d %u %u", ORIBI_DOOR_PROTOCOL, text, control,
+    (void)snprintf(env, sizeof(env), "ORIBI_DOOR=%d %d %d %d %u %d %d %d %d %u %u", ORIBI_DOOR_PROTOCOL, text, control,
                    ties->board.fd, ties->board.count, ties->handoff.take_fd, ties->handoff.give_fd, doors->tickets_fd,
-                   1 + i * share, share); /* numbers fit */
+                   log_fd, 1 + i * share, share); /* numbers fit */
     if (doors->tickets_fd >= 0)
         keep[count++] = doors->tickets_fd;
     for (uint32_t k = 0; k < ties->listeners->count; k++)
@@ -144,13 +122,10 @@ static int start_door(struct oribi_supervisor *supervisor, uint32_t i, char *err
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else
         code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &text, error);
-    if (code < 0) {
-        oribi_buf_deinit(&text);
-        return code;
-    }
-    int text_memory = text_fd(&text, error);
+    int text_memory = code < 0 ? code : text_fd(&text, error);
+    oribi__door_wipe(&text);
     if (text_memory < 0)
-        return ORIBI_ESYS;
+        return text_memory;
     if (oribi_message_pair(fds) < 0) {
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "a door cannot be started: %s", oribi_os_error_text());
         oribi_os_close(text_memory);
@@ -271,9 +246,8 @@ int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
     const struct oribi_options *options = supervisor->ties.options;
     if (!oribi__doors_wanted(supervisor->ties.listeners) || supervisor->ties.prefork)
         return 0;
-    if (!find_program(doors->program, sizeof(doors->program)))
-        return refuse(error, "tls:// and ?door=on need the program oribi-door, which is built where OpenSSL 3.0 and "
-                             "nghttp2 1.52 are (Debian: libssl-dev, libnghttp2-dev and pkg-config)");
+    if (!oribi__door_program(doors->program, sizeof(doors->program)))
+        return refuse(error, "tls:// and ?door=on need " ORIBI__DOOR_NEEDS);
     make_tickets(doors);
     uint32_t cpus = oribi_os_cpu_count();
     doors->count = options->doors ? options->doors : (cpus + CPUS_PER_DOOR - 1) / CPUS_PER_DOOR;
@@ -309,18 +283,12 @@ static int send_fd(int control_fd, char kind, int fd)
 }
 
 /* Each door wipes the text that it has read, so each gets its own. */
-static int give_certificates(struct oribi_supervisor *supervisor, struct oribi__door *door, char *error)
+static int give_certificates(struct oribi__door *door, const struct oribi_buf *text, char *error)
 {
-    struct oribi_buf text = {0};
-    int code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &text, error);
-    if (code < 0) {
-        oribi_buf_deinit(&text);
-        return code;
-    }
-    int fd = text_fd(&text, error);
+    int fd = text_fd(text, error);
     if (fd < 0)
         return ORIBI_ESYS;
-    code = send_fd(door->control_fd, ORIBI_DOOR_TOLD_CERTIFICATES, fd);
+    int code = send_fd(door->control_fd, ORIBI_DOOR_TOLD_CERTIFICATES, fd);
     oribi_os_close(fd);
     return code < 0 ? refuse(error, "a door does not take messages") : 0;
 }
@@ -330,17 +298,20 @@ int oribi__doors_certificates(struct oribi_supervisor *supervisor, char *error)
     struct oribi__doors *doors = &supervisor->doors;
     uint32_t given = 0;
     error[0] = '\0';
+    struct oribi_buf text = {0};
     doors->error[0] = '\0';
     doors->taken = 0;
-    for (uint32_t i = 0; i < doors->count; i++) {
+    int code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &text, error);
+    for (uint32_t i = 0; i < doors->count && code == 0; i++) {
         struct oribi__door *door = &doors->items[i];
         if (!door->ready || door->control_fd < 0)
             continue; /* it reads them itself when it starts */
-        int code = give_certificates(supervisor, door, error);
-        if (code < 0)
-            return code;
+        code = give_certificates(door, &text, error);
         given++;
     }
+    oribi__door_wipe(&text);
+    if (code < 0)
+        return code;
     int64_t until_ms = oribi_clock_ms() + CERTIFICATES_MS;
     while (doors->taken < given && !doors->error[0]) {
         int64_t left_ms = until_ms - oribi_clock_ms();
@@ -452,7 +423,11 @@ static void tell_all(struct oribi__doors *doors, char kind)
 
 void oribi__doors_reopen(struct oribi_supervisor *supervisor)
 {
-    tell_all(&supervisor->doors, ORIBI_DOOR_TOLD_REOPEN);
+    struct oribi__doors *doors = &supervisor->doors;
+    for (uint32_t i = 0; i < doors->count; i++)
+        if (doors->items[i].control_fd >= 0 &&
+            send_fd(doors->items[i].control_fd, ORIBI_DOOR_TOLD_REOPEN, oribi_log_fd()) < 0)
+            oribi_log(ORIBI_LOG_WARN, "door %u goes on with the old log: %s", i, oribi_os_error_text());
 }
 
 void oribi__doors_end(struct oribi_supervisor *supervisor)

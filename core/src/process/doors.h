@@ -71,6 +71,13 @@ void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child);
 
 /* --- door_text.c --- */
 
+#define ORIBI__DOOR_NEEDS                                                                                              \
+    "the program oribi-door, which is built where OpenSSL 3.0 and nghttp2 1.52 are (Debian: libssl-dev, "              \
+    "libnghttp2-dev and pkg-config)"
+
+/* Writes the path of the program. False: it is not there. */
+bool oribi__door_program(char *dst, size_t cap);
+
 /* Is there a listener that needs a door? */
 bool oribi__doors_wanted(const struct oribi_listeners *listeners);
 
@@ -78,8 +85,20 @@ bool oribi__doors_wanted(const struct oribi_listeners *listeners);
 int oribi__door_text(const struct oribi_options *options, const struct oribi_listeners *listeners,
                      struct oribi_buf *out);
 
-/* Appends certificates, read from their files now. 0, or a code with one line in `error` that names the file. */
+/* Appends a record (door_ties.h) to a text that may have keys in it. 0 or ORIBI_ENOMEM. */
+int oribi__door_add(struct oribi_buf *out, const char *name, const char *p, size_t n);
+
+/* Frees such a text, and leaves no key behind. */
+void oribi__door_wipe(struct oribi_buf *text);
+
+/* --- door_certificates.c --- */
+
+/* Appends certificates, read from their files now; keys that are encrypted have their passwords by the command that the
+ * options name. 0, or a code with one line in `error` that names the file. */
 int oribi__door_text_certificates(const struct oribi_options *options, const struct oribi_listeners *listeners,
                                   struct oribi_buf *out, char *error);
+
+/* The same for the tls:// addresses of the options, none of which is open: for a look (process/check_tls.c). */
+int oribi__door_text_certificates_named(const struct oribi_options *options, struct oribi_buf *out, char *error);
 
 #endif

@@ -123,15 +123,18 @@ struct oribi_options {
     bool proxy_protocol; /* on every listener; bind has ?proxy=on for one */
     struct oribi_text_list trusted_proxies;
     struct oribi_text_list
-        certificates;              /* of tls://: CERT[,KEY[,OCSP]], files; config/address.h has those of one bind */
-    char *client_ca;               /* file; NULL: client certificates are not asked for */
-    char *client_verify;           /* required, optional */
-    char *tls_min;                 /* 1.2, 1.3 */
-    bool http2;                    /* offered to clients of tls:// */
-    uint32_t https_redirect;       /* port of https:// that other requests are sent to; 0: none */
-    uint32_t hsts_s;               /* Strict-Transport-Security, max-age; 0: none */
-    uint32_t doors;                /* 0: one for each four CPUs */
-    struct oribi_text_list mounts; /* lines of files/mount.h */
+        certificates; /* of tls://: CERT[,KEY[,OCSP]], files; config/address.h has those of one bind */
+    char *certificate_password_command; /* NULL: none */
+    char *client_ca;                    /* file; NULL: client certificates are not asked for */
+    char *client_verify;                /* required, optional */
+    char *tls_min;                      /* 1.2, 1.3 */
+    bool http2;                         /* offered to clients of tls:// */
+    uint32_t https_redirect;            /* port of https:// that other requests are sent to; 0: none */
+    uint32_t hsts_s;                    /* Strict-Transport-Security, max-age; 0: none */
+    uint32_t doors;                     /* 0: one for each four CPUs */
+    char *door_user;                    /* NULL: user */
+    bool door_sandbox;
+    struct oribi_text_list mounts;        /* lines of files/mount.h */
     struct oribi_text_list sendfile_root; /* folders */
     struct oribi_text_list sendfile_map;  /* PREFIX=FOLDER, see oribi_mount_map_read() */
 

@@ -8,10 +8,11 @@
  *   listener          "fd index hash tls proxy text"
  *   certificate I     the name of a certificate of listener I; then, in this order:
  *   chain, key, ocsp  what its files hold
+ *   password          of the key, where that is encrypted
  *   client_ca         what that file holds
  *
- * ORIBI_DOOR in the environment: "version text control board count take give tickets first channels", numbers, of which
- * text, control, board, take, give and tickets (-1: none) are descriptors. */
+ * ORIBI_DOOR in the environment: "version text control board count take give tickets log first channels", numbers, of
+ * which text, control, board, take, give, tickets (-1: none) and log are descriptors. */
 #ifndef ORIBI_PROCESS_DOOR_TIES_H
 #define ORIBI_PROCESS_DOOR_TIES_H
 
@@ -24,6 +25,7 @@ enum {
     ORIBI_DOOR_WORD_MAX = 512,
     ORIBI_DOOR_FILE_MAX = 1024 * 1024, /* of a certificate, a key, a response */
     ORIBI_DOOR_CERTIFICATES_MAX = 256, /* of a listener */
+    ORIBI_DOOR_PASSWORD_MAX = 1024,
 };
 
 /* The first byte of a message on the control socket. */
@@ -35,7 +37,7 @@ enum {
     ORIBI_DOOR_TOLD_CERTIFICATES = 'C', /* with a descriptor of such a text */
     ORIBI_DOOR_TOLD_DRAIN = 'D',
     ORIBI_DOOR_TOLD_STOP = 'S',
-    ORIBI_DOOR_TOLD_REOPEN = 'R',
+    ORIBI_DOOR_TOLD_REOPEN = 'R', /* with a descriptor of the log */
 };
 
 enum {

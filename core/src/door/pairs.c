@@ -1,0 +1,72 @@
+/* Records, and certificates made of them. */
+#include "door/pairs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool oribi__record_next(const char **at, const char *end, struct oribi__record *record)
+{
+    const char *line = memchr(*at, '\n', (size_t)(end - *at));
+    const char *space = line ? memrchr(*at, ' ', (size_t)(line - *at)) : NULL;
+    if (!space)
+        return false;
+    char *stop;
+    unsigned long n = strtoul(space + 1, &stop, 10);
+    if (stop != line || n >= (size_t)(end - line) || line[1 + n] != '\n')
+        return false;
+    record->name = oribi_slice(*at, (size_t)(space - *at));
+    record->value = oribi_slice(line + 1, n);
+    *at = line + 1 + n + 1;
+    return true;
+}
+
+bool oribi__record_is(const struct oribi__record *record, const char *word)
+{
+    return record->name.n == strlen(word) && memcmp(record->name.p, word, record->name.n) == 0;
+}
+
+bool oribi__record_begins(const struct oribi__record *record, const char *word, struct oribi_slice *rest)
+{
+    size_t n = strlen(word);
+    if (record->name.n <= n || memcmp(record->name.p, word, n) != 0 || record->name.p[n] != ' ')
+        return false;
+    *rest = oribi_slice(record->name.p + n + 1, record->name.n - n - 1);
+    return true;
+}
+
+static bool begin_pair(struct oribi__pairs *pairs, struct oribi_slice number, struct oribi_slice name)
+{
+    char digits[16];
+    if (number.n >= sizeof(digits))
+        return false;
+    memcpy(digits, number.p, number.n);
+    digits[number.n] = '\0';
+    unsigned long i = strtoul(digits, NULL, 10);
+    if (i >= ORIBI_LISTENERS_MAX || pairs->counts[i] == ORIBI_TLS_CERTIFICATES_MAX)
+        return false;
+    pairs->current = (uint32_t)i;
+    pairs->items[i][pairs->counts[i]++] = (struct oribi_tls_certificate){.name = name};
+    return true;
+}
+
+bool oribi__pairs_add(struct oribi__pairs *pairs, const struct oribi__record *record)
+{
+    struct oribi_slice rest;
+    uint32_t count = pairs->counts[pairs->current];
+    struct oribi_tls_certificate *last = count ? &pairs->items[pairs->current][count - 1] : NULL;
+    if (oribi__record_begins(record, "certificate", &rest))
+        return begin_pair(pairs, rest, record->value);
+    if (oribi__record_is(record, "client_ca"))
+        pairs->client_ca = record->value;
+    else if (last && oribi__record_is(record, "chain"))
+        last->chain = record->value;
+    else if (last && oribi__record_is(record, "key"))
+        last->key = record->value;
+    else if (last && oribi__record_is(record, "password"))
+        last->password = record->value;
+    else if (last && oribi__record_is(record, "ocsp"))
+        last->ocsp = record->value;
+    else
+        return false;
+    return true;
+}
