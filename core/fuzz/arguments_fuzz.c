@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         p = next;
     }
     oribi_options_init(&options);
-    (void)oribi_option_places(option, count);
+    (void)oribi_option_places(option, count > 1 ? arguments[1].text : NULL, count);
     int code = oribi_options_set_arguments(&options, ORIBI_FROM_FILE, option->name, arguments, count, error);
     if (code < 0)
         expect(code == ORIBI_EINVAL && error[0] && strlen(error) < sizeof(error) && !strchr(error, '\n'));

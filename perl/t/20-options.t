@@ -172,7 +172,7 @@ PERL
         [5, qr/: unknown option enable_ssl \(Starman\): bind tls:/],
         [6, qr/: user takes one value, not 2: .* group "www-data"\z/],
         [7, qr/: unknown option harakiri \(uWSGI\): here it is call_timeout\z/],
-        [8, qr/: listen: a HASH reference is no value/],
+        [8, qr/: listen has no setting "backlog" \(known: certificate, /],
         [10, qr/: after_fork: /],
         [11, qr/: idle_timeout must be a time/],
         [12, qr/: chdir \/nowhere\/at\/all: no such file or directory\z/],
@@ -181,6 +181,25 @@ PERL
     is_deeply [map {/:(\d+): /} @lines], [map { $_->[0] } @expected], 'each has its line' or diag $said;
     like $lines[$_], $expected[$_][1] for 0 .. $#expected;
     is scalar @{ [Oribi::App::lines_of($said)] }, 9, 'the command prints all';
+};
+
+# bind is a function of Perl's own everywhere else.
+subtest 'addresses with files' => sub {
+    my $read = sub {
+        my $file = File::Temp->new(SUFFIX => '.pl');
+        print {$file} @_;
+        $file->flush;
+        my $settings = Oribi::Settings->new;
+        $settings->read_file($file->filename);
+        return [map { $settings->list($_) } qw(bind certificate)];
+    };
+    my $address = 'tls://:443?certificate=a%26b%25.pem&key=k';
+    is_deeply $read->(q{bind 'tls://:443', certificate => 'a&b%.pem', key => 'k'; bind ':1', ':2'; certificate 'c', key => 'k', ocsp => 'o';}),
+        [$address, ':1', ':2', 'c?key=k&ocsp=o'], 'as words';
+    is_deeply $read->(q[{ bind => ['tls://:443', { certificate => 'a&b%.pem', key => 'k' }], certificate => [['c', 'k']] }]), [$address, 'c,k'], 'as values';
+    is_deeply $read->(q[{ bind => [':1', ':2'], certificate => 'c,k,o' }]), [':1', ':2', 'c,k,o'], 'lines as they were';
+    like eval { $read->(q{bind 'tls://:443', certificat => 'a';}) } || $@, qr/:1: bind has no setting "certificat": did you mean certificate\?/;
+    like eval { $read->(q{bind ':443', key => 'a';}) } || $@, qr/:1: .*key/, 'no files without tls://';
 };
 
 subtest 'the table, its help and its text' => sub {

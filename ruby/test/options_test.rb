@@ -250,6 +250,18 @@ class OptionsTest < BindingTest
     expected.values.zip(messages) { |pattern, line| assert_match(pattern, line) }
   end
 
+  def test_addresses_with_files
+    set = ->(text) { config(text).then { |options| [options["bind"], options["certificate"]] } }
+    address = "tls://:443?certificate=a%26b%25.pem&key=k"
+    text = %(bind "tls://:443", certificate: "a&b%.pem", key: "k"\nbind ":1", ":2"\ncertificate "c", key: "k", ocsp: "o"\ncertificate "d", "k"\n)
+    assert_equal ["#{address}\n:1\n:2", "c?key=k&ocsp=o\nd,k"], set.call(text)
+    { 'bind "tls://:443", certificate: "a", keyy: "b"' => /bind has no setting "keyy": did you mean key\?/,
+      'bind ":443", key: "a"' => /key/,
+      'bind "tls://:443?key=a", certificate: "b"' => /ADDR must not contain "\?"/ }.each do |text, words|
+      assert_match words, assert_raises(Oribi::Error, text) { config(text) }.message
+    end
+  end
+
   def test_a_file_of_another_server_by_its_name
     File.write("#{@log}/unicorn.rb", "worker_proceses 2\n")
     lines = assert_raises(Oribi::Error) { Oribi::Config.load(options.set("config", "#{@log}/unicorn.rb")) }.message.lines(chomp: true)

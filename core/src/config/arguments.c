@@ -238,7 +238,7 @@ int oribi_options_set_arguments(struct oribi_options *options, enum oribi_option
         if (!arguments[i].keyword && arguments[i].place >= c.places)
             c.places = arguments[i].place + 1;
     }
-    if (c.places == 1 && !has_keywords)
+    if ((c.places == 1 || oribi_option_takes_lines(c.option)) && !has_keywords)
         return set_lines(&c, options, source);
     int code = compose(&c);
     if (code == 0)

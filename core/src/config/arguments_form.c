@@ -98,13 +98,28 @@ void oribi_option_print_signature(struct oribi_buf *out, const struct oribi_opti
     oribi_buf_append(out, text, strlen(text));
 }
 
-size_t oribi_option_places(const struct oribi_option *option, size_t count)
+bool oribi_option_takes_lines(const struct oribi_option *option)
+{
+    struct oribi__form form;
+    oribi__form_read(&option->composed, &form);
+    return form.count == 1 && form.settings;
+}
+
+/* No address is a word of small letters alone. */
+static bool is_keyword(const char *text)
+{
+    return *text && strspn(text, "abcdefghijklmnopqrstuvwxyz_") == strlen(text);
+}
+
+size_t oribi_option_places(const struct oribi_option *option, const char *second, size_t count)
 {
     struct oribi__form form;
     if (!option->composed.form)
         return count;
     oribi__form_read(&option->composed, &form);
     if (!form.settings || count < form.required)
+        return count;
+    if (form.count == 1 && second && !is_keyword(second))
         return count;
     return form.required + (form.count > form.required ? (count - form.required) % 2 : 0);
 }

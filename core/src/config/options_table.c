@@ -32,6 +32,7 @@
 static const struct oribi_option table[] = {
     /* ORIBI_GROUP_LISTEN */
     {LIST(bind, LISTEN, BOTH), RELOADS, .short_flag = "b", .argument = "ADDR",
+     COMPOSED("1?", "ADDR", "certificate key ocsp door? proxy?"),
      .help = "address to listen on, may be repeated: tcp://host:port, tcp://[::1]:port, host:port, :port, "
              "unix:///path?umask=007, /path, fd://3; with ?proxy=on trusted proxies begin with a PROXY header",
      .default_note = "127.0.0.1:9292; 0.0.0.0:9292 in production", .aliases = "listen l"},
@@ -52,6 +53,7 @@ static const struct oribi_option table[] = {
              "listener"},
 
     {OPTION(LIST, certificate, LISTEN, BOTH, certificates), .argument = "CERT[,KEY[,OCSP]]", .default_note = "none",
+     COMPOSED("1[,2]?", "CERT KEY", "key ocsp"),
      .help =
          "files of a certificate with its chain, of its key (else it is in the first), and of an OCSP response, for "
          "all tls:// addresses, may be repeated: the name that a client asks for (SNI) says which one serves"},

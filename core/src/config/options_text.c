@@ -207,7 +207,8 @@ void oribi_options_print(struct oribi_buf *out, const struct oribi_options *opti
     for (size_t i = 0; i < count; i++) {
         if (!(table[i].lang & options->lang) || table[i].group == ORIBI_GROUP_COMMAND)
             continue;
-        if (table[i].composed.form && oribi_options_source(options, &table[i]) > ORIBI_FROM_DEFAULT) {
+        if (table[i].composed.form && !oribi_option_takes_lines(&table[i]) &&
+            oribi_options_source(options, &table[i]) > ORIBI_FROM_DEFAULT) {
             print_words(out, options, &table[i]);
             continue;
         }

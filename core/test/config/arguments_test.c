@@ -14,6 +14,7 @@ static const struct oribi_option words[] = {
     {.name = "redirect", .type = ORIBI_OPTION_LIST, .composed = {"1=[3:]2", "/FROM TO #STATUS", NULL}},
     {.name = "header", .type = ORIBI_OPTION_LIST, .composed = {"1:2", "NAME TEXT", NULL}},
     {.name = "error_page", .type = ORIBI_OPTION_LIST, .composed = {"1=2", "#STATUS FILE", NULL}},
+    {.name = "bind", .type = ORIBI_OPTION_LIST, .composed = {"1?", "ADDR", "certificate key door?"}},
     {.name = "health", .type = ORIBI_OPTION_TEXT, .composed = {"1", "/PATH", NULL}},
 };
 
@@ -142,12 +143,20 @@ static void test_a_line_becomes_a_word(void)
 
 static void test_pairs_behind_arguments_are_told_by_their_number(void)
 {
-    ok_eq(oribi_option_places(word("mount"), 0), 0);
-    ok_eq(oribi_option_places(word("mount"), 1), 1);
-    ok_eq(oribi_option_places(word("mount"), 2), 2);
-    ok_eq(oribi_option_places(word("mount"), 3), 1);
-    ok_eq(oribi_option_places(word("mount"), 6), 2);
-    ok_eq(oribi_option_places(word("redirect"), 5), 5);
+    ok_eq(oribi_option_places(word("mount"), "b", 0), 0);
+    ok_eq(oribi_option_places(word("mount"), "b", 1), 1);
+    ok_eq(oribi_option_places(word("mount"), "b", 2), 2);
+    ok_eq(oribi_option_places(word("mount"), "b", 3), 1);
+    ok_eq(oribi_option_places(word("mount"), "b", 6), 2);
+    ok_eq(oribi_option_places(word("redirect"), "b", 5), 5);
+    ok_eq(oribi_option_places(word("bind"), NULL, 1), 1);
+    ok_eq(oribi_option_places(word("bind"), ":2", 2), 2);
+    ok_eq(oribi_option_places(word("bind"), ":2", 3), 3);
+    ok_eq(oribi_option_places(word("bind"), "/run/app", 3), 3);
+    ok_eq(oribi_option_places(word("bind"), "certificate", 3), 1);
+    ok_eq(oribi_option_places(word("bind"), "certificat", 5), 1); /* a mistake, which is told so */
+    ok(oribi_option_takes_lines(word("bind")));
+    ok(!oribi_option_takes_lines(word("mount")) && !oribi_option_takes_lines(word("health")));
 }
 
 static void test_options_take_words(void)

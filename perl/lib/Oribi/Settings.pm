@@ -69,12 +69,14 @@ sub set {
     return $self;
 }
 
-# An option whose word takes several arguments, as a value: a line, a list of lines, or a list with the arguments of a
-# word in each item: static => [['/assets', 'public/assets', cache => 'no-cache'], 'public'].
+# An option whose word takes several arguments, as a value: a line, a list of lines, a list that ends with a hash of
+# settings (the arguments of one word), or a list with the arguments of a word in each item:
+# static => [['/assets', 'public/assets', cache => 'no-cache'], 'public'].
 sub _set_words {
     my ($self, $source, $name, $value) = @_;
     my @items = grep {defined} ref $value eq 'ARRAY' ? @$value : $value;
     my $is_lists = grep { ref eq 'ARRAY' } @items;
+    return $self->set_word($source, $name, @items) if !$is_lists && @items > 1 && ref $items[-1] eq 'HASH';
     return $self->set_word($source, $name, \@items) if @items && !$is_lists;
     $self->set_word($source, $name, ref $_ eq 'ARRAY' ? @$_ : $_) for @items;
     return $self;
@@ -85,7 +87,7 @@ sub _set_words {
 sub set_word {
     my ($self, $source, $name, @places) = @_;
     return $self->set($source, $name, @places == 1 ? $places[0] : \@places) if @places && !Oribi::Options->composed($name);
-    my @settings = ref $places[-1] eq 'HASH' ? _pairs_of(pop @places) : splice @places, Oribi::Options->places($name, scalar @places);
+    my @settings = ref $places[-1] eq 'HASH' ? _pairs_of(pop @places) : splice @places, Oribi::Options->places($name, ref $places[1] ? undef : $places[1], scalar @places);
     my (@flat, $place);
     for my $value (@places) {
         push @flat, undef, undef, _argument_text($_), $place || 0 for ref $value eq 'ARRAY' && @$value ? @$value : $value;
@@ -223,7 +225,8 @@ sub run_hook {
 }
 
 # Configuration files are read in this package: it has a function for each option and each hook whose name is not one
-# of Perl's own functions.
+# of Perl's own functions, and bind, which no such file calls for its sockets. A function of another package's making
+# stands before Perl's own there.
 package Oribi::Words {
     our $VERSION = '0.100';
     our ($settings, $mistakes, $called);
@@ -252,6 +255,11 @@ package Oribi::Words {
         my $value = do $_[1];
         return $called && ref $value ne 'HASH' ? {} : $value;
     }
+}
+
+{
+    no warnings 'once';    ## no critic: files call it
+    *Oribi::Words::bind = sub { Oribi::Words::_set('bind', @_) };
 }
 
 # More than one mistake at a time; as text, a line each.

@@ -98,8 +98,13 @@ module Oribi
       @options.set_values(name, values, source: :file)
     end
 
+    ADDRESS_WORDS = %i[certificate key ocsp door proxy].freeze
+    private_constant :ADDRESS_WORDS
+
     # Unicorn's `listen "/run/app.sock", backlog: 64`.
     def refuse_address_options(name, address, options)
+      return if options.keys.intersect?(ADDRESS_WORDS)
+
       query = options.slice(:backlog, :umask).map { |key, value| "#{key}=#{key == :umask && value.is_a?(Integer) ? format("%03o", value) : value}" }
       unknown = options.keys - %i[backlog umask]
       raise Error, "#{name} cannot set #{unknown.join(", ")}" if query.empty?
