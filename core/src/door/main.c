@@ -1,4 +1,5 @@
 /* oribi-door: holds the clients of tls:// and of listeners with door=on. The supervisor starts it (config.h). */
+#include "door/check.h"
 #include "door/door_private.h"
 #include "door/os_confine.h"
 
@@ -35,6 +36,8 @@ int main(int argc, char **argv)
     char error[ORIBI_ERROR_TEXT_CAP] = "";
     settle_signals();
     oribi_confine_memory(); /* keys are in it */
+    if (argc == 2 && strcmp(argv[1], "--check") == 0)
+        return oribi_door_check();
     struct oribi_door_config *config = oribi_mem_alloc(1, sizeof(*config));
     if (oribi_door_config_take(config, error) < 0) {
         if (config->control_fd > 0)

@@ -114,6 +114,9 @@ sub _check {
     my ($settings) = @_;
     my $error = $settings->core->_check_files;
     die "$error\n" if defined $error;
+    ($error, my $advice) = $settings->core->_check_certificates;
+    die "$error\n" if defined $error;
+    _say($advice);
     require Oribi::Check;
     my ($failure) = Oribi::Trial::run(sub { Oribi::Check::failure($settings) });
     die "$failure\n" if defined $failure;

@@ -51,6 +51,22 @@ static VALUE options_check_machine(VALUE self)
     return findings;
 }
 
+/* For --check: certificates of tls:// addresses.
+ *
+ * @return [String] lines of advice
+ * @raise [Oribi::Error] */
+static VALUE options_check_certificates(VALUE self)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    struct oribi_buf advice = {0};
+    int code = oribi_check_certificates(ext_options_get(self), &advice, error);
+    VALUE text = rb_utf8_str_new(advice.p, (long)advice.len);
+    oribi_buf_deinit(&advice);
+    if (code < 0)
+        rb_raise(ext_error, "%s", error);
+    return text;
+}
+
 /* @param findings [Array<String>] as #check_machine gives them
  * @param versions [Array<String>] name, version, name, version
  * @return [Array] the report, and the exit code */
@@ -111,6 +127,7 @@ void ext_check_init(VALUE options)
 {
     rb_define_method(options, "parse_check", options_parse_check, 1);
     rb_define_method(options, "check_machine", options_check_machine, 0);
+    rb_define_method(options, "check_certificates", options_check_certificates, 0);
     rb_define_singleton_method(options, "check_report", options_check_report, 4);
     rb_define_singleton_method(options, "check_help", options_check_help, 0);
     rb_define_singleton_method(options, "init_files", options_init_files, 1);

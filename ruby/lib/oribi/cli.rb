@@ -86,6 +86,7 @@ module Oribi
 
     def check(loader, options)
       options.check_files
+      say(options.check_certificates)
       failure, *advice = Trial.run { loaded(loader, options) }
       raise Error, failure unless failure.empty?
 

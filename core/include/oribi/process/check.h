@@ -86,6 +86,11 @@ void oribi_check_help(struct oribi_buf *out, const char *program);
  * together. `options` after oribi_options_finish(). */
 void oribi_check_machine(struct oribi_check *check, const struct oribi_options *options);
 
+/* For --check: what is wrong with tls:// addresses and their certificates is an error, what is risky a line of advice
+ * each, appended with its newline. 0, or ORIBI_EINVAL with one line in `error`. Runs oribi-door, and the command for
+ * passwords of keys. */
+int oribi_check_certificates(const struct oribi_options *options, struct oribi_buf *advice, char *error);
+
 /* Appends the report, as text or as one line of JSON, and gives the exit code: 0 nothing is wrong, 1 something is. */
 int oribi_check_report(const struct oribi_check *check, struct oribi_buf *out, struct oribi_check_asked asked,
                        const char *program, const struct oribi_check_version *versions, size_t version_count);
