@@ -107,7 +107,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-portable soak-crowd soak-cross sanitize valgrind soak-scarcity soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
+soak: all soak-core soak-portable soak-crowd soak-cross sanitize valgrind soak-scarcity soak-certificates soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -124,6 +124,12 @@ packages: all
 soak-scarcity: all
 	@for command in oribi oribi-psgi; do E2E_COMMAND=$$command SCARCITY=full ruby -Ie2e e2e/scarcity_test.rb || exit 1; done
 	@echo "soak: every allocation has failed once"
+
+# 20,000 handshakes while certificates change each second.
+soak-certificates: all
+	@for command in oribi oribi-psgi; do \
+	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/door_use_test.rb -n /handshakes/ || exit 1; done
+	@echo "soak: no handshake failed while certificates changed"
 
 # A fleet behind HAProxy and nginx, 100,000 requests a case.
 soak-fleet: all

@@ -1,77 +1,9 @@
 # frozen_string_literal: true
 
 require_relative "support"
-require "openssl"
-require "open3"
+require_relative "support/doors"
 
 # The door: TLS, HTTP/2 and connections that outlive reloads. Certificates are made here.
-module DoorServers
-  NAMES = "DNS:localhost,DNS:*.example.test"
-
-  def self.certificate(dir, name, names = NAMES)
-    key = OpenSSL::PKey::EC.generate("prime256v1")
-    cert = OpenSSL::X509::Certificate.new.tap do |x|
-      x.version = 2
-      x.serial = rand(1 << 62)
-      x.subject = x.issuer = OpenSSL::X509::Name.parse("/CN=#{name}")
-      x.public_key = key
-      x.not_before = Time.now - 60
-      x.not_after = Time.now + 86_400
-      extensions = OpenSSL::X509::ExtensionFactory.new(x, x)
-      x.add_extension(extensions.create_extension("subjectAltName", names))
-      x.add_extension(extensions.create_extension("basicConstraints", "CA:TRUE", true))
-      x.sign(key, "SHA256")
-    end
-    File.write("#{dir}/#{name}.key", key.to_pem)
-    File.write("#{dir}/#{name}.pem", cert.to_pem)
-    cert
-  end
-
-  def self.here? = @here ||= File.executable?(File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door"))
-
-  def setup
-    super
-    skip "no oribi-door here: it needs libssl-dev, libnghttp2-dev and pkg-config" unless DoorServers.here?
-    @dir = Dir.mktmpdir("oribi-e2e")
-    DoorServers.certificate(@dir, "site")
-  end
-
-  def teardown
-    @one&.cleanup
-    FileUtils.remove_entry(@dir) if @dir
-    super
-  end
-
-  def bind = "tls://127.0.0.1:%{port}?certificate=#{@dir}/site.pem&key=#{@dir}/site.key"
-
-  def serve(*options, address: bind, app: E2E.differing(:app), **more)
-    argv = [E2E::Server.binary, "--bind", address, "--no-dev", "--control", "#{@dir}/control", *options, File.expand_path(app, E2E::ROOT)]
-    @one = E2E::Server.new(argv: argv, **more).start
-    wait_until("the server to be up: #{@one.stderr}") { @one.stderr.include?("listening on") }
-  end
-
-  def curl(target, *words, name: "localhost", scheme: "https")
-    out, error, status = Open3.capture3("curl", "-sS", "--max-time", "20", "--cacert", "#{@dir}/site.pem", "--resolve",
-                                        "#{name}:#{@one.port}:127.0.0.1", *words, "#{scheme}://#{name}:#{@one.port}#{target}")
-    assert status.success?, "curl #{words.join(" ")} #{target}: #{error}#{@one.stderr}"
-    out
-  end
-
-  def ctl(*words) = Open3.capture2e(E2E::Server.binary, "ctl", "--control", "#{@dir}/control", *words)
-
-  def door = @one.descendants.find { |pid| File.read("/proc/#{pid}/comm").strip == "oribi-door" }
-
-  # Runs h2load until the block is through; gives its counts.
-  def under_load(*words)
-    out = File.join(@dir, "h2load")
-    load = Process.spawn("h2load", *words, "https://127.0.0.1:#{@one.port}/pid", out: out, err: %i[child out])
-    yield
-    Process.kill(:INT, load) if words.include?("--duration")
-    E2E.wait_until("h2load to end", seconds: 60) { Process.waitpid(load, Process::WNOHANG) }
-    File.read(out)[/^requests: .*/].scan(/(\d+) (\w+)/).to_h { |count, word| [word.to_sym, count.to_i] }
-  end
-end
-
 E2E.suite("door", transports: %i[tcp]) do
   include DoorServers
   include E2E::Gates
@@ -104,17 +36,6 @@ E2E.suite("door", transports: %i[tcp]) do
     assert_equal other.subject, peer_certificate("other.test").subject
     assert_equal "/CN=site", peer_certificate("a.example.test").subject.to_s
     assert_equal "/CN=site", peer_certificate("unknown.test").subject.to_s
-  end
-
-  def peer_certificate(name)
-    tcp = TCPSocket.new("127.0.0.1", @one.port)
-    tls = OpenSSL::SSL::SSLSocket.new(tcp, OpenSSL::SSL::SSLContext.new)
-    tls.hostname = name
-    tls.connect
-    tls.peer_cert
-  ensure
-    tls&.close
-    tcp&.close
   end
 
   def test_renewed_certificates_end_no_connection

@@ -1,0 +1,298 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require_relative "support/doors"
+require "json"
+
+# How tls:// is used: words of the configuration file, keys with passwords, the way from http, what a look at
+# certificates finds, what a door cannot do, and renewal.
+E2E.suite("door_use", transports: %i[tcp]) do
+  include DoorServers
+
+  PASSWORD = "a password that is nowhere else"
+
+  def script(name, text)
+    File.join(@dir, name).tap { |path| File.write(path, "#!/bin/sh\n#{text}\n", perm: 0o700) }
+  end
+
+  def fails_to_start(*options, address: bind)
+    argv = [E2E::Server.binary, "--bind", address, "--no-dev", *options, File.expand_path(E2E.differing(:app), E2E::ROOT)]
+    one = E2E::Server.new(argv: argv).run_to_end
+    assert_equal 1, one.wait.exitstatus
+    one.stderr
+  ensure
+    one&.cleanup
+  end
+
+  # --- words ---
+
+  def test_files_are_keywords
+    %w[pem key].each { |ext| FileUtils.cp("#{@dir}/site.#{ext}", "#{@dir}/a&b 50%.#{ext}") }
+    DoorServers.certificate(@dir, "other", "DNS:other.test")
+    ruby = %(bind "tls://127.0.0.1:%{port}", certificate: "#{@dir}/a&b 50%.pem", key: "#{@dir}/a&b 50%.key"\n) +
+           %(bind "127.0.0.1:0", "#{@dir}/s"\ncertificate "#{@dir}/other.pem", key: "#{@dir}/other.key"\n)
+    perl = %(bind 'tls://127.0.0.1:%{port}', certificate => '#{@dir}/a&b 50%.pem', key => '#{@dir}/a&b 50%.key';\n) +
+           %(bind '127.0.0.1:0', '#{@dir}/s';\ncertificate '#{@dir}/other.pem', key => '#{@dir}/other.key';\n)
+    serve_file(E2E::RUBY ? ruby : perl)
+    assert_match(/\A\d+\z/, curl("/pid"))
+    assert_equal "/CN=other", peer_certificate("other.test").subject.to_s
+    assert_match(/listening on tls:\S+ \S*127\.0\.0\.1:\S+ \S*#{@dir}\/s/, @one.stderr)
+  end
+
+  # --- keys with passwords ---
+
+  def test_a_command_gives_the_password_of_a_key
+    DoorServers.certificate(@dir, "site", password: PASSWORD)
+    command = script("password", %(echo "$@" > #{@dir}/asked\ncat "$1"))
+    File.write("#{@dir}/words", "#{PASSWORD}\n")
+    serve("--certificate-password-command", "#{command} #{@dir}/words")
+    assert_equal "#{@dir}/words #{@dir}/site.key\n", File.read("#{@dir}/asked")
+    assert_match(/\A\d+\z/, curl("/pid"))
+    before = DoorServers.certificate(@dir, "site", password: PASSWORD)
+    output, status = ctl("certificates")
+    assert status.success?, output
+    assert_equal before.serial, peer_certificate("localhost").serial
+    assert_nowhere([@one.pid, door], PASSWORD)
+  end
+
+  # Whoever may read the memory of these processes finds no password in it.
+  def assert_nowhere(pids, text)
+    return print("(not root: memory of a door is not looked at) ") unless Process.uid.zero?
+
+    pids.each { |pid| refute DoorServers.memory_has?(pid, text), "#{File.read("/proc/#{pid}/comm")} has it" }
+  end
+
+  def test_no_password_is_one_line
+    DoorServers.certificate(@dir, "site", password: PASSWORD)
+    asked = "no password for #{@dir}/site.key: certificate_password_command"
+    { [] => /site\.key is encrypted: set certificate_password_command/,
+      ["--certificate-password-command", script("three", "exit 3")] => /#{asked} ended with exit code 3/,
+      ["--certificate-password-command", script("silent", ":")] => /#{asked} printed nothing/,
+      ["--certificate-password-command", script("long", "head -c 5000 /dev/zero")] => /#{asked} printed more than/,
+      ["--certificate-password-command", "#{@dir}/none"] => /#{asked} cannot be started/,
+      ["--certificate-password-command", script("wrong", "echo other")] => /its key cannot be read: its password is another one/ }.each do |options, words|
+      error = fails_to_start(*options)
+      assert_match words, error
+      assert_equal 1, error.lines.size, error
+    end
+  end
+
+  # --- from http to https ---
+
+  def test_other_requests_are_sent_to_https
+    plain = E2E.free_port
+    serve("--bind", "tcp://127.0.0.1:#{plain}", "--https-redirect", "443", "--hsts", "60", "--health", "/up", "--trusted-proxies", "127.0.0.1")
+    assert_match(/^strict-transport-security: max-age=60\r$/, curl("/pid", "-i"))
+    moved = plain_head(plain, "/a%20b?c=d")
+    assert_match(/\AHTTP\/1.1 301 .*^Location: https:\/\/example\.test\/a%20b\?c=d\r$/m, moved)
+    refute_match(/strict-transport/i, moved) # RFC 6797 7.2
+    assert_match(/\AHTTP\/1.1 308 .*^Location: https:\/\/example\.test\/echo\r$/m, plain_head(plain, "/echo", "-d", "x"))
+    assert_match(/\AHTTP\/1.1 200/, plain_head(plain, "/up"))
+    assert_match(/\AHTTP\/1.1 404/, plain_head(plain, "/.well-known/acme-challenge/none")) # the application's
+    assert_match(/\AHTTP\/1.1 301/, plain_head(plain, "/.well-known/acme-challenge/../../pid", "--path-as-is"))
+    assert_match(/\AHTTP\/1.1 200/, plain_head(plain, "/pid", "-H", "X-Forwarded-Proto: https"))
+  end
+
+  def test_the_port_stands_where_it_is_no_usual_one
+    serve("--https-redirect", "8443", address: "tcp://127.0.0.1:%{port}")
+    assert_match(/^Location: https:\/\/example\.test:8443\/\r$/, plain_head(@one.port, "/"))
+    assert_match(/\AHTTP\/1.1 301 .*^Connection: close/m, plain_head(@one.port, "/", "--http1.0"))
+  end
+
+  def plain_head(port, target, *words)
+    out, error, = Open3.capture3("curl", "-sS", "-i", "--max-time", "20", "-H", "Host: example.test", *words, "http://127.0.0.1:#{port}#{target}")
+    assert_empty error
+    out
+  end
+
+  # --- what a look finds ---
+
+  def look(*words, address: "tls://127.0.0.1:0?certificate=#{@dir}/site.pem&key=#{@dir}/site.key")
+    output, = Open3.capture2(E2E::Server.binary, "check", "--json", "-b", address, *words, File.expand_path(E2E.differing(:app), E2E::ROOT))
+    JSON.parse(output)["findings"].select { |one| one["id"] =~ /\A(certificate|key|door|https)/ }.to_h { |one| [one["id"], one["level"]] }
+  end
+
+  # --check: its exit code and what it says.
+  def checked
+    Open3.capture2e(E2E::Server.binary, "--check", "-b", "tls://127.0.0.1:0?certificate=#{@dir}/site.pem&key=#{@dir}/site.key",
+                    File.expand_path(E2E.differing(:app), E2E::ROOT)).then { |output, status| [status.exitstatus, output] }
+  end
+
+  def test_a_look_at_certificates
+    days = 86_400
+    DoorServers.certificate(@dir, "site", ends_s: 90 * days)
+    assert_empty look
+    assert_equal 0, checked[0]
+    { { ends_s: 20 * days } => {}, { begins_s: 77 * days, ends_s: 13 * days } => { "certificate-expires" => "risk" },
+      { begins_s: days, ends_s: -3600 } => { "certificate-expired" => "wrong" },
+      { ends_s: 90 * days, by: "authority" } => { "certificate-chain" => "risk" },
+      { ends_s: 90 * days, key: OpenSSL::PKey::RSA.new(1024) } => { "certificate-key" => "risk", "certificate" => "wrong" } }.each do |how, found|
+      DoorServers.certificate(@dir, "site", **how)
+      assert_equal found, look, how.keys.to_s
+      code, output = checked
+      assert_equal found.value?("wrong") ? 1 : 0, code, output
+      assert_match(/\A#{E2E::COMMAND}: [^\n]*site\.pem: (it has expired, on \d{4}-|OpenSSL does not take it)/, output) if found.value?("wrong")
+      assert_match(/^warning: [^\n]*site\.pem: /, output) if found.values == ["risk"]
+    end
+    DoorServers.certificate(@dir, "site", nil, ends_s: 90 * days)
+    assert_equal({ "certificate-names" => "risk" }, look)
+  end
+
+  def test_a_look_at_keys_and_addresses
+    DoorServers.certificate(@dir, "site", ends_s: 90 * 86_400)
+    File.chmod(0o644, "#{@dir}/site.key")
+    assert_equal({ "key-readable" => "risk" }, look)
+    File.chmod(0o600, "#{@dir}/site.key")
+    DoorServers.certificate(@dir, "other")
+    assert_equal({ "certificate" => "wrong" }, look(address: "tls://127.0.0.1:0?certificate=#{@dir}/site.pem&key=#{@dir}/other.key"))
+    assert_equal({ "certificate" => "wrong" }, look(address: "tls://127.0.0.1:0?certificate=#{@dir}/none.pem"))
+    assert_equal({ "certificate" => "wrong" }, look(address: "tls://127.0.0.1:0"))
+    assert_equal({ "certificate-unused" => "risk" }, look("--certificate", "#{@dir}/site.pem,#{@dir}/site.key", address: "127.0.0.1:0"))
+    assert_equal({ "https-redirect" => "risk" }, look("--https-redirect", "443", address: "127.0.0.1:0"))
+  end
+
+  # --- what a door cannot do ---
+
+  def status_of(pid) = File.read("/proc/#{pid}/status").scan(/^(\w+):\s+(\S+)/).to_h
+
+  # A body beyond what memory takes is in a file, which a confined door must still get; so is an answer.
+  def test_a_confined_door_takes_and_gives_what_is_beyond_its_memory
+    serve("--body-memory-max", "16K", "--response-memory-max", "16K")
+    assert_equal %w[2 1], status_of(door).values_at("Seccomp", "NoNewPrivs")
+    assert_equal "0 0", File.read("/proc/#{door}/limits")[/^Max core file size\s+(\d+)\s+(\d+)/] && "#{$1} #{$2}"
+    big = "#{@dir}/big"
+    File.binwrite(big, Random.new(1).bytes(6_000_000))
+    %w[--http1.1 --http2].each do |protocol|
+      out = curl("/echo", protocol, "--data-binary", "@#{big}", "-H", "Content-Type: application/octet-stream", "--limit-rate", "30M")
+      assert_equal File.binread(big), out.b, protocol
+      assert_equal 8_000_000, curl("/big?size=8000000", protocol, "--limit-rate", "30M").bytesize
+    end
+    refute_match(/(error|warning): /, @one.stderr)
+    assert_a_body_is_in_a_file
+  end
+
+  def assert_a_body_is_in_a_file
+    tls = OpenSSL::SSL::SSLSocket.new(TCPSocket.new("127.0.0.1", @one.port)).connect
+    tls.write("POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3000000\r\n\r\n#{"x" * 2_000_000}")
+    E2E.wait_until("a file without a name") { E2E::Processes.descriptors(door).values.grep(/\(deleted\)\z/).any? }
+    tls.write("x" * 1_000_000)
+    assert_equal "x" * 3_000_000, tls.read.split("\r\n\r\n", 2).last
+  ensure
+    tls&.close
+  end
+
+  # It cannot open the new file by itself.
+  def test_a_door_goes_on_in_another_log
+    log = "#{@dir}/log"
+    app = File.expand_path(E2E.differing(:app), E2E::ROOT)
+    @one = E2E::Server.new(argv: [E2E::Server.binary, "--bind", bind, "--no-dev", "--control", "#{@dir}/control", "--error-log", log, app]).start
+    wait_until("the server to be up") { File.exist?(log) && File.read(log).include?("listening on") }
+    File.rename(log, "#{log}.1")
+    @one.signal(:USR1)
+    wait_until("another log") { File.exist?(log) }
+    E2E.wait_until("the door in it") do
+      ctl("certificates")
+      File.read(log).include?("door: new certificates serve")
+    end
+  end
+
+  def test_the_sandbox_is_a_switch
+    serve("--no-door-sandbox")
+    assert_equal %w[0 1], status_of(door).values_at("Seccomp", "NoNewPrivs")
+    assert_match(/\A\d+\z/, curl("/pid"))
+  end
+
+  def test_a_door_has_a_user_of_its_own
+    return skip("only root can give a door another user") unless Process.uid.zero?
+
+    serve("--door-user", "nobody")
+    nobody = Etc.getpwnam("nobody")
+    assert_equal [nobody.uid, nobody.gid].map(&:to_s), status_of(door).values_at("Uid", "Gid")
+    assert_equal 0, File.stat("/proc/#{door}/mem").uid, "its memory is for root alone" # proc(5): not dumpable
+    assert_equal "x" * 100_000, curl("/echo", "--data-binary", "@#{@dir}/body".tap { File.write("#{@dir}/body", "x" * 100_000) })
+    assert_match(/no such user|unknown user|no user/i, fails_to_start("--door-user", "nobody-of-that-name"))
+  end
+
+  # --- renewal ---
+
+  # As certbot leaves it: links in live/ to files with a number in archive/, and a hook once all links are new.
+  class Certbot
+    def initialize(dir)
+      @dir = dir
+      @number = 0
+      FileUtils.mkdir_p(%w[archive live].map { |sub| "#{dir}/#{sub}/site" })
+    end
+
+    def renew(hook: nil)
+      @number += 1
+      made = Dir.mktmpdir { |dir| [DoorServers.certificate(dir, "site"), File.read("#{dir}/site.pem"), File.read("#{dir}/site.key")] }
+      { "fullchain" => made[1], "privkey" => made[2] }.each { |name, text| File.write("#{@dir}/archive/site/#{name}#{@number}.pem", text, perm: 0o600) }
+      %w[fullchain privkey].each do |name|
+        File.symlink("../../archive/site/#{name}#{@number}.pem", "#{@dir}/live/site/new")
+        File.rename("#{@dir}/live/site/new", "#{@dir}/live/site/#{name}.pem")
+      end
+      output, status = Open3.capture2e({ "RENEWED_LINEAGE" => "#{@dir}/live/site", "RENEWED_DOMAINS" => "localhost" }, "sh", "-c", hook) if hook
+      raise output if hook && !status.success?
+
+      made[0].serial
+    end
+  end
+
+  def test_the_hook_of_certbot
+    certbot = Certbot.new(@dir)
+    certbot.renew
+    serve(address: "tls://127.0.0.1:%{port}?certificate=#{@dir}/live/site/fullchain.pem&key=#{@dir}/live/site/privkey.pem")
+    hook = "#{E2E::Server.binary} ctl --control #{@dir}/control certificates"
+    2.times { assert_equal certbot.renew(hook: hook), peer_certificate("localhost").serial }
+    serial = certbot.renew(hook: "kill -HUP #{@one.pid}")
+    wait_until("a reload takes it: #{@one.stderr}") { peer_certificate("localhost").serial == serial }
+  end
+
+  # lego writes over its files, and runs its hook behind that.
+  def test_the_hook_of_lego
+    DoorServers.certificate(@dir, "example.org")
+    FileUtils.mv("#{@dir}/example.org.pem", "#{@dir}/example.org.crt")
+    serve(address: "tls://127.0.0.1:%{port}?certificate=#{@dir}/example.org.crt&key=#{@dir}/example.org.key")
+    renewed = DoorServers.certificate(@dir, "example.org")
+    FileUtils.mv("#{@dir}/example.org.pem", "#{@dir}/example.org.crt")
+    output, status = Open3.capture2e("sh", "-c", "#{E2E::Server.binary} ctl --control #{@dir}/control certificates")
+    assert status.success?, output
+    assert_equal renewed.serial, peer_certificate("localhost").serial
+  end
+
+  # No handshake fails while certificates change. ORIBI_SOAK: more of them, and a change each second.
+  def test_handshakes_while_certificates_change
+    serve("--doors", "2")
+    soak = ENV.fetch("ORIBI_SOAK", nil)
+    changes = 0
+    left = soak ? 20_000 : 2_000
+    failed = []
+    serials = {}
+    lock = Mutex.new
+    clients = Array.new(4) do
+      Thread.new do
+        while lock.synchronize { (left -= 1) >= 0 }
+          begin
+            serial = peer_certificate("localhost").serial
+            lock.synchronize { serials[serial] = true }
+          rescue StandardError => e
+            lock.synchronize { failed << "#{e.class}: #{e.message}" }
+          end
+        end
+      end
+    end
+    while clients.any?(&:alive?)
+      changes += 1
+      DoorServers.certificate(@dir, "next")
+      %w[key pem].each { |ext| File.rename("#{@dir}/next.#{ext}", "#{@dir}/site.#{ext}") }
+      output, status = ctl("certificates")
+      assert status.success?, output
+      at = left
+      soak ? sleep(1) : E2E.wait_until("fifty handshakes") { left <= at - 50 || clients.none?(&:alive?) }
+    end
+    clients.each(&:join)
+    puts "#{soak ? 20_000 : 2_000} handshakes, #{changes} changes, #{serials.size} certificates seen, #{failed.size} failed" if soak
+    assert_empty failed.tally
+    assert_operator serials.size, :>, 2
+  end
+end

@@ -1,0 +1,109 @@
+# frozen_string_literal: true
+
+require "openssl"
+require "open3"
+
+# Servers with tls:// addresses, their certificates and clients.
+module DoorServers
+  NAMES = "DNS:localhost,DNS:*.example.test"
+
+  # Writes NAME.pem and NAME.key. names: nil for none. by: another authority, which has no file. password: of the key.
+  def self.certificate(dir, name, names = NAMES, key: OpenSSL::PKey::EC.generate("prime256v1"), begins_s: 60, ends_s: 86_400, by: nil, password: nil)
+    cert = OpenSSL::X509::Certificate.new.tap do |x|
+      x.version = 2
+      x.serial = rand(1 << 62)
+      x.subject = OpenSSL::X509::Name.parse("/CN=#{name}")
+      x.issuer = by ? OpenSSL::X509::Name.parse("/CN=#{by}") : x.subject
+      x.public_key = key
+      x.not_before = Time.now - begins_s
+      x.not_after = Time.now + ends_s
+      extensions = OpenSSL::X509::ExtensionFactory.new(x, x)
+      x.add_extension(extensions.create_extension("subjectAltName", names)) if names
+      x.add_extension(extensions.create_extension("basicConstraints", "CA:TRUE", true))
+      x.sign(by ? OpenSSL::PKey::EC.generate("prime256v1") : key, "SHA256")
+    end
+    File.write("#{dir}/#{name}.key", password ? key.private_to_pem(OpenSSL::Cipher.new("aes-256-cbc"), password) : key.to_pem, perm: 0o600)
+    File.write("#{dir}/#{name}.pem", cert.to_pem)
+    cert
+  end
+
+  # Is the text anywhere in the memory that the process writes? For root.
+  def self.memory_has?(pid, text)
+    File.open("/proc/#{pid}/mem", "rb") do |memory|
+      File.readlines("/proc/#{pid}/maps").grep(/\A\S+ rw/).any? do |line|
+        from, to = line[/\A\S+/].split("-").map(&:hex)
+        memory.pread(to - from, from).include?(text)
+      rescue Errno::EIO, Errno::EFAULT, EOFError
+        false # what the kernel keeps for itself
+      end
+    end
+  end
+
+  def self.here? = @here ||= File.executable?(File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door"))
+
+  def setup
+    super
+    skip "no oribi-door here: it needs libssl-dev, libnghttp2-dev and pkg-config" unless DoorServers.here?
+    @dir = Dir.mktmpdir("oribi-e2e")
+    DoorServers.certificate(@dir, "site")
+  end
+
+  def teardown
+    @one&.cleanup
+    FileUtils.remove_entry(@dir) if @dir
+    super
+  end
+
+  def bind = "tls://127.0.0.1:%{port}?certificate=#{@dir}/site.pem&key=#{@dir}/site.key"
+
+  def serve(*options, address: bind, app: E2E.differing(:app), **more)
+    argv = [E2E::Server.binary, "--bind", address, "--no-dev", "--control", "#{@dir}/control", *options, File.expand_path(app, E2E::ROOT)]
+    @one = E2E::Server.new(argv: argv, **more).start
+    wait_until("the server to be up: #{@one.stderr}") { @one.stderr.include?("listening on") }
+  end
+
+  def curl(target, *words, name: "localhost", scheme: "https")
+    out, error, status = Open3.capture3("curl", "-sS", "--max-time", "20", "--cacert", "#{@dir}/site.pem", "--resolve",
+                                        "#{name}:#{@one.port}:127.0.0.1", *words, "#{scheme}://#{name}:#{@one.port}#{target}")
+    assert status.success?, "curl #{words.join(" ")} #{target}: #{error}#{@one.stderr}"
+    out
+  end
+
+  # Serves what a configuration file says; %{port} in it is a free port.
+  def serve_file(text, *options)
+    port = E2E.free_port
+    config = File.join(@dir, E2E::RUBY ? "oribi.rb" : "oribi.pl")
+    File.write(config, text.gsub("%{port}", port.to_s))
+    argv = [E2E::Server.binary, "-C", config, "--no-dev", "--control", "#{@dir}/control", *options, File.expand_path(E2E.differing(:app), E2E::ROOT)]
+    @one = E2E::Server.new(argv: argv)
+    @one.instance_variable_set(:@address, ["127.0.0.1", port])
+    @one.start
+    wait_until("the server to be up: #{@one.stderr}") { @one.stderr.include?("listening on") }
+  end
+
+  # The certificate that a client gets who asks for the name.
+  def peer_certificate(name)
+    tcp = TCPSocket.new("127.0.0.1", @one.port)
+    tls = OpenSSL::SSL::SSLSocket.new(tcp, OpenSSL::SSL::SSLContext.new)
+    tls.hostname = name
+    tls.connect
+    tls.peer_cert
+  ensure
+    tls&.close
+    tcp&.close
+  end
+
+  def ctl(*words) = Open3.capture2e(E2E::Server.binary, "ctl", "--control", "#{@dir}/control", *words)
+
+  def door = @one.descendants.find { |pid| File.read("/proc/#{pid}/comm").strip == "oribi-door" }
+
+  # Runs h2load until the block is through; gives its counts.
+  def under_load(*words)
+    out = File.join(@dir, "h2load")
+    load = Process.spawn("h2load", *words, "https://127.0.0.1:#{@one.port}/pid", out: out, err: %i[child out])
+    yield
+    Process.kill(:INT, load) if words.include?("--duration")
+    E2E.wait_until("h2load to end", seconds: 60) { Process.waitpid(load, Process::WNOHANG) }
+    File.read(out)[/^requests: .*/].scan(/(\d+) (\w+)/).to_h { |count, word| [word.to_sym, count.to_i] }
+  end
+end
