@@ -101,7 +101,7 @@ int oribi_os_user_may(uid_t uid, gid_t gid, const char *path, int may)
     struct passwd *entry = getpwuid(uid);
     who->uid = uid;
     who->group_count = GROUPS_MAX;
-    if (!entry || getgrouplist(entry->pw_name, gid, who->groups, &who->group_count) < 0) {
+    if (!entry || getgrouplist(entry->pw_name, gid, (void *)who->groups, &who->group_count) < 0) {
         who->groups[0] = gid;
         who->group_count = 1;
     }

@@ -295,11 +295,14 @@ static const struct {
     const char *name;
     int number;
 } names[] = {
-    {"HUP", SIGHUP},     {"INT", SIGINT},   {"QUIT", SIGQUIT},     {"KILL", SIGKILL}, {"USR1", SIGUSR1},
-    {"USR2", SIGUSR2},   {"PIPE", SIGPIPE}, {"ALRM", SIGALRM},     {"TERM", SIGTERM}, {"CHLD", SIGCHLD},
-    {"CONT", SIGCONT},   {"STOP", SIGSTOP}, {"TSTP", SIGTSTP},     {"TTIN", SIGTTIN}, {"TTOU", SIGTTOU},
-    {"WINCH", SIGWINCH}, {"URG", SIGURG},   {"IO", SIGIO},         {"PWR", SIGPWR},   {"ABRT", SIGABRT},
-    {"XCPU", SIGXCPU},   {"XFSZ", SIGXFSZ}, {"VTALRM", SIGVTALRM}, {"PROF", SIGPROF},
+    {"HUP", SIGHUP},     {"INT", SIGINT},       {"QUIT", SIGQUIT}, {"KILL", SIGKILL}, {"USR1", SIGUSR1},
+    {"USR2", SIGUSR2},   {"PIPE", SIGPIPE},     {"ALRM", SIGALRM}, {"TERM", SIGTERM}, {"CHLD", SIGCHLD},
+    {"CONT", SIGCONT},   {"STOP", SIGSTOP},     {"TSTP", SIGTSTP}, {"TTIN", SIGTTIN}, {"TTOU", SIGTTOU},
+    {"WINCH", SIGWINCH}, {"URG", SIGURG},       {"IO", SIGIO},     {"ABRT", SIGABRT}, {"XCPU", SIGXCPU},
+    {"XFSZ", SIGXFSZ},   {"VTALRM", SIGVTALRM}, {"PROF", SIGPROF},
+#ifdef SIGPWR
+    {"PWR", SIGPWR},
+#endif
 };
 
 int oribi_signal_number(const char *name)

@@ -7,9 +7,6 @@
 #include "oribi/http/percent.h"
 
 #include <assert.h>
-#include <limits.h>
-
-_Static_assert((int)ORIBI_PATH_BYTES_MAX < (int)PATH_MAX, "a path that was read can be opened");
 
 enum { ESCAPE_BYTES = 3 };
 

@@ -8,12 +8,13 @@
 #ifndef ORIBI_PROCESS_CONTROL_PLACE_H
 #define ORIBI_PROCESS_CONTROL_PLACE_H
 
+#include "oribi/config/address.h"
 #include "oribi/config/options.h"
 
 #include <stddef.h>
 
 enum {
-    ORIBI__CONTROL_PATH_CAP = 108,  /* sun_path */
+    ORIBI__CONTROL_PATH_CAP = ORIBI_ADDRESS_PATH_MAX + 1,
     ORIBI__CONTROL_FOUND_MAX = 8,   /* servers of one folder that ctl names */
     ORIBI__CONTROL_SWEPT_MAX = 256, /* entries that a start looks at to remove stale ones */
 };

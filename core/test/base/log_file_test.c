@@ -75,7 +75,7 @@ static bool is_root(const char *what)
 {
     if (geteuid() == 0)
         return true;
-    pass(what);
+    pass("%s", what);
     return false;
 }
 

@@ -58,7 +58,7 @@ int connect_socket(const struct site *site)
     int result;
     if (over_unix) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
-        memcpy(address.sun_path, unix_path, sizeof(unix_path));
+        memcpy(address.sun_path, unix_path, strlen(unix_path));
         result = connect(fd, (struct sockaddr *)&address, sizeof(address));
     } else {
         struct sockaddr_in address = {.sin_family = AF_INET,

@@ -567,7 +567,6 @@ static void test_many_hand_offs_keep_bytes_and_order(void)
     two_open(&two);
     int before = open_fds();
     accept_all(&two, c, CLIENTS, "");
-    long sent = 0;
     for (long round = 0; hops < wanted && wrong == 0; round++) {
         for (int i = 0; i < CLIENTS; i++) {
             int n = snprintf(body, sizeof(body), "%d/%ld", i, round);
@@ -575,7 +574,6 @@ static void test_many_hand_offs_keep_bytes_and_order(void)
                          "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%sGET /%d/%ld", n, body, i,
                          round);
             ok_quiet(client_send_bytes(&two.site, c[i], text, (size_t)n), &wrong);
-            sent++;
         }
         int at = (int)(round * HOPS % 2);
         int64_t end = oribi_clock_ms() + PUMP_MS_MAX;

@@ -16,11 +16,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+#include <sys/socket.h>
+#include <sys/un.h>
 
 enum {
     ORIBI_ADDRESS_TEXT_CAP = 128,
     ORIBI_ADDRESS_HOST_MAX = 100, /* bytes of a host name or numeric address, zone included */
-    ORIBI_ADDRESS_PATH_MAX = 107, /* what sockaddr_un holds beside its NUL, unix(7) */
+    /* What sockaddr_un holds beside its NUL: 107 on Linux (unix(7)), 103 on the BSDs. */
+    ORIBI_ADDRESS_PATH_MAX = sizeof(((struct sockaddr_un *)0)->sun_path) - 1,
     ORIBI_ADDRESS_BACKLOG_MAX = INT32_MAX,
 };
 

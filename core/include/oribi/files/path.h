@@ -9,10 +9,11 @@
 
 #include "oribi/base/slice.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { ORIBI_PATH_BYTES_MAX = 4095 }; /* decoded; PATH_MAX of Linux without its NUL (limits.h of the kernel) */
+enum { ORIBI_PATH_BYTES_MAX = PATH_MAX - 1 }; /* decoded; a longer one cannot be opened: 4095 on Linux, 1023 on macOS */
 
 enum oribi_path_verdict {
     ORIBI_PATH_OK,
