@@ -102,6 +102,11 @@ int oribi_os_socket_pair(int type, bool nonblock, int fds[2])
     return oribi_os_lift_pair(made, fds) < 0 ? oribi_os_fail() : 0;
 }
 
+int oribi_os_record_type(bool shared)
+{
+    return SOCK_SEQPACKET;
+}
+
 ssize_t oribi_os_receive(int socket_fd, struct msghdr *message)
 {
     for (;;) {

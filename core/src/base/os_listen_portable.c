@@ -4,11 +4,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-uint32_t oribi_os_backlog_max(void)
-{
-    return SOMAXCONN;
-}
-
 int oribi_os_defer_accept(int tcp_fd, int seconds)
 {
     return 0;

@@ -34,11 +34,6 @@ ssize_t oribi_os_splice_now(const int pipe_fds[2], int pipe_fd, const char *p, s
     return absent("splice");
 }
 
-int64_t oribi_os_send_queue(int socket_fd)
-{
-    return absent("length of a socket's queue");
-}
-
 int oribi__os_open_unnamed(const char *dir)
 {
     return absent("file without a name");
@@ -47,11 +42,6 @@ int oribi__os_open_unnamed(const char *dir)
 int oribi_os_link(int fd, const char *path)
 {
     return absent("name for a file that has none");
-}
-
-int oribi_os_either(int first_fd, int second_fd, int *fd)
-{
-    return absent("descriptor that stands for two");
 }
 
 /* --- os.h: machine and processes --- */
@@ -89,12 +79,6 @@ bool oribi_os_adopts_orphans(void)
 int oribi_os_become_subreaper(void)
 {
     return absent("subreaper");
-}
-
-/* Which it is is not known; who asks wants to know whether its end would end its children, and nothing does here. */
-bool oribi_os_is_main_thread(void)
-{
-    return true;
 }
 
 /* --- os.h: where a thread stands --- */
@@ -155,17 +139,6 @@ size_t oribi_os_native_name(void *address, char *dst, size_t cap)
 }
 
 /* --- os_process.h --- */
-
-void oribi_process_look(pid_t pid, struct oribi_process_look *look)
-{
-    *look = (struct oribi_process_look){0};
-}
-
-void oribi_process_usage(pid_t pid, int64_t *resident_bytes, int64_t *cpu_ms)
-{
-    *resident_bytes = 0;
-    *cpu_ms = 0;
-}
 
 bool oribi_process_shares(pid_t pid, struct oribi_process_shares *shares)
 {
@@ -238,10 +211,6 @@ int oribi_os_thread_signal(pid_t pid, pid_t tid, int signal_number)
 pid_t oribi_os_thread_self(void)
 {
     return 0;
-}
-
-void oribi_os_thread_name(const char *name)
-{
 }
 
 /* --- os_watch.h --- */

@@ -27,107 +27,6 @@ enum {
     NAMES_MAX = 100,       /* of shared memory, that others may have taken */
 };
 
-/* --- descriptors: between the call and its flag another thread's fork and exec may pass them on --- */
-
-static int flagged(int fd, bool nonblock)
-{
-    int code = oribi_os_set_cloexec(fd, true);
-    if (code == 0 && nonblock)
-        code = oribi_os_set_nonblock(fd, true);
-    if (code < 0)
-        oribi_os_close(fd);
-    return code < 0 ? code : fd;
-}
-
-/* Takes the result of oribi_os_lift_pair(). */
-static int flagged_pair(int made, bool nonblock, int fds[2])
-{
-    if (made < 0)
-        return oribi_os_fail();
-    for (int i = 0; i < 2; i++) {
-        int code = flagged(fds[i], nonblock);
-        if (code < 0) {
-            oribi_os_close(fds[1 - i]);
-            return code;
-        }
-    }
-    return 0;
-}
-
-int oribi_os_socket(int family, int type, bool nonblock)
-{
-    int fd = oribi_os_lift(socket(family, type, 0));
-    return fd < 0 ? oribi_os_fail() : flagged(fd, nonblock);
-}
-
-int oribi_os_socket_pair(int type, bool nonblock, int fds[2])
-{
-    return flagged_pair(oribi_os_lift_pair(socketpair(AF_UNIX, type, 0, fds), fds), nonblock, fds);
-}
-
-int oribi_os_pipe(int fds[2])
-{
-    return flagged_pair(oribi_os_lift_pair(pipe(fds), fds), true, fds);
-}
-
-/* POSIX has ECONNABORTED for a connection that is gone; systems also give what is pending on it. */
-int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, socklen_t *peer_len)
-{
-    for (;;) {
-        socklen_t len = sizeof(*peer);
-        int got = oribi_os_lift(accept(listen_fd, (struct sockaddr *)peer, peer ? &len : NULL));
-        if (got >= 0) {
-            got = flagged(got, true);
-            if (got < 0)
-                return got;
-            *fd = got;
-            if (peer)
-                *peer_len = len;
-            return 0;
-        }
-        switch (errno) {
-        case EINTR:
-            continue;
-        case EPROTO:
-        case EPERM:
-        case ENETDOWN:
-        case ENETUNREACH:
-        case EHOSTUNREACH:
-        case ENOPROTOOPT:
-            (void)oribi_os_fail();
-            return ORIBI_ECLOSED;
-        default:
-            return oribi_os_fail();
-        }
-    }
-}
-
-static void close_on_exec(struct msghdr *message)
-{
-    for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head; head = CMSG_NXTHDR(message, head)) {
-        if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len; at += sizeof(int)) {
-            int fd;
-            memcpy(&fd, (const char *)head + at, sizeof(fd));
-            (void)oribi_os_set_cloexec(fd, true); /* it has just come: it is open */
-        }
-    }
-}
-
-ssize_t oribi_os_receive(int socket_fd, struct msghdr *message)
-{
-    for (;;) {
-        ssize_t got = recvmsg(socket_fd, message, MSG_DONTWAIT);
-        if (got >= 0) {
-            close_on_exec(message);
-            return got;
-        }
-        if (errno != EINTR)
-            return oribi_os_fail();
-    }
-}
-
 int oribi__os_make_named(char *path)
 {
     int fd = mkstemp(path);
@@ -194,7 +93,7 @@ void oribi_os_word_wake(_Atomic uint32_t *word)
     (void)word; /* its new number is what the others see */
 }
 
-int oribi_os_poll_masked(struct pollfd *fds, size_t count, int64_t timeout_us, const sigset_t *mask)
+int oribi__os_poll_between(struct pollfd *fds, size_t count, int64_t timeout_us, const sigset_t *mask)
 {
     sigset_t before;
     (void)pthread_sigmask(SIG_SETMASK, mask, &before);
@@ -208,7 +107,7 @@ int oribi_os_poll_masked(struct pollfd *fds, size_t count, int64_t timeout_us, c
 /* --- files --- */
 
 /* Between the file's pages and the socket there is a buffer here. What the socket does not take is read again. */
-ssize_t oribi_os_send_file(int socket_fd, int in_fd, int64_t *offset, int64_t n)
+ssize_t oribi__os_send_copy(int socket_fd, int in_fd, int64_t *offset, int64_t n)
 {
     char buffer[COPY_BYTES];
     ssize_t got = oribi_os_read_at(in_fd, buffer, n < COPY_BYTES ? (size_t)n : COPY_BYTES, *offset);
@@ -328,7 +227,7 @@ enum oribi_peer_state oribi_os_peer_state(int socket_fd)
 }
 
 #ifdef __linux__ /* where this build is tested, and which has no getpeereid(3) */
-int oribi_os_peer(int unix_fd, struct oribi_peer *peer)
+int oribi__os_peer_user(int unix_fd, struct oribi_peer *peer)
 {
     struct {
         pid_t pid;
@@ -342,7 +241,7 @@ int oribi_os_peer(int unix_fd, struct oribi_peer *peer)
     return 0;
 }
 #else
-int oribi_os_peer(int unix_fd, struct oribi_peer *peer)
+int oribi__os_peer_user(int unix_fd, struct oribi_peer *peer)
 {
     *peer = (struct oribi_peer){0};
     return getpeereid(unix_fd, &peer->uid, &peer->gid) < 0 ? oribi_os_fail() : 0;

@@ -17,7 +17,7 @@ static const struct oribi_loop_ops *choose(enum oribi_loop_source source)
             return &oribi__loop_poll;
         return oribi__loop_native ? oribi__loop_native : &oribi__loop_poll;
     }
-    return source == ORIBI_LOOP_EPOLL ? oribi__loop_native : &oribi__loop_poll;
+    return source == ORIBI_LOOP_NATIVE ? oribi__loop_native : &oribi__loop_poll;
 }
 
 int oribi_loop_create(enum oribi_loop_source source, struct oribi_loop **out)

@@ -112,4 +112,5 @@ const struct oribi_loop_ops oribi__loop_poll = {
     .interest = arm,
     .rotate = source_rotate,
     .poll = source_poll,
+    .wakes_all = true,
 };

@@ -1,4 +1,5 @@
-/* What a readiness source (os_epoll.c, loop_poll.c; loop_none_portable.c: no other) implements; private to the loop. */
+/* What a readiness source (os_epoll.c or os_kqueue.c, and loop_poll.c; loop_none_portable.c: no other) implements;
+ * private to the loop. */
 #ifndef ORIBI_EVENT_LOOP_SOURCE_H
 #define ORIBI_EVENT_LOOP_SOURCE_H
 
@@ -18,13 +19,14 @@ struct oribi_loop_ops {
     /* Both NULL where no thread can wait while another thread uses the source. */
     void (*sleep)(struct oribi_loop *loop, int timeout_ms);
     int (*collect)(struct oribi_loop *loop, struct oribi_event *events, int max);
+    bool wakes_all; /* that sleep on one listener */
 };
 
 struct oribi_loop {
     const struct oribi_loop_ops *ops;
-    int fd;           /* epoll's, or -1 */
+    int fd;           /* epoll's or kqueue's, or -1 */
     atomic_bool lost; /* fd is not ours any more; also set by a thread that sleeps */
-    /* epoll source */
+    /* epoll and kqueue source */
     void *slept; /* events of oribi_loop_sleep(); belongs to the thread that sleeps, then to the loop's owner */
     int slept_count;
     /* poll source */

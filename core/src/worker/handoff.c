@@ -1,5 +1,6 @@
-/* The hand-off queue; see the header. A message is a head of fixed size, the bytes, and
- * one or two descriptors; SEQPACKET keeps messages whole, so a reader sees all of one or nothing. */
+/* The hand-off queue; see the header. A message is a head of fixed size, the bytes, and one or two descriptors;
+ * SEQPACKET keeps messages whole, so a reader sees all of one or nothing (DGRAM where the system has no SEQPACKET:
+ * oribi_os_record_type()). */
 #include "oribi/worker/handoff.h"
 
 #include "oribi/base/clock.h"
@@ -45,12 +46,14 @@ struct message_head {
 int oribi_handoff_create(struct oribi_handoff *queue)
 {
     int fds[2];
-    int code = oribi_os_socket_pair(SOCK_SEQPACKET, true, fds);
+    int code = oribi_os_socket_pair(oribi_os_record_type(true), true, fds);
     if (code < 0)
         return code;
     int size = SEND_BUFFER_BYTES;
     (void)setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size,
                      sizeof(size)); /* less room means fewer hand-offs at a time */
+    (void)setsockopt(fds[0], SOL_SOCKET, SO_RCVBUF, &size,
+                     sizeof(size)); /* the BSDs look at the reader's room instead */
     *queue = (struct oribi_handoff){fds[0], fds[1]};
     return 0;
 }
@@ -75,11 +78,11 @@ void oribi_handoff_set_inheritable(const struct oribi_handoff *queue, bool on)
     (void)oribi_os_set_cloexec(queue->give_fd, !on);
 }
 
-static bool is_seqpacket(int fd)
+static bool keeps_records(int fd)
 {
     int type = 0;
     socklen_t len = sizeof(type);
-    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == oribi_os_record_type(true);
 }
 
 int oribi_handoff_import(struct oribi_handoff *queue, const char *text)
@@ -89,7 +92,7 @@ int oribi_handoff_import(struct oribi_handoff *queue, const char *text)
     char end;
     if (sscanf(text, "%d,%d%c", &take_fd, &give_fd, &end) != 2 || take_fd < 0 || give_fd < 0)
         return ORIBI_EINVAL;
-    if (!is_seqpacket(take_fd) || !is_seqpacket(give_fd))
+    if (!keeps_records(take_fd) || !keeps_records(give_fd))
         return ORIBI_EINVAL;
     *queue = (struct oribi_handoff){take_fd, give_fd};
     oribi_handoff_set_inheritable(queue, false);
@@ -122,7 +125,7 @@ static int send_message(int give_fd, struct iovec *vec, size_t count, const int 
     while (sent < 0 && errno == EINTR);
     if (sent >= 0)
         return 0;
-    return errno == EAGAIN ? ORIBI_AGAIN : oribi_os_fail();
+    return errno == EAGAIN || errno == ENOBUFS ? ORIBI_AGAIN : oribi_os_fail(); /* the BSDs' word for a full reader */
 }
 
 int oribi_handoff_give(const struct oribi_handoff *queue, const struct oribi_handoff_item *item,

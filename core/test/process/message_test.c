@@ -82,7 +82,14 @@ static void test_what_is_no_record_is_told_apart(void)
     sent.magic = MAGIC;
     sent.text_len = 1; /* and not there */
     ok(send(ends[1], &sent, offsetof(struct oribi_message, text), 0) > 0);
-    ok_eq(oribi_message_receive(ends[0], &got, NULL), ORIBI_EBAD);
+    if (oribi_os_record_type(false) == SOCK_STREAM) { /* it may still come */
+        ok_eq(oribi_message_receive(ends[0], &got, NULL), 0);
+        ok(send(ends[1], "x", 1, 0) == 1);
+        ok_eq(oribi_message_receive(ends[0], &got, NULL), 1);
+        ok(strcmp(got.text, "x") == 0);
+    } else {
+        ok_eq(oribi_message_receive(ends[0], &got, NULL), ORIBI_EBAD);
+    }
 }
 
 /* What a sender of ours never does: room for one descriptor must not take two, nor keep the first of them. */
@@ -104,12 +111,14 @@ static void test_a_record_with_two_descriptors_is_refused_and_both_are_closed(vo
         (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(2 * sizeof(int))};
     memcpy(CMSG_DATA(CMSG_FIRSTHDR(&record)), (int[]){fds[0], fds[0]}, 2 * sizeof(int));
     ok(sendmsg(ends[1], &record, 0) > 0);
-    vec.iov_len = 0; /* an empty record with descriptors is no end */
-    ok(sendmsg(ends[1], &record, 0) == 0);
+    bool packets = oribi_os_record_type(false) == SOCK_SEQPACKET;
+    vec.iov_len = 0; /* an empty record with descriptors is no end; a stream has no such thing */
+    ok(!packets || sendmsg(ends[1], &record, 0) == 0);
     close(fds[0]);
     ok_eq(oribi_message_receive(ends[0], &got, &passed), ORIBI_EBAD);
     ok_eq(passed, -1);
-    ok_eq(oribi_message_receive(ends[0], &got, &passed), ORIBI_EBAD);
+    if (packets)
+        ok_eq(oribi_message_receive(ends[0], &got, &passed), ORIBI_EBAD);
     ok_eq(passed, -1);
     ok(write(fds[1], "y", 1) < 0); /* no reader is left */
     close(fds[1]);

@@ -1,8 +1,9 @@
 /* The operating system, as far as it differs between systems or speaks errno. os.c is POSIX; os_linux.c,
- * os_listen_linux.c, os_cpu_linux.c and os_backtrace_linux.c hold what only Linux has. A portable build (ORIBI_OS in
- * the Makefile) has os_portable.c, os_listen_portable.c and os_none_portable.c in their place. All turn errno into a
- * code of error.h. errno does not travel: the few other sources that make system calls of their own look at it right
- * behind the call (ERRNO in tools/style names them).
+ * os_listen_linux.c, os_cpu_linux.c and os_backtrace_linux.c hold what only Linux has. A build for another system
+ * (ORIBI_OS in the Makefile) has os_portable.c, os_listen_portable.c and os_none_portable.c in their place, with
+ * os_bsd.c for macOS and the BSDs or os_calls_portable.c elsewhere. All turn errno into a code of error.h. errno does
+ * not travel: the few other sources that make system calls of their own look at it right behind the call (ERRNO in
+ * tools/style names them).
  *
  * Results: 0 or a count >= 0, ORIBI_AGAIN (would block), ORIBI_ECLOSED (the peer is gone), ORIBI_ENOMEM, ORIBI_ELIMIT
  * (out of descriptors), ORIBI_ELOST (EBADF, ENOTSOCK: the application has closed the descriptor), else ORIBI_ESYS.
@@ -143,6 +144,11 @@ int oribi_os_lock_try(int fd, struct flock *lock);
 int oribi_os_socket(int family, int type, bool nonblock);
 int oribi_os_socket_pair(int type, bool nonblock, int fds[2]);
 int oribi_os_pipe(int fds[2]);
+
+/* The type of unix sockets that keep records apart: SOCK_SEQPACKET. Where the system has none, SOCK_DGRAM for several
+ * readers (`shared`), which nothing tells of the other side's end, and SOCK_STREAM for one, which has to find the
+ * records itself. */
+int oribi_os_record_type(bool shared);
 
 /* Receives without waiting; descriptors that come with it are CLOEXEC, and may be 0 to 2: oribi_os_lift(). The number
  * of bytes, or a negative code. */
@@ -341,6 +347,12 @@ void oribi__os_exec(char **argv, char **environment);
 
 /* The flag of posix_spawn(3) for a session of its own, or a process group where that is all there is. */
 short oribi__os_spawn_apart(void);
+
+/* For systems without a call of their own for it: send_copy is oribi_os_send_file() through a buffer, poll_between is
+ * oribi_os_poll_masked() with the mask set before and after, peer_user is oribi_os_peer() without the pid. */
+ssize_t oribi__os_send_copy(int socket_fd, int in_fd, int64_t *offset, int64_t n);
+int oribi__os_poll_between(struct pollfd *fds, size_t count, int64_t timeout_us, const sigset_t *mask);
+int oribi__os_peer_user(int unix_fd, struct oribi_peer *peer);
 
 /* Opens a file in `dir` that never had a name; its descriptor, or negative where that cannot be done. */
 int oribi__os_open_unnamed(const char *dir);

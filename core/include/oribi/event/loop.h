@@ -1,4 +1,5 @@
-/* Readiness source: epoll where the system has it, poll(2) always. Nothing above this header knows which one runs.
+/* Readiness source: epoll or kqueue where the system has it, poll(2) always. Nothing above this header knows which one
+ * runs.
  *
  * Readiness is remembered, not repeated. A ready bit set in watch->ready stays set until the owner clears it (after
  * EAGAIN or a short read or write, which for stream sockets means the same: epoll(7)). An event is delivered once a
@@ -19,7 +20,7 @@ enum {
 
 enum oribi_watch_kind {
     ORIBI_WATCH_STREAM, /* a connection: remembered readiness as above */
-    /* reported as long as connections wait, but only to one of the processes that sleep on it (EPOLLEXCLUSIVE) */
+    /* reported as long as connections wait; epoll tells only one of the processes that sleep on it (EPOLLEXCLUSIVE) */
     ORIBI_WATCH_LISTENER,
     ORIBI_WATCH_SIGNAL, /* wake descriptor or pipe: reported as long as it is readable */
     ORIBI_WATCH_PEER,   /* remembered readiness as for a stream, with a handler */
@@ -35,8 +36,8 @@ struct oribi_watch {
     uint8_t interest; /* ORIBI_READ | ORIBI_WRITE; set through oribi_loop_interest() */
     uint8_t ready;
     bool added;
-    bool registered; /* private to the epoll source: EPOLLOUT is */
-    uint32_t index;  /* private to the poll source */
+    bool registered; /* private to the epoll and kqueue sources: for writing */
+    uint32_t index;  /* private to the poll and kqueue sources */
 };
 
 struct oribi_event {
@@ -44,14 +45,14 @@ struct oribi_event {
     uint8_t ready; /* what is new */
 };
 
-enum oribi_loop_source { ORIBI_LOOP_BEST, ORIBI_LOOP_EPOLL, ORIBI_LOOP_POLL };
+enum oribi_loop_source { ORIBI_LOOP_BEST, ORIBI_LOOP_NATIVE, ORIBI_LOOP_POLL };
 
 enum { ORIBI_LOOP_EVENTS_MAX = 256 };
 
 struct oribi_loop;
 
-/* Gives a loop; ORIBI_LOOP_BEST takes epoll, or poll when the environment says ORIBI_EVENT_SOURCE=poll. 0 or a code of
- * base/os.h. */
+/* Gives a loop; ORIBI_LOOP_BEST takes the system's own, or poll when the environment says ORIBI_EVENT_SOURCE=poll. 0 or
+ * a code of base/os.h. */
 int oribi_loop_create(enum oribi_loop_source source, struct oribi_loop **out);
 void oribi_loop_destroy(struct oribi_loop *loop);
 
@@ -78,7 +79,7 @@ bool oribi_loop_lost(const struct oribi_loop *loop);
 void oribi_loop_interest(struct oribi_loop *loop, struct oribi_watch *watch, uint8_t interest);
 
 /* Moves a listener to the tail of the kernel's queue of exclusive waiters: they are woken in registration order, and
- * without this the first worker collects nearly all kept-alive connections. A no-op for poll(2). */
+ * without this the first worker collects nearly all kept-alive connections. A no-op for kqueue and poll(2). */
 void oribi_loop_rotate(struct oribi_loop *loop, struct oribi_watch *watch);
 
 /* Waits up to timeout_ms (0: not at all, -1: for ever) and fills `events` with at most `max`. Returns their number;
