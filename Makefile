@@ -87,6 +87,11 @@ soak-portable: all
 	@script/portable
 	@echo "soak: the portable build passed"
 
+# The same for macOS and the BSDs: the core's tests over the model of kqueue.
+soak-bsd:
+	@$(MAKE) --no-print-directory -C core -j$(JOBS) OUT=$(BUILD)/bsd ORIBI_OS=bsd test
+	@echo "soak: the build for macOS and the BSDs passed on the model of kqueue"
+
 # Thousands of slow and idle clients, with the strict bounds: wants a machine with nothing else to do.
 soak-crowd: all
 	@bench/crowd $(W)
@@ -96,6 +101,7 @@ soak-crowd: all
 soak-cross:
 	@for target in aarch64 s390x musl; do tools/cross $$target || exit 1; done
 	@tools/cross armhf base http form event config files process
+	@for target in macos-arm64 macos-x86_64; do tools/cross $$target || exit 1; done
 	@echo "soak: the core passed for other processors, or was skipped with a reason"
 
 lint:
@@ -107,7 +113,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-portable soak-crowd soak-cross sanitize valgrind soak-scarcity soak-certificates soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
+soak: all soak-core soak-portable soak-bsd soak-crowd soak-cross sanitize valgrind soak-scarcity soak-certificates soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -193,4 +199,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-portable soak-crowd soak-cross soak-fleet soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis
+.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-portable soak-bsd soak-crowd soak-cross soak-fleet soak-scarcity soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis

@@ -62,19 +62,21 @@ static void look(const struct psgi_loading *loading)
         oribi_process_loading_at(loading->process, place, (size_t)n);
 }
 
+/* By the clock that every system's condition variables know: one that is set meanwhile makes one look early or late. */
 static void *run(void *data)
 {
     struct psgi_loading *loading = (struct psgi_loading *)data;
     struct timespec until;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += FIRST_AFTER_S;
+    int seconds = FIRST_AFTER_S;
     (void)pthread_mutex_lock(&loading->lock);
     while (!loading->ended) {
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += seconds;
         if (pthread_cond_timedwait(&loading->end, &loading->lock, &until) == 0)
             continue;
         if (!loading->ended)
             look(loading);
-        until.tv_sec++;
+        seconds = 1;
     }
     (void)pthread_mutex_unlock(&loading->lock);
     return NULL;
@@ -95,15 +97,11 @@ static int start(struct psgi_loading *loading)
 struct psgi_loading *psgi_loading_watch(pTHX_ struct oribi_process *process)
 {
     struct psgi_loading *loading;
-    pthread_condattr_t attributes;
     Newxz(loading, 1, struct psgi_loading);
     loading->process = process;
     loading->at = (const COP *const *)&PL_curcop;
     (void)pthread_mutex_init(&loading->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&loading->end, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    (void)pthread_cond_init(&loading->end, NULL);
     if (start(loading) == 0)
         return loading;
     Safefree(loading); /* then the log does not say where */

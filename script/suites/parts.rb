@@ -52,6 +52,17 @@ module Parts
     commands
   end
 
+  # The build for macOS and the BSDs, on this system's model of kqueue: the sources that it alone has, and what stands
+  # on them.
+  BSD = %w[base/os event/loop event/reactor process/message process/process worker/handoff worker/helper worker/own
+           worker/threads].freeze
+
+  def core_bsd(files = BSD.map { |name| "core/test/#{name}_test.c" })
+    commands = files.map { |file| c_test("bsd", file) }
+    core_make("bsd", *commands.map { |command| command.argv.first }, ORIBI_OS: "bsd")
+    commands
+  end
+
   # The Redis client's C.
   def redis_core_make(build, *targets, **variables)
     built("make", "-C", "redis/core", "-j2", "OUT=#{ROOT}/build/#{build}", *variables.map { |name, value| "#{name}=#{value}" }, *targets)
@@ -137,7 +148,10 @@ module Parts
   # The core for other processors, as far as it is pure functions and their neighbours; make soak-cross has the rest.
   CROSS_TARGETS = %w[aarch64].freeze
   CROSS_FOLDERS = %w[base http].freeze
-  def cross = CROSS_TARGETS.map { |target| Command.new(argv: ["tools/cross", target, *CROSS_FOLDERS], count: :tap) }
+  def cross
+    run = CROSS_TARGETS.map { |target| ["tools/cross", target, *CROSS_FOLDERS] }
+    [*run, %w[tools/cross macos-arm64 event]].map { |argv| Command.new(argv: argv, count: :tap) }
+  end
 
   # part => [what make builds for it, { suite => its commands }]
   PARTS = {
@@ -145,6 +159,7 @@ module Parts
     "core" => [%w[core], { "core" => -> { core }, "core-asan" => -> { core_asan } }],
     "cross" => [[], { "cross" => -> { cross } }],
     "core-portable" => [[], { "core-portable" => -> { core_portable } }],
+    "core-bsd" => [[], { "core-bsd" => -> { core_bsd } }],
     "fuzz" => [[], { "fuzz" => -> { fuzz } }],
     "ruby" => [%w[ruby], { "ruby" => -> { ruby } }],
     "perl" => [%w[perl], { "perl" => -> { perl } }],
@@ -156,7 +171,7 @@ module Parts
   }.freeze
 
   # suite => how many of its commands run at a time: these wait for most of their time.
-  WIDTHS = { "core" => 2, "core-portable" => 2, "e2e-oribi" => 2, "e2e-psgi" => 2 }.freeze
+  WIDTHS = { "core" => 2, "core-portable" => 2, "core-bsd" => 2, "e2e-oribi" => 2, "e2e-psgi" => 2 }.freeze
 
   # Which file => [part, its commands]. Of whole servers there are two to run it against.
   FILES = {
