@@ -1,6 +1,6 @@
 # Builds and checks everything: the C core, the Ruby extension, the Perl extension. Every target ends with one line
 # saying what passed.
-JOBS  ?= $(shell nproc)
+JOBS  ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 RUBY  ?= ruby
 PERL  ?= perl
 BUILD ?= $(CURDIR)/build
@@ -21,7 +21,7 @@ ruby:
 	@cd $(BUILD)/ruby && { [ Makefile -nt $(CURDIR)/ruby/ext/oribi ] && [ Makefile -nt $(CURDIR)/ruby/ext/oribi/extconf.rb ] || $(RUBY) $(CURDIR)/ruby/ext/oribi/extconf.rb; }
 	@$(MAKE) --no-print-directory -C $(BUILD)/ruby -j$(JOBS)
 	@mkdir -p ruby/lib/oribi
-	@for lib in $(BUILD)/ruby/*.so $(BUILD)/ruby/core/oribi-door; do [ ! -e $$lib ] || cmp -s $$lib ruby/lib/oribi/$${lib##*/} || cp --remove-destination $$lib ruby/lib/oribi/; done
+	@for lib in $(BUILD)/ruby/*.so $(BUILD)/ruby/*.bundle $(BUILD)/ruby/core/oribi-door; do [ ! -e $$lib ] || cmp -s $$lib ruby/lib/oribi/$${lib##*/} || { rm -f ruby/lib/oribi/$${lib##*/} && cp $$lib ruby/lib/oribi/; }; done
 
 perl:
 	@cd perl && { [ Makefile -nt Makefile.PL ] && [ -z "$$(find lib bin -type d -newer Makefile)" ] || $(PERL) Makefile.PL; }

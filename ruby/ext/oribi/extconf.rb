@@ -5,10 +5,16 @@
 require "etc"
 require "mkmf"
 
-# What the core asks of the kernel (epoll, memfd, the death of a parent) only Linux has; CRuby's C API is what the
-# extension is written for.
+# The core asks the kernel for epoll, or kqueue; CRuby's C API is what the extension is written for.
 host = RbConfig::CONFIG["host_os"]
-abort "oribi: OS unsupported: the server runs on Linux, and this is #{host}; doc/platforms.md says what other systems lack." unless host.match?(/linux/)
+unless host.match?(/linux|darwin|freebsd|openbsd|netbsd/)
+  abort "oribi: OS unsupported: the server runs on Linux, builds on macOS and the BSDs, and this is #{host}: use a container or a virtual machine with Linux."
+end
+puts "oribi: this is #{host}, where the makers could build the server and not run it: doc/platforms.md. Please report." unless host.match?(/linux/)
+make = ENV["MAKE"] || ENV["make"] || "make"
+unless host.match?(/linux/) || IO.popen([make, "--version"], err: %i[child out], &:read).include?("GNU")
+  abort "oribi: the core is built by GNU make: MAKE=gmake gem install oribi"
+end
 abort "oribi: the extension needs CRuby, and this is #{RUBY_ENGINE}." unless RUBY_ENGINE == "ruby"
 
 core = [File.join(__dir__, "core"), File.expand_path("../../../core", __dir__)].find { |path| File.file?(File.join(path, "Makefile")) }
