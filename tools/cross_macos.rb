@@ -13,6 +13,8 @@ class CrossMacos
   RUBY_FLAGS = %w[-DHAVE_STRLCPY=1 -DHAVE_STRLCAT=1].freeze
   PERL_FLAGS = %w[-Doff64_t=off_t].freeze
   PERL_HEADERS = { "crypt.h" => "", "shadow.h" => "struct spwd { int unused; };\n#define HAS_UNION_SEMUN\n" }.freeze
+  # Of the compiler's own library, where __builtin_cpu_supports() looks: zig's lacks them, Apple's has them.
+  CPU_MODEL = "int __cpu_indicator_init(void);\nint __cpu_indicator_init(void) { return 0; }\nstruct { unsigned parts[4]; } __cpu_model;\n"
   COMMON = %w[-D_DARWIN_C_SOURCE -Wall -fPIC -fvisibility=hidden].freeze
 
   # zig_target: aarch64-macos, x86_64-macos. out: folder of the build.
@@ -33,7 +35,11 @@ class CrossMacos
   private
 
   def core(folders)
-    make = %W[make -k -j2 -C core OUT=#{@out} ORIBI_OS=bsd NM=true CODINGS= DOOR=no] + ["CC=#{@cc.join(" ")}", "AR=#{ZIG} ar"]
+    system("mkdir", "-p", @out)
+    File.write("#{@out}/cpu_model.c", CPU_MODEL)
+    system(*@cc, "-c", "-o", "#{@out}/cpu_model.o", "#{@out}/cpu_model.c", exception: true)
+    make = %W[make -k -j2 -C core OUT=#{@out} ORIBI_OS=bsd NM=true CODINGS= DOOR=no CODING_LIBS=#{@out}/cpu_model.o] +
+           ["CC=#{@cc.join(" ")}", "AR=#{ZIG} ar"]
     tests = IO.popen([*make, "-s", "list-tests"], chdir: ROOT, &:read).split
     wanted = tests.select { |path| folders.include?(File.basename(File.dirname(path))) }
     tell("the core and #{wanted.size} of its tests", *make, "all", *wanted, dir: ROOT)

@@ -26,7 +26,7 @@ module Parts
   end
 
   def c_test(build, file) = Command.new(argv: ["#{ROOT}/build/#{build}/#{file[%r{\Acore/(test/.*)\.c\z}, 1]}"], count: :tap, dir: "#{ROOT}/core")
-  def c_tests(build) = Dir["core/test/*/*_test.c"].sort.map { |file| c_test(build, file) }
+  def c_tests(build) = Dir["core/test/*/*_test.c"].grep_v(%r{/kqueue/}).sort.map { |file| c_test(build, file) }
 
   SANITIZED = { HARDEN: "", OPTIM: "-O1 -g -fno-omit-frame-pointer", SANITIZE: "-fsanitize=address,undefined -fno-sanitize-recover=all" }.freeze
 
@@ -54,7 +54,7 @@ module Parts
 
   # The build for macOS and the BSDs, on this system's model of kqueue: the sources that it alone has, and what stands
   # on them.
-  BSD = %w[base/os event/loop event/reactor process/message process/process worker/handoff worker/helper worker/own
+  BSD = %w[kqueue/kqueue base/os event/loop event/reactor process/message process/process worker/handoff worker/helper worker/own
            worker/threads].freeze
 
   def core_bsd(files = BSD.map { |name| "core/test/#{name}_test.c" })
@@ -81,6 +81,8 @@ module Parts
   end
 
   def core_file(file)
+    return core_bsd([file]) if file.include?("/kqueue/")
+
     command = c_test("core", file)
     core_make("core", *command.argv)
     [command]

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/types.h>
 
 #include <netinet/in.h>
@@ -14,6 +15,11 @@
 
 #ifndef TCP_DEFER_ACCEPT
 #define TCP_DEFER_ACCEPT 0x7fff /* no option: setsockopt(2) fails */
+#endif
+
+#ifndef SIGRTMIN
+#define SIGRTMIN SIGUSR1
+#define SIGRTMAX SIGUSR2
 #endif
 
 #ifndef SOCK_CLOEXEC

@@ -1,18 +1,17 @@
 /* A model of kqueue(2) on top of epoll(7), so that what is written for kqueue runs on Linux. It follows the manual page
- * of FreeBSD 14, kqueue(2), and has what our sources use: EVFILT_READ and EVFILT_WRITE of sockets and pipes.
+ * of FreeBSD, kqueue(2), and has what our sources use: EVFILT_READ and EVFILT_WRITE of sockets and pipes.
  *
- *   EV_ADD         "re-adding an existing event will modify the parameters of the original event"; the filter is asked
- *                  at once, so that what is already there is reported
- *   EV_CLEAR       "after the event is retrieved by the user, its state is reset": the next report comes with something
- *                  new. Without it, events are reported as long as the filter says so
- *   filters        are asked again when events are retrieved, "to determine if a valid event is still there"
- *   EVFILT_READ    data: bytes to read, of a listener the backlog; "if the read direction of the socket has shutdown,
- *                  then the filter also sets EV_EOF in flags, and returns the socket error (if any) in fflags"
- *   EVFILT_WRITE   room below the low water mark (here: of poll(2)) is none; "EV_EOF when the reader disconnects"
- *   EV_DELETE      "events which are attached to file descriptors are automatically deleted on the last close of the
- *                  descriptor": of its number, though a copy of the file is open
- *   fork(2)        "the queue is not inherited by a child"
- *   errors         ENOENT: no such event; EBADF: no such descriptor, or no kqueue
+ *   EV_ADD         of an event that is there changes its parameters; the filter is run at once (DESCRIPTION), so that
+ *                  what is already there is reported
+ *   EV_CLEAR       an event that was retrieved comes again with something new only; without it, as long as the filter
+ *                  says so
+ *   retrieval      runs the filter again, and leaves out what does not hold any more (DESCRIPTION)
+ *   EVFILT_READ    data: bytes to read. EV_EOF when the reading side is shut, also while bytes are to be read; fflags
+ *                  has the socket's error
+ *   EVFILT_WRITE   room below the low water mark (here: of poll(2)) is none; EV_EOF when the reader is gone
+ *   close(2)       of a number ends its events, though a copy of the file is open (DESCRIPTION)
+ *   fork(2)        the child has no kqueue (DESCRIPTION)
+ *   errors         ENOENT: no such event; EBADF: no such descriptor, or no kqueue (ERRORS)
  *
  * A filter for reading is an entry in the kqueue's epoll; those for writing stand in a second epoll, itself an entry of
  * the first, since an entry for both would tell of one when the other changes. close(2) and dup2(2) are taken over, to
