@@ -103,20 +103,20 @@ E2E.suite("files_recipes", transports: %i[tcp]) do
     end
 
     def rails_application
-      gem_there "railties", "~> 7.2.0"
+      gem_there "railties", ">= 7.0"
       gem_there "propshaft"
       file("config.ru", "require_relative 'config/environment'\nrun Rails.application\n")
       file("config/environment.rb", "require_relative 'application'\nRails.application.initialize!\n")
       file("Rakefile", "require_relative 'config/application'\nRails.application.load_tasks\n")
       file("app/assets/javascripts/app.js", "one()")
       file("config/application.rb", <<~RUBY)
-        gem "railties", "~> 7.2.0"
+        gem "railties", ">= 7.0"
         require "rails"
         require "action_controller/railtie"
         require "propshaft"
 
         class Site < Rails::Application
-          config.load_defaults 7.2
+          config.load_defaults Rails::VERSION::STRING.to_f
           config.eager_load = false
           config.secret_key_base = "0" * 64
           config.hosts.clear
