@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/types.h>
 
 #include <sys/socket.h>
