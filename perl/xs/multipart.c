@@ -35,7 +35,7 @@ static struct oribi_slice bytes_of(pTHX_ SV *sv)
 __attribute__((noreturn)) static void fail(pTHX_ int code, const char *reason)
 {
     if (code == ORIBI_ENOMEM)
-        Perl_croak_no_mem();
+        croak("out of memory"); /* Perl_croak_no_mem() is no extension's to call in newer Perls */
     psgi_form_fail(aTHX_ oribi_form_data_status(code), reason);
 }
 
