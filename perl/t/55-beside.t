@@ -208,7 +208,9 @@ sub request {
     return (form(), one_of('application/x-www-form-urlencoded', 'application/x-www-form-urlencoded; charset=utf-8', 'text/plain', ''), form(), @cookie, below(2)) if one_in(2);
     return (body(), one_of(@TYPES), form(), $cookie[0], below(2));
 }
+# Its plain twin keeps a blank before a name, which XS leaves out, as we do.
 subtest 'Plack::Request' => sub {
+    plan skip_all => 'no WWW::Form::UrlEncoded::XS' if !eval { require WWW::Form::UrlEncoded::XS; 1 };
     my $with = sub { my @given = @_; Oribi::Plack->import; my $told = eval { told(@given) }; my $error = $@; Oribi::Plack->unimport; die $error if !$told; return $told };
     beside('Plack', \&request, $with, \&told, \&explained);
 };
