@@ -17,6 +17,8 @@ enum {
     PAUSE_MS = 100,      /* without descriptors, or beyond connections_max */
     LOOK_EVERY_MS = 250, /* at deadlines */
     FIRST_BYTES = 4096,
+    ROOM_LOOKS_MAX = 16,  /* clients that turn out not to rest */
+    PLAIN_READS_MAX = 16, /* of FIRST_BYTES, behind the answer to who speaks no TLS */
 };
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -29,6 +31,7 @@ struct oribi__arrival {
     struct oribi__arrival *next;
     struct oribi__peer peer;
     struct oribi_tls_session *session; /* NULL: without TLS */
+    int64_t since_ms;
     int64_t deadline_ms;
     uint32_t len; /* bytes of a preface that have come */
     char first[PREFACE_BYTES];
@@ -64,8 +67,7 @@ static void forget(struct oribi__arrival *arrival)
     struct oribi__door *door = arrival->door;
     (void)oribi_loop_remove(door->reactor.loop, &arrival->watch); /* ours */
     *(arrival->prev ? &arrival->prev->next : &door->arrivals) = arrival->next;
-    if (arrival->next)
-        arrival->next->prev = arrival->prev;
+    *(arrival->next ? &arrival->next->prev : &door->arrivals_last) = arrival->prev;
     arrival->watch.fd = -1;
     door->arrival_count--;
     arrival->next = door->closed_arrivals;
@@ -149,8 +151,8 @@ static void answer_plain(const struct oribi__arrival *arrival)
     struct iovec vec = {(void *)answer, sizeof(answer) - 1};
     (void)oribi_os_send_vec(arrival->peer.fd, &vec, 1); /* who has gone needs no answer */
     (void)shutdown(arrival->peer.fd, SHUT_WR);
-    while (oribi_os_read(arrival->peer.fd, rest, sizeof(rest)) > 0) /* unread bytes would reset the answer */
-        continue;
+    for (int i = 0; i < PLAIN_READS_MAX && oribi_os_read(arrival->peer.fd, rest, sizeof(rest)) > 0; i++)
+        continue; /* unread bytes would reset the answer */
 }
 
 static void shake_hands(struct oribi__arrival *arrival)
@@ -251,9 +253,9 @@ static void arrive(struct oribi__door *door, uint32_t index, int fd, const struc
         oribi_mem_free(arrival);
         return;
     }
+    arrival->since_ms = door->reactor.now_ms;
     arrival->next = door->arrivals;
-    if (door->arrivals)
-        door->arrivals->prev = arrival;
+    *(door->arrivals ? &door->arrivals->prev : &door->arrivals_last) = arrival;
     door->arrivals = arrival;
     door->arrival_count++;
     go_on(arrival); /* what the client has sent is often there */
@@ -262,6 +264,29 @@ static void arrive(struct oribi__door *door, uint32_t index, int fd, const struc
 static uint32_t held(const struct oribi__door *door)
 {
     return door->reactor.conn_count + door->client_count + door->arrival_count + door->tunnel_count;
+}
+
+/* Closes, for a new one, the connection that has brought nothing for the longest time: between two requests, or before
+ * its first. False: there is none that may be closed, as oribi_reactor_make_room() has it. */
+static bool make_room(struct oribi__door *door)
+{
+    struct oribi_room room;
+    for (int looks = 0; looks < ROOM_LOOKS_MAX; looks++) {
+        int64_t h1_ms = oribi_reactor_rested_ms(&door->reactor);
+        int64_t h2_ms = oribi__h2_rested_ms(door);
+        int64_t new_ms = door->arrivals_last ? door->reactor.now_ms - door->arrivals_last->since_ms : -1;
+        if (h1_ms >= h2_ms && h1_ms >= new_ms)
+            return oribi_reactor_make_room(&door->reactor, &room);
+        if (h2_ms < ORIBI_ROOM_IDLE_MS_MIN && new_ms < ORIBI_ROOM_IDLE_MS_MIN)
+            return false;
+        if (new_ms >= h2_ms) {
+            drop(door->arrivals_last);
+            return true;
+        }
+        if (oribi__h2_make_room(door))
+            return true;
+    }
+    return false;
 }
 
 static void pause_accepting(struct oribi__door *door)
@@ -277,12 +302,11 @@ static void on_listener(void *self, struct oribi_watch *watch)
     struct oribi__door *door = self;
     uint32_t index = (uint32_t)(watch - door->listener_watches);
     uint32_t max = door->config->options->connections_max;
-    struct oribi_room room;
     for (int i = 0; i < ACCEPT_BATCH && door->accepting; i++) {
         struct sockaddr_storage from;
         socklen_t len = sizeof(from);
         int fd;
-        if (max && held(door) >= max && !oribi_reactor_make_room(&door->reactor, &room)) {
+        if (max && held(door) >= max && !make_room(door)) {
             pause_accepting(door);
             return;
         }

@@ -98,6 +98,30 @@ void oribi__client_dirty(struct oribi__client *client)
     client->door->dirty = client;
 }
 
+static void unlist_resting(struct oribi__client *client)
+{
+    struct oribi__door *door = client->door;
+    if (!client->rests)
+        return;
+    client->rests = false;
+    *(client->rest_prev ? &client->rest_prev->rest_next : &door->resting_first) = client->rest_next;
+    *(client->rest_next ? &client->rest_next->rest_prev : &door->resting_last) = client->rest_prev;
+}
+
+void oribi__client_rests(struct oribi__client *client)
+{
+    struct oribi__door *door = client->door;
+    unlist_resting(client);
+    if (client->streams)
+        return;
+    client->idle_since_ms = door->reactor.now_ms;
+    client->rests = true;
+    client->rest_prev = door->resting_last;
+    client->rest_next = NULL;
+    *(door->resting_last ? &door->resting_last->rest_next : &door->resting_first) = client;
+    door->resting_last = client;
+}
+
 static void close_client(struct oribi__client *client)
 {
     struct oribi__door *door = client->door;
@@ -105,12 +129,13 @@ static void close_client(struct oribi__client *client)
         return;
     while (client->streams)
         oribi__stream_destroy(client->streams);
+    unlist_resting(client);
     oribi_h2_destroy(client->h2);
     client->h2 = NULL;
     heap_remove(client);
     (void)oribi_loop_remove(door->reactor.loop, &client->watch); /* ours */
     client->watch.fd = -1;
-    oribi__peer_close(&client->peer, true);
+    oribi__peer_close(&client->peer, !client->lingers);
     *(client->prev ? &client->prev->next : &door->clients) = client->next;
     if (client->next)
         client->next->prev = client->prev;
@@ -196,11 +221,59 @@ static bool send_client(struct oribi__client *client)
     return true;
 }
 
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Everything is sent, and its end. What the client had sent before it read that would have the kernel reset the
+ * connection and the client lose what it has not read yet (RFC 9112 9.6); so it is read first. */
+static void linger(struct oribi__client *client)
+{
+    int64_t now_ms = client->door->reactor.now_ms;
+    while (client->streams)
+        oribi__stream_destroy(client->streams);
+    oribi_h2_destroy(client->h2);
+    client->h2 = NULL;
+    if (client->peer.transport)
+        client->peer.transport->shut(client->peer.transport);
+    (void)shutdown(client->peer.fd, SHUT_WR); /* fails where the client has gone, which its read tells */
+    client->lingers = true;
+    client->linger_since_ms = now_ms;
+    client->linger_until_ms = now_ms + ORIBI_LINGER_SILENCE_MS_MAX;
+    client->linger_left = ORIBI_LINGER_BYTES_MAX;
+    oribi_loop_interest(client->door->reactor.loop, &client->watch, ORIBI_READ);
+}
+
+/* Encrypted bytes are dropped as they are. */
+static void drop_rest(struct oribi__client *client)
+{
+    struct oribi__door *door = client->door;
+    for (int i = 0; i < READS_MAX && (client->watch.ready & ORIBI_READ); i++) {
+        ssize_t n = oribi_os_read(client->peer.fd, door->reactor.scratch, READ_BYTES);
+        if (n == ORIBI_AGAIN) {
+            client->watch.ready &= (uint8_t)~ORIBI_READ;
+            return;
+        }
+        if (n <= 0 || (size_t)n >= client->linger_left) {
+            close_client(client);
+            return;
+        }
+        client->linger_left -= (uint32_t)n;
+        client->linger_until_ms =
+            sooner(door->reactor.now_ms + ORIBI_LINGER_SILENCE_MS_MAX, client->linger_since_ms + ORIBI_LINGER_MS_MAX);
+    }
+}
+
 static void on_ready(void *self, struct oribi_watch *watch)
 {
     struct oribi__client *client = (struct oribi__client *)watch;
     if (watch->fd < 0)
         return;
+    if (client->lingers) {
+        oribi__client_dirty(client);
+        return;
+    }
     if (watch->ready & ORIBI_WRITE)
         oribi__client_dirty(client);
     if (watch->ready & ORIBI_READ)
@@ -217,12 +290,12 @@ void oribi__h2_begin(struct oribi__door *door, struct oribi__peer *peer, struct 
     client->door = door;
     client->peer = *peer;
     client->watch.handler = on_ready;
-    client->idle_since_ms = door->reactor.now_ms;
     client->next = door->clients;
     if (door->clients)
         door->clients->prev = client;
     door->clients = client;
     door->client_count++;
+    oribi__client_rests(client);
     client->watch.fd = peer->fd;
     client->h2 = oribi_h2_create(&door->h2_limits, &oribi__stream_events, client, door->reactor.now_ms);
     if (!client->h2 || oribi_loop_add(door->reactor.loop, &client->watch, peer->fd, ORIBI_WATCH_PEER, ORIBI_READ) < 0) {
@@ -238,16 +311,13 @@ void oribi__h2_begin(struct oribi__door *door, struct oribi__peer *peer, struct 
 
 /* --- turns --- */
 
-static int64_t sooner(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* When the client is to be looked at again; ends what is late. */
 static int64_t next_deadline(struct oribi__client *client)
 {
     const struct oribi_options *options = client->door->config->options;
     int64_t now_ms = client->door->reactor.now_ms;
+    if (client->lingers)
+        return client->linger_until_ms;
     int64_t deadline_ms = oribi__streams_deadline(client, now_ms);
     deadline_ms = sooner(deadline_ms, oribi_h2_deadline(client->h2));
     if (client->stuck_since_ms && options->write_timeout_ms)
@@ -271,6 +341,12 @@ static void look_at(struct oribi__client *client)
 {
     const struct oribi_options *options = client->door->config->options;
     int64_t now_ms = client->door->reactor.now_ms;
+    if (client->lingers) {
+        if (now_ms >= client->linger_until_ms)
+            close_client(client);
+        oribi__client_dirty(client);
+        return;
+    }
     oribi_h2_tick(client->h2, now_ms);
     if (client->stuck_since_ms && is_late(client->stuck_since_ms, options->write_timeout_ms, now_ms)) {
         close_client(client);
@@ -286,11 +362,32 @@ static void look_at(struct oribi__client *client)
     oribi__client_dirty(client);
 }
 
+static void put_deadline(struct oribi__client *client)
+{
+    int64_t deadline_ms = next_deadline(client);
+    if (deadline_ms < client->deadline_ms || !client->heap_at)
+        heap_set(client, deadline_ms);
+}
+
+static void settle_lingering(struct oribi__client *client)
+{
+    drop_rest(client);
+    if (client->watch.fd < 0)
+        return;
+    if (client->watch.ready & ORIBI_READ)
+        oribi__client_dirty(client); /* others first */
+    put_deadline(client);
+}
+
 /* Sends, and lets go of what is over. */
 static void settle(struct oribi__client *client)
 {
     if (client->watch.fd < 0) {
         oribi_mem_free(client);
+        return;
+    }
+    if (client->lingers) {
+        settle_lingering(client);
         return;
     }
     if (!send_client(client))
@@ -300,16 +397,37 @@ static void settle(struct oribi__client *client)
         client->over = true;
     if (client->over && !client->stuck_since_ms && !client->dirty) {
         log_error(client);
-        close_client(client);
+        linger(client);
+        settle_lingering(client);
         return;
     }
     if ((client->watch.ready & ORIBI_READ) && !client->over && oribi_h2_wants_input(client->h2))
         read_client(client);
     if (client->watch.fd < 0)
         return;
-    int64_t deadline_ms = next_deadline(client);
-    if (deadline_ms < client->deadline_ms || !client->heap_at)
-        heap_set(client, deadline_ms);
+    put_deadline(client);
+}
+
+int64_t oribi__h2_rested_ms(const struct oribi__door *door)
+{
+    return door->resting_first ? door->reactor.now_ms - door->resting_first->idle_since_ms : -1;
+}
+
+bool oribi__h2_make_room(struct oribi__door *door)
+{
+    struct oribi__client *client = door->resting_first;
+    if (!client->lingers && !client->over) {
+        client->watch.ready |= ORIBI_READ; /* a request that has come since is answered */
+        read_client(client);
+        if (client->watch.fd >= 0 && client->streams)
+            return false;
+        if (client->watch.fd >= 0) {
+            oribi_h2_fail(client->h2, ORIBI_H2_NO_ERROR);
+            (void)send_client(client);
+        }
+    }
+    close_client(client);
+    return true;
 }
 
 void oribi__h2_turn(struct oribi__door *door)
@@ -343,6 +461,8 @@ int64_t oribi__h2_wait_ms(const struct oribi__door *door)
 void oribi__h2_drain(struct oribi__door *door)
 {
     for (struct oribi__client *client = door->clients; client; client = client->next) {
+        if (client->lingers)
+            continue;
         oribi_h2_shutdown(client->h2, door->reactor.now_ms);
         oribi__client_dirty(client);
     }

@@ -11,6 +11,8 @@ struct oribi__client {
     struct oribi__client *prev;
     struct oribi__client *next;
     struct oribi__client *dirty_next;
+    struct oribi__client *rest_prev; /* without a stream, the one that has rested longest first */
+    struct oribi__client *rest_next;
     struct oribi__peer peer;
     struct oribi_h2 *h2;
     struct oribi__stream *streams;
@@ -22,7 +24,12 @@ struct oribi__client {
     bool has_blocked;       /* streams whose workers wait */
     bool dirty;
     bool asleep;
-    bool over; /* to be closed once all is sent */
+    bool rests;
+    bool over;    /* to be closed once all is sent */
+    bool lingers; /* all is sent, and the socket shut: what the client had sent before is read and dropped */
+    int64_t linger_since_ms;
+    int64_t linger_until_ms;
+    uint32_t linger_left; /* bytes */
 };
 
 /* A request, from its head until its answer has left. */
@@ -36,13 +43,14 @@ struct oribi__stream {
     struct oribi_body body;   /* of the request */
     struct oribi_charge charge;
     int64_t data_ms;      /* when bytes of it came last; 0: it is whole */
-    struct oribi_buf out; /* of the answer, from out_at on … */
+    int64_t began_ms;     /* when its head had come */
+    struct oribi_buf out; /* of the answer, from out_at on; behind it … */
     size_t out_at;
-    struct oribi_body file; /* … or, where its length is known and great, in a file */
+    struct oribi_body file; /* … what goes to a file: a great answer, or one that memory has no room for */
     int64_t file_at;
-    uint32_t about_len;
-    bool in_file;
-    bool whole; /* the answer's last byte is in `out` */
+    bool in_file;    /* more of the answer goes there */
+    bool has_length; /* the answer's worker never waits for the client */
+    bool whole;      /* the answer's last byte is here */
     bool is_ended;
     bool is_head;
 };
@@ -52,8 +60,28 @@ extern const struct oribi_h2_events oribi__stream_events;
 /* Something of the client is to be sent or looked at, in this turn. */
 void oribi__client_dirty(struct oribi__client *client);
 
+/* It has a stream, or none any longer: as client->streams says. */
+void oribi__client_rests(struct oribi__client *client);
+
 /* Frees what belongs to the stream; its h2 stream is released or gone. */
 void oribi__stream_destroy(struct oribi__stream *stream);
+
+/* --- stream_bytes_h2.c --- */
+
+/* Keeps a copy of the next bytes of the answer. 0, ORIBI_ENOMEM, or ORIBI_EFULL, ORIBI_ESTORE or ORIBI_ELIMIT when no
+ * file takes them. */
+int oribi__stream_keep(struct oribi__stream *stream, struct oribi_slice body);
+
+/* Bytes of the answer that the client has not taken. */
+int64_t oribi__stream_pending(const struct oribi__stream *stream);
+
+/* As oribi_h2_events.pull. */
+size_t oribi__stream_pull(void *self, struct oribi_h2_stream *h2, char *dst, size_t cap, bool *last);
+
+/* Tells the budget what the stream holds now. */
+void oribi__stream_charge(struct oribi__stream *stream);
+
+/* --- streams_h2.c --- */
 
 /* After output: lets workers go on, releases what has been answered. */
 void oribi__streams_turn(struct oribi__client *client);

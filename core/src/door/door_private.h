@@ -7,6 +7,7 @@
  *   clients_h1.c   HTTP/1.1: requests of the reactor become calls, answers go to its connections
  *   clients_h2.c   HTTP/2: sessions (h2.h) over their sockets
  *   streams_h2.c   … and their streams as calls
+ *   stream_bytes_h2.c   … and the bytes of their answers
  *   call.c         calls: what both have in common
  *   dispatch.c     the queue of complete requests, and which channel gets the next one
  *   channel.c      a channel: the request out, the answer in
@@ -180,13 +181,16 @@ struct oribi__door {
     char *text;    /* ORIBI_RESPONSE_HEAD_BYTES_MAX: heads of answers */
 
     /* clients */
-    struct oribi__arrival *arrivals;
+    struct oribi__arrival *arrivals; /* the newest first */
+    struct oribi__arrival *arrivals_last;
     uint32_t arrival_count;
     int64_t arrivals_look_ms; /* when deadlines are looked at again */
     struct oribi__arrival *closed_arrivals;
     struct oribi__client *clients;
     struct oribi__client *dirty; /* have something to send, or to be looked at */
     struct oribi__client *closed_clients;
+    struct oribi__client *resting_first; /* without a stream, the one that has rested longest first */
+    struct oribi__client *resting_last;
     uint32_t client_count;
     struct oribi__client **heap; /* by deadline */
     uint32_t heap_len;
@@ -293,6 +297,12 @@ void oribi__h1_turn(struct oribi__door *door); /* requests that are complete bec
 void oribi__h2_begin(struct oribi__door *door, struct oribi__peer *peer, struct oribi_slice first);
 void oribi__h2_turn(struct oribi__door *door);
 int64_t oribi__h2_wait_ms(const struct oribi__door *door); /* -1: no bound */
+
+/* How long the client without a stream that has rested longest has; -1: there is none. */
+int64_t oribi__h2_rested_ms(const struct oribi__door *door);
+
+/* Closes that client for a new one, with a GOAWAY. False: it had sent a request. */
+bool oribi__h2_make_room(struct oribi__door *door);
 void oribi__h2_drain(struct oribi__door *door);
 void oribi__h2_close_all(struct oribi__door *door);
 

@@ -129,6 +129,14 @@ static void end_data(struct oribi_h2 *h2)
 
 /* ---- HEADERS, CONTINUATION ---- */
 
+/* For a stream that is over, or that a GOAWAY has excluded: decoded for what it does to the table. */
+static void ignore_headers(struct oribi_h2 *h2)
+{
+    count_frame(h2);
+    if (!h2->over)
+        oribi__h2_block_begin(h2, H2_USE_DISCARD, ORIBI_H2_NO_ERROR);
+}
+
 static void begin_headers(struct oribi_h2 *h2)
 {
     if (h2->id == 0 || (h2->id & 1) == 0)
@@ -144,9 +152,9 @@ static void begin_headers(struct oribi_h2 *h2)
         oribi__h2_block_begin(h2, H2_USE_TRAILERS, 0);
     else if (h2->id <= h2->last_id) {
         if (oribi__h2_ignores(h2, h2->id))
-            oribi__h2_block_begin(h2, H2_USE_DISCARD, ORIBI_H2_NO_ERROR);
+            ignore_headers(h2);
     } else if (h2->id > h2->final_id) {
-        oribi__h2_block_begin(h2, H2_USE_DISCARD, ORIBI_H2_NO_ERROR);
+        ignore_headers(h2);
     } else {
         oribi__h2_note_opened(h2, h2->id);
         bool room = h2->stream_count < h2->limits->streams_max;

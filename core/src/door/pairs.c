@@ -12,7 +12,7 @@ bool oribi__record_next(const char **at, const char *end, struct oribi__record *
         return false;
     char *stop;
     unsigned long n = strtoul(space + 1, &stop, 10);
-    if (stop != line || n >= (size_t)(end - line) || line[1 + n] != '\n')
+    if (stop != line || n + 1 >= (size_t)(end - line) || line[1 + n] != '\n')
         return false;
     record->name = oribi_slice(*at, (size_t)(space - *at));
     record->value = oribi_slice(line + 1, n);

@@ -33,6 +33,7 @@ static struct oribi__stream *create(struct oribi__client *client, struct oribi_h
     if (client->streams)
         client->streams->prev = stream;
     client->streams = stream;
+    oribi__client_rests(client);
     h2->user = stream;
     return stream;
 }
@@ -46,15 +47,6 @@ static void unlist_ended(struct oribi__stream *stream)
         at = &(*at)->ended_next;
     *at = stream->ended_next;
     stream->is_ended = false;
-}
-
-static void charge(struct oribi__stream *stream)
-{
-    struct oribi_budget *budget = &stream->client->door->reactor.budget;
-    int64_t memory = (int64_t)(oribi_body_memory(&stream->body) + oribi_body_memory(&stream->file) + stream->out.cap);
-    int64_t file = (stream->body.fd >= 0 ? stream->body.len : 0) + (stream->file.fd >= 0 ? stream->file.len : 0);
-    if (memory != stream->charge.memory || file != stream->charge.file)
-        oribi_budget_set(budget, &stream->charge, memory, file);
 }
 
 void oribi__stream_destroy(struct oribi__stream *stream)
@@ -71,8 +63,7 @@ void oribi__stream_destroy(struct oribi__stream *stream)
     *(stream->prev ? &stream->prev->next : &client->streams) = stream->next;
     if (stream->next)
         stream->next->prev = stream->prev;
-    if (!client->streams)
-        client->idle_since_ms = client->door->reactor.now_ms;
+    oribi__client_rests(client);
     oribi_mem_free(stream);
 }
 
@@ -135,21 +126,6 @@ static void answer_own(struct oribi__stream *stream, int status)
     ends(stream);
 }
 
-static int keep(struct oribi__stream *stream, struct oribi_slice body)
-{
-    int code;
-    if (body.n == 0)
-        return 0;
-    if (stream->in_file)
-        code = oribi_budget_file(&stream->client->door->reactor.budget, (int64_t)body.n)
-                   ? oribi_body_append(&stream->file, body.p, body.n, ORIBI__DOOR_HIGH_BYTES, ORIBI_BODY_BATCH_BYTES)
-                   : ORIBI_ELIMIT;
-    else
-        code = oribi_buf_try_append(&stream->out, body.p, body.n);
-    charge(stream);
-    return code;
-}
-
 /* Fields behind the body, where there are some. */
 static void add_trailers(struct oribi__stream *stream, const struct oribi_buf *lines)
 {
@@ -163,7 +139,7 @@ static void add_trailers(struct oribi__stream *stream, const struct oribi_buf *l
 static void more(struct oribi__call *call, struct oribi_slice body, bool last)
 {
     struct oribi__stream *stream = stream_of(call);
-    if (keep(stream, body) < 0) {
+    if (oribi__stream_keep(stream, body) < 0) {
         reset(stream, ORIBI_H2_INTERNAL_ERROR);
         return;
     }
@@ -172,7 +148,7 @@ static void more(struct oribi__call *call, struct oribi_slice body, bool last)
         add_trailers(stream, &call->tail);
         end_call(stream);
         ends(stream);
-    } else if (!call->blocked && !stream->in_file && stream->out.len - stream->out_at > ORIBI__DOOR_HIGH_BYTES) {
+    } else if (!call->blocked && !stream->has_length && oribi__stream_pending(stream) > ORIBI__DOOR_HIGH_BYTES) {
         oribi__call_block(call);
         stream->client->has_blocked = true;
     }
@@ -223,6 +199,7 @@ static void begin(struct oribi__call *call, struct oribi_answer *answer, struct 
         ends(stream);
         return;
     }
+    stream->has_length = answer->content_length >= 0;
     stream->in_file = answer->content_length > ORIBI__DOOR_HIGH_BYTES;
     more(call, body, last);
 }
@@ -248,62 +225,11 @@ static void fail(struct oribi__call *call, int status, const char *reason)
 
 static int64_t pending(const struct oribi__call *call)
 {
-    const struct oribi__stream *stream = stream_of(call);
-    return (int64_t)(stream->out.len - stream->out_at);
+    return oribi__stream_pending(stream_of(call));
 }
 
 static const struct oribi__call_ops ops = {
     .interim = interim, .begin = begin, .more = more, .fail = fail, .pending = pending};
-
-/* --- the answer's bytes --- */
-
-static size_t pull_memory(struct oribi__stream *stream, char *dst, size_t cap)
-{
-    size_t left = stream->out.len - stream->out_at;
-    size_t n = cap < left ? cap : left;
-    if (cap == 0)
-        return left;
-    memcpy(dst, stream->out.p + stream->out_at, n);
-    stream->out_at += n;
-    if (stream->out_at == stream->out.len) {
-        stream->out_at = stream->out.len = 0;
-        if (stream->whole)
-            oribi_buf_deinit(&stream->out);
-    } else if (stream->out_at > ORIBI__DOOR_HIGH_BYTES) {
-        oribi_buf_consume(&stream->out, stream->out_at);
-        stream->out_at = 0;
-    }
-    return n;
-}
-
-/* The end of the body stands in memory until there is a batch of it. */
-static size_t pull_file(struct oribi__stream *stream, char *dst, size_t cap)
-{
-    const struct oribi_body *file = &stream->file;
-    int64_t left = file->len - stream->file_at;
-    int64_t written = file->fd >= 0 ? file->len - (int64_t)file->memory.len : 0;
-    size_t n = (int64_t)cap < left ? cap : (size_t)left;
-    if (cap == 0)
-        return left > 0;
-    if (stream->file_at < written) {
-        n = (int64_t)n < written - stream->file_at ? n : (size_t)(written - stream->file_at);
-        ssize_t got = oribi_os_read_at(file->fd, dst, n, stream->file_at);
-        n = got > 0 ? (size_t)got : 0;
-    } else {
-        memcpy(dst, file->memory.p + (stream->file_at - written), n);
-    }
-    stream->file_at += (int64_t)n;
-    return n;
-}
-
-static size_t on_pull(void *self, struct oribi_h2_stream *h2, char *dst, size_t cap, bool *last)
-{
-    struct oribi__stream *stream = h2->user;
-    size_t n = stream->in_file ? pull_file(stream, dst, cap) : pull_memory(stream, dst, cap);
-    bool empty = stream->in_file ? stream->file_at == stream->file.len : stream->out_at == stream->out.len;
-    *last = stream->whole && empty;
-    return n;
-}
 
 /* --- requests --- */
 
@@ -326,7 +252,8 @@ static void on_request(void *self, struct oribi_h2_stream *h2, const struct orib
     }
     call->is_head = request->parsed->is_head;
     call->safe = oribi_canonical_is_safe(request->parsed->method);
-    stream->data_ms = request->ended ? 0 : client->door->reactor.now_ms;
+    stream->began_ms = client->door->reactor.now_ms;
+    stream->data_ms = request->ended ? 0 : stream->began_ms;
     if (request->parsed->expect_continue)
         (void)oribi_h2_interim(h2, 100, NULL, 0); /* a client that waits in vain sends its body some time */
 }
@@ -378,7 +305,7 @@ static void on_data(void *self, struct oribi_h2_stream *h2, const char *p, size_
     int code = oribi_budget_file(budget, (int64_t)n)
                    ? oribi_body_append(&stream->body, p, n, (uint32_t)memory_max, ORIBI_BODY_BATCH_BYTES)
                    : ORIBI_ELIMIT;
-    charge(stream);
+    oribi__stream_charge(stream);
     if (code < 0)
         answer_own(stream, code == ORIBI_EFULL ? 507 : 503);
     oribi_h2_stored(h2, n);
@@ -427,7 +354,7 @@ static void on_end(void *self, struct oribi_h2_stream *h2)
         return;
     int code = finish_head(stream);
     stream->data_ms = 0;
-    charge(stream);
+    oribi__stream_charge(stream);
     if (code < 0)
         answer_own(stream, code == ORIBI_EFULL ? 507 : 503);
     else
@@ -453,7 +380,7 @@ const struct oribi_h2_events oribi__stream_events = {
     .trailers = on_trailers,
     .end = on_end,
     .reset = on_reset,
-    .pull = on_pull,
+    .pull = oribi__stream_pull,
 };
 
 /* --- turns --- */
@@ -483,6 +410,15 @@ void oribi__streams_turn(struct oribi__client *client)
     }
 }
 
+/* As event/conn_body.c has it for HTTP/1.1. */
+static bool too_slow(const struct oribi__stream *stream, int64_t now_ms)
+{
+    const struct oribi_options *options = stream->client->door->config->options;
+    int64_t elapsed_ms = now_ms - stream->began_ms;
+    return options->body_rate_min && elapsed_ms > options->body_timeout_ms &&
+           stream->body.len * 1000 / elapsed_ms < (int64_t)options->body_rate_min;
+}
+
 int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms)
 {
     int64_t timeout_ms = client->door->config->options->body_timeout_ms;
@@ -490,7 +426,7 @@ int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms)
     for (struct oribi__stream *stream = timeout_ms ? client->streams : NULL; stream; stream = stream->next) {
         if (!stream->data_ms || !stream->call)
             continue;
-        if (now_ms >= stream->data_ms + timeout_ms)
+        if (now_ms >= stream->data_ms + timeout_ms || too_slow(stream, now_ms))
             answer_own(stream, 408);
         else if (stream->data_ms + timeout_ms < deadline_ms)
             deadline_ms = stream->data_ms + timeout_ms;

@@ -372,6 +372,11 @@ bool oribi_reactor_make_room(struct oribi_reactor *r, struct oribi_room *room)
     return false;
 }
 
+int64_t oribi_reactor_rested_ms(const struct oribi_reactor *r)
+{
+    return rested_ms(r, first_to_go(r));
+}
+
 int64_t oribi_reactor_room_ms(const struct oribi_reactor *r)
 {
     static const enum oribi_timeout_class classes[] = {ORIBI_TIMEOUT_IDLE, ORIBI_TIMEOUT_FIRST, ORIBI_TIMEOUT_HEAD};

@@ -176,6 +176,9 @@ void oribi_reactor_stored(struct oribi_reactor *reactor);
  * waits unread is read and its connection kept. False: there is no such connection. O(1). */
 bool oribi_reactor_make_room(struct oribi_reactor *reactor, struct oribi_room *room);
 
+/* How long the connection has rested that oribi_reactor_make_room() would close; -1: there is none. */
+int64_t oribi_reactor_rested_ms(const struct oribi_reactor *reactor);
+
 /* In how many ms oribi_reactor_make_room() can succeed. 0: now; -1: not before a connection becomes idle or begins a
  * head. */
 int64_t oribi_reactor_room_ms(const struct oribi_reactor *reactor);
