@@ -96,6 +96,9 @@ module E2E
     # True when nothing is there to be read at this moment, and the connection stands.
     def quiet? = @buffer.empty? && @socket.read_nonblock(1, exception: false) == :wait_readable
 
+    # True when something is there to be read, or the end.
+    def readable? = !@buffer.empty? || !@socket.wait_readable(0).nil?
+
     def half_close = @socket.close_write
     def close = @socket.close
 

@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+require_relative "support"
+require_relative "support/frames"
+
+# Clients of the door that want too much: of connections, of memory, of time.
+E2E.suite("door_attacks", transports: %i[tcp]) do
+  def setup
+    super
+    here = File.executable?(File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door"))
+    skip "no oribi-door here: it needs libssl-dev, libnghttp2-dev and pkg-config" unless here
+    @clients = []
+  end
+
+  def teardown
+    @clients&.each(&:close)
+    @one&.cleanup
+    super
+  end
+
+  def serve(*options)
+    argv = [E2E::Server.binary, "--bind", "tcp://127.0.0.1:%{port}?door=on", "--doors", "1", "--no-dev", *options,
+            File.expand_path(E2E.differing(:app), E2E::ROOT)]
+    @one = E2E::Server.new(argv: argv).start
+    wait_until("the server to be up: #{@one.stderr}") { @one.stderr.include?("listening on") }
+  end
+
+  def connect = @one.connect.tap { |client| @clients << client }
+  def frames(settings = {}) = E2E::Frames.new(connect, settings)
+  def door = @one.descendants.find { |pid| File.read("/proc/#{pid}/comm").strip == "oribi-door" }
+
+  # Connections that bring nothing make room for one that does, and are told so.
+  def test_resting_connections_make_room
+    serve("--connections-max", "4")
+    resting = Array.new(4) { frames.tap { |one| one.await(:settings) } }
+    assert_match(/\A\d+\z/, connect.get("/pid").body)
+    last_stream, code = resting.first.await(:goaway).payload.unpack("NN")
+    assert_equal [0, 0], [last_stream, code]
+  end
+
+  # What the client goes on sending does not take the answer away from it.
+  def test_a_connection_error_arrives
+    serve
+    client = connect
+    one = E2E::Frames.new(client)
+    one.send(:push_promise, 1, "\0\0\0\2")
+    16.times { one.send(:ping, 0, "12345678") }
+    client.send_raw(E2E::Frames.frame(:data, 1, "x" * 16_000) * 8)
+    code = one.await(:goaway).payload.unpack("NN").last
+    assert_equal 1, code
+    client.half_close
+    assert_equal "", client.read_to_end
+  end
+
+  def test_a_body_slower_than_the_minimum_is_refused
+    serve("--body-timeout", "1s", "--body-rate-min", "1000000")
+    client = connect
+    one = E2E::Frames.new(client)
+    one.await(:settings)
+    one.post(1, "/echo")
+    wait_until("an answer before the body's end") do
+      one.send(:data, 1, "x")
+      client.readable? && one.next_frame.type == :headers
+    end
+    assert_equal "408 Request Timeout\n", one.await(:data).payload
+  end
+
+  # Windows of nothing: what the answers need beyond the budget goes to files, and nobody else waits.
+  def test_answers_that_nobody_takes_stay_within_the_budget
+    serve("--buffers-memory-max", "4m")
+    connect.get("/big?size=200000")
+    before = resident
+    clients = Array.new(4) { frames(E2E::Frames::INITIAL_WINDOW_SIZE => 0) }
+    clients.each { |one| 60.times { |i| one.get(2 * i + 1, "/big?size=200000") } }
+    clients.each { |one| 60.times { one.await(:headers) } }
+    assert_match(/\A\d+\z/, connect.get("/pid").body)
+    assert_operator resident - before, :<, 24_000, "KiB that the door has grown by; the answers are 47,000"
+    one = clients.first
+    one.send(:window_update, 0, [10_000_000].pack("N"))
+    one.send(:window_update, 119, [200_000].pack("N"))
+    assert_equal 200_000, body_of(one).bytesize
+  end
+
+  def body_of(one)
+    body = +"".b
+    loop do
+      frame = one.await(:data)
+      body << frame.payload
+      return body if frame.flags & E2E::Frames::END_STREAM != 0
+    end
+  end
+
+  def resident = File.read("/proc/#{door}/status")[/^VmRSS:\s+(\d+)/, 1].to_i
+end
