@@ -153,6 +153,21 @@ E2E.suite("door", transports: %i[tcp]) do
     assert_match(/^listening on \S+ \(door\)\ndoor 0, pid \d+, serving$/, output)
   end
 
+  # A worker that has written all while the door stood still says nothing more: the door reads on by itself, however
+  # much it is. Sizes are those that a turn cannot read, and a socket holds.
+  def test_an_answer_that_waits_whole_is_read_to_its_end
+    serve("--workers", "1", address: "tcp://127.0.0.1:%{port}?door=on")
+    worker = @one.worker_pid
+    (0..9).each do |i|
+      size = 1_050_000 + 500 * i
+      client = @one.connect.tap { |one| one.send_raw("GET /big?size=#{size} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n") }
+      Process.kill(:STOP, door)
+      wait_until("the worker to be done") { E2E::Processes.asleep?(worker) }
+      Process.kill(:CONT, door)
+      assert_equal size, client.read_response.body.bytesize
+    end
+  end
+
   # One connection, two streams, two workers of one call at a time.
   def test_streams_of_one_connection_run_at_the_same_time
     serve("--workers", "2")

@@ -11,14 +11,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum {
-    SEND_BUFFER_BYTES = 512 * 1024,
-    READS_MAX = 16,
-    VECS_MAX = 4,
-    AVERAGE_US_MAX = 1000 * 1000,
-    SHUNNED_MS = 500,
-    TRIES_MAX = 2
-};
+enum { SEND_BUFFER_BYTES = 512 * 1024, READS_MAX = 16, VECS_MAX = 4 };
+enum { AVERAGE_US_MAX = 1000 * 1000, SHUNNED_MS = 500, TRIES_MAX = 2 };
 
 static void on_ready(void *self, struct oribi_watch *watch);
 static void take_bytes(struct oribi__channel *channel, char *p, size_t n);
@@ -58,6 +52,7 @@ void oribi__channels_close_idle(struct oribi__door *door)
 
 void oribi__channels_deinit(struct oribi__door *door)
 {
+    oribi__channels_turn(door);
     oribi__channels_free_closed(door);
     oribi_mem_free(door->free_numbers);
     oribi_mem_free(door->out);
@@ -171,9 +166,14 @@ void oribi__channel_close(struct oribi__channel *channel)
 
 void oribi__channels_free_closed(struct oribi__door *door)
 {
-    while (door->closed_channels) {
-        struct oribi__channel *channel = door->closed_channels;
-        door->closed_channels = channel->next;
+    struct oribi__channel **at = &door->closed_channels;
+    while (*at) {
+        struct oribi__channel *channel = *at;
+        if (channel->again) { /* the next oribi__channels_turn() still sees it */
+            at = &channel->next;
+            continue;
+        }
+        *at = channel->next;
         oribi_mem_free(channel);
     }
 }
@@ -318,6 +318,23 @@ void oribi__channel_read(struct oribi__channel *channel)
         }
         channel->answered = true;
         take_bytes(channel, door->scratch, (size_t)n);
+    }
+    if (channel->watch.fd < 0 || channel->again || !(channel->watch.ready & ORIBI_READ))
+        return;
+    channel->again = true; /* readiness is told once: a worker that has written all causes no other event */
+    channel->again_next = door->channels_again;
+    door->channels_again = channel;
+}
+
+void oribi__channels_turn(struct oribi__door *door)
+{
+    struct oribi__channel *channel = door->channels_again;
+    door->channels_again = NULL;
+    while (channel) {
+        struct oribi__channel *next = channel->again_next;
+        channel->again = false;
+        oribi__channel_read(channel); /* not, where it has been closed */
+        channel = next;
     }
 }
 

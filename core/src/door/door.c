@@ -142,7 +142,7 @@ static int64_t wait_ms(const struct oribi__door *door)
         bound_ms = sooner(bound_ms, door->calls_out ? BUSY_LOOK_MS : ORIBI__DOOR_RETRY_MS);
     if (door->draining)
         bound_ms = sooner(bound_ms, DRAIN_LOOK_MS);
-    if (door->tunnels_again)
+    if (door->tunnels_again || door->channels_again)
         bound_ms = 0;
     if (oribi_log_waits())
         bound_ms = sooner(bound_ms, ORIBI_LOG_RETRY_MS);
@@ -168,6 +168,7 @@ static bool drained(struct oribi__door *door)
 static void turn(struct oribi__door *door)
 {
     (void)oribi_reactor_turn(&door->reactor); /* events of all kinds, deadlines of HTTP/1.1 */
+    oribi__channels_turn(door);
     oribi__arrive_turn(door);
     oribi__h1_turn(door);
     oribi__dispatch(door);

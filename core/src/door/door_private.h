@@ -115,6 +115,7 @@ struct oribi__channel {
     struct oribi__door *door;
     struct oribi__channel *prev; /* idle ones, the last used first */
     struct oribi__channel *next;
+    struct oribi__channel *again_next;
     struct oribi__call *call;
     struct oribi_buf unsent; /* of a request */
     struct oribi_buf read;   /* the begin of an answer's head */
@@ -127,6 +128,7 @@ struct oribi__channel {
     uint8_t framing;
     bool closes;   /* after this answer */
     bool finished; /* its client will send no more, and it was told so */
+    bool again;    /* in door->channels_again */
     bool answered; /* a byte of this answer has come */
 };
 
@@ -166,6 +168,7 @@ struct oribi__door {
     struct oribi__channel *idle_last;
     uint32_t idle_count;
     uint32_t channel_count;
+    struct oribi__channel *channels_again; /* a turn has not read all that is there */
     uint16_t *free_numbers;
     uint32_t free_number_count;
     uint8_t *out;                           /* calls of ours, by the slot that has their channel */
@@ -271,6 +274,7 @@ struct oribi__channel *oribi__channel_open(struct oribi__door *door, int *far_fd
  * channel has ended, and the call is still the caller's. */
 bool oribi__channel_call(struct oribi__channel *channel, struct oribi__call *call, bool send);
 
+void oribi__channels_turn(struct oribi__door *door);      /* reads on where the last turn has stopped */
 void oribi__channel_read(struct oribi__channel *channel); /* goes on with an answer */
 
 /* Closes it; its call is forgotten, not told. */
