@@ -48,7 +48,7 @@ static void test_how_it_fails(void)
     char *argv[] = {(char *)"/none/such", NULL};
     struct oribi_command command = {.argv = argv, .input_fd = -1, .timeout_ms = 20000, .output = output, .cap = 4};
     ok_eq(oribi_os_run_command(&command, error), ORIBI_EINVAL);
-    /* POSIX leaves both to posix_spawn(3): where the child shares no memory with us, as under qemu, it exits with 127. */
+    /* POSIX leaves both to posix_spawn(3): a child that shares no memory with us, as under qemu, exits with 127. */
     ok_named(strncmp(error, "cannot be started: ", 19) == 0 || strcmp(error, "ended with exit code 127") == 0, "%s",
              error);
 }
