@@ -2,13 +2,13 @@
 #include "oribi/base/os_browser.h"
 
 #include "oribi/base/os.h"
+#include "oribi/base/os_command.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,6 @@
 #include <unistd.h>
 
 enum { WORDS_MAX = 8, COMMAND_CAP = 512 };
-
-extern char **environ;
 
 /* The first command of $BROWSER, whose commands stand between colons, as words; the link is the last one unless it has
  * a place. False: it is empty or too long. */
@@ -49,28 +47,14 @@ static bool split(const char *browser, const char *link, char command[COMMAND_CA
 static int spawn(char **words)
 {
     posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t all;
-    sigset_t none;
     pid_t pid;
-    (void)sigfillset(&all);
-    (void)sigemptyset(&none);
     if (posix_spawn_file_actions_init(&files) != 0)
         return -1;
-    if (posix_spawnattr_init(&attributes) != 0) {
-        (void)posix_spawn_file_actions_destroy(&files);
-        return -1;
-    }
     int failed = 0;
     for (int fd = 0; fd <= 2; fd++)
         failed |= posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
-    failed |= posix_spawnattr_setsigdefault(&attributes, &all);
-    failed |= posix_spawnattr_setsigmask(&attributes, &none);
-    failed |=
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | oribi__os_spawn_apart());
     if (!failed)
-        failed = posix_spawnp(&pid, words[0], &files, &attributes, words, environ);
-    (void)posix_spawnattr_destroy(&attributes);
+        failed = oribi__os_spawn(words, &files, &pid);
     (void)posix_spawn_file_actions_destroy(&files);
     return failed ? -1 : 0;
 }

@@ -140,25 +140,8 @@ int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, sockl
     }
 }
 
-#ifdef ORIBI_HAS_CMSG_CLOEXEC
-static void close_on_exec(struct msghdr *message)
-{
-    (void)message;
-}
-#else
+#ifndef ORIBI_HAS_CMSG_CLOEXEC
 #define MSG_CMSG_CLOEXEC 0
-static void close_on_exec(struct msghdr *message)
-{
-    for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head; head = CMSG_NXTHDR(message, head)) {
-        if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len; at += sizeof(int)) {
-            int fd;
-            memcpy(&fd, (const char *)head + at, sizeof(fd));
-            (void)oribi_os_set_cloexec(fd, true); /* it has just come: it is open */
-        }
-    }
-}
 #endif
 
 ssize_t oribi_os_receive(int socket_fd, struct msghdr *message)
@@ -166,7 +149,8 @@ ssize_t oribi_os_receive(int socket_fd, struct msghdr *message)
     for (;;) {
         ssize_t got = recvmsg(socket_fd, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (got >= 0) {
-            close_on_exec(message);
+            if (MSG_CMSG_CLOEXEC == 0)
+                oribi__os_flag_passed(message);
             return got;
         }
         if (errno != EINTR)

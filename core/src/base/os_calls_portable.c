@@ -86,25 +86,12 @@ int oribi_os_accept(int listen_fd, int *fd, struct sockaddr_storage *peer, sockl
     }
 }
 
-static void close_on_exec(struct msghdr *message)
-{
-    for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head; head = CMSG_NXTHDR(message, head)) {
-        if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len; at += sizeof(int)) {
-            int fd;
-            memcpy(&fd, (const char *)head + at, sizeof(fd));
-            (void)oribi_os_set_cloexec(fd, true); /* it has just come: it is open */
-        }
-    }
-}
-
 ssize_t oribi_os_receive(int socket_fd, struct msghdr *message)
 {
     for (;;) {
         ssize_t got = recvmsg(socket_fd, message, MSG_DONTWAIT);
         if (got >= 0) {
-            close_on_exec(message);
+            oribi__os_flag_passed(message);
             return got;
         }
         if (errno != EINTR)

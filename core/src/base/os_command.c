@@ -4,7 +4,6 @@
 #include "oribi/base/clock.h"
 #include "oribi/base/error.h"
 #include "oribi/base/os.h"
-#include "oribi/base/os_browser.h"
 #include "oribi/base/os_process.h"
 
 #include <fcntl.h>
@@ -29,34 +28,38 @@ __attribute__((format(printf, 2, 3))) static int refuse(char *error, const char 
     return ORIBI_EINVAL;
 }
 
-static int spawn(const struct oribi_command *command, int output_fd, pid_t *pid)
+int oribi__os_spawn(char *const *argv, const posix_spawn_file_actions_t *files, pid_t *pid)
 {
-    posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     sigset_t all;
     sigset_t none;
     (void)sigfillset(&all);
     (void)sigemptyset(&none);
+    int failed = posix_spawnattr_init(&attributes);
+    if (failed)
+        return failed;
+    failed = posix_spawnattr_setsigdefault(&attributes, &all);
+    failed = failed ? failed : posix_spawnattr_setsigmask(&attributes, &none);
+    failed = failed ? failed
+                    : posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK |
+                                                                oribi__os_spawn_apart());
+    failed = failed ? failed : posix_spawnp(pid, argv[0], files, &attributes, argv, environ);
+    (void)posix_spawnattr_destroy(&attributes);
+    return failed;
+}
+
+static int spawn(const struct oribi_command *command, int output_fd, pid_t *pid)
+{
+    posix_spawn_file_actions_t files;
     int failed = posix_spawn_file_actions_init(&files);
     if (failed)
         return failed;
-    failed = posix_spawnattr_init(&attributes);
-    if (failed) {
-        (void)posix_spawn_file_actions_destroy(&files);
-        return failed;
-    }
     if (command->input_fd >= 0)
         failed = posix_spawn_file_actions_adddup2(&files, command->input_fd, STDIN_FILENO);
     else
         failed = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     failed = failed ? failed : posix_spawn_file_actions_adddup2(&files, output_fd, STDOUT_FILENO);
-    failed = failed ? failed : posix_spawnattr_setsigdefault(&attributes, &all);
-    failed = failed ? failed : posix_spawnattr_setsigmask(&attributes, &none);
-    failed = failed ? failed
-                    : posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK |
-                                                                oribi__os_spawn_apart());
-    failed = failed ? failed : posix_spawnp(pid, command->argv[0], &files, &attributes, command->argv, environ);
-    (void)posix_spawnattr_destroy(&attributes);
+    failed = failed ? failed : oribi__os_spawn(command->argv, &files, pid);
     (void)posix_spawn_file_actions_destroy(&files);
     return failed;
 }

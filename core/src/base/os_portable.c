@@ -93,6 +93,19 @@ void oribi_os_word_wake(_Atomic uint32_t *word)
     (void)word; /* its new number is what the others see */
 }
 
+void oribi__os_flag_passed(struct msghdr *message)
+{
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head; head = CMSG_NXTHDR(message, head)) {
+        if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len; at += sizeof(int)) {
+            int fd;
+            memcpy(&fd, (const char *)head + at, sizeof(fd));
+            (void)oribi_os_set_cloexec(fd, true); /* it has just come: it is open */
+        }
+    }
+}
+
 int oribi__os_poll_between(struct pollfd *fds, size_t count, int64_t timeout_us, const sigset_t *mask)
 {
     sigset_t before;

@@ -349,10 +349,12 @@ void oribi__os_exec(char **argv, char **environment);
 short oribi__os_spawn_apart(void);
 
 /* For systems without a call of their own for it: send_copy is oribi_os_send_file() through a buffer, poll_between is
- * oribi_os_poll_masked() with the mask set before and after, peer_user is oribi_os_peer() without the pid. */
+ * oribi_os_poll_masked() with the mask set before and after, peer_user is oribi_os_peer() without the pid, flag_passed
+ * sets close-on-exec on the descriptors that a message has brought. */
 ssize_t oribi__os_send_copy(int socket_fd, int in_fd, int64_t *offset, int64_t n);
 int oribi__os_poll_between(struct pollfd *fds, size_t count, int64_t timeout_us, const sigset_t *mask);
 int oribi__os_peer_user(int unix_fd, struct oribi_peer *peer);
+void oribi__os_flag_passed(struct msghdr *message);
 
 /* Opens a file in `dir` that never had a name; its descriptor, or negative where that cannot be done. */
 int oribi__os_open_unnamed(const char *dir);

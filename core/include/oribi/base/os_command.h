@@ -2,6 +2,7 @@
 #ifndef ORIBI_BASE_OS_COMMAND_H
 #define ORIBI_BASE_OS_COMMAND_H
 
+#include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,5 +20,9 @@ struct oribi_command {
  * it did in `error` (ORIBI_ERROR_TEXT_CAP): "ended with exit code 3"; nothing of the output counts then. The caller
  * wipes output that is secret. */
 int oribi_os_run_command(struct oribi_command *command, char *error);
+
+/* Starts argv[0], looked for in PATH, in a session of its own, with no signal ignored or blocked, and with `files` done
+ * first; *pid is the caller's to reap. 0 or an errno, as posix_spawn(3). For base. */
+int oribi__os_spawn(char *const *argv, const posix_spawn_file_actions_t *files, pid_t *pid);
 
 #endif
