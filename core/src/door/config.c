@@ -180,7 +180,8 @@ int oribi_door_config_take(struct oribi_door_config *config, char *error)
                    &board_fd, &count, &config->handoff.take_fd, &config->handoff.give_fd, &tickets_fd, &log_fd,
                    &config->channel_first, &config->channel_count);
     if (n != 11 || version != ORIBI_DOOR_PROTOCOL || count == 0 || count > ORIBI_SLOTS_MAX ||
-        config->channel_count == 0 || config->channel_first + config->channel_count > ORIBI_CHANNELS_MAX + 1)
+        config->channel_count == 0 || config->channel_count > ORIBI_CHANNELS_MAX ||
+        config->channel_first > ORIBI_CHANNELS_MAX + 1 - config->channel_count)
         return refuse(error, "this program is started by a server's supervisor alone");
     (void)unsetenv("ORIBI_DOOR"); /* fails for names with `=` only */
     const int fds[] = {text_fd, config->control_fd, board_fd, config->handoff.take_fd, config->handoff.give_fd};

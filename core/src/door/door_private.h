@@ -6,8 +6,7 @@
  *   arrive.c       listeners, and a client until it is known what it speaks
  *   clients_h1.c   HTTP/1.1: requests of the reactor become calls, answers go to its connections
  *   clients_h2.c   HTTP/2: sessions (h2.h) over their sockets
- *   streams_h2.c   … and their streams as calls
- *   stream_bytes_h2.c   … and the bytes of their answers
+ *   streams_h2.c   … and their streams as calls; stream_bytes_h2.c: the bytes of their answers
  *   call.c         calls: what both have in common
  *   dispatch.c     the queue of complete requests, and which channel gets the next one
  *   channel.c      a channel: the request out, the answer in
@@ -190,8 +189,7 @@ struct oribi__door {
     int64_t arrivals_look_ms; /* when deadlines are looked at again */
     struct oribi__arrival *closed_arrivals;
     struct oribi__client *clients;
-    struct oribi__client *dirty; /* have something to send, or to be looked at */
-    struct oribi__client *closed_clients;
+    struct oribi__client *dirty;         /* have something to send, or to be looked at */
     struct oribi__client *resting_first; /* without a stream, the one that has rested longest first */
     struct oribi__client *resting_last;
     uint32_t client_count;

@@ -18,8 +18,9 @@
  * Where the answer has ended before the request has, the rest of the request is thrown away, within its window and for
  * two seconds; then the stream is reset with NO_ERROR (RFC 9113 8.1).
  *
- * So a client that resets its streams, or has us reset them (CVE-2023-44487, CVE-2025-8671), has no more calls at a
- * time than one that waits for its answers.
+ * So a client that resets its streams, or has us reset them (CVE-2023-44487, CVE-2025-8671), has no more streams at a
+ * time than one that waits for its answers, if the caller releases a stream with the end of its call. The door does so
+ * earlier, with the reset; resets_max and resets_per_s bound what that leaves to its workers.
  *
  * The frames and streams are ours; HPACK (RFC 7541) is nghttp2's. Sources: h2.c (life, bytes to frames), h2_frames.c
  * (what each frame does), h2_stream.c (streams and their errors), h2_block.c (field blocks), h2_request.c (fields to a

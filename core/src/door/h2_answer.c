@@ -169,10 +169,8 @@ static int gather(struct oribi_h2 *h2, int status, const struct oribi_field *fie
         if (!oribi_scan_is_token(fields[i].name, name.n) ||
             (value.n && oribi_scan_active->text(value.p, value.n) != value.n))
             return ORIBI_EAPP;
-        for (size_t k = 0; k < name.n; k++) {
-            char c = fields[i].name[k];
-            out[k] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-        }
+        for (size_t k = 0; k < name.n; k++)
+            out[k] = oribi_lower(fields[i].name[k]);
         if (is_left_out(fields, count, name, has_connection))
             continue;
         nv[(*used)++] = (nghttp2_nv){(uint8_t *)out, (uint8_t *)(uintptr_t)value.p, name.n, value.n, 0};

@@ -107,11 +107,6 @@ static void take_pseudo(struct h2_block *block, struct oribi_slice name, struct 
 /* ---- fields ---- */
 
 /* Two names of one server differ in case at the most; :authority has said what Host says (RFC 9113 8.3.1). */
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
-}
-
 static void take_host(struct h2_block *block, struct oribi_slice name, struct oribi_slice value)
 {
     if (!has_pseudo(block, AUTHORITY)) {
@@ -121,7 +116,7 @@ static void take_host(struct h2_block *block, struct oribi_slice name, struct or
     struct oribi_slice authority = pseudo_of(block, AUTHORITY);
     bool same = authority.n == value.n;
     for (size_t i = 0; same && i < value.n; i++)
-        same = lower(authority.p[i]) == lower(value.p[i]);
+        same = oribi_lower(authority.p[i]) == oribi_lower(value.p[i]);
     if (block->has_host || !same)
         block->malformed = "Host that is not :authority";
     block->has_host = true;

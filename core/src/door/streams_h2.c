@@ -368,7 +368,7 @@ static void on_reset(void *self, struct oribi_h2_stream *h2, uint32_t code)
         oribi_h2_release(h2);
         return;
     }
-    end_call(stream); /* its worker sees that the client has gone */
+    end_call(stream); /* its worker sees that the client has gone when it looks or writes, and counts no longer here */
     ends(stream);
 }
 
@@ -410,13 +410,11 @@ void oribi__streams_turn(struct oribi__client *client)
     }
 }
 
-/* As event/conn_body.c has it for HTTP/1.1. */
 static bool too_slow(const struct oribi__stream *stream, int64_t now_ms)
 {
     const struct oribi_options *options = stream->client->door->config->options;
-    int64_t elapsed_ms = now_ms - stream->began_ms;
-    return options->body_rate_min && elapsed_ms > options->body_timeout_ms &&
-           stream->body.len * 1000 / elapsed_ms < (int64_t)options->body_rate_min;
+    return oribi_body_too_slow(stream->body.len, now_ms - stream->began_ms, options->body_timeout_ms,
+                               options->body_rate_min);
 }
 
 int64_t oribi__streams_deadline(struct oribi__client *client, int64_t now_ms)

@@ -64,7 +64,7 @@ static int choose_certificate(SSL *ssl, int *alert, void *self)
     if (asked[n - 1] == '.')
         n--;
     for (size_t i = 0; i < n; i++)
-        lower[i] = asked[i] >= 'A' && asked[i] <= 'Z' ? (char)(asked[i] + ('a' - 'A')) : asked[i];
+        lower[i] = oribi_lower(asked[i]);
     const struct oribi__tls_name *name = find_name(tls, lower, n);
     if (!name)
         return SSL_TLSEXT_ERR_NOACK;

@@ -117,6 +117,14 @@ static void check_time(struct oribi_tls *tls, const struct oribi_tls_certificate
     }
 }
 
+static int read_pair(const struct oribi_tls_certificate *certificate, struct pair *pair, char *error)
+{
+    int code = read_chain(certificate, pair, error);
+    if (code == 0)
+        code = read_key(certificate, pair, error);
+    return code < 0 ? code : check_order(certificate, pair, error);
+}
+
 static int64_t second_of(const ASN1_TIME *time)
 {
     struct tm when;
@@ -126,11 +134,7 @@ static int64_t second_of(const ASN1_TIME *time)
 int oribi_tls_look(const struct oribi_tls_certificate *certificate, struct oribi_tls_look *look, char *error)
 {
     struct pair pair = {0};
-    int code = read_chain(certificate, &pair, error);
-    if (code == 0)
-        code = read_key(certificate, &pair, error);
-    if (code == 0)
-        code = check_order(certificate, &pair, error);
+    int code = read_pair(certificate, &pair, error);
     if (code == 0) {
         *look = (struct oribi_tls_look){
             .begins_s = second_of(X509_get0_notBefore(pair.leaf)),
@@ -159,7 +163,7 @@ static int add_name(struct oribi_tls *tls, uint32_t context, const char *p, size
     if (n == 0 || n > sizeof(lower))
         return 0;
     for (size_t i = 0; i < n; i++)
-        lower[i] = p[i] >= 'A' && p[i] <= 'Z' ? (char)(p[i] + ('a' - 'A')) : p[i];
+        lower[i] = oribi_lower(p[i]);
     if (has_name(tls, context, lower, n))
         return 0;
     struct oribi__tls_name *names = oribi_mem_try_resize(tls->names, tls->name_count + 1, sizeof(*names));
@@ -283,11 +287,7 @@ int oribi__tls_use(struct oribi_tls *tls, const struct oribi_tls_certificate *ce
                    char *error, char *warning)
 {
     struct pair pair = {0};
-    int code = read_chain(certificate, &pair, error);
-    if (code == 0)
-        code = read_key(certificate, &pair, error);
-    if (code == 0)
-        code = check_order(certificate, &pair, error);
+    int code = read_pair(certificate, &pair, error);
     if (code == 0 && !find_context(tls, &pair, context)) {
         *context = tls->context_count;
         if (!oribi__tls_context(tls))

@@ -90,14 +90,10 @@ char *oribi__conn_body_room(struct oribi_reactor *r, struct oribi_exchange *exch
     return direct ? direct : r->scratch;
 }
 
-/* Slower than body_rate_min over the whole body, once body_timeout has passed: a slow sender may hold a connection, but
- * not for ever. */
 static bool too_slow(const struct oribi_reactor *r, const struct oribi_exchange *exchange)
 {
-    int64_t elapsed_ms = r->now_ms - exchange->body_started_ms;
-    if (r->config.body_rate_min == 0 || r->config.body_timeout_ms == 0 || elapsed_ms <= r->config.body_timeout_ms)
-        return false;
-    return oribi_exchange_body_len(exchange) * 1000 / elapsed_ms < (int64_t)r->config.body_rate_min;
+    return oribi_body_too_slow(oribi_exchange_body_len(exchange), r->now_ms - exchange->body_started_ms,
+                               r->config.body_timeout_ms, r->config.body_rate_min);
 }
 
 static void body_progress(struct oribi_reactor *r, struct oribi_conn *c)

@@ -13,7 +13,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #define WRONG ORIBI_CHECK_WRONG
@@ -84,29 +83,13 @@ static void take_line(struct oribi_check *check, char *line)
     oribi_check_add(check, oribi_check_level_named(fields[0]), fields[1], fields[2], fields[3], fields[4]);
 }
 
-/* A descriptor at the begin of the text, in memory without a name. */
-static int input_of(const struct oribi_buf *text)
-{
-    int fd = -1;
-    if (oribi_process_shared_memory(text->len, &fd) < 0)
-        return -1;
-    char *map = mmap(NULL, text->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED) {
-        oribi_os_close(fd);
-        return -1;
-    }
-    memcpy(map, text->p, text->len);
-    (void)munmap(map, text->len); /* whole mapping: cannot fail */
-    return fd;
-}
-
 static void ask_door(struct oribi_check *check, char *program, const struct oribi_buf *text)
 {
     char *argv[] = {program, (char *)"--check", NULL};
     char error[ORIBI_ERROR_TEXT_CAP];
     char *rest = NULL;
     struct oribi_command command = {.argv = argv,
-                                    .input_fd = input_of(text),
+                                    .input_fd = oribi__door_text_fd(text, error),
                                     .timeout_ms = ANSWER_MS,
                                     .output = oribi_mem_alloc(ANSWER_BYTES + 1, 1),
                                     .cap = ANSWER_BYTES};
@@ -115,10 +98,11 @@ static void ask_door(struct oribi_check *check, char *program, const struct orib
         for (char *line = strtok_r(command.output, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
             take_line(check, line);
     } else {
-        oribi__check_say(check, WRONG, "door-program", no_start, "install it anew", "%s %s", program,
-                         command.input_fd < 0 ? "cannot be asked: no memory" : error);
+        oribi__check_say(check, WRONG, "door-program", no_start, "install it anew", "%s %s%s", program,
+                         command.input_fd < 0 ? "cannot be asked: " : "", error);
     }
-    oribi_os_close(command.input_fd);
+    if (command.input_fd >= 0)
+        oribi_os_close(command.input_fd);
     oribi_mem_free(command.output);
 }
 

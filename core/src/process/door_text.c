@@ -4,11 +4,13 @@
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/base/os.h"
+#include "oribi/base/os_process.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* What a door does by: the rest is the supervisor's and the workers'. */
@@ -95,6 +97,24 @@ void oribi__door_wipe(struct oribi_buf *text)
     if (text->p)
         explicit_bzero(text->p, text->len);
     oribi_buf_deinit(text);
+}
+
+int oribi__door_text_fd(const struct oribi_buf *text, char *error)
+{
+    int fd = -1;
+    if (oribi_process_shared_memory(text->len + 1, &fd) < 0) {
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a door is told: %s", oribi_os_error_text());
+        return ORIBI_ESYS;
+    }
+    char *map = mmap(NULL, text->len + 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) {
+        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a door is told");
+        oribi_os_close(fd);
+        return ORIBI_ESYS;
+    }
+    memcpy(map, text->p, text->len);
+    (void)munmap(map, text->len + 1); /* whole mapping: cannot fail */
+    return fd;
 }
 
 int oribi__door_add(struct oribi_buf *out, const char *name, const char *p, size_t n)

@@ -64,25 +64,6 @@ static void make_tickets(struct oribi__doors *doors)
     turn_tickets(doors, oribi_clock_ms());
 }
 
-/* A copy of the text in memory that has no name; a door wipes it. */
-static int text_fd(const struct oribi_buf *text, char *error)
-{
-    int fd = -1;
-    if (oribi_process_shared_memory(text->len + 1, &fd) < 0) {
-        (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a door is told: %s", oribi_os_error_text());
-    } else {
-        char *map = mmap(NULL, text->len + 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED) {
-            (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "no memory for what a door is told");
-            oribi__close(&fd);
-        } else {
-            memcpy(map, text->p, text->len);
-            (void)munmap(map, text->len + 1); /* whole mapping: cannot fail */
-        }
-    }
-    return fd;
-}
-
 /* --- starting --- */
 
 static int start_program(struct oribi_supervisor *supervisor, uint32_t i, int text, int control, pid_t *pid)
@@ -122,7 +103,7 @@ static int start_door(struct oribi_supervisor *supervisor, uint32_t i, char *err
         (void)snprintf(error, ORIBI_ERROR_TEXT_CAP, "out of memory");
     else
         code = oribi__door_text_certificates(supervisor->ties.options, supervisor->ties.listeners, &text, error);
-    int text_memory = code < 0 ? code : text_fd(&text, error);
+    int text_memory = code < 0 ? code : oribi__door_text_fd(&text, error);
     oribi__door_wipe(&text);
     if (text_memory < 0)
         return text_memory;
@@ -285,7 +266,7 @@ static int send_fd(int control_fd, char kind, int fd)
 /* Each door wipes the text that it has read, so each gets its own. */
 static int give_certificates(struct oribi__door *door, const struct oribi_buf *text, char *error)
 {
-    int fd = text_fd(text, error);
+    int fd = oribi__door_text_fd(text, error);
     if (fd < 0)
         return ORIBI_ESYS;
     int code = send_fd(door->control_fd, ORIBI_DOOR_TOLD_CERTIFICATES, fd);

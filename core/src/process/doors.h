@@ -88,6 +88,10 @@ int oribi__door_text(const struct oribi_options *options, const struct oribi_lis
 /* Appends a record (door_ties.h) to a text that may have keys in it. 0 or ORIBI_ENOMEM. */
 int oribi__door_add(struct oribi_buf *out, const char *name, const char *p, size_t n);
 
+/* Gives a descriptor, the caller's, of a copy of the text in memory that has no name; the copy ends with a NUL, and
+ * whoever reads it wipes it. Or ORIBI_ESYS with one line in `error`. */
+int oribi__door_text_fd(const struct oribi_buf *text, char *error);
+
 /* Frees such a text, and leaves no key behind. */
 void oribi__door_wipe(struct oribi_buf *text);
 

@@ -29,6 +29,13 @@ static inline bool oribi_body_in_file(const struct oribi_body *body)
     return body->fd >= 0 || body->spill;
 }
 
+/* Is a body of `len` bytes so far slower than rate_min (bytes per second, 0: none), once timeout_ms (0: never) has
+ * passed since its begin? A slow sender may hold a connection or a stream, but not for ever. */
+static inline bool oribi_body_too_slow(int64_t len, int64_t elapsed_ms, int64_t timeout_ms, uint32_t rate_min)
+{
+    return rate_min && timeout_ms && elapsed_ms > timeout_ms && len * 1000 / elapsed_ms < (int64_t)rate_min;
+}
+
 void oribi_body_init(struct oribi_body *body);
 void oribi_body_deinit(struct oribi_body *body);
 
