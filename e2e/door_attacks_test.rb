@@ -1,37 +1,30 @@
 # frozen_string_literal: true
 
 require_relative "support"
+require_relative "support/doors"
 require_relative "support/frames"
 
 # Clients of the door that want too much: of connections, of memory, of time.
 E2E.suite("door_attacks", transports: %i[tcp]) do
+  include DoorServers
+
   def setup
     super
-    here = File.executable?(File.join(E2E::ROOT, E2E::RUBY ? "ruby/lib/oribi/oribi-door" : "perl/blib/arch/auto/Oribi/oribi-door"))
-    skip "no oribi-door here: it needs libssl-dev, libnghttp2-dev and pkg-config" unless here
     @clients = []
   end
 
   def teardown
     @clients&.each(&:close)
-    @one&.cleanup
     super
   end
 
-  def serve(*options)
-    argv = [E2E::Server.binary, "--bind", "tcp://127.0.0.1:%{port}?door=on", "--doors", "1", "--no-dev", *options,
-            File.expand_path(E2E.differing(:app), E2E::ROOT)]
-    @one = E2E::Server.new(argv: argv).start
-    wait_until("the server to be up: #{@one.stderr}") { @one.stderr.include?("listening on") }
-  end
-
+  def serve_h2c(*options) = serve("--doors", "1", *options, address: "tcp://127.0.0.1:%{port}?door=on")
   def connect = @one.connect.tap { |client| @clients << client }
   def frames(settings = {}) = E2E::Frames.new(connect, settings)
-  def door = @one.descendants.find { |pid| File.read("/proc/#{pid}/comm").strip == "oribi-door" }
 
   # Connections that bring nothing make room for one that does, and are told so.
   def test_resting_connections_make_room
-    serve("--connections-max", "4")
+    serve_h2c("--connections-max", "4")
     resting = Array.new(4) { frames.tap { |one| one.await(:settings) } }
     assert_match(/\A\d+\z/, connect.get("/pid").body)
     last_stream, code = resting.first.await(:goaway).payload.unpack("NN")
@@ -40,7 +33,7 @@ E2E.suite("door_attacks", transports: %i[tcp]) do
 
   # What the client goes on sending does not take the answer away from it.
   def test_a_connection_error_arrives
-    serve
+    serve_h2c
     client = connect
     one = E2E::Frames.new(client)
     one.send(:push_promise, 1, "\0\0\0\2")
@@ -53,7 +46,7 @@ E2E.suite("door_attacks", transports: %i[tcp]) do
   end
 
   def test_a_body_slower_than_the_minimum_is_refused
-    serve("--body-timeout", "1s", "--body-rate-min", "1000000")
+    serve_h2c("--body-timeout", "1s", "--body-rate-min", "1000000")
     client = connect
     one = E2E::Frames.new(client)
     one.await(:settings)
@@ -67,7 +60,7 @@ E2E.suite("door_attacks", transports: %i[tcp]) do
 
   # Windows of nothing: what the answers need beyond the budget goes to files, and nobody else waits.
   def test_answers_that_nobody_takes_stay_within_the_budget
-    serve("--buffers-memory-max", "4m")
+    serve_h2c("--buffers-memory-max", "4m")
     connect.get("/big?size=200000")
     before = resident
     clients = Array.new(4) { frames(E2E::Frames::INITIAL_WINDOW_SIZE => 0) }

@@ -62,6 +62,17 @@ E2E.suite("door_use", transports: %i[tcp]) do
     pids.each { |pid| refute DoorServers.memory_has?(pid, text), "#{File.read("/proc/#{pid}/comm")} has it" }
   end
 
+  # 1,024 bytes of a password, and sixteen words of a command, and not one more.
+  def test_the_longest_password_and_command
+    DoorServers.certificate(@dir, "site", password: "p" * 1024)
+    command = script("password", %(printf "%s" #{"p" * 1024}))
+    serve("--certificate-password-command", [command, *["word"] * 15].join(" "))
+    assert_match(/\A\d+\z/, curl("/pid"))
+    assert_match(/is empty, or longer than 16 words/, fails_to_start("--certificate-password-command", [command, *["word"] * 16].join(" ")))
+    longer = script("longer", %(printf "%s" #{"p" * 1025}))
+    assert_match(/printed what is no password/, fails_to_start("--certificate-password-command", longer))
+  end
+
   def test_no_password_is_one_line
     DoorServers.certificate(@dir, "site", password: PASSWORD)
     asked = "no password for #{@dir}/site.key: certificate_password_command"
