@@ -103,6 +103,9 @@ static void test_a_thread_that_runs(void)
     ok(!oribi_os_thread_waited(&before, &after));
     atomic_store(&quit, true);
     (void)pthread_join(thread, NULL);
+    /* The kernel tells of the end (CLONE_CHILD_CLEARTID) a moment before the thread is gone from /proc. */
+    for (int i = 0; i < 20000 && oribi_os_thread_look(getpid(), atomic_load(&self_tid), &after); i++)
+        (void)poll(NULL, 0, 1);
     ok(!oribi_os_thread_look(getpid(), atomic_load(&self_tid), &after));
 }
 
