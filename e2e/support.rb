@@ -10,7 +10,6 @@
 # descriptors than at its start, no process is left, and no block of the core's memory.
 require "minitest/autorun"
 require "json"
-require "digest/sha2"
 require "digest/sha2" # else loaded by the first of several threads that need it, under the eyes of the others
 require "fileutils"
 require "socket"
@@ -18,6 +17,9 @@ require "time"
 require "tmpdir"
 
 require_relative "support/waiting"
+
+# Behind `nohup` or `&` these are ignored, by what is started here as well: Ctrl-C would end no other server.
+%w[HUP INT QUIT].each { |signal| trap(signal, "DEFAULT") }
 
 module E2E
   ROOT = File.expand_path("..", __dir__)

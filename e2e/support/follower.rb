@@ -81,24 +81,12 @@ module E2E
       end
     end
 
-    # As Ctrl-C does it: the signal goes to the group. foreign: another's server, which is killed where it does not end;
-    # Passenger waits for a lock of its own for ever now and then.
-    def stop(foreign: false)
+    # As Ctrl-C does it: the signal goes to the group.
+    def stop
       return unless @pid
 
       Process.kill(:INT, -@pid)
       E2E.wait_until("the server to end") { Process.waitpid(@pid, Process::WNOHANG) }
-      @pid = nil
-    rescue E2E::Timeout
-      raise unless foreign
-
-      kill
-    end
-
-    def kill
-      E2E::Processes.below(@pid).each { |pid| Process.kill(:KILL, pid) rescue nil }
-      Process.kill(:KILL, -@pid) rescue nil
-      Process.waitpid(@pid)
       @pid = nil
     end
 
@@ -106,7 +94,7 @@ module E2E
       stop
       units.each_value(&:stop)
     ensure
-      kill if @pid
+      Process.kill(:KILL, -@pid) if @pid # it has not ended by itself, which a test has told
       end_shell
       FileUtils.remove_entry(@top)
     end
