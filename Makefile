@@ -46,7 +46,7 @@ test:
 	@script/test
 
 # The C tests once more under AddressSanitizer and UndefinedBehaviorSanitizer, then under ThreadSanitizer.
-SANITIZED = $(MAKE) --no-print-directory -C core -j$(JOBS) HARDEN= OPTIM="-O1 -g -fno-omit-frame-pointer"
+SANITIZED = $(MAKE) --no-print-directory -C core -j$(JOBS) HARDEN= OPTIM="-O1 -g1 -fno-omit-frame-pointer"
 SANITIZED_REDIS = $(subst -C core,-C redis/core,$(SANITIZED))
 asan:
 	@$(SANITIZED) OUT=$(BUILD)/asan SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all" test

@@ -28,7 +28,7 @@ module Parts
   def c_test(build, file) = Command.new(argv: ["#{ROOT}/build/#{build}/#{file[%r{\Acore/(test/.*)\.c\z}, 1]}"], count: :tap, dir: "#{ROOT}/core")
   def c_tests(build) = Dir["core/test/*/*_test.c"].grep_v(%r{/kqueue/}).sort.map { |file| c_test(build, file) }
 
-  SANITIZED = { HARDEN: "", OPTIM: "-O1 -g -fno-omit-frame-pointer", SANITIZE: "-fsanitize=address,undefined -fno-sanitize-recover=all" }.freeze
+  SANITIZED = { HARDEN: "", OPTIM: "-O1 -g1 -fno-omit-frame-pointer", SANITIZE: "-fsanitize=address,undefined -fno-sanitize-recover=all" }.freeze
 
   def core
     core_make("core", "tests")
@@ -54,8 +54,7 @@ module Parts
 
   # The build for macOS and the BSDs, on this system's model of kqueue: the sources that it alone has, and what stands
   # on them.
-  BSD = %w[kqueue/kqueue base/os event/loop event/reactor process/message process/process worker/handoff worker/helper worker/own
-           worker/threads].freeze
+  BSD = %w[kqueue/kqueue base/os event/loop event/reactor process/message worker/handoff].freeze
 
   def core_bsd(files = BSD.map { |name| "core/test/#{name}_test.c" })
     commands = files.map { |file| c_test("bsd", file) }
