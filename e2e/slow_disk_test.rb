@@ -293,7 +293,7 @@ E2E.suite("slow_disk_life", transports: %i[tcp]) do
     held = hold(one)
     12.times { assert_alive(one) }
     release(*held)
-    wait_until("the warm mold: #{one.stderr}") { one.get("/") && one.stderr.include?("come from a warm mold") }
+    wait_until("the warm mold: #{one.stderr}") { one.stderr.include?("come from a warm mold") } # no request: eight make the next
     wait_until("a worker that is forked off it") { one.worker_pid != first }
     worker = one.worker_pid
     before = files(worker)
