@@ -18,7 +18,7 @@ E2E.suite("door_attacks", transports: %i[tcp]) do
     super
   end
 
-  def serve_h2c(*options) = serve("--doors", "1", *options, address: "tcp://127.0.0.1:%{port}?door=on")
+  def serve_h2c(*options, **more) = serve("--doors", "1", *options, address: "tcp://127.0.0.1:%{port}?door=on", **more)
   def connect = @one.connect.tap { |client| @clients << client }
   def frames(settings = {}) = E2E::Frames.new(connect, settings)
 
@@ -72,6 +72,32 @@ E2E.suite("door_attacks", transports: %i[tcp]) do
     one.send(:window_update, 0, [10_000_000].pack("N"))
     one.send(:window_update, 119, [200_000].pack("N"))
     assert_equal 200_000, body_of(one).bytesize
+  end
+
+  # A worker is in a call that nobody waits for any more: nothing more goes out to it, so that the clients of others
+  # find its hand-off queue as it was.
+  def test_a_call_counts_until_it_has_ended
+    serve_h2c("--workers", "1", "--cancel-gone", "off", "--access-log", "-", app: "e2e/apps/gone#{E2E.differing(:app_extension)}")
+    one = frames
+    begin_call(one, 1, "/looks/first")
+    wait_until("the call's begin") { File.exist?("#{@one.dir}/first-entered.done") }
+    one.send(:rst_stream, 1, [8].pack("N"))
+    20.times do |i|
+      begin_call(one, 2 * i + 3, "/given-up")
+      one.send(:rst_stream, 2 * i + 3, [8].pack("N"))
+    end
+    begin_call(one, 43, "/last")
+    File.write("#{@one.dir}/first-left", "")
+    one.await(:headers)
+    wait_until("the last line") { @one.stdout.include?("/last") }
+    refute_includes @one.stdout, "/given-up"
+  end
+
+  # The door has given the request to whom it will when it answers the ping.
+  def begin_call(one, stream, path)
+    one.get(stream, path)
+    one.send(:ping, 0, "12345678")
+    one.await(:ping)
   end
 
   def body_of(one)

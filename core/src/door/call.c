@@ -48,7 +48,7 @@ void oribi__call_destroy(struct oribi__call *call)
     if (call->state == ORIBI__CALL_QUEUED)
         oribi__dispatch_remove(call);
     if (call->channel)
-        oribi__channel_close(call->channel); /* the worker sees that its client has gone */
+        oribi__channel_leave(call->channel);
     oribi_buf_deinit(&call->tail);
     if (door->spare_call_count >= SPARE_MAX || call->head.cap > SPARE_HEAD_BYTES) {
         oribi_buf_deinit(&call->head);

@@ -48,6 +48,7 @@ void oribi__channels_close_idle(struct oribi__door *door)
 {
     while (door->idle_first)
         oribi__channel_close(door->idle_first);
+    oribi__channels_close_left(door);
 }
 
 void oribi__channels_deinit(struct oribi__door *door)
@@ -139,6 +140,8 @@ int oribi__channel_release(struct oribi__channel *channel)
     struct oribi__door *door = channel->door;
     if (channel->state == ORIBI__CHANNEL_IDLE)
         unlink_idle(channel);
+    else if (channel->state == ORIBI__CHANNEL_LEFT)
+        oribi__channel_unlink_left(channel);
     if (channel->call) {
         oribi__channel_uncount(channel);
         channel->call->channel = NULL;
@@ -266,11 +269,12 @@ static void on_ready(void *self, struct oribi_watch *watch)
     struct oribi__channel *channel = (struct oribi__channel *)watch;
     if (watch->fd < 0)
         return;
-    if (channel->unsent.len && (watch->ready & ORIBI_WRITE) && !send_rest(channel)) {
+    if (channel->state == ORIBI__CHANNEL_LEFT)
+        oribi__channel_look(channel);
+    else if (channel->unsent.len && (watch->ready & ORIBI_WRITE) && !send_rest(channel))
         ended(channel);
-        return;
-    }
-    oribi__channel_read(channel);
+    else
+        oribi__channel_read(channel);
 }
 
 /* The worker has closed its end, or is dead. */
@@ -298,6 +302,8 @@ static void ended(struct oribi__channel *channel)
 void oribi__channel_read(struct oribi__channel *channel)
 {
     struct oribi__door *door = channel->door;
+    if (channel->state == ORIBI__CHANNEL_LEFT)
+        return;
     for (int i = 0; i < READS_MAX && channel->watch.fd >= 0 && (channel->watch.ready & ORIBI_READ); i++) {
         if (channel->call && channel->call->blocked)
             return;
@@ -306,16 +312,12 @@ void oribi__channel_read(struct oribi__channel *channel)
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
             return;
         }
-        if (n <= 0) {
+        if (n <= 0 || !channel->call) { /* or nothing was asked */
             ended(channel);
             return;
         }
         if ((size_t)n < ORIBI__DOOR_SCRATCH_BYTES && !(channel->watch.ready & ORIBI_HANGUP))
             channel->watch.ready &= (uint8_t)~ORIBI_READ;
-        if (!channel->call) { /* nothing was asked */
-            oribi__channel_close(channel);
-            return;
-        }
         channel->answered = true;
         take_bytes(channel, door->scratch, (size_t)n);
     }

@@ -219,6 +219,8 @@ static bool send_first(struct oribi__door *door, struct oribi__channel *channel)
 
 void oribi__dispatch(struct oribi__door *door)
 {
+    if (door->queue_first)
+        oribi__channels_look(door);
     while (door->queue_first) {
         struct oribi__call *call = door->queue_first;
         struct oribi__channel *channel = call->body_fd < 0 ? choose(door) : NULL;

@@ -106,13 +106,14 @@ enum oribi__channel_state {
     ORIBI__CHANNEL_IDLE,
     ORIBI__CHANNEL_HEAD, /* the request is out, the answer's head is awaited */
     ORIBI__CHANNEL_BODY,
+    ORIBI__CHANNEL_LEFT, /* its client has gone, and its worker runs on: it counts until that has ended */
     ORIBI__CHANNEL_CLOSED,
 };
 
 struct oribi__channel {
     struct oribi_watch watch; /* first: the handler casts */
     struct oribi__door *door;
-    struct oribi__channel *prev; /* idle ones, the last used first */
+    struct oribi__channel *prev; /* idle ones, the last used first; and those that are left */
     struct oribi__channel *next;
     struct oribi__channel *again_next;
     struct oribi__call *call;
@@ -121,6 +122,7 @@ struct oribi__channel {
     struct oribi_chunked chunked;
     int64_t left; /* of a body with a length */
     int64_t sent_us;
+    int32_t left_pid; /* whose worker runs on */
     uint16_t number;
     uint16_t owner; /* slot + 1 that its calls count for in door->out, 0: none */
     uint8_t state;
@@ -167,6 +169,7 @@ struct oribi__door {
     struct oribi__channel *idle_last;
     uint32_t idle_count;
     uint32_t channel_count;
+    struct oribi__channel *left_first;
     struct oribi__channel *channels_again; /* a turn has not read all that is there */
     uint16_t *free_numbers;
     uint32_t free_number_count;
@@ -277,6 +280,14 @@ void oribi__channel_read(struct oribi__channel *channel); /* goes on with an ans
 
 /* Closes it; its call is forgotten, not told. */
 void oribi__channel_close(struct oribi__channel *channel);
+
+/* channel_left.c. The same for a worker, which finds its client gone. But while the call runs on, in a worker that has
+ * begun it, it counts as out: who gives up requests gets no more workers by that. */
+void oribi__channel_leave(struct oribi__channel *channel);
+void oribi__channel_look(struct oribi__channel *channel); /* closes it if the call has ended */
+void oribi__channels_look(struct oribi__door *door);      /* all of them */
+void oribi__channels_close_left(struct oribi__door *door);
+void oribi__channel_unlink_left(struct oribi__channel *channel); /* of oribi__channel_release() only */
 
 /* Its client will send no more: the worker sees the end of what comes. */
 void oribi__channel_finish(struct oribi__channel *channel);

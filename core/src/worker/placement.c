@@ -44,6 +44,15 @@ static void set_owner(const struct oribi_worker *w, uint16_t number, bool ours)
         atomic_store_explicit(&board->channels[number], (uint16_t)owner, memory_order_release);
 }
 
+void oribi__disown_channel(const struct oribi_worker *w, uint16_t number)
+{
+    const struct oribi_scoreboard *board = w->setup.board;
+    uint16_t own = board ? (uint16_t)(w->slot - board->slots + 1) : 0;
+    if (board && number <= ORIBI_CHANNELS_MAX) /* not, where the door has lent the number again */
+        (void)atomic_compare_exchange_strong_explicit(&board->channels[number], &own, 0, memory_order_release,
+                                                      memory_order_relaxed);
+}
+
 /* 0; ORIBI_AGAIN: the hand-off queue is full; or a code: it cannot travel. */
 static int give(struct oribi_worker *w, struct oribi_conn *c)
 {

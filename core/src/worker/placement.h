@@ -49,6 +49,9 @@ uint32_t oribi__pass_on(struct oribi_worker *worker, uint32_t keep);
  * connections are here for short ones too. */
 bool oribi__should_pass(struct oribi_worker *worker);
 
+/* Tells a channel's door that we close our end of it: what runs there for a client that has gone has ended. */
+void oribi__disown_channel(const struct oribi_worker *worker, uint16_t number);
+
 /* Puts one connection into the hand-off queue. False: it stays. */
 bool oribi__pass_conn(struct oribi_worker *worker, struct oribi_conn *conn);
 

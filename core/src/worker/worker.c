@@ -26,6 +26,8 @@ static void on_closed(void *self, struct oribi_conn *c)
         c->broken = true;
         oribi__exchange_stored(exchange);
     }
+    if (__builtin_expect(c->channel != NULL, 0))
+        oribi__disown_channel(w, c->channel->number);
     atomic_store_explicit(&w->slot->connections_open, w->reactor.conn_count - 1, memory_order_release);
 }
 

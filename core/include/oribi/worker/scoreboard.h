@@ -143,7 +143,7 @@ struct oribi_scoreboard {
      * slot. 0 says nothing: the slot does. See oribi_scoreboard_skip(). */
     _Atomic uint8_t *skips;
     /* One for each number of a channel (handoff.h): index + 1 of the slot whose worker has it; 0: nobody, it is on its
-     * way. Written by that worker, read by the channel's door. */
+     * way, or that worker has closed it. Written by that worker, read by the channel's door. */
     _Atomic uint16_t *channels;
     uint32_t count;
     int fd; /* by which a program started by exec finds the mapping; -1: none, children by fork only */
