@@ -113,7 +113,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-portable soak-bsd soak-crowd soak-cross sanitize valgrind soak-scarcity soak-certificates soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
+soak: all soak-core soak-portable soak-bsd soak-crowd soak-cross sanitize valgrind soak-scarcity soak-certificates soak-door soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -136,6 +136,12 @@ soak-certificates: all
 	@for command in oribi oribi-psgi; do \
 	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/door_use_test.rb -n /handshakes/ || exit 1; done
 	@echo "soak: no handshake failed while certificates changed"
+
+# 100,000 requests over 32 connections of HTTP/2 with TLS, while there is a reload each second, or a worker is killed.
+soak-door: all
+	@for command in oribi oribi-psgi; do \
+	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/tls_test.rb -n '/reloads|killed/' || exit 1; done
+	@echo "soak: the door's clients lost nothing"
 
 # A fleet behind HAProxy and nginx, 100,000 requests a case.
 soak-fleet: all
@@ -199,4 +205,4 @@ clean:
 
 # Both extensions build the core's archive; one after the other.
 .NOTPARALLEL:
-.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-portable soak-bsd soak-crowd soak-cross soak-fleet soak-scarcity soak-certificates soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis
+.PHONY: all core ruby perl redis-perl redis-ruby man gems test asan tsan sanitize soak-core soak-portable soak-bsd soak-crowd soak-cross soak-fleet soak-scarcity soak-certificates soak-door soak-perl soak-rack packages valgrind lint bench soak fuzz redis-fuzz fuzz-merge fuzz-all ci clean soak-redis

@@ -97,13 +97,13 @@ module DoorServers
 
   def door = @one.descendants.find { |pid| File.read("/proc/#{pid}/comm").strip == "oribi-door" }
 
-  # Runs h2load until the block is through; gives its counts.
+  # Runs h2load until the block is through, which is given whether h2load runs still; gives its counts.
   def under_load(*words)
     out = File.join(@dir, "h2load")
-    load = Process.spawn("h2load", *words, "https://127.0.0.1:#{@one.port}/pid", out: out, err: %i[child out])
-    yield
-    Process.kill(:INT, load) if words.include?("--duration")
-    E2E.wait_until("h2load to end", seconds: 60) { Process.waitpid(load, Process::WNOHANG) }
+    load = Process.detach(Process.spawn("h2load", *words, "https://127.0.0.1:#{@one.port}/pid", out: out, err: %i[child out]))
+    yield -> { load.alive? }
+    Process.kill(:INT, load.pid) if words.include?("--duration")
+    E2E.wait_until("h2load to end", seconds: 60) { !load.alive? }
     File.read(out)[/^requests: .*/].scan(/(\d+) (\w+)/).to_h { |count, word| [word.to_sym, count.to_i] }
   end
 end
