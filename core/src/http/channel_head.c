@@ -2,10 +2,10 @@
  * version 2 (haproxy.org, proxy-protocol.txt, 2.2). */
 #include "oribi/http/channel_head.h"
 
+#include "http/digits.h"
 #include "oribi/base/error.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -175,16 +175,16 @@ static uint64_t number_at(const uint8_t *p, size_t bytes)
 
 static bool read_addresses(const uint8_t *p, uint8_t family, struct oribi_channel_head *head)
 {
-    int af = family == FAMILY_TCP6 ? AF_INET6 : AF_INET;
-    char port[ORIBI_PROXY_PORT_CAP + 1];
+    bool is_v6 = family == FAMILY_TCP6;
     if (family == FAMILY_UNSPEC)
         return true;
-    if (!inet_ntop(af, p, head->addr, sizeof(head->addr)))
+    if (!is_v6)
+        head->addr_len = (uint8_t)put_ipv4(head->addr, p);
+    else if (inet_ntop(AF_INET6, p, head->addr, sizeof(head->addr)))
+        head->addr_len = (uint8_t)strlen(head->addr);
+    else
         return false;
-    head->addr_len = (uint8_t)strlen(head->addr);
-    unsigned number = (unsigned)number_at(p + (af == AF_INET6 ? 32 : 8), 2);
-    head->port_len = (uint8_t)snprintf(port, sizeof(port), "%u", number);
-    memcpy(head->port, port, head->port_len);
+    head->port_len = (uint8_t)put_digits(head->port, (uint16_t)number_at(p + (is_v6 ? 32 : 8), 2));
     return true;
 }
 

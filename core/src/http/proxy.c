@@ -8,11 +8,11 @@
  * Strict like the request parser: one space, no leading zeros, addresses of the family that was announced. */
 #include "oribi/http/proxy.h"
 
+#include "http/digits.h"
 #include "oribi/base/error.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -41,10 +41,7 @@ static ssize_t refuse(struct oribi_proxy *proxy, const char *reason)
 
 static void set_port(struct oribi_proxy *proxy, uint32_t port)
 {
-    char text[12];
-    int n = snprintf(text, sizeof(text), "%u", port & 0xffff);
-    proxy->port_len = (uint8_t)n;
-    memcpy(proxy->port, text, proxy->port_len);
+    proxy->port_len = (uint8_t)put_digits(proxy->port, (uint16_t)port);
 }
 
 /* Address bytes of the network to canonical text. */

@@ -65,6 +65,23 @@ static void test_there_and_back(void)
     }
 }
 
+static void test_addresses_and_ports(void)
+{
+    static const char *const addresses[] = {"0.0.0.0", "10.100.1.99", "255.255.255.255"};
+    static const char *const ports[] = {"0", "9", "80", "443", "9292", "65535"};
+    for (size_t i = 0; i < 3; i++)
+        for (size_t j = 0; j < 6; j++) {
+            char text[512];
+            struct oribi_channel_head made = sample(addresses[i]);
+            made.port_len = (uint8_t)strlen(ports[j]);
+            memcpy(made.port, ports[j], made.port_len);
+            size_t n = oribi_channel_head_write(&made, text, sizeof(text));
+            ok_eq(read_all(text, n), (ssize_t)n);
+            is_bytes(head.addr, head.addr_len, addresses[i], strlen(addresses[i]));
+            is_bytes(head.port, head.port_len, ports[j], strlen(ports[j]));
+        }
+}
+
 static void test_a_client_of_a_unix_socket(void)
 {
     char text[128];
@@ -118,6 +135,7 @@ int main(void)
 {
     arena = guard_alloc(16384);
     test_there_and_back();
+    test_addresses_and_ports();
     test_a_client_of_a_unix_socket();
     test_room();
     test_what_no_door_writes();
