@@ -12,8 +12,8 @@ enum {
     READS_MAX = 4,          /* a turn */
     READ_BYTES = 16 * 1024, /* a record of TLS */
     SEND_BYTES = 64 * 1024,
-    SENDS_MAX = 8,          /* a turn */
-    ASLEEP_AFTER_MS = 2000, /* of rest */
+    SENDS_MAX = 8,         /* a turn */
+    ASLEEP_AFTER_MS = 500, /* of rest */
 };
 
 /* --- the heap of deadlines: a client is looked at no later than its own --- */
