@@ -7,7 +7,7 @@ use File::Temp;
 use Plack::Request;
 use Plack::Util;
 
-my @sizes   = (1024, 65_536, 1_048_576);
+my @sizes   = (1024, 65_536, 102_400, 1_048_576);
 my $pattern = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_';
 my $folder  = File::Temp->newdir('bodiesXXXXXX', TMPDIR => 1);
 my @hundred = map { sprintf "%-1023d\n", $_ } 0 .. 99;

@@ -5,7 +5,7 @@
 require "rack"
 require "tmpdir"
 
-SIZES = [1024, 65_536, 1_048_576].freeze
+SIZES = [1024, 65_536, 102_400, 1_048_576].freeze
 PATTERN = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 
 def pattern(size) = (PATTERN * (size / PATTERN.bytesize + 1))[0, size]

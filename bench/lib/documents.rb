@@ -30,6 +30,7 @@ module Bench
     # Clients of Redis that stand beside each other.
     REDIS_PAIRS = [[Targets::PERL, "Redis::Fast"], [Targets::PERL, "hiredis in C"], [Targets::PERL, "Oribi::Redis (Perl), pipeline"],
                    [Targets::RUBY, "redis-client, hiredis"], ["redis-client, oribi", "redis-client, hiredis"]].freeze
+    DOOR_READ = "CPU is that of all processes, door and proxy included; \"!\": answers were wrong or missing; an empty place: not measured."
     BUSY_MIN = 0.6 # a server that uses less of its core than this waits for something
 
     def initialize(findings) = @findings = findings
@@ -50,6 +51,7 @@ module Bench
       put(DOC, "targets", targets)
       put(DOC, "workloads", workloads)
       put(REDIS, "redis", redis)
+      put(DOC, "door", door)
     end
 
     private
@@ -152,6 +154,25 @@ module Bench
       title = "Commands per second of one client for each of another, medians of rounds in turn, with a redis-server on a core of its own; " \
               "CPU µs of one command of the client, by unix socket. #{machine(subjects.first)}."
       [title, "", *table([["", "client", "beside", "unix socket", "TCP", "its CPU", "CPU beside"], *rows], right: 3..6)]
+    end
+
+    # Servers under the workloads of a door: what a request, or a handshake, costs, and what a silent connection does.
+    def door
+      workloads = @findings.workloads.keys.map(&:to_s).select { |name| @findings.workloads.dig(name.to_sym, :family) == "door" }
+      rows = workloads.flat_map { |workload| door_rows(workload) }
+      return [] if rows.empty?
+
+      ["#{machine(workloads.first)}. #{DOOR_READ}", "",
+       *table([["workload", "server", "requests/s", "CPU µs/request", "other figures", "remark"], *rows], right: [2, 3])]
+    end
+
+    def door_rows(workload)
+      @findings.of(workload).map { |row| row[:server] }.uniq.map do |server|
+        found = @findings.of(workload).select { |row| row[:server] == server }
+        rate, cpu = %w[requests_per_second cpu_us_per_request].map { |metric| found.find { |row| row[:metric] == metric && !row[:values].empty? } }
+        more = found.select { |row| row[:variant] && !row[:values].empty? }.map { |row| "#{row[:variant]}: #{figure(row)} #{row[:unit]}" }
+        [workload, @findings.name_of(server), figure(rate), figure(cpu), more.join("; "), found.filter_map { |row| row[:note] }.uniq.join("; ")]
+      end
     end
 
     def redis_row(workload, own, other)

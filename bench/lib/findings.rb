@@ -45,5 +45,11 @@ module Bench
       one, base = [server, other].map { |key| find(workload, key, metric, variant)&.fetch(:values) }
       Comparison.of(one, base)
     end
+
+    # A figure with its own interval, as a ratio to 1.
+    def compare_itself(workload, server, metric, variant = nil)
+      values = find(workload, server, metric, variant)&.fetch(:values)
+      Comparison.of(values, values&.map { 1 })
+    end
   end
 end

@@ -6,8 +6,9 @@ require_relative "driven_workload"
 module Bench
   # What Oribi sets out to reach, as ratios within one run, and what a run has come to.
   module Targets
-    # workloads: the first that has figures counts. others: keys of servers, or a kind: all of them. One of least, most
-    # and below is set; or beside: the figure is not above the 95 % interval of any other server's own.
+    # workloads: the first that has figures counts. others: keys of servers, or a kind: all of them; nil: the bound is
+    # of the figure itself, not of a ratio. One of least, most and below is set; or beside: the figure is not above the
+    # 95 % interval of any other server's own.
     Target = Struct.new(:workloads, :own, :others, :metric, :variant, :least, :most, :below, :beside, keyword_init: true) do
       def higher? = !least.nil?
       def bound = least || most || below || 1
@@ -25,6 +26,9 @@ module Bench
 
     def self.faster(workload, own, others, least) = Target.new(workloads: [workload], own: own, others: others, metric: "requests_per_second", least: least)
     def self.cheaper(workload, own, others, most) = Target.new(workloads: [workload], own: own, others: others, metric: "cpu_us_per_request", most: most)
+
+    # A figure with a bound of its own.
+    def self.itself(workload, own, metric, variant: nil, **bound) = Target.new(workloads: [workload], own: own, metric: metric, variant: variant, **bound)
 
     # At a rate that all of them can carry.
     def self.quicker(workload, own, others)
@@ -48,6 +52,23 @@ module Bench
               "noreply" => [[PERL, "Oribi::Redis (Perl), pipeline", 1.3]],
               "list" => [[PERL, "Redis::Fast", 1.2], [RUBY, "redis-client, hiredis", 1.2]],
               "hash" => [[PERL, "Redis::Fast", 1.2], [RUBY, "redis-client, hiredis", 1.2]] }.freeze
+
+    # Clients of a door (bench/workloads/door.rb, door_rest.rb): a workload, what is held against what, and how much of
+    # its processor time it may take.
+    DOOR = [["door-hop", "door", "", 2.4], ["door-hop", "door", "nginx", 0.8], ["door-tls", "tls", "door", 1.4], ["door-tls", "tls", "nginx-tls", 1.0],
+            ["door-tls-100k", "tls", "nginx-tls", 0.9], ["door-h2", "tls", "nginx-tls", 0.35]].freeze
+    DOOR_TARGETS = [
+      *%w[oribi oribi-psgi].flat_map do |own|
+        key = ->(way) { { "" => own, "door" => "#{own}-door", "tls" => "#{own}-tls", "nginx" => "nginx-#{own}", "nginx-tls" => "nginx-#{own}-tls" }.fetch(way) }
+        [*DOOR.map { |workload, mine, other, most| cheaper(workload, key.call(mine), [key.call(other)], most) },
+         itself("door-h2-calls", "#{own}-tls", "requests_per_second", least: 190),
+         itself("door-idle", "#{own}-tls", "idle_kb_per_connection", variant: "HTTP/1.1", most: 14.5),
+         itself("door-idle", "#{own}-tls", "idle_kb_per_connection", variant: "HTTP/2", most: 16),
+         itself("door-wait", "#{own}-door", "latency_ms", variant: "mean wait, beyond plain listeners", most: 0.1)]
+      end,
+      *%w[full resumed].map { |kind| cheaper("door-handshakes-#{kind}", "oribi-tls", %w[nginx-return-tls], 1.0) },
+      cheaper("door-h2", "oribi-tls", %w[h2o-oribi-tls], 0.75),
+    ].freeze
 
     LIST = [
       faster("hello", "oribi", %w[nginx-file], 1.0), cheaper("hello", "oribi", %w[bare], 1.2), faster("hello", "oribi", %w[iodine], 1.5),
@@ -79,6 +100,7 @@ module Bench
       *APPLICATIONS.map { |workload, own, kind, least| faster(workload, own, kind, least) },
       *APPLICATIONS.map { |workload, own, kind, _| quicker(workload, own, kind) },
       *REDIS.flat_map { |subject, rows| rows.product(["", "-tcp"]).map { |row, place| faster("redis-#{subject}#{place}", row[0], [row[1]], row[2]) } },
+      *DOOR_TARGETS,
       *["RSS, cold", "RSS, warm", "PSS, cold", "PSS, warm"].map { |what| smaller("worker #{what}", "oribi", %w[unicorn]) },
     ].freeze
 
@@ -100,6 +122,8 @@ module Bench
     end
 
     def self.comparisons(findings, target, workload)
+      return { nil => findings.compare_itself(workload, target.own, target.metric, target.variant) }.compact unless target.others
+
       others(findings, target, workload).to_h do |other|
         [other, findings.compare(workload, target.own, other, target.metric, target.variant)]
       end.compact
@@ -119,11 +143,11 @@ module Bench
 
     def self.row(findings, one)
       target = one.target
-      marked = [target.own, one.other].any? { |server| findings.find(one.workload, server, target.metric, target.variant)[:errors].to_i.positive? }
+      marked = [target.own, *one.other].any? { |server| findings.find(one.workload, server, target.metric, target.variant)[:errors].to_i.positive? }
       found = one.comparison
-      { workload: one.workload, own: findings.name_of(target.own), other: findings.name_of(one.other), what: what(target),
-        figures: [found.own, found.other], found: found.ratio.round(2), interval: [found.low.round(2), found.high.round(2)], wanted: target.wanted,
-        verdict: verdict(one), state: one.state, marked: marked }
+      { workload: one.workload, own: findings.name_of(target.own), other: one.other ? findings.name_of(one.other) : "", what: what(target),
+        figures: [found.own, *(found.other if one.other)], found: found.ratio.round(2), interval: [found.low.round(2), found.high.round(2)],
+        wanted: target.wanted, verdict: verdict(one), state: one.state, marked: marked }
     end
 
     # What all rows of latency come to; no row when none was measured.
@@ -148,7 +172,8 @@ module Bench
     end
 
     def self.what(target)
-      { "requests_per_second" => "requests per second", "cpu_us_per_request" => "CPU per request" }.fetch(target.metric, target.variant)
+      { "requests_per_second" => "requests per second", "cpu_us_per_request" => "CPU per request",
+        "idle_kb_per_connection" => "KB of a silent connection, #{target.variant}" }.fetch(target.metric, target.variant)
     end
 
     def self.others(findings, target, workload)

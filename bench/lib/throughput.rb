@@ -93,7 +93,7 @@ module Bench
       end
       progress("starting #{peer.name}")
       running = start(peer)
-      checker = Checker.new(-> { client(running) }, request)
+      checker = checker_of(running)
       one = Measured.new(peer: peer, running: running, checker: checker, rounds: [], complaints: Hash.new(0), retried: [])
       one.wire_bytes = context.turn(running) { checker.check }
       raise Running::Failed, "answers wrong: #{checker.complaints.first || "nothing came"}" if checker.complaints.any? || one.wire_bytes.nil?
@@ -108,15 +108,18 @@ module Bench
 
     def app_of(peer) = settings[:app].equal?(HELLO_APPS) && peer.lacks?(:length) ? HELLO_LENGTH_APPS : settings[:app]
     def start(peer) = context.server(peer, **site, app: app_of(peer))
+    def checker_of(running) = Checker.new(-> { client(running) }, request)
     def client(running) = running.connect
     def address(running) = running.listen
+    def scheme = "http"
     def finish = nil
 
     def wrk
       @wrk ||= begin
         path = request.body && File.join(context.scratch("body"), "body").tap { |name| File.binwrite(name, request.body) }
         by_turns = paths && File.join(context.scratch("paths"), "paths").tap { |name| File.write(name, paths.map { |one| "#{one}\n" }.join) }
-        Wrk.new(context, request, connections: settings[:connections], body_path: path, paths_path: by_turns, pipeline: settings[:pipeline])
+        Wrk.new(context, request, connections: settings[:connections], body_path: path, paths_path: by_turns, pipeline: settings[:pipeline],
+                                  scheme: scheme)
       end
     end
 

@@ -16,7 +16,8 @@ module Bench
 
     # body_path: where the request's body lies, if it has one. paths_path: where the paths lie that are asked for by
     # turns in place of the request's own, one a line.
-    def initialize(context, request, connections:, body_path: nil, paths_path: nil, pipeline: 1)
+    def initialize(context, request, connections:, body_path: nil, paths_path: nil, pipeline: 1, scheme: "http")
+      @scheme = scheme
       @context = context
       @request = request
       @connections = connections
@@ -28,7 +29,7 @@ module Bench
     # wrk knows whole seconds only, and ends early and in order when it is interrupted.
     def run(address, seconds)
       argv = ["timeout", "-s", "INT", seconds.round(2).to_s, "wrk", "-t", "1", "-c", @connections.to_s, "-d", "#{seconds.ceil + TIMEOUT_S}s",
-              "--timeout", "#{TIMEOUT_S}s", "-s", SCRIPT, "http://#{address}#{@request.path}"]
+              "--timeout", "#{TIMEOUT_S}s", "-s", SCRIPT, "#{@scheme}://#{address}#{@request.path}"]
       output = IO.popen(@env, @context.on_client_core(argv), err: %i[child out], &:read)
       line = output.lines.last.to_s
       raise "wrk did not finish: #{output.strip[0, 200]}" unless line.start_with?("{")
