@@ -181,6 +181,7 @@ static void turn(struct oribi__door *door)
 void oribi__door_run(struct oribi__door *door)
 {
     while (!drained(door)) {
+        door->reactor.neighbour = door->calls_out > 0;
         oribi_reactor_wait(&door->reactor, wait_ms(door));
         turn(door);
     }

@@ -99,6 +99,7 @@ static bool take_channel_head(struct oribi_reactor *r, struct oribi_conn *c)
     }
     (void)oribi_channel_head_read(channel->text.p, (size_t)n, &channel->head); /* the same, its slices in `text` */
     channel->known = true;
+    r->neighbour = true;
     c->proxy_tls = channel->head.tls;
     c->addr_len = channel->head.addr_len;
     c->port_len = channel->head.port_len;

@@ -67,6 +67,14 @@ void oribi_reactor_clock(struct oribi_reactor *r, int64_t now_us)
     r->now_ms = now_us / 1000;
 }
 
+bool oribi_reactor_yields(struct oribi_reactor *r)
+{
+    if (__builtin_expect(!r->neighbour, 1))
+        return false;
+    r->neighbour = false;
+    return oribi_yield_due(&r->yield, r->now_us);
+}
+
 void oribi_reactor_wait(struct oribi_reactor *r, int64_t timeout_ms)
 {
     if (r->event_count > 0 || oribi_reactor_goes_on(r) || r->run_first)
@@ -74,8 +82,12 @@ void oribi_reactor_wait(struct oribi_reactor *r, int64_t timeout_ms)
     int64_t next_ms = oribi_timeouts_next_ms(&r->timeouts, oribi_clock_ms());
     if (next_ms >= 0 && (timeout_ms < 0 || next_ms < timeout_ms))
         timeout_ms = next_ms;
+    bool yields = oribi_reactor_yields(r);
+    int64_t took_us = yields ? oribi_yield() : 0;
     r->event_count = oribi_loop_poll(r->loop, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms, r->events,
                                      ORIBI_LOOP_EVENTS_MAX);
+    if (yields)
+        oribi_yield_note(&r->yield, took_us, r->now_us + took_us, r->event_count);
 }
 
 int oribi_reactor_turn(struct oribi_reactor *r)

@@ -261,18 +261,20 @@ static void lead(struct oribi_thread *thread, int64_t until_ms)
     int max = bound_ms >= 0 && bound_ms < LEADER_MS_MAX ? (int)bound_ms : LEADER_MS_MAX;
     int sleep_ms = oribi_reactor_sleep_begin(&w->reactor, ms_until(until_ms, now_ms, max));
     bool left = w->acceptor.ready_us || w->placement.ready_us; /* as in oribi_worker_wait_for() */
+    bool yields = oribi_reactor_yields(&w->reactor);
     w->threads.leader = thread;
     atomic_store_explicit(&w->threads.unled_us, 0, memory_order_release);
     w->threads.leader_until_ms = now_ms + sleep_ms;
     oribi__leave(w);
-    if (left)
-        oribi_os_yield();
+    int64_t took_us = left || yields ? oribi_yield() : 0;
     int64_t before_us = oribi_clock_us();
     oribi_loop_sleep(w->reactor.loop, sleep_ms);
     bool slept = oribi_clock_us() - before_us > ORIBI_ASLEEP_US;
     oribi__enter(w);
     w->threads.leader = NULL;
     oribi_reactor_sleep_end(&w->reactor);
+    if (yields)
+        oribi_yield_note(&w->reactor.yield, took_us, before_us, w->reactor.event_count);
     w->woken = !left || slept;
     oribi__turn(w);
 }

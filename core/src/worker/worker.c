@@ -364,8 +364,10 @@ void oribi_worker_wait_for(struct oribi_worker *w, int64_t ms)
     /* What we have left to a sleeper keeps us awake: then no wake-up was meant for us, and that sleeper may need our
      * CPU. */
     bool left = w->acceptor.ready_us || w->placement.ready_us;
-    if (left)
+    if (left) {
         oribi_os_yield();
+        w->reactor.neighbour = false;
+    }
     int64_t before_us = left ? oribi_clock_us() : 0;
     oribi_reactor_wait(&w->reactor, bound_ms);
     w->woken = !left || oribi_clock_us() - before_us > ORIBI_ASLEEP_US;

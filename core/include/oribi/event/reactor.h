@@ -5,6 +5,7 @@
 
 #include "oribi/base/limits.h"
 #include "oribi/base/pool.h"
+#include "oribi/base/yield.h"
 #include "oribi/event/conn.h"
 #include "oribi/event/loop.h"
 #include "oribi/event/timeouts.h"
@@ -92,6 +93,7 @@ struct oribi_reactor {
     struct oribi_budget budget;
     int64_t unstored; /* bytes of output, of all connections, that wait for the writer; of the budget's memory */
     char *scratch;    /* ORIBI_SCRATCH_BYTES, for any function of this layer until it returns */
+    bool neighbour;   /* true: the next wait may yield; so says a door with calls out, and whoever reads a channel */
 
     /* private */
     struct oribi_limits channel_limits; /* heads that a door has written anew are a little longer than they were */
@@ -112,7 +114,8 @@ struct oribi_reactor {
     struct oribi_event events[ORIBI_LOOP_EVENTS_MAX];
     int event_count;
     uint32_t full_turns; /* turns in a row without deadlines */
-    bool sleeping;       /* between sleep_begin and sleep_end */
+    struct oribi_yield yield;
+    bool sleeping; /* between sleep_begin and sleep_end */
     bool writer_failed;
     struct oribi_writer *writer; /* NULL until the first file */
     struct oribi_watch writer_watch;
@@ -132,6 +135,10 @@ void oribi_reactor_abandon(struct oribi_reactor *reactor);
 /* Waits for events up to timeout_ms or the next deadline, whichever is first (-1: no bound of the caller's). Changes
  * nothing but the event list. */
 void oribi_reactor_wait(struct oribi_reactor *reactor, int64_t timeout_ms);
+
+/* Does this wait begin with a yield? For whoever waits without oribi_reactor_wait(), once a wait, as the owner; tells
+ * reactor->yield afterwards what it has brought. */
+bool oribi_reactor_yields(struct oribi_reactor *reactor);
 
 /* The same for a thread that gives the reactor to another thread while it sleeps. sleep_begin: called while the thread
  * still owns the reactor; returns for how many ms, timeout_ms at most, it may sleep in oribi_loop_sleep() without
