@@ -130,7 +130,10 @@ module Parts
 
   # --- whole servers ---
 
-  def e2e(command, files = Dir["e2e/*_test.rb"].sort, pattern: nil)
+  # Files whose cases take long begin, so that none of them runs on alone.
+  LONG = %w[e2e/deb_test.rb e2e/deploy_test.rb e2e/restarts_test.rb e2e/handlers_test.rb].freeze
+
+  def e2e(command, files = LONG | Dir["e2e/*_test.rb"].sort, pattern: nil)
     files -= command == "oribi" ? PERL_ONLY : RUBY_ONLY
     files.map { |file| minitest("-Ie2e", file, pattern: pattern, env: { "E2E_COMMAND" => command }) }
   end
@@ -172,7 +175,7 @@ module Parts
   }.freeze
 
   # suite => how many of its commands run at a time: these wait for most of their time.
-  WIDTHS = { "core" => 2, "core-portable" => 2, "core-bsd" => 2, "e2e-oribi" => 2, "e2e-psgi" => 2 }.freeze
+  WIDTHS = { "core" => 2, "core-asan" => 2, "core-portable" => 2, "core-bsd" => 2, "fuzz" => 2, "e2e-oribi" => 3, "e2e-psgi" => 3 }.freeze
 
   # Which file => [part, its commands]. Of whole servers there are two to run it against.
   FILES = {

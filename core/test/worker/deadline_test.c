@@ -71,9 +71,9 @@ static void stream(struct oribi_req *req)
     struct iovec vec = {(char *)".", 1};
     (void)oribi_reply_begin(req, 200, &text_type, 1, -1);
     if (path_is(req, "/trickle")) {
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < 30; i++) {
             (void)oribi_reply_write(req, &vec, 1);
-            nap_for(CALL_TIMEOUT_MS / 4);
+            nap_for(CALL_TIMEOUT_MS / 20);
         }
     } else {
         fill_up(req);
