@@ -15,10 +15,10 @@
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
                            unsigned int in_len, void *self)
 {
-    static const unsigned char both[] = "\x02h2\x08http/1.1";
+    static const unsigned char all[] = "\x02h2\x08http/1.1\x08http/1.0"; /* the first that the client has is taken */
     const struct oribi_tls *tls = self;
-    const unsigned char *offered = tls->h2 ? both : both + 3;
-    unsigned int len = tls->h2 ? 12 : 9;
+    const unsigned char *offered = tls->h2 ? all : all + 3;
+    unsigned int len = sizeof(all) - 1 - (tls->h2 ? 0 : 3);
     unsigned char *chosen;
     if (SSL_select_next_proto(&chosen, out_len, offered, len, in, in_len) != OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL;

@@ -144,7 +144,10 @@ static bool read_once(struct oribi_reactor *r, struct oribi_conn *c)
     }
     if (n <= 0) { /* the end, or a reset: half a request gets no answer */
         c->lost = n == ORIBI_ELOST;
-        oribi__conn_close(r, c);
+        if (n == 0 && c->state == ORIBI_CONN_IDLE)
+            oribi__conn_end(r, c);
+        else
+            oribi__conn_close(r, c);
         return false;
     }
     if (r->hooks.read)
@@ -276,7 +279,7 @@ bool oribi__conn_close_idle(struct oribi_reactor *r, struct oribi_conn *c)
     bool begun =
         c->state != ORIBI_CONN_IDLE && (c->state != ORIBI_CONN_HEAD || c->timer.timeout_class == ORIBI_TIMEOUT_HEAD);
     if (!begun)
-        oribi__conn_close(r, c);
+        oribi__conn_end(r, c);
     return c->state == ORIBI_CONN_CLOSED;
 }
 
@@ -324,6 +327,19 @@ static void drop_channel(struct oribi_reactor *r, struct oribi_conn *c)
     oribi_mem_free(c->channel);
     c->channel = NULL;
     r->channel_count--;
+}
+
+void oribi__conn_shut(struct oribi_conn *c)
+{
+    if (c->transport)
+        c->transport->shut(c->transport);
+}
+
+void oribi__conn_end(struct oribi_reactor *r, struct oribi_conn *c)
+{
+    if (c->state != ORIBI_CONN_CLOSED)
+        oribi__conn_shut(c);
+    oribi__conn_close(r, c);
 }
 
 void oribi__conn_close(struct oribi_reactor *r, struct oribi_conn *c)

@@ -133,8 +133,10 @@ static void head_done(struct oribi_reactor *r, struct oribi_conn *c, size_t head
     const struct oribi_head *head = &exchange->head;
     size_t rest = c->len - head_len;
     exchange->used = (uint32_t)head_len;
-    if (__builtin_expect(c->channel != NULL, 0))
+    if (__builtin_expect(c->channel != NULL, 0)) {
         exchange->head.keep_alive = c->channel->head.keeps; /* what the client has asked for */
+        exchange->head.minor = 1; /* the door's, whatever the client's: chunks tell a whole answer from a cut one */
+    }
     if (head->chunked) {
         oribi__conn_chunked_begin(r, c, rest);
         return;
@@ -365,7 +367,7 @@ void oribi__conn_continue(struct oribi_reactor *r, struct oribi_conn *c)
         if (unread)
             begin_linger(r, c);
         else
-            oribi__conn_close(r, c);
+            oribi__conn_end(r, c);
         return;
     }
     c->state = ORIBI_CONN_IDLE;
@@ -384,8 +386,7 @@ void oribi__conn_continue(struct oribi_reactor *r, struct oribi_conn *c)
 /* Closing with unread input resets the connection, and the reset can overtake our answer: RFC 9112 9.6. */
 static void begin_linger(struct oribi_reactor *r, struct oribi_conn *c)
 {
-    if (c->transport)
-        c->transport->shut(c->transport);
+    oribi__conn_shut(c);
     (void)shutdown(c->watch.fd, SHUT_WR); /* fails only if the peer is gone, which the next read tells */
     c->state = ORIBI_CONN_LINGER;
     c->linger_left = ORIBI_LINGER_BYTES_MAX;

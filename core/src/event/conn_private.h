@@ -73,6 +73,11 @@ bool oribi__conn_close_head(struct oribi_reactor *reactor, struct oribi_conn *co
 /* Closes the connection and gives back all that it borrowed. Nothing when it is closed already. */
 void oribi__conn_close(struct oribi_reactor *reactor, struct oribi_conn *conn);
 
+/* The same behind a whole answer: where there is TLS it says that no more comes (close_notify, RFC 8446 6.1), and that
+ * nothing was cut. A connection that ends for a fault has none. */
+void oribi__conn_end(struct oribi_reactor *reactor, struct oribi_conn *conn);
+void oribi__conn_shut(struct oribi_conn *conn); /* that alone: shutdown(2) follows */
+
 /* --- conn_body.c --- */
 
 /* The head is read, and `rest` bytes behind it are in the buffer: fewer than the announced length, or chunks. */

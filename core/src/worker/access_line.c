@@ -188,7 +188,8 @@ static struct oribi_slice protocol_of(const struct oribi_access_entry *entry)
         return ORIBI_SLICE("");
     if (entry->client && entry->client->protocol == 20)
         return ORIBI_SLICE("HTTP/2");
-    return head->minor ? ORIBI_SLICE("HTTP/1.1") : ORIBI_SLICE("HTTP/1.0");
+    bool is_10 = entry->client ? entry->client->protocol == 10 : head->minor == 0;
+    return is_10 ? ORIBI_SLICE("HTTP/1.0") : ORIBI_SLICE("HTTP/1.1");
 }
 
 static char *put_quoted(char *dst, struct oribi_slice text)
