@@ -25,7 +25,7 @@ module E2E
       browser&.quit
     end
 
-    def initialize(width: 900, height: 1000)
+    def initialize(width: 900, height: 1000, flags: [])
       @profile = Dir.mktmpdir("oribi-browser")
       port = E2E.free_port
       # TMPDIR inside the profile, so that what Chromium leaves there goes with it.
@@ -33,7 +33,7 @@ module E2E
       @http = Net::HTTP.new("127.0.0.1", port, nil)
       @http.read_timeout = 60
       E2E.wait_until("chromedriver") { ready? }
-      flags = [*FLAGS, "--user-data-dir=#{@profile}/profile", "--window-size=#{width},#{height}"]
+      flags = [*FLAGS, *flags, "--user-data-dir=#{@profile}/profile", "--window-size=#{width},#{height}"]
       @session = call(:post, "/session", capabilities: { alwaysMatch: { browserName: "chrome", "goog:chromeOptions" => { args: flags } } })["sessionId"]
     rescue StandardError
       quit
