@@ -38,6 +38,19 @@ E2E.suite("door", transports: %i[tcp]) do
     assert_equal "/CN=site", peer_certificate("unknown.test").subject.to_s
   end
 
+  # Of zeros there are some in each response.
+  def test_ocsp_responses_are_stapled
+    certificate = OpenSSL::X509::Certificate.new(File.read("#{@dir}/site.pem"))
+    basic = OpenSSL::OCSP::BasicResponse.new
+    basic.add_status(OpenSSL::OCSP::CertificateId.new(certificate, certificate), OpenSSL::OCSP::V_CERTSTATUS_GOOD, 0, nil, -60, 3600, [])
+    basic.sign(certificate, OpenSSL::PKey.read(File.read("#{@dir}/site.key")))
+    File.binwrite("#{@dir}/site.ocsp", OpenSSL::OCSP::Response.create(OpenSSL::OCSP::RESPONSE_STATUS_SUCCESSFUL, basic).to_der)
+    serve(address: "#{bind}&ocsp=#{@dir}/site.ocsp")
+    output, = Open3.capture2e("openssl", "s_client", "-connect", "127.0.0.1:#{@one.port}", "-status", stdin_data: "")
+    assert_includes output, "OCSP Response Status: successful"
+    assert_includes output, "Cert Status: good"
+  end
+
   def test_renewed_certificates_end_no_connection
     serve
     before = peer_certificate("localhost").serial

@@ -147,7 +147,7 @@ static bool take(const struct oribi_buf *text, struct oribi__pairs *pairs)
 {
     struct oribi__record record;
     const char *at = text->p;
-    const char *end = text->p + strnlen(text->p, text->len); /* memory that is shared ends with a NUL */
+    const char *end = text->p + oribi__records_len(text->p, text->len);
     while (oribi__record_next(&at, end, &record))
         if (!oribi__pairs_add(pairs, &record))
             return false;

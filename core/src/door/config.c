@@ -141,7 +141,7 @@ static int take_text(struct oribi_door_config *config, struct oribi_options *opt
     char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED)
         return refuse(error, "what the supervisor has written cannot be mapped");
-    int code = take_records(config, options, p, strnlen(p, n), error);
+    int code = take_records(config, options, p, oribi__records_len(p, n), error);
     explicit_bzero(p, n);
     (void)munmap(p, n); /* whole mapping: cannot fail */
     return code;

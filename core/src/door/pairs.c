@@ -1,8 +1,31 @@
 /* Records, and certificates made of them. */
 #include "door/pairs.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+enum { NUMBER_DIGITS_MAX = 9 }; /* more than ORIBI_DOOR_TEXT_MAX has */
+
+/* The number between p and end: digits, no zero in front, and nothing else. */
+static bool read_number(const char *p, const char *end, size_t *number)
+{
+    size_t n = 0;
+    if (p == end || end - p > NUMBER_DIGITS_MAX || (*p == '0' && end - p > 1))
+        return false;
+    for (; p < end; p++) {
+        if (*p < '0' || *p > '9')
+            return false;
+        n = n * 10 + (size_t)(*p - '0');
+    }
+    *number = n;
+    return true;
+}
+
+size_t oribi__records_len(const char *p, size_t n)
+{
+    while (n > 0 && p[n - 1] == '\0')
+        n--;
+    return n;
+}
 
 bool oribi__record_next(const char **at, const char *end, struct oribi__record *record)
 {
@@ -10,9 +33,8 @@ bool oribi__record_next(const char **at, const char *end, struct oribi__record *
     const char *space = line ? memrchr(*at, ' ', (size_t)(line - *at)) : NULL;
     if (!space)
         return false;
-    char *stop;
-    unsigned long n = strtoul(space + 1, &stop, 10);
-    if (stop != line || n + 1 >= (size_t)(end - line) || line[1 + n] != '\n')
+    size_t n;
+    if (!read_number(space + 1, line, &n) || n + 1 >= (size_t)(end - line) || line[1 + n] != '\n')
         return false;
     record->name = oribi_slice(*at, (size_t)(space - *at));
     record->value = oribi_slice(line + 1, n);
@@ -36,13 +58,9 @@ bool oribi__record_begins(const struct oribi__record *record, const char *word, 
 
 static bool begin_pair(struct oribi__pairs *pairs, struct oribi_slice number, struct oribi_slice name)
 {
-    char digits[16];
-    if (number.n >= sizeof(digits))
-        return false;
-    memcpy(digits, number.p, number.n);
-    digits[number.n] = '\0';
-    unsigned long i = strtoul(digits, NULL, 10);
-    if (i >= ORIBI_LISTENERS_MAX || pairs->counts[i] == ORIBI_TLS_CERTIFICATES_MAX)
+    size_t i;
+    if (!read_number(number.p, number.p + number.n, &i) || i >= ORIBI_LISTENERS_MAX ||
+        pairs->counts[i] == ORIBI_TLS_CERTIFICATES_MAX)
         return false;
     pairs->current = (uint32_t)i;
     pairs->items[i][pairs->counts[i]++] = (struct oribi_tls_certificate){.name = name};

@@ -10,6 +10,10 @@ struct oribi__record {
     struct oribi_slice value;
 };
 
+/* How long the text is in n bytes of shared memory, which ends with zeros; a text ends with a line's end. There may be
+ * zeros in it: responses of OCSP have some. */
+size_t oribi__records_len(const char *p, size_t n);
+
 /* The record at *at, which is moved behind it. False at the end, or where the text is no text of records: then *at is
  * not its end. */
 bool oribi__record_next(const char **at, const char *end, struct oribi__record *record);

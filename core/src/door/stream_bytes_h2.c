@@ -72,7 +72,7 @@ static size_t pull_file(struct oribi__stream *stream, char *dst, size_t cap)
     int64_t left = file->len - stream->file_at;
     int64_t written = file->fd >= 0 ? file->len - (int64_t)file->memory.len : 0;
     size_t n = (int64_t)cap < left ? cap : (size_t)left;
-    if (cap == 0)
+    if (cap == 0 || left == 0)
         return left > 0;
     if (stream->file_at < written) {
         n = (int64_t)n < written - stream->file_at ? n : (size_t)(written - stream->file_at);
