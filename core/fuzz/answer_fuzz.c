@@ -1,5 +1,5 @@
 /* What workers write, and what doors write before a request: no input may crash a reader, and no cut may change its
- * verdict. The first byte chooses. */
+ * verdict. What doors write says the same when it is written again. The first byte chooses. */
 #include "oribi/base/error.h"
 #include "oribi/base/mem.h"
 #include "oribi/http/answer.h"
@@ -11,6 +11,32 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { ROOM = 16 };
+
+static bool same(struct oribi_slice a, struct oribi_slice b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+/* Written and read once more. */
+static void check_again(const struct oribi_channel_head *head)
+{
+    static char text[ORIBI_CHANNEL_HEAD_BYTES_MAX];
+    struct oribi_channel_head again;
+    size_t n = oribi_channel_head_write(head, text, sizeof(text));
+    if (n == 0 || oribi_channel_head_read(text, n, &again) != (ssize_t)n || again.protocol != head->protocol ||
+        again.keeps != head->keeps || again.tls != head->tls || again.listener != head->listener ||
+        again.listener_hash != head->listener_hash || again.complete_us != head->complete_us ||
+        !same(oribi_slice(again.addr, again.addr_len), oribi_slice(head->addr, head->addr_len)) ||
+        !same(oribi_slice(again.port, again.port_len), oribi_slice(head->port, head->port_len)))
+        abort();
+    if (!same(again.alpn, head->alpn) || !same(again.sni, head->sni) || !same(again.request_id, head->request_id) ||
+        !same(again.verify, head->verify) || !same(again.subject, head->subject) || !same(again.issuer, head->issuer) ||
+        !same(again.serial, head->serial) || !same(again.begins, head->begins) || !same(again.ends, head->ends) ||
+        !same(again.pem, head->pem))
+        abort();
+    if (head->tls && (!same(again.tls_version, head->tls_version) || !same(again.cipher, head->cipher)))
+        abort();
+}
 
 static ssize_t read_one(const uint8_t *data, size_t size, bool channel, bool is_head)
 {
@@ -27,6 +53,8 @@ static ssize_t read_one(const uint8_t *data, size_t size, bool channel, bool is_
         abort();
     if (channel && got > 0 && head.addr_len > sizeof(head.addr))
         abort();
+    if (channel && got > 0)
+        check_again(&head);
     oribi_mem_free(text);
     return got;
 }

@@ -411,7 +411,6 @@ static void finish(struct oribi__channel *channel)
 {
     struct oribi__call *call = channel->call;
     struct oribi__door *door = channel->door;
-    call->tail.len = 0;                /* the request's */
     if (channel->chunked.trailers.len) /* without memory for them the answer goes without */
         (void)oribi_buf_try_append(&call->tail, channel->chunked.trailers.p, channel->chunked.trailers.len);
     call->state = ORIBI__CALL_ENDED;
@@ -470,6 +469,7 @@ static void take_head(struct oribi__channel *channel, char *p, size_t n)
             channel->framing = (uint8_t)answer.framing;
             channel->closes = answer.closes;
             channel->left = answer.content_length;
+            call->tail.len = 0; /* the request's: from now on it is the answer's */
             take_body(channel, body, rest, &answer);
             return;
         }

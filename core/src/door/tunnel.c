@@ -1,5 +1,5 @@
 /* A tunnel: bytes both ways between a client and its worker, after 101. Its end is that of either side; one that only
- * has no more to say is told on. */
+ * has no more to say is told on. A worker that has closed its end is at the end, whatever its client does. */
 #include "door/door_private.h"
 
 #include "oribi/base/error.h"
@@ -104,6 +104,8 @@ static bool move(struct oribi__tunnel *tunnel, struct way *way, bool to_peer)
             tunnel->peer.transport->shut(tunnel->peer.transport);
         (void)shutdown(sink->fd, SHUT_WR); /* fails only if it is gone, which is told elsewhere */
     }
+    if (to_peer && way->told && oribi_os_peer_state(source->fd) == ORIBI_PEER_GONE)
+        return false;
     return !(tunnel->to_peer.told && tunnel->to_channel.told);
 }
 

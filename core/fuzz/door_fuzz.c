@@ -1,0 +1,446 @@
+/* A whole door between hostile clients and a hostile worker, on a clock of ours. The input is a list of steps: what a
+ * client sends and whether it reads, what the worker answers and when it dies, how time passes, and that the door is
+ * told to drain.
+ *
+ * Holds for every input: what clients read are well-formed answers, and each stream gets one answer or one reset
+ * (door_answers.h); what the worker reads are requests that its own parser takes; limits are kept; when all have ended
+ * what they do no call is left over; when time passes every client is let go; and nothing is left of it all. */
+#include "door/clients_h2.h"
+#include "door/door.c"
+#include "door_answers.h"
+#include "oribi/http/parser.h"
+#include "ours.h"
+
+#include <sys/un.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { CLIENTS = 2, SLOTS = 2, FARS_MAX = 64, READ_BYTES = 256 * 1024, CALLS_MAX = 64 };
+enum { ROUNDS_MAX = 300, ROUND_MS = 600, LEAVE_ROUNDS_MAX = 200, LEAVE_MS = 5000 };
+
+enum step {
+    CLIENT_BYTES,
+    CLIENT_FRAME, /* type, flags, stream, payload */
+    CLIENT_REQUEST,
+    CLIENT_LIFE,
+    WORKER_ANSWERS,
+    WORKER_BYTES,
+    WORKER_FLOODS,
+    WORKER_ENDS,
+    WORKER_STATE,
+    TIME_PASSES,
+    DOOR_DRAINS,
+    STEPS,
+};
+
+struct peer {
+    int fd;      /* -1: none */
+    bool silent; /* it does not read */
+    bool has_read;
+    uint32_t next_id;
+    struct oribi_buf sent;
+    struct answers answers;
+};
+
+/* The worker's end of a channel. */
+struct far {
+    int fd;
+    uint16_t number;
+};
+
+static struct oribi_options options;
+static struct oribi_scoreboard board;
+static struct oribi_handoff queue;
+static int control_fds[2];
+static struct oribi_door_config config;
+static struct oribi__door *door;
+static struct peer peers[CLIENTS];
+static struct far fars[FARS_MAX];
+static uint32_t far_count;
+static struct sockaddr_un address;
+static socklen_t address_len;
+static int64_t now_us;
+static char scratch[READ_BYTES];
+
+/* In the place of the system's clock. */
+int64_t oribi_clock_us(void)
+{
+    return now_us;
+}
+
+int64_t oribi_clock_ms(void)
+{
+    return now_us / 1000;
+}
+
+/* --- the worker --- */
+
+/* The first bytes of a request on a channel. */
+static void check_request(const char *p, size_t n)
+{
+    static struct oribi_head head;
+    struct oribi_channel_head about;
+    struct oribi_parser parser = {0};
+    struct oribi_limits limits = options.limits;
+    limits.head_bytes_max *= 2; /* what the door adds */
+    limits.fields_max += 4;
+    ssize_t len = oribi_channel_head_read(p, n, &about);
+    expect(len > 0 && (about.protocol == 10 || about.protocol == 11 || about.protocol == 20));
+    memset(&head, 0, sizeof(head));
+    ssize_t head_len = oribi_parser_head(&parser, &limits, p + len, n - (size_t)len, &head);
+    expect(head_len > 0);
+    oribi_head_release(&head);
+}
+
+static bool take_handed(void)
+{
+    struct oribi_handoff_item item;
+    bool any = false;
+    while (far_count < FARS_MAX) {
+        int code = oribi_handoff_take(&queue, scratch, sizeof(scratch), &item);
+        if (code == ORIBI_AGAIN)
+            break;
+        any = true;
+        if (code == ORIBI_HANDOFF_NUDGE)
+            continue;
+        expect(code == 0 && item.channel > 0);
+        check_request(item.bytes.p, item.bytes.n);
+        oribi_os_close(item.body_fd);
+        fars[far_count++] = (struct far){item.fd, item.channel};
+        atomic_store(&board.channels[item.channel], (uint16_t)(1 + far_count % SLOTS));
+    }
+    return any;
+}
+
+static bool read_far(const struct far *far)
+{
+    static const char signature[] = "\r\n\r\n\0\r\nQUIT\n";
+    ssize_t n = recv(far->fd, scratch, sizeof(scratch), MSG_DONTWAIT);
+    if (n >= (ssize_t)sizeof(signature) - 1 && memcmp(scratch, signature, sizeof(signature) - 1) == 0)
+        check_request(scratch, (size_t)n);
+    return n > 0;
+}
+
+static void far_says(const struct far *far, const void *p, size_t n)
+{
+    (void)send(far->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL); /* a door that has closed it, or takes no more */
+}
+
+static void far_ends(uint32_t i)
+{
+    atomic_store(&board.channels[fars[i].number], 0);
+    close(fars[i].fd);
+    fars[i] = fars[--far_count];
+}
+
+/* --- clients --- */
+
+static void peer_connects(struct peer *peer)
+{
+    *peer = (struct peer){.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), .next_id = 1};
+    answers_begin(&peer->answers);
+    if (connect(peer->fd, (struct sockaddr *)&address, address_len) < 0) { /* drained */
+        close(peer->fd);
+        peer->fd = -1;
+    }
+}
+
+static void peer_closes(struct peer *peer)
+{
+    if (peer->fd >= 0)
+        close(peer->fd);
+    peer->fd = -1;
+    oribi_buf_deinit(&peer->sent);
+    answers_end(&peer->answers);
+    answers_begin(&peer->answers);
+}
+
+static bool peer_reads(struct peer *peer)
+{
+    ssize_t n;
+    bool any = false;
+    while (peer->fd >= 0 && !peer->silent && (n = recv(peer->fd, scratch, sizeof(scratch), MSG_DONTWAIT)) > 0) {
+        answers_read(&peer->answers, scratch, (size_t)n, !peer->has_read);
+        peer->has_read = any = true;
+    }
+    return any;
+}
+
+static void peer_says(struct peer *peer, const void *p, size_t n)
+{
+    if (peer->fd < 0 || n == 0)
+        return;
+    oribi_buf_append(&peer->sent, p, n);
+    if (!peer->answers.is_h2 && memmem(peer->sent.p, peer->sent.len, "HEAD", 4))
+        peer->answers.unchecked = true; /* an answer has no body then, which its reader cannot know */
+    (void)send(peer->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void peer_sends_frame(struct peer *peer, uint8_t type, uint8_t flags, uint32_t id, const void *p, size_t n)
+{
+    uint8_t frame[H2_FRAME_HEAD + 256] = {0,          (uint8_t)(n >> 8),   (uint8_t)n,          type,
+                                          flags,      (uint8_t)(id >> 24), (uint8_t)(id >> 16), (uint8_t)(id >> 8),
+                                          (uint8_t)id};
+    memcpy(frame + H2_FRAME_HEAD, p, n);
+    peer_says(peer, frame, H2_FRAME_HEAD + n);
+}
+
+/* :method GET or POST, :scheme http, :path /, :authority a */
+static void peer_asks(struct peer *peer, uint8_t how)
+{
+    static const char begin[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+    char block[] = "\x82\x86\x84\x41\x01"
+                   "a";
+    bool posts = how & 1;
+    if (how & 2) {
+        const char *text = posts ? "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
+                                 : "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        peer_says(peer, text, strlen(text));
+        return;
+    }
+    if (peer->sent.len == 0)
+        peer_says(peer, begin, sizeof(begin) - 1);
+    block[0] = posts ? '\x83' : '\x82';
+    peer_sends_frame(peer, H2_HEADERS, posts ? H2_END_HEADERS : H2_END_HEADERS | H2_END_STREAM, peer->next_id, block,
+                     sizeof(block) - 1);
+    if (posts)
+        peer_sends_frame(peer, H2_DATA, how & 4 ? 0 : H2_END_STREAM, peer->next_id, "hello", 5);
+    peer->next_id += 2;
+}
+
+/* --- the door --- */
+
+static void check_door(void)
+{
+    uint32_t n = 0;
+    uint32_t out = door->out_waiting;
+    for (uint32_t i = 0; i <= board.count; i++)
+        out += door->out[i];
+    expect(out == door->calls_out && door->calls_out <= CALLS_MAX);
+    for (const struct oribi__call *call = door->queue_first; call; call = call->next)
+        n++;
+    expect(n == door->queue_len);
+    n = 0;
+    for (const struct oribi__channel *channel = door->idle_first; channel; channel = channel->next)
+        n++;
+    expect(n == door->idle_count && n <= door->channel_count);
+    for (const struct oribi__client *client = door->clients; client; client = client->next)
+        expect(!client->h2 || oribi_h2_streams(client->h2) <= door->h2_limits.streams_max);
+}
+
+/* Turns until nobody has anything to read. */
+static void settle_all(void)
+{
+    for (int quiet = 0, i = 0; quiet < 2 && i < 50; i++) {
+        turn(door);
+        bool any = take_handed();
+        for (uint32_t k = 0; k < far_count; k++)
+            any |= read_far(&fars[k]);
+        for (uint32_t k = 0; k < CLIENTS; k++)
+            any |= peer_reads(&peers[k]);
+        quiet = any ? 0 : quiet + 1;
+    }
+    check_door();
+}
+
+static void start(void)
+{
+    oribi_log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), ORIBI_LOG_ERROR);
+    oribi_options_init(&options);
+    options.limits.body_bytes_max = 1000;
+    expect(oribi_scoreboard_create(&board, SLOTS) == 0 && oribi_handoff_create(&queue) == 0);
+    expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, control_fds) == 0);
+    door = oribi_mem_alloc(1, sizeof(*door));
+}
+
+static void open_door(uint8_t flags)
+{
+    char error[ORIBI_ERROR_TEXT_CAP];
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    address_len = sizeof(address);
+    /* unix(7): autobind */
+    expect(bind(fd, (struct sockaddr *)&address, sizeof(sa_family_t)) == 0 && listen(fd, 16) == 0);
+    expect(getsockname(fd, (struct sockaddr *)&address, &address_len) == 0);
+    config = (struct oribi_door_config){.options = &options,
+                                        .listener_count = 1,
+                                        .board = board,
+                                        .handoff = queue,
+                                        .channel_first = 1,
+                                        .channel_count = flags & 1 ? 4 : 1000,
+                                        .control_fd = control_fds[0]};
+    config.listeners[0].listener = (struct oribi_listener){.fd = fd, .is_unix = true, .text = "unix:door"};
+    options.queue_max = flags & 2 ? 1 : 0;
+    options.connections_max = flags & 4 ? 1 : 0;
+    now_us = 1000 * 1000 * 1000;
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        atomic_store(&board.slots[i].pid, 1);
+        atomic_store(&board.slots[i].state, ORIBI_SLOT_IDLE);
+        atomic_store(&board.slots[i].threads, 0);
+    }
+    memset(door, 0, sizeof(*door));
+    expect(oribi__door_init(door, &config, error) == 0);
+    if (flags & 8)
+        door->h2_limits.streams_max = 2;
+    if (flags & 16)
+        door->h2_limits.resets_max = 3;
+}
+
+/* --- steps --- */
+
+static void client_lives(struct peer *peer, uint8_t how)
+{
+    switch (how % 4) {
+    case 0:
+        peer->silent = !peer->silent;
+        break;
+    case 1:
+        if (peer->fd >= 0)
+            (void)shutdown(peer->fd, SHUT_WR);
+        break;
+    default:
+        peer_closes(peer);
+        peer_connects(peer);
+    }
+}
+
+static void client_step(enum step step, struct peer *peer, struct bytes *in)
+{
+    uint8_t how = next_byte(in);
+    uint8_t flags;
+    struct bytes part;
+    switch (step) {
+    case CLIENT_BYTES:
+        part = next_bytes(in, how);
+        peer_says(peer, part.p, part.n);
+        break;
+    case CLIENT_FRAME:
+        flags = next_byte(in);
+        uint8_t id = next_byte(in);
+        part = next_bytes(in, next_byte(in));
+        peer_sends_frame(peer, how, flags, id, part.p, part.n);
+        break;
+    case CLIENT_REQUEST:
+        peer_asks(peer, how);
+        break;
+    default:
+        client_lives(peer, how);
+    }
+}
+
+static const char *const ready_answers[] = {
+    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    "HTTP/1.1 204 No Content\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-A: b\r\n\r\n",
+    "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 600000\r\n\r\n",
+    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+};
+
+static void worker_step(enum step step, uint32_t which, struct bytes *in)
+{
+    static const char filler[64 * 1024];
+    uint8_t how = next_byte(in);
+    struct bytes part = step == WORKER_BYTES ? next_bytes(in, how) : (struct bytes){0};
+    if (step == WORKER_STATE) {
+        atomic_store(&board.slots[which % SLOTS].state, how % (ORIBI_SLOT_DRAINING + 1u));
+        atomic_store(&board.slots[which % SLOTS].threads, how / 8 % 4);
+        return;
+    }
+    if (far_count == 0)
+        return;
+    which %= far_count;
+    switch (step) {
+    case WORKER_ANSWERS:
+        how %= sizeof(ready_answers) / sizeof(ready_answers[0]);
+        far_says(&fars[which], ready_answers[how], strlen(ready_answers[how]));
+        break;
+    case WORKER_BYTES:
+        far_says(&fars[which], part.p, part.n);
+        break;
+    case WORKER_FLOODS:
+        far_says(&fars[which], filler, how * (sizeof(filler) / 256));
+        break;
+    default:
+        if (how & 1)
+            (void)shutdown(fars[which].fd, SHUT_WR);
+        else
+            far_ends(which);
+    }
+}
+
+static void take_step(struct bytes *in)
+{
+    uint8_t byte = next_byte(in);
+    enum step step = byte % 16;
+    uint32_t which = byte / 16;
+    if (step <= CLIENT_LIFE)
+        client_step(step, &peers[which % CLIENTS], in);
+    else if (step <= WORKER_STATE)
+        worker_step(step, which, in);
+    else if (step == TIME_PASSES)
+        now_us += (int64_t)next_byte(in) * (which & 1 ? 300 * 1000 : 1000);
+    else if (step == DOOR_DRAINS)
+        (void)send(control_fds[1], which & 1 ? "S" : "D", 1, MSG_DONTWAIT);
+    if (!(which & 8))
+        settle_all();
+}
+
+/* --- the end --- */
+
+/* All clients read, and the worker ends whatever it has: no call may be left. */
+static void end_calls(void)
+{
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        peers[i].silent = false;
+    for (uint32_t i = 0; i < SLOTS; i++)
+        atomic_store(&board.slots[i].state, ORIBI_SLOT_IDLE);
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        settle_all();
+        if (far_count == 0 && !door->calls_out && !door->queue_len)
+            return;
+        while (far_count > 0)
+            far_ends(far_count - 1);
+        now_us += ROUND_MS * 1000;
+    }
+    expect(!"a call is left");
+}
+
+/* Clients say nothing more: every timeout passes. */
+static void let_go(void)
+{
+    for (int round = 0; round < LEAVE_ROUNDS_MAX && !is_empty(door); round++) {
+        settle_all();
+        while (far_count > 0)
+            far_ends(far_count - 1);
+        now_us += LEAVE_MS * 1000;
+    }
+    expect(is_empty(door));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct bytes in = {data, size};
+    if (!door)
+        start();
+    if (size > 4096)
+        return 0;
+    int64_t blocks = oribi_mem_blocks();
+    int fd = lowest_free_fd();
+    open_door(next_byte(&in));
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        peer_connects(&peers[i]);
+    while (in.n > 0)
+        take_step(&in);
+    end_calls();
+    let_go();
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        peer_closes(&peers[i]);
+    oribi__door_deinit(door);
+    oribi_os_close(config.listeners[0].listener.fd);
+    expect(lowest_free_fd() == fd);
+    expect(oribi_mem_blocks() == blocks);
+    return 0;
+}
