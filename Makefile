@@ -113,7 +113,7 @@ bench: all
 
 # Everything long, a night of it: half an hour of every fuzz target, and last requests without pause while processes are
 # replaced, 100,000 a row. W=--write puts tables into the documentation. N, ALL_S, CHAOS_N: other numbers.
-soak: all soak-core soak-portable soak-bsd soak-crowd soak-cross sanitize valgrind soak-scarcity soak-certificates soak-door soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
+soak: all soak-core soak-portable soak-bsd soak-crowd soak-cross sanitize valgrind soak-scarcity soak-certificates soak-door soak-door-http1 soak-chaos soak-perl soak-redis soak-rack soak-fleet gems packages fuzz-all
 	@script/soak --requests $(or $(N),100000) $(W)
 
 # oribi/rack beside Rack's own parsers, ten minutes for each Rack that is here.
@@ -142,6 +142,18 @@ soak-door: all
 	@for command in oribi oribi-psgi; do \
 	  E2E_COMMAND=$$command ORIBI_SOAK=1 ruby -Ie2e e2e/tls_test.rb -n '/reloads|killed/' || exit 1; done
 	@echo "soak: the door's clients lost nothing"
+
+# HTTP/1.1 through a door: the suites that spec/rules.txt names, all of them.
+THROUGH_DOOR = letter persistence answers bodies limits basics clients proxies
+soak-door-http1: all
+	@for command in oribi oribi-psgi; do for file in $(THROUGH_DOOR); do \
+	  E2E_COMMAND=$$command E2E_TRANSPORT=door ruby -Ie2e e2e/$${file}_test.rb || exit 1; done; done
+	@echo "soak: HTTP/1.1 is the same through a door"
+
+# Half an hour of hostile clients and workers at a door.
+soak-door-fuzz:
+	@$(MAKE) --no-print-directory fuzz T=door S=$(or $(S_DOOR),1800)
+	@echo "soak: the door stood"
 
 # A fleet behind HAProxy and nginx, 100,000 requests a case.
 soak-fleet: all

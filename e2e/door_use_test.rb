@@ -111,7 +111,8 @@ E2E.suite("door_use", transports: %i[tcp]) do
   end
 
   def plain_head(port, target, *words)
-    out, error, = Open3.capture3("curl", "-sS", "-i", "--max-time", "20", "-H", "Host: example.test", *words, "http://127.0.0.1:#{port}#{target}")
+    out, error, = Open3.capture3(DoorServers::PLAIN, "curl", "-sS", "-i", "--max-time", "20", "-H", "Host: example.test", *words,
+                                 "http://127.0.0.1:#{port}#{target}")
     assert_empty error
     out
   end

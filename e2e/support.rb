@@ -44,8 +44,11 @@ module E2E
 
   def self.differing(name) = DIFFERENCES.fetch(name)[RUBY ? 0 : 1]
 
+  # Transports of a suite that asks for none: E2E_TRANSPORT=door has it run through a door.
+  TRANSPORTS = ENV.key?("E2E_TRANSPORT") ? [ENV["E2E_TRANSPORT"].to_sym].freeze : %i[tcp unix].freeze
+
   # Defines a suite: a test class for each transport, sharing one server started with `options`.
-  def self.suite(name, options: [], transports: %i[tcp unix], env: {}, &block)
+  def self.suite(name, options: [], transports: TRANSPORTS, env: {}, &block)
     transports.each do |transport|
       suite = Class.new(Case)
       suite.setup_suite(transport: transport, options: options, env: env)

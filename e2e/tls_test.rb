@@ -46,7 +46,7 @@ E2E.suite("door", transports: %i[tcp]) do
     basic.sign(certificate, OpenSSL::PKey.read(File.read("#{@dir}/site.key")))
     File.binwrite("#{@dir}/site.ocsp", OpenSSL::OCSP::Response.create(OpenSSL::OCSP::RESPONSE_STATUS_SUCCESSFUL, basic).to_der)
     serve(address: "#{bind}&ocsp=#{@dir}/site.ocsp")
-    output, = Open3.capture2e("openssl", "s_client", "-connect", "127.0.0.1:#{@one.port}", "-status", stdin_data: "")
+    output, = Open3.capture2e(DoorServers::PLAIN, "openssl", "s_client", "-connect", "127.0.0.1:#{@one.port}", "-status", stdin_data: "")
     assert_includes output, "OCSP Response Status: successful"
     assert_includes output, "Cert Status: good"
   end
@@ -220,7 +220,7 @@ E2E.suite("door", transports: %i[tcp]) do
   def test_streams_of_one_connection_run_at_the_same_time
     serve("--workers", "2")
     targets = %w[a b].map { |name| "https://127.0.0.1:#{@one.port}/gate?name=#{name}" }
-    load = Process.spawn("h2load", "-n", "2", "-c", "1", "-m", "2", *targets, out: File::NULL, err: File::NULL)
+    load = Process.spawn(DoorServers::PLAIN, "h2load", "-n", "2", "-c", "1", "-m", "2", *targets, out: File::NULL, err: File::NULL)
     wait_until("both calls: #{@one.stderr}") { %w[a b].all? { |name| entered?(@one, name) } }
     open_gate(@one, "a", "b")
     wait_until("h2load to end") { Process.waitpid(load, Process::WNOHANG) }

@@ -283,6 +283,7 @@ static void take(struct oribi__door *door, struct oribi_exchange *exchange)
     struct oribi__peer peer = {.fd = c->watch.fd,
                                .tls = c->transport ? oribi_tls_info_of(c->transport) : NULL,
                                .listener = (uint32_t)(listener - door->config->listeners),
+                               .proxy_tls = c->proxy_tls,
                                .addr_len = c->addr_len,
                                .port_len = c->port_len};
     memcpy(peer.addr, c->addr, sizeof(peer.addr));

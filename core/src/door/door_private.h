@@ -211,6 +211,7 @@ struct oribi__peer {
     struct oribi_transport *transport;
     const struct oribi_tls_info *tls; /* of the transport's session; NULL: none */
     uint32_t listener;                /* in config->listeners */
+    bool proxy_tls;                   /* a PROXY header has said that the client speaks TLS */
     uint8_t addr_len;
     uint8_t port_len;
     char addr[ORIBI_CONN_ADDR_CAP];

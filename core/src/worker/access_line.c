@@ -272,7 +272,7 @@ static char *put_json_more(char *dst, const struct oribi_access_entry *entry)
         PUT_CLEAN(dst, "refused", oribi_slice(entry->refused, strlen(entry->refused)));
     if (entry->upstream_us >= 0)
         PUT_NUMBER(dst, "upstream_us", entry->upstream_us);
-    if (entry->client && entry->client->tls) {
+    if (entry->client && entry->client->tls_version.n) {
         PUT_MEMBER(dst, "tls_protocol", entry->client->tls_version, ORIBI_LOGGED_FIELD_MAX);
         PUT_MEMBER(dst, "tls_cipher", entry->client->cipher, ORIBI_LOGGED_FIELD_MAX);
     }
