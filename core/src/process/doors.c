@@ -24,6 +24,7 @@ enum {
     HOLD_MS_MAX = 30 * 1000,      /* workers wait no longer for doors that end */
     TICKETS_MS = 8 * 3600 * 1000, /* RFC 8446 C.4: keys live for hours */
     CPUS_PER_DOOR = 4,
+    HEARD_MAX = 16, /* messages of a door at a time: it has one or two to say */
 };
 
 /* --- what it is started with --- */
@@ -165,6 +166,13 @@ static bool hear(struct oribi_supervisor *supervisor, struct oribi__door *door)
     return true;
 }
 
+/* Messages that are there. A door that writes without an end, which none of ours does, holds up nobody. */
+static void hear_some(struct oribi_supervisor *supervisor, struct oribi__door *door)
+{
+    for (int i = 0; i < HEARD_MAX && hear(supervisor, door); i++)
+        continue;
+}
+
 /* Waits for messages of doors, `ms` at most. */
 static void await(struct oribi_supervisor *supervisor, int64_t ms)
 {
@@ -176,8 +184,7 @@ static void await(struct oribi_supervisor *supervisor, int64_t ms)
             fds[count++] = (struct pollfd){.fd = doors->items[i].control_fd, .events = POLLIN};
     (void)poll(fds, count, ms > 0 ? (int)ms : 0); /* why it ended does not matter */
     for (uint32_t i = 0; i < doors->count; i++)
-        while (hear(supervisor, &doors->items[i]))
-            continue;
+        hear_some(supervisor, &doors->items[i]);
 }
 
 static uint32_t count_ready(const struct oribi__doors *doors)
@@ -321,8 +328,7 @@ bool oribi__doors_ended(struct oribi_supervisor *supervisor, pid_t pid, int stat
         struct oribi__door *door = &doors->items[i];
         if (door->pid != pid)
             continue;
-        while (hear(supervisor, door))
-            continue;
+        hear_some(supervisor, door);
         oribi__close(&door->control_fd);
         door->pid = 0;
         door->ready = false;
@@ -345,8 +351,7 @@ static void look_at(struct oribi_supervisor *supervisor, uint32_t i, int64_t now
     struct oribi__door *door = &doors->items[i];
     char error[ORIBI_ERROR_TEXT_CAP];
     bool was_ready = door->ready;
-    while (hear(supervisor, door))
-        continue;
+    hear_some(supervisor, door);
     if (!was_ready && door->ready)
         oribi_log(ORIBI_LOG_INFO, "door %u (pid %d) serves again", i, (int)door->pid);
     if (door->pid && !door->ready && now_ms >= door->ready_by && !doors->ending) {
