@@ -108,6 +108,28 @@ E2E.suite("door", transports: %i[tcp]) do
 
   # Connections of HTTP/2 stay through reloads, and a killed worker costs no request whose method is safe. ORIBI_SOAK:
   # 32 connections, 100,000 requests for each kind of event.
+  # Whatever the client does: it may be one that never closes.
+  def test_a_connection_that_the_application_has_closed_is_closed
+    serve(address: "tcp://127.0.0.1:%{port}?door=on")
+    before = E2E::Processes.descriptors(door).size
+    client = E2E::Client.new(["127.0.0.1", @one.port])
+    client.send_raw("GET /hijack-switches HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: bye\r\n\r\n")
+    assert_match(/\AHTTP\/1\.1 101 .*\r\n\r\nbye\z/m, client.read_to_end)
+    wait_until("the door to have closed the connection") { E2E::Processes.descriptors(door).size <= before }
+  ensure
+    client&.close
+  end
+
+  def test_trailers_of_a_request_are_none_of_its_answer
+    serve(address: "tcp://127.0.0.1:%{port}?door=on")
+    client = E2E::Client.new(["127.0.0.1", @one.port])
+    client.send_raw("POST /hijack-unframed HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n")
+    assert_equal "unframed", client.read_response.body
+    assert_equal "Hello, World!", client.get("/").body
+  ensure
+    client&.close
+  end
+
   def test_no_request_is_lost_by_reloads
     counts = loaded { reload }
     assert_equal counts[:total], counts[:succeeded], "#{counts} #{@one.stderr}"

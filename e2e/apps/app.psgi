@@ -172,6 +172,21 @@ route '/hijack' => sub {
         close $io;
     };
 };
+# The same, with answers that end with the connection.
+sub takes_and_writes {
+    my ($answer) = @_;
+    return sub {
+        my ($env) = @_;
+        return sub {
+            my $io = $env->{'psgix.io'};
+            $io->blocking(1);
+            syswrite $io, $answer;
+            close $io;
+        };
+    };
+}
+route '/hijack-switches' => takes_and_writes("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: bye\r\n\r\nbye");
+route '/hijack-unframed' => takes_and_writes("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nunframed");
 route '/stderr' => sub { $_[0]{'psgi.errors'}->print("a line for the error log\n"); text('logged') };
 
 # Says that it was entered, then waits for the test to open the gate.

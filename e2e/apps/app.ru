@@ -140,6 +140,19 @@ module App
     io.close
     [-1, {}, []]
   end
+  # The same, with answers that end with the connection.
+  route("/hijack-switches") do |env|
+    io = env["rack.hijack"].call
+    io.write("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: bye\r\n\r\nbye")
+    io.close
+    [-1, {}, []]
+  end
+  route("/hijack-unframed") do |env|
+    io = env["rack.hijack"].call
+    io.write("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nunframed")
+    io.close
+    [-1, {}, []]
+  end
   route("/stderr") { |env| env["rack.errors"].puts("a line for the error log") && text("logged") }
 
   # Says that it was entered, then waits for the test to open the gate.

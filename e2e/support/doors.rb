@@ -103,7 +103,15 @@ module DoorServers
 
   def ctl(*words) = Open3.capture2e(E2E::Server.binary, "ctl", "--control", "#{@dir}/control", *words)
 
-  def door = @one.descendants.find { |pid| File.read("/proc/#{pid}/comm").strip == "oribi-door" }
+  def door = DoorServers.door_of(@one)
+
+  def self.door_of(server) = server.descendants.find { |pid| door?(pid) }
+
+  def self.door?(pid)
+    File.read("/proc/#{pid}/comm").strip == "oribi-door"
+  rescue Errno::ENOENT, Errno::ESRCH
+    false # it has ended meanwhile
+  end
 
   # Runs h2load until the block is through, which is given whether h2load runs still; gives its counts.
   def under_load(*words)
