@@ -9,7 +9,8 @@
  *   streams_h2.c   … and their streams as calls; stream_bytes_h2.c: the bytes of their answers
  *   call.c         calls: what both have in common
  *   dispatch.c     the queue of complete requests, and which channel gets the next one
- *   channel.c      a channel: the request out, the answer in
+ *   channel.c      a channel: its life, the request out …
+ *   channel_answer.c  … and the answer in
  *   tunnel.c       bytes both ways, after 101
  *   canonical.c    a request head written anew
  *   tls*.c         TLS
@@ -276,8 +277,9 @@ struct oribi__channel *oribi__channel_open(struct oribi__door *door, int *far_fd
  * channel has ended, and the call is still the caller's. */
 bool oribi__channel_call(struct oribi__channel *channel, struct oribi__call *call, bool send);
 
-void oribi__channels_turn(struct oribi__door *door);      /* reads on where the last turn has stopped */
-void oribi__channel_read(struct oribi__channel *channel); /* goes on with an answer */
+void oribi__channel_ended(struct oribi__channel *channel); /* its worker has closed it, or is dead */
+void oribi__channels_turn(struct oribi__door *door);       /* reads on where the last turn has stopped */
+void oribi__channel_read(struct oribi__channel *channel);  /* goes on with an answer */
 
 /* Closes it; its call is forgotten, not told. */
 void oribi__channel_close(struct oribi__channel *channel);
