@@ -125,6 +125,8 @@ struct oribi_h2_request {
     bool incremental;
 };
 
+#define ORIBI_H2_PULL_FAILED SIZE_MAX /* of oribi_h2_events.pull */
+
 /* What a session tells. Within an event every function that takes a stream may be called, also oribi_h2_release(). */
 struct oribi_h2_events {
     void (*request)(void *self, struct oribi_h2_stream *stream, const struct oribi_h2_request *request);
@@ -154,7 +156,8 @@ struct oribi_h2_events {
 
     /* Writes the next bytes of the answer's body to [dst, dst+cap) and returns how many; *last with or after the last
      * ones. Nothing, and not *last: there is nothing now, and oribi_h2_ready() will tell of more. cap may be 0, while a
-     * window is closed: then nothing is written, and the result is how many bytes there are (1 is as good as more). May
+     * window is closed: then nothing is written, and the result is how many bytes there are (1 is as good as more).
+     * ORIBI_H2_PULL_FAILED: the rest cannot be had; the stream is reset, INTERNAL_ERROR, and `reset` tells of it. May
      * call no function of the session but oribi_h2_trailers() for this stream. */
     size_t (*pull)(void *self, struct oribi_h2_stream *stream, char *dst, size_t cap, bool *last);
 };

@@ -52,6 +52,10 @@ static void send_piece(struct h2_stream *stream, size_t cap)
             oribi__h2_unlist(stream);
         return;
     }
+    if (n == ORIBI_H2_PULL_FAILED) {
+        break_off(stream);
+        return;
+    }
     assert(n <= cap);
     if (n == 0 && !last) {
         oribi__h2_unlist(stream);

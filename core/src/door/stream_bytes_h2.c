@@ -65,6 +65,15 @@ static size_t pull_memory(struct oribi__stream *stream, char *dst, size_t cap)
     return n;
 }
 
+/* The disk has lost what was written to it. */
+static void log_unread(const struct oribi__stream *stream, ssize_t got)
+{
+    struct oribi__door *door = stream->client->door;
+    if (oribi_log_limit_allows(&door->log_limit, door->reactor.now_ms))
+        oribi_log(ORIBI_LOG_ERROR, "door: the file that holds an answer cannot be read: %s; its stream is reset",
+                  got < 0 ? oribi_os_error_text() : "it has become shorter");
+}
+
 /* The end of the body stands in memory until there is a batch of it. */
 static size_t pull_file(struct oribi__stream *stream, char *dst, size_t cap)
 {
@@ -77,7 +86,11 @@ static size_t pull_file(struct oribi__stream *stream, char *dst, size_t cap)
     if (stream->file_at < written) {
         n = (int64_t)n < written - stream->file_at ? n : (size_t)(written - stream->file_at);
         ssize_t got = oribi_os_read_at(file->fd, dst, n, stream->file_at);
-        n = got > 0 ? (size_t)got : 0;
+        if (got <= 0) {
+            log_unread(stream, got);
+            return ORIBI_H2_PULL_FAILED;
+        }
+        n = (size_t)got;
     } else {
         memcpy(dst, file->memory.p + (stream->file_at - written), n);
     }
@@ -99,6 +112,8 @@ size_t oribi__stream_pull(void *self, struct oribi_h2_stream *h2, char *dst, siz
     struct oribi__stream *stream = h2->user;
     bool in_memory = stream->out_at < stream->out.len;
     size_t n = in_memory ? pull_memory(stream, dst, cap) : pull_file(stream, dst, cap);
+    if (n == ORIBI_H2_PULL_FAILED)
+        return n;
     *last = stream->whole && oribi__stream_pending(stream) == 0;
     if (!stream->has_length && stream->file.len && stream->file_at == stream->file.len)
         empty_file(stream);

@@ -33,6 +33,7 @@ struct lab_stream {
     uint32_t id;
     size_t body_left; /* of the answer */
     bool open_end;    /* more may come: `last` is not said */
+    bool is_lost;     /* the rest cannot be had */
     size_t unstored;
 };
 
@@ -249,6 +250,8 @@ static void lab_on_reset(void *self, struct oribi_h2_stream *stream, uint32_t co
 static size_t lab_on_pull(void *self, struct oribi_h2_stream *stream, char *dst, size_t cap, bool *last)
 {
     struct lab_stream *mine = stream->user;
+    if (mine->is_lost)
+        return ORIBI_H2_PULL_FAILED;
     size_t n = mine->body_left < cap ? mine->body_left : cap;
     memset(dst, 'x', n);
     if (cap == 0 && mine->body_left)

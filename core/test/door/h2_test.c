@@ -221,6 +221,22 @@ static void test_a_body_other_than_its_length_is_no_whole_answer(void)
     end();
 }
 
+static void test_a_body_that_is_lost_resets_its_stream(void)
+{
+    begin_call();
+    struct lab_stream *mine = &lab.streams[0];
+    mine->open_end = true;
+    mine->body_left = 3;
+    ok_eq(oribi_h2_answer(mine->stream, 200, NULL, 0, false), 0);
+    oribi_h2_ready(mine->stream);
+    ok(has_sent("HEADERS 1 :status=200\nDATA 1 3\n"));
+    mine->is_lost = true;
+    oribi_h2_ready(mine->stream);
+    ok(has_sent("HEADERS 1 :status=200\nDATA 1 3\nRST_STREAM 1 INTERNAL_ERROR\n"));
+    ok(strstr(lab.events.p, "reset 1 INTERNAL_ERROR\n") != NULL);
+    end();
+}
+
 static void test_an_answer_in_pieces(void)
 {
     begin_call();
@@ -547,6 +563,7 @@ int main(void)
     test_as_many_fields_as_an_answer_may_have();
     test_a_head_longer_than_a_frame();
     test_a_body_other_than_its_length_is_no_whole_answer();
+    test_a_body_that_is_lost_resets_its_stream();
     test_an_answer_in_pieces();
     test_nothing_to_send_is_no_window_that_stands_still();
     test_trailers_behind_an_answer();
