@@ -17,12 +17,11 @@
 #include <unistd.h>
 
 enum {
-    READY_MS = 30 * 1000,         /* from the start of a door until it serves */
-    CERTIFICATES_MS = 10 * 1000,  /* until a door has taken new ones */
-    BACKOFF_MS = 100,             /* doubled with each failure … */
-    BACKOFF_MS_MAX = 10 * 1000,   /* … up to this */
-    HOLD_MS_MAX = 30 * 1000,      /* workers wait no longer for doors that end */
-    TICKETS_MS = 8 * 3600 * 1000, /* RFC 8446 C.4: keys live for hours */
+    READY_MS = 30 * 1000,        /* from the start of a door until it serves */
+    CERTIFICATES_MS = 10 * 1000, /* until a door has taken new ones */
+    BACKOFF_MS = 100,            /* doubled with each failure … */
+    BACKOFF_MS_MAX = 10 * 1000,  /* … up to this */
+    HOLD_MS_MAX = 30 * 1000,     /* workers wait no longer for doors that end */
     CPUS_PER_DOOR = 4,
     HEARD_MAX = 16, /* messages of a door at a time: it has one or two to say */
 };
@@ -34,35 +33,6 @@ void oribi__doors_init(struct oribi__doors *doors)
     doors->tickets_fd = -1;
     for (uint32_t i = 0; i < ORIBI_DOORS_MAX; i++)
         doors->items[i].control_fd = -1;
-}
-
-static void turn_tickets(struct oribi__doors *doors, int64_t now_ms)
-{
-    struct oribi_tls_tickets *tickets = doors->tickets;
-    uint8_t fresh[ORIBI_TLS_TICKET_KEY_BYTES];
-    if (!tickets || oribi_os_random(fresh, sizeof(fresh)) < 0)
-        return;
-    atomic_fetch_add(&tickets->version, 1);
-    memmove(tickets->keys[1], tickets->keys[0], (ORIBI_TLS_TICKET_KEYS - 1) * sizeof(fresh));
-    memcpy(tickets->keys[0], fresh, sizeof(fresh));
-    atomic_fetch_add(&tickets->version, 1);
-    explicit_bzero(fresh, sizeof(fresh));
-    doors->tickets_at = now_ms + TICKETS_MS;
-}
-
-/* Without them every handshake is a full one. */
-static void make_tickets(struct oribi__doors *doors)
-{
-    void *map = MAP_FAILED;
-    if (oribi_process_shared_memory(sizeof(struct oribi_tls_tickets), &doors->tickets_fd) == 0)
-        map = mmap(NULL, sizeof(struct oribi_tls_tickets), PROT_READ | PROT_WRITE, MAP_SHARED, doors->tickets_fd, 0);
-    if (map == MAP_FAILED) {
-        oribi_log(ORIBI_LOG_WARN, "no memory for the keys of session tickets: clients shake hands anew each time");
-        oribi__close(&doors->tickets_fd);
-        return;
-    }
-    doors->tickets = map;
-    turn_tickets(doors, oribi_clock_ms());
 }
 
 /* --- starting --- */
@@ -236,7 +206,7 @@ int oribi__doors_begin(struct oribi_supervisor *supervisor, char *error)
         return 0;
     if (!oribi__door_program(doors->program, sizeof(doors->program)))
         return refuse(error, "tls:// and ?door=on need " ORIBI__DOOR_NEEDS);
-    make_tickets(doors);
+    oribi__doors_make_tickets(doors);
     uint32_t cpus = oribi_os_cpu_count();
     doors->count = options->doors ? options->doors : (cpus + CPUS_PER_DOOR - 1) / CPUS_PER_DOOR;
     if (doors->count > ORIBI_DOORS_MAX)
@@ -374,7 +344,7 @@ void oribi__doors_turn(struct oribi_supervisor *supervisor)
     for (uint32_t i = 0; i < doors->count; i++)
         look_at(supervisor, i, now_ms);
     if (doors->tickets && now_ms >= doors->tickets_at)
-        turn_tickets(doors, now_ms);
+        oribi__doors_turn_tickets(doors, now_ms);
 }
 
 int64_t oribi__doors_deadline(const struct oribi_supervisor *supervisor)

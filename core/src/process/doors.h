@@ -2,7 +2,8 @@
  * place of its own: started before any worker serves, started again when it dies, kept through reloads and recycling;
  * told to end, and waited for, before the workers are, since it needs them for what it has begun.
  *
- * doors.c starts, hears and ends them; door_text.c writes what they are started with. */
+ * doors.c starts, hears and ends them; door_text.c writes what they are started with, door_tickets.c has the keys of
+ * session tickets. */
 #ifndef ORIBI_PROCESS_DOORS_H
 #define ORIBI_PROCESS_DOORS_H
 
@@ -68,6 +69,14 @@ void oribi__doors_reopen(struct oribi_supervisor *supervisor); /* logs */
 
 /* Closes what is open and ends what still runs. `in_child`: only closes. */
 void oribi__doors_close(struct oribi_supervisor *supervisor, bool in_child);
+
+/* --- door_tickets.c --- */
+
+/* Without memory for them every handshake is a full one, and a line in the log says so. */
+void oribi__doors_make_tickets(struct oribi__doors *doors);
+
+/* A new key encrypts from now on; the last ones still decrypt. */
+void oribi__doors_turn_tickets(struct oribi__doors *doors, int64_t now_ms);
 
 /* --- door_text.c --- */
 
