@@ -144,6 +144,11 @@ void oribi_os_thread_name(const char *name)
 {
 }
 
+int oribi_os_thread_enter_dir(const char *path)
+{
+    return chdir(path) < 0 ? oribi_os_fail() : 0;
+}
+
 /* --- machine and processes --- */
 
 uint32_t oribi_os_backlog_max(void)

@@ -5,6 +5,7 @@
 #include "oribi/base/os.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,11 @@ pid_t oribi_os_thread_self(void)
 void oribi_os_thread_name(const char *name)
 {
     (void)pthread_setname_np(pthread_self(), name); /* without a name it works as well */
+}
+
+int oribi_os_thread_enter_dir(const char *path)
+{
+    return unshare(CLONE_FS) < 0 || chdir(path) < 0 ? oribi_os_fail() : 0;
 }
 
 pid_t oribi_os_thread_id(pthread_t thread)

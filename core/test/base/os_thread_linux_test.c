@@ -3,6 +3,7 @@
 
 #include "tap.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdatomic.h>
 
@@ -121,10 +122,32 @@ static void test_only_what_waits_all_the_time_has_waited(void)
     ok(!oribi_os_thread_waited(&before, &after));
 }
 
+static void *go_elsewhere(void *self)
+{
+    char *path = self;
+    bool moved = oribi_os_thread_enter_dir("/dev") == 0 && getcwd(path, PATH_MAX);
+    return moved && oribi_os_thread_enter_dir("/none") < 0 ? self : NULL;
+}
+
+static void test_a_thread_has_a_directory_of_its_own(void)
+{
+    char before[PATH_MAX];
+    char after[PATH_MAX];
+    char there[PATH_MAX] = "";
+    pthread_t thread;
+    void *result = NULL;
+    ok(getcwd(before, sizeof(before)) != NULL);
+    ok_eq(pthread_create(&thread, NULL, go_elsewhere, there), 0);
+    ok_eq(pthread_join(thread, &result), 0);
+    ok(result == there && strcmp(there, "/dev") == 0);
+    ok(getcwd(after, sizeof(after)) && strcmp(before, after) == 0);
+}
+
 int main(void)
 {
     test_what_a_signal_would_do();
     test_a_thread_that_runs();
     test_only_what_waits_all_the_time_has_waited();
+    test_a_thread_has_a_directory_of_its_own();
     return done_testing();
 }

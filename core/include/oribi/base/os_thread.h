@@ -42,4 +42,8 @@ pid_t oribi_os_thread_self(void);
  * (pthread_setname_np(3)). */
 void oribi_os_thread_name(const char *name);
 
+/* Changes the working directory of the calling thread alone, which keeps it; of the whole process where threads have
+ * none of their own. 0 or a code of os.h. */
+int oribi_os_thread_enter_dir(const char *path);
+
 #endif
