@@ -275,6 +275,9 @@ static bool answer_from(struct oribi__site_answer *a)
         send_slash(a);
         return true;
     }
+    a->passes = verdict >= ORIBI_FILE_DENIED && a->w->setup.workers;
+    if (a->passes) /* workers have other rights and descriptors than a door */
+        return false;
     if (verdict >= ORIBI_FILE_DENIED)
         log_failure(a, verdict);
     int status = status_of(a, verdict);
@@ -300,6 +303,8 @@ bool oribi__site_answer_file(struct oribi__site_answer *a)
         a->mount = &site->mounts[i];
         if (answer_from(a))
             return true;
+        if (a->passes)
+            return false;
     }
     return false;
 }

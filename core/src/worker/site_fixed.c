@@ -55,15 +55,20 @@ static bool tells_of_end(const struct oribi_slot *slot)
     return word == ORIBI_STOP_SOON || word == ORIBI_STOP_LAST;
 }
 
+static const struct oribi_scoreboard *told_of(const struct oribi_worker *w)
+{
+    return w->setup.workers ? w->setup.workers : w->setup.board;
+}
+
 /* True from the moment the end of the server is announced (drain_delay) or has begun. Not when only this worker ends,
  * as in a reload, an upgrade or a replacement: others serve, and a balancer must not see that. A worker that is told of
  * its own end during drain_delay loses the word that the other slots have. */
 static bool server_ends(const struct oribi_worker *w)
 {
-    const struct oribi_scoreboard *board = w->setup.board;
+    const struct oribi_scoreboard *board = told_of(w);
     if (w->orphaned || tells_of_end(w->slot))
         return true;
-    if (!oribi__stop_asked(w))
+    if (!oribi__stop_asked(w) && !w->setup.workers)
         return false;
     if (!board)
         return !oribi__retiring(w); /* a worker by itself is the server */
@@ -100,18 +105,22 @@ static bool wants_json(struct oribi_slice accepted)
 static int write_json(const struct oribi__site_answer *a, bool ends, char *dst, size_t cap)
 {
     const struct oribi_worker *w = a->w;
-    const struct oribi_slot *slots = w->setup.board ? w->setup.board->slots : w->slot;
-    uint32_t count = w->setup.board ? w->setup.board->count : 1;
+    const struct oribi_scoreboard *board = told_of(w);
+    const struct oribi_slot *slots = board ? board->slots : w->slot;
+    uint32_t count = board ? board->count : 1;
+    uint32_t generation = atomic_load_explicit(&w->slot->generation, memory_order_relaxed);
     uint32_t serving = 0;
     uint32_t busy = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t state = atomic_load_explicit(&slots[i].state, memory_order_relaxed);
         serving += state == ORIBI_SLOT_IDLE || state == ORIBI_SLOT_BUSY;
         busy += state == ORIBI_SLOT_BUSY;
+        uint32_t told = atomic_load_explicit(&slots[i].generation, memory_order_relaxed);
+        if (w->setup.workers && told > generation)
+            generation = told;
     }
     return snprintf(dst, cap, "{\"status\":\"%s\",\"generation\":%u,\"workers\":%u,\"busy\":%u}\n",
-                    ends ? "draining" : "ok", atomic_load_explicit(&w->slot->generation, memory_order_relaxed), serving,
-                    busy);
+                    ends ? "draining" : "ok", generation, serving, busy);
 }
 
 static void send_health(struct oribi__site_answer *a)

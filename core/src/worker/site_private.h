@@ -45,6 +45,7 @@ struct oribi__site_answer {
     struct oribi_conn *c;
     const struct oribi__site_mount *mount; /* of a file */
     struct oribi_cache_now now;
+    bool passes; /* a worker is asked, and no other mount */
     uint32_t header_count;
     struct oribi_header headers[ORIBI__SITE_HEADERS_MAX + ORIBI_MOUNT_HEADERS_MAX];
 };

@@ -242,6 +242,9 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
         oribi_worker_destroy(w);
         return result;
     }
+    *out = w;
+    if (setup->workers) /* signals and forks are the door's */
+        return 0;
     defuse(SIGPIPE);
     defuse(SIGXFSZ);
     try_temp_dir(w);
@@ -251,13 +254,12 @@ int oribi_worker_create(const struct oribi_worker_setup *setup, struct oribi_wor
         oribi_deadline_install(w);
     oribi__sample_install();
     oribi_signals_keep_not(); /* a worker without a supervisor is stopped as its program likes */
-    *out = w;
     return 0;
 }
 
 void oribi_worker_destroy(struct oribi_worker *w)
 {
-    if (oribi__own_worker == w)
+    if (!w->setup.workers && oribi__own_worker == w)
         oribi__own_worker = NULL;
     if (w->owner_pid != getpid()) { /* forked past the handler, or by it: memory goes with the process */
         oribi_worker_abandon(w);
